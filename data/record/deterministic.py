@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import before torch: makes a CPU training give the same bits at every run.
+
+The code paths which depend on the processor (ATen kernels, MKL, oneDNN) are
+pinned to their most general variant.  Another torch version may still give
+other last bits.
+"""
+import os
+
+os.environ["ATEN_CPU_CAPABILITY"] = "default"
+os.environ["MKL_CBWR"] = "COMPATIBLE"
+os.environ["MKL_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import torch  # noqa: E402
+
+
+def setup(seed):
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.mkldnn.enabled = False
