@@ -1,0 +1,18 @@
+/* mpsim.h -- all of libmpsim. */
+#ifndef MPSIM_H
+#define MPSIM_H
+
+#include <mpsim/format.h>
+#include <mpsim/rng.h>
+#include <mpsim/round.h>
+#include <mpsim/stats.h>
+#include <mpsim/status.h>
+
+MPSIM_BEGIN
+
+/* mpsim_version -- "MAJOR.MINOR.PATCH" of the library. */
+MPSIM_API const char *mpsim_version(void);
+
+MPSIM_END
+
+#endif

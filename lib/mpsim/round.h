@@ -1,0 +1,215 @@
+/* round.h -- rounding a number to a format: modes, policies, presets, arrays.
+ *
+ * Every function rounds the exact product x * scale once; there is no intermediate
+ * format. Let X = |x * scale| > 0, e = floor(log2 X), emin = 1 - bias (-bias in a format
+ * without zero), q = max(e, emin) - mbits. The two candidates are the neighbouring
+ * multiples of 2^q around X, S = floor(X / 2^q) and S + 1, and nu = X / 2^q - S in [0, 1).
+ * nu = 0 is exact. The exponent is unbounded above at this point; the result is then
+ * compared with the largest finite number (IEEE 754-2019 4.3 and 7.4; P3109 interim report
+ * 4.0, 4.7.4).
+ *
+ * Parity means the parity of the code of the candidate (for p > 1 that is the parity of S;
+ * for formats without a significand field it is the exponent field that decides). In a
+ * format without zero, S = 0 counts as even. */
+#ifndef MPSIM_ROUND_H
+#define MPSIM_ROUND_H
+
+#include <mpsim/format.h>
+#include <mpsim/rng.h>
+
+MPSIM_BEGIN
+
+typedef enum mpsim_round_mode {
+    MPSIM_ROUND_NEAREST_EVEN, /* away from zero if nu > 1/2, or nu = 1/2 and S is odd      */
+    MPSIM_ROUND_NEAREST_AWAY, /* away from zero if nu >= 1/2                               */
+    MPSIM_ROUND_TOWARD_ZERO,  /* never away from zero                                      */
+    MPSIM_ROUND_UP,           /* toward +infinity                                          */
+    MPSIM_ROUND_DOWN,         /* toward -infinity                                          */
+    MPSIM_ROUND_TO_ODD,       /* away from zero if nu > 0 and S is even                    */
+    MPSIM_ROUND_STOCHASTIC_A, /* away if floor(nu 2^N) + R >= 2^N                          */
+    MPSIM_ROUND_STOCHASTIC_B, /* away if floor(nu 2^(N+1)) + 2 R + 1 >= 2^(N+1)            */
+    MPSIM_ROUND_STOCHASTIC_C, /* away if nearest-even integer of (nu 2^N) + R >= 2^N       */
+    MPSIM_ROUND_MODES         /* number of modes                                           */
+} mpsim_round_mode;
+/* In the stochastic modes N = sr_bits and R, 0 <= R < 2^N, is the top N bits of the
+ * element's random word (see rng.h). The three are P3109's StochasticA, B and C. A is
+ * biased toward zero by 2^-(N+1) on average, C is unbiased for every input. */
+
+/* What a finite number beyond the largest finite one becomes. */
+typedef enum mpsim_overflow {
+    MPSIM_OVERFLOW_INF, /* as IEEE 754: infinity where the mode rounds away, the largest
+                           finite number where it does not: toward zero; up for negative
+                           and down for positive numbers; to odd if the largest finite code
+                           is odd. Without an infinity: see no_inf.                        */
+    MPSIM_OVERFLOW_MAX  /* saturate: the largest finite number of that sign                */
+} mpsim_overflow;
+
+/* What an infinity becomes. */
+typedef enum mpsim_infinity {
+    MPSIM_INFINITY_KEEP, /* infinity; without one: see no_inf                              */
+    MPSIM_INFINITY_MAX   /* the largest finite number of that sign                         */
+} mpsim_infinity;
+
+/* What stands for infinity in a format without one. The NaN keeps the infinity's sign, under
+ * every mpsim_nan_rule. */
+typedef enum mpsim_no_inf {
+    MPSIM_NO_INF_NAN, /* NaN (OCP OFP8, IEEE usage); the largest number if there is no NaN */
+    MPSIM_NO_INF_MAX  /* the largest finite number (P3109)                                 */
+} mpsim_no_inf;
+
+/* What a NaN becomes in a format with NaN. (NEGZERO formats have one NaN only.) */
+typedef enum mpsim_nan_rule {
+    MPSIM_NANS_SIGNED,   /* canonical NaN with the input's sign                             */
+    MPSIM_NANS_POSITIVE, /* canonical NaN, sign clear                                       */
+    MPSIM_NANS_PAYLOAD,  /* sign and leading payload bits kept, made quiet (F16C, Arm)      */
+    MPSIM_NANS_ONES,     /* all exponent and significand bits set, sign clear (CUDA)        */
+    MPSIM_NANS_ONES_SIGNED, /* the same with the input's sign (PyTorch float8)              */
+    MPSIM_NANS_MINUS_ONES   /* every bit set, the sign too (PyTorch bfloat16, vector code)  */
+} mpsim_nan_rule;
+
+/* What a NaN becomes in a format without NaN. */
+typedef enum mpsim_no_nan {
+    MPSIM_NO_NAN_MAX,      /* the largest positive number (CUDA)                           */
+    MPSIM_NO_NAN_ZERO,     /* +0                                                           */
+    MPSIM_NO_NAN_ANTIZERO  /* zero of the opposite sign (ml_dtypes: NaN -> -0, -NaN -> +0) */
+} mpsim_no_nan;
+
+/* What a negative number (that does not round to zero) and -infinity become in an
+ * unsigned format. */
+typedef enum mpsim_negative {
+    MPSIM_NEGATIVE_NAN, /* NaN                                                             */
+    MPSIM_NEGATIVE_MIN, /* the smallest number: 0, or 2^-127 in e8m0                       */
+    MPSIM_NEGATIVE_ABS  /* the sign is ignored (CUDA e8m0)                                 */
+} mpsim_negative;
+
+/* What zero, and a number that would round to zero, become in a format without zero.
+ * -0 counts as negative there. */
+typedef enum mpsim_no_zero {
+    MPSIM_NO_ZERO_MIN, /* the smallest number                                              */
+    MPSIM_NO_ZERO_NAN  /* NaN                                                              */
+} mpsim_no_zero;
+
+typedef struct mpsim_rounding {
+    uint8_t mode;          /* mpsim_round_mode                                             */
+    uint8_t sr_bits;       /* 1 to 32: random bits of a stochastic mode; else ignored      */
+    uint8_t overflow;      /* mpsim_overflow                                               */
+    uint8_t infinity;      /* mpsim_infinity                                               */
+    uint8_t no_inf;        /* mpsim_no_inf                                                 */
+    uint8_t nan;           /* mpsim_nan_rule                                               */
+    uint8_t no_nan;        /* mpsim_no_nan                                                 */
+    uint8_t negative;      /* mpsim_negative                                               */
+    uint8_t no_zero;       /* mpsim_no_zero                                                */
+    uint8_t flush_input;   /* 1: a subnormal input (of the source type: binary32 in _f32,
+                              binary64 in _f64 functions) is read as zero of its sign      */
+    uint8_t flush_output;  /* 1: a result in the subnormal range, after rounding, becomes
+                              zero of its sign                                             */
+    double scale;          /* finite, > 0: x * scale is rounded, exactly, once             */
+} mpsim_rounding;
+
+/* mpsim_rounding_init -- the default: the given mode, OVERFLOW_INF, INFINITY_KEEP,
+ * NO_INF_NAN, NANS_SIGNED, NO_NAN_MAX, NEGATIVE_NAN, NO_ZERO_MIN, no flushing, 32 random
+ * bits, scale 1. */
+MPSIM_API void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode);
+
+/* mpsim_rounding_check -- MPSIM_OK if every field is in its domain, else MPSIM_EINVAL. */
+MPSIM_API mpsim_status mpsim_rounding_check(const mpsim_rounding *r);
+
+/* mpsim_round_mode_name, mpsim_round_mode_parse -- modes by name.
+ *
+ * Names are "nearest-even", "nearest-away", "toward-zero", "up", "down", "to-odd",
+ * "stochastic-a", "stochastic-b", "stochastic-c"; accepted too are rne, rna, rtz, rup, rdn,
+ * rto, sra, srb, src, sr and stochastic (= c) and P3109's TiesToEven and so on, in any
+ * letter case. A stochastic name may end in ":N" (1 to 32 random bits); *sr_bits is
+ * otherwise untouched. Returns NULL, or MPSIM_ENOTFOUND, for what is none. */
+MPSIM_API const char *mpsim_round_mode_name(mpsim_round_mode mode);
+MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits,
+                                              const char *name);
+
+/* A preset is what a real stack does under the same format name. The policies differ between
+ * narrow formats (8 bits and less) and wide ones, and some formats are exceptions; mode and
+ * scale are not part of a preset. mpsim_rounding_preset picks the right policies. */
+typedef struct mpsim_preset_exception {
+    const char *format; /* canonical name; NULL: none */
+    mpsim_rounding rounding;
+} mpsim_preset_exception;
+
+enum { MPSIM_PRESET_EXCEPTIONS = 2 };
+
+typedef struct mpsim_preset {
+    const char *name;
+    mpsim_rounding narrow; /* formats of at most 8 bits */
+    mpsim_rounding wide;   /* wider formats             */
+    const char *source;
+    mpsim_preset_exception exceptions[MPSIM_PRESET_EXCEPTIONS];
+} mpsim_preset;
+
+MPSIM_API size_t mpsim_preset_count(void);
+MPSIM_API const mpsim_preset *mpsim_preset_at(size_t i);
+MPSIM_API const mpsim_preset *mpsim_preset_find(const char *name);
+
+/* mpsim_rounding_preset -- fill *r with the policies that preset `p` has for format `f`,
+ * mode nearest-even, scale 1. */
+MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p,
+                                     const mpsim_format *f);
+
+/* What happened to one element; the counters below count the same. */
+enum {
+    MPSIM_FLAG_INEXACT = 1,   /* finite input, result differs from x * scale              */
+    MPSIM_FLAG_UNDERFLOW = 2, /* non-zero finite input, zero result                       */
+    MPSIM_FLAG_SUBNORMAL = 4, /* the result is non-zero and subnormal                     */
+    MPSIM_FLAG_OVERFLOW = 8,  /* finite input that, rounded with unbounded exponent, lies
+                                 beyond the largest finite number (or is negative in an
+                                 unsigned format), saturated or not                       */
+    MPSIM_FLAG_NAN = 16       /* the input is NaN                                         */
+};
+
+typedef struct mpsim_counts {
+    uint64_t inexact, underflow, subnormal, overflow, nan;
+} mpsim_counts;
+
+/* mpsim_encode_f32, mpsim_encode_f64 -- the code of x rounded to f.
+ *
+ *   random  32 random bits, used by the stochastic modes only
+ *   flags   NULL, or receives MPSIM_FLAG_*
+ *
+ * f and r must be valid (see the _check functions); nothing else is required. -0 stays -0
+ * where the format has one, and a negative number that rounds to zero gives -0 there. */
+MPSIM_API uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
+                                    uint32_t random, unsigned *flags);
+MPSIM_API uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
+                                    uint32_t random, unsigned *flags);
+
+/* mpsim_encode_array_f32, mpsim_encode_array_f64 -- codes[i] = code of x[i] rounded to f.
+ *
+ *   codes  n codes of mpsim_format_code_bytes(f) bytes each, host byte order
+ *   x      n values; must not overlap codes; any alignment of both
+ *   rng    element i takes the random word of index rng->index + i; may be NULL unless the
+ *          mode is stochastic
+ *   counts NULL, or counters that are added to
+ *
+ * Equal to the scalar functions, element by element, whatever n is split into.
+ * MPSIM_EINVAL if f or r is invalid or a needed pointer is NULL; outputs are untouched then. */
+MPSIM_API mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r,
+                                              const mpsim_rng *rng, void *codes, const float *x,
+                                              size_t n, mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding *r,
+                                              const mpsim_rng *rng, void *codes, const double *x,
+                                              size_t n, mpsim_counts *counts);
+
+/* mpsim_round_array_f32, mpsim_round_array_f64 -- y[i] = x[i] * scale rounded to f, as a
+ * value of the source type (not divided by scale again).
+ *
+ *   x, y   n values; y may equal x, otherwise they must not overlap
+ *
+ * The _f32 function needs a format whose numbers are all binary32 numbers: MPSIM_ERANGE
+ * otherwise. The rest as for mpsim_encode_array. */
+MPSIM_API mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *r,
+                                             const mpsim_rng *rng, float *y, const float *x,
+                                             size_t n, mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *r,
+                                             const mpsim_rng *rng, double *y, const double *x,
+                                             size_t n, mpsim_counts *counts);
+
+MPSIM_END
+
+#endif

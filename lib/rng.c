@@ -1,0 +1,16 @@
+/* rng.c -- Philox4x32-10. Constants: Salmon et al., SC 2011, section 5.3. */
+#include <mpsim/rng.h>
+
+#include "rng.h"
+
+void mpsim_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2])
+{
+    mpsim_philox_block(out, counter, key);
+}
+
+uint32_t mpsim_rng_word(uint64_t seed, uint64_t stream, uint64_t index)
+{
+    uint32_t out[4];
+    mpsim_rng_block(out, seed, stream, index / 4);
+    return out[index % 4];
+}

@@ -1,0 +1,448 @@
+/* round.c -- rounding options by name, presets, and arrays over the scalar reference. */
+#include <mpsim/round.h>
+
+#include "rng.h"
+#include "scalar.h"
+
+#include <string.h>
+
+/* ---- options ---- */
+
+void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode)
+{
+    memset(r, 0, sizeof *r);
+    r->mode = (uint8_t)mode;
+    r->sr_bits = 32;
+    r->scale = 1;
+}
+
+static int is_stochastic(int mode)
+{
+    return mode >= MPSIM_ROUND_STOCHASTIC_A && mode <= MPSIM_ROUND_STOCHASTIC_C;
+}
+
+mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
+{
+    if (!r || r->mode >= MPSIM_ROUND_MODES || r->overflow > MPSIM_OVERFLOW_MAX ||
+        r->infinity > MPSIM_INFINITY_MAX || r->no_inf > MPSIM_NO_INF_MAX ||
+        r->nan > MPSIM_NANS_MINUS_ONES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
+        r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN ||
+        r->flush_input > 1 || r->flush_output > 1)
+        return MPSIM_EINVAL;
+    if (is_stochastic(r->mode) && (r->sr_bits < 1 || r->sr_bits > 32))
+        return MPSIM_EINVAL;
+    const mpsim_number scale = mpsim_number_f64(r->scale);
+    if (scale.kind != MPSIM_NUMBER_FINITE || scale.sign || scale.hi == 0)
+        return MPSIM_EINVAL;
+    return MPSIM_OK;
+}
+
+/* All spellings of a mode, the canonical name first, in lower case. */
+static const char *const mode_names[MPSIM_ROUND_MODES][5] = {
+    [MPSIM_ROUND_NEAREST_EVEN] = {"nearest-even", "rne", "tiestoeven", "nearesttiestoeven", "rn"},
+    [MPSIM_ROUND_NEAREST_AWAY] = {"nearest-away", "rna", "tiestoaway", "nearesttiestoaway"},
+    [MPSIM_ROUND_TOWARD_ZERO] = {"toward-zero", "rtz", "towardzero", "rz"},
+    [MPSIM_ROUND_UP] = {"up", "rup", "towardpositive", "ru"},
+    [MPSIM_ROUND_DOWN] = {"down", "rdn", "towardnegative", "rd"},
+    [MPSIM_ROUND_TO_ODD] = {"to-odd", "rto", "toodd"},
+    [MPSIM_ROUND_STOCHASTIC_A] = {"stochastic-a", "sra", "stochastica"},
+    [MPSIM_ROUND_STOCHASTIC_B] = {"stochastic-b", "srb", "stochasticb"},
+    [MPSIM_ROUND_STOCHASTIC_C] = {"stochastic-c", "src", "stochasticc", "sr", "stochastic"},
+};
+
+const char *mpsim_round_mode_name(mpsim_round_mode mode)
+{
+    return (unsigned)mode < MPSIM_ROUND_MODES ? mode_names[mode][0] : NULL;
+}
+
+/* Whether the n characters at a are b but for letter case. */
+static int same_word(const char *a, size_t n, const char *b)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char c = a[i] >= 'A' && a[i] <= 'Z' ? (char)(a[i] - 'A' + 'a') : a[i];
+        if (c != b[i]) /* also where b is shorter */
+            return 0;
+    }
+    return b[n] == '\0';
+}
+
+mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, const char *name)
+{
+    if (!mode || !sr_bits || !name)
+        return MPSIM_EINVAL;
+    const size_t n = strcspn(name, ":");
+    int found = -1;
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++)
+        for (size_t i = 0; i < 5 && mode_names[m][i]; i++)
+            if (same_word(name, n, mode_names[m][i]))
+                found = m;
+    if (found < 0)
+        return MPSIM_ENOTFOUND;
+    if (name[n] == ':') {
+        int bits = 0, digits = 0;
+        for (const char *p = name + n + 1; *p; p++, digits++) {
+            if (*p < '0' || *p > '9' || digits == 2)
+                return MPSIM_ENOTFOUND;
+            bits = 10 * bits + (*p - '0');
+        }
+        if (!is_stochastic(found) || bits < 1 || bits > 32)
+            return MPSIM_ENOTFOUND;
+        *sr_bits = (uint8_t)bits;
+    }
+    *mode = (mpsim_round_mode)found;
+    return MPSIM_OK;
+}
+
+/* ---- presets ---- */
+
+/* What the same format name means in different places. Columns: mode, sr_bits, overflow,
+ * infinity, no_inf, nan, no_nan, negative, no_zero, flush_input, flush_output, scale. The
+ * presets named after software are checked against recorded casts of that software
+ * (data/vectors/casts). */
+/* clang-format off */
+#define INF  MPSIM_OVERFLOW_INF
+#define SAT  MPSIM_OVERFLOW_MAX
+#define KEEP MPSIM_INFINITY_KEEP
+#define MAX  MPSIM_INFINITY_MAX
+static const mpsim_preset presets[] = {
+    {"ieee",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "IEEE 754-2019; the default", {{0}}},
+    {"saturate",
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "everything beyond the largest number becomes it", {{0}}},
+    {"ocp",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "OCP OFP8 1.0, non-saturating mode", {{0}}},
+    {"ocp-sat",
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "OCP OFP8 1.0, saturating mode", {{0}}},
+    {"cuda",
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)", {{0}}},
+    {"cuda-nosat",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "CUDA 13.0 headers, __NV_NOSAT", {{0}}},
+    {"pytorch", /* NaN as the vector code of contiguous tensors gives it */
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "PyTorch 2.13 to 2.15 on CPU: only e4m3 saturates",
+     {{"e4m3",
+       {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}},
+      {"bf16",
+       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}}}},
+    {"pytorch-2.12",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "PyTorch up to 2.12 on CPU: nothing saturates",
+     {{"bf16",
+       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}}}},
+    {"ml-dtypes",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN, 0, 0, 1},
+     "ml_dtypes 0.6, astype", {{0}}},
+    {"onnx",
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "ONNX Cast, saturate = 1 (its default)",
+     {{"e8m0", /* infinity is NaN here */
+       {0, 32, SAT, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}}}},
+    {"onnx-nosat",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "ONNX Cast, saturate = 0", {{0}}},
+    {"p3109-satfinite",
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "IEEE P3109 interim report 4.0, SatFinite", {{0}}},
+    {"p3109-satpropagate",
+     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "IEEE P3109 interim report 4.0, SatPropagate", {{0}}},
+    {"p3109-satnone",
+     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     "IEEE P3109 interim report 4.0, SatNone (OvfInf)", {{0}}},
+};
+#undef INF
+#undef SAT
+#undef KEEP
+#undef MAX
+/* clang-format on */
+
+enum { PRESETS = sizeof presets / sizeof presets[0] };
+
+size_t mpsim_preset_count(void)
+{
+    return PRESETS;
+}
+
+const mpsim_preset *mpsim_preset_at(size_t i)
+{
+    return i < PRESETS ? &presets[i] : NULL;
+}
+
+const mpsim_preset *mpsim_preset_find(const char *name)
+{
+    if (name)
+        for (size_t i = 0; i < PRESETS; i++)
+            if (same_word(name, strlen(name), presets[i].name))
+                return &presets[i];
+    return NULL;
+}
+
+void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f)
+{
+    *r = f->bits <= 8 ? p->narrow : p->wide;
+    for (int i = 0; i < MPSIM_PRESET_EXCEPTIONS; i++)
+        if (p->exceptions[i].format && strcmp(p->exceptions[i].format, f->name) == 0)
+            *r = p->exceptions[i].rounding;
+}
+
+/* ---- one element ---- */
+
+uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
+                          uint32_t random, unsigned *flags)
+{
+    unsigned ignored;
+    const mpsim_number v = mpsim_scalar_source_f32(r, mpsim_number_f64(r->scale), x);
+    return mpsim_scalar_encode(f, r, r->mode, v, random, flags ? flags : &ignored);
+}
+
+uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
+                          uint32_t random, unsigned *flags)
+{
+    unsigned ignored;
+    const mpsim_number v = mpsim_scalar_source_f64(r, mpsim_number_f64(r->scale), x);
+    return mpsim_scalar_encode(f, r, r->mode, v, random, flags ? flags : &ignored);
+}
+
+/* ---- arrays ----
+ *
+ * An array is worked on in blocks of BLOCK codes: read and encode, then store. What an
+ * element becomes depends on its value and index only, so blocks are free to fall anywhere. */
+
+enum { BLOCK = 256 };
+
+typedef struct job {
+    const mpsim_format *f;
+    const mpsim_rounding *r;
+    const mpsim_rng *rng; /* NULL unless stochastic */
+    const float *x32;     /* one of the two sources */
+    const double *x64;
+} job;
+
+/* Encode n <= BLOCK elements from index i on. `mode` is a constant at every call, so that the
+ * compiler makes one loop per mode. */
+static inline void encode_block(const job *j, const int mode, uint64_t *codes, size_t i,
+                                size_t n, mpsim_counts *c)
+{
+    const mpsim_format f = *j->f;
+    const mpsim_rounding r = *j->r;
+    const mpsim_number scale = mpsim_number_f64(r.scale);
+    uint32_t words[4] = {0, 0, 0, 0};
+    uint64_t inexact = 0, underflow = 0, subnormal = 0, overflow = 0, nan = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint32_t random = 0;
+        if (is_stochastic(mode)) {
+            const uint64_t index = j->rng->index + i + k;
+            if (k == 0 || index % 4 == 0)
+                mpsim_rng_block(words, j->rng->seed, j->rng->stream, index / 4);
+            random = words[index % 4];
+        }
+        const mpsim_number x = j->x32 ? mpsim_scalar_source_f32(&r, scale, j->x32[i + k])
+                                      : mpsim_scalar_source_f64(&r, scale, j->x64[i + k]);
+        unsigned flags;
+        codes[k] = mpsim_scalar_encode(&f, &r, mode, x, random, &flags);
+        inexact += flags & MPSIM_FLAG_INEXACT;
+        underflow += flags >> 1 & 1;
+        subnormal += flags >> 2 & 1;
+        overflow += flags >> 3 & 1;
+        nan += flags >> 4 & 1;
+    }
+    c->inexact += inexact;
+    c->underflow += underflow;
+    c->subnormal += subnormal;
+    c->overflow += overflow;
+    c->nan += nan;
+}
+
+static void encode_any(const job *j, uint64_t *codes, size_t i, size_t n, mpsim_counts *c)
+{
+    switch (j->r->mode) {
+    case MPSIM_ROUND_NEAREST_EVEN:
+        encode_block(j, MPSIM_ROUND_NEAREST_EVEN, codes, i, n, c);
+        break;
+    case MPSIM_ROUND_TOWARD_ZERO:
+        encode_block(j, MPSIM_ROUND_TOWARD_ZERO, codes, i, n, c);
+        break;
+    case MPSIM_ROUND_STOCHASTIC_A:
+        encode_block(j, MPSIM_ROUND_STOCHASTIC_A, codes, i, n, c);
+        break;
+    case MPSIM_ROUND_STOCHASTIC_B:
+        encode_block(j, MPSIM_ROUND_STOCHASTIC_B, codes, i, n, c);
+        break;
+    case MPSIM_ROUND_STOCHASTIC_C:
+        encode_block(j, MPSIM_ROUND_STOCHASTIC_C, codes, i, n, c);
+        break;
+    default: /* the rest share one loop */
+        encode_block(j, j->r->mode, codes, i, n, c);
+    }
+}
+
+/* Store n codes as unsigned integers of `bytes` bytes, or load them. */
+static void store_codes(void *to, size_t bytes, const uint64_t *codes, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        const uint8_t u8 = (uint8_t)codes[k];
+        const uint16_t u16 = (uint16_t)codes[k];
+        const uint32_t u32 = (uint32_t)codes[k];
+        const void *from = bytes == 1   ? (const void *)&u8
+                           : bytes == 2 ? (const void *)&u16
+                           : bytes == 4 ? (const void *)&u32
+                                        : (const void *)&codes[k];
+        memcpy((unsigned char *)to + k * bytes, from, bytes);
+    }
+}
+
+static uint64_t load_code(const unsigned char *from, size_t bytes)
+{
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    switch (bytes) {
+    case 1:
+        return *from;
+    case 2:
+        memcpy(&u16, from, 2);
+        return u16;
+    case 4:
+        memcpy(&u32, from, 4);
+        return u32;
+    default:
+        memcpy(&u64, from, 8);
+        return u64;
+    }
+}
+
+static mpsim_status check_job(const job *j, const void *out, const void *in, size_t n)
+{
+    if (mpsim_format_check(j->f) != MPSIM_OK || mpsim_rounding_check(j->r) != MPSIM_OK)
+        return MPSIM_EINVAL;
+    if (n > 0 && (!out || !in))
+        return MPSIM_EINVAL;
+    if (is_stochastic(j->r->mode) && !j->rng)
+        return MPSIM_EINVAL;
+    return MPSIM_OK;
+}
+
+static void add_counts(mpsim_counts *to, const mpsim_counts *from)
+{
+    if (!to)
+        return;
+    to->inexact += from->inexact;
+    to->underflow += from->underflow;
+    to->subnormal += from->subnormal;
+    to->overflow += from->overflow;
+    to->nan += from->nan;
+}
+
+static void encode_array(const job *j, void *codes, size_t n, mpsim_counts *counts)
+{
+    const size_t bytes = mpsim_format_code_bytes(j->f);
+    mpsim_counts c = {0, 0, 0, 0, 0};
+    uint64_t block[BLOCK];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        encode_any(j, block, i, m, &c);
+        store_codes((unsigned char *)codes + i * bytes, bytes, block, m);
+    }
+    add_counts(counts, &c);
+}
+
+mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r,
+                                    const mpsim_rng *rng, void *codes, const float *x, size_t n,
+                                    mpsim_counts *counts)
+{
+    const job j = {f, r, rng, x, NULL};
+    const mpsim_status s = check_job(&j, codes, x, n);
+    if (s == MPSIM_OK)
+        encode_array(&j, codes, n, counts);
+    return s;
+}
+
+mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding *r,
+                                    const mpsim_rng *rng, void *codes, const double *x, size_t n,
+                                    mpsim_counts *counts)
+{
+    const job j = {f, r, rng, NULL, x};
+    const mpsim_status s = check_job(&j, codes, x, n);
+    if (s == MPSIM_OK)
+        encode_array(&j, codes, n, counts);
+    return s;
+}
+
+mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *codes, size_t n)
+{
+    if (mpsim_format_check(f) != MPSIM_OK || (n > 0 && (!y || !codes)))
+        return MPSIM_EINVAL;
+    const size_t bytes = mpsim_format_code_bytes(f);
+    for (size_t i = 0; i < n; i++)
+        y[i] = mpsim_scalar_decode(f, load_code((const unsigned char *)codes + i * bytes, bytes));
+    return MPSIM_OK;
+}
+
+/* Whether every number of f is a binary32 number. */
+static int fits_f32(const mpsim_format *f)
+{
+    const int emax = (int)(f->max_finite >> f->mbits) - f->bias;
+    return f->mbits <= 23 && emax <= 127 && mpsim_emin(f) - f->mbits >= -149;
+}
+
+mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *r,
+                                   const mpsim_rng *rng, float *y, const float *x, size_t n,
+                                   mpsim_counts *counts)
+{
+    const job j = {f, r, rng, x, NULL};
+    const mpsim_status s = check_job(&j, y, x, n);
+    if (s != MPSIM_OK)
+        return s;
+    if (!fits_f32(f))
+        return MPSIM_ERANGE;
+    mpsim_counts c = {0, 0, 0, 0, 0};
+    uint64_t block[BLOCK];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        encode_any(&j, block, i, m, &c);
+        for (size_t k = 0; k < m; k++)
+            y[i + k] = mpsim_number_to_f32(mpsim_scalar_unpack(f, block[k]));
+    }
+    add_counts(counts, &c);
+    return MPSIM_OK;
+}
+
+mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *r,
+                                   const mpsim_rng *rng, double *y, const double *x, size_t n,
+                                   mpsim_counts *counts)
+{
+    const job j = {f, r, rng, NULL, x};
+    const mpsim_status s = check_job(&j, y, x, n);
+    if (s != MPSIM_OK)
+        return s;
+    mpsim_counts c = {0, 0, 0, 0, 0};
+    uint64_t block[BLOCK];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        encode_any(&j, block, i, m, &c);
+        for (size_t k = 0; k < m; k++)
+            y[i + k] = mpsim_scalar_decode(f, block[k]);
+    }
+    add_counts(counts, &c);
+    return MPSIM_OK;
+}

@@ -1,0 +1,165 @@
+/* stats.c -- tensor, histogram and cast accumulators; see mpsim/stats.h. */
+#include <mpsim/stats.h>
+
+#include "scalar.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- tensors ---- */
+
+void mpsim_stats_init(mpsim_stats *s)
+{
+    memset(s, 0, sizeof *s);
+}
+
+void mpsim_stats_add(mpsim_stats *s, const double *x, size_t n)
+{
+    s->count += n;
+    for (size_t i = 0; i < n; i++) {
+        const double a = fabs(x[i]);
+        if (!isfinite(x[i])) {
+            if (isnan(x[i]))
+                s->nan++;
+            else
+                s->inf++;
+        } else if (a == 0) {
+            s->zero++;
+        } else {
+            if (a > s->amax)
+                s->amax = a;
+            if (s->amin == 0 || a < s->amin)
+                s->amin = a;
+            mpsim_sum_add(&s->sum, x[i]);
+            mpsim_sum_add_square(&s->sum_squares, x[i]);
+        }
+    }
+}
+
+void mpsim_stats_merge(mpsim_stats *to, const mpsim_stats *from)
+{
+    to->count += from->count;
+    to->zero += from->zero;
+    to->nan += from->nan;
+    to->inf += from->inf;
+    if (from->amax > to->amax)
+        to->amax = from->amax;
+    if (from->amin != 0 && (to->amin == 0 || from->amin < to->amin))
+        to->amin = from->amin;
+    mpsim_sum_merge(&to->sum, &from->sum);
+    mpsim_sum_merge(&to->sum_squares, &from->sum_squares);
+}
+
+double mpsim_stats_mean(const mpsim_stats *s)
+{
+    const uint64_t finite = s->count - s->nan - s->inf;
+    return finite ? mpsim_sum_value(&s->sum) / (double)finite : (double)NAN;
+}
+
+double mpsim_stats_l2(const mpsim_stats *s)
+{
+    return sqrt(mpsim_sum_value(&s->sum_squares));
+}
+
+/* ---- histogram ---- */
+
+void mpsim_histogram_init(mpsim_histogram *h)
+{
+    memset(h, 0, sizeof *h);
+}
+
+void mpsim_histogram_add(mpsim_histogram *h, const double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const mpsim_number v = mpsim_number_f64(x[i]);
+        if (v.kind == MPSIM_NUMBER_NAN)
+            h->nan++;
+        else if (v.kind == MPSIM_NUMBER_INF)
+            h->inf++;
+        else if (v.hi == 0)
+            h->zero++;
+        else
+            h->bin[v.exp - MPSIM_HISTOGRAM_MIN]++;
+    }
+}
+
+void mpsim_histogram_merge(mpsim_histogram *to, const mpsim_histogram *from)
+{
+    to->zero += from->zero;
+    to->inf += from->inf;
+    to->nan += from->nan;
+    for (int i = 0; i < MPSIM_HISTOGRAM_BINS; i++)
+        to->bin[i] += from->bin[i];
+}
+
+/* ---- casts ---- */
+
+void mpsim_cast_stats_init(mpsim_cast_stats *c)
+{
+    memset(c, 0, sizeof *c);
+}
+
+mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
+                                  const mpsim_rounding *r, const mpsim_rng *rng,
+                                  const double *x, size_t n)
+{
+    enum { BLOCK = 512 };
+    double q[BLOCK];
+    mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
+    for (size_t i = 0; i < n || i == 0; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        const mpsim_status s =
+            mpsim_round_array_f64(f, r, rng ? &at : NULL, q, x ? x + i : x, m, &c->counts);
+        if (s != MPSIM_OK) /* of the arguments, so in the first block */
+            return s;
+        at.index += m;
+        for (size_t k = 0; k < m; k++) {
+            const double v = x[i + k];
+            if (!isfinite(v))
+                continue;
+            if (!isfinite(q[k])) {
+                mpsim_sum_add_square(&c->sum_squares_left_out, v);
+                continue;
+            }
+            c->compared++;
+            const double d = fabs(v - q[k] / r->scale);
+            if (d == 0)
+                continue;
+            mpsim_sum_add_square(&c->sum_squared_error, d);
+            if (v != 0 && d / fabs(v) > c->max_rel_err)
+                c->max_rel_err = d / fabs(v);
+        }
+    }
+    return MPSIM_OK;
+}
+
+void mpsim_cast_stats_merge(mpsim_cast_stats *to, const mpsim_cast_stats *from)
+{
+    to->counts.inexact += from->counts.inexact;
+    to->counts.underflow += from->counts.underflow;
+    to->counts.subnormal += from->counts.subnormal;
+    to->counts.overflow += from->counts.overflow;
+    to->counts.nan += from->counts.nan;
+    to->compared += from->compared;
+    if (from->max_rel_err > to->max_rel_err)
+        to->max_rel_err = from->max_rel_err;
+    mpsim_sum_merge(&to->sum_squared_error, &from->sum_squared_error);
+    mpsim_sum_merge(&to->sum_squares_left_out, &from->sum_squares_left_out);
+}
+
+double mpsim_cast_stats_mse(const mpsim_cast_stats *c)
+{
+    return c->compared ? mpsim_sum_value(&c->sum_squared_error) / (double)c->compared
+                       : (double)NAN;
+}
+
+double mpsim_cast_stats_sqnr_db(const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    mpsim_sum signal = s->sum_squares;
+    mpsim_sum_subtract(&signal, &c->sum_squares_left_out);
+    const double x = mpsim_sum_value(&signal), e = mpsim_sum_value(&c->sum_squared_error);
+    if (e == 0)
+        return c->compared ? (double)INFINITY : (double)NAN;
+    /* The ratio may be outside binary64 when neither sum is. */
+    return 10 * (log10(x) - log10(e));
+}

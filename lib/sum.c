@@ -1,0 +1,151 @@
+/* sum.c -- exact sums in fixed point; see mpsim/stats.h.
+ *
+ * An addition deposits its bits into a few limbs without carrying: a limb grows by less than
+ * 2^33 each time (two deposits for a square), so that carries need to be propagated only
+ * every 2^29 additions. */
+#include <mpsim/stats.h>
+
+#include "scalar.h"
+
+#include <string.h>
+
+enum {
+    LOWEST = -2176,          /* exponent of bit 0 of limb 0: -68 limbs, below 2^-2148 */
+    CARRY_EVERY = 1 << 29
+};
+_Static_assert(LOWEST % 32 == 0 && 32 * MPSIM_SUM_LIMBS + LOWEST == 2176, "range of a sum");
+
+void mpsim_sum_init(mpsim_sum *s)
+{
+    memset(s, 0, sizeof *s);
+}
+
+/* Bring every limb but the highest into [0, 2^32). */
+static void propagate(mpsim_sum *s)
+{
+    int64_t carry = 0;
+    for (int i = 0; i < MPSIM_SUM_LIMBS - 1; i++) {
+        const int64_t v = s->limb[i] + carry;
+        s->limb[i] = (int64_t)((uint64_t)v & 0xffffffffu);
+        carry = (v - s->limb[i]) / ((int64_t)1 << 32);
+    }
+    s->limb[MPSIM_SUM_LIMBS - 1] += carry;
+    s->pending = 0;
+}
+
+static void count_additions(mpsim_sum *s, uint32_t n)
+{
+    s->pending += n;
+    if (s->pending >= CARRY_EVERY)
+        propagate(s);
+}
+
+/* s += (-1)^sign * sig * 2^exp */
+static inline void deposit(mpsim_sum *s, int sign, uint64_t sig, int exp)
+{
+    const int at = exp - LOWEST, n = at & 31;
+    int64_t *limb = &s->limb[at >> 5];
+    const uint64_t low = sig << n;
+    const int64_t a = (int64_t)(low & 0xffffffffu), b = (int64_t)(low >> 32);
+    const int64_t c = (int64_t)(n ? sig >> (64 - n) : 0);
+    const int64_t flip = -(int64_t)sign; /* 0 or -1: (v ^ flip) - flip is +-v */
+    limb[0] += (a ^ flip) - flip;
+    limb[1] += (b ^ flip) - flip;
+    limb[2] += (c ^ flip) - flip;
+}
+
+/* A finite x as an integer of at most 53 bits times a power of two. */
+static inline uint64_t integer_of(double x, int *exp)
+{
+    const uint64_t u = mpsim_bits_f64(x), t = u & 0xfffffffffffffu;
+    const int e = (int)(u >> 52 & 0x7ff);
+    *exp = (e ? e : 1) - 1075;
+    return e ? t | (uint64_t)1 << 52 : t;
+}
+
+void mpsim_sum_add(mpsim_sum *s, double x)
+{
+    int exp;
+    const uint64_t sig = integer_of(x, &exp);
+    deposit(s, (int)(mpsim_bits_f64(x) >> 63), sig, exp);
+    count_additions(s, 1);
+}
+
+void mpsim_sum_add_square(mpsim_sum *s, double x)
+{
+    int exp;
+    const uint64_t sig = integer_of(x, &exp);
+    uint64_t hi, lo;
+    mpsim_mul64(&hi, &lo, sig, sig);
+    deposit(s, 0, lo, 2 * exp);
+    if (hi)
+        deposit(s, 0, hi, 2 * exp + 64);
+    count_additions(s, 2);
+}
+
+/* Both sides are brought to the same canonical digits first, so that a merged accumulator
+ * is equal to one that saw all the elements. */
+void mpsim_sum_merge(mpsim_sum *to, const mpsim_sum *from)
+{
+    mpsim_sum b = *from;
+    propagate(&b);
+    propagate(to);
+    for (int i = 0; i < MPSIM_SUM_LIMBS; i++)
+        to->limb[i] += b.limb[i];
+    propagate(to);
+}
+
+void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s)
+{
+    mpsim_sum b = *s;
+    propagate(&b);
+    propagate(from);
+    for (int i = 0; i < MPSIM_SUM_LIMBS; i++)
+        from->limb[i] -= b.limb[i];
+    propagate(from);
+}
+
+double mpsim_sum_value(const mpsim_sum *s)
+{
+    mpsim_sum m = *s;
+    propagate(&m);
+    const int sign = m.limb[MPSIM_SUM_LIMBS - 1] < 0;
+    if (sign) {
+        for (int i = 0; i < MPSIM_SUM_LIMBS; i++)
+            m.limb[i] = -m.limb[i];
+        propagate(&m);
+    }
+    int top = MPSIM_SUM_LIMBS - 1;
+    while (top > 0 && m.limb[top] == 0)
+        top--;
+    if (m.limb[top] == 0)
+        return 0;
+    /* The highest bits: limb `top` (up to 63 bits if it is the last one, else 32) and the
+     * three below, with a sticky bit for the rest; then one rounding to binary64. */
+    mpsim_number x = mpsim_number_make(sign, (uint64_t)m.limb[top], 32 * top + LOWEST);
+    const int n = mpsim_clz64((uint64_t)m.limb[top]);
+    int room = n + 64; /* free bits of hi:lo below limb `top` */
+    for (int i = top - 1; i >= 0; i--) {
+        const uint64_t limb = (uint64_t)m.limb[i];
+        room -= 32;
+        if (room >= 64)
+            x.hi |= limb << (room - 64);
+        else if (room > 32) {
+            x.hi |= limb >> (64 - room);
+            x.lo |= limb << room;
+        } else if (room >= 0) {
+            x.lo |= limb << room;
+        } else if (limb) {
+            x.lo |= 1;
+        }
+    }
+    static const mpsim_format binary64 = {.bits = 64, .ebits = 11, .mbits = 52, .inf = 1,
+                                          .nan = MPSIM_NAN_TOP, .bias = 1023,
+                                          .max_finite = 0x7fefffffffffffff,
+                                          .nan_code = 0x7ff8000000000000};
+    mpsim_rounding r;
+    unsigned flags;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_f64_bits(
+        mpsim_scalar_encode(&binary64, &r, MPSIM_ROUND_NEAREST_EVEN, x, 0, &flags));
+}

@@ -1,0 +1,69 @@
+dnl mpsim_cuda.m4 -- find a CUDA toolkit that compiles and links a kernel.
+
+dnl MPSIM_CUDA
+dnl   --with-cuda=auto  use it where it works, say so where it does not
+dnl   --with-cuda=yes   stop where it does not work;  --with-cuda=DIR the same, in DIR only
+dnl   --with-cuda=no    do not look, also if NVCC is set
+dnl Sets HAVE_CUDA (conditional), NVCC, CUDA_LDFLAGS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h,
+dnl cuda_fp6.h and cuda_fp4.h compile as plain C), CUDA_CPPFLAGS, cuda_summary.
+AC_DEFUN([MPSIM_CUDA], [
+    AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=auto|yes|no|DIR],
+        [build gpu/ with the CUDA toolkit found, or the one in DIR (default: auto)])],
+        [], [with_cuda=auto])
+    AC_ARG_VAR([NVCC], [CUDA compiler])
+    AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
+    have_cuda=no have_cuda_headers=no cuda_summary="no (--with-cuda=$with_cuda)"
+    cuda_headers_summary=no
+    AS_CASE([$with_cuda],
+        [no], [],
+        [auto|yes], [
+            AS_IF([test -z "$NVCC"],
+                [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH:/usr/local/cuda/bin])])
+            mpsim_try_cuda=yes],
+        [
+            AS_IF([test -x "$with_cuda/bin/nvcc"], [NVCC=$with_cuda/bin/nvcc],
+                [AC_MSG_ERROR([--with-cuda=$with_cuda: no $with_cuda/bin/nvcc])])
+            mpsim_try_cuda=yes])
+    AS_IF([test "x$mpsim_try_cuda" = xyes && test -n "$NVCC"], [
+        mpsim_nvcc_real=`readlink -f "$NVCC" 2>/dev/null || echo "$NVCC"`
+        mpsim_cuda_root=`AS_DIRNAME(["$mpsim_nvcc_real"])`
+        mpsim_cuda_root=`AS_DIRNAME(["$mpsim_cuda_root"])`
+        AS_IF([test -d "$mpsim_cuda_root/lib64"], [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib64"],
+            [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib"])
+        AC_MSG_CHECKING([whether $NVCC compiles and links a kernel])
+        cat >conftest.cu <<\_MPSIM_EOF
+__global__ void twice(float *x) { *x *= 2; }
+int main(void) { twice<<<1, 1>>>(nullptr); return 0; }
+_MPSIM_EOF
+        AS_IF([$NVCC $NVCCFLAGS -o conftest_cuda conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
+            [have_cuda=yes])
+        AC_MSG_RESULT([$have_cuda])
+        rm -f conftest.cu conftest_cuda
+        AS_IF([test $have_cuda = yes],
+            [cuda_summary="$NVCC, `$NVCC --version | $SED -n 's/.*release \(@<:@0-9.@:>@*\).*/release \1/p'`"])
+        mpsim_save_CPPFLAGS=$CPPFLAGS
+        mpsim_save_CFLAGS=$CFLAGS
+        CUDA_CPPFLAGS="-isystem $mpsim_cuda_root/include"
+        CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
+        CFLAGS="$CFLAGS -std=gnu11"
+        AC_MSG_CHECKING([whether cuda_fp8.h, cuda_fp6.h and cuda_fp4.h compile as C])
+        AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <cuda_fp8.h>
+#include <cuda_fp6.h>
+#include <cuda_fp4.h>]],
+            [[return __nv_cvt_float_to_fp8(1.0f, __NV_SATFINITE, __NV_E4M3)]])],
+            [have_cuda_headers=yes], [have_cuda_headers=no])
+        AC_MSG_RESULT([$have_cuda_headers])
+        CPPFLAGS=$mpsim_save_CPPFLAGS
+        CFLAGS=$mpsim_save_CFLAGS
+        AS_IF([test $have_cuda_headers = yes],
+            [cuda_headers_summary="$mpsim_cuda_root/include (oracle for fp8, fp6, fp4 casts)"])])
+    AS_IF([test $have_cuda = no], [
+        AS_CASE([$with_cuda],
+            [no], [],
+            [auto], [AC_MSG_WARN([no working CUDA toolkit: gpu/ is left out])],
+            [AC_MSG_ERROR([--with-cuda=$with_cuda given, but no CUDA toolkit works])])])
+    AC_SUBST([CUDA_LDFLAGS])
+    AC_SUBST([CUDA_CPPFLAGS])
+    AM_CONDITIONAL([HAVE_CUDA], [test $have_cuda = yes])
+    AM_CONDITIONAL([HAVE_CUDA_HEADERS], [test $have_cuda_headers = yes])])

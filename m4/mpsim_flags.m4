@@ -1,0 +1,36 @@
+dnl mpsim_flags.m4 -- compiler flags and floating-point semantics.
+
+dnl MPSIM_TRY_CFLAG(VARIABLE, FLAG, [IF-NOT]) -- append FLAG to VARIABLE if the compiler takes it.
+AC_DEFUN([MPSIM_TRY_CFLAG], [
+    AS_VAR_PUSHDEF([cache], [mpsim_cv_cflag_$2])
+    AC_CACHE_CHECK([whether $CC accepts $2], [cache], [
+        mpsim_save_CFLAGS=$CFLAGS
+        CFLAGS="$CFLAGS -Werror $2"
+        AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [AS_VAR_SET([cache], [yes])],
+            [AS_VAR_SET([cache], [no])])
+        CFLAGS=$mpsim_save_CFLAGS])
+    AS_VAR_IF([cache], [yes], [$1="$$1 $2"], [$3])
+    AS_VAR_POPDEF([cache])])
+
+dnl MPSIM_REQUIRE_CFLAG(VARIABLE, FLAG) -- the same; stop if the compiler does not take it.
+AC_DEFUN([MPSIM_REQUIRE_CFLAG],
+    [MPSIM_TRY_CFLAG([$1], [$2], [AC_MSG_ERROR([mpsim needs a compiler that accepts $2])])])
+
+dnl MPSIM_CHECK_FP_SEMANTICS -- the user's CFLAGS come last on every command line, so that they
+dnl could undo FP_CFLAGS: refuse the flags that change results.
+AC_DEFUN([MPSIM_CHECK_FP_SEMANTICS], [
+    AC_MSG_CHECKING([whether CFLAGS keep IEEE 754 semantics])
+    mpsim_save_CFLAGS=$CFLAGS
+    CFLAGS="$FP_CFLAGS $CFLAGS"
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#include <float.h>
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) \
+    || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) \
+    || defined(__NO_SIGNED_ZEROS__) || FLT_EVAL_METHOD != 0
+#error value-changing floating-point options
+#endif
+int main(void) { return 0; }
+]])], [AC_MSG_RESULT([yes])], [
+        AC_MSG_RESULT([no])
+        AC_MSG_ERROR([CFLAGS="$mpsim_save_CFLAGS" change floating-point results: leave out -ffast-math, -Ofast and the like])])
+    CFLAGS=$mpsim_save_CFLAGS])

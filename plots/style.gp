@@ -1,0 +1,46 @@
+# ---- style.gp: what all figures share ----
+# Colours: Okabe and Ito's set for colour-blind readers; series differ in grey and in dashes
+# as well. Lengths are in inches. Text is never interpreted (noenhanced).
+set encoding utf8
+set termoption noenhanced
+set datafile missing NaN
+set minussign
+
+blue = 0x0072B2; sky = 0x56B4E9; green = 0x009E73; orange = 0xE69F00
+vermilion = 0xD55E00; purple = 0xCC79A7; black = 0x000000
+dark = 0x404040; middle = 0x808080; pale = 0xD9D9D9; faint = 0xEFEFEF
+
+font_size = 8; small_size = 7 # points
+face = 'Helvetica'
+normal_font = sprintf('%s,%g', face, font_size)
+small_font = sprintf('%s,%g', face, small_size)
+character_width = 0.54 * small_size / 72.0 # of the small font, on the large side
+line_height = 0.145
+
+# Outlines of scaled series: colour, dashes, width
+outline_colours = sprintf('%d %d %d %d %d', vermilion, black, green, purple, blue)
+set style line 1 lc rgb vermilion dt 1 lw 1.4
+set style line 2 lc rgb black dt (4, 2) lw 1.2
+set style line 3 lc rgb green dt (8, 2, 2, 2) lw 1.3
+set style line 4 lc rgb purple dt (2, 2) lw 1.4
+set style line 5 lc rgb blue dt (8, 2, 2, 2, 2, 2) lw 1.2
+
+min(a, b) = a < b ? a : b
+max(a, b) = a > b ? a : b
+# The smallest of 1, 2, 4, 8, ... that is at least x
+power_of_two(x) = x <= 1 ? 1 : 2 ** ceil(log(x) / log(2) - 1e-9)
+# Per cent for people: 0, <0.01, 0.25, 12.3, 100
+percent(p) = p != p ? '–' : p == 0 ? '0' : p < 0.01 ? '<0.01' : p < 1 ? sprintf('%.2f', p) : \
+             p >= 100 ? '100' : sprintf('%.1f', p)
+# A power of ten
+decimal(k) = k == 0 ? '1' : k > 0 && k < 4 ? sprintf('%d', 10 ** k) : \
+             k < 0 ? sprintf('1e−%d', -k) : sprintf('1e%d', k)
+
+# One terminal for each type of file, of the same physical size; 300 pixels per inch.
+terminal(type, w, h) = \
+    type eq 'pdf' ? sprintf("set terminal pdfcairo noenhanced color size %g,%g font '%s'", \
+                            w, h, normal_font) : \
+    type eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font '%s' fontscale %g linewidth %g pointscale %g", \
+                            300 * w, 300 * h, normal_font, 300 / 72.0, 300 / 72.0 / 1.6, 300 / 72.0 / 1.6) : \
+    sprintf("set terminal svg noenhanced size %d,%d font '%s' fontscale %g linewidth %g", \
+            96 * w, 96 * h, normal_font, 96 / 72.0, 96 / 72.0 / 1.6)

@@ -1,0 +1,158 @@
+/* cmd_plot.c -- mpsim plot: figures from a report of mpsim stat. */
+#include "cmd.h"
+#include "options.h"
+#include "plot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "FIGURE is one of\n"
+    "  histogram   share of elements by binary exponent, before and after scaling, with the\n"
+    "              ranges of the formats; needs a report made with --histogram\n"
+    "  ruler       the range of each format over the range of each kind of tensor, or with\n"
+    "              --tensor of each tensor\n"
+    "REPORT is what mpsim stat --json wrote. PREFIX.dat (data), PREFIX.gp (a script that stands\n"
+    "alone: edit it, run gnuplot again) and the figures are written. gnuplot 5.4 or later is run\n"
+    "(MPSIM_GNUPLOT: another program) with the templates of the folder MPSIM_PLOTS, if set.\n"
+    "\n"
+    "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
+    "  mpsim plot histogram --kind agrad -o agrad report.json\n"
+    "  mpsim plot ruler --tensor 'agrad:*' --venue icml report.json\n";
+
+/* Widths of text in inches; sources in plots/README.md. */
+static const struct {
+    const char *name;
+    double column, full;
+} venues[] = {
+    {"none", 5.0, 5.0},     {"aaai", 3.3, 6.975},   {"acm", 3.337, 7.001}, {"aistats", 3.25, 6.75},
+    {"cvpr", 3.25, 6.875},  {"eccv", 4.8, 4.8},     {"iclr", 5.5, 5.5},    {"icml", 3.25, 6.75},
+    {"ieee", 3.487, 7.14},  {"jmlr", 6.0, 6.0},     {"neurips", 5.5, 5.5}, {"tmlr", 6.5, 6.5},
+    {"uai", 3.25, 6.75},
+};
+
+static int parse_width(double *width, const char *venue, const char *span)
+{
+    const int full = strcmp(span, "full") == 0;
+    if (!full && strcmp(span, "col") != 0)
+        return fail(EXIT_USAGE, "plot: --span: '%s' is neither col nor full", span);
+    for (size_t i = 0; i < sizeof venues / sizeof venues[0]; i++)
+        if (strcmp(venues[i].name, venue) == 0) {
+            *width = full ? venues[i].full : venues[i].column;
+            return 0;
+        }
+    return fail(EXIT_USAGE, "plot: --venue: '%s' is not known; 'mpsim plot --help' has the list",
+                venue);
+}
+
+static int parse_types(unsigned *types, const char *list)
+{
+    *types = 0;
+    for (const char *s = list; s;) {
+        const size_t n = strcspn(s, ",");
+        int known = 0;
+        for (int i = 0; i < 3; i++)
+            if (strlen(plot_suffixes[i]) == n && strncmp(s, plot_suffixes[i], n) == 0) {
+                *types |= 1u << i;
+                known = 1;
+            }
+        if (!known)
+            return fail(EXIT_USAGE, "plot: --type: '%.*s' is none of pdf, png, svg", (int)n, s);
+        s = s[n] ? s + n + 1 : NULL;
+    }
+    return 0;
+}
+
+/* The prefix of the files; a folder (with its slash) gets the figure's name. */
+static int make_prefix(char **prefix, const char *wanted, const char *figure)
+{
+    const char *text = wanted ? wanted : figure;
+    const size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return fail(EXIT_USAGE, "plot: --output: a control character in the name");
+    *prefix = malloc(n + strlen(figure) + 1);
+    if (!*prefix)
+        return fail(EXIT_IO, "out of memory");
+    strcpy(*prefix, text);
+    if (n == 0 || text[n - 1] == '/')
+        strcpy(*prefix + n, figure);
+    return 0;
+}
+
+static const plot_figure *find_figure(const char *name)
+{
+    for (const plot_figure *f = plot_figures; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+static int draw(const plot_figure *figure, const char *path, plot_request *r)
+{
+    plot_data d;
+    const plot_grouping grouping = figure->need_histogram ? PLOT_BY_NOTHING
+                                   : r->choice->tensor    ? PLOT_BY_TENSOR
+                                                          : PLOT_BY_KIND;
+    int code = plot_data_read(&d, path, r->choice, grouping, figure->need_histogram);
+    if (!code)
+        code = plot_draw(figure, &d, r);
+    plot_data_clear(&d);
+    return code;
+}
+
+int cmd_plot(int argc, char **argv)
+{
+    plot_choice choice = {0};
+    plot_request r = {.choice = &choice};
+    const char *output = NULL, *types = "pdf,png,svg", *venue = "none", *span = "col";
+    char *prefix = NULL;
+    int first;
+    const option_row table[] = {
+        {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "kind", OPTION_STRING, &choice.kind, "K", "only tensors of kind K"},
+        {0, "tensor", OPTION_STRING, &choice.tensor, "GLOB", "only tensors whose name matches"},
+        {0, "step", OPTION_STRING, &choice.step, "N", "only step N"},
+        {'f', "format", OPTION_LIST, &choice.formats, "LIST",
+         "formats of the report to show; the first is also shaded (default: all of them)"},
+        {'s', "scale", OPTION_LIST, &choice.scales, "LIST",
+         "scales of the report to show beside 1 (default: all of them)"},
+        {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'o', "output", OPTION_STRING, &output, "PREFIX",
+         "of the files (default: the figure's name)"},
+        {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
+        {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
+        {0, "venue", OPTION_STRING, &venue, "NAME",
+         "width for a paper: aaai, acm, aistats, cvpr, eccv, iclr, icml, ieee, jmlr, neurips, "
+         "tmlr, uai (default: none, 5 inches)"},
+        {0, "span", OPTION_STRING, &span, "SPAN", "col (default) or full: columns spanned"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    const command *self = commands;
+    while (self->run != cmd_plot)
+        self++;
+    int code = options_parse(self, table, argc, argv, &first, more);
+    if (code >= 0)
+        goto done;
+    const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
+    if (first < argc && !figure)
+        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler", argv[first]);
+    else if (argc - first != 2)
+        code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
+    else {
+        code = parse_width(&r.width, venue, span);
+        if (!code)
+            code = parse_types(&r.types, types);
+        if (!code)
+            code = make_prefix(&prefix, output, figure->name);
+        r.prefix = prefix;
+        if (!code)
+            code = draw(figure, argv[first + 1], &r);
+    }
+done:
+    free(prefix);
+    option_list_clear(&choice.formats);
+    option_list_clear(&choice.scales);
+    return code;
+}

@@ -1,0 +1,12 @@
+/* commands.c -- the table of commands. */
+#include "cmd.h"
+#include "options.h"
+
+const command commands[] = {
+    {"formats", "[NAME...]", "List number formats, or look at some of them", cmd_formats},
+    {"info", "FILE...", "Show what is in files of tensors", cmd_info},
+    {"cast", "FILE", "Round tensors to a format and write them", cmd_cast},
+    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat},
+    {"plot", "FIGURE REPORT", "Draw a figure from a report of stat", cmd_plot},
+    {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,192 @@
+/* input.c -- see input.h. */
+#include "input.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- options ---- */
+
+static int parse_format(const input *in, mpsim_format *f, const char *option, const char *name)
+{
+    if (mpsim_format_parse(f, name) != MPSIM_OK)
+        return fail(EXIT_USAGE, "%s: --%s: '%s' is not a format", in->verb, option, name);
+    return 0;
+}
+
+/* "2,3" as a shape. */
+static int parse_shape(input *in, const char *text)
+{
+    size_t n = 0;
+    in->shape = calloc(strlen(text) / 2 + 1, sizeof *in->shape);
+    if (!in->shape)
+        return fail(EXIT_IO, "out of memory");
+    for (const char *p = text; *p;) {
+        char word[32];
+        const size_t length = strcspn(p, ",");
+        if (length >= sizeof word)
+            return fail(EXIT_USAGE, "%s: --shape: '%s' is not a shape", in->verb, text);
+        memcpy(word, p, length);
+        word[length] = '\0';
+        if (parse_count(&in->shape[n++], word) != 0)
+            return fail(EXIT_USAGE, "%s: --shape: '%s' is not a shape", in->verb, text);
+        p += length;
+        p += *p == ',' && p[1];
+    }
+    in->layout.raw_shape = in->shape;
+    in->layout.raw_rank = n;
+    return 0;
+}
+
+/* "V1=e4m3,V2=bf16" */
+static int parse_assume(input *in, const char *text)
+{
+    for (const char *p = text; *p;) {
+        char word[64];
+        const size_t n = strcspn(p, ",");
+        const int v = n > 3 && (p[0] == 'V' || p[0] == 'v') && p[2] == '=' ? p[1] - '0' : 0;
+        if (n >= sizeof word || (v != 1 && v != 2))
+            return fail(EXIT_USAGE, "%s: --assume takes V1=FORMAT,V2=FORMAT, not '%s'", in->verb,
+                        text);
+        memcpy(word, p + 3, n - 3);
+        word[n - 3] = '\0';
+        mpsim_format *f = v == 1 ? &in->v1 : &in->v2;
+        const int code = parse_format(in, f, "assume", word);
+        if (code)
+            return code;
+        if (mpsim_format_code_bytes(f) != (size_t)v)
+            return fail(EXIT_USAGE, "%s: --assume: %s does not take %d byte%s", in->verb, f->name,
+                        v, v == 1 ? "" : "s");
+        *(v == 1 ? &in->layout.assume_v1 : &in->layout.assume_v2) = f;
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+static int resolve_options(input *in)
+{
+    const input_options *o = in->options;
+    int code;
+    in->layout.max_header = o->max_header;
+    if (o->dtype) {
+        if ((code = parse_format(in, &in->dtype, "dtype", o->dtype)))
+            return code;
+        in->layout.raw_format = &in->dtype;
+        in->layout.raw_offset = o->offset;
+        in->layout.raw_big_endian = o->big_endian;
+    } else if (o->shape || o->offset || o->big_endian) {
+        return fail(EXIT_USAGE, "%s: --shape, --offset and --big-endian go with --dtype", in->verb);
+    }
+    if (o->shape && (code = parse_shape(in, o->shape)))
+        return code;
+    if (o->assume && (code = parse_assume(in, o->assume)))
+        return code;
+    if (o->as) {
+        if ((code = parse_format(in, &in->as, "as", o->as)))
+            return code;
+        const size_t bytes = mpsim_format_code_bytes(&in->as);
+        if (bytes > 2)
+            return fail(EXIT_USAGE, "%s: --as takes a format of 8 or 16 bits", in->verb);
+        *(bytes == 1 ? &in->layout.as_int8 : &in->layout.as_int16) = &in->as;
+    }
+    for (size_t i = 0; i < o->kinds.count; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%s:", o->kinds.items[i]);
+        if (!trace_kind(key))
+            return fail(EXIT_USAGE, "%s: --kind: '%s' is not a kind", in->verb, o->kinds.items[i]);
+    }
+    return 0;
+}
+
+/* ---- files ---- */
+
+int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
+{
+    memset(in, 0, sizeof *in);
+    in->verb = verb;
+    in->options = o;
+    if (n < 1)
+        return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", verb, verb);
+    const int code = resolve_options(in);
+    if (code)
+        return code;
+    for (int i = 0; i < n; i++) {
+        trace_error error;
+        const size_t before = in->tree.count;
+        if (trace_tree_add(&in->tree, operands[i], &in->layout, &error)) {
+            const int stop = input_failed(in, &error);
+            if (stop)
+                return stop;
+        } else if (in->tree.count == before) {
+            trace_error_set(&error, EXIT_DATA, operands[i], UINT64_MAX,
+                            "no file of tensors below this directory");
+            const int stop = input_failed(in, &error);
+            if (stop)
+                return stop;
+        }
+    }
+    trace_tree_sort(&in->tree);
+    return 0;
+}
+
+void input_close(input *in)
+{
+    trace_tree_clear(&in->tree);
+    free(in->shape);
+    in->shape = NULL;
+}
+
+int input_failed(input *in, const trace_error *error)
+{
+    fail(error->exit, "%s", error->text);
+    if (!in->options->keep_going)
+        return error->exit;
+    in->failed++;
+    return 0;
+}
+
+int input_selects(const input *in, const trace_tensor *t)
+{
+    const input_options *o = in->options;
+    int ok = o->match.count == 0;
+    for (size_t i = 0; i < o->match.count && !ok; i++)
+        ok = fnmatch(o->match.items[i], t->name, 0) == 0;
+    if (!ok || o->kinds.count == 0)
+        return ok;
+    const char *kind = trace_kind(t->name);
+    for (size_t i = 0; kind && i < o->kinds.count; i++)
+        if (strcmp(kind, o->kinds.items[i]) == 0)
+            return 1;
+    return 0;
+}
+
+int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context)
+{
+    for (size_t i = 0; i < in->tree.count; i++) {
+        trace_error error;
+        trace *t = trace_open(in->tree.paths[i], &in->layout, &error);
+        const int code = t ? visit(in, t, context) : input_failed(in, &error);
+        trace_close(t);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+json_t *json_of_path(const char *path)
+{
+    char escaped[4096];
+    json_t *v = json_string(path); /* NULL if it is not UTF-8 */
+    return v ? v : json_string(escape_text(escaped, sizeof escaped, path));
+}
+
+const char *shape_text(char *out, size_t size, const trace_tensor *t)
+{
+    size_t n = (size_t)snprintf(out, size, "[");
+    for (size_t i = 0; i < t->rank && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%" PRIu64, i ? ", " : "", t->shape[i]);
+    if (n < size)
+        snprintf(out + n, size - n, "]");
+    return out;
+}

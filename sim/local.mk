@@ -1,0 +1,29 @@
+# sim/ -- the mpsim program: all but main.c in a convenience library, so that tests can link it.
+trace_sources = \
+  sim/trace/dtype.c sim/trace/impl.h sim/trace/layout.c sim/trace/memory.c \
+  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c \
+  sim/trace/outfile.c sim/trace/outfile.h sim/trace/raw.c sim/trace/read.c \
+  sim/trace/safetensors.c sim/trace/source.c sim/trace/text.c sim/trace/trace.c \
+  sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c
+
+noinst_LTLIBRARIES += sim/libsim.la
+sim_libsim_la_SOURCES = \
+  sim/cmd.h sim/cmd_cast.c sim/cmd_formats.c sim/cmd_info.c sim/cmd_plot.c sim/cmd_stat.c \
+  sim/commands.c sim/input.c sim/input.h sim/options.c sim/options.h sim/output.c \
+  sim/output.h sim/parallel.c sim/parallel.h \
+  sim/plot.c sim/plot.h sim/plotdata.c sim/plotdata.h sim/plotfigures.c sim/plotrun.c sim/plottext.c \
+  sim/statreport.c sim/statreport.h sim/target.c sim/target.h sim/tensorstat.c \
+  sim/tensorstat.h \
+  $(trace_sources) \
+  sim/report/json.c sim/report/report.h sim/report/table.c
+sim_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
+sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"'
+sim_libsim_la_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS)
+sim_libsim_la_LIBADD = lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS)
+
+bin_PROGRAMS += mpsim
+mpsim_SOURCES = sim/main.c
+mpsim_CPPFLAGS = $(sim_cppflags)
+mpsim_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+mpsim_LDADD = sim/libsim.la
+EXTRA_DIST += sim/README.md

@@ -1,0 +1,25 @@
+/* output.h -- where a report goes. It appears when it is complete: it waits in an unnamed
+ * temporary file, and a failure leaves nothing behind. */
+#ifndef MPSIM_SIM_OUTPUT_H
+#define MPSIM_SIM_OUTPUT_H
+
+#include <stdio.h>
+
+struct outfile;
+
+typedef struct output {
+    FILE *file; /* write here */
+    struct outfile *to;
+} output;
+
+/* output_open -- `path` NULL or "-" is standard output. 0, or an exit code after a message. */
+int output_open(output *o, const char *path);
+/* output_open_stream -- the same, but lines to standard output go out as they come. */
+int output_open_stream(output *o, const char *path);
+/* output_close -- check, and copy to the destination. 0, or an exit code after a message
+ * (without one if the reader of a pipe has gone). */
+int output_close(output *o);
+/* output_abandon -- forget what was written. */
+void output_abandon(output *o);
+
+#endif

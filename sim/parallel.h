@@ -1,0 +1,15 @@
+/* parallel.h -- the only place that knows threads.
+ *
+ * Work is split by index; what a task computes may depend on its index only. */
+#ifndef MPSIM_SIM_PARALLEL_H
+#define MPSIM_SIM_PARALLEL_H
+
+/* parallel_init -- use `threads` threads; 0: as many as OMP_NUM_THREADS or the processors
+ * allow. */
+void parallel_init(unsigned threads);
+int parallel_threads(void);
+
+/* parallel_for -- call task(i, context) for 0 <= i < n, in any order, on all threads. */
+void parallel_for(int n, void (*task)(int i, void *context), void *context);
+
+#endif

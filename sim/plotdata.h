@@ -1,0 +1,70 @@
+/* plotdata.h -- what a figure shows: groups of tensors from a report of mpsim stat. */
+#ifndef MPSIM_SIM_PLOTDATA_H
+#define MPSIM_SIM_PLOTDATA_H
+
+#include "options.h"
+
+#include <jansson.h>
+
+enum {
+    PLOT_EXPONENT_MIN = -1074, /* of binary64, as in mpsim/stats.h */
+    PLOT_EXPONENT_MAX = 1023,
+    PLOT_BINS = PLOT_EXPONENT_MAX - PLOT_EXPONENT_MIN + 1,
+    PLOT_FORMATS_MAX = 24,
+    PLOT_SCALES_MAX = 6,
+    PLOT_GROUPS_MAX = 60
+};
+
+typedef struct plot_format {
+    const char *name;
+    double min_positive, min_normal, max; /* 0 < min_positive <= min_normal <= max */
+} plot_format;
+
+/* What a cast to one format with one scale does to a group. */
+typedef struct plot_cast {
+    uint64_t tensors; /* that the report has this cast for */
+    uint64_t underflow, overflow;
+} plot_cast;
+
+typedef struct plot_group {
+    const char *name;
+    uint64_t tensors; /* items of the report that were added up */
+    uint64_t count, zero, nan, inf;
+    double amin, amax; /* of the finite non-zero elements; 0 if there are none */
+    double l2;
+    plot_cast casts[PLOT_FORMATS_MAX][PLOT_SCALES_MAX];
+    uint64_t bins[PLOT_BINS]; /* bins[e - PLOT_EXPONENT_MIN]: elements with exponent e */
+} plot_group;
+
+typedef enum plot_grouping { PLOT_BY_NOTHING, PLOT_BY_KIND, PLOT_BY_TENSOR } plot_grouping;
+
+/* What the user chose. NULL and empty lists: everything. */
+typedef struct plot_choice {
+    const char *kind;   /* equal to the tensor's kind   */
+    const char *tensor; /* a glob for the tensor's name */
+    const char *step;   /* a number                     */
+    option_list formats, scales; /* elements may be lists with commas */
+} plot_choice;
+
+/* Names point into `report` or the choice: they live as long as both. */
+typedef struct plot_data {
+    const char *path;
+    json_t *report;
+    const char *schema, *version;
+    plot_format formats[PLOT_FORMATS_MAX];
+    double scales[PLOT_SCALES_MAX]; /* > 0 */
+    size_t n_formats, n_scales, n_groups;
+    plot_group *groups;
+} plot_data;
+
+/* plot_data_read -- read the report `path` ("-": standard input) and add up what `choice`
+ * selects, in groups, in the order of the report. PLOT_BY_NOTHING gives exactly one group.
+ * 0, or an exit code after a message; to be cleared in both cases. */
+int plot_data_read(plot_data *d, const char *path, const plot_choice *choice,
+                   plot_grouping grouping, int need_histogram);
+void plot_data_clear(plot_data *d);
+
+/* plot_group_exponents -- first and last exponent that occurs; 0 if there is none. */
+int plot_group_exponents(const plot_group *g, int *first, int *last);
+
+#endif

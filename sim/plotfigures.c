@@ -1,0 +1,234 @@
+/* plotfigures.c -- the figures: which blocks of data and variables each template gets.
+ *
+ * A block is named by the comment in front of it (gnuplot: index 'name'), and blocks are two
+ * blank lines apart. Columns are described in the data. */
+#include "plot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- common ---- */
+
+static double percent(uint64_t n, uint64_t of)
+{
+    return of ? 100 * (double)n / (double)of : 0;
+}
+
+/* Three digits for people: 65504, 6.1e-5, 0.0156. */
+static const char *short_number(char text[32], double x)
+{
+    const int plain = x == 0 || (fabs(x) >= 1e-3 && fabs(x) < 1e6);
+    char digits[32];
+    if (plain) {
+        snprintf(text, 32, "%.*f", fabs(x) >= 100 || x == 0 ? 0 : fabs(x) >= 1 ? 2 : 5, x);
+        if (strchr(text, '.')) { /* no zeros at the end */
+            char *end = text + strlen(text) - 1;
+            while (*end == '0')
+                *end-- = '\0';
+            if (*end == '.')
+                *end = '\0';
+        }
+        return text;
+    }
+    int exponent = 0;
+    snprintf(digits, sizeof digits, "%.1e", x);
+    char *e = strchr(digits, 'e');
+    if (!e)
+        return strcpy(text, digits);
+    *e = '\0';
+    sscanf(e + 1, "%d", &exponent);
+    snprintf(text, 32, "%.10se%d", digits, exponent);
+    return text;
+}
+
+static size_t longest_format(const plot_data *d)
+{
+    size_t longest = 0;
+    for (size_t f = 0; f < d->n_formats; f++)
+        if (strlen(d->formats[f].name) > longest)
+            longest = strlen(d->formats[f].name);
+    return longest;
+}
+
+enum { LABEL = 30, LABEL_SIZE = 4 * LABEL + 8 }; /* characters of a row's label */
+
+static void put_label(FILE *to, const char *name)
+{
+    char label[LABEL_SIZE];
+    plot_text_shorten(label, sizeof label, name, LABEL);
+    plot_put_data(to, label);
+}
+
+static void put_formats(FILE *to, const plot_data *d)
+{
+    char a[32], b[32], c[32];
+    fputs("\n\n# formats\n"
+          "# 1 row  2 log2 of the smallest positive number  3 log2 of the smallest normal one\n"
+          "# 4 log2 of the largest one  5 these three numbers  6 name\n", to);
+    for (size_t f = 0; f < d->n_formats; f++) {
+        const plot_format *p = &d->formats[f];
+        fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive),
+                log2(p->min_normal), log2(p->max), short_number(a, p->min_positive),
+                short_number(b, p->min_normal), short_number(c, p->max));
+        put_label(to, p->name);
+        fputc('\n', to);
+    }
+}
+
+/* ---- histogram ---- */
+
+enum { SPAN_SHOWN = 48 }; /* formats of at most so many binades are shown to both ends */
+
+static void put_histogram(FILE *to, const plot_data *d)
+{
+    const plot_group *g = &d->groups[0];
+    const struct {
+        int side;
+        const char *name;
+        uint64_t n;
+    } special[] = {{-1, "x = 0", g->zero}, {1, "Inf", g->inf}, {2, "NaN", g->nan}};
+    int first = 0, last = 0, side = 0;
+
+    fprintf(to, "# elements: %" PRIu64 "\n", g->count);
+    fputs("\n\n# bins\n"
+          "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all elements\n",
+          to);
+    plot_group_exponents(g, &first, &last);
+    for (int e = first - 1; e <= last + 1; e++) {
+        const int i = e - PLOT_EXPONENT_MIN;
+        const uint64_t n = i >= 0 && i < PLOT_BINS ? g->bins[i] : 0;
+        fprintf(to, "%d %" PRIu64 " %.6g\n", e, n, percent(n, g->count));
+    }
+    fputs("\n\n# special\n"
+          "# 1 side: -1 left, 1 and 2 right  2 elements  3 per cent of all elements  4 name\n",
+          to);
+    for (size_t i = 0; i < 3; i++)
+        if (special[i].n || i == 0) {
+            side = i == 0 ? -1 : side < 1 ? 1 : 2;
+            fprintf(to, "%d %" PRIu64 " %.6g ", side, special[i].n,
+                    percent(special[i].n, g->count));
+            plot_put_data(to, special[i].name);
+            fputc('\n', to);
+        }
+    put_formats(to, d);
+    fputs("\n\n# scales\n"
+          "# 1 row  2 scale  3 log2 of it  then for each format, in per cent of all elements:\n"
+          "# underflow, overflow (NaN: not in the report)\n", to);
+    for (size_t s = 0; s < d->n_scales; s++) {
+        fprintf(to, "%zu %.10g %.10g", s, d->scales[s], log2(d->scales[s]));
+        for (size_t f = 0; f < d->n_formats; f++) {
+            const plot_cast *c = &g->casts[f][s];
+            if (c->tensors == g->tensors)
+                fprintf(to, " %.6g %.6g", percent(c->underflow, g->count),
+                        percent(c->overflow, g->count));
+            else
+                fputs(" NaN NaN", to);
+        }
+        fputc('\n', to);
+    }
+}
+
+static void put_histogram_variables(FILE *to, const plot_data *d, const plot_request *r)
+{
+    const plot_group *g = &d->groups[0];
+    double low = HUGE_VAL, high = -HUGE_VAL, most = 0, least = 100;
+    int first, last, overflow = 0;
+    if (plot_group_exponents(g, &first, &last))
+        for (size_t s = 0; s < d->n_scales; s++) {
+            low = fmin(low, first + floor(log2(d->scales[s])));
+            high = fmax(high, last + 1 + ceil(log2(d->scales[s])));
+        }
+    for (size_t f = 0; f < d->n_formats; f++) {
+        const double from = floor(log2(d->formats[f].min_positive));
+        const double to_log2 = ceil(log2(d->formats[f].max));
+        if (to_log2 - from <= SPAN_SHOWN || low > high) {
+            low = fmin(low, from);
+            high = fmax(high, to_log2);
+        }
+        for (size_t s = 0; s < d->n_scales; s++)
+            overflow |= g->casts[f][s].overflow > 0;
+    }
+    for (int i = 0; i < PLOT_BINS; i++) {
+        const double share = percent(g->bins[i], g->count);
+        most = fmax(most, share);
+        if (share > 0)
+            least = fmin(least, share);
+    }
+    const double special = fmax(percent(g->zero, g->count),
+                                fmax(percent(g->inf, g->count), percent(g->nan, g->count)));
+    if (special > most && (special <= 1.5 * most || r->log || most == 0))
+        most = special;
+    fprintf(to, "logscale = %d # 1: logarithmic y axis\n", r->log);
+    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", low - 1, high + 1);
+    fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n",
+            r->log ? pow(10, floor(log10(least))) : 0.0,
+            most > 0 ? most * (r->log ? 2.0 : 1.12) : 100.0);
+    fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
+            (g->inf > 0) + (g->nan > 0));
+    fprintf(to, "overflows = %d # 1: show overflow beside underflow\n", overflow);
+    fprintf(to, "name_length = %zu\n", longest_format(d));
+}
+
+/* ---- ruler ---- */
+
+static void put_ruler(FILE *to, const plot_data *d)
+{
+    put_formats(to, d);
+    fputs("\n\n# ranges\n"
+          "# of the non-zero finite elements: log2 of 2 the smallest magnitude, 3 the root mean\n"
+          "# square, 4 the largest; 5 elements  6 of them zero, Inf or NaN  7 label  8 name\n"
+          "# 1 row\n", to);
+    for (size_t i = 0; i < d->n_groups; i++) {
+        const plot_group *g = &d->groups[i];
+        const uint64_t others = g->zero + g->inf + g->nan;
+        fprintf(to, "%zu", i);
+        if (g->amax > 0 && g->amin > 0 && others < g->count) {
+            const double rms = g->l2 / sqrt((double)(g->count - others));
+            fprintf(to, " %.6g", log2(g->amin));
+            if (isfinite(rms) && rms > 0)
+                fprintf(to, " %.6g", log2(rms));
+            else
+                fputs(" NaN", to);
+            fprintf(to, " %.6g", log2(g->amax));
+        } else
+            fputs(" NaN NaN NaN", to);
+        fprintf(to, " %" PRIu64 " %" PRIu64 " ", g->count, others);
+        put_label(to, g->name);
+        fputc(' ', to);
+        plot_put_data(to, g->name);
+        fputc('\n', to);
+    }
+}
+
+static void put_ruler_variables(FILE *to, const plot_data *d, const plot_request *r)
+{
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    size_t longest = longest_format(d);
+    (void)r;
+    for (size_t f = 0; f < d->n_formats; f++) {
+        low = fmin(low, log2(d->formats[f].min_positive));
+        high = fmax(high, log2(d->formats[f].max));
+    }
+    for (size_t i = 0; i < d->n_groups; i++) {
+        const plot_group *g = &d->groups[i];
+        if (g->amin > 0 && g->amax > 0) {
+            low = fmin(low, log2(g->amin));
+            high = fmax(high, log2(g->amax));
+        }
+        if (strlen(g->name) > longest)
+            longest = strlen(g->name);
+    }
+    const double margin = 0.02 * (high - low) + 1;
+    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin),
+            ceil(high + margin));
+    fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->n_formats, d->n_groups);
+    fprintf(to, "name_length = %zu\n", longest < LABEL ? longest : LABEL);
+}
+
+const plot_figure plot_figures[] = {
+    {"histogram", "share of elements by binary exponent, with the ranges of formats", 1,
+     put_histogram, put_histogram_variables},
+    {"ruler", "ranges of formats over the ranges of tensors", 0, put_ruler, put_ruler_variables},
+    {NULL, NULL, 0, NULL, NULL},
+};

@@ -1,0 +1,53 @@
+/* report.h -- what commands write: aligned text tables, JSON values, CSV cells.
+ *
+ * Numbers for programs round-trip; nothing depends on the locale. */
+#ifndef MPSIM_SIM_REPORT_H
+#define MPSIM_SIM_REPORT_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum report_style { REPORT_TEXT, REPORT_JSON, REPORT_NDJSON, REPORT_CSV } report_style;
+
+/* The style that --json, --ndjson, --csv ask for; -1 if more than one is set. */
+int report_style_of(int json, int ndjson, int csv);
+
+/* ---- tables for people ---- */
+
+typedef struct table table;
+
+/* table_new -- columns as one string: titles separated by '|', a leading '<' aligns left, '>'
+ * right: "<tensor|>count". NULL if out of memory, as later calls on it then do nothing. */
+table *table_new(const char *columns);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void table_cell(table *t, const char *format, ...); /* the next cell; rows fill up by themselves */
+/* table_print -- all rows, two spaces between columns, each line after `indent`. Columns
+ * without any text in their cells are left out. -1 if memory ran out on the way. */
+int table_print(const table *t, FILE *to, const char *indent);
+void table_free(table *t);
+
+/* Short forms for people: 1234567 -> "1,234,567" (size at least 32), a share as "12.3 %"
+ * with "<0.01 %" for what is not zero but rounds to it, and a magnitude as "1.23e-05". */
+const char *text_count(char *out, uint64_t n);
+const char *text_share(char *out, uint64_t part, uint64_t whole);
+const char *text_number(char *out, double x);
+
+/* ---- JSON ---- */
+
+/* A number; NaN and infinities as the strings "NaN", "Infinity", "-Infinity". */
+json_t *json_of_double(double x);
+json_t *json_of_count(uint64_t n);
+
+/* json_write -- one value on one line, without a newline. 0, or -1 if writing or memory
+ * failed. Consumes v. */
+int json_write(FILE *to, json_t *v);
+
+/* ---- CSV (RFC 4180, lines end in LF) ---- */
+
+void csv_text(FILE *to, const char *text); /* quoted where needed; no separator */
+void csv_double(FILE *to, double x);       /* %.17g; nan, inf, -inf              */
+
+#endif

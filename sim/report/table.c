@@ -1,0 +1,172 @@
+/* table.c -- aligned text tables and short numbers; see report.h. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 32 };
+
+struct table {
+    char *titles[COLUMNS_MAX];
+    int left[COLUMNS_MAX];
+    int columns;
+    char **cells;
+    size_t count, room;
+    int failed;
+};
+
+table *table_new(const char *columns)
+{
+    table *t = calloc(1, sizeof *t);
+    while (t && *columns && t->columns < COLUMNS_MAX) {
+        t->left[t->columns] = *columns++ == '<';
+        const size_t n = strcspn(columns, "|");
+        char *title = malloc(n + 1);
+        if (!title) {
+            table_free(t);
+            return NULL;
+        }
+        memcpy(title, columns, n);
+        title[n] = '\0';
+        t->titles[t->columns++] = title;
+        columns += n + (columns[n] == '|');
+    }
+    return t;
+}
+
+void table_cell(table *t, const char *format, ...)
+{
+    if (!t || t->failed)
+        return;
+    if (t->count == t->room) {
+        const size_t room = t->room ? 2 * t->room : 64;
+        char **cells = realloc(t->cells, room * sizeof *cells);
+        if (!cells) {
+            t->failed = 1;
+            return;
+        }
+        t->cells = cells;
+        t->room = room;
+    }
+    va_list args;
+    va_start(args, format);
+    char *text = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        t->failed = 1;
+    else
+        t->cells[t->count++] = text;
+    va_end(args);
+}
+
+/* Columns that a UTF-8 text takes, one for each code point. */
+static int width(const char *s)
+{
+    int n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_padded(FILE *to, const char *s, int columns, int left)
+{
+    const int pad = columns - width(s);
+    if (left)
+        fprintf(to, "%s%*s", s, pad > 0 ? pad : 0, "");
+    else
+        fprintf(to, "%*s%s", pad > 0 ? pad : 0, "", s);
+}
+
+int table_print(const table *t, FILE *to, const char *indent)
+{
+    if (!t || t->failed)
+        return -1;
+    int widths[COLUMNS_MAX] = {0}, last = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const int c = (int)(i % (size_t)t->columns), w = width(t->cells[i]);
+        if (w > widths[c])
+            widths[c] = w;
+    }
+    for (int c = 0; c < t->columns; c++) {
+        if (widths[c] == 0)
+            continue;
+        last = c;
+        if (width(t->titles[c]) > widths[c])
+            widths[c] = width(t->titles[c]);
+    }
+    for (size_t row = 0; row <= t->count / (size_t)t->columns; row++) {
+        char *const *cells = row == 0 ? t->titles : t->cells + (row - 1) * (size_t)t->columns;
+        fputs(indent, to);
+        for (int c = 0; c < t->columns; c++) {
+            if (widths[c] == 0)
+                continue;
+            if (c == last && t->left[c]) /* no trailing blanks */
+                fputs(cells[c], to);
+            else
+                print_padded(to, cells[c], widths[c], t->left[c]);
+            fputs(c == last ? "\n" : "  ", to);
+        }
+    }
+    return 0;
+}
+
+void table_free(table *t)
+{
+    if (!t)
+        return;
+    for (int c = 0; c < t->columns; c++)
+        free(t->titles[c]);
+    for (size_t i = 0; i < t->count; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    free(t);
+}
+
+/* ---- numbers ---- */
+
+const char *text_count(char *out, uint64_t n)
+{
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
+    char *p = out;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *p++ = ',';
+        *p++ = digits[i];
+    }
+    *p = '\0';
+    return out;
+}
+
+const char *text_share(char *out, uint64_t part, uint64_t whole)
+{
+    const double percent = whole ? 100 * (double)part / (double)whole : 0;
+    if (part == 0)
+        strcpy(out, "0");
+    else if (percent < 0.01)
+        strcpy(out, "<0.01 %");
+    else if (part == whole)
+        strcpy(out, "100 %");
+    else if (percent > 99.99)
+        strcpy(out, ">99.99 %");
+    else
+        snprintf(out, 32, "%.2f %%", percent);
+    return out;
+}
+
+const char *text_number(char *out, double x)
+{
+    if (isnan(x))
+        strcpy(out, "nan");
+    else if (isinf(x))
+        strcpy(out, x > 0 ? "inf" : "-inf");
+    else if (x == 0)
+        strcpy(out, "0");
+    else if (fabs(x) >= 1e-3 && fabs(x) < 1e6)
+        snprintf(out, 32, "%.5g", x);
+    else
+        snprintf(out, 32, "%.3e", x);
+    return out;
+}

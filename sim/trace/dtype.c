@@ -1,0 +1,179 @@
+/* dtype.c -- the names of element types in safetensors and npy files, both ways.
+ *
+ * Sources: safetensors README and its list of dtypes; numpy.lib.format; for V1, V2 and f1
+ * the files that ml_dtypes arrays leave behind (ml_dtypes issues 41, 148, 216). */
+#include "impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const trace_dtype dtypes[] = {
+    {.name = "F64",         .bits = 64, .format = "binary64"},
+    {.name = "F32",         .bits = 32, .format = "binary32"},
+    {.name = "F16",         .bits = 16, .format = "fp16"},
+    {.name = "BF16",        .bits = 16, .format = "bf16"},
+    {.name = "F8_E4M3",     .bits =  8, .format = "e4m3"},
+    {.name = "F8_E5M2",     .bits =  8, .format = "e5m2"},
+    {.name = "F8_E8M0",     .bits =  8, .format = "e8m0"},
+    {.name = "F8_E4M3FNUZ", .bits =  8, .format = "e4m3fnuz"},
+    {.name = "F8_E5M2FNUZ", .bits =  8, .format = "e5m2fnuz"},
+    {.name = "F6_E2M3",     .bits =  6}, /* packed: listed, not read */
+    {.name = "F6_E3M2",     .bits =  6},
+    {.name = "F4",          .bits =  4},
+    {.name = "C64",         .bits = 64},
+    {.name = "I64",         .bits = 64},
+    {.name = "U64",         .bits = 64},
+    {.name = "I32",         .bits = 32},
+    {.name = "U32",         .bits = 32},
+    {.name = "I16",         .bits = 16},
+    {.name = "U16",         .bits = 16},
+    {.name = "I8",          .bits =  8},
+    {.name = "U8",          .bits =  8},
+    {.name = "BOOL",        .bits =  8},
+};
+/* clang-format on */
+
+enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
+_Static_assert(DTYPES == 22, "the dtypes of safetensors 0.6");
+
+const trace_dtype *trace_dtype_find(const char *name)
+{
+    for (size_t i = 0; i < DTYPES; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return &dtypes[i];
+    return NULL;
+}
+
+/* Whether f is the format of the table that `name` stands for; f may be a copy. */
+static int is_format(const mpsim_format *f, const char *name)
+{
+    const mpsim_format *row = name ? mpsim_format_find(name) : NULL;
+    return row && (row == f || strcmp(row->name, f->name) == 0);
+}
+
+const char *trace_safetensors_dtype(const mpsim_format *f)
+{
+    for (size_t i = 0; f && i < DTYPES; i++)
+        if (is_format(f, dtypes[i].format))
+            return dtypes[i].name;
+    return NULL;
+}
+
+const char *trace_npy_descr(const mpsim_format *f)
+{
+    static const char *const rows[][2] = {
+        {"binary64", "<f8"}, {"binary32", "<f4"}, {"fp16", "<f2"}, {"bf16", "<V2"}};
+    for (size_t i = 0; f && i < sizeof rows / sizeof rows[0]; i++)
+        if (is_format(f, rows[i][0]))
+            return rows[i][1];
+    return f && mpsim_format_code_bytes(f) == 1 ? "|V1" : NULL;
+}
+
+int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count,
+                      uint64_t *bytes)
+{
+    uint64_t n = 1;
+    for (size_t i = 0; i < rank; i++) {
+        if (shape[i] && n > UINT64_MAX / shape[i])
+            return -1;
+        n *= shape[i];
+    }
+    if (n > UINT64_MAX / 64)
+        return -1;
+    *count = n;
+    if (n * bits % 8)
+        return -2;
+    *bytes = n * bits / 8;
+    return 0;
+}
+
+/* The kinds of numpy's array interface; size is 0 if the descr has none. */
+static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, uint64_t at,
+                    const trace_options *o, trace_tensor *tensor, trace_error *error)
+{
+    static const struct {
+        char kind;
+        const char *what;
+    } refused[] = {
+        {'O', "holds Python objects (a pickle), which are never loaded"},
+        {'S', "holds byte strings"},
+        {'a', "holds byte strings"},
+        {'U', "holds strings"},
+        {'T', "holds strings"},
+        {'M', "holds dates"},
+        {'m', "holds time spans"},
+        {'c', "holds complex numbers: save real and imaginary part"},
+        {'g', "does not say what it holds"},
+    };
+    const int opaque = (kind == 'V' || kind == 'f') && size == 1   ? 1
+                       : (kind == 'V' || kind == 'g') && size == 2 ? 2
+                                                                   : 0;
+    if (opaque) {
+        /* what ml_dtypes makes of bfloat16 and float8 arrays; only float8_e5m2 becomes f1 */
+        tensor->format = opaque == 1 ? o->assume_v1 : o->assume_v2;
+        if (!tensor->format)
+            return trace_fail(t, error, at, "dtype '%s' does not say what it holds: pass "
+                              "--assume %s", descr, opaque == 2   ? "V2=bf16"
+                                                    : kind == 'f' ? "V1=e5m2"
+                                                                  : "V1=e4m3");
+    } else if (kind == 'f' && (size == 2 || size == 4 || size == 8)) {
+        tensor->format = mpsim_format_find(size == 2   ? "fp16"
+                                           : size == 4 ? "binary32"
+                                                       : "binary64");
+    } else if ((kind == 'i' || kind == 'u') && (size == 1 || size == 2)) {
+        tensor->format = size == 1 ? o->as_int8 : o->as_int16;
+    } else if ((kind == 'i' || kind == 'u') && (size == 4 || size == 8)) {
+        tensor->format = NULL;
+    } else if (kind == 'b' && size == 1) {
+        tensor->format = NULL;
+    } else {
+        for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+            if (refused[i].kind == kind)
+                return trace_fail(t, error, at, "dtype '%s' %s", descr, refused[i].what);
+        if (kind == 'f')
+            return trace_fail(t, error, at, "dtype '%s' is a long double, whose layout "
+                              "depends on the machine: save it as '<f8'", descr);
+        if (kind == 'V')
+            return trace_fail(t, error, at, "dtype '%s' does not say what it holds", descr);
+        return trace_fail(t, error, at, "dtype '%s' is not known", descr);
+    }
+    if (tensor->format && mpsim_format_code_bytes(tensor->format) != size)
+        return trace_fail(t, error, at, "elements of dtype '%s' cannot be codes of %s", descr,
+                          tensor->format->name);
+    return 0;
+}
+
+int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options,
+                    trace_tensor *tensor, unsigned *bits, trace_error *error)
+{
+    static const uint16_t one = 1;
+    const int host_is_big = *(const unsigned char *)&one == 0;
+    const char *s = descr;
+    tensor->big_endian = host_is_big; /* '=' and '|', and no sign */
+    if (*s && strchr("<>|=", *s)) {
+        tensor->big_endian = *s == '>' || (*s != '<' && host_is_big);
+        s++;
+    }
+    if (!(tensor->dtype = trace_string(t, descr, strlen(descr))))
+        return trace_no_memory(t, error);
+
+    /* kind and size: "f4"; objects have no size: "O" */
+    const size_t digits = s[0] ? strspn(s + 1, "0123456789") : 0;
+    if (s[0] && !s[1 + digits] && (digits || s[0] == 'O')) {
+        const unsigned long size = digits && digits < 4 ? strtoul(s + 1, NULL, 10) : 0;
+        if (npy_kind(t, s[0], size, descr, at, options, tensor, error))
+            return -1;
+        *bits = (unsigned)size * 8;
+        return 0;
+    }
+    if ((s[0] == 'M' || s[0] == 'm') && strchr(s, '[')) /* "M8[ns]" */
+        return npy_kind(t, s[0], 8, descr, at, options, tensor, error);
+
+    /* the name of a dtype: "bfloat16", "float8_e4m3fn" */
+    tensor->format = *s ? mpsim_format_find(s) : NULL;
+    if (!tensor->format)
+        return trace_fail(t, error, at, "dtype '%s' is not known", descr);
+    *bits = (unsigned)mpsim_format_code_bytes(tensor->format) * 8;
+    return 0;
+}

@@ -1,0 +1,171 @@
+/* impl.h -- what the files of sim/trace share; not for other folders.
+ *
+ * A layout is a const struct of functions. Its `open` reads the directory of tensors through
+ * trace_bytes and trace_add; reading the elements of a selected tensor is common code
+ * (read.c), which asks the layout only for a stream of bytes. */
+#ifndef MPSIM_SIM_TRACE_IMPL_H
+#define MPSIM_SIM_TRACE_IMPL_H
+
+#include "trace.h"
+
+#include <mpsim/format.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+_Static_assert(sizeof(off_t) >= 8, "file offsets need 64 bits");
+
+enum {
+    TRACE_RANK_MAX = 64,             /* as NumPy 2                                        */
+    TRACE_HEAD = 4096,               /* bytes that tell a layout                          */
+    TRACE_HEADER_DEFAULT = 16 << 20, /* cap on a header                                   */
+    TRACE_HEADER_MAX = 100000000,    /* largest cap; the limit of the safetensors reader  */
+    TRACE_ITEMS_MAX = 500000,        /* tensors of a file, pairs of metadata: bounds memory */
+    TRACE_EXIT_DATA = 3,
+    TRACE_EXIT_IO = 4
+};
+
+#define TRACE_NO_OFFSET UINT64_MAX
+
+typedef struct trace_entry {
+    trace_tensor tensor;
+    uint64_t at;    /* safetensors: offset of the key, for messages; npz: index of the member */
+    uint64_t bytes; /* of all elements                                                        */
+} trace_entry;
+
+typedef struct trace_layout_type {
+    const char *name;
+    int (*open)(trace *t, const trace_options *options, trace_error *error);
+    /* Make trace_bytes deliver the bytes of an entry; NULL: they lie in the file at offset. */
+    int (*start)(trace *t, const trace_entry *entry, trace_error *error);
+    /* Exactly n bytes; NULL: from the file. */
+    int (*bytes)(trace *t, void *p, size_t n, trace_error *error);
+    /* Called once after the last byte of an entry; NULL: nothing to check. */
+    int (*finish)(trace *t, trace_error *error);
+    void (*close)(trace *t); /* NULL: nothing to free */
+} trace_layout_type;
+
+extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_npz,
+    trace_layout_raw;
+
+struct trace {
+    char *path;
+    int fd;
+    uint64_t size;
+    uint64_t max_header;
+    const trace_layout_type *type;
+    trace_entry *entries;
+    size_t count, room;
+    const char **metadata; /* key, value, key, value, ... */
+    size_t n_metadata, metadata_room;
+    struct arena *arena;
+    void *state;        /* of the layout                                               */
+    const char *member; /* name of the member being read, for messages; NULL: the file */
+
+    uint64_t at;                /* where trace_bytes reads next                          */
+    const trace_entry *current; /* the selected tensor                                   */
+    uint64_t done;              /* elements of it that have been read                    */
+    int finished;               /* finish() has been called                              */
+    unsigned char *buffer;      /* for codes on their way to values                      */
+};
+
+/* text.c */
+
+/* trace_utf8 -- length of the valid UTF-8 sequence at s (terminated), its code point in *c;
+ * 0 if the bytes are not UTF-8. */
+size_t trace_utf8(const char *s, uint32_t *c);
+
+/* trace_fail -- an error in the data of t (exit 3), which names the member being read. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+int trace_fail(const trace *t, trace_error *error, uint64_t offset, const char *message, ...);
+int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
+
+/* source.c */
+
+/* trace_source_open -- set t->fd and t->size; pipes are spooled. */
+int trace_source_open(trace *t, const trace_options *options, trace_error *error);
+
+/* trace_pread -- read up to n bytes at an offset, fewer only at the end of the file; -1 and
+ * errno on failure. */
+ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset);
+
+/* layout.c */
+
+/* trace_layout_of -- the layout that the first bytes of a file look like, or NULL. */
+const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n);
+
+/* trace_layout_unknown -- why a file has no layout. */
+int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
+                         trace_error *error);
+
+/* memory.c: everything here lives until trace_close, and is NULL if there is no memory */
+void *trace_alloc(trace *t, size_t n);
+char *trace_string(trace *t, const char *s, size_t n);
+trace_entry *trace_add(trace *t, trace_error *error); /* a zeroed entry; checks the limit */
+int trace_add_metadata(trace *t, const char *key, const char *value, trace_error *error);
+/* trace_order -- sort entries by (offset, end, at). */
+void trace_order(trace *t);
+void trace_memory_clear(trace *t);
+
+/* trace_duplicate -- the later one of two equal strings, or NULL; *failed: no memory. */
+const char *const *trace_duplicate(const char *const *strings, size_t n, size_t stride,
+                                   int *failed);
+
+/* read.c */
+
+/* trace_bytes -- the next n bytes at t->at of the file or of the selected member. */
+int trace_bytes(trace *t, void *p, size_t n, trace_error *error);
+
+/* dtype.c */
+
+/* trace_shape_bytes -- count and size of a shape with `bits` per element; -1 if the product
+ * overflows, -2 if the size is not a whole number of bytes. */
+int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count,
+                      uint64_t *bytes);
+
+typedef struct trace_dtype {
+    const char *name;   /* safetensors                       */
+    uint8_t bits;       /* per element in the file           */
+    const char *format; /* of mpsim_format_find, or NULL     */
+} trace_dtype;
+
+const trace_dtype *trace_dtype_find(const char *name);
+
+/* trace_npy_dtype -- what a descr of an npy header means: sets dtype, format and big_endian
+ * of *tensor and *bits. `at` is the offset of the descr for messages. */
+int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options,
+                    trace_tensor *tensor, unsigned *bits, trace_error *error);
+
+/* npyheader.c */
+typedef struct npy_header {
+    char descr[64];
+    uint64_t descr_at; /* offset in the header's text */
+    int fortran;
+    uint64_t shape[TRACE_RANK_MAX];
+    size_t rank;
+} npy_header;
+
+/* npy_header_parse -- the text of a header; NULL, or why not, with *at. */
+const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *at);
+
+/* npy.c */
+
+/* trace_npy_entry -- read the header of the npy stream at t->at (0), which has `size` bytes,
+ * and fill *entry but for the name. *header_bytes is what the prefix took. */
+int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
+                    trace_entry *entry, uint64_t *header_bytes, trace_error *error);
+
+/* zipdir.c: a strict look at the structure of a zip file */
+typedef struct npz_member {
+    uint64_t offset, end; /* of the local header; past the data            */
+    uint64_t size, packed;
+    uint32_t crc, index; /* index: position in the central directory       */
+    uint16_t method;
+} npz_member;
+
+/* npz_directory -- all members in the order of their offsets, to be freed by the caller. */
+int npz_directory(const trace *t, npz_member **members, size_t *n, trace_error *error);
+
+#endif

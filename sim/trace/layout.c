@@ -1,0 +1,106 @@
+/* layout.c -- which layout a file has, by its first bytes. */
+#include "impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t le64(const unsigned char *p)
+{
+    uint64_t u = 0;
+    for (int i = 8; i-- > 0;)
+        u = u << 8 | p[i];
+    return u;
+}
+
+/* safetensors has no magic: a length and a JSON object. The length may be wrong, as long as
+ * the eight bytes could not be text instead. */
+static int is_safetensors(const unsigned char *head, size_t n)
+{
+    size_t i = 8;
+    int text = 1;
+    if (n < 9)
+        return 0;
+    for (size_t k = 0; k < 8; k++)
+        text &= head[k] >= 0x20 || (head[k] >= '\t' && head[k] <= '\r');
+    if (le64(head) > TRACE_HEADER_MAX && text)
+        return 0;
+    while (i < n && strchr(" \t\r\n", head[i]) && head[i])
+        i++;
+    return i == n ? n == TRACE_HEAD : head[i] == '{';
+}
+
+const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
+{
+    if (n >= 6 && memcmp(head, "\x93NUMPY", 6) == 0)
+        return &trace_layout_npy;
+    if (n >= 4 && (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0))
+        return &trace_layout_npz;
+    if (is_safetensors(head, n))
+        return &trace_layout_safetensors;
+    return NULL;
+}
+
+int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
+                         trace_error *error)
+{
+    static const struct {
+        const char *magic;
+        size_t n;
+        const char *what;
+    } others[] = {
+        {"\x93NUM", 4, "a damaged npy file"},
+        {"PK", 2, "a damaged or split zip file"},
+        {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a PyTorch file: save it as safetensors"},
+        {"\x80\2", 2, "a Python pickle, which is never loaded: save it as safetensors"},
+        {"\x80\3", 2, "a Python pickle, which is never loaded: save it as safetensors"},
+        {"\x80\4", 2, "a Python pickle, which is never loaded: save it as safetensors"},
+        {"\x80\5", 2, "a Python pickle, which is never loaded: save it as safetensors"},
+        {"\x89HDF", 4, "an HDF5 file: save it as safetensors or npz"},
+        {"GGUF", 4, "a GGUF file: save it as safetensors or npz"},
+        {"\x1f\x8b", 2, "gzip data: unpack it first"},
+        {"\x28\xb5\x2f\xfd", 4, "zstd data: unpack it first"},
+    };
+    if (t->size == 0)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "is empty");
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (n >= others[i].n && memcmp(head, others[i].magic, others[i].n) == 0)
+            return trace_fail(t, error, 0, "not a safetensors, npy or npz file but %s",
+                              others[i].what);
+    if (t->size < 8)
+        return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors",
+                          t->size);
+    const uint64_t length = le64(head);
+    static const char lead[] = "not a safetensors, npy or npz file (as safetensors: ";
+    if (length > t->max_header)
+        return trace_fail(t, error, 0, "%sheader length %" PRIu64 " is above the cap of %"
+                          PRIu64 ")", lead, length, t->max_header);
+    if (length > t->size - 8)
+        return trace_fail(t, error, 0, "%sheader length %" PRIu64 ", but the file has %"
+                          PRIu64 " bytes)", lead, length, t->size);
+    if (length == 0)
+        return trace_fail(t, error, 0, "%sheader length 0)", lead);
+    return trace_fail(t, error, 8, "%sthe header does not begin with '{')", lead);
+}
+
+int trace_probe(const char *path, const trace_options *options)
+{
+    unsigned char head[TRACE_HEAD];
+    struct stat st;
+    int known = 0;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    /* it may have become a FIFO since: do not wait for a writer */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        const ssize_t n = trace_pread(fd, head, sizeof head, 0);
+        known = (options && options->raw_format) || (n > 0 && trace_layout_of(head, (size_t)n));
+    }
+    close(fd);
+    return known;
+}

@@ -1,0 +1,93 @@
+/* names.c -- what names say: the kind of a tensor, the step of a file. */
+#include "impl.h"
+
+#include <string.h>
+
+/* The vocabulary of mpsim-trace/1, in the order of reports. */
+static const char *const kinds[] = {"weight", "act",   "out",   "agrad", "dgrad",
+                                    "wgrad",  "opt.m", "opt.v", "master"};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+const char *trace_kind(const char *name)
+{
+    const char *colon = strchr(name, ':');
+    const size_t n = colon ? (size_t)(colon - name) : 0;
+    for (size_t i = 0; colon && i < KINDS; i++)
+        if (strlen(kinds[i]) == n && memcmp(kinds[i], name, n) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+int trace_kind_rank(const char *kind)
+{
+    int i = 0;
+    while (i < KINDS && kind != kinds[i])
+        i++;
+    return i;
+}
+
+/* Digits at s, -1 if there are none or too many; *end is what follows them. */
+static int64_t digits(const char *s, const char **end)
+{
+    int64_t u = 0;
+    *end = s;
+    for (; **end >= '0' && **end <= '9'; ++*end) {
+        const int d = **end - '0';
+        if (u > (INT64_MAX - d) / 10)
+            return -1;
+        u = u * 10 + d;
+    }
+    return *end == s ? -1 : u;
+}
+
+static int same_letters(const char *s, const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char c = s[i];
+        if ((c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) != word[i])
+            return 0;
+    }
+    return 1;
+}
+
+/* "step_000120", "rank0-step120.safetensors", "iter_7": the number; else -1. */
+static int64_t step_of_component(const char *s, size_t n)
+{
+    int64_t step = -1;
+    for (size_t i = 0; i + 4 < n; i++) {
+        if (!same_letters(s + i, "step", 4) && !same_letters(s + i, "iter", 4))
+            continue;
+        const char *p = s + i + 4, *end;
+        if (*p == '_' || *p == '-')
+            p++;
+        const int64_t u = digits(p, &end);
+        if (u >= 0 && (end == s + n || *end == '.'))
+            step = u;
+    }
+    return step;
+}
+
+int64_t trace_step(const trace *t)
+{
+    static const char *const keys[] = {"mpsim.step", "step"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *s = trace_metadata(t, keys[i]), *end;
+        if (!s)
+            continue;
+        const int64_t u = digits(s, &end);
+        if (u >= 0 && !*end)
+            return u;
+    }
+    const char *path = trace_path(t);
+    size_t n = strlen(path);
+    while (n) {
+        size_t begin = n;
+        while (begin && path[begin - 1] != '/')
+            begin--;
+        const int64_t step = step_of_component(path + begin, n - begin);
+        if (step >= 0)
+            return step;
+        n = begin ? begin - 1 : 0;
+    }
+    return -1;
+}

@@ -1,0 +1,85 @@
+/* npy.c -- numpy's array files, versions 1 to 3. Source: numpy.lib.format. */
+#include "impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The dict; `at` is where it begins. */
+static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t size,
+                    const trace_options *options, trace_entry *entry, trace_error *error)
+{
+    npy_header h;
+    size_t bad;
+    unsigned bits = 0;
+    trace_tensor *x = &entry->tensor;
+    const char *why = npy_header_parse(&h, text, n, &bad);
+    if (why)
+        return trace_fail(t, error, at + bad, "npy header is not valid: %s", why);
+    if (trace_npy_dtype(t, h.descr, at + h.descr_at, options, x, &bits, error))
+        return -1;
+    if (trace_shape_bytes(h.shape, h.rank, bits, &x->count, &entry->bytes))
+        return trace_fail(t, error, at, "the shape is too large");
+    uint64_t *shape = trace_alloc(t, h.rank * sizeof *shape);
+    if (!shape)
+        return trace_no_memory(t, error);
+    memcpy(shape, h.shape, h.rank * sizeof *shape);
+    x->shape = shape;
+    x->rank = h.rank;
+    x->fortran = h.fortran;
+    x->offset = at + n;
+    if (entry->bytes != size - x->offset)
+        return trace_fail(t, error, x->offset, "the header promises %" PRIu64 " bytes of data, "
+                          "there are %" PRIu64, entry->bytes, size - x->offset);
+    return 0;
+}
+
+int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
+                    trace_entry *entry, uint64_t *header_bytes, trace_error *error)
+{
+    unsigned char p[12];
+    if (size < 10)
+        return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for an npy file", size);
+    if (trace_bytes(t, p, 10, error))
+        return -1;
+    if (memcmp(p, "\x93NUMPY", 6) != 0)
+        return trace_fail(t, error, 0, "not an npy file: wrong magic");
+    if (p[6] < 1 || p[6] > 3 || p[7] != 0)
+        return trace_fail(t, error, 6, "npy version %d.%d is not known", p[6], p[7]);
+    uint64_t n = p[8] | (uint64_t)p[9] << 8, at = 10;
+    if (p[6] > 1) {
+        if (size < 12)
+            return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for an npy file",
+                              size);
+        if (trace_bytes(t, p + 10, 2, error))
+            return -1;
+        n |= (uint64_t)p[10] << 16 | (uint64_t)p[11] << 24;
+        at = 12;
+    }
+    if (n > t->max_header)
+        return trace_fail(t, error, 8, "header length %" PRIu64 " is above the cap of %" PRIu64,
+                          n, t->max_header);
+    if (n > size - at)
+        return trace_fail(t, error, 8, "header length %" PRIu64 ", but the file has %" PRIu64
+                          " bytes", n, size);
+    char *text = malloc(n ? (size_t)n : 1);
+    if (!text)
+        return trace_no_memory(t, error);
+    const int bad = trace_bytes(t, text, (size_t)n, error) ||
+                    describe(t, text, (size_t)n, at, size, options, entry, error);
+    free(text);
+    *header_bytes = at + n;
+    return bad ? -1 : 0;
+}
+
+static int open_npy(trace *t, const trace_options *options, trace_error *error)
+{
+    uint64_t header;
+    trace_entry *e = trace_add(t, error);
+    if (!e)
+        return -1;
+    e->tensor.name = "";
+    return trace_npy_entry(t, t->size, options, e, &header, error);
+}
+
+const trace_layout_type trace_layout_npy = {.name = "npy", .open = open_npy};

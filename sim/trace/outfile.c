@@ -1,0 +1,168 @@
+/* outfile.c -- see outfile.h. */
+#include "outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BUFFER = 256 << 10, EXIT_IO = 4 };
+
+struct outfile {
+    char *path;      /* as the caller wrote it, for messages     */
+    char *target;    /* what is replaced; NULL: nothing          */
+    char *temporary; /* the file being written; NULL: no rename  */
+    int fd;
+    size_t fill;
+    unsigned char buffer[BUFFER];
+};
+
+static int io_error(const char *path, const char *what, trace_error *error)
+{
+    return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s: %s", what, strerror(errno));
+}
+
+static void outfile_free(outfile *o)
+{
+    free(o->path);
+    free(o->target);
+    free(o->temporary);
+    free(o);
+}
+
+/* A name beside the target that nobody has: open() decides that, not the name. The mode is
+ * left to the umask, as for any file that a program creates. */
+static int create_beside(outfile *o)
+{
+    const char *slash = strrchr(o->target, '/');
+    const size_t dir = slash ? (size_t)(slash - o->target) + 1 : 0;
+    const char *base = o->target + dir;
+    const size_t size = strlen(o->target) + 64;
+    if (!(o->temporary = malloc(size)))
+        return -1;
+    for (unsigned i = 0; i < 100; i++) {
+        struct timespec now = {0};
+        clock_gettime(CLOCK_REALTIME, &now);
+        /* 200: the longest name that most file systems take is 255 bytes */
+        snprintf(o->temporary, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, base,
+                 (unsigned long)getpid(), (unsigned long)now.tv_nsec, i);
+        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (o->fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (o->fd < 0) { /* nothing to remove */
+        free(o->temporary);
+        o->temporary = NULL;
+    }
+    return o->fd < 0 ? -1 : 0;
+}
+
+static int open_fd(outfile *o)
+{
+    struct stat st;
+    if (strcmp(o->path, "-") == 0) {
+        o->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        return o->fd < 0 ? -1 : 0;
+    }
+    if (stat(o->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        /* /dev/null must stay what it is; a directory makes open() fail with the reason */
+        o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        return o->fd < 0 ? -1 : 0;
+    }
+    if (lstat(o->path, &st) == 0 && S_ISLNK(st.st_mode))
+        o->target = realpath(o->path, NULL);
+    if (!o->target && !(o->target = strdup(o->path)))
+        return -1;
+    return create_beside(o);
+}
+
+outfile *outfile_open(const char *path, trace_error *error)
+{
+    outfile *o = malloc(sizeof *o);
+    if (!o) {
+        errno = ENOMEM;
+        io_error(path, "cannot write", error);
+        return NULL;
+    }
+    o->fd = -1;
+    o->fill = 0;
+    o->target = o->temporary = NULL;
+    o->path = strdup(path);
+    if (!o->path || open_fd(o)) {
+        io_error(path, "cannot write", error);
+        outfile_free(o);
+        return NULL;
+    }
+    return o;
+}
+
+static int write_all(outfile *o, const unsigned char *p, size_t n, trace_error *error)
+{
+    while (n) {
+        const ssize_t w = write(o->fd, p, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return io_error(o->path, "cannot write", error);
+        p += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+static int flush(outfile *o, trace_error *error)
+{
+    const size_t n = o->fill;
+    o->fill = 0;
+    return write_all(o, o->buffer, n, error);
+}
+
+int outfile_write(outfile *o, const void *p, size_t n, trace_error *error)
+{
+    if (n > BUFFER - o->fill && flush(o, error))
+        return -1;
+    if (n > BUFFER / 2)
+        return write_all(o, p, n, error);
+    if (n)
+        memcpy(o->buffer + o->fill, p, n);
+    o->fill += n;
+    return 0;
+}
+
+int outfile_close(outfile *o, trace_error *error)
+{
+    int result = flush(o, error);
+    /* some file systems report a full disk only now */
+    if (close(o->fd) && result == 0)
+        result = io_error(o->path, "cannot write", error);
+    o->fd = -1;
+    if (result == 0 && o->temporary) {
+        if (rename(o->temporary, o->target)) {
+            result = io_error(o->path, "cannot rename the finished file", error);
+        } else {
+            free(o->temporary);
+            o->temporary = NULL;
+        }
+    }
+    outfile_abandon(o);
+    return result;
+}
+
+void outfile_abandon(outfile *o)
+{
+    if (!o)
+        return;
+    if (o->fd >= 0)
+        close(o->fd);
+    if (o->temporary)
+        unlink(o->temporary);
+    outfile_free(o);
+}
+
+const char *outfile_path(const outfile *o)
+{
+    return o->path;
+}

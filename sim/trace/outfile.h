@@ -1,0 +1,20 @@
+/* outfile.h -- a file that appears complete or not at all; not for other folders. */
+#ifndef MPSIM_SIM_TRACE_OUTFILE_H
+#define MPSIM_SIM_TRACE_OUTFILE_H
+
+#include "trace.h"
+
+typedef struct outfile outfile;
+
+/* outfile_open -- begin to write a file under a temporary name beside `path`. "-" is standard
+ * output; a device or pipe is written to directly; of a symbolic link the target is
+ * replaced. NULL on failure. */
+outfile *outfile_open(const char *path, trace_error *error);
+int outfile_write(outfile *o, const void *p, size_t n, trace_error *error);
+/* outfile_close -- flush and rename; frees o always. */
+int outfile_close(outfile *o, trace_error *error);
+void outfile_abandon(outfile *o); /* accepts NULL: removes the temporary file */
+
+const char *outfile_path(const outfile *o);
+
+#endif

@@ -1,0 +1,321 @@
+/* safetensors.c -- length, JSON header, elements.
+ *
+ * The rules are those of the reference reader (safetensors/src/tensor.rs): offsets are
+ * contiguous from the first byte after the header to the last one of the file, sizes equal
+ * shape times dtype, no name occurs twice; leading and trailing JSON whitespace is allowed.
+ * Here, too, a tensor has exactly the three keys.
+ *
+ * The outer object and the metadata are walked entry by entry, and only one key or value at
+ * a time becomes a JSON tree: a header of many tiny entries costs little more than its own
+ * size. A tree is built from a slice of limited length, which bounds its memory as well. */
+#include "impl.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ENTRY_MAX = 64 << 10, /* bytes of one tensor's description, or of its name  */
+    STRING_MAX = 16 << 20 /* bytes of one metadata string                       */
+};
+
+typedef struct cursor {
+    trace *t;
+    const trace_options *options;
+    trace_error *error;
+    const char *text;
+    size_t at, n;
+} cursor;
+
+static uint64_t offset_of(const cursor *c)
+{
+    return 8 + c->at;
+}
+
+static void skip_space(cursor *c)
+{
+    while (c->at < c->n && (c->text[c->at] == ' ' || c->text[c->at] == '\n' ||
+                            c->text[c->at] == '\r' || c->text[c->at] == '\t'))
+        c->at++;
+}
+
+/* Skip whitespace, behind which the header must go on. */
+static int more(cursor *c)
+{
+    skip_space(c);
+    return c->at < c->n ? 0 : trace_fail(c->t, c->error, offset_of(c),
+                                         "header is not valid JSON: it ends too early");
+}
+
+/* The next character past whitespace must be one of `wanted`; it is consumed. */
+static int expect(cursor *c, const char *wanted, char *got)
+{
+    if (more(c))
+        return -1;
+    const char ch = c->text[c->at];
+    if (!ch || !strchr(wanted, ch))
+        return trace_fail(c->t, c->error, offset_of(c),
+                          "header is not valid JSON: expected '%c'%s%c%s", wanted[0],
+                          wanted[1] ? " or '" : "", wanted[1] ? wanted[1] : ' ',
+                          wanted[1] ? "'" : "");
+    c->at++;
+    if (got)
+        *got = ch;
+    return 0;
+}
+
+/* One JSON value, which must begin with `first`, from at most `limit` bytes. */
+static json_t *value(cursor *c, char first, size_t limit, const char *what)
+{
+    json_error_t e;
+    if (more(c))
+        return NULL;
+    if (c->text[c->at] != first) {
+        trace_fail(c->t, c->error, offset_of(c), "header is not valid: %s expected", what);
+        return NULL;
+    }
+    const size_t left = c->n - c->at, n = left < limit ? left : limit;
+    json_t *v = json_loadb(c->text + c->at, n,
+                           JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES,
+                           &e);
+    if (v) {
+        c->at += (size_t)e.position;
+        return v;
+    }
+    if (json_error_code(&e) == json_error_out_of_memory)
+        trace_no_memory(c->t, c->error);
+    else if (n < left && (size_t)e.position + 8 >= n)
+        trace_fail(c->t, c->error, offset_of(c), "%s is longer than %zu bytes", what, limit);
+    else
+        trace_fail(c->t, c->error, offset_of(c) + (uint64_t)e.position,
+                   "header is not valid JSON: %s", e.text);
+    return NULL;
+}
+
+static const char *string(cursor *c, size_t limit, const char *what)
+{
+    json_t *v = value(c, '"', limit, what);
+    if (!v)
+        return NULL;
+    const char *s = trace_string(c->t, json_string_value(v), json_string_length(v));
+    json_decref(v);
+    if (!s)
+        trace_no_memory(c->t, c->error);
+    return s;
+}
+
+static int metadata(cursor *c)
+{
+    char ch;
+    if (expect(c, "{", NULL))
+        return -1;
+    skip_space(c);
+    if (c->at < c->n && c->text[c->at] == '}') {
+        c->at++;
+        return 0;
+    }
+    do {
+        const char *k = string(c, STRING_MAX, "a string as key of __metadata__");
+        if (!k || expect(c, ":", NULL))
+            return -1;
+        const char *v = string(c, STRING_MAX, "a string as value in __metadata__");
+        if (!v || trace_add_metadata(c->t, k, v, c->error) || expect(c, ",}", &ch))
+            return -1;
+    } while (ch == ',');
+    return 0;
+}
+
+/* An array of integers that are not negative; -1 on failure. */
+static int integers(const json_t *array, uint64_t *out, size_t max, size_t *n)
+{
+    if (!json_is_array(array) || json_array_size(array) > max)
+        return -1;
+    *n = json_array_size(array);
+    for (size_t i = 0; i < *n; i++) {
+        const json_t *v = json_array_get(array, i);
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+            return -1;
+        out[i] = (uint64_t)json_integer_value(v);
+    }
+    return 0;
+}
+
+/* Fill e from the JSON object v. Offsets are relative to the data here. */
+static int describe(cursor *c, const json_t *v, trace_entry *e)
+{
+    trace *t = c->t;
+    trace_tensor *x = &e->tensor;
+    const json_t *dtype = json_object_get(v, "dtype"), *shape = json_object_get(v, "shape"),
+                 *offsets = json_object_get(v, "data_offsets");
+    uint64_t dims[TRACE_RANK_MAX], range[2], bytes;
+    size_t n;
+    if (!dtype || !shape || !offsets)
+        return trace_fail(t, c->error, e->at, "tensor '%s' has no key \"%s\"", x->name,
+                          !dtype ? "dtype" : !shape ? "shape" : "data_offsets");
+    if (json_object_size(v) != 3)
+        return trace_fail(t, c->error, e->at,
+                          "tensor '%s' has keys other than dtype, shape and data_offsets",
+                          x->name);
+    if (!json_is_string(dtype))
+        return trace_fail(t, c->error, e->at, "dtype of tensor '%s' is not a string", x->name);
+    const trace_dtype *d = trace_dtype_find(json_string_value(dtype));
+    if (!d)
+        return trace_fail(t, c->error, e->at, "dtype '%.80s' of tensor '%s' is not known",
+                          json_string_value(dtype), x->name);
+    if (json_is_array(shape) && json_array_size(shape) > TRACE_RANK_MAX)
+        return trace_fail(t, c->error, e->at, "shape of tensor '%s' has %zu dimensions, more "
+                          "than %d", x->name, json_array_size(shape), TRACE_RANK_MAX);
+    if (integers(shape, dims, TRACE_RANK_MAX, &x->rank))
+        return trace_fail(t, c->error, e->at,
+                          "shape of tensor '%s' is not a list of natural numbers", x->name);
+    if (integers(offsets, range, 2, &n) || n != 2)
+        return trace_fail(t, c->error, e->at,
+                          "data_offsets of tensor '%s' are not two natural numbers", x->name);
+    const int bad = trace_shape_bytes(dims, x->rank, d->bits, &x->count, &bytes);
+    if (bad == -1)
+        return trace_fail(t, c->error, e->at, "shape of tensor '%s' is too large", x->name);
+    if (bad)
+        return trace_fail(t, c->error, e->at, "tensor '%s' of dtype %s does not end on a byte",
+                          x->name, d->name);
+    if (range[0] > range[1])
+        return trace_fail(t, c->error, e->at, "tensor '%s' begins at %" PRIu64
+                          ", after its end at %" PRIu64, x->name, range[0], range[1]);
+    if (range[1] > t->size - 8 - c->n)
+        return trace_fail(t, c->error, e->at, "tensor '%s' ends at %" PRIu64 ", but there are %"
+                          PRIu64 " bytes of data", x->name, range[1], t->size - 8 - c->n);
+    if (range[1] - range[0] != bytes)
+        return trace_fail(t, c->error, e->at, "tensor '%s' has %" PRIu64 " bytes of data, its "
+                          "shape and dtype need %" PRIu64, x->name, range[1] - range[0], bytes);
+
+    uint64_t *copy = trace_alloc(t, x->rank * sizeof *copy);
+    if (!copy)
+        return trace_no_memory(t, c->error);
+    memcpy(copy, dims, x->rank * sizeof *copy);
+    x->shape = copy;
+    x->dtype = d->name;
+    x->format = d->format ? mpsim_format_find(d->format) : NULL;
+    if (strcmp(d->name, "I16") == 0 || strcmp(d->name, "U16") == 0)
+        x->format = c->options->as_int16;
+    if (strcmp(d->name, "I8") == 0 || strcmp(d->name, "U8") == 0)
+        x->format = c->options->as_int8;
+    if (x->format && mpsim_format_code_bytes(x->format) * 8 != d->bits)
+        return trace_fail(t, c->error, e->at, "elements of dtype %s cannot be codes of %s",
+                          d->name, x->format->name);
+    x->offset = range[0];
+    e->bytes = bytes;
+    return 0;
+}
+
+static int tensor(cursor *c, const char *name, uint64_t at)
+{
+    json_t *v = value(c, '{', ENTRY_MAX, "an object that describes a tensor");
+    if (!v)
+        return -1;
+    trace_entry *e = trace_add(c->t, c->error);
+    if (e) {
+        e->at = at;
+        e->tensor.name = name;
+    }
+    const int result = e ? describe(c, v, e) : -1;
+    json_decref(v);
+    return result;
+}
+
+static int header(cursor *c)
+{
+    char ch;
+    int have_metadata = 0;
+    if (expect(c, "{", NULL))
+        return -1;
+    skip_space(c);
+    if (c->at < c->n && c->text[c->at] == '}')
+        c->at++;
+    else
+        do {
+            skip_space(c);
+            const uint64_t at = offset_of(c);
+            const char *name = string(c, ENTRY_MAX, "the name of a tensor");
+            if (!name || expect(c, ":", NULL))
+                return -1;
+            if (strcmp(name, "__metadata__") != 0) {
+                if (tensor(c, name, at))
+                    return -1;
+            } else if (have_metadata) {
+                return trace_fail(c->t, c->error, at, "__metadata__ occurs twice");
+            } else {
+                have_metadata = 1;
+                if (metadata(c))
+                    return -1;
+            }
+            if (expect(c, ",}", &ch))
+                return -1;
+        } while (ch == ',');
+    skip_space(c);
+    if (c->at != c->n)
+        return trace_fail(c->t, c->error, offset_of(c), "%zu bytes after the JSON header",
+                          c->n - c->at);
+    return 0;
+}
+
+/* No name twice; no gap, no overlap, nothing left over. */
+static int check_all(trace *t, uint64_t data, trace_error *error)
+{
+    uint64_t end = 0;
+    int failed = 0;
+    const char *const *twice = NULL;
+    if (t->count)
+        twice = trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed);
+    if (twice) {
+        const trace_entry *e = (const trace_entry *)(const void *)
+            ((const char *)twice - offsetof(trace_entry, tensor.name));
+        return trace_fail(t, error, e->at, "two tensors have the name '%s'", *twice);
+    }
+    if (!failed && t->n_metadata)
+        twice = trace_duplicate(t->metadata, t->n_metadata, 2 * sizeof *t->metadata, &failed);
+    if (failed)
+        return trace_no_memory(t, error);
+    if (twice)
+        return trace_fail(t, error, 8, "key '%s' occurs twice in __metadata__", *twice);
+
+    trace_order(t);
+    for (size_t i = 0; i < t->count; i++) {
+        trace_entry *e = &t->entries[i];
+        if (e->tensor.offset != end)
+            return trace_fail(t, error, e->at, "tensor '%s' begins at %" PRIu64 " of the data, "
+                              "%s the previous one ends at %" PRIu64, e->tensor.name,
+                              e->tensor.offset, e->tensor.offset < end ? "but" : "a gap:", end);
+        end += e->bytes;
+        e->tensor.offset += data;
+    }
+    if (end != t->size - data)
+        return trace_fail(t, error, data + end, "%" PRIu64 " bytes after the last tensor",
+                          t->size - data - end);
+    return 0;
+}
+
+static int open_safetensors(trace *t, const trace_options *options, trace_error *error)
+{
+    unsigned char prefix[8];
+    uint64_t n = 0;
+    if (trace_bytes(t, prefix, 8, error))
+        return -1;
+    for (int i = 8; i-- > 0;)
+        n = n << 8 | prefix[i];
+    if (n > t->max_header)
+        return trace_fail(t, error, 0, "header length %" PRIu64 " is above the cap of %" PRIu64,
+                          n, t->max_header);
+    if (n > t->size - 8)
+        return trace_fail(t, error, 0, "header length %" PRIu64 ", but the file has %" PRIu64
+                          " bytes", n, t->size);
+    char *text = malloc(n ? (size_t)n : 1);
+    if (!text)
+        return trace_no_memory(t, error);
+    cursor c = {.t = t, .options = options, .error = error, .text = text, .n = (size_t)n};
+    const int bad = trace_bytes(t, text, c.n, error) || header(&c);
+    free(text);
+    return bad ? -1 : check_all(t, 8 + n, error);
+}
+
+const trace_layout_type trace_layout_safetensors = {.name = "safetensors",
+                                                    .open = open_safetensors};

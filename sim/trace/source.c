@@ -1,0 +1,187 @@
+/* source.c -- a path becomes a descriptor that can be read at any offset.
+ *
+ * Regular files are read where they are, with pread and never through a mapping: a file that
+ * shrinks gives a short read and not a signal. Pipes are copied to an unnamed temporary file
+ * first. Everything else (devices, directories, sockets, terminals) is refused before a byte
+ * of it is read. */
+#include "impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int io_error(const trace *t, trace_error *error, const char *what)
+{
+    return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
+                           strerror(errno));
+}
+
+ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
+{
+    size_t got = 0;
+    while (got < n) {
+        if (offset + got > INT64_MAX)
+            break; /* past any file */
+        const ssize_t r = pread(fd, (char *)p + got, n - got, (off_t)(offset + got));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
+static int temporary_file(const trace *t, trace_error *error)
+{
+    const char *dir = getenv("TMPDIR");
+    char name[4096];
+    if (!dir || !*dir)
+        dir = "/tmp";
+    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", dir) >= sizeof name)
+        errno = ENAMETOOLONG;
+    else {
+        const int fd = mkstemp(name);
+        if (fd >= 0) {
+            unlink(name);
+            return fd;
+        }
+    }
+    return io_error(t, error, "cannot create a temporary file to copy the pipe to");
+}
+
+static int write_all(int fd, const unsigned char *p, size_t n)
+{
+    while (n) {
+        const ssize_t w = write(fd, p, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return -1;
+        p += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+/* Copies pipe `in` to a temporary file and puts that in its place. An endless pipe of
+ * something else must not fill the disk: the first bytes are looked at before they are
+ * written. */
+static int spool(trace *t, int in, const trace_options *options, trace_error *error)
+{
+    enum { CHUNK = 64 << 10 };
+    int result = -1, end = 0, known = options->raw_format != NULL;
+    size_t fill = 0;
+    const int out = temporary_file(t, error);
+    unsigned char *buffer = malloc(CHUNK);
+    if (out >= 0 && !buffer)
+        trace_no_memory(t, error);
+    if (out < 0 || !buffer)
+        goto done;
+    t->size = 0;
+    while (!end) {
+        const ssize_t r = read(in, buffer + fill, CHUNK - fill);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0) {
+            io_error(t, error, "cannot read");
+            goto done;
+        }
+        end = r == 0;
+        fill += (size_t)r;
+        if (fill < CHUNK && !end)
+            continue;
+        t->size += fill;
+        if (!known && !trace_layout_of(buffer, fill < TRACE_HEAD ? fill : TRACE_HEAD)) {
+            t->size = end ? fill : INT64_MAX; /* how much would follow is not known */
+            trace_layout_unknown(t, buffer, fill, error);
+            goto done;
+        }
+        known = 1;
+        if (write_all(out, buffer, fill)) {
+            io_error(t, error, "cannot copy the pipe to a temporary file");
+            goto done;
+        }
+        fill = 0;
+    }
+    t->fd = out;
+    result = 0;
+done:
+    free(buffer);
+    if (result && out >= 0)
+        close(out);
+    return result;
+}
+
+/* Takes over fd, whatever comes of it. */
+static int accept_fd(trace *t, int fd, const trace_options *options, trace_error *error)
+{
+    struct stat st;
+    const char *kind = NULL;
+    if (fstat(fd, &st)) {
+        io_error(t, error, "cannot stat");
+        close(fd);
+        return -1;
+    }
+    if (S_ISREG(st.st_mode)) {
+        t->fd = fd;
+        t->size = (uint64_t)st.st_size;
+        return 0;
+    }
+    if (S_ISFIFO(st.st_mode)) {
+        const int result = spool(t, fd, options, error);
+        close(fd);
+        return result;
+    }
+    if (S_ISDIR(st.st_mode))
+        kind = "is a directory";
+    else if (S_ISCHR(st.st_mode))
+        kind = isatty(fd) ? "is a terminal" : "is a character device";
+    else if (S_ISBLK(st.st_mode))
+        kind = "is a block device";
+    else
+        kind = "is not a regular file";
+    close(fd);
+    return trace_fail(t, error, TRACE_NO_OFFSET, "%s, not a file of tensors", kind);
+}
+
+/* A duplicate that programs started later do not inherit. */
+static int standard_input(trace *t, const trace_options *options, trace_error *error)
+{
+    struct stat st;
+    const int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return io_error(t, error, "cannot read");
+    /* A file that somebody has read from already begins here, not at its start. */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && lseek(fd, 0, SEEK_CUR) > 0) {
+        const int result = spool(t, fd, options, error);
+        close(fd);
+        return result;
+    }
+    return accept_fd(t, fd, options, error);
+}
+
+int trace_source_open(trace *t, const trace_options *options, trace_error *error)
+{
+    if (strcmp(t->path, "-") == 0)
+        return standard_input(t, options, error);
+
+    /* O_NONBLOCK: a FIFO without a writer is an empty file and not a wait for ever; opening
+     * it does not disturb a device (O_NOCTTY) before fstat has told what it is. */
+    const int fd = open(t->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno == ENXIO || errno == ENODEV) /* a socket, a device without a driver */
+            return trace_fail(t, error, TRACE_NO_OFFSET, "is not a regular file");
+        return io_error(t, error, "cannot open");
+    }
+    /* A pipe with a writer is waited for. */
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0)
+        fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    return accept_fd(t, fd, options, error);
+}

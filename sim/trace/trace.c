@@ -1,0 +1,125 @@
+/* trace.c -- opening and closing a trace, and what it says of itself. */
+#include "impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The caller's formats may be gone before the trace is: rows of the table live for ever,
+ * others are copied. */
+static int own_format(trace *t, const mpsim_format **f, trace_error *error)
+{
+    if (!*f || mpsim_format_find((*f)->name) == *f)
+        return 0;
+    mpsim_format *copy = trace_alloc(t, sizeof *copy);
+    if (!copy)
+        return trace_no_memory(t, error);
+    *copy = **f;
+    *f = copy;
+    return 0;
+}
+
+static int own_formats(trace *t, trace_options *o, trace_error *error)
+{
+    return own_format(t, &o->raw_format, error) || own_format(t, &o->assume_v1, error) ||
+           own_format(t, &o->assume_v2, error) || own_format(t, &o->as_int16, error) ||
+           own_format(t, &o->as_int8, error);
+}
+
+static int open_layout(trace *t, const trace_options *options, trace_error *error)
+{
+    unsigned char head[TRACE_HEAD];
+    if (options->raw_format) {
+        t->type = &trace_layout_raw;
+    } else {
+        const ssize_t n = trace_pread(t->fd, head, sizeof head, 0);
+        if (n < 0)
+            return trace_error_set(error, TRACE_EXIT_IO, t->path, 0, "cannot read: %s",
+                                   strerror(errno));
+        t->type = trace_layout_of(head, (size_t)n);
+        if (!t->type)
+            return trace_layout_unknown(t, head, (size_t)n, error);
+    }
+    return t->type->open(t, options, error);
+}
+
+trace *trace_open(const char *path, const trace_options *options, trace_error *error)
+{
+    trace_options o = {0};
+    if (options)
+        o = *options;
+    trace *t = calloc(1, sizeof *t);
+    if (!t || !(t->path = strdup(path))) {
+        free(t);
+        trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
+        return NULL;
+    }
+    t->fd = -1;
+    t->max_header = o.max_header ? o.max_header : TRACE_HEADER_DEFAULT;
+    if (t->max_header > TRACE_HEADER_MAX)
+        t->max_header = TRACE_HEADER_MAX;
+    if (own_formats(t, &o, error) || trace_source_open(t, &o, error) ||
+        open_layout(t, &o, error)) {
+        trace_close(t);
+        return NULL;
+    }
+    t->member = NULL;
+    return t;
+}
+
+void trace_close(trace *t)
+{
+    if (!t)
+        return;
+    if (t->type && t->type->close)
+        t->type->close(t);
+    if (t->fd >= 0)
+        close(t->fd);
+    trace_memory_clear(t);
+    free(t->path);
+    free(t);
+}
+
+const char *trace_path(const trace *t)
+{
+    return t->path;
+}
+
+const char *trace_layout(const trace *t)
+{
+    return t->type->name;
+}
+
+uint64_t trace_size(const trace *t)
+{
+    return t->size;
+}
+
+size_t trace_count(const trace *t)
+{
+    return t->count;
+}
+
+const trace_tensor *trace_at(const trace *t, size_t i)
+{
+    return i < t->count ? &t->entries[i].tensor : NULL;
+}
+
+const char *trace_metadata_key(const trace *t, size_t i)
+{
+    return i < t->n_metadata ? t->metadata[2 * i] : NULL;
+}
+
+const char *trace_metadata_value(const trace *t, size_t i)
+{
+    return i < t->n_metadata ? t->metadata[2 * i + 1] : NULL;
+}
+
+const char *trace_metadata(const trace *t, const char *key)
+{
+    for (size_t i = 0; i < t->n_metadata; i++)
+        if (strcmp(t->metadata[2 * i], key) == 0)
+            return t->metadata[2 * i + 1];
+    return NULL;
+}

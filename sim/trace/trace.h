@@ -1,0 +1,158 @@
+/* trace.h -- reading tensors from files of any supported layout.
+ *
+ * A file is recognised by its content, never by its name. All input is untrusted: every
+ * length is checked against the file's size before it is used, memory stays bounded by the
+ * header cap plus a few megabytes whatever a file claims, and a file that changes or is
+ * truncated while it is read gives an error, not a crash (files are read, never mapped).
+ *
+ * Layouts: safetensors, npy (versions 1 to 3), npz (zip of npy members, stored or
+ * deflated), raw (the caller states dtype, shape and offset). "-" and pipes are copied to an
+ * unnamed temporary file first, so that every layout can be read from them. */
+#ifndef MPSIM_SIM_TRACE_H
+#define MPSIM_SIM_TRACE_H
+
+#include <mpsim/format.h>
+#include <stdio.h>
+
+/* Why something failed: one line without "mpsim: ", control characters and bytes that are
+ * not UTF-8 escaped, e.g. "grads.safetensors: offset 8: header is not valid JSON: ...".
+ * `exit` is the exit code that fits: 3 bad input data, 4 I/O or out of memory. */
+typedef struct trace_error {
+    int exit;
+    char text[1024];
+} trace_error;
+
+/* One tensor of a file. All pointers belong to the trace and live until trace_close. */
+typedef struct trace_tensor {
+    const char *name;           /* key, UTF-8, never NULL; "" for the array of an npy or raw file */
+    const char *dtype;          /* as the file spells it: "F32", "<f4", "BOOL"                    */
+    const mpsim_format *format; /* NULL if the elements are not floating-point numbers            */
+    const uint64_t *shape;      /* rank dimensions                                                */
+    size_t rank;
+    uint64_t count;             /* product of the shape; 1 for rank 0                             */
+    uint64_t offset;            /* of the first byte in the file (in the member, for npz)         */
+    int big_endian;
+    int fortran;                /* column-major; elements are read in storage order all the same  */
+} trace_tensor;
+
+typedef struct trace_options {
+    const mpsim_format *raw_format; /* not NULL: read the file as raw elements of this format,
+                                       little-endian, codes of 1, 2, 4 or 8 bytes                 */
+    const uint64_t *raw_shape;      /* raw: NULL and rank 0 mean one dimension, to the file's end */
+    size_t raw_rank;
+    uint64_t raw_offset;            /* raw: bytes before the first element                        */
+    int raw_big_endian;
+    const mpsim_format *assume_v1;  /* npy: what '|V1', '<V1', '<f1' hold (ml_dtypes float8); or NULL */
+    const mpsim_format *assume_v2;  /* npy: what '|V2', '<V2' hold (ml_dtypes bfloat16); or NULL  */
+    const mpsim_format *as_int16;   /* npy and safetensors: read 16-bit integers as codes of this */
+    const mpsim_format *as_int8;    /* likewise 8-bit integers; NULL: integers stay integers      */
+    uint64_t max_header;            /* cap on a header in bytes; 0: 16 MiB                        */
+} trace_options;
+
+typedef struct trace trace;
+
+/* trace_open -- open a file and read its directory of tensors. `options` may be NULL.
+ * NULL on failure, with *error filled. */
+trace *trace_open(const char *path, const trace_options *options, trace_error *error);
+void trace_close(trace *t); /* accepts NULL */
+
+const char *trace_path(const trace *t);   /* as given to trace_open                       */
+const char *trace_layout(const trace *t); /* "safetensors", "npy", "npz", "raw"           */
+uint64_t trace_size(const trace *t);      /* bytes                                        */
+
+/* Tensors, in the order of their position in the file. */
+size_t trace_count(const trace *t);
+const trace_tensor *trace_at(const trace *t, size_t i);
+
+/* String metadata ("__metadata__" of safetensors), in file order; NULL past the end. */
+const char *trace_metadata_key(const trace *t, size_t i);
+const char *trace_metadata_value(const trace *t, size_t i);
+const char *trace_metadata(const trace *t, const char *key); /* NULL if absent */
+
+/* trace_select -- start reading tensor i from its first element. */
+int trace_select(trace *t, size_t i, trace_error *error);
+
+/* trace_read -- the next elements of the selected tensor as exact binary64 values, in
+ * storage order: up to n of them; *got < n only at the end of the tensor, 0 past it.
+ * Returns 0, or -1 with *error filled; a tensor without a format is an error. The last call
+ * of a tensor in an npz also verifies the member's CRC. */
+int trace_read(trace *t, double *values, size_t n, size_t *got, trace_error *error);
+
+/* trace_error_set -- fill *error; always returns -1. The text becomes
+ * "PATH: offset N: MESSAGE", or "PATH: MESSAGE" if offset is UINT64_MAX; path and message
+ * are escaped. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 5, 6)))
+#endif
+int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
+                    const char *message, ...);
+
+/* escape_text -- copy s to out (size bytes, always terminated), printable UTF-8 as it is;
+ * control characters, invalid bytes, and bidirectional overrides as \n, \t, \xHH or \u{HHHH}.
+ * Returns out. For names from files on their way to a terminal or an error line. */
+char *escape_text(char *out, size_t size, const char *s);
+
+/* tree: the files that operands stand for.
+ *
+ * A file operand stands for itself, "-" for standard input, a directory for all regular
+ * files below it whose names do not begin with '.' (symbolic links to files are followed,
+ * links to directories are not), in natural order (step_2 before step_10, locale ignored).
+ * Files below a directory that are not tensors (README.md, SHA256SUMS, ...) are told by
+ * content: trace_tree_add keeps only files that trace_probe recognises and counts the
+ * others in *skipped; a file operand is never skipped. */
+typedef struct trace_tree {
+    char **paths;
+    size_t count, skipped;
+} trace_tree;
+
+int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
+                   trace_error *error);
+/* trace_tree_sort -- all paths in natural order, whatever the order of the operands. */
+void trace_tree_sort(trace_tree *tree);
+void trace_tree_clear(trace_tree *tree);
+
+/* trace_probe -- 1 if the file's first bytes look like a supported layout (or if
+ * options->raw_format is set). Does not open FIFOs or devices. */
+int trace_probe(const char *path, const trace_options *options);
+
+/* trace_kind -- the kind of a tensor named "kind:fqn" (mpsim-trace/1): the part before the
+ * first ':' if it is one of weight act out agrad dgrad wgrad opt.m opt.v master, else NULL.
+ * The result is a static string. */
+const char *trace_kind(const char *name);
+
+/* trace_kind_rank -- the place of a result of trace_kind in that list; NULL comes last. */
+int trace_kind_rank(const char *kind);
+
+/* trace_step -- the training step a file belongs to: metadata "mpsim.step" (or "step"), else
+ * the last path component of the form [text]step_N or [text]step-N or [text]stepN (also
+ * "iter"), else -1. */
+int64_t trace_step(const trace *t);
+
+/* Writers. A file is written under a temporary name beside it and renamed when complete, so
+ * that a failure leaves nothing behind and input and output may be the same file. "-" writes
+ * to standard output. */
+typedef struct trace_writer trace_writer;
+
+/* The safetensors dtype of a format ("BF16", "F8_E4M3"), or NULL if there is none or if it
+ * packs several elements into a byte. */
+const char *trace_safetensors_dtype(const mpsim_format *f);
+
+/* The npy descr of a format: "<f2", "<f4", "<f8"; "|V1" for 8-bit and "<V2" for bfloat16
+ * codes as ml_dtypes writes them; NULL for others. */
+const char *trace_npy_descr(const mpsim_format *f);
+
+/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used) are laid
+ * out in the given order; then trace_writer_data is called with their bytes, back to back,
+ * little-endian codes, row-major. The header is padded with spaces so that data starts at a
+ * multiple of 8. metadata: n_metadata pairs key, value. */
+trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,
+                                       const char *const (*metadata)[2], size_t n_metadata,
+                                       trace_error *error);
+/* trace_writer_npy -- one array; t->fortran is honoured. */
+trace_writer *trace_writer_npy(const char *path, const trace_tensor *t, trace_error *error);
+int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error *error);
+/* trace_writer_finish -- check that all promised bytes came, flush, rename; frees w always. */
+int trace_writer_finish(trace_writer *w, trace_error *error);
+void trace_writer_abandon(trace_writer *w); /* accepts NULL: removes the temporary file */
+
+#endif

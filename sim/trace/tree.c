@@ -1,0 +1,176 @@
+/* tree.c -- the files that operands stand for. */
+#include "impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { DEPTH_MAX = 64 };
+
+static int no_memory(const char *path, trace_error *error)
+{
+    return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
+}
+
+/* Append a string, which becomes the list's own, or is freed. */
+static int append(char ***list, size_t *count, char *s, const char *path, trace_error *error)
+{
+    /* room is the next power of two: grow when count is one */
+    if (s && (*count & (*count - 1)) == 0) {
+        char **p = realloc(*list, (*count ? *count * 2 : 1) * sizeof *p);
+        if (!p) {
+            free(s);
+            s = NULL;
+        } else {
+            *list = p;
+        }
+    }
+    if (!s)
+        return no_memory(path, error);
+    (*list)[(*count)++] = s;
+    return 0;
+}
+
+/* Natural order: runs of digits compare as numbers of any length, the rest as bytes. */
+static int natural(const char *a, const char *b)
+{
+    const char *const whole_a = a, *const whole_b = b;
+    for (;;) {
+        const size_t na = strspn(a, "0123456789"), nb = strspn(b, "0123456789");
+        if (na && nb) {
+            const size_t za = strspn(a, "0"), zb = strspn(b, "0");
+            const size_t la = na > za ? na - za : 0, lb = nb > zb ? nb - zb : 0;
+            if (la != lb)
+                return la < lb ? -1 : 1;
+            const int c = memcmp(a + za, b + zb, la);
+            if (c)
+                return c;
+            a += na;
+            b += nb;
+        } else if (*a != *b) {
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        } else if (!*a) {
+            return strcmp(whole_a, whole_b); /* "01" and "1" */
+        } else {
+            a++, b++;
+        }
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    return natural(*(const char *const *)a, *(const char *const *)b);
+}
+
+static char *join(const char *dir, const char *name)
+{
+    const size_t n = strlen(dir), size = n + strlen(name) + 2;
+    char *s = malloc(size);
+    if (s)
+        snprintf(s, size, "%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+    return s;
+}
+
+static int list_directory(const char *path, char ***names, size_t *n, trace_error *error)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET,
+                               "cannot read the directory: %s", strerror(errno));
+    int result = 0;
+    while (result == 0) {
+        errno = 0;
+        const struct dirent *e = readdir(dir);
+        if (!e) {
+            if (errno)
+                result = trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET,
+                                         "cannot read the directory: %s", strerror(errno));
+            break;
+        }
+        if (e->d_name[0] != '.')
+            result = append(names, n, strdup(e->d_name), path, error);
+    }
+    closedir(dir);
+    return result;
+}
+
+static int add_directory(trace_tree *tree, const char *path, int depth,
+                         const trace_options *options, trace_error *error);
+
+/* One name in a directory. What cannot be looked at (a dangling link, no permission) is
+ * kept, so that opening it says why: data that are missing must not go unnoticed. */
+static int add_name(trace_tree *tree, const char *path, int depth, const trace_options *options,
+                    trace_error *error)
+{
+    struct stat st;
+    int keep = 1;
+    if (lstat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return add_directory(tree, path, depth + 1, options, error);
+        if (S_ISLNK(st.st_mode) ? stat(path, &st) == 0 : 1) {
+            if (!S_ISREG(st.st_mode))
+                return 0;
+            errno = 0;
+            keep = trace_probe(path, options) || errno;
+        }
+    }
+    if (!keep) {
+        tree->skipped++;
+        return 0;
+    }
+    return append(&tree->paths, &tree->count, strdup(path), path, error);
+}
+
+static int add_directory(trace_tree *tree, const char *path, int depth,
+                         const trace_options *options, trace_error *error)
+{
+    char **names = NULL;
+    size_t n = 0;
+    int result = -1;
+    if (depth > DEPTH_MAX)
+        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                               "directories are nested deeper than %d", DEPTH_MAX);
+    if (list_directory(path, &names, &n, error))
+        goto done;
+    if (n)
+        qsort(names, n, sizeof *names, compare);
+    for (size_t i = 0; i < n; i++) {
+        char *below = join(path, names[i]);
+        const int bad = below ? add_name(tree, below, depth, options, error)
+                              : no_memory(path, error);
+        free(below);
+        if (bad)
+            goto done;
+    }
+    result = 0;
+done:
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return result;
+}
+
+int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
+                   trace_error *error)
+{
+    struct stat st;
+    if (strcmp(operand, "-") != 0 && stat(operand, &st) == 0 && S_ISDIR(st.st_mode))
+        return add_directory(tree, operand, 0, options, error);
+    return append(&tree->paths, &tree->count, strdup(operand), operand, error);
+}
+
+void trace_tree_sort(trace_tree *tree)
+{
+    if (tree->count)
+        qsort(tree->paths, tree->count, sizeof *tree->paths, compare);
+}
+
+void trace_tree_clear(trace_tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        free(tree->paths[i]);
+    free(tree->paths);
+    memset(tree, 0, sizeof *tree);
+}

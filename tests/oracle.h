@@ -1,0 +1,102 @@
+/* oracle.h -- the independent answer: what a code means and what a number rounds to.
+ *
+ * The oracle shares no code, table or constant with lib/. Its formats are typed from the
+ * standards (IEEE 754-2019, OCP OFP8 1.0, OCP MX 1.0, the ml_dtypes documentation, the
+ * P3109 interim report 4.0): precision, smallest normal exponent, largest finite VALUE,
+ * and which codes are infinities and NaNs. Its rounding is GNU MPFR's; its policies are
+ * the sentences of <mpsim/round.h>, from which it takes the names of the inputs only.
+ *
+ * Not for threads: the MPFR variables are static, so that a call costs about 0.1 us. */
+#ifndef MPSIM_TESTS_ORACLE_H
+#define MPSIM_TESTS_ORACLE_H
+
+#include <mpsim/round.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct oracle_format {
+    char name[40];
+    int bits;          /* width of a code                                            */
+    int is_signed;     /* 1: the top bit is a sign                                   */
+    int precision;     /* bits of the significand, the leading one included          */
+    int emin;          /* exponent of the smallest normal number                     */
+    int zeros;         /* 2: +0 and -0, 1: one zero, 0: no zero and no subnormals    */
+    double max;        /* largest finite number                                      */
+    uint64_t inf;      /* code of +infinity, 0: there is none                        */
+    uint64_t nan;      /* canonical NaN, 0: there is none                            */
+    uint64_t nan_low;  /* the NaNs of clear sign are nan_low to nan_high; where the  */
+    uint64_t nan_high; /*   only NaN is 1000..0 both are 0                           */
+    /* Derived, by oracle_find: */
+    uint64_t max_code; /* code of max                                                */
+    double *values;    /* up to 19 bits: the magnitudes in ascending order, and one
+                          more than there are: the number after max                  */
+    uint32_t *order;   /* up to 19 bits: the codes that are not NaN, by value        */
+    uint32_t *rank;    /* up to 19 bits: order[rank[code]] == code                   */
+    size_t ordered;    /* length of order                                            */
+} oracle_format;
+
+typedef enum oracle_class {
+    ORACLE_NAN,
+    ORACLE_INF,
+    ORACLE_ZERO,
+    ORACLE_SUBNORMAL,
+    ORACLE_NORMAL
+} oracle_class;
+
+/* oracle_find -- the format of that name, or NULL: a typed one (the library's canonical
+ * names, and the eXmY spellings of oracle_typed), or any binary{K}p{P}{s|u}{e|f} of the
+ * P3109 report that lies in binary64. Lives for ever. */
+const oracle_format *oracle_find(const char *name);
+
+/* oracle_typed -- spelling number i of the eXmY formats that the oracle knows, or NULL. */
+const char *oracle_typed(size_t i);
+
+/* The meaning of codes, as mpsim_classify, mpsim_decode, mpsim_next_up, ..._down and
+ * mpsim_ulp document it, computed from the ascending list of the format's numbers. The last
+ * three need a format of at most 19 bits, or binary32, or binary64. */
+oracle_class oracle_classify(const oracle_format *of, uint64_t code);
+double oracle_decode(const oracle_format *of, uint64_t code);
+uint64_t oracle_next_up(const oracle_format *of, uint64_t code);
+uint64_t oracle_next_down(const oracle_format *of, uint64_t code);
+double oracle_ulp(const oracle_format *of, uint64_t code);
+
+/* The number whose magnitude is the i-th: i <= max_code + 1. Beyond binary64: +infinity. */
+double oracle_magnitude(const oracle_format *of, uint64_t i);
+
+/* What rounding alone gives, before any policy of range, sign or NaN. */
+typedef struct oracle_rounded {
+    enum { ORACLE_IS_NAN, ORACLE_IS_INF, ORACLE_IS_FINITE, ORACLE_IS_BEYOND } kind;
+    int negative;      /* sign of the input                                          */
+    int nonzero;       /* the input, before any flushing, is not zero                */
+    int exact;         /* the magnitude is that of x * scale                         */
+    double magnitude;  /* of the rounded number, if it is at most max                */
+    uint64_t payload;  /* of a NaN: the 52 trailing bits of its binary64 encoding    */
+    uint64_t fraction; /* floor(nu 2^32), in the stochastic modes                    */
+} oracle_rounded;
+
+/* oracle_round -- round x * scale by mode, sr_bits, flush_input (and `negative`: a sign that
+ * is ignored does not direct the rounding), with unbounded exponent above.
+ *
+ * A binary32 number comes widened (oracle_widen) with is_f32 = 1. Nearest-even and the
+ * directed modes are one MPFR rounding, made subnormal with its ternary value; the others
+ * call oracle_round_defined. */
+void oracle_round(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r,
+                  double x, int is_f32, uint32_t random);
+
+/* oracle_round_defined -- the same, for every mode, from the two neighbours and the exact
+ * fraction nu, word by word as round.h and the P3109 report define it. */
+void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
+                          const mpsim_rounding *r, double x, int is_f32, uint32_t random);
+
+/* oracle_finish -- apply the policies of r: the code, and the MPSIM_FLAG_* in *flags. */
+uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
+                       const oracle_rounded *in, unsigned *flags);
+
+/* oracle_encode -- oracle_round and oracle_finish. */
+uint64_t oracle_encode(const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
+                       uint32_t random, unsigned *flags);
+
+/* oracle_widen -- the same number as binary64; NaNs keep sign, payload and quiet bit. */
+double oracle_widen(uint32_t binary32);
+
+#endif

@@ -1,0 +1,110 @@
+/* support.c -- see support.h. */
+#include "support.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t test_seed(void)
+{
+    static int known;
+    static uint64_t seed = 20261120;
+    if (!known) {
+        const char *s = getenv("MPSIM_TEST_SEED");
+        if (s && *s)
+            seed = strtoull(s, NULL, 0);
+        if (seed == 0)
+            seed = (uint64_t)time(NULL);
+        printf("# MPSIM_TEST_SEED=%" PRIu64 " MPSIM_TEST_MULTIPLIER=%g\n", seed,
+               test_multiplier());
+        known = 1;
+    }
+    return seed;
+}
+
+double test_multiplier(void)
+{
+    const char *s = getenv("MPSIM_TEST_MULTIPLIER");
+    const double m = s && *s ? strtod(s, NULL) : 1;
+    return m > 0 ? m : 1;
+}
+
+size_t test_scaled(size_t n)
+{
+    const double m = (double)n * test_multiplier();
+    return m < 1 ? 1 : (size_t)m;
+}
+
+int test_expensive(void)
+{
+    const char *s = getenv("MPSIM_TEST_EXPENSIVE");
+    return s && strcmp(s, "1") == 0;
+}
+
+uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint32_t bits_of_f32(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+uint64_t bits_of_f64(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+float f32_of_bits(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+double f64_of_bits(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+TCase *test_case(const char *name, double timeout)
+{
+    TCase *t = tcase_create(name);
+    const double m = test_multiplier();
+    tcase_set_timeout(t, timeout * (m > 1 ? m : 1));
+    return t;
+}
+
+int test_main(const char *suite, TCase *const *cases)
+{
+    Suite *s = suite_create(suite);
+    for (; *cases; cases++)
+        suite_add_tcase(s, *cases);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    const int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+const char *test_source_path(const char *path)
+{
+    static char ring[4][4096];
+    static unsigned turn;
+    const char *top = getenv("MPSIM_SRCDIR");
+    char *p = ring[turn++ % 4];
+    snprintf(p, sizeof ring[0], "%s/%s", top && *top ? top : ".", path);
+    return p;
+}

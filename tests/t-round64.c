@@ -1,0 +1,285 @@
+/* t-round64.c -- proves <mpsim/round.h> for binary64 inputs: every format, mode and policy
+ * against the oracle, code and flags.
+ *
+ * What binary64 adds to t-round.c: inputs between two binary32 numbers, where a detour
+ * through binary32, bf16 or fp16 rounds twice; inputs beyond the range of binary32; the
+ * formats that binary32 cannot feed. */
+#include "cases.h"
+#include "oracle.h"
+#include "support.h"
+
+#include <inttypes.h>
+#include <mpsim/round.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const other_p3109[] = {"binary3p2ue", "binary5p1uf", "binary6p3se",
+                                          "binary9p9ue", "binary16p5se", "binary16p6uf",
+                                          "binary16p15sf"};
+
+/* The rows of the table, the typed eXmY spellings, a few P3109 formats of other widths. */
+static const char *subject_name(size_t i)
+{
+    const size_t rows = mpsim_format_count();
+    if (i < rows)
+        return mpsim_format_at(i)->name;
+    size_t typed = 0;
+    while (oracle_typed(typed))
+        typed++;
+    if (i < rows + typed)
+        return oracle_typed(i - rows);
+    i -= rows + typed;
+    return i < sizeof other_p3109 / sizeof other_p3109[0] ? other_p3109[i] : NULL;
+}
+
+typedef void check(tally *t, const mpsim_format *f, const oracle_format *of);
+
+static void for_all(check *one)
+{
+    tally t = {0};
+    const char *name;
+    for (size_t i = 0; (name = subject_name(i)); i++) {
+        mpsim_format f;
+        const oracle_format *of = oracle_find(name);
+        ck_assert_msg(of != NULL, "the oracle does not know %s", name);
+        ck_assert_msg(mpsim_format_parse(&f, name) == MPSIM_OK, "%s does not parse", name);
+        one(&t, &f, of);
+        ck_assert_msg(t.wrong == 0, "%zu of %zu wrong, first: %s", t.wrong, t.compared,
+                      t.first);
+    }
+    ck_assert_uint_gt(t.compared, 0);
+}
+
+static mpsim_rounding rounding(int mode)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, (mpsim_round_mode)mode);
+    return r;
+}
+
+/* Each of these goes wrong by way of a narrower intermediate format. */
+START_TEST(known_double_roundings)
+{
+    static const struct {
+        const char *format;
+        double x;
+        uint64_t code;
+    } known[] = {
+        {"fp16", 0x1.0020000000001p+0, 0x3c01},  /* binary32: the tie, 1.0 */
+        {"fp16", 0x1.001fffffffffep+0, 0x3c00},
+        {"fp16", -0x1.0020000000001p+0, 0xbc01},
+        {"fp16", 0x1.000000000001p-25, 0x0001},  /* binary32: the tie, 0 */
+        {"fp16", 0x1.ffdffffffffffp+15, 0x7bff}, /* binary32: the tie, infinity */
+        {"bf16", 0x1.0100000000001p+0, 0x3f81},
+        {"bf16", 16842753, 0x4b81},
+        {"binary32", 0x1.0000010000001p+0, 0x3f800001},
+        {"binary32", 0x1.0000000000001p-150, 0x00000001},
+        {"e4m3", 464.00000000000006, 0x7f},      /* binary32: the tie, 448 */
+        {"e4m3", 0x1.1000000000001p+0, 0x39},
+        {"e5m2", 0x1.2000000000001p+0, 0x3d},
+        {"e5m2", 0x1.dffffffffffffp+15, 0x7b},
+        {"e2m1", 0x1.0000000000001p-2, 0x1},
+        {"binary64", 0x1.0020000000001p+0, 0x3ff0020000000001},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+        const mpsim_format *f = mpsim_format_find(known[k].format);
+        const oracle_format *of = oracle_find(known[k].format);
+        ck_assert(f && of);
+        const mpsim_rounding r = rounding(MPSIM_ROUND_NEAREST_EVEN);
+        unsigned flags;
+        const uint64_t want = oracle_encode(of, &r, known[k].x, 0, 0, &flags);
+        const uint64_t got = mpsim_encode_f64(f, &r, known[k].x, 0, NULL);
+        ck_assert_msg(want == known[k].code && got == known[k].code,
+                      "%s %a: known 0x%" PRIx64 ", oracle 0x%" PRIx64 ", library 0x%" PRIx64,
+                      known[k].format, known[k].x, known[k].code, want, got);
+    }
+}
+END_TEST
+
+static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
+{
+    (void)f;
+    static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO,
+                                MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
+    static const double factors[] = {1, 1.0 / 3, 0x1p-1000};
+    cases c;
+    cases_init(&c, 64);
+    for (size_t k = 0; k < 3; k++) {
+        cases_numbers(&c, of, factors[k], 100);
+        cases_edges(&c, of, factors[k], 1);
+        cases_sweep(&c, of, 500, test_seed());
+        for (size_t m = 0; m < 4; m++) {
+            mpsim_rounding r = rounding(modes[m]);
+            r.scale = factors[k];
+            for (size_t i = 0; i < c.n; i++) {
+                oracle_rounded a, b;
+                unsigned fa, fb;
+                oracle_round(&a, of, &r, cases_value(&c, i), 0, 0);
+                oracle_round_defined(&b, of, &r, cases_value(&c, i), 0, 0);
+                const uint64_t ca = oracle_finish(of, &r, &a, &fa);
+                const uint64_t cb = oracle_finish(of, &r, &b, &fb);
+                tally_code(t, of, &r, 64, i, c.u[i], 0, ca, fa, cb, fb);
+            }
+        }
+        c.n = 0;
+    }
+    cases_clear(&c);
+}
+
+START_TEST(the_oracle_agrees_with_itself)
+{
+    for_all(two_ways);
+}
+END_TEST
+
+static void numbers(tally *t, const mpsim_format *f, const oracle_format *of)
+{
+    cases c;
+    cases_init(&c, 64);
+    /* 16-bit formats: an eighth of the numbers; t-round.c takes all of them. */
+    cases_numbers(&c, of, 1, of->bits <= 13 ? 5000 : of->bits <= 16 ? 4096 : test_scaled(1500));
+    cases_edges(&c, of, 1, 1);
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
+        const mpsim_rounding r = rounding(m);
+        tally_cases(t, f, of, &r, &c, 0);
+    }
+    cases_clear(&c);
+}
+
+START_TEST(every_number_and_midpoint_rounds_in_every_mode)
+{
+    for_all(numbers);
+}
+END_TEST
+
+static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
+{
+    static const uint8_t widths[] = {1, 2, 7, 8, 16, 23, 31, 32};
+    cases c;
+    cases_init(&c, 64);
+    cases_numbers(&c, of, 1, 24);
+    cases_edges(&c, of, 1, 1);
+    cases_sweep(&c, of, 100, test_seed());
+    for (int m = MPSIM_ROUND_STOCHASTIC_A; m <= MPSIM_ROUND_STOCHASTIC_C; m++)
+        for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
+            mpsim_rounding r = rounding(m);
+            r.sr_bits = widths[k];
+            tally_cases(t, f, of, &r, &c, 1);
+        }
+    cases_clear(&c);
+}
+
+START_TEST(stochastic_modes_decide_at_the_exact_word)
+{
+    for_all(thresholds);
+}
+END_TEST
+
+static void sweep(tally *t, const mpsim_format *f, const oracle_format *of)
+{
+    cases c;
+    cases_init(&c, 64);
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
+        mpsim_rounding r = rounding(m);
+        r.sr_bits = (uint8_t)(1 + m * 5 % 32);
+        cases_sweep(&c, of, test_scaled(m ? 8000 : 30000), test_seed() + (uint64_t)m);
+        tally_cases(t, f, of, &r, &c, 0);
+        c.n = 0;
+    }
+    cases_clear(&c);
+}
+
+START_TEST(random_numbers_of_the_format_and_beyond)
+{
+    for_all(sweep);
+}
+END_TEST
+
+/* x * scale has up to 106 bits and any exponent from -2148 to 2047. */
+static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
+{
+    static const double factors[] = {0x1p4, 0x1p-7, 0x1.8p3, 1.0 / 3, 0x1.fffffffffffffp0,
+                                     0x1.0000000000001p-1, 0x1.3456789abcdefp-40, 0x1p300,
+                                     0x1p900, 0x1p-1000, 0x1p-1074, 0x1.fffffffffffffp1023};
+    cases c;
+    cases_init(&c, 64);
+    for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
+        cases_numbers(&c, of, factors[k], 24);
+        cases_edges(&c, of, factors[k], 1);
+        cases_sweep(&c, of, 60, test_seed() + k);
+        for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
+            mpsim_rounding r = rounding(m);
+            r.scale = factors[k];
+            tally_cases(t, f, of, &r, &c, 0);
+        }
+        c.n = 0;
+    }
+    cases_clear(&c);
+}
+
+START_TEST(the_exact_product_with_scale_is_rounded_once)
+{
+    for_all(scales);
+}
+END_TEST
+
+/* Every policy combination in nearest-even and up, and for the other modes those of the
+ * fields that a mode can meet; all of them in all modes are t-round.c's, from binary32. */
+static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
+{
+    cases c;
+    cases_init(&c, 64);
+    cases_edges(&c, of, 1, 0);
+    oracle_rounded *in = malloc(c.n * sizeof *in);
+    ck_assert(in != NULL);
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++)
+        for (unsigned before = 0; before < 6; before++) {
+            mpsim_rounding r = rounding(m);
+            r.sr_bits = (uint8_t)(m * 7 % 32 + 1);
+            r.flush_input = (uint8_t)(before % 2);
+            r.negative = (uint8_t)(before / 2);
+            for (size_t i = 0; i < c.n; i++)
+                oracle_round(&in[i], of, &r, cases_value(&c, i), 0, cases_word(i));
+            const int all = m == MPSIM_ROUND_NEAREST_EVEN || m == MPSIM_ROUND_UP;
+            for (unsigned k = 0; k < (all ? 576u : 32u); k++) {
+                unsigned d = k;
+                r.overflow = (uint8_t)(d % 2), d /= 2;
+                r.infinity = (uint8_t)(d % 2), d /= 2;
+                r.no_inf = (uint8_t)(d % 2), d /= 2;
+                r.no_zero = (uint8_t)(d % 2), d /= 2;
+                r.flush_output = (uint8_t)(d % 2), d /= 2;
+                r.no_nan = (uint8_t)(d % 3), d /= 3;
+                r.nan = (uint8_t)d;
+                for (size_t i = 0; i < c.n; i++) {
+                    unsigned want_flags, flags = 0xdead;
+                    const uint64_t want = oracle_finish(of, &r, &in[i], &want_flags);
+                    const uint64_t got =
+                        encode_bits(f, &r, 64, c.u[i], cases_word(i), &flags);
+                    tally_code(t, of, &r, 64, i, c.u[i], cases_word(i), want, want_flags, got,
+                               flags);
+                }
+            }
+        }
+    free(in);
+    cases_clear(&c);
+}
+
+START_TEST(every_combination_of_policies)
+{
+    for_all(policies);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *oracle = test_case("oracle", 60);
+    tcase_add_test(oracle, known_double_roundings);
+    tcase_add_test(oracle, the_oracle_agrees_with_itself);
+    TCase *round = test_case("round", 120);
+    tcase_add_test(round, every_number_and_midpoint_rounds_in_every_mode);
+    tcase_add_test(round, stochastic_modes_decide_at_the_exact_word);
+    tcase_add_test(round, random_numbers_of_the_format_and_beyond);
+    tcase_add_test(round, the_exact_product_with_scale_is_rounded_once);
+    tcase_add_test(round, every_combination_of_policies);
+    return test_main("round64", (TCase *const[]){oracle, round, NULL});
+}
