@@ -2,11 +2,24 @@
 lib_LTLIBRARIES += lib/libmpsim.la
 mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
-  lib/mpsim/api.h lib/mpsim/format.h lib/mpsim/mpsim.h lib/mpsim/rng.h lib/mpsim/round.h \
-  lib/mpsim/stats.h lib/mpsim/status.h
+  lib/mpsim/api.h lib/mpsim/format.h lib/mpsim/isa.h lib/mpsim/mpsim.h lib/mpsim/rng.h \
+  lib/mpsim/round.h lib/mpsim/stats.h lib/mpsim/status.h
 lib_libmpsim_la_SOURCES = \
-  lib/format.c lib/rng.c lib/rng.h lib/round.c lib/scalar.h lib/stats.c lib/status.c \
+  lib/format.c lib/kernel.c lib/kernel.h lib/rng.c lib/rng.h lib/round.c lib/scalar.h lib/stats.c lib/status.c \
   lib/sum.c lib/version.c
 lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined
+lib_libmpsim_la_LIBADD =
+if HAVE_AVX2
+noinst_LTLIBRARIES += lib/libavx2.la
+lib_libavx2_la_SOURCES = lib/kernel_avx2.c lib/kernel_vector.h lib/kernel.h
+lib_libavx2_la_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
+lib_libmpsim_la_LIBADD += lib/libavx2.la
+endif
+if HAVE_AVX512
+noinst_LTLIBRARIES += lib/libavx512.la
+lib_libavx512_la_SOURCES = lib/kernel_avx512.c lib/kernel_vector.h lib/kernel.h
+lib_libavx512_la_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
+lib_libmpsim_la_LIBADD += lib/libavx512.la
+endif
 pkgconfig_DATA += lib/mpsim.pc
 EXTRA_DIST += lib/README.md

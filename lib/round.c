@@ -1,6 +1,7 @@
 /* round.c -- rounding options by name, presets, and arrays over the scalar reference. */
 #include <mpsim/round.h>
 
+#include "kernel.h"
 #include "rng.h"
 #include "scalar.h"
 
@@ -225,10 +226,11 @@ uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double
 
 /* ---- arrays ----
  *
- * An array is worked on in blocks of BLOCK codes: read and encode, then store. What an
- * element becomes depends on its value and index only, so blocks are free to fall anywhere. */
+ * An array is worked on in blocks: read, encode by the kernel, have the reference do what the
+ * kernel left, store. What an element becomes depends on its value and index only, so blocks
+ * are free to fall anywhere. */
 
-enum { BLOCK = 256 };
+enum { BLOCK = MPSIM_KERNEL_BLOCK };
 
 typedef struct job {
     const mpsim_format *f;
@@ -236,78 +238,109 @@ typedef struct job {
     const mpsim_rng *rng; /* NULL unless stochastic */
     const float *x32;     /* one of the two sources */
     const double *x64;
+    mpsim_kernel kernel;
+    mpsim_kernel_function *run; /* NULL: the reference does everything */
+    mpsim_counts counts;
 } job;
 
-/* Encode n <= BLOCK elements from index i on. `mode` is a constant at every call, so that the
- * compiler makes one loop per mode. */
-static inline void encode_block(const job *j, const int mode, uint64_t *codes, size_t i,
-                                size_t n, mpsim_counts *c)
+/* Element i by the reference. */
+static uint64_t encode_one(const job *j, size_t i, uint32_t random, unsigned *flags)
 {
-    const mpsim_format f = *j->f;
-    const mpsim_rounding r = *j->r;
-    const mpsim_number scale = mpsim_number_f64(r.scale);
-    uint32_t words[4] = {0, 0, 0, 0};
-    uint64_t inexact = 0, underflow = 0, subnormal = 0, overflow = 0, nan = 0;
+    return j->x32 ? mpsim_encode_f32(j->f, j->r, j->x32[i], random, flags)
+                  : mpsim_encode_f64(j->f, j->r, j->x64[i], random, flags);
+}
+
+/* The random words of n elements from index i on. */
+static void draw_words(const job *j, uint32_t *words, size_t i, size_t n)
+{
+    uint32_t block[4];
+    const uint64_t first = j->rng->index + i;
     for (size_t k = 0; k < n; k++) {
-        uint32_t random = 0;
-        if (is_stochastic(mode)) {
-            const uint64_t index = j->rng->index + i + k;
-            if (k == 0 || index % 4 == 0)
-                mpsim_rng_block(words, j->rng->seed, j->rng->stream, index / 4);
-            random = words[index % 4];
-        }
-        const mpsim_number x = j->x32 ? mpsim_scalar_source_f32(&r, scale, j->x32[i + k])
-                                      : mpsim_scalar_source_f64(&r, scale, j->x64[i + k]);
+        if (k == 0 || (first + k) % 4 == 0)
+            mpsim_rng_block(block, j->rng->seed, j->rng->stream, (first + k) / 4);
+        words[k] = block[(first + k) % 4];
+    }
+}
+
+/* Widen n binary32 values without arithmetic, which flush-to-zero could disturb: a subnormal
+ * number becomes a NaN here, so that the kernel leaves it to the reference. */
+static void widen(uint64_t *y, const float *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        const uint32_t u = mpsim_bits_f32(x[k]), a = u & 0x7fffffffu;
+        const uint64_t sign = (uint64_t)(u >> 31) << 63;
+        const uint64_t normal = ((uint64_t)a << 29) + ((uint64_t)(1023 - 127) << 52);
+        const int special = a >= 0x7f800000u || (a < 0x00800000u && a != 0);
+        y[k] = special ? 0x7ff8000000000000u : a == 0 ? sign : sign | normal;
+    }
+}
+
+/* Elements i to i + n - 1, n <= BLOCK, by the kernel; left[k] where it did not do it. */
+static int run_kernel(job *j, uint64_t *codes, uint64_t *left, const uint32_t *words, size_t i,
+                      size_t n)
+{
+    uint64_t x[BLOCK], draws[BLOCK];
+    const void *from = x;
+    if (is_stochastic(j->r->mode))
+        for (size_t k = 0; k < BLOCK; k++)
+            draws[k] = k < n ? words[k] >> (32 - j->r->sr_bits) : 0;
+    if (j->x64 && n == BLOCK) {
+        from = j->x64 + i;
+    } else {
+        memset(x + n, 0, (BLOCK - n) * sizeof *x); /* zeros are not counted anywhere */
+        if (j->x32)
+            widen(x, j->x32 + i, n);
+        else
+            memcpy(x, j->x64 + i, n * sizeof *x);
+    }
+    return j->run(&j->kernel, codes, left, &j->counts, from, draws);
+}
+
+/* Encode n <= BLOCK elements from index i on. */
+static void encode_block(job *j, uint64_t *codes, size_t i, size_t n)
+{
+    uint32_t words[BLOCK];
+    uint64_t left[BLOCK];
+    const int stochastic = is_stochastic(j->r->mode);
+    if (stochastic)
+        draw_words(j, words, i, n);
+    if (j->run && !run_kernel(j, codes, left, words, i, n))
+        return;
+    for (size_t k = 0; k < n; k++) {
         unsigned flags;
-        codes[k] = mpsim_scalar_encode(&f, &r, mode, x, random, &flags);
-        inexact += flags & MPSIM_FLAG_INEXACT;
-        underflow += flags >> 1 & 1;
-        subnormal += flags >> 2 & 1;
-        overflow += flags >> 3 & 1;
-        nan += flags >> 4 & 1;
-    }
-    c->inexact += inexact;
-    c->underflow += underflow;
-    c->subnormal += subnormal;
-    c->overflow += overflow;
-    c->nan += nan;
-}
-
-static void encode_any(const job *j, uint64_t *codes, size_t i, size_t n, mpsim_counts *c)
-{
-    switch (j->r->mode) {
-    case MPSIM_ROUND_NEAREST_EVEN:
-        encode_block(j, MPSIM_ROUND_NEAREST_EVEN, codes, i, n, c);
-        break;
-    case MPSIM_ROUND_TOWARD_ZERO:
-        encode_block(j, MPSIM_ROUND_TOWARD_ZERO, codes, i, n, c);
-        break;
-    case MPSIM_ROUND_STOCHASTIC_A:
-        encode_block(j, MPSIM_ROUND_STOCHASTIC_A, codes, i, n, c);
-        break;
-    case MPSIM_ROUND_STOCHASTIC_B:
-        encode_block(j, MPSIM_ROUND_STOCHASTIC_B, codes, i, n, c);
-        break;
-    case MPSIM_ROUND_STOCHASTIC_C:
-        encode_block(j, MPSIM_ROUND_STOCHASTIC_C, codes, i, n, c);
-        break;
-    default: /* the rest share one loop */
-        encode_block(j, j->r->mode, codes, i, n, c);
+        if (j->run && !left[k])
+            continue;
+        codes[k] = encode_one(j, i + k, stochastic ? words[k] : 0, &flags);
+        j->counts.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
+        j->counts.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
+        j->counts.subnormal += (flags & MPSIM_FLAG_SUBNORMAL) != 0;
+        j->counts.overflow += (flags & MPSIM_FLAG_OVERFLOW) != 0;
+        j->counts.nan += (flags & MPSIM_FLAG_NAN) != 0;
     }
 }
 
-/* Store n codes as unsigned integers of `bytes` bytes, or load them. */
-static void store_codes(void *to, size_t bytes, const uint64_t *codes, size_t n)
+/* Store n codes as unsigned integers of `bytes` bytes, or load one. */
+static void store_codes(unsigned char *to, size_t bytes, const uint64_t *codes, size_t n)
 {
-    for (size_t k = 0; k < n; k++) {
-        const uint8_t u8 = (uint8_t)codes[k];
-        const uint16_t u16 = (uint16_t)codes[k];
-        const uint32_t u32 = (uint32_t)codes[k];
-        const void *from = bytes == 1   ? (const void *)&u8
-                           : bytes == 2 ? (const void *)&u16
-                           : bytes == 4 ? (const void *)&u32
-                                        : (const void *)&codes[k];
-        memcpy((unsigned char *)to + k * bytes, from, bytes);
+    switch (bytes) {
+    case 1:
+        for (size_t k = 0; k < n; k++)
+            to[k] = (uint8_t)codes[k];
+        break;
+    case 2:
+        for (size_t k = 0; k < n; k++) {
+            const uint16_t u = (uint16_t)codes[k];
+            memcpy(to + 2 * k, &u, 2);
+        }
+        break;
+    case 4:
+        for (size_t k = 0; k < n; k++) {
+            const uint32_t u = (uint32_t)codes[k];
+            memcpy(to + 4 * k, &u, 4);
+        }
+        break;
+    default:
+        memcpy(to, codes, 8 * n);
     }
 }
 
@@ -331,7 +364,8 @@ static uint64_t load_code(const unsigned char *from, size_t bytes)
     }
 }
 
-static mpsim_status check_job(const job *j, const void *out, const void *in, size_t n)
+/* Check the arguments of an array function and prepare the job. */
+static mpsim_status start(job *j, const void *out, const void *in, size_t n)
 {
     if (mpsim_format_check(j->f) != MPSIM_OK || mpsim_rounding_check(j->r) != MPSIM_OK)
         return MPSIM_EINVAL;
@@ -339,39 +373,39 @@ static mpsim_status check_job(const job *j, const void *out, const void *in, siz
         return MPSIM_EINVAL;
     if (is_stochastic(j->r->mode) && !j->rng)
         return MPSIM_EINVAL;
+    j->run = mpsim_kernel_init(&j->kernel, j->f, j->r);
     return MPSIM_OK;
 }
 
-static void add_counts(mpsim_counts *to, const mpsim_counts *from)
+static void finish(const job *j, mpsim_counts *to)
 {
     if (!to)
         return;
-    to->inexact += from->inexact;
-    to->underflow += from->underflow;
-    to->subnormal += from->subnormal;
-    to->overflow += from->overflow;
-    to->nan += from->nan;
+    to->inexact += j->counts.inexact;
+    to->underflow += j->counts.underflow;
+    to->subnormal += j->counts.subnormal;
+    to->overflow += j->counts.overflow;
+    to->nan += j->counts.nan;
 }
 
-static void encode_array(const job *j, void *codes, size_t n, mpsim_counts *counts)
+static void encode_array(job *j, void *codes, size_t n, mpsim_counts *counts)
 {
     const size_t bytes = mpsim_format_code_bytes(j->f);
-    mpsim_counts c = {0, 0, 0, 0, 0};
     uint64_t block[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        encode_any(j, block, i, m, &c);
+        encode_block(j, block, i, m);
         store_codes((unsigned char *)codes + i * bytes, bytes, block, m);
     }
-    add_counts(counts, &c);
+    finish(j, counts);
 }
 
 mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r,
                                     const mpsim_rng *rng, void *codes, const float *x, size_t n,
                                     mpsim_counts *counts)
 {
-    const job j = {f, r, rng, x, NULL};
-    const mpsim_status s = check_job(&j, codes, x, n);
+    job j = {.f = f, .r = r, .rng = rng, .x32 = x};
+    const mpsim_status s = start(&j, codes, x, n);
     if (s == MPSIM_OK)
         encode_array(&j, codes, n, counts);
     return s;
@@ -381,8 +415,8 @@ mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding 
                                     const mpsim_rng *rng, void *codes, const double *x, size_t n,
                                     mpsim_counts *counts)
 {
-    const job j = {f, r, rng, NULL, x};
-    const mpsim_status s = check_job(&j, codes, x, n);
+    job j = {.f = f, .r = r, .rng = rng, .x64 = x};
+    const mpsim_status s = start(&j, codes, x, n);
     if (s == MPSIM_OK)
         encode_array(&j, codes, n, counts);
     return s;
@@ -409,21 +443,20 @@ mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *
                                    const mpsim_rng *rng, float *y, const float *x, size_t n,
                                    mpsim_counts *counts)
 {
-    const job j = {f, r, rng, x, NULL};
-    const mpsim_status s = check_job(&j, y, x, n);
+    job j = {.f = f, .r = r, .rng = rng, .x32 = x};
+    const mpsim_status s = start(&j, y, x, n);
     if (s != MPSIM_OK)
         return s;
     if (!fits_f32(f))
         return MPSIM_ERANGE;
-    mpsim_counts c = {0, 0, 0, 0, 0};
     uint64_t block[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        encode_any(&j, block, i, m, &c);
+        encode_block(&j, block, i, m);
         for (size_t k = 0; k < m; k++)
             y[i + k] = mpsim_number_to_f32(mpsim_scalar_unpack(f, block[k]));
     }
-    add_counts(counts, &c);
+    finish(&j, counts);
     return MPSIM_OK;
 }
 
@@ -431,18 +464,17 @@ mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *
                                    const mpsim_rng *rng, double *y, const double *x, size_t n,
                                    mpsim_counts *counts)
 {
-    const job j = {f, r, rng, NULL, x};
-    const mpsim_status s = check_job(&j, y, x, n);
+    job j = {.f = f, .r = r, .rng = rng, .x64 = x};
+    const mpsim_status s = start(&j, y, x, n);
     if (s != MPSIM_OK)
         return s;
-    mpsim_counts c = {0, 0, 0, 0, 0};
     uint64_t block[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        encode_any(&j, block, i, m, &c);
+        encode_block(&j, block, i, m);
         for (size_t k = 0; k < m; k++)
             y[i + k] = mpsim_scalar_decode(f, block[k]);
     }
-    add_counts(counts, &c);
+    finish(&j, counts);
     return MPSIM_OK;
 }

@@ -8,7 +8,7 @@ set minussign
 
 blue = 0x0072B2; sky = 0x56B4E9; green = 0x009E73; orange = 0xE69F00
 vermilion = 0xD55E00; purple = 0xCC79A7; black = 0x000000
-dark = 0x404040; middle = 0x808080; pale = 0xD9D9D9; faint = 0xEFEFEF
+dark = 0x404040; middle = 0x808080; pale = 0xCCCCCC; shade = 0xE4E4E4; faint = 0xF3F3F3; white = 0xFFFFFF
 
 font_size = 8; small_size = 7 # points
 face = 'Helvetica'
@@ -17,13 +17,12 @@ small_font = sprintf('%s,%g', face, small_size)
 character_width = 0.54 * small_size / 72.0 # of the small font, on the large side
 line_height = 0.145
 
-# Outlines of scaled series: colour, dashes, width
-outline_colours = sprintf('%d %d %d %d %d', vermilion, black, green, purple, blue)
-set style line 1 lc rgb vermilion dt 1 lw 1.4
-set style line 2 lc rgb black dt (4, 2) lw 1.2
-set style line 3 lc rgb green dt (8, 2, 2, 2) lw 1.3
-set style line 4 lc rgb purple dt (2, 2) lw 1.4
-set style line 5 lc rgb blue dt (8, 2, 2, 2, 2, 2) lw 1.2
+# Outlines of scaled series. A line width of 1 is 0.5 points.
+set style line 1 lc rgb vermilion dt 1 lw 2
+set style line 2 lc rgb black dt (6, 3) lw 2
+set style line 3 lc rgb green dt (9, 2, 2, 2) lw 2
+set style line 4 lc rgb purple dt (2, 2) lw 2
+set style line 5 lc rgb blue dt (9, 2, 2, 2, 2, 2) lw 2
 
 min(a, b) = a < b ? a : b
 max(a, b) = a > b ? a : b
@@ -36,11 +35,14 @@ percent(p) = p != p ? '–' : p == 0 ? '0' : p < 0.01 ? '<0.01' : p < 1 ? sprint
 decimal(k) = k == 0 ? '1' : k > 0 && k < 4 ? sprintf('%d', 10 ** k) : \
              k < 0 ? sprintf('1e−%d', -k) : sprintf('1e%d', k)
 
-# One terminal for each type of file, of the same physical size; 300 pixels per inch.
+# One terminal for each type of file, of the same physical size; 300 pixels per inch. The
+# cairo terminals take a point for 1/96 inch.
 terminal(type, w, h) = \
     type eq 'pdf' ? sprintf("set terminal pdfcairo noenhanced color size %g,%g font '%s'", \
-                            w, h, normal_font) : \
-    type eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font '%s' fontscale %g linewidth %g pointscale %g", \
-                            300 * w, 300 * h, normal_font, 300 / 72.0, 300 / 72.0 / 1.6, 300 / 72.0 / 1.6) : \
-    sprintf("set terminal svg noenhanced size %d,%d font '%s' fontscale %g linewidth %g", \
-            96 * w, 96 * h, normal_font, 96 / 72.0, 96 / 72.0 / 1.6)
+                            w, h, normal_font)." fontscale 0.75 linewidth 1" : \
+    type eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font '%s'", \
+                            300 * w, 300 * h, normal_font). \
+                    sprintf(" fontscale %g linewidth %g pointscale %g", 300 / 96.0, 2.08, 2.08) : \
+    sprintf("set terminal svg noenhanced background rgb 'white' size %d,%d font '%s'", \
+            96 * w, 96 * h, normal_font). \
+    sprintf(" fontscale %g linewidth %g", 96 / 72.0, 0.667)

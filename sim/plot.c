@@ -13,19 +13,19 @@
 
 enum { TEMPLATE_MAX = 1 << 20 };
 
-static void put_choice(FILE *to, const char *name, const char *value)
+static const char *put_choice(FILE *to, const char *between, const char *name, const char *value)
 {
     if (!value)
-        return;
-    fprintf(to, ", %s ", name);
+        return between;
+    fprintf(to, "%s%s ", between, name);
     plot_put_comment(to, value);
+    return ", ";
 }
 
 /* Where the figure comes from, in comments. */
 static void put_origin(FILE *to, const plot_figure *figure, const plot_data *d,
                        const plot_request *r)
 {
-    uint64_t tensors = 0;
     fprintf(to, "# mpsim plot %s\n# report: ", figure->name);
     plot_put_comment(to, strcmp(d->path, "-") == 0 ? "standard input" : plot_base(d->path));
     fputs(" (", to);
@@ -35,15 +35,11 @@ static void put_origin(FILE *to, const plot_figure *figure, const plot_data *d,
         plot_put_comment(to, d->version);
     }
     fputs(")\n# selection: ", to);
-    for (size_t i = 0; i < d->n_groups; i++)
-        tensors += d->groups[i].tensors;
-    if (r->choice->kind || r->choice->tensor || r->choice->step)
-        fprintf(to, "%llu items of the report", (unsigned long long)tensors);
-    else
+    const char *between = put_choice(to, "", "kind", r->choice->kind);
+    between = put_choice(to, between, "tensor", r->choice->tensor);
+    between = put_choice(to, between, "step", r->choice->step);
+    if (!*between)
         fputs("everything", to);
-    put_choice(to, "kind", r->choice->kind);
-    put_choice(to, "tensor", r->choice->tensor);
-    put_choice(to, "step", r->choice->step);
     fputc('\n', to);
 }
 
@@ -123,7 +119,7 @@ int plot_draw(const plot_figure *figure, const plot_data *d, const plot_request 
     int code = open_beside(&o, &path, r->prefix, ".dat");
     if (!code) {
         put_origin(o.file, figure, d, r);
-        figure->put_data(o.file, d);
+        figure->put_data(o.file, d, r);
         code = output_close(&o);
     }
     free(path);

@@ -25,7 +25,7 @@ typedef struct plot_figure {
     const char *name;
     const char *summary;
     int need_histogram;
-    void (*put_data)(FILE *to, const plot_data *d);
+    void (*put_data)(FILE *to, const plot_data *d, const plot_request *r);
     void (*put_variables)(FILE *to, const plot_data *d, const plot_request *r);
 } plot_figure;
 

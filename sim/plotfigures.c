@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- common ---- */
@@ -15,31 +16,35 @@ static double percent(uint64_t n, uint64_t of)
     return of ? 100 * (double)n / (double)of : 0;
 }
 
-/* Three digits for people: 65504, 6.1e-5, 0.0156. */
+/* A few digits for people: 65504, 0.0156, 6.1e-5. */
 static const char *short_number(char text[32], double x)
 {
-    const int plain = x == 0 || (fabs(x) >= 1e-3 && fabs(x) < 1e6);
-    char digits[32];
-    if (plain) {
-        snprintf(text, 32, "%.*f", fabs(x) >= 100 || x == 0 ? 0 : fabs(x) >= 1 ? 2 : 5, x);
-        if (strchr(text, '.')) { /* no zeros at the end */
-            char *end = text + strlen(text) - 1;
-            while (*end == '0')
-                *end-- = '\0';
-            if (*end == '.')
-                *end = '\0';
-        }
+    int exponent = 0;
+    if (x >= 1e-3 && x < 1e6) {
+        snprintf(text, 32, x >= 100 ? "%.0f" : "%.3g", x);
         return text;
     }
-    int exponent = 0;
-    snprintf(digits, sizeof digits, "%.1e", x);
-    char *e = strchr(digits, 'e');
-    if (!e)
-        return strcpy(text, digits);
-    *e = '\0';
-    sscanf(e + 1, "%d", &exponent);
-    snprintf(text, 32, "%.10se%d", digits, exponent);
+    snprintf(text, 32, "%.1e", x);
+    char *e = strchr(text, 'e');
+    if (e && sscanf(e + 1, "%d", &exponent) == 1)
+        snprintf(e, 16, "e%s%d", exponent < 0 ? "\xe2\x88\x92" : "", abs(exponent)); /* − */
     return text;
+}
+
+/* Characters of a label: what fits beside the plot, as the templates lay it out. */
+enum { LABEL_MAX = 30, LABEL_SIZE = 4 * LABEL_MAX + 8, HISTOGRAM_LABEL = 16 };
+
+static size_t ruler_label(const plot_request *r)
+{
+    const double characters = (0.42 * r->width - 0.10) / 0.0525;
+    return characters < LABEL_MAX ? (size_t)characters : LABEL_MAX;
+}
+
+static void put_label(FILE *to, const char *name, size_t characters)
+{
+    char label[LABEL_SIZE];
+    plot_text_shorten(label, sizeof label, name, characters);
+    plot_put_data(to, label);
 }
 
 static size_t longest_format(const plot_data *d)
@@ -51,16 +56,7 @@ static size_t longest_format(const plot_data *d)
     return longest;
 }
 
-enum { LABEL = 30, LABEL_SIZE = 4 * LABEL + 8 }; /* characters of a row's label */
-
-static void put_label(FILE *to, const char *name)
-{
-    char label[LABEL_SIZE];
-    plot_text_shorten(label, sizeof label, name, LABEL);
-    plot_put_data(to, label);
-}
-
-static void put_formats(FILE *to, const plot_data *d)
+static void put_formats(FILE *to, const plot_data *d, size_t characters)
 {
     char a[32], b[32], c[32];
     fputs("\n\n# formats\n"
@@ -71,7 +67,7 @@ static void put_formats(FILE *to, const plot_data *d)
         fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive),
                 log2(p->min_normal), log2(p->max), short_number(a, p->min_positive),
                 short_number(b, p->min_normal), short_number(c, p->max));
-        put_label(to, p->name);
+        put_label(to, p->name, characters);
         fputc('\n', to);
     }
 }
@@ -79,8 +75,9 @@ static void put_formats(FILE *to, const plot_data *d)
 /* ---- histogram ---- */
 
 enum { SPAN_SHOWN = 48 }; /* formats of at most so many binades are shown to both ends */
+static const double TAIL = 0.2; /* per cent */
 
-static void put_histogram(FILE *to, const plot_data *d)
+static void put_histogram(FILE *to, const plot_data *d, const plot_request *r)
 {
     const plot_group *g = &d->groups[0];
     const struct {
@@ -89,6 +86,7 @@ static void put_histogram(FILE *to, const plot_data *d)
         uint64_t n;
     } special[] = {{-1, "x = 0", g->zero}, {1, "Inf", g->inf}, {2, "NaN", g->nan}};
     int first = 0, last = 0, side = 0;
+    (void)r;
 
     fprintf(to, "# elements: %" PRIu64 "\n", g->count);
     fputs("\n\n# bins\n"
@@ -111,7 +109,7 @@ static void put_histogram(FILE *to, const plot_data *d)
             plot_put_data(to, special[i].name);
             fputc('\n', to);
         }
-    put_formats(to, d);
+    put_formats(to, d, HISTOGRAM_LABEL);
     fputs("\n\n# scales\n"
           "# 1 row  2 scale  3 log2 of it  then for each format, in per cent of all elements:\n"
           "# underflow, overflow (NaN: not in the report)\n", to);
@@ -129,22 +127,48 @@ static void put_histogram(FILE *to, const plot_data *d)
     }
 }
 
+/* The exponents to show: on a linear axis without the tails of less than TAIL elements, which
+ * would be an empty stretch. */
+static int visible_exponents(const plot_group *g, int log, int *first, int *last)
+{
+    uint64_t below = 0, above = 0;
+    if (!plot_group_exponents(g, first, last))
+        return 0;
+    for (; !log && *first < *last; (*first)++)
+        if (percent(below += g->bins[*first - PLOT_EXPONENT_MIN], g->count) >= TAIL)
+            break;
+    for (; !log && *first < *last; (*last)--)
+        if (percent(above += g->bins[*last - PLOT_EXPONENT_MIN], g->count) >= TAIL)
+            break;
+    return 1;
+}
+
+/* Per cent of the elements with exponents in from ... up_to - 1. */
+static double share_between(const plot_group *g, double from, double up_to)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < PLOT_BINS; i++)
+        if (i + PLOT_EXPONENT_MIN >= from && i + PLOT_EXPONENT_MIN < up_to)
+            n += g->bins[i];
+    return percent(n, g->count);
+}
+
 static void put_histogram_variables(FILE *to, const plot_data *d, const plot_request *r)
 {
     const plot_group *g = &d->groups[0];
     double low = HUGE_VAL, high = -HUGE_VAL, most = 0, least = 100;
     int first, last, overflow = 0;
-    if (plot_group_exponents(g, &first, &last))
+    if (visible_exponents(g, r->log, &first, &last))
         for (size_t s = 0; s < d->n_scales; s++) {
             low = fmin(low, first + floor(log2(d->scales[s])));
             high = fmax(high, last + 1 + ceil(log2(d->scales[s])));
         }
     for (size_t f = 0; f < d->n_formats; f++) {
         const double from = floor(log2(d->formats[f].min_positive));
-        const double to_log2 = ceil(log2(d->formats[f].max));
-        if (to_log2 - from <= SPAN_SHOWN || low > high) {
+        const double up_to = ceil(log2(d->formats[f].max));
+        if (up_to - from <= SPAN_SHOWN || low > high) {
             low = fmin(low, from);
-            high = fmax(high, to_log2);
+            high = fmax(high, up_to);
         }
         for (size_t s = 0; s < d->n_scales; s++)
             overflow |= g->casts[f][s].overflow > 0;
@@ -160,21 +184,26 @@ static void put_histogram_variables(FILE *to, const plot_data *d, const plot_req
     if (special > most && (special <= 1.5 * most || r->log || most == 0))
         most = special;
     fprintf(to, "logscale = %d # 1: logarithmic y axis\n", r->log);
-    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", low - 1, high + 1);
+    low -= 1;
+    high += 1;
+    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", low, high);
+    fprintf(to, "tail_low = %.3g; tail_high = %.3g # per cent recorded beyond them\n",
+            share_between(g, -HUGE_VAL, low), share_between(g, high, HUGE_VAL));
     fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n",
             r->log ? pow(10, floor(log10(least))) : 0.0,
             most > 0 ? most * (r->log ? 2.0 : 1.12) : 100.0);
     fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
             (g->inf > 0) + (g->nan > 0));
     fprintf(to, "overflows = %d # 1: show overflow beside underflow\n", overflow);
-    fprintf(to, "name_length = %zu\n", longest_format(d));
+    const size_t longest = longest_format(d);
+    fprintf(to, "name_length = %zu\n", longest < HISTOGRAM_LABEL ? longest : HISTOGRAM_LABEL);
 }
 
 /* ---- ruler ---- */
 
-static void put_ruler(FILE *to, const plot_data *d)
+static void put_ruler(FILE *to, const plot_data *d, const plot_request *r)
 {
-    put_formats(to, d);
+    put_formats(to, d, ruler_label(r));
     fputs("\n\n# ranges\n"
           "# of the non-zero finite elements: log2 of 2 the smallest magnitude, 3 the root mean\n"
           "# square, 4 the largest; 5 elements  6 of them zero, Inf or NaN  7 label  8 name\n"
@@ -194,7 +223,7 @@ static void put_ruler(FILE *to, const plot_data *d)
         } else
             fputs(" NaN NaN NaN", to);
         fprintf(to, " %" PRIu64 " %" PRIu64 " ", g->count, others);
-        put_label(to, g->name);
+        put_label(to, g->name, ruler_label(r));
         fputc(' ', to);
         plot_put_data(to, g->name);
         fputc('\n', to);
@@ -205,7 +234,6 @@ static void put_ruler_variables(FILE *to, const plot_data *d, const plot_request
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
     size_t longest = longest_format(d);
-    (void)r;
     for (size_t f = 0; f < d->n_formats; f++) {
         low = fmin(low, log2(d->formats[f].min_positive));
         high = fmax(high, log2(d->formats[f].max));
@@ -223,7 +251,7 @@ static void put_ruler_variables(FILE *to, const plot_data *d, const plot_request
     fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin),
             ceil(high + margin));
     fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->n_formats, d->n_groups);
-    fprintf(to, "name_length = %zu\n", longest < LABEL ? longest : LABEL);
+    fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
 }
 
 const plot_figure plot_figures[] = {

@@ -136,96 +136,110 @@ static void remove_date(const char *path)
     fclose(f);
 }
 
-int plot_run(const char *prefix, unsigned types)
+/* ---- one figure ---- */
+
+typedef struct drawing {
+    char *directory;            /* beside the figures: where gnuplot puts them first */
+    char *script, *settings;    /* arguments of gnuplot                              */
+    char *drawn[3], *wanted[3]; /* first and final names; NULL: not this type        */
+} drawing;
+
+static void drawing_clear(drawing *w)
 {
-    const char *program = getenv("MPSIM_GNUPLOT"), *base = plot_base(prefix);
-    char *drawn[3] = {0}, *final[3] = {0}, *quoted[2] = {0};
-    char message[MESSAGE_SIZE] = "", line[300];
-    const char *first = strchr("./", prefix[0]) ? "" : "./"; /* never an option, a pipe, ... */
-    int code = EXIT_IO, status = 0;
-    char *directory = text_of("%s%s.XXXXXX", first, prefix);
-    char *script = text_of("%s%s.gp", first, prefix), *data = text_of("%s%s.dat", first, prefix);
-    char *settings = NULL;
-    if (!program || !*program)
-        program = "gnuplot";
-    if (!directory || !script || !data) {
-        fail(EXIT_IO, "out of memory");
-        goto done;
+    for (int i = 0; i < 3; i++) {
+        free(w->drawn[i]);
+        free(w->wanted[i]);
     }
-    if (!mkdtemp(directory)) {
-        fail(EXIT_IO, "%s: %s", directory, strerror(errno));
-        goto done;
+    free(w->settings);
+    free(w->script);
+    free(w->directory);
+}
+
+/* All names; the directory is made. -1 after a message. */
+static int drawing_begin(drawing *w, const char *prefix, unsigned types)
+{
+    const char *base = plot_base(prefix);
+    const char *here = strchr("./", prefix[0]) ? "" : "./"; /* never an option, a pipe, ... */
+    char *figure = NULL, *data = NULL, *quoted[2] = {0};
+    int complete;
+    memset(w, 0, sizeof *w);
+    w->directory = text_of("%s%s.XXXXXX", here, prefix);
+    w->script = text_of("%s%s.gp", here, prefix);
+    data = text_of("%s%s.dat", here, prefix);
+    complete = w->directory && w->script && data;
+    if (complete && !mkdtemp(w->directory)) {
+        fail(EXIT_IO, "%s: %s", w->directory, strerror(errno));
+        free(data);
+        return -1;
     }
-    char *figure = text_of("%s/%s", directory, base);
+    figure = complete ? text_of("%s/%s", w->directory, base) : NULL;
     quoted[0] = figure ? plot_quote(figure) : NULL;
-    quoted[1] = plot_quote(data);
+    quoted[1] = figure ? plot_quote(data) : NULL;
     if (quoted[0] && quoted[1])
-        settings = text_of("figure = %s; data = %s", quoted[0], quoted[1]);
-    int complete = settings != NULL;
+        w->settings = text_of("figure = %s; data = %s", quoted[0], quoted[1]);
     for (int i = 0; i < 3; i++)
-        if (types & 1u << i) {
-            drawn[i] = text_of("%s/%s.%s", directory, base, plot_suffixes[i]);
-            final[i] = text_of("%s.%s", prefix, plot_suffixes[i]);
-            complete &= drawn[i] && final[i];
+        if (w->settings && types & 1u << i) {
+            w->drawn[i] = text_of("%s.%s", figure, plot_suffixes[i]);
+            w->wanted[i] = text_of("%s.%s", prefix, plot_suffixes[i]);
+            complete &= w->drawn[i] && w->wanted[i];
         }
-    free(figure);
+    complete &= w->settings != NULL;
     if (!complete) {
+        if (figure)
+            rmdir(w->directory);
         fail(EXIT_IO, "out of memory");
-        goto clean;
-    }
-    char d_flag[] = "-d", e_flag[] = "-e"; /* -d: no settings of the user or the host */
-    char *name = text_of("%s", program);
-    char *argv[] = {name, d_flag, e_flag, settings, script, NULL};
-    const int error = name ? run(argv, message, &status) : ENOMEM;
-    free(name);
-    if (error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
-        fail(EXIT_IO, "%s not found; %s.gp and %s.dat are written: install gnuplot, or set "
-                      "MPSIM_GNUPLOT", program, prefix, prefix);
-        goto clean;
-    }
-    if (error) {
-        fail(EXIT_IO, "%s: %s", program, strerror(error));
-        goto clean;
-    }
-    first_message(line, sizeof line, message);
-    if (!WIFEXITED(status)) {
-        fail(EXIT_IO, "%s: killed by signal %d: %s", program, WTERMSIG(status), line);
-        goto clean;
-    }
-    if (WEXITSTATUS(status) != 0) {
-        fail(EXIT_IO, "%s: failed: %s", program, line);
-        goto clean;
-    }
-    for (int i = 0; i < 3; i++) {
-        struct stat s;
-        if (drawn[i] && (stat(drawn[i], &s) != 0 || s.st_size == 0)) {
-            fail(EXIT_IO, "%s: drew no %s: %s", program, plot_suffixes[i], line);
-            goto clean;
-        }
-    }
-    if (drawn[0])
-        remove_date(drawn[0]);
-    for (int i = 0; i < 3; i++)
-        if (drawn[i] && rename(drawn[i], final[i]) != 0) {
-            fail(EXIT_IO, "%s: %s", final[i], strerror(errno));
-            goto clean;
-        }
-    code = EXIT_OK;
-clean:
-    for (int i = 0; i < 3; i++)
-        if (drawn[i])
-            unlink(drawn[i]);
-    rmdir(directory);
-done:
-    for (int i = 0; i < 3; i++) {
-        free(drawn[i]);
-        free(final[i]);
     }
     free(quoted[0]);
     free(quoted[1]);
-    free(settings);
+    free(figure);
     free(data);
-    free(script);
-    free(directory);
+    return complete ? 0 : -1;
+}
+
+/* Run gnuplot and look at what it left. */
+static int drawing_run(const drawing *w, const char *prefix)
+{
+    const char *wish = getenv("MPSIM_GNUPLOT");
+    char message[MESSAGE_SIZE] = "", line[300], program[4096];
+    char d_flag[] = "-d", e_flag[] = "-e"; /* -d: no settings of the user or the host */
+    char *argv[] = {program, d_flag, e_flag, w->settings, w->script, NULL};
+    int status = 0;
+    snprintf(program, sizeof program, "%s", wish && *wish ? wish : "gnuplot");
+    const int error = run(argv, message, &status);
+    if (error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127))
+        return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot "
+                             "or set MPSIM_GNUPLOT", program, prefix, prefix);
+    if (error)
+        return fail(EXIT_IO, "%s: %s", program, strerror(error));
+    first_message(line, sizeof line, message);
+    if (!WIFEXITED(status))
+        return fail(EXIT_IO, "%s: killed by signal %d: %s", program, WTERMSIG(status), line);
+    if (WEXITSTATUS(status) != 0)
+        return fail(EXIT_IO, "%s: failed: %s", program, line);
+    for (int i = 0; i < 3; i++) {
+        struct stat s;
+        if (w->drawn[i] && (stat(w->drawn[i], &s) != 0 || s.st_size == 0))
+            return fail(EXIT_IO, "%s: drew no %s: %s", program, plot_suffixes[i], line);
+    }
+    return EXIT_OK;
+}
+
+int plot_run(const char *prefix, unsigned types)
+{
+    drawing w;
+    int code = EXIT_IO;
+    if (drawing_begin(&w, prefix, types) == 0) {
+        code = drawing_run(&w, prefix);
+        if (code == EXIT_OK && w.drawn[0])
+            remove_date(w.drawn[0]);
+        for (int i = 0; i < 3; i++)
+            if (code == EXIT_OK && w.drawn[i] && rename(w.drawn[i], w.wanted[i]) != 0)
+                code = fail(EXIT_IO, "%s: %s", w.wanted[i], strerror(errno));
+        for (int i = 0; i < 3; i++)
+            if (w.drawn[i])
+                unlink(w.drawn[i]); /* what was not renamed */
+        rmdir(w.directory);
+    }
+    drawing_clear(&w);
     return code;
 }

@@ -264,3 +264,8 @@ void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of,
         }
     }
 }
+
+int cannot_be_nan(const oracle_format *of, const oracle_rounded *in)
+{
+    return in->kind == ORACLE_IS_FINITE && of->zeros && (of->is_signed || !in->negative);
+}

@@ -68,6 +68,10 @@ void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of,
 uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, uint64_t u,
                      uint32_t random, unsigned *flags);
 
+/* cannot_be_nan -- 1 if no policy makes this rounded input a NaN. The 18 combinations of the
+ * two NaN policies mean nothing to it: a test may give it two of them instead of all. */
+int cannot_be_nan(const oracle_format *of, const oracle_rounded *in);
+
 /* Random word number i: the extremes first, then well mixed ones. */
 uint32_t cases_word(size_t i);
 

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <inttypes.h>
+#include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,12 @@ TCase *test_case(const char *name, double timeout)
 
 int test_main(const char *suite, TCase *const *cases)
 {
+    const char *isa = getenv("MPSIM_ISA");
+    if (isa && *isa && mpsim_isa_use(isa) != MPSIM_OK) {
+        printf("1..0 # SKIP MPSIM_ISA=%s: %s\n", isa, mpsim_status_string(mpsim_isa_use(isa)));
+        return EXIT_SUCCESS;
+    }
+    printf("# instruction set: %s\n", mpsim_isa_active());
     Suite *s = suite_create(suite);
     for (; *cases; cases++)
         suite_add_tcase(s, *cases);

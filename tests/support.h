@@ -3,6 +3,7 @@
  * Environment
  *   MPSIM_TEST_SEED        seed of all random test inputs; fixed by default, 0 = from the time
  *   MPSIM_TEST_MULTIPLIER  a positive number that scales the random loops; default 1
+ *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there
  *   MPSIM_TEST_EXPENSIVE   1: run what takes minutes (set by make check-long)              */
 #ifndef MPSIM_TESTS_SUPPORT_H
 #define MPSIM_TESTS_SUPPORT_H

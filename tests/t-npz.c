@@ -148,7 +148,7 @@ static const struct {
     {36, "two sizes", CENTRAL0, 24, 4, 100, "a stored zip member has two sizes"},
     {36, "zip64 without extra field", CENTRAL0, 24, 4, 0xffffffff, "extra fields"},
     {38, "NUL in the name", CENTRAL0, 47, 1, 0, "NUL byte"},
-    {36, "disk of the member", CENTRAL0, 34, 2, 7, "not consistent"},
+    {36, "disk of the member", CENTRAL0, 34, 2, 7, "several parts"},
 };
 
 START_TEST(item_34_to_38_every_lie)

@@ -223,8 +223,6 @@ START_TEST(the_exact_product_with_scale_is_rounded_once)
 }
 END_TEST
 
-/* Every policy combination in nearest-even and up, and for the other modes those of the
- * fields that a mode can meet; all of them in all modes are t-round.c's, from binary32. */
 static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     cases c;
@@ -240,8 +238,7 @@ static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
             r.negative = (uint8_t)(before / 2);
             for (size_t i = 0; i < c.n; i++)
                 oracle_round(&in[i], of, &r, cases_value(&c, i), 0, cases_word(i));
-            const int all = m == MPSIM_ROUND_NEAREST_EVEN || m == MPSIM_ROUND_UP;
-            for (unsigned k = 0; k < (all ? 576u : 32u); k++) {
+            for (unsigned k = 0; k < 576; k++) {
                 unsigned d = k;
                 r.overflow = (uint8_t)(d % 2), d /= 2;
                 r.infinity = (uint8_t)(d % 2), d /= 2;
@@ -251,6 +248,8 @@ static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
                 r.no_nan = (uint8_t)(d % 3), d /= 3;
                 r.nan = (uint8_t)d;
                 for (size_t i = 0; i < c.n; i++) {
+                    if (k >= 32 && cannot_be_nan(of, &in[i]) && (i + k / 32) % 9)
+                        continue;
                     unsigned want_flags, flags = 0xdead;
                     const uint64_t want = oracle_finish(of, &r, &in[i], &want_flags);
                     const uint64_t got =
@@ -264,7 +263,7 @@ static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_clear(&c);
 }
 
-START_TEST(every_combination_of_policies)
+START_TEST(every_combination_of_policies_in_every_mode)
 {
     for_all(policies);
 }
@@ -280,6 +279,6 @@ int main(void)
     tcase_add_test(round, stochastic_modes_decide_at_the_exact_word);
     tcase_add_test(round, random_numbers_of_the_format_and_beyond);
     tcase_add_test(round, the_exact_product_with_scale_is_rounded_once);
-    tcase_add_test(round, every_combination_of_policies);
+    tcase_add_test(round, every_combination_of_policies_in_every_mode);
     return test_main("round64", (TCase *const[]){oracle, round, NULL});
 }

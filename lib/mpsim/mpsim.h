@@ -3,6 +3,7 @@
 #define MPSIM_H
 
 #include <mpsim/format.h>
+#include <mpsim/isa.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>
 #include <mpsim/stats.h>

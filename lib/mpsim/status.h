@@ -11,7 +11,8 @@ typedef enum mpsim_status {
     MPSIM_EINVAL,    /* an argument is outside its documented domain           */
     MPSIM_ENOTFOUND, /* a name (format, mode, preset) is not known             */
     MPSIM_ERANGE,    /* the format cannot be represented (see mpsim_format)    */
-    MPSIM_ENOMEM     /* out of memory                                          */
+    MPSIM_ENOMEM,    /* out of memory                                          */
+    MPSIM_EUNAVAILABLE /* this machine cannot do that                          */
 } mpsim_status;
 
 /* mpsim_status_string -- one English phrase for a status, without a full stop.

@@ -41,6 +41,10 @@ static int create_beside(outfile *o)
     const size_t dir = slash ? (size_t)(slash - o->target) + 1 : 0;
     const char *base = o->target + dir;
     const size_t size = strlen(o->target) + 64;
+    if (!*base) { /* rename() would find out, but late */
+        errno = ENOENT;
+        return -1;
+    }
     if (!(o->temporary = malloc(size)))
         return -1;
     for (unsigned i = 0; i < 100; i++) {

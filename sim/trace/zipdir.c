@@ -232,6 +232,8 @@ static int entry(directory *d, npz_member *m)
     m->packed = le32(p + 20);
     m->size = le32(p + 24);
     m->offset = le32(p + 42);
+    if (le16(p + 34) != 0)
+        return trace_fail(d->t, d->error, at, "zip archives in several parts are not supported");
     if (flags & (1 | 1u << 6 | 1u << 13))
         return trace_fail(d->t, d->error, at, "a zip member is encrypted");
     if (m->method != 0 && m->method != 8)
