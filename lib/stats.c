@@ -3,6 +3,7 @@
 
 #include "scalar.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,12 +54,21 @@ void mpsim_stats_merge(mpsim_stats *to, const mpsim_stats *from)
 double mpsim_stats_mean(const mpsim_stats *s)
 {
     const uint64_t finite = s->count - s->nan - s->inf;
-    return finite ? mpsim_sum_value(&s->sum) / (double)finite : (double)NAN;
+    const double sum = mpsim_sum_value(&s->sum);
+    int e;
+    if (finite == 0)
+        return (double)NAN;
+    if (isfinite(sum))
+        return sum / (double)finite;
+    const double f = mpsim_sum_frexp(&s->sum, &e);
+    return ldexp(f / (double)finite, e);
 }
 
 double mpsim_stats_l2(const mpsim_stats *s)
 {
-    return sqrt(mpsim_sum_value(&s->sum_squares));
+    int e;
+    const double f = mpsim_sum_frexp(&s->sum_squares, &e);
+    return e % 2 ? ldexp(sqrt(f / 2), (e + 1) / 2) : ldexp(sqrt(f), e / 2);
 }
 
 /* ---- histogram ---- */
@@ -122,9 +132,13 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
                 continue;
             }
             c->compared++;
-            const double d = fabs(v - q[k] / r->scale);
+            double d = fabs(v - q[k] / r->scale);
             if (d == 0)
                 continue;
+            if (!isfinite(d)) /* q / scale beyond binary64 */
+                d = 2 * fabs(v / 2 - q[k] / 2 / r->scale);
+            if (!isfinite(d))
+                d = DBL_MAX;
             mpsim_sum_add_square(&c->sum_squared_error, d);
             if (v != 0 && d / fabs(v) > c->max_rel_err)
                 c->max_rel_err = d / fabs(v);
@@ -149,17 +163,22 @@ void mpsim_cast_stats_merge(mpsim_cast_stats *to, const mpsim_cast_stats *from)
 
 double mpsim_cast_stats_mse(const mpsim_cast_stats *c)
 {
-    return c->compared ? mpsim_sum_value(&c->sum_squared_error) / (double)c->compared
-                       : (double)NAN;
+    int e;
+    if (c->compared == 0)
+        return (double)NAN;
+    const double f = mpsim_sum_frexp(&c->sum_squared_error, &e);
+    return ldexp(f / (double)c->compared, e);
 }
 
 double mpsim_cast_stats_sqnr_db(const mpsim_cast_stats *c, const mpsim_stats *s)
 {
     mpsim_sum signal = s->sum_squares;
+    int ex, ee;
     mpsim_sum_subtract(&signal, &c->sum_squares_left_out);
-    const double x = mpsim_sum_value(&signal), e = mpsim_sum_value(&c->sum_squared_error);
+    const double x = mpsim_sum_frexp(&signal, &ex);
+    const double e = mpsim_sum_frexp(&c->sum_squared_error, &ee);
     if (e == 0)
         return c->compared ? (double)INFINITY : (double)NAN;
-    /* The ratio may be outside binary64 when neither sum is. */
-    return 10 * (log10(x) - log10(e));
+    /* 10 log10(x 2^ex / (e 2^ee)); log10(2) rounded */
+    return 10 * (log10(x / e) + (ex - ee) * 0x1.34413509f79ffp-2);
 }

@@ -105,7 +105,8 @@ void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s)
     propagate(from);
 }
 
-double mpsim_sum_value(const mpsim_sum *s)
+/* The sum with its highest 97 or more bits, and a sticky bit for the rest. */
+static mpsim_number leading_bits(const mpsim_sum *s)
 {
     mpsim_sum m = *s;
     propagate(&m);
@@ -118,19 +119,18 @@ double mpsim_sum_value(const mpsim_sum *s)
     int top = MPSIM_SUM_LIMBS - 1;
     while (top > 0 && m.limb[top] == 0)
         top--;
-    if (m.limb[top] == 0)
-        return 0;
-    /* The highest bits: limb `top` (up to 63 bits if it is the last one, else 32) and the
-     * three below, with a sticky bit for the rest; then one rounding to binary64. */
     mpsim_number x = mpsim_number_make(sign, (uint64_t)m.limb[top], 32 * top + LOWEST);
-    const int n = mpsim_clz64((uint64_t)m.limb[top]);
-    int room = n + 64; /* free bits of hi:lo below limb `top` */
+    if (x.hi == 0) {
+        x.sign = 0;
+        return x;
+    }
+    int room = mpsim_clz64((uint64_t)m.limb[top]) + 64; /* free bits of hi:lo below the limb */
     for (int i = top - 1; i >= 0; i--) {
         const uint64_t limb = (uint64_t)m.limb[i];
         room -= 32;
-        if (room >= 64)
+        if (room >= 64) {
             x.hi |= limb << (room - 64);
-        else if (room > 32) {
+        } else if (room > 32) {
             x.hi |= limb >> (64 - room);
             x.lo |= limb << room;
         } else if (room >= 0) {
@@ -139,6 +139,11 @@ double mpsim_sum_value(const mpsim_sum *s)
             x.lo |= 1;
         }
     }
+    return x;
+}
+
+static double round_to_f64(mpsim_number x)
+{
     static const mpsim_format binary64 = {.bits = 64, .ebits = 11, .mbits = 52, .inf = 1,
                                           .nan = MPSIM_NAN_TOP, .bias = 1023,
                                           .max_finite = 0x7fefffffffffffff,
@@ -148,4 +153,21 @@ double mpsim_sum_value(const mpsim_sum *s)
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     return mpsim_f64_bits(
         mpsim_scalar_encode(&binary64, &r, MPSIM_ROUND_NEAREST_EVEN, x, 0, &flags));
+}
+
+double mpsim_sum_value(const mpsim_sum *s)
+{
+    return round_to_f64(leading_bits(s));
+}
+
+double mpsim_sum_frexp(const mpsim_sum *s, int *exponent)
+{
+    mpsim_number x = leading_bits(s);
+    *exponent = x.hi ? x.exp + 1 : 0;
+    x.exp = -1; /* in [1/2, 1): nothing overflows or is subnormal */
+    const double f = round_to_f64(x);
+    if (f != 1 && f != -1)
+        return f;
+    ++*exponent;
+    return f / 2;
 }

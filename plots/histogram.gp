@@ -1,8 +1,8 @@
 # ---- histogram.gp: share of elements by binary exponent ----
 # Top: a lane for each format: dark = normal numbers, pale = subnormal ones. Middle: the data
 # as recorded (filled) and scaled (outlines); the range of the first format is shaded. Zero,
-# Inf and NaN stand apart; an arrow under the axis tells what lies beyond its end. Bottom: what underflows, which is also the legend. Reads the blocks
-# bins, special, formats and scales.
+# Inf and NaN stand apart; an arrow tells what lies below the axis. Bottom: what underflows,
+# which is also the legend. Reads the blocks bins, special, formats and scales.
 
 # ---- layout, inches ----
 left = 0.48; right = 0.04; apart = 0.48; side_width = 0.40 # apart, side: bins that stand apart
@@ -34,7 +34,6 @@ base = logscale ? y_low : 0
 floored(y) = y > base ? y : base
 y_cut = logscale ? y_high : 0.9 * y_high # where a higher bin is cut off
 cut(y) = floored(min(y, y_cut))
-tail(p) = percent(p).' %'
 label_y = at_y(height - legend_height - 0.10)
 x_label = (x_high - x_low) / unit > 2.8 ? 'log₂ |x|, one bin per binade' : 'log₂ |x|'
 scale_name(s) = '× '.sprintf(s < 1e7 && s == floor(s) ? '%.0f' : '%.6g', s)
@@ -88,11 +87,8 @@ do for [type in types] {
     set label 2 'share of elements (%)' center rotate by 90 font normal_font \
         at screen 0.09 / width, screen at_y(top + lanes_height + plot_height / 2)
     set label 3 x_label center font normal_font at first (x_low + x_high) / 2, screen label_y
-    if (tail_low > 0) {
-        set label 4 '← '.tail(tail_low) left font small_font at first x_low, screen label_y
-    }
-    if (tail_high > 0) {
-        set label 5 tail(tail_high).' →' right font small_font at first x_high, screen label_y
+    if (tail > 0) {
+        set label 4 '← '.percent(tail).' %' left font small_font at first x_low, screen label_y
     }
     plot data index 'formats' every ::0::0 \
             using (clip($2)):(base):(clip($2)):(clip($3)):(base):(y_high) \

@@ -69,7 +69,8 @@ do for [type in types] {
             using 3:(format_y($1)):3:4:(format_y($1) - 0.05):(format_y($1) + 0.05) \
             with boxxyerror lc rgb dark lw 1 fill solid 1 border lc rgb dark, \
         '' index 'formats' \
-            using (inside(($2 + $4) / 2, stringcolumn(5))):(format_y($1) + 0.125):(stringcolumn(5)) \
+            using (inside(($2 + $4) / 2, stringcolumn(5))):(format_y($1) + 0.125): \
+                  (stringcolumn(5)) \
             with labels center noenhanced font small_font, \
         '' index 'formats' using (x_low):(format_y($1)):(stringcolumn(6)) \
             with labels right offset character -0.8, 0 noenhanced font small_font, \
@@ -81,7 +82,8 @@ do for [type in types] {
             with vectors nohead lc rgb blue lw 2, \
         '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.6 lc rgb white, \
         '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.4 lc rgb black, \
-        '' index 'ranges' using ($2 == $2 ? NaN : (x_low + x_high) / 2):(range_y($1)):('no non-zero elements') \
+        '' index 'ranges' \
+            using ($2 == $2 ? NaN : (x_low + x_high) / 2):(range_y($1)):('no non-zero elements') \
             with labels center noenhanced font small_font textcolor rgb middle, \
         '' index 'ranges' using (x_low):(range_y($1)):(stringcolumn(7)) \
             with labels right offset character -0.8, 0 noenhanced font small_font

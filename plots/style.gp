@@ -8,7 +8,8 @@ set minussign
 
 blue = 0x0072B2; sky = 0x56B4E9; green = 0x009E73; orange = 0xE69F00
 vermilion = 0xD55E00; purple = 0xCC79A7; black = 0x000000
-dark = 0x404040; middle = 0x808080; pale = 0xCCCCCC; shade = 0xE4E4E4; faint = 0xF3F3F3; white = 0xFFFFFF
+dark = 0x404040; middle = 0x808080; pale = 0xCCCCCC; shade = 0xE4E4E4; faint = 0xF3F3F3
+white = 0xFFFFFF
 
 font_size = 8; small_size = 7 # points
 face = 'Helvetica'

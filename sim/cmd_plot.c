@@ -17,6 +17,7 @@ static const char more[] =
     "alone: edit it, run gnuplot again) and the figures are written. gnuplot 5.4 or later is run\n"
     "(MPSIM_GNUPLOT: another program) with the templates of the folder MPSIM_PLOTS, if set.\n"
     "\n"
+    "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
     "  mpsim plot histogram --kind agrad -o agrad report.json\n"
     "  mpsim plot ruler --tensor 'agrad:*' --venue icml report.json\n";

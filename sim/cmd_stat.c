@@ -192,9 +192,10 @@ static void print_head(FILE *to, const run *r, const target_list *targets)
     for (size_t i = 1; i < targets->count; i++)
         if (strcmp(preset, targets->items[i].preset) != 0)
             preset = "several";
-    fprintf(to, "%s files, %s tensors, %s elements, %s steps; rounding %s, preset %s\n",
-            text_count(a, r->files), text_count(b, r->total.tensors),
-            text_count(c, r->total.stats.count), text_count(d, r->steps.count),
+    fprintf(to, "%s file%s, %s tensor%s, %s elements, %s step%s; rounding %s, preset %s\n",
+            text_count(a, r->files), r->files == 1 ? "" : "s", text_count(b, r->total.tensors),
+            r->total.tensors == 1 ? "" : "s", text_count(c, r->total.stats.count),
+            text_count(d, r->steps.count), r->steps.count == 1 ? "" : "s",
             mpsim_round_mode_name((mpsim_round_mode)m->mode), preset);
 }
 
@@ -282,8 +283,8 @@ int cmd_stat(int argc, char **argv)
     statreport_begin(&report, out.file, (report_style)style, &targets,
                      config_json(&to, &targets, &from));
     code = run_all(&r, &in, &targets, &out);
-    if (statreport_end(&report) && !code)
-        code = fail(EXIT_IO, "cannot write the report: out of memory or disk");
+    if (statreport_end(&report) && !code && !ferror(out.file))
+        code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
     if (code) {
         output_abandon(&out);
         goto done;

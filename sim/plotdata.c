@@ -370,7 +370,7 @@ static int load(plot_data *d)
                     error.column, text);
     }
     d->schema = json_string_value(json_object_get(d->report, "schema"));
-    d->version = json_string_value(json_object_get(d->report, "mpsim"));
+    d->version = json_string_value(json_object_get(json_object_get(d->report, "config"), "mpsim"));
     if (!d->schema || strncmp(d->schema, "mpsim.stat/", 11) != 0)
         return malformed(d, "\"schema\" is not mpsim.stat/1");
     if (strcmp(d->schema, "mpsim.stat/1") != 0)

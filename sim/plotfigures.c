@@ -127,29 +127,25 @@ static void put_histogram(FILE *to, const plot_data *d, const plot_request *r)
     }
 }
 
-/* The exponents to show: on a linear axis without the tails of less than TAIL elements, which
- * would be an empty stretch. */
+/* The exponents to show: on a linear axis without the lowest TAIL of the elements, which would
+ * be an empty stretch. The largest are always shown: they overflow. */
 static int visible_exponents(const plot_group *g, int log, int *first, int *last)
 {
-    uint64_t below = 0, above = 0;
+    uint64_t below = 0;
     if (!plot_group_exponents(g, first, last))
         return 0;
     for (; !log && *first < *last; (*first)++)
         if (percent(below += g->bins[*first - PLOT_EXPONENT_MIN], g->count) >= TAIL)
             break;
-    for (; !log && *first < *last; (*last)--)
-        if (percent(above += g->bins[*last - PLOT_EXPONENT_MIN], g->count) >= TAIL)
-            break;
     return 1;
 }
 
-/* Per cent of the elements with exponents in from ... up_to - 1. */
-static double share_between(const plot_group *g, double from, double up_to)
+/* Per cent of the elements with an exponent below `limit`. */
+static double share_below(const plot_group *g, double limit)
 {
     uint64_t n = 0;
-    for (int i = 0; i < PLOT_BINS; i++)
-        if (i + PLOT_EXPONENT_MIN >= from && i + PLOT_EXPONENT_MIN < up_to)
-            n += g->bins[i];
+    for (int i = 0; i < PLOT_BINS && i + PLOT_EXPONENT_MIN < limit; i++)
+        n += g->bins[i];
     return percent(n, g->count);
 }
 
@@ -187,10 +183,9 @@ static void put_histogram_variables(FILE *to, const plot_data *d, const plot_req
     low -= 1;
     high += 1;
     fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", low, high);
-    fprintf(to, "tail_low = %.3g; tail_high = %.3g # per cent recorded beyond them\n",
-            share_between(g, -HUGE_VAL, low), share_between(g, high, HUGE_VAL));
+    fprintf(to, "tail = %.3g # per cent recorded below x_low\n", share_below(g, low));
     fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n",
-            r->log ? pow(10, floor(log10(least))) : 0.0,
+            r->log ? pow(10, ceil(log10(least)) - 1) : 0.0,
             most > 0 ? most * (r->log ? 2.0 : 1.12) : 100.0);
     fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
             (g->inf > 0) + (g->nan > 0));

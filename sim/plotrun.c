@@ -75,7 +75,8 @@ static int run(char *const argv[], char *message, int *status)
         size_t used = 0;
         for (;;) {
             const size_t room = MESSAGE_SIZE - 1 - used;
-            const ssize_t n = read(ends[0], room ? message + used : rest, room ? room : sizeof rest);
+            const ssize_t n = room ? read(ends[0], message + used, room)
+                                   : read(ends[0], rest, sizeof rest);
             if (n < 0 && errno == EINTR)
                 continue;
             if (n <= 0)
@@ -94,8 +95,8 @@ static int run(char *const argv[], char *message, int *status)
     return error;
 }
 
-/* gnuplot prints the statement, a mark under it, then `"FILE" line N: message`. That line, or
- * the first one with letters. */
+/* gnuplot prints the statement, a mark under it, then `"FILE" line N: message`. The first
+ * such line that is no warning, or the first one with letters. */
 static void first_message(char *line, size_t size, char *message)
 {
     const char *best = NULL, *any = NULL;
@@ -103,7 +104,7 @@ static void first_message(char *line, size_t size, char *message)
     for (char *s = strtok_r(message, "\n", &rest); s; s = strtok_r(NULL, "\n", &rest)) {
         if (!any && strspn(s, " \t^") < strlen(s))
             any = s + strspn(s, " \t^");
-        if (!best && strstr(s, " line ") && strstr(s, ": "))
+        if (!best && strstr(s, " line ") && strstr(s, ": ") && !strstr(s, ": warning:"))
             best = s + strspn(s, " \t");
     }
     plot_text_clean(line, size, best ? best : any ? any : "no message");

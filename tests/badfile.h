@@ -66,10 +66,11 @@ outcome bad_read(const char *path, const trace_options *options);
 void bad_expect(int item, const char *what, const char *path, const trace_options *options,
                 int exit_code, const char *fragment);
 
-/* Run work(context) in a child process: its peak memory in KiB and its time. */
+/* Run work(context) in a child process: its peak memory in KiB and its processor time. */
 void bad_measure(void (*work)(const void *context), const void *context, long *kib,
                  double *seconds);
-/* The criterion for every input: 64 MiB and the header cap, two seconds. */
+/* The criterion for every input: 64 MiB and the header cap, two seconds. The memory of the
+ * test program itself counts as well. */
 void bad_within_limits(const char *what, void (*work)(const void *context), const void *context,
                        double header_mib);
 /* work for the two above: bad_read; must_fail */

@@ -7,3 +7,144 @@ AM_TESTS_ENVIRONMENT = \
   MPSIM=$(abs_top_builddir)/mpsim; MPSIM_SRCDIR=$(abs_top_srcdir); \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS;
+
+dist_check_SCRIPTS += tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
+TESTS += tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
+
+test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/tests -D_GNU_SOURCE \
+  -D_FILE_OFFSET_BITS=64
+test_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS)
+
+# What the test programs share.
+if HAVE_CHECK
+check_LTLIBRARIES += tests/libsupport.la
+tests_libsupport_la_SOURCES = tests/support.c tests/support.h tests/sha256.c tests/sha256.h
+tests_libsupport_la_CPPFLAGS = $(test_cppflags)
+tests_libsupport_la_CFLAGS = $(test_cflags)
+tests_libsupport_la_LIBADD = lib/libmpsim.la $(CHECK_LIBS)
+test_ldadd = tests/libsupport.la lib/libmpsim.la
+
+# Without MPFR.
+lib_tests = tests/t-env tests/t-framework tests/t-golden tests/t-isa tests/t-peers tests/t-rng \
+  tests/t-stochastic
+tests_t_env_SOURCES = tests/t-env.c
+tests_t_env_CPPFLAGS = $(test_cppflags)
+tests_t_env_CFLAGS = $(test_cflags)
+tests_t_env_LDADD = $(test_ldadd)
+tests_t_framework_SOURCES = tests/t-framework.c
+tests_t_framework_CPPFLAGS = $(test_cppflags)
+tests_t_framework_CFLAGS = $(test_cflags)
+tests_t_framework_LDADD = $(test_ldadd)
+tests_t_golden_SOURCES = tests/t-golden.c
+tests_t_golden_CPPFLAGS = $(test_cppflags)
+tests_t_golden_CFLAGS = $(test_cflags)
+tests_t_golden_LDADD = $(test_ldadd)
+tests_t_isa_SOURCES = tests/t-isa.c
+tests_t_isa_CPPFLAGS = $(test_cppflags)
+tests_t_isa_CFLAGS = $(test_cflags)
+tests_t_isa_LDADD = $(test_ldadd)
+tests_t_peers_SOURCES = tests/t-peers.c
+tests_t_peers_CPPFLAGS = $(test_cppflags)
+tests_t_peers_CFLAGS = $(test_cflags)
+tests_t_peers_LDADD = $(test_ldadd)
+tests_t_rng_SOURCES = tests/t-rng.c
+tests_t_rng_CPPFLAGS = $(test_cppflags)
+tests_t_rng_CFLAGS = $(test_cflags)
+tests_t_rng_LDADD = $(test_ldadd)
+tests_t_stochastic_SOURCES = tests/t-stochastic.c
+tests_t_stochastic_CPPFLAGS = $(test_cppflags)
+tests_t_stochastic_CFLAGS = $(test_cflags)
+tests_t_stochastic_LDADD = $(test_ldadd)
+check_PROGRAMS += $(lib_tests)
+TESTS += $(lib_tests)
+
+# The readers and writers.
+trace_tests = tests/t-npy tests/t-npz tests/t-safetensors tests/t-trace tests/t-writer
+trace_test_common = tests/badfile.c tests/badfile.h
+trace_test_ldadd = tests/libsupport.la sim/libsim.la
+tests_t_npy_SOURCES = tests/t-npy.c $(trace_test_common)
+tests_t_npy_CPPFLAGS = $(test_cppflags)
+tests_t_npy_CFLAGS = $(test_cflags)
+tests_t_npy_LDADD = $(trace_test_ldadd)
+tests_t_npz_SOURCES = tests/t-npz.c $(trace_test_common)
+tests_t_npz_CPPFLAGS = $(test_cppflags)
+tests_t_npz_CFLAGS = $(test_cflags)
+tests_t_npz_LDADD = $(trace_test_ldadd)
+tests_t_safetensors_SOURCES = tests/t-safetensors.c $(trace_test_common)
+tests_t_safetensors_CPPFLAGS = $(test_cppflags)
+tests_t_safetensors_CFLAGS = $(test_cflags)
+tests_t_safetensors_LDADD = $(trace_test_ldadd)
+tests_t_trace_SOURCES = tests/t-trace.c $(trace_test_common)
+tests_t_trace_CPPFLAGS = $(test_cppflags)
+tests_t_trace_CFLAGS = $(test_cflags)
+tests_t_trace_LDADD = $(trace_test_ldadd)
+tests_t_writer_SOURCES = tests/t-writer.c $(trace_test_common)
+tests_t_writer_CPPFLAGS = $(test_cppflags)
+tests_t_writer_CFLAGS = $(test_cflags)
+tests_t_writer_LDADD = $(trace_test_ldadd)
+check_PROGRAMS += $(trace_tests)
+TESTS += $(trace_tests)
+
+# Against MPFR.
+if HAVE_MPFR
+mpfr_tests = tests/t-codes tests/t-round tests/t-round64 tests/t-stats
+oracle = tests/oracle.c tests/oracle.h tests/cases.c tests/cases.h
+tests_t_codes_SOURCES = tests/t-codes.c $(oracle)
+tests_t_codes_CPPFLAGS = $(test_cppflags)
+tests_t_codes_CFLAGS = $(test_cflags)
+tests_t_codes_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_t_round_SOURCES = tests/t-round.c $(oracle)
+tests_t_round_CPPFLAGS = $(test_cppflags)
+tests_t_round_CFLAGS = $(test_cflags)
+tests_t_round_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_t_round64_SOURCES = tests/t-round64.c $(oracle)
+tests_t_round64_CPPFLAGS = $(test_cppflags)
+tests_t_round64_CFLAGS = $(test_cflags)
+tests_t_round64_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_t_stats_SOURCES = tests/t-stats.c
+tests_t_stats_CPPFLAGS = $(test_cppflags)
+tests_t_stats_CFLAGS = $(test_cflags)
+tests_t_stats_LDADD = $(test_ldadd) $(MPFR_LIBS)
+check_PROGRAMS += $(mpfr_tests) tests/x-sweep
+TESTS += $(mpfr_tests)
+tests_x_sweep_SOURCES = tests/x-sweep.c $(oracle)
+tests_x_sweep_CPPFLAGS = $(test_cppflags)
+tests_x_sweep_CFLAGS = $(test_cflags)
+tests_x_sweep_LDADD = $(test_ldadd) $(MPFR_LIBS)
+endif
+
+# Against NVIDIA's headers, compiled as plain C.
+if HAVE_CUDA_HEADERS
+check_PROGRAMS += tests/t-cudahdr
+TESTS += tests/t-cudahdr
+tests_t_cudahdr_SOURCES = tests/t-cudahdr.c
+tests_t_cudahdr_CPPFLAGS = $(test_cppflags) $(CUDA_CPPFLAGS)
+tests_t_cudahdr_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS) $(CHECK_CFLAGS)
+tests_t_cudahdr_LDADD = $(test_ldadd)
+endif
+endif
+EXTRA_DIST += tests/README.md tests/golden/round.sha256 tests/cli/plot/report.json
+
+# The long proofs: make check with ten times the random inputs and without shortcuts, then all
+# 2^32 binary32 inputs. The unit tests once for each instruction set. Everything under valgrind.
+check-long:
+	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
+	@test -x tests/x-sweep || { echo "check-long: the sweep needs MPFR and Check"; exit 1; }
+	./tests/x-sweep
+check-isa:
+	@for i in generic avx2 avx512; do echo "== MPSIM_ISA=$$i"; \
+	  MPSIM_ISA=$$i $(MAKE) $(AM_MAKEFLAGS) check || exit 1; done
+check-valgrind:
+	$(MAKE) $(AM_MAKEFLAGS) check \
+	  LOG_COMPILER="$(LIBTOOL) --mode=execute valgrind -q --error-exitcode=1"
+.PHONY: check-long check-isa check-valgrind
+
+# Speed, as ratios to memcpy in the same run; CSV.
+EXTRA_PROGRAMS = tests/bench/bench
+tests_bench_bench_SOURCES = tests/bench/bench.c
+tests_bench_bench_CPPFLAGS = $(test_cppflags)
+tests_bench_bench_LDADD = lib/libmpsim.la
+CLEANFILES += tests/bench/bench
+bench: tests/bench/bench
+	./tests/bench/bench
+.PHONY: bench

@@ -463,6 +463,13 @@ static void store(oracle_rounded *out, const oracle_format *of, mpfr_srcptr y)
     out->magnitude = magnitude;
 }
 
+/* floor(nu 2^n), n <= 33. */
+static uint64_t floor_of_nu(int n)
+{
+    mpfr_mul_2si(scaled, nu, n, MPFR_RNDN);
+    return (uint64_t)mpfr_get_d(scaled, MPFR_RNDZ); /* toward zero twice is once */
+}
+
 void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
                           const mpsim_rounding *r, double x, int is_f32, uint32_t random)
 {
@@ -479,13 +486,12 @@ void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
 
     /* Parity of the code of the lower candidate. With p = 1 it is zero, which is even, or a
      * power of two, whose codes alternate: from code 1, or without zero from code 0. */
-    int odd = (int)(mpfr_get_ui(whole, MPFR_RNDZ) & 1);
+    int odd = (int)((uint64_t)mpfr_get_d(whole, MPFR_RNDZ) & 1); /* at most 53 bits: exact */
     if (p == 1 && odd)
         odd = (e - of->emin + (of->zeros ? 1 : 0)) & 1;
 
-    const int half = mpfr_cmp_d(nu, 0.5); /* sign of nu - 1/2 */
+    const int half = mpfr_cmp_ui_2exp(nu, 1, -1); /* sign of nu - 1/2 */
     const int any = !mpfr_zero_p(nu);
-    const int n = r->sr_bits;
     int away = 0;
     switch (r->mode) {
     case MPSIM_ROUND_NEAREST_EVEN:
@@ -506,22 +512,22 @@ void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
         away = any && !odd;
         break;
     default: {
+        const int n = r->sr_bits;
         const uint64_t top = (uint64_t)1 << n, draw = random >> (32 - n);
-        mpfr_mul_2ui(scaled, nu, 32, MPFR_RNDN);
-        out->fraction = mpfr_get_ui(scaled, MPFR_RNDD);
+        out->fraction = floor_of_nu(32);
         if (r->mode == MPSIM_ROUND_STOCHASTIC_A) {
-            mpfr_mul_2ui(scaled, nu, (unsigned long)n, MPFR_RNDN);
-            away = mpfr_get_ui(scaled, MPFR_RNDD) + draw >= top;
+            away = floor_of_nu(n) + draw >= top;
         } else if (r->mode == MPSIM_ROUND_STOCHASTIC_B) {
-            mpfr_mul_2ui(scaled, nu, (unsigned long)n + 1, MPFR_RNDN);
-            away = mpfr_get_ui(scaled, MPFR_RNDD) + 2 * draw + 1 >= 2 * top;
+            away = floor_of_nu(n + 1) + 2 * draw + 1 >= 2 * top;
         } else {
-            mpfr_mul_2ui(scaled, nu, (unsigned long)n, MPFR_RNDN);
-            away = mpfr_get_ui(scaled, MPFR_RNDN) + draw >= top; /* RNDN: ties to even */
+            mpfr_mul_2si(scaled, nu, n, MPFR_RNDN);
+            mpfr_roundeven(scaled, scaled);
+            away = (uint64_t)mpfr_get_d(scaled, MPFR_RNDN) + draw >= top;
         }
     }
     }
-    mpfr_add_ui(whole, whole, away ? 1 : 0, MPFR_RNDN);
+    if (away)
+        mpfr_add_ui(whole, whole, 1, MPFR_RNDN);
     mpfr_mul_2si(whole, whole, q, MPFR_RNDN);
     out->exact = !any;
     store(out, of, whole);

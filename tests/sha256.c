@@ -1,6 +1,8 @@
 /* sha256.c -- see sha256.h. FIPS 180-4, sections 4.1.2, 4.2.2, 5.1.1, 5.3.3 and 6.2. */
 #include "sha256.h"
 
+#include <string.h>
+
 /* Section 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes. */
 static const uint32_t k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
@@ -59,10 +61,18 @@ static void compress(uint32_t h[8], const unsigned char *p)
 void sha256_add(sha256 *s, const void *data, size_t n)
 {
     const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++) {
-        s->block[s->length++ % 64] = p[i];
-        if (s->length % 64 == 0)
-            compress(s->h, s->block);
+    while (n > 0) {
+        const size_t used = s->length % 64, room = 64 - used, m = n < room ? n : room;
+        if (m == 64) {
+            compress(s->h, p);
+        } else {
+            memcpy(s->block + used, p, m);
+            if (m == room)
+                compress(s->h, s->block);
+        }
+        s->length += m;
+        p += m;
+        n -= m;
     }
 }
 

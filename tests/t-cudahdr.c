@@ -11,6 +11,7 @@
 
 #include "support.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -129,7 +130,7 @@ enum { BLOCK = 4096 };
 
 static void compare_f32(subject *s, const uint32_t *u, size_t n)
 {
-    float x[BLOCK];
+    float x[BLOCK] = {0};
     uint8_t codes[BLOCK];
     for (size_t i = 0; i < n; i++)
         x[i] = f32_of_bits(u[i]);
@@ -181,6 +182,8 @@ static size_t magnitudes(const mpsim_format *f, double v[300])
 static void edge_f32(subject *s, double v)
 {
     uint32_t u[6];
+    if (v > (double)FLT_MAX) /* beyond E8M0 */
+        return;
     const uint32_t at = bits_of_f32((float)v);
     for (uint32_t k = 0; k < 3; k++) {
         u[2 * k] = at + k - (at > 0);

@@ -245,7 +245,7 @@ END_TEST
 
 static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    static const uint8_t widths[] = {1, 2, 3, 8, 13, 24, 31, 32};
+    static const uint8_t widths[] = {1, 2, 8, 13, 24, 32};
     cases c;
     cases_init(&c, 32);
     cases_numbers(&c, of, 1, 40);

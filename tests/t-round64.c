@@ -154,7 +154,7 @@ END_TEST
 
 static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    static const uint8_t widths[] = {1, 2, 7, 8, 16, 23, 31, 32};
+    static const uint8_t widths[] = {1, 7, 8, 23, 31, 32};
     cases c;
     cases_init(&c, 64);
     cases_numbers(&c, of, 1, 24);
@@ -204,7 +204,7 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
     cases c;
     cases_init(&c, 64);
     for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
-        cases_numbers(&c, of, factors[k], 24);
+        cases_numbers(&c, of, factors[k], 12);
         cases_edges(&c, of, factors[k], 1);
         cases_sweep(&c, of, 60, test_seed() + k);
         for (int m = 0; m < MPSIM_ROUND_MODES; m++) {

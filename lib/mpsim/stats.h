@@ -33,6 +33,10 @@ MPSIM_API void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s);
 /* mpsim_sum_value -- the sum, rounded once to nearest-even binary64. An exact zero is +0. */
 MPSIM_API double mpsim_sum_value(const mpsim_sum *s);
 
+/* mpsim_sum_frexp -- the sum as f * 2^exponent with 1/2 <= |f| < 1, f rounded once; f = 0 and
+ * exponent 0 for an exact zero. For sums outside the range of binary64. */
+MPSIM_API double mpsim_sum_frexp(const mpsim_sum *s, int *exponent);
+
 /* mpsim_stats -- what a tensor holds. */
 typedef struct mpsim_stats {
     uint64_t count; /* elements, everything included                          */
@@ -50,7 +54,7 @@ MPSIM_API void mpsim_stats_add(mpsim_stats *s, const double *x, size_t n);
 MPSIM_API void mpsim_stats_merge(mpsim_stats *to, const mpsim_stats *from);
 
 /* Mean of the finite elements (the exact sum, rounded, divided by their number; NaN if there
- * are none), and the square root of the sum of their squares. */
+ * are none), and the square root of the sum of their squares. Neither overflows on the way. */
 MPSIM_API double mpsim_stats_mean(const mpsim_stats *s);
 MPSIM_API double mpsim_stats_l2(const mpsim_stats *s);
 

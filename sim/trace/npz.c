@@ -38,6 +38,10 @@ static int open_zip(trace *t, npz *z, trace_error *error)
     if (z->zip)
         return 0;
     close(fd);
+    /* NOENT: an extra field that a local header needs is missing */
+    if (code == ZIP_ER_INCONS || code == ZIP_ER_NOENT)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the zip archive is not consistent: local "
+                          "headers contradict the directory");
     zip_error_t e;
     zip_error_init_with_code(&e, code);
     const int result = zip_failed(t, &e, "the zip archive is not consistent", error);

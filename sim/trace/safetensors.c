@@ -83,7 +83,8 @@ static json_t *value(cursor *c, char first, size_t limit, const char *what)
         c->at += (size_t)e.position;
         return v;
     }
-    if (json_error_code(&e) == json_error_out_of_memory)
+    /* where jansson fails without a reason, it had no memory */
+    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
         trace_no_memory(c->t, c->error);
     else if (n < left && (size_t)e.position + 8 >= n)
         trace_fail(c->t, c->error, offset_of(c), "%s is longer than %zu bytes", what, limit);

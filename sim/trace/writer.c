@@ -58,10 +58,14 @@ static void print(text *t, const char *format, ...)
 /* A JSON string; -1 if s is not UTF-8. */
 static int put_string(text *t, const char *s)
 {
-    json_t *v = json_string(s);
-    if (!v)
+    size_t n = 1;
+    uint32_t c;
+    for (const char *p = s; *p && n; p += n)
+        n = trace_utf8(p, &c);
+    if (!n)
         return -1;
-    char *quoted = json_dumps(v, JSON_ENCODE_ANY);
+    json_t *v = json_string(s);
+    char *quoted = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
     json_decref(v);
     if (quoted)
         put(t, quoted, strlen(quoted));

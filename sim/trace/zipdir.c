@@ -121,6 +121,9 @@ static int find_directory(directory *d)
     if (memcmp(end, "PK\6\7", 4) == 0) {
         const uint64_t locator_at = end_at - LOCATOR_BYTES;
         limit = le64(end + 8);
+        if (le32(end + 4) || le32(end + 16) > 1)
+            return trace_fail(t, d->error, locator_at,
+                              "zip archives in several parts are not supported");
         if (limit > locator_at || locator_at - limit < END64_BYTES)
             return trace_fail(t, d->error, locator_at, "zip64 end record at %" PRIu64
                               " is not in front of its locator", limit);

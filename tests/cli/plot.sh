@@ -69,6 +69,13 @@ result $? 'histogram: nothing but zeros, and only svg'
 "$MPSIM" plot histogram --log --tensor zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg
 result $? 'histogram: nothing but zeros, logarithmic'
+sed 's/"count": [0-9]*/"count": 0/g; s/"zero": [0-9]*/"zero": 0/g; s/"nan": [0-9]*/"nan": 0/g
+     s/"inf": [0-9]*/"inf": 0/g; s/"counts": [^]]*/"counts": [/' "$report" >nothing.json
+for log in --type=svg --log; do
+    "$MPSIM" plot histogram $log --type svg -o nothing nothing.json >out 2>err &&
+        grep -q '</svg>' nothing.svg
+    result $? "histogram: no elements at all ($log)"
+done
 "$MPSIM" plot ruler -o from-stdin - <"$report" >out 2>err && whole from-stdin
 result $? 'ruler: report on standard input'
 mkdir folder
@@ -127,7 +134,11 @@ fails 2 'not a scale' histogram --scale 3 "$report"
 result $? 'a scale that the report does not have'
 
 # ---- gnuplot fails ----
-printf '#!/bin/sh\necho >&2\necho "plot oops" >&2\necho "\\"x.gp\\" line 3: invalid command" >&2\nexit 1\n' >no-gnuplot
+cat >no-gnuplot <<'END'
+#!/bin/sh
+printf '\nplot oops\n     ^\n"x.gp" line 3: invalid command\n' >&2
+exit 1
+END
 chmod +x no-gnuplot
 MPSIM_GNUPLOT=./no-gnuplot
 export MPSIM_GNUPLOT
