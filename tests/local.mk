@@ -8,8 +8,8 @@ AM_TESTS_ENVIRONMENT = \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS;
 
-dist_check_SCRIPTS += tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
-TESTS += tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
+TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
@@ -26,7 +26,7 @@ test_ldadd = tests/libsupport.la lib/libmpsim.la
 
 # Without MPFR.
 lib_tests = tests/t-env tests/t-framework tests/t-golden tests/t-isa tests/t-peers tests/t-rng \
-  tests/t-stochastic
+  tests/t-status tests/t-stochastic
 tests_t_env_SOURCES = tests/t-env.c
 tests_t_env_CPPFLAGS = $(test_cppflags)
 tests_t_env_CFLAGS = $(test_cflags)
@@ -51,6 +51,10 @@ tests_t_rng_SOURCES = tests/t-rng.c
 tests_t_rng_CPPFLAGS = $(test_cppflags)
 tests_t_rng_CFLAGS = $(test_cflags)
 tests_t_rng_LDADD = $(test_ldadd)
+tests_t_status_SOURCES = tests/t-status.c
+tests_t_status_CPPFLAGS = $(test_cppflags)
+tests_t_status_CFLAGS = $(test_cflags)
+tests_t_status_LDADD = $(test_ldadd)
 tests_t_stochastic_SOURCES = tests/t-stochastic.c
 tests_t_stochastic_CPPFLAGS = $(test_cppflags)
 tests_t_stochastic_CFLAGS = $(test_cflags)

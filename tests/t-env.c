@@ -178,7 +178,9 @@ static void fill(const mpsim_format *f, float *x, double *y, uint64_t *state)
             u = fabs(near) <= (double)FLT_MAX ? bits_of_f32((float)near) : u;
         }
         x[i] = f32_of_bits(u);
-        y[i] = w % 5 > 2 ? near : w % 5 == 0 ? f64_of_bits(v & 0x800fffffffffffffu) : f64_of_bits(v);
+        y[i] = w % 5 > 2    ? near
+               : w % 5 == 0 ? f64_of_bits(v & 0x800fffffffffffffu)
+                            : f64_of_bits(v);
     }
 }
 
@@ -262,8 +264,8 @@ START_TEST(conversions_do_not_depend_on_the_environment)
             leave();
             if ((memcmp(&want, &got, sizeof want) != 0 || before != after) && wrong++ == 0)
                 snprintf(first, sizeof first, "%s %s %s scale %a in \"%s\": %s",
-                         mpsim_isa_active(), f->name, mpsim_round_mode_name(r.mode), r.scale, s->name,
-                         before != after ? "the environment was changed" : "other results");
+                         mpsim_isa_active(), f->name, mpsim_round_mode_name(r.mode), r.scale,
+                         s->name, before != after ? "the environment was changed" : "other results");
         }
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);

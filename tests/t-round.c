@@ -579,10 +579,12 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
             const uint64_t v = load_code(out + i * step, step);
             t->compared++;
             if (v != w)
-                ck_abort_msg("%s %s, array of %zu, %s, element %zu, binary%d 0x%" PRIx64
-                             ": scalar 0x%" PRIx64 ", array 0x%" PRIx64, of->name,
-                             mode_name(r->mode), n, what ? "round" : "encode", i, c->width,
-                             c->u[i], w, v);
+                ck_abort_msg("%s %s scale=%a flush=%d,%d policies %d%d%d%d%d%d%d, array of %zu, "
+                             "%s, element %zu, binary%d 0x%" PRIx64 ": scalar 0x%" PRIx64
+                             ", array 0x%" PRIx64, of->name, mode_name(r->mode), r->scale,
+                             r->flush_input, r->flush_output, r->overflow, r->infinity,
+                             r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero, n,
+                             what ? "round" : "encode", i, c->width, c->u[i], w, v);
         }
         if (n % 5 != 4 && !same_counts(&want, &got))
             ck_abort_msg("%s %s, array of %zu, %s, binary%d: counters differ: expected "
@@ -598,6 +600,25 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
     }
 }
 
+enum { RANDOM_POLICIES = 90 };
+
+/* An array kernel may have its own way of applying the policies. */
+static void random_policies(mpsim_rounding *r, uint64_t *state)
+{
+    static const double factors[] = {1, 1, 1, 8, 0x1p-20, 1.0 / 3, 0x1.8p100, 0x1p-1000};
+    r->sr_bits = (uint8_t)(test_random(state) % 32 + 1);
+    r->overflow = (uint8_t)(test_random(state) % 2);
+    r->infinity = (uint8_t)(test_random(state) % 2);
+    r->no_inf = (uint8_t)(test_random(state) % 2);
+    r->nan = (uint8_t)(test_random(state) % 6);
+    r->no_nan = (uint8_t)(test_random(state) % 3);
+    r->negative = (uint8_t)(test_random(state) % 3);
+    r->no_zero = (uint8_t)(test_random(state) % 2);
+    r->flush_input = (uint8_t)(test_random(state) % 2);
+    r->flush_output = (uint8_t)(test_random(state) % 2);
+    r->scale = factors[test_random(state) % 8];
+}
+
 static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     static expected e;
@@ -609,9 +630,13 @@ static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
         cases_numbers(&c, of, 1, 30);
         cases_sweep(&c, of, MOST, test_seed() + 1);
         ck_assert_uint_ge(c.n, MOST);
-        for (int k = 0; k < 3 * MPSIM_ROUND_MODES; k++) {
+        uint64_t state = test_seed() + of->max_code;
+        for (int k = 0; k < 3 * MPSIM_ROUND_MODES + RANDOM_POLICIES; k++) {
             mpsim_rounding r = rounding(k % MPSIM_ROUND_MODES);
-            if (k >= 2 * MPSIM_ROUND_MODES) {
+            const int at_random = k >= 3 * MPSIM_ROUND_MODES;
+            if (at_random) {
+                random_policies(&r, &state);
+            } else if (k >= 2 * MPSIM_ROUND_MODES) {
                 r.scale = 1.0 / 3;
                 r.flush_output = 1;
                 r.sr_bits = 9;
@@ -627,9 +652,9 @@ static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
             for (size_t i = 0; i < MOST; i++)
                 e.code[i] = encode_bits(f, &r, width, c.u[i], mpsim_rng_word(11, 22, 33 + i),
                                         &e.flags[i]);
-            for (size_t n = 0; n <= MOST; n += n < 40 ? 1 + (size_t)(k % 3) : 327)
+            for (size_t n = 0; n <= MOST && !at_random; n += n < 40 ? 1 + (size_t)(k % 3) : 327)
                 one_array(t, f, of, &r, &c, &e, n, (int)(n % 2));
-            one_array(t, f, of, &r, &c, &e, MOST, 1);
+            one_array(t, f, of, &r, &c, &e, MOST, !at_random);
         }
         cases_clear(&c);
     }

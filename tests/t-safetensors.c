@@ -245,6 +245,42 @@ START_TEST(item_21_header_bloat)
 }
 END_TEST
 
+/* What costs most memory per byte of header, and most time. */
+START_TEST(item_21_ranks_and_order)
+{
+    enum { N = 240000 };
+    blob b = {0};
+    blob_int(&b, 0, 8);
+    blob_text(&b, "{\"\":" T("U8", "[0]", "[0,0]"));
+    while (b.n + 220 < (16 << 20)) {
+        blob_text(&b, ",\"%zx\":{\"dtype\":\"U8\",\"shape\":[0", b.n);
+        for (int k = 1; k < 64; k++)
+            blob_add(&b, ",0", 2);
+        blob_text(&b, "],\"data_offsets\":[0,0]}");
+    }
+    blob_text(&b, "}");
+    blob_set(&b, 0, b.n - 8, 8);
+    bad_within_limits("item 21, 64 dimensions", bad_read_ok, bad_write("ranks.safetensors", &b), 16);
+
+    blob_int(&b, 0, 8);
+    for (unsigned i = 0; i < N; i++)
+        blob_text(&b, "%c\"%x\":" T("U8", "[]", "[%u,%u]"), i ? ',' : '{', i, N - 1 - i, N - i);
+    blob_text(&b, "}");
+    blob_set(&b, 0, b.n - 8, 8);
+    const off_t size = (off_t)b.n + N;
+    const char *path = bad_write("reverse.safetensors", &b);
+    ck_assert(truncate(path, size) == 0);
+    bad_within_limits("item 21, reverse order", bad_read_ok, path, 16);
+    trace_error e;
+    trace *t = trace_open(path, NULL, &e);
+    ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+    for (unsigned i = 0; i < N; i++)
+        if (strtoul(trace_at(t, i)->name, NULL, 16) != N - 1 - i)
+            ck_abort_msg("tensor %u is %s", i, trace_at(t, i)->name);
+    trace_close(t);
+}
+END_TEST
+
 START_TEST(item_22_names_are_data)
 {
     static const char *const names[] = {"\033[31mred", "a\nb", "../../etc/passwd", "/abs",
@@ -502,6 +538,7 @@ int main(void)
     tcase_add_test(c, item_8_depth);
     tcase_add_test(c, item_17_rank);
     tcase_add_test(c, item_21_header_bloat);
+    tcase_add_test(c, item_21_ranks_and_order);
     tcase_add_test(c, item_22_names_are_data);
     tcase_add_test(c, item_24_long_number);
     tcase_add_test(c, item_25_file_shrinks_while_it_is_read);

@@ -477,6 +477,12 @@ START_TEST(stats_do_not_depend_on_order_or_split)
     mpsim_stats_init(&all);
     mpsim_stats_add(&all, x, N);
     canonical_stats(&want, &all);
+    ck_assert(want.count == all.count && want.zero == all.zero && want.nan == all.nan &&
+              want.inf == all.inf && want.amax == all.amax && want.amin == all.amin);
+    ck_assert(all.count == N && all.zero && all.nan && all.inf && all.amin > 0);
+    mpsim_stats_init(&part[0]); /* merging an empty one changes nothing */
+    mpsim_stats_merge(&want, &part[0]);
+    ck_assert(want.count == all.count && want.amax == all.amax && want.amin == all.amin);
     for (int round = 0; round < 40; round++) {
         shuffle(x, N, &state);
         for (int p = 0; p < PARTS; p++)
@@ -725,6 +731,10 @@ START_TEST(cast_stats_do_not_depend_on_split)
     ck_assert(mpsim_cast_stats_add(&all, f, &r, &rng, x, N) == MPSIM_OK);
     mpsim_cast_stats_init(&want);
     mpsim_cast_stats_merge(&want, &all);
+    ck_assert_mem_eq(&want.counts, &all.counts, sizeof all.counts);
+    ck_assert(want.compared == all.compared && want.max_rel_err == all.max_rel_err);
+    ck_assert(same(mpsim_sum_value(&want.sum_squares_left_out),
+                   mpsim_sum_value(&all.sum_squares_left_out)));
     for (int round = 0; round < 10; round++) {
         for (int p = 0; p < PARTS; p++)
             mpsim_cast_stats_init(&part[p]);
@@ -761,7 +771,8 @@ START_TEST(mse_and_sqnr_of_special_casts)
     static const double lost[] = {1e6, -1e6, INFINITE, NOT_A_NUMBER}; /* nothing compared */
     ck_assert(mpsim_cast_stats_add(&c, e4m3, &r, NULL, lost, 4) == MPSIM_OK);
     mpsim_stats_add(&s, lost, 4);
-    ck_assert(c.compared == 0 && c.counts.overflow == 2 && c.counts.nan == 1 && c.counts.inexact == 2);
+    ck_assert(c.compared == 0 && c.counts.overflow == 2 && c.counts.nan == 1);
+    ck_assert(c.counts.inexact == 2);
     ck_assert(mpsim_sum_value(&c.sum_squares_left_out) == 2e12 && c.max_rel_err == 0);
     ck_assert(isnan(mpsim_cast_stats_mse(&c)) && isnan(mpsim_cast_stats_sqnr_db(&c, &s)));
 
@@ -802,6 +813,7 @@ START_TEST(sqnr_of_very_small_and_very_large_tensors)
 {
     for (int e = -900; e <= 900; e += 300) {
         const double y = ldexp(1, e), x = 1.0625 * y;
+        const mpsim_format *f = mpsim_format_find("e4m3");
         mpsim_rounding r;
         mpsim_cast_stats c;
         mpsim_stats s;
@@ -809,7 +821,7 @@ START_TEST(sqnr_of_very_small_and_very_large_tensors)
         r.scale = 1 / y;
         mpsim_cast_stats_init(&c);
         mpsim_stats_init(&s);
-        ck_assert(mpsim_cast_stats_add(&c, mpsim_format_find("e4m3"), &r, NULL, &x, 1) == MPSIM_OK);
+        ck_assert(mpsim_cast_stats_add(&c, f, &r, NULL, &x, 1) == MPSIM_OK);
         mpsim_stats_add(&s, &x, 1);
         const double got = mpsim_cast_stats_sqnr_db(&c, &s), want = 10 * log10(289.0);
         ck_assert_msg(fabs(got - want) <= 1e-9, "2^%d: expected %.15g, got %.15g", e, want, got);

@@ -6,6 +6,7 @@
  * e4m3 and e5m2 in the other modes that draw no random bits, too. One process per pair, N
  * at a time (default: one per CPU). --stride S takes every S-th input only. TAP on stdout,
  * exit status 1 if anything differs.
+ * MPSIM_ISA chooses the instruction set of the array function.
  *
  * The library runs on every input by mpsim_encode_array_f32 (codes, and the counters over
  * all inputs); by mpsim_encode_f32 (code and flags) on every input for those four formats in
@@ -24,6 +25,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <mpsim/isa.h>
 #include <mpsim/round.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,7 +368,12 @@ int main(int argc, char **argv)
                         "NAME: a format of at most 32 bits, a mode without random bits\n");
         return 2;
     }
-    printf("1..%zu\n", n);
+    const char *isa = getenv("MPSIM_ISA");
+    if (isa && *isa && mpsim_isa_use(isa) != MPSIM_OK) {
+        printf("1..0 # SKIP MPSIM_ISA=%s is not available\n", isa);
+        return 0;
+    }
+    printf("1..%zu\n# instruction set: %s\n", n, mpsim_isa_active());
     fflush(stdout);
     size_t running = 0, done = 0, failed = 0;
     for (size_t i = 0; i < n; i++) {

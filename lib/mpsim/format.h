@@ -10,7 +10,20 @@
  *
  * for M <= max_finite. Finite magnitudes grow with M, without a gap. Above max_finite
  * come the infinity (if `inf`; it is always max_finite + 1) and the NaNs (policy TOP).
- * All formats are subsets of binary64: decoding is exact. */
+ * All formats are subsets of binary64: decoding is exact.
+ *
+ * What the sources say of special values:
+ *
+ *   IEEE 754 (binary64, binary32, fp16; also tf32, bf16, e5m2, e4m3ieee, e3m4): the top
+ *     exponent holds infinity (T = 0) and NaNs; the top bit of T marks a quiet NaN; +0 and -0.
+ *   e4m3 (OCP OFP8 1.0): no infinity; the magnitude 0x7f is NaN, so NaN is 0x7f or 0xff; the
+ *     largest number is 448 = 0x7e: 480 would be 0x7f. +0 and -0. Ties of 464 go to 448.
+ *   e4m3fnuz, e5m2fnuz, e4m3b11fnuz: no infinity, no -0; its code 0x80 is the only NaN.
+ *   e3m2, e2m3, e2m1 (OCP MX 1.0): numbers only, +0 and -0; what NaN, infinity and overflow
+ *     become is left to the conversion (see mpsim/round.h).
+ *   e8m0 (OCP MX 1.0): 2^(code - 127), unsigned; 0xff is NaN; neither zero nor infinity.
+ *   binary8p{P}{s|u}{e|f} (IEEE P3109): one zero, one NaN (signed: the code of -0; unsigned:
+ *     all ones); e: infinities just below the NaN (signed: 0x7f and 0xff); f: none. */
 #ifndef MPSIM_FORMAT_H
 #define MPSIM_FORMAT_H
 

@@ -20,7 +20,8 @@ enum {
     TRACE_HEAD = 4096,               /* bytes that tell a layout                          */
     TRACE_HEADER_DEFAULT = 16 << 20, /* cap on a header                                   */
     TRACE_HEADER_MAX = 100000000,    /* largest cap; the limit of the safetensors reader  */
-    TRACE_ITEMS_MAX = 500000,        /* tensors of a file, pairs of metadata: bounds memory */
+    TRACE_ITEMS_MAX = 500000,        /* tensors of a file; pairs of metadata              */
+    TRACE_MEMORY = 60 << 20,         /* for a directory of tensors, beside its header     */
     TRACE_EXIT_DATA = 3,
     TRACE_EXIT_IO = 4
 };
@@ -59,6 +60,9 @@ struct trace {
     const char **metadata; /* key, value, key, value, ... */
     size_t n_metadata, metadata_room;
     struct arena *arena;
+    size_t arena_bytes;
+    char *text; /* a header whose strings are in use, or NULL                  */
+    size_t text_bytes;
     void *state;        /* of the layout                                               */
     const char *member; /* name of the member being read, for messages; NULL: the file */
 
@@ -103,10 +107,10 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
 /* memory.c: everything here lives until trace_close, and is NULL if there is no memory */
 void *trace_alloc(trace *t, size_t n);
 char *trace_string(trace *t, const char *s, size_t n);
-trace_entry *trace_add(trace *t, trace_error *error); /* a zeroed entry; checks the limit */
+trace_entry *trace_add(trace *t, trace_error *error); /* a zeroed entry; checks the limits */
 int trace_add_metadata(trace *t, const char *key, const char *value, trace_error *error);
-/* trace_order -- sort entries by (offset, end, at). */
-void trace_order(trace *t);
+/* trace_order -- sort entries by (offset, size, at); 0, or -1 without memory. */
+int trace_order(trace *t);
 void trace_memory_clear(trace *t);
 
 /* trace_duplicate -- the later one of two equal strings, or NULL; *failed: no memory. */

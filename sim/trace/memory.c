@@ -38,6 +38,7 @@ void *trace_alloc(trace *t, size_t n)
     }
     void *p = a->data + a->used;
     a->used += n;
+    t->arena_bytes += n;
     return p;
 }
 
@@ -55,6 +56,12 @@ trace_entry *trace_add(trace *t, trace_error *error)
 {
     if (t->count == TRACE_ITEMS_MAX) {
         trace_fail(t, error, TRACE_NO_OFFSET, "more than %d tensors", TRACE_ITEMS_MAX);
+        return NULL;
+    }
+    const uint64_t spare = t->max_header - t->text_bytes; /* of a header below the cap */
+    if (t->arena_bytes + t->count * sizeof *t->entries > TRACE_MEMORY + spare) {
+        trace_fail(t, error, TRACE_NO_OFFSET, "the header describes %zu tensors so far, which "
+                   "take more than %d MiB of memory", t->count, TRACE_MEMORY >> 20);
         return NULL;
     }
     if (t->count == t->room) {
@@ -101,13 +108,39 @@ static int compare_entries(const void *pa, const void *pb)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-void trace_order(trace *t)
+static int compare_places(const void *pa, const void *pb)
 {
-    for (size_t i = 1; i < t->count; i++)
-        if (compare_entries(&t->entries[i - 1], &t->entries[i]) > 0) {
-            qsort(t->entries, t->count, sizeof *t->entries, compare_entries);
-            return;
+    return compare_entries(*(const trace_entry *const *)pa, *(const trace_entry *const *)pb);
+}
+
+/* Files are nearly always in order. Else pointers are sorted, because qsort may copy what it
+ * sorts, and the entries follow, each moved once. */
+int trace_order(trace *t)
+{
+    size_t sorted = 1;
+    while (sorted < t->count &&
+           compare_entries(&t->entries[sorted - 1], &t->entries[sorted]) <= 0)
+        sorted++;
+    if (sorted >= t->count)
+        return 0;
+    const trace_entry **order = malloc(t->count * sizeof *order);
+    if (!order)
+        return -1;
+    for (size_t i = 0; i < t->count; i++)
+        order[i] = &t->entries[i];
+    qsort(order, t->count, sizeof *order, compare_places);
+    for (size_t i = 0; i < t->count; i++) { /* one cycle of the permutation at a time */
+        const trace_entry first = t->entries[i];
+        size_t to = i;
+        while (order[to]) {
+            const size_t from = (size_t)(order[to] - t->entries);
+            order[to] = NULL;
+            t->entries[to] = from == i ? first : t->entries[from];
+            to = from;
         }
+    }
+    free(order);
+    return 0;
 }
 
 /* Equal strings stay in the order of their places, so that the later one is found. */
@@ -152,4 +185,5 @@ void trace_memory_clear(trace *t)
     free(t->entries);
     free(t->metadata);
     free(t->buffer);
+    free(t->text);
 }

@@ -24,7 +24,7 @@ typedef struct cursor {
     trace *t;
     const trace_options *options;
     trace_error *error;
-    const char *text;
+    char *text;
     size_t at, n;
 } cursor;
 
@@ -94,16 +94,18 @@ static json_t *value(cursor *c, char first, size_t limit, const char *what)
     return NULL;
 }
 
+/* A string takes the place of its own JSON text, which is at least two bytes longer: names
+ * cost no memory beyond the header. */
 static const char *string(cursor *c, size_t limit, const char *what)
 {
+    skip_space(c);
+    char *place = c->text + c->at;
     json_t *v = value(c, '"', limit, what);
     if (!v)
         return NULL;
-    const char *s = trace_string(c->t, json_string_value(v), json_string_length(v));
+    memcpy(place, json_string_value(v), json_string_length(v) + 1);
     json_decref(v);
-    if (!s)
-        trace_no_memory(c->t, c->error);
-    return s;
+    return place;
 }
 
 static int metadata(cursor *c)
@@ -279,7 +281,8 @@ static int check_all(trace *t, uint64_t data, trace_error *error)
     if (twice)
         return trace_fail(t, error, 8, "key '%s' occurs twice in __metadata__", *twice);
 
-    trace_order(t);
+    if (trace_order(t))
+        return trace_no_memory(t, error);
     for (size_t i = 0; i < t->count; i++) {
         trace_entry *e = &t->entries[i];
         if (e->tensor.offset != end)
@@ -309,13 +312,13 @@ static int open_safetensors(trace *t, const trace_options *options, trace_error 
     if (n > t->size - 8)
         return trace_fail(t, error, 0, "header length %" PRIu64 ", but the file has %" PRIu64
                           " bytes", n, t->size);
-    char *text = malloc(n ? (size_t)n : 1);
-    if (!text)
+    if (!(t->text = malloc(n ? (size_t)n : 1)))
         return trace_no_memory(t, error);
-    cursor c = {.t = t, .options = options, .error = error, .text = text, .n = (size_t)n};
-    const int bad = trace_bytes(t, text, c.n, error) || header(&c);
-    free(text);
-    return bad ? -1 : check_all(t, 8 + n, error);
+    t->text_bytes = (size_t)n;
+    cursor c = {.t = t, .options = options, .error = error, .text = t->text, .n = (size_t)n};
+    if (trace_bytes(t, c.text, c.n, error) || header(&c))
+        return -1;
+    return check_all(t, 8 + n, error);
 }
 
 const trace_layout_type trace_layout_safetensors = {.name = "safetensors",
