@@ -89,8 +89,10 @@ mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
                                          const mpsim_rounding *r)
 {
     const mpsim_number scale = mpsim_number_f64(r->scale);
-    /* a drop of 0 bits has no half; other scales need a wide product */
-    if (f->mbits > 51 || f->zero == MPSIM_ZERO_NONE || scale.hi != (uint64_t)1 << 63)
+    /* a drop of 0 bits has no half; other scales need a wide product; subnormal inputs are left
+     * to the reference anyway, but flush_below may reach higher */
+    if (f->mbits > 51 || f->zero == MPSIM_ZERO_NONE || scale.hi != (uint64_t)1 << 63 ||
+        (r->flush_input && mpsim_number_f64(r->flush_below).hi != 0))
         return NULL;
     k->mode = r->mode;
     k->sr_bits = r->sr_bits;

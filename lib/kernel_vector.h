@@ -74,7 +74,8 @@ static ALWAYS_INLINE int run_mode(const mpsim_kernel *k, const int mode, uint64_
         const lanes t = u & 0xfffffffffffffu, e = u >> 52 & 0x7ff, sign = u >> 63;
         const slanes negative = sign != 0;
         const lanes sig = (t | one << 52) & (lanes)(e != 0); /* subnormals are left anyway */
-        const slanes above = (slanes)e + offset;
+        /* of a zero nothing may be left, whatever the scale */
+        const slanes above = ((slanes)e + offset) & (slanes)(sig != 0);
         const slanes binade = above & (above > 0);
         const slanes full_drop = 52 - k->mbits + (binade - above);
         const lanes drop = pick(full_drop < 63, (lanes)full_drop, zero + 63);

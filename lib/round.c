@@ -27,13 +27,16 @@ mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
     if (!r || r->mode >= MPSIM_ROUND_MODES || r->overflow > MPSIM_OVERFLOW_MAX ||
         r->infinity > MPSIM_INFINITY_MAX || r->no_inf > MPSIM_NO_INF_MAX ||
         r->nan > MPSIM_NANS_MINUS_ONES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
-        r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN ||
+        r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN_MIN ||
         r->flush_input > 1 || r->flush_output > 1)
         return MPSIM_EINVAL;
     if (is_stochastic(r->mode) && (r->sr_bits < 1 || r->sr_bits > 32))
         return MPSIM_EINVAL;
     const mpsim_number scale = mpsim_number_f64(r->scale);
+    const mpsim_number below = mpsim_number_f64(r->flush_below);
     if (scale.kind != MPSIM_NUMBER_FINITE || scale.sign || scale.hi == 0)
+        return MPSIM_EINVAL;
+    if (below.kind != MPSIM_NUMBER_FINITE || below.sign)
         return MPSIM_EINVAL;
     return MPSIM_OK;
 }
@@ -97,7 +100,8 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
 /* ---- presets ---- */
 
 /* What the same format name means in different places. Columns: mode, sr_bits, overflow,
- * infinity, no_inf, nan, no_nan, negative, no_zero, flush_input, flush_output, scale. The
+ * infinity, no_inf, nan, no_nan, negative, no_zero, flush_input, flush_output, scale (and
+ * flush_below, 0). The
  * presets named after software are checked against recorded casts of that software
  * (data/vectors/casts). */
 /* clang-format off */
@@ -107,68 +111,70 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
 #define MAX  MPSIM_INFINITY_MAX
 static const mpsim_preset presets[] = {
     {"ieee",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "IEEE 754-2019; the default", {{0}}},
     {"saturate",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "everything beyond the largest number becomes it", {{0}}},
     {"ocp",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "OCP OFP8 1.0, non-saturating mode", {{0}}},
     {"ocp-sat",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "OCP OFP8 1.0, saturating mode", {{0}}},
     {"cuda",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)", {{0}}},
     {"cuda-nosat",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "CUDA 13.0 headers, __NV_NOSAT", {{0}}},
     {"pytorch", /* NaN as the vector code of contiguous tensors gives it */
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "PyTorch 2.13 to 2.15 on CPU: only e4m3 saturates",
      {{"e4m3",
-       {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}},
+       {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}},
       {"bf16",
-       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}}}},
+       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}}}},
     {"pytorch-2.12",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "PyTorch up to 2.12 on CPU: nothing saturates",
      {{"bf16",
-       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}}}},
+       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}}}},
     {"ml-dtypes",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN, 0, 0, 1},
-     "ml_dtypes 0.6, astype", {{0}}},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN_MIN, 0, 0, 1, 0},
+     "ml_dtypes 0.6 and, for fp16, NumPy 2.4: astype",
+     {{"fp16",
+       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN_MIN, 0, 0, 1, 0}}}},
     {"onnx",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "ONNX Cast, saturate = 1 (its default)",
      {{"e8m0", /* infinity is NaN here */
-       {0, 32, SAT, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1}}}},
+       {0, 32, SAT, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}}}},
     {"onnx-nosat",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "ONNX Cast, saturate = 0", {{0}}},
     {"p3109-satfinite",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "IEEE P3109 interim report 4.0, SatFinite", {{0}}},
     {"p3109-satpropagate",
-     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "IEEE P3109 interim report 4.0, SatPropagate", {{0}}},
     {"p3109-satnone",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
+     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
      "IEEE P3109 interim report 4.0, SatNone (OvfInf)", {{0}}},
 };
 #undef INF
@@ -212,16 +218,16 @@ uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float 
                           uint32_t random, unsigned *flags)
 {
     unsigned ignored;
-    const mpsim_number v = mpsim_scalar_source_f32(r, mpsim_number_f64(r->scale), x);
-    return mpsim_scalar_encode(f, r, r->mode, v, random, flags ? flags : &ignored);
+    return mpsim_scalar_encode_f32(f, r, mpsim_number_f64(r->scale), x, random,
+                                   flags ? flags : &ignored);
 }
 
 uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
                           uint32_t random, unsigned *flags)
 {
     unsigned ignored;
-    const mpsim_number v = mpsim_scalar_source_f64(r, mpsim_number_f64(r->scale), x);
-    return mpsim_scalar_encode(f, r, r->mode, v, random, flags ? flags : &ignored);
+    return mpsim_scalar_encode_f64(f, r, mpsim_number_f64(r->scale), x, random,
+                                   flags ? flags : &ignored);
 }
 
 /* ---- arrays ----

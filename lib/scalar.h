@@ -357,8 +357,9 @@ static inline MPSIM_HD int mpsim_rounds_away(int mode, int sr_bits, uint32_t ran
 {
     const uint64_t half = (uint64_t)1 << 63;
     const int inexact = frac != 0 || sticky;
-    const int n = sr_bits;
-    const uint64_t draw = n ? random >> (32 - n) : 0; /* R */
+    const int stochastic = mode >= MPSIM_ROUND_STOCHASTIC_A && mode < MPSIM_ROUND_MODES;
+    const int n = stochastic ? sr_bits : 32;
+    const uint64_t draw = random >> (32 - n); /* R */
     switch (mode) {
     case MPSIM_ROUND_NEAREST_EVEN:
         return frac > half || (frac == half && (sticky || odd));
@@ -411,9 +412,11 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
         if (!no_zero)
             return mpsim_scalar_zero(f, x.sign);
         *flags = MPSIM_FLAG_INEXACT;
-        if (x.sign)
+        if (x.sign) {
+            *flags |= MPSIM_FLAG_OVERFLOW;
             return mpsim_scalar_negative(f, r);
-        return r->no_zero == MPSIM_NO_ZERO_NAN ? mpsim_scalar_nan(f, r, 0, 0) : 0;
+        }
+        return r->no_zero == MPSIM_NO_ZERO_MIN ? 0 : mpsim_scalar_nan(f, r, 0, 0);
     }
 
     /* S = |x| / 2^q without its fraction, nu = the fraction as frac / 2^64 and sticky. The
@@ -473,24 +476,54 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
     return m | mpsim_sign_bit(f, x.sign);
 }
 
-/* The source value as a number, with input flushing and scale applied. `scale` is the
- * unpacked r->scale. */
-static inline MPSIM_HD mpsim_number mpsim_scalar_source_f32(const mpsim_rounding *r,
-                                                            mpsim_number scale, float v)
+/* ---- from a native number to a code ---- */
+
+/* Input flushing: a number too small counts as zero. `emin` is that of the source type. */
+static inline MPSIM_HD mpsim_number mpsim_scalar_flush(const mpsim_rounding *r, mpsim_number x,
+                                                       int emin)
 {
-    mpsim_number x = mpsim_number_f32(v);
-    if (r->flush_input && x.kind == MPSIM_NUMBER_FINITE && x.exp < -126)
+    if (!r->flush_input || x.kind != MPSIM_NUMBER_FINITE)
+        return x;
+    mpsim_number least = mpsim_number_f64(r->flush_below);
+    if (least.hi == 0)
+        least = mpsim_number_make(0, 1, emin);
+    if (x.exp < least.exp || (x.exp == least.exp && x.hi < least.hi))
         x.hi = 0;
-    return mpsim_number_scale(x, scale);
+    return x;
 }
 
-static inline MPSIM_HD mpsim_number mpsim_scalar_source_f64(const mpsim_rounding *r,
-                                                            mpsim_number scale, double v)
+/* Flush, scale, round; `scale` is r->scale, unpacked. */
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_number(const mpsim_format *f,
+                                                           const mpsim_rounding *r,
+                                                           mpsim_number scale, mpsim_number x,
+                                                           int emin, uint32_t random,
+                                                           unsigned *flags)
 {
-    mpsim_number x = mpsim_number_f64(v);
-    if (r->flush_input && x.kind == MPSIM_NUMBER_FINITE && x.exp < -1022)
-        x.hi = 0;
-    return mpsim_number_scale(x, scale);
+    const mpsim_number kept = mpsim_scalar_flush(r, x, emin);
+    const uint64_t code =
+        mpsim_scalar_encode(f, r, r->mode, mpsim_number_scale(kept, scale), random, flags);
+    if (x.kind == MPSIM_NUMBER_FINITE && x.hi != 0 && kept.hi == 0) {
+        *flags |= MPSIM_FLAG_INEXACT;
+        if (mpsim_scalar_classify(f, code) == MPSIM_CLASS_ZERO)
+            *flags |= MPSIM_FLAG_UNDERFLOW;
+    }
+    return code;
+}
+
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_f32(const mpsim_format *f,
+                                                        const mpsim_rounding *r,
+                                                        mpsim_number scale, float x,
+                                                        uint32_t random, unsigned *flags)
+{
+    return mpsim_scalar_encode_number(f, r, scale, mpsim_number_f32(x), -126, random, flags);
+}
+
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_f64(const mpsim_format *f,
+                                                        const mpsim_rounding *r,
+                                                        mpsim_number scale, double x,
+                                                        uint32_t random, unsigned *flags)
+{
+    return mpsim_scalar_encode_number(f, r, scale, mpsim_number_f64(x), -1022, random, flags);
 }
 
 #endif

@@ -65,17 +65,17 @@ static void swap_to_little_endian(unsigned char *codes, size_t bytes, size_t n)
 }
 
 /* The next n elements, read into j->x, as little-endian codes of j->out. */
-static void convert(job *j, uint64_t stream, uint64_t first, size_t n)
+static void convert(job *j, const mpsim_format *source, uint64_t stream, uint64_t first, size_t n)
 {
+    const mpsim_rounding r = target_rounding(j->t, source);
     const mpsim_rng rng = {j->seed, stream, first};
     mpsim_rounding exact;
     mpsim_rounding_init(&exact, MPSIM_ROUND_NEAREST_EVEN);
     exact.nan = MPSIM_NANS_PAYLOAD;
     if (j->out == &j->t->format) {
-        (void)mpsim_encode_array_f64(j->out, &j->t->rounding, &rng, j->codes, j->x, n, &j->counts);
+        (void)mpsim_encode_array_f64(j->out, &r, &rng, j->codes, j->x, n, &j->counts);
     } else {
-        (void)mpsim_round_array_f64(&j->t->format, &j->t->rounding, &rng, j->y, j->x, n,
-                                    &j->counts);
+        (void)mpsim_round_array_f64(&j->t->format, &r, &rng, j->y, j->x, n, &j->counts);
         (void)mpsim_encode_array_f64(j->out, &exact, NULL, j->codes, j->y, n, NULL);
     }
     swap_to_little_endian(j->codes, mpsim_format_code_bytes(j->out), n);
@@ -123,8 +123,7 @@ static int cast_tensor(job *j, trace *t, size_t i, trace_writer *w, trace_error 
             goto done;
         if (n == 0)
             break;
-        target_flush_input(j->t, tensor->format, j->x, n);
-        convert(j, stream, first, n);
+        convert(j, tensor->format, stream, first, n);
         if (reorder)
             memcpy(whole + first * bytes, j->codes, n * bytes);
         else if (trace_writer_data(w, j->codes, n * bytes, error))

@@ -1,7 +1,6 @@
 /* target.c -- see target.h. */
 #include "target.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,14 +167,11 @@ void target_list_clear(target_list *l)
     memset(l, 0, sizeof *l);
 }
 
-void target_flush_input(const target *t, const mpsim_format *source, double *x, size_t n)
+mpsim_rounding target_rounding(const target *t, const mpsim_format *source)
 {
-    const double least = mpsim_format_min_normal(source);
-    if (!t->rounding.flush_input)
-        return;
-    for (size_t i = 0; i < n; i++)
-        if (fabs(x[i]) < least)
-            x[i] = copysign(0, x[i]);
+    mpsim_rounding r = t->rounding;
+    r.flush_below = r.flush_input ? mpsim_format_min_normal(source) : 0;
+    return r;
 }
 
 uint64_t target_stream(const char *name, int64_t step)

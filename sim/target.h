@@ -54,9 +54,9 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
                      const char *default_formats);
 void target_list_clear(target_list *l);
 
-/* target_flush_input -- with --flush-inputs: numbers of x that are subnormal in the format
- * `source` they were read from become zero of their sign. */
-void target_flush_input(const target *t, const mpsim_format *source, double *x, size_t n);
+/* target_rounding -- the rounding of t for a tensor of the format `source`: --flush-inputs means
+ * the subnormal numbers of that format. */
+mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
 
 /* The stream of random bits of a tensor: a hash (FNV-1a, 64 bits) of its step and name, so
  * that it depends on neither the order of files nor the selection. */

@@ -62,6 +62,7 @@ struct tensorstat {
     double *x;
     size_t n;
     uint64_t first, stream;
+    const mpsim_format *source;
 };
 
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, int histogram)
@@ -105,8 +106,9 @@ static void run_slice(int k, void *context)
     const mpsim_rng rng = {s->seed, s->stream, s->first + at};
     for (size_t i = 0; i < s->targets->count; i++) {
         const target *t = &s->targets->items[i];
+        const mpsim_rounding r = target_rounding(t, s->source);
         /* formats and roundings were checked when the targets were made */
-        (void)mpsim_cast_stats_add(&g->casts[i], &t->format, &t->rounding, &rng, s->x + at, n);
+        (void)mpsim_cast_stats_add(&g->casts[i], &t->format, &r, &rng, s->x + at, n);
     }
 }
 
@@ -117,6 +119,7 @@ int tensorstat_run(tensorstat *s, trace *t, size_t i, group *g, trace_error *err
     group_reset(g);
     s->stream = target_stream(tensor->name, trace_step(t));
     s->first = 0;
+    s->source = tensor->format;
     if (trace_select(t, i, error))
         return -1;
     for (;;) {
@@ -124,8 +127,6 @@ int tensorstat_run(tensorstat *s, trace *t, size_t i, group *g, trace_error *err
             return -1;
         if (s->n == 0)
             break;
-        if (s->targets->count)
-            target_flush_input(&s->targets->items[0], tensor->format, s->x, s->n);
         parallel_for((int)((s->n + SLICE - 1) / SLICE), run_slice, s);
         s->first += s->n;
     }

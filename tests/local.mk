@@ -62,30 +62,38 @@ tests_t_stochastic_LDADD = $(test_ldadd)
 check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
 
-# The readers and writers.
-trace_tests = tests/t-npy tests/t-npz tests/t-safetensors tests/t-trace tests/t-writer
-trace_test_common = tests/badfile.c tests/badfile.h
+# The readers and writers, and the fuzz target as a plain program over its corpus.
+trace_tests = tests/t-names tests/t-npy tests/t-npz tests/t-safetensors tests/t-trace \
+  tests/t-writer tests/t-zipdir
 trace_test_ldadd = tests/libsupport.la sim/libsim.la
-tests_t_npy_SOURCES = tests/t-npy.c $(trace_test_common)
+tests_t_names_SOURCES = tests/t-names.c tests/badfile.c tests/badfile.h
+tests_t_names_CPPFLAGS = $(test_cppflags)
+tests_t_names_CFLAGS = $(test_cflags)
+tests_t_names_LDADD = $(trace_test_ldadd)
+tests_t_npy_SOURCES = tests/t-npy.c tests/badfile.c tests/badfile.h
 tests_t_npy_CPPFLAGS = $(test_cppflags)
 tests_t_npy_CFLAGS = $(test_cflags)
 tests_t_npy_LDADD = $(trace_test_ldadd)
-tests_t_npz_SOURCES = tests/t-npz.c $(trace_test_common)
+tests_t_npz_SOURCES = tests/t-npz.c tests/badfile.c tests/badfile.h tests/badzip.c tests/badzip.h
 tests_t_npz_CPPFLAGS = $(test_cppflags)
 tests_t_npz_CFLAGS = $(test_cflags)
-tests_t_npz_LDADD = $(trace_test_ldadd)
-tests_t_safetensors_SOURCES = tests/t-safetensors.c $(trace_test_common)
+tests_t_npz_LDADD = $(trace_test_ldadd) $(LIBZIP_LIBS)
+tests_t_safetensors_SOURCES = tests/t-safetensors.c tests/badfile.c tests/badfile.h
 tests_t_safetensors_CPPFLAGS = $(test_cppflags)
 tests_t_safetensors_CFLAGS = $(test_cflags)
 tests_t_safetensors_LDADD = $(trace_test_ldadd)
-tests_t_trace_SOURCES = tests/t-trace.c $(trace_test_common)
+tests_t_trace_SOURCES = tests/t-trace.c tests/badfile.c tests/badfile.h
 tests_t_trace_CPPFLAGS = $(test_cppflags)
 tests_t_trace_CFLAGS = $(test_cflags)
 tests_t_trace_LDADD = $(trace_test_ldadd)
-tests_t_writer_SOURCES = tests/t-writer.c $(trace_test_common)
+tests_t_writer_SOURCES = tests/t-writer.c tests/badfile.c tests/badfile.h
 tests_t_writer_CPPFLAGS = $(test_cppflags)
 tests_t_writer_CFLAGS = $(test_cflags)
 tests_t_writer_LDADD = $(trace_test_ldadd)
+tests_t_zipdir_SOURCES = tests/t-zipdir.c tests/badfile.c tests/badfile.h tests/badzip.c tests/badzip.h
+tests_t_zipdir_CPPFLAGS = $(test_cppflags)
+tests_t_zipdir_CFLAGS = $(test_cflags)
+tests_t_zipdir_LDADD = $(trace_test_ldadd) $(LIBZIP_LIBS)
 check_PROGRAMS += $(trace_tests)
 TESTS += $(trace_tests)
 
@@ -127,7 +135,29 @@ tests_t_cudahdr_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS) $(C
 tests_t_cudahdr_LDADD = $(test_ldadd)
 endif
 endif
-EXTRA_DIST += tests/README.md tests/golden/round.sha256 tests/cli/plot/report.json
+EXTRA_DIST += tests/README.md tests/golden/round.sha256 tests/cli/plot/report.json \
+  tests/fuzz/corpus/npy-bfloat16 \
+  tests/fuzz/corpus/npy-big-fortran \
+  tests/fuzz/corpus/npy-f4 \
+  tests/fuzz/corpus/npy-void \
+  tests/fuzz/corpus/npz-deflated \
+  tests/fuzz/corpus/npz-none \
+  tests/fuzz/corpus/npz-stored \
+  tests/fuzz/corpus/npz-zip64-end \
+  tests/fuzz/corpus/npz-zip64-local \
+  tests/fuzz/corpus/safetensors-escapes \
+  tests/fuzz/corpus/safetensors-none \
+  tests/fuzz/corpus/safetensors-packed \
+  tests/fuzz/corpus/safetensors-two
+
+# The fuzz target of the readers, as a plain program over its corpus (see tests/fuzz/fuzz-trace.c
+# for libFuzzer).
+check_PROGRAMS += tests/fuzz/fuzz-trace
+tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz-trace.c
+tests_fuzz_fuzz_trace_CPPFLAGS = $(test_cppflags) -DFUZZ_STANDALONE
+tests_fuzz_fuzz_trace_LDADD = sim/libsim.la
+dist_check_SCRIPTS += tests/fuzz/corpus.sh
+TESTS += tests/fuzz/corpus.sh
 
 # The long proofs: make check with ten times the random inputs and without shortcuts, then all
 # 2^32 binary32 inputs. The unit tests once for each instruction set. Everything under valgrind.

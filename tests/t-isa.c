@@ -130,6 +130,7 @@ static void compare_all(const char *isa)
                 r.scale = scales[(pick >> 8) % 4];
                 r.flush_output = pick >> 16 & 1;
                 r.flush_input = pick >> 17 & 1;
+                r.flush_below = pick >> 18 & 1 ? 0x1.4p-14 : 0;
                 const size_t n = p == 0 ? N : lengths[(pick >> 20) % 6];
                 bad = compare(isa, f, &r, x, y, p == 0 ? 0 : (pick >> 30) % 1000, n, text);
                 cases += n;

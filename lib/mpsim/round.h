@@ -85,8 +85,9 @@ typedef enum mpsim_negative {
 /* What zero, and a number that would round to zero, become in a format without zero.
  * -0 counts as negative there. */
 typedef enum mpsim_no_zero {
-    MPSIM_NO_ZERO_MIN, /* the smallest number                                              */
-    MPSIM_NO_ZERO_NAN  /* NaN                                                              */
+    MPSIM_NO_ZERO_MIN,    /* both: the smallest number                                     */
+    MPSIM_NO_ZERO_NAN,    /* both: NaN                                                     */
+    MPSIM_NO_ZERO_NAN_MIN /* zero: NaN; what rounds to zero: the smallest number (ml_dtypes) */
 } mpsim_no_zero;
 
 typedef struct mpsim_rounding {
@@ -99,16 +100,18 @@ typedef struct mpsim_rounding {
     uint8_t no_nan;        /* mpsim_no_nan                                                 */
     uint8_t negative;      /* mpsim_negative                                               */
     uint8_t no_zero;       /* mpsim_no_zero                                                */
-    uint8_t flush_input;   /* 1: a subnormal input (of the source type: binary32 in _f32,
-                              binary64 in _f64 functions) is read as zero of its sign      */
+    uint8_t flush_input;   /* 1: an input below flush_below is read as zero of its sign    */
     uint8_t flush_output;  /* 1: a result in the subnormal range, after rounding, becomes
                               zero of its sign                                             */
     double scale;          /* finite, > 0: x * scale is rounded, exactly, once             */
+    double flush_below;    /* with flush_input: the smallest magnitude that is kept, before
+                              scaling; 0: the smallest normal number of the source type,
+                              2^-126 in _f32 and 2^-1022 in _f64 functions                 */
 } mpsim_rounding;
 
 /* mpsim_rounding_init -- the default: the given mode, OVERFLOW_INF, INFINITY_KEEP,
  * NO_INF_NAN, NANS_SIGNED, NO_NAN_MAX, NEGATIVE_NAN, NO_ZERO_MIN, no flushing, 32 random
- * bits, scale 1. */
+ * bits, scale 1, flush_below 0. */
 MPSIM_API void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode);
 
 /* mpsim_rounding_check -- MPSIM_OK if every field is in its domain, else MPSIM_EINVAL. */
@@ -155,11 +158,12 @@ MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p,
 /* What happened to one element; the counters below count the same. */
 enum {
     MPSIM_FLAG_INEXACT = 1,   /* finite input, result differs from x * scale              */
-    MPSIM_FLAG_UNDERFLOW = 2, /* non-zero finite input, zero result                       */
+    MPSIM_FLAG_UNDERFLOW = 2, /* non-zero finite input (also a flushed one), zero result  */
     MPSIM_FLAG_SUBNORMAL = 4, /* the result is non-zero and subnormal                     */
     MPSIM_FLAG_OVERFLOW = 8,  /* finite input that, rounded with unbounded exponent, lies
-                                 beyond the largest finite number (or is negative in an
-                                 unsigned format), saturated or not                       */
+                                 beyond the largest finite number, saturated or not; also
+                                 a negative number (and -0 if there is no zero) in an
+                                 unsigned format, unless NEGATIVE_ABS ignores the sign    */
     MPSIM_FLAG_NAN = 16       /* the input is NaN                                         */
 };
 
