@@ -96,7 +96,7 @@ void cases_edges(cases *c, const oracle_format *of, double scale, int near)
         for (size_t k = 0; k < sizeof ends / sizeof ends[0]; k++)
             push_both(c, ends[k]);
         /* The ends of binary32, where a detour through it would go wrong. */
-        const double narrow[] = {FLT_MAX, FLT_MAX * (1 + 0x1p-25), 0x1p128, FLT_MIN,
+        const double narrow[] = {(double)FLT_MAX, FLT_MAX * (1 + 0x1p-25), 0x1p128, FLT_MIN,
                                  FLT_MIN * (1 - 0x1p-25), 0x1p-149, 0x1p-150};
         for (size_t k = 0; k < sizeof narrow / sizeof narrow[0]; k++)
             push(c, narrow[k], near);
@@ -225,12 +225,13 @@ void tally_code(tally *t, const oracle_format *of, const mpsim_rounding *r, int 
     const double x = width == 32 ? oracle_widen((uint32_t)u) : f64_of_bits(u);
     snprintf(t->first, sizeof t->first,
              "%s %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d no_nan=%d "
-             "negative=%d no_zero=%d flush_input=%d flush_output=%d scale=%a seed=%" PRIu64
+             "negative=%d no_zero=%d flush_input=%d flush_output=%d "
+             "flush_below=%a scale=%a seed=%" PRIu64
              ": input %zu binary%d %a = 0x%0*" PRIx64 " random=0x%08" PRIx32
              ": expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64 " flags 0x%x",
              of->name, mode_name(r->mode), r->sr_bits, r->overflow, r->infinity, r->no_inf,
              r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input, r->flush_output,
-             r->scale, test_seed(), i, width, x, width / 4, u, random, want,
+             r->flush_below, r->scale, test_seed(), i, width, x, width / 4, u, random, want,
              oracle_decode(of, want), want_flags, got, got_flags);
 }
 

@@ -100,29 +100,33 @@ TESTS += $(trace_tests)
 # Against MPFR.
 if HAVE_MPFR
 mpfr_tests = tests/t-codes tests/t-round tests/t-round64 tests/t-stats
-oracle = tests/oracle.c tests/oracle.h tests/cases.c tests/cases.h
-tests_t_codes_SOURCES = tests/t-codes.c $(oracle)
+check_LTLIBRARIES += tests/liboracle.la
+tests_liboracle_la_SOURCES = tests/oracle.c tests/oracle.h tests/cases.c tests/cases.h
+tests_liboracle_la_CPPFLAGS = $(test_cppflags)
+tests_liboracle_la_CFLAGS = $(test_cflags)
+tests_liboracle_la_LIBADD = $(MPFR_LIBS)
+tests_t_codes_SOURCES = tests/t-codes.c
 tests_t_codes_CPPFLAGS = $(test_cppflags)
 tests_t_codes_CFLAGS = $(test_cflags)
-tests_t_codes_LDADD = $(test_ldadd) $(MPFR_LIBS)
-tests_t_round_SOURCES = tests/t-round.c $(oracle)
+tests_t_codes_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_round_SOURCES = tests/t-round.c
 tests_t_round_CPPFLAGS = $(test_cppflags)
 tests_t_round_CFLAGS = $(test_cflags)
-tests_t_round_LDADD = $(test_ldadd) $(MPFR_LIBS)
-tests_t_round64_SOURCES = tests/t-round64.c $(oracle)
+tests_t_round_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_round64_SOURCES = tests/t-round64.c
 tests_t_round64_CPPFLAGS = $(test_cppflags)
 tests_t_round64_CFLAGS = $(test_cflags)
-tests_t_round64_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_t_round64_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
 tests_t_stats_SOURCES = tests/t-stats.c
 tests_t_stats_CPPFLAGS = $(test_cppflags)
 tests_t_stats_CFLAGS = $(test_cflags)
 tests_t_stats_LDADD = $(test_ldadd) $(MPFR_LIBS)
 check_PROGRAMS += $(mpfr_tests) tests/x-sweep
 TESTS += $(mpfr_tests)
-tests_x_sweep_SOURCES = tests/x-sweep.c $(oracle)
+tests_x_sweep_SOURCES = tests/x-sweep.c
 tests_x_sweep_CPPFLAGS = $(test_cppflags)
 tests_x_sweep_CFLAGS = $(test_cflags)
-tests_x_sweep_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_x_sweep_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
 endif
 
 # Against NVIDIA's headers, compiled as plain C.

@@ -435,10 +435,11 @@ static int begin(oracle_rounded *out, const mpsim_rounding *r, double x, int is_
         return 0;
     }
     out->nonzero = x != 0;
-    if (x == 0)
-        return 0;
-    if (r->flush_input && fabs(x) < (is_f32 ? 0x1p-126 : 0x1p-1022)) {
-        out->exact = 0; /* the result, zero, differs from x * scale */
+    const double normal = is_f32 ? 0x1p-126 : 0x1p-1022; /* the smallest of the source type */
+    const double least_kept = r->flush_below != 0 ? r->flush_below : normal;
+    out->read_zero = x == 0 || (r->flush_input && fabs(x) < least_kept);
+    if (out->read_zero) {
+        out->exact = x == 0; /* a flushed one: the result, zero, differs from x * scale */
         return 0;
     }
     mpfr_set_d(product, x, MPFR_RNDN);
@@ -686,16 +687,13 @@ uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
     int exact = in->exact;
     const int beyond = in->kind == ORACLE_IS_BEYOND;
     /* Before flushing: a number that only flushing makes zero did not round to zero. */
+    if (ignores_sign(of, r))
+        negative = 0;
     if (negative && !of->is_signed && (beyond || magnitude != 0 || of->zeros == 0)) {
         *flags |= MPSIM_FLAG_OVERFLOW | MPSIM_FLAG_INEXACT;
         if (r->negative == MPSIM_NEGATIVE_NAN)
             return nan_code(of, r, negative, 0);
-        if (r->negative == MPSIM_NEGATIVE_MIN) {
-            if (of->zeros && in->nonzero)
-                *flags |= MPSIM_FLAG_UNDERFLOW;
-            return 0;
-        }
-        negative = 0;
+        return 0;
     }
     if (beyond) {
         *flags |= MPSIM_FLAG_OVERFLOW | MPSIM_FLAG_INEXACT;
@@ -711,7 +709,9 @@ uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
         *flags |= MPSIM_FLAG_INEXACT;
     if (magnitude == 0 && of->zeros == 0) {
         *flags |= MPSIM_FLAG_INEXACT;
-        return r->no_zero == MPSIM_NO_ZERO_NAN ? nan_code(of, r, negative, 0) : 0;
+        const int nan = r->no_zero == MPSIM_NO_ZERO_NAN ||
+                        (r->no_zero == MPSIM_NO_ZERO_NAN_MIN && in->read_zero);
+        return nan ? nan_code(of, r, negative, 0) : 0;
     }
     if (magnitude == 0) {
         if (in->nonzero)

@@ -68,14 +68,15 @@ typedef struct oracle_rounded {
     enum { ORACLE_IS_NAN, ORACLE_IS_INF, ORACLE_IS_FINITE, ORACLE_IS_BEYOND } kind;
     int negative;      /* sign of the input                                          */
     int nonzero;       /* the input, before any flushing, is not zero                */
+    int read_zero;     /* the input is zero, or is flushed to zero                   */
     int exact;         /* the magnitude is that of x * scale                         */
     double magnitude;  /* of the rounded number, if it is at most max                */
     uint64_t payload;  /* of a NaN: the 52 trailing bits of its binary64 encoding    */
     uint64_t fraction; /* floor(nu 2^32), in the stochastic modes                    */
 } oracle_rounded;
 
-/* oracle_round -- round x * scale by mode, sr_bits, flush_input (and `negative`: a sign that
- * is ignored does not direct the rounding), with unbounded exponent above.
+/* oracle_round -- round x * scale by mode, sr_bits, flush_input and flush_below, with the
+ * exponent unbounded above. (`negative` counts too: an ignored sign directs no rounding.)
  *
  * A binary32 number comes widened (oracle_widen) with is_f32 = 1. Nearest-even and the
  * directed modes are one MPFR rounding, made subnormal with its ternary value; the others

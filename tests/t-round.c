@@ -340,7 +340,7 @@ END_TEST
 
 /* ---------------------------------------------------------------------- policies ---- */
 
-/* All 576 combinations of the policies that act after rounding, for each of the 2 x 3 that
+/* All 864 combinations of the policies that act after rounding, for each of the 2 x 3 that
  * act before it (flush_input; negative, which may make the sign be ignored). The oracle
  * rounds once per input and applies the policies to the result.
  *
@@ -361,17 +361,17 @@ static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
             r.negative = (uint8_t)(before / 2);
             for (size_t i = 0; i < c.n; i++)
                 oracle_round(&in[i], of, &r, cases_value(&c, i), 1, cases_word(i));
-            for (unsigned k = 0; k < 576; k++) {
+            for (unsigned k = 0; k < 864; k++) {
                 unsigned d = k;
                 r.overflow = (uint8_t)(d % 2), d /= 2;
                 r.infinity = (uint8_t)(d % 2), d /= 2;
                 r.no_inf = (uint8_t)(d % 2), d /= 2;
-                r.no_zero = (uint8_t)(d % 2), d /= 2;
+                r.no_zero = (uint8_t)(d % 3), d /= 3;
                 r.flush_output = (uint8_t)(d % 2), d /= 2;
                 r.no_nan = (uint8_t)(d % 3), d /= 3;
                 r.nan = (uint8_t)d;
                 for (size_t i = 0; i < c.n; i++) {
-                    if (k >= 32 && cannot_be_nan(of, &in[i]) && (i + k / 32) % 9)
+                    if (k >= 48 && cannot_be_nan(of, &in[i]) && (i + k / 48) % 9)
                         continue;
                     unsigned want_flags, flags = 0xdead;
                     const uint64_t want = oracle_finish(of, &r, &in[i], &want_flags);
@@ -399,7 +399,7 @@ static void one_policy(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_init(&c, 32);
     cases_edges(&c, of, 1, 1);
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
-        for (int k = 0; k < 15; k++) {
+        for (int k = 0; k < 19; k++) {
             mpsim_rounding r = rounding(m);
             switch (k) {
             case 0: r.overflow = MPSIM_OVERFLOW_MAX; break;
@@ -411,6 +411,12 @@ static void one_policy(tally *t, const mpsim_format *f, const oracle_format *of)
             case 12: r.no_zero = MPSIM_NO_ZERO_NAN; break;
             case 13: r.flush_input = 1; break;
             case 14: r.flush_output = 1; break;
+            case 15: r.no_zero = MPSIM_NO_ZERO_NAN_MIN; break;
+            case 16: r.flush_input = 1, r.flush_below = ldexp(1, of->emin); break;
+            case 17:
+                r.flush_input = 1, r.flush_below = 1, r.no_zero = MPSIM_NO_ZERO_NAN_MIN;
+                break;
+            case 18: r.flush_below = 1; break; /* without flush_input: nothing */
             }
             tally_cases(t, f, of, &r, &c, 0);
         }
@@ -579,11 +585,12 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
             const uint64_t v = load_code(out + i * step, step);
             t->compared++;
             if (v != w)
-                ck_abort_msg("%s %s scale=%a flush=%d,%d policies %d%d%d%d%d%d%d, array of %zu, "
-                             "%s, element %zu, binary%d 0x%" PRIx64 ": scalar 0x%" PRIx64
-                             ", array 0x%" PRIx64, of->name, mode_name(r->mode), r->scale,
-                             r->flush_input, r->flush_output, r->overflow, r->infinity,
-                             r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero, n,
+                ck_abort_msg("%s %s scale=%a flush=%d,%d policies %d%d%d%d%d%d%d, array "
+                             "of %zu, %s, element %zu, binary%d 0x%" PRIx64
+                             ": scalar 0x%" PRIx64 ", array 0x%" PRIx64, of->name,
+                             mode_name(r->mode), r->scale, r->flush_input,
+                             r->flush_output, r->overflow, r->infinity, r->no_inf,
+                             r->nan, r->no_nan, r->negative, r->no_zero, n,
                              what ? "round" : "encode", i, c->width, c->u[i], w, v);
         }
         if (n % 5 != 4 && !same_counts(&want, &got))
@@ -606,6 +613,7 @@ enum { RANDOM_POLICIES = 90 };
 static void random_policies(mpsim_rounding *r, uint64_t *state)
 {
     static const double factors[] = {1, 1, 1, 8, 0x1p-20, 1.0 / 3, 0x1.8p100, 0x1p-1000};
+    static const double kept[] = {0, 0, 0x1p-126, 0x1p-20, 1, 0x1p-1074};
     r->sr_bits = (uint8_t)(test_random(state) % 32 + 1);
     r->overflow = (uint8_t)(test_random(state) % 2);
     r->infinity = (uint8_t)(test_random(state) % 2);
@@ -613,10 +621,11 @@ static void random_policies(mpsim_rounding *r, uint64_t *state)
     r->nan = (uint8_t)(test_random(state) % 6);
     r->no_nan = (uint8_t)(test_random(state) % 3);
     r->negative = (uint8_t)(test_random(state) % 3);
-    r->no_zero = (uint8_t)(test_random(state) % 2);
+    r->no_zero = (uint8_t)(test_random(state) % 3);
     r->flush_input = (uint8_t)(test_random(state) % 2);
     r->flush_output = (uint8_t)(test_random(state) % 2);
     r->scale = factors[test_random(state) % 8];
+    r->flush_below = kept[test_random(state) % 6];
 }
 
 static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
@@ -762,7 +771,7 @@ START_TEST(the_default_rounding_is_as_documented)
         ck_assert_int_eq(r.no_nan, MPSIM_NO_NAN_MAX);
         ck_assert_int_eq(r.negative, MPSIM_NEGATIVE_NAN);
         ck_assert_int_eq(r.no_zero, MPSIM_NO_ZERO_MIN);
-        ck_assert(!r.flush_input && !r.flush_output && r.scale == 1);
+        ck_assert(!r.flush_input && !r.flush_output && r.scale == 1 && r.flush_below == 0);
         ck_assert_int_eq(mpsim_rounding_check(&r), MPSIM_OK);
     }
 }
@@ -788,13 +797,16 @@ START_TEST(a_rounding_outside_its_domain_is_refused)
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.nan = 6, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.no_nan = 3, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.negative = 3, MPSIM_EINVAL);
-    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.no_zero = 2, MPSIM_EINVAL);
+    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.no_zero = 3, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_input = 2, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_output = 2, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = 0, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = -1, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = (double)INFINITY, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = (double)NAN, MPSIM_EINVAL);
+    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_below = -1, MPSIM_EINVAL);
+    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_below = (double)NAN, MPSIM_EINVAL);
+    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_below = 0x1p-1074, MPSIM_OK);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = 0x1p-1074, MPSIM_OK);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = 0x1.fffffffffffffp1023, MPSIM_OK);
 #undef STATUS
@@ -878,7 +890,8 @@ START_TEST(presets_are_found_and_chosen_by_format)
                               r.no_nan == from->no_nan && r.negative == from->negative &&
                               r.no_zero == from->no_zero &&
                               r.flush_input == from->flush_input &&
-                              r.flush_output == from->flush_output,
+                              r.flush_output == from->flush_output &&
+                              r.flush_below == from->flush_below,
                           "%s, %s", preset->name, f->name);
         }
         for (int x = 0; x < MPSIM_PRESET_EXCEPTIONS; x++) {

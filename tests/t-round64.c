@@ -236,19 +236,20 @@ static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
             r.sr_bits = (uint8_t)(m * 7 % 32 + 1);
             r.flush_input = (uint8_t)(before % 2);
             r.negative = (uint8_t)(before / 2);
+            r.flush_below = m % 2 ? 0x1p-126 : 0; /* as if the input were binary32 */
             for (size_t i = 0; i < c.n; i++)
                 oracle_round(&in[i], of, &r, cases_value(&c, i), 0, cases_word(i));
-            for (unsigned k = 0; k < 576; k++) {
+            for (unsigned k = 0; k < 864; k++) {
                 unsigned d = k;
                 r.overflow = (uint8_t)(d % 2), d /= 2;
                 r.infinity = (uint8_t)(d % 2), d /= 2;
                 r.no_inf = (uint8_t)(d % 2), d /= 2;
-                r.no_zero = (uint8_t)(d % 2), d /= 2;
+                r.no_zero = (uint8_t)(d % 3), d /= 3;
                 r.flush_output = (uint8_t)(d % 2), d /= 2;
                 r.no_nan = (uint8_t)(d % 3), d /= 3;
                 r.nan = (uint8_t)d;
                 for (size_t i = 0; i < c.n; i++) {
-                    if (k >= 32 && cannot_be_nan(of, &in[i]) && (i + k / 32) % 9)
+                    if (k >= 48 && cannot_be_nan(of, &in[i]) && (i + k / 48) % 9)
                         continue;
                     unsigned want_flags, flags = 0xdead;
                     const uint64_t want = oracle_finish(of, &r, &in[i], &want_flags);

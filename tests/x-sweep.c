@@ -244,7 +244,9 @@ static void sweep(const item *it, result *s)
                 const label l = {bytes == 1   ? want.u8[i]
                                  : bytes == 2 ? want.u16[i]
                                               : want.u32[i], 0, 1};
-                const uint64_t c = bytes == 1 ? got.u8[i] : bytes == 2 ? got.u16[i] : got.u32[i];
+                const uint64_t c = bytes == 1   ? got.u8[i]
+                                   : bytes == 2 ? got.u16[i]
+                                                : got.u32[i];
                 if (c != l.code)
                     complain(s, it, x[i], "array", &l, 1, c, 0);
             }

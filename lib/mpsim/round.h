@@ -50,8 +50,8 @@ typedef enum mpsim_infinity {
     MPSIM_INFINITY_MAX   /* the largest finite number of that sign                         */
 } mpsim_infinity;
 
-/* What stands for infinity in a format without one. The NaN keeps the infinity's sign, under
- * every mpsim_nan_rule. */
+/* What stands for infinity in a format without one. That NaN is the canonical one with the
+ * infinity's sign, under every mpsim_nan_rule. */
 typedef enum mpsim_no_inf {
     MPSIM_NO_INF_NAN, /* NaN (OCP OFP8, IEEE usage); the largest number if there is no NaN */
     MPSIM_NO_INF_MAX  /* the largest finite number (P3109)                                 */
@@ -75,11 +75,11 @@ typedef enum mpsim_no_nan {
 } mpsim_no_nan;
 
 /* What a negative number (that does not round to zero) and -infinity become in an
- * unsigned format. */
+ * unsigned format; this comes before flush_output. */
 typedef enum mpsim_negative {
-    MPSIM_NEGATIVE_NAN, /* NaN                                                             */
+    MPSIM_NEGATIVE_NAN, /* NaN, by the rules for NaN above                                 */
     MPSIM_NEGATIVE_MIN, /* the smallest number: 0, or 2^-127 in e8m0                       */
-    MPSIM_NEGATIVE_ABS  /* the sign is ignored (CUDA e8m0)                                 */
+    MPSIM_NEGATIVE_ABS  /* the sign is ignored (CUDA e8m0), also by the flags              */
 } mpsim_negative;
 
 /* What zero, and a number that would round to zero, become in a format without zero.
@@ -122,7 +122,8 @@ MPSIM_API mpsim_status mpsim_rounding_check(const mpsim_rounding *r);
  * Names are "nearest-even", "nearest-away", "toward-zero", "up", "down", "to-odd",
  * "stochastic-a", "stochastic-b", "stochastic-c"; accepted too are rne, rna, rtz, rup, rdn,
  * rto, sra, srb, src, sr and stochastic (= c) and P3109's TiesToEven and so on, in any
- * letter case. A stochastic name may end in ":N" (1 to 32 random bits); *sr_bits is
+ * letter case (also rn, rz, ru, rd as in PTX). A stochastic name may end in ":N" (1 to 32
+ * random bits); *sr_bits is
  * otherwise untouched. Returns NULL, or MPSIM_ENOTFOUND, for what is none. */
 MPSIM_API const char *mpsim_round_mode_name(mpsim_round_mode mode);
 MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits,
@@ -158,7 +159,8 @@ MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p,
 /* What happened to one element; the counters below count the same. */
 enum {
     MPSIM_FLAG_INEXACT = 1,   /* finite input, result differs from x * scale              */
-    MPSIM_FLAG_UNDERFLOW = 2, /* non-zero finite input (also a flushed one), zero result  */
+    MPSIM_FLAG_UNDERFLOW = 2, /* non-zero finite input (also a flushed one), zero result,
+                                 unless that is an overflow (NEGATIVE_MIN)                */
     MPSIM_FLAG_SUBNORMAL = 4, /* the result is non-zero and subnormal                     */
     MPSIM_FLAG_OVERFLOW = 8,  /* finite input that, rounded with unbounded exponent, lies
                                  beyond the largest finite number, saturated or not; also
