@@ -42,7 +42,7 @@ static uint64_t pattern(const cases *c, double v)
 {
     if (c->width == 64)
         return bits_of_f64(v);
-    return bits_of_f32(v > FLT_MAX ? FLT_MAX : (float)v);
+    return bits_of_f32(v > (double)FLT_MAX ? FLT_MAX : (float)v);
 }
 
 /* v >= 0, rounded to the source type; with its neighbours there if `near`. */
@@ -96,8 +96,8 @@ void cases_edges(cases *c, const oracle_format *of, double scale, int near)
         for (size_t k = 0; k < sizeof ends / sizeof ends[0]; k++)
             push_both(c, ends[k]);
         /* The ends of binary32, where a detour through it would go wrong. */
-        const double narrow[] = {(double)FLT_MAX, FLT_MAX * (1 + 0x1p-25), 0x1p128, FLT_MIN,
-                                 FLT_MIN * (1 - 0x1p-25), 0x1p-149, 0x1p-150};
+        const double narrow[] = {(double)FLT_MAX, (double)FLT_MAX * (1 + 0x1p-25), 0x1p128,
+                                 (double)FLT_MIN, (double)FLT_MIN * (1 - 0x1p-25), 0x1p-149, 0x1p-150};
         for (size_t k = 0; k < sizeof narrow / sizeof narrow[0]; k++)
             push(c, narrow[k], near);
     }
