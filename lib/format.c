@@ -133,13 +133,15 @@ const mpsim_format *mpsim_format_find(const char *name)
     return NULL;
 }
 
-/* A decimal number of at most 4 digits at *p, which is advanced past it; -1 if none. */
+/* A decimal number of at most 4 digits at *p, which is advanced past it; -1 if none. Leading
+ * zeros are refused: a format has one name. */
 static int parse_number(const char **p)
 {
+    const char *first = *p;
     int n = 0, digits = 0;
     for (; **p >= '0' && **p <= '9'; ++*p, digits++)
         n = digits < 4 ? 10 * n + (**p - '0') : 10000;
-    return digits && n < 10000 ? n : -1;
+    return digits && n < 10000 && (*first != '0' || digits == 1) ? n : -1;
 }
 
 /* Set the fields that follow from the others once ebits, mbits, inf, nan, zero and the
@@ -240,6 +242,16 @@ static mpsim_status parse_option(exmy_options *o, const char *word, size_t n)
     return MPSIM_EINVAL;
 }
 
+/* Whether the n characters at a name a row of the table that is not an IEEE layout, so that
+ * options after them would say of which layout only if they name one. */
+static int names_other_layout(const char *a, size_t n)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (same_word(a, n, table[i].name))
+            return !table[i].inf || table[i].zero != MPSIM_ZERO_SIGNED;
+    return 0;
+}
+
 static mpsim_status parse_exmy(mpsim_format *f, const char *name)
 {
     const char *p = name;
@@ -251,6 +263,8 @@ static mpsim_status parse_exmy(mpsim_format *f, const char *name)
     const int mbits = parse_number(&p);
     if (mbits < 0 || (*p != '\0' && *p != ':'))
         return MPSIM_ENOTFOUND;
+    const size_t head = (size_t)(p - name);
+    const int has_options = *p == ':';
     exmy_options o = {-1, -1, 0, 0, 0};
     while (*p == ':') {
         const size_t n = strcspn(p + 1, ":");
@@ -261,6 +275,8 @@ static mpsim_status parse_exmy(mpsim_format *f, const char *name)
     }
     if (ebits < 1 || ebits > 11 || mbits > 52)
         return MPSIM_ERANGE;
+    if (has_options && o.layout < 0 && names_other_layout(name, head))
+        return MPSIM_EINVAL;
     const int layout = o.layout < 0 ? LAYOUT_IEEE : o.layout;
     if (layout == LAYOUT_IEEE && mbits == 0) /* the top binade has no room for a NaN */
         return MPSIM_EINVAL;
@@ -327,6 +343,10 @@ mpsim_status mpsim_format_check(const mpsim_format *f)
         return MPSIM_EINVAL;
     if (f->zero == MPSIM_ZERO_NONE && (f->mbits != 0 || mpsim_has_sign(f)))
         return MPSIM_EINVAL;
+    if (f->zero == MPSIM_ZERO_SIGNED && !mpsim_has_sign(f)) /* there is no -0 */
+        return MPSIM_EINVAL;
+    if (f->zero == MPSIM_ZERO_UNSIGNED && mpsim_has_sign(f) && f->nan != MPSIM_NAN_NEGZERO)
+        return MPSIM_EINVAL; /* the code of -0 would mean nothing */
     if (f->zero != MPSIM_ZERO_NONE && f->max_finite >> f->mbits == 0) /* no normal number */
         return MPSIM_EINVAL;
     const int emax = (int)(f->max_finite >> f->mbits) - f->bias;

@@ -86,7 +86,7 @@ mpsim_status mpsim_isa_use(const char *name)
 /* ---- kernels ---- */
 
 mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
-                                         const mpsim_rounding *r)
+                                         const mpsim_rounding *r, int values)
 {
     const mpsim_number scale = mpsim_number_f64(r->scale);
     /* a drop of 0 bits has no half; other scales need a wide product; subnormal inputs are left
@@ -94,7 +94,11 @@ mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
     if (f->mbits > 51 || f->zero == MPSIM_ZERO_NONE || scale.hi != (uint64_t)1 << 63 ||
         (r->flush_input && mpsim_number_f64(r->flush_below).hi != 0))
         return NULL;
+    if (values && mpsim_emin(f) - f->mbits < -1022) /* values must be normal binary64 numbers */
+        return NULL;
     k->mode = r->mode;
+    k->values = values;
+    k->least = mpsim_bits_f64(mpsim_format_min_positive(f));
     k->sr_bits = r->sr_bits;
     k->emin = mpsim_emin(f);
     k->mbits = f->mbits;
@@ -108,6 +112,10 @@ mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
         const mpsim_number huge = mpsim_number_make(sign, 1, 4000);
         k->overflow[sign] = mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags);
         k->zero[sign] = mpsim_scalar_zero(f, sign);
+        if (values) {
+            k->overflow[sign] = mpsim_bits_f64(mpsim_scalar_decode(f, k->overflow[sign]));
+            k->zero[sign] = mpsim_bits_f64(mpsim_scalar_decode(f, k->zero[sign]));
+        }
     }
     return isas[choose()].run;
 }

@@ -56,9 +56,9 @@ static ALWAYS_INLINE slanes rounds_away(int mode, int n, lanes draw, slanes nega
     }
 }
 
-static ALWAYS_INLINE int run_mode(const mpsim_kernel *k, const int mode, uint64_t *codes,
-                                  uint64_t *left, mpsim_counts *counts, const void *x,
-                                  const uint64_t *draws)
+static ALWAYS_INLINE int run_mode(const mpsim_kernel *k, const int mode, const int values,
+                                  uint64_t *results, uint64_t *left, mpsim_counts *counts,
+                                  const void *x, const uint64_t *draws)
 {
     const lanes zero = {0}, one = zero + 1;
     const lanes normal = one << k->mbits, max_finite = zero + k->max_finite;
@@ -89,11 +89,19 @@ static ALWAYS_INLINE int run_mode(const mpsim_kernel *k, const int mode, uint64_
         const slanes to_zero = (m == 0) | flushed;
         const lanes zeros = pick(negative, zero + k->zero[1], zero + k->zero[0]);
         const lanes overflows = pick(negative, zero + k->overflow[1], zero + k->overflow[0]);
-        const lanes code =
-            pick(overflow, overflows, pick(to_zero, zeros, m | sign << k->sign_shift));
+        lanes number = m | sign << k->sign_shift;
+        if (values) {
+            /* S >= 1 where drop <= 52: the bits of x without the dropped ones, plus `away` at
+             * their end, carry into the exponent by themselves. Above that S = 0. */
+            const lanes kept = (u & 0x7fffffffffffffffu & ~((one << drop) - 1)) +
+                               ((lanes)away & (one << drop)) + ((uint64_t)k->scale_exp << 52);
+            const lanes least = (lanes)away & k->least;
+            number = pick(full_drop <= 52, kept, least) | sign << 63;
+        }
+        const lanes result = pick(overflow, overflows, pick(to_zero, zeros, number));
         const slanes leave = (e == 0x7ff) | ((e == 0) & (t != 0)) | (is_unsigned & negative) |
                              (stochastic & (full_drop > 63) & (sig != 0));
-        memcpy(codes + i, &code, sizeof code);
+        memcpy(results + i, &result, sizeof result);
         memcpy(left + i, &leave, sizeof leave);
         any |= (lanes)leave;
         inexact -= (lanes)(((rest != 0) | overflow | flushed) & ~leave);
@@ -112,28 +120,36 @@ static ALWAYS_INLINE int run_mode(const mpsim_kernel *k, const int mode, uint64_
     return left_any != 0;
 }
 
-/* The function of this instruction set; everything above is inlined into it. */
-int MPSIM_KERNEL_RUN(const mpsim_kernel *k, uint64_t *codes, uint64_t *left,
-                     mpsim_counts *counts, const void *x, const uint64_t *draws)
+static ALWAYS_INLINE int run_any(const mpsim_kernel *k, const int values, uint64_t *results,
+                                 uint64_t *left, mpsim_counts *counts, const void *x,
+                                 const uint64_t *draws)
 {
     switch (k->mode) {
     case MPSIM_ROUND_NEAREST_EVEN:
-        return run_mode(k, MPSIM_ROUND_NEAREST_EVEN, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_NEAREST_EVEN, values, results, left, counts, x, draws);
     case MPSIM_ROUND_NEAREST_AWAY:
-        return run_mode(k, MPSIM_ROUND_NEAREST_AWAY, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_NEAREST_AWAY, values, results, left, counts, x, draws);
     case MPSIM_ROUND_UP:
-        return run_mode(k, MPSIM_ROUND_UP, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_UP, values, results, left, counts, x, draws);
     case MPSIM_ROUND_DOWN:
-        return run_mode(k, MPSIM_ROUND_DOWN, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_DOWN, values, results, left, counts, x, draws);
     case MPSIM_ROUND_TO_ODD:
-        return run_mode(k, MPSIM_ROUND_TO_ODD, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_TO_ODD, values, results, left, counts, x, draws);
     case MPSIM_ROUND_STOCHASTIC_A:
-        return run_mode(k, MPSIM_ROUND_STOCHASTIC_A, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_STOCHASTIC_A, values, results, left, counts, x, draws);
     case MPSIM_ROUND_STOCHASTIC_B:
-        return run_mode(k, MPSIM_ROUND_STOCHASTIC_B, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_STOCHASTIC_B, values, results, left, counts, x, draws);
     case MPSIM_ROUND_STOCHASTIC_C:
-        return run_mode(k, MPSIM_ROUND_STOCHASTIC_C, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_STOCHASTIC_C, values, results, left, counts, x, draws);
     default:
-        return run_mode(k, MPSIM_ROUND_TOWARD_ZERO, codes, left, counts, x, draws);
+        return run_mode(k, MPSIM_ROUND_TOWARD_ZERO, values, results, left, counts, x, draws);
     }
+}
+
+/* The function of this instruction set; everything above is inlined into it. */
+int MPSIM_KERNEL_RUN(const mpsim_kernel *k, uint64_t *results, uint64_t *left,
+                     mpsim_counts *counts, const void *x, const uint64_t *draws)
+{
+    return k->values ? run_any(k, 1, results, left, counts, x, draws)
+                     : run_any(k, 0, results, left, counts, x, draws);
 }

@@ -244,6 +244,7 @@ typedef struct job {
     const mpsim_rng *rng; /* NULL unless stochastic */
     const float *x32;     /* one of the two sources */
     const double *x64;
+    int values;           /* results are the bits of binary64 values, not codes */
     mpsim_kernel kernel;
     mpsim_kernel_function *run; /* NULL: the reference does everything */
     mpsim_counts counts;
@@ -282,7 +283,7 @@ static void widen(uint64_t *y, const float *x, size_t n)
 }
 
 /* Elements i to i + n - 1, n <= BLOCK, by the kernel; left[k] where it did not do it. */
-static int run_kernel(job *j, uint64_t *codes, uint64_t *left, const uint32_t *words, size_t i,
+static int run_kernel(job *j, uint64_t *results, uint64_t *left, const uint32_t *words, size_t i,
                       size_t n)
 {
     uint64_t x[BLOCK], draws[BLOCK];
@@ -299,24 +300,26 @@ static int run_kernel(job *j, uint64_t *codes, uint64_t *left, const uint32_t *w
         else
             memcpy(x, j->x64 + i, n * sizeof *x);
     }
-    return j->run(&j->kernel, codes, left, &j->counts, from, draws);
+    return j->run(&j->kernel, results, left, &j->counts, from, draws);
 }
 
-/* Encode n <= BLOCK elements from index i on. */
-static void encode_block(job *j, uint64_t *codes, size_t i, size_t n)
+/* The results of n <= BLOCK elements from index i on. */
+static void run_block(job *j, uint64_t *results, size_t i, size_t n)
 {
     uint32_t words[BLOCK];
     uint64_t left[BLOCK];
     const int stochastic = is_stochastic(j->r->mode);
     if (stochastic)
         draw_words(j, words, i, n);
-    if (j->run && !run_kernel(j, codes, left, words, i, n))
+    if (j->run && !run_kernel(j, results, left, words, i, n))
         return;
     for (size_t k = 0; k < n; k++) {
         unsigned flags;
         if (j->run && !left[k])
             continue;
-        codes[k] = encode_one(j, i + k, stochastic ? words[k] : 0, &flags);
+        results[k] = encode_one(j, i + k, stochastic ? words[k] : 0, &flags);
+        if (j->values)
+            results[k] = mpsim_bits_f64(mpsim_scalar_decode(j->f, results[k]));
         j->counts.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
         j->counts.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
         j->counts.subnormal += (flags & MPSIM_FLAG_SUBNORMAL) != 0;
@@ -379,7 +382,7 @@ static mpsim_status start(job *j, const void *out, const void *in, size_t n)
         return MPSIM_EINVAL;
     if (is_stochastic(j->r->mode) && !j->rng)
         return MPSIM_EINVAL;
-    j->run = mpsim_kernel_init(&j->kernel, j->f, j->r);
+    j->run = mpsim_kernel_init(&j->kernel, j->f, j->r, j->values);
     return MPSIM_OK;
 }
 
@@ -400,7 +403,7 @@ static void encode_array(job *j, void *codes, size_t n, mpsim_counts *counts)
     uint64_t block[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        encode_block(j, block, i, m);
+        run_block(j, block, i, m);
         store_codes((unsigned char *)codes + i * bytes, bytes, block, m);
     }
     finish(j, counts);
@@ -438,6 +441,17 @@ mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *co
     return MPSIM_OK;
 }
 
+/* The binary32 number with the given binary64 bits, which is one, or NaN; without arithmetic. */
+static inline float narrow(uint64_t u)
+{
+    const uint32_t sign = (uint32_t)(u >> 32) & 0x80000000u, e = (uint32_t)(u >> 52) & 0x7ff;
+    const uint32_t normal = (e - (1023 - 127)) << 23 | (uint32_t)(u >> 29 & 0x7fffff);
+    const int rare = e == 0x7ff || (e <= 1023 - 127 && u << 1 != 0); /* NaN, Inf, subnormal */
+    if (rare)
+        return mpsim_number_to_f32(mpsim_number_f64(mpsim_f64_bits(u)));
+    return mpsim_f32_bits(sign | (e ? normal : 0));
+}
+
 /* Whether every number of f is a binary32 number. */
 static int fits_f32(const mpsim_format *f)
 {
@@ -449,7 +463,7 @@ mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *
                                    const mpsim_rng *rng, float *y, const float *x, size_t n,
                                    mpsim_counts *counts)
 {
-    job j = {.f = f, .r = r, .rng = rng, .x32 = x};
+    job j = {.f = f, .r = r, .rng = rng, .x32 = x, .values = 1};
     const mpsim_status s = start(&j, y, x, n);
     if (s != MPSIM_OK)
         return s;
@@ -458,9 +472,9 @@ mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *
     uint64_t block[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        encode_block(&j, block, i, m);
+        run_block(&j, block, i, m);
         for (size_t k = 0; k < m; k++)
-            y[i + k] = mpsim_number_to_f32(mpsim_scalar_unpack(f, block[k]));
+            y[i + k] = narrow(block[k]);
     }
     finish(&j, counts);
     return MPSIM_OK;
@@ -470,16 +484,15 @@ mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *
                                    const mpsim_rng *rng, double *y, const double *x, size_t n,
                                    mpsim_counts *counts)
 {
-    job j = {.f = f, .r = r, .rng = rng, .x64 = x};
+    job j = {.f = f, .r = r, .rng = rng, .x64 = x, .values = 1};
     const mpsim_status s = start(&j, y, x, n);
     if (s != MPSIM_OK)
         return s;
     uint64_t block[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        encode_block(&j, block, i, m);
-        for (size_t k = 0; k < m; k++)
-            y[i + k] = mpsim_scalar_decode(f, block[k]);
+        run_block(&j, block, i, m);
+        memcpy(y + i, block, m * sizeof *y);
     }
     finish(&j, counts);
     return MPSIM_OK;

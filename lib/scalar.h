@@ -51,14 +51,21 @@ static inline MPSIM_HD int mpsim_clz64(uint64_t u)
 #endif
 }
 
-/* hi:lo = a * b, from four products of 32-bit halves. */
+/* hi:lo = a * b; portably from four products of 32-bit halves. */
 static inline MPSIM_HD void mpsim_mul64(uint64_t *hi, uint64_t *lo, uint64_t a, uint64_t b)
 {
+#if defined(__SIZEOF_INT128__) && !defined(__CUDACC__)
+    __extension__ typedef unsigned __int128 wide;
+    const wide product = (wide)a * b;
+    *hi = (uint64_t)(product >> 64);
+    *lo = (uint64_t)product;
+#else
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t low = a0 * b0, cross = a1 * b0 + (low >> 32);
     const uint64_t middle = a0 * b1 + (uint32_t)cross;
     *hi = a1 * b1 + (cross >> 32) + (middle >> 32);
     *lo = (middle << 32) | (uint32_t)low;
+#endif
 }
 
 static inline MPSIM_HD uint64_t mpsim_bits_f64(double x)

@@ -115,6 +115,10 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
 {
     enum { BLOCK = 512 };
     double q[BLOCK];
+    int e;
+    /* division by a power of two is a multiplication, unless 1 / scale is not a number */
+    const int power = r && frexp(r->scale, &e) == 0.5 && e > -1020 && e < 1020;
+    const double inverse = power ? 1 / r->scale : 0;
     mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
     for (size_t i = 0; i < n || i == 0; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
@@ -132,7 +136,7 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
                 continue;
             }
             c->compared++;
-            double d = fabs(v - q[k] / r->scale);
+            double d = fabs(v - (power ? q[k] * inverse : q[k] / r->scale));
             if (d == 0)
                 continue;
             if (!isfinite(d)) /* q / scale beyond binary64 */

@@ -17,11 +17,22 @@ AC_DEFUN([MPSIM_REQUIRE_CFLAG],
     [MPSIM_TRY_CFLAG([$1], [$2], [AC_MSG_ERROR([mpsim needs a compiler that accepts $2])])])
 
 dnl MPSIM_CHECK_FP_SEMANTICS -- the user's CFLAGS come last on every command line, so that they
-dnl could undo FP_CFLAGS: refuse the flags that change results.
+dnl could undo FP_CFLAGS: refuse the flags that change results. Their text is searched, because
+dnl gcc hides some (-Ofast after -fno-fast-math still links code that flushes subnormals), and a
+dnl program is run where that is possible.
 AC_DEFUN([MPSIM_CHECK_FP_SEMANTICS], [
-    AC_MSG_CHECKING([whether CFLAGS keep IEEE 754 semantics])
+    AC_MSG_CHECKING([whether the compiler flags keep IEEE 754 semantics])
+    mpsim_fp_bad=
+    for mpsim_flag in $CC $CFLAGS $LDFLAGS; do
+        AS_CASE([$mpsim_flag],
+            [-Ofast|-ffast-math|-funsafe-math-optimizations|-fassociative-math|-freciprocal-math|-ffinite-math-only|-fno-signed-zeros|-ffp-contract=fast|-ffp-contract=on|-mdaz-ftz|-fcx-limited-range|-mfpmath=387],
+            [mpsim_fp_bad="$mpsim_fp_bad $mpsim_flag"])
+    done
+    AS_IF([test -n "$mpsim_fp_bad"], [
+        AC_MSG_RESULT([no])
+        AC_MSG_ERROR([these flags change floating-point results, leave them out:$mpsim_fp_bad])])
     mpsim_save_CFLAGS=$CFLAGS
-    CFLAGS="$FP_CFLAGS $CFLAGS"
+    CFLAGS="$STD_CFLAGS $FP_CFLAGS $CFLAGS"
     AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
 #include <float.h>
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) \
@@ -30,7 +41,15 @@ AC_DEFUN([MPSIM_CHECK_FP_SEMANTICS], [
 #error value-changing floating-point options
 #endif
 int main(void) { return 0; }
-]])], [AC_MSG_RESULT([yes])], [
+]])], [], [
         AC_MSG_RESULT([no])
-        AC_MSG_ERROR([CFLAGS="$mpsim_save_CFLAGS" change floating-point results: leave out -ffast-math, -Ofast and the like])])
+        AC_MSG_ERROR([CC="$CC" CFLAGS="$mpsim_save_CFLAGS" change floating-point results])])
+    AC_RUN_IFELSE([AC_LANG_PROGRAM([], [[
+volatile double tiny = 4.9406564584124654e-324, x = 1 + 0x1p-30, y = 1 - 0x1p-30;
+volatile float ftiny = 1.40129846432481707e-45f;
+return tiny * 2 == 0 || ftiny * 2 == 0 || x * y - 1 != 0 ? 1 : 0;]])],
+        [AC_MSG_RESULT([yes])], [
+        AC_MSG_RESULT([no])
+        AC_MSG_ERROR([a program compiled with CC="$CC" CFLAGS="$mpsim_save_CFLAGS" LDFLAGS="$LDFLAGS" flushes subnormal numbers or fuses products])],
+        [AC_MSG_RESULT([yes (not run: cross-compiling)])])
     CFLAGS=$mpsim_save_CFLAGS])

@@ -16,7 +16,7 @@ bottom_of_formats = n_formats * format_height + 0.02
 plot_height = bottom_of_formats + between + n_ranges * range_height + 0.04
 top = (strlen(title) ? 0.24 : 0.05) + 0.36
 axis_height = 0.42
-legend_height = 2 * line_height + 0.05
+legend_height = (strlen(note) ? 3 : 2) * line_height + 0.05
 height = top + plot_height + axis_height + legend_height
 at_y(inches) = 1 - inches / height # screen coordinate, from the top
 
@@ -80,10 +80,11 @@ do for [type in types] {
             with vectors nohead lc rgb blue lw 2, \
         '' index 'ranges' using 4:(range_y($1) - 0.035):(0):(0.07) \
             with vectors nohead lc rgb blue lw 2, \
-        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.6 lc rgb white, \
-        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.4 lc rgb black, \
+        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.8 lc rgb white, \
+        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.55 lc rgb black, \
         '' index 'ranges' \
-            using ($2 == $2 ? NaN : (x_low + x_high) / 2):(range_y($1)):('no non-zero elements') \
+            using ($2 == $2 ? NaN : (x_low + x_high) / 2):(range_y($1)): \
+                  ('no non-zero elements') \
             with labels center noenhanced font small_font textcolor rgb middle, \
         '' index 'ranges' using (x_low):(range_y($1)):(stringcolumn(7)) \
             with labels right offset character -0.8, 0 noenhanced font small_font
@@ -107,10 +108,11 @@ do for [type in types] {
     set arrow 3 from 0.30, row_2 - 0.035 to 0.30, row_2 + 0.035 nohead lc rgb blue lw 2
     set label 4 'least, root mean square and largest non-zero |x|' at 0.36, row_2 left \
         font small_font
+    if (strlen(note)) { set label 5 note at 0.36, 2.5 * line_height left font small_font }
     plot data index 'formats' every ::0::0 using (0.24):(row_2) \
-            with points pt 7 ps 0.6 lc rgb white, \
+            with points pt 7 ps 0.8 lc rgb white, \
         '' index 'formats' every ::0::0 using (0.24):(row_2) \
-            with points pt 7 ps 0.4 lc rgb black
+            with points pt 7 ps 0.55 lc rgb black
     unset label; unset arrow; unset object
     unset multiplot
     unset output

@@ -40,10 +40,10 @@ decimal(k) = k == 0 ? '1' : k > 0 && k < 4 ? sprintf('%d', 10 ** k) : \
 # cairo terminals take a point for 1/96 inch.
 terminal(type, w, h) = \
     type eq 'pdf' ? sprintf("set terminal pdfcairo noenhanced color size %g,%g font '%s'", \
-                            w, h, normal_font)." fontscale 0.75 linewidth 1" : \
+                            w, h, normal_font)." fontscale 0.75 linewidth 1 pointscale 0.58" : \
     type eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font '%s'", \
                             300 * w, 300 * h, normal_font). \
-                    sprintf(" fontscale %g linewidth %g pointscale %g", 300 / 96.0, 2.08, 2.08) : \
+                    sprintf(" fontscale %g linewidth 2.08 pointscale 2.08", 300 / 96.0) : \
     sprintf("set terminal svg noenhanced background rgb 'white' size %d,%d font '%s'", \
             96 * w, 96 * h, normal_font). \
     sprintf(" fontscale %g linewidth %g", 96 / 72.0, 0.667)

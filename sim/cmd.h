@@ -2,10 +2,12 @@
 #ifndef MPSIM_SIM_CMD_H
 #define MPSIM_SIM_CMD_H
 
-int cmd_formats(int argc, char **argv);
-int cmd_info(int argc, char **argv);
-int cmd_cast(int argc, char **argv);
-int cmd_stat(int argc, char **argv);
-int cmd_plot(int argc, char **argv);
+#include "options.h"
+
+int cmd_formats(const command *self, int argc, char **argv);
+int cmd_info(const command *self, int argc, char **argv);
+int cmd_cast(const command *self, int argc, char **argv);
+int cmd_stat(const command *self, int argc, char **argv);
+int cmd_plot(const command *self, int argc, char **argv);
 
 #endif

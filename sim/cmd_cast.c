@@ -2,6 +2,7 @@
 #include "cmd.h"
 #include "input.h"
 #include "report/report.h"
+#include "stream.h"
 #include "target.h"
 
 #include <float.h>
@@ -107,7 +108,7 @@ static int cast_tensor(job *j, trace *t, size_t i, trace_writer *w, trace_error 
     const trace_tensor *tensor = trace_at(t, i);
     const size_t bytes = mpsim_format_code_bytes(j->out);
     const int reorder = tensor->fortran && !j->npy && tensor->rank > 1;
-    const uint64_t stream = target_stream(tensor->name, trace_step(t));
+    const uint64_t stream = tensor_stream(t, tensor);
     unsigned char *whole = NULL, *ordered = NULL;
     uint64_t first = 0;
     int result = -1;
@@ -152,8 +153,10 @@ done:
 static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor *tensors,
                                       trace_error *error)
 {
-    enum { OWN = 5 };
-    char scale[32], seed[32];
+    enum { OWN = 10 };
+    const mpsim_rounding *r = &j->t->rounding;
+    const int stochastic = r->mode >= MPSIM_ROUND_STOCHASTIC_A;
+    char scale[32], seed[32], bits[8];
     size_t n = 0, kept = 0;
     while (trace_metadata_key(t, n))
         n++;
@@ -167,17 +170,24 @@ static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor
             pairs[kept][0] = trace_metadata_key(t, i);
             pairs[kept++][1] = trace_metadata_value(t, i);
         }
-    snprintf(scale, sizeof scale, "%.17g", j->t->rounding.scale);
+    snprintf(scale, sizeof scale, "%.17g", r->scale);
     snprintf(seed, sizeof seed, "%" PRIu64, j->seed);
+    snprintf(bits, sizeof bits, "%d", r->sr_bits);
     const char *const own[OWN][2] = {
         {"mpsim.cast.format", j->t->format.name},
         {"mpsim.cast.preset", j->t->preset},
-        {"mpsim.cast.round", mpsim_round_mode_name((mpsim_round_mode)j->t->rounding.mode)},
+        {"mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf"},
+        {"mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false"},
+        {"mpsim.cast.flush_inputs", r->flush_input ? "true" : "false"},
         {"mpsim.cast.scale", scale},
+        {"mpsim.cast.version", mpsim_version()},
+        {"mpsim.cast.round", mpsim_round_mode_name((mpsim_round_mode)r->mode)},
+        {"mpsim.cast.random_bits", bits}, /* the last two of stochastic modes only */
         {"mpsim.cast.seed", seed}};
     memcpy(pairs + kept, own, sizeof own);
+    kept += stochastic ? OWN : OWN - 2;
     trace_writer *w = trace_writer_safetensors(j->path, tensors, j->n,
-                                               (const char *const(*)[2])pairs, kept + OWN, error);
+                                               (const char *const(*)[2])pairs, kept, error);
     free(pairs);
     return w;
 }
@@ -228,6 +238,22 @@ done:
     return code;
 }
 
+/* The alias of a format that is its ml_dtypes name. */
+static const char *ml_dtypes_name(const mpsim_format *f)
+{
+    static char name[64];
+    for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
+        const size_t n = strcspn(p, " ");
+        if (n < sizeof name && (strncmp(p, "float8_", 7) == 0 || strncmp(p, "bfloat16", 8) == 0)) {
+            memcpy(name, p, n);
+            name[n] = '\0';
+            return name;
+        }
+        p += n;
+    }
+    return f->name;
+}
+
 static void print_summary(const job *j)
 {
     char n[32], count[32], share[32];
@@ -239,14 +265,16 @@ static void print_summary(const job *j)
                 {"overflow", j->counts.overflow},
                 {"inexact", j->counts.inexact},
                 {"NaN", j->counts.nan}};
-    printf("%s: %zu tensor%s, %s elements as %s", j->path, j->n, j->n == 1 ? "" : "s",
-           text_count(n, j->elements), j->t->label);
+    printf("%s: %zu tensor%s, %s element%s as %s", j->path, j->n, j->n == 1 ? "" : "s",
+           text_count(n, j->elements), j->elements == 1 ? "" : "s", j->t->label);
     if (j->out != &j->t->format)
         printf(" in %s", j->out->name);
     putchar('\n');
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         printf("  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
                rows[i].n ? text_share(share, rows[i].n, j->elements) : "");
+    if (j->npy && trace_npy_descr(j->out)[1] == 'V')
+        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->out));
 }
 
 /* The format to write, or NULL after a message. */
@@ -257,12 +285,14 @@ static const mpsim_format *output_format(const job *j, int widen)
         return widened(f);
     if (j->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
         return f;
-    fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen", f->name,
-         j->npy ? "npy" : "safetensors");
+    const int other = j->npy ? trace_safetensors_dtype(f) != NULL : trace_npy_descr(f) != NULL;
+    fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen%s", f->name,
+         j->npy ? "npy" : "safetensors", !other ? "" : j->npy ? ", or write safetensors"
+                                                              : ", or write npy");
     return NULL;
 }
 
-int cmd_cast(int argc, char **argv)
+int cmd_cast(const command *self, int argc, char **argv)
 {
     int widen = 0, quiet = 0, first;
     const char *path = NULL, *layout = NULL;
@@ -284,7 +314,7 @@ int cmd_cast(int argc, char **argv)
          "write the rounded values as float32 (float64 where needed)"},
         {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no summary and no notes"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
-    int code = options_parse(&commands[2], table_of_options, argc, argv, &first, more);
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
     target_list targets = {0};
     input in = {0};
     job j = {.path = path, .seed = to.seed};
@@ -301,6 +331,11 @@ int cmd_cast(int argc, char **argv)
         code = fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
         goto done;
     }
+    if (!layout && (ends_with(path, ".npz") || ends_with(path, ".pt") || ends_with(path, ".bin"))) {
+        code = fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or "
+                                "say --to", path);
+        goto done;
+    }
     j.npy = layout ? strcmp(layout, "npy") == 0 : ends_with(path, ".npy");
     if ((code = target_list_make(&targets, &to, "cast", NULL)))
         goto done;
@@ -315,6 +350,8 @@ int cmd_cast(int argc, char **argv)
     }
     if ((code = input_open(&in, "cast", &from, argv + first, 1)))
         goto done;
+    if ((code = input_check_output(&in, path)))
+        goto done;
     if (in.tree.count != 1) {
         code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", argv[first],
                     in.tree.count);
@@ -328,12 +365,10 @@ int cmd_cast(int argc, char **argv)
     if (code)
         goto done;
     if (j.left_out)
-        note("%" PRIu64 " tensors that do not hold floating-point numbers were left out",
-             j.left_out);
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", j.left_out,
+             j.left_out == 1 ? "" : "s");
     if (!quiet && strcmp(path, "-") != 0)
         print_summary(&j);
-    if (in.failed)
-        code = EXIT_PARTIAL;
 done:
     free(j.x);
     free(j.y);

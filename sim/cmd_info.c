@@ -9,14 +9,34 @@
 
 static const char more[] = "Examples:\n"
                            "  mpsim info trace/                    every file of a trace\n"
+                           "  mpsim info -v x.safetensors          with its metadata\n"
                            "  mpsim info -m 'wgrad:*' x.safetensors --csv\n";
 
 typedef struct context {
     FILE *to;
     report_style style;
+    int metadata;   /* text: print it */
+    table *summary; /* text: a row for each file */
     uint64_t files, tensors, elements;
     int failed;
 } context;
+
+/* What is selected of one file. */
+enum { KINDS_MAX = 16 };
+typedef struct selection {
+    uint64_t tensors, elements;
+    const char *kinds[KINDS_MAX]; /* by rank; NULL where there is none */
+} selection;
+
+static void add_to_selection(selection *s, const trace_tensor *t)
+{
+    const char *kind = trace_kind(t->name);
+    const int rank = kind ? trace_kind_rank(kind) : KINDS_MAX;
+    s->tensors++;
+    s->elements += t->count;
+    if (rank < KINDS_MAX)
+        s->kinds[rank] = kind;
+}
 
 static json_t *file_json(const trace *t)
 {
@@ -51,13 +71,45 @@ static json_t *tensor_json(const trace_tensor *t)
     return v;
 }
 
-static void print_file_head(FILE *to, const trace *t)
+static void add_summary_row(table *rows, const trace *t, const selection *s)
+{
+    char path[1024], tensors[32], elements[32], step[32] = "", kinds[256] = "";
+    size_t n = 0;
+    if (trace_step(t) >= 0)
+        snprintf(step, sizeof step, "%" PRId64, trace_step(t));
+    for (int i = 0; i < KINDS_MAX; i++)
+        if (s->kinds[i] && n < sizeof kinds)
+            n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%s", n ? " " : "",
+                                  s->kinds[i]);
+    table_cell(rows, "%s", escape_text(path, sizeof path, trace_path(t)));
+    table_cell(rows, "%s", trace_layout(t));
+    table_cell(rows, "%s", step);
+    table_cell(rows, "%s", text_count(tensors, s->tensors));
+    table_cell(rows, "%s", text_count(elements, s->elements));
+    table_cell(rows, "%s", kinds);
+}
+
+static int print_summary(const context *c)
+{
+    char tensors[32], elements[32];
+    const char *const cells[] = {"total", "", "", text_count(tensors, c->tensors),
+                                 text_count(elements, c->elements), ""};
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+        table_cell(c->summary, "%s", cells[i]);
+    fputc('\n', c->to);
+    return table_print(c->summary, c->to, "");
+}
+
+static void print_file_head(FILE *to, const trace *t, int metadata)
 {
     char path[1024], key[128], value[256], bytes[32];
-    fprintf(to, "%s: %s, %s bytes, %zu tensor%s\n", escape_text(path, sizeof path, trace_path(t)),
+    fprintf(to, "%s: %s, %s bytes, %zu tensor%s", escape_text(path, sizeof path, trace_path(t)),
             trace_layout(t), text_count(bytes, trace_size(t)), trace_count(t),
             trace_count(t) == 1 ? "" : "s");
-    for (size_t i = 0; trace_metadata_key(t, i); i++)
+    if (trace_step(t) >= 0)
+        fprintf(to, ", step %" PRId64, trace_step(t));
+    fputc('\n', to);
+    for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
         fprintf(to, "  %s = %s\n", escape_text(key, sizeof key, trace_metadata_key(t, i)),
                 escape_text(value, sizeof value, trace_metadata_value(t, i)));
 }
@@ -94,7 +146,7 @@ static int visit_file(input *in, trace *t, void *p)
 {
     context *c = p;
     table *rows = NULL;
-    int listed = 0;
+    selection s = {0};
     if (c->style == REPORT_JSON) {
         fputs(c->files ? ",\n {\"info\": " : "\n {\"info\": ", c->to);
         c->failed |= json_write(c->to, file_json(t));
@@ -102,7 +154,7 @@ static int visit_file(input *in, trace *t, void *p)
     } else if (c->style == REPORT_TEXT) {
         if (c->files)
             fputc('\n', c->to);
-        print_file_head(c->to, t);
+        print_file_head(c->to, t, c->metadata);
         rows = table_new("<name|<dtype|<format|<shape|>elements|<order");
     }
     c->files++;
@@ -110,40 +162,48 @@ static int visit_file(input *in, trace *t, void *p)
         const trace_tensor *tensor = trace_at(t, i);
         if (!input_selects(in, tensor))
             continue;
-        c->tensors++;
-        c->elements += tensor->count;
         if (c->style == REPORT_JSON) {
-            fputs(listed++ ? ",\n   " : "\n   ", c->to);
+            fputs(s.tensors ? ",\n   " : "\n   ", c->to);
             c->failed |= json_write(c->to, tensor_json(tensor));
         } else {
             print_tensor(c, t, tensor, rows);
         }
+        add_to_selection(&s, tensor);
     }
+    c->tensors += s.tensors;
+    c->elements += s.elements;
     if (c->style == REPORT_JSON)
         fputs("]}", c->to);
-    if (c->style == REPORT_TEXT)
+    if (c->style == REPORT_TEXT) {
         c->failed |= table_print(rows, c->to, "  ");
+        add_summary_row(c->summary, t, &s);
+    }
     table_free(rows);
     return 0;
 }
 
-int cmd_info(int argc, char **argv)
+int cmd_info(const command *self, int argc, char **argv)
 {
-    int json = 0, ndjson = 0, csv = 0, first;
+    int json = 0, ndjson = 0, csv = 0, metadata = 0, first;
     const char *path = NULL;
     input_options from = {0};
     const option_row table_of_options[] = {
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(from),
+        KEEP_GOING_OPTION_ROW(from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'v', "metadata", OPTION_FLAG, &metadata, NULL,
+         "list the metadata of files too (JSON always does)"},
         {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.info/1)"},
         {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per tensor and line"},
         {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
-        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        {'o', "output", OPTION_STRING, &path, "FILE",
+         "write to FILE instead of standard output"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
-    int code = options_parse(&commands[1], table_of_options, argc, argv, &first, more);
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
     input in = {0};
     output out = {0};
+    context c = {.metadata = metadata};
     if (code >= 0)
         goto done;
     const int style = report_style_of(json, ndjson, csv);
@@ -152,9 +212,11 @@ int cmd_info(int argc, char **argv)
         goto done;
     }
     if ((code = input_open(&in, "info", &from, argv + first, argc - first)) ||
-        (code = output_open(&out, path)))
+        (code = input_check_output(&in, path)) || (code = output_open(&out, path)))
         goto done;
-    context c = {.to = out.file, .style = (report_style)style};
+    c.to = out.file;
+    c.style = (report_style)style;
+    c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");
     if (style == REPORT_JSON)
         fputs("{\"schema\": \"mpsim.info/1\",\n\"files\": [", c.to);
     if (style == REPORT_CSV)
@@ -162,6 +224,8 @@ int cmd_info(int argc, char **argv)
     code = input_each(&in, visit_file, &c);
     if (style == REPORT_JSON)
         fputs("]}\n", c.to);
+    if (style == REPORT_TEXT && c.files > 1)
+        c.failed |= print_summary(&c);
     if (c.failed && !code)
         code = fail(EXIT_IO, "out of memory");
     if (code)
@@ -169,6 +233,7 @@ int cmd_info(int argc, char **argv)
     else if ((code = output_close(&out)) == 0 && in.failed)
         code = EXIT_PARTIAL;
 done:
+    table_free(c.summary);
     input_close(&in);
     option_list_clear(&from.match);
     option_list_clear(&from.kinds);

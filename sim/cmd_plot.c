@@ -12,24 +12,26 @@ static const char more[] =
     "  histogram   share of elements by binary exponent, before and after scaling, with the\n"
     "              ranges of the formats; needs a report made with --histogram\n"
     "  ruler       the range of each format over the range of each kind of tensor, or with\n"
-    "              --tensor of each tensor\n"
-    "REPORT is what mpsim stat --json wrote. PREFIX.dat (data), PREFIX.gp (a script that stands\n"
-    "alone: edit it, run gnuplot again) and the figures are written. gnuplot 5.4 or later is run\n"
-    "(MPSIM_GNUPLOT: another program) with the templates of the folder MPSIM_PLOTS, if set.\n"
+    "              --match of each tensor; steps of one name are taken together\n"
+    "REPORT is what mpsim stat --json wrote. PREFIX.dat (data), PREFIX.gp (a script that\n"
+    "stands alone: edit it, run gnuplot again) and the figures are written. gnuplot 5.4 or\n"
+    "later is run (MPSIM_GNUPLOT: another program) with the templates that belong to mpsim\n"
+    "(MPSIM_PLOTS: another folder of them).\n"
     "\n"
     "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
     "  mpsim plot histogram --kind agrad -o agrad report.json\n"
-    "  mpsim plot ruler --tensor 'agrad:*' --venue icml report.json\n";
+    "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n";
 
 /* Widths of text in inches; sources in plots/README.md. */
 static const struct {
     const char *name;
     double column, full;
 } venues[] = {
-    {"none", 5.0, 5.0},     {"aaai", 3.3, 6.975},   {"acm", 3.337, 7.001}, {"aistats", 3.25, 6.75},
-    {"cvpr", 3.25, 6.875},  {"eccv", 4.8, 4.8},     {"iclr", 5.5, 5.5},    {"icml", 3.25, 6.75},
-    {"ieee", 3.487, 7.14},  {"jmlr", 6.0, 6.0},     {"neurips", 5.5, 5.5}, {"tmlr", 6.5, 6.5},
+    {"none", 5.0, 5.0},      {"aaai", 3.3, 6.975},   {"acm", 3.337, 7.001},
+    {"aistats", 3.25, 6.75}, {"cvpr", 3.25, 6.875},  {"eccv", 4.8, 4.8},
+    {"iclr", 5.5, 5.5},      {"icml", 3.25, 6.75},   {"ieee", 3.487, 7.14},
+    {"jmlr", 6.0, 6.0},      {"neurips", 5.5, 5.5},  {"tmlr", 6.5, 6.5},
     {"uai", 3.25, 6.75},
 };
 
@@ -43,8 +45,12 @@ static int parse_width(double *width, const char *venue, const char *span)
             *width = full ? venues[i].full : venues[i].column;
             return 0;
         }
-    return fail(EXIT_USAGE, "plot: --venue: '%s' is not known; 'mpsim plot --help' has the list",
-                venue);
+    char known[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof venues / sizeof venues[0] && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 venues[i].name);
+    return fail(EXIT_USAGE, "plot: --venue: '%s' is none of %s", venue, known);
 }
 
 static int parse_types(unsigned *types, const char *list)
@@ -93,9 +99,9 @@ static const plot_figure *find_figure(const char *name)
 static int draw(const plot_figure *figure, const char *path, plot_request *r)
 {
     plot_data d;
-    const plot_grouping grouping = figure->need_histogram ? PLOT_BY_NOTHING
-                                   : r->choice->tensor    ? PLOT_BY_TENSOR
-                                                          : PLOT_BY_KIND;
+    const plot_grouping grouping = figure->need_histogram   ? PLOT_BY_NOTHING
+                                   : r->choice->match.count ? PLOT_BY_TENSOR
+                                                            : PLOT_BY_KIND;
     int code = plot_data_read(&d, path, r->choice, grouping, figure->need_histogram);
     if (!code)
         code = plot_draw(figure, &d, r);
@@ -103,7 +109,7 @@ static int draw(const plot_figure *figure, const char *path, plot_request *r)
     return code;
 }
 
-int cmd_plot(int argc, char **argv)
+int cmd_plot(const command *self, int argc, char **argv)
 {
     plot_choice choice = {0};
     plot_request r = {.choice = &choice};
@@ -112,8 +118,10 @@ int cmd_plot(int argc, char **argv)
     int first;
     const option_row table[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "kind", OPTION_STRING, &choice.kind, "K", "only tensors of kind K"},
-        {0, "tensor", OPTION_STRING, &choice.tensor, "GLOB", "only tensors whose name matches"},
+        {'m', "match", OPTION_LIST, &choice.match, "GLOB",
+         "only tensors whose name matches, as 'wgrad:*'; may be repeated"},
+        {'k', "kind", OPTION_LIST, &choice.kinds, "KIND",
+         "only tensors of this kind; may be repeated"},
         {0, "step", OPTION_STRING, &choice.step, "N", "only step N"},
         {'f', "format", OPTION_LIST, &choice.formats, "LIST",
          "formats of the report to show; the first is also shaded (default: all of them)"},
@@ -130,9 +138,6 @@ int cmd_plot(int argc, char **argv)
          "tmlr, uai (default: none, 5 inches)"},
         {0, "span", OPTION_STRING, &span, "SPAN", "col (default) or full: columns spanned"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
-    const command *self = commands;
-    while (self->run != cmd_plot)
-        self++;
     int code = options_parse(self, table, argc, argv, &first, more);
     if (code >= 0)
         goto done;
@@ -153,6 +158,8 @@ int cmd_plot(int argc, char **argv)
     }
 done:
     free(prefix);
+    option_list_clear(&choice.kinds);
+    option_list_clear(&choice.match);
     option_list_clear(&choice.formats);
     option_list_clear(&choice.scales);
     return code;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- options ---- */
 
@@ -90,16 +91,48 @@ static int resolve_options(input *in)
             return fail(EXIT_USAGE, "%s: --as takes a format of 8 or 16 bits", in->verb);
         *(bytes == 1 ? &in->layout.as_int8 : &in->layout.as_int16) = &in->as;
     }
-    for (size_t i = 0; i < o->kinds.count; i++) {
-        char key[64];
-        snprintf(key, sizeof key, "%s:", o->kinds.items[i]);
-        if (!trace_kind(key))
-            return fail(EXIT_USAGE, "%s: --kind: '%s' is not a kind", in->verb, o->kinds.items[i]);
-    }
+    for (size_t i = 0; i < o->kinds.count; i++)
+        for (const char *p = o->kinds.items[i]; *p; p += *p == ',') {
+            const size_t n = strcspn(p, ",");
+            char key[64];
+            snprintf(key, sizeof key, "%.*s:", (int)n, p);
+            if (!trace_kind(key))
+                return fail(EXIT_USAGE, "%s: --kind: '%.*s' is not one of weight act out agrad "
+                            "dgrad wgrad opt.m opt.v master", in->verb, (int)n, p);
+            p += n;
+        }
     return 0;
 }
 
 /* ---- files ---- */
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct stat *x = a, *y = b;
+    if (x->st_dev != y->st_dev)
+        return x->st_dev < y->st_dev ? -1 : 1;
+    return (x->st_ino > y->st_ino) - (x->st_ino < y->st_ino);
+}
+
+/* One file under two names would count twice. */
+static int check_twice(const input *in)
+{
+    struct stat *files = calloc(in->tree.count + 1, sizeof *files);
+    size_t n = 0;
+    int twice = 0;
+    if (!files)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < in->tree.count; i++)
+        if (stat(in->tree.paths[i], &files[n]) == 0 && S_ISREG(files[n].st_mode))
+            n++;
+    if (n)
+        qsort(files, n, sizeof *files, compare_files);
+    for (size_t i = 1; i < n; i++)
+        twice |= compare_files(&files[i - 1], &files[i]) == 0;
+    free(files);
+    return twice ? fail(EXIT_USAGE, "%s: a file is given twice, maybe under two names", in->verb)
+                 : 0;
+}
 
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
 {
@@ -127,6 +160,18 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
         }
     }
     trace_tree_sort(&in->tree);
+    return check_twice(in);
+}
+
+int input_check_output(const input *in, const char *path)
+{
+    struct stat a, b;
+    if (!path || strcmp(path, "-") == 0 || stat(path, &a) != 0)
+        return 0;
+    for (size_t i = 0; i < in->tree.count; i++)
+        if (stat(in->tree.paths[i], &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+            return fail(EXIT_USAGE, "%s: '%s' is an input: the output would replace it", in->verb,
+                        path);
     return 0;
 }
 
@@ -156,8 +201,12 @@ int input_selects(const input *in, const trace_tensor *t)
         return ok;
     const char *kind = trace_kind(t->name);
     for (size_t i = 0; kind && i < o->kinds.count; i++)
-        if (strcmp(kind, o->kinds.items[i]) == 0)
-            return 1;
+        for (const char *p = o->kinds.items[i]; *p; p += *p == ',') {
+            const size_t n = strcspn(p, ",");
+            if (strlen(kind) == n && memcmp(kind, p, n) == 0)
+                return 1;
+            p += n;
+        }
     return 0;
 }
 

@@ -18,9 +18,9 @@ typedef struct input_options {
 #define INPUT_OPTION_ROWS(o)                                                                    \
     {'m', "match", OPTION_LIST, &(o).match, "GLOB",                                             \
      "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"},             \
-    {'k', "kind", OPTION_LIST, &(o).kinds, "KIND",                                              \
-     "only tensors of this kind: weight act out agrad dgrad wgrad opt.m opt.v master; may be "  \
-     "repeated"},                                                                               \
+    {'k', "kind", OPTION_LIST, &(o).kinds, "LIST",                                              \
+     "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m "      \
+     "opt.v master"},                                                                           \
     {0, "dtype", OPTION_STRING, &(o).dtype, "FORMAT",                                           \
      "the files are raw elements of this format, little-endian"},                               \
     {0, "shape", OPTION_STRING, &(o).shape, "N,M...", "raw: shape (default: to the file's end)"}, \
@@ -31,7 +31,10 @@ typedef struct input_options {
     {0, "as", OPTION_STRING, &(o).as, "FORMAT",                                                 \
      "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
     {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
-     "cap on a file's header (default 16Mi)"},                                                  \
+     "cap on a file's header (default 16Mi)"}
+
+/* For commands that take several files. */
+#define KEEP_GOING_OPTION_ROW(o)                                                                \
     {0, "keep-going", OPTION_FLAG, &(o).keep_going, NULL,                                       \
      "go on with the next file after bad data; exit code 5"}
 
@@ -49,6 +52,10 @@ typedef struct input {
  * whatever the order of the operands. 0, or an exit code after a message. */
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
 void input_close(input *in);
+
+/* input_check_output -- EXIT_USAGE after a message if `path` is one of the input files: a report
+ * or a cast never replaces what it was made from. Else 0. */
+int input_check_output(const input *in, const char *path);
 
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);

@@ -12,7 +12,7 @@ sim_libsim_la_SOURCES = \
   sim/commands.c sim/input.c sim/input.h sim/options.c sim/options.h sim/output.c \
   sim/output.h sim/parallel.c sim/parallel.h \
   sim/plot.c sim/plot.h sim/plotdata.c sim/plotdata.h sim/plotfigures.c sim/plotrun.c sim/plottext.c \
-  sim/statreport.c sim/statreport.h sim/target.c sim/target.h sim/tensorstat.c \
+  sim/statreport.c sim/statreport.h sim/stream.c sim/stream.h sim/target.c sim/target.h sim/tensorstat.c \
   sim/tensorstat.h \
   $(trace_sources) \
   sim/report/json.c sim/report/report.h sim/report/table.c

@@ -4,6 +4,7 @@
 #include "options.h"
 #include "cmd.h"
 
+#include <errno.h>
 #include <mpsim/mpsim.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,30 +33,58 @@ static const command *find(const char *name)
     return NULL;
 }
 
+static int unknown(const char *name)
+{
+    suggestion s;
+    suggestion_init(&s, name);
+    for (const command *c = commands; c->name; c++)
+        suggestion_consider(&s, c->name);
+    return fail(EXIT_USAGE, "'%s' is not a command%s", name,
+                suggestion_end(&s, ": see 'mpsim --help'"));
+}
+
+/* Run the command that the words say: "--help", "help stat", "stat --json x". */
+static int run(int argc, char **argv)
+{
+    char help[] = "--help";
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0) {
+        printf("mpsim %s\n", mpsim_version());
+        return EXIT_OK;
+    }
+    const int is_help = strcmp(word, "help") == 0;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (is_help && argc == 2)) {
+        usage(stdout);
+        return EXIT_OK;
+    }
+    char **rest = argv + 1 + is_help;
+    const command *c = find(rest[0]);
+    char *ask[] = {rest[0], help, NULL};
+    if (!c)
+        return unknown(rest[0]);
+    return is_help ? c->run(c, 2, ask) : c->run(c, argc - 1, rest);
+}
+
+/* What is still in the buffer of standard output: help, summaries, streams. */
+static int flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_OK;
+    if (errno == EPIPE) /* the reader has gone, and knows */
+        return EXIT_IO;
+    return fail(EXIT_IO, "standard output: %s", strerror(errno ? errno : EIO));
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     if (argc < 2)
         return usage(stderr);
-    const char *word = argv[1];
-    int code;
-    if (strcmp(word, "--help") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
-        usage(stdout);
-        code = EXIT_OK;
-    } else if (strcmp(word, "--version") == 0) {
-        printf("mpsim %s\n", mpsim_version());
-        code = EXIT_OK;
-    } else {
-        char help[] = "--help";
-        char *ask[] = {argc > 2 ? argv[2] : NULL, help, NULL};
-        const int is_help = strcmp(word, "help") == 0;
-        const command *c = find(is_help ? argv[2] : word);
-        if (!c)
-            return fail(EXIT_USAGE, "'%s' is not a command: see 'mpsim --help'",
-                        is_help ? argv[2] : word);
-        code = is_help ? c->run(2, ask) : c->run(argc - 1, argv + 1);
+    const int code = run(argc, argv);
+    if (code != EXIT_OK) { /* and it has been said why */
+        fflush(stdout);
+        return code;
     }
-    if (fflush(stdout) != 0 && code == EXIT_OK)
-        code = EXIT_IO;
-    return code;
+    return flush();
 }

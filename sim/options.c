@@ -1,6 +1,7 @@
 /* options.c -- see options.h. */
 #include "options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -47,6 +48,19 @@ void note_quiet(void)
 
 /* ---- values ---- */
 
+/* Whether the text begins with "2^" or "2**"; *power is the integer after it, held to what a
+ * long holds. NUMBER_BAD if there is none. 1: no power. */
+static int parse_power(long *power, const char *text)
+{
+    char *end;
+    if (text[0] != '2' || (text[1] != '^' && strncmp(text + 1, "**", 2) != 0))
+        return 1;
+    const char *p = text + (text[1] == '^' ? 2 : 3);
+    const size_t sign = *p == '-' || *p == '+';
+    *power = strtol(p, &end, 10);
+    return p[sign] < '0' || p[sign] > '9' || *end ? NUMBER_BAD : 0;
+}
+
 int parse_count(uint64_t *n, const char *text)
 {
     static const struct {
@@ -60,39 +74,129 @@ int parse_count(uint64_t *n, const char *text)
                  {"Mi", (uint64_t)1 << 20},
                  {"Gi", (uint64_t)1 << 30}};
     char *end;
-    if (*text < '0' || *text > '9')
-        return -1;
-    errno = 0;
-    const uint64_t v = strtoull(text, &end, 0);
-    if (errno)
-        return -1;
-    if (*end == '^') {
-        const uint64_t power = strtoull(end + 1, &end, 10);
-        if (v != 2 || *end || power > 63)
-            return -1;
+    long power;
+    const int kind = parse_power(&power, text);
+    if (kind == 0 && power >= 0 && power <= 63)
         *n = (uint64_t)1 << power;
-        return 0;
-    }
+    if (kind <= 0)
+        return kind || power < 0 ? NUMBER_BAD : power > 63 ? NUMBER_RANGE : 0;
+    if (*text < '0' || *text > '9')
+        return NUMBER_BAD;
+    /* base 0 would read 010 as 8 */
+    const int hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    errno = 0;
+    const uint64_t v = strtoull(text, &end, hexadecimal ? 16 : 10);
+    const int overflow = errno != 0;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(end, units[i].suffix) == 0 && v <= UINT64_MAX / units[i].factor) {
+        if (strcmp(end, units[i].suffix) == 0) {
+            if (overflow || v > UINT64_MAX / units[i].factor)
+                return NUMBER_RANGE;
             *n = v * units[i].factor;
             return 0;
         }
-    return -1;
+    return NUMBER_BAD;
+}
+
+/* Whether a number as strtod reads it has a digit other than 0 before its exponent. */
+static int is_written_non_zero(const char *text)
+{
+    text += strspn(text, "+-");
+    const int hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    text += hexadecimal ? 2 : 0;
+    return strcspn(text, hexadecimal ? "123456789abcdefABCDEF" : "123456789") <
+           strcspn(text, hexadecimal ? "pP" : "eE");
 }
 
 int parse_number(double *x, const char *text)
 {
     char *end;
-    if (strncmp(text, "2^", 2) == 0) {
-        const long e = strtol(text + 2, &end, 10);
-        if (end == text + 2 || *end || e < -1074 || e > 1023)
-            return -1;
-        *x = ldexp(1, (int)e);
-        return 0;
+    long power;
+    const int kind = parse_power(&power, text);
+    if (kind == 0 && power >= -1074 && power <= 1023)
+        *x = ldexp(1, (int)power);
+    if (kind <= 0)
+        return kind ? kind : power < -1074 || power > 1023 ? NUMBER_RANGE : 0;
+    const char first = text[strspn(text, "+-.")];
+    if (first < '0' || first > '9') /* blanks, nan, infinity */
+        return NUMBER_BAD;
+    const double value = strtod(text, &end);
+    if (end == text || *end)
+        return NUMBER_BAD;
+    if (!isfinite(value) || (value == 0 && is_written_non_zero(text)))
+        return NUMBER_RANGE;
+    *x = value;
+    return 0;
+}
+
+/* ---- suggestions ---- */
+
+void fold_word(char *out, size_t size, const char *text)
+{
+    size_t n = 0;
+    for (; text[n] && n + 1 < size; n++)
+        out[n] = (char)(text[n] == '-' ? '_' : tolower((unsigned char)text[n]));
+    out[n] = '\0';
+}
+
+/* Letters to insert, delete, replace or swap with their neighbour between two words of fewer
+ * than 64 letters. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows[3][64];
+    const size_t n = strlen(b);
+    for (size_t j = 0; j <= n; j++)
+        rows[0][j] = j;
+    size_t i = 1;
+    for (; a[i - 1]; i++) {
+        const size_t *before = rows[(i + 1) % 3], *above = rows[(i - 1) % 3];
+        size_t *row = rows[i % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            best = above[j] + 1 < best ? above[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = best;
+        }
     }
-    *x = strtod(text, &end);
-    return end == text || *end || !isfinite(*x) ? -1 : 0;
+    return rows[(i - 1) % 3][n];
+}
+
+void suggestion_init(suggestion *s, const char *word)
+{
+    memset(s, 0, sizeof *s);
+    fold_word(s->word, sizeof s->word, word);
+    const size_t half = strlen(s->word) / 2; /* in short words two letters are too many */
+    s->distance = half < 2 ? half : 2;
+}
+
+void suggestion_consider(suggestion *s, const char *candidate)
+{
+    enum { AT_MOST = 3 };
+    char folded[sizeof s->word];
+    fold_word(folded, sizeof folded, candidate);
+    const size_t d = distance(s->word, folded), n = strlen(s->text);
+    if (d > s->distance || (d == s->distance && s->count == AT_MOST))
+        return;
+    if (d < s->distance)
+        s->count = 0;
+    s->distance = d;
+    snprintf(s->text + (s->count ? n : 0), sizeof s->text - (s->count ? n : 0), "%s%s",
+             s->count ? " or " : "", candidate);
+    s->count++;
+}
+
+const char *suggestion_end(suggestion *s, const char *otherwise)
+{
+    char found[sizeof s->text];
+    if (!s->count)
+        return otherwise;
+    memcpy(found, s->text, sizeof found);
+    const int n = snprintf(s->text, sizeof s->text, ": did you mean %.*s?",
+                           (int)sizeof s->text - 20, found);
+    return n > 0 ? s->text : otherwise;
 }
 
 /* ---- help ---- */
@@ -134,7 +238,7 @@ static void print_help(const command *c, const option_row *table, const char *mo
             at += printf(" %s", o->argument);
         print_wrapped(o->help, at);
     }
-    int at = printf("      --help");
+    int at = printf("  -h, --help");
     print_wrapped("print this help and exit", at);
     if (more)
         printf("\n%s", more);
@@ -159,6 +263,17 @@ void option_list_clear(option_list *l)
     l->count = 0;
 }
 
+static int set_count(const command *c, const option_row *o, const char *text)
+{
+    const int status = parse_count(o->value, text);
+    if (status == 0)
+        return -1;
+    return fail(EXIT_USAGE,
+                status == NUMBER_RANGE ? "%s: --%s: '%s' is larger than 2^64 - 1"
+                                       : "%s: --%s: '%s' is not a non-negative integer",
+                c->name, o->name, text);
+}
+
 static int set(const command *c, const option_row *o, const char *text)
 {
     switch (o->type) {
@@ -171,10 +286,7 @@ static int set(const command *c, const option_row *o, const char *text)
     case OPTION_LIST:
         return append(o->value, text) ? fail(EXIT_IO, "out of memory") : -1;
     case OPTION_COUNT:
-        if (parse_count(o->value, text) == 0)
-            return -1;
-        return fail(EXIT_USAGE, "%s: --%s: '%s' is not a non-negative integer", c->name, o->name,
-                    text);
+        return set_count(c, o, text);
     case OPTION_HEADING:
         break;
     }
@@ -185,7 +297,7 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
                   const char *more)
 {
     struct option longs[OPTIONS_MAX];
-    char shorts[2 * OPTIONS_MAX + 3] = ":";
+    char shorts[2 * OPTIONS_MAX + 4] = ":";
     const option_row *row[OPTIONS_MAX];
     int n = 0;
     size_t s = 1;
@@ -201,27 +313,27 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
                 shorts[s++] = ':';
         }
     }
-    longs[n] = (struct option){"help", no_argument, NULL, 'h' + 1000};
+    longs[n] = (struct option){"help", no_argument, NULL, 'h'};
+    shorts[s++] = 'h';
     longs[n + 1] = (struct option){NULL, 0, NULL, 0};
     shorts[s] = '\0';
 
     opterr = 0;
     optind = 1;
     for (;;) {
-        const int at = optind;
         const int k = getopt_long(argc, argv, shorts, longs, NULL);
         if (k == -1)
             break;
-        if (k == 'h' + 1000) {
+        if (k == 'h') {
             print_help(c, table, more);
             return EXIT_OK;
         }
         if (k == '?' || k == ':') {
-            const char *word = argv[at < argc ? at : argc - 1];
+            const char *word = argv[optind - 1]; /* also where operands were moved behind it */
             const char *why = k == ':' ? "needs an argument" : "is not an option";
             if (optopt > 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
-                return fail(EXIT_USAGE, "%s: -%c %s; try 'mpsim %s --help'", c->name, optopt, why,
-                            c->name);
+                return fail(EXIT_USAGE, "%s: -%c %s; try 'mpsim %s --help'", c->name, optopt,
+                            why, c->name);
             if (k == '?' && optopt >= 256)
                 why = "takes no argument";
             return fail(EXIT_USAGE, "%s: %s %s; try 'mpsim %s --help'", c->name, word, why,

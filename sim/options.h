@@ -22,7 +22,7 @@ typedef enum option_type {
     OPTION_FLAG,   /* int *: set to 1                                                    */
     OPTION_STRING, /* const char **: the argument                                        */
     OPTION_LIST,   /* option_list *: every occurrence, in order                          */
-    OPTION_COUNT,  /* uint64_t *: a non-negative integer; 1Ki, 2M, 2^20 and 0x10 work    */
+    OPTION_COUNT,  /* uint64_t *: a non-negative integer, see parse_count                */
     OPTION_HEADING /* a heading in the help; no option                                   */
 } option_type;
 
@@ -40,26 +40,52 @@ typedef struct option_row {
     const char *help;
 } option_row;
 
-typedef struct command {
+typedef struct command command;
+
+struct command {
     const char *name;
     const char *operands; /* "FILE..." */
     const char *summary;  /* one line */
-    int (*run)(int argc, char **argv);
-} command;
+    int (*run)(const command *self, int argc, char **argv);
+};
 
 extern const command commands[]; /* ends with a NULL name */
 
-/* options_parse -- parse argv[1..]; argv[0] is the command's name. On return *first is the
- * index of the first operand. -1: go on; otherwise an exit code (after --help: EXIT_OK).
- * `more` is text for the end of the help: examples, definitions; or NULL. The table ends with
- * a NULL name. */
+/* options_parse -- parse argv[1..]; argv[0] is the command's name. -h and --help are always
+ * options. On return *first is the index of the first operand. -1: go on; otherwise an exit
+ * code (after --help: EXIT_OK). `more` is text for the end of the help: examples, definitions;
+ * or NULL. The table ends with a NULL name. */
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first,
                   const char *more);
 void option_list_clear(option_list *l);
 
-/* Values that several commands take. Each returns 0, or -1 if the text is not one. */
+/* Values that several commands take. Each returns 0, NUMBER_BAD if the text is not one, or
+ * NUMBER_RANGE if it is one that the type does not hold.
+ *
+ * parse_count   decimal, also with leading zeros, or hexadecimal (0x10), with a unit (10k, 2M,
+ *               1Ki); or a power of two (2^20, 2**20)
+ * parse_number  decimal, hexadecimal (0x1p-3), or a power of two; finite. Beyond the largest
+ *               number and what is not zero but would be read as 0 are out of range. */
+enum { NUMBER_BAD = -1, NUMBER_RANGE = -2 };
 int parse_count(uint64_t *n, const char *text);
-int parse_number(double *x, const char *text); /* decimal, hex float, 2^k; finite */
+int parse_number(double *x, const char *text);
+
+/* A guess at what a misspelt word was meant to be: the nearest of the words considered, at most
+ * two letters away; several if they are equally near. */
+typedef struct suggestion {
+    char word[64]; /* folded: lower case, '_' for '-' */
+    size_t distance;
+    int count;
+    char text[160]; /* "stat", "fp64 or fp16" */
+} suggestion;
+
+void suggestion_init(suggestion *s, const char *word);
+void suggestion_consider(suggestion *s, const char *candidate);
+/* suggestion_end -- ": did you mean stat?", or `otherwise` if nothing was near. */
+const char *suggestion_end(suggestion *s, const char *otherwise);
+
+/* fold_word -- `text` in lower case with '_' for '-', cut to `size`. */
+void fold_word(char *out, size_t size, const char *text);
 
 /* fail -- print "mpsim: MESSAGE" on stderr and return the exit code. */
 #if defined(__GNUC__)

@@ -1,15 +1,13 @@
 /* output.h -- where a report goes. It appears when it is complete: it waits in an unnamed
- * temporary file, and a failure leaves nothing behind. */
+ * temporary file, so that a failure, or a kill, leaves nothing behind. */
 #ifndef MPSIM_SIM_OUTPUT_H
 #define MPSIM_SIM_OUTPUT_H
 
 #include <stdio.h>
 
-struct outfile;
-
 typedef struct output {
-    FILE *file; /* write here */
-    struct outfile *to;
+    FILE *file;       /* write here                                        */
+    const char *path; /* where it goes in the end; NULL: file is stdout    */
 } output;
 
 /* output_open -- `path` NULL or "-" is standard output. 0, or an exit code after a message. */

@@ -6,20 +6,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef MPSIM_PLOTS_DIR
 #define MPSIM_PLOTS_DIR "plots" /* the makefile names the installed folder */
 #endif
 
-enum { TEMPLATE_MAX = 1 << 20 };
+enum { TEMPLATE_MAX = 1 << 20, PATH_SIZE = 4096 };
 
-static const char *put_choice(FILE *to, const char *between, const char *name, const char *value)
+/* "OPTION VALUE" for each value; *n counts what the comment has. */
+static void put_choice(FILE *to, int *n, const char *option, const char **values, size_t count)
 {
-    if (!value)
-        return between;
-    fprintf(to, "%s%s ", between, name);
-    plot_put_comment(to, value);
-    return ", ";
+    for (size_t i = 0; i < count; i++) {
+        fprintf(to, "%s%s ", (*n)++ ? ", " : "", option);
+        plot_put_comment(to, values[i]);
+    }
 }
 
 /* Where the figure comes from, in comments. */
@@ -35,41 +36,98 @@ static void put_origin(FILE *to, const plot_figure *figure, const plot_data *d,
         plot_put_comment(to, d->version);
     }
     fputs(")\n# selection: ", to);
-    const char *between = put_choice(to, "", "kind", r->choice->kind);
-    between = put_choice(to, between, "tensor", r->choice->tensor);
-    between = put_choice(to, between, "step", r->choice->step);
-    if (!*between)
+    const char *step = r->choice->step;
+    int n = 0;
+    put_choice(to, &n, "kind", r->choice->kinds.items, r->choice->kinds.count);
+    put_choice(to, &n, "match", r->choice->match.items, r->choice->match.count);
+    put_choice(to, &n, "step", &step, step ? 1 : 0);
+    if (n == 0)
         fputs("everything", to);
     fputc('\n', to);
 }
 
 /* ---- templates ---- */
 
-/* Copy a template to the script: of the folder MPSIM_PLOTS, or where it was installed. */
-static int put_template(FILE *to, const char *name, const char *suffix)
+/* What every script begins with, and the figure's own part. */
+typedef struct templates {
+    char *style, *figure;
+} templates;
+
+static void templates_clear(templates *t)
 {
-    const char *folders[] = {getenv("MPSIM_PLOTS"), MPSIM_PLOTS_DIR};
-    char path[4096] = "", block[8192];
-    FILE *f = NULL;
-    for (int i = 0; !f && i < 2; i++)
-        if (folders[i] && *folders[i] &&
-            snprintf(path, sizeof path, "%s/%s%s", folders[i], name, suffix) < (int)sizeof path)
-            f = fopen(path, "r");
+    free(t->style);
+    free(t->figure);
+    t->style = t->figure = NULL;
+}
+
+/* The text of folder/name.gp. 0, an exit code after a message, or -1 if it is not there: then
+ * `path` and errno tell. */
+static int read_template(char **text, char path[PATH_SIZE], const char *folder,
+                         const char *name)
+{
+    if (snprintf(path, PATH_SIZE, "%s/%s.gp", folder, name) >= PATH_SIZE) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    FILE *f = fopen(path, "r");
     if (!f)
-        return fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path,
-                    strerror(errno));
-    size_t n, all = 0;
-    while ((n = fread(block, 1, sizeof block, f)) > 0 && (all += n) <= TEMPLATE_MAX)
-        fwrite(block, 1, n, to);
-    const int bad = ferror(f) || all > TEMPLATE_MAX || all == 0;
+        return -1;
+    *text = malloc(TEMPLATE_MAX);
+    const size_t n = *text ? fread(*text, 1, TEMPLATE_MAX, f) : 0;
+    const int bad = ferror(f) || n == 0 || n == TEMPLATE_MAX;
     fclose(f);
+    if (!*text)
+        return fail(EXIT_IO, "out of memory");
+    (*text)[bad ? 0 : n] = '\0';
     return bad ? fail(EXIT_IO, "%s: not a template", path) : 0;
+}
+
+/* Both from one folder: a style of another version would not fit. Results as above. */
+static int read_folder(templates *t, char path[PATH_SIZE], const char *folder,
+                       const char *figure)
+{
+    int code = read_template(&t->style, path, folder, "style");
+    if (!code)
+        code = read_template(&t->figure, path, folder, figure);
+    const int why = errno;
+    if (code)
+        templates_clear(t);
+    errno = why;
+    return code;
+}
+
+/* From MPSIM_PLOTS and nowhere else; or from where the program is: in the build tree, libtool's
+ * .libs of it, or an installation that was moved; or from where it was to be installed. */
+static int find_templates(templates *t, const char *figure)
+{
+    static const char *const beside[] = {"plots", "../plots", "../share/mpsim/plots"};
+    const char *set = getenv("MPSIM_PLOTS");
+    char path[PATH_SIZE], folder[PATH_SIZE + 32], program[PATH_SIZE];
+    int code = -1;
+    if (set && *set)
+        code = read_folder(t, path, set, figure);
+    else {
+        const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+        program[n > 0 ? n : 0] = '\0'; /* not every system has it */
+        char *slash = strrchr(program, '/');
+        for (size_t i = 0; slash && code < 0 && i < sizeof beside / sizeof beside[0]; i++) {
+            *slash = '\0';
+            snprintf(folder, sizeof folder, "%s/%s", program, beside[i]);
+            code = read_folder(t, path, folder, figure);
+        }
+        if (code < 0)
+            code = read_folder(t, path, MPSIM_PLOTS_DIR, figure);
+    }
+    if (code < 0)
+        code = fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path,
+                    strerror(errno));
+    return code;
 }
 
 /* ---- script ---- */
 
 static int put_script(FILE *to, const plot_figure *figure, const plot_data *d,
-                      const plot_request *r)
+                      const plot_request *r, const templates *t)
 {
     const char *base = plot_base(r->prefix);
     char *quoted = plot_quote(base);
@@ -79,7 +137,8 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_data *d,
     fputs("# To draw it again, in this folder: gnuplot ", to);
     plot_put_comment(to, base);
     fputs(".gp   (gnuplot 5.4 or later)\n\n# ---- variables ----\n"
-          "# figures are written to this name with .pdf, .png, .svg; data are read from that\n", to);
+          "# figures are written to this name with .pdf, .png, .svg; data are read from that\n",
+          to);
     fprintf(to, "if (!exists('figure')) figure = './'.%s\n", quoted);
     fprintf(to, "if (!exists('data')) data = './'.%s.'.dat'\n", quoted);
     free(quoted);
@@ -94,12 +153,8 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_data *d,
     plot_put_script(to, r->title ? r->title : "");
     fprintf(to, "\nwidth = %.6g # inches\n", r->width);
     figure->put_variables(to, d, r);
-    fputc('\n', to);
-    int code = put_template(to, "style", ".gp");
-    fputc('\n', to);
-    if (!code)
-        code = put_template(to, figure->name, ".gp");
-    return code;
+    fprintf(to, "\n%s\n%s", t->style, t->figure);
+    return 0;
 }
 
 /* Open PREFIX + suffix. */
@@ -112,27 +167,42 @@ static int open_beside(output *o, char **path, const char *prefix, const char *s
     return output_open(o, *path);
 }
 
+/* Both files, or neither if one cannot be. */
+static int write_files(const plot_figure *figure, const plot_data *d, const plot_request *r,
+                       const templates *t)
+{
+    output data, script;
+    char *data_path = NULL, *script_path = NULL;
+    int code = open_beside(&data, &data_path, r->prefix, ".dat");
+    if (!code) {
+        code = open_beside(&script, &script_path, r->prefix, ".gp");
+        if (code)
+            output_abandon(&data);
+    }
+    if (!code) {
+        put_origin(data.file, figure, d, r);
+        figure->put_data(data.file, d, r);
+        code = put_script(script.file, figure, d, r, t);
+        if (code)
+            output_abandon(&data);
+        else
+            code = output_close(&data);
+        if (code)
+            output_abandon(&script);
+        else
+            code = output_close(&script);
+    }
+    free(data_path);
+    free(script_path);
+    return code;
+}
+
 int plot_draw(const plot_figure *figure, const plot_data *d, const plot_request *r)
 {
-    output o;
-    char *path = NULL;
-    int code = open_beside(&o, &path, r->prefix, ".dat");
-    if (!code) {
-        put_origin(o.file, figure, d, r);
-        figure->put_data(o.file, d, r);
-        code = output_close(&o);
-    }
-    free(path);
-    if (code)
-        return code;
-    code = open_beside(&o, &path, r->prefix, ".gp");
-    if (!code) {
-        code = put_script(o.file, figure, d, r);
-        if (code)
-            output_abandon(&o);
-        else
-            code = output_close(&o);
-    }
-    free(path);
+    templates t = {NULL, NULL};
+    int code = find_templates(&t, figure->name);
+    if (!code)
+        code = write_files(figure, d, r, &t);
+    templates_clear(&t);
     return code ? code : plot_run(r->prefix, r->types);
 }

@@ -31,7 +31,8 @@ typedef struct plot_figure {
 
 extern const plot_figure plot_figures[]; /* ends with a NULL name */
 
-/* plot_draw -- write PREFIX.dat and PREFIX.gp, run gnuplot. 0, or an exit code after a message. */
+/* plot_draw -- find the templates, write PREFIX.dat and PREFIX.gp, run gnuplot. Without
+ * templates nothing is written. 0, or an exit code after a message. */
 int plot_draw(const plot_figure *figure, const plot_data *d, const plot_request *r);
 
 /* plot_run -- run PREFIX.gp and rename what it draws to PREFIX.pdf, .png, .svg. Nothing

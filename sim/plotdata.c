@@ -21,8 +21,8 @@ static int malformed(const plot_data *d, const char *what)
 
 static int wrong_member(const plot_data *d, const char *key, const char *what)
 {
-    return fail(EXIT_DATA, "%s: not a report of mpsim stat: \"%s\" is missing or not %s", d->path,
-                key, what);
+    return fail(EXIT_DATA, "%s: not a report of mpsim stat: \"%s\" is missing or not %s",
+                d->path, key, what);
 }
 
 static int get_count(const plot_data *d, const json_t *object, const char *key, uint64_t *n)
@@ -64,12 +64,9 @@ static int add_format(plot_data *d, const json_t *object)
 {
     plot_format f;
     int code = get_string(d, object, "name", &f.name);
-    if (!code)
-        code = get_magnitude(d, object, "min_positive", &f.min_positive);
-    if (!code)
-        code = get_magnitude(d, object, "min_normal", &f.min_normal);
-    if (!code)
-        code = get_magnitude(d, object, "max", &f.max);
+    code = code ? code : get_magnitude(d, object, "min_positive", &f.min_positive);
+    code = code ? code : get_magnitude(d, object, "min_normal", &f.min_normal);
+    code = code ? code : get_magnitude(d, object, "max", &f.max);
     if (code)
         return code;
     if (!(f.min_positive > 0 && f.min_positive <= f.min_normal && f.min_normal <= f.max))
@@ -111,8 +108,8 @@ static int choose_formats(plot_data *d, const option_list *wanted)
             const size_t n = strcspn(s, ",");
             const json_t *found = find_format(formats, s, n);
             code = found ? add_format(d, found)
-                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of this report",
-                                (int)n, s);
+                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of "
+                                            "this report", (int)n, s);
             s = s[n] ? s + n + 1 : NULL;
         }
     if (!code && d->n_formats == 0)
@@ -140,9 +137,11 @@ static int choose_scales(plot_data *d, const option_list *wanted)
     json_t *v;
     if (!json_is_array(scales))
         return wrong_member(d, "scales", "an array");
-    json_array_foreach (scales, i, v)
+    json_array_foreach (scales, i, v) {
         if (!json_is_number(v) || !(json_number_value(v) > 0))
             return malformed(d, "a scale is not a number above zero");
+        d->cast_unscaled |= json_number_value(v) == 1;
+    }
     int code = add_scale(d, 1);
     if (wanted->count == 0)
         json_array_foreach (scales, i, v)
@@ -178,8 +177,8 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
             return 0;
         }
     if (d->n_groups == PLOT_GROUPS_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d rows: choose with --kind, --tensor",
-                    PLOT_GROUPS_MAX);
+        return fail(EXIT_USAGE, "plot: more than %d rows: select fewer tensors with --match "
+                                "GLOB, --kind KIND or --step N", PLOT_GROUPS_MAX);
     plot_group *all = realloc(d->groups, (d->n_groups + 1) * sizeof *all);
     if (!all)
         return fail(EXIT_IO, "out of memory");
@@ -200,14 +199,10 @@ static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
         const char *name;
         double scale;
         uint64_t underflow, overflow;
-        if (!code)
-            code = get_string(d, cast, "format", &name);
-        if (!code)
-            code = get_magnitude(d, cast, "scale", &scale);
-        if (!code)
-            code = get_count(d, cast, "underflow", &underflow);
-        if (!code)
-            code = get_count(d, cast, "overflow", &overflow);
+        code = code ? code : get_string(d, cast, "format", &name);
+        code = code ? code : get_magnitude(d, cast, "scale", &scale);
+        code = code ? code : get_count(d, cast, "underflow", &underflow);
+        code = code ? code : get_count(d, cast, "overflow", &overflow);
         for (size_t f = 0; !code && f < d->n_formats; f++)
             for (size_t s = 0; !code && s < d->n_scales; s++)
                 if (d->scales[s] == scale && strcmp(d->formats[f].name, name) == 0) {
@@ -225,16 +220,16 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
 {
     const json_t *h = json_object_get(item, "histogram");
     if (!h || json_is_null(h))
-        return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json --histogram",
-                    d->path);
+        return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
+                               "--histogram", d->path);
     const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
     if (!json_is_array(counts))
         return wrong_member(d, "counts", "an array");
     const size_t n = json_array_size(counts);
     if (n == 0)
         return 0;
-    const json_int_t e = json_is_integer(first) ? json_integer_value(first) : PLOT_EXPONENT_MIN - 1;
-    if (e < PLOT_EXPONENT_MIN || e > PLOT_EXPONENT_MAX ||
+    const json_int_t e = json_integer_value(first);
+    if (!json_is_integer(first) || e < PLOT_EXPONENT_MIN || e > PLOT_EXPONENT_MAX ||
         n > (size_t)(PLOT_EXPONENT_MAX - e) + 1)
         return malformed(d, "a histogram has exponents beyond those of binary64");
     int code = 0;
@@ -250,19 +245,14 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
 
 static int add_item(const plot_data *d, plot_group *g, const json_t *item, int need_histogram)
 {
+    static const char *const counts[] = {"count", "zero", "nan", "inf"};
     uint64_t n[4];
     double amin, amax, l2;
-    int code = get_count(d, item, "count", &n[0]);
-    if (!code)
-        code = get_count(d, item, "zero", &n[1]);
-    if (!code)
-        code = get_count(d, item, "nan", &n[2]);
-    if (!code)
-        code = get_count(d, item, "inf", &n[3]);
-    if (!code)
-        code = get_magnitude(d, item, "amin", &amin);
-    if (!code)
-        code = get_magnitude(d, item, "amax", &amax);
+    int code = 0;
+    for (size_t i = 0; !code && i < 4; i++)
+        code = get_count(d, item, counts[i], &n[i]);
+    code = code ? code : get_magnitude(d, item, "amin", &amin);
+    code = code ? code : get_magnitude(d, item, "amax", &amax);
     if (code)
         return code;
     if (n[1] > n[0] || n[2] > n[0] - n[1] || n[3] > n[0] - n[1] - n[2] || amin > amax)
@@ -286,29 +276,57 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
 
 /* ---- selection ---- */
 
+/* Whether one of the list, or anything if it is empty, is the text or a glob for it. */
+static int listed(const option_list *l, const char *text, int glob)
+{
+    int found = l->count == 0;
+    for (size_t i = 0; text && !found && i < l->count; i++)
+        found = glob ? fnmatch(l->items[i], text, 0) == 0 : strcmp(l->items[i], text) == 0;
+    return found;
+}
+
+static int get_step(const json_t *item, uint64_t *step)
+{
+    const json_t *v = json_object_get(item, "step");
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return 0;
+    *step = (uint64_t)json_integer_value(v);
+    return 1;
+}
+
 static int selected(const json_t *item, const plot_choice *choice, uint64_t step)
 {
-    const char *kind = json_string_value(json_object_get(item, "kind"));
-    const char *name = json_string_value(json_object_get(item, "name"));
-    const json_t *s = json_object_get(item, "step");
-    if (choice->kind && (!kind || strcmp(kind, choice->kind) != 0))
-        return 0;
-    if (choice->tensor && (!name || fnmatch(choice->tensor, name, 0) != 0))
-        return 0;
-    return !choice->step || (json_is_integer(s) && json_integer_value(s) >= 0 &&
-                             (uint64_t)json_integer_value(s) == step);
+    uint64_t s;
+    return listed(&choice->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
+           listed(&choice->match, json_string_value(json_object_get(item, "name")), 1) &&
+           (!choice->step || (get_step(item, &s) && s == step));
+}
+
+/* The steps of the selected tensors, whichever sums are shown. */
+static void find_steps(plot_data *d, const plot_choice *choice, uint64_t step)
+{
+    size_t i;
+    json_t *item;
+    uint64_t s;
+    json_array_foreach (json_object_get(d->report, "tensors"), i, item)
+        if (selected(item, choice, step) && get_step(item, &s)) {
+            d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
+            d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
+            d->has_steps = 1;
+        }
 }
 
 /* The sums of the report that answer the choice, else its tensors. */
-static const json_t *source(const plot_data *d, const plot_choice *choice, plot_grouping grouping)
+static const json_t *source(const plot_data *d, const plot_choice *choice,
+                            plot_grouping grouping)
 {
     const json_t *v = NULL;
-    if (grouping != PLOT_BY_TENSOR && !choice->tensor) {
-        if (!choice->step && (choice->kind || grouping == PLOT_BY_KIND))
+    if (grouping != PLOT_BY_TENSOR && !choice->match.count) {
+        if (!choice->step && (choice->kinds.count || grouping == PLOT_BY_KIND))
             v = json_object_get(d->report, "kinds");
-        else if (choice->step && !choice->kind && grouping == PLOT_BY_NOTHING)
+        else if (choice->step && !choice->kinds.count && grouping == PLOT_BY_NOTHING)
             v = json_object_get(d->report, "steps");
-        else if (!choice->step && !choice->kind)
+        else if (!choice->step && !choice->kinds.count)
             v = json_object_get(d->report, "total");
     }
     return v && !json_is_null(v) ? v : json_object_get(d->report, "tensors");
@@ -325,6 +343,7 @@ static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping g
         return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", choice->step);
     const json_t *list = source(d, choice, grouping);
     int code = 0;
+    find_steps(d, choice, step);
     if (json_is_object(list)) {
         code = group_named(d, "total", &g);
         return code ? code : add_item(d, g, list, need_histogram);
@@ -343,7 +362,7 @@ static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping g
             code = add_item(d, g, item, need_histogram);
     }
     if (!code && d->n_groups == 0)
-        code = fail(EXIT_USAGE, "plot: no tensor of the report matches --kind, --tensor, --step");
+        code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
     return code;
 }
 
@@ -370,7 +389,8 @@ static int load(plot_data *d)
                     error.column, text);
     }
     d->schema = json_string_value(json_object_get(d->report, "schema"));
-    d->version = json_string_value(json_object_get(json_object_get(d->report, "config"), "mpsim"));
+    const json_t *config = json_object_get(d->report, "config");
+    d->version = json_string_value(json_object_get(config, "mpsim"));
     if (!d->schema || strncmp(d->schema, "mpsim.stat/", 11) != 0)
         return malformed(d, "\"schema\" is not mpsim.stat/1");
     if (strcmp(d->schema, "mpsim.stat/1") != 0)
@@ -399,17 +419,4 @@ void plot_data_clear(plot_data *d)
     json_decref(d->report);
     free(d->groups);
     memset(d, 0, sizeof *d);
-}
-
-int plot_group_exponents(const plot_group *g, int *first, int *last)
-{
-    int found = 0;
-    for (int i = 0; i < PLOT_BINS; i++)
-        if (g->bins[i]) {
-            if (!found)
-                *first = i + PLOT_EXPONENT_MIN;
-            *last = i + PLOT_EXPONENT_MIN;
-            found = 1;
-        }
-    return found;
 }

@@ -40,9 +40,9 @@ typedef enum plot_grouping { PLOT_BY_NOTHING, PLOT_BY_KIND, PLOT_BY_TENSOR } plo
 
 /* What the user chose. NULL and empty lists: everything. */
 typedef struct plot_choice {
-    const char *kind;   /* equal to the tensor's kind   */
-    const char *tensor; /* a glob for the tensor's name */
-    const char *step;   /* a number                     */
+    option_list kinds;           /* one is equal to the tensor's kind */
+    option_list match;           /* one is a glob for its name        */
+    const char *step;            /* a number                          */
     option_list formats, scales; /* elements may be lists with commas */
 } plot_choice;
 
@@ -52,8 +52,11 @@ typedef struct plot_data {
     json_t *report;
     const char *schema, *version;
     plot_format formats[PLOT_FORMATS_MAX];
-    double scales[PLOT_SCALES_MAX]; /* > 0 */
+    double scales[PLOT_SCALES_MAX]; /* > 0; the first is 1, the data as recorded */
+    int cast_unscaled;              /* the report has casts of the recorded data */
     size_t n_formats, n_scales, n_groups;
+    int has_steps; /* some selected tensor has a step: from first_step to last_step */
+    uint64_t first_step, last_step;
     plot_group *groups;
 } plot_data;
 
@@ -63,8 +66,5 @@ typedef struct plot_data {
 int plot_data_read(plot_data *d, const char *path, const plot_choice *choice,
                    plot_grouping grouping, int need_histogram);
 void plot_data_clear(plot_data *d);
-
-/* plot_group_exponents -- first and last exponent that occurs; 0 if there is none. */
-int plot_group_exponents(const plot_group *g, int *first, int *last);
 
 #endif

@@ -72,10 +72,33 @@ static void put_formats(FILE *to, const plot_data *d, size_t characters)
     }
 }
 
+/* That a figure adds up several steps is not to be seen in it: it has to say so. */
+static void put_note(FILE *to, const plot_data *d)
+{
+    fputs("note = '", to);
+    if (d->has_steps && d->first_step < d->last_step)
+        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", d->first_step, d->last_step);
+    fputs("'\n", to);
+}
+
 /* ---- histogram ---- */
 
 enum { SPAN_SHOWN = 48 }; /* formats of at most so many binades are shown to both ends */
 static const double TAIL = 0.2; /* per cent */
+
+/* The first and the last exponent that occurs; 0 if there is none. */
+static int exponents(const plot_group *g, int *first, int *last)
+{
+    int found = 0;
+    for (int i = 0; i < PLOT_BINS; i++)
+        if (g->bins[i]) {
+            if (!found)
+                *first = i + PLOT_EXPONENT_MIN;
+            *last = i + PLOT_EXPONENT_MIN;
+            found = 1;
+        }
+    return found;
+}
 
 static void put_histogram(FILE *to, const plot_data *d, const plot_request *r)
 {
@@ -90,9 +113,8 @@ static void put_histogram(FILE *to, const plot_data *d, const plot_request *r)
 
     fprintf(to, "# elements: %" PRIu64 "\n", g->count);
     fputs("\n\n# bins\n"
-          "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all elements\n",
-          to);
-    plot_group_exponents(g, &first, &last);
+          "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all\n", to);
+    exponents(g, &first, &last);
     for (int e = first - 1; e <= last + 1; e++) {
         const int i = e - PLOT_EXPONENT_MIN;
         const uint64_t n = i >= 0 && i < PLOT_BINS ? g->bins[i] : 0;
@@ -132,7 +154,7 @@ static void put_histogram(FILE *to, const plot_data *d, const plot_request *r)
 static int visible_exponents(const plot_group *g, int log, int *first, int *last)
 {
     uint64_t below = 0;
-    if (!plot_group_exponents(g, first, last))
+    if (!exponents(g, first, last))
         return 0;
     for (; !log && *first < *last; (*first)++)
         if (percent(below += g->bins[*first - PLOT_EXPONENT_MIN], g->count) >= TAIL)
@@ -184,12 +206,16 @@ static void put_histogram_variables(FILE *to, const plot_data *d, const plot_req
     high += 1;
     fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", low, high);
     fprintf(to, "tail = %.3g # per cent recorded below x_low\n", share_below(g, low));
-    fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n",
-            r->log ? pow(10, ceil(log10(least)) - 1) : 0.0,
-            most > 0 ? most * (r->log ? 2.0 : 1.12) : 100.0);
+    const double y_low = r->log ? pow(10, ceil(log10(least)) - 1) : 0;
+    const double above = r->log ? fmax(2, pow(most / y_low, 0.12)) : 1.12; /* for a number */
+    fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n", y_low,
+            most > 0 ? most * above : 100.0);
     fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
             (g->inf > 0) + (g->nan > 0));
     fprintf(to, "overflows = %d # 1: show overflow beside underflow\n", overflow);
+    fprintf(to, "cast_unscaled = %d # 0: the report has no casts of the recorded data\n",
+            d->cast_unscaled);
+    put_note(to, d);
     const size_t longest = longest_format(d);
     fprintf(to, "name_length = %zu\n", longest < HISTOGRAM_LABEL ? longest : HISTOGRAM_LABEL);
 }
@@ -200,9 +226,9 @@ static void put_ruler(FILE *to, const plot_data *d, const plot_request *r)
 {
     put_formats(to, d, ruler_label(r));
     fputs("\n\n# ranges\n"
-          "# of the non-zero finite elements: log2 of 2 the smallest magnitude, 3 the root mean\n"
-          "# square, 4 the largest; 5 elements  6 of them zero, Inf or NaN  7 label  8 name\n"
-          "# 1 row\n", to);
+          "# 1 row  of the non-zero finite elements, log2 of: 2 the smallest magnitude\n"
+          "# 3 the root mean square  4 the largest magnitude  5 elements\n"
+          "# 6 of them zero, Inf or NaN  7 label  8 name\n", to);
     for (size_t i = 0; i < d->n_groups; i++) {
         const plot_group *g = &d->groups[i];
         const uint64_t others = g->zero + g->inf + g->nan;
@@ -246,12 +272,14 @@ static void put_ruler_variables(FILE *to, const plot_data *d, const plot_request
     fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin),
             ceil(high + margin));
     fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->n_formats, d->n_groups);
+    put_note(to, d);
     fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
 }
 
 const plot_figure plot_figures[] = {
     {"histogram", "share of elements by binary exponent, with the ranges of formats", 1,
      put_histogram, put_histogram_variables},
-    {"ruler", "ranges of formats over the ranges of tensors", 0, put_ruler, put_ruler_variables},
+    {"ruler", "ranges of formats over the ranges of tensors", 0,
+     put_ruler, put_ruler_variables},
     {NULL, NULL, 0, NULL, NULL},
 };

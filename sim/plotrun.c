@@ -65,7 +65,8 @@ static int run(char *const argv[], char *message, int *status)
         error |= posix_spawn_file_actions_adddup2(&files, ends[1], 2);
         if (ends[1] > 2)
             error |= posix_spawn_file_actions_addclose(&files, ends[1]);
-        error = error ? ENOMEM : posix_spawnp(&child, argv[0], &files, &attributes, argv, environ);
+        error = error ? ENOMEM
+                      : posix_spawnp(&child, argv[0], &files, &attributes, argv, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);

@@ -14,6 +14,12 @@ static json_t *text_or_null(const char *s)
     return s ? json_string(s) : json_null();
 }
 
+/* Nothing compared: nothing is known, which is not the error 0. */
+static double max_rel_err(const mpsim_cast_stats *c)
+{
+    return c->compared ? c->max_rel_err : (double)NAN;
+}
+
 static json_t *cast_json(const target *t, const mpsim_cast_stats *c, const mpsim_stats *s)
 {
     json_t *v = json_object();
@@ -25,7 +31,8 @@ static json_t *cast_json(const target *t, const mpsim_cast_stats *c, const mpsim
     json_object_set_new(v, "inexact", json_of_count(c->counts.inexact));
     json_object_set_new(v, "sqnr_db", json_of_double(mpsim_cast_stats_sqnr_db(c, s)));
     json_object_set_new(v, "mse", json_of_double(mpsim_cast_stats_mse(c)));
-    json_object_set_new(v, "max_rel_err", json_of_double(c->max_rel_err));
+    json_object_set_new(v, "max_rel_err", json_of_double(max_rel_err(c)));
+    json_object_set_new(v, "compared", json_of_count(c->compared));
     return v;
 }
 
@@ -119,7 +126,7 @@ static json_t *formats_json(const target_list *l)
 
 static const char csv_header[] =
     "level,file,name,kind,step,dtype,shape,count,zero,nan,inf,amax,amin,mean,l2,format,scale,"
-    "underflow,subnormal,overflow,inexact,sqnr_db,mse,max_rel_err\n";
+    "underflow,subnormal,overflow,inexact,sqnr_db,mse,max_rel_err,compared\n";
 
 static void csv_optional(FILE *to, const char *s)
 {
@@ -161,8 +168,8 @@ static void group_csv(const statreport *r, const group_label *l, const group *g)
                 c->counts.subnormal, c->counts.overflow, c->counts.inexact);
         csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
         csv_number(to, mpsim_cast_stats_mse(c));
-        csv_number(to, c->max_rel_err);
-        fputc('\n', to);
+        csv_number(to, max_rel_err(c));
+        fprintf(to, ",%" PRIu64 "\n", c->compared);
     }
 }
 
@@ -201,6 +208,21 @@ static void text_rare(table *t, uint64_t n)
     table_cell(t, "%s", n ? text_count(count, n) : "");
 }
 
+/* SQNR; with a star where it leaves out elements that became Inf or NaN. */
+static void text_sqnr(statreport *r, table *t, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    const double sqnr = mpsim_cast_stats_sqnr_db(c, s);
+    const int left_out = c->compared < s->count - s->nan - s->inf;
+    const char *mark = left_out ? "*" : "";
+    r->marked |= left_out && c->compared;
+    if (c->compared == 0)
+        table_cell(t, "-");
+    else if (isfinite(sqnr))
+        table_cell(t, "%.1f%s", sqnr, mark);
+    else
+        table_cell(t, "%s%s", sqnr > 0 ? "exact" : "-inf", mark);
+}
+
 static void group_text(statreport *r, const group_label *l, const group *g)
 {
     char a[32];
@@ -223,17 +245,13 @@ static void group_text(statreport *r, const group_label *l, const group *g)
         table *t = r->loses;
         text_label(t, l, i == 0);
         table_cell(t, "%s", r->targets->items[i].label);
-        table_cell(t, "%s", scaled ? text_number(a, r->targets->items[i].rounding.scale) : "");
+        table_cell(t, "%s", scaled ? text_scale(a, r->targets->items[i].rounding.scale) : "");
         text_counted(t, c->counts.underflow, s->count);
         text_counted(t, c->counts.subnormal, s->count);
         text_counted(t, c->counts.overflow, s->count);
         table_cell(t, "%s", text_share(a, c->counts.inexact, s->count));
-        const double sqnr = mpsim_cast_stats_sqnr_db(c, s);
-        if (isfinite(sqnr))
-            table_cell(t, "%.1f", sqnr);
-        else
-            table_cell(t, "%s", isnan(sqnr) ? "-" : "exact");
-        table_cell(t, "%s", text_number(a, c->max_rel_err));
+        text_sqnr(r, t, c, s);
+        table_cell(t, "%s", c->compared ? text_number(a, c->max_rel_err) : "-");
     }
 }
 
@@ -246,10 +264,9 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
     r->file = to;
     r->style = style;
     r->targets = targets;
-    r->config = config;
     if (style == REPORT_CSV)
         fputs(csv_header, to);
-    if (style == REPORT_TEXT) {
+    if (style == REPORT_TEXT || style == REPORT_CSV) {
         json_decref(config);
         return;
     }
@@ -263,15 +280,12 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
         json_decref(config);
         r->failed |= json_write(to, v) != 0;
         fputc('\n', to);
-    } else if (style == REPORT_JSON) {
+    } else {
         fputs("{\"schema\": \"mpsim.stat/1\",\n\"config\": ", to);
         r->failed |= json_write(to, config) != 0;
         fputs(",\n\"formats\": ", to);
         r->failed |= json_write(to, formats) != 0;
         fputs(",\n", to);
-    } else {
-        json_decref(config);
-        json_decref(formats);
     }
 }
 
@@ -282,7 +296,9 @@ void statreport_list(statreport *r, const char *name, const char *title)
         fprintf(r->file, "\"%s\": [", name);
     } else if (r->style == REPORT_TEXT) {
         const char *key = strcmp(name, "tensors") == 0 ? "tensor|>step"
-                          : strcmp(name, "kinds") == 0 ? "kind" : "step";
+                          : strcmp(name, "kinds") == 0   ? "kind"
+                          : strcmp(name, "steps") == 0   ? "step"
+                                                         : "";
         char columns[256];
         r->title = title;
         snprintf(columns, sizeof columns,
@@ -333,27 +349,38 @@ void statreport_list_end(statreport *r)
             fputc('\n', r->file);
             r->failed |= table_print(r->loses, r->file, "  ") != 0;
         }
-        table_free(r->holds);
-        table_free(r->loses);
-        r->holds = r->loses = NULL;
+        statreport_list_drop(r);
     }
 }
 
-void statreport_total(statreport *r, const group *g)
+void statreport_list_drop(statreport *r)
+{
+    table_free(r->holds);
+    table_free(r->loses);
+    r->holds = r->loses = NULL;
+}
+
+void statreport_total(statreport *r, const group *g, int failed)
 {
     const group_label l = {.level = "total", .step = -1};
-    if (r->style == REPORT_JSON) {
-        fputs("\"total\": ", r->file);
-        r->failed |= json_write(r->file, group_json(r, &l, g)) != 0;
-        fputs("}\n", r->file);
-    } else {
+    if (r->style == REPORT_TEXT || r->style == REPORT_CSV) {
         statreport_entry(r, &l, g);
+        return;
     }
+    json_t *v = r->style == REPORT_JSON ? json_object() : json_pack("{s:s}", "level", "total");
+    json_t *entry = group_json(r, &l, g);
+    json_object_update(v, entry);
+    json_decref(entry);
+    json_object_set_new(v, "failed_files", json_integer(failed));
+    fputs(r->style == REPORT_JSON ? "\"total\": " : "", r->file);
+    r->failed |= json_write(r->file, v) != 0;
+    fputs(r->style == REPORT_JSON ? "}\n" : "\n", r->file);
 }
 
 int statreport_end(statreport *r)
 {
-    table_free(r->holds);
-    table_free(r->loses);
+    if (r->marked)
+        fputs("\n* without the elements that became Inf or NaN (counted as overflow)\n", r->file);
+    statreport_list_drop(r);
     return r->failed ? -1 : 0;
 }

@@ -17,11 +17,11 @@ typedef struct statreport {
     FILE *file;
     report_style style;
     const target_list *targets;
-    json_t *config;
     int in_list; /* JSON: entries of the open list so far */
     int failed;
     const char *title;    /* text: the open section and its tables */
     table *holds, *loses;
+    int marked;           /* an SQNR leaves out elements           */
 } statreport;
 
 /* The report in order: begin, then for each of "tensors", "kinds", "steps" a list of
@@ -31,7 +31,9 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
 void statreport_list(statreport *r, const char *name, const char *title);
 void statreport_entry(statreport *r, const group_label *label, const group *g);
 void statreport_list_end(statreport *r);
-void statreport_total(statreport *r, const group *g);
+void statreport_list_drop(statreport *r); /* text: without printing it */
+/* `failed`: files that failed, with --keep-going */
+void statreport_total(statreport *r, const group *g, int failed);
 /* 0, or -1 if memory or writing failed on the way. */
 int statreport_end(statreport *r);
 

@@ -1,50 +1,193 @@
 /* target.c -- see target.h. */
 #include "target.h"
 
+#include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- messages that help ---- */
 
-/* Edit distance between two short words, for suggestions. */
-static size_t distance(const char *a, const char *b)
+#define BLOCKS ": block formats are not there yet; its elements are "
+
+/* Names that people try and that are none, or not yet; patterns of folded names. */
+static const struct {
+    const char *pattern, *text;
+} hints[] = {
+    {"fp8", " is e4m3 or e5m2: name one"},
+    {"f8", " is e4m3 or e5m2: name one"},
+    {"float8", " is e4m3 or e5m2: name one"},
+    {"fp6", " is e3m2 or e2m3: name one"},
+    {"f6", " is e3m2 or e2m3: name one"},
+    {"float6", " is e3m2 or e2m3: name one"},
+    {"float4", " is e2m1"},
+    {"mxfp8*", BLOCKS "e4m3 or e5m2, its scales e8m0"},
+    {"mxfp6*", BLOCKS "e3m2 or e2m3, its scales e8m0"},
+    {"mxfp4*", BLOCKS "e2m1, its scales e8m0"},
+    {"nvfp4*", BLOCKS "e2m1, its scales e4m3"},
+    {"mxint8*", ": neither block formats nor integers are there yet"},
+    {"int[0-9]*", ": integers are not there yet"},
+    {"uint[0-9]*", ": integers are not there yet"},
+    {"[iu][0-9]*", ": integers are not there yet"},
+};
+
+/* Copy the n characters at text, as many as fit. */
+static void copy_word(char *out, size_t size, const char *text, size_t n)
 {
-    size_t row[64];
-    const size_t n = strlen(b);
-    if (n >= 64)
-        return 64;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; *a; a++, i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const size_t up = row[j], replace = diagonal + (*a != b[j - 1]);
-            size_t best = up + 1 < row[j - 1] + 1 ? up + 1 : row[j - 1] + 1;
-            if (replace < best)
-                best = replace;
-            diagonal = up;
-            row[j] = best;
-        }
-    }
-    return row[n];
+    snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), text);
+}
+
+/* Copy the first word of a list of words separated by `stops`; returns what follows it. */
+static const char *first_word(char *out, size_t size, const char *list, const char *stops)
+{
+    const size_t n = strcspn(list, stops);
+    copy_word(out, size, list, n);
+    return list + n + strspn(list + n, stops);
 }
 
 static int unknown_format(const char *verb, const char *name)
 {
-    const char *best = NULL;
-    size_t least = 3; /* farther away is no suggestion */
+    char folded[64], head[64];
+    suggestion s;
+    fold_word(folded, sizeof folded, name);
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (fnmatch(hints[i].pattern, folded, 0) == 0)
+            return fail(EXIT_USAGE, "%s: %s%s", verb, name, hints[i].text);
+    first_word(head, sizeof head, name, ":");
+    if (strchr(name, ':') && mpsim_format_find(head))
+        return fail(EXIT_USAGE, "%s: unknown format '%s': options follow eXmY only, as in "
+                                "e5m7:fn", verb, name);
+    suggestion_init(&s, name);
     for (size_t i = 0; i < mpsim_format_count(); i++) {
-        const char *row = mpsim_format_at(i)->name;
-        const size_t d = distance(name, row);
-        if (d < least) {
-            least = d;
-            best = row;
+        const mpsim_format *f = mpsim_format_at(i);
+        suggestion_consider(&s, f->name);
+        for (const char *rest = f->aliases; *rest;) {
+            char alias[64];
+            rest = first_word(alias, sizeof alias, rest, " ");
+            suggestion_consider(&s, alias);
         }
     }
-    if (best)
-        return fail(EXIT_USAGE, "%s: unknown format '%s': did you mean %s?", verb, name, best);
-    return fail(EXIT_USAGE, "%s: unknown format '%s': see 'mpsim formats'", verb, name);
+    return fail(EXIT_USAGE, "%s: unknown format '%s'%s", verb, name,
+                suggestion_end(&s, ": see 'mpsim formats'"));
+}
+
+/* Options of eXmY names, one row for those that exclude each other. */
+static const char *const option_groups[] = {" ieee fn fnuz finite ", " inf noinf ",
+                                            " unsigned ", " bias "};
+enum { LAYOUTS, INFINITIES, UNSIGNED, BIAS, GROUPS };
+
+/* The options of one name, each as typed; "" where there is none. */
+typedef struct named_options {
+    char words[GROUPS][64];
+} named_options;
+
+static int group_of(const char *option)
+{
+    char folded[64], word[64], key[72];
+    fold_word(folded, sizeof folded, option);
+    first_word(word, sizeof word, folded, "=");
+    snprintf(key, sizeof key, " %s ", word);
+    int g = 0;
+    while (g < GROUPS && !strstr(option_groups[g], key))
+        g++;
+    return g;
+}
+
+/* What is wrong with the options themselves: 1 and the reason, or 0. */
+static int options_reason(char *why, size_t size, named_options *o, const char *list)
+{
+    while (*list++ == ':') {
+        char word[64], alone[80];
+        const size_t n = strcspn(list, ":");
+        mpsim_format f;
+        copy_word(word, sizeof word, list, n);
+        list += n;
+        const int g = group_of(word);
+        snprintf(alone, sizeof alone, "e5m7:%s", word); /* the library knows what it takes */
+        if (n == 0)
+            return snprintf(why, size, "an empty option");
+        if (g == BIAS && mpsim_format_parse(&f, alone) == MPSIM_EINVAL)
+            return snprintf(why, size, "bias=N takes an integer from -1200 to 1200");
+        if (g == GROUPS || mpsim_format_parse(&f, alone) == MPSIM_EINVAL)
+            return snprintf(why, size, "unknown option '%s'", word);
+        if (o->words[g][0])
+            return snprintf(why, size, "'%s' and '%s' exclude each other", o->words[g], word);
+        memcpy(o->words[g], word, sizeof word);
+    }
+    return 0;
+}
+
+/* Why mpsim_format_parse refuses a name with MPSIM_EINVAL or MPSIM_ERANGE. */
+static void parse_reason(char *why, size_t size, const char *name, mpsim_status status)
+{
+    char head[64], lower[64];
+    int ebits = 1, mbits = 0;
+    named_options o = {0};
+    const char *layout = o.words[LAYOUTS];
+    first_word(head, sizeof head, name, ":");
+    fold_word(lower, sizeof lower, head);
+    const char *options = name + strlen(head);
+    const int is_exmy = sscanf(lower, "e%dm%d", &ebits, &mbits) == 2;
+    const mpsim_format *row = mpsim_format_find(head);
+    if (status == MPSIM_ERANGE && is_exmy && (ebits < 1 || ebits > 11 || mbits > 52))
+        snprintf(why, size, "in eXmY X is 1 to 11 and Y 0 to 52");
+    else if (status == MPSIM_ERANGE)
+        snprintf(why, size, "reaches beyond binary64");
+    else if (options_reason(why, size, &o, options))
+        return;
+    else if (row && !*layout) /* the row is no IEEE layout */
+        snprintf(why, size, "say %s:%s%s or %s:%s%s", head, mbits ? "ieee" : "finite", options,
+                 head, row->nan == MPSIM_NAN_NONE ? "finite" : "fn", options);
+    else if (mbits == 0 && (!*layout || strcasecmp(layout, "ieee") == 0))
+        snprintf(why, size, "no room for NaN beside the infinity: add :fn, :fnuz or :finite");
+    else if (*o.words[UNSIGNED] && strcasecmp(layout, "fnuz") == 0)
+        snprintf(why, size, "fnuz needs a sign: its NaN is the code of -0");
+    else
+        snprintf(why, size, "no normal number");
+}
+
+static int bad_format(const char *verb, const char *name, mpsim_status status)
+{
+    char why[256];
+    if (status == MPSIM_ENOTFOUND)
+        return unknown_format(verb, name);
+    parse_reason(why, sizeof why, name, status);
+    return fail(EXIT_USAGE, "%s: format '%s': %s", verb, name, why);
+}
+
+static int unknown_preset(const char *verb, const char *name)
+{
+    suggestion s;
+    suggestion_init(&s, name);
+    for (size_t i = 0; i < mpsim_preset_count(); i++)
+        suggestion_consider(&s, mpsim_preset_at(i)->name);
+    return fail(EXIT_USAGE, "%s: unknown preset '%s'%s", verb, name,
+                suggestion_end(&s, ": see 'mpsim formats --presets'"));
+}
+
+static int bad_mode(const char *verb, const char *name)
+{
+    static const char *const more[] = {"rne", "rna", "rtz", "rup", "rdn", "rto",
+                                       "sr", "sra", "srb", "src", "stochastic"};
+    mpsim_round_mode mode;
+    uint8_t bits;
+    char head[64];
+    suggestion s;
+    first_word(head, sizeof head, name, ":");
+    if (strchr(name, ':') && mpsim_round_mode_parse(&mode, &bits, head) == MPSIM_OK)
+        return fail(EXIT_USAGE, mode < MPSIM_ROUND_STOCHASTIC_A
+                                    ? "%s: rounding mode '%s': only stochastic modes take a "
+                                      "number of random bits"
+                                    : "%s: rounding mode '%s': 1 to 32 random bits",
+                    verb, name);
+    suggestion_init(&s, head);
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++)
+        suggestion_consider(&s, mpsim_round_mode_name((mpsim_round_mode)m));
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+        suggestion_consider(&s, more[i]);
+    return fail(EXIT_USAGE, "%s: unknown rounding mode '%s'%s", verb, name,
+                suggestion_end(&s, ": see 'mpsim formats --modes'"));
 }
 
 /* ---- lists ---- */
@@ -67,27 +210,22 @@ static int parse_target(target *t, char *text, const target_options *o, const ch
     mpsim_round_mode mode = MPSIM_ROUND_NEAREST_EVEN;
     uint8_t sr_bits = 32;
     if (o->round && mpsim_round_mode_parse(&mode, &sr_bits, o->round) != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: unknown rounding mode '%s': see 'mpsim formats --modes'",
-                    verb, o->round);
+        return bad_mode(verb, o->round);
     if (o->overflow && strcmp(o->overflow, "inf") != 0 && strcmp(o->overflow, "saturate") != 0)
         return fail(EXIT_USAGE, "%s: --overflow is 'inf' or 'saturate', not '%s'", verb,
                     o->overflow);
+    if (!*text)
+        return fail(EXIT_USAGE, "%s: an empty name in the list of formats", verb);
     char *at = strchr(text, '@');
     const char *preset = at ? at + 1 : o->preset ? o->preset : "ieee";
     if (at)
         *at = '\0';
     const mpsim_status s = mpsim_format_parse(&t->format, text);
-    const mpsim_preset *p = mpsim_preset_find(preset);
-    if (s == MPSIM_ENOTFOUND)
-        return unknown_format(verb, text);
-    if (s == MPSIM_ERANGE)
-        return fail(EXIT_USAGE, "%s: format '%s' reaches beyond binary64", verb, text);
     if (s != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: format '%s' contradicts itself: see 'mpsim formats --help'",
-                    verb, text);
+        return bad_format(verb, text, s);
+    const mpsim_preset *p = mpsim_preset_find(preset);
     if (!p)
-        return fail(EXIT_USAGE, "%s: unknown preset '%s': see 'mpsim formats --presets'", verb,
-                    preset);
+        return unknown_preset(verb, preset);
     if (at)
         *at = '@';
     mpsim_rounding_preset(&t->rounding, p, &t->format);
@@ -97,17 +235,48 @@ static int parse_target(target *t, char *text, const target_options *o, const ch
     return 0;
 }
 
-/* The next element of a comma-separated list, allocated; *list moves past it. */
+/* An earlier target of the same format and preset, or NULL. */
+static const target *find_same(const target_list *l, const target *t)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (strcmp(l->items[i].format.name, t->format.name) == 0 &&
+            l->items[i].preset == t->preset)
+            return &l->items[i];
+    return NULL;
+}
+
+/* The next element of a comma-separated list without the blanks around it, allocated; *list
+ * moves past it. */
 static char *next_word(const char **list)
 {
-    const size_t n = strcspn(*list, ",");
+    static const char blanks[] = " \t";
+    const char *first = *list + strspn(*list, blanks);
+    const char *end = *list + strcspn(*list, ",");
+    *list = end + (*end == ',');
+    while (end > first && strchr(blanks, end[-1]))
+        end--;
+    const size_t n = end > first ? (size_t)(end - first) : 0;
     char *word = malloc(n + 1);
     if (!word)
         return NULL;
-    memcpy(word, *list, n);
+    memcpy(word, first, n);
     word[n] = '\0';
-    *list += n + ((*list)[n] == ',');
     return word;
+}
+
+/* The scale of a target, which must differ from those of the n targets before it. */
+static int parse_scale(target *t, const char *text, size_t n, const char *verb)
+{
+    double *scale = &t->rounding.scale;
+    const int status = parse_number(scale, text);
+    if (status == NUMBER_RANGE)
+        return fail(EXIT_USAGE, "%s: scale '%s' is outside the range of binary64", verb, text);
+    if (status || !(*scale > 0))
+        return fail(EXIT_USAGE, "%s: scale '%s' is not a positive number", verb, text);
+    for (size_t i = 1; i <= n; i++)
+        if ((t - i)->rounding.scale == *scale)
+            return fail(EXIT_USAGE, "%s: scale '%s' is given twice", verb, text);
+    return 0;
 }
 
 static size_t count_words(const char *list)
@@ -137,22 +306,24 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
         char *label = l->labels[l->label_count++] = next_word(&formats);
         if (!label)
             return fail(EXIT_IO, "out of memory");
-        const int code = parse_target(&t, label, o, verb);
+        int code = parse_target(&t, label, o, verb);
         if (code)
             return code;
+        const target *same = find_same(l, &t);
+        if (same)
+            return fail(EXIT_USAGE, "%s: format '%s' repeats '%s'", verb, label, same->label);
         const char *rest = scales;
         for (size_t k = 0; k < ns; k++) {
             char *word = next_word(&rest);
             if (!word)
                 return fail(EXIT_IO, "out of memory");
-            const int bad = parse_number(&t.rounding.scale, word) != 0 || !(t.rounding.scale > 0);
-            const int usage = bad ? fail(EXIT_USAGE, "%s: scale '%s' is not a positive number",
-                                         verb, word)
-                                  : 0;
+            target *next = &l->items[l->count];
+            *next = t;
+            code = parse_scale(next, word, k, verb);
             free(word);
-            if (usage)
-                return usage;
-            l->items[l->count++] = t;
+            if (code)
+                return code;
+            l->count++;
         }
     }
     return 0;
@@ -172,14 +343,4 @@ mpsim_rounding target_rounding(const target *t, const mpsim_format *source)
     mpsim_rounding r = t->rounding;
     r.flush_below = r.flush_input ? mpsim_format_min_normal(source) : 0;
     return r;
-}
-
-uint64_t target_stream(const char *name, int64_t step)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < 8; i++)
-        h = (h ^ ((uint64_t)step >> (8 * i) & 0xff)) * 0x100000001b3u;
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    return h;
 }

@@ -26,19 +26,19 @@ typedef struct target_options {
 } target_options;
 
 /* The rows of these options for a command's table; `o` is a target_options variable. */
-#define TARGET_OPTION_ROWS(o)                                                                   \
-    {'r', "round", OPTION_STRING, &(o).round, "MODE",                                           \
-     "rounding: nearest-even (default), nearest-away, toward-zero, up, down, to-odd, "          \
-     "stochastic-a, -b, -c, the latter with :N random bits (default 32); short: rne rna rtz "   \
-     "rup rdn rto sra srb src"},                                                                \
-    {'p', "preset", OPTION_STRING, &(o).preset, "NAME",                                         \
-     "overflow, infinity and NaN as in a real stack: see 'mpsim formats --presets'"},           \
-    {0, "overflow", OPTION_STRING, &(o).overflow, "inf|saturate",                               \
-     "what a number beyond the largest becomes, instead of the preset's"},                      \
-    {0, "flush-subnormals", OPTION_FLAG, &(o).flush_output, NULL,                               \
-     "results in the subnormal range become zero"},                                             \
-    {0, "flush-inputs", OPTION_FLAG, &(o).flush_input, NULL,                                    \
-     "subnormal inputs (of their own dtype) are read as zero"},                                 \
+#define TARGET_OPTION_ROWS(o)                                                                  \
+    {'r', "round", OPTION_STRING, &(o).round, "MODE",                                          \
+     "rounding: nearest-even (default), nearest-away, toward-zero, up, down, to-odd, "         \
+     "stochastic-a, -b, -c, the latter with :N random bits (default 32); short: rne rna rtz "  \
+     "rup rdn rto sra srb src"},                                                               \
+    {'p', "preset", OPTION_STRING, &(o).preset, "NAME",                                        \
+     "overflow, infinity and NaN as in a real stack: see 'mpsim formats --presets'"},          \
+    {0, "overflow", OPTION_STRING, &(o).overflow, "inf|saturate",                              \
+     "what a number beyond the largest becomes, instead of the preset's"},                     \
+    {0, "flush-subnormals", OPTION_FLAG, &(o).flush_output, NULL,                              \
+     "results in the subnormal range become zero"},                                            \
+    {0, "flush-inputs", OPTION_FLAG, &(o).flush_input, NULL,                                   \
+     "subnormal inputs (of their own dtype) are read as zero"},                                \
     {0, "seed", OPTION_COUNT, &(o).seed, "N", "seed of stochastic rounding (default 0)"}
 
 typedef struct target_list {
@@ -54,12 +54,8 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
                      const char *default_formats);
 void target_list_clear(target_list *l);
 
-/* target_rounding -- the rounding of t for a tensor of the format `source`: --flush-inputs means
- * the subnormal numbers of that format. */
+/* target_rounding -- the rounding of t for a tensor of the format `source`: --flush-inputs
+ * means the subnormal numbers of that format. */
 mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
-
-/* The stream of random bits of a tensor: a hash (FNV-1a, 64 bits) of its step and name, so
- * that it depends on neither the order of files nor the selection. */
-uint64_t target_stream(const char *name, int64_t step);
 
 #endif

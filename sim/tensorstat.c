@@ -5,6 +5,7 @@
 #include "tensorstat.h"
 
 #include "parallel.h"
+#include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +118,7 @@ int tensorstat_run(tensorstat *s, trace *t, size_t i, group *g, trace_error *err
     const trace_tensor *tensor = trace_at(t, i);
     memset(s->used, 0, sizeof s->used);
     group_reset(g);
-    s->stream = target_stream(tensor->name, trace_step(t));
+    s->stream = tensor_stream(t, tensor);
     s->first = 0;
     s->source = tensor->format;
     if (trace_select(t, i, error))

@@ -96,7 +96,7 @@ static oracle_format formats[1200] = {
      .zeros = 1, .max = 114688, .nan = 0xff, .nan_low = 0xff, .nan_high = 0xff},
     {.name = "e3m3:unsigned:finite", .bits = 6, .is_signed = UNSIGNED, .precision = 4,
      .emin = -2, .zeros = 1, .max = 30},
-    {.name = "e2m1:bias=-3", .bits = 4, .is_signed = SIGNED, .precision = 2, .emin = 4,
+    {.name = "e2m1:ieee:bias=-3", .bits = 4, .is_signed = SIGNED, .precision = 2, .emin = 4,
      .zeros = 2, .max = 48, .inf = 6, .nan = 7, .nan_low = 7, .nan_high = 7},
     {.name = "e1m6:finite", .bits = 8, .is_signed = SIGNED, .precision = 7, .emin = 1,
      .zeros = 2, .max = 3.96875},

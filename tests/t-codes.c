@@ -513,7 +513,8 @@ START_TEST(options_combine_in_any_order)
         {"e5m2:inf", "e5m2"}, {"e4m3:fn:noinf", "e4m3"}, {"e4m3:finite:noinf", "e4m3:finite"},
         {"e4m3:inf:fn", "e4m3:fn:inf"}, {"e5m3:fn:unsigned", "e5m3:unsigned:fn"},
         {"e5m2:fn:bias=20", "e5m2:bias=20:fn"}, {"e5m2:bias=15", "e5m2"},
-        {"E4M3:FN:INF", "e4m3:fn:inf"},
+        {"E4M3:FN:INF", "e4m3:fn:inf"}, {"e4m3:bias=7:fn", "e4m3"},
+        {"e4m3:ieee:bias=7", "e4m3ieee"}, {"e3m4:bias=3", "e3m4"},
     };
     for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) {
         mpsim_format a, b;
@@ -572,6 +573,21 @@ START_TEST(bad_names_give_the_documented_error)
         {"binary8p4sx", MPSIM_ENOTFOUND},
         {"binary8p4se1", MPSIM_ENOTFOUND},
         {"binaryp4se", MPSIM_ENOTFOUND},
+        {"binary08p4se", MPSIM_ENOTFOUND}, /* leading zeros: a format has one name */
+        {"binary8p04se", MPSIM_ENOTFOUND},
+        {"e04m3", MPSIM_ENOTFOUND},
+        {"e4m03", MPSIM_ENOTFOUND},
+        {"e5m00:fn", MPSIM_ENOTFOUND},
+        {"e5m7:bias=07", MPSIM_EINVAL},
+        {"e5m7:bias=-07", MPSIM_EINVAL},
+        {"e4m3:bias=7", MPSIM_EINVAL}, /* the row e4m3 is no IEEE layout: which is meant? */
+        {"E4M3:bias=9", MPSIM_EINVAL},
+        {"e4m3:inf", MPSIM_EINVAL},
+        {"e4m3:unsigned", MPSIM_EINVAL},
+        {"e3m2:bias=3", MPSIM_EINVAL},
+        {"e2m3:unsigned", MPSIM_EINVAL},
+        {"e2m1:noinf", MPSIM_EINVAL},
+        {"e8m0:bias=127", MPSIM_EINVAL},
         {"e5m7:", MPSIM_EINVAL},
         {"e5m7::fn", MPSIM_EINVAL},
         {"e5m7:fast", MPSIM_EINVAL},
@@ -649,7 +665,18 @@ START_TEST(an_inconsistent_descriptor_is_refused)
     REFUSED(f.nan_code = 0x17f);
     REFUSED(f.bias = 1200);
     REFUSED(f.bias = -1200);
+    REFUSED(f.zero = MPSIM_ZERO_UNSIGNED); /* signed, and the code of -0 is not the NaN */
+    REFUSED(f.zero = MPSIM_ZERO_UNSIGNED; f.nan = MPSIM_NAN_NONE; f.max_finite = 0x7f);
+    REFUSED(f.bits = 7); /* unsigned, and there is no code for -0 */
 #undef REFUSED
+    f = good;
+    f.bits = 7;
+    f.zero = MPSIM_ZERO_UNSIGNED;
+    ck_assert_int_eq(mpsim_format_check(&f), MPSIM_OK);
+    f = *mpsim_format_find("e4m3fnuz"); /* signed with one zero: NaN is at -0 */
+    ck_assert_int_eq(mpsim_format_check(&f), MPSIM_OK);
+    f.nan = MPSIM_NAN_NONE;
+    ck_assert_int_eq(mpsim_format_check(&f), MPSIM_EINVAL);
 }
 END_TEST
 

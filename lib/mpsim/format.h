@@ -90,6 +90,9 @@ MPSIM_API const mpsim_format *mpsim_format_find(const char *name);
  *       bias=N                  exponent bias, -1200 to 1200
  *       unsigned                no sign bit
  *     An eXmY that is a table name means the row: "e4m3" is OCP E4M3, "e4m3:ieee" is not.
+ *     Where that row is no IEEE 754 layout, options must include ieee, fn, fnuz or finite:
+ *     "e4m3:bias=7" is MPSIM_EINVAL; say "e4m3:ieee:bias=7" or "e4m3:fn:bias=7".
+ *     Numbers are decimal, without leading zeros.
  *
  * The whole format must lie in binary64: MPSIM_ERANGE otherwise.
  * MPSIM_ENOTFOUND if the name has none of these forms, MPSIM_EINVAL if an option is

@@ -32,8 +32,10 @@ typedef enum mpsim_round_mode {
     MPSIM_ROUND_MODES         /* number of modes                                           */
 } mpsim_round_mode;
 /* In the stochastic modes N = sr_bits and R, 0 <= R < 2^N, is the top N bits of the
- * element's random word (see rng.h). The three are P3109's StochasticA, B and C. A is
- * biased toward zero by 2^-(N+1) on average, C is unbiased for every input. */
+ * element's random word (see rng.h). The three are P3109's StochasticA, B and C. Where nu is a
+ * multiple of 2^-N all are exact: P(away) = nu. Elsewhere P(away) of A is too small by less
+ * than 2^-N, by 2^-(N+1) on average; that of B and C is off by at most 2^-(N+1), by 0 on average
+ * (of C also for nu of few bits). Few random bits make any of them biased at a given nu. */
 
 /* What a finite number beyond the largest finite one becomes. */
 typedef enum mpsim_overflow {
@@ -102,7 +104,7 @@ typedef struct mpsim_rounding {
     uint8_t no_zero;       /* mpsim_no_zero                                                */
     uint8_t flush_input;   /* 1: an input below flush_below is read as zero of its sign    */
     uint8_t flush_output;  /* 1: a result in the subnormal range, after rounding, becomes
-                              zero of its sign                                             */
+                              zero of its sign (after `negative` in unsigned formats)      */
     double scale;          /* finite, > 0: x * scale is rounded, exactly, once             */
     double flush_below;    /* with flush_input: the smallest magnitude that is kept, before
                               scaling; 0: the smallest normal number of the source type,

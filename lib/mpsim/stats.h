@@ -75,12 +75,14 @@ MPSIM_API void mpsim_histogram_merge(mpsim_histogram *to, const mpsim_histogram 
  * The counts are those of mpsim/round.h. Errors compare x with q / scale, where q is the
  * value of the rounded x * scale, over the elements for which both x and q are finite:
  * an element that becomes Inf or NaN is an overflow, not an error. Each difference is formed
- * in binary64 (exact if scale is a power of two and q is not saturated far away), and its
- * square enters the sum exactly. */
+ * in binary64, rounded to nearest (exact where x and q / scale are within 2^52 of each other and
+ * scale is a power of two); one beyond binary64 counts as its largest number. The square of the
+ * difference enters the sum exactly. */
 typedef struct mpsim_cast_stats {
     mpsim_counts counts;
     uint64_t compared;      /* elements with finite x and finite q                */
-    double max_rel_err;     /* largest |x - q / scale| / |x| over them with x != 0 */
+    double max_rel_err;     /* largest |x - q / scale| / |x| over them with x != 0;
+                               0 if there are none                            */
     mpsim_sum sum_squared_error;
     mpsim_sum sum_squares_left_out; /* of finite x whose q is not finite          */
 } mpsim_cast_stats;

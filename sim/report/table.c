@@ -156,6 +156,16 @@ const char *text_share(char *out, uint64_t part, uint64_t whole)
     return out;
 }
 
+const char *text_scale(char *out, double x)
+{
+    int e;
+    if (frexp(x, &e) == 0.5 && (e < 0 || e > 4)) /* a power of two, and not 1/2 to 8 */
+        snprintf(out, 32, "2^%d", e - 1);
+    else
+        snprintf(out, 32, "%.17g", x);
+    return out;
+}
+
 const char *text_number(char *out, double x)
 {
     if (isnan(x))

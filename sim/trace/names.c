@@ -50,20 +50,23 @@ static int same_letters(const char *s, const char *word, size_t n)
     return 1;
 }
 
-/* "step_000120", "rank0-step120.safetensors", "iter_7": the number; else -1. */
+/* "step_000120", "rank0-step120.safetensors", "iter_7", "checkpoint-500": the number; else -1. */
 static int64_t step_of_component(const char *s, size_t n)
 {
+    static const char *const words[] = {"step", "iter", "checkpoint"};
     int64_t step = -1;
-    for (size_t i = 0; i + 4 < n; i++) {
-        if (!same_letters(s + i, "step", 4) && !same_letters(s + i, "iter", 4))
-            continue;
-        const char *p = s + i + 4, *end;
-        if (*p == '_' || *p == '-')
-            p++;
-        const int64_t u = digits(p, &end);
-        if (u >= 0 && (end == s + n || *end == '.'))
-            step = u;
-    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+            const size_t length = strlen(words[w]);
+            if (i + length >= n || !same_letters(s + i, words[w], length))
+                continue;
+            const char *p = s + i + length, *end;
+            if (*p == '_' || *p == '-')
+                p++;
+            const int64_t u = digits(p, &end);
+            if (u >= 0 && (end == s + n || *end == '.'))
+                step = u;
+        }
     return step;
 }
 

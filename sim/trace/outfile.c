@@ -1,6 +1,8 @@
 /* outfile.c -- see outfile.h. */
 #include "outfile.h"
 
+#include "impl.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 256 << 10, EXIT_IO = 4 };
+enum { BUFFER = 256 << 10 };
 
 struct outfile {
     char *path;      /* as the caller wrote it, for messages     */
@@ -22,7 +24,8 @@ struct outfile {
 
 static int io_error(const char *path, const char *what, trace_error *error)
 {
-    return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s: %s", what, strerror(errno));
+    const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
+    return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "%s: %s", what, strerror(errno));
 }
 
 static void outfile_free(outfile *o)

@@ -6,7 +6,8 @@ MPSIM_PLOTS=$MPSIM_SRCDIR/plots
 export MPSIM_PLOTS
 case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
 case $MPSIM_SRCDIR in /*) ;; *) MPSIM_PLOTS=$(cd "$MPSIM_PLOTS" && pwd) ;; esac
-report=${MPSIM_PLOTS%/plots}/tests/cli/plot/report.json
+top=${MPSIM_PLOTS%/plots}
+report=$top/tests/cli/plot/report.json
 
 if ! gnuplot --version >/dev/null 2>&1; then
     echo '1..0 # SKIP gnuplot not found'
@@ -41,6 +42,15 @@ fails() { # fails CODE TEXT ARGUMENT...: that exit code and one line on stderr w
     code=$?
     [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && grep -q -- "$text" err
 }
+says() { # says FILE.svg TEXT...: texts of the figure, one element each
+    svg=$1
+    shift
+    for text in "$@"; do
+        grep -qF -- "<text>$text</text>" "$svg" && continue
+        echo "$svg: no text '$text'" >err
+        return 1
+    done
+}
 nothing() { # nothing PREFIX: no figure, no temporary
     for f in "$1".pdf "$1".png "$1".svg "$1".??????; do
         [ ! -e "$f" ] || return 1
@@ -63,10 +73,10 @@ done
     --title "it's" -o 'a b' "$report" >out 2>err && whole 'a b' &&
     grep -q "^title = 'it''s'\$" 'a b.gp' && grep -q '^width = 3.25 ' 'a b.gp'
 result $? 'histogram: options'
-"$MPSIM" plot histogram --tensor zeros --type svg -o zeros "$report" >out 2>err &&
+"$MPSIM" plot histogram --match zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg && [ ! -e zeros.png ] && [ ! -s err ]
 result $? 'histogram: nothing but zeros, and only svg'
-"$MPSIM" plot histogram --log --tensor zeros --type svg -o zeros "$report" >out 2>err &&
+"$MPSIM" plot histogram --log --match zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg
 result $? 'histogram: nothing but zeros, logarithmic'
 sed 's/"count": [0-9]*/"count": 0/g; s/"zero": [0-9]*/"zero": 0/g; s/"nan": [0-9]*/"nan": 0/g
@@ -76,16 +86,51 @@ for log in --type=svg --log; do
         grep -q '</svg>' nothing.svg
     result $? "histogram: no elements at all ($log)"
 done
+"$MPSIM" plot histogram --scale 1 -o one-scale "$report" >out 2>err && whole one-scale &&
+    gnuplot -d one-scale.gp >out 2>err && [ ! -s err ]
+result $? 'histogram: a single scale, and no warning of gnuplot'
 "$MPSIM" plot ruler -o from-stdin - <"$report" >out 2>err && whole from-stdin
 result $? 'ruler: report on standard input'
 mkdir folder
 "$MPSIM" plot ruler -o folder/ "$report" >out 2>err && whole folder/ruler
 result $? 'ruler: into a folder'
 
+# ---- what the figures say ----
+trace=$top/data/digits-cnn
+"$MPSIM" stat --quiet --json --histogram -o one.json "$trace" >out 2>err &&
+    "$MPSIM" plot histogram -o one one.json >out 2>err && whole one &&
+    says one.svg 'underflow (%)' '× 1' subnormal normal && ! grep -q '× 2' one.svg
+result $? 'histogram: a report of mpsim stat without --scale'
+for venue in icml none; do
+    "$MPSIM" plot histogram -k agrad --type svg --venue $venue -o said one.json >out 2>err &&
+        says said.svg '← 0.14 % lie further left' 'steps 1 to 20000 together'
+    result $? "histogram: the tail and the steps ($venue)"
+done
+"$MPSIM" stat --quiet --json --histogram -s 2^10,1000,2^-4 -o scaled.json \
+    -f fp16,bf16,e4m3,e5m2,e4m3fnuz,e3m4,e2m1,binary8p3se "$trace" >out 2>err &&
+    "$MPSIM" plot histogram --type svg --venue icml -o scaled scaled.json >out 2>err &&
+    says scaled.svg recorded '× 2¹⁰' '× 1000' '× 2⁻⁴' && ! grep -q '× 1<\|– / –' scaled.svg
+result $? 'histogram: a report without the scale 1'
+[ "$(grep -c '<text>underflow / overflow (%)<' scaled.svg)" -eq 1 ] &&
+    [ "$(grep -c '<text>recorded<' scaled.svg)" -eq 1 ] &&
+    [ "$(grep -c '<text>e4m3fnuz<' scaled.svg)" -eq 2 ]
+result $? 'histogram: many formats, one heading'
+"$MPSIM" plot histogram --step 1 --type svg -o said one.json >out 2>err &&
+    ! grep -q together said.svg
+result $? 'histogram: one step'
+"$MPSIM" plot ruler -m 'agrad:*' --type svg -o said one.json >out 2>err &&
+    says said.svg agrad:fc1 'steps 1 to 20000 together' && ! grep -q wgrad said.svg
+result $? 'ruler --match: all steps together'
+"$MPSIM" plot ruler -m 'agrad:*' -m '*:fc2.bias' -k agrad -k wgrad --step 500 --type svg \
+    -o said one.json >out 2>err && says said.svg agrad:fc1 wgrad:fc2.bias &&
+    ! grep -q 'together\|opt.m' said.svg &&
+    grep -q '^# selection: kind agrad, kind wgrad, match' said.gp
+result $? 'ruler: several globs and kinds, one step'
+
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
-"$MPSIM" plot ruler --tensor '*' -o inert "$report" >out 2>err && whole inert &&
-    "$MPSIM" plot histogram --tensor 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
+"$MPSIM" plot ruler --match '*' -o inert "$report" >out 2>err && whole inert &&
+    "$MPSIM" plot histogram --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
         "$report" >out 2>err && whole inert2
 result $? 'a name with quotes, backticks, newline: drawn'
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
@@ -126,8 +171,18 @@ fails 4 missing.json ruler -o bad missing.json && nothing bad
 result $? 'no report'
 fails 2 'not a figure' pie "$report"
 result $? 'an unknown figure'
-fails 2 'no tensor' ruler --kind none "$report"
+fails 2 'select no tensor' ruler --kind none "$report"
 result $? 'nothing selected'
+fails 2 option ruler --tensor 'a*' "$report"
+result $? 'the selection is called --match'
+awk '/"name": "agrad:fc1"/ { for (i = 0; i < 61; i++) {
+        line = $0; sub(/agrad:fc1/, "agrad:" i, line); print line } next } { print }' \
+    "$report" >many.json
+fails 2 'more than 60 rows: .*--match.*--kind.*--step' ruler -m '*' -o bad many.json &&
+    nothing bad
+result $? 'too many rows: how to choose'
+fails 2 "'nips' is none of .*icml.*neurips" ruler --venue nips "$report"
+result $? 'an unknown venue: the known ones'
 fails 2 'not a format' ruler --format fp16,fp8 "$report"
 result $? 'a format that the report does not have'
 fails 2 'not a scale' histogram --scale 3 "$report"
@@ -153,12 +208,49 @@ result $? 'no gnuplot: data and script are written'
 unset MPSIM_GNUPLOT
 fails 4 'no-such-folder' ruler -o no-such-folder/x "$report"
 result $? 'no such folder'
-printf 'set terminal nonsense\n' >style.gp
-: >ruler.gp
-echo '# ruler' >ruler.gp
-mkdir templates
-mv style.gp ruler.gp templates
+# ---- templates ----
+absent() { # absent PREFIX: neither figures nor data nor script
+    nothing "$1" && [ ! -e "$1.dat" ] && [ ! -e "$1.gp" ]
+}
+mkdir templates folder/bad2.gp
+printf 'set terminal nonsense\n' >templates/style.gp
+fails 4 'bad2.gp' ruler -o folder/bad2 "$report" && [ ! -e folder/bad2.dat ]
+result $? 'a script that cannot be written: no data either'
+plots=$MPSIM_PLOTS
+MPSIM_PLOTS=$work/no-such-folder
+fails 4 'no-such-folder/style.gp: .*MPSIM_PLOTS' ruler -o none "$report" && absent none
+result $? 'no templates: nothing is written'
 MPSIM_PLOTS=$work/templates
+fails 4 'templates/ruler.gp: ' ruler -o none "$report" && absent none
+result $? 'half of the templates: nothing is written'
+: >templates/ruler.gp
+fails 4 'not a template' ruler -o none "$report" && absent none
+result $? 'an empty template: nothing is written'
+echo '# ruler' >templates/ruler.gp
 fails 4 'line ' ruler -o bad "$report" && nothing bad
 result $? 'a broken template: its line, no figure'
+
+# Beside the program itself: not the script that libtool puts in front of it.
+real=${MPSIM%/*}/.libs/${MPSIM##*/}
+[ -x "$real" ] || real=$MPSIM
+mkdir -p place/bin place/share/mpsim
+cp "$real" place/bin/mpsim
+cp -R "$plots" place/mine
+LD_LIBRARY_PATH=${MPSIM%/*}/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+unset MPSIM_PLOTS
+MPSIM=$work/place/bin/mpsim
+for found in bin/plots plots share/mpsim/plots; do
+    if [ ! -e /proc/self/exe ] || ! "$MPSIM" --version >/dev/null 2>&1; then
+        n=$((n + 1))
+        echo "ok $n - templates in $found # SKIP no /proc, or a program that cannot be copied"
+        continue
+    fi
+    rm -rf place/plots place/bin/plots place/share/mpsim/plots
+    cp -R place/mine place/$found
+    echo "# from $found" >>place/$found/ruler.gp
+    "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ] &&
+        grep -q "^# from $found\$" found.gp
+    result $? "templates in $found"
+done
 echo "1..$n"

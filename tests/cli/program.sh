@@ -59,7 +59,7 @@ run 2 stat -s nan "$trace"; ok $? "scale NaN"
 run 2 stat --json --csv "$trace"; ok $? "two output forms"
 run 2 stat --kind gradient "$trace"; ok $? "unknown kind"
 run 2 stat --shape 3 "$trace"; ok $? "shape without dtype"
-run 2 stat -f e5m0 "$trace" && has contradicts err; ok $? "contradictory format"
+run 2 stat -f e5m0 "$trace" && has 'no room for NaN' err; ok $? "a format that cannot be"
 
 # ---- bad inputs ----
 run 4 stat "$dir/none"; ok $? "missing file"
@@ -99,7 +99,10 @@ run 0 stat -r sr:8 --seed 5 --csv --threads 1 -m 'agrad:*' "$trace" && cp "$dir/
 run 0 stat -r sr:8 --seed 5 --csv --threads 4 -k agrad "$trace" && cmp -s "$dir/sr" "$dir/out"; ok $? "stochastic rounding: the same for any threads and selection"
 run 0 stat -r sr:8 --seed 6 --csv -k agrad "$trace" && ! cmp -s "$dir/sr" "$dir/out"; ok $? "another seed differs"
 run 0 stat --ndjson "$trace" && [ "$(wc -l <"$dir/out")" -eq 306 ]; ok $? "ndjson: config, 291 tensors, kinds, steps, total"
-run 0 stat --csv "$trace" && [ "$(head -n 1 "$dir/out" | tr ',' '\n' | wc -l)" -eq 24 ]; ok $? "csv"
+run 0 stat --csv "$trace" && [ "$(head -n 1 "$dir/out" | tr ',' '\n' | wc -l)" -eq 25 ] && ! grep -q -v -e '^tensor,' -e '^level,' "$dir/out"; ok $? "csv: tensors only"
+run 0 stat --csv --level kind "$trace" && [ "$(wc -l <"$dir/out")" -eq 25 ]; ok $? "csv of kinds: 6 kinds, 4 formats"
+run 2 stat --level kind "$trace"; ok $? "--level without --csv"
+run 2 stat --histogram "$trace"; ok $? "--histogram without --json"
 run 0 stat -f fp16 -k agrad "$trace/step_020000" && has '27,387 *54.24 %'; ok $? "fp16 underflow of agrad at step 20000"
 run 0 stat -o "$dir/r.json" --json "$trace" && cmp -s "$dir/one" "$dir/r.json" && [ ! -s "$dir/out" ]; ok $? "--output"
 f=$trace/step_000001/rank_00000.safetensors
@@ -110,7 +113,7 @@ cmp -s "$dir/a" "$dir/b"; ok $? "standard input gives the same numbers"
 
 # ---- cast, raw, npy ----
 run 0 cast -f e4m3 -o "$dir/c.safetensors" "$f" && has underflow; ok $? "cast to e4m3"
-run 0 info "$dir/c.safetensors" && has 'F8_E4M3' && has 'mpsim.cast.format = e4m3'; ok $? "its dtype and metadata"
+run 0 info -v "$dir/c.safetensors" && has 'F8_E4M3' && has 'mpsim.cast.format = e4m3'; ok $? "its dtype and metadata"
 run 0 stat -f e4m3 "$dir/c.safetensors" && grep -q '^  *total .* e4m3 *0 ' "$dir/out"; ok $? "casting again changes nothing"
 run 0 cast -f e4m3 --widen -q -o "$dir/w.safetensors" "$f"
 run 0 stat --csv -f e5m2 "$dir/c.safetensors" && cut -d, -f1,3,8-24 "$dir/out" | sed 's/F8_E4M3//' >"$dir/a"
@@ -124,7 +127,19 @@ run 2 cast -f e2m1 -o "$dir/x.safetensors" "$f" && has '--widen' err; ok $? "no 
 run 2 cast -f e4m3 -o "$dir/x.npy" "$f"; ok $? "many tensors do not fit npy"
 run 0 cast -f fp16 -m 'weight:fc2.weight' -o "$dir/x.npy" "$f" && run 0 info "$dir/x.npy" && has '<f2'; ok $? "one tensor as npy"
 cp "$f" "$dir/same.safetensors"
-run 0 cast -f bf16 -o "$dir/same.safetensors" "$dir/same.safetensors" && run 0 info "$dir/same.safetensors" && has BF16; ok $? "output may be the input file"
+run 2 cast -f bf16 -o "$dir/same.safetensors" "$dir/same.safetensors" && cmp -s "$f" "$dir/same.safetensors"; ok $? "cast does not replace its input"
+run 2 stat -o "$dir/same.safetensors" "$dir/same.safetensors" && cmp -s "$f" "$dir/same.safetensors"; ok $? "nor does stat"
+run 2 stat "$f" "$dir/../$(basename "$dir")/same.safetensors" "$dir/same.safetensors"; ok $? "a file given twice"
+run 2 cast -f bf16 -o "$dir/x.npz" "$f"; ok $? "npz is not written"
+run 3 stat -m nothing "$trace"; ok $? "no tensor selected"
+"$MPSIM" cast -f e4m3 -o - "$f" >"$dir/piped.safetensors" 2>"$dir/err" && cmp -s "$dir/piped.safetensors" "$dir/c.safetensors"; ok $? "cast to standard output: the same bytes"
+for i in 1 2; do cp "$dir/x.npy" "$dir/w$i.npy"; done
+run 0 stat --csv -r sr:8 -f e5m2 "$dir/w1.npy" "$dir/w2.npy" && [ "$(cut -d, -f20- "$dir/out" | sort -u | wc -l)" -eq 3 ]; ok $? "files without names draw different random bits"
+run 0 stat -f fp16 "$dir/x.npy" && ! has kind && ! has total; ok $? "one array: one table each, nothing repeated"
+run 0 stat -f fp16 -s 2,4096 "$dir/x.npy" && has '2^12'; ok $? "scales keep their digits"
+printf '\000\000\200\107\000\000\000\000' >"$dir/raw32" # fp32: 65536, 0
+run 0 stat --dtype fp32 -f fp16 "$dir/raw32" && has 'exact\*' && has 'became Inf'; ok $? "a star marks an SQNR without the overflowed"
+run 0 stat --dtype fp32 -f fp16 --json "$dir/raw32" && has '"compared": 1'; ok $? "and JSON counts what was compared"
 printf '\000\074\000\300\001\000\000\174' >"$dir/raw" # fp16: 1, -2, 2^-24, inf
 run 0 stat --dtype fp16 -f e5m2 "$dir/raw" && has '5.960e-08' && has ' 2 '; ok $? "raw fp16"
 run 0 stat --dtype fp16 --big-endian "$dir/raw"; ok $? "raw big-endian"

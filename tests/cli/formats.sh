@@ -1,0 +1,196 @@
+#!/bin/sh
+# formats.sh -- names of formats, presets and modes; numbers on the command line; formats --check;
+# mpsim info.
+set -u
+: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+LC_ALL=C
+export LC_ALL
+trace=$MPSIM_SRCDIR/data/digits-cnn
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+n=0
+failed=0
+
+ok() { # ok STATUS NAME
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $n - $2"
+    else
+        echo "not ok $n - $2"
+        failed=1
+        sed 's/^/# out: /' "$dir/out" | head -n 5
+        sed 's/^/# err: /' "$dir/err" | head -n 5
+    fi
+}
+
+# run CODE ARGUMENT...: exit code as expected; nothing on stderr for 0 and 1, one line that
+# begins with "mpsim: " otherwise
+run() {
+    want=$1
+    shift
+    "$MPSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    [ $? -eq "$want" ] || return 1
+    if [ "$want" -le 1 ]; then
+        [ ! -s "$dir/err" ]
+    else
+        [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q '^mpsim: ' "$dir/err"
+    fi
+}
+has() { grep -q -- "$1" "$dir/${2:-out}"; }
+# row TEXT...: a line of the output has these words, blanks aside
+row() { tr -s ' ' <"$dir/out" | sed 's/ $//' | grep -q -x -F -- "$*"; }
+
+# refused NAME MESSAGE: the error line of a name ends in MESSAGE
+refused() {
+    run 2 formats "$1" && grep -q -F -- "$2" "$dir/err"
+    ok $? "'$1': $2"
+}
+
+# checked CODE X FORMAT CODE VALUE ERROR VERDICT: the row of formats --check; ERROR may be empty
+checked() {
+    run "$1" formats --check "$2" "$3" --csv &&
+        [ "$(tail -n 1 "$dir/out" | cut -d, -f2-3,5-)" = "$3,$4,$5,$6" ]
+    ok $? "$2 in $3: $6"
+}
+
+# ---- names ----
+refused fp8 'fp8 is e4m3 or e5m2: name one'
+refused FP6 'FP6 is e3m2 or e2m3: name one'
+refused mxfp8 'block formats are not there yet; its elements are e4m3 or e5m2'
+refused mxfp6_e3m2 'block formats are not there yet; its elements are e3m2 or e2m3'
+refused MXFP4 'block formats are not there yet; its elements are e2m1'
+refused nvfp4 'block formats are not there yet; its elements are e2m1, its scales e4m3'
+refused int8 'integers are not there yet'
+refused uint4 'integers are not there yet'
+refused fp15 'did you mean fp16?'
+refused fp61 'did you mean fp64 or fp16?'
+refused float8-e5m3 'did you mean float8_e5m2 or float8_e4m3?'
+refused bfloat-61 'did you mean bfloat16?'
+refused xyzzy "see 'mpsim formats'"
+refused e04m3 'did you mean e4m3?'
+refused e5m7:foo "unknown option 'foo'"
+refused e5m2: 'an empty option'
+refused e5m7::fn 'an empty option'
+refused e5m0 'no room for NaN beside the infinity'
+refused E5M0:IEEE 'no room for NaN beside the infinity'
+refused e1m5 'no normal number'
+refused e5m7:fn:ieee "'fn' and 'ieee' exclude each other"
+refused e5m7:inf:noinf "'inf' and 'noinf' exclude each other"
+refused e5m7:bias=07 'bias=N takes an integer from -1200 to 1200'
+refused e5m7:bias=1201 'bias=N takes an integer from -1200 to 1200'
+refused e5m7:unsigned:fnuz 'fnuz needs a sign'
+refused e4m3:bias=7 'say e4m3:ieee:bias=7 or e4m3:fn:bias=7'
+refused e2m1:noinf 'say e2m1:ieee:noinf or e2m1:finite:noinf'
+refused e4m3fn:bias=7 'options follow eXmY only'
+refused e12m3 'X is 1 to 11 and Y 0 to 52'
+refused e8m7:bias=1069:finite 'reaches beyond binary64'
+refused fp16@torch 'did you mean pytorch?'
+refused fp16@pytorch2 'did you mean pytorch?'
+refused fp16@ml_dtypes 'did you mean ml-dtypes?'
+refused fp16@ "unknown preset ''"
+refused fp16,,bf16 'an empty name'
+refused '' 'an empty name'
+refused fp16,half "'half' repeats 'fp16'"
+run 2 formats fp16 fp16; ok $? "the same operand twice"
+run 2 stat -r sr:99 "$trace" && has "'sr:99': 1 to 32 random bits" err; ok $? "99 random bits"
+run 2 stat -r rup:8 "$trace" && has "only stochastic modes take" err; ok $? "random bits of rup"
+run 2 stat -r neerest-even "$trace" && has "did you mean nearest-even?" err; ok $? "a mode misspelt"
+run 0 formats ' fp16 , bf16' --csv && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "blanks around names"
+
+# ---- commands ----
+for word in stats stta "help sat"; do
+    # shellcheck disable=SC2086 # words
+    run 2 $word && has 'did you mean stat?' err; ok $? "mpsim $word: a suggestion"
+done
+run 0 -h && has 'mpsim COMMAND --help'; ok $? "mpsim -h"
+for c in formats info cast stat plot; do
+    run 0 $c -h && has "Usage: mpsim $c" && has '-h, --help'; ok $? "$c -h"
+done
+run 2 plot histogram report.json --nosuch && has ': --nosuch is not an option' err; ok $? "the option is named, not the operand before it"
+if [ -w /dev/full ]; then
+    "$MPSIM" --help >/dev/full 2>"$dir/err"
+    [ $? -eq 4 ] && has '^mpsim: standard output: ' err; ok $? "--help on a full disk: a message"
+fi
+"$MPSIM" stat --help 2>"$dir/err" | true; [ ! -s "$dir/err" ]; ok $? "--help into a closed pipe is silent"
+
+# ---- numbers ----
+printf '01234567890123456789' >"$dir/raw"
+raw() { run 0 info --dtype fp16 "$1" "$2" "$dir/raw" --csv && [ "$(tail -n 1 "$dir/out" | cut -d, -f7-8)" = "$3" ]; }
+raw --shape 010 10,0; ok $? "--shape 010 is ten"
+raw --offset 010 5,10; ok $? "--offset 010 is ten"
+raw --offset 0x10 2,16; ok $? "--offset 0x10"
+raw --offset '2^4' 2,16; ok $? "--offset 2^4"
+raw --offset '2**4' 2,16; ok $? "--offset 2**4"
+for word in '2^' '2^ 4' '2**' '3^4' ' 8' 0x 8q 1e1 -8 2^-1; do
+    run 2 info --dtype fp16 --offset "$word" "$dir/raw" && has 'is not a non-negative integer' err; ok $? "--offset '$word'"
+done
+for word in 2^64 18446744073709551616 99999999999G; do
+    run 2 info --dtype fp16 --offset "$word" "$dir/raw" && has 'is larger than 2^64 - 1' err; ok $? "--offset $word"
+done
+for word in 1e400 1e-400 2^1024 2^-1075 2**1024 0x1p-1080; do
+    run 2 stat -s "$word" "$trace" && has 'is outside the range of binary64' err; ok $? "--scale $word"
+    run 2 formats --check "$word" && has 'is outside the range of binary64' err; ok $? "--check $word"
+done
+for word in '2^' '2^ 5' 2^x '1 2' inf nan '' 1x 1e 0 -1; do
+    run 2 stat -s "$word" "$trace" && has 'is not a positive number' err; ok $? "--scale '$word'"
+done
+run 2 stat -s 1,2,1.0 "$trace" && has "'1.0' is given twice" err; ok $? "a scale twice"
+run 0 stat -f fp16 -s '1, 2**4' -k weight --csv "$trace" && has ',fp16,16,'; ok $? "--scale '1, 2**4'"
+
+# ---- formats --check: arguments are X FORMAT, then code, rel_err, verdict and lost ----
+run 1 formats --check 465 e4m3@cuda && row 'e4m3@cuda 0x7e 448 0.036559 LOST: saturates at 448'; ok $? "465 in e4m3@cuda: a row"
+run 1 formats --check 465 e4m3 && row 'e4m3 0x7f nan LOST: overflows to NaN'; ok $? "465 in e4m3: a row"
+run 0 formats --check 1e-8 bf16 && has ' 1.0011717677116394e-08 '; ok $? "all digits that it takes"
+run 0 formats --check 100 fp16 && row 'fp16 0x5640 100 0 exact'; ok $? "and no more"
+run 1 formats --check 65504 && [ "$(wc -l <"$dir/out")" -eq 47 ]; ok $? "without names: all of the table"
+checked 0 65504 fp16 0x7bff 0 exact,no
+checked 1 65520 fp16 0x7c00 '' 'LOST: overflows to infinity,yes'
+checked 1 -65520 fp16@saturate 0xfbff 0.0002442002442002442 'LOST: saturates at -65504,yes'
+checked 0 2^-24 fp16 0x0001 0 'exact (subnormal),no'
+checked 0 1e-7 fp16 0x0002 0.19209289550781256 'subnormal: precision is lost,no'
+checked 1 1e-8 fp16 0x0000 1 'LOST: underflows to zero,yes'
+checked 1 -1 e8m0 0xff '' '"LOST: negative, the format is unsigned",yes'
+checked 1 -1 e8m0@cuda 0x7f 2 '"LOST: negative, the format is unsigned",yes'
+checked 1 -1 e8m0@p3109-satfinite 0x00 1 '"LOST: negative, the format is unsigned",yes'
+checked 1 -1e-300 binary8p3ue 0x00 1 'LOST: underflows to zero,yes'
+checked 1 0 e8m0 0x00 '' 'LOST: the format has no zero,yes'
+checked 1 -0 e8m0 0xff '' 'LOST: the format has no zero,yes'
+checked 0 -0 fp16 0x8000 0 exact,no
+checked 1 1e-300 e8m0@ml-dtypes 0x00 5.877471754111437e+261 'LOST: below the smallest number,yes'
+checked 0 5e-39 e8m0 0x00 0.17549435082228756 rounded,no
+checked 0 2**16 bf16 0x4780 0 exact,no
+run 1 formats --check 1e-7 --flush-subnormals fp16 && has 'LOST: underflows'; ok $? "--check --flush-subnormals"
+run 0 formats --check 1.0005 -r up fp16 && has ' 0x3c01 '; ok $? "--check --round"
+run 1 formats --check 500 -p cuda e4m3 && has ' 0x7e '; ok $? "--check --preset"
+run 1 formats --check 500 -p cuda e4m3@ieee && has ' 0x7f '; ok $? "--check: the format's own preset wins"
+run 1 formats --check 500 --overflow saturate e4m3 && has ' 0x7e '; ok $? "--check --overflow"
+run 0 formats --check 1.0005 -r sr --seed 1 fp16 && cp "$dir/out" "$dir/sr" && run 0 formats --check 1.0005 -r sr --seed 1 fp16 && cmp -s "$dir/out" "$dir/sr"; ok $? "--check --seed"
+run 1 formats --check 500 fp16 e4m3 --json && has '"schema": "mpsim.check/1"' && has '"constant": 500.0, "format": "e4m3", "code": "0x7f", "value": "NaN", "rel_err": null, "verdict": "LOST: overflows to NaN", "lost": true}'; ok $? "--check --json"
+run 1 formats --check 500 fp16 e4m3 --ndjson && [ "$(wc -l <"$dir/out")" -eq 2 ] && has '^{"constant": 500.0, "format": "fp16", "code": "0x5fd0", "value": 500.0, "rel_err": 0.0, "verdict": "exact", "lost": false}$'; ok $? "--check --ndjson"
+run 1 formats --check 500 fp16 e4m3 --csv && [ "$(head -n 1 "$dir/out")" = constant,format,code,value,rel_err,verdict,lost ]; ok $? "--check --csv"
+
+# ---- formats: lists ----
+run 0 formats --csv && [ "$(head -n 1 "$dir/out" | cut -d, -f13-)" = source,signed,max_finite_code ] && has '^e8m0,.*,no,0xfe$' && has '^e4m3,.*,yes,0x7e$'; ok $? "csv: signed, max_finite_code"
+run 0 formats --presets && grep '^ml-dtypes' "$dir/out" | grep -q 'zero of the other sign' && ! grep '^ieee' "$dir/out" | grep -q 'zero of'; ok $? "presets: ml-dtypes is not ieee"
+for words in '--presets fp16' '--modes fp16' '--presets --json' '--presets --modes' '--check 1 --modes' '-r up fp16' '-p cuda' '--seed 1' 'e4m3@cuda'; do
+    # shellcheck disable=SC2086 # words
+    run 2 formats $words; ok $? "formats $words: refused"
+done
+list() { i=0; while [ $i -lt "$1" ]; do echo "e5m7:fn:bias=$i"; i=$((i + 1)); done; }
+# shellcheck disable=SC2046 # words
+run 0 formats --csv $(list 256) && [ "$(wc -l <"$dir/out")" -eq 257 ]; ok $? "256 operands"
+# shellcheck disable=SC2046 # words
+run 2 formats --csv $(list 257) && has 'more than 256' err; ok $? "257 operands: an error"
+
+# ---- info ----
+run 0 info "$trace" && row 'file layout step tensors elements kinds' && has 'step_020000.* 20000  *43  *95,654  weight act out agrad wgrad opt.m$' && has '^total  *291  *665,896'; ok $? "info: a summary of several files"
+run 0 info "$trace/step_000120" && ! row 'file layout step tensors elements kinds' && has ', step 120$' && ! has 'mpsim.step = '; ok $? "info: one file, no metadata"
+run 0 info -v "$trace/step_000120" && has 'mpsim.step = 120'; ok $? "info -v"
+run 0 info --metadata -k opt.m "$trace" && has 'mpsim.step = 120' && has 'step_020000.* opt.m$'; ok $? "info --metadata --kind"
+cp "$trace/step_000120/rank_00000.safetensors" "$dir/x" && run 2 info -o "$dir/x" "$dir/x" && has 'is an input' err; ok $? "info does not replace its input"
+for form in --json --csv -v; do
+    "$MPSIM" info $form "$trace" 2>"$dir/err" | true; [ ! -s "$dir/err" ]; ok $? "info $form: a closed pipe is silent"
+done
+
+echo "1..$n"
+exit $failed
