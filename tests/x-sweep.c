@@ -142,7 +142,8 @@ static int find_interval(const item *it, uint64_t first, interval *v)
     /* The value of the code, if it lies here, is the candidate for being exact. */
     const double y = oracle_decode(it->of, v->l.code);
     if (isfinite(y) && (double)(float)y == y) {
-        const uint64_t u = bits_of_f32((float)y);
+        /* -0 gives the code of +0 in a format that has one zero only. */
+        const uint64_t u = y == 0 ? v->first & 0x80000000u : bits_of_f32((float)y);
         if (u >= v->first && u <= v->last && label_of(it, u).exact)
             v->exact = u;
     }
