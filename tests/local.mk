@@ -8,8 +8,8 @@ AM_TESTS_ENVIRONMENT = \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS;
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
-TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/plot.sh tests/cli/program.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
+TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64

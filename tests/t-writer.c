@@ -279,7 +279,7 @@ START_TEST(item_54_disk_full_and_closed_pipe)
     close(ends[1]);
     const char *why = write_much("-", &e);
     ck_assert(dup2(out, STDOUT_FILENO) == STDOUT_FILENO);
-    ck_assert_msg(why && e.exit == 4 && strstr(why, "-: cannot write: Broken pipe"), "%s", why);
+    ck_assert_msg(why && e.exit == 4 && strstr(why, "standard output: cannot write: Broken pipe"), "%s", why);
 
     const struct rlimit limit = {100000, 100000};
     ck_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
