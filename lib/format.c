@@ -2,6 +2,7 @@
 #include <mpsim/format.h>
 
 #include "scalar.h"
+#include "words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,31 +93,13 @@ const mpsim_format *mpsim_format_at(size_t i)
 
 /* ---- names ---- */
 
-static char fold(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return (char)(c - 'A' + 'a');
-    return c == '-' ? '_' : c;
-}
-
-/* Whether the n characters at a are the word b, letter case and '-' or '_' aside. */
-static int same_word(const char *a, size_t n, const char *b)
-{
-    if (strlen(b) != n)
-        return 0;
-    for (size_t i = 0; i < n; i++)
-        if (fold(a[i]) != fold(b[i]))
-            return 0;
-    return 1;
-}
-
 static int has_name(const mpsim_format *f, const char *name)
 {
-    if (same_word(f->name, strlen(f->name), name))
+    if (mpsim_same_word(f->name, strlen(f->name), name))
         return 1;
     for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
         const size_t n = strcspn(p, " ");
-        if (same_word(p, n, name))
+        if (mpsim_same_word(p, n, name))
             return 1;
         p += n;
     }
@@ -171,14 +154,14 @@ static mpsim_status parse_p3109(mpsim_format *f, const char *name)
 {
     static const char prefix[] = "binary";
     const char *p = name + sizeof prefix - 1;
-    if (strlen(name) < sizeof prefix - 1 || !same_word(name, sizeof prefix - 1, prefix))
+    if (strlen(name) < sizeof prefix - 1 || !mpsim_same_word(name, sizeof prefix - 1, prefix))
         return MPSIM_ENOTFOUND;
     const int k = parse_number(&p);
-    if (fold(*p) != 'p')
+    if (mpsim_fold(*p) != 'p')
         return MPSIM_ENOTFOUND;
     p++;
     const int precision = parse_number(&p);
-    const char sign = fold(p[0]), domain = p[0] ? fold(p[1]) : '\0';
+    const char sign = mpsim_fold(p[0]), domain = p[0] ? mpsim_fold(p[1]) : '\0';
     if (k < 3 || k > 16 || (sign != 's' && sign != 'u') || (domain != 'e' && domain != 'f') ||
         p[2] != '\0')
         return MPSIM_ENOTFOUND;
@@ -213,22 +196,22 @@ static mpsim_status parse_option(exmy_options *o, const char *word, size_t n)
         [LAYOUT_IEEE] = "ieee", [LAYOUT_FN] = "fn",
         [LAYOUT_FNUZ] = "fnuz", [LAYOUT_FINITE] = "finite"};
     for (int i = LAYOUT_IEEE; i <= LAYOUT_FINITE; i++)
-        if (same_word(word, n, layouts[i])) {
+        if (mpsim_same_word(word, n, layouts[i])) {
             const int twice = o->layout >= 0;
             o->layout = i;
             return twice ? MPSIM_EINVAL : MPSIM_OK;
         }
-    if (same_word(word, n, "inf") || same_word(word, n, "noinf")) {
+    if (mpsim_same_word(word, n, "inf") || mpsim_same_word(word, n, "noinf")) {
         const int twice = o->inf >= 0;
-        o->inf = fold(word[0]) == 'i';
+        o->inf = mpsim_fold(word[0]) == 'i';
         return twice ? MPSIM_EINVAL : MPSIM_OK;
     }
-    if (same_word(word, n, "unsigned")) {
+    if (mpsim_same_word(word, n, "unsigned")) {
         const int twice = o->is_unsigned;
         o->is_unsigned = 1;
         return twice ? MPSIM_EINVAL : MPSIM_OK;
     }
-    if (n > 5 && same_word(word, 5, "bias=")) {
+    if (n > 5 && mpsim_same_word(word, 5, "bias=")) {
         const char *p = word + 5;
         const int negative = *p == '-';
         p += negative;
@@ -247,7 +230,7 @@ static mpsim_status parse_option(exmy_options *o, const char *word, size_t n)
 static int names_other_layout(const char *a, size_t n)
 {
     for (size_t i = 0; i < ROWS; i++)
-        if (same_word(a, n, table[i].name))
+        if (mpsim_same_word(a, n, table[i].name))
             return !table[i].inf || table[i].zero != MPSIM_ZERO_SIGNED;
     return 0;
 }
@@ -255,10 +238,10 @@ static int names_other_layout(const char *a, size_t n)
 static mpsim_status parse_exmy(mpsim_format *f, const char *name)
 {
     const char *p = name;
-    if (fold(*p++) != 'e')
+    if (mpsim_fold(*p++) != 'e')
         return MPSIM_ENOTFOUND;
     const int ebits = parse_number(&p);
-    if (ebits < 0 || fold(*p++) != 'm')
+    if (ebits < 0 || mpsim_fold(*p++) != 'm')
         return MPSIM_ENOTFOUND;
     const int mbits = parse_number(&p);
     if (mbits < 0 || (*p != '\0' && *p != ':'))
@@ -311,7 +294,7 @@ mpsim_status mpsim_format_parse(mpsim_format *f, const char *name)
     if (strlen(name) >= sizeof g.name)
         return MPSIM_ENOTFOUND;
     for (size_t i = 0; name[i]; i++)
-        g.name[i] = name[i] == '-' ? '-' : fold(name[i]); /* keep the sign of bias=-N */
+        g.name[i] = name[i] == '-' ? '-' : mpsim_fold(name[i]); /* keep the sign of bias=-N */
     mpsim_status s = parse_p3109(&g, name);
     if (s == MPSIM_ENOTFOUND)
         s = parse_exmy(&g, name);

@@ -1,9 +1,10 @@
-/* round.c -- rounding options by name, presets, and arrays over the scalar reference. */
+/* round.c -- rounding options by name, and arrays over the scalar reference. */
 #include <mpsim/round.h>
 
 #include "kernel.h"
 #include "rng.h"
 #include "scalar.h"
+#include "words.h"
 
 #include <string.h>
 
@@ -59,17 +60,6 @@ const char *mpsim_round_mode_name(mpsim_round_mode mode)
     return (unsigned)mode < MPSIM_ROUND_MODES ? mode_names[mode][0] : NULL;
 }
 
-/* Whether the n characters at a are b but for letter case. */
-static int same_word(const char *a, size_t n, const char *b)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char c = a[i] >= 'A' && a[i] <= 'Z' ? (char)(a[i] - 'A' + 'a') : a[i];
-        if (c != b[i]) /* also where b is shorter */
-            return 0;
-    }
-    return b[n] == '\0';
-}
-
 mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, const char *name)
 {
     if (!mode || !sr_bits || !name)
@@ -78,7 +68,7 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
     int found = -1;
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         for (size_t i = 0; i < 5 && mode_names[m][i]; i++)
-            if (same_word(name, n, mode_names[m][i]))
+            if (mpsim_same_word(name, n, mode_names[m][i]))
                 found = m;
     if (found < 0)
         return MPSIM_ENOTFOUND;
@@ -95,121 +85,6 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
     }
     *mode = (mpsim_round_mode)found;
     return MPSIM_OK;
-}
-
-/* ---- presets ---- */
-
-/* What the same format name means in different places. Columns: mode, sr_bits, overflow,
- * infinity, no_inf, nan, no_nan, negative, no_zero, flush_input, flush_output, scale (and
- * flush_below, 0). The
- * presets named after software are checked against recorded casts of that software
- * (data/vectors/casts). */
-/* clang-format off */
-#define INF  MPSIM_OVERFLOW_INF
-#define SAT  MPSIM_OVERFLOW_MAX
-#define KEEP MPSIM_INFINITY_KEEP
-#define MAX  MPSIM_INFINITY_MAX
-static const mpsim_preset presets[] = {
-    {"ieee",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "IEEE 754-2019; the default", {{0}}},
-    {"saturate",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "everything beyond the largest number becomes it", {{0}}},
-    {"ocp",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "OCP OFP8 1.0, non-saturating mode", {{0}}},
-    {"ocp-sat",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "OCP OFP8 1.0, saturating mode", {{0}}},
-    {"cuda",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)", {{0}}},
-    {"cuda-nosat",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES,        MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "CUDA 13.0 headers, __NV_NOSAT", {{0}}},
-    {"pytorch", /* NaN as the vector code of contiguous tensors gives it */
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "PyTorch 2.13 to 2.15 on CPU: only e4m3 saturates",
-     {{"e4m3",
-       {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}},
-      {"bf16",
-       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}}}},
-    {"pytorch-2.12",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_ONES_SIGNED, MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "PyTorch up to 2.12 on CPU: nothing saturates",
-     {{"bf16",
-       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_MINUS_ONES,  MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}}}},
-    {"ml-dtypes",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN_MIN, 0, 0, 1, 0},
-     "ml_dtypes 0.6 and, for fp16, NumPy 2.4: astype",
-     {{"fp16",
-       {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_PAYLOAD,     MPSIM_NO_NAN_ANTIZERO, MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_NAN_MIN, 0, 0, 1, 0}}}},
-    {"onnx",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "ONNX Cast, saturate = 1 (its default)",
-     {{"e8m0", /* infinity is NaN here */
-       {0, 32, SAT, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0}}}},
-    {"onnx-nosat",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_NAN, MPSIM_NANS_SIGNED,      MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_ABS, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "ONNX Cast, saturate = 0", {{0}}},
-    {"p3109-satfinite",
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, SAT, MAX,  MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "IEEE P3109 interim report 4.0, SatFinite", {{0}}},
-    {"p3109-satpropagate",
-     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, SAT, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_MIN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "IEEE P3109 interim report 4.0, SatPropagate", {{0}}},
-    {"p3109-satnone",
-     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     {0, 32, INF, KEEP, MPSIM_NO_INF_MAX, MPSIM_NANS_POSITIVE,    MPSIM_NO_NAN_MAX,      MPSIM_NEGATIVE_NAN, MPSIM_NO_ZERO_MIN, 0, 0, 1, 0},
-     "IEEE P3109 interim report 4.0, SatNone (OvfInf)", {{0}}},
-};
-#undef INF
-#undef SAT
-#undef KEEP
-#undef MAX
-/* clang-format on */
-
-enum { PRESETS = sizeof presets / sizeof presets[0] };
-
-size_t mpsim_preset_count(void)
-{
-    return PRESETS;
-}
-
-const mpsim_preset *mpsim_preset_at(size_t i)
-{
-    return i < PRESETS ? &presets[i] : NULL;
-}
-
-const mpsim_preset *mpsim_preset_find(const char *name)
-{
-    if (name)
-        for (size_t i = 0; i < PRESETS; i++)
-            if (same_word(name, strlen(name), presets[i].name))
-                return &presets[i];
-    return NULL;
-}
-
-void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f)
-{
-    *r = f->bits <= 8 ? p->narrow : p->wide;
-    for (int i = 0; i < MPSIM_PRESET_EXCEPTIONS; i++)
-        if (p->exceptions[i].format && strcmp(p->exceptions[i].format, f->name) == 0)
-            *r = p->exceptions[i].rounding;
 }
 
 /* ---- one element ---- */
@@ -436,8 +311,21 @@ mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *co
     if (mpsim_format_check(f) != MPSIM_OK || (n > 0 && (!y || !codes)))
         return MPSIM_EINVAL;
     const size_t bytes = mpsim_format_code_bytes(f);
-    for (size_t i = 0; i < n; i++)
-        y[i] = mpsim_scalar_decode(f, load_code((const unsigned char *)codes + i * bytes, bytes));
+    const uint64_t mask = mpsim_magnitude_mask(f), least = (uint64_t)1 << f->mbits;
+    const int shift = mpsim_magnitude_bits(f), is_signed = mpsim_has_sign(f);
+    const uint64_t rebias = (uint64_t)(1023 - f->bias) << 52;
+    const int normal = f->zero != MPSIM_ZERO_NONE && mpsim_emin(f) >= -1022;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t code = load_code((const unsigned char *)codes + i * bytes, bytes);
+        const uint64_t m = code & mask;
+        /* A normal number only changes its bias; the rest is for the reference. */
+        if (normal && m - least <= f->max_finite - least) {
+            const uint64_t sign = is_signed ? (code >> shift & 1) << 63 : 0;
+            y[i] = mpsim_f64_bits(sign | ((m << (52 - f->mbits)) + rebias));
+        } else {
+            y[i] = mpsim_scalar_decode(f, code);
+        }
+    }
     return MPSIM_OK;
 }
 

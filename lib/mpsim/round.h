@@ -149,6 +149,7 @@ typedef struct mpsim_preset {
     mpsim_preset_exception exceptions[MPSIM_PRESET_EXCEPTIONS];
 } mpsim_preset;
 
+/* The table of presets; a name is found in any letter case and with '-' or '_'. */
 MPSIM_API size_t mpsim_preset_count(void);
 MPSIM_API const mpsim_preset *mpsim_preset_at(size_t i);
 MPSIM_API const mpsim_preset *mpsim_preset_find(const char *name);
