@@ -229,7 +229,7 @@ static void group_text(statreport *r, const group_label *l, const group *g)
     const mpsim_stats *s = &g->stats;
     int scaled = 0;
     text_label(r->holds, l, 1);
-    table_cell(r->holds, "%s", text_count(a, g->tensors));
+    table_cell(r->holds, "%s", l->tensor ? "" : text_count(a, g->tensors));
     table_cell(r->holds, "%s", text_count(a, s->count));
     table_cell(r->holds, "%s", text_share(a, s->zero, s->count));
     text_rare(r->holds, s->nan);
