@@ -200,14 +200,7 @@ int input_selects(const input *in, const trace_tensor *t)
     if (!ok || o->kinds.count == 0)
         return ok;
     const char *kind = trace_kind(t->name);
-    for (size_t i = 0; kind && i < o->kinds.count; i++)
-        for (const char *p = o->kinds.items[i]; *p; p += *p == ',') {
-            const size_t n = strcspn(p, ",");
-            if (strlen(kind) == n && memcmp(kind, p, n) == 0)
-                return 1;
-            p += n;
-        }
-    return 0;
+    return kind && option_list_has(&o->kinds, kind);
 }
 
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context)

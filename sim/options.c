@@ -263,6 +263,18 @@ void option_list_clear(option_list *l)
     l->count = 0;
 }
 
+int option_list_has(const option_list *l, const char *word)
+{
+    for (size_t i = 0; i < l->count; i++)
+        for (const char *p = l->items[i]; *p; p += *p == ',') {
+            const size_t n = strcspn(p, ",");
+            if (strlen(word) == n && memcmp(word, p, n) == 0)
+                return 1;
+            p += n;
+        }
+    return 0;
+}
+
 static int set_count(const command *c, const option_row *o, const char *text)
 {
     const int status = parse_count(o->value, text);

@@ -58,6 +58,9 @@ extern const command commands[]; /* ends with a NULL name */
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first,
                   const char *more);
 void option_list_clear(option_list *l);
+/* option_list_has -- whether `word` is among the words of the list, an item of which may be
+ * several, separated by commas. */
+int option_list_has(const option_list *l, const char *word);
 
 /* Values that several commands take. Each returns 0, NUMBER_BAD if the text is not one, or
  * NUMBER_RANGE if it is one that the type does not hold.

@@ -281,7 +281,7 @@ static int listed(const option_list *l, const char *text, int glob)
 {
     int found = l->count == 0;
     for (size_t i = 0; text && !found && i < l->count; i++)
-        found = glob ? fnmatch(l->items[i], text, 0) == 0 : strcmp(l->items[i], text) == 0;
+        found = glob ? fnmatch(l->items[i], text, 0) == 0 : option_list_has(l, text);
     return found;
 }
 
