@@ -25,8 +25,8 @@ tests_libsupport_la_LIBADD = lib/libmpsim.la $(CHECK_LIBS)
 test_ldadd = tests/libsupport.la lib/libmpsim.la
 
 # Without MPFR.
-lib_tests = tests/t-env tests/t-framework tests/t-golden tests/t-isa tests/t-peers tests/t-rng \
-  tests/t-status tests/t-stochastic
+lib_tests = tests/t-env tests/t-framework tests/t-golden tests/t-isa tests/t-nan tests/t-peers \
+  tests/t-refused tests/t-rng tests/t-status tests/t-stochastic tests/t-zeros
 tests_t_env_SOURCES = tests/t-env.c
 tests_t_env_CPPFLAGS = $(test_cppflags)
 tests_t_env_CFLAGS = $(test_cflags)
@@ -43,10 +43,18 @@ tests_t_isa_SOURCES = tests/t-isa.c
 tests_t_isa_CPPFLAGS = $(test_cppflags)
 tests_t_isa_CFLAGS = $(test_cflags)
 tests_t_isa_LDADD = $(test_ldadd)
-tests_t_peers_SOURCES = tests/t-peers.c
+tests_t_nan_SOURCES = tests/t-nan.c tests/peers.c tests/peers.h
+tests_t_nan_CPPFLAGS = $(test_cppflags)
+tests_t_nan_CFLAGS = $(test_cflags)
+tests_t_nan_LDADD = $(test_ldadd)
+tests_t_peers_SOURCES = tests/t-peers.c tests/peers.c tests/peers.h
 tests_t_peers_CPPFLAGS = $(test_cppflags)
 tests_t_peers_CFLAGS = $(test_cflags)
 tests_t_peers_LDADD = $(test_ldadd)
+tests_t_refused_SOURCES = tests/t-refused.c tests/peers.c tests/peers.h
+tests_t_refused_CPPFLAGS = $(test_cppflags)
+tests_t_refused_CFLAGS = $(test_cflags)
+tests_t_refused_LDADD = $(test_ldadd)
 tests_t_rng_SOURCES = tests/t-rng.c
 tests_t_rng_CPPFLAGS = $(test_cppflags)
 tests_t_rng_CFLAGS = $(test_cflags)
@@ -59,6 +67,10 @@ tests_t_stochastic_SOURCES = tests/t-stochastic.c
 tests_t_stochastic_CPPFLAGS = $(test_cppflags)
 tests_t_stochastic_CFLAGS = $(test_cflags)
 tests_t_stochastic_LDADD = $(test_ldadd)
+tests_t_zeros_SOURCES = tests/t-zeros.c tests/peers.c tests/peers.h
+tests_t_zeros_CPPFLAGS = $(test_cppflags)
+tests_t_zeros_CFLAGS = $(test_cflags)
+tests_t_zeros_LDADD = $(test_ldadd)
 check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
 
@@ -99,12 +111,18 @@ TESTS += $(trace_tests)
 
 # Against MPFR.
 if HAVE_MPFR
-mpfr_tests = tests/t-codes tests/t-round tests/t-round64 tests/t-stats
+mpfr_tests = tests/t-arrays tests/t-codes tests/t-round tests/t-round64 tests/t-stats \
+  tests/t-sum
 check_LTLIBRARIES += tests/liboracle.la
-tests_liboracle_la_SOURCES = tests/oracle.c tests/oracle.h tests/cases.c tests/cases.h
+tests_liboracle_la_SOURCES = tests/oracle.c tests/oracle.h tests/cases.c tests/cases.h \
+  tests/rounding.c tests/rounding.h
 tests_liboracle_la_CPPFLAGS = $(test_cppflags)
 tests_liboracle_la_CFLAGS = $(test_cflags)
 tests_liboracle_la_LIBADD = $(MPFR_LIBS)
+tests_t_arrays_SOURCES = tests/t-arrays.c
+tests_t_arrays_CPPFLAGS = $(test_cppflags)
+tests_t_arrays_CFLAGS = $(test_cflags)
+tests_t_arrays_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
 tests_t_codes_SOURCES = tests/t-codes.c
 tests_t_codes_CPPFLAGS = $(test_cppflags)
 tests_t_codes_CFLAGS = $(test_cflags)
@@ -117,10 +135,14 @@ tests_t_round64_SOURCES = tests/t-round64.c
 tests_t_round64_CPPFLAGS = $(test_cppflags)
 tests_t_round64_CFLAGS = $(test_cflags)
 tests_t_round64_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
-tests_t_stats_SOURCES = tests/t-stats.c
+tests_t_stats_SOURCES = tests/t-stats.c tests/exact.c tests/exact.h
 tests_t_stats_CPPFLAGS = $(test_cppflags)
 tests_t_stats_CFLAGS = $(test_cflags)
 tests_t_stats_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_t_sum_SOURCES = tests/t-sum.c tests/exact.c tests/exact.h
+tests_t_sum_CPPFLAGS = $(test_cppflags)
+tests_t_sum_CFLAGS = $(test_cflags)
+tests_t_sum_LDADD = $(test_ldadd) $(MPFR_LIBS)
 check_PROGRAMS += $(mpfr_tests) tests/x-sweep
 TESTS += $(mpfr_tests)
 tests_x_sweep_SOURCES = tests/x-sweep.c
@@ -139,7 +161,8 @@ tests_t_cudahdr_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS) $(C
 tests_t_cudahdr_LDADD = $(test_ldadd)
 endif
 endif
-EXTRA_DIST += tests/README.md tests/golden/round.sha256 tests/cli/plot/report.json \
+EXTRA_DIST += tests/README.md tests/golden/round.sha256 \
+  tests/cli/common.sh tests/cli/plot/report.json \
   tests/fuzz/corpus/npy-bfloat16 \
   tests/fuzz/corpus/npy-big-fortran \
   tests/fuzz/corpus/npy-f4 \

@@ -6,56 +6,11 @@
  * formats that binary32 cannot feed. */
 #include "cases.h"
 #include "oracle.h"
+#include "rounding.h"
 #include "support.h"
 
 #include <inttypes.h>
 #include <mpsim/round.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static const char *const other_p3109[] = {"binary3p2ue", "binary5p1uf", "binary6p3se",
-                                          "binary9p9ue", "binary16p5se", "binary16p6uf",
-                                          "binary16p15sf"};
-
-/* The rows of the table, the typed eXmY spellings, a few P3109 formats of other widths. */
-static const char *subject_name(size_t i)
-{
-    const size_t rows = mpsim_format_count();
-    if (i < rows)
-        return mpsim_format_at(i)->name;
-    size_t typed = 0;
-    while (oracle_typed(typed))
-        typed++;
-    if (i < rows + typed)
-        return oracle_typed(i - rows);
-    i -= rows + typed;
-    return i < sizeof other_p3109 / sizeof other_p3109[0] ? other_p3109[i] : NULL;
-}
-
-typedef void check(tally *t, const mpsim_format *f, const oracle_format *of);
-
-static void for_all(check *one)
-{
-    tally t = {0};
-    const char *name;
-    for (size_t i = 0; (name = subject_name(i)); i++) {
-        mpsim_format f;
-        const oracle_format *of = oracle_find(name);
-        ck_assert_msg(of != NULL, "the oracle does not know %s", name);
-        ck_assert_msg(mpsim_format_parse(&f, name) == MPSIM_OK, "%s does not parse", name);
-        one(&t, &f, of);
-        ck_assert_msg(t.wrong == 0, "%zu of %zu wrong, first: %s", t.wrong, t.compared,
-                      t.first);
-    }
-    ck_assert_uint_gt(t.compared, 0);
-}
-
-static mpsim_rounding rounding(int mode)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, (mpsim_round_mode)mode);
-    return r;
-}
 
 /* Each of these goes wrong by way of a narrower intermediate format. */
 START_TEST(known_double_roundings)
@@ -99,8 +54,6 @@ END_TEST
 static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     (void)f;
-    static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO,
-                                MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
     static const double factors[] = {1, 1.0 / 3, 0x1p-1000};
     cases c;
     cases_init(&c, 64);
@@ -108,19 +61,7 @@ static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
         cases_numbers(&c, of, factors[k], 100);
         cases_edges(&c, of, factors[k], 1);
         cases_sweep(&c, of, 500, test_seed());
-        for (size_t m = 0; m < 4; m++) {
-            mpsim_rounding r = rounding(modes[m]);
-            r.scale = factors[k];
-            for (size_t i = 0; i < c.n; i++) {
-                oracle_rounded a, b;
-                unsigned fa, fb;
-                oracle_round(&a, of, &r, cases_value(&c, i), 0, 0);
-                oracle_round_defined(&b, of, &r, cases_value(&c, i), 0, 0);
-                const uint64_t ca = oracle_finish(of, &r, &a, &fa);
-                const uint64_t cb = oracle_finish(of, &r, &b, &fb);
-                tally_code(t, of, &r, 64, i, c.u[i], 0, ca, fa, cb, fb);
-            }
-        }
+        compare_two_ways(t, of, &c, factors[k]);
         c.n = 0;
     }
     cases_clear(&c);
@@ -128,7 +69,7 @@ static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
 
 START_TEST(the_oracle_agrees_with_itself)
 {
-    for_all(two_ways);
+    for_all_formats(two_ways, 64);
 }
 END_TEST
 
@@ -139,16 +80,13 @@ static void numbers(tally *t, const mpsim_format *f, const oracle_format *of)
     /* 16-bit formats: an eighth of the numbers; t-round.c takes all of them. */
     cases_numbers(&c, of, 1, of->bits <= 13 ? 5000 : of->bits <= 16 ? 4096 : test_scaled(1500));
     cases_edges(&c, of, 1, 1);
-    for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
-        const mpsim_rounding r = rounding(m);
-        tally_cases(t, f, of, &r, &c, 0);
-    }
+    compare_modes(t, f, of, &c, 1);
     cases_clear(&c);
 }
 
 START_TEST(every_number_and_midpoint_rounds_in_every_mode)
 {
-    for_all(numbers);
+    for_all_formats(numbers, 64);
 }
 END_TEST
 
@@ -160,38 +98,24 @@ static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_numbers(&c, of, 1, 24);
     cases_edges(&c, of, 1, 1);
     cases_sweep(&c, of, 100, test_seed());
-    for (int m = MPSIM_ROUND_STOCHASTIC_A; m <= MPSIM_ROUND_STOCHASTIC_C; m++)
-        for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
-            mpsim_rounding r = rounding(m);
-            r.sr_bits = widths[k];
-            tally_cases(t, f, of, &r, &c, 1);
-        }
+    compare_thresholds(t, f, of, &c, widths, sizeof widths);
     cases_clear(&c);
 }
 
 START_TEST(stochastic_modes_decide_at_the_exact_word)
 {
-    for_all(thresholds);
+    for_all_formats(thresholds, 64);
 }
 END_TEST
 
 static void sweep(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    cases c;
-    cases_init(&c, 64);
-    for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
-        mpsim_rounding r = rounding(m);
-        r.sr_bits = (uint8_t)(1 + m * 5 % 32);
-        cases_sweep(&c, of, test_scaled(m ? 8000 : 30000), test_seed() + (uint64_t)m);
-        tally_cases(t, f, of, &r, &c, 0);
-        c.n = 0;
-    }
-    cases_clear(&c);
+    compare_sweep(t, f, of, 64);
 }
 
 START_TEST(random_numbers_of_the_format_and_beyond)
 {
-    for_all(sweep);
+    for_all_formats(sweep, 64);
 }
 END_TEST
 
@@ -207,11 +131,7 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
         cases_numbers(&c, of, factors[k], 12);
         cases_edges(&c, of, factors[k], 1);
         cases_sweep(&c, of, 60, test_seed() + k);
-        for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
-            mpsim_rounding r = rounding(m);
-            r.scale = factors[k];
-            tally_cases(t, f, of, &r, &c, 0);
-        }
+        compare_modes(t, f, of, &c, factors[k]);
         c.n = 0;
     }
     cases_clear(&c);
@@ -219,54 +139,18 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
 
 START_TEST(the_exact_product_with_scale_is_rounded_once)
 {
-    for_all(scales);
+    for_all_formats(scales, 64);
 }
 END_TEST
 
 static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    cases c;
-    cases_init(&c, 64);
-    cases_edges(&c, of, 1, 0);
-    oracle_rounded *in = malloc(c.n * sizeof *in);
-    ck_assert(in != NULL);
-    for (int m = 0; m < MPSIM_ROUND_MODES; m++)
-        for (unsigned before = 0; before < 6; before++) {
-            mpsim_rounding r = rounding(m);
-            r.sr_bits = (uint8_t)(m * 7 % 32 + 1);
-            r.flush_input = (uint8_t)(before % 2);
-            r.negative = (uint8_t)(before / 2);
-            r.flush_below = m % 2 ? 0x1p-126 : 0; /* as if the input were binary32 */
-            for (size_t i = 0; i < c.n; i++)
-                oracle_round(&in[i], of, &r, cases_value(&c, i), 0, cases_word(i));
-            for (unsigned k = 0; k < 864; k++) {
-                unsigned d = k;
-                r.overflow = (uint8_t)(d % 2), d /= 2;
-                r.infinity = (uint8_t)(d % 2), d /= 2;
-                r.no_inf = (uint8_t)(d % 2), d /= 2;
-                r.no_zero = (uint8_t)(d % 3), d /= 3;
-                r.flush_output = (uint8_t)(d % 2), d /= 2;
-                r.no_nan = (uint8_t)(d % 3), d /= 3;
-                r.nan = (uint8_t)d;
-                for (size_t i = 0; i < c.n; i++) {
-                    if (k >= 48 && cannot_be_nan(of, &in[i]) && (i + k / 48) % 9)
-                        continue;
-                    unsigned want_flags, flags = 0xdead;
-                    const uint64_t want = oracle_finish(of, &r, &in[i], &want_flags);
-                    const uint64_t got =
-                        encode_bits(f, &r, 64, c.u[i], cases_word(i), &flags);
-                    tally_code(t, of, &r, 64, i, c.u[i], cases_word(i), want, want_flags, got,
-                               flags);
-                }
-            }
-        }
-    free(in);
-    cases_clear(&c);
+    compare_policies(t, f, of, 64);
 }
 
 START_TEST(every_combination_of_policies_in_every_mode)
 {
-    for_all(policies);
+    for_all_formats(policies, 64);
 }
 END_TEST
 

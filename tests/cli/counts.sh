@@ -3,11 +3,12 @@
 # ml_dtypes (data/counts). Counts, amax and amin must be equal; mean, l2 and mse agree to 1e-14
 # (both sums are exact or fsum; the divisions and roots after them differ in rounding at most),
 # sqnr_db to 1e-11 dB (logarithms).
-set -eu
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
 
+# shellcheck disable=SC2016 # fields of awk
 compare='
 function close_to(a, b, tolerance) {
     if (a == b) return 1
@@ -48,20 +49,13 @@ END {
     exit wrong > 0 || rows == 0
 }'
 
-n=0
-status=0
-echo "1..2"
 for trace in digits-cnn charlm; do
-    n=$((n + 1))
     # the CSV columns hold no commas but in the quoted shape: turn them into tabs
-    (cd "$MPSIM_SRCDIR/data/$trace" && "$MPSIM" stat --csv -f fp16,bf16,e4m3,e5m2 -s 1,1024,65536 step_*) |
+    (cd "$MPSIM_SRCDIR/data/$trace" &&
+        "$MPSIM" stat --csv -f fp16,bf16,e4m3,e5m2 -s 1,1024,65536 step_*) 2>"$dir/err" |
         sed 's/"\([^"]*\)"/\1/; s/, / /g; s/,/\t/g' >"$dir/ours"
-    if awk "$compare" "$dir/ours" "$MPSIM_SRCDIR/data/counts/$trace.tsv" >"$dir/out"; then
-        echo "ok $n - $trace equals the independent counts"
-    else
-        echo "not ok $n - $trace equals the independent counts"
-        status=1
-    fi
-    cat "$dir/out"
+    awk "$compare" "$dir/ours" "$MPSIM_SRCDIR/data/counts/$trace.tsv" >"$dir/out" 2>>"$dir/err"
+    ok $? "$trace equals the independent counts"
+    [ $failed -ne 0 ] || cat "$dir/out"
 done
-exit $status
+finish

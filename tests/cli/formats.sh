@@ -2,41 +2,13 @@
 # formats.sh -- names of formats, presets and modes; numbers on the command line; formats --check;
 # mpsim info.
 set -u
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
 LC_ALL=C
 export LC_ALL
 trace=$MPSIM_SRCDIR/data/digits-cnn
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-n=0
-failed=0
 
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $n - $2"
-    else
-        echo "not ok $n - $2"
-        failed=1
-        sed 's/^/# out: /' "$dir/out" | head -n 5
-        sed 's/^/# err: /' "$dir/err" | head -n 5
-    fi
-}
-
-# run CODE ARGUMENT...: exit code as expected; nothing on stderr for 0 and 1, one line that
-# begins with "mpsim: " otherwise
-run() {
-    want=$1
-    shift
-    "$MPSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    [ $? -eq "$want" ] || return 1
-    if [ "$want" -le 1 ]; then
-        [ ! -s "$dir/err" ]
-    else
-        [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q '^mpsim: ' "$dir/err"
-    fi
-}
-has() { grep -q -- "$1" "$dir/${2:-out}"; }
 # row TEXT...: a line of the output has these words, blanks aside
 row() { tr -s ' ' <"$dir/out" | sed 's/ $//' | grep -q -x -F -- "$*"; }
 
@@ -86,7 +58,7 @@ refused e12m3 'X is 1 to 11 and Y 0 to 52'
 refused e8m7:bias=1069:finite 'reaches beyond binary64'
 refused fp16@torch 'did you mean pytorch?'
 refused fp16@pytorch2 'did you mean pytorch?'
-refused fp16@ml_dtypes 'did you mean ml-dtypes?'
+refused fp16@ml_dtype 'did you mean ml-dtypes?'
 refused fp16@ "unknown preset ''"
 refused fp16,,bf16 'an empty name'
 refused '' 'an empty name'
@@ -192,5 +164,4 @@ for form in --json --csv -v; do
     "$MPSIM" info $form "$trace" 2>"$dir/err" | true; [ ! -s "$dir/err" ]; ok $? "info $form: a closed pipe is silent"
 done
 
-echo "1..$n"
-exit $failed
+finish

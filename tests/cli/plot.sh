@@ -2,6 +2,8 @@
 # plot.sh -- mpsim plot: figures appear whole or not at all, names are inert, bad reports fail.
 set -u
 : "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
 MPSIM_PLOTS=$MPSIM_SRCDIR/plots
 export MPSIM_PLOTS
 case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
@@ -14,21 +16,8 @@ if ! gnuplot --version >/dev/null 2>&1; then
     exit 0
 fi
 unset MPSIM_GNUPLOT
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-trap 'exit 99' HUP INT TERM
-cd "$work" || exit 99
+cd "$dir" || exit 99 # where out and err are
 
-n=0
-result() { # result STATUS NAME: one line of TAP
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $n - $2"
-    else
-        echo "not ok $n - $2"
-        sed 's/^/# /' err 2>/dev/null
-    fi
-}
 magic() { # magic FILE HEX: the file begins with these bytes
     [ "$(od -An -tx1 -N4 "$1" 2>/dev/null | tr -d ' \n')" = "$2" ]
 }
@@ -60,99 +49,99 @@ nothing() { # nothing PREFIX: no figure, no temporary
 # ---- figures ----
 for figure in histogram ruler; do
     "$MPSIM" plot "$figure" "$report" >out 2>err && whole "$figure" && [ ! -s err ]
-    result $? "$figure: pdf, png and svg"
+    ok $? "$figure: pdf, png and svg"
     mkdir again-$figure
     cp $figure.gp $figure.dat again-$figure
     (cd again-$figure && gnuplot -d $figure.gp) >out 2>err && whole again-$figure/$figure
-    result $? "$figure: the script draws it again elsewhere"
+    ok $? "$figure: the script draws it again elsewhere"
     cmp again-$figure/$figure.svg $figure.svg >err 2>&1 &&
         cmp again-$figure/$figure.png $figure.png >>err 2>&1
-    result $? "$figure: the same bytes"
+    ok $? "$figure: the same bytes"
 done
 "$MPSIM" plot histogram --log --kind agrad --step 1 --format e4m3 --scale 2^10 --venue icml \
     --title "it's" -o 'a b' "$report" >out 2>err && whole 'a b' &&
     grep -q "^title = 'it''s'\$" 'a b.gp' && grep -q '^width = 3.25 ' 'a b.gp'
-result $? 'histogram: options'
+ok $? 'histogram: options'
 "$MPSIM" plot histogram --match zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg && [ ! -e zeros.png ] && [ ! -s err ]
-result $? 'histogram: nothing but zeros, and only svg'
+ok $? 'histogram: nothing but zeros, and only svg'
 "$MPSIM" plot histogram --log --match zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg
-result $? 'histogram: nothing but zeros, logarithmic'
+ok $? 'histogram: nothing but zeros, logarithmic'
 sed 's/"count": [0-9]*/"count": 0/g; s/"zero": [0-9]*/"zero": 0/g; s/"nan": [0-9]*/"nan": 0/g
      s/"inf": [0-9]*/"inf": 0/g; s/"counts": [^]]*/"counts": [/' "$report" >nothing.json
 for log in --type=svg --log; do
     "$MPSIM" plot histogram $log --type svg -o nothing nothing.json >out 2>err &&
         grep -q '</svg>' nothing.svg
-    result $? "histogram: no elements at all ($log)"
+    ok $? "histogram: no elements at all ($log)"
 done
 "$MPSIM" plot histogram --scale 1 -o one-scale "$report" >out 2>err && whole one-scale &&
     gnuplot -d one-scale.gp >out 2>err && [ ! -s err ]
-result $? 'histogram: a single scale, and no warning of gnuplot'
+ok $? 'histogram: a single scale, and no warning of gnuplot'
 "$MPSIM" plot ruler -o from-stdin - <"$report" >out 2>err && whole from-stdin
-result $? 'ruler: report on standard input'
+ok $? 'ruler: report on standard input'
 mkdir folder
 "$MPSIM" plot ruler -o folder/ "$report" >out 2>err && whole folder/ruler
-result $? 'ruler: into a folder'
+ok $? 'ruler: into a folder'
 
 # ---- what the figures say ----
 trace=$top/data/digits-cnn
 "$MPSIM" stat --quiet --json --histogram -o one.json "$trace" >out 2>err &&
     "$MPSIM" plot histogram -o one one.json >out 2>err && whole one &&
     says one.svg 'underflow (%)' '× 1' subnormal normal && ! grep -q '× 2' one.svg
-result $? 'histogram: a report of mpsim stat without --scale'
+ok $? 'histogram: a report of mpsim stat without --scale'
 for venue in icml none; do
     "$MPSIM" plot histogram -k agrad --type svg --venue $venue -o said one.json >out 2>err &&
         says said.svg '← 0.14 % lie further left' 'steps 1 to 20000 together'
-    result $? "histogram: the tail and the steps ($venue)"
+    ok $? "histogram: the tail and the steps ($venue)"
 done
 "$MPSIM" stat --quiet --json --histogram -s 2^10,1000,2^-4 -o scaled.json \
     -f fp16,bf16,e4m3,e5m2,e4m3fnuz,e3m4,e2m1,binary8p3se "$trace" >out 2>err &&
     "$MPSIM" plot histogram --type svg --venue icml -o scaled scaled.json >out 2>err &&
     says scaled.svg recorded '× 2¹⁰' '× 1000' '× 2⁻⁴' && ! grep -q '× 1<\|– / –' scaled.svg
-result $? 'histogram: a report without the scale 1'
+ok $? 'histogram: a report without the scale 1'
 [ "$(grep -c '<text>underflow / overflow (%)<' scaled.svg)" -eq 1 ] &&
     [ "$(grep -c '<text>recorded<' scaled.svg)" -eq 1 ] &&
     [ "$(grep -c '<text>e4m3fnuz<' scaled.svg)" -eq 2 ]
-result $? 'histogram: many formats, one heading'
+ok $? 'histogram: many formats, one heading'
 "$MPSIM" plot histogram --step 1 --type svg -o said one.json >out 2>err &&
     ! grep -q together said.svg
-result $? 'histogram: one step'
+ok $? 'histogram: one step'
 "$MPSIM" plot ruler -m 'agrad:*' --type svg -o said one.json >out 2>err &&
     says said.svg agrad:fc1 'steps 1 to 20000 together' && ! grep -q wgrad said.svg
-result $? 'ruler --match: all steps together'
+ok $? 'ruler --match: all steps together'
 "$MPSIM" plot ruler -m 'agrad:*' -m '*:fc2.bias' -k agrad -k wgrad --step 500 --type svg \
     -o said one.json >out 2>err && says said.svg agrad:fc1 wgrad:fc2.bias &&
     ! grep -q 'together\|opt.m' said.svg &&
     grep -q '^# selection: kind agrad, kind wgrad, match' said.gp
-result $? 'ruler: several globs and kinds, one step'
+ok $? 'ruler: several globs and kinds, one step'
 
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
 "$MPSIM" plot ruler --match '*' -o inert "$report" >out 2>err && whole inert &&
     "$MPSIM" plot histogram --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
         "$report" >out 2>err && whole inert2
-result $? 'a name with quotes, backticks, newline: drawn'
+ok $? 'a name with quotes, backticks, newline: drawn'
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
-result $? 'a name with quotes, backticks, newline: inert'
+ok $? 'a name with quotes, backticks, newline: inert'
 for prefix in '<touch pwned6;x' '|touch pwned7;x' "q'\`touch pwned8\`\$(touch pwned9)" -x; do
     "$MPSIM" plot ruler --output="$prefix" "$report" >out 2>err && whole "./$prefix" &&
         gnuplot -d "./$prefix.gp" >out 2>err
-    result $? "prefix $prefix"
+    ok $? "prefix $prefix"
 done
 ! ls pwned* >/dev/null 2>&1
-result $? 'prefixes are inert'
+ok $? 'prefixes are inert'
 
 # ---- what fails ----
 sed 's/"histogram": {[^}]*}/"x": 0/g' "$report" >without.json
 fails 3 'made without --histogram' histogram -o bad without.json && nothing bad
-result $? 'a report without histogram'
+ok $? 'a report without histogram'
 "$MPSIM" plot ruler --type svg -o ok without.json >out 2>err && [ -s ok.svg ]
-result $? 'a report without histogram is enough for the ruler'
+ok $? 'a report without histogram is enough for the ruler'
 bad() { # bad NAME SED: the report changed so is refused
     sed "$2" "$report" >changed.json
     fails 3 changed.json histogram -o bad changed.json && nothing bad && [ ! -e bad.gp ]
-    result $? "bad report: $1"
+    ok $? "bad report: $1"
 }
 bad 'not JSON' 's/^}$//'
 bad 'another schema' 's/mpsim.stat.1/mpsim.cast\/1/'
@@ -166,27 +155,27 @@ bad 'counts that overflow' 's/"underflow": [0-9]*/"underflow": 99999999999999999
 bad 'an array' "1s/.*/[{/; \$s/.*/}]/"
 : >empty.json
 fails 3 empty.json ruler -o bad empty.json && nothing bad
-result $? 'bad report: empty'
+ok $? 'bad report: empty'
 fails 4 missing.json ruler -o bad missing.json && nothing bad
-result $? 'no report'
+ok $? 'no report'
 fails 2 'not a figure' pie "$report"
-result $? 'an unknown figure'
+ok $? 'an unknown figure'
 fails 2 'select no tensor' ruler --kind none "$report"
-result $? 'nothing selected'
+ok $? 'nothing selected'
 fails 2 option ruler --tensor 'a*' "$report"
-result $? 'the selection is called --match'
+ok $? 'the selection is called --match'
 awk '/"name": "agrad:fc1"/ { for (i = 0; i < 61; i++) {
         line = $0; sub(/agrad:fc1/, "agrad:" i, line); print line } next } { print }' \
     "$report" >many.json
 fails 2 'more than 60 rows: .*--match.*--kind.*--step' ruler -m '*' -o bad many.json &&
     nothing bad
-result $? 'too many rows: how to choose'
+ok $? 'too many rows: how to choose'
 fails 2 "'nips' is none of .*icml.*neurips" ruler --venue nips "$report"
-result $? 'an unknown venue: the known ones'
+ok $? 'an unknown venue: the known ones'
 fails 2 'not a format' ruler --format fp16,fp8 "$report"
-result $? 'a format that the report does not have'
+ok $? 'a format that the report does not have'
 fails 2 'not a scale' histogram --scale 3 "$report"
-result $? 'a scale that the report does not have'
+ok $? 'a scale that the report does not have'
 
 # ---- gnuplot fails ----
 cat >no-gnuplot <<'END'
@@ -198,16 +187,16 @@ chmod +x no-gnuplot
 MPSIM_GNUPLOT=./no-gnuplot
 export MPSIM_GNUPLOT
 fails 4 'line 3: invalid command' ruler -o bad "$report" && nothing bad && [ -s bad.gp ]
-result $? 'gnuplot fails: its message, no figure'
+ok $? 'gnuplot fails: its message, no figure'
 printf '#!/bin/sh\nexit 0\n' >no-gnuplot
 fails 4 'drew no pdf' ruler -o bad "$report" && nothing bad
-result $? 'gnuplot draws nothing: no figure'
+ok $? 'gnuplot draws nothing: no figure'
 MPSIM_GNUPLOT=./not-there
 fails 4 'bad.gp and bad.dat are written' ruler -o bad "$report" && nothing bad && [ -s bad.dat ]
-result $? 'no gnuplot: data and script are written'
+ok $? 'no gnuplot: data and script are written'
 unset MPSIM_GNUPLOT
 fails 4 'no-such-folder' ruler -o no-such-folder/x "$report"
-result $? 'no such folder'
+ok $? 'no such folder'
 # ---- templates ----
 absent() { # absent PREFIX: neither figures nor data nor script
     nothing "$1" && [ ! -e "$1.dat" ] && [ ! -e "$1.gp" ]
@@ -215,20 +204,20 @@ absent() { # absent PREFIX: neither figures nor data nor script
 mkdir templates folder/bad2.gp
 printf 'set terminal nonsense\n' >templates/style.gp
 fails 4 'bad2.gp' ruler -o folder/bad2 "$report" && [ ! -e folder/bad2.dat ]
-result $? 'a script that cannot be written: no data either'
+ok $? 'a script that cannot be written: no data either'
 plots=$MPSIM_PLOTS
-MPSIM_PLOTS=$work/no-such-folder
+MPSIM_PLOTS=$dir/no-such-folder
 fails 4 'no-such-folder/style.gp: .*MPSIM_PLOTS' ruler -o none "$report" && absent none
-result $? 'no templates: nothing is written'
-MPSIM_PLOTS=$work/templates
+ok $? 'no templates: nothing is written'
+MPSIM_PLOTS=$dir/templates
 fails 4 'templates/ruler.gp: ' ruler -o none "$report" && absent none
-result $? 'half of the templates: nothing is written'
+ok $? 'half of the templates: nothing is written'
 : >templates/ruler.gp
 fails 4 'not a template' ruler -o none "$report" && absent none
-result $? 'an empty template: nothing is written'
+ok $? 'an empty template: nothing is written'
 echo '# ruler' >templates/ruler.gp
 fails 4 'line ' ruler -o bad "$report" && nothing bad
-result $? 'a broken template: its line, no figure'
+ok $? 'a broken template: its line, no figure'
 
 # Beside the program itself: not the script that libtool puts in front of it.
 real=${MPSIM%/*}/.libs/${MPSIM##*/}
@@ -239,7 +228,7 @@ cp -R "$plots" place/mine
 LD_LIBRARY_PATH=${MPSIM%/*}/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 unset MPSIM_PLOTS
-MPSIM=$work/place/bin/mpsim
+MPSIM=$dir/place/bin/mpsim
 for found in bin/plots plots share/mpsim/plots; do
     if [ ! -e /proc/self/exe ] || ! "$MPSIM" --version >/dev/null 2>&1; then
         n=$((n + 1))
@@ -251,6 +240,6 @@ for found in bin/plots plots share/mpsim/plots; do
     echo "# from $found" >>place/$found/ruler.gp
     "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ] &&
         grep -q "^# from $found\$" found.gp
-    result $? "templates in $found"
+    ok $? "templates in $found"
 done
-echo "1..$n"
+finish

@@ -1,43 +1,12 @@
 #!/bin/sh
 # program.sh -- the mpsim program: help, exit codes, error lines, output forms, determinism.
 set -u
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
 LC_ALL=C
 export LC_ALL
 trace=$MPSIM_SRCDIR/data/digits-cnn
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-n=0
-failed=0
-
-ok() { # ok STATUS NAME
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $n - $2"
-    else
-        echo "not ok $n - $2"
-        failed=1
-        sed 's/^/# out: /' "$dir/out" | head -n 5
-        sed 's/^/# err: /' "$dir/err" | head -n 5
-    fi
-}
-
-# run CODE ARGUMENT...: exit code as expected; nothing on stderr for 0, one line that begins
-# with "mpsim: " otherwise (1 may be silent)
-run() {
-    want=$1
-    shift
-    "$MPSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    got=$?
-    lines=$(wc -l <"$dir/err")
-    [ "$got" -eq "$want" ] || return 1
-    case $want in
-    0) [ "$lines" -eq 0 ] ;;
-    1) [ "$lines" -le 1 ] ;;
-    *) [ "$lines" -eq 1 ] && grep -q '^mpsim: ' "$dir/err" ;;
-    esac
-}
-has() { grep -q -- "$1" "$dir/${2:-out}"; }
 
 # ---- help, usage ----
 run 0 --help && has 'stat '; ok $? "help lists the commands"
@@ -148,5 +117,4 @@ zero=$dir/evil; mkdir "$zero"
 cp "$f" "$zero/$(printf 'a\033[31mb\n').safetensors"
 run 0 info "$zero" && ! grep -q "$(printf '\033')" "$dir/out"; ok $? "control characters of names are escaped"
 
-echo "1..$n"
-exit $failed
+finish
