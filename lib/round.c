@@ -117,19 +117,31 @@ typedef struct job {
     const mpsim_format *f;
     const mpsim_rounding *r;
     const mpsim_rng *rng; /* NULL unless stochastic */
-    const float *x32;     /* one of the two sources */
-    const double *x64;
+    const void *x32;      /* one of the two sources, at any alignment: read with memcpy */
+    const void *x64;
     int values;           /* results are the bits of binary64 values, not codes */
     mpsim_kernel kernel;
     mpsim_kernel_function *run; /* NULL: the reference does everything */
     mpsim_counts counts;
 } job;
 
+/* The address of element i of an array of `bytes` bytes each. */
+static const void *element(const void *x, size_t i, size_t bytes)
+{
+    return (const unsigned char *)x + i * bytes;
+}
+
 /* Element i by the reference. */
 static uint64_t encode_one(const job *j, size_t i, uint32_t random, unsigned *flags)
 {
-    return j->x32 ? mpsim_encode_f32(j->f, j->r, j->x32[i], random, flags)
-                  : mpsim_encode_f64(j->f, j->r, j->x64[i], random, flags);
+    float v;
+    double w;
+    if (j->x32) {
+        memcpy(&v, element(j->x32, i, sizeof v), sizeof v);
+        return mpsim_encode_f32(j->f, j->r, v, random, flags);
+    }
+    memcpy(&w, element(j->x64, i, sizeof w), sizeof w);
+    return mpsim_encode_f64(j->f, j->r, w, random, flags);
 }
 
 /* The random words of n elements from index i on. */
@@ -146,10 +158,12 @@ static void draw_words(const job *j, uint32_t *words, size_t i, size_t n)
 
 /* Widen n binary32 values without arithmetic, which flush-to-zero could disturb: a subnormal
  * number becomes a NaN here, so that the kernel leaves it to the reference. */
-static void widen(uint64_t *y, const float *x, size_t n)
+static void widen(uint64_t *y, const void *x, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
-        const uint32_t u = mpsim_bits_f32(x[k]), a = u & 0x7fffffffu;
+        uint32_t u;
+        memcpy(&u, element(x, k, sizeof u), sizeof u);
+        const uint32_t a = u & 0x7fffffffu;
         const uint64_t sign = (uint64_t)(u >> 31) << 63;
         const uint64_t normal = ((uint64_t)a << 29) + ((uint64_t)(1023 - 127) << 52);
         const int special = a >= 0x7f800000u || (a < 0x00800000u && a != 0);
@@ -167,13 +181,13 @@ static int run_kernel(job *j, uint64_t *results, uint64_t *left, const uint32_t 
         for (size_t k = 0; k < BLOCK; k++)
             draws[k] = k < n ? words[k] >> (32 - j->r->sr_bits) : 0;
     if (j->x64 && n == BLOCK) {
-        from = j->x64 + i;
+        from = element(j->x64, i, sizeof(double));
     } else {
         memset(x + n, 0, (BLOCK - n) * sizeof *x); /* zeros are not counted anywhere */
         if (j->x32)
-            widen(x, j->x32 + i, n);
+            widen(x, element(j->x32, i, sizeof(float)), n);
         else
-            memcpy(x, j->x64 + i, n * sizeof *x);
+            memcpy(x, element(j->x64, i, sizeof(double)), n * sizeof *x);
     }
     return j->run(&j->kernel, results, left, &j->counts, from, draws);
 }
@@ -361,8 +375,10 @@ mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
         run_block(&j, block, i, m);
-        for (size_t k = 0; k < m; k++)
-            y[i + k] = narrow(block[k]);
+        for (size_t k = 0; k < m; k++) {
+            const float v = narrow(block[k]);
+            memcpy((unsigned char *)y + (i + k) * sizeof v, &v, sizeof v);
+        }
     }
     finish(&j, counts);
     return MPSIM_OK;
@@ -380,7 +396,7 @@ mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
         run_block(&j, block, i, m);
-        memcpy(y + i, block, m * sizeof *y);
+        memcpy((unsigned char *)y + i * sizeof *y, block, m * sizeof *y);
     }
     finish(&j, counts);
     return MPSIM_OK;
