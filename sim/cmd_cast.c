@@ -5,7 +5,6 @@
 #include "stream.h"
 #include "target.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +35,13 @@ typedef struct job {
     unsigned char *codes;
 } job;
 
-/* The format that holds every number of f, of those that other tools read. */
+/* The format that holds every number of f, of those that other tools read. The library knows
+ * whether binary32 does: it refuses even an empty array otherwise. */
 static const mpsim_format *widened(const mpsim_format *f)
 {
-    const int fits = f->mbits <= 23 && mpsim_format_max(f) <= (double)FLT_MAX &&
-                     mpsim_format_min_positive(f) >= 0x1p-149;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    const int fits = mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
     return mpsim_format_find(fits ? "binary32" : "binary64");
 }
 

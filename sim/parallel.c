@@ -16,11 +16,6 @@ void parallel_init(unsigned wanted)
 #endif
 }
 
-int parallel_threads(void)
-{
-    return threads;
-}
-
 void parallel_for(int n, void (*task)(int i, void *context), void *context)
 {
 #ifdef _OPENMP

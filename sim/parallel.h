@@ -7,7 +7,6 @@
 /* parallel_init -- use `threads` threads; 0: as many as OMP_NUM_THREADS or the processors
  * allow. */
 void parallel_init(unsigned threads);
-int parallel_threads(void);
 
 /* parallel_for -- call task(i, context) for 0 <= i < n, in any order, on all threads. */
 void parallel_for(int n, void (*task)(int i, void *context), void *context);

@@ -27,8 +27,8 @@ float    f32_of_bits(uint32_t u);
 double   f64_of_bits(uint64_t u);
 
 /* A test program: builds the suite from a NULL-terminated list of cases, runs it, returns
- * the exit status. Timeouts are in seconds per test on an idle
- * machine; they are applied generously and scale with the multiplier. */
+ * the exit status. Timeouts are in seconds per test on an idle machine; they are applied
+ * generously and scale with the multiplier. */
 int test_main(const char *suite, TCase *const *cases);
 TCase *test_case(const char *name, double timeout);
 
