@@ -48,7 +48,7 @@ ok "sim/trace and sim/report do not know the commands" "$(grep -n -E \
 ok "threads are the business of sim/parallel.c" "$(grep -l -r --include='*.[ch]' -E \
     '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^sim/parallel\.c$')"
 ok "the oracle uses no function of the library" "$(grep -n -E \
-    'mpsim_[a-z0-9_]+ *\(' tests/oracle.c | grep -v -E 'sizeof|/\*|^[0-9]+: \*')"
+    'mpsim_[a-z0-9_]+ *\(' sim/verify/oracle.c | grep -v -E 'sizeof|/\*|^[0-9]+: \*')"
 ok "NEWS.md names the version" "$(v=$("$MPSIM" --version | cut -d' ' -f2)
     grep -q "^## $v" NEWS.md || echo "no section for $v")"
 

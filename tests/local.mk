@@ -11,7 +11,7 @@ AM_TESTS_ENVIRONMENT = \
 dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
 TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
 
-test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/tests -D_GNU_SOURCE \
+test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
 test_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS)
 
@@ -114,7 +114,7 @@ if HAVE_MPFR
 mpfr_tests = tests/t-arrays tests/t-codes tests/t-round tests/t-round64 tests/t-stats \
   tests/t-sum
 check_LTLIBRARIES += tests/liboracle.la
-tests_liboracle_la_SOURCES = tests/oracle.c tests/oracle.h tests/cases.c tests/cases.h \
+tests_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h tests/cases.c tests/cases.h \
   tests/rounding.c tests/rounding.h
 tests_liboracle_la_CPPFLAGS = $(test_cppflags)
 tests_liboracle_la_CFLAGS = $(test_cflags)
