@@ -1,6 +1,8 @@
 /* round.c -- rounding options by name, and arrays over the scalar reference. */
 #include <mpsim/round.h>
 
+#include "codes.h"
+#include "counts.h"
 #include "kernel.h"
 #include "rng.h"
 #include "scalar.h"
@@ -209,56 +211,28 @@ static void run_block(job *j, uint64_t *results, size_t i, size_t n)
         results[k] = encode_one(j, i + k, stochastic ? words[k] : 0, &flags);
         if (j->values)
             results[k] = mpsim_bits_f64(mpsim_scalar_decode(j->f, results[k]));
-        j->counts.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
-        j->counts.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
-        j->counts.subnormal += (flags & MPSIM_FLAG_SUBNORMAL) != 0;
-        j->counts.overflow += (flags & MPSIM_FLAG_OVERFLOW) != 0;
-        j->counts.nan += (flags & MPSIM_FLAG_NAN) != 0;
+        mpsim_count_flags(&j->counts, flags);
     }
 }
 
-/* Store n codes as unsigned integers of `bytes` bytes, or load one. */
+/* Store n codes as unsigned integers of `bytes` bytes. */
 static void store_codes(unsigned char *to, size_t bytes, const uint64_t *codes, size_t n)
 {
-    switch (bytes) {
+    switch (bytes) { /* a constant size in each loop */
     case 1:
         for (size_t k = 0; k < n; k++)
-            to[k] = (uint8_t)codes[k];
+            mpsim_code_store(to, 1, k, codes[k]);
         break;
     case 2:
-        for (size_t k = 0; k < n; k++) {
-            const uint16_t u = (uint16_t)codes[k];
-            memcpy(to + 2 * k, &u, 2);
-        }
+        for (size_t k = 0; k < n; k++)
+            mpsim_code_store(to, 2, k, codes[k]);
         break;
     case 4:
-        for (size_t k = 0; k < n; k++) {
-            const uint32_t u = (uint32_t)codes[k];
-            memcpy(to + 4 * k, &u, 4);
-        }
+        for (size_t k = 0; k < n; k++)
+            mpsim_code_store(to, 4, k, codes[k]);
         break;
     default:
         memcpy(to, codes, 8 * n);
-    }
-}
-
-static uint64_t load_code(const unsigned char *from, size_t bytes)
-{
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    switch (bytes) {
-    case 1:
-        return *from;
-    case 2:
-        memcpy(&u16, from, 2);
-        return u16;
-    case 4:
-        memcpy(&u32, from, 4);
-        return u32;
-    default:
-        memcpy(&u64, from, 8);
-        return u64;
     }
 }
 
@@ -277,13 +251,8 @@ static mpsim_status start(job *j, const void *out, const void *in, size_t n)
 
 static void finish(const job *j, mpsim_counts *to)
 {
-    if (!to)
-        return;
-    to->inexact += j->counts.inexact;
-    to->underflow += j->counts.underflow;
-    to->subnormal += j->counts.subnormal;
-    to->overflow += j->counts.overflow;
-    to->nan += j->counts.nan;
+    if (to)
+        mpsim_counts_add(to, &j->counts);
 }
 
 static void encode_array(job *j, void *codes, size_t n, mpsim_counts *counts)
@@ -330,7 +299,7 @@ mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *co
     const uint64_t rebias = (uint64_t)(1023 - f->bias) << 52;
     const int normal = f->zero != MPSIM_ZERO_NONE && mpsim_emin(f) >= -1022;
     for (size_t i = 0; i < n; i++) {
-        const uint64_t code = load_code((const unsigned char *)codes + i * bytes, bytes);
+        const uint64_t code = mpsim_code_load(codes, bytes, i);
         const uint64_t m = code & mask;
         /* A normal number only changes its bias; the rest is for the reference. */
         if (normal && m - least <= f->max_finite - least) {

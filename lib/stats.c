@@ -1,6 +1,7 @@
 /* stats.c -- tensor, histogram and cast accumulators; see mpsim/stats.h. */
 #include <mpsim/stats.h>
 
+#include "counts.h"
 #include "scalar.h"
 
 #include <float.h>
@@ -153,11 +154,7 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
 
 void mpsim_cast_stats_merge(mpsim_cast_stats *to, const mpsim_cast_stats *from)
 {
-    to->counts.inexact += from->counts.inexact;
-    to->counts.underflow += from->counts.underflow;
-    to->counts.subnormal += from->counts.subnormal;
-    to->counts.overflow += from->counts.overflow;
-    to->counts.nan += from->counts.nan;
+    mpsim_counts_add(&to->counts, &from->counts);
     to->compared += from->compared;
     if (from->max_rel_err > to->max_rel_err)
         to->max_rel_err = from->max_rel_err;

@@ -1,11 +1,11 @@
 /* sum.c -- exact sums in fixed point; see mpsim/stats.h.
  *
  * An addition deposits its bits into a few limbs without carrying: a limb grows by less than
- * 2^33 each time (two deposits for a square), so that carries need to be propagated only
+ * 2^33 each time (two deposits for a product), so that carries need to be propagated only
  * every 2^29 additions. */
 #include <mpsim/stats.h>
 
-#include "scalar.h"
+#include "sum.h"
 
 #include <string.h>
 
@@ -71,16 +71,22 @@ void mpsim_sum_add(mpsim_sum *s, double x)
     count_additions(s, 1);
 }
 
+void mpsim_sum_add_product(mpsim_sum *s, double x, double y)
+{
+    int ex, ey;
+    const uint64_t a = integer_of(x, &ex), b = integer_of(y, &ey);
+    const int sign = (int)((mpsim_bits_f64(x) ^ mpsim_bits_f64(y)) >> 63);
+    uint64_t hi, lo;
+    mpsim_mul64(&hi, &lo, a, b);
+    deposit(s, sign, lo, ex + ey);
+    if (hi)
+        deposit(s, sign, hi, ex + ey + 64);
+    count_additions(s, 2);
+}
+
 void mpsim_sum_add_square(mpsim_sum *s, double x)
 {
-    int exp;
-    const uint64_t sig = integer_of(x, &exp);
-    uint64_t hi, lo;
-    mpsim_mul64(&hi, &lo, sig, sig);
-    deposit(s, 0, lo, 2 * exp);
-    if (hi)
-        deposit(s, 0, hi, 2 * exp + 64);
-    count_additions(s, 2);
+    mpsim_sum_add_product(s, x, x);
 }
 
 /* Both sides are brought to the same canonical digits first, so that a merged accumulator
@@ -105,8 +111,7 @@ void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s)
     propagate(from);
 }
 
-/* The sum with its highest 97 or more bits, and a sticky bit for the rest. */
-static mpsim_number leading_bits(const mpsim_sum *s)
+mpsim_number mpsim_sum_number(const mpsim_sum *s)
 {
     mpsim_sum m = *s;
     propagate(&m);
@@ -157,12 +162,12 @@ static double round_to_f64(mpsim_number x)
 
 double mpsim_sum_value(const mpsim_sum *s)
 {
-    return round_to_f64(leading_bits(s));
+    return round_to_f64(mpsim_sum_number(s));
 }
 
 double mpsim_sum_frexp(const mpsim_sum *s, int *exponent)
 {
-    mpsim_number x = leading_bits(s);
+    mpsim_number x = mpsim_sum_number(s);
     *exponent = x.hi ? x.exp + 1 : 0;
     x.exp = -1; /* in [1/2, 1): nothing overflows or is subnormal */
     const double f = round_to_f64(x);

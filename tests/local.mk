@@ -8,8 +8,8 @@ AM_TESTS_ENVIRONMENT = \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS;
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
-TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
+TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
@@ -111,14 +111,32 @@ TESTS += $(trace_tests)
 
 # Against MPFR.
 if HAVE_MPFR
-mpfr_tests = tests/t-arrays tests/t-codes tests/t-round tests/t-round64 tests/t-stats \
+mpfr_tests = tests/t-arith tests/t-arith-array tests/t-arith-fma tests/t-arith-wide \
+  tests/t-arrays tests/t-codes tests/t-round tests/t-round64 tests/t-stats \
   tests/t-sum
 check_LTLIBRARIES += tests/liboracle.la
-tests_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h tests/cases.c tests/cases.h \
+tests_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
+  sim/verify/oracle_arith.h tests/cases.c tests/cases.h tests/ops.c tests/ops.h \
   tests/rounding.c tests/rounding.h
 tests_liboracle_la_CPPFLAGS = $(test_cppflags)
 tests_liboracle_la_CFLAGS = $(test_cflags)
 tests_liboracle_la_LIBADD = $(MPFR_LIBS)
+tests_t_arith_SOURCES = tests/t-arith.c
+tests_t_arith_CPPFLAGS = $(test_cppflags)
+tests_t_arith_CFLAGS = $(test_cflags)
+tests_t_arith_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_arith_array_SOURCES = tests/t-arith-array.c
+tests_t_arith_array_CPPFLAGS = $(test_cppflags)
+tests_t_arith_array_CFLAGS = $(test_cflags)
+tests_t_arith_array_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_arith_fma_SOURCES = tests/t-arith-fma.c
+tests_t_arith_fma_CPPFLAGS = $(test_cppflags)
+tests_t_arith_fma_CFLAGS = $(test_cflags)
+tests_t_arith_fma_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_arith_wide_SOURCES = tests/t-arith-wide.c
+tests_t_arith_wide_CPPFLAGS = $(test_cppflags)
+tests_t_arith_wide_CFLAGS = $(test_cflags)
+tests_t_arith_wide_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS) -lm
 tests_t_arrays_SOURCES = tests/t-arrays.c
 tests_t_arrays_CPPFLAGS = $(test_cppflags)
 tests_t_arrays_CFLAGS = $(test_cflags)
@@ -143,8 +161,12 @@ tests_t_sum_SOURCES = tests/t-sum.c tests/exact.c tests/exact.h
 tests_t_sum_CPPFLAGS = $(test_cppflags)
 tests_t_sum_CFLAGS = $(test_cflags)
 tests_t_sum_LDADD = $(test_ldadd) $(MPFR_LIBS)
-check_PROGRAMS += $(mpfr_tests) tests/x-sweep
+check_PROGRAMS += $(mpfr_tests) tests/x-arith tests/x-sweep
 TESTS += $(mpfr_tests)
+tests_x_arith_SOURCES = tests/x-arith.c
+tests_x_arith_CPPFLAGS = $(test_cppflags)
+tests_x_arith_CFLAGS = $(test_cflags)
+tests_x_arith_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
 tests_x_sweep_SOURCES = tests/x-sweep.c
 tests_x_sweep_CPPFLAGS = $(test_cppflags)
 tests_x_sweep_CFLAGS = $(test_cflags)
@@ -162,7 +184,7 @@ tests_t_cudahdr_LDADD = $(test_ldadd)
 endif
 endif
 EXTRA_DIST += tests/README.md tests/golden/round.sha256 \
-  tests/cli/common.sh tests/cli/plot/report.json \
+  tests/cli/common.sh tests/cli/plot/report.json tests/cli/plot/dot.json \
   tests/fuzz/corpus/npy-bfloat16 \
   tests/fuzz/corpus/npy-big-fortran \
   tests/fuzz/corpus/npy-f4 \
@@ -186,12 +208,13 @@ tests_fuzz_fuzz_trace_LDADD = sim/libsim.la
 dist_check_SCRIPTS += tests/fuzz/corpus.sh
 TESTS += tests/fuzz/corpus.sh
 
-# All 2^32 binary32 inputs. make check with ten times the random inputs and without shortcuts
+# All 2^32 binary32 inputs, all 2^32 pairs of fp16. make check with ten times the random inputs and without shortcuts
 # (NVIDIA's headers over all 2^32 inputs, too). The unit tests once for each instruction set.
 # Everything under valgrind.
 check-long: $(check_PROGRAMS) $(check_LTLIBRARIES)
 	@test -x tests/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/x-sweep
+	./tests/x-arith
 check-wide:
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
 check-isa:
@@ -202,12 +225,16 @@ check-valgrind:
 	  LOG_COMPILER="$(LIBTOOL) --mode=execute valgrind -q --error-exitcode=1"
 .PHONY: check-long check-wide check-isa check-valgrind
 
-# Speed, as ratios to memcpy in the same run; CSV.
-EXTRA_PROGRAMS = tests/bench/bench
+# Speed, as ratios to memcpy, or to a plain loop, in the same run; CSV.
+EXTRA_PROGRAMS = tests/bench/bench tests/bench/dot
 tests_bench_bench_SOURCES = tests/bench/bench.c
 tests_bench_bench_CPPFLAGS = $(test_cppflags)
 tests_bench_bench_LDADD = lib/libmpsim.la
-CLEANFILES += tests/bench/bench
-bench: tests/bench/bench
+tests_bench_dot_SOURCES = tests/bench/dot.c
+tests_bench_dot_CPPFLAGS = $(test_cppflags)
+tests_bench_dot_LDADD = lib/libmpsim.la
+CLEANFILES += tests/bench/bench tests/bench/dot
+bench: tests/bench/bench tests/bench/dot
 	./tests/bench/bench
+	./tests/bench/dot
 .PHONY: bench

@@ -2,7 +2,9 @@
  * does not depend on how the calling program is set.
  *
  * Host programs leave flush-to-zero on, or another rounding mode; compilers contract x y + z.
- * Conversions of libmpsim work on integers, and must not notice. */
+ * Conversions of libmpsim work on integers, and must not notice; nor must its matrix products, whose
+ * fast path does floating-point operations. */
+#include <mpsim/dot.h>
 #include <mpsim/isa.h>
 #include <mpsim/round.h>
 
@@ -272,6 +274,64 @@ START_TEST(conversions_do_not_depend_on_the_environment)
 }
 END_TEST
 
+static void store(void *to, size_t bytes, uint64_t code)
+{
+    const uint32_t u32 = (uint32_t)code;
+    const uint16_t u16 = (uint16_t)code;
+    const uint8_t u8 = (uint8_t)code;
+    memcpy(to, bytes == 1 ? (const void *)&u8 : bytes == 2 ? (const void *)&u16 : (const void *)&u32,
+           bytes);
+}
+
+/* Every accumulation model with every format that it takes: random codes of moderate exponents, so that
+ * the fast path does most of it, and any codes. */
+START_TEST(products_do_not_depend_on_the_environment)
+{
+    enum { ROWS = 5, COLUMNS = 18, DEPTH = 70 };
+    static const char *const names[] = {"fp16", "bf16", "tf32", "e4m3", "e5m2"};
+    static uint32_t a[ROWS * DEPTH], b[DEPTH * COLUMNS], c[ROWS * COLUMNS];
+    static uint64_t want[ROWS * COLUMNS], got[ROWS * COLUMNS];
+    const setting *s = &settings[_i];
+    const mpsim_rng rng = {1, 2, 3};
+    uint64_t state = test_seed();
+    mpsim_model m;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        for (size_t k = 0; k < 2 * sizeof names / sizeof names[0]; k++) {
+            const mpsim_format *f = mpsim_format_find(names[k / 2]);
+            const size_t bytes = mpsim_format_code_bytes(f);
+            const int any = k % 2;
+            if (!mpsim_model_accepts(&m, f, f))
+                continue;
+            for (size_t j = 0; j < ROWS * DEPTH + DEPTH * COLUMNS; j++) {
+                const uint64_t w = test_random(&state);
+                const double x = (w & 1 ? 0x1p-52 : -0x1p-52) * (double)(w >> 12);
+                mpsim_rounding r;
+                mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+                const uint64_t code = any ? w : mpsim_encode_f64(f, &r, x, 0, NULL);
+                unsigned char *to = j < ROWS * DEPTH
+                                        ? (unsigned char *)a + j * bytes
+                                        : (unsigned char *)b + (j - ROWS * DEPTH) * bytes;
+                store(to, bytes, code);
+            }
+            for (size_t j = 0; j < ROWS * COLUMNS; j++)
+                c[j] = any ? (uint32_t)test_random(&state) : 0;
+            const mpsim_matrix ma = {f, a, DEPTH, 0}, mb = {f, b, COLUMNS, 0};
+            const mpsim_matrix mc = {&m.result.format, c, COLUMNS, 0};
+            memset(want, 0, sizeof want);
+            memset(got, 0, sizeof got);
+            const mpsim_status first = mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, want,
+                                                  COLUMNS, &rng, NULL);
+            enter(s);
+            const mpsim_status second = mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, got,
+                                                   COLUMNS, &rng, NULL);
+            leave();
+            ck_assert_msg(first == MPSIM_OK && second == MPSIM_OK &&
+                              memcmp(want, got, sizeof want) == 0,
+                          "%s of %s in \"%s\"", m.name, f->name, s->name);
+        }
+}
+END_TEST
+
 /* The inputs reach what matters: results in the subnormal range of binary32 and binary64. */
 START_TEST(inputs_reach_subnormal_results)
 {
@@ -303,5 +363,6 @@ int main(void)
     tcase_add_test(caller, inputs_reach_subnormal_results);
     tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0,
                         SETTINGS * isa_count());
+    tcase_add_loop_test(caller, products_do_not_depend_on_the_environment, 0, SETTINGS);
     return test_main("env", (TCase *const[]){build, caller, NULL});
 }

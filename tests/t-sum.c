@@ -275,6 +275,40 @@ START_TEST(merge_and_subtract_are_sums_of_sums)
 }
 END_TEST
 
+START_TEST(sums_of_products_equal_mpfr)
+{
+    enum { N = 200 };
+    uint64_t state = test_seed();
+    double x[N], y[N];
+    for (int round = 0; round < 400; round++) {
+        mpsim_sum s;
+        mpfr_t exact, p;
+        int inexact = 0;
+        mpsim_sum_init(&s);
+        mpfr_inits2(WIDE, exact, p, (mpfr_ptr)NULL);
+        mpfr_set_zero(exact, 1);
+        adversarial(x, N, &state, round % 5);
+        adversarial(y, N, &state, round / 5 % 5);
+        for (size_t i = 0; i < N; i++) {
+            if (i % 4 == 3) { /* take an earlier product away again */
+                x[i] = -x[i - 1];
+                y[i] = y[i - 1];
+            }
+            mpsim_sum_add_product(&s, x[i], y[i]);
+            inexact |= mpfr_set_d(p, x[i], MPFR_RNDN);
+            inexact |= mpfr_mul_d(p, p, y[i], MPFR_RNDN);
+            inexact |= mpfr_add(exact, exact, p, MPFR_RNDN);
+        }
+        const double want = mpfr_zero_p(exact) ? 0 : mpfr_get_d(exact, MPFR_RNDN);
+        const double got = mpsim_sum_value(&s);
+        mpfr_clears(exact, p, (mpfr_ptr)NULL);
+        ck_assert(!inexact);
+        ck_assert_msg(same(want, got), "round %d: expected %a, got %a", round, want,
+                      got);
+    }
+}
+END_TEST
+
 int main(void)
 {
     test_seed();
@@ -283,6 +317,7 @@ int main(void)
     tcase_add_test(sum, an_exact_zero_is_plus_zero);
     tcase_add_test(sum, squares_are_exact_at_both_ends);
     tcase_add_test(sum, fractions_and_exponents_of_sums);
+    tcase_add_test(sum, sums_of_products_equal_mpfr);
     tcase_add_test(sum, random_sums_equal_mpfr);
     tcase_add_test(sum, limbs_hold_all_additions_until_carries_are_due);
     tcase_add_test(sum, propagation_does_not_change_a_sum);

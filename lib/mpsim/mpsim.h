@@ -2,6 +2,8 @@
 #ifndef MPSIM_H
 #define MPSIM_H
 
+#include <mpsim/arith.h>
+#include <mpsim/dot.h>
 #include <mpsim/format.h>
 #include <mpsim/isa.h>
 #include <mpsim/rng.h>

@@ -27,6 +27,7 @@ typedef struct mpsim_sum {
 MPSIM_API void mpsim_sum_init(mpsim_sum *s);
 MPSIM_API void mpsim_sum_add(mpsim_sum *s, double x);          /* s += x, x finite           */
 MPSIM_API void mpsim_sum_add_square(mpsim_sum *s, double x);   /* s += x*x exactly, x finite */
+MPSIM_API void mpsim_sum_add_product(mpsim_sum *s, double x, double y); /* s += x*y exactly */
 MPSIM_API void mpsim_sum_merge(mpsim_sum *to, const mpsim_sum *from);
 MPSIM_API void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s);
 

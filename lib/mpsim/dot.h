@@ -1,0 +1,199 @@
+/* dot.h -- dot products and matrix products under accumulation models.
+ *
+ * A dot product c + a[0] b[0] + ... + a[K-1] b[K-1] in floating point has as many answers as there
+ * are ways to add. A model is one of them, completely: which products are formed, how they are
+ * aligned and added, in which order, and where something is rounded. Models of tensor cores
+ * reproduce the recorded outputs of the hardware bit for bit; how well each is known stands in
+ * its row. */
+#ifndef MPSIM_DOT_H
+#define MPSIM_DOT_H
+
+#include <mpsim/round.h>
+
+MPSIM_BEGIN
+
+/* How the accumulator s takes up the next products. */
+typedef enum mpsim_step {
+    MPSIM_STEP_EXACT,  /* all products of the chunk and s: one exact sum                       */
+    MPSIM_STEP_FMA,    /* s = accumulator(a b + s), one product at a time                      */
+    MPSIM_STEP_MULADD, /* s = accumulator(s + product(a b)), one product at a time             */
+    MPSIM_STEP_FUSED   /* `length` products and s at a time: see below                         */
+} mpsim_step;
+
+/* MPSIM_STEP_FUSED, the step of tensor cores: L = length products and the accumulator are added in
+ * fixed point, without normalising in between. With p the explicit significand bits of a format,
+ * a number is s 2^(e - p): s = 2^p + T and e = E - bias for normal numbers, s = T and e = emin for
+ * subnormal ones. A product has S = s_a s_b, scaled 2^-(p_a + p_b), and e = e_a + e_b; it is not
+ * normalised (S may be as large as 4 - ulp), unless `normalised` is 1. Then
+ *
+ *   1. terms that are zero are dropped; a last step of less than L products has fewer terms;
+ *   2. E = the largest e of all terms, and not less than `floor`;
+ *   3. every term is aligned to units of 2^(E - fraction), by `alignment`;
+ *   4. the aligned terms are added exactly; T is the sum;
+ *   5. s = accumulator(T 2^(E - fraction)), rounded once. T = 0 gives +0 whatever the mode and the
+ *      signs of the terms. What overflows becomes infinity also when rounding toward zero (unless
+ *      the overflow policy is MPSIM_OVERFLOW_MAX).
+ *
+ * A NaN, an infinity times zero, or infinities of both signs among the terms give a NaN, with a
+ * clear sign and no payload as input of the NaN policies; else an infinity gives that infinity.
+ * MPSIM_STEP_EXACT does the same; MPSIM_STEP_FMA and _MULADD are operations of mpsim/arith.h, on
+ * the operands in the order written here (a, b, s; s, product), as is the addition of chunks. */
+typedef enum mpsim_alignment {
+    MPSIM_ALIGN_TRUNCATE, /* the magnitude is truncated: what hardware does                    */
+    MPSIM_ALIGN_FLOOR,    /* toward -infinity, as two's complement shifts would                */
+    MPSIM_ALIGN_NEAREST   /* to nearest, ties to even                                          */
+} mpsim_alignment;
+
+/* The order in which products meet. */
+typedef enum mpsim_order {
+    MPSIM_ORDER_SEQUENTIAL, /* k ascending                                                     */
+    MPSIM_ORDER_PAIRWISE,   /* products p[k] = product(a[k] b[k]); neighbours are added,
+                               accumulator(p[0] + p[1]), accumulator(p[2] + p[3]), ..., an odd last
+                               one passes; again, until one is left; then accumulator(s + it).
+                               Step MULADD only.                                                */
+    MPSIM_ORDER_QUADS       /* in each chunk first the products with k mod 4 in {0, 1}, then the
+                               others, each group ascending; a short chunk is filled up with
+                               products that are zero. Step FUSED, chunk a multiple of 4.      */
+} mpsim_order;
+
+/* A place where something is rounded: a format and how. */
+typedef struct mpsim_rounded {
+    mpsim_format format;
+    mpsim_rounding rounding; /* scale 1, no flushed inputs */
+} mpsim_rounded;
+
+enum { MPSIM_MODEL_NO_FLOOR = -32768 };
+
+/* How a row is known. */
+typedef enum mpsim_evidence {
+    MPSIM_EVIDENCE_DEFINED, /* software: the definition itself                                 */
+    MPSIM_EVIDENCE_VECTORS, /* equal to recorded outputs of hardware in every bit              */
+    MPSIM_EVIDENCE_REPORTED /* found on hardware by the authors of the source; no recorded outputs
+                               have been compared here                                        */
+} mpsim_evidence;
+
+/* A model. c enters unrounded, as the first accumulator:
+ *
+ *   without chunks (chunk = 0): s = c; the steps over k; d = result(s).
+ *   with chunks of n products: s = c; for each chunk, the last may be short:
+ *     t = the steps over the chunk, from +0; s = outer(s + t). d = result(s).
+ *
+ * MPSIM_STEP_EXACT without chunks is result(c + exact sum of products), one rounding. With an exact
+ * sum of zero, here and in every addition of two terms, the sign is that of IEEE 754: terms of one
+ * sign keep it, else +0 (-0 in mode DOWN of the rounding that follows). */
+typedef struct mpsim_model {
+    char name[96];      /* canonical name; see mpsim_model_parse                               */
+    uint8_t step;       /* mpsim_step                                                          */
+    uint8_t order;      /* mpsim_order                                                         */
+    uint8_t alignment;  /* mpsim_alignment; FUSED                                              */
+    uint8_t normalised; /* 1: products are normalised before they are aligned; FUSED           */
+    uint8_t length;     /* products a step, 1 to 128; FUSED                                    */
+    uint8_t fraction;   /* bits kept below the largest exponent, 1 to 50; FUSED                */
+    int16_t floor;      /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
+                           FUSED                                                               */
+    uint32_t chunk;     /* products a chunk; 0: no chunks                                      */
+    mpsim_rounded product;     /* MULADD                                                       */
+    mpsim_rounded accumulator; /* FMA, MULADD, FUSED; EXACT with chunks                        */
+    mpsim_rounded outer;       /* with chunks                                                  */
+    mpsim_rounded result;      /* format of c and d                                            */
+    const char *architecture;  /* "hopper"; NULL for software models                           */
+    const char *instruction;   /* "wgmma.m64nNk32"; NULL for software models                   */
+    const char *operands;      /* names of the formats it takes, separated by spaces; NULL: any */
+    mpsim_evidence evidence;
+    const char *unconfirmed;   /* what is not settled about the row, or NULL                   */
+    const char *source;
+} mpsim_model;
+
+/* mpsim_model_count, mpsim_model_at -- the table. mpsim_model_at fills *m with row i, or returns
+ * MPSIM_ENOTFOUND past the end. Among the rows of an architecture that take the same operands to
+ * the same result the first is the one that training uses by default. */
+MPSIM_API size_t mpsim_model_count(void);
+MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
+
+/* mpsim_model_parse -- the model with that name, any letter case, '-' or '_': a row of the table,
+ * possibly with changes: ROW[:change]...
+ *
+ *   FORMAT               every rounding is to this format: "fma:bf16", "pairwise:fp16"
+ *   acc=FORMAT           format of the accumulator; also product=, outer=, result=
+ *   round=MODE           mode of the accumulator; also product-round=, outer-round=, result-round=.
+ *                        A stochastic mode takes 32 random bits or as many as its name says
+ *   F=N, L=N             fraction and length
+ *   chunk=N              products a chunk, 0: none
+ *   floor=E, floor=none  lower bound of the exponent
+ *   align=truncate|floor|nearest    normalised=0|1
+ *   order=sequential|pairwise|quads
+ *
+ * A format or mode whose name has a ':' is taken as long as possible: "fma:e5m7:fn:round=sr:16".
+ * Changes apply from left to right. MPSIM_ENOTFOUND if the row, a format or a mode is not known;
+ * MPSIM_EINVAL for a change that is none, comes twice, has no effect in the model (F= without
+ * FUSED steps, outer= without chunks), or gives an invalid model; MPSIM_ERANGE if
+ * the name becomes longer than a name may be. *m is untouched then. m->name becomes the canonical
+ * row name followed by the changes as they were typed. */
+MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
+
+/* mpsim_model_check -- MPSIM_OK if *m is consistent, else MPSIM_EINVAL. For models filled by hand. */
+MPSIM_API mpsim_status mpsim_model_check(const mpsim_model *m);
+
+/* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes. The
+ * functions below compute with any operands, if the model can: FUSED steps need at most 60
+ * explicit significand bits in both together. */
+MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa,
+                                  const mpsim_format *fb);
+
+/* mpsim_model_for -- the default row of an architecture for these operands and this result:
+ * ("hopper", e4m3, e5m2, binary32). MPSIM_ENOTFOUND if there is none. */
+MPSIM_API mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture,
+                                       const mpsim_format *fa, const mpsim_format *fb,
+                                       const mpsim_format *result);
+
+/* mpsim_dot -- *d = c + a[0] b[0] + ... + a[n-1] b[n-1], by the scalar reference.
+ *
+ *   a, b  n codes each of formats fa, fb, as in mpsim_decode_array
+ *   c, d  codes of m->result.format
+ *   rng   the j-th rounding takes the random word of index rng->index + j; may be NULL unless a
+ *         mode is stochastic. Roundings count in the order of the definition, products of a
+ *         pairwise sum first; only those of a stochastic mode count.
+ *
+ * MPSIM_EINVAL if m or a format is invalid or a needed pointer is NULL, MPSIM_ERANGE if the model
+ * cannot take the formats, MPSIM_ENOMEM (pairwise sums). *d is untouched then. */
+MPSIM_API mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a,
+                                 const mpsim_format *fb, const void *b, size_t n, uint64_t c,
+                                 const mpsim_rng *rng, uint64_t *d);
+
+/* A matrix in memory: row i, column j is code number i * stride + j, or j * stride + i if it is
+ * transposed. */
+typedef struct mpsim_matrix {
+    const mpsim_format *format;
+    const void *codes;
+    size_t stride;
+    int transposed;
+} mpsim_matrix;
+
+/* Threads that the caller lends: run calls task(i, job) for 0 <= i < n, in any order, on any
+ * threads, and returns when all have returned. */
+typedef struct mpsim_pool {
+    void (*run)(void *self, size_t n, void (*task)(size_t i, void *job), void *job);
+    void *self;
+} mpsim_pool;
+
+/* mpsim_gemm -- d[i][j] = c[i][j] + sum over k of a[i][k] b[k][j], each by the model.
+ *
+ *   a, b     rows x depth and depth x columns (after transposition), any formats
+ *   c        rows x columns in m->result.format, or NULL for +0
+ *   d        rows x columns codes of m->result.format, row-major, d_stride codes a row; may be the
+ *            codes of c if c has the same stride and is not transposed; must not overlap otherwise
+ *   rng      element (i, j) is a dot product whose index starts at rng->index + 2^32 (i columns + j)
+ *   pool     threads, or NULL: this one
+ *
+ * The bits do not depend on the threads, nor on the instruction set; every element is what
+ * mpsim_dot gives. Fused steps with tensor-core formats have a fast path.
+ * Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small. d is untouched except after
+ * MPSIM_ENOMEM. */
+MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
+                                  const mpsim_matrix *a, const mpsim_matrix *b,
+                                  const mpsim_matrix *c, void *d, size_t d_stride,
+                                  const mpsim_rng *rng, const mpsim_pool *pool);
+
+MPSIM_END
+
+#endif
