@@ -6,8 +6,6 @@
 
 # ---- texts ----
 first_row = cast_unscaled ? 0 : 1 # of the table: without casts the data are only drawn
-digit(d) = word('⁰ ¹ ² ³ ⁴ ⁵ ⁶ ⁷ ⁸ ⁹', d + 1)
-raised(n) = n < 0 ? '⁻'.raised(-n) : n < 10 ? digit(n) : raised(n / 10).digit(n % 10)
 power(s) = floor(log(s) / log(2) + 0.5) # the nearest power of two
 is_power(s) = abs(log(s) / log(2) - power(s)) < 1e-9
 scale_name(s) = '× '.(s == 1 ? '1' : is_power(s) ? '2'.raised(int(power(s))) : \

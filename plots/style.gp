@@ -36,6 +36,10 @@ percent(p) = p != p ? '–' : p == 0 ? '0' : p < 0.01 ? '<0.01' : p < 1 ? sprint
 decimal(k) = k == 0 ? '1' : k > 0 && k < 4 ? sprintf('%d', 10 ** k) : \
              k < 0 ? sprintf('1e−%d', -k) : sprintf('1e%d', k)
 
+# An exponent: ⁻¹²
+digit(d) = word('⁰ ¹ ² ³ ⁴ ⁵ ⁶ ⁷ ⁸ ⁹', d + 1)
+raised(n) = n < 0 ? '⁻'.raised(-n) : n < 10 ? digit(n) : raised(n / 10).digit(n % 10)
+
 # One terminal for each type of file, of the same physical size; 300 pixels per inch. The
 # cairo terminals take a point for 1/96 inch.
 terminal(type, w, h) = \

@@ -1,5 +1,6 @@
 /* cmd_formats.c -- mpsim formats: the table of formats, presets, modes; lint of a constant. */
 #include "cmd.h"
+#include "models.h"
 #include "options.h"
 #include "output.h"
 #include "report/report.h"
@@ -22,7 +23,8 @@ static const char more[] =
     "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
     "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
     "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
-    "  mpsim formats e5m7:fn --json      a format of your own\n";
+    "  mpsim formats e5m7:fn --json      a format of your own\n"
+    "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n";
 
 static const char *const nan_names[] = {"none", "top", "-0"};
 static const char *const zero_names[] = {"+-0", "0", "none"};
@@ -383,15 +385,38 @@ static int parse_constant(double *x, const char *text)
                                        : "not a finite number");
 }
 
+/* --models: those that the operands name, or all. */
+static int list_models(char **operands, const char *path, report_style style)
+{
+    model_list list = {0};
+    output out;
+    char *names = operands[0] ? join(next_operand, operands) : strdup("all");
+    int code = names ? model_list_make(&list, "formats", names, NULL, NULL)
+                     : fail(EXIT_IO, "out of memory");
+    if (!code && !(code = output_open(&out, path))) {
+        if (models_print(&list, style, out.file)) {
+            output_abandon(&out);
+            code = fail(EXIT_IO, "out of memory");
+        } else {
+            code = output_close(&out);
+        }
+    }
+    model_list_clear(&list);
+    free(names);
+    return code;
+}
+
 int cmd_formats(const command *self, int argc, char **argv)
 {
-    int json = 0, ndjson = 0, csv = 0, presets = 0, modes = 0, lost = 0, first;
+    int json = 0, ndjson = 0, csv = 0, presets = 0, modes = 0, models = 0, lost = 0, first;
     const char *check = NULL, *path = NULL;
     double x = 0;
     target_options to = {0};
     const option_row table_of_options[] = {
         {0, "presets", OPTION_FLAG, &presets, NULL, "list what real stacks do under one name"},
         {0, "modes", OPTION_FLAG, &modes, NULL, "list rounding modes"},
+        {0, "models", OPTION_FLAG, &models, NULL,
+         "list accumulation models of dot products; a NAME is a model then, or a pattern"},
         {0, "check", OPTION_STRING, &check, "X",
          "what becomes of the constant X; exit code 1 if it is lost in one of the formats"},
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
@@ -408,9 +433,11 @@ int cmd_formats(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     const int style = report_style_of(json, ndjson, csv), lists = presets || modes;
-    if (style < 0 || presets + modes + (check != NULL) > 1)
+    if (style < 0 || presets + modes + models + (check != NULL) > 1)
         return fail(EXIT_USAGE, "formats: --json, --ndjson and --csv exclude each other, and "
-                                "so do --presets, --modes and --check");
+                                "so do --presets, --modes, --models and --check");
+    if (models)
+        return list_models(argv + first, path, (report_style)style);
     if (lists && (style != REPORT_TEXT || first < argc))
         return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text "
                                 "only");

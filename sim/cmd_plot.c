@@ -1,4 +1,4 @@
-/* cmd_plot.c -- mpsim plot: figures from a report of mpsim stat. */
+/* cmd_plot.c -- mpsim plot: figures from a report of mpsim stat or mpsim dot. */
 #include "cmd.h"
 #include "options.h"
 #include "plot.h"
@@ -9,19 +9,23 @@
 
 static const char more[] =
     "FIGURE is one of\n"
-    "  histogram   share of elements by binary exponent, before and after scaling, with the\n"
-    "              ranges of the formats; needs a report made with --histogram\n"
-    "  ruler       the range of each format over the range of each kind of tensor, or with\n"
-    "              --match of each tensor; steps of one name are taken together\n"
-    "REPORT is what mpsim stat --json wrote. PREFIX.dat (data), PREFIX.gp (a script that\n"
-    "stands alone: edit it, run gnuplot again) and the figures are written. gnuplot 5.4 or\n"
-    "later is run (MPSIM_GNUPLOT: another program) with the templates that belong to mpsim\n"
-    "(MPSIM_PLOTS: another folder of them).\n"
+    "  histogram     share of elements by binary exponent, before and after scaling, with the\n"
+    "                ranges of the formats; needs a report made with --histogram\n"
+    "  ruler         the range of each format over the range of each kind of tensor, or with\n"
+    "                --match of each tensor; steps of one name are taken together\n"
+    "  accumulation  relative error of dot products over their length K, a curve for each\n"
+    "                accumulation model; needs a report with several K\n"
+    "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json. PREFIX.dat\n"
+    "(data), PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures\n"
+    "are written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the\n"
+    "templates that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
     "\n"
     "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
     "  mpsim plot histogram --kind agrad -o agrad report.json\n"
-    "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n";
+    "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
+    "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
+    "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n";
 
 /* Widths of text in inches; sources in plots/README.md. */
 static const struct {
@@ -96,16 +100,38 @@ static const plot_figure *find_figure(const char *name)
     return NULL;
 }
 
+/* An option that a figure would silently ignore is an error. */
+static int check_choice(const plot_figure *figure, const plot_request *r)
+{
+    const plot_choice *c = r->choice;
+    const int dot = strcmp(figure->command, "dot") == 0;
+    const struct {
+        int given;
+        const char *option;
+    } given[] = {
+        {dot && c->kinds.count, "kind"},     {dot && c->step, "step"},
+        {dot && c->formats.count, "format"}, {dot && c->scales.count, "scale"},
+        {dot && r->log, "log"},              {!dot && c->column, "column"},
+    };
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
+        if (given[i].given)
+            return fail(EXIT_USAGE, "plot: --%s is not for %s", given[i].option, figure->name);
+    return 0;
+}
+
 static int draw(const plot_figure *figure, const char *path, plot_request *r)
 {
-    plot_data d;
-    const plot_grouping grouping = figure->need_histogram   ? PLOT_BY_NOTHING
-                                   : r->choice->match.count ? PLOT_BY_TENSOR
-                                                            : PLOT_BY_KIND;
-    int code = plot_data_read(&d, path, r->choice, grouping, figure->need_histogram);
+    plot_input in;
+    memset(&in, 0, sizeof in);
+    int code = check_choice(figure, r);
     if (!code)
-        code = plot_draw(figure, &d, r);
-    plot_data_clear(&d);
+        code = plot_report_load(&in.report, path, figure->command, figure->name);
+    if (!code)
+        code = figure->read(&in, r->choice);
+    if (!code)
+        code = plot_draw(figure, &in, r);
+    plot_data_clear(&in.tensors);
+    plot_report_clear(&in.report);
     return code;
 }
 
@@ -119,7 +145,7 @@ int cmd_plot(const command *self, int argc, char **argv)
     const option_row table[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &choice.match, "GLOB",
-         "only tensors whose name matches, as 'wgrad:*'; may be repeated"},
+         "only tensors whose name matches, as 'wgrad:*', or models; may be repeated"},
         {'k', "kind", OPTION_LIST, &choice.kinds, "LIST",
          "only tensors of these kinds, as agrad,wgrad"},
         {0, "step", OPTION_STRING, &choice.step, "N", "only step N"},
@@ -128,6 +154,8 @@ int cmd_plot(const command *self, int argc, char **argv)
         {'s', "scale", OPTION_LIST, &choice.scales, "LIST",
          "scales of the report to show beside 1 (default: all of them)"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
+        {0, "column", OPTION_STRING, &choice.column, "NAME",
+         "accumulation: rel_err (default), max_rel_err or bias"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_STRING, &output, "PREFIX",
          "of the files (default: the figure's name)"},
@@ -143,7 +171,8 @@ int cmd_plot(const command *self, int argc, char **argv)
         goto done;
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
-        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler", argv[first]);
+        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, accumulation",
+                    argv[first]);
     else if (argc - first != 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {

@@ -24,16 +24,17 @@ static void put_choice(FILE *to, int *n, const char *option, const char **values
 }
 
 /* Where the figure comes from, in comments. */
-static void put_origin(FILE *to, const plot_figure *figure, const plot_data *d,
+static void put_origin(FILE *to, const plot_figure *figure, const plot_input *in,
                        const plot_request *r)
 {
     fprintf(to, "# mpsim plot %s\n# report: ", figure->name);
-    plot_put_comment(to, strcmp(d->path, "-") == 0 ? "standard input" : plot_base(d->path));
+    const char *path = in->report.path;
+    plot_put_comment(to, strcmp(path, "-") == 0 ? "standard input" : plot_base(path));
     fputs(" (", to);
-    plot_put_comment(to, d->schema);
-    if (d->version) {
+    plot_put_comment(to, in->report.schema);
+    if (in->report.version) {
         fputs(", mpsim ", to);
-        plot_put_comment(to, d->version);
+        plot_put_comment(to, in->report.version);
     }
     fputs(")\n# selection: ", to);
     const char *step = r->choice->step;
@@ -126,14 +127,14 @@ static int find_templates(templates *t, const char *figure)
 
 /* ---- script ---- */
 
-static int put_script(FILE *to, const plot_figure *figure, const plot_data *d,
+static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
                       const plot_request *r, const templates *t)
 {
     const char *base = plot_base(r->prefix);
     char *quoted = plot_quote(base);
     if (!quoted)
         return fail(EXIT_IO, "out of memory");
-    put_origin(to, figure, d, r);
+    put_origin(to, figure, in, r);
     fputs("# To draw it again, in this folder: gnuplot ", to);
     plot_put_comment(to, base);
     fputs(".gp   (gnuplot 5.4 or later)\n\n# ---- variables ----\n"
@@ -152,7 +153,7 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_data *d,
     fputs("'\ntitle = ", to);
     plot_put_script(to, r->title ? r->title : "");
     fprintf(to, "\nwidth = %.6g # inches\n", r->width);
-    figure->put_variables(to, d, r);
+    figure->put_variables(to, in, r);
     fprintf(to, "\n%s\n%s", t->style, t->figure);
     return 0;
 }
@@ -168,7 +169,7 @@ static int open_beside(output *o, char **path, const char *prefix, const char *s
 }
 
 /* Both files, or neither if one cannot be. */
-static int write_files(const plot_figure *figure, const plot_data *d, const plot_request *r,
+static int write_files(const plot_figure *figure, const plot_input *in, const plot_request *r,
                        const templates *t)
 {
     output data, script;
@@ -180,9 +181,9 @@ static int write_files(const plot_figure *figure, const plot_data *d, const plot
             output_abandon(&data);
     }
     if (!code) {
-        put_origin(data.file, figure, d, r);
-        figure->put_data(data.file, d, r);
-        code = put_script(script.file, figure, d, r, t);
+        put_origin(data.file, figure, in, r);
+        figure->put_data(data.file, in, r);
+        code = put_script(script.file, figure, in, r, t);
         if (code)
             output_abandon(&data);
         else
@@ -197,12 +198,12 @@ static int write_files(const plot_figure *figure, const plot_data *d, const plot
     return code;
 }
 
-int plot_draw(const plot_figure *figure, const plot_data *d, const plot_request *r)
+int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r)
 {
     templates t = {NULL, NULL};
     int code = find_templates(&t, figure->name);
     if (!code)
-        code = write_files(figure, d, r, &t);
+        code = write_files(figure, in, r, &t);
     templates_clear(&t);
     return code ? code : plot_run(r->prefix, r->types);
 }

@@ -6,6 +6,7 @@
 #define MPSIM_SIM_PLOT_H
 
 #include "plotdata.h"
+#include "plotsweep.h"
 
 #include <stdio.h>
 
@@ -16,24 +17,34 @@ typedef struct plot_request {
     const char *title;  /* or NULL               */
     unsigned types;     /* PLOT_PDF | ...        */
     double width;       /* inches                */
-    int log;            /* logarithmic y axis    */
+    int log;            /* histogram: log y axis */
     const plot_choice *choice;
 } plot_request;
+
+/* A report, and what its kind of figure shows of it. */
+typedef struct plot_input {
+    plot_report report;
+    plot_data tensors; /* of mpsim stat */
+    plot_sweep sweep;  /* of mpsim dot  */
+} plot_input;
 
 /* A figure is a template plots/NAME.gp, the blocks of data that it reads, and variables. */
 typedef struct plot_figure {
     const char *name;
-    const char *summary;
-    int need_histogram;
-    void (*put_data)(FILE *to, const plot_data *d, const plot_request *r);
-    void (*put_variables)(FILE *to, const plot_data *d, const plot_request *r);
+    const char *command; /* "stat": it shows a report of mpsim stat */
+    int (*read)(plot_input *in, const plot_choice *choice); /* 0, or an exit code */
+    void (*put_data)(FILE *to, const plot_input *in, const plot_request *r);
+    void (*put_variables)(FILE *to, const plot_input *in, const plot_request *r);
 } plot_figure;
 
 extern const plot_figure plot_figures[]; /* ends with a NULL name */
 
+void plot_put_accumulation(FILE *to, const plot_input *in, const plot_request *r);
+void plot_put_accumulation_variables(FILE *to, const plot_input *in, const plot_request *r);
+
 /* plot_draw -- find the templates, write PREFIX.dat and PREFIX.gp, run gnuplot. Without
  * templates nothing is written. 0, or an exit code after a message. */
-int plot_draw(const plot_figure *figure, const plot_data *d, const plot_request *r);
+int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r);
 
 /* plot_run -- run PREFIX.gp and rename what it draws to PREFIX.pdf, .png, .svg. Nothing
  * appears unless all of them were drawn. 0, or an exit code after a message. */
@@ -48,12 +59,15 @@ const char *plot_base(const char *path);
  * Controls, invisible and direction-changing characters and invalid bytes are left out. */
 void plot_text_clean(char *to, size_t size, const char *from);
 
+enum { PLOT_LABEL_MAX = 40 };
+
 /* plot_text_shorten -- the same, but with at most n characters, the middle replaced by "…".
  * `size` > 4 n + 4. */
 void plot_text_shorten(char *to, size_t size, const char *from, size_t n);
 
 void plot_put_script(FILE *to, const char *text);  /* 'text' for a script: quotes doubled   */
 void plot_put_data(FILE *to, const char *text);    /* "text" for data: " and \ replaced     */
+void plot_put_label(FILE *to, const char *text, size_t n); /* data, shortened to n characters */
 void plot_put_comment(FILE *to, const char *text); /* letters, digits and harmless others  */
 
 /* plot_quote -- what plot_put_script writes, with bytes kept as they are (a file name), to

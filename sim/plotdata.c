@@ -1,59 +1,15 @@
 /* plotdata.c -- see plotdata.h. A report is untrusted: every member is checked. */
 #include "plotdata.h"
 
-#include "plot.h"
-
-#include <errno.h>
-#include <fnmatch.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- members of the report ---- */
-
-static int malformed(const plot_data *d, const char *what)
-{
-    return fail(EXIT_DATA, "%s: not a report of mpsim stat: %s", d->path, what);
-}
-
-static int wrong_member(const plot_data *d, const char *key, const char *what)
-{
-    return fail(EXIT_DATA, "%s: not a report of mpsim stat: \"%s\" is missing or not %s",
-                d->path, key, what);
-}
-
-static int get_count(const plot_data *d, const json_t *object, const char *key, uint64_t *n)
-{
-    const json_t *v = json_object_get(object, key);
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return wrong_member(d, key, "a count");
-    *n = (uint64_t)json_integer_value(v);
-    return 0;
-}
-
-/* A finite number >= 0. */
-static int get_magnitude(const plot_data *d, const json_t *object, const char *key, double *x)
-{
-    const json_t *v = json_object_get(object, key);
-    if (!json_is_number(v) || json_number_value(v) < 0)
-        return wrong_member(d, key, "a magnitude");
-    *x = json_number_value(v);
-    return 0;
-}
-
-static int get_string(const plot_data *d, const json_t *object, const char *key, const char **s)
-{
-    *s = json_string_value(json_object_get(object, key));
-    return *s ? 0 : wrong_member(d, key, "a string");
-}
-
 static int add_count(const plot_data *d, uint64_t *to, uint64_t n)
 {
     if (*to > UINT64_MAX - n)
-        return malformed(d, "counts are too large");
+        return plot_malformed(d->report, "counts are too large");
     *to += n;
     return 0;
 }
@@ -63,14 +19,14 @@ static int add_count(const plot_data *d, uint64_t *to, uint64_t n)
 static int add_format(plot_data *d, const json_t *object)
 {
     plot_format f;
-    int code = get_string(d, object, "name", &f.name);
-    code = code ? code : get_magnitude(d, object, "min_positive", &f.min_positive);
-    code = code ? code : get_magnitude(d, object, "min_normal", &f.min_normal);
-    code = code ? code : get_magnitude(d, object, "max", &f.max);
+    int code = plot_get_string(d->report, object, "name", &f.name);
+    code = code ? code : plot_get_magnitude(d->report, object, "min_positive", &f.min_positive);
+    code = code ? code : plot_get_magnitude(d->report, object, "min_normal", &f.min_normal);
+    code = code ? code : plot_get_magnitude(d->report, object, "max", &f.max);
     if (code)
         return code;
     if (!(f.min_positive > 0 && f.min_positive <= f.min_normal && f.min_normal <= f.max))
-        return malformed(d, "the range of a format is empty");
+        return plot_malformed(d->report, "the range of a format is empty");
     for (size_t i = 0; i < d->n_formats; i++)
         if (strcmp(d->formats[i].name, f.name) == 0)
             return 0;
@@ -95,10 +51,10 @@ static const json_t *find_format(const json_t *formats, const char *name, size_t
 
 static int choose_formats(plot_data *d, const option_list *wanted)
 {
-    const json_t *formats = json_object_get(d->report, "formats");
+    const json_t *formats = json_object_get(d->report->json, "formats");
     size_t i;
     json_t *f;
-    int code = json_is_array(formats) ? 0 : wrong_member(d, "formats", "an array");
+    int code = json_is_array(formats) ? 0 : plot_wrong_member(d->report, "formats", "an array");
     if (!code && wanted->count == 0)
         json_array_foreach (formats, i, f)
             if (!code)
@@ -113,7 +69,7 @@ static int choose_formats(plot_data *d, const option_list *wanted)
             s = s[n] ? s + n + 1 : NULL;
         }
     if (!code && d->n_formats == 0)
-        code = malformed(d, "it has no formats");
+        code = plot_malformed(d->report, "it has no formats");
     return code;
 }
 
@@ -132,14 +88,14 @@ static int add_scale(plot_data *d, double x)
 /* The scale 1 comes first and is always there: it is the data as recorded. */
 static int choose_scales(plot_data *d, const option_list *wanted)
 {
-    const json_t *scales = json_object_get(json_object_get(d->report, "config"), "scales");
+    const json_t *scales = json_object_get(json_object_get(d->report->json, "config"), "scales");
     size_t i;
     json_t *v;
     if (!json_is_array(scales))
-        return wrong_member(d, "scales", "an array");
+        return plot_wrong_member(d->report, "scales", "an array");
     json_array_foreach (scales, i, v) {
         if (!json_is_number(v) || !(json_number_value(v) > 0))
-            return malformed(d, "a scale is not a number above zero");
+            return plot_malformed(d->report, "a scale is not a number above zero");
         d->cast_unscaled |= json_number_value(v) == 1;
     }
     int code = add_scale(d, 1);
@@ -194,15 +150,15 @@ static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
     const json_t *casts = json_object_get(item, "formats");
     size_t i;
     json_t *cast;
-    int code = json_is_array(casts) ? 0 : wrong_member(d, "formats", "an array");
+    int code = json_is_array(casts) ? 0 : plot_wrong_member(d->report, "formats", "an array");
     json_array_foreach (casts, i, cast) {
         const char *name;
         double scale;
         uint64_t underflow, overflow;
-        code = code ? code : get_string(d, cast, "format", &name);
-        code = code ? code : get_magnitude(d, cast, "scale", &scale);
-        code = code ? code : get_count(d, cast, "underflow", &underflow);
-        code = code ? code : get_count(d, cast, "overflow", &overflow);
+        code = code ? code : plot_get_string(d->report, cast, "format", &name);
+        code = code ? code : plot_get_magnitude(d->report, cast, "scale", &scale);
+        code = code ? code : plot_get_count(d->report, cast, "underflow", &underflow);
+        code = code ? code : plot_get_count(d->report, cast, "overflow", &overflow);
         for (size_t f = 0; !code && f < d->n_formats; f++)
             for (size_t s = 0; !code && s < d->n_scales; s++)
                 if (d->scales[s] == scale && strcmp(d->formats[f].name, name) == 0) {
@@ -221,22 +177,22 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
     const json_t *h = json_object_get(item, "histogram");
     if (!h || json_is_null(h))
         return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
-                               "--histogram", d->path);
+                               "--histogram", d->report->path);
     const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
     if (!json_is_array(counts))
-        return wrong_member(d, "counts", "an array");
+        return plot_wrong_member(d->report, "counts", "an array");
     const size_t n = json_array_size(counts);
     if (n == 0)
         return 0;
     const json_int_t e = json_integer_value(first);
     if (!json_is_integer(first) || e < PLOT_EXPONENT_MIN || e > PLOT_EXPONENT_MAX ||
         n > (size_t)(PLOT_EXPONENT_MAX - e) + 1)
-        return malformed(d, "a histogram has exponents beyond those of binary64");
+        return plot_malformed(d->report, "a histogram has exponents beyond those of binary64");
     int code = 0;
     for (size_t i = 0; !code && i < n; i++) {
         const json_t *v = json_array_get(counts, i);
         if (!json_is_integer(v) || json_integer_value(v) < 0)
-            return malformed(d, "a bin of a histogram is not a count");
+            return plot_malformed(d->report, "a bin of a histogram is not a count");
         code = add_count(d, &g->bins[(size_t)(e - PLOT_EXPONENT_MIN) + i],
                          (uint64_t)json_integer_value(v));
     }
@@ -250,13 +206,13 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
     double amin, amax, l2;
     int code = 0;
     for (size_t i = 0; !code && i < 4; i++)
-        code = get_count(d, item, counts[i], &n[i]);
-    code = code ? code : get_magnitude(d, item, "amin", &amin);
-    code = code ? code : get_magnitude(d, item, "amax", &amax);
+        code = plot_get_count(d->report, item, counts[i], &n[i]);
+    code = code ? code : plot_get_magnitude(d->report, item, "amin", &amin);
+    code = code ? code : plot_get_magnitude(d->report, item, "amax", &amax);
     if (code)
         return code;
     if (n[1] > n[0] || n[2] > n[0] - n[1] || n[3] > n[0] - n[1] - n[2] || amin > amax)
-        return malformed(d, "counts or magnitudes contradict each other");
+        return plot_malformed(d->report, "counts or magnitudes contradict each other");
     const json_t *v = json_object_get(item, "l2"); /* may be "Infinity": then no rms is shown */
     l2 = json_is_number(v) && json_number_value(v) >= 0 ? json_number_value(v) : HUGE_VAL;
     if (amin > 0 && (g->amin == 0 || amin < g->amin))
@@ -276,15 +232,6 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
 
 /* ---- selection ---- */
 
-/* Whether one of the list, or anything if it is empty, is the text or a glob for it. */
-static int listed(const option_list *l, const char *text, int glob)
-{
-    int found = l->count == 0;
-    for (size_t i = 0; text && !found && i < l->count; i++)
-        found = glob ? fnmatch(l->items[i], text, 0) == 0 : option_list_has(l, text);
-    return found;
-}
-
 static int get_step(const json_t *item, uint64_t *step)
 {
     const json_t *v = json_object_get(item, "step");
@@ -297,8 +244,8 @@ static int get_step(const json_t *item, uint64_t *step)
 static int selected(const json_t *item, const plot_choice *choice, uint64_t step)
 {
     uint64_t s;
-    return listed(&choice->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
-           listed(&choice->match, json_string_value(json_object_get(item, "name")), 1) &&
+    return plot_listed(&choice->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
+           plot_listed(&choice->match, json_string_value(json_object_get(item, "name")), 1) &&
            (!choice->step || (get_step(item, &s) && s == step));
 }
 
@@ -308,7 +255,7 @@ static void find_steps(plot_data *d, const plot_choice *choice, uint64_t step)
     size_t i;
     json_t *item;
     uint64_t s;
-    json_array_foreach (json_object_get(d->report, "tensors"), i, item)
+    json_array_foreach (json_object_get(d->report->json, "tensors"), i, item)
         if (selected(item, choice, step) && get_step(item, &s)) {
             d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
             d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
@@ -323,13 +270,13 @@ static const json_t *source(const plot_data *d, const plot_choice *choice,
     const json_t *v = NULL;
     if (grouping != PLOT_BY_TENSOR && !choice->match.count) {
         if (!choice->step && (choice->kinds.count || grouping == PLOT_BY_KIND))
-            v = json_object_get(d->report, "kinds");
+            v = json_object_get(d->report->json, "kinds");
         else if (choice->step && !choice->kinds.count && grouping == PLOT_BY_NOTHING)
-            v = json_object_get(d->report, "steps");
+            v = json_object_get(d->report->json, "steps");
         else if (!choice->step && !choice->kinds.count)
-            v = json_object_get(d->report, "total");
+            v = json_object_get(d->report->json, "total");
     }
-    return v && !json_is_null(v) ? v : json_object_get(d->report, "tensors");
+    return v && !json_is_null(v) ? v : json_object_get(d->report->json, "tensors");
 }
 
 static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping grouping,
@@ -349,7 +296,7 @@ static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping g
         return code ? code : add_item(d, g, list, need_histogram);
     }
     if (!json_is_array(list))
-        return wrong_member(d, "tensors", "an array");
+        return plot_wrong_member(d->report, "tensors", "an array");
     json_array_foreach (list, i, item) {
         if (code || !selected(item, choice, step))
             continue;
@@ -368,45 +315,12 @@ static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping g
 
 /* ---- the whole ---- */
 
-static int load(plot_data *d)
-{
-    json_error_t error;
-    errno = 0;
-    FILE *f = strcmp(d->path, "-") == 0 ? stdin : fopen(d->path, "r");
-    if (!f)
-        return fail(EXIT_IO, "%s: %s", d->path, strerror(errno));
-    d->report = json_loadf(f, 0, &error);
-    const int unreadable = ferror(f);
-    const int why = errno;
-    if (f != stdin)
-        fclose(f);
-    if (unreadable)
-        return fail(EXIT_IO, "%s: %s", d->path, strerror(why));
-    if (!d->report) {
-        char text[JSON_ERROR_TEXT_LENGTH];
-        plot_text_clean(text, sizeof text, error.text);
-        return fail(EXIT_DATA, "%s: not JSON: line %d, column %d: %s", d->path, error.line,
-                    error.column, text);
-    }
-    d->schema = json_string_value(json_object_get(d->report, "schema"));
-    const json_t *config = json_object_get(d->report, "config");
-    d->version = json_string_value(json_object_get(config, "mpsim"));
-    if (!d->schema || strncmp(d->schema, "mpsim.stat/", 11) != 0)
-        return malformed(d, "\"schema\" is not mpsim.stat/1");
-    if (strcmp(d->schema, "mpsim.stat/1") != 0)
-        return fail(EXIT_DATA, "%s: a report of another version of mpsim: this one reads "
-                               "mpsim.stat/1", d->path);
-    return 0;
-}
-
-int plot_data_read(plot_data *d, const char *path, const plot_choice *choice,
+int plot_data_read(plot_data *d, const plot_report *report, const plot_choice *choice,
                    plot_grouping grouping, int need_histogram)
 {
     memset(d, 0, sizeof *d);
-    d->path = path;
-    int code = load(d);
-    if (!code)
-        code = choose_formats(d, &choice->formats);
+    d->report = report;
+    int code = choose_formats(d, &choice->formats);
     if (!code)
         code = choose_scales(d, &choice->scales);
     if (!code)
@@ -416,7 +330,6 @@ int plot_data_read(plot_data *d, const char *path, const plot_choice *choice,
 
 void plot_data_clear(plot_data *d)
 {
-    json_decref(d->report);
     free(d->groups);
     memset(d, 0, sizeof *d);
 }

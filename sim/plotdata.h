@@ -2,9 +2,7 @@
 #ifndef MPSIM_SIM_PLOTDATA_H
 #define MPSIM_SIM_PLOTDATA_H
 
-#include "options.h"
-
-#include <jansson.h>
+#include "plotreport.h"
 
 enum {
     PLOT_EXPONENT_MIN = -1074, /* of binary64, as in mpsim/stats.h */
@@ -38,19 +36,9 @@ typedef struct plot_group {
 
 typedef enum plot_grouping { PLOT_BY_NOTHING, PLOT_BY_KIND, PLOT_BY_TENSOR } plot_grouping;
 
-/* What the user chose. NULL and empty lists: everything. */
-typedef struct plot_choice {
-    option_list kinds;           /* one is equal to the tensor's kind */
-    option_list match;           /* one is a glob for its name        */
-    const char *step;            /* a number                          */
-    option_list formats, scales; /* elements may be lists with commas */
-} plot_choice;
-
-/* Names point into `report` or the choice: they live as long as both. */
+/* Names point into the report or the choice: they live as long as both. */
 typedef struct plot_data {
-    const char *path;
-    json_t *report;
-    const char *schema, *version;
+    const plot_report *report;
     plot_format formats[PLOT_FORMATS_MAX];
     double scales[PLOT_SCALES_MAX]; /* > 0; the first is 1, the data as recorded */
     int cast_unscaled;              /* the report has casts of the recorded data */
@@ -60,10 +48,10 @@ typedef struct plot_data {
     plot_group *groups;
 } plot_data;
 
-/* plot_data_read -- read the report `path` ("-": standard input) and add up what `choice`
- * selects, in groups, in the order of the report. PLOT_BY_NOTHING gives exactly one group.
- * 0, or an exit code after a message; to be cleared in both cases. */
-int plot_data_read(plot_data *d, const char *path, const plot_choice *choice,
+/* plot_data_read -- add up what `choice` selects of the report, in groups, in the order of the
+ * report. PLOT_BY_NOTHING gives exactly one group. 0, or an exit code after a message; to be
+ * cleared in both cases. */
+int plot_data_read(plot_data *d, const plot_report *report, const plot_choice *choice,
                    plot_grouping grouping, int need_histogram);
 void plot_data_clear(plot_data *d);
 

@@ -32,19 +32,12 @@ static const char *short_number(char text[32], double x)
 }
 
 /* Characters of a label: what fits beside the plot, as the templates lay it out. */
-enum { LABEL_MAX = 30, LABEL_SIZE = 4 * LABEL_MAX + 8, HISTOGRAM_LABEL = 16 };
+enum { LABEL_MAX = 30, HISTOGRAM_LABEL = 16 };
 
 static size_t ruler_label(const plot_request *r)
 {
     const double characters = (0.42 * r->width - 0.10) / 0.0525;
     return characters < LABEL_MAX ? (size_t)characters : LABEL_MAX;
-}
-
-static void put_label(FILE *to, const char *name, size_t characters)
-{
-    char label[LABEL_SIZE];
-    plot_text_shorten(label, sizeof label, name, characters);
-    plot_put_data(to, label);
 }
 
 static size_t longest_format(const plot_data *d)
@@ -67,7 +60,7 @@ static void put_formats(FILE *to, const plot_data *d, size_t characters)
         fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive),
                 log2(p->min_normal), log2(p->max), short_number(a, p->min_positive),
                 short_number(b, p->min_normal), short_number(c, p->max));
-        put_label(to, p->name, characters);
+        plot_put_label(to, p->name, characters);
         fputc('\n', to);
     }
 }
@@ -100,8 +93,9 @@ static int exponents(const plot_group *g, int *first, int *last)
     return found;
 }
 
-static void put_histogram(FILE *to, const plot_data *d, const plot_request *r)
+static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
 {
+    const plot_data *d = &in->tensors;
     const plot_group *g = &d->groups[0];
     const struct {
         int side;
@@ -171,8 +165,9 @@ static double share_below(const plot_group *g, double limit)
     return percent(n, g->count);
 }
 
-static void put_histogram_variables(FILE *to, const plot_data *d, const plot_request *r)
+static void put_histogram_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
+    const plot_data *d = &in->tensors;
     const plot_group *g = &d->groups[0];
     double low = HUGE_VAL, high = -HUGE_VAL, most = 0, least = 100;
     int first, last, overflow = 0;
@@ -222,8 +217,9 @@ static void put_histogram_variables(FILE *to, const plot_data *d, const plot_req
 
 /* ---- ruler ---- */
 
-static void put_ruler(FILE *to, const plot_data *d, const plot_request *r)
+static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
 {
+    const plot_data *d = &in->tensors;
     put_formats(to, d, ruler_label(r));
     fputs("\n\n# ranges\n"
           "# 1 row  of the non-zero finite elements, log2 of: 2 the smallest magnitude\n"
@@ -244,15 +240,16 @@ static void put_ruler(FILE *to, const plot_data *d, const plot_request *r)
         } else
             fputs(" NaN NaN NaN", to);
         fprintf(to, " %" PRIu64 " %" PRIu64 " ", g->count, others);
-        put_label(to, g->name, ruler_label(r));
+        plot_put_label(to, g->name, ruler_label(r));
         fputc(' ', to);
         plot_put_data(to, g->name);
         fputc('\n', to);
     }
 }
 
-static void put_ruler_variables(FILE *to, const plot_data *d, const plot_request *r)
+static void put_ruler_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
+    const plot_data *d = &in->tensors;
     double low = HUGE_VAL, high = -HUGE_VAL;
     size_t longest = longest_format(d);
     for (size_t f = 0; f < d->n_formats; f++) {
@@ -276,10 +273,28 @@ static void put_ruler_variables(FILE *to, const plot_data *d, const plot_request
     fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
 }
 
+/* ---- what a figure reads ---- */
+
+static int read_histogram(plot_input *in, const plot_choice *choice)
+{
+    return plot_data_read(&in->tensors, &in->report, choice, PLOT_BY_NOTHING, 1);
+}
+
+static int read_ruler(plot_input *in, const plot_choice *choice)
+{
+    return plot_data_read(&in->tensors, &in->report, choice,
+                          choice->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND, 0);
+}
+
+static int read_accumulation(plot_input *in, const plot_choice *choice)
+{
+    return plot_sweep_read(&in->sweep, &in->report, choice);
+}
+
 const plot_figure plot_figures[] = {
-    {"histogram", "share of elements by binary exponent, with the ranges of formats", 1,
-     put_histogram, put_histogram_variables},
-    {"ruler", "ranges of formats over the ranges of tensors", 0,
-     put_ruler, put_ruler_variables},
-    {NULL, NULL, 0, NULL, NULL},
+    {"histogram", "stat", read_histogram, put_histogram, put_histogram_variables},
+    {"ruler", "stat", read_ruler, put_ruler, put_ruler_variables},
+    {"accumulation", "dot", read_accumulation, plot_put_accumulation,
+     plot_put_accumulation_variables},
+    {NULL, NULL, NULL, NULL, NULL},
 };

@@ -121,6 +121,13 @@ void plot_put_data(FILE *to, const char *text)
     fputc('"', to);
 }
 
+void plot_put_label(FILE *to, const char *text, size_t n)
+{
+    char label[4 * PLOT_LABEL_MAX + 8];
+    plot_text_shorten(label, sizeof label, text, n < PLOT_LABEL_MAX ? n : PLOT_LABEL_MAX);
+    plot_put_data(to, label);
+}
+
 void plot_put_comment(FILE *to, const char *text)
 {
     size_t n;

@@ -10,6 +10,7 @@ case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esa
 case $MPSIM_SRCDIR in /*) ;; *) MPSIM_PLOTS=$(cd "$MPSIM_PLOTS" && pwd) ;; esac
 top=${MPSIM_PLOTS%/plots}
 report=$top/tests/cli/plot/report.json
+dot=$top/tests/cli/plot/dot.json
 
 if ! gnuplot --version >/dev/null 2>&1; then
     echo '1..0 # SKIP gnuplot not found'
@@ -47,8 +48,10 @@ nothing() { # nothing PREFIX: no figure, no temporary
 }
 
 # ---- figures ----
-for figure in histogram ruler; do
-    "$MPSIM" plot "$figure" "$report" >out 2>err && whole "$figure" && [ ! -s err ]
+for figure in histogram ruler accumulation; do
+    from=$report
+    [ $figure = accumulation ] && from=$dot
+    "$MPSIM" plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
     ok $? "$figure: pdf, png and svg"
     mkdir again-$figure
     cp $figure.gp $figure.dat again-$figure
@@ -116,12 +119,43 @@ ok $? 'ruler --match: all steps together'
     grep -q '^# selection: kind agrad, kind wgrad, match' said.gp
 ok $? 'ruler: several globs and kinds, one step'
 
+# ---- accumulation ----
+"$MPSIM" plot accumulation -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
+    >out 2>err && says acc.svg exact hopper-mma-fp8-fp32 'unit roundoff, binary32' 0 512 10⁻² \
+    'relative error' "it's" && ! grep -q '<text>fma\|NaN<' acc.svg &&
+    grep -q '^width = 5.5 ' acc.gp
+ok $? 'accumulation: names at the ends of the curves, a band for errors of 0'
+"$MPSIM" plot accumulation --venue icml --type svg -o acc "$dot" >out 2>err &&
+    says acc.svg fma blackwell-mma-fp8-fp32 'unit roundoff' binary32 fp16 && [ ! -e acc.jpg ]
+ok $? 'accumulation: a key where names do not fit'
+grep -q '^n_curves = 6; n_models = 7; n_references = 2$' acc.gp &&
+    [ "$(grep -c '^4 4096 ' acc.dat)" -eq 2 ] && grep -q "^zero_lane = '0 0 0 1 2 3'\$" acc.gp
+ok $? 'accumulation: models with the same errors share a curve'
+"$MPSIM" dot --json -f fp16 -s 2^5 -K 64,256 --rows 3 -M exact,fma:fp16 -o inf.json &&
+    "$MPSIM" plot accumulation --column bias -o inf inf.json >out 2>err && whole inf &&
+    says inf.svg 'Inf, NaN' 'magnitude of the bias' && ! says inf.svg 0 &&
+    gnuplot -d inf.gp >out 2>err && [ ! -s err ]
+ok $? 'accumulation: results that overflow stand apart, and no warning of gnuplot'
+"$MPSIM" dot --json -f e2m1 -K 100,120 -M exact,fma -o zero.json &&
+    "$MPSIM" plot accumulation -o zero - <zero.json >out 2>err && whole zero &&
+    says zero.svg 100 120 0 && gnuplot -d zero.gp >out 2>err && [ ! -s err ]
+ok $? 'accumulation: nothing but zeros, from standard input'
+sed 's/"rel_err": 0.0158[0-9]*/"rel_err": "Infinity"/; s/"k": 4096/"k": 9223372036854775807/
+     s/"rel_err": 6.5[0-9e-]*/"rel_err": 5e-324/; s/"rel_err": 0.00085[0-9]*/"rel_err": 1e308/' \
+    "$dot" >far.json
+"$MPSIM" plot accumulation -o far far.json >out 2>err && whole far && says far.svg 'Inf, NaN' 2⁶³ 10³⁰⁸ &&
+    gnuplot -d far.gp >out 2>err && [ ! -s err ]
+ok $? 'accumulation: as far as numbers go'
+
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
 "$MPSIM" plot ruler --match '*' -o inert "$report" >out 2>err && whole inert &&
     "$MPSIM" plot histogram --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
         "$report" >out 2>err && whole inert2
 ok $? 'a name with quotes, backticks, newline: drawn'
+"$MPSIM" plot accumulation -m "it's*" -o inert3 "$dot" >out 2>err && whole inert3 &&
+    (cd again-accumulation && gnuplot -d accumulation.gp) >out 2>err
+ok $? 'a model with quotes, backticks, newline: drawn'
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
 ok $? 'a name with quotes, backticks, newline: inert'
 for prefix in '<touch pwned6;x' '|touch pwned7;x' "q'\`touch pwned8\`\$(touch pwned9)" -x; do
@@ -153,6 +187,49 @@ bad 'an infinite range' 's/"max": 65504.0/"max": "Infinity"/'
 bad 'an empty range' 's/"min_normal": [-0-9.e]*/"min_normal": 1e30/'
 bad 'counts that overflow' 's/"underflow": [0-9]*/"underflow": 99999999999999999999/'
 bad 'an array' "1s/.*/[{/; \$s/.*/}]/"
+bad_dot() { # bad_dot NAME SED [TEXT]: the same for accumulation
+    sed "$2" "$dot" >changed.json
+    fails 3 "changed.json: .*${3:-not a report of mpsim dot: }" accumulation -o bad changed.json &&
+        nothing bad && [ ! -e bad.gp ]
+    ok $? "bad report of dot: $1"
+}
+bad_dot 'not JSON' "\$d" 'not JSON'
+bad_dot 'another version' 's/mpsim.dot.1/mpsim.dot\/2/' 'another version'
+bad_dot 'another schema' 's/mpsim.dot.1/mpsim.models\/1/'
+bad_dot 'no results' "4,\$d; 3s/\$/]}/"
+bad_dot 'results that are no list' "4,\$d; 3s/.*/\"results\": 5}/"
+bad_dot 'a model that is a number' 's/"model": "fma"/"model": 5/'
+bad_dot 'no format' 's/"result_format": "binary32"/"x": 1/'
+bad_dot 'a negative error' 's/"rel_err": 0.0158/"rel_err": -0.0158/'
+bad_dot 'an error that is text' 's/"rel_err": 0.0158[0-9]*/"rel_err": "small"/'
+bad_dot 'no error' 's/"rel_err"/"error"/'
+bad_dot 'K = 0' 's/"k": 512/"k": 0/'
+bad_dot 'K = 0.5' 's/"k": 512/"k": 0.5/'
+bad_dot 'more not finite than there are' 's/"not_finite": 0/"not_finite": 17/'
+bad_dot 'a single K' 's/"k": [0-9]*/"k": 64/' 'a single K (64): .*-K 64,256'
+fails 3 'report.json: a report of mpsim stat: .*accumulation takes one of mpsim dot --json' \
+    accumulation -o bad "$report" && nothing bad
+ok $? 'a report of stat is not for accumulation'
+for figure in histogram ruler; do
+    fails 3 "dot.json: a report of mpsim dot: .*$figure takes one of mpsim stat --json" \
+        $figure -o bad "$dot" && nothing bad
+    ok $? "a report of dot is not for $figure"
+done
+for option in -kagrad --step=1 -ffp16 -s1 --log; do
+    fails 2 'is not for accumulation' accumulation "$option" -o bad "$dot" && nothing bad
+    ok $? "accumulation $option: refused"
+done
+fails 2 'column is not for ruler' ruler --column bias "$report"
+ok $? 'ruler --column: refused'
+fails 2 "'bits_lost' is none of rel_err" accumulation --column bits_lost "$dot"
+ok $? 'an unknown column: the known ones'
+fails 2 'selects no model' accumulation -m 'turing-*' "$dot"
+ok $? 'no model selected'
+awk '/"model": "fma"/ { for (i = 0; i < 15; i++) {
+        line = $0; sub(/"fma"/, "\"fma:" i "\"", line); print line } next } { print }' \
+    "$dot" >many.json
+fails 2 'more than 20 models: .*--match' accumulation -o bad many.json && nothing bad
+ok $? 'too many models: how to choose'
 : >empty.json
 fails 3 empty.json ruler -o bad empty.json && nothing bad
 ok $? 'bad report: empty'

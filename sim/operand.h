@@ -1,0 +1,46 @@
+/* operand.h -- the operands of dot products: rows of numbers, generated or from a file. */
+#ifndef MPSIM_SIM_OPERAND_H
+#define MPSIM_SIM_OPERAND_H
+
+#include "trace/trace.h"
+
+#include <mpsim/mpsim.h>
+
+typedef struct operand {
+    double *x;            /* rows x depth, row-major                                   */
+    size_t rows, depth;
+    size_t all_rows;      /* of the tensor: only the first `rows` were read            */
+    mpsim_format format;  /* and the values rounded to it:                             */
+    double scale;         /* x * scale was rounded, to nearest even                    */
+    unsigned char *codes; /* NULL before operand_encode                                */
+    mpsim_counts counts;
+    char label[256];      /* what it is, for people                                    */
+} operand;
+
+/* Distributions of generated operands; element (row, k) is a function of seed, stream, row and k
+ * alone, so that less products or rows are a part of more. All are integers times 2^-32:
+ *   uniform    in (0, 1)
+ *   symmetric  uniform in (-1, 1)
+ *   normal     sum of 12 uniform numbers minus 6: variance 1
+ *   relu       normal, and zero where that is negative */
+int distribution_find(int *distribution, const char *name); /* 0, or -1 */
+const char *distribution_name(int distribution);            /* NULL past the end */
+
+/* Each returns 0, or an exit code after a message that begins with `verb`. */
+
+int operand_generate(operand *o, const char *verb, size_t rows, size_t depth, int distribution,
+                     uint64_t seed, uint64_t stream);
+
+/* operand_read -- the tensor of the file whose name matches `glob` (NULL: any), which must be one. A
+ * tensor of one dimension is a row; of more, the last dimension is the depth, or, if `flatten`, all
+ * but the first. At most max_rows rows are kept. */
+int operand_read(operand *o, const char *verb, const char *path, const char *glob, int flatten,
+                 size_t max_rows);
+
+/* operand_encode -- round x * scale to f; a scale of 0 takes the largest power of two that brings no
+ * element beyond the largest number. */
+int operand_encode(operand *o, const char *verb, const mpsim_format *f, double scale);
+
+void operand_clear(operand *o);
+
+#endif

@@ -1,0 +1,87 @@
+#!/bin/sh
+# dot.sh -- mpsim dot and formats --models: published claims, known sums, selections, bad input.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+real=$MPSIM_SRCDIR/data/digits-cnn/step_020000/rank_00000.safetensors
+
+# field MODEL COLUMN: of the CSV report; columns: k,model,result_format,count,not_finite,
+# max_rel_err,rel_err,bias,bits_lost,first
+field() { awk -F, -v m="$1" -v c="$2" '$2 == m { print $c }' "$dir/out"; }
+# between X LOW HIGH
+between() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(x != "" && x + 0 >= a && x + 0 <= b) }'; }
+
+# ---- DeepSeek-V3, arXiv 2412.19437, section 3.3: with about 14 bits in the accumulator of Hopper's fp8
+# instruction, a dot product of K = 4096 has a relative error of nearly 2 %; sums moved to fp32 registers
+# every 128 products do not. The report does not say which random matrices: those of a ReLU, none of
+# them negative, give that number.
+run 0 dot --csv -f e4m3 -K 4096 --values relu -M 'hopper-wgmma-*,hopper-mma-fp8-fp32'
+max=$(field hopper-wgmma-fp8-fp32 6)
+between "$max" 0.015 0.02; ok $? "fp8 on Hopper, K = 4096: largest relative error near 2 % ($max)"
+max=$(field hopper-wgmma-fp8-promoted 6)
+between "$max" 0 0.0002; ok $? "promotion every 128 removes it ($max)"
+max=$(field hopper-mma-fp8-fp32 6)
+between "$max" 0 0.000001; ok $? "mma.sync does not have it: 25 bits ($max)"
+bias=$(field hopper-wgmma-fp8-fp32 8)
+between "$bias" -0.02 -0.014; ok $? "truncation: the error is a bias toward zero ($bias)"
+run 0 dot --csv -f e4m3 -K 128,1024,4096,16384 --values relu -M hopper-wgmma-fp8-fp32,hopper-wgmma-fp8-promoted
+ok $? "a sweep over K"
+awk -F, '$2 == "hopper-wgmma-fp8-fp32" { if ($7 + 0 <= last + 0) exit 1; last = $7 } END { if (NR != 9) exit 1 }' "$dir/out"
+ok $? "the error grows with K"
+awk -F, '$2 == "hopper-wgmma-fp8-promoted" && $7 > 0.0002 { exit 1 }' "$dir/out"; ok $? "and not with promotion"
+
+# ---- sums that are known: 1 + 1 + ... in bf16 stops at 256, in fp16 at 2048
+printf '\0\0\200\077' >"$dir/one"
+i=0
+: >"$dir/ones"
+while [ $i -lt 12 ]; do cat "$dir/one" "$dir/ones" >"$dir/x"; cat "$dir/ones" "$dir/x" >"$dir/y"; mv "$dir/y" "$dir/ones"; i=$((i + 1)); done
+size=$(($(wc -c <"$dir/ones") / 4))
+npy_of_ones() { # an npy file of n ones
+    header="{'descr': '<f4', 'fortran_order': False, 'shape': ($1,), }"
+    pad=$((118 - ${#header} - 1))
+    printf '\223NUMPY\1\0\166\0%s%*s\n' "$header" $pad ''
+    cat "$dir/ones"
+}
+npy_of_ones "$size" >"$dir/ones.npy"
+run 0 dot -K 4000 -M 'exact,fma:bf16,sequential:fp16,pairwise:bf16,fma,hopper-fp16-fp32,hopper-fp16-fp16,chunked:fp16:chunk=50' --csv "$dir/ones.npy" "$dir/ones.npy"
+ok $? "ones from files"
+for want in exact=4000 fma:bf16=256 sequential:fp16=2048 pairwise:bf16=4000 fma=4000 hopper-fp16-fp32=4000 hopper-fp16-fp16=4000 chunked:fp16:chunk=50=4000; do
+    model=${want%=*}
+    value=$(field "$model" 10)
+    [ "$value" = "${want##*=}" ]; ok $? "4000 ones by $model: $value"
+done
+
+# ---- real tensors
+run 0 dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight "$real" && has '^A  e4m3, act:fc1, the first 16 of 32 rows, scale 2^' && has hopper-mma-fp8-fp32
+ok $? "tensors of a trace"
+run 3 dot --a act:conv2 --b 'weight:conv2.weight' --flatten "$real" && has 'elements' err
+ok $? "rows of different lengths"
+run 0 dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b agrad:fc1 "$real" && has '^A  e5m2' && has '^B  e4m3'; ok $? "two formats"
+
+# ---- selections
+run 0 dot -M all --json -K 32 && has '"mpsim.dot/1"' && has '"model": "rtx-blackwell-fp16-fp16"' && ! has fp8; ok $? "all models that take fp16"
+run 0 dot -f fp16 -K 100 -M hopper-fp16-fp32:F=24,hopper-fp16-fp32; ok $? "a model with a change"
+run 0 dot --ndjson -K 8 -M exact && [ "$(wc -l <"$dir/out")" -eq 1 ]; ok $? "ndjson"
+run 0 dot -K 64 --threads 1 --csv && cp "$dir/out" "$dir/one.csv" && run 0 dot -K 64 --threads 3 --csv && cmp -s "$dir/out" "$dir/one.csv"
+ok $? "threads do not show"
+run 0 dot --csv -K 10 --rows 2 --columns 1 -M fma:fp16:round=sr -f fp16; ok $? "stochastic accumulation"
+run 0 formats --models && has '^hopper-wgmma-fp8-fp32 ' && has 'Not confirmed' && has 'the sign of a zero sum'; ok $? "formats --models"
+run 0 formats --models --json 'hopper-*' && has '"mpsim.models/1"' && has '"unconfirmed": "' && ! has volta; ok $? "formats --models --json"
+run 0 formats --models --csv exact fma:bf16 && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "formats --models --csv"
+
+# ---- bad input
+for words in '-M nothing' '-M fma:fp61' '-M exact:F=3' '-M hopper-bf16-fp32' '-f fp61' '-K 0' '-K x' '--values cauchy' \
+    '-s 0' '-s -1' '--rows 0' '--a x' '--json --csv' '--threads 5000' 'a b c' "$real"; do
+    # shellcheck disable=SC2086 # a line is several words
+    run 2 dot $words; ok $? "dot $words: usage error"
+done
+run 2 dot -M hoper-fp16-fp32 && has 'did you mean hopper-fp16-fp32' err; ok $? "a misspelt model"
+run 3 dot --a 'no*' --b 'no*' "$real"; ok $? "no such tensor"
+run 2 dot --a '*' --b '*' "$real" && has 'choose one' err; ok $? "more than one tensor"
+run 4 dot "$dir/missing" "$dir/missing"; ok $? "missing file"
+run 3 dot -f e2m1 -s 100 --a act:fc1 --b act:fc1 "$real" && has 'overflow' err; ok $? "operands that overflow"
+run 2 formats --models --check 1; ok $? "--models with --check"
+finish

@@ -1,0 +1,144 @@
+#!/bin/sh
+# verify.sh -- mpsim verify: groups, replayed vectors, bad files, and that mismatches are found.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+recorded=${MPSIM_HWVECTORS:-$MPSIM_SRCDIR/../shared/hwvectors}
+unset MPSIM_HWVECTORS
+make=$(dirname "$MPSIM")/tests/mkvectors
+v=$dir/v
+mkdir "$v"
+
+# file NAME ARGUMENT...: a folder with this one file
+file() {
+    name=$1
+    shift
+    rm -rf "$v" && mkdir "$v" && "$make" "$v/$name" "$@"
+}
+
+# replay CODE ARGUMENT...: verify vectors of that folder
+replay() {
+    code=$1
+    shift
+    run "$code" verify vectors --vectors "$v" "$@"
+}
+
+# ---- usage ----
+run 0 verify --help && has 'Usage: mpsim verify' && has Examples; ok $? "--help"
+run 0 verify --list && [ "$(wc -l <"$dir/out")" -eq 5 ] && has '^vectors .*no recorded vectors'; ok $? "--list"
+run 2 verify mfpr && has 'did you mean mpfr' err; ok $? "an unknown group: a suggestion"
+run 2 verify --json --csv; ok $? "two output forms"
+run 2 verify vectors --model hoper-fp16-fp32 --vectors "$v" && has 'did you mean hopper' err; ok $? "an unknown model: a suggestion"
+run 2 verify vectors --model hopper-fp16-fp32:G=24 --vectors "$v" && has 'not a change' err; ok $? "an unknown change of a model"
+run 2 verify vectors --model exact && has 'vectors DIR' err; ok $? "--model without vectors"
+run 2 verify mpfr --vectors "$v" && has 'group vectors' err; ok $? "--vectors without its group"
+run 2 verify mpfr --model exact --vectors "$v"; ok $? "--model without its group"
+run 2 verify --architecture pascal --vectors "$v" && has 'volta' err; ok $? "an unknown architecture"
+run 0 verify vectors && has '^vectors *skipped: no recorded' && has '^Nothing was compared; skipped: vectors$'; ok $? "no vectors: said, not passed over"
+
+# ---- what is built in ----
+run 0 verify --seed 3 && has '^gpu ' && { has ' 0 mismatches' || has '^Nothing was compared'; }; ok $? "everything that runs here"
+if grep -q '^mpfr *skipped' "$dir/out"; then
+    ok 0 "MPFR # SKIP built without it"
+else
+    has '^mpfr .*binary32 to .* formats' && has '^mpfr .*fma in' && has '^mpfr .*models: hopper'
+    ok $? "MPFR: casts, arithmetic, dot products"
+fi
+
+# ---- sets that are reproduced ----
+file a100-sxm4.npz ampere-fp16-fp32 fp16 500 16
+replay 0 && has 'a100-sxm4.npz fp16.d_fp32 *500 *0 *ampere-fp16-fp32$' && has '^500 comparisons in 1 row, 0 mismatches$'; ok $? "fp16 to fp32"
+cp "$dir/out" "$dir/one"
+replay 0 --threads 3 && cmp -s "$dir/one" "$dir/out"; ok $? "the same bytes with 3 threads"
+MPSIM_HWVECTORS=$v "$MPSIM" verify vectors >"$dir/out" 2>"$dir/err" && cmp -s "$dir/one" "$dir/out"; ok $? "the folder by MPSIM_HWVECTORS"
+run 0 verify vectors --vectors "$v/a100-sxm4.npz" && cmp -s "$dir/one" "$dir/out"; ok $? "one file"
+replay 0 --json && has '"schema": "mpsim.verify/1"' && has '"compared": 500, "mismatches": 0'; ok $? "--json"
+replay 0 --csv -o "$dir/report" && [ ! -s "$dir/out" ] && grep -q '^vectors,a100-sxm4.npz fp16.d_fp32,done,ampere-fp16-fp32,500,0,,$' "$dir/report"; ok $? "--csv --output"
+file H200.npz hopper-fp16-fp16 fp16 500 16
+replay 0 && has 'hopper-fp16-fp16$'; ok $? "fp16 results: c rounded first"
+file gh200.npz hopper-bf16-fp32 bf16 500 16 special
+replay 0 && has 'hopper-bf16-fp32$'; ok $? "NaN, infinities and signs of zero: every bit"
+file gh200.npz hopper-wgmma-fp8-fp32 e4m3 500 32 zero
+replay 0 && has 'hopper-wgmma-fp8-fp32.*, c = 0$'; ok $? "fp8 without c"
+file h100.npz hopper-mma-fp8-fp16 e5m2 500 64
+replay 0 && has 'hopper-mma-fp8-fp16$'; ok $? "fp8 by mma.sync, two instructions"
+file b200.npz blackwell-tcgen05-fp8-fp32 e3m2 200 32
+replay 0 && has 'tcgen05-fp8-fp32'; ok $? "a type that only Blackwell takes"
+
+# ---- mismatches ----
+file a100.npz ampere-fp16-fp32 fp16 500 16 flip=321
+replay 1 && has '500 *1 *0.20 % *best: ampere-fp16-fp32' && has 'row 321: recorded 0x.*gives 0x'; ok $? "one wrong bit of 500 results: exit 1, and where"
+replay 1 --csv && has ',500,1,"row 321: recorded'; ok $? "the same in CSV"
+file rtx3090.npz hopper-fp16-fp32 fp16 500 16
+replay 1 && has 'closest: hopper-fp16-fp32, 0 mismatches'; ok $? "another architecture's results: the closest model"
+file h100.npz hopper-fp16-fp32 fp16 500 16
+replay 1 --model hopper-fp16-fp32:F=24 && has 'hopper-fp16-fp32:F=24$'; ok $? "a wrong parameter: exit 1"
+replay 1 --model hopper-fp16-fp32,hopper-fp16-fp32:F=24 --model exact && has '^1,500 comparisons in 3 rows'; ok $? "a list of models"
+replay 1 --model '*-fp16-fp32' && has ' 500 *0 *hopper-fp16-fp32$' && has '^3,500 comparisons'; ok $? "a pattern of models"
+replay 0 --model hopper-fp16-fp32:F=25 && has ' 0 mismatches'; ok $? "the right parameter: exit 0"
+replay 0 --model volta-fp16-fp16 && has 'skipped, no set'; ok $? "a model that fits no set"
+
+# ---- names ----
+file x.npz blackwell-tcgen05-fp8-fp16 e2m1 1 4
+replay 3 && has 'x.npz.*--architecture' err; ok $? "a name that tells no GPU"
+replay 0 --architecture Blackwell && has 'tcgen05-fp8-fp16'; ok $? "--architecture"
+mv "$v/x.npz" "$dir/x.npz"
+while read -r architecture names; do
+    for name in $names; do
+        cp "$dir/x.npz" "$v/$name.npz"
+        echo "$name.npz e2m1.d_fp16: skipped, $architecture has" >>"$dir/expected"
+    done
+done <<END
+volta v100 Tesla-V100-SXM2-32GB volta
+turing t4 turing rtx2080ti
+ampere a100 A100_80GB_PCIe a30 a2 a10 a10g a40 rtx3090 rtx_a6000 sm_86
+ada ada l4 l40 l40s rtx1000 ada_rtx1000 rtx4090 rtx_5000_ada
+hopper h100 h200 gh200 h800 h20 hopper nvidia-h100-80gb-hbm3
+END
+replay 0 && ! grep -v -q skipped "$dir/out"
+while read -r line; do
+    has "$line" || echo "$line" >>"$dir/lost"
+done <"$dir/expected"
+[ -s "$dir/expected" ] && [ ! -s "$dir/lost" ]; ok $? "architectures by file name"
+rm -f "$v"/*
+for name in b100 gb200 b300-sxm blackwell rtx-blackwell rtx5090 rtx_pro_6000_blackwell; do
+    cp "$dir/x.npz" "$v/$name.npz"
+done
+replay 0 && [ "$(grep -c ' blackwell-' "$dir/out")" -eq 4 ] && [ "$(grep -c ' rtx-blackwell-' "$dir/out")" -eq 3 ]; ok $? "both Blackwells by file name"
+
+# ---- bad files ----
+bad() { # bad PATTERN NAME LIE: exit 3, one line that has the pattern
+    file h100.npz hopper-fp16-fp32 fp16 5 16 "$3" && replay 3 && has "h100.npz: $1" err
+    ok $? "$2"
+}
+bad 'array fp16.c is missing' "no c" without=c
+bad 'array fp16.b is missing' "no b" without=b
+bad 'array fp16.d_fp32 is missing' "no results" without=d_fp32
+bad 'array fp16.b has shape 4 x 16, and 5 x 16' "b is short" short=b
+bad 'array fp16.d_fp32 has shape 4, and 5' "results are short" short=d_fp32
+bad 'array fp16.a has 1 dimension, not 2' "a is flat" flat=a
+bad 'array fp16.b does not hold' "integers" whole=b
+bad 'array fp16.a, row 0, column 1: 0.333333343 (0x1.555556p-2) is not a number of fp16' "a value that fp16 does not have" third=a
+bad 'array fp16.e is none of' "an unknown array" name=e
+file h100.npz hopper-fp16-fp16 fp16 5 16 third=d && replay 3 && has 'd_fp16, row 1: 0.3333' err; ok $? "a result that fp16 does not have"
+file h100.npz hopper-fp16-fp32 fp16 5 16
+head -c 300 "$v/h100.npz" >"$v/a100.npz"; replay 3 && has 'a100.npz' err; ok $? "a truncated file"
+rm "$v/h100.npz"; echo text >"$v/a100.npz"; replay 3; ok $? "no npz inside"
+rm "$v/a100.npz"; replay 3 && has 'no npz file' err; ok $? "an empty folder"
+run 4 verify vectors --vectors "$dir/none"; ok $? "no folder"
+
+# ---- what real GPUs gave ----
+if [ -d "$recorded" ]; then
+    v=$recorded
+    replay 0 && has ' 0 mismatches' && ! has skipped; ok $? "every recorded result of $(find "$v" -name '*.npz' | wc -l) GPUs"
+    if [ -f "$v/h100.npz" ]; then
+        replay 1 --model hopper-fp16-fp32:F=24 && has 'h100.npz fp16.d_fp32 *5,000 *1,175 '; ok $? "F = 24 instead of 25 misses 1,175 of 5,000"
+    fi
+else
+    ok 0 "recorded results # SKIP no folder $recorded"
+fi
+
+finish
