@@ -10,5 +10,6 @@ int cmd_cast(const command *self, int argc, char **argv);
 int cmd_stat(const command *self, int argc, char **argv);
 int cmd_dot(const command *self, int argc, char **argv);
 int cmd_plot(const command *self, int argc, char **argv);
+int cmd_verify(const command *self, int argc, char **argv);
 
 #endif

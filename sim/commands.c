@@ -10,5 +10,6 @@ const command commands[] = {
     {"dot", "[FILE [FILE]]", "Dot products as hardware and software add them, with their errors",
      cmd_dot},
     {"plot", "FIGURE REPORT", "Draw a figure from a report of stat or dot", cmd_plot},
+    {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify},
     {NULL, NULL, NULL, NULL},
 };

@@ -6,6 +6,29 @@ trace_sources = \
   sim/trace/safetensors.c sim/trace/source.c sim/trace/text.c sim/trace/trace.c \
   sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c
 
+# mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,
+# which the tests use, too.
+verify_sources = sim/cmd_verify.c sim/verify/architecture.c sim/verify/groups.c sim/verify/replay.c \
+  sim/verify/report.c sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.h
+verify_libs =
+if HAVE_MPFR
+verify_sources += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c sim/verify/mpfr_arith.c \
+  sim/verify/mpfr_dot.c
+noinst_LTLIBRARIES += sim/liboracle.la
+sim_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
+  sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h
+sim_liboracle_la_CPPFLAGS = $(sim_cppflags)
+sim_liboracle_la_LIBADD = $(MPFR_LIBS)
+verify_libs += sim/liboracle.la
+endif
+if HAVE_CUDA_HEADERS
+noinst_LTLIBRARIES += sim/libnvidia.la
+sim_libnvidia_la_SOURCES = sim/verify/nvidia.c
+sim_libnvidia_la_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
+sim_libnvidia_la_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
+verify_libs += sim/libnvidia.la
+endif
+
 noinst_LTLIBRARIES += sim/libsim.la
 sim_libsim_la_SOURCES = \
   sim/cmd.h sim/cmd_cast.c sim/cmd_dot.c sim/cmd_formats.c sim/cmd_info.c sim/cmd_plot.c sim/cmd_stat.c \
@@ -15,7 +38,7 @@ sim_libsim_la_SOURCES = \
   sim/plotreport.c sim/plotreport.h sim/plotrun.c sim/plotsweep.c sim/plotsweep.h sim/plottext.c \
   sim/statreport.c sim/statreport.h sim/stream.c sim/stream.h sim/target.c sim/target.h sim/tensorstat.c \
   sim/tensorstat.h \
-  $(trace_sources) \
+  $(trace_sources) $(verify_sources) \
   sim/report/json.c sim/report/report.h sim/report/table.c
 sim_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"'
@@ -26,5 +49,5 @@ bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
 mpsim_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
-mpsim_LDADD = sim/libsim.la
+mpsim_LDADD = sim/libsim.la $(verify_libs)
 EXTRA_DIST += sim/README.md

@@ -8,8 +8,8 @@ AM_TESTS_ENVIRONMENT = \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS;
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
-TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
+TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
@@ -114,45 +114,44 @@ if HAVE_MPFR
 mpfr_tests = tests/t-arith tests/t-arith-array tests/t-arith-fma tests/t-arith-wide \
   tests/t-arrays tests/t-codes tests/t-round tests/t-round64 tests/t-stats \
   tests/t-sum
-check_LTLIBRARIES += tests/liboracle.la
-tests_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
-  sim/verify/oracle_arith.h tests/cases.c tests/cases.h tests/ops.c tests/ops.h \
-  tests/rounding.c tests/rounding.h
-tests_liboracle_la_CPPFLAGS = $(test_cppflags)
-tests_liboracle_la_CFLAGS = $(test_cflags)
-tests_liboracle_la_LIBADD = $(MPFR_LIBS)
+check_LTLIBRARIES += tests/libcases.la
+tests_libcases_la_SOURCES = tests/cases.c tests/cases.h tests/ops.c tests/ops.h tests/rounding.c \
+  tests/rounding.h
+tests_libcases_la_CPPFLAGS = $(test_cppflags)
+tests_libcases_la_CFLAGS = $(test_cflags)
+oracle_ldadd = tests/libcases.la sim/liboracle.la $(test_ldadd) $(MPFR_LIBS)
 tests_t_arith_SOURCES = tests/t-arith.c
 tests_t_arith_CPPFLAGS = $(test_cppflags)
 tests_t_arith_CFLAGS = $(test_cflags)
-tests_t_arith_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_arith_LDADD = $(oracle_ldadd)
 tests_t_arith_array_SOURCES = tests/t-arith-array.c
 tests_t_arith_array_CPPFLAGS = $(test_cppflags)
 tests_t_arith_array_CFLAGS = $(test_cflags)
-tests_t_arith_array_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_arith_array_LDADD = $(oracle_ldadd)
 tests_t_arith_fma_SOURCES = tests/t-arith-fma.c
 tests_t_arith_fma_CPPFLAGS = $(test_cppflags)
 tests_t_arith_fma_CFLAGS = $(test_cflags)
-tests_t_arith_fma_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_arith_fma_LDADD = $(oracle_ldadd) -lm
 tests_t_arith_wide_SOURCES = tests/t-arith-wide.c
 tests_t_arith_wide_CPPFLAGS = $(test_cppflags)
 tests_t_arith_wide_CFLAGS = $(test_cflags)
-tests_t_arith_wide_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_arith_wide_LDADD = $(oracle_ldadd) -lm
 tests_t_arrays_SOURCES = tests/t-arrays.c
 tests_t_arrays_CPPFLAGS = $(test_cppflags)
 tests_t_arrays_CFLAGS = $(test_cflags)
-tests_t_arrays_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_arrays_LDADD = $(oracle_ldadd)
 tests_t_codes_SOURCES = tests/t-codes.c
 tests_t_codes_CPPFLAGS = $(test_cppflags)
 tests_t_codes_CFLAGS = $(test_cflags)
-tests_t_codes_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_codes_LDADD = $(oracle_ldadd)
 tests_t_round_SOURCES = tests/t-round.c
 tests_t_round_CPPFLAGS = $(test_cppflags)
 tests_t_round_CFLAGS = $(test_cflags)
-tests_t_round_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_round_LDADD = $(oracle_ldadd)
 tests_t_round64_SOURCES = tests/t-round64.c
 tests_t_round64_CPPFLAGS = $(test_cppflags)
 tests_t_round64_CFLAGS = $(test_cflags)
-tests_t_round64_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_t_round64_LDADD = $(oracle_ldadd)
 tests_t_stats_SOURCES = tests/t-stats.c tests/exact.c tests/exact.h
 tests_t_stats_CPPFLAGS = $(test_cppflags)
 tests_t_stats_CFLAGS = $(test_cflags)
@@ -166,11 +165,11 @@ TESTS += $(mpfr_tests)
 tests_x_arith_SOURCES = tests/x-arith.c
 tests_x_arith_CPPFLAGS = $(test_cppflags)
 tests_x_arith_CFLAGS = $(test_cflags)
-tests_x_arith_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_x_arith_LDADD = $(oracle_ldadd)
 tests_x_sweep_SOURCES = tests/x-sweep.c
 tests_x_sweep_CPPFLAGS = $(test_cppflags)
 tests_x_sweep_CFLAGS = $(test_cflags)
-tests_x_sweep_LDADD = tests/liboracle.la $(test_ldadd) $(MPFR_LIBS)
+tests_x_sweep_LDADD = $(oracle_ldadd)
 endif
 
 # Against NVIDIA's headers, compiled as plain C.
@@ -198,6 +197,13 @@ EXTRA_DIST += tests/README.md tests/golden/round.sha256 \
   tests/fuzz/corpus/safetensors-none \
   tests/fuzz/corpus/safetensors-packed \
   tests/fuzz/corpus/safetensors-two
+
+# Writes recorded vectors that never were, for tests/cli/verify.sh.
+check_PROGRAMS += tests/mkvectors
+tests_mkvectors_SOURCES = tests/mkvectors.c
+tests_mkvectors_CPPFLAGS = $(test_cppflags)
+tests_mkvectors_CFLAGS = $(AM_CFLAGS) $(LIBZIP_CFLAGS)
+tests_mkvectors_LDADD = lib/libmpsim.la $(LIBZIP_LIBS)
 
 # The fuzz target of the readers, as a plain program over its corpus (see tests/fuzz/fuzz-trace.c
 # for libFuzzer).

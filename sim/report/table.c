@@ -70,44 +70,41 @@ static int width(const char *s)
     return n;
 }
 
-static void print_padded(FILE *to, const char *s, int columns, int left)
+/* One row; blanks wait until there is something to print behind them. */
+static void print_row(const table *t, char *const *cells, const int *widths, FILE *to)
 {
-    const int pad = columns - width(s);
-    if (left)
-        fprintf(to, "%s%*s", s, pad > 0 ? pad : 0, "");
-    else
-        fprintf(to, "%*s%s", pad > 0 ? pad : 0, "", s);
+    int blanks = 0;
+    for (int c = 0; c < t->columns; c++) {
+        const int w = width(cells[c]);
+        if (widths[c] == 0)
+            continue;
+        const int before = t->left[c] ? 0 : widths[c] - w;
+        if (w > 0) {
+            fprintf(to, "%*s%s", blanks + before, "", cells[c]);
+            blanks = 0;
+        }
+        blanks += (w > 0 ? widths[c] - w - before : widths[c]) + 2;
+    }
+    fputc('\n', to);
 }
 
 int table_print(const table *t, FILE *to, const char *indent)
 {
     if (!t || t->failed)
         return -1;
-    int widths[COLUMNS_MAX] = {0}, last = 0;
+    int widths[COLUMNS_MAX] = {0};
     for (size_t i = 0; i < t->count; i++) {
         const int c = (int)(i % (size_t)t->columns), w = width(t->cells[i]);
         if (w > widths[c])
             widths[c] = w;
     }
-    for (int c = 0; c < t->columns; c++) {
-        if (widths[c] == 0)
-            continue;
-        last = c;
-        if (width(t->titles[c]) > widths[c])
+    for (int c = 0; c < t->columns; c++)
+        if (widths[c] > 0 && width(t->titles[c]) > widths[c])
             widths[c] = width(t->titles[c]);
-    }
     for (size_t row = 0; row <= t->count / (size_t)t->columns; row++) {
         char *const *cells = row == 0 ? t->titles : t->cells + (row - 1) * (size_t)t->columns;
         fputs(indent, to);
-        for (int c = 0; c < t->columns; c++) {
-            if (widths[c] == 0)
-                continue;
-            if (c == last && t->left[c]) /* no trailing blanks */
-                fputs(cells[c], to);
-            else
-                print_padded(to, cells[c], widths[c], t->left[c]);
-            fputs(c == last ? "\n" : "  ", to);
-        }
+        print_row(t, cells, widths, to);
     }
     return 0;
 }

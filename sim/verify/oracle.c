@@ -331,7 +331,7 @@ double oracle_decode(const oracle_format *of, uint64_t code)
         memcpy(&y, &u, sizeof y);
         return y;
     case ORACLE_INF:
-        return negative ? -INFINITY : INFINITY;
+        return negative ? -(double)INFINITY : (double)INFINITY;
     default:
         y = oracle_magnitude(of, magnitude);
         return negative ? -y : y;

@@ -1,0 +1,42 @@
+/* inputs.h -- inputs for comparisons with the oracle, and what its rows share.
+ *
+ * Points are listed from the oracle's formats: a wrong row of the library's table cannot steer
+ * the comparison around its own mistake. */
+#ifndef MPSIM_SIM_VERIFY_INPUTS_H
+#define MPSIM_SIM_VERIFY_INPUTS_H
+
+#include "oracle.h"
+#include "verify.h"
+
+/* Bit patterns of binary32 or binary64 numbers. */
+typedef struct inputs {
+    int width; /* 32 or 64 */
+    size_t n, room;
+    uint64_t *u;
+    int out_of_memory;
+} inputs;
+
+/* inputs_points -- numbers of the format, midpoints of neighbours, and what lies beside them in
+ * the source type, both signs; the ends of both; infinities and NaNs. All numbers of a format
+ * that has at most `limit`, else both ends and a stride between. */
+void inputs_points(inputs *in, const oracle_format *of, size_t limit);
+
+/* inputs_random -- n patterns; three in four with an exponent of the format's range. */
+void inputs_random(inputs *in, const oracle_format *of, size_t n, uint64_t *state);
+
+void inputs_clear(inputs *in); /* no more inputs; keeps the width and the memory */
+void inputs_free(inputs *in);
+
+double inputs_value(const inputs *in, size_t i); /* as the oracle takes it */
+
+/* inputs_word -- 64 well mixed bits; *state is the position in the sequence (SplitMix64). */
+uint64_t inputs_word(uint64_t *state);
+
+/* inputs_code -- a code of the format: any; near 1; at an end; one in four each. */
+uint64_t inputs_code(const oracle_format *of, uint64_t *state);
+
+/* The rows of arithmetic and of dot products; 0 or an exit code. */
+int verify_mpfr_arith(verify *v, const char *judge);
+int verify_mpfr_dot(verify *v, const char *judge);
+
+#endif

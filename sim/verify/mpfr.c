@@ -1,0 +1,200 @@
+/* mpfr.c -- verify: casts from binary32 and binary64 to every format, against GNU MPFR. */
+#include "inputs.h"
+
+#include "options.h"
+
+#include <inttypes.h>
+#include <mpfr.h>
+#include <mpsim/rng.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One cast: a format of the library and of the oracle, a rounding. */
+typedef struct cast {
+    mpsim_format f;
+    const oracle_format *of;
+    mpsim_rounding r;
+    const char *preset; /* or NULL */
+} cast;
+
+typedef struct block {
+    float *f32;
+    double *f64;
+    unsigned char *codes;
+    size_t room;
+} block;
+
+static int block_reserve(block *b, size_t n)
+{
+    if (n <= b->room)
+        return 0;
+    free(b->f32);
+    free(b->f64);
+    free(b->codes);
+    b->f32 = malloc(n * sizeof *b->f32);
+    b->f64 = malloc(n * sizeof *b->f64);
+    b->codes = malloc(8 * n);
+    b->room = b->f32 && b->f64 && b->codes ? n : 0;
+    return b->room ? 0 : -1;
+}
+
+static uint64_t code_at(const block *b, size_t bytes, size_t i)
+{
+    uint8_t u8;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    switch (bytes) {
+    case 1:
+        return memcpy(&u8, b->codes + i, 1), u8;
+    case 2:
+        return memcpy(&u16, b->codes + 2 * i, 2), u16;
+    case 4:
+        return memcpy(&u32, b->codes + 4 * i, 4), u32;
+    default:
+        return memcpy(&u64, b->codes + 8 * i, 8), u64;
+    }
+}
+
+static void report(verify_row *row, const cast *c, const inputs *in, size_t i, uint32_t random,
+                   uint64_t want, unsigned want_flags, uint64_t got, unsigned got_flags)
+{
+    char word[32] = "", flags[48] = "";
+    if (c->r.mode >= MPSIM_ROUND_STOCHASTIC_A)
+        snprintf(word, sizeof word, ", random 0x%08" PRIx32, random);
+    if (want_flags != got_flags)
+        snprintf(flags, sizeof flags, "; flags 0x%x, MPFR 0x%x", got_flags, want_flags);
+    verify_differs(row, "binary%d 0x%0*" PRIx64 " (%a) to %s%s%s, %s%s: 0x%" PRIx64
+                   " (%a), MPFR 0x%" PRIx64 " (%a)%s", in->width, in->width / 4, in->u[i],
+                   inputs_value(in, i), c->f.name, c->preset ? "@" : "",
+                   c->preset ? c->preset : "",
+                   mpsim_round_mode_name((mpsim_round_mode)c->r.mode), word, got,
+                   oracle_decode(c->of, got), want, oracle_decode(c->of, want), flags);
+}
+
+/* The array function, which is what commands use, and the scalar one with its flags. */
+static int compare(verify_row *row, const cast *c, const inputs *in, block *b, uint64_t seed)
+{
+    const mpsim_rng rng = {.seed = seed, .stream = (uint64_t)c->r.mode};
+    const size_t bytes = mpsim_format_code_bytes(&c->f);
+    if (block_reserve(b, in->n))
+        return -1;
+    for (size_t i = 0; i < in->n; i++) {
+        const uint32_t u = (uint32_t)in->u[i];
+        if (in->width == 32)
+            memcpy(&b->f32[i], &u, sizeof u);
+        else
+            memcpy(&b->f64[i], &in->u[i], sizeof b->f64[i]);
+    }
+    const mpsim_status status =
+        in->width == 32
+            ? mpsim_encode_array_f32(&c->f, &c->r, &rng, b->codes, b->f32, in->n, NULL)
+            : mpsim_encode_array_f64(&c->f, &c->r, &rng, b->codes, b->f64, in->n, NULL);
+    if (status != MPSIM_OK)
+        verify_differs(row, "%s: %s", c->f.name, mpsim_status_string(status));
+    for (size_t i = 0; status == MPSIM_OK && i < in->n; i++) {
+        const uint32_t random = mpsim_rng_word(rng.seed, rng.stream, i);
+        unsigned want_flags, flags;
+        const uint64_t want = oracle_encode(c->of, &c->r, inputs_value(in, i), in->width == 32,
+                                            random, &want_flags);
+        const uint64_t array = code_at(b, bytes, i);
+        const uint64_t scalar = in->width == 32
+                                    ? mpsim_encode_f32(&c->f, &c->r, b->f32[i], random, &flags)
+                                    : mpsim_encode_f64(&c->f, &c->r, b->f64[i], random, &flags);
+        row->compared++;
+        if (array != want || scalar != want || flags != want_flags)
+            report(row, c, in, i, random, want, want_flags, array != want ? array : scalar,
+                   flags);
+    }
+    return 0;
+}
+
+/* The next format that both know; 0 past the last. */
+static int next_format(verify_row *row, cast *c, size_t *i)
+{
+    const mpsim_format *f = mpsim_format_at((*i)++);
+    if (!f)
+        return 0;
+    c->f = *f;
+    c->of = oracle_find(f->name);
+    if (!c->of)
+        verify_differs(row, "the oracle has no format %s", f->name);
+    return 1;
+}
+
+static int every_mode(verify *v, const char *judge, int width, block *b)
+{
+    inputs in = {.width = width};
+    uint64_t state = v->seed;
+    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %d modes", width,
+                                 mpsim_format_count(), MPSIM_ROUND_MODES);
+    snprintf(row->with, sizeof row->with, "%s", judge);
+    cast c = {.preset = NULL};
+    int bad = 0;
+    for (size_t i = 0; !bad && next_format(row, &c, &i);) {
+        if (!c.of)
+            continue;
+        verify_progress(v, "mpfr", c.f.name);
+        inputs_clear(&in);
+        inputs_points(&in, c.of, v->thorough ? 20000 : 1000);
+        inputs_random(&in, c.of, v->thorough ? 100000 : 10000, &state);
+        for (int mode = 0; !bad && mode < MPSIM_ROUND_MODES; mode++) {
+            mpsim_rounding_init(&c.r, (mpsim_round_mode)mode);
+            if (mode >= MPSIM_ROUND_STOCHASTIC_A) /* 1, 8 or 32 random bits */
+                c.r.sr_bits = (uint8_t)(i % 3 == 0 ? 1 : i % 3 == 1 ? 8 : 32);
+            bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
+        }
+    }
+    inputs_free(&in);
+    return bad;
+}
+
+static int every_preset(verify *v, const char *judge, int width, block *b)
+{
+    inputs in = {.width = width};
+    uint64_t state = v->seed + 1;
+    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu presets", width,
+                                 mpsim_format_count(), mpsim_preset_count());
+    snprintf(row->with, sizeof row->with, "%s", judge);
+    cast c = {.preset = NULL};
+    int bad = 0;
+    for (size_t i = 0; !bad && next_format(row, &c, &i);) {
+        if (!c.of)
+            continue;
+        verify_progress(v, "mpfr", c.f.name);
+        inputs_clear(&in);
+        inputs_points(&in, c.of, v->thorough ? 2000 : 200);
+        inputs_random(&in, c.of, v->thorough ? 20000 : 1000, &state);
+        for (size_t p = 0; !bad && p < mpsim_preset_count(); p++) {
+            c.preset = mpsim_preset_at(p)->name;
+            mpsim_rounding_preset(&c.r, mpsim_preset_at(p), &c.f);
+            bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
+        }
+    }
+    inputs_free(&in);
+    return bad;
+}
+
+int verify_mpfr_here(const verify *v, char *text, size_t size)
+{
+    (void)v;
+    snprintf(text, size, "MPFR %s", mpfr_get_version());
+    return 1;
+}
+
+int verify_mpfr(verify *v)
+{
+    char judge[64];
+    block b = {.room = 0};
+    verify_mpfr_here(v, judge, sizeof judge);
+    const int bad = every_mode(v, judge, 32, &b) || every_mode(v, judge, 64, &b) ||
+                    every_preset(v, judge, 32, &b) || every_preset(v, judge, 64, &b);
+    free(b.f32);
+    free(b.f64);
+    free(b.codes);
+    if (bad)
+        return fail(EXIT_IO, "out of memory");
+    const int code = verify_mpfr_arith(v, judge);
+    return code ? code : verify_mpfr_dot(v, judge);
+}

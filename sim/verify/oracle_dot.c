@@ -1,0 +1,590 @@
+/* oracle_dot.c -- see oracle_dot.h. */
+#include "oracle_dot.h"
+
+#include <assert.h>
+#include <gmp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const oracle_format *oracle_dot_format(const char *name)
+{
+    static oracle_format layouts[64];
+    const oracle_format *known = oracle_find(name);
+    if (known)
+        return known;
+    size_t i = 0;
+    for (; layouts[i].name[0]; i++)
+        if (strcmp(layouts[i].name, name) == 0)
+            return &layouts[i];
+    int x, y, end = 0;
+    if (sscanf(name, "e%dm%d%n", &x, &y, &end) != 2 || name[end] || x < 2 || x > 11 || y < 1 ||
+        y > 52)
+        return NULL;
+    assert(i + 1 < sizeof layouts / sizeof layouts[0]);
+    const int bias = (1 << (x - 1)) - 1;
+    const uint64_t inf = (((uint64_t)1 << x) - 1) << y;
+    const uint64_t ones = inf + (((uint64_t)1 << y) - 1);
+    layouts[i] = (oracle_format){
+        .bits = 1 + x + y, .is_signed = 1, .precision = y + 1, .emin = 1 - bias, .zeros = 2,
+        .max = ldexp(2 - ldexp(1, -y), bias), .inf = inf, .nan = inf + ((uint64_t)1 << (y - 1)),
+        .nan_low = inf + 1, .nan_high = ones, .max_code = inf - 1};
+    snprintf(layouts[i].name, sizeof layouts[i].name, "%s", name);
+    return &layouts[i];
+}
+
+int oracle_model_init(oracle_model *om, const mpsim_model *m)
+{
+    *om = (oracle_model){.model = m, .result = oracle_dot_format(m->result.format.name)};
+    int known = om->result != NULL;
+    if (m->step == MPSIM_STEP_MULADD) {
+        om->product = oracle_dot_format(m->product.format.name);
+        known &= om->product != NULL;
+    }
+    if (m->step != MPSIM_STEP_EXACT || m->chunk) {
+        om->accumulator = oracle_dot_format(m->accumulator.format.name);
+        known &= om->accumulator != NULL;
+    }
+    if (m->chunk) {
+        om->outer = oracle_dot_format(m->outer.format.name);
+        known &= om->outer != NULL;
+    }
+    return known;
+}
+
+/* ---- exact sums --------------------------------------------------------------------------- */
+
+/* A sum under way: sum 2^unit, or what its special terms make of it. */
+typedef struct exact {
+    enum { NUMBER, INFINITE, NO_VALUE, NOT_A_NUMBER } kind;
+    int negative;     /* of an infinity or a NaN                             */
+    uint64_t payload; /* of a NaN                                            */
+    int plus, minus;  /* terms of that sign, zeros included                  */
+    long unit;
+} exact;
+
+static mpz_t sum;                    /* of the one sum that is under way      */
+static mpz_t term, rest, high, half; /* short-lived                           */
+
+static void begin(exact *x)
+{
+    static int done;
+    if (!done)
+        mpz_inits(sum, term, rest, high, half, (mpz_ptr)0);
+    done = 1;
+    *x = (exact){.kind = NUMBER};
+    mpz_set_ui(sum, 0);
+}
+
+/* The first NaN counts, also before an operation without a value: arith.h. */
+static void add_nan(exact *x, double nan)
+{
+    if (x->kind == NOT_A_NUMBER)
+        return;
+    uint64_t u;
+    memcpy(&u, &nan, sizeof u);
+    x->kind = NOT_A_NUMBER;
+    x->negative = (int)(u >> 63);
+    x->payload = u & 0xfffffffffffff;
+}
+
+static void add_invalid(exact *x)
+{
+    if (x->kind != NOT_A_NUMBER)
+        x->kind = NO_VALUE;
+}
+
+/* Exact sums and fused steps: which NaN it was does not count. */
+static void forget_nan(exact *x)
+{
+    if (x->kind == NOT_A_NUMBER)
+        x->kind = NO_VALUE;
+}
+
+static void add_infinity(exact *x, int negative)
+{
+    if (x->kind == INFINITE && x->negative != negative) {
+        add_invalid(x);
+    } else if (x->kind == NUMBER) {
+        x->kind = INFINITE;
+        x->negative = negative;
+    }
+}
+
+static void count_sign(exact *x, int negative)
+{
+    if (negative)
+        x->minus++;
+    else
+        x->plus++;
+}
+
+/* sum 2^unit += term 2^w; `term` is changed. */
+static void add_term(exact *x, long w)
+{
+    if (mpz_sgn(term) == 0)
+        return;
+    if (mpz_sgn(sum) == 0) {
+        x->unit = w;
+    } else if (w > x->unit) {
+        mpz_mul_2exp(term, term, (mp_bitcnt_t)(w - x->unit));
+    } else if (w < x->unit) {
+        mpz_mul_2exp(sum, sum, (mp_bitcnt_t)(x->unit - w));
+        x->unit = w;
+    }
+    mpz_add(sum, sum, term);
+}
+
+/* z = v 2^(53 - e), an integer, for a finite v; returns its unit e - 53. */
+static long set_double(mpz_ptr z, double v)
+{
+    int e;
+    mpz_set_d(z, ldexp(frexp(v, &e), 53));
+    return e - 53;
+}
+
+static void add_value(exact *x, double v)
+{
+    if (isnan(v)) {
+        add_nan(x, v);
+    } else if (isinf(v)) {
+        add_infinity(x, v < 0);
+    } else {
+        count_sign(x, !!signbit(v));
+        const long w = set_double(term, v);
+        add_term(x, w);
+    }
+}
+
+static void add_product(exact *x, double a, double b)
+{
+    const int negative = !!signbit(a) != !!signbit(b);
+    if (isnan(a) || isnan(b)) {
+        add_nan(x, isnan(a) ? a : b);
+    } else if (isinf(a) || isinf(b)) {
+        if (a == 0 || b == 0)
+            add_invalid(x);
+        else
+            add_infinity(x, negative);
+    } else {
+        count_sign(x, negative);
+        long w = set_double(rest, a);
+        w += set_double(term, b);
+        mpz_mul(term, term, rest);
+        add_term(x, w);
+    }
+}
+
+/* ---- rounding ----------------------------------------------------------------------------- */
+
+/* One dot product: its model, and how many random words it has taken. */
+typedef struct work {
+    const oracle_model *om;
+    oracle_word *word;
+    void *self;
+    uint64_t drawn;
+} work;
+
+static uint32_t draw(work *w, const mpsim_rounding *r)
+{
+    if (r->mode != MPSIM_ROUND_STOCHASTIC_A && r->mode != MPSIM_ROUND_STOCHASTIC_B &&
+        r->mode != MPSIM_ROUND_STOCHASTIC_C)
+        return 0;
+    return w->word(w->self, w->drawn++);
+}
+
+/* floor(rest 2^n / 2^shift), n <= 33: a number below 2^33. */
+static uint64_t fraction_bits(long shift, int n)
+{
+    mpz_mul_2exp(high, rest, (mp_bitcnt_t)n);
+    mpz_fdiv_q_2exp(high, high, (mp_bitcnt_t)shift);
+    return mpz_get_ui(high);
+}
+
+/* The integer nearest to rest 2^n / 2^shift, ties to even. */
+static uint64_t fraction_nearest(long shift, int n)
+{
+    const uint64_t twice = fraction_bits(shift, n + 1);
+    mpz_set_ui(half, 0);
+    mpz_mul_2exp(high, rest, (mp_bitcnt_t)n + 1);
+    mpz_fdiv_r_2exp(half, high, (mp_bitcnt_t)shift);
+    const uint64_t below = twice / 2;
+    if (twice % 2 == 0)
+        return below;
+    return mpz_sgn(half) != 0 || below % 2 ? below + 1 : below;
+}
+
+/* Is the code of the lower candidate odd? Codes ascend by one from number to number. */
+static int is_odd(const oracle_format *of, long e)
+{
+    if (of->precision > 1)
+        return mpz_odd_p(high) != 0;
+    return mpz_sgn(high) != 0 && ((e - of->emin + (of->zeros ? 1 : 0)) & 1);
+}
+
+/* Round |sum| 2^unit, which is not zero: round.h, first page. */
+static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *of,
+                      const mpsim_rounding *r, uint32_t random)
+{
+    const int negative = out->negative && (of->is_signed || r->negative != MPSIM_NEGATIVE_ABS);
+    mpz_abs(sum, sum);
+    const long e = (long)mpz_sizeinbase(sum, 2) - 1 + x->unit;
+    const long q = (e > of->emin ? e : of->emin) - of->precision + 1;
+    long shift = q - x->unit;
+    if (shift < 0) {
+        mpz_mul_2exp(sum, sum, (mp_bitcnt_t)-shift);
+        shift = 0;
+    }
+    mpz_fdiv_q_2exp(high, sum, (mp_bitcnt_t)shift);
+    mpz_fdiv_r_2exp(rest, sum, (mp_bitcnt_t)shift);
+    double s = mpz_get_d(high); /* at most 53 bits */
+    const int odd = is_odd(of, e);
+    const int any = mpz_sgn(rest) != 0;
+    mpz_set_ui(half, 1); /* 2 rest against 2^shift */
+    mpz_mul_2exp(half, half, (mp_bitcnt_t)shift);
+    mpz_mul_2exp(term, rest, 1);
+    const int beside_half = mpz_cmp(term, half);
+    int away = 0;
+    switch (r->mode) {
+    case MPSIM_ROUND_NEAREST_EVEN:
+        away = beside_half > 0 || (beside_half == 0 && odd);
+        break;
+    case MPSIM_ROUND_NEAREST_AWAY:
+        away = beside_half >= 0;
+        break;
+    case MPSIM_ROUND_TOWARD_ZERO:
+        break;
+    case MPSIM_ROUND_UP:
+        away = any && !negative;
+        break;
+    case MPSIM_ROUND_DOWN:
+        away = any && negative;
+        break;
+    case MPSIM_ROUND_TO_ODD:
+        away = any && !odd;
+        break;
+    default: {
+        const int n = r->sr_bits;
+        const uint64_t top = (uint64_t)1 << n, bits = random >> (32 - n);
+        if (r->mode == MPSIM_ROUND_STOCHASTIC_A)
+            away = fraction_bits(shift, n) + bits >= top;
+        else if (r->mode == MPSIM_ROUND_STOCHASTIC_B)
+            away = fraction_bits(shift, n + 1) + 2 * bits + 1 >= 2 * top;
+        else
+            away = fraction_nearest(shift, n) + bits >= top;
+    }
+    }
+    if (away)
+        s += 1;
+    out->exact = !any;
+    out->magnitude = q > 1023 ? HUGE_VAL : ldexp(s, (int)q);
+    out->kind = out->magnitude > of->max ? ORACLE_IS_BEYOND : ORACLE_IS_FINITE;
+}
+
+/* The code of the sum under way, rounded at a place of the model. An exact zero has the sign
+ * `negative_zero`. In a fused step an overflow is an infinity in every mode. */
+static uint64_t round_code(work *w, const exact *x, const oracle_format *of,
+                           const mpsim_rounding *rounding, int negative_zero, int fused)
+{
+    const uint32_t random = draw(w, rounding);
+    mpsim_rounding r = *rounding;
+    oracle_rounded in = {.kind = ORACLE_IS_FINITE, .exact = 1};
+    if (x->kind == NOT_A_NUMBER) {
+        in.kind = ORACLE_IS_NAN;
+        in.negative = x->negative;
+        in.payload = x->payload;
+    } else if (x->kind == NO_VALUE) {
+        in.kind = ORACLE_IS_NAN;
+    } else if (x->kind == INFINITE) {
+        in.kind = ORACLE_IS_INF;
+        in.negative = x->negative;
+    } else if (mpz_sgn(sum) == 0) {
+        in.negative = negative_zero;
+        in.read_zero = 1;
+    } else {
+        in.negative = mpz_sgn(sum) < 0;
+        in.nonzero = 1;
+        round_sum(&in, x, of, &r, random);
+        if (fused && in.kind == ORACLE_IS_BEYOND)
+            r.mode = MPSIM_ROUND_NEAREST_AWAY; /* as if it rounded to infinity */
+    }
+    unsigned flags;
+    return oracle_finish(of, &r, &in, &flags);
+}
+
+/* An exact sum of zero: terms of one sign keep it, else +0, or -0 in mode DOWN. */
+static uint64_t round_added(work *w, const exact *x, const oracle_format *of,
+                            const mpsim_rounding *r)
+{
+    const int negative_zero = x->minus && !x->plus ? 1
+                              : x->plus && !x->minus ? 0
+                                                     : r->mode == MPSIM_ROUND_DOWN;
+    return round_code(w, x, of, r, negative_zero, 0);
+}
+
+static double place(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
+{
+    return oracle_decode(of, round_added(w, x, of, r));
+}
+
+static double add(work *w, double x, double y, const oracle_format *of, const mpsim_rounding *r)
+{
+    exact s;
+    begin(&s);
+    add_value(&s, x);
+    add_value(&s, y);
+    return place(w, &s, of, r);
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+/* A number in the words of dot.h: s 2^(e - p). */
+typedef struct parts {
+    uint64_t s;
+    int e, p;
+} parts;
+
+static parts take_apart(const oracle_format *of, double v)
+{
+    const int p = of->precision - 1;
+    int e = ilogb(fabs(v));
+    if (of->zeros && e < of->emin)
+        e = of->emin;
+    return (parts){(uint64_t)ldexp(fabs(v), p - e), e, p};
+}
+
+/* A term of a fused step: its value is +-S 2^w; e is what it has to say on the exponent. */
+typedef struct fused_term {
+    uint64_t s;
+    long w, e;
+    int negative;
+} fused_term;
+
+static int bit_length(uint64_t s)
+{
+    int n = 0;
+    for (; s; s >>= 1)
+        n++;
+    return n;
+}
+
+/* sum += the term in units of 2^unit. */
+static void add_aligned(const fused_term *t, int alignment, long unit)
+{
+    mpz_set_ui(term, t->s);
+    if (t->negative)
+        mpz_neg(term, term);
+    if (t->w >= unit) {
+        mpz_mul_2exp(term, term, (mp_bitcnt_t)(t->w - unit));
+    } else {
+        const mp_bitcnt_t shift = (mp_bitcnt_t)(unit - t->w);
+        if (alignment == MPSIM_ALIGN_TRUNCATE) {
+            mpz_tdiv_q_2exp(term, term, shift);
+        } else if (alignment == MPSIM_ALIGN_FLOOR) {
+            mpz_fdiv_q_2exp(term, term, shift);
+        } else { /* floor(x + 1/2), one less if that was a tie and is odd */
+            mpz_set_ui(half, 1);
+            mpz_mul_2exp(half, half, shift - 1);
+            mpz_add(term, term, half);
+            mpz_fdiv_r_2exp(rest, term, shift);
+            mpz_fdiv_q_2exp(term, term, shift);
+            if (mpz_sgn(rest) == 0 && mpz_odd_p(term))
+                mpz_sub_ui(term, term, 1);
+        }
+    }
+    mpz_add(sum, sum, term);
+}
+
+/* One fused step: the products order[0..n-1], of which those from `end` on are zero, and s, a
+ * number of format fs. */
+static double fused_step(work *w, const oracle_format *fa, const double *a,
+                         const oracle_format *fb, const double *b, const size_t *order, size_t n,
+                         size_t end, const oracle_format *fs, double s)
+{
+    const mpsim_model *m = w->om->model;
+    fused_term terms[256]; /* length is a byte */
+    size_t count = 0;
+    exact x, special;
+    begin(&special);
+    for (size_t i = 0; i < n; i++) {
+        if (order[i] >= end)
+            continue;
+        const double u = a[order[i]], v = b[order[i]];
+        if (!isfinite(u) || !isfinite(v)) {
+            add_product(&special, u, v);
+        } else if (u != 0 && v != 0) {
+            const parts pu = take_apart(fa, u), pv = take_apart(fb, v);
+            const int p = pu.p + pv.p;
+            fused_term *t = &terms[count++];
+            assert(p <= 60);
+            *t = (fused_term){.s = pu.s * pv.s, .e = pu.e + pv.e,
+                              .negative = !!signbit(u) != !!signbit(v)};
+            t->w = t->e - p;
+            if (m->normalised)
+                t->e = t->w + bit_length(t->s) - 1;
+        }
+    }
+    if (!isfinite(s)) {
+        add_value(&special, s);
+    } else if (s != 0) {
+        const parts ps = take_apart(fs, s);
+        terms[count++] = (fused_term){ps.s, ps.e - ps.p, ps.e, !!signbit(s)};
+    }
+    const oracle_format *to = w->om->accumulator;
+    const mpsim_rounding *r = &m->accumulator.rounding;
+    forget_nan(&special);
+    if (special.kind != NUMBER)
+        return oracle_decode(to, round_code(w, &special, to, r, 0, 1));
+
+    begin(&x);
+    if (count) {
+        long e = terms[0].e;
+        for (size_t i = 1; i < count; i++)
+            if (terms[i].e > e)
+                e = terms[i].e;
+        if (m->floor != MPSIM_MODEL_NO_FLOOR && e < m->floor)
+            e = m->floor;
+        x.unit = e - m->fraction;
+        for (size_t i = 0; i < count; i++)
+            add_aligned(&terms[i], m->alignment, x.unit);
+    }
+    return oracle_decode(to, round_code(w, &x, to, r, 0, 1));
+}
+
+/* products, then sums of neighbours, level by level. */
+static double pairwise_sum(work *w, const double *a, const double *b, size_t n)
+{
+    const mpsim_model *m = w->om->model;
+    double *p = malloc(n * sizeof *p);
+    assert(p);
+    for (size_t i = 0; i < n; i++) {
+        exact x;
+        begin(&x);
+        add_product(&x, a[i], b[i]);
+        p[i] = place(w, &x, w->om->product, &m->product.rounding);
+    }
+    while (n > 1) {
+        for (size_t i = 0; i < n / 2; i++)
+            p[i] = add(w, p[2 * i], p[2 * i + 1], w->om->accumulator, &m->accumulator.rounding);
+        if (n % 2)
+            p[n / 2] = p[n - 1];
+        n = n / 2 + n % 2;
+    }
+    const double y = p[0];
+    free(p);
+    return y;
+}
+
+/* The order in which the products of a chunk meet, zeros that fill it up included. */
+static void set_order(size_t *order, size_t n, int how)
+{
+    size_t j = 0;
+    if (how == MPSIM_ORDER_QUADS) {
+        for (size_t k = 0; k < n; k++)
+            if (k % 4 < 2)
+                order[j++] = k;
+        for (size_t k = 0; k < n; k++)
+            if (k % 4 >= 2)
+                order[j++] = k;
+    } else {
+        for (; j < n; j++)
+            order[j] = j;
+    }
+}
+
+/* The steps over n products, from s. *fs is the format of s, before and after. */
+static double steps(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
+                    const double *b, size_t n, const oracle_format **fs, double s)
+{
+    const mpsim_model *m = w->om->model;
+    const oracle_format *to = w->om->accumulator;
+    const mpsim_rounding *r = &m->accumulator.rounding;
+    if (n == 0)
+        return s;
+    const size_t filled = m->order == MPSIM_ORDER_QUADS ? m->chunk : n;
+    size_t *order = malloc(filled * sizeof *order);
+    assert(order);
+    set_order(order, filled, m->order);
+    exact x;
+    switch (m->step) {
+    case MPSIM_STEP_EXACT: /* in chunks; oracle_dot has the one without */
+        begin(&x);
+        add_value(&x, s);
+        for (size_t i = 0; i < n; i++)
+            add_product(&x, a[i], b[i]);
+        forget_nan(&x);
+        s = place(w, &x, to, r);
+        break;
+    case MPSIM_STEP_FMA:
+        for (size_t i = 0; i < n; i++) {
+            begin(&x);
+            add_product(&x, a[order[i]], b[order[i]]);
+            add_value(&x, s);
+            s = place(w, &x, to, r);
+        }
+        break;
+    case MPSIM_STEP_MULADD:
+        if (m->order == MPSIM_ORDER_PAIRWISE) {
+            s = add(w, s, pairwise_sum(w, a, b, n), to, r);
+            break;
+        }
+        for (size_t i = 0; i < n; i++) {
+            begin(&x);
+            add_product(&x, a[order[i]], b[order[i]]);
+            s = add(w, s, place(w, &x, w->om->product, &m->product.rounding), to, r);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < filled; i += m->length) {
+            const size_t some = filled - i < m->length ? filled - i : m->length;
+            s = fused_step(w, fa, a, fb, b, order + i, some, n, i ? to : *fs, s);
+        }
+    }
+    *fs = to;
+    free(order);
+    return s;
+}
+
+static double *decoded(const oracle_format *of, const uint64_t *codes, size_t n)
+{
+    double *v = malloc((n + 1) * sizeof *v);
+    assert(v);
+    for (size_t i = 0; i < n; i++)
+        v[i] = oracle_decode(of, codes[i]);
+    return v;
+}
+
+uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a,
+                    const oracle_format *fb, const uint64_t *b, size_t n, uint64_t c,
+                    oracle_word *word, void *self)
+{
+    const mpsim_model *m = om->model;
+    const oracle_format *fs = om->result;
+    work w = {.om = om, .word = word, .self = self};
+    double *u = decoded(fa, a, n), *v = decoded(fb, b, n);
+    double s = oracle_decode(om->result, c);
+    exact x;
+    begin(&x);
+    if (m->step == MPSIM_STEP_EXACT && !m->chunk) {
+        add_value(&x, s);
+        for (size_t k = 0; k < n; k++)
+            add_product(&x, u[k], v[k]);
+        forget_nan(&x);
+    } else {
+        if (!m->chunk)
+            s = steps(&w, fa, u, fb, v, n, &fs, s);
+        for (size_t k = 0; m->chunk && k < n; k += m->chunk) {
+            const size_t some = n - k < m->chunk ? n - k : m->chunk;
+            fs = om->accumulator;
+            const double t = steps(&w, fa, u + k, fb, v + k, some, &fs, 0);
+            s = add(&w, s, t, om->outer, &m->outer.rounding);
+        }
+        begin(&x);
+        add_value(&x, s);
+    }
+    const uint64_t d = round_added(&w, &x, om->result, &m->result.rounding);
+    free(u);
+    free(v);
+    return d;
+}

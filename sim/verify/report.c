@@ -1,0 +1,221 @@
+/* report.c -- what mpsim verify writes: text, JSON (schema mpsim.verify/1), CSV. */
+#include "verify.h"
+
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <mpsim/mpsim.h>
+#include <string.h>
+
+static const char *const status_names[] = {"done", "skipped", "failed"};
+
+/* What all rows come to. */
+typedef struct summary {
+    uint64_t comparisons, rows, mismatches;
+} summary;
+
+static summary sum_up(const verify *v)
+{
+    summary s = {0};
+    for (size_t i = 0; i < v->count; i++) {
+        s.comparisons += v->rows[i].compared;
+        s.mismatches += v->rows[i].mismatches;
+        s.rows += v->rows[i].status == VERIFY_DONE;
+    }
+    return s;
+}
+
+/* Rows of a group with that status, and whether they are all of it. */
+static size_t count_rows(const verify *v, const char *group, verify_status status, int *all)
+{
+    size_t n = 0, rows = 0;
+    for (size_t i = 0; i < v->count; i++)
+        if (strcmp(v->rows[i].group, group) == 0) {
+            rows++;
+            n += v->rows[i].status == status;
+        }
+    *all = n == rows;
+    return n;
+}
+
+/* ---- text ---- */
+
+static void print_row(table *t, const verify_row *r)
+{
+    char compared[32], mismatches[32], share[32];
+    const int done = r->status == VERIFY_DONE;
+    table_cell(t, "%s", r->group);
+    if (done)
+        table_cell(t, "%s", r->what);
+    else
+        table_cell(t, "%s%s%s%s%s", r->what, r->what[0] ? ": " : "", status_names[r->status],
+                   r->what[0] ? ", " : ": ", r->text);
+    table_cell(t, "%s", done ? text_count(compared, r->compared) : "");
+    table_cell(t, "%s", done ? text_count(mismatches, r->mismatches) : "");
+    table_cell(t, "%s", done && r->mismatches && r->compared
+                            ? text_share(share, r->mismatches, r->compared)
+                            : "");
+    table_cell(t, "%s", done ? r->with : "");
+}
+
+/* Words of a text in lines of at most WIDTH columns. */
+static void print_wrapped(FILE *to, const char *text)
+{
+    enum { INDENT = 4, WIDTH = 116 };
+    size_t at = 0;
+    while (*text) {
+        const size_t n = strcspn(text, " ");
+        if (at > 0 && at + 1 + n > WIDTH) {
+            fputc('\n', to);
+            at = 0;
+        }
+        fprintf(to, "%*s%.*s", at ? 1 : INDENT, "", (int)n, text);
+        at += n + (at ? 1 : INDENT);
+        text += n + (text[n] == ' ');
+    }
+    fputc('\n', to);
+}
+
+/* What rows with mismatches, or rows that were skipped, have to say beyond the table. */
+static void print_notes(const verify *v, FILE *to, const char *title, int skipped)
+{
+    enum { AT_MOST = 10 };
+    char n[32];
+    uint64_t shown = 0, more = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const verify_row *r = &v->rows[i];
+        if (skipped ? r->status != VERIFY_SKIPPED || !r->note[0] : r->mismatches == 0)
+            continue;
+        if (shown == AT_MOST) {
+            more++;
+            continue;
+        }
+        if (shown++ == 0)
+            fprintf(to, "\n%s\n", title);
+        fprintf(to, "  %s: %s\n", r->group, r->what);
+        if (!skipped)
+            print_wrapped(to, r->text);
+        if (r->note[0])
+            print_wrapped(to, r->note);
+    }
+    if (more)
+        fprintf(to, "  and those of %s more row%s: see --csv\n", text_count(n, more),
+                more == 1 ? "" : "s");
+}
+
+/* "; skipped: nvidia, 2 rows of vectors" */
+static void print_status(const verify *v, FILE *to, verify_status status)
+{
+    int first = 1;
+    for (const verify_group *g = verify_groups; g->name; g++) {
+        int all;
+        const size_t n = count_rows(v, g->name, status, &all);
+        if (n == 0)
+            continue;
+        fprintf(to, "%s", first ? "; " : ", ");
+        if (first)
+            fprintf(to, "%s: ", status_names[status]);
+        if (all)
+            fputs(g->name, to);
+        else
+            fprintf(to, "%zu row%s of %s", n, n == 1 ? "" : "s", g->name);
+        first = 0;
+    }
+}
+
+int verify_print(const verify *v, FILE *to)
+{
+    const summary s = sum_up(v);
+    char comparisons[32], rows[32], mismatches[32];
+    table *t = table_new("<group|<what|>compared|>mismatches|>share|<with");
+    for (size_t i = 0; i < v->count; i++)
+        print_row(t, &v->rows[i]);
+    const int bad = table_print(t, to, "");
+    table_free(t);
+    print_notes(v, to, "First mismatches", 0);
+    print_notes(v, to, "Skipped, but", 1);
+    if (s.rows)
+        fprintf(to, "\n%s comparison%s in %s row%s, %s mismatch%s",
+                text_count(comparisons, s.comparisons), s.comparisons == 1 ? "" : "s",
+                text_count(rows, s.rows), s.rows == 1 ? "" : "s",
+                text_count(mismatches, s.mismatches), s.mismatches == 1 ? "" : "es");
+    else
+        fputs("\nNothing was compared", to);
+    print_status(v, to, VERIFY_SKIPPED);
+    print_status(v, to, VERIFY_FAILED);
+    fputc('\n', to);
+    return bad;
+}
+
+/* ---- JSON, CSV ---- */
+
+static json_t *text_or_null(const char *s)
+{
+    return s && s[0] ? json_string(s) : json_null();
+}
+
+static json_t *row_json(const verify_row *r)
+{
+    const int done = r->status == VERIFY_DONE;
+    json_t *o = json_object();
+    json_object_set_new(o, "group", json_string(r->group));
+    json_object_set_new(o, "what", text_or_null(r->what));
+    json_object_set_new(o, "status", json_string(status_names[r->status]));
+    json_object_set_new(o, "with", text_or_null(r->with));
+    json_object_set_new(o, "compared", done ? json_of_count(r->compared) : json_null());
+    json_object_set_new(o, "mismatches", done ? json_of_count(r->mismatches) : json_null());
+    json_object_set_new(o, "first", done ? text_or_null(r->text) : json_null());
+    json_object_set_new(o, "reason", done ? json_null() : text_or_null(r->text));
+    json_object_set_new(o, "note", text_or_null(r->note));
+    return o;
+}
+
+int verify_json(const verify *v, FILE *to)
+{
+    const summary s = sum_up(v);
+    json_t *config = json_object(), *models = json_array(), *total = json_object();
+    for (size_t i = 0; i < v->n_models; i++)
+        json_array_append_new(models, json_string(v->models[i].name));
+    json_object_set_new(config, "mpsim", json_string(mpsim_version()));
+    json_object_set_new(config, "thorough", json_boolean(v->thorough));
+    json_object_set_new(config, "seed", json_of_count(v->seed));
+    json_object_set_new(config, "vectors", text_or_null(v->vectors));
+    json_object_set_new(config, "architecture", text_or_null(v->architecture));
+    json_object_set_new(config, "models", models);
+    json_object_set_new(total, "comparisons", json_of_count(s.comparisons));
+    json_object_set_new(total, "rows", json_of_count(s.rows));
+    json_object_set_new(total, "mismatches", json_of_count(s.mismatches));
+    fputs("{\"schema\": \"mpsim.verify/1\",\n\"config\": ", to);
+    int bad = json_write(to, config);
+    fputs(",\n\"rows\": [", to);
+    for (size_t i = 0; i < v->count; i++) {
+        fputs(i ? ",\n " : "\n ", to);
+        bad |= json_write(to, row_json(&v->rows[i]));
+    }
+    fputs("],\n\"total\": ", to);
+    bad |= json_write(to, total);
+    fputs("}\n", to);
+    return bad;
+}
+
+int verify_csv(const verify *v, FILE *to)
+{
+    fputs("group,what,status,with,compared,mismatches,text,note\n", to);
+    for (size_t i = 0; i < v->count; i++) {
+        const verify_row *r = &v->rows[i];
+        csv_text(to, r->group);
+        fputc(',', to);
+        csv_text(to, r->what);
+        fprintf(to, ",%s,", status_names[r->status]);
+        csv_text(to, r->with);
+        if (r->status == VERIFY_DONE)
+            fprintf(to, ",%" PRIu64 ",%" PRIu64 ",", r->compared, r->mismatches);
+        else
+            fputs(",,,", to);
+        csv_text(to, r->text);
+        fputc(',', to);
+        csv_text(to, r->note);
+        fputc('\n', to);
+    }
+    return 0;
+}
