@@ -14,7 +14,8 @@
 
 static const char more[] =
     "Groups are mpfr, nvidia, vectors and gpu; without one all that can run here do. What cannot\n"
-    "is listed as skipped, with the reason. The exit code is 1 if anything differs in any bit.\n"
+    "is listed as skipped, with the reason. The exit code is 1 if anything differs in any bit, 5 if\n"
+    "nothing could be compared.\n"
     "\n"
     "--vectors reads the npz files of a folder (default: MPSIM_HWVECTORS): arrays TYPE.a, TYPE.b\n"
     "[n, K], TYPE.c [n], TYPE.d_fp32, TYPE.d_fp16 [n], TYPE a format such as fp16, bf16, tf32,\n"
@@ -113,17 +114,20 @@ static int run_groups(verify *v, char **names)
     return code;
 }
 
-/* 1 for mismatches, 4 for what could not be compared though it should have been. */
+/* 1 for mismatches, 4 for what could not be compared though it should have been, 5 if nothing was
+ * compared at all. */
 static int verdict(const verify *v)
 {
-    int code = 0;
+    int failed = 0, done = 0;
     for (size_t i = 0; i < v->count; i++) {
         if (v->rows[i].mismatches)
             return EXIT_CHECK;
-        if (v->rows[i].status == VERIFY_FAILED)
-            code = EXIT_IO;
+        failed |= v->rows[i].status == VERIFY_FAILED;
+        done |= v->rows[i].status == VERIFY_DONE;
     }
-    return code ? fail(code, "verify: something could not be compared; see the table") : 0;
+    if (failed)
+        return fail(EXIT_IO, "verify: something could not be compared; see the table");
+    return done ? 0 : EXIT_PARTIAL;
 }
 
 static int check_options(const verify *v, char **names, int vectors, int architecture, int list)
