@@ -257,6 +257,13 @@ static int is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
     return rows == 0 || columns == 0 || (x->codes && (lines == 1 || x->stride >= across));
 }
 
+static int same_format(const mpsim_format *a, const mpsim_format *b)
+{
+    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
+           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
+           a->max_finite == b->max_finite;
+}
+
 mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
                         const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c, void *d,
                         size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool)
@@ -269,7 +276,10 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
         return s;
     const mpsim_matrix to = {&m->result.format, d, d_stride, 0};
     if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) ||
-        !is_matrix(&to, rows, columns) || (c && !is_matrix(c, rows, columns)))
+        !is_matrix(&to, rows, columns))
+        return MPSIM_EINVAL;
+    if (c && (!c->format || !same_format(c->format, &m->result.format) ||
+              !is_matrix(c, rows, columns)))
         return MPSIM_EINVAL;
     if (rows == 0 || columns == 0)
         return MPSIM_OK;

@@ -12,7 +12,7 @@
 
 /* ---- the table ---- */
 
-enum { NONE = MPSIM_MODEL_NO_FLOOR };
+enum { NONE = MPSIM_MODEL_NO_FLOOR, FLOOR = 4000 };
 enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO };
 
 typedef struct place {
@@ -299,7 +299,7 @@ static const change changes[] = {
     {"F", NUMBER, FIELD(fraction), 1, MPSIM_FUSED_FRACTION, NULL, FUSED},
     {"L", NUMBER, FIELD(length), 1, MPSIM_FUSED_LENGTH, NULL, FUSED},
     {"chunk", NUMBER, FIELD(chunk), 0, 1000000000, NULL, ANY},
-    {"floor", NUMBER, FIELD(floor), -4000, 4000, "none", FUSED},
+    {"floor", NUMBER, FIELD(floor), -FLOOR, FLOOR, "none", FUSED},
     {"normalised", NUMBER, FIELD(normalised), 0, 1, NULL, FUSED},
     {"align", WORD, FIELD(alignment), 0, 0, "truncate floor nearest", FUSED},
     {"order", WORD, FIELD(order), 0, 0, "sequential pairwise quads", ANY},

@@ -131,8 +131,12 @@ static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim
     unsigned flags;
     const uint64_t code =
         mpsim_scalar_encode(&to->format, &to->rounding, to->rounding.mode, sum, random, &flags);
-    if (flags & MPSIM_FLAG_OVERFLOW && to->rounding.overflow != MPSIM_OVERFLOW_MAX &&
-        (mpsim_has_sign(&to->format) || !sum.sign))
+    if (!mpsim_has_sign(&to->format)) {
+        if (sum.sign && to->rounding.negative != MPSIM_NEGATIVE_ABS)
+            return code; /* a negative number is an overflow of another kind there */
+        sum.sign = 0;
+    }
+    if (flags & MPSIM_FLAG_OVERFLOW && to->rounding.overflow != MPSIM_OVERFLOW_MAX)
         return mpsim_scalar_infinite(&to->format, &to->rounding, sum.sign);
     return code;
 }

@@ -110,6 +110,12 @@ static int last_bit(const mpsim_format *f)
     return mpsim_emin(f) - f->mbits;
 }
 
+/* Whether every number of f is zero or a normal binary32 number. */
+static int is_narrow(const mpsim_format *f)
+{
+    return last_bit(f) >= -126 && highest(f) <= 127;
+}
+
 int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
                     const mpsim_format *fb)
 {
@@ -128,10 +134,12 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
 
     const int bits = fa->mbits + fb->mbits;
     const int low = last_bit(fa) + last_bit(fb), high = highest(fa) + highest(fb);
-    t->wide = !(bits + 2 <= 24 && low >= -126 && high <= 127);
+    /* binary32 values: operands, products and 2^(F - E) for every E are normal numbers of it */
     t->lowest = mpsim_emin(fa) + mpsim_emin(fb);
-    if (bits + 2 > 53 || low < -700 || high > 600 || m->fraction > 28 ||
-        (!t->wide && m->fraction - t->lowest > 127))
+    t->wide = !(bits + 2 <= 24 && is_narrow(fa) && is_narrow(fb) && low >= -126 && high <= 127 &&
+                m->fraction - t->lowest <= 127 && highest(acc) - 1 <= 126 + m->fraction &&
+                highest(result) - 1 <= 126 + m->fraction);
+    if (bits + 2 > 53 || low < -700 || high > 600 || m->fraction > 28)
         return 0;
     t->length = m->length;
     t->fraction = m->fraction;

@@ -14,7 +14,7 @@
 
 enum {
     MPSIM_TILE = 16,        /* columns of a panel                                        */
-    MPSIM_TILE_ZERO = -1000 /* exponent of an operand that is zero: it is never the largest */
+    MPSIM_TILE_ZERO = -4000 /* exponent of an operand that is zero: a product never wins with it */
 };
 
 typedef struct mpsim_tile {

@@ -25,7 +25,8 @@ tests_libsupport_la_LIBADD = lib/libmpsim.la $(CHECK_LIBS)
 test_ldadd = tests/libsupport.la lib/libmpsim.la
 
 # Without MPFR.
-lib_tests = tests/t-env tests/t-framework tests/t-golden tests/t-isa tests/t-nan tests/t-peers \
+lib_tests = tests/t-env tests/t-framework tests/t-fused tests/t-gemm tests/t-golden tests/t-isa \
+  tests/t-model tests/t-nan tests/t-peers \
   tests/t-refused tests/t-rng tests/t-status tests/t-stochastic tests/t-zeros
 tests_t_env_SOURCES = tests/t-env.c
 tests_t_env_CPPFLAGS = $(test_cppflags)
@@ -35,6 +36,14 @@ tests_t_framework_SOURCES = tests/t-framework.c
 tests_t_framework_CPPFLAGS = $(test_cppflags)
 tests_t_framework_CFLAGS = $(test_cflags)
 tests_t_framework_LDADD = $(test_ldadd)
+tests_t_fused_SOURCES = tests/t-fused.c tests/dotcases.c tests/dotcases.h
+tests_t_fused_CPPFLAGS = $(test_cppflags)
+tests_t_fused_CFLAGS = $(test_cflags)
+tests_t_fused_LDADD = $(test_ldadd) -lm
+tests_t_gemm_SOURCES = tests/t-gemm.c tests/dotcases.c tests/dotcases.h
+tests_t_gemm_CPPFLAGS = $(test_cppflags)
+tests_t_gemm_CFLAGS = $(test_cflags) -pthread
+tests_t_gemm_LDADD = $(test_ldadd) -lm -lpthread
 tests_t_golden_SOURCES = tests/t-golden.c
 tests_t_golden_CPPFLAGS = $(test_cppflags)
 tests_t_golden_CFLAGS = $(test_cflags)
@@ -43,6 +52,10 @@ tests_t_isa_SOURCES = tests/t-isa.c
 tests_t_isa_CPPFLAGS = $(test_cppflags)
 tests_t_isa_CFLAGS = $(test_cflags)
 tests_t_isa_LDADD = $(test_ldadd)
+tests_t_model_SOURCES = tests/t-model.c
+tests_t_model_CPPFLAGS = $(test_cppflags)
+tests_t_model_CFLAGS = $(test_cflags)
+tests_t_model_LDADD = $(test_ldadd)
 tests_t_nan_SOURCES = tests/t-nan.c tests/peers.c tests/peers.h
 tests_t_nan_CPPFLAGS = $(test_cppflags)
 tests_t_nan_CFLAGS = $(test_cflags)
@@ -75,7 +88,8 @@ check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
 
 # The readers and writers, and the fuzz target as a plain program over its corpus.
-trace_tests = tests/t-names tests/t-npy tests/t-npz tests/t-safetensors tests/t-trace \
+trace_tests = tests/t-names tests/t-npy tests/t-npz tests/t-safetensors tests/t-tensorcore \
+  tests/t-trace \
   tests/t-writer tests/t-zipdir
 trace_test_ldadd = tests/libsupport.la sim/libsim.la
 tests_t_names_SOURCES = tests/t-names.c tests/badfile.c tests/badfile.h
@@ -94,6 +108,11 @@ tests_t_safetensors_SOURCES = tests/t-safetensors.c tests/badfile.c tests/badfil
 tests_t_safetensors_CPPFLAGS = $(test_cppflags)
 tests_t_safetensors_CFLAGS = $(test_cflags)
 tests_t_safetensors_LDADD = $(trace_test_ldadd)
+tests_t_tensorcore_SOURCES = tests/t-tensorcore.c tests/dotcases.c tests/dotcases.h \
+  tests/vectors.c tests/vectors.h
+tests_t_tensorcore_CPPFLAGS = $(test_cppflags)
+tests_t_tensorcore_CFLAGS = $(test_cflags)
+tests_t_tensorcore_LDADD = $(trace_test_ldadd) -lm
 tests_t_trace_SOURCES = tests/t-trace.c tests/badfile.c tests/badfile.h
 tests_t_trace_CPPFLAGS = $(test_cppflags)
 tests_t_trace_CFLAGS = $(test_cflags)
@@ -112,7 +131,7 @@ TESTS += $(trace_tests)
 # Against MPFR.
 if HAVE_MPFR
 mpfr_tests = tests/t-arith tests/t-arith-array tests/t-arith-fma tests/t-arith-wide \
-  tests/t-arrays tests/t-codes tests/t-round tests/t-round64 tests/t-stats \
+  tests/t-arrays tests/t-codes tests/t-dot tests/t-round tests/t-round64 tests/t-stats \
   tests/t-sum
 check_LTLIBRARIES += tests/libcases.la
 tests_libcases_la_SOURCES = tests/cases.c tests/cases.h tests/ops.c tests/ops.h tests/rounding.c \
@@ -144,6 +163,10 @@ tests_t_codes_SOURCES = tests/t-codes.c
 tests_t_codes_CPPFLAGS = $(test_cppflags)
 tests_t_codes_CFLAGS = $(test_cflags)
 tests_t_codes_LDADD = $(oracle_ldadd)
+tests_t_dot_SOURCES = tests/t-dot.c tests/dotcases.c tests/dotcases.h
+tests_t_dot_CPPFLAGS = $(test_cppflags)
+tests_t_dot_CFLAGS = $(test_cflags)
+tests_t_dot_LDADD = $(oracle_ldadd) -lm
 tests_t_round_SOURCES = tests/t-round.c
 tests_t_round_CPPFLAGS = $(test_cppflags)
 tests_t_round_CFLAGS = $(test_cflags)

@@ -119,14 +119,15 @@ MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
  *                        A stochastic mode takes 32 random bits or as many as its name says
  *   F=N, L=N             fraction and length
  *   chunk=N              products a chunk, 0: none
- *   floor=E, floor=none  lower bound of the exponent
+ *   floor=E, floor=none  lower bound of the exponent, -4000 to 4000
  *   align=truncate|floor|nearest    normalised=0|1
  *   order=sequential|pairwise|quads
  *
  * A format or mode whose name has a ':' is taken as long as possible: "fma:e5m7:fn:round=sr:16".
  * Changes apply from left to right. MPSIM_ENOTFOUND if the row, a format or a mode is not known;
  * MPSIM_EINVAL for a change that is none, comes twice, has no effect in the model (F= without
- * FUSED steps, outer= without chunks), or gives an invalid model; MPSIM_ERANGE if
+ * FUSED steps, outer= without chunks), or gives an invalid model; MPSIM_ERANGE for a format
+ * outside binary64, or if
  * the name becomes longer than a name may be. *m is untouched then. m->name becomes the canonical
  * row name followed by the changes as they were typed. */
 MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
@@ -187,7 +188,7 @@ typedef struct mpsim_pool {
  *
  * The bits do not depend on the threads, nor on the instruction set; every element is what
  * mpsim_dot gives. Fused steps with tensor-core formats have a fast path.
- * Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small. d is untouched except after
+ * Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format. d is untouched except after
  * MPSIM_ENOMEM. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
                                   const mpsim_matrix *a, const mpsim_matrix *b,
