@@ -4,14 +4,20 @@ dnl MPSIM_CUDA
 dnl   --with-cuda=auto  use it where it works, say so where it does not
 dnl   --with-cuda=yes   stop where it does not work;  --with-cuda=DIR the same, in DIR only
 dnl   --with-cuda=no    do not look, also if NVCC is set
-dnl Sets HAVE_CUDA (conditional), NVCC, CUDA_LDFLAGS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h,
-dnl cuda_fp6.h and cuda_fp4.h compile as plain C), CUDA_CPPFLAGS, cuda_summary.
+dnl Sets HAVE_CUDA (conditional), NVCC, NVCCFLAGS (-O2 -lineinfo if not set), CUDA_ARCHS (code for
+dnl sm_80, sm_89, sm_90 and PTX for what comes later, as far as nvcc has them; may be set by the user),
+dnl CUDA_WGMMA_ARCH, CUDA_LDFLAGS, CUDA_LIBS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h, cuda_fp6.h
+dnl and cuda_fp4.h compile as plain C), CUDA_CPPFLAGS, cuda_summary.
 AC_DEFUN([MPSIM_CUDA], [
     AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=auto|yes|no|DIR],
         [build gpu/ with the CUDA toolkit found, or the one in DIR (default: auto)])],
         [], [with_cuda=auto])
     AC_ARG_VAR([NVCC], [CUDA compiler])
     AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
+    AC_ARG_VAR([CUDA_ARCHS], [CUDA code generation flags of all but wgmma.cu])
+    AS_CASE([" $NVCCFLAGS "],
+        [*fast?math*|*ftz=true*|*fmad=true*|*prec-div=false*|*prec-sqrt=false*],
+        [AC_MSG_ERROR([NVCCFLAGS=$NVCCFLAGS would change results])])
     have_cuda=no have_cuda_headers=no cuda_summary="no (--with-cuda=$with_cuda)"
     cuda_headers_summary=no
     AS_CASE([$with_cuda],
@@ -30,12 +36,22 @@ AC_DEFUN([MPSIM_CUDA], [
         mpsim_cuda_root=`AS_DIRNAME(["$mpsim_cuda_root"])`
         AS_IF([test -d "$mpsim_cuda_root/lib64"], [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib64"],
             [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib"])
-        AC_MSG_CHECKING([whether $NVCC compiles and links a kernel])
+        dnl sm_90a: from CUDA 12 on
+        CUDA_WGMMA_ARCH="-gencode arch=compute_90a,code=sm_90a"
+        mpsim_gpu_codes=" `$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`"
+        AS_IF([test -z "$CUDA_ARCHS"], [
+            for mpsim_sm in 80 89; do
+                AS_CASE([$mpsim_gpu_codes], [*" sm_$mpsim_sm "*],
+                    [CUDA_ARCHS="$CUDA_ARCHS -gencode arch=compute_$mpsim_sm,code=sm_$mpsim_sm"])
+            done
+            CUDA_ARCHS="$CUDA_ARCHS -gencode arch=compute_90,code=@<:@sm_90,compute_90@:>@"])
+        AC_MSG_CHECKING([whether $NVCC compiles and links a kernel for sm_90a])
         cat >conftest.cu <<\_MPSIM_EOF
 __global__ void twice(float *x) { *x *= 2; }
 int main(void) { twice<<<1, 1>>>(nullptr); return 0; }
 _MPSIM_EOF
-        AS_IF([$NVCC $NVCCFLAGS -o conftest_cuda conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
+        AS_IF([$NVCC $NVCCFLAGS $CUDA_WGMMA_ARCH -o conftest_cuda conftest.cu \
+            >&AS_MESSAGE_LOG_FD 2>&1],
             [have_cuda=yes])
         AC_MSG_RESULT([$have_cuda])
         rm -f conftest.cu conftest_cuda
@@ -63,6 +79,11 @@ _MPSIM_EOF
             [no], [],
             [auto], [AC_MSG_WARN([no working CUDA toolkit: gpu/ is left out])],
             [AC_MSG_ERROR([--with-cuda=$with_cuda given, but no CUDA toolkit works])])])
+    AS_IF([test $have_cuda = yes && test -z "$NVCCFLAGS"], [NVCCFLAGS="-O2 -lineinfo"])
+    dnl the static runtime, so that programs start where there is no driver
+    CUDA_LIBS="-lcudart_static -ldl -lrt -lpthread -lstdc++"
+    AC_SUBST([CUDA_LIBS])
+    AC_SUBST([CUDA_WGMMA_ARCH])
     AC_SUBST([CUDA_LDFLAGS])
     AC_SUBST([CUDA_CPPFLAGS])
     AM_CONDITIONAL([HAVE_CUDA], [test $have_cuda = yes])
