@@ -21,6 +21,7 @@ EXTRA_DIST += \
   data/digits-cnn/step_006000/rank_00000.safetensors \
   data/digits-cnn/step_019999/rank_00000.safetensors \
   data/digits-cnn/step_020000/rank_00000.safetensors \
+  data/gpu/README.md \
   data/record/README.md \
   data/record/deterministic.py \
   data/record/mpsim_recorder.py \

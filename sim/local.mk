@@ -28,6 +28,10 @@ sim_libnvidia_la_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
 sim_libnvidia_la_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
 verify_libs += sim/libnvidia.la
 endif
+if HAVE_CUDA
+verify_sources += sim/verify/gpu.c
+verify_libs += gpu/libgpu.la $(CUDA_LIBS)
+endif
 
 noinst_LTLIBRARIES += sim/libsim.la
 sim_libsim_la_SOURCES = \
@@ -50,4 +54,5 @@ mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
 mpsim_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 mpsim_LDADD = sim/libsim.la $(verify_libs)
+mpsim_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 EXTRA_DIST += sim/README.md

@@ -41,6 +41,9 @@ ok "lib includes libc, its own headers and nothing else" "$(grep -n '^#include' 
         -e '<\(float\|math\|stdatomic\|stddef\|stdint\|stdlib\|string\)\.h>')"
 ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -E \
     'printf|fprintf|puts|fputs|exit|abort|getenv|assert|fesetround|feraiseexcept' lib/*.c lib/*.h)"
+ok "gpu includes the public headers of lib, its scalar reference and rng.h" "$(grep -n '^#include "' \
+    gpu/*.c gpu/*.h gpu/*.cu gpu/*.cuh | grep -v -E \
+    '"(gpu|checks|cases|digest|record|reference|rng|scalar|scalar_arith|scalar_dot)\.h"|"(mma|scalar|tally)\.cuh"')"
 ok "sim uses the public headers of lib only" "$(grep -n -r --include='*.[ch]' \
     -E '^#include .*(scalar|kernel|lib/)' sim)"
 ok "sim/trace and sim/report do not know the commands" "$(grep -n -E \

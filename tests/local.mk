@@ -6,7 +6,11 @@ AM_TESTS_ENVIRONMENT = \
   CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; \
   MPSIM=$(abs_top_builddir)/mpsim; MPSIM_SRCDIR=$(abs_top_srcdir); \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
-  export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS;
+  MPSIM_GPU=$(abs_top_builddir)/mpsim-gpu; NVCC='$(cuda_nvcc)'; MPSIM_NVCC_FLAGS='$(cuda_fp_flags)'; \
+  export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
+
+dist_check_SCRIPTS += tests/gpu/device.sh tests/gpu/ptx.sh
+TESTS += tests/gpu/device.sh tests/gpu/ptx.sh
 
 dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
 TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
@@ -84,6 +88,11 @@ tests_t_zeros_SOURCES = tests/t-zeros.c tests/peers.c tests/peers.h
 tests_t_zeros_CPPFLAGS = $(test_cppflags)
 tests_t_zeros_CFLAGS = $(test_cflags)
 tests_t_zeros_LDADD = $(test_ldadd)
+lib_tests += tests/t-gpurecord
+tests_t_gpurecord_SOURCES = tests/t-gpurecord.c
+tests_t_gpurecord_CPPFLAGS = $(test_cppflags)
+tests_t_gpurecord_CFLAGS = $(test_cflags)
+tests_t_gpurecord_LDADD = gpu/libchecks.la $(test_ldadd) $(JANSSON_LIBS)
 check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
 

@@ -1,0 +1,459 @@
+/* checks.c -- the table of checks; see checks.h. */
+#include "checks.h"
+
+#include "cases.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- conversions and arithmetic ---- */
+
+typedef struct scalar_row {
+    const char *name;
+    int instruction, since, op;
+    const char *operands, *result;
+    int mode, inputs, log_count, nan_class, question;
+} scalar_row;
+
+enum {
+    RN = MPSIM_ROUND_NEAREST_EVEN,
+    RZ = MPSIM_ROUND_TOWARD_ZERO,
+    RNA = MPSIM_ROUND_NEAREST_AWAY
+};
+
+#define CONVERT(name, instruction, since, to, mode, nan_class)                                 \
+    {"convert " name, GPU_CVT_##instruction, since, MPSIM_OP_CONVERT, "binary32", to, mode,    \
+     GPU_INPUTS_EVERY, 32, nan_class, 0}
+#define PAIRS(what, OP, format, F, question)                                                   \
+    {what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN, GPU_INPUTS_EVERY,  \
+     32, 1, question}
+#define TRIPLES(what, OP, format, F)                                                           \
+    {what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN,                    \
+     GPU_INPUTS_TRIPLES, 30, 1, 0}
+
+/* No document says what bits a NaN has that arithmetic makes, so there NaNs are
+ * compared as a class, and so are those of tf32; the other conversions document them. */
+static const scalar_row scalar_rows[] = {
+    CONVERT("fp16", RN_F16, 80, "fp16", RN, 0),
+    CONVERT("fp16 toward-zero", RZ_F16, 80, "fp16", RZ, 0),
+    CONVERT("bf16", RN_BF16, 80, "bf16", RN, 0),
+    CONVERT("bf16 toward-zero", RZ_BF16, 80, "bf16", RZ, 0),
+    CONVERT("tf32 nearest-away", RNA_TF32, 80, "tf32", RNA, 1),
+    CONVERT("tf32", RN_TF32, 90, "tf32", RN, 1),
+    CONVERT("tf32 toward-zero", RZ_TF32, 90, "tf32", RZ, 1),
+    CONVERT("e4m3", RN_E4M3, 89, "e4m3", RN, 0),
+    CONVERT("e5m2", RN_E5M2, 89, "e5m2", RN, 0),
+    PAIRS("add", ADD, "fp16", F16, 0),
+    PAIRS("sub", SUB, "fp16", F16, 0),
+    PAIRS("mul", MUL, "fp16", F16, 0),
+    PAIRS("div", DIV, "fp16", F16, 1),
+    TRIPLES("fma", FMA, "fp16", F16),
+    PAIRS("add", ADD, "bf16", BF16, 0),
+    PAIRS("sub", SUB, "bf16", BF16, 0),
+    PAIRS("mul", MUL, "bf16", BF16, 0),
+    PAIRS("div", DIV, "bf16", BF16, 1),
+    TRIPLES("fma", FMA, "bf16", BF16),
+    TRIPLES("add", ADD, "binary32", F32),
+    TRIPLES("sub", SUB, "binary32", F32),
+    TRIPLES("mul", MUL, "binary32", F32),
+    TRIPLES("fma", FMA, "binary32", F32),
+    TRIPLES("div", DIV, "binary32", F32),
+    TRIPLES("sqrt", SQRT, "binary32", F32),
+};
+enum { SCALARS = sizeof scalar_rows / sizeof scalar_rows[0] };
+
+static void fill_scalar(gpu_scalar *s, const scalar_row *r, size_t i)
+{
+    const mpsim_format *operand = mpsim_format_find(r->operands);
+    const mpsim_format *result = mpsim_format_find(r->result);
+    s->instruction = r->instruction;
+    s->inputs = r->inputs;
+    s->nan_class = r->nan_class;
+    s->stream = i;
+    s->o.op = (mpsim_op)r->op;
+    s->o.result = *result;
+    s->o.operand[0] = s->o.operand[1] = s->o.operand[2] = *operand;
+    mpsim_rounding_preset(&s->o.rounding, mpsim_preset_find("cuda"), result);
+    s->o.rounding.mode = (uint8_t)r->mode;
+}
+
+/* ---- instructions of tensor cores ---- */
+
+#define FP8_ROWS(shape, family, rows, since, d, one, two)                                        \
+    {shape, "e4m3", "e4m3", d, family, rows, 32, since, {one, two}},                             \
+    {shape, "e4m3", "e5m2", d, family, rows, 32, since, {one, two}},                             \
+    {shape, "e5m2", "e4m3", d, family, rows, 32, since, {one, two}},                             \
+    {shape, "e5m2", "e5m2", d, family, rows, 32, since, {one, two}}
+
+/* The order is that of the switches in mma.cuh and wgmma.cu. */
+static const gpu_instruction instructions[] = {
+    {"mma.m16n8k8", "fp16", "fp16", "binary32", GPU_MMA, 16, 8, 80, {"fp16-fp32", NULL}},
+    {"mma.m16n8k16", "fp16", "fp16", "binary32", GPU_MMA, 16, 16, 80, {"fp16-fp32", NULL}},
+    {"mma.m16n8k8", "fp16", "fp16", "fp16", GPU_MMA, 16, 8, 80, {"fp16-fp16", NULL}},
+    {"mma.m16n8k16", "fp16", "fp16", "fp16", GPU_MMA, 16, 16, 80, {"fp16-fp16", NULL}},
+    {"mma.m16n8k8", "bf16", "bf16", "binary32", GPU_MMA, 16, 8, 80, {"bf16-fp32", NULL}},
+    {"mma.m16n8k16", "bf16", "bf16", "binary32", GPU_MMA, 16, 16, 80, {"bf16-fp32", NULL}},
+    {"mma.m16n8k4", "tf32", "tf32", "binary32", GPU_MMA, 16, 4, 80, {"k4-tf32-fp32", "tf32-fp32"}},
+    {"mma.m16n8k8", "tf32", "tf32", "binary32", GPU_MMA, 16, 8, 80, {"tf32-fp32", NULL}},
+    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "binary32", "mma-fp8-fp32", "fp8-fp32"),
+    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "fp16", "mma-fp8-fp16", "fp8-fp16"),
+    {"wgmma.m64n8k16", "fp16", "fp16", "binary32", GPU_WGMMA, 64, 16, 90, {"fp16-fp32", NULL}},
+    {"wgmma.m64n8k16", "fp16", "fp16", "fp16", GPU_WGMMA, 64, 16, 90, {"fp16-fp16", NULL}},
+    {"wgmma.m64n8k16", "bf16", "bf16", "binary32", GPU_WGMMA, 64, 16, 90, {"bf16-fp32", NULL}},
+    {"wgmma.m64n8k8", "tf32", "tf32", "binary32", GPU_WGMMA, 64, 8, 90, {"tf32-fp32", NULL}},
+    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "binary32", "wgmma-fp8-fp32", NULL),
+    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "fp16", "wgmma-fp8-fp16", NULL),
+};
+enum {
+    INSTRUCTIONS = sizeof instructions / sizeof instructions[0],
+    MMA_K16_F32 = 1,
+    MMA_K16_F16 = 3,
+    MMA_K16_BF16 = 5,
+    MMA_K8_TF32 = 7,
+    WGMMA_F32 = 16
+};
+
+const gpu_instruction *gpu_instruction_at(int i)
+{
+    return i >= 0 && i < INSTRUCTIONS ? &instructions[i] : NULL;
+}
+
+static const char *architecture(int sm)
+{
+    switch (sm) {
+    case 70:
+        return "volta";
+    case 75:
+        return "turing";
+    case 80:
+    case 86:
+    case 87:
+        return "ampere";
+    case 89:
+        return "ada";
+    case 90:
+        return "hopper";
+    case 100:
+    case 103:
+        return "blackwell";
+    case 120:
+    case 121:
+        return "rtx-blackwell";
+    default:
+        return NULL;
+    }
+}
+
+static int runs_on(const gpu_instruction *in, int sm)
+{
+    return in->family == GPU_WGMMA ? sm == 90 : sm >= in->since;
+}
+
+int gpu_model(mpsim_model *m, int sm, const gpu_instruction *in)
+{
+    const char *arch = architecture(sm);
+    char name[96];
+    for (int i = 0; arch && i < 2 && in->rows_of[i]; i++) {
+        snprintf(name, sizeof name, "%s-%s", arch, in->rows_of[i]);
+        if (mpsim_model_parse(m, name) == MPSIM_OK)
+            return 0;
+    }
+    return -1;
+}
+
+int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
+{
+    const gpu_instruction *in = &instructions[instruction];
+    mpsim_model m;
+    if (!runs_on(in, sm) || gpu_model(&m, sm, in) != 0)
+        return -1;
+    if (m.step != MPSIM_STEP_FUSED || m.length > GPU_DEPTH ||
+        (m.chunk != 0 && m.chunk != (uint32_t)in->k) || m.order == MPSIM_ORDER_PAIRWISE)
+        return -1;
+    memset(j, 0, sizeof *j);
+    j->instruction = instruction;
+    j->same_as = -1;
+    j->rows = in->rows;
+    j->k = in->k;
+    j->distribution = distribution;
+    j->stream = 1000 + (uint64_t)instruction * 16 + (uint64_t)distribution;
+    j->a = *mpsim_format_find(in->a);
+    j->b = *mpsim_format_find(in->b);
+    mpsim_rounding_init(&j->nearest, MPSIM_ROUND_NEAREST_EVEN);
+    j->steps.alignment = m.alignment;
+    j->steps.normalised = m.normalised;
+    j->steps.fraction = m.fraction;
+    j->steps.floor = m.floor;
+    j->steps.length = m.length;
+    j->steps.quads = m.order == MPSIM_ORDER_QUADS;
+    j->steps.chunk = (int)m.chunk;
+    j->steps.accumulator = m.accumulator;
+    j->steps.outer = m.outer;
+    j->steps.result = m.result;
+    return 0;
+}
+
+static const char *const distributions[] = {"random", "normal", "relu",  "wide",
+                                            "cancel", "tiny",   "dirty"};
+
+static int is_tf32(const gpu_instruction *in)
+{
+    return strcmp(in->a, "tf32") == 0;
+}
+
+/* wgmma and mma.sync on the same inputs: P9. */
+static const struct {
+    int one, other;
+} same_rows[] = {{WGMMA_F32, MMA_K16_F32},
+                 {WGMMA_F32 + 1, MMA_K16_F16},
+                 {WGMMA_F32 + 2, MMA_K16_BF16},
+                 {WGMMA_F32 + 3, MMA_K8_TF32}};
+enum { SAME = sizeof same_rows / sizeof same_rows[0] };
+
+/* ---- checks ---- */
+
+static void short_name(char *to, size_t size, const gpu_instruction *in)
+{
+    const char *dot = strrchr(in->name, 'k');
+    const int family = (int)strcspn(in->name, ".");
+    const int mixed = strcmp(in->a, in->b) != 0;
+    snprintf(to, size, "%.*s.%s %s%s%s-%s", family, in->name, dot, in->a, mixed ? "*" : "",
+             mixed ? in->b : "", strcmp(in->d, "binary32") == 0 ? "fp32" : in->d);
+}
+
+/* Dot products number i: which instruction, inputs and other instruction. */
+static int find_dots(size_t i, int *instruction, int *distribution, int *same_as)
+{
+    for (int n = 0; n < INSTRUCTIONS; n++) {
+        const size_t d = GPU_DISTRIBUTIONS - !is_tf32(&instructions[n]);
+        *instruction = n;
+        *distribution = (int)i;
+        *same_as = -1;
+        if (i < d)
+            return 1;
+        i -= d;
+    }
+    if (i >= SAME)
+        return 0;
+    *instruction = same_rows[i].one;
+    *same_as = same_rows[i].other;
+    *distribution = GPU_RANDOM;
+    return 1;
+}
+
+/* About `least` outputs of the sample, 17 times as many of the large one; odd steps, so that all
+ * places of a tile take part. */
+static void set_sample(gpu_check *c, uint64_t least)
+{
+    const uint64_t step = c->count / (17 * least);
+    c->large_step = step > 1 ? step | 1 : 1;
+    c->sample_step = 17 * c->large_step;
+}
+
+int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
+{
+    memset(c, 0, sizeof *c);
+    if (i < SCALARS) {
+        const scalar_row *r = &scalar_rows[i];
+        snprintf(c->name, sizeof c->name, "%s", r->name);
+        c->since = r->since;
+        c->question = r->question;
+        c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 12 : r->log_count - (quick ? 10 : 0));
+        fill_scalar(&c->scalar, r, i);
+        set_sample(c, 8192);
+        return sm >= c->since ? 1 : -1;
+    }
+    int instruction, distribution, same_as;
+    char name[48];
+    if (!find_dots(i - SCALARS, &instruction, &distribution, &same_as))
+        return 0;
+    const gpu_instruction *in = &instructions[instruction];
+    short_name(name, sizeof name, in);
+    if (same_as < 0)
+        snprintf(c->name, sizeof c->name, "%s %s", name, distributions[distribution]);
+    else
+        snprintf(c->name, sizeof c->name, "%s as mma.sync", name);
+    c->is_dots = 1;
+    c->since = in->since;
+    c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 10 : quick ? 14 : 24);
+    set_sample(c, 1024);
+    if (gpu_dots_fill(&c->dots, sm, instruction, distribution) != 0)
+        return -1;
+    c->dots.same_as = same_as;
+    if (same_as >= 0)
+        c->dots.stream += 1000000;
+    return 1;
+}
+
+/* ---- the CPU's answer ---- */
+
+typedef struct dot_case {
+    uint32_t a[GPU_DEPTH], b[GPU_DEPTH], c;
+} dot_case;
+
+static void fill_dot(dot_case *x, const gpu_dots *j, uint64_t index)
+{
+    const uint64_t tile = index / (uint64_t)(j->rows * GPU_COLUMNS);
+    const int place = (int)(index % (uint64_t)(j->rows * GPU_COLUMNS));
+    const int row = place / GPU_COLUMNS, column = place % GPU_COLUMNS;
+    for (int k = 0; k < j->k; k++) {
+        x->a[k] = gpu_operand(j, tile, 0, row, k);
+        x->b[k] = gpu_operand(j, tile, 1, column, k);
+    }
+    x->c = gpu_addend(j, tile, row, column);
+}
+
+/* Codes as arrays of mpsim_format_code_bytes each. */
+static void pack(void *to, const mpsim_format *f, const uint32_t *codes, int n)
+{
+    const size_t bytes = mpsim_format_code_bytes(f);
+    for (int i = 0; i < n; i++) {
+        const uint8_t byte = (uint8_t)codes[i];
+        const uint16_t half = (uint16_t)codes[i];
+        const void *from = bytes == 1 ? (const void *)&byte : bytes == 2 ? (const void *)&half
+                                                                        : (const void *)&codes[i];
+        memcpy((char *)to + (size_t)i * bytes, from, bytes);
+    }
+}
+
+static uint64_t model_dot(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
+                          const dot_case *x, int k)
+{
+    uint32_t a[GPU_DEPTH], b[GPU_DEPTH];
+    uint64_t d = 0;
+    pack(a, fa, x->a, k);
+    pack(b, fb, x->b, k);
+    return mpsim_dot(m, fa, a, fb, b, (size_t)k, x->c, NULL, &d) == MPSIM_OK ? d : ~(uint64_t)0;
+}
+
+/* The model that was copied into the steps. */
+static void model_of_steps(mpsim_model *m, const gpu_dots *j)
+{
+    memset(m, 0, sizeof *m);
+    m->step = MPSIM_STEP_FUSED;
+    m->order = j->steps.quads ? MPSIM_ORDER_QUADS : MPSIM_ORDER_SEQUENTIAL;
+    m->alignment = (uint8_t)j->steps.alignment;
+    m->normalised = (uint8_t)j->steps.normalised;
+    m->length = (uint8_t)j->steps.length;
+    m->fraction = (uint8_t)j->steps.fraction;
+    m->floor = (int16_t)j->steps.floor;
+    m->chunk = (uint32_t)j->steps.chunk;
+    m->product = j->steps.result;
+    m->accumulator = j->steps.accumulator;
+    m->outer = j->steps.outer;
+    m->result = j->steps.result;
+}
+
+uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
+{
+    if (!c->is_dots) {
+        const gpu_scalar *s = &c->scalar;
+        uint32_t in[3];
+        gpu_scalar_case(s, index, in);
+        return mpsim_arith_apply(&s->o, in[0], in[1], in[2], 0, NULL);
+    }
+    mpsim_model m;
+    dot_case x;
+    model_of_steps(&m, &c->dots);
+    fill_dot(&x, &c->dots, index);
+    return model_dot(&m, &c->dots.a, &c->dots.b, &x, c->dots.k);
+}
+
+/* ---- words ---- */
+
+typedef struct text {
+    char *at;
+    size_t left;
+} text;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void put(text *t, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const int n = vsnprintf(t->at, t->left, format, list);
+    va_end(list);
+    const size_t used = n < 0 ? 0 : (size_t)n < t->left ? (size_t)n : t->left - 1;
+    t->at += used;
+    t->left -= used;
+}
+
+static void put_code(text *t, const mpsim_format *f, uint64_t code)
+{
+    put(t, "0x%0*" PRIx64, (f->bits + 3) / 4, code);
+}
+
+static void put_value(text *t, const char *what, const mpsim_format *f, uint64_t code)
+{
+    put(t, "%s ", what);
+    put_code(t, f, code);
+    put(t, " (%a)", mpsim_decode(f, code));
+}
+
+static void put_codes(text *t, const char *what, const uint32_t *codes, int n)
+{
+    put(t, "%s", what);
+    for (int i = 0; i < n; i++)
+        put(t, " %" PRIx32, codes[i]);
+}
+
+void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *to,
+                        size_t size)
+{
+    text t = {to, size};
+    const uint64_t reference = gpu_check_reference(c, index);
+    if (size == 0)
+        return;
+    if (!c->is_dots) {
+        const gpu_scalar *s = &c->scalar;
+        static const char *const names[] = {"a", ", b", ", c"};
+        uint32_t in[3];
+        gpu_scalar_case(s, index, in);
+        for (int i = 0; i < mpsim_op_operands(s->o.op); i++)
+            put_value(&t, names[i], &s->o.operand[i], in[i]);
+        put_value(&t, ": hardware", &s->o.result, hardware);
+        put_value(&t, ", reference", &s->o.result, reference);
+        return;
+    }
+    const gpu_dots *j = &c->dots;
+    const mpsim_format *d = &j->steps.result.format;
+    dot_case x;
+    fill_dot(&x, j, index);
+    put_value(&t, "hardware", d, hardware);
+    put_value(&t, ", reference", d, reference);
+    put_value(&t, "; c", d, x.c);
+    put_codes(&t, "; a", x.a, j->k);
+    put_codes(&t, "; b", x.b, j->k);
+}
+
+const char *gpu_check_name(size_t i)
+{
+    static char names[4][64];
+    static unsigned turn;
+    gpu_check c;
+    if (gpu_check_at(&c, i, 0, 1) == 0)
+        return NULL;
+    char *name = names[turn++ % 4];
+    memcpy(name, c.name, sizeof c.name);
+    return name;
+}
+
+/* ---- the model's answer to a probe ---- */
+
+int gpu_probe_reference(const gpu_probe *p, int instruction, int sm, uint32_t *d)
+{
+    const gpu_instruction *in = &instructions[instruction];
+    mpsim_model m;
+    dot_case x;
+    if (gpu_model(&m, sm, in) != 0)
+        return -1;
+    memset(&x, 0, sizeof x);
+    memcpy(x.a, p->a, sizeof x.a);
+    memcpy(x.b, p->b, sizeof x.b);
+    x.c = p->c;
+    *d = (uint32_t)model_dot(&m, mpsim_format_find(in->a), mpsim_format_find(in->b), &x, in->k);
+    return 0;
+}

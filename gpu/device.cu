@@ -1,0 +1,270 @@
+/* device.cu -- the C interface of gpu.h: the device, one check, one probe. */
+#include "tally.cuh"
+
+#include <chrono>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the device ---- */
+
+static struct {
+    int sm, compiled, has_wgmma;
+    int swap; /* how wgmma names the two offsets of a descriptor, see wgmma.cu */
+} device;
+
+/* "580.65.06" from the first line of the driver's version file, or "". */
+static void driver_name(char *to, size_t size)
+{
+    char line[256] = "";
+    to[0] = 0;
+    FILE *f = fopen("/proc/driver/nvidia/version", "r");
+    if (!f)
+        return;
+    if (fgets(line, sizeof line, f)) {
+        for (const char *p = line; *p; p++) {
+            int a, b, n = 0;
+            if ((p == line || p[-1] == ' ') && sscanf(p, "%d.%d%n", &a, &b, &n) == 2 && n >= 6) {
+                snprintf(to, size, "%.*s", (int)strcspn(p, " \n"), p);
+                break;
+            }
+        }
+    }
+    fclose(f);
+}
+
+int gpu_open(gpu_device *d, char *why, size_t size)
+{
+    int count = 0;
+    memset(d, 0, sizeof *d);
+    cudaError_t e = cudaGetDeviceCount(&count);
+    cudaDeviceProp properties;
+    if (e == cudaSuccess && count == 0)
+        e = cudaErrorNoDevice;
+    if (e == cudaSuccess)
+        e = cudaSetDevice(0);
+    if (e == cudaSuccess)
+        e = cudaGetDeviceProperties(&properties, 0);
+    if (e != cudaSuccess) {
+        snprintf(why, size, "%s", cudaGetErrorString(e));
+        cudaGetLastError();
+        return -1;
+    }
+    snprintf(d->name, sizeof d->name, "%s", properties.name);
+    d->sm = 10 * properties.major + properties.minor;
+    d->memory = properties.totalGlobalMem;
+    cudaDriverGetVersion(&d->driver);
+    cudaRuntimeGetVersion(&d->runtime);
+    driver_name(d->driver_name, sizeof d->driver_name);
+    device.compiled = gpu_compiled_for();
+    if (device.compiled < 0) {
+        snprintf(why, size, "%s: compute capability %d.%d, for which nothing was compiled", d->name,
+                 properties.major, properties.minor);
+        return -1;
+    }
+    device.sm = d->sm;
+    device.has_wgmma = d->sm == 90 && gpu_wgmma_compiled();
+    device.swap = 0;
+    return 0;
+}
+
+/* ---- launches ---- */
+
+/* Outputs of a launch: about a second, for devices whose displays have a watchdog. */
+static uint64_t launch_outputs(const gpu_check *c)
+{
+    return (uint64_t)1 << (c->is_dots ? 22 : 28);
+}
+
+static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *tally)
+{
+    if (!c->is_dots)
+        return c->scalar.instruction >= GPU_ARITH_F16 ? gpu_arith_launch(&c->scalar, span, tally)
+                                                      : gpu_convert_launch(&c->scalar, span, tally);
+    return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA
+               ? gpu_wgmma_launch(&c->dots, span, tally, device.swap)
+               : gpu_mma_launch(&c->dots, span, tally);
+}
+
+/* Outputs first to end - 1 of a check, counted in *t; `out` on the device or NULL. */
+static cudaError_t run(const gpu_check *c, uint64_t first, uint64_t end, uint32_t *out, gpu_tally *t)
+{
+    gpu_tally *on_device = NULL;
+    cudaError_t e = cudaMalloc((void **)&on_device, sizeof *on_device);
+    memset(t, 0, sizeof *t);
+    t->first = ~0ull;
+    if (e == cudaSuccess)
+        e = cudaMemcpy(on_device, t, sizeof *t, cudaMemcpyHostToDevice);
+    for (uint64_t i = first; e == cudaSuccess && i < end;) {
+        const uint64_t n = end - i < launch_outputs(c) ? end - i : launch_outputs(c);
+        const gpu_span span = {i, i + n, c->sample_step, c->large_step, out};
+        e = launch(c, &span, on_device);
+        if (e == cudaSuccess)
+            e = cudaDeviceSynchronize();
+        i += n;
+    }
+    if (e == cudaSuccess)
+        e = cudaMemcpy(t, on_device, sizeof *t, cudaMemcpyDeviceToHost);
+    if (on_device)
+        cudaFree(on_device);
+    return e;
+}
+
+/* The same of few outputs, which come back. */
+static cudaError_t run_few(const gpu_check *c, uint64_t first, uint64_t n, uint32_t *out,
+                           gpu_tally *t)
+{
+    uint32_t *on_device = NULL;
+    cudaError_t e = cudaMalloc((void **)&on_device, n * sizeof *out);
+    if (e == cudaSuccess)
+        e = cudaMemset(on_device, 0, n * sizeof *out);
+    if (e == cudaSuccess)
+        e = run(c, first, first + n, on_device, t);
+    if (e == cudaSuccess)
+        e = cudaMemcpy(out, on_device, n * sizeof *out, cudaMemcpyDeviceToHost);
+    if (on_device)
+        cudaFree(on_device);
+    return e;
+}
+
+enum { TILE = GPU_ROWS * GPU_COLUMNS }; /* outputs of the largest tile */
+
+/* ---- is the device's layout of operands the one of mma.cuh and wgmma.cu? ---- */
+
+static cudaError_t layout_mismatches(const gpu_check *c, gpu_tally *t)
+{
+    gpu_check layout = *c;
+    layout.dots.distribution = GPU_LAYOUT;
+    layout.dots.same_as = -1;
+    return run(&layout, 0, (uint64_t)(c->dots.k + 1) * (uint64_t)(c->dots.rows * GPU_COLUMNS), NULL,
+               t);
+}
+
+static cudaError_t check_layout(const gpu_check *c, char *text, size_t size)
+{
+    const gpu_instruction *in = gpu_instruction_at(c->dots.instruction);
+    gpu_tally t;
+    text[0] = 0;
+    cudaError_t e = layout_mismatches(c, &t);
+    if (e == cudaSuccess && t.mismatches && in->family == GPU_WGMMA) {
+        const unsigned long long before = t.mismatches;
+        device.swap = !device.swap;
+        e = layout_mismatches(c, &t);
+        if (t.mismatches) {
+            device.swap = !device.swap;
+            t.mismatches = before;
+        }
+    }
+    if (e == cudaSuccess && t.mismatches)
+        snprintf(text, size,
+                 "layout: %llu of %d small integers are in the wrong place (%s %s*%s-%s): nothing is "
+                 "said about the arithmetic",
+                 t.mismatches, (c->dots.k + 1) * c->dots.rows * GPU_COLUMNS, in->name, in->a, in->b,
+                 in->d);
+    return e;
+}
+
+/* ---- checks ---- */
+
+/* Why this device cannot do it, or NULL. */
+static const char *lacks(const gpu_check *c)
+{
+    if (!c->is_dots)
+        return device.compiled < c->since ? "no such instruction in the code for this device" : NULL;
+    const gpu_instruction *in = gpu_instruction_at(c->dots.instruction);
+    if (in->family == GPU_WGMMA)
+        return device.has_wgmma ? NULL : "wgmma is for compute capability 9.0 (sm_90a) only";
+    return device.compiled < in->since ? "no such instruction in the code for this device" : NULL;
+}
+
+static void failed(gpu_result *r, cudaError_t e)
+{
+    r->status = GPU_FAILED;
+    snprintf(r->text, sizeof r->text, "CUDA: %s", cudaGetErrorString(e));
+}
+
+/* The first mismatch once more, to see the output. */
+static void describe(const gpu_check *c, gpu_result *r)
+{
+    uint32_t out[TILE];
+    gpu_tally t;
+    const uint64_t tile = c->is_dots ? (uint64_t)(c->dots.rows * GPU_COLUMNS) : 1;
+    const cudaError_t e = run_few(c, r->first / tile * tile, tile, out, &t);
+    if (e == cudaSuccess)
+        gpu_check_describe(c, r->first, out[r->first % tile], r->text, sizeof r->text);
+    else
+        snprintf(r->text, sizeof r->text, "CUDA: %s", cudaGetErrorString(e));
+}
+
+void gpu_check_run(size_t i, int quick, gpu_result *r)
+{
+    gpu_check c;
+    gpu_tally t;
+    memset(r, 0, sizeof *r);
+    const int found = gpu_check_at(&c, i, device.sm, quick);
+    const char *why =
+        found == 1 ? lacks(&c) : "no such instruction on this device, or no model of it";
+    if (why) {
+        r->status = GPU_SKIPPED;
+        snprintf(r->text, sizeof r->text, "%s", why);
+        return;
+    }
+    r->question = c.question;
+    const auto start = std::chrono::steady_clock::now();
+    cudaError_t e = c.is_dots ? check_layout(&c, r->text, sizeof r->text) : cudaSuccess;
+    if (e == cudaSuccess && r->text[0]) {
+        r->status = GPU_FAILED;
+        return;
+    }
+    if (e == cudaSuccess)
+        e = run(&c, 0, c.count, NULL, &t);
+    r->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (e != cudaSuccess) {
+        failed(r, e);
+        return;
+    }
+    r->count = r->sample_end = c.count;
+    r->mismatches = t.mismatches;
+    r->digest_all = t.digest_all;
+    r->digest_sample = t.digest_sample;
+    r->digest_large = t.digest_large;
+    r->sample_step = c.sample_step;
+    r->large_step = c.large_step;
+    r->odd_nans = t.odd_nans;
+    r->first = t.first;
+    if (r->mismatches)
+        describe(&c, r);
+}
+
+/* ---- probes ---- */
+
+void gpu_probe_run(size_t i, gpu_probe *p)
+{
+    gpu_check c;
+    gpu_tally t;
+    int instruction;
+    uint32_t out[TILE];
+    memset(p, 0, sizeof *p);
+    p->status = GPU_SKIPPED;
+    if (!gpu_probe_fill(i, p, &instruction))
+        return;
+    memset(&c, 0, sizeof c);
+    c.is_dots = 1;
+    c.sample_step = c.large_step = 1;
+    if (gpu_dots_fill(&c.dots, device.sm, instruction, GPU_PROBE) != 0 || lacks(&c))
+        return;
+    memcpy(c.dots.probe_a, p->a, sizeof p->a);
+    memcpy(c.dots.probe_b, p->b, sizeof p->b);
+    c.dots.probe_c = p->c;
+    char text[256];
+    const uint64_t n = (uint64_t)(c.dots.rows * GPU_COLUMNS);
+    p->status = GPU_FAILED;
+    if (check_layout(&c, text, sizeof text) != cudaSuccess || text[0] ||
+        run_few(&c, 0, n, out, &t) != cudaSuccess)
+        return;
+    for (uint64_t k = 1; k < n; k++) /* the same everywhere in the tile */
+        if (out[k] != out[0])
+            return;
+    p->d = out[0];
+    p->status = GPU_DONE;
+}

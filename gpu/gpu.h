@@ -1,0 +1,87 @@
+/* gpu.h -- the cross-check with a CUDA device, as plain C for the programs that run it.
+ *
+ * A check runs one operation of the hardware and the reference (lib/scalar*.h, compiled for the
+ * device) on the same inputs and compares every bit of the results. Nothing here prints or exits;
+ * nothing changes a setting of the device. */
+#ifndef MPSIM_GPU_H
+#define MPSIM_GPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpu_device {
+    char name[128];   /* "NVIDIA H200"                           */
+    int sm;           /* compute capability, 90                  */
+    int driver;       /* CUDA version of the driver, 13000       */
+    int runtime;      /* CUDA version of the toolkit             */
+    uint64_t memory;  /* bytes                                   */
+    char driver_name[64]; /* "580.65.06", or ""                  */
+} gpu_device;
+
+/* gpu_open -- use the first device. 0, or -1 with one line in `why`: no driver, no device, or a
+ * device that the compiled code does not run on. */
+int gpu_open(gpu_device *d, char *why, size_t size);
+
+typedef enum gpu_status {
+    GPU_DONE,
+    GPU_SKIPPED, /* this device lacks the instruction, or it has no model: `text` says  */
+    GPU_FAILED   /* a CUDA call failed, or the layout of operands is wrong: `text` says */
+} gpu_status;
+
+/* Digests are sums modulo 2^64 of a mixed (index, output), see digest.h: of any order of outputs the
+ * same. `all` is that of all outputs; `sample` that of the outputs whose index is below sample_end
+ * and a multiple of sample_step, so that a CPU can repeat it; `large` the same with large_step. */
+typedef struct gpu_result {
+    gpu_status status;
+    uint64_t count, mismatches;
+    uint64_t digest_all, digest_sample, digest_large; /* of the hardware's outputs                */
+    uint64_t sample_end, sample_step, large_step;
+    uint64_t odd_nans; /* NaN outputs other than the reference's, where NaNs count as one class  */
+    uint64_t first;    /* index of the first mismatch                                            */
+    int question;      /* 1: mismatches answer a question (is __hdiv correctly rounded?)         */
+    char text[1024]; /* first mismatch: inputs, hardware's and reference's result in hex and %a */
+    double seconds;
+} gpu_result;
+
+/* The checks, in order: name ("convert fp16", "mul bf16", "mma.k16 bf16-fp32 random"). NULL past the
+ * end; the name is valid until the fourth call after this one. `quick` is how much to run. */
+enum {
+    GPU_RUN_FULL,
+    GPU_RUN_QUICK, /* a thousandth of the inputs */
+    GPU_RUN_TINY   /* what a CPU repeats in a second or two, for tests */
+};
+const char *gpu_check_name(size_t i);
+void gpu_check_run(size_t i, int quick, gpu_result *r);
+
+/* Probes: single instructions whose answer decides what is not known about a model. Up to
+ * GPU_PROBE_K products; the codes are of the operands' formats. */
+enum { GPU_PROBE_K = 32 };
+
+typedef struct gpu_probe {
+    char id[24];              /* "P2d", see data/gpu/README.md                       */
+    const char *instruction;  /* "mma.m16n8k16"                                      */
+    const char *operands, *result; /* names of formats                               */
+    const char *question;
+    const char *meaning;      /* what which answer says                              */
+    int k;                    /* products                                            */
+    uint32_t a[GPU_PROBE_K], b[GPU_PROBE_K], c;
+    gpu_status status;
+    uint32_t d;               /* the hardware's answer                               */
+} gpu_probe;
+
+size_t gpu_probe_count(void);
+/* gpu_probe_run -- fill *p with probe i and the device's answer. */
+void gpu_probe_run(size_t i, gpu_probe *p);
+/* gpu_probe_agrees -- whether the answer is that of the model row of a device of compute capability
+ * sm: 1, 0, or -1 without answer or row. *reference is what the row says. */
+int gpu_probe_agrees(const gpu_probe *p, size_t i, int sm, uint32_t *reference);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+/* record.c -- see record.h. fprintf only: the machine with the device may have nothing else. */
+#include "record.h"
+
+#include "checks.h"
+
+#include <inttypes.h>
+
+int gpu_probe_agrees(const gpu_probe *p, size_t i, int sm, uint32_t *reference)
+{
+    gpu_probe same;
+    int instruction;
+    if (p->status != GPU_DONE || !gpu_probe_fill(i, &same, &instruction) ||
+        gpu_probe_reference(&same, instruction, sm, reference) != 0)
+        return -1;
+    return p->d == *reference;
+}
+
+/* ASCII as it is, but for what JSON must escape. */
+static void string(FILE *to, const char *s)
+{
+    putc('"', to);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\')
+            putc('\\', to);
+        if ((unsigned char)*s >= 32 && (unsigned char)*s < 127)
+            putc(*s, to);
+    }
+    putc('"', to);
+}
+
+static const char *status_name(gpu_status s)
+{
+    return s == GPU_DONE ? "done" : s == GPU_SKIPPED ? "skipped" : "failed";
+}
+
+static void write_check(FILE *to, size_t i, const gpu_record *record)
+{
+    const gpu_result *r = &record->result[i];
+    gpu_check c;
+    mpsim_model m;
+    const int found = gpu_check_at(&c, i, record->device.sm, record->quick);
+    fprintf(to, "%s\n  {\"name\":", i ? "," : "");
+    string(to, gpu_check_name(i));
+    fprintf(to, ",\"status\":\"%s\"", status_name(r->status));
+    if (r->status != GPU_DONE) {
+        fprintf(to, ",\"text\":");
+        string(to, r->text);
+        putc('}', to);
+        return;
+    }
+    if (found == 1 && c.is_dots && c.dots.same_as < 0 &&
+        gpu_model(&m, record->device.sm, gpu_instruction_at(c.dots.instruction)) == 0) {
+        fprintf(to, ",\"model\":");
+        string(to, m.name);
+    }
+    fprintf(to, ",\"count\":%" PRIu64 ",\"mismatches\":%" PRIu64 ",\"question\":%s", r->count,
+            r->mismatches, r->question ? "true" : "false");
+    fprintf(to, ",\"odd_nans\":%" PRIu64, r->odd_nans);
+    fprintf(to, ",\"digest_all\":\"%016" PRIx64 "\",\"digest_sample\":\"%016" PRIx64
+                "\",\"digest_large\":\"%016" PRIx64 "\"",
+            r->digest_all, r->digest_sample, r->digest_large);
+    fprintf(to, ",\"sample_end\":%" PRIu64 ",\"sample_step\":%" PRIu64 ",\"large_step\":%" PRIu64,
+            r->sample_end, r->sample_step, r->large_step);
+    if (r->mismatches) {
+        fprintf(to, ",\"first\":%" PRIu64 ",\"text\":", r->first);
+        string(to, r->text);
+    }
+    fprintf(to, ",\"seconds\":%.3f}", r->seconds);
+}
+
+static void write_codes(FILE *to, const char *name, const uint32_t *codes, int n)
+{
+    fprintf(to, ",\"%s\":[", name);
+    for (int k = 0; k < n; k++)
+        fprintf(to, "%s%" PRIu32, k ? "," : "", codes[k]);
+    putc(']', to);
+}
+
+static void write_probe(FILE *to, size_t i, const gpu_record *record)
+{
+    const gpu_probe *p = &record->probe[i];
+    fprintf(to, "%s\n  {\"id\":", i ? "," : "");
+    string(to, p->id);
+    fprintf(to, ",\"instruction\":");
+    string(to, p->instruction);
+    fprintf(to, ",\"operands\":");
+    string(to, p->operands);
+    fprintf(to, ",\"result\":");
+    string(to, p->result);
+    fprintf(to, ",\"status\":\"%s\"", status_name(p->status));
+    write_codes(to, "a", p->a, p->k);
+    write_codes(to, "b", p->b, p->k);
+    fprintf(to, ",\"c\":%" PRIu32, p->c);
+    if (p->status == GPU_DONE)
+        fprintf(to, ",\"d\":%" PRIu32, p->d);
+    putc('}', to);
+}
+
+int gpu_record_write(FILE *to, const gpu_record *r)
+{
+    fprintf(to, "{\"schema\":\"mpsim.gpu/1\",\"device\":");
+    string(to, r->device.name);
+    fprintf(to, ",\"sm\":%d,\"memory\":%" PRIu64 ",\"driver\":", r->device.sm, r->device.memory);
+    string(to, r->device.driver_name);
+    fprintf(to, ",\"driver_cuda\":%d,\"toolkit\":%d,\"date\":", r->device.driver, r->device.runtime);
+    string(to, r->date);
+    fprintf(to, ",\"quick\":%d,\"checks\":[", r->quick);
+    for (size_t i = 0; i < r->checks; i++)
+        write_check(to, i, r);
+    fprintf(to, "\n ],\"probes\":[");
+    for (size_t i = 0; i < r->probes; i++)
+        write_probe(to, i, r);
+    fprintf(to, "\n ]}\n");
+    return fflush(to) == 0 && !ferror(to) ? 0 : -1;
+}

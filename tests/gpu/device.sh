@@ -1,0 +1,23 @@
+#!/bin/sh
+# device.sh -- a thousandth of the checks on the device there is, and its record.
+set -u
+: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+: "${MPSIM_GPU:=$(dirname "$MPSIM")/mpsim-gpu}"
+if [ ! -x "$MPSIM_GPU" ]; then
+    echo "1..0 # SKIP built without CUDA"
+    exit 0
+fi
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+"$MPSIM_GPU" --quick --output "$dir/record.json" >"$dir/out" 2>"$dir/err"
+status=$?
+if [ $status -eq 77 ]; then
+    echo "1..0 # SKIP $(sed -n 's/^SKIP: //p' "$dir/out")"
+    exit 0
+fi
+ok $status "every check and probe agrees with the reference"
+grep -q '"schema":"mpsim.gpu/1"' "$dir/record.json"
+ok $? "a record is written"
+"$MPSIM_GPU" --quick --output "$dir/no/such/folder" >"$dir/out" 2>"$dir/err"
+[ $? -eq 4 ] && grep -q '^mpsim-gpu: ' "$dir/err"
+ok $? "a record that cannot be written is exit code 4"
+finish

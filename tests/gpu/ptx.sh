@@ -1,0 +1,118 @@
+#!/bin/sh
+# ptx.sh -- what the kernels are compiled to: the instructions under test and no others. The PTX of
+# every .cu file with the flags of the build (MPSIM_NVCC_FLAGS).
+#
+# Allowed approximations: __hdiv is made of rcp.approx.ftz.f32 (fp16) and div.approx.f32 (bf16), by
+# NVIDIA's headers; they stand in the kernels of 16-bit arithmetic and nowhere else.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+: "${MPSIM_NVCC_FLAGS:=-fmad=false -ftz=false -prec-div=true -prec-sqrt=true}"
+: "${NVCC=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}" # empty: built without CUDA
+if [ -z "$NVCC" ] || ! "$NVCC" --version >/dev/null 2>&1; then
+    echo "1..0 # SKIP built without CUDA, or no nvcc"
+    exit 0
+fi
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+
+ptx() { # ptx FILE ARCHITECTURE: $dir/FILE.ptx
+    # shellcheck disable=SC2086 # flags
+    "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib" $MPSIM_NVCC_FLAGS -ptx -arch="$2" \
+        -o "$dir/$1.ptx" "$MPSIM_SRCDIR/gpu/$1.cu" >"$dir/out" 2>"$dir/err"
+    ok $? "$1.cu compiles to PTX for $2"
+}
+
+# Lines of $dir/$1.ptx that compute in floating point, each as its instruction alone. Moves, loads,
+# conversions and the tensor-core instructions are not among them.
+arithmetic() {
+    sed -n 's/.*[ 	{;]\(\(add\|sub\|mul\|div\|fma\|mad\|neg\|abs\|min\|max\|sqrt\|rsqrt\|rcp\|ex2\|lg2\|sin\|cos\|tanh\|setp\|set\|copysign\|testp\)\.[a-z0-9_.]*\(f16\|bf16\|f32\|f64\)[a-z0-9_.]*\) .*/\1/p' "$1"
+}
+
+none() { # none NAME TEXT: ok if the text is empty
+    printf '%s\n' "$2" >"$dir/out"
+    [ -z "$2" ]
+    ok $? "$1"
+}
+
+lists() { # lists NAME FILE INSTRUCTION...: each stands in the file
+    name=$1 file=$2
+    shift 2
+    : >"$dir/out"
+    for i in "$@"; do
+        grep -q -F -- "$i " "$file" || echo "missing: $i" >>"$dir/out"
+    done
+    [ ! -s "$dir/out" ]
+    ok $? "$name"
+}
+
+for f in convert arith mma device; do
+    ptx $f compute_90
+done
+ptx wgmma compute_90a
+
+# ---- no floating point but the instruction under test: so none in the integer reference ----
+for f in convert mma wgmma device; do
+    none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
+done
+none "no flushing to zero and no approximation outside arith.cu" \
+    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/mma.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
+
+# ---- arith.cu, kernel by kernel ----
+for k in hardware16 hardware_bf16 hardware32; do
+    awk -v k="$k" '/\.entry/ { on = index($0, k) > 0 } on' "$dir/arith.ptx" >"$dir/$k.ptx"
+    [ -s "$dir/$k.ptx" ]
+    ok $? "arith.cu has a kernel $k"
+done
+awk '/\.entry/ { exit } 1' "$dir/arith.ptx" >"$dir/functions.ptx"
+none "functions of arith.cu compute nothing in floating point" "$(arithmetic "$dir/functions.ptx")"
+arithmetic "$dir/hardware32.ptx" | sort >"$dir/out"
+printf '%s\n' add.rn.f32 div.rn.f32 fma.rn.f32 mul.rn.f32 sqrt.rn.f32 sub.rn.f32 |
+    cmp -s - "$dir/out"
+ok $? "binary32: one add, div, fma, mul, sqrt, sub, each rounded to nearest, and nothing else"
+none "16 bits: no approximation but those of __hdiv" \
+    "$(grep -h -E '\.(ftz|approx)' "$dir/hardware16.ptx" "$dir/hardware_bf16.ptx" |
+        grep -v -E 'rcp\.approx\.ftz\.f32|div\.approx\.f32')"
+for t in f16 bf16; do
+    k=hardware_bf16
+    [ $t = f16 ] && k=hardware16
+    arithmetic "$dir/$k.ptx" | grep -E "^(add|sub|mul)\..*\.$t$|^fma.*\.$t$" | sort >"$dir/out"
+    printf '%s\n' "add.rn.$t" "fma.rn.$t" "mul.rn.$t" "sub.rn.$t" >"$dir/wanted"
+    # __hdiv of fp16 corrects its quotient by one fma more
+    sort -u "$dir/out" | cmp -s - "$dir/wanted"
+    ok $? "$t: add, sub, mul and fma as single rounded instructions"
+done
+
+# ---- every instruction asked for is there ----
+lists "convert.cu has every cvt" "$dir/convert.ptx" cvt.rn.f16.f32 cvt.rz.f16.f32 cvt.rn.bf16.f32 \
+    cvt.rz.bf16.f32 cvt.rna.tf32.f32 cvt.rn.tf32.f32 cvt.rz.tf32.f32 cvt.rn.satfinite.e4m3x2.f32 \
+    cvt.rn.satfinite.e5m2x2.f32
+mma=mma.sync.aligned.m16n8
+lists "mma.cu has every mma.sync" "$dir/mma.ptx" \
+    ${mma}k8.row.col.f32.f16.f16.f32 ${mma}k16.row.col.f32.f16.f16.f32 \
+    ${mma}k8.row.col.f16.f16.f16.f16 ${mma}k16.row.col.f16.f16.f16.f16 \
+    ${mma}k8.row.col.f32.bf16.bf16.f32 ${mma}k16.row.col.f32.bf16.bf16.f32 \
+    ${mma}k4.row.col.f32.tf32.tf32.f32 ${mma}k8.row.col.f32.tf32.tf32.f32 \
+    ${mma}k32.row.col.f32.e4m3.e4m3.f32 ${mma}k32.row.col.f32.e4m3.e5m2.f32 \
+    ${mma}k32.row.col.f32.e5m2.e4m3.f32 ${mma}k32.row.col.f32.e5m2.e5m2.f32 \
+    ${mma}k32.row.col.f16.e4m3.e4m3.f16 ${mma}k32.row.col.f16.e4m3.e5m2.f16 \
+    ${mma}k32.row.col.f16.e5m2.e4m3.f16 ${mma}k32.row.col.f16.e5m2.e5m2.f16
+wgmma=wgmma.mma_async.sync.aligned.m64n8
+lists "wgmma.cu has every wgmma, and what they wait for" "$dir/wgmma.ptx" \
+    ${wgmma}k16.f32.f16.f16 ${wgmma}k16.f16.f16.f16 ${wgmma}k16.f32.bf16.bf16 \
+    ${wgmma}k8.f32.tf32.tf32 ${wgmma}k32.f32.e4m3.e4m3 ${wgmma}k32.f32.e4m3.e5m2 \
+    ${wgmma}k32.f32.e5m2.e4m3 ${wgmma}k32.f32.e5m2.e5m2 ${wgmma}k32.f16.e4m3.e4m3 \
+    ${wgmma}k32.f16.e4m3.e5m2 ${wgmma}k32.f16.e5m2.e4m3 ${wgmma}k32.f16.e5m2.e5m2 \
+    "wgmma.wait_group.sync.aligned"
+grep -q '^[ 	]*fence\.proxy\.async' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.sync\.aligned' \
+    "$dir/wgmma.ptx" && grep -q 'wgmma\.commit_group\.sync\.aligned' "$dir/wgmma.ptx"
+ok $? "wgmma.cu fences and commits"
+
+# ---- the check itself: contraction would be seen ----
+cat >"$dir/bad.cu" <<'X'
+__global__ void bad(float *x) { x[0] = x[1] * x[2] + x[3]; x[4] = __fdividef(x[0], x[1]); }
+X
+"$NVCC" -ptx -arch=compute_90 -o "$dir/bad.ptx" "$dir/bad.cu" >"$dir/out" 2>"$dir/err"
+arithmetic "$dir/bad.ptx" | sort >"$dir/out"
+printf '%s\n' div.approx.f32 fma.rn.f32 | cmp -s - "$dir/out"
+ok $? "a contracted multiply-add and an approximate division are recognised"
+
+finish
