@@ -185,6 +185,7 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     j->steps.normalised = m.normalised;
     j->steps.fraction = m.fraction;
     j->steps.floor = m.floor;
+    j->steps.operand_emin = m.operand_emin;
     j->steps.length = m.length;
     j->steps.quads = m.order == MPSIM_ORDER_QUADS;
     j->steps.chunk = (int)m.chunk;
@@ -338,6 +339,7 @@ static void model_of_steps(mpsim_model *m, const gpu_dots *j)
     m->length = (uint8_t)j->steps.length;
     m->fraction = (uint8_t)j->steps.fraction;
     m->floor = (int16_t)j->steps.floor;
+    m->operand_emin = (int16_t)j->steps.operand_emin;
     m->chunk = (uint32_t)j->steps.chunk;
     m->product = j->steps.result;
     m->accumulator = j->steps.accumulator;

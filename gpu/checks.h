@@ -63,7 +63,7 @@ enum { GPU_COLUMNS = 8, GPU_ROWS = 64, GPU_DEPTH = 32 }; /* n of every tile; mos
 
 /* The fields of a model with fused steps that a device needs. */
 typedef struct gpu_steps {
-    int alignment, normalised, fraction, floor;
+    int alignment, normalised, fraction, floor, operand_emin;
     int length, quads, chunk;
     mpsim_rounded accumulator, outer, result;
 } gpu_steps;

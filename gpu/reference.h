@@ -23,13 +23,6 @@ static inline MPSIM_HD uint64_t gpu_scalar_output(const gpu_scalar *s, uint64_t 
     return canonical;
 }
 
-/* Where product i of a chunk comes from: as it is, or in order QUADS (mpsim/dot.h). */
-static inline MPSIM_HD int gpu_product(const gpu_steps *m, int i)
-{
-    const int half = m->chunk / 2, j = i < half ? i : i - half;
-    return m->quads ? 4 * (j / 2) + j % 2 + (i < half ? 0 : 2) : i;
-}
-
 /* c + the sum of a[k] b[k] by a model with fused steps, at most one chunk, of operands that fill
  * it. */
 static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a,
@@ -50,9 +43,9 @@ static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint3
     for (int i = 0; i < j->k; i += m->length) {
         const int n = j->k - i < m->length ? j->k - i : m->length;
         for (int t = 0; t < n; t++) {
-            const int k = gpu_product(m, i + t);
-            x[t] = mpsim_scalar_term(&j->a, a[k]);
-            y[t] = mpsim_scalar_term(&j->b, b[k]);
+            const int k = m->quads ? (int)mpsim_fused_quads((size_t)(i + t), (size_t)m->chunk) : i + t;
+            x[t] = mpsim_scalar_term(&j->a, m->operand_emin, a[k]);
+            y[t] = mpsim_scalar_term(&j->b, m->operand_emin, b[k]);
         }
         const mpsim_number sum = mpsim_fused_sum(&p, x, y, n, s, emin, &flags);
         s = mpsim_scalar_unpack(&m->accumulator.format, mpsim_fused_round(&m->accumulator, sum, 0));

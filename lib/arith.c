@@ -60,8 +60,7 @@ mpsim_status mpsim_arith_check(const mpsim_arith *o)
     for (int i = 0; i < ops[o->op].operands; i++)
         if (mpsim_format_check(&o->operand[i]) != MPSIM_OK)
             return MPSIM_EINVAL;
-    const mpsim_number scale = mpsim_number_f64(o->rounding.scale);
-    return scale.exp == 0 && scale.hi == (uint64_t)1 << 63 ? MPSIM_OK : MPSIM_EINVAL;
+    return o->rounding.scale == 1 ? MPSIM_OK : MPSIM_EINVAL;
 }
 
 /* ---- one element ---- */
@@ -88,7 +87,7 @@ mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void 
         return MPSIM_EINVAL;
     const void *const from[3] = {a, b, c};
     const int operands = ops[o->op].operands;
-    const int stochastic = o->rounding.mode >= MPSIM_ROUND_STOCHASTIC_A;
+    const int stochastic = mpsim_is_stochastic(o->rounding.mode);
     size_t bytes[3] = {0, 0, 0};
     if (stochastic && !rng)
         return MPSIM_EINVAL;

@@ -12,21 +12,15 @@
 typedef struct walk {
     const mpsim_model *m;
     mpsim_vector a, b;
-    size_t n;
     const mpsim_rng *rng;
     uint64_t index; /* of the next random word */
 } walk;
 
 /* ---- roundings ---- */
 
-static int is_stochastic(const mpsim_rounded *p)
-{
-    return p->rounding.mode >= MPSIM_ROUND_STOCHASTIC_A;
-}
-
 static uint32_t draw(walk *w, const mpsim_rounded *p)
 {
-    return is_stochastic(p) ? mpsim_rng_word(w->rng->seed, w->rng->stream, w->index++) : 0;
+    return mpsim_is_stochastic(p->rounding.mode) ? mpsim_rng_word(w->rng->seed, w->rng->stream, w->index++) : 0;
 }
 
 static uint64_t round_code(walk *w, const mpsim_rounded *p, mpsim_number x)
@@ -113,7 +107,7 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
 {
     int nan = s.kind == MPSIM_NUMBER_NAN, infinities[2] = {0, 0}, signs[2] = {0, 0};
     mpsim_sum sum;
-    unsigned flags;
+    unsigned flags = 0;
     mpsim_sum_init(&sum);
     signs[s.sign] = 1;
     if (s.kind == MPSIM_NUMBER_INF)
@@ -141,13 +135,6 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
     return x;
 }
 
-/* Where product i of a chunk of `chunk` products comes from in order QUADS. */
-static size_t quads(size_t i, size_t chunk)
-{
-    const size_t half = chunk / 2, j = i < half ? i : i - half;
-    return 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
-}
-
 static mpsim_number steps_fused(walk *w, size_t first, size_t n, mpsim_number s, int emin)
 {
     const mpsim_model *m = w->m;
@@ -159,11 +146,11 @@ static mpsim_number steps_fused(walk *w, size_t first, size_t n, mpsim_number s,
     for (size_t i = 0; i < total; i += m->length) {
         int terms = 0;
         for (size_t j = i; j < total && j < i + m->length; j++) {
-            const size_t k = is_quads ? quads(j, m->chunk) : j;
+            const size_t k = is_quads ? mpsim_fused_quads(j, m->chunk) : j;
             if (k >= n)
                 continue; /* a zero that fills up a chunk */
-            a[terms] = mpsim_scalar_term(w->a.format, code_at(&w->a, first + k));
-            b[terms] = mpsim_scalar_term(w->b.format, code_at(&w->b, first + k));
+            a[terms] = mpsim_scalar_term(w->a.format, m->operand_emin, code_at(&w->a, first + k));
+            b[terms] = mpsim_scalar_term(w->b.format, m->operand_emin, code_at(&w->b, first + k));
             terms++;
         }
         unsigned flags = 0;
@@ -201,11 +188,11 @@ static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, 
 /* ---- a dot product ---- */
 
 mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b,
-                                 size_t n, uint64_t c, const mpsim_rng *rng, uint64_t index,
+                                 size_t n, mpsim_number c, const mpsim_rng *rng, uint64_t index,
                                  uint64_t *d)
 {
-    walk w = {m, *a, *b, n, rng, index};
-    mpsim_number s = mpsim_scalar_unpack(&m->result.format, c);
+    walk w = {m, *a, *b, rng, index};
+    mpsim_number s = c;
     if (m->step == MPSIM_STEP_EXACT && m->chunk == 0) {
         s = exact(&w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN);
     } else if (m->chunk == 0) {
@@ -233,8 +220,10 @@ mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const
     if (mpsim_model_check(m) != MPSIM_OK || mpsim_format_check(fa) != MPSIM_OK ||
         mpsim_format_check(fb) != MPSIM_OK)
         return MPSIM_EINVAL;
-    if (!rng && (is_stochastic(&m->product) || is_stochastic(&m->accumulator) ||
-                 is_stochastic(&m->outer) || is_stochastic(&m->result)))
+    if (!rng && (mpsim_is_stochastic(m->product.rounding.mode) ||
+                 mpsim_is_stochastic(m->accumulator.rounding.mode) ||
+                 mpsim_is_stochastic(m->outer.rounding.mode) ||
+                 mpsim_is_stochastic(m->result.rounding.mode)))
         return MPSIM_EINVAL;
     if (m->step == MPSIM_STEP_FUSED && fa->mbits + fb->mbits > MPSIM_FUSED_BITS)
         return MPSIM_ERANGE;
@@ -252,5 +241,5 @@ mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void 
         return MPSIM_EINVAL;
     const mpsim_vector va = {fa, a, mpsim_format_code_bytes(fa), 0, 1};
     const mpsim_vector vb = {fb, b, mpsim_format_code_bytes(fb), 0, 1};
-    return mpsim_dot_reference(m, &va, &vb, n, c, rng, rng ? rng->index : 0, d);
+    return mpsim_dot_reference(m, &va, &vb, n, mpsim_scalar_unpack(&m->result.format, c), rng, rng ? rng->index : 0, d);
 }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { N = MPSIM_TILE, ROWS = 32 }; /* a task: N columns of ROWS rows */
+enum { N = MPSIM_TILE };
 
 typedef struct job {
     const mpsim_model *m;
@@ -16,7 +16,8 @@ typedef struct job {
     void *d;
     size_t d_stride;
     const mpsim_rng *rng;
-    size_t panels, blocks; /* of columns, of rows                                           */
+    size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
+    size_t block_rows;
     /* the fast path: */
     int fast;
     mpsim_tile tile;
@@ -36,17 +37,15 @@ static size_t index_in(const mpsim_matrix *x, size_t i, size_t j)
 /* Where product k of the model's order stands in the operands. */
 static size_t source_of(const job *g, size_t k)
 {
-    if (g->m->order != MPSIM_ORDER_QUADS)
-        return k;
-    const size_t chunk = g->m->chunk, i = k % chunk, half = chunk / 2, j = i < half ? i : i - half;
-    return k - i + 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
+    const size_t chunk = g->m->chunk;
+    return g->m->order == MPSIM_ORDER_QUADS ? k - k % chunk + mpsim_fused_quads(k % chunk, chunk) : k;
 }
 
 /* Value and exponent of one operand at place `at` of a panel. */
 static int put(const job *g, unsigned char *values, int16_t *exponents, size_t at,
                const mpsim_format *f, uint64_t code)
 {
-    const mpsim_term t = mpsim_scalar_term(f, code);
+    const mpsim_term t = mpsim_scalar_term(f, g->m->operand_emin, code);
     const mpsim_number x = mpsim_scalar_unpack(f, code);
     if (t.kind != MPSIM_NUMBER_FINITE)
         return 1;
@@ -102,7 +101,7 @@ static int product_fits(size_t *product, size_t a, size_t b)
     return b == 0 || a <= SIZE_MAX / b;
 }
 
-/* Zeroed memory for the panels: what is not put is a zero with the exponent of one. */
+/* Zeroed memory for the panels. What is not put is special, and done by the reference. */
 static mpsim_status new_panels(job *g)
 {
     size_t a, b;
@@ -123,12 +122,13 @@ static mpsim_status new_panels(job *g)
 
 /* ---- tiles ---- */
 
-static uint64_t addend(const job *g, size_t i, size_t j)
+static mpsim_number addend(const job *g, size_t i, size_t j)
 {
+    const mpsim_format *f = &g->m->result.format;
     if (!g->c)
-        return mpsim_scalar_zero(&g->m->result.format, 0);
-    return mpsim_code_load(g->c->codes, mpsim_format_code_bytes(&g->m->result.format),
-                           index_in(g->c, i, j));
+        return mpsim_number_make(0, 0, 0);
+    return mpsim_scalar_unpack(
+        f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), index_in(g->c, i, j)));
 }
 
 static void store(const job *g, size_t i, size_t j, uint64_t code)
@@ -203,7 +203,7 @@ static mpsim_status row_of_tile(const job *g, size_t i, size_t panel)
             c[j] = mpsim_number_make(0, 0, 0);
             if (j >= n)
                 continue;
-            c[j] = mpsim_scalar_unpack(&result->format, addend(g, i, first + j));
+            c[j] = addend(g, i, first + j);
             if (c[j].kind != MPSIM_NUMBER_FINITE || g->b_special[first + j]) {
                 special |= 1u << j;
                 c[j] = mpsim_number_make(0, 0, 0);
@@ -229,8 +229,8 @@ static mpsim_status row_of_tile(const job *g, size_t i, size_t panel)
 static void compute(size_t task, void *context)
 {
     const job *g = (const job *)context;
-    const size_t panel = task / g->blocks, first = task % g->blocks * ROWS;
-    const size_t end = g->rows - first < ROWS ? g->rows : first + ROWS;
+    const size_t panel = task / g->blocks, first = task % g->blocks * g->block_rows;
+    const size_t end = g->rows - first < g->block_rows ? g->rows : first + g->block_rows;
     for (size_t i = first; i < end; i++)
         if (row_of_tile(g, i, panel) != MPSIM_OK)
             g->failed[task] = 1;
@@ -243,11 +243,6 @@ static void run_here(void *self, size_t n, void (*task)(size_t i, void *job), vo
     (void)self;
     for (size_t i = 0; i < n; i++)
         task(i, context);
-}
-
-static int is_stochastic(const mpsim_rounded *p)
-{
-    return p->rounding.mode >= MPSIM_ROUND_STOCHASTIC_A;
 }
 
 /* A matrix of the given size: a stride that holds a row, codes if there are any. */
@@ -287,13 +282,15 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     job g = {.m = m, .a = a, .b = b, .c = c, .rows = rows, .columns = columns, .depth = depth,
              .padded = depth, .d = d, .d_stride = d_stride, .rng = rng};
     g.panels = (columns - 1) / N + 1;
-    g.blocks = (rows - 1) / ROWS + 1;
     if (m->order == MPSIM_ORDER_QUADS && depth % m->chunk != 0)
         g.padded += m->chunk - depth % m->chunk;
     if (!pool)
         pool = &here;
-    g.fast = !is_stochastic(&m->outer) && !is_stochastic(&m->result) &&
+    g.fast = !mpsim_is_stochastic(m->outer.rounding.mode) &&
+             !mpsim_is_stochastic(m->result.rounding.mode) &&
              mpsim_tile_init(&g.tile, m, a->format, b->format);
+    g.block_rows = g.fast ? 32 : 1; /* the reference takes its time for a row */
+    g.blocks = (rows - 1) / g.block_rows + 1;
     size_t tasks;
     if (!product_fits(&tasks, g.panels, g.blocks))
         return MPSIM_ENOMEM;

@@ -20,11 +20,6 @@ void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode)
     r->scale = 1;
 }
 
-static int is_stochastic(int mode)
-{
-    return mode >= MPSIM_ROUND_STOCHASTIC_A && mode <= MPSIM_ROUND_STOCHASTIC_C;
-}
-
 mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
 {
     if (!r || r->mode >= MPSIM_ROUND_MODES || r->overflow > MPSIM_OVERFLOW_MAX ||
@@ -33,7 +28,7 @@ mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
         r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN_MIN ||
         r->flush_input > 1 || r->flush_output > 1)
         return MPSIM_EINVAL;
-    if (is_stochastic(r->mode) && (r->sr_bits < 1 || r->sr_bits > 32))
+    if (mpsim_is_stochastic(r->mode) && (r->sr_bits < 1 || r->sr_bits > 32))
         return MPSIM_EINVAL;
     const mpsim_number scale = mpsim_number_f64(r->scale);
     const mpsim_number below = mpsim_number_f64(r->flush_below);
@@ -81,7 +76,7 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
                 return MPSIM_ENOTFOUND;
             bits = 10 * bits + (*p - '0');
         }
-        if (!is_stochastic(found) || bits < 1 || bits > 32)
+        if (!mpsim_is_stochastic(found) || bits < 1 || bits > 32)
             return MPSIM_ENOTFOUND;
         *sr_bits = (uint8_t)bits;
     }
@@ -179,7 +174,7 @@ static int run_kernel(job *j, uint64_t *results, uint64_t *left, const uint32_t 
 {
     uint64_t x[BLOCK], draws[BLOCK];
     const void *from = x;
-    if (is_stochastic(j->r->mode))
+    if (mpsim_is_stochastic(j->r->mode))
         for (size_t k = 0; k < BLOCK; k++)
             draws[k] = k < n ? words[k] >> (32 - j->r->sr_bits) : 0;
     if (j->x64 && n == BLOCK) {
@@ -199,7 +194,7 @@ static void run_block(job *j, uint64_t *results, size_t i, size_t n)
 {
     uint32_t words[BLOCK];
     uint64_t left[BLOCK];
-    const int stochastic = is_stochastic(j->r->mode);
+    const int stochastic = mpsim_is_stochastic(j->r->mode);
     if (stochastic)
         draw_words(j, words, i, n);
     if (j->run && !run_kernel(j, results, left, words, i, n))
@@ -243,7 +238,7 @@ static mpsim_status start(job *j, const void *out, const void *in, size_t n)
         return MPSIM_EINVAL;
     if (n > 0 && (!out || !in))
         return MPSIM_EINVAL;
-    if (is_stochastic(j->r->mode) && !j->rng)
+    if (mpsim_is_stochastic(j->r->mode) && !j->rng)
         return MPSIM_EINVAL;
     j->run = mpsim_kernel_init(&j->kernel, j->f, j->r, j->values);
     return MPSIM_OK;

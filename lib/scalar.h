@@ -355,6 +355,11 @@ static inline MPSIM_HD int mpsim_overflows_to_inf(const mpsim_format *f, int mod
     }
 }
 
+static inline MPSIM_HD int mpsim_is_stochastic(int mode)
+{
+    return mode >= MPSIM_ROUND_STOCHASTIC_A && mode <= MPSIM_ROUND_STOCHASTIC_C;
+}
+
 /* Whether the magnitude is rounded away from zero.
  *
  *   frac, sticky  nu = frac / 2^64, plus something in (0, 2^-64) if sticky
@@ -364,8 +369,7 @@ static inline MPSIM_HD int mpsim_rounds_away(int mode, int sr_bits, uint32_t ran
 {
     const uint64_t half = (uint64_t)1 << 63;
     const int inexact = frac != 0 || sticky;
-    const int stochastic = mode >= MPSIM_ROUND_STOCHASTIC_A && mode < MPSIM_ROUND_MODES;
-    const int n = stochastic ? sr_bits : 32;
+    const int n = mpsim_is_stochastic(mode) ? sr_bits : 32;
     const uint64_t draw = random >> (32 - n); /* R */
     switch (mode) {
     case MPSIM_ROUND_NEAREST_EVEN:
@@ -392,6 +396,10 @@ static inline MPSIM_HD int mpsim_rounds_away(int mode, int sr_bits, uint32_t ran
         return 0;
     }
 }
+
+/* Larger exponents overflow every format alike, since all lie in binary64; with this one a code with
+ * unbounded exponent still fits in 64 bits: (3000 + 1074 + 1) 2^52 < 2^64. */
+enum { MPSIM_EXP_BEYOND = 3000 };
 
 /* The code of x rounded to f, once. `mode` is r->mode, as an argument of its own so that a
  * caller in a loop can make it a constant. *flags receives MPSIM_FLAG_*. */
@@ -429,6 +437,8 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
     /* S = |x| / 2^q without its fraction, nu = the fraction as frac / 2^64 and sticky. The
      * significand hi:lo has its point after the top bit: `drop` bits of it go. */
     const int emin = mpsim_emin(f);
+    if (x.exp > MPSIM_EXP_BEYOND)
+        x.exp = MPSIM_EXP_BEYOND;
     const int e = x.exp > emin ? x.exp : emin;
     const int drop = 127 - f->mbits + (e - x.exp); /* at least 75 */
     uint64_t s = 0, frac = 0;

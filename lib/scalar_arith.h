@@ -117,7 +117,7 @@ static inline MPSIM_HD mpsim_number mpsim_number_invalid(unsigned *flags)
  * Both significands end in zeros (a product of two codes has 106 bits), so that the bit of the
  * larger one that meets the sticky bit of the smaller one is 0, and the difference with a sticky
  * bit is what lies below the exact difference or equals it, or-ed with a sticky bit again. Bits
- * are lost only where the exponents are more than 21 apart, and then no more than the top bit
+ * are lost only where the exponents are more than 22 apart, and then no more than the top bit
  * cancels. */
 static inline MPSIM_HD mpsim_number mpsim_number_add(mpsim_number x, mpsim_number y, int down,
                                                      unsigned *flags)

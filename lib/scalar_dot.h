@@ -10,22 +10,25 @@
 enum {
     MPSIM_FUSED_LENGTH = 128,  /* most products of a step                            */
     MPSIM_FUSED_FRACTION = 50, /* with them, |T| < (4 * 128 + 2) 2^50 < 2^63         */
-    MPSIM_FUSED_BITS = 60      /* p_a + p_b: products stay below 2^62                */
+    MPSIM_FUSED_BITS = 60,     /* p_a + p_b: products stay below 2^62                */
+    MPSIM_FUSED_QUADS = 4096   /* longest chunk in order QUADS                       */
 };
 
 /* The fields of a model that a step reads. */
 typedef struct mpsim_fused {
     int alignment, normalised, fraction, floor;
-    int bits; /* p_a + p_b */
+    int bits; /* p_a + p_b                                  */
 } mpsim_fused;
 
-/* A finite operand is (-1)^sign s 2^(e - p), not normalised. */
+/* A finite operand is (-1)^sign s 2^(e - p), not normalised beyond the smallest exponent of its
+ * format, or the one that it is widened to. */
 typedef struct mpsim_term {
     int kind, sign, e;
     uint64_t s;
 } mpsim_term;
 
-static inline MPSIM_HD mpsim_term mpsim_scalar_term(const mpsim_format *f, uint64_t code)
+static inline MPSIM_HD mpsim_term mpsim_scalar_term(const mpsim_format *f, int operand_emin,
+                                                    uint64_t code)
 {
     const uint64_t m = code & mpsim_magnitude_mask(f);
     const uint64_t trailing = m & (((uint64_t)1 << f->mbits) - 1);
@@ -42,6 +45,10 @@ static inline MPSIM_HD mpsim_term mpsim_scalar_term(const mpsim_format *f, uint6
     } else {
         t.s = t.kind == MPSIM_NUMBER_FINITE ? trailing : 0;
         t.e = mpsim_emin(f);
+        while (t.s != 0 && t.s >> f->mbits == 0 && t.e > operand_emin) {
+            t.s <<= 1;
+            t.e--;
+        }
     }
     return t;
 }
@@ -122,6 +129,13 @@ static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const 
             total += mpsim_fused_align(p->alignment, a[i].sign ^ b[i].sign, a[i].s * b[i].s,
                                        a[i].e + b[i].e - p->bits - unit);
     return mpsim_number_make(total < 0, total < 0 ? (uint64_t)-total : (uint64_t)total, unit);
+}
+
+/* Where product i of a chunk comes from in order QUADS. */
+static inline MPSIM_HD size_t mpsim_fused_quads(size_t i, size_t chunk)
+{
+    const size_t half = chunk / 2, j = i < half ? i : i - half;
+    return 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
 }
 
 /* The code of an aligned sum: rounded once; an overflow is an infinity in every mode. */

@@ -110,6 +110,12 @@ static int last_bit(const mpsim_format *f)
     return mpsim_emin(f) - f->mbits;
 }
 
+static int smallest_exponent(const mpsim_model *m, const mpsim_format *f)
+{
+    const int e = m->operand_emin > last_bit(f) ? m->operand_emin : last_bit(f);
+    return e < mpsim_emin(f) ? e : mpsim_emin(f);
+}
+
 /* Whether every number of f is zero or a normal binary32 number. */
 static int is_narrow(const mpsim_format *f)
 {
@@ -135,15 +141,17 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
     const int bits = fa->mbits + fb->mbits;
     const int low = last_bit(fa) + last_bit(fb), high = highest(fa) + highest(fb);
     /* binary32 values: operands, products and 2^(F - E) for every E are normal numbers of it */
-    t->lowest = mpsim_emin(fa) + mpsim_emin(fb);
+    t->lowest = smallest_exponent(m, fa) + smallest_exponent(m, fb);
     t->wide = !(bits + 2 <= 24 && is_narrow(fa) && is_narrow(fb) && low >= -126 && high <= 127 &&
                 m->fraction - t->lowest <= 127 && highest(acc) - 1 <= 126 + m->fraction &&
                 highest(result) - 1 <= 126 + m->fraction);
-    if (bits + 2 > 53 || low < -700 || high > 600 || m->fraction > 28)
+    if (bits + 2 > 53 || last_bit(fa) < -1022 || last_bit(fb) < -1022 || low < -700 || high > 600 ||
+        m->fraction > 28)
         return 0;
     t->length = m->length;
     t->fraction = m->fraction;
-    t->floor = m->floor > -800 ? m->floor : -800; /* what is zero has exponents below that */
+    /* terms that are not zero have exponents from -700 on, those that are below -2900 */
+    t->floor = m->floor > -800 ? m->floor : -800;
     if (t->floor > (t->wide ? 300 : 100))
         return 0;
 

@@ -114,8 +114,8 @@ static int run_groups(verify *v, char **names)
     return code;
 }
 
-/* 1 for mismatches, 4 for what could not be compared though it should have been, 5 if nothing was
- * compared at all. */
+/* 1 for mismatches; that of a bad file; 4 for what could not be compared though it should have been;
+ * 5 if nothing was compared at all. */
 static int verdict(const verify *v)
 {
     int failed = 0, done = 0;
@@ -125,6 +125,8 @@ static int verdict(const verify *v)
         failed |= v->rows[i].status == VERIFY_FAILED;
         done |= v->rows[i].status == VERIFY_DONE;
     }
+    if (v->bad_file) /* it has been reported */
+        return v->bad_file;
     if (failed)
         return fail(EXIT_IO, "verify: something could not be compared; see the table");
     return done ? 0 : EXIT_PARTIAL;
@@ -159,7 +161,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, "vectors", OPTION_STRING, &vectors, "DIR",
          "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
         {0, "architecture", OPTION_STRING, &architecture, "NAME",
-         "of all of them, where their names do not tell: volta, ampere, hopper, ..."},
+         "of files whose names do not tell it: volta, ampere, hopper, ..."},
         {0, "model", OPTION_LIST, &names, "NAME",
          "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
          "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},

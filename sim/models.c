@@ -26,8 +26,8 @@ static int not_found(const char *verb, const char *name)
     suggestion_init(&s, row);
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
         if (strcmp(row, m.name) == 0)
-            return fail(EXIT_USAGE, "%s: model '%s': a format or rounding mode is not known", verb,
-                        name);
+            return fail(EXIT_USAGE, "%s: model '%s': not a format, or a mode without round= (see "
+                        "mpsim dot --help)", verb, name);
         suggestion_consider(&s, m.name);
     }
     return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name,
@@ -46,7 +46,8 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
     case MPSIM_ERANGE:
         return fail(EXIT_USAGE, "%s: model '%s': the name is too long", verb, name);
     default:
-        return fail(EXIT_USAGE, "%s: model '%s': not a change that this model can take", verb, name);
+        return fail(EXIT_USAGE, "%s: model '%s': a change is none, comes twice, is out of range or has "
+                                "no effect here (see mpsim dot --help)", verb, name);
     }
     if (fa && !mpsim_model_accepts(&m, fa, fb))
         return fail(EXIT_USAGE, "%s: model '%s' does not take %s and %s but %s", verb, name, fa->name,
@@ -70,7 +71,10 @@ static int add_matching(model_list *l, const char *verb, const char *pattern,
         if (status)
             return status;
     }
-    return found ? 0 : fail(EXIT_USAGE, "%s: no model matches '%s'", verb, pattern);
+    if (!found && strchr(pattern, ':'))
+        return fail(EXIT_USAGE, "%s: '%s': a pattern takes no changes", verb, pattern);
+    return found ? 0 : fail(EXIT_USAGE, "%s: no model matches '%s'; see mpsim formats --models", verb,
+                            pattern);
 }
 
 int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa,
@@ -90,9 +94,10 @@ int model_list_make(model_list *l, const char *verb, const char *names, const mp
             return status;
         names += n + (names[n] == ',');
     }
+    if (l->count == 0 && fa)
+        return fail(EXIT_USAGE, "%s: none of the models takes %s and %s", verb, fa->name, fb->name);
     if (l->count == 0)
-        return fail(EXIT_USAGE, "%s: no model takes %s and %s", verb, fa ? fa->name : "",
-                    fb ? fb->name : "");
+        return fail(EXIT_USAGE, "%s: no model named", verb);
     return 0;
 }
 
@@ -106,15 +111,17 @@ void model_list_clear(model_list *l)
 
 static const char *const step_names[] = {"exact", "fma", "muladd", "fused"};
 static const char *const order_names[] = {"sequential", "pairwise", "quads"};
-static const char *const evidence_names[] = {"defined", "vectors", "reported"};
+static const char *const evidence_names[] = {"defined", "vectors", "reported", "none"};
 static const char *const alignment_names[] = {"truncate", "floor", "nearest"};
 
-/* A rounding as "binary32 toward-zero"; nearest-even is not said. */
-static const char *place_text(char *out, size_t size, const mpsim_rounded *p)
+/* A rounding as "binary32 toward-zero", or short as "binary32 rz"; nearest-even is not said. */
+static const char *place_text(char *out, size_t size, const mpsim_rounded *p, int brief)
 {
+    static const char *const briefly[MPSIM_ROUND_MODES] = {"", "rna", "rz", "up", "down",
+                                                           "odd", "sra", "srb", "src"};
     const mpsim_round_mode mode = (mpsim_round_mode)p->rounding.mode;
-    snprintf(out, size, "%s%s%s", p->format.name, mode ? " " : "",
-             mode ? mpsim_round_mode_name(mode) : "");
+    const char *name = brief ? briefly[mode] : mpsim_round_mode_name(mode);
+    snprintf(out, size, "%s%s%s", p->format.name, mode ? " " : "", mode ? name : "");
     return out;
 }
 
@@ -180,7 +187,7 @@ static void print_csv(FILE *to, const mpsim_model *m)
     if (fused && m->floor != MPSIM_MODEL_NO_FLOOR)
         fprintf(to, "%d", m->floor);
     fprintf(to, ",%u,", (unsigned)m->chunk);
-    csv_text(to, place_text(accumulator, sizeof accumulator, &m->accumulator));
+    csv_text(to, place_text(accumulator, sizeof accumulator, &m->accumulator, 0));
     fputc(',', to);
     csv_text(to, m->result.format.name);
     fprintf(to, ",%s,", evidence_names[m->evidence]);
@@ -198,27 +205,27 @@ static void print_row(table *t, const mpsim_model *m)
     const int fused = m->step == MPSIM_STEP_FUSED;
     table_cell(t, "%s", m->name);
     table_cell(t, "%s", m->operands ? m->operands : "any");
-    table_cell(t, "%s", step_names[m->step]);
     table_cell(t, fused ? "%d" : "", m->length);
     table_cell(t, fused ? "%d" : "", m->fraction);
     table_cell(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR ? "%d" : "", m->floor);
     table_cell(t, m->chunk ? "%u" : "", (unsigned)m->chunk);
     table_cell(t, "%s", m->step == MPSIM_STEP_EXACT && !m->chunk
-                            ? "" : place_text(text, sizeof text, &m->accumulator));
+                            ? "" : place_text(text, sizeof text, &m->accumulator, 1));
     table_cell(t, "%s", m->result.format.name);
     table_cell(t, "%s", evidence_names[m->evidence]);
-    table_cell(t, "%s", m->instruction ? m->instruction : m->source);
 }
 
 static const char legend[] =
     "\n"
-    "step       exact: one sum, one rounding; fma, muladd: one product at a time; fused: L products\n"
-    "           and the accumulator, aligned to the largest exponent, truncated F bits below it, added\n"
-    "           exactly, rounded once\n"
-    "floor      the alignment exponent is not lower than this\n"
+    "L, F       tensor cores: L products and the accumulator are aligned to the largest exponent,\n"
+    "           truncated F bits below it, added exactly, rounded once (rz: toward zero)\n"
+    "floor      the exponent of the alignment is not lower\n"
     "chunk      products summed from zero, then added to the result in its format\n"
-    "evidence   vectors: equal to recorded outputs of that hardware in every bit (mpsim verify);\n"
-    "           reported: found on hardware by the authors of the source; no outputs compared here\n";
+    "evidence   vectors: equal in every bit to recorded outputs of that hardware (mpsim verify\n"
+    "           vectors); reported: found on hardware by the authors of the source, no outputs\n"
+    "           compared here; none: a row with changes\n"
+    "Instructions and sources: --json or --csv. Changes, as in fma:bf16 or hopper-fp16-fp32:F=24:\n"
+    "mpsim dot --help.\n";
 
 /* Whether a model's list of open questions, separated by "; ", has this one of n letters. */
 static int has_question(const mpsim_model *m, const char *question, size_t n)
@@ -311,8 +318,7 @@ int models_print(const model_list *l, report_style style, FILE *to)
             print_csv(to, &l->items[i]);
         return 0;
     }
-    table *t = table_new("<model|<operands|<step|>L|>F|>floor|>chunk|<accumulator|<result|<evidence|"
-                         "<instruction");
+    table *t = table_new("<model|<operands|>L|>F|>floor|>chunk|<accumulator|<result|<evidence");
     for (size_t i = 0; i < l->count; i++)
         print_row(t, &l->items[i]);
     const int bad = t ? table_print(t, to, "") : -1;

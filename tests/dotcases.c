@@ -316,8 +316,9 @@ static void print_place(const char *what, const mpsim_rounded *p)
 
 void dot_print_model(const mpsim_model *m)
 {
-    printf("# step %d order %d align %d normalised %d L %d F %d floor %d chunk %u\n", m->step,
-           m->order, m->alignment, m->normalised, m->length, m->fraction, m->floor, m->chunk);
+    printf("# step %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u\n", m->step,
+           m->order, m->alignment, m->normalised, m->length, m->fraction, m->floor, m->operand_emin,
+           m->chunk);
     print_place("product", &m->product);
     print_place("accumulator", &m->accumulator);
     print_place("outer", &m->outer);
@@ -341,6 +342,8 @@ void dot_any_model(mpsim_model *m, uint64_t *seed)
         m->length = lengths[(u >> 24) % (sizeof lengths / sizeof lengths[0])];
         m->fraction = (uint8_t)(1 + (u >> 32) % 50);
         m->floor = u >> 40 & 1 ? MPSIM_MODEL_NO_FLOOR : (int16_t)((int)((u >> 41) % 400) - 300);
+        if (u >> 50 & 1)
+            m->operand_emin = (int16_t)(-(int)((u >> 51) % 40));
         if (m->chunk && (u >> 5 & 1)) {
             m->chunk *= 4;
             m->order = MPSIM_ORDER_QUADS;

@@ -361,9 +361,77 @@ START_TEST(zeros_change_nothing)
 }
 END_TEST
 
+/* Where fp8 is widened to fp16 by the compiler, the exponent of a subnormal number is its own: the
+ * rows give what they give for the same numbers as fp16 codes, and two formats of fp8 show it. */
+START_TEST(widened_operands)
+{
+    static const char *const rows[] = {"hopper-mma-fp8-fp32", "hopper-mma-fp8-fp16",
+                                       "blackwell-mma-fp8-fp32", "blackwell-mma-fp8-fp16"};
+    static const char *const pairs[][2] = {{"e5m2", "e4m3"}, {"e4m3", "e5m2"}, {"e4m3", "e4m3"},
+                                           {"e5m2", "e5m2"}};
+    enum { N = 32 };
+    uint64_t seed = test_seed() + 3;
+    const mpsim_format *wide = mpsim_format_find("fp16");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const mpsim_model m = parsed(rows[i]);
+        char name[96];
+        snprintf(name, sizeof name, "%s:operand-emin=own", rows[i]);
+        const mpsim_model own = parsed(name);
+        size_t differ = 0;
+        for (size_t k = 0; k < COUNT(pairs); k++)
+            for (size_t round = 0; round < 20000; round++) {
+                const mpsim_format *fa = mpsim_format_find(pairs[k][0]);
+                const mpsim_format *fb = mpsim_format_find(pairs[k][1]);
+                uint8_t a[N], b[N];
+                uint16_t wa[N], wb[N];
+                uint64_t x = 0, y = 0, z = 0;
+                for (size_t j = 0; j < N; j++) {
+                    const uint64_t u = test_random(&seed);
+                    a[j] = (uint8_t)u;
+                    b[j] = (uint8_t)(u >> 8);
+                    if (mpsim_classify(fa, a[j]) < MPSIM_CLASS_ZERO)
+                        a[j] &= 0x83;
+                    if (mpsim_classify(fb, b[j]) < MPSIM_CLASS_ZERO)
+                        b[j] &= 0x83;
+                    wa[j] = (uint16_t)exactly(wide, mpsim_decode(fa, a[j]));
+                    wb[j] = (uint16_t)exactly(wide, mpsim_decode(fb, b[j]));
+                }
+                ck_assert(mpsim_dot(&m, fa, a, fb, b, N, 0, NULL, &x) == MPSIM_OK);
+                ck_assert(mpsim_dot(&m, wide, wa, wide, wb, N, 0, NULL, &y) == MPSIM_OK);
+                ck_assert(mpsim_dot(&own, fa, a, fb, b, N, 0, NULL, &z) == MPSIM_OK);
+                ck_assert_msg(x == y, "%s, %s x %s: %llx, of fp16 %llx", m.name, fa->name, fb->name,
+                              (unsigned long long)x, (unsigned long long)y);
+                differ += x != z;
+            }
+        ck_assert_msg(differ > 0 || m.result.format.bits == 16, "%s: no operands show it", m.name);
+    }
+}
+END_TEST
+
+/* No exponent of the alignment is too high: what overflows is an infinity in every format. */
+START_TEST(high_floors)
+{
+    static const char *const formats[] = {"binary64", "binary32", "fp16", "e11m50"};
+    static const int floors[] = {1100, 4000, 32000, 32767};
+    for (size_t i = 0; i < COUNT(formats); i++)
+        for (size_t k = 0; k < COUNT(floors); k++) {
+            char name[96];
+            snprintf(name, sizeof name, "hopper-fp16-fp32:%s:align=floor", formats[i]);
+            mpsim_model m = parsed(name);
+            const uint16_t one = 0x3c00, minus = 0xbc00;
+            uint64_t d = 0;
+            m.floor = (int16_t)floors[k];
+            ck_assert(mpsim_dot(&m, mpsim_format_find("fp16"), &one, mpsim_format_find("fp16"), &minus, 1,
+                                0, NULL, &d) == MPSIM_OK);
+            const double v = mpsim_decode(&m.result.format, d);
+            ck_assert_msg(isinf(v) && v < 0, "%s, floor %d: %a", name, floors[k], v);
+        }
+}
+END_TEST
+
 int main(void)
 {
-    TCase *t = test_case("by hand", 5);
+    TCase *t = test_case("by hand", 20);
     tcase_add_test(t, every_addend_is_truncated);
     tcase_add_test(t, products_are_not_normalised);
     tcase_add_test(t, steps_follow_each_other);
@@ -374,6 +442,8 @@ int main(void)
     tcase_add_test(t, signs_of_zero);
     tcase_add_test(t, bounds_of_the_exponent);
     tcase_add_test(t, zeros_change_nothing);
+    tcase_add_test(t, widened_operands);
+    tcase_add_test(t, high_floors);
     TCase *const cases[] = {t, NULL};
     return test_main("fused", cases);
 }

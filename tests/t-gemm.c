@@ -423,6 +423,8 @@ START_TEST(beyond_tensor_cores)
         m.chunk = u >> 36 & 3 ? 0 : 1 + (uint32_t)((u >> 40) % 40);
         if ((u >> 33) % 8 == 0 && m.floor != MPSIM_MODEL_NO_FLOOR)
             m.floor = (int16_t)(m.floor * 8);
+        if (u >> 48 & 1)
+            m.operand_emin = (int16_t)(-(int)((u >> 49) % 300));
         m.accumulator.format = a_layout(4, 10, 32, 0, &seed);
         m.accumulator.rounding.mode = u >> 17 & 1 ? MPSIM_ROUND_NEAREST_EVEN
                                                   : MPSIM_ROUND_TOWARD_ZERO;
@@ -661,6 +663,24 @@ START_TEST(wrong_arguments)
 }
 END_TEST
 
+/* No addend is +0, also where the result's format has no zero. */
+START_TEST(no_addend_is_zero)
+{
+    const mpsim_format *f = mpsim_format_find("fp16");
+    const uint16_t one = 0x3c00;
+    const mpsim_matrix x = {f, &one, 1, 0};
+    static const char *const models[] = {"exact:e8m0:result-round=up", "fma:e8m0:round=up",
+                                         "pairwise:e8m0:round=up"};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        uint8_t d = 0;
+        ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
+        ck_assert(mpsim_gemm(&m, 1, 1, 1, &x, &x, NULL, &d, 1, NULL, NULL) == MPSIM_OK);
+        ck_assert_msg(d == 127, "%s: 1 * 1 is %d", models[i], d);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("gemm", 30);
@@ -673,6 +693,7 @@ int main(void)
     tcase_add_test(t, accumulators_alone);
     tcase_add_test(t, rounding_of_the_machine);
     tcase_add_test(t, wrong_arguments);
+    tcase_add_test(t, no_addend_is_zero);
     TCase *const cases[] = {t, NULL};
     return test_main("gemm", cases);
 }

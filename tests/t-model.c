@@ -36,6 +36,7 @@ static int same(const mpsim_model *x, const mpsim_model *y)
     return x->step == y->step && x->order == y->order && x->alignment == y->alignment &&
            x->normalised == y->normalised && x->length == y->length &&
            x->fraction == y->fraction && x->floor == y->floor && x->chunk == y->chunk &&
+           x->operand_emin == y->operand_emin &&
            same_place(&x->product, &y->product) && same_place(&x->accumulator, &y->accumulator) &&
            same_place(&x->outer, &y->outer) && same_place(&x->result, &y->result) &&
            x->architecture == y->architecture && x->instruction == y->instruction &&
@@ -138,6 +139,11 @@ START_TEST(changes)
     x.alignment = MPSIM_ALIGN_FLOOR;
     x.normalised = 1;
     x.accumulator.rounding.mode = MPSIM_ROUND_NEAREST_EVEN;
+    /* What is known of a row says nothing about one with changes. */
+    ck_assert(m.evidence == MPSIM_EVIDENCE_NONE && !m.instruction && !m.unconfirmed);
+    ck_assert(strstr(m.source, "changes") && x.evidence == MPSIM_EVIDENCE_VECTORS);
+    x.evidence = MPSIM_EVIDENCE_NONE;
+    x.instruction = NULL;
     ck_assert(same(&m, &x));
     m = parsed("hopper-bf16-fp32:floor=none:align=nearest");
     ck_assert(m.floor == MPSIM_MODEL_NO_FLOOR && m.alignment == MPSIM_ALIGN_NEAREST);
@@ -226,6 +232,12 @@ START_TEST(refused)
         {"fma:order=pairwise", MPSIM_EINVAL},
         {"fma:order=quads:chunk=4", MPSIM_EINVAL},
         {"exact:acc=fp16", MPSIM_EINVAL},
+        {"exact:order=sequential", MPSIM_EINVAL},
+        {"fma:=bf16", MPSIM_EINVAL},
+        {"fma:acc=e8m3:fn:bias=1200", MPSIM_ERANGE},
+        {"fma:operand-emin=-14", MPSIM_EINVAL},
+        {"hopper-fp16-fp32:operand-emin=none", MPSIM_EINVAL},
+        {"hopper-mma-fp8-fp32:chunk=8192", MPSIM_EINVAL}, /* too long for order quads */
         {"exact:round=up", MPSIM_EINVAL},
     };
     mpsim_model m;

@@ -20,10 +20,11 @@ typedef enum mpsim_step {
     MPSIM_STEP_FUSED   /* `length` products and s at a time: see below                         */
 } mpsim_step;
 
-/* MPSIM_STEP_FUSED, the step of tensor cores: L = length products and the accumulator are added in
+/* MPSIM_STEP_FUSED, the step of tensor cores (a block fused multiply-add): L = length products and the accumulator are added in
  * fixed point, without normalising in between. With p the explicit significand bits of a format,
  * a number is s 2^(e - p): s = 2^p + T and e = E - bias for normal numbers, s = T and e = emin for
- * subnormal ones. A product has S = s_a s_b, scaled 2^-(p_a + p_b), and e = e_a + e_b; it is not
+ * subnormal ones (where operand_emin is lower than emin: s 2^n and e = emin - n, with the largest n that
+ * leaves e >= operand_emin and s < 2^(p + 1)). A product has S = s_a s_b, scaled 2^-(p_a + p_b), and e = e_a + e_b; it is not
  * normalised (S may be as large as 4 - ulp), unless `normalised` is 1. Then
  *
  *   1. terms that are zero are dropped; a last step of less than L products has fewer terms;
@@ -53,7 +54,8 @@ typedef enum mpsim_order {
                                Step MULADD only.                                                */
     MPSIM_ORDER_QUADS       /* in each chunk first the products with k mod 4 in {0, 1}, then the
                                others, each group ascending; a short chunk is filled up with
-                               products that are zero. Step FUSED, chunk a multiple of 4.      */
+                               products that are zero. Step FUSED, chunk a multiple of 4, at
+                               most 4096.                                                       */
 } mpsim_order;
 
 /* A place where something is rounded: a format and how. */
@@ -62,14 +64,15 @@ typedef struct mpsim_rounded {
     mpsim_rounding rounding; /* scale 1, no flushed inputs */
 } mpsim_rounded;
 
-enum { MPSIM_MODEL_NO_FLOOR = -32768 };
+enum { MPSIM_MODEL_NO_FLOOR = -32768, MPSIM_MODEL_OWN_EMIN = 32767 };
 
 /* How a row is known. */
 typedef enum mpsim_evidence {
     MPSIM_EVIDENCE_DEFINED, /* software: the definition itself                                 */
     MPSIM_EVIDENCE_VECTORS, /* equal to recorded outputs of hardware in every bit              */
-    MPSIM_EVIDENCE_REPORTED /* found on hardware by the authors of the source; no recorded outputs
+    MPSIM_EVIDENCE_REPORTED, /* found on hardware by the authors of the source; no recorded outputs
                                have been compared here                                        */
+    MPSIM_EVIDENCE_NONE     /* a row with changes                                              */
 } mpsim_evidence;
 
 /* A model. c enters unrounded, as the first accumulator:
@@ -91,6 +94,8 @@ typedef struct mpsim_model {
     uint8_t fraction;   /* bits kept below the largest exponent, 1 to 50; FUSED                */
     int16_t floor;      /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
                            FUSED                                                               */
+    int16_t operand_emin; /* smallest exponent e of operands, if lower than emin of their format:
+                           fp8 that is widened to fp16 first has -14; MPSIM_MODEL_OWN_EMIN; FUSED */
     uint32_t chunk;     /* products a chunk; 0: no chunks                                      */
     mpsim_rounded product;     /* MULADD                                                       */
     mpsim_rounded accumulator; /* FMA, MULADD, FUSED; EXACT with chunks                        */
@@ -122,17 +127,20 @@ MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
  *   floor=E, floor=none  lower bound of the exponent, -4000 to 4000
  *   align=truncate|floor|nearest    normalised=0|1
  *   order=sequential|pairwise|quads
+ *   operand-emin=E|own   smallest exponent of operands, -4000 to 4000
  *
  * A format or mode whose name has a ':' is taken as long as possible: "fma:e5m7:fn:round=sr:16".
  * Changes apply from left to right. MPSIM_ENOTFOUND if the row, a format or a mode is not known;
  * MPSIM_EINVAL for a change that is none, comes twice, has no effect in the model (F= without
- * FUSED steps, outer= without chunks), or gives an invalid model; MPSIM_ERANGE for a format
+ * FUSED steps, outer= without chunks, order= of an exact sum), or gives an invalid model; MPSIM_ERANGE for a format
  * outside binary64, or if
  * the name becomes longer than a name may be. *m is untouched then. m->name becomes the canonical
- * row name followed by the changes as they were typed. */
+ * row name followed by the changes as they were typed; a row with changes keeps its architecture and
+ * operands, but no evidence, instruction or open questions. */
 MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
 
-/* mpsim_model_check -- MPSIM_OK if *m is consistent, else MPSIM_EINVAL. For models filled by hand. */
+/* mpsim_model_check -- MPSIM_OK if *m is consistent, else MPSIM_EINVAL. For models filled by hand, most
+ * easily from a row: all four places must be valid, also those that the model does not use. */
 MPSIM_API mpsim_status mpsim_model_check(const mpsim_model *m);
 
 /* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes. The

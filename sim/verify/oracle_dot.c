@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <gmp.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,18 +340,19 @@ static double add(work *w, double x, double y, const oracle_format *of, const mp
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
-/* A number in the words of dot.h: s 2^(e - p). */
+/* A number in the words of dot.h: s 2^(e - p); e is not below emin, nor below `lowest` if that is
+ * lower. */
 typedef struct parts {
     uint64_t s;
     int e, p;
 } parts;
 
-static parts take_apart(const oracle_format *of, double v)
+static parts take_apart(const oracle_format *of, double v, int lowest)
 {
-    const int p = of->precision - 1;
+    const int p = of->precision - 1, least = lowest < of->emin ? lowest : of->emin;
     int e = ilogb(fabs(v));
-    if (of->zeros && e < of->emin)
-        e = of->emin;
+    if (of->zeros && e < least)
+        e = least;
     return (parts){(uint64_t)ldexp(fabs(v), p - e), e, p};
 }
 
@@ -414,7 +416,8 @@ static double fused_step(work *w, const oracle_format *fa, const double *a,
         if (!isfinite(u) || !isfinite(v)) {
             add_product(&special, u, v);
         } else if (u != 0 && v != 0) {
-            const parts pu = take_apart(fa, u), pv = take_apart(fb, v);
+            const parts pu = take_apart(fa, u, m->operand_emin),
+                        pv = take_apart(fb, v, m->operand_emin);
             const int p = pu.p + pv.p;
             fused_term *t = &terms[count++];
             assert(p <= 60);
@@ -428,7 +431,7 @@ static double fused_step(work *w, const oracle_format *fa, const double *a,
     if (!isfinite(s)) {
         add_value(&special, s);
     } else if (s != 0) {
-        const parts ps = take_apart(fs, s);
+        const parts ps = take_apart(fs, s, INT_MAX);
         terms[count++] = (fused_term){ps.s, ps.e - ps.p, ps.e, !!signbit(s)};
     }
     const oracle_format *to = w->om->accumulator;

@@ -12,6 +12,7 @@
 #include "parallel.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,7 @@ static int try_both(const vector_set *s, candidate *c, const mpsim_model *m, uin
 
 static verify_row *add_row(verify *v, const vector_set *s, const candidate *c)
 {
-    verify_row *row = verify_add(v, "vectors", "%s %s", s->file, s->name);
+    verify_row *row = verify_add(v, "vectors", "%s %s, K = %zu", s->file, s->name, s->k);
     if (!c)
         return row;
     row->compared = s->n;
@@ -125,23 +126,42 @@ static verify_row *add_row(verify *v, const vector_set *s, const candidate *c)
     return row;
 }
 
-/* The best row of another architecture, if it has fewer mismatches than `best` or there is none. */
+/* Add " or NAME" to a list, or count what no longer fits. */
+static void add_name(char *names, size_t size, const char *name, int *left_out)
+{
+    const size_t n = strlen(names);
+    if (n + strlen(name) + 24 < size)
+        snprintf(names + n, size - n, "%s%s", n ? " or " : "", name);
+    else
+        ++*left_out;
+}
+
+/* The best rows of other architectures, if they have fewer mismatches than `best` or there is none. */
 static void name_closest(const verify *v, const vector_set *s, const char *architecture,
                          const candidate *best, char *text, size_t size)
 {
-    candidate c, closest;
+    candidate c, closest = {.mismatches = 0};
     mpsim_model m;
-    int found = 0;
-    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
-        if (m.architecture && strcmp(m.architecture, architecture) != 0 &&
-            try_both(s, &c, &m, v->seed) &&
-            (!best || c.mismatches < best->mismatches) &&
-            (!found || c.mismatches < closest.mismatches)) {
-            closest = c;
-            found = 1;
+    char names[128] = "";
+    int found = 0, left_out = 0;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
+        if (!m.architecture || strcmp(m.architecture, architecture) == 0 ||
+            !try_both(s, &c, &m, v->seed) || (best && c.mismatches >= best->mismatches) ||
+            (found && c.mismatches > closest.mismatches))
+            continue;
+        if (found && c.mismatches < closest.mismatches) {
+            names[0] = '\0';
+            left_out = 0;
         }
+        add_name(names, sizeof names, m.name, &left_out);
+        closest = c;
+        found = 1;
+    }
+    char more[32] = "";
+    if (left_out)
+        snprintf(more, sizeof more, " and %d more", left_out);
     if (found)
-        snprintf(text, size, "closest: %s%s, %" PRIu64 " mismatch%s", closest.m.name,
+        snprintf(text, size, "closest: %s%s%s, %" PRIu64 " mismatch%s", names, more,
                  closest.without_c ? " with c = 0" : "", closest.mismatches,
                  closest.mismatches == 1 ? "" : "es");
 }
@@ -196,22 +216,43 @@ static void replay_models(verify *v, const vector_set *s, char *used)
 
 /* ---- files ---- */
 
-static int replay_file(verify *v, const char *path, char *used)
+/* A file that cannot be replayed: one line on standard error and a row; the others go on. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static void fail_file(verify *v, const char *name, int code, const char *message, ...)
+{
+    va_list arguments;
+    verify_progress(v, NULL, NULL);
+    verify_row *row = verify_add(v, "vectors", "%s", name);
+    row->status = VERIFY_FAILED;
+    va_start(arguments, message);
+    vsnprintf(row->text, sizeof row->text, message, arguments);
+    va_end(arguments);
+    if (!v->bad_file)
+        v->bad_file = fail(code, "%s", row->text);
+    else
+        (void)fail(code, "%s", row->text);
+}
+
+static void replay_file(verify *v, const char *path, char *used)
 {
     vector_file f;
     trace_error error;
     if (vectors_load(&f, path, &error)) {
-        verify_progress(v, NULL, NULL);
-        return fail(error.exit, "%s", error.text);
+        fail_file(v, f.name, error.exit, "%s", error.text);
+        return;
     }
-    const char *architecture = v->architecture ? v->architecture : architecture_of(f.name);
-    int code = 0;
+    const char *architecture = architecture_of(f.name);
+    if (!architecture)
+        architecture = v->architecture;
     if (!architecture && !v->n_models) {
-        verify_progress(v, NULL, NULL);
-        code = fail(EXIT_DATA, "%s: its name tells no GPU; say --architecture NAME, one of %s",
-                    f.name, architecture_list());
+        fail_file(v, f.name, EXIT_DATA, "%s: its name tells no GPU; say --architecture NAME, "
+                         "one of %s", f.name, architecture_list());
+        vectors_clear(&f);
+        return;
     }
-    for (size_t i = 0; !code && i < f.count; i++) {
+    for (size_t i = 0; i < f.count; i++) {
         char what[400];
         snprintf(what, sizeof what, "%s %s", f.sets[i].file, f.sets[i].name);
         verify_progress(v, "vectors", what);
@@ -221,7 +262,6 @@ static int replay_file(verify *v, const char *path, char *used)
             replay_set(v, &f.sets[i], architecture);
     }
     vectors_clear(&f);
-    return code;
 }
 
 int verify_vectors_here(const verify *v, char *text, size_t size)
@@ -242,7 +282,7 @@ int verify_vectors(verify *v)
         code = fail(error.exit, "%s", error.text);
     }
     for (size_t i = 0; !code && i < files.count; i++)
-        code = replay_file(v, files.paths[i], used);
+        replay_file(v, files.paths[i], used);
     for (size_t i = 0; !code && i < v->n_models; i++)
         if (!used[i]) {
             verify_row *row = verify_add(v, "vectors", "%s", v->models[i].name);

@@ -45,17 +45,16 @@ static void print_row(table *t, const verify_row *r)
     char compared[32], mismatches[32], share[32];
     const int done = r->status == VERIFY_DONE;
     table_cell(t, "%s", r->group);
-    if (done)
-        table_cell(t, "%s", r->what);
-    else
-        table_cell(t, "%s%s%s%s%s", r->what, r->what[0] ? ": " : "", status_names[r->status],
-                   r->what[0] ? ", " : ": ", r->text);
+    table_cell(t, "%s", r->what);
     table_cell(t, "%s", done ? text_count(compared, r->compared) : "");
     table_cell(t, "%s", done ? text_count(mismatches, r->mismatches) : "");
     table_cell(t, "%s", done && r->mismatches && r->compared
                             ? text_share(share, r->mismatches, r->compared)
                             : "");
-    table_cell(t, "%s", done ? r->with : "");
+    if (done)
+        table_cell(t, "%s", r->with);
+    else
+        table_cell(t, "%s: %s", status_names[r->status], r->text);
 }
 
 /* Words of a text in lines of at most WIDTH columns. */
@@ -76,7 +75,7 @@ static void print_wrapped(FILE *to, const char *text)
     fputc('\n', to);
 }
 
-/* What rows with mismatches, or rows that were skipped, have to say beyond the table. */
+/* What rows with mismatches or answers, or rows that were skipped, have to say beyond the table. */
 static void print_notes(const verify *v, FILE *to, const char *title, int skipped)
 {
     enum { AT_MOST = 10 };
@@ -84,7 +83,9 @@ static void print_notes(const verify *v, FILE *to, const char *title, int skippe
     uint64_t shown = 0, more = 0;
     for (size_t i = 0; i < v->count; i++) {
         const verify_row *r = &v->rows[i];
-        if (skipped ? r->status != VERIFY_SKIPPED || !r->note[0] : r->mismatches == 0)
+        const int has_something = skipped ? r->status == VERIFY_SKIPPED && r->note[0]
+                                          : r->mismatches || (r->status == VERIFY_DONE && r->note[0]);
+        if (!has_something)
             continue;
         if (shown == AT_MOST) {
             more++;
@@ -93,7 +94,7 @@ static void print_notes(const verify *v, FILE *to, const char *title, int skippe
         if (shown++ == 0)
             fprintf(to, "\n%s\n", title);
         fprintf(to, "  %s: %s\n", r->group, r->what);
-        if (!skipped)
+        if (!skipped && r->mismatches)
             print_wrapped(to, r->text);
         if (r->note[0])
             print_wrapped(to, r->note);

@@ -38,6 +38,7 @@ typedef struct verify {
     size_t n_models;
     verify_row *rows;
     size_t count, room;
+    int bad_file;             /* 0, or the exit code of an input that could not be read       */
     int out_of_memory;
 } verify;
 
