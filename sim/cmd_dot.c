@@ -18,16 +18,27 @@ static const char more[] =
     "\n"
     "  rel. error   ||d - exact|| / ||exact|| over all results (largest: of a single one)\n"
     "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
-    "  bits lost    of the result's significand, beyond its own rounding\n"
+    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0\n"
+    "  not finite   results that are Inf or NaN; the errors are those of the others\n"
     "\n"
-    "Models: names of 'mpsim formats --models', patterns of them, or names with changes, as\n"
-    "hopper-fp16-fp32:F=24, fma:bf16, chunked:fp16:chunk=32.\n"
+    "Models: names of 'mpsim formats --models', patterns of them as 'hopper-*', or names with\n"
+    "changes, each after a ':':\n"
+    "  FORMAT                              every rounding is to this format: fma:bf16\n"
+    "  acc= product= outer= result=FORMAT  one of them: of the accumulator, of products, of sums of\n"
+    "                                      chunks, of the result\n"
+    "  round= product-round= outer-round= result-round=MODE   as in 'mpsim formats --modes'\n"
+    "  chunk=N                             sums of N products from zero, added up then; 0: none\n"
+    "  order=sequential|pairwise|quads     pairwise: muladd models only\n"
+    "  F=1..50  L=1..128  floor=E|none  align=truncate|floor|nearest  normalised=0|1\n"
+    "  operand-emin=E|own                  tensor cores: see lib/mpsim/dot.h\n"
     "\n"
     "Examples:\n"
     "  mpsim dot -f e4m3 -K 4096                      what fp8 accumulators lose\n"
-    "  mpsim dot -f fp16 -K 64,1024,16384 -M 'fma,fma:bf16,hopper-*'\n"
+    "  mpsim dot -f fp16 -K 64,1024,16384 -M 'fma,fma:bf16,fma:fp16:round=sr,hopper-*'\n"
     "  mpsim dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight \\\n"
-    "            data/digits-cnn/step_020000/rank_00000.safetensors\n";
+    "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
+    "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
+    "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
 
@@ -36,7 +47,7 @@ enum { DEPTHS = 64 };
 typedef struct options {
     const char *formats, *models, *depths, *distribution, *scale, *a, *b, *path;
     uint64_t rows, columns, seed, threads;
-    int flatten, json, ndjson, csv;
+    int flatten, transpose_a, transpose_b, json, ndjson, csv;
 } options;
 
 typedef struct run {
@@ -60,7 +71,8 @@ static int parse_formats(mpsim_format *fa, mpsim_format *fb, const char *text)
         return fail(EXIT_IO, "out of memory");
     int status = 0;
     if (mpsim_format_parse(fa, first) != MPSIM_OK || mpsim_format_parse(fb, second) != MPSIM_OK)
-        status = fail(EXIT_USAGE, "dot: --format: '%s' is not a format, or two for A and B", text);
+        status = fail(EXIT_USAGE, "dot: --format: '%s' is not a format, or two for A and B%s", text,
+                      strchr(text, '@') ? " (no presets here)" : "");
     free(first);
     return status;
 }
@@ -76,7 +88,8 @@ static int parse_depths(run *r, const char *text)
         const int bad = parse_count(&k, word) || k == 0 || k > SIZE_MAX / 16;
         free(word);
         if (bad || r->depths == DEPTHS)
-            return fail(EXIT_USAGE, "dot: -K: '%s' is not a list of at most %d lengths", text, DEPTHS);
+            return fail(EXIT_USAGE, "dot: -K: '%s' is not a list of at most %d numbers of products, as "
+                        "64,1Ki,2^14", text, DEPTHS);
         r->depth[r->depths++] = (size_t)k;
         text += n + (text[n] == ',');
     }
@@ -117,12 +130,15 @@ static int make_operands(run *r, char **files, int n)
             return status;
         return operand_generate(&r->b, "dot", columns, depth, r->distribution, o->seed, 1);
     }
-    if ((status = operand_read(&r->a, "dot", files[0], o->a, o->flatten, rows)) ||
-        (status = operand_read(&r->b, "dot", files[n - 1], o->b, o->flatten, columns)))
+    const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
+    if ((status = operand_read(&r->a, "dot", files[0], o->a,
+                               o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
+        (status = operand_read(&r->b, "dot", files[n - 1], o->b,
+                               o->transpose_b ? OPERAND_FIRST : usual, columns)))
         return status;
     if (r->a.depth != r->b.depth)
-        return fail(EXIT_DATA, "dot: rows of A have %zu elements and rows of B %zu%s", r->a.depth,
-                    r->b.depth, o->flatten ? "" : " (--flatten: all dimensions but the first)");
+        return fail(EXIT_DATA, "dot: rows of A have %zu elements and rows of B %zu; there are "
+                    "--transpose-a, --transpose-b and --flatten", r->a.depth, r->b.depth);
     if (r->depths == 0)
         r->depth[r->depths++] = r->a.depth;
     for (size_t i = 0; i < r->depths; i++)
@@ -136,15 +152,18 @@ static int make_operands(run *r, char **files, int n)
 
 static void head_operand(FILE *to, const char *name, const operand *o)
 {
-    char scale[32], rows[32], all[32];
+    char scale[32], rows[32], all[32], depth[32], share[32];
     fprintf(to, "%s  %s, %s, ", name, o->format.name, o->label);
     if (o->rows < o->all_rows)
         fprintf(to, "the first %s of %s rows", text_count(rows, o->rows),
                 text_count(all, o->all_rows));
     else
         fprintf(to, "%s row%s", text_count(rows, o->rows), o->rows == 1 ? "" : "s");
+    fprintf(to, " of %s", text_count(depth, o->depth));
     if (o->scale != 1)
         fprintf(to, ", scale %s", text_scale(scale, o->scale));
+    if (o->counts.underflow)
+        fprintf(to, "; %s become zero", text_share(share, o->counts.underflow, o->rows * o->depth));
     fputc('\n', to);
 }
 
@@ -154,7 +173,11 @@ static json_t *operand_json(const operand *o)
     json_object_set_new(v, "format", json_string(o->format.name));
     json_object_set_new(v, "values", json_string(o->label));
     json_object_set_new(v, "rows", json_of_count(o->rows));
+    json_object_set_new(v, "depth", json_of_count(o->depth));
     json_object_set_new(v, "scale", json_of_double(o->scale));
+    json_object_set_new(v, "nonzero", json_of_count(o->nonzero));
+    json_object_set_new(v, "underflow", json_of_count(o->counts.underflow));
+    json_object_set_new(v, "inexact", json_of_count(o->counts.inexact));
     return v;
 }
 
@@ -177,20 +200,21 @@ static void print_head(const run *r, FILE *to)
         json_object_set_new(v, "a", operand_json(&r->a));
         json_object_set_new(v, "b", operand_json(&r->b));
         json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
-        fputs("{\"schema\": \"mpsim.dot/1\",\n\"operands\": ", to);
+        fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"version\": \"%s\",\n\"operands\": ",
+                mpsim_version());
         (void)json_write(to, v);
         fputs(",\n\"results\": [", to);
         break;
     case REPORT_CSV:
-        fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first\n",
-              to);
+        fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first,"
+              "a_format,a,a_scale,b_format,b,b_scale,seed\n", to);
         break;
     case REPORT_NDJSON:
         break;
     }
 }
 
-static json_t *row_json(size_t k, const mpsim_model *m, const dot_error *e)
+static json_t *row_json(const run *r, size_t k, const mpsim_model *m, const dot_error *e)
 {
     json_t *v = json_object();
     json_object_set_new(v, "k", json_of_count(k));
@@ -203,6 +227,11 @@ static json_t *row_json(size_t k, const mpsim_model *m, const dot_error *e)
     json_object_set_new(v, "bias", json_of_double(e->bias));
     json_object_set_new(v, "bits_lost", json_of_double(e->bits_lost));
     json_object_set_new(v, "first", json_of_double(e->first));
+    if (r->style == REPORT_NDJSON) { /* each line stands alone */
+        json_object_set_new(v, "a", operand_json(&r->a));
+        json_object_set_new(v, "b", operand_json(&r->b));
+        json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
+    }
     return v;
 }
 
@@ -216,14 +245,25 @@ static void print_row(const run *r, table *t, size_t k, const mpsim_model *m, co
     table_cell(t, "%s", m->name);
     table_cell(t, "%s", m->result.format.name);
     if (r->a.rows * r->b.rows == 1)
-        table_cell(t, "%.9g", e->first / (r->a.scale * r->b.scale));
+        table_cell(t, "%.9g", e->first);
     else
         table_cell(t, "%s", "");
-    table_cell(t, "%.2e", e->rel);
-    table_cell(t, "%.2e", e->max_rel);
-    table_cell(t, "%+.1e", e->bias);
-    table_cell(t, "%.1f", e->bits_lost);
+    const int none = e->not_finite == e->count; /* nothing to measure */
+    table_cell(t, none ? "nan" : "%.2e", e->rel);
+    table_cell(t, none ? "nan" : "%.2e", e->max_rel);
+    table_cell(t, none ? "nan" : "%+.1e", e->bias);
+    table_cell(t, none ? "nan" : "%.1f", e->bits_lost);
     table_cell(t, "%s", e->not_finite ? text_count(text, e->not_finite) : "");
+}
+
+static void csv_operand(FILE *to, const operand *o)
+{
+    fputc(',', to);
+    csv_text(to, o->format.name);
+    fputc(',', to);
+    csv_text(to, o->label);
+    fputc(',', to);
+    csv_double(to, o->scale);
 }
 
 /* One result in the style of the report; NULL table: not text. -1 if writing failed. */
@@ -237,10 +277,10 @@ static int report_row(const run *r, FILE *to, table *t, int first, size_t k, con
         break;
     case REPORT_JSON:
         fputs(first ? "\n " : ",\n ", to);
-        bad = json_write(to, row_json(k, m, e));
+        bad = json_write(to, row_json(r, k, m, e));
         break;
     case REPORT_NDJSON:
-        bad = json_write(to, row_json(k, m, e));
+        bad = json_write(to, row_json(r, k, m, e));
         fputc('\n', to);
         break;
     case REPORT_CSV:
@@ -254,6 +294,12 @@ static int report_row(const run *r, FILE *to, table *t, int first, size_t k, con
             fputc(',', to);
             csv_double(to, numbers[i]);
         }
+        csv_operand(to, &r->a);
+        csv_operand(to, &r->b);
+        if (r->generated)
+            fprintf(to, ",%" PRIu64, r->o->seed);
+        else
+            fputc(',', to);
         fputc('\n', to);
         break;
     }
@@ -263,15 +309,19 @@ static int report_row(const run *r, FILE *to, table *t, int first, size_t k, con
 static int report(const run *r, FILE *to)
 {
     double *exact = malloc((r->a.rows * r->b.rows + 1) * sizeof *exact);
+    uint64_t not_finite = 0, zeros = 0;
     table *t = table_new(">K|<model|<result|>value|>rel. error|>largest|>bias|>bits lost|>not finite");
     int status = exact && t ? 0 : fail(EXIT_IO, "out of memory"), first = 1;
     print_head(r, to);
     for (size_t i = 0; i < r->depths && !status; i++) {
         status = dot_exact(exact, "dot", &r->a, &r->b, r->depth[i]);
+        for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
+            zeros += exact[j] == 0;
         for (size_t j = 0; j < r->models.count && !status; j++, first = 0) {
             const mpsim_model *m = &r->models.items[j];
             dot_error e;
             status = dot_error_measure(&e, "dot", m, &r->a, &r->b, r->depth[i], exact);
+            not_finite += status ? 0 : e.not_finite;
             if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
                 status = fail(EXIT_IO, "out of memory");
         }
@@ -280,6 +330,10 @@ static int report(const run *r, FILE *to)
         status = fail(EXIT_IO, "out of memory");
     if (r->style == REPORT_JSON)
         fputs("]}\n", to);
+    if (!status && r->style == REPORT_TEXT && not_finite)
+        fputs("\nThe errors leave out results that are not finite.\n", to);
+    if (!status && r->style == REPORT_TEXT && zeros == r->depths * r->a.rows * r->b.rows)
+        fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
     table_free(t);
     free(exact);
     return status;
@@ -293,12 +347,12 @@ static int check(const options *o, int operands)
         return fail(EXIT_USAGE, "dot: at most two files: A and B");
     if (report_style_of(o->json, o->ndjson, o->csv) < 0)
         return fail(EXIT_USAGE, "dot: --json, --ndjson and --csv exclude each other");
-    if (operands == 0 && (o->a || o->b || o->flatten))
-        return fail(EXIT_USAGE, "dot: --a, --b and --flatten need a file");
+    if (operands == 0 && (o->a || o->b || o->flatten || o->transpose_a || o->transpose_b))
+        return fail(EXIT_USAGE, "dot: --a, --b, --flatten and --transpose-... need a file");
     if (operands > 0 && o->distribution)
         return fail(EXIT_USAGE, "dot: --values is for generated operands");
     if (operands == 1 && !(o->a && o->b))
-        return fail(EXIT_USAGE, "dot: with one file, --a and --b name its tensors");
+        return fail(EXIT_USAGE, "dot: with one file, --a and --b name its tensors (mpsim info lists them)");
     if (o->rows == 0 || o->columns == 0 || o->rows > 1 << 20 || o->columns > 1 << 20)
         return fail(EXIT_USAGE, "dot: --rows and --columns are from 1 to 2^20");
     if (o->threads > 1024)
@@ -314,7 +368,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
          "format of the operands, or of A and B (default fp16)"},
         {'M', "models", OPTION_STRING, &o.models, "LIST",
-         "models (default: exact, pairwise, fma and the tensor cores that take the operands)"},
+         "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
+         "and Blackwell that take the operands; 'all' for more)"},
         {'K', "length", OPTION_STRING, &o.depths, "LIST",
          "products; a list makes a table over K (default 4096, of tensors whole rows)"},
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
@@ -327,8 +382,11 @@ int cmd_dot(const command *self, int argc, char **argv)
         {0, "b", OPTION_STRING, &o.b, "GLOB", "name of tensor B in its file"},
         {0, "flatten", OPTION_FLAG, &o.flatten, NULL,
          "K is all dimensions but the first (default: the last dimension)"},
+        {0, "transpose-a", OPTION_FLAG, &o.transpose_a, NULL, "K is the first dimension of A"},
+        {0, "transpose-b", OPTION_FLAG, &o.transpose_b, NULL, "K is the first dimension of B"},
         {'s', "scale", OPTION_STRING, &o.scale, "S|amax",
-         "multiply operands before rounding; amax: the largest power of two without overflow"},
+         "multiply operands before rounding; amax: by the largest power of two without overflow, of "
+         "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "json", OPTION_FLAG, &o.json, NULL, "write JSON (schema mpsim.dot/1)"},
         {0, "ndjson", OPTION_FLAG, &o.ndjson, NULL, "write one JSON object per line"},

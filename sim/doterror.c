@@ -32,8 +32,8 @@ static int failed(const char *verb, const mpsim_model *m, const operand *a, cons
                   mpsim_status s)
 {
     if (s == MPSIM_ERANGE)
-        return fail(EXIT_USAGE, "%s: model '%s' cannot take %s and %s: more than 60 significand bits "
-                                "in a product", verb, m->name, a->format.name, b->format.name);
+        return fail(EXIT_USAGE, "%s: model '%s' cannot take %s and %s: more than 60 explicit "
+                    "significand bits together", verb, m->name, a->format.name, b->format.name);
     return fail(EXIT_IO, "%s: model '%s': %s", verb, m->name, mpsim_status_string(s));
 }
 
@@ -46,30 +46,49 @@ int dot_exact(double *exact, const char *verb, const operand *a, const operand *
     return s == MPSIM_OK ? 0 : failed(verb, &truth, a, b, s);
 }
 
+/* sqrt(a / b) of two exact sums. */
+static double root_of_ratio(const mpsim_sum *a, const mpsim_sum *b)
+{
+    int ea, eb;
+    const double fa = mpsim_sum_frexp(a, &ea), fb = mpsim_sum_frexp(b, &eb);
+    return fa == 0 ? 0 : sqrt(ldexp(fa / fb, ea - eb));
+}
+
+static double ratio(const mpsim_sum *a, const mpsim_sum *b)
+{
+    int ea, eb;
+    const double fa = mpsim_sum_frexp(a, &ea), fb = mpsim_sum_frexp(b, &eb);
+    return fa == 0 ? 0 : ldexp(fa / fb, ea - eb);
+}
+
 static void measure(dot_error *e, const double *d, const double *exact, size_t n, int precision)
 {
-    double squares = 0, errors = 0, magnitudes = 0, gained = 0;
+    mpsim_sum errors, squares, magnitudes, gained;
+    mpsim_sum_init(&errors);
+    mpsim_sum_init(&squares);
+    mpsim_sum_init(&magnitudes);
+    mpsim_sum_init(&gained);
     e->count = n;
     for (size_t i = 0; i < n; i++) {
-        if (!isfinite(d[i])) {
+        if (!isfinite(d[i]) || !isfinite(exact[i])) {
             e->not_finite++;
             continue;
         }
         const double error = d[i] - exact[i];
         if (exact[i] != 0 && fabs(error / exact[i]) > e->max_rel)
             e->max_rel = fabs(error / exact[i]);
-        errors += error * error;
-        squares += exact[i] * exact[i];
-        magnitudes += fabs(exact[i]);
-        gained += fabs(d[i]) - fabs(exact[i]);
+        mpsim_sum_add_square(&errors, error);
+        mpsim_sum_add_square(&squares, exact[i]);
+        mpsim_sum_add(&magnitudes, fabs(exact[i]));
+        mpsim_sum_add(&gained, fabs(d[i]));
+        mpsim_sum_add(&gained, -fabs(exact[i]));
     }
     if (e->not_finite == n && n > 0) {
-        e->max_rel = e->rel = e->bias = (double)NAN;
-        e->bits_lost = precision;
+        e->max_rel = e->rel = e->bias = e->bits_lost = (double)NAN;
         return;
     }
-    e->rel = errors == 0 ? 0 : sqrt(errors / squares);
-    e->bias = gained == 0 ? 0 : gained / magnitudes;
+    e->rel = root_of_ratio(&errors, &squares);
+    e->bias = ratio(&gained, &magnitudes);
     e->bits_lost = e->rel > 0 ? precision + log2(e->rel) : 0;
     e->bits_lost = e->bits_lost < 0 ? 0 : e->bits_lost > precision ? precision : e->bits_lost;
 }
@@ -83,7 +102,7 @@ int dot_error_measure(dot_error *e, const char *verb, const mpsim_model *m, cons
     const mpsim_status s = d ? run(d, m, a, b, depth) : MPSIM_ENOMEM;
     if (s == MPSIM_OK) {
         measure(e, d, exact, n, m->result.format.mbits + 1);
-        e->first = n ? d[0] : 0;
+        e->first = n ? d[0] / (a->scale * b->scale) : 0;
     }
     free(d);
     return s == MPSIM_OK ? 0 : failed(verb, m, a, b, s);

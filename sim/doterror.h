@@ -9,13 +9,14 @@
  *   max_rel    largest |d - e| / |e| (over results with e not zero)
  *   rel        ||d - e|| / ||e||, Euclidean norms over all results
  *   bias       sum (|d| - |e|) / sum |e|: negative where magnitudes are lost
- *   bits_lost  p + log2(rel), not below 0 nor above p: significand bits of the result that are wrong
+ *   bits_lost  p + log2(rel), at least 0 and at most p: significand bits of the result that are wrong
  *              beyond what rounding it costs; p is the precision of the result
- *   not_finite results that are infinite or NaN, left out of the others; if all are, those are NaN */
+ *   not_finite results that are infinite or NaN (or whose exact value is beyond binary64), left out of
+ *              the others; if all are, those are NaN */
 typedef struct dot_error {
     uint64_t count, not_finite;
     double max_rel, rel, bias, bits_lost;
-    double first; /* the first result */
+    double first; /* the first result, the scales taken out */
 } dot_error;
 
 /* dot_exact -- exact[i * b->rows + j] = the exact dot product of row i of a and row j of b, of the

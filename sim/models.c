@@ -25,7 +25,9 @@ static int not_found(const char *verb, const char *name)
     snprintf(row, sizeof row, "%.*s", (int)strcspn(name, ":"), name);
     suggestion_init(&s, row);
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
-        if (strcmp(row, m.name) == 0)
+        char folded[96];
+        fold_word(folded, sizeof folded, m.name);
+        if (strcmp(s.word, folded) == 0)
             return fail(EXIT_USAGE, "%s: model '%s': not a format, or a mode without round= (see "
                         "mpsim dot --help)", verb, name);
         suggestion_consider(&s, m.name);
@@ -44,7 +46,8 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
     case MPSIM_ENOTFOUND:
         return not_found(verb, name);
     case MPSIM_ERANGE:
-        return fail(EXIT_USAGE, "%s: model '%s': the name is too long", verb, name);
+        return fail(EXIT_USAGE, "%s: model '%s': a format outside binary64, or too long a name", verb,
+                    name);
     default:
         return fail(EXIT_USAGE, "%s: model '%s': a change is none, comes twice, is out of range or has "
                                 "no effect here (see mpsim dot --help)", verb, name);
@@ -109,10 +112,20 @@ void model_list_clear(model_list *l)
 
 /* ---- the table ---- */
 
-static const char *const step_names[] = {"exact", "fma", "muladd", "fused"};
-static const char *const order_names[] = {"sequential", "pairwise", "quads"};
-static const char *const evidence_names[] = {"defined", "vectors", "reported", "none"};
-static const char *const alignment_names[] = {"truncate", "floor", "nearest"};
+static const char *const step_names[] = {[MPSIM_STEP_EXACT] = "exact",
+                                         [MPSIM_STEP_FMA] = "fma",
+                                         [MPSIM_STEP_MULADD] = "muladd",
+                                         [MPSIM_STEP_FUSED] = "fused"};
+static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
+                                          [MPSIM_ORDER_PAIRWISE] = "pairwise",
+                                          [MPSIM_ORDER_QUADS] = "quads"};
+static const char *const alignment_names[] = {[MPSIM_ALIGN_TRUNCATE] = "truncate",
+                                              [MPSIM_ALIGN_FLOOR] = "floor",
+                                              [MPSIM_ALIGN_NEAREST] = "nearest"};
+static const char *const evidence_names[] = {[MPSIM_EVIDENCE_DEFINED] = "defined",
+                                             [MPSIM_EVIDENCE_VECTORS] = "vectors",
+                                             [MPSIM_EVIDENCE_REPORTED] = "reported",
+                                             [MPSIM_EVIDENCE_NONE] = "none"};
 
 /* A rounding as "binary32 toward-zero", or short as "binary32 rz"; nearest-even is not said. */
 static const char *place_text(char *out, size_t size, const mpsim_rounded *p, int brief)
@@ -156,6 +169,8 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "normalised", fused ? json_boolean(m->normalised) : json_null());
     json_object_set_new(v, "floor", fused && m->floor != MPSIM_MODEL_NO_FLOOR
                                         ? json_integer(m->floor) : json_null());
+    json_object_set_new(v, "operand_emin", fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN
+                                               ? json_integer(m->operand_emin) : json_null());
     json_object_set_new(v, "chunk", json_integer(m->chunk));
     if (m->step == MPSIM_STEP_MULADD)
         set_place(v, "product", &m->product);
@@ -186,7 +201,11 @@ static void print_csv(FILE *to, const mpsim_model *m)
         fputs(",,", to);
     if (fused && m->floor != MPSIM_MODEL_NO_FLOOR)
         fprintf(to, "%d", m->floor);
-    fprintf(to, ",%u,", (unsigned)m->chunk);
+    fprintf(to, ",%u,%s,%s,", (unsigned)m->chunk, fused ? alignment_names[m->alignment] : "",
+            fused ? m->normalised ? "yes" : "no" : "");
+    if (fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN)
+        fprintf(to, "%d", m->operand_emin);
+    fputc(',', to);
     csv_text(to, place_text(accumulator, sizeof accumulator, &m->accumulator, 0));
     fputc(',', to);
     csv_text(to, m->result.format.name);
@@ -223,7 +242,7 @@ static const char legend[] =
     "chunk      products summed from zero, then added to the result in its format\n"
     "evidence   vectors: equal in every bit to recorded outputs of that hardware (mpsim verify\n"
     "           vectors); reported: found on hardware by the authors of the source, no outputs\n"
-    "           compared here; none: a row with changes\n"
+    "           compared here; defined: software; none: a row with changes\n"
     "Instructions and sources: --json or --csv. Changes, as in fma:bf16 or hopper-fp16-fp32:F=24:\n"
     "mpsim dot --help.\n";
 
@@ -312,7 +331,7 @@ int models_print(const model_list *l, report_style style, FILE *to)
         return 0;
     }
     if (style == REPORT_CSV) {
-        fputs("name,operands,step,order,length,fraction,floor,chunk,accumulator,result,evidence,"
+        fputs("name,operands,step,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
               "instruction,source,unconfirmed\n", to);
         for (size_t i = 0; i < l->count; i++)
             print_csv(to, &l->items[i]);

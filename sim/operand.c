@@ -10,21 +10,29 @@
 
 /* ---- generated ---- */
 
-enum { UNIFORM, SYMMETRIC, NORMAL, RELU };
-static const char *const names[] = {"uniform", "symmetric", "normal", "relu"};
-static const char *const labels[] = {"uniform in (0, 1)", "uniform in (-1, 1)", "normal",
-                                     "relu of normal"};
-enum { DISTRIBUTIONS = sizeof names / sizeof names[0], WORDS = 12 };
+enum { UNIFORM, SYMMETRIC, NORMAL, RELU, DISTRIBUTIONS };
+enum { WORDS = 12 }; /* random words an element may take */
+
+static const struct {
+    const char *name, *label;
+    int words;
+} distributions[DISTRIBUTIONS] = {
+    [UNIFORM] = {"uniform", "uniform in (0, 1)", 1},
+    [SYMMETRIC] = {"symmetric", "uniform in (-1, 1)", 1},
+    [NORMAL] = {"normal", "normal", WORDS},
+    [RELU] = {"relu", "relu of normal", WORDS},
+};
 
 const char *distribution_name(int distribution)
 {
-    return distribution >= 0 && distribution < DISTRIBUTIONS ? names[distribution] : NULL;
+    return distribution >= 0 && distribution < DISTRIBUTIONS ? distributions[distribution].name
+                                                            : NULL;
 }
 
 int distribution_find(int *distribution, const char *name)
 {
     for (int i = 0; i < DISTRIBUTIONS; i++)
-        if (strcmp(name, names[i]) == 0) {
+        if (strcmp(name, distributions[i].name) == 0) {
             *distribution = i;
             return 0;
         }
@@ -34,9 +42,8 @@ int distribution_find(int *distribution, const char *name)
 /* Element k of the row of that stream. */
 static double draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
 {
-    const int words = distribution == NORMAL || distribution == RELU ? WORDS : 1;
     double sum = 0; /* exact: multiples of 2^-33 below 2^4 */
-    for (int i = 0; i < words; i++) {
+    for (int i = 0; i < distributions[distribution].words; i++) {
         const uint32_t word = mpsim_rng_word(seed, stream, k * WORDS + (uint64_t)i);
         sum += ((double)word + 0.5) * 0x1p-32;
     }
@@ -69,7 +76,7 @@ int operand_generate(operand *o, const char *verb, size_t rows, size_t depth, in
     if (status)
         return status;
     o->all_rows = rows;
-    snprintf(o->label, sizeof o->label, "%s", labels[distribution]);
+    snprintf(o->label, sizeof o->label, "%s", distributions[distribution].label);
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < depth; k++)
             o->x[i * depth + k] = draw(distribution, seed, (stream << 32) + i, k);
@@ -93,44 +100,73 @@ static int choose(size_t *chosen, const char *verb, trace *t, const char *glob)
     if (found == 1)
         return 0;
     if (found == 0)
-        return fail(EXIT_DATA, "%s: %s: no tensor%s%s", verb, trace_path(t),
+        return fail(EXIT_DATA, "%s: %s: no tensor%s%s (mpsim info lists them)", verb, trace_path(t),
                     glob ? " matches " : " of floating-point numbers", glob ? glob : "");
     return fail(EXIT_USAGE, "%s: %s: %zu tensors%s%s, the first is '%s': choose one by name", verb,
                 trace_path(t), found, glob ? " match " : "", glob ? glob : "",
                 escape_text(name, sizeof name, trace_at(t, *chosen)->name));
 }
 
-static int read_rows(operand *o, const char *verb, trace *t, size_t at, int flatten,
+/* `n` elements from the start of the selected tensor. */
+static int read_values(double *x, size_t n, trace *t, trace_error *error)
+{
+    for (size_t at = 0, got; at < n; at += got)
+        if (trace_read(t, x + at, n - at, &got, error))
+            return -1;
+    return 0;
+}
+
+/* The first rows of a tensor that holds them as columns: all of it is read. */
+static int read_columns(operand *o, const char *verb, trace *t, trace_error *error)
+{
+    double *all = o->all_rows <= SIZE_MAX / sizeof *all / o->depth
+                      ? malloc(o->all_rows * o->depth * sizeof *all) : NULL;
+    if (!all)
+        return fail(EXIT_IO, "%s: out of memory", verb);
+    const int bad = read_values(all, o->all_rows * o->depth, t, error);
+    for (size_t i = 0; !bad && i < o->rows; i++)
+        for (size_t k = 0; k < o->depth; k++)
+            o->x[i * o->depth + k] = all[k * o->all_rows + i];
+    free(all);
+    return bad ? fail(error->exit, "%s", error->text) : 0;
+}
+
+static int read_rows(operand *o, const char *verb, trace *t, size_t at, operand_layout layout,
                      size_t max_rows)
 {
     const trace_tensor *tensor = trace_at(t, at);
     trace_error error;
     uint64_t rows = 1, depth = 1;
     for (size_t i = 0; i < tensor->rank; i++) {
-        const int is_row = tensor->rank > 1 && (flatten ? i == 0 : i + 1 < tensor->rank);
+        const int is_row = tensor->rank > 1 && (layout == OPERAND_FLATTEN ? i == 0
+                                                : layout == OPERAND_FIRST ? i > 0
+                                                                          : i + 1 < tensor->rank);
         *(is_row ? &rows : &depth) *= tensor->shape[i];
     }
     if (tensor->fortran && tensor->rank > 1)
-        return fail(EXIT_DATA, "%s: %s: column-major tensors are not read here", verb,
-                    trace_path(t));
+        return fail(EXIT_DATA, "%s: %s: %s: column-major arrays are not read here: save it in C order",
+                    verb, trace_path(t), o->label);
+    if (tensor->count == 0)
+        return fail(EXIT_DATA, "%s: %s: %s: the tensor is empty", verb, trace_path(t), o->label);
     o->all_rows = rows;
-    const int status = allocate(o, verb, rows < max_rows ? rows : max_rows, depth);
+    int status = allocate(o, verb, rows < max_rows ? rows : max_rows, depth);
     if (status)
         return status;
     if (trace_select(t, at, &error))
         return fail(error.exit, "%s", error.text);
-    for (size_t n = 0, got; n < o->rows * o->depth; n += got)
-        if (trace_read(t, o->x + n, o->rows * o->depth - n, &got, &error))
-            return fail(error.exit, "%s", error.text);
-    for (size_t i = 0; i < o->rows * o->depth; i++)
+    if (layout == OPERAND_FIRST && tensor->rank > 1)
+        status = read_columns(o, verb, t, &error);
+    else if (read_values(o->x, o->rows * o->depth, t, &error))
+        status = fail(error.exit, "%s", error.text);
+    for (size_t i = 0; !status && i < o->rows * o->depth; i++)
         if (!isfinite(o->x[i]))
-            return fail(EXIT_DATA, "%s: %s: element %zu is not finite: there is no exact sum", verb,
-                        trace_path(t), i);
-    return 0;
+            status = fail(EXIT_DATA, "%s: %s: %s: row %zu, product %zu is not finite: there is no "
+                          "exact sum", verb, trace_path(t), o->label, i / o->depth, i % o->depth);
+    return status;
 }
 
-int operand_read(operand *o, const char *verb, const char *path, const char *glob, int flatten,
-                 size_t max_rows)
+int operand_read(operand *o, const char *verb, const char *path, const char *glob,
+                 operand_layout layout, size_t max_rows)
 {
     trace_error error;
     size_t at = 0;
@@ -144,7 +180,7 @@ int operand_read(operand *o, const char *verb, const char *path, const char *glo
         char text[sizeof o->label];
         snprintf(o->label, sizeof o->label, "%s",
                  escape_text(text, sizeof text, *name ? name : path));
-        status = read_rows(o, verb, t, at, flatten, max_rows);
+        status = read_rows(o, verb, t, at, layout, max_rows);
     }
     trace_close(t);
     return status;
@@ -152,17 +188,19 @@ int operand_read(operand *o, const char *verb, const char *path, const char *glo
 
 /* ---- rounded ---- */
 
+/* The largest power of two that brings amax to at most the largest number. */
 static double fitting_scale(const operand *o, const mpsim_format *f)
 {
+    const double most = mpsim_format_max(f);
     double amax = 0;
-    int e;
+    int e_amax, e_most;
     for (size_t i = 0; i < o->rows * o->depth; i++)
         amax = fabs(o->x[i]) > amax ? fabs(o->x[i]) : amax;
     if (amax == 0)
         return 1;
-    (void)frexp(mpsim_format_max(f) / amax, &e); /* ratio in [2^(e-1), 2^e) */
-    double scale = ldexp(1, e - 1);
-    return amax * scale <= mpsim_format_max(f) ? scale : scale / 2;
+    const double f_amax = frexp(amax, &e_amax), f_most = frexp(most, &e_most);
+    const int e = e_most - e_amax - (f_amax > f_most);
+    return ldexp(1, e > 1023 ? 1023 : e);
 }
 
 int operand_encode(operand *o, const char *verb, const mpsim_format *f, double scale)
@@ -172,6 +210,8 @@ int operand_encode(operand *o, const char *verb, const mpsim_format *f, double s
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     o->format = *f;
     o->scale = r.scale = scale > 0 ? scale : fitting_scale(o, f);
+    for (size_t i = 0; i < n; i++)
+        o->nonzero += o->x[i] != 0;
     o->codes = malloc(n * mpsim_format_code_bytes(f) + 1);
     if (!o->codes)
         return fail(EXIT_IO, "%s: out of memory", verb);

@@ -55,10 +55,12 @@ for want in exact=4000 fma:bf16=256 sequential:fp16=2048 pairwise:bf16=4000 fma=
 done
 
 # ---- real tensors
-run 0 dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight "$real" && has '^A  e4m3, act:fc1, the first 16 of 32 rows, scale 2^' && has hopper-mma-fp8-fp32
+run 0 dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight "$real" && has '^A  e4m3, act:fc1, the first 16 of 32 rows of 64, scale 2^' && has hopper-mma-fp8-fp32
 ok $? "tensors of a trace"
 run 3 dot --a act:conv2 --b 'weight:conv2.weight' --flatten "$real" && has 'elements' err
 ok $? "rows of different lengths"
+run 0 dot --csv -f e5m2,e4m3 -s amax -M exact,fma --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b "$real" && [ "$(field exact 4)" = 256 ] && grep -q ',e5m2,agrad:fc1,' "$dir/out"
+ok $? "a weight gradient: both transposed, K is the batch"
 run 0 dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b agrad:fc1 "$real" && has '^A  e5m2' && has '^B  e4m3'; ok $? "two formats"
 
 # ---- selections
@@ -70,6 +72,7 @@ ok $? "threads do not show"
 run 0 dot --csv -K 10 --rows 2 --columns 1 -M fma:fp16:round=sr -f fp16; ok $? "stochastic accumulation"
 run 0 formats --models && has '^hopper-wgmma-fp8-fp32 ' && has 'Not confirmed' && has 'the sign of a zero sum'; ok $? "formats --models"
 run 0 formats --models --json 'hopper-*' && has '"mpsim.models/1"' && has '"unconfirmed": "' && ! has volta; ok $? "formats --models --json"
+run 0 formats --models --csv hopper-fp16-fp32:F=24 && has ',none,'; ok $? "a row with changes has no evidence"
 run 0 formats --models --csv exact fma:bf16 && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "formats --models --csv"
 
 # ---- bad input
@@ -81,6 +84,13 @@ done
 run 2 dot -M hoper-fp16-fp32 && has 'did you mean hopper-fp16-fp32' err; ok $? "a misspelt model"
 run 3 dot --a 'no*' --b 'no*' "$real"; ok $? "no such tensor"
 run 2 dot --a '*' --b '*' "$real" && has 'choose one' err; ok $? "more than one tensor"
+run 0 dot -s 2^-30 -f e4m3 -K 64 -M exact && has '100 % become zero' && has 'All exact results are zero'; ok $? "operands that underflow are told"
+run 0 dot -f fp16 -s 2^5 -K 1024 -M fma:fp16 && has 'nan' && has 'not finite'; ok $? "results that overflow are told"
+run 0 dot -f binary64 -s 1e-90 -K 16 -M fma:binary64 --csv && between "$(field fma:binary64 7)" 1e-17 1e-15; ok $? "errors far below binary64's squares"
+run 0 dot -f bf16 -s amax -K 4 -M exact --json && has '"scale": 1.7014118346046923e38'; ok $? "amax of a wide format"
+run 3 dot --a act:fc1 --b weight:fc1.weight --transpose-b "$real" && has 'transpose' err; ok $? "rows that do not fit: what there is"
+run 2 dot -f e4m3@cuda && has 'no presets' err; ok $? "no presets"
+run 2 dot -M 'hopper-*:F=3' && has 'no changes' err; ok $? "patterns take no changes"
 run 4 dot "$dir/missing" "$dir/missing"; ok $? "missing file"
 run 3 dot -f e2m1 -s 100 --a act:fc1 --b act:fc1 "$real" && has 'overflow' err; ok $? "operands that overflow"
 run 2 formats --models --check 1; ok $? "--models with --check"
