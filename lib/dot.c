@@ -20,7 +20,9 @@ typedef struct walk {
 
 static uint32_t draw(walk *w, const mpsim_rounded *p)
 {
-    return mpsim_is_stochastic(p->rounding.mode) ? mpsim_rng_word(w->rng->seed, w->rng->stream, w->index++) : 0;
+    if (!mpsim_is_stochastic(p->rounding.mode))
+        return 0;
+    return mpsim_rng_word(w->rng->seed, w->rng->stream, w->index++);
 }
 
 static uint64_t round_code(walk *w, const mpsim_rounded *p, mpsim_number x)
@@ -241,5 +243,6 @@ mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void 
         return MPSIM_EINVAL;
     const mpsim_vector va = {fa, a, mpsim_format_code_bytes(fa), 0, 1};
     const mpsim_vector vb = {fb, b, mpsim_format_code_bytes(fb), 0, 1};
-    return mpsim_dot_reference(m, &va, &vb, n, mpsim_scalar_unpack(&m->result.format, c), rng, rng ? rng->index : 0, d);
+    return mpsim_dot_reference(m, &va, &vb, n, mpsim_scalar_unpack(&m->result.format, c), rng,
+                               rng ? rng->index : 0, d);
 }

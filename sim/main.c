@@ -5,10 +5,12 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <mpsim/mpsim.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int usage(FILE *to)
 {
@@ -21,7 +23,7 @@ static int usage(FILE *to)
           "  mpsim --version        version\n\n"
           "Files: safetensors, npy, npz, raw; a directory is a trace; - is standard input.\n"
           "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
-          "5 partial (some files failed, with --keep-going).\n", to);
+          "5 partial (some files failed, with --keep-going; verify: nothing was compared).\n", to);
     return EXIT_USAGE;
 }
 
@@ -76,8 +78,18 @@ static int flush(void)
     return fail(EXIT_IO, "standard output: %s", strerror(errno ? errno : EIO));
 }
 
+/* Take the places of standard streams that are closed, so that no file gets their numbers. What is put
+ * there cannot be written (or read), so that using it is an error. */
+static void open_standard_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest number is fd */
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     if (argc < 2)
         return usage(stderr);

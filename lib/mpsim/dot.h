@@ -20,12 +20,13 @@ typedef enum mpsim_step {
     MPSIM_STEP_FUSED   /* `length` products and s at a time: see below                         */
 } mpsim_step;
 
-/* MPSIM_STEP_FUSED, the step of tensor cores (a block fused multiply-add): L = length products and the accumulator are added in
- * fixed point, without normalising in between. With p the explicit significand bits of a format,
- * a number is s 2^(e - p): s = 2^p + T and e = E - bias for normal numbers, s = T and e = emin for
- * subnormal ones (where operand_emin is lower than emin: s 2^n and e = emin - n, with the largest n that
- * leaves e >= operand_emin and s < 2^(p + 1)). A product has S = s_a s_b, scaled 2^-(p_a + p_b), and e = e_a + e_b; it is not
- * normalised (S may be as large as 4 - ulp), unless `normalised` is 1. Then
+/* MPSIM_STEP_FUSED, the step of tensor cores (a block fused multiply-add): L = length products and the
+ * accumulator are added in fixed point, without normalising in between. With p the explicit
+ * significand bits of a format, a number is s 2^(e - p): s = 2^p + T and e = E - bias for normal
+ * numbers, s = T and e = emin for subnormal ones (where operand_emin is lower than emin: s 2^n and
+ * e = emin - n, with the largest n that leaves e >= operand_emin and s < 2^(p + 1)). A product has
+ * S = s_a s_b, scaled 2^-(p_a + p_b), and e = e_a + e_b; it is not normalised (S may be as large as
+ * 4 - ulp), unless `normalised` is 1. Then
  *
  *   1. terms that are zero are dropped; a last step of less than L products has fewer terms;
  *   2. E = the largest e of all terms, and not less than `floor`;
@@ -130,13 +131,14 @@ MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
  *   operand-emin=E|own   smallest exponent of operands, -4000 to 4000
  *
  * A format or mode whose name has a ':' is taken as long as possible: "fma:e5m7:fn:round=sr:16".
- * Changes apply from left to right. MPSIM_ENOTFOUND if the row, a format or a mode is not known;
- * MPSIM_EINVAL for a change that is none, comes twice, has no effect in the model (F= without
- * FUSED steps, outer= without chunks, order= of an exact sum), or gives an invalid model; MPSIM_ERANGE for a format
- * outside binary64, or if
- * the name becomes longer than a name may be. *m is untouched then. m->name becomes the canonical
- * row name followed by the changes as they were typed; a row with changes keeps its architecture and
- * operands, but no evidence, instruction or open questions. */
+ * Changes apply from left to right. m->name becomes the canonical row name followed by the changes
+ * as they were typed; a row with changes keeps its architecture and operands, but no evidence,
+ * instruction or open questions.
+ *
+ * MPSIM_ENOTFOUND if the row, a format or a mode is not known; MPSIM_EINVAL for a change that is
+ * none, comes twice, has no effect in the model (F= without FUSED steps, outer= without chunks,
+ * order= of an exact sum), or gives an invalid model, and for NULL; MPSIM_ERANGE for a format outside
+ * binary64, or if the name becomes longer than a name may be. *m is untouched then. */
 MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
 
 /* mpsim_model_check -- MPSIM_OK if *m is consistent, else MPSIM_EINVAL. For models filled by hand, most
@@ -194,10 +196,11 @@ typedef struct mpsim_pool {
  *   rng      element (i, j) is a dot product whose index starts at rng->index + 2^32 (i columns + j)
  *   pool     threads, or NULL: this one
  *
- * The bits do not depend on the threads, nor on the instruction set; every element is what
- * mpsim_dot gives. Fused steps with tensor-core formats have a fast path.
- * Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format. d is untouched except after
- * MPSIM_ENOMEM. */
+ * The bits do not depend on the threads, nor on the instruction set; every element is what mpsim_dot
+ * gives. Fused steps with tensor-core formats have a fast path, which takes memory for the operands,
+ * 6 to 10 bytes an element. Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has
+ * another format; MPSIM_ENOMEM also on the fast path, and for pairwise sums. d is untouched except
+ * after MPSIM_ENOMEM. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
                                   const mpsim_matrix *a, const mpsim_matrix *b,
                                   const mpsim_matrix *c, void *d, size_t d_stride,

@@ -30,6 +30,9 @@ run 2 stat --kind gradient "$trace"; ok $? "unknown kind"
 run 2 stat --shape 3 "$trace"; ok $? "shape without dtype"
 run 2 stat -f e5m0 "$trace" && has 'no room for NaN' err; ok $? "a format that cannot be"
 
+"$MPSIM" dot -K 8 -M exact >&- 2>"$dir/err"; [ $? -eq 4 ] && has 'standard output\|Bad file' err; ok $? "a closed standard output is an error"
+"$MPSIM" stat --csv "$trace/step_000001" >&- 2>"$dir/err"; [ $? -eq 4 ]; ok $? "also for reports"
+
 # ---- bad inputs ----
 run 4 stat "$dir/none"; ok $? "missing file"
 : >"$dir/empty"; run 3 stat "$dir/empty"; ok $? "empty file"
