@@ -414,7 +414,7 @@ double oracle_widen(uint32_t binary32)
     }
     float x;
     memcpy(&x, &binary32, sizeof x);
-    return x;
+    return (double)x;
 }
 
 /* What needs no rounding, and for the rest x * scale, exactly, in `product`: signed, or its
