@@ -29,6 +29,9 @@ typedef struct row {
 #define E4M3H "e4m3", "e4m3", "fp16"
 #define E5M2H "e5m2", "e5m2", "fp16"
 
+#define INF  ((double)INFINITY)
+#define QNAN ((double)NAN)
+
 #define ZERO_Q  "does a zero factor take part in the largest exponent?"
 #define FLOOR_Q "how low may the exponent of alignment be?"
 #define SIGN_Q  "what sign has a zero sum?"
@@ -91,23 +94,23 @@ static const row rows[] = {
     {"P7h", OVER_Q, "32768: no intermediate overflow", HALF, 0,
      {{1, 32768, 2}, {1, -32768, 2}, {1, 32768, 1}}},
 
-    {"P8a", NAN_Q, "7fffffff", FP16, 0, {{1, NAN, 1}}},
-    {"P8b", NAN_Q, "7fffffff", FP16, 0, {{1, INFINITY, 0}}},
-    {"P8c", NAN_Q, "7fffffff", FP16, 0, {{1, INFINITY, 1}, {1, -INFINITY, 1}}},
-    {"P8d", NAN_Q, "infinity", FP16, 0, {{1, INFINITY, 1}, {1, -1, 1}}},
-    {"P8e", NAN_Q, "7fffffff", FP16, -NAN, {{1, 1, 1}}},
-    {"P8f", NAN_Q, "7fffffff", FP16, INFINITY, {{1, INFINITY, -1}}},
-    {"P8g", NAN_Q, "-infinity", FP16, -INFINITY, {{1, 65504, 65504}}},
-    {"P8h", NAN_Q, "7fff", HALF, 0, {{1, -NAN, 1}}},
-    {"P8i", NAN_Q, "7fff", HALF, 0, {{1, INFINITY, 0}}},
-    {"P8j", NAN_Q, "7fffffff", BF16, 0, {{1, -NAN, 0}}},
-    {"P8k", NAN_Q, "7fffffff", TF32, 0, {{1, NAN, 0}}},
-    {"P8l", NAN_Q, "7fffffff", E4M3, 0, {{1, NAN, 1}}},
-    {"P8m", NAN_Q, "7fffffff", E5M2, 0, {{1, INFINITY, 0}}},
-    {"P8n", NAN_Q, "infinity", E5M2, 1, {{1, INFINITY, 1}}},
-    {"P8o", NAN_Q, "7fff", E4M3H, 0, {{1, -NAN, 0}}},
-    {"P8p", NAN_Q, "7fffffff", E4M3, -NAN, {{1, 1, 1}}},
-    {"P8q", NAN_Q, "7fff", E5M2H, -INFINITY, {{1, INFINITY, 1}}},
+    {"P8a", NAN_Q, "7fffffff", FP16, 0, {{1, QNAN, 1}}},
+    {"P8b", NAN_Q, "7fffffff", FP16, 0, {{1, INF, 0}}},
+    {"P8c", NAN_Q, "7fffffff", FP16, 0, {{1, INF, 1}, {1, -INF, 1}}},
+    {"P8d", NAN_Q, "infinity", FP16, 0, {{1, INF, 1}, {1, -1, 1}}},
+    {"P8e", NAN_Q, "7fffffff", FP16, -QNAN, {{1, 1, 1}}},
+    {"P8f", NAN_Q, "7fffffff", FP16, INF, {{1, INF, -1}}},
+    {"P8g", NAN_Q, "-infinity", FP16, -INF, {{1, 65504, 65504}}},
+    {"P8h", NAN_Q, "7fff", HALF, 0, {{1, -QNAN, 1}}},
+    {"P8i", NAN_Q, "7fff", HALF, 0, {{1, INF, 0}}},
+    {"P8j", NAN_Q, "7fffffff", BF16, 0, {{1, -QNAN, 0}}},
+    {"P8k", NAN_Q, "7fffffff", TF32, 0, {{1, QNAN, 0}}},
+    {"P8l", NAN_Q, "7fffffff", E4M3, 0, {{1, QNAN, 1}}},
+    {"P8m", NAN_Q, "7fffffff", E5M2, 0, {{1, INF, 0}}},
+    {"P8n", NAN_Q, "infinity", E5M2, 1, {{1, INF, 1}}},
+    {"P8o", NAN_Q, "7fff", E4M3H, 0, {{1, -QNAN, 0}}},
+    {"P8p", NAN_Q, "7fffffff", E4M3, -QNAN, {{1, 1, 1}}},
+    {"P8q", NAN_Q, "7fff", E5M2H, -INF, {{1, INF, 1}}},
 
     {"P10a", C_Q, "1 + 2^-13: 13 bits or more", E4M3, 0x1.0008p0, {{1, 0, 0}}},
     {"P10b", C_Q, "1: 13 bits; 1 + 2^-14: more", E4M3, 0x1.0004p0, {{1, 0, 0}}},

@@ -218,16 +218,25 @@ static void print_csv(FILE *to, const mpsim_model *m)
     fputc('\n', to);
 }
 
+/* A number, or nothing. */
+static void cell_if(table *t, int there, int n)
+{
+    if (there)
+        table_cell(t, "%d", n);
+    else
+        table_cell(t, "%s", "");
+}
+
 static void print_row(table *t, const mpsim_model *m)
 {
     char text[96];
     const int fused = m->step == MPSIM_STEP_FUSED;
     table_cell(t, "%s", m->name);
     table_cell(t, "%s", m->operands ? m->operands : "any");
-    table_cell(t, fused ? "%d" : "", m->length);
-    table_cell(t, fused ? "%d" : "", m->fraction);
-    table_cell(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR ? "%d" : "", m->floor);
-    table_cell(t, m->chunk ? "%u" : "", (unsigned)m->chunk);
+    cell_if(t, fused, m->length);
+    cell_if(t, fused, m->fraction);
+    cell_if(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR, m->floor);
+    cell_if(t, m->chunk != 0, (int)m->chunk);
     table_cell(t, "%s", m->step == MPSIM_STEP_EXACT && !m->chunk
                             ? "" : place_text(text, sizeof text, &m->accumulator, 1));
     table_cell(t, "%s", m->result.format.name);
