@@ -18,8 +18,9 @@ enum { N = 2048 };
  * own codes and midpoints, specials in random places. */
 static void fill(double *x, float *y, const mpsim_format *f, uint64_t *seed)
 {
-    static const double specials[] = {0, -0.0, INFINITY, -INFINITY, 0x1p-1074, -0x1p-1060,
-                                      0x1p-149, 0x1.8p-149, -0x1p-127, DBL_MAX, -DBL_MAX, FLT_MAX};
+    static const double specials[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, 0x1p-1074,
+                                      -0x1p-1060, 0x1p-149, 0x1.8p-149, -0x1p-127, DBL_MAX, -DBL_MAX,
+                                      (double)FLT_MAX};
     const uint64_t mask = f->bits == 64 ? UINT64_MAX : ((uint64_t)1 << f->bits) - 1;
     for (int i = 0; i < N; i++) {
         const uint64_t u = test_random(seed);
@@ -38,7 +39,7 @@ static void fill(double *x, float *y, const mpsim_format *f, uint64_t *seed)
             const double b = mpsim_decode(f, mpsim_next_up(f, v & mask));
             double m = a / 2 + b / 2;
             if (kind < 10)
-                m = nextafter(m, kind == 8 ? INFINITY : -INFINITY);
+                m = nextafter(m, kind == 8 ? (double)INFINITY : -(double)INFINITY);
             else if (kind < 12)
                 m = a + (b - a) * (double)(u >> 40) * 0x1p-24;
             x[i] = m;

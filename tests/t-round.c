@@ -17,6 +17,7 @@
 #include <mpsim/round.h>
 #include <string.h>
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -126,7 +127,8 @@ __attribute__((target("f16c"))) static uint16_t f16c(float x, int mode)
 
 START_TEST(the_oracle_agrees_with_the_f16c_instructions)
 {
-    if (!__builtin_cpu_supports("f16c"))
+    unsigned eax, ebx, ecx = 0, edx; /* not every compiler knows this feature by name */
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_F16C))
         return;
     static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO,
                                 MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
