@@ -73,6 +73,39 @@ float f32_of_bits(uint32_t u)
     return x;
 }
 
+uint64_t code_load(const void *p, size_t bytes)
+{
+    uint8_t c8;
+    uint16_t c16;
+    uint32_t c32;
+    uint64_t c64;
+    switch (bytes) {
+    case 1:
+        memcpy(&c8, p, 1);
+        return c8;
+    case 2:
+        memcpy(&c16, p, 2);
+        return c16;
+    case 4:
+        memcpy(&c32, p, 4);
+        return c32;
+    default:
+        memcpy(&c64, p, 8);
+        return c64;
+    }
+}
+
+void code_store(void *p, size_t bytes, uint64_t code)
+{
+    const uint8_t c8 = (uint8_t)code;
+    const uint16_t c16 = (uint16_t)code;
+    const uint32_t c32 = (uint32_t)code;
+    memcpy(p, bytes == 1   ? (const void *)&c8
+              : bytes == 2 ? (const void *)&c16
+              : bytes == 4 ? (const void *)&c32
+                           : (const void *)&code, bytes);
+}
+
 double f64_of_bits(uint64_t u)
 {
     double x;

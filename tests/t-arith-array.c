@@ -10,39 +10,6 @@
 
 enum { MOST = 1021 };
 
-static uint64_t load(const unsigned char *p, size_t bytes)
-{
-    uint8_t c8;
-    uint16_t c16;
-    uint32_t c32;
-    uint64_t c64;
-    switch (bytes) {
-    case 1:
-        memcpy(&c8, p, 1);
-        return c8;
-    case 2:
-        memcpy(&c16, p, 2);
-        return c16;
-    case 4:
-        memcpy(&c32, p, 4);
-        return c32;
-    default:
-        memcpy(&c64, p, 8);
-        return c64;
-    }
-}
-
-static void store(unsigned char *p, size_t bytes, uint64_t code)
-{
-    const uint8_t c8 = (uint8_t)code;
-    const uint16_t c16 = (uint16_t)code;
-    const uint32_t c32 = (uint32_t)code;
-    memcpy(p, bytes == 1   ? (const void *)&c8
-              : bytes == 2 ? (const void *)&c16
-              : bytes == 4 ? (const void *)&c32
-                           : (const void *)&code, bytes);
-}
-
 static void count(mpsim_counts *n, unsigned flags)
 {
     n->inexact += !!(flags & MPSIM_FLAG_INEXACT);
@@ -86,7 +53,7 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         x[k] = in[k] + (n + (size_t)k) % 8;
         /* bits above the width as well */
         for (size_t i = 0; i < n; i++)
-            store(x[k] + i * sizes[k], sizes[k],
+            code_store(x[k] + i * sizes[k], sizes[k],
                   i % 5 == 4 ? test_random(random)
                              : code_random(p->oracle.operand[k], 0, random));
     }
@@ -100,7 +67,7 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         uint64_t u[3];
         unsigned flags;
         for (int k = 0; k < 3; k++)
-            u[k] = load(x[k] + i * sizes[k], sizes[k]);
+            u[k] = code_load(x[k] + i * sizes[k], sizes[k]);
         want[i] = mpsim_arith_apply(&p->lib, u[0], u[1], u[2],
                                     mpsim_rng_word(rng.seed, rng.stream, rng.index + i), &flags);
         count(&wanted, flags);
@@ -122,11 +89,11 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         from = ends[k];
     }
     for (size_t i = 0; i < n; i++)
-        if (load(out + i * size, size) != want[i])
+        if (code_load(out + i * size, size) != want[i])
             ck_abort_msg("%s -> %s %s, array of %zu, split %d, place %d, element %zu: scalar "
                          "0x%" PRIx64 ", array 0x%" PRIx64, op_name(p->oracle.op),
                          p->lib.result.name, mode_name(p->lib.rounding.mode), n, split, place, i,
-                         want[i], load(out + i * size, size));
+                         want[i], code_load(out + i * size, size));
     if (n % 5 != 4 && !same(&wanted, &got))
         ck_abort_msg("%s -> %s, array of %zu: counters differ", op_name(p->oracle.op),
                      p->lib.result.name, n);
@@ -406,8 +373,8 @@ START_TEST(arrays_compare_as_their_elements)
             const size_t fs = mpsim_format_code_bytes(f), gs = mpsim_format_code_bytes(g);
             unsigned char *x = in[0] + n % 8, *y = in[1] + (n + i) % 8;
             for (size_t k = 0; k < n; k++) {
-                store(x + k * fs, fs, code_random(p.oracle.operand[0], 0, &random));
-                store(y + k * gs, gs, test_random(&random));
+                code_store(x + k * fs, fs, code_random(p.oracle.operand[0], 0, &random));
+                code_store(y + k * gs, gs, test_random(&random));
             }
             memset(order, 0x5a, sizeof order);
             const size_t half = n / 2;
@@ -415,8 +382,8 @@ START_TEST(arrays_compare_as_their_elements)
             ck_assert_int_eq(mpsim_compare_array(f, g, order + 1 + half, x + half * fs,
                                                  y + half * gs, n - half), MPSIM_OK);
             for (size_t k = 0; k < n; k++)
-                if (order[k + 1] != mpsim_compare(f, load(x + k * fs, fs), g,
-                                                  load(y + k * gs, gs)))
+                if (order[k + 1] != mpsim_compare(f, code_load(x + k * fs, fs), g,
+                                                  code_load(y + k * gs, gs)))
                     ck_abort_msg("%s %s: element %zu of %zu", f->name, g->name, k, n);
             ck_assert(order[0] == 0x5a && order[n + 1] == 0x5a);
         }

@@ -33,28 +33,6 @@ static int same_counts(const mpsim_counts *a, const mpsim_counts *b)
            a->subnormal == b->subnormal && a->overflow == b->overflow && a->nan == b->nan;
 }
 
-static uint64_t load_code(const unsigned char *p, size_t bytes)
-{
-    uint8_t c8;
-    uint16_t c16;
-    uint32_t c32;
-    uint64_t c64;
-    switch (bytes) {
-    case 1:
-        memcpy(&c8, p, 1);
-        return c8;
-    case 2:
-        memcpy(&c16, p, 2);
-        return c16;
-    case 4:
-        memcpy(&c32, p, 4);
-        return c32;
-    default:
-        memcpy(&c64, p, 8);
-        return c64;
-    }
-}
-
 /* A code as a value of binary32, NaNs bit by bit. */
 static uint32_t narrowed(double y)
 {
@@ -131,7 +109,7 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
                 const double y = mpsim_decode(f, w);
                 w = c->width == 32 ? narrowed(y) : bits_of_f64(y);
             }
-            const uint64_t v = load_code(out + i * step, step);
+            const uint64_t v = code_load(out + i * step, step);
             t->compared++;
             if (v != w)
                 ck_abort_msg("%s %s scale=%a flush=%d,%d policies %d%d%d%d%d%d%d, array "

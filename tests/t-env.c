@@ -274,15 +274,6 @@ START_TEST(conversions_do_not_depend_on_the_environment)
 }
 END_TEST
 
-static void store(void *to, size_t bytes, uint64_t code)
-{
-    const uint32_t u32 = (uint32_t)code;
-    const uint16_t u16 = (uint16_t)code;
-    const uint8_t u8 = (uint8_t)code;
-    memcpy(to, bytes == 1 ? (const void *)&u8 : bytes == 2 ? (const void *)&u16 : (const void *)&u32,
-           bytes);
-}
-
 /* Every accumulation model with every format that it takes: random codes of moderate exponents, so that
  * the fast path does most of it, and any codes. */
 START_TEST(products_do_not_depend_on_the_environment)
@@ -311,7 +302,7 @@ START_TEST(products_do_not_depend_on_the_environment)
                 unsigned char *to = j < ROWS * DEPTH
                                         ? (unsigned char *)a + j * bytes
                                         : (unsigned char *)b + (j - ROWS * DEPTH) * bytes;
-                store(to, bytes, code);
+                code_store(to, bytes, code);
             }
             for (size_t j = 0; j < ROWS * COLUMNS; j++)
                 c[j] = any ? (uint32_t)test_random(&state) : 0;

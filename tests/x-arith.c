@@ -33,14 +33,13 @@
 #include "cases.h"
 #include "oracle_arith.h"
 #include "support.h"
+#include "sweep.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -257,27 +256,16 @@ static size_t make_items(item *items, const char *op, const char *mode, uint32_t
     return n;
 }
 
-/* Wait for one child; print its line as test number `done`. Returns 1 if it failed. */
-static int reap(const pid_t *pids, const int *pipes, const item *items, size_t n, size_t done)
+static item items[8];
+
+static int run_one(size_t i, int to)
 {
-    int status;
-    const pid_t pid = wait(&status);
-    for (size_t i = 0; i < n; i++) {
-        if (pids[i] != pid)
-            continue;
-        char line[701];
-        const ssize_t got = read(pipes[i], line, sizeof line - 1);
-        line[got > 0 ? got : 0] = '\0';
-        close(pipes[i]);
-        const int failed = got <= 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-        if (got <= 0)
-            snprintf(line, sizeof line, "%s %s died", op_of(items[i].op),
-                     mode_name(items[i].mode));
-        printf("%s %zu - %s\n", failed ? "not ok" : "ok", done, line);
-        fflush(stdout);
-        return failed;
-    }
-    return 0;
+    return run_item(&items[i], to);
+}
+
+static void name_one(size_t i, char *text, size_t size)
+{
+    snprintf(text, size, "%s %s", op_of(items[i].op), mode_name(items[i].mode));
 }
 
 int main(int argc, char **argv)
@@ -298,9 +286,6 @@ int main(int argc, char **argv)
         else
             jobs = 0, argc = 0;
     }
-    item items[8];
-    pid_t pids[8];
-    int pipes[8];
     if (stride < 1 || stride > CODES)
         jobs = 0;
     const size_t n = jobs > 0 ? make_items(items, op, mode, (uint32_t)stride) : 0;
@@ -309,31 +294,7 @@ int main(int argc, char **argv)
                         "op: add, sub, mul, div; mode: nearest-even, toward-zero\n");
         return 2;
     }
-    const char *isa = getenv("MPSIM_ISA");
-    if (isa && *isa && mpsim_isa_use(isa) != MPSIM_OK) {
-        printf("1..0 # SKIP MPSIM_ISA=%s is not available\n", isa);
-        return 0;
-    }
     (void)test_seed(); /* print it once, in this process */
-    printf("1..%zu\n# instruction set: %s\n", n, mpsim_isa_active());
-    fflush(stdout);
-    size_t running = 0, done = 0, failed = 0;
-    for (size_t i = 0; i < n; i++) {
-        int ends[2];
-        if (pipe(ends) != 0 || (pids[i] = fork()) < 0) {
-            perror("x-arith");
-            return 2;
-        }
-        if (pids[i] == 0)
-            _exit(run_item(&items[i], ends[1]));
-        close(ends[1]);
-        pipes[i] = ends[0];
-        if (++running == (size_t)jobs) {
-            failed += (size_t)reap(pids, pipes, items, i + 1, ++done);
-            running--;
-        }
-    }
-    for (; running > 0; running--)
-        failed += (size_t)reap(pids, pipes, items, n, ++done);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    const sweep_plan plan = {"x-arith", n, run_one, name_one};
+    return sweep_run(&plan, jobs);
 }
