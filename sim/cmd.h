@@ -6,6 +6,7 @@
 
 int cmd_formats(const command *self, int argc, char **argv);
 int cmd_info(const command *self, int argc, char **argv);
+int cmd_calc(const command *self, int argc, char **argv);
 int cmd_cast(const command *self, int argc, char **argv);
 int cmd_stat(const command *self, int argc, char **argv);
 int cmd_dot(const command *self, int argc, char **argv);

@@ -7,6 +7,7 @@ const command commands[] = {
     {"info", "FILE...", "Show what is in files of tensors", cmd_info},
     {"cast", "FILE", "Round tensors to a format and write them", cmd_cast},
     {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat},
+    {"calc", "OP X [Y [Z]]", "Calculate in low precision: one operation, correctly rounded", cmd_calc},
     {"dot", "[FILE [FILE]]", "Dot products as hardware and software add them, with their errors",
      cmd_dot},
     {"plot", "FIGURE REPORT", "Draw a figure from a report of stat or dot", cmd_plot},

@@ -12,8 +12,8 @@ AM_TESTS_ENVIRONMENT = \
 dist_check_SCRIPTS += tests/gpu/device.sh tests/gpu/ptx.sh
 TESTS += tests/gpu/device.sh tests/gpu/ptx.sh
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
-TESTS += tests/ck-house.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
+TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
