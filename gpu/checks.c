@@ -424,8 +424,9 @@ void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, c
     const mpsim_format *d = &j->steps.result.format;
     dot_case x;
     fill_dot(&x, j, index);
+    /* what a check of two instructions compares with is another one, which is not run again here */
     put_value(&t, "hardware", d, hardware);
-    put_value(&t, ", reference", d, reference);
+    put_value(&t, j->same_as >= 0 ? ", model (not what was compared)" : ", reference", d, reference);
     put_value(&t, "; c", d, x.c);
     put_codes(&t, "; a", x.a, j->k);
     put_codes(&t, "; b", x.b, j->k);

@@ -10,6 +10,7 @@
 static struct {
     int sm, compiled, has_wgmma;
     int swap; /* how wgmma names the two offsets of a descriptor, see wgmma.cu */
+    int lost; /* a kernel faulted: nothing runs any more in this process       */
 } device;
 
 /* "580.65.06" from the first line of the driver's version file, or "". */
@@ -23,7 +24,8 @@ static void driver_name(char *to, size_t size)
     if (fgets(line, sizeof line, f)) {
         for (const char *p = line; *p; p++) {
             int a, b, n = 0;
-            if ((p == line || p[-1] == ' ') && sscanf(p, "%d.%d%n", &a, &b, &n) == 2 && n >= 6) {
+            if (*p >= '0' && *p <= '9' && (p == line || p[-1] == ' ') &&
+                sscanf(p, "%d.%d%n", &a, &b, &n) == 2 && n >= 6) {
                 snprintf(to, size, "%.*s", (int)strcspn(p, " \n"), p);
                 break;
             }
@@ -149,7 +151,7 @@ static cudaError_t check_layout(const gpu_check *c, char *text, size_t size)
         const unsigned long long before = t.mismatches;
         device.swap = !device.swap;
         e = layout_mismatches(c, &t);
-        if (t.mismatches) {
+        if (e != cudaSuccess || t.mismatches) {
             device.swap = !device.swap;
             t.mismatches = before;
         }
@@ -178,8 +180,11 @@ static const char *lacks(const gpu_check *c)
 
 static void failed(gpu_result *r, cudaError_t e)
 {
+    cudaGetLastError(); /* one that does not stay shall not meet the next launch */
+    device.lost = cudaDeviceSynchronize() != cudaSuccess;
     r->status = GPU_FAILED;
-    snprintf(r->text, sizeof r->text, "CUDA: %s", cudaGetErrorString(e));
+    snprintf(r->text, sizeof r->text, "CUDA: %s%s", cudaGetErrorString(e),
+             device.lost ? "; the context is lost, nothing more runs" : "");
 }
 
 /* The first mismatch once more, to see the output. */
@@ -201,8 +206,9 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     gpu_tally t;
     memset(r, 0, sizeof *r);
     const int found = gpu_check_at(&c, i, device.sm, quick);
-    const char *why =
-        found == 1 ? lacks(&c) : "no such instruction on this device, or no model of it";
+    const char *why = device.lost ? "not run: the context was lost"
+                      : found == 1 ? lacks(&c)
+                                   : "no such instruction on this device, or no model of it";
     if (why) {
         r->status = GPU_SKIPPED;
         snprintf(r->text, sizeof r->text, "%s", why);
@@ -232,6 +238,9 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     r->large_step = c.large_step;
     r->odd_nans = t.odd_nans;
     r->first = t.first;
+    r->kept = t.kept < GPU_KEPT ? t.kept : GPU_KEPT;
+    memcpy(r->kept_index, t.kept_index, sizeof r->kept_index);
+    memcpy(r->kept_output, t.kept_output, sizeof r->kept_output);
     if (r->mismatches)
         describe(&c, r);
 }
@@ -246,7 +255,7 @@ void gpu_probe_run(size_t i, gpu_probe *p)
     uint32_t out[TILE];
     memset(p, 0, sizeof *p);
     p->status = GPU_SKIPPED;
-    if (!gpu_probe_fill(i, p, &instruction))
+    if (!gpu_probe_fill(i, p, &instruction) || device.lost)
         return;
     memset(&c, 0, sizeof c);
     c.is_dots = 1;

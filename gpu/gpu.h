@@ -35,6 +35,10 @@ typedef enum gpu_status {
 /* Digests are sums modulo 2^64 of a mixed (index, output), see digest.h: of any order of outputs the
  * same. `all` is that of all outputs; `sample` that of the outputs whose index is below sample_end
  * and a multiple of sample_step, so that a CPU can repeat it; `large` the same with large_step. */
+/* Mismatches that are kept whole, so that a model can be corrected without the device. Inputs follow
+ * from the index. */
+enum { GPU_KEPT = 64 };
+
 typedef struct gpu_result {
     gpu_status status;
     uint64_t count, mismatches;
@@ -42,6 +46,9 @@ typedef struct gpu_result {
     uint64_t sample_end, sample_step, large_step;
     uint64_t odd_nans; /* NaN outputs other than the reference's, where NaNs count as one class  */
     uint64_t first;    /* index of the first mismatch                                            */
+    uint32_t kept;     /* some mismatches, in no order: index, and the hardware's output          */
+    uint64_t kept_index[GPU_KEPT];
+    uint32_t kept_output[GPU_KEPT];
     int question;      /* 1: mismatches answer a question (is __hdiv correctly rounded?)         */
     char text[1024]; /* first mismatch: inputs, hardware's and reference's result in hex and %a */
     double seconds;

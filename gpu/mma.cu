@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
     uint32_t *a = codes[warp], *b = a + M * GPU_DEPTH, *c = b + GPU_COLUMNS * GPU_DEPTH;
     const int half_c = j.steps.result.format.bits == 16;
     const uint64_t outputs = M * GPU_COLUMNS, stride = (uint64_t)gridDim.x * WARPS;
-    gpu_local local;
+    gpu_local local(tally);
     for (uint64_t tile = span.first / outputs + (uint64_t)blockIdx.x * WARPS + warp;
          tile < span.end / outputs; tile += stride) {
         uint32_t d[4];
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
         }
         __syncwarp();
     }
-    local.give(tally);
+    local.give();
 }
 
 cudaError_t gpu_mma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally)

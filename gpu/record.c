@@ -4,6 +4,7 @@
 #include "checks.h"
 
 #include <inttypes.h>
+#include <mpsim/mpsim.h>
 
 int gpu_probe_agrees(const gpu_probe *p, size_t i, int sm, uint32_t *reference)
 {
@@ -64,6 +65,11 @@ static void write_check(FILE *to, size_t i, const gpu_record *record)
     if (r->mismatches) {
         fprintf(to, ",\"first\":%" PRIu64 ",\"text\":", r->first);
         string(to, r->text);
+        fprintf(to, ",\"samples\":[");
+        for (uint32_t k = 0; k < r->kept; k++)
+            fprintf(to, "%s[%" PRIu64 ",%" PRIu32 "]", k ? "," : "", r->kept_index[k],
+                    r->kept_output[k]);
+        putc(']', to);
     }
     fprintf(to, ",\"seconds\":%.3f}", r->seconds);
 }
@@ -98,7 +104,9 @@ static void write_probe(FILE *to, size_t i, const gpu_record *record)
 
 int gpu_record_write(FILE *to, const gpu_record *r)
 {
-    fprintf(to, "{\"schema\":\"mpsim.gpu/1\",\"device\":");
+    fprintf(to, "{\"schema\":\"mpsim.gpu/1\",\"version\":");
+    string(to, mpsim_version());
+    fprintf(to, ",\"device\":");
     string(to, r->device.name);
     fprintf(to, ",\"sm\":%d,\"memory\":%" PRIu64 ",\"driver\":", r->device.sm, r->device.memory);
     string(to, r->device.driver_name);

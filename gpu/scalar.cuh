@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
     scalar_kernel(const __grid_constant__ gpu_scalar s, const __grid_constant__ gpu_span span,
                   gpu_tally *tally)
 {
-    gpu_local local;
+    gpu_local local(tally);
     const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = span.first + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < span.end;
          i += stride) {
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
         local.add(span, i, got, gpu_scalar_output(&s, scalar_expected(s, in), &ignored));
         local.odd_nans += odd;
     }
-    local.give(tally);
+    local.give();
 }
 
 template <scalar_hardware hardware>

@@ -4,6 +4,7 @@
 
 #include "cases.h"
 #include "digest.h"
+#include "gpu.h"
 #include "reference.h"
 
 typedef unsigned long long gpu_word; /* what atomics take */
@@ -11,6 +12,9 @@ typedef unsigned long long gpu_word; /* what atomics take */
 /* In device memory, zero at first but for `first`, which is all ones. */
 struct gpu_tally {
     gpu_word mismatches, first, digest_all, digest_sample, digest_large, odd_nans;
+    unsigned kept; /* may grow beyond GPU_KEPT */
+    uint64_t kept_index[GPU_KEPT];
+    uint32_t kept_output[GPU_KEPT];
 };
 
 /* The outputs of one launch: indices first to end - 1. `out`, if not NULL, receives the outputs;
@@ -22,9 +26,25 @@ struct gpu_span {
 
 /* What one thread has seen. */
 struct gpu_local {
+    gpu_tally *tally;
     gpu_word mismatches, first, all, sample, large, odd_nans;
 
-    __device__ gpu_local() : mismatches(0), first(~0ull), all(0), sample(0), large(0), odd_nans(0) {}
+    __device__ explicit gpu_local(gpu_tally *to)
+        : tally(to), mismatches(0), first(~0ull), all(0), sample(0), large(0), odd_nans(0)
+    {
+    }
+
+    /* A thread offers its first few mismatches. */
+    __device__ void keep(uint64_t index, uint64_t hardware)
+    {
+        if (mismatches >= 4)
+            return;
+        const unsigned n = atomicAdd(&tally->kept, 1u);
+        if (n < GPU_KEPT) {
+            tally->kept_index[n] = index;
+            tally->kept_output[n] = (uint32_t)hardware;
+        }
+    }
 
     __device__ void add(const gpu_span &span, uint64_t index, uint64_t hardware, uint64_t reference)
     {
@@ -35,6 +55,7 @@ struct gpu_local {
         if (index % span.large_step == 0)
             large += mix;
         if (hardware != reference) {
+            keep(index, hardware);
             mismatches++;
             first = index < first ? index : first;
         }
@@ -42,16 +63,16 @@ struct gpu_local {
             span.out[index - span.first] = (uint32_t)hardware;
     }
 
-    __device__ void give(gpu_tally *to) const
+    __device__ void give() const
     {
-        atomicAdd(&to->digest_all, all);
-        atomicAdd(&to->digest_sample, sample);
-        atomicAdd(&to->digest_large, large);
+        atomicAdd(&tally->digest_all, all);
+        atomicAdd(&tally->digest_sample, sample);
+        atomicAdd(&tally->digest_large, large);
         if (odd_nans)
-            atomicAdd(&to->odd_nans, odd_nans);
+            atomicAdd(&tally->odd_nans, odd_nans);
         if (mismatches) {
-            atomicAdd(&to->mismatches, mismatches);
-            atomicMin(&to->first, first);
+            atomicAdd(&tally->mismatches, mismatches);
+            atomicMin(&tally->first, first);
         }
     }
 };

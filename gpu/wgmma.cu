@@ -124,11 +124,12 @@ __global__ void __launch_bounds__(GPU_THREADS)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ uint32_t a[M * GPU_DEPTH], b[GPU_COLUMNS * GPU_DEPTH], c[M * GPU_COLUMNS];
     __shared__ __align__(128) unsigned char core_a[M * 32];
-    __shared__ __align__(128) unsigned char core_b[GPU_COLUMNS * 32];
+    /* longer than B: with the offsets swapped its second core matrix would begin at 256 */
+    __shared__ __align__(128) unsigned char core_b[GPU_COLUMNS * 32 + ROWS_OFFSET];
     const int half_c = j.steps.result.format.bits == 16;
     const int first_row = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
     const uint64_t outputs = M * GPU_COLUMNS;
-    gpu_local local;
+    gpu_local local(tally);
     for (uint64_t tile = span.first / outputs + blockIdx.x; tile < span.end / outputs;
          tile += gridDim.x) {
         uint32_t d[4], other[4];
@@ -153,7 +154,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
         }
         __syncthreads();
     }
-    local.give(tally);
+    local.give();
 #endif
 }
 

@@ -112,8 +112,22 @@ static int replay_check(const json_t *o, size_t i, int sm, int quick, char *why)
     if (number(o, "count") != c.count || number(o, "sample_end") != c.count ||
         number(o, "sample_step") != c.sample_step || number(o, "large_step") != c.large_step)
         return complain(why, name, "other outputs than those of this version");
-    if (number(o, "mismatches") != 0)
-        return c.question ? 0 : complain(why, name, "the device differs from the reference");
+    /* A device that differed from the rows of its day is as good a witness as another: what counts is
+     * whether today's reference gives its outputs. */
+    if (number(o, "mismatches") != 0) {
+        const json_t *samples = json_object_get(o, "samples");
+        if (!json_object_get(o, "first") || !*text(o, "text") || json_array_size(samples) == 0)
+            return complain(why, name, "mismatches without an example");
+        if (c.question || (c.is_dots && c.dots.same_as >= 0))
+            return 0; /* an answer; or two instructions that differ */
+        for (size_t k = 0; k < json_array_size(samples); k++) {
+            const json_t *pair = json_array_get(samples, k);
+            const uint64_t index = (uint64_t)json_integer_value(json_array_get(pair, 0));
+            const uint64_t output = (uint64_t)json_integer_value(json_array_get(pair, 1));
+            if (index >= c.count || gpu_check_reference(&c, index) != output)
+                return complain(why, name, "the device differs from the reference");
+        }
+    }
     if (c.is_dots && c.dots.same_as < 0 &&
         (gpu_model(&m, sm, gpu_instruction_at(c.dots.instruction)) != 0 ||
          strcmp(text(o, "model"), m.name) != 0))
