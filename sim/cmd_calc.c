@@ -136,6 +136,12 @@ static int print_text(const answer *answers, size_t n, FILE *to)
         print_row(t, &answers[i]);
     const int bad = table_print(t, to, "");
     table_free(t);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < mpsim_op_operands(answers[i].o.op); k++)
+            if (answers[i].inexact[k]) {
+                fputs("\n* was not a number of the operands' format, and was rounded to it\n", to);
+                return bad;
+            }
     return bad;
 }
 
