@@ -47,7 +47,9 @@ int gpu_open(gpu_device *d, char *why, size_t size)
     if (e == cudaSuccess)
         e = cudaGetDeviceProperties(&properties, 0);
     if (e != cudaSuccess) {
-        snprintf(why, size, "%s", cudaGetErrorString(e));
+        int driver = 0;
+        const int none = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
+        snprintf(why, size, "%s", none ? "no CUDA driver on this machine" : cudaGetErrorString(e));
         cudaGetLastError();
         return -1;
     }
