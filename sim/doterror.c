@@ -46,14 +46,7 @@ int dot_exact(double *exact, const char *verb, const operand *a, const operand *
     return s == MPSIM_OK ? 0 : failed(verb, &truth, a, b, s);
 }
 
-/* sqrt(a / b) of two exact sums. */
-static double root_of_ratio(const mpsim_sum *a, const mpsim_sum *b)
-{
-    int ea, eb;
-    const double fa = mpsim_sum_frexp(a, &ea), fb = mpsim_sum_frexp(b, &eb);
-    return fa == 0 ? 0 : sqrt(ldexp(fa / fb, ea - eb));
-}
-
+/* a / b of two exact sums, whose values may lie beyond binary64; 0 if a is zero. */
 static double ratio(const mpsim_sum *a, const mpsim_sum *b)
 {
     int ea, eb;
@@ -87,7 +80,7 @@ static void measure(dot_error *e, const double *d, const double *exact, size_t n
         e->max_rel = e->rel = e->bias = e->bits_lost = (double)NAN;
         return;
     }
-    e->rel = root_of_ratio(&errors, &squares);
+    e->rel = sqrt(ratio(&errors, &squares));
     e->bias = ratio(&gained, &magnitudes);
     e->bits_lost = e->rel > 0 ? precision + log2(e->rel) : 0;
     e->bits_lost = e->bits_lost < 0 ? 0 : e->bits_lost > precision ? precision : e->bits_lost;

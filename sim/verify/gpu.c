@@ -1,11 +1,19 @@
 /* gpu.c -- verify: the hardware's own instructions, through gpu/gpu.h. */
 #include "verify.h"
 
+#include "options.h"
+
 #include "../../gpu/gpu.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+static void device_text(const gpu_device *d, char *text, size_t size)
+{
+    snprintf(text, size, "%s, sm_%d, CUDA %d.%d%s%s", d->name, d->sm, d->runtime / 1000,
+             d->runtime % 1000 / 10, d->driver_name[0] ? ", driver " : "", d->driver_name);
+}
 
 int verify_gpu_here(const verify *v, char *text, size_t size)
 {
@@ -16,8 +24,7 @@ int verify_gpu_here(const verify *v, char *text, size_t size)
         snprintf(text, size, "%s", why);
         return 0;
     }
-    snprintf(text, size, "%s, sm_%d, CUDA %d.%d%s%s", d.name, d.sm, d.runtime / 1000,
-             d.runtime % 1000 / 10, d.driver_name[0] ? ", driver " : "", d.driver_name);
+    device_text(&d, text, size);
     return 1;
 }
 
@@ -69,12 +76,13 @@ static void run_probes(verify *v, int sm, const char *device)
 
 int verify_gpu(verify *v)
 {
-    char text[sizeof((verify_row *)0)->with] = "", why[160];
+    char text[256] = "", why[160];
     gpu_device d;
-    verify_gpu_here(v, text, sizeof text);
+    if (gpu_open(&d, why, sizeof why) != 0)
+        return fail(EXIT_IO, "verify: %s", why);
+    device_text(&d, text, sizeof text);
     for (size_t i = 0; gpu_check_name(i); i++)
         run_check(v, i, text);
-    if (gpu_open(&d, why, sizeof why) == 0)
-        run_probes(v, d.sm, text);
+    run_probes(v, d.sm, text);
     return 0;
 }
