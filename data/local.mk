@@ -1,3 +1,33 @@
+dist_policies_DATA += \
+  data/policies/apex-O0.yaml \
+  data/policies/apex-O1.yaml \
+  data/policies/apex-O2.yaml \
+  data/policies/apex-O3.yaml \
+  data/policies/bf16-kahan.yaml \
+  data/policies/bf16-pure.yaml \
+  data/policies/bf16-stochastic.yaml \
+  data/policies/deepseek-v3-fp8.yaml \
+  data/policies/deepspeed-fp16.yaml \
+  data/policies/fp32.yaml \
+  data/policies/fp32-bf16-fp16.yaml \
+  data/policies/keras-mixed-float16.yaml \
+  data/policies/megatron-bf16.yaml \
+  data/policies/megatron-fp16.yaml \
+  data/policies/nemo-bf16-mixed.yaml \
+  data/policies/nemo-fp16-mixed.yaml \
+  data/policies/nemo-fp8-e4m3-max.yaml \
+  data/policies/nemo-fp8-e4m3-recent.yaml \
+  data/policies/nemo-fp8-hybrid-max.yaml \
+  data/policies/nemo-fp8-hybrid-recent.yaml \
+  data/policies/nemo-rl-bf16.yaml \
+  data/policies/nemo-rl-fp16.yaml \
+  data/policies/nemo-rl-fp32.yaml \
+  data/policies/pytorch-amp-bf16.yaml \
+  data/policies/pytorch-amp-fp16.yaml \
+  data/policies/te-mxfp8.yaml \
+  data/policies/te-nvfp4.yaml \
+  data/policies/tf-mixed-float16.yaml
+
 # data/ -- traces, recorders, independent counts, recorded casts; distributed, not installed.
 EXTRA_DIST += \
   data/README.md \
@@ -42,3 +72,54 @@ EXTRA_DIST += \
   data/vectors/casts/torch-2.4.1-nan-avx512.txt \
   data/vectors/casts/torch-2.4.1-nan-default.txt \
   data/vectors/casts/torch-2.4.1.txt
+
+# Runs and results of other programs. (The folders of amp-mlp hold a file for each step.)
+EXTRA_DIST += \
+  data/amp-mlp/README.md \
+  data/amp-mlp/SHA256SUMS \
+  data/amp-mlp/adam \
+  data/amp-mlp/adamw \
+  data/amp-mlp/adamw.yaml \
+  data/amp-mlp/autocast.yaml \
+  data/amp-mlp/half \
+  data/amp-mlp/half.yaml \
+  data/amp-mlp/sgd \
+  data/policies/README.md \
+  data/record/train_amp_mlp.py \
+  data/vectors/blocks/README.md \
+  data/vectors/blocks/float8.safetensors \
+  data/vectors/blocks/mx-e2m1.safetensors \
+  data/vectors/blocks/mx-e2m3.safetensors \
+  data/vectors/blocks/mx-e3m2.safetensors \
+  data/vectors/blocks/mx-e4m3.safetensors \
+  data/vectors/blocks/mx-e5m2.safetensors \
+  data/vectors/blocks/nvfp4.safetensors \
+  data/vectors/blocks/record_te.py \
+  data/vectors/blocks/record_torchao.py \
+  data/vectors/blocks/te-defaults.txt \
+  data/vectors/blocks/te-delayed.txt \
+  data/vectors/blocks/te.safetensors \
+  data/vectors/optim-lowp/README.md \
+  data/vectors/optim-lowp/optimi-default.safetensors \
+  data/vectors/optim-lowp/optimi.safetensors \
+  data/vectors/optim-lowp/record_lowp.py \
+  data/vectors/optim-lowp/sr.txt \
+  data/vectors/optim-lowp/torchao-default.safetensors \
+  data/vectors/optim-lowp/torchao.safetensors \
+  data/vectors/optim/README.md \
+  data/vectors/optim/adam.safetensors \
+  data/vectors/optim/adamw.safetensors \
+  data/vectors/optim/check_optim.py \
+  data/vectors/optim/record_optim.py \
+  data/vectors/optim/sgd.safetensors \
+  data/vectors/scalers/accelerate.txt \
+  data/vectors/scalers/clip.txt \
+  data/vectors/scalers/deepspeed.txt \
+  data/vectors/scalers/fairseq.txt \
+  data/vectors/scalers/keras.txt \
+  data/vectors/scalers/megatron.txt \
+  data/vectors/scalers/record_others.py \
+  data/vectors/scalers/record_torch.py \
+  data/vectors/scalers/tf-keras.txt \
+  data/vectors/scalers/torch.txt \
+  data/vectors/scalers/unscale.txt

@@ -110,6 +110,16 @@ void mpsim_cast_stats_init(mpsim_cast_stats *c)
     memset(c, 0, sizeof *c);
 }
 
+/* The error of v, of magnitude d: it differs from zero and may be infinite. */
+static void add_error(mpsim_cast_stats *c, double v, double d)
+{
+    if (!isfinite(d))
+        d = DBL_MAX;
+    mpsim_sum_add_square(&c->sum_squared_error, d);
+    if (v != 0 && d / fabs(v) > c->max_rel_err)
+        c->max_rel_err = d / fabs(v);
+}
+
 mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
                                   const mpsim_rounding *r, const mpsim_rng *rng,
                                   const double *x, size_t n)
@@ -142,14 +152,26 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
                 continue;
             if (!isfinite(d)) /* q / scale beyond binary64 */
                 d = 2 * fabs(v / 2 - q[k] / 2 / r->scale);
-            if (!isfinite(d))
-                d = DBL_MAX;
-            mpsim_sum_add_square(&c->sum_squared_error, d);
-            if (v != 0 && d / fabs(v) > c->max_rel_err)
-                c->max_rel_err = d / fabs(v);
+            add_error(c, v, d);
         }
     }
     return MPSIM_OK;
+}
+
+void mpsim_cast_stats_add_values(mpsim_cast_stats *c, const float *x, const float *value, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)x[i], d = fabs(v - (double)value[i]);
+        if (!isfinite(x[i]))
+            continue;
+        if (!isfinite(value[i])) {
+            mpsim_sum_add_square(&c->sum_squares_left_out, v);
+            continue;
+        }
+        c->compared++;
+        if (d != 0)
+            add_error(c, v, d);
+    }
 }
 
 void mpsim_cast_stats_merge(mpsim_cast_stats *to, const mpsim_cast_stats *from)

@@ -37,7 +37,7 @@ ok "every public function is used by a test" "$(while read -r f; do
 
 # ---- layers ----
 ok "lib includes libc, its own headers and nothing else" "$(grep -n '^#include' lib/*.c lib/*.h lib/mpsim/*.h |
-    grep -v -e '<mpsim/[a-z]*\.h>' -e '"config\.h"' -e '"\(codes\|counts\|kernel\|kernel_vector\|dot\|rng\|scalar\|scalar_arith\|scalar_dot\|sum\|tile\|tile_steps\|words\)\.h"' \
+    grep -v -e '<mpsim/[a-z]*\.h>' -e '"config\.h"' -e '"\(block_scale\|codes\|counts\|kernel\|kernel_vector\|dot\|optim_steps\|rng\|scalar\|scalar_arith\|scalar_dot\|sum\|tile\|tile_steps\|words\)\.h"' \
         -e '<\(float\|math\|stdatomic\|stddef\|stdint\|stdlib\|string\)\.h>')"
 ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -E \
     'printf|fprintf|puts|fputs|exit|abort|getenv|assert|fesetround|feraiseexcept' lib/*.c lib/*.h)"

@@ -3,11 +3,16 @@
 #define MPSIM_H
 
 #include <mpsim/arith.h>
+#include <mpsim/block.h>
 #include <mpsim/dot.h>
 #include <mpsim/format.h>
+#include <mpsim/gradient.h>
 #include <mpsim/isa.h>
+#include <mpsim/optim.h>
+#include <mpsim/recipe.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>
+#include <mpsim/scaler.h>
 #include <mpsim/stats.h>
 #include <mpsim/status.h>
 

@@ -1,0 +1,117 @@
+/* block.h -- scaled quantisation: per tensor, per row, per block; FP8, MX and FP4 recipes.
+ *
+ * A tensor is a matrix of rows x cols, row-major (a tensor of more dimensions: cols is the last
+ * one). Every block of it, block_rows x block_cols elements, shares a scale s; an element x is
+ * stored as the code of x * s (or x / s) and stands for its value divided by s. Blocks at the edges
+ * are smaller. Inputs are binary32 values; needs the default floating-point environment. */
+#ifndef MPSIM_BLOCK_H
+#define MPSIM_BLOCK_H
+
+#include <mpsim/format.h>
+#include <mpsim/rng.h>
+#include <mpsim/round.h>
+#include <mpsim/stats.h>
+
+MPSIM_BEGIN
+
+/* How the scale of a block comes from the largest magnitude in it, amax. Each rule brings its
+ * source's cast of the elements and its order of dequantisation. Rules of TransformerEngine and
+ * GIVEN drop NaN from amax, so that it stays in its element; in the others a NaN makes amax NaN. */
+typedef enum mpsim_scale_rule {
+    MPSIM_SCALE_E8M0_FLOOR,    /* OCP MX: 2^(floor(log2 amax) - emax); elements may saturate     */
+    MPSIM_SCALE_E8M0_EVEN,     /* torchao: amax rounded to the element's significand first       */
+    MPSIM_SCALE_E8M0_CEIL,     /* torchao: 2^(ceil(log2 amax) - emax)                            */
+    MPSIM_SCALE_E8M0_RCEIL,    /* amax / max rounded up to a power of two; inf and NaN: code 255 */
+    MPSIM_SCALE_E8M0_TE,       /* the same as TransformerEngine has it: inf: code 254            */
+    MPSIM_SCALE_E8M0_MICROX,   /* microxcaling: FLOOR with its own limits; elements by its own
+                                  arithmetic: -0 becomes +0                                      */
+    MPSIM_SCALE_AMAX_TE,       /* TransformerEngine compute_scale_from_amax: f32(max / amax)     */
+    MPSIM_SCALE_AMAX_TORCHAO,  /* torchao float8: f32(max / max(amax, 1e-12)), in binary64       */
+    MPSIM_SCALE_MSAMP,         /* MS-AMP: 2^-margin times the power of two below max / amax; an
+                                  amax of 0 or NaN keeps the scale so far, inf gives 1 over it   */
+    MPSIM_SCALE_NVFP4_TE,      /* e4m3 block scale under a binary32 tensor scale                 */
+    MPSIM_SCALE_NVFP4_TORCHAO, /* the same as torchao has it                                     */
+    MPSIM_SCALE_GIVEN,         /* the caller's: delayed scaling, see mpsim/recipe.h              */
+    /* The first four as torchao 0.18 has them. Under code 0 elements are divided by 2^-126 (RCEIL:
+     * by 1), yet the code is 2^-127. An infinite amax has exponent 128 (RCEIL: code 254). Under
+     * code 255 finite elements become 0 (RCEIL: NaN). RCEIL takes the ceiling of log2 rounded to
+     * binary32. */
+    MPSIM_SCALE_TORCHAO_018_FLOOR,
+    MPSIM_SCALE_TORCHAO_018_EVEN,
+    MPSIM_SCALE_TORCHAO_018_CEIL,
+    MPSIM_SCALE_TORCHAO_018_RCEIL
+} mpsim_scale_rule;
+
+typedef struct mpsim_block_recipe {
+    char name[32];
+    char element[16];     /* format of the elements: "e4m3"                                      */
+    uint8_t rule;         /* mpsim_scale_rule                                                    */
+    uint8_t power_of_two; /* AMAX rules: the scale is cut down to a power of two (torchao: by a
+                             binary32 log2, which may give the power just above)                 */
+    uint8_t element_mode; /* mpsim_round_mode of the elements; overflow and infinity saturate    */
+    uint8_t sr_bits;      /* of a stochastic element_mode; NVFP4_TE: 8, on its own grid rule     */
+    uint32_t block_rows, block_cols; /* 0: the whole dimension                                   */
+    double scale_for_inf; /* AMAX_TE: what an infinite scale becomes: FLT_MAX, 0x1.fep127 (bf16
+                             input), 65504 (fp16 input)                                          */
+    double amax_epsilon;  /* AMAX rules: amax is at least this                                   */
+    double margin;        /* MSAMP: exponents below; a whole number, -126 to 126                 */
+    const char *source;
+} mpsim_block_recipe;
+
+/* The table; find ignores letter case and takes '_' for '-'; NULL for what is none, past the end:
+ *   te-current te-current-e5m2 te-current-pow2 te-block-1x128 te-block-128x128 mxfp8 mxfp8-e5m2
+ *   mxfp8-floor mxfp8-even mxfp8-ceil mxfp8-rceil mxfp6-e3m2 mxfp6-e2m3 mxfp4 nvfp4 nvfp4-2d
+ *   nvfp4-sr nvfp4-torchao microx-e4m3 microx-e5m2 microx-e3m2 microx-e2m3 microx-e2m1
+ *   torchao-tensorwise torchao-tensorwise-e5m2 torchao-rowwise ms-amp
+ *   torchao-0.18-floor torchao-0.18-even torchao-0.18-ceil torchao-0.18-rceil */
+MPSIM_API size_t mpsim_block_count(void);
+MPSIM_API const mpsim_block_recipe *mpsim_block_at(size_t i);
+MPSIM_API const mpsim_block_recipe *mpsim_block_find(const char *name);
+
+/* mpsim_block_check -- MPSIM_OK if the recipe is consistent and its element format is known:
+ * signed, at most 8 bits, with a significand field; e2m1 under the NVFP4 rules. */
+MPSIM_API mpsim_status mpsim_block_check(const mpsim_block_recipe *b);
+
+/* mpsim_block_grid -- number of blocks along both dimensions. */
+MPSIM_API void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols,
+                                size_t *grid_rows, size_t *grid_cols);
+
+/* What quantising gives; pointers may be NULL. Blocks are numbered row-major. */
+typedef struct mpsim_blocks {
+    uint8_t *codes;       /* rows x cols: the element's code                                     */
+    float *values;        /* rows x cols: what it stands for, as the source dequantises, in
+                             binary32                                                            */
+    uint8_t *scale_codes; /* per block: E8M0 or E4M3 code; 0 in rules whose scale is binary32    */
+    float *scales;        /* per block: the factor that elements were multiplied by              */
+    float *inverses;      /* per block: the factor that dequantises, tensor scale included       */
+    float *amax;          /* per block, as the rule sees it (NaN dropped or not)                 */
+    mpsim_cast_stats *casts; /* added to: the errors of values against x, and the flags of
+                                mpsim/round.h for x * scale; overflow counts the finite elements
+                                that saturate, or stand for infinity or NaN                       */
+} mpsim_blocks;
+
+/* mpsim_block_quantize -- quantise a matrix.
+ *
+ *   amax    NVFP4: the tensor's largest magnitude (for the global scale); < 0: of x itself
+ *   given   GIVEN: the scale; MSAMP: the scale so far; else ignored
+ *   rng     for a stochastic element_mode, element i of the matrix takes index rng->index + i
+ *   tensor_scale  NULL, or receives NVFP4's global decode scale, 1 for others
+ *
+ * MPSIM_EINVAL if the recipe is invalid or a needed pointer is NULL; nothing is touched then. */
+MPSIM_API mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x,
+                                            size_t rows, size_t cols, float amax, float given,
+                                            const mpsim_rng *rng, const mpsim_blocks *out,
+                                            float *tensor_scale);
+
+/* mpsim_block_bytes -- bytes of a quantised matrix: packed elements (each row of a block begins at
+ * a byte), block scales, tensor scale. */
+MPSIM_API uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols);
+
+/* mpsim_hadamard -- NVFP4's random Hadamard transform of groups of 16 along a row, in place, in
+ * binary32: the signs of TransformerEngine, then the transform by butterflies of neighbours
+ * (distance 1, 2, 4, 8), times 1/4. MPSIM_EINVAL if n is no multiple of 16. */
+MPSIM_API mpsim_status mpsim_hadamard(float *x, size_t n);
+
+MPSIM_END
+
+#endif

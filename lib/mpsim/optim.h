@@ -1,0 +1,163 @@
+/* optim.h -- optimizer steps, operation by operation as the frameworks do them.
+ *
+ * SGD, Adam and AdamW in named variants, which differ in what is rounded, contracted to an FMA or
+ * computed in binary64. All arrays are binary32 values that are numbers of their format.
+ * Needs the default floating-point environment.
+ *
+ * With a master copy, the parameter here is the fp32 master, and the model copy is the master
+ * rounded (mpsim_round_array_f32). Without one, the parameter is in a low-precision format: then
+ * variants that work operation by operation on tensors (torch-*) round every operation to it, the
+ * others compute in binary32 and round what they store. */
+#ifndef MPSIM_OPTIM_H
+#define MPSIM_OPTIM_H
+
+#include <mpsim/format.h>
+#include <mpsim/rng.h>
+#include <mpsim/round.h>
+
+MPSIM_BEGIN
+
+typedef enum mpsim_optim_algorithm {
+    MPSIM_OPTIM_SGD,
+    MPSIM_OPTIM_ADAM,
+    MPSIM_OPTIM_ADAMW,
+    MPSIM_OPTIM_ALGORITHMS
+} mpsim_optim_algorithm;
+
+MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw" */
+MPSIM_API mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name);
+
+/* How a new parameter is stored in its format. */
+typedef enum mpsim_store {
+    MPSIM_STORE_NEAREST,
+    MPSIM_STORE_STOCHASTIC, /* bits that do not fit decide: mode stochastic-a with 32 random bits
+                               (bf16 from binary32: P(away) = the low 16 bits / 65536, exactly)   */
+    MPSIM_STORE_KAHAN       /* nearest, with a compensation array                                 */
+} mpsim_store;
+
+/* How sure a variant is: bits are determined by the source, or up to so many ulp. */
+typedef struct mpsim_optim_variant {
+    const char *name;
+    uint8_t algorithms;  /* bit a: has algorithm a                                                */
+    uint8_t stores;      /* bit s: can store by rule s                                            */
+    double ulps;         /* 0: bits determined; else the tolerance against the real thing         */
+    const char *what;    /* one line: what it reproduces                                          */
+    const char *source;
+} mpsim_optim_variant;
+
+/* The table:
+ *   ieee               textbook order, every operation rounded in binary32, no FMA
+ *   torch              for-loop on CUDA: FMAs as ATen's kernels contract, x / scalar as a product
+ *                      with the reciprocal
+ *   torch-foreach      foreach on CUDA: true division by the list of scalars
+ *   torch-capturable   step size folded into the denominator
+ *   torch-cpu          for-loop on CPU with FMA (AVX2, AVX-512: the same bits)
+ *   torch-cpu-default  the same without FMA
+ *   torch-cpu-foreach, torch-cpu-foreach-default
+ *                      foreach on CPU: as the for-loop, but a low-precision tensor's factors
+ *                      (momentum, beta2, 1 - lr wd) are rounded to its format, too
+ *   torch-fused-a, -b, -c   fused CUDA kernels: 2022, binary64 arithmetic, binary32 with FMAs
+ *   torch-fused-cpu, torch-fused-cpu-default   fused CPU kernel with and without FMA
+ *   apex               Apex and TransformerEngine FusedAdam and FusedSGD, IEEE division and root
+ *   torchao, torchao-cpu   moments rounded after use, stochastic rounding; with FMA in lerp, and
+ *                      compiled for CPU without
+ *   optimi             Kahan summation, each operation in the low-precision format, on CUDA
+ *   optimi-cpu, optimi-cpu-default, optimi-cpu-foreach, optimi-cpu-foreach-default
+ *                      the same on CPU, as torch-cpu*
+ *   optimi-triton      Kahan summation, binary32 but for the parameter
+ *
+ * ieee, with every scalar formed in binary64 and rounded to binary32, from left to right:
+ *   g = g / grad_scale;  maximize: g = -g
+ *   SGD:   g = g + wd * p;  m = mom * m + (1 - damp) * g;  nesterov: g = g + mom * m, else g = m
+ *          p = p - lr * g
+ *   Adam:  g = g + wd * p          AdamW: p = p - (lr wd) * p
+ *          m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * (g * g);  amsgrad: v = max(vmax, v)
+ *          p = p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+ * Steps with wd = 0 (or momentum = 0) leave that out, but for apex and torchao, where Adam adds 0.
+ *
+ * Square roots and divisions are IEEE's. MKL's square root, which torch's for-loop and foreach take
+ * on CPU in binary32, is so only with MKL_CBWR=AVX2 in the environment. */
+MPSIM_API size_t mpsim_optim_variant_count(void);
+MPSIM_API const mpsim_optim_variant *mpsim_optim_variant_at(size_t i);
+MPSIM_API const mpsim_optim_variant *mpsim_optim_variant_find(const char *name);
+
+typedef struct mpsim_optim {
+    const mpsim_optim_variant *variant;
+    uint8_t algorithm; /* mpsim_optim_algorithm                                                   */
+    uint8_t store;     /* mpsim_store                                                             */
+    uint8_t nesterov, amsgrad, maximize;
+    double lr;           /* SGD, Adam, AdamW: 1e-3                                                */
+    double momentum;     /* 0                                                                     */
+    double dampening;    /* 0                                                                     */
+    double weight_decay; /* 0; AdamW 1e-2                                                         */
+    double beta1, beta2; /* 0.9, 0.999                                                            */
+    double eps;          /* 1e-8                                                                  */
+    double grad_scale;   /* ieee and torch-fused-* divide gradients by f32 of it, apex multiplies by
+                            f32(1 / it); the others have no such option; 1: as they come          */
+    mpsim_format param;  /* format of parameter and gradient: binary32, bf16, fp16, ...           */
+    mpsim_format state;  /* of momentum buffer and moments                                        */
+} mpsim_optim;
+
+/* mpsim_optim_init -- defaults of torch for the algorithm, in binary32, stored to nearest. */
+MPSIM_API void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a,
+                                const mpsim_optim_variant *v);
+
+/* mpsim_optim_check -- MPSIM_OK; MPSIM_EUNAVAILABLE if the variant has no such algorithm, storing
+ * or option; MPSIM_ERANGE if a format has numbers that binary32 has not; MPSIM_EINVAL for a variant
+ * that is not of the table and a number that is not finite or outside its domain (lr >= 0, 0 <=
+ * betas < 1, eps >= 0, momentum >= 0, grad_scale > 0, nesterov needs momentum > 0 and dampening 0,
+ * ...).
+ *
+ * apex, torchao and optimi* have no maximize; apex and optimi* have no amsgrad, SGD has none
+ * anywhere; optimi* have no nesterov, and their dampening is 0 or equal to the momentum (a switch
+ * there). */
+MPSIM_API mpsim_status mpsim_optim_check(const mpsim_optim *o);
+
+/* The arrays of one parameter tensor, n elements each. */
+typedef struct mpsim_optim_tensor {
+    float *param;        /* numbers of o->param                                                   */
+    const float *grad;   /* numbers of o->param, but for fused, apex, torchao and ieee: any       */
+    float *m;            /* SGD with momentum: the buffer; Adam: first moment; else NULL          */
+    float *v;            /* Adam: second moment                                                   */
+    float *vmax;         /* amsgrad                                                               */
+    float *kahan;        /* MPSIM_STORE_KAHAN: compensation, in o->param, 0 at first              */
+    size_t n;
+} mpsim_optim_tensor;
+
+/* mpsim_optim_step -- one step of one tensor.
+ *
+ *   step   1 for the first step of this tensor (SGD: the buffer becomes the gradient then,
+ *          whatever is in it, but in optimi*, where it starts at 0; Adam: t of the bias
+ *          correction, a power computed to 2^-100 and rounded to binary64)
+ *   rng    for STOCHASTIC: element i takes the random word of index rng->index + i; else unused
+ *
+ * Moments and the denominator are numbers of o->state, everything else of o->param; torch itself
+ * has one format for both where it works operation by operation.
+ *
+ * MPSIM_EINVAL if mpsim_optim_check is not MPSIM_OK, or an array that is needed is NULL; nothing is
+ * touched then. Equal for any split of the elements over calls, but for the variants with "-cpu"
+ * that contract: their vector body (the largest multiple of 32 elements, 8 or 16 in the fused
+ * kernel) and scalar tail differ, so that they need whole tensors, as one thread handles them. */
+MPSIM_API mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step,
+                                        const mpsim_optim_tensor *t, const mpsim_rng *rng);
+
+/* mpsim_optim_reference -- the same step in binary64 throughout, in the order of ieee, whatever the
+ * variant: what a run in lower precision is compared with. Arrays as above, NULL alike. */
+MPSIM_API mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param,
+                                             const double *grad, double *m, double *v, double *vmax,
+                                             size_t n);
+
+/* mpsim_power -- beta^n, correct to 2^-100 before it is rounded to binary64; 0 <= beta < 1, else
+ * NaN. 0^0 is 1. */
+MPSIM_API double mpsim_power(double beta, uint64_t n);
+
+/* mpsim_master_split, mpsim_master_join -- an fp32 master kept as the model's bf16 code and 16
+ * remaining bits (TransformerEngine's store_param_remainders): the bf16 code is the upper half,
+ * plus one if the lower half, as int16, is negative, so it is the master rounded to nearest, ties
+ * away from zero. Lossless for every bit pattern. */
+MPSIM_API void mpsim_master_split(uint16_t *model, int16_t *remainder, float master);
+MPSIM_API float mpsim_master_join(uint16_t model, int16_t remainder);
+
+MPSIM_END
+
+#endif
