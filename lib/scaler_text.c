@@ -4,11 +4,39 @@
 
 #include "words.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
+
+/* ---- writing ---- */
+
+typedef struct writer {
+    char *text;
+    size_t size, n; /* n: characters so far, whether they had room or not */
+} writer;
+
+static void put(writer *w, const char *text)
+{
+    for (; *text; text++, w->n++)
+        if (w->n + 1 < w->size) {
+            w->text[w->n] = *text;
+            w->text[w->n + 1] = 0;
+        }
+}
+
+static void put_integer(writer *w, int64_t x)
+{
+    char digits[24];
+    char *p = digits + sizeof digits;
+    uint64_t v = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+    *--p = 0;
+    do
+        *--p = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    if (x < 0)
+        *--p = '-';
+    put(w, p);
+}
 
 /* ---- numbers ---- */
 
@@ -96,9 +124,13 @@ static mpsim_status parse_number(double *x, const char *text, size_t n)
     }
     if (i < n)
         return MPSIM_EINVAL;
-    char whole[DIGITS + 64];
-    snprintf(whole, sizeof whole, "%s%.*s%s%c%" PRId64, d.hexadecimal ? "0x" : "", (int)d.n, d.text,
-             d.n ? "" : "0", d.hexadecimal ? 'p' : 'e', d.exponent + power);
+    char whole[DIGITS + 64] = "";
+    writer w = {whole, sizeof whole, 0};
+    d.text[d.n] = 0;
+    put(&w, d.hexadecimal ? "0x" : "");
+    put(&w, d.n ? d.text : "0");
+    put(&w, d.hexadecimal ? "p" : "e");
+    put_integer(&w, d.exponent + power);
     const double value = strtod(whole, NULL);
     if (!isfinite(value) || (value == 0 && !d.zero))
         return MPSIM_ERANGE;
@@ -299,39 +331,49 @@ mpsim_status mpsim_scaler_parse(mpsim_scaler_config *c, const char *text)
 /* ---- states ---- */
 
 /* A magnitude in C's hexadecimal form: "0x1.8p+4", "0x0p+0", "inf". */
-static void write_hexadecimal(char out[40], double x)
+static void put_hexadecimal(writer *w, double x)
 {
-    char fraction[16];
-    int e = 0;
+    char fraction[14] = "";
+    int e = 1, n = 13;
     if (isinf(x)) {
-        memcpy(out, "inf", 4);
+        put(w, "inf");
         return;
     }
-    const double m = frexp(x, &e); /* 0.5 <= m < 1 */
+    const double m = frexp(x, &e); /* 0.5 <= m < 1, or 0 */
     const uint64_t bits = (uint64_t)ldexp(m, 53);
-    int n = snprintf(fraction, sizeof fraction, "%013" PRIx64, bits & 0xfffffffffffff);
+    for (int i = 0; i < 13; i++)
+        fraction[i] = "0123456789abcdef"[bits >> (48 - 4 * i) & 15];
     while (n > 0 && fraction[n - 1] == '0')
-        n--;
-    snprintf(out, 40, "0x%d%s%.*sp%+d", x > 0, n ? "." : "", n, fraction, x > 0 ? e - 1 : 0);
+        fraction[--n] = 0;
+    put(w, x > 0 ? "0x1" : "0x0");
+    put(w, n ? "." : "");
+    put(w, fraction);
+    e = x > 0 ? e - 1 : 0;
+    put(w, e < 0 ? "p" : "p+");
+    put_integer(w, e);
 }
 
 size_t mpsim_scaler_save(const mpsim_scaler *s, char *text, size_t size)
 {
-    char scale[40], line[320];
-    write_hexadecimal(scale, s->scale);
-    const int n = snprintf(line, sizeof line,
-                           "scale=%s step=%" PRIu64 " clean=%" PRIu64 " last-overflow=%" PRId64
-                           " last-rescale=%" PRId64 " overflows=%" PRIu64 " hysteresis=%" PRId64
-                           " stopped=%d",
-                           scale, s->step, s->clean, s->last_overflow, s->last_rescale,
-                           s->overflows, s->hysteresis, s->stopped);
-    const size_t length = (size_t)n;
-    if (text && size > 0) {
-        const size_t written = length < size ? length : size - 1;
-        memcpy(text, line, written);
-        text[written] = 0;
+    const struct {
+        const char *name;
+        int64_t value;
+    } rest[] = {
+        {" step=", (int64_t)s->step},          {" clean=", (int64_t)s->clean},
+        {" last-overflow=", s->last_overflow}, {" last-rescale=", s->last_rescale},
+        {" overflows=", (int64_t)s->overflows}, {" hysteresis=", s->hysteresis},
+        {" stopped=", s->stopped},
+    };
+    writer w = {text, text ? size : 0, 0};
+    if (w.size > 0)
+        text[0] = 0;
+    put(&w, "scale=");
+    put_hexadecimal(&w, s->scale);
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        put(&w, rest[i].name);
+        put_integer(&w, rest[i].value);
     }
-    return length;
+    return w.n;
 }
 
 /* "NAME=VALUE" at *text, with the blank before it unless it is the first: the value, of *n

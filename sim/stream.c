@@ -10,20 +10,23 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-uint64_t tensor_stream(const trace *t, const trace_tensor *tensor)
+uint64_t name_stream(int64_t step, const char *rank, const char *name)
 {
-    const int64_t step = trace_step(t);
-    const char *rank = trace_metadata(t, "mpsim.rank");
-    const char *name = tensor->name;
     unsigned char digits[8];
     for (int i = 0; i < 8; i++)
         digits[i] = (unsigned char)((uint64_t)step >> (8 * i));
-    if (name[0] == '\0') {
-        const char *slash = strrchr(trace_path(t), '/');
-        name = slash ? slash + 1 : trace_path(t);
-    }
     uint64_t h = hash(0xcbf29ce484222325u, digits, sizeof digits);
     if (rank)
         h = hash(h, rank, strlen(rank) + 1);
     return hash(h, name, strlen(name));
+}
+
+uint64_t tensor_stream(const trace *t, const trace_tensor *tensor)
+{
+    const char *name = tensor->name;
+    if (name[0] == '\0') {
+        const char *slash = strrchr(trace_path(t), '/');
+        name = slash ? slash + 1 : trace_path(t);
+    }
+    return name_stream(trace_step(t), trace_metadata(t, "mpsim.rank"), name);
 }

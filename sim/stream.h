@@ -9,4 +9,7 @@
  * So it depends on neither the order of the files, nor their folder, nor the selection. */
 uint64_t tensor_stream(const trace *t, const trace_tensor *tensor);
 
+/* name_stream -- the same of a step, a rank (or NULL) and a name. */
+uint64_t name_stream(int64_t step, const char *rank, const char *name);
+
 #endif

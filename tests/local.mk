@@ -12,8 +12,8 @@ AM_TESTS_ENVIRONMENT = \
 dist_check_SCRIPTS += tests/gpu/device.sh tests/gpu/ptx.sh
 TESTS += tests/gpu/device.sh tests/gpu/ptx.sh
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
-TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/program.sh tests/cli/verify.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/verify.sh
+TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/verify.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
@@ -27,6 +27,7 @@ tests_libsupport_la_CPPFLAGS = $(test_cppflags)
 tests_libsupport_la_CFLAGS = $(test_cflags)
 tests_libsupport_la_LIBADD = lib/libmpsim.la $(CHECK_LIBS)
 test_ldadd = tests/libsupport.la lib/libmpsim.la
+trace_test_ldadd = tests/libsupport.la sim/libsim.la
 
 # Without MPFR.
 lib_tests = tests/t-env tests/t-framework tests/t-fused tests/t-gemm tests/t-golden tests/t-isa \
@@ -96,11 +97,61 @@ tests_t_gpurecord_LDADD = gpu/libchecks.la $(test_ldadd) $(JANSSON_LIBS)
 check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
 
+# Scalers, optimizers, recipes: rules of the specification, and what frameworks recorded.
+recipe_tests = tests/t-block-recorded tests/t-optim-recorded tests/t-policy tests/t-policy-keys tests/t-replay \
+  tests/t-scaler tests/t-scaler-log tests/t-scaler-own tests/t-scaler-recorded \
+  tests/t-scaler-text tests/t-gradient-recorded
+tests_t_block_recorded_SOURCES = tests/t-block-recorded.c tests/recorded.c tests/recorded.h
+tests_t_block_recorded_CPPFLAGS = $(test_cppflags)
+tests_t_block_recorded_CFLAGS = $(test_cflags)
+tests_t_block_recorded_LDADD = $(trace_test_ldadd) -lm
+tests_t_optim_recorded_SOURCES = tests/t-optim-recorded.c tests/recorded.c tests/recorded.h
+tests_t_optim_recorded_CPPFLAGS = $(test_cppflags)
+tests_t_optim_recorded_CFLAGS = $(test_cflags)
+tests_t_optim_recorded_LDADD = $(trace_test_ldadd) -lm
+tests_t_policy_SOURCES = tests/t-policy.c
+tests_t_policy_CPPFLAGS = $(test_cppflags)
+tests_t_policy_CFLAGS = $(test_cflags)
+tests_t_policy_LDADD = $(trace_test_ldadd) -lm
+tests_t_policy_keys_SOURCES = tests/t-policy-keys.c tests/badfile.c tests/badfile.h
+tests_t_policy_keys_CPPFLAGS = $(test_cppflags)
+tests_t_policy_keys_CFLAGS = $(test_cflags)
+tests_t_policy_keys_LDADD = $(trace_test_ldadd) -lm
+tests_t_replay_SOURCES = tests/t-replay.c
+tests_t_replay_CPPFLAGS = $(test_cppflags)
+tests_t_replay_CFLAGS = $(test_cflags)
+tests_t_replay_LDADD = $(trace_test_ldadd) -lm
+tests_t_scaler_SOURCES = tests/t-scaler.c tests/frameworks.c tests/frameworks.h
+tests_t_scaler_CPPFLAGS = $(test_cppflags)
+tests_t_scaler_CFLAGS = $(test_cflags)
+tests_t_scaler_LDADD = $(trace_test_ldadd) -lm
+tests_t_scaler_log_SOURCES = tests/t-scaler-log.c
+tests_t_scaler_log_CPPFLAGS = $(test_cppflags)
+tests_t_scaler_log_CFLAGS = $(test_cflags)
+tests_t_scaler_log_LDADD = $(trace_test_ldadd) -lm
+tests_t_scaler_recorded_SOURCES = tests/t-scaler-recorded.c tests/words.c tests/words.h
+tests_t_scaler_recorded_CPPFLAGS = $(test_cppflags)
+tests_t_scaler_recorded_CFLAGS = $(test_cflags)
+tests_t_scaler_recorded_LDADD = $(trace_test_ldadd) -lm
+tests_t_scaler_own_SOURCES = tests/t-scaler-own.c tests/frameworks.h
+tests_t_scaler_own_CPPFLAGS = $(test_cppflags)
+tests_t_scaler_own_CFLAGS = $(test_cflags)
+tests_t_scaler_own_LDADD = $(trace_test_ldadd) -lm
+tests_t_scaler_text_SOURCES = tests/t-scaler-text.c
+tests_t_scaler_text_CPPFLAGS = $(test_cppflags)
+tests_t_scaler_text_CFLAGS = $(test_cflags)
+tests_t_scaler_text_LDADD = $(trace_test_ldadd) -lm
+tests_t_gradient_recorded_SOURCES = tests/t-gradient-recorded.c tests/words.c tests/words.h
+tests_t_gradient_recorded_CPPFLAGS = $(test_cppflags)
+tests_t_gradient_recorded_CFLAGS = $(test_cflags)
+tests_t_gradient_recorded_LDADD = $(trace_test_ldadd) -lm
+check_PROGRAMS += $(recipe_tests)
+TESTS += $(recipe_tests)
+
 # The readers and writers, and the fuzz target as a plain program over its corpus.
 trace_tests = tests/t-names tests/t-npy tests/t-npz tests/t-safetensors tests/t-tensorcore \
   tests/t-trace \
   tests/t-writer tests/t-zipdir
-trace_test_ldadd = tests/libsupport.la sim/libsim.la
 tests_t_names_SOURCES = tests/t-names.c tests/badfile.c tests/badfile.h
 tests_t_names_CPPFLAGS = $(test_cppflags)
 tests_t_names_CFLAGS = $(test_cflags)
@@ -139,7 +190,8 @@ TESTS += $(trace_tests)
 
 # Against MPFR.
 if HAVE_MPFR
-mpfr_tests = tests/t-arith tests/t-arith-array tests/t-arith-fma tests/t-arith-wide \
+mpfr_tests = tests/t-adaptive tests/t-block tests/t-block-rules tests/t-gradient tests/t-optim tests/t-recipe \
+  tests/t-arith tests/t-arith-array tests/t-arith-fma tests/t-arith-wide \
   tests/t-arrays tests/t-codes tests/t-dot tests/t-round tests/t-round64 tests/t-stats \
   tests/t-sum
 check_LTLIBRARIES += tests/libcases.la
@@ -192,6 +244,31 @@ tests_t_sum_SOURCES = tests/t-sum.c tests/exact.c tests/exact.h
 tests_t_sum_CPPFLAGS = $(test_cppflags)
 tests_t_sum_CFLAGS = $(test_cflags)
 tests_t_sum_LDADD = $(test_ldadd) $(MPFR_LIBS)
+tests_t_adaptive_SOURCES = tests/t-adaptive.c
+tests_t_adaptive_CPPFLAGS = $(test_cppflags)
+tests_t_adaptive_CFLAGS = $(test_cflags)
+tests_t_adaptive_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_block_SOURCES = tests/t-block.c tests/blockoracle.c tests/blockoracle.h
+tests_t_block_rules_SOURCES = tests/t-block-rules.c tests/blockoracle.c tests/blockoracle.h
+tests_t_block_rules_CPPFLAGS = $(test_cppflags)
+tests_t_block_rules_CFLAGS = $(test_cflags)
+tests_t_block_rules_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_block_CPPFLAGS = $(test_cppflags)
+tests_t_block_CFLAGS = $(test_cflags)
+tests_t_block_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_gradient_SOURCES = tests/t-gradient.c tests/rounded.h
+tests_t_gradient_CPPFLAGS = $(test_cppflags)
+tests_t_gradient_CFLAGS = $(test_cflags)
+tests_t_gradient_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_optim_SOURCES = tests/t-optim.c tests/optimexact.h tests/optimkernels.h \
+  tests/optimoracle.h tests/rounded.h
+tests_t_optim_CPPFLAGS = $(test_cppflags)
+tests_t_optim_CFLAGS = $(test_cflags)
+tests_t_optim_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_recipe_SOURCES = tests/t-recipe.c
+tests_t_recipe_CPPFLAGS = $(test_cppflags)
+tests_t_recipe_CFLAGS = $(test_cflags)
+tests_t_recipe_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
 check_PROGRAMS += $(mpfr_tests) tests/x-arith tests/x-sweep
 TESTS += $(mpfr_tests)
 tests_x_arith_SOURCES = tests/x-arith.c tests/sweep.c tests/sweep.h
@@ -228,7 +305,25 @@ EXTRA_DIST += tests/README.md tests/golden/round.sha256 \
   tests/fuzz/corpus/safetensors-escapes \
   tests/fuzz/corpus/safetensors-none \
   tests/fuzz/corpus/safetensors-packed \
-  tests/fuzz/corpus/safetensors-two
+  tests/fuzz/corpus/safetensors-two \
+  tests/fuzz/policies/aliases \
+  tests/fuzz/policies/all-keys \
+  tests/fuzz/policies/bytes \
+  tests/fuzz/policies/documents \
+  tests/fuzz/policies/escapes \
+  tests/fuzz/policies/kahan \
+  tests/fuzz/policies/nested \
+  tests/fuzz/policies/opt-level \
+  tests/fuzz/policies/twice \
+  tests/fuzz/policies/utf-16 \
+  tests/logs/apex-runaway.txt \
+  tests/logs/apex.txt \
+  tests/logs/deepspeed-fused.txt \
+  tests/logs/deepspeed.txt \
+  tests/logs/fairseq.txt \
+  tests/logs/megatron-interval.txt \
+  tests/logs/megatron.txt \
+  tests/logs/resume.txt
 
 # Writes recorded vectors that never were, for tests/cli/verify.sh.
 check_PROGRAMS += tests/mkvectors
@@ -243,6 +338,10 @@ check_PROGRAMS += tests/fuzz/fuzz-trace
 tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz-trace.c
 tests_fuzz_fuzz_trace_CPPFLAGS = $(test_cppflags) -DFUZZ_STANDALONE
 tests_fuzz_fuzz_trace_LDADD = sim/libsim.la
+check_PROGRAMS += tests/fuzz/fuzz-policy
+tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz-policy.c
+tests_fuzz_fuzz_policy_CPPFLAGS = $(test_cppflags) -DFUZZ_STANDALONE
+tests_fuzz_fuzz_policy_LDADD = sim/libsim.la
 dist_check_SCRIPTS += tests/fuzz/corpus.sh
 TESTS += tests/fuzz/corpus.sh
 

@@ -1,0 +1,241 @@
+/* cmd_replay.c -- mpsim replay: a recorded run through policies. */
+#include "cmd.h"
+#include "output.h"
+#include "parallel.h"
+#include "replayreport.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char more[] =
+    "A step: tensors are cast as the policy says, gradients times the loss scale; gradients are\n"
+    "checked, unscaled and clipped; the optimizer moves the weights; scaler and FP8 scales\n"
+    "move on.\n"
+    "The recorded gradients are those of the recorded weights: no model is run. Weights are the\n"
+    "run's own over consecutive steps, and the recorded ones after a gap.\n"
+    "\n"
+    "lost         non-zero numbers that become zero, as a share of them\n"
+    "stale        elements that an FP8 scale from older steps saturates\n"
+    "updates lost weights that would move in binary64 and do not\n"
+    "from fp32, from binary64   relative distance |w - r| / |r| of the model's weights w from\n"
+    "             those of a run r of the same gradients in fp32, in binary64; master: the same of\n"
+    "             the fp32 masters\n"
+    "blank cells: nothing to count there (no such tensors, or the step was skipped)\n"
+    "weights      whose a step started from: the run's own, or the recorded ones\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim replay --policy pytorch-amp-fp16 trace/      a bundled policy by its name\n"
+    "  mpsim replay --policy mine.yaml --tensors trace/   every tensor\n"
+    "  mpsim replay --policy data/policies trace/         all of a folder, side by side\n"
+    "  mpsim replay --policy mine.yaml --amp trace/       one [AMP] line per step\n";
+
+typedef struct run {
+    replay_report report;
+    policy *policies;
+    replay_total *totals;
+    size_t count, now;
+    int from_stdin;
+} run;
+
+static int add_policy(run *r, const char *path)
+{
+    trace_error error;
+    policy *policies = realloc(r->policies, (r->count + 1) * sizeof *policies);
+    if (policies)
+        r->policies = policies;
+    replay_total *totals = realloc(r->totals, (r->count + 1) * sizeof *totals);
+    if (totals)
+        r->totals = totals;
+    if (!policies || !totals)
+        return fail(EXIT_IO, "replay: out of memory");
+    replay_total_init(&totals[r->count]);
+    if (policy_load(&policies[r->count], path, &error))
+        return fail(error.exit, "%s", error.text);
+    r->count++;
+    return 0;
+}
+
+static int is_yaml(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+    return e->d_name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* All policies of a folder, in the order of their names. */
+static int add_folder(run *r, const char *path)
+{
+    struct dirent **entries;
+    const int n = scandir(path, &entries, is_yaml, by_name);
+    int code = n > 0 ? 0 : fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path);
+    for (int i = 0; i < n; i++) {
+        char *file = NULL;
+        if (!code && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)
+            code = fail(EXIT_IO, "replay: out of memory");
+        if (!code)
+            code = add_policy(r, file);
+        free(file);
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    return code;
+}
+
+static int add_policies(run *r, const option_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct stat st;
+        const char *path = list->items[i];
+        if (strcmp(path, "-") == 0 && r->from_stdin++)
+            return fail(EXIT_USAGE, "replay: --policy -: standard input can be read once only");
+        const int folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+        const int code = folder ? add_folder(r, path) : add_policy(r, path);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int done(const replay_step *s, void *context)
+{
+    run *r = context;
+    if (replay_total_add(&r->totals[r->now], s))
+        return fail(EXIT_IO, "replay: out of memory");
+    replay_report_step(&r->report, &r->policies[r->now], s);
+    return 0;
+}
+
+static json_t *config_json(const run *r, const replay_options *o, const input *in)
+{
+    static const char *const weights[] = {"auto", "recorded", "carry"};
+    json_t *inputs = json_array();
+    for (size_t i = 0; i < in->tree.count; i++)
+        json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
+    (void)r;
+    return json_pack("{s:s,s:s,s:o,s:b,s:o}", "version", mpsim_version(), "weights",
+                     weights[o->weights], "seed", json_of_count(o->seed), "references",
+                     o->references, "inputs", inputs);
+}
+
+static int replay_policies(run *r, input *in, const replay_options *o)
+{
+    int code = 0;
+    replay_report_begin(&r->report, config_json(r, o, in));
+    for (r->now = 0; r->now < r->count && !code; r->now++) {
+        const policy *p = &r->policies[r->now];
+        replay_report_policy(&r->report, p);
+        code = replay_run(p, in, o, done, r);
+        if (!code && r->totals[r->now].steps == 0)
+            code = fail(EXIT_DATA, "replay: no step in the input");
+        if (!code)
+            replay_report_total(&r->report, p, &r->totals[r->now]);
+    }
+    if (!code && r->report.compare)
+        replay_report_compare(&r->report, r->policies, r->totals, r->count);
+    if (!code && replay_report_end(&r->report))
+        code = fail(EXIT_IO, "replay: the report could not be written");
+    if (code)
+        replay_report_abandon(&r->report);
+    return code;
+}
+
+static int parse_weights(const char *text, replay_weights *w)
+{
+    static const char *const words[] = {"auto", "recorded", "carry"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(words[i], text) == 0) {
+            *w = (replay_weights)i;
+            return 0;
+        }
+    return fail(EXIT_USAGE, "replay: --weights is auto, recorded or carry, not '%s'", text);
+}
+
+int cmd_replay(const command *self, int argc, char **argv)
+{
+    option_list policies = {0};
+    input_options io = {0};
+    replay_options o = {0};
+    const char *path = NULL, *weights = "auto";
+    int json = 0, csv = 0, tensors = 0, amp = 0, no_reference = 0, first;
+    const option_row rows[] = {
+        {'P', "policy", OPTION_LIST, &policies, "FILE",
+         "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are "
+         "installed), or a folder of them; may be repeated"},
+        {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
+         "whose weights a step starts from: its own over consecutive steps (auto), always the "
+         "recorded ones, or always its own"},
+        {0, "no-reference", OPTION_FLAG, &no_reference, NULL,
+         "leave out the reference runs in fp32 and binary64"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of stochastic rounding (default 0)"},
+        {0, "Input", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(io),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "tensors", OPTION_FLAG, &tensors, NULL, "every tensor, not only those that lose most"},
+        {0, "amp", OPTION_FLAG, &amp, NULL, "a status line per step, as training scripts log it"},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.replay/1)"},
+        {0, "csv", OPTION_FLAG, &csv, NULL,
+         "write CSV: a row per step, or with --tensors per tensor; of several policies, a row each"},
+        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
+    };
+    run r;
+    input in;
+    output out = {0};
+    int code = options_parse(self, rows, argc, argv, &first, more);
+    memset(&r, 0, sizeof r);
+    if (code >= 0)
+        goto parsed;
+    code = 0;
+    r.report.style = (report_style)report_style_of(json, 0, csv);
+    if (report_style_of(json, 0, csv) < 0 || (amp && (json || csv)))
+        code = fail(EXIT_USAGE, "replay: --json, --csv and --amp exclude each other");
+    else if (policies.count == 0)
+        code = fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
+                                "data/policies");
+    else if (first == argc)
+        code = fail(EXIT_USAGE, "replay: no trace given; try 'mpsim replay --help'");
+    else
+        code = parse_weights(weights, &o.weights);
+    if (code)
+        goto parsed;
+    o.references = !no_reference;
+    parallel_init(0);
+    code = add_policies(&r, &policies);
+    if (code)
+        goto parsed;
+    code = input_open(&in, "replay", &io, argv + first, argc - first);
+    if (!code)
+        code = input_check_output(&in, path);
+    if (!code)
+        code = output_open(&out, path);
+    if (!code) {
+        r.report.file = out.file;
+        r.report.tensors = tensors;
+        r.report.amp = amp;
+        r.report.compare = r.count > 1 && !amp && r.report.style != REPORT_JSON && !tensors;
+        code = replay_policies(&r, &in, &o);
+        if (code)
+            output_abandon(&out);
+        else
+            code = output_close(&out);
+    }
+    input_close(&in);
+parsed:
+    for (size_t i = 0; i < r.count; i++) {
+        policy_clear(&r.policies[i]);
+        replay_total_clear(&r.totals[i]);
+    }
+    free(r.policies);
+    free(r.totals);
+    option_list_clear(&policies);
+    option_list_clear(&io.match);
+    option_list_clear(&io.kinds);
+    return code;
+}

@@ -1,0 +1,486 @@
+/* replayreport.c -- see replayreport.h. */
+#include "replayreport.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights",
+                                                       "activation gradients", "weight gradients"};
+
+/* ---- words ---- */
+
+static const char *event_text(char *out, size_t size, const char *between, unsigned set)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; replay_events[i].word; i++)
+        if (set & replay_events[i].bit)
+            n += (size_t)snprintf(out + n, n < size ? size - n : 0, "%s%s", n ? between : "",
+                                  replay_events[i].word);
+    return out;
+}
+
+static const char *bytes_text(char *out, uint64_t n)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double x = (double)n;
+    int u = 0;
+    for (; x >= 1024 && u < 4; u++)
+        x /= 1024;
+    snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", x, units[u]);
+    return out;
+}
+
+static const char *distance_text(char *out, double x)
+{
+    if (isnan(x))
+        out[0] = '\0';
+    else if (x == 0)
+        snprintf(out, 32, "0");
+    else
+        snprintf(out, 32, "%.1e", x);
+    return out;
+}
+
+static void group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])
+{
+    replay_total t;
+    replay_total_init(&t);
+    replay_total_add(&t, s);
+    memcpy(groups, t.groups, sizeof t.groups);
+    replay_total_clear(&t);
+}
+
+/* ---- the report ---- */
+
+void replay_report_begin(replay_report *r, json_t *config)
+{
+    if (r->style == REPORT_JSON) {
+        fputs("{\"schema\": \"mpsim.replay/1\",\n\"config\": ", r->file);
+        r->failed |= json_write(r->file, config);
+        fputs(",\n\"policies\": [", r->file);
+        return;
+    }
+    json_decref(config);
+    if (r->style == REPORT_CSV && !r->compare)
+        fputs(r->tensors ? "policy,step,name,kind,layer,format,scale,next_scale,count,nonzero,"
+                           "underflow,subnormal,overflow,stale,amax,sqnr_db\n"
+                         : "policy,step,scale,next_scale,events,growth_tracker,norm,clipped,"
+                           "from_record,act_underflow,act_overflow,agrad_underflow,agrad_overflow,"
+                           "wgrad_underflow,wgrad_overflow,stale,updates,lost,distance_fp32,"
+                           "distance_binary64\n",
+              r->file);
+}
+
+/* A list of words with commas, in lines of at most 100 columns. */
+static void print_wrapped(FILE *to, const char *title, const char *text)
+{
+    const int indent = (int)strlen(title);
+    int column = indent;
+    fputs(title, to);
+    while (*text) {
+        const size_t n = strcspn(text, ","), comma = text[n] == ',';
+        if (column > indent && column + (int)n + 1 > 100)
+            column = fprintf(to, "\n%*s", indent, "") - 1;
+        column += fprintf(to, "%.*s", (int)(n + comma), text);
+        text += n + comma;
+        if (*text == ' ' && column + (int)strcspn(text + 1, ",") + 2 > 100)
+            text++;
+    }
+    fputc('\n', to);
+}
+
+static void text_policy(replay_report *r, const policy *p)
+{
+    char line[512];
+    fprintf(r->file, "policy   %s\n", p->name);
+    if (p->source)
+        fprintf(r->file, "source   %s\n", p->source);
+    if (p->note)
+        fprintf(r->file, "note     %s\n", p->note);
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->count > 1)
+            fprintf(r->file, "from step %" PRIu64 "\n", p->plans[i].from);
+        print_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
+    }
+    fputc('\n', r->file);
+    if (!r->amp)
+        r->steps = table_new(">step|>loss scale|<events|>act lost|>agrad lost|>wgrad lost|>stale|"
+                             ">updates lost|>from fp32|>master|>from binary64|<weights");
+}
+
+void replay_report_policy(replay_report *r, const policy *p)
+{
+    r->entries = 0;
+    if (r->style == REPORT_JSON) {
+        fputs(r->policies ? ",\n{" : "\n{", r->file);
+        json_t *plans = json_array();
+        char line[512];
+        for (size_t i = 0; i < p->count; i++)
+            json_array_append_new(
+                plans, json_pack("{s:o,s:s}", "from", json_of_count(p->plans[i].from), "plan",
+                                 plan_describe(&p->plans[i], line, sizeof line)));
+        fputs("\"policy\": ", r->file);
+        r->failed |= json_write(r->file, json_pack("{s:s,s:o,s:s?,s:s?,s:o}", "name", p->name,
+                                                   "file", json_of_path(p->path), "source",
+                                                   p->source, "note", p->note, "plans", plans));
+        fputs(",\n\"steps\": [", r->file);
+    } else if (r->style == REPORT_TEXT && !r->compare) {
+        text_policy(r, p);
+    }
+    r->policies++;
+}
+
+static void csv_step(replay_report *r, const policy *p, const replay_step *s)
+{
+    replay_counts g[REPLAY_GROUPS];
+    char text[128];
+    uint64_t updates = 0, lost = 0, stale = 0;
+    group_counts(s, g);
+    for (size_t i = 0; i < s->n_weights; i++) {
+        updates += s->weights[i].updates;
+        lost += s->weights[i].lost;
+    }
+    for (int i = 0; i < REPLAY_GROUPS; i++)
+        stale += g[i].stale;
+    csv_text(r->file, p->name);
+    fprintf(r->file, ",%" PRId64 ",", s->step);
+    csv_double(r->file, s->scale);
+    fputc(',', r->file);
+    csv_double(r->file, s->next_scale);
+    fputc(',', r->file);
+    csv_text(r->file, event_text(text, sizeof text, "+", s->events));
+    fprintf(r->file, ",%" PRIu64 ",", s->tracker);
+    csv_double(r->file, s->norm);
+    fprintf(r->file, ",%d,%d", s->clipped, s->from_record);
+    fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+            g[GROUP_ACT].underflow, g[GROUP_ACT].overflow, g[GROUP_AGRAD].underflow,
+            g[GROUP_AGRAD].overflow, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].overflow);
+    fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", stale, updates, lost);
+    csv_double(r->file, s->distance_fp32);
+    fputc(',', r->file);
+    csv_double(r->file, s->distance_f64);
+    fputc('\n', r->file);
+}
+
+static void csv_tensors(replay_report *r, const policy *p, const replay_step *s)
+{
+    for (size_t i = 0; i < s->n_casts; i++) {
+        const replay_cast *c = &s->casts[i];
+        csv_text(r->file, p->name);
+        fprintf(r->file, ",%" PRId64 ",", s->step);
+        csv_text(r->file, c->name);
+        fprintf(r->file, ",%s,%s,", c->kind, layer_kind_name(c->layer));
+        csv_text(r->file, c->format);
+        fputc(',', r->file);
+        csv_double(r->file, c->scale);
+        fputc(',', r->file);
+        csv_double(r->file, c->next);
+        fprintf(r->file,
+                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+                c->count, c->nonzero, c->underflow, c->subnormal, c->overflow, c->stale);
+        csv_double(r->file, c->amax);
+        fputc(',', r->file);
+        csv_double(r->file, c->sqnr_db);
+        fputc('\n', r->file);
+    }
+}
+
+/* A share of the non-zero elements; nothing where the trace has none of the kind. */
+static void share_cell(table *t, uint64_t part, uint64_t whole)
+{
+    char text[32];
+    if (whole)
+        table_cell(t, "%s", text_share(text, part, whole));
+    else
+        table_cell(t, "%s", "");
+}
+
+static void text_step(replay_report *r, const replay_step *s)
+{
+    replay_counts g[REPLAY_GROUPS];
+    char a[64], b[64], line[128];
+    uint64_t updates = 0, lost = 0, stale = 0;
+    group_counts(s, g);
+    int masters = 0;
+    for (size_t i = 0; i < s->n_weights; i++) {
+        updates += s->weights[i].updates;
+        lost += s->weights[i].lost;
+        masters |= s->weights[i].master;
+    }
+    for (int i = 0; i < REPLAY_GROUPS; i++)
+        stale += g[i].stale;
+    table_cell(r->steps, "%" PRId64, s->step);
+    table_cell(r->steps, "%s", text_scale(a, s->scale));
+    table_cell(r->steps, "%s", event_text(line, sizeof line, ", ", s->events));
+    share_cell(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
+    share_cell(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
+    share_cell(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
+    table_cell(r->steps, "%s", stale ? text_count(a, stale) : "");
+    share_cell(r->steps, lost, updates);
+    table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
+    table_cell(r->steps, "%s", masters ? distance_text(b, s->kept_fp32) : "");
+    table_cell(r->steps, "%s", distance_text(b, s->distance_f64));
+    table_cell(r->steps, "%s", s->from_record ? "recorded" : "own");
+}
+
+void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
+{
+    char text[32];
+    if (!s->trains && r->style != REPORT_JSON)
+        return;
+    if (r->amp)
+        fprintf(r->file,
+                "[AMP] step %" PRId64 ": scale %s, growth_tracker %" PRIu64 ", skipped %s\n",
+                s->step, text_scale(text, s->scale), s->tracker,
+                s->events & MPSIM_SCALER_SKIP ? "yes" : "no");
+    else if (r->style == REPORT_JSON) {
+        fputs(r->entries++ ? ",\n" : "\n", r->file);
+        r->failed |= json_write(r->file, replay_json_step(s));
+    } else if (r->compare) {
+        return;
+    } else if (r->style == REPORT_CSV && r->tensors) {
+        csv_tensors(r, p, s);
+    } else if (r->style == REPORT_CSV) {
+        csv_step(r, p, s);
+    } else {
+        text_step(r, s);
+    }
+}
+
+/* ---- totals ---- */
+
+static double share_lost(const replay_tensor *t)
+{
+    const replay_counts *c = &t->counts;
+    return (double)(c->underflow + c->overflow) / (double)(c->count + 1);
+}
+
+static int by_loss(const void *a, const void *b)
+{
+    const replay_tensor *x = *(const replay_tensor *const *)a;
+    const replay_tensor *y = *(const replay_tensor *const *)b;
+    const double lx = share_lost(x), ly = share_lost(y);
+    if (lx != ly)
+        return lx > ly ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void text_tensors(replay_report *r, const replay_total *t)
+{
+    enum { WORST = 8 };
+    const replay_tensor **order = malloc((t->n_tensors ? t->n_tensors : 1) * sizeof *order);
+    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB");
+    size_t n = 0;
+    for (size_t i = 0; order && i < t->n_tensors; i++)
+        order[n++] = &t->tensors[i];
+    if (order && !r->tensors)
+        qsort(order, n, sizeof *order, by_loss);
+    if (!r->tensors && n > WORST)
+        n = WORST;
+    size_t rows = 0;
+    for (size_t i = 0; order && i < n; i++) {
+        const replay_tensor *e = order[i];
+        char a[32], name[256];
+        if (!r->tensors && e->counts.underflow + e->counts.overflow == 0)
+            break;
+        rows++;
+        table_cell(out, "%.60s", escape_text(name, sizeof name, e->name));
+        table_cell(out, "%s", layer_kind_name(e->layer));
+        table_cell(out, "%s", e->format);
+        share_cell(out, e->counts.underflow, e->counts.nonzero);
+        share_cell(out, e->counts.subnormal, e->counts.nonzero);
+        table_cell(out, "%s", e->counts.overflow ? text_count(a, e->counts.overflow) : "");
+        table_cell(out, "%s", e->counts.stale ? text_count(a, e->counts.stale) : "");
+        if (isfinite(e->worst_sqnr))
+            table_cell(out, "%.1f", e->worst_sqnr);
+        else
+            table_cell(out, "%s", "");
+    }
+    if (rows) {
+        fprintf(r->file, "\ntensors%s, over all steps (SQNR: the worst step%s)\n",
+                r->tensors ? "" : " that lose or overflow most", r->tensors ? "" : "; --tensors: all");
+        r->failed |= table_print(out, r->file, "  ");
+    }
+    table_free(out);
+    free(order);
+}
+
+static void text_groups(replay_report *r, const replay_total *t)
+{
+    char a[32];
+    table *out = table_new("<kind|>numbers|>zero already|>Inf, NaN already|>become zero|>subnormal|"
+                           ">overflow|>stale");
+    for (int g = 0; g < REPLAY_GROUPS; g++) {
+        const replay_counts *c = &t->groups[g];
+        if (!c->count)
+            continue;
+        table_cell(out, "%s", group_names[g]);
+        table_cell(out, "%s", text_count(a, c->count));
+        share_cell(out, c->count - c->nonzero - c->nonfinite, c->count);
+        table_cell(out, "%s", c->nonfinite ? text_count(a, c->nonfinite) : "");
+        share_cell(out, c->underflow, c->nonzero);
+        share_cell(out, c->subnormal, c->nonzero);
+        share_cell(out, c->overflow, c->nonzero);
+        table_cell(out, "%s", c->stale ? text_count(a, c->stale) : "");
+    }
+    fputs("\nover all steps (from \"become zero\" on: of the numbers that are not zero)\n",
+          r->file);
+    r->failed |= table_print(out, r->file, "  ");
+    table_free(out);
+}
+
+static void text_optimizer(replay_report *r, const mpsim_optim *o)
+{
+    fprintf(r->file, "optimizer  %s (%s), lr %g",
+            mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->variant->name, o->lr);
+    if (o->algorithm == MPSIM_OPTIM_SGD)
+        fprintf(r->file, ", momentum %g", o->momentum);
+    else
+        fprintf(r->file, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
+    fprintf(r->file, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
+            o->amsgrad ? ", amsgrad" : "", o->maximize ? ", maximize" : "");
+}
+
+static void text_total(replay_report *r, const replay_total *t)
+{
+    char a[64], b[64], c[64], d[64], e[64];
+    if (r->steps) {
+        r->failed |= table_print(r->steps, r->file, "");
+        table_free(r->steps);
+        r->steps = NULL;
+    }
+    text_tensors(r, t);
+    text_groups(r, t);
+    fprintf(r->file, "\nscaler     %" PRIu64 " steps: %" PRIu64 " skipped, %" PRIu64 " overflows, "
+                     "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
+            t->steps, t->skipped, t->overflows, t->backoffs, t->growths,
+            text_scale(a, t->final_scale));
+    if (t->raised)
+        fputs("           the framework raises its error there, and training ends: later steps are "
+              "left out\n", r->file);
+    if (t->has_optimizer)
+        text_optimizer(r, &t->optimizer);
+    if (t->updates)
+        fprintf(r->file,
+                "updates    %s of %s are lost: the weight that is kept%s does not move%s\n",
+                text_share(a, t->lost, t->updates), text_count(b, t->updates),
+                t->bytes.master ? " (the master)" : "",
+                t->has_optimizer && t->optimizer.store == MPSIM_STORE_STOCHASTIC
+                    ? " this time; others move further, in the mean right"
+                    : "");
+    if (t->compared)
+        fprintf(r->file,
+                "record     carried weights, state and masters against the recorded ones: %s of %s "
+                "differ%s%s\n",
+                text_count(a, t->differ), text_count(b, t->compared),
+                t->differ ? ", relatively by at most " : "",
+                t->differ ? text_number(c, t->max_difference) : "");
+    fprintf(r->file,
+            "bytes      weights %s, master %s, gradients %s, optimizer state %s, activations %s\n",
+            bytes_text(a, t->bytes.weights), bytes_text(b, t->bytes.master),
+            bytes_text(c, t->bytes.gradients), bytes_text(d, t->bytes.state),
+            bytes_text(e, t->bytes.activations));
+}
+
+void replay_report_total(replay_report *r, const policy *p, const replay_total *t)
+{
+    (void)p;
+    if (r->style == REPORT_JSON) {
+        fputs("],\n\"total\": ", r->file);
+        r->failed |= json_write(r->file, replay_json_total(t));
+        fputs("}", r->file);
+    } else if (r->style == REPORT_TEXT && !r->compare && !r->amp) {
+        text_total(r, t);
+    }
+}
+
+static void csv_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
+{
+    fputs("policy,steps,skipped,final_scale,act_lost,agrad_lost,wgrad_lost,updates,lost,"
+          "distance_fp32,distance_binary64,weights,master,gradients,state,activations\n", r->file);
+    for (size_t i = 0; i < n; i++) {
+        csv_text(r->file, p[i].name);
+        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",", t[i].steps, t[i].skipped);
+        csv_double(r->file, t[i].final_scale);
+        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+                t[i].groups[GROUP_ACT].underflow, t[i].groups[GROUP_AGRAD].underflow,
+                t[i].groups[GROUP_WGRAD].underflow, t[i].updates, t[i].lost);
+        csv_double(r->file, t[i].distance_fp32);
+        fputc(',', r->file);
+        csv_double(r->file, t[i].distance_f64);
+        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                t[i].bytes.weights, t[i].bytes.master, t[i].bytes.gradients, t[i].bytes.state,
+                t[i].bytes.activations);
+    }
+}
+
+static void bytes_cell(table *t, uint64_t n)
+{
+    char text[32];
+    table_cell(t, "%s", n ? bytes_text(text, n) : "");
+}
+
+static void text_memory(replay_report *r, const policy *p, const replay_total *t, size_t n)
+{
+    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|>all");
+    fputc('\n', r->file);
+    for (size_t i = 0; i < n; i++) {
+        const replay_bytes *b = &t[i].bytes;
+        table_cell(out, "%s", p[i].name);
+        bytes_cell(out, b->weights);
+        bytes_cell(out, b->master);
+        bytes_cell(out, b->gradients);
+        bytes_cell(out, b->state);
+        bytes_cell(out, b->activations);
+        bytes_cell(out, b->weights + b->master + b->gradients + b->state + b->activations);
+    }
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+}
+
+void replay_report_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
+{
+    char text[64];
+    if (r->style == REPORT_CSV) {
+        csv_compare(r, p, t, n);
+        return;
+    }
+    if (r->style != REPORT_TEXT)
+        return;
+    table *out = table_new("<policy|>skipped|>next scale|>act lost|>agrad lost|>wgrad lost|"
+                           ">stale|>updates lost|>from fp32");
+    for (size_t i = 0; i < n; i++) {
+        const replay_total *x = &t[i];
+        uint64_t stale = 0;
+        table_cell(out, "%s", p[i].name);
+        table_cell(out, "%" PRIu64 "/%" PRIu64, x->skipped, x->steps);
+        table_cell(out, "%s", text_scale(text, x->final_scale));
+        for (int g = GROUP_ACT; g < REPLAY_GROUPS; g++) {
+            stale += x->groups[g].stale;
+            if (g != GROUP_WEIGHT)
+                share_cell(out, x->groups[g].underflow, x->groups[g].nonzero);
+        }
+        table_cell(out, "%s", stale ? text_count(text, stale) : "");
+        share_cell(out, x->lost, x->updates);
+        table_cell(out, "%s", distance_text(text, x->distance_fp32));
+    }
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+    text_memory(r, p, t, n);
+}
+
+void replay_report_abandon(replay_report *r)
+{
+    table_free(r->steps);
+    r->steps = NULL;
+}
+
+int replay_report_end(replay_report *r)
+{
+    if (r->style == REPORT_JSON)
+        fputs("\n]}\n", r->file);
+    return r->failed || ferror(r->file) ? -1 : 0;
+}

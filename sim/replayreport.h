@@ -1,0 +1,83 @@
+/* replayreport.h -- what replay writes: text, JSON, CSV (schema mpsim.replay/1). */
+#ifndef MPSIM_SIM_REPLAYREPORT_H
+#define MPSIM_SIM_REPLAYREPORT_H
+
+#include "replay.h"
+#include "report/report.h"
+
+/* Groups of kinds that are added up. */
+typedef enum replay_group {
+    GROUP_ACT,    /* act, out      */
+    GROUP_WEIGHT, /* weight        */
+    GROUP_AGRAD,  /* agrad, dgrad  */
+    GROUP_WGRAD,
+    REPLAY_GROUPS
+} replay_group;
+
+typedef struct replay_counts {
+    uint64_t count, nonzero, nonfinite, underflow, subnormal, overflow, stale;
+} replay_counts;
+
+/* One tensor over all steps. */
+typedef struct replay_tensor {
+    char *name;
+    char format[48];
+    layer_kind layer;
+    uint64_t steps;
+    replay_counts counts;
+    double worst_sqnr;
+} replay_tensor;
+
+/* A run added up. */
+typedef struct replay_total {
+    uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record;
+    double first_scale, final_scale;
+    replay_counts groups[REPLAY_GROUPS];
+    uint64_t updates, lost, lost_model, compared, differ;
+    double max_difference, distance_fp32, distance_f64;
+    uint64_t scales_compared, scales_differ; /* with the recorded loss scale */
+    replay_bytes bytes; /* of the last step */
+    mpsim_optim optimizer; /* of the last step that had one */
+    int has_optimizer;
+    replay_tensor *tensors;
+    size_t n_tensors;
+} replay_total;
+
+void replay_total_init(replay_total *t);
+int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
+void replay_total_clear(replay_total *t);
+
+/* The words of MPSIM_SCALER_*; ends with a NULL word. */
+typedef struct replay_event {
+    unsigned bit;
+    const char *word;
+} replay_event;
+
+extern const replay_event replay_events[];
+
+json_t *replay_json_step(const replay_step *s);
+json_t *replay_json_total(const replay_total *t);
+
+typedef struct replay_report {
+    FILE *file;
+    report_style style;
+    int tensors;  /* every tensor, not the worst only          */
+    int amp;      /* one [AMP] line per step instead of a table */
+    int compare;  /* several policies: their table only        */
+    table *steps; /* text: the table under construction        */
+    int policies; /* JSON: entries so far                      */
+    int entries;
+    int failed;
+} replay_report;
+
+void replay_report_begin(replay_report *r, json_t *config);
+void replay_report_policy(replay_report *r, const policy *p);
+void replay_report_step(replay_report *r, const policy *p, const replay_step *s);
+void replay_report_total(replay_report *r, const policy *p, const replay_total *t);
+/* replay_report_compare -- text and CSV: all policies side by side. */
+void replay_report_compare(replay_report *r, const policy *policies, const replay_total *totals,
+                           size_t n);
+void replay_report_abandon(replay_report *r);
+int replay_report_end(replay_report *r); /* 0, or -1 if memory or writing failed */
+
+#endif

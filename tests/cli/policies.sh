@@ -1,0 +1,80 @@
+#!/bin/sh
+# policies.sh -- mpsim replay --policy: every bundled policy over recorded runs, alone and side by side;
+# policies by name, from standard input, and bad ones.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+policies=$MPSIM_SRCDIR/data/policies
+MPSIM_POLICIES=$policies
+export MPSIM_POLICIES
+digits=$MPSIM_SRCDIR/data/digits-cnn
+one=$digits/step_020000/rank_00000.safetensors
+
+# ---- every bundled policy, alone and in the folder's table
+for trace in digits-cnn charlm; do
+    run 0 replay --no-reference --policy "$policies" "$MPSIM_SRCDIR/data/$trace" && cp "$dir/out" "$dir/table"
+    ok $? "$trace: the folder of policies"
+    [ "$(grep -c '^policy  *skipped' "$dir/table")" -eq 1 ]; ok $? "$trace: one table"
+    awk '!NF { table = 0 } table { print $1 } /^policy  *skipped/ { table = 1 }' "$dir/table" >"$dir/rows"
+    files=0
+    for file in "$policies"/*.yaml; do
+        name=${file##*/}
+        name=${name%.yaml}
+        files=$((files + 1))
+        run 0 replay --no-reference --policy "$file" "$MPSIM_SRCDIR/data/$trace" && has "^policy  *$name\$" && has '^plan '
+        ok $? "$trace: $name"
+        [ "$(grep -c "^$name\$" "$dir/rows")" -eq 1 ]; ok $? "$trace: $name has one row in the table"
+    done
+    [ "$(wc -l <"$dir/rows")" -eq $files ]; ok $? "$trace: no other rows"
+done
+
+# ---- ways to a policy
+run 0 replay --policy fp32 "$one" && cp "$dir/out" "$dir/want"; ok $? "a bundled policy by name"
+run 0 replay -P "$policies/fp32.yaml" "$one" && cmp -s "$dir/out" "$dir/want"; ok $? "the same by its file"
+program=$(realpath "$MPSIM")
+cp "$one" "$dir/one"
+(cd "$dir" && printf 'clip: 1\n' >fp32 && "$program" replay --policy fp32 one >out 2>err) && has 'clip 1 (torch)'
+ok $? "a file of that name in the current folder comes first"
+"$MPSIM" replay --policy - "$one" <"$policies/fp32.yaml" >"$dir/out" 2>"$dir/err" && cmp -s "$dir/out" "$dir/want" && [ ! -s "$dir/err" ]
+ok $? "from standard input"
+run 0 replay --policy fp32 --policy apex-O2 "$one" && has '^fp32 ' && has '^apex-O2 '; ok $? "two side by side"
+mkdir "$dir/mine"
+printf 'precision: bf16\n' >"$dir/mine/b.yaml"
+printf 'precision: fp16\n' >"$dir/mine/a.yaml"
+printf 'presicion: fp16\n' >"$dir/mine/c.yml"
+printf 'presicion: fp16\n' >"$dir/mine/.d.yaml"
+run 0 replay --policy "$dir/mine" "$one" && [ "$(grep '^[ab]  ' "$dir/out" | cut -c1 | tr -d '\n')" = abab ]
+ok $? "a folder: *.yaml in the order of their names, named after their files, in both tables"
+mkdir "$dir/none"
+run 3 replay --policy "$dir/none" "$one" && has 'no policy' err; ok $? "an empty folder"
+
+# ---- bad ones: one line with the file, the line and the key
+# bad LINE TEXT FRAGMENT
+bad() {
+    printf '%b' "$2" >"$dir/bad.yaml"
+    run 3 replay --policy "$dir/bad.yaml" "$one" && has "^mpsim: $dir/bad.yaml: line $1: .*$3" err
+    ok $? "refused, line $1: $3"
+}
+bad 2 'precision: fp16\nclipp: 1\n' "unknown key 'clipp': did you mean clip?"
+bad 3 '# one\n\nprecision: fp61\n' "precision: 'fp61'"
+bad 2 'precision: fp16\nopt_level: O2\n' 'contradicts precision of line 1'
+bad 4 'loss_scaling:\n  scaler: torch\n  init_scale: 4\n  growth_interval: 0\n' growth_interval
+bad 3 'precision: fp16\nschedule:\n  - precision: bf16\n' 'step or epoch'
+bad 2 'clip: 1\nclip: 2\n' 'stands twice'
+bad 2 'clip: 1\nnote: *a\n' alias
+bad 3 'clip: 1\n---\nclip: 2\n' 'second document'
+bad 2 'clip:\n\tmax_norm: 1\n' 'not valid YAML'
+bad 1 '"\\\\x1b[31m": 1\n' 'unknown key'
+bad 1 '- a\n' 'key: value'
+printf 'clipp: 1\n' | "$MPSIM" replay --policy - "$one" >"$dir/out" 2>"$dir/err"
+[ $? -eq 3 ] && has '^mpsim: -: line 1: unknown key' err; ok $? "refused from standard input"
+cp "$dir/bad.yaml" "$dir/mine/bad.yaml"
+run 3 replay --policy "$dir/mine" "$one" && has "/mine/bad.yaml: line 1: " err; ok $? "one bad policy of a folder: no report"
+run 4 replay --policy "$dir/missing.yaml" "$one" && has "^mpsim: $dir/missing.yaml: " err; ok $? "missing file"
+run 4 replay --policy no-such-policy "$one" && has '^mpsim: no-such-policy: ' err; ok $? "no bundled policy of that name"
+MPSIM_POLICIES=$dir/none run 4 replay --policy fp32 "$one"; ok $? "MPSIM_POLICIES says where"
+run 2 replay "$one" && has policy err; ok $? "no policy"
+finish

@@ -1,0 +1,147 @@
+#!/bin/sh
+# replay.sh -- mpsim replay: its forms of output, exit codes, error lines, several policies.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+top=$MPSIM_SRCDIR
+MPSIM_POLICIES=$top/data/policies
+export MPSIM_POLICIES
+digits=$top/data/digits-cnn
+mlp=$top/data/amp-mlp
+
+# json: the output is one JSON value (as Python says, or at least by its brackets)
+json() {
+    if command -v python3 >/dev/null; then
+        python3 -c 'import json, sys; json.load(open(sys.argv[1]), parse_constant=sys.exit)' "$dir/out"
+    else
+        [ "$(tr -cd '[{' <"$dir/out" | wc -c)" -eq "$(tr -cd ']}' <"$dir/out" | wc -c)" ]
+    fi
+}
+
+# cells: the CSV output with '+' for the commas within quoted cells
+cells() { awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(/, */, "+", $i); $1 = $1; print }' "$dir/out"; }
+
+# rows N COLUMNS: N lines of as many cells, the header included
+rows() { [ "$(wc -l <"$dir/out")" -eq "$1" ] && cells | awk -F, -v n="$2" 'NF != n { exit 1 }'; }
+
+# column NAME: its cells, one per line
+column() {
+    cells | awk -F, -v c="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) k = i; next } { print $k }'
+}
+
+# ---- text ----
+run 0 replay -P "$mlp/autocast.yaml" "$mlp/sgd"; ok $? "a recorded run"
+has '^policy *amp-mlp-autocast$' && has '^plan *precision fp16: compute fp16, autocast torch'; ok $? "text: the policy"
+has '^ *1 *2^24  *overflow, skipped, backoff .* recorded$' && has '^ *2 *2^23 .* own$'; ok $? "text: steps"
+[ "$(grep -c 'overflow, skipped, backoff' "$dir/out")" -eq 8 ] && [ "$(grep -c ' growth ' "$dir/out")" -eq 2 ]
+ok $? "text: eight skipped steps, two growths"
+has '^scaler *24 steps: 8 skipped, 8 overflows, 8 backoffs, 2 growths; next loss scale 2^18$'; ok $? "text: the scaler"
+has '^record .* 0 of 52,030 differ$'; ok $? "text: the record"
+run 0 replay -P "$mlp/adamw.yaml" "$mlp/adamw" && has ' 0 of 75,020 differ$'; ok $? "clipped AdamW"
+run 0 replay -P "$mlp/half.yaml" "$mlp/half" && has ' 0 of 81,070 differ$' &&
+    has 'weights 2.4 KiB, master 4.7 KiB, gradients 2.4 KiB, optimizer state 4.7 KiB'; ok $? "masters"
+run 0 replay -P pytorch-amp-fp16 "$digits" && ! has '^  act:fc2' && has '^  agrad:fc2 '; ok $? "text: what loses most"
+run 0 replay -P pytorch-amp-fp16 --tensors "$digits" && has '^  act:fc2 ' && has '^  weight:bn1.bias  *batchnorm  binary32'
+ok $? "text: --tensors"
+cp "$dir/out" "$dir/first"
+run 0 replay -P pytorch-amp-fp16 --tensors "$digits" && cmp -s "$dir/out" "$dir/first"; ok $? "the same bytes again"
+run 0 replay -P fp32 --no-reference "$digits" && ! has 'from fp32' && ! has 'from binary64'; ok $? "--no-reference"
+run 0 replay -P fp32 --weights recorded "$digits" && ! has ' own$' && ! has '^record '; ok $? "--weights recorded"
+run 0 replay -P fp32 --weights carry "$digits" && [ "$(grep -c ' own$' "$dir/out")" -eq 6 ]; ok $? "--weights carry"
+run 0 replay -P fp32-bf16-fp16 "$digits" && has '^from step 1001' && has '^plan *precision bf16' && has '^plan *precision fp16'
+ok $? "a schedule"
+for p in apex-O3 bf16-kahan deepseek-v3-fp8 megatron-fp16 nemo-fp8-hybrid-recent te-nvfp4; do
+    for t in digits-cnn charlm; do
+        run 0 replay -P $p "$top/data/$t" && has '^bytes '; ok $? "$p, $t"
+    done
+done
+
+# A weight that is not a number is no zero.
+run 0 replay -P apex-O3 "$mlp/half" && ! has '^  weights .* 75.34 %'; ok $? "NaN is not counted as zero"
+
+# ---- parts of a trace ----
+run 0 replay -P pytorch-amp-fp16 -k wgrad "$digits" && has '^  weight gradients  *25,774'; ok $? "gradients alone"
+run 0 replay -P pytorch-amp-fp16 -k act "$digits" && has '^  activations  *236,544 '; ok $? "activations alone"
+run 0 replay -P pytorch-amp-fp16 -m '*:fc1*' "$digits" && has '^  weight gradients  *14,560'; ok $? "--match"
+
+# ---- CSV ----
+run 0 replay -P "$mlp/autocast.yaml" --csv "$mlp/adam" && rows "$(wc -l <"$dir/out")" 20; ok $? "CSV: a line per step"
+[ "$(column step | head -n 24 | tr '\n' ' ')" = "$(seq 1 24 | tr '\n' ' ')" ]; ok $? "CSV: the steps"
+[ "$(column scale | head -n 7 | tr '\n' ' ')" = "16777216 8388608 4194304 2097152 1048576 524288 524288 " ]
+ok $? "CSV: the scales"
+column events | head -n 1 | grep -q '^overflow+skipped+backoff$'; ok $? "CSV: the events"
+run 0 replay -P pytorch-amp-fp16 --csv --tensors "$digits" && rows 232 16; ok $? "CSV: a line per tensor"
+[ "$(column name | sort -u | wc -l)" -eq 33 ] && [ "$(column format | sort -u | tr '\n' ' ')" = "binary32 fp16 " ]
+ok $? "CSV: names and formats"
+# NumPy's count of data/counts: fp16 at the scale 65536 loses as many
+awk -F'\t' '$1 ~ /step_020000/ && $2 == "agrad:fc2" && $3 == "fp16" && $4 + 0 == 65536 { print $13 }' \
+    "$top/data/counts/digits-cnn.tsv" >"$dir/numpy"
+grep '^pytorch-amp-fp16,20000,agrad:fc2,' "$dir/out" | cut -d, -f11 | cmp -s - "$dir/numpy"
+ok $? "CSV: NumPy's count of underflows ($(cat "$dir/numpy"))"
+
+# ---- JSON ----
+run 0 replay -P pytorch-amp-fp16 -P bf16-pure --json "$digits" && json; ok $? "JSON: it is"
+has '"schema": "mpsim.replay/1"' && has '"name": "pytorch-amp-fp16"' && has '"name": "bf16-pure"'; ok $? "JSON: names"
+[ "$(grep -o '"step": [0-9]*' "$dir/out" | wc -l)" -eq 14 ]; ok $? "JSON: fourteen steps"
+has '"bytes": {"weights": 14728, "master": 0, "gradients": 14728, "state": 14728, "activations": 67584}'
+ok $? "JSON: bytes"
+run 0 replay -P apex-O3 --json "$mlp/half" && json; ok $? "JSON: with weights that are not finite"
+run 0 replay -P nemo-fp8-hybrid-max --json --no-reference "$digits" && json; ok $? "JSON: FP8"
+
+# ---- status lines ----
+run 0 replay -P "$mlp/autocast.yaml" --amp "$mlp/sgd"; ok $? "--amp"
+[ "$(grep -c '^\[AMP\] step [0-9]*: scale 2^[0-9]*, growth_tracker [0-9]*, skipped \(yes\|no\)' "$dir/out")" -eq 24 ]
+ok $? "--amp: a line per step"
+has '^\[AMP\] step 1: scale 2^24, growth_tracker 0, skipped yes' &&
+    has '^\[AMP\] step 6: scale 2^19, growth_tracker 1, skipped no'
+ok $? "--amp: scale, tracker, skipped"
+
+# ---- several policies ----
+run 0 replay -P fp32 -P megatron-fp16 "$digits" && has '^policy ' && has '^fp32 ' && has '^megatron-fp16  *5/7  *2^28 '
+ok $? "two policies side by side"
+! has '^plan ' && ! has ' recorded$' && has '^megatron-fp16  *7.2 KiB  *14.4 KiB  *7.2 KiB'; ok $? "tables only: losses, bytes"
+run 0 replay -P fp32 -P bf16-pure --csv "$digits" && rows 3 16; ok $? "CSV of two policies"
+[ "$(column weights | tr '\n' ' ')" = "14728 7364 " ]; ok $? "CSV: bytes of the weights"
+run 0 replay -P "$top/data/policies" --csv "$digits" &&
+    [ "$(wc -l <"$dir/out")" -eq $(($(find "$top/data/policies" -name '*.yaml' | wc -l) + 1)) ]; ok $? "a folder of policies"
+column policy | sed 's/$/.yaml/' >"$dir/names"
+sort -c "$dir/names" 2>"$dir/err"; ok $? "in the order of their files"
+
+# ---- a file ----
+rm -f "$dir/report"
+"$MPSIM" replay -P fp32 --csv -o "$dir/report" "$digits" >"$dir/out" 2>"$dir/err" && [ ! -s "$dir/out" ] &&
+    [ ! -s "$dir/err" ] && [ "$(wc -l <"$dir/report")" -eq 8 ]; ok $? "-o"
+rm -f "$dir/none"
+run 3 replay -P fp32 -o "$dir/none" "$mlp" && [ ! -e "$dir/none" ]; ok $? "no file after an error"
+run 2 replay -P fp32 -o "$digits/step_000001/rank_00000.safetensors" "$digits"; ok $? "the input is not replaced"
+run 4 replay -P fp32 -o "$dir/no/such" "$digits"; ok $? "a folder that is not there"
+
+# ---- errors: one line, and the exit code ----
+run 2 replay && has 'which policy' err; ok $? "no policy"
+run 2 replay -P fp32 && has 'no trace' err; ok $? "no trace"
+for words in '--json --csv' '--amp --json' '--amp --csv' '--weights own' '--weights' '--seed x' '--seed -1' '--nosuch' \
+    '-k nosuch'; do
+    # shellcheck disable=SC2086
+    run 2 replay -P fp32 "$digits" $words; ok $? "usage: $words"
+done
+run 4 replay -P no-such-policy "$digits" && has 'no-such-policy' err; ok $? "no such policy"
+run 4 replay -P fp32 "$dir/nothing"; ok $? "no such trace"
+run 3 replay -P "$top/lib" "$digits" && has 'no policy' err; ok $? "a folder without policies"
+run 3 replay -P fp32 "$top/lib"; ok $? "a folder without tensors"
+run 3 replay -P fp32 "$top/README.md"; ok $? "a file without tensors"
+run 3 replay -P fp32 "$mlp" && has 'steps must increase' err; ok $? "two runs at once"
+run 3 replay -P fp32 "$top/data/vectors/optim/sgd.safetensors" && has 'step' err; ok $? "no step"
+printf 'precision: fp17\n' >"$dir/bad.yaml"
+run 3 replay -P "$dir/bad.yaml" "$digits" && has 'bad.yaml: line 1: .*fp17' err; ok $? "a bad policy: file, line, word"
+printf 'precision: fp16\nspeed: high\n' >"$dir/bad.yaml"
+run 3 replay -P "$dir/bad.yaml" "$digits" && has 'bad.yaml: line 2: .*speed' err; ok $? "a bad policy: unknown key"
+head -c 3000 "$digits/step_000120/rank_00000.safetensors" >"$dir/step_000120"
+run 3 replay -P fp32 "$dir/step_000120"; ok $? "a file that is cut off"
+"$MPSIM" replay --help >"$dir/out" 2>"$dir/err" && has '^Usage: mpsim replay' && has '^  -P, --policy' && [ ! -s "$dir/err" ]
+ok $? "--help"
+[ -z "$(awk 'length > 100' "$dir/out")" ]; ok $? "--help: lines of at most 100 columns"
+
+finish

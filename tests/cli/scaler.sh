@@ -1,0 +1,173 @@
+#!/bin/sh
+# scaler.sh -- mpsim scaler: published rates, scalers over patterns, traces and logs; bad input.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+trace=$MPSIM_SRCDIR/data/digits-cnn
+logs=$MPSIM_SRCDIR/tests/logs
+
+# ---- tf.keras: after the start 0.05 % of the steps are skipped, one in 2000 (TensorFlow's guide)
+run 0 scaler --pattern '{2^14}*100000' -s keras && has 'steps skipped 50 (0.05 %)' && has '^Verdict: steady'
+ok $? "Keras skips 0.05 % of the steps in the steady state"
+run 0 scaler --pattern '{2^9}*2000' -s keras && has 'overflows   6, steps skipped 6' && has '^Verdict: start-up search'
+ok $? "and a few at the start"
+
+# ---- one scaler over a pattern
+run 0 scaler --pattern '1*3,0*2000,1' && has '^torch: torch.amp.GradScaler, CUDA' && has '^  3  *2^14  overflow, skipped, down to 2^13' &&
+    has '^  2003  *2^13  clean, up to 2^14' && has '^  2004  *2^14  overflow, skipped, down to 2^13' && has 'skipped 4 (0.20 %)'
+ok $? "a pattern by torch's scaler"
+run 0 scaler --pattern '0*1001' -s deepspeed && has '^  1001  *2^16  clean, up to 2^17'; ok $? "DeepSpeed grows one step later"
+run 0 scaler --pattern '0*1000' -s deepspeed && has 'up 0 times'; ok $? "and not before"
+run 0 scaler --pattern '1*30' -s deepspeed && has 'the framework stops with its error' && has '^Verdict: floor reached' && has 'at step 18\.'
+ok $? "DeepSpeed at its floor"
+run 0 scaler --pattern '1*40' -s fairseq && has 'at step 29\.'; ok $? "fairseq at its floor"
+run 0 scaler --pattern '0*20,1*60' && has '^Verdict: runaway' && has 'last 60 steps'; ok $? "runaway"
+run 0 scaler --pattern '1*12' && has '^Verdict: start-up search, not finished'; ok $? "a search that has not ended"
+run 0 scaler --pattern '0*500,1,0*500,1,0*500' && has '^Verdict: spikes'; ok $? "spikes"
+run 0 scaler --pattern '0*5' && has '^Verdict: no overflow'; ok $? "no overflow"
+run 0 scaler --pattern '0,1' -s static:1024 && has '^Verdict: overflow taken' && has 'step taken'; ok $? "Apex with a static scale takes the step"
+run 0 scaler --pattern '1' -s megatron-static:1024 && has 'overflow, skipped'; ok $? "Megatron's skips it"
+run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 && has 'rows left out: --all shows them'; ok $? "a long trajectory is cut"
+run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 --all && ! has 'left out'; ok $? "--all"
+printf '# a comment\n1 1 1,\n(0*10)*2\n' >"$dir/pattern"
+run 0 scaler --pattern "@$dir/pattern" && has '^23 steps'; ok $? "a pattern in a file"
+
+# ---- status lines as training scripts print them, and back
+run 0 scaler --pattern '1*2,0*3,1' -s torch:window=3 --amp && [ "$(wc -l <"$dir/out")" -eq 6 ] &&
+    has '^\[AMP\] step 2: scale 16384, growth_tracker 0, skipped Y$' && has '^\[AMP\] step 5: scale 32768, growth_tracker 0, skipped n$'
+ok $? "--amp"
+run 0 scaler --pattern '(0*30,1*3)*4' -s megatron:window=10 --amp && cp "$dir/out" "$dir/amp.log" && run 0 scaler --log "$dir/amp.log" -s megatron:window=10 -s torch:window=10 &&
+    grep -q '^  megatron:window=10 *24 of 24$' "$dir/out" && has 'step 31: recorded'
+ok $? "what --amp writes is read back and told from another scaler"
+"$MPSIM" scaler --pattern '0,1,0' --amp | "$MPSIM" scaler --log - >"$dir/out" 2>"$dir/err"; ok $? "a log from a pipe"
+has '^standard input: 3 of 3 lines'; ok $? "and its name"
+
+# ---- states
+run 0 scaler --pattern '1*3,0*700' --state-out "$dir/state" -s torch:window=1000 && run 0 scaler --pattern '0*300' --state-in "$dir/state" && has '^torch:window=1000' && has '^  300  *2^13  clean, up to 2^14'
+ok $? "a state goes on where it was"
+run 2 scaler --pattern 0 --state-in "$dir/state" -s apex && has 'state of torch:window=1000' err; ok $? "the state of another scaler"
+printf 'mpsim.scaler-state/1 torch\nscale=1 step=x\n' >"$dir/bad"
+run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a broken state"
+run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
+run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
+
+# ---- traces
+run 0 scaler "$trace" && has '^7 recorded steps, 70 gradient tensors' && has '^  20000  *2^16  clean ' && has '^Verdict: no overflow'
+ok $? "a recorded run"
+# real runs with GradScaler, every step recorded: the scale in force is the recorded one in all of them
+for run_of in sgd adam adamw half; do
+    run 0 scaler "$MPSIM_SRCDIR/data/amp-mlp/$run_of" && has '^torch:init=2^24,window=6: ' && has '^24 recorded steps' &&
+        has 'the recorded one in 24 of 24 steps' && has 'overflows   8, steps skipped 8 (33.33 %)' && has 'up 2 times, down 8 times'
+    ok $? "a recorded run is reproduced: $run_of"
+done
+run 0 scaler -c torch:init=2^24,window=6,torch:init=2^24,window=7,torch:init=2^24,window=6,hysteresis=2 "$MPSIM_SRCDIR/data/amp-mlp/adam" &&
+    has '^  torch:init=2^24,window=6  .* 24 of 24 ' && has '^  torch:init=2^24,window=7  .* 1[0-9] of 24 ' && ! has 'hysteresis=2 .* 24 of 24'
+ok $? "and not by other rules"
+run 0 scaler -s torch "$MPSIM_SRCDIR/data/amp-mlp/adam" "$MPSIM_SRCDIR/data/amp-mlp/sgd" && has 'of several runs?'; ok $? "two runs at once are told"
+run 0 scaler -s torch "$MPSIM_SRCDIR/data/amp-mlp/adam" && ! has 'several runs' && has '^8 steps were recorded with Inf or NaN' && has 'recorded one in 0 of 24' && has '^Verdict: no overflow'
+ok $? "below the recorded scale nothing is made up"
+run 0 scaler -s megatron "$trace" && has '^  1  *2^32  overflow, skipped, tolerated' && has '^Verdict: start-up search$' && has 'fit a scale of 2^19'
+ok $? "a start that is too high, and what would fit"
+run 0 scaler -s megatron --repeat 40 "$trace" && has '^The same steps over again, 40 times' && has '^Verdict: start-up search$' && has 'steps       280'
+ok $? "--repeat"
+run 0 scaler --repeat 40 -c torch,apex:window=50,init=2^20,megatron --csv "$trace" && grep -q '^"apex:window=50,init=2^20",' "$dir/out"
+ok $? "a list of scalers whose changes have commas"
+run 0 scaler -c all "$trace" && has '^  fairseq ' && has '^  tutorial ' && ! has '^  static '; ok $? "--compare all"
+run 0 scaler -f bf16 -s torch:init=2^120 "$trace" && has '^Verdict'; ok $? "another format"
+run 0 scaler --json "$trace" && has '"schema": "mpsim.scaler/1"' && has '"fits": 524288.0' && has '"verdict": "no overflow"'; ok $? "JSON"
+# x = 2^-10 twice, then 1: at 2^16 in fp16 1 overflows; recorded scaled, and with Inf
+put() { # put STEP BYTES: a raw file of binary32
+    mkdir -p "$dir/raw/step_$1"
+    # shellcheck disable=SC2059 # the bytes are a format
+    printf "$2" >"$dir/raw/step_$1/g.f32"
+}
+put 1 '\0\0\200\072\0\0\200\272'
+put 2 '\0\0\200\077\0\0\0\0'
+put 10 '\0\0\200\047\0\0\200\072'
+run 0 scaler --dtype f32 -m '*' --csv "$dir"/raw/step_*/g.f32 && [ "$(sed -n 2p "$dir/out")" = 'torch,0,1,1,1,65536,65536,,2,0,0,0,33554432' ] &&
+    [ "$(sed -n 3p "$dir/out")" = 'torch,1,2,2,1,65536,32768,overflow skip backoff,2,0,1,0,32768' ] &&
+    [ "$(sed -n 4p "$dir/out")" = 'torch,2,10,10,1,32768,32768,,2,1,0,0,33554432' ]
+ok $? "counts by hand: fits, overflow, lost; steps in natural order"
+put 11 '\0\0\200\177\0\0\200\072'
+put 12 '\0\0\300\177\0\0\200\072'
+run 0 scaler --dtype f32 -m '*' "$dir"/raw/step_*/g.f32 && has '^Verdict: Inf or NaN in the gradients' && has 'g.f32' && has '^  11 .* none '
+ok $? "Inf and NaN that were recorded"
+run 0 scaler --dtype f32 -m '*' "$dir/raw/step_1/g.f32" "$dir/raw/step_11/g.f32" && has '^Verdict: Inf or NaN in the gradients'; ok $? "once"
+# gradients that were recorded scaled, by two ranks: 2^10 is 1, which fits 2^15
+tensors() { # tensors FILE METADATA BYTES: a safetensors file of one gradient of two numbers
+    mkdir -p "$(dirname "$1")"
+    # shellcheck disable=SC2059 # the bytes are a format
+    {
+        printf '\370\0\0\0\0\0\0\0'
+        printf '%-248s' "{\"__metadata__\":{\"mpsim.step\":\"7\"$2},\"wgrad:w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"
+        printf "$3"
+    } >"$1"
+}
+scaled=',"mpsim.grads_scaled":"true","mpsim.loss_scale":"1024"'
+tensors "$dir/ranks/0.safetensors" "$scaled" '\0\0\200\104\0\0\0\0'
+tensors "$dir/ranks/1.safetensors" "$scaled" '\0\0\200\72\0\0\0\0'
+run 0 scaler --csv "$dir/ranks" && [ "$(sed -n 2p "$dir/out")" = 'torch,0,7,7,1,65536,32768,overflow skip backoff,4,0,1,0,32768' ]
+ok $? "recorded scaled: unscaled first; the ranks of a step count together"
+run 0 scaler -s torch:init=1024 "$dir/ranks" && has 'divided by their mpsim.loss_scale' && has '^1 recorded step, 2 gradient tensors'; ok $? "and that is told"
+tensors "$dir/ranks/1.safetensors" ',"mpsim.grads_scaled":"true"' '\0\0\200\72\0\0\0\0'
+run 3 scaler "$dir/ranks" && has 'mpsim.loss_scale says no scale' err; ok $? "scaled, but by what?"
+run 5 scaler --keep-going --csv "$dir/ranks" 2>/dev/null || [ "$(sed -n 2p "$dir/out" | cut -d, -f9)" = 2 ]; ok $? "--keep-going"
+run 0 scaler -s torch:init=0 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32" && [ "$(sed -n 2p "$dir/out" | cut -d, -f9-12)" = 2,1,0,0 ]; ok $? "a scale of 0 loses all"
+run 0 scaler -s torch-cpu:init=2^127,window=1,guard=0 --repeat 3 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32"; ok $? "a scale beyond every number"
+run 3 scaler --match nosuch "$trace" && has 'no gradient is selected' err; ok $? "nothing selected"
+
+# ---- logs
+run 0 scaler "$logs/apex.txt" && has 'Apex 5$' && has '^Verdict: steady' && has 'not logged'; ok $? "Apex"
+run 0 scaler "$logs/apex-runaway.txt" && has '4 times, as 4 ranks' && has '^Verdict: runaway' && has '^  fairseq  *29 of 40'; ok $? "Apex, runaway, four ranks"
+run 0 scaler "$logs/deepspeed.txt" && has '^Verdict: floor reached' && has '^  deepspeed  *17 of 17$' && has '^  torch  *16 of 17'; ok $? "DeepSpeed"
+run 0 scaler "$logs/deepspeed-fused.txt" && has '^  2-1002  *2^14  1,001 clean, up to 2^15' && has '^  deepspeed-fused  *4 of 4$' && has '^  torch  *3 of 4 '; ok $? "DeepSpeed, fused"
+run 0 scaler "$logs/megatron.txt" && has '^  megatron:window=10  *20 of 20$' && has '^  torch:window=10  *16 of 20'; ok $? "Megatron"
+run 0 scaler "$logs/megatron-interval.txt" && has '^1 interval holds several steps' && has '^Verdict: start-up search$'; ok $? "Megatron, every ten steps"
+run 0 scaler "$logs/fairseq.txt" && has 'fairseq 3, names and values 2'; ok $? "fairseq"
+run 0 scaler "$logs/resume.txt" && has 'line 41: the steps begin again at 31' && has 'lost on resume' && has 'jumps 1 time'; ok $? "a resume that lost the state"
+run 0 scaler --json "$logs/resume.txt" && has '"jumps": \[{"line": 41, "step": 31, "from": 256.0, "to": 65536.0, "restart": true}\]'; ok $? "logs in JSON"
+run 0 scaler --csv "$logs/resume.txt" && has '^recorded,40,31,31,1,65536,65536,jump restart,'; ok $? "logs in CSV"
+for change in 's/$/\r/' 's/^/\033[31m/;s/$/\033[0m/' 's/^/[rank0]: /'; do
+    sed "$change" "$logs/apex.txt" >"$dir/changed.log"
+    run 0 scaler "$dir/changed.log" && has 'Apex 5$' && has '^Verdict: steady'; ok $? "the same with prefixes, colours, CRLF"
+done
+printf '\377\376' >"$dir/utf16.log"
+sed 's/./&@/g;s/$/@/' "$logs/apex.txt" | tr '@' '\0' >>"$dir/utf16.log"
+run 0 scaler "$dir/utf16.log" && has 'Apex 5$'; ok $? "UTF-16"
+{ head -c 3000000 /dev/zero | tr '\0' x; printf '\nstep 1 scale 4 skipped 0\n'; } >"$dir/long.log"
+run 0 scaler "$dir/long.log" && has '^1 line is longer than 8192 bytes'; ok $? "a line of three megabytes"
+printf 'step 1 loss_scale nan\nstep 2 loss_scale 8\nstep 3 loss_scale 1e999\n' >"$dir/nan.log"
+run 0 scaler "$dir/nan.log" && has '^2 lines without a usable scale left out'; ok $? "scales that are none"
+printf 'just some text\n' >"$dir/none.log"
+run 3 scaler "$dir/none.log" && has 'no line about a loss scale in 1 lines: known are those of Apex' err; ok $? "no line is recognised"
+head -c 100000 /dev/zero >"$dir/zeros.log"
+run 3 scaler --log "$dir/zeros.log"; ok $? "only NUL bytes"
+: >"$dir/empty.log"
+run 3 scaler --log "$dir/empty.log"; ok $? "an empty log"
+run 4 scaler --log "$dir/missing"; ok $? "a log that is not there"
+run 4 scaler --log "$dir"; ok $? "a folder as log"
+
+# ---- the table
+run 0 scaler --list && has '^deepspeed  *2^16  *1000+1  *1!' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "--list"
+run 0 scaler --list fairseq tf_keras && has '^  source  fairseq/optim/dynamic_loss_scaler.py' && has '^tf-keras: ' && has '^  note  '; ok $? "--list NAME"
+run 0 scaler --list --json && has '"mpsim.scalers/1"' && has '"name": "apex-hysteresis"'; ok $? "--list --json"
+run 0 scaler --list --csv && [ "$(wc -l <"$dir/out")" -eq 16 ]; ok $? "--list --csv"
+
+# ---- usage
+for words in '' '--pattern 1*' '--pattern (1' '--pattern 1)' '--pattern q' '--pattern {x}' '--pattern 0*0' '--pattern 0*99999999999999' \
+    '-s torch:foo=1 --pattern 1' '-s torch:init=1,init=2 --pattern 1' '-s torch:window=0 --pattern 1' '-s torch: --pattern 1' \
+    '--json --csv --pattern 1' '--list nosuch' '--list --pattern 1' '--amp --json --pattern 1' '--amp -c all --pattern 1' \
+    '--pattern 1 --repeat 3' '--log x --format fp16' '--log x --pattern 1' '-f e2m1 x' '-f fp16,bf16 x' '-f fp61 x' '-c torch,nosuch --pattern 1'; do
+    # shellcheck disable=SC2086 # a line is several words
+    run 2 scaler $words; ok $? "scaler $words: usage error"
+done
+run 2 scaler -s tosch --pattern 1 && has 'did you mean torch' err; ok $? "a misspelt scaler"
+run 2 scaler --amp "$logs/apex.txt"; ok $? "--amp of a log"
+cp "$logs/apex.txt" "$dir/same.log"
+run 2 scaler -o "$dir/same.log" "$dir/same.log" && cmp -s "$logs/apex.txt" "$dir/same.log"; ok $? "the output is the input"
+run 4 scaler --pattern 1 -o "$dir/no/such"; ok $? "an output that cannot be"
+run 0 scaler --help && has 'Examples:' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "help"
+finish
