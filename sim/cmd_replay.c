@@ -131,7 +131,8 @@ static int replay_policies(run *r, input *in, const replay_options *o)
     for (r->now = 0; r->now < r->count && !code; r->now++) {
         const policy *p = &r->policies[r->now];
         replay_report_policy(&r->report, p);
-        code = replay_run(p, in, o, done, r);
+        code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched,
+                          sizeof r->totals[r->now].unmatched);
         if (!code && r->totals[r->now].steps == 0)
             code = fail(EXIT_DATA, "replay: no step in the input");
         if (!code)
@@ -178,7 +179,8 @@ int cmd_replay(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(io),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "tensors", OPTION_FLAG, &tensors, NULL, "every tensor, not only those that lose most"},
-        {0, "amp", OPTION_FLAG, &amp, NULL, "a status line per step, as training scripts log it"},
+        {0, "amp", OPTION_FLAG, &amp, NULL,
+         "a line per step as training scripts log it, with the scale after the step"},
         {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.replay/1)"},
         {0, "csv", OPTION_FLAG, &csv, NULL,
          "write CSV: a row per step, or with --tensors per tensor; of several policies, a row each"},
@@ -219,6 +221,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         r.report.file = out.file;
         r.report.tensors = tensors;
         r.report.amp = amp;
+        r.report.several = r.count > 1;
         r.report.compare = r.count > 1 && !amp && r.report.style != REPORT_JSON && !tensors;
         code = replay_policies(&r, &in, &o);
         if (code)

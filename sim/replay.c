@@ -1,6 +1,7 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "replayrun.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -417,8 +418,54 @@ static int visit(input *in, trace *t, void *context)
     return 0;
 }
 
+/* ---- patterns that fit nothing ---- */
+
+static int fits_a_layer(const replay *r, const char *glob)
+{
+    for (size_t i = 0; i < r->n_parameters; i++)
+        if (fnmatch(glob, r->parameters[i].layer, 0) == 0)
+            return 1;
+    for (size_t i = 0; i < r->n_states; i++) {
+        const char *colon = strchr(r->states[i].name, ':');
+        if (colon && fnmatch(glob, colon + 1, 0) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void list_unmatched(const replay *r, const char *key, const yaml_value *v, char *out,
+                           size_t size)
+{
+    int first = 1;
+    for (size_t i = 0; v && i < v->count; i++) {
+        const char *glob = v->type == YAML_MAP ? v->items[i].key : v->items[i].value->text;
+        const size_t n = strlen(out);
+        char escaped[128];
+        if (fits_a_layer(r, glob))
+            continue;
+        snprintf(out + n, size - n, "%s%s '%s'", n && first ? "; " : first ? "" : ",",
+                 first ? key : "", escape_text(escaped, sizeof escaped, glob));
+        first = 0;
+    }
+}
+
+static void find_unmatched(const replay *r, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < r->policy->count; i++) {
+        const plan *p = &r->policy->plans[i], *before = i ? p - 1 : NULL;
+        if (!before || before->keep_fp32 != p->keep_fp32)
+            list_unmatched(r, "keep_fp32", p->keep_fp32, out, size);
+        if (!before || before->fp8_exclude != p->fp8_exclude)
+            list_unmatched(r, "fp8_exclude", p->fp8_exclude, out, size);
+        if (!before || before->layer_kinds != p->layer_kinds)
+            list_unmatched(r, "layer_kinds", p->layer_kinds, out, size);
+    }
+}
+
 int replay_run(const policy *p, input *in, const replay_options *o,
-               int (*done)(const replay_step *s, void *context), void *context)
+               int (*done)(const replay_step *s, void *context), void *context, char *unmatched,
+               size_t size)
 {
     replay r;
     memset(&r, 0, sizeof r);
@@ -430,6 +477,8 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     int code = input_each(in, visit, &r);
     if (!code)
         code = end_step(&r);
+    if (unmatched)
+        find_unmatched(&r, unmatched, size);
     for (size_t i = 0; i < r.n_parameters; i++)
         parameter_free(&r.parameters[i]);
     free(r.parameters);

@@ -85,9 +85,11 @@ typedef struct replay_step {
 } replay_step;
 
 /* replay_run -- call `done` after every step; it returns 0 or an exit code to stop with. What it
- * gets lives until it returns, names until replay_run returns. 0, or an exit code after a
- * message. */
+ * gets lives until it returns, names until replay_run returns. 0, or an exit code after a message.
+ * `unmatched` (NULL, or `size` bytes) receives the patterns of the policy that fit no layer of the
+ * trace: "keep_fp32 '*hed', 'x'; layer_kinds 'y'"; empty if there are none. */
 int replay_run(const policy *p, input *in, const replay_options *o,
-               int (*done)(const replay_step *s, void *context), void *context);
+               int (*done)(const replay_step *s, void *context), void *context, char *unmatched,
+               size_t size);
 
 #endif

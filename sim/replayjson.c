@@ -96,6 +96,7 @@ json_t *replay_json_total(const replay_total *t)
         json_of_double(t->max_difference), "distance_fp32", json_of_double(t->distance_fp32),
         "distance_binary64", json_of_double(t->distance_f64), "bytes", json_bytes(&t->bytes));
     static const char *const keys[REPLAY_GROUPS] = {"act", "weight", "agrad", "wgrad"};
+    json_object_set_new(v, "unmatched_patterns", json_string(t->unmatched));
     for (int g = 0; g < REPLAY_GROUPS; g++)
         json_object_set_new(v, keys[g], json_counts(&t->groups[g]));
     return v;

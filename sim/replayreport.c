@@ -106,9 +106,8 @@ static void text_policy(replay_report *r, const policy *p)
         print_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
     }
     fputc('\n', r->file);
-    if (!r->amp)
-        r->steps = table_new(">step|>loss scale|<events|>act lost|>agrad lost|>wgrad lost|>stale|"
-                             ">updates lost|>from fp32|>master|>from binary64|<weights");
+    r->steps = table_new(">step|>loss scale|<events|>act lost|>agrad lost|>wgrad lost|>stale|"
+                         ">updates lost|>from fp32|>master|>from binary64|<weights");
 }
 
 void replay_report_policy(replay_report *r, const policy *p)
@@ -127,6 +126,9 @@ void replay_report_policy(replay_report *r, const policy *p)
                                                    "file", json_of_path(p->path), "source",
                                                    p->source, "note", p->note, "plans", plans));
         fputs(",\n\"steps\": [", r->file);
+    } else if (r->amp) {
+        if (r->several)
+            fprintf(r->file, "# policy %s\n", p->name);
     } else if (r->style == REPORT_TEXT && !r->compare) {
         text_policy(r, p);
     }
@@ -228,14 +230,13 @@ static void text_step(replay_report *r, const replay_step *s)
 
 void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
 {
-    char text[32];
     if (!s->trains && r->style != REPORT_JSON)
         return;
     if (r->amp)
         fprintf(r->file,
-                "[AMP] step %" PRId64 ": scale %s, growth_tracker %" PRIu64 ", skipped %s\n",
-                s->step, text_scale(text, s->scale), s->tracker,
-                s->events & MPSIM_SCALER_SKIP ? "yes" : "no");
+                "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n",
+                s->step, s->next_scale, s->tracker,
+                s->events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED) ? "Y" : "n");
     else if (r->style == REPORT_JSON) {
         fputs(r->entries++ ? ",\n" : "\n", r->file);
         r->failed |= json_write(r->file, replay_json_step(s));
@@ -363,6 +364,8 @@ static void text_total(replay_report *r, const replay_total *t)
               "left out\n", r->file);
     if (t->has_optimizer)
         text_optimizer(r, &t->optimizer);
+    if (t->unmatched[0])
+        print_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
     if (t->updates)
         fprintf(r->file,
                 "updates    %s of %s are lost: the weight that is kept%s does not move%s\n",

@@ -39,6 +39,7 @@ typedef struct replay_total {
     replay_bytes bytes; /* of the last step */
     mpsim_optim optimizer; /* of the last step that had one */
     int has_optimizer;
+    char unmatched[512]; /* patterns of the policy that fit no layer */
     replay_tensor *tensors;
     size_t n_tensors;
 } replay_total;
@@ -63,6 +64,7 @@ typedef struct replay_report {
     report_style style;
     int tensors;  /* every tensor, not the worst only          */
     int amp;      /* one [AMP] line per step instead of a table */
+    int several;  /* policies                                   */
     int compare;  /* several policies: their table only        */
     table *steps; /* text: the table under construction        */
     int policies; /* JSON: entries so far                      */

@@ -170,7 +170,7 @@ static void replay_files(run *r, const char *text, char **files, int n, const re
     ck_assert_ptr_nonnull(freopen(path, "w", stderr));
     r->code = input_open(&in, "replay", &none, files, n);
     if (!r->code)
-        r->code = replay_run(&p, &in, o, keep_step, r);
+        r->code = replay_run(&p, &in, o, keep_step, r, NULL, 0);
     input_close(&in);
     policy_clear(&p);
     fflush(stderr);
