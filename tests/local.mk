@@ -98,17 +98,40 @@ check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
 
 # Scalers, optimizers, recipes: rules of the specification, and what frameworks recorded.
-recipe_tests = tests/t-block-recorded tests/t-optim-recorded tests/t-policy tests/t-policy-keys tests/t-replay \
-  tests/t-scaler tests/t-scaler-log tests/t-scaler-own tests/t-scaler-recorded \
-  tests/t-scaler-text tests/t-gradient-recorded
+recipe_tests = tests/t-block-figures tests/t-block-recorded tests/t-gradient-recorded \
+  tests/t-optim-figures tests/t-optim-recorded tests/t-optim-training tests/t-policy \
+  tests/t-policy-keys tests/t-replay tests/t-replay-casts tests/t-replay-fp8 tests/t-replay-lost \
+  tests/t-replay-odd tests/t-replay-rules tests/t-replay-synthetic tests/t-scaler \
+  tests/t-scaler-log tests/t-scaler-own tests/t-scaler-recorded tests/t-scaler-text
+check_LTLIBRARIES += tests/libreplay.la
+tests_libreplay_la_SOURCES = tests/replaykept.c tests/replaykept.h tests/replayoracle.c \
+  tests/replayoracle.h tests/replaytrace.c tests/replaytrace.h
+tests_libreplay_la_CPPFLAGS = $(test_cppflags)
+tests_libreplay_la_CFLAGS = $(test_cflags)
+tests_t_block_figures_SOURCES = tests/t-block-figures.c
+tests_t_block_figures_CPPFLAGS = $(test_cppflags)
+tests_t_block_figures_CFLAGS = $(test_cflags)
+tests_t_block_figures_LDADD = $(trace_test_ldadd) -lm
 tests_t_block_recorded_SOURCES = tests/t-block-recorded.c tests/recorded.c tests/recorded.h
 tests_t_block_recorded_CPPFLAGS = $(test_cppflags)
 tests_t_block_recorded_CFLAGS = $(test_cflags)
 tests_t_block_recorded_LDADD = $(trace_test_ldadd) -lm
+tests_t_gradient_recorded_SOURCES = tests/t-gradient-recorded.c tests/words.c tests/words.h
+tests_t_gradient_recorded_CPPFLAGS = $(test_cppflags)
+tests_t_gradient_recorded_CFLAGS = $(test_cflags)
+tests_t_gradient_recorded_LDADD = $(trace_test_ldadd) -lm
+tests_t_optim_figures_SOURCES = tests/t-optim-figures.c tests/recorded.c tests/recorded.h
+tests_t_optim_figures_CPPFLAGS = $(test_cppflags)
+tests_t_optim_figures_CFLAGS = $(test_cflags)
+tests_t_optim_figures_LDADD = $(trace_test_ldadd) -lm
 tests_t_optim_recorded_SOURCES = tests/t-optim-recorded.c tests/recorded.c tests/recorded.h
 tests_t_optim_recorded_CPPFLAGS = $(test_cppflags)
 tests_t_optim_recorded_CFLAGS = $(test_cflags)
 tests_t_optim_recorded_LDADD = $(trace_test_ldadd) -lm
+tests_t_optim_training_SOURCES = tests/t-optim-training.c tests/recorded.c tests/recorded.h
+tests_t_optim_training_CPPFLAGS = $(test_cppflags)
+tests_t_optim_training_CFLAGS = $(test_cflags)
+tests_t_optim_training_LDADD = $(trace_test_ldadd) -lm
 tests_t_policy_SOURCES = tests/t-policy.c
 tests_t_policy_CPPFLAGS = $(test_cppflags)
 tests_t_policy_CFLAGS = $(test_cflags)
@@ -120,7 +143,31 @@ tests_t_policy_keys_LDADD = $(trace_test_ldadd) -lm
 tests_t_replay_SOURCES = tests/t-replay.c
 tests_t_replay_CPPFLAGS = $(test_cppflags)
 tests_t_replay_CFLAGS = $(test_cflags)
-tests_t_replay_LDADD = $(trace_test_ldadd) -lm
+tests_t_replay_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_replay_casts_SOURCES = tests/t-replay-casts.c
+tests_t_replay_casts_CPPFLAGS = $(test_cppflags)
+tests_t_replay_casts_CFLAGS = $(test_cflags)
+tests_t_replay_casts_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_replay_fp8_SOURCES = tests/t-replay-fp8.c
+tests_t_replay_fp8_CPPFLAGS = $(test_cppflags)
+tests_t_replay_fp8_CFLAGS = $(test_cflags)
+tests_t_replay_fp8_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_replay_lost_SOURCES = tests/t-replay-lost.c
+tests_t_replay_lost_CPPFLAGS = $(test_cppflags)
+tests_t_replay_lost_CFLAGS = $(test_cflags)
+tests_t_replay_lost_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_replay_odd_SOURCES = tests/t-replay-odd.c
+tests_t_replay_odd_CPPFLAGS = $(test_cppflags)
+tests_t_replay_odd_CFLAGS = $(test_cflags)
+tests_t_replay_odd_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_replay_rules_SOURCES = tests/t-replay-rules.c
+tests_t_replay_rules_CPPFLAGS = $(test_cppflags)
+tests_t_replay_rules_CFLAGS = $(test_cflags)
+tests_t_replay_rules_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_replay_synthetic_SOURCES = tests/t-replay-synthetic.c
+tests_t_replay_synthetic_CPPFLAGS = $(test_cppflags)
+tests_t_replay_synthetic_CFLAGS = $(test_cflags)
+tests_t_replay_synthetic_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
 tests_t_scaler_SOURCES = tests/t-scaler.c tests/frameworks.c tests/frameworks.h
 tests_t_scaler_CPPFLAGS = $(test_cppflags)
 tests_t_scaler_CFLAGS = $(test_cflags)
@@ -129,22 +176,18 @@ tests_t_scaler_log_SOURCES = tests/t-scaler-log.c
 tests_t_scaler_log_CPPFLAGS = $(test_cppflags)
 tests_t_scaler_log_CFLAGS = $(test_cflags)
 tests_t_scaler_log_LDADD = $(trace_test_ldadd) -lm
-tests_t_scaler_recorded_SOURCES = tests/t-scaler-recorded.c tests/words.c tests/words.h
-tests_t_scaler_recorded_CPPFLAGS = $(test_cppflags)
-tests_t_scaler_recorded_CFLAGS = $(test_cflags)
-tests_t_scaler_recorded_LDADD = $(trace_test_ldadd) -lm
 tests_t_scaler_own_SOURCES = tests/t-scaler-own.c tests/frameworks.h
 tests_t_scaler_own_CPPFLAGS = $(test_cppflags)
 tests_t_scaler_own_CFLAGS = $(test_cflags)
 tests_t_scaler_own_LDADD = $(trace_test_ldadd) -lm
+tests_t_scaler_recorded_SOURCES = tests/t-scaler-recorded.c tests/words.c tests/words.h
+tests_t_scaler_recorded_CPPFLAGS = $(test_cppflags)
+tests_t_scaler_recorded_CFLAGS = $(test_cflags)
+tests_t_scaler_recorded_LDADD = $(trace_test_ldadd) -lm
 tests_t_scaler_text_SOURCES = tests/t-scaler-text.c
 tests_t_scaler_text_CPPFLAGS = $(test_cppflags)
 tests_t_scaler_text_CFLAGS = $(test_cflags)
 tests_t_scaler_text_LDADD = $(trace_test_ldadd) -lm
-tests_t_gradient_recorded_SOURCES = tests/t-gradient-recorded.c tests/words.c tests/words.h
-tests_t_gradient_recorded_CPPFLAGS = $(test_cppflags)
-tests_t_gradient_recorded_CFLAGS = $(test_cflags)
-tests_t_gradient_recorded_LDADD = $(trace_test_ldadd) -lm
 check_PROGRAMS += $(recipe_tests)
 TESTS += $(recipe_tests)
 
@@ -190,10 +233,12 @@ TESTS += $(trace_tests)
 
 # Against MPFR.
 if HAVE_MPFR
-mpfr_tests = tests/t-adaptive tests/t-block tests/t-block-rules tests/t-gradient tests/t-optim tests/t-recipe \
-  tests/t-arith tests/t-arith-array tests/t-arith-fma tests/t-arith-wide \
-  tests/t-arrays tests/t-codes tests/t-dot tests/t-round tests/t-round64 tests/t-stats \
-  tests/t-sum
+mpfr_tests = tests/t-adaptive tests/t-arith tests/t-arith-array tests/t-arith-fma \
+  tests/t-arith-wide tests/t-arrays tests/t-block tests/t-block-elements tests/t-block-hadamard \
+  tests/t-block-outputs tests/t-block-rules tests/t-codes tests/t-dot tests/t-gradient \
+  tests/t-gradient-clip tests/t-gradient-reduce tests/t-optim tests/t-optim-contract \
+  tests/t-optim-math tests/t-optim-stores tests/t-recipe tests/t-recipe-scale tests/t-round \
+  tests/t-round64 tests/t-stats tests/t-sum
 check_LTLIBRARIES += tests/libcases.la
 tests_libcases_la_SOURCES = tests/cases.c tests/cases.h tests/ops.c tests/ops.h tests/rounding.c \
   tests/rounding.h
@@ -248,27 +293,74 @@ tests_t_adaptive_SOURCES = tests/t-adaptive.c
 tests_t_adaptive_CPPFLAGS = $(test_cppflags)
 tests_t_adaptive_CFLAGS = $(test_cflags)
 tests_t_adaptive_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
-tests_t_block_SOURCES = tests/t-block.c tests/blockoracle.c tests/blockoracle.h
+tests_t_block_SOURCES = tests/t-block.c tests/blockcompare.c tests/blockcompare.h \
+  tests/blockinput.c tests/blockinput.h tests/blockoracle.c tests/blockoracle.h
+tests_t_block_CPPFLAGS = $(test_cppflags)
+tests_t_block_CFLAGS = $(test_cflags)
+tests_t_block_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_block_elements_SOURCES = tests/t-block-elements.c tests/blockinput.c tests/blockinput.h \
+  tests/blockoracle.c tests/blockoracle.h
+tests_t_block_elements_CPPFLAGS = $(test_cppflags)
+tests_t_block_elements_CFLAGS = $(test_cflags)
+tests_t_block_elements_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_block_hadamard_SOURCES = tests/t-block-hadamard.c tests/blockinput.c tests/blockinput.h \
+  tests/blockoracle.c tests/blockoracle.h
+tests_t_block_hadamard_CPPFLAGS = $(test_cppflags)
+tests_t_block_hadamard_CFLAGS = $(test_cflags)
+tests_t_block_hadamard_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_block_outputs_SOURCES = tests/t-block-outputs.c tests/blockcompare.c \
+  tests/blockcompare.h tests/blockinput.c tests/blockinput.h tests/blockoracle.c \
+  tests/blockoracle.h
+tests_t_block_outputs_CPPFLAGS = $(test_cppflags)
+tests_t_block_outputs_CFLAGS = $(test_cflags)
+tests_t_block_outputs_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
 tests_t_block_rules_SOURCES = tests/t-block-rules.c tests/blockoracle.c tests/blockoracle.h
 tests_t_block_rules_CPPFLAGS = $(test_cppflags)
 tests_t_block_rules_CFLAGS = $(test_cflags)
 tests_t_block_rules_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
-tests_t_block_CPPFLAGS = $(test_cppflags)
-tests_t_block_CFLAGS = $(test_cflags)
-tests_t_block_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
-tests_t_gradient_SOURCES = tests/t-gradient.c tests/rounded.h
+tests_t_gradient_SOURCES = tests/t-gradient.c tests/gradientinput.c tests/gradientinput.h \
+  tests/rounded.h
 tests_t_gradient_CPPFLAGS = $(test_cppflags)
 tests_t_gradient_CFLAGS = $(test_cflags)
 tests_t_gradient_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
-tests_t_optim_SOURCES = tests/t-optim.c tests/optimexact.h tests/optimkernels.h \
-  tests/optimoracle.h tests/rounded.h
+tests_t_gradient_clip_SOURCES = tests/t-gradient-clip.c tests/gradientinput.c \
+  tests/gradientinput.h tests/rounded.h
+tests_t_gradient_clip_CPPFLAGS = $(test_cppflags)
+tests_t_gradient_clip_CFLAGS = $(test_cflags)
+tests_t_gradient_clip_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_gradient_reduce_SOURCES = tests/t-gradient-reduce.c tests/gradientinput.c \
+  tests/gradientinput.h tests/rounded.h
+tests_t_gradient_reduce_CPPFLAGS = $(test_cppflags)
+tests_t_gradient_reduce_CFLAGS = $(test_cflags)
+tests_t_gradient_reduce_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_optim_SOURCES = tests/t-optim.c tests/optiminput.c tests/optiminput.h tests/optimexact.h \
+  tests/optimkernels.h tests/optimoracle.h tests/rounded.h
 tests_t_optim_CPPFLAGS = $(test_cppflags)
 tests_t_optim_CFLAGS = $(test_cflags)
 tests_t_optim_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
-tests_t_recipe_SOURCES = tests/t-recipe.c
+tests_t_optim_contract_SOURCES = tests/t-optim-contract.c tests/optiminput.c tests/optiminput.h \
+  tests/optimexact.h tests/optimoracle.h tests/rounded.h
+tests_t_optim_contract_CPPFLAGS = $(test_cppflags)
+tests_t_optim_contract_CFLAGS = $(test_cflags)
+tests_t_optim_contract_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_optim_math_SOURCES = tests/t-optim-math.c tests/optiminput.c tests/optiminput.h \
+  tests/optimexact.h tests/optimoracle.h tests/rounded.h
+tests_t_optim_math_CPPFLAGS = $(test_cppflags)
+tests_t_optim_math_CFLAGS = $(test_cflags)
+tests_t_optim_math_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_optim_stores_SOURCES = tests/t-optim-stores.c tests/optiminput.c tests/optiminput.h \
+  tests/optimexact.h tests/optimoracle.h tests/rounded.h
+tests_t_optim_stores_CPPFLAGS = $(test_cppflags)
+tests_t_optim_stores_CFLAGS = $(test_cflags)
+tests_t_optim_stores_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_recipe_SOURCES = tests/t-recipe.c tests/recipeoracle.c tests/recipeoracle.h
 tests_t_recipe_CPPFLAGS = $(test_cppflags)
 tests_t_recipe_CFLAGS = $(test_cflags)
 tests_t_recipe_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+tests_t_recipe_scale_SOURCES = tests/t-recipe-scale.c tests/recipeoracle.c tests/recipeoracle.h
+tests_t_recipe_scale_CPPFLAGS = $(test_cppflags)
+tests_t_recipe_scale_CFLAGS = $(test_cflags)
+tests_t_recipe_scale_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
 check_PROGRAMS += $(mpfr_tests) tests/x-arith tests/x-sweep
 TESTS += $(mpfr_tests)
 tests_x_arith_SOURCES = tests/x-arith.c tests/sweep.c tests/sweep.h

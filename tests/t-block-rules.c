@@ -1,14 +1,12 @@
-/* t-block-rules.c -- the table of block recipes, their rules by hand, modes, the Hadamard
- * transform.
+/* t-block-rules.c -- the table of block recipes; their rules by hand.
  *
  * Expected numbers are typed, or follow from a closed form in exact numbers. */
 #include "blockoracle.h"
+#include "support.h"
 
 #include <float.h>
-#include <gmp.h>
 #include <math.h>
-#include <mpfr.h>
-#include <stdio.h>
+#include <mpsim/block.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
@@ -99,28 +97,43 @@ START_TEST(grids_of_the_oracle)
 }
 END_TEST
 
-/* ---- ties of E2M1 ---- */
+/* ---- sizes, statuses ---- */
 
-START_TEST(table_of_e2m1_ties)
+START_TEST(grids_and_bytes)
 {
-    static const float x[] = {6, .25f, .75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -.25f, -5};
     static const struct {
         const char *name;
-        uint8_t codes[10];
+        size_t rows, cols, grid_rows, grid_cols, bytes;
     } rows[] = {
-        {"mxfp4", {7, 0, 2, 2, 4, 4, 6, 6, 8, 14}},
-        {"nvfp4", {7, 0, 2, 2, 4, 4, 6, 6, 8, 14}},
-        {"nvfp4-2d", {7, 0, 2, 2, 4, 4, 6, 6, 8, 14}},
-        {"microx-e2m1", {7, 1, 2, 3, 4, 5, 6, 7, 9, 15}},
+        {"te-current", 10, 100, 1, 1, 1000 + 4},
+        {"te-current", 1, 1, 1, 1, 1 + 4},
+        {"torchao-rowwise", 10, 100, 10, 1, 1000 + 40},
+        {"ms-amp", 10, 100, 1, 1, 1000 + 4},
+        {"te-block-1x128", 10, 300, 10, 3, 3000 + 120},
+        {"te-block-128x128", 129, 256, 2, 2, 33024 + 16},
+        {"mxfp8", 4, 64, 4, 2, 256 + 8},
+        {"mxfp8-floor", 4, 65, 4, 3, 260 + 12},
+        {"mxfp6-e3m2", 4, 64, 4, 2, 192 + 8},
+        {"mxfp6-e2m3", 4, 64, 4, 2, 192 + 8},
+        {"mxfp4", 4, 64, 4, 2, 128 + 8},
+        {"nvfp4", 4, 64, 4, 4, 128 + 16 + 4},
+        {"nvfp4-2d", 17, 64, 2, 4, 544 + 8 + 4},
+        {"nvfp4-torchao", 1, 16, 1, 1, 8 + 1 + 4},
+        {"microx-e2m1", 2, 32, 2, 1, 32 + 2},
+        {"nvfp4", 1, 1, 1, 1, 1 + 1 + 4},
+        {"mxfp4", 3, 4, 3, 1, 6 + 3},
+        {"mxfp4", 3, 3, 3, 1, 6 + 3},         /* each row of a block begins at a byte */
+        {"mxfp6-e3m2", 2, 33, 2, 2, 50 + 4},  /* 24 and 1 bytes                       */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        uint8_t codes[10];
-        const mpsim_blocks b = {.codes = codes};
-        ck_assert(mpsim_block_quantize(mpsim_block_find(rows[i].name), x, 1, 10, 2688, 1, NULL, &b,
-                                       NULL) == MPSIM_OK);
-        for (size_t k = 0; k < 10; k++)
-            ck_assert_msg(codes[k] == rows[i].codes[k], "%s: %a: %d", rows[i].name, (double)x[k],
-                          codes[k]);
+        const mpsim_block_recipe *b = mpsim_block_find(rows[i].name);
+        size_t r = 0, c = 0;
+        mpsim_block_grid(b, rows[i].rows, rows[i].cols, &r, &c);
+        ck_assert_msg(r == rows[i].grid_rows && c == rows[i].grid_cols, "%s: %zu x %zu",
+                      rows[i].name, r, c);
+        const uint64_t bytes = mpsim_block_bytes(b, rows[i].rows, rows[i].cols);
+        ck_assert_msg(bytes == rows[i].bytes, "%s %zu x %zu: %d bytes", rows[i].name, rows[i].rows,
+                      rows[i].cols, (int)bytes);
     }
 }
 END_TEST
@@ -400,278 +413,14 @@ START_TEST(margin_of_ms_amp)
 }
 END_TEST
 
-/* ---- modes of elements ---- */
-
-/* Numbers of the size of a tensor's, with an exponent range of `spread`. */
-static float ordinary(uint64_t *state, int centre, int spread)
-{
-    const uint64_t w = test_random(state);
-    const int e = centre - (int)((w >> 32) % (uint64_t)spread);
-    const float m = 1 + (float)(w & 0x7fffff) * 0x1p-23f;
-    return ldexpf(w >> 63 ? -m : m, e);
-}
-
-/* Every mode of the elements is that of mpsim/round.h, also under E8M0, and saturates. */
-static int rounds_away(int mode, double nu, int odd, int minus, uint32_t word)
-{
-    const double random = (double)(word >> 27), draws = 32;
-    switch (mode) {
-    case MPSIM_ROUND_NEAREST_EVEN:
-        return nu > 0.5 || (nu == 0.5 && odd);
-    case MPSIM_ROUND_NEAREST_AWAY:
-        return nu >= 0.5;
-    case MPSIM_ROUND_UP:
-        return nu > 0 && !minus;
-    case MPSIM_ROUND_DOWN:
-        return nu > 0 && minus;
-    case MPSIM_ROUND_TO_ODD:
-        return nu > 0 && !odd;
-    case MPSIM_ROUND_STOCHASTIC_A:
-        return floor(nu * draws) + random >= draws;
-    case MPSIM_ROUND_STOCHASTIC_B:
-        return floor(nu * 2 * draws) + 2 * random + 1 >= 2 * draws;
-    case MPSIM_ROUND_STOCHASTIC_C:
-        return nearbyint(nu * draws) + random >= draws;
-    default:
-        return 0;
-    }
-}
-
-START_TEST(modes_of_elements)
-{
-    enum { N = 32 * 32 };
-    static float x[N];
-    static uint8_t codes[N];
-    static const char *const rows[] = {"te-current", "mxfp8", "mxfp6-e3m2", "mxfp4", "mxfp8-e5m2"};
-    const mpsim_rng rng = {test_seed(), 5, 1234};
-    uint64_t state = test_seed() + 15;
-    for (size_t k = 0; k < COUNT(rows); k++)
-        for (int mode = 0; mode < MPSIM_ROUND_MODES; mode++) {
-            mpsim_block_recipe b = *mpsim_block_find(rows[k]);
-            const grid *g = grid_of(b.element);
-            b.element_mode = (uint8_t)mode;
-            b.sr_bits = 5;
-            for (size_t i = 0; i < N; i++) {
-                x[i] = i % 2 ? ordinary(&state, 4, 14)
-                             : (float)((int)(test_random(&state) % 129) - 64) / 8;
-                while (fabs((double)x[i]) >= grid_max(g))
-                    x[i] /= 2;
-                if (i % 32 == 0) /* makes the scale 1 */
-                    x[i] = (float)grid_max(g);
-            }
-            const mpsim_blocks o = {.codes = codes};
-            ck_assert(mpsim_block_quantize(&b, x, 32, 32, -1, 1, &rng, &o, NULL) == MPSIM_OK);
-            for (size_t i = 0; i < N; i++) {
-                const double a = fabs((double)x[i]);
-                unsigned low = 0;
-                while (low < g->top && g->v[low + 1] <= a)
-                    low++;
-                const double nu = (a - g->v[low]) / (g->v[low + 1] - g->v[low]);
-                const int minus = signbit(x[i]) != 0;
-                const uint32_t word = mpsim_rng_word(rng.seed, rng.stream, rng.index + i);
-                unsigned want = low + (rounds_away(mode, nu, low & 1, minus, word) ? 1 : 0);
-                want = (want > g->top ? g->top : want) | (minus ? 1u << (g->bits - 1) : 0);
-                ck_assert_msg(codes[i] == want, "%s mode %d: %a: %d, expected %u", rows[k], mode,
-                              (double)x[i], codes[i], want);
-            }
-        }
-}
-END_TEST
-
-/* ---- published figures ---- */
-
-/* Signal to noise of normal numbers in decibels: 31.52 and 25.54. */
-START_TEST(noise_of_normal_numbers)
-{
-    enum { N = 1 << 18 };
-    static float x[N];
-    static double d[N];
-    uint64_t state = test_seed() + 11;
-    for (size_t i = 0; i < N; i += 2) {
-        const double u = ((double)(test_random(&state) >> 11) + 1) * 0x1p-53;
-        const double a = (double)(test_random(&state) >> 11) * 0x1p-53 * 6.283185307179586;
-        x[i] = (float)(sqrt(-2 * log(u)) * cos(a));
-        x[i + 1] = (float)(sqrt(-2 * log(u)) * sin(a));
-    }
-    for (size_t i = 0; i < N; i++)
-        d[i] = (double)x[i];
-    mpsim_stats s;
-    mpsim_stats_init(&s);
-    mpsim_stats_add(&s, d, N);
-    static const struct {
-        const char *element;
-        double db;
-    } rows[] = {{"e4m3", 31.52}, {"e5m2", 25.54}};
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        row r = oracle_given;
-        r.element = rows[i].element;
-        const mpsim_block_recipe b = oracle_recipe(&r);
-        mpsim_cast_stats casts;
-        mpsim_cast_stats_init(&casts);
-        const mpsim_blocks o = {.casts = &casts};
-        ck_assert(mpsim_block_quantize(&b, x, 512, N / 512, -1, 1, NULL, &o, NULL) == MPSIM_OK);
-        const double db = mpsim_cast_stats_sqnr_db(&casts, &s);
-        printf("# %s: %.3f dB\n", rows[i].element, db);
-        ck_assert_msg(fabs(db - rows[i].db) < 0.06, "%s: %f dB", rows[i].element, db);
-    }
-}
-END_TEST
-
-/* ---- the Hadamard transform ---- */
-
-static const int signs[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
-
-/* Butterflies of neighbours: distances 1, 2, 4, 8. */
-static void butterflies(float y[16])
-{
-    for (int i = 0; i < 16; i++)
-        y[i] = signs[i] < 0 ? -y[i] : y[i];
-    for (int h = 1; h < 16; h *= 2)
-        for (int i = 0; i < 16; i++)
-            if (!(i & h)) {
-                const float a = y[i], b = y[i + h];
-                y[i] = f32_add(a, b);
-                y[i + h] = f32_add(a, -b);
-            }
-    for (int i = 0; i < 16; i++)
-        y[i] = f32_mul(y[i], 0.25f);
-}
-
-START_TEST(hadamard_bits)
-{
-    uint64_t state = test_seed() + 12;
-    unsigned long long wrong = 0, compared = 0;
-    double got = 0, want = 0;
-    for (size_t run = 0; run < test_scaled(1500); run++) {
-        float x[48], y[48];
-        for (size_t i = 0; i < 48; i++) {
-            x[i] = ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4,
-                            run % 2 ? 2 : 30);
-            y[i] = x[i];
-        }
-        for (int k = 0; k < 48; k += 16)
-            butterflies(y + k);
-        ck_assert(mpsim_hadamard(x, 48) == MPSIM_OK);
-        for (size_t i = 0; i < 48; i++, compared++)
-            if (!same(x[i], y[i]) && wrong++ == 0) {
-                got = (double)x[i];
-                want = (double)y[i];
-            }
-    }
-    printf("# Hadamard: %llu numbers, %llu wrong\n", compared, wrong);
-    ck_assert_msg(wrong == 0, "%llu of %llu: %a, oracle %a", wrong, compared, got, want);
-}
-END_TEST
-
-/* The matrix that unit vectors show: Sylvester's with the signs, and orthogonal. */
-START_TEST(hadamard_is_orthogonal)
-{
-    float m[16][16];
-    for (int i = 0; i < 16; i++) {
-        memset(m[i], 0, sizeof m[i]);
-        m[i][i] = 1;
-        ck_assert(mpsim_hadamard(m[i], 16) == MPSIM_OK);
-        for (int j = 0; j < 16; j++) {
-            const int odd = __builtin_popcount((unsigned)(i & j)) & 1;
-            ck_assert((double)m[i][j] == (odd ? -0.25 : 0.25) * signs[i]);
-        }
-    }
-    mpq_t sum, a, b;
-    mpq_inits(sum, a, b, (mpq_ptr)0);
-    for (int i = 0; i < 16; i++)
-        for (int k = 0; k < 16; k++) {
-            mpq_set_ui(sum, 0, 1);
-            for (int j = 0; j < 16; j++) {
-                mpq_set_d(a, (double)m[i][j]);
-                mpq_set_d(b, (double)m[k][j]);
-                mpq_mul(a, a, b);
-                mpq_add(sum, sum, a);
-            }
-            ck_assert(mpq_cmp_si(sum, i == k, 1) == 0);
-        }
-    /* Lengths, up to the roundings: four additions and a product of each number. */
-    uint64_t state = test_seed() + 13;
-    for (int run = 0; run < 300; run++) {
-        float x[16];
-        double before = 0, after = 0;
-        for (size_t i = 0; i < 16; i++) {
-            x[i] = ordinary(&state, 4, 14);
-            before += (double)x[i] * (double)x[i];
-        }
-        ck_assert(mpsim_hadamard(x, 16) == MPSIM_OK);
-        for (size_t i = 0; i < 16; i++)
-            after += (double)x[i] * (double)x[i];
-        ck_assert(fabs(after - before) < before * 0x1p-20);
-    }
-    mpq_clears(sum, a, b, (mpq_ptr)0);
-}
-END_TEST
-
-START_TEST(hadamard_arguments)
-{
-    float x[33];
-    for (size_t n = 0; n <= 33; n++) {
-        for (size_t i = 0; i < 33; i++)
-            x[i] = 1;
-        ck_assert(mpsim_hadamard(x, n) == (n % 16 ? MPSIM_EINVAL : MPSIM_OK));
-        if (n % 16)
-            for (size_t i = 0; i < 33; i++)
-                ck_assert(x[i] == 1);
-    }
-    ck_assert(mpsim_hadamard(NULL, 0) == MPSIM_OK);
-    ck_assert(mpsim_hadamard(NULL, 16) == MPSIM_EINVAL);
-}
-END_TEST
-
-/* ---- sizes, statuses ---- */
-
-START_TEST(grids_and_bytes)
-{
-    static const struct {
-        const char *name;
-        size_t rows, cols, grid_rows, grid_cols, bytes;
-    } rows[] = {
-        {"te-current", 10, 100, 1, 1, 1000 + 4},
-        {"te-current", 1, 1, 1, 1, 1 + 4},
-        {"torchao-rowwise", 10, 100, 10, 1, 1000 + 40},
-        {"ms-amp", 10, 100, 1, 1, 1000 + 4},
-        {"te-block-1x128", 10, 300, 10, 3, 3000 + 120},
-        {"te-block-128x128", 129, 256, 2, 2, 33024 + 16},
-        {"mxfp8", 4, 64, 4, 2, 256 + 8},
-        {"mxfp8-floor", 4, 65, 4, 3, 260 + 12},
-        {"mxfp6-e3m2", 4, 64, 4, 2, 192 + 8},
-        {"mxfp6-e2m3", 4, 64, 4, 2, 192 + 8},
-        {"mxfp4", 4, 64, 4, 2, 128 + 8},
-        {"nvfp4", 4, 64, 4, 4, 128 + 16 + 4},
-        {"nvfp4-2d", 17, 64, 2, 4, 544 + 8 + 4},
-        {"nvfp4-torchao", 1, 16, 1, 1, 8 + 1 + 4},
-        {"microx-e2m1", 2, 32, 2, 1, 32 + 2},
-        {"nvfp4", 1, 1, 1, 1, 1 + 1 + 4},
-        {"mxfp4", 3, 4, 3, 1, 6 + 3},
-        {"mxfp4", 3, 3, 3, 1, 6 + 3},         /* each row of a block begins at a byte */
-        {"mxfp6-e3m2", 2, 33, 2, 2, 50 + 4},  /* 24 and 1 bytes                       */
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        const mpsim_block_recipe *b = mpsim_block_find(rows[i].name);
-        size_t r = 0, c = 0;
-        mpsim_block_grid(b, rows[i].rows, rows[i].cols, &r, &c);
-        ck_assert_msg(r == rows[i].grid_rows && c == rows[i].grid_cols, "%s: %zu x %zu",
-                      rows[i].name, r, c);
-        const uint64_t bytes = mpsim_block_bytes(b, rows[i].rows, rows[i].cols);
-        ck_assert_msg(bytes == rows[i].bytes, "%s %zu x %zu: %d bytes", rows[i].name, rows[i].rows,
-                      rows[i].cols, (int)bytes);
-    }
-}
-END_TEST
-
 int main(void)
 {
-    TCase *t = test_case("table", 5), *h = test_case("rules", 10), *f = test_case("hadamard", 10);
+    TCase *const t = test_case("table", 5);
     tcase_add_test(t, rows_of_the_table);
     tcase_add_test(t, rows_by_name);
     tcase_add_test(t, grids_of_the_oracle);
     tcase_add_test(t, grids_and_bytes);
-    tcase_add_test(h, table_of_e2m1_ties);
+    TCase *const h = test_case("rules", 10);
     tcase_add_test(h, exponents_by_hand);
     tcase_add_test(h, te_in_closed_form);
     tcase_add_test(h, floor_saturates_and_te_does_not);
@@ -681,11 +430,6 @@ int main(void)
     tcase_add_test(h, scales_by_hand);
     tcase_add_test(h, infinite_scales_of_other_inputs);
     tcase_add_test(h, margin_of_ms_amp);
-    tcase_add_test(h, modes_of_elements);
-    tcase_add_test(h, noise_of_normal_numbers);
-    tcase_add_test(f, hadamard_bits);
-    tcase_add_test(f, hadamard_is_orthogonal);
-    tcase_add_test(f, hadamard_arguments);
-    TCase *const cases[] = {t, h, f, NULL};
+    TCase *const cases[] = {t, h, NULL};
     return test_main("block-rules", cases);
 }
