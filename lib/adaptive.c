@@ -47,7 +47,8 @@ double mpsim_adaptive_scale(const mpsim_adaptive_config *c, const mpsim_moments 
 {
     double s, largest = g->amax;
     int e;
-    if (!is_usable(g) || (w && !is_usable(w)))
+    if (!is_usable(g) || (w && !is_usable(w)) || !(c->n_uf > 0 && c->n_uf < 1) ||
+        !(fan_in > 0 && isfinite(fan_in)) || !(previous > 0 && isfinite(previous)))
         return 1;
     if (w) {
         /* the sum of fan_in products is taken as normal around 0 */

@@ -370,7 +370,7 @@ mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, s
     if (mpsim_block_check(b) != MPSIM_OK || !out || (!x && rows && cols))
         return MPSIM_EINVAL;
     const int stochastic = mpsim_is_stochastic(b->element_mode);
-    if (stochastic && !rng)
+    if ((stochastic && !rng) || (mpsim_scale_rule_at(b->rule)->takes_given && !(given >= 0)))
         return MPSIM_EINVAL;
     w.recipe = b;
     w.rule = mpsim_scale_rule_at(b->rule);

@@ -29,7 +29,10 @@ unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_
                              float *y, const float *x, size_t n)
 {
     const mpsim_held h = mpsim_hold(f);
-    const float s = (float)scale, inverse = mpsim_unscale_factor(scale);
+    const float s = (float)scale;
+    float inverse = mpsim_unscale_factor(scale);
+    if (rule == MPSIM_UNSCALE_ROUNDED)
+        inverse = mpsim_hold_one(&h, inverse);
     unsigned found = find(x, n, MPSIM_FOUND_INPUT);
     if (rule == MPSIM_UNSCALE_DIVIDE) {
         for (size_t i = 0; i < n; i++)
@@ -86,6 +89,7 @@ float mpsim_norm(const mpsim_format *f, const float *x, size_t n)
 static const char *const clip_names[MPSIM_CLIP_RULES] = {
     [MPSIM_CLIP_NONE] = "none",
     [MPSIM_CLIP_TORCH] = "torch",
+    [MPSIM_CLIP_TORCH_CPU] = "torch-cpu",
     [MPSIM_CLIP_APEX] = "apex",
     [MPSIM_CLIP_MEGATRON] = "megatron",
     [MPSIM_CLIP_MEGATRON_FLOAT] = "megatron-float",
@@ -111,60 +115,90 @@ mpsim_status mpsim_clip_parse(mpsim_clip_rule *rule, const char *name)
     return MPSIM_ENOTFOUND;
 }
 
-float mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, const float *norms, size_t n)
+static int is_torch(mpsim_clip_rule rule)
 {
-    return mpsim_norm(rule == MPSIM_CLIP_TORCH ? f : NULL, norms, n);
+    return rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
 }
 
-/* The coefficient as a tensor of the norm's format. A number over a tensor is the number times the
- * tensor's reciprocal (torch.Tensor.__rdiv__). 1e-6 is binary32 here, as on CUDA; ATen's CPU kernels
+double mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, const float *norms, size_t n)
+{
+    const float norm = mpsim_norm(is_torch(rule) ? f : NULL, norms, n);
+    if (rule == MPSIM_CLIP_MEGATRON_FLOAT) /* total.item() ** 0.5 of a binary32 sum of squares */
+        return sqrt((double)(norm * norm));
+    return (double)norm;
+}
+
+/* A number over a tensor is the number times the tensor's reciprocal (torch.Tensor.__rdiv__), on
+ * CUDA also a tensor over a number. All in binary32. */
+static float number_over(double number, float tensor)
+{
+    return 1 / tensor * (float)number;
+}
+
+/* The coefficient as a tensor of the norm's format. 1e-6 is binary32 on CUDA; ATen's CPU kernels
  * round it to the tensor's format. A NaN passes the clamp. */
-static double clip_tensor(const mpsim_format *f, float norm, double max_norm)
+static double clip_tensor(const mpsim_format *f, int on_cpu, float norm, double max_norm)
 {
     const mpsim_held h = mpsim_hold(f);
-    const float sum = mpsim_hold_one(&h, norm + 1e-6f);
+    const float epsilon = on_cpu ? mpsim_hold_one(&h, 1e-6f) : 1e-6f;
+    const float sum = mpsim_hold_one(&h, norm + epsilon);
     const float inverse = mpsim_hold_one(&h, 1 / sum);
     const float coefficient = mpsim_hold_one(&h, inverse * (float)max_norm);
     return coefficient > 1 ? 1 : (double)coefficient;
 }
 
-/* DeepSpeed: one divisor for unscaling and clipping, in binary64; clamp lets a NaN pass. */
-static double clip_deepspeed(mpsim_clip_rule rule, float norm, double max_norm, double scale)
+/* One divisor for unscaling and clipping. FP16_Optimizer has a Python float; a NaN is not > 1. */
+static double clip_deepspeed(double norm, double max_norm, double scale)
 {
-    const double clip = ((double)norm / scale + 1e-6) / max_norm;
-    const int divides = clip > 1 || (rule == MPSIM_CLIP_DEEPSPEED_ZERO && isnan(clip));
-    return 1 / (divides ? clip * scale : scale);
+    const double clip = (norm / scale + 1e-6) / max_norm;
+    return 1 / (clip > 1 ? clip * scale : scale);
 }
 
+/* ZeRO has a tensor: binary32, on CUDA; clamp lets a NaN pass. */
+static double clip_deepspeed_zero(float norm, double max_norm, double scale)
+{
+    const float s = (float)scale;
+    const float clip = (norm * (1 / s) + 1e-6f) * (1 / (float)max_norm);
+    return (double)(1 / ((clip < 1 ? 1 : clip) * s));
+}
+
+/* The multiply factor is a number, the norm a tensor. */
 static double clip_fairseq(float norm, double max_norm, double scale)
 {
-    const double factor = 1 / scale, unscaled = factor * (double)norm;
-    return unscaled > max_norm ? factor * (max_norm / unscaled) : factor;
+    const float factor = mpsim_unscale_factor(scale), unscaled = factor * norm;
+    if (!((double)unscaled > max_norm))
+        return 1 / scale;
+    return (double)(factor * number_over(max_norm, unscaled));
 }
 
-mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, float norm,
+mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm,
                              double max_norm, double scale)
 {
-    mpsim_clip c = {.factor = 1, .apply = 1, .clipped = (double)norm > max_norm};
+    mpsim_clip c = {.factor = 1, .apply = 1, .clipped = norm > max_norm};
+    const float tensor = (float)norm;
     switch (rule) {
     case MPSIM_CLIP_TORCH:
-        c.factor = clip_tensor(f, norm, max_norm);
+    case MPSIM_CLIP_TORCH_CPU:
+        c.factor = clip_tensor(f, rule == MPSIM_CLIP_TORCH_CPU, tensor, max_norm);
         break;
     case MPSIM_CLIP_APEX:
     case MPSIM_CLIP_MEGATRON:
-        c.factor = clip_tensor(NULL, norm, max_norm);
+        c.factor = clip_tensor(NULL, 0, tensor, max_norm);
         break;
     case MPSIM_CLIP_MEGATRON_FLOAT:
-        c.factor = max_norm / ((double)norm + 1e-6);
+        c.factor = max_norm / (norm + 1e-6);
         c.apply = c.factor < 1;
         break;
     case MPSIM_CLIP_DEEPSPEED:
+        c.factor = clip_deepspeed(norm, max_norm, scale);
+        c.unscales = 1;
+        break;
     case MPSIM_CLIP_DEEPSPEED_ZERO:
-        c.factor = clip_deepspeed(rule, norm, max_norm, scale);
+        c.factor = clip_deepspeed_zero(tensor, max_norm, scale);
         c.unscales = 1;
         break;
     case MPSIM_CLIP_FAIRSEQ:
-        c.factor = clip_fairseq(norm, max_norm, scale);
+        c.factor = clip_fairseq(tensor, max_norm, scale);
         c.unscales = 1;
         break;
     case MPSIM_CLIP_NONE:
@@ -174,6 +208,6 @@ mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, float 
         break;
     }
     if (c.unscales)
-        c.clipped = (double)norm / scale > max_norm;
+        c.clipped = norm / scale > max_norm;
     return c;
 }

@@ -51,7 +51,7 @@ static const mpsim_scaler_type rows[] = {
     {DYNAMIC("apex", 0x1p16, COUNTER, 2000, 0, 0x1p24, 0, CLAMP, 1, 0, F64, BEFORE_STEP,
              RECIPROCAL, ELEMENTS),
      "Apex amp LossScaler", "apex/amp/scaler.py @ e13873de",
-     "at most 2^24; no floor: logs show scales of 1e-310"},
+     "at most 2^24; no floor: the scale falls through the subnormals of binary64"},
     {DYNAMIC("apex-hysteresis", 0x1p16, COUNTER, 2000, 1, NO_CEILING, 0, CLAMP, 2,
              MPSIM_REFILL_CLEAN, F32_F64, AFTER_STEP, RECIPROCAL, ELEMENTS),
      "Apex, update_scale_hysteresis", "csrc/update_scale_hysteresis.cu @ 6424da3b",
@@ -79,10 +79,10 @@ static const mpsim_scaler_type rows[] = {
      "Keras 3 LossScaleOptimizer", "keras/src/optimizers/loss_scale_optimizer.py @ 3422977a",
      "no floor, no ceiling"},
     {DYNAMIC("tf-keras", 0x1p15, COUNTER, 2000, 1, NO_CEILING, 1, CLAMP, 1, 0, F32, BEFORE_STEP,
-             RECIPROCAL, ELEMENTS),
+             ROUNDED, ELEMENTS),
      "tf.keras LossScaleOptimizer",
      "tf_keras/mixed_precision/loss_scale_optimizer.py @ 6add81a9",
-     "unscales by the reciprocal, as recorded; for powers of two it makes no difference"},
+     "unscales by the reciprocal, rounded to the gradient's dtype first, as recorded"},
     {DYNAMIC("fairseq", 0x1p15, MULTIPLE, 2000, 0, NO_CEILING, 1e-4, STOP, 1, 0, F64, AFTER_STEP,
              RECIPROCAL, NORM),
      "fairseq DynamicLossScaler",
@@ -123,7 +123,18 @@ static int is_factor(double x)
 
 static int is_magnitude(double x)
 {
-    return x >= 0 && isfinite(x);
+    return x >= 0 && isfinite(x) && !signbit(x);
+}
+
+/* Whether the scale's arithmetic can hold the numbers. */
+static int fits(const mpsim_scaler_config *c)
+{
+    if (c->arithmetic == MPSIM_SCALE_F64)
+        return 1;
+    if (!isfinite((float)c->init) || !isfinite((float)c->floor) || !isfinite((float)c->threshold))
+        return 0;
+    return c->arithmetic != MPSIM_SCALE_F32 ||
+           (is_factor((double)(float)c->growth) && is_factor((double)(float)c->backoff));
 }
 
 mpsim_status mpsim_scaler_config_check(const mpsim_scaler_config *c)
@@ -133,10 +144,11 @@ mpsim_status mpsim_scaler_config_check(const mpsim_scaler_config *c)
                    c->guard <= 1 && c->growth_rule <= MPSIM_GROWTH_MULTIPLE &&
                    (c->refill & ~refills) == 0 && c->arithmetic <= MPSIM_SCALE_F64 &&
                    c->floor_rule <= MPSIM_FLOOR_STOP && c->order <= MPSIM_UPDATE_BEFORE_UNSCALE &&
-                   c->unscale <= MPSIM_UNSCALE_DIVIDE && c->check <= MPSIM_CHECK_NORM &&
+                   c->unscale <= MPSIM_UNSCALE_ROUNDED && c->check <= MPSIM_CHECK_NORM &&
                    c->hysteresis >= 1 && c->window >= 1 && is_magnitude(c->init) &&
                    is_factor(c->growth) && is_factor(c->backoff) && is_magnitude(c->floor) &&
-                   c->ceiling > 0 && is_magnitude(c->tolerance) && is_magnitude(c->threshold);
+                   c->ceiling > 0 && is_magnitude(c->tolerance) && is_magnitude(c->threshold) &&
+                   c->floor <= c->ceiling && fits(c);
     return ok ? MPSIM_OK : MPSIM_EINVAL;
 }
 
@@ -170,7 +182,7 @@ mpsim_status mpsim_scaler_init(mpsim_scaler *s, const mpsim_scaler_config *c)
  * overflows when it backs off, not when it grows. The hysteresis stays at 1 once it is used up. */
 static int is_tolerated(mpsim_scaler *s)
 {
-    const double since = (double)((int64_t)s->step - s->last_rescale);
+    const double since = (double)(s->step - (uint64_t)s->last_rescale);
     s->overflows++;
     const int rare = (double)s->overflows / since < s->config.tolerance;
     const int held = s->hysteresis > 1;

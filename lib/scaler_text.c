@@ -193,7 +193,7 @@ static const key keys[] = {
     {"growth-rule", WORD, FIELD(growth_rule), "counter interval multiple"},
     {"floor-rule", WORD, FIELD(floor_rule), "clamp raise stop"},
     {"order", WORD, FIELD(order), "after-step before-step before-unscale"},
-    {"unscale", WORD, FIELD(unscale), "reciprocal divide"},
+    {"unscale", WORD, FIELD(unscale), "reciprocal divide rounded"},
     {"arithmetic", WORD, FIELD(arithmetic), "f32-f64 f32 f64"},
     {"check", WORD, FIELD(check), "elements norm"},
 };
@@ -420,7 +420,7 @@ mpsim_status mpsim_scaler_load(mpsim_scaler *s, const char *text)
         return MPSIM_EINVAL;
     if (!(scale >= 0) ||
         (s->config.arithmetic != MPSIM_SCALE_F64 && (double)(float)scale != scale) ||
-        !take_integer(&p, "step", 0, INT64_MAX, &step) ||
+        signbit(scale) || !take_integer(&p, "step", 0, INT64_MAX / 2, &step) ||
         !take_integer(&p, "clean", 0, (uint64_t)step, &clean) ||
         !take_integer(&p, "last-overflow", -1, INT64_MAX, &overflow) ||
         !take_integer(&p, "last-rescale", -1, INT64_MAX, &rescale) ||

@@ -383,8 +383,9 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
             if (value_text(r, "rule", item->value, &word))
                 return -1;
             if (mpsim_clip_parse(&p->clip, word))
-                return policy_bad(r, item->line, "clip: '%.60s' is no rule: torch, apex, megatron, "
-                                  "megatron-float, deepspeed, deepspeed-zero, fairseq, none", word);
+                return policy_bad(r, item->line, "clip: '%.60s' is no rule: torch, torch-cpu, apex, "
+                                  "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, "
+                                  "none", word);
         } else if (strcmp(item->key, "norm") == 0) {
             if (value_text(r, "norm", item->value, &word))
                 return -1;

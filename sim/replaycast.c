@@ -173,7 +173,7 @@ static int cast_blocks(replay *r, replay_cast *c, const mpsim_block_recipe *reci
         code = to_compute(compute, x, n, factor, y, &first);
     if (!code && r->plan->recipe->delayed) {
         code = start_delayed(r, s, mpsim_format_find(b.element));
-        if (!code && r->gap)
+        if (!code && r->gap && !s->used)
             begin_after_gap(s, mpsim_amax(y, n));
         b.rule = MPSIM_SCALE_GIVEN;
         given = s->delayed.scale;

@@ -7,6 +7,15 @@
 /* ---- references: the recorded gradients in fp32 and binary64, clipped alike; skipped only where
  * the record is damaged ---- */
 
+/* The mean of the ranks' gradients, times factor, in binary64. */
+static double mean_gradient(const parameter *p, size_t i, double factor)
+{
+    double sum = 0;
+    for (size_t k = 0; k < p->ranks; k++)
+        sum += p->grads[k][i];
+    return sum / (double)p->ranks * factor;
+}
+
 static double exact_norm(const replay *r, double factor)
 {
     mpsim_sum *sum = malloc(sizeof *sum);
@@ -16,22 +25,15 @@ static double exact_norm(const replay *r, double factor)
     mpsim_sum_init(sum);
     for (size_t i = 0; i < r->n_parameters; i++) {
         const parameter *p = &r->parameters[i];
-        for (size_t j = 0; p->ranks && j < p->n; j++)
-            if (isfinite(p->grads[0][j]))
-                mpsim_sum_add_square(sum, p->grads[0][j] * factor);
+        for (size_t j = 0; p->ranks && j < p->n; j++) {
+            const double g = mean_gradient(p, j, factor);
+            if (isfinite(g))
+                mpsim_sum_add_square(sum, g);
+        }
     }
     norm = sqrt(mpsim_sum_value(sum));
     free(sum);
     return norm;
-}
-
-/* The mean of the ranks' gradients, times factor, in binary64. */
-static double mean_gradient(const parameter *p, size_t i, double factor)
-{
-    double sum = 0;
-    for (size_t k = 0; k < p->ranks; k++)
-        sum += p->grads[k][i];
-    return sum / (double)p->ranks * factor;
 }
 
 /* A step whose recorded gradients are damaged was skipped when it was recorded. */

@@ -46,11 +46,9 @@ static const char *distance_text(char *out, double x)
 
 static void group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])
 {
-    replay_total t;
-    replay_total_init(&t);
-    replay_total_add(&t, s);
-    memcpy(groups, t.groups, sizeof t.groups);
-    replay_total_clear(&t);
+    memset(groups, 0, REPLAY_GROUPS * sizeof *groups);
+    for (size_t i = 0; i < s->n_casts; i++)
+        replay_counts_add(&groups[replay_group_of(s->casts[i].kind)], &s->casts[i]);
 }
 
 /* ---- the report ---- */
@@ -335,8 +333,16 @@ static void text_groups(replay_report *r, const replay_total *t)
 
 static void text_optimizer(replay_report *r, const mpsim_optim *o)
 {
-    fprintf(r->file, "optimizer  %s (%s), lr %g",
-            mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->variant->name, o->lr);
+    static const char *const known[] = {
+        [MPSIM_OPTIM_DEFINED] = "mpsim's own order of roundings",
+        [MPSIM_OPTIM_RECORDED] = "equal to recorded steps",
+        [MPSIM_OPTIM_DERIVED] = "from its source, no run compared",
+        [MPSIM_OPTIM_OPEN] = "from its source, which leaves bits open"};
+    fprintf(r->file, "variant    %s: %s; %s%s%s\n", o->variant->name, o->variant->what,
+            known[o->variant->evidence], o->variant->open ? ": " : "",
+            o->variant->open ? o->variant->open : "");
+    fprintf(r->file, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
+            o->lr);
     if (o->algorithm == MPSIM_OPTIM_SGD)
         fprintf(r->file, ", momentum %g", o->momentum);
     else

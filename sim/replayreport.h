@@ -44,6 +44,8 @@ typedef struct replay_total {
     size_t n_tensors;
 } replay_total;
 
+replay_group replay_group_of(const char *kind);
+void replay_counts_add(replay_counts *to, const replay_cast *c);
 void replay_total_init(replay_total *t);
 int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
 void replay_total_clear(replay_total *t);

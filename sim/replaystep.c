@@ -155,6 +155,27 @@ static const mpsim_format *gradient_format(const parameter *p)
     return &p->kept;
 }
 
+static int is_torch(mpsim_clip_rule rule)
+{
+    return rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
+}
+
+/* The format of the total norm: that of all gradients, if they have one; torch promotes others to
+ * binary32. */
+static const mpsim_format *common_format(const replay *r)
+{
+    const mpsim_format *f = NULL;
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        const parameter *p = &r->parameters[i];
+        if (!p->ranks || !p->p)
+            continue;
+        if (f && strcmp(f->name, p->kept.name) != 0)
+            return NULL;
+        f = &p->kept;
+    }
+    return f;
+}
+
 /* Unscale and clip in the order of the rule. In a fused kernel the optimizer divides by `in_kernel`
  * itself. */
 static int unscale_and_clip(replay *r, const mpsim_scaler_result *s,
@@ -182,21 +203,20 @@ static int unscale_and_clip(replay *r, const mpsim_scaler_result *s,
         else if (p->kept.mbits < 23)
             mpsim_scale_array(gradient_format(p), p->g, p->g, p->n, 1.0f);
         if (pl->clip != MPSIM_CLIP_NONE)
-            norms[used++] = mpsim_norm(pl->clip == MPSIM_CLIP_TORCH ? gradient_format(p) : NULL,
-                                       p->g, p->n);
+            norms[used++] = mpsim_norm(is_torch(pl->clip) ? gradient_format(p) : NULL, p->g, p->n);
     }
     if (pl->clip != MPSIM_CLIP_NONE) {
-        const float own = mpsim_clip_total(pl->clip, NULL, norms, used);
         if (pl->recorded_norm && isnan(r->record.grad_norm)) {
             free(norms);
             return fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the "
                                    "policy says clip: norm: trace", (long long)r->step);
         }
-        const float total = pl->recorded_norm
-                                ? (float)(r->record.grad_norm * (combined ? s->unscale : 1))
-                                : own;
-        const mpsim_clip c = mpsim_clip_factor(pl->clip, NULL, total, pl->max_norm, s->unscale);
-        r->out.norm = combined ? (double)total / s->unscale : (double)total;
+        const mpsim_format *f = common_format(r);
+        const double total = pl->recorded_norm
+                                 ? r->record.grad_norm * (combined ? s->unscale : 1)
+                                 : mpsim_clip_total(pl->clip, f, norms, used);
+        const mpsim_clip c = mpsim_clip_factor(pl->clip, f, total, pl->max_norm, s->unscale);
+        r->out.norm = combined ? total / s->unscale : total;
         r->out.clipped = c.clipped;
         for (size_t i = 0; c.apply && i < r->n_parameters; i++) {
             parameter *p = &r->parameters[i];

@@ -19,7 +19,7 @@ void replay_total_clear(replay_total *t)
     replay_total_init(t);
 }
 
-static replay_group group_of(const char *kind)
+replay_group replay_group_of(const char *kind)
 {
     if (strcmp(kind, "wgrad") == 0)
         return GROUP_WGRAD;
@@ -28,7 +28,7 @@ static replay_group group_of(const char *kind)
     return strcmp(kind, "act") == 0 || strcmp(kind, "out") == 0 ? GROUP_ACT : GROUP_AGRAD;
 }
 
-static void add_counts(replay_counts *to, const replay_cast *c)
+void replay_counts_add(replay_counts *to, const replay_cast *c)
 {
     to->count += c->count;
     to->nonzero += c->nonzero;
@@ -107,8 +107,8 @@ int replay_total_add(replay_total *t, const replay_step *s)
         replay_tensor *e = find_tensor(t, c->name, &guess);
         if (!e)
             return -1;
-        add_counts(&t->groups[group_of(c->kind)], c);
-        add_counts(&e->counts, c);
+        replay_counts_add(&t->groups[replay_group_of(c->kind)], c);
+        replay_counts_add(&e->counts, c);
         e->steps++;
         e->layer = c->layer;
         memcpy(e->format, c->format, sizeof e->format);

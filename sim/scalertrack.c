@@ -196,6 +196,8 @@ static verdict classify(const track *t)
         return VERDICT_FLOOR;
     if (t->taken)
         return VERDICT_TAKEN;
+    if (t->recorded && t->last < 0x1p-14) /* no gradients are that large */
+        return VERDICT_RUNAWAY;
     if (t->overflows == 0)
         return VERDICT_CLEAN;
     const int all = t->run == t->steps;
@@ -270,6 +272,11 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
                  "%s of %s overflows come where the scale had not grown before: gradients spike, "
                  "or some steps hold Inf or NaN.", text_count(a, t->spikes),
                  text_count(b, t->overflows));
+    else if (t->run < ENDLESS)
+        snprintf(text, size,
+                 "the scale is down to %s, far below what gradients need: every step overflowed "
+                 "on the way there. Inf or NaN comes from somewhere else (data, forward pass, a "
+                 "division): no loss scale helps.", text_number(c, t->last));
     else
         snprintf(text, size,
                  "the last %s steps all overflow, down to a scale of %s. Inf or NaN comes from "

@@ -79,13 +79,16 @@ START_TEST(totals_of_norms)
         for (size_t i = 0; i < 8; i++)
             x[i] = fabsf(x[i]);
         for (int rule = MPSIM_CLIP_TORCH; rule < MPSIM_CLIP_RULES; rule++) {
-            const int g = rule == MPSIM_CLIP_TORCH ? f : B32;
-            const float got = mpsim_clip_total((mpsim_clip_rule)rule, f == B32 ? NULL
+            const int torch = rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
+            const int g = torch ? f : B32;
+            const double got = mpsim_clip_total((mpsim_clip_rule)rule, f == B32 ? NULL
                                                : format_of(f), x,
                                                k % 9);
-            ck_assert_msg(same(exact_norm(g, x, k % 9), got), "%s %s: %a, expected %a",
-                          mpsim_clip_name((mpsim_clip_rule)rule), shapes[f].name, (double)got,
-                          exact_norm(g, x, k % 9));
+            double want = exact_norm(g, x, k % 9);
+            if (rule == MPSIM_CLIP_MEGATRON_FLOAT) /* total.item() ** 0.5 */
+                want = root(B64, mul(B32, want, want));
+            ck_assert_msg(same64(want, got), "%s %s: %a, expected %a",
+                          mpsim_clip_name((mpsim_clip_rule)rule), shapes[f].name, got, want);
         }
     }
 }
@@ -95,7 +98,7 @@ END_TEST
 
 START_TEST(names_of_rules)
 {
-    static const char *const names[] = {"none", "torch", "apex", "megatron", "megatron-float",
+    static const char *const names[] = {"none", "torch", "torch-cpu", "apex", "megatron", "megatron-float",
                                         "deepspeed", "deepspeed-zero", "fairseq"};
     ck_assert_uint_eq(sizeof names / sizeof names[0], MPSIM_CLIP_RULES);
     for (int i = 0; i < MPSIM_CLIP_RULES; i++) {
@@ -112,27 +115,37 @@ END_TEST
 
 /* max / (norm + 1e-6) on tensors of f: each operation in binary32, rounded to f; number /
  * tensor is the reciprocal, rounded, times the number; at most 1, NaN stays. */
-static double tensor_coefficient(int f, double norm, double max)
+static double tensor_coefficient(int f, int cpu, double norm, double max)
 {
-    const double d = to(f, add(B32, norm, to(B32, 1e-6)));
+    const double epsilon = cpu ? to(f, to(B32, 1e-6)) : to(B32, 1e-6);
+    const double d = to(f, add(B32, norm, epsilon));
     const double c = to(f, mul(B32, to(f, quo(B32, 1, d)), to(B32, max)));
     return c > 1 ? 1 : c;
 }
 
-static double deepspeed_factor(int zero, double norm, double max, double scale)
+/* FP16_Optimizer: Python floats. */
+static double deepspeed_factor(double norm, double max, double scale)
 {
-    double clip = quo(B64, add(B64, quo(B64, norm, scale), 1e-6), max);
-    if (zero && clip < 1)
-        clip = 1;
-    if (!zero && !(clip > 1))
-        return quo(B64, 1, scale);
-    return quo(B64, 1, mul(B64, clip, scale));
+    const double clip = quo(B64, add(B64, quo(B64, norm, scale), 1e-6), max);
+    return quo(B64, 1, clip > 1 ? mul(B64, clip, scale) : scale);
 }
 
+/* ZeRO: binary32 tensors; a tensor over a number is a product with the number's reciprocal. */
+static double zero_factor(double norm, double max, double scale)
+{
+    const double s = to(B32, scale), over_s = quo(B32, 1, s), over_max = quo(B32, 1, to(B32, max));
+    double clip = mul(B32, add(B32, mul(B32, norm, over_s), to(B32, 1e-6)), over_max);
+    if (clip < 1)
+        clip = 1;
+    return quo(B32, 1, mul(B32, clip, s));
+}
+
+/* A number for the factor, binary32 tensors for the norm. */
 static double fairseq_factor(double norm, double max, double scale)
 {
-    const double factor = quo(B64, 1, scale), unscaled = mul(B64, factor, norm);
-    return unscaled > max ? mul(B64, factor, quo(B64, max, unscaled)) : factor;
+    const double plain = quo(B64, 1, scale), factor = to(B32, plain);
+    const double unscaled = mul(B32, factor, norm);
+    return unscaled > max ? mul(B32, factor, mul(B32, quo(B32, 1, unscaled), to(B32, max))) : plain;
 }
 
 static int rule_is(mpsim_clip_rule rule, mpsim_clip c, int f, double norm, double max, double scale)
@@ -140,19 +153,21 @@ static int rule_is(mpsim_clip_rule rule, mpsim_clip c, int f, double norm, doubl
     double plain;
     switch (rule) {
     case MPSIM_CLIP_TORCH:
+    case MPSIM_CLIP_TORCH_CPU:
     case MPSIM_CLIP_APEX:
     case MPSIM_CLIP_MEGATRON:
-        f = rule == MPSIM_CLIP_TORCH ? f : B32;
-        return c.apply && !c.unscales && same64(tensor_coefficient(f, norm, max), c.factor);
+        f = rule <= MPSIM_CLIP_TORCH_CPU ? f : B32;
+        return c.apply && !c.unscales &&
+               same64(tensor_coefficient(f, rule == MPSIM_CLIP_TORCH_CPU, norm, max), c.factor);
     case MPSIM_CLIP_MEGATRON_FLOAT:
         plain = quo(B64, max, add(B64, norm, 1e-6));
         if (!(plain < 1)) /* NaN too: nothing is multiplied */
             return !c.apply && !c.unscales;
         return c.apply && !c.unscales && same64(plain, c.factor);
     case MPSIM_CLIP_DEEPSPEED:
+        return c.apply && c.unscales && same64(deepspeed_factor(norm, max, scale), c.factor);
     case MPSIM_CLIP_DEEPSPEED_ZERO:
-        return c.apply && c.unscales &&
-               same64(deepspeed_factor(rule != MPSIM_CLIP_DEEPSPEED, norm, max, scale), c.factor);
+        return c.apply && c.unscales && same64(zero_factor(norm, max, scale), c.factor);
     case MPSIM_CLIP_FAIRSEQ:
         return c.apply && c.unscales && same64(fairseq_factor(norm, max, scale), c.factor);
     default:
@@ -186,7 +201,8 @@ START_TEST(every_rule)
             const mpsim_clip_rule rule = (mpsim_clip_rule)r;
             const int unscales = rule >= MPSIM_CLIP_DEEPSPEED;
             const double scale = scales[test_random(&random) % 5];
-            const int f = rule == MPSIM_CLIP_TORCH ? narrow[k % 3] : B32;
+            const int torch = rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
+            const int f = torch ? narrow[k % 3] : B32;
             const double norm = norm_near(k, max, unscales ? scale : 1, f, &random);
             const mpsim_clip c = mpsim_clip_factor(rule, f == B32 ? NULL : format_of(f),
                                                    (float)norm, max,

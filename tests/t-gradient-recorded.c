@@ -103,7 +103,7 @@ typedef struct set {
 /* Torch sums in binary32 in its own order: within two units in the last place. */
 static int near_total(const set *s)
 {
-    const float t = mpsim_clip_total(MPSIM_CLIP_TORCH, s->f, s->norms, s->tensors);
+    const float t = (float)mpsim_clip_total(MPSIM_CLIP_TORCH_CPU, s->f, s->norms, s->tensors);
     if (!isfinite(s->total))
         return same(t, s->total);
     const float up = s->f ? value_of(s->f, s->code + 2) : f32_of_bits((uint32_t)s->code + 2);
@@ -112,7 +112,7 @@ static int near_total(const set *s)
 
 static size_t clipped(const set *s, size_t n)
 {
-    const mpsim_clip c = mpsim_clip_factor(MPSIM_CLIP_TORCH, s->f, s->total, s->max, 65536);
+    const mpsim_clip c = mpsim_clip_factor(MPSIM_CLIP_TORCH_CPU, s->f, (double)s->total, s->max, 65536);
     ck_assert(c.apply && !c.unscales && c.clipped == ((double)s->total > s->max));
     size_t mismatches = 0;
     mpsim_scale_array(s->f, y, in, n, (float)c.factor);

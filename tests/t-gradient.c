@@ -162,12 +162,37 @@ START_TEST(product_and_quotient)
 }
 END_TEST
 
+/* tf.keras divides fp16 gradients by a factor that is rounded to fp16 first (data/vectors/scalers). */
+START_TEST(rounded_factor)
+{
+    const mpsim_format *half = format_of(FP16);
+    const float x[] = {65504, 1, 0x1p-24f, 3};
+    float y[4];
+    static const double scales[] = {3, 0x1p25, 0x1p24, 65536, 1, 0x1.8p10};
+    for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++) {
+        const double factor = to(FP16, to(B32, quo(B64, 1, scales[k])));
+        mpsim_unscale_array(MPSIM_UNSCALE_ROUNDED, scales[k], half, y, x, 4);
+        for (int i = 0; i < 4; i++)
+            ck_assert_msg(same(to(FP16, mul(B32, (double)x[i], factor)), y[i]), "%a / %a: %a",
+                          (double)x[i], scales[k], (double)y[i]);
+        /* binary32 gradients: the same as the reciprocal */
+        float a[4], b[4];
+        mpsim_unscale_array(MPSIM_UNSCALE_ROUNDED, scales[k], NULL, a, x, 4);
+        mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, scales[k], NULL, b, x, 4);
+        ck_assert_mem_eq(a, b, sizeof a);
+    }
+    mpsim_unscale_array(MPSIM_UNSCALE_ROUNDED, 0x1p25, half, y, x, 1);
+    ck_assert(y[0] == 0); /* 2^-25 is no fp16 number */
+}
+END_TEST
+
 int main(void)
 {
     TCase *const unscale = test_case("unscale", 30);
     tcase_add_test(unscale, factor_of_every_kind_of_scale);
     tcase_add_test(unscale, reciprocal_of_a_binary32_scale_is_the_ieee_one);
     tcase_add_test(unscale, unscaling_by_both_rules);
+    tcase_add_test(unscale, rounded_factor);
     tcase_add_test(unscale, factor_one_leaves_every_bit);
     tcase_add_test(unscale, found_is_of_input_or_output);
     tcase_add_test(unscale, product_and_quotient);

@@ -21,7 +21,7 @@ START_TEST(table_and_names)
         ck_assert_msg(v && strcmp(v->name, names[i]) == 0, "%s", names[i]);
         ck_assert_ptr_eq(mpsim_optim_variant_find(mpsim_optim_variant_at(i)->name),
                          mpsim_optim_variant_at(i));
-        ck_assert(v->what && v->source && v->ulps >= 0 && v->algorithms != 0 && v->stores != 0);
+        ck_assert(v->what && v->source && v->evidence <= MPSIM_OPTIM_OPEN && v->algorithms != 0 && v->stores != 0);
         ck_assert(v->algorithms < 1 << MPSIM_OPTIM_ALGORITHMS && v->stores < 8);
     }
     ck_assert_ptr_null(mpsim_optim_variant_at(mpsim_optim_variant_count()));

@@ -158,7 +158,7 @@ START_TEST(domain)
     BAD(arithmetic, 3);
     BAD(floor_rule, 3);
     BAD(order, 3);
-    BAD(unscale, 2);
+    BAD(unscale, 3);
     BAD(check, 2);
     BAD(hysteresis, 0);
     BAD(window, 0);
@@ -176,6 +176,13 @@ START_TEST(domain)
     BAD(ceiling, -1);
     BAD(ceiling, nan);
     BAD(floor, nan);
+    BAD(init, -0.0);
+    BAD(init, 1e300); /* binary32 cannot hold it */
+    BAD(floor, 1e300);
+    mpsim_scaler_config crossed = row_of("torch");
+    crossed.floor = 8;
+    crossed.ceiling = 4;
+    refused("floor above ceiling", &crossed);
 }
 END_TEST
 

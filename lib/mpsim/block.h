@@ -83,7 +83,8 @@ typedef struct mpsim_blocks {
                              binary32                                                            */
     uint8_t *scale_codes; /* per block: E8M0 or E4M3 code; 0 in rules whose scale is binary32    */
     float *scales;        /* per block: the factor that elements were multiplied by              */
-    float *inverses;      /* per block: the factor that dequantises, tensor scale included       */
+    float *inverses;      /* per block: the factor beside the codes, tensor scale included; values
+                             are formed as the source does, which may round twice          */
     float *amax;          /* per block, as the rule sees it (NaN dropped or not)                 */
     mpsim_cast_stats *casts; /* added to: the errors of values against x, and the flags of
                                 mpsim/round.h for x * scale; overflow counts the finite elements
@@ -93,7 +94,7 @@ typedef struct mpsim_blocks {
 /* mpsim_block_quantize -- quantise a matrix.
  *
  *   amax    NVFP4: the tensor's largest magnitude (for the global scale); < 0: of x itself
- *   given   GIVEN: the scale; MSAMP: the scale so far; else ignored
+ *   given   GIVEN: the scale; MSAMP: the scale so far; not negative, not NaN; else ignored
  *   rng     for a stochastic element_mode, element i of the matrix takes index rng->index + i
  *   tensor_scale  NULL, or receives NVFP4's global decode scale, 1 for others
  *
@@ -109,7 +110,8 @@ MPSIM_API uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, s
 
 /* mpsim_hadamard -- NVFP4's random Hadamard transform of groups of 16 along a row, in place, in
  * binary32: the signs of TransformerEngine, then the transform by butterflies of neighbours
- * (distance 1, 2, 4, 8), times 1/4. MPSIM_EINVAL if n is no multiple of 16. */
+ * (distance 1, 2, 4, 8), times 1/4. TransformerEngine multiplies by a matrix, in an order of its own.
+ * MPSIM_EINVAL if n is no multiple of 16. */
 MPSIM_API mpsim_status mpsim_hadamard(float *x, size_t n);
 
 MPSIM_END

@@ -3,7 +3,8 @@
  *
  * Numbers of a low-precision tensor are held as binary32 values that are numbers of its format;
  * operations are done in binary32 and each result is rounded to the tensor's format, nearest-even,
- * overflow to infinity: ATen's opmath. Needs the default floating-point environment. */
+ * overflow to infinity: ATen's opmath. A format f must hold binary32 numbers only; nothing is
+ * rounded for others. Needs the default floating-point environment. */
 #ifndef MPSIM_GRADIENT_H
 #define MPSIM_GRADIENT_H
 
@@ -24,7 +25,7 @@ MPSIM_API float mpsim_unscale_factor(double scale);
 /* mpsim_unscale_array -- y[i] = x[i] unscaled, rounded to f (NULL: binary32); y may equal x.
  *
  * RECIPROCAL multiplies by mpsim_unscale_factor(scale), and leaves every bit alone (a NaN's too) if
- * that is 1; DIVIDE divides by f32(scale). Elements that are not finite are processed like others.
+ * that is 1; ROUNDED rounds that factor to f first; DIVIDE divides by f32(scale). Elements that are not finite are processed like others.
  * Returns a set of MPSIM_FOUND_*. */
 MPSIM_API unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f,
                                        float *y, const float *x, size_t n);
@@ -42,13 +43,16 @@ typedef enum mpsim_clip_rule {
     MPSIM_CLIP_TORCH,           /* torch.nn.utils.clip_grad_norm_: coef = 1 / (norm + 1e-6) * max,
                                    each operation in the norm's format (max / tensor is a product
                                    with the reciprocal), at most 1, always multiplied             */
-    MPSIM_CLIP_APEX,            /* the same on the device, in binary32                            */
+    MPSIM_CLIP_TORCH_CPU,       /* the same; 1e-6 is rounded to the norm's format first, as recorded */
+    MPSIM_CLIP_APEX,            /* as TORCH on a device, in binary32                              */
     MPSIM_CLIP_MEGATRON,        /* coef is a tensor: as APEX                                      */
     MPSIM_CLIP_MEGATRON_FLOAT,  /* coef is a Python float: multiplied only if it is below 1       */
-    MPSIM_CLIP_DEEPSPEED,       /* fused: clip = ((norm / S) + 1e-6) / max; S, clip S if clip > 1 */
-    MPSIM_CLIP_DEEPSPEED_ZERO,  /* clip at least 1: the same numbers, S * max(clip, 1); a NaN clip
-                                   stays                                                          */
-    MPSIM_CLIP_FAIRSEQ,         /* factor = 1/S, times max / norm' if norm' = factor norm > max   */
+    MPSIM_CLIP_DEEPSPEED,       /* FP16_Optimizer: clip = ((norm / S) + 1e-6) / max in binary64;
+                                   divided by S, by clip S if clip > 1                            */
+    MPSIM_CLIP_DEEPSPEED_ZERO,  /* the same with a tensor: binary32, quotients by numbers as products
+                                   with reciprocals, clip at least 1; a NaN clip stays            */
+    MPSIM_CLIP_FAIRSEQ,         /* times f32(1/S), times max / norm' in binary32 if norm' = norm / S
+                                   is above max. Without a scaler fairseq clips as APEX           */
     MPSIM_CLIP_RULES
 } mpsim_clip_rule;
 
@@ -56,10 +60,10 @@ MPSIM_API const char *mpsim_clip_name(mpsim_clip_rule rule); /* "torch", "megatr
 MPSIM_API mpsim_status mpsim_clip_parse(mpsim_clip_rule *rule, const char *name);
 
 /* mpsim_clip_total -- the global norm of tensors whose norms are given, as the rule forms it: TORCH
- * rounds it to f (NULL: binary32) from norms in f; others to binary32. NaN and inf as in
- * mpsim_norm. */
-MPSIM_API float mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, const float *norms,
-                                 size_t n);
+ * and TORCH_CPU round it to f (NULL: binary32) from norms in f; MEGATRON_FLOAT takes the binary64 root
+ * of its binary32 square; others round to binary32. NaN and inf as in mpsim_norm. */
+MPSIM_API double mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, const float *norms,
+                                  size_t n);
 
 typedef struct mpsim_clip {
     double factor;   /* gradients are multiplied by f32(factor)                                   */
@@ -69,11 +73,12 @@ typedef struct mpsim_clip {
 } mpsim_clip;
 
 /* mpsim_clip_factor -- from the total norm (of scaled gradients for the rules that unscale) and the
- * largest norm > 0. f is the format of the total under TORCH (NULL: binary32); scale is S, used by
- * the rules that unscale. A norm of inf gives 0. NaN gives NaN, but under DEEPSPEED and FAIRSEQ,
- * whose comparison is false then: 1 / S. TORCH, APEX and MEGATRON round to binary32 or f, the
- * others are binary64. */
-MPSIM_API mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, float norm,
+ * largest norm > 0. f is the format of the total under TORCH and TORCH_CPU (NULL: binary32), ignored
+ * by others; scale is S, used by the rules that unscale. A norm of inf gives 0. NaN gives NaN, but
+ * nothing is applied under MEGATRON_FLOAT, and 1 / S under DEEPSPEED and FAIRSEQ, whose comparisons
+ * are false then. MEGATRON_FLOAT and DEEPSPEED take the norm in binary64, the others in binary32.
+ * Read from the frameworks' sources; TORCH_CPU is recorded. */
+MPSIM_API mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm,
                                        double max_norm, double scale);
 
 /* mpsim_scale_array -- y[i] = x[i] * factor, in binary32, rounded to f (NULL: binary32). */
@@ -107,7 +112,7 @@ typedef struct mpsim_reduce {
 /* mpsim_reduce_array -- y[i] = sum over ranks of x[rank][i]; y may be one of them. All roundings
  * are nearest-even with overflow to infinity; sums are formed in binary32 and rounded. MPSIM_EINVAL
  * for an invalid format, order, NULL, or no ranks; MPSIM_ERANGE if a format has numbers that
- * binary32 has not; MPSIM_ENOMEM. */
+ * binary32 has not. */
 MPSIM_API mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *const *x,
                                           size_t ranks, size_t n);
 

@@ -35,14 +35,23 @@ typedef enum mpsim_store {
     MPSIM_STORE_KAHAN       /* nearest, with a compensation array                                 */
 } mpsim_store;
 
-/* How sure a variant is: bits are determined by the source, or up to so many ulp. */
+/* How a variant is known. */
+typedef enum mpsim_optim_evidence {
+    MPSIM_OPTIM_DEFINED,  /* mpsim's own definition                                               */
+    MPSIM_OPTIM_RECORDED, /* equal to recorded steps of the real thing in every bit               */
+    MPSIM_OPTIM_DERIVED,  /* every rounding follows from the source and from how compilers contract it;
+                             no run of the real thing was compared                                */
+    MPSIM_OPTIM_OPEN      /* the source leaves bits open                                          */
+} mpsim_optim_evidence;
+
 typedef struct mpsim_optim_variant {
     const char *name;
     uint8_t algorithms;  /* bit a: has algorithm a                                                */
     uint8_t stores;      /* bit s: can store by rule s                                            */
-    double ulps;         /* 0: bits determined; else the tolerance against the real thing         */
+    uint8_t evidence;    /* mpsim_optim_evidence                                                  */
     const char *what;    /* one line: what it reproduces                                          */
     const char *source;
+    const char *open;    /* what is not confirmed, or NULL                                        */
 } mpsim_optim_variant;
 
 /* The table:
@@ -154,7 +163,8 @@ MPSIM_API double mpsim_power(double beta, uint64_t n);
 /* mpsim_master_split, mpsim_master_join -- an fp32 master kept as the model's bf16 code and 16
  * remaining bits (TransformerEngine's store_param_remainders): the bf16 code is the upper half,
  * plus one if the lower half, as int16, is negative, so it is the master rounded to nearest, ties
- * away from zero. Lossless for every bit pattern. */
+ * away from zero. Lossless for every bit pattern; the code of a NaN whose payload lies in the lower half
+ * may be one of an infinity or a zero, as in TransformerEngine. */
 MPSIM_API void mpsim_master_split(uint16_t *model, int16_t *remainder, float master);
 MPSIM_API float mpsim_master_join(uint16_t model, int16_t remainder);
 

@@ -2,7 +2,8 @@
  *
  * TransformerEngine's DelayedScaling (common/recipe/delayed_scaling.cu @d0067d0d). A tensor is cast
  * with the scale that earlier steps left; its amax enters the history, and the update after the
- * step gives the next scale. */
+ * step gives the next scale. Hybrid is e4m3 for activations and weights, e5m2 for their gradients: two
+ * configurations. Needs the default floating-point environment. */
 #ifndef MPSIM_RECIPE_H
 #define MPSIM_RECIPE_H
 
@@ -59,7 +60,8 @@ MPSIM_API float mpsim_amax(const float *x, size_t n);
 MPSIM_API void mpsim_delayed_record(mpsim_delayed *d, float amax);
 
 /* mpsim_delayed_update -- after the step. `reduced` is the largest amax over the group where
- * amax is all-reduced, or 0 to take slot 0. A scale that would be infinite becomes FLT_MAX. */
+ * amax is all-reduced, or 0 to take slot 0. A scale that would be infinite becomes FLT_MAX; one may
+ * underflow to 0, as in the source, and its inverse is infinite then. */
 MPSIM_API void mpsim_delayed_update(mpsim_delayed *d, float reduced);
 
 /* mpsim_fp8_scale -- TransformerEngine's compute_scale_from_amax (recipe_common.cuh): fp8_max /

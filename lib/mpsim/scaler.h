@@ -54,7 +54,8 @@ typedef enum mpsim_update_order {
 /* How gradients are unscaled; see mpsim_unscale_array in mpsim/gradient.h. */
 typedef enum mpsim_unscale_rule {
     MPSIM_UNSCALE_RECIPROCAL, /* times f32(1 / S), the quotient in binary64                         */
-    MPSIM_UNSCALE_DIVIDE      /* divided by f32(S)                                                  */
+    MPSIM_UNSCALE_DIVIDE,     /* divided by f32(S)                                                  */
+    MPSIM_UNSCALE_ROUNDED     /* as RECIPROCAL, the factor rounded to the gradient's format first    */
 } mpsim_unscale_rule;
 
 /* What is tested for overflow. */
@@ -79,8 +80,9 @@ typedef struct mpsim_scaler_config {
     uint64_t window;     /* >= 1: clean steps until growth                                          */
     double init;         /* >= 0, finite                                                            */
     double growth;       /* > 0, finite: the factor of growth                                       */
-    double backoff;      /* > 0, finite: the factor of backing off; fairseq and DeepSpeed divide by
-                            the growth factor instead: the same for powers of two              */
+    double backoff;      /* > 0, finite: the factor of backing off. Frameworks with one factor
+                            divide by it: give growth and 1 / growth; for powers of two the
+                            numbers are the same                                                */
     double floor;        /* the smallest scale; 0: none                                             */
     double ceiling;      /* the largest scale; infinity: none                                       */
     double tolerance;    /* fairseq: backs off if overflows / steps since the last change of the
@@ -109,7 +111,7 @@ MPSIM_API const mpsim_scaler_type *mpsim_scaler_find(const char *name);
  * decimal or C99 hexadecimal; ceiling may be "inf"), skip dynamic guard (0 or 1), refill
  * (clean, growth, backoff, joined by '+', or never), growth-rule (counter interval multiple),
  * floor-rule (clamp raise stop), order (after-step before-step before-unscale), unscale (reciprocal
- * divide), arithmetic (f32-f64 f32 f64), check (elements norm). Each key at most once.
+ * divide rounded), arithmetic (f32-f64 f32 f64), check (elements norm). Each key at most once.
  * "static:1024" is short for "static:init=1024", as for every row. A user's own scaler is any row
  * with its changes.
  *
@@ -139,8 +141,8 @@ MPSIM_API mpsim_status mpsim_scaler_init(mpsim_scaler *s, const mpsim_scaler_con
 enum {
     MPSIM_SCALER_OVERFLOW = 1,
     MPSIM_SCALER_SKIP = 2,      /* the optimizer's step is skipped                                   */
-    MPSIM_SCALER_BACKOFF = 4,   /* backed off: the scale is smaller, unless FLOORED                  */
-    MPSIM_SCALER_GROWTH = 8,    /* grew, unless CEILING held it                                      */
+    MPSIM_SCALER_BACKOFF = 4,   /* the scale was multiplied by backoff, and cut if FLOORED            */
+    MPSIM_SCALER_GROWTH = 8,    /* the scale was multiplied by growth, and cut if CEILING             */
     MPSIM_SCALER_TOLERATED = 16,/* an overflow that changed nothing (hysteresis, tolerance)          */
     MPSIM_SCALER_FLOORED = 32,  /* the floor (or threshold) cut the new scale                        */
     MPSIM_SCALER_CEILING = 64,  /* the ceiling cut the new scale                                     */
@@ -194,7 +196,9 @@ MPSIM_API void mpsim_adaptive_init(mpsim_adaptive_config *c);
  *           statistics of ln |g| over its non-zero elements, amax of |g| itself
  *   fan_in  number of products in a sum: output channels times kernel, or rows of the weight
  *
- * 1 if the deviation is 0 or nothing is finite. */
+ * Domain: 0 < n_uf < 1, fan_in > 0, previous > 0 and finite. 1 outside it, and if a deviation is 0 or
+ * something is not finite. The last digits depend on the C library's erf, exp and log; with
+ * power_of_two they decide only where a result is next to a power of two. */
 MPSIM_API double mpsim_adaptive_scale(const mpsim_adaptive_config *c, const mpsim_moments *g,
                                       const mpsim_moments *w, double fan_in, double previous);
 
