@@ -97,7 +97,8 @@ static int add_plan(policy_reader *r, policy *p, const policy_settings *s, uint6
     if (settings_resolve(r, s, &plans[p->count]))
         return -1;
     if (p->count && from <= plans[p->count - 1].from)
-        return policy_bad(r, line, "schedule: steps must increase");
+        return policy_bad(r, line, from == 0 ? "schedule: steps count from 1"
+                                             : "schedule: steps must increase");
     plans[p->count++].from = from;
     return 0;
 }
@@ -158,10 +159,20 @@ const plan *policy_plan(const policy *p, uint64_t step)
 
 /* ---- files ---- */
 
+/* Text for people: what would need escapes on a terminal is refused. */
 static int read_text(policy_reader *r, const policy_settings *s, policy_key k, const char *name,
                      const char **text)
 {
-    return s->line[k] ? value_text(r, name, s->value[k], text) : 0;
+    char escaped[1024];
+    if (!s->line[k])
+        return 0;
+    if (value_text(r, name, s->value[k], text))
+        return -1;
+    if (strlen(*text) >= sizeof escaped / 4 ||
+        strcmp(escape_text(escaped, sizeof escaped, *text), *text) != 0)
+        return policy_bad(r, s->line[k], "%s: a line of at most %zu printable characters is needed",
+                          name, sizeof escaped / 4 - 1);
+    return 0;
 }
 
 static const char *bundled_folder(void)
@@ -189,7 +200,11 @@ static char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *start = slash ? slash + 1 : path;
     const char *dot = strrchr(start, '.');
-    return strndup(start, dot && dot > start ? (size_t)(dot - start) : strlen(start));
+    char *name = strndup(start, dot && dot > start ? (size_t)(dot - start) : strlen(start));
+    char escaped[512];
+    char *printable = name ? strdup(escape_text(escaped, sizeof escaped, name)) : NULL;
+    free(name);
+    return printable;
 }
 
 int policy_load(policy *p, const char *path, trace_error *error)

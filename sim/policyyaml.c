@@ -117,6 +117,8 @@ static yaml_value *convert(loader *l, int index, int depth)
         v->type = YAML_TEXT;
         v->text = strdup((const char *)n->data.scalar.value);
         bad = !v->text || strlen(v->text) != n->data.scalar.length;
+        for (size_t k = bad ? 0 : n->data.scalar.length; k > 0 && v->text[k - 1] == '\n'; k--)
+            v->text[k - 1] = '\0'; /* of a folded or literal text */
         if (bad)
             set_error(l, v->text ? EXIT_DATA : EXIT_IO, v->line,
                       v->text ? "a zero byte in the text%s" : "out of memory%s", "");

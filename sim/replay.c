@@ -4,9 +4,28 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+enum { NAME_MAX_BYTES = 480 };
+
+/* An error in a file, its path and text escaped. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static int bad_file(const trace *t, const char *message, ...)
+{
+    trace_error error;
+    char text[800];
+    va_list args;
+    va_start(args, message);
+    vsnprintf(text, sizeof text, message, args);
+    va_end(args);
+    trace_error_set(&error, EXIT_DATA, trace_path(t), UINT64_MAX, "%s", text);
+    return fail(error.exit, "%s", error.text);
+}
 
 /* ---- metadata ---- */
 
@@ -52,8 +71,8 @@ static int read_record(const trace *t, step_record *m)
     m->scale_known = m->loss_scale > 0;
     m->grads_scaled = flag_of(t, "mpsim.grads_scaled") == 1;
     if (m->grads_scaled && !m->scale_known)
-        return fail(EXIT_DATA, "%s: gradients are scaled (mpsim.grads_scaled), but "
-                               "mpsim.loss_scale is missing or not above 0", trace_path(t));
+        return bad_file(t, "gradients are scaled (mpsim.grads_scaled), but mpsim.loss_scale is "
+                           "missing or not above 0");
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
     m->optimizer = optimizer && mpsim_optim_parse(&a, optimizer) == MPSIM_OK ? (int)a : -1;
     m->lr = number_of(t, "mpsim.lr");
@@ -67,11 +86,11 @@ static int read_record(const trace *t, step_record *m)
     m->maximize = flag_of(t, "mpsim.maximize");
     m->grad_norm = number_of(t, "mpsim.grad_norm");
     if (world && (parse_count(&m->world, world) || m->world == 0))
-        return fail(EXIT_DATA, "%s: mpsim.world is not a number of ranks", trace_path(t));
+        return bad_file(t, "mpsim.world is not a number of ranks");
     snprintf(m->optimizer_name, sizeof m->optimizer_name, "%.30s", optimizer ? optimizer : "");
     m->steps_known = taken != NULL;
     if (taken && parse_count(&m->optimizer_steps, taken))
-        return fail(EXIT_DATA, "%s: mpsim.optimizer_steps is not an integer", trace_path(t));
+        return bad_file(t, "mpsim.optimizer_steps is not an integer");
     return 0;
 }
 
@@ -110,22 +129,31 @@ static size_t columns(const trace_tensor *t)
     return t->rank ? (size_t)t->shape[t->rank - 1] : 1;
 }
 
-static int weight_rank(const trace *t, const char *layer)
+/* The ranks of this file's weights, for what layers are. */
+static int index_weights(replay *r, const trace *t)
 {
-    char name[512];
-    snprintf(name, sizeof name, "weight:%s.weight", layer);
-    for (size_t i = 0; i < trace_count(t); i++)
-        if (strcmp(trace_at(t, i)->name, name) == 0)
-            return (int)trace_at(t, i)->rank;
-    return -1;
+    nameindex_clear(&r->weight_ranks);
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *tensor = trace_at(t, i);
+        if (strncmp(tensor->name, "weight:", 7) == 0 &&
+            nameindex_add(&r->weight_ranks, tensor->name + 7, tensor->rank))
+            return replay_no_memory();
+    }
+    return 0;
 }
 
-static parameter *find_parameter(replay *r, const char *name, const trace *t,
-                                 const trace_tensor *tensor)
+static int weight_rank(const replay *r, const char *layer)
 {
-    for (size_t i = 0; i < r->n_parameters; i++)
-        if (strcmp(r->parameters[i].name, name) == 0)
-            return &r->parameters[i];
+    char name[NAME_MAX_BYTES + 16];
+    snprintf(name, sizeof name, "%s.weight", layer);
+    return (int)nameindex_find(&r->weight_ranks, name);
+}
+
+static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)
+{
+    const ptrdiff_t at = nameindex_find(&r->parameter_names, name);
+    if (at >= 0)
+        return &r->parameters[at];
     parameter *grown = realloc(r->parameters, (r->n_parameters + 1) * sizeof *grown);
     if (!grown)
         return NULL;
@@ -135,7 +163,7 @@ static parameter *find_parameter(replay *r, const char *name, const trace *t,
     const char *dot = strrchr(name, '.');
     p->name = strdup(name);
     p->layer = dot ? strndup(name, (size_t)(dot - name)) : strdup(name);
-    if (!p->name || !p->layer) {
+    if (!p->name || !p->layer || nameindex_add(&r->parameter_names, p->name, r->n_parameters)) {
         free(p->name);
         free(p->layer);
         return NULL;
@@ -143,7 +171,8 @@ static parameter *find_parameter(replay *r, const char *name, const trace *t,
     p->n = (size_t)tensor->count;
     p->cols = columns(tensor);
     p->shape_rank = tensor->rank;
-    p->kind = policy_layer(r->plan, p->layer, weight_rank(t, p->layer));
+    p->weight_rank = weight_rank(r, p->layer);
+    p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
     r->n_parameters++;
     return p;
 }
@@ -163,7 +192,7 @@ static int add_gradient(parameter *p, double *x)
 static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const char *kind,
                           double *x)
 {
-    parameter *p = find_parameter(r, strchr(tensor->name, ':') + 1, t, tensor);
+    parameter *p = find_parameter(r, strchr(tensor->name, ':') + 1, tensor);
     double **to = NULL;
     if (!p) {
         free(x);
@@ -171,8 +200,8 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
     }
     if (p->n != tensor->count) {
         free(x);
-        return fail(EXIT_DATA, "%s: %s has %" PRIu64 " elements, and %zu elsewhere", trace_path(t),
-                    tensor->name, tensor->count, p->n);
+        return bad_file(t, "%s has %" PRIu64 " elements, and %zu elsewhere", tensor->name,
+                        tensor->count, p->n);
     }
     if (strcmp(kind, "wgrad") == 0) {
         if ((p->ranks == 0 || !r->record.reduced) && add_gradient(p, x) == 0)
@@ -195,7 +224,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
 }
 
 /* An activation or its gradient: cast at once and forgotten. */
-static int take_activation(replay *r, const trace *t, const trace_tensor *tensor, tensor_role role,
+static int take_activation(replay *r, const trace_tensor *tensor, tensor_role role,
                            const double *x)
 {
     const char *layer = strchr(tensor->name, ':') + 1;
@@ -203,7 +232,7 @@ static int take_activation(replay *r, const trace *t, const trace_tensor *tensor
     if (!s)
         return replay_no_memory();
     if (!s->layer_known) {
-        s->layer = policy_layer(r->plan, layer, weight_rank(t, layer));
+        s->layer = policy_layer(r->plan, layer, weight_rank(r, layer));
         s->layer_known = 1;
     }
     const int backward = role == ROLE_AGRAD || role == ROLE_DGRAD;
@@ -235,6 +264,8 @@ static int take_tensor(replay *r, trace *t, size_t i)
     trace_error error;
     if (!kind || !tensor->format || !input_selects(r->in, tensor))
         return 0;
+    if (strlen(tensor->name) > NAME_MAX_BYTES)
+        return bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name, NAME_MAX_BYTES);
     double *x = read_values(t, i, &error);
     if (!x)
         return fail(error.exit, "%s", error.text);
@@ -243,7 +274,7 @@ static int take_tensor(replay *r, trace *t, size_t i)
             continue;
         if (kinds[k].role < 0)
             return take_parameter(r, t, tensor, kind, x);
-        const int code = take_activation(r, t, tensor, (tensor_role)kinds[k].role, x);
+        const int code = take_activation(r, tensor, (tensor_role)kinds[k].role, x);
         free(x);
         return code;
     }
@@ -253,6 +284,17 @@ static int take_tensor(replay *r, trace *t, size_t i)
 
 /* ---- steps ---- */
 
+/* A plan may have other layer_kinds. */
+static void name_layers_anew(replay *r)
+{
+    for (size_t i = 0; i < r->n_states; i++)
+        r->states[i].layer_known = 0;
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        parameter *p = &r->parameters[i];
+        p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
+    }
+}
+
 static int begin_step(replay *r, int64_t step)
 {
     const plan *p = policy_plan(r->policy, step > 0 ? (uint64_t)step : 0);
@@ -261,6 +303,8 @@ static int begin_step(replay *r, int64_t step)
         if (mpsim_scaler_init(&r->scaler, &p->scaler))
             return fail(EXIT_DATA, "replay: the policy's scaler cannot be used");
     r->plan = p;
+    if (r->new_plan)
+        name_layers_anew(r);
     r->step = step;
     r->have_step = 1;
     r->rank = r->files = 0;
@@ -389,8 +433,8 @@ static int visit(input *in, trace *t, void *context)
     const int64_t step = trace_step(t);
     (void)in;
     if (step < 0)
-        return fail(EXIT_DATA, "%s: which step is this? neither its metadata (mpsim.step) nor its "
-                               "path says", trace_path(t));
+        return bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its path "
+                           "says");
     if (!r->have_step || step != r->step) {
         const int code = end_step(r);
         if (code)
@@ -398,24 +442,26 @@ static int visit(input *in, trace *t, void *context)
         if (r->ended)
             return 0;
         if (r->stepped && step <= r->last_step)
-            return fail(EXIT_DATA, "%s: step %" PRId64 " after step %" PRId64
-                                   ": steps must increase in the order of the files",
-                        trace_path(t), step, r->last_step);
+            return bad_file(t, "step %" PRId64 " after step %" PRId64
+                               ": steps must increase in the order of the files",
+                            step, r->last_step);
         const int bad = begin_step(r, step);
         if (bad)
             return bad;
     }
-    const int code = read_record(t, &r->record);
+    int code = read_record(t, &r->record);
     if (code)
         return code;
     r->files++;
-    for (size_t i = 0; i < trace_count(t); i++) {
+    code = index_weights(r, t);
+    for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const int bad = take_tensor(r, t, i);
         if (bad)
             return bad;
     }
+    nameindex_clear(&r->weight_ranks);
     r->rank++;
-    return 0;
+    return code;
 }
 
 /* ---- patterns that fit nothing ---- */
@@ -443,6 +489,10 @@ static void list_unmatched(const replay *r, const char *key, const yaml_value *v
         char escaped[128];
         if (fits_a_layer(r, glob))
             continue;
+        if (size - n < sizeof escaped + 32) {
+            snprintf(out + n, size - n, ", ...");
+            return;
+        }
         snprintf(out + n, size - n, "%s%s '%s'", n && first ? "; " : first ? "" : ",",
                  first ? key : "", escape_text(escaped, sizeof escaped, glob));
         first = 0;
@@ -484,6 +534,8 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     free(r.parameters);
     free(r.casts);
     free(r.weights);
+    nameindex_clear(&r.weight_ranks);
+    nameindex_clear(&r.parameter_names);
     replay_states_clear(&r);
     return code;
 }

@@ -68,6 +68,8 @@ typedef struct replay_step {
     int trains;                /* 0: weights only, after the last step: nothing happens           */
     int new_plan, from_record; /* this step begins a plan; its weights come from the record       */
     double scale, unscale, next_scale;
+    int unknown;               /* the record holds Inf or NaN from a larger scale: what would have
+                                  happened is not known; the step counts as clean, nothing moves */
     unsigned events;           /* MPSIM_SCALER_*                                                  */
     uint64_t tracker;          /* clean steps after this one                                      */
     const char *cause;         /* tensor that overflowed first, or NULL                           */

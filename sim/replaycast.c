@@ -21,14 +21,9 @@ mpsim_rng replay_rng(const replay *r, const char *name)
 
 cast_state *replay_state(replay *r, const char *name)
 {
-    /* tensors come in the same order in every step: the one after the last is tried first */
-    for (size_t k = 0; k < r->n_states; k++) {
-        const size_t i = (r->last_state + k) % r->n_states;
-        if (strcmp(r->states[i].name, name) == 0) {
-            r->last_state = i;
-            return &r->states[i];
-        }
-    }
+    const ptrdiff_t at = nameindex_find(&r->state_names, name);
+    if (at >= 0)
+        return &r->states[at];
     cast_state *states = realloc(r->states, (r->n_states + 1) * sizeof *states);
     if (!states)
         return NULL;
@@ -38,12 +33,17 @@ cast_state *replay_state(replay *r, const char *name)
     s->name = strdup(name);
     if (!s->name)
         return NULL;
-    r->last_state = r->n_states++;
+    if (nameindex_add(&r->state_names, s->name, r->n_states)) {
+        free(s->name);
+        return NULL;
+    }
+    r->n_states++;
     return s;
 }
 
 void replay_states_clear(replay *r)
 {
+    nameindex_clear(&r->state_names);
     for (size_t i = 0; i < r->n_states; i++) {
         free(r->states[i].name);
         free(r->states[i].history);

@@ -22,6 +22,14 @@ static const char *event_text(char *out, size_t size, const char *between, unsig
     return out;
 }
 
+/* For the table: an overflow that is skipped need not be called one, too. */
+static const char *short_events(char *out, size_t size, unsigned set)
+{
+    const unsigned both = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP;
+    return event_text(out, size, ", ", (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW
+                                                            : set);
+}
+
 static const char *bytes_text(char *out, uint64_t n)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -104,8 +112,8 @@ static void text_policy(replay_report *r, const policy *p)
         print_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
     }
     fputc('\n', r->file);
-    r->steps = table_new(">step|>loss scale|<events|>act lost|>agrad lost|>wgrad lost|>stale|"
-                         ">updates lost|>from fp32|>master|>from binary64|<weights");
+    r->steps = table_new(">step|>scale|<events|>act lost|>agrad lost|>wgrad lost|>stale|"
+                         ">updates lost|>from fp32|>master|>from f64|<start");
 }
 
 void replay_report_policy(replay_report *r, const policy *p)
@@ -198,6 +206,14 @@ static void share_cell(table *t, uint64_t part, uint64_t whole)
         table_cell(t, "%s", "");
 }
 
+static int any_weight(const replay_step *s)
+{
+    for (size_t i = 0; i < s->n_weights; i++)
+        if (s->weights[i].storage)
+            return 1;
+    return 0;
+}
+
 static void text_step(replay_report *r, const replay_step *s)
 {
     replay_counts g[REPLAY_GROUPS];
@@ -214,7 +230,7 @@ static void text_step(replay_report *r, const replay_step *s)
         stale += g[i].stale;
     table_cell(r->steps, "%" PRId64, s->step);
     table_cell(r->steps, "%s", text_scale(a, s->scale));
-    table_cell(r->steps, "%s", event_text(line, sizeof line, ", ", s->events));
+    table_cell(r->steps, "%s", s->unknown ? "not known" : short_events(line, sizeof line, s->events));
     share_cell(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
     share_cell(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
     share_cell(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
@@ -223,7 +239,7 @@ static void text_step(replay_report *r, const replay_step *s)
     table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
     table_cell(r->steps, "%s", masters ? distance_text(b, s->kept_fp32) : "");
     table_cell(r->steps, "%s", distance_text(b, s->distance_f64));
-    table_cell(r->steps, "%s", s->from_record ? "recorded" : "own");
+    table_cell(r->steps, "%s", !any_weight(s) ? "" : s->from_record ? "record" : "own");
 }
 
 void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
@@ -338,9 +354,11 @@ static void text_optimizer(replay_report *r, const mpsim_optim *o)
         [MPSIM_OPTIM_RECORDED] = "equal to recorded steps",
         [MPSIM_OPTIM_DERIVED] = "from its source, no run compared",
         [MPSIM_OPTIM_OPEN] = "from its source, which leaves bits open"};
-    fprintf(r->file, "variant    %s: %s; %s%s%s\n", o->variant->name, o->variant->what,
-            known[o->variant->evidence], o->variant->open ? ": " : "",
-            o->variant->open ? o->variant->open : "");
+    char line[512];
+    snprintf(line, sizeof line, "%s, %s, %s%s%s", o->variant->name, o->variant->what,
+             known[o->variant->evidence], o->variant->open ? ", open: " : "",
+             o->variant->open ? o->variant->open : "");
+    print_wrapped(r->file, "variant    ", line);
     fprintf(r->file, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
             o->lr);
     if (o->algorithm == MPSIM_OPTIM_SGD)
@@ -380,18 +398,27 @@ static void text_total(replay_report *r, const replay_total *t)
                 t->has_optimizer && t->optimizer.store == MPSIM_STORE_STOCHASTIC
                     ? " this time; others move further, in the mean right"
                     : "");
-    if (t->compared)
-        fprintf(r->file,
-                "record     carried weights, state and masters against the recorded ones: %s of %s "
-                "differ%s%s\n",
-                text_count(a, t->differ), text_count(b, t->compared),
-                t->differ ? ", relatively by at most " : "",
-                t->differ ? text_number(c, t->max_difference) : "");
-    fprintf(r->file,
-            "bytes      weights %s, master %s, gradients %s, optimizer state %s, activations %s\n",
-            bytes_text(a, t->bytes.weights), bytes_text(b, t->bytes.master),
-            bytes_text(c, t->bytes.gradients), bytes_text(d, t->bytes.state),
-            bytes_text(e, t->bytes.activations));
+    char line[512];
+    if (t->unknown) {
+        snprintf(line, sizeof line,
+                 "%" PRIu64 " steps were recorded with Inf or NaN at a larger scale, what they would "
+                 "have given here is not known, they count as clean and move nothing", t->unknown);
+        print_wrapped(r->file, "not known  ", line);
+    }
+    if (t->compared) {
+        snprintf(line, sizeof line, "%s of %s carried weights, moments and masters differ from the "
+                                    "recorded ones%s%s",
+                 text_count(a, t->differ), text_count(b, t->compared),
+                 t->differ ? ", relatively by at most " : "",
+                 t->differ ? text_number(c, t->max_difference) : "");
+        print_wrapped(r->file, "record     ", line);
+    }
+    snprintf(line, sizeof line,
+             "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
+             bytes_text(a, t->bytes.weights), bytes_text(b, t->bytes.master),
+             bytes_text(c, t->bytes.gradients), bytes_text(d, t->bytes.state),
+             bytes_text(e, t->bytes.activations));
+    print_wrapped(r->file, "bytes      ", line);
 }
 
 void replay_report_total(replay_report *r, const policy *p, const replay_total *t)

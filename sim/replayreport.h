@@ -2,6 +2,7 @@
 #ifndef MPSIM_SIM_REPLAYREPORT_H
 #define MPSIM_SIM_REPLAYREPORT_H
 
+#include "nameindex.h"
 #include "replay.h"
 #include "report/report.h"
 
@@ -30,7 +31,8 @@ typedef struct replay_tensor {
 
 /* A run added up. */
 typedef struct replay_total {
-    uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record;
+    uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record,
+        unknown;
     double first_scale, final_scale;
     replay_counts groups[REPLAY_GROUPS];
     uint64_t updates, lost, lost_model, compared, differ;
@@ -42,6 +44,7 @@ typedef struct replay_total {
     char unmatched[512]; /* patterns of the policy that fit no layer */
     replay_tensor *tensors;
     size_t n_tensors;
+    nameindex names; /* of the tensors */
 } replay_total;
 
 replay_group replay_group_of(const char *kind);

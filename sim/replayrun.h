@@ -2,6 +2,7 @@
 #ifndef MPSIM_SIM_REPLAYRUN_H
 #define MPSIM_SIM_REPLAYRUN_H
 
+#include "nameindex.h"
 #include "replay.h"
 
 /* A parameter: what the record says of it in this step, and the run's own numbers. */
@@ -10,6 +11,7 @@ typedef struct parameter {
     layer_kind kind;
     size_t n, cols;
     uint64_t shape_rank;
+    int weight_rank; /* of the layer's weight, or -1 */
     /* of the record, this step; NULL: not there. Values as binary64. */
     double *weight, *master, *m, *v;
     double **grads; /* of the ranks, as recorded */
@@ -74,7 +76,9 @@ typedef struct replay {
     parameter *parameters;
     size_t n_parameters;
     cast_state *states;
-    size_t n_states, last_state;
+    size_t n_states;
+    nameindex state_names, parameter_names;
+    nameindex weight_ranks; /* of the file at hand: "LAYER.weight" to the rank of its weight */
     replay_cast *casts;
     size_t n_casts, room_casts;
     replay_weight *weights;

@@ -22,10 +22,11 @@ static int choose_optimizer(const replay *r, mpsim_optim *o)
     const optimizer_choice *c = &r->plan->optimizer;
     const step_record *t = &r->record;
     const int algorithm = c->algorithm >= 0 ? c->algorithm : t->optimizer;
+    char escaped[160];
     if (algorithm < 0 && t->optimizer_name[0])
         return fail(EXIT_DATA, "replay: the trace's optimizer (mpsim.optimizer) is '%s': only sgd, "
                                "adam and adamw are known; the policy may name one of them",
-                    t->optimizer_name);
+                    escape_text(escaped, sizeof escaped, t->optimizer_name));
     if (algorithm < 0)
         return fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace "
                                "(mpsim.optimizer) names an optimizer: sgd, adam, adamw");
@@ -56,6 +57,11 @@ static int choose_optimizer(const replay *r, mpsim_optim *o)
     o->nesterov = (uint8_t)pick_flag(c->nesterov, same ? t->nesterov : -1);
     o->amsgrad = (uint8_t)pick_flag(c->amsgrad, same ? t->amsgrad : -1);
     o->maximize = (uint8_t)pick_flag(c->maximize, same ? t->maximize : -1);
+    if (mpsim_optim_check(o) == MPSIM_EINVAL)
+        return fail(EXIT_DATA, "replay: no %s has such settings, of policy and trace together: lr %g, "
+                               "momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",
+                    mpsim_optim_name((mpsim_optim_algorithm)algorithm), o->lr, o->momentum,
+                    o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
     return 0;
 }
 
@@ -328,15 +334,18 @@ int replay_update(replay *r)
     if (!r->out.trains)
         return 0;
     if (!(factor > 0 && isfinite(factor)))
-        return fail(EXIT_DATA, "replay: step %lld: the loss scale has become %g: training has "
-                               "stopped long before", (long long)r->step, r->scaler.scale);
+        return fail(EXIT_DATA, "replay: step %lld: gradients recorded at a loss scale of %g cannot "
+                               "be brought to %g", (long long)r->step, from, r->scaler.scale);
     for (size_t i = 0; i < r->n_parameters; i++) {
         parameter *p = &r->parameters[i];
         const int code = p->ranks ? make_gradient(r, p, factor) : 0;
         if (code)
             return code;
     }
-    const int found = overflows(r);
+    /* what the gradient was where it overflowed when it was recorded is not known at smaller scales */
+    r->out.unknown = r->record.grads_scaled && r->scaler.scale < r->record.loss_scale &&
+                     !replay_record_finite(r);
+    const int found = r->out.unknown ? r->overflow : overflows(r);
     if (found < 0)
         return replay_no_memory();
     const mpsim_scaler_result s = mpsim_scaler_update(&r->scaler, found);
@@ -346,7 +355,8 @@ int replay_update(replay *r)
     r->out.events = s.events;
     r->out.tracker = r->scaler.clean;
     r->out.cause = found ? r->cause : NULL;
-    const int skip = (s.events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED)) != 0;
+    const int skip =
+        r->out.unknown || (s.events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED)) != 0;
     if (!any_update(r))
         return 0;
     int code = choose_optimizer(r, &o);

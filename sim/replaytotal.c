@@ -16,6 +16,7 @@ void replay_total_clear(replay_total *t)
     for (size_t i = 0; i < t->n_tensors; i++)
         free(t->tensors[i].name);
     free(t->tensors);
+    nameindex_clear(&t->names);
     replay_total_init(t);
 }
 
@@ -39,16 +40,11 @@ void replay_counts_add(replay_counts *to, const replay_cast *c)
     to->stale += c->stale;
 }
 
-/* Tensors come in the same order in every step: the entry after the last one is the first guess. */
-static replay_tensor *find_tensor(replay_total *t, const char *name, size_t *guess)
+static replay_tensor *find_tensor(replay_total *t, const char *name)
 {
-    for (size_t k = 0; k < t->n_tensors; k++) {
-        const size_t i = (*guess + k) % t->n_tensors;
-        if (strcmp(t->tensors[i].name, name) == 0) {
-            *guess = i + 1;
-            return &t->tensors[i];
-        }
-    }
+    const ptrdiff_t at = nameindex_find(&t->names, name);
+    if (at >= 0)
+        return &t->tensors[at];
     replay_tensor *grown = realloc(t->tensors, (t->n_tensors + 1) * sizeof *grown);
     if (!grown)
         return NULL;
@@ -57,16 +53,16 @@ static replay_tensor *find_tensor(replay_total *t, const char *name, size_t *gue
     memset(e, 0, sizeof *e);
     e->name = strdup(name);
     e->worst_sqnr = (double)INFINITY;
-    if (!e->name)
+    if (!e->name || nameindex_add(&t->names, e->name, t->n_tensors)) {
+        free(e->name);
         return NULL;
+    }
     t->n_tensors++;
-    *guess = t->n_tensors;
     return e;
 }
 
 int replay_total_add(replay_total *t, const replay_step *s)
 {
-    size_t guess = 0;
     if (t->steps == 0)
         t->first_scale = s->scale;
     t->steps += (uint64_t)s->trains;
@@ -76,6 +72,7 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->growths += (s->events & MPSIM_SCALER_GROWTH) != 0;
     t->backoffs += (s->events & MPSIM_SCALER_BACKOFF) != 0;
     t->raised += (s->events & MPSIM_SCALER_RAISED) != 0;
+    t->unknown += (uint64_t)s->unknown;
     t->clipped += (uint64_t)s->clipped;
     t->from_record += (uint64_t)s->from_record;
     if (s->trains)
@@ -104,7 +101,7 @@ int replay_total_add(replay_total *t, const replay_step *s)
     }
     for (size_t i = 0; i < s->n_casts; i++) {
         const replay_cast *c = &s->casts[i];
-        replay_tensor *e = find_tensor(t, c->name, &guess);
+        replay_tensor *e = find_tensor(t, c->name);
         if (!e)
             return -1;
         replay_counts_add(&t->groups[replay_group_of(c->kind)], c);

@@ -335,7 +335,7 @@ static const row bad[] = {
     {"steps_per_epoch: 10\nschedule: [{epoch: 2.5}]\n", 2, "epoch: '2.5' is not"},
     {"schedule: [{step: -1}]\n", 1, "step: '-1' is not"},
     {"schedule: [{step: 18446744073709551616}]\n", 1, "step: '18446744073709551616'"},
-    {"schedule: [{step: 0}]\n", 1, "schedule: steps must increase"},
+    {"schedule: [{step: 0}]\n", 1, "schedule: steps count from 1"},
     {"schedule:\n  - step: 5\n  - step: 5\n", 3, "schedule: steps must increase"},
     {"schedule:\n  - step: 5\n  - step: 4\n", 3, "schedule: steps must increase"},
     {"steps_per_epoch: 10\nschedule:\n  - epoch: 2\n  - step: 11\n", 4, "schedule: steps must increase"},
