@@ -36,6 +36,8 @@ typedef struct replay_cast {
     char format[48];  /* "fp16", "bf16 > te-current"                                       */
     double scale;     /* that it was multiplied by: loss scale times FP8 scale; NaN: by block */
     double next;      /* FP8 delayed: the scale of the next step; else NaN                 */
+    const float *history; /* FP8 delayed: the amax history after the step, the newest last; or NULL */
+    size_t n_history;
     uint64_t count, nonzero, nonfinite; /* before the cast; weights: as the model has them  */
     uint64_t underflow, subnormal, overflow; /* overflow: also saturated                   */
     uint64_t stale;   /* FP8 delayed: saturated where a scale of this step's amax would not */

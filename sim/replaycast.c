@@ -87,7 +87,11 @@ void replay_states_update(replay *r)
             continue;
         s->used = 0;
         mpsim_delayed_update(&s->delayed, 0.0f);
+        /* slot 0 waits for the next step; the others are in the order of their steps */
+        const size_t n = s->delayed.config.history;
         r->casts[s->cast].next = (double)s->delayed.scale;
+        r->casts[s->cast].history = s->history + (n > 1);
+        r->casts[s->cast].n_history = n > 1 ? n - 1 : 0;
     }
 }
 

@@ -35,9 +35,22 @@ static json_t *json_events(unsigned set)
     return list;
 }
 
+/* The newest amaxes, oldest first; those that no step has filled yet are left out. */
+static json_t *json_history(const replay_cast *c)
+{
+    enum { NEWEST = 32 };
+    json_t *list = json_array();
+    size_t first = c->n_history > NEWEST ? c->n_history - NEWEST : 0;
+    while (first < c->n_history && c->history[first] == 0)
+        first++;
+    for (size_t i = first; i < c->n_history; i++)
+        json_array_append_new(list, json_of_double((double)c->history[i]));
+    return list;
+}
+
 static json_t *json_cast(const replay_cast *c)
 {
-    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
+    json_t *v = json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
                      c->name, "kind", c->kind, "layer", layer_kind_name(c->layer), "format",
                      c->format, "scale", json_of_double(c->scale), "next_scale",
                      json_of_double(c->next), "count", json_of_count(c->count), "nonzero",
@@ -46,6 +59,9 @@ static json_t *json_cast(const replay_cast *c)
                      json_of_count(c->subnormal), "overflow", json_of_count(c->overflow), "stale",
                      json_of_count(c->stale), "amax", json_of_double(c->amax), "sqnr_db",
                      json_of_double(c->sqnr_db));
+    if (c->history)
+        json_object_set_new(v, "amax_history", json_history(c));
+    return v;
 }
 
 static json_t *json_weight(const replay_weight *w)

@@ -287,7 +287,8 @@ static void text_tensors(replay_report *r, const replay_total *t)
 {
     enum { WORST = 8 };
     const replay_tensor **order = malloc((t->n_tensors ? t->n_tensors : 1) * sizeof *order);
-    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB");
+    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB|"
+                           ">scale|>next");
     size_t n = 0;
     for (size_t i = 0; order && i < t->n_tensors; i++)
         order[n++] = &t->tensors[i];
@@ -313,9 +314,12 @@ static void text_tensors(replay_report *r, const replay_total *t)
             table_cell(out, "%.1f", e->worst_sqnr);
         else
             table_cell(out, "%s", "");
+        /* an FP8 scale and what this step made of it */
+        table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->scale));
+        table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->next));
     }
     if (rows) {
-        fprintf(r->file, "\ntensors%s, over all steps (SQNR: the worst step%s)\n",
+        fprintf(r->file, "\ntensors%s, over all steps (SQNR: the worst step; scale: FP8, the last step%s)\n",
                 r->tensors ? "" : " that lose or overflow most", r->tensors ? "" : "; --tensors: all");
         r->failed |= table_print(out, r->file, "  ");
     }

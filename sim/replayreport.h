@@ -27,6 +27,7 @@ typedef struct replay_tensor {
     uint64_t steps;
     replay_counts counts;
     double worst_sqnr;
+    double scale, next, amax; /* of the last step; next: NaN but for FP8 delayed scaling */
 } replay_tensor;
 
 /* A run added up. */

@@ -108,6 +108,9 @@ int replay_total_add(replay_total *t, const replay_step *s)
         replay_counts_add(&e->counts, c);
         e->steps++;
         e->layer = c->layer;
+        e->scale = c->scale;
+        e->next = c->next;
+        e->amax = c->amax;
         memcpy(e->format, c->format, sizeof e->format);
         if (c->sqnr_db < e->worst_sqnr)
             e->worst_sqnr = c->sqnr_db;

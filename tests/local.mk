@@ -31,7 +31,7 @@ trace_test_ldadd = tests/libsupport.la sim/libsim.la
 
 # Without MPFR.
 lib_tests = tests/t-env tests/t-framework tests/t-fused tests/t-gemm tests/t-golden tests/t-isa \
-  tests/t-model tests/t-nan tests/t-peers \
+  tests/t-model tests/t-nan tests/t-peers tests/t-published \
   tests/t-refused tests/t-rng tests/t-status tests/t-stochastic tests/t-zeros
 tests_t_env_SOURCES = tests/t-env.c
 tests_t_env_CPPFLAGS = $(test_cppflags)
@@ -69,6 +69,10 @@ tests_t_peers_SOURCES = tests/t-peers.c tests/peers.c tests/peers.h
 tests_t_peers_CPPFLAGS = $(test_cppflags)
 tests_t_peers_CFLAGS = $(test_cflags)
 tests_t_peers_LDADD = $(test_ldadd)
+tests_t_published_SOURCES = tests/t-published.c
+tests_t_published_CPPFLAGS = $(test_cppflags)
+tests_t_published_CFLAGS = $(test_cflags)
+tests_t_published_LDADD = $(test_ldadd) -lm
 tests_t_refused_SOURCES = tests/t-refused.c tests/peers.c tests/peers.h
 tests_t_refused_CPPFLAGS = $(test_cppflags)
 tests_t_refused_CFLAGS = $(test_cflags)
@@ -455,15 +459,19 @@ check-valgrind:
 .PHONY: check-long check-wide check-isa check-valgrind
 
 # Speed, as ratios to memcpy, or to a plain loop, in the same run; CSV.
-EXTRA_PROGRAMS = tests/bench/bench tests/bench/dot
+EXTRA_PROGRAMS = tests/bench/bench tests/bench/dot tests/bench/steps
 tests_bench_bench_SOURCES = tests/bench/bench.c
 tests_bench_bench_CPPFLAGS = $(test_cppflags)
 tests_bench_bench_LDADD = lib/libmpsim.la
 tests_bench_dot_SOURCES = tests/bench/dot.c
 tests_bench_dot_CPPFLAGS = $(test_cppflags)
 tests_bench_dot_LDADD = lib/libmpsim.la
-CLEANFILES += tests/bench/bench tests/bench/dot
-bench: tests/bench/bench tests/bench/dot
+tests_bench_steps_SOURCES = tests/bench/steps.c
+tests_bench_steps_CPPFLAGS = $(test_cppflags)
+tests_bench_steps_LDADD = lib/libmpsim.la
+CLEANFILES += tests/bench/bench tests/bench/dot tests/bench/steps
+bench: tests/bench/bench tests/bench/dot tests/bench/steps
 	./tests/bench/bench
 	./tests/bench/dot
+	./tests/bench/steps
 .PHONY: bench
