@@ -228,7 +228,7 @@ int cmd_calc(const command *self, int argc, char **argv)
         return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
     if ((code = parse_operands(x, op, argv + first + 1, argc - first - 1)) ||
         (code = target_list_make(&targets, &to, "calc", default_formats)))
-        return code;
+        goto done;
     if (targets.count > FORMATS_MOST)
         code = fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
     if (code || (code = output_open(&out, path)))
