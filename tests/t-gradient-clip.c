@@ -205,8 +205,7 @@ START_TEST(every_rule)
             const int f = torch ? narrow[k % 3] : B32;
             const double norm = norm_near(k, max, unscales ? scale : 1, f, &random);
             const mpsim_clip c = mpsim_clip_factor(rule, f == B32 ? NULL : format_of(f),
-                                                   (float)norm, max,
-                                                   scale);
+                                                   norm, max, scale);
             ck_assert_msg(rule_is(rule, c, f, norm, max, scale),
                           "%s %s norm %a max %a scale %a: factor %a apply %d unscales %d",
                           mpsim_clip_name(rule), shapes[f].name, norm, max, scale, c.factor,
@@ -229,14 +228,14 @@ START_TEST(rules_at_the_edges)
     for (int r = MPSIM_CLIP_TORCH; r < MPSIM_CLIP_RULES; r++) {
         const mpsim_clip_rule rule = (mpsim_clip_rule)r;
         const float one = rule >= MPSIM_CLIP_DEEPSPEED ? (float)s : 1;
-        const mpsim_clip inf = mpsim_clip_factor(rule, NULL, INFINITY, 1, s);
+        const mpsim_clip inf = mpsim_clip_factor(rule, NULL, INFINITE, 1, s);
         ck_assert_msg(inf.factor == 0 && inf.apply && inf.clipped, "%s", mpsim_clip_name(rule));
         const mpsim_clip zero = mpsim_clip_factor(rule, NULL, 0, 1, s);
         ck_assert(!zero.clipped && (!zero.apply || zero.factor == 1 / (double)one));
-        const mpsim_clip at = mpsim_clip_factor(rule, NULL, one, 1, s); /* exactly max: not above */
+        const mpsim_clip at = mpsim_clip_factor(rule, NULL, (double)one, 1, s); /* exactly max: not above */
         ck_assert_msg(!at.clipped, "%s", mpsim_clip_name(rule));
         ck_assert_msg(fabs(at.factor * (double)one - 1) < 2e-6, "%s", mpsim_clip_name(rule));
-        const mpsim_clip nan = mpsim_clip_factor(rule, NULL, NAN, 1, s);
+        const mpsim_clip nan = mpsim_clip_factor(rule, NULL, NOTANUMBER, 1, s);
         ck_assert(!nan.clipped);
         if (rule <= MPSIM_CLIP_MEGATRON || rule == MPSIM_CLIP_DEEPSPEED_ZERO)
             ck_assert_msg(isnan(nan.factor) && nan.apply, "%s", mpsim_clip_name(rule));
@@ -252,7 +251,7 @@ START_TEST(rules_at_the_edges)
     /* In fp16 and bf16 it is lost: the same norm gives 1. */
     ck_assert(mpsim_clip_factor(MPSIM_CLIP_TORCH, format_of(FP16), 1, 1, 1).factor == 1);
     ck_assert(mpsim_clip_factor(MPSIM_CLIP_TORCH, format_of(BF16), 1, 1, 1).factor == 1);
-    const mpsim_clip none = mpsim_clip_factor(MPSIM_CLIP_NONE, NULL, INFINITY, 1, s);
+    const mpsim_clip none = mpsim_clip_factor(MPSIM_CLIP_NONE, NULL, INFINITE, 1, s);
     ck_assert(!none.apply && !none.unscales);
 }
 END_TEST
