@@ -1,10 +1,12 @@
 /* cmd_replay.c -- mpsim replay: a recorded run through policies. */
 #include "cmd.h"
+#include "inputsteps.h"
 #include "output.h"
 #include "parallel.h"
 #include "replayreport.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -120,17 +122,28 @@ static int check_once(const run *r, char **operands, int n)
     return 0;
 }
 
-static int same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static int check_policies(const run *r, const char *path)
 {
-    for (size_t i = 0; path && i < r->count; i++)
-        if (strcmp(r->policies[i].path, "-") != 0 && same_file(path, r->policies[i].path))
-            return fail(EXIT_USAGE, "replay: '%s' is a policy: the output would replace it", path);
+    for (size_t i = 0; i < r->count; i++) {
+        const int code = output_check_path("replay", path, r->policies[i].path);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* The same rank twice in a step: two runs, or a run and its copy. */
+static int check_ranks_once(const input *in, const input_step *steps)
+{
+    for (size_t i = 1; i < in->tree.count; i++)
+        if (steps[i].step >= 0 && steps[i].rank >= 0 && steps[i].step == steps[i - 1].step &&
+            steps[i].rank == steps[i - 1].rank) {
+            trace_error error;
+            trace_error_set(&error, EXIT_DATA, in->tree.paths[i], UINT64_MAX,
+                            "step %" PRId64 " of rank %" PRId64 " a second time: two runs at once?",
+                            steps[i].step, steps[i].rank);
+            return fail(error.exit, "%s", error.text);
+        }
     return 0;
 }
 
@@ -221,6 +234,7 @@ int cmd_replay(const command *self, int argc, char **argv)
     };
     run r;
     input in;
+    input_step *steps = NULL;
     output out = {0};
     int code = options_parse(self, rows, argc, argv, &first, more);
     memset(&r, 0, sizeof r);
@@ -252,6 +266,11 @@ int cmd_replay(const command *self, int argc, char **argv)
     code = input_open(&in, "replay", &io, argv + first, argc - first);
     if (!code)
         code = input_check_output(&in, path);
+    if (!code)
+        code = input_order_steps(&in, &steps);
+    if (!code)
+        code = check_ranks_once(&in, steps);
+    free(steps);
     if (!code)
         code = output_open(&out, path);
     if (!code) {

@@ -1,6 +1,7 @@
 /* cmd_scaler.c -- mpsim scaler: loss scalers over recorded gradients, patterns and logs. */
 #include "cmd.h"
 #include "output.h"
+#include "scaleradaptive.h"
 #include "scalerpattern.h"
 #include "scalerreport.h"
 
@@ -27,7 +28,7 @@ static const char more[] =
     "\n"
     "Patterns: 0 or . is a clean step, 1 or x an overflow, {S} a step that overflows where the\n"
     "scale is above S; (ITEMS) a group, ITEM*N the item N times; blanks, commas and # comments\n"
-    "between.\n"
+    "between; at most 10^8 steps.\n"
     "\n"
     "Verdicts: start-up search (overflows only at the beginning), steady (only where the scale\n"
     "has grown), spikes (elsewhere, too), runaway (at every scale: Inf or NaN comes from\n"
@@ -40,6 +41,7 @@ static const char more[] =
     "  mpsim scaler --pattern '{2^14}*100000' -s keras   gradients that fit a scale of 2^14\n"
     "  mpsim scaler --pattern '1*3,0*2000,1' --amp       a status line per step\n"
     "  mpsim scaler train.log                            is this overflow normal?\n"
+    "  mpsim scaler --adaptive data/digits-cnn           a loss scale for every layer\n"
     "  mpsim scaler --list\n";
 
 enum { BY_STEP = 40, PATTERN_MAX = 1 << 24 };
@@ -48,7 +50,7 @@ typedef struct options {
     option_list scalers, compare;
     const char *pattern, *log, *format, *state_in, *state_out, *path;
     uint64_t repeat;
-    int list, amp, all, json, csv, quiet;
+    int list, amp, all, adaptive, json, csv, quiet;
 } options;
 
 typedef struct run {
@@ -89,10 +91,11 @@ static int restore(run *r, const char *otherwise)
         return fail(EXIT_USAGE, "scaler: --state-in is the state of one scaler");
     track *t = &r->scalers.tracks[0];
     if (strcmp(t->label, spec) != 0)
-        return fail(EXIT_USAGE, "scaler: --state-in is a state of %s, not of %s", spec, t->label);
+        return fail(EXIT_USAGE, "scaler: --state-in is a state of %s, not of %s",
+                    escape_text(name, sizeof name, spec), t->label);
     if (mpsim_scaler_load(&t->scaler, state) != MPSIM_OK)
         return fail(EXIT_DATA, "%s: no state of %s", escape_text(name, sizeof name, r->o->state_in),
-                    spec);
+                    t->label);
     t->least = t->most = t->last = t->scaler.scale;
     return 0;
 }
@@ -177,6 +180,18 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
     return 0;
 }
 
+static int run_adaptive(run *r, const input_options *from, char **operands, int n)
+{
+    adaptive_run layers = {.count = 0};
+    int code = input_open(&r->in, "scaler", from, operands, n);
+    if (code || (code = input_check_output(&r->in, r->o->path)))
+        return code;
+    if (!(code = adaptive_trace(&layers, &r->in)))
+        code = adaptive_report(r->out.file, &layers, &r->in, r->style);
+    adaptive_clear(&layers);
+    return code;
+}
+
 static int run_trace(run *r)
 {
     if (r->in.tree.count <= BY_STEP && r->scalers.repeat <= BY_STEP / (r->in.tree.count + 1))
@@ -197,20 +212,9 @@ static void sort_matches(replay_match *m, size_t n)
     }
 }
 
-/* A report never replaces what it was made from. */
-static int check_output(const options *o, const char *from)
-{
-    struct stat a, b;
-    const char *to = o->path;
-    if (!to || strcmp(to, "-") == 0 || stat(to, &a) != 0 || stat(from, &b) != 0 ||
-        a.st_dev != b.st_dev || a.st_ino != b.st_ino)
-        return 0;
-    return fail(EXIT_USAGE, "scaler: '%s' is an input: the output would replace it", to);
-}
-
 static int run_log(run *r, const char *path)
 {
-    int code = check_output(r->o, path);
+    int code = output_check_path("scaler", r->o->path, path);
     if (code || (code = make_scalers(r, "all")) || (code = training_log_read(&r->log, path)))
         return code;
     r->matches = calloc(r->scalers.count, sizeof *r->matches);
@@ -223,16 +227,32 @@ static int run_log(run *r, const char *path)
     return 0;
 }
 
-/* A single operand that is a file, but none of tensors, is a log. */
-static const char *log_of(const options *o, const input_options *from, char **operands, int n)
+/* Whether an operand is a file, but none of tensors. */
+static int is_text(const char *path)
 {
     struct stat st;
-    if (o->log || n != 1 || from->dtype)
-        return o->log;
-    return stat(operands[0], &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-                   !trace_probe(operands[0], NULL)
-               ? operands[0]
-               : NULL;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+           !trace_probe(path, NULL);
+}
+
+/* A single operand that is no file of tensors is a log; of several, none may be. */
+static int log_of(const options *o, const input_options *from, char **operands, int n,
+                  const char **path)
+{
+    char name[512];
+    int texts = 0;
+    *path = o->log;
+    if (o->log || from->dtype)
+        return 0;
+    for (int i = 0; i < n; i++)
+        texts += is_text(operands[i]);
+    if (n == 1 && texts)
+        *path = operands[0];
+    return n > 1 && texts == n
+               ? fail(EXIT_USAGE, "scaler: '%s' and the others are no files of tensors; if they "
+                                  "are logs: one at a time",
+                      escape_text(name, sizeof name, operands[0]))
+               : 0;
 }
 
 /* ---- the command ---- */
@@ -243,7 +263,7 @@ static int check_options(const options *o, int operands)
     if (report_style_of(o->json, 0, o->csv) < 0)
         return fail(EXIT_USAGE, "scaler: --json and --csv exclude each other");
     if (o->list)
-        return inputs - (operands > 0) || o->amp || o->state_in || o->state_out
+        return inputs - (operands > 0) || o->amp || o->adaptive || o->state_in || o->state_out
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
                    : 0;
     if (inputs > 1)
@@ -251,6 +271,10 @@ static int check_options(const options *o, int operands)
     if (inputs == 0)
         return fail(EXIT_USAGE, "scaler: no trace, --pattern or --log given; try 'mpsim scaler "
                                 "--help'");
+    if (o->adaptive && (operands == 0 || o->amp || o->state_in || o->state_out || o->repeat ||
+                        o->format || o->scalers.count || o->compare.count))
+        return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, "
+                                "--format, --amp or state");
     if (o->amp && (o->json || o->csv || o->compare.count || o->scalers.count > 1))
         return fail(EXIT_USAGE, "scaler: --amp writes the status lines of one scaler, no report");
     if (o->log && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
@@ -261,6 +285,24 @@ static int check_options(const options *o, int operands)
     if (o->repeat > UINT32_MAX)
         return fail(EXIT_USAGE, "scaler: --repeat: at most 2^32 - 1");
     return 0;
+}
+
+/* Outputs replace no input and not each other; a state may go back to where it came from. */
+static int check_outputs(const options *o)
+{
+    const char *pattern = o->pattern && o->pattern[0] == '@' ? o->pattern + 1 : NULL;
+    int code = output_check_path("scaler", o->path, pattern);
+    if (!code)
+        code = output_check_path("scaler", o->state_out, pattern);
+    if (!code)
+        code = output_check_path("scaler", o->path, o->state_in);
+    if (code || !o->state_out)
+        return code;
+    const int both_standard = strcmp(o->state_out, "-") == 0 &&
+                              (!o->path || strcmp(o->path, "-") == 0);
+    return both_standard || output_is_same(o->path, o->state_out)
+               ? fail(EXIT_USAGE, "scaler: the report and --state-out need two places")
+               : 0;
 }
 
 static int write_report(run *r, const scaler_report *report)
@@ -278,12 +320,14 @@ static int run_all(run *r, input_options *from, char **operands, int n)
 {
     const options *o = r->o;
     scaler_report report = {.run = &r->scalers, .all = o->all};
-    int code = 0;
-    report.log_path = log_of(o, from, operands, n);
+    char name[512];
+    int code = log_of(o, from, operands, n, &report.log_path);
+    if (code)
+        return code;
     if (report.log_path && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
         return fail(EXIT_USAGE, "scaler: '%s' is no file of tensors; --amp, --state-in, "
                                 "--state-out, --repeat and --format do not go with a log",
-                    operands[0]);
+                    escape_text(name, sizeof name, report.log_path));
     if (report.log_path) {
         code = run_log(r, report.log_path);
         report.log = &r->log;
@@ -333,10 +377,11 @@ static int run_command(run *r, input_options *from, char **operands, int n)
 {
     const options *o = r->o;
     int code = check_options(o, n);
-    if (code || (code = output_open(&r->out, o->path)))
+    if (code || (code = check_outputs(o)) || (code = output_open(&r->out, o->path)))
         return code;
-    code = o->list ? scaler_list(r->out.file, r->style, operands, n)
-                   : run_all(r, from, operands, n);
+    code = o->list       ? scaler_list(r->out.file, r->style, operands, n)
+           : o->adaptive ? run_adaptive(r, from, operands, n)
+                         : run_all(r, from, operands, n);
     if (code) {
         output_abandon(&r->out);
         return code;
@@ -361,6 +406,8 @@ int cmd_scaler(const command *self, int argc, char **argv)
          "several side by side, as torch,apex,megatron; all: every dynamic one (default for logs)"},
         {'l', "list", OPTION_FLAG, &o.list, NULL,
          "the table of scalers; with operands, all about these"},
+        {0, "adaptive", OPTION_FLAG, &o.adaptive, NULL,
+         "a scale for each layer instead (Zhao et al.), from traces with agrad and weight tensors"},
         {0, "Instead of a trace", OPTION_HEADING, NULL, NULL, NULL},
         {0, "pattern", OPTION_STRING, &o.pattern, "TEXT",
          "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},

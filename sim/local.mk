@@ -37,7 +37,7 @@ noinst_LTLIBRARIES += sim/libsim.la
 sim_libsim_la_SOURCES = \
   sim/cmd.h sim/cmd_calc.c sim/cmd_cast.c sim/cmd_dot.c sim/cmd_formats.c sim/cmd_info.c sim/cmd_plot.c sim/cmd_replay.c \
   sim/cmd_scaler.c sim/cmd_stat.c \
-  sim/commands.c sim/doterror.c sim/doterror.h sim/input.c sim/input.h sim/models.c sim/models.h sim/nameindex.c sim/nameindex.h sim/operand.c sim/operand.h sim/options.c sim/options.h sim/output.c \
+  sim/commands.c sim/doterror.c sim/doterror.h sim/input.c sim/input.h sim/inputsteps.c sim/inputsteps.h sim/models.c sim/models.h sim/nameindex.c sim/nameindex.h sim/operand.c sim/operand.h sim/options.c sim/options.h sim/output.c \
   sim/output.h sim/parallel.c sim/parallel.h \
   sim/plot.c sim/plot.h sim/plotaccumulation.c sim/plotdata.c sim/plotdata.h sim/plotfigures.c \
   sim/plotreport.c sim/plotreport.h sim/plotrun.c sim/plotsweep.c sim/plotsweep.h sim/plottext.c sim/policy.c sim/policy.h sim/policykeys.c sim/policykeys.h \
@@ -45,7 +45,7 @@ sim_libsim_la_SOURCES = \
   sim/replaycast.c sim/replayjson.c sim/replaymeasure.c sim/replayreport.c sim/replayreport.h \
   sim/replayrun.h sim/replaystep.c \
   sim/replaytotal.c sim/replayweights.c \
-  sim/scalerjson.c sim/scalerlog.c sim/scalerlog.h sim/scalermatch.c sim/scalerpattern.c \
+  sim/scaleradaptive.c sim/scaleradaptive.h sim/scalerjson.c sim/scalerlog.c sim/scalerlog.h sim/scalermatch.c sim/scalerpattern.c \
   sim/scalerpattern.h sim/scalerreplay.c sim/scalerreplay.h sim/scalerreport.c sim/scalerreport.h \
   sim/scalerrun.c sim/scalerrun.h sim/scalertable.c sim/scalertrack.c sim/scalertrack.h \
   sim/statreport.c sim/statreport.h sim/stream.c sim/stream.h sim/target.c sim/target.h sim/tensorstat.c \

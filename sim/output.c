@@ -3,6 +3,7 @@
 
 #include "options.h"
 #include "trace/outfile.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <string.h>
@@ -83,6 +84,51 @@ int output_close(output *o)
     if (fflush(o->file) == 0 && !ferror(o->file))
         return 0;
     return errno == EPIPE ? EXIT_IO : fail(EXIT_IO, "standard output: %s", strerror(errno));
+}
+
+static int is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+int output_check_path(const char *verb, const char *out, const char *path)
+{
+    char name[512];
+    struct stat a, b;
+    if (!out || !path || strcmp(out, "-") == 0 || stat(out, &a) != 0 || !S_ISREG(a.st_mode))
+        return 0;
+    if (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &b) != 0 : stat(path, &b) != 0)
+        return 0;
+    return is_same_file(&a, &b)
+               ? fail(EXIT_USAGE, "%s: '%s' is an input: the output would replace it", verb,
+                      escape_text(name, sizeof name, out))
+               : 0;
+}
+
+/* The folder of a path, and its last part. */
+static const char *split(const char *path, char *folder, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    snprintf(folder, size, "%.*s", n ? (int)n : 1, n ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+int output_is_same(const char *a, const char *b)
+{
+    char folder_a[4096], folder_b[4096];
+    struct stat x, y;
+    if (!a || !b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
+        return 0;
+    const int exists = stat(a, &x) == 0;
+    if ((stat(b, &y) == 0) != exists)
+        return 0;
+    if (exists)
+        return S_ISREG(x.st_mode) && is_same_file(&x, &y);
+    const char *name_a = split(a, folder_a, sizeof folder_a);
+    const char *name_b = split(b, folder_b, sizeof folder_b);
+    return strcmp(name_a, name_b) == 0 && stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 &&
+           is_same_file(&x, &y);
 }
 
 void output_abandon(output *o)

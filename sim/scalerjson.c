@@ -121,6 +121,9 @@ static json_t *log_json(const scaler_report *r)
     json_object_set_new(v, "other_ranks", json_of_count(l->other_ranks));
     json_object_set_new(v, "without_scale", json_of_count(l->bad));
     json_object_set_new(v, "cut", json_of_count(l->reader.cut));
+    json_object_set_new(v, "loss_not_finite", json_of_count(l->lost_lines));
+    json_object_set_new(v, "loss_not_finite_since",
+                        l->lost_since ? json_of_count(l->lost) : json_null());
     json_object_set_new(v, "restarts", json_of_count(l->restarts));
     json_object_set_new(v, "jumps", jumps);
     json_object_set_new(v, "matches", matches);
@@ -147,15 +150,30 @@ static json_t *steps_json(const scalerrun *run)
     return all;
 }
 
+/* The files that the numbers come from. */
+static json_t *inputs_json(const scaler_report *r)
+{
+    json_t *inputs = json_array();
+    if (r->log)
+        json_array_append_new(inputs, json_of_path(r->log_path));
+    else if (r->pattern && r->pattern[0] == '@')
+        json_array_append_new(inputs, json_of_path(r->pattern + 1));
+    else if (!r->pattern)
+        for (size_t i = 0; i < r->run->in->tree.count; i++)
+            json_array_append_new(inputs, json_of_path(r->run->in->tree.paths[i]));
+    return inputs;
+}
+
 int scaler_report_json(FILE *to, const scaler_report *r)
 {
     json_t *v = json_object(), *config = json_object(), *scalers = json_array();
-    json_object_set_new(config, "mpsim", json_string(mpsim_version()));
+    json_object_set_new(config, "version", json_string(mpsim_version()));
     json_object_set_new(config, "input", json_string(r->log       ? "log"
                                                      : r->pattern ? "pattern"
                                                                   : "trace"));
+    json_object_set_new(config, "inputs", inputs_json(r));
     if (r->pattern)
-        json_object_set_new(config, "pattern", json_string(r->pattern));
+        json_object_set_new(config, "pattern", json_of_path(r->pattern));
     if (!r->log && !r->pattern) {
         json_object_set_new(config, "format", json_string(r->format));
         json_object_set_new(config, "repeat", json_of_count(r->run->repeat));

@@ -54,6 +54,7 @@ int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
         const unsigned char c = (unsigned char)bytes[i];
         if (c == '\n' || c == '\r') {
             const int stop = end_line(r, visit, context);
+            r->ends += c == '\n';
             if (stop)
                 return stop;
         } else if (c == 0 || in_escape(r, c)) {
@@ -90,11 +91,43 @@ static const char *skip_marks(const char *p)
     return p + strspn(p, " \t:=\"'([");
 }
 
+/* Digits in groups: one to three, the first no 0, then commas with three each. Their number is
+ * returned, without the commas; 0: p is no such text; -1: nor anything else, as a comma stands
+ * between its first three digits and others. */
+static int grouped(const char *p)
+{
+    static const char digits[] = "0123456789";
+    const size_t first = strspn(p, digits);
+    size_t n = first;
+    if (first < 1 || first > 3 || p[first] != ',' || !isdigit((unsigned char)p[first + 1]))
+        return 0;
+    for (p += first; *p == ',' && strspn(p + 1, digits) == 3; p += 4)
+        n += 3;
+    return *p == ',' && isdigit((unsigned char)p[1]) ? -1 : (int)n;
+}
+
+/* p with the commas of grouped digits gone; what follows the number is cut somewhere. */
+static const char *ungrouped(char out[64], const char *p)
+{
+    int digits = grouped(p);
+    size_t n = 0;
+    if (digits <= 0 || *p == '0')
+        return digits < 0 || (digits && *p == '0') ? "" : p;
+    for (; *p && n < 63; p++) {
+        if (*p == ',' && digits > 0)
+            continue;
+        digits -= digits > 0;
+        out[n++] = *p;
+    }
+    out[n] = 0;
+    return out;
+}
+
 /* A magnitude, finite: 1; else 0. */
 static int number_at(const char *p, double *x)
 {
-    char *end;
-    p = skip_marks(p);
+    char plain[64], *end;
+    p = ungrouped(plain, skip_marks(p));
     if (!(isdigit((unsigned char)*p) || (*p == '.' && isdigit((unsigned char)p[1]))))
         return 0;
     *x = strtod(p, &end);
@@ -110,8 +143,9 @@ static int number_after(const char *line, const char *phrase, double *x)
 
 static int64_t integer_at(const char *p)
 {
+    char plain[64];
     int64_t v = 0;
-    p = skip_marks(p);
+    p = ungrouped(plain, skip_marks(p));
     if (!isdigit((unsigned char)*p))
         return -1;
     for (; isdigit((unsigned char)*p); p++) {
@@ -282,6 +316,26 @@ static int parse_values(log_line *l, const char *line)
     return 1;
 }
 
+/* What a line says of the loss: the first value behind a word for it. */
+static int loss_of(const char *line)
+{
+    static const char *const words[] = {"loss", "train_loss", "training_loss", "lm_loss",
+                                        "total_loss", "loss_value", NULL};
+    double x;
+    for (size_t i = 0; words[i]; i++)
+        for (const char *p = line; (p = find_word(p, words[i])) != NULL;) {
+            const char *value = skip_marks(p);
+            value += *value == '-' || *value == '+';
+            if (strncmp(value, "nan", 3) == 0 && !isalnum((unsigned char)value[3]))
+                return LOSS_NAN;
+            if (strncmp(value, "inf", 3) == 0)
+                return LOSS_INF;
+            if (number_at(value, &x))
+                return LOSS_FINITE;
+        }
+    return LOSS_UNSAID;
+}
+
 int log_line_parse(log_line *l, const char *text)
 {
     char line[LOG_WIDTH + 1];
@@ -296,6 +350,7 @@ int log_line_parse(log_line *l, const char *text)
     if (!parse_rule(l, line) && !parse_megatron(l, line) && !parse_values(l, line))
         return 0;
     l->rank = rank_of(line);
+    l->loss = loss_of(line);
     return 1;
 }
 

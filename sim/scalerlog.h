@@ -12,7 +12,10 @@
  *   fairseq    NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 64.0;
  *              Minimum loss scale reached (0.0001)
  *   others     a loss scale by name (loss_scale: 65536.0, grad_scale=65536), or a scale beside a
- *              step, a growth tracker or the word skipped: step 12: scale 65536.0, skipped n */
+ *              step, a growth tracker or the word skipped: step 12: scale 65536.0, skipped n
+ *
+ * Digits may be in groups: 65,536. A comma that could as well be a decimal one (0,5) makes the
+ * number unusable. */
 #ifndef MPSIM_SIM_SCALERLOG_H
 #define MPSIM_SIM_SCALERLOG_H
 
@@ -40,6 +43,9 @@ enum {
     LOG_DETAIL = 64     /* more about the overflow that the line before told                   */
 };
 
+/* The training loss ("loss", "lm loss", "train_loss", ...). */
+enum { LOSS_UNSAID, LOSS_FINITE, LOSS_NAN, LOSS_INF };
+
 typedef struct log_line {
     log_dialect dialect;
     unsigned what;
@@ -50,6 +56,7 @@ typedef struct log_line {
     double after;
     uint64_t skipped;
     int rule;        /* which fixed phrase it was; -1: none                     */
+    int loss;        /* LOSS_*: of the training loss, if the line tells it   */
     int bad;         /* a number is missing, or is no scale (nan, -1, 1e999) */
 } log_line;
 
@@ -67,6 +74,7 @@ typedef struct log_reader {
     size_t n;
     int escape;          /* inside a sequence that begins with ESC         */
     uint64_t lines, cut; /* lines that are not empty; of them, cut short   */
+    uint64_t ends;       /* LFs: the line has the number ends + 1          */
     int is_cut;
 } log_reader;
 

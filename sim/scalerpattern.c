@@ -7,7 +7,6 @@
 #include <string.h>
 
 enum { DEPTH = 16 };
-#define STEPS_MAX ((uint64_t)1 << 40)
 
 typedef struct reader {
     const char *text, *p;
@@ -33,6 +32,8 @@ static int mistake(reader *r, const char *reason)
     return -1;
 }
 
+static const char too_many[] = "more than 10^8 steps";
+
 /* "*N" after an item, or nothing. */
 static int read_times(reader *r, uint64_t *n)
 {
@@ -45,8 +46,8 @@ static int read_times(reader *r, uint64_t *n)
     if (*p < '0' || *p > '9')
         return mistake(r, "a number of times is missing after '*'");
     for (*n = 0; *p >= '0' && *p <= '9'; p++) {
-        if (*n > STEPS_MAX)
-            return mistake(r, "too many steps");
+        if (*n > PATTERN_STEPS)
+            return mistake(r, too_many);
         *n = 10 * *n + (uint64_t)(*p - '0');
     }
     r->p = p;
@@ -100,8 +101,8 @@ static int item(reader *r, int depth, int emit, uint64_t *steps)
     }
     if (read_times(r, &times))
         return -1;
-    if (length && times > (STEPS_MAX - *steps) / length)
-        return mistake(r, "too many steps");
+    if (length && times > (PATTERN_STEPS - *steps) / length)
+        return mistake(r, too_many);
     *steps += length * times;
     if (!emit || !length)
         return 0;

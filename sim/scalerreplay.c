@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 /* What needs no explanation: growth by 2^SILENT that no line tells, a skipped step that divides the
- * scale by 2^STEEP. */
-enum { ENTRIES_MAX = 1 << 20, SILENT = 2, STEEP = 4 };
+ * scale by 2^STEEP. TOLERATED overflows in a row that change nothing are no floor. */
+enum { ENTRIES_MAX = 1 << 20, SILENT = 2, STEEP = 4, TOLERATED = 3 };
 
 /* ---- lines to entries ---- */
 
@@ -67,11 +67,25 @@ static void add_entry(training_log *log, const log_line *l)
         log->entries = entries;
         log->room = room;
     }
-    log->entries[log->count++] = (log_entry){.line = log->reader.lines,
+    log->entries[log->count++] = (log_entry){.line = log->reader.ends + 1,
                                              .said = *l,
                                              .to = l->step,
                                              .n = 1,
                                              .rules = l->rule >= 0 ? 1u << l->rule : 0};
+}
+
+/* What the lines of the rank that counts say of the training loss. */
+static void add_loss(training_log *log, const log_line *l)
+{
+    if (l->loss == LOSS_FINITE) {
+        log->lost_since = 0;
+    } else if (l->loss != LOSS_UNSAID) {
+        if (!log->lost_lines++)
+            log->lost_as = l->loss;
+        if (!log->lost_since)
+            log->lost = log->reader.ends + 1;
+        log->lost_since = 1;
+    }
 }
 
 static int visit_line(const char *line, void *context)
@@ -87,9 +101,12 @@ static int visit_line(const char *line, void *context)
         log->rank = l.rank;
         log->scaler = l.scaler;
     }
+    const int other_rank = l.rank != log->rank && l.rank >= 0 && log->rank >= 0;
+    if (!other_rank)
+        add_loss(log, &l);
     if (l.bad || (l.what == LOG_STATUS && isnan(l.after)))
         log->bad++;
-    else if (l.rank != log->rank && l.rank >= 0 && log->rank >= 0)
+    else if (other_rank)
         log->other_ranks++;
     else if (l.scaler != log->scaler)
         log->other_scalers++;
@@ -187,12 +204,14 @@ typedef struct walk {
     double scale;   /* in force; NaN at first */
     int64_t step;   /* the last one; -1       */
     unsigned extra; /* RECORDED_RESTART after one */
+    unsigned held;  /* overflows in a row that left the scale as it was */
 } walk;
 
 static void record(walk *w, int64_t from, int64_t to, uint64_t n, unsigned events, double next)
 {
     track_record(&w->log->recorded, from, to, n, events | w->extra, w->scale, next);
     w->extra = 0;
+    w->held = events & MPSIM_SCALER_OVERFLOW && next == w->scale ? w->held + 1 : 0;
     w->scale = next;
     if (to >= 0)
         w->step = to;
@@ -225,6 +244,33 @@ static void arrive(walk *w, const log_entry *e, double scale, uint64_t n)
     }
 }
 
+/* How often the scale has halved, which is less than before. Logs print small ones with few digits:
+ * 0.0005 and 0.0002 are 2^-11 and 2^-12, and 0 is less than they print. */
+static double halvings(double from, double to)
+{
+    if (to == 0)
+        return from <= 1 ? from > 0 : (double)INFINITY;
+    return to < 1 ? fmax(1, round(log2(from / to))) : log2(from / to);
+}
+
+/* The scale before an overflow of which a line tells the one after it. */
+static double scale_before(const walk *w, double after)
+{
+    if (after < 1 && (isnan(w->scale) ? after == 0 : halvings(w->scale, after) == 1))
+        return w->scale;
+    return 2 * after;
+}
+
+/* An overflow that leaves the scale as it is: tolerated (DeepSpeed's hysteresis, 2 unless the user
+ * says otherwise), or at the minimum: 1, or a user's, where it happens more often than that. */
+static unsigned held(const walk *w, double scale)
+{
+    if (scale == 0)
+        return MPSIM_SCALER_BACKOFF;
+    return scale <= 1 || w->held >= TOLERATED ? MPSIM_SCALER_BACKOFF | MPSIM_SCALER_FLOORED
+                                              : MPSIM_SCALER_TOLERATED;
+}
+
 /* A line that tells an overflow, or a growth. */
 static void walk_event(walk *w, const log_entry *e)
 {
@@ -234,7 +280,8 @@ static void walk_event(walk *w, const log_entry *e)
     double before = l->before, after = l->after;
     unsigned events = l->what & LOG_OVERFLOW ? MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP : 0;
     if (isnan(before))
-        before = isnan(after) || l->what & LOG_STOP ? w->scale : 2 * after;
+        before = isnan(after) || l->what & LOG_STOP ? w->scale
+                                                         : scale_before(w, after);
     if (isnan(after) || l->what & LOG_STOP)
         after = before;
     if (l->what & LOG_GROWTH && l->step < 0 && w->step >= 0)
@@ -245,11 +292,10 @@ static void walk_event(walk *w, const log_entry *e)
         events |= MPSIM_SCALER_GROWTH;
     else if (l->what & LOG_STOP)
         events |= MPSIM_SCALER_RAISED;
-    else if (after < before)
+    else if (after < before || isnan(before))
         events |= MPSIM_SCALER_BACKOFF;
     else
-        events |= l->what & LOG_TOLERATED ? MPSIM_SCALER_TOLERATED
-                                          : MPSIM_SCALER_BACKOFF | MPSIM_SCALER_FLOORED;
+        events |= l->what & LOG_TOLERATED ? MPSIM_SCALER_TOLERATED : held(w, after);
     record(w, l->step, l->step, 1, events, after);
 }
 
@@ -257,14 +303,14 @@ static void walk_event(walk *w, const log_entry *e)
 static void walk_row(walk *w, int64_t first, uint64_t n, double next, unsigned extra)
 {
     enum { MOST = 64 };
-    const double halvings = w->scale > next && next > 0 ? ceil(log2(w->scale / next) - 1e-9) : 0;
-    const uint64_t down = halvings < MOST ? (uint64_t)halvings : MOST;
-    const uint64_t held = n > down ? n - down : 0;
+    const double times = w->scale > next ? ceil(halvings(w->scale, next) - 1e-9) : 0;
+    const uint64_t down = times < MOST ? (uint64_t)times : MOST;
+    const uint64_t kept = n > down ? n - down : 0;
     const unsigned events = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | extra;
-    if (held)
-        record(w, first, first >= 0 ? first + (int64_t)held - 1 : -1, held,
+    if (kept)
+        record(w, first, first >= 0 ? first + (int64_t)kept - 1 : -1, kept,
                events | MPSIM_SCALER_TOLERATED, down ? w->scale : next);
-    for (uint64_t i = held; i < n; i++) {
+    for (uint64_t i = kept; i < n; i++) {
         const int64_t at = first >= 0 ? first + (int64_t)i : -1;
         record(w, at, at, 1, events | MPSIM_SCALER_BACKOFF,
                i + 1 == n ? next : fmax(w->scale / 2, next));
@@ -279,7 +325,8 @@ static void walk_skips(walk *w, const log_entry *e, uint64_t n, uint64_t skipped
     const int64_t last = w->step >= 0 && e->said.step >= 0 ? e->said.step : -1;
     const int64_t first = last >= 0 ? last - (int64_t)n + 1 : -1;
     const unsigned overflow = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | extra;
-    const int jump = ratio > 1 << SILENT || log2(ratio) < -STEEP * (double)skipped;
+    const double times = ratio < 1 ? halvings(w->scale, next) : 0;
+    const int jump = ratio > 1 << SILENT || times > STEEP * (double)skipped;
     if (n == skipped && !jump && !isnan(ratio)) {
         walk_row(w, first, n, next, extra);
         return;
@@ -294,12 +341,17 @@ static void walk_skips(walk *w, const log_entry *e, uint64_t n, uint64_t skipped
         record(w, first, last, n - skipped, RECORDED_MIXED, next);
 }
 
-/* Steps of which it is known that none was skipped, or not known whether. */
+/* Steps of which it is known that none was skipped, or not known whether. How many steps lie
+ * between lines without a number is not known: a loss that is NaN explains any number of overflows.
+ */
 static void walk_quiet(walk *w, const log_entry *e, uint64_t n, double next, int skips_told)
 {
     const double ratio = next / w->scale;
-    if (ratio < 1 && !skips_told && log2(ratio) >= -(double)n) {
-        walk_skips(w, e, n, (uint64_t)ceil(-log2(ratio) - 1e-9), next, RECORDED_INFERRED);
+    const double times = ratio < 1 ? halvings(w->scale, next) : 0;
+    if (e->said.step < 0 && isfinite(times) && e->said.loss >= LOSS_NAN && n < (uint64_t)times)
+        n = (uint64_t)times;
+    if (ratio < 1 && !skips_told && times <= (double)n) {
+        walk_skips(w, e, n, (uint64_t)ceil(times - 1e-9), next, RECORDED_INFERRED);
         return;
     }
     arrive(w, e, next, n);
@@ -380,7 +432,7 @@ static void walk_entries(training_log *l)
 
 /* ---- files ---- */
 
-static int read_bytes(training_log *l, const char *path)
+static int read_bytes(training_log *l, const char *path, const char *name)
 {
     static char bytes[1 << 16];
     const int standard = strcmp(path, "-") == 0;
@@ -390,7 +442,7 @@ static int read_bytes(training_log *l, const char *path)
         const int number = f && errno == 0 ? EISDIR : f ? EISDIR : errno;
         if (f && !standard)
             fclose(f);
-        return fail(EXIT_IO, "%s: %s", path, strerror(number));
+        return fail(EXIT_IO, "%s: %s", name, strerror(number));
     }
     size_t n;
     int stop = 0;
@@ -402,18 +454,18 @@ static int read_bytes(training_log *l, const char *path)
     const int bad = ferror(f) ? errno : 0;
     if (!standard)
         fclose(f);
-    return bad ? fail(EXIT_IO, "%s: %s", path, strerror(bad)) : 0;
+    return bad ? fail(EXIT_IO, "%s: %s", name, strerror(bad)) : 0;
 }
 
 int training_log_read(training_log *l, const char *path)
 {
     char name[512];
     memset(l, 0, sizeof *l);
-    const int code = read_bytes(l, path);
+    escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
+    const int code = read_bytes(l, path, name);
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
     if (code)
         return code;
-    escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
     if (!l->failed && l->count == 0)
         return fail(EXIT_DATA,
                     "%s: no line about a loss scale in %" PRIu64 " lines: known are those of Apex, "

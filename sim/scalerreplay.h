@@ -37,6 +37,8 @@ typedef struct training_log {
     uint64_t other_ranks, other_scalers, bad, repeats;
     int64_t rank, scaler;
     uint64_t copies;       /* every event was logged so many times, by as many ranks    */
+    uint64_t lost, lost_lines; /* the line of the first loss that is NaN or infinite; how many   */
+    int lost_since, lost_as;   /* 1: no line since then tells another; LOSS_NAN or LOSS_INF      */
     int before;            /* the lines tell the scale before a step, not after it      */
     int failed;            /* 1: out of memory; 2: too many entries                     */
     log_jump *jumps;

@@ -42,12 +42,20 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
 /* What a log says besides. */
 static void add_log_text(const scaler_report *r, char *text, size_t size)
 {
-    const size_t n = strlen(text);
+    const training_log *l = r->log;
+    const char *what = l->lost_as == LOSS_INF ? "infinite" : "NaN";
+    size_t n = strlen(text);
     char a[32];
-    if (r->log->n_jumps)
+    if (l->lost_since)
+        snprintf(text + n, size - n, " The loss is %s from line %" PRIu64 " on.", what, l->lost);
+    else if (l->lost_lines)
+        snprintf(text + n, size - n, " In %s line%s the loss is %s.", text_count(a, l->lost_lines),
+                 plural(l->lost_lines), what);
+    n = strlen(text);
+    if (l->n_jumps)
         snprintf(text + n, size - n,
                  " But the scale jumps %s time%s without an overflow or growth: see what the log "
-                 "does not explain.", text_count(a, r->log->n_jumps), plural(r->log->n_jumps));
+                 "does not explain.", text_count(a, l->n_jumps), plural(l->n_jumps));
 }
 
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)
@@ -234,7 +242,7 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
 
 /* ---- totals ---- */
 
-static void print_totals(FILE *to, const track *t)
+static void print_totals(FILE *to, const track *t, int mixed)
 {
     char a[32], b[32], c[32], share[32];
     fputs("\nTotals\n\n", to);
@@ -249,6 +257,8 @@ static void print_totals(FILE *to, const track *t)
         fprintf(to, ", taken %s", text_count(b, t->taken));
     fprintf(to, "\n  scale       up %s time%s, down %s time%s", text_count(a, t->growths),
             plural(t->growths), text_count(b, t->backoffs), plural(t->backoffs));
+    if (mixed)
+        fputs(" that show; inside intervals of several steps they do not", to);
     if (t->tolerated)
         fprintf(to, ", %s overflow%s tolerated", text_count(c, t->tolerated), plural(t->tolerated));
     if (t->floored)
@@ -279,20 +289,48 @@ static void print_one(FILE *to, const scaler_report *r, const track *t)
         scaler_print_wrapped(to, "  ", scaler_config_text(text, sizeof text, &t->scaler.config));
     }
     print_trajectory(to, r, t);
-    print_totals(to, t);
+    print_totals(to, t, 0);
     print_verdict(to, r, t);
+}
+
+/* The verdicts, each once with the scalers that it is about. */
+static void print_verdicts(FILE *to, const scaler_report *r)
+{
+    verdict of[TRACKS_MAX];
+    char text[1024], head[64];
+    for (size_t i = 0; i < r->run->count; i++)
+        of[i] = scaler_verdict(r, &r->run->tracks[i], text, sizeof text);
+    fputs("\nVerdicts\n\n", to);
+    for (size_t i = 0; i < r->run->count; i++) {
+        char names[TRACKS_MAX * 98] = "";
+        size_t n = 0;
+        int told = 0;
+        for (size_t k = 0; k < r->run->count; k++) {
+            told |= k < i && of[k] == of[i];
+            if (k >= i && of[k] == of[i])
+                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "",
+                                      r->run->tracks[k].label);
+        }
+        snprintf(head, sizeof head, "  %s: ", verdict_name(of[i]));
+        if (!told)
+            scaler_print_wrapped(to, head, names);
+    }
 }
 
 static void print_several(FILE *to, const scaler_report *r)
 {
-    table *all = table_new("<scaler|>steps|>skipped|>|>up|>down|>tolerated|>first scale|>last|"
-                           ">as recorded|>lost|<verdict");
+    table *all = table_new("<scaler|>steps|>skipped|>|>up|>down|>tolerated|>start|>last|"
+                           ">as recorded|>lost");
+    const track *tracks = r->run->tracks;
+    int differ = r->run->count && tracks[0].stop >= 0; /* those that stop see fewer steps */
+    for (size_t i = 1; i < r->run->count; i++)
+        differ |= tracks[i].steps != tracks[0].steps;
     fputc('\n', to);
     for (size_t i = 0; i < r->run->count; i++) {
-        const track *t = &r->run->tracks[i];
-        char a[32], b[32], text[1024];
+        const track *t = &tracks[i];
+        char a[32], b[32];
         table_cell(all, "%s", t->label);
-        table_cell(all, "%s", text_count(a, t->steps));
+        table_cell(all, "%s", differ ? text_count(a, t->steps) : "");
         table_cell(all, "%s", text_count(a, t->skipped));
         table_cell(all, "%s", t->skipped ? text_share(a, t->skipped, t->steps) : "");
         table_cell(all, "%s", text_count(a, t->growths));
@@ -306,12 +344,12 @@ static void print_several(FILE *to, const scaler_report *r)
             table_cell(all, "%s", "");
         table_cell(all, "%s",
                    t->loss.elements ? text_share(a, t->loss.lost, t->loss.elements) : "");
-        table_cell(all, "%s", verdict_name(scaler_verdict(r, t, text, sizeof text)));
     }
     table_print(all, to, "  ");
     table_free(all);
     if (r->run->n_steps)
         fputs("\n  lost: share of all gradient elements that are not zero and become zero\n", to);
+    print_verdicts(to, r);
 }
 
 /* ---- logs ---- */
@@ -381,7 +419,7 @@ void scaler_report_text(FILE *to, const scaler_report *r)
     if (r->log) {
         print_log_head(to, r);
         print_trajectory(to, r, &r->log->recorded);
-        print_totals(to, &r->log->recorded);
+        print_totals(to, &r->log->recorded, r->log->mixed != 0);
         print_jumps(to, r->log);
         print_matches(to, r);
         print_verdict(to, r, &r->log->recorded);

@@ -1,13 +1,13 @@
 /* scalerrun.c -- see scalerrun.h. */
 #include "scalerrun.h"
 
+#include "inputsteps.h"
 #include "report/report.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { BLOCK = 1 << 15 };
 
@@ -39,71 +39,29 @@ int scalerrun_pattern(scalerrun *r, const char *text)
 
 /* ---- the steps of a trace ---- */
 
-typedef struct file_step {
-    int64_t step, rank; /* rank: -1 if the file does not say */
-    size_t file;
-} file_step;
-
-static int compare_steps(const void *a, const void *b)
-{
-    const file_step *x = a, *y = b;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->file > y->file) - (x->file < y->file);
-}
-
-static int64_t rank_of(const trace *t)
-{
-    uint64_t rank;
-    const char *text = trace_metadata(t, "mpsim.rank");
-    return text && parse_count(&rank, text) == 0 && rank <= INT32_MAX ? (int64_t)rank : -1;
-}
-
 /* The files in order of their steps; those without a step come first and are a step each. */
 static int find_steps(scalerrun *r)
 {
+    input_step *said;
+    const int code = input_order_steps(r->in, &said);
     const size_t n = r->in->tree.count;
-    file_step *files = calloc(n + 1, sizeof *files);
-    size_t kept = 0;
-    r->order = calloc(n + 1, sizeof *r->order);
+    if (code)
+        return code;
     r->steps = calloc(n + 1, sizeof *r->steps);
-    int code = files && r->order && r->steps ? 0 : fail(EXIT_IO, "out of memory");
-    for (size_t i = 0; i < n && !code; i++) {
-        trace_error error;
-        struct stat st;
-        files[kept] = (file_step){-1, -1, i};
-        /* what can be read only once is a step of its own */
-        if (n > 1 && stat(r->in->tree.paths[i], &st) == 0 && S_ISREG(st.st_mode)) {
-            trace *t = trace_open(r->in->tree.paths[i], &r->in->layout, &error);
-            if (!t) {
-                code = input_failed(r->in, &error);
-                continue;
-            }
-            files[kept].step = trace_step(t);
-            files[kept].rank = rank_of(t);
-            trace_close(t);
-        }
-        kept++;
-    }
-    if (!code && kept)
-        qsort(files, kept, sizeof *files, compare_steps);
-    for (size_t i = 0; i < kept && !code; i++) {
-        r->order[i] = files[i].file;
-        if (i == 0 || files[i].step < 0 || files[i].step != files[i - 1].step) {
+    for (size_t i = 0; i < n && r->steps; i++) {
+        const int again = i > 0 && said[i].step >= 0 && said[i].step == said[i - 1].step;
+        if (!again) {
             recorded_step *s = &r->steps[r->n_steps++];
-            s->number = files[i].step;
+            s->number = said[i].step;
             s->scale = (double)NAN;
             s->limit = (double)INFINITY;
             s->file = i;
         }
         r->steps[r->n_steps - 1].files++;
-        r->twice |= i > 0 && files[i].step >= 0 && files[i].step == files[i - 1].step &&
-                    files[i].rank >= 0 && files[i].rank == files[i - 1].rank;
+        r->twice |= again && said[i].rank >= 0 && said[i].rank == said[i - 1].rank;
     }
-    free(files);
-    return code;
+    free(said);
+    return r->steps ? 0 : fail(EXIT_IO, "out of memory");
 }
 
 const recorded_step *scalerrun_step(const scalerrun *r, int64_t number)
@@ -131,9 +89,8 @@ static size_t add_key(char *spec, size_t n, size_t size, const trace *t, const c
 int scalerrun_own(const input *in, char *spec, size_t size)
 {
     trace_error error;
-    struct stat st;
     const char *path = in->tree.count ? in->tree.paths[0] : NULL;
-    if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+    if (!path || !input_is_file(path))
         return 0;
     trace *t = trace_open(path, &in->layout, &error);
     const char *name = t ? trace_metadata(t, "mpsim.scaler") : NULL;
@@ -243,8 +200,7 @@ static int read_tensor(reading *g, trace *t, size_t i, trace_error *error)
     return 0;
 }
 
-/* What the recorded gradients were multiplied by. */
-static int recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error)
+int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error)
 {
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     const char *text = trace_metadata(t, "mpsim.loss_scale");
@@ -265,7 +221,7 @@ static int read_file(reading *g, trace *t, trace_error *error)
     scalerrun *r = g->run;
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     g->path = trace_path(t);
-    if (recorded_scale(r, t, &g->divisor, error))
+    if (scalerrun_recorded_scale(r, t, &g->divisor, error))
         return -1;
     if (g->first && scaled && g->divisor != 1)
         g->step->scale = g->divisor;
@@ -338,7 +294,7 @@ static int measure(reading *g)
     g->first = s->n_seen == 0;
     for (size_t i = 0; i < s->files && !code; i++) {
         trace_error error;
-        trace *t = trace_open(r->in->tree.paths[r->order[s->file + i]], &r->in->layout, &error);
+        trace *t = trace_open(r->in->tree.paths[s->file + i], &r->in->layout, &error);
         if (!t || read_file(g, t, &error))
             code = input_failed(r->in, &error);
         trace_close(t);
@@ -410,10 +366,31 @@ static int run_steps(scalerrun *r, reading *g)
     return 0;
 }
 
+/* What --repeat cannot do. */
+static int check_repeat(const scalerrun *r)
+{
+    char name[512];
+    if (r->repeat == 1)
+        return 0;
+    for (size_t i = 0; i < r->in->tree.count; i++) {
+        const char *path = r->in->tree.paths[i];
+        if (strcmp(path, "-") == 0)
+            return fail(EXIT_USAGE, "scaler: --repeat: standard input can be read once only");
+        if (!input_is_file(path))
+            return fail(EXIT_USAGE, "scaler: --repeat: '%s' is no regular file: it can be read "
+                                    "once only", escape_text(name, sizeof name, path));
+    }
+    return r->n_steps && r->repeat > PATTERN_STEPS / r->n_steps
+               ? fail(EXIT_USAGE, "scaler: --repeat: more than 10^8 steps")
+               : 0;
+}
+
 int scalerrun_trace(scalerrun *r)
 {
     reading g = {.run = r};
     int norm = 0, code = find_steps(r);
+    if (!code)
+        code = check_repeat(r);
     for (size_t k = 0; k < r->count; k++)
         norm |= r->tracks[k].scaler.config.check == MPSIM_CHECK_NORM;
     g.x = malloc(BLOCK * sizeof *g.x);
@@ -440,5 +417,4 @@ void scalerrun_clear(scalerrun *r)
     for (size_t i = 0; i < r->n_steps; i++)
         free(r->steps[i].seen);
     free(r->steps);
-    free(r->order);
 }

@@ -18,7 +18,7 @@ typedef struct measured {
 /* A recorded step: all files of one step number. */
 typedef struct recorded_step {
     int64_t number;       /* -1: the files say nothing                          */
-    size_t file, files;   /* the first, in scalerrun's order; how many          */
+    size_t file, files;   /* the first of in->tree.paths; how many              */
     double amax;          /* of the finite gradients, unscaled                  */
     double scale;         /* that they were recorded at; NaN: not said          */
     double limit;         /* smallest one at which Inf or NaN was recorded      */
@@ -39,7 +39,6 @@ typedef struct scalerrun {
     input *in;
     mpsim_format format;
     uint64_t repeat;
-    size_t *order;        /* files by step */
     recorded_step *steps;
     size_t n_steps;
     uint64_t bad_steps;   /* with Inf or NaN that may be of the scale they were recorded at  */
@@ -64,6 +63,10 @@ void scalerrun_clear(scalerrun *r); /* what scalerrun_trace made; not the tracks
 /* scalerrun_own -- the scaler that the metadata of the first file name (mpsim.scaler, _init,
  * _growth, _backoff, _interval), as mpsim_scaler_parse takes it. 1; 0 if they name none. */
 int scalerrun_own(const input *in, char *spec, size_t size);
+
+/* scalerrun_recorded_scale -- what the gradients of a file were multiplied by, 1 if by nothing, and
+ * the flags of r about it. 0, or -1 after a trace error. */
+int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error);
 
 /* scalerrun_step -- the recorded step of a number, or NULL. */
 const recorded_step *scalerrun_step(const scalerrun *r, int64_t number);

@@ -211,10 +211,12 @@ static int list_json(FILE *to)
 
 static int list_named(FILE *to, char **names, int n)
 {
+    char shown[256];
     for (int i = 0; i < n; i++) {
         const mpsim_scaler_type *t = mpsim_scaler_find(names[i]);
         if (!t)
-            return fail(EXIT_USAGE, "scaler: --list: '%s' is not a scaler of the table", names[i]);
+            return fail(EXIT_USAGE, "scaler: --list: '%s' is not a scaler of the table",
+                        escape_text(shown, sizeof shown, names[i]));
         if (i > 0)
             fputc('\n', to);
         list_row(to, t);
@@ -251,32 +253,35 @@ int scaler_list(FILE *to, report_style style, char **names, int n)
 
 static int bad_scaler(const char *spec, mpsim_status s)
 {
-    char name[64];
+    char name[64], shown[256];
     suggestion near;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
     if (mpsim_scaler_find(name))
-        return fail(EXIT_USAGE, "scaler: '%s': %s; keys and words are in mpsim scaler --help", spec,
+        return fail(EXIT_USAGE, "scaler: '%s': %s; keys and words are in mpsim scaler --help",
+                    escape_text(shown, sizeof shown, spec),
                     s == MPSIM_ENOTFOUND ? "an unknown key or word"
                     : s == MPSIM_ERANGE  ? "a value outside its domain"
                                          : "a malformed number, or a key twice");
     suggestion_init(&near, name);
     for (size_t i = 0; i < mpsim_scaler_count(); i++)
         suggestion_consider(&near, mpsim_scaler_at(i)->config.name);
-    return fail(EXIT_USAGE, "scaler: '%s' is not a loss scaler%s", name,
+    return fail(EXIT_USAGE, "scaler: '%s' is not a loss scaler%s",
+                escape_text(shown, sizeof shown, name),
                 suggestion_end(&near, "; see mpsim scaler --list"));
 }
 
 int scalerspec_add(scalerrun *s, const char *spec)
 {
     mpsim_scaler_config c;
+    char shown[256];
     if (!s->tracks && !(s->tracks = calloc(TRACKS_MAX, sizeof *s->tracks)))
         return fail(EXIT_IO, "out of memory");
     const mpsim_status status = mpsim_scaler_parse(&c, spec);
     if (status != MPSIM_OK)
         return bad_scaler(spec, status);
     if (strlen(spec) >= sizeof s->tracks[0].label)
-        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters", spec,
-                    sizeof s->tracks[0].label - 1);
+        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters",
+                    escape_text(shown, sizeof shown, spec), sizeof s->tracks[0].label - 1);
     if (s->count == TRACKS_MAX)
         return fail(EXIT_USAGE, "scaler: at most %d scalers", TRACKS_MAX);
     for (size_t i = 0; i < s->count; i++)

@@ -212,6 +212,8 @@ static verdict classify(const track *t)
         return VERDICT_SEARCHING;
     if (t->spikes > t->after_growth / 10)
         return VERDICT_SPIKES;
+    if (t->run && !all && !t->after_growth)
+        return VERDICT_SEARCHING;
     return t->after_growth ? VERDICT_STEADY : VERDICT_STARTUP;
 }
 
@@ -244,11 +246,12 @@ static void floor_text(const track *t, char *text, size_t size)
              "somewhere else: a lower floor only delays the end.", where);
 }
 
-/* Verdicts of which the numbers say most. */
-static void numbers_text(const track *t, verdict v, char *text, size_t size)
+/* The start, where the scale comes down. */
+static void start_text(const track *t, verdict v, char *text, size_t size)
 {
-    char a[32], b[32], c[32];
-    if (v == VERDICT_STARTUP && t->unknown_steps && t->run == t->steps)
+    char a[32], b[32];
+    const int all = t->run == t->steps;
+    if (v == VERDICT_STARTUP && t->unknown_steps && all)
         snprintf(text, size,
                  "%s overflow%s brought the scale down to %s; what came after the last of them is "
                  "not logged. If steps were taken then, this is normal.",
@@ -258,10 +261,25 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
         snprintf(text, size,
                  "%s overflow%s while the scale came down to what the gradients fit, then none. "
                  "This is normal.", text_count(a, t->overflows), t->overflows == 1 ? "" : "s");
-    else if (v == VERDICT_SEARCHING)
+    else if (all)
         snprintf(text, size,
                  "every step overflows so far; the scale is %s and still coming down. Start lower, "
-                 "or give it more steps.", text_scale(a, t->last));
+                 "or give it more steps.", text_scale(b, t->last));
+    else
+        snprintf(text, size,
+                 "%s in %s overflow%s, down to a scale of %s: what follows is not known. A few at "
+                 "the start are normal; if they go on, Inf or NaN comes from somewhere else.",
+                 t->recorded ? "the log ends" : "the steps end",
+                 t->run == 1 ? "an" : text_count(a, t->run), t->run == 1 ? "" : "s",
+                 text_scale(b, t->last));
+}
+
+/* Verdicts of which the numbers say most. */
+static void numbers_text(const track *t, verdict v, char *text, size_t size)
+{
+    char a[32], b[32], c[32];
+    if (v == VERDICT_STARTUP || v == VERDICT_SEARCHING)
+        start_text(t, v, text, size);
     else if (v == VERDICT_NOT_FINITE)
         snprintf(text, size,
                  "%s of %s overflows are steps whose gradients hold Inf or NaN already: they come "
@@ -270,8 +288,9 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
     else if (v == VERDICT_SPIKES)
         snprintf(text, size,
                  "%s of %s overflows come where the scale had not grown before: gradients spike, "
-                 "or some steps hold Inf or NaN.", text_count(a, t->spikes),
-                 text_count(b, t->overflows));
+                 "or some steps hold Inf or NaN.%s", text_count(a, t->spikes),
+                 text_count(b, t->overflows),
+                 t->run ? " The last step overflows, too: what follows is not known." : "");
     else if (t->run < ENDLESS)
         snprintf(text, size,
                  "the scale is down to %s, far below what gradients need: every step overflowed "

@@ -28,7 +28,7 @@ typedef enum verdict {
     VERDICT_NONE,       /* no step                                                              */
     VERDICT_CLEAN,      /* no overflow                                                          */
     VERDICT_STARTUP,    /* overflows only at the beginning                                      */
-    VERDICT_SEARCHING,  /* overflows from the first step to the last: the search has not ended  */
+    VERDICT_SEARCHING,  /* overflows at the beginning, the last step among them: it has not ended */
     VERDICT_STEADY,     /* after the start, an overflow only where the scale has grown          */
     VERDICT_SPIKES,     /* overflows that no growth explains                                    */
     VERDICT_NOT_FINITE, /* steps whose gradients hold Inf or NaN as recorded                    */

@@ -77,6 +77,14 @@ START_TEST(lines_of_frameworks)
         {"Epoch(train) [1][50/1000] lr: 1e-3 loss: 2.0 loss_scale: 512.0000", LOG_VALUES,
          LOG_STATUS, -1, -1, UNKNOWN, 512, 0},
         {"iter 5: Loss Scale = 128", LOG_VALUES, LOG_STATUS, 5, -1, UNKNOWN, 128, 0},
+        {"step 1,200 loss_scale: 65,536", LOG_VALUES, LOG_STATUS, 1200, -1, UNKNOWN, 65536, 0},
+        {"loss_scale: 1,048,576.5, lr 1", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN, 1048576.5, 0},
+        {"loss_scale=512,lr=1", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN, 512, 0},
+        {"loss_scale 65536,128", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN, 65536, 0},
+        {"Attempted loss scale: 65,536, reducing to 32,768.0", LOG_DEEPSPEED, LOG_OVERFLOW, -1, -1,
+         65536, 32768, 0},
+        {"Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 4,294,967,296",
+         LOG_APEX, LOG_OVERFLOW, -1, -1, UNKNOWN, 4294967296, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const expected *e = &rows[i];
@@ -114,6 +122,8 @@ START_TEST(numbers_that_are_no_scale)
         "step 1 scale nan skipped 0", "step 1 scale -inf",
         "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to nan",
         "Attempted loss scale: 1e999, reducing to 3. Skipping step.",
+        "loss_scale: 0,5", "loss_scale: 65,53", "loss_scale: 65,5366", "loss_scale: 1,024,1",
+        "loss_scale: 0,512", "Attempted loss scale: 65,53, reducing to 3. Skipping step.",
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -123,6 +133,32 @@ START_TEST(numbers_that_are_no_scale)
     /* numbers of steps beyond 63 bits are none */
     ck_assert(log_line_parse(&l, "step 99999999999999999999 loss_scale 4") == 1 && l.step == -1);
     ck_assert(log_line_parse(&l, "step 900000000000000000 scale 4") == 1 && l.step > 0);
+}
+END_TEST
+
+START_TEST(losses)
+{
+    static const struct {
+        const char *text;
+        int loss;
+    } rows[] = {
+        {"loss_scale: 4", LOSS_UNSAID},
+        {"loss scale: 4", LOSS_UNSAID},
+        {"loss scale: 4 | loss: nan", LOSS_NAN},
+        {"Epoch: [0] [10/20] loss: nan (nan)  loss_scale: 0.0000 (1)", LOSS_NAN},
+        {"step 3 train_loss=-nan loss_scale=4", LOSS_NAN},
+        {"lm loss: NaN | loss scale: 4", LOSS_NAN},
+        {"loss=inf loss_scale=4", LOSS_INF},
+        {"step 3 loss -2.5e1 loss_scale 4", LOSS_FINITE},
+        {"loss: nano loss_scale 4", LOSS_UNSAID},
+        {"closs: nan loss_scale 4", LOSS_UNSAID},
+        {"loss_scale nan", LOSS_UNSAID},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        log_line l;
+        ck_assert_msg(log_line_parse(&l, rows[i].text) == 1, "%s", rows[i].text);
+        ck_assert_msg(l.loss == rows[i].loss, "%s: %d", rows[i].text, l.loss);
+    }
 }
 END_TEST
 
@@ -388,6 +424,133 @@ START_TEST(ranks_count_once)
 }
 END_TEST
 
+#define APEX(s) "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to " s "\n"
+#define DEEP(a, b) "Skipping step. Attempted loss scale: " a ", reducing to " b "\n"
+#define BEIT(loss, s) "Epoch: [3] [ 10/1251] lr: 0.0001 loss: " loss " loss_scale: " s " (1)\n"
+
+START_TEST(verdicts_on_short_tails)
+{
+    static const struct {
+        const char *text;
+        verdict v;
+        const char *words, *never; /* in the text; not there */
+    } rows[] = {
+        {"step 1 loss 2 loss_scale: 65536\nstep 2 loss: nan loss_scale: 32768\n",
+         VERDICT_SEARCHING, "ends in an overflow, down to a scale of 2^15", "normal. "},
+        {"step 1 scale 8 skipped 0\nstep 2 scale 4 skipped 1\nstep 3 scale 2 skipped 1\n",
+         VERDICT_SEARCHING, "ends in 2 overflows", "then none"},
+        {"step 1 scale 8 skipped 0\nstep 2 scale 4 skipped 1\nstep 3 scale 4 skipped 0\n",
+         VERDICT_STARTUP, "then none", "ends in"},
+        {"step 1 scale 8 skipped 0\nstep 500 scale 8 skipped 0\nstep 501 scale 4 skipped 1\n",
+         VERDICT_SPIKES, "The last step overflows, too", "then none"},
+        {APEX("32768.0"), VERDICT_STARTUP, "after the last of them is not logged", "none"},
+        {APEX("1e-323") APEX("5e-324") APEX("0.0"), VERDICT_RUNAWAY, "down to 0", "normal"},
+        {APEX("0.0"), VERDICT_RUNAWAY, "down to 0", "normal"},
+        {APEX("0.0") APEX("0.0"), VERDICT_RUNAWAY, "down to 0", "normal"},
+        {APEX("3.0517578125e-05"), VERDICT_RUNAWAY, "far below", "normal"},
+        {APEX("0.0001220703125"), VERDICT_STARTUP, "down to 2^-13", "somewhere"},
+        {BEIT("nan", "0.0000"), VERDICT_RUNAWAY, "down to 0", "normal"},
+        {BEIT("2.0", "65536.0000") BEIT("nan", "64.0000") BEIT("nan", "0.0000"), VERDICT_RUNAWAY,
+         "down to 0", "normal"},
+        {BEIT("nan", "0.0005") BEIT("nan", "0.0002") BEIT("nan", "0.0001") BEIT("nan", "0.0001")
+         BEIT("nan", "0.0000"), VERDICT_RUNAWAY, "down to 0", "normal"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static training_log l;
+        char text[1024];
+        read_log(&l, rows[i].text);
+        const verdict v = track_verdict(&l.recorded, text, sizeof text);
+        ck_assert_msg(v == rows[i].v, "row %zu: %s: %s", i, verdict_name(v), text);
+        ck_assert_msg(strstr(text, rows[i].words) && !strstr(text, rows[i].never), "row %zu: %s", i,
+                      text);
+        training_log_clear(&l);
+    }
+}
+END_TEST
+
+/* Scales that go to 0, or are printed with few digits, are no jumps. */
+START_TEST(falls_that_are_no_jumps)
+{
+    static const char *const falls[] = {
+        APEX("1e-323") APEX("5e-324") APEX("0.0") APEX("0.0"),
+        APEX("0.0"),
+        APEX("0.25") APEX("0.1") APEX("0.1") APEX("0.0"),
+        "step 1 loss_scale 0.0005\nstep 2 loss_scale 0.0002\nstep 3 loss_scale 0.0001\n"
+        "step 4 loss_scale 0.0001\nstep 5 loss_scale 0.0000\nstep 6 loss_scale 0.0000\n",
+        "step 1 scale 0.0001 skipped 0\nstep 2 scale 0.0000 skipped 1\n",
+        BEIT("2", "65536.0000") BEIT("nan", "64.0000") BEIT("nan", "0.0625") BEIT("nan", "0.0000"),
+    };
+    static const char *const jumps[] = {
+        APEX("32768.0") APEX("0.0"),
+        "step 1 loss_scale 65536\nstep 2 loss_scale 0.0000\n",
+        BEIT("2", "65536.0000") BEIT("2", "64.0000"), /* nothing tells of an overflow */
+        BEIT("2", "64.0000") BEIT("nan", "65536.0000"),
+    };
+    static training_log l;
+    for (size_t i = 0; i < sizeof falls / sizeof falls[0]; i++) {
+        read_log(&l, falls[i]);
+        ck_assert_msg(l.n_jumps == 0, "%s", falls[i]);
+        training_log_clear(&l);
+    }
+    for (size_t i = 0; i < sizeof jumps / sizeof jumps[0]; i++) {
+        read_log(&l, jumps[i]);
+        ck_assert_msg(l.n_jumps == 1, "%s", jumps[i]);
+        training_log_clear(&l);
+    }
+}
+END_TEST
+
+START_TEST(losses_that_are_nan)
+{
+    static training_log l;
+    read_log(&l, "step 1 loss 2 loss_scale 8\n\nstep 2 loss nan loss_scale 8\n"
+                 "step 3 loss nan loss_scale 8\n");
+    ck_assert(l.lost_since && l.lost == 3 && l.lost_lines == 2 && l.lost_as == LOSS_NAN);
+    training_log_clear(&l);
+    read_log(&l, "step 1 loss inf loss_scale 8\nstep 2 loss 2 loss_scale 8\n");
+    ck_assert(!l.lost_since && l.lost_lines == 1 && l.lost_as == LOSS_INF);
+    training_log_clear(&l);
+    read_log(&l, "step 1 loss nan loss_scale 8\nstep 2 loss 2 loss_scale 8\nstep 3 loss_scale 8\n"
+                 "step 4 loss nan loss_scale 4\nstep 5 loss_scale 4\n");
+    ck_assert(l.lost_since && l.lost == 4 && l.lost_lines == 2);
+    training_log_clear(&l);
+    read_log(&l, "rank 0 step 1 loss 2 loss_scale 8\nrank 1 step 1 loss nan loss_scale 8\n");
+    ck_assert(!l.lost_since && l.lost_lines == 0 && l.other_ranks == 1);
+    training_log_clear(&l);
+}
+END_TEST
+
+/* "reducing to" the scale it has: hysteresis, but for the minimum. */
+START_TEST(overflows_that_are_tolerated)
+{
+    static training_log l;
+    read_log(&l, DEEP("65536", "65536") DEEP("65536", "32768") DEEP("32768", "32768"));
+    ck_assert(l.recorded.tolerated == 2 && l.recorded.floored == 0 && l.recorded.backoffs == 1);
+    training_log_clear(&l);
+    read_log(&l, DEEP("2", "1") DEEP("1", "1"));
+    ck_assert(l.recorded.tolerated == 0 && l.recorded.floored == 1);
+    training_log_clear(&l);
+    read_log(&l, DEEP("512", "256") DEEP("256", "256") DEEP("256", "256") DEEP("256", "256")
+                 DEEP("256", "256") DEEP("256", "256")); /* a minimum of the user's */
+    ck_assert(l.recorded.tolerated == 3 && l.recorded.floored == 2);
+    training_log_clear(&l);
+}
+END_TEST
+
+#undef APEX
+#undef DEEP
+#undef BEIT
+
+START_TEST(lines_have_the_numbers_of_an_editor)
+{
+    static training_log l;
+    read_log(&l, "\n\r\nstep 1 scale 65536 skipped 0\r\n\r\n10%\r20%\n"
+                 "step 2 scale 256 skipped 0\n");
+    ck_assert(l.n_jumps == 1 && l.jumps[0].line == 6);
+    training_log_clear(&l);
+}
+END_TEST
+
 START_TEST(bad_logs)
 {
     static training_log l;
@@ -430,6 +593,7 @@ START_TEST(patterns)
     };
     static const char *const bad[] = {"2", "1*", "(", ")", "(1", "1)", "*3", "{}", "{x}", "{1",
                                       "{-1}", "1**2", "0*2000000000000", "(0*1000000)*2000000",
+                                      "0*100000001", "0*100000000,0", "(0*10000,1)*10000",
                                       "((((((((((((((((((1))))))))))))))))))"};
     uint64_t steps;
     size_t at;
@@ -441,6 +605,10 @@ START_TEST(patterns)
         ck_assert_str_eq(out, good[i][1]);
         ck_assert_uint_eq(steps, strlen(good[i][1]));
     }
+    ck_assert(pattern_each("0*100000000", NULL, NULL, &steps, &at, &reason) == 0 &&
+              steps == PATTERN_STEPS);
+    ck_assert(pattern_each("0,(1*0)*99999999999", NULL, NULL, &steps, &at, &reason) == -1);
+    ck_assert_str_eq(reason, "more than 10^8 steps");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         ck_assert_msg(pattern_each(bad[i], NULL, NULL, &steps, &at, &reason) == -1 && reason &&
                           at <= strlen(bad[i]), "%s", bad[i]);
@@ -453,12 +621,18 @@ int main(void)
     tcase_add_test(t, lines_of_frameworks);
     tcase_add_test(t, lines_about_something_else);
     tcase_add_test(t, numbers_that_are_no_scale);
+    tcase_add_test(t, losses);
     tcase_add_test(t, bytes_become_lines);
     tcase_add_test(t, long_lines_are_cut);
     tcase_add_test(t, random_bytes_do_no_harm);
     tcase_add_test(logs, scalers_reproduce_their_logs);
     tcase_add_test(logs, jumps_are_found);
     tcase_add_test(logs, ranks_count_once);
+    tcase_add_test(logs, verdicts_on_short_tails);
+    tcase_add_test(logs, falls_that_are_no_jumps);
+    tcase_add_test(logs, losses_that_are_nan);
+    tcase_add_test(logs, overflows_that_are_tolerated);
+    tcase_add_test(logs, lines_have_the_numbers_of_an_editor);
     tcase_add_test(logs, bad_logs);
     tcase_add_test(logs, patterns);
     TCase *const cases[] = {t, logs, NULL};

@@ -117,6 +117,32 @@ run 3 scaler "$dir/ranks" && has 'mpsim.loss_scale says no scale' err; ok $? "sc
 run 5 scaler --keep-going --csv "$dir/ranks" 2>/dev/null || [ "$(sed -n 2p "$dir/out" | cut -d, -f9)" = 2 ]; ok $? "--keep-going"
 run 0 scaler -s torch:init=0 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32" && [ "$(sed -n 2p "$dir/out" | cut -d, -f9-12)" = 2,1,0,0 ]; ok $? "a scale of 0 loses all"
 run 0 scaler -s torch-cpu:init=2^127,window=1,guard=0 --repeat 3 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32"; ok $? "a scale beyond every number"
+# folders of ranks come out step by step; a single file has its step, too
+for rank in 0 1; do
+    for step in 1 2 10; do
+        mkdir -p "$dir/by_rank/rank_$rank/step_$step"
+        printf '\0\0\200\077' >"$dir/by_rank/rank_$rank/step_$step/g.f32"
+    done
+done
+run 0 scaler --dtype f32 -m '*' --csv -s torch:init=1 "$dir"/by_rank/rank_*/step_*/g.f32 &&
+    [ "$(sed 1d "$dir/out" | cut -d, -f3,4,9 | tr '\n' ' ')" = '1,1,2 2,2,2 10,10,2 ' ]
+ok $? "folders of ranks: the files of a step count together"
+run 0 scaler --json "$trace/step_000500" && has '"steps": \[{"step": 500,' && has '"from": 500, "to": 500'; ok $? "the step of a single file"
+printf 'x' >"$dir/ranks/2.safetensors"
+tensors "$dir/ranks/1.safetensors" "$scaled" '\0\0\200\72\0\0\0\0'
+"$MPSIM" scaler --keep-going --csv "$dir/ranks/0.safetensors" "$dir/ranks/1.safetensors" "$dir/ranks/2.safetensors" >"$dir/out" 2>"$dir/err"
+[ $? -eq 5 ] && [ "$(sed -n 2p "$dir/out" | cut -d, -f9)" = 4 ] &&
+    [ "$(grep -c 2.safetensors "$dir/err")" -eq 1 ]
+ok $? "--keep-going leaves out a file that does not open, and tells it once"
+"$MPSIM" scaler --csv - <"$trace/step_000500/rank_00000.safetensors" >"$dir/out" 2>"$dir/err" && [ "$(sed -n 2p "$dir/out" | cut -d, -f5)" = 1 ]
+ok $? "a trace from standard input"
+"$MPSIM" scaler --repeat 3 - <"$trace/step_000500/rank_00000.safetensors" >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && has 'standard input can be read once only' err; ok $? "--repeat of standard input"
+mkfifo "$dir/pipe"
+cat "$trace/step_000500/rank_00000.safetensors" >"$dir/pipe" 2>/dev/null &
+run 2 scaler --repeat 3 "$dir/pipe" && has 'no regular file: it can be read once only' err; ok $? "--repeat of a pipe"
+kill $! 2>/dev/null
+run 2 scaler --repeat 4294967295 "$trace" && has 'more than 10^8 steps' err; ok $? "--repeat without an end"
 run 3 scaler --match nosuch "$trace" && has 'no gradient is selected' err; ok $? "nothing selected"
 
 # ---- logs
@@ -125,7 +151,7 @@ run 0 scaler "$logs/apex-runaway.txt" && has '4 times, as 4 ranks' && has '^Verd
 run 0 scaler "$logs/deepspeed.txt" && has '^Verdict: floor reached' && has '^  deepspeed  *17 of 17$' && has '^  torch  *16 of 17'; ok $? "DeepSpeed"
 run 0 scaler "$logs/deepspeed-fused.txt" && has '^  2-1002  *2^14  1,001 clean, up to 2^15' && has '^  deepspeed-fused  *4 of 4$' && has '^  torch  *3 of 4 '; ok $? "DeepSpeed, fused"
 run 0 scaler "$logs/megatron.txt" && has '^  megatron:window=10  *20 of 20$' && has '^  torch:window=10  *16 of 20'; ok $? "Megatron"
-run 0 scaler "$logs/megatron-interval.txt" && has '^1 interval holds several steps' && has '^Verdict: start-up search$'; ok $? "Megatron, every ten steps"
+run 0 scaler "$logs/megatron-interval.txt" && has '^1 interval holds several steps' && has 'down 0 times that show; inside intervals of several steps they do not$' && has '^Verdict: start-up search$'; ok $? "Megatron, every ten steps"
 run 0 scaler "$logs/fairseq.txt" && has 'fairseq 3, names and values 2'; ok $? "fairseq"
 run 0 scaler "$logs/resume.txt" && has 'line 41: the steps begin again at 31' && has 'lost on resume' && has 'jumps 1 time'; ok $? "a resume that lost the state"
 run 0 scaler --json "$logs/resume.txt" && has '"jumps": \[{"line": 41, "step": 31, "from": 256.0, "to": 65536.0, "restart": true}\]'; ok $? "logs in JSON"
@@ -141,6 +167,20 @@ run 0 scaler "$dir/utf16.log" && has 'Apex 5$'; ok $? "UTF-16"
 run 0 scaler "$dir/long.log" && has '^1 line is longer than 8192 bytes'; ok $? "a line of three megabytes"
 printf 'step 1 loss_scale nan\nstep 2 loss_scale 8\nstep 3 loss_scale 1e999\n' >"$dir/nan.log"
 run 0 scaler "$dir/nan.log" && has '^2 lines without a usable scale left out'; ok $? "scales that are none"
+printf 'step 1 loss 2 loss_scale: 65,536\n\nstep 2 loss: nan loss_scale: 32,768\n' >"$dir/tail.log"
+run 0 scaler "$dir/tail.log" && has '2^16  overflow, skipped, down to 2^15' && has '^Verdict: start-up search, not finished$' && has 'ends in an overflow' && has 'NaN from$' && has '  line 3 on'
+ok $? "a log that ends in its first overflow"
+run 0 scaler --json "$dir/tail.log" && has '"loss_not_finite": 1, "loss_not_finite_since": 3,' && has "\"inputs\": \[\"$dir/tail.log\"\]"; ok $? "and in JSON"
+printf 'Epoch: [0] [ 10/90] loss: nan (nan) loss_scale: 0.0000 (0.1)\n' >"$dir/beit.log"
+run 0 scaler "$dir/beit.log" && has '^Verdict: runaway$' && has 'NaN from line 1 on'; ok $? "a scale of 0"
+run 2 scaler "$logs/apex.txt" "$logs/megatron.txt" && has 'one at a time' err; ok $? "two logs"
+odd=$(printf '%s/a\033[31m.log' "$dir")
+run 4 scaler --log "$odd" && has '\\x1b\[31m' err && ! grep -q "$(printf '\033')" "$dir/err"; ok $? "names go to the terminal escaped"
+cp "$logs/apex.txt" "$odd"
+run 0 scaler "$odd" && ! grep -q "$(printf '\033')" "$dir/out"; ok $? "in the report, too"
+run 2 scaler --amp "$odd" && ! grep -q "$(printf '\033')" "$dir/err"; ok $? "and in usage errors"
+printf 'mpsim.scaler-state/1 to\033[31mrch\nscale=1\n' >"$dir/bad"
+run 2 scaler --pattern 0 --state-in "$dir/bad" && ! grep -q "$(printf '\033')" "$dir/err"; ok $? "a state with an escape in its name"
 printf 'just some text\n' >"$dir/none.log"
 run 3 scaler "$dir/none.log" && has 'no line about a loss scale in 1 lines: known are those of Apex' err; ok $? "no line is recognised"
 head -c 100000 /dev/zero >"$dir/zeros.log"
@@ -150,6 +190,29 @@ run 3 scaler --log "$dir/empty.log"; ok $? "an empty log"
 run 4 scaler --log "$dir/missing"; ok $? "a log that is not there"
 run 4 scaler --log "$dir"; ok $? "a folder as log"
 
+# ---- scales layer by layer: the numbers were computed from the published rule in Python, too
+run 0 scaler --adaptive --csv "$trace/step_002000" && [ "$(sed 1d "$dir/out" | tr '\n' ' ')" = "2000,0,fc2,10,4,4,320,0,269,248,119,0,0,0 \
+2000,0,fc1,32,1,4,1024,0,214,159,0,0,0,0 2000,0,bn2,0,16,64,8192,0,1778,647,13,0,0,0 2000,0,conv2,144,1,64,8192,0,570,10,0,0,0,0 \
+2000,0,bn1,0,1,64,16384,0,197,2,0,0,0,0 2000,0,conv1,72,1,64,16384,0,2909,18,0,0,0,0 " ]
+ok $? "--adaptive: layers in backward order, their scales, products and losses"
+run 0 scaler --adaptive "$trace" && has '^  2000   bn2  *2^4  *2^6  *21.70 %  *7.90 %  *0.16 %' && has '^Of 353,472 elements lost: 19.03 % without a scale, 2.14 % with the products, 0.61 % at 2^16$' &&
+    [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]
+ok $? "--adaptive: the table"
+run 0 scaler --adaptive --json -m 'agrad:fc*' "$trace/step_002000" && has '"schema": "mpsim.adaptive/1"' && has '"layer": "fc1", "fan_in": 32.0, "scale": 1.0' && ! has '"layer": "bn1"'
+ok $? "--adaptive: JSON, some of the layers"
+adaptive() { # adaptive METADATA BYTES: a gradient of two numbers, without a weight
+    tensors "$dir/tensors" "$1" "$2"
+    sed 's/wgrad:w/agrad:w/' "$dir/tensors" >"$dir/agrad.safetensors"
+    run 0 scaler --adaptive --csv "$dir/agrad.safetensors"
+}
+adaptive '' '\0\0\0\0\0\0\0\0' && has '^7,,w,0,1,1,2,0,0,0,0,0,0,0$'; ok $? "--adaptive: a gradient that is zero"
+adaptive '' '\0\0\200\177\0\0\200\072' && has '^7,,w,0,1,1,2,1,0,0,0,0,0,0$'; ok $? "--adaptive: one with Inf"
+adaptive '' '\0\0\200\077\0\0\200\062' && has '^7,,w,0,16,16,2,0,1,0,0,0,0,1$'; ok $? "--adaptive: 1 and 2^-26: 16 times that is kept, 2^16 times 1 overflows"
+adaptive "$scaled" '\0\0\200\104\0\0\200\067' && has '^7,,w,0,16,16,2,0,1,0,0,0,0,1$'; ok $? "--adaptive: the same, recorded times 1024"
+adaptive "$(printf ',"mpsim.order":"v,w"')" '\0\0\200\077\0\0\200\060' && has '^7,,w,0,16,16,'; ok $? "--adaptive: layers of the order that have no tensor"
+run 3 scaler --adaptive -m nosuch "$trace" && has 'no agrad tensor' err; ok $? "--adaptive without gradients"
+run 2 scaler --adaptive -o "$dir/agrad.safetensors" "$dir/agrad.safetensors"; ok $? "--adaptive: the output is the input"
+
 # ---- the table
 run 0 scaler --list && has '^deepspeed  *2^16  *1000+1  *1!' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "--list"
 run 0 scaler --list fairseq tf_keras && has '^  source  fairseq/optim/dynamic_loss_scaler.py' && has '^tf-keras: ' && has '^  note  '; ok $? "--list NAME"
@@ -157,10 +220,10 @@ run 0 scaler --list --json && has '"mpsim.scalers/1"' && has '"name": "apex-hyst
 run 0 scaler --list --csv && [ "$(wc -l <"$dir/out")" -eq 16 ]; ok $? "--list --csv"
 
 # ---- usage
-for words in '' '--pattern 1*' '--pattern (1' '--pattern 1)' '--pattern q' '--pattern {x}' '--pattern 0*0' '--pattern 0*99999999999999' \
+for words in '' '--pattern 1*' '--pattern (1' '--pattern 1)' '--pattern q' '--pattern {x}' '--pattern 0*0' '--pattern 0*99999999999999' '--pattern 0*100000001' \
     '-s torch:foo=1 --pattern 1' '-s torch:init=1,init=2 --pattern 1' '-s torch:window=0 --pattern 1' '-s torch: --pattern 1' \
     '--json --csv --pattern 1' '--list nosuch' '--list --pattern 1' '--amp --json --pattern 1' '--amp -c all --pattern 1' \
-    '--pattern 1 --repeat 3' '--log x --format fp16' '--log x --pattern 1' '-f e2m1 x' '-f fp16,bf16 x' '-f fp61 x' '-c torch,nosuch --pattern 1'; do
+    '--adaptive' '--adaptive --pattern 1' '--adaptive -s torch x' '--adaptive --repeat 2 x' '--list --adaptive' '--pattern 1 --repeat 3' '--log x --format fp16' '--log x --pattern 1' '-f e2m1 x' '-f fp16,bf16 x' '-f fp61 x' '-c torch,nosuch --pattern 1'; do
     # shellcheck disable=SC2086 # a line is several words
     run 2 scaler $words; ok $? "scaler $words: usage error"
 done
@@ -168,6 +231,29 @@ run 2 scaler -s tosch --pattern 1 && has 'did you mean torch' err; ok $? "a miss
 run 2 scaler --amp "$logs/apex.txt"; ok $? "--amp of a log"
 cp "$logs/apex.txt" "$dir/same.log"
 run 2 scaler -o "$dir/same.log" "$dir/same.log" && cmp -s "$logs/apex.txt" "$dir/same.log"; ok $? "the output is the input"
+printf '0*3\n' >"$dir/own"
+for words in "--pattern @$dir/own -o $dir/own" "--pattern @$dir/own -o $dir/./own" "--pattern @$dir/own --state-out $dir/own" \
+    "--pattern 0 --state-in $dir/state -o $dir/state" "--pattern 0 -o $dir/new --state-out $dir/new" \
+    "--pattern 0 -o $dir/new --state-out $dir/./new" "--pattern 0 --state-out -" "--pattern 0 -o - --state-out -"; do
+    cp "$dir/state" "$dir/kept"
+    # shellcheck disable=SC2086 # a line is several words
+    run 2 scaler $words && [ "$(cat "$dir/own")" = '0*3' ] && cmp -s "$dir/state" "$dir/kept" && [ ! -e "$dir/new" ]
+    ok $? "scaler $words: nothing is replaced"
+done
+# shellcheck disable=SC2094 # that is the point
+"$MPSIM" scaler --log - -o "$dir/same.log" <"$dir/same.log" 2>"$dir/err"
+[ $? -eq 2 ] && cmp -s "$logs/apex.txt" "$dir/same.log"; ok $? "nor what standard input reads"
+run 0 scaler --pattern 0 --state-in "$dir/state" --state-out "$dir/state" && ! cmp -s "$dir/state" "$dir/kept"; ok $? "but a state goes back to where it came from"
+run 0 scaler --pattern 0 -o /dev/null --state-out /dev/null; ok $? "and /dev/null takes all"
 run 4 scaler --pattern 1 -o "$dir/no/such"; ok $? "an output that cannot be"
+for words in "-c all $trace" "-c torch,apex,megatron,deepspeed $trace" "-c all --repeat 40 $trace" "-c all --pattern {2^14}*100000" \
+    "-c all --pattern 1*60" "-c all $MPSIM_SRCDIR/data/amp-mlp/adam" "-s torch $MPSIM_SRCDIR/data/amp-mlp/half"; do
+    # shellcheck disable=SC2086 # a line is several words
+    run 0 scaler $words && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]
+    ok $? "scaler ${words%% /*}: at most 100 columns"
+done
+run 0 scaler -c torch,deepspeed --pattern '1*60' && has '^  torch  *60  *60 ' && has '^  deepspeed  *18  *18 ' && has '^  floor reached: deepspeed$' && has '^  runaway: torch$'; ok $? "verdicts of several"
+run 0 scaler --json "$trace" && has '"config": {"version": "' && has '"inputs": \['; ok $? "JSON: version and inputs"
+run 0 scaler --json --pattern "@$dir/own" && has "\"inputs\": \[\"$dir/own\"\]"; ok $? "JSON: a pattern's file"
 run 0 scaler --help && has 'Examples:' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "help"
 finish
