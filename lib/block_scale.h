@@ -4,6 +4,10 @@
 
 #include <mpsim/block.h>
 
+#include <float.h>
+
+_Static_assert(FLT_EVAL_METHOD == 0, "scales need operations in their own type");
+
 /* A block's scale. */
 typedef struct mpsim_block_scale {
     float factor;  /* elements are multiplied by it                                   */

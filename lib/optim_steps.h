@@ -4,6 +4,10 @@
 
 #include <mpsim/optim.h>
 
+#include <float.h>
+
+_Static_assert(FLT_EVAL_METHOD == 0, "optimizer steps need operations in their own type");
+
 /* Elements that a step function sees at once: its temporaries are arrays of this size. */
 enum { MPSIM_OPTIM_BLOCK = 256 };
 

@@ -43,6 +43,14 @@ START_TEST(products_and_sums_are_rounded_separately)
     ck_assert(x * y + z == 0);
     ck_assert(multiply_add_f32(u, v, w) == 0);
     ck_assert(fma(x, y, z) == -0x1p-60);
+    /* fmaf computed in binary64 would round twice */
+    volatile float half = 0x1p-24f;
+    ck_assert(fmaf(half, 1 + 0x1p-23f, 1) == 1 + 0x1p-23f); /* just above a tie */
+    ck_assert(fmaf(half, 1, 1) == 1);                       /* a tie           */
+    /* p q = 2^-24 (1 - 2^-46), so that the sum is just below a tie, where binary64 ends on the tie
+     * and then goes up to the even number */
+    volatile float p = 0x1.000002p-24f, q = 0x1.fffffcp-1f;
+    ck_assert(fmaf(p, q, 1 + 0x1p-23f) == 1 + 0x1p-23f);
 }
 END_TEST
 
