@@ -458,6 +458,19 @@ check-valgrind:
 	  LOG_COMPILER="$(LIBTOOL) --mode=execute valgrind -q --error-exitcode=1"
 .PHONY: check-long check-wide check-isa check-valgrind
 
+# What frameworks recorded, reproduced: values and mismatches, a line each.
+recorded_tests = tests/t-scaler-recorded tests/t-gradient-recorded tests/t-optim-recorded \
+  tests/t-optim-training tests/t-block-recorded
+recorded: $(recorded_tests)
+	@for t in $(recorded_tests); do echo "== $$t"; \
+	  MPSIM_SRCDIR=$(abs_top_srcdir) CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \
+	    grep -e '^#' -e '^not ok' | grep -v 'instruction set'; done
+	@for t in sgd:autocast adam:autocast adamw:adamw half:half; do \
+	  echo "== mpsim replay, data/amp-mlp/$${t%:*}"; \
+	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
+	    sed -n 's/^record  */# /p'; done
+.PHONY: recorded
+
 # Speed, as ratios to memcpy, or to a plain loop, in the same run; CSV.
 EXTRA_PROGRAMS = tests/bench/bench tests/bench/dot tests/bench/steps
 tests_bench_bench_SOURCES = tests/bench/bench.c
