@@ -42,8 +42,8 @@ sim_libsim_la_SOURCES = \
   sim/plot.c sim/plot.h sim/plotaccumulation.c sim/plotdata.c sim/plotdata.h sim/plotfigures.c \
   sim/plotreport.c sim/plotreport.h sim/plotrun.c sim/plotsweep.c sim/plotsweep.h sim/plottext.c sim/policy.c sim/policy.h sim/policykeys.c sim/policykeys.h \
   sim/policyparts.c sim/policytable.c sim/policyyaml.c sim/policyyaml.h sim/replay.c sim/replay.h \
-  sim/replaycast.c sim/replayjson.c sim/replaymeasure.c sim/replayreport.c sim/replayreport.h \
-  sim/replayrun.h sim/replaystep.c \
+  sim/replaycast.c sim/replaycsv.c sim/replayjson.c sim/replaymeasure.c sim/replayplan.c \
+  sim/replayrecord.c sim/replayreport.c sim/replayreport.h sim/replayrun.h sim/replaystep.c \
   sim/replaytotal.c sim/replayweights.c \
   sim/scaleradaptive.c sim/scaleradaptive.h sim/scalerjson.c sim/scalerlog.c sim/scalerlog.h sim/scalermatch.c sim/scalerpattern.c \
   sim/scalerpattern.h sim/scalerreplay.c sim/scalerreplay.h sim/scalerreport.c sim/scalerreport.h \

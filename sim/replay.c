@@ -1,98 +1,10 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "replayrun.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-enum { NAME_MAX_BYTES = 480 };
-
-/* An error in a file, its path and text escaped. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-static int bad_file(const trace *t, const char *message, ...)
-{
-    trace_error error;
-    char text[800];
-    va_list args;
-    va_start(args, message);
-    vsnprintf(text, sizeof text, message, args);
-    va_end(args);
-    trace_error_set(&error, EXIT_DATA, trace_path(t), UINT64_MAX, "%s", text);
-    return fail(error.exit, "%s", error.text);
-}
-
-/* ---- metadata ---- */
-
-static double number_of(const trace *t, const char *key)
-{
-    const char *text = trace_metadata(t, key);
-    double x;
-    return text && parse_number(&x, text) == 0 ? x : (double)NAN;
-}
-
-static int flag_of(const trace *t, const char *key)
-{
-    const char *text = trace_metadata(t, key);
-    if (!text)
-        return -1;
-    return strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
-}
-
-static void read_betas(const trace *t, step_record *m)
-{
-    const char *text = trace_metadata(t, "mpsim.betas");
-    const char *comma = text ? strchr(text, ',') : NULL;
-    char first[64];
-    m->beta1 = number_of(t, "mpsim.beta1");
-    m->beta2 = number_of(t, "mpsim.beta2");
-    if (!comma || (size_t)(comma - text) >= sizeof first)
-        return;
-    memcpy(first, text, (size_t)(comma - text));
-    first[comma - text] = '\0';
-    if (parse_number(&m->beta1, first) || parse_number(&m->beta2, comma + 1))
-        m->beta1 = m->beta2 = (double)NAN;
-}
-
-static int read_record(const trace *t, step_record *m)
-{
-    const char *optimizer = trace_metadata(t, "mpsim.optimizer");
-    const char *reduced = trace_metadata(t, "mpsim.reduced");
-    const char *world = trace_metadata(t, "mpsim.world");
-    const char *taken = trace_metadata(t, "mpsim.optimizer_steps");
-    mpsim_optim_algorithm a;
-    memset(m, 0, sizeof *m);
-    m->loss_scale = number_of(t, "mpsim.loss_scale");
-    m->scale_known = m->loss_scale > 0;
-    m->grads_scaled = flag_of(t, "mpsim.grads_scaled") == 1;
-    if (m->grads_scaled && !m->scale_known)
-        return bad_file(t, "gradients are scaled (mpsim.grads_scaled), but mpsim.loss_scale is "
-                           "missing or not above 0");
-    m->reduced = !reduced || strcmp(reduced, "pre") != 0;
-    m->optimizer = optimizer && mpsim_optim_parse(&a, optimizer) == MPSIM_OK ? (int)a : -1;
-    m->lr = number_of(t, "mpsim.lr");
-    m->momentum = number_of(t, "mpsim.momentum");
-    m->dampening = number_of(t, "mpsim.dampening");
-    m->weight_decay = number_of(t, "mpsim.weight_decay");
-    m->eps = number_of(t, "mpsim.eps");
-    read_betas(t, m);
-    m->nesterov = flag_of(t, "mpsim.nesterov");
-    m->amsgrad = flag_of(t, "mpsim.amsgrad");
-    m->maximize = flag_of(t, "mpsim.maximize");
-    m->grad_norm = number_of(t, "mpsim.grad_norm");
-    if (world && (parse_count(&m->world, world) || m->world == 0))
-        return bad_file(t, "mpsim.world is not a number of ranks");
-    snprintf(m->optimizer_name, sizeof m->optimizer_name, "%.30s", optimizer ? optimizer : "");
-    m->steps_known = taken != NULL;
-    if (taken && parse_count(&m->optimizer_steps, taken))
-        return bad_file(t, "mpsim.optimizer_steps is not an integer");
-    return 0;
-}
 
 /* ---- tensors ---- */
 
@@ -144,7 +56,7 @@ static int index_weights(replay *r, const trace *t)
 
 static int weight_rank(const replay *r, const char *layer)
 {
-    char name[NAME_MAX_BYTES + 16];
+    char name[REPLAY_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s.weight", layer);
     return (int)nameindex_find(&r->weight_ranks, name);
 }
@@ -200,7 +112,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
     }
     if (p->n != tensor->count) {
         free(x);
-        return bad_file(t, "%s has %" PRIu64 " elements, and %zu elsewhere", tensor->name,
+        return replay_bad_file(t, "%s has %" PRIu64 " elements, and %zu elsewhere", tensor->name,
                         tensor->count, p->n);
     }
     if (strcmp(kind, "wgrad") == 0) {
@@ -264,8 +176,8 @@ static int take_tensor(replay *r, trace *t, size_t i)
     trace_error error;
     if (!kind || !tensor->format || !input_selects(r->in, tensor))
         return 0;
-    if (strlen(tensor->name) > NAME_MAX_BYTES)
-        return bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name, NAME_MAX_BYTES);
+    if (strlen(tensor->name) > REPLAY_NAME_MAX)
+        return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name, REPLAY_NAME_MAX);
     double *x = read_values(t, i, &error);
     if (!x)
         return fail(error.exit, "%s", error.text);
@@ -316,32 +228,6 @@ static int begin_step(replay *r, int64_t step)
     r->n_casts = 0;
     memset(&r->out, 0, sizeof r->out);
     return 0;
-}
-
-static void count_bytes(replay *r)
-{
-    replay_bytes *b = &r->out.bytes;
-    const mpsim_optim *o = r->has_optimizer ? &r->optimizer : NULL;
-    const size_t states = !o ? 0
-                          : o->algorithm == MPSIM_OPTIM_SGD ? o->momentum > 0
-                                                            : (size_t)(2 + (o->amsgrad != 0));
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        const mpsim_block_recipe *recipe = plan_recipe(r->plan, p->kind, p->layer, ROLE_WEIGHT);
-        if (!p->p)
-            continue;
-        const size_t stored = mpsim_format_code_bytes(&p->storage);
-        const int fp8 = r->plan->fp8_params && recipe && p->shape_rank == 2;
-        const int master = p->kept.mbits != p->storage.mbits || (fp8 && stored == 4);
-        const int low = plan_low(r->plan, p->kind, p->layer, ROLE_WGRAD);
-        b->weights += fp8 ? mpsim_block_bytes(recipe, p->cols ? p->n / p->cols : 0, p->cols)
-                          : p->n * stored;
-        b->master += !master ? 0 : p->n * (r->plan->master == MASTER_SPLIT ? 2 : 4);
-        b->gradients += p->n * (low && stored < 4 ? mpsim_format_code_bytes(&r->plan->grads) : 4);
-        b->state += p->n * mpsim_format_code_bytes(&p->state) * states;
-        if (r->plan->optimizer.store == MPSIM_STORE_KAHAN && p->kept.mbits < 23)
-            b->state += p->n * stored;
-    }
 }
 
 /* The model's weights as the forward pass reads them. */
@@ -407,7 +293,7 @@ static int end_step(replay *r)
     if (code)
         return code;
     count_storage(r);
-    count_bytes(r);
+    replay_count_bytes(r);
     replay_states_update(r);
     r->out.step = r->step;
     r->out.plan = r->plan;
@@ -433,7 +319,7 @@ static int visit(input *in, trace *t, void *context)
     const int64_t step = trace_step(t);
     (void)in;
     if (step < 0)
-        return bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its path "
+        return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its path "
                            "says");
     if (!r->have_step || step != r->step) {
         const int code = end_step(r);
@@ -442,14 +328,14 @@ static int visit(input *in, trace *t, void *context)
         if (r->ended)
             return 0;
         if (r->stepped && step <= r->last_step)
-            return bad_file(t, "step %" PRId64 " after step %" PRId64
+            return replay_bad_file(t, "step %" PRId64 " after step %" PRId64
                                ": steps must increase in the order of the files",
                             step, r->last_step);
         const int bad = begin_step(r, step);
         if (bad)
             return bad;
     }
-    int code = read_record(t, &r->record);
+    int code = replay_read_record(t, &r->record);
     if (code)
         return code;
     r->files++;
@@ -462,55 +348,6 @@ static int visit(input *in, trace *t, void *context)
     nameindex_clear(&r->weight_ranks);
     r->rank++;
     return code;
-}
-
-/* ---- patterns that fit nothing ---- */
-
-static int fits_a_layer(const replay *r, const char *glob)
-{
-    for (size_t i = 0; i < r->n_parameters; i++)
-        if (fnmatch(glob, r->parameters[i].layer, 0) == 0)
-            return 1;
-    for (size_t i = 0; i < r->n_states; i++) {
-        const char *colon = strchr(r->states[i].name, ':');
-        if (colon && fnmatch(glob, colon + 1, 0) == 0)
-            return 1;
-    }
-    return 0;
-}
-
-static void list_unmatched(const replay *r, const char *key, const yaml_value *v, char *out,
-                           size_t size)
-{
-    int first = 1;
-    for (size_t i = 0; v && i < v->count; i++) {
-        const char *glob = v->type == YAML_MAP ? v->items[i].key : v->items[i].value->text;
-        const size_t n = strlen(out);
-        char escaped[128];
-        if (fits_a_layer(r, glob))
-            continue;
-        if (size - n < sizeof escaped + 32) {
-            snprintf(out + n, size - n, ", ...");
-            return;
-        }
-        snprintf(out + n, size - n, "%s%s '%s'", n && first ? "; " : first ? "" : ",",
-                 first ? key : "", escape_text(escaped, sizeof escaped, glob));
-        first = 0;
-    }
-}
-
-static void find_unmatched(const replay *r, char *out, size_t size)
-{
-    out[0] = '\0';
-    for (size_t i = 0; i < r->policy->count; i++) {
-        const plan *p = &r->policy->plans[i], *before = i ? p - 1 : NULL;
-        if (!before || before->keep_fp32 != p->keep_fp32)
-            list_unmatched(r, "keep_fp32", p->keep_fp32, out, size);
-        if (!before || before->fp8_exclude != p->fp8_exclude)
-            list_unmatched(r, "fp8_exclude", p->fp8_exclude, out, size);
-        if (!before || before->layer_kinds != p->layer_kinds)
-            list_unmatched(r, "layer_kinds", p->layer_kinds, out, size);
-    }
 }
 
 int replay_run(const policy *p, input *in, const replay_options *o,
@@ -528,7 +365,7 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     if (!code)
         code = end_step(&r);
     if (unmatched)
-        find_unmatched(&r, unmatched, size);
+        replay_find_unmatched(&r, unmatched, size);
     for (size_t i = 0; i < r.n_parameters; i++)
         parameter_free(&r.parameters[i]);
     free(r.parameters);

@@ -11,22 +11,11 @@ static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights",
 
 /* ---- words ---- */
 
-static const char *event_text(char *out, size_t size, const char *between, unsigned set)
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (size_t i = 0; replay_events[i].word; i++)
-        if (set & replay_events[i].bit)
-            n += (size_t)snprintf(out + n, n < size ? size - n : 0, "%s%s", n ? between : "",
-                                  replay_events[i].word);
-    return out;
-}
-
 /* For the table: an overflow that is skipped need not be called one, too. */
 static const char *short_events(char *out, size_t size, unsigned set)
 {
     const unsigned both = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP;
-    return event_text(out, size, ", ", (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW
+    return replay_event_text(out, size, ", ", (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW
                                                             : set);
 }
 
@@ -52,13 +41,6 @@ static const char *distance_text(char *out, double x)
     return out;
 }
 
-static void group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])
-{
-    memset(groups, 0, REPLAY_GROUPS * sizeof *groups);
-    for (size_t i = 0; i < s->n_casts; i++)
-        replay_counts_add(&groups[replay_group_of(s->casts[i].kind)], &s->casts[i]);
-}
-
 /* ---- the report ---- */
 
 void replay_report_begin(replay_report *r, json_t *config)
@@ -71,13 +53,7 @@ void replay_report_begin(replay_report *r, json_t *config)
     }
     json_decref(config);
     if (r->style == REPORT_CSV && !r->compare)
-        fputs(r->tensors ? "policy,step,name,kind,layer,format,scale,next_scale,count,nonzero,"
-                           "underflow,subnormal,overflow,stale,amax,sqnr_db\n"
-                         : "policy,step,scale,next_scale,events,growth_tracker,norm,clipped,"
-                           "from_record,act_underflow,act_overflow,agrad_underflow,agrad_overflow,"
-                           "wgrad_underflow,wgrad_overflow,stale,updates,lost,distance_fp32,"
-                           "distance_binary64\n",
-              r->file);
+        replay_csv_header(r);
 }
 
 /* A list of words with commas, in lines of at most 100 columns. */
@@ -141,61 +117,6 @@ void replay_report_policy(replay_report *r, const policy *p)
     r->policies++;
 }
 
-static void csv_step(replay_report *r, const policy *p, const replay_step *s)
-{
-    replay_counts g[REPLAY_GROUPS];
-    char text[128];
-    uint64_t updates = 0, lost = 0, stale = 0;
-    group_counts(s, g);
-    for (size_t i = 0; i < s->n_weights; i++) {
-        updates += s->weights[i].updates;
-        lost += s->weights[i].lost;
-    }
-    for (int i = 0; i < REPLAY_GROUPS; i++)
-        stale += g[i].stale;
-    csv_text(r->file, p->name);
-    fprintf(r->file, ",%" PRId64 ",", s->step);
-    csv_double(r->file, s->scale);
-    fputc(',', r->file);
-    csv_double(r->file, s->next_scale);
-    fputc(',', r->file);
-    csv_text(r->file, event_text(text, sizeof text, "+", s->events));
-    fprintf(r->file, ",%" PRIu64 ",", s->tracker);
-    csv_double(r->file, s->norm);
-    fprintf(r->file, ",%d,%d", s->clipped, s->from_record);
-    fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-            g[GROUP_ACT].underflow, g[GROUP_ACT].overflow, g[GROUP_AGRAD].underflow,
-            g[GROUP_AGRAD].overflow, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].overflow);
-    fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", stale, updates, lost);
-    csv_double(r->file, s->distance_fp32);
-    fputc(',', r->file);
-    csv_double(r->file, s->distance_f64);
-    fputc('\n', r->file);
-}
-
-static void csv_tensors(replay_report *r, const policy *p, const replay_step *s)
-{
-    for (size_t i = 0; i < s->n_casts; i++) {
-        const replay_cast *c = &s->casts[i];
-        csv_text(r->file, p->name);
-        fprintf(r->file, ",%" PRId64 ",", s->step);
-        csv_text(r->file, c->name);
-        fprintf(r->file, ",%s,%s,", c->kind, layer_kind_name(c->layer));
-        csv_text(r->file, c->format);
-        fputc(',', r->file);
-        csv_double(r->file, c->scale);
-        fputc(',', r->file);
-        csv_double(r->file, c->next);
-        fprintf(r->file,
-                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
-                c->count, c->nonzero, c->underflow, c->subnormal, c->overflow, c->stale);
-        csv_double(r->file, c->amax);
-        fputc(',', r->file);
-        csv_double(r->file, c->sqnr_db);
-        fputc('\n', r->file);
-    }
-}
-
 /* A share of the non-zero elements; nothing where the trace has none of the kind. */
 static void share_cell(table *t, uint64_t part, uint64_t whole)
 {
@@ -219,7 +140,7 @@ static void text_step(replay_report *r, const replay_step *s)
     replay_counts g[REPLAY_GROUPS];
     char a[64], b[64], line[128];
     uint64_t updates = 0, lost = 0, stale = 0;
-    group_counts(s, g);
+    replay_group_counts(s, g);
     int masters = 0;
     for (size_t i = 0; i < s->n_weights; i++) {
         updates += s->weights[i].updates;
@@ -257,9 +178,9 @@ void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
     } else if (r->compare) {
         return;
     } else if (r->style == REPORT_CSV && r->tensors) {
-        csv_tensors(r, p, s);
+        replay_csv_tensors(r, p, s);
     } else if (r->style == REPORT_CSV) {
-        csv_step(r, p, s);
+        replay_csv_step(r, p, s);
     } else {
         text_step(r, s);
     }
@@ -437,26 +358,6 @@ void replay_report_total(replay_report *r, const policy *p, const replay_total *
     }
 }
 
-static void csv_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
-{
-    fputs("policy,steps,skipped,final_scale,act_lost,agrad_lost,wgrad_lost,updates,lost,"
-          "distance_fp32,distance_binary64,weights,master,gradients,state,activations\n", r->file);
-    for (size_t i = 0; i < n; i++) {
-        csv_text(r->file, p[i].name);
-        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",", t[i].steps, t[i].skipped);
-        csv_double(r->file, t[i].final_scale);
-        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
-                t[i].groups[GROUP_ACT].underflow, t[i].groups[GROUP_AGRAD].underflow,
-                t[i].groups[GROUP_WGRAD].underflow, t[i].updates, t[i].lost);
-        csv_double(r->file, t[i].distance_fp32);
-        fputc(',', r->file);
-        csv_double(r->file, t[i].distance_f64);
-        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-                t[i].bytes.weights, t[i].bytes.master, t[i].bytes.gradients, t[i].bytes.state,
-                t[i].bytes.activations);
-    }
-}
-
 static void bytes_cell(table *t, uint64_t n)
 {
     char text[32];
@@ -485,7 +386,7 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
 {
     char text[64];
     if (r->style == REPORT_CSV) {
-        csv_compare(r, p, t, n);
+        replay_csv_compare(r, p, t, n);
         return;
     }
     if (r->style != REPORT_TEXT)

@@ -78,6 +78,14 @@ typedef struct replay_report {
     int failed;
 } replay_report;
 
+/* replaycsv.c: the words of a set of events; the counts of a step by group of kinds; CSV. */
+const char *replay_event_text(char *out, size_t size, const char *between, unsigned set);
+void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS]);
+void replay_csv_header(const replay_report *r);
+void replay_csv_step(replay_report *r, const policy *p, const replay_step *s);
+void replay_csv_tensors(replay_report *r, const policy *p, const replay_step *s);
+void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t, size_t n);
+
 void replay_report_begin(replay_report *r, json_t *config);
 void replay_report_policy(replay_report *r, const policy *p);
 void replay_report_step(replay_report *r, const policy *p, const replay_step *s);

@@ -88,6 +88,21 @@ typedef struct replay {
     replay_step out;
 } replay;
 
+/* Tensor names of more bytes are refused. */
+enum { REPLAY_NAME_MAX = 480 };
+
+/* replayrecord.c: read the metadata of a file; an error in a file, its path and text escaped. Both 0
+ * or an exit code. */
+int replay_read_record(const trace *t, step_record *m);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int replay_bad_file(const trace *t, const char *message, ...);
+
+/* replayplan.c: the bytes of this step under the plan; see replay_run for the patterns. */
+void replay_count_bytes(replay *r);
+void replay_find_unmatched(const replay *r, char *out, size_t size);
+
 /* replaycast.c: 0, or an exit code after a message. x: n numbers as recorded, times `factor` they
  * are scaled as in this step. is_operand: of a matrix product, so that a block recipe applies (a
  * bias is none). */
