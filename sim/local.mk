@@ -59,6 +59,9 @@ sim_libsim_la_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_
   $(YAML_CFLAGS)
 sim_libsim_la_LIBADD = lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS)
 
+# folders that are compiled in: another --prefix compiles them anew
+sim/libsim_la-policy.lo sim/libsim_la-plot.lo: Makefile
+
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)

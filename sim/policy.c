@@ -71,6 +71,7 @@ const char *plan_describe(const plan *p, char *out, size_t size)
 {
     static const char *const masters[] = {"", ", fp32 master", ", split master"};
     static const char *const stores[] = {"", ", stochastic rounding", ", Kahan"};
+    static const char *const orders[] = {"sequence", "a ring", "a tree"};
     int n = snprintf(out, size,
                      "precision %s: compute %s, autocast %s, parameters %s%s%s, gradients %s, scaler %s",
                      p->precision, p->compute.name, p->autocast->name, p->params.name,
@@ -79,6 +80,12 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->recipe && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
                       !p->recipe->agrad_hybrid ? "" : p->fp8_e4m3 ? " e4m3" : " hybrid");
+    if (p->reduce_given && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order],
+                      " over a wire of ", p->reduce.wire.name);
+    if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 &&
+        (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, " with sums in %s", p->reduce.accumulator.name);
     if (p->clip != MPSIM_CLIP_NONE && (size_t)n < size)
         snprintf(out + n, size - (size_t)n, ", clip %g (%s)", p->max_norm,
                  mpsim_clip_name(p->clip));

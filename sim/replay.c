@@ -268,8 +268,9 @@ static int check_ranks(const replay *r)
     if (r->record.reduced)
         return 0;
     if (r->record.world && r->record.world != r->files)
-        return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu files, but %" PRIu64 " ranks "
-                               "(mpsim.world)", r->step, r->files, r->record.world);
+        return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu file%s, but %" PRIu64
+                               " ranks (mpsim.world)", r->step, r->files, r->files == 1 ? "" : "s",
+                    r->record.world);
     for (size_t i = 0; i < r->n_parameters; i++)
         if (r->parameters[i].ranks && r->parameters[i].ranks != r->files)
             return fail(EXIT_DATA, "replay: step %" PRId64 ": %s: %zu gradients from %zu ranks",
@@ -296,6 +297,7 @@ static int end_step(replay *r)
     replay_count_bytes(r);
     replay_states_update(r);
     r->out.step = r->step;
+    r->out.ranks = r->record.reduced ? 1 : r->files;
     r->out.plan = r->plan;
     r->out.new_plan = r->new_plan;
     r->out.from_record = r->from_record;
@@ -335,9 +337,15 @@ static int visit(input *in, trace *t, void *context)
         if (bad)
             return bad;
     }
-    int code = replay_read_record(t, &r->record);
+    step_record record;
+    int code = replay_read_record(t, &record);
+    if (!code && r->files > 0 && memcmp(&record, &r->record, sizeof record) != 0)
+        code = replay_bad_file(t, "its metadata differ from those of the other files of step %" PRId64
+                                  ": loss scale, optimizer settings, mpsim.reduced and mpsim.world "
+                                  "must agree", step);
     if (code)
         return code;
+    r->record = record;
     r->files++;
     code = index_weights(r, t);
     for (size_t i = 0; i < trace_count(t) && !code; i++) {

@@ -70,6 +70,7 @@ typedef struct replay_step {
     int trains;                /* 0: weights only, after the last step: nothing happens           */
     int new_plan, from_record; /* this step begins a plan; its weights come from the record       */
     double scale, unscale, next_scale;
+    size_t ranks;              /* whose gradients were added; 1 where they came reduced, or alone */
     int unknown;               /* the record holds Inf or NaN from a larger scale: what would have
                                   happened is not known; the step counts as clean, nothing moves */
     unsigned events;           /* MPSIM_SCALER_*                                                  */

@@ -90,15 +90,21 @@ void replay_csv_tensors(replay_report *r, const policy *p, const replay_step *s)
 
 void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
 {
-    fputs("policy,steps,skipped,final_scale,act_lost,agrad_lost,wgrad_lost,updates,lost,"
-          "distance_fp32,distance_binary64,weights,master,gradients,state,activations\n", r->file);
+    fputs("policy,steps,skipped,final_scale,act_nonzero,act_underflow,agrad_nonzero,"
+          "agrad_underflow,wgrad_nonzero,wgrad_underflow,stale,updates,lost,distance_fp32,distance_binary64,weights,master,gradients,state,activations\n", r->file);
     for (size_t i = 0; i < n; i++) {
         csv_text(r->file, p[i].name);
         fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",", t[i].steps, t[i].skipped);
         csv_double(r->file, t[i].final_scale);
-        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
-                t[i].groups[GROUP_ACT].underflow, t[i].groups[GROUP_AGRAD].underflow,
-                t[i].groups[GROUP_WGRAD].underflow, t[i].updates, t[i].lost);
+        fputc(',', r->file);
+        uint64_t stale = 0;
+        for (int g = 0; g < REPLAY_GROUPS; g++) {
+            stale += t[i].groups[g].stale;
+            if (g != GROUP_WEIGHT)
+                fprintf(r->file, "%" PRIu64 ",%" PRIu64 ",", t[i].groups[g].nonzero,
+                        t[i].groups[g].underflow);
+        }
+        fprintf(r->file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", stale, t[i].updates, t[i].lost);
         csv_double(r->file, t[i].distance_fp32);
         fputc(',', r->file);
         csv_double(r->file, t[i].distance_f64);

@@ -52,7 +52,8 @@ int replay_read_record(const trace *t, step_record *m)
 {
     const char *optimizer = trace_metadata(t, "mpsim.optimizer");
     const char *reduced = trace_metadata(t, "mpsim.reduced");
-    const char *world = trace_metadata(t, "mpsim.world");
+    const char *world = trace_metadata(t, "mpsim.world"), *rank = trace_metadata(t, "mpsim.rank");
+    uint64_t which;
     const char *taken = trace_metadata(t, "mpsim.optimizer_steps");
     mpsim_optim_algorithm a;
     memset(m, 0, sizeof *m);
@@ -76,6 +77,8 @@ int replay_read_record(const trace *t, step_record *m)
     m->grad_norm = number_of(t, "mpsim.grad_norm");
     if (world && (parse_count(&m->world, world) || m->world == 0))
         return replay_bad_file(t, "mpsim.world is not a number of ranks");
+    if (world && rank && (parse_count(&which, rank) || which >= m->world))
+        return replay_bad_file(t, "mpsim.rank is not below mpsim.world");
     snprintf(m->optimizer_name, sizeof m->optimizer_name, "%.30s", optimizer ? optimizer : "");
     m->steps_known = taken != NULL;
     if (taken && parse_count(&m->optimizer_steps, taken))

@@ -79,17 +79,23 @@ static void text_policy(replay_report *r, const policy *p)
     char line[512];
     fprintf(r->file, "policy   %s\n", p->name);
     if (p->source)
-        fprintf(r->file, "source   %s\n", p->source);
+        print_wrapped(r->file, "source   ", p->source);
     if (p->note)
-        fprintf(r->file, "note     %s\n", p->note);
+        print_wrapped(r->file, "note     ", p->note);
     for (size_t i = 0; i < p->count; i++) {
         if (p->count > 1)
             fprintf(r->file, "from step %" PRIu64 "\n", p->plans[i].from);
         print_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
     }
     fputc('\n', r->file);
-    r->steps = table_new(">step|>scale|<events|>act lost|>agrad lost|>wgrad lost|>stale|"
-                         ">updates lost|>from fp32|>master|>from f64|<start");
+    int master = 0;
+    for (size_t i = 0; i < p->count; i++)
+        master |= p->plans[i].master != MASTER_NONE;
+    r->with_master = master;
+    r->steps = table_new(master ? ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
+                                  ">from fp32|>master"
+                                : ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
+                                  ">from fp32|>from f64");
 }
 
 void replay_report_policy(replay_report *r, const policy *p)
@@ -127,14 +133,6 @@ static void share_cell(table *t, uint64_t part, uint64_t whole)
         table_cell(t, "%s", "");
 }
 
-static int any_weight(const replay_step *s)
-{
-    for (size_t i = 0; i < s->n_weights; i++)
-        if (s->weights[i].storage)
-            return 1;
-    return 0;
-}
-
 static void text_step(replay_report *r, const replay_step *s)
 {
     replay_counts g[REPLAY_GROUPS];
@@ -149,18 +147,24 @@ static void text_step(replay_report *r, const replay_step *s)
     }
     for (int i = 0; i < REPLAY_GROUPS; i++)
         stale += g[i].stale;
-    table_cell(r->steps, "%" PRId64, s->step);
+    table_cell(r->steps, "%" PRId64 "%s", s->step,
+               s->from_record ? "*" : " "); /* where weights came from */
     table_cell(r->steps, "%s", text_scale(a, s->scale));
-    table_cell(r->steps, "%s", s->unknown ? "not known" : short_events(line, sizeof line, s->events));
+    const char *events = short_events(line, sizeof line, s->events);
+    if (s->unknown)
+        table_cell(r->steps, "%s", "not known");
+    else
+        table_cell(r->steps, "%s%s%s", events, s->clipped && events[0] ? ", " : "",
+                   s->clipped ? "clipped" : "");
     share_cell(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
     share_cell(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
     share_cell(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
     table_cell(r->steps, "%s", stale ? text_count(a, stale) : "");
     share_cell(r->steps, lost, updates);
     table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
-    table_cell(r->steps, "%s", masters ? distance_text(b, s->kept_fp32) : "");
-    table_cell(r->steps, "%s", distance_text(b, s->distance_f64));
-    table_cell(r->steps, "%s", !any_weight(s) ? "" : s->from_record ? "record" : "own");
+    table_cell(r->steps, "%s",
+               distance_text(b, !r->with_master ? s->distance_f64 : masters ? s->kept_fp32
+                                                                            : (double)NAN));
 }
 
 void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
@@ -240,7 +244,8 @@ static void text_tensors(replay_report *r, const replay_total *t)
         table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->next));
     }
     if (rows) {
-        fprintf(r->file, "\ntensors%s, over all steps (SQNR: the worst step; scale: FP8, the last step%s)\n",
+        fprintf(r->file, "\ntensors%s, over all steps%s\n(SQNR: of the worst step; scale: FP8, of the "
+                         "last step)\n",
                 r->tensors ? "" : " that lose or overflow most", r->tensors ? "" : "; --tensors: all");
         r->failed |= table_print(out, r->file, "  ");
     }
@@ -301,6 +306,9 @@ static void text_total(replay_report *r, const replay_total *t)
         r->failed |= table_print(r->steps, r->file, "");
         table_free(r->steps);
         r->steps = NULL;
+        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
+        if (t->from_record)
+            fputs("* with the recorded weights; else the run's own\n", r->file);
     }
     text_tensors(r, t);
     text_groups(r, t);
@@ -313,6 +321,11 @@ static void text_total(replay_report *r, const replay_total *t)
               "left out\n", r->file);
     if (t->has_optimizer)
         text_optimizer(r, &t->optimizer);
+    if (t->clipped)
+        fprintf(r->file, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
+    if (t->reduces && t->ranks <= 1)
+        fputs("ranks      one, or reduced before they were recorded: grad_reduce has no effect\n",
+              r->file);
     if (t->unmatched[0])
         print_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
     if (t->updates)
@@ -343,7 +356,7 @@ static void text_total(replay_report *r, const replay_total *t)
              bytes_text(a, t->bytes.weights), bytes_text(b, t->bytes.master),
              bytes_text(c, t->bytes.gradients), bytes_text(d, t->bytes.state),
              bytes_text(e, t->bytes.activations));
-    print_wrapped(r->file, "bytes      ", line);
+    print_wrapped(r->file, "bytes      ", line); /* of the last step */
 }
 
 void replay_report_total(replay_report *r, const policy *p, const replay_total *t)
@@ -391,8 +404,8 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     }
     if (r->style != REPORT_TEXT)
         return;
-    table *out = table_new("<policy|>skipped|>next scale|>act lost|>agrad lost|>wgrad lost|"
-                           ">stale|>updates lost|>from fp32");
+    table *out = table_new("<policy|>skipped|>scale|>act|>agrad|>wgrad|>stale|>updates|"
+                           ">from fp32");
     for (size_t i = 0; i < n; i++) {
         const replay_total *x = &t[i];
         uint64_t stale = 0;
@@ -410,7 +423,19 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     }
     r->failed |= table_print(out, r->file, "");
     table_free(out);
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; scale: the next "
+          "loss scale\n", r->file);
     text_memory(r, p, t, n);
+    int any = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!t[i].unmatched[0])
+            continue;
+        if (!any++)
+            fputs("\npatterns that fit no layer here\n", r->file);
+        char title[96];
+        snprintf(title, sizeof title, "  %.80s: ", p[i].name);
+        print_wrapped(r->file, title, t[i].unmatched);
+    }
 }
 
 void replay_report_abandon(replay_report *r)

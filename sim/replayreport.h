@@ -42,6 +42,8 @@ typedef struct replay_total {
     replay_bytes bytes; /* of the last step */
     mpsim_optim optimizer; /* of the last step that had one */
     int has_optimizer;
+    int reduces; /* a plan says how ranks are added    */
+    size_t ranks; /* the most in a step                */
     char unmatched[512]; /* patterns of the policy that fit no layer */
     replay_tensor *tensors;
     size_t n_tensors;
@@ -72,6 +74,7 @@ typedef struct replay_report {
     int amp;      /* one [AMP] line per step instead of a table */
     int several;  /* policies                                   */
     int compare;  /* several policies: their table only        */
+    int with_master; /* the steps' table has a column for it    */
     table *steps; /* text: the table under construction        */
     int policies; /* JSON: entries so far                      */
     int entries;

@@ -57,6 +57,9 @@ static int choose_optimizer(const replay *r, mpsim_optim *o)
     o->nesterov = (uint8_t)pick_flag(c->nesterov, same ? t->nesterov : -1);
     o->amsgrad = (uint8_t)pick_flag(c->amsgrad, same ? t->amsgrad : -1);
     o->maximize = (uint8_t)pick_flag(c->maximize, same ? t->maximize : -1);
+    if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
+        return fail(EXIT_DATA, "replay: %s: nesterov needs momentum and dampening 0, not %g and %g",
+                    r->policy->name, o->momentum, o->dampening);
     if (mpsim_optim_check(o) == MPSIM_EINVAL)
         return fail(EXIT_DATA, "replay: no %s has such settings, of policy and trace together: lr %g, "
                                "momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",

@@ -73,6 +73,9 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->backoffs += (s->events & MPSIM_SCALER_BACKOFF) != 0;
     t->raised += (s->events & MPSIM_SCALER_RAISED) != 0;
     t->unknown += (uint64_t)s->unknown;
+    t->reduces |= s->plan->reduce_given;
+    if (s->ranks > t->ranks)
+        t->ranks = s->ranks;
     t->clipped += (uint64_t)s->clipped;
     t->from_record += (uint64_t)s->from_record;
     if (s->trains)
@@ -111,7 +114,10 @@ int replay_total_add(replay_total *t, const replay_step *s)
         e->scale = c->scale;
         e->next = c->next;
         e->amax = c->amax;
-        memcpy(e->format, c->format, sizeof e->format);
+        if (e->steps > 1 && strcmp(e->format, c->format) != 0)
+            snprintf(e->format, sizeof e->format, "several"); /* a schedule */
+        else
+            memcpy(e->format, c->format, sizeof e->format);
         if (c->sqnr_db < e->worst_sqnr)
             e->worst_sqnr = c->sqnr_db;
     }

@@ -112,6 +112,12 @@ static void print_trace_head(FILE *to, const scaler_report *r)
     if (run->in->failed)
         fprintf(to, "%d file%s failed and %s not in these numbers.\n", run->in->failed,
                 plural((uint64_t)run->in->failed), run->in->failed == 1 ? "is" : "are");
+    for (size_t i = 1; i < run->n_steps; i++)
+        if (run->steps[i].number > run->steps[i - 1].number + 1 && run->steps[i - 1].number >= 0) {
+            fputs("Not every step was recorded: those that were count as if they followed each "
+                  "other.\n", to);
+            break;
+        }
     fputs("Only the recorded gradients count here; what overflows inside the backward pass does "
           "not show.\n", to);
 }

@@ -462,13 +462,18 @@ check-valgrind:
 recorded_tests = tests/t-scaler-recorded tests/t-gradient-recorded tests/t-optim-recorded \
   tests/t-optim-training tests/t-block-recorded
 recorded: $(recorded_tests)
-	@for t in $(recorded_tests); do echo "== $$t"; \
+	@{ for t in $(recorded_tests); do echo "== $$t"; \
 	  MPSIM_SRCDIR=$(abs_top_srcdir) CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \
-	    grep -e '^#' -e '^not ok' | grep -v 'instruction set'; done
-	@for t in sgd:autocast adam:autocast adamw:adamw half:half; do \
+	    grep -e '^#' -e '^not ok' | grep -v 'instruction set'; done; \
+	for t in sgd:autocast adam:autocast adamw:adamw half:half; do \
 	  echo "== mpsim replay, data/amp-mlp/$${t%:*}"; \
 	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
-	    sed -n 's/^record  */# /p'; done
+	    sed -n 's/^record  */# /p'; done; } | \
+	  awk '{ print } / runs,/ { for (i = 2; i <= NF; i++) if ($$i == "runs,") n = $$(i - 1); \
+	      if (/^# torch-/) torch += n; else others += n } \
+	    / cases,.* steps \(/ { cases += $$4; steps += $$6 } \
+	    END { print "== in all: optimizer runs of PyTorch " torch ", of torchao and optimi " \
+	      others "; scaler runs " cases ", steps " steps }'
 .PHONY: recorded
 
 # Speed, as ratios to memcpy, or to a plain loop, in the same run; CSV.

@@ -440,6 +440,7 @@ START_TEST(scaler_words)
         {"{scaler: megatron, fp16_initial_loss_scale: 4294967296}", "megatron"},
         {"{scaler: deepspeed, initial_scale_power: 12, loss_scale_window: 5}",
          "deepspeed:init=4096,window=5"},
+        {"{scaler: deepspeed, loss_scale: 0}", "deepspeed"},
         {"{scaler: apex, init: 512, max_loss_scale: 1024}", "apex:init=512,ceiling=1024"},
         {"{scaler: fairseq, tolerance: 0.1, threshold: 2}", "fairseq:tolerance=0.1,threshold=2"},
         {"{scaler: torch, skip: 0, guard: 0, refill: clean, check: norm, unscale: divide}",

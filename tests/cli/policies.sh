@@ -18,7 +18,7 @@ for trace in digits-cnn charlm; do
     run 0 replay --no-reference --policy "$policies" "$MPSIM_SRCDIR/data/$trace" && cp "$dir/out" "$dir/table"
     ok $? "$trace: the folder of policies"
     [ "$(grep -c '^policy  *skipped' "$dir/table")" -eq 1 ]; ok $? "$trace: one table"
-    awk '!NF { table = 0 } table { print $1 } /^policy  *skipped/ { table = 1 }' "$dir/table" >"$dir/rows"
+    awk '!NF || /^act, agrad/ { table = 0 } table { print $1 } /^policy  *skipped/ { table = 1 }' "$dir/table" >"$dir/rows"
     files=0
     for file in "$policies"/*.yaml; do
         name=${file##*/}
