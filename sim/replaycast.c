@@ -130,15 +130,9 @@ static int to_compute(const mpsim_format *f, const double *x, size_t n, double f
                       float *y, mpsim_cast_stats *casts)
 {
     mpsim_rounding rounding;
-    double block[512];
     mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
     rounding.scale = factor;
-    for (size_t i = 0; i < n; i += 512) {
-        const size_t m = n - i < 512 ? n - i : 512;
-        mpsim_round_array_f64(f, &rounding, NULL, block, x + i, m, NULL);
-        for (size_t j = 0; j < m; j++)
-            y[i + j] = (float)block[j];
-    }
+    replay_round(f, factor, y, x, n);
     return mpsim_cast_stats_add(casts, f, &rounding, NULL, x, n) == MPSIM_OK ? 0 : EXIT_DATA;
 }
 

@@ -114,6 +114,8 @@ void replay_states_update(replay *r);
 void replay_states_clear(replay *r);
 
 /* replayweights.c: parameters taken from the record, carried, compared. */
+/* y = x * factor, rounded once to f: a format whose numbers are binary32 numbers. */
+void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n);
 int replay_begin_weights(replay *r); /* after all files of the step have been read */
 void parameter_refresh(const replay *r, parameter *p); /* the model's copy from what is kept */
 void parameter_forget(parameter *p); /* what the record said */

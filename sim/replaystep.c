@@ -76,11 +76,7 @@ static int make_gradient(replay *r, parameter *p, double factor)
     const int low = plan_low(r->plan, p->kind, p->layer, ROLE_WGRAD);
     const mpsim_format *f = low ? &r->plan->grads : mpsim_format_find("binary32");
     char name[512];
-    mpsim_rounding rounding;
-    double block[512];
     int code = 0;
-    mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
-    rounding.scale = factor;
     snprintf(name, sizeof name, "wgrad:%s", p->name);
     float **wire = calloc(p->ranks, sizeof *wire);
     for (size_t k = 0; wire && k < p->ranks && !code; k++) {
@@ -91,12 +87,8 @@ static int make_gradient(replay *r, parameter *p, double factor)
         }
         code = replay_cast_tensor(r, name, ROLE_WGRAD, p->kind, p->layer, 0, p->grads[k], p->n,
                                   p->cols, factor);
-        for (size_t i = 0; i < p->n && !code; i += 512) {
-            const size_t m = p->n - i < 512 ? p->n - i : 512;
-            mpsim_round_array_f64(f, &rounding, NULL, block, p->grads[k] + i, m, NULL);
-            for (size_t j = 0; j < m; j++)
-                wire[k][i + j] = (float)block[j];
-        }
+        if (!code)
+            replay_round(f, factor, wire[k], p->grads[k], p->n);
     }
     if (!wire)
         code = replay_no_memory();

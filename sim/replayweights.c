@@ -51,22 +51,27 @@ static int allocate(parameter *p, int references)
     return bad ? replay_no_memory() : 0;
 }
 
-/* y = x rounded to f; NULL stands for zeros. */
-static void round_from(const mpsim_format *f, float *y, const double *x, size_t n)
+void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n)
 {
     mpsim_rounding nearest;
     double block[512];
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    if (!x) {
-        memset(y, 0, n * sizeof *y);
-        return;
-    }
+    nearest.scale = factor;
     for (size_t i = 0; i < n; i += 512) {
         const size_t m = n - i < 512 ? n - i : 512;
         mpsim_round_array_f64(f, &nearest, NULL, block, x + i, m, NULL);
         for (size_t j = 0; j < m; j++)
             y[i + j] = (float)block[j];
     }
+}
+
+/* The same of numbers that the record may lack: zeros then. */
+static void round_from(const mpsim_format *f, float *y, const double *x, size_t n)
+{
+    if (x)
+        replay_round(f, 1, y, x, n);
+    else
+        memset(y, 0, n * sizeof *y);
 }
 
 static void round_to(const mpsim_format *f, float *y, const float *x, size_t n)

@@ -478,13 +478,13 @@ recorded: $(recorded_tests)
 
 # Speed, as ratios to memcpy, or to a plain loop, in the same run; CSV.
 EXTRA_PROGRAMS = tests/bench/bench tests/bench/dot tests/bench/steps
-tests_bench_bench_SOURCES = tests/bench/bench.c
+tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/timing.h
 tests_bench_bench_CPPFLAGS = $(test_cppflags)
 tests_bench_bench_LDADD = lib/libmpsim.la
-tests_bench_dot_SOURCES = tests/bench/dot.c
+tests_bench_dot_SOURCES = tests/bench/dot.c tests/bench/timing.h
 tests_bench_dot_CPPFLAGS = $(test_cppflags)
 tests_bench_dot_LDADD = lib/libmpsim.la
-tests_bench_steps_SOURCES = tests/bench/steps.c
+tests_bench_steps_SOURCES = tests/bench/steps.c tests/bench/timing.h
 tests_bench_steps_CPPFLAGS = $(test_cppflags)
 tests_bench_steps_LDADD = lib/libmpsim.la
 CLEANFILES += tests/bench/bench tests/bench/dot tests/bench/steps

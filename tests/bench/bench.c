@@ -4,13 +4,14 @@
  * divided by elements per second of memcpy of as many binary32 values; the median of the
  * repeats. Two sizes: 64 Ki elements (second-level cache) and 16 Mi (memory). Data: half of it
  * +-2^U(-40, 20), half of it 0.02 * (sum of 12 uniform - 6), as gradients may be. */
+#include "timing.h"
+
 #include <mpsim/mpsim.h>
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SMALL = 1 << 16, LARGE = 1 << 24, REPEATS_SMALL = 61, REPEATS_LARGE = 7 };
 
@@ -22,19 +23,6 @@ typedef struct work {
     const mpsim_format *f;
     mpsim_rounding r;
 } work;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void do_memcpy(work *w)
 {
@@ -85,8 +73,7 @@ static double median(work *w, void (*run)(work *))
         run(w);
         t[i] = now() - t0;
     }
-    qsort(t, (size_t)repeats, sizeof *t, compare);
-    return t[repeats / 2];
+    return middle(t, (size_t)repeats);
 }
 
 static void report(work *w, const char *what, const char *format, const char *mode, double base,

@@ -4,26 +4,14 @@
  * binary32, s += a[k] * b[k]; the median of the repeats. Operands: +-U(0, 1). Arithmetic: operations per
  * second of mpsim_arith_array on random codes, as a ratio to mpsim's own conversion in the same
  * format. CSV. */
+#include "timing.h"
+
 #include <mpsim/mpsim.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { REPEATS = 5 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Median seconds of run(context). */
 static double median(void (*run)(void *), void *context)
@@ -35,8 +23,7 @@ static double median(void (*run)(void *), void *context)
         run(context);
         t[i] = now() - t0;
     }
-    qsort(t, REPEATS, sizeof *t, compare);
-    return t[REPEATS / 2];
+    return middle(t, REPEATS);
 }
 
 /* ---- matrix products ---- */

@@ -3,12 +3,13 @@
  *
  * Medians of the repeats over 4 Mi elements. Gradients and parameters are 0.02 * (sum of 12 uniform
  * - 6). Ratios below 1 are slower than memcpy, by so much. */
+#include "timing.h"
+
 #include <mpsim/mpsim.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { N = 1 << 22, COLS = 4096, REPEATS = 5 };
 
@@ -20,19 +21,6 @@ typedef struct work {
     double scale;
 } work;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(work *w, void (*run)(work *))
 {
     double t[REPEATS];
@@ -42,8 +30,7 @@ static double median(work *w, void (*run)(work *))
         run(w);
         t[i] = now() - t0;
     }
-    qsort(t, REPEATS, sizeof *t, compare);
-    return t[REPEATS / 2];
+    return middle(t, REPEATS);
 }
 
 static void do_memcpy(work *w)

@@ -1,0 +1,28 @@
+/* timing.h -- what the benchmarks share: a clock, and the middle of several times. */
+#ifndef MPSIM_TESTS_BENCH_TIMING_H
+#define MPSIM_TESTS_BENCH_TIMING_H
+
+#include <stdlib.h>
+#include <time.h>
+
+static inline double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of n times, which are sorted. */
+static inline double middle(double *t, size_t n)
+{
+    qsort(t, n, sizeof *t, compare);
+    return t[n / 2];
+}
+
+#endif
