@@ -157,13 +157,12 @@ static int done(const replay_step *s, void *context)
     return 0;
 }
 
-static json_t *config_json(const run *r, const replay_options *o, const input *in)
+static json_t *config_json(const replay_options *o, const input *in)
 {
     static const char *const weights[] = {"auto", "recorded", "carry"};
     json_t *inputs = json_array();
     for (size_t i = 0; i < in->tree.count; i++)
         json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
-    (void)r;
     return json_pack("{s:s,s:s,s:o,s:b,s:o}", "version", mpsim_version(), "weights",
                      weights[o->weights], "seed", json_of_count(o->seed), "references",
                      o->references, "inputs", inputs);
@@ -172,7 +171,7 @@ static json_t *config_json(const run *r, const replay_options *o, const input *i
 static int replay_policies(run *r, input *in, const replay_options *o)
 {
     int code = 0;
-    replay_report_begin(&r->report, config_json(r, o, in));
+    replay_report_begin(&r->report, config_json(o, in));
     for (r->now = 0; r->now < r->count && !code; r->now++) {
         const policy *p = &r->policies[r->now];
         replay_report_policy(&r->report, p);
@@ -182,7 +181,7 @@ static int replay_policies(run *r, input *in, const replay_options *o)
             code = fail(EXIT_DATA, "replay: no step with activations or gradients among the "
                                    "selected tensors");
         if (!code)
-            replay_report_total(&r->report, p, &r->totals[r->now]);
+            replay_report_total(&r->report, &r->totals[r->now]);
     }
     if (!code && r->report.compare)
         replay_report_compare(&r->report, r->policies, r->totals, r->count);

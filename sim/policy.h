@@ -37,7 +37,6 @@ typedef enum tensor_role {
 typedef struct autocast_row {
     const char *name;
     uint8_t low[LAYER_KINDS]; /* bit r: role r is in the compute format */
-    const char *what;
 } autocast_row;
 
 typedef enum master_kind {
@@ -53,7 +52,6 @@ typedef struct recipe_row {
     const char *agrad_e4m3, *agrad_hybrid;  /* of gradients, hybrid in E5M2; NULL: no such form */
     uint8_t default_e4m3;
     uint8_t delayed;
-    const char *what;
 } recipe_row;
 
 typedef struct optimizer_choice {

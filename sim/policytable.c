@@ -67,14 +67,18 @@ enum {
 /* In the order linear, conv, batchnorm, norm, softmax, embedding, loss, other. Batch norm is on
  * none of ATen's lists: it takes what comes, its parameters and their gradients stay in fp32. */
 static const autocast_row autocasts[] = {
-    {"none", {0, 0, 0, 0, 0, 0, 0, 0}, "nothing is cast"},
-    {"all", {ALL, ALL, ALL, ALL, ALL, ALL, 0, ALL}, "every layer but the loss"},
-    {"torch", {ALL, ALL, ACTS, 0, 0, 0, 0, ACTS}, "ATen's lists: matrix products in low precision"},
-    {"norms-fp32", {ALL, ALL, ACTS, ACTS, ALL, ALL, 0, ALL},
-     "every layer; the parameters of norms stay in fp32 (Keras: autocast=False)"},
-    {"batchnorm-fp32", {ALL, ALL, ACTS, ALL, ALL, ALL, 0, ALL},
-     "every layer; the parameters of batch norm stay in fp32 (Apex O2 keep_batchnorm_fp32)"},
-    {"megatron", {ALL, ALL, ALL, ALL, 0, ALL, 0, ALL}, "every layer; softmax and loss in fp32"},
+    /* nothing is cast */
+    {"none", {0, 0, 0, 0, 0, 0, 0, 0}},
+    /* every layer but the loss */
+    {"all", {ALL, ALL, ALL, ALL, ALL, ALL, 0, ALL}},
+    /* ATen's lists: matrix products in low precision */
+    {"torch", {ALL, ALL, ACTS, 0, 0, 0, 0, ACTS}},
+    /* every layer; the parameters of norms stay in fp32 (Keras: autocast=False) */
+    {"norms-fp32", {ALL, ALL, ACTS, ACTS, ALL, ALL, 0, ALL}},
+    /* every layer; the parameters of batch norm stay in fp32 (Apex O2 keep_batchnorm_fp32) */
+    {"batchnorm-fp32", {ALL, ALL, ACTS, ALL, ALL, ALL, 0, ALL}},
+    /* every layer; softmax and loss in fp32 */
+    {"megatron", {ALL, ALL, ALL, ALL, 0, ALL, 0, ALL}},
 };
 
 const autocast_row *autocast_find(const char *name)
@@ -89,25 +93,29 @@ const autocast_row *autocast_find(const char *name)
 
 /* Act, weight, agrad as e4m3, agrad as hybrid (E5M2); the default; delayed. */
 static const recipe_row recipes[] = {
-    {"delayed", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 1,
-     "TransformerEngine DelayedScaling"},
-    {"current", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0,
-     "TransformerEngine Float8CurrentScaling"},
-    {"tensorwise", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0,
-     "the same, in NeMo's word"},
-    {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0,
-     "TransformerEngine Float8BlockScaling; DeepSeek-V3"},
-    {"mxfp8", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0,
-     "TransformerEngine MXFP8BlockScaling"},
-    {"mxfp6", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e3m2", NULL, 1, 0, "OCP MXFP6"},
-    {"mxfp4", "mxfp4", "mxfp4", "mxfp4", NULL, 1, 0, "OCP MXFP4"},
-    {"nvfp4", "nvfp4", "nvfp4-2d", "nvfp4-sr", NULL, 1, 0,
-     "TransformerEngine NVFP4BlockScaling"},
+    /* TransformerEngine DelayedScaling */
+    {"delayed", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 1},
+    /* TransformerEngine Float8CurrentScaling */
+    {"current", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0},
+    /* the same, in NeMo's word */
+    {"tensorwise", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0},
+    /* TransformerEngine Float8BlockScaling; DeepSeek-V3 */
+    {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0},
+    /* TransformerEngine MXFP8BlockScaling */
+    {"mxfp8", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0},
+    /* OCP MXFP6 */
+    {"mxfp6", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e3m2", NULL, 1, 0},
+    /* OCP MXFP4 */
+    {"mxfp4", "mxfp4", "mxfp4", "mxfp4", NULL, 1, 0},
+    /* TransformerEngine NVFP4BlockScaling */
+    {"nvfp4", "nvfp4", "nvfp4-2d", "nvfp4-sr", NULL, 1, 0},
+    /* torchao float8 tensorwise */
     {"torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise",
-     "torchao-tensorwise-e5m2", 0, 0, "torchao float8 tensorwise"},
-    {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise", "torchao-rowwise", NULL, 1, 0,
-     "torchao float8 rowwise"},
-    {"ms-amp", "ms-amp", "ms-amp", "ms-amp", NULL, 1, 0, "MS-AMP"},
+     "torchao-tensorwise-e5m2", 0, 0},
+    /* torchao float8 rowwise */
+    {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise", "torchao-rowwise", NULL, 1, 0},
+    /* MS-AMP */
+    {"ms-amp", "ms-amp", "ms-amp", "ms-amp", NULL, 1, 0},
 };
 
 const recipe_row *recipe_find(const char *name)

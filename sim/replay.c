@@ -177,7 +177,8 @@ static int take_tensor(replay *r, trace *t, size_t i)
     if (!kind || !tensor->format || !input_selects(r->in, tensor))
         return 0;
     if (strlen(tensor->name) > REPLAY_NAME_MAX)
-        return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name, REPLAY_NAME_MAX);
+        return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
+                               REPLAY_NAME_MAX);
     double *x = read_values(t, i, &error);
     if (!x)
         return fail(error.exit, "%s", error.text);
@@ -321,8 +322,8 @@ static int visit(input *in, trace *t, void *context)
     const int64_t step = trace_step(t);
     (void)in;
     if (step < 0)
-        return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its path "
-                           "says");
+        return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its "
+                                  "path says");
     if (!r->have_step || step != r->step) {
         const int code = end_step(r);
         if (code)
@@ -340,9 +341,9 @@ static int visit(input *in, trace *t, void *context)
     step_record record;
     int code = replay_read_record(t, &record);
     if (!code && r->files > 0 && memcmp(&record, &r->record, sizeof record) != 0)
-        code = replay_bad_file(t, "its metadata differ from those of the other files of step %" PRId64
-                                  ": loss scale, optimizer settings, mpsim.reduced and mpsim.world "
-                                  "must agree", step);
+        code = replay_bad_file(t, "its metadata differ from those of the other files of step "
+                                  "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and "
+                                  "mpsim.world must agree", step);
     if (code)
         return code;
     r->record = record;

@@ -69,7 +69,7 @@ static int start_delayed(replay *r, cast_state *s, const mpsim_format *element)
     return 0;
 }
 
-/* What the steps that were not recorded left is not known: the best guess is this step's own amax. */
+/* What the steps that were not recorded left is not known: this step's own amax is the best guess. */
 static void begin_after_gap(cast_state *s, float amax)
 {
     const mpsim_delayed_config c = s->delayed.config;
@@ -136,8 +136,8 @@ static int to_compute(const mpsim_format *f, const double *x, size_t n, double f
     return mpsim_cast_stats_add(casts, f, &rounding, NULL, x, n) == MPSIM_OK ? 0 : EXIT_DATA;
 }
 
-/* How many of the elements that saturate would do so, too, at the scale of this step's amax: none but
- * with a negative margin. */
+/* How many of the elements that saturate would do so, too, at the scale of this step's amax: none
+ * but with a negative margin. */
 static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_block_recipe *b,
                                  const float *y, size_t n, size_t cols, float amax, uint64_t all)
 {
@@ -198,8 +198,8 @@ static int cast_blocks(replay *r, replay_cast *c, const mpsim_block_recipe *reci
         s->used = 1;
         s->cast = r->n_casts - 1;
         c->scale = (double)given * r->scaler.scale;
-        c->stale = casts.counts.overflow -
-                   saturated_at_own(&s->delayed.config, &b, y, n, cols, amax, casts.counts.overflow);
+        const uint64_t all = casts.counts.overflow;
+        c->stale = all - saturated_at_own(&s->delayed.config, &b, y, n, cols, amax, all);
     }
     free(y);
     free(wide);

@@ -91,7 +91,8 @@ void replay_csv_tensors(replay_report *r, const policy *p, const replay_step *s)
 void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
 {
     fputs("policy,steps,skipped,final_scale,act_nonzero,act_underflow,agrad_nonzero,"
-          "agrad_underflow,wgrad_nonzero,wgrad_underflow,stale,updates,lost,distance_fp32,distance_binary64,weights,master,gradients,state,activations\n", r->file);
+          "agrad_underflow,wgrad_nonzero,wgrad_underflow,stale,updates,lost,distance_fp32,"
+          "distance_binary64,weights,master,gradients,state,activations\n", r->file);
     for (size_t i = 0; i < n; i++) {
         csv_text(r->file, p[i].name);
         fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",", t[i].steps, t[i].skipped);

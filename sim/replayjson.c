@@ -81,7 +81,8 @@ json_t *replay_json_step(const replay_step *s)
 {
     json_t *v = json_pack(
         "{s:I,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s?,s:o,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "step",
-        (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale", json_of_double(s->scale), "unscale",
+        (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale",
+        json_of_double(s->scale), "unscale",
         json_of_double(s->unscale), "next_scale", json_of_double(s->next_scale), "events",
         json_events(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
         "norm", json_of_double(s->norm), "clipped", s->clipped, "from_record", s->from_record,

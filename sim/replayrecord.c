@@ -61,8 +61,8 @@ int replay_read_record(const trace *t, step_record *m)
     m->scale_known = m->loss_scale > 0;
     m->grads_scaled = flag_of(t, "mpsim.grads_scaled") == 1;
     if (m->grads_scaled && !m->scale_known)
-        return replay_bad_file(t, "gradients are scaled (mpsim.grads_scaled), but mpsim.loss_scale is "
-                           "missing or not above 0");
+        return replay_bad_file(t, "gradients are scaled (mpsim.grads_scaled), but mpsim.loss_scale "
+                                  "is missing or not above 0");
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
     m->optimizer = optimizer && mpsim_optim_parse(&a, optimizer) == MPSIM_OK ? (int)a : -1;
     m->lr = number_of(t, "mpsim.lr");

@@ -15,8 +15,8 @@ static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights",
 static const char *short_events(char *out, size_t size, unsigned set)
 {
     const unsigned both = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP;
-    return replay_event_text(out, size, ", ", (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW
-                                                            : set);
+    const unsigned shown = (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW : set;
+    return replay_event_text(out, size, ", ", shown);
 }
 
 static const char *bytes_text(char *out, uint64_t n)
@@ -244,8 +244,8 @@ static void text_tensors(replay_report *r, const replay_total *t)
         table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->next));
     }
     if (rows) {
-        fprintf(r->file, "\ntensors%s, over all steps%s\n(SQNR: of the worst step; scale: FP8, of the "
-                         "last step)\n",
+        fprintf(r->file, "\ntensors%s, over all steps%s\n"
+                         "(SQNR: of the worst step; scale: FP8, of the last step)\n",
                 r->tensors ? "" : " that lose or overflow most", r->tensors ? "" : "; --tensors: all");
         r->failed |= table_print(out, r->file, "  ");
     }
@@ -306,7 +306,8 @@ static void text_total(replay_report *r, const replay_total *t)
         r->failed |= table_print(r->steps, r->file, "");
         table_free(r->steps);
         r->steps = NULL;
-        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
+        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n",
+              r->file);
         if (t->from_record)
             fputs("* with the recorded weights; else the run's own\n", r->file);
     }
@@ -339,8 +340,8 @@ static void text_total(replay_report *r, const replay_total *t)
     char line[512];
     if (t->unknown) {
         snprintf(line, sizeof line,
-                 "%" PRIu64 " steps were recorded with Inf or NaN at a larger scale, what they would "
-                 "have given here is not known, they count as clean and move nothing", t->unknown);
+                 "%" PRIu64 " steps were recorded with Inf or NaN at a larger scale, what they "
+                 "would have given here is not known, they count as clean and move nothing", t->unknown);
         print_wrapped(r->file, "not known  ", line);
     }
     if (t->compared) {
@@ -359,9 +360,8 @@ static void text_total(replay_report *r, const replay_total *t)
     print_wrapped(r->file, "bytes      ", line); /* of the last step */
 }
 
-void replay_report_total(replay_report *r, const policy *p, const replay_total *t)
+void replay_report_total(replay_report *r, const replay_total *t)
 {
-    (void)p;
     if (r->style == REPORT_JSON) {
         fputs("],\n\"total\": ", r->file);
         r->failed |= json_write(r->file, replay_json_total(t));
@@ -379,7 +379,8 @@ static void bytes_cell(table *t, uint64_t n)
 
 static void text_memory(replay_report *r, const policy *p, const replay_total *t, size_t n)
 {
-    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|>all");
+    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|"
+                           ">all");
     fputc('\n', r->file);
     for (size_t i = 0; i < n; i++) {
         const replay_bytes *b = &t[i].bytes;
@@ -423,8 +424,8 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     }
     r->failed |= table_print(out, r->file, "");
     table_free(out);
-    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; scale: the next "
-          "loss scale\n", r->file);
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; scale: the "
+          "next loss scale\n", r->file);
     text_memory(r, p, t, n);
     int any = 0;
     for (size_t i = 0; i < n; i++) {

@@ -27,18 +27,17 @@ typedef struct replay_tensor {
     uint64_t steps;
     replay_counts counts;
     double worst_sqnr;
-    double scale, next, amax; /* of the last step; next: NaN but for FP8 delayed scaling */
+    double scale, next; /* of the last step; next: NaN but for FP8 delayed scaling */
 } replay_tensor;
 
 /* A run added up. */
 typedef struct replay_total {
     uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record,
         unknown;
-    double first_scale, final_scale;
+    double final_scale;
     replay_counts groups[REPLAY_GROUPS];
     uint64_t updates, lost, lost_model, compared, differ;
     double max_difference, distance_fp32, distance_f64;
-    uint64_t scales_compared, scales_differ; /* with the recorded loss scale */
     replay_bytes bytes; /* of the last step */
     mpsim_optim optimizer; /* of the last step that had one */
     int has_optimizer;
@@ -92,7 +91,7 @@ void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t
 void replay_report_begin(replay_report *r, json_t *config);
 void replay_report_policy(replay_report *r, const policy *p);
 void replay_report_step(replay_report *r, const policy *p, const replay_step *s);
-void replay_report_total(replay_report *r, const policy *p, const replay_total *t);
+void replay_report_total(replay_report *r, const replay_total *t);
 /* replay_report_compare -- text and CSV: all policies side by side. */
 void replay_report_compare(replay_report *r, const policy *policies, const replay_total *totals,
                            size_t n);

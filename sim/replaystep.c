@@ -61,8 +61,8 @@ static int choose_optimizer(const replay *r, mpsim_optim *o)
         return fail(EXIT_DATA, "replay: %s: nesterov needs momentum and dampening 0, not %g and %g",
                     r->policy->name, o->momentum, o->dampening);
     if (mpsim_optim_check(o) == MPSIM_EINVAL)
-        return fail(EXIT_DATA, "replay: no %s has such settings, of policy and trace together: lr %g, "
-                               "momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",
+        return fail(EXIT_DATA, "replay: no %s has such settings, of policy and trace together: "
+                               "lr %g, momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",
                     mpsim_optim_name((mpsim_optim_algorithm)algorithm), o->lr, o->momentum,
                     o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
     return 0;
@@ -267,11 +267,10 @@ static int step_parameter(replay *r, mpsim_optim *o, parameter *p, replay_weight
 
 /* ---- the step ---- */
 
-static int step_all(replay *r, mpsim_optim *o, int skip)
+static int step_all(replay *r, mpsim_optim *o, int skip, int finite)
 {
     replay_distance all[4];
     const double factor = r->options->references ? replay_reference_factor(r) : 1;
-    const int finite = replay_record_finite(r);
     for (int i = 0; i < 4; i++)
         replay_distance_init(&all[i]);
     for (size_t i = 0; i < r->n_parameters; i++) {
@@ -337,9 +336,9 @@ int replay_update(replay *r)
         if (code)
             return code;
     }
-    /* what the gradient was where it overflowed when it was recorded is not known at smaller scales */
-    r->out.unknown = r->record.grads_scaled && r->scaler.scale < r->record.loss_scale &&
-                     !replay_record_finite(r);
+    /* a gradient that overflowed when it was recorded is not known at smaller scales */
+    const int finite = replay_record_finite(r);
+    r->out.unknown = r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && !finite;
     const int found = r->out.unknown ? r->overflow : overflows(r);
     if (found < 0)
         return replay_no_memory();
@@ -362,5 +361,5 @@ int replay_update(replay *r)
     }
     if (!code && !skip)
         code = unscale_and_clip(r, &s, o.variant, &o.grad_scale);
-    return code ? code : step_all(r, &o, skip);
+    return code ? code : step_all(r, &o, skip, finite);
 }

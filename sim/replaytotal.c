@@ -8,7 +8,7 @@
 void replay_total_init(replay_total *t)
 {
     memset(t, 0, sizeof *t);
-    t->first_scale = t->final_scale = t->distance_fp32 = t->distance_f64 = (double)NAN;
+    t->final_scale = t->distance_fp32 = t->distance_f64 = (double)NAN;
 }
 
 void replay_total_clear(replay_total *t)
@@ -63,8 +63,6 @@ static replay_tensor *find_tensor(replay_total *t, const char *name)
 
 int replay_total_add(replay_total *t, const replay_step *s)
 {
-    if (t->steps == 0)
-        t->first_scale = s->scale;
     t->steps += (uint64_t)s->trains;
     t->final_scale = s->next_scale;
     t->skipped += (s->events & MPSIM_SCALER_SKIP) != 0;
@@ -88,10 +86,6 @@ int replay_total_add(replay_total *t, const replay_step *s)
         t->distance_fp32 = s->distance_fp32;
         t->distance_f64 = s->distance_f64;
     }
-    if (!isnan(s->recorded_scale)) {
-        t->scales_compared++;
-        t->scales_differ += s->recorded_scale != s->scale;
-    }
     for (size_t i = 0; i < s->n_weights; i++) {
         const replay_weight *w = &s->weights[i];
         t->updates += w->updates;
@@ -113,7 +107,6 @@ int replay_total_add(replay_total *t, const replay_step *s)
         e->layer = c->layer;
         e->scale = c->scale;
         e->next = c->next;
-        e->amax = c->amax;
         if (e->steps > 1 && strcmp(e->format, c->format) != 0)
             snprintf(e->format, sizeof e->format, "several"); /* a schedule */
         else

@@ -431,11 +431,11 @@ tests_mkvectors_LDADD = lib/libmpsim.la $(LIBZIP_LIBS)
 # The fuzz target of the readers, as a plain program over its corpus (see tests/fuzz/fuzz-trace.c
 # for libFuzzer).
 check_PROGRAMS += tests/fuzz/fuzz-trace
-tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz-trace.c
+tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz-trace.c tests/fuzz/fuzzfile.h
 tests_fuzz_fuzz_trace_CPPFLAGS = $(test_cppflags) -DFUZZ_STANDALONE
 tests_fuzz_fuzz_trace_LDADD = sim/libsim.la
 check_PROGRAMS += tests/fuzz/fuzz-policy
-tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz-policy.c
+tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz-policy.c tests/fuzz/fuzzfile.h
 tests_fuzz_fuzz_policy_CPPFLAGS = $(test_cppflags) -DFUZZ_STANDALONE
 tests_fuzz_fuzz_policy_LDADD = sim/libsim.la
 dist_check_SCRIPTS += tests/fuzz/corpus.sh

@@ -5,6 +5,7 @@
  * sim/trace and lib, -lyaml -ljansson -lzip -lz -lm; then
  *   ./fuzz-policy -max_len=4096 new-corpus tests/fuzz/policies data/policies
  * With any compiler, for the files given as arguments: -DFUZZ_STANDALONE. */
+#include "fuzzfile.h"
 #include "policy.h"
 
 #include <math.h>
@@ -12,32 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static char path[4096];
-
-static void remove_file(void)
-{
-    unlink(path);
-}
-
-/* The one file that all inputs are written to. */
-static int input_file(void)
-{
-    static int fd = -1;
-    if (fd < 0) {
-        const char *dir = getenv("TMPDIR");
-        snprintf(path, sizeof path, "%s/mpsim-fuzz-XXXXXX", dir && *dir ? dir : "/tmp");
-        fd = mkstemp(path);
-        if (fd < 0) {
-            perror(path);
-            exit(EXIT_FAILURE);
-        }
-        atexit(remove_file);
-    }
-    return fd;
-}
 
 static void must(int true_always)
 {
@@ -101,22 +76,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     policy_clear(&p);
     return 0;
 }
-
-#ifdef FUZZ_STANDALONE
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        FILE *f = fopen(argv[i], "rb");
-        uint8_t *data = malloc(1 << 24);
-        if (!f || !data) {
-            perror(argv[i]);
-            return EXIT_FAILURE;
-        }
-        const size_t n = fread(data, 1, 1 << 24, f);
-        fclose(f);
-        LLVMFuzzerTestOneInput(data, n);
-        free(data);
-    }
-    return EXIT_SUCCESS;
-}
-#endif

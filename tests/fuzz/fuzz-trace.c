@@ -4,38 +4,13 @@
  * the .c files of sim/trace, lib and lib/kernels, -ljansson -lzip -lm; then
  *   ./fuzz-trace -max_len=4096 new-corpus tests/fuzz/corpus
  * With any compiler, for the files given as arguments: -DFUZZ_STANDALONE. */
+#include "fuzzfile.h"
 #include "trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static char path[4096];
-
-static void remove_file(void)
-{
-    unlink(path);
-}
-
-/* The one file that all inputs are written to. */
-static int input_file(void)
-{
-    static int fd = -1;
-    if (fd < 0) {
-        const char *dir = getenv("TMPDIR");
-        snprintf(path, sizeof path, "%s/mpsim-fuzz-XXXXXX", dir && *dir ? dir : "/tmp");
-        fd = mkstemp(path);
-        if (fd < 0) {
-            perror(path);
-            exit(EXIT_FAILURE);
-        }
-        atexit(remove_file);
-    }
-    return fd;
-}
 
 /* Whatever a message says, it is one line that a terminal can be shown. */
 static void check(const trace_error *e)
@@ -96,22 +71,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         read_all(&options[i]);
     return 0;
 }
-
-#ifdef FUZZ_STANDALONE
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        FILE *f = fopen(argv[i], "rb");
-        uint8_t *data = malloc(1 << 24);
-        if (!f || !data) {
-            perror(argv[i]);
-            return EXIT_FAILURE;
-        }
-        const size_t n = fread(data, 1, 1 << 24, f);
-        fclose(f);
-        LLVMFuzzerTestOneInput(data, n);
-        free(data);
-    }
-    return EXIT_SUCCESS;
-}
-#endif
