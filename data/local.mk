@@ -9,6 +9,8 @@ dist_policies_DATA += \
   data/policies/deepseek-v3-fp8.yaml \
   data/policies/deepspeed-fp16.yaml \
   data/policies/fp32.yaml \
+  data/policies/fp16-static.yaml \
+  data/policies/fp16-unscaled.yaml \
   data/policies/fp32-bf16-fp16.yaml \
   data/policies/keras-mixed-float16.yaml \
   data/policies/megatron-bf16.yaml \
@@ -31,6 +33,14 @@ dist_policies_DATA += \
 # data/ -- traces, recorders, independent counts, recorded casts; distributed, not installed.
 EXTRA_DIST += \
   data/README.md \
+  data/digits/README.md \
+  data/record/digits.py \
+  data/record/train_reference.py \
+  data/vectors/train/README.md \
+  data/vectors/train/cnn-plain.safetensors \
+  data/vectors/train/cnn.safetensors \
+  data/vectors/train/mlp-batchnorm.safetensors \
+  data/vectors/train/mlp.safetensors \
   data/charlm/README.md \
   data/charlm/SHA256SUMS \
   data/charlm/step_000001/rank_00000.safetensors \

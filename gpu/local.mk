@@ -1,7 +1,7 @@
 # gpu/ -- the cross-check with CUDA devices. The table of checks and the writer of records are plain C
 # and built without CUDA too: tests replay records with them.
 noinst_LTLIBRARIES += gpu/libchecks.la
-gpu_libchecks_la_SOURCES = gpu/cases.h gpu/checks.c gpu/checks.h gpu/digest.h gpu/gpu.h \
+gpu_libchecks_la_SOURCES = gpu/cases.h gpu/checks.c gpu/checks.h gpu/gpu.h \
   gpu/probes.c gpu/record.c gpu/record.h gpu/reference.h
 EXTRA_DIST += gpu/README.md gpu/arith.cu gpu/convert.cu gpu/device.cu gpu/device.mk gpu/mma.cu \
   gpu/mma.cuh gpu/nvcc-wrap.sh gpu/scalar.cuh gpu/tally.cuh gpu/wgmma.cu

@@ -3,7 +3,7 @@
 #define MPSIM_GPU_TALLY_CUH
 
 #include "cases.h"
-#include "digest.h"
+#include "scalar_digest.h"
 #include "gpu.h"
 #include "reference.h"
 
@@ -48,7 +48,7 @@ struct gpu_local {
 
     __device__ void add(const gpu_span &span, uint64_t index, uint64_t hardware, uint64_t reference)
     {
-        const uint64_t mix = gpu_mix(index, hardware);
+        const uint64_t mix = mpsim_mix(index, hardware);
         all += mix;
         if (index % span.sample_step == 0)
             sample += mix;

@@ -2,30 +2,43 @@
  * independent tasks; see mpsim/dot.h. */
 #include "codes.h"
 #include "dot.h"
-#include "tile.h"
+#include "exact.h"
+#include "loops.h"
 
 #include <stdlib.h>
 
-enum { N = MPSIM_TILE };
+enum { N = MPSIM_PANEL, ROWS = 8 /* that a path does at once */ };
 
-typedef struct job {
+typedef struct job job;
+
+/* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
+ * the reference must do. n <= ROWS. */
+typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                  unsigned *redo);
+
+struct job {
     const mpsim_model *m;
     const mpsim_matrix *a, *b, *c; /* c may be NULL */
     size_t rows, columns, depth;
-    size_t padded;  /* depth of the panels: chunks of order QUADS are filled up with zeros  */
     void *d;
     size_t d_stride;
     const mpsim_rng *rng;
     size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
     size_t block_rows;
-    /* the fast path: */
-    int fast;
+    unsigned char *failed; /* by task: out of memory                                        */
+    path *run;             /* NULL: the reference does everything                           */
+    /* the fast paths: */
+    const mpsim_loops *loops;
     mpsim_tile tile;
-    unsigned char *a_values, *b_values; /* rows x padded; panels x padded x N               */
-    int16_t *a_exponents, *b_exponents;
-    unsigned char *a_special, *b_special; /* 1: the row (column) has an infinity or a NaN   */
-    unsigned char *failed;                /* by task: out of memory                         */
-} job;
+    int chain; /* MPSIM_CHAIN_... */
+    mpsim_exact exact;
+    size_t real, padded;   /* bytes of a value; depth of the panels: chunks of order QUADS are
+                              filled up with zeros */
+    mpsim_lines lines_a, lines_b;
+    mpsim_panels panels_a, panels_b;
+    mpsim_unpacker addends;
+    mpsim_packer result, outer;
+};
 
 static size_t index_in(const mpsim_matrix *x, size_t i, size_t j)
 {
@@ -34,65 +47,23 @@ static size_t index_in(const mpsim_matrix *x, size_t i, size_t j)
 
 /* ---- panels ---- */
 
-/* Where product k of the model's order stands in the operands. */
-static size_t source_of(const job *g, size_t k)
-{
-    const size_t chunk = g->m->chunk;
-    return g->m->order == MPSIM_ORDER_QUADS ? k - k % chunk + mpsim_fused_quads(k % chunk, chunk) : k;
-}
-
-/* Value and exponent of one operand at place `at` of a panel. */
-static int put(const job *g, unsigned char *values, int16_t *exponents, size_t at,
-               const mpsim_format *f, uint64_t code)
-{
-    const mpsim_term t = mpsim_scalar_term(f, g->m->operand_emin, code);
-    const mpsim_number x = mpsim_scalar_unpack(f, code);
-    if (t.kind != MPSIM_NUMBER_FINITE)
-        return 1;
-    exponents[at] = (int16_t)(t.s ? t.e : MPSIM_TILE_ZERO);
-    if (g->tile.wide)
-        ((double *)(void *)values)[at] = mpsim_number_to_f64(x);
-    else
-        ((float *)(void *)values)[at] = mpsim_number_to_f32(x);
-    return 0;
-}
-
 static void pack(size_t i, void *context)
 {
     const job *g = (const job *)context;
-    const mpsim_matrix *x = i < g->rows ? g->a : g->b;
-    const size_t bytes = mpsim_format_code_bytes(x->format);
-    if (i < g->rows) { /* a row of a */
-        for (size_t k = 0; k < g->padded; k++) {
-            const size_t from = source_of(g, k), at = i * g->padded + k;
-            if (from >= g->depth)
-                g->a_exponents[at] = MPSIM_TILE_ZERO;
-            else if (put(g, g->a_values, g->a_exponents, at, x->format,
-                         mpsim_code_load(x->codes, bytes, index_in(x, i, from))))
-                g->a_special[i] = 1;
-        }
-        return;
-    }
-    const size_t panel = i - g->rows, first = panel * N;
-    for (size_t k = 0; k < g->padded; k++)
-        for (size_t j = 0; j < N; j++) {
-            const size_t from = source_of(g, k), at = (panel * g->padded + k) * N + j;
-            if (from >= g->depth || first + j >= g->columns)
-                g->b_exponents[at] = MPSIM_TILE_ZERO;
-            else if (put(g, g->b_values, g->b_exponents, at, x->format,
-                         mpsim_code_load(x->codes, bytes, index_in(x, from, first + j))))
-                g->b_special[first + j] = 1;
-        }
+    const size_t of_a = (g->rows - 1) / N + 1;
+    if (i < of_a)
+        mpsim_panel_pack(&g->lines_a, &g->panels_a, i);
+    else
+        mpsim_panel_pack(&g->lines_b, &g->panels_b, i - of_a);
 }
 
-static void free_panels(job *g)
+static void free_panels(mpsim_panels *p)
 {
-    free(g->a_values);
-    free(g->b_values);
-    free(g->a_exponents);
-    free(g->b_exponents);
-    free(g->a_special);
-    free(g->b_special);
+    free(p->values);
+    free(p->exponents);
+    free(p->low);
+    free(p->high);
+    free(p->special);
 }
 
 static int product_fits(size_t *product, size_t a, size_t b)
@@ -101,26 +72,65 @@ static int product_fits(size_t *product, size_t a, size_t b)
     return b == 0 || a <= SIZE_MAX / b;
 }
 
-/* Zeroed memory for the panels. What is not put is special, and done by the reference. */
+static int allocate(const job *g, mpsim_panels *p, size_t lines)
+{
+    size_t n, bytes;
+    if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
+        return 0;
+    const int fused = g->m->step == MPSIM_STEP_FUSED, exact = g->m->step == MPSIM_STEP_EXACT;
+    p->values = malloc(bytes + 1);
+    p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
+    p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
+    p->high = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
+    p->special = (unsigned char *)malloc(lines);
+    return p->values && p->special && (!fused || p->exponents) && (!exact || (p->low && p->high));
+}
+
+/* Everything about the operands that the fast paths need; memory for them. */
 static mpsim_status new_panels(job *g)
 {
-    size_t a, b;
-    if (!product_fits(&a, g->rows, g->padded) || !product_fits(&b, g->panels * N, g->padded))
-        return MPSIM_ENOMEM;
-    g->a_values = (unsigned char *)calloc(a + 1, mpsim_tile_real(&g->tile));
-    g->b_values = (unsigned char *)calloc(b + 1, mpsim_tile_real(&g->tile));
-    g->a_exponents = (int16_t *)calloc(a + 1, sizeof(int16_t));
-    g->b_exponents = (int16_t *)calloc(b + 1, sizeof(int16_t));
-    g->a_special = (unsigned char *)calloc(g->rows + 1, 1);
-    g->b_special = (unsigned char *)calloc(g->panels * N + 1, 1);
-    if (g->a_values && g->b_values && g->a_exponents && g->b_exponents && g->a_special &&
-        g->b_special)
+    const mpsim_matrix *a = g->a, *b = g->b;
+    const int wide = g->m->step == MPSIM_STEP_EXACT ||
+                     (g->m->step == MPSIM_STEP_FUSED && g->tile.wide);
+    const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
+    g->real = wide ? sizeof(double) : sizeof(float);
+    g->padded = g->depth;
+    if (quads && g->depth % quads != 0)
+        g->padded += quads - g->depth % quads;
+    g->lines_a = (mpsim_lines){.codes = a->codes, .count = g->rows, .depth = g->depth,
+                               .line = a->transposed ? 1 : a->stride,
+                               .next = a->transposed ? a->stride : 1};
+    g->lines_b = (mpsim_lines){.codes = b->codes, .count = g->columns, .depth = g->depth,
+                               .line = b->transposed ? b->stride : 1,
+                               .next = b->transposed ? 1 : b->stride};
+    mpsim_unpacker_init(&g->lines_a.u, a->format, wide);
+    mpsim_unpacker_init(&g->lines_b.u, b->format, wide);
+    mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
+    mpsim_packer_init(&g->result, &g->m->result);
+    mpsim_packer_init(&g->outer, &g->m->outer);
+    g->panels_a = (mpsim_panels){.padded = g->padded, .quads = quads,
+                                 .lowest = mpsim_tile_lowest(g->m, a->format)};
+    g->panels_b = (mpsim_panels){.padded = g->padded, .quads = quads, .k_major = 1,
+                                 .lowest = mpsim_tile_lowest(g->m, b->format)};
+    if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N))
         return MPSIM_OK;
-    free_panels(g);
+    free_panels(&g->panels_a);
+    free_panels(&g->panels_b);
     return MPSIM_ENOMEM;
 }
 
-/* ---- tiles ---- */
+/* Values of row i of a, and of a panel of b. */
+static const unsigned char *row_values(const job *g, size_t i)
+{
+    return (const unsigned char *)g->panels_a.values + i * g->padded * g->real;
+}
+
+static const unsigned char *panel_values(const job *g, size_t panel)
+{
+    return (const unsigned char *)g->panels_b.values + panel * g->padded * N * g->real;
+}
+
+/* ---- elements ---- */
 
 static mpsim_number addend(const job *g, size_t i, size_t j)
 {
@@ -129,11 +139,6 @@ static mpsim_number addend(const job *g, size_t i, size_t j)
         return mpsim_number_make(0, 0, 0);
     return mpsim_scalar_unpack(
         f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), index_in(g->c, i, j)));
-}
-
-static void store(const job *g, size_t i, size_t j, uint64_t code)
-{
-    mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j, code);
 }
 
 static mpsim_status element(const job *g, size_t i, size_t j)
@@ -148,79 +153,213 @@ static mpsim_status element(const job *g, size_t i, size_t j)
     const mpsim_status s =
         mpsim_dot_reference(g->m, &va, &vb, g->depth, addend(g, i, j), g->rng, base, &d);
     if (s == MPSIM_OK)
-        store(g, i, j, d);
+        mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j,
+                         d);
     return s;
 }
 
-/* Row i of a panel of columns by the fast path. Returns the columns that the reference must do. */
-static unsigned fast_row(const job *g, size_t i, size_t panel, const mpsim_number *c,
-                         mpsim_number *d)
+static size_t panel_columns(const job *g, size_t panel)
 {
-    const size_t real = mpsim_tile_real(&g->tile), at = i * g->padded;
-    const unsigned char *a = g->a_values + at * real;
-    const unsigned char *b = g->b_values + panel * g->padded * N * real;
-    const int16_t *ea = g->a_exponents + at, *eb = g->b_exponents + panel * g->padded * N;
-    const mpsim_rounded *outer = &g->m->outer;
-    double s[N];
+    return g->columns - panel * N < N ? g->columns - panel * N : N;
+}
+
+/* The addends of a row of a panel as binary64 values, and the columns, as bits, where one of them
+ * or an operand is no number; 0 there. */
+static unsigned start_row(const job *g, size_t i, size_t panel, double *c)
+{
+    const size_t n = panel_columns(g, panel);
+    unsigned special = 0;
+    uint64_t of_b[2];
+    memset(c, 0, N * sizeof *c);
+    if (g->c)
+        special = mpsim_unpack_line(&g->addends, c, g->c->codes, index_in(g->c, i, panel * N),
+                                    g->c->transposed ? g->c->stride : 1, n);
+    memcpy(of_b, g->panels_b.special + panel * N, sizeof of_b);
+    for (size_t j = 0; (of_b[0] | of_b[1]) && j < n; j++)
+        special |= (unsigned)g->panels_b.special[panel * N + j] << j;
+    for (size_t j = 0; special && j < n; j++)
+        c[j] = special >> j & 1 ? 0 : c[j];
+    return g->panels_a.special[i] ? ~0u : special;
+}
+
+/* ---- fused steps ---- */
+
+static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
+{
+    const unsigned char *a = row_values(g, i), *b = panel_values(g, panel);
+    const int16_t *ea = g->panels_a.exponents + i * g->padded;
+    const int16_t *eb = g->panels_b.exponents + panel * g->padded * N;
+    const size_t chunk = g->m->chunk;
+    if (chunk == 0)
+        return g->loops->tile(&g->tile, a, ea, b, eb, d, g->padded);
     unsigned redo = 0;
-    if (g->m->chunk == 0) {
-        for (int j = 0; j < N; j++)
-            s[j] = mpsim_number_to_f64(c[j]);
-        redo = mpsim_tile_steps(&g->tile, a, ea, b, eb, s, g->padded);
-        for (int j = 0; j < N; j++)
-            d[j] = mpsim_number_f64(s[j]);
-        return redo;
-    }
-    for (int j = 0; j < N; j++)
-        d[j] = c[j];
-    for (size_t k = 0; k < g->padded; k += g->m->chunk) {
-        const size_t n = g->padded - k < g->m->chunk ? g->padded - k : g->m->chunk;
-        for (int j = 0; j < N; j++)
-            s[j] = 0;
-        redo |= mpsim_tile_steps(&g->tile, a + k * real, ea + k, b + k * N * real, eb + k * N, s, n);
-        for (int j = 0; j < N; j++) {
-            unsigned flags = 0;
-            const mpsim_number sum =
-                mpsim_number_add(d[j], mpsim_number_f64(s[j]),
-                                 outer->rounding.mode == MPSIM_ROUND_DOWN, &flags);
-            const uint64_t code = mpsim_scalar_encode(&outer->format, &outer->rounding,
-                                                      outer->rounding.mode, sum, 0, &flags);
-            d[j] = mpsim_scalar_unpack(&outer->format, code);
-        }
+    for (size_t k = 0; k < g->padded; k += chunk) {
+        const size_t n = g->padded - k < chunk ? g->padded - k : chunk;
+        double s[N] = {0};
+        redo |= g->loops->tile(&g->tile, a + k * g->real, ea + k, b + k * N * g->real, eb + k * N,
+                               s, n);
+        redo |= mpsim_add_values(&g->outer, d, s);
     }
     return redo;
 }
 
-static mpsim_status row_of_tile(const job *g, size_t i, size_t panel)
+static void fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                       unsigned *redo)
 {
-    const size_t first = panel * N, n = g->columns - first < N ? g->columns - first : N;
-    const mpsim_rounded *result = &g->m->result;
-    mpsim_number c[N], d[N];
-    unsigned redo = ~0u;
-    if (g->fast && !g->a_special[i]) {
-        unsigned special = 0;
-        for (size_t j = 0; j < N; j++) {
-            c[j] = mpsim_number_make(0, 0, 0);
-            if (j >= n)
-                continue;
-            c[j] = addend(g, i, first + j);
-            if (c[j].kind != MPSIM_NUMBER_FINITE || g->b_special[first + j]) {
-                special |= 1u << j;
-                c[j] = mpsim_number_make(0, 0, 0);
-            }
-        }
-        redo = fast_row(g, i, panel, c, d) | special;
+    for (size_t r = 0; r < n; r++) {
+        double d[N];
+        redo[r] = start_row(g, first + r, panel, d);
+        if (g->panels_a.special[first + r])
+            continue;
+        redo[r] |= fused_row(g, first + r, panel, d);
+        mpsim_pack_values(&g->result, codes[r], d);
     }
-    for (size_t j = 0; j < n; j++) {
-        if (redo >> j & 1) {
-            const mpsim_status s = element(g, i, first + j);
+}
+
+/* ---- chains in binary32 ---- */
+
+/* The sums from s, or those of chunks added to it. */
+static void chain_sums(const job *g, const float *a, const float *b, float *s, size_t rows)
+{
+    const size_t chunk = g->m->chunk;
+    if (chunk == 0) {
+        g->loops->chain(g->chain, a, g->padded, b, s, rows, g->depth);
+        return;
+    }
+    for (size_t k = 0; k < g->depth; k += chunk) {
+        float t[ROWS * N] = {0};
+        g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows,
+                        g->depth - k < chunk ? g->depth - k : chunk);
+        for (size_t j = 0; j < rows * N; j++)
+            s[j] += t[j];
+    }
+}
+
+static void chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                       unsigned *redo)
+{
+    float s[ROWS * N];
+    for (size_t r = 0; r < n; r++) {
+        double c[N];
+        redo[r] = start_row(g, first + r, panel, c);
+        for (size_t j = 0; j < N; j++)
+            s[r * N + j] = (float)c[j];
+    }
+    chain_sums(g, (const float *)(const void *)row_values(g, first),
+               (const float *)(const void *)panel_values(g, panel), s, n);
+    for (size_t r = 0; r < n; r++) {
+        uint32_t u[N], nan = 0;
+        memcpy(u, s + r * N, sizeof u);
+        for (int j = 0; j < N; j++) {
+            nan |= (0x7f800000 - (u[j] & 0x7fffffff)) >> 31;
+            codes[r][j] = u[j];
+        }
+        for (int j = 0; nan && j < N; j++)
+            redo[r] |= (unsigned)((u[j] & 0x7fffffff) > 0x7f800000) << j;
+    }
+}
+
+/* ---- exact sums ---- */
+
+/* The code of sum + c. A zero has no sign here yet: that of +0, and what is added to it, is known;
+ * what else comes to zero depends on the signs of the products. */
+static int exact_code(const job *g, mpsim_number sum, mpsim_number c, uint64_t *code)
+{
+    const mpsim_rounding *r = &g->m->result.rounding;
+    const int down = r->mode == MPSIM_ROUND_DOWN;
+    unsigned flags = 0;
+    if (sum.hi == 0 && c.hi == 0 && (c.sign || down))
+        return 0;
+    *code = mpsim_scalar_encode(&g->m->result.format, r, r->mode,
+                                mpsim_number_add(sum, c, down, &flags), 0, &flags);
+    return 1;
+}
+
+static unsigned exact_row(const job *g, size_t i, size_t panel, unsigned special, const double *c,
+                          uint64_t *codes)
+{
+    const mpsim_exact_row x = {
+        (const double *)(const void *)row_values(g, i),
+        (const double *)(const void *)panel_values(g, panel),
+        g->panels_a.low[i], g->panels_a.high[i],
+        g->panels_b.low + panel * N, g->panels_b.high + panel * N};
+    const unsigned there = (2u << (panel_columns(g, panel) - 1)) - 1;
+    const int in_f64 = mpsim_exact_in_f64(&g->exact, &x);
+    mpsim_number sums[N];
+    double s[N];
+    unsigned redo = special;
+    if (in_f64) {
+        g->loops->exact(x.a, x.b, s, g->depth);
+        for (int j = 0; j < N; j++)
+            s[j] = s[j] == 0 ? 0 : s[j];
+        if (!g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN) {
+            mpsim_pack_values(&g->result, codes, s);
+            return redo;
+        }
+        for (int j = 0; j < N; j++)
+            sums[j] = mpsim_number_f64(s[j]);
+    } else {
+        redo |= mpsim_exact_integers(&g->exact, &x, there & ~special, sums);
+    }
+    for (int j = 0; j < N; j++)
+        if (there >> j & ~redo >> j & 1 &&
+            !exact_code(g, sums[j], mpsim_number_f64(c[j]), &codes[j]))
+            redo |= 1u << j;
+    return redo;
+}
+
+static void exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                       unsigned *redo)
+{
+    for (size_t r = 0; r < n; r++) {
+        double c[N];
+        redo[r] = start_row(g, first + r, panel, c);
+        if (!g->panels_a.special[first + r])
+            redo[r] = exact_row(g, first + r, panel, redo[r], c, codes[r]);
+    }
+}
+
+/* ---- tiles ---- */
+
+/* n codes of row i from column j on. */
+static void store(const job *g, size_t i, size_t j, const uint64_t *codes, size_t n)
+{
+    const size_t bytes = mpsim_format_code_bytes(&g->m->result.format), at = i * g->d_stride + j;
+    if (bytes == 4) {
+        uint32_t u[N];
+        for (size_t l = 0; l < N; l++)
+            u[l] = (uint32_t)codes[l];
+        memcpy((unsigned char *)g->d + 4 * at, u, 4 * n);
+    } else {
+        for (size_t l = 0; l < n; l++)
+            mpsim_code_store(g->d, bytes, at + l, codes[l]);
+    }
+}
+
+/* Rows first to first + n - 1 of a tile. All their addends are read before the first result is
+ * stored, or by the reference just before its own is. */
+static mpsim_status rows_of_tile(const job *g, path *run, size_t first, size_t n, size_t panel)
+{
+    uint64_t codes[ROWS][N];
+    unsigned redo[ROWS];
+    const size_t columns = panel_columns(g, panel);
+    memset(redo, 0xff, sizeof redo);
+    if (run)
+        run(g, first, n, panel, codes, redo);
+    for (size_t r = 0; r < n; r++) {
+        const size_t i = first + r, j0 = panel * N;
+        redo[r] &= (2u << (columns - 1)) - 1;
+        if (!redo[r]) {
+            store(g, i, j0, codes[r], columns);
+            continue;
+        }
+        for (size_t j = 0; j < columns; j++) {
+            const mpsim_status s = redo[r] >> j & 1 ? element(g, i, j0 + j) : MPSIM_OK;
             if (s != MPSIM_OK)
                 return s;
-        } else {
-            unsigned flags;
-            store(g, i, first + j,
-                  mpsim_scalar_encode(&result->format, &result->rounding, result->rounding.mode,
-                                      d[j], 0, &flags));
+            if (!(redo[r] >> j & 1))
+                mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format),
+                                 i * g->d_stride + j0 + j, codes[r][j]);
         }
     }
     return MPSIM_OK;
@@ -231,8 +370,9 @@ static void compute(size_t task, void *context)
     const job *g = (const job *)context;
     const size_t panel = task / g->blocks, first = task % g->blocks * g->block_rows;
     const size_t end = g->rows - first < g->block_rows ? g->rows : first + g->block_rows;
-    for (size_t i = first; i < end; i++)
-        if (row_of_tile(g, i, panel) != MPSIM_OK)
+    path *run = g->run == chain_rows && !mpsim_chain_works() ? NULL : g->run;
+    for (size_t i = first; i < end; i += ROWS)
+        if (rows_of_tile(g, run, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
             g->failed[task] = 1;
 }
 
@@ -252,16 +392,23 @@ static int is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
     return rows == 0 || columns == 0 || (x->codes && (lines == 1 || x->stride >= across));
 }
 
-static int same_format(const mpsim_format *a, const mpsim_format *b)
+/* The fast path for this product, or NULL. */
+static path *choose(job *g)
 {
-    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
-           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
-           a->max_finite == b->max_finite;
+    const mpsim_model *m = g->m;
+    const mpsim_format *fa = g->a->format, *fb = g->b->format;
+    if (mpsim_is_stochastic(m->outer.rounding.mode) || mpsim_is_stochastic(m->result.rounding.mode))
+        return NULL;
+    if (mpsim_tile_init(&g->tile, m, fa, fb))
+        return fused_rows;
+    if (mpsim_chain_init(&g->chain, m, fa, fb))
+        return chain_rows;
+    return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? exact_rows : NULL;
 }
 
 mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
-                        const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c, void *d,
-                        size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool)
+                        const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c,
+                        void *d, size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool)
 {
     static const mpsim_pool here = {run_here, NULL};
     if (!a || !b)
@@ -273,23 +420,19 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) ||
         !is_matrix(&to, rows, columns))
         return MPSIM_EINVAL;
-    if (c && (!c->format || !same_format(c->format, &m->result.format) ||
+    if (c && (!c->format || !mpsim_same_format(c->format, &m->result.format) ||
               !is_matrix(c, rows, columns)))
         return MPSIM_EINVAL;
     if (rows == 0 || columns == 0)
         return MPSIM_OK;
 
     job g = {.m = m, .a = a, .b = b, .c = c, .rows = rows, .columns = columns, .depth = depth,
-             .padded = depth, .d = d, .d_stride = d_stride, .rng = rng};
+             .d = d, .d_stride = d_stride, .rng = rng, .loops = mpsim_loops_active()};
     g.panels = (columns - 1) / N + 1;
-    if (m->order == MPSIM_ORDER_QUADS && depth % m->chunk != 0)
-        g.padded += m->chunk - depth % m->chunk;
     if (!pool)
         pool = &here;
-    g.fast = !mpsim_is_stochastic(m->outer.rounding.mode) &&
-             !mpsim_is_stochastic(m->result.rounding.mode) &&
-             mpsim_tile_init(&g.tile, m, a->format, b->format);
-    g.block_rows = g.fast ? 32 : 1; /* the reference takes its time for a row */
+    g.run = choose(&g);
+    g.block_rows = g.run ? 32 : 1; /* the reference takes its time for a row */
     g.blocks = (rows - 1) / g.block_rows + 1;
     size_t tasks;
     if (!product_fits(&tasks, g.panels, g.blocks))
@@ -297,20 +440,22 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     g.failed = (unsigned char *)calloc(tasks, 1);
     if (!g.failed)
         return MPSIM_ENOMEM;
-    if (g.fast) {
+    if (g.run) {
         s = new_panels(&g);
         if (s != MPSIM_OK) {
             free(g.failed);
             return s;
         }
-        pool->run(pool->self, rows + g.panels, pack, &g);
+        pool->run(pool->self, (rows - 1) / N + 1 + g.panels, pack, &g);
     }
     pool->run(pool->self, tasks, compute, &g);
     for (size_t i = 0; i < tasks; i++)
         if (g.failed[i])
             s = MPSIM_ENOMEM;
-    if (g.fast)
-        free_panels(&g);
+    if (g.run) {
+        free_panels(&g.panels_a);
+        free_panels(&g.panels_b);
+    }
     free(g.failed);
     return s;
 }

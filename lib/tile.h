@@ -11,12 +11,10 @@
 #ifndef MPSIM_TILE_H
 #define MPSIM_TILE_H
 
+#include "panel.h"
 #include "scalar_dot.h"
 
-enum {
-    MPSIM_TILE = 16,        /* columns of a panel                                        */
-    MPSIM_TILE_ZERO = -4000 /* exponent of an operand that is zero: a product never wins with it */
-};
+enum { MPSIM_TILE = MPSIM_PANEL }; /* columns of a panel */
 
 typedef struct mpsim_tile {
     int wide;               /* operands are binary64, not binary32                       */
@@ -33,20 +31,17 @@ typedef struct mpsim_tile {
 int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
                     const mpsim_format *fb);
 
-/* mpsim_tile_real -- bytes of an operand's value in a panel. */
-static inline size_t mpsim_tile_real(const mpsim_tile *t)
-{
-    return t->wide ? sizeof(double) : sizeof(float);
-}
+/* mpsim_tile_lowest -- the smallest exponent e of an operand that is not zero. */
+int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f);
 
-/* mpsim_tile_steps -- all steps over `depth` products.
+/* A tile function -- all steps over `depth` products.
  *
- *   a, ea  depth values and exponents e_a of a row (MPSIM_TILE_ZERO for zeros)
+ *   a, ea  depth values and exponents e_a of a row (MPSIM_EXPONENT_ZERO for zeros)
  *   b, eb  the same for MPSIM_TILE columns, k-major
  *   c      MPSIM_TILE accumulators, finite; overwritten
  *
  * Returns the columns, as bits, that the reference must do again from the start. */
-unsigned mpsim_tile_steps(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b,
-                          const int16_t *eb, double *c, size_t depth);
+typedef unsigned mpsim_tile_function(const mpsim_tile *t, const void *a, const int16_t *ea,
+                                     const void *b, const int16_t *eb, double *c, size_t depth);
 
 #endif

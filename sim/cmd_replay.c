@@ -3,9 +3,9 @@
 #include "inputsteps.h"
 #include "output.h"
 #include "parallel.h"
+#include "policylist.h"
 #include "replayreport.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,74 +39,21 @@ static const char more[] =
 
 typedef struct run {
     replay_report report;
-    policy *policies;
-    replay_total *totals;
-    size_t count, now;
-    int from_stdin;
+    policy_list policies;
+    replay_total *totals; /* of each */
+    size_t now;
 } run;
 
-static int add_policy(run *r, const char *path)
+static int add_policies(run *r, const option_list *paths)
 {
-    trace_error error;
-    policy *policies = realloc(r->policies, (r->count + 1) * sizeof *policies);
-    if (policies)
-        r->policies = policies;
-    replay_total *totals = realloc(r->totals, (r->count + 1) * sizeof *totals);
-    if (totals)
-        r->totals = totals;
-    if (!policies || !totals)
-        return fail(EXIT_IO, "replay: out of memory");
-    replay_total_init(&totals[r->count]);
-    if (policy_load(&policies[r->count], path, &error))
-        return fail(error.exit, "%s", error.text);
-    r->count++;
-    return 0;
-}
-
-static int is_yaml(const struct dirent *e)
-{
-    const char *dot = strrchr(e->d_name, '.');
-    return e->d_name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-/* All policies of a folder, in the order of their names. */
-static int add_folder(run *r, const char *path)
-{
-    struct dirent **entries;
-    const int n = scandir(path, &entries, is_yaml, by_name);
-    int code = n > 0 ? 0 : fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path);
-    for (int i = 0; i < n; i++) {
-        char *file = NULL;
-        if (!code && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)
-            code = fail(EXIT_IO, "replay: out of memory");
-        if (!code)
-            code = add_policy(r, file);
-        free(file);
-        free(entries[i]);
-    }
-    if (n >= 0)
-        free(entries);
-    return code;
-}
-
-static int add_policies(run *r, const option_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        struct stat st;
-        const char *path = list->items[i];
-        if (strcmp(path, "-") == 0 && r->from_stdin++)
-            return fail(EXIT_USAGE, "replay: --policy -: standard input can be read once only");
-        const int folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-        const int code = folder ? add_folder(r, path) : add_policy(r, path);
-        if (code)
-            return code;
-    }
-    return 0;
+    const int code = policy_list_add_all(&r->policies, "replay", paths);
+    const size_t n = r->policies.count;
+    if (code)
+        return code;
+    r->totals = malloc((n ? n : 1) * sizeof *r->totals);
+    for (size_t i = 0; r->totals && i < n; i++)
+        replay_total_init(&r->totals[i]);
+    return r->totals ? 0 : fail(EXIT_IO, "replay: out of memory");
 }
 
 /* Standard input and pipes can be read once. */
@@ -116,19 +63,10 @@ static int check_once(const run *r, char **operands, int n)
         struct stat st;
         const int pipe = strcmp(operands[i], "-") == 0 ||
                          (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
-        if (pipe && (r->count > 1 || (r->from_stdin && strcmp(operands[i], "-") == 0)))
+        const int twice = r->policies.from_stdin && strcmp(operands[i], "-") == 0;
+        if (pipe && (r->policies.count > 1 || twice))
             return fail(EXIT_USAGE, "replay: '%s' can be read once only: give one policy, in a file",
                         operands[i]);
-    }
-    return 0;
-}
-
-static int check_policies(const run *r, const char *path)
-{
-    for (size_t i = 0; i < r->count; i++) {
-        const int code = output_check_path("replay", path, r->policies[i].path);
-        if (code)
-            return code;
     }
     return 0;
 }
@@ -153,7 +91,7 @@ static int done(const replay_step *s, void *context)
     run *r = context;
     if (replay_total_add(&r->totals[r->now], s))
         return fail(EXIT_IO, "replay: out of memory");
-    replay_report_step(&r->report, &r->policies[r->now], s);
+    replay_report_step(&r->report, &r->policies.items[r->now], s);
     return 0;
 }
 
@@ -172,8 +110,8 @@ static int replay_policies(run *r, input *in, const replay_options *o)
 {
     int code = 0;
     replay_report_begin(&r->report, config_json(o, in));
-    for (r->now = 0; r->now < r->count && !code; r->now++) {
-        const policy *p = &r->policies[r->now];
+    for (r->now = 0; r->now < r->policies.count && !code; r->now++) {
+        const policy *p = &r->policies.items[r->now];
         replay_report_policy(&r->report, p);
         code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched,
                           sizeof r->totals[r->now].unmatched);
@@ -184,7 +122,7 @@ static int replay_policies(run *r, input *in, const replay_options *o)
             replay_report_total(&r->report, &r->totals[r->now]);
     }
     if (!code && r->report.compare)
-        replay_report_compare(&r->report, r->policies, r->totals, r->count);
+        replay_report_compare(&r->report, r->policies.items, r->totals, r->policies.count);
     if (!code && replay_report_end(&r->report))
         code = fail(EXIT_IO, "replay: the report could not be written");
     if (code)
@@ -211,9 +149,7 @@ int cmd_replay(const command *self, int argc, char **argv)
     const char *path = NULL, *weights = "auto";
     int json = 0, csv = 0, tensors = 0, amp = 0, no_reference = 0, first;
     const option_row rows[] = {
-        {'P', "policy", OPTION_LIST, &policies, "FILE",
-         "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are "
-         "installed), or a folder of them; may be repeated"},
+        POLICY_OPTION_ROW(policies),
         {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
          "whose weights a step starts from: its own over consecutive steps (auto), always the "
          "recorded ones, or always its own"},
@@ -260,7 +196,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         goto parsed;
     code = check_once(&r, argv + first, argc - first);
     if (!code)
-        code = check_policies(&r, path);
+        code = policy_list_check_output(&r.policies, "replay", path);
     if (code)
         goto parsed;
     code = input_open(&in, "replay", &io, argv + first, argc - first);
@@ -277,8 +213,8 @@ int cmd_replay(const command *self, int argc, char **argv)
         r.report.file = out.file;
         r.report.tensors = tensors;
         r.report.amp = amp;
-        r.report.several = r.count > 1;
-        r.report.compare = r.count > 1 && !amp && r.report.style != REPORT_JSON && !tensors;
+        r.report.several = r.policies.count > 1;
+        r.report.compare = r.policies.count > 1 && !amp && r.report.style != REPORT_JSON && !tensors;
         code = replay_policies(&r, &in, &o);
         if (code)
             output_abandon(&out);
@@ -287,12 +223,10 @@ int cmd_replay(const command *self, int argc, char **argv)
     }
     input_close(&in);
 parsed:
-    for (size_t i = 0; i < r.count; i++) {
-        policy_clear(&r.policies[i]);
+    for (size_t i = 0; r.totals && i < r.policies.count; i++)
         replay_total_clear(&r.totals[i]);
-    }
-    free(r.policies);
     free(r.totals);
+    policy_list_clear(&r.policies);
     option_list_clear(&policies);
     option_list_clear(&io.match);
     option_list_clear(&io.kinds);

@@ -13,6 +13,7 @@ const command commands[] = {
     {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay},
     {"scaler", "[TRACE...]", "Replay loss scalers over gradients, overflow patterns or a training log",
      cmd_scaler},
+    {"train", "--policy POLICY", "Train a network in mixed precision, emulated to the bit", cmd_train},
     {"plot", "FIGURE REPORT", "Draw a figure from a report of stat or dot", cmd_plot},
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify},
     {NULL, NULL, NULL, NULL},

@@ -67,6 +67,15 @@ const mpsim_format *plan_storage(const plan *p, layer_kind k, const char *layer)
     return plan_low(p, k, layer, ROLE_WEIGHT) ? &p->params : mpsim_format_find("binary32");
 }
 
+const mpsim_optim_variant *policy_variant(const optimizer_choice *c, int algorithm)
+{
+    for (size_t i = 0; i < c->n_variants; i++)
+        if ((c->variants[i]->algorithms >> algorithm & 1) &&
+            (c->variants[i]->stores >> c->store & 1))
+            return c->variants[i];
+    return NULL;
+}
+
 const char *plan_describe(const plan *p, char *out, size_t size)
 {
     static const char *const masters[] = {"", ", fp32 master", ", split master"};
@@ -110,20 +119,22 @@ static int add_plan(policy_reader *r, policy *p, const policy_settings *s, uint6
     return 0;
 }
 
-/* The first step of an entry: its step, or the first one of its epoch, both counted from 1. */
+/* The first step of an entry: its step, or the first one of its epoch, both counted from 1. An
+ * epoch has `length` steps unless the policy says it; 0: it must. */
 static int entry_from(policy_reader *r, const policy_settings *s, const policy_settings *base,
-                      unsigned line, uint64_t *from)
+                      unsigned line, uint64_t length, uint64_t *from)
 {
-    uint64_t epoch, length;
+    uint64_t epoch;
     if (!s->line[KEY_STEP] == !s->line[KEY_EPOCH])
         return policy_bad(r, line, "schedule: an entry needs either step or epoch");
     if (s->line[KEY_STEP])
         return value_count(r, "step", s->value[KEY_STEP], from);
     if (value_count(r, "epoch", s->value[KEY_EPOCH], &epoch))
         return -1;
-    if (!base->line[KEY_STEPS_PER_EPOCH])
+    if (!base->line[KEY_STEPS_PER_EPOCH] && length == 0)
         return policy_bad(r, line, "schedule: epoch needs the key steps_per_epoch");
-    if (value_count(r, "steps_per_epoch", base->value[KEY_STEPS_PER_EPOCH], &length))
+    if (base->line[KEY_STEPS_PER_EPOCH] &&
+        value_count(r, "steps_per_epoch", base->value[KEY_STEPS_PER_EPOCH], &length))
         return -1;
     if (epoch < 1 || epoch > UINT32_MAX)
         return policy_bad(r, line, "schedule: epoch is 1 to 2^32 - 1");
@@ -131,7 +142,8 @@ static int entry_from(policy_reader *r, const policy_settings *s, const policy_s
     return 0;
 }
 
-static int read_schedule(policy_reader *r, policy *p, const policy_settings *base)
+static int read_schedule(policy_reader *r, policy *p, const policy_settings *base,
+                         uint64_t steps_per_epoch)
 {
     const yaml_value *list = base->value[KEY_SCHEDULE];
     policy_settings s = *base;
@@ -149,7 +161,7 @@ static int read_schedule(policy_reader *r, policy *p, const policy_settings *bas
         uint64_t from = 0;
         s.line[KEY_STEP] = s.line[KEY_EPOCH] = 0;
         if (settings_read(r, &s, list->items[i].value, 1) ||
-            entry_from(r, &s, base, list->items[i].line, &from) ||
+            entry_from(r, &s, base, list->items[i].line, steps_per_epoch, &from) ||
             add_plan(r, p, &s, from, list->items[i].line))
             return -1;
     }
@@ -182,19 +194,37 @@ static int read_text(policy_reader *r, const policy_settings *s, policy_key k, c
     return 0;
 }
 
-static const char *bundled_folder(void)
+enum { PATH_SIZE = 4096 };
+
+/* Where the bundled policies are: MPSIM_POLICIES and nowhere else; or beside the program, in the build
+ * tree, libtool's .libs of it, or an installation that was moved; or where they were to be installed. */
+static const char *bundled_folder(char folder[PATH_SIZE])
 {
-    const char *dir = getenv("MPSIM_POLICIES");
-    return dir ? dir : MPSIM_POLICIES_DIR;
+    static const char *const beside[] = {"data/policies", "../data/policies",
+                                         "../share/mpsim/policies"};
+    const char *set = getenv("MPSIM_POLICIES");
+    char program[PATH_SIZE - 32];
+    if (set && *set)
+        return set;
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0'; /* not every system has it */
+    char *slash = strrchr(program, '/');
+    for (size_t i = 0; slash && i < sizeof beside / sizeof beside[0]; i++) {
+        *slash = '\0';
+        snprintf(folder, PATH_SIZE, "%s/%s", program, beside[i]);
+        if (access(folder, F_OK) == 0)
+            return folder;
+    }
+    return MPSIM_POLICIES_DIR;
 }
 
 /* The file that is meant: itself, or a bundled policy of that name. */
 static char *find_file(const char *path)
 {
-    char *found = NULL;
+    char *found = NULL, folder[PATH_SIZE];
     if (strcmp(path, "-") == 0 || strchr(path, '/') || access(path, F_OK) == 0)
         return strdup(path);
-    if (asprintf(&found, "%s/%s.yaml", bundled_folder(), path) < 0)
+    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0)
         return NULL;
     if (access(found, F_OK) == 0)
         return found;
@@ -216,7 +246,13 @@ static char *base_name(const char *path)
 
 int policy_load(policy *p, const char *path, trace_error *error)
 {
+    return policy_load_epochs(p, path, 0, error);
+}
+
+int policy_load_epochs(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
+{
     policy_settings s;
+    char folder[PATH_SIZE];
     memset(p, 0, sizeof *p);
     memset(&s, 0, sizeof s);
     p->path = find_file(path);
@@ -227,13 +263,14 @@ int policy_load(policy *p, const char *path, trace_error *error)
     } else if (strcmp(path, "-") != 0 && !strchr(path, '/') && access(p->path, F_OK) != 0) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX,
                         "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",
-                        bundled_folder());
+                        bundled_folder(folder));
     } else if ((p->tree = tree_load(p->path, error)) != NULL) {
         p->name = p->base;
         if (settings_read(&r, &s, p->tree, 0) == 0 &&
             read_text(&r, &s, KEY_NAME, "name", &p->name) == 0 &&
             read_text(&r, &s, KEY_SOURCE, "source", &p->source) == 0 &&
-            read_text(&r, &s, KEY_NOTE, "note", &p->note) == 0 && read_schedule(&r, p, &s) == 0)
+            read_text(&r, &s, KEY_NOTE, "note", &p->note) == 0 &&
+            read_schedule(&r, p, &s, steps_per_epoch) == 0)
             return 0;
     }
     policy_clear(p);

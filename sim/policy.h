@@ -99,6 +99,8 @@ typedef struct policy {
 /* policy_load -- a file, or the name of a bundled one: "pytorch-amp-fp16". 0, or an exit code with
  * *error filled; the line names the file, the line and the key. */
 int policy_load(policy *p, const char *path, trace_error *error);
+/* policy_load_epochs -- the same; epochs of a policy without steps_per_epoch have so many steps. */
+int policy_load_epochs(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
 void policy_clear(policy *p);
 
 /* policy_plan -- the plan in force at a step. */
@@ -120,6 +122,10 @@ const mpsim_block_recipe *plan_recipe(const plan *p, layer_kind k, const char *l
 
 /* plan_storage -- the format in which a layer's parameter is stored. */
 const mpsim_format *plan_storage(const plan *p, layer_kind k, const char *layer);
+
+/* policy_variant -- the first variant of the list that has the algorithm and stores as the choice
+ * says, or NULL. */
+const mpsim_optim_variant *policy_variant(const optimizer_choice *c, int algorithm);
 
 /* plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
 const char *plan_describe(const plan *p, char *out, size_t size);

@@ -91,7 +91,7 @@ int replay_count_lost(const mpsim_optim *o, const parameter *p, const float *bef
         bad |= (x[i] = malloc((p->n ? p->n : 1) * sizeof *x[i])) == NULL;
     for (size_t i = 0; i < p->n && !bad; i++) {
         x[0][i] = (double)before[i];
-        x[1][i] = (double)p->g[i] / o->grad_scale;
+        x[1][i] = (double)p->g[i]; /* the reference divides by grad_scale */
         x[2][i] = (double)m[i];
         x[3][i] = (double)v[i];
         x[4][i] = (double)vmax[i];

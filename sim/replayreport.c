@@ -19,17 +19,6 @@ static const char *short_events(char *out, size_t size, unsigned set)
     return replay_event_text(out, size, ", ", shown);
 }
 
-static const char *bytes_text(char *out, uint64_t n)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double x = (double)n;
-    int u = 0;
-    for (; x >= 1024 && u < 4; u++)
-        x /= 1024;
-    snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", x, units[u]);
-    return out;
-}
-
 static const char *distance_text(char *out, double x)
 {
     if (isnan(x))
@@ -56,36 +45,18 @@ void replay_report_begin(replay_report *r, json_t *config)
         replay_csv_header(r);
 }
 
-/* A list of words with commas, in lines of at most 100 columns. */
-static void print_wrapped(FILE *to, const char *title, const char *text)
-{
-    const int indent = (int)strlen(title);
-    int column = indent;
-    fputs(title, to);
-    while (*text) {
-        const size_t n = strcspn(text, ","), comma = text[n] == ',';
-        if (column > indent && column + (int)n + 1 > 100)
-            column = fprintf(to, "\n%*s", indent, "") - 1;
-        column += fprintf(to, "%.*s", (int)(n + comma), text);
-        text += n + comma;
-        if (*text == ' ' && column + (int)strcspn(text + 1, ",") + 2 > 100)
-            text++;
-    }
-    fputc('\n', to);
-}
-
 static void text_policy(replay_report *r, const policy *p)
 {
     char line[512];
     fprintf(r->file, "policy   %s\n", p->name);
     if (p->source)
-        print_wrapped(r->file, "source   ", p->source);
+        text_wrapped(r->file, "source   ", p->source);
     if (p->note)
-        print_wrapped(r->file, "note     ", p->note);
+        text_wrapped(r->file, "note     ", p->note);
     for (size_t i = 0; i < p->count; i++) {
         if (p->count > 1)
             fprintf(r->file, "from step %" PRIu64 "\n", p->plans[i].from);
-        print_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
+        text_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
     }
     fputc('\n', r->file);
     int master = 0;
@@ -123,16 +94,6 @@ void replay_report_policy(replay_report *r, const policy *p)
     r->policies++;
 }
 
-/* A share of the non-zero elements; nothing where the trace has none of the kind. */
-static void share_cell(table *t, uint64_t part, uint64_t whole)
-{
-    char text[32];
-    if (whole)
-        table_cell(t, "%s", text_share(text, part, whole));
-    else
-        table_cell(t, "%s", "");
-}
-
 static void text_step(replay_report *r, const replay_step *s)
 {
     replay_counts g[REPLAY_GROUPS];
@@ -156,11 +117,11 @@ static void text_step(replay_report *r, const replay_step *s)
     else
         table_cell(r->steps, "%s%s%s", events, s->clipped && events[0] ? ", " : "",
                    s->clipped ? "clipped" : "");
-    share_cell(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
-    share_cell(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
-    share_cell(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
+    table_share(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
+    table_share(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
+    table_share(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
     table_cell(r->steps, "%s", stale ? text_count(a, stale) : "");
-    share_cell(r->steps, lost, updates);
+    table_share(r->steps, lost, updates);
     table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
     table_cell(r->steps, "%s",
                distance_text(b, !r->with_master ? s->distance_f64 : masters ? s->kept_fp32
@@ -231,8 +192,8 @@ static void text_tensors(replay_report *r, const replay_total *t)
         table_cell(out, "%.60s", escape_text(name, sizeof name, e->name));
         table_cell(out, "%s", layer_kind_name(e->layer));
         table_cell(out, "%s", e->format);
-        share_cell(out, e->counts.underflow, e->counts.nonzero);
-        share_cell(out, e->counts.subnormal, e->counts.nonzero);
+        table_share(out, e->counts.underflow, e->counts.nonzero);
+        table_share(out, e->counts.subnormal, e->counts.nonzero);
         table_cell(out, "%s", e->counts.overflow ? text_count(a, e->counts.overflow) : "");
         table_cell(out, "%s", e->counts.stale ? text_count(a, e->counts.stale) : "");
         if (isfinite(e->worst_sqnr))
@@ -264,11 +225,11 @@ static void text_groups(replay_report *r, const replay_total *t)
             continue;
         table_cell(out, "%s", group_names[g]);
         table_cell(out, "%s", text_count(a, c->count));
-        share_cell(out, c->count - c->nonzero - c->nonfinite, c->count);
+        table_share(out, c->count - c->nonzero - c->nonfinite, c->count);
         table_cell(out, "%s", c->nonfinite ? text_count(a, c->nonfinite) : "");
-        share_cell(out, c->underflow, c->nonzero);
-        share_cell(out, c->subnormal, c->nonzero);
-        share_cell(out, c->overflow, c->nonzero);
+        table_share(out, c->underflow, c->nonzero);
+        table_share(out, c->subnormal, c->nonzero);
+        table_share(out, c->overflow, c->nonzero);
         table_cell(out, "%s", c->stale ? text_count(a, c->stale) : "");
     }
     fputs("\nover all steps (from \"become zero\" on: of the numbers that are not zero)\n",
@@ -277,7 +238,7 @@ static void text_groups(replay_report *r, const replay_total *t)
     table_free(out);
 }
 
-static void text_optimizer(replay_report *r, const mpsim_optim *o)
+void replay_print_optimizer(FILE *to, const mpsim_optim *o)
 {
     static const char *const known[] = {
         [MPSIM_OPTIM_DEFINED] = "mpsim's own order of roundings",
@@ -288,14 +249,14 @@ static void text_optimizer(replay_report *r, const mpsim_optim *o)
     snprintf(line, sizeof line, "%s, %s, %s%s%s", o->variant->name, o->variant->what,
              known[o->variant->evidence], o->variant->open ? ", open: " : "",
              o->variant->open ? o->variant->open : "");
-    print_wrapped(r->file, "variant    ", line);
-    fprintf(r->file, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
+    text_wrapped(to, "variant    ", line);
+    fprintf(to, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
             o->lr);
     if (o->algorithm == MPSIM_OPTIM_SGD)
-        fprintf(r->file, ", momentum %g", o->momentum);
+        fprintf(to, ", momentum %g", o->momentum);
     else
-        fprintf(r->file, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
-    fprintf(r->file, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
+        fprintf(to, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
+    fprintf(to, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
             o->amsgrad ? ", amsgrad" : "", o->maximize ? ", maximize" : "");
 }
 
@@ -321,14 +282,14 @@ static void text_total(replay_report *r, const replay_total *t)
         fputs("           the framework raises its error there, and training ends: later steps are "
               "left out\n", r->file);
     if (t->has_optimizer)
-        text_optimizer(r, &t->optimizer);
+        replay_print_optimizer(r->file, &t->optimizer);
     if (t->clipped)
         fprintf(r->file, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
     if (t->reduces && t->ranks <= 1)
         fputs("ranks      one, or reduced before they were recorded: grad_reduce has no effect\n",
               r->file);
     if (t->unmatched[0])
-        print_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
+        text_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
     if (t->updates)
         fprintf(r->file,
                 "updates    %s of %s are lost: the weight that is kept%s does not move%s\n",
@@ -342,7 +303,7 @@ static void text_total(replay_report *r, const replay_total *t)
         snprintf(line, sizeof line,
                  "%" PRIu64 " steps were recorded with Inf or NaN at a larger scale, what they "
                  "would have given here is not known, they count as clean and move nothing", t->unknown);
-        print_wrapped(r->file, "not known  ", line);
+        text_wrapped(r->file, "not known  ", line);
     }
     if (t->compared) {
         snprintf(line, sizeof line, "%s of %s carried weights, moments and masters differ from the "
@@ -350,14 +311,14 @@ static void text_total(replay_report *r, const replay_total *t)
                  text_count(a, t->differ), text_count(b, t->compared),
                  t->differ ? ", relatively by at most " : "",
                  t->differ ? text_number(c, t->max_difference) : "");
-        print_wrapped(r->file, "record     ", line);
+        text_wrapped(r->file, "record     ", line);
     }
     snprintf(line, sizeof line,
              "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
-             bytes_text(a, t->bytes.weights), bytes_text(b, t->bytes.master),
-             bytes_text(c, t->bytes.gradients), bytes_text(d, t->bytes.state),
-             bytes_text(e, t->bytes.activations));
-    print_wrapped(r->file, "bytes      ", line); /* of the last step */
+             text_bytes(a, t->bytes.weights), text_bytes(b, t->bytes.master),
+             text_bytes(c, t->bytes.gradients), text_bytes(d, t->bytes.state),
+             text_bytes(e, t->bytes.activations));
+    text_wrapped(r->file, "bytes      ", line); /* of the last step */
 }
 
 void replay_report_total(replay_report *r, const replay_total *t)
@@ -371,12 +332,6 @@ void replay_report_total(replay_report *r, const replay_total *t)
     }
 }
 
-static void bytes_cell(table *t, uint64_t n)
-{
-    char text[32];
-    table_cell(t, "%s", n ? bytes_text(text, n) : "");
-}
-
 static void text_memory(replay_report *r, const policy *p, const replay_total *t, size_t n)
 {
     table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|"
@@ -385,12 +340,12 @@ static void text_memory(replay_report *r, const policy *p, const replay_total *t
     for (size_t i = 0; i < n; i++) {
         const replay_bytes *b = &t[i].bytes;
         table_cell(out, "%s", p[i].name);
-        bytes_cell(out, b->weights);
-        bytes_cell(out, b->master);
-        bytes_cell(out, b->gradients);
-        bytes_cell(out, b->state);
-        bytes_cell(out, b->activations);
-        bytes_cell(out, b->weights + b->master + b->gradients + b->state + b->activations);
+        table_bytes(out, b->weights);
+        table_bytes(out, b->master);
+        table_bytes(out, b->gradients);
+        table_bytes(out, b->state);
+        table_bytes(out, b->activations);
+        table_bytes(out, b->weights + b->master + b->gradients + b->state + b->activations);
     }
     r->failed |= table_print(out, r->file, "");
     table_free(out);
@@ -416,10 +371,10 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
         for (int g = GROUP_ACT; g < REPLAY_GROUPS; g++) {
             stale += x->groups[g].stale;
             if (g != GROUP_WEIGHT)
-                share_cell(out, x->groups[g].underflow, x->groups[g].nonzero);
+                table_share(out, x->groups[g].underflow, x->groups[g].nonzero);
         }
         table_cell(out, "%s", stale ? text_count(text, stale) : "");
-        share_cell(out, x->lost, x->updates);
+        table_share(out, x->lost, x->updates);
         table_cell(out, "%s", distance_text(text, x->distance_fp32));
     }
     r->failed |= table_print(out, r->file, "");
@@ -435,7 +390,7 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
             fputs("\npatterns that fit no layer here\n", r->file);
         char title[96];
         snprintf(title, sizeof title, "  %.80s: ", p[i].name);
-        print_wrapped(r->file, title, t[i].unmatched);
+        text_wrapped(r->file, title, t[i].unmatched);
     }
 }
 

@@ -95,6 +95,8 @@ void replay_report_total(replay_report *r, const replay_total *t);
 /* replay_report_compare -- text and CSV: all policies side by side. */
 void replay_report_compare(replay_report *r, const policy *policies, const replay_total *totals,
                            size_t n);
+/* replay_print_optimizer -- lines of text: the variant and how it is known, the settings. */
+void replay_print_optimizer(FILE *to, const mpsim_optim *o);
 void replay_report_abandon(replay_report *r);
 int replay_report_end(replay_report *r); /* 0, or -1 if memory or writing failed */
 

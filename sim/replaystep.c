@@ -30,11 +30,7 @@ static int choose_optimizer(const replay *r, mpsim_optim *o)
     if (algorithm < 0)
         return fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace "
                                "(mpsim.optimizer) names an optimizer: sgd, adam, adamw");
-    const mpsim_optim_variant *variant = NULL;
-    for (size_t i = 0; i < c->n_variants && !variant; i++)
-        if ((c->variants[i]->algorithms >> algorithm & 1) &&
-            (c->variants[i]->stores >> c->store & 1))
-            variant = c->variants[i];
+    const mpsim_optim_variant *variant = policy_variant(c, algorithm);
     if (!variant)
         return fail(EXIT_DATA, "replay: %s: variant %s has no %s that stores as the policy says; "
                                "the first of a list that has it is taken: variant: [%s, ieee]",

@@ -37,15 +37,29 @@ ok "every public function is used by a test" "$(while read -r f; do
 
 # ---- layers ----
 ok "lib includes libc, its own headers and nothing else" "$(grep -n '^#include' lib/*.c lib/*.h lib/mpsim/*.h |
-    grep -v -e '<mpsim/[a-z]*\.h>' -e '"config\.h"' -e '"\(block_scale\|codes\|counts\|kernel\|kernel_vector\|dot\|optim_steps\|rng\|scalar\|scalar_arith\|scalar_dot\|sum\|tile\|tile_steps\|words\)\.h"' \
+    grep -v -e '<mpsim/[a-z]*\.h>' -e '"config\.h"' -e '"\(block_scale\|chain\|chain_portable\|chain_steps\|codes\|counts\|dot\|exact\|kernel\|kernel_vector\)\.h"' \
+        -e '"\(layer_math\|loops\|optim_steps\|panel\|panel_steps\|rng\|scalar\|scalar_arith\|scalar_digest\|scalar_dot\)\.h"' \
+        -e '"\(scalar_math\|sum\|tile\|tile_run\|tile_steps\|words\)\.h"' -e '^lib/\(panel\|loops\)[a-z0-9_]*\.[ch]:.*<immintrin\.h>' \
         -e '<\(float\|math\|stdatomic\|stddef\|stdint\|stdlib\|string\)\.h>')"
 ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -E \
     'printf|fprintf|puts|fputs|exit|abort|getenv|assert|fesetround|feraiseexcept' lib/*.c lib/*.h)"
-ok "gpu includes the public headers of lib, its scalar reference and rng.h" "$(grep -n '^#include "' \
-    gpu/*.c gpu/*.h gpu/*.cu gpu/*.cuh | grep -v -E \
-    '"(gpu|checks|cases|digest|record|reference|rng|scalar|scalar_arith|scalar_dot)\.h"|"(mma|scalar|tally)\.cuh"')"
+ok "gpu includes its own files, the public headers of lib, lib/scalar*.h, rng.h and sim/train" "$(
+    grep -n '^#include "' gpu/*.c gpu/*.h gpu/*.cu gpu/*.cuh | sed 's/^\([^:]*:[^:]*\):#include "\(.*\)".*/\1 \2/' |
+    while read -r where file; do
+        case $file in
+        rng.h | scalar.h | scalar_*.h) [ -f "lib/$file" ] ;;
+        ../sim/train/*.h) [ -f "gpu/$file" ] ;;
+        */*) false ;;
+        *) [ -f "gpu/$file" ] ;;
+        esac || echo "$where: $file"
+    done)"
 ok "sim uses the public headers of lib only" "$(grep -n -r --include='*.[ch]' \
     -E '^#include .*(scalar|kernel|lib/)' sim)"
+ok "sim/train includes the public headers of lib and its own files" "$(grep -n '^#include' sim/train/*.[ch] |
+    grep -v -e '<mpsim/[a-z]*\.h>' -e '<\(inttypes\|math\|stdarg\|stddef\|stdint\|stdio\|stdlib\|string\)\.h>' |
+    sed 's/.*"\(.*\)".*/\1/' | while read -r file; do [ -f "sim/train/$file" ] ||
+    [ "$file" = digits.inc ] || echo "$file"; done)"
+ok "sim/train does not print, exit or abort" "$(grep -n -w -E 'printf|puts|perror|exit|abort|getenv' sim/train/*.[ch])"
 ok "sim/trace and sim/report do not know the commands" "$(grep -n -E \
     '^#include "(\.\./)?(cmd|options|input|target|statreport|output|plot)' sim/trace/*.[ch] sim/report/*.[ch])"
 ok "threads are the business of sim/parallel.c" "$(grep -l -r --include='*.[ch]' -E \

@@ -12,8 +12,8 @@ AM_TESTS_ENVIRONMENT = \
 dist_check_SCRIPTS += tests/gpu/device.sh tests/gpu/ptx.sh
 TESTS += tests/gpu/device.sh tests/gpu/ptx.sh
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/verify.sh
-TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/verify.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh
+TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh
 
 test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
   -D_FILE_OFFSET_BITS=64
@@ -100,6 +100,67 @@ tests_t_gpurecord_CFLAGS = $(test_cflags)
 tests_t_gpurecord_LDADD = gpu/libchecks.la $(test_ldadd) $(JANSSON_LIBS)
 check_PROGRAMS += $(lib_tests)
 TESTS += $(lib_tests)
+
+# The trainer and what it is made of.
+train_tests = tests/t-digest tests/t-layer-xent tests/t-layer-batchnorm tests/t-chain \
+  tests/t-train-engine tests/t-train-plan tests/t-train-run tests/t-train-step tests/t-train-oracle \
+  tests/t-train-replay tests/t-train-torch tests/t-train-policy tests/t-train-record
+tests_t_digest_SOURCES = tests/t-digest.c
+tests_t_digest_CPPFLAGS = $(test_cppflags)
+tests_t_digest_CFLAGS = $(test_cflags)
+tests_t_digest_LDADD = $(test_ldadd) -lm
+tests_t_layer_xent_SOURCES = tests/t-layer-xent.c tests/layeroracle.c tests/layeroracle.h
+tests_t_layer_xent_CPPFLAGS = $(test_cppflags)
+tests_t_layer_xent_CFLAGS = $(test_cflags)
+tests_t_layer_xent_LDADD = $(test_ldadd) -lm
+tests_t_layer_batchnorm_SOURCES = tests/t-layer-batchnorm.c tests/layeroracle.c tests/layeroracle.h
+tests_t_layer_batchnorm_CPPFLAGS = $(test_cppflags)
+tests_t_layer_batchnorm_CFLAGS = $(test_cflags)
+tests_t_layer_batchnorm_LDADD = $(test_ldadd) -lm
+tests_t_chain_SOURCES = tests/t-chain.c
+tests_t_chain_CPPFLAGS = $(test_cppflags)
+tests_t_chain_CFLAGS = $(test_cflags)
+tests_t_chain_LDADD = $(test_ldadd) -lm
+tests_t_train_engine_SOURCES = tests/t-train-engine.c
+tests_t_train_engine_CPPFLAGS = $(test_cppflags)
+tests_t_train_engine_CFLAGS = $(test_cflags)
+tests_t_train_engine_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_plan_SOURCES = tests/t-train-plan.c
+tests_t_train_plan_CPPFLAGS = $(test_cppflags)
+tests_t_train_plan_CFLAGS = $(test_cflags)
+tests_t_train_plan_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_run_SOURCES = tests/t-train-run.c tests/trainruns.h
+tests_t_train_run_CPPFLAGS = $(test_cppflags)
+tests_t_train_run_CFLAGS = $(test_cflags)
+tests_t_train_run_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_oracle_SOURCES = tests/t-train-oracle.c tests/coreoracle.c tests/coreoracle.h \
+  tests/layeroracle.c tests/layeroracle.h tests/trainoracle.c tests/trainoracle.h tests/trainparts.c \
+  tests/trainparts.h tests/trainscenarios.h tests/trainupdate.c
+tests_t_train_oracle_CPPFLAGS = $(test_cppflags)
+tests_t_train_oracle_CFLAGS = $(test_cflags)
+tests_t_train_oracle_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_step_SOURCES = tests/t-train-step.c tests/trainruns.h
+tests_t_train_step_CPPFLAGS = $(test_cppflags)
+tests_t_train_step_CFLAGS = $(test_cflags)
+tests_t_train_step_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_replay_SOURCES = tests/t-train-replay.c
+tests_t_train_replay_CPPFLAGS = $(test_cppflags)
+tests_t_train_replay_CFLAGS = $(test_cflags)
+tests_t_train_replay_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+tests_t_train_torch_SOURCES = tests/t-train-torch.c tests/recorded.c tests/recorded.h
+tests_t_train_torch_CPPFLAGS = $(test_cppflags)
+tests_t_train_torch_CFLAGS = $(test_cflags)
+tests_t_train_torch_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_policy_SOURCES = tests/t-train-policy.c
+tests_t_train_policy_CPPFLAGS = $(test_cppflags)
+tests_t_train_policy_CFLAGS = $(test_cflags)
+tests_t_train_policy_LDADD = $(trace_test_ldadd) -lm
+tests_t_train_record_SOURCES = tests/t-train-record.c
+tests_t_train_record_CPPFLAGS = $(test_cppflags)
+tests_t_train_record_CFLAGS = $(test_cflags)
+tests_t_train_record_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+check_PROGRAMS += $(train_tests)
+TESTS += $(train_tests)
 
 # Scalers, optimizers, recipes: rules of the specification, and what frameworks recorded.
 recipe_tests = tests/t-block-figures tests/t-block-recorded tests/t-gradient-recorded \
@@ -365,6 +426,11 @@ tests_t_recipe_scale_SOURCES = tests/t-recipe-scale.c tests/recipeoracle.c tests
 tests_t_recipe_scale_CPPFLAGS = $(test_cppflags)
 tests_t_recipe_scale_CFLAGS = $(test_cflags)
 tests_t_recipe_scale_LDADD = $(test_ldadd) $(MPFR_LIBS) -lm
+mpfr_tests += tests/t-layer-math
+tests_t_layer_math_SOURCES = tests/t-layer-math.c
+tests_t_layer_math_CPPFLAGS = $(test_cppflags)
+tests_t_layer_math_CFLAGS = $(test_cflags)
+tests_t_layer_math_LDADD = $(test_ldadd) $(MPFR_LIBS)
 check_PROGRAMS += $(mpfr_tests) tests/x-arith tests/x-sweep
 TESTS += $(mpfr_tests)
 tests_x_arith_SOURCES = tests/x-arith.c tests/sweep.c tests/sweep.h

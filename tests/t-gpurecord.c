@@ -6,7 +6,7 @@
 
 #include "../gpu/cases.h"
 #include "../gpu/checks.h"
-#include "../gpu/digest.h"
+#include "scalar_digest.h"
 #include "../gpu/record.h"
 #include "../gpu/reference.h"
 
@@ -44,7 +44,7 @@ static uint64_t digest(const gpu_check *c, source *output, uint64_t step)
 {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < c->count; i += step)
-        sum += gpu_mix(i, output(c, i));
+        sum += mpsim_mix(i, output(c, i));
     return sum;
 }
 
@@ -230,7 +230,7 @@ static void play_check(gpu_result *r, size_t i, int sm)
     r->sample_step = c.sample_step;
     r->large_step = c.large_step;
     for (uint64_t k = 0; k < c.count; k++) {
-        const uint64_t mix = gpu_mix(k, played(&c, k));
+        const uint64_t mix = mpsim_mix(k, played(&c, k));
         r->digest_all += mix;
         r->digest_sample += k % c.sample_step == 0 ? mix : 0;
         r->digest_large += k % c.large_step == 0 ? mix : 0;

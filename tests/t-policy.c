@@ -57,6 +57,7 @@ typedef struct want {
 #define F32 "binary32"
 #define NO_SCALER "none", 1, 2000, 1, 0
 #define CONSTANT_1 "static", 1, 2000, 1, 0
+#define CONSTANT_1024 "static", 1024, 2000, 1, 0
 #define TORCH_SCALER "torch", 65536, 2000, 1, 0
 #define APEX_SCALER "apex", 65536, 2000, 1, 0
 #define MEGATRON_SCALER "megatron", 4294967296, 1000, 2, 1
@@ -69,6 +70,8 @@ typedef struct want {
 /* clang-format off */
 static const want wants[] = {
     {"fp32", 0, F32, F32, F32, "none", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
+    {"fp16-unscaled", 0, "fp16", F32, "fp16", "torch", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"fp16-static", 0, "fp16", F32, "fp16", "torch", MASTER_NONE, CONSTANT_1024, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
     {"nemo-rl-fp32", 0, F32, F32, F32, "none", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
     {"nemo-rl-fp16", 0, "fp16", F32, "fp16", "megatron", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
     {"nemo-rl-bf16", 0, "bf16", F32, "bf16", "megatron", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},

@@ -267,6 +267,38 @@ START_TEST(kahan_keeps_updates)
 }
 END_TEST
 
+/* Fused variants get scaled gradients and divide themselves: what moves in binary64 is counted from
+ * gradients that are divided once. An update of 2^-7 1e-10 moves 1 in binary64, not in binary32;
+ * 65536 times smaller it would not move there either. */
+START_TEST(bug_20261120_fused_variants_divide_once)
+{
+    static const char *const variants[] = {"torch", "torch-fused-a", "torch-fused-b",
+                                           "torch-fused-c"};
+    enum { N = 64 };
+    float w[N], g[N];
+    char path[700], text[160], *at = path;
+    run r;
+    for (size_t i = 0; i < N; i++) {
+        w[i] = 1;
+        g[i] = 0x1p-7f;
+    }
+    snprintf(path, sizeof path, "%s", made_begin("fused", 1, 0));
+    made_set("mpsim.lr", "1e-10");
+    made_put(W, &fp32, w, N, 0);
+    made_put(G, &fp32, g, N, 0);
+    made_end();
+    snprintf(text, sizeof text, "precision: fp16\nloss_scaling: 65536\noptimizer:\n"
+             "  name: trace\n  variant: %s\n", variants[_i]);
+    const replay_options o = {0};
+    replay_files(&r, text, &at, 1, &o);
+    ck_assert_msg(r.code == 0, "%s", r.error);
+    const sums t = sum_run(&r);
+    ck_assert_uint_eq(t.updates, N);
+    ck_assert_uint_eq(t.lost, N);
+    forget(&r);
+}
+END_TEST
+
 /* ---- stochastic rounding ---- */
 
 /* 1 - u lies between 1 - 2^-8 and 1, -1 - u between -1 and -1 - 2^-7: they move with the
@@ -323,6 +355,7 @@ int main(void)
     tcase_add_test(lost, a_master_keeps_updates);
     tcase_add_test(lost, distances_from_the_references);
     tcase_add_test(lost, kahan_keeps_updates);
+    tcase_add_loop_test(lost, bug_20261120_fused_variants_divide_once, 0, 4);
     TCase *stochastic = test_case("stochastic", 60);
     tcase_add_test(stochastic, stochastic_rounding_moves_by_the_update_on_average);
     TCase *const cases[] = {lost, stochastic, NULL};

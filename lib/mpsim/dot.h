@@ -197,8 +197,8 @@ typedef struct mpsim_pool {
  *   pool     threads, or NULL: this one
  *
  * The bits do not depend on the threads, nor on the instruction set; every element is what mpsim_dot
- * gives. Fused steps with tensor-core formats have a fast path, which takes memory for the operands,
- * 6 to 10 bytes an element. Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has
+ * gives. Fused steps with tensor-core formats (6 to 10 bytes of memory for an element of an operand),
+ * chains of binary32 numbers (4) and exact sums (8) have fast paths. Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has
  * another format; MPSIM_ENOMEM also on the fast path, and for pairwise sums. d is untouched except
  * after MPSIM_ENOMEM. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,

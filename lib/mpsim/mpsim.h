@@ -4,10 +4,12 @@
 
 #include <mpsim/arith.h>
 #include <mpsim/block.h>
+#include <mpsim/digest.h>
 #include <mpsim/dot.h>
 #include <mpsim/format.h>
 #include <mpsim/gradient.h>
 #include <mpsim/isa.h>
+#include <mpsim/layer.h>
 #include <mpsim/optim.h>
 #include <mpsim/recipe.h>
 #include <mpsim/rng.h>

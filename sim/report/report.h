@@ -35,6 +35,14 @@ const char *text_count(char *out, uint64_t n);
 const char *text_share(char *out, uint64_t part, uint64_t whole);
 const char *text_number(char *out, double x);
 const char *text_scale(char *out, double x); /* 1, 1000, 2^16: all digits */
+const char *text_bytes(char *out, uint64_t n); /* "1.5 KiB" */
+
+/* Cells: a share of `whole`, nothing where that is 0; bytes, nothing for 0. */
+void table_share(table *t, uint64_t part, uint64_t whole);
+void table_bytes(table *t, uint64_t n);
+
+/* text_wrapped -- a title and words with commas between them, in lines of at most 100 columns. */
+void text_wrapped(FILE *to, const char *title, const char *text);
 
 /* ---- JSON ---- */
 

@@ -177,3 +177,48 @@ const char *text_number(char *out, double x)
         snprintf(out, 32, "%.3e", x);
     return out;
 }
+
+const char *text_bytes(char *out, uint64_t n)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double x = (double)n;
+    int u = 0;
+    for (; x >= 1024 && u < 4; u++)
+        x /= 1024;
+    snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", x, units[u]);
+    return out;
+}
+
+/* ---- cells and lines ---- */
+
+void table_share(table *t, uint64_t part, uint64_t whole)
+{
+    char text[32];
+    if (whole)
+        table_cell(t, "%s", text_share(text, part, whole));
+    else
+        table_cell(t, "%s", "");
+}
+
+void table_bytes(table *t, uint64_t n)
+{
+    char text[32];
+    table_cell(t, "%s", n ? text_bytes(text, n) : "");
+}
+
+void text_wrapped(FILE *to, const char *title, const char *text)
+{
+    const int indent = (int)strlen(title);
+    int column = indent;
+    fputs(title, to);
+    while (*text) {
+        const size_t n = strcspn(text, ","), comma = text[n] == ',';
+        if (column > indent && column + (int)n + 1 > 100)
+            column = fprintf(to, "\n%*s", indent, "") - 1;
+        column += fprintf(to, "%.*s", (int)(n + comma), text);
+        text += n + comma;
+        if (*text == ' ' && column + (int)strcspn(text + 1, ",") + 2 > 100)
+            text++;
+    }
+    fputc('\n', to);
+}

@@ -1,7 +1,9 @@
 /* dot.c -- speed of matrix products and arithmetic on one thread, as ratios in the same run.
  *
  * Matrix products: multiply-adds per second of mpsim_gemm divided by those of a plain loop in
- * binary32, s += a[k] * b[k]; the median of the repeats. Operands: +-U(0, 1). Arithmetic: operations per
+ * binary32, s += a[k] * b[k]; the median of the repeats. Operands: +-U(0, 1). Shapes that training
+ * has ("shape"; a transposed operand has a T), with zeros and smaller numbers among the operands:
+ * ratios to the large product of the same model. Arithmetic: operations per
  * second of mpsim_arith_array on random codes, as a ratio to mpsim's own conversion in the same
  * format. CSV. */
 #include "timing.h"
@@ -10,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REPEATS = 5 };
 
@@ -31,7 +34,7 @@ static double median(void (*run)(void *), void *context)
 typedef struct product {
     mpsim_model m;
     mpsim_matrix a, b;
-    size_t n, depth; /* n x depth times depth x n */
+    size_t rows, columns, depth;
     void *d;
     const float *fa, *fb;
 } product;
@@ -39,7 +42,8 @@ typedef struct product {
 static void do_gemm(void *context)
 {
     product *p = context;
-    if (mpsim_gemm(&p->m, p->n, p->n, p->depth, &p->a, &p->b, NULL, p->d, p->n, NULL, NULL) != MPSIM_OK)
+    if (mpsim_gemm(&p->m, p->rows, p->columns, p->depth, &p->a, &p->b, NULL, p->d, p->columns, NULL,
+                   NULL) != MPSIM_OK)
         abort();
 }
 
@@ -47,27 +51,34 @@ static void do_plain(void *context)
 {
     product *p = context;
     float *d = p->d;
-    for (size_t i = 0; i < p->n; i++)
-        for (size_t j = 0; j < p->n; j++) {
+    for (size_t i = 0; i < p->rows; i++)
+        for (size_t j = 0; j < p->columns; j++) {
             float s = 0;
             for (size_t k = 0; k < p->depth; k++)
                 s += p->fa[i * p->depth + k] * p->fb[j * p->depth + k];
-            d[i * p->n + j] = s;
+            d[i * p->columns + j] = s;
         }
 }
 
-static void report(const char *what, const char *format, size_t n, size_t depth, double base, double t)
+static void report(const char *kind, const product *p, const char *format, double base, double t)
 {
-    const double work = (double)n * (double)n * (double)depth;
-    printf("gemm,%s,%s,%zux%zux%zu,%.3f,%.3f\n", what, format, n, n, depth, base * work / t,
+    const double work = (double)p->rows * (double)p->columns * (double)p->depth;
+    printf("%s,%s,%s,%zux%zux%zu%s%s,%.3f,%.3f\n", kind, p->m.name, format, p->rows, p->columns,
+           p->depth, p->a.transposed ? " aT" : "", p->b.transposed ? " bT" : "", base * work / t,
            work / t * 1e-9);
     fflush(stdout);
+}
+
+/* Without a fast path. */
+static int is_slow(const mpsim_model *m)
+{
+    return !m->architecture && m->accumulator.format.bits < 32;
 }
 
 static int run_products(void)
 {
     enum { N = 256, DEPTH = 1024, SOFT = 64 };
-    static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3"};
+    static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32"};
     double *x = malloc(N * DEPTH * sizeof *x);
     float *f = malloc(N * DEPTH * sizeof *f);
     void *a = malloc(N * DEPTH * 4), *d = malloc(N * N * 8);
@@ -78,25 +89,83 @@ static int run_products(void)
         x[i] = (w & 1 ? 1 : -1) * (double)w * 0x1p-32;
         f[i] = (float)x[i];
     }
-    product p = {.n = N, .depth = DEPTH, .d = d, .fa = f, .fb = f};
+    product p = {.rows = N, .columns = N, .depth = DEPTH, .d = d, .fa = f, .fb = f};
+    strcpy(p.m.name, "plain binary32 loop");
     const double plain = median(do_plain, &p) / ((double)N * N * DEPTH);
-    report("plain binary32 loop", "binary32", N, DEPTH, plain, plain * N * N * DEPTH);
+    report("gemm", &p, "binary32", plain, plain * N * N * DEPTH);
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     for (size_t i = 0; mpsim_model_at(&p.m, i) == MPSIM_OK; i++)
         for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
             const mpsim_format *format = mpsim_format_find(formats[k]);
-            if (!mpsim_model_accepts(&p.m, format, format) || (!p.m.architecture && k > 0))
+            if (!mpsim_model_accepts(&p.m, format, format))
                 continue;
-            p.n = p.m.architecture ? N : SOFT;
+            p.rows = p.columns = is_slow(&p.m) ? SOFT : N;
             if (mpsim_encode_array_f64(format, &r, NULL, a, x, N * DEPTH, NULL) != MPSIM_OK)
                 return 1;
             p.a = (mpsim_matrix){format, a, DEPTH, 0};
             p.b = (mpsim_matrix){format, a, DEPTH, 1};
-            report(p.m.name, format->name, p.n, DEPTH, plain, median(do_gemm, &p));
+            report("gemm", &p, format->name, plain, median(do_gemm, &p));
         }
     free(x);
     free(f);
+    free(a);
+    free(d);
+    return 0;
+}
+
+/* ---- shapes of training ---- */
+
+/* Layers of 64 and 128 features in batches of 64, with both gradients; convolutions of 3 x 3 over
+ * 1 and 16 channels as products, with both gradients; the last is large. */
+static const struct shape {
+    size_t rows, columns, depth;
+    int a_transposed, b_transposed;
+} shapes[] = {
+    {64, 64, 128, 0, 0},   {64, 128, 64, 0, 1},  {128, 64, 64, 1, 0},  {2048, 16, 9, 0, 1},
+    {16, 9, 2048, 1, 0},   {2048, 9, 16, 0, 0},  {2048, 32, 144, 0, 1}, {32, 144, 2048, 1, 0},
+    {2048, 144, 32, 0, 0}, {256, 256, 1024, 0, 1}};
+enum { SHAPES = sizeof shapes / sizeof shapes[0], MOST = 2048 * 144 };
+
+static const char *const shape_models[][2] = {
+    {"hopper-fp16-fp32", "fp16"}, {"hopper-bf16-fp32", "bf16"}, {"hopper-wgmma-fp8-fp32", "e4m3"},
+    {"hopper-wgmma-fp8-promoted", "e4m3"}, {"fma", "binary32"}, {"fma", "fp16"},
+    {"sequential", "binary32"}, {"exact", "fp16"}, {"exact", "bf16"}, {"exact", "e4m3"},
+    {"exact", "binary32"}};
+
+static int run_shapes(void)
+{
+    double *x = malloc(MOST * sizeof *x);
+    void *a = malloc(MOST * 4), *d = malloc(MOST * 4);
+    if (!x || !a || !d)
+        return 1;
+    for (size_t i = 0; i < MOST; i++) {
+        const uint32_t w = mpsim_rng_word(1, 0, i), v = mpsim_rng_word(1, 1, i);
+        x[i] = v % 4 ? (w & 1 ? 1 : -1) * (double)w * 0x1p-32 / (1 + (v >> 8) % 16) : 0;
+    }
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; i < sizeof shape_models / sizeof shape_models[0]; i++) {
+        const mpsim_format *f = mpsim_format_find(shape_models[i][1]);
+        product p = {.d = d};
+        if (mpsim_model_parse(&p.m, shape_models[i][0]) != MPSIM_OK ||
+            mpsim_encode_array_f64(f, &r, NULL, a, x, MOST, NULL) != MPSIM_OK)
+            return 1;
+        double each = 0; /* seconds of a multiply-add in the large product */
+        for (size_t k = SHAPES; k-- > 0;) {
+            const struct shape *s = &shapes[k];
+            p.rows = s->rows;
+            p.columns = s->columns;
+            p.depth = s->depth;
+            p.a = (mpsim_matrix){f, a, s->a_transposed ? s->rows : s->depth, s->a_transposed};
+            p.b = (mpsim_matrix){f, a, s->b_transposed ? s->depth : s->columns, s->b_transposed};
+            const double t = median(do_gemm, &p);
+            if (k == SHAPES - 1)
+                each = t / ((double)s->rows * (double)s->columns * (double)s->depth);
+            report("shape", &p, f->name, each, t);
+        }
+    }
+    free(x);
     free(a);
     free(d);
     return 0;
@@ -148,7 +217,7 @@ static int run_arithmetic(void)
 int main(void)
 {
     printf("kind,what,format,size,ratio,giga_operations_per_second\n");
-    if (run_products() || run_arithmetic()) {
+    if (run_products() || run_shapes() || run_arithmetic()) {
         fputs("bench: out of memory\n", stderr);
         return 1;
     }

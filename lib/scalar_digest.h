@@ -1,12 +1,12 @@
-/* digest.h -- a digest of outputs that does not depend on their order: the sum modulo 2^64 of a mix
- * of index and output. Integers only, C17 and CUDA. */
-#ifndef MPSIM_GPU_DIGEST_H
-#define MPSIM_GPU_DIGEST_H
+/* scalar_digest.h -- a digest of outputs that does not depend on their order: the sum modulo 2^64 of a
+ * mix of index and output. Integers only, C17 and CUDA. */
+#ifndef MPSIM_SCALAR_DIGEST_H
+#define MPSIM_SCALAR_DIGEST_H
 
 #include "scalar.h"
 
 /* Two rounds of the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
-static inline MPSIM_HD uint64_t gpu_mix(uint64_t index, uint64_t output)
+static inline MPSIM_HD uint64_t mpsim_mix(uint64_t index, uint64_t output)
 {
     uint64_t z = index * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;

@@ -1,0 +1,40 @@
+/* chain.c -- see chain.h. */
+#include "chain.h"
+
+/* Whether a place rounds as the machine's binary32 does. The rule for NaN is left to the
+ * reference. */
+static int is_native(const mpsim_rounded *p)
+{
+    const mpsim_rounding *r = &p->rounding;
+    const mpsim_format binary32 = {.bits = 32, .ebits = 8, .mbits = 23, .inf = 1,
+                                   .nan = MPSIM_NAN_TOP, .zero = MPSIM_ZERO_SIGNED, .bias = 127,
+                                   .max_finite = 0x7f7fffff};
+    return mpsim_same_format(&p->format, &binary32) && r->mode == MPSIM_ROUND_NEAREST_EVEN &&
+           r->overflow == MPSIM_OVERFLOW_INF && r->infinity == MPSIM_INFINITY_KEEP &&
+           !r->flush_output;
+}
+
+int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
+                     const mpsim_format *fb)
+{
+    const int is_fma = m->step == MPSIM_STEP_FMA;
+    if ((!is_fma && m->step != MPSIM_STEP_MULADD) || !mpsim_in_binary32(fa) ||
+        !mpsim_in_binary32(fb))
+        return 0;
+    if (!is_native(&m->accumulator) || !is_native(&m->result) ||
+        (!is_fma && !is_native(&m->product)) || (m->chunk != 0 && !is_native(&m->outer)))
+        return 0;
+    *kind = is_fma                               ? MPSIM_CHAIN_FMA
+            : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE
+                                               : MPSIM_CHAIN_MULADD;
+    return 1;
+}
+
+int mpsim_chain_works(void)
+{
+    /* volatile: computed when it runs, in the environment of that moment */
+    volatile float one = 1, quarter = 0x1p-25f, most = 0x1.8p-24f, least = 0x1p-149f;
+    const float up = one + quarter, down = -one - quarter, nearest = one + most;
+    const float kept = least * one; /* neither the operand nor the result may be flushed */
+    return up == 1 && down == -1 && nearest > 1 && mpsim_bits_f32(kept) == 1;
+}

@@ -1,0 +1,77 @@
+/* chain_steps.h -- the loops of chain.h in vectors: included by one unit per instruction set, which
+ * defines VECTOR, LANES, ROWS (how many are done at once), the operations on vectors, and CHAIN. */
+
+enum { VECTORS = MPSIM_PANEL / LANES };
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+static ALWAYS_INLINE VECTOR chain_step(int kind, VECTOR x, VECTOR y, VECTOR s)
+{
+    return kind == MPSIM_CHAIN_FMA ? FMA(x, y, s) : ADD(s, MUL(x, y));
+}
+
+/* `rows` rows at once; it and `kind` are constants where this is inlined. */
+static ALWAYS_INLINE void chain_rows(const int kind, const size_t rows, const float *a, size_t next,
+                                     const float *b, float *s, size_t depth)
+{
+    VECTOR sum[ROWS][VECTORS];
+    for (size_t r = 0; r < rows; r++)
+        for (size_t v = 0; v < VECTORS; v++)
+            sum[r][v] = LOAD(s + r * MPSIM_PANEL + v * LANES);
+    for (size_t k = 0; k < depth; k++) {
+        VECTOR y[VECTORS];
+        for (size_t v = 0; v < VECTORS; v++)
+            y[v] = LOAD(b + k * MPSIM_PANEL + v * LANES);
+        for (size_t r = 0; r < rows; r++) {
+            const VECTOR x = SPLAT(a[r * next + k]);
+            for (size_t v = 0; v < VECTORS; v++)
+                sum[r][v] = chain_step(kind, x, y[v], sum[r][v]);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t v = 0; v < VECTORS; v++)
+            STORE(s + r * MPSIM_PANEL + v * LANES, sum[r][v]);
+}
+
+static ALWAYS_INLINE void chain_all(const int kind, const float *a, size_t next, const float *b,
+                                    float *s, size_t rows, size_t depth)
+{
+    size_t r = 0;
+    for (; r + ROWS <= rows; r += ROWS)
+        chain_rows(kind, ROWS, a + r * next, next, b, s + r * MPSIM_PANEL, depth);
+    for (; r < rows; r++)
+        chain_rows(kind, 1, a + r * next, next, b, s + r * MPSIM_PANEL, depth);
+}
+
+/* Neighbours first: a stack of the sums of 2^i products. Each bit of k that is set is one of them;
+ * what is left at the end is added from the shortest on, as the odd ones of every level are. */
+static void tree(const float *a, const float *b, float *s, size_t depth)
+{
+    VECTOR stack[8 * sizeof(size_t) + 1][VECTORS];
+    size_t top = 0;
+    for (size_t k = 0; k < depth; k++, top++) {
+        const VECTOR x = SPLAT(a[k]);
+        for (size_t v = 0; v < VECTORS; v++)
+            stack[top][v] = MUL(x, LOAD(b + k * MPSIM_PANEL + v * LANES));
+        for (size_t bits = k; bits & 1; bits >>= 1, top--)
+            for (size_t v = 0; v < VECTORS; v++)
+                stack[top - 1][v] = ADD(stack[top - 1][v], stack[top][v]);
+    }
+    for (; top > 1; top--)
+        for (size_t v = 0; v < VECTORS; v++)
+            stack[top - 2][v] = ADD(stack[top - 2][v], stack[top - 1][v]);
+    for (size_t v = 0; depth && v < VECTORS; v++)
+        STORE(s + v * LANES, ADD(LOAD(s + v * LANES), stack[0][v]));
+}
+
+static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
+                  size_t depth)
+{
+    if (kind == MPSIM_CHAIN_FMA)
+        chain_all(MPSIM_CHAIN_FMA, a, next, b, s, rows, depth);
+    else if (kind == MPSIM_CHAIN_MULADD)
+        chain_all(MPSIM_CHAIN_MULADD, a, next, b, s, rows, depth);
+    else
+        for (size_t r = 0; r < rows; r++)
+            tree(a + r * next, b, s + r * MPSIM_PANEL, depth);
+}

@@ -1,0 +1,113 @@
+/* tile_run.h -- the loops of tile.h, and of exact sums: included by one unit per instruction set,
+ * which defines TILE and EXACT, the names. Plain C that compilers turn into vector code. */
+#include <string.h>
+
+/* ---- the end of a step ---- */
+
+/* The accumulator for |T| 2^(E - F) given as a binary64 number that is not zero; *bad where the
+ * reference must do it. */
+static uint64_t round_one(const mpsim_tile *t, uint64_t u, unsigned *bad)
+{
+    uint64_t m = u & 0x7fffffffffffffffu;
+    const int e = (int)(m >> 52) - 1023;
+    const int drop = 52 - t->mbits + (e < t->emin ? t->emin - e : 0);
+    if (drop > 51) { /* the last bit that is kept is not among the 52 explicit ones */
+        *bad = 1;
+        return u;
+    }
+    if (t->nearest)
+        m += ((uint64_t)1 << (drop - 1)) - 1 + (m >> drop & 1);
+    m = m >> drop << drop;
+    *bad = m > t->most;
+    return m | (u & 0x8000000000000000u);
+}
+
+/* Add the accumulators to the aligned products and round. */
+static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *total, double *c)
+{
+    enum { N = MPSIM_TILE };
+    const int drop = 52 - t->mbits;
+    const uint64_t half = t->nearest ? (uint64_t)1 << (drop - 1) : 0, odd = half != 0;
+    uint64_t sum[N], rounded[N], rare = 0;
+    for (int j = 0; j < N; j++) {
+        const double up = mpsim_f64_bits((uint64_t)(1023 + t->fraction - e[j]) << 52);
+        const double down = mpsim_f64_bits((uint64_t)(1023 - t->fraction + e[j]) << 52);
+        const double s = total[j] + (double)(int32_t)(c[j] * up);
+        const uint64_t zero = s == 0 ? 0 : ~(uint64_t)0; /* +0 for either zero */
+        sum[j] = mpsim_bits_f64(s * down) & zero;
+    }
+    for (int j = 0; j < N; j++) {
+        const uint64_t u = sum[j], m = u & 0x7fffffffffffffffu;
+        const uint64_t r = (m + (half - odd) + ((m >> drop) & odd)) >> drop << drop;
+        rounded[j] = r | (u & 0x8000000000000000u);
+        rare |= (uint64_t)((m < t->least) & (m != 0)) | (uint64_t)(r > t->most);
+    }
+    memcpy(c, rounded, sizeof rounded);
+    if (!rare)
+        return 0;
+
+    unsigned redo = 0;
+    for (int j = 0; j < N; j++) {
+        unsigned bad = 0;
+        c[j] = mpsim_f64_bits(sum[j] ? round_one(t, sum[j], &bad) : 0);
+        if (bad) {
+            redo |= 1u << j;
+            c[j] = 0;
+        }
+    }
+    return redo;
+}
+
+/* ---- the steps, on binary32 and on binary64 values ---- */
+
+#define REAL     float
+#define BITS     uint32_t
+#define BIAS     127
+#define MANTISSA 23
+#define STEPS    steps_f32
+#include "tile_steps.h"
+#undef REAL
+#undef BITS
+#undef BIAS
+#undef MANTISSA
+#undef STEPS
+
+#define REAL     double
+#define BITS     uint64_t
+#define BIAS     1023
+#define MANTISSA 52
+#define STEPS    steps_f64
+#include "tile_steps.h"
+#undef REAL
+#undef BITS
+#undef BIAS
+#undef MANTISSA
+#undef STEPS
+
+static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b,
+                     const int16_t *eb, double *c, size_t depth)
+{
+    const size_t length = (size_t)t->length;
+    unsigned redo = 0;
+    for (size_t k = 0; k < depth; k += length) {
+        const int n = (int)(depth - k < length ? depth - k : length);
+        if (t->wide)
+            redo |= steps_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE,
+                              eb + k * MPSIM_TILE, c, n);
+        else
+            redo |= steps_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE,
+                              eb + k * MPSIM_TILE, c, n);
+    }
+    return redo;
+}
+
+/* ---- exact sums ---- */
+
+static void EXACT(const double *a, const double *b, double *s, size_t depth)
+{
+    double sum[MPSIM_TILE] = {0};
+    for (size_t k = 0; k < depth; k++)
+        for (int j = 0; j < MPSIM_TILE; j++)
+            sum[j] += a[k] * b[k * MPSIM_TILE + (size_t)j];
+    memcpy(s, sum, sizeof sum);
+}

@@ -1,0 +1,165 @@
+/* forward.c -- the operations of a forward pass; see trainer.h. */
+#include "trainer.h"
+
+static const train_placement *place(const train_build *b, size_t layer)
+{
+    return &b->plan->layers[layer];
+}
+
+/* Row (n, y, x) of im2col holds x[n, y + ky - 1, x + kx - 1, c] in column (ky 3 + kx) C + c, and 0
+ * outside the image. */
+void train_columns(int32_t *index, const train_layer *l, size_t images, size_t channels)
+{
+    const long side = (long)l->side, c_all = (long)channels;
+    for (long n = 0; n < (long)images; n++)
+        for (long y = 0; y < side; y++)
+            for (long x = 0; x < side; x++)
+                for (long k = 0; k < 9; k++)
+                    for (long c = 0; c < c_all; c++) {
+                        const long from_y = y + k / 3 - 1, from_x = x + k % 3 - 1;
+                        const int inside = from_y >= 0 && from_y < side && from_x >= 0 &&
+                                           from_x < side;
+                        const long at = ((n * side + from_y) * side + from_x) * c_all + c;
+                        *index++ = inside ? (int32_t)at : -1;
+                    }
+}
+
+static void in_order(int32_t *index, const train_layer *l, size_t images, size_t channels)
+{
+    const size_t n = images * l->side * l->side * channels;
+    for (size_t i = 0; i < n; i++)
+        index[i] = (int32_t)i;
+}
+
+/* ---- products ---- */
+
+static void operand_act(train_build *b, size_t i, const train_tensor *x)
+{
+    const train_layer *l = &b->t->run->layers[i];
+    const int blocks = train_copy_kind(b, i, TRAIN_ACT) == COPY_BLOCKS;
+    train_counts *counts = &b->t->act;
+    train_operand *o = &b->act[i];
+    o->base = train_in_format(b, i, "act", x, &place(b, i)->format[TRAIN_ACT], counts);
+    o->first = blocks ? o->base : train_copy_of(b, i, TRAIN_ACT, ".q", o->base, 0, counts);
+    if (l->type == TRAIN_CONV) {
+        const size_t columns = 9 * (size_t)l->inputs;
+        const void *index = train_index(b, i, x->rows * columns, l->inputs, train_columns);
+        o->first = train_gathered(b, i, "columns", o->first, x->rows, columns, index);
+    }
+    o->second = o->first;
+    o->turned = blocks;
+    if (!blocks)
+        return;
+    x = o->first;
+    o->first = train_copy_of(b, i, TRAIN_ACT, ".q", x, 0, counts);
+    if (b->p->training)
+        o->second = train_copy_of(b, i, TRAIN_ACT, ".qt", x, 1, counts);
+}
+
+/* Weight and bias in format[WEIGHT]: always tensors of their own, so that the operands of a product
+ * are there after the update. */
+static const train_tensor *entering(train_build *b, size_t layer, int param, const char *kind)
+{
+    train_param *p = &b->t->params[param];
+    const train_tensor *x = train_param_model(p);
+    train_do *d = train_add(b, WORK_CAST, layer, kind, x->rows, x->cols,
+                            &place(b, layer)->format[TRAIN_WEIGHT]);
+    d->x = x;
+    d->mode = MPSIM_ROUND_NEAREST_EVEN;
+    d->counts = &b->t->act;
+    d->weight_copy = 1;
+    return d->results[0].to;
+}
+
+static const train_tensor *product_layer(train_build *b, size_t i, const train_tensor *x)
+{
+    const train_layer *l = &b->t->run->layers[i];
+    const train_tensor *bias = NULL;
+    operand_act(b, i, x);
+    b->weight[i].base = entering(b, i, b->t->weight_of[i], "weight.in");
+    b->weight[i].first = train_copy_of(b, i, TRAIN_WEIGHT, ".q", b->weight[i].base, 0, &b->t->act);
+    if (b->t->bias_of[i] >= 0)
+        bias = entering(b, i, b->t->bias_of[i], "bias.in");
+    train_do *d = train_add(b, WORK_GEMM, i, "out", b->act[i].first->rows, l->outputs,
+                            &place(b, i)->format[TRAIN_OUT]);
+    train_product(b, d, i, b->act[i].first, 0, b->weight[i].first, 1, bias, &b->t->act);
+    b->layer[i] = d;
+    return d->results[0].to;
+}
+
+/* ---- other layers ---- */
+
+static const train_tensor *norm_layer(train_build *b, size_t i, const train_tensor *x)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    const train_placement *l = place(b, i);
+    x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
+    const train_tensor *weight = entering(b, i, b->t->weight_of[i], "weight.in");
+    const train_tensor *bias = entering(b, i, b->t->bias_of[i], "bias.in");
+    train_do *d = train_add(b, b->p->training ? WORK_NORM : WORK_NORM_TEST, i, "out", x->rows,
+                            x->cols, &l->format[TRAIN_OUT]);
+    if (b->p->training) {
+        train_add_result(b, d, i, "mean", 1, x->cols, fp32);
+        train_add_result(b, d, i, "inverse", 1, x->cols, fp32);
+    }
+    d->x = x;
+    d->weight = weight;
+    d->bias = bias;
+    d->running[0] = &b->t->running[i][0];
+    d->running[1] = &b->t->running[i][1];
+    d->counts = &b->t->act;
+    b->layer[i] = d;
+    return d->results[0].to;
+}
+
+static const train_tensor *relu_layer(train_build *b, size_t i, const train_tensor *x)
+{
+    train_do *d = train_add(b, WORK_RELU, i, "out", x->rows, x->cols, x->format);
+    d->x = x;
+    b->layer[i] = d;
+    return d->results[0].to;
+}
+
+static const train_tensor *pool_layer(train_build *b, size_t i, const train_tensor *x)
+{
+    const train_layer *l = &b->t->run->layers[i];
+    train_do *d = train_add(b, WORK_POOL, i, "out", x->rows / 4, x->cols, x->format);
+    d->x = x;
+    d->pool = (train_pool){.images = b->p->images, .height = l->side, .width = l->side,
+                           .channels = l->inputs, .size = 2};
+    b->layer[i] = d;
+    return d->results[0].to;
+}
+
+static const train_tensor *flatten_layer(train_build *b, size_t i, const train_tensor *x)
+{
+    const train_layer *l = &b->t->run->layers[i];
+    const void *index = train_index(b, i, x->rows * x->cols, l->inputs, in_order);
+    return train_gathered(b, i, "out", x, b->p->images, l->outputs, index);
+}
+
+static const train_tensor *loss_layer(train_build *b, size_t i, const train_tensor *x)
+{
+    const train_placement *l = place(b, i);
+    x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
+    train_do *d = train_add_bare(b, WORK_LOSS);
+    if (b->p->training)
+        train_add_result(b, d, i, "dgrad", x->rows, x->cols, &l->format[TRAIN_DGRAD]);
+    d->x = x;
+    d->counts = &b->t->agrad;
+    b->layer[i] = d;
+    return x;
+}
+
+void train_build_forward(train_build *b)
+{
+    static const train_tensor *(*const layers[TRAIN_TYPES])(train_build *, size_t,
+                                                            const train_tensor *) = {
+        [TRAIN_LINEAR] = product_layer, [TRAIN_CONV] = product_layer,
+        [TRAIN_BATCHNORM] = norm_layer, [TRAIN_RELU] = relu_layer,
+        [TRAIN_MAXPOOL] = pool_layer,   [TRAIN_FLATTEN] = flatten_layer,
+        [TRAIN_LOSS] = loss_layer};
+    const train_tensor *x = &b->p->pixels;
+    for (size_t i = 0; i < b->t->run->n_layers && !b->failed; i++)
+        x = layers[b->t->run->layers[i].type](b, i, x);
+}

@@ -1,0 +1,190 @@
+/* network.c -- settings, layers, and how products run; see train.h. */
+#include "trainer.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+int train_fail(char *error, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(error, TRAIN_ERROR, format, list);
+    va_end(list);
+    return -1;
+}
+
+int train_same_format(const mpsim_format *a, const mpsim_format *b)
+{
+    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
+           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
+           a->max_finite == b->max_finite;
+}
+
+/* ---- settings ---- */
+
+void train_settings_init(train_settings *s, const char *net)
+{
+    const int cnn = strcmp(net, "cnn") == 0;
+    memset(s, 0, sizeof *s);
+    snprintf(s->net, sizeof s->net, "%.15s", net);
+    s->depth = 2;
+    s->width = cnn ? 16 : 128;
+    s->batchnorm = cnn ? 1 : 0;
+    s->batch = 64;
+    s->steps = cnn ? 200 : 500;
+    s->gain = s->loss_factor = 1;
+    strcpy(s->math, "binary32");
+    strcpy(s->arch, "hopper");
+}
+
+static int check_settings(const train_settings *s, char *error)
+{
+    const int cnn = strcmp(s->net, "cnn") == 0;
+    const unsigned deepest = cnn ? 3 : 20, widest = cnn ? 256 : 8192;
+    mpsim_format math;
+    if (!cnn && strcmp(s->net, "mlp") != 0)
+        return train_fail(error, "network '%.15s': there are mlp and cnn", s->net);
+    if (s->depth < 1 || s->depth > deepest)
+        return train_fail(error, "%s: depth %u: 1 to %u", s->net, (unsigned)s->depth, deepest);
+    if (s->width < 1 || s->width > widest)
+        return train_fail(error, "%s: width %u: 1 to %u", s->net, (unsigned)s->width, widest);
+    if (s->batch < 1 || s->batch > TRAIN_IMAGES)
+        return train_fail(error, "batch %u: 1 to %d", (unsigned)s->batch, TRAIN_IMAGES);
+    if (!(s->gain >= 0 && s->gain <= 1e30))
+        return train_fail(error, "gain %g: 0 to 1e30", s->gain);
+    if (!(s->loss_factor > 0 && s->loss_factor <= 1e300))
+        return train_fail(error, "loss factor %g: above 0, to 1e300", s->loss_factor);
+    if (s->batchnorm > 1 || s->tf32 > 1)
+        return train_fail(error, "batchnorm and tf32 are 0 or 1");
+    if (mpsim_format_parse(&math, s->math) || !train_fits_binary32(&math))
+        return train_fail(error, "math '%.15s': no format within binary32", s->math);
+    return 0;
+}
+
+int train_fits_binary32(const mpsim_format *f)
+{
+    return f->mbits <= 23 && mpsim_format_is_signed(f) && f->zero != MPSIM_ZERO_NONE &&
+           f->nan != MPSIM_NAN_NONE && mpsim_format_max(f) <= 0x1.fffffep+127 &&
+           mpsim_format_min_positive(f) >= 0x1p-149;
+}
+
+/* ---- layers ---- */
+
+typedef struct stack {
+    train_layer *layers;
+    size_t n;
+    uint32_t columns, side;
+} stack;
+
+static void push(stack *s, train_type type, const char *name, uint32_t k, uint32_t outputs)
+{
+    train_layer *l = &s->layers[s->n++];
+    memset(l, 0, sizeof *l);
+    if (k)
+        snprintf(l->name, sizeof l->name, "%s%u", name, (unsigned)k);
+    else
+        snprintf(l->name, sizeof l->name, "%s", name);
+    l->type = (uint8_t)type;
+    l->inputs = s->columns;
+    l->outputs = outputs ? outputs : s->columns;
+    l->side = s->side;
+    s->columns = l->outputs;
+    if (type == TRAIN_MAXPOOL)
+        s->side /= 2;
+    if (type == TRAIN_FLATTEN)
+        s->side = 0;
+}
+
+size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], char *error)
+{
+    stack b = {.layers = layers, .columns = TRAIN_PIXELS};
+    const int cnn = strcmp(s->net, "cnn") == 0;
+    if (check_settings(s, error))
+        return 0;
+    if (cnn) {
+        b.columns = 1;
+        b.side = TRAIN_SIDE;
+    }
+    for (uint32_t k = 1; k <= s->depth; k++) {
+        push(&b, cnn ? TRAIN_CONV : TRAIN_LINEAR, cnn ? "conv" : "fc", k,
+             cnn ? s->width << (k - 1) : s->width);
+        if (s->batchnorm)
+            push(&b, TRAIN_BATCHNORM, "bn", k, 0);
+        push(&b, TRAIN_RELU, "relu", k, 0);
+        if (cnn)
+            push(&b, TRAIN_MAXPOOL, "pool", k, 0);
+    }
+    if (cnn)
+        push(&b, TRAIN_FLATTEN, "flatten", 0, b.side * b.side * b.columns);
+    push(&b, TRAIN_LINEAR, "head", 0, TRAIN_CLASSES);
+    push(&b, TRAIN_LOSS, "loss", 0, 0);
+    return b.n;
+}
+
+/* ---- products ---- */
+
+/* The architectures of the table that have a default row for a and b (NULL: all), "ada, hopper". */
+static const char *architectures(const mpsim_format *a, const mpsim_format *b, char *out,
+                                 size_t size)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    const char *last = NULL;
+    mpsim_model m, found;
+    size_t n = 0;
+    out[0] = 0;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
+        if (!m.architecture || (last && strcmp(last, m.architecture) == 0))
+            continue;
+        last = m.architecture;
+        if (a && mpsim_model_for(&found, last, a, b, fp32))
+            continue;
+        const int k = snprintf(out + n, size - n, "%s%s", n ? ", " : "", last);
+        n = n + (size_t)k < size ? n + (size_t)k : size - 1;
+    }
+    return out[0] ? out : "none";
+}
+
+static int is_architecture(const char *name)
+{
+    mpsim_model m;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        if (m.architecture && strcmp(m.architecture, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* A model by name, its result widened to binary32. */
+static int software_model(const char *name, mpsim_model *m, char *error)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    char text[96], known[96];
+    if (strcmp(name, "fp32-sequential") == 0)
+        name = "sequential";
+    if (mpsim_model_parse(m, name))
+        return train_fail(error, "arch '%.63s': neither an architecture (%s) nor a model (exact, "
+                                 "fma, sequential, pairwise, chunked, ...)",
+                          name, architectures(NULL, NULL, known, sizeof known));
+    if (train_same_format(&m->result.format, fp32))
+        return 0;
+    snprintf(text, sizeof text, "%.63s:result=binary32", name);
+    if (m->result.format.mbits > 23 || mpsim_model_parse(m, text))
+        return train_fail(error, "arch '%.63s': its result is %s, not binary32", name,
+                          m->result.format.name);
+    return 0;
+}
+
+int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b,
+                mpsim_model *m, char *error)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    char known[96];
+    if (!is_architecture(s->arch))
+        return software_model(s->arch, m, error);
+    if (train_same_format(a, fp32) && train_same_format(b, fp32))
+        return mpsim_model_parse(m, "fma") ? train_fail(error, "no model fma") : 0;
+    if (mpsim_model_for(m, s->arch, a, b, fp32))
+        return train_fail(error, "arch %s has no products of %s and %s; with them: %s; or a model: "
+                                 "exact, fma, ...",
+                          s->arch, a->name, b->name, architectures(a, b, known, sizeof known));
+    return 0;
+}

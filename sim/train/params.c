@@ -1,0 +1,244 @@
+/* params.c -- parameters: initial values, formats of a plan, the model's copy; see trainer.h. */
+#include "trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int train_engine_failed(const train *t, const char *what, char *error)
+{
+    return train_fail(error, "%.80s: %.160s", what, t->e->error);
+}
+
+const train_placement *train_param_place(const train *t, const train_param *p)
+{
+    return &t->plan->layers[p->layer];
+}
+
+const train_tensor *train_param_model(const train_param *p)
+{
+    return p->copy.data ? &p->copy : &p->kept;
+}
+
+unsigned train_needs(const train_plan *plan, const mpsim_format *kept)
+{
+    const mpsim_optim *o = &plan->optimizer;
+    if (o->algorithm == MPSIM_OPTIM_SGD)
+        return (o->momentum != 0 ? TRAIN_NEEDS_M : 0u) |
+               (o->store == MPSIM_STORE_KAHAN && kept->mbits < 23 ? TRAIN_NEEDS_KAHAN : 0u);
+    return TRAIN_NEEDS_M | TRAIN_NEEDS_V | (o->amsgrad ? TRAIN_NEEDS_VMAX : 0u) |
+           (o->store == MPSIM_STORE_KAHAN && kept->mbits < 23 ? TRAIN_NEEDS_KAHAN : 0u);
+}
+
+size_t train_param_shape(const train *t, const train_param *p, size_t shape[4])
+{
+    const train_layer *l = &t->run->layers[p->layer];
+    shape[0] = l->outputs;
+    shape[1] = l->inputs;
+    if (p->bias || l->type == TRAIN_BATCHNORM)
+        return 1;
+    if (l->type != TRAIN_CONV)
+        return 2;
+    shape[1] = shape[2] = 3;
+    shape[3] = l->inputs;
+    return 4;
+}
+
+/* ---- the list ---- */
+
+static train_param *add(train *t, size_t layer, const char *what, size_t rows, size_t cols)
+{
+    train_param *p = &t->params[t->n_params];
+    const train_layer *l = &t->run->layers[layer];
+    p->layer = layer;
+    p->bias = what[0] == 'b';
+    snprintf(p->name, sizeof p->name, "%.47s.%.6s", l->name, what);
+    p->kept.rows = rows;
+    p->kept.cols = cols;
+    (p->bias ? t->bias_of : t->weight_of)[layer] = (int)t->n_params++;
+    return p;
+}
+
+static void list(train *t)
+{
+    for (size_t i = 0; i < t->run->n_layers; i++) {
+        const train_layer *l = &t->run->layers[i];
+        t->weight_of[i] = t->bias_of[i] = -1;
+        if (l->type == TRAIN_LINEAR || l->type == TRAIN_CONV)
+            add(t, i, "weight", l->outputs, l->type == TRAIN_CONV ? 9 * l->inputs : l->inputs);
+        if (l->type == TRAIN_BATCHNORM)
+            add(t, i, "weight", 1, l->outputs);
+        if (l->type == TRAIN_LINEAR || l->type == TRAIN_BATCHNORM)
+            add(t, i, "bias", 1, l->outputs);
+    }
+}
+
+/* ---- initial values ---- */
+
+static void initial(const train *t, const train_param *p, float *values, size_t n)
+{
+    const train_settings *s = &t->run->settings;
+    const train_layer *l = &t->run->layers[p->layer];
+    const double fan_in = (double)l->inputs * (l->type == TRAIN_CONV ? 9 : 1);
+    const double bound = (p->bias ? 1 : s->gain) / sqrt(fan_in);
+    char purpose[TRAIN_NAME + 16];
+    snprintf(purpose, sizeof purpose, "init %s", p->name);
+    const uint64_t stream = train_stream(purpose);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t w = mpsim_rng_word(s->seed, stream, i);
+        const double u = (double)(w >> 8) * 0x1p-24 * 2 - 1;
+        values[i] = l->type == TRAIN_BATCHNORM ? (p->bias ? 0.0f : 1.0f) : (float)(u * bound);
+    }
+}
+
+/* kept = values, rounded to its format. */
+static int fill(train *t, train_tensor *kept, const float *values)
+{
+    train_engine *e = t->e;
+    train_tensor wide = {.format = mpsim_format_find("binary32"), .rows = kept->rows,
+                         .cols = kept->cols};
+    const int code = e->ops->alloc(e, &wide) || e->ops->put(e, &wide, values) ||
+                     e->ops->cast(e, kept, &wide, MPSIM_ROUND_NEAREST_EVEN, NULL);
+    e->ops->release(e, &wide);
+    return code ? -1 : 0;
+}
+
+static int begin(train *t, train_param *p, char *error)
+{
+    const size_t n = p->kept.rows * p->kept.cols;
+    float *values = malloc(n * sizeof *values);
+    if (!values)
+        return train_fail(error, "out of memory");
+    initial(t, p, values, n);
+    p->kept.format = &t->run->plans[0].layers[p->layer].kept;
+    const int code = t->e->ops->alloc(t->e, &p->kept) || fill(t, &p->kept, values);
+    free(values);
+    return code ? train_engine_failed(t, p->name, error) : 0;
+}
+
+/* Statistics start as mean 0, variance 1. */
+static int begin_running(train *t, size_t layer, char *error)
+{
+    const uint32_t n = t->run->layers[layer].outputs;
+    float *ones = malloc(n * sizeof *ones);
+    int code = ones ? 0 : train_fail(error, "out of memory");
+    for (uint32_t i = 0; ones && i < n; i++)
+        ones[i] = 1.0f;
+    for (int k = 0; k < 2 && !code; k++) {
+        train_tensor *x = &t->running[layer][k];
+        *x = (train_tensor){.format = mpsim_format_find("binary32"), .rows = 1, .cols = n};
+        if (t->e->ops->alloc(t->e, x) || (k == 1 && t->e->ops->put(t->e, x, ones)))
+            code = train_engine_failed(t, t->run->layers[layer].name, error);
+    }
+    free(ones);
+    return code;
+}
+
+int train_params_open(train *t, char *error)
+{
+    int code = 0;
+    list(t);
+    for (size_t i = 0; i < t->n_params && !code; i++)
+        code = begin(t, &t->params[i], error);
+    for (size_t i = 0; i < t->run->n_layers && !code; i++)
+        if (t->run->layers[i].type == TRAIN_BATCHNORM)
+            code = begin_running(t, i, error);
+    return code;
+}
+
+static void drop(train *t, train_tensor *x)
+{
+    if (x->data)
+        t->e->ops->release(t->e, x);
+    memset(x, 0, sizeof *x);
+}
+
+void train_params_close(train *t)
+{
+    for (size_t i = 0; i < t->n_params; i++) {
+        train_param *p = &t->params[i];
+        train_tensor *all[] = {&p->kept, &p->copy,  &p->m,     &p->v,
+                               &p->vmax, &p->kahan, &p->wgrad, &p->grad};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            drop(t, all[k]);
+    }
+    for (size_t i = 0; i < TRAIN_LAYERS; i++) {
+        drop(t, &t->running[i][0]);
+        drop(t, &t->running[i][1]);
+    }
+}
+
+/* ---- a plan comes into force ---- */
+
+/* x in format f: rounded to nearest if it has another one; zeros if there is none yet. */
+static int bring(train *t, train_tensor *x, const train_tensor *like, const mpsim_format *f)
+{
+    train_engine *e = t->e;
+    train_tensor y = {.format = f, .rows = like->rows, .cols = like->cols};
+    if (x->data && train_same_format(x->format, f)) {
+        x->format = f;
+        return 0;
+    }
+    if (e->ops->alloc(e, &y))
+        return -1;
+    if (x->data && e->ops->cast(e, &y, x, MPSIM_ROUND_NEAREST_EVEN, NULL)) {
+        e->ops->release(e, &y);
+        return -1;
+    }
+    drop(t, x);
+    *x = y;
+    return 0;
+}
+
+int train_param_refresh(train *t, train_param *p, char *error)
+{
+    const mpsim_round_mode mode = t->plan->master == TRAIN_SPLIT_MASTER ? MPSIM_ROUND_NEAREST_AWAY
+                                                                        : MPSIM_ROUND_NEAREST_EVEN;
+    if (p->copy.data && t->e->ops->cast(t->e, &p->copy, &p->kept, mode, NULL))
+        return train_engine_failed(t, p->name, error);
+    return 0;
+}
+
+/* What any plan of the run needs: so a checkpoint has the same tensors whatever the step. */
+static unsigned needs_of_run(const train *t, const train_param *p)
+{
+    unsigned needs = 0;
+    for (size_t i = 0; i < t->run->n_plans; i++)
+        needs |= train_needs(&t->run->plans[i], &t->run->plans[i].layers[p->layer].kept);
+    return needs;
+}
+
+static int use(train *t, const train_plan *plan, train_param *p)
+{
+    const train_placement *l = &plan->layers[p->layer];
+    const unsigned needs = needs_of_run(t, p);
+    int code = bring(t, &p->kept, &p->kept, &l->kept);
+    if (!train_same_format(&l->kept, &l->storage))
+        code = code || bring(t, &p->copy, &p->kept, &l->storage);
+    else
+        drop(t, &p->copy);
+    if (needs & TRAIN_NEEDS_M)
+        code = code || bring(t, &p->m, &p->kept, &l->state);
+    if (needs & TRAIN_NEEDS_V)
+        code = code || bring(t, &p->v, &p->kept, &l->state);
+    if (needs & TRAIN_NEEDS_VMAX)
+        code = code || bring(t, &p->vmax, &p->kept, &l->state);
+    if (needs & TRAIN_NEEDS_KAHAN)
+        code = code || bring(t, &p->kahan, &p->kept, &l->kept);
+    drop(t, &p->wgrad);
+    drop(t, &p->grad);
+    code = code || bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]) ||
+           bring(t, &p->grad, &p->kept, &l->kept);
+    return code ? -1 : 0;
+}
+
+int train_params_use(train *t, const train_plan *plan, char *error)
+{
+    for (size_t i = 0; i < t->n_params; i++)
+        if (use(t, plan, &t->params[i]))
+            return train_engine_failed(t, t->params[i].name, error);
+    t->plan = plan;
+    for (size_t i = 0; i < t->n_params; i++)
+        if (train_param_refresh(t, &t->params[i], error))
+            return -1;
+    return 0;
+}

@@ -1,0 +1,236 @@
+/* train.c -- opening, stepping, evaluating; see train.h. */
+#include "trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- a plan comes into force ---- */
+
+static const train_plan *plan_at(const train_run *r, uint64_t step)
+{
+    size_t i = r->n_plans - 1;
+    while (i > 0 && r->plans[i].from > step)
+        i--;
+    return &r->plans[i];
+}
+
+static int check_place(const train_layer *l, const train_placement *p, char *error)
+{
+    const mpsim_format *more[] = {&p->storage, &p->kept, &p->state};
+    for (int i = 0; i < TRAIN_ROLES + 3; i++) {
+        const mpsim_format *f = i < TRAIN_ROLES ? &p->format[i] : more[i - TRAIN_ROLES];
+        if (mpsim_format_check(f) || !train_fits_binary32(f))
+            return train_fail(error, "%s: format %.55s: only signed formats within binary32 that "
+                                     "have a NaN", l->name, f->name);
+    }
+    for (int i = 0; i < TRAIN_ROLES; i++)
+        if (p->recipe[i] && (mpsim_block_check(p->recipe[i]) || i == TRAIN_OUT || i > TRAIN_AGRAD))
+            return train_fail(error, "%s: recipe %.31s does not fit", l->name, p->recipe[i]->name);
+    return 0;
+}
+
+static int check_plan(const train_run *r, const train_plan *p, char *error)
+{
+    for (size_t i = 0; i < r->n_layers; i++)
+        if (check_place(&r->layers[i], &p->layers[i], error))
+            return -1;
+    if (mpsim_scaler_config_check(&p->scaler))
+        return train_fail(error, "plan of step %llu: the scaler's settings are none",
+                          (unsigned long long)p->from);
+    if (!p->optimizer.variant)
+        return train_fail(error, "plan of step %llu: no optimizer", (unsigned long long)p->from);
+    return 0;
+}
+
+static int start_delayed(train *t, train_fp8 *s, const train_plan *plan, const char *element,
+                         char *error)
+{
+    mpsim_delayed_config c = plan->history;
+    const mpsim_delayed_config *old = &s->state.config;
+    c.fp8_max = (float)mpsim_format_max(mpsim_format_find(element));
+    if (s->used && old->history == c.history && old->algorithm == c.algorithm &&
+        old->variant == c.variant && old->margin == c.margin && old->fp8_max == c.fp8_max)
+        return 0;
+    (void)t;
+    if (mpsim_delayed_config_check(&c))
+        return train_fail(error, "the settings of delayed scaling are none");
+    free(s->state.history);
+    s->used = 0;
+    float *history = calloc(c.history, sizeof *history);
+    if (!history)
+        return train_fail(error, "out of memory");
+    s->used = 1;
+    mpsim_delayed_init(&s->state, &c, history);
+    return 0;
+}
+
+static int use_fp8(train *t, const train_plan *plan, char *error)
+{
+    static const train_role roles[TRAIN_FP8] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
+    for (size_t i = 0; i < t->run->n_layers; i++)
+        for (int k = 0; k < TRAIN_FP8; k++) {
+            const mpsim_block_recipe *r = plan->layers[i].recipe[roles[k]];
+            if (r && plan->delayed && r->block_rows == 0 && r->block_cols == 0 &&
+                start_delayed(t, &t->fp8[i][k], plan, r->element, error))
+                return -1;
+        }
+    return 0;
+}
+
+int train_use(train *t, const train_plan *plan, char *error)
+{
+    const train_plan *old = t->plan;
+    if (plan == old)
+        return 0;
+    train_pass_close(t, &t->batch);
+    train_pass_close(t, &t->test);
+    if (use_fp8(t, plan, error) || train_params_use(t, plan, error))
+        return -1;
+    if ((!old || !train_same_scaler(&old->scaler, &plan->scaler)) &&
+        mpsim_scaler_init(&t->scaler, &plan->scaler))
+        return train_fail(error, "the scaler's settings are none");
+    return train_pass_open(t, &t->batch, t->run->settings.batch, 1, error);
+}
+
+/* ---- open, close ---- */
+
+static int check_run(const train_run *r, char *error)
+{
+    train_layer layers[TRAIN_LAYERS];
+    const size_t n = train_network(&r->settings, layers, error);
+    if (n == 0)
+        return -1;
+    if (n != r->n_layers || r->n_plans < 1 || r->n_plans > TRAIN_PLANS || r->plans[0].from != 0)
+        return train_fail(error, "layers or plans are not those of the settings");
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(layers[i].name, r->layers[i].name) != 0 || layers[i].type != r->layers[i].type)
+            return train_fail(error, "layers are not those of the settings");
+    for (size_t i = 0; i < r->n_plans; i++) {
+        if (i && r->plans[i].from <= r->plans[i - 1].from)
+            return train_fail(error, "plans are not in the order of their steps");
+        if (check_plan(r, &r->plans[i], error))
+            return -1;
+    }
+    return 0;
+}
+
+static int open_all(train *t, char *error)
+{
+    const size_t batch = t->run->settings.batch;
+    t->room_images = batch > TRAIN_TESTS ? batch : TRAIN_TESTS;
+    t->labels = malloc(t->room_images * sizeof *t->labels);
+    t->pixels = malloc(t->room_images * TRAIN_PIXELS * sizeof *t->pixels);
+    if (!t->labels || !t->pixels || mpsim_format_parse(&t->math, t->run->settings.math))
+        return train_fail(error, "out of memory");
+    return train_params_open(t, error) || train_use(t, plan_at(t->run, 0), error) ? -1 : 0;
+}
+
+train *train_open(const train_run *r, train_engine *e, int count, char *error)
+{
+    if (check_run(r, error))
+        return NULL;
+    train *t = calloc(1, sizeof *t);
+    if (!t) {
+        train_fail(error, "out of memory");
+        return NULL;
+    }
+    t->run = r;
+    t->e = e;
+    t->count = count;
+    if (open_all(t, error)) {
+        train_close(t);
+        return NULL;
+    }
+    return t;
+}
+
+void train_close(train *t)
+{
+    if (!t)
+        return;
+    train_pass_close(t, &t->batch);
+    train_pass_close(t, &t->test);
+    train_params_close(t);
+    for (size_t i = 0; i < TRAIN_LAYERS; i++)
+        for (int k = 0; k < TRAIN_FP8; k++)
+            free(t->fp8[i][k].state.history);
+    free(t->labels);
+    free(t->pixels);
+    free(t);
+}
+
+uint64_t train_steps_done(const train *t)
+{
+    return t->step;
+}
+
+train_engine *train_engine_of(train *t)
+{
+    return t->e;
+}
+
+/* ---- a step ---- */
+
+static int forward_backward(train *t, char *error)
+{
+    const train_settings *s = &t->run->settings;
+    uint32_t images[TRAIN_IMAGES];
+    train_batch(s->seed, t->step, s->batch, images);
+    t->coefficient = (float)(t->scaler.scale * s->loss_factor / (double)s->batch);
+    return train_pass_run(t, &t->batch, images, 0, error);
+}
+
+static void next_scales(train *t)
+{
+    for (size_t i = 0; i < t->batch.n; i++)
+        if (t->batch.list[i]->delayed && t->batch.list[i]->record)
+            mpsim_delayed_update(t->batch.list[i]->delayed, 0.0f);
+}
+
+int train_prepare(train *t, char *error)
+{
+    return train_use(t, plan_at(t->run, t->step), error);
+}
+
+int train_next(train *t, train_step *out, char *error)
+{
+    memset(out, 0, sizeof *out);
+    memset(&t->act, 0, sizeof t->act);
+    t->agrad = t->wgrad = t->act;
+    t->updates = t->lost = t->correct = 0;
+    if (t->scaler.stopped)
+        return train_fail(error, "the scaler has stopped the training");
+    if (train_prepare(t, error) || forward_backward(t, error))
+        return -1;
+    out->step = t->step;
+    out->plan = t->plan;
+    out->loss = t->loss;
+    out->accuracy = (double)t->correct / (double)t->run->settings.batch;
+    if (train_apply(t, out, error))
+        return -1;
+    if (t->e->ops->finish(t->e))
+        return train_engine_failed(t, "the end of a step", error);
+    out->act = t->act;
+    out->agrad = t->agrad;
+    out->wgrad = t->wgrad;
+    out->updates = t->updates;
+    out->lost = t->lost;
+    next_scales(t);
+    t->step++;
+    return 0;
+}
+
+int train_evaluate(train *t, double *loss, double *accuracy, char *error)
+{
+    if (t->test.n == 0 && train_pass_open(t, &t->test, TRAIN_TESTS, 0, error))
+        return -1;
+    t->coefficient = 1.0f / TRAIN_TESTS;
+    t->correct = 0;
+    if (train_pass_run(t, &t->test, NULL, TRAIN_IMAGES, error))
+        return -1;
+    if (t->e->ops->finish(t->e))
+        return train_engine_failed(t, "evaluation", error);
+    *loss = (double)t->loss;
+    *accuracy = (double)t->correct / TRAIN_TESTS;
+    return 0;
+}

@@ -1,0 +1,155 @@
+/* visit.c -- every tensor in a fixed order, the bytes of a plan; see train.h. */
+#include "trainer.h"
+
+typedef struct visitor {
+    int (*each)(const train_item *x, void *context);
+    void *context;
+} visitor;
+
+static int show(const visitor *v, const char *name, const train_tensor *x, int state, int traced,
+                const train_gemm *product, size_t rank, const size_t *shape)
+{
+    train_item item = {.tensor = (train_tensor *)(uintptr_t)x, .state = state, .traced = traced,
+                       .product = product, .rank = rank};
+    memcpy(item.name, name, sizeof item.name);
+    memcpy(item.shape, shape, rank * sizeof *shape);
+    return v->each(&item, v->context);
+}
+
+static int show_pass(const train_pass *p, const visitor *v)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const train_do *d = p->list[i];
+        for (size_t k = 0; k < d->n; k++) {
+            const train_result *r = &d->results[k];
+            const int code = show(v, r->name, r->to, 0, r->traced,
+                                  d->work == WORK_GEMM ? &d->gemm : NULL, r->rank, r->shape);
+            if (code)
+                return code;
+        }
+    }
+    return 0;
+}
+
+static int show_param(const train *t, const train_param *p, const visitor *v)
+{
+    const struct {
+        const char *kind;
+        const train_tensor *x;
+        int state, traced;
+    } all[] = {{"grad", &p->grad, 0, 0},
+               {"opt.m", &p->m, 1, 1},
+               {"opt.v", &p->v, 1, 1},
+               {"opt.vmax", &p->vmax, 1, 0},
+               {"kahan", &p->kahan, 1, 0},
+               {"master", p->copy.data ? &p->kept : NULL, 1, 1},
+               {"weight", train_param_model(p), 1, 1}};
+    size_t shape[4];
+    const size_t rank = train_param_shape(t, p, shape);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char name[2 * TRAIN_NAME] = {0};
+        if (!all[i].x || !all[i].x->data)
+            continue;
+        snprintf(name, sizeof name, "%s:%s", all[i].kind, p->name);
+        const int code = show(v, name, all[i].x, all[i].state, all[i].traced, NULL, rank, shape);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int show_running(const train *t, size_t layer, const visitor *v)
+{
+    static const char *const words[] = {"mean", "var"};
+    for (int k = 0; k < 2; k++) {
+        const train_tensor *x = &t->running[layer][k];
+        char name[2 * TRAIN_NAME] = {0};
+        if (!x->data)
+            continue;
+        snprintf(name, sizeof name, "running:%s.%s", t->run->layers[layer].name, words[k]);
+        const int code = show(v, name, x, 1, 0, NULL, 1, &x->cols);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+int train_visit(train *t, int (*each)(const train_item *x, void *context), void *context)
+{
+    const visitor v = {each, context};
+    int code = show_pass(&t->batch, &v);
+    for (size_t i = 0; i < t->run->n_layers && !code; i++)
+        code = show_running(t, i, &v);
+    for (size_t i = 0; i < t->n_params && !code; i++)
+        code = show_param(t, &t->params[i], &v);
+    return code;
+}
+
+/* ---- bytes ---- */
+
+static uint64_t bytes_of(const train_tensor *x)
+{
+    return (uint64_t)x->rows * x->cols * mpsim_format_code_bytes(x->format);
+}
+
+static void count_param(const train *t, const train_param *p, train_bytes *b)
+{
+    const train_placement *l = train_param_place(t, p);
+    const unsigned needs = train_needs(t->plan, &l->kept);
+    const uint64_t n = (uint64_t)p->kept.rows * p->kept.cols;
+    b->weights += bytes_of(train_param_model(p));
+    if (p->copy.data)
+        b->master += t->plan->master == TRAIN_SPLIT_MASTER ? 2 * n : bytes_of(&p->kept);
+    b->gradients += bytes_of(&p->wgrad);
+    b->state += n * mpsim_format_code_bytes(&l->state) *
+                ((needs & TRAIN_NEEDS_M ? 1u : 0u) + (needs & TRAIN_NEEDS_V ? 1u : 0u) +
+                 (needs & TRAIN_NEEDS_VMAX ? 1u : 0u));
+    if (needs & TRAIN_NEEDS_KAHAN)
+        b->state += n * mpsim_format_code_bytes(&l->kept);
+}
+
+/* Operations whose results nobody keeps, because what they are made of gives them again: im2col,
+ * and tf32, which a kernel makes while it reads. */
+static int is_made_again(const train_do *d)
+{
+    return (d->work == WORK_GATHER && strncmp(d->results[0].name, "columns", 7) == 0) ||
+           (d->work == WORK_CAST && d->mode == MPSIM_ROUND_NEAREST_AWAY);
+}
+
+/* Does a backward operation read x, or what is made of it again? */
+static int kept_for_backward(const train_pass *p, const train_tensor *x)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const train_do *d = p->list[i];
+        if (!d->backward && is_made_again(d) && d->x == x && kept_for_backward(p, d->results[0].to))
+            return 1;
+        if (d->backward && (d->x == x || d->y == x || d->mean == x || d->inverse == x ||
+                            d->gemm.a == x || d->gemm.b == x))
+            return 1;
+    }
+    return 0;
+}
+
+static uint64_t bytes_of_result(const train_do *d)
+{
+    const train_tensor *x = d->results[0].to;
+    return d->work == WORK_QUANTIZE ? mpsim_block_bytes(&d->recipe, x->rows, x->cols) : bytes_of(x);
+}
+
+void train_measure_bytes(const train *t, train_bytes *b)
+{
+    const train_pass *p = &t->batch;
+    memset(b, 0, sizeof *b);
+    for (size_t i = 0; i < t->n_params; i++)
+        count_param(t, &t->params[i], b);
+    for (size_t i = 0; i < p->n && !p->list[i]->backward; i++) {
+        const train_do *d = p->list[i];
+        if (d->work == WORK_NONE || d->work == WORK_LOSS || d->weight_copy || is_made_again(d))
+            continue;
+        for (size_t k = 0; k < d->n; k++)
+            if (kept_for_backward(p, d->results[k].to))
+                b->activations += k ? bytes_of(d->results[k].to) : bytes_of_result(d);
+    }
+    if (kept_for_backward(p, &p->pixels))
+        b->activations += bytes_of(&p->pixels);
+}
