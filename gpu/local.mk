@@ -5,16 +5,25 @@ gpu_libchecks_la_SOURCES = gpu/cases.h gpu/checks.c gpu/checks.h gpu/gpu.h \
   gpu/probes.c gpu/record.c gpu/record.h gpu/reference.h
 EXTRA_DIST += gpu/README.md gpu/arith.cu gpu/convert.cu gpu/device.cu gpu/device.mk gpu/mma.cu \
   gpu/mma.cuh gpu/nvcc-wrap.sh gpu/scalar.cuh gpu/tally.cuh gpu/wgmma.cu
+# Training: the kernels, which a plain C++ compiler takes, too (host.h)
+EXTRA_DIST += gpu/codes.cuh gpu/cublas.c gpu/cublas.h gpu/cuda.cuh gpu/elements.cuh gpu/engine.cu \
+  gpu/engine.cuh gpu/engine_layers.cuh gpu/engine_quantize.cuh \
+  gpu/engine_updates.cuh gpu/fragments.cuh gpu/gemm.cu gpu/gemm.h gpu/gemm_finish.cuh \
+  gpu/gemm_fma.cuh gpu/gemm_mma.cuh gpu/gemm_wgmma.cuh gpu/host.h gpu/hostcores.h gpu/hostfibers.h \
+  gpu/hostruntime.h gpu/layers.cuh \
+  gpu/optimizer.cuh gpu/quantize.cuh gpu/speed.cu gpu/speed.h gpu/statistics.cuh gpu/stream.cuh \
+  gpu/sums.cuh gpu/train.h gpu/wgmma_gemm.cu
 
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
 noinst_LTLIBRARIES += gpu/libgpu.la
-cuda_objects = gpu/arith.lo gpu/convert.lo gpu/device.lo gpu/mma.lo gpu/wgmma.lo
-gpu_libgpu_la_SOURCES =
+cuda_objects = gpu/arith.lo gpu/convert.lo gpu/device.lo gpu/engine.lo gpu/gemm.lo gpu/mma.lo \
+  gpu/speed.lo gpu/wgmma.lo gpu/wgmma_gemm.lo
+gpu_libgpu_la_SOURCES = gpu/cublas.c
 gpu_libgpu_la_LIBADD = $(cuda_objects) gpu/libchecks.la
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = gpu/main.c
-mpsim_gpu_LDADD = gpu/libgpu.la lib/libmpsim.la $(CUDA_LIBS)
+mpsim_gpu_LDADD = gpu/libgpu.la sim/libtrain.la lib/libmpsim.la $(CUDA_LIBS)
 mpsim_gpu_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 cuda_nvcc = $(NVCC)
 else
@@ -37,5 +46,9 @@ nvcc_compile = $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS)
 # wgmma is an instruction of this target alone
 gpu/wgmma.lo: gpu/wgmma.cu
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(CUDA_WGMMA_ARCH) $(srcdir)/gpu/wgmma.cu
--include gpu/arith.lo.d gpu/convert.lo.d gpu/device.lo.d gpu/mma.lo.d gpu/wgmma.lo.d
-MOSTLYCLEANFILES = gpu/arith.lo.d gpu/convert.lo.d gpu/device.lo.d gpu/mma.lo.d gpu/wgmma.lo.d
+gpu/wgmma_gemm.lo: gpu/wgmma_gemm.cu
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(CUDA_WGMMA_ARCH) $(srcdir)/gpu/wgmma_gemm.cu
+-include gpu/arith.lo.d gpu/convert.lo.d gpu/device.lo.d gpu/engine.lo.d gpu/gemm.lo.d gpu/mma.lo.d \
+  gpu/speed.lo.d gpu/wgmma.lo.d gpu/wgmma_gemm.lo.d
+MOSTLYCLEANFILES = gpu/arith.lo.d gpu/convert.lo.d gpu/device.lo.d gpu/engine.lo.d gpu/gemm.lo.d \
+  gpu/mma.lo.d gpu/speed.lo.d gpu/wgmma.lo.d gpu/wgmma_gemm.lo.d

@@ -1,0 +1,402 @@
+/* engine_layers.cuh -- operations of layers: gather, ReLU, pooling, sums, the loss, normalisation.
+ */
+#ifndef MPSIM_GPU_ENGINE_LAYERS_CUH
+#define MPSIM_GPU_ENGINE_LAYERS_CUH
+
+#include "elements.cuh"
+#include "engine.cuh"
+#include "layers.cuh"
+
+/* ---- gather ---- */
+
+static void cuda_index_free(train_engine *, void *handle)
+{
+    cuda_index *x = static_cast<cuda_index *>(handle);
+    if (x)
+        cudaFree(x->at);
+    free(x);
+}
+
+static int cuda_index_new(train_engine *e, const int32_t *index, size_t n, void **handle)
+{
+    if (!handle || (!index && n))
+        return cuda_fail(e, "index: numbers are missing");
+    *handle = NULL;
+    int32_t largest = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (index[i] < -1)
+            return cuda_fail(e, "index: number %zu is %ld", i, (long)index[i]);
+        largest = index[i] > largest ? index[i] : largest;
+    }
+    cuda_index *x = static_cast<cuda_index *>(calloc(1, sizeof *x));
+    if (!x)
+        return cuda_fail(e, "index: out of memory");
+    x->n = n;
+    x->largest = largest;
+    if (cuda_done(e, "index", cudaMalloc(&x->at, (n ? n : 1) * sizeof *index)) ||
+        (n && cuda_done(e, "index",
+                        cudaMemcpy(x->at, index, n * sizeof *index, cudaMemcpyHostToDevice)))) {
+        cuda_index_free(e, x);
+        return -1;
+    }
+    *handle = x;
+    return 0;
+}
+
+static int cuda_gather(train_engine *e, train_tensor *y, const train_tensor *x, const void *index)
+{
+    const cuda_index *from = static_cast<const cuda_index *>(index);
+    if (!from)
+        return cuda_fail(e, "gather: an index is missing");
+    if (check(e, "gather", x) || check(e, "gather", y) ||
+        check_formats(e, "gather", x->format, y->format))
+        return -1;
+    const size_t n = size_of(y);
+    if (n != from->n)
+        return cuda_fail(e, "gather: %zu x %zu elements from %zu indices", y->rows, y->cols,
+                         from->n);
+    if (from->largest >= 0 && (size_t)from->largest >= size_of(x))
+        return cuda_fail(e, "gather: index %ld is beyond %zu x %zu elements", (long)from->largest,
+                         x->rows, x->cols);
+    if (y->data == x->data)
+        return cuda_fail(e, "gather: the result is the operand");
+    const unsigned blocks = blocks_of(n, GPU_THREADS_ELEMENT);
+    void *to = at_of(y);
+    const void *source = at_of(x);
+    switch (format_of(x).bytes) {
+    case 1:
+        GPU_LAUNCH(gather_kernel<uint8_t>, blocks, GPU_THREADS_ELEMENT, 0,
+                   static_cast<uint8_t *>(to), static_cast<const uint8_t *>(source), from->at, n);
+        break;
+    case 2:
+        GPU_LAUNCH(gather_kernel<uint16_t>, blocks, GPU_THREADS_ELEMENT, 0,
+                   static_cast<uint16_t *>(to), static_cast<const uint16_t *>(source), from->at, n);
+        break;
+    default:
+        GPU_LAUNCH(gather_kernel<uint32_t>, blocks, GPU_THREADS_ELEMENT, 0,
+                   static_cast<uint32_t *>(to), static_cast<const uint32_t *>(source), from->at, n);
+    }
+    y->inverse = x->inverse;
+    return cuda_launched(e, "gather");
+}
+
+/* ---- ReLU and pooling ---- */
+
+static int cuda_relu(train_engine *e, train_tensor *y, const train_tensor *x)
+{
+    if (check(e, "relu", x) || check_shape(e, "relu", y, x->rows, x->cols) ||
+        check_formats(e, "relu", x->format, y->format))
+        return -1;
+    const size_t n = size_of(x);
+    GPU_LAUNCH(relu_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x),
+               at_of(y), at_of(x), n);
+    return wrote(e, "relu", y);
+}
+
+static int cuda_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                              const train_tensor *y)
+{
+    if (check(e, "relu_backward", y) || check_shape(e, "relu_backward", dy, y->rows, y->cols) ||
+        check_shape(e, "relu_backward", dx, y->rows, y->cols) ||
+        check_formats(e, "relu_backward", dx->format, dy->format))
+        return -1;
+    const size_t n = size_of(y);
+    GPU_LAUNCH(relu_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(dx), at_of(dx), at_of(dy), format_of(y), at_of(y), n);
+    return wrote(e, "relu_backward", dx);
+}
+
+static int check_pool(train_engine *e, const char *operation, const train_tensor *x,
+                      const train_tensor *y, const train_pool *p, gpu_pool *g)
+{
+    if (!p || p->size == 0)
+        return cuda_fail(e, "%s: windows are missing", operation);
+    if (p->height > UINT32_MAX || p->width > UINT32_MAX || p->channels > UINT32_MAX ||
+        p->size > UINT32_MAX)
+        return cuda_fail(e, "%s: images are too large", operation);
+    if (check_shape(e, operation, x, p->images * p->height * p->width, p->channels) ||
+        check_shape(e, operation, y, p->images * (p->height / p->size) * (p->width / p->size),
+                    p->channels))
+        return -1;
+    g->height = (uint32_t)p->height;
+    g->width = (uint32_t)p->width;
+    g->channels = (uint32_t)p->channels;
+    g->size = (uint32_t)p->size;
+    return 0;
+}
+
+static int cuda_maxpool(train_engine *e, train_tensor *y, const train_tensor *x,
+                        const train_pool *p)
+{
+    gpu_pool g;
+    if (check_pool(e, "maxpool", x, y, p, &g) || check_formats(e, "maxpool", x->format, y->format))
+        return -1;
+    if (y->data == x->data)
+        return cuda_fail(e, "maxpool: the result is the operand");
+    const size_t n = size_of(y);
+    GPU_LAUNCH(maxpool_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(x), at_of(y), at_of(x), g, n);
+    return wrote(e, "maxpool", y);
+}
+
+static int cuda_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                                 const train_tensor *x, const train_pool *p)
+{
+    gpu_pool g;
+    if (check_pool(e, "maxpool_backward", x, dy, p, &g) ||
+        check_shape(e, "maxpool_backward", dx, x->rows, x->cols) ||
+        check_formats(e, "maxpool_backward", dx->format, dy->format))
+        return -1;
+    if (dx->data == dy->data || dx->data == x->data)
+        return cuda_fail(e, "maxpool_backward: the result is an operand");
+    const size_t n = size_of(dx);
+    GPU_LAUNCH(maxpool_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(dx), at_of(dx), at_of(dy), format_of(x), at_of(x), g, n);
+    return wrote(e, "maxpool_backward", dx);
+}
+
+/* ---- sums ---- */
+
+static unsigned column_blocks(size_t cols)
+{
+    return (unsigned)((cols + GPU_COLUMNS - 1) / GPU_COLUMNS);
+}
+
+static int cuda_column_sums(train_engine *e, train_tensor *d, const train_tensor *x,
+                            train_counts *counts)
+{
+    int failed = 0;
+    if (check(e, "column_sums", x) || check_shape(e, "column_sums", d, 1, x->cols))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    if (x->cols)
+        GPU_LAUNCH(column_sums_kernel, column_blocks(x->cols), dim3(GPU_COLUMNS, GPU_COLUMN_ROWS),
+                   0, format_of(d), at_of(d), format_of(x), at_of(x), x->rows, x->cols, slot);
+    return wrote(e, "column_sums", d);
+}
+
+/* ---- the loss ---- */
+
+static int check_math(train_engine *e, const char *operation, const mpsim_format *math)
+{
+    gpu_format f;
+    if (!math || (gpu_format_set(&f, math) == 0 && f.kind == GPU_BINARY32))
+        return 0;
+    return cuda_fail(e, "%s: the device computes it in binary32 only", operation);
+}
+
+/* The labels on the device, NULL after an error. */
+static uint32_t *labels_to_device(train_engine *e, const uint32_t *labels, size_t rows,
+                                  size_t classes)
+{
+    for (size_t i = 0; i < rows; i++)
+        if (labels[i] >= classes) {
+            cuda_fail(e, "softmax_xent: label %zu is %lu", i, (unsigned long)labels[i]);
+            return NULL;
+        }
+    uint32_t *to = static_cast<uint32_t *>(buffer_of(e, 0, rows * sizeof *labels));
+    if (!to ||
+        (rows && cuda_done(e, "softmax_xent",
+                           cudaMemcpy(to, labels, rows * sizeof *labels, cudaMemcpyHostToDevice))))
+        return NULL;
+    return to;
+}
+
+static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
+                             const uint32_t *labels, float coefficient, const mpsim_format *math,
+                             float *mean_loss, uint64_t *correct, train_counts *counts)
+{
+    cuda_self *self = self_of(e);
+    gpu_softmax p;
+    int failed = 0;
+    memset(&p, 0, sizeof p);
+    if (check(e, "softmax_xent", x) ||
+        (dx && check_shape(e, "softmax_xent", dx, x->rows, x->cols)) ||
+        check_math(e, "softmax_xent", math))
+        return -1;
+    if (!labels && x->rows)
+        return cuda_fail(e, "softmax_xent: labels are missing");
+    p.from = format_of(x);
+    p.to = dx ? format_of(dx) : p.from;
+    p.rows = x->rows;
+    p.classes = x->cols;
+    p.coefficient = coefficient;
+    const uint32_t *on_device = labels_to_device(e, labels, x->rows, x->cols);
+    float *losses = static_cast<float *>(buffer_of(e, 1, x->rows * sizeof(float)));
+    gpu_word *slot = slot_of(e, dx ? counts : NULL, &failed);
+    if (!on_device || !losses || failed || results_begin(e, "softmax_xent"))
+        return -1;
+    GPU_LAUNCH(softmax_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0,
+               p, losses, dx ? at_of(dx) : NULL, at_of(x), on_device, &self->results->correct,
+               slot);
+    GPU_LAUNCH(mean_kernel, 1, GPU_LIST_THREADS, 0, losses, x->rows, (float)x->rows,
+               &self->results->mean);
+    if (dx)
+        dx->inverse = 1;
+    if (!mean_loss && !correct)
+        return cuda_launched(e, "softmax_xent");
+    const cuda_results *r = results_end(e, "softmax_xent");
+    if (!r)
+        return -1;
+    if (mean_loss)
+        *mean_loss = r->mean;
+    if (correct)
+        *correct = r->correct;
+    return 0;
+}
+
+/* ---- batch normalisation ---- */
+
+static int check_channels(train_engine *e, const train_tensor *const *x, size_t n, size_t channels)
+{
+    for (size_t i = 0; i < n; i++)
+        if (check_shape(e, "batchnorm", x[i], 1, channels))
+            return -1;
+    return 0;
+}
+
+/* What all three share; scratch is two numbers a channel. */
+static int batchnorm_begin(train_engine *e, const mpsim_batchnorm *b, const train_tensor *x,
+                           gpu_batchnorm *g, gpu_channel *scratch)
+{
+    memset(g, 0, sizeof *g);
+    if (check_math(e, "batchnorm", b->math))
+        return -1;
+    g->x = format_of(x);
+    g->rows = x->rows;
+    g->channels = x->cols;
+    g->n = (float)x->rows;
+    g->eps = b->eps;
+    g->n_less_one = (float)(x->rows - 1);
+    g->momentum = b->momentum;
+    float *at = static_cast<float *>(buffer_of(e, 2, 2 * x->cols * sizeof(float)));
+    scratch->mean = at;
+    scratch->inverse = at ? at + x->cols : NULL;
+    return at ? 0 : -1;
+}
+
+static int check_running(train_engine *e, const train_tensor *mean, const train_tensor *var,
+                         size_t channels)
+{
+    const train_tensor *const both[] = {mean, var};
+    if (!mean != !var)
+        return cuda_fail(e, "batchnorm: running mean and variance go together");
+    if (!mean)
+        return 0;
+    if (check_channels(e, both, 2, channels))
+        return -1;
+    for (const train_tensor *x : both)
+        if (format_of(x).kind != GPU_BINARY32)
+            return cuda_fail(e, "batchnorm: running statistics are binary32");
+    return 0;
+}
+
+static int cuda_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
+                          train_tensor *mean, train_tensor *inverse, train_tensor *running_mean,
+                          train_tensor *running_var, const train_tensor *x,
+                          const train_tensor *weight, const train_tensor *bias,
+                          train_counts *counts)
+{
+    const train_tensor *const small[] = {mean, inverse, weight, bias};
+    gpu_batchnorm g;
+    gpu_channel scratch;
+    int failed = 0;
+    if (!b)
+        return cuda_fail(e, "batchnorm: settings are missing");
+    if (check(e, "batchnorm", x) || check_shape(e, "batchnorm", y, x->rows, x->cols) ||
+        check_channels(e, small, 4, x->cols) ||
+        check_running(e, running_mean, running_var, x->cols))
+        return -1;
+    if (x->rows == 0)
+        return cuda_fail(e, "batchnorm: no rows");
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed || batchnorm_begin(e, b, x, &g, &scratch))
+        return -1;
+    g.y = format_of(y);
+    g.mean = format_of(mean);
+    g.inverse = format_of(inverse);
+    g.weight = format_of(weight);
+    g.bias = format_of(bias);
+    mean->inverse = inverse->inverse = 1;
+    if (x->cols == 0)
+        return wrote(e, "batchnorm", y);
+    GPU_LAUNCH(batchnorm_statistics_kernel, column_blocks(x->cols),
+               dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, g, scratch, at_of(mean), at_of(inverse),
+               static_cast<float *>(at_of(running_mean)), static_cast<float *>(at_of(running_var)),
+               at_of(x));
+    GPU_LAUNCH(batchnorm_apply_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(y),
+               at_of(x), at_of(weight), at_of(bias), slot);
+    return wrote(e, "batchnorm", y);
+}
+
+static int cuda_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
+                                   train_tensor *dweight, train_tensor *dbias,
+                                   const train_tensor *dy, const train_tensor *x,
+                                   const train_tensor *mean, const train_tensor *inverse,
+                                   const train_tensor *weight, train_counts *counts)
+{
+    const train_tensor *const small[] = {dweight, dbias, mean, inverse, weight};
+    gpu_batchnorm g;
+    gpu_channel scratch;
+    int failed = 0;
+    if (!b)
+        return cuda_fail(e, "batchnorm_backward: settings are missing");
+    if (check(e, "batchnorm_backward", x) ||
+        check_shape(e, "batchnorm_backward", dy, x->rows, x->cols) ||
+        check_shape(e, "batchnorm_backward", dx, x->rows, x->cols) ||
+        check_channels(e, small, 5, x->cols))
+        return -1;
+    if (x->rows == 0)
+        return cuda_fail(e, "batchnorm_backward: no rows");
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed || batchnorm_begin(e, b, x, &g, &scratch))
+        return -1;
+    g.y = format_of(dy);
+    g.dx = format_of(dx);
+    g.mean = format_of(mean);
+    g.inverse = format_of(inverse);
+    g.weight = format_of(weight);
+    g.dweight = format_of(dweight);
+    g.dbias = format_of(dbias);
+    dweight->inverse = dbias->inverse = 1;
+    if (x->cols == 0)
+        return wrote(e, "batchnorm_backward", dx);
+    GPU_LAUNCH(batchnorm_gradients_kernel, column_blocks(x->cols),
+               dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, g, scratch, at_of(dweight), at_of(dbias),
+               at_of(dy), at_of(x), at_of(mean), at_of(inverse));
+    GPU_LAUNCH(batchnorm_backward_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(dx),
+               at_of(dy), at_of(x), at_of(mean), at_of(inverse), at_of(weight), slot);
+    return wrote(e, "batchnorm_backward", dx);
+}
+
+static int cuda_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
+                                    const train_tensor *x, const train_tensor *running_mean,
+                                    const train_tensor *running_var, const train_tensor *weight,
+                                    const train_tensor *bias)
+{
+    const train_tensor *const small[] = {running_mean, running_var, weight, bias};
+    gpu_batchnorm g;
+    gpu_channel scratch;
+    if (!b)
+        return cuda_fail(e, "batchnorm_inference: settings are missing");
+    if (check(e, "batchnorm_inference", x) ||
+        check_shape(e, "batchnorm_inference", y, x->rows, x->cols) ||
+        check_channels(e, small, 4, x->cols) || batchnorm_begin(e, b, x, &g, &scratch))
+        return -1;
+    g.y = format_of(y);
+    g.mean = format_of(running_mean);
+    g.inverse = format_of(running_var);
+    g.weight = format_of(weight);
+    g.bias = format_of(bias);
+    if (size_of(x) == 0)
+        return wrote(e, "batchnorm_inference", y);
+    GPU_LAUNCH(batchnorm_running_kernel, blocks_of(x->cols, 256), 256, 0, g, scratch,
+               at_of(running_mean), at_of(running_var));
+    GPU_LAUNCH(batchnorm_apply_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(y),
+               at_of(x), at_of(weight), at_of(bias), static_cast<gpu_word *>(NULL));
+    return wrote(e, "batchnorm_inference", y);
+}
+
+#endif

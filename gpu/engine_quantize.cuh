@@ -1,0 +1,148 @@
+/* engine_quantize.cuh -- the operation quantize: rules, scales, passes. */
+#ifndef MPSIM_GPU_ENGINE_QUANTIZE_CUH
+#define MPSIM_GPU_ENGINE_QUANTIZE_CUH
+
+#include "engine.cuh"
+#include "quantize.cuh"
+
+#include <mpsim/block.h>
+#include <mpsim/recipe.h>
+
+/* The rule as kernels know it, GPU_SCALE_NONE: there is none. */
+static int scale_rule_of(const mpsim_block_recipe *b, int whole)
+{
+    const int columns_fit = b->block_cols == 0 || b->block_cols % GPU_TILE == 0;
+    if (b->element_mode != MPSIM_ROUND_NEAREST_EVEN)
+        return GPU_SCALE_NONE;
+    if (b->rule == MPSIM_SCALE_GIVEN)
+        return GPU_SCALE_ONE;
+    if (b->rule == MPSIM_SCALE_AMAX_TE && whole)
+        return GPU_SCALE_ONE;
+    if (b->rule == MPSIM_SCALE_AMAX_TE && columns_fit)
+        return GPU_SCALE_AMAX;
+    return b->rule == MPSIM_SCALE_E8M0_TE && columns_fit && !whole ? GPU_SCALE_E8M0
+                                                                   : GPU_SCALE_NONE;
+}
+
+static void quantize_set(gpu_quantize *g, const mpsim_block_recipe *b, const gpu_format &element,
+                         const train_tensor *y, const train_tensor *x, int transposed)
+{
+    memset(g, 0, sizeof *g);
+    g->from = format_of(x);
+    g->element = element;
+    g->to = format_of(y);
+    g->rows = y->rows;
+    g->cols = y->cols;
+    g->block_rows = b->block_rows ? b->block_rows : y->rows ? y->rows : 1;
+    g->block_cols = b->block_cols ? b->block_cols : y->cols ? y->cols : 1;
+    g->grid_cols = (y->cols + g->block_cols - 1) / g->block_cols;
+    g->transposed = transposed;
+    g->per_tensor = b->block_rows == 0 && b->block_cols == 0;
+    g->max = (float)mpsim_format_max(&element.math.format);
+    g->epsilon = (float)b->amax_epsilon;
+    g->for_inf = (float)b->scale_for_inf;
+    g->power_of_two = b->power_of_two;
+}
+
+static void quantize_launch(const gpu_quantize &g, void *y, const void *x)
+{
+    const size_t across = (g.cols + GPU_TILE - 1) / GPU_TILE,
+                 down = (g.rows + GPU_TILE - 1) / GPU_TILE;
+    if (across > 0 && down > 0)
+        GPU_LAUNCH(quantize_kernel, (unsigned)(across * down), dim3(GPU_TILE, GPU_TILE_ROWS), 0, g,
+                   y, x);
+}
+
+/* Blocks whose largest element no single warp sees: their amax first. */
+static int quantize_blocks(train_engine *e, gpu_quantize *g, void *y, const void *x)
+{
+    const size_t blocks = g->grid_cols * ((g->rows + g->block_rows - 1) / g->block_rows);
+    gpu_quantize first = *g;
+    unsigned *amax = static_cast<unsigned *>(buffer_of(e, 0, blocks * sizeof *amax));
+    if (!amax || cuda_done(e, "quantize", cudaMemsetAsync(amax, 0, blocks * sizeof *amax)))
+        return -1;
+    first.rule = GPU_SCALE_NONE;
+    first.block_amax = g->block_amax = amax;
+    first.amax = NULL;
+    quantize_launch(first, NULL, x);
+    quantize_launch(*g, y, x);
+    return 0;
+}
+
+/* The scale of the whole tensor, and its amax. */
+static int quantize_amax(train_engine *e, const gpu_quantize *g, const void *x, float *amax)
+{
+    gpu_quantize first = *g;
+    first.rule = GPU_SCALE_NONE;
+    first.amax = &self_of(e)->results->amax;
+    if (results_begin(e, "quantize"))
+        return -1;
+    quantize_launch(first, NULL, x);
+    const cuda_results *r = results_end(e, "quantize");
+    if (r)
+        *amax = mpsim_f32_bits(r->amax);
+    return r ? 0 : -1;
+}
+
+static int quantize_run(train_engine *e, gpu_quantize *g, train_tensor *y, const train_tensor *x,
+                        const train_quantize *q, float *amax)
+{
+    const mpsim_block_recipe *b = q->recipe;
+    float whole = 0;
+    if (b->rule == MPSIM_SCALE_AMAX_TE && g->rule == GPU_SCALE_ONE) {
+        if (quantize_amax(e, g, at_of(x), &whole))
+            return -1;
+        g->factor = mpsim_fp8_scale(whole, g->max, g->epsilon, g->for_inf, g->power_of_two);
+        if (amax)
+            *amax = whole;
+        amax = NULL;
+    } else if (g->rule == GPU_SCALE_ONE) {
+        g->factor = q->given;
+    }
+    if (amax && results_begin(e, "quantize"))
+        return -1;
+    g->amax = amax ? &self_of(e)->results->amax : NULL;
+    g->in_warp = g->rule != GPU_SCALE_ONE && g->block_rows == 1 && g->block_cols == GPU_TILE;
+    if (g->rule == GPU_SCALE_ONE || g->in_warp)
+        quantize_launch(*g, at_of(y), at_of(x));
+    else if (quantize_blocks(e, g, at_of(y), at_of(x)))
+        return -1;
+    y->inverse = g->per_tensor && size_of(y) ? 1 / g->factor : 1;
+    if (!amax)
+        return cuda_launched(e, "quantize");
+    const cuda_results *r = results_end(e, "quantize");
+    if (r)
+        *amax = mpsim_f32_bits(r->amax);
+    return r ? 0 : -1;
+}
+
+static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
+                         const train_quantize *q, float *amax, train_counts *counts)
+{
+    gpu_quantize g;
+    gpu_format element;
+    int failed = 0;
+    if (!q || mpsim_block_check(q->recipe))
+        return cuda_fail(e, "quantize: no valid recipe");
+    const mpsim_block_recipe *b = q->recipe;
+    const int whole = b->block_rows == 0 && b->block_cols == 0;
+    const int rule = scale_rule_of(b, whole);
+    if (rule == GPU_SCALE_NONE || gpu_format_set(&element, mpsim_format_find(b->element)) ||
+        element.kind != GPU_BITS || element.inf == 0)
+        return cuda_fail(e, "quantize: the device has no kernel for recipe %s", b->name);
+    if (check(e, "quantize", x) ||
+        check_shape(e, "quantize", y, q->transposed ? x->cols : x->rows,
+                    q->transposed ? x->rows : x->cols) ||
+        check_formats(e, "quantize", y->format, mpsim_format_find(whole ? b->element : "bf16")))
+        return -1;
+    if (y->data == x->data)
+        return cuda_fail(e, "quantize: the result is the operand");
+    if (b->rule == MPSIM_SCALE_GIVEN && !(q->given >= 0))
+        return cuda_fail(e, "quantize: %s with scale %g", b->name, (double)q->given);
+    quantize_set(&g, b, element, y, x, q->transposed != 0);
+    g.rule = rule;
+    g.counts = slot_of(e, counts, &failed);
+    return failed ? -1 : quantize_run(e, &g, y, x, q, amax);
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* gemm.cu -- which kernel computes a matrix product, and its launch. */
+#include "gemm.h"
+
+#include "gemm_fma.cuh"
+#include "gemm_mma.cuh"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- the table: models, the devices whose instructions they are, the kernels ---- */
+
+enum {
+    FMA = 1 << GPU_GEMM_FMA,
+    MMA = 1 << GPU_GEMM_MMA,
+    FAST = 1 << GPU_GEMM_FAST,
+    WGMMA = 1 << GPU_GEMM_WGMMA,
+    WIDE = 1 << GPU_GEMM_WIDE,
+    ANY_DEVICE = 9999
+};
+
+struct model_row {
+    const char *model;
+    int first, last; /* compute capabilities */
+    unsigned paths;
+    int promote; /* sums leave the tensor core every 128 products */
+};
+
+/* Blackwell (sm_100): its mma.sync; tcgen05 has no kernel. */
+static const model_row model_rows[] = {
+    {"fma", 0, ANY_DEVICE, FMA, 0},
+    {"sequential", 0, ANY_DEVICE, FMA, 0},
+    {"ampere-fp16-fp32", 80, 87, MMA | FAST, 0},
+    {"ampere-bf16-fp32", 80, 87, MMA | FAST, 0},
+    {"ampere-tf32-fp32", 80, 87, MMA, 0},
+    {"ada-fp16-fp32", 89, 89, MMA | FAST, 0},
+    {"ada-bf16-fp32", 89, 89, MMA | FAST, 0},
+    {"ada-tf32-fp32", 89, 89, MMA, 0},
+    {"ada-fp8-fp32", 89, 89, MMA, 0},
+    {"hopper-fp16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0},
+    {"hopper-bf16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0},
+    {"hopper-tf32-fp32", 90, 90, MMA, 0},
+    {"hopper-wgmma-fp8-fp32", 90, 90, WGMMA | WIDE, 0},
+    {"hopper-wgmma-fp8-promoted", 90, 90, WGMMA, 1},
+    {"hopper-mma-fp8-fp32", 90, 90, MMA, 0},
+    {"blackwell-fp16-fp32", 100, 103, MMA | FAST, 0},
+    {"blackwell-bf16-fp32", 100, 103, MMA | FAST, 0},
+    {"blackwell-tf32-fp32", 100, 103, MMA, 0},
+    {"blackwell-mma-fp8-fp32", 100, 103, MMA, 0},
+    {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST, 0},
+    {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST, 0},
+    {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0},
+};
+
+static const model_row *row_of(const char *model, int sm)
+{
+    for (const model_row &r : model_rows)
+        if (strcmp(r.model, model) == 0 && sm >= r.first && sm <= r.last)
+            return &r;
+    return nullptr;
+}
+
+int gpu_gemm_has(const char *model, int sm)
+{
+    return row_of(model, sm) != nullptr;
+}
+
+/* ---- operands ---- */
+
+static int gemm_fail(char *why, size_t size, const char *text, ...)
+{
+    va_list more;
+    va_start(more, text);
+    vsnprintf(why, size, text, more);
+    va_end(more);
+    return -1;
+}
+
+static const struct {
+    const char *a, *b;
+} step_operands[GPU_STEPS] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"},
+                              {"e4m3", "e4m3"}, {"e4m3", "e5m2"}, {"e5m2", "e4m3"},
+                              {"e5m2", "e5m2"}};
+
+/* The instruction for these formats, or -1. */
+static int step_of(const mpsim_format *a, const mpsim_format *b)
+{
+    for (int i = 0; i < GPU_STEPS; i++)
+        if (strcmp(a->name, step_operands[i].a) == 0 && strcmp(b->name, step_operands[i].b) == 0)
+            return i;
+    return -1;
+}
+
+static int lines_set(gpu_lines *x, const mpsim_matrix *m, int along, size_t lines)
+{
+    if (gpu_format_set(&x->format, m->format) != 0)
+        return -1;
+    x->at = static_cast<const unsigned char *>(m->codes);
+    x->stride = m->stride;
+    x->lines = lines;
+    x->along = along;
+    x->shift = x->format.bytes == 1 ? 0 : x->format.bytes == 2 ? 1 : 2;
+    x->aligned = reinterpret_cast<uintptr_t>(x->at) % 16 == 0 && (x->stride << x->shift) % 16 == 0;
+    return 0;
+}
+
+static int finish_set(gpu_finish *o, const gpu_product *p)
+{
+    if (gpu_format_set(&o->format, p->format) != 0 ||
+        (p->bias && gpu_format_set(&o->bias_format, p->bias_format) != 0))
+        return -1;
+    o->scaled = p->factor != 1;
+    o->factor = p->factor;
+    o->bias = p->bias;
+    o->d = static_cast<unsigned char *>(p->d);
+    o->rows = p->rows;
+    o->columns = p->columns;
+    o->stride = p->d_stride;
+    o->counts = p->counts;
+    o->pairs = p->d_stride % 2 == 0 &&
+               reinterpret_cast<uintptr_t>(o->d) % (2 * static_cast<size_t>(o->format.bytes)) == 0;
+    return 0;
+}
+
+/* ---- launches ---- */
+
+static cudaError_t tiles_set(gpu_job *j, size_t rows_of_tile, size_t columns_of_tile)
+{
+    const size_t m = (j->out.rows + rows_of_tile - 1) / rows_of_tile;
+    const size_t n = (j->out.columns + columns_of_tile - 1) / columns_of_tile;
+    if (n > 0xffff || m * n > 0x7fffffff)
+        return cudaErrorInvalidConfiguration;
+    j->tiles_m = static_cast<unsigned>(m);
+    j->tiles_n = static_cast<unsigned>(n);
+    return cudaSuccess;
+}
+
+typedef void kernel(const gpu_job j);
+
+static cudaError_t launch(kernel *k, gpu_job *j, int tile, int threads, int shared)
+{
+    cudaError_t e = tiles_set(j, static_cast<size_t>(tile), static_cast<size_t>(tile));
+    if (e == cudaSuccess && shared > 48 * 1024)
+        e = cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (e != cudaSuccess)
+        return e;
+    GPU_LAUNCH(k, j->tiles_m * j->tiles_n, threads, shared, *j);
+    return cudaGetLastError();
+}
+
+static kernel *const mma_kernels[GPU_STEPS] = {
+    gemm_mma_kernel<GPU_STEP_F16>,       gemm_mma_kernel<GPU_STEP_BF16>,
+    gemm_mma_kernel<GPU_STEP_TF32>,      gemm_mma_kernel<GPU_STEP_E4M3_E4M3>,
+    gemm_mma_kernel<GPU_STEP_E4M3_E5M2>, gemm_mma_kernel<GPU_STEP_E5M2_E4M3>,
+    gemm_mma_kernel<GPU_STEP_E5M2_E5M2>};
+
+/* By step, then whether the depth is contiguous in a and b. */
+static kernel *const fast_kernels[2][2][2] = {
+    {{gemm_fast_kernel<GPU_STEP_F16, 0, 0>, gemm_fast_kernel<GPU_STEP_F16, 0, 1>},
+     {gemm_fast_kernel<GPU_STEP_F16, 1, 0>, gemm_fast_kernel<GPU_STEP_F16, 1, 1>}},
+    {{gemm_fast_kernel<GPU_STEP_BF16, 0, 0>, gemm_fast_kernel<GPU_STEP_BF16, 0, 1>},
+     {gemm_fast_kernel<GPU_STEP_BF16, 1, 0>, gemm_fast_kernel<GPU_STEP_BF16, 1, 1>}}};
+
+static cudaError_t launch_path(gpu_job *j, gpu_gemm_path path, int step, int fused, int promote)
+{
+    cudaError_t e;
+    switch (path) {
+    case GPU_GEMM_FMA:
+        return launch(fused ? gemm_fma_kernel<1> : gemm_fma_kernel<0>, j, FMA_LINES, FMA_THREADS,
+                      0);
+    case GPU_GEMM_MMA:
+        return launch(mma_kernels[step], j, MMA_LINES, MMA_THREADS, 0);
+    case GPU_GEMM_FAST:
+        return launch(fast_kernels[step][j->a.along][j->b.along], j, FAST_LINES, FAST_THREADS,
+                      FAST_SHARED);
+    default:
+        e = tiles_set(j, 128, path == GPU_GEMM_WIDE ? 256 : 128);
+        return e != cudaSuccess ? e
+                                : gpu_gemm_wgmma_launch(j, step, path == GPU_GEMM_WIDE, promote);
+    }
+}
+
+/* The fast kernel does whole pieces of 16 bytes. Few tiles of 128 leave most of a device idle: then
+ * smaller ones. */
+static gpu_gemm_path path_for(const model_row *r, const gpu_job *j)
+{
+    const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128);
+    if (r->paths & FMA)
+        return GPU_GEMM_FMA;
+    if (r->paths & FAST && j->a.aligned && j->b.aligned && tiles >= 32)
+        return GPU_GEMM_FAST;
+    if (r->paths & MMA)
+        return GPU_GEMM_MMA;
+    return r->paths & WIDE && tiles >= 528 ? GPU_GEMM_WIDE : GPU_GEMM_WGMMA;
+}
+
+int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size)
+{
+    gpu_job j;
+    const model_row *r = row_of(p->model->name, sm);
+    if (!r)
+        return gemm_fail(why, size, "no kernel computes model \"%s\" on a device of sm_%d",
+                         p->model->name, sm);
+    const int step = step_of(p->a.format, p->b.format);
+    if (!(r->paths & FMA) && (step < 0 || !mpsim_model_accepts(p->model, p->a.format, p->b.format)))
+        return gemm_fail(why, size, "model \"%s\" does not take operands %s and %s", p->model->name,
+                    p->a.format->name, p->b.format->name);
+    memset(static_cast<void *>(&j), 0, sizeof j);
+    if (lines_set(&j.a, &p->a, !p->a.transposed, p->rows) != 0 ||
+        lines_set(&j.b, &p->b, p->b.transposed, p->columns) != 0 || finish_set(&j.out, p) != 0)
+        return gemm_fail(why, size, "a format of the product has numbers that binary32 has not");
+    j.depth = p->depth_limit && p->depth_limit < p->depth ? p->depth_limit : p->depth;
+    if (j.depth > 0x3fffffff)
+        return gemm_fail(why, size, "a depth of more than 2^30");
+    if (p->rows == 0 || p->columns == 0)
+        return 0;
+    if (path == GPU_GEMM_AUTO)
+        path = path_for(r, &j);
+    if (!(r->paths >> path & 1) || (path == GPU_GEMM_FAST && (!j.a.aligned || !j.b.aligned)))
+        return gemm_fail(why, size, "this kernel does not compute model \"%s\" with these operands",
+                         p->model->name);
+#if GPU_ON_HOST
+    gpu_host_cores_set(sm);
+#endif
+    const cudaError_t e =
+        launch_path(&j, path, step, p->model->step == MPSIM_STEP_FMA, r->promote);
+    if (e != cudaSuccess)
+        return gemm_fail(why, size, "matrix product: %s", cudaGetErrorString(e));
+    return 0;
+}

@@ -1,0 +1,36 @@
+# tests/gpu/ -- the CUDA kernels of training on a CPU (gpu/host.h): C++17, no CUDA, no Check.
+dist_check_SCRIPTS += tests/gpu/ptx-engine.sh
+TESTS += tests/gpu/ptx-engine.sh
+
+if HAVE_CXX
+kernel_cppflags = $(AM_CPPFLAGS) -D_GNU_SOURCE
+kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CFLAGS)
+check_LTLIBRARIES += tests/gpu/libkernels.la
+tests_gpu_libkernels_la_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
+  tests/gpu/wgmma_host.cc
+tests_gpu_libkernels_la_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_libkernels_la_CXXFLAGS = $(kernel_cxxflags)
+tests_gpu_libkernels_la_LIBADD = lib/libmpsim.la
+kernel_tests = tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-training
+tests_gpu_t_host_SOURCES = tests/gpu/t-host.cc tests/gpu/tap.h
+tests_gpu_t_host_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_host_CXXFLAGS = $(kernel_cxxflags)
+tests_gpu_t_engine_SOURCES = tests/gpu/t-engine.cc tests/gpu/pairs.h
+tests_gpu_t_engine_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_engine_CXXFLAGS = $(kernel_cxxflags)
+tests_gpu_t_engine_LDADD = tests/gpu/libkernels.la sim/libtrain.la lib/libmpsim.la -lm
+tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc
+tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_training_CXXFLAGS = $(kernel_cxxflags)
+tests_gpu_t_training_LDADD = tests/gpu/libkernels.la sim/libtrain.la lib/libmpsim.la -lm
+if HAVE_CHECK
+kernel_tests += tests/gpu/t-gemm
+tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc gpu/cublas.c
+tests_gpu_t_gemm_CPPFLAGS = $(kernel_cppflags) -I$(top_srcdir)/gpu -I$(top_srcdir)/tests
+tests_gpu_t_gemm_CFLAGS = $(AM_CFLAGS)
+tests_gpu_t_gemm_CXXFLAGS = $(kernel_cxxflags) $(CHECK_CFLAGS)
+tests_gpu_t_gemm_LDADD = $(test_ldadd) -ldl -lm
+endif
+check_PROGRAMS += $(kernel_tests)
+TESTS += $(kernel_tests)
+endif

@@ -1,0 +1,665 @@
+/* t-gemm.cc -- the kernels of matrix products and of statistics on the host executor, whose tensor
+ * cores are the models: every element is what mpsim_gemm gives, in every bit, and so are the
+ * counters. */
+extern "C" {
+#include "support.h"
+}
+
+#include "gemm.cu"
+#include "wgmma_gemm.cu"
+#include "speed.cu"
+
+#include <mpsim/mpsim.h>
+
+#include <string>
+
+/* ---- a product, on the device and by the library ---- */
+
+struct problem {
+    const char *model;
+    int sm;
+    gpu_gemm_path path;
+    const char *fa, *fb, *fd;
+    size_t rows, columns, depth, limit;
+    int transposed_a, transposed_b;
+    float factor;
+    const char *bias;
+    size_t more;   /* elements from line to line that belong to nobody */
+    size_t offset; /* elements before the first */
+    int specials;  /* NaN and infinities among the operands */
+};
+
+static uint64_t seed;
+static uint64_t values, mismatches, odd;
+
+static const mpsim_format *format_of(const char *name)
+{
+    const mpsim_format *f = mpsim_format_find(name);
+    ck_assert_ptr_nonnull(f);
+    return f;
+}
+
+/* A bell, zeros, now and then a number of any exponent; every bit pattern with specials. */
+static uint64_t random_code(const mpsim_format *f, int specials)
+{
+    const uint64_t r = test_random(&seed);
+    mpsim_rounding to;
+    mpsim_rounding_init(&to, MPSIM_ROUND_NEAREST_EVEN);
+    if (r % 16 == 0)
+        return 0;
+    if (r % 16 == 1 || (specials && r % 64 == 3)) {
+        const uint64_t code = test_random(&seed) & (((uint64_t)2 << (f->bits - 1)) - 1);
+        return specials || mpsim_classify(f, code) > MPSIM_CLASS_INF ? code : 0;
+    }
+    float sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += static_cast<float>(test_random(&seed) >> 40) * 0x1p-24f - 0.5f;
+    return mpsim_encode_f32(f, &to, sum, 0, NULL);
+}
+
+/* Codes in the device's memory, and on the host (both begin at the first element). */
+struct array {
+    size_t bytes; /* of a code */
+    std::vector<unsigned char> host;
+    unsigned char *device;
+
+    array(const mpsim_format *f, size_t n, int filled, int specials)
+        : bytes(mpsim_format_code_bytes(f)), host(n * bytes + 16, 0xee)
+    {
+        for (size_t i = 0; filled && i < n; i++)
+            code_store(&host[i * bytes], bytes, random_code(f, specials));
+        host.resize(n * bytes);
+        ck_assert_int_eq(cudaMalloc(&device, n * bytes), cudaSuccess);
+        cudaMemcpy(device, host.data(), n * bytes, cudaMemcpyHostToDevice);
+    }
+    ~array() { cudaFree(device); }
+    array(const array &) = delete;
+    array &operator=(const array &) = delete;
+};
+
+static std::string name_of(const problem &p)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "%s sm_%d path %d %s x %s -> %s, %zu x %zu x %zu limit %zu, "
+             "transposed %d %d, more %zu offset %zu",
+             p.model, p.sm, p.path, p.fa, p.fb, p.fd, p.rows, p.columns, p.depth, p.limit,
+             p.transposed_a, p.transposed_b, p.more, p.offset);
+    return text;
+}
+
+static mpsim_matrix matrix(const mpsim_format *f, const unsigned char *codes, size_t offset,
+                           size_t stride, int transposed)
+{
+    return mpsim_matrix{f, codes + offset * mpsim_format_code_bytes(f), stride, transposed};
+}
+
+/* What the result should be; the counters are added up. */
+static void expected(const problem &p, const mpsim_model *m, const mpsim_matrix *a,
+                     const mpsim_matrix *b, const mpsim_format *fd, const array *bias,
+                     std::vector<uint32_t> *codes, uint64_t counts[4])
+{
+    std::vector<float> s(p.rows * p.columns);
+    mpsim_rounding to;
+    mpsim_rounding_init(&to, MPSIM_ROUND_NEAREST_EVEN);
+    ck_assert_int_eq(mpsim_gemm(m, p.rows, p.columns, p.limit ? p.limit : p.depth, a, b, NULL,
+                                s.data(), p.columns, NULL, NULL), MPSIM_OK);
+    for (size_t i = 0; i < s.size(); i++) {
+        float x = s[i];
+        if (p.factor != 1)
+            x = x * p.factor;
+        if (bias) {
+            double y;
+            mpsim_decode_array(format_of(p.bias), &y, &bias->host[i % p.columns * bias->bytes], 1);
+            x = x + static_cast<float>(y);
+        }
+        unsigned flags;
+        const uint64_t code = mpsim_encode_f32(fd, &to, x, 0, &flags);
+        const mpsim_class c = mpsim_classify(fd, code);
+        (*codes)[i] = static_cast<uint32_t>(code);
+        counts[0] += isfinite(x) && x != 0;
+        counts[1] += isfinite(x) && x != 0 && c == MPSIM_CLASS_ZERO;
+        counts[2] += isfinite(x) && (flags & MPSIM_FLAG_OVERFLOW);
+        counts[3] += c == MPSIM_CLASS_NAN || c == MPSIM_CLASS_INF;
+    }
+}
+
+static void compare(const problem &p, const mpsim_format *fd, const array &d, size_t stride,
+                    const std::vector<uint32_t> &want)
+{
+    uint64_t wrong = 0, first = 0;
+    for (size_t i = 0; i < want.size(); i++) {
+        const size_t row = i / p.columns, column = i % p.columns;
+        const uint64_t got = code_load(&d.host[(row * stride + column) * d.bytes], d.bytes);
+        const int both_nan = mpsim_classify(fd, got) == MPSIM_CLASS_NAN &&
+                             mpsim_classify(fd, want[i]) == MPSIM_CLASS_NAN;
+        if (got != want[i] && !both_nan && wrong++ == 0)
+            first = i;
+        odd += got != want[i] && both_nan;
+    }
+    values += want.size();
+    mismatches += wrong;
+    if (wrong)
+        printf("# %s: %llu wrong, first (%zu, %zu)\n", name_of(p).c_str(),
+               static_cast<unsigned long long>(wrong), static_cast<size_t>(first) / p.columns,
+               static_cast<size_t>(first) % p.columns);
+    ck_assert_msg(wrong == 0, "%s", name_of(p).c_str());
+    /* nothing between the rows has been touched */
+    for (size_t i = 0; i < d.host.size() / d.bytes; i++)
+        if (i % stride >= p.columns)
+            ck_assert_uint_eq(d.host[i * d.bytes], 0xee);
+}
+
+static void run(const problem &p)
+{
+    mpsim_model m;
+    char why[256] = "";
+    const mpsim_format *fa = format_of(p.fa), *fb = format_of(p.fb), *fd = format_of(p.fd);
+    ck_assert_int_eq(mpsim_model_parse(&m, p.model), MPSIM_OK);
+    const size_t sa = (p.transposed_a ? p.rows : p.depth) + p.more;
+    const size_t sb = (p.transposed_b ? p.depth : p.columns) + p.more;
+    const size_t sd = p.columns + p.more;
+    array a(fa, sa * (p.transposed_a ? p.depth : p.rows) + p.offset, 1, p.specials);
+    array b(fb, sb * (p.transposed_b ? p.columns : p.depth) + p.offset, 1, p.specials);
+    array d(fd, sd * p.rows, 0, 0);
+    const mpsim_format *fbias = format_of(p.bias ? p.bias : "binary32");
+    array bias(fbias, p.columns, 1, 0);
+    gpu_product g = {};
+    unsigned long long *counts;
+    uint64_t got[4], want[4] = {1, 2, 3, 4};
+    ck_assert_int_eq(cudaMalloc(&counts, sizeof want), cudaSuccess);
+    cudaMemcpy(counts, want, sizeof want, cudaMemcpyHostToDevice);
+    g.model = &m;
+    g.rows = p.rows;
+    g.columns = p.columns;
+    g.depth = p.depth;
+    g.depth_limit = p.limit;
+    g.a = matrix(fa, a.device, p.offset, sa, p.transposed_a);
+    g.b = matrix(fb, b.device, p.offset, sb, p.transposed_b);
+    g.factor = p.factor;
+    g.bias_format = fbias;
+    g.bias = p.bias ? bias.device : NULL;
+    g.format = fd;
+    g.d = d.device;
+    g.d_stride = sd;
+    g.counts = counts;
+    const int status = gpu_gemm(&g, p.sm, p.path, why, sizeof why);
+    ck_assert_msg(status == 0, "%s: %s", name_of(p).c_str(), why);
+    ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);
+    cudaMemcpy(d.host.data(), d.device, d.host.size(), cudaMemcpyDeviceToHost);
+    cudaMemcpy(got, counts, sizeof got, cudaMemcpyDeviceToHost);
+    cudaFree(counts);
+
+    std::vector<uint32_t> codes(p.rows * p.columns);
+    g.a = matrix(fa, a.host.data(), p.offset, sa, p.transposed_a);
+    g.b = matrix(fb, b.host.data(), p.offset, sb, p.transposed_b);
+    expected(p, &m, &g.a, &g.b, fd, p.bias ? &bias : NULL, &codes, want);
+    compare(p, fd, d, sd, codes);
+    for (int i = 0; i < 4; i++)
+        ck_assert_msg(got[i] == want[i], "%s: counter %d", name_of(p).c_str(), i);
+}
+
+/* Both ways of each operand. */
+static void run_transposed(problem p)
+{
+    for (int i = 0; i < 4; i++) {
+        p.transposed_a = i / 2;
+        p.transposed_b = i % 2;
+        run(p);
+    }
+}
+
+static void report(const char *what)
+{
+    printf("# %s: %llu values, %llu mismatches, %llu NaN of another payload, %llu steps\n", what,
+           static_cast<unsigned long long>(values), static_cast<unsigned long long>(mismatches),
+           static_cast<unsigned long long>(odd),
+           static_cast<unsigned long long>(gpu_host_cores.dots));
+}
+
+/* ---- mma.sync, any shape ---- */
+
+static const struct {
+    const char *model, *fa, *fb, *fd, *bias;
+    int sm;
+} every_row[] = {
+    {"ampere-fp16-fp32", "fp16", "fp16", "fp16", NULL, 80},
+    {"ampere-bf16-fp32", "bf16", "bf16", "bf16", "binary32", 80},
+    {"ampere-tf32-fp32", "tf32", "tf32", "binary32", NULL, 80},
+    {"ada-fp16-fp32", "fp16", "fp16", "fp16", "fp16", 89},
+    {"ada-bf16-fp32", "bf16", "bf16", "binary32", NULL, 89},
+    {"ada-tf32-fp32", "tf32", "tf32", "tf32", NULL, 89},
+    {"ada-fp8-fp32", "e4m3", "e5m2", "e4m3", NULL, 89},
+    {"ada-fp8-fp32", "e5m2", "e5m2", "e5m2", "bf16", 89},
+    {"hopper-fp16-fp32", "fp16", "fp16", "binary32", NULL, 90},
+    {"hopper-bf16-fp32", "bf16", "bf16", "bf16", NULL, 90},
+    {"hopper-tf32-fp32", "tf32", "tf32", "fp16", NULL, 90},
+    {"hopper-mma-fp8-fp32", "e4m3", "e4m3", "bf16", NULL, 90},
+    {"hopper-mma-fp8-fp32", "e5m2", "e4m3", "fp16", NULL, 90},
+    {"blackwell-mma-fp8-fp32", "e4m3", "e5m2", "e5m2fnuz", NULL, 100},
+    {"rtx-blackwell-fp8-fp32", "e4m3", "e4m3", "e4m3fnuz", NULL, 120},
+};
+
+START_TEST(mma_every_row)
+{
+    for (const auto &r : every_row) {
+        problem p = {r.model, r.sm, GPU_GEMM_MMA, r.fa, r.fb, r.fd, 19, 37, 45, 0, 0, 0,
+                     1, r.bias, 3, 0, 0};
+        run_transposed(p);
+    }
+    report("mma.sync");
+}
+END_TEST
+
+START_TEST(mma_shapes)
+{
+    static const size_t shapes[][4] = {{1, 1, 1, 0},   {64, 64, 32, 0}, {65, 1, 33, 0},
+                                       {1, 66, 64, 7}, {70, 67, 96, 0}, {2, 3, 0, 0},
+                                       {5, 9, 40, 31}, {7, 8, 17, 40}};
+    for (const auto &s : shapes) {
+        problem p = {"hopper-fp16-fp32", 90, GPU_GEMM_MMA, "fp16", "fp16", "fp16", s[0], s[1], s[2],
+                     s[3] < s[2] ? s[3] : 0, 0, 0, 0.37f, "binary32", 1, 1, 1};
+        run_transposed(p);
+    }
+    report("mma.sync");
+}
+END_TEST
+
+/* ---- the fast kernel ---- */
+
+START_TEST(fast)
+{
+    static const size_t shapes[][4] = {{128, 128, 32, 0}, {8, 16, 232, 0}, {136, 24, 40, 0},
+                                       {24, 136, 48, 37}, {3, 130, 9, 0}};
+    for (const auto &s : shapes)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            const char *f = bf16 ? "bf16" : "fp16";
+            problem p = {bf16 ? "hopper-bf16-fp32" : "ampere-fp16-fp32", bf16 ? 90 : 80,
+                         GPU_GEMM_FAST, f, f, f, s[0], s[1], s[2], s[3], 0, 0, 1, NULL, 0, 8,
+                         s[2] == 40};
+            for (int i = 0; i < 4; i++) {
+                p.transposed_a = i / 2;
+                p.transposed_b = i % 2;
+                const size_t a = p.transposed_a ? p.rows : p.depth;
+                const size_t b = p.transposed_b ? p.depth : p.columns;
+                if (a % 8 == 0 && b % 8 == 0)
+                    run(p);
+            }
+        }
+    report("fast");
+}
+END_TEST
+
+/* ---- wgmma ---- */
+
+START_TEST(wgmma)
+{
+    static const struct {
+        const char *model, *fa, *fb;
+    } rows90[] = {{"hopper-fp16-fp32", "fp16", "fp16"},
+                  {"hopper-bf16-fp32", "bf16", "bf16"},
+                  {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"},
+                  {"hopper-wgmma-fp8-fp32", "e4m3", "e5m2"},
+                  {"hopper-wgmma-fp8-fp32", "e5m2", "e4m3"},
+                  {"hopper-wgmma-fp8-fp32", "e5m2", "e5m2"},
+                  {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
+    for (const auto &r : rows90) {
+        problem p = {r.model, 90, GPU_GEMM_WGMMA, r.fa, r.fb, "fp16", 21, 45, 141, 0, 0, 0,
+                     1, NULL, 0, 0, 0};
+        run_transposed(p);
+    }
+    report("wgmma");
+}
+END_TEST
+
+/* Contiguous depth and whole pieces: cp.async; more stages than there is room for. */
+START_TEST(wgmma_stages)
+{
+    problem p = {"hopper-wgmma-fp8-fp32",
+                 90,
+                 GPU_GEMM_WGMMA,
+                 "e4m3",
+                 "e4m3",
+                 "bf16",
+                 130,
+                 9,
+                 672,
+                 0,
+                 0,
+                 1,
+                 0.5f,
+                 "bf16",
+                 0,
+                 16,
+                 0};
+    run(p);
+    p.fa = p.fb = "fp16";
+    p.model = "hopper-fp16-fp32";
+    p.depth = 360;
+    run(p);
+    p.path = GPU_GEMM_WIDE;
+    p.columns = 258;
+    p.rows = 4;
+    p.depth = 72;
+    run(p);
+    p.model = "hopper-wgmma-fp8-promoted";
+    p.fa = p.fb = "e5m2";
+    p.path = GPU_GEMM_WGMMA;
+    p.columns = 9;
+    p.depth = 400;
+    p.limit = 300;
+    run(p);
+    report("wgmma");
+}
+END_TEST
+
+/* ---- binary32 ---- */
+
+START_TEST(binary32)
+{
+    static const char *const formats[][2] = {{"binary32", "binary32"}, {"fp16", "bf16"},
+                                             {"e4m3", "tf32"}, {"bf16", "e5m2fnuz"}};
+    for (const auto &f : formats)
+        for (int fused = 0; fused < 2; fused++) {
+            problem p = {fused ? "fma" : "sequential",
+                         80,
+                         GPU_GEMM_AUTO,
+                         f[0],
+                         f[1],
+                         "binary32",
+                         67,
+                         70,
+                         41,
+                         0,
+                         0,
+                         0,
+                         1,
+                         NULL,
+                         2,
+                         1,
+                         f[0][0] == 'f'};
+            run_transposed(p);
+            p.limit = 19;
+            p.fd = "fp16";
+            p.factor = 3.3f;
+            p.bias = "fp16";
+            run_transposed(p);
+        }
+    report("binary32");
+}
+END_TEST
+
+/* An underflow to -0 stays: nothing is added to it. */
+START_TEST(negative_zero)
+{
+    const float host[] = {-0x1p-100f, 0x1p-100f};
+    float *x, d;
+    mpsim_model m;
+    char why[256];
+    gpu_product g = {};
+    const mpsim_format *f = format_of("binary32");
+    ck_assert_int_eq(mpsim_model_parse(&m, "fma"), MPSIM_OK);
+    ck_assert_int_eq(cudaMalloc(&x, 12), cudaSuccess);
+    cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+    g.model = &m;
+    g.rows = g.columns = g.depth = g.d_stride = 1;
+    g.a = mpsim_matrix{f, x, 1, 0};
+    g.b = mpsim_matrix{f, x + 1, 1, 0};
+    g.factor = 1;
+    g.format = f;
+    g.d = x + 2;
+    ck_assert_int_eq(gpu_gemm(&g, 80, GPU_GEMM_AUTO, why, sizeof why), 0);
+    cudaMemcpy(&d, x + 2, sizeof d, cudaMemcpyDeviceToHost);
+    ck_assert_uint_eq(bits_of_f32(d), 0x80000000);
+    cudaFree(x);
+}
+END_TEST
+
+/* What the host executor leaves out, since it changes nothing: products 0 * 0. */
+START_TEST(idle_steps)
+{
+    static const uint32_t sums[] = {0,          1,          0x80000001, 0x007fffff,
+                                    0x3f801c00, 0xff7fe000, 0x7f800000};
+    for (int sm : {80, 89, 90, 100, 120}) {
+        gpu_host_cores_set(sm);
+        for (int i = 0; i < 2 * GPU_STEPS; i++) {
+            const int step = i % GPU_STEPS, wgmma_row = i >= GPU_STEPS;
+            const gpu_host_cores_state *s = &gpu_host_cores;
+            const mpsim_model *m = wgmma_row ? &s->wgmma[step] : &s->mma[step];
+            if (!(wgmma_row ? s->has_wgmma : s->has_mma)[step])
+                continue;
+            for (uint32_t c : sums) {
+                const uint32_t zero[8] = {0};
+                uint64_t d;
+                if (strcmp(m->accumulator.format.name, "e8m13") == 0)
+                    c &= c == 0x80000001 ? 0 : ~(uint32_t)0x3ff; /* its numbers, in binary32 */
+                ck_assert_int_eq(mpsim_dot(m, s->a[step], zero, s->b[step], zero,
+                                           32 / mpsim_format_code_bytes(s->a[step]), c, NULL, &d),
+                                 MPSIM_OK);
+                ck_assert_msg(d == c, "%s: %x becomes %llx", m->name, c, (unsigned long long)d);
+            }
+        }
+    }
+}
+END_TEST
+
+/* ---- what is refused, what is chosen ---- */
+
+START_TEST(refused)
+{
+    mpsim_model m;
+    char why[256];
+    gpu_product g = {};
+    const mpsim_format *fp16 = format_of("fp16"), *e4m3 = format_of("e4m3");
+    g.model = &m;
+    g.a = matrix(fp16, NULL, 0, 1, 0);
+    g.b = matrix(fp16, NULL, 0, 1, 0);
+    g.format = fp16;
+    g.factor = 1;
+    static const char *const names[] = {"hopper-fp16-fp32:F=24", "exact", "pairwise", "fma:bf16",
+                                        "ampere-fp16-fp32", "blackwell-tcgen05-fp8-fp32"};
+    for (const char *name : names) {
+        ck_assert_int_eq(mpsim_model_parse(&m, name), MPSIM_OK);
+        ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), -1);
+        ck_assert_ptr_nonnull(strstr(why, name));
+        ck_assert_int_eq(gpu_gemm_has(name, 90), 0);
+    }
+    ck_assert_int_eq(mpsim_model_parse(&m, "hopper-fp16-fp32"), MPSIM_OK);
+    ck_assert_int_eq(gpu_gemm_has("hopper-fp16-fp32", 90), 1);
+    g.b.format = e4m3;
+    ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), -1);
+    ck_assert_ptr_nonnull(strstr(why, "e4m3"));
+}
+END_TEST
+
+/* ---- statistics and casts ---- */
+
+/* Every threshold and its neighbours, special values, any bits. */
+static std::vector<uint32_t> stat_inputs(size_t n)
+{
+    static const uint32_t edges[] = {0x477ff000, 0x7f7f8000, 0x43e80000, 0x47700000, 0x33000000,
+                                     0x00008000, 0x3a800000, 0x37000000, 0x7f800000, 0x7fc00000,
+                                     0x00000000, 0x00800000, 0x7f7fffff, 0x3f800000};
+    std::vector<uint32_t> x;
+    for (uint32_t e : edges)
+        for (uint32_t i = 0; i < 3; i++)
+            for (uint32_t sign = 0; sign < 2; sign++)
+                x.push_back((e + i - 1) ^ sign << 31);
+    while (x.size() < n)
+        x.push_back(static_cast<uint32_t>(test_random(&seed) >> 32));
+    x.resize(n);
+    return x;
+}
+
+static const char *const cast_names[GPU_CASTS] = {"fp16", "bf16", "e4m3", "e5m2"};
+
+/* By the library's histogram and casts, not by thresholds. */
+static void stat_expected(const std::vector<double> &x, gpu_statistics *w)
+{
+    static mpsim_stats s;
+    static mpsim_histogram h;
+    mpsim_stats_init(&s);
+    mpsim_histogram_init(&h);
+    mpsim_stats_add(&s, x.data(), x.size());
+    mpsim_histogram_add(&h, x.data(), x.size());
+    memset(w, 0, sizeof *w);
+    w->zero = s.zero;
+    w->nan = s.nan;
+    w->inf = s.inf;
+    w->amax = bits_of_f32(static_cast<float>(s.amax));
+    w->bin[0] = s.zero;
+    w->bin[255] = s.nan + s.inf;
+    for (int e = -149; e < 128; e++)
+        w->bin[e < -126 ? 0 : e + 127] += h.bin[e - MPSIM_HISTOGRAM_MIN];
+    for (int k = 0; k < GPU_CASTS; k++) {
+        std::vector<uint64_t> codes(x.size());
+        mpsim_counts c = {};
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        mpsim_encode_array_f64(format_of(cast_names[k]), &r, NULL, codes.data(), x.data(), x.size(),
+                               &c);
+        w->overflow[k] = c.overflow;
+        w->underflow[k] = c.underflow;
+    }
+}
+
+static void stat_compare(const gpu_statistics *device, const gpu_statistics *want)
+{
+    gpu_statistics got;
+    ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);
+    cudaMemcpy(&got, device, sizeof got, cudaMemcpyDeviceToHost);
+    gpu_statistics_finish(&got);
+    for (int i = 0; i < 256; i++)
+        ck_assert_msg(got.bin[i] == want->bin[i], "bin %d", i);
+    for (int k = 0; k < GPU_CASTS; k++) {
+        ck_assert_msg(got.overflow[k] == want->overflow[k], "overflow of %s", cast_names[k]);
+        ck_assert_msg(got.underflow[k] == want->underflow[k], "underflow of %s", cast_names[k]);
+    }
+    ck_assert_uint_eq(got.zero, want->zero);
+    ck_assert_uint_eq(got.nan, want->nan);
+    ck_assert_uint_eq(got.inf, want->inf);
+    ck_assert_uint_eq(got.amax, want->amax);
+    cudaMemset(const_cast<gpu_statistics *>(device), 0, sizeof *device);
+}
+
+START_TEST(statistics)
+{
+    static const size_t sizes[] = {0, 1, 3, 7, 1029, 20003};
+    gpu_statistics *to, want;
+    ck_assert_int_eq(cudaMalloc(&to, sizeof *to), cudaSuccess);
+    cudaMemset(to, 0, sizeof *to);
+    for (size_t n : sizes)
+        for (int source = 0; source < 3; source++) { /* binary32, fp16, bf16 */
+            const mpsim_format *f = format_of(source ? cast_names[source - 1] : "binary32");
+            const std::vector<uint32_t> bits = stat_inputs(n);
+            std::vector<double> x(n);
+            std::vector<uint16_t> half(n);
+            void *p;
+            ck_assert_int_eq(cudaMalloc(&p, 4 * n + 16), cudaSuccess);
+            for (size_t i = 0; i < n; i++)
+                half[i] = static_cast<uint16_t>(bits[i] ^ bits[i] >> 16);
+            mpsim_decode_array(f, x.data(), source ? (const void *)half.data() : bits.data(), n);
+            cudaMemcpy(p, source ? (const void *)half.data() : bits.data(), (source ? 2 : 4) * n,
+                       cudaMemcpyHostToDevice);
+            stat_source s = {p, n, {}};
+            gpu_format_set(&s.format, f);
+            if (source)
+                GPU_LAUNCH(statistics_kernel<2>, 2, STAT_THREADS, 0, s, to);
+            else
+                GPU_LAUNCH(statistics_kernel<4>, 2, STAT_THREADS, 0, s, to);
+            stat_expected(x, &want);
+            stat_compare(to, &want);
+            cudaFree(p);
+        }
+    cudaFree(to);
+}
+END_TEST
+
+START_TEST(casts)
+{
+    static const size_t sizes[] = {5, 8, 4099};
+    gpu_statistics *to, want;
+    ck_assert_int_eq(cudaMalloc(&to, sizeof *to), cudaSuccess);
+    cudaMemset(to, 0, sizeof *to);
+    for (size_t n : sizes) {
+        const std::vector<uint32_t> bits = stat_inputs(n);
+        std::vector<double> x(n);
+        stat_casts c = {};
+        float *p;
+        ck_assert_int_eq(cudaMalloc(&p, 4 * n), cudaSuccess);
+        cudaMemcpy(p, bits.data(), 4 * n, cudaMemcpyHostToDevice);
+        mpsim_decode_array(format_of("binary32"), x.data(), bits.data(), n);
+        for (int k = 0; k < GPU_CASTS; k++) {
+            ck_assert_int_eq(cudaMalloc(&c.to[k], 2 * n), cudaSuccess);
+            gpu_format_set(&c.format[k], format_of(cast_names[k]));
+        }
+        stat_source s = {p, n, {}};
+        gpu_format_set(&s.format, format_of("binary32"));
+        GPU_LAUNCH((casts_kernel<15, 1>), 2, STAT_THREADS, 0, s, c, to);
+        stat_expected(x, &want);
+        stat_compare(to, &want);
+        for (int k = 0; k < GPU_CASTS; k++) {
+            const mpsim_format *f = format_of(cast_names[k]);
+            const size_t bytes = mpsim_format_code_bytes(f);
+            mpsim_rounding r;
+            mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+            if (k >= GPU_CAST_E4M3)
+                r.overflow = MPSIM_OVERFLOW_MAX, r.infinity = MPSIM_INFINITY_MAX;
+            for (size_t i = 0; i < n; i++) {
+                const uint64_t got =
+                    code_load(static_cast<unsigned char *>(c.to[k]) + i * bytes, bytes);
+                const uint64_t one = mpsim_encode_f32(f, &r, f32_of_bits(bits[i]), 0, NULL);
+                ck_assert_msg(got == one || (mpsim_classify(f, got) == MPSIM_CLASS_NAN &&
+                                             mpsim_classify(f, one) == MPSIM_CLASS_NAN),
+                              "%s of %08x: %llx, not %llx", f->name, bits[i],
+                              (unsigned long long)got, (unsigned long long)one);
+            }
+            cudaFree(c.to[k]);
+        }
+        cudaFree(p);
+    }
+    cudaFree(to);
+}
+END_TEST
+
+/* ---- the table of speeds: every row that compares with the CPU does, and is equal ---- */
+
+START_TEST(speed)
+{
+    gpu_speed_row rows_of[GPU_SPEED_ROWS];
+    size_t n = 0;
+    char why[256] = "";
+    const int products = test_expensive();
+    gpu_speed_plan plan = {90, 4096, products ? 128u : 0u, 0, 1, "no-such-library.so"};
+    ck_assert_msg(gpu_speed_run(rows_of, GPU_SPEED_ROWS, &n, &plan, why, sizeof why) == 0, "%s",
+                  why);
+    int equal = 0, absent = 0;
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_msg(rows_of[i].checked != 0, "%s", rows_of[i].name);
+        equal += rows_of[i].checked == 1;
+        absent += strcmp(rows_of[i].text, "cuBLAS not found") == 0;
+    }
+    ck_assert_int_eq(equal, products ? 3 + 5 + 3 + 4 + 4 + 2 : 3 + 5 + 3);
+    ck_assert_int_eq(absent, products ? 2 : 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = test_case("gemm", 20);
+    seed = test_seed();
+    tcase_add_test(c, mma_every_row);
+    tcase_add_test(c, mma_shapes);
+    tcase_add_test(c, fast);
+    tcase_add_test(c, wgmma);
+    tcase_add_test(c, wgmma_stages);
+    tcase_add_test(c, binary32);
+    tcase_add_test(c, negative_zero);
+    tcase_add_test(c, idle_steps);
+    tcase_add_test(c, refused);
+    tcase_add_test(c, statistics);
+    tcase_add_test(c, casts);
+    tcase_add_test(c, speed);
+    TCase *cases[] = {c, NULL};
+    return test_main("gpu/gemm", cases);
+}

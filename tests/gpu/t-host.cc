@@ -1,0 +1,272 @@
+/* t-host.cc -- the host executor itself: what CUDA promises, and the mistakes that it must find. */
+#include "../../gpu/cuda.cuh"
+
+#include "tap.h"
+
+/* ---- what works ---- */
+
+/* The sum of a block's numbers, by shared memory and shuffles. */
+template <int N>
+__global__ void sum_kernel(float *y, const float *x, int n, float more)
+{
+    GPU_SHARED(float, s, [N]);
+    GPU_SHARED(float, extra, );
+    GPU_DYNAMIC_SHARED(float, d);
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    s[threadIdx.x] = i < (unsigned)n ? x[i] : 0;
+    if (threadIdx.x == 0)
+        extra = more;
+    __syncthreads();
+    for (unsigned h = N / 2; h >= 32; h /= 2) {
+        if (threadIdx.x < h)
+            s[threadIdx.x] += s[threadIdx.x + h];
+        __syncthreads();
+    }
+    d[threadIdx.x] = s[threadIdx.x];
+    if (threadIdx.x < 32) {
+        float v = d[threadIdx.x];
+        for (unsigned h = 16; h > 0; h /= 2)
+            v += __shfl_down_sync(0xffffffffu, v, h);
+        if (threadIdx.x == 0)
+            y[blockIdx.x] = v + extra;
+    }
+}
+
+__global__ void index_kernel(unsigned *y)
+{
+    const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    y[block * blockDim.x * blockDim.y * blockDim.z + thread] = block * 100 + thread;
+}
+
+/* One word a lane and collective. */
+enum { COLLECTIVES = 9 };
+
+__global__ void warp_kernel(unsigned *y)
+{
+    const unsigned lane = threadIdx.x % 32, all = 0xffffffffu;
+    unsigned *to = y + COLLECTIVES * threadIdx.x;
+    to[0] = __shfl_sync(all, lane, (int)(lane + 1));
+    to[1] = __shfl_xor_sync(all, lane, 5);
+    to[2] = __shfl_down_sync(all, lane, 3);
+    to[3] = __shfl_up_sync(all, lane, 3);
+    to[4] = __shfl_down_sync(all, lane, 2, 8);
+    to[5] = __ballot_sync(all, lane % 3 == 0);
+    to[6] = __reduce_add_sync(all, lane);
+    to[7] = (unsigned)__any_sync(all, lane == 7) + 2 * (unsigned)__all_sync(all, lane == 7);
+    if (lane < 16) /* half a warp */
+        to[8] = __ballot_sync(0x0000ffffu, lane & 1);
+    else
+        to[8] = __ballot_sync(0xffff0000u, lane > 20);
+    __syncwarp();
+}
+
+__global__ void atomic_kernel(unsigned *y, unsigned long long *sum)
+{
+    atomicAdd(y, 1u);
+    atomicMax(y + 1, threadIdx.x * 7 % 31);
+    atomicOr(y + 2, 1u << threadIdx.x % 32);
+    atomicMin(y + 3, threadIdx.x + 5);
+    atomicAdd(sum, 0x100000000ull);
+}
+
+/* Threads that wait for a word of another one. */
+__global__ void spin_kernel(volatile unsigned *y)
+{
+    if (threadIdx.x == 40)
+        y[0] = 1;
+    while (y[0] == 0)
+        gpu_host_yield();
+    y[1 + threadIdx.x] = 1;
+}
+
+/* ---- mistakes ---- */
+
+__global__ void leaves_kernel(int *)
+{
+    if (threadIdx.x == 3)
+        return;
+    __syncthreads();
+}
+
+__global__ void apart_kernel(int *)
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+}
+
+__global__ void absent_kernel(int *y)
+{
+    if (threadIdx.x != 9)
+        y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, (int)threadIdx.x, 1);
+}
+
+__global__ void unmasked_kernel(int *y)
+{
+    y[threadIdx.x] = __shfl_sync(0x0000ffffu, 1, 0);
+}
+
+__global__ void before_kernel(int *y)
+{
+    y[-1] = 0;
+}
+__global__ void behind_kernel(int *y)
+{
+    y[64] = 0;
+}
+
+__global__ void shared_kernel(int *y)
+{
+    GPU_SHARED(int, a, [4]);
+    int *const p = a; /* past what a sanitizer of indices would see */
+    p[threadIdx.x] = 1;
+    y[0] = a[0];
+}
+
+__global__ void unset_kernel(float *y)
+{
+    GPU_SHARED(float, a, [4]);
+    y[blockIdx.x] = a[1];
+    a[1] = 1;
+}
+
+__global__ void alone_kernel(volatile int *y)
+{
+    while (y[0] != 12345)
+        gpu_host_yield();
+}
+
+static int *memory;
+
+template <class... P, class... A>
+static void finds(const char *what, const char *expected, void (*kernel)(P...), unsigned threads,
+                  A... a)
+{
+    gpu_host_launch(kernel, 1, threads, 0, a...);
+    const int found = cudaGetLastError() != cudaSuccess &&
+                      strstr(cudaGetErrorString(cudaGetLastError()), expected);
+    OK(found, "%s", what);
+    if (!found)
+        printf("# %s\n", cudaGetErrorString(cudaGetLastError()));
+    gpu_host_clear();
+}
+
+static void test_mistakes()
+{
+    finds("a thread that ends before a barrier", "thread 3 has ended", leaves_kernel, 64, memory);
+    finds("barriers at two places", "at once", apart_kernel, 64, memory);
+    finds("a lane that is not there", "thread 9 has ended", absent_kernel, 32, memory);
+    finds("a lane outside its mask", "not in the mask", unmasked_kernel, 32, memory);
+    finds("a shared array that is too small", "behind a shared array", shared_kernel, 5, memory);
+    finds("a wait without end", "without end", alone_kernel, 2,
+          static_cast<volatile int *>(memory));
+    finds("1025 threads", "configuration", leaves_kernel, 1025, memory);
+    finds("no threads", "configuration", leaves_kernel, 0, memory);
+    for (int side = 0; side < 2; side++) {
+        int *own = nullptr;
+        cudaMalloc(&own, 64 * sizeof *own);
+        finds(side ? "a write behind memory" : "a write before memory", "beside an allocation",
+              side ? behind_kernel : before_kernel, 1, own);
+        /* its guard stays broken: no cudaFree */
+        free(gpu_host.memory.back().base - (256 - GPU_HOST_GUARD));
+        gpu_host.memory.pop_back();
+    }
+    int here = 0;
+    OK(cudaMemcpy(&here, &here, sizeof here, cudaMemcpyDeviceToHost) != cudaSuccess,
+       "a copy from what is no memory of the device");
+    gpu_host_clear();
+    float *f = reinterpret_cast<float *>(memory), got[3];
+    GPU_LAUNCH(unset_kernel, 3, 1, 0, f);
+    cudaMemcpy(got, f, sizeof got, cudaMemcpyDeviceToHost);
+    OK(isnan(got[0]) && isnan(got[1]) && isnan(got[2]),
+       "shared memory begins as NaN in every block");
+}
+
+static void test_threads()
+{
+    unsigned *y, got[4 * 3 * 2 * 60];
+    cudaMalloc(&y, sizeof got);
+    GPU_LAUNCH(index_kernel, dim3(4, 3, 2), dim3(5, 4, 3), 0, y);
+    cudaMemcpy(got, y, sizeof got, cudaMemcpyDeviceToHost);
+    int good = 1;
+    for (unsigned i = 0; i < 4 * 3 * 2 * 60; i++)
+        good = good && got[i] == i / 60 * 100 + i % 60;
+    OK(good, "indices of blocks and threads in three dimensions");
+    cudaFree(y);
+}
+
+static void test_sum()
+{
+    float *x, *y, h[1000], r[4];
+    for (int i = 0; i < 1000; i++)
+        h[i] = (float)i;
+    cudaMalloc(&x, sizeof h);
+    cudaMalloc(&y, sizeof r);
+    cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
+    GPU_LAUNCH((sum_kernel<256>), 4, 256, 256 * sizeof(float), y, x, 1000, 5.0f);
+    cudaMemcpy(r, y, sizeof r, cudaMemcpyDeviceToHost);
+    OK(r[0] == 32645 && r[1] == 98181 && r[2] == 163717 && r[3] == 204977,
+       "shared memory, barriers and shuffles");
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void test_warps()
+{
+    unsigned *y, got[64 * COLLECTIVES];
+    int good = 1;
+    cudaMalloc(&y, sizeof got);
+    GPU_LAUNCH(warp_kernel, 1, 64, 0, y);
+    cudaMemcpy(got, y, sizeof got, cudaMemcpyDeviceToHost);
+    for (unsigned i = 0; i < 64; i++) {
+        const unsigned l = i % 32, *g = got + COLLECTIVES * i;
+        good = good && g[0] == (l + 1) % 32 && g[1] == (l ^ 5) &&
+               g[2] == (l + 3 < 32 ? l + 3 : l) && g[3] == (l >= 3 ? l - 3 : l) &&
+               g[4] == (l % 8 + 2 < 8 ? l + 2 : l) && g[5] == 0x49249249u && g[6] == 496 &&
+               g[7] == 1 && g[8] == (l < 16 ? 0xaaaau : 0xffe00000u);
+    }
+    OK(good, "collectives of a warp and of half of one");
+    cudaFree(y);
+}
+
+static void test_atomics()
+{
+    unsigned *y, got[4] = {0, 0, 0, 99};
+    unsigned long long *sum = nullptr, total = 0;
+    cudaMalloc(&y, sizeof got);
+    cudaMalloc(&sum, sizeof total);
+    cudaMemcpy(y, got, sizeof got, cudaMemcpyHostToDevice);
+    cudaMemset(sum, 0, sizeof total);
+    GPU_LAUNCH(atomic_kernel, 3, 100, 0, y, sum);
+    cudaMemcpy(got, y, sizeof got, cudaMemcpyDeviceToHost);
+    cudaMemcpy(&total, sum, sizeof total, cudaMemcpyDeviceToHost);
+    OK(got[0] == 300 && got[1] == 30 && got[2] == 0xffffffffu && got[3] == 5 &&
+           total == 300ull << 32,
+       "atomics");
+    GPU_LAUNCH(spin_kernel, 1, 64, 0, reinterpret_cast<unsigned *>(memory));
+    unsigned waited[65];
+    cudaMemcpy(waited, memory, sizeof waited, cudaMemcpyDeviceToHost);
+    int good = waited[0] == 1;
+    for (int i = 1; i < 65; i++)
+        good = good && waited[i] == 1;
+    OK(good && cudaGetLastError() == cudaSuccess, "threads that wait for another one's word");
+    cudaFree(y);
+    cudaFree(sum);
+}
+
+int main()
+{
+    cudaMalloc(&memory, 65 * sizeof *memory);
+    cudaMemset(memory, 0, 65 * sizeof *memory);
+    test_threads();
+    test_sum();
+    test_warps();
+    test_atomics();
+    cudaMemset(memory, 0, 65 * sizeof *memory);
+    test_mistakes();
+    cudaFree(memory);
+    OK(cudaGetLastError() == cudaSuccess, "nothing else was found");
+    return tap_end();
+}
