@@ -34,6 +34,14 @@ dist_policies_DATA += \
 EXTRA_DIST += \
   data/README.md \
   data/digits/README.md \
+  data/experiments/README.md \
+  data/experiments/accumulation.png \
+  data/experiments/batchnorm.png \
+  data/experiments/bf16-updates.png \
+  data/experiments/clipping.png \
+  data/experiments/fp8.png \
+  data/experiments/loss-scaling.png \
+  data/experiments/run.sh \
   data/record/digits.py \
   data/record/train_reference.py \
   data/vectors/train/README.md \

@@ -119,7 +119,7 @@ const gpu_instruction *gpu_instruction_at(int i)
     return i >= 0 && i < INSTRUCTIONS ? &instructions[i] : NULL;
 }
 
-static const char *architecture(int sm)
+const char *gpu_architecture(int sm)
 {
     switch (sm) {
     case 70:
@@ -152,7 +152,7 @@ static int runs_on(const gpu_instruction *in, int sm)
 
 int gpu_model(mpsim_model *m, int sm, const gpu_instruction *in)
 {
-    const char *arch = architecture(sm);
+    const char *arch = gpu_architecture(sm);
     char name[96];
     for (int i = 0; arch && i < 2 && in->rows_of[i]; i++) {
         snprintf(name, sizeof name, "%s-%s", arch, in->rows_of[i]);

@@ -93,6 +93,9 @@ typedef struct gpu_instruction {
 /* NULL past the end. */
 const gpu_instruction *gpu_instruction_at(int i);
 
+/* gpu_architecture -- the name in the table of models, as "hopper", or NULL. */
+const char *gpu_architecture(int sm);
+
 /* gpu_model -- the model row of an instruction on a device of compute capability sm: 0, or -1. */
 int gpu_model(mpsim_model *m, int sm, const gpu_instruction *in);
 

@@ -14,6 +14,16 @@ EXTRA_DIST += gpu/codes.cuh gpu/cublas.c gpu/cublas.h gpu/cuda.cuh gpu/elements.
   gpu/optimizer.cuh gpu/quantize.cuh gpu/speed.cu gpu/speed.h gpu/statistics.cuh gpu/stream.cuh \
   gpu/sums.cuh gpu/train.h gpu/wgmma_gemm.cu
 
+# The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.
+gpu_program = gpu/main.c gpu/options.c gpu/options.h gpu/print.c gpu/print.h gpu/training.c \
+  gpu/training.h sim/parallel.c sim/parallel.h
+gpu_plans = gpu/plans/mlp-fp16.plan gpu/plans/mlp-bf16.plan gpu/plans/mlp-fp8.plan \
+  gpu/plans/mlp-mxfp8.plan gpu/plans/mlp-tf32.plan gpu/plans/mlp-fp32.plan \
+  gpu/plans/mlp-stochastic.plan gpu/plans/mlp-masters.plan gpu/plans/cnn-fp16.plan \
+  gpu/plans/cnn-bf16.plan gpu/plans/cnn-fp8.plan gpu/plans/cnn-mxfp8.plan gpu/plans/cnn-tf32.plan \
+  gpu/plans/cnn-fp32.plan gpu/plans/cnn-stochastic.plan gpu/plans/cnn-masters.plan
+EXTRA_DIST += gpu/plans/list $(gpu_plans)
+
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
 noinst_LTLIBRARIES += gpu/libgpu.la
@@ -22,7 +32,11 @@ cuda_objects = gpu/arith.lo gpu/convert.lo gpu/device.lo gpu/engine.lo gpu/gemm.
 gpu_libgpu_la_SOURCES = gpu/cublas.c
 gpu_libgpu_la_LIBADD = $(cuda_objects) gpu/libchecks.la
 bin_PROGRAMS += mpsim-gpu
-mpsim_gpu_SOURCES = gpu/main.c
+mpsim_gpu_SOURCES = $(gpu_program)
+mpsim_gpu_CPPFLAGS = $(AM_CPPFLAGS) -DGPU_PLANS_DIR='"$(gpuplansdir)"'
+mpsim_gpu_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+gpuplansdir = $(pkgdatadir)/gpu-plans
+dist_gpuplans_DATA = gpu/plans/list $(gpu_plans)
 mpsim_gpu_LDADD = gpu/libgpu.la sim/libtrain.la lib/libmpsim.la $(CUDA_LIBS)
 mpsim_gpu_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 cuda_nvcc = $(NVCC)

@@ -102,22 +102,89 @@ static void write_probe(FILE *to, size_t i, const gpu_record *record)
     putc('}', to);
 }
 
+/* Finite numbers only. */
+static void write_number(FILE *to, const char *name, double x)
+{
+    if (x - x == 0)
+        fprintf(to, ",\"%s\":%.9g", name, x);
+    else
+        fprintf(to, ",\"%s\":null", name);
+}
+
+static void write_text(FILE *to, const char *name, const char *s)
+{
+    fprintf(to, ",\"%s\":", name);
+    string(to, s);
+}
+
+static void write_training(FILE *to, size_t i, const gpu_record *record)
+{
+    static const char *const statuses[] = {"equal", "differs", "skipped", "failed"};
+    const gpu_training *t = &record->training[i];
+    fprintf(to, "%s\n  {\"plan\":", i ? "," : "");
+    string(to, t->plan);
+    write_text(to, "status", statuses[t->status]);
+    if (t->report[0])
+        write_text(to, "report", t->report);
+    if (t->steps) {
+        write_text(to, "arch", t->arch);
+        fprintf(to, ",\"steps\":%" PRIu64 ",\"compared\":%" PRIu64 ",\"tensors\":%" PRIu64
+                    ",\"skipped_steps\":%" PRIu64,
+                t->steps, t->compared, t->tensors, t->skipped);
+        write_number(to, "first_loss", (double)t->first_loss);
+        write_number(to, "last_loss", (double)t->last_loss);
+        write_number(to, "seconds", t->seconds);
+        if (t->seconds_step > 0)
+            write_number(to, "seconds_step", t->seconds_step);
+        if (t->digests[0])
+            write_text(to, "digests", t->digests);
+    }
+    putc('}', to);
+}
+
+static void write_speed(FILE *to, size_t i, const gpu_record *record)
+{
+    const gpu_speed_row *r = &record->speed[i];
+    fprintf(to, "%s\n  {\"name\":", i ? "," : "");
+    string(to, r->name);
+    write_number(to, "bytes", r->bytes);
+    write_number(to, "flops", r->flops);
+    write_number(to, "seconds", r->seconds);
+    write_number(to, "share", r->share);
+    write_text(to, "bits", r->checked < 0 ? "unchecked" : r->checked ? "equal" : "different");
+    if (r->difference > 0)
+        write_number(to, "difference", r->difference);
+    if (r->text[0])
+        write_text(to, "text", r->text);
+    putc('}', to);
+}
+
+/* An array; its name begins the line. */
+static void write_list(FILE *to, const char *name, size_t n, const gpu_record *r,
+                       void (*each)(FILE *to, size_t i, const gpu_record *r))
+{
+    fprintf(to, ",\"%s\":[", name);
+    for (size_t i = 0; i < n; i++)
+        each(to, i, r);
+    fprintf(to, "\n ]");
+}
+
 int gpu_record_write(FILE *to, const gpu_record *r)
 {
     fprintf(to, "{\"schema\":\"mpsim.gpu/1\",\"version\":");
     string(to, mpsim_version());
-    fprintf(to, ",\"device\":");
-    string(to, r->device.name);
-    fprintf(to, ",\"sm\":%d,\"memory\":%" PRIu64 ",\"driver\":", r->device.sm, r->device.memory);
-    string(to, r->device.driver_name);
-    fprintf(to, ",\"driver_cuda\":%d,\"toolkit\":%d,\"date\":", r->device.driver, r->device.runtime);
-    string(to, r->date);
-    fprintf(to, ",\"quick\":%d,\"checks\":[", r->quick);
-    for (size_t i = 0; i < r->checks; i++)
-        write_check(to, i, r);
-    fprintf(to, "\n ],\"probes\":[");
-    for (size_t i = 0; i < r->probes; i++)
-        write_probe(to, i, r);
-    fprintf(to, "\n ]}\n");
+    write_text(to, "device", r->device.name);
+    fprintf(to, ",\"sm\":%d,\"memory\":%" PRIu64, r->device.sm, r->device.memory);
+    write_text(to, "driver", r->device.driver_name);
+    fprintf(to, ",\"driver_cuda\":%d,\"toolkit\":%d", r->device.driver, r->device.runtime);
+    write_text(to, "date", r->date);
+    fprintf(to, ",\"quick\":%d", r->quick);
+    write_list(to, "checks", r->checks, r, write_check);
+    write_list(to, "probes", r->probes, r, write_probe);
+    write_list(to, "training", r->trainings, r, write_training);
+    write_list(to, "speed", r->speeds, r, write_speed);
+    if (r->speed_failed)
+        write_text(to, "speed_failed", r->speed_failed);
+    fprintf(to, "}\n");
     return fflush(to) == 0 && !ferror(to) ? 0 : -1;
 }

@@ -4,6 +4,8 @@
 #define MPSIM_GPU_RECORD_H
 
 #include "gpu.h"
+#include "speed.h"
+#include "training.h"
 
 #include <stdio.h>
 
@@ -15,9 +17,12 @@ typedef struct gpu_record {
     gpu_device device;
     char date[32]; /* UTC, "2026-11-20T12:00:00Z" */
     int quick; /* GPU_RUN_FULL, ... */
-    size_t checks, probes;
+    size_t checks, probes, trainings, speeds;
     const gpu_result *result; /* of check i */
     const gpu_probe *probe;
+    const gpu_training *training;
+    const gpu_speed_row *speed;
+    const char *speed_failed; /* NULL: nothing failed */
 } gpu_record;
 
 /* gpu_record_write -- 0, or -1 if something could not be written. */

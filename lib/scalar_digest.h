@@ -1,5 +1,5 @@
-/* scalar_digest.h -- a digest of outputs that does not depend on their order: the sum modulo 2^64 of a
- * mix of index and output. Integers only, C17 and CUDA. */
+/* scalar_digest.h -- a digest of outputs that does not depend on their order: the sum modulo 2^64
+ * of a mix of index and output. Integers only, C17 and CUDA. */
 #ifndef MPSIM_SCALAR_DIGEST_H
 #define MPSIM_SCALAR_DIGEST_H
 

@@ -1,13 +1,13 @@
 /* tile.h -- the fast path of fused steps: one row of a times a panel of columns of b.
  *
- * The same bits as mpsim_fused_sum and mpsim_fused_round, in plain loops over the columns of a panel
- * that compilers turn into vector code. A product of two operands is exact in binary32 (small
- * exponents) or binary64; scaled by a power of two and converted to an integer it is truncated, which
- * is what the hardware's alignment does. No operation before a conversion is inexact but those that
- * underflow, and these convert to 0 however they round, so that neither the rounding mode nor
- * flush-to-zero can change a bit. Accumulators are binary64 numbers.
- * What a panel cannot do (infinities, NaN, overflow, results far below the normal range) it reports,
- * and the reference does it. */
+ * The same bits as mpsim_fused_sum and mpsim_fused_round, in plain loops over the columns of a
+ * panel that compilers turn into vector code. A product of two operands is exact in binary32 (small
+ * exponents) or binary64; scaled by a power of two and converted to an integer it is truncated,
+ * which is what the hardware's alignment does. No operation before a conversion is inexact but
+ * those that underflow, and these convert to 0 however they round, so that neither the rounding
+ * mode nor flush-to-zero can change a bit. Accumulators are binary64 numbers.
+ * What a panel cannot do (infinities, NaN, overflow, results far below the normal range) it
+ * reports, and the reference does it. */
 #ifndef MPSIM_TILE_H
 #define MPSIM_TILE_H
 

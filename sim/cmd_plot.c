@@ -1,4 +1,4 @@
-/* cmd_plot.c -- mpsim plot: figures from a report of mpsim stat or mpsim dot. */
+/* cmd_plot.c -- mpsim plot: figures from a report of mpsim stat, dot or train. */
 #include "cmd.h"
 #include "options.h"
 #include "plot.h"
@@ -15,17 +15,23 @@ static const char more[] =
     "                --match of each tensor; steps of one name are taken together\n"
     "  accumulation  relative error of dot products over their length K, a curve for each\n"
     "                accumulation model; needs a report with several K\n"
-    "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json. PREFIX.dat\n"
-    "(data), PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures\n"
-    "are written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the\n"
-    "templates that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
+    "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
+    "                rounding loses, a curve for each policy; of several reports, for each\n"
+    "                policy and report\n"
+    "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json, for training\n"
+    "mpsim train --json. PREFIX.dat (data), PREFIX.gp (a script that stands alone: edit it, run\n"
+    "gnuplot again) and the figures are written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT:\n"
+    "another program) with the templates that belong to mpsim (MPSIM_PLOTS: another folder of\n"
+    "them).\n"
     "\n"
     "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
     "  mpsim plot histogram --kind agrad -o agrad report.json\n"
     "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
     "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
-    "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n";
+    "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
+    "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
+    "  mpsim plot training runs.json\n";
 
 /* Widths of text in inches; sources in plots/README.md. */
 static const struct {
@@ -101,36 +107,52 @@ static const plot_figure *find_figure(const char *name)
 }
 
 /* An option that a figure would silently ignore is an error. */
-static int check_choice(const plot_figure *figure, const plot_request *r)
+static int check_choice(const plot_figure *figure, const plot_request *r, int reports)
 {
     const plot_choice *c = r->choice;
-    const int dot = strcmp(figure->command, "dot") == 0;
     const struct {
         int given;
         const char *option;
     } given[] = {
-        {dot && c->kinds.count, "kind"},     {dot && c->step, "step"},
-        {dot && c->formats.count, "format"}, {dot && c->scales.count, "scale"},
-        {dot && r->log, "log"},              {!dot && c->column, "column"},
+        {c->kinds.count > 0, "kind"},     {c->step != NULL, "step"},
+        {c->formats.count > 0, "format"}, {c->scales.count > 0, "scale"},
+        {r->log, "log"},                  {c->column != NULL, "column"},
     };
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
-        if (given[i].given)
+        if (given[i].given && !strstr(figure->options, given[i].option))
             return fail(EXIT_USAGE, "plot: --%s is not for %s", given[i].option, figure->name);
+    if (reports > 1 && !strstr(figure->options, "reports"))
+        return fail(EXIT_USAGE, "plot: %s takes one report", figure->name);
     return 0;
 }
 
-static int draw(const plot_figure *figure, const char *path, plot_request *r)
+/* Reports after the first join it. */
+static int load(const plot_figure *figure, char **paths, int n, plot_report *r)
+{
+    int code = plot_report_load(r, paths[0], figure->command, figure->name);
+    for (int i = 1; i < n && !code; i++) {
+        plot_report other;
+        code = plot_report_load(&other, paths[i], figure->command, figure->name);
+        if (!code)
+            code = plot_runs_merge(r, &other);
+        plot_report_clear(&other);
+    }
+    return code;
+}
+
+static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
 {
     plot_input in;
     memset(&in, 0, sizeof in);
-    int code = check_choice(figure, r);
+    int code = check_choice(figure, r, n);
     if (!code)
-        code = plot_report_load(&in.report, path, figure->command, figure->name);
+        code = load(figure, paths, n, &in.report);
     if (!code)
         code = figure->read(&in, r->choice);
     if (!code)
         code = plot_draw(figure, &in, r);
     plot_data_clear(&in.tensors);
+    plot_runs_clear(&in.runs);
     plot_report_clear(&in.report);
     return code;
 }
@@ -145,7 +167,7 @@ int cmd_plot(const command *self, int argc, char **argv)
     const option_row table[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &choice.match, "GLOB",
-         "only tensors whose name matches, as 'wgrad:*', or models; may be repeated"},
+         "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},
         {'k', "kind", OPTION_LIST, &choice.kinds, "LIST",
          "only tensors of these kinds, as agrad,wgrad"},
         {0, "step", OPTION_STRING, &choice.step, "N", "only step N"},
@@ -155,7 +177,8 @@ int cmd_plot(const command *self, int argc, char **argv)
          "scales of the report to show beside 1 (default: all of them)"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "column", OPTION_STRING, &choice.column, "NAME",
-         "accumulation: rel_err (default), max_rel_err or bias"},
+         "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
+         "(default), agrad, act or updates"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_STRING, &output, "PREFIX",
          "of the files (default: the figure's name)"},
@@ -171,9 +194,9 @@ int cmd_plot(const command *self, int argc, char **argv)
         goto done;
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
-        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, accumulation",
-                    argv[first]);
-    else if (argc - first != 2)
+        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, accumulation, "
+                                "training", argv[first]);
+    else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {
         code = parse_width(&r.width, venue, span);
@@ -183,7 +206,7 @@ int cmd_plot(const command *self, int argc, char **argv)
             code = make_prefix(&prefix, output, figure->name);
         r.prefix = prefix;
         if (!code)
-            code = draw(figure, argv[first + 1], &r);
+            code = draw(figure, argv + first + 1, argc - first - 1, &r);
     }
 done:
     free(prefix);

@@ -22,9 +22,9 @@ static const char more[] =
     "chosen hardware adds it, and a run gives the same bits everywhere, on any number of threads.\n"
     "What a policy leaves open: SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001.\n"
     "\n"
-    "arch          volta, turing, ampere, ada, hopper, blackwell: tensor cores for low precision,\n"
-    "              fma in binary32 for binary32; or one model for all products: exact,\n"
-    "              fp32-sequential, any of 'mpsim dot --list'\n"
+    "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell: tensor cores for\n"
+    "              low precision, fma in binary32 for binary32; or one model for all products:\n"
+    "              exact, fp32-sequential, any of 'mpsim formats --models'\n"
     "scale         the loss scale\n"
     "act, agrad, wgrad   lost: results (activations, their gradients, weight gradients) that\n"
     "              rounding makes zero, as a share of those that are not zero\n"
@@ -113,8 +113,9 @@ static int jobs_of_policies(request *q, const option_list *paths)
         code = policy_list_add_all(&q->policies, "train", paths);
     for (size_t i = 0; paths->count == 0 && i < sizeof compared / sizeof *compared && !code; i++)
         code = policy_list_add(&q->policies, "train", compared[i]);
-    if (!code)
-        code = policy_list_check_output(&q->policies, "train", q->output);
+    const char *const written[] = {q->output, q->digests, q->checkpoint, q->write_plan};
+    for (size_t i = 0; i < sizeof written / sizeof *written && !code; i++)
+        code = policy_list_check_output(&q->policies, "train", written[i]);
     if (!code)
         code = add_jobs(q, q->policies.count);
     for (size_t i = 0; i < q->policies.count && !code; i++) {
@@ -135,7 +136,10 @@ static int make_jobs(request *q, const option_list *paths)
     if (q->plan && (given || paths->count || q->compare))
         return fail(EXIT_USAGE, "train: --plan is the whole run: --%s cannot change it",
                     given ? given : q->compare ? "compare" : "policy");
-    if (q->plan || (q->resume && !given && !paths->count && !q->compare))
+    if (q->resume && !q->plan && given && !paths->count && !q->compare)
+        return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot "
+                                "change it", given);
+    if (q->plan || (q->resume && !paths->count && !q->compare))
         return job_of_file(q);
     if (!paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: which policy? --policy FILE, as fp32 or pytorch-amp-fp16; "
@@ -288,6 +292,14 @@ static int check_belongs(const request *q)
         {q->checkpoint_every > 0, "checkpoint-every", q->checkpoint != NULL, "checkpoint"},
         {q->digest_tensors, "digests-tensors", q->digests != NULL, "digests"},
     };
+    const struct {
+        const char *given, *option;
+    } of_runs[] = {{q->output, "output"}, {q->checkpoint, "checkpoint"}, {q->trace, "trace"},
+                   {q->digests, "digests"}, {q->check, "check-digests"}};
+    for (size_t i = 0; q->write_plan && i < sizeof of_runs / sizeof *of_runs; i++)
+        if (of_runs[i].given)
+            return fail(EXIT_USAGE, "train: --write-plan trains nothing: --%s has no use",
+                        of_runs[i].option);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && !rows[i].needed)
             return fail(EXIT_USAGE, "train: --%s goes with --%s", rows[i].option, rows[i].needs);
@@ -296,13 +308,17 @@ static int check_belongs(const request *q)
     return 0;
 }
 
-/* What is written is neither what is read nor written twice. */
+/* What is written is neither what is read, but for a checkpoint that goes on, nor written twice. */
 static int check_files(const request *q)
 {
     const char *const written[] = {q->output, q->digests, q->checkpoint, q->write_plan};
-    const char *const read[] = {q->check, q->plan};
     const size_t n = sizeof written / sizeof *written;
+    if (q->digests && strcmp(q->digests, "-") == 0 && (!q->output || strcmp(q->output, "-") == 0))
+        return fail(EXIT_USAGE, "train: --digests -: the report is on standard output, too; "
+                                "--output puts it elsewhere");
     for (size_t i = 0; i < n; i++) {
+        const char *const read[] = {q->check, q->plan,
+                                    written[i] == q->checkpoint ? NULL : q->resume};
         for (size_t k = 0; k < sizeof read / sizeof *read; k++) {
             const int code = output_check_path("train", written[i], read[k]);
             if (code)
@@ -318,6 +334,11 @@ static int check_files(const request *q)
 /* What is there once only. */
 static int check_single(const request *q)
 {
+    for (size_t i = 0; q->trace && i < q->n_jobs; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(q->jobs[i].name, q->jobs[k].name) == 0)
+                return fail(EXIT_USAGE, "train: --trace: two policies are called '%s'",
+                            q->jobs[i].name);
     const struct {
         const char *given, *option;
     } rows[] = {{q->resume, "resume"}, {q->checkpoint, "checkpoint"}, {q->digests, "digests"},

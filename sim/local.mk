@@ -35,10 +35,12 @@ endif
 
 # The trainer and its CPU engine: without options, JSON and YAML, so that gpu/ links it alone.
 noinst_LTLIBRARIES += sim/libtrain.la
-sim_libtrain_la_SOURCES = sim/train/backward.c sim/train/batch.c sim/train/compare.c sim/train/cpu.c \
-  sim/train/cpu.h sim/train/cpulayers.c sim/train/engine.h sim/train/forward.c \
-  sim/train/network.c sim/train/params.c sim/train/pass.c sim/train/planfields.c sim/train/planfields.h sim/train/plantext.c sim/train/state.c sim/train/train.c sim/train/train.h \
-  sim/train/trainer.h sim/train/update.c sim/train/visit.c
+sim_libtrain_la_SOURCES = \
+  sim/train/backward.c sim/train/batch.c sim/train/compare.c sim/train/cpu.c sim/train/cpu.h \
+  sim/train/cpulayers.c sim/train/cpuupdate.c sim/train/digests.c sim/train/digests.h sim/train/cpuupdate.c sim/train/engine.h sim/train/forward.c \
+  sim/train/network.c sim/train/params.c sim/train/pass.c sim/train/planfields.c \
+  sim/train/planfields.h sim/train/plantext.c sim/train/state.c sim/train/train.c \
+  sim/train/train.h sim/train/trainer.h sim/train/update.c sim/train/visit.c
 sim_libtrain_la_CPPFLAGS = $(sim_cppflags) -I$(top_srcdir)/data/digits
 sim_libtrain_la_LIBADD = lib/libmpsim.la
 EXTRA_DIST += data/digits/digits.inc
@@ -50,8 +52,9 @@ sim_libsim_la_SOURCES = \
   sim/commands.c sim/doterror.c sim/doterror.h sim/input.c sim/input.h sim/inputsteps.c sim/inputsteps.h sim/models.c sim/models.h sim/nameindex.c sim/nameindex.h sim/operand.c sim/operand.h sim/options.c sim/options.h sim/output.c \
   sim/output.h sim/parallel.c sim/parallel.h \
   sim/plot.c sim/plot.h sim/plotaccumulation.c sim/plotdata.c sim/plotdata.h sim/plotfigures.c \
-  sim/plotreport.c sim/plotreport.h sim/plotrun.c sim/plotsweep.c sim/plotsweep.h sim/plottext.c sim/policy.c sim/policy.h sim/policykeys.c sim/policykeys.h \
-  sim/policylist.c sim/policylist.h sim/policyparts.c sim/policytable.c sim/policyyaml.c sim/policyyaml.h sim/replay.c sim/replay.h \
+  sim/plotreport.c sim/plotreport.h sim/plotrun.c sim/plotruns.c sim/plotruns.h sim/plotsweep.c sim/plotsweep.h sim/plottext.c sim/plottraining.c \
+  sim/policy.c sim/policy.h sim/policykeys.c sim/policykeys.h sim/policylist.c sim/policylist.h \
+  sim/policyparts.c sim/policytable.c sim/policyyaml.c sim/policyyaml.h sim/replay.c sim/replay.h \
   sim/replaycast.c sim/replaycsv.c sim/replayjson.c sim/replaymeasure.c sim/replayplan.c \
   sim/replayrecord.c sim/replayreport.c sim/replayreport.h sim/replayrun.h sim/replaystep.c \
   sim/replaytotal.c sim/replayweights.c \
@@ -61,7 +64,8 @@ sim_libsim_la_SOURCES = \
   sim/statreport.c sim/statreport.h sim/stream.c sim/stream.h sim/target.c sim/target.h sim/tensorstat.c \
   sim/tensorstat.h sim/traincheckpoint.c sim/traincheckpoint.h sim/traindigests.c sim/traindigests.h \
   sim/trainmeter.c sim/trainmeter.h sim/trainpolicy.c sim/trainpolicy.h \
-  sim/trainrecord.c sim/trainrecord.h sim/trainreport.c sim/trainreport.h sim/trainrun.c sim/trainrun.h \
+  sim/trainrecord.c sim/trainrecord.h sim/trainreport.c sim/trainreport.h sim/trainrun.c \
+  sim/trainrun.h \
   sim/trainstore.c sim/trainstore.h sim/traintable.c sim/trainwords.c sim/trainwords.h \
   $(trace_sources) $(verify_sources) \
   sim/report/json.c sim/report/report.h sim/report/table.c

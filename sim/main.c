@@ -23,7 +23,8 @@ static int usage(FILE *to)
           "  mpsim --version        version\n\n"
           "Files: safetensors, npy, npz, raw; a directory is a trace; - is standard input.\n"
           "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
-          "5 partial (some files failed, with --keep-going; verify: nothing was compared).\n", to);
+          "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
+          "130 interrupted (train).\n", to);
     return EXIT_USAGE;
 }
 

@@ -6,6 +6,7 @@
 #define MPSIM_SIM_PLOT_H
 
 #include "plotdata.h"
+#include "plotruns.h"
 #include "plotsweep.h"
 
 #include <stdio.h>
@@ -24,20 +25,25 @@ typedef struct plot_request {
 /* A report, and what its kind of figure shows of it. */
 typedef struct plot_input {
     plot_report report;
-    plot_data tensors; /* of mpsim stat */
-    plot_sweep sweep;  /* of mpsim dot  */
+    plot_data tensors; /* of mpsim stat  */
+    plot_sweep sweep;  /* of mpsim dot   */
+    plot_runs runs;    /* of mpsim train */
 } plot_input;
 
 /* A figure is a template plots/NAME.gp, the blocks of data that it reads, and variables. */
 typedef struct plot_figure {
     const char *name;
     const char *command; /* "stat": it shows a report of mpsim stat */
+    const char *options; /* of the command line that choose or change something in it */
     int (*read)(plot_input *in, const plot_choice *choice); /* 0, or an exit code */
     void (*put_data)(FILE *to, const plot_input *in, const plot_request *r);
     void (*put_variables)(FILE *to, const plot_input *in, const plot_request *r);
 } plot_figure;
 
 extern const plot_figure plot_figures[]; /* ends with a NULL name */
+
+void plot_put_training(FILE *to, const plot_input *in, const plot_request *r);
+void plot_put_training_variables(FILE *to, const plot_input *in, const plot_request *r);
 
 void plot_put_accumulation(FILE *to, const plot_input *in, const plot_request *r);
 void plot_put_accumulation_variables(FILE *to, const plot_input *in, const plot_request *r);

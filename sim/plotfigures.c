@@ -291,10 +291,19 @@ static int read_accumulation(plot_input *in, const plot_choice *choice)
     return plot_sweep_read(&in->sweep, &in->report, choice);
 }
 
+static int read_training(plot_input *in, const plot_choice *choice)
+{
+    return plot_runs_read(&in->runs, &in->report, choice);
+}
+
 const plot_figure plot_figures[] = {
-    {"histogram", "stat", read_histogram, put_histogram, put_histogram_variables},
-    {"ruler", "stat", read_ruler, put_ruler, put_ruler_variables},
-    {"accumulation", "dot", read_accumulation, plot_put_accumulation,
+    {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram,
+     put_histogram_variables},
+    {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler,
+     put_ruler_variables},
+    {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation,
      plot_put_accumulation_variables},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"training", "train", "match column reports", read_training, plot_put_training,
+     plot_put_training_variables},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
 };

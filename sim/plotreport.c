@@ -66,7 +66,7 @@ static int written_by(const char *schema, const char *verb)
 
 static int check_schema(const plot_report *r, const char *figure)
 {
-    static const char *const known[] = {"stat", "dot"};
+    static const char *const known[] = {"stat", "dot", "train"};
     char wanted[64];
     snprintf(wanted, sizeof wanted, "mpsim.%s/1", r->command);
     if (r->schema && strcmp(r->schema, wanted) == 0)
@@ -108,7 +108,10 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
                     error.column, text);
     }
     r->schema = json_string_value(json_object_get(r->json, "schema"));
-    r->version = json_string_value(json_object_get(json_object_get(r->json, "config"), "mpsim"));
+    const json_t *config = json_object_get(r->json, "config");
+    r->version = json_string_value(json_object_get(config, "mpsim"));
+    if (!r->version)
+        r->version = json_string_value(json_object_get(config, "version"));
     return check_schema(r, figure);
 }
 

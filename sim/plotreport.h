@@ -19,7 +19,7 @@ typedef struct plot_choice {
     option_list match;           /* one is a glob for its name, or a model's   */
     const char *step;            /* a number                                   */
     option_list formats, scales; /* elements may be lists with commas          */
-    const char *column;          /* which error of a model; NULL: the usual    */
+    const char *column;          /* which error, or loss; NULL: the usual      */
 } plot_choice;
 
 /* plot_listed -- whether one of the list, or anything if it is empty, is the text, or with

@@ -26,7 +26,7 @@ static json_t *json_bytes(const replay_bytes *b)
                      json_of_count(b->state), "activations", json_of_count(b->activations));
 }
 
-static json_t *json_events(unsigned set)
+json_t *replay_event_json(unsigned set)
 {
     json_t *list = json_array();
     for (size_t i = 0; replay_events[i].word; i++)
@@ -84,7 +84,7 @@ json_t *replay_json_step(const replay_step *s)
         (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale",
         json_of_double(s->scale), "unscale",
         json_of_double(s->unscale), "next_scale", json_of_double(s->next_scale), "events",
-        json_events(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
+        replay_event_json(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
         "norm", json_of_double(s->norm), "clipped", s->clipped, "from_record", s->from_record,
         "recorded_scale", json_of_double(s->recorded_scale), "distance_fp32",
         json_of_double(s->distance_fp32), "distance_binary64", json_of_double(s->distance_f64),

@@ -80,6 +80,8 @@ typedef struct replay_report {
     int failed;
 } replay_report;
 
+/* replayjson.c: the words of a set of events as an array. */
+json_t *replay_event_json(unsigned set);
 /* replaycsv.c: the words of a set of events; the counts of a step by group of kinds; CSV. */
 const char *replay_event_text(char *out, size_t size, const char *between, unsigned set);
 void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS]);

@@ -37,7 +37,7 @@ void train_overrides_init(train_overrides *o)
     const double unset = (double)NAN;
     *o = (train_overrides){.lr = unset, .momentum = unset, .dampening = unset,
                            .weight_decay = unset, .beta1 = unset, .beta2 = unset, .eps = unset,
-                           .nesterov = -1, .amsgrad = -1, .max_norm = unset};
+                           .max_norm = unset};
 }
 
 uint64_t train_steps_per_pass(const train_settings *s)
@@ -88,11 +88,6 @@ static double pick(double given, double of_policy, double otherwise)
     return !isnan(given) ? given : !isnan(of_policy) ? of_policy : otherwise;
 }
 
-static uint8_t pick_flag(int given, int of_policy)
-{
-    return (given >= 0 ? given : of_policy) > 0;
-}
-
 /* The policy's choice with the variant and the algorithm of the overrides in it. */
 static int override_choice(const train_overrides *v, optimizer_choice *c, char *error)
 {
@@ -129,9 +124,9 @@ static void set_numbers(const train_overrides *v, const optimizer_choice *c, mps
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i].to = pick(numbers[i].given, numbers[i].of_policy,
                               isnan(numbers[i].otherwise) ? *numbers[i].to : numbers[i].otherwise);
-    o->nesterov = pick_flag(v->nesterov, c->nesterov);
-    o->amsgrad = pick_flag(v->amsgrad, c->amsgrad);
-    o->maximize = pick_flag(-1, c->maximize);
+    o->nesterov = c->nesterov > 0;
+    o->amsgrad = c->amsgrad > 0;
+    o->maximize = c->maximize > 0;
     o->store = (uint8_t)c->store;
 }
 
@@ -144,11 +139,9 @@ static int check_given(const train_overrides *v, int algorithm, char *error)
         int given, has;
     } rows[] = {{"momentum", !isnan(v->momentum), sgd},
                 {"dampening", !isnan(v->dampening), sgd},
-                {"nesterov", v->nesterov > 0, sgd},
                 {"beta1", !isnan(v->beta1), !sgd},
                 {"beta2", !isnan(v->beta2), !sgd},
-                {"eps", !isnan(v->eps), !sgd},
-                {"amsgrad", v->amsgrad > 0, !sgd}};
+                {"eps", !isnan(v->eps), !sgd}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && !rows[i].has)
             return bad(error, "%s: %s has none", rows[i].key,
@@ -279,8 +272,7 @@ int train_run_of_policy(train_run *r, const policy *p, const train_settings *s,
         return bad(error, "out of memory");
     if (make_plans(r, p, overrides ? overrides : &none, error) == 0)
         return 0;
-    free(r->plans);
-    memset(r, 0, sizeof *r);
+    train_run_clear(r);
     return -1;
 }
 

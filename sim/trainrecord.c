@@ -117,7 +117,7 @@ static void say_optimizer(pairs *m, const mpsim_optim *o)
     say_flag(m, "mpsim.maximize", o->maximize);
 }
 
-/* What is known of a run; `s` NULL: of the weights after the last step. */
+/* What a run and a plan say of every step. */
 static void say_run(pairs *m, const train_recorder *r, uint64_t step, const train_plan *p)
 {
     const train_settings *s = &r->run->settings;

@@ -96,15 +96,6 @@ static json_t *json_counts(const train_counts *c)
                      json_of_count(c->nonfinite));
 }
 
-static json_t *json_events(unsigned set)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; replay_events[i].word; i++)
-        if (set & replay_events[i].bit)
-            json_array_append_new(list, json_string(replay_events[i].word));
-    return list;
-}
-
 static json_t *json_step(const train_row *r)
 {
     const train_step *s = &r->step;
@@ -112,7 +103,7 @@ static json_t *json_step(const train_row *r)
         "{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s?,s:o,s:b,s:o,s:o,s:o,s:o,s:o}", "step",
         json_of_count(s->step + 1), "loss", json_of_double((double)s->loss), "accuracy",
         json_of_double(s->accuracy), "scale", json_of_double(s->scale), "next_scale",
-        json_of_double(s->next_scale), "events", json_events(s->events), "skipped", s->skipped,
+        json_of_double(s->next_scale), "events", replay_event_json(s->events), "skipped", s->skipped,
         "cause", s->cause, "norm", json_of_double(s->norm), "clipped", s->clipped, "act",
         json_counts(&s->act), "agrad", json_counts(&s->agrad), "wgrad", json_counts(&s->wgrad),
         "updates", json_of_count(s->updates), "lost", json_of_count(s->lost));

@@ -156,12 +156,17 @@ void train_total_clear(train_total *t)
     memset(t, 0, sizeof *t);
 }
 
-static int count_parameters(const train_item *x, void *context)
+uint64_t train_count_parameters(const train_run *r)
 {
-    const char *kind = trace_kind(x->name);
-    if (kind && strcmp(kind, "weight") == 0)
-        *(uint64_t *)context += (uint64_t)x->tensor->rows * x->tensor->cols;
-    return 0;
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->n_layers; i++) {
+        const train_layer *l = &r->layers[i];
+        n += l->type == TRAIN_LINEAR      ? (uint64_t)l->outputs * l->inputs + l->outputs
+             : l->type == TRAIN_CONV      ? (uint64_t)l->outputs * l->inputs * 9
+             : l->type == TRAIN_BATCHNORM ? (uint64_t)l->outputs * 2
+                                          : 0;
+    }
+    return n;
 }
 
 /* ---- the run ---- */
@@ -282,6 +287,7 @@ int train_job_run(const train_job *j, train_watch *w,
     going g = {.job = j, .watch = w, .total = t};
     train_meter meter;
     memset(t, 0, sizeof *t);
+    t->parameters = train_count_parameters(&j->run);
     t->ms_per_step = (double)NAN;
     if (train_meter_open(&meter, &parallel_pool))
         return fail(EXIT_IO, "train: out of memory");
@@ -294,7 +300,6 @@ int train_job_run(const train_job *j, train_watch *w,
     if (!code)
         code = run_steps(&g, each, row, context);
     if (g.train) {
-        (void)train_visit(g.train, count_parameters, &t->parameters);
         train_measure_bytes(g.train, &t->bytes);
         train_close(g.train);
     }

@@ -74,6 +74,9 @@ int train_job_run(const train_job *j, train_watch *w,
                   void (*row)(const train_row *r, void *context), void *context, train_total *t);
 void train_total_clear(train_total *t);
 
+/* train_count_parameters -- weights, biases, scales of a run's layers. */
+uint64_t train_count_parameters(const train_run *r);
+
 /* train_catch_interrupt -- from here on SIGINT ends a run after the step at hand; a second one ends
  * the program. train_interrupted -- whether it came. */
 void train_catch_interrupt(void);

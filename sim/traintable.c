@@ -41,20 +41,6 @@ static void print_layers(FILE *f, const train_run *r)
     text_wrapped(f, "network    ", text);
 }
 
-/* Weights, biases, scales: as the layers say. */
-static uint64_t count_parameters(const train_run *r)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < r->n_layers; i++) {
-        const train_layer *l = &r->layers[i];
-        n += l->type == TRAIN_LINEAR      ? (uint64_t)l->outputs * l->inputs + l->outputs
-             : l->type == TRAIN_CONV      ? (uint64_t)l->outputs * l->inputs * 9
-             : l->type == TRAIN_BATCHNORM ? (uint64_t)l->outputs * 2
-                                          : 0;
-    }
-    return n;
-}
-
 /* ---- one run ---- */
 
 static void print_policy(train_report *r, const train_job *j)
@@ -85,7 +71,7 @@ void train_text_run(train_report *r, const train_job *j)
     char text[1024], number[32];
     FILE *f = r->file;
     print_layers(f, &j->run);
-    fprintf(f, "parameters %s\n", text_count(number, count_parameters(&j->run)));
+    fprintf(f, "parameters %s\n", text_count(number, train_count_parameters(&j->run)));
     print_policy(r, j);
     snprintf(text, sizeof text, "%s%s, ", s->arch, s->tf32 ? " with tf32" : "");
     const size_t n = strlen(text);
@@ -139,8 +125,8 @@ static void print_scaler(FILE *f, const train_total *t)
             t->done + 1 - t->first, t->skipped, t->overflows, t->backoffs, t->growths,
             text_scale(a, t->final_scale));
     if (t->first_skipped)
-        fprintf(f, "skipped    first at step %" PRIu64 "%s%s%s\n", t->first_skipped,
-                t->cause[0] ? ": Inf or NaN in " : "", t->cause, "");
+        fprintf(f, "skipped    first at step %" PRIu64 "%s%s\n", t->first_skipped,
+                t->cause[0] ? ": Inf or NaN in " : "", t->cause);
     if (t->clipped)
         fprintf(f, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped,
                 t->done + 1 - t->first);
@@ -293,10 +279,11 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
     fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s "
                "parameters\n\n",
             s->steps, s->batch, s->seed, s->arch,
-            text_count(text, count_parameters(&jobs[0].run)));
+            text_count(text, train_count_parameters(&jobs[0].run)));
     compare_results(r, jobs, totals, n);
-    fprintf(f, "loss: of step 1; at the end: mean of the last %" PRIu64 " steps; test loss and "
-               "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail, TRAIN_TESTS);
+    fprintf(f, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "
+               "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail,
+            totals[0].tail == 1 ? "" : "s", TRAIN_TESTS);
     compare_lost(r, jobs, totals, n);
     compare_memory(r, jobs, totals, n);
 }

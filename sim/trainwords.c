@@ -19,7 +19,7 @@ static int read_word(const char *option, const char *text, enum word_type type, 
                     type == WORD_NUMBER ? "number" : "non-negative integer");
     const double value = type == WORD_NUMBER ? x : (double)n;
     if (value < least || value > most)
-        return fail(EXIT_USAGE, "train: --%s: %s is not %g to %g", option, text, least, most);
+        return fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most);
     if (type == WORD_NUMBER)
         *(double *)to = x;
     else if (type == WORD_COUNT)
@@ -42,8 +42,8 @@ static int read_numbers(const train_words *w, train_settings *s, train_overrides
         {"seed", w->seed, WORD_COUNT, 0, (double)UINT64_MAX, &s->seed},
         {"depth", w->depth, WORD_COUNT32, 0, UINT32_MAX, &s->depth},
         {"width", w->width, WORD_COUNT32, 0, UINT32_MAX, &s->width},
-        {"gain", w->gain, WORD_NUMBER, 0x1p-60, 0x1p60, &s->gain},
-        {"loss-factor", w->loss_factor, WORD_NUMBER, 0x1p-60, 0x1p60, &s->loss_factor},
+        {"gain", w->gain, WORD_NUMBER, 1e-18, 1e18, &s->gain},
+        {"loss-factor", w->loss_factor, WORD_NUMBER, 1e-18, 1e18, &s->loss_factor},
         {"lr", w->lr, WORD_NUMBER, 0, 1e6, &o->lr},
         {"momentum", w->momentum, WORD_NUMBER, 0, 1, &o->momentum},
         {"dampening", w->dampening, WORD_NUMBER, 0, 1, &o->dampening},
@@ -69,13 +69,13 @@ static int read_clip(train_words *w, train_overrides *o)
     const int none = strcmp(text, "none") == 0;
     if (colon || none) {
         snprintf(w->rule, sizeof w->rule, "%.*s", colon ? (int)(colon - text) : 4, text);
-        if (mpsim_clip_parse(&known, w->rule) != MPSIM_OK)
+        if (mpsim_clip_parse(&known, w->rule) != MPSIM_OK || (known == MPSIM_CLIP_NONE && !none))
             return fail(EXIT_USAGE, "train: --clip: '%s' is no rule: torch, apex, megatron, "
                                     "deepspeed, ... (data/policies/README.md)", w->rule);
         o->clip_rule = w->rule;
     }
     return none ? 0
-                : read_word("clip", colon ? colon + 1 : text, WORD_NUMBER, 0x1p-100, 0x1p100,
+                : read_word("clip", colon ? colon + 1 : text, WORD_NUMBER, 1e-30, 1e30,
                             &o->max_norm);
 }
 

@@ -9,14 +9,18 @@ AM_TESTS_ENVIRONMENT = \
   MPSIM_GPU=$(abs_top_builddir)/mpsim-gpu; NVCC='$(cuda_nvcc)'; MPSIM_NVCC_FLAGS='$(cuda_fp_flags)'; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
 
-dist_check_SCRIPTS += tests/gpu/device.sh tests/gpu/ptx.sh
-TESTS += tests/gpu/device.sh tests/gpu/ptx.sh
+dist_check_SCRIPTS += tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx.sh
+TESTS += tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx.sh
 
-dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh
-TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh
+dist_check_SCRIPTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh \
+  tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh
+TESTS += tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh \
+  tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh
 
-test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify -I$(top_srcdir)/tests -D_GNU_SOURCE \
-  -D_FILE_OFFSET_BITS=64
+test_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -I$(top_srcdir)/sim/verify \
+  -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 test_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS)
 
 # What the test programs share.
@@ -103,8 +107,9 @@ TESTS += $(lib_tests)
 
 # The trainer and what it is made of.
 train_tests = tests/t-digest tests/t-layer-xent tests/t-layer-batchnorm tests/t-chain \
-  tests/t-train-engine tests/t-train-plan tests/t-train-run tests/t-train-step tests/t-train-oracle \
-  tests/t-train-replay tests/t-train-torch tests/t-train-policy tests/t-train-record
+  tests/t-train-engine tests/t-train-plan tests/t-train-run tests/t-train-step \
+  tests/t-train-oracle tests/t-train-replay tests/t-train-torch tests/t-train-policy \
+  tests/t-train-record
 tests_t_digest_SOURCES = tests/t-digest.c
 tests_t_digest_CPPFLAGS = $(test_cppflags)
 tests_t_digest_CFLAGS = $(test_cflags)
@@ -134,8 +139,8 @@ tests_t_train_run_CPPFLAGS = $(test_cppflags)
 tests_t_train_run_CFLAGS = $(test_cflags)
 tests_t_train_run_LDADD = $(trace_test_ldadd) -lm
 tests_t_train_oracle_SOURCES = tests/t-train-oracle.c tests/coreoracle.c tests/coreoracle.h \
-  tests/layeroracle.c tests/layeroracle.h tests/trainoracle.c tests/trainoracle.h tests/trainparts.c \
-  tests/trainparts.h tests/trainscenarios.h tests/trainupdate.c
+  tests/layeroracle.c tests/layeroracle.h tests/trainoracle.c tests/trainoracle.h \
+  tests/trainparts.c tests/trainparts.h tests/trainscenarios.h tests/trainupdate.c
 tests_t_train_oracle_CPPFLAGS = $(test_cppflags)
 tests_t_train_oracle_CFLAGS = $(test_cflags)
 tests_t_train_oracle_LDADD = $(trace_test_ldadd) -lm
@@ -159,6 +164,11 @@ tests_t_train_record_SOURCES = tests/t-train-record.c
 tests_t_train_record_CPPFLAGS = $(test_cppflags)
 tests_t_train_record_CFLAGS = $(test_cflags)
 tests_t_train_record_LDADD = tests/libreplay.la $(trace_test_ldadd) -lm
+train_tests += tests/t-train-digests
+tests_t_train_digests_SOURCES = tests/t-train-digests.c
+tests_t_train_digests_CPPFLAGS = $(test_cppflags)
+tests_t_train_digests_CFLAGS = $(test_cflags)
+tests_t_train_digests_LDADD = tests/libsupport.la sim/libtrain.la lib/libmpsim.la -lm
 check_PROGRAMS += $(train_tests)
 TESTS += $(train_tests)
 
@@ -454,7 +464,19 @@ tests_t_cudahdr_LDADD = $(test_ldadd)
 endif
 endif
 EXTRA_DIST += tests/README.md tests/golden/round.sha256 \
-  tests/cli/common.sh tests/cli/plot/report.json tests/cli/plot/dot.json \
+  tests/golden/train-cnn-bf16.digests \
+  tests/golden/train-cnn-fp8.digests \
+  tests/golden/train-cnn-sequential.digests \
+  tests/golden/train-mlp-ampere.digests \
+  tests/golden/train-mlp-bf16.digests \
+  tests/golden/train-mlp-exact.digests \
+  tests/golden/train-mlp-fp16.digests \
+  tests/golden/train-mlp-fp32.digests \
+  tests/golden/train-mlp-fp8.digests \
+  tests/golden/train-mlp-mxfp8.digests \
+  tests/golden/train-mlp-stochastic.digests \
+  tests/golden/train-mlp-tf32.digests \
+  tests/cli/common.sh tests/cli/plot/report.json tests/cli/plot/dot.json tests/cli/plot/train.json \
   tests/fuzz/corpus/npy-bfloat16 \
   tests/fuzz/corpus/npy-big-fortran \
   tests/fuzz/corpus/npy-f4 \
@@ -514,6 +536,7 @@ check-long: $(check_PROGRAMS) $(check_LTLIBRARIES)
 	@test -x tests/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/x-sweep
 	./tests/x-arith
+	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR=$(abs_top_srcdir) ./tests/t-train-digests
 check-wide:
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
 check-isa:

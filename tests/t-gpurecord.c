@@ -1,7 +1,8 @@
 /* t-gpurecord.c -- records of CUDA devices (data/gpu), replayed on the CPU: every sample of every
- * check again from its inputs, by the public functions of the library, and every probe by its model
- * row. The replay itself is proven on records of a device that the reference plays. TAP of its own,
- * so that a missing record is a SKIP. */
+ * check again from its inputs, by the public functions of the library, and every probe by its
+ * model row. Trainings and speeds must be whole; t-train-digests repeats the trainings. The replay
+ * itself is proven on records of a device that the reference plays. Arguments are records, too,
+ * from whatever "device". TAP of its own, so that a missing record is a SKIP. */
 #include "support.h"
 
 #include "../gpu/cases.h"
@@ -13,6 +14,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +114,8 @@ static int replay_check(const json_t *o, size_t i, int sm, int quick, char *why)
     if (number(o, "count") != c.count || number(o, "sample_end") != c.count ||
         number(o, "sample_step") != c.sample_step || number(o, "large_step") != c.large_step)
         return complain(why, name, "other outputs than those of this version");
-    /* A device that differed from the rows of its day is as good a witness as another: what counts is
-     * whether today's reference gives its outputs. */
+    /* A device that differed from the rows of its day is as good a witness as another: what counts
+     * is whether today's reference gives its outputs. */
     if (number(o, "mismatches") != 0) {
         const json_t *samples = json_object_get(o, "samples");
         if (!json_object_get(o, "first") || !*text(o, "text") || json_array_size(samples) == 0)
@@ -174,7 +176,53 @@ static int replay_probe(const json_t *o, size_t i, int sm, char *why)
     return number(o, "d") == d ? 0 : complain(why, id, "the model gives another answer");
 }
 
-static int replay(const json_t *root, char *why)
+/* ---- trainings and speeds: nothing to repeat here, but whole, and nothing went wrong ---- */
+
+/* What a training says of itself; `folder` is that of the record, NULL: not known. */
+static int replay_training(const json_t *o, const char *folder, char *why)
+{
+    const char *name = text(o, "plan"), *status = text(o, "status"), *file = text(o, "digests");
+    const uint64_t steps = number(o, "steps"), equal = number(o, "compared");
+    const int has_report = text(o, "report")[0] != 0;
+    char path[4096];
+    if (!*name)
+        return complain(why, "training", "without a plan");
+    if (strcmp(status, "skipped") == 0)
+        return has_report ? 0 : complain(why, name, "skipped without a reason");
+    if (strcmp(status, "equal") != 0 && strcmp(status, "differs") != 0)
+        return complain(why, name, "failed on the device, or no status");
+    /* a difference of its day: the digests are the device's, and judge today's library */
+    const int differs = *status == 'd';
+    if (steps == 0 || (differs ? equal >= steps || !has_report : equal != steps || has_report))
+        return complain(why, name, "steps and status do not fit");
+    if (number(o, "tensors") < equal || number(o, "skipped_steps") > steps || !*text(o, "arch"))
+        return complain(why, name, "tensors, skipped steps or architecture");
+    if (!*file || strchr(file, '/'))
+        return complain(why, name, "no file of digests");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "", file);
+    if (folder && access(path, R_OK) != 0)
+        return complain(why, name, "its digests are not there");
+    return 0;
+}
+
+static int replay_speed(const json_t *o, char *why)
+{
+    const char *name = text(o, "name"), *bits = text(o, "bits");
+    const double seconds = json_number_value(json_object_get(o, "seconds"));
+    if (!*name || (!(seconds > 0) && !*text(o, "text")))
+        return complain(why, name, "no speed");
+    if (strcmp(bits, "equal") != 0 && strcmp(bits, "unchecked") != 0)
+        return complain(why, name, "what was measured differs from the CPU");
+    return 0;
+}
+
+/* The reference "plays", or a CPU executes the kernels: no witness of hardware. */
+static int is_device(const char *name)
+{
+    return *name && !strstr(name, "CPU") && !strstr(name, "play") && !strstr(name, "executor");
+}
+
+static int replay(const json_t *root, const char *folder, char *why)
 {
     const json_t *checks = json_object_get(root, "checks");
     const json_t *probes = json_object_get(root, "probes");
@@ -193,6 +241,14 @@ static int replay(const json_t *root, char *why)
         bad += replay_check(json_array_get(checks, i), i, sm, quick, why);
     for (size_t i = 0; i < json_array_size(probes); i++)
         bad += replay_probe(json_array_get(probes, i), i, sm, why);
+    const json_t *trainings = json_object_get(root, "training"); /* older records have none */
+    const json_t *speeds = json_object_get(root, "speed");
+    for (size_t i = 0; i < json_array_size(trainings); i++)
+        bad += replay_training(json_array_get(trainings, i), folder, why);
+    for (size_t i = 0; i < json_array_size(speeds); i++)
+        bad += replay_speed(json_array_get(speeds, i), why);
+    if (json_object_get(root, "speed_failed"))
+        bad += complain(why, "speed", text(root, "speed_failed"));
     return bad;
 }
 
@@ -248,6 +304,22 @@ static void play_probe(gpu_probe *p, size_t i, int sm)
     p->status = GPU_DONE;
 }
 
+/* Trainings of each kind. */
+static const gpu_training trainings[] = {
+    {.plan = "mlp-fp16", .arch = "hopper", .status = GPU_TRAINING_EQUAL, .steps = 500,
+     .compared = 500, .tensors = 23500, .skipped = 9, .first_loss = 2.3f, .last_loss = 0.25f,
+     .seconds = 3, .seconds_step = 1e-3, .digests = "x-mlp-fp16.digests"},
+    {.plan = "cnn-fp8", .arch = "hopper", .status = GPU_TRAINING_DIFFERS, .steps = 100,
+     .compared = 7, .tensors = 700, .first_loss = 2.3f, .last_loss = NAN,
+     .digests = "x-cnn-fp8.digests",
+     .report = "step 7: out:fc1[3][0]: 0x3c74c000 by cuda, \"0x3c80e000\" by cpu"},
+    {.plan = "cnn-tf32", .status = GPU_TRAINING_SKIPPED, .report = "not asked for"},
+};
+static const gpu_speed_row speeds[] = {
+    {.name = "copy", .bytes = 2e9, .seconds = 1e-3, .checked = -1},
+    {.name = "fp16 4096^3, \"mma\"", .flops = 1e11, .seconds = 2e-3, .share = 0.4, .checked = 1},
+};
+
 /* The record of such a device, written and read. */
 static json_t *play(int sm)
 {
@@ -266,6 +338,10 @@ static json_t *play(int sm)
         play_check(&results[r.checks], r.checks, sm);
     for (size_t i = 0; i < r.probes && i < MOST_CHECKS; i++)
         play_probe(&probes[i], i, sm);
+    r.training = trainings;
+    r.trainings = sizeof trainings / sizeof *trainings;
+    r.speed = speeds;
+    r.speeds = sizeof speeds / sizeof *speeds;
     FILE *f = tmpfile();
     if (!f || gpu_record_write(f, &r) != 0)
         return NULL;
@@ -282,7 +358,7 @@ static void test_played(int sm)
     char name[96], why[WHY];
     json_t *root = play(sm);
     snprintf(name, sizeof name, "a record that the reference plays as sm_%d is replayed", sm);
-    ok(root && replay(root, why) == 0, name, root ? why : "no record");
+    ok(root && replay(root, NULL, why) == 0, name, root ? why : "no record");
     json_decref(root);
 }
 
@@ -302,16 +378,15 @@ static void flip_number(json_t *o, const char *key)
 }
 
 /* Every digest and number of a record counts: one changed digit makes exactly one complaint. */
-static void test_tampered(void)
+static void test_tampered(json_t *root)
 {
     static const char *const hex[] = {"digest_all", "digest_sample", "digest_large"};
     static const char *const numbers[] = {"count", "mismatches", "sample_end", "sample_step",
                                           "large_step"};
     char why[WHY] = "", first[WHY] = "";
     int missed = 0, tried = 0;
-    json_t *root = play(90);
     json_t *checks = json_object_get(root, "checks"), *probes = json_object_get(root, "probes");
-    ok(root && replay(root, why) == 0, "a record that the reference plays as sm_90 is replayed",
+    ok(root && replay(root, NULL, why) == 0, "a record that the reference plays as sm_90 is replayed",
        why);
     for (size_t i = 0; i < json_array_size(checks); i++) {
         json_t *o = json_array_get(checks, i);
@@ -324,7 +399,7 @@ static void test_tampered(void)
                 flip_digit(o, hex[k]);
             else
                 flip_number(o, numbers[k - 3]);
-            if (replay(root, why) != 1 && !missed++)
+            if (replay(root, NULL, why) != 1 && !missed++)
                 snprintf(first, sizeof first, "check %zu, %s", i, k < 3 ? hex[k] : numbers[k - 3]);
             tried++;
             if (k < 3)
@@ -338,7 +413,7 @@ static void test_tampered(void)
         json_t *o = json_array_get(probes, i);
         for (int k = 0; k < 2; k++) {
             flip_number(o, keys[k]);
-            if (replay(root, why) != 1 && !missed++)
+            if (replay(root, NULL, why) != 1 && !missed++)
                 snprintf(first, sizeof first, "probe %zu, %s", i, keys[k]);
             tried++;
             flip_number(o, keys[k]);
@@ -346,8 +421,62 @@ static void test_tampered(void)
     }
     printf("# %d changes tried\n", tried);
     ok(missed == 0 && tried > 1000, "every changed digest, count and answer is found", first);
-    ok(replay(root, why) == 0, "the record is whole again", why);
-    json_decref(root);
+    ok(replay(root, NULL, why) == 0, "the record is whole again", why);
+}
+
+/* Trainings and speeds: each row is a change that must be one complaint. */
+static void test_tampered_trainings(json_t *root)
+{
+    static const struct {
+        const char *list;
+        size_t i;
+        const char *key, *value; /* value: JSON; NULL: the key goes */
+    } rows[] = {
+        {"training", 0, "plan", NULL},
+        {"training", 0, "status", "\"failed\""},
+        {"training", 0, "status", NULL},
+        {"training", 0, "status", "\"differs\""},
+        {"training", 0, "compared", "499"},
+        {"training", 0, "steps", "0"},
+        {"training", 0, "tensors", "499"},
+        {"training", 0, "skipped_steps", "501"},
+        {"training", 0, "arch", NULL},
+        {"training", 0, "digests", NULL},
+        {"training", 0, "digests", "\"../x\""},
+        {"training", 0, "report", "\"step 3\""},
+        {"training", 1, "report", NULL},
+        {"training", 1, "compared", "100"},
+        {"training", 1, "status", "\"equal\""},
+        {"training", 2, "report", NULL},
+        {"speed", 0, "name", NULL},
+        {"speed", 0, "seconds", "0"},
+        {"speed", 1, "bits", "\"different\""},
+        {"speed", 1, "bits", NULL},
+    };
+    char why[WHY] = "", missed[WHY] = "";
+    for (size_t i = 0; root && i < sizeof rows / sizeof *rows; i++) {
+        json_t *o = json_array_get(json_object_get(root, rows[i].list), rows[i].i);
+        json_t *saved = json_deep_copy(o);
+        if (rows[i].value)
+            json_object_set_new(o, rows[i].key, json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
+        else
+            json_object_del(o, rows[i].key);
+        if (replay(root, NULL, why) != 1 && !missed[0])
+            snprintf(missed, sizeof missed, "row %zu: %s", i, rows[i].key);
+        json_object_clear(o);
+        json_object_update(o, saved);
+        json_decref(saved);
+    }
+    ok(root && !missed[0], "a training or a speed that is not whole is found", missed);
+    ok(replay(root, "/nonexistent", why) == 2, "digests that are not there are missed", why);
+    json_object_del(root, "training");
+    json_object_del(root, "speed");
+    ok(replay(root, NULL, why) == 0, "a record without trainings and speeds is one, too", why);
+    json_object_set_new(root, "speed_failed", json_string("out of memory"));
+    ok(replay(root, NULL, why) == 1, "speeds that failed are a complaint", why);
+    ok(is_device("NVIDIA H200") && !is_device("CPU executor") && !is_device("host executor") &&
+           !is_device("the reference \"plays\" sm_90") && !is_device(""),
+       "what is no device is known by its name", NULL);
 }
 
 /* What the notes on the models expect of Hopper: the model row answers the probes so. */
@@ -423,10 +552,24 @@ static void test_inputs(void)
        "distributions have the classes of numbers that they name", NULL);
 }
 
+/* A record; any: also of what is no device. */
+static void test_record(const char *folder, const char *file, int any)
+{
+    char path[4096], name[512], why[WHY] = "";
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    snprintf(name, sizeof name, "the library repeats %.300s", file);
+    ok(root && replay(root, folder, why) == 0, name, root ? why : error.text);
+    snprintf(name, sizeof name, "%.300s: of a device", file);
+    if (!any)
+        ok(is_device(text(root, "device")), name, text(root, "device"));
+    json_decref(root);
+}
+
 static void test_records(void)
 {
     const char *folder = test_source_path("data/gpu");
-    char path[4096], why[WHY];
     DIR *d = opendir(folder);
     int found = 0;
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
@@ -434,13 +577,7 @@ static void test_records(void)
         if (n < 5 || strcmp(e->d_name + n - 5, ".json") != 0)
             continue;
         found++;
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        json_error_t error;
-        json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-        char name[320];
-        snprintf(name, sizeof name, "the library repeats %s", e->d_name);
-        ok(root && replay(root, why) == 0, name, root ? why : error.text);
-        json_decref(root);
+        test_record(folder, e->d_name, 0);
     }
     if (d)
         closedir(d);
@@ -448,14 +585,30 @@ static void test_records(void)
         printf("ok %d - records of devices # SKIP there is none in data/gpu\n", ++plan);
 }
 
-int main(void)
+/* "FOLDER/FILE" */
+static void test_argument(char *path)
 {
-    test_inputs();
-    test_expected();
-    test_played(80);
-    test_played(89);
-    test_tampered();
-    test_records();
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+    test_record(slash ? path : ".", slash ? slash + 1 : path, 1);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        test_argument(argv[i]);
+    if (argc == 1) {
+        test_inputs();
+        test_expected();
+        test_played(80);
+        test_played(89);
+        json_t *root = play(90);
+        test_tampered(root);
+        test_tampered_trainings(root);
+        json_decref(root);
+        test_records();
+    }
     printf("1..%d\n", plan);
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -548,6 +548,36 @@ static void pool_by_hand(const train_pool *p, const float *x, float *y, const fl
                 }
 }
 
+/* A NaN wherever it stands in a window, the first of two, beside numbers on either side. */
+START_TEST(test_maxpool_nan)
+{
+    enum { WINDOWS = 8 };
+    const float i = INFINITY, n = NAN;
+    float in[4 * WINDOWS] = {n, 1,  2, 3, 1, n, 2, 3, 1,  2,  3,  n, 4, 3,     n, i,
+                             n, -1, 2, n, 5, n, 5, n, -1, -2, -i, n, i, -0.0f, n, -i};
+    const size_t at[WINDOWS] = {0, 1, 3, 2, 0, 1, 3, 2};
+    const train_pool p = {WINDOWS, 2, 2, 1, 2};
+    float up[WINDOWS], all[WINDOWS], down[4 * WINDOWS] = {0};
+    for (size_t k = 0; k < WINDOWS; k++) {
+        up[k] = (float)(k + 1);
+        all[k] = NAN;
+        down[4 * k + at[k]] = up[k];
+    }
+    train_tensor x = make(format("bf16"), 4 * WINDOWS, 1, in);
+    train_tensor y = make(format("bf16"), WINDOWS, 1, NULL);
+    train_tensor dy = make(format("binary32"), WINDOWS, 1, up);
+    train_tensor dx = make(format("binary32"), 4 * WINDOWS, 1, NULL);
+    OK(ops->maxpool(&engine, &y, &x, &p));
+    same("maxpool", get(&y), all, WINDOWS);
+    OK(ops->maxpool_backward(&engine, &dx, &dy, &x, &p));
+    same("maxpool backward", get(&dx), down, 4 * WINDOWS);
+    drop(&x);
+    drop(&y);
+    drop(&dy);
+    drop(&dx);
+}
+END_TEST
+
 START_TEST(test_maxpool)
 {
     const train_pool pools[] = {{2, 4, 6, 3, 2}, {1, 5, 7, 2, 2}, {3, 3, 6, 1, 3}, {1, 2, 2, 4, 1}};
@@ -999,6 +1029,7 @@ START_TEST(test_errors)
     q.recipe = &given;
     q.given = NAN;
     FAILS(ops->quantize(&engine, &y, &a, &q, NULL, NULL), "nan");
+    FAILS(ops->quantize(&engine, &y, &y, &q, NULL, NULL), "the result is the operand");
     FAILS(ops->quantize(&engine, &d, &a, &q, NULL, NULL), "4 x 3 where");
     FAILS(ops->relu(&engine, &d, &a), "4 x 3 where");
     FAILS(ops->relu(&engine, &y, &a), "must be one");
@@ -1052,6 +1083,7 @@ int main(void)
     tcase_add_test(t, test_gather);
     tcase_add_test(t, test_relu);
     tcase_add_loop_test(t, test_maxpool, 0, 8);
+    tcase_add_test(t, test_maxpool_nan);
     tcase_add_loop_test(t, test_column_sums, 0, (int)COUNT(names));
     tcase_add_loop_test(t, test_softmax_xent, 0, 12);
     tcase_add_loop_test(t, test_batchnorm, 0, 2);

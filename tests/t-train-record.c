@@ -479,6 +479,12 @@ START_TEST(damaged_checkpoints_are_refused)
     REFUSED(&p, "not a checkpoint");
     strcpy(p.schema, "mpsim-train-checkpoint/1");
     /* the state */
+    char *age = strstr(p.state, "\nage ");
+    age = strchr(age + 1, '\n') - 1; /* of two steps no parameter has three updates */
+    ck_assert_int_eq(*age, '2');
+    *age = '3';
+    REFUSED(&p, "updates");
+    *age = '2';
     const size_t n = strlen(p.state);
     for (size_t i = 0; i < n; i += 1 + n / 16) {
         char cut = p.state[i];

@@ -1,6 +1,6 @@
-/* t-train-torch.c -- the networks against PyTorch's autograd in float64: loss, every gradient and the
- * running statistics of three steps, to the accuracy of binary32 (data/vectors/train). It judges what
- * is computed; other tests judge the bits. */
+/* t-train-torch.c -- the networks against PyTorch's autograd in float64: loss, every gradient and
+ * the running statistics of three steps, to the accuracy of binary32 (data/vectors/train). It judges
+ * what is computed; other tests judge the bits. */
 #include "recorded.h"
 #include "support.h"
 #include "trainpolicy.h"

@@ -1,8 +1,8 @@
 /* digest.h -- a digest of a tensor's codes: what two machines compare after a step.
  *
  * The sum modulo 2^64 of a mix of (index, code): any order and any split of the elements gives the
- * same, so that a device sums in parallel. Two tensors with equal digests are equal but for a chance of
- * about 2^-64; it is no cryptographic hash. */
+ * same, so that a device sums in parallel. Two tensors with equal digests are equal but for a
+ * chance of about 2^-64; it is no cryptographic hash. */
 #ifndef MPSIM_DIGEST_H
 #define MPSIM_DIGEST_H
 

@@ -196,11 +196,11 @@ typedef struct mpsim_pool {
  *   rng      element (i, j) is a dot product whose index starts at rng->index + 2^32 (i columns + j)
  *   pool     threads, or NULL: this one
  *
- * The bits do not depend on the threads, nor on the instruction set; every element is what mpsim_dot
- * gives. Fused steps with tensor-core formats (6 to 10 bytes of memory for an element of an operand),
- * chains of binary32 numbers (4) and exact sums (8) have fast paths. Errors as mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has
- * another format; MPSIM_ENOMEM also on the fast path, and for pairwise sums. d is untouched except
- * after MPSIM_ENOMEM. */
+ * The bits do not depend on the threads, nor on the instruction set; every element is what
+ * mpsim_dot gives. Fused steps with tensor-core formats (6 to 10 bytes of memory for an element of
+ * an operand), chains of binary32 numbers (4) and exact sums (8) have fast paths. Errors as
+ * mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format; MPSIM_ENOMEM also
+ * on the fast path, and for pairwise sums. After an error other than MPSIM_ENOMEM d is untouched. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
                                   const mpsim_matrix *a, const mpsim_matrix *b,
                                   const mpsim_matrix *c, void *d, size_t d_stride,

@@ -17,13 +17,6 @@ static void turned_weight(int32_t *index, const train_layer *l, size_t images, s
                 *index++ = (o * 9 + 8 - k) * inputs + c;
 }
 
-static void in_order(int32_t *index, const train_layer *l, size_t images, size_t channels)
-{
-    const size_t n = images * l->side * l->side * channels;
-    for (size_t i = 0; i < n; i++)
-        index[i] = (int32_t)i;
-}
-
 /* ---- products ---- */
 
 static train_operand operand_agrad(train_build *b, size_t i, const train_tensor *dy, int input)
@@ -139,7 +132,7 @@ static const train_tensor *pool_layer(train_build *b, size_t i, const train_tens
 static const train_tensor *flatten_layer(train_build *b, size_t i, const train_tensor *dy)
 {
     const train_layer *l = &b->t->run->layers[i];
-    const void *index = train_index(b, i, dy->rows * dy->cols, l->inputs, in_order);
+    const void *index = train_index(b, i, dy->rows * dy->cols, l->inputs, train_in_order);
     return train_gathered(b, i, "dgrad", dy, dy->rows * l->side * l->side, l->inputs, index);
 }
 

@@ -14,25 +14,33 @@ uint32_t train_digit(size_t i, float *pixels)
     return (uint32_t)(text[0] - '0');
 }
 
-static uint64_t hash(uint64_t h, const unsigned char *bytes, size_t n)
+static uint64_t hash_byte(uint64_t h, unsigned byte)
 {
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ bytes[i]) * 0x100000001b3u;
+    return (h ^ byte) * 0x100000001b3u;
+}
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = hash_byte(h, (unsigned char)*text);
+    return h;
+}
+
+uint64_t train_hash(uint64_t h, uint64_t x)
+{
+    for (int i = 0; i < 8; i++)
+        h = hash_byte(h, (unsigned)(x >> (8 * i) & 0xff));
     return h;
 }
 
 uint64_t train_stream(const char *purpose)
 {
-    return hash(0xcbf29ce484222325u, (const unsigned char *)purpose, strlen(purpose));
+    return hash_text(TRAIN_HASH, purpose);
 }
 
 uint64_t train_stream_of_step(uint64_t step, const char *name)
 {
-    unsigned char bytes[8];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (unsigned char)((step + 1) >> (8 * i));
-    return hash(hash(0xcbf29ce484222325u, bytes, sizeof bytes), (const unsigned char *)name,
-                strlen(name));
+    return hash_text(train_hash(TRAIN_HASH, step + 1), name);
 }
 
 void train_batch(uint64_t seed, uint64_t step, size_t batch, uint32_t *images)

@@ -6,13 +6,6 @@
 
 /* ---- digests ---- */
 
-static uint64_t fold(uint64_t h, uint64_t x)
-{
-    for (int i = 0; i < 8; i++)
-        h = (h ^ (x >> (8 * i) & 0xff)) * 0x100000001b3u;
-    return h;
-}
-
 /* Bits, with one NaN. */
 static uint32_t bits32(float x)
 {
@@ -42,7 +35,7 @@ static int digest_item(const train_item *x, void *context)
     uint64_t digest;
     if (d->t->e->ops->digest(d->t->e, x->tensor, &digest))
         return train_engine_failed(d->t, x->name, d->error);
-    d->all = fold(fold(d->all, digest), bits32(x->tensor->inverse));
+    d->all = train_hash(train_hash(d->all, digest), bits32(x->tensor->inverse));
     if (d->each)
         d->each(x->name, digest, d->context);
     return 0;
@@ -52,15 +45,15 @@ int train_digest_step(train *t, const train_step *s, uint64_t *all,
                       void (*each)(const char *name, uint64_t digest, void *context), void *context,
                       char *error)
 {
-    digesting d = {t, 0xcbf29ce484222325u, each, context, error};
+    digesting d = {t, TRAIN_HASH, each, context, error};
     const uint64_t flags = (uint64_t)s->events << 8 | (s->skipped ? 1u : 0u) |
                            (s->stopped ? 2u : 0u) | (s->clipped ? 4u : 0u);
     if (train_visit(t, digest_item, &d))
         return -1;
-    d.all = fold(d.all, bits32(s->loss));
-    d.all = fold(d.all, bits64(s->scale));
-    d.all = fold(d.all, bits64(s->next_scale));
-    *all = fold(d.all, flags);
+    d.all = train_hash(d.all, bits32(s->loss));
+    d.all = train_hash(d.all, bits64(s->scale));
+    d.all = train_hash(d.all, bits64(s->next_scale));
+    *all = train_hash(d.all, flags);
     return 0;
 }
 
@@ -251,7 +244,8 @@ static int compare_items(train *a, train *b, const items *x, const items *y, con
     for (size_t i = 0; i < x->n; i++) {
         pair p = {.a = a, .b = b, .x = &x->list[i], .y = &y->list[i], .error = error};
         int same = 0;
-        if (strcmp(p.x->name, p.y->name) != 0)
+        if (strcmp(p.x->name, p.y->name) != 0 || p.x->tensor->rows != p.y->tensor->rows ||
+            p.x->tensor->cols != p.y->tensor->cols)
             return train_fail(error, "the two runs do not have the same tensors");
         if (same_tensor(&p, &same))
             return -1;

@@ -1,4 +1,4 @@
-/* cpu.h -- the CPU engine's own; shared by cpu.c and cpulayers.c only. */
+/* cpu.h -- the CPU engine's own; shared by cpu.c, cpulayers.c and cpuupdate.c only. */
 #ifndef MPSIM_SIM_TRAIN_CPU_H
 #define MPSIM_SIM_TRAIN_CPU_H
 
@@ -11,7 +11,7 @@ typedef struct cpu_data {
 } cpu_data;
 
 /* Memory for intermediate results, kept from one operation to the next. */
-enum { CPU_BUFFERS = 4 };
+enum { CPU_BUFFERS = 3 };
 
 typedef struct cpu_self {
     void *buffer[CPU_BUFFERS];
@@ -75,5 +75,13 @@ int cpu_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_ten
                             const train_tensor *x, const train_tensor *running_mean,
                             const train_tensor *running_var, const train_tensor *weight,
                             const train_tensor *bias);
+
+/* cpuupdate.c */
+int cpu_unscale(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_unscale_rule rule,
+                double scale, unsigned *found);
+int cpu_norm(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm);
+int cpu_scale(train_engine *e, train_tensor *x, float factor);
+int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
+              const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
 
 #endif

@@ -24,7 +24,7 @@ void train_columns(int32_t *index, const train_layer *l, size_t images, size_t c
                     }
 }
 
-static void in_order(int32_t *index, const train_layer *l, size_t images, size_t channels)
+void train_in_order(int32_t *index, const train_layer *l, size_t images, size_t channels)
 {
     const size_t n = images * l->side * l->side * channels;
     for (size_t i = 0; i < n; i++)
@@ -134,7 +134,7 @@ static const train_tensor *pool_layer(train_build *b, size_t i, const train_tens
 static const train_tensor *flatten_layer(train_build *b, size_t i, const train_tensor *x)
 {
     const train_layer *l = &b->t->run->layers[i];
-    const void *index = train_index(b, i, x->rows * x->cols, l->inputs, in_order);
+    const void *index = train_index(b, i, x->rows * x->cols, l->inputs, train_in_order);
     return train_gathered(b, i, "out", x, b->p->images, l->outputs, index);
 }
 

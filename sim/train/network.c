@@ -50,6 +50,8 @@ static int check_settings(const train_settings *s, char *error)
         return train_fail(error, "%s: width %u: 1 to %u", s->net, (unsigned)s->width, widest);
     if (s->batch < 1 || s->batch > TRAIN_IMAGES)
         return train_fail(error, "batch %u: 1 to %d", (unsigned)s->batch, TRAIN_IMAGES);
+    if (s->steps < 1)
+        return train_fail(error, "steps 0: at least 1");
     if (!(s->gain >= 0 && s->gain <= 1e30))
         return train_fail(error, "gain %g: 0 to 1e30", s->gain);
     if (!(s->loss_factor > 0 && s->loss_factor <= 1e300))

@@ -77,9 +77,9 @@ static void own_result(train_build *b, train_do *d, const char *kind, const char
         b->failed = train_engine_failed(b->t, r->name, b->error);
         return;
     }
-    if (kind[0] != 'w')
-        set_shape(b, r);
     r->traced = is_traced(kind);
+    if (r->traced)
+        set_shape(b, r);
 }
 
 train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
@@ -361,6 +361,8 @@ int train_pass_open(train *t, train_pass *p, size_t images, int training, char *
     train_build_forward(&b);
     if (training)
         train_build_backward(&b);
+    if (b.failed)
+        train_pass_close(t, p);
     return b.failed ? -1 : 0;
 }
 

@@ -224,6 +224,8 @@ static int read_plan(reader *r, const train_run *run, train_plan *p)
         return -1;
     if (train_read_text(text, p->precision, sizeof p->precision))
         return bad(r, "too long:", text);
+    if (strcmp(text, "-") == 0)
+        p->precision[0] = 0;
     if (line_ends(r) || (text = due(r, "master")) == NULL)
         return -1;
     if (train_read_word(text, train_master_words, &master))

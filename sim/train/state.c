@@ -6,7 +6,7 @@
  *   age fc1.weight 119                           every parameter, in order
  *   fp8 fc1 act 0x1p+3 0x1p-3 0x0p+0 0x1.8p+1    scale, inverse, history but its last zeros
  *   end */
-#include "trainer.h"
+#include "planfields.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -92,21 +92,6 @@ static char *due(lines *l, const char *prefix)
     return line + n + (line[n] == ' ');
 }
 
-static int read_count(const char *text, uint64_t *value)
-{
-    uint64_t v = 0;
-    if (!*text)
-        return -1;
-    for (; *text; text++) {
-        const unsigned digit = (unsigned)*text - '0';
-        if (digit > 9 || v > (UINT64_MAX - digit) / 10)
-            return -1;
-        v = 10 * v + digit;
-    }
-    *value = v;
-    return 0;
-}
-
 static int load_fp8(lines *l, const char *layer, const char *role, mpsim_delayed *d)
 {
     char prefix[2 * TRAIN_NAME];
@@ -143,7 +128,7 @@ static int load(train *t, lines *l)
     char *text = due(l, "mpsim-train-state/1");
     if (!text || (text = due(l, "step")) == NULL)
         return -1;
-    if (read_count(text, &t->step))
+    if (train_read_integer(text, UINT64_MAX - 1, &t->step))
         return bad(l, "not a number of steps");
     if (use_plans(t, l->error) || (text = due(l, "scaler")) == NULL)
         return -1;
@@ -154,7 +139,7 @@ static int load(train *t, lines *l)
         snprintf(prefix, sizeof prefix, "age %s", t->params[i].name);
         if ((text = due(l, prefix)) == NULL)
             return -1;
-        if (read_count(text, &t->params[i].age))
+        if (train_read_integer(text, t->step, &t->params[i].age))
             return bad(l, "not a number of updates");
     }
     for (size_t i = 0; i < t->run->n_layers; i++)

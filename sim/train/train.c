@@ -42,8 +42,7 @@ static int check_plan(const train_run *r, const train_plan *p, char *error)
     return 0;
 }
 
-static int start_delayed(train *t, train_fp8 *s, const train_plan *plan, const char *element,
-                         char *error)
+static int start_delayed(train_fp8 *s, const train_plan *plan, const char *element, char *error)
 {
     mpsim_delayed_config c = plan->history;
     const mpsim_delayed_config *old = &s->state.config;
@@ -51,7 +50,6 @@ static int start_delayed(train *t, train_fp8 *s, const train_plan *plan, const c
     if (s->used && old->history == c.history && old->algorithm == c.algorithm &&
         old->variant == c.variant && old->margin == c.margin && old->fp8_max == c.fp8_max)
         return 0;
-    (void)t;
     if (mpsim_delayed_config_check(&c))
         return train_fail(error, "the settings of delayed scaling are none");
     free(s->state.history);
@@ -71,7 +69,7 @@ static int use_fp8(train *t, const train_plan *plan, char *error)
         for (int k = 0; k < TRAIN_FP8; k++) {
             const mpsim_block_recipe *r = plan->layers[i].recipe[roles[k]];
             if (r && plan->delayed && r->block_rows == 0 && r->block_cols == 0 &&
-                start_delayed(t, &t->fp8[i][k], plan, r->element, error))
+                start_delayed(&t->fp8[i][k], plan, r->element, error))
                 return -1;
         }
     return 0;

@@ -215,7 +215,8 @@ typedef struct train_step {
     double scale, next_scale;
     unsigned events;         /* MPSIM_SCALER_*                                                    */
     int skipped, stopped;    /* stopped: the scaler raised its error; nothing more can be done    */
-    double norm;             /* of all gradients, unscaled, before clipping; NaN: nothing clips   */
+    double norm;             /* of all gradients, unscaled, before clipping; NaN: nothing clips, or
+                                the step is skipped                                               */
     int clipped;
     const char *cause;       /* first gradient with an infinity or NaN, or NULL                   */
     train_counts act, agrad, wgrad; /* act: ACT, WEIGHT, OUT; agrad: AGRAD, DGRAD; with their copies
@@ -253,14 +254,20 @@ void train_measure_bytes(const train *t, train_bytes *b);
  * and "bias.in:fc1" in format WEIGHT, "columns:conv1" and "agrad.columns:conv1" (im2col),
  * "weight.turned:conv1", "mean:bn1", "inverse:bn1", "running:bn1.mean", "running:bn1.var",
  * "grad:fc1.weight" (unscaled, clipped), "opt.vmax:", "kahan:". A tensor that two layers share
- * has a name in each. */
+ * has a name in each; but relu, pooling and flatten, which always read another layer's, have no
+ * "act:" and no "agrad:". "mean:" and "inverse:" are binary32 whatever `math` is.
+ *
+ * "grad:" in a skipped step is unscaled, but not clipped. Where something else divides by the
+ * scale, the factor of clipping (deepspeed, fairseq) or a fused optimizer (torch-fused...), that is
+ * left to it: "grad:" is then times the scale in a skipped step; with such an optimizer always. */
 typedef struct train_item {
     char name[2 * TRAIN_NAME];
     train_tensor *tensor;
     int state;   /* 1: belongs to a checkpoint            */
     int traced;  /* 1: belongs to a trace                 */
     const train_gemm *product; /* that made it, or NULL; its operands are as they were */
-    size_t rank, shape[4]; /* activations of pixels: (N, H, W, C); conv weights: (out, 3, 3, in) */
+    size_t rank, shape[4]; /* of what is traced, activations of pixels: (N, H, W, C); conv weights:
+                              (out, 3, 3, in); else rows and cols */
 } train_item;
 
 /* train_visit -- every tensor, in the order in which a step makes them, the same for every engine:

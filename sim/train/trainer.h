@@ -103,7 +103,7 @@ struct train {
     train_tensor running[TRAIN_LAYERS][2];              /* of batch normalisation */
     train_fp8 fp8[TRAIN_LAYERS][TRAIN_FP8];
     train_pass batch, test;
-    train_counts act, agrad, wgrad, ignored;
+    train_counts act, agrad, wgrad;
     uint32_t *labels; /* of the batch, or of the test images */
     float *pixels;
     size_t room_images;
@@ -120,8 +120,11 @@ int train_fail(char *error, const char *format, ...);
 int train_same_format(const mpsim_format *a, const mpsim_format *b);
 /* Numbers of f are binary32 numbers, signed, with a zero and a NaN. */
 int train_fits_binary32(const mpsim_format *f);
-/* batch.c: the stream of a tensor's random bits in a step (from 0): FNV-1a of the eight bytes of
- * step + 1, the lowest first, and of the name. */
+/* batch.c: FNV-1a, 64 bits, of what gave h (TRAIN_HASH: of nothing) and of the eight bytes of x,
+ * the lowest first. */
+#define TRAIN_HASH ((uint64_t)0xcbf29ce484222325u)
+uint64_t train_hash(uint64_t h, uint64_t x);
+/* The stream of a tensor's random bits in a step (from 0): of step + 1 and of the name. */
 uint64_t train_stream_of_step(uint64_t step, const char *name);
 
 /* params.c */
@@ -193,7 +196,8 @@ const train_tensor *train_gathered(train_build *b, size_t layer, const char *kin
 typedef void train_filler(int32_t *index, const train_layer *l, size_t images, size_t channels);
 const void *train_index(train_build *b, size_t layer, size_t n, size_t channels,
                         train_filler *filler);
-train_filler train_columns; /* im2col of a tensor with `channels` columns */
+train_filler train_columns;  /* im2col of a tensor with `channels` columns */
+train_filler train_in_order; /* 0, 1, 2, ...: the same numbers, rows of another length */
 /* d = a b for the operation g, with the model of its operands. */
 void train_product(train_build *b, train_do *g, size_t layer, const train_tensor *x, int x_turned,
                    const train_tensor *y, int y_turned, const train_tensor *bias,

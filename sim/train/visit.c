@@ -100,7 +100,8 @@ static void count_param(const train *t, const train_param *p, train_bytes *b)
     b->weights += bytes_of(train_param_model(p));
     if (p->copy.data)
         b->master += t->plan->master == TRAIN_SPLIT_MASTER ? 2 * n : bytes_of(&p->kept);
-    b->gradients += bytes_of(&p->wgrad);
+    /* binary32 parameters have binary32 gradients, whatever backward rounded them to */
+    b->gradients += mpsim_format_code_bytes(&l->storage) >= 4 ? 4 * n : bytes_of(&p->wgrad);
     b->state += n * mpsim_format_code_bytes(&l->state) *
                 ((needs & TRAIN_NEEDS_M ? 1u : 0u) + (needs & TRAIN_NEEDS_V ? 1u : 0u) +
                  (needs & TRAIN_NEEDS_VMAX ? 1u : 0u));

@@ -11,6 +11,7 @@ case $MPSIM_SRCDIR in /*) ;; *) MPSIM_PLOTS=$(cd "$MPSIM_PLOTS" && pwd) ;; esac
 top=${MPSIM_PLOTS%/plots}
 report=$top/tests/cli/plot/report.json
 dot=$top/tests/cli/plot/dot.json
+train=$top/tests/cli/plot/train.json
 
 if ! gnuplot --version >/dev/null 2>&1; then
     echo '1..0 # SKIP gnuplot not found'
@@ -48,9 +49,10 @@ nothing() { # nothing PREFIX: no figure, no temporary
 }
 
 # ---- figures ----
-for figure in histogram ruler accumulation; do
+for figure in histogram ruler accumulation training; do
     from=$report
     [ $figure = accumulation ] && from=$dot
+    [ $figure = training ] && from=$train
     "$MPSIM" plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
     ok $? "$figure: pdf, png and svg"
     mkdir again-$figure
@@ -147,6 +149,62 @@ sed 's/"rel_err": 0.0158[0-9]*/"rel_err": "Infinity"/; s/"k": 4096/"k": 92233720
     gnuplot -d far.gp >out 2>err && [ ! -s err ]
 ok $? 'accumulation: as far as numbers go'
 
+# ---- training ----
+says training.svg 'training loss' 'loss scale' 'weight updates lost (%)' step 2¹⁶ fp32 \
+    fp16-unscaled pytorch-amp-fp16 'skipped step' 'from here on NaN or Inf' >err 2>&1
+ok $? 'training: all panels; updates, as hardly a weight gradient is lost'
+grep -q '^2 11 6145.329 1 "fp16-unscaled"' training.dat &&
+    grep -q '^1 20 619.3476 0 ' training.dat && grep -q '^11 6141.882 6145.329 NaN ' training.dat &&
+    grep -q '^12 4532.193 NaN 18314.38' training.dat
+ok $? 'training: where losses end'
+awk '/^# skipped/ { on = 1 } on && /^3 / { n++; $3 == 17 - $2 || bad = 1 }
+    END { exit n != 13 || bad }' training.dat && grep -q "^scaled = '3' " training.gp
+ok $? 'training: skipped steps, at their scales'
+"$MPSIM" plot training --column agrad -m 'fp*' --venue icml --title "it's" -o tr - <"$train" \
+    >out 2>err && says tr.svg 'activation gradients rounded to zero (%)' "it's" &&
+    ! grep -q 'loss scale' tr.svg && ! grep -q 'amp-' tr.svg &&
+    gnuplot -d tr.gp >out 2>err && [ ! -s err ]
+ok $? 'training: --column, --match, standard input; no warning of gnuplot'
+"$MPSIM" plot training --match fp32 -o tr "$train" >out 2>err && ! grep -q lost tr.svg
+ok $? 'training: nothing lost, no panel'
+cp "$train" half.json
+"$MPSIM" plot training -m 'fp*' -o tr "$train" half.json >out 2>err &&
+    says tr.svg 'fp32, train' 'fp16-unscaled, half'
+ok $? 'training: runs of two reports'
+"$MPSIM" plot training -m fp32 -o tr half.json "$train" half.json >out 2>err &&
+    says tr.svg train half && ! grep -q fp32 tr.svg
+ok $? 'training: one policy in three reports'
+sed 's/"loss": [^,]*/"loss": "Infinity"/' "$train" >nan.json
+"$MPSIM" plot training -o tr nan.json >out 2>err && whole tr && gnuplot -d tr.gp >out 2>err &&
+    [ ! -s err ] && grep -q '^1 1 -1 1 ' tr.dat
+ok $? 'training: no finite loss at all'
+sed 's/"loss": [^,]*/"loss": 0.0/; s/"lost": [0-9]*/"lost": 0/g; s/"scale": [^,]*/"scale": 5e-324/
+     s/"step": 20,/"step": 9223372036854775807,/' "$train" >far.json
+"$MPSIM" plot training --column act -o tr far.json >out 2>err && whole tr &&
+    gnuplot -d tr.gp >out 2>err && [ ! -s err ]
+ok $? 'training: as far as numbers go'
+sed -n '1,6p' "$train" | sed '6s/,$/]}]}/' >single.json
+"$MPSIM" plot training -o tr single.json >out 2>err && whole tr &&
+    gnuplot -d tr.gp >out 2>err && [ ! -s err ]
+ok $? 'training: a single step'
+{
+    sed -n '1,5p' "$train"
+    row=$(sed -n '6s/,$//p' "$train")
+    i=1
+    while [ $i -le 1000 ]; do
+        comma=,
+        [ $i -lt 1000 ] || comma=
+        echo "$row$comma" | sed "s/\"step\": 1,/\"step\": $i,/; s/\"loss\": [^,]*/\"loss\": $i/"
+        i=$((i + 1))
+    done
+    echo ']}]}'
+} >long.json
+"$MPSIM" plot training --venue icml -o tr long.json >out 2>err &&
+    says tr.svg 'step (a point: mean of 20 steps)' &&
+    grep -q '^# steps 1 to 1000, the mean of 20 to a point' tr.dat &&
+    grep -q '^10.5 10.5$' tr.dat && grep -q '^990.5 990.5$' tr.dat
+ok $? 'training: more steps than a figure can show'
+
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
 "$MPSIM" plot ruler --match '*' -o inert "$report" >out 2>err && whole inert &&
@@ -156,6 +214,13 @@ ok $? 'a name with quotes, backticks, newline: drawn'
 "$MPSIM" plot accumulation -m "it's*" -o inert3 "$dot" >out 2>err && whole inert3 &&
     (cd again-accumulation && gnuplot -d accumulation.gp) >out 2>err
 ok $? 'a model with quotes, backticks, newline: drawn'
+"$MPSIM" plot training -m "it's*" -o inert4 "$train" half.json >out 2>err && whole inert4 &&
+    (cd again-training && gnuplot -d training.gp) >out 2>err
+ok $? 'a policy with quotes, backticks, newline: drawn'
+cp "$train" "it's \`touch pwned13\`.json"
+"$MPSIM" plot training -m 'fp*' -o inert5 "$train" "it's \`touch pwned13\`.json" >out 2>err &&
+    whole inert5
+ok $? 'a report whose name has quotes, backticks: drawn'
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
 ok $? 'a name with quotes, backticks, newline: inert'
 for prefix in '<touch pwned6;x' '|touch pwned7;x' "q'\`touch pwned8\`\$(touch pwned9)" -x; do
@@ -207,6 +272,49 @@ bad_dot 'K = 0' 's/"k": 512/"k": 0/'
 bad_dot 'K = 0.5' 's/"k": 512/"k": 0.5/'
 bad_dot 'more not finite than there are' 's/"not_finite": 0/"not_finite": 17/'
 bad_dot 'a single K' 's/"k": [0-9]*/"k": 64/' 'a single K (64): .*-K 64,256'
+bad_train() { # bad_train NAME SED [TEXT]: the same for training
+    sed "$2" "$train" >changed.json
+    fails 3 "changed.json: .*${3:-not a report of mpsim train: }" training -o bad changed.json &&
+        nothing bad && [ ! -e bad.gp ]
+    ok $? "bad report of train: $1"
+}
+bad_train 'not JSON' "\$d" 'not JSON'
+bad_train 'another version' 's/mpsim.train.1/mpsim.train\/2/' 'another version'
+bad_train 'runs that are no list' 's/"runs"/"x"/'
+bad_train 'no name' 's/"name": "fp32"/"name": 5/'
+bad_train 'steps that are no list' 's/"steps": \[$/"steps": 5, "x": [/'
+bad_train 'no steps' '/^{"step"/{/]}/!d;s/.*]}/]}/}'
+bad_train 'a step twice' 's/"step": 7,/"step": 6,/'
+bad_train 'step 0' 's/"step": 1,/"step": 0,/'
+bad_train 'a loss that is text' 's/"loss": 6[0-9.]*/"loss": "small"/'
+bad_train 'a negative loss' 's/"loss": 6/"loss": -6/'
+bad_train 'no scale' 's/"scale": 16.0/"x": 1/'
+bad_train 'a scale of 0' 's/"scale": 16.0/"scale": 0/'
+bad_train 'more lost than there are' \
+    's/"wgrad": {"nonzero": [0-9]*, "lost": 0/"wgrad": {"nonzero": 3, "lost": 4/'
+bad_train 'no counts' 's/"wgrad": {/"x": {/'
+fails 2 "'loss' is none of wgrad" training --column loss "$train"
+ok $? 'training: an unknown column: the known ones'
+fails 2 'selects no run' training -m 'turing-*' "$train"
+ok $? 'training: no run selected'
+for r in "$train" "$dot"; do
+    fails 3 'a report of mpsim' ruler -o bad "$r" && nothing bad
+    ok $? "${r##*/} is not for ruler"
+done
+fails 3 'a report of mpsim dot: .*training takes one of mpsim train' training -o bad "$train" \
+    "$dot" && nothing bad
+ok $? 'training: a second report of another command'
+set -- "$train" "$train" "$train" "$train" "$train" "$train"
+fails 2 'more than 20 runs: .*--match' training -o bad "$@" && nothing bad
+ok $? 'training: too many runs: how to choose'
+for figure in histogram ruler accumulation; do
+    fails 2 "$figure takes one report" $figure -o bad "$report" "$report" && nothing bad
+    ok $? "$figure: two reports"
+done
+for option in -kagrad --step=1 -ffp16 -s1 --log; do
+    fails 2 'is not for training' training "$option" -o bad "$train" && nothing bad
+    ok $? "training $option: refused"
+done
 fails 3 'report.json: a report of mpsim stat: .*accumulation takes one of mpsim dot --json' \
     accumulation -o bad "$report" && nothing bad
 ok $? 'a report of stat is not for accumulation'

@@ -184,6 +184,13 @@ for size in 0 8 1000 3000 9000; do
 done
 run 3 train --resume "$dir/trace/step_000003/rank_00000.safetensors" && has 'not a checkpoint' err; ok $? "--resume: a trace"
 run 4 train --resume "$dir/none"; ok $? "--resume: no file"
+run 2 train --resume "$dir/point" --steps 12 --lr 0.2 && has '--lr cannot change it' err; ok $? "--resume: an option of the run, without a policy"
+cp "$dir/point" "$dir/kept"
+for o in output digests write-plan; do
+    train 2 $again --resume "$dir/point" "--$o" "$dir/point" && cmp -s "$dir/point" "$dir/kept"; ok $? "--resume: --$o does not replace it"
+done
+run 0 train --resume "$dir/kept" --steps 12 --checkpoint "$dir/kept" && run 0 info "$dir/kept" && has 'step 12$'
+ok $? "--resume: a checkpoint may go on in its file"
 # shellcheck disable=SC2086
 train 0 $again --checkpoint "$dir/every" --checkpoint-every 4 && run 0 info "$dir/every" && has 'step 10$'; ok $? "--checkpoint-every"
 train 4 -P fp32 --checkpoint "$dir/none/point"; ok $? "a checkpoint that cannot be written"
@@ -194,6 +201,8 @@ train 0 $again --write-plan "$dir/plan" && [ ! -s "$dir/out" ] && grep -q '^mpsi
 run 0 train --plan "$dir/plan" --check-digests "$dir/digests" && has 'in 10 steps'; ok $? "--plan: the same digests"
 run 2 train --plan "$dir/plan" --steps 5 && has 'whole run' err; ok $? "--plan and an option of the run"
 run 2 train --plan "$dir/plan" -P fp32; ok $? "--plan and a policy"
+sed 's/^steps .*/steps 0/' "$dir/plan" >"$dir/other"
+run 3 train --plan "$dir/other" && has 'steps 0: at least 1' err; ok $? "--plan: no steps"
 sed 's/^batch 16/batch 0/' "$dir/plan" >"$dir/other"
 run 3 train --plan "$dir/other" && has "^mpsim: $dir/other: " err; ok $? "--plan: a bad one"
 run 4 train --plan "$dir/none"; ok $? "--plan: no file"
@@ -217,16 +226,24 @@ train 2 -P fp32 --net rnn && train 2 -P fp32 --depth 99 && train 2 -P fp32 --bat
 ok $? "no such network"
 train 2 -P fp32 --lr x && train 2 -P fp32 --steps 0 && train 2 -P fp32 --momentum 2 && train 2 -P fp32 --gain inf; ok $? "bad numbers"
 train 2 -P fp32 --optimizer sdg && train 2 -P fp32 --variant none && train 2 -P fp32 --loss-scaling none:init=x &&
-    train 2 -P fp32 --clip foo:1 && train 2 -P fp32 --clip x && train 2 -P fp32 --math fp61
+    train 2 -P fp32 --clip foo:1 && train 2 -P fp32 --clip none:1 && train 2 -P fp32 --clip x && train 2 -P fp32 --math fp61
 ok $? "bad names"
 train 2 -P fp32 --json --csv && train 2 -P fp32 extra && train 2 -P fp32 --batchnorm --no-batchnorm; ok $? "what excludes each other"
 train 2 -P fp32 --trace-every 2 && train 2 -P fp32 --checkpoint-every 2 && train 2 -P fp32 --digests-tensors; ok $? "what goes with another option"
 for o in checkpoint resume digests check-digests write-plan; do
     train 2 -P fp32 -P apex-O1 "--$o" "$dir/x" && has "$o is for one policy" err && [ ! -e "$dir/x" ]; ok $? "--$o and two policies"
 done
+for o in output checkpoint trace digests check-digests; do
+    train 2 -P fp32 --write-plan "$dir/x" "--$o" "$dir/y" && has "$o has no use" err && [ ! -e "$dir/x" ]; ok $? "--write-plan and --$o"
+done
+train 2 -P fp32 -P fp32 --trace "$dir/x" && has "two policies are called 'fp32'" err && [ ! -e "$dir/x" ]; ok $? "--trace: one name twice"
 cp "$MPSIM_POLICIES/fp32.yaml" "$dir/mine.yaml"
-train 2 -P "$dir/mine.yaml" -o "$dir/mine.yaml" && cmp -s "$MPSIM_POLICIES/fp32.yaml" "$dir/mine.yaml"; ok $? "an input is not replaced"
+for o in output digests checkpoint write-plan; do
+    train 2 -P "$dir/mine.yaml" "--$o" "$dir/mine.yaml" && cmp -s "$MPSIM_POLICIES/fp32.yaml" "$dir/mine.yaml"; ok $? "an input is not replaced: --$o"
+done
 train 2 -P fp32 -o "$dir/twice" --digests "$dir/twice" && [ ! -e "$dir/twice" ]; ok $? "two outputs are not one file"
+train 2 -P fp32 --digests - && train 2 -P fp32 --digests - -o - && train 0 -P fp32 --digests - -o "$dir/report" && has '^# mpsim-train-digests'
+ok $? "two outputs are not both standard output"
 printf 'clipp: 1\n' >"$dir/bad.yaml"
 train 3 -P "$dir/bad.yaml" && has "^mpsim: $dir/bad.yaml: line 1: unknown key" err; ok $? "a bad policy"
 finish

@@ -1,5 +1,6 @@
 #!/bin/sh
-# device.sh -- a thousandth of the checks on the device there is, and its record.
+# device.sh -- a thousandth of the checks on the device there is, a tenth of the trainings, speeds; the
+# record.
 set -u
 : "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
 : "${MPSIM_GPU:=$(dirname "$MPSIM")/mpsim-gpu}"
@@ -8,16 +9,20 @@ if [ ! -x "$MPSIM_GPU" ]; then
     exit 0
 fi
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
-"$MPSIM_GPU" --quick --output "$dir/record.json" >"$dir/out" 2>"$dir/err"
+set -- --quick --plans "$MPSIM_SRCDIR/gpu/plans"
+"$MPSIM_GPU" "$@" --output "$dir/record.json" >"$dir/out" 2>"$dir/err"
 status=$?
 if [ $status -eq 77 ]; then
     echo "1..0 # SKIP $(sed -n 's/^SKIP: //p' "$dir/out")"
     exit 0
 fi
-ok $status "every check and probe agrees with the reference"
+ok $status "every check, probe, training and measured result agrees with the reference"
 grep -q '"schema":"mpsim.gpu/1"' "$dir/record.json"
 ok $? "a record is written"
-"$MPSIM_GPU" --quick --output "$dir/no/such/folder" >"$dir/out" 2>"$dir/err"
+run 0 train --plan "$MPSIM_SRCDIR/gpu/plans/mlp-fp16.plan" --check-digests "$dir/record-mlp-fp16.digests" || # another
+    grep -q '^# plan arch [a-gi-z]' "$dir/record-mlp-fp16.digests" # architecture
+ok $? "mpsim train repeats a training of the device"
+"$MPSIM_GPU" "$@" --output "$dir/no/such/folder" >"$dir/out" 2>"$dir/err"
 [ $? -eq 4 ] && grep -q '^mpsim-gpu: ' "$dir/err"
 ok $? "a record that cannot be written is exit code 4"
 finish

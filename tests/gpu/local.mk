@@ -33,4 +33,13 @@ tests_gpu_t_gemm_LDADD = $(test_ldadd) -ldl -lm
 endif
 check_PROGRAMS += $(kernel_tests)
 TESTS += $(kernel_tests)
+# mpsim-gpu on a CPU: tests/gpu/program.sh runs it.
+check_PROGRAMS += tests/gpu/mpsim-gpu-host
+tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
+  gpu/cublas.c
+tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
+tests_gpu_mpsim_gpu_host_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags) $(OPENMP_CFLAGS)
+tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la tests/gpu/libkernels.la sim/libtrain.la \
+  lib/libmpsim.la -ldl -lm
 endif

@@ -106,6 +106,36 @@ grep -q '^[ 	]*fence\.proxy\.async' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.s
     "$dir/wgmma.ptx" && grep -q 'wgmma\.commit_group\.sync\.aligned' "$dir/wgmma.ptx"
 ok $? "wgmma.cu fences and commits"
 
+# ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
+rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
+    { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg)\.'
+        grep -n -E '\.(ftz|approx)|(red|atom)\.[a-z.]*add\.[a-z.]*f' "$2"; } >"$dir/out"
+    [ ! -s "$dir/out" ]
+    ok $? "$1"
+}
+ptx gemm compute_90
+ptx speed compute_90
+for f in gemm speed; do
+    rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
+done
+awk '/\.entry/ { name = $0 } / fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
+grep -q 'fma\.rn\.f32' "$dir/gemm.ptx" && [ ! -s "$dir/out" ]
+ok $? "gemm.cu: fma in the kernel of that model and nowhere else"
+lists "gemm.cu has every mma.sync that trainings take" "$dir/gemm.ptx" \
+    ${mma}k16.row.col.f32.f16.f16.f32 ${mma}k16.row.col.f32.bf16.bf16.f32 \
+    ${mma}k8.row.col.f32.tf32.tf32.f32 ${mma}k32.row.col.f32.e4m3.e4m3.f32 \
+    ${mma}k32.row.col.f32.e4m3.e5m2.f32 ${mma}k32.row.col.f32.e5m2.e4m3.f32 \
+    ${mma}k32.row.col.f32.e5m2.e5m2.f32
+if [ "${MPSIM_TEST_EXPENSIVE:-0}" != 0 ]; then
+    ptx wgmma_gemm compute_90a
+    rounded "wgmma_gemm.cu: the same" "$dir/wgmma_gemm.ptx"
+    none "wgmma_gemm.cu: no fma" "$(grep -n ' fma\.' "$dir/wgmma_gemm.ptx")"
+    w=wgmma.mma_async.sync.aligned.m64n128
+    lists "wgmma_gemm.cu has every wgmma that trainings take" "$dir/wgmma_gemm.ptx" \
+        ${w}k16.f32.f16.f16 ${w}k16.f32.bf16.bf16 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 \
+        ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
+fi
+
 # ---- the check itself: contraction would be seen ----
 cat >"$dir/bad.cu" <<'X'
 __global__ void bad(float *x) { x[0] = x[1] * x[2] + x[3]; x[4] = __fdividef(x[0], x[1]); }
@@ -114,5 +144,8 @@ X
 arithmetic "$dir/bad.ptx" | sort >"$dir/out"
 printf '%s\n' div.approx.f32 fma.rn.f32 | cmp -s - "$dir/out"
 ok $? "a contracted multiply-add and an approximate division are recognised"
+{ arithmetic "$dir/bad.ptx" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$'; } >"$dir/out"
+[ "$(cat "$dir/out")" = div.approx.f32 ]
+ok $? "and by the rule for trainings"
 
 finish

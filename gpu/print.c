@@ -1,0 +1,91 @@
+/* print.c -- see print.h. */
+#include "print.h"
+
+#include "options.h"
+
+#include <inttypes.h>
+#include <mpsim/mpsim.h>
+#include <stdio.h>
+
+void gpu_print_device(const gpu_device *d)
+{
+    printf("device: %s, compute capability %d.%d, driver %s (CUDA %d), toolkit %d\n\n", d->name,
+           d->sm / 10, d->sm % 10, d->driver_name, d->driver, d->runtime);
+}
+
+/* ---- checks ---- */
+
+void gpu_print_checks_head(void)
+{
+    printf("%-34s %11s %11s %8s  %s\n", "check", "compared", "mismatches", "seconds",
+           "first mismatch");
+}
+
+int gpu_print_check(const char *name, const gpu_result *r)
+{
+    if (r->status != GPU_DONE) {
+        printf("%-34s %s: %s\n", name, r->status == GPU_SKIPPED ? "skipped" : "FAILED", r->text);
+        return r->status == GPU_SKIPPED ? GPU_AGREES : GPU_TROUBLE;
+    }
+    printf("%-34s %11" PRIu64 " %11" PRIu64 " %8.2f", name, r->count, r->mismatches, r->seconds);
+    if (r->mismatches)
+        printf("  [%" PRIu64 "] %s", r->first, r->text);
+    if (r->mismatches && r->question)
+        printf(" (a question, not an error)");
+    if (r->odd_nans)
+        printf("  %" PRIu64 " NaNs with other bits than the reference's", r->odd_nans);
+    putchar('\n');
+    return r->mismatches && !r->question ? GPU_DIFFERS : GPU_AGREES;
+}
+
+/* ---- probes ---- */
+
+static void print_answer(const char *result, uint32_t code)
+{
+    const mpsim_format *f = mpsim_format_find(result);
+    printf("0x%0*" PRIx32 " (%a)", f->bits / 4, code, mpsim_decode(f, code));
+}
+
+int gpu_print_probe(const gpu_probe *p, size_t i, int sm)
+{
+    uint32_t expected;
+    if (p->status == GPU_SKIPPED)
+        return GPU_AGREES;
+    printf("%-6s %-15s %s-%-9s", p->id, p->instruction, p->operands, p->result);
+    if (p->status == GPU_FAILED) {
+        printf("FAILED\n");
+        return GPU_TROUBLE;
+    }
+    const int agrees = gpu_probe_agrees(p, i, sm, &expected);
+    print_answer(p->result, p->d);
+    if (agrees == 0) {
+        printf(" BUT THE MODEL SAYS ");
+        print_answer(p->result, expected);
+    }
+    printf("  %s %s\n", p->question, p->meaning);
+    return agrees == 0 ? GPU_DIFFERS : GPU_AGREES;
+}
+
+/* ---- trainings ---- */
+
+void gpu_print_trainings_head(void)
+{
+    printf("%-16s %-14s %6s %9s %9s %18s %9s %9s  %s\n", "training", "products of", "steps",
+           "equal", "tensors", "loss", "skipped", "ms/step", "");
+}
+
+int gpu_print_training(const gpu_training *t)
+{
+    static const int statuses[] = {GPU_AGREES, GPU_DIFFERS, GPU_AGREES, GPU_TROUBLE};
+    static const char *const words[] = {"", "DIFFERS: ", "skipped: ", "FAILED: "};
+    char loss[40];
+    if (t->status == GPU_TRAINING_SKIPPED) {
+        printf("%-16s skipped: %s\n", t->plan, t->report);
+        return GPU_AGREES;
+    }
+    snprintf(loss, sizeof loss, "%.4f to %.4f", (double)t->first_loss, (double)t->last_loss);
+    printf("%-16s %-14s %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %18s %9" PRIu64 " %9.3f  %s%s\n",
+           t->plan, t->arch, t->steps, t->compared, t->tensors, loss, t->skipped,
+           1e3 * t->seconds_step, words[t->status], t->report);
+    return statuses[t->status];
+}

@@ -1,0 +1,99 @@
+#!/bin/sh
+# program.sh -- mpsim-gpu as a whole, without a device: its kernels run on a CPU (mpsim-gpu-host, see
+# device_host.cc). Trainings in step, their digests, the record; the plans of gpu/plans.
+set -u
+: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+tests=$(dirname "$MPSIM")/tests
+: "${MPSIM_GPU_HOST:=$tests/gpu/mpsim-gpu-host}"
+MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
+export MPSIM_POLICIES
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+plans=$MPSIM_SRCDIR/gpu/plans
+
+# ---- the plans are what mpsim train writes today ----
+: >"$dir/out"
+while read -r name options; do
+    # shellcheck disable=SC2086 # options
+    "$MPSIM" train $options --write-plan "$dir/plan" >>"$dir/out" 2>&1 </dev/null &&
+        cmp -s "$dir/plan" "$plans/$name.plan" || echo "$name: another plan" >>"$dir/out"
+done <"$plans/list"
+[ ! -s "$dir/out" ]
+ok $? "gpu/plans: what mpsim train writes"
+
+if [ ! -x "$MPSIM_GPU_HOST" ]; then
+    echo "ok $((n += 1)) - the program on a CPU # SKIP no C++ compiler"
+    finish
+fi
+
+gpu() { # gpu CODE ARGUMENT...
+    want=$1
+    shift
+    "$MPSIM_GPU_HOST" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    [ $? -eq "$want" ]
+}
+
+# ---- small plans: a perceptron in fp16 that overflows, a convolutional one in fp8 ----
+mkdir "$dir/plans" "$dir/to"
+{
+    echo "# a comment"
+    echo "one words that nobody reads"
+    echo
+    echo "two"
+} >"$dir/plans/list"
+"$MPSIM" train -P pytorch-amp-fp16 --width 16 --batch 16 --steps 5 --loss-scaling torch:init=2^22 --write-plan "$dir/plans/one.plan"
+"$MPSIM" train -P nemo-fp8-hybrid-max --net cnn --width 4 --depth 1 --batch 4 --steps 5 --optimizer adam --variant ieee --arch ampere --write-plan "$dir/plans/two.plan"
+
+gpu 0 --plans "$dir/plans" --skip speed --skip checks --output "$dir/to/all.json" && has '^device: CPU executor' &&
+    has '^one  *hopper  *5  *5 ' && has '^two  *hopper  *5  *5 ' && has '^record: '
+ok $? "two trainings: equal, on the products of the device"
+ls "$dir/to" >"$dir/out"
+[ "$(tr '\n' ' ' <"$dir/out")" = "all-one.digests all-two.digests all.json " ]
+ok $? "the record and the digests are there, and nothing else"
+cp "$dir/to/all-two.digests" "$dir/out"
+has '^# device CPU executor, driver , 20' && has '^# plan arch hopper$' && [ "$(grep -c '^[0-9]' "$dir/out")" -eq 5 ]
+ok $? "digests name the device and the whole run"
+run 0 train --plan "$dir/plans/one.plan" --check-digests "$dir/to/all-one.digests" && has 'equal to .* in 5 steps'
+ok $? "mpsim train --check-digests reads them"
+if [ -x "$tests/t-train-digests" ]; then
+    "$tests/t-train-digests" "$dir/to/all-one.digests" "$dir/to/all-two.digests" >"$dir/out" 2>"$dir/err" && has '^1\.\.2$'
+    ok $? "t-train-digests repeats them"
+    "$tests/t-gpurecord" "$dir/to/all.json" >"$dir/out" 2>"$dir/err" && has '^1\.\.1$'
+    ok $? "t-gpurecord reads the record"
+fi
+cp "$dir/to/all.json" "$dir/out"
+has '"device":"CPU executor"' && has '"plan":"one","status":"equal","arch":"hopper","steps":5,"compared":5,"tensors":[0-9]*,"skipped_steps":[1-3],' &&
+    has '"seconds_step":[0-9.e-]*,"digests":"all-two.digests"' && has '"name":"convert fp16","status":"skipped","text":"not asked for"'
+ok $? "the record says what was trained"
+
+# ---- a broken kernel ----
+MPSIM_TEST_FAULT=30 gpu 1 --plans "$dir/plans" --only one --output "$dir/to/fault.json" &&
+    has '^one .* DIFFERS: step 3: .*\[[0-9]*\]\[[0-9]*\]: 0x[0-9a-f]* (.*) by cuda, 0x[0-9a-f]* (.*) by cpu; they part at products k = [0-9]*\.\.[0-9]*$' &&
+    ! has '^two'
+ok $? "a difference names step, tensor, index, both numbers and products"
+cp "$dir/to/fault.json" "$dir/out"
+has '"plan":"one","status":"differs","report":"step 3: ' && has '"compared":3,' && has '"plan":"two","status":"skipped","report":"not asked for"'
+ok $? "the record has it"
+[ "$(grep -c '^[0-9]' "$dir/to/fault-one.digests")" -eq 5 ] &&
+    [ "$(awk '/^[0-9]/ { step = $1 } /^  act:fc1 / { printf "%s ", step }' "$dir/to/fault-one.digests")" = "1 2 3 4 " ] &&
+    run 1 train --plan "$dir/plans/one.plan" --check-digests "$dir/to/fault-one.digests" && has 'digests differ at step 4$'
+ok $? "the device trains on alone: its digests are whole, and differ from the CPU's"
+
+# ---- speed, choices, trouble ----
+gpu 0 --tiny --only speed --plans "$dir/plans" --output "$dir/to/speed.json" && ! has '^one' && has ' GB/s '
+ok $? "speed alone"
+gpu 0 --tiny --plans "$dir/plans" --only training --skip two && has '^one  *hopper  *2  *2 ' && ! has '^two' && ! has '^record'
+ok $? "--only and --skip; without --output no record"
+gpu 0 --quick --plans "$dir/plans" --only training && has '^one  *hopper  *1  *1 '
+ok $? "--quick trains a tenth"
+echo "three" >>"$dir/plans/list"
+gpu 4 --tiny --plans "$dir/plans" --only training && has '^three .*FAILED: .*three.plan: No such file' && has '^two .* 2 '
+ok $? "a plan that is not there is trouble, and the others are trained"
+gpu 4 --plans "$dir/none" --only training && has '/none/list: No such file' err
+ok $? "no plans"
+gpu 0 --tiny --plans "$dir/none" --only probes
+ok $? "no plans are needed where nothing is trained"
+gpu 4 --tiny --output "$dir/no/such/folder" && has '^mpsim-gpu: ' err
+ok $? "a record that cannot be written is exit code 4"
+gpu 2 --only && gpu 2 --nonsense && gpu 0 --help && has '^usage: mpsim-gpu'
+ok $? "usage"
+finish
