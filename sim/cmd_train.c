@@ -4,6 +4,7 @@
 #include "parallel.h"
 #include "policylist.h"
 #include "traincheckpoint.h"
+#include "traindevice.h"
 #include "trainpolicy.h"
 #include "trainreport.h"
 #include "trainwords.h"
@@ -56,6 +57,7 @@ typedef struct request {
     const char *output, *plan, *write_plan, *resume, *checkpoint, *trace, *trace_steps, *digests,
         *check;
     uint64_t trace_every, checkpoint_every, every;
+    train_opener device; /* NULL: the CPU */
     int compare, quiet, digest_tensors;
 } request;
 
@@ -190,6 +192,7 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     train_watch w = {
         .every = q->every ? q->every : report->compare ? 0 : tenth,
         .progress = !q->quiet && isatty(STDERR_FILENO),
+        .device = q->device,
         .resume = q->resume,
         .checkpoint = q->checkpoint,
         .checkpoint_every = q->checkpoint_every,
@@ -358,6 +361,7 @@ int cmd_train(const command *self, int argc, char **argv)
     request q = {0};
     train_words *w = &q.words;
     uint64_t threads = 0;
+    const char *device = "cpu";
     int json = 0, csv = 0, first;
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
@@ -389,6 +393,9 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "write-plan", OPTION_STRING, &q.write_plan, "FILE",
          "write the whole run as text, and train nothing"},
         {0, "plan", OPTION_STRING, &q.plan, "FILE", "train what such a file says"},
+        {0, "device", OPTION_STRING, &device, "cpu|cuda",
+         "what computes: the emulation (default), or kernels on a CUDA device, which give the "
+         "same bits; steps are timed there, lost updates not counted"},
         {0, "threads", OPTION_COUNT, &threads, "N", "threads (default: all processors)"},
         {'q', "quiet", OPTION_FLAG, &q.quiet, NULL, "no progress on standard error"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
@@ -406,6 +413,8 @@ int cmd_train(const command *self, int argc, char **argv)
                                 "--help'", argv[first]);
     else if (threads > 1024)
         code = fail(EXIT_USAGE, "train: --threads: at most 1024");
+    if (!code)
+        code = train_device_find(&q.device, device);
     if (!code)
         code = check_belongs(&q);
     if (!code)

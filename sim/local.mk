@@ -62,7 +62,7 @@ sim_libsim_la_SOURCES = \
   sim/scalerpattern.h sim/scalerreplay.c sim/scalerreplay.h sim/scalerreport.c sim/scalerreport.h \
   sim/scalerrun.c sim/scalerrun.h sim/scalertable.c sim/scalertrack.c sim/scalertrack.h \
   sim/statreport.c sim/statreport.h sim/stream.c sim/stream.h sim/target.c sim/target.h sim/tensorstat.c \
-  sim/tensorstat.h sim/traincheckpoint.c sim/traincheckpoint.h sim/traindigests.c sim/traindigests.h \
+  sim/tensorstat.h sim/traincheckpoint.c sim/traincheckpoint.h sim/traindevice.c sim/traindevice.h sim/traindigests.c sim/traindigests.h \
   sim/trainmeter.c sim/trainmeter.h sim/trainpolicy.c sim/trainpolicy.h \
   sim/trainrecord.c sim/trainrecord.h sim/trainreport.c sim/trainreport.h sim/trainrun.c \
   sim/trainrun.h \

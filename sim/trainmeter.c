@@ -1,15 +1,26 @@
 /* trainmeter.c -- see trainmeter.h. */
 #include "trainmeter.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-static double processor_time(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0)
+    if (clock_gettime(clock, &t) != 0)
         return 0;
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double processor_time(void)
+{
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double train_meter_clock(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
 }
 
 /* The engine's own product, between two looks at the clock. */
@@ -24,10 +35,12 @@ static int gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_cou
     return bad;
 }
 
-int train_meter_open(train_meter *m, const mpsim_pool *pool)
+int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *pool, char *why,
+                     size_t size)
 {
     memset(m, 0, sizeof *m);
-    if (train_engine_cpu(&m->engine, pool))
+    snprintf(why, size, "out of memory");
+    if (device ? device(&m->engine, why, size) : train_engine_cpu(&m->engine, pool))
         return -1;
     m->inner = m->engine.ops;
     m->ops = *m->inner;

@@ -1,5 +1,5 @@
 /* trainmeter.h -- an engine that counts the multiply-adds of its matrix products and the time they
- * take. */
+ * take, and the time of steps on a device. */
 #ifndef MPSIM_SIM_TRAINMETER_H
 #define MPSIM_SIM_TRAINMETER_H
 
@@ -14,11 +14,17 @@ typedef struct train_meter {
     double began;           /* processor time at train_meter_open                     */
 } train_meter;
 
-/* train_meter_open -- the CPU engine, with a meter: 0, or -1 (out of memory). The meter must stay
- * where it is. */
-int train_meter_open(train_meter *m, const mpsim_pool *pool);
+/* train_opener -- opens the engine of a device: 0, or -1 with one line in `why`. */
+typedef int (*train_opener)(train_engine *e, char *why, size_t size);
+
+/* train_meter_open -- an engine with a meter: that of `device`, or the CPU's if it is NULL. 0, or -1
+ * with one line in `why`. The meter must stay where it is. */
+int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *pool, char *why,
+                     size_t size);
 void train_meter_close(train_meter *m);
 /* train_meter_seconds -- processor time since train_meter_open, of all threads together. */
 double train_meter_seconds(const train_meter *m);
+/* train_meter_clock -- seconds of a clock that goes on while a device works. */
+double train_meter_clock(void);
 
 #endif

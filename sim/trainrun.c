@@ -84,14 +84,21 @@ static void add_counts(train_counts *to, const train_counts *c)
     to->nonfinite += c->nonfinite;
 }
 
-static int add_to_total(train_total *t, const train_step *s)
+static int grow(float **x, size_t n)
 {
-    if (t->n_losses % 1024 == 0) {
-        float *losses = realloc(t->losses, (t->n_losses + 1024) * sizeof *losses);
-        if (!losses)
-            return fail(EXIT_IO, "train: out of memory");
-        t->losses = losses;
-    }
+    float *larger = realloc(*x, n * sizeof *larger);
+    if (!larger)
+        return fail(EXIT_IO, "train: out of memory");
+    *x = larger;
+    return 0;
+}
+
+static int add_to_total(train_total *t, const train_step *s, double seconds)
+{
+    if (t->n_losses % 1024 == 0 &&
+        (grow(&t->losses, t->n_losses + 1024) || grow(&t->times, t->n_losses + 1024)))
+        return EXIT_IO;
+    t->times[t->n_losses] = (float)seconds;
     t->losses[t->n_losses++] = s->loss;
     t->done = s->step + 1;
     t->overflows += (s->events & MPSIM_SCALER_OVERFLOW) != 0;
@@ -150,9 +157,26 @@ static void finish_total(train_total *t)
     t->tail = n;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median; the first step, which warms a device up, counts only if it is alone. */
+static double median_ms(const train_total *t)
+{
+    const size_t skip = t->n_losses > 1, n = t->n_losses - skip;
+    if (n == 0)
+        return (double)NAN;
+    qsort(t->times + skip, n, sizeof *t->times, by_value);
+    return 1e3 * (double)t->times[skip + n / 2];
+}
+
 void train_total_clear(train_total *t)
 {
     free(t->losses);
+    free(t->times);
     memset(t, 0, sizeof *t);
 }
 
@@ -227,13 +251,15 @@ static int do_step(going *g, void (*each)(const train_row *r, void *context), vo
     if (code)
         return code;
     memset(s, 0, sizeof *s);
+    const double began = train_meter_clock();
     if (train_next(g->train, s, line))
         return failed(g, line);
+    const double seconds = train_meter_clock() - began;
     code = train_record_after(&w->recorder, g->train, s);
     if (!code)
         code = train_digests_step(&w->digests, g->train, s);
     if (!code)
-        code = add_to_total(g->total, s);
+        code = add_to_total(g->total, s, seconds);
     if (code)
         return code;
     *ends = s->step + 1 >= g->job->run.settings.steps || s->stopped || interrupted ||
@@ -289,9 +315,9 @@ int train_job_run(const train_job *j, train_watch *w,
     memset(t, 0, sizeof *t);
     t->parameters = train_count_parameters(&j->run);
     t->ms_per_step = (double)NAN;
-    if (train_meter_open(&meter, &parallel_pool))
-        return fail(EXIT_IO, "train: out of memory");
-    g.train = train_open(&j->run, &meter.engine, 1, line);
+    if (train_meter_open(&meter, w->device, &parallel_pool, line, sizeof line))
+        return fail(EXIT_IO, "train: %s%s", w->device ? "no device: " : "", line);
+    g.train = train_open(&j->run, &meter.engine, !w->device, line);
     int code = g.train ? resume(&g) : failed(&g, line);
     if (!code)
         code = train_record_begin(&w->recorder, w->resume != NULL);
@@ -310,5 +336,7 @@ int train_job_run(const train_job *j, train_watch *w,
     t->compared = w->digests.compared;
     memcpy(t->difference, w->digests.difference, sizeof t->difference);
     finish_total(t);
+    if (w->device)
+        t->ms_per_step = median_ms(t);
     return code;
 }

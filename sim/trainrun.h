@@ -6,6 +6,7 @@
 #include "policy.h"
 #include "trainrecord.h"
 #include "traindigests.h"
+#include "trainmeter.h"
 
 /* SIGINT: what there is has been reported (128 + 2, as shells count). */
 enum { EXIT_INTERRUPTED = 130 };
@@ -20,6 +21,7 @@ typedef struct train_job {
 typedef struct train_watch {
     uint64_t every; /* steps between two evaluations; 0: only at the end            */
     int progress;   /* a line on stderr, which is a terminal                        */
+    train_opener device; /* what computes; NULL: the CPU                            */
     const char *resume, *checkpoint; /* files, or NULL                              */
     uint64_t checkpoint_every;       /* 0: at the end only                          */
     train_recorder recorder;
@@ -58,10 +60,10 @@ typedef struct train_total {
     train_bytes bytes;
     uint64_t products;      /* multiply-adds of matrix products                              */
     double product_seconds, seconds; /* processor time in them, in all                       */
-    double ms_per_step;     /* on a GPU; NaN: none                                           */
+    double ms_per_step;     /* on a device, median; NaN: on the CPU                          */
     uint64_t compared;      /* steps whose digests were compared                             */
     char difference[512];   /* the first difference, or ""                                   */
-    float *losses;          /* of every step from `first`                                    */
+    float *losses, *times;  /* of every step from `first`; times on a device, in seconds     */
     size_t n_losses;
 } train_total;
 

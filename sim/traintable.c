@@ -164,6 +164,10 @@ static void print_bytes(FILE *f, const train_bytes *b)
 static void print_speed(FILE *f, const train_total *t)
 {
     const double millions = 1e-6 * (double)t->products;
+    if (!isnan(t->ms_per_step)) {
+        fprintf(f, "speed      %.3g ms a step, median\n", t->ms_per_step);
+        return;
+    }
     fprintf(f, "speed      %.1f million multiply-adds in products", millions);
     if (t->product_seconds > 0)
         fprintf(f, ", %.1f a second and core", millions / t->product_seconds);

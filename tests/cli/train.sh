@@ -246,4 +246,14 @@ train 2 -P fp32 --digests - && train 2 -P fp32 --digests - -o - && train 0 -P fp
 ok $? "two outputs are not both standard output"
 printf 'clipp: 1\n' >"$dir/bad.yaml"
 train 3 -P "$dir/bad.yaml" && has "^mpsim: $dir/bad.yaml: line 1: unknown key" err; ok $? "a bad policy"
+train 2 -P fp32 --device tpu && has 'cpu or cuda' err; ok $? "--device: an unknown one"
+train 0 -P fp32 --device cpu; ok $? "--device cpu"
+"$MPSIM" train $small -P fp32 --variant ieee --device cuda --digests "$dir/device" >"$dir/out" 2>"$dir/err"
+case $? in # a device; built without CUDA; no device
+0) train 0 -P fp32 --variant ieee --check-digests "$dir/device" ;;
+2) has 'built without CUDA' err ;;
+4) has '^mpsim: train: no device: ' err && [ "$(wc -l <"$dir/err")" -eq 1 ] ;;
+*) false ;;
+esac
+ok $? "--device cuda: the same bits, or a line that says why not"
 finish

@@ -1,0 +1,27 @@
+/* traindevice.c -- see traindevice.h. */
+#include "config.h"
+
+#include "traindevice.h"
+
+#include "options.h"
+
+#include <string.h>
+
+#ifdef HAVE_CUDA
+#include "../gpu/train.h"
+#endif
+
+int train_device_find(train_opener *device, const char *name)
+{
+    *device = NULL;
+    if (strcmp(name, "cpu") == 0)
+        return 0;
+    if (strcmp(name, "cuda") != 0)
+        return fail(EXIT_USAGE, "train: --device is cpu or cuda, not '%s'", name);
+#ifdef HAVE_CUDA
+    *device = train_engine_cuda;
+    return 0;
+#else
+    return fail(EXIT_USAGE, "train: --device cuda: this mpsim was built without CUDA");
+#endif
+}
