@@ -307,6 +307,13 @@ mpsim_status mpsim_format_parse(mpsim_format *f, const char *name)
 
 /* ---- consistency ---- */
 
+int mpsim_format_same(const mpsim_format *a, const mpsim_format *b)
+{
+    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
+           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
+           a->max_finite == b->max_finite;
+}
+
 mpsim_status mpsim_format_check(const mpsim_format *f)
 {
     if (!f || f->ebits < 1 || f->ebits > 11 || f->mbits > 52)

@@ -420,7 +420,7 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) ||
         !is_matrix(&to, rows, columns))
         return MPSIM_EINVAL;
-    if (c && (!c->format || !mpsim_same_format(c->format, &m->result.format) ||
+    if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) ||
               !is_matrix(c, rows, columns)))
         return MPSIM_EINVAL;
     if (rows == 0 || columns == 0)

@@ -115,6 +115,12 @@ mpsim_status mpsim_clip_parse(mpsim_clip_rule *rule, const char *name)
     return MPSIM_ENOTFOUND;
 }
 
+int mpsim_clip_unscales(mpsim_clip_rule rule)
+{
+    return rule == MPSIM_CLIP_DEEPSPEED || rule == MPSIM_CLIP_DEEPSPEED_ZERO ||
+           rule == MPSIM_CLIP_FAIRSEQ;
+}
+
 static int is_torch(mpsim_clip_rule rule)
 {
     return rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
@@ -174,7 +180,8 @@ static double clip_fairseq(float norm, double max_norm, double scale)
 mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm,
                              double max_norm, double scale)
 {
-    mpsim_clip c = {.factor = 1, .apply = 1, .clipped = norm > max_norm};
+    mpsim_clip c = {.factor = 1, .apply = 1, .clipped = norm > max_norm,
+                    .unscales = (uint8_t)mpsim_clip_unscales(rule)};
     const float tensor = (float)norm;
     switch (rule) {
     case MPSIM_CLIP_TORCH:
@@ -191,15 +198,12 @@ mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double
         break;
     case MPSIM_CLIP_DEEPSPEED:
         c.factor = clip_deepspeed(norm, max_norm, scale);
-        c.unscales = 1;
         break;
     case MPSIM_CLIP_DEEPSPEED_ZERO:
         c.factor = clip_deepspeed_zero(tensor, max_norm, scale);
-        c.unscales = 1;
         break;
     case MPSIM_CLIP_FAIRSEQ:
         c.factor = clip_fairseq(tensor, max_norm, scale);
-        c.unscales = 1;
         break;
     case MPSIM_CLIP_NONE:
     case MPSIM_CLIP_RULES:

@@ -38,7 +38,8 @@ enum {
     STOCHASTIC = 1 << MPSIM_STORE_STOCHASTIC,
     KAHAN = 1 << MPSIM_STORE_KAHAN,
     TORCH = MPSIM_HAS_AMSGRAD | MPSIM_HAS_MAXIMIZE | MPSIM_HAS_NESTEROV | MPSIM_HAS_DAMPENING,
-    FUSED = TORCH | MPSIM_HAS_GRAD_SCALE,
+    IEEE = TORCH | MPSIM_HAS_GRAD_SCALE,
+    FUSED = IEEE | MPSIM_TAKES_SCALE,
     APEX = MPSIM_HAS_GRAD_SCALE | MPSIM_HAS_NESTEROV | MPSIM_HAS_DAMPENING
 };
 
@@ -49,7 +50,7 @@ static const mpsim_optim_row rows[] = {
     {.variant = {"ieee", SGD | ADAM, NEAREST | STOCHASTIC, MPSIM_OPTIM_DEFINED,
                  "textbook order, every operation rounded, no FMA",
                  "the algorithms in torch's documentation", NULL},
-     .sgd = mpsim_sgd_ieee, .adam = mpsim_adam_ieee, .options = FUSED},
+     .sgd = mpsim_sgd_ieee, .adam = mpsim_adam_ieee, .options = IEEE},
     {.variant = {"torch", SGD | ADAM, NEAREST, MPSIM_OPTIM_DERIVED,
                  "torch.optim for-loop on CUDA",
                  "torch/optim/sgd.py 0316fdce, adam.py 63bb1015; Lerp.h 16f0e589, "
@@ -183,6 +184,12 @@ static const mpsim_optim_row *row_of(const mpsim_optim_variant *v)
         if (v == &rows[i].variant)
             return &rows[i];
     return NULL;
+}
+
+int mpsim_optim_variant_unscales(const mpsim_optim_variant *v)
+{
+    const mpsim_optim_row *r = row_of(v);
+    return r && (r->options & MPSIM_TAKES_SCALE);
 }
 
 /* ---- options ---- */

@@ -46,6 +46,7 @@ enum {
     MPSIM_HAS_GRAD_SCALE = 4,
     MPSIM_HAS_NESTEROV = 8,
     MPSIM_HAS_DAMPENING = 16, /* any; else 0 or the momentum itself */
+    MPSIM_TAKES_SCALE = 32,   /* mpsim_optim_variant_unscales */
 };
 
 /* A row of the table: the public part, and what runs. */

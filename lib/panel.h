@@ -19,13 +19,6 @@ enum {
 
 /* ---- formats ---- */
 
-static inline int mpsim_same_format(const mpsim_format *a, const mpsim_format *b)
-{
-    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
-           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
-           a->max_finite == b->max_finite;
-}
-
 /* Exponent of the largest number of f, rounded up, and of the last bit of the smallest. */
 static inline int mpsim_format_highest(const mpsim_format *f)
 {

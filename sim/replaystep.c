@@ -184,10 +184,9 @@ static int unscale_and_clip(replay *r, const mpsim_scaler_result *s,
     *in_kernel = 1;
     if (!norms)
         return replay_no_memory();
-    const int combined = pl->clip == MPSIM_CLIP_DEEPSPEED ||
-                         pl->clip == MPSIM_CLIP_DEEPSPEED_ZERO || pl->clip == MPSIM_CLIP_FAIRSEQ;
-    const int fused = strncmp(variant->name, "torch-fused", 11) == 0;
-    const int in_optimizer = fused && pl->clip == MPSIM_CLIP_NONE && s->unscale != 1;
+    const int combined = mpsim_clip_unscales(pl->clip);
+    const int in_optimizer = mpsim_optim_variant_unscales(variant) &&
+                             pl->clip == MPSIM_CLIP_NONE && s->unscale != 1;
     if (in_optimizer)
         *in_kernel = s->unscale;
     for (size_t i = 0; i < r->n_parameters; i++) {

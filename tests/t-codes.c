@@ -281,6 +281,27 @@ START_TEST(landmarks_are_the_published_numbers)
 }
 END_TEST
 
+/* Formats with other names may be the same, as e5m10 and fp16 are. */
+START_TEST(the_same_format)
+{
+    mpsim_format typed;
+    for (size_t i = 0; mpsim_format_at(i); i++)
+        for (size_t k = 0; mpsim_format_at(k); k++) {
+            const mpsim_format *a = mpsim_format_at(i), *b = mpsim_format_at(k);
+            int same = i == k || (a->bits == b->bits && mpsim_format_max(a) == mpsim_format_max(b));
+            for (uint64_t c = 0; same && a->bits <= 8 && c < 1u << a->bits; c++) {
+                const double x = mpsim_decode(a, c), y = mpsim_decode(b, c);
+                same = memcmp(&x, &y, sizeof x) == 0 || (isnan(x) && isnan(y));
+            }
+            ck_assert_msg(mpsim_format_same(a, b) == same, "%s and %s", a->name, b->name);
+        }
+    ck_assert_int_eq(mpsim_format_parse(&typed, "e5m10"), MPSIM_OK);
+    ck_assert(mpsim_format_same(&typed, mpsim_format_find("fp16")));
+    ck_assert_int_eq(mpsim_format_parse(&typed, "e5m10:bias=14"), MPSIM_OK);
+    ck_assert(!mpsim_format_same(&typed, mpsim_format_find("fp16")));
+}
+END_TEST
+
 static void check_the_descriptor_is_consistent(size_t index)
 {
     const subject s = subject_at(index);
@@ -691,6 +712,7 @@ int main(void)
     tcase_add_test(codes, next_up_and_next_down_are_the_neighbours);
     tcase_add_test(codes, ulp_is_the_spacing_of_the_binade);
     tcase_add_test(codes, landmarks_are_the_published_numbers);
+    tcase_add_test(codes, the_same_format);
     tcase_add_test(codes, the_descriptor_is_consistent);
     tcase_add_test(codes, decoding_an_array_is_decoding_each);
     tcase_add_test(codes, a_parsed_name_parses_again);

@@ -106,6 +106,7 @@ START_TEST(names_of_rules)
         ck_assert_str_eq(mpsim_clip_name((mpsim_clip_rule)i), names[i]);
         ck_assert_int_eq(mpsim_clip_parse(&rule, names[i]), MPSIM_OK);
         ck_assert_int_eq(rule, i);
+        ck_assert_int_eq(mpsim_clip_unscales(rule), i >= 6);
     }
     mpsim_clip_rule rule = MPSIM_CLIP_APEX;
     ck_assert_int_eq(mpsim_clip_parse(&rule, "clip"), MPSIM_ENOTFOUND);

@@ -105,9 +105,13 @@ START_TEST(what_torch_has)
         const int fused = strncmp(torch[i], "torch-fused-", 12) == 0;
         ck_assert_msg(checked(torch[i], MPSIM_OPTIM_ADAM, 0, 0, 0, 65536) ==
                           (fused ? MPSIM_OK : MPSIM_EUNAVAILABLE), "%s with a scale", torch[i]);
+        ck_assert_int_eq(mpsim_optim_variant_unscales(mpsim_optim_variant_find(torch[i])), fused);
         if (i < 5 && i != 2)
             ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_SGD, 0, 1, 1, 1), MPSIM_OK);
     }
+    ck_assert(!mpsim_optim_variant_unscales(mpsim_optim_variant_find("apex")));
+    ck_assert(!mpsim_optim_variant_unscales(mpsim_optim_variant_find("ieee")));
+    ck_assert(!mpsim_optim_variant_unscales(NULL));
     ck_assert_int_eq(checked("apex", MPSIM_OPTIM_ADAM, 1, 0, 0, 1), MPSIM_EUNAVAILABLE);
     ck_assert_int_eq(checked("apex", MPSIM_OPTIM_SGD, 0, 0, 1, 1), MPSIM_OK);
 }

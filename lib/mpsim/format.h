@@ -103,6 +103,10 @@ MPSIM_API mpsim_status mpsim_format_parse(mpsim_format *f, const char *name);
  * MPSIM_ERANGE. For formats that were filled in by hand. */
 MPSIM_API mpsim_status mpsim_format_check(const mpsim_format *f);
 
+/* mpsim_format_same -- 1 if both have the same numbers in the same codes, whatever their names. Neither
+ * may be NULL. */
+MPSIM_API int mpsim_format_same(const mpsim_format *a, const mpsim_format *b);
+
 /* mpsim_format_code_bytes -- bytes of one code in an array: 1, 2, 4 or 8, the smallest
  * that holds `bits`. Codes narrower than 8 bits take one byte each. */
 MPSIM_API size_t mpsim_format_code_bytes(const mpsim_format *f);

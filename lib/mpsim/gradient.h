@@ -58,6 +58,9 @@ typedef enum mpsim_clip_rule {
 
 MPSIM_API const char *mpsim_clip_name(mpsim_clip_rule rule); /* "torch", "megatron-float", ... */
 MPSIM_API mpsim_status mpsim_clip_parse(mpsim_clip_rule *rule, const char *name);
+/* mpsim_clip_unscales -- 1 for DEEPSPEED, DEEPSPEED_ZERO and FAIRSEQ, which take the norm of scaled
+ * gradients and multiply by a factor that contains 1/S. */
+MPSIM_API int mpsim_clip_unscales(mpsim_clip_rule rule);
 
 /* mpsim_clip_total -- the global norm of tensors whose norms are given, as the rule forms it: TORCH
  * and TORCH_CPU round it to f (NULL: binary32) from norms in f; MEGATRON_FLOAT takes the binary64 root
@@ -68,7 +71,7 @@ MPSIM_API double mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, c
 typedef struct mpsim_clip {
     double factor;   /* gradients are multiplied by f32(factor)                                   */
     uint8_t apply;   /* 0: they are left alone                                                    */
-    uint8_t unscales;/* 1: the factor contains 1/S; gradients must not be unscaled before         */
+    uint8_t unscales;/* mpsim_clip_unscales: gradients must not be unscaled before                */
     uint8_t clipped; /* 1: norm (unscaled) was above max                                          */
 } mpsim_clip;
 

@@ -89,6 +89,9 @@ typedef struct mpsim_optim_variant {
 MPSIM_API size_t mpsim_optim_variant_count(void);
 MPSIM_API const mpsim_optim_variant *mpsim_optim_variant_at(size_t i);
 MPSIM_API const mpsim_optim_variant *mpsim_optim_variant_find(const char *name);
+/* mpsim_optim_variant_unscales -- 1 if torch's GradScaler hands the optimizer scaled gradients and the
+ * scale (grad_scale), unless they were unscaled before: the fused ones of torch. */
+MPSIM_API int mpsim_optim_variant_unscales(const mpsim_optim_variant *v);
 
 typedef struct mpsim_optim {
     const mpsim_optim_variant *variant;

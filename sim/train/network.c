@@ -13,13 +13,6 @@ int train_fail(char *error, const char *format, ...)
     return -1;
 }
 
-int train_same_format(const mpsim_format *a, const mpsim_format *b)
-{
-    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
-           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
-           a->max_finite == b->max_finite;
-}
-
 /* ---- settings ---- */
 
 void train_settings_init(train_settings *s, const char *net)
@@ -166,7 +159,7 @@ static int software_model(const char *name, mpsim_model *m, char *error)
         return train_fail(error, "arch '%.63s': neither an architecture (%s) nor a model (exact, "
                                  "fma, sequential, pairwise, chunked, ...)",
                           name, architectures(NULL, NULL, known, sizeof known));
-    if (train_same_format(&m->result.format, fp32))
+    if (mpsim_format_same(&m->result.format, fp32))
         return 0;
     snprintf(text, sizeof text, "%.63s:result=binary32", name);
     if (m->result.format.mbits > 23 || mpsim_model_parse(m, text))
@@ -182,7 +175,7 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
     char known[96];
     if (!is_architecture(s->arch))
         return software_model(s->arch, m, error);
-    if (train_same_format(a, fp32) && train_same_format(b, fp32))
+    if (mpsim_format_same(a, fp32) && mpsim_format_same(b, fp32))
         return mpsim_model_parse(m, "fma") ? train_fail(error, "no model fma") : 0;
     if (mpsim_model_for(m, s->arch, a, b, fp32))
         return train_fail(error, "arch %s has no products of %s and %s; with them: %s; or a model: "

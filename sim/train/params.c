@@ -174,7 +174,7 @@ static int bring(train *t, train_tensor *x, const train_tensor *like, const mpsi
 {
     train_engine *e = t->e;
     train_tensor y = {.format = f, .rows = like->rows, .cols = like->cols};
-    if (x->data && train_same_format(x->format, f)) {
+    if (x->data && mpsim_format_same(x->format, f)) {
         x->format = f;
         return 0;
     }
@@ -212,7 +212,7 @@ static int use(train *t, const train_plan *plan, train_param *p)
     const train_placement *l = &plan->layers[p->layer];
     const unsigned needs = needs_of_run(t, p);
     int code = bring(t, &p->kept, &p->kept, &l->kept);
-    if (!train_same_format(&l->kept, &l->storage))
+    if (!mpsim_format_same(&l->kept, &l->storage))
         code = code || bring(t, &p->copy, &p->kept, &l->storage);
     else
         drop(t, &p->copy);

@@ -136,7 +136,7 @@ const train_tensor *train_in_format(train_build *b, size_t layer, const char *ki
                                     const train_tensor *x, const mpsim_format *f,
                                     train_counts *counts)
 {
-    if (train_same_format(x->format, f)) {
+    if (mpsim_format_same(x->format, f)) {
         train_add_to(b, WORK_NONE, kind, b->t->run->layers[layer].name, x);
         return x;
     }
@@ -187,7 +187,7 @@ train_copy train_copy_kind(const train_build *b, size_t layer, train_role role)
     if (r)
         return r->block_rows == 0 && r->block_cols == 0 ? COPY_TENSOR : COPY_BLOCKS;
     return b->t->run->settings.tf32 &&
-                   train_same_format(&l->format[role], mpsim_format_find("binary32"))
+                   mpsim_format_same(&l->format[role], mpsim_format_find("binary32"))
                ? COPY_TF32
                : COPY_NONE;
 }

@@ -117,7 +117,6 @@ struct train {
 __attribute__((format(printf, 2, 3)))
 #endif
 int train_fail(char *error, const char *format, ...);
-int train_same_format(const mpsim_format *a, const mpsim_format *b);
 /* Numbers of f are binary32 numbers, signed, with a zero and a NaN. */
 int train_fits_binary32(const mpsim_format *f);
 /* batch.c: FNV-1a, 64 bits, of what gave h (TRAIN_HASH: of nothing) and of the eight bytes of x,

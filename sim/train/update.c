@@ -15,9 +15,8 @@ static way choose(const train *t, double scale)
 {
     const train_plan *p = t->plan;
     way w = {.scale = scale};
-    w.combined = p->clip == MPSIM_CLIP_DEEPSPEED || p->clip == MPSIM_CLIP_DEEPSPEED_ZERO ||
-                 p->clip == MPSIM_CLIP_FAIRSEQ;
-    w.in_optimizer = strncmp(p->optimizer.variant->name, "torch-fused", 11) == 0 &&
+    w.combined = mpsim_clip_unscales(p->clip);
+    w.in_optimizer = mpsim_optim_variant_unscales(p->optimizer.variant) &&
                      p->clip == MPSIM_CLIP_NONE && scale != 1;
     if (w.combined || w.in_optimizer)
         w.scale = 1;
@@ -71,7 +70,7 @@ static int overflows(train *t, const char **cause, int *found, char *error)
 static const mpsim_format *common_format(const train *t)
 {
     for (size_t i = 1; i < t->n_params; i++)
-        if (!train_same_format(t->params[i].grad.format, t->params[0].grad.format))
+        if (!mpsim_format_same(t->params[i].grad.format, t->params[0].grad.format))
             return NULL;
     return t->params[0].grad.format;
 }
