@@ -19,10 +19,11 @@ static int find(void *library, const char *symbol, void *function, size_t bytes)
 
 int gpu_cublas_open(gpu_cublas *b, const char *name, char *why, size_t size)
 {
-    const char *const names[] = {name ? name : "libcublas.so.13", name ? NULL : "libcublas.so.12"};
+    const char *const names[] = {name ? name : "libcublas.so.13", name ? NULL : "libcublas.so.12",
+                                 name ? NULL : "/usr/local/cuda/lib64/libcublas.so"};
     int (*create)(void **handle);
     memset(b, 0, sizeof *b);
-    for (int i = 0; i < 2 && !b->library && names[i]; i++) {
+    for (int i = 0; i < 3 && !b->library && names[i]; i++) {
         b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         snprintf(b->name, sizeof b->name, "%s", names[i]);
     }

@@ -19,7 +19,7 @@ typedef struct gpu_cublas {
 } gpu_cublas;
 
 /* gpu_cublas_open -- 0, or -1 with one line in `why`: not found, or no context. `name`: the
- * library's, or NULL: libcublas.so.13, then .12. */
+ * library's, or NULL: libcublas.so.13, .12, then that of /usr/local/cuda. */
 int gpu_cublas_open(gpu_cublas *b, const char *name, char *why, size_t size);
 void gpu_cublas_close(gpu_cublas *b);
 

@@ -71,6 +71,7 @@ static int cuda_done(train_engine *e, const char *operation, cudaError_t status)
 {
     if (status == cudaSuccess)
         return 0;
+    cudaGetLastError(); /* one that does not stay shall not meet the next launch */
     return cuda_fail(e, "%s: %s", operation, cudaGetErrorString(status));
 }
 
@@ -158,19 +159,12 @@ static int check_shape(train_engine *e, const char *operation, const train_tenso
     return 0;
 }
 
-static int are_one(const mpsim_format *a, const mpsim_format *b)
-{
-    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
-           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
-           a->max_finite == b->max_finite;
-}
-
 static int check_formats(train_engine *e, const char *operation, const mpsim_format *a,
                          const mpsim_format *b)
 {
     if (!a || !b)
         return cuda_fail(e, "%s: a format is missing", operation);
-    if (are_one(a, b))
+    if (mpsim_format_same(a, b))
         return 0;
     return cuda_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
 }

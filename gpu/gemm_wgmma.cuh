@@ -31,6 +31,10 @@ static inline uint32_t wg_address(const unsigned char *p)
     return static_cast<uint32_t>(p - gpu_host.shared);
 }
 static inline void wg_publish() {}
+template <int N>
+static inline void wg_hold(float (&)[N / 2])
+{
+}
 static inline void wg_begin() {}
 static inline void wg_commit() { gpu_host_queue_now()->product_group++; }
 
@@ -76,6 +80,15 @@ template <int LEFT>
 static __device__ __forceinline__ void wg_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+
+/* The sums are there from here on: without it a compiler might read them before the wait. */
+template <int N>
+static __device__ __forceinline__ void wg_hold(float (&d)[N / 2])
+{
+#pragma unroll
+    for (int i = 0; i < N / 2; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
 }
 
 /* Names and operands of registers, ten or eight at a time. */
@@ -209,6 +222,7 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
         wg_commit();
         wg_stage<STEP, N>(shared, j, stage + WG_STAGES - 1, first_row, first_column);
         wg_wait<0>();
+        wg_hold<N>(d);
         if constexpr (PROMOTE) {
 #pragma unroll
             for (int i = 0; i < N / 2; i++) {

@@ -161,11 +161,12 @@ static void run_speed(session *s)
 {
     static const size_t elements[] = {(size_t)1 << 28, (size_t)1 << 27, (size_t)1 << 14};
     static const size_t order[] = {4096, 4096, 128};
-    static const int runs[] = {30, 7, 1};
+    static const int before[] = {5, 3, 0}, runs[] = {30, 7, 1};
     const int quick = s->options.quick;
     const gpu_speed_plan plan = {.sm = s->record.device.sm,
                                  .elements = elements[quick],
                                  .order = order[quick],
+                                 .before = before[quick],
                                  .runs = runs[quick]};
     if (!gpu_options_chosen(&s->options, "speed", ""))
         return;

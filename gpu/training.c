@@ -253,7 +253,7 @@ static void run_both(gpu_training *t, const train_run *r, train_engine *device, 
         train_close(a);
     if (b)
         train_close(b);
-    if (t->status == GPU_TRAINING_EQUAL && how->timed > 0)
+    if (t->status <= GPU_TRAINING_DIFFERS && how->timed > 0)
         (void)measure(t, r, device, how->timed);
 }
 

@@ -80,9 +80,7 @@ int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format
 {
     if (!a || !b)
         return cpu_fail(e, "%s: a format is missing", operation);
-    if (a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
-        a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
-        a->max_finite == b->max_finite)
+    if (mpsim_format_same(a, b))
         return 0;
     return cpu_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
 }

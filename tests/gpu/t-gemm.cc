@@ -630,7 +630,7 @@ START_TEST(speed)
     size_t n = 0;
     char why[256] = "";
     const int products = test_expensive();
-    gpu_speed_plan plan = {90, 4096, products ? 128u : 0u, 0, 1, "no-such-library.so"};
+    gpu_speed_plan plan = {90, 4096, products ? 128u : 0u, !products, 1, "no-such-library.so"};
     ck_assert_msg(gpu_speed_run(rows_of, GPU_SPEED_ROWS, &n, &plan, why, sizeof why) == 0, "%s",
                   why);
     int equal = 0, absent = 0;
