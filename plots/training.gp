@@ -8,11 +8,11 @@ set datafile missing # NaN interrupts a line
 # ---- styles of curves: colour, dashes and marker change together; 8, 5 and 10 of them ----
 colors = 'black vermilion blue green purple orange sky dark'
 dashes = '1 (7,3) (9,2,2,2) (3,2) (9,2,2,2,2,2)'
-markers = '7 4 9 12 5 6 13 10 11 8' # filled and open by turns
+markers = '7 4 9 12 5 6 13 8' # filled and open by turns; 11 is a skipped step
 do for [c = 1:n_runs] {
     ink = value(word(colors, (c - 1) % 8 + 1))
     dashed = word(dashes, (c - 1) % 5 + 1)
-    mark = word(markers, (c - 1) % 10 + 1)
+    mark = word(markers, (c - 1) % 8 + 1)
     eval sprintf('set style line %d lc rgb %d dt %s lw 2', 10 + c, ink, dashed)
     eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.7', 40 + c, ink, mark)
     eval sprintf('set style line %d lc rgb %d dt 1 lw 3 pt 2 ps 1.3', 70 + c, ink)

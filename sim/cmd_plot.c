@@ -178,7 +178,7 @@ int cmd_plot(const command *self, int argc, char **argv)
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "column", OPTION_STRING, &choice.column, "NAME",
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
-         "(default), agrad, act or updates"},
+         "(default; updates where hardly any is), agrad, act or updates"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_STRING, &output, "PREFIX",
          "of the files (default: the figure's name)"},

@@ -25,17 +25,22 @@ static const char more[] =
     "\n"
     "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell: tensor cores for\n"
     "              low precision, fma in binary32 for binary32; or one model for all products:\n"
-    "              exact, fp32-sequential, any of 'mpsim formats --models'\n"
+    "              exact, fp32-sequential, any of 'mpsim formats --models'. Operands of block\n"
+    "              recipes (MXFP8, NVFP4, blocks of 128) are multiplied as bf16 numbers, fp8 without\n"
+    "              promotion of sums (TransformerEngine promotes in the backward pass)\n"
     "scale         the loss scale\n"
     "act, agrad, wgrad   lost: results (activations, their gradients, weight gradients) that\n"
     "              rounding makes zero, as a share of those that are not zero; what is lost inside\n"
     "              softmax and normalisation (--math) is not counted\n"
     "updates       lost: weights that would move in binary64 and do not\n"
     "diverged      the loss is NaN or infinite from that step to the last\n"
+    "activations   bytes: what the forward pass keeps for the backward pass\n"
     "speed         the only line that differs between two runs\n"
     "\n"
     "Interrupted (SIGINT), a run ends with the step at hand, saves its checkpoint, reports what\n"
-    "there is, and exits with 130.\n"
+    "there is, and exits with 130. All of --compare takes a minute, of --net cnn two.\n"
+    "A replay of a trace needs what was said here instead of the policy: optimizer and its\n"
+    "numbers are in the trace, --clip, --variant, --loss-scaling and --seed are not.\n"
     "\n"
     "Examples:\n"
     "  mpsim train -P pytorch-amp-fp16                    a bundled policy by its name\n"
@@ -204,6 +209,10 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     if (!code && q->trace_steps && step_choice_parse(&w.recorder.steps, q->trace_steps))
         code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is no list of steps, as 1,2,10-20",
                     q->trace_steps);
+    for (size_t k = 0; !code && k < w.recorder.steps.n_ranges; k++)
+        if (w.recorder.steps.ranges[k].last > j->run.settings.steps)
+            code = fail(EXIT_USAGE, "train: --trace-steps: the run has %" PRIu64 " steps",
+                        j->run.settings.steps);
     w.recorder.steps.every = q->trace_every ? q->trace_every : q->trace_steps ? 0 : tenth;
     train_report_run(report, j);
     if (!code)
@@ -395,8 +404,9 @@ int cmd_train(const command *self, int argc, char **argv)
          "write the whole run as text, and train nothing"},
         {0, "plan", OPTION_STRING, &q.plan, "FILE", "train what such a file says"},
         {0, "device", OPTION_STRING, &device, "cpu|cuda",
-         "what computes: the emulation (default), or kernels on a CUDA device, which give the "
-         "same bits; steps are timed there, lost updates not counted"},
+         "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
+         "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "
+         "not counted"},
         {0, "threads", OPTION_COUNT, &threads, "N", "threads (default: all processors)"},
         {'q', "quiet", OPTION_FLAG, &q.quiet, NULL, "no progress on standard error"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},

@@ -203,7 +203,7 @@ static const char *bundled_folder(char folder[PATH_SIZE])
     static const char *const beside[] = {"data/policies", "../data/policies",
                                          "../share/mpsim/policies"};
     const char *set = getenv("MPSIM_POLICIES");
-    char program[PATH_SIZE - 32];
+    char program[PATH_SIZE - 32], real[PATH_SIZE];
     if (set && *set)
         return set;
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -212,8 +212,8 @@ static const char *bundled_folder(char folder[PATH_SIZE])
     for (size_t i = 0; slash && i < sizeof beside / sizeof beside[0]; i++) {
         *slash = '\0';
         snprintf(folder, PATH_SIZE, "%s/%s", program, beside[i]);
-        if (access(folder, F_OK) == 0)
-            return folder;
+        if (realpath(folder, real))
+            return strcpy(folder, real);
     }
     return MPSIM_POLICIES_DIR;
 }

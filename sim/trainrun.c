@@ -316,7 +316,7 @@ int train_job_run(const train_job *j, train_watch *w,
     t->parameters = train_count_parameters(&j->run);
     t->ms_per_step = (double)NAN;
     if (train_meter_open(&meter, w->device, &parallel_pool, line, sizeof line))
-        return fail(EXIT_IO, "train: %s%s", w->device ? "no device: " : "", line);
+        return fail(EXIT_IO, "train: %s%s", w->device ? "--device: " : "", line);
     g.train = train_open(&j->run, &meter.engine, !w->device, line);
     int code = g.train ? resume(&g) : failed(&g, line);
     if (!code)

@@ -65,6 +65,19 @@ static void print_policy(train_report *r, const train_job *j)
             fprintf(f, "no use     %.*s\n", (int)strcspn(p, "\n"), p);
 }
 
+/* Whether a tensor is scaled by blocks: then what code and scale stand for is multiplied in bf16. */
+static int has_blocks(const train_run *r)
+{
+    for (size_t i = 0; i < r->n_plans; i++)
+        for (size_t k = 0; k < r->n_layers; k++)
+            for (int role = 0; role < TRAIN_ROLES; role++) {
+                const mpsim_block_recipe *b = r->plans[i].layers[k].recipe[role];
+                if (b && (b->block_rows || b->block_cols))
+                    return 1;
+            }
+    return 0;
+}
+
 void train_text_run(train_report *r, const train_job *j)
 {
     const train_settings *s = &j->run.settings;
@@ -77,6 +90,9 @@ void train_text_run(train_report *r, const train_job *j)
     const size_t n = strlen(text);
     train_products_text(text + n, sizeof text - n, &j->run);
     text_wrapped(f, "products   ", text);
+    if (has_blocks(&j->run))
+        fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not "
+              "modelled\n", f);
     fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps,
             s->batch, s->seed);
     if (strcmp(s->math, "binary32") != 0)
@@ -234,6 +250,7 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
 {
     table *out = table_new("<policy|>act|>agrad|>wgrad|>updates|>overflow|>clipped");
     char text[32];
+    int clipped = 0, overflows = 0;
     for (size_t i = 0; i < n; i++) {
         const train_total *t = &totals[i];
         const uint64_t overflow = t->act.overflow + t->agrad.overflow + t->wgrad.overflow;
@@ -244,12 +261,17 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
         table_share(out, t->lost, t->updates);
         table_cell(out, "%s", overflow ? text_count(text, overflow) : "");
         table_cell(out, "%s", t->clipped ? text_count(text, t->clipped) : "");
+        clipped |= t->clipped != 0;
+        overflows |= overflow != 0;
     }
     fputc('\n', r->file);
     r->failed |= table_print(out, r->file, "");
     table_free(out);
-    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; overflow: of "
-          "these\nthree, numbers; clipped: steps\n", r->file);
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
+    if (overflows)
+        fputs("overflow: numbers of these three that overflowed\n", r->file);
+    if (clipped)
+        fputs("clipped: steps; --clip none compares precision alone\n", r->file);
 }
 
 static void compare_memory(train_report *r, const train_job *jobs, const train_total *totals,

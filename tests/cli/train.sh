@@ -131,6 +131,7 @@ ok $? "--trace: a folder per policy"
 train 2 -P fp32 --tf32 --arch volta && has 'volta' err; ok $? "an architecture without tf32"
 train 4 -P fp32 --trace "$dir/none/trace"; ok $? "a trace that cannot be written"
 train 2 -P fp32 --trace "$dir/bad" --trace-steps 3-; ok $? "--trace-steps: no list"
+train 2 -P fp32 --trace "$dir/bad" --trace-steps 5-99 && has 'the run has 10 steps' err; ok $? "--trace-steps: beyond the end"
 
 # ---- digests ----
 train 0 -P pytorch-amp-fp16 --loss-scaling torch:init=2^22 --digests "$dir/digests" --digests-tensors &&
@@ -209,7 +210,8 @@ run 4 train --plan "$dir/none"; ok $? "--plan: no file"
 
 # ---- interrupts ----
 if command -v timeout >/dev/null; then
-    timeout --preserve-status -s INT 2 "$MPSIM" train -P fp32 --width 200 --steps 1000000 --every 1000000 \
+    # --foreground: one signal, to the program alone; a second one would end it at once
+    timeout --foreground --preserve-status -s INT 2 "$MPSIM" train -P fp32 --width 200 --steps 1000000 --every 1000000 \
         --checkpoint "$dir/stopped" >"$dir/out" 2>"$dir/err"
     [ $? -eq 130 ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIGINT: what there is, 130"
     run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIGINT: the checkpoint is saved"
@@ -252,7 +254,7 @@ train 0 -P fp32 --device cpu; ok $? "--device cpu"
 case $? in # a device; built without CUDA; no device
 0) train 0 -P fp32 --variant ieee --check-digests "$dir/device" ;;
 2) has 'built without CUDA' err ;;
-4) has '^mpsim: train: no device: ' err && [ "$(wc -l <"$dir/err")" -eq 1 ] ;;
+4) has '^mpsim: train: --device: ' err && [ "$(wc -l <"$dir/err")" -eq 1 ] ;;
 *) false ;;
 esac
 ok $? "--device cuda: the same bits, or a line that says why not"
