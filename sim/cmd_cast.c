@@ -53,19 +53,6 @@ static int ends_with(const char *s, const char *end)
 
 /* ---- one tensor ---- */
 
-static void swap_to_little_endian(unsigned char *codes, size_t bytes, size_t n)
-{
-    const uint16_t probe = 1;
-    if (*(const unsigned char *)&probe == 1)
-        return;
-    for (size_t i = 0; i < n; i++)
-        for (size_t a = 0, b = bytes - 1; a < b; a++, b--) {
-            const unsigned char c = codes[i * bytes + a];
-            codes[i * bytes + a] = codes[i * bytes + b];
-            codes[i * bytes + b] = c;
-        }
-}
-
 /* The next n elements, read into j->x, as little-endian codes of j->out. */
 static void convert(job *j, const mpsim_format *source, uint64_t stream, uint64_t first, size_t n)
 {
@@ -80,7 +67,7 @@ static void convert(job *j, const mpsim_format *source, uint64_t stream, uint64_
         (void)mpsim_round_array_f64(&j->t->format, &r, &rng, j->y, j->x, n, &j->counts);
         (void)mpsim_encode_array_f64(j->out, &exact, NULL, j->codes, j->y, n, NULL);
     }
-    swap_to_little_endian(j->codes, mpsim_format_code_bytes(j->out), n);
+    trace_to_little_endian(j->codes, mpsim_format_code_bytes(j->out), n);
 }
 
 /* Column-major codes as row-major ones: all of a tensor, in memory. */

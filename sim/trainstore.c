@@ -12,19 +12,6 @@ const mpsim_format *stored_format(const mpsim_format *f)
     return trace_safetensors_dtype(f) ? f : mpsim_format_find("binary32");
 }
 
-static void to_little_endian(unsigned char *codes, size_t bytes, size_t n)
-{
-    const uint16_t probe = 1;
-    if (*(const unsigned char *)&probe == 1)
-        return;
-    for (size_t i = 0; i < n; i++)
-        for (size_t a = 0, b = bytes - 1; a < b; a++, b--) {
-            const unsigned char c = codes[i * bytes + a];
-            codes[i * bytes + a] = codes[i * bytes + b];
-            codes[i * bytes + b] = c;
-        }
-}
-
 /* Numbers of the format, as little-endian codes; every NaN as one. */
 static int encode(stored_tensor *s, float *x)
 {
@@ -37,7 +24,7 @@ static int encode(stored_tensor *s, float *x)
     s->codes = malloc((n ? n : 1) * bytes);
     if (!s->codes || mpsim_encode_array_f32(s->format, &exact, NULL, s->codes, x, n, NULL))
         return -1;
-    to_little_endian(s->codes, bytes, n);
+    trace_to_little_endian(s->codes, bytes, n);
     return 0;
 }
 

@@ -151,6 +151,8 @@ trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *ten
 /* trace_writer_npy -- one array; t->fortran is honoured. */
 trace_writer *trace_writer_npy(const char *path, const trace_tensor *t, trace_error *error);
 int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error *error);
+/* trace_to_little_endian -- n codes of `bytes` bytes each, from the host to the byte order of files. */
+void trace_to_little_endian(unsigned char *codes, size_t bytes, size_t n);
 /* trace_writer_finish -- check that all promised bytes came, flush, rename; frees w always. */
 int trace_writer_finish(trace_writer *w, trace_error *error);
 void trace_writer_abandon(trace_writer *w); /* accepts NULL: removes the temporary file */
