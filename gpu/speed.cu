@@ -586,16 +586,3 @@ void gpu_speed_table(FILE *to, const gpu_speed_row *rows, size_t count)
         putc('\n', to);
     }
 }
-
-void gpu_speed_json(FILE *to, const gpu_speed_row *rows, size_t count)
-{
-    putc('[', to);
-    for (size_t i = 0; i < count; i++) {
-        const gpu_speed_row *r = &rows[i];
-        fprintf(to, "%s\n  {\"name\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"seconds\":%.9f,"
-                    "\"share\":%.4f,\"bits\":\"%s\",\"difference\":%.3g,\"text\":\"%s\"}",
-                i ? "," : "", r->name, r->bytes, r->flops, r->seconds, r->share, speed_verdict(r),
-                r->difference, r->text);
-    }
-    fputs("\n]", to);
-}

@@ -37,9 +37,8 @@ typedef struct gpu_speed_plan {
 int gpu_speed_run(gpu_speed_row *rows, size_t max, size_t *count, const gpu_speed_plan *plan,
                   char *why, size_t size);
 
-/* gpu_speed_table, gpu_speed_json -- the rows as text for people, and as a JSON array. */
+/* gpu_speed_table -- the rows as text for people; record.c writes them as JSON. */
 void gpu_speed_table(FILE *to, const gpu_speed_row *rows, size_t count);
-void gpu_speed_json(FILE *to, const gpu_speed_row *rows, size_t count);
 
 #ifdef __cplusplus
 }
