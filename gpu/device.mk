@@ -5,31 +5,28 @@
 #   make -f gpu/device.mk build      build only
 #
 # In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc; variables: CC, CFLAGS, NVCC, ARCHS
-# (nvcc's code generation, all but that of wgmma.cu and wgmma_gemm.cu).
+# (nvcc's code generation, all but that of wgmma.cu and kernels/gemm_wgmma.cu).
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc)
 CFLAGS ?= -O2
 B = gpu/build
-cflags = -std=c17 -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib -Isim \
+cflags = -std=c17 -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
   -Idata/digits -D_GNU_SOURCE -DGPU_PLANS_DIR='"gpu/plans"' $(CFLAGS)
 # What the library has run on in tests, and PTX for what comes later.
 ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89 \
   -gencode arch=compute_90,code=[sm_90,compute_90]
-nvccflags = -std=c++17 -O2 -Ilib -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -lineinfo \
+nvccflags = -std=c++17 -O2 -Ilib/include -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -lineinfo \
   --compiler-options=-ffp-contract=off
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
 ifeq ($(shell uname -m),x86_64)
 vectors = AVX2 FMA AVX512
 else
-unfit = %_avx2 %_avx512 %_fma
+unfit = %/avx2.c %/avx512.c %/fma.c
 endif
-lib = $(filter-out $(unfit),$(basename $(notdir $(wildcard lib/*.c))))
-train = $(basename $(notdir $(wildcard sim/train/*.c)))
-host = checks cublas main options print probes record training
-cuda = arith convert device engine gemm mma speed
-cuda90a = wgmma wgmma_gemm
-objects = $(lib:%=$(B)/lib-%.o) $(train:%=$(B)/train-%.o) $(B)/parallel.o $(host:%=$(B)/%.o) \
-  $(cuda:%=$(B)/%.cu.o) $(cuda90a:%=$(B)/%.cu90a.o)
-headers = $(wildcard gpu/*.h gpu/*.cuh lib/*.h lib/mpsim/*.h sim/train/*.h data/digits/*.inc)
+host = $(filter-out $(unfit),$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
+cuda90a = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
+cuda = $(filter-out $(cuda90a),$(wildcard gpu/*/*.cu))
+objects = $(host:%.c=$(B)/%.o) $(cuda:%.cu=$(B)/%.cu.o) $(cuda90a:%.cu=$(B)/%.cu90a.o)
+headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh lib/*/*.h lib/*/*/*.h data/digits/*.inc)
 
 record: build
 	@status=0; \
@@ -45,20 +42,18 @@ $(B)/config.h: configure.ac
 	@mkdir -p $(B)
 	@sed -n 's/^AC_INIT(\[mpsim\], \[\(.*\)\])/#define PACKAGE_VERSION "\1"/p' configure.ac >$@
 	@for v in $(vectors); do echo "#define HAVE_$$v 1"; done >>$@
-$(B)/lib-%_avx2.o: cflags += -mavx2
-$(B)/lib-%_fma.o: cflags += -mavx2 -mfma
-$(B)/lib-%_avx512.o: cflags += -mavx512f -mavx512dq -mavx512bw -mavx512vl
-$(B)/lib-%.o: lib/%.c $(headers) $(B)/config.h
+%/avx2.o: cflags += -mavx2
+%/fma.o: cflags += -mavx2 -mfma
+%/avx512.o: cflags += -mavx512f -mavx512dq -mavx512bw -mavx512vl
+$(B)/lib/train/parallel.o: cflags += -fopenmp
+$(B)/%.o: %.c $(headers) $(B)/config.h
+	@mkdir -p $(@D)
 	$(CC) $(cflags) -c -o $@ $<
-$(B)/train-%.o: sim/train/%.c $(headers) $(B)/config.h
-	$(CC) $(cflags) -c -o $@ $<
-$(B)/parallel.o: sim/parallel.c sim/parallel.h $(headers) $(B)/config.h
-	$(CC) $(cflags) -fopenmp -c -o $@ $<
-$(B)/%.o: gpu/%.c $(headers) $(B)/config.h
-	$(CC) $(cflags) -c -o $@ $<
-$(B)/%.cu90a.o: gpu/%.cu $(headers) $(B)/config.h
+$(B)/%.cu90a.o: %.cu $(headers) $(B)/config.h
+	@mkdir -p $(@D)
 	$(NVCC) $(nvccflags) -gencode arch=compute_90a,code=sm_90a -c -o $@ $<
-$(B)/%.cu.o: gpu/%.cu $(headers) $(B)/config.h
+$(B)/%.cu.o: %.cu $(headers) $(B)/config.h
+	@mkdir -p $(@D)
 	$(NVCC) $(nvccflags) $(ARCHS) -c -o $@ $<
 clean:
 	rm -rf $(B)

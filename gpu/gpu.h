@@ -3,8 +3,8 @@
  * A check runs one operation of the hardware and the reference (lib/scalar*.h, compiled for the
  * device) on the same inputs and compares every bit of the results. Nothing here prints or exits;
  * nothing changes a setting of the device. */
-#ifndef MPSIM_GPU_H
-#define MPSIM_GPU_H
+#ifndef MPSIM_GPU_GPU_H
+#define MPSIM_GPU_GPU_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ typedef enum gpu_status {
     GPU_FAILED   /* a CUDA call failed, or the layout of operands is wrong: `text` says */
 } gpu_status;
 
-/* Digests are sums modulo 2^64 of a mixed (index, output), see lib/scalar_digest.h: of any order of outputs the
+/* Digests are sums modulo 2^64 of a mixed (index, output), see lib/digest/scalar.h: of any order of outputs the
  * same. `all` is that of all outputs; `sample` that of the outputs whose index is below sample_end
  * and a multiple of sample_step, so that a CPU can repeat it; `large` the same with large_step. */
 /* Mismatches that are kept whole, so that a model can be corrected without the device. Inputs follow

@@ -1,22 +1,27 @@
 # gpu/ -- the cross-check with CUDA devices. The table of checks and the writer of records are plain C
 # and built without CUDA too: tests replay records with them.
 noinst_LTLIBRARIES += gpu/libchecks.la
-gpu_libchecks_la_SOURCES = gpu/cases.h gpu/checks.c gpu/checks.h gpu/gpu.h \
-  gpu/probes.c gpu/record.c gpu/record.h gpu/reference.h
-EXTRA_DIST += gpu/README.md gpu/arith.cu gpu/convert.cu gpu/device.cu gpu/device.mk gpu/mma.cu \
-  gpu/mma.cuh gpu/nvcc-wrap.sh gpu/scalar.cuh gpu/tally.cuh gpu/wgmma.cu
-# Training: the kernels, which a plain C++ compiler takes, too (host.h)
-EXTRA_DIST += gpu/codes.cuh gpu/cublas.c gpu/cublas.h gpu/cuda.cuh gpu/elements.cuh gpu/engine.cu \
-  gpu/engine.cuh gpu/engine_layers.cuh gpu/engine_quantize.cuh \
-  gpu/engine_updates.cuh gpu/fragments.cuh gpu/gemm.cu gpu/gemm.h gpu/gemm_finish.cuh \
-  gpu/gemm_fma.cuh gpu/gemm_mma.cuh gpu/gemm_wgmma.cuh gpu/host.h gpu/hostcores.h gpu/hostfibers.h \
-  gpu/hostruntime.h gpu/layers.cuh \
-  gpu/optimizer.cuh gpu/quantize.cuh gpu/speed.cu gpu/speed.h gpu/statistics.cuh gpu/stream.cuh \
-  gpu/sums.cuh gpu/train.h gpu/wgmma_gemm.cu
+gpu_libchecks_la_CPPFLAGS = $(public_cppflags)
+gpu_libchecks_la_CFLAGS = $(base_cflags)
+gpu_libchecks_la_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h \
+  gpu/checks/probes.c gpu/checks/reference.h gpu/program/record.c gpu/program/record.h
+
+# What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
+EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/train.h \
+  gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
+  gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma.cu \
+  gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh gpu/kernels/engine.cu \
+  gpu/kernels/engine.cuh gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh \
+  gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
+  gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
+  gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cu gpu/kernels/gemm_wgmma.cuh \
+  gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh gpu/kernels/quantize.cuh \
+  gpu/kernels/statistics.cuh gpu/kernels/stream.cuh gpu/kernels/sums.cuh \
+  gpu/speed/cublas.h gpu/speed/speed.cu gpu/speed/speed.h
 
 # The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.
-gpu_program = gpu/main.c gpu/options.c gpu/options.h gpu/print.c gpu/print.h gpu/training.c \
-  gpu/training.h sim/parallel.c sim/parallel.h
+gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/print.c \
+  gpu/program/print.h gpu/program/training.c gpu/program/training.h
 gpu_plans = gpu/plans/mlp-fp16.plan gpu/plans/mlp-bf16.plan gpu/plans/mlp-fp8.plan \
   gpu/plans/mlp-mxfp8.plan gpu/plans/mlp-tf32.plan gpu/plans/mlp-fp32.plan \
   gpu/plans/mlp-stochastic.plan gpu/plans/mlp-masters.plan gpu/plans/cnn-fp16.plan \
@@ -27,20 +32,26 @@ EXTRA_DIST += gpu/plans/list $(gpu_plans)
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
 noinst_LTLIBRARIES += gpu/libgpu.la
-cuda_objects = gpu/arith.lo gpu/convert.lo gpu/device.lo gpu/engine.lo gpu/gemm.lo gpu/mma.lo \
-  gpu/speed.lo gpu/wgmma.lo gpu/wgmma_gemm.lo
-gpu_libgpu_la_SOURCES = gpu/cublas.c
-gpu_libgpu_la_LIBADD = $(cuda_objects) gpu/libchecks.la
+cuda_objects = gpu/checks/arith.lo gpu/checks/convert.lo gpu/checks/device.lo gpu/checks/mma.lo \
+  gpu/kernels/engine.lo gpu/kernels/gemm.lo gpu/speed/speed.lo
+# wgmma is an instruction of this target alone
+cuda_wgmma_objects = gpu/checks/wgmma.lo gpu/kernels/gemm_wgmma.lo
+gpu_libgpu_la_SOURCES = gpu/speed/cublas.c gpu/speed/cublas.h
+gpu_libgpu_la_CPPFLAGS = $(public_cppflags)
+gpu_libgpu_la_CFLAGS = $(base_cflags)
+gpu_libgpu_la_LIBADD = $(cuda_objects) $(cuda_wgmma_objects) gpu/libchecks.la
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = $(gpu_program)
-mpsim_gpu_CPPFLAGS = $(AM_CPPFLAGS) -DGPU_PLANS_DIR='"$(gpuplansdir)"'
-mpsim_gpu_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_PLANS_DIR='"$(gpuplansdir)"'
+mpsim_gpu_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
 gpuplansdir = $(pkgdatadir)/gpu-plans
 dist_gpuplans_DATA = gpu/plans/list $(gpu_plans)
-mpsim_gpu_LDADD = gpu/libgpu.la sim/libtrain.la lib/libmpsim.la $(CUDA_LIBS)
+mpsim_gpu_LDADD = gpu/libgpu.la lib/train/libtrain.la lib/libmpsim.la $(CUDA_LIBS)
 mpsim_gpu_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 cuda_nvcc = $(NVCC)
 else
+cuda_objects =
+cuda_wgmma_objects =
 cuda_nvcc =
 endif
 
@@ -52,17 +63,13 @@ am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 cuda_fp_flags = -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
   --compiler-options=-ffp-contract=off
+cuda_codes = $(CUDA_ARCHS)
 nvcc_compile = $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) --mode=compile \
-  $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(NVCC) -std=c++17 $(AM_CPPFLAGS) $(NVCCFLAGS) \
+  $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
+$(cuda_wgmma_objects): cuda_codes = $(CUDA_WGMMA_ARCH)
 .cu.lo:
-	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(CUDA_ARCHS) $<
-# wgmma is an instruction of this target alone
-gpu/wgmma.lo: gpu/wgmma.cu
-	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(CUDA_WGMMA_ARCH) $(srcdir)/gpu/wgmma.cu
-gpu/wgmma_gemm.lo: gpu/wgmma_gemm.cu
-	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(CUDA_WGMMA_ARCH) $(srcdir)/gpu/wgmma_gemm.cu
--include gpu/arith.lo.d gpu/convert.lo.d gpu/device.lo.d gpu/engine.lo.d gpu/gemm.lo.d gpu/mma.lo.d \
-  gpu/speed.lo.d gpu/wgmma.lo.d gpu/wgmma_gemm.lo.d
-MOSTLYCLEANFILES = gpu/arith.lo.d gpu/convert.lo.d gpu/device.lo.d gpu/engine.lo.d gpu/gemm.lo.d \
-  gpu/mma.lo.d gpu/speed.lo.d gpu/wgmma.lo.d gpu/wgmma_gemm.lo.d
+	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
+cuda_dependencies = $(cuda_objects:.lo=.lo.d) $(cuda_wgmma_objects:.lo=.lo.d)
+-include $(cuda_dependencies)
+MOSTLYCLEANFILES = $(cuda_dependencies)

@@ -1,8 +1,8 @@
-/* train.h -- training on a CUDA device: the engine of sim/train/engine.h as kernels. Plain C. */
+/* train.h -- training on a CUDA device: the engine of lib/include/train/engine.h as kernels. Plain C. */
 #ifndef MPSIM_GPU_TRAIN_H
 #define MPSIM_GPU_TRAIN_H
 
-#include "../sim/train/engine.h"
+#include <train/engine.h>
 
 #ifdef __cplusplus
 extern "C" {

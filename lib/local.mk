@@ -1,40 +1,74 @@
-# lib/ -- libmpsim: the numerics. libc and libm only.
-lib_LTLIBRARIES += lib/libmpsim.la
+# lib/ -- libmpsim: the numerics, a folder a module. libc and libm only. Beside it the trainer.
 mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
-  lib/mpsim/api.h lib/mpsim/arith.h lib/mpsim/block.h lib/mpsim/digest.h lib/mpsim/dot.h \
-  lib/mpsim/format.h lib/mpsim/gradient.h lib/mpsim/isa.h lib/mpsim/layer.h lib/mpsim/mpsim.h \
-  lib/mpsim/optim.h lib/mpsim/recipe.h lib/mpsim/rng.h lib/mpsim/round.h lib/mpsim/scaler.h \
-  lib/mpsim/stats.h lib/mpsim/status.h
-lib_libmpsim_la_SOURCES = \
-  lib/adaptive.c lib/arith.c lib/batchnorm.c lib/block.c lib/block_scale.c lib/block_scale.h \
-  lib/block_table.c lib/chain.c lib/chain.h lib/chain_portable.h lib/chain_steps.h lib/codes.h \
-  lib/counts.h lib/digest.c lib/dot.c lib/dot.h lib/exact.c lib/exact.h lib/format.c lib/gemm.c \
-  lib/gradient.c lib/kernel.c lib/kernel.h lib/layer.c lib/layer_math.h lib/loops.c lib/loops.h \
-  lib/model.c lib/optim.c lib/optim_fused.c lib/optim_lowp.c lib/optim_ops.c lib/optim_steps.h \
-  lib/panel.c lib/panel.h lib/panel_steps.h lib/preset.c lib/recipe.c lib/reduce.c lib/rng.c \
-  lib/rng.h lib/round.c lib/scalar.h lib/scalar_arith.h lib/scalar_digest.h lib/scalar_dot.h \
-  lib/scalar_math.h lib/scaler.c lib/scaler_text.c lib/stats.c lib/status.c lib/sum.c lib/sum.h \
-  lib/tile.c lib/tile.h lib/tile_run.h lib/tile_steps.h lib/version.c lib/words.h
+  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/block.h \
+  lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
+  lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
+  lib/include/mpsim/mpsim.h lib/include/mpsim/optim.h lib/include/mpsim/recipe.h \
+  lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
+  lib/include/mpsim/stats.h lib/include/mpsim/status.h
+
+lib_LTLIBRARIES += lib/libmpsim.la
+lib_libmpsim_la_CPPFLAGS = $(public_cppflags)
+lib_libmpsim_la_CFLAGS = $(base_cflags)
 lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined
 lib_libmpsim_la_LIBADD =
+lib_libmpsim_la_SOURCES = \
+  lib/base/codes.h lib/base/counts.h lib/base/status.c lib/base/version.c lib/base/words.h \
+  lib/format/format.c \
+  lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
+  lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
+  lib/arith/arith.c lib/arith/scalar.h \
+  lib/dot/chain.c lib/dot/chain.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c lib/dot/exact.h \
+  lib/dot/gemm.c lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_steps.h \
+  lib/dot/scalar.h lib/dot/tile.c lib/dot/tile.h \
+  lib/dot/loops/chain_portable.h lib/dot/loops/chain_steps.h lib/dot/loops/generic.c \
+  lib/dot/loops/loops.h lib/dot/loops/tile_run.h lib/dot/loops/tile_steps.h \
+  lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
+  lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
+  lib/optim/fused.c lib/optim/gradient.c lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
+  lib/optim/reduce.c lib/optim/steps.h \
+  lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/steps.h \
+  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h \
+  lib/digest/digest.c lib/digest/scalar.h
+
+# One kernel, several instruction sets: a unit each, compiled with its flags.
 if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
-lib_libavx2_la_SOURCES = lib/kernel_avx2.c lib/kernel_vector.h lib/kernel.h
-lib_libavx2_la_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
+lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/round/kernel/vector.h
+lib_libavx2_la_CPPFLAGS = $(public_cppflags)
+lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
 endif
 if HAVE_FMA
 noinst_LTLIBRARIES += lib/libfma.la
-lib_libfma_la_SOURCES = lib/loops_fma.c
-lib_libfma_la_CFLAGS = $(AM_CFLAGS) $(FMA_CFLAGS)
+lib_libfma_la_SOURCES = lib/dot/loops/fma.c
+lib_libfma_la_CPPFLAGS = $(public_cppflags)
+lib_libfma_la_CFLAGS = $(base_cflags) $(FMA_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libfma.la
 endif
 if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
-lib_libavx512_la_SOURCES = lib/kernel_avx512.c lib/kernel_vector.h lib/kernel.h lib/loops_avx512.c
-lib_libavx512_la_CFLAGS = $(AM_CFLAGS) $(AVX512_CFLAGS)
+lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/round/kernel/vector.h lib/dot/loops/avx512.c
+lib_libavx512_la_CPPFLAGS = $(public_cppflags)
+lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la
 endif
 pkgconfig_DATA += lib/mpsim.pc
-EXTRA_DIST += lib/README.md
+
+# The trainer and its CPU engine: no options, no JSON, no YAML. The programs of sim/ and gpu/ link it.
+noinst_LTLIBRARIES += lib/train/libtrain.la
+lib_train_libtrain_la_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
+  -I$(top_srcdir)/data/digits
+lib_train_libtrain_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
+lib_train_libtrain_la_LIBADD = lib/libmpsim.la
+lib_train_libtrain_la_SOURCES = \
+  lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
+  lib/include/train/train.h \
+  lib/train/backward.c lib/train/batch.c lib/train/compare.c lib/train/digests.c \
+  lib/train/forward.c lib/train/network.c lib/train/parallel.c lib/train/params.c \
+  lib/train/pass.c lib/train/state.c lib/train/train.c lib/train/trainer.h lib/train/update.c \
+  lib/train/visit.c \
+  lib/train/cpu/cpu.h lib/train/cpu/engine.c lib/train/cpu/layers.c lib/train/cpu/update.c \
+  lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c
+EXTRA_DIST += lib/README.md data/digits/digits.inc

@@ -1,6 +1,6 @@
 /* commands.c -- the table of commands. */
-#include "cmd.h"
-#include "options.h"
+#include "commands.h"
+#include "cli/options.h"
 
 const command commands[] = {
     {"formats", "[NAME...]", "List number formats, or look at some of them", cmd_formats},

@@ -1,25 +1,66 @@
-# sim/ -- the mpsim program: all but main.c in a convenience library, so that tests can link it.
-trace_sources = \
-  sim/trace/dtype.c sim/trace/impl.h sim/trace/layout.c sim/trace/memory.c \
-  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c \
-  sim/trace/outfile.c sim/trace/outfile.h sim/trace/raw.c sim/trace/read.c \
-  sim/trace/safetensors.c sim/trace/source.c sim/trace/text.c sim/trace/trace.c \
-  sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c
+# sim/ -- the mpsim program, a folder a command: all but main.c in a convenience library, so that
+# tests can link it.
+sim_cppflags = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
+noinst_LTLIBRARIES += sim/libsim.la
+sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
+  -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
+sim_libsim_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS)
+sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS)
+sim_libsim_la_SOURCES = \
+  sim/calc/cmd.c \
+  sim/cast/cmd.c \
+  sim/cli/input.c sim/cli/input.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
+  sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/steps.c sim/cli/steps.h \
+  sim/cli/stream.c sim/cli/stream.h sim/cli/target.c sim/cli/target.h \
+  sim/commands.c sim/commands.h \
+  sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
+  sim/dot/operand.c sim/dot/operand.h \
+  sim/formats/cmd.c \
+  sim/info/cmd.c \
+  sim/plot/accumulation.c sim/plot/cmd.c sim/plot/data.c sim/plot/data.h sim/plot/figures.c \
+  sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/run.c \
+  sim/plot/runs.c sim/plot/runs.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c \
+  sim/plot/training.c \
+  sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/parts.c \
+  sim/policy/policy.c sim/policy/policy.h sim/policy/table.c sim/policy/yaml.c \
+  sim/policy/yaml.h \
+  sim/replay/cast.c sim/replay/cmd.c sim/replay/csv.c sim/replay/json.c sim/replay/measure.c \
+  sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
+  sim/replay/report.c sim/replay/report.h sim/replay/run.h sim/replay/step.c sim/replay/total.c \
+  sim/replay/weights.c \
+  sim/report/json.c sim/report/report.h sim/report/table.c \
+  sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
+  sim/scaler/log.c sim/scaler/log.h sim/scaler/match.c sim/scaler/pattern.c \
+  sim/scaler/pattern.h sim/scaler/replay.c sim/scaler/replay.h sim/scaler/report.c \
+  sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/table.c sim/scaler/track.c \
+  sim/scaler/track.h \
+  sim/stat/cmd.c sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
+  sim/trace/dtype.c sim/trace/impl.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c \
+  sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h \
+  sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/text.c \
+  sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
+  sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/device.c \
+  sim/train/device.h sim/train/digests.c sim/train/digests.h sim/train/meter.c \
+  sim/train/meter.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
+  sim/train/report.c sim/train/report.h sim/train/run.c sim/train/run.h sim/train/store.c \
+  sim/train/store.h sim/train/table.c sim/train/words.c sim/train/words.h \
+  sim/verify/architecture.c sim/verify/cmd.c sim/verify/groups.c sim/verify/replay.c \
+  sim/verify/report.c sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.h
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,
 # which the tests use, too.
-verify_sources = sim/cmd_verify.c sim/verify/architecture.c sim/verify/groups.c sim/verify/replay.c \
-  sim/verify/report.c sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.h
+oracle_libs =
 verify_libs =
 if HAVE_MPFR
-verify_sources += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c sim/verify/mpfr_arith.c \
-  sim/verify/mpfr_dot.c
+sim_libsim_la_SOURCES += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c \
+  sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c
 noinst_LTLIBRARIES += sim/liboracle.la
 sim_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
   sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h
 sim_liboracle_la_CPPFLAGS = $(sim_cppflags)
+sim_liboracle_la_CFLAGS = $(base_cflags)
 sim_liboracle_la_LIBADD = $(MPFR_LIBS)
-verify_libs += sim/liboracle.la
+oracle_libs += sim/liboracle.la
 endif
 if HAVE_CUDA_HEADERS
 noinst_LTLIBRARIES += sim/libnvidia.la
@@ -29,60 +70,17 @@ sim_libnvidia_la_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
 verify_libs += sim/libnvidia.la
 endif
 if HAVE_CUDA
-verify_sources += sim/verify/gpu.c
+sim_libsim_la_SOURCES += sim/verify/gpu.c
 verify_libs += gpu/libgpu.la $(CUDA_LIBS)
 endif
 
-# The trainer and its CPU engine: without options, JSON and YAML, so that gpu/ links it alone.
-noinst_LTLIBRARIES += sim/libtrain.la
-sim_libtrain_la_SOURCES = \
-  sim/train/backward.c sim/train/batch.c sim/train/compare.c sim/train/cpu.c sim/train/cpu.h \
-  sim/train/cpulayers.c sim/train/cpuupdate.c sim/train/digests.c sim/train/digests.h sim/train/cpuupdate.c sim/train/engine.h sim/train/forward.c \
-  sim/train/network.c sim/train/params.c sim/train/pass.c sim/train/planfields.c \
-  sim/train/planfields.h sim/train/plantext.c sim/train/state.c sim/train/train.c \
-  sim/train/train.h sim/train/trainer.h sim/train/update.c sim/train/visit.c
-sim_libtrain_la_CPPFLAGS = $(sim_cppflags) -I$(top_srcdir)/data/digits
-sim_libtrain_la_LIBADD = lib/libmpsim.la
-EXTRA_DIST += data/digits/digits.inc
-
-noinst_LTLIBRARIES += sim/libsim.la
-sim_libsim_la_SOURCES = \
-  sim/cmd.h sim/cmd_calc.c sim/cmd_cast.c sim/cmd_dot.c sim/cmd_formats.c sim/cmd_info.c sim/cmd_plot.c sim/cmd_replay.c \
-  sim/cmd_scaler.c sim/cmd_stat.c sim/cmd_train.c \
-  sim/commands.c sim/doterror.c sim/doterror.h sim/input.c sim/input.h sim/inputsteps.c sim/inputsteps.h sim/models.c sim/models.h sim/nameindex.c sim/nameindex.h sim/operand.c sim/operand.h sim/options.c sim/options.h sim/output.c \
-  sim/output.h sim/parallel.c sim/parallel.h \
-  sim/plot.c sim/plot.h sim/plotaccumulation.c sim/plotdata.c sim/plotdata.h sim/plotfigures.c \
-  sim/plotreport.c sim/plotreport.h sim/plotrun.c sim/plotruns.c sim/plotruns.h sim/plotsweep.c sim/plotsweep.h sim/plottext.c sim/plottraining.c \
-  sim/policy.c sim/policy.h sim/policykeys.c sim/policykeys.h sim/policylist.c sim/policylist.h \
-  sim/policyparts.c sim/policytable.c sim/policyyaml.c sim/policyyaml.h sim/replay.c sim/replay.h \
-  sim/replaycast.c sim/replaycsv.c sim/replayjson.c sim/replaymeasure.c sim/replayplan.c \
-  sim/replayrecord.c sim/replayreport.c sim/replayreport.h sim/replayrun.h sim/replaystep.c \
-  sim/replaytotal.c sim/replayweights.c \
-  sim/scaleradaptive.c sim/scaleradaptive.h sim/scalerjson.c sim/scalerlog.c sim/scalerlog.h sim/scalermatch.c sim/scalerpattern.c \
-  sim/scalerpattern.h sim/scalerreplay.c sim/scalerreplay.h sim/scalerreport.c sim/scalerreport.h \
-  sim/scalerrun.c sim/scalerrun.h sim/scalertable.c sim/scalertrack.c sim/scalertrack.h \
-  sim/statreport.c sim/statreport.h sim/stream.c sim/stream.h sim/target.c sim/target.h sim/tensorstat.c \
-  sim/tensorstat.h sim/traincheckpoint.c sim/traincheckpoint.h sim/traindevice.c sim/traindevice.h sim/traindigests.c sim/traindigests.h \
-  sim/trainmeter.c sim/trainmeter.h sim/trainpolicy.c sim/trainpolicy.h \
-  sim/trainrecord.c sim/trainrecord.h sim/trainreport.c sim/trainreport.h sim/trainrun.c \
-  sim/trainrun.h \
-  sim/trainstore.c sim/trainstore.h sim/traintable.c sim/trainwords.c sim/trainwords.h \
-  $(trace_sources) $(verify_sources) \
-  sim/report/json.c sim/report/report.h sim/report/table.c
-sim_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/sim -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
-sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
-  -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
-sim_libsim_la_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) \
-  $(YAML_CFLAGS)
-sim_libsim_la_LIBADD = sim/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS)
-
 # folders that are compiled in: another --prefix compiles them anew
-sim/libsim_la-policy.lo sim/libsim_la-plot.lo: Makefile
+sim/plot/libsim_la-plot.lo sim/policy/libsim_la-policy.lo: Makefile
 
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
-mpsim_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
-mpsim_LDADD = sim/libsim.la $(verify_libs)
+mpsim_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
+mpsim_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs)
 mpsim_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 EXTRA_DIST += sim/README.md

@@ -1,8 +1,8 @@
 /* main.c -- the mpsim program: finds the command and runs it. */
 #include "config.h"
 
-#include "options.h"
-#include "cmd.h"
+#include "cli/options.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ck-house.sh -- rules of the house that a script can check: what the library exports and uses,
-# and who includes whom (HACKING.md).
+# ck-house.sh -- rules of the house that a script can check: what the library exports and uses, who includes
+# whom, and that no two files or folders need each other (HACKING.md).
 set -u
 : "${MPSIM:=./mpsim}" "${MPSIM_SRCDIR:=.}"
 n=0
@@ -15,13 +15,13 @@ ok() { # ok NAME OUTPUT: passes if OUTPUT is empty
         failed=1
     fi
 }
+build=$(cd "$(dirname "$MPSIM")" && pwd)
 cd "$MPSIM_SRCDIR" || exit 1
-build=$(dirname "$MPSIM")
-
-# ---- the public headers and the shared library name the same functions ----
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cat lib/mpsim/*.h | tr '\n' ' ' | sed 's/MPSIM_API/\
+
+# ---- the public headers and the shared library name the same functions ----
+cat lib/include/mpsim/*.h | tr '\n' ' ' | sed 's/MPSIM_API/\
 MPSIM_API/g' | sed -n 's/^MPSIM_API[^(]*[ *]\(mpsim_[a-z0-9_]*\)(.*/\1/p' | sort -u >"$dir/declared"
 lib=$(ls "$build"/lib/.libs/libmpsim.so 2>/dev/null || ls "$build"/lib/.libs/libmpsim.dylib 2>/dev/null)
 if [ -n "$lib" ] && command -v nm >/dev/null; then
@@ -35,35 +35,100 @@ fi
 ok "every public function is used by a test" "$(while read -r f; do
     grep -q -w -r --include='*.c' "$f" tests || echo "$f"; done <"$dir/declared")"
 
-# ---- layers ----
-ok "lib includes libc, its own headers and nothing else" "$(grep -n '^#include' lib/*.c lib/*.h lib/mpsim/*.h |
-    grep -v -e '<mpsim/[a-z]*\.h>' -e '"config\.h"' -e '"\(block_scale\|chain\|chain_portable\|chain_steps\|codes\|counts\|dot\|exact\|kernel\|kernel_vector\)\.h"' \
-        -e '"\(layer_math\|loops\|optim_steps\|panel\|panel_steps\|rng\|scalar\|scalar_arith\|scalar_digest\|scalar_dot\)\.h"' \
-        -e '"\(scalar_math\|sum\|tile\|tile_run\|tile_steps\|words\)\.h"' -e '^lib/\(panel\|loops\)[a-z0-9_]*\.[ch]:.*<immintrin\.h>' \
-        -e '<\(float\|math\|stdatomic\|stddef\|stdint\|stdlib\|string\)\.h>')"
-ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -E \
-    'printf|fprintf|puts|fputs|exit|abort|getenv|assert|fesetround|feraiseexcept' lib/*.c lib/*.h)"
-ok "gpu includes its own files, the public headers of lib, lib/scalar*.h, rng.h and sim/train" "$(
-    grep -n '^#include "' gpu/*.c gpu/*.h gpu/*.cu gpu/*.cuh | sed 's/^\([^:]*:[^:]*\):#include "\(.*\)".*/\1 \2/' |
-    while read -r where file; do
-        case $file in
-        rng.h | scalar.h | scalar_*.h) [ -f "lib/$file" ] ;;
-        ../sim/train/*.h | ../sim/parallel.h) [ -f "gpu/$file" ] ;;
-        */*) false ;;
-        *) [ -f "gpu/$file" ] ;;
-        esac || echo "$where: $file"
-    done)"
-ok "sim uses the public headers of lib only" "$(grep -n -r --include='*.[ch]' \
-    -E '^#include .*(scalar|kernel|lib/)' sim)"
-ok "sim/train includes the public headers of lib and its own files" "$(grep -n '^#include' sim/train/*.[ch] |
-    grep -v -e '<mpsim/[a-z]*\.h>' -e '<\(inttypes\|math\|stdarg\|stddef\|stdint\|stdio\|stdlib\|string\)\.h>' |
-    sed 's/.*"\(.*\)".*/\1/' | while read -r file; do [ -f "sim/train/$file" ] ||
-    [ "$file" = digits.inc ] || echo "$file"; done)"
-ok "sim/train does not print, exit or abort" "$(grep -n -w -E '(printf|puts|perror|exit|abort|getenv) ?\(' sim/train/*.[ch])"
-ok "sim/trace and sim/report do not know the commands" "$(grep -n -E \
-    '^#include "(\.\./)?(cmd|options|input|target|statreport|output|plot)' sim/trace/*.[ch] sim/report/*.[ch])"
-ok "threads are the business of sim/parallel.c" "$(grep -l -r --include='*.[ch]' -E \
-    '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^sim/parallel\.c$')"
+# ---- who may include whom: the first line whose left side fits a file decides ----
+# <name> is a header of the system or of another project; a path is one of the house.
+cat >"$dir/borders" <<'TABLE'
+^lib/include/mpsim/       ^lib/include/mpsim/|^<(stddef|stdint)[.]h>
+^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
+^lib/train/parallel[.]c   ^lib/include/train/parallel[.]h|^<
+^lib/train/               ^lib/include/|^lib/train/|^data/digits/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
+^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
+^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
+^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
+^sim/trace/               ^sim/trace/|^lib/include/mpsim/|^<
+^sim/report/              ^sim/report/|^lib/include/mpsim/|^<
+^sim/cli/                 ^sim/(cli|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/policy/yaml[.]c      ^sim/(policy|cli)/|^<
+^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
+^sim/train/device[.]c     ^sim/(train|cli)/|^gpu/(gpu|train)[.]h|^config[.]h|^<
+^sim/[a-z]*[.][ch]         ^sim/(cli/|commands[.]h)|^lib/include/mpsim/|^config[.]h|^<
+^sim/                     ^sim/|^lib/include/|^config[.]h|^<
+TABLE
+
+includes() { # of the tree in the current folder: FILE TARGET, a line each
+    find lib sim gpu -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort |
+        xargs grep -H '^[[:space:]]*#[[:space:]]*include' | awk '
+    function there(p,   line, found) { found = (getline line < p) >= 0; close(p); return found }
+    function plain(p) { while (sub(/[^\/.]+\/[.][.]\//, "", p)); return p }
+    {
+        i = index($0, ":"); file = substr($0, 1, i - 1); what = substr($0, i + 1)
+        sub(/^[^<"]*/, "", what); quote = substr(what, 1, 1); sub(/^["<]/, "", what); sub(/[">].*/, "", what)
+        folder = file; sub(/[^\/]*$/, "", folder)
+        if (quote == "<") target = what ~ /^(mpsim|train)\// ? "lib/include/" what : "<" what ">"
+        else {
+            target = plain(folder what)
+            if (!there(target)) { # what lies on a path of the build
+                if (what == "digits.inc") target = "data/digits/" what
+                else if (what ~ /^host/) target = "tests/gpu/" what
+                else target = what
+            }
+        }
+        print file, target
+    }'
+}
+borders() { # violations in the current folder
+    includes | awk -v table="$dir/borders" '
+    BEGIN { while ((getline < table) > 0) { n++; from[n] = $1; to[n] = $2 } }
+    { for (i = 1; i <= n; i++) if ($1 ~ from[i]) { if ($2 !~ to[i]) print $1 " includes " $2; next }
+      print $1 ": no rule for this file" }'
+}
+ok "who includes whom: the table of borders" "$(borders)"
+ok "threads are the business of lib/train/parallel.c" "$(grep -l -r --include='*.[ch]' -E \
+    '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/parallel\.c$')"
+ok "YAML, zip archives and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|jansson)\.h>' lib sim gpu |
+    grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson')"
+ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -r --include='*.[ch]' -E \
+    '(printf|puts|perror|exit|abort|getenv|assert|fesetround|feraiseexcept) ?\(' lib | grep -v ':[0-9]*: \*')"
+ok "lib but the trainer opens and writes no files" "$(grep -n -w -r --include='*.[ch]' -E \
+    '(fprintf|fputs|fopen|fwrite|FILE) ?' lib | grep -v -e ':[0-9]*: \*' -e '^lib/train/' -e '^lib/include/train/')"
+
+# ---- no circles between folders (who includes whom) ----
+folders() { # loops between the modules of the current tree; a folder within one belongs to it
+    includes | grep -v ' <' | awk '
+    function module(p,   part) {
+        sub(/\/[^\/]*$/, "", p)
+        if (p !~ /include/ && split(p, part, "/") > 2) p = part[1] "/" part[2]
+        return p
+    }
+    { a = module($1); b = module($2); if (a != b) print a, b }' | sort -u | tsort 2>&1 >/dev/null
+}
+ok "no two folders include each other" "$(folders)"
+
+# ---- each of these checks fails where it should ----
+mkdir -p "$dir/tree/lib/dot" "$dir/tree/lib/round" "$dir/tree/lib/train" "$dir/tree/sim/stat" "$dir/tree/sim/trace" \
+    "$dir/tree/gpu/kernels" "$dir/tree/sim/cli" "$dir/tree/lib/include/mpsim"
+(
+    cd "$dir/tree" || exit 1
+    for header in lib/dot/panel.h lib/train/trainer.h sim/cli/options.h sim/stat/tensor.h lib/round/scalar.h; do : >$header; done
+    echo '#include "../../lib/dot/panel.h"' >sim/stat/private.c
+    echo '#include "../train/trainer.h"' >lib/dot/upwards.c
+    echo '#include <jansson.h>' >lib/round/foreign.c
+    echo '#include "../round/scalar.h"' >lib/train/inside.c
+    echo '#include "../../lib/round/scalar.h"' >lib/include/mpsim/private.h
+    echo '#include "../../sim/cli/options.h"' >gpu/kernels/back.cu
+    echo '#include "../cli/options.h"' >sim/trace/command.c
+    echo '#include "../stat/tensor.h"' >sim/cli/command.c
+    echo '#include "../cli/options.h"' >sim/stat/fine.c
+    borders >"$dir/violations"
+    folders >"$dir/loops"
+)
+ok "a violation of each border is found" "$(for f in sim/stat/private.c lib/dot/upwards.c lib/round/foreign.c lib/train/inside.c \
+    lib/include/mpsim/private.h gpu/kernels/back.cu sim/trace/command.c sim/cli/command.c; do
+    grep -q "^$f includes" "$dir/violations" || echo "$f was not found"; done
+    grep -v -e private -e upwards -e foreign -e inside -e back -e command "$dir/violations")"
+ok "a circle of folders is found" "$([ -s "$dir/loops" ] || echo "sim/cli and sim/stat were not found")"
+
+# ---- oracles, news ----
 ok "the oracle uses no function of the library" "$(grep -n -E \
     'mpsim_[a-z0-9_]+ *\(' sim/verify/oracle*.c | grep -v -E 'sizeof|/\*|:[0-9]+: \*')"
 ok "NEWS.md names the version" "$(v=$("$MPSIM" --version | cut -d' ' -f2)

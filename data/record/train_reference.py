@@ -4,7 +4,7 @@
     python3 train_reference.py ../vectors/train
 
 Initial weights, order of the images and networks are rebuilt here from the description in
-sim/train/train.h (Philox4x32-10 in NumPy, nothing of mpsim is run); forward, backward and SGD with
+lib/include/train/train.h (Philox4x32-10 in NumPy, nothing of mpsim is run); forward, backward and SGD with
 momentum are PyTorch's, in float64. Three steps of each case are recorded: losses, all gradients,
 and running statistics, rounded to float32 for the file.
 """

@@ -1,8 +1,8 @@
 /* report.h -- what commands write: aligned text tables, JSON values, CSV cells.
  *
  * Numbers for programs round-trip; nothing depends on the locale. */
-#ifndef MPSIM_SIM_REPORT_H
-#define MPSIM_SIM_REPORT_H
+#ifndef MPSIM_SIM_REPORT_REPORT_H
+#define MPSIM_SIM_REPORT_REPORT_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * Layouts: safetensors, npy (versions 1 to 3), npz (zip of npy members, stored or
  * deflated), raw (the caller states dtype, shape and offset). "-" and pipes are copied to an
  * unnamed temporary file first, so that every layout can be read from them. */
-#ifndef MPSIM_SIM_TRACE_H
-#define MPSIM_SIM_TRACE_H
+#ifndef MPSIM_SIM_TRACE_TRACE_H
+#define MPSIM_SIM_TRACE_TRACE_H
 
 #include <mpsim/format.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* gpu.c -- verify: the hardware's own instructions, through gpu/gpu.h. */
 #include "verify.h"
 
-#include "options.h"
+#include "../cli/options.h"
 
 #include "../../gpu/gpu.h"
 

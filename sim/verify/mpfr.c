@@ -1,7 +1,7 @@
 /* mpfr.c -- verify: casts from binary32 and binary64 to every format, against GNU MPFR. */
 #include "inputs.h"
 
-#include "options.h"
+#include "../cli/options.h"
 
 #include <inttypes.h>
 #include <mpfr.h>

@@ -9,7 +9,7 @@
 
 #include "verify.h"
 
-#include "parallel.h"
+#include <train/parallel.h>
 
 #include <inttypes.h>
 #include <math.h>

@@ -7,8 +7,8 @@
  * the sentences of <mpsim/round.h>, from which it takes the names of the inputs only.
  *
  * Not for threads: the MPFR variables are static, so that a call costs 0.1 to 0.2 us. */
-#ifndef MPSIM_SIM_ORACLE_H
-#define MPSIM_SIM_ORACLE_H
+#ifndef MPSIM_SIM_VERIFY_ORACLE_H
+#define MPSIM_SIM_VERIFY_ORACLE_H
 
 #include <mpsim/round.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  *                        one operation in the precision of the result
  *
  * Not for threads. */
-#ifndef MPSIM_SIM_ORACLE_ARITH_H
-#define MPSIM_SIM_ORACLE_ARITH_H
+#ifndef MPSIM_SIM_VERIFY_ORACLE_ARITH_H
+#define MPSIM_SIM_VERIFY_ORACLE_ARITH_H
 
 #include "oracle.h"
 

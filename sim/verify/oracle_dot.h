@@ -6,8 +6,8 @@
  * mpsim_model, the names of its formats): no code, no table, no constant.
  *
  * Not for threads: the GMP variables are static. */
-#ifndef MPSIM_SIM_ORACLE_DOT_H
-#define MPSIM_SIM_ORACLE_DOT_H
+#ifndef MPSIM_SIM_VERIFY_ORACLE_DOT_H
+#define MPSIM_SIM_VERIFY_ORACLE_DOT_H
 
 #include "oracle.h"
 

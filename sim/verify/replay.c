@@ -8,8 +8,8 @@
 #include "vectors.h"
 #include "verify.h"
 
-#include "options.h"
-#include "parallel.h"
+#include "../cli/options.h"
+#include <train/parallel.h>
 
 #include <inttypes.h>
 #include <stdarg.h>

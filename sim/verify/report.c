@@ -1,7 +1,7 @@
 /* report.c -- what mpsim verify writes: text, JSON (schema mpsim.verify/1), CSV. */
 #include "verify.h"
 
-#include "report/report.h"
+#include "../report/report.h"
 
 #include <inttypes.h>
 #include <mpsim/mpsim.h>

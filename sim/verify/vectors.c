@@ -1,7 +1,7 @@
 /* vectors.c -- sets of recorded dot products from npz files; see vectors.h. */
 #include "vectors.h"
 
-#include "options.h"
+#include "../cli/options.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef MPSIM_SIM_VERIFY_VECTORS_H
 #define MPSIM_SIM_VERIFY_VECTORS_H
 
-#include "trace/trace.h"
+#include "../trace/trace.h"
 
 #include <mpsim/format.h>
 #include <stddef.h>

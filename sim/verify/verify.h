@@ -3,8 +3,8 @@
  *
  * A group is a table row of functions (groups.c); what it finds are rows of a report. A group
  * whose judge is missing adds one row that says so: what did not run never looks like success. */
-#ifndef MPSIM_SIM_VERIFY_H
-#define MPSIM_SIM_VERIFY_H
+#ifndef MPSIM_SIM_VERIFY_VERIFY_H
+#define MPSIM_SIM_VERIFY_VERIFY_H
 
 #include <mpsim/dot.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@ LC_ALL=C
 export LC_ALL
 recorded=${MPSIM_HWVECTORS:-$MPSIM_SRCDIR/../shared/hwvectors}
 unset MPSIM_HWVECTORS
-make=$(dirname "$MPSIM")/tests/mkvectors
+make=$(dirname "$MPSIM")/tests/support/mkvectors
 v=$dir/v
 mkdir "$v"
 

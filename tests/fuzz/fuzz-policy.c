@@ -1,12 +1,12 @@
 /* fuzz-policy.c -- any bytes must be a policy or be refused: no crash, no hang, no growth.
  *
  * With libFuzzer: clang -g -O1 -fvisibility=hidden -fsanitize=fuzzer,address,undefined -Ilib -Isim
- * -D_GNU_SOURCE -DMPSIM_POLICIES_DIR='""', this file, sim/policy*.c, sim/options.c, the .c files of
+ * -D_GNU_SOURCE -DMPSIM_POLICIES_DIR='""', this file, sim/policy*.c, sim/cli/options.c, the .c files of
  * sim/trace and lib, -lyaml -ljansson -lzip -lz -lm; then
  *   ./fuzz-policy -max_len=4096 new-corpus tests/fuzz/policies data/policies
  * With any compiler, for the files given as arguments: -DFUZZ_STANDALONE. */
 #include "fuzzfile.h"
-#include "policy.h"
+#include "sim/policy/policy.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  *   ./fuzz-trace -max_len=4096 new-corpus tests/fuzz/corpus
  * With any compiler, for the files given as arguments: -DFUZZ_STANDALONE. */
 #include "fuzzfile.h"
-#include "trace/trace.h"
+#include "sim/trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

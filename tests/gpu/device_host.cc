@@ -1,12 +1,12 @@
 /* device_host.cc -- what makes mpsim-gpu a program without a device: a "CPU executor" that has no
- * instructions to check, and the engine of training on gpu/host.h.
+ * instructions to check, and the engine of training on tests/gpu/host.h.
  *
  * MPSIM_TEST_FAULT=N: from the N-th matrix product on (from 1) each product forgets its last
- * multiply-add: what a broken kernel would look like. gpu/main.c is compiled with
+ * multiply-add: what a broken kernel would look like. gpu/program/main.c is compiled with
  * train_engine_cuda as another name. */
 #undef train_engine_cuda
-#include "../../gpu/checks.h"
-#include "../../gpu/fragments.cuh"
+#include "../../gpu/checks/checks.h"
+#include "../../gpu/kernels/fragments.cuh"
 #include "../../gpu/train.h"
 
 /* ---- the engine, with a fault on request ---- */

@@ -1,2 +1,2 @@
-/* gemm_host.cc -- the matrix products of training, compiled for a CPU through gpu/host.h. */
-#include "../../gpu/gemm.cu"
+/* gemm_host.cc -- the matrix products of training, compiled for a CPU through tests/gpu/host.h. */
+#include "../../gpu/kernels/gemm.cu"

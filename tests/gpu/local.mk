@@ -1,13 +1,12 @@
-# tests/gpu/ -- the CUDA kernels of training on a CPU (gpu/host.h): C++17, no CUDA, no Check.
-dist_check_SCRIPTS += tests/gpu/ptx-engine.sh
-TESTS += tests/gpu/ptx-engine.sh
-
+# tests/gpu/ -- the CUDA kernels of training on a CPU (tests/gpu/host.h): C++17, no CUDA, no Check.
 if HAVE_CXX
-kernel_cppflags = $(AM_CPPFLAGS) -D_GNU_SOURCE
+kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
 kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CFLAGS)
+kernel_libs = tests/gpu/libkernels.la lib/train/libtrain.la lib/libmpsim.la -lm
 check_LTLIBRARIES += tests/gpu/libkernels.la
 tests_gpu_libkernels_la_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
-  tests/gpu/wgmma_host.cc
+  tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_fibers.h \
+  tests/gpu/host_runtime.h
 tests_gpu_libkernels_la_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_la_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_libkernels_la_LIBADD = lib/libmpsim.la
@@ -15,31 +14,31 @@ kernel_tests = tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-training
 tests_gpu_t_host_SOURCES = tests/gpu/t-host.cc tests/gpu/tap.h
 tests_gpu_t_host_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_host_CXXFLAGS = $(kernel_cxxflags)
+tests_gpu_t_host_LDADD = $(kernel_libs)
 tests_gpu_t_engine_SOURCES = tests/gpu/t-engine.cc tests/gpu/pairs.h
 tests_gpu_t_engine_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_engine_CXXFLAGS = $(kernel_cxxflags)
-tests_gpu_t_engine_LDADD = tests/gpu/libkernels.la sim/libtrain.la lib/libmpsim.la -lm
+tests_gpu_t_engine_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_CXXFLAGS = $(kernel_cxxflags)
-tests_gpu_t_training_LDADD = tests/gpu/libkernels.la sim/libtrain.la lib/libmpsim.la -lm
+tests_gpu_t_training_LDADD = $(kernel_libs)
 if HAVE_CHECK
 kernel_tests += tests/gpu/t-gemm
-tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc gpu/cublas.c
-tests_gpu_t_gemm_CPPFLAGS = $(kernel_cppflags) -I$(top_srcdir)/gpu -I$(top_srcdir)/tests
-tests_gpu_t_gemm_CFLAGS = $(AM_CFLAGS)
+tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc gpu/speed/cublas.c
+tests_gpu_t_gemm_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_gemm_CFLAGS = $(base_cflags)
 tests_gpu_t_gemm_CXXFLAGS = $(kernel_cxxflags) $(CHECK_CFLAGS)
-tests_gpu_t_gemm_LDADD = $(test_ldadd) -ldl -lm
+tests_gpu_t_gemm_LDADD = $(LDADD) -ldl
 endif
 check_PROGRAMS += $(kernel_tests)
 TESTS += $(kernel_tests)
 # mpsim-gpu on a CPU: tests/gpu/program.sh runs it.
 check_PROGRAMS += tests/gpu/mpsim-gpu-host
 tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
-  gpu/cublas.c
+  gpu/speed/cublas.c
 tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
-tests_gpu_mpsim_gpu_host_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+tests_gpu_mpsim_gpu_host_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
 tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags) $(OPENMP_CFLAGS)
-tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la tests/gpu/libkernels.la sim/libtrain.la \
-  lib/libmpsim.la -ldl -lm
+tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la $(kernel_libs) -ldl
 endif

@@ -3,7 +3,7 @@
 #ifndef MPSIM_TESTS_GPU_PAIRS_H
 #define MPSIM_TESTS_GPU_PAIRS_H
 
-#include "../../gpu/fragments.cuh"
+#include "../../gpu/kernels/fragments.cuh"
 #include "../../gpu/train.h"
 
 #include "tap.h"

@@ -54,10 +54,10 @@ has '^# device CPU executor, driver , 20' && has '^# plan arch hopper$' && [ "$(
 ok $? "digests name the device and the whole run"
 run 0 train --plan "$dir/plans/one.plan" --check-digests "$dir/to/all-one.digests" && has 'equal to .* in 5 steps'
 ok $? "mpsim train --check-digests reads them"
-if [ -x "$tests/t-train-digests" ]; then
-    "$tests/t-train-digests" "$dir/to/all-one.digests" "$dir/to/all-two.digests" >"$dir/out" 2>"$dir/err" && has '^1\.\.2$'
+if [ -x "$tests/train/t-digests" ]; then
+    "$tests/train/t-digests" "$dir/to/all-one.digests" "$dir/to/all-two.digests" >"$dir/out" 2>"$dir/err" && has '^1\.\.2$'
     ok $? "t-train-digests repeats them"
-    "$tests/t-gpurecord" "$dir/to/all.json" >"$dir/out" 2>"$dir/err" && has '^1\.\.1$'
+    "$tests/gpu/t-record" "$dir/to/all.json" >"$dir/out" 2>"$dir/err" && has '^1\.\.1$'
     ok $? "t-gpurecord reads the record"
 fi
 cp "$dir/to/all.json" "$dir/out"

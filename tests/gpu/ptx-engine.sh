@@ -13,8 +13,8 @@ fi
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
 
 # shellcheck disable=SC2086 # flags
-"$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib" $MPSIM_NVCC_FLAGS -ptx -arch=compute_90 \
-    -o "$dir/engine.ptx" "$MPSIM_SRCDIR/gpu/engine.cu" >"$dir/out" 2>"$dir/err"
+"$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -ptx -arch=compute_90 \
+    -o "$dir/engine.ptx" "$MPSIM_SRCDIR/gpu/kernels/engine.cu" >"$dir/out" 2>"$dir/err"
 ok $? "engine.cu compiles to PTX for compute_90"
 
 # Floating-point operations, each as its instruction alone: "function instruction".

@@ -16,8 +16,8 @@ fi
 
 ptx() { # ptx FILE ARCHITECTURE: $dir/FILE.ptx
     # shellcheck disable=SC2086 # flags
-    "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib" $MPSIM_NVCC_FLAGS -ptx -arch="$2" \
-        -o "$dir/$1.ptx" "$MPSIM_SRCDIR/gpu/$1.cu" >"$dir/out" 2>"$dir/err"
+    "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -ptx -arch="$2" \
+        -o "$dir/$1.ptx" "$MPSIM_SRCDIR"/gpu/*/"$1.cu" >"$dir/out" 2>"$dir/err"
     ok $? "$1.cu compiles to PTX for $2"
 }
 

@@ -2,12 +2,12 @@
  * cores are the models: every element is what mpsim_gemm gives, in every bit, and so are the
  * counters. */
 extern "C" {
-#include "support.h"
+#include "support/support.h"
 }
 
-#include "gemm.cu"
-#include "wgmma_gemm.cu"
-#include "speed.cu"
+#include "../../gpu/kernels/gemm.cu"
+#include "../../gpu/kernels/gemm_wgmma.cu"
+#include "../../gpu/speed/speed.cu"
 
 #include <mpsim/mpsim.h>
 

@@ -1,5 +1,5 @@
 /* t-host.cc -- the host executor itself: what CUDA promises, and the mistakes that it must find. */
-#include "../../gpu/cuda.cuh"
+#include "../../gpu/kernels/cuda.cuh"
 
 #include "tap.h"
 

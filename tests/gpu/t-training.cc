@@ -3,7 +3,7 @@
  * kernel must be found and named. */
 #include "pairs.h"
 
-#include "../../sim/train/train.h"
+#include <train/train.h>
 
 struct row {
     const char *net, *low, *kept, *optimizer, *variant, *scaler, *recipe, *gradients, *clip;

@@ -1,2 +1,2 @@
-/* wgmma_host.cc -- the products by wgmma, compiled for a CPU through gpu/host.h. */
-#include "../../gpu/wgmma_gemm.cu"
+/* wgmma_host.cc -- the products by wgmma, compiled for a CPU through tests/gpu/host.h. */
+#include "../../gpu/kernels/gemm_wgmma.cu"

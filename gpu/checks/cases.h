@@ -1,0 +1,361 @@
+/* cases.h -- the inputs of every check, as functions of an index: Philox and integers only, so that
+ * a device and a CPU make the same ones. */
+#ifndef MPSIM_GPU_CHECKS_CASES_H
+#define MPSIM_GPU_CHECKS_CASES_H
+
+#include "checks.h"
+#include "../../lib/round/rng.h"
+#include "../../lib/arith/scalar.h"
+
+enum { GPU_SEED = 0x6d707369 };
+
+/* ---- codes from fields ---- */
+
+static inline MPSIM_HD uint32_t gpu_code(const mpsim_format *f, int sign, int field, uint32_t bits)
+{
+    const int top = (int)(f->max_finite >> f->mbits);
+    field = field < 0 ? 0 : field > top ? top : field;
+    uint64_t m = (uint64_t)field << f->mbits | (bits & (((uint64_t)1 << f->mbits) - 1));
+    if (m > f->max_finite)
+        m = f->max_finite;
+    return (uint32_t)(m | mpsim_sign_bit(f, sign));
+}
+
+static inline MPSIM_HD int gpu_field(const mpsim_format *f, uint32_t code)
+{
+    return (int)((code & mpsim_magnitude_mask(f)) >> f->mbits);
+}
+
+/* A random pattern without its NaN and infinities: those lose the top bit of the exponent. */
+static inline MPSIM_HD uint32_t gpu_finite(const mpsim_format *f, uint32_t bits)
+{
+    uint64_t m = bits & mpsim_magnitude_mask(f);
+    if (m > f->max_finite)
+        m &= ~((uint64_t)1 << (f->ebits + f->mbits - 1));
+    return (uint32_t)(m | mpsim_sign_bit(f, (int)(bits >> (f->bits - 1) & 1)));
+}
+
+/* The code next to a finite one, away from zero or toward it; finite. */
+static inline MPSIM_HD uint32_t gpu_neighbour(const mpsim_format *f, uint32_t code, int up)
+{
+    uint64_t m = code & mpsim_magnitude_mask(f);
+    if (up && m < f->max_finite)
+        m++;
+    else if (!up && m > 0)
+        m--;
+    return (uint32_t)(m | (code & mpsim_sign_bit(f, 1)));
+}
+
+/* ---- operands of scalar operations ---- */
+
+/* What rarely occurs at random. */
+static inline MPSIM_HD uint32_t gpu_special(const mpsim_format *f, uint32_t w)
+{
+    const int sign = (int)(w >> 4 & 1);
+    const int one = f->bias;
+    switch (w & 15) {
+    case 0:
+    case 1:
+        return (uint32_t)mpsim_sign_bit(f, sign);
+    case 2:
+        return (uint32_t)(f->inf ? (f->max_finite + 1) | mpsim_sign_bit(f, sign) : f->nan_code);
+    case 3:
+        return (uint32_t)(f->nan_code | mpsim_sign_bit(f, sign));
+    case 4:
+    case 5:
+        return gpu_code(f, sign, 1 << f->ebits, ~0u); /* the largest number */
+    case 6:
+    case 7:
+        return gpu_code(f, sign, 0, 1); /* the smallest */
+    case 8:
+        return gpu_code(f, sign, 0, ~0u); /* the largest subnormal */
+    case 9:
+        return gpu_code(f, sign, 1, 0); /* the smallest normal */
+    case 10:
+    case 11:
+        return gpu_code(f, sign, one, 0);
+    case 12:
+        return gpu_code(f, sign, one, 1);
+    case 13:
+        return gpu_code(f, sign, one - 1, ~0u); /* just below 1 */
+    default:
+        return gpu_finite(f, w * 0x9e3779b9u);
+    }
+}
+
+/* Triple number i, for operations of one to three operands: random patterns, exponents near each
+ * other, near-cancellation (squares for the root), results near the smallest normal, short
+ * significands (ties), an addend around the last bit of the product, special values. */
+static inline MPSIM_HD void gpu_triple(const gpu_scalar *s, uint64_t i, uint32_t in[3])
+{
+    const mpsim_format *f = &s->o.operand[0];
+    const uint32_t mask = (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
+    uint32_t w[4];
+    mpsim_rng_block(w, GPU_SEED, s->stream, i);
+    const uint32_t how = w[3] & 7, more = w[3] >> 3;
+    const int near = (int)(more & 31) - 16;
+    uint32_t x = w[0] & mask, y = w[1] & mask, z = w[2] & mask;
+    const int sum = s->o.op == MPSIM_OP_ADD || s->o.op == MPSIM_OP_SUB;
+    const int ratio = s->o.op == MPSIM_OP_DIV;
+    switch (how) {
+    case 2: /* exponents near each other */
+        x = gpu_finite(f, x);
+        y = gpu_code(f, (int)(y >> (f->bits - 1)), gpu_field(f, x) + near, y);
+        z = gpu_code(f, (int)(z >> (f->bits - 1)), gpu_field(f, x) + (int)(more >> 5 & 31) - 16, z);
+        break;
+    case 3: /* near-cancellation */
+        x = gpu_finite(f, x);
+        if (sum) {
+            const int flip = s->o.op == MPSIM_OP_ADD;
+            y = flip ? x ^ (uint32_t)mpsim_sign_bit(f, 1) : x;
+            y = more & 1 ? gpu_neighbour(f, y, (int)(more >> 1 & 1)) : y;
+        } else { /* z = -(x y), rounded, or a neighbour; y of moderate size */
+            mpsim_arith product = s->o;
+            unsigned flags;
+            product.op = MPSIM_OP_MUL;
+            y = gpu_code(f, (int)(y >> (f->bits - 1)), f->bias + near / 2, y);
+            z = (uint32_t)mpsim_scalar_arith(&product, x, y, 0, 0, &flags) ^
+                (uint32_t)mpsim_sign_bit(f, 1);
+            z = more & 1 ? gpu_neighbour(f, gpu_finite(f, z), (int)(more >> 1 & 1)) : z;
+        }
+        break;
+    case 4: { /* products, quotients and sums near the smallest normal number */
+        const int target = (int)(more >> 5 & 31) - 24;
+        x = gpu_finite(f, x);
+        if (sum) {
+            x = gpu_code(f, (int)(x >> (f->bits - 1)), (int)(more & 3), x);
+            y = gpu_code(f, (int)(y >> (f->bits - 1)), (int)(more >> 2 & 3), y);
+        } else {
+            const int e = gpu_field(f, x) - f->bias;
+            const int other = ratio ? e - target - (1 - f->bias) : target + (1 - f->bias) - e;
+            y = gpu_code(f, (int)(y >> (f->bits - 1)), other + f->bias, y);
+        }
+        z = gpu_code(f, (int)(z >> (f->bits - 1)), (int)(more >> 10 & 7), z);
+        break;
+    }
+    case 5: { /* short significands */
+        const int keep = f->mbits / 2 + (int)(more & 1);
+        const uint32_t low = ((uint32_t)1 << (f->mbits - keep)) - 1;
+        x = gpu_finite(f, x) & ~low;
+        y = gpu_code(f, (int)(y >> (f->bits - 1)), gpu_field(f, x) + (sum ? near : 0), y) & ~low;
+        if (!sum)
+            y = gpu_code(f, (int)(y >> (f->bits - 1)), f->bias + near / 2, y);
+        z = gpu_code(f, (int)(z >> (f->bits - 1)), gpu_field(f, x) + near, z) & ~low;
+        break;
+    }
+    case 6: { /* an addend around the last bit of the product */
+        x = gpu_finite(f, x);
+        y = gpu_code(f, (int)(y >> (f->bits - 1)), f->bias + near / 2, y);
+        const int e = gpu_field(f, x) + near / 2;
+        z = gpu_code(f, (int)(z >> (f->bits - 1)), e - f->mbits - 2 + (int)(more >> 5 & 7),
+                     more >> 8 & 1 ? z : 0);
+        break;
+    }
+    case 7:
+        x = gpu_special(f, x);
+        y = more & 1 ? gpu_special(f, y) : y;
+        z = more & 2 ? gpu_special(f, z) : z;
+        break;
+    default:
+        break;
+    }
+    if (s->o.op == MPSIM_OP_SQRT) {
+        if (how == 3) { /* a square, rounded, or a neighbour */
+            mpsim_arith square = s->o;
+            unsigned flags;
+            square.op = MPSIM_OP_MUL;
+            x = gpu_finite(f, (uint32_t)mpsim_scalar_arith(&square, y, y, 0, 0, &flags));
+            x = more & 1 ? gpu_neighbour(f, x, (int)(more >> 1 & 1)) : x;
+        }
+        if (more >> 12 & 7)
+            x &= ~(uint32_t)mpsim_sign_bit(f, 1);
+    }
+    in[0] = x;
+    in[1] = y;
+    in[2] = z;
+}
+
+/* The operands of case i. EVERY: i times an odd number is each 32-bit word once, and any prefix of
+ * it is spread over all of them. */
+static inline MPSIM_HD void gpu_scalar_case(const gpu_scalar *s, uint64_t i, uint32_t in[3])
+{
+    const uint32_t u = (uint32_t)i * 0x9e3779b1u;
+    in[0] = in[1] = in[2] = u;
+    if (s->inputs == GPU_INPUTS_TRIPLES) {
+        gpu_triple(s, i, in);
+    } else if (s->o.operand[0].bits == 16) {
+        in[0] = u >> 16;
+        in[1] = u & 0xffff;
+    }
+}
+
+/* ---- operands of dot products ---- */
+
+/* Output i is row and column of a tile: i = (tile * rows + row) * 8 + column. Every element of a
+ * tile has a Philox block of its own: A from 0, B from 2048, C from 2304. */
+enum { GPU_SLOTS = 4096, GPU_SLOT_B = GPU_ROWS * GPU_DEPTH,
+       GPU_SLOT_C = GPU_SLOT_B + GPU_COLUMNS * GPU_DEPTH };
+
+static inline MPSIM_HD void gpu_words(const gpu_dots *j, uint64_t tile, int slot, uint32_t w[4])
+{
+    mpsim_rng_block(w, GPU_SEED, j->stream, tile * GPU_SLOTS + (uint64_t)slot);
+}
+
+/* The sum of four uniform numbers of 16 bits, about 0: a bell of width 37837; times 2^shift, rounded.
+ * `cut`: negative ones become +0. */
+static inline MPSIM_HD uint32_t gpu_bell(const gpu_dots *j, const mpsim_format *f,
+                                         const uint32_t w[4], int shift, int cut)
+{
+    const int v = (int)(w[0] >> 16) + (int)(w[0] & 0xffff) + (int)(w[1] >> 16) +
+                  (int)(w[1] & 0xffff) - 131070;
+    unsigned flags;
+    if (cut && v < 0)
+        return 0;
+    return (uint32_t)mpsim_scalar_encode(
+        f, &j->nearest, MPSIM_ROUND_NEAREST_EVEN,
+        mpsim_number_make(v < 0, (uint64_t)(v < 0 ? -v : v), shift), 0, &flags);
+}
+
+/* The other one of a pair that nearly cancels: the neighbour, or half the depth away in odd tiles. */
+static inline MPSIM_HD int gpu_partner(const gpu_dots *j, uint64_t tile, int k)
+{
+    return k ^ (tile & 1 ? j->k / 2 : 1);
+}
+
+static inline MPSIM_HD uint32_t gpu_operand_cancel(const gpu_dots *j, uint64_t tile, int is_b,
+                                                   int first, int line, int k)
+{
+    const mpsim_format *f = is_b ? &j->b : &j->a;
+    const int partner = gpu_partner(j, tile, k), base = k < partner ? k : partner;
+    uint32_t w[4], own[4];
+    gpu_words(j, tile, first + line * GPU_DEPTH + base, w);
+    uint32_t code = gpu_code(f, (int)(w[1] & 1), f->bias - 2 + (int)(w[1] >> 1 & 3), w[0]);
+    if (k == base)
+        return code;
+    gpu_words(j, tile, first + line * GPU_DEPTH + k, own);
+    if ((own[0] & 7) == 0)
+        code = gpu_neighbour(f, code, (int)(own[0] >> 3 & 1));
+    return is_b ? code : code ^ (uint32_t)mpsim_sign_bit(f, 1);
+}
+
+/* Small integers: in tile t, A says r / 8 at k = t, r mod 8 at t + 1, 1 at t + 2, and B has 8, 1 and
+ * 64 c there: d = r + 64 c. All are numbers of every format. Tile j->k has only c = r + 64 c. */
+static inline MPSIM_HD uint32_t gpu_layout_value(const gpu_dots *j, uint64_t tile, int is_b,
+                                                 int line, int k)
+{
+    if (tile >= (uint64_t)j->k)
+        return 0;
+    const int at = (k + j->k - (int)tile) % j->k;
+    if (at == 0)
+        return (uint32_t)(is_b ? 8 : line / 8);
+    if (at == 1)
+        return (uint32_t)(is_b ? 1 : line % 8);
+    if (at == 2)
+        return (uint32_t)(is_b ? line : 64);
+    return 0;
+}
+
+static inline MPSIM_HD uint32_t gpu_integer(const gpu_dots *j, const mpsim_format *f, uint32_t v)
+{
+    unsigned flags;
+    return (uint32_t)mpsim_scalar_encode(f, &j->nearest, MPSIM_ROUND_NEAREST_EVEN,
+                                         mpsim_number_make(0, v, 0), 0, &flags);
+}
+
+static inline MPSIM_HD uint32_t gpu_layout_answer(const gpu_dots *j, int row, int column)
+{
+    return gpu_integer(j, &j->steps.result.format, (uint32_t)(row + 64 * column));
+}
+
+/* TINY: every other group of four tiles has products far below the smallest exponent of the result
+ * and no addend, so that the floor of the alignment decides. */
+static inline MPSIM_HD int gpu_is_deep(uint64_t tile)
+{
+    return (int)(tile >> 2 & 1);
+}
+
+/* The element k of row `line` of A, or of column `line` of B. Tiles with tile mod 4 = 1 have A = 0
+ * in TINY. */
+static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, int is_b, int line,
+                                            int k)
+{
+    const mpsim_format *f = is_b ? &j->b : &j->a;
+    const int first = is_b ? GPU_SLOT_B : 0;
+    uint32_t w[4];
+    switch (j->distribution) {
+    case GPU_LAYOUT:
+        return gpu_integer(j, f, gpu_layout_value(j, tile, is_b, line, k));
+    case GPU_PROBE:
+        return is_b ? j->probe_b[k] : j->probe_a[k];
+    case GPU_CANCEL:
+        return gpu_operand_cancel(j, tile, is_b, first, line, k);
+    default:
+        break;
+    }
+    gpu_words(j, tile, first + line * GPU_DEPTH + k, w);
+    switch (j->distribution) {
+    case GPU_NORMAL:
+        return gpu_bell(j, f, w, -15, 0);
+    case GPU_DIRTY:
+        return gpu_bell(j, f, w, -15, 0) | (w[3] & 0x1fff) << f->bits;
+    case GPU_RELU:
+        return gpu_bell(j, f, w, is_b ? -18 : -15, !is_b);
+    case GPU_WIDE: { /* in odd tiles half the range, so that not every sum overflows */
+        const uint32_t code = gpu_finite(f, w[0]);
+        const int e = gpu_field(f, code) - f->bias;
+        return tile & 1 ? gpu_code(f, (int)(w[1] & 1), f->bias + e / 2, code) : code;
+    }
+    case GPU_TINY: {
+        /* both factors around half the result's smallest exponent, or a little lower */
+        const int middle = mpsim_emin(&j->steps.result.format) / 2 - 3 + f->bias;
+        const int down = gpu_is_deep(tile) ? 14 : 8;
+        const int low = middle - down < 0 ? 0 : middle - down;
+        if ((!is_b && (tile & 3) == 1) || (w[1] & 15) == 0)
+            return (uint32_t)mpsim_sign_bit(f, (int)(w[1] >> 4 & 1));
+        return gpu_code(f, (int)(w[1] >> 4 & 1),
+                        low + (int)(w[1] >> 5 & (gpu_is_deep(tile) ? 7 : 15)), w[0]);
+    }
+    case GPU_RANDOM:
+    default:
+        return w[0] & (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
+    }
+}
+
+/* Tiles whose addend is +0 everywhere; where an instruction can leave it out (wgmma, scale-d), they
+ * do. */
+static inline MPSIM_HD int gpu_without_addend(const gpu_dots *j, uint64_t tile)
+{
+    return j->distribution < GPU_DISTRIBUTIONS && (tile & 3) == 3;
+}
+
+static inline MPSIM_HD uint32_t gpu_addend(const gpu_dots *j, uint64_t tile, int row, int column)
+{
+    const mpsim_format *f = &j->steps.result.format;
+    uint32_t w[4];
+    if (j->distribution == GPU_LAYOUT)
+        return tile == (uint64_t)j->k ? gpu_layout_answer(j, row, column) : 0;
+    if (j->distribution == GPU_PROBE)
+        return j->probe_c;
+    if (gpu_without_addend(j, tile))
+        return 0;
+    gpu_words(j, tile, GPU_SLOT_C + row * GPU_COLUMNS + column, w);
+    const int sign = (int)(w[1] & 1);
+    if (j->distribution == GPU_RANDOM)
+        return w[0] & (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
+    if ((w[1] >> 1 & 7) == 0 || (j->distribution == GPU_TINY && gpu_is_deep(tile)))
+        return (uint32_t)mpsim_sign_bit(f, sign);
+    switch (j->distribution) {
+    case GPU_WIDE:
+        return w[1] >> 4 & 1
+                   ? gpu_finite(f, w[0])
+                   : gpu_code(f, sign, f->bias - 40 + (int)((w[1] >> 5 & 127) % 71), w[0]);
+    case GPU_CANCEL: /* below the products */
+        return gpu_code(f, sign, f->bias - 24 + (int)((w[1] >> 4 & 31) % 26), w[0]);
+    case GPU_TINY:
+        return gpu_code(f, sign, (int)(w[1] >> 4 & 15), w[0]);
+    default:
+        return gpu_code(f, sign, f->bias - 8 + (int)((w[1] >> 4 & 15) % 12), w[0]);
+    }
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* checks.h -- the table of checks: what each computes, on which inputs, by which model. Plain C and
+ * plain data, the same for the device, for the program and for the test that replays a record. */
+#ifndef MPSIM_GPU_CHECKS_CHECKS_H
+#define MPSIM_GPU_CHECKS_CHECKS_H
+
+#include "../gpu.h"
+
+#include <mpsim/arith.h>
+#include <mpsim/dot.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- operations on scalars ---- */
+
+typedef enum gpu_inputs {
+    GPU_INPUTS_EVERY,  /* all codes of a format of 32 bits, or all pairs of codes of 16 bits      */
+    GPU_INPUTS_TRIPLES /* random and structured operands, see cases.h                             */
+} gpu_inputs;
+
+/* The hardware's instructions; the names of PTX. */
+enum {
+    GPU_CVT_RN_F16,
+    GPU_CVT_RZ_F16,
+    GPU_CVT_RN_BF16,
+    GPU_CVT_RZ_BF16,
+    GPU_CVT_RNA_TF32,
+    GPU_CVT_RN_TF32,
+    GPU_CVT_RZ_TF32,
+    GPU_CVT_RN_E4M3,
+    GPU_CVT_RN_E5M2,
+    GPU_ARITH_F16,
+    GPU_ARITH_BF16,
+    GPU_ARITH_F32
+};
+
+typedef struct gpu_scalar {
+    int instruction; /* GPU_CVT_*, GPU_ARITH_* */
+    int inputs;      /* gpu_inputs */
+    int nan_class;   /* 1: any NaN equals any NaN, and counts as the canonical one in digests */
+    uint64_t stream; /* of random inputs */
+    mpsim_arith o;   /* the reference: MPSIM_OP_CONVERT from binary32 for conversions */
+} gpu_scalar;
+
+/* ---- dot products ---- */
+
+/* What the operands look like, see cases.h. */
+typedef enum gpu_distribution {
+    GPU_RANDOM, /* every bit pattern: NaN, infinities and subnormals too                          */
+    GPU_NORMAL, /* a bell of width 1, rounded to the format                                       */
+    GPU_RELU,   /* the same with its negative half cut off to zero, times a narrow bell           */
+    GPU_WIDE,   /* finite numbers of all exponents                                                */
+    GPU_CANCEL, /* pairs of products that nearly cancel                                           */
+    GPU_TINY,   /* products near the bottom of the result's range, subnormal operands             */
+    GPU_DIRTY,  /* tf32 only: NORMAL, with the 13 bits below the format set at random             */
+    GPU_DISTRIBUTIONS,
+    GPU_LAYOUT, /* small integers that name row and column                                        */
+    GPU_PROBE   /* one given dot product, everywhere                                              */
+} gpu_distribution;
+
+enum { GPU_COLUMNS = 8, GPU_ROWS = 64, GPU_DEPTH = 32 }; /* n of every tile; most rows, products */
+
+/* The fields of a model with fused steps that a device needs. */
+typedef struct gpu_steps {
+    int alignment, normalised, fraction, floor, operand_emin;
+    int length, quads, chunk;
+    mpsim_rounded accumulator, outer, result;
+} gpu_steps;
+
+typedef struct gpu_dots {
+    int instruction; /* index of gpu_instruction_at */
+    int same_as;     /* another instruction that must give the same bits, or -1: the model */
+    int rows, k;     /* of a tile */
+    int distribution;
+    uint64_t stream;
+    mpsim_format a, b;
+    mpsim_rounding nearest; /* for inputs */
+    gpu_steps steps;        /* formats of c and d: steps.result.format */
+    uint32_t probe_a[GPU_DEPTH], probe_b[GPU_DEPTH], probe_c; /* GPU_PROBE */
+} gpu_dots;
+
+typedef enum gpu_family { GPU_MMA, GPU_WGMMA } gpu_family;
+
+typedef struct gpu_instruction {
+    const char *name; /* "mma.m16n8k16" */
+    const char *a, *b, *d;
+    int family, rows, k;
+    int since;           /* least compute capability; WGMMA: 90 only */
+    const char *rows_of[2]; /* names of model rows after the architecture's, the first that exists */
+} gpu_instruction;
+
+/* NULL past the end. */
+const gpu_instruction *gpu_instruction_at(int i);
+
+/* gpu_architecture -- the name in the table of models, as "hopper", or NULL. */
+const char *gpu_architecture(int sm);
+
+/* gpu_model -- the model row of an instruction on a device of compute capability sm: 0, or -1. */
+int gpu_model(mpsim_model *m, int sm, const gpu_instruction *in);
+
+/* gpu_dots_fill -- everything but the inputs of a probe: 0, or -1 if there is no row that the device
+ * code can run. */
+int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution);
+
+/* ---- checks ---- */
+
+typedef struct gpu_check {
+    char name[64];
+    int is_dots;
+    int since;      /* least compute capability */
+    int question;   /* 1: a mismatch answers a question, it is no failure */
+    uint64_t count; /* outputs; of tiles of rows * 8, whole ones */
+    uint64_t sample_step, large_step; /* the sample: indices below count that are multiples */
+    gpu_scalar scalar;
+    gpu_dots dots;
+} gpu_check;
+
+/* gpu_check_at -- check i for a device: 1; 0 past the end; -1 if the device has no such instruction
+ * or there is no model of it (name and since are filled, sm = 0 always says so for dot products). */
+int gpu_check_at(gpu_check *c, size_t i, int sm, int quick);
+
+/* gpu_check_reference -- output `index` by the public functions of the library. */
+uint64_t gpu_check_reference(const gpu_check *c, uint64_t index);
+
+/* gpu_check_describe -- one line: the inputs of `index`, the hardware's output, the reference's. */
+void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *text,
+                        size_t size);
+
+/* gpu_probe_fill -- probe i without an answer; which instruction it is for. 1, or 0 past the end. */
+int gpu_probe_fill(size_t i, gpu_probe *p, int *instruction);
+
+/* gpu_probe_reference -- the answer of the model row: 0, or -1 if there is none. */
+int gpu_probe_reference(const gpu_probe *p, int instruction, int sm, uint32_t *d);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

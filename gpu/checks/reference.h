@@ -1,0 +1,65 @@
+/* reference.h -- what a check expects, from the integer reference; C17 and CUDA. */
+#ifndef MPSIM_GPU_CHECKS_REFERENCE_H
+#define MPSIM_GPU_CHECKS_REFERENCE_H
+
+#include "checks.h"
+#include "../../lib/dot/scalar.h"
+
+static inline MPSIM_HD uint64_t gpu_scalar_reference(const gpu_scalar *s, const uint32_t in[3])
+{
+    unsigned flags;
+    return mpsim_scalar_arith(&s->o, in[0], in[1], in[2], 0, &flags);
+}
+
+/* An output as it is compared and digested: with nan_class every NaN is the canonical one of the
+ * reference. *odd is set if that changed it. */
+static inline MPSIM_HD uint64_t gpu_scalar_output(const gpu_scalar *s, uint64_t code, int *odd)
+{
+    const mpsim_format *f = &s->o.result;
+    if (!s->nan_class || mpsim_scalar_classify(f, code) != MPSIM_CLASS_NAN)
+        return code;
+    const uint64_t canonical = mpsim_scalar_nan(f, &s->o.rounding, 0, 0);
+    *odd = code != canonical;
+    return canonical;
+}
+
+/* c + the sum of a[k] b[k] by a model with fused steps, at most one chunk, of operands that fill
+ * it. */
+static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a,
+                                                  const uint32_t *b, uint32_t c)
+{
+    const gpu_steps *m = &j->steps;
+    mpsim_fused p;
+    mpsim_term x[GPU_DEPTH], y[GPU_DEPTH];
+    unsigned flags = 0;
+    p.alignment = m->alignment;
+    p.normalised = m->normalised;
+    p.fraction = m->fraction;
+    p.floor = m->floor;
+    p.bits = j->a.mbits + j->b.mbits;
+    const mpsim_number addend = mpsim_scalar_unpack(&m->result.format, c);
+    mpsim_number s = m->chunk ? mpsim_number_make(0, 0, 0) : addend;
+    int emin = mpsim_emin(m->chunk ? &m->accumulator.format : &m->result.format);
+    for (int i = 0; i < j->k; i += m->length) {
+        const int n = j->k - i < m->length ? j->k - i : m->length;
+        for (int t = 0; t < n; t++) {
+            const int k = m->quads ? (int)mpsim_fused_quads((size_t)(i + t), (size_t)m->chunk) : i + t;
+            x[t] = mpsim_scalar_term(&j->a, m->operand_emin, a[k]);
+            y[t] = mpsim_scalar_term(&j->b, m->operand_emin, b[k]);
+        }
+        const mpsim_number sum = mpsim_fused_sum(&p, x, y, n, s, emin, &flags);
+        s = mpsim_scalar_unpack(&m->accumulator.format, mpsim_fused_round(&m->accumulator, sum, 0));
+        emin = mpsim_emin(&m->accumulator.format);
+    }
+    if (m->chunk) {
+        const mpsim_rounded *outer = &m->outer;
+        const mpsim_number sum = mpsim_number_add(addend, s, 0, &flags);
+        s = mpsim_scalar_unpack(&outer->format,
+                                mpsim_scalar_encode(&outer->format, &outer->rounding,
+                                                    outer->rounding.mode, sum, 0, &flags));
+    }
+    return (uint32_t)mpsim_scalar_encode(&m->result.format, &m->result.rounding,
+                                         m->result.rounding.mode, s, 0, &flags);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* cuda.cuh -- what the kernels of training are written against. Under nvcc it is CUDA; under a
+ * plain C++17 compiler it is tests/gpu/host.h, which runs the same source on a CPU: threads of a block
+ * take turns, barriers and warp collectives are real, and mistakes that a device would hide are
+ * errors.
+ *
+ *   GPU_LAUNCH(kernel, grid, block, shared_bytes, arguments...)   on the default stream; a template
+ * with a comma in its arguments stands in parentheses GPU_SHARED(float, tile, [16][17]); static
+ * shared memory; GPU_SHARED(int, one, ); GPU_DYNAMIC_SHARED(float, x);           float *x, the
+ * block's shared_bytes, aligned to 1024
+ *
+ * No floating-point operation of these sources may be contracted or approximated: operators stand
+ * only where a compiler keeps them (-fmad=false, -ffp-contract=off), and __fmaf_rn where an fma is
+ * meant. */
+#ifndef MPSIM_GPU_CUDA_CUH
+#define MPSIM_GPU_CUDA_CUH
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+
+#include <cuda_runtime.h>
+
+#define GPU_ON_HOST 0
+#define GPU_LAUNCH(kernel, grid, block, shared, ...) \
+    (kernel)<<<(grid), (block), (shared)>>>(__VA_ARGS__)
+#define GPU_SHARED(type, name, dims) __shared__ type name dims
+#define GPU_DYNAMIC_SHARED(type, name)                                    \
+    extern __shared__ __align__(1024) unsigned char gpu_dynamic_shared[]; \
+    type *const name = reinterpret_cast<type *>(gpu_dynamic_shared)
+#define GPU_NOINLINE __noinline__
+#define GPU_KERNEL [[maybe_unused]] static __global__
+#define GPU_UNROLL _Pragma("unroll")
+
+#else
+
+#define GPU_ON_HOST 1
+#define GPU_UNROLL
+#define GPU_KERNEL [[maybe_unused]] __global__ /* which is static there */
+#include "../../tests/gpu/host.h"
+
+#endif
+
+#endif

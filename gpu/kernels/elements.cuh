@@ -1,0 +1,158 @@
+/* elements.cuh -- kernels that make an element of one or a few: casts, gather, ReLU, pooling,
+ * gradients, digests. See lib/include/train/engine.h for what each is to the bit. */
+#ifndef MPSIM_GPU_ELEMENTS_CUH
+#define MPSIM_GPU_ELEMENTS_CUH
+
+#include "codes.cuh"
+
+#include "../../lib/digest/scalar.h"
+
+enum { GPU_THREADS_ELEMENT = 256 };
+
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    cast_kernel(const __grid_constant__ gpu_format to, void *y,
+                const __grid_constant__ gpu_format from, const void *x, size_t n, int mode,
+                gpu_word *counts)
+{
+    gpu_counter c;
+    GPU_FOR(i, n) {
+        const float v = gpu_value(from, x, i);
+        const gpu_code code = gpu_encode(to, mode, v);
+        c.add(to, v, code);
+        gpu_store(to, y, i, code.code);
+    }
+    c.give(counts);
+}
+
+template <class T>
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    gather_kernel(T *y, const T *x, const int32_t *index, size_t n)
+{
+    GPU_FOR(i, n) {
+        const int32_t at = index[i];
+        y[i] = at < 0 ? T(0) : x[at];
+    }
+}
+
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    relu_kernel(const __grid_constant__ gpu_format f, void *y, const void *x, size_t n)
+{
+    GPU_FOR(i, n) {
+        const uint32_t code = gpu_load(f, x, i);
+        const float v = gpu_decode(f, code);
+        gpu_store(f, y, i, v > 0 || v != v ? code : 0);
+    }
+}
+
+/* of: the format of dx and dy */
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    relu_backward_kernel(const __grid_constant__ gpu_format of, void *dx, const void *dy,
+                         const __grid_constant__ gpu_format f, const void *y, size_t n)
+{
+    GPU_FOR(i, n)
+        gpu_store(of, dx, i, gpu_value(f, y, i) > 0 ? gpu_load(of, dy, i) : 0);
+}
+
+/* ---- pooling ---- */
+
+struct gpu_pool {
+    uint32_t height, width, channels, size; /* of the input */
+};
+
+/* The element of the window at (row, column) of image `image` that counts: its index in x. */
+static __device__ __forceinline__ size_t pool_best(const gpu_format &f, const void *x,
+                                                   const gpu_pool &p, size_t image, uint32_t row,
+                                                   uint32_t column, uint32_t channel)
+{
+    size_t best = 0;
+    float most = 0;
+    for (uint32_t i = 0; i < p.size; i++)
+        for (uint32_t j = 0; j < p.size; j++) {
+            const size_t pixel =
+                (image * p.height + row * p.size + i) * p.width + column * p.size + j;
+            const size_t at = pixel * p.channels + channel;
+            const float v = gpu_value(f, x, at);
+            if ((i == 0 && j == 0) || (most == most && (v > most || v != v))) {
+                most = v;
+                best = at;
+            }
+        }
+    return best;
+}
+
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    maxpool_kernel(const __grid_constant__ gpu_format f, void *y, const void *x,
+                   const __grid_constant__ gpu_pool p, size_t n)
+{
+    const uint32_t height = p.height / p.size, width = p.width / p.size;
+    GPU_FOR(i, n) {
+        const uint32_t channel = (uint32_t)(i % p.channels);
+        const size_t pixel = i / p.channels;
+        const uint32_t column = (uint32_t)(pixel % width);
+        const uint32_t row = (uint32_t)(pixel / width % height);
+        const size_t at = pool_best(f, x, p, pixel / width / height, row, column, channel);
+        gpu_store(f, y, i, gpu_load(f, x, at));
+    }
+}
+
+/* n elements of dx; of: the format of dx and dy */
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    maxpool_backward_kernel(const __grid_constant__ gpu_format of, void *dx, const void *dy,
+                            const __grid_constant__ gpu_format f, const void *x,
+                            const __grid_constant__ gpu_pool p, size_t n)
+{
+    const uint32_t height = p.height / p.size, width = p.width / p.size;
+    GPU_FOR(i, n) {
+        const uint32_t channel = (uint32_t)(i % p.channels);
+        const size_t pixel = i / p.channels, image = pixel / p.width / p.height;
+        const uint32_t column = (uint32_t)(pixel % p.width) / p.size;
+        const uint32_t row = (uint32_t)(pixel / p.width % p.height) / p.size;
+        uint32_t code = 0;
+        if (row < height && column < width && pool_best(f, x, p, image, row, column, channel) == i)
+            code =
+                gpu_load(of, dy, ((image * height + row) * width + column) * p.channels + channel);
+        gpu_store(of, dx, i, code);
+    }
+}
+
+/* ---- gradients ---- */
+
+/* y = x * factor, or x / factor. *found: MPSIM_FOUND_INPUT = 1, _OUTPUT = 2. */
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    unscale_kernel(const __grid_constant__ gpu_format to, void *y,
+                   const __grid_constant__ gpu_format from, const void *x, size_t n, float factor,
+                   int divide, unsigned *found)
+{
+    unsigned seen = 0;
+    GPU_FOR(i, n) {
+        const float v = gpu_value(from, x, i);
+        const float w = divide ? __fdiv_rn(v, factor) : __fmul_rn(v, factor);
+        const gpu_code code = gpu_encode(to, GPU_NEAREST, w);
+        gpu_store(to, y, i, code.code);
+        seen |= (gpu_is_finite(v) ? 0u : 1u) | (gpu_is_nonfinite_code(to, code.code) ? 2u : 0u);
+    }
+    if (found && seen)
+        atomicOr(found, seen);
+}
+
+/* ---- digests ---- */
+
+/* ones: all bits of a code set, which stand for every NaN; a format whose only NaN is the code of
+ * -0 has a number there. */
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    digest_kernel(const __grid_constant__ gpu_format f, const void *x, size_t n, uint32_t ones,
+                  gpu_word *sum)
+{
+    gpu_word own = 0;
+    const int has_nans = f.kind != GPU_REFERENCE || f.math.format.nan == MPSIM_NAN_TOP;
+    GPU_FOR(i, n) {
+        const uint32_t code = gpu_load(f, x, i);
+        own += mpsim_mix(i, has_nans && gpu_is_nan(f, code) ? ones : code);
+    }
+    for (int h = 16; h > 0; h /= 2)
+        own += __shfl_xor_sync(0xffffffffu, own, h);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, own);
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* engine.cu -- the CUDA engine of training: lib/include/train/engine.h with kernels. See gpu/train.h.
+ *
+ * Launches go to one stream. Only operations with a result for the host wait: get, digest, finish,
+ * unscale with found, norm, softmax, amax, counted updates. */
+#include "engine.cuh"
+
+#include "elements.cuh"
+#include "engine_layers.cuh"
+#include "engine_quantize.cuh"
+#include "engine_updates.cuh"
+#include "gemm.h"
+
+/* ---- tensors ---- */
+
+static void cuda_release(train_engine *, train_tensor *x)
+{
+    if (!x)
+        return;
+    cuda_data *d = data_of(x);
+    if (d)
+        cudaFree(d->at);
+    free(d);
+    x->data = NULL;
+}
+
+static int cuda_alloc(train_engine *e, train_tensor *x)
+{
+    gpu_format f;
+    if (!x || !x->format)
+        return cuda_fail(e, "alloc: a tensor or its format is missing");
+    if (gpu_format_set(&f, x->format) || x->format->zero == MPSIM_ZERO_NONE)
+        return cuda_fail(e, "alloc: the device has no tensors of %s", x->format->name);
+    if (!fits(x, SIZE_MAX / 8))
+        return cuda_fail(e, "alloc: %zu x %zu elements are too many", x->rows, x->cols);
+    cuda_data *d = static_cast<cuda_data *>(calloc(1, sizeof *d));
+    if (!d)
+        return cuda_fail(e, "alloc: out of memory");
+    d->n = size_of(x);
+    d->format = f;
+    unsigned char *at = NULL;
+    const size_t bytes = d->n ? d->n * (size_t)f.bytes : 1;
+    if (cuda_done(e, "alloc", cudaMalloc(&at, bytes)) ||
+        cuda_done(e, "alloc", cudaMemset(at, 0, bytes))) {
+        cudaFree(at);
+        free(d);
+        return -1;
+    }
+    d->at = at;
+    x->data = d;
+    x->inverse = 1;
+    return 0;
+}
+
+static int cuda_put(train_engine *e, train_tensor *x, const float *values)
+{
+    mpsim_rounding r;
+    mpsim_counts c = {0, 0, 0, 0, 0};
+    if (check(e, "put", x))
+        return -1;
+    const size_t n = size_of(x), bytes = n * (size_t)format_of(x).bytes;
+    if (!values && n)
+        return cuda_fail(e, "put: values are missing");
+    void *codes = staging_of(e, bytes);
+    if (!codes)
+        return -1;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (mpsim_encode_array_f32(x->format, &r, NULL, codes, values, n, &c) != MPSIM_OK ||
+        c.inexact != 0)
+        return cuda_fail(e, "put: a value is no number of %s", x->format->name);
+    x->inverse = 1;
+    return n ? cuda_done(e, "put", cudaMemcpy(at_of(x), codes, bytes, cudaMemcpyHostToDevice)) : 0;
+}
+
+static int cuda_get(train_engine *e, const train_tensor *x, float *values)
+{
+    const size_t PART = 1024;
+    double wide[1024];
+    if (check(e, "get", x))
+        return -1;
+    const size_t n = size_of(x), size = (size_t)format_of(x).bytes;
+    if (!values && n)
+        return cuda_fail(e, "get: values are missing");
+    unsigned char *codes = static_cast<unsigned char *>(staging_of(e, n * size));
+    if (!codes)
+        return -1;
+    if (n && cuda_done(e, "get", cudaMemcpy(codes, at_of(x), n * size, cudaMemcpyDeviceToHost)))
+        return -1;
+    for (size_t i = 0; i < n; i += PART) {
+        const size_t m = n - i < PART ? n - i : PART;
+        mpsim_decode_array(x->format, wide, codes + i * size, m);
+        for (size_t k = 0; k < m; k++)
+            values[i + k] = (float)wide[k];
+    }
+    return 0;
+}
+
+static int cuda_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
+{
+    cuda_self *self = self_of(e);
+    if (check(e, "digest", x))
+        return -1;
+    if (!digest)
+        return cuda_fail(e, "digest: nowhere to put it");
+    const size_t n = size_of(x);
+    const uint32_t ones = (uint32_t)(((uint64_t)1 << x->format->bits) - 1);
+    if (results_begin(e, "digest"))
+        return -1;
+    GPU_LAUNCH(digest_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(x), at_of(x), n, ones, &self->results->digest);
+    const cuda_results *r = results_end(e, "digest");
+    *digest = r ? r->digest : 0;
+    return r ? 0 : -1;
+}
+
+static int cuda_finish(train_engine *e)
+{
+    return flush_counts(e) ? -1 : cuda_done(e, "finish", cudaDeviceSynchronize());
+}
+
+static int cuda_cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
+                     train_counts *counts)
+{
+    int failed = 0;
+    if (check(e, "cast", x) || check_shape(e, "cast", y, x->rows, x->cols))
+        return -1;
+    if (mode != MPSIM_ROUND_NEAREST_EVEN && mode != MPSIM_ROUND_NEAREST_AWAY)
+        return cuda_fail(e, "cast: only to nearest");
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const size_t n = size_of(x);
+    GPU_LAUNCH(cast_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y),
+               at_of(y), format_of(x), at_of(x), n,
+               mode == MPSIM_ROUND_NEAREST_AWAY ? int(GPU_AWAY) : int(GPU_NEAREST), slot);
+    return wrote(e, "cast", y);
+}
+
+/* ---- products ---- */
+
+static mpsim_matrix matrix_of(const train_tensor *x, int transposed)
+{
+    mpsim_matrix m;
+    m.format = x->format;
+    m.codes = at_of(x);
+    m.stride = x->cols;
+    m.transposed = transposed != 0;
+    return m;
+}
+
+static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+{
+    gpu_product p;
+    char why[160] = "";
+    int failed = 0;
+    memset(&p, 0, sizeof p);
+    if (!g || !g->model)
+        return cuda_fail(e, "gemm: a model is missing");
+    if (check(e, "gemm", g->a) || check(e, "gemm", g->b))
+        return -1;
+    p.model = g->model;
+    p.rows = g->a_transposed ? g->a->cols : g->a->rows;
+    p.depth = g->a_transposed ? g->a->rows : g->a->cols;
+    p.columns = g->b_transposed ? g->b->rows : g->b->cols;
+    if ((g->b_transposed ? g->b->cols : g->b->rows) != p.depth)
+        return cuda_fail(e, "gemm: depth of a is %zu, of b %zu", p.depth,
+                         g->b_transposed ? g->b->cols : g->b->rows);
+    if (check_shape(e, "gemm", d, p.rows, p.columns) ||
+        (g->bias && check_shape(e, "gemm: bias", g->bias, 1, p.columns)))
+        return -1;
+    if (d->data == g->a->data || d->data == g->b->data)
+        return cuda_fail(e, "gemm: the result is an operand");
+    p.depth_limit = g->depth_limit;
+    p.a = matrix_of(g->a, g->a_transposed);
+    p.b = matrix_of(g->b, g->b_transposed);
+    p.factor = g->a->inverse != 1 || g->b->inverse != 1 ? g->a->inverse * g->b->inverse : 1;
+    p.bias_format = g->bias ? g->bias->format : NULL;
+    p.bias = at_of(g->bias);
+    p.format = d->format;
+    p.d = at_of(d);
+    p.d_stride = d->cols;
+    p.counts = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    if (size_of(d) && gpu_gemm(&p, self_of(e)->sm, GPU_GEMM_AUTO, why, sizeof why))
+        return cuda_fail(e, "gemm: %s", why);
+    return wrote(e, "gemm", d);
+}
+
+/* ---- the engine ---- */
+
+static void cuda_close(train_engine *e)
+{
+    cuda_self *self = self_of(e);
+    if (!self)
+        return;
+    cudaFree(self->results);
+    cudaFree(self->slots);
+    for (int i = 0; i < CUDA_BUFFERS; i++)
+        cudaFree(self->buffer[i]);
+    free(self->staging);
+    free(self);
+}
+
+static const train_ops cuda_ops = {
+    "cuda",
+    cuda_alloc,
+    cuda_release,
+    cuda_put,
+    cuda_get,
+    cuda_digest,
+    cuda_finish,
+    cuda_cast,
+    cuda_gemm,
+    cuda_quantize,
+    cuda_index_new,
+    cuda_index_free,
+    cuda_gather,
+    cuda_relu,
+    cuda_relu_backward,
+    cuda_maxpool,
+    cuda_maxpool_backward,
+    cuda_column_sums,
+    cuda_softmax_xent,
+    cuda_batchnorm,
+    cuda_batchnorm_backward,
+    cuda_batchnorm_inference,
+    cuda_unscale,
+    cuda_norm,
+    cuda_scale,
+    cuda_optim,
+    cuda_close,
+};
+
+/* The first device, if the code runs there: its compute capability as 90, else -1. */
+static int open_device(char *why, size_t size)
+{
+    int count = 0;
+    cudaDeviceProp p;
+    cudaFuncAttributes a;
+    cudaError_t s = cudaGetDeviceCount(&count);
+    if (s == cudaSuccess && count == 0) {
+        snprintf(why, size, "no CUDA device");
+        return -1;
+    }
+    if (s == cudaSuccess)
+        s = cudaSetDevice(0);
+    if (s == cudaSuccess)
+        s = cudaGetDeviceProperties(&p, 0);
+    if (s != cudaSuccess) {
+        snprintf(why, size, "%s", cudaGetErrorString(s));
+        cudaGetLastError();
+        return -1;
+    }
+    if (p.major < 8 || cudaFuncGetAttributes(&a, cast_kernel) != cudaSuccess) {
+        snprintf(why, size, "%s: compute capability %d.%d, for which nothing was compiled", p.name,
+                 p.major, p.minor);
+        cudaGetLastError();
+        return -1;
+    }
+    return 10 * p.major + p.minor;
+}
+
+int train_engine_cuda(train_engine *e, char *why, size_t size)
+{
+    memset(e, 0, sizeof *e);
+    const int sm = open_device(why, size);
+    if (sm < 0)
+        return -1;
+    cuda_self *self = static_cast<cuda_self *>(calloc(1, sizeof *self));
+    if (!self) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    self->sm = sm;
+    e->self = self;
+    e->ops = &cuda_ops;
+    const size_t bytes = CUDA_SLOTS * GPU_COUNTERS * sizeof(gpu_word);
+    if (cuda_done(e, "open", cudaMalloc(&self->results, sizeof *self->results)) ||
+        cuda_done(e, "open", cudaMalloc(&self->slots, bytes)) ||
+        cuda_done(e, "open", cudaMemset(self->slots, 0, bytes))) {
+        snprintf(why, size, "%s", e->error);
+        cuda_close(e);
+        memset(e, 0, sizeof *e);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* gemm.h -- matrix products on a device, for training: as plain C for what launches them.
+ *
+ * Every element of the result is one chain, whatever tile, warp or kernel computes it:
+ *
+ *   s = +0
+ *   s = one tensor-core instruction (s, a[k0 .. k0 + S), b[k0 .. k0 + S)), for k0 = 0, S, 2 S, ...
+ *   s = s * factor, unless factor is 1;  s = s + bias[column];  d = RN(format, s)
+ *
+ * with the depth filled up with products 0 * 0, which change nothing. There is no split of the
+ * depth. So the bits depend on the instruction only, and that is a row of the table of models. */
+#ifndef MPSIM_GPU_KERNELS_GEMM_H
+#define MPSIM_GPU_KERNELS_GEMM_H
+
+#include <mpsim/dot.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Pointers are the device's. a: rows x depth, b: depth x columns, after transposition (see
+ * mpsim_matrix: codes of mpsim_format_code_bytes each). d is row-major, d_stride codes a row. */
+typedef struct gpu_product {
+    const mpsim_model *model; /* a row of gpu_gemm_has */
+    size_t rows, columns, depth;
+    size_t depth_limit;       /* 0, or only the first products */
+    mpsim_matrix a, b;
+    float factor;             /* 1: left out */
+    const mpsim_format *bias_format;
+    const void *bias;         /* `columns` codes, or NULL */
+    const mpsim_format *format;
+    void *d;
+    size_t d_stride;
+    unsigned long long *counts; /* the four of train_counts, added to, or NULL */
+} gpu_product;
+
+/* Kernels. They differ in speed only. */
+typedef enum gpu_gemm_path {
+    GPU_GEMM_AUTO,
+    GPU_GEMM_FMA,   /* binary32 in order: models "fma" and "sequential"; any shape */
+    GPU_GEMM_MMA,   /* mma.sync, any shape */
+    GPU_GEMM_FAST,  /* mma.sync of fp16 and bf16, by cp.async and ldmatrix: strides in eights */
+    GPU_GEMM_WGMMA, /* wgmma of sm_90a, any shape, tiles of 128 x 128 */
+    GPU_GEMM_WIDE   /* the same with tiles of 128 x 256 */
+} gpu_gemm_path;
+
+/* gpu_gemm -- launch the product on a device of compute capability sm (90), on the default stream.
+ * AUTO takes the fast kernel where strides and addresses allow, and wgmma where the model is one of
+ * wgmma only. 0, or -1 with one line in `why`: no kernel for this model on this device, operands
+ * that the model or the path does not take, or a launch that failed. */
+int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size);
+
+/* gpu_gemm_has -- whether there is a kernel that gives the bits of the model of that name on a
+ * device of compute capability sm. */
+int gpu_gemm_has(const char *model, int sm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

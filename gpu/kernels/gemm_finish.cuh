@@ -1,0 +1,177 @@
+/* gemm_finish.cuh -- what all matrix products share: what a kernel is told, words of an operand,
+ * and the way from a sum to its place in the result. */
+#ifndef MPSIM_GPU_GEMM_FINISH_CUH
+#define MPSIM_GPU_GEMM_FINISH_CUH
+
+#include "fragments.cuh"
+
+/* ---- what a kernel is told ---- */
+
+struct gpu_lines { /* an operand; lines are rows of a, columns of b */
+    const unsigned char *at;
+    size_t stride, lines; /* elements */
+    int along;   /* 1: the depth is contiguous, else the lines are */
+    int shift;   /* bytes of an element: 1 << shift */
+    int aligned; /* address and stride are multiples of 16 bytes */
+    gpu_format format;
+};
+
+struct gpu_finish { /* the result */
+    int scaled, pairs; /* pairs: two neighbours in a row may be stored at once */
+    float factor;
+    const void *bias; /* or NULL */
+    gpu_format format, bias_format;
+    unsigned char *d;
+    size_t rows, columns, stride;
+    gpu_word *counts;
+};
+
+struct gpu_job {
+    gpu_lines a, b;
+    size_t depth; /* after the limit */
+    unsigned tiles_m, tiles_n;
+    gpu_finish out;
+};
+
+/* In gemm_wgmma.cu, compiled for sm_90a. step: GPU_STEP_*; wide: tiles of 256 columns; promote:
+ * sums leave the tensor core every 128 products (FP8, not wide). */
+cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int step, int wide, int promote);
+
+/* ---- operands ---- */
+
+static __host__ __device__ constexpr int gpu_step_shift(int step)
+{
+    return step >= GPU_STEP_E4M3_E4M3 ? 0 : step == GPU_STEP_TF32 ? 2 : 1;
+}
+
+template <int SHIFT>
+static __device__ __forceinline__ uint32_t gpu_element(const unsigned char *p, size_t i)
+{
+    if constexpr (SHIFT == 0)
+        return p[i];
+    if constexpr (SHIFT == 1)
+        return reinterpret_cast<const uint16_t *>(p)[i];
+    return reinterpret_cast<const uint32_t *>(p)[i];
+}
+
+/* Elements k, k + 1, ... of a line as 32 bits; zeros outside. A code of tf32 has its 19 bits at the
+ * top of the word. */
+template <int STEP>
+static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, size_t line, size_t k,
+                                                    size_t depth)
+{
+    constexpr int SHIFT = gpu_step_shift(STEP), PER = 4 >> SHIFT;
+    constexpr unsigned LEFT = STEP == GPU_STEP_TF32 ? 13 : 0;
+    uint32_t word = 0;
+    if (line >= x.lines || k >= depth)
+        return 0;
+    if (x.along) {
+        const unsigned char *at = x.at + ((line * x.stride + k) << SHIFT);
+        if (k + PER <= depth && (reinterpret_cast<uintptr_t>(at) & 3) == 0)
+            return *reinterpret_cast<const uint32_t *>(at) << LEFT;
+#pragma unroll
+        for (int i = 0; i < PER; i++)
+            if (k + i < depth)
+                word |= gpu_element<SHIFT>(at, i) << (8u * i << SHIFT);
+        return word << LEFT;
+    }
+    const unsigned char *at = x.at + ((k * x.stride + line) << SHIFT);
+#pragma unroll
+    for (int i = 0; i < PER; i++)
+        if (k + i < depth)
+            word |= gpu_element<SHIFT>(at, i * x.stride) << (8u * i << SHIFT);
+    return word << LEFT;
+}
+
+/* Bytes of 16 that begin at element `at` of `end`. */
+static __device__ __forceinline__ int gpu_bytes_left(size_t at, size_t end, int shift)
+{
+    if (at >= end)
+        return 0;
+    const size_t bytes = (end - at) << shift;
+    return bytes < 16 ? static_cast<int>(bytes) : 16;
+}
+
+/* Neighbouring blocks share lines of both operands, for the sake of the L2 cache: tiles go in
+ * groups of eight rows of tiles, column by column. */
+static __device__ __forceinline__ void gpu_tile(const gpu_job &j, unsigned *m, unsigned *n)
+{
+    const unsigned group = 8 * j.tiles_n, first = blockIdx.x / group * 8;
+    const unsigned rows = j.tiles_m - first < 8 ? j.tiles_m - first : 8;
+    *m = first + blockIdx.x % group % rows;
+    *n = blockIdx.x % group / rows;
+}
+
+/* ---- results ---- */
+
+static __device__ __forceinline__ float gpu_scale_add(const gpu_finish &o, size_t column, float s)
+{
+    if (o.scaled)
+        s = __fmul_rn(s, o.factor);
+    if (o.bias)
+        s = __fadd_rn(s, gpu_value(o.bias_format, o.bias, column));
+    return s;
+}
+
+static __device__ __forceinline__ uint32_t gpu_round(const gpu_finish &o, float s, gpu_counter *c)
+{
+    const gpu_code y = gpu_encode(o.format, GPU_NEAREST, s);
+    c->add(o.format, s, y);
+    return y.code;
+}
+
+/* Sums of a tile in shared memory: lines of `columns` binary32 numbers, GPU_SUMS_PAD more from line
+ * to line, so that fragments are stored without conflicts. */
+enum { GPU_SUMS_PAD = 8 };
+
+static __host__ __device__ constexpr int gpu_sums_bytes(int rows, int columns)
+{
+    return rows * (columns + GPU_SUMS_PAD) * 4;
+}
+
+/* Two sums of a fragment, columns `column` (even) and the next. */
+static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, int row, int column,
+                                                    const float s[2])
+{
+    float *to = sums + row * (columns + GPU_SUMS_PAD) + column;
+    *reinterpret_cast<float2 *>(to) = make_float2(s[0], s[1]);
+}
+
+/* The block, whose threads all call it, finishes a tile of ROWS x COLUMNS sums. */
+template <int ROWS, int COLUMNS>
+static __device__ __forceinline__ void gpu_finish_tile(const gpu_finish &o, const float *sums,
+                                                       size_t first_row, size_t first_column)
+{
+    gpu_counter counted;
+    __syncthreads();
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < ROWS * COLUMNS / 2;
+         i += static_cast<int>(blockDim.x)) {
+        const int line = i / (COLUMNS / 2), place = i % (COLUMNS / 2) * 2;
+        const size_t row = first_row + line, column = first_column + place;
+        if (row >= o.rows || column >= o.columns)
+            continue;
+        const float *s = sums + line * (COLUMNS + GPU_SUMS_PAD) + place;
+        const int n = column + 1 < o.columns ? 2 : 1;
+        const size_t at = row * o.stride + column;
+        uint32_t code[2];
+#pragma unroll 1
+        for (int k = 0; k < n; k++) {
+            code[1] = gpu_round(o, gpu_scale_add(o, column + k, s[k]), &counted);
+            if (k == 0)
+                code[0] = code[1];
+        }
+        if (n == 2 && o.pairs && o.format.bytes == 2) {
+            *reinterpret_cast<uint32_t *>(o.d + 2 * at) = code[0] | code[1] << 16;
+        } else if (n == 2 && o.pairs && o.format.bytes == 4) {
+            *reinterpret_cast<uint2 *>(o.d + 4 * at) = make_uint2(code[0], code[1]);
+        } else {
+            gpu_store(o.format, o.d, at, code[0]);
+            if (n == 2)
+                gpu_store(o.format, o.d, at + 1, code[1]);
+        }
+    }
+    counted.give(o.counts);
+}
+
+#endif

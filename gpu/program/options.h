@@ -1,0 +1,30 @@
+/* options.h -- the command line of mpsim-gpu. */
+#ifndef MPSIM_GPU_PROGRAM_OPTIONS_H
+#define MPSIM_GPU_PROGRAM_OPTIONS_H
+
+/* Exit statuses of the program. */
+enum {
+    GPU_AGREES = 0,
+    GPU_DIFFERS = 1,
+    GPU_USAGE = 2,
+    GPU_TROUBLE = 4,
+    GPU_NO_DEVICE = 77
+};
+
+enum { GPU_WORDS = 8 };
+
+typedef struct gpu_options {
+    const char *output, *directory; /* of the record; both NULL: none */
+    const char *plans;              /* the folder of the plans        */
+    const char *only[GPU_WORDS], *skip[GPU_WORDS]; /* NULL past the last one */
+    int quick;                      /* GPU_RUN_FULL, ...              */
+} gpu_options;
+
+/* gpu_options_parse -- 0, or an exit status + 1 after help or usage was printed. */
+int gpu_options_parse(gpu_options *o, int argc, char **argv);
+
+/* gpu_options_chosen -- whether --only and --skip leave something in: words are found anywhere in
+ * "SECTION NAME"; sections are probes, training, speed, checks. */
+int gpu_options_chosen(const gpu_options *o, const char *section, const char *name);
+
+#endif

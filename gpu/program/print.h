@@ -1,0 +1,19 @@
+/* print.h -- what was found, as lines for people. Each function returns an exit status
+ * (options.h). */
+#ifndef MPSIM_GPU_PROGRAM_PRINT_H
+#define MPSIM_GPU_PROGRAM_PRINT_H
+
+#include "../gpu.h"
+#include "training.h"
+
+void gpu_print_device(const gpu_device *d);
+
+void gpu_print_checks_head(void);
+int gpu_print_check(const char *name, const gpu_result *r);
+
+int gpu_print_probe(const gpu_probe *p, size_t i, int sm);
+
+void gpu_print_trainings_head(void);
+int gpu_print_training(const gpu_training *t);
+
+#endif

@@ -1,0 +1,60 @@
+/* training.h -- trainings on the device and on the CPU in step. Plain C.
+ *
+ * A training is a plan file (lib/include/train/train.h). Both engines run it; after each step every
+ * tensor, loss, scale and flag is compared. The digests of the device's run are written as a file
+ * that `mpsim train --check-digests` repeats without a device. */
+#ifndef MPSIM_GPU_PROGRAM_TRAINING_H
+#define MPSIM_GPU_PROGRAM_TRAINING_H
+
+#include <train/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gpu_training_status {
+    GPU_TRAINING_EQUAL,
+    GPU_TRAINING_DIFFERS,
+    GPU_TRAINING_SKIPPED, /* not asked for, or the device has no such products: `report` says   */
+    GPU_TRAINING_FAILED   /* the plan cannot be read, an operation failed: `report` says         */
+} gpu_training_status;
+
+enum { GPU_TRAININGS = 64, GPU_TENSORS_STEPS = 3 /* steps whose tensors' digests are written */ };
+
+typedef struct gpu_training {
+    char plan[48];     /* "mlp-fp16"                                                              */
+    char arch[64];     /* whose products: the device's                                            */
+    gpu_training_status status;
+    uint64_t steps;    /* asked for                                                               */
+    uint64_t compared; /* steps in which all is equal                                             */
+    uint64_t tensors;  /* equal ones, over all steps                                              */
+    uint64_t skipped;  /* steps that the scaler skipped                                           */
+    float first_loss, last_loss;
+    double seconds;         /* wall time of the comparison, both engines                          */
+    double seconds_step;    /* of a step on the device alone: median; 0: not measured             */
+    char report[512];       /* the first difference: step, tensor, index, both bits, products     */
+    char digests[256];      /* name of their file, without folder; "": none                       */
+} gpu_training;
+
+typedef struct gpu_training_how {
+    int (*open)(train_engine *e, char *why, size_t size); /* the device's engine */
+    const mpsim_pool *pool; /* threads for the CPU's engine, or NULL               */
+    const char *arch;       /* of the device: taken for the plan's; NULL: the plan's */
+    uint64_t part, most;    /* a part-th of the steps, at most `most` of them      */
+    int timed;              /* steps that are timed, at most 100; 0: none          */
+    const char *prefix;     /* digests go to PREFIX-PLAN.digests; NULL: nowhere    */
+    const char *device;     /* a line for that file: device and date               */
+} gpu_training_how;
+
+/* gpu_training_list -- the names in FOLDER/list, one a line with words after it, into t[].plan:
+ * their number, or 0 with one line in `why`. All are SKIPPED then. */
+size_t gpu_training_list(gpu_training *t, size_t max, const char *folder, char *why, size_t size);
+
+/* gpu_training_run -- train FOLDER/PLAN.plan, t->plan says which. */
+void gpu_training_run(gpu_training *t, const char *folder, const gpu_training_how *how);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

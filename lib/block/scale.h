@@ -1,0 +1,58 @@
+/* scale.h -- scale rules: from the largest magnitude of a block to its scale. */
+#ifndef MPSIM_LIB_BLOCK_SCALE_H
+#define MPSIM_LIB_BLOCK_SCALE_H
+
+#include <mpsim/block.h>
+
+#include <float.h>
+
+_Static_assert(FLT_EVAL_METHOD == 0, "scales need operations in their own type");
+
+/* A block's scale. */
+typedef struct mpsim_block_scale {
+    float factor;  /* elements are multiplied by it                                   */
+    float inverse; /* dequantises                                                     */
+    float inner;   /* MPSIM_TWO_SCALES: the value of `code`; else `inverse`           */
+    uint8_t code;  /* E8M0 or E4M3; 0 where the scale is binary32                     */
+} mpsim_block_scale;
+
+/* What a rule knows besides amax. */
+typedef struct mpsim_scale_env {
+    const mpsim_block_recipe *recipe;
+    float max;    /* largest number of the element format     */
+    int emax;     /* its exponent                             */
+    int mbits;    /* significand field of the element format  */
+    float given;  /* the caller's scale                       */
+    float encode; /* the tensor's scale (NVFP4), 1 for others */
+    float decode; /* what stands beside the codes for it      */
+} mpsim_scale_env;
+
+/* How elements are cast once they are scaled. */
+typedef enum mpsim_element_cast {
+    MPSIM_CAST_CUDA,  /* cvt.satfinite: the preset cuda                                  */
+    MPSIM_CAST_TORCH, /* clamp, then torch's or torchao's conversion: NaN keeps its sign */
+    MPSIM_CAST_MICROX /* microxcaling's arithmetic                                       */
+} mpsim_element_cast;
+
+/* How the value q of a code is scaled back, in binary32. */
+typedef enum mpsim_dequantize {
+    MPSIM_TIMES_INVERSE, /* q * inner            */
+    MPSIM_OVER_FACTOR,   /* q / factor           */
+    MPSIM_TWO_SCALES     /* (q * inner) * decode */
+} mpsim_dequantize;
+
+typedef struct mpsim_scale_rule_row {
+    void (*tensor)(mpsim_scale_env *env, float amax); /* NULL: no tensor scale */
+    mpsim_block_scale (*block)(const mpsim_scale_env *env, float amax);
+    uint8_t cast;        /* mpsim_element_cast                            */
+    uint8_t dequantize;  /* mpsim_dequantize                              */
+    uint8_t drops_nan;   /* amax is that of the other elements            */
+    uint8_t scale_bytes; /* of a block's scale, as it is stored           */
+    uint8_t fp4_only;    /* the element format is e2m1                    */
+    uint8_t takes_given; /* `given` enters                                */
+} mpsim_scale_rule_row;
+
+/* The row of a rule, NULL for what is none. */
+const mpsim_scale_rule_row *mpsim_scale_rule_at(unsigned rule);
+
+#endif

@@ -1,0 +1,26 @@
+/* digest.c -- see mpsim/digest.h. */
+#include <mpsim/digest.h>
+
+#include "../base/codes.h"
+#include "scalar.h"
+
+/* A code as it is digested. A format with one NaN needs no change, and has a number where other
+ * formats have a NaN of ones. */
+static uint64_t digested(const mpsim_format *f, uint64_t code, uint64_t ones)
+{
+    return f->nan == MPSIM_NAN_TOP && mpsim_classify(f, code) == MPSIM_CLASS_NAN ? ones : code;
+}
+
+uint64_t mpsim_digest(const mpsim_format *f, const void *codes, size_t n, uint64_t first)
+{
+    uint64_t sum = 0;
+    if (!codes || mpsim_format_check(f) != MPSIM_OK)
+        return 0;
+    const uint64_t ones = f->bits >= 64 ? UINT64_MAX : ((uint64_t)1 << f->bits) - 1;
+    const size_t bytes = mpsim_format_code_bytes(f);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t code = mpsim_code_load(codes, bytes, i) & ones;
+        sum += mpsim_mix(first + i, digested(f, code, ones));
+    }
+    return sum;
+}

@@ -1,0 +1,38 @@
+/* chain.h -- the fast path of software models in binary32: chains of fused multiply-adds, of
+ * products and sums, and trees.
+ *
+ * The reference's bits by the machine's own binary32 arithmetic (IEEE 754, nearest even, subnormal
+ * numbers kept), as the optimizer steps are. Unlike that of fused steps this path counts on the
+ * default rounding mode; where a thread has another one, or flushes, the reference does its share.
+ * Operands and c are finite; then only these things can happen that are no plain rounding: an
+ * overflow gives an infinity, in the reference (the default policies) as in IEEE 754, and keeps it
+ * as long as no other infinity comes; a product that overflows beside an infinity of the other sign
+ * gives NaN, and the reference decides which. A result that is NaN is done again there. */
+#ifndef MPSIM_LIB_DOT_CHAIN_H
+#define MPSIM_LIB_DOT_CHAIN_H
+
+#include "panel.h"
+
+enum { MPSIM_CHAIN_FMA, MPSIM_CHAIN_MULADD, MPSIM_CHAIN_PAIRWISE };
+
+/* mpsim_chain_init -- whether the fast path can do this model with these operands, and which
+ * kind it is. */
+int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
+                     const mpsim_format *fb);
+
+/* mpsim_chain_works -- whether this thread rounds to nearest and keeps subnormal numbers now. */
+int mpsim_chain_works(void);
+
+/* A chain function -- all steps over `depth` products of `rows` rows of a and a panel of b.
+ *
+ *   a  rows of binary32 values, `next` values from one to the next
+ *   b  MPSIM_PANEL columns, k-major
+ *   s  rows x MPSIM_PANEL accumulators; overwritten */
+typedef void mpsim_chain_function(int kind, const float *a, size_t next, const float *b, float *s,
+                                  size_t rows, size_t depth);
+
+/* An exact function -- the same with binary64 values, one row, from +0: for sums that are exact in
+ * binary64. */
+typedef void mpsim_exact_function(const double *a, const double *b, double *s, size_t depth);
+
+#endif

@@ -1,0 +1,27 @@
+/* dot.h -- the reference of dot products, for dot.c and gemm.c. */
+#ifndef MPSIM_LIB_DOT_DOT_H
+#define MPSIM_LIB_DOT_DOT_H
+
+#include "../round/scalar.h"
+
+#include <mpsim/dot.h>
+
+/* Element k is code number first + k step. */
+typedef struct mpsim_vector {
+    const mpsim_format *format;
+    const void *codes;
+    size_t bytes; /* of a code */
+    size_t first, step;
+} mpsim_vector;
+
+/* What mpsim_dot and mpsim_gemm require of model, operands and random numbers. */
+mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
+                             const mpsim_rng *rng);
+
+/* mpsim_dot on checked arguments; c is a number of m->result.format, or +0; `index` is that of the
+ * first random word. */
+mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b,
+                                 size_t n, mpsim_number c, const mpsim_rng *rng, uint64_t index,
+                                 uint64_t *d);
+
+#endif

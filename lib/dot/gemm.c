@@ -1,0 +1,461 @@
+/* gemm.c -- matrix products: operands are unpacked once into panels, tiles of the result are
+ * independent tasks; see mpsim/dot.h. */
+#include "../base/codes.h"
+#include "dot.h"
+#include "exact.h"
+#include "loops/loops.h"
+
+#include <stdlib.h>
+
+enum { N = MPSIM_PANEL, ROWS = 8 /* that a path does at once */ };
+
+typedef struct job job;
+
+/* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
+ * the reference must do. n <= ROWS. */
+typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                  unsigned *redo);
+
+struct job {
+    const mpsim_model *m;
+    const mpsim_matrix *a, *b, *c; /* c may be NULL */
+    size_t rows, columns, depth;
+    void *d;
+    size_t d_stride;
+    const mpsim_rng *rng;
+    size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
+    size_t block_rows;
+    unsigned char *failed; /* by task: out of memory                                        */
+    path *run;             /* NULL: the reference does everything                           */
+    /* the fast paths: */
+    const mpsim_loops *loops;
+    mpsim_tile tile;
+    int chain; /* MPSIM_CHAIN_... */
+    mpsim_exact exact;
+    size_t real, padded;   /* bytes of a value; depth of the panels: chunks of order QUADS are
+                              filled up with zeros */
+    mpsim_lines lines_a, lines_b;
+    mpsim_panels panels_a, panels_b;
+    mpsim_unpacker addends;
+    mpsim_packer result, outer;
+};
+
+static size_t index_in(const mpsim_matrix *x, size_t i, size_t j)
+{
+    return x->transposed ? j * x->stride + i : i * x->stride + j;
+}
+
+/* ---- panels ---- */
+
+static void pack(size_t i, void *context)
+{
+    const job *g = (const job *)context;
+    const size_t of_a = (g->rows - 1) / N + 1;
+    if (i < of_a)
+        mpsim_panel_pack(&g->lines_a, &g->panels_a, i);
+    else
+        mpsim_panel_pack(&g->lines_b, &g->panels_b, i - of_a);
+}
+
+static void free_panels(mpsim_panels *p)
+{
+    free(p->values);
+    free(p->exponents);
+    free(p->low);
+    free(p->high);
+    free(p->special);
+}
+
+static int product_fits(size_t *product, size_t a, size_t b)
+{
+    *product = a * b;
+    return b == 0 || a <= SIZE_MAX / b;
+}
+
+static int allocate(const job *g, mpsim_panels *p, size_t lines)
+{
+    size_t n, bytes;
+    if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
+        return 0;
+    const int fused = g->m->step == MPSIM_STEP_FUSED, exact = g->m->step == MPSIM_STEP_EXACT;
+    p->values = malloc(bytes + 1);
+    p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
+    p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
+    p->high = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
+    p->special = (unsigned char *)malloc(lines);
+    return p->values && p->special && (!fused || p->exponents) && (!exact || (p->low && p->high));
+}
+
+/* Everything about the operands that the fast paths need; memory for them. */
+static mpsim_status new_panels(job *g)
+{
+    const mpsim_matrix *a = g->a, *b = g->b;
+    const int wide = g->m->step == MPSIM_STEP_EXACT ||
+                     (g->m->step == MPSIM_STEP_FUSED && g->tile.wide);
+    const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
+    g->real = wide ? sizeof(double) : sizeof(float);
+    g->padded = g->depth;
+    if (quads && g->depth % quads != 0)
+        g->padded += quads - g->depth % quads;
+    g->lines_a = (mpsim_lines){.codes = a->codes, .count = g->rows, .depth = g->depth,
+                               .line = a->transposed ? 1 : a->stride,
+                               .next = a->transposed ? a->stride : 1};
+    g->lines_b = (mpsim_lines){.codes = b->codes, .count = g->columns, .depth = g->depth,
+                               .line = b->transposed ? b->stride : 1,
+                               .next = b->transposed ? 1 : b->stride};
+    mpsim_unpacker_init(&g->lines_a.u, a->format, wide);
+    mpsim_unpacker_init(&g->lines_b.u, b->format, wide);
+    mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
+    mpsim_packer_init(&g->result, &g->m->result);
+    mpsim_packer_init(&g->outer, &g->m->outer);
+    g->panels_a = (mpsim_panels){.padded = g->padded, .quads = quads,
+                                 .lowest = mpsim_tile_lowest(g->m, a->format)};
+    g->panels_b = (mpsim_panels){.padded = g->padded, .quads = quads, .k_major = 1,
+                                 .lowest = mpsim_tile_lowest(g->m, b->format)};
+    if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N))
+        return MPSIM_OK;
+    free_panels(&g->panels_a);
+    free_panels(&g->panels_b);
+    return MPSIM_ENOMEM;
+}
+
+/* Values of row i of a, and of a panel of b. */
+static const unsigned char *row_values(const job *g, size_t i)
+{
+    return (const unsigned char *)g->panels_a.values + i * g->padded * g->real;
+}
+
+static const unsigned char *panel_values(const job *g, size_t panel)
+{
+    return (const unsigned char *)g->panels_b.values + panel * g->padded * N * g->real;
+}
+
+/* ---- elements ---- */
+
+static mpsim_number addend(const job *g, size_t i, size_t j)
+{
+    const mpsim_format *f = &g->m->result.format;
+    if (!g->c)
+        return mpsim_number_make(0, 0, 0);
+    return mpsim_scalar_unpack(
+        f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), index_in(g->c, i, j)));
+}
+
+static mpsim_status element(const job *g, size_t i, size_t j)
+{
+    const mpsim_matrix *a = g->a, *b = g->b;
+    const mpsim_vector va = {a->format, a->codes, mpsim_format_code_bytes(a->format),
+                             index_in(a, i, 0), a->transposed ? a->stride : 1};
+    const mpsim_vector vb = {b->format, b->codes, mpsim_format_code_bytes(b->format),
+                             index_in(b, 0, j), b->transposed ? 1 : b->stride};
+    const uint64_t base = g->rng ? g->rng->index + ((uint64_t)(i * g->columns + j) << 32) : 0;
+    uint64_t d;
+    const mpsim_status s =
+        mpsim_dot_reference(g->m, &va, &vb, g->depth, addend(g, i, j), g->rng, base, &d);
+    if (s == MPSIM_OK)
+        mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j,
+                         d);
+    return s;
+}
+
+static size_t panel_columns(const job *g, size_t panel)
+{
+    return g->columns - panel * N < N ? g->columns - panel * N : N;
+}
+
+/* The addends of a row of a panel as binary64 values, and the columns, as bits, where one of them
+ * or an operand is no number; 0 there. */
+static unsigned start_row(const job *g, size_t i, size_t panel, double *c)
+{
+    const size_t n = panel_columns(g, panel);
+    unsigned special = 0;
+    uint64_t of_b[2];
+    memset(c, 0, N * sizeof *c);
+    if (g->c)
+        special = mpsim_unpack_line(&g->addends, c, g->c->codes, index_in(g->c, i, panel * N),
+                                    g->c->transposed ? g->c->stride : 1, n);
+    memcpy(of_b, g->panels_b.special + panel * N, sizeof of_b);
+    for (size_t j = 0; (of_b[0] | of_b[1]) && j < n; j++)
+        special |= (unsigned)g->panels_b.special[panel * N + j] << j;
+    for (size_t j = 0; special && j < n; j++)
+        c[j] = special >> j & 1 ? 0 : c[j];
+    return g->panels_a.special[i] ? ~0u : special;
+}
+
+/* ---- fused steps ---- */
+
+static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
+{
+    const unsigned char *a = row_values(g, i), *b = panel_values(g, panel);
+    const int16_t *ea = g->panels_a.exponents + i * g->padded;
+    const int16_t *eb = g->panels_b.exponents + panel * g->padded * N;
+    const size_t chunk = g->m->chunk;
+    if (chunk == 0)
+        return g->loops->tile(&g->tile, a, ea, b, eb, d, g->padded);
+    unsigned redo = 0;
+    for (size_t k = 0; k < g->padded; k += chunk) {
+        const size_t n = g->padded - k < chunk ? g->padded - k : chunk;
+        double s[N] = {0};
+        redo |= g->loops->tile(&g->tile, a + k * g->real, ea + k, b + k * N * g->real, eb + k * N,
+                               s, n);
+        redo |= mpsim_add_values(&g->outer, d, s);
+    }
+    return redo;
+}
+
+static void fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                       unsigned *redo)
+{
+    for (size_t r = 0; r < n; r++) {
+        double d[N];
+        redo[r] = start_row(g, first + r, panel, d);
+        if (g->panels_a.special[first + r])
+            continue;
+        redo[r] |= fused_row(g, first + r, panel, d);
+        mpsim_pack_values(&g->result, codes[r], d);
+    }
+}
+
+/* ---- chains in binary32 ---- */
+
+/* The sums from s, or those of chunks added to it. */
+static void chain_sums(const job *g, const float *a, const float *b, float *s, size_t rows)
+{
+    const size_t chunk = g->m->chunk;
+    if (chunk == 0) {
+        g->loops->chain(g->chain, a, g->padded, b, s, rows, g->depth);
+        return;
+    }
+    for (size_t k = 0; k < g->depth; k += chunk) {
+        float t[ROWS * N] = {0};
+        g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows,
+                        g->depth - k < chunk ? g->depth - k : chunk);
+        for (size_t j = 0; j < rows * N; j++)
+            s[j] += t[j];
+    }
+}
+
+static void chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                       unsigned *redo)
+{
+    float s[ROWS * N];
+    for (size_t r = 0; r < n; r++) {
+        double c[N];
+        redo[r] = start_row(g, first + r, panel, c);
+        for (size_t j = 0; j < N; j++)
+            s[r * N + j] = (float)c[j];
+    }
+    chain_sums(g, (const float *)(const void *)row_values(g, first),
+               (const float *)(const void *)panel_values(g, panel), s, n);
+    for (size_t r = 0; r < n; r++) {
+        uint32_t u[N], nan = 0;
+        memcpy(u, s + r * N, sizeof u);
+        for (int j = 0; j < N; j++) {
+            nan |= (0x7f800000 - (u[j] & 0x7fffffff)) >> 31;
+            codes[r][j] = u[j];
+        }
+        for (int j = 0; nan && j < N; j++)
+            redo[r] |= (unsigned)((u[j] & 0x7fffffff) > 0x7f800000) << j;
+    }
+}
+
+/* ---- exact sums ---- */
+
+/* The code of sum + c. A zero has no sign here yet: that of +0, and what is added to it, is known;
+ * what else comes to zero depends on the signs of the products. */
+static int exact_code(const job *g, mpsim_number sum, mpsim_number c, uint64_t *code)
+{
+    const mpsim_rounding *r = &g->m->result.rounding;
+    const int down = r->mode == MPSIM_ROUND_DOWN;
+    unsigned flags = 0;
+    if (sum.hi == 0 && c.hi == 0 && (c.sign || down))
+        return 0;
+    *code = mpsim_scalar_encode(&g->m->result.format, r, r->mode,
+                                mpsim_number_add(sum, c, down, &flags), 0, &flags);
+    return 1;
+}
+
+static unsigned exact_row(const job *g, size_t i, size_t panel, unsigned special, const double *c,
+                          uint64_t *codes)
+{
+    const mpsim_exact_row x = {
+        (const double *)(const void *)row_values(g, i),
+        (const double *)(const void *)panel_values(g, panel),
+        g->panels_a.low[i], g->panels_a.high[i],
+        g->panels_b.low + panel * N, g->panels_b.high + panel * N};
+    const unsigned there = (2u << (panel_columns(g, panel) - 1)) - 1;
+    const int in_f64 = mpsim_exact_in_f64(&g->exact, &x);
+    mpsim_number sums[N];
+    double s[N];
+    unsigned redo = special;
+    if (in_f64) {
+        g->loops->exact(x.a, x.b, s, g->depth);
+        for (int j = 0; j < N; j++)
+            s[j] = s[j] == 0 ? 0 : s[j];
+        if (!g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN) {
+            mpsim_pack_values(&g->result, codes, s);
+            return redo;
+        }
+        for (int j = 0; j < N; j++)
+            sums[j] = mpsim_number_f64(s[j]);
+    } else {
+        redo |= mpsim_exact_integers(&g->exact, &x, there & ~special, sums);
+    }
+    for (int j = 0; j < N; j++)
+        if (there >> j & ~redo >> j & 1 &&
+            !exact_code(g, sums[j], mpsim_number_f64(c[j]), &codes[j]))
+            redo |= 1u << j;
+    return redo;
+}
+
+static void exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                       unsigned *redo)
+{
+    for (size_t r = 0; r < n; r++) {
+        double c[N];
+        redo[r] = start_row(g, first + r, panel, c);
+        if (!g->panels_a.special[first + r])
+            redo[r] = exact_row(g, first + r, panel, redo[r], c, codes[r]);
+    }
+}
+
+/* ---- tiles ---- */
+
+/* n codes of row i from column j on. */
+static void store(const job *g, size_t i, size_t j, const uint64_t *codes, size_t n)
+{
+    const size_t bytes = mpsim_format_code_bytes(&g->m->result.format), at = i * g->d_stride + j;
+    if (bytes == 4) {
+        uint32_t u[N];
+        for (size_t l = 0; l < N; l++)
+            u[l] = (uint32_t)codes[l];
+        memcpy((unsigned char *)g->d + 4 * at, u, 4 * n);
+    } else {
+        for (size_t l = 0; l < n; l++)
+            mpsim_code_store(g->d, bytes, at + l, codes[l]);
+    }
+}
+
+/* Rows first to first + n - 1 of a tile. All their addends are read before the first result is
+ * stored, or by the reference just before its own is. */
+static mpsim_status rows_of_tile(const job *g, path *run, size_t first, size_t n, size_t panel)
+{
+    uint64_t codes[ROWS][N];
+    unsigned redo[ROWS];
+    const size_t columns = panel_columns(g, panel);
+    memset(redo, 0xff, sizeof redo);
+    if (run)
+        run(g, first, n, panel, codes, redo);
+    for (size_t r = 0; r < n; r++) {
+        const size_t i = first + r, j0 = panel * N;
+        redo[r] &= (2u << (columns - 1)) - 1;
+        if (!redo[r]) {
+            store(g, i, j0, codes[r], columns);
+            continue;
+        }
+        for (size_t j = 0; j < columns; j++) {
+            const mpsim_status s = redo[r] >> j & 1 ? element(g, i, j0 + j) : MPSIM_OK;
+            if (s != MPSIM_OK)
+                return s;
+            if (!(redo[r] >> j & 1))
+                mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format),
+                                 i * g->d_stride + j0 + j, codes[r][j]);
+        }
+    }
+    return MPSIM_OK;
+}
+
+static void compute(size_t task, void *context)
+{
+    const job *g = (const job *)context;
+    const size_t panel = task / g->blocks, first = task % g->blocks * g->block_rows;
+    const size_t end = g->rows - first < g->block_rows ? g->rows : first + g->block_rows;
+    path *run = g->run == chain_rows && !mpsim_chain_works() ? NULL : g->run;
+    for (size_t i = first; i < end; i += ROWS)
+        if (rows_of_tile(g, run, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
+            g->failed[task] = 1;
+}
+
+/* ---- the whole ---- */
+
+static void run_here(void *self, size_t n, void (*task)(size_t i, void *job), void *context)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++)
+        task(i, context);
+}
+
+/* A matrix of the given size: a stride that holds a row, codes if there are any. */
+static int is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
+{
+    const size_t across = x->transposed ? rows : columns, lines = x->transposed ? columns : rows;
+    return rows == 0 || columns == 0 || (x->codes && (lines == 1 || x->stride >= across));
+}
+
+/* The fast path for this product, or NULL. */
+static path *choose(job *g)
+{
+    const mpsim_model *m = g->m;
+    const mpsim_format *fa = g->a->format, *fb = g->b->format;
+    if (mpsim_is_stochastic(m->outer.rounding.mode) || mpsim_is_stochastic(m->result.rounding.mode))
+        return NULL;
+    if (mpsim_tile_init(&g->tile, m, fa, fb))
+        return fused_rows;
+    if (mpsim_chain_init(&g->chain, m, fa, fb))
+        return chain_rows;
+    return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? exact_rows : NULL;
+}
+
+mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
+                        const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c,
+                        void *d, size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool)
+{
+    static const mpsim_pool here = {run_here, NULL};
+    if (!a || !b)
+        return MPSIM_EINVAL;
+    mpsim_status s = mpsim_dot_check(m, a->format, b->format, rng);
+    if (s != MPSIM_OK)
+        return s;
+    const mpsim_matrix to = {&m->result.format, d, d_stride, 0};
+    if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) ||
+        !is_matrix(&to, rows, columns))
+        return MPSIM_EINVAL;
+    if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) ||
+              !is_matrix(c, rows, columns)))
+        return MPSIM_EINVAL;
+    if (rows == 0 || columns == 0)
+        return MPSIM_OK;
+
+    job g = {.m = m, .a = a, .b = b, .c = c, .rows = rows, .columns = columns, .depth = depth,
+             .d = d, .d_stride = d_stride, .rng = rng, .loops = mpsim_loops_active()};
+    g.panels = (columns - 1) / N + 1;
+    if (!pool)
+        pool = &here;
+    g.run = choose(&g);
+    g.block_rows = g.run ? 32 : 1; /* the reference takes its time for a row */
+    g.blocks = (rows - 1) / g.block_rows + 1;
+    size_t tasks;
+    if (!product_fits(&tasks, g.panels, g.blocks))
+        return MPSIM_ENOMEM;
+    g.failed = (unsigned char *)calloc(tasks, 1);
+    if (!g.failed)
+        return MPSIM_ENOMEM;
+    if (g.run) {
+        s = new_panels(&g);
+        if (s != MPSIM_OK) {
+            free(g.failed);
+            return s;
+        }
+        pool->run(pool->self, (rows - 1) / N + 1 + g.panels, pack, &g);
+    }
+    pool->run(pool->self, tasks, compute, &g);
+    for (size_t i = 0; i < tasks; i++)
+        if (g.failed[i])
+            s = MPSIM_ENOMEM;
+    if (g.run) {
+        free_panels(&g.panels_a);
+        free_panels(&g.panels_b);
+    }
+    free(g.failed);
+    return s;
+}

@@ -1,0 +1,21 @@
+/* avx512.c -- the inner loops for AVX-512; compiled with its flags. */
+#include "loops.h"
+
+#include <immintrin.h>
+
+#define VECTOR    __m512
+#define LANES     16
+#define ROWS      8 /* 8 rows of 1 vector: 8 chains hide the latency of an FMA */
+#define LOAD      _mm512_loadu_ps
+#define STORE     _mm512_storeu_ps
+#define SPLAT     _mm512_set1_ps
+#define MUL       _mm512_mul_ps
+#define ADD       _mm512_add_ps
+#define FMA       _mm512_fmadd_ps
+#define TILE      tile_avx512
+#define CHAIN     chain_avx512
+#define EXACT     exact_avx512
+#include "tile_run.h"
+#include "chain_steps.h"
+
+const mpsim_loops mpsim_loops_avx512 = {tile_avx512, chain_avx512, exact_avx512};

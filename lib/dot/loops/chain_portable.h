@@ -1,0 +1,76 @@
+/* chain_portable.h -- the loops of chain.h in plain C: included by generic.c, which defines CHAIN. */
+#include <math.h>
+
+#ifdef __FP_FAST_FMAF
+/* an instruction of the machine that the whole library is compiled for */
+static inline float fma_one(float x, float y, float s)
+{
+    return fmaf(x, y, s);
+}
+#else
+/* x y + s rounded once to binary32, for finite x and y. The product has 48 bits and an exponent
+ * within [-298, 255]: exact in binary64. Its sum with s is rounded to nearest; Knuth's two-sum
+ * gives the error exactly, since binary64 neither overflows nor underflows here. Where there is an
+ * error and the last bit of the sum is 0, the sum moves one unit toward the exact value, or stays:
+ * that is rounding to odd with 53 bits, and a rounding to at most 51 bits after it is that of the
+ * exact value, also to the fewer bits of a subnormal number, and beyond the largest one (Boldo and
+ * Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
+ * odd", 2008). An infinite s gives itself: its error is NaN, and no comparison holds. */
+static inline float fma_one(float x, float y, float s)
+{
+    const double p = (double)x * (double)y, c = (double)s;
+    const double sum = p + c, part = sum - p;
+    const double error = (p - (sum - part)) + (c - part);
+    uint64_t u = mpsim_bits_f64(sum);
+    const uint64_t inexact = (uint64_t)(error > 0) | (uint64_t)(error < 0);
+    const uint64_t inward = (mpsim_bits_f64(error) ^ u) >> 63; /* of other signs */
+    u += (inexact & ~u) * (1 - 2 * inward);
+    return (float)mpsim_f64_bits(u);
+}
+#endif
+
+static void fma_row(float x, const float *b, float *s)
+{
+    for (size_t j = 0; j < MPSIM_PANEL; j++)
+        s[j] = fma_one(x, b[j], s[j]);
+}
+
+static void muladd_row(float x, const float *b, float *s)
+{
+    for (size_t j = 0; j < MPSIM_PANEL; j++)
+        s[j] += x * b[j];
+}
+
+/* See chain_steps.h. */
+static void tree(const float *a, const float *b, float *s, size_t depth)
+{
+    float stack[8 * sizeof(size_t) + 1][MPSIM_PANEL];
+    size_t top = 0;
+    for (size_t k = 0; k < depth; k++, top++) {
+        for (size_t j = 0; j < MPSIM_PANEL; j++)
+            stack[top][j] = a[k] * b[k * MPSIM_PANEL + j];
+        for (size_t bits = k; bits & 1; bits >>= 1, top--)
+            for (size_t j = 0; j < MPSIM_PANEL; j++)
+                stack[top - 1][j] += stack[top][j];
+    }
+    for (; top > 1; top--)
+        for (size_t j = 0; j < MPSIM_PANEL; j++)
+            stack[top - 2][j] += stack[top - 1][j];
+    for (size_t j = 0; depth && j < MPSIM_PANEL; j++)
+        s[j] += stack[0][j];
+}
+
+static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
+                  size_t depth)
+{
+    for (size_t r = 0; r < rows; r++, a += next, s += MPSIM_PANEL) {
+        if (kind == MPSIM_CHAIN_PAIRWISE)
+            tree(a, b, s, depth);
+        else if (kind == MPSIM_CHAIN_FMA)
+            for (size_t k = 0; k < depth; k++)
+                fma_row(a[k], b + k * MPSIM_PANEL, s);
+        else
+            for (size_t k = 0; k < depth; k++)
+                muladd_row(a[k], b + k * MPSIM_PANEL, s);
+    }
+}

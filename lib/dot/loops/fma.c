@@ -1,0 +1,21 @@
+/* fma.c -- the inner loops for AVX2 and FMA; compiled with their flags. */
+#include "loops.h"
+
+#include <immintrin.h>
+
+#define VECTOR    __m256
+#define LANES     8
+#define ROWS      4 /* 4 rows of 2 vectors: 8 chains hide the latency of an FMA */
+#define LOAD      _mm256_loadu_ps
+#define STORE     _mm256_storeu_ps
+#define SPLAT     _mm256_set1_ps
+#define MUL       _mm256_mul_ps
+#define ADD       _mm256_add_ps
+#define FMA       _mm256_fmadd_ps
+#define TILE      tile_fma
+#define CHAIN     chain_fma
+#define EXACT     exact_fma
+#include "tile_run.h"
+#include "chain_steps.h"
+
+const mpsim_loops mpsim_loops_fma = {tile_fma, chain_fma, exact_fma};

@@ -1,0 +1,22 @@
+/* loops.h -- the inner loops of matrix products, compiled once for each instruction set: one or
+ * more rows of a times a panel of MPSIM_PANEL columns of b.
+ *
+ * Which one runs changes speed, never a bit. */
+#ifndef MPSIM_LIB_DOT_LOOPS_LOOPS_H
+#define MPSIM_LIB_DOT_LOOPS_LOOPS_H
+
+#include "../chain.h"
+#include "../tile.h"
+
+typedef struct mpsim_loops {
+    mpsim_tile_function *tile;
+    mpsim_chain_function *chain;
+    mpsim_exact_function *exact;
+} mpsim_loops;
+
+extern const mpsim_loops mpsim_loops_generic, mpsim_loops_fma, mpsim_loops_avx512;
+
+/* mpsim_loops_active -- those of the active instruction set (mpsim/isa.h). */
+const mpsim_loops *mpsim_loops_active(void);
+
+#endif

@@ -1,0 +1,500 @@
+/* model.c -- the table of accumulation models, and models by name; see mpsim/dot.h.
+ *
+ * Sources: KM: Khattak, Mikaitis, Accurate models of NVIDIA tensor cores, arXiv 2512.07004, with
+ * recorded outputs. MMA: Xie, Wang, Yang, Yang, MMA-Sim, arXiv 2511.10909. DS: DeepSeek-V3 technical
+ * report, arXiv 2412.19437, 3.3. W: Wang et al., Training deep neural networks with 8-bit floating
+ * point numbers, NeurIPS 2018. Floors are those of KM's models; Turing's are by their formula,
+ * emin - (F - 18), where no number is given. */
+#include "scalar.h"
+
+#include "../base/words.h"
+
+#include <stddef.h>
+
+/* ---- the table ---- */
+
+enum { NONE = MPSIM_MODEL_NO_FLOOR, OWN = MPSIM_MODEL_OWN_EMIN, FP16 = -14 };
+enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO };
+
+typedef struct place {
+    const char *format;
+    int mode;
+} place;
+
+typedef struct row {
+    const char *name;
+    uint8_t step, order, length, fraction;
+    int16_t floor, operand_emin;
+    uint32_t chunk;
+    place product, accumulator, outer;
+    const char *result; /* to nearest even */
+    const char *architecture, *instruction, *operands;
+    mpsim_evidence evidence;
+    const char *unconfirmed, *source;
+} row;
+
+#define SOFTWARE(name, step, order, chunk, product, accumulator, outer, result, source)           \
+    {name, MPSIM_STEP_##step, MPSIM_ORDER_##order, 1, 1, NONE, OWN, chunk, {product, RN},         \
+     {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source}
+
+/* A tensor core in chunks of n: L products, F bits, floor; smallest exponent of operands; the
+ * accumulator's format and mode; n, order, and the result, in whose format chunks are added. */
+#define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result,  \
+                evidence, open, source)                                                            \
+    {arch "-" name, MPSIM_STEP_FUSED, MPSIM_ORDER_##order, L, F, floor, emin, n, {result, RN},     \
+     {acc, mode}, {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence,    \
+     open, source}
+
+/* The same without chunks, with operands as they are. */
+#define CORE(arch, name, instruction, operands, L, F, floor, acc, mode, result, evidence, open,    \
+             source)                                                                               \
+    CHUNKED(arch, name, instruction, operands, L, F, floor, OWN, acc, mode, 0, SEQUENTIAL, result, \
+            evidence, open, source)
+
+#define F8  "e4m3 e5m2"
+#define F86 "e4m3 e5m2 e3m2 e2m3 e2m1"
+
+/* What no recorded output decides. Most recordings are of a single step (K <= L) of moderate numbers.
+ * The floor of the alignment exponent can only bind where all terms are below 2^-126, or in a result in
+ * fp16. */
+#define SIGN    "the sign of a zero sum"
+#define RANGE   "; NaN, infinities, overflow, subnormal results"
+#define CORNERS SIGN RANGE "; zero times a huge number"
+#define LOW     "; the floor of the alignment exponent; subnormal operands"
+#define FLOOR   "; the floor of the alignment exponent"
+#define ONE     "; more than one step; whether a step is longer"
+#define HALF    "; F, which fp16 results hardly show"
+#define NO_BITS "no outputs of this hardware compared; " CORNERS
+
+static const row rows[] = {
+    SOFTWARE("exact", EXACT, SEQUENTIAL, 0, "binary32", "binary32", "binary32", "binary32",
+             "one exact sum, rounded once"),
+    SOFTWARE("fma", FMA, SEQUENTIAL, 0, "binary32", "binary32", "binary32", "binary32",
+             "chain of fused multiply-adds, k ascending"),
+    SOFTWARE("sequential", MULADD, SEQUENTIAL, 0, "binary32", "binary32", "binary32", "binary32",
+             "products and sums rounded, k ascending"),
+    SOFTWARE("pairwise", MULADD, PAIRWISE, 0, "binary32", "binary32", "binary32", "binary32",
+             "products and sums rounded, binary tree of neighbours"),
+    SOFTWARE("chunked", MULADD, SEQUENTIAL, 64, "e6m9", "e6m9", "e6m9", "e6m9",
+             "W: chunks of 64 in (1, 6, 9), chunk sums added in the same format"),
+
+    CORE("volta", "fp16-fp32", "mma.m8n8k4", "fp16", 4, 23, NONE, "binary32", RZ, "binary32",
+         VECTORS, CORNERS ONE, "KM (V100), MMA"),
+    CORE("volta", "fp16-fp16", "mma.m8n8k4", "fp16", 4, 23, -19, "fp16", RN, "fp16", VECTORS,
+         CORNERS FLOOR ONE HALF, "KM (V100), MMA"),
+
+    CORE("turing", "fp16-fp32", "mma.m16n8k8", "fp16", 8, 24, -132, "binary32", RZ, "binary32",
+         REPORTED, NO_BITS, "MMA"),
+    CORE("turing", "fp16-fp16", "mma.m16n8k8", "fp16", 8, 24, -20, "fp16", RN, "fp16", REPORTED,
+         NO_BITS FLOOR, "MMA"),
+
+    CORE("ampere", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32",
+         VECTORS, CORNERS ONE, "KM (A100), MMA"),
+    CORE("ampere", "fp16-fp16", "mma.m16n8k16", "fp16", 8, 24, -20, "fp16", RN, "fp16", VECTORS,
+         CORNERS FLOOR ONE HALF, "KM (A100), MMA"),
+    CORE("ampere", "bf16-fp32", "mma.m16n8k16", "bf16", 8, 24, -132, "binary32", RZ, "binary32",
+         VECTORS, CORNERS LOW ONE, "KM (A100), MMA"),
+    CORE("ampere", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32",
+         VECTORS, CORNERS LOW ONE, "KM (A100), MMA"),
+
+    CORE("ada", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32",
+         VECTORS, CORNERS ONE, "KM (L40S), MMA"),
+    CORE("ada", "fp16-fp16", "mma.m16n8k16", "fp16", 8, 24, -20, "fp16", RN, "fp16", VECTORS,
+         CORNERS FLOOR ONE HALF, "KM (L40S), MMA"),
+    CORE("ada", "bf16-fp32", "mma.m16n8k16", "bf16", 8, 24, -132, "binary32", RZ, "binary32",
+         VECTORS, CORNERS LOW ONE, "KM (L40S), MMA"),
+    CORE("ada", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32",
+         VECTORS, CORNERS LOW ONE, "KM (L40S), MMA"),
+    CORE("ada", "fp8-fp32", "mma.m16n8k32", F8, 16, 13, NONE, "e8m13", RZ, "binary32", VECTORS,
+         CORNERS, "KM (L40S), MMA"),
+    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, NONE, "fp16", RN, "fp16", REPORTED,
+         NO_BITS FLOOR, "KM (RTX 1000 Ada), MMA"),
+
+    CORE("hopper", "fp16-fp32", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -133, "binary32", RZ,
+         "binary32", VECTORS, CORNERS ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
+    CORE("hopper", "fp16-fp16", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -21, "fp16", RN, "fp16",
+         VECTORS, CORNERS FLOOR ONE HALF "; that wgmma gives the same bits", "KM (H100), MMA"),
+    CORE("hopper", "bf16-fp32", "mma.m16n8k16, wgmma.k16", "bf16", 16, 25, -133, "binary32", RZ,
+         "binary32", VECTORS, CORNERS LOW ONE "; that wgmma gives the same bits",
+         "KM (H100), MMA"),
+    CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ,
+         "binary32", VECTORS,
+         CORNERS LOW ONE "; that wgmma gives the same bits" "; products 5 to 8 of a step",
+         "KM (H100), MMA"),
+    CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32",
+         VECTORS, CORNERS LOW ONE, "KM (H100), MMA"),
+    CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32",
+         VECTORS, CORNERS ONE "; an addend other than 0", "KM (H100, c = 0), MMA"),
+    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, NONE, "fp16", RN, "fp16", REPORTED,
+         NO_BITS FLOOR, "MMA"),
+    CHUNKED("hopper", "wgmma-fp8-promoted", "wgmma.k32, sums moved to fp32 registers every 128",
+            F8, 32, 13, NONE, OWN, "e8m13", RZ, 128, SEQUENTIAL, "binary32", REPORTED, NO_BITS,
+            "DS; CUTLASS: mma_promotion_interval 4"),
+    CHUNKED("hopper", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8,
+            16, 25, -133, FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS,
+            "KM (B200 in fp32, H100 in fp16), compiled code"),
+    CHUNKED("hopper", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8,
+            16, 25, -21, FP16, "fp16", RN, 32, QUADS, "fp16", VECTORS,
+            CORNERS FLOOR HALF "; operands of two formats", "KM (H100), compiled code"),
+
+    CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133,
+         "binary32", RZ, "binary32", REPORTED, NO_BITS, "KM (B200), MMA"),
+    CORE("blackwell", "fp16-fp16", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -21, "fp16",
+         RN, "fp16", REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+    CORE("blackwell", "bf16-fp32", "mma.m16n8k16, tcgen05.mma k16", "bf16", 16, 25, -133,
+         "binary32", RZ, "binary32", REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+    CORE("blackwell", "tf32-fp32", "mma.m16n8k8, tcgen05.mma k8", "tf32", 8, 25, -133, "binary32",
+         RZ, "binary32", REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+    CORE("blackwell", "tcgen05-fp8-fp32", "tcgen05.mma k32", F86, 32, 25, NONE, "binary32", RZ,
+         "binary32", REPORTED, NO_BITS, "MMA"),
+    CORE("blackwell", "tcgen05-fp8-fp16", "tcgen05.mma k32", F86, 32, 25, NONE, "fp16", RN, "fp16",
+         REPORTED, NO_BITS FLOOR, "MMA"),
+    CHUNKED("blackwell", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition",
+            F8, 16, 25, -133, FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS,
+            "KM (B200)"),
+    CHUNKED("blackwell", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition",
+            F8, 16, 25, -21, FP16, "fp16", RN, 32, QUADS, "fp16", REPORTED, NO_BITS FLOOR,
+            "KM (B200)"),
+
+    CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, NONE, "binary32", RZ,
+         "binary32", REPORTED, NO_BITS, "MMA"),
+    CORE("rtx-blackwell", "fp16-fp16", "mma.m16n8k16", "fp16", 16, 25, NONE, "fp16", RN, "fp16",
+         REPORTED, NO_BITS FLOOR, "MMA"),
+    CORE("rtx-blackwell", "bf16-fp32", "mma.m16n8k16", "bf16", 16, 25, NONE, "binary32", RZ,
+         "binary32", REPORTED, NO_BITS FLOOR, "MMA"),
+    CORE("rtx-blackwell", "fp8-fp32", "mma.m16n8k32", F86, 32, 25, NONE, "binary32", RZ,
+         "binary32", REPORTED, NO_BITS, "MMA"),
+    CORE("rtx-blackwell", "fp8-fp16", "mma.m16n8k32", F86, 32, 25, NONE, "fp16", RN, "fp16",
+         REPORTED, NO_BITS FLOOR, "MMA"),
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+/* A named format is a row of the table of formats, or an eXmY. */
+static mpsim_status place_set(mpsim_rounded *to, const char *format, int mode, int is_core)
+{
+    mpsim_rounding_init(&to->rounding, (mpsim_round_mode)mode);
+    if (is_core)
+        to->rounding.nan = MPSIM_NANS_ONES;
+    return mpsim_format_parse(&to->format, format);
+}
+
+static mpsim_status model_of_row(mpsim_model *m, const row *r)
+{
+    const int core = r->architecture != NULL;
+    memset(m, 0, sizeof *m);
+    memcpy(m->name, r->name, strlen(r->name) + 1);
+    m->step = r->step;
+    m->order = r->order;
+    m->alignment = MPSIM_ALIGN_TRUNCATE;
+    m->length = r->length;
+    m->fraction = r->fraction;
+    m->floor = r->floor;
+    m->operand_emin = r->operand_emin;
+    m->chunk = r->chunk;
+    m->architecture = r->architecture;
+    m->instruction = r->instruction;
+    m->operands = r->operands;
+    m->evidence = r->evidence;
+    m->unconfirmed = r->unconfirmed;
+    m->source = r->source;
+    const mpsim_status status[] = {
+        place_set(&m->product, r->product.format, r->product.mode, core),
+        place_set(&m->accumulator, r->accumulator.format, r->accumulator.mode, core),
+        place_set(&m->outer, r->outer.format, r->outer.mode, core),
+        place_set(&m->result, r->result, RN, core)};
+    for (size_t i = 0; i < sizeof status / sizeof status[0]; i++)
+        if (status[i] != MPSIM_OK)
+            return status[i];
+    return MPSIM_OK;
+}
+
+size_t mpsim_model_count(void)
+{
+    return ROWS;
+}
+
+mpsim_status mpsim_model_at(mpsim_model *m, size_t i)
+{
+    if (!m)
+        return MPSIM_EINVAL;
+    return i < ROWS ? model_of_row(m, &rows[i]) : MPSIM_ENOTFOUND;
+}
+
+/* ---- checks ---- */
+
+static int place_is_valid(const mpsim_rounded *p)
+{
+    return mpsim_format_check(&p->format) == MPSIM_OK &&
+           mpsim_rounding_check(&p->rounding) == MPSIM_OK && p->rounding.scale == 1 &&
+           !p->rounding.flush_input;
+}
+
+mpsim_status mpsim_model_check(const mpsim_model *m)
+{
+    if (!m || m->step > MPSIM_STEP_FUSED || m->order > MPSIM_ORDER_QUADS ||
+        m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 ||
+        !memchr(m->name, 0, sizeof m->name))
+        return MPSIM_EINVAL;
+    if (!place_is_valid(&m->product) || !place_is_valid(&m->accumulator) ||
+        !place_is_valid(&m->outer) || !place_is_valid(&m->result))
+        return MPSIM_EINVAL;
+    if (m->order == MPSIM_ORDER_PAIRWISE && m->step != MPSIM_STEP_MULADD)
+        return MPSIM_EINVAL;
+    if (m->order == MPSIM_ORDER_QUADS &&
+        (m->step != MPSIM_STEP_FUSED || m->chunk == 0 || m->chunk % 4 != 0 ||
+         m->chunk > MPSIM_FUSED_QUADS))
+        return MPSIM_EINVAL;
+    if (m->step == MPSIM_STEP_FUSED &&
+        (m->length < 1 || m->length > MPSIM_FUSED_LENGTH || m->fraction < 1 ||
+         m->fraction > MPSIM_FUSED_FRACTION))
+        return MPSIM_EINVAL;
+    return MPSIM_OK;
+}
+
+/* Whether a list of words has this one. */
+static int has_word(const char *list, const char *word)
+{
+    while (*list) {
+        const size_t n = strcspn(list, " ");
+        if (mpsim_same_word(list, n, word))
+            return 1;
+        list += n + (list[n] == ' ');
+    }
+    return 0;
+}
+
+int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
+    return !m->operands || (has_word(m->operands, fa->name) && has_word(m->operands, fb->name));
+}
+
+mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mpsim_format *fa,
+                             const mpsim_format *fb, const mpsim_format *result)
+{
+    if (!m || !architecture || !fa || !fb || !result)
+        return MPSIM_EINVAL;
+    for (size_t i = 0; i < ROWS; i++) {
+        mpsim_model found;
+        if (!rows[i].architecture ||
+            !mpsim_same_word(architecture, strlen(architecture), rows[i].architecture))
+            continue;
+        if (model_of_row(&found, &rows[i]) == MPSIM_OK && mpsim_model_accepts(&found, fa, fb) &&
+            strcmp(found.result.format.name, result->name) == 0) {
+            *m = found;
+            return MPSIM_OK;
+        }
+    }
+    return MPSIM_ENOTFOUND;
+}
+
+/* ---- models by name ---- */
+
+typedef enum change_kind { FORMAT, MODE, NUMBER, WORD, EVERY_FORMAT } change_kind;
+
+typedef struct change {
+    const char *key;    /* up to '='; "" for a format alone                       */
+    change_kind kind;
+    size_t field;       /* of the model                                           */
+    int least, most;    /* NUMBER                                                 */
+    const char *words;  /* WORD: for the values 0, 1, ...; NUMBER: for NONE or OWN */
+    int needs;          /* what a model must have for the change to mean anything */
+} change;
+
+enum { ANY, FUSED, ORDERED, PRODUCTS, ACCUMULATOR, CHUNKS };
+
+#define FIELD(name) offsetof(mpsim_model, name)
+
+static const change changes[] = {
+    {"acc", FORMAT, FIELD(accumulator), 0, 0, NULL, ACCUMULATOR},
+    {"product", FORMAT, FIELD(product), 0, 0, NULL, PRODUCTS},
+    {"outer", FORMAT, FIELD(outer), 0, 0, NULL, CHUNKS},
+    {"result", FORMAT, FIELD(result), 0, 0, NULL, ANY},
+    {"round", MODE, FIELD(accumulator), 0, 0, NULL, ACCUMULATOR},
+    {"product-round", MODE, FIELD(product), 0, 0, NULL, PRODUCTS},
+    {"outer-round", MODE, FIELD(outer), 0, 0, NULL, CHUNKS},
+    {"result-round", MODE, FIELD(result), 0, 0, NULL, ANY},
+    {"F", NUMBER, FIELD(fraction), 1, MPSIM_FUSED_FRACTION, NULL, FUSED},
+    {"L", NUMBER, FIELD(length), 1, MPSIM_FUSED_LENGTH, NULL, FUSED},
+    {"chunk", NUMBER, FIELD(chunk), 0, 1000000000, NULL, ANY},
+    {"floor", NUMBER, FIELD(floor), -4000, 4000, "none", FUSED},
+    {"operand-emin", NUMBER, FIELD(operand_emin), -4000, 4000, "own", FUSED},
+    {"normalised", NUMBER, FIELD(normalised), 0, 1, NULL, FUSED},
+    {"align", WORD, FIELD(alignment), 0, 0, "truncate floor nearest", FUSED},
+    {"order", WORD, FIELD(order), 0, 0, "sequential pairwise quads", ORDERED},
+    {"", EVERY_FORMAT, 0, 0, 0, NULL, ANY},
+};
+enum { CHANGES = sizeof changes / sizeof changes[0], TEXT = sizeof(((mpsim_model *)0)->name) };
+
+static int has_what_it_needs(const mpsim_model *m, int needs)
+{
+    switch (needs) {
+    case FUSED:
+        return m->step == MPSIM_STEP_FUSED;
+    case ORDERED:
+        return m->step != MPSIM_STEP_EXACT;
+    case PRODUCTS:
+        return m->step == MPSIM_STEP_MULADD;
+    case ACCUMULATOR:
+        return m->step != MPSIM_STEP_EXACT || m->chunk != 0;
+    case CHUNKS:
+        return m->chunk != 0;
+    default:
+        return 1;
+    }
+}
+
+/* A decimal integer that is all of the text. */
+static int parse_integer(int64_t *value, const char *text, size_t n)
+{
+    const int negative = n > 0 && text[0] == '-';
+    size_t i = (size_t)negative;
+    int64_t v = 0;
+    if (i == n || n - i > 10)
+        return 0;
+    for (; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return 0;
+        v = 10 * v + (text[i] - '0');
+    }
+    *value = negative ? -v : v;
+    return 1;
+}
+
+static mpsim_status set_number(mpsim_model *m, const change *c, const char *text, size_t n)
+{
+    const int is_floor = c->field == FIELD(floor), is_emin = c->field == FIELD(operand_emin);
+    int64_t v;
+    if (c->words && mpsim_same_word(text, n, c->words))
+        v = is_floor ? NONE : OWN;
+    else if (!parse_integer(&v, text, n) || v < c->least || v > c->most)
+        return MPSIM_EINVAL;
+    if (c->field == FIELD(chunk))
+        m->chunk = (uint32_t)v;
+    else if (is_floor)
+        m->floor = (int16_t)v;
+    else if (is_emin)
+        m->operand_emin = (int16_t)v;
+    else
+        *((uint8_t *)m + c->field) = (uint8_t)v;
+    return MPSIM_OK;
+}
+
+static mpsim_status set_word(mpsim_model *m, const change *c, const char *text, size_t n)
+{
+    const char *word = c->words;
+    for (uint8_t i = 0; *word; i++) {
+        const size_t length = strcspn(word, " ");
+        char copy[16] = {0};
+        memcpy(copy, word, length);
+        if (mpsim_same_word(text, n, copy)) {
+            *((uint8_t *)m + c->field) = i;
+            return MPSIM_OK;
+        }
+        word += length + (word[length] == ' ');
+    }
+    return MPSIM_EINVAL;
+}
+
+/* A change to format or mode with the n letters of text. */
+static mpsim_status set_place(mpsim_model *m, const change *c, const char *text, size_t n)
+{
+    char name[TEXT];
+    mpsim_format f;
+    mpsim_round_mode mode;
+    mpsim_status s;
+    memcpy(name, text, n);
+    name[n] = 0;
+    mpsim_rounded *at = (mpsim_rounded *)(void *)((unsigned char *)m + c->field);
+    if (c->kind == MODE) {
+        uint8_t bits = 32;
+        s = mpsim_round_mode_parse(&mode, &bits, name);
+        if (s == MPSIM_OK) {
+            at->rounding.mode = (uint8_t)mode;
+            at->rounding.sr_bits = bits;
+        }
+        return s;
+    }
+    s = mpsim_format_parse(&f, name);
+    if (s != MPSIM_OK)
+        return s;
+    if (c->kind == EVERY_FORMAT)
+        m->product.format = m->accumulator.format = m->outer.format = m->result.format = f;
+    else
+        at->format = f;
+    return MPSIM_OK;
+}
+
+/* Apply the change that starts at `text`; *used becomes its length. The value of a format or mode
+ * reaches over as many ':' as still give one. */
+static mpsim_status apply(mpsim_model *m, const char *text, size_t *used, unsigned *seen)
+{
+    const size_t word = strcspn(text, ":");
+    const char *equals = (const char *)memchr(text, '=', word);
+    const size_t key = equals ? (size_t)(equals - text) : 0;
+    const change *c = NULL;
+    for (int i = 0; i < CHANGES; i++)
+        if (mpsim_same_word(text, key, changes[i].key) && (key > 0 || !equals)) {
+            c = &changes[i];
+            break;
+        }
+    if (!c || *seen >> (c - changes) & 1)
+        return MPSIM_EINVAL;
+    *seen |= 1u << (c - changes);
+    const char *value = text + key + (equals != NULL);
+    *used = word;
+    if (c->kind == NUMBER)
+        return set_number(m, c, value, word - (size_t)(value - text));
+    if (c->kind == WORD)
+        return set_word(m, c, value, word - (size_t)(value - text));
+    mpsim_status s = MPSIM_ENOTFOUND;
+    int outside = 0; /* a longer attempt was a format, but outside binary64 */
+    for (size_t end = strlen(value); s != MPSIM_OK && end > 0; end--) {
+        if (value[end] != ':' && value[end] != 0)
+            continue;
+        s = set_place(m, c, value, end);
+        outside |= s == MPSIM_ERANGE;
+        *used = (size_t)(value - text) + end;
+    }
+    return outside ? MPSIM_ERANGE : s;
+}
+
+mpsim_status mpsim_model_parse(mpsim_model *m, const char *name)
+{
+    mpsim_model parsed;
+    unsigned seen = 0;
+    if (!m || !name)
+        return MPSIM_EINVAL;
+    const size_t n = strcspn(name, ":");
+    const row *r = NULL;
+    for (size_t i = 0; i < ROWS && !r; i++)
+        if (mpsim_same_word(name, n, rows[i].name))
+            r = &rows[i];
+    if (!r)
+        return MPSIM_ENOTFOUND;
+    if (strlen(r->name) + strlen(name + n) >= TEXT)
+        return MPSIM_ERANGE;
+    mpsim_status s = model_of_row(&parsed, r);
+    if (s != MPSIM_OK)
+        return s;
+    memcpy(parsed.name + strlen(r->name), name + n, strlen(name + n) + 1);
+    for (const char *p = name + n; *p;) {
+        size_t used;
+        s = apply(&parsed, p + 1, &used, &seen); /* after the ':' */
+        if (s != MPSIM_OK)
+            return s;
+        p += 1 + used;
+    }
+    for (int i = 0; i < CHANGES; i++)
+        if (seen >> i & 1 && !has_what_it_needs(&parsed, changes[i].needs))
+            return MPSIM_EINVAL;
+    s = mpsim_model_check(&parsed);
+    if (s != MPSIM_OK)
+        return s;
+    if (seen) { /* what is known of the row says nothing about it */
+        parsed.evidence = MPSIM_EVIDENCE_NONE;
+        parsed.instruction = parsed.unconfirmed = NULL;
+        parsed.source = "a row with changes";
+    }
+    *m = parsed;
+    return MPSIM_OK;
+}

@@ -1,0 +1,378 @@
+/* panel.c -- see panel.h. */
+#include "panel.h"
+
+#include "../base/codes.h"
+#include "scalar.h"
+
+enum { N = MPSIM_PANEL };
+
+/* ---- codes to values, of binary32 and of binary64 ---- */
+
+#define REAL      float
+#define BITS      uint32_t
+#define BITS_OF   mpsim_bits_f32
+#define REAL_OF   mpsim_f32_bits
+#define MANTISSA  23
+#define BIAS      127
+#define DECODE    decode_f32
+#define EXPONENTS exponents_f32
+#include "panel_steps.h"
+#undef REAL
+#undef BITS
+#undef BITS_OF
+#undef REAL_OF
+#undef MANTISSA
+#undef BIAS
+#undef DECODE
+#undef EXPONENTS
+
+#define REAL      double
+#define BITS      uint64_t
+#define BITS_OF   mpsim_bits_f64
+#define REAL_OF   mpsim_f64_bits
+#define MANTISSA  52
+#define BIAS      1023
+#define DECODE    decode_f64
+#define EXPONENTS exponents_f64
+#include "panel_steps.h"
+
+void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide)
+{
+    const int mantissa = wide ? 52 : 23, bias = wide ? 1023 : 127, width = wide ? 64 : 32;
+    const int unit = mpsim_format_last_bit(f);
+    u->format = f;
+    u->bytes = mpsim_format_code_bytes(f);
+    u->wide = wide;
+    u->same_bias = f->bias == bias;
+    /* numbers with E = 0 must be normal values, but for those that have the value's own layout */
+    u->direct = f->zero != MPSIM_ZERO_NONE && f->bits <= width && f->mbits <= mantissa &&
+                f->ebits < width - mantissa && (u->same_bias || unit >= 1 - bias);
+    u->shift = mantissa - f->mbits;
+    u->is_signed = mpsim_has_sign(f);
+    u->sign_shift = u->is_signed ? mpsim_magnitude_bits(f) : 0;
+    u->negzero = f->nan == MPSIM_NAN_NEGZERO;
+    u->magnitude = mpsim_magnitude_mask(f);
+    u->rebias = (uint64_t)(int64_t)(bias - f->bias) << mantissa;
+    u->max_finite = f->max_finite;
+    u->unit = u->direct && !u->same_bias ? mpsim_f64_bits((uint64_t)(unit + 1023) << 52) : 0;
+}
+
+/* A row of values, and which of them are special. */
+typedef union row {
+    double f64[N];
+    float f32[N];
+} row;
+
+static unsigned by_reference(const mpsim_unpacker *u, row *y, const uint64_t *codes)
+{
+    unsigned mask = 0;
+    for (int j = 0; j < N; j++) {
+        mpsim_number x = mpsim_scalar_unpack(u->format, codes[j]);
+        if (x.kind != MPSIM_NUMBER_FINITE) {
+            mask |= 1u << j;
+            x = mpsim_number_make(0, 0, 0);
+        }
+        if (u->wide)
+            y->f64[j] = mpsim_number_to_f64(x);
+        else
+            y->f32[j] = mpsim_number_to_f32(x);
+    }
+    return mask;
+}
+
+static unsigned decode(const mpsim_unpacker *u, row *y, const uint64_t *codes)
+{
+    unsigned mask = 0;
+    if (!u->direct)
+        return by_reference(u, y, codes);
+    if (u->wide) {
+        uint64_t special[N];
+        const unsigned any = decode_f64(u, y->f64, codes, special);
+        for (int j = 0; any && j < N; j++)
+            mask |= (unsigned)special[j] << j;
+    } else {
+        uint32_t narrow[N], special[N];
+        for (int j = 0; j < N; j++)
+            narrow[j] = (uint32_t)codes[j];
+        const unsigned any = decode_f32(u, y->f32, narrow, special);
+        for (int j = 0; any && j < N; j++)
+            mask |= special[j] << j;
+    }
+    return mask;
+}
+
+/* n codes, and zeros after them. */
+static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, size_t step,
+                 size_t n)
+{
+    const unsigned char *p = (const unsigned char *)codes + (n ? first * bytes : 0);
+    size_t j = 0;
+    switch (bytes) {
+    case 1:
+        for (; j < n; j++)
+            out[j] = p[j * step];
+        break;
+    case 2:
+        for (; j < n; j++) {
+            uint16_t v;
+            memcpy(&v, p + 2 * step * j, sizeof v);
+            out[j] = v;
+        }
+        break;
+    case 4:
+        for (; j < n; j++) {
+            uint32_t v;
+            memcpy(&v, p + 4 * step * j, sizeof v);
+            out[j] = v;
+        }
+        break;
+    default:
+        for (; j < n; j++)
+            memcpy(&out[j], p + 8 * step * j, sizeof out[j]);
+    }
+    for (; j < N; j++)
+        out[j] = 0;
+}
+
+unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
+                           size_t step, size_t n)
+{
+    uint64_t raw[N];
+    row y;
+    load(raw, codes, u->bytes, first, step, n);
+    const unsigned mask = decode(u, &y, raw);
+    memcpy(values, &y, n * (u->wide ? sizeof(double) : sizeof(float)));
+    return n < N ? mask & ((1u << n) - 1) : mask;
+}
+
+/* ---- panels ---- */
+
+/* Where product k of the model's order stands in the operands. */
+static size_t source_of(const mpsim_panels *to, size_t k)
+{
+    const size_t chunk = to->quads;
+    return chunk ? k - k % chunk + mpsim_fused_quads(k % chunk, chunk) : k;
+}
+
+/* Up to 16 codes of a line from product k on. */
+static void load_along(const mpsim_lines *x, const mpsim_panels *to, uint64_t *raw, size_t l,
+                       size_t k)
+{
+    const size_t n = to->padded - k < N ? to->padded - k : N;
+    if (!to->quads) {
+        const size_t left = k < x->depth ? x->depth - k : 0;
+        load(raw, x->codes, x->u.bytes, l * x->line + k * x->next, x->next, left < n ? left : n);
+        return;
+    }
+    for (size_t i = 0; i < N; i++) {
+        const size_t from = i < n ? source_of(to, k + i) : x->depth;
+        raw[i] = from < x->depth
+                     ? mpsim_code_load(x->codes, x->u.bytes, l * x->line + from * x->next)
+                     : 0;
+    }
+}
+
+/* Code 0 is no zero in a format without zeros. */
+static void clear(const mpsim_unpacker *u, row *y, size_t from, size_t to)
+{
+    for (size_t j = from; j < to; j++) {
+        if (u->wide)
+            y->f64[j] = 0;
+        else
+            y->f32[j] = 0;
+    }
+}
+
+static void put(const mpsim_unpacker *u, const mpsim_panels *to, const row *y, size_t at, size_t n)
+{
+    if (u->wide)
+        memcpy((double *)to->values + at, y->f64, n * sizeof(double));
+    else
+        memcpy((float *)to->values + at, y->f32, n * sizeof(float));
+    if (!to->exponents)
+        return;
+    int16_t e[N];
+    if (u->wide)
+        exponents_f64(e, y->f64, to->lowest);
+    else
+        exponents_f32(e, y->f32, to->lowest);
+    memcpy(to->exponents + at, e, n * sizeof e[0]);
+}
+
+static void widen_range(const row *y, int *low, int *high)
+{
+    for (int j = 0; j < N; j++) {
+        const int e = (int)(mpsim_bits_f64(y->f64[j]) >> 52 & 0x7ff);
+        const int least = e ? e : 4000;
+        low[j] = least < low[j] ? least : low[j];
+        high[j] = e > high[j] ? e : high[j];
+    }
+}
+
+static void put_range(const mpsim_panels *to, size_t l, int low, int high)
+{
+    to->low[l] = (int16_t)(low - 1023);
+    to->high[l] = (int16_t)(high - 1023);
+}
+
+static void pack_line(const mpsim_lines *x, const mpsim_panels *to, size_t l)
+{
+    int low[N], high[N];
+    unsigned special = 0;
+    for (int j = 0; j < N; j++) {
+        low[j] = 4000;
+        high[j] = 0;
+    }
+    for (size_t k = 0; k < to->padded; k += N) {
+        const size_t n = to->padded - k < N ? to->padded - k : N;
+        uint64_t raw[N];
+        row y;
+        load_along(x, to, raw, l, k);
+        special |= decode(&x->u, &y, raw);
+        if (x->u.format->zero == MPSIM_ZERO_NONE)
+            for (size_t i = 0; i < N; i++)
+                if (i >= n || source_of(to, k + i) >= x->depth)
+                    clear(&x->u, &y, i, i + 1);
+        put(&x->u, to, &y, l * to->padded + k, n);
+        if (to->low)
+            widen_range(&y, low, high);
+    }
+    to->special[l] = special != 0;
+    if (!to->low)
+        return;
+    for (int j = 1; j < N; j++) {
+        low[0] = low[j] < low[0] ? low[j] : low[0];
+        high[0] = high[j] > high[0] ? high[j] : high[0];
+    }
+    put_range(to, l, low[0], high[0]);
+}
+
+static void pack_k_major(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
+{
+    int low[N], high[N];
+    unsigned special = 0;
+    for (int j = 0; j < N; j++) {
+        low[j] = 4000;
+        high[j] = 0;
+    }
+    for (size_t k = 0; k < to->padded; k++) {
+        const size_t from = source_of(to, k), there = from < x->depth ? n : 0;
+        uint64_t raw[N];
+        row y;
+        load(raw, x->codes, x->u.bytes, first * x->line + from * x->next, x->line, there);
+        special |= decode(&x->u, &y, raw);
+        if (x->u.format->zero == MPSIM_ZERO_NONE)
+            clear(&x->u, &y, there, N);
+        put(&x->u, to, &y, first * to->padded + k * N, N);
+        if (to->low)
+            widen_range(&y, low, high);
+    }
+    for (size_t j = 0; j < N; j++) {
+        to->special[first + j] = special >> j & 1;
+        if (to->low)
+            put_range(to, first + j, low[j], high[j]);
+    }
+}
+
+void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel)
+{
+    const size_t first = panel * N, n = x->count - first < N ? x->count - first : N;
+    if (to->k_major)
+        pack_k_major(x, to, first, n);
+    else
+        for (size_t l = first; l < first + n; l++)
+            pack_line(x, to, l);
+}
+
+/* ---- values to codes ---- */
+
+void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to)
+{
+    const mpsim_format *f = &to->format;
+    const int mode = to->rounding.mode;
+    p->to = to;
+    p->fast = (mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_TOWARD_ZERO) &&
+              f->zero == MPSIM_ZERO_SIGNED && mpsim_has_sign(f) && f->mbits < 52 &&
+              mpsim_emin(f) >= -1022;
+    p->drop = p->fast ? 52 - f->mbits : 1;
+    p->odd = p->fast && mode == MPSIM_ROUND_NEAREST_EVEN;
+    p->half = p->odd ? (uint64_t)1 << (p->drop - 1) : 0;
+    p->sign_shift = mpsim_magnitude_bits(f);
+    p->rebias = (uint64_t)(int64_t)(1023 - f->bias) << f->mbits;
+    p->least = mpsim_bits_f64(mpsim_format_min_normal(f));
+    p->most = mpsim_bits_f64(mpsim_format_max(f));
+}
+
+static const uint64_t MAGNITUDE = 0x7fffffffffffffff;
+
+/* The bits of |x|, rounded, for normal results; *rare becomes 1 where they mean nothing. */
+static inline uint64_t round_bits(mpsim_packer p, uint64_t u, uint64_t *rare)
+{
+    const uint64_t m = u & MAGNITUDE;
+    const uint64_t r = (m + (p.half - p.odd) + (m >> p.drop & p.odd)) >> p.drop << p.drop;
+    const uint64_t nonzero = (0 - m) >> 63; /* m <= 2^63 - 1 */
+    *rare |= ((m - p.least) >> 63 & nonzero) | (p.most - r) >> 63;
+    return r;
+}
+
+void mpsim_pack_values(const mpsim_packer *p, uint64_t *codes, const double *values)
+{
+    const mpsim_packer own = *p; /* which no store through `codes` can change */
+    uint64_t rare = !p->fast;
+    for (int j = 0; j < N; j++) {
+        const uint64_t u = mpsim_bits_f64(values[j]), sign = u >> 63;
+        const uint64_t nonzero = 0 - ((0 - (u & MAGNITUDE)) >> 63);
+        const uint64_t r = round_bits(own, u, &rare);
+        codes[j] = (((r >> own.drop) - own.rebias) & nonzero) | sign << own.sign_shift;
+    }
+    if (!rare)
+        return;
+    for (int j = 0; j < N; j++) {
+        unsigned flags;
+        codes[j] = mpsim_scalar_encode(&p->to->format, &p->to->rounding, p->to->rounding.mode,
+                                       mpsim_number_f64(values[j]), 0, &flags);
+    }
+}
+
+/* d + s by the reference; whether it is a finite number. */
+static int add_one(const mpsim_packer *p, double *d, double s)
+{
+    const mpsim_rounding *r = &p->to->rounding;
+    unsigned flags = 0;
+    const mpsim_number sum = mpsim_number_add(mpsim_number_f64(*d), mpsim_number_f64(s),
+                                              r->mode == MPSIM_ROUND_DOWN, &flags);
+    const uint64_t code = mpsim_scalar_encode(&p->to->format, r, r->mode, sum, 0, &flags);
+    const mpsim_number x = mpsim_scalar_unpack(&p->to->format, code);
+    *d = x.kind == MPSIM_NUMBER_FINITE ? mpsim_number_to_f64(x) : 0;
+    return x.kind == MPSIM_NUMBER_FINITE;
+}
+
+unsigned mpsim_add_values(const mpsim_packer *p, double *d, const double *s)
+{
+    const mpsim_packer own = *p;
+    double sum[N];
+    uint64_t rare = !p->fast;
+    unsigned redo = 0;
+    for (int j = 0; j < N; j++) {
+        /* numbers of 24 bits whose exponents are at most 28 apart have an exact sum of 53 bits, and
+         * so has anything with a zero; a sum of zero has the sign of its rounding, but
+         * for two +0 */
+        const uint64_t x = mpsim_bits_f64(d[j]), y = mpsim_bits_f64(s[j]);
+        const uint64_t apart = (x >> 52 & 0x7ff) - (y >> 52 & 0x7ff) + 28;
+        const uint64_t u = mpsim_bits_f64(d[j] + s[j]);
+        const uint64_t both = 0 - ((0 - (x & MAGNITUDE)) >> 63 & (0 - (y & MAGNITUDE)) >> 63);
+        const uint64_t inexact = (56 - apart) >> 63 | apart >> 63 | ((x | y) & 0x1fffffff);
+        const uint64_t r = round_bits(own, u, &rare);
+        const uint64_t zero = ((u & MAGNITUDE) - 1) >> 63; /* 1 or 0 */
+        rare |= (inexact & both) | ((x | y) & (0 - zero));
+        sum[j] = mpsim_f64_bits(r | (u & ~MAGNITUDE));
+    }
+    if (!rare) {
+        memcpy(d, sum, sizeof sum);
+        return 0;
+    }
+    for (int j = 0; j < N; j++)
+        if (!add_one(p, &d[j], s[j]))
+            redo |= 1u << j;
+    return redo;
+}

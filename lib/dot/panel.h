@@ -1,0 +1,110 @@
+/* panel.h -- operands and results of matrix products: codes to values and values to codes, many at
+ * a time, in loops that compilers turn into vector code.
+ *
+ * The same numbers as mpsim_scalar_unpack and the same codes as mpsim_scalar_encode. Integer
+ * operations, and products of an integer below 2^53 and a power of two that are normal numbers:
+ * exact in every rounding mode, and nothing that could be flushed. What does not fit is left to the
+ * reference. */
+#ifndef MPSIM_LIB_DOT_PANEL_H
+#define MPSIM_LIB_DOT_PANEL_H
+
+#include "../round/scalar.h"
+
+#include <mpsim/dot.h>
+
+enum {
+    MPSIM_PANEL = 16,           /* lines of a panel                                   */
+    MPSIM_EXPONENT_ZERO = -4000 /* of an operand that is zero: no product wins with it */
+};
+
+/* ---- formats ---- */
+
+/* Exponent of the largest number of f, rounded up, and of the last bit of the smallest. */
+static inline int mpsim_format_highest(const mpsim_format *f)
+{
+    return (int)(f->max_finite >> f->mbits) - f->bias + 1;
+}
+
+static inline int mpsim_format_last_bit(const mpsim_format *f)
+{
+    return mpsim_emin(f) - f->mbits;
+}
+
+/* Whether every number of f is a binary32 number. */
+static inline int mpsim_in_binary32(const mpsim_format *f)
+{
+    return f->mbits <= 23 && mpsim_format_last_bit(f) >= -149 && mpsim_format_highest(f) <= 128;
+}
+
+/* ---- codes to values ---- */
+
+/* How codes of a format become values: with E and T the fields of a code, they become those of the
+ * value where E > 0; T times `unit` is the value where E = 0. */
+typedef struct mpsim_unpacker {
+    const mpsim_format *format;
+    size_t bytes;  /* of a code                                                 */
+    int wide;      /* values are binary64, not binary32                         */
+    int direct;    /* 0: by the reference, one by one                           */
+    int same_bias; /* E = 0 needs nothing of its own: bf16, tf32 as binary32    */
+    int shift;     /* from the significand of a code to that of a value         */
+    int is_signed, sign_shift;
+    int negzero;   /* the code of -0 is NaN                                     */
+    uint64_t magnitude, rebias, max_finite;
+    double unit;
+} mpsim_unpacker;
+
+/* Values must hold every number of f. */
+void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
+
+/* mpsim_unpack_line -- n <= MPSIM_PANEL values from the codes number first, first + step, ...
+ * Returns, as bits, which are infinities or NaNs; values mean nothing there. values: binary64 if
+ * u->wide. */
+unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
+                           size_t step, size_t n);
+
+/* An operand: rows of a or columns of b are lines of `depth` codes. */
+typedef struct mpsim_lines {
+    mpsim_unpacker u;
+    const void *codes;
+    size_t count, depth;
+    size_t line, next; /* from a line to the next, from k to k + 1, in codes */
+} mpsim_lines;
+
+/* Where its values go. Values and exponents of lines that are beyond `count`, or k beyond depth,
+ * are zeros. */
+typedef struct mpsim_panels {
+    int k_major;    /* value (l, k) at (l / 16) 16 padded + 16 k + l % 16; else at l padded + k */
+    size_t padded;  /* at least depth                                                       */
+    size_t quads;   /* chunk of order QUADS, or 0: the products stand in their order        */
+    int lowest;     /* exponents are not lower                                              */
+    void *values;
+    int16_t *exponents;     /* NULL: not wanted; MPSIM_EXPONENT_ZERO for zeros              */
+    int16_t *low, *high;    /* by line: exponents of its least and largest number but zero; NULL
+                               alike. A line of zeros has low > high. Wide values only      */
+    unsigned char *special; /* by line: 1 if it has an infinity or a NaN                    */
+} mpsim_panels;
+
+/* mpsim_panel_pack -- lines 16 panel to 16 panel + 15. */
+void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel);
+
+/* ---- values to codes ---- */
+
+typedef struct mpsim_packer {
+    const mpsim_rounded *to;
+    int fast;             /* 0: by the reference, one by one                        */
+    int drop, sign_shift;
+    uint64_t half, odd;   /* to nearest even; 0: toward zero                        */
+    uint64_t rebias;
+    uint64_t least, most; /* bits of the smallest normal and the largest number     */
+} mpsim_packer;
+
+void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to);
+
+/* mpsim_pack_values -- codes of MPSIM_PANEL binary64 values, each rounded once; none is NaN. */
+void mpsim_pack_values(const mpsim_packer *p, uint64_t *codes, const double *values);
+
+/* mpsim_add_values -- d[j] = to(d[j] + s[j]) as a value, MPSIM_PANEL times: d and s are finite.
+ * Returns, as bits, where the sum is no finite number; d[j] is 0 there. */
+unsigned mpsim_add_values(const mpsim_packer *p, double *d, const double *s);
+
+#endif

@@ -1,0 +1,158 @@
+/* scalar.h -- THE reference of the fused step of tensor cores: see MPSIM_STEP_FUSED in
+ * mpsim/dot.h. Integers only, C17 and CUDA; written to be read. */
+#ifndef MPSIM_LIB_DOT_SCALAR_H
+#define MPSIM_LIB_DOT_SCALAR_H
+
+#include "../arith/scalar.h"
+
+#include <mpsim/dot.h>
+
+enum {
+    MPSIM_FUSED_LENGTH = 128,  /* most products of a step                            */
+    MPSIM_FUSED_FRACTION = 50, /* with them, |T| < (4 * 128 + 2) 2^50 < 2^63         */
+    MPSIM_FUSED_BITS = 60,     /* p_a + p_b: products stay below 2^62                */
+    MPSIM_FUSED_QUADS = 4096   /* longest chunk in order QUADS                       */
+};
+
+/* The fields of a model that a step reads. */
+typedef struct mpsim_fused {
+    int alignment, normalised, fraction, floor;
+    int bits; /* p_a + p_b                                  */
+} mpsim_fused;
+
+/* A finite operand is (-1)^sign s 2^(e - p), not normalised beyond the smallest exponent of its
+ * format, or the one that it is widened to. */
+typedef struct mpsim_term {
+    int kind, sign, e;
+    uint64_t s;
+} mpsim_term;
+
+static inline MPSIM_HD mpsim_term mpsim_scalar_term(const mpsim_format *f, int operand_emin,
+                                                    uint64_t code)
+{
+    const uint64_t m = code & mpsim_magnitude_mask(f);
+    const uint64_t trailing = m & (((uint64_t)1 << f->mbits) - 1);
+    const int field = (int)(m >> f->mbits);
+    const mpsim_class c = mpsim_scalar_classify(f, code);
+    mpsim_term t;
+    t.kind = c == MPSIM_CLASS_NAN   ? MPSIM_NUMBER_NAN
+             : c == MPSIM_CLASS_INF ? MPSIM_NUMBER_INF
+                                    : MPSIM_NUMBER_FINITE;
+    t.sign = mpsim_has_sign(f) && (code >> mpsim_magnitude_bits(f) & 1);
+    if (c == MPSIM_CLASS_NORMAL) {
+        t.s = (uint64_t)1 << f->mbits | trailing;
+        t.e = field - f->bias;
+    } else {
+        t.s = t.kind == MPSIM_NUMBER_FINITE ? trailing : 0;
+        t.e = mpsim_emin(f);
+        while (t.s != 0 && t.s >> f->mbits == 0 && t.e > operand_emin) {
+            t.s <<= 1;
+            t.e--;
+        }
+    }
+    return t;
+}
+
+static inline MPSIM_HD int mpsim_term_is_zero(mpsim_term t)
+{
+    return t.kind == MPSIM_NUMBER_FINITE && t.s == 0;
+}
+
+/* The exponent of a product for the choice of E. */
+static inline MPSIM_HD int mpsim_fused_exponent(const mpsim_fused *p, mpsim_term a, mpsim_term b)
+{
+    const int e = a.e + b.e;
+    return p->normalised ? e + 63 - mpsim_clz64(a.s * b.s) - p->bits : e;
+}
+
+/* The integer near (-1)^sign s 2^shift. */
+static inline MPSIM_HD int64_t mpsim_fused_align(int alignment, int sign, uint64_t s, int shift)
+{
+    uint64_t q;
+    if (shift >= 0) {
+        q = s << shift;
+    } else {
+        const int n = -shift;
+        const uint64_t whole = n < 64 ? s >> n : 0;
+        const uint64_t rest = n < 64 ? s << (64 - n) : s; /* of 2^64, or of something larger */
+        const uint64_t half = (uint64_t)1 << 63;
+        q = whole;
+        if (alignment == MPSIM_ALIGN_FLOOR)
+            q += rest != 0 && sign;
+        else if (alignment == MPSIM_ALIGN_NEAREST && n <= 64)
+            q += rest > half || (rest == half && (whole & 1));
+    }
+    return sign ? -(int64_t)q : (int64_t)q;
+}
+
+/* One step: the aligned sum of n products and the accumulator s, whose format has the smallest
+ * normal exponent `emin`; still to be rounded. *flags receives INVALID. */
+static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const mpsim_term *a,
+                                                    const mpsim_term *b, int n, mpsim_number s,
+                                                    int emin, unsigned *flags)
+{
+    int nan = s.kind == MPSIM_NUMBER_NAN, infinities[2] = {0, 0}, any = 0;
+    int largest = p->floor;
+    if (s.kind == MPSIM_NUMBER_INF)
+        infinities[s.sign] = 1;
+    const int s_e = s.exp > emin ? s.exp : emin;
+    if (s.kind == MPSIM_NUMBER_FINITE && s.hi != 0) {
+        any = 1;
+        largest = s_e > largest ? s_e : largest;
+    }
+    for (int i = 0; i < n; i++) {
+        if (a[i].kind != MPSIM_NUMBER_FINITE || b[i].kind != MPSIM_NUMBER_FINITE) {
+            if (a[i].kind == MPSIM_NUMBER_NAN || b[i].kind == MPSIM_NUMBER_NAN ||
+                mpsim_term_is_zero(a[i]) || mpsim_term_is_zero(b[i]))
+                nan = 1;
+            else
+                infinities[a[i].sign ^ b[i].sign] = 1;
+        } else if (a[i].s != 0 && b[i].s != 0) {
+            const int e = mpsim_fused_exponent(p, a[i], b[i]);
+            any = 1;
+            largest = e > largest ? e : largest;
+        }
+    }
+    if (nan || (infinities[0] && infinities[1]))
+        return mpsim_number_invalid(flags);
+    if (infinities[0] || infinities[1])
+        return mpsim_number_infinity(infinities[1]);
+    if (!any)
+        return mpsim_number_make(0, 0, 0);
+
+    const int unit = largest - p->fraction; /* the terms are multiples of 2^unit */
+    int64_t total = 0;
+    if (s.hi != 0)
+        total = mpsim_fused_align(p->alignment, s.sign, s.hi, s.exp - 63 - unit);
+    for (int i = 0; i < n; i++)
+        if (a[i].s != 0 && b[i].s != 0)
+            total += mpsim_fused_align(p->alignment, a[i].sign ^ b[i].sign, a[i].s * b[i].s,
+                                       a[i].e + b[i].e - p->bits - unit);
+    return mpsim_number_make(total < 0, total < 0 ? (uint64_t)-total : (uint64_t)total, unit);
+}
+
+/* Where product i of a chunk comes from in order QUADS. */
+static inline MPSIM_HD size_t mpsim_fused_quads(size_t i, size_t chunk)
+{
+    const size_t half = chunk / 2, j = i < half ? i : i - half;
+    return 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
+}
+
+/* The code of an aligned sum: rounded once; an overflow is an infinity in every mode. */
+static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim_number sum,
+                                                  uint32_t random)
+{
+    unsigned flags;
+    const uint64_t code =
+        mpsim_scalar_encode(&to->format, &to->rounding, to->rounding.mode, sum, random, &flags);
+    if (!mpsim_has_sign(&to->format)) {
+        if (sum.sign && to->rounding.negative != MPSIM_NEGATIVE_ABS)
+            return code; /* a negative number is an overflow of another kind there */
+        sum.sign = 0;
+    }
+    if (flags & MPSIM_FLAG_OVERFLOW && to->rounding.overflow != MPSIM_OVERFLOW_MAX)
+        return mpsim_scalar_infinite(&to->format, &to->rounding, sum.sign);
+    return code;
+}
+
+#endif

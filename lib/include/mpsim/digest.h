@@ -1,0 +1,24 @@
+/* digest.h -- a digest of a tensor's codes: what two machines compare after a step.
+ *
+ * The sum modulo 2^64 of a mix of (index, code): any order and any split of the elements gives the
+ * same, so that a device sums in parallel. Two tensors with equal digests are equal but for a
+ * chance of about 2^-64; it is no cryptographic hash. */
+#ifndef MPSIM_DIGEST_H
+#define MPSIM_DIGEST_H
+
+#include <mpsim/format.h>
+
+MPSIM_BEGIN
+
+/* mpsim_digest -- the digest of n codes in format f, the first of which has index `first`. Every
+ * NaN counts as the code whose bits are all ones; the only NaN of a format that has one
+ * (MPSIM_NAN_NEGZERO) counts as itself. Digests of parts add up.
+ *
+ *   codes  n codes of mpsim_format_code_bytes(f) bytes each, host byte order, any alignment
+ *
+ * 0 if f is NULL or invalid, or codes is NULL; 0 for n = 0. The mix is lib/digest/scalar.h. */
+MPSIM_API uint64_t mpsim_digest(const mpsim_format *f, const void *codes, size_t n, uint64_t first);
+
+MPSIM_END
+
+#endif

@@ -1,0 +1,72 @@
+/* digests.h -- the digests of a training's steps as a file: what two machines compare.
+ *
+ *   # mpsim-train-digests/1      comments; a line of the run's plan each after "# plan "
+ *   # plan net mlp
+ *   1 40135c29 00f1e2d3c4b5a697  step (from 1), bits of the loss in binary32, digest of the step
+ *     act:fc1 0011223344556677   two spaces: a tensor of the step above, its digest
+ *
+ * Numbers but the step are hexadecimal; a loss that is a NaN is 7fc00000. A file may have any
+ * steps, in ascending order, each with its tensors or without.
+ *
+ * Functions return 0, or -1 with one line in `error` of TRAIN_ERROR bytes. */
+#ifndef MPSIM_TRAIN_DIGESTS_H
+#define MPSIM_TRAIN_DIGESTS_H
+
+#include <train/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct train_tensor_digest {
+    char name[2 * TRAIN_NAME];
+    uint64_t digest;
+} train_tensor_digest;
+
+/* The digests after a step. All zeros before the first use. */
+typedef struct train_step_digests {
+    uint64_t step; /* from 1 */
+    uint32_t loss; /* bits   */
+    uint64_t all;
+    train_tensor_digest *tensors;
+    size_t count, room;
+    int no_memory;
+} train_step_digests;
+
+int train_digests_take(train_step_digests *d, train *t, const train_step *s, char *error);
+void train_digests_free(train_step_digests *d);
+
+/* train_digests_head -- the first lines of a file, with the whole run. train_digests_write -- a
+ * step; tensors: 1: with its tensors. What fails shows in ferror(to), but for the head's memory. */
+int train_digests_head(FILE *to, const train_run *r);
+void train_digests_write(FILE *to, const train_step_digests *d, int tensors);
+
+/* A file that is read. It is untrusted. */
+typedef struct train_digest_file {
+    FILE *from;         /* the caller's                                                   */
+    char *plan;         /* its plan as text, as train_plan_write                          */
+    uint64_t compared;  /* steps                                                          */
+    int io;             /* of an error: 1: of reading or memory, 0: of what the file says */
+    uint64_t line_number;
+    int have_line;
+    char line[1024];    /* read ahead */
+} train_digest_file;
+
+/* train_digest_file_open -- reads the head. After an error, too, _close is due. */
+int train_digest_file_open(train_digest_file *d, FILE *from, char *error);
+void train_digest_file_close(train_digest_file *d);
+
+/* train_digest_file_run -- the run whose digests these are; *r is freed by train_run_clear. */
+int train_digest_file_run(const train_digest_file *d, train_run *r, char *error);
+
+/* train_digest_file_compare -- a step, in ascending order, with the file's: 0 if they are equal or
+ * the file has no such step (d->compared counts), 1 with `difference` saying what is not: the
+ * first tensor, if the file has tensors. */
+int train_digest_file_compare(train_digest_file *d, const train_step_digests *s, char *difference,
+                              size_t size, char *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,178 @@
+/* engine.h -- what computes a training: tensors and the operations on them. One engine is the
+ * CPU with the library's arithmetic, the other CUDA kernels; both give the same bits, and the
+ * trainer above does not know which it has.
+ *
+ * Plain C and C++; needs neither options, JSON nor YAML, so that gpu/ can build it alone.
+ * Nothing here prints or exits. An operation returns 0, or -1 with one line in e->error.
+ *
+ * All matrices are row-major. RN(f, x) is x rounded to format f, nearest-even, overflow to
+ * infinity, or to NaN in formats without one. Arithmetic on numbers is binary32, every operation
+ * rounded to nearest, subnormal numbers kept, nothing contracted. NaNs are one class: what is
+ * compared or digested has every NaN replaced by one.
+ *
+ * Tensors with the same data but other rows and cols are views of one matrix. What an operation
+ * writes has inverse 1, but for quantize, and gather, which hands the inverse of x on. Tensors
+ * must not be one or overlap unless it says so. */
+#ifndef MPSIM_TRAIN_ENGINE_H
+#define MPSIM_TRAIN_ENGINE_H
+
+#include <mpsim/mpsim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A matrix of numbers of a format. How an engine keeps it is its own matter: the CPU as binary32
+ * values, a device as codes of mpsim_format_code_bytes(format) bytes. */
+typedef struct train_tensor {
+    const mpsim_format *format;
+    size_t rows, cols;
+    void *data;    /* the engine's; NULL: no tensor            */
+    float inverse; /* quantised per tensor: numbers stand for number * inverse; 1 otherwise */
+} train_tensor;
+
+/* What rounding did to the results of an operation. */
+typedef struct train_counts {
+    uint64_t nonzero;   /* finite and not zero before rounding           */
+    uint64_t lost;      /* of these: zero after it                       */
+    uint64_t overflow;  /* of these: beyond the largest number, saturated or not */
+    uint64_t nonfinite; /* results that are infinite or NaN              */
+} train_counts;
+
+/* d = a b: rows x depth times depth x columns, where a (b) is read transposed if a_transposed
+ * (b_transposed) is 1: it is depth x rows then.
+ *
+ *   s = the model's chain from +0 over k ascending, result format binary32
+ *   s = s * factor;  with bias: s = s + bias[column];  d = RN(d->format, s)
+ *
+ * factor is f32(a->inverse * b->inverse), and the product is left out where both inverses are 1. */
+typedef struct train_gemm {
+    const mpsim_model *model; /* for the formats of a and b, result binary32 */
+    const train_tensor *a, *b;
+    int a_transposed, b_transposed;
+    const train_tensor *bias; /* 1 x columns, or NULL */
+    size_t depth_limit;       /* 0; else only the first products: to find where two engines part */
+} train_gemm;
+
+/* Windows of a convolution or of pooling over images in NHWC order: rows of a tensor are pixels
+ * (image, y, x), columns are channels. */
+typedef struct train_pool {
+    size_t images, height, width, channels, size; /* of the input; windows: size x size, apart */
+} train_pool;
+
+typedef struct train_quantize {
+    const mpsim_block_recipe *recipe; /* element format, rule, blocks */
+    int transposed; /* x is read transposed first: y has the shape of x^T */
+    float given;    /* MPSIM_SCALE_GIVEN: the scale; MSAMP: the scale so far */
+    mpsim_rng rng;  /* for stochastic element modes */
+} train_quantize;
+
+typedef struct train_update {
+    train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
+} train_update;
+
+typedef struct train_engine train_engine;
+
+typedef struct train_ops {
+    const char *name; /* "cpu", "cuda" */
+
+    /* tensors: x->format, rows and cols are set; data becomes zeros, inverse 1 */
+    int (*alloc)(train_engine *e, train_tensor *x);
+    void (*release)(train_engine *e, train_tensor *x);
+    /* rows * cols binary32 values, which must be numbers of the format (NaN: any) */
+    int (*put)(train_engine *e, train_tensor *x, const float *values);
+    int (*get)(train_engine *e, const train_tensor *x, float *values);
+    /* mpsim_digest of the tensor's codes */
+    int (*digest)(train_engine *e, const train_tensor *x, uint64_t *digest);
+    /* counts given to the operations before are complete when this returns */
+    int (*finish)(train_engine *e);
+
+    /* y = x rounded to y's format, same shape; mode NEAREST_EVEN, or NEAREST_AWAY (split
+     * masters). y may be x. counts, here and below: NULL, or added to */
+    int (*cast)(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
+                train_counts *counts);
+    int (*gemm)(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
+    /* y = x through a block recipe. A recipe with one block (block_rows = block_cols = 0): y's
+     * format is the element's, y->inverse as mpsim_block_quantize gives it. Others: y's format
+     * is bf16 and y = RN(bf16, value), value as mpsim_blocks.values. The columns of y run along
+     * the depth of the product to come. amax, if not NULL: of x, as mpsim_amax. counts: against
+     * x, of mpsim_blocks.casts; nonfinite: of y */
+    int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x,
+                    const train_quantize *q, float *amax, train_counts *counts);
+    /* y[i] = x[index[i]], or +0 where index[i] is -1; rows * cols of y indices, from index_new.
+     * x and y have one format. Convolutions are this and gemm. */
+    int (*index_new)(train_engine *e, const int32_t *index, size_t n, void **handle);
+    void (*index_free)(train_engine *e, void *handle);
+    int (*gather)(train_engine *e, train_tensor *y, const train_tensor *x, const void *index);
+    /* y = x > 0 or NaN ? x : +0;  dx = y > 0 ? dy : +0 (the formats of x and y, of dx and dy are
+     * one); y may be x, dx may be dy */
+    int (*relu)(train_engine *e, train_tensor *y, const train_tensor *x);
+    int (*relu_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                         const train_tensor *y);
+    /* y = largest of each window, NaN if there is one (the first); the first of equals counts,
+     * row by row; y has images * (height / size) * (width / size) rows. backward: dx = dy at
+     * that place, +0 elsewhere; x is the input of the forward pass */
+    int (*maxpool)(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p);
+    int (*maxpool_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                            const train_tensor *x, const train_pool *p);
+    /* d[column] = RN(d->format, mpsim_sum_lanes over the rows of x, binary32, MPSIM_LANES_ALL) */
+    int (*column_sums)(train_engine *e, train_tensor *d, const train_tensor *x,
+                       train_counts *counts);
+    /* mpsim_softmax_xent; dx NULL: none; labels: x->rows, on the host. *mean_loss =
+     * f32(mpsim_sum_lanes(losses, MPSIM_LANES_ALL, in math)) / f32(rows), both in math. May wait
+     * for the device. */
+    int (*softmax_xent)(train_engine *e, train_tensor *dx, const train_tensor *x,
+                        const uint32_t *labels, float coefficient, const mpsim_format *math,
+                        float *mean_loss, uint64_t *correct, train_counts *counts);
+    /* mpsim_batchnorm_*, b->rows, channels and f from the tensors; mean, inverse, running,
+     * weight and bias are 1 x channels; running_* are binary32, or NULL, both; mean, inverse,
+     * dweight and dbias are rounded to their tensor's format. counts: of y, of dx. y may be x,
+     * dx may be dy */
+    int (*batchnorm)(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean,
+                     train_tensor *inverse, train_tensor *running_mean, train_tensor *running_var,
+                     const train_tensor *x, const train_tensor *weight, const train_tensor *bias,
+                     train_counts *counts);
+    int (*batchnorm_backward)(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
+                              train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
+                              const train_tensor *x, const train_tensor *mean,
+                              const train_tensor *inverse, const train_tensor *weight,
+                              train_counts *counts);
+    int (*batchnorm_inference)(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
+                               const train_tensor *x, const train_tensor *running_mean,
+                               const train_tensor *running_var, const train_tensor *weight,
+                               const train_tensor *bias);
+
+    /* gradients: mpsim_unscale_array into y (any of x's shape; rounding format y's), *found |=
+     * its result. y is rounded to its format also where the factor is 1, MPSIM_FOUND_OUTPUT is
+     * of y as it is then, and y may be x. mpsim_norm rounded to f (NULL: binary32);
+     * mpsim_scale_array in place to x's format */
+    int (*unscale)(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_unscale_rule rule,
+                   double scale, unsigned *found);
+    int (*norm)(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm);
+    int (*scale)(train_engine *e, train_tensor *x, float factor);
+    /* mpsim_optim_step. `updates`, if not NULL, is added to: elements of which the same step in
+     * binary64 (mpsim_optim_reference, from the same numbers) would change the parameter;
+     * `lost`: those of them that the step leaves as they are. An engine that cannot count fails
+     * if asked to. Stochastic rounding: element i takes index rng->index + i */
+    int (*optim)(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
+                 const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
+    void (*close)(train_engine *e); /* frees e->self; for train_engine_close, which may find NULL */
+} train_ops;
+
+struct train_engine {
+    const train_ops *ops;
+    void *self;
+    const mpsim_pool *pool; /* threads for the CPU, or NULL */
+    char error[256];
+};
+
+/* train_engine_cpu -- 0, or -1 (out of memory). */
+int train_engine_cpu(train_engine *e, const mpsim_pool *pool);
+/* train_engine_close -- whatever kind it is; every tensor and index must have been released. */
+void train_engine_close(train_engine *e);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

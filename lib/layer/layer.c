@@ -1,0 +1,127 @@
+/* layer.c -- exp, log, sums, softmax with cross-entropy; see mpsim/layer.h. */
+#include <mpsim/layer.h>
+
+#include "steps.h"
+
+enum { LANES_MAX = 1024 };
+
+mpsim_status mpsim_math_init(mpsim_math *m, const mpsim_format *f)
+{
+    if (f) {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        const mpsim_status s = mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL);
+        if (s != MPSIM_OK)
+            return s;
+    }
+    mpsim_math_set(m, f);
+    return MPSIM_OK;
+}
+
+float mpsim_exp(float x)
+{
+    return mpsim_exp_f32(x);
+}
+
+float mpsim_log(float x)
+{
+    return mpsim_log_f32(x);
+}
+
+/* ---- sums ---- */
+
+float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride,
+                      size_t lanes)
+{
+    mpsim_math m;
+    float s[LANES_MAX] = {0};
+    if (lanes == 0 || lanes > LANES_MAX || (lanes & (lanes - 1)) || (n > 0 && !x) ||
+        mpsim_math_init(&m, math) != MPSIM_OK)
+        return NAN;
+    for (size_t i = 0; i < n; i += lanes) {
+        const size_t left = n - i < lanes ? n - i : lanes;
+        for (size_t t = 0; t < left; t++)
+            s[t] = mpsim_math_add(&m, s[t], mpsim_math_round(&m, x[(i + t) * stride]));
+    }
+    return mpsim_lanes_tree(&m, s, lanes);
+}
+
+/* ---- softmax and cross-entropy ---- */
+
+typedef struct softmax {
+    mpsim_math m, out;
+    size_t classes;
+    float coefficient;
+} softmax;
+
+/* The largest of x, NaN if there is one; *first is where the first largest one stands. */
+static float find_max(const softmax *p, const float *x, size_t *first)
+{
+    float max = mpsim_math_round(&p->m, x[0]);
+    *first = 0;
+    for (size_t j = 1; j < p->classes; j++) {
+        const float v = mpsim_math_round(&p->m, x[j]);
+        if (v > max)
+            *first = j;
+        max = mpsim_softmax_max(max, v);
+    }
+    return max;
+}
+
+/* The sum of e[j] = exp(x[j] - max); e may be x, or NULL. */
+static float exponentials(const softmax *p, float *e, const float *x, float max)
+{
+    float s[MPSIM_LANES_ROW] = {0};
+    for (size_t j = 0; j < p->classes; j++) {
+        const float v = mpsim_softmax_exp(&p->m, mpsim_math_round(&p->m, x[j]), max);
+        float *lane = &s[j % MPSIM_LANES_ROW];
+        *lane = mpsim_math_add(&p->m, *lane, v);
+        if (e)
+            e[j] = v;
+    }
+    return mpsim_lanes_tree(&p->m, s, MPSIM_LANES_ROW);
+}
+
+/* A row: its loss; 1 in *hit if the first largest logit is the label. dx may be x, or NULL. */
+static float row_xent(const softmax *p, float *dx, const float *x, size_t label, int *hit)
+{
+    size_t first;
+    const float max = find_max(p, x, &first);
+    const float logit = mpsim_math_round(&p->m, x[label]);
+    const float sum = exponentials(p, dx, x, max);
+    *hit = first == label && max == max;
+    for (size_t j = 0; dx && j < p->classes; j++)
+        dx[j] = mpsim_math_round(&p->out, mpsim_softmax_gradient(&p->m, dx[j], sum, p->coefficient,
+                                                                 j == label));
+    return mpsim_softmax_loss(&p->m, sum, logit, max);
+}
+
+mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f, size_t rows,
+                                size_t classes, const float *x, const uint32_t *labels,
+                                float coefficient, float *loss, float *dx, uint64_t *correct)
+{
+    softmax p = {.classes = classes};
+    uint64_t hits = 0;
+    mpsim_status s = mpsim_math_init(&p.m, math);
+    if (s == MPSIM_OK)
+        s = mpsim_math_init(&p.out, f);
+    if (s != MPSIM_OK)
+        return s;
+    if (rows > 0 && (!x || !labels))
+        return MPSIM_EINVAL;
+    for (size_t i = 0; i < rows; i++)
+        if (labels[i] >= classes)
+            return MPSIM_EINVAL;
+    p.coefficient = mpsim_math_round(&p.m, coefficient);
+    for (size_t i = 0; i < rows; i++) {
+        int hit;
+        float *const row = dx ? dx + i * classes : NULL;
+        const float l = row_xent(&p, row, x + i * classes, labels[i], &hit);
+        hits += (uint64_t)hit;
+        if (loss)
+            loss[i] = l;
+    }
+    if (correct)
+        *correct = hits;
+    return MPSIM_OK;
+}

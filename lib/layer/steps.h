@@ -1,0 +1,20 @@
+/* steps.h -- what the layers on the CPU share beside scalar.h. */
+#ifndef MPSIM_LIB_LAYER_STEPS_H
+#define MPSIM_LIB_LAYER_STEPS_H
+
+#include "scalar.h"
+
+/* mpsim_math_init -- the rounding to f, NULL: binary32. MPSIM_EINVAL if f is invalid, MPSIM_ERANGE
+ * if it has numbers that binary32 has not. */
+mpsim_status mpsim_math_init(mpsim_math *m, const mpsim_format *f);
+
+/* The tree over the lanes of mpsim_sum_lanes; s is overwritten. */
+static inline float mpsim_lanes_tree(const mpsim_math *m, float *s, size_t lanes)
+{
+    for (size_t h = lanes / 2; h > 0; h /= 2)
+        for (size_t t = 0; t < h; t++)
+            s[t] = mpsim_math_add(m, s[t], s[t + h]);
+    return s[0];
+}
+
+#endif

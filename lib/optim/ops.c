@@ -1,0 +1,283 @@
+/* ops.c -- optimizer steps that are sequences of tensor operations.
+ *
+ * torch/optim/sgd.py and adam.py, single-tensor and foreach. Every operation is done in binary32,
+ * and its result is rounded to the tensor's format (ATen's opmath). What an operation contracts to
+ * an FMA, how it associates, and what becomes of its scalar differ between CUDA and the CPU, and
+ * between foreach and the for-loop: a row of mpsim_op_rules. */
+#include "steps.h"
+
+#include <math.h>
+#include <string.h>
+
+/* y op= (x, s), n elements. */
+typedef void two_function(float *y, const float *x, float s, size_t n);
+/* y op= (a, b, s), n elements. */
+typedef void three_function(float *y, const float *a, const float *b, float s, size_t n);
+
+/* Scalars that are rounded to a low-precision tensor's format first. */
+enum { ROUND_ALPHA = 1, ROUND_FACTOR = 2 };
+
+struct mpsim_op_rules {
+    two_function *add;       /* y = y + s x                  */
+    two_function *lerp;      /* y = y + s (x - y), |s| < 0.5 */
+    three_function *addcmul; /* y = y + s a b                */
+    three_function *addcdiv; /* y = y + s a / b              */
+    int reciprocal;          /* x / s is x * (1 / s)         */
+    int scalars;             /* ROUND_*                      */
+};
+
+static void add_contracted(float *y, const float *x, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = fmaf(s, x[i], y[i]);
+}
+
+static void add_plain(float *y, const float *x, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] + s * x[i];
+}
+
+/* Lerp.h: from the nearer end, on CUDA e - (e - y) (1 - s), on CPU e + (s - 1) (e - y). They differ
+ * where 1 - s is 0 and e is -0: +0 and -0. */
+static void lerp_cuda(float *y, const float *x, float s, size_t n)
+{
+    const int low = fabsf(s) < 0.5f;
+    for (size_t i = 0; i < n; i++)
+        y[i] = low ? fmaf(s, x[i] - y[i], y[i]) : fmaf(-(x[i] - y[i]), 1 - s, x[i]);
+}
+
+static void lerp_contracted(float *y, const float *x, float s, size_t n)
+{
+    const int low = fabsf(s) < 0.5f;
+    const float w = low ? s : s - 1;
+    for (size_t i = 0; i < n; i++)
+        y[i] = fmaf(w, x[i] - y[i], low ? y[i] : x[i]);
+}
+
+static void lerp_plain(float *y, const float *x, float s, size_t n)
+{
+    const int low = fabsf(s) < 0.5f;
+    const float w = low ? s : s - 1;
+    for (size_t i = 0; i < n; i++)
+        y[i] = (low ? y[i] : x[i]) + w * (x[i] - y[i]);
+}
+
+/* CUDA, DeviceAddCmulCdiv.cuh: the product of the tensors first. */
+static void addcmul_outer(float *y, const float *a, const float *b, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = s == 1 ? fmaf(a[i], b[i], y[i]) : fmaf(s, a[i] * b[i], y[i]);
+}
+
+/* CPU: the scalar times the first tensor first. */
+static void addcmul_inner(float *y, const float *a, const float *b, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = fmaf(s * a[i], b[i], y[i]);
+}
+
+static void addcmul_plain(float *y, const float *a, const float *b, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] + s * a[i] * b[i];
+}
+
+/* CUDA; for s = 1 that is y + a / b. */
+static void addcdiv_outer(float *y, const float *a, const float *b, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = fmaf(s, a[i] / b[i], y[i]);
+}
+
+static void addcdiv_inner(float *y, const float *a, const float *b, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] + s * a[i] / b[i];
+}
+
+/* CUDA divides a tensor by a number as a product with its reciprocal (BinaryDivTrueKernel.cu), but
+ * foreach by a list of numbers truly. On CPU, alpha and added numbers are rounded to the tensor's
+ * format, in foreach the factors of mul, too (data/vectors/optim/README.md). */
+const mpsim_op_rules mpsim_rules_cuda_loop = {
+    add_contracted, lerp_cuda, addcmul_outer, addcdiv_outer, 1, 0};
+const mpsim_op_rules mpsim_rules_cuda_list = {
+    add_contracted, lerp_cuda, addcmul_outer, addcdiv_outer, 0, 0};
+const mpsim_op_rules mpsim_rules_cpu_loop = {
+    add_contracted, lerp_contracted, addcmul_inner, addcdiv_inner, 0, ROUND_ALPHA};
+const mpsim_op_rules mpsim_rules_cpu_list = {
+    add_contracted, lerp_contracted, addcmul_inner, addcdiv_inner, 0, ROUND_ALPHA | ROUND_FACTOR};
+const mpsim_op_rules mpsim_rules_cpu_loop_plain = {
+    add_plain, lerp_plain, addcmul_plain, addcdiv_inner, 0, ROUND_ALPHA};
+const mpsim_op_rules mpsim_rules_cpu_list_plain = {
+    add_plain, lerp_plain, addcmul_plain, addcdiv_inner, 0, ROUND_ALPHA | ROUND_FACTOR};
+
+/* ---- operations ---- */
+
+/* A scalar as the operation sees it. */
+static float scalar_of(const mpsim_ops *o, const mpsim_held *h, double s, int rule)
+{
+    const float x = (float)s;
+    return o->rules->scalars & rule ? mpsim_hold_one(h, x) : x;
+}
+
+void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
+{
+    const float s = scalar_of(o, h, scalar, ROUND_FACTOR);
+    for (size_t i = 0; i < o->n; i++)
+        y[i] *= s;
+    mpsim_hold_array(h, y, o->n);
+}
+
+/* The CPU's scalar code in a low-precision format rounds the product, its vector code does not. */
+void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x, double alpha)
+{
+    const float s = scalar_of(o, h, alpha, ROUND_ALPHA);
+    if (o->rules->scalars & ROUND_ALPHA && !h->exact) {
+        float product[MPSIM_OPTIM_BLOCK];
+        for (size_t i = 0; i < o->n; i++)
+            product[i] = s * x[i];
+        if (o->tail)
+            mpsim_hold_array(h, product, o->n);
+        for (size_t i = 0; i < o->n; i++)
+            y[i] += product[i];
+    } else {
+        o->rules->add(y, x, s, o->n);
+    }
+    mpsim_hold_array(h, y, o->n);
+}
+
+void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end,
+                   double weight)
+{
+    o->rules->lerp(y, end, (float)weight, o->n);
+    mpsim_hold_array(h, y, o->n);
+}
+
+void mpsim_op_addcmul(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
+                      const float *b, double value)
+{
+    o->rules->addcmul(y, a, b, (float)value, o->n);
+    mpsim_hold_array(h, y, o->n);
+}
+
+void mpsim_op_addcdiv(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
+                      const float *b, double value)
+{
+    o->rules->addcdiv(y, a, b, (float)value, o->n);
+    mpsim_hold_array(h, y, o->n);
+}
+
+void mpsim_op_sqrt(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x)
+{
+    for (size_t i = 0; i < o->n; i++)
+        y[i] = sqrtf(x[i]);
+    mpsim_hold_array(h, y, o->n);
+}
+
+void mpsim_op_div(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
+{
+    const float s = (float)scalar, inverse = 1 / s;
+    for (size_t i = 0; i < o->n; i++)
+        y[i] = o->rules->reciprocal ? y[i] * inverse : y[i] / s;
+    mpsim_hold_array(h, y, o->n);
+}
+
+void mpsim_op_add_scalar(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
+{
+    const float s = scalar_of(o, h, scalar, ROUND_ALPHA);
+    for (size_t i = 0; i < o->n; i++)
+        y[i] += s;
+    mpsim_hold_array(h, y, o->n);
+}
+
+/* ---- the steps ---- */
+
+static mpsim_ops ops_of(const mpsim_optim_job *j, const mpsim_optim_block *b)
+{
+    return (mpsim_ops){.rules = j->row->rules, .n = b->n, .tail = b->tail};
+}
+
+/* The gradient, negated if the loss is maximized, and with decay if it is not decoupled. */
+static void start_gradient(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x,
+                           float *g)
+{
+    for (size_t i = 0; i < b->n; i++)
+        g[i] = j->o->maximize ? -b->g[i] : b->g[i];
+    if (j->o->weight_decay != 0 && j->o->algorithm != MPSIM_OPTIM_ADAMW)
+        mpsim_op_add(x, &j->param, g, b->p, j->o->weight_decay);
+}
+
+void mpsim_sgd_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
+{
+    float g[MPSIM_OPTIM_BLOCK];
+    const mpsim_optim *o = j->o;
+    const mpsim_ops x = ops_of(j, b);
+    start_gradient(j, b, &x, g);
+    if (o->momentum != 0) {
+        if (j->step == 1) {
+            mpsim_optim_store_state(j, b->m, g, b->n);
+        } else {
+            mpsim_op_mul(&x, &j->state, b->m, o->momentum);
+            mpsim_op_add(&x, &j->state, b->m, g, 1 - o->dampening);
+        }
+        if (o->nesterov)
+            mpsim_op_add(&x, &j->param, g, b->m, o->momentum);
+        else
+            memcpy(g, b->m, b->n * sizeof *g);
+    }
+    mpsim_op_add(&x, &j->param, b->p, g, -o->lr);
+}
+
+/* Decay, moments; the array of which the root is taken. */
+static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_block *b,
+                                 const mpsim_ops *x)
+{
+    float g[MPSIM_OPTIM_BLOCK];
+    const mpsim_optim *o = j->o;
+    start_gradient(j, b, x, g);
+    if (o->weight_decay != 0 && o->algorithm == MPSIM_OPTIM_ADAMW)
+        mpsim_op_mul(x, &j->param, b->p, 1 - o->lr * o->weight_decay);
+    mpsim_op_lerp(x, &j->state, b->m, g, 1 - o->beta1);
+    mpsim_op_mul(x, &j->state, b->v, o->beta2);
+    mpsim_op_addcmul(x, &j->state, b->v, g, g, 1 - o->beta2);
+    if (!o->amsgrad)
+        return b->v;
+    for (size_t i = 0; i < b->n; i++)
+        b->vmax[i] = mpsim_optim_larger(b->vmax[i], b->v[i]);
+    return b->vmax;
+}
+
+void mpsim_adam_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
+{
+    float d[MPSIM_OPTIM_BLOCK];
+    const mpsim_ops x = ops_of(j, b);
+    const double step_size = j->o->lr / (1 - j->beta1.of_double);
+    const float *v = adam_moments(j, b, &x);
+    mpsim_op_sqrt(&x, &j->state, d, v);
+    mpsim_op_div(&x, &j->state, d, sqrt(1 - j->beta2.of_double));
+    mpsim_op_add_scalar(&x, &j->state, d, j->o->eps);
+    mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, -step_size);
+}
+
+/* The scalars are binary32 tensors on the device, a number over a tensor is the tensor's reciprocal
+ * times the number (Tensor.__rdiv__), and dividing by a tensor is a true division, in which a
+ * low-precision tensor takes the scalar rounded to its format. */
+void mpsim_adam_capturable(const mpsim_optim_job *j, const mpsim_optim_block *b)
+{
+    float d[MPSIM_OPTIM_BLOCK];
+    const mpsim_ops x = ops_of(j, b);
+    const float bc1 = 1 - (float)j->beta1.of_float, bc2 = 1 - (float)j->beta2.of_float;
+    const float step_size = -(1 / bc1 * (float)j->o->lr);
+    const float divisor = mpsim_hold_one(&j->state, sqrtf(bc2) * step_size);
+    const float eps = mpsim_hold_one(&j->state, 1 / step_size * (float)j->o->eps);
+    const float *v = adam_moments(j, b, &x);
+    mpsim_op_sqrt(&x, &j->state, d, v);
+    for (size_t i = 0; i < b->n; i++)
+        d[i] /= divisor;
+    mpsim_hold_array(&j->state, d, b->n);
+    for (size_t i = 0; i < b->n; i++)
+        d[i] += eps;
+    mpsim_hold_array(&j->state, d, b->n);
+    mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, 1);
+}

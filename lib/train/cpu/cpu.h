@@ -1,0 +1,87 @@
+/* cpu.h -- the CPU engine's own; shared by engine.c, layers.c and update.c only. */
+#ifndef MPSIM_LIB_TRAIN_CPU_CPU_H
+#define MPSIM_LIB_TRAIN_CPU_CPU_H
+
+#include <train/engine.h>
+
+/* What train_tensor.data points to. Views of fewer elements are allowed. */
+typedef struct cpu_data {
+    size_t n;
+    float values[]; /* numbers of the tensor's format */
+} cpu_data;
+
+/* Memory for intermediate results, kept from one operation to the next. */
+enum { CPU_BUFFERS = 3 };
+
+typedef struct cpu_self {
+    void *buffer[CPU_BUFFERS];
+    size_t bytes[CPU_BUFFERS];
+} cpu_self;
+
+/* -1, with a line in e->error: "cpu: " and the message. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int cpu_fail(train_engine *e, const char *message, ...);
+
+float *cpu_values(const train_tensor *x);
+size_t cpu_size(const train_tensor *x);
+/* Buffer i of at least `bytes` bytes, or NULL with a line. */
+void *cpu_buffer(train_engine *e, int i, size_t bytes);
+float *cpu_floats(train_engine *e, int i, size_t n);
+
+/* 0 if x is a tensor with data for its shape; a line that names the operation otherwise. */
+int cpu_check(train_engine *e, const char *operation, const train_tensor *x);
+/* The same, of the given shape. */
+int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
+                    size_t cols);
+/* 0 if the formats have the same numbers and codes. */
+int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
+                      const mpsim_format *b);
+
+/* y[i] = x[i] rounded to f. y may be x, but only without counts or if x holds numbers of f. */
+int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
+              const float *x, size_t n, train_counts *counts);
+/* x into y, rounded to nearest-even; y's inverse becomes 1. */
+int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts);
+/* Those of train_counts that do not need the rounding. */
+void cpu_count(train_counts *counts, const float *before, const float *after, size_t n);
+
+/* layers.c */
+int cpu_index_new(train_engine *e, const int32_t *index, size_t n, void **handle);
+void cpu_index_free(train_engine *e, void *handle);
+int cpu_gather(train_engine *e, train_tensor *y, const train_tensor *x, const void *index);
+int cpu_relu(train_engine *e, train_tensor *y, const train_tensor *x);
+int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                      const train_tensor *y);
+int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p);
+int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                         const train_tensor *x, const train_pool *p);
+int cpu_column_sums(train_engine *e, train_tensor *d, const train_tensor *x,
+                    train_counts *counts);
+int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
+                     const uint32_t *labels, float coefficient, const mpsim_format *math,
+                     float *mean_loss, uint64_t *correct, train_counts *counts);
+int cpu_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean,
+                  train_tensor *inverse, train_tensor *running_mean, train_tensor *running_var,
+                  const train_tensor *x, const train_tensor *weight, const train_tensor *bias,
+                  train_counts *counts);
+int cpu_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
+                           train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
+                           const train_tensor *x, const train_tensor *mean,
+                           const train_tensor *inverse, const train_tensor *weight,
+                           train_counts *counts);
+int cpu_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
+                            const train_tensor *x, const train_tensor *running_mean,
+                            const train_tensor *running_var, const train_tensor *weight,
+                            const train_tensor *bias);
+
+/* update.c */
+int cpu_unscale(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_unscale_rule rule,
+                double scale, unsigned *found);
+int cpu_norm(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm);
+int cpu_scale(train_engine *e, train_tensor *x, float factor);
+int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
+              const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
+
+#endif

@@ -1,0 +1,464 @@
+/* engine.c -- the CPU engine: tensors, casts, products, quantising. Everything is the library's
+ * arithmetic on binary32 values; only products use threads. */
+#include "cpu.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors and checks ---- */
+
+int cpu_fail(train_engine *e, const char *message, ...)
+{
+    va_list arguments;
+    int n = snprintf(e->error, sizeof e->error, "cpu: ");
+    va_start(arguments, message);
+    vsnprintf(e->error + n, sizeof e->error - (size_t)n, message, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+float *cpu_values(const train_tensor *x)
+{
+    return ((cpu_data *)x->data)->values;
+}
+
+size_t cpu_size(const train_tensor *x)
+{
+    return x->rows * x->cols;
+}
+
+void *cpu_buffer(train_engine *e, int i, size_t bytes)
+{
+    cpu_self *self = e->self;
+    if (!self->buffer[i] || self->bytes[i] < bytes) {
+        free(self->buffer[i]);
+        self->buffer[i] = malloc(bytes ? bytes : 1);
+        self->bytes[i] = self->buffer[i] ? bytes : 0;
+        if (!self->buffer[i])
+            cpu_fail(e, "out of memory (%zu bytes)", bytes);
+    }
+    return self->buffer[i];
+}
+
+float *cpu_floats(train_engine *e, int i, size_t n)
+{
+    return cpu_buffer(e, i, n * sizeof(float));
+}
+
+static int fits(const train_tensor *x, size_t n)
+{
+    return x->rows == 0 || x->cols <= n / x->rows;
+}
+
+int cpu_check(train_engine *e, const char *operation, const train_tensor *x)
+{
+    if (!x || !x->data || !x->format)
+        return cpu_fail(e, "%s: a tensor is missing", operation);
+    const cpu_data *d = x->data;
+    if (!fits(x, d->n))
+        return cpu_fail(e, "%s: %zu x %zu elements are asked of a tensor of %zu", operation,
+                        x->rows, x->cols, d->n);
+    return 0;
+}
+
+int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
+                    size_t cols)
+{
+    if (cpu_check(e, operation, x))
+        return -1;
+    if (x->rows != rows || x->cols != cols)
+        return cpu_fail(e, "%s: a tensor is %zu x %zu where %zu x %zu is needed", operation,
+                        x->rows, x->cols, rows, cols);
+    return 0;
+}
+
+int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
+                      const mpsim_format *b)
+{
+    if (!a || !b)
+        return cpu_fail(e, "%s: a format is missing", operation);
+    if (mpsim_format_same(a, b))
+        return 0;
+    return cpu_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
+}
+
+/* ---- rounding ---- */
+
+static int is_binary32(const mpsim_format *f)
+{
+    return f->bits == 32 && f->ebits == 8 && f->mbits == 23 && f->bias == 127 && f->inf;
+}
+
+void cpu_count(train_counts *counts, const float *before, const float *after, size_t n)
+{
+    uint64_t nonzero = 0, nonfinite = 0;
+    for (size_t i = 0; i < n; i++) {
+        nonzero += fabsf(before[i]) > 0 && fabsf(before[i]) < INFINITY;
+        nonfinite += !(fabsf(after[i]) < INFINITY);
+    }
+    counts->nonzero += nonzero;
+    counts->nonfinite += nonfinite;
+}
+
+int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
+              const float *x, size_t n, train_counts *counts)
+{
+    mpsim_rounding r;
+    mpsim_counts c = {0, 0, 0, 0, 0};
+    mpsim_rounding_init(&r, mode);
+    const mpsim_status s = mpsim_round_array_f32(f, &r, NULL, y, x, n, &c);
+    if (s)
+        return cpu_fail(e, "rounding to %s: %s", f ? f->name : "no format",
+                        mpsim_status_string(s));
+    if (counts) {
+        cpu_count(counts, x, y, n);
+        counts->lost += c.underflow;
+        counts->overflow += c.overflow;
+    }
+    return 0;
+}
+
+int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts)
+{
+    float *to = cpu_values(y);
+    const size_t n = cpu_size(y);
+    y->inverse = 1;
+    if (!is_binary32(y->format))
+        return cpu_round(e, y->format, MPSIM_ROUND_NEAREST_EVEN, to, x, n, counts);
+    if (counts)
+        cpu_count(counts, x, x, n);
+    if (to != x && n)
+        memmove(to, x, n * sizeof *to);
+    return 0;
+}
+
+/* ---- tensors ---- */
+
+static int cpu_alloc(train_engine *e, train_tensor *x)
+{
+    const size_t most = (SIZE_MAX / 2 - sizeof(cpu_data)) / sizeof(float);
+    mpsim_rounding r;
+    float zero = 0;
+    if (!x || !x->format)
+        return cpu_fail(e, "alloc: a tensor or its format is missing");
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    const mpsim_status s = mpsim_round_array_f32(x->format, &r, NULL, &zero, &zero, 1, NULL);
+    if (s || x->format->zero == MPSIM_ZERO_NONE)
+        return cpu_fail(e, "alloc: a tensor of %s: %s", x->format->name,
+                        s ? mpsim_status_string(s) : "the format has no zero");
+    if (!fits(x, most))
+        return cpu_fail(e, "alloc: %zu x %zu elements are too many", x->rows, x->cols);
+    const size_t n = cpu_size(x);
+    cpu_data *d = calloc(1, sizeof *d + n * sizeof(float));
+    if (!d)
+        return cpu_fail(e, "alloc: out of memory (%zu x %zu elements)", x->rows, x->cols);
+    d->n = n;
+    x->data = d;
+    x->inverse = 1;
+    return 0;
+}
+
+static void cpu_release(train_engine *e, train_tensor *x)
+{
+    (void)e;
+    if (!x)
+        return;
+    free(x->data);
+    x->data = NULL;
+}
+
+static int cpu_put(train_engine *e, train_tensor *x, const float *values)
+{
+    if (cpu_check(e, "put", x))
+        return -1;
+    const size_t n = cpu_size(x);
+    if (!values && n)
+        return cpu_fail(e, "put: values are missing");
+    float *rounded = cpu_floats(e, 0, n);
+    if (!rounded || cpu_round(e, x->format, MPSIM_ROUND_NEAREST_EVEN, rounded, values, n, NULL))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!(rounded[i] == values[i] || (isnan(rounded[i]) && isnan(values[i]))))
+            return cpu_fail(e, "put: element %zu, %a, is no number of %s", i, (double)values[i],
+                            x->format->name);
+    x->inverse = 1;
+    if (n)
+        memcpy(cpu_values(x), rounded, n * sizeof *rounded);
+    return 0;
+}
+
+static int cpu_get(train_engine *e, const train_tensor *x, float *values)
+{
+    if (cpu_check(e, "get", x))
+        return -1;
+    if (!values && cpu_size(x))
+        return cpu_fail(e, "get: values are missing");
+    if (cpu_size(x))
+        memcpy(values, cpu_values(x), cpu_size(x) * sizeof *values);
+    return 0;
+}
+
+/* The codes of a tensor, in buffer i unless they are the values themselves. */
+static const void *codes_of(train_engine *e, int i, const train_tensor *x)
+{
+    const size_t n = cpu_size(x);
+    mpsim_rounding r;
+    if (is_binary32(x->format))
+        return cpu_values(x);
+    void *codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format));
+    if (!codes)
+        return NULL;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN); /* numbers of the format: none is rounded */
+    const mpsim_status s =
+        mpsim_encode_array_f32(x->format, &r, NULL, codes, cpu_values(x), n, NULL);
+    if (s) {
+        cpu_fail(e, "codes of %s: %s", x->format->name, mpsim_status_string(s));
+        return NULL;
+    }
+    return codes;
+}
+
+static int cpu_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
+{
+    if (cpu_check(e, "digest", x))
+        return -1;
+    if (!digest)
+        return cpu_fail(e, "digest: nowhere to put it");
+    const void *codes = codes_of(e, 0, x);
+    if (!codes)
+        return -1;
+    *digest = mpsim_digest(x->format, codes, cpu_size(x), 0);
+    return 0;
+}
+
+static int cpu_finish(train_engine *e)
+{
+    (void)e;
+    return 0;
+}
+
+static int cpu_cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
+                    train_counts *counts)
+{
+    if (cpu_check(e, "cast", x) || cpu_check_shape(e, "cast", y, x->rows, x->cols))
+        return -1;
+    if (mode != MPSIM_ROUND_NEAREST_EVEN && mode != MPSIM_ROUND_NEAREST_AWAY)
+        return cpu_fail(e, "cast: only to nearest");
+    if (mode == MPSIM_ROUND_NEAREST_EVEN)
+        return cpu_store(e, y, cpu_values(x), counts);
+    y->inverse = 1;
+    return cpu_round(e, y->format, mode, cpu_values(y), cpu_values(x), cpu_size(x), counts);
+}
+
+/* ---- products ---- */
+
+static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *g, size_t *depth)
+{
+    if (!g || !g->model)
+        return cpu_fail(e, "gemm: a model is missing");
+    if (cpu_check(e, "gemm", g->a) || cpu_check(e, "gemm", g->b))
+        return -1;
+    const size_t rows = g->a_transposed ? g->a->cols : g->a->rows;
+    const size_t deep = g->a_transposed ? g->a->rows : g->a->cols;
+    const size_t columns = g->b_transposed ? g->b->rows : g->b->cols;
+    if ((g->b_transposed ? g->b->cols : g->b->rows) != deep)
+        return cpu_fail(e, "gemm: depth of a is %zu, of b %zu", deep,
+                        g->b_transposed ? g->b->cols : g->b->rows);
+    if (cpu_check_shape(e, "gemm", d, rows, columns) ||
+        (g->bias && cpu_check_shape(e, "gemm: bias", g->bias, 1, columns)))
+        return -1;
+    if (!is_binary32(&g->model->result.format))
+        return cpu_fail(e, "gemm: model %s has no binary32 results", g->model->name);
+    if (d->data == g->a->data || d->data == g->b->data)
+        return cpu_fail(e, "gemm: the result is an operand");
+    *depth = g->depth_limit && g->depth_limit < deep ? g->depth_limit : deep;
+    return 0;
+}
+
+/* s * factor, s + bias[column]. */
+static void scale_and_bias(const train_gemm *g, float *s, size_t rows, size_t columns)
+{
+    if (g->a->inverse != 1 || g->b->inverse != 1) {
+        const float factor = g->a->inverse * g->b->inverse;
+        for (size_t i = 0; i < rows * columns; i++)
+            s[i] *= factor;
+    }
+    if (g->bias) {
+        const float *bias = cpu_values(g->bias);
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < columns; j++)
+                s[i * columns + j] += bias[j];
+    }
+}
+
+/* Below about a millisecond of work waking threads costs more than it saves. */
+static int is_large(const train_tensor *d, size_t depth)
+{
+    return (double)d->rows * (double)d->cols * (double)depth >= 0x1p+21;
+}
+
+static int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+{
+    size_t depth = 0;
+    if (check_gemm(e, d, g, &depth))
+        return -1;
+    const mpsim_pool *pool = is_large(d, depth) ? e->pool : NULL;
+    const size_t n = cpu_size(d);
+    const mpsim_matrix a = {.format = g->a->format, .codes = codes_of(e, 0, g->a),
+                            .stride = g->a->cols, .transposed = g->a_transposed != 0};
+    const mpsim_matrix b = {.format = g->b->format, .codes = codes_of(e, 1, g->b),
+                            .stride = g->b->cols, .transposed = g->b_transposed != 0};
+    float *s = cpu_floats(e, 2, n);
+    if (!a.codes || !b.codes || !s)
+        return -1;
+    const mpsim_status status = mpsim_gemm(g->model, d->rows, d->cols, depth, &a, &b, NULL, s,
+                                           d->cols, NULL, pool);
+    if (status)
+        return cpu_fail(e, "gemm: %s of %s and %s: %s", g->model->name, a.format->name,
+                        b.format->name, mpsim_status_string(status));
+    scale_and_bias(g, s, d->rows, d->cols);
+    return cpu_store(e, d, s, counts);
+}
+
+/* ---- quantising ---- */
+
+static void transpose(float *y, const float *x, size_t rows, size_t cols)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            y[j * rows + i] = x[i * cols + j];
+}
+
+/* Codes of one byte as numbers. */
+static void decode_bytes(float *y, const mpsim_format *f, const uint8_t *codes, size_t n)
+{
+    float table[256];
+    for (unsigned code = 0; code < 256; code++)
+        table[code] = (float)mpsim_decode(f, code);
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[codes[i]];
+}
+
+/* y from x, which has y's shape; codes in buffer 1. */
+static int quantize(train_engine *e, train_tensor *y, const float *x, const train_quantize *q,
+                    train_counts *counts)
+{
+    const int one_block = q->recipe->block_rows == 0 && q->recipe->block_cols == 0;
+    const size_t n = cpu_size(y);
+    mpsim_cast_stats casts;
+    float inverse = 1;
+    mpsim_blocks out = {.casts = counts ? &casts : NULL};
+    if (one_block) {
+        out.codes = cpu_buffer(e, 1, n);
+        out.inverses = n ? &inverse : NULL;
+    } else {
+        out.values = cpu_floats(e, 1, n);
+    }
+    if (!out.codes && !out.values)
+        return -1;
+    mpsim_cast_stats_init(&casts);
+    const mpsim_status s = mpsim_block_quantize(q->recipe, x, y->rows, y->cols, -1, q->given,
+                                                &q->rng, &out, NULL);
+    if (s)
+        return cpu_fail(e, "quantize: %s (scale %g): %s", q->recipe->name, (double)q->given,
+                        mpsim_status_string(s));
+    if (one_block)
+        decode_bytes(cpu_values(y), y->format, out.codes, n);
+    else if (cpu_store(e, y, out.values, NULL))
+        return -1;
+    y->inverse = inverse;
+    if (counts) {
+        cpu_count(counts, x, cpu_values(y), n);
+        counts->lost += casts.counts.underflow;
+        counts->overflow += casts.counts.overflow;
+    }
+    return 0;
+}
+
+static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
+                        const train_quantize *q, float *amax, train_counts *counts)
+{
+    if (!q || mpsim_block_check(q->recipe))
+        return cpu_fail(e, "quantize: no valid recipe");
+    if (cpu_check(e, "quantize", x) ||
+        cpu_check_shape(e, "quantize", y, q->transposed ? x->cols : x->rows,
+                        q->transposed ? x->rows : x->cols))
+        return -1;
+    const int one_block = q->recipe->block_rows == 0 && q->recipe->block_cols == 0;
+    if (cpu_check_formats(e, "quantize", y->format,
+                          mpsim_format_find(one_block ? q->recipe->element : "bf16")))
+        return -1;
+    if (y->data == x->data)
+        return cpu_fail(e, "quantize: the result is the operand");
+    if (amax)
+        *amax = mpsim_amax(cpu_values(x), cpu_size(x));
+    if (!q->transposed)
+        return quantize(e, y, cpu_values(x), q, counts);
+    float *turned = cpu_floats(e, 0, cpu_size(x));
+    if (!turned)
+        return -1;
+    transpose(turned, cpu_values(x), x->rows, x->cols);
+    return quantize(e, y, turned, q, counts);
+}
+
+/* ---- the engine ---- */
+
+static void cpu_close(train_engine *e)
+{
+    cpu_self *self = e->self;
+    for (int i = 0; self && i < CPU_BUFFERS; i++)
+        free(self->buffer[i]);
+    free(self);
+}
+
+static const train_ops cpu_ops = {
+    .name = "cpu",
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .put = cpu_put,
+    .get = cpu_get,
+    .digest = cpu_digest,
+    .finish = cpu_finish,
+    .cast = cpu_cast,
+    .gemm = cpu_gemm,
+    .quantize = cpu_quantize,
+    .index_new = cpu_index_new,
+    .index_free = cpu_index_free,
+    .gather = cpu_gather,
+    .relu = cpu_relu,
+    .relu_backward = cpu_relu_backward,
+    .maxpool = cpu_maxpool,
+    .maxpool_backward = cpu_maxpool_backward,
+    .column_sums = cpu_column_sums,
+    .softmax_xent = cpu_softmax_xent,
+    .batchnorm = cpu_batchnorm,
+    .batchnorm_backward = cpu_batchnorm_backward,
+    .batchnorm_inference = cpu_batchnorm_inference,
+    .unscale = cpu_unscale,
+    .norm = cpu_norm,
+    .scale = cpu_scale,
+    .optim = cpu_optim,
+    .close = cpu_close,
+};
+
+int train_engine_cpu(train_engine *e, const mpsim_pool *pool)
+{
+    memset(e, 0, sizeof *e);
+    e->pool = pool;
+    e->self = calloc(1, sizeof(cpu_self));
+    if (!e->self)
+        return cpu_fail(e, "out of memory");
+    e->ops = &cpu_ops;
+    return 0;
+}
+
+void train_engine_close(train_engine *e)
+{
+    if (e && e->ops && e->ops->close)
+        e->ops->close(e);
+    if (e)
+        memset(e, 0, sizeof *e);
+}

@@ -1,0 +1,326 @@
+/* layers.c -- the CPU engine: gathering, activations, pooling, sums, the loss, normalisation. */
+#include "cpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- gathering ---- */
+
+typedef struct cpu_index {
+    size_t n;
+    int32_t largest;
+    int32_t at[];
+} cpu_index;
+
+int cpu_index_new(train_engine *e, const int32_t *index, size_t n, void **handle)
+{
+    if (!handle || (!index && n))
+        return cpu_fail(e, "index: numbers are missing");
+    *handle = NULL;
+    if (n > SIZE_MAX / 8 / sizeof *index)
+        return cpu_fail(e, "index: %zu are too many", n);
+    cpu_index *x = malloc(sizeof *x + n * sizeof *index);
+    if (!x)
+        return cpu_fail(e, "index: out of memory");
+    x->n = n;
+    x->largest = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (index[i] < -1) {
+            free(x);
+            return cpu_fail(e, "index: number %zu is %ld", i, (long)index[i]);
+        }
+        x->at[i] = index[i];
+        x->largest = index[i] > x->largest ? index[i] : x->largest;
+    }
+    *handle = x;
+    return 0;
+}
+
+void cpu_index_free(train_engine *e, void *handle)
+{
+    (void)e;
+    free(handle);
+}
+
+int cpu_gather(train_engine *e, train_tensor *y, const train_tensor *x, const void *index)
+{
+    const cpu_index *from = index;
+    if (!from)
+        return cpu_fail(e, "gather: an index is missing");
+    if (cpu_check(e, "gather", x) || cpu_check(e, "gather", y) ||
+        cpu_check_formats(e, "gather", x->format, y->format))
+        return -1;
+    if (cpu_size(y) != from->n)
+        return cpu_fail(e, "gather: %zu x %zu elements from %zu indices", y->rows, y->cols,
+                        from->n);
+    if (from->largest >= 0 && (size_t)from->largest >= cpu_size(x))
+        return cpu_fail(e, "gather: index %ld is beyond %zu x %zu elements", (long)from->largest,
+                        x->rows, x->cols);
+    if (y->data == x->data)
+        return cpu_fail(e, "gather: the result is the operand");
+    const float *v = cpu_values(x);
+    float *to = cpu_values(y);
+    for (size_t i = 0; i < from->n; i++)
+        to[i] = from->at[i] < 0 ? 0.0f : v[from->at[i]];
+    y->inverse = x->inverse;
+    return 0;
+}
+
+/* ---- activations ---- */
+
+int cpu_relu(train_engine *e, train_tensor *y, const train_tensor *x)
+{
+    if (cpu_check(e, "relu", x) || cpu_check_shape(e, "relu", y, x->rows, x->cols) ||
+        cpu_check_formats(e, "relu", x->format, y->format))
+        return -1;
+    const float *from = cpu_values(x);
+    float *to = cpu_values(y);
+    for (size_t i = 0; i < cpu_size(x); i++)
+        to[i] = from[i] <= 0 ? 0.0f : from[i];
+    y->inverse = 1;
+    return 0;
+}
+
+int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                      const train_tensor *y)
+{
+    if (cpu_check(e, "relu_backward", y) ||
+        cpu_check_shape(e, "relu_backward", dy, y->rows, y->cols) ||
+        cpu_check_shape(e, "relu_backward", dx, y->rows, y->cols) ||
+        cpu_check_formats(e, "relu_backward", dx->format, dy->format))
+        return -1;
+    const float *from = cpu_values(dy), *open = cpu_values(y);
+    float *to = cpu_values(dx);
+    for (size_t i = 0; i < cpu_size(y); i++)
+        to[i] = open[i] > 0 ? from[i] : 0.0f;
+    dx->inverse = 1;
+    return 0;
+}
+
+/* ---- pooling ---- */
+
+static int check_pool(train_engine *e, const char *operation, const train_tensor *x,
+                      const train_tensor *y, const train_pool *p)
+{
+    if (!p || p->size == 0)
+        return cpu_fail(e, "%s: windows are missing", operation);
+    if (cpu_check_shape(e, operation, x, p->images * p->height * p->width, p->channels) ||
+        cpu_check_shape(e, operation, y,
+                        p->images * (p->height / p->size) * (p->width / p->size), p->channels))
+        return -1;
+    return 0;
+}
+
+/* The element of x that window `window` (a row of the pooled tensor) takes in a channel. */
+static size_t largest_of(const float *x, const train_pool *p, size_t window, size_t channel)
+{
+    const size_t across = p->width / p->size, down = p->height / p->size;
+    const size_t image = window / (across * down), at = window % (across * down);
+    const size_t top = at / across * p->size, left = at % across * p->size;
+    const size_t first =
+        ((image * p->height + top) * p->width + left) * p->channels + channel;
+    size_t best = first;
+    for (size_t i = 0; i < p->size * p->size && !isnan(x[best]); i++) {
+        const size_t k = first + (i / p->size * p->width + i % p->size) * p->channels;
+        if (!(x[k] <= x[best]))
+            best = k;
+    }
+    return best;
+}
+
+int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p)
+{
+    if (check_pool(e, "maxpool", x, y, p) ||
+        cpu_check_formats(e, "maxpool", x->format, y->format))
+        return -1;
+    const float *from = cpu_values(x);
+    float *to = cpu_values(y);
+    if (to == from)
+        return cpu_fail(e, "maxpool: the result is the operand");
+    for (size_t i = 0; i < y->rows; i++)
+        for (size_t j = 0; j < y->cols; j++)
+            to[i * y->cols + j] = from[largest_of(from, p, i, j)];
+    y->inverse = 1;
+    return 0;
+}
+
+int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                         const train_tensor *x, const train_pool *p)
+{
+    if (check_pool(e, "maxpool_backward", x, dy, p) ||
+        cpu_check_shape(e, "maxpool_backward", dx, x->rows, x->cols) ||
+        cpu_check_formats(e, "maxpool_backward", dx->format, dy->format))
+        return -1;
+    const float *from = cpu_values(dy), *input = cpu_values(x);
+    float *to = cpu_values(dx);
+    if (to == from || to == input)
+        return cpu_fail(e, "maxpool_backward: the result is an operand");
+    for (size_t i = 0; i < cpu_size(dx); i++)
+        to[i] = 0;
+    for (size_t i = 0; i < dy->rows; i++)
+        for (size_t j = 0; j < dy->cols; j++)
+            to[largest_of(input, p, i, j)] = from[i * dy->cols + j];
+    dx->inverse = 1;
+    return 0;
+}
+
+/* ---- sums and the loss ---- */
+
+int cpu_column_sums(train_engine *e, train_tensor *d, const train_tensor *x, train_counts *counts)
+{
+    if (cpu_check(e, "column_sums", x) || cpu_check_shape(e, "column_sums", d, 1, x->cols))
+        return -1;
+    float *s = cpu_floats(e, 0, x->cols);
+    if (!s)
+        return -1;
+    for (size_t j = 0; j < x->cols; j++)
+        s[j] = mpsim_sum_lanes(NULL, cpu_values(x) + j, x->rows, x->cols, MPSIM_LANES_ALL);
+    return cpu_store(e, d, s, counts);
+}
+
+/* The mean of n losses, in math. */
+static int mean_of(train_engine *e, const mpsim_format *math, const float *losses, size_t n,
+                   float *mean)
+{
+    float rows = (float)n;
+    if (math && cpu_round(e, math, MPSIM_ROUND_NEAREST_EVEN, &rows, &rows, 1, NULL))
+        return -1;
+    *mean = mpsim_sum_lanes(math, losses, n, 1, MPSIM_LANES_ALL) / rows;
+    return math ? cpu_round(e, math, MPSIM_ROUND_NEAREST_EVEN, mean, mean, 1, NULL) : 0;
+}
+
+int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
+                     const uint32_t *labels, float coefficient, const mpsim_format *math,
+                     float *mean_loss, uint64_t *correct, train_counts *counts)
+{
+    if (cpu_check(e, "softmax_xent", x) ||
+        (dx && cpu_check_shape(e, "softmax_xent", dx, x->rows, x->cols)))
+        return -1;
+    float *g = dx ? cpu_floats(e, 0, cpu_size(x)) : NULL, *losses = cpu_floats(e, 1, x->rows);
+    if (!losses || (dx && !g))
+        return -1;
+    const mpsim_status s = mpsim_softmax_xent(math, NULL, x->rows, x->cols, cpu_values(x), labels,
+                                              coefficient, losses, g, correct);
+    if (s)
+        return cpu_fail(e, "softmax_xent: %s", mpsim_status_string(s));
+    if (mean_loss && mean_of(e, math, losses, x->rows, mean_loss))
+        return -1;
+    return dx ? cpu_store(e, dx, g, counts) : 0;
+}
+
+/* ---- batch normalisation ---- */
+
+/* The tensors of one number a channel; NULL: not there. */
+static int check_channels(train_engine *e, const train_tensor *const *x, size_t n,
+                          size_t channels)
+{
+    for (size_t i = 0; i < n; i++)
+        if (cpu_check_shape(e, "batchnorm", x[i], 1, channels))
+            return -1;
+    return 0;
+}
+
+/* Shape from x; results not rounded to a format, so that cpu_store counts. */
+static mpsim_batchnorm settings_for(const mpsim_batchnorm *b, const train_tensor *x)
+{
+    mpsim_batchnorm own = *b;
+    own.rows = x->rows;
+    own.channels = x->cols;
+    own.f = NULL;
+    return own;
+}
+
+static int check_running(train_engine *e, const train_tensor *mean, const train_tensor *var,
+                         size_t channels)
+{
+    const train_tensor *const both[] = {mean, var};
+    const mpsim_format *binary32 = mpsim_format_find("binary32");
+    return check_channels(e, both, 2, channels) ||
+           cpu_check_formats(e, "batchnorm: running", mean->format, binary32) ||
+           cpu_check_formats(e, "batchnorm: running", var->format, binary32);
+}
+
+int cpu_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean,
+                  train_tensor *inverse, train_tensor *running_mean, train_tensor *running_var,
+                  const train_tensor *x, const train_tensor *weight, const train_tensor *bias,
+                  train_counts *counts)
+{
+    const train_tensor *const small[] = {mean, inverse, weight, bias};
+    if (!b)
+        return cpu_fail(e, "batchnorm: settings are missing");
+    if (cpu_check(e, "batchnorm", x) || cpu_check_shape(e, "batchnorm", y, x->rows, x->cols) ||
+        check_channels(e, small, 4, x->cols))
+        return -1;
+    if (!running_mean != !running_var)
+        return cpu_fail(e, "batchnorm: running mean and variance go together");
+    if (running_mean && check_running(e, running_mean, running_var, x->cols))
+        return -1;
+    const mpsim_batchnorm own = settings_for(b, x);
+    float *out = cpu_floats(e, 0, cpu_size(x)), *m = cpu_floats(e, 1, 2 * x->cols);
+    if (!out || !m)
+        return -1;
+    const mpsim_status s = mpsim_batchnorm_forward(
+        &own, out, m, m + x->cols, running_mean ? cpu_values(running_mean) : NULL,
+        running_var ? cpu_values(running_var) : NULL, cpu_values(x), cpu_values(weight),
+        cpu_values(bias));
+    if (s)
+        return cpu_fail(e, "batchnorm: %s", mpsim_status_string(s));
+    return cpu_store(e, mean, m, NULL) || cpu_store(e, inverse, m + x->cols, NULL) ||
+                   cpu_store(e, y, out, counts)
+               ? -1
+               : 0;
+}
+
+int cpu_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
+                           train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
+                           const train_tensor *x, const train_tensor *mean,
+                           const train_tensor *inverse, const train_tensor *weight,
+                           train_counts *counts)
+{
+    const train_tensor *const small[] = {dweight, dbias, mean, inverse, weight};
+    if (!b)
+        return cpu_fail(e, "batchnorm_backward: settings are missing");
+    if (cpu_check(e, "batchnorm_backward", x) ||
+        cpu_check_shape(e, "batchnorm_backward", dy, x->rows, x->cols) ||
+        cpu_check_shape(e, "batchnorm_backward", dx, x->rows, x->cols) ||
+        check_channels(e, small, 5, x->cols))
+        return -1;
+    const mpsim_batchnorm own = settings_for(b, x);
+    float *out = cpu_floats(e, 0, cpu_size(x)), *d = cpu_floats(e, 1, 2 * x->cols);
+    if (!out || !d)
+        return -1;
+    const mpsim_status s = mpsim_batchnorm_backward(
+        &own, out, d, d + x->cols, cpu_values(dy), cpu_values(x), cpu_values(mean),
+        cpu_values(inverse), cpu_values(weight));
+    if (s)
+        return cpu_fail(e, "batchnorm_backward: %s", mpsim_status_string(s));
+    return cpu_store(e, dweight, d, NULL) || cpu_store(e, dbias, d + x->cols, NULL) ||
+                   cpu_store(e, dx, out, counts)
+               ? -1
+               : 0;
+}
+
+int cpu_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
+                            const train_tensor *x, const train_tensor *running_mean,
+                            const train_tensor *running_var, const train_tensor *weight,
+                            const train_tensor *bias)
+{
+    const train_tensor *const small[] = {running_mean, running_var, weight, bias};
+    if (!b)
+        return cpu_fail(e, "batchnorm_inference: settings are missing");
+    if (cpu_check(e, "batchnorm_inference", x) ||
+        cpu_check_shape(e, "batchnorm_inference", y, x->rows, x->cols) ||
+        check_channels(e, small, 4, x->cols))
+        return -1;
+    const mpsim_batchnorm own = settings_for(b, x);
+    float *out = cpu_floats(e, 0, cpu_size(x));
+    if (!out)
+        return -1;
+    const mpsim_status s =
+        mpsim_batchnorm_inference(&own, out, cpu_values(x), cpu_values(running_mean),
+                                  cpu_values(running_var), cpu_values(weight), cpu_values(bias));
+    if (s)
+        return cpu_fail(e, "batchnorm_inference: %s", mpsim_status_string(s));
+    return cpu_store(e, y, out, NULL);
+}

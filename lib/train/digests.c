@@ -1,0 +1,300 @@
+/* digests.c -- see digests.h. */
+#include <train/digests.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char schema[] = "# mpsim-train-digests/1";
+static const char plan_prefix[] = "# plan ";
+
+/* ---- a step ---- */
+
+static uint32_t loss_bits(float loss)
+{
+    uint32_t u;
+    if (isnan(loss))
+        return 0x7fc00000;
+    memcpy(&u, &loss, sizeof u);
+    return u;
+}
+
+static void keep(const char *name, uint64_t digest, void *context)
+{
+    train_step_digests *d = context;
+    if (d->count == d->room) {
+        const size_t room = d->room ? 2 * d->room : 64;
+        train_tensor_digest *tensors = realloc(d->tensors, room * sizeof *tensors);
+        if (!tensors) {
+            d->no_memory = 1;
+            return;
+        }
+        d->tensors = tensors;
+        d->room = room;
+    }
+    snprintf(d->tensors[d->count].name, sizeof d->tensors->name, "%s", name);
+    d->tensors[d->count++].digest = digest;
+}
+
+int train_digests_take(train_step_digests *d, train *t, const train_step *s, char *error)
+{
+    d->count = 0;
+    d->no_memory = 0;
+    d->step = s->step + 1;
+    d->loss = loss_bits(s->loss);
+    if (train_digest_step(t, s, &d->all, keep, d, error))
+        return -1;
+    if (d->no_memory) {
+        snprintf(error, TRAIN_ERROR, "out of memory");
+        return -1;
+    }
+    return 0;
+}
+
+void train_digests_free(train_step_digests *d)
+{
+    free(d->tensors);
+    memset(d, 0, sizeof *d);
+}
+
+/* ---- writing ---- */
+
+int train_digests_head(FILE *to, const train_run *r)
+{
+    FILE *plan = tmpfile();
+    int c, begins = 1, bad = !plan || train_plan_write(r, plan) != 0;
+    if (!bad) {
+        rewind(plan);
+        fprintf(to, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
+        while ((c = getc(plan)) != EOF) {
+            if (begins)
+                fputs(plan_prefix, to);
+            putc(c, to);
+            begins = c == '\n';
+        }
+        bad = ferror(plan) != 0;
+    }
+    if (plan)
+        fclose(plan);
+    return bad || ferror(to) ? -1 : 0;
+}
+
+void train_digests_write(FILE *to, const train_step_digests *d, int tensors)
+{
+    fprintf(to, "%" PRIu64 " %08" PRIx32 " %016" PRIx64 "\n", d->step, d->loss, d->all);
+    for (size_t i = 0; tensors && i < d->count; i++)
+        fprintf(to, "  %s %016" PRIx64 "\n", d->tensors[i].name, d->tensors[i].digest);
+}
+
+/* ---- reading ---- */
+
+static int trouble(train_digest_file *d, const char *what, char *error)
+{
+    d->io = 1;
+    snprintf(error, TRAIN_ERROR, "%s", what);
+    return -1;
+}
+
+static int bad_line(train_digest_file *d, const char *what, char *error)
+{
+    d->io = 0;
+    snprintf(error, TRAIN_ERROR, "line %" PRIu64 ": %s", d->line_number, what);
+    return -1;
+}
+
+/* Have a line in d->line, or d->have_line 0 at the end of the file. */
+static int peek(train_digest_file *d, char *error)
+{
+    if (d->have_line)
+        return 0;
+    if (!fgets(d->line, sizeof d->line, d->from))
+        return ferror(d->from) ? trouble(d, "it cannot be read", error) : 0;
+    d->line_number++;
+    const size_t n = strcspn(d->line, "\n");
+    if (d->line[n] != '\n' && !feof(d->from))
+        return bad_line(d, "too long, or with a zero byte", error);
+    d->line[n] = '\0';
+    d->have_line = 1;
+    return 0;
+}
+
+/* A line more of the plan. */
+static int add_plan(train_digest_file *d, const char *line, size_t *length, char *error)
+{
+    const size_t n = strlen(line);
+    char *plan = realloc(d->plan, *length + n + 2);
+    if (!plan)
+        return trouble(d, "out of memory", error);
+    memcpy(plan + *length, line, n);
+    memcpy(plan + *length + n, "\n", 2);
+    d->plan = plan;
+    *length += n + 1;
+    return 0;
+}
+
+int train_digest_file_open(train_digest_file *d, FILE *from, char *error)
+{
+    const size_t prefix = sizeof plan_prefix - 1;
+    size_t length = 0;
+    memset(d, 0, sizeof *d);
+    d->from = from;
+    if (peek(d, error))
+        return -1;
+    if (!d->have_line || strcmp(d->line, schema) != 0) {
+        d->line_number = 1;
+        return bad_line(d, "these are no digests of mpsim train", error);
+    }
+    while (d->have_line && d->line[0] == '#') {
+        if (strncmp(d->line, plan_prefix, prefix) == 0 &&
+            add_plan(d, d->line + prefix, &length, error))
+            return -1;
+        d->have_line = 0;
+        if (peek(d, error))
+            return -1;
+    }
+    return d->plan ? 0 : bad_line(d, "no plan in the comments above", error);
+}
+
+void train_digest_file_close(train_digest_file *d)
+{
+    free(d->plan);
+    d->plan = NULL;
+}
+
+int train_digest_file_run(const train_digest_file *d, train_run *r, char *error)
+{
+    FILE *f = tmpfile();
+    int code = -1;
+    memset(r, 0, sizeof *r);
+    if (!f || fputs(d->plan, f) == EOF || fflush(f) != 0)
+        snprintf(error, TRAIN_ERROR, "no temporary file");
+    else {
+        rewind(f);
+        code = train_plan_read(r, f, error);
+    }
+    if (f)
+        fclose(f);
+    return code;
+}
+
+static int scan_hex(const char **p, size_t digits, uint64_t *x)
+{
+    static const char hex[] = "0123456789abcdef";
+    *x = 0;
+    for (size_t i = 0; i < digits; i++, ++*p) {
+        const char *at = **p ? strchr(hex, **p) : NULL;
+        if (!at)
+            return -1;
+        *x = *x << 4 | (uint64_t)(at - hex);
+    }
+    return 0;
+}
+
+/* The line at hand as that of a step. */
+static int scan_step(train_digest_file *d, train_step_digests *s, char *error)
+{
+    const char *p = d->line;
+    uint64_t bits = 0;
+    s->step = 0;
+    while (*p >= '0' && *p <= '9' && s->step < UINT64_MAX / 10 - 1)
+        s->step = s->step * 10 + (uint64_t)(*p++ - '0');
+    if (p == d->line || *p++ != ' ' || scan_hex(&p, 8, &bits) || *p++ != ' ' ||
+        scan_hex(&p, 16, &s->all) || *p)
+        return bad_line(d, "not 'STEP LOSS DIGEST'", error);
+    s->loss = (uint32_t)bits;
+    return 0;
+}
+
+/* The line at hand as that of a tensor. */
+static int scan_tensor(train_digest_file *d, char *name, size_t size, uint64_t *digest, char *error)
+{
+    const char *space = strrchr(d->line, ' '), *p = space + 1;
+    if (d->line[1] != ' ' || space < d->line + 3 || scan_hex(&p, 16, digest) || *p)
+        return bad_line(d, "not '  TENSOR DIGEST'", error);
+    snprintf(name, size, "%.*s", (int)(space - d->line - 2), d->line + 2);
+    for (char *c = name; *c; c++) /* what may be shown on a terminal */
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    return 0;
+}
+
+/* ---- comparison ---- */
+
+static void describe(char *difference, size_t size, const train_step_digests *s, size_t i,
+                     const char *name, uint64_t digest)
+{
+    if (i >= s->count || strcmp(s->tensors[i].name, name) != 0)
+        snprintf(difference, size, "step %" PRIu64 ", tensor %s: there it is %.100s", s->step,
+                 i < s->count ? s->tensors[i].name : "(none)", name);
+    else
+        snprintf(difference, size,
+                 "step %" PRIu64 ", tensor %s: digest %016" PRIx64 ", there %016" PRIx64, s->step,
+                 name, s->tensors[i].digest, digest);
+}
+
+/* The tensors that follow a step's line, in order; 1 at the first that differs. */
+static int compare_tensors(train_digest_file *d, const train_step_digests *s, char *difference,
+                           size_t size, char *error)
+{
+    int found = 0;
+    for (size_t i = 0;; i++) {
+        char name[sizeof d->line];
+        uint64_t digest = 0;
+        d->have_line = 0;
+        if (peek(d, error))
+            return -1;
+        if (!d->have_line || d->line[0] != ' ')
+            return found;
+        if (scan_tensor(d, name, sizeof name, &digest, error))
+            return -1;
+        if (found || (i < s->count && strcmp(s->tensors[i].name, name) == 0 &&
+                      s->tensors[i].digest == digest))
+            continue;
+        describe(difference, size, s, i, name, digest);
+        found = 1;
+    }
+}
+
+/* To the line of this step: 1; 0 if the file has none. */
+static int find_step(train_digest_file *d, uint64_t step, train_step_digests *theirs, char *error)
+{
+    for (;;) {
+        if (peek(d, error))
+            return -1;
+        if (!d->have_line)
+            return 0;
+        if (d->line[0] != ' ' && d->line[0] != '#') {
+            if (scan_step(d, theirs, error))
+                return -1;
+            if (theirs->step >= step)
+                return theirs->step == step;
+        }
+        d->have_line = 0;
+    }
+}
+
+int train_digest_file_compare(train_digest_file *d, const train_step_digests *s, char *difference,
+                              size_t size, char *error)
+{
+    train_step_digests theirs = {0};
+    char whole[160] = "";
+    int code = find_step(d, s->step, &theirs, error);
+    if (code <= 0)
+        return code;
+    d->compared++;
+    if (theirs.loss != s->loss)
+        snprintf(whole, sizeof whole, "step %" PRIu64 ": loss %08" PRIx32 ", there %08" PRIx32,
+                 s->step, s->loss, theirs.loss);
+    else if (theirs.all != s->all)
+        snprintf(whole, sizeof whole,
+                 "step %" PRIu64 ": digest %016" PRIx64 ", there %016" PRIx64, s->step, s->all,
+                 theirs.all);
+    /* names the tensor where the file has them */
+    code = compare_tensors(d, s, difference, size, error);
+    if (code == 0 && whole[0]) {
+        snprintf(difference, size, "%s", whole);
+        return 1;
+    }
+    return code;
+}

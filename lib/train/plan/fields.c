@@ -1,0 +1,237 @@
+/* fields.c -- see fields.h. */
+#include "fields.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* ---- tables ---- */
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+#define AT(struct, member) offsetof(struct, member)
+
+static const train_field settings_fields[] = {
+    {"net", TEXT, AT(train_settings, net), 16, NULL},
+    {"depth", U32, AT(train_settings, depth), 0, NULL},
+    {"width", U32, AT(train_settings, width), 0, NULL},
+    {"batchnorm", U32, AT(train_settings, batchnorm), 0, NULL},
+    {"batch", U32, AT(train_settings, batch), 0, NULL},
+    {"steps", U64, AT(train_settings, steps), 0, NULL},
+    {"seed", U64, AT(train_settings, seed), 0, NULL},
+    {"gain", F64, AT(train_settings, gain), 0, NULL},
+    {"loss_factor", F64, AT(train_settings, loss_factor), 0, NULL},
+    {"math", TEXT, AT(train_settings, math), 16, NULL},
+    {"arch", TEXT, AT(train_settings, arch), 64, NULL},
+    {"tf32", U32, AT(train_settings, tf32), 0, NULL}};
+
+static const char *const store_words[] = {"nearest", "stochastic", "kahan", NULL};
+
+static const train_field optim_fields[] = {
+    {"store", WORD, AT(mpsim_optim, store), 0, store_words},
+    {"nesterov", FLAG, AT(mpsim_optim, nesterov), 0, NULL},
+    {"amsgrad", FLAG, AT(mpsim_optim, amsgrad), 0, NULL},
+    {"maximize", FLAG, AT(mpsim_optim, maximize), 0, NULL},
+    {"lr", F64, AT(mpsim_optim, lr), 0, NULL},
+    {"momentum", F64, AT(mpsim_optim, momentum), 0, NULL},
+    {"dampening", F64, AT(mpsim_optim, dampening), 0, NULL},
+    {"weight_decay", F64, AT(mpsim_optim, weight_decay), 0, NULL},
+    {"beta1", F64, AT(mpsim_optim, beta1), 0, NULL},
+    {"beta2", F64, AT(mpsim_optim, beta2), 0, NULL},
+    {"eps", F64, AT(mpsim_optim, eps), 0, NULL}};
+
+static const char *const amax_words[] = {"max", "most-recent", NULL};
+static const char *const delayed_words[] = {"bulk", "legacy", "python", NULL};
+
+static const train_field history_fields[] = {
+    {"history", U32, AT(mpsim_delayed_config, history), 0, NULL},
+    {"algorithm", WORD, AT(mpsim_delayed_config, algorithm), 0, amax_words},
+    {"variant", WORD, AT(mpsim_delayed_config, variant), 0, delayed_words},
+    {"margin", I16, AT(mpsim_delayed_config, margin), 0, NULL}};
+
+#define PLACE(role) AT(train_placement, format) + (role) * sizeof(mpsim_format)
+#define ROW(role)   AT(train_placement, recipe) + (role) * sizeof(const mpsim_block_recipe *)
+
+static const train_field layer_fields[] = {
+    {"act", FORMAT, PLACE(TRAIN_ACT), 0, NULL},
+    {"out", FORMAT, PLACE(TRAIN_OUT), 0, NULL},
+    {"weight", FORMAT, PLACE(TRAIN_WEIGHT), 0, NULL},
+    {"agrad", FORMAT, PLACE(TRAIN_AGRAD), 0, NULL},
+    {"dgrad", FORMAT, PLACE(TRAIN_DGRAD), 0, NULL},
+    {"wgrad", FORMAT, PLACE(TRAIN_WGRAD), 0, NULL},
+    {"storage", FORMAT, AT(train_placement, storage), 0, NULL},
+    {"kept", FORMAT, AT(train_placement, kept), 0, NULL},
+    {"state", FORMAT, AT(train_placement, state), 0, NULL},
+    {"act.recipe", RECIPE, ROW(TRAIN_ACT), 0, NULL},
+    {"weight.recipe", RECIPE, ROW(TRAIN_WEIGHT), 0, NULL},
+    {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL}};
+
+const char *const train_master_words[] = {"none", "master", "split", NULL};
+
+static const char *const growth_words[] = {"counter", "interval", "multiple", NULL};
+static const char *const floor_words[] = {"clamp", "raise", "stop", NULL};
+static const char *const order_words[] = {"after-step", "before-step", "before-unscale", NULL};
+static const char *const unscale_words[] = {"reciprocal", "divide", "rounded", NULL};
+static const char *const arithmetic_words[] = {"f32-f64", "f32", "f64", NULL};
+static const char *const check_words[] = {"elements", "norm", NULL};
+static const char *const refill_words[] = {"never", "clean", "growth", "clean+growth", "backoff",
+                                           "clean+backoff", "growth+backoff",
+                                           "clean+growth+backoff", NULL};
+
+/* Keys as mpsim_scaler_parse has them, which reads them, too. */
+static const train_field scaler_fields[] = {
+    {"init", F64, AT(mpsim_scaler_config, init), 0, NULL},
+    {"growth", F64, AT(mpsim_scaler_config, growth), 0, NULL},
+    {"backoff", F64, AT(mpsim_scaler_config, backoff), 0, NULL},
+    {"window", U64, AT(mpsim_scaler_config, window), 0, NULL},
+    {"hysteresis", U32, AT(mpsim_scaler_config, hysteresis), 0, NULL},
+    {"floor", F64, AT(mpsim_scaler_config, floor), 0, NULL},
+    {"ceiling", F64, AT(mpsim_scaler_config, ceiling), 0, NULL},
+    {"tolerance", F64, AT(mpsim_scaler_config, tolerance), 0, NULL},
+    {"threshold", F64, AT(mpsim_scaler_config, threshold), 0, NULL},
+    {"skip", FLAG, AT(mpsim_scaler_config, skip), 0, NULL},
+    {"dynamic", FLAG, AT(mpsim_scaler_config, dynamic), 0, NULL},
+    {"guard", FLAG, AT(mpsim_scaler_config, guard), 0, NULL},
+    {"refill", WORD, AT(mpsim_scaler_config, refill), 0, refill_words},
+    {"growth-rule", WORD, AT(mpsim_scaler_config, growth_rule), 0, growth_words},
+    {"floor-rule", WORD, AT(mpsim_scaler_config, floor_rule), 0, floor_words},
+    {"order", WORD, AT(mpsim_scaler_config, order), 0, order_words},
+    {"unscale", WORD, AT(mpsim_scaler_config, unscale), 0, unscale_words},
+    {"arithmetic", WORD, AT(mpsim_scaler_config, arithmetic), 0, arithmetic_words},
+    {"check", WORD, AT(mpsim_scaler_config, check), 0, check_words}};
+
+const train_fields train_settings_fields = {settings_fields, COUNT(settings_fields)};
+const train_fields train_optim_fields = {optim_fields, COUNT(optim_fields)};
+const train_fields train_history_fields = {history_fields, COUNT(history_fields)};
+const train_fields train_layer_fields = {layer_fields, COUNT(layer_fields)};
+const train_fields train_scaler_fields = {scaler_fields, COUNT(scaler_fields)};
+
+int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b)
+{
+    for (size_t i = 0; i < COUNT(scaler_fields); i++) {
+        static const size_t sizes[] = {[FLAG] = 1, [WORD] = 1, [U32] = 4, [U64] = 8, [F64] = 8};
+        const train_field *f = &scaler_fields[i];
+        if (memcmp((const char *)a + f->offset, (const char *)b + f->offset, sizes[f->type]) != 0)
+            return 0;
+    }
+    return strcmp(a->name, b->name) == 0;
+}
+
+/* ---- writing ---- */
+
+void train_write_value(FILE *out, const train_field *f, const void *base)
+{
+    const char *at = (const char *)base + f->offset;
+    switch ((train_field_type)f->type) {
+    case TEXT: fputs(at, out); break;
+    case FLAG: fprintf(out, "%u", (unsigned)*(const uint8_t *)at); break;
+    case U32: fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at); break;
+    case U64: fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at); break;
+    case I16: fprintf(out, "%d", (int)*(const int16_t *)(const void *)at); break;
+    case F64: fprintf(out, "%a", *(const double *)(const void *)at); break;
+    case WORD: fputs(f->words[*(const uint8_t *)at], out); break;
+    case FORMAT: fputs(((const mpsim_format *)(const void *)at)->name, out); break;
+    case RECIPE: fputs((*(const mpsim_block_recipe *const *)(const void *)at)->name, out); break;
+    }
+}
+
+int train_is_missing(const train_field *f, const void *base)
+{
+    const char *at = (const char *)base + f->offset;
+    return f->type == RECIPE && !*(const mpsim_block_recipe *const *)(const void *)at;
+}
+
+/* ---- reading: values ---- */
+
+int train_read_integer(const char *text, uint64_t max, uint64_t *value)
+{
+    uint64_t v = 0;
+    if (!*text || (text[0] == '0' && text[1]))
+        return -1;
+    for (; *text; text++) {
+        const unsigned digit = (unsigned)(*text - '0');
+        if (*text < '0' || digit > 9 || v > (max - digit) / 10)
+            return -1;
+        v = 10 * v + digit;
+    }
+    *value = v;
+    return v > max ? -1 : 0;
+}
+
+static int read_signed(const char *text, int64_t limit, int64_t *value)
+{
+    uint64_t v;
+    const int minus = text[0] == '-';
+    if (train_read_integer(text + minus, (uint64_t)limit, &v))
+        return -1;
+    *value = minus ? -(int64_t)v : (int64_t)v;
+    return 0;
+}
+
+static int read_number(const char *text, double *value)
+{
+    char *end;
+    if (!*text || text[strspn(text, "0123456789abcdefxpABCDEFXPin.+-")])
+        return -1;
+    *value = strtod(text, &end);
+    return *end || isnan(*value) ? -1 : 0;
+}
+
+int train_read_word(const char *text, const char *const *words, unsigned *value)
+{
+    for (unsigned i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0) {
+            *value = i;
+            return 0;
+        }
+    return -1;
+}
+
+static int read_recipe(const char *text, const mpsim_block_recipe **recipe)
+{
+    *recipe = mpsim_block_find(text);
+    return *recipe ? 0 : -1;
+}
+
+int train_read_text(const char *text, char *to, size_t size)
+{
+    if (strlen(text) >= size)
+        return -1;
+    for (const char *c = text; *c; c++)
+        if (*c <= ' ' || *c >= 127)
+            return -1;
+    memset(to, 0, size);
+    strcpy(to, text);
+    return 0;
+}
+
+int train_read_value(const train_field *f, void *base, const char *text)
+{
+    void *at = (char *)base + f->offset;
+    const uint64_t max = f->type == FLAG  ? 1
+                         : f->type == U32 ? UINT32_MAX
+                                          : UINT64_MAX;
+    uint64_t u = 0;
+    int64_t s = 0;
+    unsigned word = 0;
+    int code = -1;
+    switch ((train_field_type)f->type) {
+    case TEXT: return train_read_text(text, at, f->size);
+    case F64: return read_number(text, at);
+    case FORMAT: return mpsim_format_parse(at, text) ? -1 : 0;
+    case RECIPE: return read_recipe(text, at);
+    case WORD: code = train_read_word(text, f->words, &word); u = word; break;
+    case I16: code = read_signed(text, INT16_MAX, &s); break;
+    default: code = train_read_integer(text, max, &u);
+    }
+    if (code)
+        return -1;
+    if (f->type == FLAG || f->type == WORD)
+        *(uint8_t *)at = (uint8_t)u;
+    else if (f->type == U32)
+        *(uint32_t *)at = (uint32_t)u;
+    else if (f->type == U64)
+        *(uint64_t *)at = u;
+    else
+        *(int16_t *)at = (int16_t)s;
+    return 0;
+}

@@ -1,0 +1,248 @@
+/* cmd.c -- mpsim calc: one operation, correctly rounded, in every format that is named. */
+#include "../commands.h"
+#include "../cli/options.h"
+#include "../cli/output.h"
+#include "../report/report.h"
+#include "../cli/target.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char more[] =
+    "OP is convert, add, sub, mul, div, sqrt or fma (x y + z). Each operand is rounded to the\n"
+    "operands' format first, to nearest even; a star marks one that was not a number of it. The\n"
+    "exact result of the operation is then rounded once.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim calc div 1 3 -f fp16,bf16,e4m3\n"
+    "  mpsim calc fma 0x1.eacp+7 0x1.3f4p+4 0x1.c04p+14 -f fp16\n"
+    "  mpsim calc add 448 32 -f e4m3@cuda,e4m3@ocp          what an overflow becomes\n"
+    "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n";
+
+static const char default_formats[] = "binary32,tf32,fp16,bf16,e4m3,e5m2";
+
+typedef struct answer {
+    const target *t;
+    mpsim_arith o;
+    uint64_t operand[3], code;
+    double value[3], result;
+    int inexact[3]; /* the operand was rounded */
+    unsigned flags;
+} answer;
+
+static const struct {
+    unsigned flag;
+    const char *name;
+} flag_names[] = {
+    {MPSIM_FLAG_INVALID, "invalid"},     {MPSIM_FLAG_DIVBYZERO, "division by zero"},
+    {MPSIM_FLAG_OVERFLOW, "overflow"},   {MPSIM_FLAG_UNDERFLOW, "underflow"},
+    {MPSIM_FLAG_SUBNORMAL, "subnormal"}, {MPSIM_FLAG_INEXACT, "inexact"},
+};
+enum { FLAGS = sizeof flag_names / sizeof flag_names[0] };
+
+static void calculate(answer *a, const target *t, mpsim_op op, const mpsim_format *operands,
+                      const double *x, uint64_t seed)
+{
+    const mpsim_format *f = operands ? operands : &t->format;
+    mpsim_rounding nearest = t->rounding; /* the policies of the preset, too */
+    nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
+    mpsim_arith_init(&a->o, op, f, MPSIM_ROUND_NEAREST_EVEN);
+    a->t = t;
+    a->o.result = t->format;
+    a->o.rounding = t->rounding;
+    for (int i = 0; i < 3; i++) {
+        a->operand[i] = mpsim_encode_f64(f, &nearest, x[i], 0, NULL);
+        a->value[i] = mpsim_decode(f, a->operand[i]);
+        a->inexact[i] = !(a->value[i] == x[i] || (isnan(x[i]) && isnan(a->value[i])));
+    }
+    const uint32_t random = mpsim_rng_word(seed, 0, 0);
+    a->code = mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random, &a->flags);
+    a->result = mpsim_decode(&t->format, a->code);
+}
+
+/* ---- reports ---- */
+
+static const char *flags_text(char *out, size_t size, unsigned flags, const char *separator)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (int i = 0; i < FLAGS && n < size; i++)
+        if (flags & flag_names[i].flag)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? separator : "", flag_names[i].name);
+    return out;
+}
+
+static const char *code_text(char out[24], const mpsim_format *f, uint64_t code)
+{
+    snprintf(out, 24, "0x%0*" PRIx64, (f->bits + 3) / 4, code);
+    return out;
+}
+
+static void print_row(table *t, const answer *a)
+{
+    char code[24], flags[128];
+    const int operands = mpsim_op_operands(a->o.op);
+    table_cell(t, "%s", a->t->label);
+    for (int i = 0; i < 3; i++)
+        if (i < operands)
+            table_cell(t, "%.9g%s", a->value[i], a->inexact[i] ? "*" : "");
+        else
+            table_cell(t, "%s", "");
+    table_cell(t, "%.17g", a->result);
+    table_cell(t, "%a", a->result);
+    table_cell(t, "%s", code_text(code, &a->t->format, a->code));
+    table_cell(t, "%s", flags_text(flags, sizeof flags, a->flags, ", "));
+}
+
+static json_t *answer_json(const answer *a)
+{
+    char code[24];
+    json_t *v = json_object(), *operands = json_array(), *flags = json_array();
+    for (int i = 0; i < mpsim_op_operands(a->o.op); i++)
+        json_array_append_new(operands, json_of_double(a->value[i]));
+    for (int i = 0; i < FLAGS; i++)
+        if (a->flags & flag_names[i].flag)
+            json_array_append_new(flags, json_string(flag_names[i].name));
+    json_object_set_new(v, "operation", json_string(mpsim_op_name(a->o.op)));
+    json_object_set_new(v, "format", json_string(a->t->format.name));
+    json_object_set_new(v, "preset", json_string(a->t->preset));
+    json_object_set_new(v, "round", json_string(mpsim_round_mode_name(
+                                        (mpsim_round_mode)a->o.rounding.mode)));
+    json_object_set_new(v, "operand_format", json_string(a->o.operand[0].name));
+    json_object_set_new(v, "operands", operands);
+    json_object_set_new(v, "result", json_of_double(a->result));
+    json_object_set_new(v, "code", json_string(code_text(code, &a->t->format, a->code)));
+    json_object_set_new(v, "flags", flags);
+    return v;
+}
+
+static int print_json(const answer *answers, size_t n, FILE *to)
+{
+    int bad = 0;
+    fputs("{\"schema\": \"mpsim.calc/1\",\n\"results\": [", to);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",\n " : "\n ", to);
+        bad |= json_write(to, answer_json(&answers[i]));
+    }
+    fputs("]}\n", to);
+    return bad;
+}
+
+static int print_text(const answer *answers, size_t n, FILE *to)
+{
+    table *t = table_new("<format|>x|>y|>z|>result|<|<code|<flags");
+    for (size_t i = 0; i < n; i++)
+        print_row(t, &answers[i]);
+    const int bad = table_print(t, to, "");
+    table_free(t);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < mpsim_op_operands(answers[i].o.op); k++)
+            if (answers[i].inexact[k]) {
+                fputs("\n* was not a number of the operands' format, and was rounded to it\n", to);
+                return bad;
+            }
+    return bad;
+}
+
+/* ---- the command ---- */
+
+/* Negative numbers look like options: a blank in front of them hides them from their parser. Returns the
+ * number of words, or -1 after a message. */
+enum { WORDS_MOST = 64, WORD_SIZE = 64 };
+
+static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WORD_SIZE], int argc,
+                        char **argv)
+{
+    if (argc > WORDS_MOST) {
+        (void)fail(EXIT_USAGE, "calc: too many words");
+        return -1;
+    }
+    for (int i = 0; i < argc; i++) {
+        const char *s = argv[i];
+        const int number = s[0] == '-' && (strchr("0123456789.", s[1]) || strcmp(s, "-inf") == 0 ||
+                                           strcmp(s, "-nan") == 0);
+        words[i] = argv[i];
+        if (number && s[1] && strlen(s) + 2 < WORD_SIZE) {
+            snprintf(hidden[i], WORD_SIZE, " %s", s);
+            words[i] = hidden[i];
+        }
+    }
+    words[argc] = NULL;
+    return argc;
+}
+
+static int parse_operands(double *x, mpsim_op op, char **words, int n)
+{
+    const int wanted = mpsim_op_operands(op);
+    if (n != wanted)
+        return fail(EXIT_USAGE, "calc: %s takes %d operand%s", mpsim_op_name(op), wanted,
+                    wanted == 1 ? "" : "s");
+    for (int i = 0; i < n; i++) {
+        const char *s = words[i] + (words[i][0] == ' '), *unsigned_part = s + (*s == '-' || *s == '+');
+        const double sign = *s == '-' ? -1 : 1;
+        if (strcmp(unsigned_part, "inf") == 0)
+            x[i] = sign * (double)INFINITY;
+        else if (strcmp(unsigned_part, "nan") == 0)
+            x[i] = copysign((double)NAN, sign);
+        else if (parse_number(&x[i], s))
+            return fail(EXIT_USAGE, "calc: '%s' is not a number of binary64, inf or nan", s);
+    }
+    return 0;
+}
+
+enum { FORMATS_MOST = 64 };
+
+int cmd_calc(const command *self, int argc, char **argv)
+{
+    static answer answers[FORMATS_MOST];
+    target_options to = {0};
+    const char *operands = NULL, *path = NULL;
+    int json = 0, first;
+    const option_row table_of_options[] = {
+        {'f', "format", OPTION_STRING, &to.formats, "LIST",
+         "formats of the result, and of the operands; NAME@PRESET (default: six common ones)"},
+        {0, "operands", OPTION_STRING, &operands, "FORMAT", "format of the operands instead"},
+        TARGET_OPTION_ROWS(to),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.calc/1)"},
+        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    char *words[WORDS_MOST + 1];
+    char hidden[WORDS_MOST][WORD_SIZE];
+    if (hide_numbers(words, hidden, argc, argv) < 0)
+        return EXIT_USAGE;
+    argv = words;
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code >= 0)
+        return code;
+    mpsim_op op;
+    mpsim_format f;
+    double x[3] = {0, 0, 0};
+    target_list targets = {0};
+    output out;
+    if (first == argc || mpsim_op_parse(&op, argv[first]) != MPSIM_OK)
+        return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt or fma%s%s",
+                    first < argc ? ", not " : "", first < argc ? argv[first] : "");
+    if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
+        return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
+    if ((code = parse_operands(x, op, argv + first + 1, argc - first - 1)) ||
+        (code = target_list_make(&targets, &to, "calc", default_formats)))
+        goto done;
+    if (targets.count > FORMATS_MOST)
+        code = fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
+    if (code || (code = output_open(&out, path)))
+        goto done;
+    for (size_t i = 0; i < targets.count; i++)
+        calculate(&answers[i], &targets.items[i], op, operands ? &f : NULL, x, to.seed);
+    if (json ? print_json(answers, targets.count, out.file)
+             : print_text(answers, targets.count, out.file)) {
+        output_abandon(&out);
+        code = fail(EXIT_IO, "out of memory");
+    } else {
+        code = output_close(&out);
+    }
+done:
+    target_list_clear(&targets);
+    return code;
+}

@@ -1,0 +1,369 @@
+/* cmd.c -- mpsim cast: round tensors to a format and write them. */
+#include "../commands.h"
+#include "../cli/input.h"
+#include "../report/report.h"
+#include "../cli/stream.h"
+#include "../cli/target.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "The output holds cast(x * scale) in the format's own dtype, or widened to float32 (float64\n"
+    "where that is needed). Its metadata say how it was made. Elements that are not\n"
+    "floating-point numbers, and tensors that --match leaves out, are not copied.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim cast -f e4m3@cuda -s 2^10 -o out.safetensors grads.safetensors\n"
+    "  mpsim cast -f e2m1 --widen -o out.npy weight.npy\n"
+    "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n";
+
+enum { BLOCK = 1 << 16 };
+
+typedef struct job {
+    const target *t;
+    uint64_t seed;
+    const mpsim_format *out; /* what is written: t->format, or a wider one */
+    int npy;
+    const char *path;
+    size_t *chosen; /* indices of the tensors to write */
+    size_t n;
+    mpsim_counts counts;
+    uint64_t elements, left_out;
+    double *x, *y;
+    unsigned char *codes;
+} job;
+
+/* The format that holds every number of f, of those that other tools read. The library knows
+ * whether binary32 does: it refuses even an empty array otherwise. */
+static const mpsim_format *widened(const mpsim_format *f)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    const int fits = mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+    return mpsim_format_find(fits ? "binary32" : "binary64");
+}
+
+static int ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* ---- one tensor ---- */
+
+/* The next n elements, read into j->x, as little-endian codes of j->out. */
+static void convert(job *j, const mpsim_format *source, uint64_t stream, uint64_t first, size_t n)
+{
+    const mpsim_rounding r = target_rounding(j->t, source);
+    const mpsim_rng rng = {j->seed, stream, first};
+    mpsim_rounding exact;
+    mpsim_rounding_init(&exact, MPSIM_ROUND_NEAREST_EVEN);
+    exact.nan = MPSIM_NANS_PAYLOAD;
+    if (j->out == &j->t->format) {
+        (void)mpsim_encode_array_f64(j->out, &r, &rng, j->codes, j->x, n, &j->counts);
+    } else {
+        (void)mpsim_round_array_f64(&j->t->format, &r, &rng, j->y, j->x, n, &j->counts);
+        (void)mpsim_encode_array_f64(j->out, &exact, NULL, j->codes, j->y, n, NULL);
+    }
+    trace_to_little_endian(j->codes, mpsim_format_code_bytes(j->out), n);
+}
+
+/* Column-major codes as row-major ones: all of a tensor, in memory. */
+static unsigned char *to_row_major(const unsigned char *codes, const trace_tensor *t, size_t bytes)
+{
+    unsigned char *out = malloc(t->count ? t->count * bytes : 1);
+    uint64_t *index = calloc(t->rank + 1, sizeof *index);
+    for (uint64_t i = 0; out && index && i < t->count; i++) {
+        uint64_t at = 0;
+        for (size_t d = 0; d < t->rank; d++)
+            at = at * t->shape[d] + index[d];
+        memcpy(out + at * bytes, codes + i * bytes, bytes);
+        for (size_t d = 0; d < t->rank && ++index[d] == t->shape[d]; d++)
+            index[d] = 0;
+    }
+    if (!index) {
+        free(out);
+        out = NULL;
+    }
+    free(index);
+    return out;
+}
+
+static int cast_tensor(job *j, trace *t, size_t i, trace_writer *w, trace_error *error)
+{
+    const trace_tensor *tensor = trace_at(t, i);
+    const size_t bytes = mpsim_format_code_bytes(j->out);
+    const int reorder = tensor->fortran && !j->npy && tensor->rank > 1;
+    const uint64_t stream = tensor_stream(t, tensor);
+    unsigned char *whole = NULL, *ordered = NULL;
+    uint64_t first = 0;
+    int result = -1;
+    size_t n;
+    if (reorder && !(whole = malloc(tensor->count ? tensor->count * bytes : 1))) {
+        trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+        return -1;
+    }
+    if (trace_select(t, i, error))
+        goto done;
+    for (;; first += n) {
+        if (trace_read(t, j->x, BLOCK, &n, error))
+            goto done;
+        if (n == 0)
+            break;
+        convert(j, tensor->format, stream, first, n);
+        if (reorder)
+            memcpy(whole + first * bytes, j->codes, n * bytes);
+        else if (trace_writer_data(w, j->codes, n * bytes, error))
+            goto done;
+    }
+    if (reorder) {
+        ordered = to_row_major(whole, tensor, bytes);
+        if (!ordered) {
+            trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+            goto done;
+        }
+        if (trace_writer_data(w, ordered, tensor->count * bytes, error))
+            goto done;
+    }
+    j->elements += tensor->count;
+    result = 0;
+done:
+    free(whole);
+    free(ordered);
+    return result;
+}
+
+/* ---- one file ---- */
+
+/* Metadata of the input, and how the output was made. */
+static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor *tensors,
+                                      trace_error *error)
+{
+    enum { OWN = 10 };
+    const mpsim_rounding *r = &j->t->rounding;
+    const int stochastic = r->mode >= MPSIM_ROUND_STOCHASTIC_A;
+    char scale[32], seed[32], bits[8];
+    size_t n = 0, kept = 0;
+    while (trace_metadata_key(t, n))
+        n++;
+    const char *(*pairs)[2] = calloc(n + OWN, sizeof *pairs);
+    if (!pairs) {
+        trace_error_set(error, EXIT_IO, j->path, UINT64_MAX, "out of memory");
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(trace_metadata_key(t, i), "mpsim.cast.", 11) != 0) {
+            pairs[kept][0] = trace_metadata_key(t, i);
+            pairs[kept++][1] = trace_metadata_value(t, i);
+        }
+    snprintf(scale, sizeof scale, "%.17g", r->scale);
+    snprintf(seed, sizeof seed, "%" PRIu64, j->seed);
+    snprintf(bits, sizeof bits, "%d", r->sr_bits);
+    const char *const own[OWN][2] = {
+        {"mpsim.cast.format", j->t->format.name},
+        {"mpsim.cast.preset", j->t->preset},
+        {"mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf"},
+        {"mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false"},
+        {"mpsim.cast.flush_inputs", r->flush_input ? "true" : "false"},
+        {"mpsim.cast.scale", scale},
+        {"mpsim.cast.version", mpsim_version()},
+        {"mpsim.cast.round", mpsim_round_mode_name((mpsim_round_mode)r->mode)},
+        {"mpsim.cast.random_bits", bits}, /* the last two of stochastic modes only */
+        {"mpsim.cast.seed", seed}};
+    memcpy(pairs + kept, own, sizeof own);
+    kept += stochastic ? OWN : OWN - 2;
+    trace_writer *w = trace_writer_safetensors(j->path, tensors, j->n,
+                                               (const char *const(*)[2])pairs, kept, error);
+    free(pairs);
+    return w;
+}
+
+static int visit_file(input *in, trace *t, void *context)
+{
+    job *j = context;
+    trace_error error;
+    trace_writer *w = NULL;
+    int code = 0;
+    j->chosen = calloc(trace_count(t) + 1, sizeof *j->chosen);
+    trace_tensor *tensors = calloc(trace_count(t) + 1, sizeof *tensors);
+    if (!j->chosen || !tensors) {
+        code = fail(EXIT_IO, "out of memory");
+        goto done;
+    }
+    for (size_t i = 0; i < trace_count(t); i++) {
+        if (!input_selects(in, trace_at(t, i)))
+            continue;
+        if (!trace_at(t, i)->format) {
+            j->left_out++;
+            continue;
+        }
+        tensors[j->n] = *trace_at(t, i);
+        tensors[j->n].format = j->out;
+        tensors[j->n].fortran = j->npy ? tensors[j->n].fortran : 0;
+        if (tensors[j->n].name[0] == '\0' && !j->npy)
+            tensors[j->n].name = "tensor"; /* an npy or raw file has no names */
+        j->chosen[j->n++] = i;
+    }
+    if (j->npy && j->n != 1) {
+        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu are selected: use "
+                                "--match, or write safetensors", j->n);
+        goto done;
+    }
+    w = j->npy ? trace_writer_npy(j->path, tensors, &error)
+               : open_safetensors(j, t, tensors, &error);
+    for (size_t i = 0; w && i < j->n; i++)
+        if (cast_tensor(j, t, j->chosen[i], w, &error)) {
+            trace_writer_abandon(w);
+            w = NULL;
+        }
+    if (!w || trace_writer_finish(w, &error))
+        code = fail(error.exit, "%s", error.text);
+done:
+    free(j->chosen);
+    free(tensors);
+    return code;
+}
+
+/* The alias of a format that is its ml_dtypes name. */
+static const char *ml_dtypes_name(const mpsim_format *f)
+{
+    static char name[64];
+    for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
+        const size_t n = strcspn(p, " ");
+        if (n < sizeof name && (strncmp(p, "float8_", 7) == 0 || strncmp(p, "bfloat16", 8) == 0)) {
+            memcpy(name, p, n);
+            name[n] = '\0';
+            return name;
+        }
+        p += n;
+    }
+    return f->name;
+}
+
+static void print_summary(const job *j)
+{
+    char n[32], count[32], share[32];
+    const struct {
+        const char *what;
+        uint64_t n;
+    } rows[] = {{"underflow", j->counts.underflow},
+                {"subnormal", j->counts.subnormal},
+                {"overflow", j->counts.overflow},
+                {"inexact", j->counts.inexact},
+                {"NaN", j->counts.nan}};
+    printf("%s: %zu tensor%s, %s element%s as %s", j->path, j->n, j->n == 1 ? "" : "s",
+           text_count(n, j->elements), j->elements == 1 ? "" : "s", j->t->label);
+    if (j->out != &j->t->format)
+        printf(" in %s", j->out->name);
+    putchar('\n');
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        printf("  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
+               rows[i].n ? text_share(share, rows[i].n, j->elements) : "");
+    if (j->npy && trace_npy_descr(j->out)[1] == 'V')
+        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->out));
+}
+
+/* The format to write, or NULL after a message. */
+static const mpsim_format *output_format(const job *j, int widen)
+{
+    const mpsim_format *f = &j->t->format;
+    if (widen)
+        return widened(f);
+    if (j->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
+        return f;
+    const int other = j->npy ? trace_safetensors_dtype(f) != NULL : trace_npy_descr(f) != NULL;
+    fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen%s", f->name,
+         j->npy ? "npy" : "safetensors", !other ? "" : j->npy ? ", or write safetensors"
+                                                              : ", or write npy");
+    return NULL;
+}
+
+int cmd_cast(const command *self, int argc, char **argv)
+{
+    int widen = 0, quiet = 0, first;
+    const char *path = NULL, *layout = NULL;
+    target_options to = {0};
+    input_options from = {0};
+    const option_row table_of_options[] = {
+        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
+        {'f', "format", OPTION_STRING, &to.formats, "FORMAT", "the format, as e4m3 or e4m3@cuda"},
+        {'s', "scale", OPTION_STRING, &to.scales, "S",
+         "multiply by S first, as 1024 or 2^16 (default 1)"},
+        TARGET_OPTION_ROWS(to),
+        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'o', "output", OPTION_STRING, &path, "FILE", "the file to write; - is standard output"},
+        {0, "to", OPTION_STRING, &layout, "LAYOUT",
+         "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
+        {0, "widen", OPTION_FLAG, &widen, NULL,
+         "write the rounded values as float32 (float64 where needed)"},
+        {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no summary and no notes"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    target_list targets = {0};
+    input in = {0};
+    job j = {.path = path, .seed = to.seed};
+    if (code >= 0)
+        goto done;
+    if (quiet)
+        note_quiet();
+    if (!to.formats || !path || argc - first != 1) {
+        code = fail(EXIT_USAGE, "cast: needs --format, --output and one file; try 'mpsim cast "
+                                "--help'");
+        goto done;
+    }
+    if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0) {
+        code = fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
+        goto done;
+    }
+    if (!layout && (ends_with(path, ".npz") || ends_with(path, ".pt") || ends_with(path, ".bin"))) {
+        code = fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or "
+                                "say --to", path);
+        goto done;
+    }
+    j.npy = layout ? strcmp(layout, "npy") == 0 : ends_with(path, ".npy");
+    if ((code = target_list_make(&targets, &to, "cast", NULL)))
+        goto done;
+    if (targets.count != 1) {
+        code = fail(EXIT_USAGE, "cast: one format and one scale, please");
+        goto done;
+    }
+    j.t = &targets.items[0];
+    if (!(j.out = output_format(&j, widen))) {
+        code = EXIT_USAGE;
+        goto done;
+    }
+    if ((code = input_open(&in, "cast", &from, argv + first, 1)))
+        goto done;
+    if ((code = input_check_output(&in, path)))
+        goto done;
+    if (in.tree.count != 1) {
+        code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", argv[first],
+                    in.tree.count);
+        goto done;
+    }
+    j.x = malloc(BLOCK * sizeof *j.x);
+    j.y = malloc(BLOCK * sizeof *j.y);
+    j.codes = malloc(BLOCK * sizeof(uint64_t));
+    code = j.x && j.y && j.codes ? input_each(&in, visit_file, &j)
+                                 : fail(EXIT_IO, "out of memory");
+    if (code)
+        goto done;
+    if (j.left_out)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", j.left_out,
+             j.left_out == 1 ? "" : "s");
+    if (!quiet && strcmp(path, "-") != 0)
+        print_summary(&j);
+done:
+    free(j.x);
+    free(j.y);
+    free(j.codes);
+    input_close(&in);
+    target_list_clear(&targets);
+    option_list_clear(&from.match);
+    option_list_clear(&from.kinds);
+    return code;
+}

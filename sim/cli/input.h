@@ -1,0 +1,77 @@
+/* input.h -- the tensors that a command line selects: files, layouts, names, kinds. */
+#ifndef MPSIM_SIM_CLI_INPUT_H
+#define MPSIM_SIM_CLI_INPUT_H
+
+#include "options.h"
+#include "../trace/trace.h"
+
+#include <jansson.h>
+
+typedef struct input_options {
+    option_list match, kinds;
+    const char *dtype, *shape, *assume, *as;
+    uint64_t offset, max_header;
+    int big_endian, keep_going;
+} input_options;
+
+/* The rows of these options for a command's table; `o` is an input_options variable. */
+#define INPUT_OPTION_ROWS(o)                                                                    \
+    {'m', "match", OPTION_LIST, &(o).match, "GLOB",                                             \
+     "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"},             \
+    {'k', "kind", OPTION_LIST, &(o).kinds, "LIST",                                              \
+     "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m "      \
+     "opt.v master"},                                                                           \
+    {0, "dtype", OPTION_STRING, &(o).dtype, "FORMAT",                                           \
+     "the files are raw elements of this format, little-endian"},                               \
+    {0, "shape", OPTION_STRING, &(o).shape, "N,M...", "raw: shape (default: to the file's end)"}, \
+    {0, "offset", OPTION_COUNT, &(o).offset, "BYTES", "raw: bytes before the first element"},   \
+    {0, "big-endian", OPTION_FLAG, &(o).big_endian, NULL, "raw: elements are big-endian"},      \
+    {0, "assume", OPTION_STRING, &(o).assume, "V1=F,V2=F",                                      \
+     "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"},           \
+    {0, "as", OPTION_STRING, &(o).as, "FORMAT",                                                 \
+     "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
+    {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
+     "cap on a file's header (default 16Mi)"}
+
+/* For commands that take several files. */
+#define KEEP_GOING_OPTION_ROW(o)                                                                \
+    {0, "keep-going", OPTION_FLAG, &(o).keep_going, NULL,                                       \
+     "go on with the next file after bad data; exit code 5"}
+
+typedef struct input {
+    const char *verb;
+    const input_options *options;
+    trace_options layout;
+    uint64_t *shape;
+    mpsim_format dtype, v1, v2, as;
+    trace_tree tree;
+    int failed; /* files that failed, with keep_going */
+} input;
+
+/* input_open -- resolve options and operands (at least one). Paths are in natural order,
+ * whatever the order of the operands. 0, or an exit code after a message. */
+int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
+void input_close(input *in);
+
+/* input_check_output -- EXIT_USAGE after a message if `path` is one of the input files: a report
+ * or a cast never replaces what it was made from. Else 0. */
+int input_check_output(const input *in, const char *path);
+
+/* input_selects -- whether --match and --kind let a tensor through. */
+int input_selects(const input *in, const trace_tensor *t);
+
+/* input_each -- call visit for every file in turn, opened; the file is closed afterwards.
+ * visit returns 0 to go on, or an exit code to stop with; trace errors are to be reported by
+ * `input_failed`, whose result it returns. Returns 0 or an exit code. */
+int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context);
+
+/* input_failed -- print a trace error; 0 if --keep-going says so, else the exit code. */
+int input_failed(input *in, const trace_error *error);
+
+/* A path as JSON: escaped where it is not UTF-8. */
+json_t *json_of_path(const char *path);
+
+/* A tensor's shape as "[2, 3]". */
+const char *shape_text(char *out, size_t size, const trace_tensor *t);
+
+#endif

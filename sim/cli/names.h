@@ -1,0 +1,18 @@
+/* names.h -- from names to numbers, for traces of very many tensors. */
+#ifndef MPSIM_SIM_CLI_NAMES_H
+#define MPSIM_SIM_CLI_NAMES_H
+
+#include <stddef.h>
+
+typedef struct nameindex {
+    void *root; /* NULL: empty */
+} nameindex;
+
+/* nameindex_find -- the number of a name, or -1. */
+ptrdiff_t nameindex_find(const nameindex *x, const char *name);
+/* nameindex_add -- a new name; the text is not copied and must outlive the index. 0, or -1 if out of
+ * memory. */
+int nameindex_add(nameindex *x, const char *name, size_t number);
+void nameindex_clear(nameindex *x);
+
+#endif

@@ -1,0 +1,106 @@
+/* options.h -- options of a command from one table: parsing, --help and errors.
+ *
+ * A command describes its options once, as rows of option; the values go to variables through
+ * typed pointers. Errors are one line on stderr and exit code 2. */
+#ifndef MPSIM_SIM_CLI_OPTIONS_H
+#define MPSIM_SIM_CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes of the program. */
+enum {
+    EXIT_OK = 0,
+    EXIT_CHECK = 1,   /* a check failed                 */
+    EXIT_USAGE = 2,   /* the command line is wrong      */
+    EXIT_DATA = 3,    /* bad input data                 */
+    EXIT_IO = 4,      /* input, output or out of memory */
+    EXIT_PARTIAL = 5  /* some inputs failed             */
+};
+
+typedef enum option_type {
+    OPTION_FLAG,   /* int *: set to 1                                                    */
+    OPTION_STRING, /* const char **: the argument                                        */
+    OPTION_LIST,   /* option_list *: every occurrence, in order                          */
+    OPTION_COUNT,  /* uint64_t *: a non-negative integer, see parse_count                */
+    OPTION_HEADING /* a heading in the help; no option                                   */
+} option_type;
+
+typedef struct option_list {
+    const char **items;
+    size_t count;
+} option_list;
+
+typedef struct option_row {
+    char letter; /* or 0 */
+    const char *name;
+    option_type type;
+    void *value;
+    const char *argument; /* name of the argument in the help; NULL for flags */
+    const char *help;
+} option_row;
+
+typedef struct command command;
+
+struct command {
+    const char *name;
+    const char *operands; /* "FILE..." */
+    const char *summary;  /* one line */
+    int (*run)(const command *self, int argc, char **argv);
+};
+
+extern const command commands[]; /* ends with a NULL name */
+
+/* options_parse -- parse argv[1..]; argv[0] is the command's name. -h and --help are always
+ * options. On return *first is the index of the first operand. -1: go on; otherwise an exit
+ * code (after --help: EXIT_OK). `more` is text for the end of the help: examples, definitions;
+ * or NULL. The table ends with a NULL name. */
+int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first,
+                  const char *more);
+void option_list_clear(option_list *l);
+/* option_list_has -- whether `word` is among the words of the list, an item of which may be
+ * several, separated by commas. */
+int option_list_has(const option_list *l, const char *word);
+
+/* Values that several commands take. Each returns 0, NUMBER_BAD if the text is not one, or
+ * NUMBER_RANGE if it is one that the type does not hold.
+ *
+ * parse_count   decimal, also with leading zeros, or hexadecimal (0x10), with a unit (10k, 2M,
+ *               1Ki); or a power of two (2^20, 2**20)
+ * parse_number  decimal, hexadecimal (0x1p-3), or a power of two; finite. Beyond the largest
+ *               number and what is not zero but would be read as 0 are out of range. */
+enum { NUMBER_BAD = -1, NUMBER_RANGE = -2 };
+int parse_count(uint64_t *n, const char *text);
+int parse_number(double *x, const char *text);
+
+/* A guess at what a misspelt word was meant to be: the nearest of the words considered, at most
+ * two letters away; several if they are equally near. */
+typedef struct suggestion {
+    char word[64]; /* folded: lower case, '_' for '-' */
+    size_t distance;
+    int count;
+    char text[160]; /* "stat", "fp64 or fp16" */
+} suggestion;
+
+void suggestion_init(suggestion *s, const char *word);
+void suggestion_consider(suggestion *s, const char *candidate);
+/* suggestion_end -- ": did you mean stat?", or `otherwise` if nothing was near. */
+const char *suggestion_end(suggestion *s, const char *otherwise);
+
+/* fold_word -- `text` in lower case with '_' for '-', cut to `size`. */
+void fold_word(char *out, size_t size, const char *text);
+
+/* fail -- print "mpsim: MESSAGE" on stderr and return the exit code. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int fail(int exit_code, const char *message, ...);
+
+/* note -- the same on stderr for what is not an error. Silent after note_quiet. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void note(const char *message, ...);
+void note_quiet(void);
+
+#endif

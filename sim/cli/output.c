@@ -1,0 +1,138 @@
+/* output.c -- see output.h. */
+#include "output.h"
+
+#include "options.h"
+#include "../trace/outfile.h"
+#include "../trace/trace.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int output_open_stream(output *o, const char *path)
+{
+    if (path && strcmp(path, "-") != 0)
+        return output_open(o, path);
+    o->path = NULL;
+    o->file = stdout;
+    return 0;
+}
+
+/* Say early what would fail late: a directory, or a folder that cannot be written. */
+static int check_path(const char *path)
+{
+    struct stat st;
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return fail(EXIT_IO, "%s: %s", path, strerror(EISDIR));
+    if (slash && n < sizeof folder) {
+        memcpy(folder, path, n ? n : 1);
+        folder[n ? n : 1] = '\0';
+    }
+    if (access(folder, W_OK) != 0)
+        return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+int output_open(output *o, const char *path)
+{
+    o->file = NULL;
+    o->path = path ? path : "-";
+    if (strcmp(o->path, "-") != 0) {
+        const int code = check_path(o->path);
+        if (code)
+            return code;
+    }
+    o->file = tmpfile();
+    return o->file ? 0 : fail(EXIT_IO, "temporary file: %s", strerror(errno));
+}
+
+/* Copy the finished temporary file to its destination; closes both. */
+static int deliver(output *o)
+{
+    char block[1 << 14];
+    size_t n;
+    trace_error error;
+    int bad = 0;
+    errno = 0;
+    if (fflush(o->file) != 0 || ferror(o->file) || fseek(o->file, 0, SEEK_SET) != 0) {
+        output_abandon(o);
+        return fail(EXIT_IO, "temporary file: %s", strerror(errno ? errno : EIO));
+    }
+    outfile *to = outfile_open(o->path, &error);
+    while (to && !bad && (n = fread(block, 1, sizeof block, o->file)) > 0)
+        bad = outfile_write(to, block, n, &error);
+    fclose(o->file);
+    if (bad) {
+        const int error_number = errno;
+        outfile_abandon(to);
+        errno = error_number;
+    }
+    if (to && !bad && outfile_close(to, &error) == 0)
+        return 0;
+    return errno == EPIPE ? EXIT_IO : fail(error.exit, "%s", error.text);
+}
+
+int output_close(output *o)
+{
+    if (o->path)
+        return deliver(o);
+    errno = 0;
+    if (fflush(o->file) == 0 && !ferror(o->file))
+        return 0;
+    return errno == EPIPE ? EXIT_IO : fail(EXIT_IO, "standard output: %s", strerror(errno));
+}
+
+static int is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+int output_check_path(const char *verb, const char *out, const char *path)
+{
+    char name[512];
+    struct stat a, b;
+    if (!out || !path || strcmp(out, "-") == 0 || stat(out, &a) != 0 || !S_ISREG(a.st_mode))
+        return 0;
+    if (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &b) != 0 : stat(path, &b) != 0)
+        return 0;
+    return is_same_file(&a, &b)
+               ? fail(EXIT_USAGE, "%s: '%s' is an input: the output would replace it", verb,
+                      escape_text(name, sizeof name, out))
+               : 0;
+}
+
+/* The folder of a path, and its last part. */
+static const char *split(const char *path, char *folder, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    snprintf(folder, size, "%.*s", n ? (int)n : 1, n ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+int output_is_same(const char *a, const char *b)
+{
+    char folder_a[4096], folder_b[4096];
+    struct stat x, y;
+    if (!a || !b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
+        return 0;
+    const int exists = stat(a, &x) == 0;
+    if ((stat(b, &y) == 0) != exists)
+        return 0;
+    if (exists)
+        return S_ISREG(x.st_mode) && is_same_file(&x, &y);
+    const char *name_a = split(a, folder_a, sizeof folder_a);
+    const char *name_b = split(b, folder_b, sizeof folder_b);
+    return strcmp(name_a, name_b) == 0 && stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 &&
+           is_same_file(&x, &y);
+}
+
+void output_abandon(output *o)
+{
+    if (o->path)
+        fclose(o->file);
+}

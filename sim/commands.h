@@ -1,0 +1,19 @@
+/* commands.h -- the commands; one cmd_*.c each. argv[0] is the command's name. */
+#ifndef MPSIM_SIM_COMMANDS_H
+#define MPSIM_SIM_COMMANDS_H
+
+#include "cli/options.h"
+
+int cmd_formats(const command *self, int argc, char **argv);
+int cmd_info(const command *self, int argc, char **argv);
+int cmd_calc(const command *self, int argc, char **argv);
+int cmd_cast(const command *self, int argc, char **argv);
+int cmd_stat(const command *self, int argc, char **argv);
+int cmd_dot(const command *self, int argc, char **argv);
+int cmd_replay(const command *self, int argc, char **argv);
+int cmd_scaler(const command *self, int argc, char **argv);
+int cmd_train(const command *self, int argc, char **argv);
+int cmd_plot(const command *self, int argc, char **argv);
+int cmd_verify(const command *self, int argc, char **argv);
+
+#endif

@@ -1,0 +1,433 @@
+/* cmd.c -- mpsim dot: dot products under accumulation models, side by side. */
+#include "../commands.h"
+#include "error.h"
+#include "models.h"
+#include "../cli/options.h"
+#include "../cli/output.h"
+#include <train/parallel.h>
+#include "../report/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "Every row of A meets every row of B: A is rows x K, B is columns x K, as weights of a linear\n"
+    "layer are stored. With one file both tensors are in it. Operands are rounded to --format, to\n"
+    "nearest even, first; errors are against the exact sum of the rounded products.\n"
+    "\n"
+    "  rel. error   ||d - exact|| / ||exact|| over all results (largest: of a single one)\n"
+    "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
+    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0\n"
+    "  not finite   results that are Inf or NaN; the errors are those of the others\n"
+    "\n"
+    "Models: names of 'mpsim formats --models', patterns of them as 'hopper-*', or names with\n"
+    "changes, each after a ':':\n"
+    "  FORMAT                              every rounding is to this format: fma:bf16\n"
+    "  acc= product= outer= result=FORMAT  one of them: of the accumulator, of products, of sums of\n"
+    "                                      chunks, of the result\n"
+    "  round= product-round= outer-round= result-round=MODE   as in 'mpsim formats --modes'\n"
+    "  chunk=N                             sums of N products from zero, added up then; 0: none\n"
+    "  order=sequential|pairwise|quads     pairwise: muladd models only\n"
+    "  F=1..50  L=1..128  floor=E|none  align=truncate|floor|nearest  normalised=0|1\n"
+    "  operand-emin=E|own                  tensor cores: see lib/include/mpsim/dot.h\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim dot -f e4m3 -K 4096                      what fp8 accumulators lose\n"
+    "  mpsim dot -f fp16 -K 64,1024,16384 -M 'fma,fma:bf16,fma:fp16:round=sr,hopper-*'\n"
+    "  mpsim dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight \\\n"
+    "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
+    "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
+    "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n";
+
+static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
+
+enum { DEPTHS = 64 };
+
+typedef struct options {
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *path;
+    uint64_t rows, columns, seed, threads;
+    int flatten, transpose_a, transpose_b, json, ndjson, csv;
+} options;
+
+typedef struct run {
+    const options *o;
+    operand a, b;
+    model_list models;
+    size_t depth[DEPTHS];
+    size_t depths;
+    report_style style;
+    int distribution, generated;
+} run;
+
+/* ---- what the command line says ---- */
+
+static int parse_formats(mpsim_format *fa, mpsim_format *fb, const char *text)
+{
+    const size_t n = strcspn(text, ",");
+    char *first = strndup(text, n);
+    const char *second = text[n] ? text + n + 1 : text;
+    if (!first)
+        return fail(EXIT_IO, "out of memory");
+    int status = 0;
+    if (mpsim_format_parse(fa, first) != MPSIM_OK || mpsim_format_parse(fb, second) != MPSIM_OK)
+        status = fail(EXIT_USAGE, "dot: --format: '%s' is not a format, or two for A and B%s", text,
+                      strchr(text, '@') ? " (no presets here)" : "");
+    free(first);
+    return status;
+}
+
+static int parse_depths(run *r, const char *text)
+{
+    while (*text) {
+        const size_t n = strcspn(text, ",");
+        char *word = strndup(text, n);
+        uint64_t k = 0;
+        if (!word)
+            return fail(EXIT_IO, "out of memory");
+        const int bad = parse_count(&k, word) || k == 0 || k > SIZE_MAX / 16;
+        free(word);
+        if (bad || r->depths == DEPTHS)
+            return fail(EXIT_USAGE, "dot: -K: '%s' is not a list of at most %d numbers of products, as "
+                        "64,1Ki,2^14", text, DEPTHS);
+        r->depth[r->depths++] = (size_t)k;
+        text += n + (text[n] == ',');
+    }
+    return r->depths ? 0 : fail(EXIT_USAGE, "dot: -K: no length given");
+}
+
+static int parse_scale(double *scale, const char *text)
+{
+    *scale = 1;
+    if (!text)
+        return 0;
+    if (strcmp(text, "amax") == 0) {
+        *scale = 0;
+        return 0;
+    }
+    if (parse_number(scale, text) || !(*scale > 0))
+        return fail(EXIT_USAGE, "dot: --scale: '%s' is neither a positive number nor amax", text);
+    return 0;
+}
+
+static size_t largest_depth(const run *r)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < r->depths; i++)
+        most = r->depth[i] > most ? r->depth[i] : most;
+    return most;
+}
+
+static int make_operands(run *r, char **files, int n)
+{
+    const options *o = r->o;
+    const size_t rows = (size_t)o->rows, columns = (size_t)o->columns;
+    int status;
+    if (n == 0) {
+        const size_t depth = largest_depth(r);
+        r->generated = 1;
+        if ((status = operand_generate(&r->a, "dot", rows, depth, r->distribution, o->seed, 0)))
+            return status;
+        return operand_generate(&r->b, "dot", columns, depth, r->distribution, o->seed, 1);
+    }
+    const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
+    if ((status = operand_read(&r->a, "dot", files[0], o->a,
+                               o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
+        (status = operand_read(&r->b, "dot", files[n - 1], o->b,
+                               o->transpose_b ? OPERAND_FIRST : usual, columns)))
+        return status;
+    if (r->a.depth != r->b.depth)
+        return fail(EXIT_DATA, "dot: rows of A have %zu elements and rows of B %zu; there are "
+                    "--transpose-a, --transpose-b and --flatten", r->a.depth, r->b.depth);
+    if (r->depths == 0)
+        r->depth[r->depths++] = r->a.depth;
+    for (size_t i = 0; i < r->depths; i++)
+        if (r->depth[i] > r->a.depth)
+            return fail(EXIT_USAGE, "dot: -K %zu is more than the %zu elements of a row", r->depth[i],
+                        r->a.depth);
+    return 0;
+}
+
+/* ---- reports ---- */
+
+static void head_operand(FILE *to, const char *name, const operand *o)
+{
+    char scale[32], rows[32], all[32], depth[32], share[32];
+    fprintf(to, "%s  %s, %s, ", name, o->format.name, o->label);
+    if (o->rows < o->all_rows)
+        fprintf(to, "the first %s of %s rows", text_count(rows, o->rows),
+                text_count(all, o->all_rows));
+    else
+        fprintf(to, "%s row%s", text_count(rows, o->rows), o->rows == 1 ? "" : "s");
+    fprintf(to, " of %s", text_count(depth, o->depth));
+    if (o->scale != 1)
+        fprintf(to, ", scale %s", text_scale(scale, o->scale));
+    if (o->counts.underflow)
+        fprintf(to, "; %s become zero", text_share(share, o->counts.underflow, o->rows * o->depth));
+    fputc('\n', to);
+}
+
+static json_t *operand_json(const operand *o)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "format", json_string(o->format.name));
+    json_object_set_new(v, "values", json_string(o->label));
+    json_object_set_new(v, "rows", json_of_count(o->rows));
+    json_object_set_new(v, "depth", json_of_count(o->depth));
+    json_object_set_new(v, "scale", json_of_double(o->scale));
+    json_object_set_new(v, "nonzero", json_of_count(o->nonzero));
+    json_object_set_new(v, "underflow", json_of_count(o->counts.underflow));
+    json_object_set_new(v, "inexact", json_of_count(o->counts.inexact));
+    return v;
+}
+
+static void print_head(const run *r, FILE *to)
+{
+    char count[32];
+    json_t *v;
+    switch (r->style) {
+    case REPORT_TEXT:
+        head_operand(to, "A", &r->a);
+        head_operand(to, "B", &r->b);
+        fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows),
+                r->a.rows * r->b.rows == 1 ? "" : "s");
+        if (r->generated)
+            fprintf(to, ", seed %" PRIu64, r->o->seed);
+        fputs("\n\n", to);
+        break;
+    case REPORT_JSON:
+        v = json_object();
+        json_object_set_new(v, "a", operand_json(&r->a));
+        json_object_set_new(v, "b", operand_json(&r->b));
+        json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
+        fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"version\": \"%s\",\n\"operands\": ",
+                mpsim_version());
+        (void)json_write(to, v);
+        fputs(",\n\"results\": [", to);
+        break;
+    case REPORT_CSV:
+        fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first,"
+              "a_format,a,a_scale,b_format,b,b_scale,seed\n", to);
+        break;
+    case REPORT_NDJSON:
+        break;
+    }
+}
+
+static json_t *row_json(const run *r, size_t k, const mpsim_model *m, const dot_error *e)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "k", json_of_count(k));
+    json_object_set_new(v, "model", json_string(m->name));
+    json_object_set_new(v, "result_format", json_string(m->result.format.name));
+    json_object_set_new(v, "count", json_of_count(e->count));
+    json_object_set_new(v, "not_finite", json_of_count(e->not_finite));
+    json_object_set_new(v, "max_rel_err", json_of_double(e->max_rel));
+    json_object_set_new(v, "rel_err", json_of_double(e->rel));
+    json_object_set_new(v, "bias", json_of_double(e->bias));
+    json_object_set_new(v, "bits_lost", json_of_double(e->bits_lost));
+    json_object_set_new(v, "first", json_of_double(e->first));
+    if (r->style == REPORT_NDJSON) { /* each line stands alone */
+        json_object_set_new(v, "a", operand_json(&r->a));
+        json_object_set_new(v, "b", operand_json(&r->b));
+        json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
+    }
+    return v;
+}
+
+static void print_row(const run *r, table *t, size_t k, const mpsim_model *m, const dot_error *e)
+{
+    char text[32];
+    if (r->depths > 1)
+        table_cell(t, "%zu", k);
+    else
+        table_cell(t, "%s", "");
+    table_cell(t, "%s", m->name);
+    table_cell(t, "%s", m->result.format.name);
+    if (r->a.rows * r->b.rows == 1)
+        table_cell(t, "%.9g", e->first);
+    else
+        table_cell(t, "%s", "");
+    const int none = e->not_finite == e->count; /* nothing to measure */
+    table_cell(t, none ? "nan" : "%.2e", e->rel);
+    table_cell(t, none ? "nan" : "%.2e", e->max_rel);
+    table_cell(t, none ? "nan" : "%+.1e", e->bias);
+    table_cell(t, none ? "nan" : "%.1f", e->bits_lost);
+    table_cell(t, "%s", e->not_finite ? text_count(text, e->not_finite) : "");
+}
+
+static void csv_operand(FILE *to, const operand *o)
+{
+    fputc(',', to);
+    csv_text(to, o->format.name);
+    fputc(',', to);
+    csv_text(to, o->label);
+    fputc(',', to);
+    csv_double(to, o->scale);
+}
+
+/* One result in the style of the report; NULL table: not text. -1 if writing failed. */
+static int report_row(const run *r, FILE *to, table *t, int first, size_t k, const mpsim_model *m,
+                      const dot_error *e)
+{
+    int bad = 0;
+    switch (r->style) {
+    case REPORT_TEXT:
+        print_row(r, t, k, m, e);
+        break;
+    case REPORT_JSON:
+        fputs(first ? "\n " : ",\n ", to);
+        bad = json_write(to, row_json(r, k, m, e));
+        break;
+    case REPORT_NDJSON:
+        bad = json_write(to, row_json(r, k, m, e));
+        fputc('\n', to);
+        break;
+    case REPORT_CSV:
+        fprintf(to, "%zu,", k);
+        csv_text(to, m->name);
+        fputc(',', to);
+        csv_text(to, m->result.format.name);
+        fprintf(to, ",%" PRIu64 ",%" PRIu64, e->count, e->not_finite);
+        const double numbers[] = {e->max_rel, e->rel, e->bias, e->bits_lost, e->first};
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+            fputc(',', to);
+            csv_double(to, numbers[i]);
+        }
+        csv_operand(to, &r->a);
+        csv_operand(to, &r->b);
+        if (r->generated)
+            fprintf(to, ",%" PRIu64, r->o->seed);
+        else
+            fputc(',', to);
+        fputc('\n', to);
+        break;
+    }
+    return bad;
+}
+
+static int report(const run *r, FILE *to)
+{
+    double *exact = malloc((r->a.rows * r->b.rows + 1) * sizeof *exact);
+    uint64_t not_finite = 0, zeros = 0;
+    table *t = table_new(">K|<model|<result|>value|>rel. error|>largest|>bias|>bits lost|>not finite");
+    int status = exact && t ? 0 : fail(EXIT_IO, "out of memory"), first = 1;
+    print_head(r, to);
+    for (size_t i = 0; i < r->depths && !status; i++) {
+        status = dot_exact(exact, "dot", &r->a, &r->b, r->depth[i]);
+        for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
+            zeros += exact[j] == 0;
+        for (size_t j = 0; j < r->models.count && !status; j++, first = 0) {
+            const mpsim_model *m = &r->models.items[j];
+            dot_error e;
+            status = dot_error_measure(&e, "dot", m, &r->a, &r->b, r->depth[i], exact);
+            not_finite += status ? 0 : e.not_finite;
+            if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
+                status = fail(EXIT_IO, "out of memory");
+        }
+    }
+    if (!status && r->style == REPORT_TEXT && table_print(t, to, ""))
+        status = fail(EXIT_IO, "out of memory");
+    if (r->style == REPORT_JSON)
+        fputs("]}\n", to);
+    if (!status && r->style == REPORT_TEXT && not_finite)
+        fputs("\nThe errors leave out results that are not finite.\n", to);
+    if (!status && r->style == REPORT_TEXT && zeros == r->depths * r->a.rows * r->b.rows)
+        fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
+    table_free(t);
+    free(exact);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int check(const options *o, int operands)
+{
+    if (operands > 2)
+        return fail(EXIT_USAGE, "dot: at most two files: A and B");
+    if (report_style_of(o->json, o->ndjson, o->csv) < 0)
+        return fail(EXIT_USAGE, "dot: --json, --ndjson and --csv exclude each other");
+    if (operands == 0 && (o->a || o->b || o->flatten || o->transpose_a || o->transpose_b))
+        return fail(EXIT_USAGE, "dot: --a, --b, --flatten and --transpose-... need a file");
+    if (operands > 0 && o->distribution)
+        return fail(EXIT_USAGE, "dot: --values is for generated operands");
+    if (operands == 1 && !(o->a && o->b))
+        return fail(EXIT_USAGE, "dot: with one file, --a and --b name its tensors (mpsim info lists them)");
+    if (o->rows == 0 || o->columns == 0 || o->rows > 1 << 20 || o->columns > 1 << 20)
+        return fail(EXIT_USAGE, "dot: --rows and --columns are from 1 to 2^20");
+    if (o->threads > 1024)
+        return fail(EXIT_USAGE, "dot: --threads: at most 1024");
+    return 0;
+}
+
+int cmd_dot(const command *self, int argc, char **argv)
+{
+    options o = {.formats = "fp16", .models = default_models, .rows = 16, .columns = 16, .seed = 1};
+    int first;
+    const option_row table_of_options[] = {
+        {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
+         "format of the operands, or of A and B (default fp16)"},
+        {'M', "models", OPTION_STRING, &o.models, "LIST",
+         "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
+         "and Blackwell that take the operands; 'all' for more)"},
+        {'K', "length", OPTION_STRING, &o.depths, "LIST",
+         "products; a list makes a table over K (default 4096, of tensors whole rows)"},
+        {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "values", OPTION_STRING, &o.distribution, "DISTRIBUTION",
+         "generated: uniform in (0, 1) (default), symmetric in (-1, 1), normal, relu"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values (default 1)"},
+        {0, "rows", OPTION_COUNT, &o.rows, "N", "rows of A to use (default 16)"},
+        {0, "columns", OPTION_COUNT, &o.columns, "N", "rows of B to use (default 16)"},
+        {0, "a", OPTION_STRING, &o.a, "GLOB", "name of tensor A in its file"},
+        {0, "b", OPTION_STRING, &o.b, "GLOB", "name of tensor B in its file"},
+        {0, "flatten", OPTION_FLAG, &o.flatten, NULL,
+         "K is all dimensions but the first (default: the last dimension)"},
+        {0, "transpose-a", OPTION_FLAG, &o.transpose_a, NULL, "K is the first dimension of A"},
+        {0, "transpose-b", OPTION_FLAG, &o.transpose_b, NULL, "K is the first dimension of B"},
+        {'s', "scale", OPTION_STRING, &o.scale, "S|amax",
+         "multiply operands before rounding; amax: by the largest power of two without overflow, of "
+         "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "json", OPTION_FLAG, &o.json, NULL, "write JSON (schema mpsim.dot/1)"},
+        {0, "ndjson", OPTION_FLAG, &o.ndjson, NULL, "write one JSON object per line"},
+        {0, "csv", OPTION_FLAG, &o.csv, NULL, "write CSV"},
+        {'o', "output", OPTION_STRING, &o.path, "FILE", "write to FILE instead of standard output"},
+        {0, "threads", OPTION_COUNT, &o.threads, "N",
+         "threads (default: all processors); the report does not depend on it"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code >= 0)
+        return code;
+    const int operands = argc - first;
+    run r = {.o = &o};
+    mpsim_format fa, fb;
+    double scale;
+    output out;
+    if ((code = check(&o, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
+        (code = parse_scale(&scale, o.scale)))
+        return code;
+    if (o.distribution && distribution_find(&r.distribution, o.distribution))
+        return fail(EXIT_USAGE, "dot: --values: '%s' is none of uniform, symmetric, normal, relu",
+                    o.distribution);
+    if (!o.depths && operands == 0)
+        o.depths = "4096";
+    if (o.depths && (code = parse_depths(&r, o.depths)))
+        return code;
+    r.style = (report_style)report_style_of(o.json, o.ndjson, o.csv);
+    parallel_init((unsigned)o.threads);
+    if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
+        (code = make_operands(&r, argv + first, operands)) ||
+        (code = operand_encode(&r.a, "dot", &fa, scale)) ||
+        (code = operand_encode(&r.b, "dot", &fb, scale)) || (code = output_open(&out, o.path)))
+        goto done;
+    code = report(&r, out.file);
+    if (code)
+        output_abandon(&out);
+    else
+        code = output_close(&out);
+done:
+    operand_clear(&r.a);
+    operand_clear(&r.b);
+    model_list_clear(&r.models);
+    return code;
+}

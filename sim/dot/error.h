@@ -1,0 +1,31 @@
+/* error.h -- how far the results of a model are from the exact ones. */
+#ifndef MPSIM_SIM_DOT_ERROR_H
+#define MPSIM_SIM_DOT_ERROR_H
+
+#include "operand.h"
+
+/* With d the results and e the exact values of the same rounded operands:
+ *
+ *   max_rel    largest |d - e| / |e| (over results with e not zero)
+ *   rel        ||d - e|| / ||e||, Euclidean norms over all results
+ *   bias       sum (|d| - |e|) / sum |e|: negative where magnitudes are lost
+ *   bits_lost  p + log2(rel), at least 0 and at most p: significand bits of the result that are wrong
+ *              beyond what rounding it costs; p is the precision of the result
+ *   not_finite results that are infinite or NaN (or whose exact value is beyond binary64), left out of
+ *              the others; if all are, those are NaN */
+typedef struct dot_error {
+    uint64_t count, not_finite;
+    double max_rel, rel, bias, bits_lost;
+    double first; /* the first result, the scales taken out */
+} dot_error;
+
+/* dot_exact -- exact[i * b->rows + j] = the exact dot product of row i of a and row j of b, of the
+ * first `depth` products, rounded once to binary64. Both functions use all threads and return 0,
+ * or an exit code after a message. */
+int dot_exact(double *exact, const char *verb, const operand *a, const operand *b, size_t depth);
+
+/* dot_error_measure -- the errors of a model over the same pairs. */
+int dot_error_measure(dot_error *e, const char *verb, const mpsim_model *m, const operand *a,
+                      const operand *b, size_t depth, const double *exact);
+
+#endif

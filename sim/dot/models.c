@@ -1,0 +1,357 @@
+/* models.c -- see models.h. */
+#include "models.h"
+
+#include "../cli/options.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int append(model_list *l, const mpsim_model *m)
+{
+    mpsim_model *items = realloc(l->items, (l->count + 1) * sizeof *items);
+    if (!items)
+        return fail(EXIT_IO, "out of memory");
+    l->items = items;
+    l->items[l->count++] = *m;
+    return 0;
+}
+
+static int not_found(const char *verb, const char *name)
+{
+    suggestion s;
+    mpsim_model m;
+    char row[96];
+    snprintf(row, sizeof row, "%.*s", (int)strcspn(name, ":"), name);
+    suggestion_init(&s, row);
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
+        char folded[96];
+        fold_word(folded, sizeof folded, m.name);
+        if (strcmp(s.word, folded) == 0)
+            return fail(EXIT_USAGE, "%s: model '%s': not a format, or a mode without round= (see "
+                        "mpsim dot --help)", verb, name);
+        suggestion_consider(&s, m.name);
+    }
+    return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name,
+                suggestion_end(&s, "; see mpsim formats --models"));
+}
+
+static int add_one(model_list *l, const char *verb, const char *name, const mpsim_format *fa,
+                   const mpsim_format *fb)
+{
+    mpsim_model m;
+    switch (mpsim_model_parse(&m, name)) {
+    case MPSIM_OK:
+        break;
+    case MPSIM_ENOTFOUND:
+        return not_found(verb, name);
+    case MPSIM_ERANGE:
+        return fail(EXIT_USAGE, "%s: model '%s': a format outside binary64, or too long a name", verb,
+                    name);
+    default:
+        return fail(EXIT_USAGE, "%s: model '%s': a change is none, comes twice, is out of range or has "
+                                "no effect here (see mpsim dot --help)", verb, name);
+    }
+    if (fa && !mpsim_model_accepts(&m, fa, fb))
+        return fail(EXIT_USAGE, "%s: model '%s' does not take %s and %s but %s", verb, name, fa->name,
+                    fb->name, m.operands);
+    return append(l, &m);
+}
+
+static int add_matching(model_list *l, const char *verb, const char *pattern,
+                        const mpsim_format *fa, const mpsim_format *fb)
+{
+    const int all = strcmp(pattern, "all") == 0;
+    mpsim_model m;
+    int found = 0;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
+        if (!all && fnmatch(pattern, m.name, 0) != 0)
+            continue;
+        found = 1;
+        if (fa && !mpsim_model_accepts(&m, fa, fb))
+            continue;
+        const int status = append(l, &m);
+        if (status)
+            return status;
+    }
+    if (!found && strchr(pattern, ':'))
+        return fail(EXIT_USAGE, "%s: '%s': a pattern takes no changes", verb, pattern);
+    return found ? 0 : fail(EXIT_USAGE, "%s: no model matches '%s'; see mpsim formats --models", verb,
+                            pattern);
+}
+
+int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa,
+                    const mpsim_format *fb)
+{
+    memset(l, 0, sizeof *l);
+    while (*names) {
+        const size_t n = strcspn(names, ",");
+        char *name = strndup(names, n);
+        if (!name)
+            return fail(EXIT_IO, "out of memory");
+        const int pattern = strcmp(name, "all") == 0 || strpbrk(name, "*?[") != NULL;
+        const int status = pattern ? add_matching(l, verb, name, fa, fb)
+                                   : add_one(l, verb, name, fa, fb);
+        free(name);
+        if (status)
+            return status;
+        names += n + (names[n] == ',');
+    }
+    if (l->count == 0 && fa)
+        return fail(EXIT_USAGE, "%s: none of the models takes %s and %s", verb, fa->name, fb->name);
+    if (l->count == 0)
+        return fail(EXIT_USAGE, "%s: no model named", verb);
+    return 0;
+}
+
+void model_list_clear(model_list *l)
+{
+    free(l->items);
+    memset(l, 0, sizeof *l);
+}
+
+/* ---- the table ---- */
+
+static const char *const step_names[] = {[MPSIM_STEP_EXACT] = "exact",
+                                         [MPSIM_STEP_FMA] = "fma",
+                                         [MPSIM_STEP_MULADD] = "muladd",
+                                         [MPSIM_STEP_FUSED] = "fused"};
+static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
+                                          [MPSIM_ORDER_PAIRWISE] = "pairwise",
+                                          [MPSIM_ORDER_QUADS] = "quads"};
+static const char *const alignment_names[] = {[MPSIM_ALIGN_TRUNCATE] = "truncate",
+                                              [MPSIM_ALIGN_FLOOR] = "floor",
+                                              [MPSIM_ALIGN_NEAREST] = "nearest"};
+static const char *const evidence_names[] = {[MPSIM_EVIDENCE_DEFINED] = "defined",
+                                             [MPSIM_EVIDENCE_VECTORS] = "vectors",
+                                             [MPSIM_EVIDENCE_REPORTED] = "reported",
+                                             [MPSIM_EVIDENCE_NONE] = "none"};
+
+/* A rounding as "binary32 toward-zero", or short as "binary32 rz"; nearest-even is not said. */
+static const char *place_text(char *out, size_t size, const mpsim_rounded *p, int brief)
+{
+    static const char *const briefly[MPSIM_ROUND_MODES] = {"", "rna", "rz", "up", "down",
+                                                           "odd", "sra", "srb", "src"};
+    const mpsim_round_mode mode = (mpsim_round_mode)p->rounding.mode;
+    const char *name = brief ? briefly[mode] : mpsim_round_mode_name(mode);
+    snprintf(out, size, "%s%s%s", p->format.name, mode ? " " : "", mode ? name : "");
+    return out;
+}
+
+static void set_place(json_t *v, const char *key, const mpsim_rounded *p)
+{
+    json_t *place = json_object();
+    json_object_set_new(place, "format", json_string(p->format.name));
+    json_object_set_new(
+        place, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)p->rounding.mode)));
+    json_object_set_new(v, key, place);
+}
+
+static json_t *text_or_null(const char *s)
+{
+    return s ? json_string(s) : json_null();
+}
+
+static json_t *model_json(const mpsim_model *m)
+{
+    const int fused = m->step == MPSIM_STEP_FUSED;
+    json_t *v = json_object();
+    json_object_set_new(v, "name", json_string(m->name));
+    json_object_set_new(v, "architecture", text_or_null(m->architecture));
+    json_object_set_new(v, "instruction", text_or_null(m->instruction));
+    json_object_set_new(v, "operands", text_or_null(m->operands));
+    json_object_set_new(v, "step", json_string(step_names[m->step]));
+    json_object_set_new(v, "order", json_string(order_names[m->order]));
+    json_object_set_new(v, "length", fused ? json_integer(m->length) : json_null());
+    json_object_set_new(v, "fraction", fused ? json_integer(m->fraction) : json_null());
+    json_object_set_new(v, "alignment", fused ? json_string(alignment_names[m->alignment])
+                                              : json_null());
+    json_object_set_new(v, "normalised", fused ? json_boolean(m->normalised) : json_null());
+    json_object_set_new(v, "floor", fused && m->floor != MPSIM_MODEL_NO_FLOOR
+                                        ? json_integer(m->floor) : json_null());
+    json_object_set_new(v, "operand_emin", fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN
+                                               ? json_integer(m->operand_emin) : json_null());
+    json_object_set_new(v, "chunk", json_integer(m->chunk));
+    if (m->step == MPSIM_STEP_MULADD)
+        set_place(v, "product", &m->product);
+    if (m->step != MPSIM_STEP_EXACT || m->chunk)
+        set_place(v, "accumulator", &m->accumulator);
+    if (m->chunk)
+        set_place(v, "outer", &m->outer);
+    set_place(v, "result", &m->result);
+    json_object_set_new(v, "evidence", json_string(evidence_names[m->evidence]));
+    json_object_set_new(v, "unconfirmed", text_or_null(m->unconfirmed));
+    json_object_set_new(v, "source", text_or_null(m->source));
+    return v;
+}
+
+static void print_csv(FILE *to, const mpsim_model *m)
+{
+    char accumulator[96];
+    const int fused = m->step == MPSIM_STEP_FUSED;
+    const char *const texts[] = {m->name, m->operands ? m->operands : "any", step_names[m->step],
+                                 order_names[m->order]};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        csv_text(to, texts[i]);
+        fputc(',', to);
+    }
+    if (fused)
+        fprintf(to, "%d,%d,", m->length, m->fraction);
+    else
+        fputs(",,", to);
+    if (fused && m->floor != MPSIM_MODEL_NO_FLOOR)
+        fprintf(to, "%d", m->floor);
+    fprintf(to, ",%u,%s,%s,", (unsigned)m->chunk, fused ? alignment_names[m->alignment] : "",
+            fused ? m->normalised ? "yes" : "no" : "");
+    if (fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN)
+        fprintf(to, "%d", m->operand_emin);
+    fputc(',', to);
+    csv_text(to, place_text(accumulator, sizeof accumulator, &m->accumulator, 0));
+    fputc(',', to);
+    csv_text(to, m->result.format.name);
+    fprintf(to, ",%s,", evidence_names[m->evidence]);
+    csv_text(to, m->instruction ? m->instruction : "");
+    fputc(',', to);
+    csv_text(to, m->source ? m->source : "");
+    fputc(',', to);
+    csv_text(to, m->unconfirmed ? m->unconfirmed : "");
+    fputc('\n', to);
+}
+
+/* A number, or nothing. */
+static void cell_if(table *t, int there, int n)
+{
+    if (there)
+        table_cell(t, "%d", n);
+    else
+        table_cell(t, "%s", "");
+}
+
+static void print_row(table *t, const mpsim_model *m)
+{
+    char text[96];
+    const int fused = m->step == MPSIM_STEP_FUSED;
+    table_cell(t, "%s", m->name);
+    table_cell(t, "%s", m->operands ? m->operands : "any");
+    cell_if(t, fused, m->length);
+    cell_if(t, fused, m->fraction);
+    cell_if(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR, m->floor);
+    cell_if(t, m->chunk != 0, (int)m->chunk);
+    table_cell(t, "%s", m->step == MPSIM_STEP_EXACT && !m->chunk
+                            ? "" : place_text(text, sizeof text, &m->accumulator, 1));
+    table_cell(t, "%s", m->result.format.name);
+    table_cell(t, "%s", evidence_names[m->evidence]);
+}
+
+static const char legend[] =
+    "\n"
+    "L, F       tensor cores: L products and the accumulator are aligned to the largest exponent,\n"
+    "           truncated F bits below it, added exactly, rounded once (rz: toward zero)\n"
+    "floor      the exponent of the alignment is not lower\n"
+    "chunk      products summed from zero, then added to the result in its format\n"
+    "evidence   vectors: equal in every bit to recorded outputs of that hardware (mpsim verify\n"
+    "           vectors); reported: found on hardware by the authors of the source, no outputs\n"
+    "           compared here; defined: software; none: a row with changes\n"
+    "Instructions and sources: --json or --csv. Changes, as in fma:bf16 or hopper-fp16-fp32:F=24:\n"
+    "mpsim dot --help.\n";
+
+/* Whether a model's list of open questions, separated by "; ", has this one of n letters. */
+static int has_question(const mpsim_model *m, const char *question, size_t n)
+{
+    for (const char *p = m->unconfirmed; p && *p;) {
+        const size_t length = strcspn(p, ";");
+        if (length == n && memcmp(p, question, n) == 0)
+            return 1;
+        p += length + (p[length] == ';');
+        p += *p == ' ';
+    }
+    return 0;
+}
+
+static void print_names(const model_list *l, const char *question, size_t n, int has, FILE *to)
+{
+    int column = 4;
+    for (size_t i = 0; i < l->count; i++) {
+        if (!l->items[i].architecture || has_question(&l->items[i], question, n) != has)
+            continue;
+        if (column + (int)strlen(l->items[i].name) > 98) {
+            fputs("\n   ", to);
+            column = 4;
+        }
+        column += fprintf(to, " %s", l->items[i].name);
+    }
+}
+
+static void print_question(const model_list *l, const char *question, size_t n, FILE *to)
+{
+    size_t with = 0, without = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i].architecture)
+            *(has_question(&l->items[i], question, n) ? &with : &without) += 1;
+    fprintf(to, "  %.*s\n   ", (int)n, question);
+    if (without == 0) {
+        fputs(" all of these tensor cores", to);
+    } else if (without * 4 < with) {
+        fputs(" all of these tensor cores but", to);
+        print_names(l, question, n, 0, to);
+    } else {
+        print_names(l, question, n, 1, to);
+    }
+    fputc('\n', to);
+}
+
+/* What is not settled about the models, each question once. */
+static void print_unconfirmed(const model_list *l, FILE *to)
+{
+    int headed = 0;
+    for (size_t i = 0; i < l->count; i++)
+        for (const char *p = l->items[i].unconfirmed; p && *p;) {
+            const size_t n = strcspn(p, ";");
+            size_t first = 0;
+            while (!has_question(&l->items[first], p, n))
+                first++;
+            if (first == i) {
+                fputs(headed++ ? "" : "\nNot confirmed:\n", to);
+                print_question(l, p, n, to);
+            }
+            p += n + (p[n] == ';');
+            p += *p == ' ';
+        }
+}
+
+int models_print(const model_list *l, report_style style, FILE *to)
+{
+    if (style == REPORT_JSON) {
+        int bad = 0;
+        fputs("{\"schema\": \"mpsim.models/1\",\n\"models\": [", to);
+        for (size_t i = 0; i < l->count; i++) {
+            fputs(i ? ",\n " : "\n ", to);
+            bad |= json_write(to, model_json(&l->items[i]));
+        }
+        fputs("]}\n", to);
+        return bad;
+    }
+    if (style == REPORT_NDJSON) {
+        for (size_t i = 0; i < l->count; i++) {
+            if (json_write(to, model_json(&l->items[i])))
+                return -1;
+            fputc('\n', to);
+        }
+        return 0;
+    }
+    if (style == REPORT_CSV) {
+        fputs("name,operands,step,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
+              "instruction,source,unconfirmed\n", to);
+        for (size_t i = 0; i < l->count; i++)
+            print_csv(to, &l->items[i]);
+        return 0;
+    }
+    table *t = table_new("<model|<operands|>L|>F|>floor|>chunk|<accumulator|<result|<evidence");
+    for (size_t i = 0; i < l->count; i++)
+        print_row(t, &l->items[i]);
+    const int bad = t ? table_print(t, to, "") : -1;
+    table_free(t);
+    fputs(legend, to);
+    print_unconfirmed(l, to);
+    return bad;
+}

@@ -1,0 +1,26 @@
+/* models.h -- the accumulation models that a command line selects. */
+#ifndef MPSIM_SIM_DOT_MODELS_H
+#define MPSIM_SIM_DOT_MODELS_H
+
+#include <mpsim/dot.h>
+#include <stdio.h>
+
+#include "../report/report.h"
+
+typedef struct model_list {
+    mpsim_model *items;
+    size_t count;
+} model_list;
+
+/* model_list_make -- the models of a list of names separated by commas: names with changes
+ * (mpsim_model_parse), "all", or patterns of row names as 'hopper-*'. What a pattern selects is
+ * limited to rows that take fa and fb, unless those are NULL; naming a row that does not take them
+ * is an error. 0, or an exit code after a message that begins with `verb`. */
+int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa,
+                    const mpsim_format *fb);
+void model_list_clear(model_list *l);
+
+/* models_print -- the table of models. -1 if memory ran out. */
+int models_print(const model_list *l, report_style style, FILE *to);
+
+#endif

@@ -1,0 +1,54 @@
+/* operand.h -- the operands of dot products: rows of numbers, generated or from a file. */
+#ifndef MPSIM_SIM_DOT_OPERAND_H
+#define MPSIM_SIM_DOT_OPERAND_H
+
+#include "../trace/trace.h"
+
+#include <mpsim/mpsim.h>
+
+typedef struct operand {
+    double *x;            /* rows x depth, row-major                                   */
+    size_t rows, depth;
+    size_t all_rows;      /* of the tensor: only the first `rows` were read            */
+    mpsim_format format;  /* and the values rounded to it:                             */
+    double scale;         /* x * scale was rounded, to nearest even                    */
+    uint64_t nonzero;     /* elements that are not zero, before rounding               */
+    unsigned char *codes; /* NULL before operand_encode                                */
+    mpsim_counts counts;
+    char label[256];      /* what it is, for people                                    */
+} operand;
+
+/* Distributions of generated operands; element (row, k) is a function of seed, stream, row and k
+ * alone, so that less products or rows are a part of more. All are integers times 2^-33:
+ *   uniform    in (0, 1)
+ *   symmetric  uniform in (-1, 1)
+ *   normal     sum of 12 uniform numbers minus 6: variance 1
+ *   relu       normal, and zero where that is negative */
+int distribution_find(int *distribution, const char *name); /* 0, or -1 */
+const char *distribution_name(int distribution);            /* NULL past the end */
+
+/* Each returns 0, or an exit code after a message that begins with `verb`. */
+
+int operand_generate(operand *o, const char *verb, size_t rows, size_t depth, int distribution,
+                     uint64_t seed, uint64_t stream);
+
+/* Which dimension of a tensor runs over the products of a dot product; a tensor of one dimension is a
+ * row in any case. */
+typedef enum operand_layout {
+    OPERAND_LAST,    /* the last one                                          */
+    OPERAND_FLATTEN, /* all but the first                                     */
+    OPERAND_FIRST    /* the first: rows are columns of what the file holds    */
+} operand_layout;
+
+/* operand_read -- the tensor of the file whose name matches `glob` (NULL: any), which must be one and
+ * not empty. At most max_rows rows are kept. */
+int operand_read(operand *o, const char *verb, const char *path, const char *glob,
+                 operand_layout layout, size_t max_rows);
+
+/* operand_encode -- round x * scale to f; a scale of 0 takes the largest power of two that brings no
+ * element beyond the largest number. */
+int operand_encode(operand *o, const char *verb, const mpsim_format *f, double scale);
+
+void operand_clear(operand *o);
+
+#endif

@@ -1,0 +1,474 @@
+/* cmd.c -- mpsim formats: the table of formats, presets, modes; lint of a constant. */
+#include "../commands.h"
+#include "../dot/models.h"
+#include "../cli/options.h"
+#include "../cli/output.h"
+#include "../report/report.h"
+#include "../cli/target.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "A NAME is one of the table or an alias of it (half, float8_e4m3fn, F8_E4M3, ...), a\n"
+    "P3109 format such as binary6p3se, or eXmY with X exponent and Y significand bits, laid\n"
+    "out as IEEE 754 does unless options follow:\n"
+    "eXmY[:ieee|:fn|:fnuz|:finite][:inf|:noinf][:bias=N][:unsigned].\n"
+    "NAME@PRESET takes another preset for --check.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
+    "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
+    "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
+    "  mpsim formats e5m7:fn --json      a format of your own\n"
+    "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n";
+
+static const char *const nan_names[] = {"none", "top", "-0"};
+static const char *const zero_names[] = {"+-0", "0", "none"};
+
+static json_t *format_json(const mpsim_format *f)
+{
+    char max[24], nan[24];
+    snprintf(max, sizeof max, "0x%" PRIx64, f->max_finite);
+    snprintf(nan, sizeof nan, "0x%" PRIx64, f->nan_code);
+    json_t *v = json_object();
+    json_object_set_new(v, "name", json_string(f->name));
+    json_object_set_new(v, "aliases", json_string(f->aliases));
+    json_object_set_new(v, "bits", json_integer(f->bits));
+    json_object_set_new(v, "exponent_bits", json_integer(f->ebits));
+    json_object_set_new(v, "significand_bits", json_integer(f->mbits));
+    json_object_set_new(v, "bias", json_integer(f->bias));
+    json_object_set_new(v, "signed", json_boolean(mpsim_format_is_signed(f)));
+    json_object_set_new(v, "inf", json_boolean(f->inf));
+    json_object_set_new(v, "nan", json_string(nan_names[f->nan]));
+    json_object_set_new(v, "zero", json_string(zero_names[f->zero]));
+    json_object_set_new(v, "max", json_of_double(mpsim_format_max(f)));
+    json_object_set_new(v, "min_normal", json_of_double(mpsim_format_min_normal(f)));
+    json_object_set_new(v, "min_positive", json_of_double(mpsim_format_min_positive(f)));
+    json_object_set_new(v, "epsilon", json_of_double(mpsim_format_epsilon(f)));
+    json_object_set_new(v, "max_finite_code", json_string(max));
+    json_object_set_new(v, "nan_code", f->nan ? json_string(nan) : json_null());
+    json_object_set_new(v, "source", json_string(f->source));
+    return v;
+}
+
+/* ---- the table ---- */
+
+static const char text_columns[] =
+    "<format|>bits|>e|>m|>bias|<inf|<nan|<zero|>max|>min normal|>min positive|>epsilon|<source";
+
+static int print_formats(const target_list *list, report_style style, FILE *to)
+{
+    const size_t n = list->count;
+    char a[32], b[32], c[32], d[32];
+    if (style == REPORT_JSON) {
+        int bad = 0;
+        fputs("{\"schema\": \"mpsim.formats/1\",\n\"formats\": [", to);
+        for (size_t i = 0; i < n; i++) {
+            fputs(i ? ",\n " : "\n ", to);
+            bad |= json_write(to, format_json(&list->items[i].format));
+        }
+        fputs("]}\n", to);
+        return bad;
+    }
+    if (style == REPORT_CSV)
+        fputs("name,bits,exponent_bits,significand_bits,bias,inf,nan,zero,max,min_normal,"
+              "min_positive,epsilon,source,signed,max_finite_code\n", to);
+    table *t = style == REPORT_TEXT ? table_new(text_columns) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        const mpsim_format *f = &list->items[i].format;
+        const double max = mpsim_format_max(f), normal = mpsim_format_min_normal(f);
+        const double least = mpsim_format_min_positive(f), epsilon = mpsim_format_epsilon(f);
+        if (style == REPORT_NDJSON) {
+            if (json_write(to, format_json(f)))
+                return -1;
+            fputc('\n', to);
+        } else if (style == REPORT_CSV) {
+            csv_text(to, f->name);
+            fprintf(to, ",%d,%d,%d,%d,%s,%s,%s,%.17g,%.17g,%.17g,%.17g,", f->bits, f->ebits,
+                    f->mbits, f->bias, f->inf ? "yes" : "no", nan_names[f->nan],
+                    zero_names[f->zero], max, normal, least, epsilon);
+            csv_text(to, f->source);
+            fprintf(to, ",%s,0x%" PRIx64 "\n", mpsim_format_is_signed(f) ? "yes" : "no",
+                    f->max_finite);
+        } else {
+            table_cell(t, "%s", f->name);
+            table_cell(t, "%d", f->bits);
+            table_cell(t, "%d", f->ebits);
+            table_cell(t, "%d", f->mbits);
+            table_cell(t, "%d", f->bias);
+            table_cell(t, "%s", f->inf ? "yes" : "no");
+            table_cell(t, "%s", nan_names[f->nan]);
+            table_cell(t, "%s", zero_names[f->zero]);
+            table_cell(t, "%s", text_number(a, max));
+            table_cell(t, "%s", text_number(b, normal));
+            table_cell(t, "%s", text_number(c, least));
+            table_cell(t, "%s", text_number(d, epsilon));
+            table_cell(t, "%s", f->source);
+        }
+    }
+    const int bad = t ? table_print(t, to, "") : 0;
+    table_free(t);
+    return bad;
+}
+
+/* ---- presets and modes ---- */
+
+/* What the fields of a rounding say; an empty text is the default's. */
+static const char *const negative_names[] = {"", "smallest number", "sign ignored"};
+static const char *const no_nan_names[] = {"", "zero", "zero of the other sign"};
+static const char *const no_zero_names[] = {"", "NaN", "NaN; tiny: smallest number"};
+
+static void print_policy(table *t, const char *preset, const char *formats,
+                         const mpsim_rounding *r, const char *source)
+{
+    static const char *const overflow[] = {"Inf or NaN", "largest"};
+    static const char *const infinity[] = {"Inf or NaN", "largest"};
+    static const char *const nan[] = {"sign kept", "positive", "payload kept", "all ones",
+                                      "all ones, sign kept", "all ones, negative"};
+    table_cell(t, "%s", preset);
+    table_cell(t, "%s", formats);
+    table_cell(t, "%s", r->no_inf == MPSIM_NO_INF_MAX && r->overflow == MPSIM_OVERFLOW_INF
+                            ? "Inf or largest" : overflow[r->overflow]);
+    table_cell(t, "%s", r->no_inf == MPSIM_NO_INF_MAX && r->infinity == MPSIM_INFINITY_KEEP
+                            ? "Inf or largest" : infinity[r->infinity]);
+    table_cell(t, "%s", nan[r->nan]);
+    table_cell(t, "%s", negative_names[r->negative]);
+    table_cell(t, "%s", no_nan_names[r->no_nan]);
+    table_cell(t, "%s", no_zero_names[r->no_zero]);
+    table_cell(t, "%s", source);
+}
+
+/* Whether two roundings agree in what a preset is. */
+static int same_policies(const mpsim_rounding *a, const mpsim_rounding *b)
+{
+    return a->overflow == b->overflow && a->infinity == b->infinity && a->no_inf == b->no_inf &&
+           a->nan == b->nan && a->no_nan == b->no_nan && a->negative == b->negative &&
+           a->no_zero == b->no_zero;
+}
+
+static int print_presets(FILE *to)
+{
+    table *t = table_new("<preset|<formats|<overflow becomes|<infinity becomes|<NaN|"
+                         "<negative, if unsigned|<NaN, if there is none|"
+                         "<zero, if there is none|<source");
+    for (size_t i = 0; i < mpsim_preset_count(); i++) {
+        const mpsim_preset *p = mpsim_preset_at(i);
+        const int same = same_policies(&p->narrow, &p->wide);
+        print_policy(t, p->name, same ? "all" : "up to 8 bits", &p->narrow, p->source);
+        for (int k = 0; k < MPSIM_PRESET_EXCEPTIONS; k++)
+            if (p->exceptions[k].format)
+                print_policy(t, "", p->exceptions[k].format, &p->exceptions[k].rounding, "");
+        if (!same)
+            print_policy(t, "", "wider", &p->wide, "");
+    }
+    fputs("What the same format name means in different places (-p NAME, or FORMAT@NAME).\n"
+          "Where nothing is said, a negative number in an unsigned format is NaN, and in\n"
+          "formats without one NaN becomes the largest and zero the smallest number.\n\n", to);
+    const int bad = table_print(t, to, "");
+    table_free(t);
+    return bad;
+}
+
+static int print_modes(FILE *to)
+{
+    fputs("Rounding modes (-r NAME); stochastic ones may end in :N, so many random bits:\n\n",
+          to);
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++)
+        fprintf(to, "  %s\n", mpsim_round_mode_name((mpsim_round_mode)m));
+    return 0;
+}
+
+/* ---- lint ---- */
+
+/* What became of a constant. */
+typedef struct finding {
+    const char *label;
+    char code[24], value[32], verdict[64];
+    double y, error; /* error: relative, or NaN */
+    int lost;
+} finding;
+
+/* The shortest decimal that reads back as x. */
+static void exact_text(char *out, size_t size, double x)
+{
+    int digits = 1;
+    if (isnan(x)) /* and not "-nan" */
+        snprintf(out, size, "nan");
+    else if (fabs(x) < 1e15 && trunc(x) == x) /* and not "1e+02" */
+        snprintf(out, size, "%.0f", x);
+    else
+        do
+            snprintf(out, size, "%.*g", digits, x);
+        while (digits++ < 17 && strtod(out, NULL) != x);
+}
+
+enum { LOST_NEGATIVE, LOST_ZERO, LOST_SMALL, LOST_UNDERFLOW, LOST_MAX, LOST_INF, LOST_NAN,
+       LOSSES, SUBNORMAL = LOSSES, SUBNORMAL_EXACT, ROUNDED, EXACT };
+
+/* %s is the value. */
+static const char *const verdicts[] = {
+    [LOST_NEGATIVE] = "LOST: negative, the format is unsigned",
+    [LOST_ZERO] = "LOST: the format has no zero",
+    [LOST_SMALL] = "LOST: below the smallest number",
+    [LOST_UNDERFLOW] = "LOST: underflows to zero",
+    [LOST_MAX] = "LOST: saturates at %s",
+    [LOST_INF] = "LOST: overflows to infinity",
+    [LOST_NAN] = "LOST: overflows to NaN",
+    [SUBNORMAL] = "subnormal: precision is lost",
+    [SUBNORMAL_EXACT] = "exact (subnormal)",
+    [ROUNDED] = "rounded",
+    [EXACT] = "exact",
+};
+
+/* The verdict on x that became y. */
+static int judge(const mpsim_format *f, double x, double y, unsigned flags)
+{
+    const int no_zero = f->zero == MPSIM_ZERO_NONE;
+    if (x < 0 && !mpsim_format_is_signed(f) && !(flags & MPSIM_FLAG_UNDERFLOW))
+        return LOST_NEGATIVE;
+    if (no_zero && x == 0)
+        return LOST_ZERO;
+    if (no_zero && 2 * x <= mpsim_format_min_positive(f))
+        return LOST_SMALL;
+    if (flags & MPSIM_FLAG_UNDERFLOW)
+        return LOST_UNDERFLOW;
+    if (flags & MPSIM_FLAG_OVERFLOW)
+        return isnan(y) ? LOST_NAN : isinf(y) ? LOST_INF : LOST_MAX;
+    if (flags & MPSIM_FLAG_SUBNORMAL)
+        return flags & MPSIM_FLAG_INEXACT ? SUBNORMAL : SUBNORMAL_EXACT;
+    return flags & MPSIM_FLAG_INEXACT ? ROUNDED : EXACT;
+}
+
+static finding check_target(const target *t, double x, uint64_t seed)
+{
+    const mpsim_format *f = &t->format;
+    const mpsim_rounding r = target_rounding(t, mpsim_format_find("binary64"));
+    unsigned flags;
+    const uint64_t code = mpsim_encode_f64(f, &r, x, mpsim_rng_word(seed, 0, 0), &flags);
+    finding v = {.label = t->label, .y = mpsim_decode(f, code)};
+    const int verdict = judge(f, x, v.y, flags);
+    v.lost = verdict < LOSSES;
+    v.error = v.y == x ? 0 : x != 0 && isfinite(v.y) ? fabs(v.y - x) / fabs(x) : (double)NAN;
+    exact_text(v.value, sizeof v.value, v.y);
+    snprintf(v.code, sizeof v.code, "0x%0*" PRIx64, (f->bits + 3) / 4, code);
+    snprintf(v.verdict, sizeof v.verdict, verdicts[verdict], v.value);
+    return v;
+}
+
+static json_t *finding_json(const finding *v, double x)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "constant", json_of_double(x));
+    json_object_set_new(o, "format", json_string(v->label));
+    json_object_set_new(o, "code", json_string(v->code));
+    json_object_set_new(o, "value", json_of_double(v->y));
+    json_object_set_new(o, "rel_err", isnan(v->error) ? json_null() : json_of_double(v->error));
+    json_object_set_new(o, "verdict", json_string(v->verdict));
+    json_object_set_new(o, "lost", json_boolean(v->lost));
+    return o;
+}
+
+static void finding_csv(const finding *v, double x, FILE *to)
+{
+    csv_double(to, x);
+    fputc(',', to);
+    csv_text(to, v->label);
+    fprintf(to, ",%s,", v->code);
+    csv_double(to, v->y);
+    fputc(',', to);
+    if (!isnan(v->error))
+        csv_double(to, v->error);
+    fputc(',', to);
+    csv_text(to, v->verdict);
+    fprintf(to, ",%s\n", v->lost ? "yes" : "no");
+}
+
+static void finding_row(const finding *v, table *t)
+{
+    char error[32];
+    table_cell(t, "%s", v->label);
+    table_cell(t, "%s", v->code);
+    table_cell(t, "%s", v->value);
+    table_cell(t, "%s", isnan(v->error) ? "" : text_number(error, v->error));
+    table_cell(t, "%s", v->verdict);
+}
+
+/* What becomes of x in each target; *lost if it is lost in one. -1 if memory ran out. */
+static int print_check(double x, const target_list *list, uint64_t seed, report_style style,
+                       FILE *to, int *lost)
+{
+    static const char *const head[] = {
+        [REPORT_JSON] = "{\"schema\": \"mpsim.check/1\",\n\"results\": [",
+        [REPORT_CSV] = "constant,format,code,value,rel_err,verdict,lost\n",
+        [REPORT_NDJSON] = "", [REPORT_TEXT] = ""};
+    table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
+    int bad = !t;
+    fputs(head[style], to);
+    for (size_t i = 0; i < list->count; i++) {
+        const finding v = check_target(&list->items[i], x, seed);
+        *lost |= v.lost;
+        if (style == REPORT_JSON)
+            fputs(i ? ",\n " : "\n ", to);
+        if (style == REPORT_TEXT)
+            finding_row(&v, t);
+        else if (style == REPORT_CSV)
+            finding_csv(&v, x, to);
+        else
+            bad |= json_write(to, finding_json(&v, x));
+        if (style == REPORT_NDJSON)
+            fputc('\n', to);
+    }
+    if (style == REPORT_JSON)
+        fputs("]}\n", to);
+    if (style == REPORT_TEXT)
+        bad |= table_print(t, to, "");
+    table_free(t);
+    return bad;
+}
+
+/* ---- command line ---- */
+
+/* Texts as one list "a,b,c", allocated; `next` gives them one by one, then NULL. */
+static char *join(const char *(*next)(const void *from, size_t i), const void *from)
+{
+    size_t size = 1, n = 0;
+    for (size_t i = 0; next(from, i); i++)
+        size += strlen(next(from, i)) + 1;
+    char *list = malloc(size);
+    for (size_t i = 0; list && next(from, i); i++)
+        n += (size_t)snprintf(list + n, size - n, "%s%s", i ? "," : "", next(from, i));
+    return list;
+}
+
+static const char *next_operand(const void *from, size_t i)
+{
+    return ((char *const *)from)[i]; /* argv ends with NULL */
+}
+
+static const char *next_row(const void *from, size_t i)
+{
+    (void)from;
+    const mpsim_format *f = mpsim_format_at(i);
+    return f ? f->name : NULL;
+}
+
+/* The formats that the operands name, or all of the table. */
+static int make_list(target_list *l, target_options *o, char **operands)
+{
+    char *formats = operands[0] ? join(next_operand, operands) : join(next_row, NULL);
+    if (!formats)
+        return fail(EXIT_IO, "out of memory");
+    o->formats = formats;
+    const int code = target_list_make(l, o, "formats", NULL);
+    o->formats = NULL;
+    free(formats);
+    return code;
+}
+
+/* Options that say how a constant is rounded, where there is none. */
+static int has_rounding(const target_options *o)
+{
+    return o->round || o->preset || o->overflow || o->flush_output || o->flush_input || o->seed;
+}
+
+static int parse_constant(double *x, const char *text)
+{
+    const int status = parse_number(x, text);
+    if (status == 0)
+        return 0;
+    return fail(EXIT_USAGE, "formats: --check: '%s' is %s", text,
+                status == NUMBER_RANGE ? "outside the range of binary64"
+                                       : "not a finite number");
+}
+
+/* --models: those that the operands name, or all. */
+static int list_models(char **operands, const char *path, report_style style)
+{
+    model_list list = {0};
+    output out;
+    char *names = operands[0] ? join(next_operand, operands) : strdup("all");
+    int code = names ? model_list_make(&list, "formats", names, NULL, NULL)
+                     : fail(EXIT_IO, "out of memory");
+    if (!code && !(code = output_open(&out, path))) {
+        if (models_print(&list, style, out.file)) {
+            output_abandon(&out);
+            code = fail(EXIT_IO, "out of memory");
+        } else {
+            code = output_close(&out);
+        }
+    }
+    model_list_clear(&list);
+    free(names);
+    return code;
+}
+
+int cmd_formats(const command *self, int argc, char **argv)
+{
+    int json = 0, ndjson = 0, csv = 0, presets = 0, modes = 0, models = 0, lost = 0, first;
+    const char *check = NULL, *path = NULL;
+    double x = 0;
+    target_options to = {0};
+    const option_row table_of_options[] = {
+        {0, "presets", OPTION_FLAG, &presets, NULL, "list what real stacks do under one name"},
+        {0, "modes", OPTION_FLAG, &modes, NULL, "list rounding modes"},
+        {0, "models", OPTION_FLAG, &models, NULL,
+         "list accumulation models of dot products; a NAME is a model then, or a pattern"},
+        {0, "check", OPTION_STRING, &check, "X",
+         "what becomes of the constant X; exit code 1 if it is lost in one of the formats"},
+        {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
+        TARGET_OPTION_ROWS(to),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "json", OPTION_FLAG, &json, NULL,
+         "write JSON (schema mpsim.formats/1; with --check mpsim.check/1)"},
+        {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per line"},
+        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
+        {'o', "output", OPTION_STRING, &path, "FILE",
+         "write to FILE instead of standard output"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code >= 0)
+        return code;
+    const int style = report_style_of(json, ndjson, csv), lists = presets || modes;
+    if (style < 0 || presets + modes + models + (check != NULL) > 1)
+        return fail(EXIT_USAGE, "formats: --json, --ndjson and --csv exclude each other, and "
+                                "so do --presets, --modes, --models and --check");
+    if (models)
+        return list_models(argv + first, path, (report_style)style);
+    if (lists && (style != REPORT_TEXT || first < argc))
+        return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text "
+                                "only");
+    if (!check && has_rounding(&to))
+        return fail(EXIT_USAGE, "formats: options of rounding go with --check");
+    if (check && (code = parse_constant(&x, check)))
+        return code;
+
+    target_list list = {0};
+    output out;
+    code = make_list(&list, &to, argv + first);
+    for (size_t i = 0; !code && !check && i < list.count; i++)
+        if (strchr(list.items[i].label, '@'))
+            code = fail(EXIT_USAGE, "formats: '%s': presets go with --check",
+                        list.items[i].label);
+    if (code || (code = output_open(&out, path)))
+        goto done;
+    const report_style form = (report_style)style;
+    const int bad = presets ? print_presets(out.file)
+                    : modes ? print_modes(out.file)
+                    : check ? print_check(x, &list, to.seed, form, out.file, &lost)
+                            : print_formats(&list, form, out.file);
+    if (bad) {
+        output_abandon(&out);
+        code = fail(EXIT_IO, "out of memory");
+        goto done;
+    }
+    code = output_close(&out);
+    if (!code && lost)
+        code = EXIT_CHECK;
+done:
+    target_list_clear(&list);
+    return code;
+}

@@ -1,0 +1,241 @@
+/* cmd.c -- mpsim info: what is in files of tensors. */
+#include "../commands.h"
+#include "../cli/input.h"
+#include "../cli/output.h"
+#include "../report/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char more[] = "Examples:\n"
+                           "  mpsim info trace/                    every file of a trace\n"
+                           "  mpsim info -v x.safetensors          with its metadata\n"
+                           "  mpsim info -m 'wgrad:*' x.safetensors --csv\n";
+
+typedef struct context {
+    FILE *to;
+    report_style style;
+    int metadata;   /* text: print it */
+    table *summary; /* text: a row for each file */
+    uint64_t files, tensors, elements;
+    int failed;
+} context;
+
+/* What is selected of one file. */
+enum { KINDS_MAX = 16 };
+typedef struct selection {
+    uint64_t tensors, elements;
+    const char *kinds[KINDS_MAX]; /* by rank; NULL where there is none */
+} selection;
+
+static void add_to_selection(selection *s, const trace_tensor *t)
+{
+    const char *kind = trace_kind(t->name);
+    const int rank = kind ? trace_kind_rank(kind) : KINDS_MAX;
+    s->tensors++;
+    s->elements += t->count;
+    if (rank < KINDS_MAX)
+        s->kinds[rank] = kind;
+}
+
+static json_t *file_json(const trace *t)
+{
+    json_t *v = json_object(), *metadata = json_object();
+    const int64_t step = trace_step(t);
+    for (size_t i = 0; trace_metadata_key(t, i); i++)
+        json_object_set_new(metadata, trace_metadata_key(t, i),
+                            json_string(trace_metadata_value(t, i)));
+    json_object_set_new(v, "file", json_of_path(trace_path(t)));
+    json_object_set_new(v, "layout", json_string(trace_layout(t)));
+    json_object_set_new(v, "bytes", json_of_count(trace_size(t)));
+    json_object_set_new(v, "step", step >= 0 ? json_integer(step) : json_null());
+    json_object_set_new(v, "metadata", metadata);
+    return v;
+}
+
+static json_t *tensor_json(const trace_tensor *t)
+{
+    json_t *v = json_object(), *shape = json_array();
+    const char *kind = trace_kind(t->name);
+    for (size_t i = 0; i < t->rank; i++)
+        json_array_append_new(shape, json_of_count(t->shape[i]));
+    json_object_set_new(v, "name", json_string(t->name));
+    json_object_set_new(v, "kind", kind ? json_string(kind) : json_null());
+    json_object_set_new(v, "dtype", json_string(t->dtype));
+    json_object_set_new(v, "format", t->format ? json_string(t->format->name) : json_null());
+    json_object_set_new(v, "shape", shape);
+    json_object_set_new(v, "count", json_of_count(t->count));
+    json_object_set_new(v, "offset", json_of_count(t->offset));
+    json_object_set_new(v, "big_endian", json_boolean(t->big_endian));
+    json_object_set_new(v, "fortran", json_boolean(t->fortran));
+    return v;
+}
+
+static void add_summary_row(table *rows, const trace *t, const selection *s)
+{
+    char path[1024], tensors[32], elements[32], step[32] = "", kinds[256] = "";
+    size_t n = 0;
+    if (trace_step(t) >= 0)
+        snprintf(step, sizeof step, "%" PRId64, trace_step(t));
+    for (int i = 0; i < KINDS_MAX; i++)
+        if (s->kinds[i] && n < sizeof kinds)
+            n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%s", n ? " " : "",
+                                  s->kinds[i]);
+    table_cell(rows, "%s", escape_text(path, sizeof path, trace_path(t)));
+    table_cell(rows, "%s", trace_layout(t));
+    table_cell(rows, "%s", step);
+    table_cell(rows, "%s", text_count(tensors, s->tensors));
+    table_cell(rows, "%s", text_count(elements, s->elements));
+    table_cell(rows, "%s", kinds);
+}
+
+static int print_summary(const context *c)
+{
+    char tensors[32], elements[32];
+    const char *const cells[] = {"total", "", "", text_count(tensors, c->tensors),
+                                 text_count(elements, c->elements), ""};
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+        table_cell(c->summary, "%s", cells[i]);
+    fputc('\n', c->to);
+    return table_print(c->summary, c->to, "");
+}
+
+static void print_file_head(FILE *to, const trace *t, int metadata)
+{
+    char path[1024], key[128], value[256], bytes[32];
+    fprintf(to, "%s: %s, %s bytes, %zu tensor%s", escape_text(path, sizeof path, trace_path(t)),
+            trace_layout(t), text_count(bytes, trace_size(t)), trace_count(t),
+            trace_count(t) == 1 ? "" : "s");
+    if (trace_step(t) >= 0)
+        fprintf(to, ", step %" PRId64, trace_step(t));
+    fputc('\n', to);
+    for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
+        fprintf(to, "  %s = %s\n", escape_text(key, sizeof key, trace_metadata_key(t, i)),
+                escape_text(value, sizeof value, trace_metadata_value(t, i)));
+}
+
+static void print_tensor(context *c, const trace *t, const trace_tensor *tensor, table *rows)
+{
+    char shape[256], name[512], count[32];
+    const char *kind = trace_kind(tensor->name);
+    if (c->style == REPORT_NDJSON) {
+        json_t *v = tensor_json(tensor);
+        json_object_set_new(v, "file", json_of_path(trace_path(t)));
+        c->failed |= json_write(c->to, v);
+        fputc('\n', c->to);
+    } else if (c->style == REPORT_CSV) {
+        csv_text(c->to, trace_path(t));
+        fputc(',', c->to);
+        csv_text(c->to, tensor->name);
+        fprintf(c->to, ",%s,%s,%s,", kind ? kind : "", tensor->dtype,
+                tensor->format ? tensor->format->name : "");
+        csv_text(c->to, shape_text(shape, sizeof shape, tensor));
+        fprintf(c->to, ",%" PRIu64 ",%" PRIu64 "\n", tensor->count, tensor->offset);
+    } else {
+        table_cell(rows, "%s", escape_text(name, sizeof name, tensor->name));
+        table_cell(rows, "%s", tensor->dtype);
+        table_cell(rows, "%s", tensor->format ? tensor->format->name : "-");
+        table_cell(rows, "%s", shape_text(shape, sizeof shape, tensor));
+        table_cell(rows, "%s", text_count(count, tensor->count));
+        table_cell(rows, "%s%s", tensor->big_endian ? "big-endian " : "",
+                   tensor->fortran ? "column-major" : "");
+    }
+}
+
+static int visit_file(input *in, trace *t, void *p)
+{
+    context *c = p;
+    table *rows = NULL;
+    selection s = {0};
+    if (c->style == REPORT_JSON) {
+        fputs(c->files ? ",\n {\"info\": " : "\n {\"info\": ", c->to);
+        c->failed |= json_write(c->to, file_json(t));
+        fputs(",\n  \"tensors\": [", c->to);
+    } else if (c->style == REPORT_TEXT) {
+        if (c->files)
+            fputc('\n', c->to);
+        print_file_head(c->to, t, c->metadata);
+        rows = table_new("<name|<dtype|<format|<shape|>elements|<order");
+    }
+    c->files++;
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *tensor = trace_at(t, i);
+        if (!input_selects(in, tensor))
+            continue;
+        if (c->style == REPORT_JSON) {
+            fputs(s.tensors ? ",\n   " : "\n   ", c->to);
+            c->failed |= json_write(c->to, tensor_json(tensor));
+        } else {
+            print_tensor(c, t, tensor, rows);
+        }
+        add_to_selection(&s, tensor);
+    }
+    c->tensors += s.tensors;
+    c->elements += s.elements;
+    if (c->style == REPORT_JSON)
+        fputs("]}", c->to);
+    if (c->style == REPORT_TEXT) {
+        c->failed |= table_print(rows, c->to, "  ");
+        add_summary_row(c->summary, t, &s);
+    }
+    table_free(rows);
+    return 0;
+}
+
+int cmd_info(const command *self, int argc, char **argv)
+{
+    int json = 0, ndjson = 0, csv = 0, metadata = 0, first;
+    const char *path = NULL;
+    input_options from = {0};
+    const option_row table_of_options[] = {
+        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(from),
+        KEEP_GOING_OPTION_ROW(from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'v', "metadata", OPTION_FLAG, &metadata, NULL,
+         "list the metadata of files too (JSON always does)"},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.info/1)"},
+        {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per tensor and line"},
+        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
+        {'o', "output", OPTION_STRING, &path, "FILE",
+         "write to FILE instead of standard output"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    input in = {0};
+    output out = {0};
+    context c = {.metadata = metadata};
+    if (code >= 0)
+        goto done;
+    const int style = report_style_of(json, ndjson, csv);
+    if (style < 0) {
+        code = fail(EXIT_USAGE, "info: --json, --ndjson and --csv exclude each other");
+        goto done;
+    }
+    if ((code = input_open(&in, "info", &from, argv + first, argc - first)) ||
+        (code = input_check_output(&in, path)) || (code = output_open(&out, path)))
+        goto done;
+    c.to = out.file;
+    c.style = (report_style)style;
+    c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");
+    if (style == REPORT_JSON)
+        fputs("{\"schema\": \"mpsim.info/1\",\n\"files\": [", c.to);
+    if (style == REPORT_CSV)
+        fputs("file,name,kind,dtype,format,shape,count,offset\n", c.to);
+    code = input_each(&in, visit_file, &c);
+    if (style == REPORT_JSON)
+        fputs("]}\n", c.to);
+    if (style == REPORT_TEXT && c.files > 1)
+        c.failed |= print_summary(&c);
+    if (c.failed && !code)
+        code = fail(EXIT_IO, "out of memory");
+    if (code)
+        output_abandon(&out);
+    else if ((code = output_close(&out)) == 0 && in.failed)
+        code = EXIT_PARTIAL;
+done:
+    table_free(c.summary);
+    input_close(&in);
+    option_list_clear(&from.match);
+    option_list_clear(&from.kinds);
+    return code;
+}

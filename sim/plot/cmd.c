@@ -1,0 +1,218 @@
+/* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot or train. */
+#include "../commands.h"
+#include "../cli/options.h"
+#include "plot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "FIGURE is one of\n"
+    "  histogram     share of elements by binary exponent, before and after scaling, with the\n"
+    "                ranges of the formats; needs a report made with --histogram\n"
+    "  ruler         the range of each format over the range of each kind of tensor, or with\n"
+    "                --match of each tensor; steps of one name are taken together\n"
+    "  accumulation  relative error of dot products over their length K, a curve for each\n"
+    "                accumulation model; needs a report with several K\n"
+    "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
+    "                rounding loses, a curve for each policy; of several reports, for each\n"
+    "                policy and report\n"
+    "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json, for training\n"
+    "mpsim train --json. PREFIX.dat (data), PREFIX.gp (a script that stands alone: edit it, run\n"
+    "gnuplot again) and the figures are written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT:\n"
+    "another program) with the templates that belong to mpsim (MPSIM_PLOTS: another folder of\n"
+    "them).\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
+    "  mpsim plot histogram --kind agrad -o agrad report.json\n"
+    "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
+    "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
+    "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
+    "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
+    "  mpsim plot training runs.json\n";
+
+/* Widths of text in inches; sources in plots/README.md. */
+static const struct {
+    const char *name;
+    double column, full;
+} venues[] = {
+    {"none", 5.0, 5.0},      {"aaai", 3.3, 6.975},   {"acm", 3.337, 7.001},
+    {"aistats", 3.25, 6.75}, {"cvpr", 3.25, 6.875},  {"eccv", 4.8, 4.8},
+    {"iclr", 5.5, 5.5},      {"icml", 3.25, 6.75},   {"ieee", 3.487, 7.14},
+    {"jmlr", 6.0, 6.0},      {"neurips", 5.5, 5.5},  {"tmlr", 6.5, 6.5},
+    {"uai", 3.25, 6.75},
+};
+
+static int parse_width(double *width, const char *venue, const char *span)
+{
+    const int full = strcmp(span, "full") == 0;
+    if (!full && strcmp(span, "col") != 0)
+        return fail(EXIT_USAGE, "plot: --span: '%s' is neither col nor full", span);
+    for (size_t i = 0; i < sizeof venues / sizeof venues[0]; i++)
+        if (strcmp(venues[i].name, venue) == 0) {
+            *width = full ? venues[i].full : venues[i].column;
+            return 0;
+        }
+    char known[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof venues / sizeof venues[0] && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 venues[i].name);
+    return fail(EXIT_USAGE, "plot: --venue: '%s' is none of %s", venue, known);
+}
+
+static int parse_types(unsigned *types, const char *list)
+{
+    *types = 0;
+    for (const char *s = list; s;) {
+        const size_t n = strcspn(s, ",");
+        int known = 0;
+        for (int i = 0; i < 3; i++)
+            if (strlen(plot_suffixes[i]) == n && strncmp(s, plot_suffixes[i], n) == 0) {
+                *types |= 1u << i;
+                known = 1;
+            }
+        if (!known)
+            return fail(EXIT_USAGE, "plot: --type: '%.*s' is none of pdf, png, svg", (int)n, s);
+        s = s[n] ? s + n + 1 : NULL;
+    }
+    return 0;
+}
+
+/* The prefix of the files; a folder (with its slash) gets the figure's name. */
+static int make_prefix(char **prefix, const char *wanted, const char *figure)
+{
+    const char *text = wanted ? wanted : figure;
+    const size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return fail(EXIT_USAGE, "plot: --output: a control character in the name");
+    *prefix = malloc(n + strlen(figure) + 1);
+    if (!*prefix)
+        return fail(EXIT_IO, "out of memory");
+    strcpy(*prefix, text);
+    if (n == 0 || text[n - 1] == '/')
+        strcpy(*prefix + n, figure);
+    return 0;
+}
+
+static const plot_figure *find_figure(const char *name)
+{
+    for (const plot_figure *f = plot_figures; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+/* An option that a figure would silently ignore is an error. */
+static int check_choice(const plot_figure *figure, const plot_request *r, int reports)
+{
+    const plot_choice *c = r->choice;
+    const struct {
+        int given;
+        const char *option;
+    } given[] = {
+        {c->kinds.count > 0, "kind"},     {c->step != NULL, "step"},
+        {c->formats.count > 0, "format"}, {c->scales.count > 0, "scale"},
+        {r->log, "log"},                  {c->column != NULL, "column"},
+    };
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
+        if (given[i].given && !strstr(figure->options, given[i].option))
+            return fail(EXIT_USAGE, "plot: --%s is not for %s", given[i].option, figure->name);
+    if (reports > 1 && !strstr(figure->options, "reports"))
+        return fail(EXIT_USAGE, "plot: %s takes one report", figure->name);
+    return 0;
+}
+
+/* Reports after the first join it. */
+static int load(const plot_figure *figure, char **paths, int n, plot_report *r)
+{
+    int code = plot_report_load(r, paths[0], figure->command, figure->name);
+    for (int i = 1; i < n && !code; i++) {
+        plot_report other;
+        code = plot_report_load(&other, paths[i], figure->command, figure->name);
+        if (!code)
+            code = plot_runs_merge(r, &other);
+        plot_report_clear(&other);
+    }
+    return code;
+}
+
+static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
+{
+    plot_input in;
+    memset(&in, 0, sizeof in);
+    int code = check_choice(figure, r, n);
+    if (!code)
+        code = load(figure, paths, n, &in.report);
+    if (!code)
+        code = figure->read(&in, r->choice);
+    if (!code)
+        code = plot_draw(figure, &in, r);
+    plot_data_clear(&in.tensors);
+    plot_runs_clear(&in.runs);
+    plot_report_clear(&in.report);
+    return code;
+}
+
+int cmd_plot(const command *self, int argc, char **argv)
+{
+    plot_choice choice = {0};
+    plot_request r = {.choice = &choice};
+    const char *output = NULL, *types = "pdf,png,svg", *venue = "none", *span = "col";
+    char *prefix = NULL;
+    int first;
+    const option_row table[] = {
+        {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
+        {'m', "match", OPTION_LIST, &choice.match, "GLOB",
+         "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},
+        {'k', "kind", OPTION_LIST, &choice.kinds, "LIST",
+         "only tensors of these kinds, as agrad,wgrad"},
+        {0, "step", OPTION_STRING, &choice.step, "N", "only step N"},
+        {'f', "format", OPTION_LIST, &choice.formats, "LIST",
+         "formats of the report to show; the first is also shaded (default: all of them)"},
+        {'s', "scale", OPTION_LIST, &choice.scales, "LIST",
+         "scales of the report to show beside 1 (default: all of them)"},
+        {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
+        {0, "column", OPTION_STRING, &choice.column, "NAME",
+         "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
+         "(default; updates where hardly any is), agrad, act or updates"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'o', "output", OPTION_STRING, &output, "PREFIX",
+         "of the files (default: the figure's name)"},
+        {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
+        {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
+        {0, "venue", OPTION_STRING, &venue, "NAME",
+         "width for a paper: aaai, acm, aistats, cvpr, eccv, iclr, icml, ieee, jmlr, neurips, "
+         "tmlr, uai (default: none, 5 inches)"},
+        {0, "span", OPTION_STRING, &span, "SPAN", "col (default) or full: columns spanned"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table, argc, argv, &first, more);
+    if (code >= 0)
+        goto done;
+    const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
+    if (first < argc && !figure)
+        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, accumulation, "
+                                "training", argv[first]);
+    else if (argc - first < 2)
+        code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
+    else {
+        code = parse_width(&r.width, venue, span);
+        if (!code)
+            code = parse_types(&r.types, types);
+        if (!code)
+            code = make_prefix(&prefix, output, figure->name);
+        r.prefix = prefix;
+        if (!code)
+            code = draw(figure, argv + first + 1, argc - first - 1, &r);
+    }
+done:
+    free(prefix);
+    option_list_clear(&choice.kinds);
+    option_list_clear(&choice.match);
+    option_list_clear(&choice.formats);
+    option_list_clear(&choice.scales);
+    return code;
+}

@@ -1,0 +1,335 @@
+/* data.c -- see data.h. A report is untrusted: every member is checked. */
+#include "data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_count(const plot_data *d, uint64_t *to, uint64_t n)
+{
+    if (*to > UINT64_MAX - n)
+        return plot_malformed(d->report, "counts are too large");
+    *to += n;
+    return 0;
+}
+
+/* ---- formats and scales ---- */
+
+static int add_format(plot_data *d, const json_t *object)
+{
+    plot_format f;
+    int code = plot_get_string(d->report, object, "name", &f.name);
+    code = code ? code : plot_get_magnitude(d->report, object, "min_positive", &f.min_positive);
+    code = code ? code : plot_get_magnitude(d->report, object, "min_normal", &f.min_normal);
+    code = code ? code : plot_get_magnitude(d->report, object, "max", &f.max);
+    if (code)
+        return code;
+    if (!(f.min_positive > 0 && f.min_positive <= f.min_normal && f.min_normal <= f.max))
+        return plot_malformed(d->report, "the range of a format is empty");
+    for (size_t i = 0; i < d->n_formats; i++)
+        if (strcmp(d->formats[i].name, f.name) == 0)
+            return 0;
+    if (d->n_formats == PLOT_FORMATS_MAX)
+        return fail(EXIT_USAGE, "plot: at most %d formats fit: choose with --format",
+                    PLOT_FORMATS_MAX);
+    d->formats[d->n_formats++] = f;
+    return 0;
+}
+
+static const json_t *find_format(const json_t *formats, const char *name, size_t length)
+{
+    size_t i;
+    json_t *f;
+    json_array_foreach (formats, i, f) {
+        const char *s = json_string_value(json_object_get(f, "name"));
+        if (s && strlen(s) == length && memcmp(s, name, length) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+static int choose_formats(plot_data *d, const option_list *wanted)
+{
+    const json_t *formats = json_object_get(d->report->json, "formats");
+    size_t i;
+    json_t *f;
+    int code = json_is_array(formats) ? 0 : plot_wrong_member(d->report, "formats", "an array");
+    if (!code && wanted->count == 0)
+        json_array_foreach (formats, i, f)
+            if (!code)
+                code = add_format(d, f);
+    for (i = 0; !code && i < wanted->count; i++)
+        for (const char *s = wanted->items[i]; !code && s;) {
+            const size_t n = strcspn(s, ",");
+            const json_t *found = find_format(formats, s, n);
+            code = found ? add_format(d, found)
+                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of "
+                                            "this report", (int)n, s);
+            s = s[n] ? s + n + 1 : NULL;
+        }
+    if (!code && d->n_formats == 0)
+        code = plot_malformed(d->report, "it has no formats");
+    return code;
+}
+
+static int add_scale(plot_data *d, double x)
+{
+    for (size_t i = 0; i < d->n_scales; i++)
+        if (d->scales[i] == x)
+            return 0;
+    if (d->n_scales == PLOT_SCALES_MAX)
+        return fail(EXIT_USAGE, "plot: at most %d scales fit, 1 included: choose with --scale",
+                    PLOT_SCALES_MAX);
+    d->scales[d->n_scales++] = x;
+    return 0;
+}
+
+/* The scale 1 comes first and is always there: it is the data as recorded. */
+static int choose_scales(plot_data *d, const option_list *wanted)
+{
+    const json_t *scales = json_object_get(json_object_get(d->report->json, "config"), "scales");
+    size_t i;
+    json_t *v;
+    if (!json_is_array(scales))
+        return plot_wrong_member(d->report, "scales", "an array");
+    json_array_foreach (scales, i, v) {
+        if (!json_is_number(v) || !(json_number_value(v) > 0))
+            return plot_malformed(d->report, "a scale is not a number above zero");
+        d->cast_unscaled |= json_number_value(v) == 1;
+    }
+    int code = add_scale(d, 1);
+    if (wanted->count == 0)
+        json_array_foreach (scales, i, v)
+            if (!code)
+                code = add_scale(d, json_number_value(v));
+    for (i = 0; !code && i < wanted->count; i++)
+        for (const char *s = wanted->items[i]; !code && s;) {
+            char text[32];
+            double x = 0;
+            const size_t n = strcspn(s, ",");
+            snprintf(text, sizeof text, "%.*s", (int)n, s);
+            int known = 0;
+            if (n < sizeof text && parse_number(&x, text) == 0) {
+                size_t k;
+                json_array_foreach (scales, k, v)
+                    known |= json_number_value(v) == x;
+            }
+            code = known ? add_scale(d, x)
+                         : fail(EXIT_USAGE, "plot: --scale: %.*s is not a scale of this report",
+                                (int)n, s);
+            s = s[n] ? s + n + 1 : NULL;
+        }
+    return code;
+}
+
+/* ---- groups ---- */
+
+static int group_named(plot_data *d, const char *name, plot_group **g)
+{
+    for (size_t i = 0; i < d->n_groups; i++)
+        if (strcmp(d->groups[i].name, name) == 0) {
+            *g = &d->groups[i];
+            return 0;
+        }
+    if (d->n_groups == PLOT_GROUPS_MAX)
+        return fail(EXIT_USAGE, "plot: more than %d rows: select fewer tensors with --match "
+                                "GLOB, --kind KIND or --step N", PLOT_GROUPS_MAX);
+    plot_group *all = realloc(d->groups, (d->n_groups + 1) * sizeof *all);
+    if (!all)
+        return fail(EXIT_IO, "out of memory");
+    d->groups = all;
+    *g = &all[d->n_groups++];
+    memset(*g, 0, sizeof **g);
+    (*g)->name = name;
+    return 0;
+}
+
+static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
+{
+    const json_t *casts = json_object_get(item, "formats");
+    size_t i;
+    json_t *cast;
+    int code = json_is_array(casts) ? 0 : plot_wrong_member(d->report, "formats", "an array");
+    json_array_foreach (casts, i, cast) {
+        const char *name;
+        double scale;
+        uint64_t underflow, overflow;
+        code = code ? code : plot_get_string(d->report, cast, "format", &name);
+        code = code ? code : plot_get_magnitude(d->report, cast, "scale", &scale);
+        code = code ? code : plot_get_count(d->report, cast, "underflow", &underflow);
+        code = code ? code : plot_get_count(d->report, cast, "overflow", &overflow);
+        for (size_t f = 0; !code && f < d->n_formats; f++)
+            for (size_t s = 0; !code && s < d->n_scales; s++)
+                if (d->scales[s] == scale && strcmp(d->formats[f].name, name) == 0) {
+                    plot_cast *c = &g->casts[f][s];
+                    c->tensors++;
+                    code = add_count(d, &c->underflow, underflow);
+                    if (!code)
+                        code = add_count(d, &c->overflow, overflow);
+                }
+    }
+    return code;
+}
+
+static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
+{
+    const json_t *h = json_object_get(item, "histogram");
+    if (!h || json_is_null(h))
+        return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
+                               "--histogram", d->report->path);
+    const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
+    if (!json_is_array(counts))
+        return plot_wrong_member(d->report, "counts", "an array");
+    const size_t n = json_array_size(counts);
+    if (n == 0)
+        return 0;
+    const json_int_t e = json_integer_value(first);
+    if (!json_is_integer(first) || e < PLOT_EXPONENT_MIN || e > PLOT_EXPONENT_MAX ||
+        n > (size_t)(PLOT_EXPONENT_MAX - e) + 1)
+        return plot_malformed(d->report, "a histogram has exponents beyond those of binary64");
+    int code = 0;
+    for (size_t i = 0; !code && i < n; i++) {
+        const json_t *v = json_array_get(counts, i);
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+            return plot_malformed(d->report, "a bin of a histogram is not a count");
+        code = add_count(d, &g->bins[(size_t)(e - PLOT_EXPONENT_MIN) + i],
+                         (uint64_t)json_integer_value(v));
+    }
+    return code;
+}
+
+static int add_item(const plot_data *d, plot_group *g, const json_t *item, int need_histogram)
+{
+    static const char *const counts[] = {"count", "zero", "nan", "inf"};
+    uint64_t n[4];
+    double amin, amax, l2;
+    int code = 0;
+    for (size_t i = 0; !code && i < 4; i++)
+        code = plot_get_count(d->report, item, counts[i], &n[i]);
+    code = code ? code : plot_get_magnitude(d->report, item, "amin", &amin);
+    code = code ? code : plot_get_magnitude(d->report, item, "amax", &amax);
+    if (code)
+        return code;
+    if (n[1] > n[0] || n[2] > n[0] - n[1] || n[3] > n[0] - n[1] - n[2] || amin > amax)
+        return plot_malformed(d->report, "counts or magnitudes contradict each other");
+    const json_t *v = json_object_get(item, "l2"); /* may be "Infinity": then no rms is shown */
+    l2 = json_is_number(v) && json_number_value(v) >= 0 ? json_number_value(v) : HUGE_VAL;
+    if (amin > 0 && (g->amin == 0 || amin < g->amin))
+        g->amin = amin;
+    g->amax = fmax(g->amax, amax);
+    g->l2 = hypot(g->l2, l2);
+    g->tensors++;
+    uint64_t *const sums[] = {&g->count, &g->zero, &g->nan, &g->inf};
+    for (size_t i = 0; !code && i < 4; i++)
+        code = add_count(d, sums[i], n[i]);
+    if (!code)
+        code = add_casts(d, g, item);
+    if (!code && need_histogram)
+        code = add_histogram(d, g, item);
+    return code;
+}
+
+/* ---- selection ---- */
+
+static int get_step(const json_t *item, uint64_t *step)
+{
+    const json_t *v = json_object_get(item, "step");
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return 0;
+    *step = (uint64_t)json_integer_value(v);
+    return 1;
+}
+
+static int selected(const json_t *item, const plot_choice *choice, uint64_t step)
+{
+    uint64_t s;
+    return plot_listed(&choice->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
+           plot_listed(&choice->match, json_string_value(json_object_get(item, "name")), 1) &&
+           (!choice->step || (get_step(item, &s) && s == step));
+}
+
+/* The steps of the selected tensors, whichever sums are shown. */
+static void find_steps(plot_data *d, const plot_choice *choice, uint64_t step)
+{
+    size_t i;
+    json_t *item;
+    uint64_t s;
+    json_array_foreach (json_object_get(d->report->json, "tensors"), i, item)
+        if (selected(item, choice, step) && get_step(item, &s)) {
+            d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
+            d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
+            d->has_steps = 1;
+        }
+}
+
+/* The sums of the report that answer the choice, else its tensors. */
+static const json_t *source(const plot_data *d, const plot_choice *choice,
+                            plot_grouping grouping)
+{
+    const json_t *v = NULL;
+    if (grouping != PLOT_BY_TENSOR && !choice->match.count) {
+        if (!choice->step && (choice->kinds.count || grouping == PLOT_BY_KIND))
+            v = json_object_get(d->report->json, "kinds");
+        else if (choice->step && !choice->kinds.count && grouping == PLOT_BY_NOTHING)
+            v = json_object_get(d->report->json, "steps");
+        else if (!choice->step && !choice->kinds.count)
+            v = json_object_get(d->report->json, "total");
+    }
+    return v && !json_is_null(v) ? v : json_object_get(d->report->json, "tensors");
+}
+
+static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping grouping,
+                        int need_histogram)
+{
+    uint64_t step = 0;
+    size_t i;
+    json_t *item;
+    plot_group *g;
+    if (choice->step && parse_count(&step, choice->step) != 0)
+        return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", choice->step);
+    const json_t *list = source(d, choice, grouping);
+    int code = 0;
+    find_steps(d, choice, step);
+    if (json_is_object(list)) {
+        code = group_named(d, "total", &g);
+        return code ? code : add_item(d, g, list, need_histogram);
+    }
+    if (!json_is_array(list))
+        return plot_wrong_member(d->report, "tensors", "an array");
+    json_array_foreach (list, i, item) {
+        if (code || !selected(item, choice, step))
+            continue;
+        const char *key = grouping == PLOT_BY_KIND ? "kind" : "name";
+        const char *name = json_string_value(json_object_get(item, key));
+        if (!name)
+            name = grouping == PLOT_BY_KIND ? "no kind" : "no name";
+        code = group_named(d, grouping == PLOT_BY_NOTHING ? "total" : name, &g);
+        if (!code)
+            code = add_item(d, g, item, need_histogram);
+    }
+    if (!code && d->n_groups == 0)
+        code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
+    return code;
+}
+
+/* ---- the whole ---- */
+
+int plot_data_read(plot_data *d, const plot_report *report, const plot_choice *choice,
+                   plot_grouping grouping, int need_histogram)
+{
+    memset(d, 0, sizeof *d);
+    d->report = report;
+    int code = choose_formats(d, &choice->formats);
+    if (!code)
+        code = choose_scales(d, &choice->scales);
+    if (!code)
+        code = add_selected(d, choice, grouping, need_histogram);
+    return code;
+}
+
+void plot_data_clear(plot_data *d)
+{
+    free(d->groups);
+    memset(d, 0, sizeof *d);
+}

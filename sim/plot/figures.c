@@ -1,0 +1,309 @@
+/* figures.c -- the figures: which blocks of data and variables each template gets.
+ *
+ * A block is named by the comment in front of it (gnuplot: index 'name'), and blocks are two
+ * blank lines apart. Columns are described in the data. */
+#include "plot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- common ---- */
+
+static double percent(uint64_t n, uint64_t of)
+{
+    return of ? 100 * (double)n / (double)of : 0;
+}
+
+/* A few digits for people: 65504, 0.0156, 6.1e-5. */
+static const char *short_number(char text[32], double x)
+{
+    int exponent = 0;
+    if (x >= 1e-3 && x < 1e6) {
+        snprintf(text, 32, x >= 100 ? "%.0f" : "%.3g", x);
+        return text;
+    }
+    snprintf(text, 32, "%.1e", x);
+    char *e = strchr(text, 'e');
+    if (e && sscanf(e + 1, "%d", &exponent) == 1)
+        snprintf(e, 16, "e%s%d", exponent < 0 ? "\xe2\x88\x92" : "", abs(exponent)); /* − */
+    return text;
+}
+
+/* Characters of a label: what fits beside the plot, as the templates lay it out. */
+enum { LABEL_MAX = 30, HISTOGRAM_LABEL = 16 };
+
+static size_t ruler_label(const plot_request *r)
+{
+    const double characters = (0.42 * r->width - 0.10) / 0.0525;
+    return characters < LABEL_MAX ? (size_t)characters : LABEL_MAX;
+}
+
+static size_t longest_format(const plot_data *d)
+{
+    size_t longest = 0;
+    for (size_t f = 0; f < d->n_formats; f++)
+        if (strlen(d->formats[f].name) > longest)
+            longest = strlen(d->formats[f].name);
+    return longest;
+}
+
+static void put_formats(FILE *to, const plot_data *d, size_t characters)
+{
+    char a[32], b[32], c[32];
+    fputs("\n\n# formats\n"
+          "# 1 row  2 log2 of the smallest positive number  3 log2 of the smallest normal one\n"
+          "# 4 log2 of the largest one  5 these three numbers  6 name\n", to);
+    for (size_t f = 0; f < d->n_formats; f++) {
+        const plot_format *p = &d->formats[f];
+        fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive),
+                log2(p->min_normal), log2(p->max), short_number(a, p->min_positive),
+                short_number(b, p->min_normal), short_number(c, p->max));
+        plot_put_label(to, p->name, characters);
+        fputc('\n', to);
+    }
+}
+
+/* That a figure adds up several steps is not to be seen in it: it has to say so. */
+static void put_note(FILE *to, const plot_data *d)
+{
+    fputs("note = '", to);
+    if (d->has_steps && d->first_step < d->last_step)
+        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", d->first_step, d->last_step);
+    fputs("'\n", to);
+}
+
+/* ---- histogram ---- */
+
+enum { SPAN_SHOWN = 48 }; /* formats of at most so many binades are shown to both ends */
+static const double TAIL = 0.2; /* per cent */
+
+/* The first and the last exponent that occurs; 0 if there is none. */
+static int exponents(const plot_group *g, int *first, int *last)
+{
+    int found = 0;
+    for (int i = 0; i < PLOT_BINS; i++)
+        if (g->bins[i]) {
+            if (!found)
+                *first = i + PLOT_EXPONENT_MIN;
+            *last = i + PLOT_EXPONENT_MIN;
+            found = 1;
+        }
+    return found;
+}
+
+static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_data *d = &in->tensors;
+    const plot_group *g = &d->groups[0];
+    const struct {
+        int side;
+        const char *name;
+        uint64_t n;
+    } special[] = {{-1, "x = 0", g->zero}, {1, "Inf", g->inf}, {2, "NaN", g->nan}};
+    int first = 0, last = 0, side = 0;
+    (void)r;
+
+    fprintf(to, "# elements: %" PRIu64 "\n", g->count);
+    fputs("\n\n# bins\n"
+          "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all\n", to);
+    exponents(g, &first, &last);
+    for (int e = first - 1; e <= last + 1; e++) {
+        const int i = e - PLOT_EXPONENT_MIN;
+        const uint64_t n = i >= 0 && i < PLOT_BINS ? g->bins[i] : 0;
+        fprintf(to, "%d %" PRIu64 " %.6g\n", e, n, percent(n, g->count));
+    }
+    fputs("\n\n# special\n"
+          "# 1 side: -1 left, 1 and 2 right  2 elements  3 per cent of all elements  4 name\n",
+          to);
+    for (size_t i = 0; i < 3; i++)
+        if (special[i].n || i == 0) {
+            side = i == 0 ? -1 : side < 1 ? 1 : 2;
+            fprintf(to, "%d %" PRIu64 " %.6g ", side, special[i].n,
+                    percent(special[i].n, g->count));
+            plot_put_data(to, special[i].name);
+            fputc('\n', to);
+        }
+    put_formats(to, d, HISTOGRAM_LABEL);
+    fputs("\n\n# scales\n"
+          "# 1 row  2 scale  3 log2 of it  then for each format, in per cent of all elements:\n"
+          "# underflow, overflow (NaN: not in the report)\n", to);
+    for (size_t s = 0; s < d->n_scales; s++) {
+        fprintf(to, "%zu %.10g %.10g", s, d->scales[s], log2(d->scales[s]));
+        for (size_t f = 0; f < d->n_formats; f++) {
+            const plot_cast *c = &g->casts[f][s];
+            if (c->tensors == g->tensors)
+                fprintf(to, " %.6g %.6g", percent(c->underflow, g->count),
+                        percent(c->overflow, g->count));
+            else
+                fputs(" NaN NaN", to);
+        }
+        fputc('\n', to);
+    }
+}
+
+/* The exponents to show: on a linear axis without the lowest TAIL of the elements, which would
+ * be an empty stretch. The largest are always shown: they overflow. */
+static int visible_exponents(const plot_group *g, int log, int *first, int *last)
+{
+    uint64_t below = 0;
+    if (!exponents(g, first, last))
+        return 0;
+    for (; !log && *first < *last; (*first)++)
+        if (percent(below += g->bins[*first - PLOT_EXPONENT_MIN], g->count) >= TAIL)
+            break;
+    return 1;
+}
+
+/* Per cent of the elements with an exponent below `limit`. */
+static double share_below(const plot_group *g, double limit)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < PLOT_BINS && i + PLOT_EXPONENT_MIN < limit; i++)
+        n += g->bins[i];
+    return percent(n, g->count);
+}
+
+static void put_histogram_variables(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_data *d = &in->tensors;
+    const plot_group *g = &d->groups[0];
+    double low = HUGE_VAL, high = -HUGE_VAL, most = 0, least = 100;
+    int first, last, overflow = 0;
+    if (visible_exponents(g, r->log, &first, &last))
+        for (size_t s = 0; s < d->n_scales; s++) {
+            low = fmin(low, first + floor(log2(d->scales[s])));
+            high = fmax(high, last + 1 + ceil(log2(d->scales[s])));
+        }
+    for (size_t f = 0; f < d->n_formats; f++) {
+        const double from = floor(log2(d->formats[f].min_positive));
+        const double up_to = ceil(log2(d->formats[f].max));
+        if (up_to - from <= SPAN_SHOWN || low > high) {
+            low = fmin(low, from);
+            high = fmax(high, up_to);
+        }
+        for (size_t s = 0; s < d->n_scales; s++)
+            overflow |= g->casts[f][s].overflow > 0;
+    }
+    for (int i = 0; i < PLOT_BINS; i++) {
+        const double share = percent(g->bins[i], g->count);
+        most = fmax(most, share);
+        if (share > 0)
+            least = fmin(least, share);
+    }
+    const double special = fmax(percent(g->zero, g->count),
+                                fmax(percent(g->inf, g->count), percent(g->nan, g->count)));
+    if (special > most && (special <= 1.5 * most || r->log || most == 0))
+        most = special;
+    fprintf(to, "logscale = %d # 1: logarithmic y axis\n", r->log);
+    low -= 1;
+    high += 1;
+    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", low, high);
+    fprintf(to, "tail = %.3g # per cent recorded below x_low\n", share_below(g, low));
+    const double y_low = r->log ? pow(10, ceil(log10(least)) - 1) : 0;
+    const double above = r->log ? fmax(2, pow(most / y_low, 0.12)) : 1.12; /* for a number */
+    fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n", y_low,
+            most > 0 ? most * above : 100.0);
+    fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
+            (g->inf > 0) + (g->nan > 0));
+    fprintf(to, "overflows = %d # 1: show overflow beside underflow\n", overflow);
+    fprintf(to, "cast_unscaled = %d # 0: the report has no casts of the recorded data\n",
+            d->cast_unscaled);
+    put_note(to, d);
+    const size_t longest = longest_format(d);
+    fprintf(to, "name_length = %zu\n", longest < HISTOGRAM_LABEL ? longest : HISTOGRAM_LABEL);
+}
+
+/* ---- ruler ---- */
+
+static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_data *d = &in->tensors;
+    put_formats(to, d, ruler_label(r));
+    fputs("\n\n# ranges\n"
+          "# 1 row  of the non-zero finite elements, log2 of: 2 the smallest magnitude\n"
+          "# 3 the root mean square  4 the largest magnitude  5 elements\n"
+          "# 6 of them zero, Inf or NaN  7 label  8 name\n", to);
+    for (size_t i = 0; i < d->n_groups; i++) {
+        const plot_group *g = &d->groups[i];
+        const uint64_t others = g->zero + g->inf + g->nan;
+        fprintf(to, "%zu", i);
+        if (g->amax > 0 && g->amin > 0 && others < g->count) {
+            const double rms = g->l2 / sqrt((double)(g->count - others));
+            fprintf(to, " %.6g", log2(g->amin));
+            if (isfinite(rms) && rms > 0)
+                fprintf(to, " %.6g", log2(rms));
+            else
+                fputs(" NaN", to);
+            fprintf(to, " %.6g", log2(g->amax));
+        } else
+            fputs(" NaN NaN NaN", to);
+        fprintf(to, " %" PRIu64 " %" PRIu64 " ", g->count, others);
+        plot_put_label(to, g->name, ruler_label(r));
+        fputc(' ', to);
+        plot_put_data(to, g->name);
+        fputc('\n', to);
+    }
+}
+
+static void put_ruler_variables(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_data *d = &in->tensors;
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    size_t longest = longest_format(d);
+    for (size_t f = 0; f < d->n_formats; f++) {
+        low = fmin(low, log2(d->formats[f].min_positive));
+        high = fmax(high, log2(d->formats[f].max));
+    }
+    for (size_t i = 0; i < d->n_groups; i++) {
+        const plot_group *g = &d->groups[i];
+        if (g->amin > 0 && g->amax > 0) {
+            low = fmin(low, log2(g->amin));
+            high = fmax(high, log2(g->amax));
+        }
+        if (strlen(g->name) > longest)
+            longest = strlen(g->name);
+    }
+    const double margin = 0.02 * (high - low) + 1;
+    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin),
+            ceil(high + margin));
+    fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->n_formats, d->n_groups);
+    put_note(to, d);
+    fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
+}
+
+/* ---- what a figure reads ---- */
+
+static int read_histogram(plot_input *in, const plot_choice *choice)
+{
+    return plot_data_read(&in->tensors, &in->report, choice, PLOT_BY_NOTHING, 1);
+}
+
+static int read_ruler(plot_input *in, const plot_choice *choice)
+{
+    return plot_data_read(&in->tensors, &in->report, choice,
+                          choice->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND, 0);
+}
+
+static int read_accumulation(plot_input *in, const plot_choice *choice)
+{
+    return plot_sweep_read(&in->sweep, &in->report, choice);
+}
+
+static int read_training(plot_input *in, const plot_choice *choice)
+{
+    return plot_runs_read(&in->runs, &in->report, choice);
+}
+
+const plot_figure plot_figures[] = {
+    {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram,
+     put_histogram_variables},
+    {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler,
+     put_ruler_variables},
+    {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation,
+     plot_put_accumulation_variables},
+    {"training", "train", "match column reports", read_training, plot_put_training,
+     plot_put_training_variables},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
+};

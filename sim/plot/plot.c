@@ -1,0 +1,209 @@
+/* plot.c -- writing the data and the script of a figure. */
+#include "plot.h"
+
+#include "../cli/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef MPSIM_PLOTS_DIR
+#define MPSIM_PLOTS_DIR "plots" /* the makefile names the installed folder */
+#endif
+
+enum { TEMPLATE_MAX = 1 << 20, PATH_SIZE = 4096 };
+
+/* "OPTION VALUE" for each value; *n counts what the comment has. */
+static void put_choice(FILE *to, int *n, const char *option, const char **values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        fprintf(to, "%s%s ", (*n)++ ? ", " : "", option);
+        plot_put_comment(to, values[i]);
+    }
+}
+
+/* Where the figure comes from, in comments. */
+static void put_origin(FILE *to, const plot_figure *figure, const plot_input *in,
+                       const plot_request *r)
+{
+    fprintf(to, "# mpsim plot %s\n# report: ", figure->name);
+    const char *path = in->report.path;
+    plot_put_comment(to, strcmp(path, "-") == 0 ? "standard input" : plot_base(path));
+    fputs(" (", to);
+    plot_put_comment(to, in->report.schema);
+    if (in->report.version) {
+        fputs(", mpsim ", to);
+        plot_put_comment(to, in->report.version);
+    }
+    fputs(")\n# selection: ", to);
+    const char *step = r->choice->step;
+    int n = 0;
+    put_choice(to, &n, "kind", r->choice->kinds.items, r->choice->kinds.count);
+    put_choice(to, &n, "match", r->choice->match.items, r->choice->match.count);
+    put_choice(to, &n, "step", &step, step ? 1 : 0);
+    if (n == 0)
+        fputs("everything", to);
+    fputc('\n', to);
+}
+
+/* ---- templates ---- */
+
+/* What every script begins with, and the figure's own part. */
+typedef struct templates {
+    char *style, *figure;
+} templates;
+
+static void templates_clear(templates *t)
+{
+    free(t->style);
+    free(t->figure);
+    t->style = t->figure = NULL;
+}
+
+/* The text of folder/name.gp. 0, an exit code after a message, or -1 if it is not there: then
+ * `path` and errno tell. */
+static int read_template(char **text, char path[PATH_SIZE], const char *folder,
+                         const char *name)
+{
+    if (snprintf(path, PATH_SIZE, "%s/%s.gp", folder, name) >= PATH_SIZE) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return -1;
+    *text = malloc(TEMPLATE_MAX);
+    const size_t n = *text ? fread(*text, 1, TEMPLATE_MAX, f) : 0;
+    const int bad = ferror(f) || n == 0 || n == TEMPLATE_MAX;
+    fclose(f);
+    if (!*text)
+        return fail(EXIT_IO, "out of memory");
+    (*text)[bad ? 0 : n] = '\0';
+    return bad ? fail(EXIT_IO, "%s: not a template", path) : 0;
+}
+
+/* Both from one folder: a style of another version would not fit. Results as above. */
+static int read_folder(templates *t, char path[PATH_SIZE], const char *folder,
+                       const char *figure)
+{
+    int code = read_template(&t->style, path, folder, "style");
+    if (!code)
+        code = read_template(&t->figure, path, folder, figure);
+    const int why = errno;
+    if (code)
+        templates_clear(t);
+    errno = why;
+    return code;
+}
+
+/* From MPSIM_PLOTS and nowhere else; or from where the program is: in the build tree, libtool's
+ * .libs of it, or an installation that was moved; or from where it was to be installed. */
+static int find_templates(templates *t, const char *figure)
+{
+    static const char *const beside[] = {"plots", "../plots", "../share/mpsim/plots"};
+    const char *set = getenv("MPSIM_PLOTS");
+    char path[PATH_SIZE], folder[PATH_SIZE + 32], program[PATH_SIZE];
+    int code = -1;
+    if (set && *set)
+        code = read_folder(t, path, set, figure);
+    else {
+        const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+        program[n > 0 ? n : 0] = '\0'; /* not every system has it */
+        char *slash = strrchr(program, '/');
+        for (size_t i = 0; slash && code < 0 && i < sizeof beside / sizeof beside[0]; i++) {
+            *slash = '\0';
+            snprintf(folder, sizeof folder, "%s/%s", program, beside[i]);
+            code = read_folder(t, path, folder, figure);
+        }
+        if (code < 0)
+            code = read_folder(t, path, MPSIM_PLOTS_DIR, figure);
+    }
+    if (code < 0)
+        code = fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path,
+                    strerror(errno));
+    return code;
+}
+
+/* ---- script ---- */
+
+static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
+                      const plot_request *r, const templates *t)
+{
+    const char *base = plot_base(r->prefix);
+    char *quoted = plot_quote(base);
+    if (!quoted)
+        return fail(EXIT_IO, "out of memory");
+    put_origin(to, figure, in, r);
+    fputs("# To draw it again, in this folder: gnuplot ", to);
+    plot_put_comment(to, base);
+    fputs(".gp   (gnuplot 5.4 or later)\n\n# ---- variables ----\n"
+          "# figures are written to this name with .pdf, .png, .svg; data are read from that\n",
+          to);
+    fprintf(to, "if (!exists('figure')) figure = './'.%s\n", quoted);
+    fprintf(to, "if (!exists('data')) data = './'.%s.'.dat'\n", quoted);
+    free(quoted);
+    fputs("types = '", to);
+    const char *space = "";
+    for (int i = 0; i < 3; i++)
+        if (r->types & 1u << i) {
+            fprintf(to, "%s%s", space, plot_suffixes[i]);
+            space = " ";
+        }
+    fputs("'\ntitle = ", to);
+    plot_put_script(to, r->title ? r->title : "");
+    fprintf(to, "\nwidth = %.6g # inches\n", r->width);
+    figure->put_variables(to, in, r);
+    fprintf(to, "\n%s\n%s", t->style, t->figure);
+    return 0;
+}
+
+/* Open PREFIX + suffix. */
+static int open_beside(output *o, char **path, const char *prefix, const char *suffix)
+{
+    *path = malloc(strlen(prefix) + strlen(suffix) + 1);
+    if (!*path)
+        return fail(EXIT_IO, "out of memory");
+    strcat(strcpy(*path, prefix), suffix);
+    return output_open(o, *path);
+}
+
+/* Both files, or neither if one cannot be. */
+static int write_files(const plot_figure *figure, const plot_input *in, const plot_request *r,
+                       const templates *t)
+{
+    output data, script;
+    char *data_path = NULL, *script_path = NULL;
+    int code = open_beside(&data, &data_path, r->prefix, ".dat");
+    if (!code) {
+        code = open_beside(&script, &script_path, r->prefix, ".gp");
+        if (code)
+            output_abandon(&data);
+    }
+    if (!code) {
+        put_origin(data.file, figure, in, r);
+        figure->put_data(data.file, in, r);
+        code = put_script(script.file, figure, in, r, t);
+        if (code)
+            output_abandon(&data);
+        else
+            code = output_close(&data);
+        if (code)
+            output_abandon(&script);
+        else
+            code = output_close(&script);
+    }
+    free(data_path);
+    free(script_path);
+    return code;
+}
+
+int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r)
+{
+    templates t = {NULL, NULL};
+    int code = find_templates(&t, figure->name);
+    if (!code)
+        code = write_files(figure, in, r, &t);
+    templates_clear(&t);
+    return code ? code : plot_run(r->prefix, r->types);
+}

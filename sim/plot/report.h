@@ -1,0 +1,41 @@
+/* report.h -- reports that figures read: loaded, their schema checked, their members. */
+#ifndef MPSIM_SIM_PLOT_REPORT_H
+#define MPSIM_SIM_PLOT_REPORT_H
+
+#include "../cli/options.h"
+
+#include <jansson.h>
+
+typedef struct plot_report {
+    const char *path;    /* "-": standard input       */
+    const char *command; /* that writes it: "stat"    */
+    json_t *json;
+    const char *schema, *version; /* version: or NULL */
+} plot_report;
+
+/* What the user chose. NULL and empty lists: everything. */
+typedef struct plot_choice {
+    option_list kinds;           /* one is equal to the tensor's kind          */
+    option_list match;           /* one is a glob for its name, or a model's   */
+    const char *step;            /* a number                                   */
+    option_list formats, scales; /* elements may be lists with commas          */
+    const char *column;          /* which error, or loss; NULL: the usual      */
+} plot_choice;
+
+/* plot_listed -- whether one of the list, or anything if it is empty, is the text, or with
+ * `glob` a pattern for it. */
+int plot_listed(const option_list *l, const char *text, int glob);
+
+/* plot_report_load -- read a report of schema mpsim.VERB/1 for `figure`. 0, or an exit code
+ * after a message; to be cleared in both cases. */
+int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure);
+void plot_report_clear(plot_report *r);
+
+/* A report is untrusted: each function returns 0, or an exit code after a message. */
+int plot_malformed(const plot_report *r, const char *what);
+int plot_wrong_member(const plot_report *r, const char *key, const char *what);
+int plot_get_count(const plot_report *r, const json_t *object, const char *key, uint64_t *n);
+int plot_get_magnitude(const plot_report *r, const json_t *object, const char *key, double *x);
+int plot_get_string(const plot_report *r, const json_t *object, const char *key, const char **s);
+
+#endif

@@ -1,0 +1,247 @@
+/* run.c -- running gnuplot so that a figure appears whole or not at all. */
+#include "plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+const char *const plot_suffixes[3] = {"pdf", "png", "svg"};
+
+enum { MESSAGE_SIZE = 4096 };
+
+/* A malloc'ed string from a format; NULL without memory. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+static char *text_of(const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *s = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (s)
+        vsnprintf(s, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return s;
+}
+
+/* Run argv with its stderr in `message`, the rest from and to /dev/null. errno value, or 0
+ * with the wait status. */
+static int run(char *const argv[], char *message, int *status)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t defaults;
+    int ends[2];
+    pid_t child;
+    if (pipe(ends) != 0)
+        return errno;
+    (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    int error = posix_spawn_file_actions_init(&files);
+    if (error) {
+        close(ends[0]);
+        close(ends[1]);
+        return error;
+    }
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        sigemptyset(&defaults);
+        sigaddset(&defaults, SIGPIPE); /* ignored here, and that would be inherited */
+        error |= posix_spawnattr_setsigdefault(&attributes, &defaults);
+        error |= posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+        error |= posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+        error |= posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+        error |= posix_spawn_file_actions_adddup2(&files, ends[1], 2);
+        if (ends[1] > 2)
+            error |= posix_spawn_file_actions_addclose(&files, ends[1]);
+        error = error ? ENOMEM
+                      : posix_spawnp(&child, argv[0], &files, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    if (!error) {
+        char rest[512];
+        size_t used = 0;
+        for (;;) {
+            const size_t room = MESSAGE_SIZE - 1 - used;
+            const ssize_t n = room ? read(ends[0], message + used, room)
+                                   : read(ends[0], rest, sizeof rest);
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n <= 0)
+                break;
+            if (room)
+                used += (size_t)n;
+        }
+        message[used] = '\0';
+        while (waitpid(child, status, 0) < 0)
+            if (errno != EINTR) {
+                error = errno;
+                break;
+            }
+    }
+    close(ends[0]);
+    return error;
+}
+
+/* gnuplot prints the statement, a mark under it, then `"FILE" line N: message`. The first
+ * such line that is no warning, or the first one with letters. */
+static void first_message(char *line, size_t size, char *message)
+{
+    const char *best = NULL, *any = NULL;
+    char *rest;
+    for (char *s = strtok_r(message, "\n", &rest); s; s = strtok_r(NULL, "\n", &rest)) {
+        if (!any && strspn(s, " \t^") < strlen(s))
+            any = s + strspn(s, " \t^");
+        if (!best && strstr(s, " line ") && strstr(s, ": ") && !strstr(s, ": warning:"))
+            best = s + strspn(s, " \t");
+    }
+    plot_text_clean(line, size, best ? best : any ? any : "no message");
+}
+
+/* cairo before 1.17 writes the time of day into a PDF where it can be blanked out. */
+static void remove_date(const char *path)
+{
+    static const char key[] = "/CreationDate (";
+    FILE *f = fopen(path, "r+b");
+    if (!f)
+        return;
+    size_t matched = 0;
+    for (int c; (c = fgetc(f)) != EOF;) {
+        matched = c == key[matched] ? matched + 1 : c == key[0];
+        if (!key[matched])
+            break;
+    }
+    if (!key[matched]) {
+        const long from = ftell(f) - (long)(sizeof key - 1);
+        long n = (long)sizeof key - 1;
+        for (int c; n < 64 && (c = fgetc(f)) != EOF;) {
+            n++;
+            if (c == ')')
+                break;
+        }
+        if (n < 64 && fseek(f, from, SEEK_SET) == 0)
+            fprintf(f, "%*s", (int)n, "");
+    }
+    fclose(f);
+}
+
+/* ---- one figure ---- */
+
+typedef struct drawing {
+    char *directory;            /* beside the figures: where gnuplot puts them first */
+    char *script, *settings;    /* arguments of gnuplot                              */
+    char *drawn[3], *wanted[3]; /* first and final names; NULL: not this type        */
+} drawing;
+
+static void drawing_clear(drawing *w)
+{
+    for (int i = 0; i < 3; i++) {
+        free(w->drawn[i]);
+        free(w->wanted[i]);
+    }
+    free(w->settings);
+    free(w->script);
+    free(w->directory);
+}
+
+/* All names; the directory is made. -1 after a message. */
+static int drawing_begin(drawing *w, const char *prefix, unsigned types)
+{
+    const char *base = plot_base(prefix);
+    const char *here = strchr("./", prefix[0]) ? "" : "./"; /* never an option, a pipe, ... */
+    char *figure = NULL, *data = NULL, *quoted[2] = {0};
+    int complete;
+    memset(w, 0, sizeof *w);
+    w->directory = text_of("%s%s.XXXXXX", here, prefix);
+    w->script = text_of("%s%s.gp", here, prefix);
+    data = text_of("%s%s.dat", here, prefix);
+    complete = w->directory && w->script && data;
+    if (complete && !mkdtemp(w->directory)) {
+        fail(EXIT_IO, "%s: %s", w->directory, strerror(errno));
+        free(data);
+        return -1;
+    }
+    figure = complete ? text_of("%s/%s", w->directory, base) : NULL;
+    quoted[0] = figure ? plot_quote(figure) : NULL;
+    quoted[1] = figure ? plot_quote(data) : NULL;
+    if (quoted[0] && quoted[1])
+        w->settings = text_of("figure = %s; data = %s", quoted[0], quoted[1]);
+    for (int i = 0; i < 3; i++)
+        if (w->settings && types & 1u << i) {
+            w->drawn[i] = text_of("%s.%s", figure, plot_suffixes[i]);
+            w->wanted[i] = text_of("%s.%s", prefix, plot_suffixes[i]);
+            complete &= w->drawn[i] && w->wanted[i];
+        }
+    complete &= w->settings != NULL;
+    if (!complete) {
+        if (figure)
+            rmdir(w->directory);
+        fail(EXIT_IO, "out of memory");
+    }
+    free(quoted[0]);
+    free(quoted[1]);
+    free(figure);
+    free(data);
+    return complete ? 0 : -1;
+}
+
+/* Run gnuplot and look at what it left. */
+static int drawing_run(const drawing *w, const char *prefix)
+{
+    const char *wish = getenv("MPSIM_GNUPLOT");
+    char message[MESSAGE_SIZE] = "", line[300], program[4096];
+    char d_flag[] = "-d", e_flag[] = "-e"; /* -d: no settings of the user or the host */
+    char *argv[] = {program, d_flag, e_flag, w->settings, w->script, NULL};
+    int status = 0;
+    snprintf(program, sizeof program, "%s", wish && *wish ? wish : "gnuplot");
+    const int error = run(argv, message, &status);
+    if (error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127))
+        return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot "
+                             "or set MPSIM_GNUPLOT", program, prefix, prefix);
+    if (error)
+        return fail(EXIT_IO, "%s: %s", program, strerror(error));
+    first_message(line, sizeof line, message);
+    if (!WIFEXITED(status))
+        return fail(EXIT_IO, "%s: killed by signal %d: %s", program, WTERMSIG(status), line);
+    if (WEXITSTATUS(status) != 0)
+        return fail(EXIT_IO, "%s: failed: %s", program, line);
+    for (int i = 0; i < 3; i++) {
+        struct stat s;
+        if (w->drawn[i] && (stat(w->drawn[i], &s) != 0 || s.st_size == 0))
+            return fail(EXIT_IO, "%s: drew no %s: %s", program, plot_suffixes[i], line);
+    }
+    return EXIT_OK;
+}
+
+int plot_run(const char *prefix, unsigned types)
+{
+    drawing w;
+    int code = EXIT_IO;
+    if (drawing_begin(&w, prefix, types) == 0) {
+        code = drawing_run(&w, prefix);
+        if (code == EXIT_OK && w.drawn[0])
+            remove_date(w.drawn[0]);
+        for (int i = 0; i < 3; i++)
+            if (code == EXIT_OK && w.drawn[i] && rename(w.drawn[i], w.wanted[i]) != 0)
+                code = fail(EXIT_IO, "%s: %s", w.wanted[i], strerror(errno));
+        for (int i = 0; i < 3; i++)
+            if (w.drawn[i])
+                unlink(w.drawn[i]); /* what was not renamed */
+        rmdir(w.directory);
+    }
+    drawing_clear(&w);
+    return code;
+}

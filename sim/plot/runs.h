@@ -1,0 +1,47 @@
+/* runs.h -- what a figure shows: trainings from reports of mpsim train. */
+#ifndef MPSIM_SIM_PLOT_RUNS_H
+#define MPSIM_SIM_PLOT_RUNS_H
+
+#include "report.h"
+
+enum { PLOT_RUNS_MAX = 20 };
+
+/* A step. */
+typedef struct plot_point {
+    uint64_t step;
+    double loss;  /* NaN and infinities as they are  */
+    double scale; /* > 0: the loss scale of the step */
+    int skipped;
+    uint64_t of, lost; /* of the column: lost out of so many */
+} plot_point;
+
+typedef struct plot_training {
+    const char *name;
+    const json_t *item; /* of the report */
+    size_t n, finite; /* points; those up to the last finite loss */
+    plot_point *points;
+    int scaled; /* some scale is not 1, or some step is skipped */
+} plot_training;
+
+/* Strings point into the reports or are literals. */
+typedef struct plot_runs {
+    const plot_report *report;
+    const char *column, *axis; /* member of the report, and what the axis calls its lost share */
+    int matters; /* some run loses at least one in a thousand */
+    size_t n_runs;
+    uint64_t first, last; /* steps */
+    plot_training runs[PLOT_RUNS_MAX];
+} plot_runs;
+
+/* plot_runs_merge -- the runs of another report behind those of the first, each called "POLICY,
+ * FILE" from then on, or FILE if only one policy is shown; `r` keeps them alive. 0, or an exit
+ * code after a message. */
+int plot_runs_merge(plot_report *r, const plot_report *other);
+
+/* plot_runs_read -- the runs that `choice` selects by the names of their policies, in the order of
+ * the report, without those that have no steps. 0, or an exit code after a message; to be cleared
+ * in both cases. */
+int plot_runs_read(plot_runs *s, const plot_report *report, const plot_choice *choice);
+void plot_runs_clear(plot_runs *s);
+
+#endif

@@ -1,0 +1,36 @@
+/* sweep.h -- what a figure shows: errors of models over K from a report of mpsim dot. */
+#ifndef MPSIM_SIM_PLOT_SWEEP_H
+#define MPSIM_SIM_PLOT_SWEEP_H
+
+#include "report.h"
+
+enum { PLOT_MODELS_MAX = 20, PLOT_LENGTHS_MAX = 64 };
+
+/* In place of an error: not in the report, or of results that are not all finite. */
+#define PLOT_MISSING (-2.0)
+#define PLOT_NOT_FINITE (-1.0)
+
+typedef struct plot_model {
+    const char *name, *format; /* of the result */
+    size_t curve;              /* equal for models whose errors are all equal; from 1 on */
+    double errors[PLOT_LENGTHS_MAX];
+} plot_model;
+
+/* Strings point into the report or are literals. */
+typedef struct plot_sweep {
+    const plot_report *report;
+    const char *column, *axis; /* member of the report, and what the axis calls it */
+    int relative;              /* of the result: to be compared with a unit roundoff */
+    size_t n_lengths, n_models, n_curves;
+    uint64_t lengths[PLOT_LENGTHS_MAX]; /* K, in growing order */
+    plot_model models[PLOT_MODELS_MAX];
+} plot_sweep;
+
+/* plot_sweep_read -- the models that `choice` selects, from the largest error at their last K to
+ * the smallest, those of one curve together. 0, or an exit code after a message. */
+int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_choice *choice);
+
+/* plot_sweep_end -- the last K where a model has an error, or not all results are finite. */
+size_t plot_sweep_end(const plot_sweep *s, const plot_model *m);
+
+#endif

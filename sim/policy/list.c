@@ -1,0 +1,87 @@
+/* list.c -- see list.h. */
+#include "list.h"
+
+#include "../cli/output.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int add_file(policy_list *l, const char *verb, const char *path)
+{
+    trace_error error;
+    policy *items = realloc(l->items, (l->count + 1) * sizeof *items);
+    if (!items)
+        return fail(EXIT_IO, "%s: out of memory", verb);
+    l->items = items;
+    if (policy_load_epochs(&items[l->count], path, l->steps_per_epoch, &error))
+        return fail(error.exit, "%s", error.text);
+    l->count++;
+    return 0;
+}
+
+static int is_yaml(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+    return e->d_name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_folder(policy_list *l, const char *verb, const char *path)
+{
+    struct dirent **entries;
+    const int n = scandir(path, &entries, is_yaml, by_name);
+    int code = n > 0 ? 0 : fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path);
+    for (int i = 0; i < n; i++) {
+        char *file = NULL;
+        if (!code && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)
+            code = fail(EXIT_IO, "%s: out of memory", verb);
+        if (!code)
+            code = add_file(l, verb, file);
+        free(file);
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    return code;
+}
+
+int policy_list_add(policy_list *l, const char *verb, const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0 && l->from_stdin++)
+        return fail(EXIT_USAGE, "%s: --policy -: standard input can be read once only", verb);
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(l, verb, path)
+                                                       : add_file(l, verb, path);
+}
+
+int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths)
+{
+    int code = 0;
+    for (size_t i = 0; i < paths->count && !code; i++)
+        code = policy_list_add(l, verb, paths->items[i]);
+    return code;
+}
+
+void policy_list_clear(policy_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        policy_clear(&l->items[i]);
+    free(l->items);
+    l->items = NULL;
+    l->count = 0;
+}
+
+int policy_list_check_output(const policy_list *l, const char *verb, const char *path)
+{
+    int code = 0;
+    for (size_t i = 0; i < l->count && !code; i++)
+        code = output_check_path(verb, path, l->items[i].path);
+    return code;
+}

@@ -1,0 +1,31 @@
+/* list.h -- the policies that a command line names: files, bundled ones, folders of them. */
+#ifndef MPSIM_SIM_POLICY_LIST_H
+#define MPSIM_SIM_POLICY_LIST_H
+
+#include "../cli/options.h"
+#include "policy.h"
+
+typedef struct policy_list {
+    policy *items;
+    size_t count;
+    int from_stdin;           /* one of them was "-"                                       */
+    uint64_t steps_per_epoch; /* of policies that do not say; 0: see policy_load           */
+} policy_list;
+
+/* The row of the option for a command's table; `paths` is an option_list. */
+#define POLICY_OPTION_ROW(paths)                                                                \
+    {'P', "policy", OPTION_LIST, &(paths), "FILE",                                              \
+     "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are "         \
+     "installed), or a folder of them; may be repeated"}
+
+/* policy_list_add -- one file, bundled policy, folder (all *.yaml in the order of their names) or
+ * "-" for standard input, once. policy_list_add_all: those of an option. 0, or an exit code after a
+ * message. */
+int policy_list_add(policy_list *l, const char *verb, const char *path);
+int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths);
+void policy_list_clear(policy_list *l);
+
+/* policy_list_check_output -- EXIT_USAGE after a message if `path` is a file of theirs, else 0. */
+int policy_list_check_output(const policy_list *l, const char *verb, const char *path);
+
+#endif

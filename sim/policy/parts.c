@@ -1,0 +1,469 @@
+/* parts.c -- the keys of a policy that have keys of their own; see keys.h. */
+#include "keys.h"
+
+#include "../cli/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- loss_scaling ---- */
+
+/* What frameworks call the parameters of their scalers, and ours. */
+static const struct scaler_word {
+    const char *word, *key;
+} scaler_words[] = {
+    {"init", "init"},
+    {"init_scale", "init"},                      /* torch                                     */
+    {"initial_scale", "init"},                   /* Keras                                     */
+    {"initial_loss_scale", "init"},              /* Megatron                                  */
+    {"fp16_initial_loss_scale", "init"},         /* NeMo                                      */
+    {"initial_scale_power", "init=2^"},          /* DeepSpeed                                 */
+    {"growth", "growth"},
+    {"growth_factor", "growth"},
+    {"backoff", "backoff"},
+    {"backoff_factor", "backoff"},
+    {"window", "window"},
+    {"growth_interval", "window"},
+    {"dynamic_growth_steps", "window"},          /* Keras                                     */
+    {"loss_scale_window", "window"},             /* DeepSpeed, Megatron, NeMo                 */
+    {"hysteresis", "hysteresis"},
+    {"floor", "floor"},
+    {"min_loss_scale", "floor"},
+    {"ceiling", "ceiling"},
+    {"max_loss_scale", "ceiling"},               /* Apex                                      */
+    {"tolerance", "tolerance"},
+    {"threshold", "threshold"},
+    {"skip", "skip"},
+    {"refill", "refill"},
+    {"growth_rule", "growth-rule"},
+    {"floor_rule", "floor-rule"},
+    {"order", "order"},
+    {"unscale", "unscale"},
+    {"arithmetic", "arithmetic"},
+    {"check", "check"},
+    {"guard", "guard"},
+};
+
+/* What no framework accepts, or what cannot work. */
+static int check_scaler(policy_reader *r, unsigned line, const mpsim_scaler_config *c)
+{
+    if (!(c->init > 0))
+        return policy_bad(r, line, "loss_scaling: the initial scale must be above 0");
+    if (c->dynamic && !(c->growth > 1))
+        return policy_bad(r, line, "loss_scaling: growth must be above 1");
+    if (c->dynamic && !(c->backoff < 1))
+        return policy_bad(r, line, "loss_scaling: backoff must be below 1");
+    if (c->dynamic && (c->floor > c->init || c->ceiling < c->init))
+        return policy_bad(r, line, "loss_scaling: the initial scale must lie between floor and "
+                                   "ceiling");
+    return 0;
+}
+
+static int parse_scaler(policy_reader *r, unsigned line, const char *spec, mpsim_scaler_config *c)
+{
+    if (mpsim_scaler_parse(c, spec) == MPSIM_OK)
+        return 0;
+    return policy_bad(r, line, "loss_scaling: '%.100s' is no scaler or has a parameter outside its "
+                               "domain: see 'mpsim scaler --list'", spec);
+}
+
+/* The scaler that a word stands for: a row, "dynamic", or the constant scale itself. */
+static int scaler_word(policy_reader *r, const yaml_value *v, int apex, char *spec, size_t size)
+{
+    const char *word = NULL;
+    double x;
+    if (value_text(r, "loss_scaling", v, &word))
+        return -1;
+    if (strcasecmp(word, "dynamic") == 0)
+        word = apex ? "apex" : "torch";
+    else if (strcasecmp(word, "false") == 0 || strcasecmp(word, "no") == 0)
+        word = "none";
+    if (parse_number(&x, word) == 0)
+        snprintf(spec, size, "static:init=%.100s", word);
+    else
+        snprintf(spec, size, "%.150s", word);
+    return 0;
+}
+
+int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c)
+{
+    char spec[1024] = "";
+    const yaml_value *name = NULL;
+    if (v->type == YAML_TEXT) {
+        if (scaler_word(r, v, apex, spec, sizeof spec) || parse_scaler(r, v->line, spec, c))
+            return -1;
+        return check_scaler(r, v->line, c);
+    }
+    if (v->type != YAML_MAP)
+        return policy_bad(r, v->line, "loss_scaling: a scaler's name or 'key: value' pairs are "
+                                      "needed");
+    for (size_t i = 0; i < v->count; i++)
+        if (strcmp(v->items[i].key, "scaler") == 0)
+            name = v->items[i].value;
+    if (!name)
+        return policy_bad(r, v->line, "loss_scaling: which scaler: key 'scaler' is missing");
+    if (scaler_word(r, name, apex, spec, sizeof spec))
+        return -1;
+    for (size_t i = 0; i < v->count; i++) {
+        const yaml_item *item = &v->items[i];
+        const char *text = NULL, *key = NULL;
+        const size_t n = strlen(spec);
+        if (item->value == name)
+            continue;
+        if (strcmp(item->key, "loss_scale") == 0) { /* DeepSpeed: 0 is dynamic */
+            if (item->value->type == YAML_TEXT && strcmp(item->value->text, "0") == 0)
+                continue;
+            return policy_bad(r, item->line, "loss_scaling: loss_scale: only 0 (dynamic); a constant "
+                                             "scale is loss_scaling: NUMBER");
+        }
+        for (size_t k = 0; k < sizeof scaler_words / sizeof *scaler_words; k++)
+            if (strcmp(scaler_words[k].word, item->key) == 0)
+                key = scaler_words[k].key;
+        if (!key)
+            return policy_bad(r, item->line, "loss_scaling: unknown key '%.60s'", item->key);
+        if (value_text(r, item->key, item->value, &text))
+            return -1;
+        snprintf(spec + n, sizeof spec - n, "%c%s%s%.60s", strchr(spec, ':') ? ',' : ':', key,
+                 strchr(key, '=') ? "" : "=", text);
+        if (parse_scaler(r, item->line, spec, c))
+            return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible",
+                              item->key, text);
+    }
+    return parse_scaler(r, v->line, spec, c) ? -1 : check_scaler(r, v->line, c);
+}
+
+/* ---- optimizer ---- */
+
+static int set_name(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+{
+    const char *word = NULL;
+    mpsim_optim_algorithm a;
+    if (value_text(r, "optimizer", v, &word))
+        return -1;
+    if (strcasecmp(word, "trace") == 0) {
+        o->algorithm = -1;
+        return 0;
+    }
+    if (mpsim_optim_parse(&a, word))
+        return policy_bad(r, v->line, "optimizer: '%.60s' is none of sgd, adam, adamw, trace",
+                          word);
+    o->algorithm = (int)a;
+    return 0;
+}
+
+static int add_variant(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+{
+    const char *word = NULL;
+    if (value_text(r, "variant", v, &word))
+        return -1;
+    const mpsim_optim_variant *found = mpsim_optim_variant_find(word);
+    if (found && o->n_variants < sizeof o->variants / sizeof *o->variants) {
+        o->variants[o->n_variants++] = found;
+        return 0;
+    }
+    char list[512] = "";
+    for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
+        const size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "",
+                 mpsim_optim_variant_at(i)->name);
+    }
+    return found ? policy_bad(r, v->line, "variant: too many")
+                 : policy_bad(r, v->line, "variant: '%.60s' is none of %s", word, list);
+}
+
+/* One word, or a list in the order of preference. */
+static int set_variant(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+{
+    o->n_variants = 0;
+    if (v->type != YAML_LIST)
+        return add_variant(r, v, o);
+    for (size_t i = 0; i < v->count; i++)
+        if (add_variant(r, v->items[i].value, o))
+            return -1;
+    return o->n_variants ? 0 : policy_bad(r, v->line, "variant: the list is empty");
+}
+
+static int set_store(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+{
+    static const char *const words[] = {"nearest", "stochastic", "kahan"};
+    const char *word = NULL;
+    if (value_text(r, "store", v, &word))
+        return -1;
+    for (int i = 0; i < 3; i++)
+        if (strcasecmp(words[i], word) == 0) {
+            o->store = (mpsim_store)i;
+            return 0;
+        }
+    return policy_bad(r, v->line, "store: '%.60s' is none of nearest, stochastic, kahan", word);
+}
+
+static int set_betas(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+{
+    if (v->type != YAML_LIST || v->count != 2)
+        return policy_bad(r, v->line, "betas: two numbers are needed: [0.9, 0.999]");
+    return value_number(r, "betas", v->items[0].value, &o->beta1) ||
+                   value_number(r, "betas", v->items[1].value, &o->beta2)
+               ? -1
+               : 0;
+}
+
+/* -1 after a message, 0, or 1 if the key is none of these. */
+static int set_number(policy_reader *r, const yaml_item *item, optimizer_choice *o)
+{
+    const struct {
+        const char *key;
+        double *to;
+    } numbers[] = {{"lr", &o->lr},       {"momentum", &o->momentum},
+                   {"dampening", &o->dampening}, {"weight_decay", &o->weight_decay},
+                   {"beta1", &o->beta1}, {"beta2", &o->beta2},
+                   {"eps", &o->eps}};
+    const struct {
+        const char *key;
+        int *to;
+    } flags[] = {{"nesterov", &o->nesterov}, {"amsgrad", &o->amsgrad}, {"maximize", &o->maximize}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(item->key, numbers[i].key) == 0)
+            return value_number(r, item->key, item->value, numbers[i].to);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(item->key, flags[i].key) == 0)
+            return value_bool(r, item->key, item->value, flags[i].to);
+    return 1;
+}
+
+static int set_key(policy_reader *r, const yaml_item *item, optimizer_choice *o)
+{
+    if (strcmp(item->key, "name") == 0)
+        return set_name(r, item->value, o);
+    if (strcmp(item->key, "variant") == 0)
+        return set_variant(r, item->value, o);
+    if (strcmp(item->key, "store") == 0)
+        return set_store(r, item->value, o);
+    if (strcmp(item->key, "betas") == 0)
+        return set_betas(r, item->value, o);
+    if (strcmp(item->key, "state") == 0) {
+        o->state_given = 1;
+        return value_format(r, "state", item->value, &o->state);
+    }
+    const int code = set_number(r, item, o);
+    return code == 1 ? policy_bad(r, item->line, "optimizer: unknown key '%.60s'", item->key)
+                     : code;
+}
+
+static unsigned line_of(const yaml_value *v, const char *key)
+{
+    for (size_t i = 0; v->type == YAML_MAP && i < v->count; i++)
+        if (strcmp(v->items[i].key, key) == 0)
+            return v->items[i].line;
+    return 0;
+}
+
+static int outside(double x, double least, double below)
+{
+    return !isnan(x) && !(x >= least && x < below);
+}
+
+/* Numbers in their domains, and keys that the named optimizer has. */
+static int check_numbers(policy_reader *r, const yaml_value *v, const optimizer_choice *o)
+{
+    const double inf = (double)INFINITY;
+    const struct {
+        const char *key;
+        double x, below;
+        int sgd, adam;
+    } rows[] = {{"lr", o->lr, inf, 1, 1},
+                {"momentum", o->momentum, inf, 1, 0},
+                {"dampening", o->dampening, inf, 1, 0},
+                {"weight_decay", o->weight_decay, inf, 1, 1},
+                {"betas", o->beta1, 1, 0, 1},
+                {"betas", o->beta2, 1, 0, 1},
+                {"beta1", o->beta1, 1, 0, 1},
+                {"beta2", o->beta2, 1, 0, 1},
+                {"eps", o->eps, inf, 0, 1},
+                {"nesterov", 0, inf, 1, 0},
+                {"amsgrad", 0, inf, 0, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const unsigned line = line_of(v, rows[i].key);
+        if (line && outside(rows[i].x, 0, rows[i].below))
+            return policy_bad(r, line, "optimizer: %s: %g is not possible", rows[i].key, rows[i].x);
+        if (line && o->algorithm >= 0 &&
+            !(o->algorithm == MPSIM_OPTIM_SGD ? rows[i].sgd : rows[i].adam))
+            return policy_bad(r, line, "optimizer: %s has no %s",
+                              mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), rows[i].key);
+    }
+    if (line_of(v, "betas") && (line_of(v, "beta1") || line_of(v, "beta2")))
+        return policy_bad(r, line_of(v, line_of(v, "beta1") ? "beta1" : "beta2"),
+                          "optimizer: beta1 and beta2 contradict betas");
+    return 0;
+}
+
+/* Whether one of the variants can do what is asked, as far as the policy says it. */
+static int check_variants(policy_reader *r, const yaml_value *v, const optimizer_choice *o)
+{
+    static const char *const stores[] = {"nearest", "stochastic", "kahan"};
+    const unsigned line = line_of(v, "variant");
+    const char *lacks = "";
+    for (size_t i = 0; i < o->n_variants; i++) {
+        const mpsim_optim_variant *t = o->variants[i];
+        mpsim_optim full;
+        if (!(t->stores >> o->store & 1)) {
+            lacks = stores[o->store];
+            continue;
+        }
+        if (o->algorithm < 0)
+            return 0;
+        lacks = mpsim_optim_name((mpsim_optim_algorithm)o->algorithm);
+        if (!(t->algorithms >> o->algorithm & 1))
+            continue;
+        mpsim_optim_init(&full, (mpsim_optim_algorithm)o->algorithm, t);
+        full.momentum = isnan(o->momentum) ? (o->nesterov > 0 ? 0.9 : 0) : o->momentum;
+        full.nesterov = o->nesterov > 0;
+        full.amsgrad = o->amsgrad > 0;
+        full.maximize = o->maximize > 0;
+        if (mpsim_optim_check(&full) == MPSIM_OK)
+            return 0;
+        lacks = o->amsgrad > 0 ? "amsgrad" : o->nesterov > 0 ? "nesterov like this" : "maximize";
+    }
+    return policy_bad(r, line ? line : v->line, "optimizer: variant %s has no %s%s",
+                      o->variants[0]->name, lacks,
+                      o->n_variants > 1 ? ", nor have the others" : "");
+}
+
+int resolve_optimizer(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+{
+    const double unset = (double)NAN;
+    memset(o, 0, sizeof *o);
+    o->algorithm = -1;
+    o->variants[0] = mpsim_optim_variant_find("ieee");
+    o->n_variants = 1;
+    o->store = MPSIM_STORE_NEAREST;
+    o->lr = o->momentum = o->dampening = o->weight_decay = o->beta1 = o->beta2 = o->eps = unset;
+    o->nesterov = o->amsgrad = o->maximize = -1;
+    if (!v)
+        return 0;
+    if (v->type == YAML_TEXT)
+        return set_name(r, v, o);
+    if (v->type != YAML_MAP)
+        return policy_bad(r, v->line, "optimizer: a name or 'key: value' pairs are needed");
+    for (size_t i = 0; i < v->count; i++)
+        if (set_key(r, &v->items[i], o))
+            return -1;
+    return check_numbers(r, v, o) || check_variants(r, v, o) ? -1 : 0;
+}
+
+/* ---- clip ---- */
+
+static int set_max_norm(policy_reader *r, const yaml_value *v, plan *p)
+{
+    if (value_number(r, "clip", v, &p->max_norm))
+        return -1;
+    if (!(p->max_norm > 0))
+        return policy_bad(r, v->line, "clip: the largest norm must be above 0");
+    return 0;
+}
+
+int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
+{
+    const char *word = NULL;
+    p->clip = MPSIM_CLIP_NONE;
+    if (!v)
+        return 0;
+    if (v->type == YAML_TEXT) {
+        static const char *const none[] = {"none", "no", "null", "~", "false", "off"};
+        for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+            if (strcasecmp(v->text, none[i]) == 0)
+                return 0;
+        p->clip = MPSIM_CLIP_TORCH;
+        return set_max_norm(r, v, p);
+    }
+    if (v->type != YAML_MAP)
+        return policy_bad(r, v->line, "clip: a norm, or rule and max_norm are needed");
+    p->clip = MPSIM_CLIP_TORCH;
+    for (size_t i = 0; i < v->count; i++) {
+        const yaml_item *item = &v->items[i];
+        if (strcmp(item->key, "max_norm") == 0) {
+            if (set_max_norm(r, item->value, p))
+                return -1;
+        } else if (strcmp(item->key, "rule") == 0) {
+            if (value_text(r, "rule", item->value, &word))
+                return -1;
+            if (mpsim_clip_parse(&p->clip, word))
+                return policy_bad(r, item->line, "clip: '%.60s' is no rule: torch, torch-cpu, apex, "
+                                  "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, "
+                                  "none", word);
+        } else if (strcmp(item->key, "norm") == 0) {
+            if (value_text(r, "norm", item->value, &word))
+                return -1;
+            p->recorded_norm = strcasecmp(word, "trace") == 0;
+            if (!p->recorded_norm && strcasecmp(word, "exact") != 0)
+                return policy_bad(r, item->line, "clip: norm: '%.60s' is neither exact nor trace",
+                                  word);
+        } else {
+            return policy_bad(r, item->line, "clip: unknown key '%.60s'", item->key);
+        }
+    }
+    if (p->clip == MPSIM_CLIP_NONE && p->max_norm > 0)
+        return policy_bad(r, line_of(v, "max_norm"), "clip: max_norm contradicts rule none");
+    if (p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0))
+        return policy_bad(r, v->line, "clip: key 'max_norm' is missing");
+    return 0;
+}
+
+/* ---- grad_reduce ---- */
+
+static int set_word(policy_reader *r, const yaml_item *item, const char *const *words, int n,
+                    uint8_t *to)
+{
+    const char *word = NULL;
+    if (value_text(r, item->key, item->value, &word))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (strcasecmp(words[i], word) == 0) {
+            *to = (uint8_t)i;
+            return 0;
+        }
+    return policy_bad(r, item->line, "grad_reduce: %s: '%.60s' is none of %s, %s, %s", item->key,
+                      word, words[0], words[1], words[2]);
+}
+
+int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
+{
+    static const char *const orders[] = {"sequential", "ring", "tree"};
+    static const char *const averages[] = {"none", "before", "after"};
+    mpsim_reduce *d = &p->reduce;
+    int accumulate = 0, code = 0;
+    d->order = MPSIM_REDUCE_RING;
+    d->average = MPSIM_AVERAGE_BEFORE;
+    d->wire = d->result = p->grads;
+    d->accumulator = p->grads;
+    if (!v)
+        return 0;
+    p->reduce_given = 1;
+    if (v->type == YAML_TEXT) {
+        code = value_format(r, "grad_reduce", v, &d->wire);
+        d->accumulator = d->result = d->wire;
+        return code;
+    }
+    if (v->type != YAML_MAP)
+        return policy_bad(r, v->line, "grad_reduce: a format or 'key: value' pairs are needed");
+    for (size_t i = 0; i < v->count && !code; i++) {
+        const yaml_item *item = &v->items[i];
+        if (strcmp(item->key, "wire") == 0) {
+            code = value_format(r, "wire", item->value, &d->wire);
+        } else if (strcmp(item->key, "accumulate") == 0) {
+            code = value_format(r, "accumulate", item->value, &d->accumulator);
+            accumulate = 1;
+        } else if (strcmp(item->key, "order") == 0) {
+            code = set_word(r, item, orders, 3, &d->order);
+        } else if (strcmp(item->key, "average") == 0) {
+            code = set_word(r, item, averages, 3, &d->average);
+        } else {
+            code = policy_bad(r, item->line, "grad_reduce: unknown key '%.60s'", item->key);
+        }
+    }
+    if (!accumulate)
+        d->accumulator = d->wire;
+    d->result = d->wire;
+    return code;
+}

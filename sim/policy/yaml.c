@@ -1,0 +1,263 @@
+/* yaml.c -- see yaml.h. */
+#include "yaml.h"
+
+#include "../cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_NODES = 20000 };
+
+typedef struct loader {
+    const unsigned char *text;
+    size_t n;
+    const char *path;
+    yaml_document_t *document;
+    trace_error *error;
+} loader;
+
+static unsigned line_of(const yaml_node_t *n)
+{
+    return (unsigned)n->start_mark.line + 1;
+}
+
+static void set_error(loader *l, int exit_code, unsigned line, const char *message,
+                      const char *word)
+{
+    char text[256];
+    snprintf(text, sizeof text, message, word);
+    if (line)
+        trace_error_set(l->error, exit_code, l->path, UINT64_MAX, "line %u: %s", line, text);
+    else
+        trace_error_set(l->error, exit_code, l->path, UINT64_MAX, "%s", text);
+}
+
+void tree_free(yaml_value *v)
+{
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->count; i++) {
+        free(v->items[i].key);
+        tree_free(v->items[i].value);
+    }
+    free(v->items);
+    free(v->text);
+    free(v);
+}
+
+static yaml_value *convert(loader *l, int index, int depth);
+
+static int add_item(loader *l, yaml_value *v, const yaml_node_t *key, int index, int depth)
+{
+    yaml_item *item = &v->items[v->count];
+    memset(item, 0, sizeof *item);
+    if (key) {
+        const char *text = (const char *)key->data.scalar.value;
+        if (key->type != YAML_SCALAR_NODE || strlen(text) != key->data.scalar.length) {
+            set_error(l, EXIT_DATA, line_of(key), "a key must be a word%s", "");
+            return -1;
+        }
+        for (size_t i = 0; i < v->count; i++)
+            if (strcmp(v->items[i].key, text) == 0) {
+                set_error(l, EXIT_DATA, line_of(key), "'%.60s' stands twice", text);
+                return -1;
+            }
+        item->key = strdup(text);
+        item->line = line_of(key);
+    }
+    item->value = convert(l, index, depth + 1);
+    if (item->value && !key)
+        item->line = item->value->line;
+    v->count++;
+    if (!item->value)
+        return -1;
+    if (key && !item->key) {
+        set_error(l, EXIT_IO, 0, "out of memory%s", "");
+        return -1;
+    }
+    return 0;
+}
+
+static int add_items(loader *l, yaml_value *v, const yaml_node_t *n, int depth)
+{
+    const int map = n->type == YAML_MAPPING_NODE;
+    const size_t count = map ? (size_t)(n->data.mapping.pairs.top - n->data.mapping.pairs.start)
+                             : (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
+    v->items = calloc(count ? count : 1, sizeof *v->items);
+    if (!v->items) {
+        set_error(l, EXIT_IO, 0, "out of memory%s", "");
+        return -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const yaml_node_pair_t *pair = map ? &n->data.mapping.pairs.start[i] : NULL;
+        const yaml_node_t *key = map ? yaml_document_get_node(l->document, pair->key) : NULL;
+        if (add_item(l, v, key, map ? pair->value : n->data.sequence.items.start[i], depth))
+            return -1;
+    }
+    return 0;
+}
+
+static yaml_value *convert(loader *l, int index, int depth)
+{
+    const yaml_node_t *n = yaml_document_get_node(l->document, index);
+    yaml_value *v = calloc(1, sizeof *v);
+    if (!v) {
+        set_error(l, EXIT_IO, 0, "out of memory%s", "");
+        return NULL;
+    }
+    v->line = line_of(n);
+    int bad = 0;
+    if (depth > MAX_DEPTH) {
+        set_error(l, EXIT_DATA, v->line, "nested too deeply%s", "");
+        bad = 1;
+    } else if (n->type == YAML_SCALAR_NODE) {
+        v->type = YAML_TEXT;
+        v->text = strdup((const char *)n->data.scalar.value);
+        bad = !v->text || strlen(v->text) != n->data.scalar.length;
+        for (size_t k = bad ? 0 : n->data.scalar.length; k > 0 && v->text[k - 1] == '\n'; k--)
+            v->text[k - 1] = '\0'; /* of a folded or literal text */
+        if (bad)
+            set_error(l, v->text ? EXIT_DATA : EXIT_IO, v->line,
+                      v->text ? "a zero byte in the text%s" : "out of memory%s", "");
+    } else {
+        v->type = n->type == YAML_MAPPING_NODE ? YAML_MAP : YAML_LIST;
+        bad = add_items(l, v, n, depth);
+    }
+    if (!bad)
+        return v;
+    tree_free(v);
+    return NULL;
+}
+
+/* What would make the tree larger than the file, endless or slow to build is refused before the
+ * document is built: aliases, anchors (libyaml searches all of them for each), depth (its scanner
+ * looks at every open bracket for each token) and a large number of nodes. */
+static int is_refused(loader *l, const unsigned char *text, size_t n)
+{
+    yaml_parser_t parser;
+    yaml_event_t e;
+    int refused = 0, end = 0, depth = -1, nodes = 0;
+    if (!yaml_parser_initialize(&parser))
+        return 0; /* the second attempt says so */
+    yaml_parser_set_input_string(&parser, text, n);
+    while (!refused && !end && yaml_parser_parse(&parser, &e)) {
+        const int begins = e.type == YAML_SEQUENCE_START_EVENT || e.type == YAML_MAPPING_START_EVENT;
+        const int anchor = (e.type == YAML_SCALAR_EVENT && e.data.scalar.anchor) ||
+                           (e.type == YAML_SEQUENCE_START_EVENT && e.data.sequence_start.anchor) ||
+                           (e.type == YAML_MAPPING_START_EVENT && e.data.mapping_start.anchor);
+        end = e.type == YAML_STREAM_END_EVENT;
+        depth += begins;
+        depth -= e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT;
+        nodes += begins || e.type == YAML_SCALAR_EVENT;
+        refused = 1;
+        if (e.type == YAML_ALIAS_EVENT || anchor)
+            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "%s: write the value again",
+                      anchor ? "an anchor" : "an alias");
+        else if (depth > MAX_DEPTH)
+            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "nested too deeply%s", "");
+        else if (nodes > MAX_NODES)
+            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "too many keys and values%s", "");
+        else
+            refused = 0;
+        yaml_event_delete(&e);
+    }
+    yaml_parser_delete(&parser);
+    return refused;
+}
+
+/* The line of a parser's problem; its reader only knows an offset (in bytes). */
+static unsigned problem_line(const yaml_parser_t *parser, const unsigned char *text, size_t n)
+{
+    unsigned line = 1;
+    if (parser->error != YAML_READER_ERROR)
+        return (unsigned)parser->problem_mark.line + 1;
+    for (size_t i = 0; i < n && i < parser->problem_offset; i++)
+        line += text[i] == '\n';
+    return line;
+}
+
+static void syntax_error(loader *l, const yaml_parser_t *parser)
+{
+    set_error(l, parser->error == YAML_MEMORY_ERROR ? EXIT_IO : EXIT_DATA,
+              problem_line(parser, l->text, l->n), "not valid YAML: %.150s",
+              parser->problem ? parser->problem : "unreadable");
+}
+
+/* 0 if nothing follows the first document, else -1. */
+static int end_of_stream(loader *l, yaml_parser_t *parser)
+{
+    yaml_document_t second;
+    if (!yaml_parser_load(parser, &second)) {
+        syntax_error(l, parser);
+        return -1;
+    }
+    const yaml_node_t *root = yaml_document_get_root_node(&second);
+    if (root)
+        set_error(l, EXIT_DATA, line_of(root), "a second document%s", "");
+    yaml_document_delete(&second);
+    return root ? -1 : 0;
+}
+
+static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
+{
+    yaml_parser_t parser;
+    yaml_document_t document;
+    yaml_value *v = NULL;
+    l->text = text;
+    l->n = n;
+    if (is_refused(l, text, n))
+        return NULL;
+    if (!yaml_parser_initialize(&parser)) {
+        set_error(l, EXIT_IO, 0, "out of memory%s", "");
+        return NULL;
+    }
+    yaml_parser_set_input_string(&parser, text, n);
+    if (!yaml_parser_load(&parser, &document)) {
+        syntax_error(l, &parser);
+        yaml_parser_delete(&parser);
+        return NULL;
+    }
+    l->document = &document;
+    if (yaml_document_get_root_node(&document))
+        v = convert(l, 1, 0);
+    else
+        v = calloc(1, sizeof *v);
+    if (v && !yaml_document_get_root_node(&document))
+        v->type = YAML_MAP;
+    if (v && end_of_stream(l, &parser)) {
+        tree_free(v);
+        v = NULL;
+    }
+    yaml_document_delete(&document);
+    yaml_parser_delete(&parser);
+    return v;
+}
+
+yaml_value *tree_load(const char *path, trace_error *error)
+{
+    loader l = {.path = path, .error = error};
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!f) {
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", strerror(errno));
+        return NULL;
+    }
+    unsigned char *text = malloc(MAX_BYTES + 1);
+    const size_t n = text ? fread(text, 1, MAX_BYTES + 1, f) : 0;
+    const int bad = ferror(f), why = errno;
+    yaml_value *v = NULL;
+    if (f != stdin)
+        fclose(f);
+    if (!text)
+        set_error(&l, EXIT_IO, 0, "out of memory%s", "");
+    else if (bad)
+        set_error(&l, EXIT_IO, 0, "%s", strerror(why));
+    else if (n > MAX_BYTES)
+        set_error(&l, EXIT_DATA, 0, "larger than 1 MiB: not a policy%s", "");
+    else
+        v = parse(&l, text, n);
+    free(text);
+    return v;
+}

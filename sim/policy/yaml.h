@@ -1,0 +1,35 @@
+/* yaml.h -- a YAML file as a small tree that knows its lines.
+ *
+ * Scalars stay text. A file of more than 1 MiB, of more than one document, or nested deeper than
+ * 16, a key that is no scalar or stands twice, and an alias are errors. */
+#ifndef MPSIM_SIM_POLICY_YAML_H
+#define MPSIM_SIM_POLICY_YAML_H
+
+#include "../trace/trace.h"
+
+#include <stddef.h>
+
+typedef enum yaml_type { YAML_TEXT, YAML_LIST, YAML_MAP } yaml_type;
+
+typedef struct yaml_value yaml_value;
+
+typedef struct yaml_item {
+    char *key;    /* of a map; NULL in a list */
+    unsigned line; /* of the key, or of the item; from 1 */
+    yaml_value *value;
+} yaml_item;
+
+struct yaml_value {
+    yaml_type type;
+    unsigned line;
+    char *text; /* YAML_TEXT */
+    yaml_item *items;
+    size_t count;
+};
+
+/* tree_load -- the tree of a file, to be freed with tree_free; NULL with *error filled: one line
+ * "FILE: line N: ...". An empty file gives an empty map. */
+yaml_value *tree_load(const char *path, trace_error *error);
+void tree_free(yaml_value *v); /* accepts NULL */
+
+#endif

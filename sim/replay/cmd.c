@@ -1,0 +1,234 @@
+/* cmd.c -- mpsim replay: a recorded run through policies. */
+#include "../commands.h"
+#include "../cli/steps.h"
+#include "../cli/output.h"
+#include <train/parallel.h>
+#include "../policy/list.h"
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char more[] =
+    "A step: tensors are cast as the policy says, gradients times the loss scale; gradients are\n"
+    "checked, unscaled and clipped; the optimizer moves the weights; scaler and FP8 scales\n"
+    "move on.\n"
+    "The recorded gradients are those of the recorded weights: no model is run. Weights are the\n"
+    "run's own over consecutive steps, and the recorded ones after a gap.\n"
+    "\n"
+    "act, agrad, wgrad   lost: non-zero numbers that become zero, as a share of them\n"
+    "stale         elements that an FP8 scale from older steps saturates\n"
+    "updates       lost: weights that would move in binary64 and do not; in fp32, too, an update\n"
+    "              below half an ulp of its weight moves nothing\n"
+    "from fp32, from f64   relative distance |w - r| / |r| of the model's weights w from those of a\n"
+    "              run r of the same gradients in fp32, in binary64, with the policy's optimizer and\n"
+    "              clipping in mpsim's own order (variant ieee); master: of the fp32 masters\n"
+    "*             the step began with the recorded weights, otherwise with the run's own\n"
+    "not known     the recorded gradients hold Inf or NaN that came from a larger loss scale\n"
+    "blank cells   nothing to count (no such tensors, or the step was skipped)\n"
+    "\n"
+    "Memory: about 150 bytes for each weight, 110 with --no-reference.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim replay --policy pytorch-amp-fp16 trace/      a bundled policy by its name\n"
+    "  mpsim replay --policy mine.yaml --tensors trace/   every tensor\n"
+    "  mpsim replay --policy data/policies trace/         all of a folder, side by side\n"
+    "  mpsim replay --policy mine.yaml --amp trace/       one [AMP] line per step\n";
+
+typedef struct run {
+    replay_report report;
+    policy_list policies;
+    replay_total *totals; /* of each */
+    size_t now;
+} run;
+
+static int add_policies(run *r, const option_list *paths)
+{
+    const int code = policy_list_add_all(&r->policies, "replay", paths);
+    const size_t n = r->policies.count;
+    if (code)
+        return code;
+    r->totals = malloc((n ? n : 1) * sizeof *r->totals);
+    for (size_t i = 0; r->totals && i < n; i++)
+        replay_total_init(&r->totals[i]);
+    return r->totals ? 0 : fail(EXIT_IO, "replay: out of memory");
+}
+
+/* Standard input and pipes can be read once. */
+static int check_once(const run *r, char **operands, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct stat st;
+        const int pipe = strcmp(operands[i], "-") == 0 ||
+                         (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+        const int twice = r->policies.from_stdin && strcmp(operands[i], "-") == 0;
+        if (pipe && (r->policies.count > 1 || twice))
+            return fail(EXIT_USAGE, "replay: '%s' can be read once only: give one policy, in a file",
+                        operands[i]);
+    }
+    return 0;
+}
+
+/* The same rank twice in a step: two runs, or a run and its copy. */
+static int check_ranks_once(const input *in, const input_step *steps)
+{
+    for (size_t i = 1; i < in->tree.count; i++)
+        if (steps[i].step >= 0 && steps[i].rank >= 0 && steps[i].step == steps[i - 1].step &&
+            steps[i].rank == steps[i - 1].rank) {
+            trace_error error;
+            trace_error_set(&error, EXIT_DATA, in->tree.paths[i], UINT64_MAX,
+                            "step %" PRId64 " of rank %" PRId64 " a second time: two runs at once?",
+                            steps[i].step, steps[i].rank);
+            return fail(error.exit, "%s", error.text);
+        }
+    return 0;
+}
+
+static int done(const replay_step *s, void *context)
+{
+    run *r = context;
+    if (replay_total_add(&r->totals[r->now], s))
+        return fail(EXIT_IO, "replay: out of memory");
+    replay_report_step(&r->report, &r->policies.items[r->now], s);
+    return 0;
+}
+
+static json_t *config_json(const replay_options *o, const input *in)
+{
+    static const char *const weights[] = {"auto", "recorded", "carry"};
+    json_t *inputs = json_array();
+    for (size_t i = 0; i < in->tree.count; i++)
+        json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
+    return json_pack("{s:s,s:s,s:o,s:b,s:o}", "version", mpsim_version(), "weights",
+                     weights[o->weights], "seed", json_of_count(o->seed), "references",
+                     o->references, "inputs", inputs);
+}
+
+static int replay_policies(run *r, input *in, const replay_options *o)
+{
+    int code = 0;
+    replay_report_begin(&r->report, config_json(o, in));
+    for (r->now = 0; r->now < r->policies.count && !code; r->now++) {
+        const policy *p = &r->policies.items[r->now];
+        replay_report_policy(&r->report, p);
+        code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched,
+                          sizeof r->totals[r->now].unmatched);
+        if (!code && r->totals[r->now].steps == 0)
+            code = fail(EXIT_DATA, "replay: no step with activations or gradients among the "
+                                   "selected tensors");
+        if (!code)
+            replay_report_total(&r->report, &r->totals[r->now]);
+    }
+    if (!code && r->report.compare)
+        replay_report_compare(&r->report, r->policies.items, r->totals, r->policies.count);
+    if (!code && replay_report_end(&r->report))
+        code = fail(EXIT_IO, "replay: the report could not be written");
+    if (code)
+        replay_report_abandon(&r->report);
+    return code;
+}
+
+static int parse_weights(const char *text, replay_weights *w)
+{
+    static const char *const words[] = {"auto", "recorded", "carry"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(words[i], text) == 0) {
+            *w = (replay_weights)i;
+            return 0;
+        }
+    return fail(EXIT_USAGE, "replay: --weights is auto, recorded or carry, not '%s'", text);
+}
+
+int cmd_replay(const command *self, int argc, char **argv)
+{
+    option_list policies = {0};
+    input_options io = {0};
+    replay_options o = {0};
+    const char *path = NULL, *weights = "auto";
+    int json = 0, csv = 0, tensors = 0, amp = 0, no_reference = 0, first;
+    const option_row rows[] = {
+        POLICY_OPTION_ROW(policies),
+        {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
+         "whose weights a step starts from: its own over consecutive steps (auto), always the "
+         "recorded ones, or always its own"},
+        {0, "no-reference", OPTION_FLAG, &no_reference, NULL,
+         "leave out the reference runs in fp32 and binary64"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of stochastic rounding (default 0)"},
+        {0, "Input", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(io),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "tensors", OPTION_FLAG, &tensors, NULL, "every tensor, not only those that lose most"},
+        {0, "amp", OPTION_FLAG, &amp, NULL,
+         "a line per step as training scripts log it, with the scale after the step"},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.replay/1)"},
+        {0, "csv", OPTION_FLAG, &csv, NULL,
+         "write CSV: a row per step, or with --tensors per tensor; of several policies, a row each"},
+        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
+    };
+    run r;
+    input in;
+    input_step *steps = NULL;
+    output out = {0};
+    int code = options_parse(self, rows, argc, argv, &first, more);
+    memset(&r, 0, sizeof r);
+    if (code >= 0)
+        goto parsed;
+    code = 0;
+    r.report.style = (report_style)report_style_of(json, 0, csv);
+    if (report_style_of(json, 0, csv) < 0 || (amp && (json || csv)))
+        code = fail(EXIT_USAGE, "replay: --json, --csv and --amp exclude each other");
+    else if (policies.count == 0)
+        code = fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
+                                "data/policies");
+    else if (first == argc)
+        code = fail(EXIT_USAGE, "replay: no trace given; try 'mpsim replay --help'");
+    else
+        code = parse_weights(weights, &o.weights);
+    if (code)
+        goto parsed;
+    o.references = !no_reference;
+    parallel_init(0);
+    code = add_policies(&r, &policies);
+    if (code)
+        goto parsed;
+    code = check_once(&r, argv + first, argc - first);
+    if (!code)
+        code = policy_list_check_output(&r.policies, "replay", path);
+    if (code)
+        goto parsed;
+    code = input_open(&in, "replay", &io, argv + first, argc - first);
+    if (!code)
+        code = input_check_output(&in, path);
+    if (!code)
+        code = input_order_steps(&in, &steps);
+    if (!code)
+        code = check_ranks_once(&in, steps);
+    free(steps);
+    if (!code)
+        code = output_open(&out, path);
+    if (!code) {
+        r.report.file = out.file;
+        r.report.tensors = tensors;
+        r.report.amp = amp;
+        r.report.several = r.policies.count > 1;
+        r.report.compare = r.policies.count > 1 && !amp && r.report.style != REPORT_JSON && !tensors;
+        code = replay_policies(&r, &in, &o);
+        if (code)
+            output_abandon(&out);
+        else
+            code = output_close(&out);
+    }
+    input_close(&in);
+parsed:
+    for (size_t i = 0; r.totals && i < r.policies.count; i++)
+        replay_total_clear(&r.totals[i]);
+    free(r.totals);
+    policy_list_clear(&r.policies);
+    option_list_clear(&policies);
+    option_list_clear(&io.match);
+    option_list_clear(&io.kinds);
+    return code;
+}

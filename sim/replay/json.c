@@ -1,0 +1,120 @@
+/* json.c -- steps and totals of a replay as JSON; see report.h. */
+#include "report.h"
+
+const replay_event replay_events[] = {
+    {MPSIM_SCALER_OVERFLOW, "overflow"}, {MPSIM_SCALER_SKIP, "skipped"},
+    {MPSIM_SCALER_BACKOFF, "backoff"},   {MPSIM_SCALER_GROWTH, "growth"},
+    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floor"},
+    {MPSIM_SCALER_CEILING, "ceiling"},   {MPSIM_SCALER_REFUSED, "refused"},
+    {MPSIM_SCALER_RAISED, "raised"},
+    {0, NULL},
+};
+
+static json_t *json_counts(const replay_counts *c)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", json_of_count(c->count), "nonzero",
+                     json_of_count(c->nonzero), "nonfinite", json_of_count(c->nonfinite),
+                     "underflow", json_of_count(c->underflow),
+                     "subnormal", json_of_count(c->subnormal), "overflow",
+                     json_of_count(c->overflow), "stale", json_of_count(c->stale));
+}
+
+static json_t *json_bytes(const replay_bytes *b)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "weights", json_of_count(b->weights), "master",
+                     json_of_count(b->master), "gradients", json_of_count(b->gradients), "state",
+                     json_of_count(b->state), "activations", json_of_count(b->activations));
+}
+
+json_t *replay_event_json(unsigned set)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; replay_events[i].word; i++)
+        if (set & replay_events[i].bit)
+            json_array_append_new(list, json_string(replay_events[i].word));
+    return list;
+}
+
+/* The newest amaxes, oldest first; those that no step has filled yet are left out. */
+static json_t *json_history(const replay_cast *c)
+{
+    enum { NEWEST = 32 };
+    json_t *list = json_array();
+    size_t first = c->n_history > NEWEST ? c->n_history - NEWEST : 0;
+    while (first < c->n_history && c->history[first] == 0)
+        first++;
+    for (size_t i = first; i < c->n_history; i++)
+        json_array_append_new(list, json_of_double((double)c->history[i]));
+    return list;
+}
+
+static json_t *json_cast(const replay_cast *c)
+{
+    json_t *v = json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
+                     c->name, "kind", c->kind, "layer", layer_kind_name(c->layer), "format",
+                     c->format, "scale", json_of_double(c->scale), "next_scale",
+                     json_of_double(c->next), "count", json_of_count(c->count), "nonzero",
+                     json_of_count(c->nonzero), "nonfinite", json_of_count(c->nonfinite),
+                     "underflow", json_of_count(c->underflow), "subnormal",
+                     json_of_count(c->subnormal), "overflow", json_of_count(c->overflow), "stale",
+                     json_of_count(c->stale), "amax", json_of_double(c->amax), "sqnr_db",
+                     json_of_double(c->sqnr_db));
+    if (c->history)
+        json_object_set_new(v, "amax_history", json_history(c));
+    return v;
+}
+
+static json_t *json_weight(const replay_weight *w)
+{
+    return json_pack("{s:s,s:s?,s:s?,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", w->name,
+                     "storage", w->storage, "gradient", w->grads, "master", w->master, "count",
+                     json_of_count(w->count), "updates", json_of_count(w->updates), "lost",
+                     json_of_count(w->lost), "lost_in_model", json_of_count(w->lost_model),
+                     "distance_fp32", json_of_double(w->distance_fp32), "distance_binary64",
+                     json_of_double(w->distance_f64), "kept_from_fp32",
+                     json_of_double(w->kept_fp32), "compared", json_of_count(w->compared),
+                     "differ", json_of_count(w->differ), "max_difference",
+                     json_of_double(w->max_difference));
+}
+
+json_t *replay_json_step(const replay_step *s)
+{
+    json_t *v = json_pack(
+        "{s:I,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s?,s:o,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "step",
+        (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale",
+        json_of_double(s->scale), "unscale",
+        json_of_double(s->unscale), "next_scale", json_of_double(s->next_scale), "events",
+        replay_event_json(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
+        "norm", json_of_double(s->norm), "clipped", s->clipped, "from_record", s->from_record,
+        "recorded_scale", json_of_double(s->recorded_scale), "distance_fp32",
+        json_of_double(s->distance_fp32), "distance_binary64", json_of_double(s->distance_f64),
+        "kept_from_fp32", json_of_double(s->kept_fp32),
+        "fp32_from_binary64", json_of_double(s->fp32_f64), "bytes", json_bytes(&s->bytes));
+    json_t *tensors = json_array(), *weights = json_array();
+    for (size_t i = 0; i < s->n_casts; i++)
+        json_array_append_new(tensors, json_cast(&s->casts[i]));
+    for (size_t i = 0; i < s->n_weights; i++)
+        json_array_append_new(weights, json_weight(&s->weights[i]));
+    json_object_set_new(v, "tensors", tensors);
+    json_object_set_new(v, "weights", weights);
+    return v;
+}
+
+json_t *replay_json_total(const replay_total *t)
+{
+    json_t *v = json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps",
+        json_of_count(t->steps), "skipped", json_of_count(t->skipped), "overflows",
+        json_of_count(t->overflows), "growths", json_of_count(t->growths), "backoffs",
+        json_of_count(t->backoffs), "clipped", json_of_count(t->clipped), "final_scale",
+        json_of_double(t->final_scale), "updates", json_of_count(t->updates), "lost",
+        json_of_count(t->lost), "lost_in_model", json_of_count(t->lost_model), "compared",
+        json_of_count(t->compared), "differ", json_of_count(t->differ), "max_difference",
+        json_of_double(t->max_difference), "distance_fp32", json_of_double(t->distance_fp32),
+        "distance_binary64", json_of_double(t->distance_f64), "bytes", json_bytes(&t->bytes));
+    static const char *const keys[REPLAY_GROUPS] = {"act", "weight", "agrad", "wgrad"};
+    json_object_set_new(v, "unmatched_patterns", json_string(t->unmatched));
+    for (int g = 0; g < REPLAY_GROUPS; g++)
+        json_object_set_new(v, keys[g], json_counts(&t->groups[g]));
+    return v;
+}

@@ -1,0 +1,387 @@
+/* replay.c -- see replay.h: from files to steps. */
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tensors ---- */
+
+static double *read_values(trace *t, size_t i, trace_error *error)
+{
+    const trace_tensor *tensor = trace_at(t, i);
+    const size_t n = (size_t)tensor->count;
+    double *x = NULL;
+    size_t at = 0, got = 0;
+    if (tensor->count < SIZE_MAX / sizeof *x)
+        x = malloc((n ? n : 1) * sizeof *x);
+    if (!x) {
+        trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+        return NULL;
+    }
+    if (trace_select(t, i, error) == 0)
+        do {
+            if (trace_read(t, x + at, n - at, &got, error)) {
+                free(x);
+                return NULL;
+            }
+            at += got;
+        } while (got > 0 && at < n);
+    else
+        at = SIZE_MAX;
+    if (at == n)
+        return x;
+    free(x);
+    return NULL;
+}
+
+static size_t columns(const trace_tensor *t)
+{
+    return t->rank ? (size_t)t->shape[t->rank - 1] : 1;
+}
+
+/* The ranks of this file's weights, for what layers are. */
+static int index_weights(replay *r, const trace *t)
+{
+    nameindex_clear(&r->weight_ranks);
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *tensor = trace_at(t, i);
+        if (strncmp(tensor->name, "weight:", 7) == 0 &&
+            nameindex_add(&r->weight_ranks, tensor->name + 7, tensor->rank))
+            return replay_no_memory();
+    }
+    return 0;
+}
+
+static int weight_rank(const replay *r, const char *layer)
+{
+    char name[REPLAY_NAME_MAX + 16];
+    snprintf(name, sizeof name, "%s.weight", layer);
+    return (int)nameindex_find(&r->weight_ranks, name);
+}
+
+static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)
+{
+    const ptrdiff_t at = nameindex_find(&r->parameter_names, name);
+    if (at >= 0)
+        return &r->parameters[at];
+    parameter *grown = realloc(r->parameters, (r->n_parameters + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    r->parameters = grown;
+    parameter *p = &grown[r->n_parameters];
+    memset(p, 0, sizeof *p);
+    const char *dot = strrchr(name, '.');
+    p->name = strdup(name);
+    p->layer = dot ? strndup(name, (size_t)(dot - name)) : strdup(name);
+    if (!p->name || !p->layer || nameindex_add(&r->parameter_names, p->name, r->n_parameters)) {
+        free(p->name);
+        free(p->layer);
+        return NULL;
+    }
+    p->n = (size_t)tensor->count;
+    p->cols = columns(tensor);
+    p->shape_rank = tensor->rank;
+    p->weight_rank = weight_rank(r, p->layer);
+    p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
+    r->n_parameters++;
+    return p;
+}
+
+static int add_gradient(parameter *p, double *x)
+{
+    double **grads = realloc(p->grads, (p->ranks + 1) * sizeof *grads);
+    if (!grads)
+        return -1;
+    p->grads = grads;
+    grads[p->ranks++] = x;
+    return 0;
+}
+
+/* A tensor of a parameter: kept until the step is done. Gradients that are reduced already, and
+ * weights, are taken from the first rank's file. */
+static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const char *kind,
+                          double *x)
+{
+    parameter *p = find_parameter(r, strchr(tensor->name, ':') + 1, tensor);
+    double **to = NULL;
+    if (!p) {
+        free(x);
+        return replay_no_memory();
+    }
+    if (p->n != tensor->count) {
+        free(x);
+        return replay_bad_file(t, "%s has %" PRIu64 " elements, and %zu elsewhere", tensor->name,
+                        tensor->count, p->n);
+    }
+    if (strcmp(kind, "wgrad") == 0) {
+        if ((p->ranks == 0 || !r->record.reduced) && add_gradient(p, x) == 0)
+            return 0;
+        const int bad = p->ranks == 0 || !r->record.reduced;
+        free(x);
+        return bad ? replay_no_memory() : 0;
+    }
+    to = strcmp(kind, "weight") == 0   ? &p->weight
+         : strcmp(kind, "master") == 0 ? &p->master
+         : strcmp(kind, "opt.m") == 0  ? &p->m
+                                       : &p->v;
+    if (to == &p->weight)
+        p->weight_format = tensor->format;
+    if (*to)
+        free(x);
+    else
+        *to = x;
+    return 0;
+}
+
+/* An activation or its gradient: cast at once and forgotten. */
+static int take_activation(replay *r, const trace_tensor *tensor, tensor_role role,
+                           const double *x)
+{
+    const char *layer = strchr(tensor->name, ':') + 1;
+    cast_state *s = replay_state(r, tensor->name);
+    if (!s)
+        return replay_no_memory();
+    if (!s->layer_known) {
+        s->layer = policy_layer(r->plan, layer, weight_rank(r, layer));
+        s->layer_known = 1;
+    }
+    const int backward = role == ROLE_AGRAD || role == ROLE_DGRAD;
+    const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
+    const layer_kind kind = s->layer;
+    const mpsim_block_recipe *b = plan_recipe(r->plan, kind, layer, role);
+    if (role == ROLE_ACT && r->rank == 0)
+        r->out.bytes.activations +=
+            b ? mpsim_block_bytes(b, columns(tensor) ? (size_t)tensor->count / columns(tensor) : 0,
+                                  columns(tensor))
+              : tensor->count *
+                    mpsim_format_code_bytes(plan_low(r->plan, kind, layer, role)
+                                                ? &r->plan->compute
+                                                : mpsim_format_find("binary32"));
+    return replay_cast_tensor(r, tensor->name, role, kind, layer, 1, x, (size_t)tensor->count,
+                              columns(tensor), backward ? r->scaler.scale / from : 1);
+}
+
+static int take_tensor(replay *r, trace *t, size_t i)
+{
+    static const struct {
+        const char *kind;
+        int role; /* -1: of a parameter */
+    } kinds[] = {{"weight", -1}, {"wgrad", -1},       {"opt.m", -1},         {"opt.v", -1},
+                 {"master", -1}, {"act", ROLE_ACT},   {"out", ROLE_OUT},     {"agrad", ROLE_AGRAD},
+                 {"dgrad", ROLE_DGRAD}};
+    const trace_tensor *tensor = trace_at(t, i);
+    const char *kind = trace_kind(tensor->name);
+    trace_error error;
+    if (!kind || !tensor->format || !input_selects(r->in, tensor))
+        return 0;
+    if (strlen(tensor->name) > REPLAY_NAME_MAX)
+        return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
+                               REPLAY_NAME_MAX);
+    double *x = read_values(t, i, &error);
+    if (!x)
+        return fail(error.exit, "%s", error.text);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (strcmp(kinds[k].kind, kind) != 0)
+            continue;
+        if (kinds[k].role < 0)
+            return take_parameter(r, t, tensor, kind, x);
+        const int code = take_activation(r, tensor, (tensor_role)kinds[k].role, x);
+        free(x);
+        return code;
+    }
+    free(x);
+    return 0;
+}
+
+/* ---- steps ---- */
+
+/* A plan may have other layer_kinds. */
+static void name_layers_anew(replay *r)
+{
+    for (size_t i = 0; i < r->n_states; i++)
+        r->states[i].layer_known = 0;
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        parameter *p = &r->parameters[i];
+        p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
+    }
+}
+
+static int begin_step(replay *r, int64_t step)
+{
+    const plan *p = policy_plan(r->policy, step > 0 ? (uint64_t)step : 0);
+    r->new_plan = r->plan != p;
+    if (r->new_plan && (!r->plan || memcmp(&r->plan->scaler, &p->scaler, sizeof p->scaler) != 0))
+        if (mpsim_scaler_init(&r->scaler, &p->scaler))
+            return fail(EXIT_DATA, "replay: the policy's scaler cannot be used");
+    r->plan = p;
+    if (r->new_plan)
+        name_layers_anew(r);
+    r->step = step;
+    r->have_step = 1;
+    r->rank = r->files = 0;
+    r->overflow = 0;
+    r->cause = NULL;
+    r->from_record = 0;
+    r->gap = r->options->weights != REPLAY_CARRY &&
+             (r->stepped ? step != r->last_step + 1 : step > 1);
+    r->n_casts = 0;
+    memset(&r->out, 0, sizeof r->out);
+    return 0;
+}
+
+/* The model's weights as the forward pass reads them. */
+static int cast_weights(replay *r)
+{
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        const parameter *p = &r->parameters[i];
+        char name[512];
+        if (!p->p)
+            continue;
+        double *x = malloc((p->n ? p->n : 1) * sizeof *x);
+        if (!x)
+            return replay_no_memory();
+        for (size_t j = 0; j < p->n; j++)
+            x[j] = (double)p->model[j];
+        snprintf(name, sizeof name, "weight:%s", p->name);
+        const int code = replay_cast_tensor(r, name, ROLE_WEIGHT, p->kind, p->layer,
+                                            p->shape_rank == 2, x, p->n, p->cols, 1);
+        free(x);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static void count_storage(replay *r)
+{
+    for (size_t i = 0; i < r->n_parameters; i++)
+        r->weights[i].grads = plan_low(r->plan, r->parameters[i].kind, r->parameters[i].layer,
+                                       ROLE_WGRAD)
+                                  ? r->plan->grads.name
+                                  : "binary32";
+}
+
+/* Gradients that wait for their reduction must be there from all ranks. */
+static int check_ranks(const replay *r)
+{
+    if (r->record.reduced)
+        return 0;
+    if (r->record.world && r->record.world != r->files)
+        return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu file%s, but %" PRIu64
+                               " ranks (mpsim.world)", r->step, r->files, r->files == 1 ? "" : "s",
+                    r->record.world);
+    for (size_t i = 0; i < r->n_parameters; i++)
+        if (r->parameters[i].ranks && r->parameters[i].ranks != r->files)
+            return fail(EXIT_DATA, "replay: step %" PRId64 ": %s: %zu gradients from %zu ranks",
+                        r->step, r->parameters[i].name, r->parameters[i].ranks, r->files);
+    return 0;
+}
+
+static int end_step(replay *r)
+{
+    if (!r->have_step)
+        return 0;
+    int code = check_ranks(r);
+    if (!code)
+        code = replay_begin_weights(r);
+    if (!code)
+        code = cast_weights(r);
+    r->out.norm = r->out.distance_fp32 = r->out.distance_f64 = r->out.fp32_f64 =
+        r->out.kept_fp32 = (double)NAN;
+    if (!code)
+        code = replay_update(r);
+    if (code)
+        return code;
+    count_storage(r);
+    replay_count_bytes(r);
+    replay_states_update(r);
+    r->out.step = r->step;
+    r->out.ranks = r->record.reduced ? 1 : r->files;
+    r->out.plan = r->plan;
+    r->out.new_plan = r->new_plan;
+    r->out.from_record = r->from_record;
+    r->out.recorded_scale = r->record.scale_known ? r->record.loss_scale : (double)NAN;
+    r->out.casts = r->casts;
+    r->out.n_casts = r->n_casts;
+    r->out.weights = r->weights;
+    r->out.n_weights = r->n_parameters;
+    for (size_t i = 0; i < r->n_parameters; i++)
+        parameter_forget(&r->parameters[i]);
+    r->have_step = 0;
+    r->stepped = 1;
+    r->last_step = r->step;
+    r->ended = (r->out.events & MPSIM_SCALER_RAISED) != 0;
+    return r->done(&r->out, r->context);
+}
+
+static int visit(input *in, trace *t, void *context)
+{
+    replay *r = context;
+    const int64_t step = trace_step(t);
+    (void)in;
+    if (step < 0)
+        return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its "
+                                  "path says");
+    if (!r->have_step || step != r->step) {
+        const int code = end_step(r);
+        if (code)
+            return code;
+        if (r->ended)
+            return 0;
+        if (r->stepped && step <= r->last_step)
+            return replay_bad_file(t, "step %" PRId64 " after step %" PRId64
+                               ": steps must increase in the order of the files",
+                            step, r->last_step);
+        const int bad = begin_step(r, step);
+        if (bad)
+            return bad;
+    }
+    step_record record;
+    int code = replay_read_record(t, &record);
+    if (!code && r->files > 0 && memcmp(&record, &r->record, sizeof record) != 0)
+        code = replay_bad_file(t, "its metadata differ from those of the other files of step "
+                                  "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and "
+                                  "mpsim.world must agree", step);
+    if (code)
+        return code;
+    r->record = record;
+    r->files++;
+    code = index_weights(r, t);
+    for (size_t i = 0; i < trace_count(t) && !code; i++) {
+        const int bad = take_tensor(r, t, i);
+        if (bad)
+            return bad;
+    }
+    nameindex_clear(&r->weight_ranks);
+    r->rank++;
+    return code;
+}
+
+int replay_run(const policy *p, input *in, const replay_options *o,
+               int (*done)(const replay_step *s, void *context), void *context, char *unmatched,
+               size_t size)
+{
+    replay r;
+    memset(&r, 0, sizeof r);
+    r.policy = p;
+    r.options = o;
+    r.in = in;
+    r.done = done;
+    r.context = context;
+    int code = input_each(in, visit, &r);
+    if (!code)
+        code = end_step(&r);
+    if (unmatched)
+        replay_find_unmatched(&r, unmatched, size);
+    for (size_t i = 0; i < r.n_parameters; i++)
+        parameter_free(&r.parameters[i]);
+    free(r.parameters);
+    free(r.casts);
+    free(r.weights);
+    nameindex_clear(&r.weight_ranks);
+    nameindex_clear(&r.parameter_names);
+    replay_states_clear(&r);
+    return code;
+}

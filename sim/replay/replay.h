@@ -1,0 +1,100 @@
+/* replay.h -- a recorded run through a policy, whole steps.
+ *
+ * A step, in order: tensors are cast as the plan says (gradients times the loss scale); gradients
+ * are reduced over ranks, checked, unscaled and clipped in the scaler's and the clip rule's order;
+ * the optimizer updates the parameter (or its master); the model's copy is refreshed; scaler and
+ * FP8 scales move on.
+ *
+ * Weights: a run goes on with its own weights as long as the recorded steps are consecutive, and
+ * takes weights and optimizer state from the record after a gap. The recorded gradients are those
+ * of the recorded weights: nothing is computed anew by a model. The loss scaler counts over gaps; FP8
+ * scales begin anew from the step's own amax. When the scaler raises its error, the run ends. The
+ * references leave out steps whose recorded gradients hold an Inf or NaN. */
+#ifndef MPSIM_SIM_REPLAY_REPLAY_H
+#define MPSIM_SIM_REPLAY_REPLAY_H
+
+#include "../cli/input.h"
+#include "../policy/policy.h"
+
+typedef enum replay_weights {
+    REPLAY_AUTO,     /* carry on over consecutive steps */
+    REPLAY_RECORDED, /* every step from its record      */
+    REPLAY_CARRY     /* over gaps, too                  */
+} replay_weights;
+
+typedef struct replay_options {
+    replay_weights weights;
+    int references; /* run the fp32 and binary64 references, too */
+    uint64_t seed;
+} replay_options;
+
+/* One tensor in one step, through its cast. */
+typedef struct replay_cast {
+    const char *name; /* "wgrad:conv1.weight" */
+    const char *kind; /* "wgrad"              */
+    layer_kind layer;
+    char format[48];  /* "fp16", "bf16 > te-current"                                       */
+    double scale;     /* that it was multiplied by: loss scale times FP8 scale; NaN: by block */
+    double next;      /* FP8 delayed: the scale of the next step; else NaN                 */
+    const float *history; /* FP8 delayed: the amax history after the step, the newest last; or NULL */
+    size_t n_history;
+    uint64_t count, nonzero, nonfinite; /* before the cast; weights: as the model has them  */
+    uint64_t underflow, subnormal, overflow; /* overflow: also saturated                   */
+    uint64_t stale;   /* FP8 delayed: saturated where a scale of this step's amax would not */
+    double amax;      /* before the cast, times the loss scale                             */
+    double sqnr_db;
+} replay_cast;
+
+/* One parameter in one step. */
+typedef struct replay_weight {
+    const char *name; /* "conv1.weight" */
+    const char *storage, *grads;
+    int master;
+    uint64_t count, updates; /* elements; those that would move in binary64                     */
+    uint64_t lost;           /* of these, where the kept parameter (master) did not move       */
+    uint64_t lost_model;     /* where the model's copy did not move                            */
+    double distance_fp32, distance_f64; /* relative, of the model's copy; NaN without reference */
+    double kept_fp32;                   /* of what is kept: the master, if there is one        */
+    uint64_t compared, differ; /* carried weights, state and master at the start of this step
+                                  against the recorded ones, where the formats are the same  */
+    double max_difference;     /* largest difference among them, relative to the larger one    */
+} replay_weight;
+
+typedef struct replay_bytes {
+    uint64_t weights, master, gradients, state, activations;
+} replay_bytes;
+
+typedef struct replay_step {
+    int64_t step;
+    const plan *plan;
+    int trains;                /* 0: weights only, after the last step: nothing happens           */
+    int new_plan, from_record; /* this step begins a plan; its weights come from the record       */
+    double scale, unscale, next_scale;
+    size_t ranks;              /* whose gradients were added; 1 where they came reduced, or alone */
+    int unknown;               /* the record holds Inf or NaN from a larger scale: what would have
+                                  happened is not known; the step counts as clean, nothing moves */
+    unsigned events;           /* MPSIM_SCALER_*                                                  */
+    uint64_t tracker;          /* clean steps after this one                                      */
+    const char *cause;         /* tensor that overflowed first, or NULL                           */
+    double norm;               /* before clipping, unscaled; NaN where nothing is clipped         */
+    int clipped;
+    double recorded_scale;     /* NaN: not recorded                                               */
+    double fp32_f64;           /* relative distance of the fp32 reference from the binary64 one   */
+    double distance_fp32, distance_f64, kept_fp32; /* of all weights                              */
+    const replay_cast *casts;
+    size_t n_casts;
+    const replay_weight *weights;
+    size_t n_weights;
+    const mpsim_optim *optimizer; /* NULL where nothing was updated                               */
+    replay_bytes bytes;
+} replay_step;
+
+/* replay_run -- call `done` after every step; it returns 0 or an exit code to stop with. What it
+ * gets lives until it returns, names until replay_run returns. 0, or an exit code after a message.
+ * `unmatched` (NULL, or `size` bytes) receives the patterns of the policy that fit no layer of the
+ * trace: "keep_fp32 '*hed', 'x'; layer_kinds 'y'"; empty if there are none. */
+int replay_run(const policy *p, input *in, const replay_options *o,
+               int (*done)(const replay_step *s, void *context), void *context, char *unmatched,
+               size_t size);
+
+#endif

@@ -1,0 +1,408 @@
+/* report.c -- see report.h. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights",
+                                                       "activation gradients", "weight gradients"};
+
+/* ---- words ---- */
+
+/* For the table: an overflow that is skipped need not be called one, too. */
+static const char *short_events(char *out, size_t size, unsigned set)
+{
+    const unsigned both = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP;
+    const unsigned shown = (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW : set;
+    return replay_event_text(out, size, ", ", shown);
+}
+
+static const char *distance_text(char *out, double x)
+{
+    if (isnan(x))
+        out[0] = '\0';
+    else if (x == 0)
+        snprintf(out, 32, "0");
+    else
+        snprintf(out, 32, "%.1e", x);
+    return out;
+}
+
+/* ---- the report ---- */
+
+void replay_report_begin(replay_report *r, json_t *config)
+{
+    if (r->style == REPORT_JSON) {
+        fputs("{\"schema\": \"mpsim.replay/1\",\n\"config\": ", r->file);
+        r->failed |= json_write(r->file, config);
+        fputs(",\n\"policies\": [", r->file);
+        return;
+    }
+    json_decref(config);
+    if (r->style == REPORT_CSV && !r->compare)
+        replay_csv_header(r);
+}
+
+static void text_policy(replay_report *r, const policy *p)
+{
+    char line[512];
+    fprintf(r->file, "policy   %s\n", p->name);
+    if (p->source)
+        text_wrapped(r->file, "source   ", p->source);
+    if (p->note)
+        text_wrapped(r->file, "note     ", p->note);
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->count > 1)
+            fprintf(r->file, "from step %" PRIu64 "\n", p->plans[i].from);
+        text_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
+    }
+    fputc('\n', r->file);
+    int master = 0;
+    for (size_t i = 0; i < p->count; i++)
+        master |= p->plans[i].master != MASTER_NONE;
+    r->with_master = master;
+    r->steps = table_new(master ? ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
+                                  ">from fp32|>master"
+                                : ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
+                                  ">from fp32|>from f64");
+}
+
+void replay_report_policy(replay_report *r, const policy *p)
+{
+    r->entries = 0;
+    if (r->style == REPORT_JSON) {
+        fputs(r->policies ? ",\n{" : "\n{", r->file);
+        json_t *plans = json_array();
+        char line[512];
+        for (size_t i = 0; i < p->count; i++)
+            json_array_append_new(
+                plans, json_pack("{s:o,s:s}", "from", json_of_count(p->plans[i].from), "plan",
+                                 plan_describe(&p->plans[i], line, sizeof line)));
+        fputs("\"policy\": ", r->file);
+        r->failed |= json_write(r->file, json_pack("{s:s,s:o,s:s?,s:s?,s:o}", "name", p->name,
+                                                   "file", json_of_path(p->path), "source",
+                                                   p->source, "note", p->note, "plans", plans));
+        fputs(",\n\"steps\": [", r->file);
+    } else if (r->amp) {
+        if (r->several)
+            fprintf(r->file, "# policy %s\n", p->name);
+    } else if (r->style == REPORT_TEXT && !r->compare) {
+        text_policy(r, p);
+    }
+    r->policies++;
+}
+
+static void text_step(replay_report *r, const replay_step *s)
+{
+    replay_counts g[REPLAY_GROUPS];
+    char a[64], b[64], line[128];
+    uint64_t updates = 0, lost = 0, stale = 0;
+    replay_group_counts(s, g);
+    int masters = 0;
+    for (size_t i = 0; i < s->n_weights; i++) {
+        updates += s->weights[i].updates;
+        lost += s->weights[i].lost;
+        masters |= s->weights[i].master;
+    }
+    for (int i = 0; i < REPLAY_GROUPS; i++)
+        stale += g[i].stale;
+    table_cell(r->steps, "%" PRId64 "%s", s->step,
+               s->from_record ? "*" : " "); /* where weights came from */
+    table_cell(r->steps, "%s", text_scale(a, s->scale));
+    const char *events = short_events(line, sizeof line, s->events);
+    if (s->unknown)
+        table_cell(r->steps, "%s", "not known");
+    else
+        table_cell(r->steps, "%s%s%s", events, s->clipped && events[0] ? ", " : "",
+                   s->clipped ? "clipped" : "");
+    table_share(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
+    table_share(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
+    table_share(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
+    table_cell(r->steps, "%s", stale ? text_count(a, stale) : "");
+    table_share(r->steps, lost, updates);
+    table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
+    table_cell(r->steps, "%s",
+               distance_text(b, !r->with_master ? s->distance_f64 : masters ? s->kept_fp32
+                                                                            : (double)NAN));
+}
+
+void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
+{
+    if (!s->trains && r->style != REPORT_JSON)
+        return;
+    if (r->amp)
+        fprintf(r->file,
+                "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n",
+                s->step, s->next_scale, s->tracker,
+                s->events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED) ? "Y" : "n");
+    else if (r->style == REPORT_JSON) {
+        fputs(r->entries++ ? ",\n" : "\n", r->file);
+        r->failed |= json_write(r->file, replay_json_step(s));
+    } else if (r->compare) {
+        return;
+    } else if (r->style == REPORT_CSV && r->tensors) {
+        replay_csv_tensors(r, p, s);
+    } else if (r->style == REPORT_CSV) {
+        replay_csv_step(r, p, s);
+    } else {
+        text_step(r, s);
+    }
+}
+
+/* ---- totals ---- */
+
+static double share_lost(const replay_tensor *t)
+{
+    const replay_counts *c = &t->counts;
+    return (double)(c->underflow + c->overflow) / (double)(c->count + 1);
+}
+
+static int by_loss(const void *a, const void *b)
+{
+    const replay_tensor *x = *(const replay_tensor *const *)a;
+    const replay_tensor *y = *(const replay_tensor *const *)b;
+    const double lx = share_lost(x), ly = share_lost(y);
+    if (lx != ly)
+        return lx > ly ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void text_tensors(replay_report *r, const replay_total *t)
+{
+    enum { WORST = 8 };
+    const replay_tensor **order = malloc((t->n_tensors ? t->n_tensors : 1) * sizeof *order);
+    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB|"
+                           ">scale|>next");
+    size_t n = 0;
+    for (size_t i = 0; order && i < t->n_tensors; i++)
+        order[n++] = &t->tensors[i];
+    if (order && !r->tensors)
+        qsort(order, n, sizeof *order, by_loss);
+    if (!r->tensors && n > WORST)
+        n = WORST;
+    size_t rows = 0;
+    for (size_t i = 0; order && i < n; i++) {
+        const replay_tensor *e = order[i];
+        char a[32], name[256];
+        if (!r->tensors && e->counts.underflow + e->counts.overflow == 0)
+            break;
+        rows++;
+        table_cell(out, "%.60s", escape_text(name, sizeof name, e->name));
+        table_cell(out, "%s", layer_kind_name(e->layer));
+        table_cell(out, "%s", e->format);
+        table_share(out, e->counts.underflow, e->counts.nonzero);
+        table_share(out, e->counts.subnormal, e->counts.nonzero);
+        table_cell(out, "%s", e->counts.overflow ? text_count(a, e->counts.overflow) : "");
+        table_cell(out, "%s", e->counts.stale ? text_count(a, e->counts.stale) : "");
+        if (isfinite(e->worst_sqnr))
+            table_cell(out, "%.1f", e->worst_sqnr);
+        else
+            table_cell(out, "%s", "");
+        /* an FP8 scale and what this step made of it */
+        table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->scale));
+        table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->next));
+    }
+    if (rows) {
+        fprintf(r->file, "\ntensors%s, over all steps%s\n"
+                         "(SQNR: of the worst step; scale: FP8, of the last step)\n",
+                r->tensors ? "" : " that lose or overflow most", r->tensors ? "" : "; --tensors: all");
+        r->failed |= table_print(out, r->file, "  ");
+    }
+    table_free(out);
+    free(order);
+}
+
+static void text_groups(replay_report *r, const replay_total *t)
+{
+    char a[32];
+    table *out = table_new("<kind|>numbers|>zero already|>Inf, NaN already|>become zero|>subnormal|"
+                           ">overflow|>stale");
+    for (int g = 0; g < REPLAY_GROUPS; g++) {
+        const replay_counts *c = &t->groups[g];
+        if (!c->count)
+            continue;
+        table_cell(out, "%s", group_names[g]);
+        table_cell(out, "%s", text_count(a, c->count));
+        table_share(out, c->count - c->nonzero - c->nonfinite, c->count);
+        table_cell(out, "%s", c->nonfinite ? text_count(a, c->nonfinite) : "");
+        table_share(out, c->underflow, c->nonzero);
+        table_share(out, c->subnormal, c->nonzero);
+        table_share(out, c->overflow, c->nonzero);
+        table_cell(out, "%s", c->stale ? text_count(a, c->stale) : "");
+    }
+    fputs("\nover all steps (from \"become zero\" on: of the numbers that are not zero)\n",
+          r->file);
+    r->failed |= table_print(out, r->file, "  ");
+    table_free(out);
+}
+
+void replay_print_optimizer(FILE *to, const mpsim_optim *o)
+{
+    static const char *const known[] = {
+        [MPSIM_OPTIM_DEFINED] = "mpsim's own order of roundings",
+        [MPSIM_OPTIM_RECORDED] = "equal to recorded steps",
+        [MPSIM_OPTIM_DERIVED] = "from its source, no run compared",
+        [MPSIM_OPTIM_OPEN] = "from its source, which leaves bits open"};
+    char line[512];
+    snprintf(line, sizeof line, "%s, %s, %s%s%s", o->variant->name, o->variant->what,
+             known[o->variant->evidence], o->variant->open ? ", open: " : "",
+             o->variant->open ? o->variant->open : "");
+    text_wrapped(to, "variant    ", line);
+    fprintf(to, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
+            o->lr);
+    if (o->algorithm == MPSIM_OPTIM_SGD)
+        fprintf(to, ", momentum %g", o->momentum);
+    else
+        fprintf(to, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
+    fprintf(to, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
+            o->amsgrad ? ", amsgrad" : "", o->maximize ? ", maximize" : "");
+}
+
+static void text_total(replay_report *r, const replay_total *t)
+{
+    char a[64], b[64], c[64], d[64], e[64];
+    if (r->steps) {
+        r->failed |= table_print(r->steps, r->file, "");
+        table_free(r->steps);
+        r->steps = NULL;
+        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n",
+              r->file);
+        if (t->from_record)
+            fputs("* with the recorded weights; else the run's own\n", r->file);
+    }
+    text_tensors(r, t);
+    text_groups(r, t);
+    fprintf(r->file, "\nscaler     %" PRIu64 " steps: %" PRIu64 " skipped, %" PRIu64 " overflows, "
+                     "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
+            t->steps, t->skipped, t->overflows, t->backoffs, t->growths,
+            text_scale(a, t->final_scale));
+    if (t->raised)
+        fputs("           the framework raises its error there, and training ends: later steps are "
+              "left out\n", r->file);
+    if (t->has_optimizer)
+        replay_print_optimizer(r->file, &t->optimizer);
+    if (t->clipped)
+        fprintf(r->file, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
+    if (t->reduces && t->ranks <= 1)
+        fputs("ranks      one, or reduced before they were recorded: grad_reduce has no effect\n",
+              r->file);
+    if (t->unmatched[0])
+        text_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
+    if (t->updates)
+        fprintf(r->file,
+                "updates    %s of %s are lost: the weight that is kept%s does not move%s\n",
+                text_share(a, t->lost, t->updates), text_count(b, t->updates),
+                t->bytes.master ? " (the master)" : "",
+                t->has_optimizer && t->optimizer.store == MPSIM_STORE_STOCHASTIC
+                    ? " this time; others move further, in the mean right"
+                    : "");
+    char line[512];
+    if (t->unknown) {
+        snprintf(line, sizeof line,
+                 "%" PRIu64 " steps were recorded with Inf or NaN at a larger scale, what they "
+                 "would have given here is not known, they count as clean and move nothing", t->unknown);
+        text_wrapped(r->file, "not known  ", line);
+    }
+    if (t->compared) {
+        snprintf(line, sizeof line, "%s of %s carried weights, moments and masters differ from the "
+                                    "recorded ones%s%s",
+                 text_count(a, t->differ), text_count(b, t->compared),
+                 t->differ ? ", relatively by at most " : "",
+                 t->differ ? text_number(c, t->max_difference) : "");
+        text_wrapped(r->file, "record     ", line);
+    }
+    snprintf(line, sizeof line,
+             "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
+             text_bytes(a, t->bytes.weights), text_bytes(b, t->bytes.master),
+             text_bytes(c, t->bytes.gradients), text_bytes(d, t->bytes.state),
+             text_bytes(e, t->bytes.activations));
+    text_wrapped(r->file, "bytes      ", line); /* of the last step */
+}
+
+void replay_report_total(replay_report *r, const replay_total *t)
+{
+    if (r->style == REPORT_JSON) {
+        fputs("],\n\"total\": ", r->file);
+        r->failed |= json_write(r->file, replay_json_total(t));
+        fputs("}", r->file);
+    } else if (r->style == REPORT_TEXT && !r->compare && !r->amp) {
+        text_total(r, t);
+    }
+}
+
+static void text_memory(replay_report *r, const policy *p, const replay_total *t, size_t n)
+{
+    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|"
+                           ">all");
+    fputc('\n', r->file);
+    for (size_t i = 0; i < n; i++) {
+        const replay_bytes *b = &t[i].bytes;
+        table_cell(out, "%s", p[i].name);
+        table_bytes(out, b->weights);
+        table_bytes(out, b->master);
+        table_bytes(out, b->gradients);
+        table_bytes(out, b->state);
+        table_bytes(out, b->activations);
+        table_bytes(out, b->weights + b->master + b->gradients + b->state + b->activations);
+    }
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+}
+
+void replay_report_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
+{
+    char text[64];
+    if (r->style == REPORT_CSV) {
+        replay_csv_compare(r, p, t, n);
+        return;
+    }
+    if (r->style != REPORT_TEXT)
+        return;
+    table *out = table_new("<policy|>skipped|>scale|>act|>agrad|>wgrad|>stale|>updates|"
+                           ">from fp32");
+    for (size_t i = 0; i < n; i++) {
+        const replay_total *x = &t[i];
+        uint64_t stale = 0;
+        table_cell(out, "%s", p[i].name);
+        table_cell(out, "%" PRIu64 "/%" PRIu64, x->skipped, x->steps);
+        table_cell(out, "%s", text_scale(text, x->final_scale));
+        for (int g = GROUP_ACT; g < REPLAY_GROUPS; g++) {
+            stale += x->groups[g].stale;
+            if (g != GROUP_WEIGHT)
+                table_share(out, x->groups[g].underflow, x->groups[g].nonzero);
+        }
+        table_cell(out, "%s", stale ? text_count(text, stale) : "");
+        table_share(out, x->lost, x->updates);
+        table_cell(out, "%s", distance_text(text, x->distance_fp32));
+    }
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; scale: the "
+          "next loss scale\n", r->file);
+    text_memory(r, p, t, n);
+    int any = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!t[i].unmatched[0])
+            continue;
+        if (!any++)
+            fputs("\npatterns that fit no layer here\n", r->file);
+        char title[96];
+        snprintf(title, sizeof title, "  %.80s: ", p[i].name);
+        text_wrapped(r->file, title, t[i].unmatched);
+    }
+}
+
+void replay_report_abandon(replay_report *r)
+{
+    table_free(r->steps);
+    r->steps = NULL;
+}
+
+int replay_report_end(replay_report *r)
+{
+    if (r->style == REPORT_JSON)
+        fputs("\n]}\n", r->file);
+    return r->failed || ferror(r->file) ? -1 : 0;
+}

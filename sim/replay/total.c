@@ -1,0 +1,118 @@
+/* total.c -- adding up the steps of a replay; see report.h. */
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void replay_total_init(replay_total *t)
+{
+    memset(t, 0, sizeof *t);
+    t->final_scale = t->distance_fp32 = t->distance_f64 = (double)NAN;
+}
+
+void replay_total_clear(replay_total *t)
+{
+    for (size_t i = 0; i < t->n_tensors; i++)
+        free(t->tensors[i].name);
+    free(t->tensors);
+    nameindex_clear(&t->names);
+    replay_total_init(t);
+}
+
+replay_group replay_group_of(const char *kind)
+{
+    if (strcmp(kind, "wgrad") == 0)
+        return GROUP_WGRAD;
+    if (strcmp(kind, "weight") == 0)
+        return GROUP_WEIGHT;
+    return strcmp(kind, "act") == 0 || strcmp(kind, "out") == 0 ? GROUP_ACT : GROUP_AGRAD;
+}
+
+void replay_counts_add(replay_counts *to, const replay_cast *c)
+{
+    to->count += c->count;
+    to->nonzero += c->nonzero;
+    to->nonfinite += c->nonfinite;
+    to->underflow += c->underflow;
+    to->subnormal += c->subnormal;
+    to->overflow += c->overflow;
+    to->stale += c->stale;
+}
+
+static replay_tensor *find_tensor(replay_total *t, const char *name)
+{
+    const ptrdiff_t at = nameindex_find(&t->names, name);
+    if (at >= 0)
+        return &t->tensors[at];
+    replay_tensor *grown = realloc(t->tensors, (t->n_tensors + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    t->tensors = grown;
+    replay_tensor *e = &grown[t->n_tensors];
+    memset(e, 0, sizeof *e);
+    e->name = strdup(name);
+    e->worst_sqnr = (double)INFINITY;
+    if (!e->name || nameindex_add(&t->names, e->name, t->n_tensors)) {
+        free(e->name);
+        return NULL;
+    }
+    t->n_tensors++;
+    return e;
+}
+
+int replay_total_add(replay_total *t, const replay_step *s)
+{
+    t->steps += (uint64_t)s->trains;
+    t->final_scale = s->next_scale;
+    t->skipped += (s->events & MPSIM_SCALER_SKIP) != 0;
+    t->overflows += (s->events & MPSIM_SCALER_OVERFLOW) != 0;
+    t->growths += (s->events & MPSIM_SCALER_GROWTH) != 0;
+    t->backoffs += (s->events & MPSIM_SCALER_BACKOFF) != 0;
+    t->raised += (s->events & MPSIM_SCALER_RAISED) != 0;
+    t->unknown += (uint64_t)s->unknown;
+    t->reduces |= s->plan->reduce_given;
+    if (s->ranks > t->ranks)
+        t->ranks = s->ranks;
+    t->clipped += (uint64_t)s->clipped;
+    t->from_record += (uint64_t)s->from_record;
+    if (s->trains)
+        t->bytes = s->bytes;
+    if (s->optimizer) {
+        t->optimizer = *s->optimizer;
+        t->has_optimizer = 1;
+    }
+    if (s->trains) {
+        t->distance_fp32 = s->distance_fp32;
+        t->distance_f64 = s->distance_f64;
+    }
+    for (size_t i = 0; i < s->n_weights; i++) {
+        const replay_weight *w = &s->weights[i];
+        t->updates += w->updates;
+        t->lost += w->lost;
+        t->lost_model += w->lost_model;
+        t->compared += w->compared;
+        t->differ += w->differ;
+        if (w->max_difference > t->max_difference)
+            t->max_difference = w->max_difference;
+    }
+    for (size_t i = 0; i < s->n_casts; i++) {
+        const replay_cast *c = &s->casts[i];
+        replay_tensor *e = find_tensor(t, c->name);
+        if (!e)
+            return -1;
+        replay_counts_add(&t->groups[replay_group_of(c->kind)], c);
+        replay_counts_add(&e->counts, c);
+        e->steps++;
+        e->layer = c->layer;
+        e->scale = c->scale;
+        e->next = c->next;
+        if (e->steps > 1 && strcmp(e->format, c->format) != 0)
+            snprintf(e->format, sizeof e->format, "several"); /* a schedule */
+        else
+            memcpy(e->format, c->format, sizeof e->format);
+        if (c->sqnr_db < e->worst_sqnr)
+            e->worst_sqnr = c->sqnr_db;
+    }
+    return 0;
+}

@@ -1,0 +1,455 @@
+/* cmd.c -- mpsim scaler: loss scalers over recorded gradients, patterns and logs. */
+#include "../commands.h"
+#include "../cli/output.h"
+#include "adaptive.h"
+#include "pattern.h"
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char more[] =
+    "TRACE: files or directories of recorded gradients (wgrad tensors, unless --kind or --match\n"
+    "say otherwise). Step by step they are multiplied by the scale in force and rounded to\n"
+    "--format; a result that is Inf or NaN is an overflow. A single file that is no file of\n"
+    "tensors, or --log, is the text log of a training: what its lines tell of the loss scale is\n"
+    "put together, checked for jumps, and compared with the rules of every scaler. Recognised\n"
+    "are lines of Apex, DeepSpeed, Megatron and fairseq, and names with values: 'step 12 scale\n"
+    "65536 skipped 0', 'loss_scale: 64'.\n"
+    "\n"
+    "Scalers: names of --list, with changes after a ':' as torch:init=2^10,window=500. Keys:\n"
+    "init, growth, backoff, window, hysteresis, floor, ceiling, tolerance, threshold; skip,\n"
+    "dynamic, guard (0 or 1); refill (clean, growth, backoff joined by '+', or never);\n"
+    "growth-rule, floor-rule, order, unscale, arithmetic, check: see lib/include/mpsim/scaler.h.\n"
+    "\n"
+    "Patterns: 0 or . is a clean step, 1 or x an overflow, {S} a step that overflows where the\n"
+    "scale is above S; (ITEMS) a group, ITEM*N the item N times; blanks, commas and # comments\n"
+    "between; at most 10^8 steps.\n"
+    "\n"
+    "Verdicts: start-up search (overflows only at the beginning), steady (only where the scale\n"
+    "has grown), spikes (elsewhere, too), runaway (at every scale: Inf or NaN comes from\n"
+    "somewhere else), floor reached (the framework stops with its error).\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim scaler data/digits-cnn                      torch's GradScaler over a recorded run\n"
+    "  mpsim scaler data/amp-mlp/sgd                     the run's own scaler and scale\n"
+    "  mpsim scaler --compare torch,apex,megatron,deepspeed data/digits-cnn\n"
+    "  mpsim scaler --pattern '{2^14}*100000' -s keras   gradients that fit a scale of 2^14\n"
+    "  mpsim scaler --pattern '1*3,0*2000,1' --amp       a status line per step\n"
+    "  mpsim scaler train.log                            is this overflow normal?\n"
+    "  mpsim scaler --adaptive data/digits-cnn           a loss scale for every layer\n"
+    "  mpsim scaler --list\n";
+
+enum { BY_STEP = 40, PATTERN_MAX = 1 << 24 };
+
+typedef struct options {
+    option_list scalers, compare;
+    const char *pattern, *log, *format, *state_in, *state_out, *path;
+    uint64_t repeat;
+    int list, amp, all, adaptive, json, csv, quiet;
+} options;
+
+typedef struct run {
+    const options *o;
+    scalerrun scalers;
+    training_log log;
+    replay_match *matches;
+    size_t n_matches;
+    char *pattern; /* its text */
+    input in;
+    output out;
+    report_style style;
+} run;
+
+/* ---- scalers ---- */
+
+static int make_scalers(run *r, const char *otherwise)
+{
+    const options *o = r->o;
+    int code = 0;
+    for (size_t i = 0; i < o->scalers.count && !code; i++)
+        code = scalerspec_add(&r->scalers, o->scalers.items[i]);
+    for (size_t i = 0; i < o->compare.count && !code; i++)
+        code = scalerspec_add_list(&r->scalers, o->compare.items[i]);
+    return code || r->scalers.count ? code : scalerspec_add_list(&r->scalers, otherwise);
+}
+
+/* The scalers of the command line, else `otherwise`; the state of --state-in. */
+static int restore(run *r, const char *otherwise)
+{
+    char spec[STATE_SPEC], state[STATE_TEXT] = "", name[512];
+    int code;
+    if (!r->o->state_in)
+        return make_scalers(r, otherwise);
+    if ((code = scalerstate_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
+        return code;
+    if (r->scalers.count > 1)
+        return fail(EXIT_USAGE, "scaler: --state-in is the state of one scaler");
+    track *t = &r->scalers.tracks[0];
+    if (strcmp(t->label, spec) != 0)
+        return fail(EXIT_USAGE, "scaler: --state-in is a state of %s, not of %s",
+                    escape_text(name, sizeof name, spec), t->label);
+    if (mpsim_scaler_load(&t->scaler, state) != MPSIM_OK)
+        return fail(EXIT_DATA, "%s: no state of %s", escape_text(name, sizeof name, r->o->state_in),
+                    t->label);
+    t->least = t->most = t->last = t->scaler.scale;
+    return 0;
+}
+
+/* ---- inputs ---- */
+
+/* "@FILE" is the pattern in a file. */
+static int read_pattern(run *r, uint64_t *steps)
+{
+    const char *text = r->o->pattern, *reason = "";
+    char name[512];
+    size_t at = 0;
+    if (text[0] != '@') {
+        r->pattern = strdup(text);
+    } else {
+        FILE *f = fopen(text + 1, "rb");
+        r->pattern = f ? calloc(1, PATTERN_MAX + 1) : NULL;
+        errno = f ? 0 : errno;
+        const size_t n = r->pattern ? fread(r->pattern, 1, PATTERN_MAX + 1, f) : 0;
+        const int bad = !f || ferror(f) ? errno : 0;
+        if (f)
+            fclose(f);
+        if (bad)
+            return fail(EXIT_IO, "%s: %s", escape_text(name, sizeof name, text + 1), strerror(bad));
+        if (n > PATTERN_MAX || (n && strlen(r->pattern) < n))
+            return fail(EXIT_DATA, "%s: no overflow pattern: %s",
+                        escape_text(name, sizeof name, text + 1),
+                        n > PATTERN_MAX ? "larger than 16 MiB" : "it holds a NUL byte");
+    }
+    if (!r->pattern)
+        return fail(EXIT_IO, "out of memory");
+    if (pattern_each(r->pattern, NULL, NULL, steps, &at, &reason))
+        return text[0] == '@'
+                   ? fail(EXIT_DATA, "%s: offset %zu: %s",
+                          escape_text(name, sizeof name, text + 1), at, reason)
+                   : fail(EXIT_USAGE, "scaler: --pattern: at character %zu: %s", at + 1, reason);
+    return *steps ? 0 : fail(EXIT_USAGE, "scaler: --pattern holds no step");
+}
+
+static void tell_status(const track *t, int64_t number, const mpsim_scaler_result *result,
+                        void *context)
+{
+    fprintf((FILE *)context, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64
+            ", skipped %s\n", number, result->next, t->scaler.clean,
+            result->events & MPSIM_SCALER_SKIP ? "Y" : "n");
+}
+
+static int parse_target(run *r)
+{
+    const char *name = r->o->format ? r->o->format : "fp16";
+    mpsim_rounding rounding;
+    if (mpsim_format_parse(&r->scalers.format, name) != MPSIM_OK)
+        return fail(EXIT_USAGE, "scaler: --format: '%s' is not a format%s", name,
+                    strchr(name, '@')   ? " (no presets here)"
+                    : strchr(name, ',') ? " (one only)"
+                                        : "");
+    mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
+    const double beyond = mpsim_decode(
+        &r->scalers.format,
+        mpsim_encode_f64(&r->scalers.format, &rounding, (double)INFINITY, 0, NULL));
+    return isfinite(beyond) ? fail(EXIT_USAGE, "scaler: --format: %s has neither infinity nor NaN: "
+                                               "no overflow shows in it", name)
+                            : 0;
+}
+
+static int open_trace(run *r, input_options *from, char **operands, int n)
+{
+    static const char *const gradients = "wgrad";
+    int code = parse_target(r);
+    if (!from->match.count && !from->kinds.count) {
+        from->kinds.items = calloc(1, sizeof *from->kinds.items);
+        if (!from->kinds.items)
+            return fail(EXIT_IO, "out of memory");
+        from->kinds.items[from->kinds.count++] = gradients;
+    }
+    r->scalers.in = &r->in;
+    r->scalers.repeat = r->o->repeat ? r->o->repeat : 1;
+    if (code || (code = input_open(&r->in, "scaler", from, operands, n)) ||
+        (code = input_check_output(&r->in, r->o->path)) ||
+        (code = input_check_output(&r->in, r->o->state_out)))
+        return code;
+    return 0;
+}
+
+static int run_adaptive(run *r, const input_options *from, char **operands, int n)
+{
+    adaptive_run layers = {.count = 0};
+    int code = input_open(&r->in, "scaler", from, operands, n);
+    if (code || (code = input_check_output(&r->in, r->o->path)))
+        return code;
+    if (!(code = adaptive_trace(&layers, &r->in)))
+        code = adaptive_report(r->out.file, &layers, &r->in, r->style);
+    adaptive_clear(&layers);
+    return code;
+}
+
+static int run_trace(run *r)
+{
+    if (r->in.tree.count <= BY_STEP && r->scalers.repeat <= BY_STEP / (r->in.tree.count + 1))
+        for (size_t i = 0; i < r->scalers.count; i++)
+            r->scalers.tracks[i].by_step = 1;
+    return scalerrun_trace(&r->scalers);
+}
+
+/* The best first; those that are as good in the order of the table. */
+static void sort_matches(replay_match *m, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        const replay_match x = m[i];
+        size_t k = i;
+        for (; k > 0 && m[k - 1].agreed * x.compared < x.agreed * m[k - 1].compared; k--)
+            m[k] = m[k - 1];
+        m[k] = x;
+    }
+}
+
+static int run_log(run *r, const char *path)
+{
+    int code = output_check_path("scaler", r->o->path, path);
+    if (code || (code = make_scalers(r, "all")) || (code = training_log_read(&r->log, path)))
+        return code;
+    r->matches = calloc(r->scalers.count, sizeof *r->matches);
+    if (!r->matches)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < r->scalers.count; i++)
+        replay_log(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
+                   &r->scalers.tracks[i].scaler.config, &r->log.recorded, 1);
+    sort_matches(r->matches, r->n_matches);
+    return 0;
+}
+
+/* Whether an operand is a file, but none of tensors. */
+static int is_text(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+           !trace_probe(path, NULL);
+}
+
+/* A single operand that is no file of tensors is a log; of several, none may be. */
+static int log_of(const options *o, const input_options *from, char **operands, int n,
+                  const char **path)
+{
+    char name[512];
+    int texts = 0;
+    *path = o->log;
+    if (o->log || from->dtype)
+        return 0;
+    for (int i = 0; i < n; i++)
+        texts += is_text(operands[i]);
+    if (n == 1 && texts)
+        *path = operands[0];
+    return n > 1 && texts == n
+               ? fail(EXIT_USAGE, "scaler: '%s' and the others are no files of tensors; if they "
+                                  "are logs: one at a time",
+                      escape_text(name, sizeof name, operands[0]))
+               : 0;
+}
+
+/* ---- the command ---- */
+
+static int check_options(const options *o, int operands)
+{
+    const int inputs = (o->pattern != NULL) + (o->log != NULL) + (operands > 0);
+    if (report_style_of(o->json, 0, o->csv) < 0)
+        return fail(EXIT_USAGE, "scaler: --json and --csv exclude each other");
+    if (o->list)
+        return inputs - (operands > 0) || o->amp || o->adaptive || o->state_in || o->state_out
+                   ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
+                   : 0;
+    if (inputs > 1)
+        return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
+    if (inputs == 0)
+        return fail(EXIT_USAGE, "scaler: no trace, --pattern or --log given; try 'mpsim scaler "
+                                "--help'");
+    if (o->adaptive && (operands == 0 || o->amp || o->state_in || o->state_out || o->repeat ||
+                        o->format || o->scalers.count || o->compare.count))
+        return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, "
+                                "--format, --amp or state");
+    if (o->amp && (o->json || o->csv || o->compare.count || o->scalers.count > 1))
+        return fail(EXIT_USAGE, "scaler: --amp writes the status lines of one scaler, no report");
+    if (o->log && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
+        return fail(EXIT_USAGE, "scaler: --amp, --state-in, --state-out, --repeat and --format do "
+                                "not go with a log");
+    if (o->pattern && (o->repeat || o->format))
+        return fail(EXIT_USAGE, "scaler: --repeat and --format go with a trace");
+    if (o->repeat > UINT32_MAX)
+        return fail(EXIT_USAGE, "scaler: --repeat: at most 2^32 - 1");
+    return 0;
+}
+
+/* Outputs replace no input and not each other; a state may go back to where it came from. */
+static int check_outputs(const options *o)
+{
+    const char *pattern = o->pattern && o->pattern[0] == '@' ? o->pattern + 1 : NULL;
+    int code = output_check_path("scaler", o->path, pattern);
+    if (!code)
+        code = output_check_path("scaler", o->state_out, pattern);
+    if (!code)
+        code = output_check_path("scaler", o->path, o->state_in);
+    if (code || !o->state_out)
+        return code;
+    const int both_standard = strcmp(o->state_out, "-") == 0 &&
+                              (!o->path || strcmp(o->path, "-") == 0);
+    return both_standard || output_is_same(o->path, o->state_out)
+               ? fail(EXIT_USAGE, "scaler: the report and --state-out need two places")
+               : 0;
+}
+
+static int write_report(run *r, const scaler_report *report)
+{
+    if (r->style == REPORT_JSON)
+        return scaler_report_json(r->out.file, report) ? fail(EXIT_IO, "out of memory") : 0;
+    if (r->style == REPORT_CSV)
+        scaler_report_csv(r->out.file, report);
+    else
+        scaler_report_text(r->out.file, report);
+    return 0;
+}
+
+static int run_all(run *r, input_options *from, char **operands, int n)
+{
+    const options *o = r->o;
+    scaler_report report = {.run = &r->scalers, .all = o->all};
+    char name[512];
+    int code = log_of(o, from, operands, n, &report.log_path);
+    if (code)
+        return code;
+    if (report.log_path && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
+        return fail(EXIT_USAGE, "scaler: '%s' is no file of tensors; --amp, --state-in, "
+                                "--state-out, --repeat and --format do not go with a log",
+                    escape_text(name, sizeof name, report.log_path));
+    if (report.log_path) {
+        code = run_log(r, report.log_path);
+        report.log = &r->log;
+    } else {
+        char own[STATE_SPEC] = "torch";
+        if (!o->pattern && (code = open_trace(r, from, operands, n)))
+            return code;
+        report.own = !o->pattern && scalerrun_own(&r->in, own, sizeof own) &&
+                     !o->scalers.count && !o->compare.count && !o->state_in;
+        if ((code = restore(r, own)))
+            return code;
+        if (o->state_out && r->scalers.count > 1)
+            return fail(EXIT_USAGE, "scaler: --state-out writes the state of one scaler");
+        if (o->amp) {
+            r->scalers.told = tell_status;
+            r->scalers.context = r->out.file;
+        }
+        if (o->pattern && !(code = read_pattern(r, &report.pattern_steps)))
+            code = scalerrun_pattern(&r->scalers, r->pattern);
+        else if (!o->pattern)
+            code = run_trace(r);
+    }
+    report.pattern = o->pattern;
+    report.format = r->scalers.format.name;
+    report.matches = r->matches;
+    report.n_matches = r->n_matches;
+    report.several = r->scalers.count > 1;
+    for (size_t i = 0; i < r->scalers.count && !code; i++)
+        if (r->scalers.tracks[i].failed)
+            code = fail(EXIT_IO, "out of memory");
+    return code || o->amp ? code : write_report(r, &report);
+}
+
+static void clear(run *r)
+{
+    for (size_t i = 0; i < r->scalers.count; i++)
+        track_clear(&r->scalers.tracks[i]);
+    free(r->scalers.tracks);
+    scalerrun_clear(&r->scalers);
+    training_log_clear(&r->log);
+    free(r->matches);
+    free(r->pattern);
+    input_close(&r->in);
+}
+
+static int run_command(run *r, input_options *from, char **operands, int n)
+{
+    const options *o = r->o;
+    int code = check_options(o, n);
+    if (code || (code = check_outputs(o)) || (code = output_open(&r->out, o->path)))
+        return code;
+    code = o->list       ? scaler_list(r->out.file, r->style, operands, n)
+           : o->adaptive ? run_adaptive(r, from, operands, n)
+                         : run_all(r, from, operands, n);
+    if (code) {
+        output_abandon(&r->out);
+        return code;
+    }
+    if ((code = output_close(&r->out)) || (o->state_out &&
+         (code = scalerstate_write(o->state_out, &r->scalers.tracks[0]))))
+        return code;
+    return r->in.failed ? EXIT_PARTIAL : 0;
+}
+
+int cmd_scaler(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    input_options from = {0};
+    int first;
+    const option_row table_of_options[] = {
+        {0, "Which scalers", OPTION_HEADING, NULL, NULL, NULL},
+        {'s', "scaler", OPTION_LIST, &o.scalers, "SPEC",
+         "a scaler, as apex or torch:init=2^10 (default: the trace's own, else torch); may be "
+         "repeated"},
+        {'c', "compare", OPTION_LIST, &o.compare, "LIST",
+         "several side by side, as torch,apex,megatron; all: every dynamic one (default for logs)"},
+        {'l', "list", OPTION_FLAG, &o.list, NULL,
+         "the table of scalers; with operands, all about these"},
+        {0, "adaptive", OPTION_FLAG, &o.adaptive, NULL,
+         "a scale for each layer instead (Zhao et al.), from traces with agrad and weight tensors"},
+        {0, "Instead of a trace", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "pattern", OPTION_STRING, &o.pattern, "TEXT",
+         "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},
+        {0, "log", OPTION_STRING, &o.log, "FILE",
+         "the text log of a training; - is standard input"},
+        {0, "Traces", OPTION_HEADING, NULL, NULL, NULL},
+        {'f', "format", OPTION_STRING, &o.format, "FORMAT",
+         "what gradients are rounded to, nearest-even (default fp16)"},
+        {0, "repeat", OPTION_COUNT, &o.repeat, "N", "the recorded steps N times over"},
+        INPUT_OPTION_ROWS(from),
+        KEEP_GOING_OPTION_ROW(from),
+        {0, "State", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "state-in", OPTION_STRING, &o.state_in, "FILE", "go on from a saved state"},
+        {0, "state-out", OPTION_STRING, &o.state_out, "FILE", "save the state at the end"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "amp", OPTION_FLAG, &o.amp, NULL,
+         "a line per step as training scripts log it, with the scale after the step"},
+        {'a', "all", OPTION_FLAG, &o.all, NULL, "every row of a long trajectory"},
+        {0, "json", OPTION_FLAG, &o.json, NULL, "write JSON (schema mpsim.scaler/1)"},
+        {0, "csv", OPTION_FLAG, &o.csv, NULL, "write CSV: a row per scaler and run of steps"},
+        {'o', "output", OPTION_STRING, &o.path, "FILE", "write to FILE instead of standard output"},
+        {'q', "quiet", OPTION_FLAG, &o.quiet, NULL, "no notes on standard error"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code < 0) {
+        const int style = report_style_of(o.json, 0, o.csv);
+        if (o.quiet)
+            note_quiet();
+        run *r = calloc(1, sizeof *r);
+        if (r) {
+            r->o = &o;
+            r->style = style < 0 ? REPORT_TEXT : (report_style)style;
+            code = run_command(r, &from, argv + first, argc - first);
+            clear(r);
+        } else {
+            code = fail(EXIT_IO, "out of memory");
+        }
+        free(r);
+    }
+    option_list_clear(&o.scalers);
+    option_list_clear(&o.compare);
+    option_list_clear(&from.match);
+    option_list_clear(&from.kinds);
+    return code;
+}

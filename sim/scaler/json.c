@@ -1,0 +1,242 @@
+/* json.c -- the report of mpsim scaler for programs; see report.h. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Names of events, in JSON and CSV. */
+static const struct {
+    unsigned bit;
+    const char *name;
+} events[] = {
+    {MPSIM_SCALER_OVERFLOW, "overflow"},   {MPSIM_SCALER_SKIP, "skip"},
+    {MPSIM_SCALER_BACKOFF, "backoff"},     {MPSIM_SCALER_GROWTH, "growth"},
+    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floored"},
+    {MPSIM_SCALER_CEILING, "ceiling"},     {MPSIM_SCALER_REFUSED, "refused"},
+    {MPSIM_SCALER_RAISED, "raised"},       {RECORDED_JUMP, "jump"},
+    {RECORDED_RESTART, "restart"},         {RECORDED_MIXED, "mixed"},
+    {RECORDED_INFERRED, "inferred"},
+};
+enum { EVENTS = sizeof events / sizeof events[0] };
+
+static json_t *number_or_null(int64_t n)
+{
+    return n >= 0 ? json_integer(n) : json_null();
+}
+
+static json_t *span_json(const track *t, const span *s)
+{
+    json_t *v = json_object(), *names = json_array();
+    for (int i = 0; i < EVENTS; i++)
+        if (s->events & events[i].bit)
+            json_array_append_new(names, json_string(events[i].name));
+    json_object_set_new(v, "from", number_or_null(s->from));
+    json_object_set_new(v, "to", number_or_null(s->to));
+    json_object_set_new(v, "index", t->unknown_steps ? json_null() : json_of_count(s->first));
+    json_object_set_new(v, "steps", json_of_count(s->steps));
+    json_object_set_new(v, "scale", json_of_double(s->scale));
+    json_object_set_new(v, "next", json_of_double(s->next));
+    json_object_set_new(v, "events", names);
+    if (s->loss.elements) {
+        json_object_set_new(v, "elements", json_of_count(s->loss.elements));
+        json_object_set_new(v, "lost", json_of_count(s->loss.lost));
+        json_object_set_new(v, "overflowed", json_of_count(s->loss.overflowed));
+        json_object_set_new(v, "not_finite", json_of_count(s->loss.not_finite));
+    }
+    if (!isnan(s->fits))
+        json_object_set_new(v, "fits", json_of_double(s->fits));
+    return v;
+}
+
+static json_t *track_json(const scaler_report *r, const track *t)
+{
+    char text[1024];
+    json_t *v = json_object(), *spans = json_array();
+    const verdict kind = scaler_verdict(r, t, text, sizeof text);
+    for (size_t i = 0; i < t->count; i++)
+        json_array_append_new(spans, span_json(t, &t->spans[i]));
+    json_object_set_new(v, "scaler", json_string(t->label));
+    if (!t->recorded)
+        json_object_set_new(v, "config", scaler_config_json(&t->scaler.config));
+    json_object_set_new(v, "steps", t->unknown_steps ? json_null() : json_of_count(t->steps));
+    json_object_set_new(v, "overflows", json_of_count(t->overflows));
+    json_object_set_new(v, "skipped", json_of_count(t->skipped));
+    json_object_set_new(v, "taken", json_of_count(t->taken));
+    json_object_set_new(v, "growths", json_of_count(t->growths));
+    json_object_set_new(v, "backoffs", json_of_count(t->backoffs));
+    json_object_set_new(v, "tolerated", json_of_count(t->tolerated));
+    json_object_set_new(v, "floored", json_of_count(t->floored));
+    json_object_set_new(v, "refused", json_of_count(t->refused));
+    json_object_set_new(v, "stopped_at", number_or_null(t->stop));
+    json_object_set_new(v, "smallest_scale", json_of_double(t->least));
+    json_object_set_new(v, "largest_scale", json_of_double(t->most));
+    json_object_set_new(v, "last_scale", json_of_double(t->last));
+    json_object_set_new(v, "elements", json_of_count(t->loss.elements));
+    json_object_set_new(v, "lost", json_of_count(t->loss.lost));
+    json_object_set_new(v, "overflowed", json_of_count(t->loss.overflowed));
+    json_object_set_new(v, "not_finite", json_of_count(t->loss.not_finite));
+    json_object_set_new(v, "recorded_steps", json_of_count(t->compared));
+    json_object_set_new(v, "recorded_agreed", json_of_count(t->agreed));
+    json_object_set_new(v, "verdict", json_string(verdict_name(kind)));
+    json_object_set_new(v, "why", json_string(text));
+    json_object_set_new(v, "truncated", json_boolean(t->truncated));
+    json_object_set_new(v, "trajectory", spans);
+    return v;
+}
+
+static json_t *log_json(const scaler_report *r)
+{
+    const training_log *l = r->log;
+    json_t *v = json_object(), *lines = json_object(), *jumps = json_array(),
+           *matches = json_array();
+    for (int d = 0; d < LOG_DIALECTS; d++)
+        json_object_set_new(lines, log_dialect_name((log_dialect)d),
+                            json_of_count(l->recognised[d]));
+    for (size_t i = 0; i < l->n_jumps; i++) {
+        json_t *j = json_object();
+        json_object_set_new(j, "line", json_of_count(l->jumps[i].line));
+        json_object_set_new(j, "step", number_or_null(l->jumps[i].step));
+        json_object_set_new(j, "from", json_of_double(l->jumps[i].from));
+        json_object_set_new(j, "to", json_of_double(l->jumps[i].to));
+        json_object_set_new(j, "restart", json_boolean(l->jumps[i].restart));
+        json_array_append_new(jumps, j);
+    }
+    for (size_t i = 0; i < r->n_matches; i++) {
+        const replay_match *m = &r->matches[i];
+        json_t *j = json_object();
+        json_object_set_new(j, "scaler", json_string(m->label));
+        json_object_set_new(j, "compared", json_of_count(m->compared));
+        json_object_set_new(j, "agreed", json_of_count(m->agreed));
+        json_object_set_new(j, "step", number_or_null(m->at ? m->step : -1));
+        json_object_set_new(j, "recorded", m->at ? json_of_double(m->recorded) : json_null());
+        json_object_set_new(j, "computed", m->at ? json_of_double(m->computed) : json_null());
+        json_array_append_new(matches, j);
+    }
+    json_object_set_new(v, "file", json_of_path(r->log_path));
+    json_object_set_new(v, "lines", json_of_count(l->reader.lines));
+    json_object_set_new(v, "recognised", json_of_count(l->total));
+    json_object_set_new(v, "dialects", lines);
+    json_object_set_new(v, "copies", json_of_count(l->copies));
+    json_object_set_new(v, "other_ranks", json_of_count(l->other_ranks));
+    json_object_set_new(v, "without_scale", json_of_count(l->bad));
+    json_object_set_new(v, "cut", json_of_count(l->reader.cut));
+    json_object_set_new(v, "loss_not_finite", json_of_count(l->lost_lines));
+    json_object_set_new(v, "loss_not_finite_since",
+                        l->lost_since ? json_of_count(l->lost) : json_null());
+    json_object_set_new(v, "restarts", json_of_count(l->restarts));
+    json_object_set_new(v, "jumps", jumps);
+    json_object_set_new(v, "matches", matches);
+    return v;
+}
+
+static json_t *steps_json(const scalerrun *run)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < run->n_steps; i++) {
+        const recorded_step *s = &run->steps[i];
+        json_t *v = json_object();
+        json_object_set_new(v, "step", number_or_null(s->number));
+        json_object_set_new(v, "files", json_of_count(s->files));
+        json_object_set_new(v, "elements", json_of_count(s->counts.elements));
+        json_object_set_new(v, "not_finite", json_of_count(s->counts.not_finite));
+        json_object_set_new(v, "recorded_scale",
+                            isnan(s->scale) ? json_null() : json_of_double(s->scale));
+        json_object_set_new(v, "amax", json_of_double(s->amax));
+        json_object_set_new(v, "fits", json_of_double(s->fits));
+        json_object_set_new(v, "largest_in", json_string(s->worst));
+        json_array_append_new(all, v);
+    }
+    return all;
+}
+
+/* The files that the numbers come from. */
+static json_t *inputs_json(const scaler_report *r)
+{
+    json_t *inputs = json_array();
+    if (r->log)
+        json_array_append_new(inputs, json_of_path(r->log_path));
+    else if (r->pattern && r->pattern[0] == '@')
+        json_array_append_new(inputs, json_of_path(r->pattern + 1));
+    else if (!r->pattern)
+        for (size_t i = 0; i < r->run->in->tree.count; i++)
+            json_array_append_new(inputs, json_of_path(r->run->in->tree.paths[i]));
+    return inputs;
+}
+
+int scaler_report_json(FILE *to, const scaler_report *r)
+{
+    json_t *v = json_object(), *config = json_object(), *scalers = json_array();
+    json_object_set_new(config, "version", json_string(mpsim_version()));
+    json_object_set_new(config, "input", json_string(r->log       ? "log"
+                                                     : r->pattern ? "pattern"
+                                                                  : "trace"));
+    json_object_set_new(config, "inputs", inputs_json(r));
+    if (r->pattern)
+        json_object_set_new(config, "pattern", json_of_path(r->pattern));
+    if (!r->log && !r->pattern) {
+        json_object_set_new(config, "format", json_string(r->format));
+        json_object_set_new(config, "repeat", json_of_count(r->run->repeat));
+        json_object_set_new(config, "failed_files", json_integer(r->run->in->failed));
+    }
+    json_object_set_new(v, "schema", json_string("mpsim.scaler/1"));
+    json_object_set_new(v, "config", config);
+    if (r->log) {
+        json_object_set_new(v, "log", log_json(r));
+        json_array_append_new(scalers, track_json(r, &r->log->recorded));
+    } else {
+        if (r->run->n_steps)
+            json_object_set_new(v, "steps", steps_json(r->run));
+        for (size_t i = 0; i < r->run->count; i++)
+            json_array_append_new(scalers, track_json(r, &r->run->tracks[i]));
+    }
+    json_object_set_new(v, "scalers", scalers);
+    const int bad = json_write(to, v);
+    fputc('\n', to);
+    return bad;
+}
+
+/* ---- CSV: a row for each run of steps ---- */
+
+static void csv_optional(FILE *to, int64_t n)
+{
+    if (n >= 0)
+        fprintf(to, "%" PRId64, n);
+    fputc(',', to);
+}
+
+static void track_csv(FILE *to, const track *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const span *s = &t->spans[i];
+        char names[256] = "";
+        size_t n = 0;
+        for (int k = 0; k < EVENTS; k++)
+            if (s->events & events[k].bit)
+                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
+                                      events[k].name);
+        csv_text(to, t->label);
+        fputc(',', to);
+        csv_optional(to, t->unknown_steps ? -1 : (int64_t)s->first);
+        csv_optional(to, s->from);
+        csv_optional(to, s->to);
+        fprintf(to, "%" PRIu64 ",", s->steps);
+        csv_double(to, s->scale);
+        fputc(',', to);
+        csv_double(to, s->next);
+        fprintf(to, ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", names, s->loss.elements,
+                s->loss.lost, s->loss.overflowed, s->loss.not_finite);
+        csv_double(to, s->fits);
+        fputc('\n', to);
+    }
+}
+
+void scaler_report_csv(FILE *to, const scaler_report *r)
+{
+    fputs("scaler,index,from,to,steps,scale,next,events,elements,lost,overflowed,not_finite,fits\n",
+          to);
+    if (r->log)
+        track_csv(to, &r->log->recorded);
+    for (size_t i = 0; !r->log && i < r->run->count; i++)
+        track_csv(to, &r->run->tracks[i]);
+}

@@ -1,0 +1,91 @@
+/* run.h -- loss scalers over overflow patterns and over recorded gradients. */
+#ifndef MPSIM_SIM_SCALER_RUN_H
+#define MPSIM_SIM_SCALER_RUN_H
+
+#include "../cli/input.h"
+#include "pattern.h"
+#include "track.h"
+
+#include <mpsim/mpsim.h>
+
+/* What a step's gradients give at one scale. */
+typedef struct measured {
+    double scale;
+    track_loss loss;
+    int overflow, norm_overflow; /* an element; the norm of all, in binary32 */
+} measured;
+
+/* A recorded step: all files of one step number. */
+typedef struct recorded_step {
+    int64_t number;       /* -1: the files say nothing                          */
+    size_t file, files;   /* the first of in->tree.paths; how many              */
+    double amax;          /* of the finite gradients, unscaled                  */
+    double scale;         /* that they were recorded at; NaN: not said          */
+    double limit;         /* smallest one at which Inf or NaN was recorded      */
+    double fits;          /* largest power of two without overflow: see span    */
+    track_loss counts;    /* elements, not_finite                               */
+    char worst[128];      /* the tensor with Inf or NaN, else with amax         */
+    measured *seen;       /* scales measured so far                             */
+    size_t n_seen;
+} recorded_step;
+
+/* Gradients that were recorded scaled and hold Inf or NaN overflow at that scale and above it;
+ * below it nothing is known of them, and they are taken as numbers that fit. Recorded unscaled, Inf
+ * and NaN are so at every scale. */
+typedef struct scalerrun {
+    track *tracks;
+    size_t count;
+    /* traces */
+    input *in;
+    mpsim_format format;
+    uint64_t repeat;
+    recorded_step *steps;
+    size_t n_steps;
+    uint64_t bad_steps;   /* with Inf or NaN that may be of the scale they were recorded at  */
+    uint64_t tensors, left_out; /* of the first pass; left_out: not floating-point          */
+    int unscaled, inexact;      /* files whose gradients were recorded scaled; not by 2^N    */
+    int twice;                  /* two files of one step have the same rank: several runs?   */
+    int narrow;                 /* tensors recorded in a format with the range of fp16       */
+    /* after every step of the first track, or NULL */
+    void (*told)(const track *t, int64_t number, const mpsim_scaler_result *r, void *context);
+    void *context;
+} scalerrun;
+
+/* scalerrun_pattern -- every track over a pattern that was checked. 0 or an exit code. */
+int scalerrun_pattern(scalerrun *r, const char *text);
+
+/* scalerrun_trace -- every track over the selected tensors of r->in. 0 or an exit code after a
+ * message. Each step's files are read once for all tracks and scales; with r->repeat > 1 again
+ * only for scales that were not seen before. */
+int scalerrun_trace(scalerrun *r);
+void scalerrun_clear(scalerrun *r); /* what scalerrun_trace made; not the tracks */
+
+/* scalerrun_own -- the scaler that the metadata of the first file name (mpsim.scaler, _init,
+ * _growth, _backoff, _interval), as mpsim_scaler_parse takes it. 1; 0 if they name none. */
+int scalerrun_own(const input *in, char *spec, size_t size);
+
+/* scalerrun_recorded_scale -- what the gradients of a file were multiplied by, 1 if by nothing, and
+ * the flags of r about it. 0, or -1 after a trace error. */
+int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error);
+
+/* scalerrun_step -- the recorded step of a number, or NULL. */
+const recorded_step *scalerrun_step(const scalerrun *r, int64_t number);
+
+/* ---- the scalers of a command line, and their states in files ---- */
+
+enum { TRACKS_MAX = 64, STATE_SPEC = 128, STATE_TEXT = 512 };
+
+/* scalerspec_add -- a track for a scaler as mpsim_scaler_parse takes it; once, however often it is
+ * named. 0, or an exit code after a message. */
+int scalerspec_add(scalerrun *s, const char *spec);
+
+/* scalerspec_add_list -- several: "torch:init=2^10,window=500,apex" are two; "all" is every dynamic
+ * row of the table. */
+int scalerspec_add_list(scalerrun *s, const char *text);
+
+/* A state file is "mpsim.scaler-state/1 SPEC" and the line of mpsim_scaler_save. Both return 0, or
+ * an exit code after a message. */
+int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT]);
+int scalerstate_write(const char *path, const track *t);
+
+#endif

@@ -1,0 +1,360 @@
+/* table.c -- the table of loss scalers, configurations in words and in JSON, the scalers of a
+ * command line, and their states in files. */
+#include "../cli/options.h"
+#include "../cli/output.h"
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const growth_rules[] = {"counter", "interval", "multiple"};
+static const char *const arithmetics[] = {"f32-f64", "f32", "f64"};
+static const char *const floor_rules[] = {"clamp", "raise", "stop"};
+static const char *const orders[] = {"after-step", "before-step", "before-unscale"};
+static const char *const unscales[] = {"reciprocal", "divide", "rounded"};
+static const char *const checks[] = {"elements", "norm"};
+
+static const char *refill_text(char out[32], const mpsim_scaler_config *c)
+{
+    snprintf(out, 32, "%s%s%s", c->refill & MPSIM_REFILL_CLEAN ? "+clean" : "",
+             c->refill & MPSIM_REFILL_GROWTH ? "+growth" : "",
+             c->refill & MPSIM_REFILL_BACKOFF ? "+backoff" : "");
+    return c->refill ? out + 1 : "never";
+}
+
+json_t *scaler_config_json(const mpsim_scaler_config *c)
+{
+    char refill[32];
+    json_t *v = json_object();
+    json_object_set_new(v, "row", json_string(c->name));
+    json_object_set_new(v, "init", json_of_double(c->init));
+    json_object_set_new(v, "growth", json_of_double(c->growth));
+    json_object_set_new(v, "backoff", json_of_double(c->backoff));
+    json_object_set_new(v, "window", json_of_count(c->window));
+    json_object_set_new(v, "hysteresis", json_of_count(c->hysteresis));
+    json_object_set_new(v, "floor", json_of_double(c->floor));
+    json_object_set_new(v, "ceiling", json_of_double(c->ceiling));
+    json_object_set_new(v, "tolerance", json_of_double(c->tolerance));
+    json_object_set_new(v, "threshold", json_of_double(c->threshold));
+    json_object_set_new(v, "dynamic", json_boolean(c->dynamic));
+    json_object_set_new(v, "skip", json_boolean(c->skip));
+    json_object_set_new(v, "guard", json_boolean(c->guard));
+    json_object_set_new(v, "refill", json_string(refill_text(refill, c)));
+    json_object_set_new(v, "growth-rule", json_string(growth_rules[c->growth_rule]));
+    json_object_set_new(v, "floor-rule", json_string(floor_rules[c->floor_rule]));
+    json_object_set_new(v, "order", json_string(orders[c->order]));
+    json_object_set_new(v, "unscale", json_string(unscales[c->unscale]));
+    json_object_set_new(v, "arithmetic", json_string(arithmetics[c->arithmetic]));
+    json_object_set_new(v, "check", json_string(checks[c->check]));
+    return v;
+}
+
+/* When the scale grows, in words. */
+static int growth_text(char *out, size_t size, const mpsim_scaler_config *c)
+{
+    char factor[32], window[32];
+    return snprintf(out, size, "x %s %s %s clean steps%s", text_scale(factor, c->growth),
+                    c->growth_rule == MPSIM_GROWTH_INTERVAL ? "on the clean step after" : "after",
+                    text_count(window, c->window),
+                    c->growth_rule == MPSIM_GROWTH_MULTIPLE ? " since the last overflow" : "");
+}
+
+static int bounds_text(char *out, size_t size, const mpsim_scaler_config *c)
+{
+    static const char *const at_floor[] = {"", ", an overflow there is an error",
+                                           ", backing off to it is an error"};
+    char a[32], b[32];
+    int n = c->floor > 0 ? snprintf(out, size, "; floor %s%s", text_scale(a, c->floor),
+                                    at_floor[c->floor_rule])
+                         : snprintf(out, size, "; no floor");
+    if (isfinite(c->ceiling))
+        n += snprintf(out + n, size - (size_t)n, ", ceiling %s", text_scale(b, c->ceiling));
+    else if (c->guard)
+        n += snprintf(out + n, size - (size_t)n, ", never infinite");
+    return n;
+}
+
+const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config *c)
+{
+    char a[32], b[32], refill[32];
+    if (!c->dynamic) {
+        snprintf(out, size, "%s, constant; steps that overflow are %s", text_scale(a, c->init),
+                 c->skip ? "skipped" : "taken");
+        return out;
+    }
+    int n = snprintf(out, size, "starts at %s, ", text_scale(a, c->init));
+    n += growth_text(out + n, size - (size_t)n, c);
+    n += snprintf(out + n, size - (size_t)n, ", x %s on an overflow", text_scale(b, c->backoff));
+    n += bounds_text(out + n, size - (size_t)n, c);
+    if (c->hysteresis > 1)
+        n += snprintf(out + n, size - (size_t)n,
+                      "; overflow %" PRIu32 " backs off, those before are tolerated (refilled: %s)",
+                      c->hysteresis, refill_text(refill, c));
+    if (c->tolerance > 0)
+        n += snprintf(out + n, size - (size_t)n, "; tolerates a share below %s of overflows",
+                      text_number(a, c->tolerance));
+    if (c->check == MPSIM_CHECK_NORM)
+        n += snprintf(out + n, size - (size_t)n, "; tests the norm");
+    if (c->order == MPSIM_UPDATE_BEFORE_UNSCALE)
+        snprintf(out + n, size - (size_t)n, "; unscales with the new scale");
+    return out;
+}
+
+void scaler_print_wrapped(FILE *to, const char *first, const char *text)
+{
+    enum { WIDTH = 96 };
+    const int indent = (int)strlen(first);
+    int at = fprintf(to, "%s", first);
+    while (*text) {
+        const int n = (int)strcspn(text, " ");
+        if (at > indent && at + 1 + n > WIDTH) {
+            fprintf(to, "\n%*s", indent, "");
+            at = indent;
+        }
+        at += fprintf(to, "%s%.*s", at > indent ? " " : "", n, text);
+        text += n;
+        text += *text == ' ';
+    }
+    fputc('\n', to);
+}
+
+/* ---- the table ---- */
+
+static json_t *row_json(const mpsim_scaler_type *t)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "name", json_string(t->config.name));
+    json_object_set_new(v, "framework", json_string(t->framework));
+    json_object_set_new(v, "source", json_string(t->source));
+    json_object_set_new(v, "note", t->note ? json_string(t->note) : json_null());
+    json_object_set_new(v, "config", scaler_config_json(&t->config));
+    return v;
+}
+
+static void table_row(table *all, const mpsim_scaler_type *t)
+{
+    const mpsim_scaler_config *c = &t->config;
+    char a[32], refill[32];
+    table_cell(all, "%s", c->name);
+    table_cell(all, "%s", text_scale(a, c->init));
+    if (!c->dynamic) {
+        for (int i = 0; i < 4; i++)
+            table_cell(all, "%s", "");
+    } else {
+        table_cell(all, "%" PRIu64 "%s", c->window,
+                   c->growth_rule == MPSIM_GROWTH_INTERVAL ? "+1" : "");
+        table_cell(all, "%s%s", c->floor > 0 ? text_scale(a, c->floor) : "",
+                   c->floor_rule && c->floor > 0 ? "!" : "");
+        table_cell(all, "%s", isfinite(c->ceiling) ? text_scale(a, c->ceiling)
+                              : c->guard           ? "finite"
+                                                   : "");
+        if (c->hysteresis > 1)
+            table_cell(all, "%" PRIu32 " %s", c->hysteresis, refill_text(refill, c));
+        else
+            table_cell(all, "%s", "");
+    }
+    table_cell(all, "%s", t->framework);
+}
+
+static void list_row(FILE *to, const mpsim_scaler_type *t)
+{
+    char text[512];
+    fprintf(to, "%s: %s\n", t->config.name, t->framework);
+    scaler_print_wrapped(to, "  rules   ", scaler_config_text(text, sizeof text, &t->config));
+    fprintf(to, "  update  %s; unscales by %s; kept in %s\n", orders[t->config.order],
+            t->config.unscale ? "division" : "the reciprocal", arithmetics[t->config.arithmetic]);
+    if (t->note)
+        scaler_print_wrapped(to, "  note    ", t->note);
+    scaler_print_wrapped(to, "  source  ", t->source);
+}
+
+static void list_csv(FILE *to)
+{
+    fputs("name,init,growth,backoff,window,growth_rule,floor,floor_rule,ceiling,guard,hysteresis,"
+          "refill,framework,source\n", to);
+    for (size_t i = 0; i < mpsim_scaler_count(); i++) {
+        const mpsim_scaler_type *t = mpsim_scaler_at(i);
+        const mpsim_scaler_config *c = &t->config;
+        char refill[32];
+        fprintf(to, "%s,", c->name);
+        csv_double(to, c->init);
+        fputc(',', to);
+        csv_double(to, c->growth);
+        fputc(',', to);
+        csv_double(to, c->backoff);
+        fprintf(to, ",%" PRIu64 ",%s,", c->window, growth_rules[c->growth_rule]);
+        csv_double(to, c->floor);
+        fprintf(to, ",%s,", floor_rules[c->floor_rule]);
+        csv_double(to, c->ceiling);
+        fprintf(to, ",%d,%" PRIu32 ",%s,", c->guard, c->hysteresis, refill_text(refill, c));
+        csv_text(to, t->framework);
+        fputc(',', to);
+        csv_text(to, t->source);
+        fputc('\n', to);
+    }
+}
+
+static int list_json(FILE *to)
+{
+    json_t *rows = json_array(), *v = json_object();
+    for (size_t i = 0; i < mpsim_scaler_count(); i++)
+        json_array_append_new(rows, row_json(mpsim_scaler_at(i)));
+    json_object_set_new(v, "schema", json_string("mpsim.scalers/1"));
+    json_object_set_new(v, "scalers", rows);
+    const int bad = json_write(to, v);
+    fputc('\n', to);
+    return bad ? fail(EXIT_IO, "out of memory") : 0;
+}
+
+static int list_named(FILE *to, char **names, int n)
+{
+    char shown[256];
+    for (int i = 0; i < n; i++) {
+        const mpsim_scaler_type *t = mpsim_scaler_find(names[i]);
+        if (!t)
+            return fail(EXIT_USAGE, "scaler: --list: '%s' is not a scaler of the table",
+                        escape_text(shown, sizeof shown, names[i]));
+        if (i > 0)
+            fputc('\n', to);
+        list_row(to, t);
+    }
+    return 0;
+}
+
+int scaler_list(FILE *to, report_style style, char **names, int n)
+{
+    if (style == REPORT_JSON)
+        return list_json(to);
+    if (style == REPORT_CSV) {
+        list_csv(to);
+        return 0;
+    }
+    if (n > 0)
+        return list_named(to, names, n);
+    table *all = table_new("<scaler|>start|>window|>floor|>cap|"
+                           "<hysteresis|<what it is");
+    for (size_t i = 0; i < mpsim_scaler_count(); i++)
+        table_row(all, mpsim_scaler_at(i));
+    const int bad = table_print(all, to, "");
+    table_free(all);
+    fputs("\nwindow: clean steps until growth (+1: on the clean step after them)\n"
+          "floor: with ! the framework stops there with an error\n"
+          "cap: the largest scale; finite: growth to infinity is refused\n"
+          "hysteresis: the overflow that backs off, and when those tolerated before it come back\n"
+          "All grow by 2 and back off by 0.5.\n"
+          "\nSources and details: mpsim scaler --list NAME\n", to);
+    return bad ? fail(EXIT_IO, "out of memory") : 0;
+}
+
+/* ---- scalers of a command line ---- */
+
+static int bad_scaler(const char *spec, mpsim_status s)
+{
+    char name[64], shown[256];
+    suggestion near;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    if (mpsim_scaler_find(name))
+        return fail(EXIT_USAGE, "scaler: '%s': %s; keys and words are in mpsim scaler --help",
+                    escape_text(shown, sizeof shown, spec),
+                    s == MPSIM_ENOTFOUND ? "an unknown key or word"
+                    : s == MPSIM_ERANGE  ? "a value outside its domain"
+                                         : "a malformed number, or a key twice");
+    suggestion_init(&near, name);
+    for (size_t i = 0; i < mpsim_scaler_count(); i++)
+        suggestion_consider(&near, mpsim_scaler_at(i)->config.name);
+    return fail(EXIT_USAGE, "scaler: '%s' is not a loss scaler%s",
+                escape_text(shown, sizeof shown, name),
+                suggestion_end(&near, "; see mpsim scaler --list"));
+}
+
+int scalerspec_add(scalerrun *s, const char *spec)
+{
+    mpsim_scaler_config c;
+    char shown[256];
+    if (!s->tracks && !(s->tracks = calloc(TRACKS_MAX, sizeof *s->tracks)))
+        return fail(EXIT_IO, "out of memory");
+    const mpsim_status status = mpsim_scaler_parse(&c, spec);
+    if (status != MPSIM_OK)
+        return bad_scaler(spec, status);
+    if (strlen(spec) >= sizeof s->tracks[0].label)
+        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters",
+                    escape_text(shown, sizeof shown, spec), sizeof s->tracks[0].label - 1);
+    if (s->count == TRACKS_MAX)
+        return fail(EXIT_USAGE, "scaler: at most %d scalers", TRACKS_MAX);
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->tracks[i].label, spec) == 0)
+            return 0;
+    (void)track_init(&s->tracks[s->count++], spec, &c); /* parsed: valid */
+    return 0;
+}
+
+/* Whether the text after a comma begins another scaler, not another key of the one before. */
+static int begins_scaler(const char *text)
+{
+    const size_t n = strcspn(text, ":,");
+    char name[64];
+    if (n >= sizeof name || memchr(text, '=', n))
+        return 0;
+    memcpy(name, text, n);
+    name[n] = 0;
+    return 1;
+}
+
+int scalerspec_add_list(scalerrun *s, const char *text)
+{
+    int code = 0;
+    if (strcmp(text, "all") == 0) {
+        for (size_t i = 0; i < mpsim_scaler_count() && !code; i++)
+            if (mpsim_scaler_at(i)->config.dynamic)
+                code = scalerspec_add(s, mpsim_scaler_at(i)->config.name);
+        return code;
+    }
+    while (*text && !code) {
+        size_t n = strcspn(text, ",");
+        while (text[n] && !begins_scaler(text + n + 1))
+            n += 1 + strcspn(text + n + 1, ",");
+        char *spec = strndup(text, n);
+        if (!spec)
+            return fail(EXIT_IO, "out of memory");
+        code = scalerspec_add(s, spec);
+        free(spec);
+        text += n + (text[n] == ',');
+    }
+    return code;
+}
+
+/* ---- states ---- */
+
+/* A state file is "mpsim.scaler-state/1 SPEC" and the line of mpsim_scaler_save. */
+static const char state_head[] = "mpsim.scaler-state/1 ";
+
+int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
+{
+    char head[256], name[512];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return fail(EXIT_IO, "%s: %s", escape_text(name, sizeof name, path), strerror(errno));
+    const int ok = fgets(head, sizeof head, f) && fgets(state, STATE_TEXT, f);
+    fclose(f);
+    head[ok ? strcspn(head, "\r\n") : 0] = 0;
+    if (strncmp(head, state_head, sizeof state_head - 1) != 0 || strlen(head) >= STATE_SPEC)
+        return fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out",
+                    escape_text(name, sizeof name, path));
+    strcpy(spec, head + sizeof state_head - 1);
+    return 0;
+}
+
+int scalerstate_write(const char *path, const track *t)
+{
+    char state[STATE_TEXT];
+    output out = {0};
+    const int code = output_open(&out, path);
+    if (code)
+        return code;
+    mpsim_scaler_save(&t->scaler, state, sizeof state);
+    fprintf(out.file, "%s%s\n%s\n", state_head, t->label, state);
+    return output_close(&out);
+}

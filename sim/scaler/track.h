@@ -1,0 +1,86 @@
+/* track.h -- what a loss scaler did over the steps of a run, condensed: runs of steps at one
+ * scale, totals, a verdict. The scaler is a simulated one, or that of a training log. */
+#ifndef MPSIM_SIM_SCALER_TRACK_H
+#define MPSIM_SIM_SCALER_TRACK_H
+
+#include <mpsim/scaler.h>
+
+/* Gradient elements at the scale in force. */
+typedef struct track_loss {
+    uint64_t elements;   /* everything included                          */
+    uint64_t lost;       /* not 0, and 0 once scaled and rounded         */
+    uint64_t overflowed; /* finite as recorded, and not so once rounded  */
+    uint64_t not_finite; /* Inf or NaN as recorded: no scale helps       */
+} track_loss;
+
+/* Steps that follow each other with the same events at the same scale. */
+typedef struct span {
+    uint64_t first, steps; /* index of the first, from 0; how many           */
+    int64_t from, to;      /* the steps' own numbers; -1: they have none     */
+    double scale, next;    /* in force; after the last of them; NaN: unknown */
+    unsigned events;       /* of each: MPSIM_SCALER_*, 0: clean              */
+    track_loss loss;
+    double fits;           /* largest power of two that all would have taken; infinity: any;
+                              0: none; NaN: unknown                                     */
+} span;
+
+typedef enum verdict {
+    VERDICT_NONE,       /* no step                                                              */
+    VERDICT_CLEAN,      /* no overflow                                                          */
+    VERDICT_STARTUP,    /* overflows only at the beginning                                      */
+    VERDICT_SEARCHING,  /* overflows at the beginning, the last step among them: it has not ended */
+    VERDICT_STEADY,     /* after the start, an overflow only where the scale has grown          */
+    VERDICT_SPIKES,     /* overflows that no growth explains                                    */
+    VERDICT_NOT_FINITE, /* steps whose gradients hold Inf or NaN as recorded                    */
+    VERDICT_RUNAWAY,    /* the last steps overflow at every scale                               */
+    VERDICT_FLOOR,      /* the framework stopped with its error                                 */
+    VERDICT_TAKEN       /* a scaler that does not skip: steps with Inf or NaN were taken        */
+} verdict;
+
+typedef struct track {
+    char label[96];      /* "torch:init=2^10"                                      */
+    mpsim_scaler scaler; /* of a recorded track only .config and .scale are used   */
+    int recorded;        /* 1: what a log says                                     */
+    int unknown_steps;   /* recorded: how many clean steps there were is not known */
+    int by_step;         /* 1: a span for every step                               */
+    span *spans;
+    size_t count, room;
+    int truncated;       /* spans beyond the cap are only in the totals            */
+    int failed;          /* out of memory                                          */
+    /* totals */
+    uint64_t steps, overflows, skipped, taken, growths, backoffs, tolerated, refused, floored;
+    uint64_t early;        /* overflows of the start-up search                     */
+    uint64_t after_growth; /* the first overflow after a growth                    */
+    uint64_t spikes;       /* neither                                              */
+    uint64_t run;          /* overflows since the last clean step                  */
+    uint64_t run_floored;  /* of them, at the floor                                */
+    uint64_t not_finite_steps;
+    int64_t first_not_finite, stop; /* steps; -1: none. stop: where the error came */
+    uint64_t grown, owed; /* 1: since the last overflow; overflows that growth explains    */
+    int clean_seen;
+    double least, most, last;       /* scales                                      */
+    uint64_t compared, agreed;      /* steps recorded with a scale; with this one  */
+    track_loss loss;
+} track;
+
+/* track_init -- 0, or -1 if the configuration is invalid. */
+int track_init(track *t, const char *label, const mpsim_scaler_config *c);
+void track_clear(track *t);
+
+/* track_step -- one step of the simulated scaler. `number` is the step's own (-1: none); loss may
+ * be NULL, fits NaN. A scaler that has stopped sees no further steps. Returns what it said. */
+mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss,
+                               double fits);
+
+/* track_record -- n steps as recorded, all alike; they are the step numbers from, ..., to. */
+void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
+                  double next);
+
+/* track_verdict -- what it looks like; `text` gets a sentence or two for people. */
+verdict track_verdict(const track *t, char *text, size_t size);
+const char *verdict_name(verdict v); /* "start-up search" */
+
+/* events_text -- "overflow: skipped, scale halved" and the like. */
+const char *events_text(char *out, size_t size, const track *t, const span *s);
+
+#endif

@@ -1,0 +1,378 @@
+/* cmd.c -- mpsim stat: what casts would do to recorded tensors. */
+#include "../commands.h"
+#include "../cli/input.h"
+#include "../cli/output.h"
+#include <train/parallel.h>
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "Counts: underflow, a non-zero number that becomes zero; subnormal, a result in the subnormal\n"
+    "range; overflow, a finite number beyond the largest one after rounding, saturated or not;\n"
+    "inexact, a result that differs. Shares are of all elements. SQNR and MSE compare x with\n"
+    "cast(x * scale) / scale where both are finite. amin is the smallest non-zero magnitude;\n"
+    "amax, amin, mean and l2 leave out NaN and infinities. With --keep-going the tensors of a\n"
+    "file that were read before it failed count.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim stat trace/                                all files below, usual formats\n"
+    "  mpsim stat -f fp16 -s 1,2^10,2^16 -k agrad,wgrad trace/\n"
+    "  mpsim stat -f e4m3@cuda,e5m2@cuda,e2m1 --json -o report.json grads.safetensors\n"
+    "  zcat dump.bin.gz | mpsim stat --dtype bf16 --shape 1024,4096 -\n";
+
+static const char default_formats[] = "fp16,bf16,e4m3,e5m2";
+
+/* Up to so many tensors are listed in text without being asked for, if they have no kinds. */
+enum { FEW = 30 };
+
+/* Groups by kind, in the order of the vocabulary, or by step, in their order. */
+typedef struct keyed {
+    const char *kind;
+    int64_t step;
+    group g;
+} keyed;
+
+typedef struct keyed_list {
+    keyed *items;
+    size_t count;
+} keyed_list;
+
+typedef struct run {
+    const target_list *targets;
+    statreport *report;
+    tensorstat *stat;
+    group tensor, total;
+    keyed_list kinds, steps;
+    int histogram, by_tensor, show_file;
+    const char *level; /* CSV: the one level that is written */
+    uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
+} run;
+
+/* ---- grouping ---- */
+
+static int compare_keys(const keyed *a, const keyed *b)
+{
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    return trace_kind_rank(a->kind) - trace_kind_rank(b->kind);
+}
+
+/* The entry of a key, inserted in order if it is new; NULL if out of memory. */
+static group *find_group(run *r, keyed_list *l, const char *kind, int64_t step)
+{
+    const keyed key = {.kind = kind, .step = step};
+    size_t at = 0;
+    while (at < l->count && compare_keys(&l->items[at], &key) < 0)
+        at++;
+    if (at < l->count && compare_keys(&l->items[at], &key) == 0)
+        return &l->items[at].g;
+    keyed *items = realloc(l->items, (l->count + 1) * sizeof *items);
+    if (!items)
+        return NULL;
+    l->items = items;
+    keyed fresh = key;
+    if (group_init(&fresh.g, r->targets->count, r->histogram))
+        return NULL;
+    memmove(items + at + 1, items + at, (l->count - at) * sizeof *items);
+    items[at] = fresh;
+    l->count++;
+    return &items[at].g;
+}
+
+static void clear_groups(keyed_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        group_clear(&l->items[i].g);
+    free(l->items);
+}
+
+/* ---- tensors ---- */
+
+static int wants(const run *r, const char *level)
+{
+    return !r->level || strcmp(r->level, level) == 0;
+}
+
+/* What tells tensors of the same name in several files apart where there is no step. */
+static const char *file_and_name(char both[1024], const trace *t, const trace_tensor *tensor)
+{
+    snprintf(both, 1024, "%s%s%s", trace_path(t), tensor->name[0] ? ": " : "", tensor->name);
+    return both;
+}
+
+static void report_tensor(run *r, const trace *t, const trace_tensor *tensor, int64_t step)
+{
+    char shape[256], both[1024];
+    const group_label l = {.level = "tensor",
+                           .file = trace_path(t),
+                           .name = r->show_file && step < 0 ? file_and_name(both, t, tensor)
+                                                            : tensor->name,
+                           .kind = trace_kind(tensor->name),
+                           .dtype = tensor->dtype,
+                           .shape = shape_text(shape, sizeof shape, tensor),
+                           .step = step,
+                           .tensor = tensor};
+    statreport_entry(r->report, &l, &r->tensor);
+}
+
+static int visit_file(input *in, trace *t, void *context)
+{
+    run *r = context;
+    const int64_t step = trace_step(t);
+    trace_error error;
+    r->files++;
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *tensor = trace_at(t, i);
+        if (!input_selects(in, tensor))
+            continue;
+        if (!tensor->format) {
+            r->left_out++;
+            continue;
+        }
+        if (tensorstat_run(r->stat, t, i, &r->tensor, &error))
+            return input_failed(in, &error);
+        group *kind = find_group(r, &r->kinds, trace_kind(tensor->name), 0);
+        group *at_step = find_group(r, &r->steps, NULL, step);
+        if (!kind || !at_step)
+            return fail(EXIT_IO, "out of memory");
+        group_merge(kind, &r->tensor);
+        group_merge(at_step, &r->tensor);
+        group_merge(&r->total, &r->tensor);
+        if (wants(r, "tensor") && (r->by_tensor || r->total.tensors <= FEW))
+            report_tensor(r, t, tensor, step);
+    }
+    return 0;
+}
+
+/* ---- the report ---- */
+
+static json_t *config_json(const target_options *o, const target_list *targets,
+                           const input_options *in)
+{
+    json_t *v = json_object(), *scales = json_array(), *match = json_array(),
+           *kinds = json_array(), *labels = json_array();
+    for (size_t i = 0; i < targets->count; i++)
+        if (i == 0 || targets->items[i].label != targets->items[i - 1].label)
+            json_array_append_new(labels, json_string(targets->items[i].label));
+    for (size_t i = 0; i < targets->count && targets->items[i].label == targets->items[0].label;
+         i++)
+        json_array_append_new(scales, json_of_double(targets->items[i].rounding.scale));
+    for (size_t i = 0; i < in->match.count; i++)
+        json_array_append_new(match, json_string(in->match.items[i]));
+    for (size_t i = 0; i < in->kinds.count; i++)
+        json_array_append_new(kinds, json_string(in->kinds.items[i]));
+    const mpsim_rounding *r = &targets->items[0].rounding;
+    json_object_set_new(v, "mpsim", json_string(mpsim_version()));
+    json_object_set_new(v, "formats", labels);
+    json_object_set_new(v, "scales", scales);
+    json_object_set_new(v, "round",
+                        json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
+    json_object_set_new(v, "random_bits", json_integer(r->sr_bits));
+    json_object_set_new(v, "seed", json_of_count(o->seed));
+    json_object_set_new(v, "overflow", o->overflow ? json_string(o->overflow) : json_null());
+    json_object_set_new(v, "flush_subnormals", json_boolean(r->flush_output));
+    json_object_set_new(v, "flush_inputs", json_boolean(r->flush_input));
+    json_object_set_new(v, "match", match);
+    json_object_set_new(v, "kinds", kinds);
+    return v;
+}
+
+static void report_kinds(run *r)
+{
+    statreport_list(r->report, "kinds", "By kind");
+    for (size_t i = 0; i < r->kinds.count && wants(r, "kind"); i++) {
+        const group_label l = {.level = "kind", .kind = r->kinds.items[i].kind, .step = -1};
+        statreport_entry(r->report, &l, &r->kinds.items[i].g);
+    }
+    statreport_list_end(r->report);
+}
+
+static void report_steps(run *r)
+{
+    for (size_t i = 0; i < r->steps.count && wants(r, "step"); i++) {
+        const group_label l = {.level = "step", .step = r->steps.items[i].step};
+        statreport_entry(r->report, &l, &r->steps.items[i].g);
+    }
+}
+
+static void print_head(FILE *to, const run *r, int failed)
+{
+    char a[32], b[32], c[32], d[32], e[64] = "";
+    const target *first = &r->targets->items[0];
+    const char *preset = first->preset;
+    const size_t steps = r->steps.count - (r->steps.items[0].step < 0); /* the first is "none" */
+    for (size_t i = 1; i < r->targets->count; i++)
+        if (strcmp(preset, r->targets->items[i].preset) != 0)
+            preset = "several";
+    if (steps)
+        snprintf(e, sizeof e, ", %s step%s", text_count(d, steps), steps == 1 ? "" : "s");
+    fprintf(to, "%s file%s, %s tensor%s, %s element%s%s; rounding %s, preset %s\n",
+            text_count(a, r->files), r->files == 1 ? "" : "s", text_count(b, r->total.tensors),
+            r->total.tensors == 1 ? "" : "s", text_count(c, r->total.stats.count),
+            r->total.stats.count == 1 ? "" : "s", e,
+            mpsim_round_mode_name((mpsim_round_mode)first->rounding.mode), preset);
+    if (failed)
+        fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", failed,
+                failed == 1 ? "" : "s", failed == 1 ? "is" : "are");
+    fputs("Shares are of all elements.\n", to);
+}
+
+/* For people: what repeats nothing. Without kinds the tensors themselves, if they are few;
+ * without several steps only the total; of a single tensor or kind nothing more. */
+static void report_text(run *r, FILE *to, int failed)
+{
+    const int kinds = r->kinds.count > 1 || r->kinds.items[0].kind;
+    const int list = r->by_tensor || (!kinds && r->total.tensors <= FEW);
+    print_head(to, r, failed);
+    if (list)
+        statreport_list_end(r->report);
+    else
+        statreport_list_drop(r->report);
+    if (kinds)
+        report_kinds(r);
+    if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
+        return;
+    if (r->steps.count > 1) {
+        statreport_list(r->report, "steps", "By step, and in total");
+        report_steps(r);
+    } else {
+        statreport_list(r->report, "total", "In total");
+    }
+    statreport_total(r->report, &r->total, failed);
+    statreport_list_end(r->report);
+}
+
+static int run_all(run *r, input *in, output *out)
+{
+    statreport_list(r->report, "tensors", "By tensor");
+    const int code = input_each(in, visit_file, r);
+    if (code)
+        return code;
+    if (r->total.tensors == 0)
+        return fail(in->failed ? EXIT_PARTIAL : EXIT_DATA,
+                    "stat: no tensor of floating-point numbers %s",
+                    r->left_out || in->failed ? "is left" : "is selected");
+    if (r->report->style == REPORT_TEXT) {
+        report_text(r, out->file, in->failed);
+        return 0;
+    }
+    statreport_list_end(r->report);
+    report_kinds(r);
+    statreport_list(r->report, "steps", NULL);
+    report_steps(r);
+    statreport_list_end(r->report);
+    if (wants(r, "total"))
+        statreport_total(r->report, &r->total, in->failed);
+    return 0;
+}
+
+int cmd_stat(const command *self, int argc, char **argv)
+{
+    int json = 0, ndjson = 0, csv = 0, histogram = 0, tensors = 0, quiet = 0, first;
+    const char *path = NULL, *level = NULL;
+    uint64_t threads = 0;
+    target_options to = {0};
+    input_options from = {0};
+    const option_row table_of_options[] = {
+        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
+        {'f', "format", OPTION_STRING, &to.formats, "LIST",
+         "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2)"},
+        {'s', "scale", OPTION_STRING, &to.scales, "LIST",
+         "loss scales that multiply the tensors first, as 1,1024,2^16 (default 1)"},
+        TARGET_OPTION_ROWS(to),
+        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(from),
+        KEEP_GOING_OPTION_ROW(from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'t', "tensors", OPTION_FLAG, &tensors, NULL, "text: list every tensor too"},
+        {0, "level", OPTION_STRING, &level, "LEVEL",
+         "CSV: rows per tensor (default), kind, step or total"},
+        {0, "histogram", OPTION_FLAG, &histogram, NULL,
+         "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.stat/1)"},
+        {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per line, as they come"},
+        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV: a row per tensor, format and scale; see --level"},
+        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        {0, "threads", OPTION_COUNT, &threads, "N",
+         "threads (default: all processors); the report does not depend on it"},
+        {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no notes on standard error"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code >= 0) {
+        option_list_clear(&from.match);
+        option_list_clear(&from.kinds);
+        return code;
+    }
+    if (quiet)
+        note_quiet();
+    const int style = report_style_of(json, ndjson, csv);
+    target_list targets = {0};
+    input in = {0};
+    output out = {0};
+    statreport report = {0};
+    run r = {.targets = &targets, .report = &report, .histogram = histogram,
+             .by_tensor = tensors || style != REPORT_TEXT};
+    if (style < 0) {
+        code = fail(EXIT_USAGE, "stat: --json, --ndjson and --csv exclude each other");
+        goto done;
+    }
+    if ((level && style != REPORT_CSV) ||
+        (histogram && style != REPORT_JSON && style != REPORT_NDJSON)) {
+        code = fail(EXIT_USAGE, "stat: --level goes with --csv, --histogram with --json or --ndjson");
+        goto done;
+    }
+    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 &&
+        strcmp(level, "step") != 0 && strcmp(level, "total") != 0) {
+        code = fail(EXIT_USAGE, "stat: --level is tensor, kind, step or total, not '%s'", level);
+        goto done;
+    }
+    r.level = style == REPORT_CSV ? (level ? level : "tensor") : NULL;
+    if (threads > 1024) {
+        code = fail(EXIT_USAGE, "stat: --threads: at most 1024");
+        goto done;
+    }
+    parallel_init((unsigned)threads);
+    if ((code = target_list_make(&targets, &to, "stat", default_formats)) ||
+        (code = input_open(&in, "stat", &from, argv + first, argc - first)) ||
+        (code = input_check_output(&in, path)))
+        goto done;
+    r.show_file = in.tree.count > 1;
+    r.stat = tensorstat_new(&targets, to.seed, histogram);
+    if (!r.stat || group_init(&r.tensor, targets.count, histogram) ||
+        group_init(&r.total, targets.count, histogram)) {
+        code = fail(EXIT_IO, "out of memory");
+        goto done;
+    }
+    code = style == REPORT_NDJSON ? output_open_stream(&out, path) : output_open(&out, path);
+    if (code)
+        goto done;
+    statreport_begin(&report, out.file, (report_style)style, &targets,
+                     config_json(&to, &targets, &from));
+    code = run_all(&r, &in, &out);
+    if (statreport_end(&report) && !code && !ferror(out.file))
+        code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
+    if (code) {
+        output_abandon(&out);
+        goto done;
+    }
+    code = output_close(&out);
+    if (!code && r.left_out)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", r.left_out,
+             r.left_out == 1 ? "" : "s");
+    if (!code && in.failed)
+        code = EXIT_PARTIAL;
+done:
+    tensorstat_free(r.stat);
+    group_clear(&r.tensor);
+    group_clear(&r.total);
+    clear_groups(&r.kinds);
+    clear_groups(&r.steps);
+    input_close(&in);
+    target_list_clear(&targets);
+    option_list_clear(&from.match);
+    option_list_clear(&from.kinds);
+    return code;
+}

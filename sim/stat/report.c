@@ -1,0 +1,386 @@
+/* report.c -- see report.h. */
+#include "report.h"
+
+#include "../cli/input.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- JSON ---- */
+
+static json_t *text_or_null(const char *s)
+{
+    return s ? json_string(s) : json_null();
+}
+
+/* Nothing compared: nothing is known, which is not the error 0. */
+static double max_rel_err(const mpsim_cast_stats *c)
+{
+    return c->compared ? c->max_rel_err : (double)NAN;
+}
+
+static json_t *cast_json(const target *t, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "format", json_string(t->label));
+    json_object_set_new(v, "scale", json_of_double(t->rounding.scale));
+    json_object_set_new(v, "underflow", json_of_count(c->counts.underflow));
+    json_object_set_new(v, "subnormal", json_of_count(c->counts.subnormal));
+    json_object_set_new(v, "overflow", json_of_count(c->counts.overflow));
+    json_object_set_new(v, "inexact", json_of_count(c->counts.inexact));
+    json_object_set_new(v, "sqnr_db", json_of_double(mpsim_cast_stats_sqnr_db(c, s)));
+    json_object_set_new(v, "mse", json_of_double(mpsim_cast_stats_mse(c)));
+    json_object_set_new(v, "max_rel_err", json_of_double(max_rel_err(c)));
+    json_object_set_new(v, "compared", json_of_count(c->compared));
+    return v;
+}
+
+/* Bins from the first to the last that is not empty. */
+static json_t *histogram_json(const mpsim_histogram *h)
+{
+    int first = 0, end = MPSIM_HISTOGRAM_BINS;
+    while (first < end && h->bin[first] == 0)
+        first++;
+    while (end > first && h->bin[end - 1] == 0)
+        end--;
+    json_t *v = json_object(), *counts = json_array();
+    for (int i = first; i < end; i++)
+        json_array_append_new(counts, json_of_count(h->bin[i]));
+    json_object_set_new(v, "zero", json_of_count(h->zero));
+    json_object_set_new(v, "inf", json_of_count(h->inf));
+    json_object_set_new(v, "nan", json_of_count(h->nan));
+    json_object_set_new(v, "first", json_integer(first == end ? 0 : first + MPSIM_HISTOGRAM_MIN));
+    json_object_set_new(v, "counts", counts);
+    return v;
+}
+
+static json_t *label_json(const group_label *l)
+{
+    json_t *v = json_object();
+    if (strcmp(l->level, "tensor") == 0) {
+        json_object_set_new(v, "file", json_of_path(l->file));
+        json_object_set_new(v, "name", json_string(l->name));
+    }
+    if (strcmp(l->level, "tensor") == 0 || strcmp(l->level, "kind") == 0)
+        json_object_set_new(v, "kind", text_or_null(l->kind));
+    if (strcmp(l->level, "tensor") == 0 || strcmp(l->level, "step") == 0)
+        json_object_set_new(v, "step", l->step >= 0 ? json_integer(l->step) : json_null());
+    if (l->tensor) {
+        json_t *shape = json_array();
+        for (size_t i = 0; i < l->tensor->rank; i++)
+            json_array_append_new(shape, json_of_count(l->tensor->shape[i]));
+        json_object_set_new(v, "dtype", json_string(l->tensor->dtype));
+        json_object_set_new(v, "shape", shape);
+    }
+    return v;
+}
+
+static json_t *group_json(const statreport *r, const group_label *l, const group *g)
+{
+    const mpsim_stats *s = &g->stats;
+    json_t *v = label_json(l), *casts = json_array();
+    if (!l->tensor)
+        json_object_set_new(v, "tensors", json_of_count(g->tensors));
+    json_object_set_new(v, "count", json_of_count(s->count));
+    json_object_set_new(v, "zero", json_of_count(s->zero));
+    json_object_set_new(v, "nan", json_of_count(s->nan));
+    json_object_set_new(v, "inf", json_of_count(s->inf));
+    json_object_set_new(v, "amax", json_of_double(s->amax));
+    json_object_set_new(v, "amin", json_of_double(s->amin));
+    json_object_set_new(v, "mean", json_of_double(mpsim_stats_mean(s)));
+    json_object_set_new(v, "l2", json_of_double(mpsim_stats_l2(s)));
+    for (size_t i = 0; i < g->n_casts; i++)
+        json_array_append_new(casts, cast_json(&r->targets->items[i], &g->casts[i], s));
+    json_object_set_new(v, "formats", casts);
+    if (g->histogram)
+        json_object_set_new(v, "histogram", histogram_json(g->histogram));
+    return v;
+}
+
+/* What the format names of the report mean, so that it can be read without mpsim. */
+static json_t *formats_json(const target_list *l)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < l->count; i++) {
+        const mpsim_format *f = &l->items[i].format;
+        if (i > 0 && l->items[i].label == l->items[i - 1].label) /* another scale */
+            continue;
+        json_t *v = json_object();
+        json_object_set_new(v, "name", json_string(l->items[i].label));
+        json_object_set_new(v, "bits", json_integer(f->bits));
+        json_object_set_new(v, "exponent_bits", json_integer(f->ebits));
+        json_object_set_new(v, "significand_bits", json_integer(f->mbits));
+        json_object_set_new(v, "bias", json_integer(f->bias));
+        json_object_set_new(v, "max", json_of_double(mpsim_format_max(f)));
+        json_object_set_new(v, "min_normal", json_of_double(mpsim_format_min_normal(f)));
+        json_object_set_new(v, "min_positive", json_of_double(mpsim_format_min_positive(f)));
+        json_object_set_new(v, "epsilon", json_of_double(mpsim_format_epsilon(f)));
+        json_object_set_new(v, "preset", json_string(l->items[i].preset));
+        json_array_append_new(all, v);
+    }
+    return all;
+}
+
+/* ---- CSV: one line for each group and cast ---- */
+
+static const char csv_header[] =
+    "level,file,name,kind,step,dtype,shape,count,zero,nan,inf,amax,amin,mean,l2,format,scale,"
+    "underflow,subnormal,overflow,inexact,sqnr_db,mse,max_rel_err,compared\n";
+
+static void csv_optional(FILE *to, const char *s)
+{
+    fputc(',', to);
+    csv_text(to, s ? s : "");
+}
+
+static void csv_number(FILE *to, double x)
+{
+    fputc(',', to);
+    csv_double(to, x);
+}
+
+static void group_csv(const statreport *r, const group_label *l, const group *g)
+{
+    FILE *to = r->file;
+    const mpsim_stats *s = &g->stats;
+    for (size_t i = 0; i < g->n_casts; i++) {
+        const mpsim_cast_stats *c = &g->casts[i];
+        csv_text(to, l->level);
+        csv_optional(to, l->file);
+        csv_optional(to, l->name);
+        csv_optional(to, l->kind);
+        if (l->step >= 0)
+            fprintf(to, ",%" PRId64, l->step);
+        else
+            fputc(',', to);
+        csv_optional(to, l->dtype);
+        csv_optional(to, l->shape);
+        fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->count, s->zero, s->nan,
+                s->inf);
+        csv_number(to, s->amax);
+        csv_number(to, s->amin);
+        csv_number(to, mpsim_stats_mean(s));
+        csv_number(to, mpsim_stats_l2(s));
+        csv_optional(to, r->targets->items[i].label);
+        csv_number(to, r->targets->items[i].rounding.scale);
+        fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->counts.underflow,
+                c->counts.subnormal, c->counts.overflow, c->counts.inexact);
+        csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
+        csv_number(to, mpsim_cast_stats_mse(c));
+        csv_number(to, max_rel_err(c));
+        fprintf(to, ",%" PRIu64 "\n", c->compared);
+    }
+}
+
+/* ---- text: what the tensors hold, and what each cast loses of it ---- */
+
+/* The first cells of a row: two for a tensor, else one. Empty unless `show`. */
+static void text_label(table *t, const group_label *l, int show)
+{
+    char step[32] = "(none)", name[512] = "";
+    if (l->step >= 0)
+        snprintf(step, sizeof step, "%" PRId64, l->step);
+    if (strcmp(l->level, "tensor") == 0) {
+        escape_text(name, sizeof name, l->name[0] ? l->name : l->file);
+        table_cell(t, "%s", show ? name : "");
+        table_cell(t, "%s", show && l->step >= 0 ? step : "");
+    } else {
+        table_cell(t, "%s", !show                             ? ""
+                            : strcmp(l->level, "kind") == 0   ? (l->kind ? l->kind : "(none)")
+                            : strcmp(l->level, "step") == 0   ? step
+                                                              : "total");
+    }
+}
+
+/* A count and its share; both empty if it is zero. */
+static void text_counted(table *t, uint64_t part, uint64_t whole)
+{
+    char count[32], share[32];
+    table_cell(t, "%s", part ? text_count(count, part) : "0");
+    table_cell(t, "%s", part ? text_share(share, part, whole) : "");
+}
+
+/* A count that is rarely there: empty if it is zero, so that the column may vanish. */
+static void text_rare(table *t, uint64_t n)
+{
+    char count[32];
+    table_cell(t, "%s", n ? text_count(count, n) : "");
+}
+
+/* SQNR; with a star where it leaves out elements that became Inf or NaN. */
+static void text_sqnr(statreport *r, table *t, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    const double sqnr = mpsim_cast_stats_sqnr_db(c, s);
+    const int left_out = c->compared < s->count - s->nan - s->inf;
+    const char *mark = left_out ? "*" : "";
+    r->marked |= left_out && c->compared;
+    if (c->compared == 0)
+        table_cell(t, "-");
+    else if (isfinite(sqnr))
+        table_cell(t, "%.1f%s", sqnr, mark);
+    else
+        table_cell(t, "%s%s", sqnr > 0 ? "exact" : "-inf", mark);
+}
+
+static void group_text(statreport *r, const group_label *l, const group *g)
+{
+    char a[32];
+    const mpsim_stats *s = &g->stats;
+    int scaled = 0;
+    text_label(r->holds, l, 1);
+    table_cell(r->holds, "%s", l->tensor ? "" : text_count(a, g->tensors));
+    table_cell(r->holds, "%s", text_count(a, s->count));
+    table_cell(r->holds, "%s", text_share(a, s->zero, s->count));
+    text_rare(r->holds, s->nan);
+    text_rare(r->holds, s->inf);
+    table_cell(r->holds, "%s", text_number(a, s->amin));
+    table_cell(r->holds, "%s", text_number(a, s->amax));
+    table_cell(r->holds, "%s", text_number(a, mpsim_stats_mean(s)));
+    table_cell(r->holds, "%s", text_number(a, mpsim_stats_l2(s)));
+    for (size_t i = 0; i < g->n_casts; i++)
+        scaled |= r->targets->items[i].rounding.scale != 1;
+    for (size_t i = 0; i < g->n_casts; i++) {
+        const mpsim_cast_stats *c = &g->casts[i];
+        table *t = r->loses;
+        text_label(t, l, i == 0);
+        table_cell(t, "%s", r->targets->items[i].label);
+        table_cell(t, "%s", scaled ? text_scale(a, r->targets->items[i].rounding.scale) : "");
+        text_counted(t, c->counts.underflow, s->count);
+        text_counted(t, c->counts.subnormal, s->count);
+        text_counted(t, c->counts.overflow, s->count);
+        table_cell(t, "%s", text_share(a, c->counts.inexact, s->count));
+        text_sqnr(r, t, c, s);
+        table_cell(t, "%s", c->compared ? text_number(a, c->max_rel_err) : "-");
+    }
+}
+
+/* ---- the report ---- */
+
+void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+                      json_t *config)
+{
+    memset(r, 0, sizeof *r);
+    r->file = to;
+    r->style = style;
+    r->targets = targets;
+    if (style == REPORT_CSV)
+        fputs(csv_header, to);
+    if (style == REPORT_TEXT || style == REPORT_CSV) {
+        json_decref(config);
+        return;
+    }
+    json_t *formats = formats_json(targets);
+    if (style == REPORT_NDJSON) {
+        json_t *v = json_object();
+        json_object_set_new(v, "schema", json_string("mpsim.stat/1"));
+        json_object_set_new(v, "level", json_string("config"));
+        json_object_update(v, config);
+        json_object_set_new(v, "formats", formats);
+        json_decref(config);
+        r->failed |= json_write(to, v) != 0;
+        fputc('\n', to);
+    } else {
+        fputs("{\"schema\": \"mpsim.stat/1\",\n\"config\": ", to);
+        r->failed |= json_write(to, config) != 0;
+        fputs(",\n\"formats\": ", to);
+        r->failed |= json_write(to, formats) != 0;
+        fputs(",\n", to);
+    }
+}
+
+void statreport_list(statreport *r, const char *name, const char *title)
+{
+    r->in_list = 0;
+    if (r->style == REPORT_JSON) {
+        fprintf(r->file, "\"%s\": [", name);
+    } else if (r->style == REPORT_TEXT) {
+        const char *key = strcmp(name, "tensors") == 0 ? "tensor|>step"
+                          : strcmp(name, "kinds") == 0   ? "kind"
+                          : strcmp(name, "steps") == 0   ? "step"
+                                                         : "";
+        char columns[256];
+        r->title = title;
+        snprintf(columns, sizeof columns,
+                 "<%s|>tensors|>elements|>zero|>NaN|>Inf|>amin|>amax|>mean|>l2", key);
+        r->holds = table_new(columns);
+        snprintf(columns, sizeof columns,
+                 "<%s|<format|>scale|>underflow|>|>subnormal|>|>overflow|>|>inexact|>SQNR dB|"
+                 ">max rel err", key);
+        r->loses = table_new(columns);
+        r->failed |= !r->holds || !r->loses;
+    }
+}
+
+void statreport_entry(statreport *r, const group_label *l, const group *g)
+{
+    switch (r->style) {
+    case REPORT_JSON:
+        fputs(r->in_list++ ? ",\n " : "\n ", r->file);
+        r->failed |= json_write(r->file, group_json(r, l, g)) != 0;
+        break;
+    case REPORT_NDJSON: {
+        json_t *v = json_object();
+        json_object_set_new(v, "level", json_string(l->level));
+        json_t *entry = group_json(r, l, g);
+        json_object_update(v, entry);
+        json_decref(entry);
+        r->failed |= json_write(r->file, v) != 0;
+        fputc('\n', r->file);
+        break;
+    }
+    case REPORT_CSV:
+        group_csv(r, l, g);
+        break;
+    case REPORT_TEXT:
+        group_text(r, l, g);
+        break;
+    }
+}
+
+void statreport_list_end(statreport *r)
+{
+    if (r->style == REPORT_JSON)
+        fputs("],\n", r->file);
+    if (r->style == REPORT_TEXT) {
+        fprintf(r->file, "\n%s\n\n", r->title);
+        r->failed |= table_print(r->holds, r->file, "  ") != 0;
+        if (r->targets->count) {
+            fputc('\n', r->file);
+            r->failed |= table_print(r->loses, r->file, "  ") != 0;
+        }
+        statreport_list_drop(r);
+    }
+}
+
+void statreport_list_drop(statreport *r)
+{
+    table_free(r->holds);
+    table_free(r->loses);
+    r->holds = r->loses = NULL;
+}
+
+void statreport_total(statreport *r, const group *g, int failed)
+{
+    const group_label l = {.level = "total", .step = -1};
+    if (r->style == REPORT_TEXT || r->style == REPORT_CSV) {
+        statreport_entry(r, &l, g);
+        return;
+    }
+    json_t *v = r->style == REPORT_JSON ? json_object() : json_pack("{s:s}", "level", "total");
+    json_t *entry = group_json(r, &l, g);
+    json_object_update(v, entry);
+    json_decref(entry);
+    json_object_set_new(v, "failed_files", json_integer(failed));
+    fputs(r->style == REPORT_JSON ? "\"total\": " : "", r->file);
+    r->failed |= json_write(r->file, v) != 0;
+    fputs(r->style == REPORT_JSON ? "}\n" : "\n", r->file);
+}
+
+int statreport_end(statreport *r)
+{
+    if (r->marked)
+        fputs("\n* without the elements that became Inf or NaN (counted as overflow)\n", r->file);
+    statreport_list_drop(r);
+    return r->failed ? -1 : 0;
+}

@@ -1,0 +1,40 @@
+/* report.h -- writing the results of stat, schema mpsim.stat/1. */
+#ifndef MPSIM_SIM_STAT_REPORT_H
+#define MPSIM_SIM_STAT_REPORT_H
+
+#include "../report/report.h"
+#include "tensor.h"
+
+/* What a group is a group of. Fields that do not apply are NULL, or step -1. */
+typedef struct group_label {
+    const char *level; /* "tensor" "kind" "step" "total" */
+    const char *file, *name, *kind, *dtype, *shape;
+    int64_t step;
+    const trace_tensor *tensor;
+} group_label;
+
+typedef struct statreport {
+    FILE *file;
+    report_style style;
+    const target_list *targets;
+    int in_list; /* JSON: entries of the open list so far */
+    int failed;
+    const char *title;    /* text: the open section and its tables */
+    table *holds, *loses;
+    int marked;           /* an SQNR leaves out elements           */
+} statreport;
+
+/* The report in order: begin, then for each of "tensors", "kinds", "steps" a list of
+ * entries, the total, end. config is taken over. */
+void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+                      json_t *config);
+void statreport_list(statreport *r, const char *name, const char *title);
+void statreport_entry(statreport *r, const group_label *label, const group *g);
+void statreport_list_end(statreport *r);
+void statreport_list_drop(statreport *r); /* text: without printing it */
+/* `failed`: files that failed, with --keep-going */
+void statreport_total(statreport *r, const group *g, int failed);
+/* 0, or -1 if memory or writing failed on the way. */
+int statreport_end(statreport *r);
+
+#endif

@@ -1,0 +1,295 @@
+/* checkpoint.c -- see checkpoint.h. */
+#include "checkpoint.h"
+
+#include "../cli/options.h"
+#include "store.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char schema[] = "mpsim-train-checkpoint/1";
+static const char key_schema[] = "mpsim.schema", key_plan[] = "mpsim.train.plan",
+                  key_state[] = "mpsim.train.state", key_step[] = "mpsim.step",
+                  key_taken[] = "mpsim.optimizer_steps";
+
+/* ---- runs as text ---- */
+
+char *run_text(const train_run *r)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return NULL;
+    const int bad = train_plan_write(r, f);
+    if (fclose(f) != 0 || bad) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* The next line that does not say the number of steps; NULL at the end. */
+static const char *next_line(const char **text, size_t *n)
+{
+    while (**text) {
+        const char *line = *text;
+        *n = strcspn(line, "\n");
+        *text = line + *n + (line[*n] == '\n');
+        if (strncmp(line, "steps ", 6) != 0)
+            return line;
+    }
+    *n = 0;
+    return NULL;
+}
+
+/* The place of the word, between blanks and commas, in which two lines begin to differ. */
+static size_t differing_word(const char *x, size_t n, const char *y, size_t m)
+{
+    size_t i = 0, word = 0;
+    for (; i < n && i < m && x[i] == y[i]; i++)
+        if (x[i] == ' ' || x[i] == ',')
+            word = i + 1;
+    return word;
+}
+
+static int word_length(const char *x, size_t n)
+{
+    size_t i = 0;
+    while (i < n && x[i] != ' ' && x[i] != ',')
+        i++;
+    return (int)(i < 60 ? i : 60);
+}
+
+int run_difference(char *out, size_t size, const char *a, const char *b)
+{
+    size_t n, m;
+    for (;;) {
+        const char *x = next_line(&a, &n), *y = next_line(&b, &m);
+        if (!x && !y)
+            return 0;
+        if (x && y && n == m && memcmp(x, y, n) == 0)
+            continue;
+        const size_t at = x && y ? differing_word(x, n, y, m) : 0;
+        if (at > 0) /* "optimizer lr=0x1p-3, not lr=0x1p-4" */
+            snprintf(out, size, "%.*s %.*s, not %.*s", word_length(x, n), x,
+                     word_length(x + at, n - at), x + at, word_length(y + at, m - at), y + at);
+        else
+            snprintf(out, size, "%.*s, not %.*s", (int)(x ? n < 90 ? n : 90 : 12),
+                     x ? x : "nothing more", (int)(y ? m < 90 ? m : 90 : 12),
+                     y ? y : "nothing more");
+        return 1;
+    }
+}
+
+/* ---- writing ---- */
+
+typedef struct taking {
+    stored_list list;
+    train_engine *engine;
+    char error[TRAIN_ERROR];
+} taking;
+
+static int take(const train_item *x, void *context)
+{
+    taking *t = context;
+    return x->state ? stored_add(&t->list, t->engine, x, t->error) : 0;
+}
+
+static char *state_text(const train *t)
+{
+    const size_t n = train_state_save(t, NULL, 0);
+    char *text = malloc(n + 1);
+    if (text)
+        (void)train_state_save(t, text, n + 1);
+    return text;
+}
+
+int checkpoint_write(const char *path, const train_run *r, train *t, const checkpoint_note *own,
+                     trace_error *error)
+{
+    taking k = {.engine = train_engine_of(t)};
+    char *plan = run_text(r), *state = state_text(t), step[24], taken[24];
+    int bad;
+    snprintf(step, sizeof step, "%" PRIu64, own->step);
+    snprintf(taken, sizeof taken, "%" PRIu64, own->taken);
+    const char *const pairs[][2] = {{key_schema, schema}, {key_step, step}, {key_taken, taken},
+                                    {key_plan, plan},     {key_state, state}};
+    if (!plan || !state)
+        bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
+    else if (train_visit(t, take, &k))
+        bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error);
+    else
+        bad = stored_write(&k.list, path, pairs, sizeof pairs / sizeof *pairs, error);
+    stored_clear(&k.list);
+    free(plan);
+    free(state);
+    return bad;
+}
+
+/* ---- reading ---- */
+
+static int bad_file(const trace *t, trace_error *error, const char *what)
+{
+    return trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "%s", what);
+}
+
+static trace *open_checkpoint(const char *path, trace_error *error)
+{
+    trace *t = trace_open(path, NULL, error);
+    const char *is = t ? trace_metadata(t, key_schema) : NULL;
+    if (t && (!is || strcmp(is, schema) != 0 || !trace_metadata(t, key_plan) ||
+              !trace_metadata(t, key_state) || !trace_metadata(t, key_step))) {
+        bad_file(t, error, "not a checkpoint of mpsim train");
+        trace_close(t);
+        return NULL;
+    }
+    return t;
+}
+
+typedef struct putting {
+    trace *from;
+    train_engine *engine;
+    size_t found; /* tensors of the file that the trainer has */
+    trace_error *error;
+} putting;
+
+static ptrdiff_t find_tensor(const trace *t, const char *name)
+{
+    for (size_t i = 0; i < trace_count(t); i++)
+        if (strcmp(trace_at(t, i)->name, name) == 0)
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+static int same_shape(const trace_tensor *t, const train_item *x)
+{
+    int same = t->rank == x->rank && t->count == x->tensor->rows * x->tensor->cols;
+    for (size_t i = 0; same && i < x->rank; i++)
+        same = t->shape[i] == x->shape[i];
+    return same;
+}
+
+/* Values as binary32. What is no number of f is refused: -1, and *error filled. */
+static int read_values(putting *p, const trace_tensor *tensor, const mpsim_format *f, float *values)
+{
+    double block[512];
+    float rounded[512];
+    mpsim_rounding nearest;
+    size_t at = 0, got;
+    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
+    while (at < tensor->count) {
+        const size_t want = tensor->count - at < 512 ? (size_t)tensor->count - at : 512;
+        if (trace_read(p->from, block, want, &got, p->error))
+            return -1;
+        if (got != want)
+            return bad_file(p->from, p->error, "a tensor that ends early");
+        for (size_t i = 0; i < got; i++)
+            values[at + i] = isnan(block[i]) ? (float)NAN : (float)block[i];
+        if (mpsim_round_array_f32(f, &nearest, NULL, rounded, values + at, got, NULL))
+            return bad_file(p->from, p->error, "a format that cannot be read");
+        for (size_t i = 0; i < got; i++)
+            if (!(rounded[i] == values[at + i] || (isnan(rounded[i]) && isnan(values[at + i]))))
+                return trace_error_set(p->error, EXIT_DATA, trace_path(p->from), UINT64_MAX,
+                                       "tensor '%s': %g is no number of %s", tensor->name,
+                                       (double)values[at + i], f->name);
+        at += got;
+    }
+    return 0;
+}
+
+static int put(const train_item *x, void *context)
+{
+    putting *p = context;
+    const char *path = trace_path(p->from);
+    if (!x->state)
+        return 0;
+    const mpsim_format *f = x->tensor->format, *stored = stored_format(f);
+    const ptrdiff_t i = find_tensor(p->from, x->name);
+    if (i < 0)
+        return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX, "tensor '%s' is missing",
+                               x->name);
+    const trace_tensor *tensor = trace_at(p->from, (size_t)i);
+    if (!tensor->format || strcmp(tensor->format->name, stored->name) != 0 ||
+        !same_shape(tensor, x))
+        return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX,
+                               "tensor '%s' is not of the shape and the format that the run has "
+                               "(%s)", x->name, stored->name);
+    float *values = malloc((tensor->count ? (size_t)tensor->count : 1) * sizeof *values);
+    int bad = !values ? trace_error_set(p->error, EXIT_IO, path, UINT64_MAX, "out of memory")
+                      : trace_select(p->from, (size_t)i, p->error);
+    if (!bad)
+        bad = read_values(p, tensor, f, values);
+    if (!bad && p->engine->ops->put(p->engine, x->tensor, values))
+        bad = trace_error_set(p->error, EXIT_IO, path, UINT64_MAX, "%s", p->engine->error);
+    free(values);
+    p->found += !bad;
+    return bad;
+}
+
+static int check_run(const trace *t, const train_run *r, trace_error *error)
+{
+    char difference[256];
+    char *own = run_text(r);
+    int bad = 0;
+    if (!own)
+        return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+    if (run_difference(difference, sizeof difference, trace_metadata(t, key_plan), own))
+        bad = trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX,
+                              "a checkpoint of another run: %s", difference);
+    free(own);
+    return bad;
+}
+
+static int read_note(const trace *t, const train *own, checkpoint_note *n, trace_error *error)
+{
+    const char *taken = trace_metadata(t, key_taken);
+    if (parse_count(&n->step, trace_metadata(t, key_step)) || n->step != train_steps_done(own) ||
+        !taken || parse_count(&n->taken, taken) || n->taken > n->step)
+        return bad_file(t, error, "its numbers of steps contradict each other");
+    return 0;
+}
+
+int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n,
+                    trace_error *error)
+{
+    char line[TRAIN_ERROR];
+    trace *from = open_checkpoint(path, error);
+    if (!from)
+        return -1;
+    putting p = {.from = from, .engine = train_engine_of(t), .error = error};
+    int bad = check_run(from, r, error);
+    if (!bad && train_state_load(t, trace_metadata(from, key_state), line))
+        bad = bad_file(from, error, line);
+    if (!bad)
+        bad = read_note(from, t, n, error);
+    if (!bad)
+        bad = train_visit(t, put, &p);
+    if (!bad && p.found != trace_count(from))
+        bad = bad_file(from, error, "it holds tensors that the run does not have");
+    trace_close(from);
+    return bad ? -1 : 0;
+}
+
+int checkpoint_run(const char *path, train_run *r, trace_error *error)
+{
+    char line[TRAIN_ERROR];
+    int bad = 0;
+    trace *t = open_checkpoint(path, error);
+    if (!t)
+        return -1;
+    const char *text = trace_metadata(t, key_plan);
+    char *copy = strdup(text);
+    FILE *f = copy && *copy ? fmemopen(copy, strlen(copy), "r") : NULL;
+    if (!f)
+        bad = bad_file(t, error, "its plan cannot be read");
+    else if (train_plan_read(r, f, line))
+        bad = bad_file(t, error, line);
+    if (f)
+        fclose(f);
+    free(copy);
+    trace_close(t);
+    return bad;
+}

@@ -1,0 +1,37 @@
+/* checkpoint.h -- a training that is interrupted and goes on with the same bits.
+ *
+ * A checkpoint is a safetensors file: every tensor of the trainer's state in its format, and as
+ * metadata the run (train_plan_write), the rest of the state (train_state_save) and the number of
+ * steps. It is untrusted like any other file: names, shapes, formats and numbers are checked. */
+#ifndef MPSIM_SIM_TRAIN_CHECKPOINT_H
+#define MPSIM_SIM_TRAIN_CHECKPOINT_H
+
+#include "../trace/trace.h"
+#include <train/train.h>
+
+/* What a checkpoint knows beside the trainer. */
+typedef struct checkpoint_note {
+    uint64_t step;  /* steps done                                        */
+    uint64_t taken; /* of these: steps that the optimizer took           */
+} checkpoint_note;
+
+/* checkpoint_write -- complete or not at all: 0, or -1 with *error filled. */
+int checkpoint_write(const char *path, const train_run *r, train *t, const checkpoint_note *n,
+                     trace_error *error);
+
+/* checkpoint_read -- into a trainer that train_open made for *r: 0, or -1 with *error filled; the
+ * trainer is of no use then. Refused unless the run is *r but for the number of steps; the line
+ * says what differs. */
+int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n,
+                    trace_error *error);
+
+/* checkpoint_run -- the run of a checkpoint: 0, or -1 with *error filled. */
+int checkpoint_run(const char *path, train_run *r, trace_error *error);
+
+/* run_text -- train_plan_write as a string, to be freed; NULL if memory ran out.
+ * run_difference -- the first lines, those of the number of steps left out, in which two such texts
+ * differ, as "batch 32, not 64" (of a, of b), in `out`: 1; 0 if there are none. */
+char *run_text(const train_run *r);
+int run_difference(char *out, size_t size, const char *a, const char *b);
+
+#endif

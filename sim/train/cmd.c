@@ -1,0 +1,455 @@
+/* cmd.c -- mpsim train: training, emulated. */
+#include "../commands.h"
+#include "../cli/output.h"
+#include <train/parallel.h>
+#include "../policy/list.h"
+#include "checkpoint.h"
+#include "device.h"
+#include "policy.h"
+#include "report.h"
+#include "words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char more[] =
+    "Trains a network on 1,437 handwritten digits of 8 x 8 pixels and tests it on 360 others.\n"
+    "Every tensor is in the format that the policy says, every matrix product is added as the\n"
+    "chosen hardware adds it, and a run gives the same bits everywhere, on any number of threads.\n"
+    "What a policy leaves open: SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001.\n"
+    "\n"
+    "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell: tensor cores for\n"
+    "              low precision, fma in binary32 for binary32; or one model for all products:\n"
+    "              exact, fp32-sequential, any of 'mpsim formats --models'. Operands of block\n"
+    "              recipes (MXFP8, NVFP4, blocks of 128) are multiplied as bf16 numbers, fp8 without\n"
+    "              promotion of sums (TransformerEngine promotes in the backward pass)\n"
+    "scale         the loss scale\n"
+    "act, agrad, wgrad   lost: results (activations, their gradients, weight gradients) that\n"
+    "              rounding makes zero, as a share of those that are not zero; what is lost inside\n"
+    "              softmax and normalisation (--math) is not counted\n"
+    "updates       lost: weights that would move in binary64 and do not\n"
+    "diverged      the loss is NaN or infinite from that step to the last\n"
+    "activations   bytes: what the forward pass keeps for the backward pass\n"
+    "speed         the only line that differs between two runs\n"
+    "\n"
+    "Interrupted (SIGINT), a run ends with the step at hand, saves its checkpoint, reports what\n"
+    "there is, and exits with 130. All of --compare takes a minute, of --net cnn two.\n"
+    "A replay of a trace needs what was said here instead of the policy: optimizer and its\n"
+    "numbers are in the trace, --clip, --variant, --loss-scaling and --seed are not.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim train -P pytorch-amp-fp16                    a bundled policy by its name\n"
+    "  mpsim train --compare                              all that people use, side by side\n"
+    "  mpsim train -P fp32 -P mine.yaml --net cnn --steps 100\n"
+    "  mpsim train -P bf16-pure --lr 0.01 --trace run     then: mpsim replay -P bf16-pure run\n"
+    "  mpsim train -P fp32 --steps 100 --checkpoint half\n"
+    "  mpsim train --resume half --steps 200\n";
+
+/* ---- the command line ---- */
+
+typedef struct request {
+    train_words words;
+    train_settings settings;
+    train_overrides overrides;
+    policy_list policies;
+    train_job *jobs;
+    train_total *totals;
+    size_t n_jobs;
+    const char *output, *plan, *write_plan, *resume, *checkpoint, *trace, *trace_steps, *digests,
+        *check;
+    uint64_t trace_every, checkpoint_every, every;
+    train_opener device; /* NULL: the CPU */
+    int compare, quiet, digest_tensors;
+} request;
+
+/* What --compare compares by itself. */
+static const char *const compared[] = {
+    "fp32",           "fp16-unscaled",   "fp16-static",     "pytorch-amp-fp16",
+    "apex-O1",        "apex-O2",         "apex-O3",         "keras-mixed-float16",
+    "deepspeed-fp16", "megatron-fp16",   "pytorch-amp-bf16", "megatron-bf16",
+    "bf16-pure",      "bf16-stochastic", "bf16-kahan",      "nemo-fp8-hybrid-max",
+    "te-mxfp8",
+};
+
+/* ---- what is trained ---- */
+
+static int add_jobs(request *q, size_t n)
+{
+    q->jobs = calloc(n ? n : 1, sizeof *q->jobs);
+    q->totals = calloc(n ? n : 1, sizeof *q->totals);
+    return q->jobs && q->totals ? 0 : fail(EXIT_IO, "train: out of memory");
+}
+
+/* The run of a file: a plan, or a checkpoint, which --steps may make longer. */
+static int job_of_file(request *q)
+{
+    trace_error error;
+    char line[TRAIN_ERROR];
+    const char *path = q->plan ? q->plan : q->resume, *slash = strrchr(path, '/');
+    int code = add_jobs(q, 1);
+    if (code)
+        return code;
+    q->jobs[0].name = slash ? slash + 1 : path;
+    if (q->plan) {
+        FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+        if (!f)
+            return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+        if (train_plan_read(&q->jobs[0].run, f, line))
+            code = fail(EXIT_DATA, "%s: %s", path, line);
+        if (f != stdin)
+            fclose(f);
+    } else if (checkpoint_run(path, &q->jobs[0].run, &error)) {
+        code = fail(error.exit, "%s", error.text);
+    }
+    q->n_jobs = !code;
+    if (!code && !q->plan)
+        code = train_words_steps(&q->words, &q->jobs[0].run.settings);
+    return code;
+}
+
+static int jobs_of_policies(request *q, const option_list *paths)
+{
+    char line[TRAIN_ERROR];
+    int code = train_words_read(&q->words, &q->settings, &q->overrides);
+    q->policies.steps_per_epoch = train_steps_per_pass(&q->settings);
+    if (!code)
+        code = policy_list_add_all(&q->policies, "train", paths);
+    for (size_t i = 0; paths->count == 0 && i < sizeof compared / sizeof *compared && !code; i++)
+        code = policy_list_add(&q->policies, "train", compared[i]);
+    const char *const written[] = {q->output, q->digests, q->checkpoint, q->write_plan};
+    for (size_t i = 0; i < sizeof written / sizeof *written && !code; i++)
+        code = policy_list_check_output(&q->policies, "train", written[i]);
+    if (!code)
+        code = add_jobs(q, q->policies.count);
+    for (size_t i = 0; i < q->policies.count && !code; i++) {
+        train_job *j = &q->jobs[i];
+        j->policy = &q->policies.items[i];
+        j->name = j->policy->name;
+        if (train_run_of_policy(&j->run, j->policy, &q->settings, &q->overrides, line))
+            code = fail(EXIT_DATA, "train: %s: %s", j->name, line);
+        else
+            q->n_jobs++;
+    }
+    return code;
+}
+
+static int make_jobs(request *q, const option_list *paths)
+{
+    const char *given = train_words_given(&q->words, q->plan ? NULL : "steps");
+    if (q->plan && (given || paths->count || q->compare))
+        return fail(EXIT_USAGE, "train: --plan is the whole run: --%s cannot change it",
+                    given ? given : q->compare ? "compare" : "policy");
+    if (q->resume && !q->plan && given && !paths->count && !q->compare)
+        return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot "
+                                "change it", given);
+    if (q->plan || (q->resume && !paths->count && !q->compare))
+        return job_of_file(q);
+    if (!paths->count && !q->compare)
+        return fail(EXIT_USAGE, "train: which policy? --policy FILE, as fp32 or pytorch-amp-fp16; "
+                                "or --compare");
+    return jobs_of_policies(q, paths);
+}
+
+/* ---- the runs ---- */
+
+static json_t *config_json(const request *q)
+{
+    const train_settings *s = &q->jobs[0].run.settings;
+    return json_pack("{s:s,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "version",
+                     mpsim_version(), "net", s->net, "depth", json_of_count(s->depth), "width",
+                     json_of_count(s->width), "batchnorm", (int)s->batchnorm, "batch",
+                     json_of_count(s->batch), "steps", json_of_count(s->steps), "seed",
+                     json_of_count(s->seed), "gain", json_of_double(s->gain), "loss_factor",
+                     json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32",
+                     (int)s->tf32);
+}
+
+/* The folder of a policy's trace, to be freed: DIR; of several, DIR/NAME. NULL after a message. */
+static char *trace_folder(const request *q, const train_job *j)
+{
+    char *path = NULL;
+    if (q->n_jobs == 1)
+        path = strdup(q->trace);
+    else if (mkdir(q->trace, 0777) != 0 && errno != EEXIST) {
+        fail(EXIT_IO, "%s: %s", q->trace, strerror(errno));
+        return NULL;
+    } else if (asprintf(&path, "%s/%s", q->trace, j->name) < 0) {
+        path = NULL;
+    }
+    if (!path)
+        fail(EXIT_IO, "train: out of memory");
+    else if (q->n_jobs > 1) /* a name is no path */
+        for (char *p = path + strlen(q->trace) + 1; *p; p++)
+            if (*p == '/' || (*p == '.' && p[-1] == '/'))
+                *p = '_';
+    return path;
+}
+
+static int run_job(request *q, size_t i, FILE *digests, train_report *report)
+{
+    const train_job *j = &q->jobs[i];
+    const uint64_t tenth = (j->run.settings.steps + 9) / 10;
+    char *folder = q->trace ? trace_folder(q, j) : NULL;
+    train_watch w = {
+        .every = q->every ? q->every : report->compare ? 0 : tenth,
+        .progress = !q->quiet && isatty(STDERR_FILENO),
+        .device = q->device,
+        .resume = q->resume,
+        .checkpoint = q->checkpoint,
+        .checkpoint_every = q->checkpoint_every,
+        .recorder = {.folder = folder, .policy = j->name, .run = &j->run},
+        .digests = {.to = digests, .tensors = q->digest_tensors, .path = q->check},
+    };
+    int code = q->trace && !folder ? EXIT_IO : 0;
+    if (!code && q->trace_steps && step_choice_parse(&w.recorder.steps, q->trace_steps))
+        code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is no list of steps, as 1,2,10-20",
+                    q->trace_steps);
+    for (size_t k = 0; !code && k < w.recorder.steps.n_ranges; k++)
+        if (w.recorder.steps.ranges[k].last > j->run.settings.steps)
+            code = fail(EXIT_USAGE, "train: --trace-steps: the run has %" PRIu64 " steps",
+                        j->run.settings.steps);
+    w.recorder.steps.every = q->trace_every ? q->trace_every : q->trace_steps ? 0 : tenth;
+    train_report_run(report, j);
+    if (!code)
+        code = train_job_run(j, &w, train_report_step, train_report_row, report, &q->totals[i]);
+    if (!code)
+        train_report_total(report, &q->totals[i]);
+    train_record_clear(&w.recorder);
+    train_digests_clear(&w.digests);
+    free(folder);
+    return code;
+}
+
+static int run_jobs(request *q, train_report *report, FILE *digests)
+{
+    int code = 0;
+    size_t done = 0;
+    train_catch_interrupt();
+    train_report_begin(report, config_json(q));
+    while (done < q->n_jobs && !code && !train_interrupted())
+        code = run_job(q, done++, digests, report);
+    if (!code && report->compare)
+        train_report_compare(report, q->jobs, q->totals, done);
+    if (!code && train_report_end(report))
+        code = fail(EXIT_IO, "train: the report could not be written");
+    train_report_abandon(report);
+    return code;
+}
+
+static int verdict(const request *q)
+{
+    for (size_t i = 0; i < q->n_jobs; i++)
+        if (q->totals[i].difference[0])
+            return EXIT_CHECK;
+    if (q->check && q->totals[0].compared == 0)
+        return fail(EXIT_DATA, "%s: it has none of the steps of this run", q->check);
+    for (size_t i = 0; i < q->n_jobs; i++)
+        if (q->totals[i].interrupted)
+            return EXIT_INTERRUPTED;
+    return train_interrupted() && q->totals[q->n_jobs - 1].done == 0 ? EXIT_INTERRUPTED : 0;
+}
+
+static int write_plan(const request *q)
+{
+    output out;
+    int code = output_open(&out, q->write_plan);
+    if (code)
+        return code;
+    if (train_plan_write(&q->jobs[0].run, out.file)) {
+        output_abandon(&out);
+        return fail(EXIT_IO, "train: the plan could not be written");
+    }
+    return output_close(&out);
+}
+
+static int train_all(request *q, train_report *report)
+{
+    output out = {0}, digests = {0};
+    int code = output_open(&out, q->output);
+    if (code)
+        return code;
+    if (q->digests && (code = output_open(&digests, q->digests))) {
+        output_abandon(&out);
+        return code;
+    }
+    report->file = out.file;
+    code = run_jobs(q, report, digests.file);
+    if (code) {
+        output_abandon(&out);
+        if (q->digests)
+            output_abandon(&digests);
+        return code;
+    }
+    const int bad = q->digests ? output_close(&digests) : 0;
+    code = output_close(&out);
+    return bad ? bad : code ? code : verdict(q);
+}
+
+/* ---- checks ---- */
+
+static int check_belongs(const request *q)
+{
+    const struct {
+        int given;
+        const char *option;
+        int needed;
+        const char *needs;
+    } rows[] = {
+        {q->trace_every > 0, "trace-every", q->trace != NULL, "trace"},
+        {q->trace_steps != NULL, "trace-steps", q->trace != NULL, "trace"},
+        {q->checkpoint_every > 0, "checkpoint-every", q->checkpoint != NULL, "checkpoint"},
+        {q->digest_tensors, "digests-tensors", q->digests != NULL, "digests"},
+    };
+    const struct {
+        const char *given, *option;
+    } of_runs[] = {{q->output, "output"}, {q->checkpoint, "checkpoint"}, {q->trace, "trace"},
+                   {q->digests, "digests"}, {q->check, "check-digests"}};
+    for (size_t i = 0; q->write_plan && i < sizeof of_runs / sizeof *of_runs; i++)
+        if (of_runs[i].given)
+            return fail(EXIT_USAGE, "train: --write-plan trains nothing: --%s has no use",
+                        of_runs[i].option);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && !rows[i].needed)
+            return fail(EXIT_USAGE, "train: --%s goes with --%s", rows[i].option, rows[i].needs);
+    if (q->trace_every && q->trace_steps)
+        return fail(EXIT_USAGE, "train: --trace-every and --trace-steps exclude each other");
+    return 0;
+}
+
+/* What is written is neither what is read, but for a checkpoint that goes on, nor written twice. */
+static int check_files(const request *q)
+{
+    const char *const written[] = {q->output, q->digests, q->checkpoint, q->write_plan};
+    const size_t n = sizeof written / sizeof *written;
+    if (q->digests && strcmp(q->digests, "-") == 0 && (!q->output || strcmp(q->output, "-") == 0))
+        return fail(EXIT_USAGE, "train: --digests -: the report is on standard output, too; "
+                                "--output puts it elsewhere");
+    for (size_t i = 0; i < n; i++) {
+        const char *const read[] = {q->check, q->plan,
+                                    written[i] == q->checkpoint ? NULL : q->resume};
+        for (size_t k = 0; k < sizeof read / sizeof *read; k++) {
+            const int code = output_check_path("train", written[i], read[k]);
+            if (code)
+                return code;
+        }
+        for (size_t k = i + 1; k < n; k++)
+            if (output_is_same(written[i], written[k]))
+                return fail(EXIT_USAGE, "train: '%s' would be written twice", written[i]);
+    }
+    return 0;
+}
+
+/* What is there once only. */
+static int check_single(const request *q)
+{
+    for (size_t i = 0; q->trace && i < q->n_jobs; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(q->jobs[i].name, q->jobs[k].name) == 0)
+                return fail(EXIT_USAGE, "train: --trace: two policies are called '%s'",
+                            q->jobs[i].name);
+    const struct {
+        const char *given, *option;
+    } rows[] = {{q->resume, "resume"}, {q->checkpoint, "checkpoint"}, {q->digests, "digests"},
+                {q->check, "check-digests"}, {q->write_plan, "write-plan"}};
+    for (size_t i = 0; q->n_jobs > 1 && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given)
+            return fail(EXIT_USAGE, "train: --%s is for one policy, not for %zu", rows[i].option,
+                        q->n_jobs);
+    return 0;
+}
+
+/* ---- the command ---- */
+
+int cmd_train(const command *self, int argc, char **argv)
+{
+    option_list policies = {0};
+    request q = {0};
+    train_words *w = &q.words;
+    uint64_t threads = 0;
+    const char *device = "cpu";
+    int json = 0, csv = 0, first;
+    const option_row rows[] = {
+        POLICY_OPTION_ROW(policies),
+        {0, "compare", OPTION_FLAG, &q.compare, NULL,
+         "policies side by side, as always with several; without --policy: fp32, fp16 with every "
+         "way of scaling, bf16 with and without masters, fp8"},
+        TRAIN_WORD_ROWS(*w),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "every", OPTION_COUNT, &q.every, "N",
+         "a row of the table, and the test, every N steps (default: ten rows)"},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.train/1)"},
+        {0, "csv", OPTION_FLAG, &csv, NULL,
+         "write CSV: a row per step; of several policies, a row each"},
+        {'o', "output", OPTION_STRING, &q.output, "FILE",
+         "write to FILE instead of standard output"},
+        {0, "trace", OPTION_STRING, &q.trace, "DIR",
+         "record tensors as a trace (mpsim-trace/1), for info, stat, replay and plot"},
+        {0, "trace-every", OPTION_COUNT, &q.trace_every, "N",
+         "the first step and every N-th (default: ten of the run)"},
+        {0, "trace-steps", OPTION_STRING, &q.trace_steps, "LIST", "these steps, as 1,2,10-20"},
+        {0, "checkpoint", OPTION_STRING, &q.checkpoint, "FILE", "save the run at its end"},
+        {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "and every N steps"},
+        {0, "resume", OPTION_STRING, &q.resume, "FILE",
+         "go on from a checkpoint, to the same bits; without --policy as it was, but for --steps"},
+        {0, "digests", OPTION_STRING, &q.digests, "FILE", "write a digest of every step"},
+        {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "and of every tensor"},
+        {0, "check-digests", OPTION_STRING, &q.check, "FILE",
+         "compare with such a file; stop at the first difference, exit code 1"},
+        {0, "write-plan", OPTION_STRING, &q.write_plan, "FILE",
+         "write the whole run as text, and train nothing"},
+        {0, "plan", OPTION_STRING, &q.plan, "FILE", "train what such a file says"},
+        {0, "device", OPTION_STRING, &device, "cpu|cuda",
+         "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
+         "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "
+         "not counted"},
+        {0, "threads", OPTION_COUNT, &threads, "N", "threads (default: all processors)"},
+        {'q', "quiet", OPTION_FLAG, &q.quiet, NULL, "no progress on standard error"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
+    };
+    train_report report = {0};
+    int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code >= 0)
+        goto done;
+    code = 0;
+    const int style = report_style_of(json, 0, csv);
+    if (style < 0)
+        code = fail(EXIT_USAGE, "train: --json and --csv exclude each other");
+    else if (first < argc)
+        code = fail(EXIT_USAGE, "train: it takes no operand, and '%s' is one; try 'mpsim train "
+                                "--help'", argv[first]);
+    else if (threads > 1024)
+        code = fail(EXIT_USAGE, "train: --threads: at most 1024");
+    if (!code)
+        code = train_device_find(&q.device, device);
+    if (!code)
+        code = check_belongs(&q);
+    if (!code)
+        code = check_files(&q);
+    if (!code)
+        code = make_jobs(&q, &policies);
+    if (!code)
+        code = check_single(&q);
+    if (code)
+        goto done;
+    parallel_init((unsigned)threads);
+    report.style = (report_style)style;
+    report.compare = (q.compare || q.n_jobs > 1) && style != REPORT_JSON;
+    report.resumed = q.resume;
+    report.checked = q.check;
+    code = q.write_plan ? write_plan(&q) : train_all(&q, &report);
+done:
+    for (size_t i = 0; i < q.n_jobs; i++) {
+        train_run_clear(&q.jobs[i].run);
+        train_total_clear(&q.totals[i]);
+    }
+    free(q.jobs);
+    free(q.totals);
+    policy_list_clear(&q.policies);
+    option_list_clear(&policies);
+    return code;
+}

@@ -1,0 +1,326 @@
+/* policy.c -- see policy.h. */
+#include "policy.h"
+
+#include "../cli/options.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an optimizer has where neither policy nor command line says it; NaN: mpsim_optim_init's. */
+static const struct optimizer_defaults {
+    double lr, momentum;
+} defaults[MPSIM_OPTIM_ALGORITHMS] = {
+    [MPSIM_OPTIM_SGD] = {0.1, 0.9},
+    [MPSIM_OPTIM_ADAM] = {1e-3, (double)NAN},
+    [MPSIM_OPTIM_ADAMW] = {1e-3, (double)NAN},
+};
+static const mpsim_optim_algorithm default_algorithm = MPSIM_OPTIM_SGD;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static int bad(char *error, const char *message, ...)
+{
+    va_list arguments;
+    va_start(arguments, message);
+    vsnprintf(error, TRAIN_ERROR, message, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+void train_overrides_init(train_overrides *o)
+{
+    const double unset = (double)NAN;
+    *o = (train_overrides){.lr = unset, .momentum = unset, .dampening = unset,
+                           .weight_decay = unset, .beta1 = unset, .beta2 = unset, .eps = unset,
+                           .max_norm = unset};
+}
+
+uint64_t train_steps_per_pass(const train_settings *s)
+{
+    const uint64_t n = s->batch ? TRAIN_IMAGES / s->batch : 0;
+    return n ? n : 1;
+}
+
+/* ---- layers ---- */
+
+/* The rank of a layer's weight, which tells its kind where the name does not; -1: it has none. */
+static const int weight_rank[TRAIN_TYPES] = {
+    [TRAIN_LINEAR] = 2, [TRAIN_CONV] = 4,     [TRAIN_BATCHNORM] = 1, [TRAIN_RELU] = -1,
+    [TRAIN_MAXPOOL] = -1, [TRAIN_FLATTEN] = -1, [TRAIN_LOSS] = -1,
+};
+
+/* train_role and tensor_role have one order. */
+_Static_assert((int)TRAIN_ROLES == (int)ROLES && (int)TRAIN_ACT == (int)ROLE_ACT &&
+                   (int)TRAIN_OUT == (int)ROLE_OUT && (int)TRAIN_WEIGHT == (int)ROLE_WEIGHT &&
+                   (int)TRAIN_AGRAD == (int)ROLE_AGRAD && (int)TRAIN_DGRAD == (int)ROLE_DGRAD &&
+                   (int)TRAIN_WGRAD == (int)ROLE_WGRAD,
+               "roles");
+
+static int is_product(const train_layer *l)
+{
+    return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
+}
+
+static void place(const plan *p, const train_layer *l, train_placement *to)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    const layer_kind kind = policy_layer(p, l->name, weight_rank[l->type]);
+    for (int role = 0; role < ROLES; role++) {
+        const int low = plan_low(p, kind, l->name, (tensor_role)role);
+        to->format[role] = !low ? *fp32 : role == ROLE_WGRAD ? p->grads : p->compute;
+        to->recipe[role] =
+            is_product(l) ? plan_recipe(p, kind, l->name, (tensor_role)role) : NULL;
+    }
+    to->storage = *plan_storage(p, kind, l->name);
+    to->kept = p->master == MASTER_NONE ? to->storage : *fp32;
+    to->state = p->optimizer.state_given ? p->optimizer.state : to->kept;
+}
+
+/* ---- the optimizer ---- */
+
+static double pick(double given, double of_policy, double otherwise)
+{
+    return !isnan(given) ? given : !isnan(of_policy) ? of_policy : otherwise;
+}
+
+/* The policy's choice with the variant and the algorithm of the overrides in it. */
+static int override_choice(const train_overrides *v, optimizer_choice *c, char *error)
+{
+    mpsim_optim_algorithm a = default_algorithm;
+    if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
+        return bad(error, "optimizer: '%.60s' is none of sgd, adam, adamw", v->optimizer);
+    if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
+        c->lr = c->momentum = c->dampening = c->weight_decay = (double)NAN;
+        c->beta1 = c->beta2 = c->eps = (double)NAN;
+        c->nesterov = c->amsgrad = -1;
+    }
+    if (v->optimizer || c->algorithm < 0)
+        c->algorithm = (int)a;
+    if (!v->variant)
+        return 0;
+    c->variants[0] = mpsim_optim_variant_find(v->variant);
+    c->n_variants = 1;
+    return c->variants[0] ? 0 : bad(error, "variant: '%.60s' is not known", v->variant);
+}
+
+/* Numbers of the choice, the overrides and the defaults. */
+static void set_numbers(const train_overrides *v, const optimizer_choice *c, mpsim_optim *o)
+{
+    const struct optimizer_defaults *d = &defaults[c->algorithm];
+    const struct {
+        double *to, given, of_policy, otherwise;
+    } numbers[] = {{&o->lr, v->lr, c->lr, d->lr},
+                   {&o->momentum, v->momentum, c->momentum, d->momentum},
+                   {&o->dampening, v->dampening, c->dampening, (double)NAN},
+                   {&o->weight_decay, v->weight_decay, c->weight_decay, (double)NAN},
+                   {&o->beta1, v->beta1, c->beta1, (double)NAN},
+                   {&o->beta2, v->beta2, c->beta2, (double)NAN},
+                   {&o->eps, v->eps, c->eps, (double)NAN}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *numbers[i].to = pick(numbers[i].given, numbers[i].of_policy,
+                              isnan(numbers[i].otherwise) ? *numbers[i].to : numbers[i].otherwise);
+    o->nesterov = c->nesterov > 0;
+    o->amsgrad = c->amsgrad > 0;
+    o->maximize = c->maximize > 0;
+    o->store = (uint8_t)c->store;
+}
+
+/* Settings of one algorithm only, given by the command line for the other. */
+static int check_given(const train_overrides *v, int algorithm, char *error)
+{
+    const int sgd = algorithm == MPSIM_OPTIM_SGD;
+    const struct {
+        const char *key;
+        int given, has;
+    } rows[] = {{"momentum", !isnan(v->momentum), sgd},
+                {"dampening", !isnan(v->dampening), sgd},
+                {"beta1", !isnan(v->beta1), !sgd},
+                {"beta2", !isnan(v->beta2), !sgd},
+                {"eps", !isnan(v->eps), !sgd}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && !rows[i].has)
+            return bad(error, "%s: %s has none", rows[i].key,
+                       mpsim_optim_name((mpsim_optim_algorithm)algorithm));
+    return 0;
+}
+
+/* Which part of a step that mpsim_optim_check refuses is to blame. */
+static int blame(const mpsim_optim *o, mpsim_status s, char *error)
+{
+    const char *name = mpsim_optim_name((mpsim_optim_algorithm)o->algorithm);
+    if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
+        return bad(error, "optimizer: nesterov needs momentum and dampening 0, not %g and %g",
+                   o->momentum, o->dampening);
+    if (s == MPSIM_EINVAL)
+        return bad(error, "optimizer: no %s has such settings: lr %g, momentum %g, dampening %g, "
+                          "weight_decay %g, betas %g and %g, eps %g", name, o->lr, o->momentum,
+                   o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
+    if (s == MPSIM_EUNAVAILABLE)
+        return bad(error, "optimizer: variant %s of %s has no such %s", o->variant->name, name,
+                   o->amsgrad ? "amsgrad" : o->nesterov ? "nesterov"
+                   : o->maximize ? "maximize" : "dampening or storing");
+    return bad(error, "optimizer: %s with parameters in %s and state in %s: %s", o->variant->name,
+               o->param.name, o->state.name, mpsim_status_string(s));
+}
+
+/* Every layer with parameters can be stepped: storing by a rule applies below binary32 only. */
+static int check_steps(const train_run *r, const train_plan *t, char *error)
+{
+    for (size_t i = 0; i < r->n_layers; i++) {
+        const train_placement *l = &t->layers[i];
+        mpsim_optim o = t->optimizer;
+        if (weight_rank[r->layers[i].type] < 0)
+            continue;
+        o.param = l->kept;
+        o.state = l->state;
+        o.store = (uint8_t)(l->kept.mbits < 23 ? o.store : MPSIM_STORE_NEAREST);
+        const mpsim_status s = mpsim_optim_check(&o);
+        if (s)
+            return blame(&o, s, error);
+    }
+    return 0;
+}
+
+static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim *o, char *error)
+{
+    optimizer_choice c = p->optimizer;
+    if (override_choice(v, &c, error) || check_given(v, c.algorithm, error))
+        return -1;
+    const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);
+    if (!variant)
+        return bad(error, "optimizer: variant %s has no %s that stores as the policy says",
+                   c.variants[0]->name,
+                   mpsim_optim_name((mpsim_optim_algorithm)c.algorithm));
+    mpsim_optim_init(o, (mpsim_optim_algorithm)c.algorithm, variant);
+    set_numbers(v, &c, o);
+    return 0;
+}
+
+/* ---- plans ---- */
+
+static int set_clip(const plan *p, const train_overrides *v, train_plan *t, char *error)
+{
+    t->clip = p->clip;
+    t->max_norm = p->max_norm;
+    if (v->clip_rule && mpsim_clip_parse(&t->clip, v->clip_rule))
+        return bad(error, "clip: '%.60s' is no rule", v->clip_rule);
+    if (!isnan(v->max_norm)) {
+        t->max_norm = v->max_norm;
+        if (t->clip == MPSIM_CLIP_NONE && !v->clip_rule)
+            t->clip = MPSIM_CLIP_TORCH;
+    }
+    if (t->clip != MPSIM_CLIP_NONE && !(t->max_norm > 0))
+        return bad(error, "clip: the largest norm must be above 0");
+    return 0;
+}
+
+static int make_plan(const train_run *r, const plan *p, const train_overrides *v, train_plan *t,
+                     char *error)
+{
+    static const train_master masters[] = {[MASTER_NONE] = TRAIN_NO_MASTER,
+                                           [MASTER_FP32] = TRAIN_MASTER,
+                                           [MASTER_SPLIT] = TRAIN_SPLIT_MASTER};
+    memset(t, 0, sizeof *t);
+    t->from = p->from ? p->from - 1 : 0;
+    snprintf(t->precision, sizeof t->precision, "%s", p->precision);
+    for (size_t i = 0; i < r->n_layers; i++)
+        place(p, &r->layers[i], &t->layers[i]);
+    t->master = masters[p->master];
+    t->scaler = p->scaler;
+    if (v->scaler && mpsim_scaler_parse(&t->scaler, v->scaler))
+        return bad(error, "loss_scaling: '%.100s' is no scaler or has a parameter outside its "
+                          "domain", v->scaler);
+    t->delayed = p->recipe && p->recipe->delayed;
+    t->history = p->delayed;
+    return set_clip(p, v, t, error) || choose_optimizer(p, v, &t->optimizer, error) ||
+                   check_steps(r, t, error)
+               ? -1
+               : 0;
+}
+
+static int make_plans(train_run *r, const policy *p, const train_overrides *v, char *error)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        /* an entry from the first step on leaves nothing to the plan before it */
+        const size_t at = r->n_plans && p->plans[i].from <= 1 ? 0 : r->n_plans;
+        if (at == TRAIN_PLANS)
+            return bad(error, "schedule: at most %d plans are possible", (int)TRAIN_PLANS);
+        if (make_plan(r, &p->plans[i], v, &r->plans[at], error))
+            return -1;
+        r->n_plans = at + 1;
+    }
+    return 0;
+}
+
+int train_run_of_policy(train_run *r, const policy *p, const train_settings *s,
+                        const train_overrides *overrides, char *error)
+{
+    train_overrides none;
+    train_overrides_init(&none);
+    memset(r, 0, sizeof *r);
+    r->settings = *s;
+    r->n_layers = train_network(s, r->layers, error);
+    if (r->n_layers == 0)
+        return -1;
+    r->plans = calloc(TRAIN_PLANS, sizeof *r->plans);
+    if (!r->plans)
+        return bad(error, "out of memory");
+    if (make_plans(r, p, overrides ? overrides : &none, error) == 0)
+        return 0;
+    train_run_clear(r);
+    return -1;
+}
+
+/* ---- what a policy says in vain ---- */
+
+static void add_note(char *out, size_t size, const char *line)
+{
+    const size_t n = strlen(out);
+    if (!strstr(out, line) && n + strlen(line) + 2 <= size)
+        snprintf(out + n, size - n, "%s\n", line);
+}
+
+static int fits_a_layer(const train_run *r, const char *glob)
+{
+    for (size_t i = 0; i < r->n_layers; i++)
+        if (fnmatch(glob, r->layers[i].name, 0) == 0)
+            return 1;
+    return 0;
+}
+
+static void note_globs(const train_run *r, const char *key, const yaml_value *v, char *out,
+                       size_t size)
+{
+    for (size_t i = 0; v && i < v->count; i++) {
+        const char *glob = v->type == YAML_MAP ? v->items[i].key : v->items[i].value->text;
+        char escaped[128], line[256];
+        if (fits_a_layer(r, glob))
+            continue;
+        snprintf(line, sizeof line, "%s: '%s' fits no layer", key,
+                 escape_text(escaped, sizeof escaped, glob));
+        add_note(out, size, line);
+    }
+}
+
+const char *train_policy_notes(const policy *p, const train_run *r, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < p->count; i++) {
+        const plan *q = &p->plans[i];
+        if (q->reduce_given)
+            add_note(out, size, "grad_reduce: there is one rank, nothing is reduced");
+        if (q->recorded_norm)
+            add_note(out, size, "clip: norm: trace: there is none, the run's own norm is taken");
+        if (q->fp8_params)
+            add_note(out, size, "fp8_params: counts as bytes in replays only");
+        note_globs(r, "keep_fp32", q->keep_fp32, out, size);
+        note_globs(r, "fp8_exclude", q->fp8_exclude, out, size);
+        note_globs(r, "layer_kinds", q->layer_kinds, out, size);
+    }
+    return out;
+}

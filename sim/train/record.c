@@ -1,0 +1,290 @@
+/* record.c -- see record.h. */
+#include "record.h"
+
+#include "../cli/options.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- which steps ---- */
+
+/* "7" or "10-20" of n characters. */
+static int parse_range(step_range *r, const char *text, size_t n)
+{
+    char word[64];
+    if (n == 0 || n >= sizeof word)
+        return -1;
+    memcpy(word, text, n);
+    word[n] = '\0';
+    char *dash = strchr(word, '-');
+    if (dash)
+        *dash++ = '\0';
+    if (parse_count(&r->first, word) || parse_count(&r->last, dash ? dash : word))
+        return -1;
+    return r->first >= 1 && r->first <= r->last ? 0 : -1;
+}
+
+int step_choice_parse(step_choice *c, const char *text)
+{
+    for (const char *p = text;; p++) {
+        const size_t n = strcspn(p, ",");
+        step_range *ranges = realloc(c->ranges, (c->n_ranges + 1) * sizeof *ranges);
+        if (!ranges)
+            return -1;
+        c->ranges = ranges;
+        if (parse_range(&ranges[c->n_ranges], p, n))
+            return -1;
+        c->n_ranges++;
+        p += n;
+        if (!*p)
+            return 0;
+    }
+}
+
+void step_choice_clear(step_choice *c)
+{
+    free(c->ranges);
+    memset(c, 0, sizeof *c);
+}
+
+int step_chosen(const step_choice *c, uint64_t step)
+{
+    for (size_t i = 0; i < c->n_ranges; i++)
+        if (step >= c->ranges[i].first && step <= c->ranges[i].last)
+            return 1;
+    return c->every && (step == 1 || step % c->every == 0);
+}
+
+/* ---- metadata ---- */
+
+enum { PAIRS = 48 };
+
+typedef struct pairs {
+    const char *pair[PAIRS][2];
+    char text[PAIRS][128];
+    size_t count;
+} pairs;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+static void say(pairs *m, const char *key, const char *format, ...)
+{
+    va_list args;
+    if (m->count == PAIRS)
+        return;
+    va_start(args, format);
+    vsnprintf(m->text[m->count], sizeof m->text[0], format, args);
+    va_end(args);
+    m->pair[m->count][0] = key;
+    m->pair[m->count][1] = m->text[m->count];
+    m->count++;
+}
+
+static void say_number(pairs *m, const char *key, double x)
+{
+    say(m, key, "%.17g", x);
+}
+
+static void say_flag(pairs *m, const char *key, int flag)
+{
+    say(m, key, "%s", flag ? "true" : "false");
+}
+
+static void say_optimizer(pairs *m, const mpsim_optim *o)
+{
+    say(m, "mpsim.optimizer", "%s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
+    say(m, "mpsim.optimizer_impl", "%s", o->variant->name);
+    say_number(m, "mpsim.lr", o->lr);
+    say_number(m, "mpsim.weight_decay", o->weight_decay);
+    if (o->algorithm == MPSIM_OPTIM_SGD) {
+        say_number(m, "mpsim.momentum", o->momentum);
+        say_number(m, "mpsim.dampening", o->dampening);
+        say_flag(m, "mpsim.nesterov", o->nesterov);
+    } else {
+        say_number(m, "mpsim.beta1", o->beta1);
+        say_number(m, "mpsim.beta2", o->beta2);
+        say(m, "mpsim.betas", "%.17g,%.17g", o->beta1, o->beta2);
+        say_number(m, "mpsim.eps", o->eps);
+        say_flag(m, "mpsim.amsgrad", o->amsgrad);
+    }
+    say_flag(m, "mpsim.maximize", o->maximize);
+}
+
+/* What a run and a plan say of every step. */
+static void say_run(pairs *m, const train_recorder *r, uint64_t step, const train_plan *p)
+{
+    const train_settings *s = &r->run->settings;
+    say(m, "mpsim.schema", "mpsim-trace/1");
+    say(m, "mpsim.step", "%" PRIu64, step);
+    say(m, "mpsim.rank", "0");
+    say(m, "mpsim.world", "1");
+    say(m, "mpsim.micro_batch", "0");
+    say(m, "mpsim.reduced", "post");
+    say(m, "mpsim.framework", "mpsim %s", mpsim_version());
+    say(m, "mpsim.model", "%s, depth %" PRIu32 ", width %" PRIu32 "%s", s->net, s->depth, s->width,
+        s->batchnorm ? ", batch normalisation" : "");
+    say(m, "mpsim.policy", "%s", "");
+    m->pair[m->count - 1][1] = r->policy; /* of any length */
+    say(m, "mpsim.precision", "%s", p->precision);
+    say(m, "mpsim.arch", "%s%s", s->arch, s->tf32 ? ", tf32" : "");
+    say(m, "mpsim.batch", "%" PRIu32, s->batch);
+    say(m, "mpsim.seed", "%" PRIu64, s->seed);
+    say_number(m, "mpsim.loss_factor", s->loss_factor);
+    say(m, "mpsim.scaler", "%s", p->scaler.name);
+    say(m, "mpsim.optimizer_steps", "%" PRIu64, r->taken);
+    say(m, "mpsim.grads_scaled", "true");
+    say_optimizer(m, &p->optimizer);
+    say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
+}
+
+static void say_step(pairs *m, const train_step *s)
+{
+    say_number(m, "mpsim.loss_scale", s->scale);
+    say_number(m, "mpsim.loss", (double)s->loss);
+    say(m, "mpsim.found_inf", "%d", (s->events & MPSIM_SCALER_OVERFLOW) != 0);
+    say(m, "mpsim.skipped", "%d", s->skipped);
+    if (!isnan(s->norm))
+        say_number(m, "mpsim.grad_norm", s->norm);
+}
+
+/* ---- a trace ---- */
+
+static int make_folder(const char *path)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+        return 0;
+    return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+}
+
+static int is_step(const struct dirent *e)
+{
+    return strncmp(e->d_name, "step_", 5) == 0;
+}
+
+int train_record_begin(train_recorder *r, int resumed)
+{
+    struct dirent **entries;
+    if (!r->folder)
+        return 0;
+    const int code = make_folder(r->folder);
+    if (code)
+        return code;
+    const int n = scandir(r->folder, &entries, is_step, NULL);
+    if (n < 0)
+        return fail(EXIT_IO, "%s: %s", r->folder, strerror(errno));
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+    if (n > 0 && !resumed)
+        return fail(EXIT_USAGE, "train: --trace: '%s' holds steps of a run already", r->folder);
+    return 0;
+}
+
+/* Which part of a step's file an item belongs to: what the update changes is taken before it. */
+static int changes(const train_item *x)
+{
+    static const char *const kinds[] = {"weight", "master", "opt.m", "opt.v"};
+    const char *kind = trace_kind(x->name);
+    for (size_t i = 0; kind && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i], kind) == 0)
+            return 1;
+    return 0;
+}
+
+typedef struct taking {
+    stored_list *to;
+    train_engine *engine;
+    int changing;
+    char error[TRAIN_ERROR];
+} taking;
+
+static int take(const train_item *x, void *context)
+{
+    taking *t = context;
+    if (!x->traced || !x->tensor->data || changes(x) != t->changing)
+        return 0;
+    return stored_add(t->to, t->engine, x, t->error);
+}
+
+static int take_all(stored_list *to, train *t, int changing)
+{
+    taking k = {.to = to, .engine = train_engine_of(t), .changing = changing};
+    if (train_visit(t, take, &k))
+        return fail(EXIT_IO, "train: --trace: %s", k.error);
+    return 0;
+}
+
+static int write_step(train_recorder *r, uint64_t step, const pairs *m)
+{
+    trace_error error;
+    char *folder = NULL, *path = NULL;
+    int code = 0;
+    if (asprintf(&folder, "%s/step_%06" PRIu64, r->folder, step) < 0)
+        folder = NULL;
+    if (folder && asprintf(&path, "%s/rank_00000.safetensors", folder) < 0)
+        path = NULL;
+    if (!path)
+        code = fail(EXIT_IO, "train: out of memory");
+    if (!code)
+        code = make_folder(folder);
+    if (!code && stored_write(&r->before, path, m->pair, m->count, &error))
+        code = fail(error.exit, "%s", error.text);
+    r->written += !code;
+    free(folder);
+    free(path);
+    stored_clear(&r->before);
+    stored_clear(&r->after);
+    return code;
+}
+
+int train_record_before(train_recorder *r, train *t)
+{
+    char line[TRAIN_ERROR];
+    r->due = r->folder && step_chosen(&r->steps, train_steps_done(t) + 1);
+    if (r->due && train_prepare(t, line))
+        return fail(EXIT_DATA, "train: --trace: %s", line);
+    return r->due ? take_all(&r->before, t, 1) : 0;
+}
+
+int train_record_after(train_recorder *r, train *t, const train_step *s)
+{
+    pairs m = {.count = 0};
+    int code = 0;
+    if (r->due) {
+        say_run(&m, r, s->step + 1, s->plan);
+        say_step(&m, s);
+        code = take_all(&r->after, t, 0);
+        if (!code && stored_join(&r->before, &r->after))
+            code = fail(EXIT_IO, "train: out of memory");
+        if (!code)
+            code = write_step(r, s->step + 1, &m);
+        r->last = s->step + 1;
+    }
+    r->taken += !s->skipped && !s->stopped;
+    return code;
+}
+
+int train_record_end(train_recorder *r, train *t, const train_step *last)
+{
+    pairs m = {.count = 0};
+    if (!r->folder || !r->last || r->last != train_steps_done(t))
+        return 0;
+    say_run(&m, r, r->last + 1, last->plan);
+    say_number(&m, "mpsim.loss_scale", last->next_scale);
+    const int code = take_all(&r->before, t, 1);
+    return code ? code : write_step(r, r->last + 1, &m);
+}
+
+void train_record_clear(train_recorder *r)
+{
+    stored_clear(&r->before);
+    stored_clear(&r->after);
+    step_choice_clear(&r->steps);
+}

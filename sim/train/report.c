@@ -1,0 +1,343 @@
+/* report.c -- see report.h: JSON, CSV and words; text is table.c. */
+#include "report.h"
+
+#include "../cli/input.h"
+#include "../replay/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+const char *train_status(char *out, size_t size, const train_total *t)
+{
+    out[0] = '\0';
+    if (t->stopped)
+        snprintf(out, size, "stopped at step %" PRIu64 " (the scaler's error)", t->done);
+    else if (t->diverged)
+        snprintf(out, size, "diverged (%s from step %" PRIu64 ")", t->infinite ? "Inf" : "NaN",
+                 t->diverged);
+    else if (t->interrupted)
+        snprintf(out, size, "interrupted at step %" PRIu64, t->done);
+    else if (t->difference[0])
+        snprintf(out, size, "digests differ at step %" PRIu64, t->done);
+    return out;
+}
+
+const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i)
+{
+    const train_plan *t = &j->run.plans[i];
+    if (!j->policy || i >= j->policy->count) {
+        snprintf(out, size, "precision %s, scaler %s", t->precision, t->scaler.name);
+        return out;
+    }
+    plan shown = j->policy->plans[i];
+    shown.scaler = t->scaler;
+    shown.clip = t->clip;
+    shown.max_norm = t->max_norm;
+    return plan_describe(&shown, out, size);
+}
+
+/* What a layer multiplies: the format of a role, that of its quantised form, or tf32. */
+static const mpsim_format *operand(const train_settings *s, const train_placement *p,
+                                   train_role role)
+{
+    const mpsim_block_recipe *b = p->recipe[role];
+    if (b)
+        return mpsim_format_find(b->block_rows || b->block_cols ? "bf16" : b->element);
+    return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32")
+                                                                    : &p->format[role];
+}
+
+static void add_product(char *out, size_t size, const train_settings *s, const mpsim_format *a,
+                        const mpsim_format *b)
+{
+    mpsim_model m;
+    char line[TRAIN_ERROR], text[256];
+    const size_t n = strlen(out);
+    if (!a || !b || train_model(s, a, b, &m, line))
+        return;
+    snprintf(text, sizeof text, "%s x %s: %s", a->name, b->name, m.name);
+    if (!strstr(out, text))
+        snprintf(out + n, size - n, "%s%s", n ? ", " : "", text);
+}
+
+const char *train_products_text(char *out, size_t size, const train_run *r)
+{
+    const train_settings *s = &r->settings;
+    out[0] = '\0';
+    for (size_t i = 0; i < r->n_plans; i++) {
+        int first = 1; /* no gradient of the images */
+        for (size_t k = 0; k < r->n_layers; k++) {
+            const train_placement *p = &r->plans[i].layers[k];
+            const uint8_t type = r->layers[k].type;
+            if (type != TRAIN_LINEAR && type != TRAIN_CONV)
+                continue;
+            const mpsim_format *act = operand(s, p, TRAIN_ACT),
+                               *weight = operand(s, p, TRAIN_WEIGHT),
+                               *agrad = operand(s, p, TRAIN_AGRAD);
+            add_product(out, size, s, act, weight);
+            if (!first)
+                add_product(out, size, s, agrad, weight);
+            add_product(out, size, s, agrad, act);
+            first = 0;
+        }
+    }
+    return out;
+}
+
+/* ---- JSON ---- */
+
+static json_t *json_counts(const train_counts *c)
+{
+    return json_pack("{s:o,s:o,s:o,s:o}", "nonzero", json_of_count(c->nonzero), "lost",
+                     json_of_count(c->lost), "overflow", json_of_count(c->overflow), "nonfinite",
+                     json_of_count(c->nonfinite));
+}
+
+static json_t *json_step(const train_row *r)
+{
+    const train_step *s = &r->step;
+    json_t *v = json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s?,s:o,s:b,s:o,s:o,s:o,s:o,s:o}", "step",
+        json_of_count(s->step + 1), "loss", json_of_double((double)s->loss), "accuracy",
+        json_of_double(s->accuracy), "scale", json_of_double(s->scale), "next_scale",
+        json_of_double(s->next_scale), "events", replay_event_json(s->events), "skipped", s->skipped,
+        "cause", s->cause, "norm", json_of_double(s->norm), "clipped", s->clipped, "act",
+        json_counts(&s->act), "agrad", json_counts(&s->agrad), "wgrad", json_counts(&s->wgrad),
+        "updates", json_of_count(s->updates), "lost", json_of_count(s->lost));
+    if (r->evaluated) {
+        json_object_set_new(v, "test_loss", json_of_double(r->test_loss));
+        json_object_set_new(v, "test_accuracy", json_of_double(r->test_accuracy));
+    }
+    return v;
+}
+
+static json_t *json_total(const train_total *t)
+{
+    char status[96];
+    json_t *v = json_pack(
+        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "status",
+        train_status(status, sizeof status, t), "parameters", json_of_count(t->parameters),
+        "first", json_of_count(t->first), "steps", json_of_count(t->done), "initial_loss",
+        json_of_double(t->initial_loss), "final_loss", json_of_double(t->final_loss), "test_loss",
+        json_of_double(t->test_loss), "test_accuracy", json_of_double(t->test_accuracy), "skipped",
+        json_of_count(t->skipped), "overflows", json_of_count(t->overflows), "backoffs",
+        json_of_count(t->backoffs), "growths", json_of_count(t->growths), "clipped",
+        json_of_count(t->clipped), "first_skipped", json_of_count(t->first_skipped), "final_scale",
+        json_of_double(t->final_scale));
+    json_object_set_new(v, "cause", t->cause[0] ? json_string(t->cause) : json_null());
+    json_object_set_new(v, "act", json_counts(&t->act));
+    json_object_set_new(v, "agrad", json_counts(&t->agrad));
+    json_object_set_new(v, "wgrad", json_counts(&t->wgrad));
+    json_object_set_new(v, "updates", json_of_count(t->updates));
+    json_object_set_new(v, "lost", json_of_count(t->lost));
+    json_object_set_new(v, "multiply_adds", json_of_count(t->products));
+    json_object_set_new(
+        v, "bytes",
+        json_pack("{s:o,s:o,s:o,s:o,s:o}", "weights", json_of_count(t->bytes.weights), "master",
+                  json_of_count(t->bytes.master), "gradients", json_of_count(t->bytes.gradients),
+                  "state", json_of_count(t->bytes.state), "activations",
+                  json_of_count(t->bytes.activations)));
+    if (!isnan(t->ms_per_step))
+        json_object_set_new(v, "ms_per_step", json_of_double(t->ms_per_step));
+    if (t->compared)
+        json_object_set_new(v, "digests",
+                            json_pack("{s:o,s:s?}", "steps", json_of_count(t->compared),
+                                      "difference", t->difference[0] ? t->difference : NULL));
+    return v;
+}
+
+static json_t *json_optimizer(const mpsim_optim *o)
+{
+    json_t *v = json_pack("{s:s,s:s,s:o,s:o}", "name",
+                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "variant",
+                          o->variant->name, "lr", json_of_double(o->lr), "weight_decay",
+                          json_of_double(o->weight_decay));
+    if (o->algorithm == MPSIM_OPTIM_SGD) {
+        json_object_set_new(v, "momentum", json_of_double(o->momentum));
+    } else {
+        json_object_set_new(v, "beta1", json_of_double(o->beta1));
+        json_object_set_new(v, "beta2", json_of_double(o->beta2));
+        json_object_set_new(v, "eps", json_of_double(o->eps));
+    }
+    return v;
+}
+
+static json_t *json_run(const train_job *j)
+{
+    const policy *p = j->policy;
+    char line[1024];
+    json_t *plans = json_array();
+    for (size_t i = 0; i < j->run.n_plans; i++) {
+        const train_plan *t = &j->run.plans[i];
+        json_array_append_new(plans, json_pack("{s:o,s:s,s:o}", "from", json_of_count(t->from + 1),
+                                               "plan", train_plan_text(line, sizeof line, j, i),
+                                               "optimizer", json_optimizer(&t->optimizer)));
+    }
+    return json_pack("{s:s,s:o,s:s?,s:s?,s:o,s:s}", "name", j->name, "file",
+                     p ? json_of_path(p->path) : json_null(), "source", p ? p->source : NULL,
+                     "note", p ? p->note : NULL, "plans", plans, "products",
+                     train_products_text(line, sizeof line, &j->run));
+}
+
+/* ---- CSV ---- */
+
+static void csv_counts(FILE *f, const train_counts *c)
+{
+    fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->nonzero, c->lost, c->overflow,
+            c->nonfinite);
+}
+
+#define COUNTS(kind) kind "_nonzero," kind "_lost," kind "_overflow," kind "_nonfinite,"
+
+static void csv_header(const train_report *r)
+{
+    fputs(r->compare ? "policy,status,first,steps,initial_loss,final_loss,test_loss,test_accuracy,"
+                       "skipped,final_scale," COUNTS("act") COUNTS("agrad") COUNTS("wgrad")
+                       "updates,lost,weights,master,gradients,state,activations,ms_per_step\n"
+                     : "policy,step,loss,accuracy,scale,next_scale,events,norm,clipped,"
+                       COUNTS("act") COUNTS("agrad") COUNTS("wgrad")
+                       "updates,lost,test_loss,test_accuracy\n",
+          r->file);
+}
+
+static void csv_cell(FILE *f, double x, int there)
+{
+    fputc(',', f);
+    if (there)
+        csv_double(f, x);
+}
+
+static void csv_step(const train_report *r, const train_row *row)
+{
+    const train_step *s = &row->step;
+    FILE *f = r->file;
+    char text[128];
+    csv_text(f, r->job->name);
+    fprintf(f, ",%" PRIu64, s->step + 1);
+    csv_cell(f, (double)s->loss, 1);
+    csv_cell(f, s->accuracy, 1);
+    csv_cell(f, s->scale, 1);
+    csv_cell(f, s->next_scale, 1);
+    fputc(',', f);
+    csv_text(f, replay_event_text(text, sizeof text, "+", s->events));
+    csv_cell(f, s->norm, 1);
+    fprintf(f, ",%d", s->clipped);
+    csv_counts(f, &s->act);
+    csv_counts(f, &s->agrad);
+    csv_counts(f, &s->wgrad);
+    fprintf(f, ",%" PRIu64 ",%" PRIu64, s->updates, s->lost);
+    csv_cell(f, row->test_loss, row->evaluated);
+    csv_cell(f, row->test_accuracy, row->evaluated);
+    fputc('\n', f);
+}
+
+static void csv_compare(const train_report *r, const train_job *jobs, const train_total *totals,
+                        size_t n)
+{
+    FILE *f = r->file;
+    char status[96];
+    for (size_t i = 0; i < n; i++) {
+        const train_total *t = &totals[i];
+        csv_text(f, jobs[i].name);
+        fputc(',', f);
+        csv_text(f, train_status(status, sizeof status, t));
+        fprintf(f, ",%" PRIu64 ",%" PRIu64, t->first, t->done);
+        csv_cell(f, t->initial_loss, 1);
+        csv_cell(f, t->final_loss, 1);
+        csv_cell(f, t->test_loss, 1);
+        csv_cell(f, t->test_accuracy, 1);
+        fprintf(f, ",%" PRIu64, t->skipped);
+        csv_cell(f, t->final_scale, 1);
+        csv_counts(f, &t->act);
+        csv_counts(f, &t->agrad);
+        csv_counts(f, &t->wgrad);
+        fprintf(f, ",%" PRIu64 ",%" PRIu64, t->updates, t->lost);
+        fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->bytes.weights,
+                t->bytes.master, t->bytes.gradients, t->bytes.state, t->bytes.activations);
+        csv_cell(f, t->ms_per_step, !isnan(t->ms_per_step));
+        fputc('\n', f);
+    }
+}
+
+/* ---- the report ---- */
+
+void train_report_begin(train_report *r, json_t *config)
+{
+    if (r->style == REPORT_JSON) {
+        fputs("{\"schema\": \"mpsim.train/1\",\n\"config\": ", r->file);
+        r->failed |= json_write(r->file, config);
+        fputs(",\n\"runs\": [", r->file);
+        return;
+    }
+    json_decref(config);
+    if (r->style == REPORT_CSV)
+        csv_header(r);
+}
+
+void train_report_run(train_report *r, const train_job *j)
+{
+    r->job = j;
+    r->entries = 0;
+    if (r->style == REPORT_JSON) {
+        fputs(r->runs ? ",\n{\"policy\": " : "\n{\"policy\": ", r->file);
+        r->failed |= json_write(r->file, json_run(j));
+        fputs(",\n\"steps\": [", r->file);
+    } else if (r->style == REPORT_TEXT && !r->compare) {
+        train_text_run(r, j);
+    }
+    r->runs++;
+}
+
+void train_report_step(const train_row *step, void *report)
+{
+    train_report *r = report;
+    if (r->style == REPORT_JSON) {
+        fputs(r->entries++ ? ",\n" : "\n", r->file);
+        r->failed |= json_write(r->file, json_step(step));
+    } else if (r->style == REPORT_CSV && !r->compare) {
+        csv_step(r, step);
+    }
+}
+
+void train_report_row(const train_row *row, void *report)
+{
+    train_report *r = report;
+    if (r->style == REPORT_TEXT && !r->compare)
+        train_text_row(r, row);
+}
+
+void train_report_total(train_report *r, const train_total *t)
+{
+    if (r->style == REPORT_JSON) {
+        fputs("],\n\"total\": ", r->file);
+        r->failed |= json_write(r->file, json_total(t));
+        fputs("}", r->file);
+    } else if (r->style == REPORT_TEXT && !r->compare) {
+        train_text_total(r, t);
+    }
+}
+
+void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals,
+                          size_t n)
+{
+    if (r->style == REPORT_CSV)
+        csv_compare(r, jobs, totals, n);
+    else if (r->style == REPORT_TEXT)
+        train_text_compare(r, jobs, totals, n);
+}
+
+void train_report_abandon(train_report *r)
+{
+    table_free(r->rows);
+    r->rows = NULL;
+}
+
+int train_report_end(train_report *r)
+{
+    if (r->style == REPORT_JSON)
+        fputs("\n]}\n", r->file);
+    return r->failed || ferror(r->file) ? -1 : 0;
+}

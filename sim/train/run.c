@@ -1,0 +1,342 @@
+/* run.c -- see run.h. */
+#include "run.h"
+
+#include "../cli/options.h"
+#include <train/parallel.h>
+#include "checkpoint.h"
+#include "meter.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- interrupts ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void train_catch_interrupt(void)
+{
+    struct sigaction a, old;
+    if (sigaction(SIGINT, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
+        return; /* in the background of a script */
+    memset(&a, 0, sizeof a);
+    a.sa_handler = on_interrupt;
+    a.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
+    sigaction(SIGINT, &a, NULL);
+}
+
+int train_interrupted(void)
+{
+    return interrupted;
+}
+
+/* ---- progress ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_MONOTONIC, &t) ? 0 : (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+typedef struct progress {
+    int on, shown;
+    double began, last;
+} progress;
+
+/* At most ten times a second, and not in the first. */
+static void progress_step(progress *p, const train_job *j, uint64_t first, const train_step *s)
+{
+    const double t = now();
+    const uint64_t done = s->step + 1 - first, all = j->run.settings.steps;
+    if (!p->on || t - p->began < 1 || t - p->last < 0.1)
+        return;
+    p->last = t;
+    p->shown = 1;
+    const double left = (t - p->began) / (double)done * (double)(all - s->step - 1);
+    fprintf(stderr, "\r%.40s: step %" PRIu64 "/%" PRIu64 ", loss %.4g, %.0f:%02.0f left\033[K",
+            j->name, s->step + 1, all, (double)s->loss, floor(left / 60), fmod(floor(left), 60));
+    fflush(stderr);
+}
+
+static void progress_end(progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = 0;
+}
+
+/* ---- adding up ---- */
+
+static void add_counts(train_counts *to, const train_counts *c)
+{
+    to->nonzero += c->nonzero;
+    to->lost += c->lost;
+    to->overflow += c->overflow;
+    to->nonfinite += c->nonfinite;
+}
+
+static int grow(float **x, size_t n)
+{
+    float *larger = realloc(*x, n * sizeof *larger);
+    if (!larger)
+        return fail(EXIT_IO, "train: out of memory");
+    *x = larger;
+    return 0;
+}
+
+static int add_to_total(train_total *t, const train_step *s, double seconds)
+{
+    if (t->n_losses % 1024 == 0 &&
+        (grow(&t->losses, t->n_losses + 1024) || grow(&t->times, t->n_losses + 1024)))
+        return EXIT_IO;
+    t->times[t->n_losses] = (float)seconds;
+    t->losses[t->n_losses++] = s->loss;
+    t->done = s->step + 1;
+    t->overflows += (s->events & MPSIM_SCALER_OVERFLOW) != 0;
+    t->backoffs += (s->events & MPSIM_SCALER_BACKOFF) != 0;
+    t->growths += (s->events & MPSIM_SCALER_GROWTH) != 0;
+    t->skipped += s->skipped != 0;
+    t->clipped += s->clipped != 0;
+    if (s->skipped && !t->first_skipped) {
+        t->first_skipped = s->step + 1;
+        snprintf(t->cause, sizeof t->cause, "%s", s->cause ? s->cause : "");
+    }
+    t->diverged = isfinite(s->loss) ? 0 : t->diverged ? t->diverged : s->step + 1;
+    if (t->diverged == s->step + 1)
+        t->infinite = isinf(s->loss) != 0;
+    t->stopped = s->stopped;
+    t->final_scale = s->next_scale;
+    add_counts(&t->act, &s->act);
+    add_counts(&t->agrad, &s->agrad);
+    add_counts(&t->wgrad, &s->wgrad);
+    t->updates += s->updates;
+    t->lost += s->lost;
+    return 0;
+}
+
+static void add_to_row(train_row *r, const train_step *s)
+{
+    const double n = (double)r->steps;
+    r->step = *s;
+    r->loss = (r->loss * n + (double)s->loss) / (n + 1);
+    r->accuracy = (r->accuracy * n + s->accuracy) / (n + 1);
+    r->steps++;
+    r->skipped += s->skipped != 0;
+    add_counts(&r->act, &s->act);
+    add_counts(&r->agrad, &s->agrad);
+    add_counts(&r->wgrad, &s->wgrad);
+    r->updates += s->updates;
+    r->lost += s->lost;
+}
+
+static void next_row(train_row *r)
+{
+    const uint64_t skipped = r->skipped;
+    memset(r, 0, sizeof *r);
+    r->skipped = skipped;
+}
+
+static void finish_total(train_total *t)
+{
+    const size_t tenth = (size_t)((t->done + 9) / 10);
+    const size_t n = tenth < t->n_losses ? tenth : t->n_losses;
+    double sum = 0;
+    for (size_t i = t->n_losses - n; i < t->n_losses; i++)
+        sum += (double)t->losses[i];
+    t->initial_loss = t->n_losses ? (double)t->losses[0] : (double)NAN;
+    t->final_loss = n ? sum / (double)n : (double)NAN;
+    t->tail = n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median; the first step, which warms a device up, counts only if it is alone. */
+static double median_ms(const train_total *t)
+{
+    const size_t skip = t->n_losses > 1, n = t->n_losses - skip;
+    if (n == 0)
+        return (double)NAN;
+    qsort(t->times + skip, n, sizeof *t->times, by_value);
+    return 1e3 * (double)t->times[skip + n / 2];
+}
+
+void train_total_clear(train_total *t)
+{
+    free(t->losses);
+    free(t->times);
+    memset(t, 0, sizeof *t);
+}
+
+uint64_t train_count_parameters(const train_run *r)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->n_layers; i++) {
+        const train_layer *l = &r->layers[i];
+        n += l->type == TRAIN_LINEAR      ? (uint64_t)l->outputs * l->inputs + l->outputs
+             : l->type == TRAIN_CONV      ? (uint64_t)l->outputs * l->inputs * 9
+             : l->type == TRAIN_BATCHNORM ? (uint64_t)l->outputs * 2
+                                          : 0;
+    }
+    return n;
+}
+
+/* ---- the run ---- */
+
+/* A run on its way. */
+typedef struct going {
+    const train_job *job;
+    train_watch *watch;
+    train *train;
+    train_total *total;
+    train_row row;
+    checkpoint_note note;
+} going;
+
+static int failed(const going *g, const char *line)
+{
+    return fail(EXIT_DATA, "train: %s: %s", g->job->name, line);
+}
+
+static int resume(going *g)
+{
+    trace_error error;
+    if (g->watch->resume &&
+        checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
+        return fail(error.exit, "%s", error.text);
+    g->watch->recorder.taken = g->note.taken;
+    g->total->first = train_steps_done(g->train) + 1;
+    if (g->total->first > g->job->run.settings.steps)
+        return fail(EXIT_USAGE, "train: '%s' has done %" PRIu64 " steps: --steps must be more",
+                    g->watch->resume, train_steps_done(g->train));
+    return 0;
+}
+
+static int save(going *g)
+{
+    trace_error error;
+    g->note.step = train_steps_done(g->train);
+    g->note.taken = g->watch->recorder.taken;
+    if (checkpoint_write(g->watch->checkpoint, &g->job->run, g->train, &g->note, &error))
+        return fail(error.exit, "%s", error.text);
+    return 0;
+}
+
+static int evaluate(going *g, double *loss, double *accuracy)
+{
+    char line[TRAIN_ERROR];
+    return train_evaluate(g->train, loss, accuracy, line) ? failed(g, line) : 0;
+}
+
+/* One step and what belongs to it; *ends: it is the last. */
+static int do_step(going *g, void (*each)(const train_row *r, void *context), void *context,
+                   train_step *s, int *ends)
+{
+    char line[TRAIN_ERROR];
+    train_watch *w = g->watch;
+    train_row alone = {.steps = 0};
+    int code = train_record_before(&w->recorder, g->train);
+    if (code)
+        return code;
+    memset(s, 0, sizeof *s);
+    const double began = train_meter_clock();
+    if (train_next(g->train, s, line))
+        return failed(g, line);
+    const double seconds = train_meter_clock() - began;
+    code = train_record_after(&w->recorder, g->train, s);
+    if (!code)
+        code = train_digests_step(&w->digests, g->train, s);
+    if (!code)
+        code = add_to_total(g->total, s, seconds);
+    if (code)
+        return code;
+    *ends = s->step + 1 >= g->job->run.settings.steps || s->stopped || interrupted ||
+            w->digests.difference[0];
+    add_to_row(&g->row, s);
+    add_to_row(&alone, s);
+    if (*ends || (w->every && (s->step == 0 || (s->step + 1) % w->every == 0))) {
+        alone.evaluated = g->row.evaluated = 1;
+        code = evaluate(g, &alone.test_loss, &alone.test_accuracy);
+        g->row.test_loss = g->total->test_loss = alone.test_loss;
+        g->row.test_accuracy = g->total->test_accuracy = alone.test_accuracy;
+    }
+    alone.skipped = g->row.skipped;
+    if (!code && each)
+        each(&alone, context);
+    if (!code && w->checkpoint &&
+        (*ends || (w->checkpoint_every && (s->step + 1) % w->checkpoint_every == 0)))
+        code = save(g);
+    return code;
+}
+
+static int run_steps(going *g, void (*each)(const train_row *r, void *context),
+                     void (*row)(const train_row *r, void *context), void *context)
+{
+    progress p = {.on = g->watch->progress, .began = now()};
+    train_step s;
+    int code = 0, ends = 0;
+    while (!code && !ends) {
+        code = do_step(g, each, context, &s, &ends);
+        if (code)
+            break;
+        progress_step(&p, g->job, g->total->first - 1, &s);
+        if (g->row.evaluated) {
+            if (row)
+                row(&g->row, context);
+            next_row(&g->row);
+        }
+    }
+    progress_end(&p);
+    if (!code)
+        code = train_record_end(&g->watch->recorder, g->train, &s);
+    g->total->interrupted = interrupted && g->total->done < g->job->run.settings.steps;
+    return code;
+}
+
+int train_job_run(const train_job *j, train_watch *w,
+                  void (*each)(const train_row *r, void *context),
+                  void (*row)(const train_row *r, void *context), void *context, train_total *t)
+{
+    char line[TRAIN_ERROR];
+    going g = {.job = j, .watch = w, .total = t};
+    train_meter meter;
+    memset(t, 0, sizeof *t);
+    t->parameters = train_count_parameters(&j->run);
+    t->ms_per_step = (double)NAN;
+    if (train_meter_open(&meter, w->device, &parallel_pool, line, sizeof line))
+        return fail(EXIT_IO, "train: %s%s", w->device ? "--device: " : "", line);
+    g.train = train_open(&j->run, &meter.engine, !w->device, line);
+    int code = g.train ? resume(&g) : failed(&g, line);
+    if (!code)
+        code = train_record_begin(&w->recorder, w->resume != NULL);
+    if (!code)
+        code = train_digests_begin(&w->digests, &j->run);
+    if (!code)
+        code = run_steps(&g, each, row, context);
+    if (g.train) {
+        train_measure_bytes(g.train, &t->bytes);
+        train_close(g.train);
+    }
+    t->products = meter.products;
+    t->product_seconds = meter.product_seconds;
+    t->seconds = train_meter_seconds(&meter);
+    train_meter_close(&meter);
+    t->compared = w->digests.compared;
+    memcpy(t->difference, w->digests.difference, sizeof t->difference);
+    finish_total(t);
+    if (w->device)
+        t->ms_per_step = median_ms(t);
+    return code;
+}

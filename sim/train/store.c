@@ -1,0 +1,110 @@
+/* store.c -- see store.h. */
+#include "store.h"
+
+#include "../cli/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const mpsim_format *stored_format(const mpsim_format *f)
+{
+    return trace_safetensors_dtype(f) ? f : mpsim_format_find("binary32");
+}
+
+/* Numbers of the format, as little-endian codes; every NaN as one. */
+static int encode(stored_tensor *s, float *x)
+{
+    const size_t bytes = mpsim_format_code_bytes(s->format), n = (size_t)s->count;
+    mpsim_rounding exact;
+    mpsim_rounding_init(&exact, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; i < n; i++)
+        if (isnan(x[i]))
+            x[i] = (float)NAN;
+    s->codes = malloc((n ? n : 1) * bytes);
+    if (!s->codes || mpsim_encode_array_f32(s->format, &exact, NULL, s->codes, x, n, NULL))
+        return -1;
+    trace_to_little_endian(s->codes, bytes, n);
+    return 0;
+}
+
+int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error)
+{
+    const size_t n = x->tensor->rows * x->tensor->cols;
+    stored_tensor *s = NULL, *grown = realloc(l->items, (l->count + 1) * sizeof *grown);
+    float *values = malloc((n ? n : 1) * sizeof *values);
+    int bad = -1;
+    snprintf(error, TRAIN_ERROR, "out of memory");
+    if (grown) {
+        l->items = grown;
+        s = &grown[l->count];
+        memset(s, 0, sizeof *s);
+        memcpy(s->name, x->name, sizeof s->name);
+        s->format = stored_format(x->tensor->format);
+        s->rank = x->rank;
+        s->count = n;
+        for (size_t i = 0; i < x->rank; i++)
+            s->shape[i] = x->shape[i];
+    }
+    if (s && values && e->ops->get(e, x->tensor, values))
+        snprintf(error, TRAIN_ERROR, "%s: %.150s", x->name, e->error);
+    else if (s && values)
+        bad = encode(s, values);
+    if (!bad)
+        l->count++;
+    else if (s)
+        free(s->codes);
+    free(values);
+    return bad;
+}
+
+int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2],
+                 size_t n_metadata, trace_error *error)
+{
+    trace_tensor *tensors = calloc(l->count ? l->count : 1, sizeof *tensors);
+    if (!tensors)
+        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
+    for (size_t i = 0; i < l->count; i++) {
+        const stored_tensor *s = &l->items[i];
+        tensors[i].name = s->name;
+        tensors[i].format = s->format;
+        tensors[i].shape = s->shape;
+        tensors[i].rank = s->rank;
+        tensors[i].count = s->count;
+    }
+    trace_writer *w =
+        trace_writer_safetensors(path, tensors, l->count, metadata, n_metadata, error);
+    free(tensors);
+    if (!w)
+        return -1;
+    for (size_t i = 0; i < l->count; i++) {
+        const stored_tensor *s = &l->items[i];
+        if (trace_writer_data(w, s->codes, s->count * mpsim_format_code_bytes(s->format), error)) {
+            trace_writer_abandon(w);
+            return -1;
+        }
+    }
+    return trace_writer_finish(w, error);
+}
+
+int stored_join(stored_list *a, stored_list *b)
+{
+    stored_tensor *all = realloc(a->items, (a->count + b->count + 1) * sizeof *all);
+    if (!all)
+        return -1;
+    a->items = all;
+    if (b->count)
+        memcpy(all + a->count, b->items, b->count * sizeof *all);
+    a->count += b->count;
+    b->count = 0;
+    return 0;
+}
+
+void stored_clear(stored_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->items[i].codes);
+    free(l->items);
+    l->items = NULL;
+    l->count = 0;
+}

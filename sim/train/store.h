@@ -1,0 +1,33 @@
+/* store.h -- tensors of a trainer on their way to a safetensors file. */
+#ifndef MPSIM_SIM_TRAIN_STORE_H
+#define MPSIM_SIM_TRAIN_STORE_H
+
+#include "../trace/trace.h"
+#include <train/train.h>
+
+typedef struct stored_tensor {
+    char name[2 * TRAIN_NAME];
+    const mpsim_format *format; /* of the file */
+    uint64_t shape[4], count;
+    size_t rank;
+    unsigned char *codes; /* little-endian */
+} stored_tensor;
+
+typedef struct stored_list {
+    stored_tensor *items;
+    size_t count;
+} stored_list;
+
+/* stored_format -- the format in which a file keeps numbers of f: f where safetensors has a dtype
+ * for it, else binary32. */
+const mpsim_format *stored_format(const mpsim_format *f);
+/* stored_add -- a copy of an item as it is now; every NaN becomes one. 0, or -1 with a line in
+ * `error` (TRAIN_ERROR bytes). stored_write: all of them as a file, complete or not at all. */
+int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error);
+int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2],
+                 size_t n_metadata, trace_error *error);
+/* stored_join -- move all of b to the end of a: 0, or -1 (out of memory). */
+int stored_join(stored_list *a, stored_list *b);
+void stored_clear(stored_list *l);
+
+#endif

@@ -1,0 +1,315 @@
+/* table.c -- the text of train's report; see report.h. */
+#include "report.h"
+
+#include "../replay/report.h"
+#include "policy.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+static const char *loss_text(char *out, double x)
+{
+    if (isfinite(x) && fabs(x) < 1e4 && (x == 0 || fabs(x) >= 1e-3))
+        snprintf(out, 32, "%.4f", x);
+    else
+        text_number(out, x);
+    return out;
+}
+
+static const char *percent_text(char *out, double x)
+{
+    snprintf(out, 32, "%.1f %%", 100 * x);
+    return out;
+}
+
+static void print_layers(FILE *f, const train_run *r)
+{
+    char text[2048];
+    size_t n = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < r->n_layers && n < sizeof text; i++) {
+        const train_layer *l = &r->layers[i];
+        const int sized = l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : "", l->name);
+        if (sized && n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, " %" PRIu32 " to %" PRIu32, l->inputs,
+                                  l->outputs);
+    }
+    text_wrapped(f, "network    ", text);
+}
+
+/* ---- one run ---- */
+
+static void print_policy(train_report *r, const train_job *j)
+{
+    char line[1024];
+    FILE *f = r->file;
+    fprintf(f, "policy     %s\n", j->name);
+    if (j->policy && j->policy->source)
+        text_wrapped(f, "source     ", j->policy->source);
+    if (j->policy && j->policy->note)
+        text_wrapped(f, "note       ", j->policy->note);
+    for (size_t i = 0; i < j->run.n_plans; i++) {
+        const train_plan *p = &j->run.plans[i];
+        if (j->run.n_plans > 1)
+            fprintf(f, "from step %" PRIu64 "\n", p->from + 1);
+        text_wrapped(f, "plan       ", train_plan_text(line, sizeof line, j, i));
+        if (i == 0 || memcmp(&p->optimizer, &p[-1].optimizer, sizeof p->optimizer) != 0)
+            replay_print_optimizer(f, &p->optimizer);
+    }
+    if (j->policy && train_policy_notes(j->policy, &j->run, line, sizeof line)[0])
+        for (const char *p = line; *p; p += strcspn(p, "\n"), p += *p == '\n')
+            fprintf(f, "no use     %.*s\n", (int)strcspn(p, "\n"), p);
+}
+
+/* Whether a tensor is scaled by blocks: then what code and scale stand for is multiplied in bf16. */
+static int has_blocks(const train_run *r)
+{
+    for (size_t i = 0; i < r->n_plans; i++)
+        for (size_t k = 0; k < r->n_layers; k++)
+            for (int role = 0; role < TRAIN_ROLES; role++) {
+                const mpsim_block_recipe *b = r->plans[i].layers[k].recipe[role];
+                if (b && (b->block_rows || b->block_cols))
+                    return 1;
+            }
+    return 0;
+}
+
+void train_text_run(train_report *r, const train_job *j)
+{
+    const train_settings *s = &j->run.settings;
+    char text[1024], number[32];
+    FILE *f = r->file;
+    print_layers(f, &j->run);
+    fprintf(f, "parameters %s\n", text_count(number, train_count_parameters(&j->run)));
+    print_policy(r, j);
+    snprintf(text, sizeof text, "%s%s, ", s->arch, s->tf32 ? " with tf32" : "");
+    const size_t n = strlen(text);
+    train_products_text(text + n, sizeof text - n, &j->run);
+    text_wrapped(f, "products   ", text);
+    if (has_blocks(&j->run))
+        fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not "
+              "modelled\n", f);
+    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps,
+            s->batch, s->seed);
+    if (strcmp(s->math, "binary32") != 0)
+        fprintf(f, ", softmax and normalisation in %s", s->math);
+    if (s->loss_factor != 1)
+        fprintf(f, ", loss times %g", s->loss_factor);
+    if (s->gain != 1)
+        fprintf(f, ", gain %g", s->gain);
+    fprintf(f, "%s%s\n\n", r->resumed ? ", resumed from " : "", r->resumed ? r->resumed : "");
+    r->rows = table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
+                        ">wgrad|>updates");
+}
+
+void train_text_row(train_report *r, const train_row *row)
+{
+    char text[64];
+    table *t = r->rows;
+    table_cell(t, "%" PRIu64, row->step.step + 1);
+    table_cell(t, "%s", loss_text(text, row->loss));
+    table_cell(t, "%s", percent_text(text, row->accuracy));
+    table_cell(t, "%s", loss_text(text, row->test_loss));
+    table_cell(t, "%s", percent_text(text, row->test_accuracy));
+    table_cell(t, "%s", text_scale(text, row->step.scale));
+    table_cell(t, "%s", row->skipped ? text_count(text, row->skipped) : "");
+    table_share(t, row->act.lost, row->act.nonzero);
+    table_share(t, row->agrad.lost, row->agrad.nonzero);
+    table_share(t, row->wgrad.lost, row->wgrad.nonzero);
+    table_share(t, row->lost, row->updates);
+}
+
+static void print_loss(FILE *f, const train_total *t)
+{
+    char a[64], b[64], c[64];
+    fprintf(f, "\nloss       %s at step %" PRIu64 ", %s at the end (mean of %" PRIu64 " step%s), "
+               "%s on the test images\n",
+            loss_text(a, t->initial_loss), t->first, loss_text(b, t->final_loss), t->tail,
+            t->tail == 1 ? "" : "s", loss_text(c, t->test_loss));
+    fprintf(f, "accuracy   %.2f %% of the %d test images\n", 100 * t->test_accuracy, TRAIN_TESTS);
+}
+
+static void print_scaler(FILE *f, const train_total *t)
+{
+    char a[64];
+    fprintf(f, "scaler     %" PRIu64 " steps: %" PRIu64 " skipped, %" PRIu64 " overflows, "
+               "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
+            t->done + 1 - t->first, t->skipped, t->overflows, t->backoffs, t->growths,
+            text_scale(a, t->final_scale));
+    if (t->first_skipped)
+        fprintf(f, "skipped    first at step %" PRIu64 "%s%s\n", t->first_skipped,
+                t->cause[0] ? ": Inf or NaN in " : "", t->cause);
+    if (t->clipped)
+        fprintf(f, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped,
+                t->done + 1 - t->first);
+}
+
+static void print_lost(train_report *r, const train_total *t)
+{
+    static const char *const names[] = {"activations", "activation gradients", "weight gradients"};
+    const train_counts *const counts[] = {&t->act, &t->agrad, &t->wgrad};
+    char a[64];
+    table *out = table_new("<kind|>results|>become zero|>overflow|>Inf, NaN");
+    for (int i = 0; i < 3; i++) {
+        table_cell(out, "%s", names[i]);
+        table_cell(out, "%s", text_count(a, counts[i]->nonzero));
+        table_share(out, counts[i]->lost, counts[i]->nonzero);
+        table_share(out, counts[i]->overflow, counts[i]->nonzero);
+        table_cell(out, "%s", counts[i]->nonfinite ? text_count(a, counts[i]->nonfinite) : "");
+    }
+    fputs("\nrounding over all steps: results that are not zero, and what becomes of them\n",
+          r->file);
+    r->failed |= table_print(out, r->file, "  ");
+    table_free(out);
+}
+
+static void print_bytes(FILE *f, const train_bytes *b)
+{
+    char line[512], a[32], c[32], d[32], e[32], g[32];
+    snprintf(line, sizeof line,
+             "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
+             text_bytes(a, b->weights), text_bytes(c, b->master), text_bytes(d, b->gradients),
+             text_bytes(e, b->state), text_bytes(g, b->activations));
+    text_wrapped(f, "bytes      ", line);
+}
+
+static void print_speed(FILE *f, const train_total *t)
+{
+    const double millions = 1e-6 * (double)t->products;
+    if (!isnan(t->ms_per_step)) {
+        fprintf(f, "speed      %.3g ms a step, median\n", t->ms_per_step);
+        return;
+    }
+    fprintf(f, "speed      %.1f million multiply-adds in products", millions);
+    if (t->product_seconds > 0)
+        fprintf(f, ", %.1f a second and core", millions / t->product_seconds);
+    if (t->seconds > 0)
+        fprintf(f, "; %.1f with all else", millions / t->seconds);
+    fputc('\n', f);
+}
+
+void train_text_total(train_report *r, const train_total *t)
+{
+    char a[64], b[64];
+    FILE *f = r->file;
+    r->failed |= table_print(r->rows, f, "");
+    train_report_abandon(r);
+    fputs("loss, accuracy, act, agrad, wgrad, updates: over the steps since the row above\n"
+          "act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", f);
+    print_loss(f, t);
+    if (train_status(a, sizeof a, t)[0])
+        fprintf(f, "status     %s\n", a);
+    print_scaler(f, t);
+    print_lost(r, t);
+    fputc('\n', f);
+    if (t->updates)
+        fprintf(f, "updates    %s of %s are lost: the weight that is kept%s does not move\n",
+                text_share(a, t->lost, t->updates), text_count(b, t->updates),
+                t->bytes.master ? " (the master)" : "");
+    print_bytes(f, &t->bytes);
+    if (r->checked && t->difference[0])
+        fprintf(f, "digests    differ from %s: %s\n", r->checked, t->difference);
+    else if (r->checked)
+        fprintf(f, "digests    equal to %s in %" PRIu64 " steps\n", r->checked, t->compared);
+    print_speed(f, t);
+}
+
+/* ---- several runs ---- */
+
+static void compare_results(train_report *r, const train_job *jobs, const train_total *totals,
+                            size_t n)
+{
+    char text[96];
+    table *out = table_new("<policy|>loss|>at the end|>test loss|>accuracy|>skipped|>scale|"
+                           ">ms/step|<status");
+    for (size_t i = 0; i < n; i++) {
+        const train_total *t = &totals[i];
+        table_cell(out, "%s", jobs[i].name);
+        table_cell(out, "%s", loss_text(text, t->initial_loss));
+        table_cell(out, "%s", loss_text(text, t->final_loss));
+        table_cell(out, "%s", loss_text(text, t->test_loss));
+        table_cell(out, "%s", percent_text(text, t->test_accuracy));
+        table_cell(out, "%s", t->skipped ? text_count(text, t->skipped) : "");
+        table_cell(out, "%s", text_scale(text, t->final_scale));
+        if (isnan(t->ms_per_step))
+            table_cell(out, "%s", "");
+        else
+            table_cell(out, "%.3g", t->ms_per_step);
+        table_cell(out, "%s", train_status(text, sizeof text, t));
+    }
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+}
+
+static void compare_lost(train_report *r, const train_job *jobs, const train_total *totals,
+                         size_t n)
+{
+    table *out = table_new("<policy|>act|>agrad|>wgrad|>updates|>overflow|>clipped");
+    char text[32];
+    int clipped = 0, overflows = 0;
+    for (size_t i = 0; i < n; i++) {
+        const train_total *t = &totals[i];
+        const uint64_t overflow = t->act.overflow + t->agrad.overflow + t->wgrad.overflow;
+        table_cell(out, "%s", jobs[i].name);
+        table_share(out, t->act.lost, t->act.nonzero);
+        table_share(out, t->agrad.lost, t->agrad.nonzero);
+        table_share(out, t->wgrad.lost, t->wgrad.nonzero);
+        table_share(out, t->lost, t->updates);
+        table_cell(out, "%s", overflow ? text_count(text, overflow) : "");
+        table_cell(out, "%s", t->clipped ? text_count(text, t->clipped) : "");
+        clipped |= t->clipped != 0;
+        overflows |= overflow != 0;
+    }
+    fputc('\n', r->file);
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
+    if (overflows)
+        fputs("overflow: numbers of these three that overflowed\n", r->file);
+    if (clipped)
+        fputs("clipped: steps; --clip none compares precision alone\n", r->file);
+}
+
+static void compare_memory(train_report *r, const train_job *jobs, const train_total *totals,
+                           size_t n)
+{
+    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|"
+                           ">all");
+    for (size_t i = 0; i < n; i++) {
+        const train_bytes *b = &totals[i].bytes;
+        table_cell(out, "%s", jobs[i].name);
+        table_bytes(out, b->weights);
+        table_bytes(out, b->master);
+        table_bytes(out, b->gradients);
+        table_bytes(out, b->state);
+        table_bytes(out, b->activations);
+        table_bytes(out, b->weights + b->master + b->gradients + b->state + b->activations);
+    }
+    fputc('\n', r->file);
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
+}
+
+void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
+{
+    const train_settings *s = &jobs[0].run.settings;
+    FILE *f = r->file;
+    char text[64];
+    if (n == 0)
+        return;
+    print_layers(f, &jobs[0].run);
+    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s "
+               "parameters\n\n",
+            s->steps, s->batch, s->seed, s->arch,
+            text_count(text, train_count_parameters(&jobs[0].run)));
+    compare_results(r, jobs, totals, n);
+    fprintf(f, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "
+               "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail,
+            totals[0].tail == 1 ? "" : "s", TRAIN_TESTS);
+    compare_lost(r, jobs, totals, n);
+    compare_memory(r, jobs, totals, n);
+}

@@ -1,0 +1,175 @@
+/* words.c -- see words.h. */
+#include "words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum word_type { WORD_COUNT, WORD_COUNT32, WORD_NUMBER };
+
+/* A number of the command line: 0, or an exit code after a message. */
+static int read_word(const char *option, const char *text, enum word_type type, double least,
+                     double most, void *to)
+{
+    uint64_t n = 0;
+    double x = 0;
+    if (!text)
+        return 0;
+    if (type == WORD_NUMBER ? parse_number(&x, text) != 0 : parse_count(&n, text) != 0)
+        return fail(EXIT_USAGE, "train: --%s: '%s' is not a %s", option, text,
+                    type == WORD_NUMBER ? "number" : "non-negative integer");
+    const double value = type == WORD_NUMBER ? x : (double)n;
+    if (value < least || value > most)
+        return fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most);
+    if (type == WORD_NUMBER)
+        *(double *)to = x;
+    else if (type == WORD_COUNT)
+        *(uint64_t *)to = n;
+    else
+        *(uint32_t *)to = (uint32_t)n;
+    return 0;
+}
+
+static int read_numbers(const train_words *w, train_settings *s, train_overrides *o)
+{
+    const struct {
+        const char *option, *text;
+        enum word_type type;
+        double least, most;
+        void *to;
+    } rows[] = {
+        {"steps", w->steps, WORD_COUNT, 1, 1e9, &s->steps},
+        {"batch", w->batch, WORD_COUNT32, 0, UINT32_MAX, &s->batch},
+        {"seed", w->seed, WORD_COUNT, 0, (double)UINT64_MAX, &s->seed},
+        {"depth", w->depth, WORD_COUNT32, 0, UINT32_MAX, &s->depth},
+        {"width", w->width, WORD_COUNT32, 0, UINT32_MAX, &s->width},
+        {"gain", w->gain, WORD_NUMBER, 1e-18, 1e18, &s->gain},
+        {"loss-factor", w->loss_factor, WORD_NUMBER, 1e-18, 1e18, &s->loss_factor},
+        {"lr", w->lr, WORD_NUMBER, 0, 1e6, &o->lr},
+        {"momentum", w->momentum, WORD_NUMBER, 0, 1, &o->momentum},
+        {"dampening", w->dampening, WORD_NUMBER, 0, 1, &o->dampening},
+        {"weight-decay", w->weight_decay, WORD_NUMBER, 0, 1e6, &o->weight_decay},
+        {"beta1", w->beta1, WORD_NUMBER, 0, 1, &o->beta1},
+        {"beta2", w->beta2, WORD_NUMBER, 0, 1, &o->beta2},
+        {"eps", w->eps, WORD_NUMBER, 0, 1e6, &o->eps},
+    };
+    int code = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
+        code = read_word(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most,
+                         rows[i].to);
+    return code;
+}
+
+/* "1.0", "megatron:1.0", "none". */
+static int read_clip(train_words *w, train_overrides *o)
+{
+    const char *text = w->clip, *colon = text ? strchr(text, ':') : NULL;
+    mpsim_clip_rule known;
+    if (!text)
+        return 0;
+    const int none = strcmp(text, "none") == 0;
+    if (colon || none) {
+        snprintf(w->rule, sizeof w->rule, "%.*s", colon ? (int)(colon - text) : 4, text);
+        if (mpsim_clip_parse(&known, w->rule) != MPSIM_OK || (known == MPSIM_CLIP_NONE && !none))
+            return fail(EXIT_USAGE, "train: --clip: '%s' is no rule: torch, apex, megatron, "
+                                    "deepspeed, ... (data/policies/README.md)", w->rule);
+        o->clip_rule = w->rule;
+    }
+    return none ? 0
+                : read_word("clip", colon ? colon + 1 : text, WORD_NUMBER, 1e-30, 1e30,
+                            &o->max_norm);
+}
+
+static int read_math(const train_words *w, train_settings *s)
+{
+    const mpsim_format *f = w->math ? mpsim_format_find(w->math) : NULL;
+    if (!w->math)
+        return 0;
+    if (!f || strlen(f->name) >= sizeof s->math)
+        return fail(EXIT_USAGE, "train: --math: '%s' is no format: binary32, fp16, bf16", w->math);
+    strcpy(s->math, f->name);
+    return 0;
+}
+
+/* The names among the options: the network, where products run. */
+static int read_names(const train_words *w, train_settings *s)
+{
+    char line[TRAIN_ERROR];
+    train_layer layers[TRAIN_LAYERS];
+    mpsim_model m;
+    if (w->arch && strlen(w->arch) >= sizeof s->arch)
+        return fail(EXIT_USAGE, "train: --arch: '%.40s...' is too long a name", w->arch);
+    if (w->arch)
+        strcpy(s->arch, w->arch);
+    if (w->batchnorm && w->no_batchnorm)
+        return fail(EXIT_USAGE, "train: --batchnorm and --no-batchnorm exclude each other");
+    s->batchnorm = w->batchnorm ? 1 : w->no_batchnorm ? 0 : s->batchnorm;
+    s->tf32 = w->tf32 != 0;
+    if (train_network(s, layers, line) == 0)
+        return fail(EXIT_USAGE, "train: %s", line);
+    const mpsim_format *widest = mpsim_format_find(s->tf32 ? "tf32" : "binary32");
+    if (train_model(s, widest, widest, &m, line))
+        return fail(EXIT_USAGE, "train: %s", line);
+    return 0;
+}
+
+static int read_optimizer(const train_words *w, train_overrides *o)
+{
+    mpsim_optim_algorithm a;
+    mpsim_scaler_config scaler;
+    if (w->optimizer && mpsim_optim_parse(&a, w->optimizer) != MPSIM_OK)
+        return fail(EXIT_USAGE, "train: --optimizer is sgd, adam or adamw, not '%s'", w->optimizer);
+    if (w->variant && !mpsim_optim_variant_find(w->variant))
+        return fail(EXIT_USAGE, "train: --variant: '%s' is none: ieee, torch, torch-foreach, apex, "
+                                "... (mpsim/optim.h)", w->variant);
+    if (w->scaler && mpsim_scaler_parse(&scaler, w->scaler) != MPSIM_OK)
+        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is no scaler of 'mpsim scaler --list'",
+                    w->scaler);
+    o->optimizer = w->optimizer;
+    o->variant = w->variant;
+    o->scaler = w->scaler;
+    return 0;
+}
+
+int train_words_read(train_words *w, train_settings *s, train_overrides *o)
+{
+    if (w->net && strcmp(w->net, "mlp") != 0 && strcmp(w->net, "cnn") != 0)
+        return fail(EXIT_USAGE, "train: --net is mlp or cnn, not '%s'", w->net);
+    train_settings_init(s, w->net ? w->net : "mlp");
+    train_overrides_init(o);
+    int code = read_optimizer(w, o);
+    if (!code)
+        code = read_numbers(w, s, o);
+    if (!code)
+        code = read_clip(w, o);
+    if (!code)
+        code = read_math(w, s);
+    return code ? code : read_names(w, s);
+}
+
+int train_words_steps(const train_words *w, train_settings *s)
+{
+    return read_word("steps", w->steps, WORD_COUNT, 1, 1e9, &s->steps);
+}
+
+const char *train_words_given(const train_words *w, const char *but)
+{
+    const struct {
+        const char *option;
+        int given;
+    } rows[] = {
+        {"net", w->net != NULL}, {"steps", w->steps != NULL}, {"batch", w->batch != NULL},
+        {"seed", w->seed != NULL}, {"depth", w->depth != NULL}, {"width", w->width != NULL},
+        {"gain", w->gain != NULL}, {"loss-factor", w->loss_factor != NULL},
+        {"math", w->math != NULL}, {"arch", w->arch != NULL},
+        {"optimizer", w->optimizer != NULL}, {"variant", w->variant != NULL},
+        {"lr", w->lr != NULL}, {"momentum", w->momentum != NULL},
+        {"dampening", w->dampening != NULL}, {"weight-decay", w->weight_decay != NULL},
+        {"beta1", w->beta1 != NULL}, {"beta2", w->beta2 != NULL}, {"eps", w->eps != NULL},
+        {"clip", w->clip != NULL}, {"loss-scaling", w->scaler != NULL},
+        {"batchnorm", w->batchnorm}, {"no-batchnorm", w->no_batchnorm}, {"tf32", w->tf32},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && (!but || strcmp(rows[i].option, but) != 0))
+            return rows[i].option;
+    return NULL;
+}

@@ -1,0 +1,224 @@
+/* cmd.c -- mpsim verify: the proofs that a user can run. */
+#include "../commands.h"
+#include "../dot/models.h"
+#include "../cli/output.h"
+#include <train/parallel.h>
+#include "../report/report.h"
+#include "vectors.h"
+#include "verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char more[] =
+    "Groups are mpfr, nvidia, vectors and gpu; without one all that can run here do. What cannot\n"
+    "is listed as skipped, with the reason. The exit code is 1 if anything differs in any bit, 5 if\n"
+    "nothing could be compared.\n"
+    "\n"
+    "--vectors reads the npz files of a folder (default: MPSIM_HWVECTORS): arrays TYPE.a, TYPE.b\n"
+    "[n, K], TYPE.c [n], TYPE.d_fp32, TYPE.d_fp16 [n], TYPE a format such as fp16, bf16, tf32,\n"
+    "e4m3, e5m2; d = c + a b as the GPU computed it. The file's name tells the GPU: a100.npz,\n"
+    "h200-sxm.npz, rtx4090.npz. A set is reproduced if one model of that architecture gives every\n"
+    "bit; where no c was used (8-bit types with a binary32 result) the table says c = 0.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim verify                                 what can run here, in seconds\n"
+    "  mpsim verify --thorough nvidia               all 2^32 binary32 inputs\n"
+    "  mpsim verify vectors --vectors recorded/     replay outputs of real tensor cores\n"
+    "  mpsim verify vectors --model hopper-fp16-fp32,hopper-fp16-fp32:F=24\n"
+    "                                               what a wrong parameter would give\n";
+
+/* ---- the command line ---- */
+
+static const verify_group *find_group(const char *name)
+{
+    for (const verify_group *g = verify_groups; g->name; g++)
+        if (strcmp(g->name, name) == 0)
+            return g;
+    return NULL;
+}
+
+static int check_groups(char **names)
+{
+    for (; *names; names++) {
+        suggestion s;
+        if (find_group(*names))
+            continue;
+        suggestion_init(&s, *names);
+        for (const verify_group *g = verify_groups; g->name; g++)
+            suggestion_consider(&s, g->name);
+        return fail(EXIT_USAGE, "verify: '%s' is not a group%s", *names,
+                    suggestion_end(&s, "; see --list"));
+    }
+    return 0;
+}
+
+/* Whether the operands, or the lack of them, ask for a group. */
+static int wants(char **names, const char *group)
+{
+    if (!*names)
+        return 1;
+    for (; *names; names++)
+        if (strcmp(*names, group) == 0)
+            return 1;
+    return 0;
+}
+
+/* The models of --model, each of which is a list of names. */
+static int parse_models(model_list *models, const option_list *names)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < names->count; i++)
+        size += strlen(names->items[i]) + 1;
+    char *all = calloc(1, size);
+    if (!all)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < names->count; i++) {
+        strcat(all, i ? "," : "");
+        strcat(all, names->items[i]);
+    }
+    const int code = names->count ? model_list_make(models, "verify", all, NULL, NULL) : 0;
+    free(all);
+    return code;
+}
+
+static int print_list(const verify *v, FILE *to)
+{
+    table *t = table_new("<group|<proves|<needs|<here");
+    for (const verify_group *g = verify_groups; g->name; g++) {
+        char here[200];
+        (void)g->here(v, here, sizeof here);
+        table_cell(t, "%s", g->name);
+        table_cell(t, "%s", g->proves);
+        table_cell(t, "%s", g->needs);
+        table_cell(t, "%s", here);
+    }
+    const int bad = table_print(t, to, "");
+    table_free(t);
+    return bad;
+}
+
+/* ---- the run ---- */
+
+static int run_groups(verify *v, char **names)
+{
+    int code = 0;
+    for (const verify_group *g = verify_groups; !code && g->name; g++)
+        if (wants(names, g->name))
+            code = verify_run(v, g);
+    verify_progress(v, NULL, NULL);
+    if (!code && v->out_of_memory)
+        code = fail(EXIT_IO, "out of memory");
+    return code;
+}
+
+/* 1 for mismatches; that of a bad file; 4 for what could not be compared though it should have been;
+ * 5 if nothing was compared at all. */
+static int verdict(const verify *v)
+{
+    int failed = 0, done = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        if (v->rows[i].mismatches)
+            return EXIT_CHECK;
+        failed |= v->rows[i].status == VERIFY_FAILED;
+        done |= v->rows[i].status == VERIFY_DONE;
+    }
+    if (v->bad_file) /* it has been reported */
+        return v->bad_file;
+    if (failed)
+        return fail(EXIT_IO, "verify: something could not be compared; see the table");
+    return done ? 0 : EXIT_PARTIAL;
+}
+
+static int check_options(const verify *v, char **names, int vectors, int architecture, int list)
+{
+    if (list && *names)
+        return fail(EXIT_USAGE, "verify: --list takes no groups");
+    if (!wants(names, "vectors") && (vectors || architecture || v->n_models))
+        return fail(EXIT_USAGE, "verify: --vectors, --architecture and --model go with the group "
+                                "vectors");
+    if (v->n_models && architecture)
+        return fail(EXIT_USAGE, "verify: --model and --architecture exclude each other");
+    if (v->n_models && !v->vectors)
+        return fail(EXIT_USAGE, "verify: --model replays recorded vectors: say --vectors DIR");
+    return 0;
+}
+
+int cmd_verify(const command *self, int argc, char **argv)
+{
+    int json = 0, csv = 0, list = 0, quiet = 0, first;
+    const char *path = NULL, *architecture = NULL, *vectors = NULL;
+    uint64_t threads = 0;
+    option_list names = {0};
+    verify v = {.seed = 1};
+    const option_row table_of_options[] = {
+        {0, "list", OPTION_FLAG, &list, NULL, "list the groups, what they need, and what is here"},
+        {0, "thorough", OPTION_FLAG, &v.thorough, NULL, "more inputs: minutes instead of seconds"},
+        {0, "seed", OPTION_COUNT, &v.seed, "N", "seed of random inputs (default 1)"},
+        {0, "Recorded outputs", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "vectors", OPTION_STRING, &vectors, "DIR",
+         "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
+        {0, "architecture", OPTION_STRING, &architecture, "NAME",
+         "of files whose names do not tell it: volta, ampere, hopper, ..."},
+        {0, "model", OPTION_LIST, &names, "NAME",
+         "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
+         "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.verify/1)"},
+        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
+        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        {0, "threads", OPTION_COUNT, &threads, "N", "threads (default: all processors)"},
+        {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no progress on standard error"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    model_list models = {0};
+    output out = {0};
+    if (code >= 0)
+        goto done;
+    const int style = report_style_of(json, 0, csv);
+    const char *env = getenv("MPSIM_HWVECTORS");
+    v.vectors = vectors ? vectors : env && *env ? env : NULL;
+    v.progress = !quiet && isatty(STDERR_FILENO);
+    static char vectors_group[] = "vectors", *only_vectors[] = {vectors_group, NULL};
+    if ((code = parse_models(&models, &names)))
+        goto done;
+    v.models = models.items;
+    v.n_models = models.count;
+    char **groups = v.n_models && first == argc ? only_vectors : argv + first;
+    if (style < 0 || (list && style != REPORT_TEXT))
+        code = fail(EXIT_USAGE, "verify: --json and --csv exclude each other, and --list");
+    else if (threads > 1024)
+        code = fail(EXIT_USAGE, "verify: --threads: at most 1024");
+    else if (architecture && !(v.architecture = architecture_find(architecture)))
+        code = fail(EXIT_USAGE, "verify: --architecture: '%s' is none of %s", architecture,
+                    architecture_list());
+    if (code || (code = check_groups(groups)) ||
+        (code = check_options(&v, groups, vectors != NULL, architecture != NULL, list)))
+        goto done;
+    parallel_init((unsigned)threads);
+    if ((code = output_open(&out, path)))
+        goto done;
+    if (!list && (code = run_groups(&v, groups))) {
+        output_abandon(&out);
+        goto done;
+    }
+    const int bad = list                    ? print_list(&v, out.file)
+                    : style == REPORT_JSON  ? verify_json(&v, out.file)
+                    : style == REPORT_CSV   ? verify_csv(&v, out.file)
+                                            : verify_print(&v, out.file);
+    if (bad) {
+        output_abandon(&out);
+        code = fail(EXIT_IO, "out of memory");
+        goto done;
+    }
+    code = output_close(&out);
+    if (!code && !list)
+        code = verdict(&v);
+done:
+    verify_clear(&v);
+    model_list_clear(&models);
+    option_list_clear(&names);
+    return code;
+}

@@ -1,0 +1,700 @@
+/* t-gemm.c -- matrix products: every element is what mpsim_dot gives, whatever the shape, the
+ * layout, the instruction set and the threads. */
+#include "support/dotcases.h"
+#include "support/support.h"
+
+#include <fenv.h>
+#include <mpsim/dot.h>
+#include <mpsim/isa.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(x) (sizeof(x) / sizeof(x)[0])
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+typedef struct job {
+    void (*task)(size_t i, void *job);
+    void *of;
+    size_t n;
+    atomic_size_t next;
+} job;
+
+static void in_random_order(void *self, size_t n, void (*task)(size_t i, void *job), void *of)
+{
+    uint64_t *seed = self;
+    size_t *order = malloc((n + 1) * sizeof *order);
+    ck_assert(order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    for (size_t i = n; i > 1; i--) {
+        const size_t j = (size_t)(test_random(seed) % i), x = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = x;
+    }
+    for (size_t i = 0; i < n; i++)
+        task(order[i], of);
+    free(order);
+}
+
+static void *worker(void *self)
+{
+    job *j = self;
+    for (size_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n;)
+        j->task(i, j->of);
+    return NULL;
+}
+
+static void on_threads(void *self, size_t n, void (*task)(size_t i, void *job), void *of)
+{
+    pthread_t threads[3];
+    job j = {.task = task, .of = of, .n = n};
+    (void)self;
+    atomic_init(&j.next, 0);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        ck_assert(pthread_create(&threads[i], NULL, worker, &j) == 0);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- problems ----------------------------------------------------------------------------- */
+
+/* A matrix of codes, row-major, and where it lies in memory. */
+typedef struct matrix {
+    mpsim_format f;
+    size_t rows, columns, stride;
+    int transposed;
+    uint64_t *codes;
+    unsigned char *memory;
+} matrix;
+
+static void set_up(matrix *x, const mpsim_format *f, size_t rows, size_t columns, size_t gap,
+                   int transposed)
+{
+    x->f = *f;
+    x->rows = rows;
+    x->columns = columns;
+    x->stride = (transposed ? rows : columns) + gap;
+    x->transposed = transposed;
+    const size_t lines = transposed ? columns : rows;
+    x->codes = calloc(rows * columns + 1, sizeof *x->codes);
+    x->memory = malloc(lines * x->stride * 8 + 16);
+    ck_assert(x->codes && x->memory);
+    memset(x->memory, 0xff, lines * x->stride * 8 + 16); /* NaNs in the gaps */
+}
+
+static void lay_out(matrix *x)
+{
+    for (size_t i = 0; i < x->rows; i++)
+        for (size_t j = 0; j < x->columns; j++)
+            dot_pack(&x->f, x->memory + 1,
+                     x->transposed ? j * x->stride + i : i * x->stride + j,
+                     &x->codes[i * x->columns + j], 1);
+}
+
+static mpsim_matrix view(const matrix *x)
+{
+    return (mpsim_matrix){&x->f, x->memory + 1, x->stride, x->transposed};
+}
+
+static void clear(matrix *x)
+{
+    free(x->codes);
+    free(x->memory);
+}
+
+typedef struct problem {
+    const mpsim_model *m;
+    size_t rows, columns, depth;
+    matrix a, b, c;
+    int no_c;
+    mpsim_rng rng;
+    uint64_t *want;
+} problem;
+
+/* Numbers of the kind for the products a[i][k] b[k][j]; with few = 1 only two elements are. */
+static void fill(problem *p, int kind, int few, uint64_t *seed)
+{
+    const mpsim_format *fr = &p->m->result.format;
+    const size_t na = p->rows * p->depth, nb = p->depth * p->columns;
+    const size_t n = na > nb ? na : nb;
+    uint64_t *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y);
+    ck_assert(x && y);
+    dot_fill(&p->a.f, x, &p->b.f, y, n, fr, few || kind == DOT_CANCEL ? DOT_NORMAL : kind, seed);
+    memcpy(p->a.codes, x, na * sizeof *x);
+    memcpy(p->b.codes, y, nb * sizeof *y);
+    if (few && n) {
+        dot_fill(&p->a.f, x, &p->b.f, y, 2, fr, DOT_BITS, seed);
+        dot_fill(&p->a.f, x, &p->b.f, y, 1, fr, kind, seed);
+        if (na)
+            p->a.codes[test_random(seed) % na] = x[0];
+        if (nb)
+            p->b.codes[test_random(seed) % nb] = y[test_random(seed) % 2];
+    }
+    if (kind == DOT_CANCEL && mpsim_format_is_signed(&p->b.f))
+        for (size_t k = 1; k < p->depth; k += 2) { /* opposite products, side by side */
+            for (size_t i = 0; i < p->rows; i++)
+                p->a.codes[i * p->depth + k] = p->a.codes[i * p->depth + k - 1];
+            for (size_t j = 0; j < p->columns; j++)
+                p->b.codes[k * p->columns + j] = p->b.codes[(k - 1) * p->columns + j] ^
+                                                 (uint64_t)1 << (p->b.f.bits - 1);
+        }
+    for (size_t i = 0; i < p->rows * p->columns; i++)
+        p->c.codes[i] = p->no_c ? 0 : dot_addend(fr, few ? DOT_NORMAL : kind, seed);
+    free(x);
+    free(y);
+    lay_out(&p->a);
+    lay_out(&p->b);
+    lay_out(&p->c);
+}
+
+static problem new_problem(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
+                           size_t rows, size_t columns, size_t depth, uint64_t *seed)
+{
+    const uint64_t u = test_random(seed);
+    problem p = {.m = m, .rows = rows, .columns = columns, .depth = depth};
+    set_up(&p.a, fa, rows, depth, u & 1 ? u >> 8 & 3 : 0, u >> 1 & 1);
+    set_up(&p.b, fb, depth, columns, u >> 2 & 1 ? u >> 10 & 3 : 0, u >> 3 & 1);
+    set_up(&p.c, &m->result.format, rows, columns, u >> 4 & 1 ? u >> 12 & 3 : 0, u >> 5 & 1);
+    /* mpsim_dot takes a code for c: in a format without zero it cannot say what no c is */
+    p.no_c = (u >> 16) % 8 == 0 && m->result.format.zero != MPSIM_ZERO_NONE;
+    p.rng = (mpsim_rng){test_random(seed), test_random(seed), test_random(seed)};
+    p.want = malloc((rows * columns + 1) * sizeof *p.want);
+    ck_assert(p.want);
+    return p;
+}
+
+static void clear_problem(problem *p)
+{
+    clear(&p->a);
+    clear(&p->b);
+    clear(&p->c);
+    free(p->want);
+}
+
+/* The dot products one by one. */
+static void solve(problem *p)
+{
+    unsigned char *row = malloc(p->depth * 8 + 1), *column = malloc(p->depth * 8 + 1);
+    uint64_t *x = malloc(p->depth * sizeof *x + 1);
+    ck_assert(row && column && x);
+    for (size_t i = 0; i < p->rows; i++)
+        for (size_t j = 0; j < p->columns; j++) {
+            mpsim_rng rng = p->rng;
+            rng.index += ((uint64_t)i * p->columns + j) << 32;
+            for (size_t k = 0; k < p->depth; k++)
+                x[k] = p->b.codes[k * p->columns + j];
+            dot_pack(&p->a.f, row, 0, p->a.codes + i * p->depth, p->depth);
+            dot_pack(&p->b.f, column, 0, x, p->depth);
+            ck_assert(mpsim_dot(p->m, &p->a.f, row, &p->b.f, column, p->depth,
+                                p->c.codes[i * p->columns + j], &rng,
+                                &p->want[i * p->columns + j]) == MPSIM_OK);
+        }
+    free(row);
+    free(column);
+    free(x);
+}
+
+static const char *describe(const problem *p, const char *with)
+{
+    static char text[800];
+    const mpsim_model *m = p->m;
+    snprintf(text, sizeof text,
+             "%s (step %d L=%d F=%d floor=%d chunk=%u acc=%s mode %d result=%s), %s%s x %s%s, "
+             "%zu x %zu x %zu, %s%s, %s",
+             m->name, m->step, m->length, m->fraction, m->floor, m->chunk,
+             m->accumulator.format.name, m->accumulator.rounding.mode, m->result.format.name,
+             p->a.f.name, p->a.transposed ? "^T" : "", p->b.f.name, p->b.transposed ? "^T" : "",
+             p->rows, p->columns, p->depth, p->no_c ? "no c" : p->c.transposed ? "c^T" : "c", with,
+             mpsim_isa_active());
+    return text;
+}
+
+/* Run it and compare; in_place: d is c. Whatever lies between the rows of d must stay. */
+static void check_once(const problem *p, const mpsim_pool *pool, int in_place, const char *with)
+{
+    const mpsim_format *f = &p->m->result.format;
+    const size_t stride = in_place ? p->c.stride : p->columns + p->rng.seed % 3;
+    const size_t bytes = p->rows * stride * 8 + 16, width = mpsim_format_code_bytes(f);
+    unsigned char *d = malloc(bytes), *expected = malloc(bytes);
+    ck_assert(d && expected);
+    memset(d, 0xff, bytes);
+    if (in_place)
+        memcpy(d + 1, p->c.memory + 1, p->rows * stride * width);
+    memcpy(expected, d, bytes);
+    for (size_t i = 0; i < p->rows; i++)
+        dot_pack(f, expected + 1, i * stride, p->want + i * p->columns, p->columns);
+    const mpsim_matrix a = view(&p->a), b = view(&p->b);
+    mpsim_matrix c = view(&p->c);
+    if (in_place)
+        c.codes = d + 1;
+    const mpsim_status s = mpsim_gemm(p->m, p->rows, p->columns, p->depth, &a, &b,
+                                      p->no_c ? NULL : &c, d + 1, stride, &p->rng, pool);
+    ck_assert_msg(s == MPSIM_OK, "%s: %s", describe(p, with), mpsim_status_string(s));
+    if (memcmp(d, expected, bytes) != 0) {
+        for (size_t i = 0; i < p->rows; i++)
+            for (size_t j = 0; j < p->columns; j++) {
+                const uint64_t got = dot_unpack(f, d + 1, i * stride + j);
+                ck_assert_msg(got == p->want[i * p->columns + j],
+                              "%s: element %zu, %zu is %llx, the dot product %llx",
+                              describe(p, with), i, j, (unsigned long long)got,
+                              (unsigned long long)p->want[i * p->columns + j]);
+            }
+        ck_abort_msg("%s: writes between the rows", describe(p, with));
+    }
+    free(d);
+    free(expected);
+}
+
+static void check_problem(problem *p, uint64_t *seed)
+{
+    const mpsim_pool random = {in_random_order, seed}, threads = {on_threads, NULL};
+    solve(p);
+    for (size_t i = 0; mpsim_isa_at(i); i++) {
+        if (mpsim_isa_use(mpsim_isa_at(i)) != MPSIM_OK)
+            continue;
+        check_once(p, NULL, 0, "");
+        check_once(p, &random, 0, ", random order");
+        if (!p->no_c && !p->c.transposed)
+            check_once(p, i % 2 ? &random : NULL, 1, ", in place");
+    }
+    if (test_random(seed) % 8 == 0)
+        check_once(p, &threads, 0, ", threads");
+    if (mpsim_isa_at(0))
+        mpsim_isa_use(mpsim_isa_at(0));
+}
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static const size_t shapes[][3] = {
+    {1, 1, 1},   {1, 1, 16},   {1, 19, 33}, {21, 1, 17}, {7, 9, 33},   {17, 40, 65}, {2, 3, 0},
+    {8, 8, 32},  {5, 16, 31},  {4, 17, 64}, {9, 33, 7},  {16, 31, 48}, {3, 65, 20},  {33, 5, 100},
+    {1, 64, 130}};
+
+START_TEST(every_row)
+{
+    uint64_t seed = test_seed() + 11;
+    for (size_t i = 0; i < mpsim_model_count(); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        const size_t times = test_scaled(COUNT(shapes));
+        for (size_t t = 0; t < times; t++) {
+            const size_t *shape = shapes[t % COUNT(shapes)];
+            const uint64_t u = test_random(&seed);
+            problem p = new_problem(&m, &list[u % n], &list[(u >> 16) % n], shape[0], shape[1],
+                                    shape[2], &seed);
+            /* Around 1 is where a fast path works: half of the cases; few others among them. */
+            const int kind = (int)((u >> 32) % (2 * DOT_KINDS));
+            if (kind >= DOT_KINDS)
+                fill(&p, DOT_NORMAL, 0, &seed);
+            else
+                fill(&p, kind, (int)(u >> 40 & 1), &seed);
+            check_problem(&p, &seed);
+            clear_problem(&p);
+        }
+    }
+}
+END_TEST
+
+/* Every kind of operands in the rows that have fast paths, all pairs of formats. */
+START_TEST(every_kind)
+{
+    uint64_t seed = test_seed() + 12;
+    for (size_t i = 0; i < mpsim_model_count(); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
+        if (m.step != MPSIM_STEP_FUSED)
+            continue;
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        for (int kind = 0; kind < 2 * DOT_KINDS; kind++)
+            for (size_t pair = 0; pair < n * n; pair++) {
+                const uint64_t u = test_random(&seed);
+                if (n > 2 && u % 4) /* five formats: a quarter of the pairs */
+                    continue;
+                problem p = new_problem(&m, &list[pair % n], &list[pair / n], 1 + (u >> 8) % 9,
+                                        1 + (u >> 16) % 35, 1 + (u >> 24) % 70, &seed);
+                fill(&p, kind / 2, kind % 2, &seed);
+                check_problem(&p, &seed);
+                clear_problem(&p);
+            }
+    }
+}
+END_TEST
+
+/* More than a tile in every direction. */
+START_TEST(large)
+{
+    uint64_t seed = test_seed() + 13;
+    static const char *const models[] = {
+        "volta-fp16-fp32", "ampere-bf16-fp32", "ampere-tf32-fp32", "ada-fp8-fp32",
+        "hopper-fp16-fp16", "hopper-bf16-fp32", "hopper-wgmma-fp8-promoted", "hopper-mma-fp8-fp32",
+        "blackwell-tcgen05-fp8-fp32", "fma"};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 71, 133, 160, &seed);
+        fill(&p, i % 2 ? DOT_NORMAL : DOT_SPECIAL, i % 2 == 0, &seed);
+        check_problem(&p, &seed);
+        clear_problem(&p);
+    }
+}
+END_TEST
+
+/* Rows with a rule changed, which a fast path must not take for the row, operands that the
+ * hardware does not have, and random models: random bits included. */
+START_TEST(other_models)
+{
+    static const char *const typed[] = {
+        "hopper-fp16-fp32:F=24", "hopper-fp16-fp32:F=50", "hopper-fp16-fp32:L=8",
+        "hopper-fp16-fp32:L=128", "hopper-fp16-fp32:L=17", "hopper-fp16-fp32:align=floor",
+        "hopper-fp16-fp32:align=nearest", "hopper-bf16-fp32:normalised=1",
+        "hopper-bf16-fp32:floor=none", "hopper-bf16-fp32:floor=-100", "hopper-fp16-fp32:floor=5",
+        "hopper-fp16-fp32:round=nearest-even", "hopper-fp16-fp32:round=down",
+        "hopper-fp16-fp32:round=sr:8", "hopper-fp16-fp32:acc=e8m13", "hopper-fp16-fp32:acc=bf16",
+        "hopper-fp16-fp32:result=fp16", "hopper-fp16-fp32:chunk=32",
+        "hopper-fp16-fp32:chunk=48:outer-round=up", "hopper-fp16-fp32:order=quads:chunk=20",
+        "hopper-fp16-fp16:acc=binary32", "hopper-fp16-fp16:round=toward-zero",
+        "ada-fp8-fp32:acc=binary32", "ada-fp8-fp32:chunk=16:outer=fp16",
+        "hopper-mma-fp8-fp16:order=sequential", "hopper-wgmma-fp8-promoted:outer-round=sra:5",
+        "hopper-wgmma-fp8-promoted:result-round=sr", "fma:bf16:round=sr", "pairwise:round=srb",
+        "chunked:product-round=sra:4", "exact:result-round=sr:3", "exact:chunk=7"};
+    uint64_t seed = test_seed() + 14;
+    for (size_t i = 0; i < COUNT(typed) + test_scaled(150); i++) {
+        mpsim_model m;
+        if (i < COUNT(typed))
+            ck_assert_msg(mpsim_model_parse(&m, typed[i]) == MPSIM_OK, "%s", typed[i]);
+        else
+            dot_any_model(&m, &seed);
+        for (int t = 0; t < 4; t++) {
+            const uint64_t u = test_random(&seed);
+            mpsim_format own[16], fa = dot_format(u % DOT_FORMATS),
+                                  fb = dot_format((u >> 8) % DOT_FORMATS);
+            if (t % 2 && m.operands) {
+                const size_t n = dot_formats(&m, own, COUNT(own));
+                fa = own[u % n];
+                fb = own[(u >> 8) % n];
+            }
+            if (m.step == MPSIM_STEP_FUSED && fa.mbits + fb.mbits > 60)
+                continue;
+            problem p = new_problem(&m, &fa, &fb, 1 + (u >> 16) % 5, 1 + (u >> 24) % 20,
+                                    1 + (u >> 32) % 66, &seed);
+            fill(&p, (int)((u >> 40) % DOT_KINDS), (int)(u >> 50 & 1), &seed);
+            check_problem(&p, &seed);
+            clear_problem(&p);
+        }
+    }
+}
+END_TEST
+
+/* eXmY with exponents and bits that no tensor core has; with `biased` a quarter lies elsewhere. */
+static mpsim_format a_layout(int low, int high, int most, int biased, uint64_t *seed)
+{
+    const uint64_t u = test_random(seed);
+    const unsigned ebits = (unsigned)low + (unsigned)(u % (unsigned)(high - low + 1));
+    char name[40], bias[20] = "";
+    mpsim_format f;
+    if (biased && u >> 62 == 0 && ebits < 10)
+        snprintf(bias, sizeof bias, ":ieee:bias=%d", (int)((u >> 32) % 200) - 60);
+    snprintf(name, sizeof name, "e%um%u%s", ebits, 1 + (unsigned)((u >> 8) % (unsigned)most), bias);
+    ck_assert_msg(mpsim_format_parse(&f, name) == MPSIM_OK, "%s", name);
+    return f;
+}
+
+/* Models that differ from those of tensor cores in numbers only, up to where a fast path must give
+ * up: ranges of operands, accumulators and results, fractions, lengths, floors. */
+START_TEST(beyond_tensor_cores)
+{
+    static const int lengths[] = {1, 2, 4, 8, 16, 32, 33, 100, 128};
+    uint64_t seed = test_seed() + 15;
+    for (size_t i = 0; i < test_scaled(5000); i++) {
+        const uint64_t u = test_random(&seed);
+        mpsim_model m;
+        ck_assert(mpsim_model_parse(&m, "hopper-fp16-fp32") == MPSIM_OK);
+        m.length = (uint8_t)lengths[u % COUNT(lengths)];
+        m.fraction = (uint8_t)(1 + (u >> 8) % 32);
+        m.floor = u >> 16 & 1 ? MPSIM_MODEL_NO_FLOOR : (int16_t)((int)((u >> 20) % 1400) - 950);
+        m.chunk = u >> 36 & 3 ? 0 : 1 + (uint32_t)((u >> 40) % 40);
+        if ((u >> 33) % 8 == 0 && m.floor != MPSIM_MODEL_NO_FLOOR)
+            m.floor = (int16_t)(m.floor * 8);
+        if (u >> 48 & 1)
+            m.operand_emin = (int16_t)(-(int)((u >> 49) % 300));
+        m.accumulator.format = a_layout(4, 10, 32, 0, &seed);
+        m.accumulator.rounding.mode = u >> 17 & 1 ? MPSIM_ROUND_NEAREST_EVEN
+                                                  : MPSIM_ROUND_TOWARD_ZERO;
+        m.accumulator.rounding.overflow = u >> 18 & 1 ? MPSIM_OVERFLOW_MAX : MPSIM_OVERFLOW_INF;
+        m.result.format = m.outer.format = m.accumulator.format;
+        m.accumulator.rounding.flush_output = u >> 60 == 0;
+        if (u >> 60 == 1) {
+            m.result.format = a_layout(4, 10, 32, 1, &seed);
+        } else if (u >> 19 & 1) { /* more bits, the same exponents */
+            char name[16];
+            snprintf(name, sizeof name, "e%um%u", (unsigned)m.accumulator.format.ebits,
+                     m.accumulator.format.mbits + (unsigned)(u >> 48) % 20);
+            ck_assert(mpsim_format_parse(&m.result.format, name) == MPSIM_OK);
+        }
+        const mpsim_format fa = a_layout(2, 10, 24, 1, &seed), fb = a_layout(2, 10, 24, 1, &seed);
+        strcpy(m.name, "no row");
+        problem p = new_problem(&m, &fa, &fb, 1 + (u >> 50) % 3, 1 + (u >> 53) % 20,
+                                1 + (u >> 57) % 40, &seed);
+        fill(&p, (int)(test_random(&seed) % DOT_KINDS), (int)(u >> 63), &seed);
+        check_problem(&p, &seed);
+        clear_problem(&p);
+    }
+}
+END_TEST
+
+/* One product beside an accumulator beyond binary32; a zero times 2^511 beside a negative sum that
+ * rounds to -0; operands beyond binary32 whose products are not; a tie at one and a half of the
+ * smallest number. */
+START_TEST(far_apart)
+{
+    static const struct {
+        const char *model, *fa, *fb;
+        double a[2], b[2], c;
+    } cases[] = {
+        {"hopper-fp16-fp32:e9m20", "fp16", "fp16", {1.5, 0}, {1, 1}, 0x1p156},
+        {"hopper-fp16-fp32:e9m20", "fp16", "fp16", {1.5, 0}, {1, 1}, -0x1p200},
+        {"ada-fp8-fp32:e9m13", "e4m3", "e5m2", {1.5, 0}, {1, 1}, 0x1p250},
+        {"hopper-fp16-fp32:floor=none", "e10m2", "e4m3", {0x1p511, 0x1p-510}, {0, -0x1p-9}, 0},
+        {"hopper-fp16-fp32", "e2m9:ieee:bias=134", "e7m5:ieee:bias=-45", {0x1p-132, 0},
+         {0x1p150, 0}, 1},
+        {"hopper-bf16-fp32:bf16:round=rne", "bf16", "bf16", {0x1.8p-70, 0}, {0x1p-63, 0}, 0}};
+    uint64_t seed = test_seed() + 16;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        mpsim_model m;
+        mpsim_format fa, fb;
+        ck_assert(mpsim_model_parse(&m, cases[i].model) == MPSIM_OK);
+        ck_assert(mpsim_format_parse(&fa, cases[i].fa) == MPSIM_OK);
+        ck_assert(mpsim_format_parse(&fb, cases[i].fb) == MPSIM_OK);
+        problem p = new_problem(&m, &fa, &fb, 1, 1, 2, &seed);
+        for (size_t k = 0; k < 2; k++) {
+            p.a.codes[k] = mpsim_encode_f64(&fa, &r, cases[i].a[k], 0, NULL);
+            p.b.codes[k] = mpsim_encode_f64(&fb, &r, cases[i].b[k], 0, NULL);
+        }
+        p.no_c = 0;
+        p.c.codes[0] = mpsim_encode_f64(&m.result.format, &r, cases[i].c, 0, NULL);
+        lay_out(&p.a);
+        lay_out(&p.b);
+        lay_out(&p.c);
+        check_problem(&p, &seed);
+        clear_problem(&p);
+    }
+}
+END_TEST
+
+/* Zero products beside an accumulator of any exponent: it stays as it is. */
+START_TEST(accumulators_alone)
+{
+    static const char *const models[] = {"volta-fp16-fp32", "ampere-bf16-fp32", "ampere-tf32-fp32",
+                                         "hopper-fp16-fp32", "hopper-fp16-fp32:F=28",
+                                         "ada-fp8-fp32", "hopper-fp16-fp32:floor=none"};
+    uint64_t seed = test_seed() + 17;
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        mpsim_format list[4];
+        ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
+        dot_formats(&m, list, COUNT(list));
+        problem p = new_problem(&m, &list[0], &list[0], 2, 255, 3, &seed);
+        p.no_c = 0;
+        for (size_t j = 0; j < 255; j++) { /* of the second row: one bit more, negative */
+            p.c.codes[j] = (uint64_t)j << 23;
+            p.c.codes[255 + j] = 0x80400000 | (uint64_t)j << 23;
+        }
+        p.a.codes[0] = p.a.codes[3] = 1; /* the smallest number; b is zero */
+        lay_out(&p.a);
+        lay_out(&p.b);
+        lay_out(&p.c);
+        check_problem(&p, &seed);
+        for (size_t j = 1; j < 510; j++) /* -133 - 25 and -2^-127: the bounds leave it alone */
+            ck_assert_uint_eq(p.want[j], p.c.codes[j]);
+        clear_problem(&p);
+    }
+}
+END_TEST
+
+static uint64_t one(const mpsim_format *f, double x)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_encode_f64(f, &r, x, 0, NULL);
+}
+
+/* The rounding mode of the machine changes nothing: every operation in binary is exact. */
+START_TEST(rounding_of_the_machine)
+{
+    static const int modes[] = {FE_TONEAREST,
+#ifdef FE_DOWNWARD
+                                FE_DOWNWARD,
+#endif
+#ifdef FE_UPWARD
+                                FE_UPWARD,
+#endif
+#ifdef FE_TOWARDZERO
+                                FE_TOWARDZERO,
+#endif
+    };
+    uint64_t seed = test_seed() + 18;
+    for (size_t i = 0; i < mpsim_model_count(); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 3, 18, 40, &seed);
+        fill(&p, i % 3 ? DOT_CANCEL : DOT_ZEROS, 0, &seed);
+        /* Sums of exactly zero: row 1 is -1 + 1, in the last step, row 2 is 0. */
+        memset(p.a.codes + p.depth, 0, 2 * p.depth * sizeof *p.a.codes);
+        p.a.codes[2 * p.depth - 1] = one(&p.a.f, 1);
+        for (size_t j = 0; j < p.columns; j++) {
+            p.b.codes[(p.depth - 1) * p.columns + j] = one(&p.b.f, 1);
+            p.c.codes[p.columns + j] = one(&p.c.f, -1);
+            p.c.codes[2 * p.columns + j] = 0;
+        }
+        p.no_c = 0;
+        lay_out(&p.a);
+        lay_out(&p.b);
+        lay_out(&p.c);
+        solve(&p);
+        for (size_t k = 0; k < COUNT(modes); k++) {
+            ck_assert(fesetround(modes[k]) == 0);
+            check_once(&p, NULL, 0, ", another rounding mode");
+            fesetround(FE_TONEAREST);
+        }
+        clear_problem(&p);
+    }
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+    mpsim_model m, bad;
+    const mpsim_format *f = mpsim_format_find("fp16"), *wide = mpsim_format_find("binary64");
+    mpsim_format broken = *f;
+    static const uint16_t x[64];
+    static const uint64_t w[64];
+    static const uint32_t cc[64];
+    uint32_t d[64], kept[64];
+    broken.ebits = 40;
+    memset(d, 0x55, sizeof d);
+    memcpy(kept, d, sizeof d);
+    ck_assert(mpsim_model_parse(&m, "hopper-fp16-fp32") == MPSIM_OK);
+    const mpsim_matrix a = {f, x, 6, 0}, b = {f, x, 5, 0}, c = {&m.result.format, cc, 5, 0};
+    mpsim_matrix y;
+#define REFUSED(status, ...)                                                                       \
+    do {                                                                                           \
+        ck_assert_int_eq(mpsim_gemm(__VA_ARGS__), status);                                         \
+        ck_assert(memcmp(d, kept, sizeof d) == 0);                                                 \
+    } while (0)
+    /* 4 x 5 = 4 x 6 times 6 x 5 */
+    REFUSED(MPSIM_EINVAL, NULL, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL);
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, NULL, &b, &c, d, 5, NULL, NULL);
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, NULL, &c, d, 5, NULL, NULL);
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &c, NULL, 5, NULL, NULL);
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &c, d, 4, NULL, NULL);
+    y = a;
+    y.stride = 5;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &y, &b, &c, d, 5, NULL, NULL);
+    y.transposed = 1;
+    y.stride = 3;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &y, &b, &c, d, 5, NULL, NULL);
+    y = b;
+    y.stride = 4;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &y, &c, d, 5, NULL, NULL);
+    y.transposed = 1;
+    y.stride = 5;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &y, &c, d, 5, NULL, NULL);
+    y = c;
+    y.stride = 4;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &y, d, 5, NULL, NULL);
+    y.transposed = 1;
+    y.stride = 3;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &y, d, 5, NULL, NULL);
+    y = a;
+    y.codes = NULL;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &y, &b, &c, d, 5, NULL, NULL);
+    y = b;
+    y.codes = NULL;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &y, &c, d, 5, NULL, NULL);
+    y = c;
+    y.codes = NULL;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &y, d, 5, NULL, NULL);
+    y = a;
+    y.format = &broken;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &y, &b, &c, d, 5, NULL, NULL);
+    y.format = NULL;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &y, &b, &c, d, 5, NULL, NULL);
+    y = b;
+    y.format = &broken;
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &y, &c, d, 5, NULL, NULL);
+    y = c;
+    y.format = f; /* not the format of the result */
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &y, d, 5, NULL, NULL);
+    const mpsim_matrix wa = {wide, w, 6, 0}, wb = {wide, w, 5, 0};
+    REFUSED(MPSIM_ERANGE, &m, 4, 5, 6, &wa, &wb, &c, d, 5, NULL, NULL);
+    REFUSED(MPSIM_ERANGE, &m, 4, 5, 6, &wa, &b, &c, d, 5, NULL, NULL);
+    bad = m;
+    bad.fraction = 0;
+    REFUSED(MPSIM_EINVAL, &bad, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL);
+    bad = m;
+    bad.accumulator.rounding.mode = MPSIM_ROUND_STOCHASTIC_C;
+    REFUSED(MPSIM_EINVAL, &bad, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL); /* no rng */
+    /* Nothing to do. */
+    REFUSED(MPSIM_OK, &m, 0, 5, 6, &a, &b, &c, d, 5, NULL, NULL);
+    REFUSED(MPSIM_OK, &m, 4, 0, 6, &a, &b, &c, d, 5, NULL, NULL);
+#undef REFUSED
+    ck_assert_int_eq(mpsim_gemm(&m, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL), MPSIM_OK);
+    ck_assert_uint_eq(d[19], 0);
+    ck_assert_uint_eq(d[20], kept[20]);
+    /* Without products d = c. */
+    static const uint32_t minus[2] = {0x80000000, 0x3f800000};
+    const mpsim_matrix none = {f, x, 1, 0}, other = {&m.result.format, minus, 2, 0};
+    ck_assert_int_eq(mpsim_gemm(&m, 1, 2, 0, &none, &b, &other, d, 2, NULL, NULL), MPSIM_OK);
+    ck_assert(d[0] == 0x80000000 && d[1] == 0x3f800000);
+    ck_assert_int_eq(mpsim_gemm(&m, 1, 2, 0, &none, &b, NULL, d, 2, NULL, NULL), MPSIM_OK);
+    ck_assert(d[0] == 0 && d[1] == 0);
+}
+END_TEST
+
+/* No addend is +0, also where the result's format has no zero. */
+START_TEST(no_addend_is_zero)
+{
+    const mpsim_format *f = mpsim_format_find("fp16");
+    const uint16_t one = 0x3c00;
+    const mpsim_matrix x = {f, &one, 1, 0};
+    static const char *const models[] = {"exact:e8m0:result-round=up", "fma:e8m0:round=up",
+                                         "pairwise:e8m0:round=up"};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        uint8_t d = 0;
+        ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
+        ck_assert(mpsim_gemm(&m, 1, 1, 1, &x, &x, NULL, &d, 1, NULL, NULL) == MPSIM_OK);
+        ck_assert_msg(d == 127, "%s: 1 * 1 is %d", models[i], d);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = test_case("gemm", 30);
+    tcase_add_test(t, every_row);
+    tcase_add_test(t, every_kind);
+    tcase_add_test(t, large);
+    tcase_add_test(t, other_models);
+    tcase_add_test(t, beyond_tensor_cores);
+    tcase_add_test(t, far_apart);
+    tcase_add_test(t, accumulators_alone);
+    tcase_add_test(t, rounding_of_the_machine);
+    tcase_add_test(t, wrong_arguments);
+    tcase_add_test(t, no_addend_is_zero);
+    TCase *const cases[] = {t, NULL};
+    return test_main("gemm", cases);
+}

@@ -1,0 +1,319 @@
+/* host.h -- CUDA kernels on a CPU, for tests: the part of CUDA that the kernels of training use, in
+ * plain C++17.
+ *
+ * A grid runs block by block, the threads of a block as fibers that take turns: each runs until it
+ * ends, or waits at a barrier, a warp collective or in gpu_host_yield. Nothing runs in parallel, so
+ * atomics are plain operations, and a launch has ended when it returns.
+ *
+ * What is found (cudaGetLastError then says cudaErrorLaunchFailure, cudaGetErrorString what):
+ *   - a thread that ends, or waits elsewhere, while others wait at __syncthreads or in a
+ * collective;
+ *   - __syncthreads reached at two places of the source at once;
+ *   - writes beside an allocation of cudaMalloc, beside a shared array (guards of 64 bytes), below
+ * a fiber's stack;
+ *   - launches that a device refuses: no threads, more than 1024, too much shared memory.
+ * Memory of cudaMalloc and shared memory of every block begin as bytes 0xff, which is NaN. */
+#ifndef MPSIM_TESTS_GPU_HOST_H
+#define MPSIM_TESTS_GPU_HOST_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- words of the language ---- */
+
+#define _Static_assert static_assert /* headers that are C17 */
+#define __global__ static
+#define __device__
+#define __host__
+#define __constant__ static
+#define __shared__ static /* not poisoned: GPU_SHARED is */
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n) __attribute__((aligned(n)))
+#define GPU_NOINLINE __attribute__((noinline))
+
+#include "host_fibers.h"
+#include "host_runtime.h"
+
+/* ---- what a thread is ---- */
+
+#define threadIdx (gpu_host.now->thread)
+#define blockIdx (gpu_host.block)
+#define blockDim (gpu_host.block_dim)
+#define gridDim (gpu_host.grid_dim)
+static const int warpSize = 32;
+
+#define __syncthreads() gpu_host_barrier(__FILE__, __LINE__)
+#define __syncwarp         \
+    gpu_host_sync_warp     \
+    {                      \
+        __FILE__, __LINE__ \
+    }
+#define __shfl_sync(...) gpu_host_shfl(__FILE__, __LINE__, __VA_ARGS__)
+#define __shfl_xor_sync(...) gpu_host_shfl_xor(__FILE__, __LINE__, __VA_ARGS__)
+#define __shfl_down_sync(...) gpu_host_shfl_down(__FILE__, __LINE__, __VA_ARGS__)
+#define __shfl_up_sync(...) gpu_host_shfl_up(__FILE__, __LINE__, __VA_ARGS__)
+#define __ballot_sync(mask, p) gpu_host_ballot(__FILE__, __LINE__, mask, p)
+#define __any_sync(mask, p) (gpu_host_ballot(__FILE__, __LINE__, mask, p) != 0)
+#define __all_sync(mask, p) (gpu_host_ballot(__FILE__, __LINE__, mask, !(p)) == 0)
+#define __reduce_add_sync(mask, v) gpu_host_reduce_add(__FILE__, __LINE__, mask, v)
+#define __threadfence() ((void)0)
+#define __threadfence_block() ((void)0)
+
+inline unsigned gpu_host_lane()
+{
+    return gpu_host.now->number % 32;
+}
+
+/* The warp's values of v. */
+template <class T>
+static inline void gpu_host_gather(const char *file, int line, unsigned mask, T v, T all[32])
+{
+    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, mask, &v, sizeof v, all, file, line);
+}
+
+struct gpu_host_sync_warp {
+    const char *file;
+    int line;
+    void operator()(unsigned mask = 0xffffffffu) const
+    {
+        gpu_host_meet(gpu_host.now->number / 32 * 32, 32, mask, nullptr, 0, nullptr, file, line);
+    }
+};
+
+template <class T>
+static inline T gpu_host_from(const char *file, int line, unsigned mask, T v, unsigned lane)
+{
+    T all[32];
+    memset(static_cast<void *>(all), 0xff, sizeof all);
+    gpu_host_gather(file, line, mask, v, all);
+    return all[lane & 31];
+}
+
+template <class T>
+static inline T gpu_host_shfl(const char *file, int line, unsigned mask, T v, int lane,
+                              int width = 32)
+{
+    const unsigned self = gpu_host_lane(), w = unsigned(width);
+    return gpu_host_from(file, line, mask, v, self / w * w + unsigned(lane) % w);
+}
+
+template <class T>
+static inline T gpu_host_shfl_xor(const char *file, int line, unsigned mask, T v, int x,
+                                  int width = 32)
+{
+    const unsigned self = gpu_host_lane(), to = self ^ unsigned(x), w = unsigned(width);
+    return gpu_host_from(file, line, mask, v, to / w <= self / w ? to : self);
+}
+
+template <class T>
+static inline T gpu_host_shfl_down(const char *file, int line, unsigned mask, T v, unsigned n,
+                                   int width = 32)
+{
+    const unsigned self = gpu_host_lane(), w = unsigned(width);
+    return gpu_host_from(file, line, mask, v, self % w + n < w ? self + n : self);
+}
+
+template <class T>
+static inline T gpu_host_shfl_up(const char *file, int line, unsigned mask, T v, unsigned n,
+                                 int width = 32)
+{
+    const unsigned self = gpu_host_lane(), w = unsigned(width);
+    return gpu_host_from(file, line, mask, v, self % w >= n ? self - n : self);
+}
+
+static inline unsigned gpu_host_ballot(const char *file, int line, unsigned mask, int predicate)
+{
+    int all[32] = {0};
+    unsigned set = 0;
+    gpu_host_gather(file, line, mask, predicate != 0 ? 1 : 0, all);
+    for (unsigned i = 0; i < 32; i++)
+        set |= (mask >> i & 1) && all[i] ? 1u << i : 0;
+    return set;
+}
+
+static inline unsigned gpu_host_reduce_add(const char *file, int line, unsigned mask, unsigned v)
+{
+    unsigned all[32] = {0}, sum = 0;
+    gpu_host_gather(file, line, mask, v, all);
+    for (unsigned i = 0; i < 32; i++)
+        sum += all[i];
+    return sum;
+}
+
+/* ---- atomics: one thread runs at a time ---- */
+
+#define GPU_HOST_ATOMIC(name, expression)                                                       \
+    template <class T, class V>                                                                 \
+    static inline T name(T *p, V value)                                                         \
+    {                                                                                           \
+        static_assert(sizeof(T) >= 4 && T(1) / 2 == T(0), "integers only: sums have an order"); \
+        const T old = *p, v = T(value);                                                         \
+        *p = (expression);                                                                      \
+        return old;                                                                             \
+    }
+GPU_HOST_ATOMIC(atomicAdd, T(old + v))
+GPU_HOST_ATOMIC(atomicSub, T(old - v))
+GPU_HOST_ATOMIC(atomicMax, old > v ? old : v)
+GPU_HOST_ATOMIC(atomicMin, old < v ? old : v)
+GPU_HOST_ATOMIC(atomicOr, T(old | v))
+GPU_HOST_ATOMIC(atomicAnd, T(old &v))
+GPU_HOST_ATOMIC(atomicExch, v)
+
+template <class T>
+static inline T atomicCAS(T *p, T expected, T v)
+{
+    const T old = *p;
+    if (old == expected)
+        *p = v;
+    return old;
+}
+
+/* ---- loads, bits, arithmetic ---- */
+
+template <class T>
+static inline T __ldg(const T *p)
+{
+    return *p;
+}
+template <class T>
+static inline T __ldcs(const T *p)
+{
+    return *p;
+}
+template <class T>
+static inline T __ldcg(const T *p)
+{
+    return *p;
+}
+template <class T>
+static inline void __stcs(T *p, T v)
+{
+    *p = v;
+}
+template <class T>
+static inline void __stcg(T *p, T v)
+{
+    *p = v;
+}
+
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+static inline int __popcll(unsigned long long x)
+{
+    return __builtin_popcountll(x);
+}
+static inline int __clz(int x)
+{
+    return x ? __builtin_clz(unsigned(x)) : 32;
+}
+static inline int __clzll(long long x)
+{
+    return x ? __builtin_clzll(static_cast<unsigned long long>(x)) : 64;
+}
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+static inline unsigned __umulhi(unsigned a, unsigned b)
+{
+    return unsigned(uint64_t(a) * b >> 32);
+}
+
+template <class To, class From>
+static inline To gpu_host_bits(From x)
+{
+    static_assert(sizeof(To) == sizeof(From), "the same size");
+    To y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+static inline unsigned __float_as_uint(float x)
+{
+    return gpu_host_bits<unsigned>(x);
+}
+static inline int __float_as_int(float x)
+{
+    return gpu_host_bits<int>(x);
+}
+static inline float __uint_as_float(unsigned x)
+{
+    return gpu_host_bits<float>(x);
+}
+static inline float __int_as_float(int x)
+{
+    return gpu_host_bits<float>(x);
+}
+static inline long long __double_as_longlong(double x)
+{
+    return gpu_host_bits<long long>(x);
+}
+static inline double __longlong_as_double(long long x)
+{
+    return gpu_host_bits<double>(x);
+}
+
+static inline float __fadd_rn(float a, float b)
+{
+    return a + b;
+}
+static inline float __fsub_rn(float a, float b)
+{
+    return a - b;
+}
+static inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
+static inline float __fdiv_rn(float a, float b)
+{
+    return a / b;
+}
+static inline float __fsqrt_rn(float a)
+{
+    return sqrtf(a);
+}
+static inline float __fmaf_rn(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+static inline double __dadd_rn(double a, double b)
+{
+    return a + b;
+}
+static inline double __dmul_rn(double a, double b)
+{
+    return a * b;
+}
+static inline double __ddiv_rn(double a, double b)
+{
+    return a / b;
+}
+static inline double __dsqrt_rn(double a)
+{
+    return sqrt(a);
+}
+static inline double __fma_rn(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+
+#ifndef min
+template <class T>
+static inline T min(T a, T b)
+{
+    return b < a ? b : a;
+}
+template <class T>
+static inline T max(T a, T b)
+{
+    return a < b ? b : a;
+}
+#endif
+
+#endif

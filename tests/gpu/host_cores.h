@@ -1,0 +1,249 @@
+/* host_cores.h -- the instructions of fragments.cuh and gemm_wgmma.cuh on the host executor: tensor
+ * cores by the models of mpsim, asynchronous copies as late as they may be.
+ *
+ * A copy of cp.async arrives when its group is waited for; until then its place holds bytes 0xff,
+ * which is NaN in every format. wgmma is computed when its group is waited for. So a wait too few
+ * is seen. */
+#ifndef MPSIM_TESTS_GPU_HOST_CORES_H
+#define MPSIM_TESTS_GPU_HOST_CORES_H
+
+#include <mpsim/mpsim.h>
+
+struct gpu_host_copy {
+    unsigned char *to;
+    const unsigned char *from;
+    int bytes;
+    unsigned group;
+};
+
+struct gpu_host_async { /* a multiplication of wgmma that has been issued */
+    int step, columns;
+    float *d;
+    uint64_t a, b;
+    unsigned group;
+};
+
+struct gpu_host_queue { /* of a thread */
+    std::vector<gpu_host_copy> copies;
+    std::vector<gpu_host_async> products;
+    unsigned copy_group, product_group;
+};
+
+struct gpu_host_cores_state {
+    mpsim_model mma[GPU_STEPS], wgmma[GPU_STEPS];
+    int has_mma[GPU_STEPS], has_wgmma[GPU_STEPS];
+    const mpsim_format *a[GPU_STEPS], *b[GPU_STEPS];
+    std::vector<gpu_host_queue> queues;
+    int sm;
+    uint64_t dots; /* computed so far */
+    uint64_t launch;
+    gpu_index block;
+};
+
+inline gpu_host_cores_state gpu_host_cores;
+
+static const char *const gpu_host_operands[GPU_STEPS][2] = {
+    {"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
+    {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
+
+/* The tensor cores of compute capability sm; gpu_gemm asks for those of its device. */
+inline void gpu_host_cores_set(int sm)
+{
+    if (gpu_host_cores.sm == sm)
+        return;
+    gpu_host_cores.sm = sm;
+    const char *arch = sm == 80   ? "ampere"
+                       : sm == 89 ? "ada"
+                       : sm == 90 ? "hopper"
+                       : sm == 100 ? "blackwell"
+                                   : "rtx-blackwell";
+    for (int i = 0; i < GPU_STEPS; i++) {
+        const int fp8 = i >= GPU_STEP_E4M3_E4M3;
+        gpu_host_cores.a[i] = mpsim_format_find(gpu_host_operands[i][0]);
+        gpu_host_cores.b[i] = mpsim_format_find(gpu_host_operands[i][1]);
+        const char *type =
+            fp8 ? (sm == 90 || sm == 100 ? "mma-fp8" : "fp8") : gpu_host_operands[i][0];
+        char name[96];
+        snprintf(name, sizeof name, "%s-%s-fp32", arch, type);
+        gpu_host_cores.has_mma[i] = mpsim_model_parse(&gpu_host_cores.mma[i], name) == MPSIM_OK;
+        snprintf(name, sizeof name, "hopper-%s-fp32", fp8 ? "wgmma-fp8" : type);
+        gpu_host_cores.has_wgmma[i] =
+            sm == 90 && mpsim_model_parse(&gpu_host_cores.wgmma[i], name) == MPSIM_OK;
+    }
+}
+
+/* Nothing but zeros on one side, and numbers on the other: s stays as it is, with +0 for a sum of
+ * nothing. What a kernel fills up with is not computed; tests of the models say that it changes
+ * nothing. */
+inline int gpu_host_is_idle(int step, const uint32_t x[8], const uint32_t y[8])
+{
+    static const uint32_t top[GPU_STEPS][2] = {{0x7c00, 16}, {0x7f80, 16}, {0x7f800000, 32}};
+    uint32_t any[2] = {0, 0};
+    int numbers = step < GPU_STEP_E4M3_E4M3; /* FP8: zeros on both sides */
+    for (int i = 0; i < 8; i++) {
+        any[0] |= x[i];
+        any[1] |= y[i];
+        for (uint32_t n = 0; numbers && n < 32; n += top[step][1])
+            numbers = (x[i] >> n & top[step][0]) != top[step][0] &&
+                      (y[i] >> n & top[step][0]) != top[step][0];
+    }
+    return numbers ? any[0] == 0 || any[1] == 0 : any[0] == 0 && any[1] == 0;
+}
+
+/* 8 words of each operand as codes, and the step. */
+inline float gpu_host_step(const mpsim_model *m, int step, const uint32_t x[8], const uint32_t y[8],
+                           float c)
+{
+    const mpsim_format *fa = gpu_host_cores.a[step], *fb = gpu_host_cores.b[step];
+    uint32_t a[8], b[8], addend;
+    uint64_t d = 0;
+    if (gpu_host_is_idle(step, x, y))
+        return c;
+    for (int i = 0; i < 8; i++) {
+        a[i] = step == GPU_STEP_TF32 ? x[i] >> 13 : x[i];
+        b[i] = step == GPU_STEP_TF32 ? y[i] >> 13 : y[i];
+    }
+    memcpy(&addend, &c, sizeof addend);
+    if (mpsim_dot(m, fa, a, fb, b, 32 / mpsim_format_code_bytes(fa), addend, NULL, &d) != MPSIM_OK)
+        gpu_host_fail(cudaErrorLaunchFailure, "mpsim_dot refuses");
+    gpu_host_cores.dots++;
+    return __uint_as_float(static_cast<uint32_t>(d));
+}
+
+/* ---- mma.sync, ldmatrix ---- */
+
+struct gpu_host_fragment {
+    uint32_t a[4], b[2];
+};
+
+inline void gpu_host_mma(const char *file, int line, int step, float d[4], const uint32_t a[4],
+                         const uint32_t b[2])
+{
+    const unsigned lane = gpu_host_lane(), g = lane / 4, t = lane % 4;
+    gpu_host_fragment mine, all[32];
+    memcpy(mine.a, a, sizeof mine.a);
+    memcpy(mine.b, b, sizeof mine.b);
+    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &mine, sizeof mine, all, file,
+                  line);
+    if (!gpu_host_cores.has_mma[step])
+        gpu_host_fail(cudaErrorLaunchFailure, "mma.sync that this architecture has not");
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned row = g + 8 * (i / 2), column = 2 * t + i % 2;
+        uint32_t x[8], y[8];
+        for (unsigned w = 0; w < 8; w++) {
+            x[w] = all[4 * (row % 8) + w % 4].a[row / 8 + 2 * (w / 4)];
+            y[w] = all[4 * column + w % 4].b[w / 4];
+        }
+        d[i] = gpu_host_step(&gpu_host_cores.mma[step], step, x, y, d[i]);
+    }
+}
+
+#define gpu_mma_at(STEP, d, a, b) gpu_host_mma(__FILE__, __LINE__, STEP, d, a, b)
+template <int STEP>
+static inline void gpu_mma(float d[4], const uint32_t a[4], const uint32_t b[2])
+{
+    gpu_mma_at(STEP, d, a, b);
+}
+
+template <int TRANSPOSED>
+static inline void gpu_ldmatrix(uint32_t r[4], const unsigned char *line)
+{
+    const unsigned lane = gpu_host_lane();
+    const unsigned char *all[32];
+    if (reinterpret_cast<uintptr_t>(line) % 16)
+        gpu_host_fail(cudaErrorLaunchFailure, "ldmatrix of an address that is not aligned");
+    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &line, sizeof line, all,
+                  __FILE__, __LINE__);
+    for (unsigned m = 0; m < 4; m++) {
+        uint16_t half[2];
+        for (unsigned i = 0; i < 2; i++) {
+            const unsigned other = 2 * (lane % 4) + i;
+            const unsigned at = TRANSPOSED ? other : lane / 4, of = TRANSPOSED ? lane / 4 : other;
+            memcpy(&half[i], all[8 * m + at] + 2 * of, sizeof half[i]);
+        }
+        r[m] = half[0] | static_cast<uint32_t>(half[1]) << 16;
+    }
+}
+
+/* ---- cp.async ---- */
+
+inline gpu_host_queue *gpu_host_queue_now()
+{
+    gpu_host_cores_state *s = &gpu_host_cores;
+    if (s->launch != gpu_host.launches ||
+        memcmp(&s->block, &gpu_host.block, sizeof s->block) != 0) {
+        for (const gpu_host_queue &q : s->queues)
+            if (!q.products.empty())
+                gpu_host_fail(cudaErrorLaunchFailure, "a block ended before its wgmma");
+        s->queues.clear();
+        s->launch = gpu_host.launches;
+        s->block = gpu_host.block;
+    }
+    if (s->queues.size() < gpu_host.threads)
+        s->queues.resize(gpu_host.threads);
+    return &s->queues[gpu_host.now->number];
+}
+
+static inline void gpu_copy(unsigned char *to, const unsigned char *from, int bytes)
+{
+    gpu_host_queue *q = gpu_host_queue_now();
+    if (reinterpret_cast<uintptr_t>(to) % 16 || reinterpret_cast<uintptr_t>(from) % 16 ||
+        bytes < 0 || bytes > 16)
+        gpu_host_fail(cudaErrorLaunchFailure, "cp.async of what is not aligned");
+    if (!gpu_host_is_device(from, static_cast<size_t>(bytes)))
+        gpu_host_fail(cudaErrorLaunchFailure, "cp.async from beside the memory of the device");
+    memset(to, 0xff, 16);
+    q->copies.push_back(gpu_host_copy{to, from, bytes, q->copy_group});
+}
+static inline void gpu_copy_commit() { gpu_host_queue_now()->copy_group++; }
+template <int N>
+static inline void gpu_copy_wait()
+{
+    gpu_host_queue *q = gpu_host_queue_now();
+    std::vector<gpu_host_copy> left;
+    for (const gpu_host_copy &c : q->copies)
+        if (c.group + N < q->copy_group) {
+            memset(c.to, 0, 16);
+            memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+        } else {
+            left.push_back(c);
+        }
+    q->copies.swap(left);
+}
+
+/* ---- wgmma ---- */
+
+/* "Matrix Descriptor Format": bits 0-13 address, 32-45 stride between groups of 8 lines, both in
+ * units of 16 bytes, 62-63 swizzle: 1 is 128 bytes. K-major: a line has 128 bytes, groups of 8
+ * lines follow in that stride, and bits 4 to 6 of an address are exchanged by exclusive or with
+ * bits 7 to 9. Addresses are those from the begin of the block's shared memory. */
+inline void gpu_host_operand(uint64_t descriptor, unsigned line, uint32_t words[8])
+{
+    const size_t start = (descriptor & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
+    if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0 || start % 16)
+        gpu_host_fail(cudaErrorLaunchFailure, "a descriptor of another layout");
+    for (unsigned w = 0; w < 8; w++) {
+        const size_t at = start + line / 8 * stride + line % 8 * 128 + 4 * w;
+        memcpy(&words[w], gpu_host.shared + (at ^ (at >> 7 & 7) << 4), 4);
+    }
+}
+
+inline void gpu_host_wgmma(const gpu_host_async *p)
+{
+    const unsigned lane = gpu_host_lane(), warp = gpu_host.now->number / 32 % 4;
+    uint32_t x[2][8], y[8];
+    if (!gpu_host_cores.has_wgmma[p->step])
+        gpu_host_fail(cudaErrorLaunchFailure, "wgmma that this architecture has not");
+    for (unsigned i = 0; i < 2; i++)
+        gpu_host_operand(p->a, 16 * warp + lane / 4 + 8 * i, x[i]);
+    for (unsigned j = 0; j < static_cast<unsigned>(p->columns) / 8; j++)
+        for (unsigned c = 0; c < 2; c++) {
+            gpu_host_operand(p->b, 8 * j + 2 * (lane % 4) + c, y);
+            for (unsigned i = 0; i < 2; i++) {
+                float *d = &p->d[4 * j + 2 * i + c];
+                *d = gpu_host_step(&gpu_host_cores.wgmma[p->step], p->step, x[i], y, *d);
+            }
+        }
+}
+
+#endif

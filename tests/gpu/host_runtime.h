@@ -1,0 +1,204 @@
+/* host_runtime.h -- the functions of the CUDA runtime that training uses, on a CPU: see tests/gpu/host.h.
+ */
+#ifndef MPSIM_TESTS_GPU_HOST_RUNTIME_H
+#define MPSIM_TESTS_GPU_HOST_RUNTIME_H
+
+#include "host_fibers.h"
+
+typedef struct gpu_host_stream *cudaStream_t;
+typedef struct gpu_host_event {
+    double ms;
+} * cudaEvent_t;
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem, sharedMemPerBlockOptin;
+    int major, minor, multiProcessorCount;
+};
+
+static inline cudaError_t cudaGetDeviceCount(int *n)
+{
+    *n = 1;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDevice(int *i)
+{
+    *i = 0;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
+{
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "host executor");
+    p->totalGlobalMem = size_t(1) << 32;
+    p->sharedMemPerBlockOptin = 232448;
+    p->major = 9;
+    p->multiProcessorCount = 1;
+    return cudaSuccess;
+}
+
+template <class T>
+static inline cudaError_t cudaMalloc(T **p, size_t bytes)
+{
+    unsigned char *base = static_cast<unsigned char *>(
+        aligned_alloc(256, (bytes + 2 * GPU_HOST_GUARD + 192 + 255) / 256 * 256));
+    if (!base)
+        return cudaErrorMemoryAllocation;
+    base += 256 - GPU_HOST_GUARD; /* the memory itself is aligned to 256 */
+    memset(base, 0xff, bytes + 2 * GPU_HOST_GUARD);
+    gpu_host.memory.push_back(gpu_host_memory{base, bytes});
+    *p = reinterpret_cast<T *>(base + GPU_HOST_GUARD);
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaFree(void *p)
+{
+    if (!p)
+        return cudaSuccess;
+    for (size_t i = 0; i < gpu_host.memory.size(); i++)
+        if (gpu_host.memory[i].base + GPU_HOST_GUARD == p) {
+            gpu_host_check();
+            free(gpu_host.memory[i].base - (256 - GPU_HOST_GUARD));
+            gpu_host.memory[i] = gpu_host.memory.back();
+            gpu_host.memory.pop_back();
+            return gpu_host.error;
+        }
+    gpu_host_fail(cudaErrorInvalidValue, "cudaFree of what is no allocation");
+    return cudaErrorInvalidValue;
+}
+
+/* Bytes that lie in no allocation, on the side that is the device's, are an error. */
+static inline int gpu_host_is_device(const void *p, size_t bytes)
+{
+    const unsigned char *q = static_cast<const unsigned char *>(p);
+    for (const gpu_host_memory &m : gpu_host.memory)
+        if (q >= m.base + GPU_HOST_GUARD && q + bytes <= m.base + GPU_HOST_GUARD + m.bytes)
+            return 1;
+    return bytes == 0;
+}
+
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    const int to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    const int from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if ((to_device && !gpu_host_is_device(to, bytes)) ||
+        (from_device && !gpu_host_is_device(from, bytes))) {
+        gpu_host_fail(cudaErrorInvalidValue, "cudaMemcpy beside the memory of the device");
+        return cudaErrorInvalidValue;
+    }
+    if (bytes)
+        memmove(to, from, bytes);
+    return gpu_host.error;
+}
+
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                                          cudaMemcpyKind kind, cudaStream_t = nullptr)
+{
+    return cudaMemcpy(to, from, bytes, kind);
+}
+
+static inline cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    if (!gpu_host_is_device(to, bytes)) {
+        gpu_host_fail(cudaErrorInvalidValue, "cudaMemset beside the memory of the device");
+        return cudaErrorInvalidValue;
+    }
+    if (bytes)
+        memset(to, value, bytes);
+    return gpu_host.error;
+}
+
+static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t = nullptr)
+{
+    return cudaMemset(to, value, bytes);
+}
+
+template <class T>
+static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
+{
+    *p = static_cast<T *>(malloc(bytes ? bytes : 1));
+    return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t cudaFreeHost(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaPeekAtLastError()
+{
+    return gpu_host.error;
+}
+/* The error that stands stays, so that no test passes behind it: gpu_host_clear. */
+static inline cudaError_t cudaGetLastError()
+{
+    return gpu_host.error;
+}
+static inline cudaError_t cudaDeviceSynchronize()
+{
+    return gpu_host_check();
+}
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return gpu_host_check();
+}
+static inline const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaSuccess ? "no error" : gpu_host.text;
+}
+static inline void gpu_host_clear()
+{
+    gpu_host.error = cudaSuccess;
+    gpu_host.text[0] = 0;
+}
+
+static inline cudaError_t cudaEventCreate(cudaEvent_t *e)
+{
+    *e = static_cast<cudaEvent_t>(calloc(1, sizeof **e));
+    return *e ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    free(e);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t)
+{
+    return cudaSuccess;
+}
+static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+{
+    *ms = 0;
+    return cudaSuccess;
+}
+struct cudaFuncAttributes {
+    int binaryVersion, ptxVersion;
+};
+template <class K>
+static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, K)
+{
+    a->binaryVersion = a->ptxVersion = 90;
+    return cudaSuccess;
+}
+template <class K>
+static inline cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+
+#endif

@@ -1,0 +1,289 @@
+/* t-contract.c -- what <mpsim/optim.h> promises beside bits: names, defaults,
+ * statuses, what a variant has, splits of a tensor. */
+#include "support/optiminput.h"
+#include "support/support.h"
+
+#include <mpsim/optim.h>
+#include <stddef.h>
+#include <string.h>
+
+START_TEST(table_and_names)
+{
+    static const char *const names[] = {
+        "ieee", "torch", "torch-foreach", "torch-capturable", "torch-cpu", "torch-cpu-default",
+        "torch-cpu-foreach", "torch-cpu-foreach-default", "torch-fused-a", "torch-fused-b",
+        "torch-fused-c", "torch-fused-cpu", "torch-fused-cpu-default", "apex", "torchao",
+        "torchao-cpu", "optimi", "optimi-cpu", "optimi-cpu-default", "optimi-cpu-foreach",
+        "optimi-cpu-foreach-default", "optimi-triton"};
+    ck_assert_uint_eq(mpsim_optim_variant_count(), sizeof names / sizeof names[0]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const mpsim_optim_variant *v = mpsim_optim_variant_find(names[i]);
+        ck_assert_msg(v && strcmp(v->name, names[i]) == 0, "%s", names[i]);
+        ck_assert_ptr_eq(mpsim_optim_variant_find(mpsim_optim_variant_at(i)->name),
+                         mpsim_optim_variant_at(i));
+        ck_assert(v->what && v->source && v->evidence <= MPSIM_OPTIM_OPEN && v->algorithms != 0 && v->stores != 0);
+        ck_assert(v->algorithms < 1 << MPSIM_OPTIM_ALGORITHMS && v->stores < 8);
+    }
+    ck_assert_ptr_null(mpsim_optim_variant_at(mpsim_optim_variant_count()));
+    ck_assert_ptr_null(mpsim_optim_variant_find("torch-fused"));
+    static const char *const algorithms[] = {"sgd", "adam", "adamw"};
+    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
+        mpsim_optim_algorithm parsed = MPSIM_OPTIM_ALGORITHMS;
+        ck_assert_str_eq(mpsim_optim_name((mpsim_optim_algorithm)a), algorithms[a]);
+        ck_assert_int_eq(mpsim_optim_parse(&parsed, algorithms[a]), MPSIM_OK);
+        ck_assert_int_eq(parsed, a);
+    }
+    mpsim_optim_algorithm a = MPSIM_OPTIM_ADAM;
+    ck_assert_int_eq(mpsim_optim_parse(&a, "adamx"), MPSIM_ENOTFOUND);
+    ck_assert_int_eq(a, MPSIM_OPTIM_ADAM);
+}
+END_TEST
+
+START_TEST(defaults_are_those_of_torch)
+{
+    const mpsim_optim_variant *v = mpsim_optim_variant_find("torch");
+    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
+        mpsim_optim o;
+        memset(&o, 0xff, sizeof o);
+        mpsim_optim_init(&o, (mpsim_optim_algorithm)a, v);
+        ck_assert_ptr_eq(o.variant, v);
+        ck_assert(o.algorithm == a && o.store == MPSIM_STORE_NEAREST);
+        ck_assert(o.lr == 1e-3 && o.momentum == 0 && o.dampening == 0);
+        ck_assert(o.weight_decay == (a == MPSIM_OPTIM_ADAMW ? 1e-2 : 0.0));
+        ck_assert(o.beta1 == 0.9 && o.beta2 == 0.999 && o.eps == 1e-8 && o.grad_scale == 1);
+        ck_assert(!o.nesterov && !o.amsgrad && !o.maximize);
+        ck_assert_str_eq(o.param.name, "binary32");
+        ck_assert_str_eq(o.state.name, "binary32");
+        ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
+    }
+}
+END_TEST
+
+/* What a variant has, where the specification says it: algorithms and stores are those of its
+ * row. */
+START_TEST(what_a_variant_has)
+{
+    for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
+        const mpsim_optim_variant *v = mpsim_optim_variant_at(i);
+        for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
+            for (int s = 0; s <= MPSIM_STORE_KAHAN; s++) {
+                mpsim_optim o;
+                mpsim_optim_init(&o, (mpsim_optim_algorithm)a, v);
+                o.store = (uint8_t)s;
+                if (s != MPSIM_STORE_NEAREST)
+                    o.param = o.state = *optim_format(BF16);
+                const int has = (v->algorithms >> a & 1) && (v->stores >> s & 1);
+                ck_assert_msg(mpsim_optim_check(&o) == (has ? MPSIM_OK : MPSIM_EUNAVAILABLE),
+                              "%s %s store %d: %s", v->name, mpsim_optim_name(o.algorithm), s,
+                              mpsim_status_string(mpsim_optim_check(&o)));
+            }
+    }
+}
+END_TEST
+
+static mpsim_status checked(const char *variant, mpsim_optim_algorithm a, int amsgrad, int maximize,
+                            int nesterov, double scale)
+{
+    mpsim_optim o;
+    mpsim_optim_init(&o, a, mpsim_optim_variant_find(variant));
+    o.amsgrad = (uint8_t)amsgrad;
+    o.maximize = (uint8_t)maximize;
+    o.nesterov = (uint8_t)nesterov;
+    o.momentum = nesterov ? 0.9 : 0;
+    o.grad_scale = scale;
+    return mpsim_optim_check(&o);
+}
+
+START_TEST(what_torch_has)
+{
+    static const char *const torch[] = {"torch", "torch-foreach", "torch-capturable", "torch-cpu",
+                                        "torch-cpu-default", "torch-fused-a", "torch-fused-b",
+                                        "torch-fused-c", "torch-fused-cpu"};
+    for (size_t i = 0; i < sizeof torch / sizeof torch[0]; i++) {
+        ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_ADAM, 1, 1, 0, 1), MPSIM_OK);
+        ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_ADAMW, 1, 1, 0, 1), MPSIM_OK);
+        const int fused = strncmp(torch[i], "torch-fused-", 12) == 0;
+        ck_assert_msg(checked(torch[i], MPSIM_OPTIM_ADAM, 0, 0, 0, 65536) ==
+                          (fused ? MPSIM_OK : MPSIM_EUNAVAILABLE), "%s with a scale", torch[i]);
+        ck_assert_int_eq(mpsim_optim_variant_unscales(mpsim_optim_variant_find(torch[i])), fused);
+        if (i < 5 && i != 2)
+            ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_SGD, 0, 1, 1, 1), MPSIM_OK);
+    }
+    ck_assert(!mpsim_optim_variant_unscales(mpsim_optim_variant_find("apex")));
+    ck_assert(!mpsim_optim_variant_unscales(mpsim_optim_variant_find("ieee")));
+    ck_assert(!mpsim_optim_variant_unscales(NULL));
+    ck_assert_int_eq(checked("apex", MPSIM_OPTIM_ADAM, 1, 0, 0, 1), MPSIM_EUNAVAILABLE);
+    ck_assert_int_eq(checked("apex", MPSIM_OPTIM_SGD, 0, 0, 1, 1), MPSIM_OK);
+}
+END_TEST
+
+START_TEST(numbers_out_of_their_domain)
+{
+    const mpsim_optim_variant *v = mpsim_optim_variant_find("torch-fused-b");
+    static const size_t fields[] = {
+        offsetof(mpsim_optim, lr), offsetof(mpsim_optim, momentum), offsetof(mpsim_optim,
+                                                                             dampening),
+        offsetof(mpsim_optim, weight_decay), offsetof(mpsim_optim, beta1),
+        offsetof(mpsim_optim, beta2), offsetof(mpsim_optim, eps), offsetof(mpsim_optim,
+                                                                           grad_scale)};
+    static const double wrong[] = {NOTANUMBER, INFINITE, -INFINITE};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        for (size_t k = 0; k < 3; k++) {
+            mpsim_optim o;
+            mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, v);
+            memcpy((char *)&o + fields[i], &wrong[k], sizeof wrong[k]);
+            ck_assert_msg(mpsim_optim_check(&o) == MPSIM_EINVAL, "field %d: %g", (int)i, wrong[k]);
+        }
+    /* lr, weight decay, betas, eps: not negative; betas below 1; 0 is in the domain. */
+    static const size_t signs[] = {offsetof(mpsim_optim, lr), offsetof(mpsim_optim, weight_decay),
+                                   offsetof(mpsim_optim, beta1), offsetof(mpsim_optim, beta2),
+                                   offsetof(mpsim_optim, eps)};
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+        mpsim_optim o;
+        const double negative = -0x1p-1074, zero = 0, one = 1, below = 1 - 0x1p-53;
+        mpsim_optim_init(&o, MPSIM_OPTIM_ADAMW, v);
+        memcpy((char *)&o + signs[i], &negative, sizeof negative);
+        ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
+        memcpy((char *)&o + signs[i], &zero, sizeof zero);
+        ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
+        memcpy((char *)&o + signs[i], &one, sizeof one);
+        ck_assert_int_eq(mpsim_optim_check(&o), i == 2 || i == 3 ? MPSIM_EINVAL : MPSIM_OK);
+        memcpy((char *)&o + signs[i], &below, sizeof below);
+        ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
+    }
+    mpsim_optim o;
+    mpsim_optim_init(&o, MPSIM_OPTIM_SGD, mpsim_optim_variant_find("torch"));
+    o.nesterov = 1;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
+    o.momentum = 0.9;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
+    o.dampening = 0.1;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
+    o.nesterov = 0;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
+    o.momentum = -0.9;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
+}
+END_TEST
+
+START_TEST(wrong_formats_and_selectors)
+{
+    mpsim_optim good, o;
+    mpsim_optim_init(&good, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("ieee"));
+    ck_assert_int_eq(mpsim_optim_check(&good), MPSIM_OK);
+    o = good;
+    o.param = *optim_format(B64);
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_ERANGE);
+    o = good;
+    o.state = *optim_format(B64);
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_ERANGE);
+    o = good;
+    o.param.ebits = 0;
+    ck_assert_int_ne(mpsim_optim_check(&o), MPSIM_OK);
+    o = good;
+    o.algorithm = 99;
+    ck_assert_int_ne(mpsim_optim_check(&o), MPSIM_OK);
+    o = good;
+    o.store = 99;
+    ck_assert_int_ne(mpsim_optim_check(&o), MPSIM_OK);
+    o = good;
+    o.variant = NULL;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
+}
+END_TEST
+
+/* What is refused leaves every array as it was. */
+START_TEST(a_refused_step_touches_nothing)
+{
+    uint64_t random = test_seed() + 3;
+    mpsim_optim o;
+    arrays a, before;
+    mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("torch"));
+    o.amsgrad = 1;
+    optim_fill(&a, &o, B32, B32, 0, &random);
+    before = a;
+    for (int missing = 0; missing < 5; missing++) {
+        mpsim_optim_tensor t = tensor(&a, &o, 0, N);
+        if (missing == 0)
+            t.param = NULL;
+        if (missing == 1)
+            t.grad = NULL;
+        if (missing == 2)
+            t.m = NULL;
+        if (missing == 3)
+            t.v = NULL;
+        if (missing == 4)
+            t.vmax = NULL;
+        ck_assert_int_eq(mpsim_optim_step(&o, 1, &t, NULL), MPSIM_EINVAL);
+    }
+    const mpsim_optim_tensor t = tensor(&a, &o, 0, N);
+    ck_assert_int_eq(mpsim_optim_step(&o, 1, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_optim_step(NULL, 1, &t, NULL), MPSIM_EINVAL);
+    mpsim_optim bad = o;
+    bad.beta2 = 1;
+    ck_assert_int_eq(mpsim_optim_step(&bad, 1, &t, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(memcmp(&a, &before, sizeof a), 0);
+    mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("torchao"));
+    o.store = MPSIM_STORE_STOCHASTIC;
+    o.param = *optim_format(BF16);
+    const mpsim_optim_tensor s = tensor(&a, &o, 0, N);
+    ck_assert_int_eq(mpsim_optim_step(&o, 1, &s, NULL), MPSIM_EINVAL); /* no random bits */
+    ck_assert_int_eq(memcmp(&a, &before, sizeof a), 0);
+    mpsim_optim_tensor none = {0};
+    mpsim_optim_init(&o, MPSIM_OPTIM_SGD, mpsim_optim_variant_find("torch"));
+    const mpsim_status empty = mpsim_optim_step(&o, 1, &none, NULL);
+    ck_assert(empty == MPSIM_OK || empty == MPSIM_EINVAL); /* n = 0 with NULL: either */
+    ck_assert_int_eq(mpsim_optim_reference(NULL, 1, NULL, NULL, NULL, NULL, NULL, 0), MPSIM_EINVAL);
+}
+END_TEST
+
+/* -------------------------------------------------------------------------------------- splits */
+
+START_TEST(any_split_gives_the_same_bits)
+{
+    uint64_t random = test_seed() + 4;
+    for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
+        const mpsim_optim_variant *v = mpsim_optim_variant_at(i);
+        const int whole_tensors = strstr(v->name, "-cpu") && !strstr(v->name, "default");
+        for (int k = 0; k < 3 * MPSIM_OPTIM_ALGORITHMS; k++) {
+            mpsim_optim o;
+            mpsim_optim_init(&o, (mpsim_optim_algorithm)(k / 3), v);
+            o.store = (uint8_t)(k % 3);
+            o.param = o.state = *optim_format(o.store == MPSIM_STORE_NEAREST ? B32 : BF16);
+            if (mpsim_optim_check(&o) != MPSIM_OK)
+                continue;
+            arrays whole, split;
+            optim_fill(&whole, &o, BF16, BF16, 0, &random);
+            split = whole;
+            const mpsim_rng rng = {1, 2, 1001};
+            const mpsim_optim_tensor t = tensor(&whole, &o, 0, N);
+            ck_assert_int_eq(mpsim_optim_step(&o, 5, &t, &rng), MPSIM_OK);
+            for (size_t first = 0; first < N;) {
+                size_t n = whole_tensors ? VECTOR : 1 + test_random(&random) % 9;
+                n = n > N - first ? N - first : n;
+                const mpsim_rng at = {1, 2, 1001 + first};
+                const mpsim_optim_tensor part = tensor(&split, &o, first, n);
+                ck_assert_int_eq(mpsim_optim_step(&o, 5, &part, &at), MPSIM_OK);
+                first += n;
+            }
+            ck_assert_msg(memcmp(&whole, &split, sizeof whole) == 0, "%s store %d", v->name,
+                          o.store);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *const contract = test_case("contract", 30);
+    tcase_add_test(contract, table_and_names);
+    tcase_add_test(contract, defaults_are_those_of_torch);
+    tcase_add_test(contract, what_a_variant_has);
+    tcase_add_test(contract, what_torch_has);
+    tcase_add_test(contract, numbers_out_of_their_domain);
+    tcase_add_test(contract, wrong_formats_and_selectors);
+    tcase_add_test(contract, a_refused_step_touches_nothing);
+    tcase_add_test(contract, any_split_gives_the_same_bits);
+    TCase *const cases[] = {contract, NULL};
+    return test_main("optim-contract", cases);
+}

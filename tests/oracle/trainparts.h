@@ -1,0 +1,82 @@
+/* trainparts.h -- what the files of train.h share. */
+#ifndef MPSIM_TESTS_ORACLE_TRAINPARTS_H
+#define MPSIM_TESTS_ORACLE_TRAINPARTS_H
+
+#include "train.h"
+
+typedef struct matrix {
+    size_t rows, cols;
+    float *v;
+    const oracle_format *f;
+    float inverse;
+} matrix;
+
+/* Weight and bias of a layer: as the model keeps them, as they enter, what gathers updates. */
+typedef struct parameter {
+    matrix stored, used, kept, grad, m, v;
+    matrix entered, ready; /* used by the step that was; grad unscaled and clipped */
+    char name[TRAIN_NAME + 8];
+    int exists;
+} parameter;
+
+enum { ACT_Q, WEIGHT_Q, AGRAD_Q, QUANTISED };
+
+typedef struct layer {
+    const train_layer *is;
+    const train_placement *in;
+    matrix act, out, agrad, dgrad, q[QUANTISED], qt[QUANTISED], mean, inverse, running[2];
+    matrix columns, around, turn; /* what convolutions multiply */
+    parameter p[2];
+    mpsim_delayed scale[QUANTISED];
+    float *history[QUANTISED];
+} layer;
+
+struct oracle_train {
+    const train_run *run;
+    const train_plan *plan;
+    layer layers[TRAIN_LAYERS];
+    size_t n, images;
+    uint64_t step, age;
+    float scale;         /* torch's scaler is the oracle's own */
+    uint64_t clean;
+    mpsim_scaler scaler; /* others are the library's           */
+    uint32_t labels[TRAIN_IMAGES + TRAIN_TESTS];
+    const oracle_format *math;
+    int testing;
+};
+
+const oracle_format *oracle_format_of(const mpsim_format *f);
+
+/* A matrix of zeros in place of m; a copy, rounded. */
+void shape(matrix *m, size_t rows, size_t cols, const oracle_format *f);
+void cast(matrix *to, const matrix *from, const oracle_format *f);
+
+/* x to nearest, ties away from zero, in a format with the exponents of binary32. */
+float nearest_away(const oracle_format *f, float x);
+
+/* d = op(a) op(b), transposed where ta, tb are 1, plus bias, which may be NULL. */
+void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
+             int tb, const matrix *bias);
+
+/* Rows: pixels; columns: (y, x, channel) of the 3 x 3 around each, +0 outside. */
+void windows(matrix *w, const matrix *x, size_t side);
+
+/* Weights outputs x (9 inputs) as inputs x (9 outputs), the window turned by half a circle. */
+void turned(matrix *t, const matrix *w, size_t inputs);
+
+extern const train_role oracle_roles[QUANTISED];
+
+/* Whether the recipe of ACT_Q, WEIGHT_Q or AGRAD_Q has blocks; a copy for one product in blocks
+ * along its rows, as bf16; what enters all products in place of x: x, its copy with one scale or in
+ * tf32. */
+int in_blocks(const layer *l, int which);
+matrix in_bf16(const layer *l, int which, matrix *y, const matrix *x, int transposed);
+matrix entering(const oracle_train *o, layer *l, int which, const matrix *x);
+
+/* The copies of what was updated: the model's, and as it enters products. */
+void refresh(const oracle_train *o, const layer *l, parameter *p);
+
+/* From gradients as backward leaves them to new parameters and a new scale. */
+void update(oracle_train *o, oracle_step *out);
+
+#endif

@@ -1,0 +1,613 @@
+/* t-train-record.c -- what train writes: the files of a trace, checkpoints that go on to the same
+ * bits, and checkpoints that are damaged or of another run. */
+#include "sim/cli/options.h"
+#include "support/replaykept.h"
+#include "support/support.h"
+#include "sim/train/checkpoint.h"
+#include "sim/train/policy.h"
+#include "sim/train/run.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- a trainer ---- */
+
+typedef struct trainer {
+    policy policy;
+    train_run run;
+    train_engine engine;
+    train *train;
+} trainer;
+
+static void open_trainer(trainer *t, const char *name, const char *net, uint64_t steps)
+{
+    char error[TRAIN_ERROR], path[256];
+    trace_error bad;
+    train_settings s;
+    snprintf(path, sizeof path, "data/policies/%s.yaml", name);
+    ck_assert_msg(policy_load(&t->policy, test_source_path(path), &bad) == 0, "%s", bad.text);
+    train_settings_init(&s, net);
+    s.width = strcmp(net, "cnn") == 0 ? 3 : 12;
+    s.batch = 8;
+    s.steps = steps;
+    ck_assert_msg(train_run_of_policy(&t->run, &t->policy, &s, NULL, error) == 0, "%s", error);
+    ck_assert_int_eq(train_engine_cpu(&t->engine, NULL), 0);
+    t->train = train_open(&t->run, &t->engine, 0, error);
+    ck_assert_msg(t->train != NULL, "%s", error);
+}
+
+static void close_trainer(trainer *t)
+{
+    train_close(t->train);
+    train_engine_close(&t->engine);
+    train_run_clear(&t->run);
+    policy_clear(&t->policy);
+}
+
+/* The digest of one more step. */
+static uint64_t next(trainer *t)
+{
+    char error[TRAIN_ERROR];
+    train_step s;
+    uint64_t digest;
+    ck_assert_msg(train_next(t->train, &s, error) == 0, "%s", error);
+    ck_assert_msg(train_digest_step(t->train, &s, &digest, NULL, NULL, error) == 0, "%s", error);
+    return digest;
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[4][700];
+    static int which;
+    char *p = path[which++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", replay_top, name);
+    return p;
+}
+
+/* ---- which steps ---- */
+
+START_TEST(steps_are_chosen)
+{
+    static const struct {
+        const char *text;
+        uint64_t chosen; /* of the steps 1 to 12: bit 1 to 12 */
+    } lists[] = {{"1", 2}, {"1,2,10-12", 0x1c06}, {"5-5", 32}, {"12,1", 0x1002}, {"2-3,3-4", 28},
+                 {"1-1000000", 0x1ffe}};
+    static const char *const bad[] = {"", "0", "3-2", "1,", ",1", "a", "1-", "-1", "1,,2", "1 2",
+                                      "1-2-3", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        step_choice c = {.every = 0};
+        uint64_t chosen = 0;
+        ck_assert_int_eq(step_choice_parse(&c, lists[i].text), 0);
+        for (uint64_t s = 1; s <= 12; s++)
+            chosen |= (uint64_t)step_chosen(&c, s) << s;
+        ck_assert_msg(chosen == lists[i].chosen, "%s: %llx", lists[i].text,
+                      (unsigned long long)chosen);
+        step_choice_clear(&c);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        step_choice c = {.every = 0};
+        ck_assert_msg(step_choice_parse(&c, bad[i]) != 0, "%s", bad[i]);
+        step_choice_clear(&c);
+    }
+    const step_choice every = {.every = 5};
+    for (uint64_t s = 1; s <= 12; s++)
+        ck_assert_int_eq(step_chosen(&every, s), s == 1 || s == 5 || s == 10);
+}
+END_TEST
+
+/* ---- a trace ---- */
+
+/* A run of one policy with every step recorded, in replay_top/NAME. */
+static void record(const char *name, const char *net, uint64_t steps, const char *scaler,
+                   const char *folder)
+{
+    char error[TRAIN_ERROR], path[256];
+    trace_error bad;
+    policy p;
+    train_settings s;
+    train_overrides o;
+    train_total total;
+    train_job job = {.name = name, .policy = &p};
+    train_watch w = {
+        .recorder = {.folder = folder, .policy = name, .run = &job.run, .steps = {.every = 1}}};
+    snprintf(path, sizeof path, "data/policies/%s.yaml", name);
+    ck_assert_int_eq(policy_load(&p, test_source_path(path), &bad), 0);
+    train_settings_init(&s, net);
+    s.width = strcmp(net, "cnn") == 0 ? 3 : 12;
+    s.batch = 8;
+    s.steps = steps;
+    train_overrides_init(&o);
+    o.scaler = scaler;
+    ck_assert_msg(train_run_of_policy(&job.run, &p, &s, &o, error) == 0, "%s", error);
+    ck_assert_int_eq(train_job_run(&job, &w, NULL, NULL, NULL, &total), 0);
+    train_record_clear(&w.recorder);
+    train_total_clear(&total);
+    train_run_clear(&job.run);
+    policy_clear(&p);
+}
+
+static trace *open_file(const char *folder, int step)
+{
+    char path[800];
+    trace_error error;
+    snprintf(path, sizeof path, "%s/step_%06d/rank_00000.safetensors", folder, step);
+    trace *t = trace_open(path, NULL, &error);
+    ck_assert_msg(t != NULL, "%s", error.text);
+    return t;
+}
+
+static const trace_tensor *tensor_of(const trace *t, const char *name)
+{
+    for (size_t i = 0; i < trace_count(t); i++)
+        if (strcmp(trace_at(t, i)->name, name) == 0)
+            return trace_at(t, i);
+    return NULL;
+}
+
+/* What a file must hold: "NAME DTYPE d d d". */
+static void check_tensors(const trace *t, const char *const *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char text[256], name[128];
+        int at = 0;
+        ck_assert_int_eq(sscanf(want[i], "%127s%n", name, &at), 1);
+        const trace_tensor *x = tensor_of(t, name);
+        ck_assert_msg(x != NULL, "%s is missing", name);
+        size_t k = (size_t)snprintf(text, sizeof text, " %s", x->dtype);
+        for (size_t d = 0; d < x->rank; d++)
+            k += (size_t)snprintf(text + k, sizeof text - k, " %d", (int)x->shape[d]);
+        ck_assert_msg(strcmp(text, want[i] + at) == 0, "%s:%s, not%s", name, text, want[i] + at);
+    }
+}
+
+static void check_metadata(const trace *t, const char *key, const char *value)
+{
+    char full[64];
+    snprintf(full, sizeof full, "mpsim.%s", key);
+    const char *is = trace_metadata(t, full);
+    ck_assert_msg(is != NULL && strcmp(is, value) == 0, "%s: %s, not %s", key, is ? is : "none",
+                  value);
+}
+
+START_TEST(a_trace_of_autocast)
+{
+    static const char *const tensors[] = {
+        "act:fc1 F16 8 64",         "out:fc1 F16 8 12",         "act:head F16 8 12",
+        "out:head F16 8 10",        "agrad:fc1 F16 8 12",       "agrad:head F16 8 10",
+        "dgrad:head F16 8 12",      "weight:fc1.weight F32 12 64", "weight:fc1.bias F32 12",
+        "weight:head.weight F32 10 12", "weight:head.bias F32 10", "wgrad:fc1.weight F16 12 64",
+        "wgrad:fc1.bias F16 12",    "opt.m:fc1.weight F32 12 64", "opt.m:head.bias F32 10"};
+    static const char *const after[] = {"weight:fc1.weight F32 12 64",
+                                        "opt.m:fc1.weight F32 12 64"};
+    const char *folder = path_of("autocast");
+    record("pytorch-amp-fp16", "mlp", 3, NULL, folder);
+    for (int step = 1; step <= 3; step++) {
+        char text[16];
+        trace *t = open_file(folder, step);
+        ck_assert_int_eq(trace_step(t), step);
+        check_tensors(t, tensors, sizeof tensors / sizeof *tensors);
+        ck_assert_ptr_null(tensor_of(t, "master:fc1.weight"));
+        ck_assert_ptr_null(tensor_of(t, "dgrad:fc1"));
+        snprintf(text, sizeof text, "%d", step);
+        check_metadata(t, "step", text);
+        check_metadata(t, "loss_scale", "65536");
+        check_metadata(t, "grads_scaled", "true");
+        check_metadata(t, "optimizer", "sgd");
+        check_metadata(t, "lr", "0.10000000000000001");
+        check_metadata(t, "momentum", "0.90000000000000002");
+        check_metadata(t, "policy", "pytorch-amp-fp16");
+        check_metadata(t, "schema", "mpsim-trace/1");
+        snprintf(text, sizeof text, "%d", step - 1);
+        check_metadata(t, "optimizer_steps", text);
+        check_metadata(t, "skipped", "0");
+        trace_close(t);
+    }
+    trace *t = open_file(folder, 4);
+    check_tensors(t, after, sizeof after / sizeof *after);
+    for (size_t i = 0; i < trace_count(t); i++) /* no gradients */
+        ck_assert(strncmp(trace_at(t, i)->name, "weight:", 7) == 0 ||
+                  strncmp(trace_at(t, i)->name, "opt.", 4) == 0);
+    check_metadata(t, "optimizer_steps", "3");
+    trace_close(t);
+}
+END_TEST
+
+/* Skipped steps are none of the optimizer's. */
+START_TEST(a_trace_with_skipped_steps)
+{
+    enum { STEPS = 6 };
+    int taken = 0;
+    double scale = 0x1p20;
+    const char *folder = path_of("skipped");
+    record("pytorch-amp-fp16", "mlp", STEPS, "torch:init=2^20", folder);
+    for (int step = 1; step <= STEPS; step++) {
+        char text[32];
+        trace *t = open_file(folder, step);
+        const char *skipped = trace_metadata(t, "mpsim.skipped");
+        snprintf(text, sizeof text, "%d", taken);
+        check_metadata(t, "optimizer_steps", text);
+        snprintf(text, sizeof text, "%.17g", scale);
+        check_metadata(t, "loss_scale", text);
+        ck_assert_ptr_nonnull(skipped);
+        check_metadata(t, "found_inf", skipped);
+        taken += strcmp(skipped, "0") == 0;
+        scale /= strcmp(skipped, "0") == 0 ? 1 : 2;
+        trace_close(t);
+    }
+    ck_assert_int_gt(taken, 0);
+    ck_assert_int_lt(taken, STEPS);
+}
+END_TEST
+
+START_TEST(a_trace_with_masters)
+{
+    static const char *const tensors[] = {
+        "weight:conv1.weight F16 3 3 3 1",  "master:conv1.weight F32 3 3 3 1",
+        "wgrad:conv1.weight F16 3 3 3 1",   "opt.m:conv1.weight F32 3 3 3 1",
+        "weight:conv2.weight F16 6 3 3 3",  "act:conv1 F16 8 8 8 1",
+        "out:conv1 F16 8 8 8 3",            "act:conv2 F16 8 4 4 3",
+        "weight:bn1.weight F32 3",          "weight:head.weight F16 10 24",
+        "master:head.weight F32 10 24"};
+    const char *folder = path_of("masters");
+    record("apex-O2", "cnn", 2, NULL, folder);
+    trace *t = open_file(folder, 2);
+    check_tensors(t, tensors, sizeof tensors / sizeof *tensors);
+    trace_close(t);
+}
+END_TEST
+
+START_TEST(formats_of_files)
+{
+    static const char *const own[] = {"binary32", "fp16", "bf16", "e4m3", "e5m2"};
+    static const char *const wider[] = {"tf32", "e3m2", "e2m1"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        ck_assert_str_eq(stored_format(mpsim_format_find(own[i]))->name, own[i]);
+    for (size_t i = 0; i < sizeof wider / sizeof *wider; i++) {
+        ck_assert_ptr_nonnull(mpsim_format_find(wider[i]));
+        ck_assert_str_eq(stored_format(mpsim_format_find(wider[i]))->name, "binary32");
+    }
+}
+END_TEST
+
+/* Codes of weights, as a file holds them. */
+typedef struct initial {
+    stored_list list;
+    train_engine *engine;
+} initial;
+
+static int take_weights(const train_item *x, void *context)
+{
+    initial *k = context;
+    char error[TRAIN_ERROR];
+    return strncmp(x->name, "weight:", 7) == 0 ? stored_add(&k->list, k->engine, x, error) : 0;
+}
+
+START_TEST(weights_are_those_before_the_step)
+{
+    trainer own;
+    const char *folder = path_of("before");
+    record("bf16-pure", "mlp", 3, NULL, folder);
+    open_trainer(&own, "bf16-pure", "mlp", 3);
+    for (int step = 1; step <= 4; step++) {
+        initial k = {.engine = &own.engine};
+        trace *t = open_file(folder, step);
+        trace_error error;
+        ck_assert_int_eq(train_visit(own.train, take_weights, &k), 0);
+        ck_assert_uint_gt(k.list.count, 0);
+        for (size_t i = 0; i < k.list.count; i++) {
+            const stored_tensor *s = &k.list.items[i];
+            double x[1024];
+            size_t got, at = 0;
+            while (strcmp(trace_at(t, at)->name, s->name) != 0)
+                at++;
+            ck_assert_int_eq(trace_select(t, at, &error), 0);
+            ck_assert_uint_le(s->count, 1024);
+            ck_assert_int_eq(trace_read(t, x, 1024, &got, &error), 0);
+            ck_assert_uint_eq(got, s->count);
+            for (size_t j = 0; j < got; j++)
+                ck_assert_double_eq(x[j], mpsim_decode(s->format, code_load(s->codes + 2 * j, 2)));
+        }
+        stored_clear(&k.list);
+        trace_close(t);
+        if (step < 4)
+            (void)next(&own);
+    }
+    close_trainer(&own);
+}
+END_TEST
+
+/* ---- checkpoints ---- */
+
+static const struct resumed {
+    const char *policy, *net;
+} resumed[] = {{"fp32", "mlp"},        {"pytorch-amp-fp16", "cnn"}, {"apex-O2", "cnn"},
+               {"bf16-kahan", "mlp"},  {"bf16-stochastic", "mlp"},  {"nemo-fp8-hybrid-max", "mlp"},
+               {"te-mxfp8", "mlp"},    {"deepspeed-fp16", "mlp"},   {"keras-mixed-float16", "mlp"}};
+
+static const char *path_after(uint64_t step)
+{
+    char name[32];
+    snprintf(name, sizeof name, "checkpoint-%d", (int)step);
+    return path_of(name);
+}
+
+START_TEST(a_resumed_run_gives_the_same_bits)
+{
+    enum { STEPS = 9 };
+    const struct resumed *c = &resumed[_i];
+    uint64_t whole[STEPS];
+    trainer a, b;
+    trace_error error;
+    checkpoint_note note = {.taken = 2};
+    open_trainer(&a, c->policy, c->net, STEPS);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        whole[i] = next(&a);
+        note.step = i + 1;
+        if (note.step == 2 || note.step == 5)
+            ck_assert_msg(checkpoint_write(path_after(note.step), &a.run, a.train, &note,
+                                           &error) == 0, "%s", error.text);
+    }
+    for (uint64_t from = 2; from <= 5; from += 3) {
+        checkpoint_note read = {0};
+        open_trainer(&b, c->policy, c->net, STEPS + 100); /* more steps are what it is for */
+        ck_assert_msg(checkpoint_read(path_after(from), &b.run, b.train, &read, &error) == 0,
+                      "%s", error.text);
+        ck_assert_uint_eq(read.step, from);
+        ck_assert_uint_eq(read.taken, 2);
+        for (uint64_t i = from; i < STEPS; i++)
+            ck_assert_uint_eq(next(&b), whole[i]);
+        close_trainer(&b);
+    }
+    close_trainer(&a);
+}
+END_TEST
+
+/* A checkpoint taken apart, to be written with one thing changed. */
+typedef struct parts {
+    trainer own;
+    stored_list list;
+    char *plan, state[1 << 16], step[24], taken[24], schema[64];
+} parts;
+
+static int take_state(const train_item *x, void *context)
+{
+    parts *p = context;
+    char error[TRAIN_ERROR];
+    return x->state ? stored_add(&p->list, &p->own.engine, x, error) : 0;
+}
+
+static void take_apart(parts *p, const char *name)
+{
+    memset(p, 0, sizeof *p);
+    open_trainer(&p->own, name, "mlp", 6);
+    (void)next(&p->own);
+    (void)next(&p->own);
+    ck_assert_int_eq(train_visit(p->own.train, take_state, p), 0);
+    ck_assert_uint_lt(train_state_save(p->own.train, p->state, sizeof p->state), sizeof p->state);
+    p->plan = run_text(&p->own.run);
+    strcpy(p->step, "2");
+    strcpy(p->taken, "2");
+    strcpy(p->schema, "mpsim-train-checkpoint/1");
+}
+
+static void forget_parts(parts *p)
+{
+    stored_clear(&p->list);
+    free(p->plan);
+    close_trainer(&p->own);
+}
+
+/* Write and read: the error line, "" if it is accepted. */
+static const char *try(const parts *p, const char *name)
+{
+    static trace_error error;
+    trainer t;
+    checkpoint_note note;
+    const char *const pairs[][2] = {{"mpsim.schema", p->schema},
+                                    {"mpsim.step", p->step},
+                                    {"mpsim.optimizer_steps", p->taken},
+                                    {"mpsim.train.plan", p->plan},
+                                    {"mpsim.train.state", p->state}};
+    const char *path = path_of("damaged");
+    memset(&error, 0, sizeof error);
+    ck_assert_msg(stored_write(&p->list, path, pairs, 5, &error) == 0, "%s", error.text);
+    open_trainer(&t, name, "mlp", 6);
+    if (checkpoint_read(path, &t.run, t.train, &note, &error) == 0)
+        error.text[0] = '\0';
+    else
+        ck_assert_int_eq(error.exit, EXIT_DATA);
+    close_trainer(&t);
+    return error.text;
+}
+
+#define POLICY "pytorch-amp-fp16"
+#define REFUSED(p, what)                                                                       \
+    ck_assert_msg(strstr(try((p), POLICY), (what)) != NULL, "'%s' is not in: %s", (what),      \
+                  try((p), POLICY))
+
+START_TEST(damaged_checkpoints_are_refused)
+{
+    static parts p;
+    char kept[64];
+    take_apart(&p, POLICY);
+    ck_assert_str_eq(try(&p, POLICY), "");
+    stored_tensor *s = &p.list.items[p.list.count - 1];
+    /* names */
+    strcpy(kept, s->name);
+    strcpy(s->name, "weight:other");
+    REFUSED(&p, "is missing");
+    strcpy(s->name, kept);
+    p.list.count--;
+    REFUSED(&p, "is missing");
+    p.list.count++;
+    /* one tensor more */
+    stored_tensor *more = calloc(p.list.count + 1, sizeof *more);
+    ck_assert_ptr_nonnull(more);
+    memcpy(more, p.list.items, p.list.count * sizeof *more);
+    more[p.list.count] = *s;
+    strcpy(more[p.list.count].name, "weight:more");
+    parts q = p;
+    q.list.items = more;
+    q.list.count++;
+    REFUSED(&q, "does not have");
+    free(more);
+    /* shapes, formats */
+    s->shape[s->rank++] = 1;
+    REFUSED(&p, "shape");
+    s->rank--;
+    const mpsim_format *f = s->format;
+    s->format = mpsim_format_find("fp16");
+    REFUSED(&p, "shape");
+    s->format = f;
+    /* numbers of steps */
+    strcpy(p.step, "3");
+    REFUSED(&p, "steps");
+    strcpy(p.step, "two");
+    REFUSED(&p, "steps");
+    strcpy(p.step, "2");
+    strcpy(p.taken, "3");
+    REFUSED(&p, "steps");
+    strcpy(p.taken, "2");
+    /* what it is */
+    strcpy(p.schema, "mpsim-trace/1");
+    REFUSED(&p, "not a checkpoint");
+    strcpy(p.schema, "mpsim-train-checkpoint/1");
+    /* the state */
+    char *age = strstr(p.state, "\nage ");
+    age = strchr(age + 1, '\n') - 1; /* of two steps no parameter has three updates */
+    ck_assert_int_eq(*age, '2');
+    *age = '3';
+    REFUSED(&p, "updates");
+    *age = '2';
+    const size_t n = strlen(p.state);
+    for (size_t i = 0; i < n; i += 1 + n / 16) {
+        char cut = p.state[i];
+        p.state[i] = '\0';
+        ck_assert_msg(try(&p, POLICY)[0] != '\0', "a state of %zu of %zu characters", i, n);
+        p.state[i] = cut;
+    }
+    ck_assert_str_eq(try(&p, POLICY), "");
+    forget_parts(&p);
+}
+END_TEST
+
+START_TEST(checkpoints_of_other_runs_are_refused)
+{
+    static parts p;
+    take_apart(&p, "fp32");
+    REFUSED(&p, "another run: ");
+    ck_assert_ptr_nonnull(strstr(try(&p, POLICY), "not "));
+    forget_parts(&p);
+    take_apart(&p, POLICY);
+    char *batch = strstr(p.plan, "batch 8");
+    ck_assert_ptr_nonnull(batch);
+    batch[6] = '9';
+    REFUSED(&p, "batch 9, not 8");
+    batch[6] = '8';
+    p.plan[strlen(p.plan) - 9] = '\0';
+    REFUSED(&p, "another run");
+    p.plan[0] = '\0';
+    REFUSED(&p, "nothing more, not ");
+    forget_parts(&p);
+}
+END_TEST
+
+/* Every prefix of a checkpoint, and bytes of its header changed: refused, never read beyond. */
+START_TEST(truncated_checkpoints_are_refused)
+{
+    static parts p;
+    static unsigned char bytes[1 << 20];
+    trace_error error;
+    take_apart(&p, POLICY);
+    ck_assert_str_eq(try(&p, POLICY), "");
+    FILE *f = fopen(path_of("damaged"), "rb");
+    ck_assert_ptr_nonnull(f);
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    ck_assert_uint_lt(n, sizeof bytes);
+    for (size_t i = 0; i < n; i += 1 + n / (size_t)(30 * test_multiplier())) {
+        trainer t;
+        checkpoint_note note;
+        const char *path = path_of("truncated");
+        f = fopen(path, "wb");
+        ck_assert_uint_eq(fwrite(bytes, 1, i, f), i);
+        fclose(f);
+        open_trainer(&t, POLICY, "mlp", 6);
+        ck_assert_msg(checkpoint_read(path, &t.run, t.train, &note, &error) != 0,
+                      "%zu of %zu bytes", i, n);
+        close_trainer(&t);
+    }
+    forget_parts(&p);
+}
+END_TEST
+
+START_TEST(the_run_of_a_checkpoint)
+{
+    static parts p;
+    trace_error error;
+    train_run read;
+    take_apart(&p, POLICY);
+    ck_assert_str_eq(try(&p, POLICY), "");
+    ck_assert_msg(checkpoint_run(path_of("damaged"), &read, &error) == 0, "%s", error.text);
+    char *text = run_text(&read);
+    ck_assert_str_eq(text, p.plan);
+    free(text);
+    train_run_clear(&read);
+    strcpy(p.plan + strlen(p.plan) / 2, "nonsense\n");
+    (void)try(&p, POLICY);
+    ck_assert_int_ne(checkpoint_run(path_of("damaged"), &read, &error), 0);
+    ck_assert_int_eq(error.exit, EXIT_DATA);
+    ck_assert_int_ne(checkpoint_run(path_of("no-such-file"), &read, &error), 0);
+    ck_assert_int_eq(error.exit, EXIT_IO);
+    forget_parts(&p);
+}
+END_TEST
+
+START_TEST(differences_of_runs)
+{
+    static const struct {
+        const char *a, *b, *want; /* NULL: none */
+    } rows[] = {{"x\nsteps 5\ny\n", "x\nsteps 6\ny\n", NULL},
+                {"x\nsteps 5\ny\n", "x\ny\n", NULL},
+                {"", "", NULL},
+                {"a 1\nb 2\n", "a 1\nb 3\n", "b 2, not 3"},
+                {"a 1\n", "a 1\nb 3\n", "nothing more, not b 3"},
+                {"a 1\nb 3", "a 1\n", "b 3, not nothing more"},
+                {"a 12\n", "a 1\n", "a 12, not 1"},
+                {"a x=1,y=2 z\n", "a x=1,y=3 z\n", "a y=2, not y=3"},
+                {"layer a\n", "end\n", "layer a, not end"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[128] = "";
+        ck_assert_int_eq(run_difference(text, sizeof text, rows[i].a, rows[i].b),
+                         rows[i].want != NULL);
+        if (rows[i].want)
+            ck_assert_str_eq(text, rows[i].want);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *traces = test_case("trace", 30);
+    tcase_add_test(traces, steps_are_chosen);
+    tcase_add_test(traces, formats_of_files);
+    tcase_add_test(traces, a_trace_of_autocast);
+    tcase_add_test(traces, a_trace_with_skipped_steps);
+    tcase_add_test(traces, a_trace_with_masters);
+    tcase_add_test(traces, weights_are_those_before_the_step);
+    TCase *checkpoints = test_case("checkpoint", 60);
+    tcase_add_loop_test(checkpoints, a_resumed_run_gives_the_same_bits, 0,
+                        (int)(sizeof resumed / sizeof *resumed));
+    tcase_add_test(checkpoints, damaged_checkpoints_are_refused);
+    tcase_add_test(checkpoints, checkpoints_of_other_runs_are_refused);
+    tcase_add_test(checkpoints, truncated_checkpoints_are_refused);
+    tcase_add_test(checkpoints, the_run_of_a_checkpoint);
+    tcase_add_test(checkpoints, differences_of_runs);
+    return replay_test_main("train-record", (TCase *const[]){traces, checkpoints, NULL});
+}

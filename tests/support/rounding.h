@@ -1,0 +1,41 @@
+/* rounding.h -- what the proofs of <mpsim/round.h> share: the formats under test, and the
+ * comparisons that are the same for binary32 and binary64 inputs (`width`). */
+#ifndef MPSIM_TESTS_SUPPORT_ROUNDING_H
+#define MPSIM_TESTS_SUPPORT_ROUNDING_H
+
+#include "cases.h"
+#include "sim/verify/oracle.h"
+
+#include <mpsim/round.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The default rounding in that mode. */
+mpsim_rounding rounding(int mode);
+
+/* for_all_formats -- one check for every format under test; fails the test at the first
+ * format that has a mismatch. These are the rows of the table, behind them the typed eXmY
+ * spellings and a few P3109 formats of other widths, not the same for both widths. */
+typedef void format_check(tally *t, const mpsim_format *f, const oracle_format *of);
+void for_all_formats(format_check *one, int width);
+
+/* compare_two_ways -- the oracle with itself, nearest-even and the directed modes: one MPFR
+ * operation with its ternary value, and the definition by neighbours and exact fraction. */
+void compare_two_ways(tally *t, const oracle_format *of, const cases *c, double scale);
+
+/* compare_modes -- the inputs c in every mode, with the default policies. */
+void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c,
+                   double scale);
+
+/* compare_thresholds -- the inputs c in the stochastic modes with 1, 2, ... random bits (n
+ * widths), around the words that decide. */
+void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of,
+                        const cases *c, const uint8_t *widths, size_t n);
+
+/* compare_sweep -- inputs that nobody chose, others in each mode. */
+void compare_sweep(tally *t, const mpsim_format *f, const oracle_format *of, int width);
+
+/* compare_policies -- the edges in every mode and with ALL combinations of the policies. */
+void compare_policies(tally *t, const mpsim_format *f, const oracle_format *of, int width);
+
+#endif

@@ -1,0 +1,43 @@
+/* support.h -- what the test programs share: environment contract, random bits, reports.
+ *
+ * Environment
+ *   MPSIM_TEST_SEED        seed of all random test inputs; fixed by default, 0 = from the time
+ *   MPSIM_TEST_MULTIPLIER  a positive number that scales the random loops; default 1
+ *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there
+ *   MPSIM_TEST_EXPENSIVE   1: run what takes minutes (set by make check-long)              */
+#ifndef MPSIM_TESTS_SUPPORT_SUPPORT_H
+#define MPSIM_TESTS_SUPPORT_SUPPORT_H
+
+#include <check.h>
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t test_seed(void);              /* printed once, as a TAP comment                   */
+double   test_multiplier(void);
+size_t   test_scaled(size_t n);        /* n * multiplier, at least 1                       */
+int      test_expensive(void);
+
+/* splitmix64: test inputs only, shares nothing with the library's generator. */
+uint64_t test_random(uint64_t *state);
+
+/* Bits and values. */
+uint32_t bits_of_f32(float x);
+uint64_t bits_of_f64(double x);
+float    f32_of_bits(uint32_t u);
+double   f64_of_bits(uint64_t u);
+
+/* A code in an array, as an unsigned integer of 1, 2, 4 or 8 bytes at any address. */
+uint64_t code_load(const void *p, size_t bytes);
+void     code_store(void *p, size_t bytes, uint64_t code);
+
+/* A test program: builds the suite from a NULL-terminated list of cases, runs it, returns
+ * the exit status. Timeouts are in seconds per test on an idle machine; they are applied
+ * generously and scale with the multiplier. */
+int test_main(const char *suite, TCase *const *cases);
+TCase *test_case(const char *name, double timeout);
+
+/* The path of a file of the source tree, from its path below the top: data/... tests/...
+ * The result is valid until the fourth call after this one. */
+const char *test_source_path(const char *path);
+
+#endif

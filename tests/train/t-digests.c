@@ -1,0 +1,421 @@
+/* t-digests.c -- the digests of trainings, repeated on the CPU.
+ *
+ * tests/golden/train-NAME.digests are short runs of our own: they pin every bit of a training over
+ * compilers, instruction sets and platforms. They prove nothing about correctness.
+ * MPSIM_GOLDEN_UPDATE=1 rewrites them (explain it in NEWS.md), from the plans of gpu/plans, by the
+ * generic loops; every instruction set is compared with them.
+ *
+ * data/gpu/NAME.digests are runs of real devices: the first steps always, all with
+ * MPSIM_TEST_EXPENSIVE=1. Arguments are such files, too, from whatever machine: all their steps
+ * are repeated. TAP of its own, so that missing files of devices are a SKIP. */
+#include "support/support.h"
+
+#include <train/digests.h>
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <mpsim/isa.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WHY = 512, FIRST_STEPS = 10 };
+
+static int tap_plan, failures;
+
+static void ok(int passed, const char *name, const char *why)
+{
+    printf("%sok %d - %s\n", passed ? "" : "not ", ++tap_plan, name);
+    if (!passed && why && *why)
+        printf("# %s\n", why);
+    failures += !passed;
+}
+
+static int complain(char *why, const char *what)
+{
+    snprintf(why, WHY, "%.500s", what);
+    return -1;
+}
+
+/* ---- repeating a file ---- */
+
+/* Steps are repeated up to `most`: 0, 1 if one differs, -1 if something is wrong with the file;
+ * `why`. */
+static int repeat_run(train_digest_file *d, const train_run *r, uint64_t most, uint64_t *tensors,
+                      char *why)
+{
+    char line[TRAIN_ERROR] = "";
+    train_engine e;
+    train_step_digests now = {0};
+    train_step s;
+    int code = 0;
+    if (train_engine_cpu(&e, NULL))
+        return complain(why, "no engine");
+    train *t = train_open(r, &e, 0, line);
+    for (uint64_t i = 0; t && !code && i < r->settings.steps && i < most; i++) {
+        memset(&s, 0, sizeof s);
+        if (train_next(t, &s, line) || train_digests_take(&now, t, &s, line))
+            code = -1;
+        else
+            code = train_digest_file_compare(d, &now, why, WHY, line);
+        *tensors += now.count;
+        if (s.stopped)
+            break;
+    }
+    if (!t || code < 0)
+        code = complain(why, line);
+    train_digests_free(&now);
+    if (t)
+        train_close(t);
+    train_engine_close(&e);
+    return code;
+}
+
+static uint64_t compared, tensors; /* by all of this program */
+
+static int repeat_file(FILE *f, uint64_t most, char *why)
+{
+    char line[TRAIN_ERROR] = "";
+    train_digest_file d;
+    train_run r = {0};
+    int code = -1;
+    *why = 0;
+    if (train_digest_file_open(&d, f, line) || train_digest_file_run(&d, &r, line)) {
+        complain(why, line);
+    } else {
+        code = repeat_run(&d, &r, most, &tensors, why);
+        compared += d.compared;
+        if (!code && d.compared == 0)
+            code = complain(why, "no steps");
+    }
+    train_run_clear(&r);
+    train_digest_file_close(&d);
+    return code;
+}
+
+static int repeat(const char *path, uint64_t most, char *why)
+{
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return complain(why, "cannot be read");
+    const int code = repeat_file(f, most, why);
+    fclose(f);
+    return code;
+}
+
+/* The instruction sets that are asked for and that the machine has. */
+static int use_isa(size_t i)
+{
+    const char *name = mpsim_isa_at(i), *wanted = getenv("MPSIM_ISA");
+    if (wanted && *wanted && strcmp(wanted, name) != 0)
+        return 0;
+    return mpsim_isa_use(name) == MPSIM_OK;
+}
+
+/* ---- our own runs ---- */
+
+static const struct golden {
+    const char *name, *plan, *arch; /* arch: NULL: the plan's */
+    uint64_t steps;
+    uint32_t batch;
+} goldens[] = {
+    {"mlp-fp16", "mlp-fp16", NULL, 12, 32}, /* eight overflows, then four steps */
+    {"mlp-bf16", "mlp-bf16", NULL, 8, 32},
+    {"mlp-fp8", "mlp-fp8", NULL, 8, 32},
+    {"mlp-mxfp8", "mlp-mxfp8", NULL, 6, 32},
+    {"mlp-tf32", "mlp-tf32", NULL, 6, 32},
+    {"mlp-fp32", "mlp-fp32", NULL, 8, 32},
+    {"mlp-stochastic", "mlp-stochastic", NULL, 8, 32},
+    {"mlp-ampere", "mlp-masters", "ampere", 8, 32},
+    {"mlp-exact", "mlp-bf16", "exact", 5, 32},
+    {"cnn-bf16", "cnn-bf16", NULL, 3, 12},
+    {"cnn-fp8", "cnn-fp8", NULL, 3, 12},
+    {"cnn-sequential", "cnn-masters", "fp32-sequential", 3, 12},
+};
+enum { GOLDENS = sizeof goldens / sizeof *goldens };
+
+static const char *golden_path(const struct golden *g)
+{
+    char path[96];
+    snprintf(path, sizeof path, "tests/golden/train-%s.digests", g->name);
+    return test_source_path(path);
+}
+
+static int read_plan(const char *name, train_run *r, char *why)
+{
+    char path[96], line[TRAIN_ERROR];
+    snprintf(path, sizeof path, "gpu/plans/%s.plan", name);
+    FILE *f = fopen(test_source_path(path), "r");
+    if (!f)
+        return complain(why, "a plan that cannot be read");
+    const int code = train_plan_read(r, f, line);
+    fclose(f);
+    return code ? complain(why, line) : 0;
+}
+
+/* Tensors of the first and of the last step. */
+static int write_steps(FILE *f, const train_run *r, char *why)
+{
+    char line[TRAIN_ERROR] = "";
+    train_engine e;
+    train_step_digests now = {0};
+    train_step s;
+    int code = train_engine_cpu(&e, NULL);
+    train *t = code ? NULL : train_open(r, &e, 0, line);
+    code = !t || train_digests_head(f, r);
+    for (uint64_t i = 0; !code && i < r->settings.steps; i++) {
+        memset(&s, 0, sizeof s);
+        code = train_next(t, &s, line) || train_digests_take(&now, t, &s, line);
+        if (!code)
+            train_digests_write(f, &now, i == 0 || i + 1 == r->settings.steps);
+    }
+    train_digests_free(&now);
+    if (t)
+        train_close(t);
+    train_engine_close(&e);
+    return code || ferror(f) ? complain(why, line) : 0;
+}
+
+static int write_golden(const struct golden *g, char *why)
+{
+    train_run r = {0};
+    int code = read_plan(g->plan, &r, why);
+    FILE *f = code ? NULL : fopen(golden_path(g), "w");
+    if (f) {
+        r.settings.steps = g->steps;
+        r.settings.batch = g->batch;
+        if (g->arch)
+            snprintf(r.settings.arch, sizeof r.settings.arch, "%s", g->arch);
+        code = write_steps(f, &r, why);
+        fclose(f);
+    } else if (!code) {
+        code = complain(why, "cannot be written");
+    }
+    train_run_clear(&r);
+    return code;
+}
+
+static void update_goldens(void)
+{
+    char why[WHY] = "";
+    int bad = mpsim_isa_use("generic") != MPSIM_OK;
+    for (int i = 0; i < GOLDENS && !bad; i++)
+        bad = write_golden(&goldens[i], why);
+    ok(!bad, "the digests of our own runs are written", why);
+}
+
+static void test_goldens(void)
+{
+    for (size_t k = 0; mpsim_isa_at(k); k++)
+        for (int i = 0; i < GOLDENS && use_isa(k); i++) {
+            char name[128], why[WHY] = "";
+            snprintf(name, sizeof name, "%s: the recorded digests by %s", goldens[i].name,
+                     mpsim_isa_active());
+            ok(repeat(golden_path(&goldens[i]), UINT64_MAX, why) == 0, name, why);
+        }
+    for (size_t k = 0; mpsim_isa_at(k) && !use_isa(k); k++) /* the best one for what follows */
+        ;
+}
+
+/* ---- the plans of gpu/plans ---- */
+
+/* What each must be: a device trains it long enough, with Hopper's products. */
+static int check_plan(const char *name, char *why)
+{
+    char line[TRAIN_ERROR] = "";
+    train_run r = {0};
+    train_engine e = {0};
+    train_step s = {0};
+    int code = read_plan(name, &r, why);
+    const int cnn = strcmp(r.settings.net, "cnn") == 0;
+    if (!code && (strncmp(name, r.settings.net, 3) != 0 || strcmp(r.settings.arch, "hopper") != 0 ||
+                  r.settings.steps < (cnn ? 100u : 500u)))
+        code = complain(why, "another network or architecture, or too few steps");
+    if (!code && train_engine_cpu(&e, NULL) == 0) {
+        train *t = train_open(&r, &e, 0, line);
+        if (!t || train_next(t, &s, line) || !(s.loss > 1) || !(s.loss < 4))
+            code = complain(why, line[0] ? line : "not a first step");
+        if (t)
+            train_close(t);
+    }
+    train_engine_close(&e);
+    train_run_clear(&r);
+    return code;
+}
+
+static void test_plans(void)
+{
+    char line[1024], why[WHY] = "";
+    int n = 0, bad = 0;
+    FILE *f = fopen(test_source_path("gpu/plans/list"), "r");
+    while (f && !bad && fgets(line, sizeof line, f)) {
+        line[strcspn(line, " \n")] = 0;
+        bad = check_plan(line, why);
+        n++;
+    }
+    if (f)
+        fclose(f);
+    if (bad)
+        printf("# %s\n", line);
+    ok(!bad && n == 16, "the plans for devices: the CPU begins each", why);
+}
+
+/* ---- the reader finds what is wrong ---- */
+
+static char *read_text(const char *path)
+{
+    enum { MOST = 1 << 20 };
+    FILE *f = fopen(path, "r");
+    char *text = calloc(MOST, 1);
+    if (f && text)
+        text[fread(text, 1, MOST - 1, f)] = 0;
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static int repeat_text(const char *text, char *why)
+{
+    FILE *f = tmpfile();
+    int code = complain(why, "no temporary file");
+    if (f && fputs(text, f) != EOF) {
+        rewind(f);
+        code = repeat_file(f, UINT64_MAX, why);
+    }
+    if (f)
+        fclose(f);
+    return code;
+}
+
+/* Digits of digests all over the file, each changed alone: the step is named, and the tensor. */
+static void test_changed(void)
+{
+    char why[WHY] = "", missed[WHY] = "";
+    char *text = read_text(golden_path(&goldens[5])); /* the cheapest */
+    int tried = 0, found = 0;
+    char *p = text ? strstr(text, "\n1 ") : NULL;
+    for (p = p ? p + 3 : NULL; p && *p; p++) {
+        char *begin = p, saved;
+        while (begin > text && begin[-1] != '\n')
+            begin--;
+        const char *last = strchr(begin, '\n');
+        if (!last || p < last - 16 || p >= last || (p - text) % 67)
+            continue; /* in the digest that ends the line */
+        saved = *p;
+        *p = saved == '0' ? '1' : '0';
+        tried++;
+        const int code = repeat_text(text, why);
+        if (code == 1 && strncmp(why, "step ", 5) == 0 &&
+            (*begin != ' ' || strstr(why, ", tensor ") != NULL))
+            found++;
+        else if (!missed[0])
+            snprintf(missed, sizeof missed, "%d: %.60s: %.300s", code, begin, why);
+        *p = saved;
+    }
+    printf("# %d changes tried\n", tried);
+    ok(tried > 20 && found == tried, "every changed digest is found, and named", missed);
+    free(text);
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *head, *body; /* head: 1: that of a golden file comes first */
+        int code;
+        const char *says;
+    } rows[] = {
+        {"", "", -1, "line 1: these are no digests"},
+        {"", "# mpsim-train-digests/2\n", -1, "line 1: these are no digests"},
+        {"", "# mpsim-train-digests/1\n1 40135c29 00f1e2d3c4b5a697\n", -1, "no plan"},
+        {"", "# mpsim-train-digests/1\n# plan mpsim-train/1\n# plan net mlp\n", -1, "too early"},
+        {"h", "", -1, "no steps"},
+        {"h", "1 40135c29\n", -1, "not 'STEP LOSS DIGEST'"},
+        {"h", "1 40135c29 00f1e2d3c4b5a69\n", -1, "not 'STEP LOSS DIGEST'"},
+        {"h", "1 40135c29 00f1e2d3c4b5a6977\n", -1, "not 'STEP LOSS DIGEST'"},
+        {"h", "1 40135C29 00f1e2d3c4b5a697\n", -1, "not 'STEP LOSS DIGEST'"},
+        {"h", "x 40135c29 00f1e2d3c4b5a697\n", -1, "not 'STEP LOSS DIGEST'"},
+        {"h", "99999999999999999999999 40135c29 00f1e2d3c4b5a697\n", -1, "not 'STEP LOSS DIGEST'"},
+        {"h", "1 00000000 0000000000000000\n", 1, "step 1: loss "},
+        {"h", "1 00000000 0000000000000000\n  act:fc1\n", -1, "not '  TENSOR DIGEST'"},
+        {"h", "1 00000000 0000000000000000\n act:fc1 0000000000000000\n", -1,
+         "not '  TENSOR DIGEST'"},
+        {"h", "1 00000000 0000000000000000\n  other 0000000000000000\n", 1, "there it is other"},
+        {"h", "3 00000000 0000000000000000\n", 1, "step 3: loss "},
+    };
+    char *text = read_text(golden_path(&goldens[5])), *head = text ? strstr(text, "\n1 ") : NULL;
+    char all[1 << 14], why[WHY] = "";
+    int bad = !head;
+    if (head)
+        head[1] = 0;
+    for (size_t i = 0; head && i < sizeof rows / sizeof *rows; i++) {
+        snprintf(all, sizeof all, "%s%s", rows[i].head[0] ? text : "", rows[i].body);
+        const int code = repeat_text(all, why);
+        if (code == rows[i].code && strstr(why, rows[i].says))
+            continue;
+        bad = 1;
+        printf("# row %zu: %d, %s\n", i, code, why);
+    }
+    ok(!bad, "what is no file of digests is refused, with its line", NULL);
+    free(text);
+}
+
+/* ---- devices ---- */
+
+/* The file's "# device" line: "" without one. */
+static void device_of(const char *path, char *device, size_t size)
+{
+    char line[1024];
+    FILE *f = fopen(path, "r");
+    *device = 0;
+    while (f && fgets(line, sizeof line, f) && line[0] == '#')
+        if (strncmp(line, "# device ", 9) == 0)
+            snprintf(device, size, "%.*s", (int)strcspn(line + 9, "\n"), line + 9);
+    if (f)
+        fclose(f);
+}
+
+static void test_devices(void)
+{
+    const char *folder = test_source_path("data/gpu");
+    char path[4096], name[512], device[256], why[WHY];
+    DIR *d = opendir(folder);
+    int found = 0;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        const size_t n = strlen(e->d_name);
+        if (n < 8 || strcmp(e->d_name + n - 8, ".digests") != 0)
+            continue;
+        found++;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        device_of(path, device, sizeof device);
+        snprintf(name, sizeof name, "%s names its device", e->d_name);
+        ok(device[0] && !strstr(device, "CPU"), name, device);
+        snprintf(name, sizeof name, "the CPU repeats %s", e->d_name);
+        ok(repeat(path, test_expensive() ? UINT64_MAX : FIRST_STEPS, why) == 0, name, why);
+    }
+    if (d)
+        closedir(d);
+    if (!found)
+        printf("ok %d - digests of devices # SKIP no device has recorded digests yet\n",
+               ++tap_plan);
+}
+
+int main(int argc, char **argv)
+{
+    const char *update = getenv("MPSIM_GOLDEN_UPDATE");
+    for (int i = 1; i < argc; i++) {
+        char why[WHY] = "";
+        ok(repeat(argv[i], UINT64_MAX, why) == 0, argv[i], why);
+    }
+    if (argc == 1) {
+        if (update && strcmp(update, "1") == 0)
+            update_goldens();
+        test_goldens();
+        test_plans();
+        test_changed();
+        test_refused();
+        test_devices();
+    }
+    printf("# %" PRIu64 " steps, %" PRIu64 " tensors\n1..%d\n", compared, tensors, tap_plan);
+    return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}

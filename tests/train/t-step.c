@@ -1,0 +1,788 @@
+/* t-step.c -- what a step does: counts, shapes, bytes; gradients against differences in
+ * binary64; initial values, scales, clipping, masters. */
+#include "support/trainruns.h"
+
+static void end(train *t, train_engine *e, train_run *r)
+{
+    train_close(t);
+    train_engine_close(e);
+    train_run_clear(r);
+}
+
+static uint64_t count_nonzero(train *t, const char *const *names, size_t n)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t m;
+        float *x = values_of(t, names[i], &m);
+        for (size_t k = 0; k < m; k++)
+            all += x[k] != 0 && isfinite(x[k]);
+        free(x);
+    }
+    return all;
+}
+
+/* In binary32 nothing is lost, and what is not zero can be counted in the tensors. */
+START_TEST(counts_by_hand)
+{
+    static const char *const act[] = {"out:fc1",       "out:fc2",       "out:head",
+                                      "weight.in:fc1", "weight.in:fc2", "weight.in:head",
+                                      "bias.in:fc1",   "bias.in:fc2",   "bias.in:head"};
+    static const char *const agrad[] = {"dgrad:loss", "dgrad:head", "dgrad:fc2"};
+    static const char *const wgrad[] = {"wgrad:fc1.weight", "wgrad:fc2.weight",
+                                        "wgrad:head.weight", "wgrad:fc1.bias", "wgrad:fc2.bias",
+                                        "wgrad:head.bias"};
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[1]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    const train_step s = next(t);
+    ck_assert_uint_eq(s.act.nonzero, count_nonzero(t, act, 9));
+    ck_assert_uint_eq(s.agrad.nonzero, count_nonzero(t, agrad, 3));
+    ck_assert_uint_eq(s.wgrad.nonzero, count_nonzero(t, wgrad, 6));
+    ck_assert_uint_gt(s.wgrad.nonzero, 500);
+    ck_assert_uint_eq(s.act.lost + s.agrad.lost + s.wgrad.lost, 0);
+    ck_assert_uint_eq(s.act.overflow + s.agrad.overflow + s.wgrad.overflow, 0);
+    ck_assert_uint_eq(s.act.nonfinite + s.agrad.nonfinite + s.wgrad.nonfinite, 0);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
+static void expect_shape(train *t, const char *name, size_t rank, size_t a, size_t b, size_t c,
+                         size_t d)
+{
+    const size_t shape[4] = {a, b, c, d};
+    wanted w = {.name = name};
+    ck_assert_msg(train_visit(t, look, &w) == 1, "no %s", name);
+    ck_assert_msg(w.rank == rank, "%s has rank %zu", name, w.rank);
+    ck_assert_mem_eq(w.shape, shape, rank * sizeof *shape);
+}
+
+START_TEST(shapes)
+{
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[11]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    expect_shape(t, "act:conv1", 4, 20, 8, 8, 1);
+    expect_shape(t, "out:conv2", 4, 20, 4, 4, 8);
+    expect_shape(t, "dgrad:conv2", 4, 20, 4, 4, 4);
+    expect_shape(t, "out:pool2", 4, 20, 2, 2, 8);
+    expect_shape(t, "out:flatten", 2, 20, 32, 0, 0);
+    expect_shape(t, "weight:conv2.weight", 4, 8, 3, 3, 4);
+    expect_shape(t, "wgrad:conv2.weight", 4, 8, 3, 3, 4);
+    expect_shape(t, "wgrad:bn2.bias", 1, 8, 0, 0, 0);
+    expect_shape(t, "opt.m:head.weight", 2, 10, 32, 0, 0);
+    expect_shape(t, "master:head.bias", 1, 10, 0, 0, 0);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
+/* mlp 64-24-24-10: 2410 parameters; fp16 with a binary32 master and momentum, batch 20. What is
+ * kept: pixels in fp16, and two layers of 24. */
+START_TEST(bytes)
+{
+    train_engine e;
+    train_run r;
+    train_bytes b;
+    make_run(&r, &runs[0]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    train_measure_bytes(t, &b);
+    ck_assert_uint_eq(b.weights, 2 * 2410);
+    ck_assert_uint_eq(b.master, 4 * 2410);
+    ck_assert_uint_eq(b.gradients, 2 * 2410);
+    ck_assert_uint_eq(b.state, 4 * 2410);
+    ck_assert_uint_eq(b.activations, 20 * 2 * (64 + 24 + 24));
+    end(t, &e, &r);
+    make_run(&r, &runs[1]);
+    r.settings.tf32 = 1;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    t = begin(&r, &e);
+    train_measure_bytes(t, &b);
+    ck_assert_uint_eq(b.weights, 4 * 2410);
+    ck_assert_uint_eq(b.master, 0);
+    ck_assert_uint_eq(b.state, 8 * 2410);
+    ck_assert_uint_eq(b.activations, 20 * 4 * (64 + 24 + 24));
+    end(t, &e, &r);
+}
+END_TEST
+
+/* ---- gradients against differences ---- */
+
+/* The network in binary64, written from its definition; weights in one array, in train_visit's
+ * order of "weight:". */
+typedef struct network {
+    const train_run *r;
+    const double *weights[2 * TRAIN_LAYERS]; /* weight and bias of layers, or NULL */
+} network;
+
+enum { LARGEST = 20 * 64 * 64 };
+
+static void go_linear(const train_layer *l, const double *w, const double *b, const double *x,
+                      double *y, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t o = 0; o < l->outputs; o++) {
+            double s = b[o];
+            for (size_t k = 0; k < l->inputs; k++)
+                s += x[i * l->inputs + k] * w[o * l->inputs + k];
+            y[i * l->outputs + o] = s;
+        }
+}
+
+static void go_conv(const train_layer *l, const double *w, const double *x, double *y,
+                    size_t images)
+{
+    const int side = (int)l->side, in = (int)l->inputs, out = (int)l->outputs;
+    for (int n = 0; n < (int)images; n++)
+        for (int i = 0; i < side; i++)
+            for (int j = 0; j < side; j++)
+                for (int o = 0; o < out; o++) {
+                    double s = 0;
+                    for (int u = -1; u <= 1; u++)
+                        for (int v = -1; v <= 1; v++)
+                            for (int c = 0; c < in; c++)
+                                if (i + u >= 0 && i + u < side && j + v >= 0 && j + v < side)
+                                    s += x[((n * side + i + u) * side + j + v) * in + c] *
+                                         w[((o * 3 + u + 1) * 3 + v + 1) * in + c];
+                    y[((n * side + i) * side + j) * out + o] = s;
+                }
+}
+
+static void go_norm(const train_layer *l, const double *w, const double *b, const double *x,
+                    double *y, size_t rows)
+{
+    for (size_t c = 0; c < l->inputs; c++) {
+        double mean = 0, var = 0;
+        for (size_t i = 0; i < rows; i++)
+            mean += x[i * l->inputs + c] / (double)rows;
+        for (size_t i = 0; i < rows; i++)
+            var += pow(x[i * l->inputs + c] - mean, 2) / (double)rows;
+        for (size_t i = 0; i < rows; i++)
+            y[i * l->inputs + c] = (x[i * l->inputs + c] - mean) / sqrt(var + 1e-5) * w[c] + b[c];
+    }
+}
+
+static void go_pool(const train_layer *l, const double *x, double *y, size_t images)
+{
+    const size_t side = l->side, half = side / 2, channels = l->inputs;
+    for (size_t n = 0; n < images; n++)
+        for (size_t i = 0; i < half; i++)
+            for (size_t j = 0; j < half; j++)
+                for (size_t c = 0; c < channels; c++) {
+                    const double *at = x + ((n * side + 2 * i) * side + 2 * j) * channels + c;
+                    const double up = fmax(at[0], at[channels]);
+                    at += side * channels;
+                    y[((n * half + i) * half + j) * channels + c] =
+                        fmax(up, fmax(at[0], at[channels]));
+                }
+}
+
+static double go_loss(const double *x, const uint32_t *labels, size_t rows)
+{
+    double loss = 0;
+    for (size_t i = 0; i < rows; i++) {
+        double s = 0;
+        for (int j = 0; j < TRAIN_CLASSES; j++)
+            s += exp(x[i * TRAIN_CLASSES + (size_t)j]);
+        loss += log(s) - x[i * TRAIN_CLASSES + labels[i]];
+    }
+    return loss / (double)rows;
+}
+
+static double forward(const network *w, const double *pixels, const uint32_t *labels)
+{
+    static double a[LARGEST], b[LARGEST];
+    const size_t images = w->r->settings.batch;
+    double *x = a, *y = b;
+    memcpy(x, pixels, images * TRAIN_PIXELS * sizeof *x);
+    for (size_t i = 0; i < w->r->n_layers; i++) {
+        const train_layer *l = &w->r->layers[i];
+        const size_t rows = l->side ? images * l->side * l->side : images;
+        const double *weight = w->weights[2 * i], *bias = w->weights[2 * i + 1];
+        switch ((train_type)l->type) {
+        case TRAIN_LINEAR: go_linear(l, weight, bias, x, y, rows); break;
+        case TRAIN_CONV: go_conv(l, weight, x, y, images); break;
+        case TRAIN_BATCHNORM: go_norm(l, weight, bias, x, y, rows); break;
+        case TRAIN_MAXPOOL: go_pool(l, x, y, images); break;
+        case TRAIN_RELU:
+            for (size_t k = 0; k < rows * l->inputs; k++)
+                y[k] = x[k] > 0 ? x[k] : 0;
+            break;
+        case TRAIN_LOSS: return go_loss(x, labels, images);
+        default: continue; /* flatten: the same numbers in the same order */
+        }
+        double *old = x;
+        x = y;
+        y = old;
+    }
+    return 0;
+}
+
+typedef struct parameters {
+    size_t n, size[2 * TRAIN_LAYERS];
+    double *values[2 * TRAIN_LAYERS];
+    char names[2 * TRAIN_LAYERS][2 * TRAIN_NAME];
+    train_engine *e;
+} parameters;
+
+static int take_weight(const train_item *x, void *context)
+{
+    parameters *p = context;
+    const size_t n = x->tensor->rows * x->tensor->cols;
+    if (strncmp(x->name, "weight:", 7) != 0)
+        return 0;
+    float *narrow = malloc(n * sizeof *narrow);
+    double *wide = malloc(n * sizeof *wide);
+    ck_assert(narrow && wide && p->e->ops->get(p->e, x->tensor, narrow) == 0);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = (double)narrow[i];
+    free(narrow);
+    strcpy(p->names[p->n], x->name);
+    p->size[p->n] = n;
+    p->values[p->n++] = wide;
+    return 0;
+}
+
+static void wire(network *w, const parameters *p)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < w->r->n_layers; i++) {
+        const train_layer *l = &w->r->layers[i];
+        if (l->type > TRAIN_BATCHNORM)
+            continue;
+        w->weights[2 * i] = p->values[k++];
+        if (l->type != TRAIN_CONV)
+            w->weights[2 * i + 1] = p->values[k++];
+    }
+    ck_assert_uint_eq(k, p->n);
+}
+
+static void check_gradient(train *t, const network *w, parameters *p, size_t k,
+                           const double *pixels, const uint32_t *labels)
+{
+    char name[2 * TRAIN_NAME + 8];
+    size_t n;
+    double error = 0, size = 0;
+    snprintf(name, sizeof name, "wgrad:%s", strchr(p->names[k], ':') + 1);
+    float *g = values_of(t, name, &n);
+    ck_assert_uint_eq(n, p->size[k]);
+    for (size_t i = 0; i < n; i += 1 + n / 40) {
+        const double x = p->values[k][i], h = 1e-6;
+        p->values[k][i] = x + h;
+        const double up = forward(w, pixels, labels);
+        p->values[k][i] = x - h;
+        const double down = forward(w, pixels, labels);
+        p->values[k][i] = x;
+        const double expected = (up - down) / (2 * h);
+        error = fmax(error, fabs((double)g[i] - expected));
+        size = fmax(size, fabs(expected));
+    }
+    free(g);
+    /* a bias before a batch normalisation has gradient 0 */
+    ck_assert_msg(error < 2e-5 * size + 1e-7, "%s: off by %g of %g", name, error, size);
+}
+
+static void check_gradients(const char *net, int batchnorm, uint32_t depth)
+{
+    const recipe_of_run c = {.net = net, .low = "binary32", .optimizer = "sgd",
+                             .batchnorm = batchnorm};
+    static double pixels[20 * TRAIN_PIXELS];
+    uint32_t images[20], labels[20];
+    train_engine e;
+    train_run r;
+    parameters p = {.e = &e};
+    char error[TRAIN_ERROR] = "";
+    make_run(&r, &c);
+    r.settings.depth = depth;
+    r.settings.width = 5;
+    strcpy(r.settings.arch, "exact");
+    r.n_layers = train_network(&r.settings, r.layers, error);
+    fill_plan(r.plans, &r, &c, c.low);
+    network w = {.r = &r};
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    train_visit(t, take_weight, &p);
+    wire(&w, &p);
+    train_batch(r.settings.seed, 0, 20, images);
+    for (size_t i = 0; i < 20; i++) {
+        float digit[TRAIN_PIXELS];
+        labels[i] = train_digit(images[i], digit);
+        for (size_t k = 0; k < TRAIN_PIXELS; k++)
+            pixels[i * TRAIN_PIXELS + k] = (double)digit[k];
+    }
+    const double loss = forward(&w, pixels, labels);
+    const train_step s = next(t);
+    ck_assert_msg(fabs((double)s.loss - loss) < 1e-6, "%.9g and %.9g", (double)s.loss, loss);
+    for (size_t k = 0; k < p.n; k++)
+        check_gradient(t, &w, &p, k, pixels, labels);
+    for (size_t k = 0; k < p.n; k++)
+        free(p.values[k]);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+
+START_TEST(gradients)
+{
+    check_gradients("mlp", 0, 2);
+    check_gradients("mlp", 1, 2);
+    check_gradients("cnn", 0, 1);
+    check_gradients("cnn", 1, 2);
+    check_gradients("cnn", 0, 3);
+}
+END_TEST
+
+/* Copies for products change gradients by their rounding only, and by the units that it turns on or
+ * off, whatever transposition they are made in: distances from binary32, relative to its norm. */
+START_TEST(copies_are_close)
+{
+    static const struct {
+        const char *low, *recipe;
+        int tf32;
+        double bound;
+    } cases[] = {{"binary32", NULL, 1, 0.1},        {"bf16", NULL, 0, 0.1},
+                 {"fp16", NULL, 0, 0.1},            {"bf16", "te-current", 0, 0.4},
+                 {"bf16", "mxfp8", 0, 0.4},          {"bf16", "te-block-1x128", 0, 0.4},
+                 {"bf16", "torchao-rowwise", 0, 0.4}, {"bf16", "te-block-128x128", 0, 0.4}};
+    static const char *const nets[] = {"mlp", "cnn"};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const char *const net = nets[i % 2];
+        const recipe_of_run exact = {.net = net, .low = "binary32", .optimizer = "sgd"};
+        const recipe_of_run c = {.net = net, .low = cases[i / 2].low, .kept = "binary32",
+                                 .optimizer = "sgd", .recipe = cases[i / 2].recipe};
+        train_engine e;
+        train_run r[2];
+        make_run(&r[0], &exact);
+        make_run(&r[1], &c);
+        r[1].settings.tf32 = (uint32_t)cases[i / 2].tf32;
+        ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+        train *t[2] = {begin(&r[0], &e), begin(&r[1], &e)};
+        next(t[0]);
+        next(t[1]);
+        for (size_t k = 0; k < 3; k++) {
+            static const char *const names[2][3] = {
+                {"wgrad:fc1.weight", "wgrad:fc2.weight", "dgrad:fc2"},
+                {"wgrad:conv1.weight", "wgrad:conv2.weight", "dgrad:conv2"}};
+            size_t n;
+            double distance = 0, size = 0;
+            float *x = values_of(t[0], names[i % 2][k], &n);
+            float *y = values_of(t[1], names[i % 2][k], &n);
+            for (size_t j = 0; j < n; j++) {
+                distance += pow((double)x[j] - (double)y[j], 2);
+                size += pow((double)x[j], 2);
+            }
+            ck_assert_msg(distance > 0 && sqrt(distance / size) < cases[i / 2].bound,
+                          "%s %s: %g", names[i % 2][k], c.recipe ? c.recipe : c.low,
+                          sqrt(distance / size));
+            free(x);
+            free(y);
+        }
+        train_close(t[0]);
+        train_close(t[1]);
+        train_run_clear(&r[0]);
+        train_run_clear(&r[1]);
+        train_engine_close(&e);
+    }
+}
+END_TEST
+
+/* ---- scaling ---- */
+
+/* Gradients of a scaled loss are the gradients times scale and factor: exactly, for powers of two
+ * in binary32. Unscaled ones keep the factor. */
+START_TEST(scale_and_factor)
+{
+    const recipe_of_run plain = {.net = "mlp", .low = "binary32", .optimizer = "sgd"};
+    const recipe_of_run scaled = {.net = "mlp", .low = "binary32", .optimizer = "sgd",
+                                  .scaler = "static:init=1024"};
+    static const char *const names[] = {"fc1.weight", "fc2.bias", "head.weight"};
+    train_engine e;
+    train_run r[2];
+    make_run(&r[0], &plain);
+    make_run(&r[1], &scaled);
+    r[1].settings.loss_factor = 0.25;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t[2] = {begin(&r[0], &e), begin(&r[1], &e)};
+    const train_step a = next(t[0]), b = next(t[1]);
+    ck_assert(a.loss == b.loss && a.scale == 1 && b.scale == 1024);
+    for (int i = 0; i < 3; i++) {
+        char wgrad[64], grad[64];
+        size_t n;
+        snprintf(wgrad, sizeof wgrad, "wgrad:%s", names[i]);
+        snprintf(grad, sizeof grad, "grad:%s", names[i]);
+        float *x = values_of(t[0], wgrad, &n), *y = values_of(t[1], wgrad, &n);
+        float *z = values_of(t[1], grad, &n);
+        for (size_t k = 0; k < n; k++)
+            ck_assert(x[k] * 256 == y[k] && x[k] / 4 == z[k]);
+        free(x);
+        free(y);
+        free(z);
+    }
+    for (int k = 0; k < 2; k++) {
+        train_close(t[k]);
+        train_run_clear(&r[k]);
+    }
+    train_engine_close(&e);
+}
+END_TEST
+
+/* A scale that is too large: the step is skipped, weights and ages stay, the scale is halved. */
+START_TEST(overflow_is_skipped)
+{
+    const recipe_of_run c = {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd",
+                             .scaler = "torch:init=2^30"};
+    train_engine e;
+    train_run r;
+    size_t n;
+    make_run(&r, &c);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    float *before = values_of(t, "master:fc1.weight", &n);
+    train_step s = next(t);
+    float *after = values_of(t, "master:fc1.weight", &n);
+    ck_assert_int_eq(s.skipped, 1);
+    ck_assert_uint_eq(s.events,
+                      MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF);
+    ck_assert(s.scale == 0x1p30 && s.next_scale == 0x1p29);
+    ck_assert_str_eq(s.cause, "fc1.weight");
+    ck_assert_mem_eq(before, after, n * sizeof *before);
+    ck_assert_uint_gt(s.agrad.overflow + s.agrad.nonfinite, 0);
+    for (int i = 0; i < 40 && s.skipped; i++)
+        s = next(t);
+    ck_assert(!s.skipped && s.scale >= 1024 && s.cause == NULL);
+    char text[2048];
+    train_state_save(t, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "\nage fc1.weight 1\n"));
+    free(before);
+    free(after);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
+START_TEST(new_plan_rounds)
+{
+    train_engine e;
+    train_run r;
+    char error[TRAIN_ERROR];
+    size_t n;
+    make_run(&r, &runs[9]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 4; i++)
+        ck_assert_ptr_eq(next(t).plan, &r.plans[0]);
+    float *before = values_of(t, "weight:fc2.weight", &n);
+    ck_assert_int_eq(train_prepare(t, error), 0);
+    float *after = values_of(t, "weight:fc2.weight", &n);
+    mpsim_rounding nearest;
+    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_round_array_f32(mpsim_format_find("bf16"), &nearest, NULL, before, before, n, NULL);
+    ck_assert_mem_eq(before, after, n * sizeof *before);
+    ck_assert_ptr_eq(next(t).plan, &r.plans[1]);
+    free(before);
+    free(after);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
+/* ---- rules ---- */
+
+START_TEST(initial_values)
+{
+    static const char *const names[] = {"fc1.weight", "fc1.bias", "head.weight", "head.bias"};
+    static const double fan_in[] = {64, 64, 24, 24}, gain[] = {3, 1, 3, 1};
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[1]);
+    r.settings.gain = 3;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 4; i++) {
+        char purpose[64], name[64];
+        size_t n;
+        snprintf(purpose, sizeof purpose, "init %s", names[i]);
+        snprintf(name, sizeof name, "weight:%s", names[i]);
+        float *x = values_of(t, name, &n);
+        for (size_t k = 0; k < n; k++) {
+            const uint32_t w = mpsim_rng_word(11, train_stream(purpose), k);
+            const double u = ldexp((double)(w >> 8), -23) - 1;
+            ck_assert(x[k] == (float)(u * (gain[i] / sqrt(fan_in[i]))));
+        }
+        free(x);
+    }
+    end(t, &e, &r);
+}
+END_TEST
+
+/* DeepSpeed unscales with the scale of the next step: where it grows, gradients are halved. */
+START_TEST(unscaled_with_the_new_scale)
+{
+    const recipe_of_run c = {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd",
+                             .scaler = "deepspeed:init=16,window=2"};
+    train_engine e;
+    train_run r;
+    size_t n;
+    int grown = 0;
+    make_run(&r, &c);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 8; i++) {
+        const train_step s = next(t);
+        float *x = values_of(t, "wgrad:fc2.weight", &n), *y = values_of(t, "grad:fc2.weight", &n);
+        grown += s.next_scale > s.scale;
+        for (size_t k = 0; k < n; k++)
+            ck_assert(y[k] == x[k] / (float)s.next_scale);
+        free(x);
+        free(y);
+    }
+    ck_assert_int_gt(grown, 0);
+    end(t, &e, &r);
+}
+END_TEST
+
+/* A scaler with the same settings goes on: it has grown in step 2, and grows next in step 5. */
+START_TEST(new_plan_keeps_the_scaler)
+{
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[10]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 7; i++) {
+        const train_step s = next(t);
+        ck_assert_ptr_eq(s.plan, &r.plans[i >= 4]);
+        ck_assert(s.scale == (i < 3 ? 1024 : i < 6 ? 2048 : 4096));
+    }
+    end(t, &e, &r);
+}
+END_TEST
+
+/* A fused optimizer divides by the scale itself. */
+START_TEST(fused_unscales)
+{
+    const recipe_of_run c = {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "adam",
+                             .variant = "torch-fused-b", .scaler = "static:init=1024"};
+    train_engine e;
+    train_run r;
+    size_t n;
+    make_run(&r, &c);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    next(t);
+    float *x = values_of(t, "wgrad:fc2.weight", &n), *y = values_of(t, "grad:fc2.weight", &n);
+    float *m = values_of(t, "opt.m:fc2.weight", &n);
+    ck_assert_mem_eq(x, y, n * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        ck_assert(fabs((double)m[i] - 0.1 * (double)x[i] / 1024) <= 1e-6 * fabs((double)m[i]));
+    free(x);
+    free(y);
+    free(m);
+    end(t, &e, &r);
+}
+END_TEST
+
+/* The norm of all gradients is reported, and cut to the largest that is allowed. */
+START_TEST(clipped)
+{
+    const recipe_of_run c = {.net = "mlp", .low = "binary32", .optimizer = "sgd", .clip = "torch"};
+    static const char *const names[] = {"fc1.weight", "fc2.weight", "head.weight",
+                                        "fc1.bias",   "fc2.bias",   "head.bias"};
+    train_engine e;
+    train_run r;
+    int seen = 0;
+    make_run(&r, &c);
+    r.plans[0].max_norm = 0.2;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 12; i++) {
+        const train_step s = next(t);
+        double before = 0, after = 0;
+        for (int k = 0; k < 6; k++) {
+            char wgrad[64], grad[64];
+            size_t n;
+            snprintf(wgrad, sizeof wgrad, "wgrad:%s", names[k]);
+            snprintf(grad, sizeof grad, "grad:%s", names[k]);
+            float *x = values_of(t, wgrad, &n), *y = values_of(t, grad, &n);
+            for (size_t j = 0; j < n; j++) {
+                before += (double)x[j] * (double)x[j];
+                after += (double)y[j] * (double)y[j];
+            }
+            free(x);
+            free(y);
+        }
+        ck_assert_msg(fabs(sqrt(before) - s.norm) < 1e-6, "%g and %g", sqrt(before), s.norm);
+        ck_assert_int_eq(s.clipped, s.norm > 0.2);
+        ck_assert(fabs(sqrt(after) - fmin(s.norm, 0.2)) < 1e-5);
+        seen += s.clipped;
+    }
+    ck_assert_int_gt(seen, 0);
+    end(t, &e, &r);
+}
+END_TEST
+
+/* The stream of a parameter in step N, written out; the update from its gradient, done again. */
+START_TEST(stochastic_stores)
+{
+    const recipe_of_run c = {.net = "mlp", .low = "bf16", .optimizer = "sgd",
+                             .store = MPSIM_STORE_STOCHASTIC};
+    train_engine e;
+    train_run r;
+    make_run(&r, &c);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (unsigned step = 0; step < 3; step++) {
+        size_t n;
+        float *p = values_of(t, "weight:fc2.weight", &n), *m = values_of(t, "opt.m:fc2.weight", &n);
+        uint64_t stream = 0xcbf29ce484222325u;
+        for (int i = 0; i < 8; i++)
+            stream = (stream ^ (i ? 0 : step + 1)) * 0x100000001b3u;
+        for (const char *a = "fc2.weight"; *a; a++)
+            stream = (stream ^ (unsigned char)*a) * 0x100000001b3u;
+        next(t);
+        float *g = values_of(t, "grad:fc2.weight", &n), *q = values_of(t, "weight:fc2.weight", &n);
+        mpsim_optim o = r.plans[0].optimizer;
+        const mpsim_rng rng = {.seed = 11, .stream = stream};
+        const mpsim_optim_tensor u = {.param = p, .grad = g, .m = m, .n = n};
+        o.param = o.state = *mpsim_format_find("bf16");
+        ck_assert_int_eq(mpsim_optim_step(&o, step + 1, &u, &rng), MPSIM_OK);
+        ck_assert_mem_eq(p, q, n * sizeof *p);
+        free(p);
+        free(m);
+        free(g);
+        free(q);
+    }
+    end(t, &e, &r);
+}
+END_TEST
+
+/* Halfway masters: nearest takes the even one of two neighbours, a split master the larger. */
+START_TEST(split_master)
+{
+    for (int split = 0; split < 2; split++) {
+        const recipe_of_run c = {.net = "mlp", .low = "bf16", .kept = "binary32",
+                                 .optimizer = "sgd"};
+        train_engine e;
+        train_run r;
+        size_t n;
+        wanted w = {.name = "master:fc2.bias"};
+        make_run(&r, &c);
+        r.plans[0].master = split ? TRAIN_SPLIT_MASTER : TRAIN_MASTER;
+        r.plans[0].optimizer.lr = 0;
+        ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+        train *t = begin(&r, &e);
+        ck_assert_int_eq(train_visit(t, look, &w), 1);
+        float *x = values_of(t, "master:fc2.bias", &n);
+        for (size_t i = 0; i < n; i++)
+            x[i] = 1 + 0x1p-8f * (float)(2 * i + 1); /* bf16 has a unit of 2^-7 here */
+        ck_assert_int_eq(e.ops->put(&e, w.tensor, x), 0);
+        next(t);
+        float *y = values_of(t, "weight:fc2.bias", &n);
+        for (size_t i = 0; i < n; i++)
+            ck_assert(y[i] == 1 + 0x1p-7f * (float)(split || i % 2 ? i + 1 : i));
+        free(x);
+        free(y);
+        end(t, &e, &r);
+    }
+}
+END_TEST
+
+/* A tensor is cast with the scale that its older steps leave, evaluations left out. */
+START_TEST(delayed_scales)
+{
+    char error[TRAIN_ERROR];
+    train_engine e;
+    train_run r;
+    double loss, accuracy;
+    float history[4], second[4];
+    mpsim_delayed d[2];
+    make_run(&r, &runs[4]);
+    mpsim_delayed_config c = r.plans[0].history;
+    c.fp8_max = 448;
+    ck_assert_int_eq(mpsim_delayed_init(&d[0], &c, history), MPSIM_OK);
+    ck_assert_int_eq(mpsim_delayed_init(&d[1], &c, second), MPSIM_OK);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 10; i++) {
+        static const char *const names[] = {"act:fc2", "agrad:fc2"};
+        static const char *const copies[] = {"act.q:fc2", "agrad.q:fc2"};
+        next(t);
+        for (int k = 0; k < 2; k++) {
+            size_t n;
+            wanted w = {.name = copies[k]};
+            float *x = values_of(t, names[k], &n);
+            ck_assert_int_eq(train_visit(t, look, &w), 1);
+            ck_assert_str_eq(w.tensor->format->name, "e4m3");
+            ck_assert_msg(w.tensor->inverse == 1 / d[k].scale, "step %d: %a", i,
+                          (double)w.tensor->inverse);
+            mpsim_delayed_record(&d[k], mpsim_amax(x, n));
+            mpsim_delayed_update(&d[k], 0);
+            free(x);
+        }
+        ck_assert_int_eq(train_evaluate(t, &loss, &accuracy, error), 0);
+    }
+    ck_assert(d[0].scale != d[1].scale && d[0].scale > 1);
+    end(t, &e, &r);
+}
+END_TEST
+
+/* ---- learning ---- */
+
+START_TEST(fp32_learns)
+{
+    char error[TRAIN_ERROR] = "";
+    const recipe_of_run c = {.net = "mlp", .low = "binary32", .optimizer = "sgd"};
+    train_engine e;
+    train_run r;
+    double loss, accuracy;
+    make_run(&r, &c);
+    r.settings.width = 128;
+    r.settings.batch = 64;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    train_step s = next(t);
+    ck_assert_msg(fabs((double)s.loss - log(10)) < 0.1, "begins at %g", (double)s.loss);
+    for (int i = 1; i < 300; i++)
+        s = next(t);
+    ck_assert_msg(s.loss < 0.5f, "loss %g after 300 steps", (double)s.loss);
+    ck_assert_msg(train_evaluate(t, &loss, &accuracy, error) == 0, "%s", error);
+    ck_assert_msg(accuracy > 0.85, "%g of the test images", accuracy);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *values = test_case("values", 20), *rules = test_case("rules", 20);
+    tcase_add_test(values, counts_by_hand);
+    tcase_add_test(values, shapes);
+    tcase_add_test(values, bytes);
+    tcase_add_test(values, gradients);
+    tcase_add_test(values, copies_are_close);
+    tcase_add_test(values, fp32_learns);
+    tcase_add_test(rules, initial_values);
+    tcase_add_test(rules, scale_and_factor);
+    tcase_add_test(rules, overflow_is_skipped);
+    tcase_add_test(rules, unscaled_with_the_new_scale);
+    tcase_add_test(rules, new_plan_rounds);
+    tcase_add_test(rules, new_plan_keeps_the_scaler);
+    tcase_add_test(rules, fused_unscales);
+    tcase_add_test(rules, clipped);
+    tcase_add_test(rules, stochastic_stores);
+    tcase_add_test(rules, split_master);
+    tcase_add_test(rules, delayed_scales);
+    TCase *const cases[] = {values, rules, NULL};
+    return test_main("train-step", cases);
+}
