@@ -9,28 +9,30 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h
 
 lib_LTLIBRARIES += lib/libmpsim.la
+lib_libmpsim_la_LIBTOOLFLAGS = # shared and static
 lib_libmpsim_la_CPPFLAGS = $(public_cppflags)
 lib_libmpsim_la_CFLAGS = $(base_cflags)
 lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined
 lib_libmpsim_la_LIBADD =
 lib_libmpsim_la_SOURCES = \
-  lib/base/codes.h lib/base/counts.h lib/base/status.c lib/base/version.c lib/base/words.h \
-  lib/format/format.c \
-  lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
-  lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
   lib/arith/arith.c lib/arith/scalar.h \
+  lib/base/codes.h lib/base/counts.h lib/base/status.c lib/base/version.c lib/base/words.h \
+  lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
+  lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/chain.c lib/dot/chain.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c lib/dot/exact.h \
-  lib/dot/gemm.c lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_steps.h \
-  lib/dot/scalar.h lib/dot/tile.c lib/dot/tile.h \
+  lib/dot/gemm.c \
   lib/dot/loops/chain_portable.h lib/dot/loops/chain_steps.h lib/dot/loops/generic.c \
   lib/dot/loops/loops.h lib/dot/loops/tile_run.h lib/dot/loops/tile_steps.h \
-  lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
-  lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
+  lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_steps.h lib/dot/scalar.h \
+  lib/dot/tile.c lib/dot/tile.h \
+  lib/format/format.c \
+  lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/steps.h \
   lib/optim/fused.c lib/optim/gradient.c lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
   lib/optim/reduce.c lib/optim/steps.h \
-  lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/steps.h \
-  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h \
-  lib/digest/digest.c lib/digest/scalar.h
+  lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
+  lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
+  lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
+  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h
 
 # One kernel, several instruction sets: a unit each, compiled with its flags.
 if HAVE_AVX2
@@ -65,10 +67,10 @@ lib_train_libtrain_la_LIBADD = lib/libmpsim.la
 lib_train_libtrain_la_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
   lib/include/train/train.h \
-  lib/train/backward.c lib/train/batch.c lib/train/compare.c lib/train/digests.c \
-  lib/train/forward.c lib/train/network.c lib/train/parallel.c lib/train/params.c \
-  lib/train/pass.c lib/train/state.c lib/train/train.c lib/train/trainer.h lib/train/update.c \
-  lib/train/visit.c \
+  lib/train/backward.c lib/train/batch.c lib/train/compare.c \
   lib/train/cpu/cpu.h lib/train/cpu/engine.c lib/train/cpu/layers.c lib/train/cpu/update.c \
-  lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c
+  lib/train/digests.c lib/train/forward.c lib/train/network.c lib/train/parallel.c \
+  lib/train/params.c lib/train/pass.c \
+  lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c \
+  lib/train/state.c lib/train/train.c lib/train/trainer.h lib/train/update.c lib/train/visit.c
 EXTRA_DIST += lib/README.md data/digits/digits.inc

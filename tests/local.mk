@@ -18,10 +18,11 @@ LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/li
   $(CHECK_LIBS) $(MPFR_LIBS) $(JANSSON_LIBS) $(LIBZIP_LIBS) -lpthread -lm
 
 # ---- the program
-shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/dot.sh tests/cli/formats.sh \
-  tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh tests/cli/replay.sh \
-  tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh tests/fuzz/corpus.sh \
-  tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh tests/gpu/ptx.sh
+shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
+  tests/cli/formats.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh \
+  tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
+  tests/gpu/ptx.sh
 dist_check_SCRIPTS += $(shell_tests)
 TESTS += $(shell_tests)
 
@@ -110,6 +111,17 @@ if HAVE_MPFR
 check_PROGRAMS += tests/arith/x-arith tests/round/x-sweep
 endif
 endif
+
+# ---- the program of the front page, for tests/cli/doc.sh: the public headers and the library are all it needs
+check_PROGRAMS += tests/example
+nodist_tests_example_SOURCES = tests/example.c
+tests_example_CPPFLAGS = $(public_cppflags)
+tests_example_CFLAGS = $(base_cflags)
+tests_example_LDADD = lib/libmpsim.la
+tests/example.c: $(top_srcdir)/README.md
+	@$(MKDIR_P) tests
+	$(AM_V_GEN)sed -n '/^    #include <mpsim/,/^    }$$/s/^    //p' $(top_srcdir)/README.md >$@
+CLEANFILES += tests/example.c
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
 check_PROGRAMS += tests/support/mkvectors
