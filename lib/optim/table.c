@@ -1,0 +1,191 @@
+/* table.c -- the table of optimizer variants, and their names. */
+#include "steps.h"
+
+#include "../base/words.h"
+
+#include <string.h>
+
+/* ---- names ---- */
+
+static const char *const algorithm_names[MPSIM_OPTIM_ALGORITHMS] = {
+    [MPSIM_OPTIM_SGD] = "sgd", [MPSIM_OPTIM_ADAM] = "adam", [MPSIM_OPTIM_ADAMW] = "adamw"};
+
+const char *mpsim_optim_name(mpsim_optim_algorithm a)
+{
+    return (unsigned)a < MPSIM_OPTIM_ALGORITHMS ? algorithm_names[a] : NULL;
+}
+
+mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name)
+{
+    if (!a || !name)
+        return MPSIM_EINVAL;
+    for (int i = 0; i < MPSIM_OPTIM_ALGORITHMS; i++)
+        if (mpsim_same_word(name, strlen(name), algorithm_names[i])) {
+            *a = (mpsim_optim_algorithm)i;
+            return MPSIM_OK;
+        }
+    return MPSIM_ENOTFOUND;
+}
+
+/* ---- the table ---- */
+
+enum {
+    SGD = 1 << MPSIM_OPTIM_SGD,
+    ADAM = 1 << MPSIM_OPTIM_ADAM | 1 << MPSIM_OPTIM_ADAMW,
+    NEAREST = 1 << MPSIM_STORE_NEAREST,
+    STOCHASTIC = 1 << MPSIM_STORE_STOCHASTIC,
+    KAHAN = 1 << MPSIM_STORE_KAHAN,
+    TORCH = MPSIM_HAS_AMSGRAD | MPSIM_HAS_MAXIMIZE | MPSIM_HAS_NESTEROV | MPSIM_HAS_DAMPENING,
+    IEEE = TORCH | MPSIM_HAS_GRAD_SCALE,
+    FUSED = IEEE | MPSIM_TAKES_SCALE,
+    APEX = MPSIM_HAS_GRAD_SCALE | MPSIM_HAS_NESTEROV | MPSIM_HAS_DAMPENING
+};
+
+#define RECORDED "recorded, torch 2.15.0, MKL_CBWR=AVX2: data/vectors/optim"
+#define OPTIMI "recorded, torch-optimi 0.3.3, torch 2.15.0: data/vectors/optim-lowp"
+
+static const mpsim_optim_row rows[] = {
+    {.variant = {"ieee", SGD | ADAM, NEAREST | STOCHASTIC, MPSIM_OPTIM_DEFINED,
+                 "textbook order, every operation rounded, no FMA",
+                 "the algorithms in torch's documentation", NULL},
+     .sgd = mpsim_sgd_ieee, .adam = mpsim_adam_ieee, .options = IEEE},
+    {.variant = {"torch", SGD | ADAM, NEAREST, MPSIM_OPTIM_DERIVED,
+                 "torch.optim for-loop on CUDA",
+                 "torch/optim/sgd.py 0316fdce, adam.py 63bb1015; Lerp.h 16f0e589, "
+                 "DeviceAddCmulCdiv.cuh 67685796, BinaryDivTrueKernel.cu 0f57f050",
+                 "contraction by the device compiler; added numbers of low-precision tensors"},
+     .sgd = mpsim_sgd_ops, .adam = mpsim_adam_ops, .rules = &mpsim_rules_cuda_loop,
+     .options = TORCH},
+    {.variant = {"torch-foreach", SGD | ADAM, NEAREST, MPSIM_OPTIM_DERIVED,
+                 "torch.optim foreach on CUDA",
+                 "torch/optim/sgd.py 0316fdce, adam.py 63bb1015; division by a list of numbers",
+                 "contraction by the device compiler; added numbers of low-precision tensors"},
+     .sgd = mpsim_sgd_ops, .adam = mpsim_adam_ops, .rules = &mpsim_rules_cuda_list,
+     .options = TORCH},
+    {.variant = {"torch-capturable", ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+                 "torch.optim for-loop on CUDA, capturable",
+                 "torch/optim/adam.py, capturable branch",
+                 "powf of the device"},
+     .adam = mpsim_adam_capturable, .rules = &mpsim_rules_cuda_loop, .options = TORCH},
+    {.variant = {"torch-cpu", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim for-loop on CPU with FMA",
+                 RECORDED, NULL},
+     .sgd = mpsim_sgd_ops, .adam = mpsim_adam_ops, .rules = &mpsim_rules_cpu_loop,
+     .options = TORCH, .body = {16, 32}},
+    {.variant = {"torch-cpu-default", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim for-loop on CPU without FMA (ATEN_CPU_CAPABILITY=default)", RECORDED, NULL},
+     .sgd = mpsim_sgd_ops, .adam = mpsim_adam_ops, .rules = &mpsim_rules_cpu_loop_plain,
+     .options = TORCH},
+    {.variant = {"torch-cpu-foreach", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim foreach on CPU with FMA",
+                 RECORDED, NULL},
+     .sgd = mpsim_sgd_ops, .adam = mpsim_adam_ops, .rules = &mpsim_rules_cpu_list,
+     .options = TORCH, .body = {16, 32}},
+    {.variant = {"torch-cpu-foreach-default", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim foreach on CPU without FMA", RECORDED, NULL},
+     .sgd = mpsim_sgd_ops, .adam = mpsim_adam_ops, .rules = &mpsim_rules_cpu_list_plain,
+     .options = TORCH},
+    {.variant = {"torch-fused-a", SGD | ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+                 "torch.optim fused on CUDA, 2022: binary64, corrections per element",
+                 "fused_adam_utils.cuh a11d775f; pow is the device's",
+                 "pow of the device; contraction in binary64"},
+     .sgd = mpsim_sgd_fused_double, .adam = mpsim_adam_fused_double, .options = FUSED,
+     .generation = 'a'},
+    {.variant = {"torch-fused-b", SGD | ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+                 "torch.optim fused on CUDA, to about 2.9: binary64",
+                 "fused_adam_utils.cuh 3539e1d2; pow is the device's",
+                 "pow of the device; contraction in binary64"},
+     .sgd = mpsim_sgd_fused_double, .adam = mpsim_adam_fused_double, .options = FUSED,
+     .generation = 'b'},
+    {.variant = {"torch-fused-c", SGD | ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+                 "torch.optim fused on CUDA, 2026: binary32 with FMAs",
+                 "fused_adam_utils.cuh of 2026; powf is the device's, contraction of SGD open",
+                 "powf of the device; which product of SGD is contracted"},
+     .sgd = mpsim_sgd_fused_float, .adam = mpsim_adam_fused_float, .options = FUSED,
+     .generation = 'c'},
+    {.variant = {"torch-fused-cpu", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim fused on CPU with FMA",
+                 RECORDED,
+                 "where bf16 and fp16 tensors use FMA"},
+     .sgd = mpsim_sgd_fused_cpu, .adam = mpsim_adam_fused_cpu, .options = FUSED, .body = {8, 16},
+     .fused = 1},
+    {.variant = {"torch-fused-cpu-default", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim fused on CPU without FMA", RECORDED, NULL},
+     .sgd = mpsim_sgd_fused_cpu, .adam = mpsim_adam_fused_cpu, .options = FUSED},
+    {.variant = {"apex", SGD | ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+                 "Apex and TransformerEngine FusedAdam, FusedSGD, with IEEE division and root",
+                 "multi_tensor_adam.cu, multi_tensor_sgd_kernel.cu 6424da3b; built with "
+                 "--use_fast_math, which flushes subnormals, too",
+                 "approximate division and root, flushed subnormals: built with fast-math"},
+     .sgd = mpsim_sgd_apex, .adam = mpsim_adam_apex, .options = APEX},
+    {.variant = {"torchao", ADAM, NEAREST | STOCHASTIC, MPSIM_OPTIM_RECORDED,
+                 "torchao: binary32, moments rounded after use, stochastic rounding",
+                 "torchao optim/adam.py 36027d82; bits as recorded uncompiled on CPU with FMA",
+                 "contraction once compiled for a GPU; its random bits are torch's"},
+     .adam = mpsim_adam_torchao, .options = MPSIM_HAS_AMSGRAD, .fused = 1},
+    {.variant = {"torchao-cpu", ADAM, NEAREST | STOCHASTIC, MPSIM_OPTIM_RECORDED,
+                 "torchao on CPU without FMA",
+                 "recorded, torchao 0.18.0: data/vectors/optim-lowp",
+                 "compiled, it was compared once and not recorded"},
+     .adam = mpsim_adam_torchao, .options = MPSIM_HAS_AMSGRAD},
+    {.variant = {"optimi", SGD | ADAM, NEAREST | KAHAN, MPSIM_OPTIM_DERIVED,
+                 "optimi for-loop on CUDA: operations in the parameter's format, Kahan summation",
+                 "optimi/adam.py, sgd.py 17a3d542",
+                 "contraction by the device compiler"},
+     .sgd = mpsim_sgd_optimi, .adam = mpsim_adam_optimi, .rules = &mpsim_rules_cuda_loop},
+    {.variant = {"optimi-cpu", SGD | ADAM, NEAREST | KAHAN, MPSIM_OPTIM_RECORDED,
+                 "optimi for-loop on CPU with FMA",
+                 OPTIMI, NULL},
+     .sgd = mpsim_sgd_optimi, .adam = mpsim_adam_optimi, .rules = &mpsim_rules_cpu_loop,
+     .body = {16, 32}},
+    {.variant = {"optimi-cpu-default", SGD | ADAM, NEAREST | KAHAN, MPSIM_OPTIM_RECORDED,
+                 "optimi for-loop on CPU without FMA", OPTIMI, NULL},
+     .sgd = mpsim_sgd_optimi, .adam = mpsim_adam_optimi, .rules = &mpsim_rules_cpu_loop_plain},
+    {.variant = {"optimi-cpu-foreach", SGD | ADAM, NEAREST | KAHAN, MPSIM_OPTIM_RECORDED,
+                 "optimi foreach on CPU with FMA", OPTIMI, NULL},
+     .sgd = mpsim_sgd_optimi, .adam = mpsim_adam_optimi, .rules = &mpsim_rules_cpu_list,
+     .body = {16, 32}},
+    {.variant = {"optimi-cpu-foreach-default", SGD | ADAM, NEAREST | KAHAN, MPSIM_OPTIM_RECORDED,
+                 "optimi foreach on CPU without FMA", OPTIMI, NULL},
+     .sgd = mpsim_sgd_optimi, .adam = mpsim_adam_optimi, .rules = &mpsim_rules_cpu_list_plain},
+    {.variant = {"optimi-triton", SGD | ADAM, NEAREST | KAHAN, MPSIM_OPTIM_OPEN,
+                 "optimi's Triton kernels: binary32 moments and updates, Kahan summation",
+                 "optimi/adam.py, sgd.py 17a3d542; Triton's division and root are approximate",
+                 "approximate division and root of Triton"},
+     .sgd = mpsim_sgd_optimi_triton, .adam = mpsim_adam_optimi_triton},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+size_t mpsim_optim_variant_count(void)
+{
+    return ROWS;
+}
+
+const mpsim_optim_variant *mpsim_optim_variant_at(size_t i)
+{
+    return i < ROWS ? &rows[i].variant : NULL;
+}
+
+const mpsim_optim_variant *mpsim_optim_variant_find(const char *name)
+{
+    for (size_t i = 0; name && i < ROWS; i++)
+        if (mpsim_same_word(name, strlen(name), rows[i].variant.name))
+            return &rows[i].variant;
+    return NULL;
+}
+
+/* The row of a variant of the table; NULL for any other pointer. */
+const mpsim_optim_row *mpsim_optim_row_of(const mpsim_optim_variant *v)
+{
+    for (size_t i = 0; v && i < ROWS; i++)
+        if (v == &rows[i].variant)
+            return &rows[i];
+    return NULL;
+}
+
+int mpsim_optim_variant_unscales(const mpsim_optim_variant *v)
+{
+    const mpsim_optim_row *r = mpsim_optim_row_of(v);
+    return r && (r->options & MPSIM_TAKES_SCALE);
+}
