@@ -1,17 +1,40 @@
 dnl mpsim_cuda.m4 -- find a CUDA toolkit that compiles and links a kernel.
 
+dnl MPSIM_CUDA_ARCHS
+dnl Sets CUDA_ARCHS and mpsim_archs, its text, from --with-cuda-archs.
+AC_DEFUN([MPSIM_CUDA_ARCHS], [
+    AS_CASE([$with_cuda_archs],
+        [""], [with_cuda_archs=`nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+            $SED -n '1s/^\(@<:@0-9@:>@*\)\.\(@<:@0-9@:>@\)$/\1\2/p'`
+            test -n "$with_cuda_archs" || with_cuda_archs=90],
+        [*@<:@!0-9,@:>@*|,*|*,|*,,*],
+            [AC_MSG_ERROR([--with-cuda-archs=$with_cuda_archs is not a list as 80,89,90])])
+    mpsim_gpu_codes=" `$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`"
+    mpsim_archs=
+    for mpsim_sm in `echo $with_cuda_archs | tr , ' '`; do
+        AS_CASE([$mpsim_gpu_codes], [*" sm_$mpsim_sm "*], [],
+            [AC_MSG_ERROR([$NVCC has no code for sm_$mpsim_sm: choose others by --with-cuda-archs])])
+        CUDA_ARCHS="$CUDA_ARCHS -gencode arch=compute_$mpsim_sm,code=sm_$mpsim_sm"
+        mpsim_archs="$mpsim_archs${mpsim_archs:+, }sm_$mpsim_sm"
+    done
+    CUDA_ARCHS="$CUDA_ARCHS -gencode arch=compute_$mpsim_sm,code=compute_$mpsim_sm"])
+
 dnl MPSIM_CUDA
 dnl   --with-cuda=auto  use it where it works, say so where it does not
 dnl   --with-cuda=yes   stop where it does not work;  --with-cuda=DIR the same, in DIR only
 dnl   --with-cuda=no    do not look, also if NVCC is set
-dnl Sets HAVE_CUDA (conditional), NVCC, NVCCFLAGS (-O2 -lineinfo if not set), CUDA_ARCHS (code for
-dnl sm_80, sm_89, sm_90 and PTX for what comes later, as far as nvcc has them; may be set by the user),
-dnl CUDA_WGMMA_ARCH, CUDA_LDFLAGS, CUDA_LIBS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h, cuda_fp6.h
+dnl   --with-cuda-archs=LIST  the architectures that get code, as 80,89,90; PTX of the last one for what comes
+dnl                     later. Default: that of the device here, 90 where there is none
+dnl Sets HAVE_CUDA (conditional), NVCC, NVCCFLAGS (-O2 -lineinfo if not set), CUDA_ARCHS (code generation
+dnl flags; may be set by the user), CUDA_WGMMA_ARCH, CUDA_LDFLAGS, CUDA_LIBS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h, cuda_fp6.h
 dnl and cuda_fp4.h compile as plain C), CUDA_CPPFLAGS, cuda_summary.
 AC_DEFUN([MPSIM_CUDA], [
     AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=auto|yes|no|DIR],
         [build gpu/ with the CUDA toolkit found, or the one in DIR (default: auto)])],
         [], [with_cuda=auto])
+    AC_ARG_WITH([cuda-archs], [AS_HELP_STRING([--with-cuda-archs=LIST],
+        [CUDA architectures, as 80,89,90 (default: that of the device here, else 90)])],
+        [], [with_cuda_archs=])
     AC_ARG_VAR([NVCC], [CUDA compiler])
     AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
     AC_ARG_VAR([CUDA_ARCHS], [CUDA code generation flags of all but wgmma.cu])
@@ -38,13 +61,7 @@ AC_DEFUN([MPSIM_CUDA], [
             [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib"])
         dnl sm_90a: from CUDA 12 on
         CUDA_WGMMA_ARCH="-gencode arch=compute_90a,code=sm_90a"
-        mpsim_gpu_codes=" `$NVCC --list-gpu-code 2>/dev/null | tr '\n' ' '`"
-        AS_IF([test -z "$CUDA_ARCHS"], [
-            for mpsim_sm in 80 89; do
-                AS_CASE([$mpsim_gpu_codes], [*" sm_$mpsim_sm "*],
-                    [CUDA_ARCHS="$CUDA_ARCHS -gencode arch=compute_$mpsim_sm,code=sm_$mpsim_sm"])
-            done
-            CUDA_ARCHS="$CUDA_ARCHS -gencode arch=compute_90,code=@<:@sm_90,compute_90@:>@"])
+        AS_IF([test -n "$CUDA_ARCHS"], [mpsim_archs=$CUDA_ARCHS], [MPSIM_CUDA_ARCHS])
         AC_MSG_CHECKING([whether $NVCC compiles and links a kernel for sm_90a])
         cat >conftest.cu <<\_MPSIM_EOF
 __global__ void twice(float *x) { *x *= 2; }
@@ -56,7 +73,7 @@ _MPSIM_EOF
         AC_MSG_RESULT([$have_cuda])
         rm -f conftest.cu conftest_cuda
         AS_IF([test $have_cuda = yes],
-            [cuda_summary="$NVCC, `$NVCC --version | $SED -n 's/.*release \(@<:@0-9.@:>@*\).*/release \1/p'`"])
+            [cuda_summary="$NVCC, `$NVCC --version | $SED -n 's/.*release \(@<:@0-9.@:>@*\).*/release \1/p'`, $mpsim_archs"])
         mpsim_save_CPPFLAGS=$CPPFLAGS
         mpsim_save_CFLAGS=$CFLAGS
         CUDA_CPPFLAGS="-isystem $mpsim_cuda_root/include"
