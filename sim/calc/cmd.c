@@ -2,7 +2,7 @@
 #include "../commands.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
-#include "../report/report.h"
+#include "../cli/reportoptions.h"
 #include "../cli/target.h"
 
 #include <inttypes.h>
@@ -197,16 +197,17 @@ int cmd_calc(const command *self, int argc, char **argv)
 {
     static answer answers[FORMATS_MOST];
     target_options to = {0};
-    const char *operands = NULL, *path = NULL;
-    int json = 0, first;
+    report_options form = {0};
+    const char *operands = NULL;
+    int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &to.formats, "LIST",
          "formats of the result, and of the operands; NAME@PRESET (default: six common ones)"},
         {0, "operands", OPTION_STRING, &operands, "FORMAT", "format of the operands instead"},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.calc/1)"},
-        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        JSON_OPTION_ROW(form, "mpsim.calc/1"),
+        OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     char *words[WORDS_MOST + 1];
     char hidden[WORDS_MOST][WORD_SIZE];
@@ -231,12 +232,12 @@ int cmd_calc(const command *self, int argc, char **argv)
         goto done;
     if (targets.count > FORMATS_MOST)
         code = fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
-    if (code || (code = output_open(&out, path)))
+    if (code || (code = output_open(&out, form.path)))
         goto done;
     for (size_t i = 0; i < targets.count; i++)
         calculate(&answers[i], &targets.items[i], op, operands ? &f : NULL, x, to.seed);
-    if (json ? print_json(answers, targets.count, out.file)
-             : print_text(answers, targets.count, out.file)) {
+    if (form.json ? print_json(answers, targets.count, out.file)
+                  : print_text(answers, targets.count, out.file)) {
         output_abandon(&out);
         code = fail(EXIT_IO, "out of memory");
     } else {

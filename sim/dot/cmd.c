@@ -4,8 +4,7 @@
 #include "models.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
-#include <train/parallel.h>
-#include "../report/report.h"
+#include "../cli/reportoptions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,9 +44,10 @@ static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,
 enum { DEPTHS = 64 };
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *path;
-    uint64_t rows, columns, seed, threads;
-    int flatten, transpose_a, transpose_b, json, ndjson, csv;
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b;
+    uint64_t rows, columns, seed;
+    int flatten, transpose_a, transpose_b;
+    report_options form;
 } options;
 
 typedef struct run {
@@ -341,12 +341,13 @@ static int report(const run *r, FILE *to)
 
 /* ---- the command ---- */
 
-static int check(const options *o, int operands)
+static int check(run *r, int operands)
 {
+    const options *o = r->o;
     if (operands > 2)
         return fail(EXIT_USAGE, "dot: at most two files: A and B");
-    if (report_style_of(o->json, o->ndjson, o->csv) < 0)
-        return fail(EXIT_USAGE, "dot: --json, --ndjson and --csv exclude each other");
+    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
     if (operands == 0 && (o->a || o->b || o->flatten || o->transpose_a || o->transpose_b))
         return fail(EXIT_USAGE, "dot: --a, --b, --flatten and --transpose-... need a file");
     if (operands > 0 && o->distribution)
@@ -355,9 +356,7 @@ static int check(const options *o, int operands)
         return fail(EXIT_USAGE, "dot: with one file, --a and --b name its tensors (mpsim info lists them)");
     if (o->rows == 0 || o->columns == 0 || o->rows > 1 << 20 || o->columns > 1 << 20)
         return fail(EXIT_USAGE, "dot: --rows and --columns are from 1 to 2^20");
-    if (o->threads > 1024)
-        return fail(EXIT_USAGE, "dot: --threads: at most 1024");
-    return 0;
+    return report_options_threads(&o->form, "dot");
 }
 
 int cmd_dot(const command *self, int argc, char **argv)
@@ -388,12 +387,11 @@ int cmd_dot(const command *self, int argc, char **argv)
          "multiply operands before rounding; amax: by the largest power of two without overflow, of "
          "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "json", OPTION_FLAG, &o.json, NULL, "write JSON (schema mpsim.dot/1)"},
-        {0, "ndjson", OPTION_FLAG, &o.ndjson, NULL, "write one JSON object per line"},
-        {0, "csv", OPTION_FLAG, &o.csv, NULL, "write CSV"},
-        {'o', "output", OPTION_STRING, &o.path, "FILE", "write to FILE instead of standard output"},
-        {0, "threads", OPTION_COUNT, &o.threads, "N",
-         "threads (default: all processors); the report does not depend on it"},
+        JSON_OPTION_ROW(o.form, "mpsim.dot/1"),
+        NDJSON_OPTION_ROW(o.form, "line"),
+        CSV_OPTION_ROW(o.form, ""),
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
@@ -403,7 +401,7 @@ int cmd_dot(const command *self, int argc, char **argv)
     mpsim_format fa, fb;
     double scale;
     output out;
-    if ((code = check(&o, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
+    if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
         (code = parse_scale(&scale, o.scale)))
         return code;
     if (o.distribution && distribution_find(&r.distribution, o.distribution))
@@ -413,12 +411,10 @@ int cmd_dot(const command *self, int argc, char **argv)
         o.depths = "4096";
     if (o.depths && (code = parse_depths(&r, o.depths)))
         return code;
-    r.style = (report_style)report_style_of(o.json, o.ndjson, o.csv);
-    parallel_init((unsigned)o.threads);
     if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
         (code = make_operands(&r, argv + first, operands)) ||
         (code = operand_encode(&r.a, "dot", &fa, scale)) ||
-        (code = operand_encode(&r.b, "dot", &fb, scale)) || (code = output_open(&out, o.path)))
+        (code = operand_encode(&r.b, "dot", &fb, scale)) || (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);
     if (code)

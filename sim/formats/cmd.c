@@ -3,7 +3,7 @@
 #include "../dot/models.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
-#include "../report/report.h"
+#include "../cli/reportoptions.h"
 #include "../cli/target.h"
 
 #include <inttypes.h>
@@ -408,10 +408,12 @@ static int list_models(char **operands, const char *path, report_style style)
 
 int cmd_formats(const command *self, int argc, char **argv)
 {
-    int json = 0, ndjson = 0, csv = 0, presets = 0, modes = 0, models = 0, lost = 0, first;
-    const char *check = NULL, *path = NULL;
+    int presets = 0, modes = 0, models = 0, lost = 0, first;
+    const char *check = NULL;
     double x = 0;
     target_options to = {0};
+    report_options form = {0};
+    report_style style;
     const option_row table_of_options[] = {
         {0, "presets", OPTION_FLAG, &presets, NULL, "list what real stacks do under one name"},
         {0, "modes", OPTION_FLAG, &modes, NULL, "list rounding modes"},
@@ -422,22 +424,23 @@ int cmd_formats(const command *self, int argc, char **argv)
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "json", OPTION_FLAG, &json, NULL,
-         "write JSON (schema mpsim.formats/1; with --check mpsim.check/1)"},
-        {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per line"},
-        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
-        {'o', "output", OPTION_STRING, &path, "FILE",
-         "write to FILE instead of standard output"},
+        JSON_OPTION_ROW(form, "mpsim.formats/1; with --check mpsim.check/1"),
+        NDJSON_OPTION_ROW(form, "line"),
+        CSV_OPTION_ROW(form, ""),
+        OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    const int style = report_style_of(json, ndjson, csv), lists = presets || modes;
-    if (style < 0 || presets + modes + models + (check != NULL) > 1)
-        return fail(EXIT_USAGE, "formats: --json, --ndjson and --csv exclude each other, and "
-                                "so do --presets, --modes, --models and --check");
+    static const char rule[] = "--json, --ndjson and --csv exclude each other, and so do --presets, "
+                               "--modes, --models and --check";
+    const int lists = presets || modes;
+    if (presets + modes + models + (check != NULL) > 1)
+        return fail(EXIT_USAGE, "formats: %s", rule);
+    if ((code = report_options_style(&style, &form, 0, "formats", rule)))
+        return code;
     if (models)
-        return list_models(argv + first, path, (report_style)style);
+        return list_models(argv + first, form.path, style);
     if (lists && (style != REPORT_TEXT || first < argc))
         return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text "
                                 "only");
@@ -453,13 +456,12 @@ int cmd_formats(const command *self, int argc, char **argv)
         if (strchr(list.items[i].label, '@'))
             code = fail(EXIT_USAGE, "formats: '%s': presets go with --check",
                         list.items[i].label);
-    if (code || (code = output_open(&out, path)))
+    if (code || (code = output_open(&out, form.path)))
         goto done;
-    const report_style form = (report_style)style;
     const int bad = presets ? print_presets(out.file)
                     : modes ? print_modes(out.file)
-                    : check ? print_check(x, &list, to.seed, form, out.file, &lost)
-                            : print_formats(&list, form, out.file);
+                    : check ? print_check(x, &list, to.seed, style, out.file, &lost)
+                            : print_formats(&list, style, out.file);
     if (bad) {
         output_abandon(&out);
         code = fail(EXIT_IO, "out of memory");

@@ -2,7 +2,7 @@
 #include "../commands.h"
 #include "../cli/input.h"
 #include "../cli/output.h"
-#include "../report/report.h"
+#include "../cli/reportoptions.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -184,9 +184,9 @@ static int visit_file(input *in, trace *t, void *p)
 
 int cmd_info(const command *self, int argc, char **argv)
 {
-    int json = 0, ndjson = 0, csv = 0, metadata = 0, first;
-    const char *path = NULL;
+    int metadata = 0, first;
     input_options from = {0};
+    report_options form = {0};
     const option_row table_of_options[] = {
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(from),
@@ -194,11 +194,10 @@ int cmd_info(const command *self, int argc, char **argv)
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'v', "metadata", OPTION_FLAG, &metadata, NULL,
          "list the metadata of files too (JSON always does)"},
-        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.info/1)"},
-        {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per tensor and line"},
-        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
-        {'o', "output", OPTION_STRING, &path, "FILE",
-         "write to FILE instead of standard output"},
+        JSON_OPTION_ROW(form, "mpsim.info/1"),
+        NDJSON_OPTION_ROW(form, "tensor and line"),
+        CSV_OPTION_ROW(form, ""),
+        OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     input in = {0};
@@ -206,25 +205,21 @@ int cmd_info(const command *self, int argc, char **argv)
     context c = {.metadata = metadata};
     if (code >= 0)
         goto done;
-    const int style = report_style_of(json, ndjson, csv);
-    if (style < 0) {
-        code = fail(EXIT_USAGE, "info: --json, --ndjson and --csv exclude each other");
-        goto done;
-    }
-    if ((code = input_open(&in, "info", &from, argv + first, argc - first)) ||
-        (code = input_check_output(&in, path)) || (code = output_open(&out, path)))
+    if ((code = report_options_style(&c.style, &form, 0, "info",
+                                     "--json, --ndjson and --csv exclude each other")) ||
+        (code = input_open(&in, "info", &from, argv + first, argc - first)) ||
+        (code = input_check_output(&in, form.path)) || (code = output_open(&out, form.path)))
         goto done;
     c.to = out.file;
-    c.style = (report_style)style;
     c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");
-    if (style == REPORT_JSON)
+    if (c.style == REPORT_JSON)
         fputs("{\"schema\": \"mpsim.info/1\",\n\"files\": [", c.to);
-    if (style == REPORT_CSV)
+    if (c.style == REPORT_CSV)
         fputs("file,name,kind,dtype,format,shape,count,offset\n", c.to);
     code = input_each(&in, visit_file, &c);
-    if (style == REPORT_JSON)
+    if (c.style == REPORT_JSON)
         fputs("]}\n", c.to);
-    if (style == REPORT_TEXT && c.files > 1)
+    if (c.style == REPORT_TEXT && c.files > 1)
         c.failed |= print_summary(&c);
     if (c.failed && !code)
         code = fail(EXIT_IO, "out of memory");

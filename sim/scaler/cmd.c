@@ -1,6 +1,7 @@
 /* cmd.c -- mpsim scaler: loss scalers over recorded gradients, patterns and logs. */
 #include "../commands.h"
 #include "../cli/output.h"
+#include "../cli/reportoptions.h"
 #include "adaptive.h"
 #include "pattern.h"
 #include "report.h"
@@ -48,9 +49,10 @@ enum { BY_STEP = 40, PATTERN_MAX = 1 << 24 };
 
 typedef struct options {
     option_list scalers, compare;
-    const char *pattern, *log, *format, *state_in, *state_out, *path;
+    const char *pattern, *log, *format, *state_in, *state_out;
     uint64_t repeat;
-    int list, amp, all, adaptive, json, csv, quiet;
+    int list, amp, all, adaptive;
+    report_options form;
 } options;
 
 typedef struct run {
@@ -174,7 +176,7 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
     r->scalers.in = &r->in;
     r->scalers.repeat = r->o->repeat ? r->o->repeat : 1;
     if (code || (code = input_open(&r->in, "scaler", from, operands, n)) ||
-        (code = input_check_output(&r->in, r->o->path)) ||
+        (code = input_check_output(&r->in, r->o->form.path)) ||
         (code = input_check_output(&r->in, r->o->state_out)))
         return code;
     return 0;
@@ -184,7 +186,7 @@ static int run_adaptive(run *r, const input_options *from, char **operands, int 
 {
     adaptive_run layers = {.count = 0};
     int code = input_open(&r->in, "scaler", from, operands, n);
-    if (code || (code = input_check_output(&r->in, r->o->path)))
+    if (code || (code = input_check_output(&r->in, r->o->form.path)))
         return code;
     if (!(code = adaptive_trace(&layers, &r->in)))
         code = adaptive_report(r->out.file, &layers, &r->in, r->style);
@@ -214,7 +216,7 @@ static void sort_matches(replay_match *m, size_t n)
 
 static int run_log(run *r, const char *path)
 {
-    int code = output_check_path("scaler", r->o->path, path);
+    int code = output_check_path("scaler", r->o->form.path, path);
     if (code || (code = make_scalers(r, "all")) || (code = training_log_read(&r->log, path)))
         return code;
     r->matches = calloc(r->scalers.count, sizeof *r->matches);
@@ -257,11 +259,11 @@ static int log_of(const options *o, const input_options *from, char **operands, 
 
 /* ---- the command ---- */
 
-static int check_options(const options *o, int operands)
+static int check_options(const options *o, report_style *style, int operands)
 {
     const int inputs = (o->pattern != NULL) + (o->log != NULL) + (operands > 0);
-    if (report_style_of(o->json, 0, o->csv) < 0)
-        return fail(EXIT_USAGE, "scaler: --json and --csv exclude each other");
+    if (report_options_style(style, &o->form, 0, "scaler", "--json and --csv exclude each other"))
+        return EXIT_USAGE;
     if (o->list)
         return inputs - (operands > 0) || o->amp || o->adaptive || o->state_in || o->state_out
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
@@ -275,7 +277,7 @@ static int check_options(const options *o, int operands)
                         o->format || o->scalers.count || o->compare.count))
         return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, "
                                 "--format, --amp or state");
-    if (o->amp && (o->json || o->csv || o->compare.count || o->scalers.count > 1))
+    if (o->amp && (*style != REPORT_TEXT || o->compare.count || o->scalers.count > 1))
         return fail(EXIT_USAGE, "scaler: --amp writes the status lines of one scaler, no report");
     if (o->log && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
         return fail(EXIT_USAGE, "scaler: --amp, --state-in, --state-out, --repeat and --format do "
@@ -291,16 +293,16 @@ static int check_options(const options *o, int operands)
 static int check_outputs(const options *o)
 {
     const char *pattern = o->pattern && o->pattern[0] == '@' ? o->pattern + 1 : NULL;
-    int code = output_check_path("scaler", o->path, pattern);
+    int code = output_check_path("scaler", o->form.path, pattern);
     if (!code)
         code = output_check_path("scaler", o->state_out, pattern);
     if (!code)
-        code = output_check_path("scaler", o->path, o->state_in);
+        code = output_check_path("scaler", o->form.path, o->state_in);
     if (code || !o->state_out)
         return code;
     const int both_standard = strcmp(o->state_out, "-") == 0 &&
-                              (!o->path || strcmp(o->path, "-") == 0);
-    return both_standard || output_is_same(o->path, o->state_out)
+                              (!o->form.path || strcmp(o->form.path, "-") == 0);
+    return both_standard || output_is_same(o->form.path, o->state_out)
                ? fail(EXIT_USAGE, "scaler: the report and --state-out need two places")
                : 0;
 }
@@ -376,8 +378,8 @@ static void clear(run *r)
 static int run_command(run *r, input_options *from, char **operands, int n)
 {
     const options *o = r->o;
-    int code = check_options(o, n);
-    if (code || (code = check_outputs(o)) || (code = output_open(&r->out, o->path)))
+    int code = check_options(o, &r->style, n);
+    if (code || (code = check_outputs(o)) || (code = output_open(&r->out, o->form.path)))
         return code;
     code = o->list       ? scaler_list(r->out.file, r->style, operands, n)
            : o->adaptive ? run_adaptive(r, from, operands, n)
@@ -426,20 +428,18 @@ int cmd_scaler(const command *self, int argc, char **argv)
         {0, "amp", OPTION_FLAG, &o.amp, NULL,
          "a line per step as training scripts log it, with the scale after the step"},
         {'a', "all", OPTION_FLAG, &o.all, NULL, "every row of a long trajectory"},
-        {0, "json", OPTION_FLAG, &o.json, NULL, "write JSON (schema mpsim.scaler/1)"},
-        {0, "csv", OPTION_FLAG, &o.csv, NULL, "write CSV: a row per scaler and run of steps"},
-        {'o', "output", OPTION_STRING, &o.path, "FILE", "write to FILE instead of standard output"},
-        {'q', "quiet", OPTION_FLAG, &o.quiet, NULL, "no notes on standard error"},
+        JSON_OPTION_ROW(o.form, "mpsim.scaler/1"),
+        CSV_OPTION_ROW(o.form, ": a row per scaler and run of steps"),
+        OUTPUT_OPTION_ROW(o.form),
+        QUIET_OPTION_ROW(o.form, "notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
-        const int style = report_style_of(o.json, 0, o.csv);
-        if (o.quiet)
+        if (o.form.quiet)
             note_quiet();
         run *r = calloc(1, sizeof *r);
         if (r) {
             r->o = &o;
-            r->style = style < 0 ? REPORT_TEXT : (report_style)style;
             code = run_command(r, &from, argv + first, argc - first);
             clear(r);
         } else {

@@ -2,7 +2,7 @@
 #include "../commands.h"
 #include "../cli/input.h"
 #include "../cli/output.h"
-#include <train/parallel.h>
+#include "../cli/reportoptions.h"
 #include "report.h"
 
 #include <inttypes.h>
@@ -271,11 +271,12 @@ static int run_all(run *r, input *in, output *out)
 
 int cmd_stat(const command *self, int argc, char **argv)
 {
-    int json = 0, ndjson = 0, csv = 0, histogram = 0, tensors = 0, quiet = 0, first;
-    const char *path = NULL, *level = NULL;
-    uint64_t threads = 0;
+    int histogram = 0, tensors = 0, first;
+    const char *level = NULL;
     target_options to = {0};
     input_options from = {0};
+    report_options form = {0};
+    report_style style;
     const option_row table_of_options[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &to.formats, "LIST",
@@ -292,13 +293,12 @@ int cmd_stat(const command *self, int argc, char **argv)
          "CSV: rows per tensor (default), kind, step or total"},
         {0, "histogram", OPTION_FLAG, &histogram, NULL,
          "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
-        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.stat/1)"},
-        {0, "ndjson", OPTION_FLAG, &ndjson, NULL, "write one JSON object per line, as they come"},
-        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV: a row per tensor, format and scale; see --level"},
-        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
-        {0, "threads", OPTION_COUNT, &threads, "N",
-         "threads (default: all processors); the report does not depend on it"},
-        {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no notes on standard error"},
+        JSON_OPTION_ROW(form, "mpsim.stat/1"),
+        NDJSON_OPTION_ROW(form, "line, as they come"),
+        CSV_OPTION_ROW(form, ": a row per tensor, format and scale; see --level"),
+        OUTPUT_OPTION_ROW(form),
+        THREADS_OPTION_ROW(form, "; the report does not depend on it"),
+        QUIET_OPTION_ROW(form, "notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0) {
@@ -306,19 +306,16 @@ int cmd_stat(const command *self, int argc, char **argv)
         option_list_clear(&from.kinds);
         return code;
     }
-    if (quiet)
+    if (form.quiet)
         note_quiet();
-    const int style = report_style_of(json, ndjson, csv);
     target_list targets = {0};
     input in = {0};
     output out = {0};
     statreport report = {0};
-    run r = {.targets = &targets, .report = &report, .histogram = histogram,
-             .by_tensor = tensors || style != REPORT_TEXT};
-    if (style < 0) {
-        code = fail(EXIT_USAGE, "stat: --json, --ndjson and --csv exclude each other");
+    run r = {.targets = &targets, .report = &report, .histogram = histogram};
+    if ((code = report_options_style(&style, &form, 0, "stat",
+                                     "--json, --ndjson and --csv exclude each other")))
         goto done;
-    }
     if ((level && style != REPORT_CSV) ||
         (histogram && style != REPORT_JSON && style != REPORT_NDJSON)) {
         code = fail(EXIT_USAGE, "stat: --level goes with --csv, --histogram with --json or --ndjson");
@@ -330,14 +327,11 @@ int cmd_stat(const command *self, int argc, char **argv)
         goto done;
     }
     r.level = style == REPORT_CSV ? (level ? level : "tensor") : NULL;
-    if (threads > 1024) {
-        code = fail(EXIT_USAGE, "stat: --threads: at most 1024");
-        goto done;
-    }
-    parallel_init((unsigned)threads);
-    if ((code = target_list_make(&targets, &to, "stat", default_formats)) ||
+    r.by_tensor = tensors || style != REPORT_TEXT;
+    if ((code = report_options_threads(&form, "stat")) ||
+        (code = target_list_make(&targets, &to, "stat", default_formats)) ||
         (code = input_open(&in, "stat", &from, argv + first, argc - first)) ||
-        (code = input_check_output(&in, path)))
+        (code = input_check_output(&in, form.path)))
         goto done;
     r.show_file = in.tree.count > 1;
     r.stat = tensorstat_new(&targets, to.seed, histogram);
@@ -346,10 +340,11 @@ int cmd_stat(const command *self, int argc, char **argv)
         code = fail(EXIT_IO, "out of memory");
         goto done;
     }
-    code = style == REPORT_NDJSON ? output_open_stream(&out, path) : output_open(&out, path);
+    code = style == REPORT_NDJSON ? output_open_stream(&out, form.path)
+                                   : output_open(&out, form.path);
     if (code)
         goto done;
-    statreport_begin(&report, out.file, (report_style)style, &targets,
+    statreport_begin(&report, out.file, style, &targets,
                      config_json(&to, &targets, &from));
     code = run_all(&r, &in, &out);
     if (statreport_end(&report) && !code && !ferror(out.file))

@@ -2,8 +2,7 @@
 #include "../commands.h"
 #include "../dot/models.h"
 #include "../cli/output.h"
-#include <train/parallel.h>
-#include "../report/report.h"
+#include "../cli/reportoptions.h"
 #include "vectors.h"
 #include "verify.h"
 
@@ -148,9 +147,10 @@ static int check_options(const verify *v, char **names, int vectors, int archite
 
 int cmd_verify(const command *self, int argc, char **argv)
 {
-    int json = 0, csv = 0, list = 0, quiet = 0, first;
-    const char *path = NULL, *architecture = NULL, *vectors = NULL;
-    uint64_t threads = 0;
+    int list = 0, first;
+    const char *architecture = NULL, *vectors = NULL;
+    report_options form = {0};
+    report_style style;
     option_list names = {0};
     verify v = {.seed = 1};
     const option_row table_of_options[] = {
@@ -166,39 +166,37 @@ int cmd_verify(const command *self, int argc, char **argv)
          "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
          "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.verify/1)"},
-        {0, "csv", OPTION_FLAG, &csv, NULL, "write CSV"},
-        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
-        {0, "threads", OPTION_COUNT, &threads, "N", "threads (default: all processors)"},
-        {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no progress on standard error"},
+        JSON_OPTION_ROW(form, "mpsim.verify/1"),
+        CSV_OPTION_ROW(form, ""),
+        OUTPUT_OPTION_ROW(form),
+        THREADS_OPTION_ROW(form, ""),
+        QUIET_OPTION_ROW(form, "progress"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     model_list models = {0};
     output out = {0};
     if (code >= 0)
         goto done;
-    const int style = report_style_of(json, 0, csv);
     const char *env = getenv("MPSIM_HWVECTORS");
     v.vectors = vectors ? vectors : env && *env ? env : NULL;
-    v.progress = !quiet && isatty(STDERR_FILENO);
+    v.progress = !form.quiet && isatty(STDERR_FILENO);
     static char vectors_group[] = "vectors", *only_vectors[] = {vectors_group, NULL};
     if ((code = parse_models(&models, &names)))
         goto done;
     v.models = models.items;
     v.n_models = models.count;
     char **groups = v.n_models && first == argc ? only_vectors : argv + first;
-    if (style < 0 || (list && style != REPORT_TEXT))
-        code = fail(EXIT_USAGE, "verify: --json and --csv exclude each other, and --list");
-    else if (threads > 1024)
-        code = fail(EXIT_USAGE, "verify: --threads: at most 1024");
-    else if (architecture && !(v.architecture = architecture_find(architecture)))
+    if ((code = report_options_style(&style, &form, list, "verify",
+                                     "--json and --csv exclude each other, and --list")) ||
+        (code = report_options_threads(&form, "verify")))
+        goto done;
+    if (architecture && !(v.architecture = architecture_find(architecture)))
         code = fail(EXIT_USAGE, "verify: --architecture: '%s' is none of %s", architecture,
                     architecture_list());
     if (code || (code = check_groups(groups)) ||
         (code = check_options(&v, groups, vectors != NULL, architecture != NULL, list)))
         goto done;
-    parallel_init((unsigned)threads);
-    if ((code = output_open(&out, path)))
+    if ((code = output_open(&out, form.path)))
         goto done;
     if (!list && (code = run_groups(&v, groups))) {
         output_abandon(&out);
