@@ -5,6 +5,7 @@
 #include <train/parallel.h>
 #include "../policy/list.h"
 #include "report.h"
+#include "../cli/reportoptions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -146,8 +147,9 @@ int cmd_replay(const command *self, int argc, char **argv)
     option_list policies = {0};
     input_options io = {0};
     replay_options o = {0};
-    const char *path = NULL, *weights = "auto";
-    int json = 0, csv = 0, tensors = 0, amp = 0, no_reference = 0, first;
+    report_options form = {0};
+    const char *weights = "auto";
+    int tensors = 0, amp = 0, no_reference = 0, first;
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
         {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
@@ -162,10 +164,10 @@ int cmd_replay(const command *self, int argc, char **argv)
         {0, "tensors", OPTION_FLAG, &tensors, NULL, "every tensor, not only those that lose most"},
         {0, "amp", OPTION_FLAG, &amp, NULL,
          "a line per step as training scripts log it, with the scale after the step"},
-        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.replay/1)"},
-        {0, "csv", OPTION_FLAG, &csv, NULL,
-         "write CSV: a row per step, or with --tensors per tensor; of several policies, a row each"},
-        {'o', "output", OPTION_STRING, &path, "FILE", "write to FILE instead of standard output"},
+        JSON_OPTION_ROW(form, "mpsim.replay/1"),
+        CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, "
+                             "a row each"),
+        OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     run r;
@@ -176,11 +178,10 @@ int cmd_replay(const command *self, int argc, char **argv)
     memset(&r, 0, sizeof r);
     if (code >= 0)
         goto parsed;
-    code = 0;
-    r.report.style = (report_style)report_style_of(json, 0, csv);
-    if (report_style_of(json, 0, csv) < 0 || (amp && (json || csv)))
-        code = fail(EXIT_USAGE, "replay: --json, --csv and --amp exclude each other");
-    else if (policies.count == 0)
+    if ((code = report_options_style(&r.report.style, &form, amp, "replay",
+                                     "--json, --csv and --amp exclude each other")))
+        goto parsed;
+    if (policies.count == 0)
         code = fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
                                 "data/policies");
     else if (first == argc)
@@ -196,19 +197,19 @@ int cmd_replay(const command *self, int argc, char **argv)
         goto parsed;
     code = check_once(&r, argv + first, argc - first);
     if (!code)
-        code = policy_list_check_output(&r.policies, "replay", path);
+        code = policy_list_check_output(&r.policies, "replay", form.path);
     if (code)
         goto parsed;
     code = input_open(&in, "replay", &io, argv + first, argc - first);
     if (!code)
-        code = input_check_output(&in, path);
+        code = input_check_output(&in, form.path);
     if (!code)
         code = input_order_steps(&in, &steps);
     if (!code)
         code = check_ranks_once(&in, steps);
     free(steps);
     if (!code)
-        code = output_open(&out, path);
+        code = output_open(&out, form.path);
     if (!code) {
         r.report.file = out.file;
         r.report.tensors = tensors;

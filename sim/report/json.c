@@ -4,13 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-int report_style_of(int json, int ndjson, int csv)
-{
-    if (json + ndjson + csv > 1)
-        return -1;
-    return json ? REPORT_JSON : ndjson ? REPORT_NDJSON : csv ? REPORT_CSV : REPORT_TEXT;
-}
-
 json_t *json_of_double(double x)
 {
     if (isnan(x))

@@ -10,9 +10,6 @@
 
 typedef enum report_style { REPORT_TEXT, REPORT_JSON, REPORT_NDJSON, REPORT_CSV } report_style;
 
-/* The style that --json, --ndjson, --csv ask for; -1 if more than one is set. */
-int report_style_of(int json, int ndjson, int csv);
-
 /* ---- tables for people ---- */
 
 typedef struct table table;

@@ -1,8 +1,8 @@
 /* cmd.c -- mpsim train: training, emulated. */
 #include "../commands.h"
 #include "../cli/output.h"
-#include <train/parallel.h>
 #include "../policy/list.h"
+#include "../cli/reportoptions.h"
 #include "checkpoint.h"
 #include "device.h"
 #include "policy.h"
@@ -60,11 +60,11 @@ typedef struct request {
     train_job *jobs;
     train_total *totals;
     size_t n_jobs;
-    const char *output, *plan, *write_plan, *resume, *checkpoint, *trace, *trace_steps, *digests,
-        *check;
+    const char *plan, *write_plan, *resume, *checkpoint, *trace, *trace_steps, *digests, *check;
     uint64_t trace_every, checkpoint_every, every;
     train_opener device; /* NULL: the CPU */
-    int compare, quiet, digest_tensors;
+    int compare, digest_tensors;
+    report_options form;
 } request;
 
 /* What --compare compares by itself. */
@@ -121,7 +121,7 @@ static int jobs_of_policies(request *q, const option_list *paths)
         code = policy_list_add_all(&q->policies, "train", paths);
     for (size_t i = 0; paths->count == 0 && i < sizeof compared / sizeof *compared && !code; i++)
         code = policy_list_add(&q->policies, "train", compared[i]);
-    const char *const written[] = {q->output, q->digests, q->checkpoint, q->write_plan};
+    const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_plan};
     for (size_t i = 0; i < sizeof written / sizeof *written && !code; i++)
         code = policy_list_check_output(&q->policies, "train", written[i]);
     if (!code)
@@ -197,7 +197,7 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     char *folder = q->trace ? trace_folder(q, j) : NULL;
     train_watch w = {
         .every = q->every ? q->every : report->compare ? 0 : tenth,
-        .progress = !q->quiet && isatty(STDERR_FILENO),
+        .progress = !q->form.quiet && isatty(STDERR_FILENO),
         .device = q->device,
         .resume = q->resume,
         .checkpoint = q->checkpoint,
@@ -270,7 +270,7 @@ static int write_plan(const request *q)
 static int train_all(request *q, train_report *report)
 {
     output out = {0}, digests = {0};
-    int code = output_open(&out, q->output);
+    int code = output_open(&out, q->form.path);
     if (code)
         return code;
     if (q->digests && (code = output_open(&digests, q->digests))) {
@@ -307,7 +307,7 @@ static int check_belongs(const request *q)
     };
     const struct {
         const char *given, *option;
-    } of_runs[] = {{q->output, "output"}, {q->checkpoint, "checkpoint"}, {q->trace, "trace"},
+    } of_runs[] = {{q->form.path, "output"}, {q->checkpoint, "checkpoint"}, {q->trace, "trace"},
                    {q->digests, "digests"}, {q->check, "check-digests"}};
     for (size_t i = 0; q->write_plan && i < sizeof of_runs / sizeof *of_runs; i++)
         if (of_runs[i].given)
@@ -324,9 +324,9 @@ static int check_belongs(const request *q)
 /* What is written is neither what is read, but for a checkpoint that goes on, nor written twice. */
 static int check_files(const request *q)
 {
-    const char *const written[] = {q->output, q->digests, q->checkpoint, q->write_plan};
+    const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_plan};
     const size_t n = sizeof written / sizeof *written;
-    if (q->digests && strcmp(q->digests, "-") == 0 && (!q->output || strcmp(q->output, "-") == 0))
+    if (q->digests && strcmp(q->digests, "-") == 0 && (!q->form.path || strcmp(q->form.path, "-") == 0))
         return fail(EXIT_USAGE, "train: --digests -: the report is on standard output, too; "
                                 "--output puts it elsewhere");
     for (size_t i = 0; i < n; i++) {
@@ -370,9 +370,8 @@ int cmd_train(const command *self, int argc, char **argv)
     option_list policies = {0};
     request q = {0};
     train_words *w = &q.words;
-    uint64_t threads = 0;
     const char *device = "cpu";
-    int json = 0, csv = 0, first;
+    int first;
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
         {0, "compare", OPTION_FLAG, &q.compare, NULL,
@@ -382,11 +381,9 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",
          "a row of the table, and the test, every N steps (default: ten rows)"},
-        {0, "json", OPTION_FLAG, &json, NULL, "write JSON (schema mpsim.train/1)"},
-        {0, "csv", OPTION_FLAG, &csv, NULL,
-         "write CSV: a row per step; of several policies, a row each"},
-        {'o', "output", OPTION_STRING, &q.output, "FILE",
-         "write to FILE instead of standard output"},
+        JSON_OPTION_ROW(q.form, "mpsim.train/1"),
+        CSV_OPTION_ROW(q.form, ": a row per step; of several policies, a row each"),
+        OUTPUT_OPTION_ROW(q.form),
         {0, "trace", OPTION_STRING, &q.trace, "DIR",
          "record tensors as a trace (mpsim-trace/1), for info, stat, replay and plot"},
         {0, "trace-every", OPTION_COUNT, &q.trace_every, "N",
@@ -407,23 +404,22 @@ int cmd_train(const command *self, int argc, char **argv)
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
          "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "
          "not counted"},
-        {0, "threads", OPTION_COUNT, &threads, "N", "threads (default: all processors)"},
-        {'q', "quiet", OPTION_FLAG, &q.quiet, NULL, "no progress on standard error"},
+        THREADS_OPTION_ROW(q.form, ""),
+        QUIET_OPTION_ROW(q.form, "progress"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     train_report report = {0};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)
         goto done;
-    code = 0;
-    const int style = report_style_of(json, 0, csv);
-    if (style < 0)
-        code = fail(EXIT_USAGE, "train: --json and --csv exclude each other");
-    else if (first < argc)
+    if ((code = report_options_style(&report.style, &q.form, 0, "train",
+                                     "--json and --csv exclude each other")))
+        goto done;
+    if (first < argc)
         code = fail(EXIT_USAGE, "train: it takes no operand, and '%s' is one; try 'mpsim train "
                                 "--help'", argv[first]);
-    else if (threads > 1024)
-        code = fail(EXIT_USAGE, "train: --threads: at most 1024");
+    if (!code)
+        code = report_options_threads(&q.form, "train");
     if (!code)
         code = train_device_find(&q.device, device);
     if (!code)
@@ -436,9 +432,7 @@ int cmd_train(const command *self, int argc, char **argv)
         code = check_single(&q);
     if (code)
         goto done;
-    parallel_init((unsigned)threads);
-    report.style = (report_style)style;
-    report.compare = (q.compare || q.n_jobs > 1) && style != REPORT_JSON;
+    report.compare = (q.compare || q.n_jobs > 1) && report.style != REPORT_JSON;
     report.resumed = q.resume;
     report.checked = q.check;
     code = q.write_plan ? write_plan(&q) : train_all(&q, &report);
