@@ -1,5 +1,5 @@
-/* match.c -- whose rules reproduce a recorded scale; see replay.h. */
-#include "replay.h"
+/* match.c -- whose rules reproduce a recorded scale; see scalerreplay.h. */
+#include "scalerreplay.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #define MPSIM_SIM_SCALER_REPORT_H
 
 #include "../report/report.h"
-#include "replay.h"
+#include "scalerreplay.h"
 #include "run.h"
 
 typedef struct scaler_report {

@@ -1,5 +1,9 @@
 /* impl.h -- what the files of sim/trace share; not for other folders.
  *
+ * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
+ * (layout.c); the layouts (safetensors.c, npy.c, npz.c with zipdir.c, raw.c) read through read.c,
+ * and all of them use dtype.c, memory.c and text.c.
+ *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
  * trace_bytes and trace_add; reading the elements of a selected tensor is common code
  * (read.c), which asks the layout only for a stream of bytes. */
@@ -91,10 +95,6 @@ int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
 /* trace_source_open -- set t->fd and t->size; pipes are spooled. */
 int trace_source_open(trace *t, const trace_options *options, trace_error *error);
 
-/* trace_pread -- read up to n bytes at an offset, fewer only at the end of the file; -1 and
- * errno on failure. */
-ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset);
-
 /* layout.c */
 
 /* trace_layout_of -- the layout that the first bytes of a file look like, or NULL. */
@@ -118,6 +118,10 @@ const char *const *trace_duplicate(const char *const *strings, size_t n, size_t 
                                    int *failed);
 
 /* read.c */
+
+/* trace_pread -- read up to n bytes at an offset, fewer only at the end of the file; -1 and
+ * errno on failure. */
+ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset);
 
 /* trace_bytes -- the next n bytes at t->at of the file or of the selected member. */
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error);

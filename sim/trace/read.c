@@ -1,12 +1,31 @@
-/* read.c -- the elements of a selected tensor as exact binary64 values. */
+/* read.c -- bytes of an open file, and the elements of a selected tensor as exact binary64 values. */
 #include "impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BUFFER = 256 << 10 }; /* a multiple of every code width */
+
+ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
+{
+    size_t got = 0;
+    while (got < n) {
+        if (offset + got > INT64_MAX)
+            break; /* past any file */
+        const ssize_t r = pread(fd, (char *)p + got, n - got, (off_t)(offset + got));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
 
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error)
 {

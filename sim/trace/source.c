@@ -19,24 +19,6 @@ static int io_error(const trace *t, trace_error *error, const char *what)
                            strerror(errno));
 }
 
-ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
-{
-    size_t got = 0;
-    while (got < n) {
-        if (offset + got > INT64_MAX)
-            break; /* past any file */
-        const ssize_t r = pread(fd, (char *)p + got, n - got, (off_t)(offset + got));
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return -1;
-        if (r == 0)
-            break;
-        got += (size_t)r;
-    }
-    return (ssize_t)got;
-}
-
 static int temporary_file(const trace *t, trace_error *error)
 {
     const char *dir = getenv("TMPDIR");

@@ -1,4 +1,4 @@
-/* log.h -- lines about the loss scale in the logs of training runs. All input is untrusted.
+/* scalerlog.h -- lines about the loss scale in the logs of training runs. All input is untrusted.
  *
  * A line is recognised wherever it stands, with any prefix (time, rank, logger) and with the
  * colours of a terminal. Recognised are
@@ -16,8 +16,8 @@
  *
  * Digits may be in groups: 65,536. A comma that could as well be a decimal one (0,5) makes the
  * number unusable. */
-#ifndef MPSIM_SIM_SCALER_LOG_H
-#define MPSIM_SIM_SCALER_LOG_H
+#ifndef MPSIM_SIM_SCALER_LOGLINE_H
+#define MPSIM_SIM_SCALER_LOGLINE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-/* replay.h -- a training log as a recorded track, its jumps, and whose rules reproduce it. */
-#ifndef MPSIM_SIM_SCALER_REPLAY_H
-#define MPSIM_SIM_SCALER_REPLAY_H
+/* scalerreplay.h -- a training log as a recorded track, its jumps, and whose rules reproduce it. */
+#ifndef MPSIM_SIM_SCALER_TRAININGLOG_H
+#define MPSIM_SIM_SCALER_TRAININGLOG_H
 
-#include "log.h"
+#include "scalerlog.h"
 #include "track.h"
 
 /* Events of recorded spans besides MPSIM_SCALER_*. */

@@ -1,5 +1,5 @@
-/* log.c -- see log.h. */
-#include "log.h"
+/* scalerlog.c -- see scalerlog.h. */
+#include "scalerlog.h"
 
 #include <ctype.h>
 #include <math.h>

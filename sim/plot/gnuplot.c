@@ -1,4 +1,4 @@
-/* run.c -- running gnuplot so that a figure appears whole or not at all. */
+/* plotrun.c -- running gnuplot so that a figure appears whole or not at all. */
 #include "plot.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* replay.c -- see replay.h. */
-#include "replay.h"
+/* scalerreplay.c -- see scalerreplay.h. */
+#include "scalerreplay.h"
 
 #include "../cli/options.h"
 #include "../trace/trace.h"
