@@ -1,6 +1,5 @@
-/* commands.c -- the table of commands. */
+/* commands.c -- the table of commands; see commands.h. */
 #include "commands.h"
-#include "cli/options.h"
 
 const command commands[] = {
     {"formats", "[NAME...]", "List number formats, or look at some of them", cmd_formats},

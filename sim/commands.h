@@ -1,8 +1,11 @@
-/* commands.h -- the commands; one cmd_*.c each. argv[0] is the command's name. */
+/* commands.h -- the table of commands (commands.c), and their functions; one cmd_*.c each. argv[0] is
+ * the command's name. */
 #ifndef MPSIM_SIM_COMMANDS_H
 #define MPSIM_SIM_COMMANDS_H
 
 #include "cli/options.h"
+
+extern const command commands[]; /* ends with a NULL name */
 
 int cmd_formats(const command *self, int argc, char **argv);
 int cmd_info(const command *self, int argc, char **argv);

@@ -18,10 +18,11 @@ sim_libsim_la_SOURCES = \
   sim/dot/operand.c sim/dot/operand.h \
   sim/formats/cmd.c \
   sim/info/cmd.c \
-  sim/plot/accumulation.c sim/plot/cmd.c sim/plot/data.c sim/plot/data.h sim/plot/figures.c \
-  sim/plot/gnuplot.c sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h \
-  sim/plot/runs.c sim/plot/runs.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c \
-  sim/plot/training.c \
+  sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/data.c \
+  sim/plot/data.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
+  sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
+  sim/plot/runs.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
+  sim/plot/training.c sim/plot/training.h \
   sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/parts.c \
   sim/policy/policy.c sim/policy/policy.h sim/policy/table.c sim/policy/yaml.c \
   sim/policy/yaml.h \
@@ -31,9 +32,10 @@ sim_libsim_la_SOURCES = \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/table.c \
   sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
-  sim/scaler/logline.c sim/scaler/logline.h sim/scaler/match.c sim/scaler/pattern.c \
-  sim/scaler/pattern.h sim/scaler/report.c sim/scaler/report.h sim/scaler/run.c \
-  sim/scaler/run.h sim/scaler/table.c sim/scaler/track.c sim/scaler/track.h \
+  sim/scaler/json.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/match.c \
+  sim/scaler/match.h sim/scaler/pattern.c sim/scaler/pattern.h sim/scaler/report.c \
+  sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
+  sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h \
   sim/stat/cmd.c sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/trace/dtype.c sim/trace/impl.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c \
@@ -45,8 +47,9 @@ sim_libsim_la_SOURCES = \
   sim/train/meter.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
   sim/train/report.c sim/train/report.h sim/train/run.c sim/train/run.h sim/train/store.c \
   sim/train/store.h sim/train/table.c sim/train/words.c sim/train/words.h \
-  sim/verify/architecture.c sim/verify/cmd.c sim/verify/groups.c sim/verify/recorded.c \
-  sim/verify/report.c sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.h
+  sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
+  sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \
+  sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,
 # which the tests use, too.

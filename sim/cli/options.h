@@ -49,8 +49,6 @@ struct command {
     int (*run)(const command *self, int argc, char **argv);
 };
 
-extern const command commands[]; /* ends with a NULL name */
-
 /* options_parse -- parse argv[1..]; argv[0] is the command's name. -h and --help are always
  * options. On return *first is the index of the first operand. -1: go on; otherwise an exit
  * code (after --help: EXIT_OK). `more` is text for the end of the help: examples, definitions;

@@ -1,5 +1,7 @@
 /* accumulation.c -- data and variables of the figure accumulation: errors of models over K. */
-#include "plot.h"
+#include "accumulation.h"
+
+#include "text.h"
 
 #include <mpsim/format.h>
 

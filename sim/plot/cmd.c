@@ -1,7 +1,8 @@
 /* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot or train. */
 #include "../commands.h"
 #include "../cli/options.h"
-#include "plot.h"
+#include "figures.h"
+#include "gnuplot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

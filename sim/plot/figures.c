@@ -2,7 +2,11 @@
  *
  * A block is named by the comment in front of it (gnuplot: index 'name'), and blocks are two
  * blank lines apart. Columns are described in the data. */
-#include "plot.h"
+#include "figures.h"
+
+#include "accumulation.h"
+#include "text.h"
+#include "training.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,8 @@
-/* plotrun.c -- running gnuplot so that a figure appears whole or not at all. */
-#include "plot.h"
+/* gnuplot.c -- running gnuplot so that a figure appears whole or not at all. */
+#include "gnuplot.h"
+
+#include "../cli/options.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -226,7 +229,7 @@ static int drawing_run(const drawing *w, const char *prefix)
     return EXIT_OK;
 }
 
-int plot_run(const char *prefix, unsigned types)
+int plot_gnuplot(const char *prefix, unsigned types)
 {
     drawing w;
     int code = EXIT_IO;

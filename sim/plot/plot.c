@@ -2,6 +2,8 @@
 #include "plot.h"
 
 #include "../cli/output.h"
+#include "gnuplot.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -205,5 +207,5 @@ int plot_draw(const plot_figure *figure, const plot_input *in, const plot_reques
     if (!code)
         code = write_files(figure, in, r, &t);
     templates_clear(&t);
-    return code ? code : plot_run(r->prefix, r->types);
+    return code ? code : plot_gnuplot(r->prefix, r->types);
 }

@@ -1,7 +1,7 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
-#include "plot.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fnmatch.h>

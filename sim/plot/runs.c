@@ -1,7 +1,7 @@
 /* runs.c -- see runs.h. A report is untrusted: every member is checked. */
 #include "runs.h"
 
-#include "plot.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <math.h>

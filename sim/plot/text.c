@@ -3,7 +3,7 @@
  * gnuplot runs commands: `...` and system() in a script, "..." with escapes, a file name that
  * begins with < or |. In single quotes nothing is special but the quote itself; in a column
  * of a data file nothing but the double quote and the backslash. */
-#include "plot.h"
+#include "text.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,8 +3,11 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "adaptive.h"
+#include "json.h"
+#include "match.h"
 #include "pattern.h"
-#include "report.h"
+#include "spec.h"
+#include "table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +62,7 @@ typedef struct run {
     const options *o;
     scalerrun scalers;
     training_log log;
-    replay_match *matches;
+    log_match *matches;
     size_t n_matches;
     char *pattern; /* its text */
     input in;
@@ -203,10 +206,10 @@ static int run_trace(run *r)
 }
 
 /* The best first; those that are as good in the order of the table. */
-static void sort_matches(replay_match *m, size_t n)
+static void sort_matches(log_match *m, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        const replay_match x = m[i];
+        const log_match x = m[i];
         size_t k = i;
         for (; k > 0 && m[k - 1].agreed * x.compared < x.agreed * m[k - 1].compared; k--)
             m[k] = m[k - 1];
@@ -223,7 +226,7 @@ static int run_log(run *r, const char *path)
     if (!r->matches)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < r->scalers.count; i++)
-        replay_log(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
+        log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
                    &r->scalers.tracks[i].scaler.config, &r->log.recorded, 1);
     sort_matches(r->matches, r->n_matches);
     return 0;

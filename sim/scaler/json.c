@@ -1,5 +1,7 @@
-/* json.c -- the report of mpsim scaler for programs; see report.h. */
-#include "report.h"
+/* json.c -- see json.h. */
+#include "json.h"
+
+#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -103,7 +105,7 @@ static json_t *log_json(const scaler_report *r)
         json_array_append_new(jumps, j);
     }
     for (size_t i = 0; i < r->n_matches; i++) {
-        const replay_match *m = &r->matches[i];
+        const log_match *m = &r->matches[i];
         json_t *j = json_object();
         json_object_set_new(j, "scaler", json_string(m->label));
         json_object_set_new(j, "compared", json_of_count(m->compared));

@@ -1,5 +1,5 @@
-/* scalerlog.c -- see scalerlog.h. */
-#include "scalerlog.h"
+/* logline.c -- see logline.h. */
+#include "logline.h"
 
 #include <ctype.h>
 #include <math.h>

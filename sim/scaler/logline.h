@@ -1,4 +1,4 @@
-/* scalerlog.h -- lines about the loss scale in the logs of training runs. All input is untrusted.
+/* logline.h -- lines about the loss scale in the logs of training runs. All input is untrusted.
  *
  * A line is recognised wherever it stands, with any prefix (time, rank, logger) and with the
  * colours of a terminal. Recognised are

@@ -1,5 +1,7 @@
-/* match.c -- whose rules reproduce a recorded scale; see scalerreplay.h. */
-#include "scalerreplay.h"
+/* match.c -- see match.h. */
+#include "match.h"
+
+#include "traininglog.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +19,7 @@ static int same_scale(double computed, double recorded)
 
 /* A scaler on its way through a log. */
 typedef struct follower {
-    replay_match *m;
+    log_match *m;
     const track *t;
     mpsim_scaler s;
     int synced;      /* its counter is the recorded one's             */
@@ -44,7 +46,7 @@ static void update(follower *f, uint64_t n, int overflow)
 
 static void compare(follower *f, const span *r)
 {
-    replay_match *m = f->m;
+    log_match *m = f->m;
     m->compared++;
     if (same_scale(f->s.scale, r->next)) {
         m->agreed++;
@@ -119,7 +121,7 @@ static void follow(follower *f, const span *r)
     }
 }
 
-static void match_from(replay_match *m, const mpsim_scaler_config *c, const track *t, int held)
+static void match_from(log_match *m, const mpsim_scaler_config *c, const track *t, int held)
 {
     follower f = {.m = m, .t = t, .held = held, .budget = BUDGET};
     m->compared = m->agreed = m->at = 0;
@@ -133,9 +135,9 @@ static void match_from(replay_match *m, const mpsim_scaler_config *c, const trac
 
 /* What is tolerated at the start of a log from the middle of a training, or of one whose first line
  * tells an overflow without the scale before it, is not known: the better of both. */
-static void match(replay_match *m, const mpsim_scaler_config *c, const track *t)
+static void match(log_match *m, const mpsim_scaler_config *c, const track *t)
 {
-    replay_match held;
+    log_match held;
     const span *first = t->count ? &t->spans[0] : NULL;
     match_from(m, c, t, 0);
     if (!first || c->hysteresis == 1 || (first->from <= 1 && !isnan(first->scale)))
@@ -173,7 +175,7 @@ static int find_windows(const track *t, uint64_t windows[WINDOWS])
     return n;
 }
 
-void replay_log(replay_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
+void log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
                 int windows)
 {
     uint64_t seen[WINDOWS];
@@ -182,7 +184,7 @@ void replay_log(replay_match *m, const char *label, const mpsim_scaler_config *c
     const int n = windows && m->agreed < m->compared && c->dynamic ? find_windows(t, seen) : 0;
     for (int i = 0; i < n; i++) {
         mpsim_scaler_config other = *c;
-        replay_match with = {.label = ""};
+        log_match with = {.label = ""};
         other.window = seen[i];
         match(&with, &other, t);
         if (with.compared && with.agreed * m->compared > m->agreed * with.compared) {

@@ -1,6 +1,8 @@
 /* report.c -- the report of mpsim scaler for people; see report.h. */
 #include "report.h"
 
+#include "table.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -400,7 +402,7 @@ static void print_matches(FILE *to, const scaler_report *r)
     table *all = table_new("<scaler|>agrees with|<first difference");
     fputs("\nWhose rules reproduce the recorded scale (from its first value on)\n\n", to);
     for (size_t i = 0; i < r->n_matches; i++) {
-        const replay_match *m = &r->matches[i];
+        const log_match *m = &r->matches[i];
         table_cell(all, "%s", m->label);
         table_cell(all, "%s of %s", text_count(a, m->agreed), text_count(b, m->compared));
         if (!m->at)

@@ -29,11 +29,13 @@ typedef struct recorded_step {
     size_t n_seen;
 } recorded_step;
 
+enum { TRACKS_MAX = 64 };
+
 /* Gradients that were recorded scaled and hold Inf or NaN overflow at that scale and above it;
  * below it nothing is known of them, and they are taken as numbers that fit. Recorded unscaled, Inf
  * and NaN are so at every scale. */
 typedef struct scalerrun {
-    track *tracks;
+    track *tracks; /* TRACKS_MAX of them; see spec.h */
     size_t count;
     /* traces */
     input *in;
@@ -70,22 +72,5 @@ int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_
 
 /* scalerrun_step -- the recorded step of a number, or NULL. */
 const recorded_step *scalerrun_step(const scalerrun *r, int64_t number);
-
-/* ---- the scalers of a command line, and their states in files ---- */
-
-enum { TRACKS_MAX = 64, STATE_SPEC = 128, STATE_TEXT = 512 };
-
-/* scalerspec_add -- a track for a scaler as mpsim_scaler_parse takes it; once, however often it is
- * named. 0, or an exit code after a message. */
-int scalerspec_add(scalerrun *s, const char *spec);
-
-/* scalerspec_add_list -- several: "torch:init=2^10,window=500,apex" are two; "all" is every dynamic
- * row of the table. */
-int scalerspec_add_list(scalerrun *s, const char *text);
-
-/* A state file is "mpsim.scaler-state/1 SPEC" and the line of mpsim_scaler_save. Both return 0, or
- * an exit code after a message. */
-int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT]);
-int scalerstate_write(const char *path, const track *t);
 
 #endif

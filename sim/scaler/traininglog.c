@@ -1,5 +1,5 @@
-/* scalerreplay.c -- see scalerreplay.h. */
-#include "scalerreplay.h"
+/* traininglog.c -- see traininglog.h. */
+#include "traininglog.h"
 
 #include "../cli/options.h"
 #include "../trace/trace.h"

@@ -1,8 +1,8 @@
-/* scalerreplay.h -- a training log as a recorded track, its jumps, and whose rules reproduce it. */
+/* traininglog.h -- a training log as a recorded track, and its jumps. */
 #ifndef MPSIM_SIM_SCALER_TRAININGLOG_H
 #define MPSIM_SIM_SCALER_TRAININGLOG_H
 
-#include "scalerlog.h"
+#include "logline.h"
 #include "track.h"
 
 /* Events of recorded spans besides MPSIM_SCALER_*. */
@@ -51,20 +51,5 @@ typedef struct training_log {
  * recognised (3). `path` "-": standard input. */
 int training_log_read(training_log *l, const char *path);
 void training_log_clear(training_log *l);
-
-/* How well a scaler reproduces a log. */
-typedef struct replay_match {
-    char label[96];
-    uint64_t compared, agreed; /* changes of the scale and overflows            */
-    int64_t step;              /* of the first difference; -1: its step is unknown */
-    uint64_t at;               /* number of the overflow or change, from 1; 0: no difference */
-    double recorded, computed; /* the scales there                              */
-} replay_match;
-
-/* replay_log -- run a scaler over the recorded overflows, from the recorded first scale. With
- * windows != 0 the numbers of clean steps before growth that the log shows are tried for `window`
- * where the scaler's own does not fit. */
-void replay_log(replay_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
-                int windows);
 
 #endif

@@ -1,5 +1,5 @@
-/* architecture.c -- which tensor cores a GPU has, by its name; see vectors.h. */
-#include "vectors.h"
+/* architecture.c -- see architecture.h. */
+#include "architecture.h"
 
 #include <ctype.h>
 #include <mpsim/dot.h>

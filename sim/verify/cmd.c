@@ -3,8 +3,9 @@
 #include "../dot/models.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
-#include "vectors.h"
-#include "verify.h"
+#include "architecture.h"
+#include "groups.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

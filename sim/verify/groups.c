@@ -1,12 +1,9 @@
-/* groups.c -- the table of groups, and their rows; see verify.h. */
+/* groups.c -- see groups.h. */
 #include "config.h"
 
-#include "verify.h"
+#include "groups.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #ifndef HAVE_MPFR
 int verify_mpfr_here(const verify *v, char *text, size_t size)
@@ -48,67 +45,3 @@ const verify_group verify_groups[] = {
      verify_gpu},
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-verify_row *verify_add(verify *v, const char *group, const char *what, ...)
-{
-    static verify_row spare;
-    verify_row *row = &spare;
-    va_list args;
-    if (v->count == v->room) {
-        const size_t room = v->room ? 2 * v->room : 64;
-        verify_row *rows = realloc(v->rows, room * sizeof *rows);
-        if (rows) {
-            v->rows = rows;
-            v->room = room;
-        }
-    }
-    if (v->count < v->room)
-        row = &v->rows[v->count++];
-    else
-        v->out_of_memory = 1;
-    memset(row, 0, sizeof *row);
-    row->group = group;
-    va_start(args, what);
-    vsnprintf(row->what, sizeof row->what, what, args);
-    va_end(args);
-    return row;
-}
-
-void verify_differs(verify_row *row, const char *text, ...)
-{
-    va_list args;
-    if (row->mismatches++)
-        return;
-    va_start(args, text);
-    vsnprintf(row->text, sizeof row->text, text, args);
-    va_end(args);
-}
-
-void verify_progress(const verify *v, const char *group, const char *what)
-{
-    if (!v->progress)
-        return;
-    if (what)
-        fprintf(stderr, "\rverify: %s: %.60s\033[K", group, what);
-    else
-        fputs("\r\033[K", stderr);
-    fflush(stderr);
-}
-
-int verify_run(verify *v, const verify_group *group)
-{
-    char why[sizeof((verify_row *)0)->text];
-    if (group->here(v, why, sizeof why))
-        return group->run(v);
-    verify_row *row = verify_add(v, group->name, "%s", "");
-    row->status = VERIFY_SKIPPED;
-    memcpy(row->text, why, sizeof row->text);
-    return 0;
-}
-
-void verify_clear(verify *v)
-{
-    free(v->rows);
-    v->rows = NULL;
-    v->count = v->room = 0;
-}

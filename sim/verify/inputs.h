@@ -6,7 +6,6 @@
 #define MPSIM_SIM_VERIFY_INPUTS_H
 
 #include "oracle.h"
-#include "verify.h"
 
 /* Bit patterns of binary32 or binary64 numbers. */
 typedef struct inputs {
@@ -34,9 +33,5 @@ uint64_t inputs_word(uint64_t *state);
 
 /* inputs_code -- a code of the format: any; near 1; at an end; one in four each. */
 uint64_t inputs_code(const oracle_format *of, uint64_t *state);
-
-/* The rows of arithmetic and of dot products; 0 or an exit code. */
-int verify_mpfr_arith(verify *v, const char *judge);
-int verify_mpfr_dot(verify *v, const char *judge);
 
 #endif

@@ -1,5 +1,6 @@
 /* mpfr.c -- verify: casts from binary32 and binary64 to every format, against GNU MPFR. */
 #include "inputs.h"
+#include "mpfr_rows.h"
 
 #include "../cli/options.h"
 

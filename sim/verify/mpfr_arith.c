@@ -1,5 +1,6 @@
 /* mpfr_arith.c -- verify: operations in and between formats, against GNU MPFR's own. */
 #include "inputs.h"
+#include "mpfr_rows.h"
 #include "oracle_arith.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* mpfr_dot.c -- verify: dot products of every model, against the same sentences in GMP. */
 #include "inputs.h"
+#include "mpfr_rows.h"
 #include "oracle_dot.h"
 
 #include <gmp.h>

@@ -1,10 +1,11 @@
-/* replay.c -- verify: recorded dot products, computed again by the models of tensor cores.
+/* recorded.c -- verify: recorded dot products, computed again by the models of tensor cores.
  *
  * A file does not say which instruction recorded a set. Candidates are the rows of its
  * architecture that take the operands to the result, with c as it was recorded (rounded to
  * nearest even where the result is fp16) and, for 8-bit operands with a binary32 result, also
  * without it, as wgmma outputs have been recorded. A set is reproduced if one candidate gives
  * every bit of every row. */
+#include "architecture.h"
 #include "vectors.h"
 #include "verify.h"
 

@@ -1,7 +1,8 @@
 /* report.c -- what mpsim verify writes: text, JSON (schema mpsim.verify/1), CSV. */
-#include "verify.h"
+#include "report.h"
 
 #include "../report/report.h"
+#include "groups.h"
 
 #include <inttypes.h>
 #include <mpsim/mpsim.h>

@@ -1,7 +1,7 @@
 /* verify.h -- proofs that a user can run: each compares this build with something that shares
  * nothing with it, and says what was compared, how often, and what differed first.
  *
- * A group is a table row of functions (groups.c); what it finds are rows of a report. A group
+ * A group is a row of a table of functions (groups.h); what it finds are rows of a report. A group
  * whose judge is missing adds one row that says so: what did not run never looks like success. */
 #ifndef MPSIM_SIM_VERIFY_VERIFY_H
 #define MPSIM_SIM_VERIFY_VERIFY_H
@@ -50,8 +50,6 @@ typedef struct verify_group {
     int (*run)(verify *v);
 } verify_group;
 
-extern const verify_group verify_groups[]; /* ends with a NULL name */
-
 /* verify_add -- a new row, done, of nothing. Valid until the next one; never NULL. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
@@ -73,12 +71,7 @@ void verify_clear(verify *v);
  * message. */
 int verify_run(verify *v, const verify_group *group);
 
-/* verify_print, verify_json, verify_csv -- the report (report.c). -1 if memory ran out. */
-int verify_print(const verify *v, FILE *to);
-int verify_json(const verify *v, FILE *to);
-int verify_csv(const verify *v, FILE *to);
-
-/* The groups. */
+/* The groups, a file each (vectors: recorded.c). */
 int verify_mpfr(verify *v);
 int verify_mpfr_here(const verify *v, char *text, size_t size);
 int verify_nvidia(verify *v);

@@ -1,8 +1,9 @@
 /* t-scaler-log.c -- lines of training logs: what they say, and that hostile ones do no harm; logs
  * as recorded tracks, their jumps, and whose rules reproduce them; patterns. */
-#include "scalerlog.h"
+#include "sim/scaler/logline.h"
 #include "sim/scaler/pattern.h"
-#include "scalerreplay.h"
+#include "sim/scaler/match.h"
+#include "sim/scaler/traininglog.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -318,9 +319,9 @@ static void read_log(training_log *l, const char *text)
 static uint64_t agreement(const training_log *l, const char *spec, uint64_t *compared)
 {
     mpsim_scaler_config c;
-    replay_match m = {.label = ""};
+    log_match m = {.label = ""};
     ck_assert(mpsim_scaler_parse(&c, spec) == MPSIM_OK);
-    replay_log(&m, spec, &c, &l->recorded, 0);
+    log_match_scaler(&m, spec, &c, &l->recorded, 0);
     *compared = m.compared;
     return m.agreed;
 }

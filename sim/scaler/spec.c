@@ -1,0 +1,119 @@
+/* spec.c -- see spec.h. */
+#include "spec.h"
+
+#include "../cli/options.h"
+#include "../cli/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- scalers of a command line ---- */
+
+static int bad_scaler(const char *spec, mpsim_status s)
+{
+    char name[64], shown[256];
+    suggestion near;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    if (mpsim_scaler_find(name))
+        return fail(EXIT_USAGE, "scaler: '%s': %s; keys and words are in mpsim scaler --help",
+                    escape_text(shown, sizeof shown, spec),
+                    s == MPSIM_ENOTFOUND ? "an unknown key or word"
+                    : s == MPSIM_ERANGE  ? "a value outside its domain"
+                                         : "a malformed number, or a key twice");
+    suggestion_init(&near, name);
+    for (size_t i = 0; i < mpsim_scaler_count(); i++)
+        suggestion_consider(&near, mpsim_scaler_at(i)->config.name);
+    return fail(EXIT_USAGE, "scaler: '%s' is not a loss scaler%s",
+                escape_text(shown, sizeof shown, name),
+                suggestion_end(&near, "; see mpsim scaler --list"));
+}
+
+int scalerspec_add(scalerrun *s, const char *spec)
+{
+    mpsim_scaler_config c;
+    char shown[256];
+    if (!s->tracks && !(s->tracks = calloc(TRACKS_MAX, sizeof *s->tracks)))
+        return fail(EXIT_IO, "out of memory");
+    const mpsim_status status = mpsim_scaler_parse(&c, spec);
+    if (status != MPSIM_OK)
+        return bad_scaler(spec, status);
+    if (strlen(spec) >= sizeof s->tracks[0].label)
+        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters",
+                    escape_text(shown, sizeof shown, spec), sizeof s->tracks[0].label - 1);
+    if (s->count == TRACKS_MAX)
+        return fail(EXIT_USAGE, "scaler: at most %d scalers", TRACKS_MAX);
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->tracks[i].label, spec) == 0)
+            return 0;
+    (void)track_init(&s->tracks[s->count++], spec, &c); /* parsed: valid */
+    return 0;
+}
+
+/* Whether the text after a comma begins another scaler, not another key of the one before. */
+static int begins_scaler(const char *text)
+{
+    const size_t n = strcspn(text, ":,");
+    char name[64];
+    if (n >= sizeof name || memchr(text, '=', n))
+        return 0;
+    memcpy(name, text, n);
+    name[n] = 0;
+    return 1;
+}
+
+int scalerspec_add_list(scalerrun *s, const char *text)
+{
+    int code = 0;
+    if (strcmp(text, "all") == 0) {
+        for (size_t i = 0; i < mpsim_scaler_count() && !code; i++)
+            if (mpsim_scaler_at(i)->config.dynamic)
+                code = scalerspec_add(s, mpsim_scaler_at(i)->config.name);
+        return code;
+    }
+    while (*text && !code) {
+        size_t n = strcspn(text, ",");
+        while (text[n] && !begins_scaler(text + n + 1))
+            n += 1 + strcspn(text + n + 1, ",");
+        char *spec = strndup(text, n);
+        if (!spec)
+            return fail(EXIT_IO, "out of memory");
+        code = scalerspec_add(s, spec);
+        free(spec);
+        text += n + (text[n] == ',');
+    }
+    return code;
+}
+
+/* ---- states ---- */
+
+/* A state file is "mpsim.scaler-state/1 SPEC" and the line of mpsim_scaler_save. */
+static const char state_head[] = "mpsim.scaler-state/1 ";
+
+int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
+{
+    char head[256], name[512];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return fail(EXIT_IO, "%s: %s", escape_text(name, sizeof name, path), strerror(errno));
+    const int ok = fgets(head, sizeof head, f) && fgets(state, STATE_TEXT, f);
+    fclose(f);
+    head[ok ? strcspn(head, "\r\n") : 0] = 0;
+    if (strncmp(head, state_head, sizeof state_head - 1) != 0 || strlen(head) >= STATE_SPEC)
+        return fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out",
+                    escape_text(name, sizeof name, path));
+    strcpy(spec, head + sizeof state_head - 1);
+    return 0;
+}
+
+int scalerstate_write(const char *path, const track *t)
+{
+    char state[STATE_TEXT];
+    output out = {0};
+    const int code = output_open(&out, path);
+    if (code)
+        return code;
+    mpsim_scaler_save(&t->scaler, state, sizeof state);
+    fprintf(out.file, "%s%s\n%s\n", state_head, t->label, state);
+    return output_close(&out);
+}

@@ -1,0 +1,12 @@
+/* report.h -- the report of mpsim verify: text, JSON, CSV (schema mpsim.verify/1). */
+#ifndef MPSIM_SIM_VERIFY_REPORT_H
+#define MPSIM_SIM_VERIFY_REPORT_H
+
+#include "verify.h"
+
+/* verify_print, verify_json, verify_csv -- the report. -1 if memory ran out. */
+int verify_print(const verify *v, FILE *to);
+int verify_json(const verify *v, FILE *to);
+int verify_csv(const verify *v, FILE *to);
+
+#endif
