@@ -21,6 +21,13 @@ static const char more[] =
 
 enum { BLOCK = 1 << 16 };
 
+typedef struct options {
+    target_options to;
+    input_options from;
+    const char *path, *layout;
+    int widen, quiet;
+} options;
+
 typedef struct job {
     const target *t;
     uint64_t seed;
@@ -280,68 +287,49 @@ static const mpsim_format *output_format(const job *j, int widen)
     return NULL;
 }
 
-int cmd_cast(const command *self, int argc, char **argv)
+/* ---- the command ---- */
+
+static int check_options(const options *o, int operands)
 {
-    int widen = 0, quiet = 0, first;
-    const char *path = NULL, *layout = NULL;
-    target_options to = {0};
-    input_options from = {0};
-    const option_row table_of_options[] = {
-        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
-        {'f', "format", OPTION_STRING, &to.formats, "FORMAT", "the format, as e4m3 or e4m3@cuda"},
-        {'s', "scale", OPTION_STRING, &to.scales, "S",
-         "multiply by S first, as 1024 or 2^16 (default 1)"},
-        TARGET_OPTION_ROWS(to),
-        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
-        INPUT_OPTION_ROWS(from),
-        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_STRING, &path, "FILE", "the file to write; - is standard output"},
-        {0, "to", OPTION_STRING, &layout, "LAYOUT",
-         "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
-        {0, "widen", OPTION_FLAG, &widen, NULL,
-         "write the rounded values as float32 (float64 where needed)"},
-        {'q', "quiet", OPTION_FLAG, &quiet, NULL, "no summary and no notes"},
-        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
-    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    const char *path = o->path, *layout = o->layout;
+    if (!o->to.formats || !path || operands != 1)
+        return fail(EXIT_USAGE, "cast: needs --format, --output and one file; try 'mpsim cast "
+                                "--help'");
+    if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0)
+        return fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
+    if (!layout && (ends_with(path, ".npz") || ends_with(path, ".pt") || ends_with(path, ".bin")))
+        return fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or "
+                                "say --to", path);
+    return 0;
+}
+
+/* What to cast to and how it is written: the one target of the list. */
+static int choose(job *j, const options *o, target_list *targets)
+{
+    const int code = target_list_make(targets, &o->to, "cast", NULL);
+    if (code)
+        return code;
+    if (targets->count != 1)
+        return fail(EXIT_USAGE, "cast: one format and one scale, please");
+    j->t = &targets->items[0];
+    j->out = output_format(j, o->widen);
+    return j->out ? 0 : EXIT_USAGE;
+}
+
+static int cast_file(const options *o, char *operand)
+{
     target_list targets = {0};
     input in = {0};
-    job j = {.path = path, .seed = to.seed};
-    if (code >= 0)
-        goto done;
-    if (quiet)
-        note_quiet();
-    if (!to.formats || !path || argc - first != 1) {
-        code = fail(EXIT_USAGE, "cast: needs --format, --output and one file; try 'mpsim cast "
-                                "--help'");
-        goto done;
-    }
-    if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0) {
-        code = fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
-        goto done;
-    }
-    if (!layout && (ends_with(path, ".npz") || ends_with(path, ".pt") || ends_with(path, ".bin"))) {
-        code = fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or "
-                                "say --to", path);
-        goto done;
-    }
-    j.npy = layout ? strcmp(layout, "npy") == 0 : ends_with(path, ".npy");
-    if ((code = target_list_make(&targets, &to, "cast", NULL)))
-        goto done;
-    if (targets.count != 1) {
-        code = fail(EXIT_USAGE, "cast: one format and one scale, please");
-        goto done;
-    }
-    j.t = &targets.items[0];
-    if (!(j.out = output_format(&j, widen))) {
-        code = EXIT_USAGE;
-        goto done;
-    }
-    if ((code = input_open(&in, "cast", &from, argv + first, 1)))
-        goto done;
-    if ((code = input_check_output(&in, path)))
+    job j = {.path = o->path,
+             .seed = o->to.seed,
+             .npy = o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy")};
+    int code;
+    if ((code = choose(&j, o, &targets)) ||
+        (code = input_open(&in, "cast", &o->from, &operand, 1)) ||
+        (code = input_check_output(&in, o->path)))
         goto done;
     if (in.tree.count != 1) {
-        code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", argv[first],
+        code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", operand,
                     in.tree.count);
         goto done;
     }
@@ -355,7 +343,7 @@ int cmd_cast(const command *self, int argc, char **argv)
     if (j.left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", j.left_out,
              j.left_out == 1 ? "" : "s");
-    if (!quiet && strcmp(path, "-") != 0)
+    if (!o->quiet && strcmp(o->path, "-") != 0)
         print_summary(&j);
 done:
     free(j.x);
@@ -363,7 +351,37 @@ done:
     free(j.codes);
     input_close(&in);
     target_list_clear(&targets);
-    option_list_clear(&from.match);
-    option_list_clear(&from.kinds);
+    return code;
+}
+
+int cmd_cast(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    int first;
+    const option_row table_of_options[] = {
+        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
+        {'f', "format", OPTION_STRING, &o.to.formats, "FORMAT", "the format, as e4m3 or e4m3@cuda"},
+        {'s', "scale", OPTION_STRING, &o.to.scales, "S",
+         "multiply by S first, as 1024 or 2^16 (default 1)"},
+        TARGET_OPTION_ROWS(o.to),
+        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(o.from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'o', "output", OPTION_STRING, &o.path, "FILE", "the file to write; - is standard output"},
+        {0, "to", OPTION_STRING, &o.layout, "LAYOUT",
+         "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
+        {0, "widen", OPTION_FLAG, &o.widen, NULL,
+         "write the rounded values as float32 (float64 where needed)"},
+        {'q', "quiet", OPTION_FLAG, &o.quiet, NULL, "no summary and no notes"},
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code < 0) {
+        if (o.quiet)
+            note_quiet();
+        if (!(code = check_options(&o, argc - first)))
+            code = cast_file(&o, argv[first]);
+    }
+    option_list_clear(&o.from.match);
+    option_list_clear(&o.from.kinds);
     return code;
 }

@@ -28,6 +28,14 @@ static const char default_formats[] = "fp16,bf16,e4m3,e5m2";
 /* Up to so many tensors are listed in text without being asked for, if they have no kinds. */
 enum { FEW = 30 };
 
+typedef struct options {
+    target_options to;
+    input_options from;
+    report_options form;
+    const char *level;
+    int histogram, tensors;
+} options;
+
 /* Groups by kind, in the order of the vocabulary, or by step, in their order. */
 typedef struct keyed {
     const char *kind;
@@ -269,83 +277,62 @@ static int run_all(run *r, input *in, output *out)
     return 0;
 }
 
-int cmd_stat(const command *self, int argc, char **argv)
+/* ---- the command ---- */
+
+static int check_options(const options *o, report_style style)
 {
-    int histogram = 0, tensors = 0, first;
-    const char *level = NULL;
-    target_options to = {0};
-    input_options from = {0};
-    report_options form = {0};
-    report_style style;
-    const option_row table_of_options[] = {
-        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
-        {'f', "format", OPTION_STRING, &to.formats, "LIST",
-         "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2)"},
-        {'s', "scale", OPTION_STRING, &to.scales, "LIST",
-         "loss scales that multiply the tensors first, as 1,1024,2^16 (default 1)"},
-        TARGET_OPTION_ROWS(to),
-        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
-        INPUT_OPTION_ROWS(from),
-        KEEP_GOING_OPTION_ROW(from),
-        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'t', "tensors", OPTION_FLAG, &tensors, NULL, "text: list every tensor too"},
-        {0, "level", OPTION_STRING, &level, "LEVEL",
-         "CSV: rows per tensor (default), kind, step or total"},
-        {0, "histogram", OPTION_FLAG, &histogram, NULL,
-         "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
-        JSON_OPTION_ROW(form, "mpsim.stat/1"),
-        NDJSON_OPTION_ROW(form, "line, as they come"),
-        CSV_OPTION_ROW(form, ": a row per tensor, format and scale; see --level"),
-        OUTPUT_OPTION_ROW(form),
-        THREADS_OPTION_ROW(form, "; the report does not depend on it"),
-        QUIET_OPTION_ROW(form, "notes"),
-        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
-    int code = options_parse(self, table_of_options, argc, argv, &first, more);
-    if (code >= 0) {
-        option_list_clear(&from.match);
-        option_list_clear(&from.kinds);
-        return code;
-    }
-    if (form.quiet)
-        note_quiet();
+    const char *level = o->level;
+    if ((level && style != REPORT_CSV) ||
+        (o->histogram && style != REPORT_JSON && style != REPORT_NDJSON))
+        return fail(EXIT_USAGE,
+                    "stat: --level goes with --csv, --histogram with --json or --ndjson");
+    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 &&
+        strcmp(level, "step") != 0 && strcmp(level, "total") != 0)
+        return fail(EXIT_USAGE, "stat: --level is tensor, kind, step or total, not '%s'", level);
+    return 0;
+}
+
+/* Room for the statistics of targets. */
+static int make_groups(run *r, const options *o)
+{
+    r->stat = tensorstat_new(r->targets, o->to.seed, o->histogram);
+    if (!r->stat || group_init(&r->tensor, r->targets->count, o->histogram) ||
+        group_init(&r->total, r->targets->count, o->histogram))
+        return fail(EXIT_IO, "out of memory");
+    return 0;
+}
+
+static void clear(run *r)
+{
+    tensorstat_free(r->stat);
+    group_clear(&r->tensor);
+    group_clear(&r->total);
+    clear_groups(&r->kinds);
+    clear_groups(&r->steps);
+}
+
+static int stat_files(const options *o, report_style style, char **operands, int n)
+{
     target_list targets = {0};
     input in = {0};
     output out = {0};
     statreport report = {0};
-    run r = {.targets = &targets, .report = &report, .histogram = histogram};
-    if ((code = report_options_style(&style, &form, 0, "stat",
-                                     "--json, --ndjson and --csv exclude each other")))
-        goto done;
-    if ((level && style != REPORT_CSV) ||
-        (histogram && style != REPORT_JSON && style != REPORT_NDJSON)) {
-        code = fail(EXIT_USAGE, "stat: --level goes with --csv, --histogram with --json or --ndjson");
-        goto done;
-    }
-    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 &&
-        strcmp(level, "step") != 0 && strcmp(level, "total") != 0) {
-        code = fail(EXIT_USAGE, "stat: --level is tensor, kind, step or total, not '%s'", level);
-        goto done;
-    }
-    r.level = style == REPORT_CSV ? (level ? level : "tensor") : NULL;
-    r.by_tensor = tensors || style != REPORT_TEXT;
-    if ((code = report_options_threads(&form, "stat")) ||
-        (code = target_list_make(&targets, &to, "stat", default_formats)) ||
-        (code = input_open(&in, "stat", &from, argv + first, argc - first)) ||
-        (code = input_check_output(&in, form.path)))
+    run r = {.targets = &targets,
+             .report = &report,
+             .histogram = o->histogram,
+             .by_tensor = o->tensors || style != REPORT_TEXT,
+             .level = style == REPORT_CSV ? (o->level ? o->level : "tensor") : NULL};
+    int code;
+    if ((code = target_list_make(&targets, &o->to, "stat", default_formats)) ||
+        (code = input_open(&in, "stat", &o->from, operands, n)) ||
+        (code = input_check_output(&in, o->form.path)) || (code = make_groups(&r, o)))
         goto done;
     r.show_file = in.tree.count > 1;
-    r.stat = tensorstat_new(&targets, to.seed, histogram);
-    if (!r.stat || group_init(&r.tensor, targets.count, histogram) ||
-        group_init(&r.total, targets.count, histogram)) {
-        code = fail(EXIT_IO, "out of memory");
-        goto done;
-    }
-    code = style == REPORT_NDJSON ? output_open_stream(&out, form.path)
-                                   : output_open(&out, form.path);
+    code = style == REPORT_NDJSON ? output_open_stream(&out, o->form.path)
+                                  : output_open(&out, o->form.path);
     if (code)
         goto done;
-    statreport_begin(&report, out.file, style, &targets,
-                     config_json(&to, &targets, &from));
+    statreport_begin(&report, out.file, style, &targets, config_json(&o->to, &targets, &o->from));
     code = run_all(&r, &in, &out);
     if (statreport_end(&report) && !code && !ferror(out.file))
         code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
@@ -360,14 +347,51 @@ int cmd_stat(const command *self, int argc, char **argv)
     if (!code && in.failed)
         code = EXIT_PARTIAL;
 done:
-    tensorstat_free(r.stat);
-    group_clear(&r.tensor);
-    group_clear(&r.total);
-    clear_groups(&r.kinds);
-    clear_groups(&r.steps);
+    clear(&r);
     input_close(&in);
     target_list_clear(&targets);
-    option_list_clear(&from.match);
-    option_list_clear(&from.kinds);
+    return code;
+}
+
+int cmd_stat(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    report_style style;
+    int first;
+    const option_row table_of_options[] = {
+        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
+        {'f', "format", OPTION_STRING, &o.to.formats, "LIST",
+         "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2)"},
+        {'s', "scale", OPTION_STRING, &o.to.scales, "LIST",
+         "loss scales that multiply the tensors first, as 1,1024,2^16 (default 1)"},
+        TARGET_OPTION_ROWS(o.to),
+        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(o.from),
+        KEEP_GOING_OPTION_ROW(o.from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "text: list every tensor too"},
+        {0, "level", OPTION_STRING, &o.level, "LEVEL",
+         "CSV: rows per tensor (default), kind, step or total"},
+        {0, "histogram", OPTION_FLAG, &o.histogram, NULL,
+         "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
+        JSON_OPTION_ROW(o.form, "mpsim.stat/1"),
+        NDJSON_OPTION_ROW(o.form, "line, as they come"),
+        CSV_OPTION_ROW(o.form, ": a row per tensor, format and scale; see --level"),
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
+        QUIET_OPTION_ROW(o.form, "notes"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code < 0) {
+        if (o.form.quiet)
+            note_quiet();
+        if (!(code = report_options_style(&style, &o.form, 0, "stat",
+                                          "--json, --ndjson and --csv exclude each other")) &&
+            !(code = check_options(&o, style)) &&
+            !(code = report_options_threads(&o.form, "stat")))
+            code = stat_files(&o, style, argv + first, argc - first);
+    }
+    option_list_clear(&o.from.match);
+    option_list_clear(&o.from.kinds);
     return code;
 }
