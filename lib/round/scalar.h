@@ -401,6 +401,30 @@ static inline MPSIM_HD int mpsim_rounds_away(int mode, int sr_bits, uint32_t ran
  * unbounded exponent still fits in 64 bits: (3000 + 1074 + 1) 2^52 < 2^64. */
 enum { MPSIM_EXP_BEYOND = 3000 };
 
+/* S = |x| / 2^q without its fraction; nu = the fraction, as frac / 2^64 and sticky. The significand
+ * hi:lo has its point after the top bit, and `drop` bits of it go: at least 75. */
+static inline MPSIM_HD uint64_t mpsim_scalar_split(mpsim_number x, int drop, uint64_t *frac,
+                                                   int *sticky)
+{
+    *frac = 0;
+    *sticky = 1;
+    if (drop < 128) {
+        const int n = drop - 64;
+        *frac = x.hi << (64 - n) | x.lo >> n;
+        *sticky = x.lo << (64 - n) != 0;
+        return x.hi >> n;
+    }
+    if (drop == 128) {
+        *frac = x.hi;
+        *sticky = x.lo != 0;
+    } else if (drop < 192) {
+        const int n = drop - 128;
+        *frac = x.hi >> n;
+        *sticky = (x.hi << (64 - n) | x.lo) != 0;
+    }
+    return 0;
+}
+
 /* The code of x rounded to f, once. `mode` is r->mode, as an argument of its own so that a
  * caller in a loop can make it a constant. *flags receives MPSIM_FLAG_*. */
 static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
@@ -434,28 +458,13 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
         return r->no_zero == MPSIM_NO_ZERO_MIN ? 0 : mpsim_scalar_nan(f, r, 0, 0);
     }
 
-    /* S = |x| / 2^q without its fraction, nu = the fraction as frac / 2^64 and sticky. The
-     * significand hi:lo has its point after the top bit: `drop` bits of it go. */
     const int emin = mpsim_emin(f);
     if (x.exp > MPSIM_EXP_BEYOND)
         x.exp = MPSIM_EXP_BEYOND;
     const int e = x.exp > emin ? x.exp : emin;
-    const int drop = 127 - f->mbits + (e - x.exp); /* at least 75 */
-    uint64_t s = 0, frac = 0;
-    int sticky = 1;
-    if (drop < 128) {
-        const int n = drop - 64;
-        s = x.hi >> n;
-        frac = x.hi << (64 - n) | x.lo >> n;
-        sticky = x.lo << (64 - n) != 0;
-    } else if (drop == 128) {
-        frac = x.hi;
-        sticky = x.lo != 0;
-    } else if (drop < 192) {
-        const int n = drop - 128;
-        frac = x.hi >> n;
-        sticky = (x.hi << (64 - n) | x.lo) != 0;
-    }
+    uint64_t frac;
+    int sticky;
+    const uint64_t s = mpsim_scalar_split(x, 127 - f->mbits + (e - x.exp), &frac, &sticky);
 
     /* Magnitude codes are consecutive, so the candidate above is the next code, also across
      * a binade. In a format without zero S = 0 has no code and counts as even. */
