@@ -36,8 +36,9 @@ tests_libsupport_la_SOURCES = \
   tests/support/recorded.h tests/support/replaykept.c tests/support/replaykept.h \
   tests/support/replaytrace.c tests/support/replaytrace.h tests/support/sha256.c \
   tests/support/sha256.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
-  tests/support/sweep.h tests/support/trainruns.h tests/support/trainscenarios.h \
-  tests/support/vectors.c tests/support/vectors.h tests/support/words.c tests/support/words.h \
+  tests/support/sweep.h tests/support/trainengine.c tests/support/trainengine.h \
+  tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
+  tests/support/vectors.h tests/support/words.c tests/support/words.h \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
   tests/oracle/layer.c tests/oracle/layer.h tests/oracle/replay.c tests/oracle/replay.h \
   tests/oracle/train.c tests/oracle/train.h tests/oracle/trainparts.c tests/oracle/trainparts.h \
@@ -64,8 +65,10 @@ unit_tests = \
   tests/sim/t-train-policy tests/sim/t-train-record \
   tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \
-  tests/train/t-digests tests/train/t-engine tests/train/t-oracle tests/train/t-plan \
-  tests/train/t-replay tests/train/t-run tests/train/t-step tests/train/t-torch
+  tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
+  tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \
+  tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \
+  tests/train/t-step tests/train/t-torch
 
 # ---- against MPFR
 if HAVE_MPFR

@@ -1,0 +1,166 @@
+/* t-engine-errors.c -- what the CPU engine refuses, and says. */
+#include "support/trainengine.h"
+
+#include <math.h>
+
+/* Operands: 4 x 6, 6 x 3 and results, 4 x 3 and 1 x 2; `none` has no memory, y and small are no fp16. */
+static train_tensor a, b, d, one, y, small, none, untouched;
+
+static void make_all(void)
+{
+    a = any("fp16", 4, 6, 0);
+    b = any("bf16", 6, 3, 0);
+    d = make(format("fp16"), 4, 3, NULL);
+    one = make(format("fp16"), 1, 2, NULL);
+    y = make(format("e4m3"), 4, 6, NULL);
+    small = make(format("e4m3"), 1, 6, NULL);
+    untouched = d;
+    none = a;
+    none.data = NULL;
+}
+
+/* A failed call leaves its result's description alone. */
+static void drop_all(void)
+{
+    ck_assert(memcmp(&untouched, &d, sizeof d) == 0);
+    train_tensor *const all[] = {&a, &b, &d, &one, &y, &small};
+    for (size_t i = 0; i < COUNT(all); i++)
+        drop(all[i]);
+}
+
+START_TEST(test_errors_of_tensors)
+{
+    make_all();
+    uint64_t digest;
+    float values[24];
+    FAILS(ops->alloc(&engine, NULL), "missing");
+    train_tensor odd = {.format = format("binary64"), .rows = 1, .cols = 1};
+    FAILS(ops->alloc(&engine, &odd), "binary64");
+    odd.format = format("e8m0");
+    FAILS(ops->alloc(&engine, &odd), "no zero");
+    odd.format = NULL;
+    FAILS(ops->alloc(&engine, &odd), "missing");
+    odd.format = format("fp16");
+    odd.rows = odd.cols = SIZE_MAX / 2;
+    FAILS(ops->alloc(&engine, &odd), "too many");
+    FAILS(ops->put(&engine, &none, values), "missing");
+    FAILS(ops->put(&engine, &a, NULL), "missing");
+    FAILS(ops->get(&engine, &none, values), "missing");
+    FAILS(ops->get(&engine, &a, NULL), "missing");
+    FAILS(ops->digest(&engine, &none, &digest), "missing");
+    FAILS(ops->digest(&engine, &a, NULL), "nowhere");
+    FAILS(ops->cast(&engine, &d, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "4 x 3 where 4 x 6");
+    FAILS(ops->cast(&engine, NULL, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "missing");
+    drop_all();
+}
+END_TEST
+
+START_TEST(test_errors_of_products)
+{
+    make_all();
+    mpsim_model m;
+    ck_assert(mpsim_model_parse(&m, "fma") == MPSIM_OK);
+    train_gemm g = {.model = &m, .a = &a, .b = &b};
+    OK(ops->gemm(&engine, &d, &g, NULL));
+    g.b_transposed = 1;
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "depth of a is 6, of b 3");
+    g.b_transposed = 0;
+    FAILS(ops->gemm(&engine, &one, &g, NULL), "4 x 3 is needed");
+    g.bias = &one;
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "bias");
+    g.bias = NULL;
+    g.model = NULL;
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "model");
+    ck_assert(mpsim_model_parse(&m, "fma:fp16") == MPSIM_OK);
+    g.model = &m;
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "binary32");
+    ck_assert(mpsim_model_parse(&m, "fma") == MPSIM_OK);
+    g.a = &none;
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "missing");
+    train_tensor view = d;
+    view.cols = 6;
+    g.a = &view;
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "4 x 6 elements are asked of a tensor of 12");
+    drop_all();
+}
+END_TEST
+
+START_TEST(test_errors_of_quantising)
+{
+    make_all();
+    train_quantize q = {.recipe = mpsim_block_find("te-current")};
+    FAILS(ops->quantize(&engine, &a, &a, &q, NULL, NULL), "fp16 and e4m3");
+    q.recipe = mpsim_block_find("mxfp8");
+    FAILS(ops->quantize(&engine, &a, &a, &q, NULL, NULL), "fp16 and bf16");
+    q.recipe = NULL;
+    FAILS(ops->quantize(&engine, &a, &a, &q, NULL, NULL), "recipe");
+    mpsim_block_recipe given = *mpsim_block_find("te-current");
+    given.rule = MPSIM_SCALE_GIVEN;
+    q.recipe = &given;
+    q.given = NAN;
+    FAILS(ops->quantize(&engine, &y, &a, &q, NULL, NULL), "nan");
+    FAILS(ops->quantize(&engine, &y, &y, &q, NULL, NULL), "the result is the operand");
+    FAILS(ops->quantize(&engine, &d, &a, &q, NULL, NULL), "4 x 3 where");
+    drop_all();
+}
+END_TEST
+
+START_TEST(test_errors_of_layers)
+{
+    make_all();
+    uint32_t labels[4] = {0, 0, 0, 0};
+    float loss;
+    FAILS(ops->relu(&engine, &d, &a), "4 x 3 where");
+    FAILS(ops->relu(&engine, &y, &a), "must be one");
+    FAILS(ops->relu_backward(&engine, &y, &a, &a), "must be one");
+    FAILS(ops->relu_backward(&engine, &a, &d, &a), "4 x 3 where");
+    const train_pool p = {.images = 1, .height = 2, .width = 2, .channels = 6, .size = 2};
+    FAILS(ops->maxpool(&engine, &small, &a, &p), "must be one");
+    FAILS(ops->maxpool(&engine, &one, &a, &p), "1 x 6 is needed");
+    FAILS(ops->maxpool_backward(&engine, &a, &one, &a, &p), "1 x 6 is needed");
+    FAILS(ops->maxpool(&engine, &small, &a, NULL), "windows");
+    FAILS(ops->column_sums(&engine, &d, &a, NULL), "1 x 6 is needed");
+    FAILS(ops->softmax_xent(&engine, &d, &a, labels, 1, NULL, &loss, NULL, NULL), "4 x 6");
+    FAILS(ops->softmax_xent(&engine, NULL, &a, NULL, 1, NULL, &loss, NULL, NULL), "softmax");
+    drop_all();
+}
+END_TEST
+
+START_TEST(test_errors_of_updates)
+{
+    make_all();
+    mpsim_optim o;
+    float norm;
+    FAILS(ops->unscale(&engine, &d, &a, MPSIM_UNSCALE_DIVIDE, 1, NULL), "4 x 3 where");
+    FAILS(ops->norm(&engine, &a, NULL, NULL), "nowhere");
+    FAILS(ops->norm(&engine, &none, NULL, &norm), "missing");
+    FAILS(ops->scale(&engine, &none, 1), "missing");
+    mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("ieee"));
+    train_update u = {.param = &a, .grad = &a};
+    FAILS(ops->optim(&engine, &o, 1, &u, NULL, NULL, NULL), "fp16 and binary32");
+    o.param = *format("fp16");
+    FAILS(ops->optim(&engine, &o, 1, &u, NULL, NULL, NULL), "step 1 of ieee");
+    u.m = u.v = &a;
+    FAILS(ops->optim(&engine, &o, 1, &u, NULL, NULL, NULL), "fp16 and binary32");
+    u.m = u.v = &d;
+    FAILS(ops->optim(&engine, &o, 1, &u, NULL, NULL, NULL), "4 x 3 where");
+    o.lr = -1;
+    FAILS(ops->optim(&engine, &o, 1, &u, NULL, NULL, NULL), "ieee of adam");
+    FAILS(ops->optim(&engine, NULL, 1, &u, NULL, NULL, NULL), "missing");
+    drop_all();
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_test(t, test_errors_of_tensors);
+    tcase_add_test(t, test_errors_of_products);
+    tcase_add_test(t, test_errors_of_quantising);
+    tcase_add_test(t, test_errors_of_layers);
+    tcase_add_test(t, test_errors_of_updates);
+}
+
+int main(void)
+{
+    return engine_main("train-engine-errors", add);
+}
