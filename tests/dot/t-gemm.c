@@ -647,10 +647,25 @@ START_TEST(wrong_arguments)
     bad = m;
     bad.accumulator.rounding.mode = MPSIM_ROUND_STOCHASTIC_C;
     REFUSED(MPSIM_EINVAL, &bad, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL); /* no rng */
-    /* Nothing to do. */
-    REFUSED(MPSIM_OK, &m, 0, 5, 6, &a, &b, &c, d, 5, NULL, NULL);
-    REFUSED(MPSIM_OK, &m, 4, 0, 6, &a, &b, &c, d, 5, NULL, NULL);
 #undef REFUSED
+}
+END_TEST
+
+START_TEST(nothing_to_add)
+{
+    mpsim_model m;
+    const mpsim_format *f = mpsim_format_find("fp16");
+    static const uint16_t x[64];
+    static const uint32_t cc[64];
+    uint32_t d[64], kept[64];
+    memset(d, 0x55, sizeof d);
+    memcpy(kept, d, sizeof d);
+    ck_assert(mpsim_model_parse(&m, "hopper-fp16-fp32") == MPSIM_OK);
+    const mpsim_matrix a = {f, x, 6, 0}, b = {f, x, 5, 0}, c = {&m.result.format, cc, 5, 0};
+    /* No row, no column. */
+    ck_assert_int_eq(mpsim_gemm(&m, 0, 5, 6, &a, &b, &c, d, 5, NULL, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_gemm(&m, 4, 0, 6, &a, &b, &c, d, 5, NULL, NULL), MPSIM_OK);
+    ck_assert(memcmp(d, kept, sizeof d) == 0);
     ck_assert_int_eq(mpsim_gemm(&m, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL), MPSIM_OK);
     ck_assert_uint_eq(d[19], 0);
     ck_assert_uint_eq(d[20], kept[20]);
@@ -694,6 +709,7 @@ int main(void)
     tcase_add_test(t, accumulators_alone);
     tcase_add_test(t, rounding_of_the_machine);
     tcase_add_test(t, wrong_arguments);
+    tcase_add_test(t, nothing_to_add);
     tcase_add_test(t, no_addend_is_zero);
     TCase *const cases[] = {t, NULL};
     return test_main("gemm", cases);

@@ -569,83 +569,84 @@ START_TEST(a_parsed_name_parses_again)
 }
 END_TEST
 
+static const struct {
+    const char *name;
+    mpsim_status want;
+} bad_names[] = {
+    {"", MPSIM_ENOTFOUND},
+    {"fp", MPSIM_ENOTFOUND},
+    {"nonsense", MPSIM_ENOTFOUND},
+    {"e", MPSIM_ENOTFOUND},
+    {"e5", MPSIM_ENOTFOUND},
+    {"em", MPSIM_ENOTFOUND},
+    {"e5m", MPSIM_ENOTFOUND},
+    {"em5", MPSIM_ENOTFOUND},
+    {"e5m2x", MPSIM_ENOTFOUND},
+    {"xe5m2", MPSIM_ENOTFOUND},
+    {"e-1m3", MPSIM_ENOTFOUND},
+    {"e5m-2", MPSIM_ENOTFOUND},
+    {"e5 m7", MPSIM_ENOTFOUND},
+    {" e5m7", MPSIM_ENOTFOUND},
+    {"binary8p4", MPSIM_ENOTFOUND},
+    {"binary8p4xe", MPSIM_ENOTFOUND},
+    {"binary8p4sx", MPSIM_ENOTFOUND},
+    {"binary8p4se1", MPSIM_ENOTFOUND},
+    {"binaryp4se", MPSIM_ENOTFOUND},
+    {"binary08p4se", MPSIM_ENOTFOUND}, /* leading zeros: a format has one name */
+    {"binary8p04se", MPSIM_ENOTFOUND},
+    {"e04m3", MPSIM_ENOTFOUND},
+    {"e4m03", MPSIM_ENOTFOUND},
+    {"e5m00:fn", MPSIM_ENOTFOUND},
+    {"e5m7:bias=07", MPSIM_EINVAL},
+    {"e5m7:bias=-07", MPSIM_EINVAL},
+    {"e4m3:bias=7", MPSIM_EINVAL}, /* the row e4m3 is no IEEE layout: which is meant? */
+    {"E4M3:bias=9", MPSIM_EINVAL},
+    {"e4m3:inf", MPSIM_EINVAL},
+    {"e4m3:unsigned", MPSIM_EINVAL},
+    {"e3m2:bias=3", MPSIM_EINVAL},
+    {"e2m3:unsigned", MPSIM_EINVAL},
+    {"e2m1:noinf", MPSIM_EINVAL},
+    {"e8m0:bias=127", MPSIM_EINVAL},
+    {"e5m7:", MPSIM_EINVAL},
+    {"e5m7::fn", MPSIM_EINVAL},
+    {"e5m7:fast", MPSIM_EINVAL},
+    {"e5m7:fn:fast", MPSIM_EINVAL},
+    {"e5m7:fn:fn", MPSIM_EINVAL}, /* each at most once */
+    {"e5m7:fn:fnuz", MPSIM_EINVAL},
+    {"e5m7:ieee:finite", MPSIM_EINVAL},
+    {"e5m7:inf:noinf", MPSIM_EINVAL},
+    {"e5m7:inf:inf", MPSIM_EINVAL},
+    {"e5m7:bias", MPSIM_EINVAL},
+    {"e5m7:bias=", MPSIM_EINVAL},
+    {"e5m7:bias=x", MPSIM_EINVAL},
+    {"e5m7:bias=7x", MPSIM_EINVAL},
+    {"e5m7:bias=99999", MPSIM_EINVAL},
+    {"e5m7:bias=1201", MPSIM_EINVAL},
+    {"e5m7:bias=-1201", MPSIM_EINVAL},
+    {"e5m7:bias=3:bias=4", MPSIM_EINVAL},
+    {"e5m7:unsigned:unsigned", MPSIM_EINVAL},
+    {"e5m7:fnuz:unsigned", MPSIM_EINVAL}, /* there is no code of -0 to put the NaN in */
+    {"e12m3", MPSIM_ERANGE}, /* fields that no descriptor holds: status.h */
+    {"e5m53", MPSIM_ERANGE},
+    {"e0m3", MPSIM_ERANGE},
+    /* Outside of binary64 by one: below 2^-1074, and at 2^1024. */
+    {"e8m7:bias=1069:finite", MPSIM_ERANGE},
+    {"e4m3:bias=-1009:finite", MPSIM_ERANGE},
+    {"e11m52:bias=1024", MPSIM_ERANGE},
+    {"e11m3:bias=1022:ieee", MPSIM_ERANGE},
+    {"e11m3:finite", MPSIM_ERANGE},
+};
+
 START_TEST(bad_names_give_the_documented_error)
 {
-    static const struct {
-        const char *name;
-        mpsim_status want;
-    } bad[] = {
-        {"", MPSIM_ENOTFOUND},
-        {"fp", MPSIM_ENOTFOUND},
-        {"nonsense", MPSIM_ENOTFOUND},
-        {"e", MPSIM_ENOTFOUND},
-        {"e5", MPSIM_ENOTFOUND},
-        {"em", MPSIM_ENOTFOUND},
-        {"e5m", MPSIM_ENOTFOUND},
-        {"em5", MPSIM_ENOTFOUND},
-        {"e5m2x", MPSIM_ENOTFOUND},
-        {"xe5m2", MPSIM_ENOTFOUND},
-        {"e-1m3", MPSIM_ENOTFOUND},
-        {"e5m-2", MPSIM_ENOTFOUND},
-        {"e5 m7", MPSIM_ENOTFOUND},
-        {" e5m7", MPSIM_ENOTFOUND},
-        {"binary8p4", MPSIM_ENOTFOUND},
-        {"binary8p4xe", MPSIM_ENOTFOUND},
-        {"binary8p4sx", MPSIM_ENOTFOUND},
-        {"binary8p4se1", MPSIM_ENOTFOUND},
-        {"binaryp4se", MPSIM_ENOTFOUND},
-        {"binary08p4se", MPSIM_ENOTFOUND}, /* leading zeros: a format has one name */
-        {"binary8p04se", MPSIM_ENOTFOUND},
-        {"e04m3", MPSIM_ENOTFOUND},
-        {"e4m03", MPSIM_ENOTFOUND},
-        {"e5m00:fn", MPSIM_ENOTFOUND},
-        {"e5m7:bias=07", MPSIM_EINVAL},
-        {"e5m7:bias=-07", MPSIM_EINVAL},
-        {"e4m3:bias=7", MPSIM_EINVAL}, /* the row e4m3 is no IEEE layout: which is meant? */
-        {"E4M3:bias=9", MPSIM_EINVAL},
-        {"e4m3:inf", MPSIM_EINVAL},
-        {"e4m3:unsigned", MPSIM_EINVAL},
-        {"e3m2:bias=3", MPSIM_EINVAL},
-        {"e2m3:unsigned", MPSIM_EINVAL},
-        {"e2m1:noinf", MPSIM_EINVAL},
-        {"e8m0:bias=127", MPSIM_EINVAL},
-        {"e5m7:", MPSIM_EINVAL},
-        {"e5m7::fn", MPSIM_EINVAL},
-        {"e5m7:fast", MPSIM_EINVAL},
-        {"e5m7:fn:fast", MPSIM_EINVAL},
-        {"e5m7:fn:fn", MPSIM_EINVAL}, /* each at most once */
-        {"e5m7:fn:fnuz", MPSIM_EINVAL},
-        {"e5m7:ieee:finite", MPSIM_EINVAL},
-        {"e5m7:inf:noinf", MPSIM_EINVAL},
-        {"e5m7:inf:inf", MPSIM_EINVAL},
-        {"e5m7:bias", MPSIM_EINVAL},
-        {"e5m7:bias=", MPSIM_EINVAL},
-        {"e5m7:bias=x", MPSIM_EINVAL},
-        {"e5m7:bias=7x", MPSIM_EINVAL},
-        {"e5m7:bias=99999", MPSIM_EINVAL},
-        {"e5m7:bias=1201", MPSIM_EINVAL},
-        {"e5m7:bias=-1201", MPSIM_EINVAL},
-        {"e5m7:bias=3:bias=4", MPSIM_EINVAL},
-        {"e5m7:unsigned:unsigned", MPSIM_EINVAL},
-        {"e5m7:fnuz:unsigned", MPSIM_EINVAL}, /* there is no code of -0 to put the NaN in */
-        {"e12m3", MPSIM_ERANGE}, /* fields that no descriptor holds: status.h */
-        {"e5m53", MPSIM_ERANGE},
-        {"e0m3", MPSIM_ERANGE},
-        /* Outside of binary64 by one: below 2^-1074, and at 2^1024. */
-        {"e8m7:bias=1069:finite", MPSIM_ERANGE},
-        {"e4m3:bias=-1009:finite", MPSIM_ERANGE},
-        {"e11m52:bias=1024", MPSIM_ERANGE},
-        {"e11m3:bias=1022:ieee", MPSIM_ERANGE},
-        {"e11m3:finite", MPSIM_ERANGE},
-    };
-    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+    for (size_t k = 0; k < sizeof bad_names / sizeof bad_names[0]; k++) {
         mpsim_format f, before;
         memset(&f, 0x5a, sizeof f);
         before = f;
-        const mpsim_status got = mpsim_format_parse(&f, bad[k].name);
-        ck_assert_msg(got == bad[k].want, "\"%s\": expected %s, got %s", bad[k].name,
-                      mpsim_status_string(bad[k].want), mpsim_status_string(got));
-        ck_assert_msg(memcmp(&f, &before, sizeof f) == 0, "\"%s\" touched *f", bad[k].name);
+        const mpsim_status got = mpsim_format_parse(&f, bad_names[k].name);
+        ck_assert_msg(got == bad_names[k].want, "\"%s\": expected %s, got %s", bad_names[k].name,
+                      mpsim_status_string(bad_names[k].want), mpsim_status_string(got));
+        ck_assert_msg(memcmp(&f, &before, sizeof f) == 0, "\"%s\" touched *f", bad_names[k].name);
     }
     mpsim_format f;
     ck_assert_int_eq(mpsim_format_parse(NULL, "fp16"), MPSIM_EINVAL);

@@ -49,8 +49,39 @@ static int in_binary32(const oracle_format *of)
            of->emin - of->precision + 1 >= -149;
 }
 
-/* Encode or round c[0..n) in pieces that end at n/3 and n/2 (or in one), at an odd address,
- * and compare codes, values, counters and the bytes beyond the end. */
+enum { ENCODE, ROUND, ROUND_IN_PLACE, WAYS };
+
+/* Encode or round x[0..n) in pieces that end at n/3 and n/2, or in one. The worst status. */
+static mpsim_status in_pieces(int what, const mpsim_format *f, const mpsim_rounding *r, int width,
+                              unsigned char *out, const unsigned char *x, size_t n, int split,
+                              mpsim_counts *counts)
+{
+    const size_t size = (size_t)width / 8;
+    const size_t step = what == ENCODE ? mpsim_format_code_bytes(f) : size;
+    const size_t ends[] = {split ? n / 3 : 0, split ? n / 2 : 0, n};
+    size_t from = 0;
+    mpsim_status s = MPSIM_OK;
+    for (size_t k = 0; k < 3; k++) {
+        const size_t m = ends[k] - from;
+        const mpsim_rng rng = {11, 22, 33 + from};
+        const mpsim_rng *g = is_stochastic(r->mode) || n % 2 ? &rng : NULL;
+        const void *in = what == ROUND_IN_PLACE ? out + from * size : x + from * size;
+        void *to = out + from * step;
+        mpsim_status one;
+        if (width == 32)
+            one = what == ENCODE ? mpsim_encode_array_f32(f, r, g, to, in, m, counts)
+                                 : mpsim_round_array_f32(f, r, g, to, in, m, counts);
+        else
+            one = what == ENCODE ? mpsim_encode_array_f64(f, r, g, to, in, m, counts)
+                                 : mpsim_round_array_f64(f, r, g, to, in, m, counts);
+        s = one != MPSIM_OK ? one : s;
+        from = ends[k];
+    }
+    return s;
+}
+
+/* Encode or round c[0..n) at an odd address, and compare codes, values, counters and the bytes
+ * beyond the end. */
 static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
                       const mpsim_rounding *r, const cases *c, const expected *e, size_t n,
                       int split)
@@ -68,35 +99,17 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
     mpsim_counts want = {1, 2, 3, 4, 5};
     for (size_t i = 0; i < n; i++)
         add_counts(&want, e->flags[i]);
-    const size_t ends[] = {split ? n / 3 : 0, split ? n / 2 : 0, n};
 
-    for (int what = 0; what < 3; what++) { /* encode, round, round in place */
-        const size_t step = what == 0 ? bytes : size;
+    for (int what = 0; what < WAYS; what++) {
+        const size_t step = what == ENCODE ? bytes : size;
         mpsim_counts got = {1, 2, 3, 4, 5};
-        if (what == 2)
+        if (what == ROUND_IN_PLACE)
             memcpy(out, x, n * size);
-        memset(out + (what == 2 ? n * size : 0), 0x5a,
-               sizeof target - 8 - (what == 2 ? n * size : 0));
-        size_t from = 0;
-        mpsim_status s = MPSIM_OK;
-        for (size_t k = 0; k < 3; k++) {
-            const size_t m = ends[k] - from;
-            const mpsim_rng rng = {11, 22, 33 + from};
-            const mpsim_rng *g = is_stochastic(r->mode) || n % 2 ? &rng : NULL;
-            mpsim_counts *counts = n % 5 == 4 ? NULL : &got;
-            const void *in = what == 2 ? out + from * size : x + from * size;
-            void *to = out + from * step;
-            mpsim_status one;
-            if (c->width == 32)
-                one = what == 0 ? mpsim_encode_array_f32(f, r, g, to, in, m, counts)
-                                : mpsim_round_array_f32(f, r, g, to, in, m, counts);
-            else
-                one = what == 0 ? mpsim_encode_array_f64(f, r, g, to, in, m, counts)
-                                : mpsim_round_array_f64(f, r, g, to, in, m, counts);
-            s = one != MPSIM_OK ? one : s;
-            from = ends[k];
-        }
-        if (what > 0 && c->width == 32 && !in_binary32(of)) {
+        const size_t kept = what == ROUND_IN_PLACE ? n * size : 0;
+        memset(out + kept, 0x5a, sizeof target - 8 - kept);
+        const mpsim_status s = in_pieces(what, f, r, c->width, out, x, n, split,
+                                         n % 5 == 4 ? NULL : &got);
+        if (what != ENCODE && c->width == 32 && !in_binary32(of)) {
             if (s != MPSIM_ERANGE)
                 ck_abort_msg("%s: mpsim_round_array_f32 gave status %d", of->name, (int)s);
             continue;
@@ -105,7 +118,7 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
             ck_abort_msg("%s: array status %d", of->name, (int)s);
         for (size_t i = 0; i < n; i++) {
             uint64_t w = e->code[i];
-            if (what > 0) {
+            if (what != ENCODE) {
                 const double y = mpsim_decode(f, w);
                 w = c->width == 32 ? narrowed(y) : bits_of_f64(y);
             }
@@ -118,13 +131,13 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
                              mode_name(r->mode), r->scale, r->flush_input,
                              r->flush_output, r->overflow, r->infinity, r->no_inf,
                              r->nan, r->no_nan, r->negative, r->no_zero, n,
-                             what ? "round" : "encode", i, c->width, c->u[i], w, v);
+                             what == ENCODE ? "encode" : "round", i, c->width, c->u[i], w, v);
         }
         if (n % 5 != 4 && !same_counts(&want, &got))
             ck_abort_msg("%s %s, array of %zu, %s, binary%d: counters differ: expected "
                          "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
                          ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                         of->name, mode_name(r->mode), n, what ? "round" : "encode",
+                         of->name, mode_name(r->mode), n, what == ENCODE ? "encode" : "round",
                          c->width, want.inexact, want.underflow, want.subnormal,
                          want.overflow, want.nan, got.inexact, got.underflow, got.subnormal,
                          got.overflow, got.nan);

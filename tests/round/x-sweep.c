@@ -180,14 +180,56 @@ static void scalar(result *s, const item *it, const interval *v, uint64_t u)
         complain(s, it, u, "scalar", &v->l, exact, c, flags);
 }
 
+typedef union block_codes {
+    uint8_t u8[BLOCK];
+    uint16_t u16[BLOCK];
+    uint32_t u32[BLOCK];
+} block_codes;
+
+static uint64_t code_at(const block_codes *b, size_t bytes, size_t i)
+{
+    return bytes == 1 ? b->u8[i] : bytes == 2 ? b->u16[i] : b->u32[i];
+}
+
+/* The array function on a block. -1 if it refuses. */
+static int array(result *s, const item *it, const uint32_t *x, const block_codes *want, size_t n)
+{
+    static float block[BLOCK];
+    static block_codes got;
+    const size_t bytes = mpsim_format_code_bytes(it->f);
+    memcpy(block, x, n * sizeof x[0]);
+    if (mpsim_encode_array_f32(it->f, &it->r, NULL, &got, block, n, &s->got) != MPSIM_OK)
+        return -1;
+    if (memcmp(want, &got, n * bytes) == 0)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const label l = {code_at(want, bytes, i), 0, 1};
+        const uint64_t c = code_at(&got, bytes, i);
+        if (c != l.code)
+            complain(s, it, x[i], "array", &l, 1, c, 0);
+    }
+    return 0;
+}
+
+static void compare_counts(result *s)
+{
+    const mpsim_counts *a = &s->want, *b = &s->got;
+    const int same = a->inexact == b->inexact && a->underflow == b->underflow &&
+                     a->subnormal == b->subnormal && a->overflow == b->overflow &&
+                     a->nan == b->nan;
+    if (!same && !s->wrong++)
+        snprintf(s->first, sizeof s->first,
+                 "counters: expected inexact %" PRIu64 " underflow %" PRIu64
+                 " subnormal %" PRIu64 " overflow %" PRIu64 " nan %" PRIu64
+                 ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                 a->inexact, a->underflow, a->subnormal, a->overflow, a->nan, b->inexact,
+                 b->underflow, b->subnormal, b->overflow, b->nan);
+}
+
 static void sweep(const item *it, result *s)
 {
     static uint32_t x[BLOCK];
-    static union {
-        uint8_t u8[BLOCK];
-        uint16_t u16[BLOCK];
-        uint32_t u32[BLOCK];
-    } want, got;
+    static block_codes want;
     const size_t bytes = mpsim_format_code_bytes(it->f);
     interval v = {.first = 1, .last = 0};
     size_t n = 0;
@@ -232,37 +274,13 @@ static void sweep(const item *it, result *s)
         s->want.nan += v.l.flags & MPSIM_FLAG_NAN ? k : 0;
         if (n < BLOCK && u <= UINT32_MAX)
             continue;
-
-        static float block[BLOCK];
-        memcpy(block, x, n * sizeof x[0]);
-        if (mpsim_encode_array_f32(it->f, &it->r, NULL, &got, block, n, &s->got) != MPSIM_OK) {
+        if (array(s, it, x, &want, n)) {
             complain(s, it, u, "array status", &v.l, 1, 0, 0);
             return;
         }
-        if (memcmp(&want, &got, n * bytes) != 0)
-            for (size_t i = 0; i < n; i++) {
-                const label l = {bytes == 1   ? want.u8[i]
-                                 : bytes == 2 ? want.u16[i]
-                                              : want.u32[i], 0, 1};
-                const uint64_t c = bytes == 1   ? got.u8[i]
-                                   : bytes == 2 ? got.u16[i]
-                                                : got.u32[i];
-                if (c != l.code)
-                    complain(s, it, x[i], "array", &l, 1, c, 0);
-            }
         n = 0;
     }
-    const mpsim_counts *a = &s->want, *b = &s->got;
-    if (a->inexact != b->inexact || a->underflow != b->underflow ||
-        a->subnormal != b->subnormal || a->overflow != b->overflow || a->nan != b->nan) {
-        if (!s->wrong++)
-            snprintf(s->first, sizeof s->first,
-                     "counters: expected inexact %" PRIu64 " underflow %" PRIu64
-                     " subnormal %" PRIu64 " overflow %" PRIu64 " nan %" PRIu64
-                     ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                     a->inexact, a->underflow, a->subnormal, a->overflow, a->nan, b->inexact,
-                     b->underflow, b->subnormal, b->overflow, b->nan);
-    }
+    compare_counts(s);
 }
 
 /* One pair, in its own process: its line of the report goes into the pipe `to`. */

@@ -1,5 +1,5 @@
-/* trainengine.h -- an engine under test, and naive words for what it holds: numbers of a format, drawn
- * and rounded by the scalar functions, and tensors made of them. */
+/* trainengine.h -- an engine under test, and naive words for what it holds: numbers of a format,
+ * drawn and rounded by the scalar functions, and tensors made of them. */
 #ifndef MPSIM_TESTS_SUPPORT_TRAINENGINE_H
 #define MPSIM_TESTS_SUPPORT_TRAINENGINE_H
 

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Operands: 4 x 6, 6 x 3 and results, 4 x 3 and 1 x 2; `none` has no memory, y and small are no fp16. */
+/* Operands of 4 x 6 and 6 x 3, results of 4 x 3 and 1 x 2; `none` has no memory, y and small are
+ * e4m3. */
 static train_tensor a, b, d, one, y, small, none, untouched;
 
 static void make_all(void)

@@ -1,6 +1,6 @@
-/* t-engine-layers.c -- layers of the CPU engine (gathering, activations, pooling, sums, the loss,
- * normalisation) against loops that say the same in the words of lib/include/train/engine.h, one element after
- * the other. */
+/* t-engine-layers.c -- layers of the CPU engine (gathering, activations, pooling, sums,
+ * the loss, normalisation) against loops that say the same in the words of lib/include/train/engine.h, one
+ * element after the other. */
 #include "support/trainengine.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* t-engine-products.c -- products and quantisation of the CPU engine against loops that say the
- * same in the words of lib/include/train/engine.h, one element after the other. */
+/* t-engine-products.c -- products and quantisation of the CPU engine against loops that
+ * say the same in the words of lib/include/train/engine.h, one element after the other. */
 #include "support/trainengine.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* t-engine-tensors.c -- tensors of the CPU engine, what goes in and comes out, and casts,
- * against loops that say the same in the words of lib/include/train/engine.h, one element after the other. */
+ * against loops that say the same in the words of lib/include/train/engine.h, one element after the
+ * other. */
 #include "support/trainengine.h"
 
 #include <math.h>
