@@ -23,12 +23,6 @@ static const struct {
     [RELU] = {"relu", "relu of normal", WORDS},
 };
 
-const char *distribution_name(int distribution)
-{
-    return distribution >= 0 && distribution < DISTRIBUTIONS ? distributions[distribution].name
-                                                            : NULL;
-}
-
 int distribution_find(int *distribution, const char *name)
 {
     for (int i = 0; i < DISTRIBUTIONS; i++)

@@ -25,7 +25,6 @@ typedef struct operand {
  *   normal     sum of 12 uniform numbers minus 6: variance 1
  *   relu       normal, and zero where that is negative */
 int distribution_find(int *distribution, const char *name); /* 0, or -1 */
-const char *distribution_name(int distribution);            /* NULL past the end */
 
 /* Each returns 0, or an exit code after a message that begins with `verb`. */
 

@@ -25,14 +25,6 @@ static int is_case(const char *key, const char *value)
     return strncmp(key, "mpsim.", 6) != 0 && strchr(value, '=') != NULL;
 }
 
-int recorded_exists(const char *path)
-{
-    FILE *f = fopen(test_source_path(path), "rb");
-    if (f)
-        fclose(f);
-    return f != NULL;
-}
-
 recorded *recorded_open(const char *path)
 {
     trace_error error;

@@ -18,9 +18,6 @@ typedef struct recorded recorded;
 recorded *recorded_open(const char *path);
 void recorded_close(recorded *r);
 
-/* recorded_exists -- 1 if there is such a file (data that a platform may lack). */
-int recorded_exists(const char *path);
-
 /* Cases, in the order of their names; NULL past the end. */
 size_t recorded_count(const recorded *r);
 const char *recorded_case(const recorded *r, size_t i);
