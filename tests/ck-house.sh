@@ -46,9 +46,9 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/trace/               ^sim/trace/|^lib/include/mpsim/|^<
-^sim/report/              ^sim/report/|^lib/include/mpsim/|^<
-^sim/cli/                 ^sim/(cli|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/policy/yaml[.]c      ^sim/(policy|cli)/|^<
+^sim/report/              ^sim/report/|^lib/include/|^<
+^sim/cli/                 ^sim/(cli|report|trace)/|^lib/include/|^config[.]h|^<
+^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/device[.]c     ^sim/(train|cli)/|^gpu/(gpu|train)[.]h|^config[.]h|^<
 ^sim/[a-z]*[.][ch]         ^sim/(cli/|commands[.]h)|^lib/include/mpsim/|^config[.]h|^<
@@ -92,7 +92,23 @@ ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -r --
 ok "lib but the trainer opens and writes no files" "$(grep -n -w -r --include='*.[ch]' -E \
     '(fprintf|fputs|fopen|fwrite|FILE) ?' lib | grep -v -e ':[0-9]*: \*' -e '^lib/train/' -e '^lib/include/train/')"
 
-# ---- no circles between folders (who includes whom) ----
+# ---- no circles: between files (who calls whom), between folders (who includes whom) ----
+circles() { # nm -A on stdin: the loops
+    awk '{ sub(/:.*/, "", $1); file = $1 }
+    NF >= 3 && $(NF - 1) ~ /^[TDBRVW]$/ { of[$NF] = file }
+    NF >= 3 && $(NF - 1) == "U" { need[++n] = file " " $NF }
+    END { for (i = 1; i <= n; i++) { split(need[i], p, " ")
+        if (p[2] in of && of[p[2]] != p[1]) print p[1], of[p[2]] } }' | sort -u | tsort 2>&1 >/dev/null
+}
+objects() { # of library and program, once each: those of libtool in .libs where there are such
+    (cd "$build" && { find lib sim -path '*/.libs/*.o' | grep . || find lib sim -name '*.o'; })
+}
+if command -v nm >/dev/null && command -v tsort >/dev/null; then
+    ok "no two files need each other" "$(cd "$build" && objects | xargs nm -A 2>/dev/null | circles)"
+else
+    n=$((n + 1))
+    echo "ok $n - no two files need each other # SKIP no nm or no tsort"
+fi
 folders() { # loops between the modules of the current tree; a folder within one belongs to it
     includes | grep -v ' <' | awk '
     function module(p,   part) {
@@ -127,6 +143,8 @@ ok "a violation of each border is found" "$(for f in sim/stat/private.c lib/dot/
     grep -q "^$f includes" "$dir/violations" || echo "$f was not found"; done
     grep -v -e private -e upwards -e foreign -e inside -e back -e command "$dir/violations")"
 ok "a circle of folders is found" "$([ -s "$dir/loops" ] || echo "sim/cli and sim/stat were not found")"
+ok "a circle of files is found" "$([ -n "$(printf '%s\n' 'a.o: 0 T f' 'a.o: U g' 'b.o: 0 T g' 'b.o: U f' | circles)" ] || echo none
+    printf '%s\n' 'a.o: 0 T f' 'a.o: U g' 'b.o: 0 T g' | circles)"
 
 # ---- oracles, news ----
 ok "the oracle uses no function of the library" "$(grep -n -E \
