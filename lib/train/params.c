@@ -19,16 +19,6 @@ const train_tensor *train_param_model(const train_param *p)
     return p->copy.data ? &p->copy : &p->kept;
 }
 
-unsigned train_needs(const train_plan *plan, const mpsim_format *kept)
-{
-    const mpsim_optim *o = &plan->optimizer;
-    if (o->algorithm == MPSIM_OPTIM_SGD)
-        return (o->momentum != 0 ? TRAIN_NEEDS_M : 0u) |
-               (o->store == MPSIM_STORE_KAHAN && kept->mbits < 23 ? TRAIN_NEEDS_KAHAN : 0u);
-    return TRAIN_NEEDS_M | TRAIN_NEEDS_V | (o->amsgrad ? TRAIN_NEEDS_VMAX : 0u) |
-           (o->store == MPSIM_STORE_KAHAN && kept->mbits < 23 ? TRAIN_NEEDS_KAHAN : 0u);
-}
-
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4])
 {
     const train_layer *l = &t->run->layers[p->layer];
@@ -203,7 +193,7 @@ static unsigned needs_of_run(const train *t, const train_param *p)
 {
     unsigned needs = 0;
     for (size_t i = 0; i < t->run->n_plans; i++)
-        needs |= train_needs(&t->run->plans[i], &t->run->plans[i].layers[p->layer].kept);
+        needs |= train_needs(&t->run->plans[i].optimizer, &t->run->plans[i].layers[p->layer].kept);
     return needs;
 }
 

@@ -134,9 +134,6 @@ int train_param_refresh(train *t, train_param *p, char *error);
 /* The parameter as the model has it. */
 const train_tensor *train_param_model(const train_param *p);
 const train_placement *train_param_place(const train *t, const train_param *p);
-/* Which arrays an optimizer has. */
-enum { TRAIN_NEEDS_M = 1, TRAIN_NEEDS_V = 2, TRAIN_NEEDS_VMAX = 4, TRAIN_NEEDS_KAHAN = 8 };
-unsigned train_needs(const train_plan *plan, const mpsim_format *kept);
 /* The rank; shape as in train_item. */
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4]);
 int train_engine_failed(const train *t, const char *what, char *error);

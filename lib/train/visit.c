@@ -92,23 +92,6 @@ static uint64_t bytes_of(const train_tensor *x)
     return (uint64_t)x->rows * x->cols * mpsim_format_code_bytes(x->format);
 }
 
-static void count_param(const train *t, const train_param *p, train_bytes *b)
-{
-    const train_placement *l = train_param_place(t, p);
-    const unsigned needs = train_needs(t->plan, &l->kept);
-    const uint64_t n = (uint64_t)p->kept.rows * p->kept.cols;
-    b->weights += bytes_of(train_param_model(p));
-    if (p->copy.data)
-        b->master += t->plan->master == TRAIN_SPLIT_MASTER ? 2 * n : bytes_of(&p->kept);
-    /* binary32 parameters have binary32 gradients, whatever backward rounded them to */
-    b->gradients += mpsim_format_code_bytes(&l->storage) >= 4 ? 4 * n : bytes_of(&p->wgrad);
-    b->state += n * mpsim_format_code_bytes(&l->state) *
-                ((needs & TRAIN_NEEDS_M ? 1u : 0u) + (needs & TRAIN_NEEDS_V ? 1u : 0u) +
-                 (needs & TRAIN_NEEDS_VMAX ? 1u : 0u));
-    if (needs & TRAIN_NEEDS_KAHAN)
-        b->state += n * mpsim_format_code_bytes(&l->kept);
-}
-
 /* Operations whose results nobody keeps, because what they are made of gives them again: im2col,
  * and tf32, which a kernel makes while it reads. */
 static int is_made_again(const train_do *d)
@@ -141,8 +124,11 @@ void train_measure_bytes(const train *t, train_bytes *b)
 {
     const train_pass *p = &t->batch;
     memset(b, 0, sizeof *b);
-    for (size_t i = 0; i < t->n_params; i++)
-        count_param(t, &t->params[i], b);
+    for (size_t i = 0; i < t->n_params; i++) {
+        const train_tensor *kept = &t->params[i].kept;
+        train_bytes_add(b, train_param_place(t, &t->params[i]), t->plan->master,
+                        &t->plan->optimizer, (uint64_t)kept->rows * kept->cols, 0);
+    }
     for (size_t i = 0; i < p->n && !p->list[i]->backward; i++) {
         const train_do *d = p->list[i];
         if (d->work == WORK_NONE || d->work == WORK_LOSS || d->weight_copy || is_made_again(d))

@@ -4,7 +4,7 @@
  * gradients are checked, unscaled and clipped; the optimizer moves parameters (or their masters);
  * the model's copy is refreshed; scaler, FP8 scales and the step count move on. Which tensor is in
  * which format, the trainer has from a plan; what an operation is to the bit stands in engine.h.
- * From gradients on a step is that of sim/replay/step.c.
+ * From gradients on a step is that of a replay, too: step.h.
  *
  * Plain C, built by gpu/ without Autotools, too: no options, JSON, YAML, threads or files but the
  * FILE a caller hands over. Functions return 0, or -1 with one line in `error` of TRAIN_ERROR
@@ -51,6 +51,7 @@
 #define MPSIM_TRAIN_TRAIN_H
 
 #include <train/engine.h>
+#include <train/step.h>
 
 #include <stdio.h>
 
@@ -142,30 +143,6 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
 
 /* ---- the plan ---- */
 
-/* What a tensor is to its layer; the same order as tensor_role in policy.h. */
-typedef enum train_role {
-    TRAIN_ACT,    /* input of the layer, as it enters the product         */
-    TRAIN_OUT,    /* output                                               */
-    TRAIN_WEIGHT, /* weight and bias, as they enter                       */
-    TRAIN_AGRAD,  /* gradient of the output, as it enters the product     */
-    TRAIN_DGRAD,  /* gradient of the input                                */
-    TRAIN_WGRAD,  /* gradients of weight and bias, as backward leaves them */
-    TRAIN_ROLES
-} train_role;
-
-typedef enum train_master { TRAIN_NO_MASTER, TRAIN_MASTER, TRAIN_SPLIT_MASTER } train_master;
-
-/* Formats lie within binary32, are signed and have a zero and a NaN. */
-typedef struct train_placement { /* of one layer */
-    mpsim_format format[TRAIN_ROLES];
-    mpsim_format storage; /* of the model's parameters                                           */
-    mpsim_format kept;    /* of what accumulates updates: the master's, or storage               */
-    mpsim_format state;   /* of momentum and moments                                             */
-    const mpsim_block_recipe *recipe[TRAIN_ROLES]; /* of ACT, WEIGHT and AGRAD, or NULL: rows of
-                                                      mpsim_block_at; linear layers and
-                                                      convolutions                               */
-} train_placement;
-
 typedef struct train_plan {
     uint64_t from;               /* the first step, from 0                                        */
     char precision[32];          /* the policy's word, without spaces                             */
@@ -224,10 +201,6 @@ typedef struct train_step {
                                        for products; wgrad: WGRAD of linear layers, convolutions  */
     uint64_t updates, lost;  /* see train_ops.optim; 0 unless counted                             */
 } train_step;
-
-typedef struct train_bytes {
-    uint64_t weights, master, gradients, state, activations;
-} train_bytes;
 
 /* train_open -- parameters initialised, nothing trained yet. The engine and *r must stay. count:
  * count lost updates (twice the time of an update). NULL after an error. */

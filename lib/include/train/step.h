@@ -1,0 +1,121 @@
+/* step.h -- what a training and a replay have in common: the plain types of a plan, who divides
+ * gradients by the loss scale and when they are clipped, the bytes that a plan needs.
+ *
+ * A step from its gradients on: they are checked for overflow; the scaler moves and says the scale
+ * S and whether the step is skipped; they are unscaled and clipped (train_ready); the optimizer
+ * moves what is kept. */
+#ifndef MPSIM_TRAIN_STEP_H
+#define MPSIM_TRAIN_STEP_H
+
+#include <mpsim/mpsim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- where tensors are kept ---- */
+
+/* What a tensor is to its layer. */
+typedef enum train_role {
+    TRAIN_ACT,    /* input of the layer, as it enters the product         */
+    TRAIN_OUT,    /* output                                               */
+    TRAIN_WEIGHT, /* weight and bias, as they enter                       */
+    TRAIN_AGRAD,  /* gradient of the output, as it enters the product     */
+    TRAIN_DGRAD,  /* gradient of the input                                */
+    TRAIN_WGRAD,  /* gradients of weight and bias, as backward leaves them */
+    TRAIN_ROLES
+} train_role;
+
+typedef enum train_master {
+    TRAIN_NO_MASTER,
+    TRAIN_MASTER,      /* a binary32 copy beside low-precision parameters      */
+    TRAIN_SPLIT_MASTER /* bf16 parameters and the other 16 bits of the master  */
+} train_master;
+
+/* Formats lie within binary32, are signed and have a zero and a NaN. */
+typedef struct train_placement { /* of one layer */
+    mpsim_format format[TRAIN_ROLES];
+    mpsim_format storage; /* of the model's parameters                                           */
+    mpsim_format kept;    /* of what accumulates updates: the master's, or storage               */
+    mpsim_format state;   /* of momentum and moments                                             */
+    const mpsim_block_recipe *recipe[TRAIN_ROLES]; /* of ACT, WEIGHT and AGRAD, or NULL: rows of
+                                                      mpsim_block_at; of what enters a product   */
+} train_placement;
+
+/* ---- from gradients to the optimizer ---- */
+
+/* What a plan says of it. */
+typedef struct train_rules {
+    mpsim_unscale_rule unscale;
+    mpsim_clip_rule clip;
+    double max_norm; /* of clip, unless it is NONE */
+    const mpsim_optim_variant *variant;
+} train_rules;
+
+/* Who divides by S: one of these is S, the other 1; both are 1 where the factor of clipping contains
+ * 1 / S (mpsim_clip_unscales). */
+typedef struct train_unscaling {
+    double before;       /* gradients are, before their norm is taken */
+    double in_optimizer; /* a fused optimizer does                    */
+} train_unscaling;
+
+train_unscaling train_unscaling_of(const train_rules *r, double scale);
+
+/* The gradients of a step, wherever they are. The functions return 0 or stop with what they
+ * return. */
+typedef struct train_gradients {
+    void *context;
+    size_t n;
+    float *norms; /* room for n */
+    /* the format that the optimizer gets gradient i in */
+    const mpsim_format *(*format)(void *context, size_t i);
+    /* what backward left, divided by `scale`, rounded to that format */
+    int (*unscale)(void *context, size_t i, mpsim_unscale_rule rule, double scale);
+    /* its norm, rounded to f (NULL: binary32), as in mpsim_norm */
+    int (*norm)(void *context, size_t i, const mpsim_format *f, float *norm);
+    /* times factor, rounded to its format, as in mpsim_scale_array */
+    int (*scale)(void *context, size_t i, float factor);
+} train_gradients;
+
+typedef struct train_readied {
+    double norm;    /* of all gradients, unscaled, before clipping; NaN: nothing clips */
+    int clipped;
+    double in_optimizer; /* the optimizer divides by this                              */
+} train_readied;
+
+/* train_ready -- gradients as the optimizer gets them: unscaled, then clipped. scale: S, by which
+ * they are unscaled. unscaled: what they have been divided by already, NaN: by nothing. norm: the
+ * norm of all of them, unscaled, that counts instead of their own; NaN: their own. 0, or what one of
+ * the functions returned. */
+int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled,
+                double norm, train_readied *out);
+
+/* train_norm_overflows -- the check of scalers that look at the norm of all scaled gradients
+ * (MPSIM_CHECK_NORM); norms: of each, in binary32. What is then to blame is train_norm_name. */
+int train_norm_overflows(const float *norms, size_t n);
+extern const char train_norm_name[];
+
+/* train_optim_of -- a plan's optimizer for the parameters of a layer: what has 23 bits of mantissa
+ * is stored to nearest, whatever the plan says. */
+mpsim_optim train_optim_of(const mpsim_optim *o, const train_placement *l);
+
+/* train_needs -- the arrays that an optimizer has beside a parameter of format `kept`. */
+enum { TRAIN_NEEDS_M = 1, TRAIN_NEEDS_V = 2, TRAIN_NEEDS_VMAX = 4, TRAIN_NEEDS_KAHAN = 8 };
+unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept);
+
+/* ---- memory ---- */
+
+typedef struct train_bytes {
+    uint64_t weights, master, gradients, state, activations;
+} train_bytes;
+
+/* train_bytes_add -- adds what a parameter of n elements needs. quantised: bytes of an FP8 copy
+ * that stands for the model's; 0: there is none. */
+void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
+                     const mpsim_optim *o, uint64_t n, uint64_t quantised);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

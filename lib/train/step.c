@@ -1,0 +1,111 @@
+/* step.c -- see step.h. */
+#include <train/step.h>
+
+#include <math.h>
+
+/* ---- from gradients to the optimizer ---- */
+
+train_unscaling train_unscaling_of(const train_rules *r, double scale)
+{
+    train_unscaling u = {.before = scale, .in_optimizer = 1};
+    if (mpsim_clip_unscales(r->clip)) {
+        u.before = 1;
+    } else if (mpsim_optim_variant_unscales(r->variant) && r->clip == MPSIM_CLIP_NONE) {
+        u.before = 1;
+        u.in_optimizer = scale;
+    }
+    return u;
+}
+
+/* The format of the total norm: that of all gradients, if they have one; torch promotes others to
+ * binary32. */
+static const mpsim_format *common_format(const train_gradients *g)
+{
+    const mpsim_format *f = g->n ? g->format(g->context, 0) : NULL;
+    for (size_t i = 1; i < g->n; i++)
+        if (!mpsim_format_same(g->format(g->context, i), f))
+            return NULL;
+    return f;
+}
+
+static int clip(const train_rules *r, const train_gradients *g, double scale, double norm,
+                train_readied *out)
+{
+    const int torch = r->clip == MPSIM_CLIP_TORCH || r->clip == MPSIM_CLIP_TORCH_CPU;
+    const int unscales = mpsim_clip_unscales(r->clip);
+    const mpsim_format *f = common_format(g);
+    int code = 0;
+    for (size_t i = 0; i < g->n && !code; i++)
+        code = g->norm(g->context, i, torch ? g->format(g->context, i) : NULL, &g->norms[i]);
+    if (code)
+        return code;
+    const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n)
+                                     : norm * (unscales ? scale : 1);
+    const mpsim_clip c = mpsim_clip_factor(r->clip, f, total, r->max_norm, scale);
+    out->norm = unscales ? total / scale : total;
+    out->clipped = c.clipped;
+    for (size_t i = 0; c.apply && i < g->n && !code; i++)
+        code = g->scale(g->context, i, (float)c.factor);
+    return code;
+}
+
+int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled,
+                double norm, train_readied *out)
+{
+    const train_unscaling u = train_unscaling_of(r, scale);
+    int code = 0;
+    *out = (train_readied){.norm = (double)NAN, .in_optimizer = u.in_optimizer};
+    for (size_t i = 0; u.before != unscaled && i < g->n && !code; i++)
+        code = g->unscale(g->context, i, r->unscale, u.before);
+    return code || r->clip == MPSIM_CLIP_NONE ? code : clip(r, g, scale, norm, out);
+}
+
+const char train_norm_name[] = "norm of all gradients";
+
+int train_norm_overflows(const float *norms, size_t n)
+{
+    return !isfinite(mpsim_clip_total(MPSIM_CLIP_APEX, NULL, norms, n));
+}
+
+static int is_binary32(const mpsim_format *f)
+{
+    return f->mbits >= 23;
+}
+
+mpsim_optim train_optim_of(const mpsim_optim *o, const train_placement *l)
+{
+    mpsim_optim placed = *o;
+    placed.param = l->kept;
+    placed.state = l->state;
+    if (is_binary32(&l->kept))
+        placed.store = MPSIM_STORE_NEAREST;
+    return placed;
+}
+
+unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
+{
+    const unsigned kahan =
+        o->store == MPSIM_STORE_KAHAN && !is_binary32(kept) ? TRAIN_NEEDS_KAHAN : 0;
+    if (o->algorithm == MPSIM_OPTIM_SGD)
+        return (o->momentum != 0 ? TRAIN_NEEDS_M : 0u) | kahan;
+    return TRAIN_NEEDS_M | TRAIN_NEEDS_V | (o->amsgrad ? TRAIN_NEEDS_VMAX : 0u) | kahan;
+}
+
+/* ---- memory ---- */
+
+void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
+                     const mpsim_optim *o, uint64_t n, uint64_t quantised)
+{
+    const size_t stored = mpsim_format_code_bytes(&l->storage);
+    const unsigned needs = train_needs(o, &l->kept);
+    const unsigned moments = (needs & TRAIN_NEEDS_M ? 1u : 0u) + (needs & TRAIN_NEEDS_V ? 1u : 0u) +
+                             (needs & TRAIN_NEEDS_VMAX ? 1u : 0u);
+    b->weights += quantised ? quantised : n * stored;
+    if (!mpsim_format_same(&l->kept, &l->storage) || (quantised && stored == 4))
+        b->master += n * (master == TRAIN_SPLIT_MASTER ? 2 : mpsim_format_code_bytes(&l->kept));
+    /* binary32 parameters have binary32 gradients, whatever backward rounded them to */
+    b->gradients += n * (stored < 4 ? mpsim_format_code_bytes(&l->format[TRAIN_WGRAD]) : 4);
+    b->state += n * mpsim_format_code_bytes(&l->state) * moments;
+    if (needs & TRAIN_NEEDS_KAHAN)
+        b->state += n * mpsim_format_code_bytes(&l->kept);
+}
