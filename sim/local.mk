@@ -24,13 +24,14 @@ sim_libsim_la_SOURCES = \
   sim/plot/runs.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h \
   sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/parts.c \
-  sim/policy/policy.c sim/policy/policy.h sim/policy/table.c sim/policy/yaml.c \
-  sim/policy/yaml.h \
+  sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
+  sim/policy/policy.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
+  sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
   sim/replay/cast.c sim/replay/cmd.c sim/replay/csv.c sim/replay/json.c sim/replay/measure.c \
   sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
-  sim/replay/report.c sim/replay/report.h sim/replay/run.h sim/replay/step.c sim/replay/total.c \
-  sim/replay/weights.c \
-  sim/report/json.c sim/report/report.h sim/report/table.c \
+  sim/replay/report.c sim/replay/report.h sim/replay/run.c sim/replay/run.h sim/replay/step.c \
+  sim/replay/total.c sim/replay/weights.c \
+  sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
   sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
   sim/scaler/json.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/match.c \
   sim/scaler/match.h sim/scaler/pattern.c sim/scaler/pattern.h sim/scaler/report.c \
@@ -42,11 +43,12 @@ sim_libsim_la_SOURCES = \
   sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h \
   sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/text.c \
   sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
-  sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/device.c \
-  sim/train/device.h sim/train/digests.c sim/train/digests.h sim/train/meter.c \
-  sim/train/meter.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
-  sim/train/report.c sim/train/report.h sim/train/run.c sim/train/run.h sim/train/store.c \
-  sim/train/store.h sim/train/table.c sim/train/words.c sim/train/words.h \
+  sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
+  sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
+  sim/train/digests.h sim/train/meter.c sim/train/meter.h sim/train/policy.c sim/train/policy.h \
+  sim/train/record.c sim/train/record.h sim/train/report.c sim/train/report.h sim/train/run.c \
+  sim/train/run.h sim/train/store.c sim/train/store.h sim/train/table.c sim/train/table.h \
+  sim/train/words.c sim/train/words.h \
   sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
   sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \
   sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h

@@ -1,448 +1,596 @@
-/* keys.c -- see keys.h: the keys of a policy, their defaults, their contradictions. */
+/* keys.c -- see keys.h. From top to bottom: what each key sets, in the order of the
+ * table, which stands at the end with what walks it. A function gets NULL where its key is not
+ * given. */
 #include "keys.h"
 
 #include "../cli/options.h"
+#include "parts.h"
 
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-static const struct key_row {
-    const char *name;
-    uint8_t entry; /* 0: of the policy only, 1: of both, 2: of a schedule's entry only */
-} keys[POLICY_KEYS] = {
-    [KEY_NAME] = {"name", 0},
-    [KEY_SOURCE] = {"source", 0},
-    [KEY_NOTE] = {"note", 0},
-    [KEY_SCHEDULE] = {"schedule", 0},
-    [KEY_STEPS_PER_EPOCH] = {"steps_per_epoch", 0},
-    [KEY_STEP] = {"step", 2},
-    [KEY_EPOCH] = {"epoch", 2},
-    [KEY_PRECISION] = {"precision", 1},
-    [KEY_OPT_LEVEL] = {"opt_level", 1},
-    [KEY_COMPUTE] = {"compute", 1},
-    [KEY_PARAMS] = {"params", 1},
-    [KEY_GRADS] = {"grads", 1},
-    [KEY_MASTER_WEIGHTS] = {"master_weights", 1},
-    [KEY_AUTOCAST] = {"autocast", 1},
-    [KEY_KEEP_BATCHNORM] = {"keep_batchnorm_fp32", 1},
-    [KEY_KEEP_FP32] = {"keep_fp32", 1},
-    [KEY_LAYER_KINDS] = {"layer_kinds", 1},
-    [KEY_LOSS_SCALING] = {"loss_scaling", 1},
-    [KEY_OPTIMIZER] = {"optimizer", 1},
-    [KEY_CLIP] = {"clip", 1},
-    [KEY_GRAD_REDUCE] = {"grad_reduce", 1},
-    [KEY_FP8] = {"fp8", 1},
-    [KEY_FP8_RECIPE] = {"fp8_recipe", 1},
-    [KEY_FP8_MARGIN] = {"fp8_margin", 1},
-    [KEY_FP8_HISTORY] = {"fp8_amax_history_len", 1},
-    [KEY_FP8_ALGO] = {"fp8_amax_compute_algo", 1},
-    [KEY_FP8_PARAMS] = {"fp8_params", 1},
-    [KEY_FP8_EXCLUDE] = {"fp8_exclude", 1},
-};
-
-int policy_bad(policy_reader *r, unsigned line, const char *message, ...)
+static int no_memory(policy_draft *d)
 {
-    char text[512];
-    va_list args;
-    va_start(args, message);
-    vsnprintf(text, sizeof text, message, args);
-    va_end(args);
-    return trace_error_set(r->error, EXIT_DATA, r->path, UINT64_MAX, "line %u: %s", line, text);
+    return trace_error_set(d->r.error, EXIT_IO, d->r.path, UINT64_MAX, "out of memory");
 }
 
-/* ---- values ---- */
-
-int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text)
+/* The key at hand contradicts another one that is given, too. */
+static int contradicts(policy_draft *d, policy_key k, const char *other)
 {
-    if (v->type != YAML_TEXT || !v->text[0])
-        return policy_bad(r, v->line, "%s: one word or number is needed", key);
-    *text = v->text;
-    return 0;
+    return d->line[k] ? policy_bad(&d->r, d->at, "%s contradicts %s of line %u", d->name, other,
+                                   d->line[k])
+                      : 0;
 }
 
-int value_number(policy_reader *r, const char *key, const yaml_value *v, double *x)
+/* ---- the policy ---- */
+
+/* Text for people: what would need escapes on a terminal is refused. */
+static int set_text(policy_draft *d, const yaml_value *v, char **to)
 {
+    char escaped[1024];
     const char *text = NULL;
-    if (value_text(r, key, v, &text))
-        return -1;
-    if (parse_number(x, text))
-        return policy_bad(r, v->line, "%s: '%.60s' is not a number", key, text);
-    return 0;
-}
-
-int value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n)
-{
-    const char *text = NULL;
-    if (value_text(r, key, v, &text))
-        return -1;
-    if (parse_count(n, text))
-        return policy_bad(r, v->line, "%s: '%.60s' is not a non-negative integer", key, text);
-    return 0;
-}
-
-int value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b)
-{
-    static const char *const words[][2] = {{"false", "true"}, {"no", "yes"}, {"off", "on"}};
-    const char *text = NULL;
-    if (value_text(r, key, v, &text))
-        return -1;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        for (int j = 0; j < 2; j++)
-            if (strcasecmp(text, words[i][j]) == 0) {
-                *b = j;
-                return 0;
-            }
-    return policy_bad(r, v->line, "%s: '%.60s' is neither true nor false", key, text);
-}
-
-/* Formats of tensors: those whose numbers are all binary32 numbers. */
-int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f)
-{
-    const char *text = NULL;
-    if (value_text(r, key, v, &text))
-        return -1;
-    if (mpsim_format_parse(f, text))
-        return policy_bad(r, v->line, "%s: '%.60s' is not a format", key, text);
-    if (f->mbits > 23 || mpsim_format_max(f) > 0x1.fffffep127 ||
-        mpsim_format_min_positive(f) < 0x1p-149 || !mpsim_format_is_signed(f))
-        return policy_bad(r, v->line, "%s: %.40s is not a part of binary32", key, text);
-    return 0;
-}
-
-/* ---- keys ---- */
-
-static int find_key(const char *name, int entry)
-{
-    for (int k = 0; k < POLICY_KEYS; k++)
-        if (strcmp(keys[k].name, name) == 0 && (entry ? keys[k].entry >= 1 : keys[k].entry <= 1))
-            return k;
-    return -1;
-}
-
-static int unknown_key(policy_reader *r, const yaml_item *item, int entry)
-{
-    suggestion s;
-    char escaped[128];
-    suggestion_init(&s, item->key);
-    for (int k = 0; k < POLICY_KEYS; k++)
-        if (entry ? keys[k].entry >= 1 : keys[k].entry <= 1)
-            suggestion_consider(&s, keys[k].name);
-    const char *hint = suggestion_end(&s, "");
-    return policy_bad(r, item->line, "unknown key '%s'%s%s",
-                      escape_text(escaped, sizeof escaped, item->key),
-                      entry ? " in an entry of the schedule" : "", hint);
-}
-
-/* Keys that say what a new precision says anew. */
-static const policy_key of_precision[] = {
-    KEY_PRECISION,   KEY_OPT_LEVEL,      KEY_COMPUTE,        KEY_PARAMS,
-    KEY_GRADS,       KEY_MASTER_WEIGHTS, KEY_AUTOCAST,       KEY_KEEP_BATCHNORM,
-    KEY_LOSS_SCALING, KEY_FP8,           KEY_FP8_RECIPE,     KEY_FP8_MARGIN,
-    KEY_FP8_HISTORY, KEY_FP8_ALGO,       KEY_FP8_PARAMS,     KEY_FP8_EXCLUDE};
-
-static int gives(const yaml_value *map, const char *name)
-{
-    for (size_t i = 0; i < map->count; i++)
-        if (strcmp(map->items[i].key, name) == 0)
-            return 1;
-    return 0;
-}
-
-int settings_read(policy_reader *r, policy_settings *s, const yaml_value *map, int entry)
-{
-    if (map->type != YAML_MAP)
-        return policy_bad(r, map->line, "'key: value' pairs are needed here");
-    if (entry && (gives(map, "precision") || gives(map, "opt_level")))
-        for (size_t i = 0; i < sizeof of_precision / sizeof *of_precision; i++) {
-            s->value[of_precision[i]] = NULL;
-            s->line[of_precision[i]] = 0;
-        }
-    for (size_t i = 0; i < map->count; i++) {
-        const int k = find_key(map->items[i].key, entry);
-        if (k < 0)
-            return unknown_key(r, &map->items[i], entry);
-        s->value[k] = map->items[i].value;
-        s->line[k] = map->items[i].line;
-    }
-    return 0;
-}
-
-/* ---- from settings to a plan ---- */
-
-static int contradicts(policy_reader *r, const policy_settings *s, policy_key a, policy_key b)
-{
-    if (!s->line[a] || !s->line[b])
+    if (!v)
         return 0;
-    return policy_bad(r, s->line[a], "%s contradicts %s of line %u", keys[a].name, keys[b].name,
-                      s->line[b]);
+    if (value_text(&d->r, d->name, v, &text))
+        return -1;
+    if (strlen(text) >= sizeof escaped / 4 ||
+        strcmp(escape_text(escaped, sizeof escaped, text), text) != 0)
+        return policy_bad(&d->r, d->at, "%s: a line of at most %zu printable characters is needed",
+                          d->name, sizeof escaped / 4 - 1);
+    free(*to);
+    *to = strdup(text);
+    return *to ? 0 : no_memory(d);
 }
 
-static int resolve_precision(policy_reader *r, const policy_settings *s, plan *p,
-                             const precision_row **row)
+static int set_name(policy_draft *d, const yaml_value *v)
 {
-    const int level = s->line[KEY_OPT_LEVEL] != 0;
-    const policy_key k = level ? KEY_OPT_LEVEL : KEY_PRECISION;
-    const char *word = "fp32";
-    if (contradicts(r, s, KEY_OPT_LEVEL, KEY_PRECISION))
-        return -1;
-    if (s->line[k] && value_text(r, keys[k].name, s->value[k], &word))
-        return -1;
-    *row = precision_find(word, level);
-    if (!*row)
-        return policy_bad(r, s->line[k], "%s: '%.60s' is none of %s", keys[k].name, word,
-                          precision_words(level));
-    p->precision = word;
-    p->compute = *mpsim_format_find((*row)->compute);
-    p->params = *mpsim_format_find((*row)->params);
-    p->grads = *mpsim_format_find((*row)->grads);
-    p->autocast = autocast_find((*row)->autocast);
-    p->master = (*row)->master;
+    return set_text(d, v, &d->policy->name);
+}
+
+static int set_source(policy_draft *d, const yaml_value *v)
+{
+    return set_text(d, v, &d->policy->source);
+}
+
+static int set_note(policy_draft *d, const yaml_value *v)
+{
+    return set_text(d, v, &d->policy->note);
+}
+
+/* Its entries are policy.c's. */
+static int check_schedule(policy_draft *d, const yaml_value *v)
+{
+    if (v && v->type != YAML_LIST)
+        return policy_bad(&d->r, v->line, "schedule: a list of entries is needed");
     return 0;
 }
+
+static int set_steps_per_epoch(policy_draft *d, const yaml_value *v)
+{
+    uint64_t n = 0;
+    if (!v)
+        return 0;
+    if (value_count(&d->r, d->name, v, &n) || n < 1 || n > UINT32_MAX)
+        return policy_bad(&d->r, d->at, "steps_per_epoch: 1 to 2^32 - 1 is needed");
+    d->epoch = n;
+    return 0;
+}
+
+/* ---- where a schedule's entry begins: at a step, or at the first one of an epoch, from 1 ---- */
+
+static int set_step(policy_draft *d, const yaml_value *v)
+{
+    if (!d->line[KEY_STEP] == !d->line[KEY_EPOCH])
+        return policy_bad(&d->r, d->entry, "schedule: an entry needs either step or epoch");
+    return v ? value_count(&d->r, d->name, v, &d->plan->from) : 0;
+}
+
+static int set_epoch(policy_draft *d, const yaml_value *v)
+{
+    uint64_t epoch;
+    if (!v)
+        return 0;
+    if (value_count(&d->r, d->name, v, &epoch))
+        return -1;
+    if (d->epoch == 0)
+        return policy_bad(&d->r, d->entry, "schedule: epoch needs the key steps_per_epoch");
+    if (epoch < 1 || epoch > UINT32_MAX)
+        return policy_bad(&d->r, d->entry, "schedule: epoch is 1 to 2^32 - 1");
+    d->plan->from = (epoch - 1) * d->epoch + 1;
+    return 0;
+}
+
+/* ---- precision: what the keys below are where they are not given ---- */
+
+static int take_precision(policy_draft *d, const yaml_value *v)
+{
+    const int level = d->key == KEY_OPT_LEVEL;
+    const char *word = "fp32";
+    plan *p = d->plan;
+    if (v && value_text(&d->r, d->name, v, &word))
+        return -1;
+    const precision_row *row = precision_find(word, level);
+    if (!row)
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is none of %s", d->name, word,
+                          precision_words(level));
+    d->precision = row;
+    snprintf(p->precision, sizeof p->precision, "%s", word);
+    p->compute = *mpsim_format_find(row->compute);
+    p->params = *mpsim_format_find(row->params);
+    p->grads = *mpsim_format_find(row->grads);
+    p->autocast = autocast_find(row->autocast);
+    p->master = row->master;
+    mpsim_scaler_parse(&p->scaler, row->scaler); /* a row of the table */
+    return 0;
+}
+
+static int set_opt_level(policy_draft *d, const yaml_value *v)
+{
+    if (!v)
+        return 0;
+    return contradicts(d, KEY_PRECISION, "precision") ? -1 : take_precision(d, v);
+}
+
+static int set_precision(policy_draft *d, const yaml_value *v)
+{
+    return d->value[KEY_OPT_LEVEL] ? 0 : take_precision(d, v);
+}
+
+/* ---- formats ---- */
 
 static int is_fp32(const mpsim_format *f)
 {
     return f->mbits == 23;
 }
 
-static int resolve_master(policy_reader *r, const policy_settings *s, plan *p)
+static int set_compute(policy_draft *d, const yaml_value *v)
 {
-    const yaml_value *v = s->value[KEY_MASTER_WEIGHTS];
-    int yes = 0;
-    if (!v)
-        return 0;
-    if (v->type == YAML_TEXT && strcasecmp(v->text, "split") == 0) {
-        p->master = MASTER_SPLIT;
-        if (strcmp(p->params.name, "bf16") != 0)
-            return policy_bad(r, v->line, "master_weights: split needs bf16 parameters (params), "
-                                          "not %s", p->params.name);
-        return 0;
-    }
-    if (value_bool(r, "master_weights", v, &yes))
+    if (v && value_format(&d->r, d->name, v, &d->plan->compute))
         return -1;
-    if (yes && is_fp32(&p->params))
-        return policy_bad(r, v->line, "master_weights: the parameters are fp32 already: give "
-                                      "params in a lower precision");
-    p->master = yes ? MASTER_FP32 : MASTER_NONE;
+    if (v && !d->value[KEY_GRADS])
+        d->plan->grads = d->plan->compute;
     return 0;
 }
 
-/* A lower precision that no layer takes up, and a master beside parameters that need none. */
-static int check_effect(policy_reader *r, const policy_settings *s, const plan *p)
+static int set_params(policy_draft *d, const yaml_value *v)
 {
-    static const policy_key lower[] = {KEY_PARAMS, KEY_COMPUTE};
-    unsigned taken = 0;
-    for (int k = 0; k < LAYER_KINDS; k++)
-        taken |= p->autocast->low[k];
-    for (int i = 0; i < 2; i++) {
-        const mpsim_format *f = i ? &p->compute : &p->params;
-        if (s->line[lower[i]] && !is_fp32(f) && !taken)
-            return policy_bad(r, s->line[lower[i]],
-                              "%s: %s has no effect: autocast %s leaves every layer in fp32",
-                              keys[lower[i]].name, f->name, p->autocast->name);
+    return v ? value_format(&d->r, d->name, v, &d->plan->params) : 0;
+}
+
+static int set_grads(policy_draft *d, const yaml_value *v)
+{
+    return v ? value_format(&d->r, d->name, v, &d->plan->grads) : 0;
+}
+
+static int set_autocast(policy_draft *d, const yaml_value *v)
+{
+    const char *word = NULL;
+    if (!v)
+        return 0;
+    if (value_text(&d->r, d->name, v, &word))
+        return -1;
+    d->plan->autocast = autocast_find(word);
+    if (d->plan->autocast)
+        return 0;
+    return policy_bad(&d->r, d->at,
+                      "autocast: '%.60s' is none of none, all, torch, norms-fp32, batchnorm-fp32, "
+                      "megatron", word);
+}
+
+static int set_keep_batchnorm(policy_draft *d, const yaml_value *v)
+{
+    int keep = 0;
+    if (!v)
+        return 0;
+    if (contradicts(d, KEY_AUTOCAST, "autocast") || value_bool(&d->r, d->name, v, &keep))
+        return -1;
+    if (is_fp32(&d->plan->params))
+        return policy_bad(&d->r, d->at,
+                          "keep_batchnorm_fp32: all parameters are fp32 already");
+    d->plan->autocast = autocast_find(keep ? "batchnorm-fp32" : "all");
+    return 0;
+}
+
+static int take_master(policy_draft *d, const yaml_value *v)
+{
+    plan *p = d->plan;
+    int yes = 0;
+    if (v->type == YAML_TEXT && strcasecmp(v->text, "split") == 0) {
+        p->master = TRAIN_SPLIT_MASTER;
+        if (strcmp(p->params.name, "bf16") != 0)
+            return policy_bad(&d->r, v->line, "master_weights: split needs bf16 parameters "
+                                              "(params), not %s", p->params.name);
+        return 0;
     }
-    if (p->master != MASTER_NONE && is_fp32(&p->params))
-        return policy_bad(r, s->line[KEY_PARAMS],
+    if (value_bool(&d->r, d->name, v, &yes))
+        return -1;
+    if (yes && is_fp32(&p->params))
+        return policy_bad(&d->r, v->line, "master_weights: the parameters are fp32 already: give "
+                                          "params in a lower precision");
+    p->master = yes ? TRAIN_MASTER : TRAIN_NO_MASTER;
+    return 0;
+}
+
+/* A lower precision that no layer takes up. */
+static int has_effect(policy_draft *d, policy_key k, const char *name, const mpsim_format *f)
+{
+    unsigned taken = 0;
+    for (int i = 0; i < LAYER_KINDS; i++)
+        taken |= d->plan->autocast->low[i];
+    if (!d->line[k] || is_fp32(f) || taken)
+        return 0;
+    return policy_bad(&d->r, d->line[k],
+                      "%s: %s has no effect: autocast %s leaves every layer in fp32", name, f->name,
+                      d->plan->autocast->name);
+}
+
+/* The last of the formats: also says what they are together. */
+static int set_master(policy_draft *d, const yaml_value *v)
+{
+    const plan *p = d->plan;
+    if (v && take_master(d, v))
+        return -1;
+    if (has_effect(d, KEY_PARAMS, "params", &p->params) ||
+        has_effect(d, KEY_COMPUTE, "compute", &p->compute))
+        return -1;
+    if (p->master != TRAIN_NO_MASTER && is_fp32(&p->params))
+        return policy_bad(&d->r, d->line[KEY_PARAMS],
                           "params: fp32 contradicts the fp32 master of %s: say master_weights: "
                           "false", p->precision);
     return 0;
 }
 
-static int resolve_formats(policy_reader *r, const policy_settings *s, plan *p)
+/* ---- patterns ---- */
+
+static policy_patterns *new_patterns(policy_draft *d, const yaml_value *v)
 {
-    const char *word = NULL;
-    int keep = 0;
-    if (s->value[KEY_COMPUTE] && value_format(r, "compute", s->value[KEY_COMPUTE], &p->compute))
-        return -1;
-    if (s->line[KEY_COMPUTE] && !s->line[KEY_GRADS])
-        p->grads = p->compute;
-    if (s->value[KEY_PARAMS] && value_format(r, "params", s->value[KEY_PARAMS], &p->params))
-        return -1;
-    if (s->value[KEY_GRADS] && value_format(r, "grads", s->value[KEY_GRADS], &p->grads))
-        return -1;
-    if (s->value[KEY_AUTOCAST]) {
-        if (value_text(r, "autocast", s->value[KEY_AUTOCAST], &word))
-            return -1;
-        p->autocast = autocast_find(word);
-        if (!p->autocast)
-            return policy_bad(r, s->line[KEY_AUTOCAST],
-                              "autocast: '%.60s' is none of none, all, torch, norms-fp32, "
-                              "batchnorm-fp32, megatron",
-                              word);
+    policy_patterns *list = calloc(1, sizeof *list);
+    if (list)
+        list->items = calloc(v->count ? v->count : 1, sizeof *list->items);
+    if (!list || !list->items) {
+        free(list);
+        no_memory(d);
+        return NULL;
     }
-    if (s->value[KEY_KEEP_BATCHNORM]) {
-        if (contradicts(r, s, KEY_KEEP_BATCHNORM, KEY_AUTOCAST) ||
-            value_bool(r, "keep_batchnorm_fp32", s->value[KEY_KEEP_BATCHNORM], &keep))
-            return -1;
-        if (is_fp32(&p->params))
-            return policy_bad(r, s->line[KEY_KEEP_BATCHNORM],
-                              "keep_batchnorm_fp32: all parameters are fp32 already");
-        p->autocast = autocast_find(keep ? "batchnorm-fp32" : "all");
-    }
-    return resolve_master(r, s, p) || check_effect(r, s, p) ? -1 : 0;
+    list->next = d->policy->patterns;
+    d->policy->patterns = list;
+    d->patterns[d->key] = list;
+    d->patterns_of[d->key] = v;
+    return list;
 }
 
-static int resolve_delayed(policy_reader *r, const policy_settings *s, plan *p)
+static int add_pattern(policy_draft *d, policy_patterns *list, const char *glob, layer_kind kind)
 {
-    static const policy_key of_delayed[] = {KEY_FP8_MARGIN, KEY_FP8_HISTORY, KEY_FP8_ALGO};
-    double margin = 0;
-    uint64_t history = 1024;
-    const char *algorithm = "max";
-    for (size_t i = 0; i < sizeof of_delayed / sizeof *of_delayed; i++) {
-        const policy_key k = of_delayed[i];
-        if (s->line[k] && (!p->recipe || !p->recipe->delayed))
-            return policy_bad(r, s->line[k], "%s: there is no delayed scaling: %s%s", keys[k].name,
-                              p->recipe ? "the recipe is " : "precision is ",
-                              p->recipe ? p->recipe->name : p->precision);
+    policy_pattern *p = &list->items[list->count];
+    p->glob = strdup(glob);
+    p->kind = kind;
+    list->count += p->glob != NULL;
+    return p->glob ? 0 : no_memory(d);
+}
+
+/* A list of patterns; one that a plan inherits is read once. */
+static int set_patterns(policy_draft *d, const yaml_value *v, const policy_patterns **to)
+{
+    if (v && v->type != YAML_LIST)
+        return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]",
+                          d->name);
+    if (v && d->patterns_of[d->key] != v) {
+        policy_patterns *list = new_patterns(d, v);
+        for (size_t i = 0; list && i < v->count; i++) {
+            if (v->items[i].value->type != YAML_TEXT)
+                return policy_bad(&d->r, v->items[i].line, "%s: a pattern is one word",
+                                  d->name);
+            if (add_pattern(d, list, v->items[i].value->text, LAYER_OTHER))
+                return -1;
+        }
+        if (!list)
+            return -1;
     }
-    if (s->value[KEY_FP8_MARGIN] &&
-        value_number(r, "fp8_margin", s->value[KEY_FP8_MARGIN], &margin))
-        return -1;
-    if (!(margin >= -126 && margin <= 126) || margin != (double)(int)margin)
-        return policy_bad(r, s->line[KEY_FP8_MARGIN],
-                          "fp8_margin: an integer from -126 to 126 is needed");
-    if (s->value[KEY_FP8_HISTORY] &&
-        value_count(r, "fp8_amax_history_len", s->value[KEY_FP8_HISTORY], &history))
-        return -1;
-    if (history < 1 || history > 1 << 20)
-        return policy_bad(r, s->line[KEY_FP8_HISTORY],
-                          "fp8_amax_history_len: 1 to 1048576 is needed");
-    if (s->value[KEY_FP8_ALGO] &&
-        value_text(r, "fp8_amax_compute_algo", s->value[KEY_FP8_ALGO], &algorithm))
-        return -1;
-    if (strcasecmp(algorithm, "max") != 0 && strcasecmp(algorithm, "most_recent") != 0)
-        return policy_bad(r, s->line[KEY_FP8_ALGO],
-                          "fp8_amax_compute_algo: '%.60s' is neither max nor most_recent",
-                          algorithm);
-    mpsim_delayed_config_init(&p->delayed, mpsim_format_find("e4m3"));
-    p->delayed.history = (uint32_t)history;
-    p->delayed.margin = (int16_t)margin;
-    p->delayed.algorithm =
-        strcasecmp(algorithm, "max") == 0 ? MPSIM_AMAX_MAX : MPSIM_AMAX_MOST_RECENT;
+    *to = v ? d->patterns[d->key] : NULL;
     return 0;
 }
 
-/* Hybrid or e4m3, where the recipe has both; "none" is NeMo's word for no FP8. */
-static int resolve_fp8_format(policy_reader *r, const policy_settings *s, plan *p,
-                              const char *format)
+static int set_keep_fp32(policy_draft *d, const yaml_value *v)
 {
-    const recipe_row *recipe = p->recipe;
-    p->fp8_e4m3 = recipe ? recipe->default_e4m3 : 0;
-    if (!format)
-        return 0;
-    p->fp8_e4m3 = strcasecmp(format, "e4m3") == 0;
-    if (!(p->fp8_e4m3 ? recipe->agrad_e4m3 : recipe->agrad_hybrid))
-        return policy_bad(r, s->line[KEY_FP8], "fp8: the recipe %s has no %s form", recipe->name,
+    return set_patterns(d, v, &d->plan->keep_fp32);
+}
+
+static int set_layer_kinds(policy_draft *d, const yaml_value *v)
+{
+    if (v && v->type != YAML_MAP)
+        return policy_bad(&d->r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
+    if (v && d->patterns_of[d->key] != v) {
+        policy_patterns *list = new_patterns(d, v);
+        for (size_t i = 0; list && i < v->count; i++) {
+            layer_kind kind;
+            const char *word = NULL;
+            if (value_text(&d->r, d->name, v->items[i].value, &word))
+                return -1;
+            if (layer_kind_find(&kind, word))
+                return policy_bad(&d->r, v->items[i].line,
+                                  "layer_kinds: '%.60s' is none of linear, conv, batchnorm, norm, "
+                                  "softmax, embedding, loss, other", word);
+            if (add_pattern(d, list, v->items[i].key, kind))
+                return -1;
+        }
+        if (!list)
+            return -1;
+    }
+    d->plan->layer_kinds = v ? d->patterns[d->key] : NULL;
+    return 0;
+}
+
+/* ---- fp8 ---- */
+
+static int set_fp8_recipe(policy_draft *d, const yaml_value *v)
+{
+    d->recipe = d->precision->recipe;
+    return v ? value_text(&d->r, d->name, v, &d->recipe) : 0;
+}
+
+/* hybrid or e4m3, or NULL; "none" is NeMo's word for no FP8. */
+static int take_fp8(policy_draft *d, const yaml_value *v, const char **format)
+{
+    if (value_text(&d->r, d->name, v, format))
+        return -1;
+    const int none = strcasecmp(*format, "none") == 0;
+    if (!none && strcasecmp(*format, "hybrid") != 0 && strcasecmp(*format, "e4m3") != 0)
+        return policy_bad(&d->r, d->at, "fp8: '%.60s' is none of hybrid, e4m3, none",
+                          *format);
+    if (none && d->recipe)
+        return policy_bad(&d->r, d->at, "fp8: none contradicts the recipe %.60s",
+                          d->recipe);
+    if (none)
+        *format = NULL;
+    else if (!d->recipe)
+        d->recipe = "delayed";
+    return 0;
+}
+
+static int set_fp8(policy_draft *d, const yaml_value *v)
+{
+    plan *p = d->plan;
+    const char *format = NULL;
+    mpsim_delayed_config_init(&p->delayed, mpsim_format_find("e4m3"));
+    p->delayed.history = 1024;
+    p->delayed.margin = 0;
+    p->delayed.algorithm = MPSIM_AMAX_MAX;
+    if (v && take_fp8(d, v, &format))
+        return -1;
+    const recipe_row *row = p->recipe = d->recipe ? recipe_find(d->recipe) : NULL;
+    if (d->recipe && !row)
+        return policy_bad(&d->r, d->line[KEY_FP8_RECIPE], "fp8_recipe: '%.60s' is not known: "
+                          "delayed, current, tensorwise, blockwise, mxfp8, mxfp6, mxfp4, nvfp4, "
+                          "torchao-tensorwise, torchao-rowwise, ms-amp", d->recipe);
+    p->fp8_e4m3 = format ? strcasecmp(format, "e4m3") == 0 : row ? row->default_e4m3 : 0;
+    if (format && !(p->fp8_e4m3 ? row->agrad_e4m3 : row->agrad_hybrid))
+        return policy_bad(&d->r, d->at, "fp8: the recipe %s has no %s form", row->name,
                           format);
     return 0;
 }
 
-static int resolve_fp8(policy_reader *r, const policy_settings *s, plan *p,
-                       const precision_row *row)
+static int set_fp8_params(policy_draft *d, const yaml_value *v)
 {
-    const char *word = row->recipe;
-    const char *format = NULL;
-    if (s->value[KEY_FP8_RECIPE] &&
-        value_text(r, "fp8_recipe", s->value[KEY_FP8_RECIPE], &word))
+    if (v && value_bool(&d->r, d->name, v, &d->plan->fp8_params))
         return -1;
-    if (s->value[KEY_FP8]) {
-        if (value_text(r, "fp8", s->value[KEY_FP8], &format))
-            return -1;
-        const int none = strcasecmp(format, "none") == 0;
-        if (!none && strcasecmp(format, "hybrid") != 0 && strcasecmp(format, "e4m3") != 0)
-            return policy_bad(r, s->line[KEY_FP8], "fp8: '%.60s' is none of hybrid, e4m3, none",
-                              format);
-        if (none && word)
-            return policy_bad(r, s->line[KEY_FP8], "fp8: none contradicts the recipe %.60s", word);
-        if (none)
-            format = NULL;
-        else if (!word)
-            word = "delayed";
-    }
-    p->recipe = word ? recipe_find(word) : NULL;
-    if (word && !p->recipe)
-        return policy_bad(r, s->line[KEY_FP8_RECIPE], "fp8_recipe: '%.60s' is not known: delayed, "
-                          "current, tensorwise, blockwise, mxfp8, mxfp6, mxfp4, nvfp4, "
-                          "torchao-tensorwise, torchao-rowwise, ms-amp", word);
-    if (resolve_fp8_format(r, s, p, format))
-        return -1;
-    if (s->value[KEY_FP8_PARAMS]) {
-        if (value_bool(r, "fp8_params", s->value[KEY_FP8_PARAMS], &p->fp8_params))
-            return -1;
-        if (!p->recipe && p->fp8_params)
-            return policy_bad(r, s->line[KEY_FP8_PARAMS], "fp8_params: there is no FP8 recipe");
-    }
-    p->fp8_exclude = s->value[KEY_FP8_EXCLUDE];
-    if (p->fp8_exclude && !p->recipe)
-        return policy_bad(r, s->line[KEY_FP8_EXCLUDE], "fp8_exclude: there is no FP8 recipe");
-    return resolve_delayed(r, s, p);
-}
-
-static int check_globs(policy_reader *r, const char *key, const yaml_value *v)
-{
-    if (!v)
-        return 0;
-    if (v->type != YAML_LIST)
-        return policy_bad(r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", key);
-    for (size_t i = 0; i < v->count; i++)
-        if (v->items[i].value->type != YAML_TEXT)
-            return policy_bad(r, v->items[i].line, "%s: a pattern is one word", key);
+    if (!d->plan->recipe && d->plan->fp8_params)
+        return policy_bad(&d->r, d->at, "fp8_params: there is no FP8 recipe");
     return 0;
 }
 
-static int check_kinds(policy_reader *r, const yaml_value *v)
+static int set_fp8_exclude(policy_draft *d, const yaml_value *v)
 {
-    if (!v)
-        return 0;
-    if (v->type != YAML_MAP)
-        return policy_bad(r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
-    for (size_t i = 0; i < v->count; i++) {
-        layer_kind kind;
-        const char *word = NULL;
-        if (value_text(r, "layer_kinds", v->items[i].value, &word))
-            return -1;
-        if (layer_kind_find(&kind, word))
-            return policy_bad(r, v->items[i].line, "layer_kinds: '%.60s' is none of linear, conv, "
-                              "batchnorm, norm, softmax, embedding, loss, other", word);
-    }
+    if (v && !d->plan->recipe)
+        return policy_bad(&d->r, d->at, "fp8_exclude: there is no FP8 recipe");
+    return set_patterns(d, v, &d->plan->fp8_exclude);
+}
+
+/* Keys of delayed scaling have a use where there is delayed scaling. */
+static int is_delayed(policy_draft *d)
+{
+    const recipe_row *recipe = d->plan->recipe;
+    if (recipe && recipe->delayed)
+        return 1;
+    policy_bad(&d->r, d->at, "%s: there is no delayed scaling: %s%s", d->name,
+               recipe ? "the recipe is " : "precision is ",
+               recipe ? recipe->name : d->plan->precision);
     return 0;
 }
 
-static int check_stores(policy_reader *r, const policy_settings *s, const plan *p)
+static int set_margin(policy_draft *d, const yaml_value *v)
 {
-    const optimizer_choice *o = &p->optimizer;
-    if (o->store != MPSIM_STORE_NEAREST && p->master != MASTER_NONE)
-        return policy_bad(r, s->line[KEY_OPTIMIZER],
+    double margin = 0;
+    if (!v)
+        return 0;
+    if (!is_delayed(d) || value_number(&d->r, d->name, v, &margin))
+        return -1;
+    if (!(margin >= -126 && margin <= 126) || margin != (double)(int)margin)
+        return policy_bad(&d->r, d->at, "fp8_margin: an integer from -126 to 126 is needed");
+    d->plan->delayed.margin = (int16_t)margin;
+    return 0;
+}
+
+static int set_history(policy_draft *d, const yaml_value *v)
+{
+    uint64_t history = 0;
+    if (!v)
+        return 0;
+    if (!is_delayed(d) || value_count(&d->r, d->name, v, &history))
+        return -1;
+    if (history < 1 || history > 1 << 20)
+        return policy_bad(&d->r, d->at, "fp8_amax_history_len: 1 to 1048576 is needed");
+    d->plan->delayed.history = (uint32_t)history;
+    return 0;
+}
+
+static int set_algorithm(policy_draft *d, const yaml_value *v)
+{
+    const char *word = NULL;
+    if (!v)
+        return 0;
+    if (!is_delayed(d) || value_text(&d->r, d->name, v, &word))
+        return -1;
+    const int max = strcasecmp(word, "max") == 0;
+    if (!max && strcasecmp(word, "most_recent") != 0)
+        return policy_bad(&d->r, d->at,
+                          "fp8_amax_compute_algo: '%.60s' is neither max nor most_recent", word);
+    d->plan->delayed.algorithm = max ? MPSIM_AMAX_MAX : MPSIM_AMAX_MOST_RECENT;
+    return 0;
+}
+
+/* ---- what has keys of its own ---- */
+
+static int set_scaling(policy_draft *d, const yaml_value *v)
+{
+    return v ? resolve_scaling(&d->r, v, d->line[KEY_OPT_LEVEL] != 0, &d->plan->scaler) : 0;
+}
+
+static int set_optimizer(policy_draft *d, const yaml_value *v)
+{
+    return resolve_optimizer(&d->r, v, &d->plan->optimizer);
+}
+
+static int set_clip(policy_draft *d, const yaml_value *v)
+{
+    return resolve_clip(&d->r, v, d->plan);
+}
+
+/* The last key: also says whether the optimizer's way of storing has a use. */
+static int set_reduce(policy_draft *d, const yaml_value *v)
+{
+    const plan *p = d->plan;
+    const mpsim_store store = p->optimizer.store;
+    if (resolve_reduce(&d->r, v, d->plan))
+        return -1;
+    if (store != MPSIM_STORE_NEAREST && p->master != TRAIN_NO_MASTER)
+        return policy_bad(&d->r, d->line[KEY_OPTIMIZER],
                           "optimizer: store %s contradicts master_weights: the master keeps what "
                           "the parameter loses",
-                          o->store == MPSIM_STORE_KAHAN ? "kahan" : "stochastic");
-    if (o->store != MPSIM_STORE_NEAREST && is_fp32(&p->params))
-        return policy_bad(r, s->line[KEY_OPTIMIZER],
+                          store == MPSIM_STORE_KAHAN ? "kahan" : "stochastic");
+    if (store != MPSIM_STORE_NEAREST && is_fp32(&p->params))
+        return policy_bad(&d->r, d->line[KEY_OPTIMIZER],
                           "optimizer: store needs parameters in a lower precision (params)");
     return 0;
 }
 
-int settings_resolve(policy_reader *r, const policy_settings *s, plan *p)
+/* ---- the table ---- */
+
+/* Where a key may stand; PLAN: in both. ANEW: a new precision in a schedule's entry forgets it. */
+enum { FILE_KEY = 1, ENTRY_KEY = 2, PLAN_KEY = 3, ANEW = 4 };
+
+static const struct key_row {
+    const char *name;
+    int (*set)(policy_draft *d, const yaml_value *v);
+    unsigned scope;
+} keys[POLICY_KEYS] = {
+    [KEY_NAME] = {"name", set_name, FILE_KEY},
+    [KEY_SOURCE] = {"source", set_source, FILE_KEY},
+    [KEY_NOTE] = {"note", set_note, FILE_KEY},
+    [KEY_SCHEDULE] = {"schedule", check_schedule, FILE_KEY},
+    [KEY_STEPS_PER_EPOCH] = {"steps_per_epoch", set_steps_per_epoch, FILE_KEY},
+    [KEY_STEP] = {"step", set_step, ENTRY_KEY},
+    [KEY_EPOCH] = {"epoch", set_epoch, ENTRY_KEY},
+    /* formats: plan.compute, params, grads, autocast, master */
+    [KEY_OPT_LEVEL] = {"opt_level", set_opt_level, PLAN_KEY | ANEW},
+    [KEY_PRECISION] = {"precision", set_precision, PLAN_KEY | ANEW},
+    [KEY_COMPUTE] = {"compute", set_compute, PLAN_KEY | ANEW},
+    [KEY_PARAMS] = {"params", set_params, PLAN_KEY | ANEW},
+    [KEY_GRADS] = {"grads", set_grads, PLAN_KEY | ANEW},
+    [KEY_AUTOCAST] = {"autocast", set_autocast, PLAN_KEY | ANEW},
+    [KEY_KEEP_BATCHNORM] = {"keep_batchnorm_fp32", set_keep_batchnorm, PLAN_KEY | ANEW},
+    [KEY_MASTER_WEIGHTS] = {"master_weights", set_master, PLAN_KEY | ANEW},
+    /* plan.recipe, fp8_*, delayed */
+    [KEY_FP8_RECIPE] = {"fp8_recipe", set_fp8_recipe, PLAN_KEY | ANEW},
+    [KEY_FP8] = {"fp8", set_fp8, PLAN_KEY | ANEW},
+    [KEY_FP8_PARAMS] = {"fp8_params", set_fp8_params, PLAN_KEY | ANEW},
+    [KEY_FP8_EXCLUDE] = {"fp8_exclude", set_fp8_exclude, PLAN_KEY | ANEW},
+    [KEY_FP8_MARGIN] = {"fp8_margin", set_margin, PLAN_KEY | ANEW},
+    [KEY_FP8_HISTORY] = {"fp8_amax_history_len", set_history, PLAN_KEY | ANEW},
+    [KEY_FP8_ALGO] = {"fp8_amax_compute_algo", set_algorithm, PLAN_KEY | ANEW},
+    /* the rest of a plan */
+    [KEY_KEEP_FP32] = {"keep_fp32", set_keep_fp32, PLAN_KEY},
+    [KEY_LAYER_KINDS] = {"layer_kinds", set_layer_kinds, PLAN_KEY},
+    [KEY_LOSS_SCALING] = {"loss_scaling", set_scaling, PLAN_KEY | ANEW},
+    [KEY_OPTIMIZER] = {"optimizer", set_optimizer, PLAN_KEY},
+    [KEY_CLIP] = {"clip", set_clip, PLAN_KEY},
+    [KEY_GRAD_REDUCE] = {"grad_reduce", set_reduce, PLAN_KEY},
+};
+
+static unsigned scope_of(unsigned entry)
 {
-    const precision_row *row;
+    return entry ? ENTRY_KEY : FILE_KEY;
+}
+
+static int find_key(const char *name, unsigned entry)
+{
+    for (int k = 0; k < POLICY_KEYS; k++)
+        if ((keys[k].scope & scope_of(entry)) && strcmp(keys[k].name, name) == 0)
+            return k;
+    return -1;
+}
+
+static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
+{
+    suggestion s;
+    char escaped[128];
+    suggestion_init(&s, item->key);
+    for (int k = 0; k < POLICY_KEYS; k++)
+        if (keys[k].scope & scope_of(entry))
+            suggestion_consider(&s, keys[k].name);
+    const char *hint = suggestion_end(&s, "");
+    return policy_bad(&d->r, item->line, "unknown key '%s'%s%s",
+                      escape_text(escaped, sizeof escaped, item->key),
+                      entry ? " in an entry of the schedule" : "", hint);
+}
+
+static int gives_precision(const yaml_value *map)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (strcmp(map->items[i].key, keys[KEY_PRECISION].name) == 0 ||
+            strcmp(map->items[i].key, keys[KEY_OPT_LEVEL].name) == 0)
+            return 1;
+    return 0;
+}
+
+/* What an entry does not inherit. */
+static void forget(policy_draft *d, int new_precision)
+{
+    for (int k = 0; k < POLICY_KEYS; k++)
+        if (keys[k].scope == ENTRY_KEY || (new_precision && (keys[k].scope & ANEW))) {
+            d->value[k] = NULL;
+            d->line[k] = 0;
+        }
+}
+
+int keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
+{
+    d->entry = entry;
+    if (map->type != YAML_MAP)
+        return policy_bad(&d->r, map->line, "'key: value' pairs are needed here");
+    if (entry)
+        forget(d, gives_precision(map));
+    for (size_t i = 0; i < map->count; i++) {
+        const int k = find_key(map->items[i].key, entry);
+        if (k < 0)
+            return unknown_key(d, &map->items[i], entry);
+        d->value[k] = map->items[i].value;
+        d->line[k] = map->items[i].line;
+    }
+    return 0;
+}
+
+int keys_apply(policy_draft *d, plan *p)
+{
     memset(p, 0, sizeof *p);
-    if (resolve_precision(r, s, p, &row) || resolve_formats(r, s, p) || resolve_fp8(r, s, p, row))
-        return -1;
-    if (check_globs(r, "keep_fp32", s->value[KEY_KEEP_FP32]) ||
-        check_globs(r, "fp8_exclude", p->fp8_exclude) ||
-        check_kinds(r, s->value[KEY_LAYER_KINDS]))
-        return -1;
-    p->keep_fp32 = s->value[KEY_KEEP_FP32];
-    p->layer_kinds = s->value[KEY_LAYER_KINDS];
-    mpsim_scaler_parse(&p->scaler, row->scaler); /* a row of the table */
-    if (s->value[KEY_LOSS_SCALING] &&
-        resolve_scaling(r, s->value[KEY_LOSS_SCALING], s->line[KEY_OPT_LEVEL] != 0, &p->scaler))
-        return -1;
-    if (resolve_optimizer(r, s->value[KEY_OPTIMIZER], &p->optimizer) ||
-        resolve_clip(r, s->value[KEY_CLIP], p) ||
-        resolve_reduce(r, s->value[KEY_GRAD_REDUCE], p))
-        return -1;
-    return check_stores(r, s, p);
+    d->plan = p;
+    for (int k = 0; k < POLICY_KEYS; k++) {
+        d->key = (policy_key)k;
+        d->name = keys[k].name;
+        d->at = d->line[k];
+        if ((keys[k].scope & scope_of(d->entry)) && keys[k].set(d, d->value[k]))
+            return -1;
+    }
+    return 0;
 }

@@ -1,5 +1,5 @@
-/* parts.c -- the keys of a policy that have keys of their own; see keys.h. */
-#include "keys.h"
+/* parts.c -- see parts.h. */
+#include "parts.h"
 
 #include "../cli/options.h"
 

@@ -1,9 +1,9 @@
-/* table.c -- the words of policies, as tables; see policy.h.
+/* table.c -- see table.h.
  *
  * Sources: accelerate PrecisionType; NeMo MegatronMixedPrecision @8cfedd72; Keras mixed_precision
  * @3422977a; Apex frontend.py @e13873de; ATen/autocast_mode.h; TransformerEngine
  * common/recipe/__init__.py @d0067d0d; torchao float8/config.py @36027d82. */
-#include "policy.h"
+#include "table.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -15,27 +15,27 @@
 
 static const precision_row precisions[] = {
     /* word, compute, params, grads, autocast, scaler, recipe, opt level, master */
-    {"no", FP32, FP32, FP32, "none", "none", NULL, NULL, MASTER_NONE},
-    {"fp32", FP32, FP32, FP32, "none", "none", NULL, NULL, MASTER_NONE},
-    {"32", FP32, FP32, FP32, "none", "none", NULL, NULL, MASTER_NONE},
-    {"float32", FP32, FP32, FP32, "none", "none", NULL, NULL, MASTER_NONE},
-    {"fp16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, MASTER_NONE},
-    {"float16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, MASTER_NONE},
-    {"16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, MASTER_NONE},
-    {"mixed_float16", "fp16", FP32, "fp16", "norms-fp32", "keras", NULL, NULL, MASTER_NONE},
-    {"bf16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, MASTER_NONE},
-    {"bfloat16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, MASTER_NONE},
-    {"bf16-mixed", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, MASTER_NONE},
-    {"mixed_bfloat16", "bf16", FP32, "bf16", "norms-fp32", "none", NULL, NULL, MASTER_NONE},
-    {"fp8", "bf16", FP32, "bf16", "torch", "none", "delayed", NULL, MASTER_NONE},
-    {"mxfp8", "bf16", FP32, "bf16", "torch", "none", "mxfp8", NULL, MASTER_NONE},
-    {"mxfp6", "bf16", FP32, "bf16", "torch", "none", "mxfp6", NULL, MASTER_NONE},
-    {"mxfp4", "bf16", FP32, "bf16", "torch", "none", "mxfp4", NULL, MASTER_NONE},
-    {"nvfp4", "bf16", FP32, "bf16", "torch", "none", "nvfp4", NULL, MASTER_NONE},
-    {NULL, FP32, FP32, FP32, "none", "static", NULL, "O0", MASTER_NONE},
-    {NULL, "fp16", FP32, "fp16", "torch", "apex", NULL, "O1", MASTER_NONE},
-    {NULL, "fp16", "fp16", "fp16", "batchnorm-fp32", "apex", NULL, "O2", MASTER_FP32},
-    {NULL, "fp16", "fp16", "fp16", "all", "static", NULL, "O3", MASTER_NONE},
+    {"no", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"fp32", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"32", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"float32", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"fp16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
+    {"float16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
+    {"16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
+    {"mixed_float16", "fp16", FP32, "fp16", "norms-fp32", "keras", NULL, NULL, TRAIN_NO_MASTER},
+    {"bf16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"bfloat16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"bf16-mixed", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"mixed_bfloat16", "bf16", FP32, "bf16", "norms-fp32", "none", NULL, NULL, TRAIN_NO_MASTER},
+    {"fp8", "bf16", FP32, "bf16", "torch", "none", "delayed", NULL, TRAIN_NO_MASTER},
+    {"mxfp8", "bf16", FP32, "bf16", "torch", "none", "mxfp8", NULL, TRAIN_NO_MASTER},
+    {"mxfp6", "bf16", FP32, "bf16", "torch", "none", "mxfp6", NULL, TRAIN_NO_MASTER},
+    {"mxfp4", "bf16", FP32, "bf16", "torch", "none", "mxfp4", NULL, TRAIN_NO_MASTER},
+    {"nvfp4", "bf16", FP32, "bf16", "torch", "none", "nvfp4", NULL, TRAIN_NO_MASTER},
+    {NULL, FP32, FP32, FP32, "none", "static", NULL, "O0", TRAIN_NO_MASTER},
+    {NULL, "fp16", FP32, "fp16", "torch", "apex", NULL, "O1", TRAIN_NO_MASTER},
+    {NULL, "fp16", "fp16", "fp16", "batchnorm-fp32", "apex", NULL, "O2", TRAIN_MASTER},
+    {NULL, "fp16", "fp16", "fp16", "all", "static", NULL, "O3", TRAIN_NO_MASTER},
 };
 
 enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
@@ -60,8 +60,8 @@ const char *precision_words(int opt_level)
 /* ---- autocast ---- */
 
 enum {
-    ACTS = 1 << ROLE_ACT | 1 << ROLE_OUT | 1 << ROLE_AGRAD | 1 << ROLE_DGRAD,
-    ALL = ACTS | 1 << ROLE_WEIGHT | 1 << ROLE_WGRAD
+    ACTS = 1 << TRAIN_ACT | 1 << TRAIN_OUT | 1 << TRAIN_AGRAD | 1 << TRAIN_DGRAD,
+    ALL = ACTS | 1 << TRAIN_WEIGHT | 1 << TRAIN_WGRAD
 };
 
 /* In the order linear, conv, batchnorm, norm, softmax, embedding, loss, other. Batch norm is on

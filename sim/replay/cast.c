@@ -1,21 +1,9 @@
 /* cast.c -- the casts of a step, and the FP8 state behind them; see run.h. */
 #include "run.h"
 
-#include "../cli/stream.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-int replay_no_memory(void)
-{
-    return fail(EXIT_IO, "replay: out of memory");
-}
-
-mpsim_rng replay_rng(const replay *r, const char *name)
-{
-    return (mpsim_rng){.seed = r->options->seed, .stream = name_stream(r->step, NULL, name)};
-}
 
 /* ---- states ---- */
 
@@ -206,14 +194,6 @@ static int cast_blocks(replay *r, replay_cast *c, const mpsim_block_recipe *reci
     return code;
 }
 
-static const mpsim_format *format_of(const replay *r, tensor_role role, layer_kind layer,
-                                     const char *layer_name)
-{
-    if (!plan_low(r->plan, layer, layer_name, role))
-        return mpsim_format_find("binary32");
-    return role == ROLE_WGRAD ? &r->plan->grads : &r->plan->compute;
-}
-
 /* What overflows to an infinity here does so in the weight gradients behind it, too. */
 static void see_overflow(replay *r, const replay_cast *c, const mpsim_format *f)
 {
@@ -223,14 +203,13 @@ static void see_overflow(replay *r, const replay_cast *c, const mpsim_format *f)
     r->cause = c->name;
 }
 
-int replay_cast_tensor(replay *r, const char *name, tensor_role role, layer_kind layer,
-                       const char *layer_name, int is_operand, const double *x, size_t n,
+int replay_cast_tensor(replay *r, const char *name, train_role role, layer_kind layer,
+                       const train_placement *place, int is_operand, const double *x, size_t n,
                        size_t cols, double factor)
 {
-    static const int backward[ROLES] = {[ROLE_AGRAD] = 1, [ROLE_DGRAD] = 1, [ROLE_WGRAD] = 1};
-    const mpsim_format *f = format_of(r, role, layer, layer_name);
-    const mpsim_block_recipe *recipe =
-        is_operand ? plan_recipe(r->plan, layer, layer_name, role) : NULL;
+    static const int backward[TRAIN_ROLES] = {[TRAIN_AGRAD] = 1, [TRAIN_DGRAD] = 1, [TRAIN_WGRAD] = 1};
+    const mpsim_format *f = &place->format[role];
+    const mpsim_block_recipe *recipe = is_operand ? place->recipe[role] : NULL;
     mpsim_stats stats;
     replay_cast *c = add_cast(r, name);
     if (!c)

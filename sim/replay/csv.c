@@ -4,17 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *replay_event_text(char *out, size_t size, const char *between, unsigned set)
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (size_t i = 0; replay_events[i].word; i++)
-        if (set & replay_events[i].bit)
-            n += (size_t)snprintf(out + n, n < size ? size - n : 0, "%s%s", n ? between : "",
-                                  replay_events[i].word);
-    return out;
-}
-
 void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])
 {
     memset(groups, 0, REPLAY_GROUPS * sizeof *groups);
@@ -51,7 +40,7 @@ void replay_csv_step(replay_report *r, const policy *p, const replay_step *s)
     fputc(',', r->file);
     csv_double(r->file, s->next_scale);
     fputc(',', r->file);
-    csv_text(r->file, replay_event_text(text, sizeof text, "+", s->events));
+    csv_text(r->file, step_events_text(text, sizeof text, "+", s->events));
     fprintf(r->file, ",%" PRIu64 ",", s->tracker);
     csv_double(r->file, s->norm);
     fprintf(r->file, ",%d,%d", s->clipped, s->from_record);

@@ -1,15 +1,6 @@
 /* json.c -- steps and totals of a replay as JSON; see report.h. */
 #include "report.h"
 
-const replay_event replay_events[] = {
-    {MPSIM_SCALER_OVERFLOW, "overflow"}, {MPSIM_SCALER_SKIP, "skipped"},
-    {MPSIM_SCALER_BACKOFF, "backoff"},   {MPSIM_SCALER_GROWTH, "growth"},
-    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floor"},
-    {MPSIM_SCALER_CEILING, "ceiling"},   {MPSIM_SCALER_REFUSED, "refused"},
-    {MPSIM_SCALER_RAISED, "raised"},
-    {0, NULL},
-};
-
 static json_t *json_counts(const replay_counts *c)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", json_of_count(c->count), "nonzero",
@@ -17,22 +8,6 @@ static json_t *json_counts(const replay_counts *c)
                      "underflow", json_of_count(c->underflow),
                      "subnormal", json_of_count(c->subnormal), "overflow",
                      json_of_count(c->overflow), "stale", json_of_count(c->stale));
-}
-
-static json_t *json_bytes(const replay_bytes *b)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "weights", json_of_count(b->weights), "master",
-                     json_of_count(b->master), "gradients", json_of_count(b->gradients), "state",
-                     json_of_count(b->state), "activations", json_of_count(b->activations));
-}
-
-json_t *replay_event_json(unsigned set)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; replay_events[i].word; i++)
-        if (set & replay_events[i].bit)
-            json_array_append_new(list, json_string(replay_events[i].word));
-    return list;
 }
 
 /* The newest amaxes, oldest first; those that no step has filled yet are left out. */
@@ -84,12 +59,12 @@ json_t *replay_json_step(const replay_step *s)
         (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale",
         json_of_double(s->scale), "unscale",
         json_of_double(s->unscale), "next_scale", json_of_double(s->next_scale), "events",
-        replay_event_json(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
+        step_events_json(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
         "norm", json_of_double(s->norm), "clipped", s->clipped, "from_record", s->from_record,
         "recorded_scale", json_of_double(s->recorded_scale), "distance_fp32",
         json_of_double(s->distance_fp32), "distance_binary64", json_of_double(s->distance_f64),
         "kept_from_fp32", json_of_double(s->kept_fp32),
-        "fp32_from_binary64", json_of_double(s->fp32_f64), "bytes", json_bytes(&s->bytes));
+        "fp32_from_binary64", json_of_double(s->fp32_f64), "bytes", step_bytes_json(&s->bytes));
     json_t *tensors = json_array(), *weights = json_array();
     for (size_t i = 0; i < s->n_casts; i++)
         json_array_append_new(tensors, json_cast(&s->casts[i]));
@@ -111,7 +86,7 @@ json_t *replay_json_total(const replay_total *t)
         json_of_count(t->lost), "lost_in_model", json_of_count(t->lost_model), "compared",
         json_of_count(t->compared), "differ", json_of_count(t->differ), "max_difference",
         json_of_double(t->max_difference), "distance_fp32", json_of_double(t->distance_fp32),
-        "distance_binary64", json_of_double(t->distance_f64), "bytes", json_bytes(&t->bytes));
+        "distance_binary64", json_of_double(t->distance_f64), "bytes", step_bytes_json(&t->bytes));
     static const char *const keys[REPLAY_GROUPS] = {"act", "weight", "agrad", "wgrad"};
     json_object_set_new(v, "unmatched_patterns", json_string(t->unmatched));
     for (int g = 0; g < REPLAY_GROUPS; g++)

@@ -9,27 +9,18 @@
 
 void replay_count_bytes(replay *r)
 {
-    replay_bytes *b = &r->out.bytes;
-    const mpsim_optim *o = r->has_optimizer ? &r->optimizer : NULL;
-    const size_t states = !o ? 0
-                          : o->algorithm == MPSIM_OPTIM_SGD ? o->momentum > 0
-                                                            : (size_t)(2 + (o->amsgrad != 0));
+    /* without an optimizer so far: one without moments */
+    mpsim_optim o = r->has_optimizer ? r->optimizer
+                                     : (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = 0};
+    o.store = (uint8_t)r->plan->optimizer.store;
     for (size_t i = 0; i < r->n_parameters; i++) {
         const parameter *p = &r->parameters[i];
-        const mpsim_block_recipe *recipe = plan_recipe(r->plan, p->kind, p->layer, ROLE_WEIGHT);
-        if (!p->p)
-            continue;
-        const size_t stored = mpsim_format_code_bytes(&p->storage);
+        const mpsim_block_recipe *recipe = p->place.recipe[TRAIN_WEIGHT];
         const int fp8 = r->plan->fp8_params && recipe && p->shape_rank == 2;
-        const int master = p->kept.mbits != p->storage.mbits || (fp8 && stored == 4);
-        const int low = plan_low(r->plan, p->kind, p->layer, ROLE_WGRAD);
-        b->weights += fp8 ? mpsim_block_bytes(recipe, p->cols ? p->n / p->cols : 0, p->cols)
-                          : p->n * stored;
-        b->master += !master ? 0 : p->n * (r->plan->master == MASTER_SPLIT ? 2 : 4);
-        b->gradients += p->n * (low && stored < 4 ? mpsim_format_code_bytes(&r->plan->grads) : 4);
-        b->state += p->n * mpsim_format_code_bytes(&p->state) * states;
-        if (r->plan->optimizer.store == MPSIM_STORE_KAHAN && p->kept.mbits < 23)
-            b->state += p->n * stored;
+        if (p->p)
+            train_bytes_add(&r->out.bytes, &p->place, r->plan->master, &o, p->n,
+                            fp8 ? mpsim_block_bytes(recipe, p->cols ? p->n / p->cols : 0, p->cols)
+                                : 0);
     }
 }
 
@@ -48,12 +39,12 @@ static int fits_a_layer(const replay *r, const char *glob)
     return 0;
 }
 
-static void list_unmatched(const replay *r, const char *key, const yaml_value *v, char *out,
+static void list_unmatched(const replay *r, const char *key, const policy_patterns *list, char *out,
                            size_t size)
 {
     int first = 1;
-    for (size_t i = 0; v && i < v->count; i++) {
-        const char *glob = v->type == YAML_MAP ? v->items[i].key : v->items[i].value->text;
+    for (size_t i = 0; list && i < list->count; i++) {
+        const char *glob = list->items[i].glob;
         const size_t n = strlen(out);
         char escaped[128];
         if (fits_a_layer(r, glob))

@@ -61,6 +61,12 @@ static int weight_rank(const replay *r, const char *layer)
     return (int)nameindex_find(&r->weight_ranks, name);
 }
 
+static void place_parameter(const replay *r, parameter *p)
+{
+    p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
+    plan_place(r->plan, p->kind, p->layer, &p->place);
+}
+
 static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)
 {
     const ptrdiff_t at = nameindex_find(&r->parameter_names, name);
@@ -84,7 +90,7 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     p->cols = columns(tensor);
     p->shape_rank = tensor->rank;
     p->weight_rank = weight_rank(r, p->layer);
-    p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
+    place_parameter(r, p);
     r->n_parameters++;
     return p;
 }
@@ -136,7 +142,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
 }
 
 /* An activation or its gradient: cast at once and forgotten. */
-static int take_activation(replay *r, const trace_tensor *tensor, tensor_role role,
+static int take_activation(replay *r, const trace_tensor *tensor, train_role role,
                            const double *x)
 {
     const char *layer = strchr(tensor->name, ':') + 1;
@@ -145,22 +151,19 @@ static int take_activation(replay *r, const trace_tensor *tensor, tensor_role ro
         return replay_no_memory();
     if (!s->layer_known) {
         s->layer = policy_layer(r->plan, layer, weight_rank(r, layer));
+        plan_place(r->plan, s->layer, layer, &s->place);
         s->layer_known = 1;
     }
-    const int backward = role == ROLE_AGRAD || role == ROLE_DGRAD;
+    const int backward = role == TRAIN_AGRAD || role == TRAIN_DGRAD;
     const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
-    const layer_kind kind = s->layer;
-    const mpsim_block_recipe *b = plan_recipe(r->plan, kind, layer, role);
-    if (role == ROLE_ACT && r->rank == 0)
+    const mpsim_block_recipe *b = s->place.recipe[role];
+    const size_t n = (size_t)tensor->count, cols = columns(tensor);
+    if (role == TRAIN_ACT && r->rank == 0)
         r->out.bytes.activations +=
-            b ? mpsim_block_bytes(b, columns(tensor) ? (size_t)tensor->count / columns(tensor) : 0,
-                                  columns(tensor))
-              : tensor->count *
-                    mpsim_format_code_bytes(plan_low(r->plan, kind, layer, role)
-                                                ? &r->plan->compute
-                                                : mpsim_format_find("binary32"));
-    return replay_cast_tensor(r, tensor->name, role, kind, layer, 1, x, (size_t)tensor->count,
-                              columns(tensor), backward ? r->scaler.scale / from : 1);
+            b ? mpsim_block_bytes(b, cols ? n / cols : 0, cols)
+              : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
+    return replay_cast_tensor(r, tensor->name, role, s->layer, &s->place, 1, x, n, cols,
+                              backward ? r->scaler.scale / from : 1);
 }
 
 static int take_tensor(replay *r, trace *t, size_t i)
@@ -169,8 +172,8 @@ static int take_tensor(replay *r, trace *t, size_t i)
         const char *kind;
         int role; /* -1: of a parameter */
     } kinds[] = {{"weight", -1}, {"wgrad", -1},       {"opt.m", -1},         {"opt.v", -1},
-                 {"master", -1}, {"act", ROLE_ACT},   {"out", ROLE_OUT},     {"agrad", ROLE_AGRAD},
-                 {"dgrad", ROLE_DGRAD}};
+                 {"master", -1}, {"act", TRAIN_ACT},   {"out", TRAIN_OUT},     {"agrad", TRAIN_AGRAD},
+                 {"dgrad", TRAIN_DGRAD}};
     const trace_tensor *tensor = trace_at(t, i);
     const char *kind = trace_kind(tensor->name);
     trace_error error;
@@ -187,7 +190,7 @@ static int take_tensor(replay *r, trace *t, size_t i)
             continue;
         if (kinds[k].role < 0)
             return take_parameter(r, t, tensor, kind, x);
-        const int code = take_activation(r, tensor, (tensor_role)kinds[k].role, x);
+        const int code = take_activation(r, tensor, (train_role)kinds[k].role, x);
         free(x);
         return code;
     }
@@ -197,15 +200,13 @@ static int take_tensor(replay *r, trace *t, size_t i)
 
 /* ---- steps ---- */
 
-/* A plan may have other layer_kinds. */
-static void name_layers_anew(replay *r)
+/* Another plan: layers may be of other kinds, their tensors elsewhere. */
+static void place_anew(replay *r)
 {
     for (size_t i = 0; i < r->n_states; i++)
         r->states[i].layer_known = 0;
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        parameter *p = &r->parameters[i];
-        p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
-    }
+    for (size_t i = 0; i < r->n_parameters; i++)
+        place_parameter(r, &r->parameters[i]);
 }
 
 static int begin_step(replay *r, int64_t step)
@@ -217,7 +218,7 @@ static int begin_step(replay *r, int64_t step)
             return fail(EXIT_DATA, "replay: the policy's scaler cannot be used");
     r->plan = p;
     if (r->new_plan)
-        name_layers_anew(r);
+        place_anew(r);
     r->step = step;
     r->have_step = 1;
     r->rank = r->files = 0;
@@ -245,7 +246,7 @@ static int cast_weights(replay *r)
         for (size_t j = 0; j < p->n; j++)
             x[j] = (double)p->model[j];
         snprintf(name, sizeof name, "weight:%s", p->name);
-        const int code = replay_cast_tensor(r, name, ROLE_WEIGHT, p->kind, p->layer,
+        const int code = replay_cast_tensor(r, name, TRAIN_WEIGHT, p->kind, &p->place,
                                             p->shape_rank == 2, x, p->n, p->cols, 1);
         free(x);
         if (code)
@@ -257,10 +258,7 @@ static int cast_weights(replay *r)
 static void count_storage(replay *r)
 {
     for (size_t i = 0; i < r->n_parameters; i++)
-        r->weights[i].grads = plan_low(r->plan, r->parameters[i].kind, r->parameters[i].layer,
-                                       ROLE_WGRAD)
-                                  ? r->plan->grads.name
-                                  : "binary32";
+        r->weights[i].grads = r->parameters[i].place.format[TRAIN_WGRAD].name;
 }
 
 /* Gradients that wait for their reduction must be there from all ranks. */

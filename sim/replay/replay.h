@@ -60,10 +60,6 @@ typedef struct replay_weight {
     double max_difference;     /* largest difference among them, relative to the larger one    */
 } replay_weight;
 
-typedef struct replay_bytes {
-    uint64_t weights, master, gradients, state, activations;
-} replay_bytes;
-
 typedef struct replay_step {
     int64_t step;
     const plan *plan;
@@ -86,7 +82,7 @@ typedef struct replay_step {
     const replay_weight *weights;
     size_t n_weights;
     const mpsim_optim *optimizer; /* NULL where nothing was updated                               */
-    replay_bytes bytes;
+    train_bytes bytes;
 } replay_step;
 
 /* replay_run -- call `done` after every step; it returns 0 or an exit code to stop with. What it

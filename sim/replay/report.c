@@ -16,7 +16,7 @@ static const char *short_events(char *out, size_t size, unsigned set)
 {
     const unsigned both = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP;
     const unsigned shown = (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW : set;
-    return replay_event_text(out, size, ", ", shown);
+    return step_events_text(out, size, ", ", shown);
 }
 
 static const char *distance_text(char *out, double x)
@@ -61,7 +61,7 @@ static void text_policy(replay_report *r, const policy *p)
     fputc('\n', r->file);
     int master = 0;
     for (size_t i = 0; i < p->count; i++)
-        master |= p->plans[i].master != MASTER_NONE;
+        master |= p->plans[i].master != TRAIN_NO_MASTER;
     r->with_master = master;
     r->steps = table_new(master ? ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
                                   ">from fp32|>master"
@@ -238,31 +238,9 @@ static void text_groups(replay_report *r, const replay_total *t)
     table_free(out);
 }
 
-void replay_print_optimizer(FILE *to, const mpsim_optim *o)
-{
-    static const char *const known[] = {
-        [MPSIM_OPTIM_DEFINED] = "mpsim's own order of roundings",
-        [MPSIM_OPTIM_RECORDED] = "equal to recorded steps",
-        [MPSIM_OPTIM_DERIVED] = "from its source, no run compared",
-        [MPSIM_OPTIM_OPEN] = "from its source, which leaves bits open"};
-    char line[512];
-    snprintf(line, sizeof line, "%s, %s, %s%s%s", o->variant->name, o->variant->what,
-             known[o->variant->evidence], o->variant->open ? ", open: " : "",
-             o->variant->open ? o->variant->open : "");
-    text_wrapped(to, "variant    ", line);
-    fprintf(to, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
-            o->lr);
-    if (o->algorithm == MPSIM_OPTIM_SGD)
-        fprintf(to, ", momentum %g", o->momentum);
-    else
-        fprintf(to, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
-    fprintf(to, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
-            o->amsgrad ? ", amsgrad" : "", o->maximize ? ", maximize" : "");
-}
-
 static void text_total(replay_report *r, const replay_total *t)
 {
-    char a[64], b[64], c[64], d[64], e[64];
+    char a[64], b[64], c[64];
     if (r->steps) {
         r->failed |= table_print(r->steps, r->file, "");
         table_free(r->steps);
@@ -282,7 +260,7 @@ static void text_total(replay_report *r, const replay_total *t)
         fputs("           the framework raises its error there, and training ends: later steps are "
               "left out\n", r->file);
     if (t->has_optimizer)
-        replay_print_optimizer(r->file, &t->optimizer);
+        step_print_optimizer(r->file, &t->optimizer);
     if (t->clipped)
         fprintf(r->file, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
     if (t->reduces && t->ranks <= 1)
@@ -292,12 +270,9 @@ static void text_total(replay_report *r, const replay_total *t)
         text_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
     if (t->updates)
         fprintf(r->file,
-                "updates    %s of %s are lost: the weight that is kept%s does not move%s\n",
+                "updates    %s of %s are lost: the weight that is kept%s does not move\n",
                 text_share(a, t->lost, t->updates), text_count(b, t->updates),
-                t->bytes.master ? " (the master)" : "",
-                t->has_optimizer && t->optimizer.store == MPSIM_STORE_STOCHASTIC
-                    ? " this time; others move further, in the mean right"
-                    : "");
+                t->bytes.master ? " (the master)" : "");
     char line[512];
     if (t->unknown) {
         snprintf(line, sizeof line,
@@ -313,12 +288,7 @@ static void text_total(replay_report *r, const replay_total *t)
                  t->differ ? text_number(c, t->max_difference) : "");
         text_wrapped(r->file, "record     ", line);
     }
-    snprintf(line, sizeof line,
-             "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
-             text_bytes(a, t->bytes.weights), text_bytes(b, t->bytes.master),
-             text_bytes(c, t->bytes.gradients), text_bytes(d, t->bytes.state),
-             text_bytes(e, t->bytes.activations));
-    text_wrapped(r->file, "bytes      ", line); /* of the last step */
+    step_print_bytes(r->file, &t->bytes);
 }
 
 void replay_report_total(replay_report *r, const replay_total *t)
@@ -330,25 +300,6 @@ void replay_report_total(replay_report *r, const replay_total *t)
     } else if (r->style == REPORT_TEXT && !r->compare && !r->amp) {
         text_total(r, t);
     }
-}
-
-static void text_memory(replay_report *r, const policy *p, const replay_total *t, size_t n)
-{
-    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|"
-                           ">all");
-    fputc('\n', r->file);
-    for (size_t i = 0; i < n; i++) {
-        const replay_bytes *b = &t[i].bytes;
-        table_cell(out, "%s", p[i].name);
-        table_bytes(out, b->weights);
-        table_bytes(out, b->master);
-        table_bytes(out, b->gradients);
-        table_bytes(out, b->state);
-        table_bytes(out, b->activations);
-        table_bytes(out, b->weights + b->master + b->gradients + b->state + b->activations);
-    }
-    r->failed |= table_print(out, r->file, "");
-    table_free(out);
 }
 
 void replay_report_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
@@ -381,7 +332,12 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     table_free(out);
     fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; scale: the "
           "next loss scale\n", r->file);
-    text_memory(r, p, t, n);
+    fputc('\n', r->file);
+    out = step_bytes_table();
+    for (size_t i = 0; i < n; i++)
+        step_bytes_row(out, p[i].name, &t[i].bytes);
+    r->failed |= table_print(out, r->file, "");
+    table_free(out);
     int any = 0;
     for (size_t i = 0; i < n; i++) {
         if (!t[i].unmatched[0])

@@ -4,7 +4,7 @@
 
 #include "../cli/names.h"
 #include "replay.h"
-#include "../report/report.h"
+#include "../report/step.h"
 
 /* Groups of kinds that are added up. */
 typedef enum replay_group {
@@ -38,7 +38,7 @@ typedef struct replay_total {
     replay_counts groups[REPLAY_GROUPS];
     uint64_t updates, lost, lost_model, compared, differ;
     double max_difference, distance_fp32, distance_f64;
-    replay_bytes bytes; /* of the last step */
+    train_bytes bytes; /* of the last step */
     mpsim_optim optimizer; /* of the last step that had one */
     int has_optimizer;
     int reduces; /* a plan says how ranks are added    */
@@ -54,14 +54,6 @@ void replay_counts_add(replay_counts *to, const replay_cast *c);
 void replay_total_init(replay_total *t);
 int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
 void replay_total_clear(replay_total *t);
-
-/* The words of MPSIM_SCALER_*; ends with a NULL word. */
-typedef struct replay_event {
-    unsigned bit;
-    const char *word;
-} replay_event;
-
-extern const replay_event replay_events[];
 
 json_t *replay_json_step(const replay_step *s);
 json_t *replay_json_total(const replay_total *t);
@@ -80,10 +72,7 @@ typedef struct replay_report {
     int failed;
 } replay_report;
 
-/* json.c: the words of a set of events as an array. */
-json_t *replay_event_json(unsigned set);
-/* csv.c: the words of a set of events; the counts of a step by group of kinds; CSV. */
-const char *replay_event_text(char *out, size_t size, const char *between, unsigned set);
+/* csv.c: the counts of a step by group of kinds; CSV. */
 void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS]);
 void replay_csv_header(const replay_report *r);
 void replay_csv_step(replay_report *r, const policy *p, const replay_step *s);
@@ -97,8 +86,6 @@ void replay_report_total(replay_report *r, const replay_total *t);
 /* replay_report_compare -- text and CSV: all policies side by side. */
 void replay_report_compare(replay_report *r, const policy *policies, const replay_total *totals,
                            size_t n);
-/* replay_print_optimizer -- lines of text: the variant and how it is known, the settings. */
-void replay_print_optimizer(FILE *to, const mpsim_optim *o);
 void replay_report_abandon(replay_report *r);
 int replay_report_end(replay_report *r); /* 0, or -1 if memory or writing failed */
 

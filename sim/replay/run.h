@@ -17,10 +17,8 @@ typedef struct parameter {
     double **grads; /* of the ranks, as recorded */
     size_t ranks;
     const mpsim_format *weight_format; /* of the record */
-    /* of the run: numbers of `storage` or fp32 */
-    mpsim_format storage; /* of the model's copy                                 */
-    mpsim_format kept;    /* of p: binary32 with a master, else storage          */
-    mpsim_format state;
+    train_placement place; /* of the layer, under the plan in force */
+    /* of the run: p in place.kept, the model's copy in place.storage */
     float *p, *model, *g, *pm, *pv, *vmax, *kahan;
     /* references */
     float *p32, *m32, *v32, *x32;
@@ -33,7 +31,8 @@ typedef struct parameter {
 typedef struct cast_state {
     char *name;
     layer_kind layer;
-    int layer_known;
+    train_placement place;
+    int layer_known; /* these two are those of the plan in force */
     int has_delayed, used;
     mpsim_delayed delayed;
     float *history;
@@ -103,19 +102,24 @@ int replay_bad_file(const trace *t, const char *message, ...);
 void replay_count_bytes(replay *r);
 void replay_find_unmatched(const replay *r, char *out, size_t size);
 
-/* cast.c: 0, or an exit code after a message. x: n numbers as recorded, times `factor` they
- * are scaled as in this step. is_operand: of a matrix product, so that a block recipe applies (a
- * bias is none). */
-int replay_cast_tensor(replay *r, const char *name, tensor_role role, layer_kind layer,
-                       const char *layer_name, int is_operand, const double *x, size_t n,
+/* run.c: what all of them use. */
+int replay_no_memory(void);
+/* From a tensor's step, name to random bits. */
+mpsim_rng replay_rng(const replay *r, const char *name);
+/* y = x * factor, rounded once to f: a format whose numbers are binary32 numbers. */
+void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n);
+
+/* cast.c: 0, or an exit code after a message. place: of its layer. x: n numbers as recorded,
+ * times `factor` they are scaled as in this step. is_operand: of a matrix product, so that a block
+ * recipe applies (a bias is none). */
+int replay_cast_tensor(replay *r, const char *name, train_role role, layer_kind layer,
+                       const train_placement *place, int is_operand, const double *x, size_t n,
                        size_t cols, double factor);
 cast_state *replay_state(replay *r, const char *name);
 void replay_states_update(replay *r);
 void replay_states_clear(replay *r);
 
 /* weights.c: parameters taken from the record, carried, compared. */
-/* y = x * factor, rounded once to f: a format whose numbers are binary32 numbers. */
-void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n);
 int replay_begin_weights(replay *r); /* after all files of the step have been read */
 void parameter_refresh(const replay *r, parameter *p); /* the model's copy from what is kept */
 void parameter_forget(parameter *p); /* what the record said */
@@ -141,9 +145,5 @@ int replay_count_lost(const mpsim_optim *o, const parameter *p, const float *bef
 void replay_distance_init(replay_distance *d);
 double replay_distance_value(const replay_distance *d);
 void replay_measure(const parameter *p, replay_weight *w, replay_distance all[4]);
-
-/* From a tensor's step, name to random bits. */
-mpsim_rng replay_rng(const replay *r, const char *name);
-int replay_no_memory(void);
 
 #endif

@@ -69,8 +69,7 @@ static int choose_optimizer(const replay *r, mpsim_optim *o)
 /* A gradient in the plan's format, times the loss scale, summed over ranks, in p->g. */
 static int make_gradient(replay *r, parameter *p, double factor)
 {
-    const int low = plan_low(r->plan, p->kind, p->layer, ROLE_WGRAD);
-    const mpsim_format *f = low ? &r->plan->grads : mpsim_format_find("binary32");
+    const mpsim_format *f = &p->place.format[TRAIN_WGRAD];
     char name[512];
     int code = 0;
     snprintf(name, sizeof name, "wgrad:%s", p->name);
@@ -81,7 +80,7 @@ static int make_gradient(replay *r, parameter *p, double factor)
             code = replay_no_memory();
             break;
         }
-        code = replay_cast_tensor(r, name, ROLE_WGRAD, p->kind, p->layer, 0, p->grads[k], p->n,
+        code = replay_cast_tensor(r, name, TRAIN_WGRAD, p->kind, &p->place, 0, p->grads[k], p->n,
                                   p->cols, factor);
         if (!code)
             replay_round(f, factor, wire[k], p->grads[k], p->n);
@@ -138,96 +137,88 @@ static int overflows(replay *r)
         norms[used++] = mpsim_norm(NULL, p->g, p->n);
     }
     if (!found && r->plan->scaler.check == MPSIM_CHECK_NORM &&
-        !isfinite(mpsim_clip_total(MPSIM_CLIP_APEX, NULL, norms, used))) {
+        train_norm_overflows(norms, used)) {
         found = 1;
-        r->cause = "norm of all gradients";
+        r->cause = train_norm_name;
     }
     free(norms);
     return found;
 }
 
+/* ---- the gradients of all parameters, as train/step.h sees them ---- */
+
 /* The format of a gradient as the optimizer gets it: that of the parameter it updates. */
-static const mpsim_format *gradient_format(const parameter *p)
+static const mpsim_format *format_of(void *context, size_t i)
 {
-    return &p->kept;
+    parameter *const *list = context;
+    return &list[i]->place.kept;
 }
 
-static int is_torch(mpsim_clip_rule rule)
+static int unscale(void *context, size_t i, mpsim_unscale_rule rule, double scale)
 {
-    return rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
+    parameter *p = ((parameter **)context)[i];
+    if (scale != 1)
+        mpsim_unscale_array(rule, scale, &p->place.kept, p->g, p->g, p->n);
+    else if (p->place.kept.mbits < 23)
+        mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, 1.0f);
+    return 0;
 }
 
-/* The format of the total norm: that of all gradients, if they have one; torch promotes others to
- * binary32. */
-static const mpsim_format *common_format(const replay *r)
+static int norm_of(void *context, size_t i, const mpsim_format *f, float *norm)
 {
-    const mpsim_format *f = NULL;
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        if (!p->ranks || !p->p)
-            continue;
-        if (f && strcmp(f->name, p->kept.name) != 0)
-            return NULL;
-        f = &p->kept;
-    }
-    return f;
+    const parameter *p = ((parameter **)context)[i];
+    *norm = mpsim_norm(f, p->g, p->n);
+    return 0;
 }
 
-/* Unscale and clip in the order of the rule. In a fused kernel the optimizer divides by `in_kernel`
- * itself. */
-static int unscale_and_clip(replay *r, const mpsim_scaler_result *s,
-                            const mpsim_optim_variant *variant, double *in_kernel)
+static int scale_by(void *context, size_t i, float factor)
+{
+    parameter *p = ((parameter **)context)[i];
+    mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, factor);
+    return 0;
+}
+
+static int is_updated(const parameter *p)
+{
+    return p->ranks && p->p;
+}
+
+/* Gradients as the optimizer gets them, which divides by *in_optimizer itself. */
+static int unscale_and_clip(replay *r, double scale, const mpsim_optim_variant *variant,
+                            double *in_optimizer)
 {
     const plan *pl = r->plan;
-    float *norms = calloc(r->n_parameters ? r->n_parameters : 1, sizeof *norms);
-    size_t used = 0;
-    *in_kernel = 1;
-    if (!norms)
-        return replay_no_memory();
-    const int combined = mpsim_clip_unscales(pl->clip);
-    const int in_optimizer = mpsim_optim_variant_unscales(variant) &&
-                             pl->clip == MPSIM_CLIP_NONE && s->unscale != 1;
-    if (in_optimizer)
-        *in_kernel = s->unscale;
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        parameter *p = &r->parameters[i];
-        if (!p->ranks || !p->p)
-            continue;
-        if (!combined && !in_optimizer && s->unscale != 1)
-            mpsim_unscale_array((mpsim_unscale_rule)pl->scaler.unscale, s->unscale,
-                                gradient_format(p), p->g, p->g, p->n);
-        else if (p->kept.mbits < 23)
-            mpsim_scale_array(gradient_format(p), p->g, p->g, p->n, 1.0f);
-        if (pl->clip != MPSIM_CLIP_NONE)
-            norms[used++] = mpsim_norm(is_torch(pl->clip) ? gradient_format(p) : NULL, p->g, p->n);
+    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, pl->clip, pl->max_norm,
+                               variant};
+    const size_t room = r->n_parameters ? r->n_parameters : 1;
+    parameter **list = malloc(room * sizeof *list);
+    train_gradients g = {list, 0, malloc(room * sizeof *g.norms), format_of, unscale, norm_of,
+                         scale_by};
+    train_readied ready;
+    int code = list && g.norms ? 0 : replay_no_memory();
+    for (size_t i = 0; i < r->n_parameters && !code; i++)
+        if (is_updated(&r->parameters[i]))
+            list[g.n++] = &r->parameters[i];
+    if (!code && pl->clip != MPSIM_CLIP_NONE && pl->recorded_norm && isnan(r->record.grad_norm))
+        code = fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the "
+                               "policy says clip: norm: trace", (long long)r->step);
+    if (!code) {
+        train_ready(&rules, &g, scale, (double)NAN,
+                    pl->recorded_norm ? r->record.grad_norm : (double)NAN, &ready);
+        r->out.norm = ready.norm;
+        r->out.clipped = ready.clipped;
+        *in_optimizer = ready.in_optimizer;
     }
-    if (pl->clip != MPSIM_CLIP_NONE) {
-        if (pl->recorded_norm && isnan(r->record.grad_norm)) {
-            free(norms);
-            return fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the "
-                                   "policy says clip: norm: trace", (long long)r->step);
-        }
-        const mpsim_format *f = common_format(r);
-        const double total = pl->recorded_norm
-                                 ? r->record.grad_norm * (combined ? s->unscale : 1)
-                                 : mpsim_clip_total(pl->clip, f, norms, used);
-        const mpsim_clip c = mpsim_clip_factor(pl->clip, f, total, pl->max_norm, s->unscale);
-        r->out.norm = combined ? total / s->unscale : total;
-        r->out.clipped = c.clipped;
-        for (size_t i = 0; c.apply && i < r->n_parameters; i++) {
-            parameter *p = &r->parameters[i];
-            if (p->ranks && p->p)
-                mpsim_scale_array(gradient_format(p), p->g, p->g, p->n, (float)c.factor);
-        }
-    }
-    free(norms);
-    return 0;
+    free(list);
+    free(g.norms);
+    return code;
 }
 
 /* ---- one parameter ---- */
 
-static int step_parameter(replay *r, mpsim_optim *o, parameter *p, replay_weight *w)
+static int step_parameter(replay *r, const mpsim_optim *all, parameter *p, replay_weight *w)
 {
+    const mpsim_optim o = train_optim_of(all, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
     const size_t bytes = (p->n ? p->n : 1) * sizeof(float);
     const float *from[6] = {p->p, p->model, p->pm, p->pv, p->vmax, p->kahan};
@@ -238,23 +229,19 @@ static int step_parameter(replay *r, mpsim_optim *o, parameter *p, replay_weight
         if (old[i])
             memcpy(old[i], from[i], p->n * sizeof(float));
     }
-    o->param = p->kept;
-    o->state = p->state;
-    o->store = (uint8_t)(p->kept.mbits < 23 ? r->plan->optimizer.store : MPSIM_STORE_NEAREST);
     p->t++;
     if (!bad) {
         const mpsim_optim_tensor t = {.param = p->p, .grad = p->g, .m = p->pm, .v = p->pv,
                                       .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
-        const mpsim_status s = mpsim_optim_check(o);
-        if (s || mpsim_optim_step(o, p->t, &t, &rng))
+        const mpsim_status s = mpsim_optim_check(&o);
+        if (s || mpsim_optim_step(&o, p->t, &t, &rng))
             code = fail(EXIT_DATA, "replay: %s cannot be stepped: variant %s of %s in %s: %s",
-                        p->name, o->variant->name,
-                        mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
-                        p->kept.name, mpsim_status_string(s ? s : MPSIM_EINVAL));
+                        p->name, o.variant->name, mpsim_optim_name((mpsim_optim_algorithm)o.algorithm),
+                        o.param.name, mpsim_status_string(s ? s : MPSIM_EINVAL));
     }
     parameter_refresh(r, p);
     if (!bad && !code)
-        code = replay_count_lost(o, p, old[0], old[1], old[2], old[3], old[4], old[5], w);
+        code = replay_count_lost(&o, p, old[0], old[1], old[2], old[3], old[4], old[5], w);
     for (int i = 0; i < 6; i++)
         free(old[i]);
     return bad ? replay_no_memory() : code;
@@ -262,7 +249,7 @@ static int step_parameter(replay *r, mpsim_optim *o, parameter *p, replay_weight
 
 /* ---- the step ---- */
 
-static int step_all(replay *r, mpsim_optim *o, int skip, int finite)
+static int step_all(replay *r, const mpsim_optim *o, int skip, int finite)
 {
     replay_distance all[4];
     const double factor = r->options->references ? replay_reference_factor(r) : 1;
@@ -272,7 +259,7 @@ static int step_all(replay *r, mpsim_optim *o, int skip, int finite)
         parameter *p = &r->parameters[i];
         replay_weight *w = &r->weights[i];
         int code = 0;
-        if (!p->ranks || !p->p)
+        if (!is_updated(p))
             continue;
         if (!skip)
             code = step_parameter(r, o, p, w);
@@ -295,7 +282,7 @@ static int step_all(replay *r, mpsim_optim *o, int skip, int finite)
 static int any_update(const replay *r)
 {
     for (size_t i = 0; i < r->n_parameters; i++)
-        if (r->parameters[i].ranks && r->parameters[i].p)
+        if (is_updated(&r->parameters[i]))
             return 1;
     return 0;
 }
@@ -354,7 +341,8 @@ int replay_update(replay *r)
         r->has_optimizer = 1;
         r->out.optimizer = skip ? NULL : &r->optimizer;
     }
+    o.store = (uint8_t)r->plan->optimizer.store;
     if (!code && !skip)
-        code = unscale_and_clip(r, &s, o.variant, &o.grad_scale);
+        code = unscale_and_clip(r, s.unscale, o.variant, &o.grad_scale);
     return code ? code : step_all(r, &o, skip, finite);
 }

@@ -51,20 +51,6 @@ static int allocate(parameter *p, int references)
     return bad ? replay_no_memory() : 0;
 }
 
-void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n)
-{
-    mpsim_rounding nearest;
-    double block[512];
-    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    nearest.scale = factor;
-    for (size_t i = 0; i < n; i += 512) {
-        const size_t m = n - i < 512 ? n - i : 512;
-        mpsim_round_array_f64(f, &nearest, NULL, block, x + i, m, NULL);
-        for (size_t j = 0; j < m; j++)
-            y[i + j] = (float)block[j];
-    }
-}
-
 /* The same of numbers that the record may lack: zeros then. */
 static void round_from(const mpsim_format *f, float *y, const double *x, size_t n)
 {
@@ -95,20 +81,11 @@ static float split_value(float master)
 
 void parameter_refresh(const replay *r, parameter *p)
 {
-    if (r->plan->master == MASTER_SPLIT && p->kept.mbits != p->storage.mbits)
+    if (r->plan->master == TRAIN_SPLIT_MASTER && p->place.kept.mbits != p->place.storage.mbits)
         for (size_t i = 0; i < p->n; i++)
             p->model[i] = split_value(p->p[i]);
     else
-        round_to(&p->storage, p->model, p->p, p->n);
-}
-
-static void set_formats(const replay *r, parameter *p)
-{
-    const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const int low = plan_low(r->plan, p->kind, p->layer, ROLE_WEIGHT);
-    p->storage = *plan_storage(r->plan, p->kind, p->layer);
-    p->kept = low && r->plan->master == MASTER_NONE ? p->storage : *fp32;
-    p->state = r->plan->optimizer.state_given ? r->plan->optimizer.state : p->kept;
+        round_to(&p->place.storage, p->model, p->p, p->n);
 }
 
 /* ---- begin of a step ---- */
@@ -131,9 +108,9 @@ static void from_record(replay *r, parameter *p)
     drop_foreign_state(r, p);
     const uint64_t done = r->record.steps_known ? r->record.optimizer_steps
                           : (p->m || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
-    round_from(&p->kept, p->p, start, p->n);
-    round_from(&p->state, p->pm, p->m, p->n);
-    round_from(&p->state, p->pv, p->v, p->n);
+    round_from(&p->place.kept, p->p, start, p->n);
+    round_from(&p->place.state, p->pm, p->m, p->n);
+    round_from(&p->place.state, p->pv, p->v, p->n);
     memset(p->vmax, 0, p->n * sizeof *p->vmax);
     memset(p->kahan, 0, p->n * sizeof *p->kahan);
     p->t = p->t_reference = done;
@@ -159,11 +136,11 @@ static void from_record(replay *r, parameter *p)
 /* Carried numbers in the formats of a new plan. */
 static void convert(parameter *p)
 {
-    round_to(&p->kept, p->p, p->p, p->n);
-    round_to(&p->state, p->pm, p->pm, p->n);
-    round_to(&p->state, p->pv, p->pv, p->n);
-    round_to(&p->state, p->vmax, p->vmax, p->n);
-    round_to(&p->kept, p->kahan, p->kahan, p->n);
+    round_to(&p->place.kept, p->p, p->p, p->n);
+    round_to(&p->place.state, p->pm, p->pm, p->n);
+    round_to(&p->place.state, p->pv, p->pv, p->n);
+    round_to(&p->place.state, p->vmax, p->vmax, p->n);
+    round_to(&p->place.kept, p->kahan, p->kahan, p->n);
 }
 
 static void compare_array(replay_weight *w, const float *own, const double *record, size_t n)
@@ -186,13 +163,13 @@ static void compare_array(replay_weight *w, const float *own, const double *reco
 /* What was carried to here and what was recorded here, where both have the same format. */
 static void compare(const replay *r, const parameter *p, replay_weight *w)
 {
-    if (p->weight && p->weight_format && p->weight_format->mbits == p->storage.mbits &&
-        p->weight_format->ebits == p->storage.ebits) {
+    if (p->weight && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
+        p->weight_format->ebits == p->place.storage.ebits) {
         compare_array(w, p->model, p->weight, p->n);
         compare_array(w, p->pm, p->m, p->n);
         compare_array(w, p->pv, p->v, p->n);
     }
-    if (r->plan->master != MASTER_NONE)
+    if (r->plan->master != TRAIN_NO_MASTER)
         compare_array(w, p->p, p->master, p->n);
 }
 
@@ -214,9 +191,8 @@ static int begin_parameter(replay *r, parameter *p, replay_weight *w)
         if (code)
             return code;
     }
-    set_formats(r, p);
-    w->storage = p->storage.name;
-    w->master = p->kept.mbits != p->storage.mbits;
+    w->storage = p->place.storage.name;
+    w->master = p->place.kept.mbits != p->place.storage.mbits;
     if (carry || (!p->weight && !p->master)) {
         if (r->new_plan)
             convert(p);

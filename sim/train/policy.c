@@ -54,31 +54,17 @@ static const int weight_rank[TRAIN_TYPES] = {
     [TRAIN_MAXPOOL] = -1, [TRAIN_FLATTEN] = -1, [TRAIN_LOSS] = -1,
 };
 
-/* train_role and tensor_role have one order. */
-_Static_assert((int)TRAIN_ROLES == (int)ROLES && (int)TRAIN_ACT == (int)ROLE_ACT &&
-                   (int)TRAIN_OUT == (int)ROLE_OUT && (int)TRAIN_WEIGHT == (int)ROLE_WEIGHT &&
-                   (int)TRAIN_AGRAD == (int)ROLE_AGRAD && (int)TRAIN_DGRAD == (int)ROLE_DGRAD &&
-                   (int)TRAIN_WGRAD == (int)ROLE_WGRAD,
-               "roles");
-
 static int is_product(const train_layer *l)
 {
     return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
 }
 
+/* A recipe is for what enters a product, whatever layer_kinds call the layer. */
 static void place(const plan *p, const train_layer *l, train_placement *to)
 {
-    const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const layer_kind kind = policy_layer(p, l->name, weight_rank[l->type]);
-    for (int role = 0; role < ROLES; role++) {
-        const int low = plan_low(p, kind, l->name, (tensor_role)role);
-        to->format[role] = !low ? *fp32 : role == ROLE_WGRAD ? p->grads : p->compute;
-        to->recipe[role] =
-            is_product(l) ? plan_recipe(p, kind, l->name, (tensor_role)role) : NULL;
-    }
-    to->storage = *plan_storage(p, kind, l->name);
-    to->kept = p->master == MASTER_NONE ? to->storage : *fp32;
-    to->state = p->optimizer.state_given ? p->optimizer.state : to->kept;
+    plan_place(p, policy_layer(p, l->name, weight_rank[l->type]), l->name, to);
+    if (!is_product(l))
+        memset(to->recipe, 0, sizeof to->recipe);
 }
 
 /* ---- the optimizer ---- */
@@ -172,13 +158,9 @@ static int blame(const mpsim_optim *o, mpsim_status s, char *error)
 static int check_steps(const train_run *r, const train_plan *t, char *error)
 {
     for (size_t i = 0; i < r->n_layers; i++) {
-        const train_placement *l = &t->layers[i];
-        mpsim_optim o = t->optimizer;
         if (weight_rank[r->layers[i].type] < 0)
             continue;
-        o.param = l->kept;
-        o.state = l->state;
-        o.store = (uint8_t)(l->kept.mbits < 23 ? o.store : MPSIM_STORE_NEAREST);
+        const mpsim_optim o = train_optim_of(&t->optimizer, &t->layers[i]);
         const mpsim_status s = mpsim_optim_check(&o);
         if (s)
             return blame(&o, s, error);
@@ -222,15 +204,12 @@ static int set_clip(const plan *p, const train_overrides *v, train_plan *t, char
 static int make_plan(const train_run *r, const plan *p, const train_overrides *v, train_plan *t,
                      char *error)
 {
-    static const train_master masters[] = {[MASTER_NONE] = TRAIN_NO_MASTER,
-                                           [MASTER_FP32] = TRAIN_MASTER,
-                                           [MASTER_SPLIT] = TRAIN_SPLIT_MASTER};
     memset(t, 0, sizeof *t);
     t->from = p->from ? p->from - 1 : 0;
     snprintf(t->precision, sizeof t->precision, "%s", p->precision);
     for (size_t i = 0; i < r->n_layers; i++)
         place(p, &r->layers[i], &t->layers[i]);
-    t->master = masters[p->master];
+    t->master = p->master;
     t->scaler = p->scaler;
     if (v->scaler && mpsim_scaler_parse(&t->scaler, v->scaler))
         return bad(error, "loss_scaling: '%.100s' is no scaler or has a parameter outside its "
@@ -293,11 +272,11 @@ static int fits_a_layer(const train_run *r, const char *glob)
     return 0;
 }
 
-static void note_globs(const train_run *r, const char *key, const yaml_value *v, char *out,
+static void note_globs(const train_run *r, const char *key, const policy_patterns *list, char *out,
                        size_t size)
 {
-    for (size_t i = 0; v && i < v->count; i++) {
-        const char *glob = v->type == YAML_MAP ? v->items[i].key : v->items[i].value->text;
+    for (size_t i = 0; list && i < list->count; i++) {
+        const char *glob = list->items[i].glob;
         char escaped[128], line[256];
         if (fits_a_layer(r, glob))
             continue;

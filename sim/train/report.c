@@ -1,91 +1,13 @@
-/* report.c -- see report.h: JSON, CSV and words; text is table.c. */
+/* report.c -- see report.h: JSON, CSV; text is table.c. */
 #include "report.h"
 
 #include "../cli/input.h"
-#include "../replay/report.h"
+#include "describe.h"
+#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/* ---- words ---- */
-
-const char *train_status(char *out, size_t size, const train_total *t)
-{
-    out[0] = '\0';
-    if (t->stopped)
-        snprintf(out, size, "stopped at step %" PRIu64 " (the scaler's error)", t->done);
-    else if (t->diverged)
-        snprintf(out, size, "diverged (%s from step %" PRIu64 ")", t->infinite ? "Inf" : "NaN",
-                 t->diverged);
-    else if (t->interrupted)
-        snprintf(out, size, "interrupted at step %" PRIu64, t->done);
-    else if (t->difference[0])
-        snprintf(out, size, "digests differ at step %" PRIu64, t->done);
-    return out;
-}
-
-const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i)
-{
-    const train_plan *t = &j->run.plans[i];
-    if (!j->policy || i >= j->policy->count) {
-        snprintf(out, size, "precision %s, scaler %s", t->precision, t->scaler.name);
-        return out;
-    }
-    plan shown = j->policy->plans[i];
-    shown.scaler = t->scaler;
-    shown.clip = t->clip;
-    shown.max_norm = t->max_norm;
-    return plan_describe(&shown, out, size);
-}
-
-/* What a layer multiplies: the format of a role, that of its quantised form, or tf32. */
-static const mpsim_format *operand(const train_settings *s, const train_placement *p,
-                                   train_role role)
-{
-    const mpsim_block_recipe *b = p->recipe[role];
-    if (b)
-        return mpsim_format_find(b->block_rows || b->block_cols ? "bf16" : b->element);
-    return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32")
-                                                                    : &p->format[role];
-}
-
-static void add_product(char *out, size_t size, const train_settings *s, const mpsim_format *a,
-                        const mpsim_format *b)
-{
-    mpsim_model m;
-    char line[TRAIN_ERROR], text[256];
-    const size_t n = strlen(out);
-    if (!a || !b || train_model(s, a, b, &m, line))
-        return;
-    snprintf(text, sizeof text, "%s x %s: %s", a->name, b->name, m.name);
-    if (!strstr(out, text))
-        snprintf(out + n, size - n, "%s%s", n ? ", " : "", text);
-}
-
-const char *train_products_text(char *out, size_t size, const train_run *r)
-{
-    const train_settings *s = &r->settings;
-    out[0] = '\0';
-    for (size_t i = 0; i < r->n_plans; i++) {
-        int first = 1; /* no gradient of the images */
-        for (size_t k = 0; k < r->n_layers; k++) {
-            const train_placement *p = &r->plans[i].layers[k];
-            const uint8_t type = r->layers[k].type;
-            if (type != TRAIN_LINEAR && type != TRAIN_CONV)
-                continue;
-            const mpsim_format *act = operand(s, p, TRAIN_ACT),
-                               *weight = operand(s, p, TRAIN_WEIGHT),
-                               *agrad = operand(s, p, TRAIN_AGRAD);
-            add_product(out, size, s, act, weight);
-            if (!first)
-                add_product(out, size, s, agrad, weight);
-            add_product(out, size, s, agrad, act);
-            first = 0;
-        }
-    }
-    return out;
-}
 
 /* ---- JSON ---- */
 
@@ -103,7 +25,7 @@ static json_t *json_step(const train_row *r)
         "{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s?,s:o,s:b,s:o,s:o,s:o,s:o,s:o}", "step",
         json_of_count(s->step + 1), "loss", json_of_double((double)s->loss), "accuracy",
         json_of_double(s->accuracy), "scale", json_of_double(s->scale), "next_scale",
-        json_of_double(s->next_scale), "events", replay_event_json(s->events), "skipped", s->skipped,
+        json_of_double(s->next_scale), "events", step_events_json(s->events), "skipped", s->skipped,
         "cause", s->cause, "norm", json_of_double(s->norm), "clipped", s->clipped, "act",
         json_counts(&s->act), "agrad", json_counts(&s->agrad), "wgrad", json_counts(&s->wgrad),
         "updates", json_of_count(s->updates), "lost", json_of_count(s->lost));
@@ -134,12 +56,7 @@ static json_t *json_total(const train_total *t)
     json_object_set_new(v, "updates", json_of_count(t->updates));
     json_object_set_new(v, "lost", json_of_count(t->lost));
     json_object_set_new(v, "multiply_adds", json_of_count(t->products));
-    json_object_set_new(
-        v, "bytes",
-        json_pack("{s:o,s:o,s:o,s:o,s:o}", "weights", json_of_count(t->bytes.weights), "master",
-                  json_of_count(t->bytes.master), "gradients", json_of_count(t->bytes.gradients),
-                  "state", json_of_count(t->bytes.state), "activations",
-                  json_of_count(t->bytes.activations)));
+    json_object_set_new(v, "bytes", step_bytes_json(&t->bytes));
     if (!isnan(t->ms_per_step))
         json_object_set_new(v, "ms_per_step", json_of_double(t->ms_per_step));
     if (t->compared)
@@ -222,7 +139,7 @@ static void csv_step(const train_report *r, const train_row *row)
     csv_cell(f, s->scale, 1);
     csv_cell(f, s->next_scale, 1);
     fputc(',', f);
-    csv_text(f, replay_event_text(text, sizeof text, "+", s->events));
+    csv_text(f, step_events_text(text, sizeof text, "+", s->events));
     csv_cell(f, s->norm, 1);
     fprintf(f, ",%d", s->clipped);
     csv_counts(f, &s->act);

@@ -2,7 +2,7 @@
 #ifndef MPSIM_SIM_TRAIN_REPORT_H
 #define MPSIM_SIM_TRAIN_REPORT_H
 
-#include "../report/report.h"
+#include "../report/step.h"
 #include "run.h"
 
 typedef struct train_report {
@@ -27,19 +27,5 @@ void train_report_compare(train_report *r, const train_job *jobs, const train_to
                           size_t n);
 int train_report_end(train_report *r); /* 0, or -1 if memory or writing failed */
 void train_report_abandon(train_report *r);
-
-/* train_status -- "", or what became of a run: "diverged (NaN from step 37)". */
-const char *train_status(char *out, size_t size, const train_total *t);
-/* train_products_text -- the models that multiply: "fp16 x fp16: hopper-fp16-fp32, ...". */
-const char *train_products_text(char *out, size_t size, const train_run *r);
-/* train_plan_text -- plan i of a job in a line, as the command line changed it. */
-const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i);
-
-/* table.c: text. */
-void train_text_run(train_report *r, const train_job *j);
-void train_text_row(train_report *r, const train_row *row);
-void train_text_total(train_report *r, const train_total *t);
-void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals,
-                        size_t n);
 
 #endif

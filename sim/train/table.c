@@ -1,7 +1,7 @@
-/* table.c -- the text of train's report; see report.h. */
-#include "report.h"
+/* table.c -- see table.h. */
+#include "table.h"
 
-#include "../replay/report.h"
+#include "describe.h"
 #include "policy.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ static void print_policy(train_report *r, const train_job *j)
             fprintf(f, "from step %" PRIu64 "\n", p->from + 1);
         text_wrapped(f, "plan       ", train_plan_text(line, sizeof line, j, i));
         if (i == 0 || memcmp(&p->optimizer, &p[-1].optimizer, sizeof p->optimizer) != 0)
-            replay_print_optimizer(f, &p->optimizer);
+            step_print_optimizer(f, &p->optimizer);
     }
     if (j->policy && train_policy_notes(j->policy, &j->run, line, sizeof line)[0])
         for (const char *p = line; *p; p += strcspn(p, "\n"), p += *p == '\n')
@@ -167,16 +167,6 @@ static void print_lost(train_report *r, const train_total *t)
     table_free(out);
 }
 
-static void print_bytes(FILE *f, const train_bytes *b)
-{
-    char line[512], a[32], c[32], d[32], e[32], g[32];
-    snprintf(line, sizeof line,
-             "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
-             text_bytes(a, b->weights), text_bytes(c, b->master), text_bytes(d, b->gradients),
-             text_bytes(e, b->state), text_bytes(g, b->activations));
-    text_wrapped(f, "bytes      ", line);
-}
-
 static void print_speed(FILE *f, const train_total *t)
 {
     const double millions = 1e-6 * (double)t->products;
@@ -197,7 +187,8 @@ void train_text_total(train_report *r, const train_total *t)
     char a[64], b[64];
     FILE *f = r->file;
     r->failed |= table_print(r->rows, f, "");
-    train_report_abandon(r);
+    table_free(r->rows);
+    r->rows = NULL;
     fputs("loss, accuracy, act, agrad, wgrad, updates: over the steps since the row above\n"
           "act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", f);
     print_loss(f, t);
@@ -210,7 +201,7 @@ void train_text_total(train_report *r, const train_total *t)
         fprintf(f, "updates    %s of %s are lost: the weight that is kept%s does not move\n",
                 text_share(a, t->lost, t->updates), text_count(b, t->updates),
                 t->bytes.master ? " (the master)" : "");
-    print_bytes(f, &t->bytes);
+    step_print_bytes(f, &t->bytes);
     if (r->checked && t->difference[0])
         fprintf(f, "digests    differ from %s: %s\n", r->checked, t->difference);
     else if (r->checked)
@@ -274,26 +265,6 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
         fputs("clipped: steps; --clip none compares precision alone\n", r->file);
 }
 
-static void compare_memory(train_report *r, const train_job *jobs, const train_total *totals,
-                           size_t n)
-{
-    table *out = table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|"
-                           ">all");
-    for (size_t i = 0; i < n; i++) {
-        const train_bytes *b = &totals[i].bytes;
-        table_cell(out, "%s", jobs[i].name);
-        table_bytes(out, b->weights);
-        table_bytes(out, b->master);
-        table_bytes(out, b->gradients);
-        table_bytes(out, b->state);
-        table_bytes(out, b->activations);
-        table_bytes(out, b->weights + b->master + b->gradients + b->state + b->activations);
-    }
-    fputc('\n', r->file);
-    r->failed |= table_print(out, r->file, "");
-    table_free(out);
-}
-
 void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     const train_settings *s = &jobs[0].run.settings;
@@ -311,5 +282,10 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
                "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail,
             totals[0].tail == 1 ? "" : "s", TRAIN_TESTS);
     compare_lost(r, jobs, totals, n);
-    compare_memory(r, jobs, totals, n);
+    table *out = step_bytes_table();
+    for (size_t i = 0; i < n; i++)
+        step_bytes_row(out, jobs[i].name, &totals[i].bytes);
+    fputc('\n', f);
+    r->failed |= table_print(out, f, "");
+    table_free(out);
 }

@@ -35,7 +35,7 @@ static void check_plan(const plan *p)
     static const char *const layers[] = {"", "fc1", "blocks.0.ln1", "[", "lm_head"};
     char line[512], cut[20];
     must(mpsim_scaler_config_check(&p->scaler) == MPSIM_OK);
-    must(p->precision && p->autocast);
+    must(p->precision[0] && p->autocast);
     must(p->clip == MPSIM_CLIP_NONE || (p->max_norm > 0 && isfinite(p->max_norm)));
     must(p->optimizer.n_variants >= 1 && p->optimizer.n_variants <= 4);
     for (size_t i = 0; i < p->optimizer.n_variants; i++)
@@ -47,10 +47,14 @@ static void check_plan(const plan *p)
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
         for (int rank = -1; rank < 7; rank++) {
             const layer_kind k = policy_layer(p, layers[i], rank);
-            must(k < LAYER_KINDS && plan_storage(p, k, layers[i]));
-            for (int role = 0; role < ROLES; role++) {
-                const mpsim_block_recipe *b = plan_recipe(p, k, layers[i], (tensor_role)role);
+            train_placement place;
+            must(k < LAYER_KINDS);
+            plan_place(p, k, layers[i], &place);
+            must(mpsim_format_check(&place.storage) == MPSIM_OK);
+            for (int role = 0; role < TRAIN_ROLES; role++) {
+                const mpsim_block_recipe *b = place.recipe[role];
                 must(!b || mpsim_block_check(b) == MPSIM_OK);
+                must(mpsim_format_check(&place.format[role]) == MPSIM_OK);
             }
         }
 }

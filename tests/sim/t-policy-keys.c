@@ -45,7 +45,8 @@ static void refused_bytes(const void *bytes, size_t n, unsigned line, const char
     for (const char *s = e.text; *s; s++)
         ck_assert_msg((unsigned char)*s >= 0x20 && *s != 0x7f, "control character: %s", e.text);
     ck_assert_ptr_null(p.plans);
-    ck_assert_ptr_null(p.tree);
+    ck_assert_ptr_null(p.patterns);
+    ck_assert_ptr_null(p.name);
 }
 
 static void refused(const char *text, unsigned line, const char *fragment)

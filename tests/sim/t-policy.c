@@ -36,7 +36,7 @@ typedef struct want {
     const char *name;
     uint64_t from;
     const char *compute, *params, *grads, *autocast;
-    master_kind master;
+    train_master master;
     const char *scaler;
     double init;
     uint64_t window;
@@ -64,47 +64,60 @@ typedef struct want {
 #define NO_FP8 NULL, 0, 0, 0
 #define NO_CLIP MPSIM_CLIP_NONE, 0
 #define MEGATRON_CLIP MPSIM_CLIP_MEGATRON, 1
-#define MEGATRON_BF16 "bf16", "bf16", F32, "megatron", MASTER_FP32, NO_SCALER
+#define MEGATRON_BF16 "bf16", "bf16", F32, "megatron", TRAIN_MASTER, NO_SCALER
 #define NEAREST MPSIM_STORE_NEAREST, NULL
 
 /* clang-format off */
 static const want wants[] = {
-    {"fp32", 0, F32, F32, F32, "none", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
-    {"fp16-unscaled", 0, "fp16", F32, "fp16", "torch", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
-    {"fp16-static", 0, "fp16", F32, "fp16", "torch", MASTER_NONE, CONSTANT_1024, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
-    {"nemo-rl-fp32", 0, F32, F32, F32, "none", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
-    {"nemo-rl-fp16", 0, "fp16", F32, "fp16", "megatron", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
-    {"nemo-rl-bf16", 0, "bf16", F32, "bf16", "megatron", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
-    {"nemo-fp16-mixed", 0, "fp16", "fp16", "fp16", "megatron", MASTER_FP32, MEGATRON_SCALER, NO_FP8, MEGATRON_CLIP, "fp16", "apex", NEAREST},
+    {"fp32", 0, F32, F32, F32, "none", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
+    {"fp16-unscaled", 0, "fp16", F32, "fp16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"fp16-static", 0, "fp16", F32, "fp16", "torch", TRAIN_NO_MASTER, CONSTANT_1024, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"nemo-rl-fp32", 0, F32, F32, F32, "none", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
+    {"nemo-rl-fp16", 0, "fp16", F32, "fp16", "megatron", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
+    {"nemo-rl-bf16", 0, "bf16", F32, "bf16", "megatron", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_MEGATRON_FLOAT, 1, F32, "torch", NEAREST},
+    {"nemo-fp16-mixed", 0, "fp16", "fp16", "fp16", "megatron", TRAIN_MASTER, MEGATRON_SCALER, NO_FP8, MEGATRON_CLIP, "fp16", "apex", NEAREST},
     {"nemo-bf16-mixed", 0, MEGATRON_BF16, NO_FP8, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"nemo-fp8-hybrid-recent", 0, MEGATRON_BF16, "delayed", 0, 1, RECENT, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"nemo-fp8-hybrid-max", 0, MEGATRON_BF16, "delayed", 0, 1024, MAX, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"nemo-fp8-e4m3-recent", 0, MEGATRON_BF16, "delayed", 1, 1, RECENT, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"nemo-fp8-e4m3-max", 0, MEGATRON_BF16, "delayed", 1, 1024, MAX, MEGATRON_CLIP, F32, "apex", NEAREST},
-    {"apex-O0", 0, F32, F32, F32, "none", MASTER_NONE, CONSTANT_1, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
-    {"apex-O1", 0, "fp16", F32, "fp16", "torch", MASTER_NONE, APEX_SCALER, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
-    {"apex-O2", 0, "fp16", "fp16", "fp16", "batchnorm-fp32", MASTER_FP32, APEX_SCALER, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
-    {"apex-O3", 0, "fp16", "fp16", "fp16", "all", MASTER_NONE, CONSTANT_1, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
-    {"pytorch-amp-fp16", 0, "fp16", F32, "fp16", "torch", MASTER_NONE, TORCH_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
-    {"pytorch-amp-bf16", 0, "bf16", F32, "bf16", "torch", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
-    {"tf-mixed-float16", 0, "fp16", F32, "fp16", "norms-fp32", MASTER_NONE, "tf-keras", 32768, 2000, 1, 1, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
-    {"keras-mixed-float16", 0, "fp16", F32, "fp16", "norms-fp32", MASTER_NONE, "keras", 32768, 2000, 1, 0, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
-    {"deepspeed-fp16", 0, "fp16", "fp16", "fp16", "all", MASTER_FP32, "deepspeed", 65536, 1000, 2, 1, NO_FP8, MPSIM_CLIP_DEEPSPEED_ZERO, 1, "fp16", "apex", NEAREST},
-    {"megatron-fp16", 0, "fp16", "fp16", "fp16", "megatron", MASTER_FP32, MEGATRON_SCALER, NO_FP8, MEGATRON_CLIP, "fp16", "apex", NEAREST},
+    {"apex-O0", 0, F32, F32, F32, "none", TRAIN_NO_MASTER, CONSTANT_1, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
+    {"apex-O1", 0, "fp16", F32, "fp16", "torch", TRAIN_NO_MASTER, APEX_SCALER, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
+    {"apex-O2", 0, "fp16", "fp16", "fp16", "batchnorm-fp32", TRAIN_MASTER, APEX_SCALER, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
+    {"apex-O3", 0, "fp16", "fp16", "fp16", "all", TRAIN_NO_MASTER, CONSTANT_1, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
+    {"pytorch-amp-fp16", 0, "fp16", F32, "fp16", "torch", TRAIN_NO_MASTER, TORCH_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"pytorch-amp-bf16", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"tf-mixed-float16", 0, "fp16", F32, "fp16", "norms-fp32", TRAIN_NO_MASTER, "tf-keras", 32768, 2000, 1, 1, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
+    {"keras-mixed-float16", 0, "fp16", F32, "fp16", "norms-fp32", TRAIN_NO_MASTER, "keras", 32768, 2000, 1, 0, NO_FP8, NO_CLIP, NULL, "ieee", NEAREST},
+    {"deepspeed-fp16", 0, "fp16", "fp16", "fp16", "all", TRAIN_MASTER, "deepspeed", 65536, 1000, 2, 1, NO_FP8, MPSIM_CLIP_DEEPSPEED_ZERO, 1, "fp16", "apex", NEAREST},
+    {"megatron-fp16", 0, "fp16", "fp16", "fp16", "megatron", TRAIN_MASTER, MEGATRON_SCALER, NO_FP8, MEGATRON_CLIP, "fp16", "apex", NEAREST},
     {"megatron-bf16", 0, MEGATRON_BF16, NO_FP8, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"te-mxfp8", 0, MEGATRON_BF16, "mxfp8", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
     {"te-nvfp4", 0, MEGATRON_BF16, "nvfp4", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
     {"deepseek-v3-fp8", 0, MEGATRON_BF16, "blockwise", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", MPSIM_STORE_NEAREST, "bf16"},
-    {"bf16-pure", 0, "bf16", "bf16", "bf16", "all", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
-    {"bf16-stochastic", 0, "bf16", "bf16", "bf16", "all", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC, NULL},
-    {"bf16-kahan", 0, "bf16", "bf16", "bf16", "all", MASTER_NONE, NO_SCALER, NO_FP8, NO_CLIP, NULL, "optimi", MPSIM_STORE_KAHAN, NULL},
+    {"bf16-pure", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"bf16-stochastic", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC, NULL},
+    {"bf16-kahan", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "optimi", MPSIM_STORE_KAHAN, NULL},
     /* epochs 2 and 7 of 1000 steps, counted from 1: their first steps */
-    {"fp32-bf16-fp16", 0, F32, F32, F32, "none", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
-    {"fp32-bf16-fp16", 1001, "bf16", F32, "bf16", "torch", MASTER_NONE, NO_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
-    {"fp32-bf16-fp16", 6001, "fp16", F32, "fp16", "torch", MASTER_NONE, TORCH_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
+    {"fp32-bf16-fp16", 0, F32, F32, F32, "none", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
+    {"fp32-bf16-fp16", 1001, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
+    {"fp32-bf16-fp16", 6001, "fp16", F32, "fp16", "torch", TRAIN_NO_MASTER, TORCH_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
 };
 /* clang-format on */
 enum { WANTS = sizeof wants / sizeof wants[0] };
+
+static const train_placement *placed(const plan *p, layer_kind k, const char *layer)
+{
+    static train_placement to;
+    plan_place(p, k, layer, &to);
+    return &to;
+}
+
+/* Of plans whose compute and gradients are below binary32. */
+static int is_low(const plan *p, layer_kind k, const char *layer, train_role role)
+{
+    return strcmp(placed(p, k, layer)->format[role].name, F32) != 0;
+}
 
 static void same_word(const char *name, const char *key, const char *is, const char *should)
 {
@@ -229,8 +242,8 @@ START_TEST(bundled_details)
     ck_assert_int_eq(p.plans[0].scaler.growth_rule, MPSIM_GROWTH_INTERVAL);
     policy_clear(&p);
     ck_assert_int_eq(policy_load(&p, "deepseek-v3-fp8", &e), 0);
-    ck_assert_ptr_null(plan_recipe(&p.plans[0], LAYER_LINEAR, "lm_head", ROLE_ACT));
-    ck_assert_ptr_nonnull(plan_recipe(&p.plans[0], LAYER_LINEAR, "layers.0.up", ROLE_ACT));
+    ck_assert_ptr_null(placed(&p.plans[0], LAYER_LINEAR, "lm_head")->recipe[TRAIN_ACT]);
+    ck_assert_ptr_nonnull(placed(&p.plans[0], LAYER_LINEAR, "layers.0.up")->recipe[TRAIN_ACT]);
     policy_clear(&p);
     ck_assert_int_eq(policy_load(&p, "fp32-bf16-fp16", &e), 0);
     ck_assert_str_eq(policy_plan(&p, 0)->precision, "fp32");
@@ -362,19 +375,19 @@ START_TEST(low_roles)
     load(&p, text);
     const plan *q = &p.plans[0];
     for (int k = 0; k < LAYER_KINDS; k++)
-        for (int role = 0; role < ROLES; role++) {
+        for (int role = 0; role < TRAIN_ROLES; role++) {
             const int low = row->low[k][role] == '1';
-            ck_assert_msg(!plan_low(q, (layer_kind)k, "x", (tensor_role)role) == !low,
+            ck_assert_msg(!is_low(q, (layer_kind)k, "x", (train_role)role) == !low,
                           "%s, %s, role %d", row->autocast, layer_kind_name((layer_kind)k), role);
-            ck_assert(!plan_low(q, (layer_kind)k, "k", (tensor_role)role));
-            ck_assert(!plan_low(q, (layer_kind)k, "h.1", (tensor_role)role));
+            ck_assert(!is_low(q, (layer_kind)k, "k", (train_role)role));
+            ck_assert(!is_low(q, (layer_kind)k, "h.1", (train_role)role));
         }
     for (int k = 0; k < LAYER_KINDS; k++) {
-        same_word(row->autocast, "storage", plan_storage(q, (layer_kind)k, "x")->name,
-                  row->low[k][ROLE_WEIGHT] == '1' ? "fp16" : F32);
-        ck_assert_str_eq(plan_storage(q, (layer_kind)k, "head")->name, F32);
-        ck_assert_str_eq(plan_storage(q, (layer_kind)k, "K")->name, /* globs know case */
-                         row->low[k][ROLE_WEIGHT] == '1' ? "fp16" : F32);
+        same_word(row->autocast, "storage", placed(q, (layer_kind)k, "x")->storage.name,
+                  row->low[k][TRAIN_WEIGHT] == '1' ? "fp16" : F32);
+        ck_assert_str_eq(placed(q, (layer_kind)k, "head")->storage.name, F32);
+        ck_assert_str_eq(placed(q, (layer_kind)k, "K")->storage.name, /* globs know case */
+                         row->low[k][TRAIN_WEIGHT] == '1' ? "fp16" : F32);
     }
     policy_clear(&p);
 }
@@ -386,14 +399,14 @@ START_TEST(apex_o2)
     policy p;
     load(&p, "opt_level: O2\n");
     const plan *q = &p.plans[0];
-    ck_assert_str_eq(plan_storage(q, LAYER_BATCHNORM, "bn1")->name, F32);
-    ck_assert(!plan_low(q, LAYER_BATCHNORM, "bn1", ROLE_WGRAD));
-    ck_assert(plan_low(q, LAYER_BATCHNORM, "bn1", ROLE_ACT));
-    ck_assert_str_eq(plan_storage(q, LAYER_LINEAR, "fc")->name, "fp16");
-    ck_assert_str_eq(plan_storage(q, LAYER_NORM, "ln")->name, "fp16");
-    ck_assert_str_eq(plan_storage(q, LAYER_EMBEDDING, "tok")->name, "fp16");
-    ck_assert(plan_low(q, LAYER_SOFTMAX, "softmax", ROLE_OUT));
-    ck_assert(!plan_low(q, LAYER_LOSS, "loss", ROLE_ACT));
+    ck_assert_str_eq(placed(q, LAYER_BATCHNORM, "bn1")->storage.name, F32);
+    ck_assert(!is_low(q, LAYER_BATCHNORM, "bn1", TRAIN_WGRAD));
+    ck_assert(is_low(q, LAYER_BATCHNORM, "bn1", TRAIN_ACT));
+    ck_assert_str_eq(placed(q, LAYER_LINEAR, "fc")->storage.name, "fp16");
+    ck_assert_str_eq(placed(q, LAYER_NORM, "ln")->storage.name, "fp16");
+    ck_assert_str_eq(placed(q, LAYER_EMBEDDING, "tok")->storage.name, "fp16");
+    ck_assert(is_low(q, LAYER_SOFTMAX, "softmax", TRAIN_OUT));
+    ck_assert(!is_low(q, LAYER_LOSS, "loss", TRAIN_ACT));
     policy_clear(&p);
 }
 END_TEST
@@ -424,7 +437,7 @@ static const struct recipe_case {
 
 START_TEST(block_recipes)
 {
-    static const tensor_role slots[] = {ROLE_ACT, ROLE_WEIGHT, ROLE_AGRAD};
+    static const train_role slots[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
     const struct recipe_case *c = &recipe_cases[_i];
     char text[256];
     policy p;
@@ -433,26 +446,26 @@ START_TEST(block_recipes)
     load(&p, text);
     const plan *q = &p.plans[0];
     for (size_t i = 0; i < 3; i++) {
-        const mpsim_block_recipe *b = plan_recipe(q, LAYER_LINEAR, "fc", slots[i]);
+        const mpsim_block_recipe *b = placed(q, LAYER_LINEAR, "fc")->recipe[slots[i]];
         ck_assert_msg(b != NULL, "%s: slot %zu", c->keys, i);
         if (c->block[i]) {
             same_word(c->keys, "recipe", b->name, c->block[i]);
             same_word(c->keys, "element", b->element, c->element[i]);
         }
         ck_assert_int_eq(mpsim_block_check(b), MPSIM_OK);
-        ck_assert_ptr_null(plan_recipe(q, LAYER_LINEAR, "k", slots[i]));
-        ck_assert_ptr_null(plan_recipe(q, LAYER_LINEAR, "e.1.2", slots[i]));
+        ck_assert_ptr_null(placed(q, LAYER_LINEAR, "k")->recipe[slots[i]]);
+        ck_assert_ptr_null(placed(q, LAYER_LINEAR, "e.1.2")->recipe[slots[i]]);
         for (int k = 1; k < LAYER_KINDS; k++)
-            ck_assert_ptr_null(plan_recipe(q, (layer_kind)k, "fc", slots[i]));
+            ck_assert_ptr_null(placed(q, (layer_kind)k, "fc")->recipe[slots[i]]);
     }
-    ck_assert_ptr_null(plan_recipe(q, LAYER_LINEAR, "fc", ROLE_OUT));
-    ck_assert_ptr_null(plan_recipe(q, LAYER_LINEAR, "fc", ROLE_DGRAD));
-    ck_assert_ptr_null(plan_recipe(q, LAYER_LINEAR, "fc", ROLE_WGRAD));
+    ck_assert_ptr_null(placed(q, LAYER_LINEAR, "fc")->recipe[TRAIN_OUT]);
+    ck_assert_ptr_null(placed(q, LAYER_LINEAR, "fc")->recipe[TRAIN_DGRAD]);
+    ck_assert_ptr_null(placed(q, LAYER_LINEAR, "fc")->recipe[TRAIN_WGRAD]);
     /* excluded from FP8, still in the compute format */
-    ck_assert(plan_low(q, LAYER_LINEAR, "e.1.2", ROLE_ACT));
+    ck_assert(is_low(q, LAYER_LINEAR, "e.1.2", TRAIN_ACT));
     policy_clear(&p);
     load(&p, "precision: bf16\n");
-    ck_assert_ptr_null(plan_recipe(&p.plans[0], LAYER_LINEAR, "fc", ROLE_ACT));
+    ck_assert_ptr_null(placed(&p.plans[0], LAYER_LINEAR, "fc")->recipe[TRAIN_ACT]);
     policy_clear(&p);
 }
 END_TEST

@@ -196,7 +196,7 @@ END_TEST
 enum { P = 3682, BN = 48, ACTS = 33792, LINEAR = 3072 };
 static const struct memory {
     const char *policy;
-    replay_bytes want; /* weights, master, gradients, state, activations */
+    train_bytes want; /* weights, master, gradients, state, activations */
 } memories[] = {
     {"fp32", {4 * P, 0, 4 * P, 4 * P, 4 * ACTS}},
     {"pytorch-amp-fp16", {4 * P, 0, 4 * P, 4 * P, 2 * ACTS}},
@@ -224,7 +224,7 @@ START_TEST(bytes_by_hand)
     run r;
     snprintf(path, sizeof path, "data/policies/%s.yaml", c->policy);
     replay_ok(&r, path, "data/digits-cnn");
-    const replay_bytes *b = &r.step[6].bytes;
+    const train_bytes *b = &r.step[6].bytes;
     ck_assert_msg(b->weights == c->want.weights && b->master == c->want.master &&
                       b->gradients == c->want.gradients && b->state == c->want.state &&
                       b->activations == c->want.activations,

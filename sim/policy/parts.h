@@ -1,0 +1,16 @@
+/* parts.h -- the keys of a policy that have keys of their own: loss_scaling, optimizer, clip,
+ * grad_reduce. 0, or -1 after policy_bad. */
+#ifndef MPSIM_SIM_POLICY_PARTS_H
+#define MPSIM_SIM_POLICY_PARTS_H
+
+#include "plan.h"
+#include "value.h"
+
+/* apex: "dynamic" is Apex's scaler, not torch's. */
+int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c);
+/* v NULL: all is the trace's; nothing is clipped; ranks are added in the format of grads. */
+int resolve_optimizer(policy_reader *r, const yaml_value *v, optimizer_choice *o);
+int resolve_clip(policy_reader *r, const yaml_value *v, plan *p);
+int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p);
+
+#endif

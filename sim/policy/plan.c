@@ -1,0 +1,97 @@
+/* plan.c -- see plan.h. */
+#include "plan.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The first pattern that fits, or NULL. */
+static const policy_pattern *find_pattern(const policy_patterns *list, const char *layer)
+{
+    for (size_t i = 0; list && i < list->count; i++)
+        if (fnmatch(list->items[i].glob, layer, 0) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+layer_kind policy_layer(const plan *p, const char *layer, int weight_rank)
+{
+    const policy_pattern *pattern = find_pattern(p->layer_kinds, layer);
+    layer_kind kind = LAYER_OTHER;
+    if (pattern)
+        return pattern->kind;
+    if (layer_kind_of_name(layer, &kind))
+        return kind;
+    switch (weight_rank) {
+    case 1:
+        return LAYER_NORM;
+    case 2:
+        return LAYER_LINEAR;
+    case 3:
+    case 4:
+    case 5:
+        return LAYER_CONV;
+    default:
+        return LAYER_OTHER;
+    }
+}
+
+static const mpsim_block_recipe *block_recipe(const char *name)
+{
+    return name ? mpsim_block_find(name) : NULL;
+}
+
+void plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    const int kept = find_pattern(p->keep_fp32, layer) != NULL;
+    const unsigned low = kept ? 0 : p->autocast->low[k];
+    const recipe_row *recipe = p->recipe;
+    memset(to, 0, sizeof *to);
+    for (unsigned role = 0; role < TRAIN_ROLES; role++)
+        to->format[role] = !(low >> role & 1)    ? *fp32
+                           : role == TRAIN_WGRAD ? p->grads
+                                                 : p->compute;
+    to->storage = low >> TRAIN_WEIGHT & 1 ? p->params : *fp32;
+    to->kept = p->master == TRAIN_NO_MASTER ? to->storage : *fp32;
+    to->state = p->optimizer.state_given ? p->optimizer.state : to->kept;
+    if (!recipe || k != LAYER_LINEAR || kept || find_pattern(p->fp8_exclude, layer))
+        return;
+    to->recipe[TRAIN_ACT] = block_recipe(recipe->act);
+    to->recipe[TRAIN_WEIGHT] = block_recipe(recipe->weight);
+    to->recipe[TRAIN_AGRAD] = block_recipe(p->fp8_e4m3 ? recipe->agrad_e4m3 : recipe->agrad_hybrid);
+}
+
+const mpsim_optim_variant *policy_variant(const optimizer_choice *c, int algorithm)
+{
+    for (size_t i = 0; i < c->n_variants; i++)
+        if ((c->variants[i]->algorithms >> algorithm & 1) &&
+            (c->variants[i]->stores >> c->store & 1))
+            return c->variants[i];
+    return NULL;
+}
+
+const char *plan_describe(const plan *p, char *out, size_t size)
+{
+    static const char *const masters[] = {"", ", fp32 master", ", split master"};
+    static const char *const stores[] = {"", ", stochastic rounding", ", Kahan"};
+    static const char *const orders[] = {"sequence", "a ring", "a tree"};
+    int n = snprintf(out, size,
+                     "precision %s: compute %s, autocast %s, parameters %s%s%s, gradients %s, scaler %s",
+                     p->precision, p->compute.name, p->autocast->name, p->params.name,
+                     masters[p->master], stores[p->optimizer.store], p->grads.name,
+                     p->scaler.name);
+    if (p->recipe && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
+                      !p->recipe->agrad_hybrid ? "" : p->fp8_e4m3 ? " e4m3" : " hybrid");
+    if (p->reduce_given && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order],
+                      " over a wire of ", p->reduce.wire.name);
+    if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 &&
+        (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, " with sums in %s", p->reduce.accumulator.name);
+    if (p->clip != MPSIM_CLIP_NONE && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, ", clip %g (%s)", p->max_norm,
+                 mpsim_clip_name(p->clip));
+    return out;
+}

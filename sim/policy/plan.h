@@ -1,0 +1,72 @@
+/* plan.h -- a plan: a policy at a step, and what it says of a layer.
+ *
+ * It has no open questions but those that the trace answers: optimizer settings marked as "from the
+ * trace". */
+#ifndef MPSIM_SIM_POLICY_PLAN_H
+#define MPSIM_SIM_POLICY_PLAN_H
+
+#include "table.h"
+
+/* Patterns of layer names (fnmatch), in the order of the file. Plans that inherit a list share it. */
+typedef struct policy_pattern {
+    char *glob;
+    layer_kind kind; /* of layer_kinds: what such a layer is */
+} policy_pattern;
+
+typedef struct policy_patterns {
+    policy_pattern *items;
+    size_t count;
+    struct policy_patterns *next; /* of all that a policy has */
+} policy_patterns;
+
+typedef struct optimizer_choice {
+    int algorithm; /* mpsim_optim_algorithm; -1: from the trace */
+    const mpsim_optim_variant *variants[4]; /* the first that has algorithm and store counts */
+    size_t n_variants;
+    mpsim_store store;
+    int state_given;
+    mpsim_format state;
+    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: from the trace */
+    int nesterov, amsgrad, maximize;                                 /* -1: from the trace  */
+} optimizer_choice;
+
+typedef struct plan {
+    uint64_t from;        /* the first step that it is in force for                              */
+    char precision[32];   /* the word of the policy: "fp16", "O2", ...                          */
+    mpsim_format compute; /* of matrix products and what autocast sends there                    */
+    mpsim_format params;  /* of the model's parameters                                           */
+    mpsim_format grads;   /* of weight gradients as backward leaves them                         */
+    const autocast_row *autocast;
+    train_master master;
+    mpsim_scaler_config scaler;
+    optimizer_choice optimizer;
+    mpsim_clip_rule clip;
+    double max_norm;
+    int recorded_norm;    /* the norm that the trace says (mpsim.grad_norm), not our own         */
+    int reduce_given;
+    mpsim_reduce reduce;  /* if reduce_given; else ranks are added in the format of grads        */
+    const recipe_row *recipe; /* or NULL                                                         */
+    int fp8_e4m3;         /* e4m3 for all roles, not hybrid                                      */
+    int fp8_params;       /* the model's copy of linear weights is kept in FP8                   */
+    mpsim_delayed_config delayed; /* margin, history, algorithm                                  */
+    const policy_patterns *keep_fp32, *fp8_exclude, *layer_kinds; /* or NULL; the policy's      */
+} plan;
+
+/* policy_layer -- the kind of a layer named `layer`: from the policy's layer_kinds, else from its
+ * name, else from the rank of its weight (-1: not known). */
+layer_kind policy_layer(const plan *p, const char *layer, int weight_rank);
+
+/* plan_place -- where the tensors of a layer are. A role is in the compute format (WGRAD: in that of
+ * gradients) if autocast's list says so and the layer is not kept in fp32, else in binary32;
+ * parameters are stored in `params` where WEIGHT is. A recipe has what enters the products of linear
+ * layers, neither kept nor excluded. */
+void plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to);
+
+/* policy_variant -- the first variant of the list that has the algorithm and stores as the choice
+ * says, or NULL. */
+const mpsim_optim_variant *policy_variant(const optimizer_choice *c, int algorithm);
+
+/* plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
+const char *plan_describe(const plan *p, char *out, size_t size);
+
+#endif

@@ -1,0 +1,54 @@
+/* table.h -- the words of policies, as tables: precisions, autocast's lists, FP8 recipes, kinds
+ * of layers. */
+#ifndef MPSIM_SIM_POLICY_TABLE_H
+#define MPSIM_SIM_POLICY_TABLE_H
+
+#include <train/step.h>
+
+/* What a layer does, as autocast's lists see it. */
+typedef enum layer_kind {
+    LAYER_LINEAR,
+    LAYER_CONV,
+    LAYER_BATCHNORM,
+    LAYER_NORM, /* layer norm, group norm, RMS norm */
+    LAYER_SOFTMAX,
+    LAYER_EMBEDDING,
+    LAYER_LOSS,
+    LAYER_OTHER,
+    LAYER_KINDS
+} layer_kind;
+
+typedef struct autocast_row {
+    const char *name;
+    uint8_t low[LAYER_KINDS]; /* bit r: role r (train_role) is in the compute format */
+} autocast_row;
+
+/* How linear layers quantise their inputs. */
+typedef struct recipe_row {
+    const char *name;
+    const char *act, *weight;               /* rows of mpsim_block_find; GIVEN if delayed       */
+    const char *agrad_e4m3, *agrad_hybrid;  /* of gradients, hybrid in E5M2; NULL: no such form */
+    uint8_t default_e4m3;
+    uint8_t delayed;
+} recipe_row;
+
+typedef struct precision_row {
+    const char *word;       /* "fp16"; aliases of other tools follow in their own rows */
+    const char *compute, *params, *grads;
+    const char *autocast, *scaler, *recipe, *opt_level;
+    train_master master;
+} precision_row;
+
+/* Rows by name, without regard to letter case; NULL: none. opt_level: a word of Apex's. */
+const autocast_row *autocast_find(const char *name);
+const recipe_row *recipe_find(const char *name);
+const precision_row *precision_find(const char *word, int opt_level);
+/* precision_words -- all of them, for error lines. */
+const char *precision_words(int opt_level);
+
+const char *layer_kind_name(layer_kind k);
+int layer_kind_find(layer_kind *k, const char *word); /* 0, or -1 */
+/* layer_kind_of_name -- what the last component of a layer's name tells: the pattern, or NULL. */
+const char *layer_kind_of_name(const char *layer, layer_kind *kind);
+
+#endif

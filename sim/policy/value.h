@@ -1,0 +1,28 @@
+/* value.h -- values of a policy's YAML tree, and what is said of those that are none. */
+#ifndef MPSIM_SIM_POLICY_VALUE_H
+#define MPSIM_SIM_POLICY_VALUE_H
+
+#include "yaml.h"
+
+#include <mpsim/mpsim.h>
+
+typedef struct policy_reader {
+    const char *path;
+    trace_error *error;
+} policy_reader;
+
+/* policy_bad -- set the error "PATH: line N: MESSAGE"; returns -1. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int policy_bad(policy_reader *r, unsigned line, const char *message, ...);
+
+/* Values: 0, or -1 after policy_bad, which names the key. A format is one of tensors: its numbers
+ * are binary32 numbers, and signed. */
+int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text);
+int value_number(policy_reader *r, const char *key, const yaml_value *v, double *x);
+int value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n);
+int value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b);
+int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f);
+
+#endif

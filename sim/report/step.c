@@ -1,0 +1,96 @@
+/* step.c -- see step.h. */
+#include "step.h"
+
+/* ---- events ---- */
+
+static const struct event {
+    unsigned bit;
+    const char *word;
+} events[] = {
+    {MPSIM_SCALER_OVERFLOW, "overflow"}, {MPSIM_SCALER_SKIP, "skipped"},
+    {MPSIM_SCALER_BACKOFF, "backoff"},   {MPSIM_SCALER_GROWTH, "growth"},
+    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floor"},
+    {MPSIM_SCALER_CEILING, "ceiling"},   {MPSIM_SCALER_REFUSED, "refused"},
+    {MPSIM_SCALER_RAISED, "raised"},
+    {0, NULL},
+};
+
+const char *step_events_text(char *out, size_t size, const char *between, unsigned set)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; events[i].word; i++)
+        if (set & events[i].bit)
+            n += (size_t)snprintf(out + n, n < size ? size - n : 0, "%s%s", n ? between : "",
+                                  events[i].word);
+    return out;
+}
+
+json_t *step_events_json(unsigned set)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; events[i].word; i++)
+        if (set & events[i].bit)
+            json_array_append_new(list, json_string(events[i].word));
+    return list;
+}
+
+/* ---- the optimizer ---- */
+
+void step_print_optimizer(FILE *to, const mpsim_optim *o)
+{
+    static const char *const known[] = {
+        [MPSIM_OPTIM_DEFINED] = "mpsim's own order of roundings",
+        [MPSIM_OPTIM_RECORDED] = "equal to recorded steps",
+        [MPSIM_OPTIM_DERIVED] = "from its source, no run compared",
+        [MPSIM_OPTIM_OPEN] = "from its source, which leaves bits open"};
+    char line[512];
+    snprintf(line, sizeof line, "%s, %s, %s%s%s", o->variant->name, o->variant->what,
+             known[o->variant->evidence], o->variant->open ? ", open: " : "",
+             o->variant->open ? o->variant->open : "");
+    text_wrapped(to, "variant    ", line);
+    fprintf(to, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
+            o->lr);
+    if (o->algorithm == MPSIM_OPTIM_SGD)
+        fprintf(to, ", momentum %g", o->momentum);
+    else
+        fprintf(to, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
+    fprintf(to, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
+            o->amsgrad ? ", amsgrad" : "", o->maximize ? ", maximize" : "");
+}
+
+/* ---- memory ---- */
+
+void step_print_bytes(FILE *to, const train_bytes *b)
+{
+    char line[512], weights[32], master[32], gradients[32], state[32], activations[32];
+    snprintf(line, sizeof line,
+             "weights %s, master %s, gradients %s, optimizer state %s, activations %s",
+             text_bytes(weights, b->weights), text_bytes(master, b->master),
+             text_bytes(gradients, b->gradients), text_bytes(state, b->state),
+             text_bytes(activations, b->activations));
+    text_wrapped(to, "bytes      ", line);
+}
+
+json_t *step_bytes_json(const train_bytes *b)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "weights", json_of_count(b->weights), "master",
+                     json_of_count(b->master), "gradients", json_of_count(b->gradients), "state",
+                     json_of_count(b->state), "activations", json_of_count(b->activations));
+}
+
+table *step_bytes_table(void)
+{
+    return table_new("<policy|>weights|>master|>gradients|>optimizer state|>activations|>all");
+}
+
+void step_bytes_row(table *t, const char *policy, const train_bytes *b)
+{
+    table_cell(t, "%s", policy);
+    table_bytes(t, b->weights);
+    table_bytes(t, b->master);
+    table_bytes(t, b->gradients);
+    table_bytes(t, b->state);
+    table_bytes(t, b->activations);
+    table_bytes(t, b->weights + b->master + b->gradients + b->state + b->activations);
+}

@@ -1,0 +1,23 @@
+/* step.h -- what the reports of replay and train say alike of a step: the scaler's events, the
+ * optimizer, memory. */
+#ifndef MPSIM_SIM_REPORT_STEP_H
+#define MPSIM_SIM_REPORT_STEP_H
+
+#include "report.h"
+#include <train/step.h>
+
+/* The words of a set of MPSIM_SCALER_*: "overflow", "skipped", ... with `between` between them; as
+ * an array. */
+const char *step_events_text(char *out, size_t size, const char *between, unsigned set);
+json_t *step_events_json(unsigned set);
+
+/* step_print_optimizer -- lines of text: the variant and how it is known, the settings. */
+void step_print_optimizer(FILE *to, const mpsim_optim *o);
+
+/* Memory: lines of text, JSON, and a table with a row for each policy. */
+void step_print_bytes(FILE *to, const train_bytes *b);
+json_t *step_bytes_json(const train_bytes *b);
+table *step_bytes_table(void);
+void step_bytes_row(table *t, const char *policy, const train_bytes *b);
+
+#endif
