@@ -6,31 +6,6 @@ static const train_placement *place(const train_build *b, size_t layer)
     return &b->plan->layers[layer];
 }
 
-/* Row (n, y, x) of im2col holds x[n, y + ky - 1, x + kx - 1, c] in column (ky 3 + kx) C + c, and 0
- * outside the image. */
-void train_columns(int32_t *index, const train_layer *l, size_t images, size_t channels)
-{
-    const long side = (long)l->side, c_all = (long)channels;
-    for (long n = 0; n < (long)images; n++)
-        for (long y = 0; y < side; y++)
-            for (long x = 0; x < side; x++)
-                for (long k = 0; k < 9; k++)
-                    for (long c = 0; c < c_all; c++) {
-                        const long from_y = y + k / 3 - 1, from_x = x + k % 3 - 1;
-                        const int inside = from_y >= 0 && from_y < side && from_x >= 0 &&
-                                           from_x < side;
-                        const long at = ((n * side + from_y) * side + from_x) * c_all + c;
-                        *index++ = inside ? (int32_t)at : -1;
-                    }
-}
-
-void train_in_order(int32_t *index, const train_layer *l, size_t images, size_t channels)
-{
-    const size_t n = images * l->side * l->side * channels;
-    for (size_t i = 0; i < n; i++)
-        index[i] = (int32_t)i;
-}
-
 /* ---- products ---- */
 
 static void operand_act(train_build *b, size_t i, const train_tensor *x)

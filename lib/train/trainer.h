@@ -26,7 +26,7 @@ typedef struct train_param {
     uint64_t age;       /* updates so far                                              */
 } train_param;
 
-/* ---- operations (pass.c) ---- */
+/* ---- operations ---- */
 
 typedef enum train_work {
     WORK_NONE, /* another name of a tensor that is there */
@@ -138,12 +138,7 @@ const train_placement *train_param_place(const train *t, const train_param *p);
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4]);
 int train_engine_failed(const train *t, const char *what, char *error);
 
-/* pass.c */
-int train_pass_open(train *t, train_pass *p, size_t images, int training, char *error);
-void train_pass_close(train *t, train_pass *p);
-int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t first, char *error);
-
-/* forward.c, backward.c: they append operations. */
+/* A pass under construction; build.c appends operations to it. */
 typedef struct train_operand {
     const train_tensor *base;   /* in the role's format                                    */
     const train_tensor *first;  /* as the forward product (agrad: dx) reads it             */
@@ -161,9 +156,6 @@ typedef struct train_build {
     train_operand act[TRAIN_LAYERS], weight[TRAIN_LAYERS];
     train_do *layer[TRAIN_LAYERS]; /* the operation that gives the output */
 } train_build;
-
-void train_build_forward(train_build *b);
-void train_build_backward(train_build *b);
 
 /* An operation of a layer with one result KIND:LAYER: in a tensor of its own, or in `to`. */
 train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
@@ -198,6 +190,15 @@ train_filler train_in_order; /* 0, 1, 2, ...: the same numbers, rows of another 
 void train_product(train_build *b, train_do *g, size_t layer, const train_tensor *x, int x_turned,
                    const train_tensor *y, int y_turned, const train_tensor *bias,
                    train_counts *counts);
+
+/* forward.c, backward.c: all operations of a pass; backward after forward. */
+void train_build_forward(train_build *b);
+void train_build_backward(train_build *b);
+
+/* pass.c */
+int train_pass_open(train *t, train_pass *p, size_t images, int training, char *error);
+void train_pass_close(train *t, train_pass *p);
+int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t first, char *error);
 
 /* train.c: makes it the plan in force. */
 int train_use(train *t, const train_plan *plan, char *error);

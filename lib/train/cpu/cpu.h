@@ -1,4 +1,4 @@
-/* cpu.h -- the CPU engine's own; shared by engine.c, layers.c and update.c only. */
+/* cpu.h -- the CPU engine's own; shared by cpu*.c only. */
 #ifndef MPSIM_LIB_TRAIN_CPU_CPU_H
 #define MPSIM_LIB_TRAIN_CPU_CPU_H
 
@@ -18,6 +18,7 @@ typedef struct cpu_self {
     size_t bytes[CPU_BUFFERS];
 } cpu_self;
 
+/* common.c */
 /* -1, with a line in e->error: "cpu: " and the message. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
@@ -30,6 +31,9 @@ size_t cpu_size(const train_tensor *x);
 void *cpu_buffer(train_engine *e, int i, size_t bytes);
 float *cpu_floats(train_engine *e, int i, size_t n);
 
+/* Whether x's rows and columns are no more than n elements; whether f is binary32. */
+int cpu_fits(const train_tensor *x, size_t n);
+int cpu_is_binary32(const mpsim_format *f);
 /* 0 if x is a tensor with data for its shape; a line that names the operation otherwise. */
 int cpu_check(train_engine *e, const char *operation, const train_tensor *x);
 /* The same, of the given shape. */

@@ -1,0 +1,285 @@
+/* build.c -- a pass under construction: operations with their tensors are appended; see trainer.h. */
+#include "trainer.h"
+
+#include <stdlib.h>
+
+/* ---- appending ---- */
+
+static train_do *append(train_build *b, train_work work)
+{
+    train_pass *p = b->p;
+    train_do *d = b->failed ? NULL : calloc(1, sizeof *d);
+    if (d && p->n == p->room) {
+        const size_t room = p->room ? 2 * p->room : 64;
+        train_do **list = realloc(p->list, room * sizeof *list);
+        if (list) {
+            p->list = list;
+            p->room = room;
+        } else {
+            free(d);
+            d = NULL;
+        }
+    }
+    if (!d) {
+        if (!b->failed)
+            b->failed = train_fail(b->error, "out of memory");
+        memset(&b->sink, 0, sizeof b->sink);
+        b->sink.results[0].to = &b->sink.results[0].own;
+        return &b->sink;
+    }
+    d->work = (uint8_t)work;
+    d->n = 1;
+    p->list[p->n++] = d;
+    return d;
+}
+
+static void set_shape(const train_build *b, train_result *r)
+{
+    const size_t pixels = r->to->rows / b->p->images;
+    size_t side = 1;
+    while (side * side < pixels)
+        side++;
+    r->rank = 2;
+    r->shape[0] = r->to->rows;
+    r->shape[1] = r->to->cols;
+    if (pixels < 2 || pixels * b->p->images != r->to->rows || side * side != pixels)
+        return;
+    r->rank = 4;
+    r->shape[0] = b->p->images;
+    r->shape[1] = r->shape[2] = side;
+    r->shape[3] = r->to->cols;
+}
+
+static int is_traced(const char *kind)
+{
+    static const char *const kinds[] = {"act", "out", "agrad", "dgrad", "wgrad"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Result number d->n - 1 in a tensor of its own. */
+static void own_result(train_build *b, train_do *d, const char *kind, const char *name, size_t rows,
+                       size_t cols, const mpsim_format *f)
+{
+    train_result *r = &d->results[d->n - 1];
+    train_engine *e = b->t->e;
+    snprintf(r->name, sizeof r->name, "%.30s:%.60s", kind, name);
+    r->own = (train_tensor){.format = f, .rows = rows, .cols = cols};
+    r->to = &r->own;
+    r->rank = 2;
+    r->shape[0] = rows;
+    r->shape[1] = cols;
+    if (b->failed)
+        return;
+    if (e->ops->alloc(e, &r->own)) {
+        b->failed = train_engine_failed(b->t, r->name, b->error);
+        return;
+    }
+    r->traced = is_traced(kind);
+    if (r->traced)
+        set_shape(b, r);
+}
+
+train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
+                    size_t cols, const mpsim_format *f)
+{
+    train_do *d = append(b, work);
+    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f);
+    return d;
+}
+
+void train_add_result(train_build *b, train_do *d, size_t layer, const char *kind, size_t rows,
+                      size_t cols, const mpsim_format *f)
+{
+    if (d == &b->sink)
+        return;
+    d->n++;
+    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f);
+}
+
+train_do *train_add_to(train_build *b, train_work work, const char *kind, const char *name,
+                       const train_tensor *to)
+{
+    train_do *d = append(b, work);
+    train_result *r = &d->results[0];
+    if (d == &b->sink)
+        return d;
+    snprintf(r->name, sizeof r->name, "%.30s:%.60s", kind, name);
+    r->to = (train_tensor *)(uintptr_t)to; /* read only: the operation is WORK_NONE */
+    set_shape(b, r);
+    r->traced = is_traced(kind);
+    return d;
+}
+
+train_do *train_add_bare(train_build *b, train_work work)
+{
+    train_do *d = append(b, work);
+    d->n = 0;
+    return d;
+}
+
+void train_add_gradient(train_build *b, train_do *d, int param)
+{
+    train_param *p = &b->t->params[param];
+    if (d == &b->sink)
+        return;
+    train_result *r = &d->results[d->n++];
+    snprintf(r->name, sizeof r->name, "wgrad:%.60s", p->name);
+    r->to = &p->wgrad;
+    r->rank = train_param_shape(b->t, p, r->shape);
+    r->traced = 1;
+}
+
+const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind,
+                                    const train_tensor *x, const mpsim_format *f,
+                                    train_counts *counts)
+{
+    if (mpsim_format_same(x->format, f)) {
+        train_add_to(b, WORK_NONE, kind, b->t->run->layers[layer].name, x);
+        return x;
+    }
+    train_do *d = train_add(b, WORK_CAST, layer, kind, x->rows, x->cols, f);
+    d->x = x;
+    d->mode = MPSIM_ROUND_NEAREST_EVEN;
+    d->counts = counts;
+    return d->results[0].to;
+}
+
+/* ---- gathers ---- */
+
+const void *train_index(train_build *b, size_t layer, size_t n, size_t channels,
+                        train_filler *filler)
+{
+    train_engine *e = b->t->e;
+    void *handle = NULL;
+    int32_t *index = b->failed || n > INT32_MAX ? NULL : malloc(n * sizeof *index);
+    if (b->failed)
+        return NULL;
+    if (!index || b->p->n_indices == sizeof b->p->indices / sizeof *b->p->indices)
+        b->failed = train_fail(b->error, "out of memory");
+    else {
+        filler(index, &b->t->run->layers[layer], b->p->images, channels);
+        if (e->ops->index_new(e, index, n, &handle))
+            b->failed = train_engine_failed(b->t, b->t->run->layers[layer].name, b->error);
+        else
+            b->p->indices[b->p->n_indices++] = handle;
+    }
+    free(index);
+    return handle;
+}
+
+/* Row (n, y, x) of im2col holds x[n, y + ky - 1, x + kx - 1, c] in column (ky 3 + kx) C + c, and 0
+ * outside the image. */
+void train_columns(int32_t *index, const train_layer *l, size_t images, size_t channels)
+{
+    const long side = (long)l->side, c_all = (long)channels;
+    for (long n = 0; n < (long)images; n++)
+        for (long y = 0; y < side; y++)
+            for (long x = 0; x < side; x++)
+                for (long k = 0; k < 9; k++)
+                    for (long c = 0; c < c_all; c++) {
+                        const long from_y = y + k / 3 - 1, from_x = x + k % 3 - 1;
+                        const int inside = from_y >= 0 && from_y < side && from_x >= 0 &&
+                                           from_x < side;
+                        const long at = ((n * side + from_y) * side + from_x) * c_all + c;
+                        *index++ = inside ? (int32_t)at : -1;
+                    }
+}
+
+void train_in_order(int32_t *index, const train_layer *l, size_t images, size_t channels)
+{
+    const size_t n = images * l->side * l->side * channels;
+    for (size_t i = 0; i < n; i++)
+        index[i] = (int32_t)i;
+}
+
+const train_tensor *train_gathered(train_build *b, size_t layer, const char *kind,
+                                   const train_tensor *x, size_t rows, size_t cols,
+                                   const void *index)
+{
+    train_do *d = train_add(b, WORK_GATHER, layer, kind, rows, cols, x->format);
+    d->x = x;
+    d->index = index;
+    return d->results[0].to;
+}
+
+/* ---- copies that products read ---- */
+
+train_copy train_copy_kind(const train_build *b, size_t layer, train_role role)
+{
+    const train_placement *l = &b->plan->layers[layer];
+    const mpsim_block_recipe *r = l->recipe[role];
+    if (r)
+        return r->block_rows == 0 && r->block_cols == 0 ? COPY_TENSOR : COPY_BLOCKS;
+    return b->t->run->settings.tf32 &&
+                   mpsim_format_same(&l->format[role], mpsim_format_find("binary32"))
+               ? COPY_TF32
+               : COPY_NONE;
+}
+
+static const char *role_word(train_role role)
+{
+    return role == TRAIN_ACT ? "act" : role == TRAIN_WEIGHT ? "weight" : "agrad";
+}
+
+static size_t fp8_of(train_role role)
+{
+    return role == TRAIN_ACT ? 0 : role == TRAIN_WEIGHT ? 1 : 2;
+}
+
+/* The rows of the formats table outlive everything. */
+static const mpsim_format *copy_format(train_build *b, const mpsim_block_recipe *r, train_copy kind)
+{
+    const mpsim_format *f = mpsim_format_find(kind == COPY_TF32     ? "tf32"
+                                              : kind == COPY_TENSOR ? r->element
+                                                                    : "bf16");
+    if (!f && !b->failed)
+        b->failed = train_fail(b->error, "recipe %s: its elements have no format", r->name);
+    return f;
+}
+
+const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
+                                  const train_tensor *x, int transposed, train_counts *counts)
+{
+    const train_copy kind = train_copy_kind(b, layer, role);
+    const mpsim_block_recipe *r = b->plan->layers[layer].recipe[role];
+    char word[24];
+    if (kind == COPY_NONE)
+        return x;
+    snprintf(word, sizeof word, "%s%s", role_word(role), suffix);
+    train_do *d = train_add(b, kind == COPY_TF32 ? WORK_CAST : WORK_QUANTIZE, layer, word,
+                            transposed ? x->cols : x->rows, transposed ? x->rows : x->cols,
+                            copy_format(b, r, kind));
+    d->x = x;
+    d->counts = counts;
+    d->mode = MPSIM_ROUND_NEAREST_AWAY;
+    d->transposed = transposed;
+    d->weight_copy = role == TRAIN_WEIGHT;
+    if (kind != COPY_TF32) {
+        d->recipe = *r;
+        if (b->plan->delayed && kind == COPY_TENSOR) {
+            d->recipe.rule = MPSIM_SCALE_GIVEN;
+            d->delayed = &b->t->fp8[layer][fp8_of(role)].state;
+            d->record = b->p->training;
+        }
+    }
+    return d->results[0].to;
+}
+
+void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_turned,
+                   const train_tensor *y, int y_turned, const train_tensor *bias,
+                   train_counts *counts)
+{
+    char line[TRAIN_ERROR];
+    if (b->failed)
+        return;
+    if (train_model(&b->t->run->settings, x->format, y->format, &d->model, line)) {
+        b->failed = train_fail(b->error, "%s: %.190s", b->t->run->layers[layer].name, line);
+        return;
+    }
+    d->gemm = (train_gemm){.model = &d->model, .a = x, .b = y, .a_transposed = x_turned,
+                           .b_transposed = y_turned, .bias = bias};
+    d->counts = counts;
+}

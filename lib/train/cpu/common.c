@@ -1,0 +1,135 @@
+/* common.c -- see cpu.h: what all operations of the CPU engine use. */
+#include "cpu.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors and checks ---- */
+
+int cpu_fail(train_engine *e, const char *message, ...)
+{
+    va_list arguments;
+    int n = snprintf(e->error, sizeof e->error, "cpu: ");
+    va_start(arguments, message);
+    vsnprintf(e->error + n, sizeof e->error - (size_t)n, message, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+float *cpu_values(const train_tensor *x)
+{
+    return ((cpu_data *)x->data)->values;
+}
+
+size_t cpu_size(const train_tensor *x)
+{
+    return x->rows * x->cols;
+}
+
+void *cpu_buffer(train_engine *e, int i, size_t bytes)
+{
+    cpu_self *self = e->self;
+    if (!self->buffer[i] || self->bytes[i] < bytes) {
+        free(self->buffer[i]);
+        self->buffer[i] = malloc(bytes ? bytes : 1);
+        self->bytes[i] = self->buffer[i] ? bytes : 0;
+        if (!self->buffer[i])
+            cpu_fail(e, "out of memory (%zu bytes)", bytes);
+    }
+    return self->buffer[i];
+}
+
+float *cpu_floats(train_engine *e, int i, size_t n)
+{
+    return cpu_buffer(e, i, n * sizeof(float));
+}
+
+int cpu_fits(const train_tensor *x, size_t n)
+{
+    return x->rows == 0 || x->cols <= n / x->rows;
+}
+
+int cpu_check(train_engine *e, const char *operation, const train_tensor *x)
+{
+    if (!x || !x->data || !x->format)
+        return cpu_fail(e, "%s: a tensor is missing", operation);
+    const cpu_data *d = x->data;
+    if (!cpu_fits(x, d->n))
+        return cpu_fail(e, "%s: %zu x %zu elements are asked of a tensor of %zu", operation,
+                        x->rows, x->cols, d->n);
+    return 0;
+}
+
+int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
+                    size_t cols)
+{
+    if (cpu_check(e, operation, x))
+        return -1;
+    if (x->rows != rows || x->cols != cols)
+        return cpu_fail(e, "%s: a tensor is %zu x %zu where %zu x %zu is needed", operation,
+                        x->rows, x->cols, rows, cols);
+    return 0;
+}
+
+int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
+                      const mpsim_format *b)
+{
+    if (!a || !b)
+        return cpu_fail(e, "%s: a format is missing", operation);
+    if (mpsim_format_same(a, b))
+        return 0;
+    return cpu_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
+}
+
+/* ---- rounding ---- */
+
+int cpu_is_binary32(const mpsim_format *f)
+{
+    return f->bits == 32 && f->ebits == 8 && f->mbits == 23 && f->bias == 127 && f->inf;
+}
+
+void cpu_count(train_counts *counts, const float *before, const float *after, size_t n)
+{
+    uint64_t nonzero = 0, nonfinite = 0;
+    for (size_t i = 0; i < n; i++) {
+        nonzero += fabsf(before[i]) > 0 && fabsf(before[i]) < INFINITY;
+        nonfinite += !(fabsf(after[i]) < INFINITY);
+    }
+    counts->nonzero += nonzero;
+    counts->nonfinite += nonfinite;
+}
+
+int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
+              const float *x, size_t n, train_counts *counts)
+{
+    mpsim_rounding r;
+    mpsim_counts c = {0, 0, 0, 0, 0};
+    mpsim_rounding_init(&r, mode);
+    const mpsim_status s = mpsim_round_array_f32(f, &r, NULL, y, x, n, &c);
+    if (s)
+        return cpu_fail(e, "rounding to %s: %s", f ? f->name : "no format",
+                        mpsim_status_string(s));
+    if (counts) {
+        cpu_count(counts, x, y, n);
+        counts->lost += c.underflow;
+        counts->overflow += c.overflow;
+    }
+    return 0;
+}
+
+int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts)
+{
+    float *to = cpu_values(y);
+    const size_t n = cpu_size(y);
+    y->inverse = 1;
+    if (!cpu_is_binary32(y->format))
+        return cpu_round(e, y->format, MPSIM_ROUND_NEAREST_EVEN, to, x, n, counts);
+    if (counts)
+        cpu_count(counts, x, x, n);
+    if (to != x && n)
+        memmove(to, x, n * sizeof *to);
+    return 0;
+}
