@@ -142,6 +142,68 @@ static int parse_weights(const char *text, replay_weights *w)
     return fail(EXIT_USAGE, "replay: --weights is auto, recorded or carry, not '%s'", text);
 }
 
+/* The options together. */
+static int check_request(const option_list *policies, int operands)
+{
+    if (policies->count == 0)
+        return fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
+                                "data/policies");
+    return operands ? 0 : fail(EXIT_USAGE, "replay: no trace given; try 'mpsim replay --help'");
+}
+
+/* The files in the order of their steps, none twice, none of them written to. */
+static int order_input(input *in, const char *path)
+{
+    input_step *steps = NULL;
+    int code = input_check_output(in, path);
+    if (!code)
+        code = input_order_steps(in, &steps);
+    if (!code)
+        code = check_ranks_once(in, steps);
+    free(steps);
+    return code;
+}
+
+static int report_to(run *r, input *in, const replay_options *o, const char *path)
+{
+    const int several = r->policies.count > 1;
+    output out = {0};
+    int code = output_open(&out, path);
+    if (code)
+        return code;
+    r->report.file = out.file;
+    r->report.several = several;
+    r->report.compare =
+        several && !r->report.amp && r->report.style != REPORT_JSON && !r->report.tensors;
+    code = replay_policies(r, in, o);
+    if (!code)
+        return output_close(&out);
+    output_abandon(&out);
+    return code;
+}
+
+/* Policies and operands read, replayed, reported. */
+static int replay_operands(run *r, const option_list *policies, const input_options *io,
+                           const replay_options *o, char **operands, int n, const char *path)
+{
+    input in;
+    parallel_init(0);
+    int code = add_policies(r, policies);
+    if (!code)
+        code = check_once(r, operands, n);
+    if (!code)
+        code = policy_list_check_output(&r->policies, "replay", path);
+    if (!code)
+        code = input_open(&in, "replay", io, operands, n);
+    if (code)
+        return code;
+    code = order_input(&in, path);
+    if (!code)
+        code = report_to(r, &in, o, path);
+    input_close(&in);
+    return code;
+}
+
 int cmd_replay(const command *self, int argc, char **argv)
 {
     option_list policies = {0};
@@ -170,60 +232,21 @@ int cmd_replay(const command *self, int argc, char **argv)
         OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
-    run r;
-    input in;
-    input_step *steps = NULL;
-    output out = {0};
+    run r = {.totals = NULL};
     int code = options_parse(self, rows, argc, argv, &first, more);
-    memset(&r, 0, sizeof r);
-    if (code >= 0)
-        goto parsed;
-    if ((code = report_options_style(&r.report.style, &form, amp, "replay",
-                                     "--json, --csv and --amp exclude each other")))
-        goto parsed;
-    if (policies.count == 0)
-        code = fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
-                                "data/policies");
-    else if (first == argc)
-        code = fail(EXIT_USAGE, "replay: no trace given; try 'mpsim replay --help'");
-    else
-        code = parse_weights(weights, &o.weights);
-    if (code)
-        goto parsed;
-    o.references = !no_reference;
-    parallel_init(0);
-    code = add_policies(&r, &policies);
-    if (code)
-        goto parsed;
-    code = check_once(&r, argv + first, argc - first);
-    if (!code)
-        code = policy_list_check_output(&r.policies, "replay", form.path);
-    if (code)
-        goto parsed;
-    code = input_open(&in, "replay", &io, argv + first, argc - first);
-    if (!code)
-        code = input_check_output(&in, form.path);
-    if (!code)
-        code = input_order_steps(&in, &steps);
-    if (!code)
-        code = check_ranks_once(&in, steps);
-    free(steps);
-    if (!code)
-        code = output_open(&out, form.path);
-    if (!code) {
-        r.report.file = out.file;
+    if (code < 0) {
         r.report.tensors = tensors;
         r.report.amp = amp;
-        r.report.several = r.policies.count > 1;
-        r.report.compare = r.policies.count > 1 && !amp && r.report.style != REPORT_JSON && !tensors;
-        code = replay_policies(&r, &in, &o);
-        if (code)
-            output_abandon(&out);
-        else
-            code = output_close(&out);
+        o.references = !no_reference;
+        code = report_options_style(&r.report.style, &form, amp, "replay",
+                                    "--json, --csv and --amp exclude each other");
+        if (!code)
+            code = check_request(&policies, argc - first);
+        if (!code)
+            code = parse_weights(weights, &o.weights);
+        if (!code)
+            code = replay_operands(&r, &policies, &io, &o, argv + first, argc - first, form.path);
     }
-    input_close(&in);
-parsed:
     for (size_t i = 0; r.totals && i < r.policies.count; i++)
         replay_total_clear(&r.totals[i]);
     free(r.totals);

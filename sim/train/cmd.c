@@ -365,6 +365,35 @@ static int check_single(const request *q)
 
 /* ---- the command ---- */
 
+/* The run or the plan that was asked for. */
+static int do_request(request *q, const option_list *policies, train_report *report)
+{
+    int code = check_belongs(q);
+    if (!code)
+        code = check_files(q);
+    if (!code)
+        code = make_jobs(q, policies);
+    if (!code)
+        code = check_single(q);
+    if (code)
+        return code;
+    report->compare = (q->compare || q->n_jobs > 1) && report->style != REPORT_JSON;
+    report->resumed = q->resume;
+    report->checked = q->check;
+    return q->write_plan ? write_plan(q) : train_all(q, report);
+}
+
+static void clear_request(request *q)
+{
+    for (size_t i = 0; i < q->n_jobs; i++) {
+        train_run_clear(&q->jobs[i].run);
+        train_total_clear(&q->totals[i]);
+    }
+    free(q->jobs);
+    free(q->totals);
+    policy_list_clear(&q->policies);
+}
+
 int cmd_train(const command *self, int argc, char **argv)
 {
     option_list policies = {0};
@@ -410,40 +439,20 @@ int cmd_train(const command *self, int argc, char **argv)
     };
     train_report report = {0};
     int code = options_parse(self, rows, argc, argv, &first, more);
-    if (code >= 0)
-        goto done;
-    if ((code = report_options_style(&report.style, &q.form, 0, "train",
-                                     "--json and --csv exclude each other")))
-        goto done;
-    if (first < argc)
-        code = fail(EXIT_USAGE, "train: it takes no operand, and '%s' is one; try 'mpsim train "
-                                "--help'", argv[first]);
-    if (!code)
-        code = report_options_threads(&q.form, "train");
-    if (!code)
-        code = train_device_find(&q.device, device);
-    if (!code)
-        code = check_belongs(&q);
-    if (!code)
-        code = check_files(&q);
-    if (!code)
-        code = make_jobs(&q, &policies);
-    if (!code)
-        code = check_single(&q);
-    if (code)
-        goto done;
-    report.compare = (q.compare || q.n_jobs > 1) && report.style != REPORT_JSON;
-    report.resumed = q.resume;
-    report.checked = q.check;
-    code = q.write_plan ? write_plan(&q) : train_all(&q, &report);
-done:
-    for (size_t i = 0; i < q.n_jobs; i++) {
-        train_run_clear(&q.jobs[i].run);
-        train_total_clear(&q.totals[i]);
+    if (code < 0) {
+        code = report_options_style(&report.style, &q.form, 0, "train",
+                                    "--json and --csv exclude each other");
+        if (!code && first < argc)
+            code = fail(EXIT_USAGE, "train: it takes no operand, and '%s' is one; try 'mpsim train "
+                                    "--help'", argv[first]);
+        if (!code)
+            code = report_options_threads(&q.form, "train");
+        if (!code)
+            code = train_device_find(&q.device, device);
+        if (!code)
+            code = do_request(&q, &policies, &report);
     }
-    free(q.jobs);
-    free(q.totals);
-    policy_list_clear(&q.policies);
+    clear_request(&q);
     option_list_clear(&policies);
     return code;
 }
