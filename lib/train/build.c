@@ -99,18 +99,17 @@ void train_add_result(train_build *b, train_do *d, size_t layer, const char *kin
     own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f);
 }
 
-train_do *train_add_to(train_build *b, train_work work, const char *kind, const char *name,
-                       const train_tensor *to)
+/* Another name of a tensor that is there. */
+static void add_name(train_build *b, const char *kind, const char *name, const train_tensor *x)
 {
-    train_do *d = append(b, work);
+    train_do *d = append(b, WORK_NONE);
     train_result *r = &d->results[0];
     if (d == &b->sink)
-        return d;
+        return;
     snprintf(r->name, sizeof r->name, "%.30s:%.60s", kind, name);
-    r->to = (train_tensor *)(uintptr_t)to; /* read only: the operation is WORK_NONE */
+    r->to = (train_tensor *)(uintptr_t)x; /* read only: nothing is done */
     set_shape(b, r);
     r->traced = is_traced(kind);
-    return d;
 }
 
 train_do *train_add_bare(train_build *b, train_work work)
@@ -137,7 +136,7 @@ const train_tensor *train_in_format(train_build *b, size_t layer, const char *ki
                                     train_counts *counts)
 {
     if (mpsim_format_same(x->format, f)) {
-        train_add_to(b, WORK_NONE, kind, b->t->run->layers[layer].name, x);
+        add_name(b, kind, b->t->run->layers[layer].name, x);
         return x;
     }
     train_do *d = train_add(b, WORK_CAST, layer, kind, x->rows, x->cols, f);

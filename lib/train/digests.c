@@ -162,22 +162,6 @@ void train_digest_file_close(train_digest_file *d)
     d->plan = NULL;
 }
 
-int train_digest_file_run(const train_digest_file *d, train_run *r, char *error)
-{
-    FILE *f = tmpfile();
-    int code = -1;
-    memset(r, 0, sizeof *r);
-    if (!f || fputs(d->plan, f) == EOF || fflush(f) != 0)
-        snprintf(error, TRAIN_ERROR, "no temporary file");
-    else {
-        rewind(f);
-        code = train_plan_read(r, f, error);
-    }
-    if (f)
-        fclose(f);
-    return code;
-}
-
 static int scan_hex(const char **p, size_t digits, uint64_t *x)
 {
     static const char hex[] = "0123456789abcdef";

@@ -157,11 +157,9 @@ typedef struct train_build {
     train_do *layer[TRAIN_LAYERS]; /* the operation that gives the output */
 } train_build;
 
-/* An operation of a layer with one result KIND:LAYER: in a tensor of its own, or in `to`. */
+/* An operation of a layer with one result KIND:LAYER in a tensor of its own. */
 train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
                     size_t cols, const mpsim_format *f);
-train_do *train_add_to(train_build *b, train_work work, const char *kind, const char *name,
-                       const train_tensor *to);
 /* A further result: in a tensor of its own, or the gradient of a parameter. */
 void train_add_result(train_build *b, train_do *d, size_t layer, const char *kind, size_t rows,
                       size_t cols, const mpsim_format *f);
@@ -205,7 +203,7 @@ int train_use(train *t, const train_plan *plan, char *error);
 
 /* update.c */
 int train_apply(train *t, train_step *out, char *error);
-/* lib/train/plan/text.c */
+/* lib/train/plan/fields.c */
 int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b);
 
 #endif

@@ -16,7 +16,7 @@ static int add_file(policy_list *l, const char *verb, const char *path)
     if (!items)
         return fail(EXIT_IO, "%s: out of memory", verb);
     l->items = items;
-    if (policy_load_epochs(&items[l->count], path, l->steps_per_epoch, &error))
+    if (policy_load(&items[l->count], path, l->steps_per_epoch, &error))
         return fail(error.exit, "%s", error.text);
     l->count++;
     return 0;

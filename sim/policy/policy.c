@@ -99,12 +99,7 @@ static char *base_name(const char *path)
     return printable;
 }
 
-int policy_load(policy *p, const char *path, trace_error *error)
-{
-    return policy_load_epochs(p, path, 0, error);
-}
-
-int policy_load_epochs(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
+int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
 {
     char folder[PATH_SIZE];
     memset(p, 0, sizeof *p);

@@ -16,11 +16,10 @@ typedef struct policy {
     policy_patterns *patterns; /* of the plans */
 } policy;
 
-/* policy_load -- a file, or the name of a bundled one: "pytorch-amp-fp16". 0, or an exit code with
- * *error filled; the line names the file, the line and the key. */
-int policy_load(policy *p, const char *path, trace_error *error);
-/* policy_load_epochs -- the same; epochs of a policy without steps_per_epoch have so many steps. */
-int policy_load_epochs(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
+/* policy_load -- a file, or the name of a bundled one: "pytorch-amp-fp16". steps_per_epoch: of a
+ * policy that does not say it; 0: its schedule must not speak of epochs then. 0, or an exit code
+ * with *error filled; the line names the file, the line and the key. */
+int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
 void policy_clear(policy *p);
 
 /* policy_plan -- the plan in force at a step. */

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     trace_error e = {0};
     if (ftruncate(fd, 0) || pwrite(fd, data, n, 0) != (ssize_t)n)
         return 0;
-    const int code = policy_load(&p, path, &e);
+    const int code = policy_load(&p, path, 0, &e);
     if (code) {
         check_error(&e, code);
         return 0;

@@ -20,7 +20,7 @@ static const char *write_bytes(const void *bytes, size_t n)
 static void load(policy *p, const char *text)
 {
     trace_error e = {0};
-    const int code = policy_load(p, write_bytes(text, strlen(text)), &e);
+    const int code = policy_load(p, write_bytes(text, strlen(text)), 0, &e);
     ck_assert_msg(code == 0, "refused: %s\n%s", e.text, text);
 }
 
@@ -31,7 +31,7 @@ static void refused_bytes(const void *bytes, size_t n, unsigned line, const char
     trace_error e = {0};
     char start[4200];
     const char *path = write_bytes(bytes, n);
-    const int code = policy_load(&p, path, &e);
+    const int code = policy_load(&p, path, 0, &e);
     if (line)
         snprintf(start, sizeof start, "%s: line %u: ", path, line);
     else
@@ -387,7 +387,7 @@ START_TEST(bad_files)
     big[0] = '#';
     refused_bytes(big, 2 * MIB, 0, "larger than 1 MiB");
     refused_bytes(big, MIB + 1, 0, "larger than 1 MiB");
-    ck_assert_int_eq(policy_load(&p, write_bytes(big, MIB), &e), 0);
+    ck_assert_int_eq(policy_load(&p, write_bytes(big, MIB), 0, &e), 0);
     policy_clear(&p);
     free(big);
     refused_bytes("precision: fp16\0\n", 17, 1, "not valid YAML");
@@ -396,7 +396,7 @@ START_TEST(bad_files)
     refused_bytes("name: \x01\n", 8, 1, "not valid YAML");
     /* UTF-16 with its mark is YAML, too */
     const char *wide = write_bytes("\xff\xfe" "c\0l\0i\0p\0:\0 \0" "2\0", 16);
-    ck_assert_int_eq(policy_load(&p, wide, &e), 0);
+    ck_assert_int_eq(policy_load(&p, wide, 0, &e), 0);
     ck_assert(p.plans[0].max_norm == 2);
     policy_clear(&p);
 }
@@ -407,11 +407,11 @@ START_TEST(files)
     policy p;
     trace_error e = {0};
     const char *name = bad_path("none.yaml"), *folder = bad_path("");
-    ck_assert_int_eq(policy_load(&p, name, &e), 4);
+    ck_assert_int_eq(policy_load(&p, name, 0, &e), 4);
     ck_assert_msg(e.exit == 4 && strncmp(e.text, name, strlen(name)) == 0, "%s", e.text);
-    ck_assert_int_eq(policy_load(&p, "no-such-policy", &e), 4);
+    ck_assert_int_eq(policy_load(&p, "no-such-policy", 0, &e), 4);
     ck_assert_msg(strncmp(e.text, "no-such-policy: ", 16) == 0, "%s", e.text);
-    ck_assert_int_eq(policy_load(&p, folder, &e), 4);
+    ck_assert_int_eq(policy_load(&p, folder, 0, &e), 4);
     /* without a name, the file's; a name in the file counts */
     load(&p, "clip: 1\n");
     ck_assert_str_eq(p.name, "case");

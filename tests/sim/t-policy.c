@@ -24,7 +24,7 @@ static void load(policy *p, const char *text)
     ck_assert_ptr_nonnull(f);
     ck_assert_int_ge(fputs(text, f), 0);
     ck_assert_int_eq(fclose(f), 0);
-    const int code = policy_load(p, path, &e);
+    const int code = policy_load(p, path, 0, &e);
     ck_assert_msg(code == 0, "refused: %s\n%s", e.text, text);
 }
 
@@ -217,7 +217,7 @@ START_TEST(bundled)
         policy p;
         trace_error e = {0};
         nth = i > 0 && strcmp(wants[i - 1].name, w->name) == 0 ? nth + 1 : 0;
-        ck_assert_msg(policy_load(&p, w->name, &e) == 0, "%s: %s", w->name, e.text);
+        ck_assert_msg(policy_load(&p, w->name, 0, &e) == 0, "%s: %s", w->name, e.text);
         same_word(w->name, "name", p.name, w->name);
         same_number(w->name, "plans", (double)p.count, (double)rows_of(w->name));
         same_plan(w, &p.plans[nth]);
@@ -233,19 +233,19 @@ START_TEST(bundled_details)
 {
     policy p;
     trace_error e = {0};
-    ck_assert_int_eq(policy_load(&p, "bf16-stochastic", &e), 0);
+    ck_assert_int_eq(policy_load(&p, "bf16-stochastic", 0, &e), 0);
     ck_assert_uint_eq(p.plans[0].optimizer.n_variants, 2);
     ck_assert_str_eq(p.plans[0].optimizer.variants[1]->name, "ieee");
     policy_clear(&p);
-    ck_assert_int_eq(policy_load(&p, "deepspeed-fp16", &e), 0);
+    ck_assert_int_eq(policy_load(&p, "deepspeed-fp16", 0, &e), 0);
     ck_assert_int_eq(p.plans[0].scaler.order, MPSIM_UPDATE_BEFORE_UNSCALE);
     ck_assert_int_eq(p.plans[0].scaler.growth_rule, MPSIM_GROWTH_INTERVAL);
     policy_clear(&p);
-    ck_assert_int_eq(policy_load(&p, "deepseek-v3-fp8", &e), 0);
+    ck_assert_int_eq(policy_load(&p, "deepseek-v3-fp8", 0, &e), 0);
     ck_assert_ptr_null(placed(&p.plans[0], LAYER_LINEAR, "lm_head")->recipe[TRAIN_ACT]);
     ck_assert_ptr_nonnull(placed(&p.plans[0], LAYER_LINEAR, "layers.0.up")->recipe[TRAIN_ACT]);
     policy_clear(&p);
-    ck_assert_int_eq(policy_load(&p, "fp32-bf16-fp16", &e), 0);
+    ck_assert_int_eq(policy_load(&p, "fp32-bf16-fp16", 0, &e), 0);
     ck_assert_str_eq(policy_plan(&p, 0)->precision, "fp32");
     ck_assert_str_eq(policy_plan(&p, 1)->precision, "fp32");
     ck_assert_str_eq(policy_plan(&p, 1000)->precision, "fp32");

@@ -30,7 +30,7 @@ static void open_trainer(trainer *t, const char *name, const char *net, uint64_t
     trace_error bad;
     train_settings s;
     snprintf(path, sizeof path, "data/policies/%s.yaml", name);
-    ck_assert_msg(policy_load(&t->policy, test_source_path(path), &bad) == 0, "%s", bad.text);
+    ck_assert_msg(policy_load(&t->policy, test_source_path(path), 0, &bad) == 0, "%s", bad.text);
     train_settings_init(&s, net);
     s.width = strcmp(net, "cnn") == 0 ? 3 : 12;
     s.batch = 8;
@@ -117,7 +117,7 @@ static void record(const char *name, const char *net, uint64_t steps, const char
     train_watch w = {
         .recorder = {.folder = folder, .policy = name, .run = &job.run, .steps = {.every = 1}}};
     snprintf(path, sizeof path, "data/policies/%s.yaml", name);
-    ck_assert_int_eq(policy_load(&p, test_source_path(path), &bad), 0);
+    ck_assert_int_eq(policy_load(&p, test_source_path(path), 0, &bad), 0);
     train_settings_init(&s, net);
     s.width = strcmp(net, "cnn") == 0 ? 3 : 12;
     s.batch = 8;

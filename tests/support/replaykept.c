@@ -81,7 +81,7 @@ static policy load_policy(const char *text)
     } else {
         snprintf(path, sizeof path, "%s", test_source_path(text));
     }
-    const int code = policy_load(&p, path, &error);
+    const int code = policy_load(&p, path, 0, &error);
     ck_assert_msg(code == 0, "%s", error.text);
     return p;
 }

@@ -74,6 +74,17 @@ static int repeat_run(train_digest_file *d, const train_run *r, uint64_t most, u
 
 static uint64_t compared, tensors; /* by all of this program */
 
+/* The run whose digests these are. */
+static int run_of(const train_digest_file *d, train_run *r, char *line)
+{
+    FILE *f = fmemopen(d->plan, strlen(d->plan), "r");
+    if (!f)
+        return -1;
+    const int code = train_plan_read(r, f, line);
+    fclose(f);
+    return code;
+}
+
 static int repeat_file(FILE *f, uint64_t most, char *why)
 {
     char line[TRAIN_ERROR] = "";
@@ -81,7 +92,7 @@ static int repeat_file(FILE *f, uint64_t most, char *why)
     train_run r = {0};
     int code = -1;
     *why = 0;
-    if (train_digest_file_open(&d, f, line) || train_digest_file_run(&d, &r, line)) {
+    if (train_digest_file_open(&d, f, line) || run_of(&d, &r, line)) {
         complain(why, line);
     } else {
         code = repeat_run(&d, &r, most, &tensors, why);

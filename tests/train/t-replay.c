@@ -105,7 +105,7 @@ static const char *record(const struct trained *c, const char *name, uint64_t se
     train_watch w = {.recorder = {.policy = "trained", .run = &job.run, .steps = {.every = 1}}};
     snprintf(folder, sizeof folder, "%s/%s%d", replay_top, name, (int)(c - trained));
     w.recorder.folder = folder;
-    ck_assert_msg(policy_load(&p, policy_path(c->policy), &bad) == 0, "%s", bad.text);
+    ck_assert_msg(policy_load(&p, policy_path(c->policy), 0, &bad) == 0, "%s", bad.text);
     train_settings_init(&s, c->net);
     s.width = strcmp(c->net, "cnn") == 0 ? 3 : 13;
     s.batch = 8;

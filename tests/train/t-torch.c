@@ -49,7 +49,7 @@ static void open_run(train_run *r, const recorded *file, const char *arch)
     o.optimizer = "sgd";
     o.lr = metadata(file, "mpsim.lr");
     o.momentum = metadata(file, "mpsim.momentum");
-    ck_assert_msg(policy_load(&p, test_source_path("data/policies/fp32.yaml"), &trouble) == 0,
+    ck_assert_msg(policy_load(&p, test_source_path("data/policies/fp32.yaml"), 0, &trouble) == 0,
                   "%s", trouble.text);
     ck_assert_msg(train_run_of_policy(r, &p, &s, &o, error) == 0, "%s", error);
     policy_clear(&p);

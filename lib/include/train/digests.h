@@ -56,9 +56,6 @@ typedef struct train_digest_file {
 int train_digest_file_open(train_digest_file *d, FILE *from, char *error);
 void train_digest_file_close(train_digest_file *d);
 
-/* train_digest_file_run -- the run whose digests these are; *r is freed by train_run_clear. */
-int train_digest_file_run(const train_digest_file *d, train_run *r, char *error);
-
 /* train_digest_file_compare -- a step, in ascending order, with the file's: 0 if they are equal or
  * the file has no such step (d->compared counts), 1 with `difference` saying what is not: the
  * first tensor, if the file has tensors. */
