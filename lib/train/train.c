@@ -1,4 +1,5 @@
 /* train.c -- opening, stepping, evaluating; see train.h. */
+#include "plan/fields.h"
 #include "trainer.h"
 
 #include <math.h>
@@ -45,10 +46,8 @@ static int check_plan(const train_run *r, const train_plan *p, char *error)
 static int start_delayed(train_fp8 *s, const train_plan *plan, const char *element, char *error)
 {
     mpsim_delayed_config c = plan->history;
-    const mpsim_delayed_config *old = &s->state.config;
     c.fp8_max = (float)mpsim_format_max(mpsim_format_find(element));
-    if (s->used && old->history == c.history && old->algorithm == c.algorithm &&
-        old->variant == c.variant && old->margin == c.margin && old->fp8_max == c.fp8_max)
+    if (s->used && train_same_history(&s->state.config, &c))
         return 0;
     if (mpsim_delayed_config_check(&c))
         return train_fail(error, "the settings of delayed scaling are none");

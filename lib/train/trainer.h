@@ -203,7 +203,5 @@ int train_use(train *t, const train_plan *plan, char *error);
 
 /* update.c */
 int train_apply(train *t, train_step *out, char *error);
-/* lib/train/plan/fields.c */
-int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b);
 
 #endif

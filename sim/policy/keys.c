@@ -457,13 +457,16 @@ static int set_clip(policy_draft *d, const yaml_value *v)
     return resolve_clip(&d->r, v, d->plan);
 }
 
-/* The last key: also says whether the optimizer's way of storing has a use. */
 static int set_reduce(policy_draft *d, const yaml_value *v)
+{
+    return resolve_reduce(&d->r, v, d->plan);
+}
+
+/* Whether the optimizer's way of storing has a use in the whole plan. */
+static int check_store(policy_draft *d)
 {
     const plan *p = d->plan;
     const mpsim_store store = p->optimizer.store;
-    if (resolve_reduce(&d->r, v, d->plan))
-        return -1;
     if (store != MPSIM_STORE_NEAREST && p->master != TRAIN_NO_MASTER)
         return policy_bad(&d->r, d->line[KEY_OPTIMIZER],
                           "optimizer: store %s contradicts master_weights: the master keeps what "
@@ -592,5 +595,5 @@ int keys_apply(policy_draft *d, plan *p)
         if ((keys[k].scope & scope_of(d->entry)) && keys[k].set(d, d->value[k]))
             return -1;
     }
-    return 0;
+    return check_store(d);
 }

@@ -1,6 +1,8 @@
 /* cast.c -- the casts of a step, and the FP8 state behind them; see run.h. */
 #include "run.h"
 
+#include "../../lib/train/plan/fields.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +48,7 @@ static int start_delayed(replay *r, cast_state *s, const mpsim_format *element)
 {
     mpsim_delayed_config c = r->plan->delayed;
     c.fp8_max = (float)mpsim_format_max(element);
-    if (s->has_delayed && memcmp(&s->delayed.config, &c, sizeof c) == 0)
+    if (s->has_delayed && train_same_history(&s->delayed.config, &c))
         return 0;
     free(s->history);
     s->history = calloc(c.history, sizeof *s->history);

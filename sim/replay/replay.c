@@ -1,6 +1,8 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "run.h"
 
+#include "../../lib/train/plan/fields.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -213,7 +215,7 @@ static int begin_step(replay *r, int64_t step)
 {
     const plan *p = policy_plan(r->policy, step > 0 ? (uint64_t)step : 0);
     r->new_plan = r->plan != p;
-    if (r->new_plan && (!r->plan || memcmp(&r->plan->scaler, &p->scaler, sizeof p->scaler) != 0))
+    if (r->new_plan && (!r->plan || !train_same_scaler(&r->plan->scaler, &p->scaler)))
         if (mpsim_scaler_init(&r->scaler, &p->scaler))
             return fail(EXIT_DATA, "replay: the policy's scaler cannot be used");
     r->plan = p;

@@ -33,7 +33,7 @@ int train_run_of_policy(train_run *r, const policy *p, const train_settings *s,
 const char *train_policy_notes(const policy *p, const train_run *r, char *out, size_t size);
 
 /* train_steps_per_pass -- whole batches of a pass over the training images, at least 1: the length
- * of a policy's epochs if it has no steps_per_epoch (policy_load_epochs). */
+ * of a policy's epochs if it has no steps_per_epoch (policy_load). */
 uint64_t train_steps_per_pass(const train_settings *s);
 
 #endif

@@ -393,6 +393,31 @@ START_TEST(low_roles)
 }
 END_TEST
 
+/* A schedule's entry inherits a list of patterns itself; one that is written again is another. */
+START_TEST(inherited_patterns)
+{
+    policy p;
+    load(&p, "keep_fp32: [head, 'b*']\nlayer_kinds: {'x*': conv}\nschedule:\n"
+             "  - {step: 2, clip: 1}\n  - {step: 3, keep_fp32: [head, 'b*']}\n");
+    ck_assert_uint_eq(p.count, 3);
+    const policy_patterns *first = p.plans[0].keep_fp32, *last = p.plans[2].keep_fp32;
+    ck_assert_ptr_eq(p.plans[1].keep_fp32, first);
+    ck_assert_ptr_ne(last, first);
+    ck_assert_uint_eq(last->count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_str_eq(first->items[i].glob, i ? "b*" : "head");
+        ck_assert_str_eq(last->items[i].glob, first->items[i].glob);
+    }
+    for (size_t i = 0; i < p.count; i++) {
+        ck_assert_ptr_eq(p.plans[i].layer_kinds, p.plans[0].layer_kinds);
+        ck_assert_ptr_null(p.plans[i].fp8_exclude);
+    }
+    ck_assert_str_eq(p.plans[0].layer_kinds->items[0].glob, "x*");
+    ck_assert_int_eq(p.plans[0].layer_kinds->items[0].kind, LAYER_CONV);
+    policy_clear(&p);
+}
+END_TEST
+
 /* Apex O2: fp16 everywhere but the parameters of batch norm (convert_network). */
 START_TEST(apex_o2)
 {
@@ -480,6 +505,7 @@ int main(void)
     tcase_add_test(layers, kinds_by_name);
     tcase_add_loop_test(layers, low_roles, 0, sizeof lows / sizeof lows[0]);
     tcase_add_test(layers, apex_o2);
+    tcase_add_test(layers, inherited_patterns);
     tcase_add_loop_test(layers, block_recipes, 0, sizeof recipe_cases / sizeof recipe_cases[0]);
     if (!mkdtemp(folder))
         return 99;

@@ -39,7 +39,7 @@ static void load(const char *name)
 {
     trace_error e = {0};
     policy_clear(&loaded);
-    ck_assert_msg(policy_load_epochs(&loaded, name, train_steps_per_pass(&settings), &e) == 0,
+    ck_assert_msg(policy_load(&loaded, name, train_steps_per_pass(&settings), &e) == 0,
                   "%s: %s", name, e.text);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- tables ---- */
 
@@ -105,15 +106,25 @@ const train_fields train_history_fields = {history_fields, COUNT(history_fields)
 const train_fields train_layer_fields = {layer_fields, COUNT(layer_fields)};
 const train_fields train_scaler_fields = {scaler_fields, COUNT(scaler_fields)};
 
-int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b)
+static int same_fields(const train_fields *all, const void *a, const void *b)
 {
-    for (size_t i = 0; i < COUNT(scaler_fields); i++) {
-        static const size_t sizes[] = {[FLAG] = 1, [WORD] = 1, [U32] = 4, [U64] = 8, [F64] = 8};
-        const train_field *f = &scaler_fields[i];
+    static const size_t sizes[] = {[FLAG] = 1, [WORD] = 1, [I16] = 2, [U32] = 4, [U64] = 8, [F64] = 8};
+    for (size_t i = 0; i < all->n; i++) {
+        const train_field *f = &all->list[i];
         if (memcmp((const char *)a + f->offset, (const char *)b + f->offset, sizes[f->type]) != 0)
             return 0;
     }
-    return strcmp(a->name, b->name) == 0;
+    return 1;
+}
+
+int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b)
+{
+    return strcmp(a->name, b->name) == 0 && same_fields(&train_scaler_fields, a, b);
+}
+
+int train_same_history(const mpsim_delayed_config *a, const mpsim_delayed_config *b)
+{
+    return a->fp8_max == b->fp8_max && same_fields(&train_history_fields, a, b);
 }
 
 /* ---- writing ---- */
