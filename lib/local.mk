@@ -28,8 +28,8 @@ lib_libmpsim_la_SOURCES = \
   lib/format/format.c \
   lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/steps.h \
   lib/optim/fused.c lib/optim/gradient.c lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
-  lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h lib/optim/store.c \
-  lib/optim/table.c \
+  lib/optim/power.c lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h \
+  lib/optim/store.c lib/optim/table.c \
   lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \

@@ -1,7 +1,10 @@
 /* step.c -- see step.h. */
 #include <train/step.h>
 
+#include "plan/fields.h"
+
 #include <math.h>
+#include <string.h>
 
 /* ---- from gradients to the optimizer ---- */
 
@@ -108,4 +111,27 @@ void train_bytes_add(train_bytes *b, const train_placement *l, train_master mast
     b->state += n * mpsim_format_code_bytes(&l->state) * moments;
     if (needs & TRAIN_NEEDS_KAHAN)
         b->state += n * mpsim_format_code_bytes(&l->kept);
+}
+
+/* ---- from plan to plan ---- */
+
+static int same_fields(const train_fields *all, const void *a, const void *b)
+{
+    static const size_t sizes[] = {[FLAG] = 1, [WORD] = 1, [I16] = 2, [U32] = 4, [U64] = 8, [F64] = 8};
+    for (size_t i = 0; i < all->n; i++) {
+        const train_field *f = &all->list[i];
+        if (memcmp((const char *)a + f->offset, (const char *)b + f->offset, sizes[f->type]) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b)
+{
+    return strcmp(a->name, b->name) == 0 && same_fields(&train_scaler_fields, a, b);
+}
+
+int train_same_history(const mpsim_delayed_config *a, const mpsim_delayed_config *b)
+{
+    return a->fp8_max == b->fp8_max && same_fields(&train_history_fields, a, b);
 }

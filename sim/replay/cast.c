@@ -1,7 +1,7 @@
 /* cast.c -- the casts of a step, and the FP8 state behind them; see run.h. */
 #include "run.h"
 
-#include "../../lib/train/plan/fields.h"
+#include <train/step.h>
 
 #include <math.h>
 #include <stdlib.h>

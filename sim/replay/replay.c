@@ -1,7 +1,7 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "run.h"
 
-#include "../../lib/train/plan/fields.h"
+#include <train/step.h>
 
 #include <inttypes.h>
 #include <math.h>

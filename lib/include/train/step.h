@@ -114,6 +114,12 @@ typedef struct train_bytes {
 void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
                      const mpsim_optim *o, uint64_t n, uint64_t quantised);
 
+/* ---- from plan to plan ---- */
+
+/* Another plan: a scaler goes on, and a history of FP8 scales, if its settings are the same. */
+int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b);
+int train_same_history(const mpsim_delayed_config *a, const mpsim_delayed_config *b);
+
 #ifdef __cplusplus
 }
 #endif

@@ -106,27 +106,6 @@ const train_fields train_history_fields = {history_fields, COUNT(history_fields)
 const train_fields train_layer_fields = {layer_fields, COUNT(layer_fields)};
 const train_fields train_scaler_fields = {scaler_fields, COUNT(scaler_fields)};
 
-static int same_fields(const train_fields *all, const void *a, const void *b)
-{
-    static const size_t sizes[] = {[FLAG] = 1, [WORD] = 1, [I16] = 2, [U32] = 4, [U64] = 8, [F64] = 8};
-    for (size_t i = 0; i < all->n; i++) {
-        const train_field *f = &all->list[i];
-        if (memcmp((const char *)a + f->offset, (const char *)b + f->offset, sizes[f->type]) != 0)
-            return 0;
-    }
-    return 1;
-}
-
-int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b)
-{
-    return strcmp(a->name, b->name) == 0 && same_fields(&train_scaler_fields, a, b);
-}
-
-int train_same_history(const mpsim_delayed_config *a, const mpsim_delayed_config *b)
-{
-    return a->fp8_max == b->fp8_max && same_fields(&train_history_fields, a, b);
-}
-
 /* ---- writing ---- */
 
 void train_write_value(FILE *out, const train_field *f, const void *base)

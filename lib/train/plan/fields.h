@@ -1,5 +1,5 @@
 /* fields.h -- the keys of a training plan: tables of the fields of its structures, how a field is
- * written and read, and what is the same plan. */
+ * written and read. */
 #ifndef MPSIM_LIB_TRAIN_PLAN_FIELDS_H
 #define MPSIM_LIB_TRAIN_PLAN_FIELDS_H
 
@@ -35,10 +35,6 @@ typedef struct train_fields {
 extern const train_fields train_settings_fields, train_optim_fields, train_history_fields,
     train_layer_fields, train_scaler_fields;
 extern const char *const train_master_words[];
-
-/* Another plan: a scaler goes on, and a history of FP8 scales, if its settings are the same. */
-int train_same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b);
-int train_same_history(const mpsim_delayed_config *a, const mpsim_delayed_config *b);
 
 void train_write_value(FILE *out, const train_field *f, const void *base);
 /* A recipe that is not there. */
