@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
         __syncthreads();
         store(core_a, a, M, j.k, j.a.bits);
         store(core_b, b, GPU_COLUMNS, j.k, j.b.bits);
-        asm volatile("fence.proxy.async;" ::: "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
         for (int i = 0; i < 4; i++)
             d[i] = c[(first_row + lane / 4 + 8 * (i / 2)) * GPU_COLUMNS + 2 * (lane % 4) + i % 2];

@@ -85,6 +85,16 @@ static __device__ __forceinline__ void gpu_copy(unsigned char *to, const unsigne
                  "l"(from), "r"(bytes)
                  : "memory");
 }
+/* The same with all 16 bytes or none, and nothing to compute for it. */
+static __device__ __forceinline__ void gpu_copy_if(unsigned char *to, const unsigned char *from,
+                                                   bool there)
+{
+    asm volatile("{ .reg .pred none; setp.eq.u32 none, %2, 0;\n"
+                 "cp.async.cg.shared.global [%0], [%1], 16, none; }" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"((uint32_t)there)
+                 : "memory");
+}
 static __device__ __forceinline__ void gpu_copy_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");

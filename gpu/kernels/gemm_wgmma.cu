@@ -4,7 +4,7 @@
 template <int STEP, int N, int PROMOTE>
 static cudaError_t launch(const gpu_job *j)
 {
-    const int shared = WG_STAGES * wg_stage_bytes(N);
+    const int shared = wg_shared_bytes(N);
     const cudaError_t e = cudaFuncSetAttribute(
         gemm_wgmma_kernel<STEP, N, PROMOTE>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess)

@@ -1,25 +1,39 @@
 /* gemm_wgmma.cuh -- matrix products by wgmma (sm_90a): fp16, bf16, FP8, any shape.
  *
- * 128 x N elements a block, 128 bytes of depth a stage, 4 stages; two warpgroups of 64 x N. Both
- * operands are K-major with the swizzle of 128 bytes (PTX ISA, "Asynchronous Warpgroup Level Matrix
- * Shared Memory Layout"): a line has 128 bytes, 8 lines are an atom of 1024, and piece p (16 bytes)
- * of line l is at p ^ (l mod 8). Along the depth the address in the descriptor advances by 32 bytes
- * inside the atom.
+ * 128 x N elements a block, 128 bytes of depth a stage; two warpgroups of 64 x N. Both operands are
+ * K-major with the swizzle of 128 bytes (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory
+ * Layout"): a line has 128 bytes, 8 lines are an atom of 1024, and piece p (16 bytes) of line l is at
+ * p ^ (l mod 8). Along the depth the address in the descriptor advances by 32 bytes inside the atom.
  *
- * While a stage is multiplied, the one three further on is copied into the place of the one before,
- * which both warpgroups have done with when they pass the barrier. No wgmma is under way from one
- * turn of the loop to the next: ptxas would serialise them. */
+ * The multiplications of a stage are one group, and one group stays under way from one turn of the
+ * loop to the next: a turn asks for its own and then waits for the one before. So behind the
+ * barrier of turn s both warpgroups have done with stage s - 2, into whose place stage
+ * s - 2 + wg_stages is copied. The sums of a thread are accumulated in order of depth, group by
+ * group. Sums that are promoted after each stage have two stages a turn, in registers of their own:
+ * those of the first leave while the second is multiplied. (From turn to turn ptxas would serialise
+ * them.) */
 #ifndef MPSIM_GPU_GEMM_WGMMA_CUH
 #define MPSIM_GPU_GEMM_WGMMA_CUH
 
 #include "gemm_finish.cuh"
 
-enum { WG_LINES = 128, WG_BYTES = 128, WG_STAGES = 4, WG_THREADS = 256, WG_ATOM = 8 * WG_BYTES };
+enum { WG_LINES = 128, WG_BYTES = 128, WG_THREADS = 256, WG_ATOM = 8 * WG_BYTES };
 enum { WG_STEPS = WG_BYTES / 32 };
 
 static __host__ __device__ constexpr int wg_stage_bytes(int n)
 {
     return (WG_LINES + n) * WG_BYTES;
+}
+
+/* As many as fit: 192 KiB of the 227 that a block may have. */
+static __host__ __device__ constexpr int wg_stages(int n)
+{
+    return n == 128 ? 6 : 4;
+}
+
+static __host__ __device__ constexpr int wg_shared_bytes(int n)
+{
+    return wg_stages(n) * wg_stage_bytes(n);
 }
 
 /* ---- instructions ---- */
@@ -63,10 +77,11 @@ static __device__ __forceinline__ uint32_t wg_address(const unsigned char *p)
 {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
-/* What this thread wrote to shared memory is for the async proxy, which wgmma reads through. */
+/* What this thread wrote to shared memory is for the async proxy, which wgmma reads through. Without
+ * the state space it would be a fence of all memory, for the whole device. */
 static __device__ __forceinline__ void wg_publish()
 {
-    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 static __device__ __forceinline__ void wg_begin()
 {
@@ -149,90 +164,192 @@ static __device__ __forceinline__ uint64_t wg_descriptor(const unsigned char *p)
 
 /* ---- stages ---- */
 
-/* `count` lines of an operand from `first` on, 128 bytes of depth from element k on. Contiguous and
- * aligned ones by cp.async, others (transposed ones, too) word by word. */
-template <int STEP>
-static __device__ __forceinline__ void wg_fill(unsigned char *to, const gpu_lines &x, int count,
-                                               size_t first, size_t k, size_t depth)
-{
-    constexpr int SHIFT = gpu_step_shift(STEP), PER = 4 >> SHIFT;
-    if (x.along && x.aligned) {
-#pragma unroll 4
-        for (int i = static_cast<int>(threadIdx.x); i < count * 8; i += WG_THREADS) {
-            const int line = i / 8, piece = i % 8;
-            const size_t at = k + (piece * 16 >> SHIFT);
-            const int bytes = first + line < x.lines ? gpu_bytes_left(at, depth, SHIFT) : 0;
-            const unsigned char *from =
-                bytes ? x.at + (((first + line) * x.stride + at) << SHIFT) : x.at;
-            gpu_copy(to + line * WG_BYTES + (piece ^ line % 8) * 16, from, bytes);
-        }
-        return;
-    }
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < count * 32; i += WG_THREADS) {
-        const int line = x.along ? i / 32 : i % count, word = x.along ? i % 32 : i / count;
-        *reinterpret_cast<uint32_t *>(to + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 +
-                                      word % 4 * 4) =
-            gpu_packed<STEP>(x, first + line, k + PER * word, depth);
-    }
-}
+/* What of an operand goes into shared memory, stage by stage: LINES lines from `first` on. */
+template <int STEP, int LINES>
+struct wg_operand {
+    static constexpr int SHIFT = gpu_step_shift(STEP);
+    static constexpr int APART = WG_THREADS / 8, COPIES = LINES / APART; /* a thread's lines */
 
-template <int STEP, int N>
-static __device__ __forceinline__ void wg_stage(unsigned char *shared, const gpu_job &j,
-                                                size_t stage, size_t row, size_t column)
-{
-    const size_t k = stage * (WG_BYTES >> gpu_step_shift(STEP));
-    unsigned char *to = shared + stage % WG_STAGES * wg_stage_bytes(N);
-    if (k < j.depth) {
-        wg_fill<STEP>(to, j.a, WG_LINES, row, k, j.depth);
-        wg_fill<STEP>(to + WG_LINES * WG_BYTES, j.b, N, column, k, j.depth);
+    const gpu_lines &x;
+    const size_t first;
+    const int by_pieces;       /* contiguous and aligned: pieces of 16 bytes by cp.async */
+    const unsigned char *from; /* by pieces: this thread's in its first line of the next stage */
+    const size_t next_line;    /* bytes from a line of this thread to its next */
+    const int to;              /* where its first piece is in a stage */
+    const int lines_left;      /* counted from its first line */
+
+    __device__ __forceinline__ wg_operand(const gpu_lines &of, size_t first_line)
+        : x(of), first(first_line), by_pieces(of.along && of.aligned),
+          next_line((APART * of.stride) << SHIFT),
+          to(own_line() * WG_BYTES + (piece() ^ own_line() % 8) * 16),
+          lines_left(static_cast<int>(
+                         of.lines - first_line < LINES ? of.lines - first_line : size_t(LINES)) -
+                     own_line())
+    {
+        from = of.at + (((first_line + own_line()) * of.stride) << SHIFT) + piece() * 16;
     }
-    gpu_copy_commit();
-}
+    static __device__ __forceinline__ int own_line() { return static_cast<int>(threadIdx.x) / 8; }
+    static __device__ __forceinline__ int piece() { return threadIdx.x % 8; }
+
+    /* The next stage, bytes `at` to `end` of the depth; zeros behind it. Every piece but those of
+     * the last stage is whole, and needs an address and its copy. */
+    __device__ __forceinline__ void ask(unsigned char *stage, int at, int end)
+    {
+        if (!by_pieces) {
+            by_words(stage, at, end);
+        } else if (end - at >= WG_BYTES) {
+#pragma unroll
+            for (int n = 0; n < COPIES; n++)
+                gpu_copy_if(stage + to + n * (APART * WG_BYTES), from + n * next_line,
+                            n * APART < lines_left);
+        } else {
+            const int left = end - at - piece() * 16, bytes = left < 0 ? 0 : left < 16 ? left : 16;
+#pragma unroll 1
+            for (int n = 0; n < COPIES; n++)
+                gpu_copy(stage + to + n * (APART * WG_BYTES), from + n * next_line,
+                         n * APART < lines_left ? bytes : 0);
+        }
+        from += WG_BYTES;
+    }
+
+    /* Transposed, or not aligned: words of 32 bits. */
+    __device__ __forceinline__ void by_words(unsigned char *stage, int at, int end) const
+    {
+        constexpr int PER = 4 >> SHIFT;
+        const size_t k = static_cast<size_t>(at >> SHIFT), depth = static_cast<size_t>(end >> SHIFT);
+#pragma unroll 4
+        for (int i = static_cast<int>(threadIdx.x); i < LINES * 32; i += WG_THREADS) {
+            const int line = x.along ? i / 32 : i % LINES, word = x.along ? i % 32 : i / LINES;
+            *reinterpret_cast<uint32_t *>(stage + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 +
+                                          word % 4 * 4) =
+                gpu_packed<STEP>(x, first + line, k + PER * word, depth);
+        }
+    }
+};
 
 /* ---- the kernel ---- */
+
+/* The stages of a block on their way from memory to the tensor cores. */
+template <int STEP, int N, int PROMOTE>
+struct wg_pipeline {
+    static constexpr int STAGE = wg_stage_bytes(N), ALL = wg_shared_bytes(N);
+    static constexpr int EACH = PROMOTE ? 2 : 1;   /* stages a turn */
+    static constexpr int AHEAD = wg_stages(N) - 2; /* stages asked for when a turn begins */
+
+    wg_operand<STEP, WG_LINES> a;
+    wg_operand<STEP, N> b;
+    unsigned char *const shared;
+    const uint64_t descriptor_a, descriptor_b; /* in the first place */
+    const int end;                             /* bytes of depth */
+    int asked, read, write;                    /* of the depth; places of stages */
+
+    __device__ __forceinline__ wg_pipeline(const gpu_job &j, unsigned char *room, int group,
+                                           size_t row, size_t column)
+        : a(j.a, row), b(j.b, column), shared(room),
+          descriptor_a(wg_descriptor(room + group * 64 * WG_BYTES)),
+          descriptor_b(wg_descriptor(room + WG_LINES * WG_BYTES)),
+          end(static_cast<int>(j.depth << gpu_step_shift(STEP))), asked(0), read(0), write(0)
+    {
+        for (int s = 0; s < AHEAD; s++)
+            ask();
+    }
+    __device__ __forceinline__ int is_done() const { return asked - AHEAD * WG_BYTES >= end; }
+
+    static __device__ __forceinline__ int place_after(int place)
+    {
+        return place + STAGE < ALL ? place + STAGE : 0;
+    }
+    /* A turn's stages are all there: zeros, where the depth has ended. */
+    __device__ __forceinline__ void ask()
+    {
+        if (asked < end + (EACH - 1) * WG_BYTES) {
+            a.ask(shared + write, asked, end);
+            b.ask(shared + write + WG_LINES * WG_BYTES, asked, end);
+        }
+        gpu_copy_commit();
+        asked += WG_BYTES;
+        write = place_after(write);
+    }
+
+    /* The stages of a turn have arrived, for all threads; LEFT are on their way. */
+    template <int LEFT>
+    __device__ __forceinline__ void arrive()
+    {
+        gpu_copy_wait<LEFT>();
+        wg_publish();
+        __syncthreads();
+        wg_begin();
+    }
+    /* A group: d += the next stage. */
+    __device__ __forceinline__ void multiply(float (&d)[N / 2])
+    {
+#pragma unroll
+        for (int s = 0; s < WG_STEPS; s++)
+            wg_multiply<STEP, N>(d, descriptor_a + (read >> 4) + 2 * s,
+                                 descriptor_b + (read >> 4) + 2 * s);
+        wg_commit();
+        read = place_after(read);
+    }
+
+    __device__ __forceinline__ void turn(float (&d)[N / 2])
+    {
+        arrive<AHEAD - 1>();
+        multiply(d);
+        ask();
+        wg_wait<1>();
+    }
+    /* d and e are zero before and after it. To add sums of zeros to a sum changes nothing: it began
+     * as +0, and so is never -0. */
+    __device__ __forceinline__ void turn_promoted(float (&sum)[N / 2], float (&d)[N / 2],
+                                                  float (&e)[N / 2])
+    {
+        arrive<AHEAD - 2>();
+        multiply(d);
+        multiply(e);
+        ask();
+        ask();
+        wg_wait<1>();
+        promote(sum, d);
+        wg_wait<0>();
+        promote(sum, e);
+    }
+    static __device__ __forceinline__ void promote(float (&sum)[N / 2], float (&d)[N / 2])
+    {
+        wg_hold<N>(d);
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) {
+            sum[i] = __fadd_rn(sum[i], d[i]);
+            d[i] = 0;
+        }
+    }
+};
 
 template <int STEP, int N, int PROMOTE>
 __global__ void __launch_bounds__(WG_THREADS, 1)
     gemm_wgmma_kernel(const __grid_constant__ gpu_job j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
-    constexpr int DEEP = WG_BYTES >> gpu_step_shift(STEP);
-    const int group = static_cast<int>(threadIdx.x) / 128;
-    float d[N / 2] = {}, sum[PROMOTE ? N / 2 : 1] = {};
+    const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+    float d[N / 2] = {};
     unsigned m, n;
     gpu_tile(j, &m, &n);
     const size_t first_row = static_cast<size_t>(m) * WG_LINES;
     const size_t first_column = static_cast<size_t>(n) * N;
 
-    for (size_t stage = 0; stage < WG_STAGES - 1; stage++)
-        wg_stage<STEP, N>(shared, j, stage, first_row, first_column);
+    wg_pipeline<STEP, N, PROMOTE> p(j, shared, group, first_row, first_column);
+    if constexpr (PROMOTE) {
+        float first[N / 2] = {}, second[N / 2] = {};
 #pragma unroll 1
-    for (size_t stage = 0; stage * DEEP < j.depth; stage++) {
-        const unsigned char *at = shared + stage % WG_STAGES * wg_stage_bytes(N);
-        const uint64_t a = wg_descriptor(at + group * 64 * WG_BYTES);
-        const uint64_t b = wg_descriptor(at + WG_LINES * WG_BYTES);
-        gpu_copy_wait<WG_STAGES - 2>();
-        wg_publish();
-        __syncthreads();
-        wg_begin();
-#pragma unroll
-        for (int s = 0; s < WG_STEPS; s++)
-            wg_multiply<STEP, N>(d, a + 2 * s, b + 2 * s);
-        wg_commit();
-        wg_stage<STEP, N>(shared, j, stage + WG_STAGES - 1, first_row, first_column);
+        while (!p.is_done())
+            p.turn_promoted(d, first, second);
+    } else {
+#pragma unroll 1
+        while (!p.is_done())
+            p.turn(d);
         wg_wait<0>();
         wg_hold<N>(d);
-        if constexpr (PROMOTE) {
-#pragma unroll
-            for (int i = 0; i < N / 2; i++) {
-                sum[i] = __fadd_rn(sum[i], d[i]);
-                d[i] = 0;
-            }
-        }
     }
     gpu_copy_wait<0>();
-
     __syncthreads();
 
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = threadIdx.x % 32;
@@ -240,8 +357,7 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
     float *const sums = reinterpret_cast<float *>(shared);
 #pragma unroll
     for (int i = 0; i < N / 4; i++)
-        gpu_sums_put(sums, N, row + 8 * (i % 2), 8 * (i / 2) + 2 * (lane % 4),
-                     (PROMOTE ? sum : d) + 2 * i);
+        gpu_sums_put(sums, N, row + 8 * (i % 2), 8 * (i / 2) + 2 * (lane % 4), d + 2 * i);
     gpu_finish_tile<WG_LINES, N>(j.out, sums, first_row, first_column);
 }
 

@@ -195,6 +195,10 @@ static inline void gpu_copy(unsigned char *to, const unsigned char *from, int by
     memset(to, 0xff, 16);
     q->copies.push_back(gpu_host_copy{to, from, bytes, q->copy_group});
 }
+static inline void gpu_copy_if(unsigned char *to, const unsigned char *from, bool there)
+{
+    gpu_copy(to, from, there ? 16 : 0);
+}
 static inline void gpu_copy_commit() { gpu_host_queue_now()->copy_group++; }
 template <int N>
 static inline void gpu_copy_wait()

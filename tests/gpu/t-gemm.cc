@@ -312,43 +312,29 @@ START_TEST(wgmma)
 }
 END_TEST
 
-/* Contiguous depth and whole pieces: cp.async; more stages than there is room for. */
+/* Contiguous depth and whole pieces: cp.async; more stages than there is room for. Promoted sums
+ * take two stages a turn: an odd number, too. */
 START_TEST(wgmma_stages)
 {
-    problem p = {"hopper-wgmma-fp8-fp32",
-                 90,
-                 GPU_GEMM_WGMMA,
-                 "e4m3",
-                 "e4m3",
-                 "bf16",
-                 130,
-                 9,
-                 672,
-                 0,
-                 0,
-                 1,
-                 0.5f,
-                 "bf16",
-                 0,
-                 16,
-                 0};
-    run(p);
-    p.fa = p.fb = "fp16";
-    p.model = "hopper-fp16-fp32";
-    p.depth = 360;
-    run(p);
-    p.path = GPU_GEMM_WIDE;
-    p.columns = 258;
-    p.rows = 4;
-    p.depth = 72;
-    run(p);
-    p.model = "hopper-wgmma-fp8-promoted";
-    p.fa = p.fb = "e5m2";
-    p.path = GPU_GEMM_WGMMA;
-    p.columns = 9;
-    p.depth = 400;
-    p.limit = 300;
-    run(p);
+    static const struct {
+        const char *model, *format, *to;
+        gpu_gemm_path path;
+        size_t rows, columns, depth, limit;
+    } rows[] = {
+        {"hopper-wgmma-fp8-fp32", "e4m3", "bf16", GPU_GEMM_WGMMA, 130, 9, 1168, 0},
+        {"hopper-fp16-fp32", "fp16", "fp16", GPU_GEMM_WGMMA, 130, 9, 584, 0},
+        {"hopper-fp16-fp32", "fp16", "fp16", GPU_GEMM_WIDE, 4, 258, 392, 0},
+        {"hopper-wgmma-fp8-fp32", "e5m2", "bf16", GPU_GEMM_WIDE, 33, 9, 640, 0},
+        {"hopper-wgmma-fp8-promoted", "e5m2", "bf16", GPU_GEMM_WGMMA, 4, 9, 1000, 801},
+        {"hopper-wgmma-fp8-promoted", "e4m3", "binary32", GPU_GEMM_WGMMA, 4, 9, 1024, 0},
+        {"hopper-wgmma-fp8-promoted", "e4m3", "binary32", GPU_GEMM_WGMMA, 4, 9, 80, 0},
+    };
+    for (const auto &r : rows) {
+        const problem p = {r.model,   90,      r.path,  r.format, r.format, r.to,   r.rows, r.columns,
+                           r.depth,   r.limit, 0,       1,        0.5f,     "bf16", 0,      16,
+                           0};
+        run(p);
+    }
     report("wgmma");
 }
 END_TEST
