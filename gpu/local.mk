@@ -15,8 +15,9 @@ EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/tr
   gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cu gpu/kernels/gemm_wgmma.cuh \
-  gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh gpu/kernels/quantize.cuh \
-  gpu/kernels/statistics.cuh gpu/kernels/stream.cuh gpu/kernels/sums.cuh \
+  gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh gpu/kernels/pairs.cuh \
+  gpu/kernels/quantize.cuh gpu/kernels/statistics.cuh gpu/kernels/stream.cuh \
+  gpu/kernels/sums.cuh \
   gpu/speed/cublas.h gpu/speed/speed.cu gpu/speed/speed.h
 
 # The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.

@@ -4,7 +4,7 @@
 #ifndef MPSIM_GPU_STATISTICS_CUH
 #define MPSIM_GPU_STATISTICS_CUH
 
-#include "codes.cuh"
+#include "pairs.cuh"
 
 /* Formats of casts: bits of a set. FP8 saturates. */
 enum { GPU_CAST_F16, GPU_CAST_BF16, GPU_CAST_E4M3, GPU_CAST_E5M2, GPU_CASTS };
@@ -40,49 +40,57 @@ static __host__ __device__ constexpr uint32_t stat_nothing(int cast)
 /* ---- what a thread has seen ----
  *
  * A limit lies within one bin. What lies in other bins follows from the histogram in the end, so that a
- * thread looks closer only at numbers whose exponent field is that of a limit, 0 or 255. */
+ * thread counts only what is on the far side of a limit and in its bin. Those are few: of numbers
+ * with uniform exponents and significands one in 800, so that one warp in 25 looks closer. */
 
-enum { STAT_BINS = 256, STAT_LANES = 32, STAT_THREADS = 256, STAT_BLOCKS_OF_SM = 4 };
+enum { STAT_BINS = 256, STAT_LANES = 32, STAT_THREADS = 256 };
 enum { STAT_ZERO, STAT_NAN, STAT_BEYOND, STAT_NOTHING = STAT_BEYOND + GPU_CASTS,
        STAT_RAW = STAT_NOTHING + GPU_CASTS };
 
-/* Fields from STAT_LOW on, as bits: those with a limit between 2^-25 and 2^16. */
-enum { STAT_LOW = 102 };
-static __host__ __device__ constexpr uint64_t stat_limits()
+/* Whether a magnitude is at or beyond `limit` and in its bin. */
+static __host__ __device__ constexpr bool stat_is_beyond(uint32_t m, uint32_t limit)
 {
-    uint64_t set = 0;
-    for (int i = 0; i < GPU_CASTS; i++)
-        if (i != GPU_CAST_BF16)
-            set |= 1ull << ((stat_beyond(i) >> 23) - STAT_LOW) |
-                   1ull << ((stat_nothing(i) >> 23) - STAT_LOW);
-    return set;
+    return m - limit < (((limit >> 23) + 1) << 23) - limit;
+}
+/* Whether it is not zero, at or below `limit` and in its bin. */
+static __host__ __device__ constexpr bool stat_is_nothing(uint32_t m, uint32_t limit)
+{
+    return limit >> 23 ? m - (limit & 0x7f800000) <= (limit & 0x7fffff) : m - 1 < limit;
 }
 
 struct stat_seen {
     unsigned n[STAT_RAW], amax;
 
     /* Bits of a binary32 number. A lane has its own column of every bin, so that the lanes of a
-     * warp never meet in a bank. Fields 0, 254 and 255 are odd, and those of stat_limits. */
+     * warp never meet in a bank. */
     __device__ __forceinline__ void add(unsigned *bins, uint32_t bits)
     {
-        const uint32_t m = bits & 0x7fffffffu, e = m >> 23;
-        atomicAdd(&bins[e * STAT_LANES + threadIdx.x % STAT_LANES], 1u);
-        const int limit = e - STAT_LOW < 64 && (stat_limits() >> (e - STAT_LOW) & 1);
-        if (e - 1 < 253 && !limit)
-            amax = m > amax ? m : amax;
-        else
+        const uint32_t m = bits & 0x7fffffffu;
+        atomicAdd(&bins[(m >> 23) * STAT_LANES + threadIdx.x % STAT_LANES], 1u);
+        n[STAT_ZERO] += m == 0;
+        bool odd = m >= stat_beyond(GPU_CAST_BF16); /* Inf, NaN, too */
+#pragma unroll
+        for (int i = 0; i < GPU_CASTS; i++) {
+            if (i != GPU_CAST_BF16 && i != GPU_CAST_F16)
+                odd |= stat_is_beyond(m, stat_beyond(i));
+            odd |= stat_is_nothing(m, stat_nothing(i));
+        }
+        if (odd)
             add_odd(m);
+        else
+            amax = m > amax ? m : amax;
     }
+    static_assert(stat_beyond(GPU_CAST_F16) > stat_beyond(GPU_CAST_E5M2) &&
+                      stat_beyond(GPU_CAST_F16) >> 23 == stat_beyond(GPU_CAST_E5M2) >> 23,
+                  "fp16 overflows where e5m2 does");
 
-    /* Counts within the bin of the limit; zero is no underflow. */
     __device__ __forceinline__ void add_odd(uint32_t m)
     {
-        n[STAT_ZERO] += m == 0;
         n[STAT_NAN] += m > 0x7f800000u;
 #pragma unroll
         for (int i = 0; i < GPU_CASTS; i++) {
-            n[STAT_BEYOND + i] += m >= stat_beyond(i) && m >> 23 == stat_beyond(i) >> 23;
-            n[STAT_NOTHING + i] += m - 1 < stat_nothing(i) && m >> 23 == stat_nothing(i) >> 23;
+            n[STAT_BEYOND + i] += stat_is_beyond(m, stat_beyond(i));
+            n[STAT_NOTHING + i] += stat_is_nothing(m, stat_nothing(i));
         }
         if (m < 0x7f800000u && m > amax)
             amax = m;
@@ -103,6 +111,7 @@ static __device__ __forceinline__ void stat_begin(unsigned *bins, unsigned *tota
 static __device__ __forceinline__ void stat_end(const stat_seen &seen, const unsigned *bins,
                                                 unsigned *totals, gpu_statistics *to)
 {
+#pragma unroll
     for (int i = 0; i < STAT_RAW; i++) {
         const unsigned sum = __reduce_add_sync(0xffffffffu, seen.n[i]);
         if (threadIdx.x % 32 == 0)
@@ -141,42 +150,6 @@ static inline void gpu_statistics_finish(gpu_statistics *s)
             s->underflow[i] -= s->zero;
     }
 }
-
-/* ---- elements ---- */
-
-/* Two codes of 16 bits of binary32 numbers, the first one low; two of 8 bits. Where the device has
- * no instruction, `f` does it. */
-#if defined(__CUDA_ARCH__)
-#define STAT_CVT(name, register, cvt)                                                         \
-    static __device__ __forceinline__ uint32_t name(const gpu_format &, float low, float high)   \
-    {                                                                                         \
-        uint##register##_t d;                                                                 \
-        asm(cvt " %0, %1, %2;" : STAT_OUT_##register(d) : "f"(high), "f"(low));               \
-        return d;                                                                             \
-    }
-#define STAT_OUT_32(d) "=r"(d)
-#define STAT_OUT_16(d) "=h"(d)
-STAT_CVT(stat_f16, 32, "cvt.rn.f16x2.f32")
-STAT_CVT(stat_bf16, 32, "cvt.rn.bf16x2.f32")
-#if __CUDA_ARCH__ >= 890
-STAT_CVT(stat_e4m3, 16, "cvt.rn.satfinite.e4m3x2.f32")
-STAT_CVT(stat_e5m2, 16, "cvt.rn.satfinite.e5m2x2.f32")
-#endif
-#endif
-
-#define STAT_BY_FORMAT(name, mode, bits)                                                      \
-    static __device__ __forceinline__ uint32_t name(const gpu_format &f, float low, float high)  \
-    {                                                                                         \
-        return gpu_encode(f, mode, low).code | gpu_encode(f, mode, high).code << bits;        \
-    }
-#if !defined(__CUDA_ARCH__)
-STAT_BY_FORMAT(stat_f16, GPU_NEAREST, 16)
-STAT_BY_FORMAT(stat_bf16, GPU_NEAREST, 16)
-#endif
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 890
-STAT_BY_FORMAT(stat_e4m3, GPU_SATURATE, 8)
-STAT_BY_FORMAT(stat_e5m2, GPU_SATURATE, 8)
-#endif
 
 /* ---- kernels ---- */
 
@@ -258,13 +231,13 @@ __global__ void __launch_bounds__(STAT_THREADS)
             const float low = __uint_as_float(w[2 * k]), high = __uint_as_float(w[2 * k + 1]);
             const int up = k % 2 * 16;
             if constexpr (SET >> GPU_CAST_F16 & 1)
-                half[k] = stat_f16(c.format[GPU_CAST_F16], low, high);
+                half[k] = gpu_pair_f16(c.format[GPU_CAST_F16], low, high);
             if constexpr (SET >> GPU_CAST_BF16 & 1)
-                brain[k] = stat_bf16(c.format[GPU_CAST_BF16], low, high);
+                brain[k] = gpu_pair_bf16(c.format[GPU_CAST_BF16], low, high);
             if constexpr (SET >> GPU_CAST_E4M3 & 1)
-                e4m3[k / 2] |= stat_e4m3(c.format[GPU_CAST_E4M3], low, high) << up;
+                e4m3[k / 2] |= gpu_pair_e4m3(c.format[GPU_CAST_E4M3], low, high) << up;
             if constexpr (SET >> GPU_CAST_E5M2 & 1)
-                e5m2[k / 2] |= stat_e5m2(c.format[GPU_CAST_E5M2], low, high) << up;
+                e5m2[k / 2] |= gpu_pair_e5m2(c.format[GPU_CAST_E5M2], low, high) << up;
         }
         if constexpr (SET >> GPU_CAST_F16 & 1)
             static_cast<uint4 *>(c.to[GPU_CAST_F16])[i] = uint4{half[0], half[1], half[2], half[3]};

@@ -354,7 +354,7 @@ void measure_optimizers(session *s, void *const buffer[4], void *copy)
         t.m = static_cast<float4 *>(buffer[2]);
         t.v = k.algorithm == MPSIM_OPTIM_SGD ? NULL : static_cast<float4 *>(buffer[3]);
         t.copy = static_cast<uint2 *>(copy);
-        gpu_format_set(&t.format, mpsim_format_find("bf16"));
+        gpu_format_set(&t.bf16, mpsim_format_find("bf16"));
         t.fours = n / 4;
         fill(s, buffer[0], n, BELL);
         fill(s, buffer[1], n, BELL);
@@ -552,7 +552,7 @@ int gpu_speed_run(gpu_speed_row *rows, size_t max, size_t *count, const gpu_spee
         return -1;
     }
     keep_error(&s, cudaGetDeviceProperties(&device, 0));
-    s.blocks = device.multiProcessorCount * STAT_BLOCKS_OF_SM;
+    s.blocks = device.multiProcessorCount * 4;
     if (s.error == cudaSuccess)
         measure_streams(&s);
     if (s.error == cudaSuccess && plan->order)
