@@ -18,7 +18,8 @@ EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/tr
   gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh gpu/kernels/pairs.cuh \
   gpu/kernels/quantize.cuh gpu/kernels/statistics.cuh gpu/kernels/stream.cuh \
   gpu/kernels/sums.cuh \
-  gpu/speed/cublas.h gpu/speed/speed.cu gpu/speed/speed.h
+  gpu/speed/cublas.h gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.cu \
+  gpu/speed/speed.h gpu/speed/streams.cuh
 
 # The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.
 gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/print.c \

@@ -152,6 +152,8 @@ static void write_speed(FILE *to, size_t i, const gpu_record *record)
     write_number(to, "seconds", r->seconds);
     write_number(to, "share", r->share);
     write_text(to, "bits", r->checked < 0 ? "unchecked" : r->checked ? "equal" : "different");
+    if (r->compared)
+        fprintf(to, ",\"compared\":%" PRIu64 ",\"differing\":%" PRIu64, r->compared, r->differing);
     if (r->difference > 0)
         write_number(to, "difference", r->difference);
     if (r->text[0])

@@ -17,9 +17,12 @@ typedef struct gpu_speed_row {
     double bytes, flops; /* read and written, done in a run; one of them is 0 */
     double seconds;      /* the median of the runs; 0: not measured */
     double share;        /* of the copy's bytes a second, or of cuBLAS's operations; 0: none */
-    int checked;         /* 1: a sample equals the CPU's in every bit, 0: it does not, -1: none */
+    int checked;         /* 1: what is compared is equal in every bit, 0: it is not, -1: none */
+    uint64_t compared;   /* all results, with the copy's source, or with those of the first path of
+                            the same matrix product; 0: not done */
+    uint64_t differing;  /* those that are not equal */
     double difference;   /* cuBLAS only: largest |its - ours| / largest |ours|; else 0 */
-    char text[128];      /* "cuBLAS not found", what was compared */
+    char text[128];      /* "cuBLAS not found", where it is, what was compared */
 } gpu_speed_row;
 
 enum { GPU_SPEED_ROWS = 32 };
