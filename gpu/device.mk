@@ -1,11 +1,15 @@
-# device.mk -- everything that a machine with a CUDA device needs, without Autotools:
+# device.mk -- the device program without Autotools:
 #
-#   make -f gpu/device.mk            build in gpu/build, run all checks, write data/gpu/<device>-<date>.json
+#   make -f gpu/device.mk build      build gpu/build/mpsim-gpu, by all cores unless -j says otherwise
+#   make -f gpu/device.mk            and run everything, write data/gpu/<device>-<date>.json
 #   make -f gpu/device.mk QUICK=1    a thousandth of the inputs, no record
-#   make -f gpu/device.mk build      build only
 #
-# In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc; variables: CC, CFLAGS, NVCC, ARCHS
-# (nvcc's code generation, all but that of wgmma.cu and kernels/gemm_wgmma.cu).
+# In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc (CUDA 12.8
+# or newer); variables: CC, CFLAGS, NVCC, ARCHS (nvcc's code generation, all but that of wgmma.cu and
+# kernels/gemm_wgmma.cu).
+ifeq ($(filter -j% --jobs% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(or $(shell nproc 2>/dev/null),4)
+endif
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc)
 CFLAGS ?= -O2
 B = gpu/build

@@ -1,8 +1,8 @@
-/* main.c -- mpsim-gpu: everything that is asked of the first CUDA device, in one run: probes,
- * trainings, speed, checks; print what was found, write the record.
+/* main.c -- mpsim-gpu: everything that is asked of the first CUDA device, in one run: probes, speed,
+ * checks, trainings; print what was found, write the record.
  *
- * What is cheap, or what only a device can say, comes first; the long checks come last. The record
- * grows as FILE.part and gets its name when it is complete: a run that is cut short leaves what it
+ * What is cheap comes first: a tiny part of every check, probes, speed. The record grows as
+ * FILE.part and gets its name when it is complete: a run that is cut short leaves what it
  * found.
  *
  * Exit: see options.h. */
@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* All that a run finds. */
@@ -79,6 +80,7 @@ static void choose_paths(session *s)
 {
     gpu_options *o = &s->options;
     if (o->directory && !o->output) {
+        (void)mkdir(o->directory, 0777); /* what is wrong with it, opening the record says */
         record_path(s->path, sizeof s->path, o->directory, &s->record);
         o->output = s->path;
     }
@@ -274,9 +276,9 @@ static void run_all(session *s)
     find_trainings(s);
     look_at_checks(s);
     run_probes(s);
-    run_trainings(s);
     run_speed(s);
     run_checks(s);
+    run_trainings(s);
     write_record(s, 1);
 }
 

@@ -24,7 +24,7 @@ static int usage(FILE *to, int status)
             "  --plans DIR       the trainings (default: " GPU_PLANS_DIR ")\n"
             "  --output FILE     write the record (JSON, schema mpsim.gpu/1), and beside it the\n"
             "                    digests of the trainings\n"
-            "  --output-dir DIR  the same, named DIR/<device>-<date>.json\n"
+            "  --output-dir DIR  the same, named DIR/<device>-<date>.json; DIR is made if need be\n"
             "Exit: 0 all agrees, 1 something differs, 2 usage, 4 trouble, 77 no device.\n");
     return status;
 }

@@ -15,11 +15,13 @@ typedef struct gpu_cublas {
     int (*gemm_ex)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                    const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
                    const void *beta, void *c, int type_c, int ldc, int compute, int algorithm);
-    char name[256]; /* of the library that was found */
+    char name[256]; /* the file of the library that was found */
 } gpu_cublas;
 
 /* gpu_cublas_open -- 0, or -1 with one line in `why`: not found, or no context. `name`: the
- * library's, or NULL: libcublas.so.13, .12, then that of /usr/local/cuda. */
+ * library's, or NULL: libcublas.so.13 or .12 below CUDA_HOME, CUDA_PATH, VIRTUAL_ENV, CONDA_PREFIX, on
+ * the loader's search path, in the toolkit of the nvcc on PATH, in /usr/local/cuda*, /opt/cuda*, among
+ * the system's Python packages. */
 int gpu_cublas_open(gpu_cublas *b, const char *name, char *why, size_t size);
 void gpu_cublas_close(gpu_cublas *b);
 

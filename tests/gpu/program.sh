@@ -85,6 +85,20 @@ gpu 0 --tiny --plans "$dir/plans" --only training --skip two && has '^one  *hopp
 ok $? "--only and --skip; without --output no record"
 gpu 0 --quick --plans "$dir/plans" --only training && has '^one  *hopper  *1  *1 '
 ok $? "--quick trains a tenth"
+# ---- cuBLAS beside the toolkit: one that computes nothing ----
+mkdir -p "$dir/toolkit/targets/any/lib" "$dir/toolkit/bin"
+for f in cublasCreate_v2 cublasDestroy_v2 cublasGemmEx; do echo "int $f(void) { return 0; }"; done >"$dir/cublas.c"
+: >"$dir/toolkit/bin/nvcc"
+if "${CC:-cc}" -shared -fPIC -o "$dir/toolkit/targets/any/lib/libcublas.so.13" "$dir/cublas.c" 2>"$dir/err"; then
+    fake="cuBLAS .*$dir/toolkit/targets/any/lib/libcublas.so.13"
+    (CUDA_HOME=$dir/toolkit; export CUDA_HOME; gpu 0 --tiny --only speed --plans "$dir/plans") && has "$fake"
+    ok $? "cuBLAS is found in the toolkit of CUDA_HOME"
+    (PATH=$dir/toolkit/bin:$PATH; gpu 0 --tiny --only speed --plans "$dir/plans") &&
+        { has "$fake" || has 'cuBLAS .*/libcublas\.so'; } # on the search path, which comes first
+    ok $? "and beside the nvcc on PATH, or on the search path"
+else
+    echo "ok $((n += 1)) - cuBLAS beside the toolkit # SKIP no compiler that makes shared libraries"
+fi
 echo "three" >>"$dir/plans/list"
 gpu 4 --tiny --plans "$dir/plans" --only training && has '^three .*FAILED: .*three.plan: No such file' && has '^two .* 2 '
 ok $? "a plan that is not there is trouble, and the others are trained"
