@@ -69,7 +69,7 @@ void gpu_check_run(size_t i, int quick, gpu_result *r);
 enum { GPU_PROBE_K = 32 };
 
 typedef struct gpu_probe {
-    char id[24];              /* "P2d", see data/gpu/README.md                       */
+    char id[24];              /* "P2d", see probes.c                                */
     const char *instruction;  /* "mma.m16n8k16"                                      */
     const char *operands, *result; /* names of formats                               */
     const char *question;

@@ -83,96 +83,149 @@ static inline MPSIM_HD uint32_t gpu_special(const mpsim_format *f, uint32_t w)
     }
 }
 
+/* What a kind of triple is made from: three random words, cut to codes, which it changes; `more`
+ * decides the rest. near: -16 .. 15. */
+typedef struct gpu_draft {
+    uint32_t x, y, z, more;
+    int near;
+} gpu_draft;
+
+static inline MPSIM_HD int gpu_is_sum(const gpu_scalar *s)
+{
+    return s->o.op == MPSIM_OP_ADD || s->o.op == MPSIM_OP_SUB;
+}
+
+/* A number with the sign and the significand of a word, and this exponent field. */
+static inline MPSIM_HD uint32_t gpu_at_field(const mpsim_format *f, uint32_t word, int field)
+{
+    return gpu_code(f, (int)(word >> (f->bits - 1)), field, word);
+}
+
+/* x y, rounded, as a finite number or not. */
+static inline MPSIM_HD uint32_t gpu_rounded_product(const gpu_scalar *s, uint32_t x, uint32_t y)
+{
+    mpsim_arith product = s->o;
+    unsigned flags;
+    product.op = MPSIM_OP_MUL;
+    return (uint32_t)mpsim_scalar_arith(&product, x, y, 0, 0, &flags);
+}
+
+static inline MPSIM_HD void gpu_draft_close(const mpsim_format *f, gpu_draft *t)
+{
+    t->x = gpu_finite(f, t->x);
+    t->y = gpu_at_field(f, t->y, gpu_field(f, t->x) + t->near);
+    t->z = gpu_at_field(f, t->z, gpu_field(f, t->x) + (int)(t->more >> 5 & 31) - 16);
+}
+
+static inline MPSIM_HD void gpu_draft_cancel(const gpu_scalar *s, const mpsim_format *f,
+                                             gpu_draft *t)
+{
+    const uint32_t minus = (uint32_t)mpsim_sign_bit(f, 1);
+    const int other = (int)(t->more & 1), up = (int)(t->more >> 1 & 1);
+    t->x = gpu_finite(f, t->x);
+    if (gpu_is_sum(s)) {
+        t->y = s->o.op == MPSIM_OP_ADD ? t->x ^ minus : t->x;
+        t->y = other ? gpu_neighbour(f, t->y, up) : t->y;
+    } else { /* z = -(x y), rounded, or a neighbour; y of moderate size */
+        t->y = gpu_at_field(f, t->y, f->bias + t->near / 2);
+        t->z = gpu_rounded_product(s, t->x, t->y) ^ minus;
+        t->z = other ? gpu_neighbour(f, gpu_finite(f, t->z), up) : t->z;
+    }
+}
+
+/* Products, quotients and sums near the smallest normal number. */
+static inline MPSIM_HD void gpu_draft_small(const gpu_scalar *s, const mpsim_format *f,
+                                            gpu_draft *t)
+{
+    const int target = (int)(t->more >> 5 & 31) - 24;
+    t->x = gpu_finite(f, t->x);
+    if (gpu_is_sum(s)) {
+        t->x = gpu_at_field(f, t->x, (int)(t->more & 3));
+        t->y = gpu_at_field(f, t->y, (int)(t->more >> 2 & 3));
+    } else {
+        const int e = gpu_field(f, t->x) - f->bias, least = 1 - f->bias;
+        const int other = s->o.op == MPSIM_OP_DIV ? e - target - least : target + least - e;
+        t->y = gpu_at_field(f, t->y, other + f->bias);
+    }
+    t->z = gpu_at_field(f, t->z, (int)(t->more >> 10 & 7));
+}
+
+static inline MPSIM_HD void gpu_draft_short(const gpu_scalar *s, const mpsim_format *f,
+                                            gpu_draft *t)
+{
+    const int keep = f->mbits / 2 + (int)(t->more & 1), sum = gpu_is_sum(s);
+    const uint32_t low = ((uint32_t)1 << (f->mbits - keep)) - 1;
+    t->x = gpu_finite(f, t->x) & ~low;
+    t->y = gpu_at_field(f, t->y, gpu_field(f, t->x) + (sum ? t->near : 0)) & ~low;
+    if (!sum)
+        t->y = gpu_at_field(f, t->y, f->bias + t->near / 2);
+    t->z = gpu_at_field(f, t->z, gpu_field(f, t->x) + t->near) & ~low;
+}
+
+/* An addend around the last bit of the product. */
+static inline MPSIM_HD void gpu_draft_addend(const mpsim_format *f, gpu_draft *t)
+{
+    t->x = gpu_finite(f, t->x);
+    t->y = gpu_at_field(f, t->y, f->bias + t->near / 2);
+    const int e = gpu_field(f, t->x) + t->near / 2;
+    t->z = gpu_code(f, (int)(t->z >> (f->bits - 1)), e - f->mbits - 2 + (int)(t->more >> 5 & 7),
+                    t->more >> 8 & 1 ? t->z : 0);
+}
+
+static inline MPSIM_HD void gpu_draft_special(const mpsim_format *f, gpu_draft *t)
+{
+    t->x = gpu_special(f, t->x);
+    t->y = t->more & 1 ? gpu_special(f, t->y) : t->y;
+    t->z = t->more & 2 ? gpu_special(f, t->z) : t->z;
+}
+
+/* Of a root: instead of near-cancellation a square, rounded, or a neighbour; seldom a negative
+ * number. */
+static inline MPSIM_HD void gpu_draft_root(const gpu_scalar *s, const mpsim_format *f, int square,
+                                           gpu_draft *t)
+{
+    if (square) {
+        t->x = gpu_finite(f, gpu_rounded_product(s, t->y, t->y));
+        t->x = t->more & 1 ? gpu_neighbour(f, t->x, (int)(t->more >> 1 & 1)) : t->x;
+    }
+    if (t->more >> 12 & 7)
+        t->x &= ~(uint32_t)mpsim_sign_bit(f, 1);
+}
+
 /* Triple number i, for operations of one to three operands: random patterns, exponents near each
  * other, near-cancellation (squares for the root), results near the smallest normal, short
  * significands (ties), an addend around the last bit of the product, special values. */
 static inline MPSIM_HD void gpu_triple(const gpu_scalar *s, uint64_t i, uint32_t in[3])
 {
+    enum { CLOSE = 2, CANCEL, SMALL, SHORT, ADDEND, SPECIAL };
     const mpsim_format *f = &s->o.operand[0];
     const uint32_t mask = (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
     uint32_t w[4];
     mpsim_rng_block(w, GPU_SEED, s->stream, i);
-    const uint32_t how = w[3] & 7, more = w[3] >> 3;
-    const int near = (int)(more & 31) - 16;
-    uint32_t x = w[0] & mask, y = w[1] & mask, z = w[2] & mask;
-    const int sum = s->o.op == MPSIM_OP_ADD || s->o.op == MPSIM_OP_SUB;
-    const int ratio = s->o.op == MPSIM_OP_DIV;
-    switch (how) {
-    case 2: /* exponents near each other */
-        x = gpu_finite(f, x);
-        y = gpu_code(f, (int)(y >> (f->bits - 1)), gpu_field(f, x) + near, y);
-        z = gpu_code(f, (int)(z >> (f->bits - 1)), gpu_field(f, x) + (int)(more >> 5 & 31) - 16, z);
-        break;
-    case 3: /* near-cancellation */
-        x = gpu_finite(f, x);
-        if (sum) {
-            const int flip = s->o.op == MPSIM_OP_ADD;
-            y = flip ? x ^ (uint32_t)mpsim_sign_bit(f, 1) : x;
-            y = more & 1 ? gpu_neighbour(f, y, (int)(more >> 1 & 1)) : y;
-        } else { /* z = -(x y), rounded, or a neighbour; y of moderate size */
-            mpsim_arith product = s->o;
-            unsigned flags;
-            product.op = MPSIM_OP_MUL;
-            y = gpu_code(f, (int)(y >> (f->bits - 1)), f->bias + near / 2, y);
-            z = (uint32_t)mpsim_scalar_arith(&product, x, y, 0, 0, &flags) ^
-                (uint32_t)mpsim_sign_bit(f, 1);
-            z = more & 1 ? gpu_neighbour(f, gpu_finite(f, z), (int)(more >> 1 & 1)) : z;
-        }
-        break;
-    case 4: { /* products, quotients and sums near the smallest normal number */
-        const int target = (int)(more >> 5 & 31) - 24;
-        x = gpu_finite(f, x);
-        if (sum) {
-            x = gpu_code(f, (int)(x >> (f->bits - 1)), (int)(more & 3), x);
-            y = gpu_code(f, (int)(y >> (f->bits - 1)), (int)(more >> 2 & 3), y);
-        } else {
-            const int e = gpu_field(f, x) - f->bias;
-            const int other = ratio ? e - target - (1 - f->bias) : target + (1 - f->bias) - e;
-            y = gpu_code(f, (int)(y >> (f->bits - 1)), other + f->bias, y);
-        }
-        z = gpu_code(f, (int)(z >> (f->bits - 1)), (int)(more >> 10 & 7), z);
-        break;
-    }
-    case 5: { /* short significands */
-        const int keep = f->mbits / 2 + (int)(more & 1);
-        const uint32_t low = ((uint32_t)1 << (f->mbits - keep)) - 1;
-        x = gpu_finite(f, x) & ~low;
-        y = gpu_code(f, (int)(y >> (f->bits - 1)), gpu_field(f, x) + (sum ? near : 0), y) & ~low;
-        if (!sum)
-            y = gpu_code(f, (int)(y >> (f->bits - 1)), f->bias + near / 2, y);
-        z = gpu_code(f, (int)(z >> (f->bits - 1)), gpu_field(f, x) + near, z) & ~low;
-        break;
-    }
-    case 6: { /* an addend around the last bit of the product */
-        x = gpu_finite(f, x);
-        y = gpu_code(f, (int)(y >> (f->bits - 1)), f->bias + near / 2, y);
-        const int e = gpu_field(f, x) + near / 2;
-        z = gpu_code(f, (int)(z >> (f->bits - 1)), e - f->mbits - 2 + (int)(more >> 5 & 7),
-                     more >> 8 & 1 ? z : 0);
-        break;
-    }
-    case 7:
-        x = gpu_special(f, x);
-        y = more & 1 ? gpu_special(f, y) : y;
-        z = more & 2 ? gpu_special(f, z) : z;
-        break;
-    default:
-        break;
-    }
-    if (s->o.op == MPSIM_OP_SQRT) {
-        if (how == 3) { /* a square, rounded, or a neighbour */
-            mpsim_arith square = s->o;
-            unsigned flags;
-            square.op = MPSIM_OP_MUL;
-            x = gpu_finite(f, (uint32_t)mpsim_scalar_arith(&square, y, y, 0, 0, &flags));
-            x = more & 1 ? gpu_neighbour(f, x, (int)(more >> 1 & 1)) : x;
-        }
-        if (more >> 12 & 7)
-            x &= ~(uint32_t)mpsim_sign_bit(f, 1);
-    }
-    in[0] = x;
-    in[1] = y;
-    in[2] = z;
+    const uint32_t how = w[3] & 7;
+    gpu_draft t;
+    t.x = w[0] & mask;
+    t.y = w[1] & mask;
+    t.z = w[2] & mask;
+    t.more = w[3] >> 3;
+    t.near = (int)(t.more & 31) - 16;
+    if (how == CLOSE)
+        gpu_draft_close(f, &t);
+    else if (how == CANCEL)
+        gpu_draft_cancel(s, f, &t);
+    else if (how == SMALL)
+        gpu_draft_small(s, f, &t);
+    else if (how == SHORT)
+        gpu_draft_short(s, f, &t);
+    else if (how == ADDEND)
+        gpu_draft_addend(f, &t);
+    else if (how == SPECIAL)
+        gpu_draft_special(f, &t);
+    if (s->o.op == MPSIM_OP_SQRT)
+        gpu_draft_root(s, f, how == CANCEL, &t);
+    in[0] = t.x;
+    in[1] = t.y;
+    in[2] = t.z;
 }
 
 /* The operands of case i. EVERY: i times an odd number is each 32-bit word once, and any prefix of

@@ -1,5 +1,8 @@
 /* cublas.c -- see cublas.h. The few functions and numbers that are needed are declared here, from
  * cublas_api.h and library_types.h of CUDA 13.0, so that nothing of cuBLAS is needed to build. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dlinfo */
+#endif
 #include "cublas.h"
 
 #include <dlfcn.h>

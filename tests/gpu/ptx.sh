@@ -102,7 +102,7 @@ lists "wgmma.cu has every wgmma, and what they wait for" "$dir/wgmma.ptx" \
     ${wgmma}k32.f32.e5m2.e4m3 ${wgmma}k32.f32.e5m2.e5m2 ${wgmma}k32.f16.e4m3.e4m3 \
     ${wgmma}k32.f16.e4m3.e5m2 ${wgmma}k32.f16.e5m2.e4m3 ${wgmma}k32.f16.e5m2.e5m2 \
     "wgmma.wait_group.sync.aligned"
-grep -q '^[ 	]*fence\.proxy\.async' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.sync\.aligned' \
+grep -q '^[ 	]*fence\.proxy\.async\.shared::cta;' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.sync\.aligned' \
     "$dir/wgmma.ptx" && grep -q 'wgmma\.commit_group\.sync\.aligned' "$dir/wgmma.ptx"
 ok $? "wgmma.cu fences and commits"
 
@@ -134,6 +134,13 @@ if [ "${MPSIM_TEST_EXPENSIVE:-0}" != 0 ]; then
     lists "wgmma_gemm.cu has every wgmma that trainings take" "$dir/wgmma_gemm.ptx" \
         ${w}k16.f32.f16.f16 ${w}k16.f32.bf16.bf16 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 \
         ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
+    none "wgmma_gemm.cu: fences of shared memory alone" \
+        "$(grep 'fence\.proxy' "$dir/wgmma_gemm.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
+    # shellcheck disable=SC2086 # flags
+    "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -cubin -Xptxas -v \
+        -gencode arch=compute_90a,code=sm_90a -o "$dir/wgmma_gemm.cubin" "$MPSIM_SRCDIR/gpu/wgmma_gemm.cu" >"$dir/out" 2>&1 &&
+        has 'Compiling entry function .*gemm_wgmma' && ! has 'serialized' && ! has '[1-9][0-9]* bytes spill'
+    ok $? "wgmma_gemm.cu: ptxas serialises no wgmma and spills nothing"
 fi
 
 # ---- the check itself: contraction would be seen ----
