@@ -1,15 +1,10 @@
-/* csv.c -- steps, tensors and policies as CSV; see report.h. */
-#include "report.h"
+/* csv.c -- steps, tensors and policies as CSV; see csv.h. */
+#include "csv.h"
+
+#include "../report/step.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])
-{
-    memset(groups, 0, REPLAY_GROUPS * sizeof *groups);
-    for (size_t i = 0; i < s->n_casts; i++)
-        replay_counts_add(&groups[replay_group_of(s->casts[i].kind)], &s->casts[i]);
-}
 
 void replay_csv_header(const replay_report *r)
 {

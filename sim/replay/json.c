@@ -1,5 +1,7 @@
-/* json.c -- steps and totals of a replay as JSON; see report.h. */
-#include "report.h"
+/* json.c -- steps and totals of a replay as JSON; see json.h. */
+#include "json.h"
+
+#include "../report/step.h"
 
 static json_t *json_counts(const replay_counts *c)
 {

@@ -1,6 +1,10 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
+#include "../report/step.h"
+#include "csv.h"
+#include "json.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

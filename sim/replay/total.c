@@ -1,5 +1,5 @@
-/* total.c -- adding up the steps of a replay; see report.h. */
-#include "report.h"
+/* total.c -- adding up the steps of a replay; see total.h. */
+#include "total.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -115,4 +115,11 @@ int replay_total_add(replay_total *t, const replay_step *s)
             e->worst_sqnr = c->sqnr_db;
     }
     return 0;
+}
+
+void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])
+{
+    memset(groups, 0, REPLAY_GROUPS * sizeof *groups);
+    for (size_t i = 0; i < s->n_casts; i++)
+        replay_counts_add(&groups[replay_group_of(s->casts[i].kind)], &s->casts[i]);
 }

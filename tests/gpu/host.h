@@ -163,68 +163,13 @@ GPU_HOST_ATOMIC(atomicOr, T(old | v))
 GPU_HOST_ATOMIC(atomicAnd, T(old &v))
 GPU_HOST_ATOMIC(atomicExch, v)
 
-template <class T>
-static inline T atomicCAS(T *p, T expected, T v)
-{
-    const T old = *p;
-    if (old == expected)
-        *p = v;
-    return old;
-}
-
 /* ---- loads, bits, arithmetic ---- */
 
-template <class T>
-static inline T __ldg(const T *p)
-{
-    return *p;
-}
 template <class T>
 static inline T __ldcs(const T *p)
 {
     return *p;
 }
-template <class T>
-static inline T __ldcg(const T *p)
-{
-    return *p;
-}
-template <class T>
-static inline void __stcs(T *p, T v)
-{
-    *p = v;
-}
-template <class T>
-static inline void __stcg(T *p, T v)
-{
-    *p = v;
-}
-
-static inline int __popc(unsigned x)
-{
-    return __builtin_popcount(x);
-}
-static inline int __popcll(unsigned long long x)
-{
-    return __builtin_popcountll(x);
-}
-static inline int __clz(int x)
-{
-    return x ? __builtin_clz(unsigned(x)) : 32;
-}
-static inline int __clzll(long long x)
-{
-    return x ? __builtin_clzll(static_cast<unsigned long long>(x)) : 64;
-}
-static inline int __ffs(int x)
-{
-    return __builtin_ffs(x);
-}
-static inline unsigned __umulhi(unsigned a, unsigned b)
-{
-    return unsigned(uint64_t(a) * b >> 32);
-}
-
 template <class To, class From>
 static inline To gpu_host_bits(From x)
 {
@@ -237,27 +182,10 @@ static inline unsigned __float_as_uint(float x)
 {
     return gpu_host_bits<unsigned>(x);
 }
-static inline int __float_as_int(float x)
-{
-    return gpu_host_bits<int>(x);
-}
 static inline float __uint_as_float(unsigned x)
 {
     return gpu_host_bits<float>(x);
 }
-static inline float __int_as_float(int x)
-{
-    return gpu_host_bits<float>(x);
-}
-static inline long long __double_as_longlong(double x)
-{
-    return gpu_host_bits<long long>(x);
-}
-static inline double __longlong_as_double(long long x)
-{
-    return gpu_host_bits<double>(x);
-}
-
 static inline float __fadd_rn(float a, float b)
 {
     return a + b;
@@ -298,11 +226,6 @@ static inline double __dsqrt_rn(double a)
 {
     return sqrt(a);
 }
-static inline double __fma_rn(double a, double b, double c)
-{
-    return fma(a, b, c);
-}
-
 #ifndef min
 template <class T>
 static inline T min(T a, T b)

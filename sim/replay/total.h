@@ -1,0 +1,60 @@
+/* total.h -- what the steps of a replay add up to. */
+#ifndef MPSIM_SIM_REPLAY_TOTAL_H
+#define MPSIM_SIM_REPLAY_TOTAL_H
+
+#include "../cli/names.h"
+#include "replay.h"
+
+/* Groups of kinds that are added up. */
+typedef enum replay_group {
+    GROUP_ACT,    /* act, out      */
+    GROUP_WEIGHT, /* weight        */
+    GROUP_AGRAD,  /* agrad, dgrad  */
+    GROUP_WGRAD,
+    REPLAY_GROUPS
+} replay_group;
+
+typedef struct replay_counts {
+    uint64_t count, nonzero, nonfinite, underflow, subnormal, overflow, stale;
+} replay_counts;
+
+/* One tensor over all steps. */
+typedef struct replay_tensor {
+    char *name;
+    char format[48];
+    layer_kind layer;
+    uint64_t steps;
+    replay_counts counts;
+    double worst_sqnr;
+    double scale, next; /* of the last step; next: NaN but for FP8 delayed scaling */
+} replay_tensor;
+
+/* A run added up. */
+typedef struct replay_total {
+    uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record,
+        unknown;
+    double final_scale;
+    replay_counts groups[REPLAY_GROUPS];
+    uint64_t updates, lost, lost_model, compared, differ;
+    double max_difference, distance_fp32, distance_f64;
+    train_bytes bytes; /* of the last step */
+    mpsim_optim optimizer; /* of the last step that had one */
+    int has_optimizer;
+    int reduces; /* a plan says how ranks are added    */
+    size_t ranks; /* the most in a step                */
+    char unmatched[512]; /* patterns of the policy that fit no layer */
+    replay_tensor *tensors;
+    size_t n_tensors;
+    nameindex names; /* of the tensors */
+} replay_total;
+
+replay_group replay_group_of(const char *kind);
+void replay_counts_add(replay_counts *to, const replay_cast *c);
+/* The counts of a step by group of kinds. */
+void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS]);
+
+void replay_total_init(replay_total *t);
+int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
+void replay_total_clear(replay_total *t);
+
+#endif
