@@ -5,7 +5,7 @@
  * numbers kept), as the optimizer steps are. Unlike that of fused steps this path counts on the
  * default rounding mode; where a thread has another one, or flushes, the reference does its share.
  * Operands and c are finite; then only these things can happen that are no plain rounding: an
- * overflow gives an infinity, in the reference (the default policies) as in IEEE 754, and keeps it
+ * overflow gives an infinity, in the reference (the default choices) as in IEEE 754, and keeps it
  * as long as no other infinity comes; a product that overflows beside an infinity of the other sign
  * gives NaN, and the reference decides which. A result that is NaN is done again there. */
 #ifndef MPSIM_LIB_DOT_CHAIN_H

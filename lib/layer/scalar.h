@@ -239,7 +239,7 @@ static inline MPSIM_HD float mpsim_math_by_reference(const mpsim_format *f, floa
 {
     mpsim_rounding r;
     unsigned flags;
-    memset(&r, 0, sizeof r); /* the default policies are the enumerators with value 0 */
+    memset(&r, 0, sizeof r); /* the default choices are the enumerators with value 0 */
     r.scale = 1;
     r.mode = MPSIM_ROUND_NEAREST_EVEN;
     const uint64_t code =

@@ -2,85 +2,85 @@
  *
  * The presets named after software are checked against recorded casts of that software
  * (data/vectors/casts, tests/round/t-framework.c), those of CUDA against NVIDIA's headers
- * (tests/round/t-cudahdr.c). A policy that is not named has the value of mpsim_rounding_init. */
+ * (tests/round/t-cudahdr.c). A choice that is not named has the value of mpsim_rounding_init. */
 #include <mpsim/round.h>
 
 #include "../base/words.h"
 
-#define POLICY(...) {.sr_bits = 32, .scale = 1, __VA_ARGS__}
+#define CHOICES(...) {.sr_bits = 32, .scale = 1, __VA_ARGS__}
 
-/* Sets of policies that stand in several rows. */
+/* Sets of choices that stand in several rows. */
 #define IEEE_LIKE .overflow = MPSIM_OVERFLOW_INF, .infinity = MPSIM_INFINITY_KEEP
 #define SATURATING .overflow = MPSIM_OVERFLOW_MAX, .infinity = MPSIM_INFINITY_MAX
 #define CUDA .nan = MPSIM_NANS_ONES, .negative = MPSIM_NEGATIVE_ABS
 #define TORCH_FLOAT8 .nan = MPSIM_NANS_ONES_SIGNED, .negative = MPSIM_NEGATIVE_ABS
-#define TORCH_BFLOAT16 {"bf16", POLICY(IEEE_LIKE, .nan = MPSIM_NANS_MINUS_ONES)}
+#define TORCH_BFLOAT16 {"bf16", CHOICES(IEEE_LIKE, .nan = MPSIM_NANS_MINUS_ONES)}
 #define ML_DTYPES .no_nan = MPSIM_NO_NAN_ANTIZERO, .no_zero = MPSIM_NO_ZERO_NAN_MIN
 #define P3109 .no_inf = MPSIM_NO_INF_MAX, .nan = MPSIM_NANS_POSITIVE
 
 static const mpsim_preset presets[] = {
     {.name = "ieee",
-     .narrow = POLICY(IEEE_LIKE),
-     .wide = POLICY(IEEE_LIKE),
+     .narrow = CHOICES(IEEE_LIKE),
+     .wide = CHOICES(IEEE_LIKE),
      .source = "IEEE 754-2019; the default"},
     {.name = "saturate",
-     .narrow = POLICY(SATURATING),
-     .wide = POLICY(SATURATING),
+     .narrow = CHOICES(SATURATING),
+     .wide = CHOICES(SATURATING),
      .source = "everything beyond the largest number becomes it"},
     {.name = "ocp",
-     .narrow = POLICY(IEEE_LIKE),
-     .wide = POLICY(IEEE_LIKE),
+     .narrow = CHOICES(IEEE_LIKE),
+     .wide = CHOICES(IEEE_LIKE),
      .source = "OCP OFP8 1.0, non-saturating mode"},
     {.name = "ocp-sat",
-     .narrow = POLICY(SATURATING),
-     .wide = POLICY(IEEE_LIKE),
+     .narrow = CHOICES(SATURATING),
+     .wide = CHOICES(IEEE_LIKE),
      .source = "OCP OFP8 1.0, saturating mode"},
     {.name = "cuda",
-     .narrow = POLICY(SATURATING, CUDA),
-     .wide = POLICY(IEEE_LIKE, CUDA),
+     .narrow = CHOICES(SATURATING, CUDA),
+     .wide = CHOICES(IEEE_LIKE, CUDA),
      .source = "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)"},
     {.name = "cuda-nosat",
-     .narrow = POLICY(IEEE_LIKE, CUDA),
-     .wide = POLICY(IEEE_LIKE, CUDA),
+     .narrow = CHOICES(IEEE_LIKE, CUDA),
+     .wide = CHOICES(IEEE_LIKE, CUDA),
      .source = "CUDA 13.0 headers, __NV_NOSAT"},
     /* PyTorch: NaN as the vector code of contiguous tensors gives it. */
     {.name = "pytorch",
-     .narrow = POLICY(IEEE_LIKE, TORCH_FLOAT8),
-     .wide = POLICY(IEEE_LIKE, .nan = MPSIM_NANS_PAYLOAD),
+     .narrow = CHOICES(IEEE_LIKE, TORCH_FLOAT8),
+     .wide = CHOICES(IEEE_LIKE, .nan = MPSIM_NANS_PAYLOAD),
      .source = "PyTorch 2.13 to 2.15 on CPU: only e4m3 saturates",
-     .exceptions = {{"e4m3", POLICY(SATURATING, TORCH_FLOAT8)}, TORCH_BFLOAT16}},
+     .exceptions = {{"e4m3", CHOICES(SATURATING, TORCH_FLOAT8)}, TORCH_BFLOAT16}},
     {.name = "pytorch-2.12",
-     .narrow = POLICY(IEEE_LIKE, TORCH_FLOAT8),
-     .wide = POLICY(IEEE_LIKE, .nan = MPSIM_NANS_PAYLOAD),
+     .narrow = CHOICES(IEEE_LIKE, TORCH_FLOAT8),
+     .wide = CHOICES(IEEE_LIKE, .nan = MPSIM_NANS_PAYLOAD),
      .source = "PyTorch up to 2.12 on CPU: nothing saturates",
      .exceptions = {TORCH_BFLOAT16}},
     {.name = "ml-dtypes",
-     .narrow = POLICY(IEEE_LIKE, ML_DTYPES),
-     .wide = POLICY(IEEE_LIKE, ML_DTYPES),
+     .narrow = CHOICES(IEEE_LIKE, ML_DTYPES),
+     .wide = CHOICES(IEEE_LIKE, ML_DTYPES),
      .source = "ml_dtypes 0.6 and, for fp16, NumPy 2.4: astype",
-     .exceptions = {{"fp16", POLICY(IEEE_LIKE, ML_DTYPES, .nan = MPSIM_NANS_PAYLOAD)}}},
+     .exceptions = {{"fp16", CHOICES(IEEE_LIKE, ML_DTYPES, .nan = MPSIM_NANS_PAYLOAD)}}},
     {.name = "onnx",
-     .narrow = POLICY(SATURATING, .negative = MPSIM_NEGATIVE_ABS),
-     .wide = POLICY(IEEE_LIKE),
+     .narrow = CHOICES(SATURATING, .negative = MPSIM_NEGATIVE_ABS),
+     .wide = CHOICES(IEEE_LIKE),
      .source = "ONNX Cast, saturate = 1 (its default)",
      /* infinity is NaN here */
-     .exceptions = {{"e8m0", POLICY(.overflow = MPSIM_OVERFLOW_MAX,
-                                    .negative = MPSIM_NEGATIVE_ABS)}}},
+     .exceptions = {{"e8m0", CHOICES(.overflow = MPSIM_OVERFLOW_MAX,
+                                     .negative = MPSIM_NEGATIVE_ABS)}}},
     {.name = "onnx-nosat",
-     .narrow = POLICY(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
-     .wide = POLICY(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
+     .narrow = CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
+     .wide = CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
      .source = "ONNX Cast, saturate = 0"},
     {.name = "p3109-satfinite",
-     .narrow = POLICY(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
-     .wide = POLICY(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
+     .narrow = CHOICES(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
+     .wide = CHOICES(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
      .source = "IEEE P3109 interim report 4.0, SatFinite"},
     {.name = "p3109-satpropagate",
-     .narrow = POLICY(P3109, .overflow = MPSIM_OVERFLOW_MAX, .negative = MPSIM_NEGATIVE_MIN),
-     .wide = POLICY(P3109, .overflow = MPSIM_OVERFLOW_MAX, .negative = MPSIM_NEGATIVE_MIN),
+     .narrow = CHOICES(P3109, .overflow = MPSIM_OVERFLOW_MAX, .negative = MPSIM_NEGATIVE_MIN),
+     .wide = CHOICES(P3109, .overflow = MPSIM_OVERFLOW_MAX, .negative = MPSIM_NEGATIVE_MIN),
      .source = "IEEE P3109 interim report 4.0, SatPropagate"},
     {.name = "p3109-satnone",
-     .narrow = POLICY(IEEE_LIKE, P3109),
-     .wide = POLICY(IEEE_LIKE, P3109),
+     .narrow = CHOICES(IEEE_LIKE, P3109),
+     .wide = CHOICES(IEEE_LIKE, P3109),
      .source = "IEEE P3109 interim report 4.0, SatNone (OvfInf)"},
 };
 

@@ -45,7 +45,7 @@ static void calculate(answer *a, const target *t, mpsim_op op, const mpsim_forma
                       const double *x, uint64_t seed)
 {
     const mpsim_format *f = operands ? operands : &t->format;
-    mpsim_rounding nearest = t->rounding; /* the policies of the preset, too */
+    mpsim_rounding nearest = t->rounding; /* the choices of the preset, too */
     nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
     mpsim_arith_init(&a->o, op, f, MPSIM_ROUND_NEAREST_EVEN);
     a->t = t;

@@ -122,8 +122,8 @@ static const char *const negative_names[] = {"", "smallest number", "sign ignore
 static const char *const no_nan_names[] = {"", "zero", "zero of the other sign"};
 static const char *const no_zero_names[] = {"", "NaN", "NaN; tiny: smallest number"};
 
-static void print_policy(table *t, const char *preset, const char *formats,
-                         const mpsim_rounding *r, const char *source)
+static void print_choices(table *t, const char *preset, const char *formats,
+                          const mpsim_rounding *r, const char *source)
 {
     static const char *const overflow[] = {"Inf or NaN", "largest"};
     static const char *const infinity[] = {"Inf or NaN", "largest"};
@@ -143,7 +143,7 @@ static void print_policy(table *t, const char *preset, const char *formats,
 }
 
 /* Whether two roundings agree in what a preset is. */
-static int same_policies(const mpsim_rounding *a, const mpsim_rounding *b)
+static int same_choices(const mpsim_rounding *a, const mpsim_rounding *b)
 {
     return a->overflow == b->overflow && a->infinity == b->infinity && a->no_inf == b->no_inf &&
            a->nan == b->nan && a->no_nan == b->no_nan && a->negative == b->negative &&
@@ -157,13 +157,13 @@ static int print_presets(FILE *to)
                          "<zero, if there is none|<source");
     for (size_t i = 0; i < mpsim_preset_count(); i++) {
         const mpsim_preset *p = mpsim_preset_at(i);
-        const int same = same_policies(&p->narrow, &p->wide);
-        print_policy(t, p->name, same ? "all" : "up to 8 bits", &p->narrow, p->source);
+        const int same = same_choices(&p->narrow, &p->wide);
+        print_choices(t, p->name, same ? "all" : "up to 8 bits", &p->narrow, p->source);
         for (int k = 0; k < MPSIM_PRESET_EXCEPTIONS; k++)
             if (p->exceptions[k].format)
-                print_policy(t, "", p->exceptions[k].format, &p->exceptions[k].rounding, "");
+                print_choices(t, "", p->exceptions[k].format, &p->exceptions[k].rounding, "");
         if (!same)
-            print_policy(t, "", "wider", &p->wide, "");
+            print_choices(t, "", "wider", &p->wide, "");
     }
     fputs("What the same format name means in different places (-p NAME, or FORMAT@NAME).\n"
           "Where nothing is said, a negative number in an unsigned format is NaN, and in\n"

@@ -450,7 +450,7 @@ static int begin(oracle_rounded *out, const mpsim_rounding *r, double x, int is_
     return 1;
 }
 
-/* A sign that the policy ignores does not direct the rounding. */
+/* A sign that the choice ignores does not direct the rounding. */
 static int ignores_sign(const oracle_format *of, const mpsim_rounding *r)
 {
     return !of->is_signed && r->negative == MPSIM_NEGATIVE_ABS;

@@ -3,7 +3,7 @@
  * The oracle shares no code, table or constant with lib/. Its formats are typed from the
  * standards (IEEE 754-2019, OCP OFP8 1.0, OCP MX 1.0, the ml_dtypes documentation, the
  * P3109 interim report 4.0): precision, smallest normal exponent, largest finite VALUE,
- * and which codes are infinities and NaNs. Its rounding is GNU MPFR's; its policies are
+ * and which codes are infinities and NaNs. Its rounding is GNU MPFR's; its choices are
  * the sentences of <mpsim/round.h>, from which it takes the names of the inputs only.
  *
  * Not for threads: the MPFR variables are static, so that a call costs 0.1 to 0.2 us. */
@@ -63,7 +63,7 @@ double oracle_ulp(const oracle_format *of, uint64_t code);
 /* The number whose magnitude is the i-th: i <= max_code + 1. Beyond binary64: +infinity. */
 double oracle_magnitude(const oracle_format *of, uint64_t i);
 
-/* What rounding alone gives, before any policy of range, sign or NaN. */
+/* What rounding alone gives, before any choice of range, sign or NaN. */
 typedef struct oracle_rounded {
     enum { ORACLE_IS_NAN, ORACLE_IS_INF, ORACLE_IS_FINITE, ORACLE_IS_BEYOND } kind;
     int negative;      /* sign of the input                                          */
@@ -89,7 +89,7 @@ void oracle_round(oracle_rounded *out, const oracle_format *of, const mpsim_roun
 void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
                           const mpsim_rounding *r, double x, int is_f32, uint32_t random);
 
-/* oracle_finish -- apply the policies of r: the code, and the MPSIM_FLAG_* in *flags. */
+/* oracle_finish -- apply the choices of r: the code, and the MPSIM_FLAG_* in *flags. */
 uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
                        const oracle_rounded *in, unsigned *flags);
 

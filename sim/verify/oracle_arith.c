@@ -338,7 +338,7 @@ void oracle_arith_value(oracle_value *v, const oracle_arith *o, uint64_t a, uint
 
 /* ----------------------------------------------------------------------- rounding ---- */
 
-/* A sign that the policy ignores does not direct the rounding. */
+/* A sign that the choice ignores does not direct the rounding. */
 static int ignores_sign(const oracle_arith *o)
 {
     return !o->result->is_signed && o->r.negative == MPSIM_NEGATIVE_ABS;

@@ -1,6 +1,6 @@
 /* oracle_arith.h -- the independent answer for <mpsim/arith.h>: operations and comparisons.
  *
- * Shares no code, table or constant with lib/; formats, decoding and policies are those of
+ * Shares no code, table or constant with lib/; formats, decoding and choices are those of
  * oracle.h. Two ways lead to every result:
  *
  *   oracle_arith_apply   integers (GMP): the exact value is a fraction of two integers or the
@@ -40,7 +40,7 @@ typedef struct oracle_value {
 } oracle_value;
 
 /* oracle_arith_value -- the exact value of op on the codes a, b, c. Of o->r only flush_input
- * and flush_below matter: one value serves all modes and policies. */
+ * and flush_below matter: one value serves all modes and choices. */
 void oracle_arith_value(oracle_value *v, const oracle_arith *o, uint64_t a, uint64_t b,
                         uint64_t c);
 

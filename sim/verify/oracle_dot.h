@@ -1,7 +1,7 @@
 /* oracle_dot.h -- the independent answer for dot products under a model.
  *
  * The sentences of <mpsim/dot.h>, computed with GMP's integers: every sum and every aligned term
- * is exact, every rounding is floor and remainder as round.h defines them, every policy is
+ * is exact, every rounding is floor and remainder as round.h defines them, every choice is
  * oracle_finish. Of the library it takes the description of the model only (the fields of
  * mpsim_model, the names of its formats): no code, no table, no constant.
  *

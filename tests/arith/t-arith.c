@@ -1,5 +1,5 @@
 /* t-arith.c -- proves mpsim_arith_apply for the formats of at most 8 bits: every pair of operands,
- * every mode, code and flags against the oracle; the policies; and the oracle against itself.
+ * every mode, code and flags against the oracle; the choices; and the oracle against itself.
  * Wider and mixed formats: t-wide.c. fma: t-fma.c. Arrays, names, comparisons:
  * t-array.c. All pairs of fp16: x-arith.c. */
 #include "support/ops.h"
@@ -121,7 +121,7 @@ START_TEST(known_values)
 END_TEST
 
 /* Integers against MPFR: every pair of at most 6 bits, edges and random operands of the others,
- * mixed formats, random policies. */
+ * mixed formats, random choices. */
 START_TEST(the_oracle_agrees_with_itself)
 {
     static const char *const formats[] = {
@@ -150,7 +150,7 @@ START_TEST(the_oracle_agrees_with_itself)
         operation p = operation_make((int)(k % MPSIM_OPS), names[0], names[1], names[2],
                                      names[3], 0);
         if (k % 2) {
-            const mpsim_rounding r = policy_random(0, &random);
+            const mpsim_rounding r = rounding_random(0, &random);
             operation_rounding(&p, &r);
         }
         for (int n = 0; n < 10; n++) {
@@ -184,7 +184,7 @@ START_TEST(the_oracle_agrees_with_the_rounding_oracle)
                 const double z = op == MPSIM_OP_ADD ? x + y : op == MPSIM_OP_SUB ? x - y : x * y;
                 if (!isfinite(x) || !isfinite(y) || z == 0)
                     continue;
-                mpsim_rounding r = policy_random((int)(i % MPSIM_ROUND_MODES), &random);
+                mpsim_rounding r = rounding_random((int)(i % MPSIM_ROUND_MODES), &random);
                 r.flush_input = 0;
                 operation_rounding(&p, &r);
                 const uint32_t word = cases_word(i);
@@ -260,10 +260,10 @@ START_TEST(every_conversion_between_narrow_formats)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------- policies ---- */
+/* ----------------------------------------------------------------------- choices ---- */
 
-/* The operands at the edges, once per policy and value. */
-START_TEST(each_policy_at_the_edges)
+/* The operands at the edges, once per choice and value. */
+START_TEST(each_choice_at_the_edges)
 {
     uint64_t random = test_seed() + 2;
     tally t = {0};
@@ -272,7 +272,7 @@ START_TEST(each_policy_at_the_edges)
         for (int op = 0; op < MPSIM_OPS; op++) {
             operation p = operation_make(op, name, NULL, NULL, NULL, 0);
             const codes x = codes_edges(p.oracle.result, 1, &random);
-            for (int k = 0; k < POLICY_VARIANTS; k++) {
+            for (int k = 0; k < ROUNDING_VARIANTS; k++) {
                 const mpsim_rounding r = rounding_variant(0, k);
                 operation_rounding(&p, &r);
                 if (op == MPSIM_OP_FMA) {
@@ -288,8 +288,8 @@ START_TEST(each_policy_at_the_edges)
 }
 END_TEST
 
-/* All policies at once, any operands, other formats for the result. */
-START_TEST(any_policies_with_any_operands)
+/* All choices at once, any operands, other formats for the result. */
+START_TEST(any_choices_with_any_operands)
 {
     uint64_t random = test_seed() + 3;
     tally t = {0};
@@ -300,7 +300,7 @@ START_TEST(any_policies_with_any_operands)
         const char *from = narrow_format(test_random(&random) % n, 8);
         const char *to = k % 3 ? from : narrow_format(test_random(&random) % n, 8);
         operation p = operation_make((int)(k % MPSIM_OPS), to, from, from, from, 0);
-        const mpsim_rounding r = policy_random(0, &random);
+        const mpsim_rounding r = rounding_random(0, &random);
         operation_rounding(&p, &r);
         for (size_t i = 0; i < 40; i++) {
             const uint64_t a = test_random(&random), b = a >> 8 & 0xff, c = a >> 16 & 0xff;
@@ -350,9 +350,9 @@ int main(void)
     tcase_add_test(pairs, every_quotient_of_every_narrow_format_in_every_mode);
     tcase_add_test(pairs, every_root_of_every_narrow_format_in_every_mode);
     tcase_add_test(pairs, every_conversion_between_narrow_formats);
-    TCase *policy = test_case("policy", 60);
-    tcase_add_test(policy, each_policy_at_the_edges);
-    tcase_add_test(policy, any_policies_with_any_operands);
-    tcase_add_test(policy, bits_above_the_width_are_ignored);
-    return test_main("arith", (TCase *const[]){oracle, pairs, policy, NULL});
+    TCase *choice = test_case("choice", 60);
+    tcase_add_test(choice, each_choice_at_the_edges);
+    tcase_add_test(choice, any_choices_with_any_operands);
+    tcase_add_test(choice, bits_above_the_width_are_ignored);
+    return test_main("arith", (TCase *const[]){oracle, pairs, choice, NULL});
 }

@@ -118,7 +118,7 @@ START_TEST(arrays_equal_the_scalar_function)
                 operation p = operation_make(op, mixes[i][0], mixes[i][1], mixes[i][2],
                                              mixes[i][3], m);
                 if ((op + m) % 3 == 0) {
-                    const mpsim_rounding r = policy_random(m, &random);
+                    const mpsim_rounding r = rounding_random(m, &random);
                     operation_rounding(&p, &r);
                 }
                 for (size_t k = 0; k < 6; k++) {

@@ -68,7 +68,7 @@ START_TEST(every_root_of_16_bits)
 }
 END_TEST
 
-START_TEST(policies_with_structured_operands)
+START_TEST(choices_with_structured_operands)
 {
     uint64_t random = test_seed() + 2;
     tally t = {0};
@@ -76,7 +76,7 @@ START_TEST(policies_with_structured_operands)
         for (int op = 0; op < MPSIM_OP_FMA; op++) {
             operation p = operation_make(op, wide[i], NULL, NULL, NULL, 0);
             const codes x = codes_edges(p.oracle.result, 1, &random);
-            for (int k = 0; k < POLICY_VARIANTS; k++) {
+            for (int k = 0; k < ROUNDING_VARIANTS; k++) {
                 const mpsim_rounding r = rounding_variant(0, k);
                 operation_rounding(&p, &r);
                 for (size_t n = (size_t)k % 3; n < x.n * x.n; n += 3)
@@ -391,7 +391,7 @@ START_TEST(mixed_formats)
                 tally_pairs(&t, &p, &e[0], &e[1]);
             for (size_t k = 0; k < test_scaled(1000); k++) {
                 if (k % 5 == 4) {
-                    const mpsim_rounding r = policy_random(0, &random);
+                    const mpsim_rounding r = rounding_random(0, &random);
                     operation_rounding(&p, &r);
                 }
                 uint64_t u[3];
@@ -406,8 +406,8 @@ START_TEST(mixed_formats)
 }
 END_TEST
 
-/* Any four formats, any policies. */
-START_TEST(any_formats_with_any_policies)
+/* Any four formats, any choices. */
+START_TEST(any_formats_with_any_choices)
 {
     uint64_t random = test_seed() + 7;
     tally t = {0};
@@ -422,7 +422,7 @@ START_TEST(any_formats_with_any_policies)
         }
         operation p =
             operation_make((int)(k % MPSIM_OPS), name[0], name[1], name[2], name[3], 0);
-        const mpsim_rounding r = policy_random(0, &random);
+        const mpsim_rounding r = rounding_random(0, &random);
         operation_rounding(&p, &r);
         for (size_t i = 0; i < 20; i++) {
             uint64_t u[3];
@@ -475,7 +475,7 @@ int main(void)
     tcase_add_test(operands, structured_operands_in_every_mode);
     tcase_add_test(operands, random_operands_in_every_mode);
     tcase_add_test(operands, every_root_of_16_bits);
-    tcase_add_test(operands, policies_with_structured_operands);
+    tcase_add_test(operands, choices_with_structured_operands);
     TCase *built = test_case("built", 60);
     tcase_add_test(built, ties_and_their_neighbours);
     tcase_add_test(built, roots_on_ties_and_beside);
@@ -484,7 +484,7 @@ int main(void)
     TCase *mixed = test_case("mixed", 60);
     tcase_add_test(mixed, every_pair_of_e4m3_and_e5m2_into_wider_formats);
     tcase_add_test(mixed, mixed_formats);
-    tcase_add_test(mixed, any_formats_with_any_policies);
+    tcase_add_test(mixed, any_formats_with_any_choices);
     tcase_add_test(mixed, conversions_round_as_encoding_does);
     return test_main("arith-wide", (TCase *const[]){operands, built, mixed, NULL});
 }

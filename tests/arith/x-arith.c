@@ -74,7 +74,7 @@ static double rounded(double v, int mode)
     return copysign(n * down, v);
 }
 
-/* The code and the flags of a result, by the default policies; of a NaN without its sign. */
+/* The code and the flags of a result, by the default choices; of a NaN without its sign. */
 static uint16_t encoded(double v, int mode, int nan_in, unsigned *flags)
 {
     *flags = 0;

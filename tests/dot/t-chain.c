@@ -399,8 +399,8 @@ START_TEST(signed_zeros)
 }
 END_TEST
 
-/* What a NaN becomes: every policy, NaNs that come in and NaNs that arise. */
-START_TEST(policies)
+/* What a NaN becomes: every choice, NaNs that come in and NaNs that arise. */
+START_TEST(choices)
 {
     const mpsim_format f = format("binary32");
     uint64_t seed = test_seed() + 35;
@@ -579,7 +579,7 @@ int main(void)
     tcase_add_test(t, near_ties);
     tcase_add_test(t, overflow_on_the_way);
     tcase_add_test(t, signed_zeros);
-    tcase_add_test(t, policies);
+    tcase_add_test(t, choices);
     tcase_add_test(t, exact_ranges);
     tcase_add_test(t, chunks);
     tcase_add_test(t, environment);

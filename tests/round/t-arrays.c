@@ -125,7 +125,7 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
             const uint64_t v = code_load(out + i * step, step);
             t->compared++;
             if (v != w)
-                ck_abort_msg("%s %s scale=%a flush=%d,%d policies %d%d%d%d%d%d%d, array "
+                ck_abort_msg("%s %s scale=%a flush=%d,%d choices %d%d%d%d%d%d%d, array "
                              "of %zu, %s, element %zu, binary%d 0x%" PRIx64
                              ": scalar 0x%" PRIx64 ", array 0x%" PRIx64, of->name,
                              mode_name(r->mode), r->scale, r->flush_input,
@@ -147,10 +147,10 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
     }
 }
 
-enum { RANDOM_POLICIES = 90 };
+enum { RANDOM_CHOICES = 90 };
 
-/* An array kernel may have its own way of applying the policies. */
-static void random_policies(mpsim_rounding *r, uint64_t *state)
+/* An array kernel may have its own way of applying the choices. */
+static void random_choices(mpsim_rounding *r, uint64_t *state)
 {
     static const double factors[] = {1, 1, 1, 8, 0x1p-20, 1.0 / 3, 0x1.8p100, 0x1p-1000};
     static const double kept[] = {0, 0, 0x1p-126, 0x1p-20, 1, 0x1p-1074};
@@ -180,11 +180,11 @@ static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
         cases_sweep(&c, of, MOST, test_seed() + 1);
         ck_assert_uint_ge(c.n, MOST);
         uint64_t state = test_seed() + of->max_code;
-        for (int k = 0; k < 3 * MPSIM_ROUND_MODES + RANDOM_POLICIES; k++) {
+        for (int k = 0; k < 3 * MPSIM_ROUND_MODES + RANDOM_CHOICES; k++) {
             mpsim_rounding r = rounding(k % MPSIM_ROUND_MODES);
             const int at_random = k >= 3 * MPSIM_ROUND_MODES;
             if (at_random) {
-                random_policies(&r, &state);
+                random_choices(&r, &state);
             } else if (k >= 2 * MPSIM_ROUND_MODES) {
                 r.scale = 1.0 / 3;
                 r.flush_output = 1;

@@ -2,7 +2,7 @@
  *
  * data/vectors/casts holds what PyTorch, NumPy with ml_dtypes, and ONNX made of some 2700
  * binary32 inputs; its README says how it was recorded. Every column of every file has a row
- * below: the format, the preset and the mode that reproduce it. Where no policy can, a
+ * below: the format, the preset and the mode that reproduce it. Where no choice can, a
  * function of the row says exactly which inputs differ, and what mpsim gives instead. */
 #include <mpsim/round.h>
 

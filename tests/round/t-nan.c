@@ -125,8 +125,8 @@ START_TEST(no_binary64_nan_becomes_a_number)
 }
 END_TEST
 
-/* E2M1, E2M3 and E3M2 have no NaN: the policy decides, nothing else. */
-START_TEST(formats_without_nan_follow_the_policy)
+/* E2M1, E2M3 and E3M2 have no NaN: the choice decides, nothing else. */
+START_TEST(formats_without_nan_follow_the_choice)
 {
     static const struct {
         const char *format;
@@ -136,21 +136,21 @@ START_TEST(formats_without_nan_follow_the_policy)
     report p = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const mpsim_format f = peers_format(rows[i].format);
-        for (int policy = 0; policy <= MPSIM_NO_NAN_ANTIZERO; policy++)
+        for (int choice = 0; choice <= MPSIM_NO_NAN_ANTIZERO; choice++)
             for (int mode = 0; mode < MPSIM_ROUND_MODES; mode++)
                 for (size_t k = 0; k < 2 * sizeof nans / sizeof nans[0]; k++) {
                     mpsim_rounding r = rounding_of("ieee", &f, mode);
-                    r.no_nan = (uint8_t)policy;
+                    r.no_nan = (uint8_t)choice;
                     const uint32_t u = nans[k / 2] | (uint32_t)(k % 2) << 31;
                     const uint64_t got = mpsim_encode_f32(&f, &r, f32_of_bits(u), 0, NULL);
-                    const uint64_t want = policy == MPSIM_NO_NAN_MAX    ? rows[i].max
-                                          : policy == MPSIM_NO_NAN_ZERO ? 0
+                    const uint64_t want = choice == MPSIM_NO_NAN_MAX    ? rows[i].max
+                                          : choice == MPSIM_NO_NAN_ZERO ? 0
                                           : k % 2                       ? 0
                                                                         : rows[i].minus_zero;
                     if (got != want)
-                        peers_note(&p, "%s %s policy %d input %#010" PRIx32 ": expected %#" PRIx64
+                        peers_note(&p, "%s %s choice %d input %#010" PRIx32 ": expected %#" PRIx64
                                  ", got %#" PRIx64, f.name, mpsim_round_mode_name(r.mode),
-                             policy, u, want, got);
+                             choice, u, want, got);
                 }
     }
     ck_no_mismatch(&p);
@@ -163,6 +163,6 @@ int main(void)
     tcase_add_test(nan, nan_rows);
     tcase_add_test(nan, no_nan_becomes_a_number);
     tcase_add_test(nan, no_binary64_nan_becomes_a_number);
-    tcase_add_test(nan, formats_without_nan_follow_the_policy);
+    tcase_add_test(nan, formats_without_nan_follow_the_choice);
     return test_main("nan", (TCase *const[]){nan, NULL});
 }

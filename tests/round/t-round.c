@@ -1,9 +1,9 @@
-/* t-round.c -- proves <mpsim/round.h> for binary32 inputs: every format, mode and policy
+/* t-round.c -- proves <mpsim/round.h> for binary32 inputs: every format, mode and choice
  * against the oracle, code and flags; roundings, presets and names.
  *
  * What is tested where, so that every combination occurs and few occur twice:
- *   numbers      every number, midpoint and neighbour, all modes, the default policies
- *   policies     the few inputs on which policies act, all modes, ALL policy combinations
+ *   numbers      every number, midpoint and neighbour, all modes, the default choices
+ *   choices      the few inputs on which choices act, all modes, ALL choice combinations
  *   thresholds   the stochastic modes at several widths, around the word that decides
  *   sweep        inputs that nobody chose
  * binary64 inputs: t-round64.c. Arrays: t-arrays.c. All 2^32 inputs: x-sweep.c. */
@@ -258,21 +258,21 @@ START_TEST(the_exact_product_with_scale_is_rounded_once)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------- policies ---- */
+/* ----------------------------------------------------------------------- choices ---- */
 
-static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
+static void choices(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    compare_policies(t, f, of, 32);
+    compare_choices(t, f, of, 32);
 }
 
-START_TEST(every_combination_of_policies_in_every_mode)
+START_TEST(every_combination_of_choices_in_every_mode)
 {
-    for_all_formats(policies, 32);
+    for_all_formats(choices, 32);
 }
 END_TEST
 
-/* The neighbourhood of the edges, once per policy field and value. */
-static void one_policy(tally *t, const mpsim_format *f, const oracle_format *of)
+/* The neighbourhood of the edges, once per choice field and value. */
+static void one_choice(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     cases c;
     cases_init(&c, 32);
@@ -302,9 +302,9 @@ static void one_policy(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_clear(&c);
 }
 
-START_TEST(each_policy_around_each_edge)
+START_TEST(each_choice_around_each_edge)
 {
-    for_all_formats(one_policy, 32);
+    for_all_formats(one_choice, 32);
 }
 END_TEST
 
@@ -501,14 +501,14 @@ int main(void)
     tcase_add_test(round, stochastic_modes_count_as_defined);
     tcase_add_test(round, a_prime_stride_through_all_of_binary32);
     tcase_add_test(round, the_exact_product_with_scale_is_rounded_once);
-    TCase *policy = test_case("policy", 120);
-    tcase_add_test(policy, every_combination_of_policies_in_every_mode);
-    tcase_add_test(policy, each_policy_around_each_edge);
-    tcase_add_test(policy, every_preset_in_every_mode);
+    TCase *choice = test_case("choice", 120);
+    tcase_add_test(choice, every_combination_of_choices_in_every_mode);
+    tcase_add_test(choice, each_choice_around_each_edge);
+    tcase_add_test(choice, every_preset_in_every_mode);
     TCase *names = test_case("names", 10);
     tcase_add_test(names, the_default_rounding_is_as_documented);
     tcase_add_test(names, a_rounding_outside_its_domain_is_refused);
     tcase_add_test(names, modes_are_known_by_name);
     tcase_add_test(names, presets_are_found_and_chosen_by_format);
-    return test_main("round", (TCase *const[]){oracle, round, policy, names, NULL});
+    return test_main("round", (TCase *const[]){oracle, round, choice, names, NULL});
 }

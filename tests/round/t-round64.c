@@ -1,4 +1,4 @@
-/* t-round64.c -- proves <mpsim/round.h> for binary64 inputs: every format, mode and policy
+/* t-round64.c -- proves <mpsim/round.h> for binary64 inputs: every format, mode and choice
  * against the oracle, code and flags.
  *
  * What binary64 adds to t-round.c: inputs between two binary32 numbers, where a detour
@@ -143,14 +143,14 @@ START_TEST(the_exact_product_with_scale_is_rounded_once)
 }
 END_TEST
 
-static void policies(tally *t, const mpsim_format *f, const oracle_format *of)
+static void choices(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    compare_policies(t, f, of, 64);
+    compare_choices(t, f, of, 64);
 }
 
-START_TEST(every_combination_of_policies_in_every_mode)
+START_TEST(every_combination_of_choices_in_every_mode)
 {
-    for_all_formats(policies, 64);
+    for_all_formats(choices, 64);
 }
 END_TEST
 
@@ -164,6 +164,6 @@ int main(void)
     tcase_add_test(round, stochastic_modes_decide_at_the_exact_word);
     tcase_add_test(round, random_numbers_of_the_format_and_beyond);
     tcase_add_test(round, the_exact_product_with_scale_is_rounded_once);
-    tcase_add_test(round, every_combination_of_policies_in_every_mode);
+    tcase_add_test(round, every_combination_of_choices_in_every_mode);
     return test_main("round64", (TCase *const[]){oracle, round, NULL});
 }

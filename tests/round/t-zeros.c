@@ -143,7 +143,7 @@ START_TEST(subnormals_are_kept)
 }
 END_TEST
 
-/* Flushing is a policy of its own, for input and output separately. */
+/* Flushing is a choice of its own, for input and output separately. */
 START_TEST(flushing_is_explicit)
 {
     const mpsim_format bf16 = peers_format("bf16"), fp16 = peers_format("fp16");

@@ -19,7 +19,7 @@ typedef struct cases {
 void cases_init(cases *c, int width);
 void cases_clear(cases *c);
 
-/* cases_edges -- the few dozen inputs where a policy decides: zeros, the ends of the normal
+/* cases_edges -- the few dozen inputs where a choice decides: zeros, the ends of the normal
  * and of the subnormal range, the largest number and halves of units beyond it, the ends of
  * the source type, infinities, NaNs of several payloads; both signs.
  *
@@ -68,8 +68,8 @@ void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of,
 uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, uint64_t u,
                      uint32_t random, unsigned *flags);
 
-/* cannot_be_nan -- 1 if no policy makes this rounded input a NaN. The 18 combinations of the
- * two NaN policies mean nothing to it: a test may give it two of them instead of all. */
+/* cannot_be_nan -- 1 if no choice makes this rounded input a NaN. The 18 combinations of the
+ * two NaN choices mean nothing to it: a test may give it two of them instead of all. */
 int cannot_be_nan(const oracle_format *of, const oracle_rounded *in);
 
 /* Random word number i: the extremes first, then well mixed ones. */

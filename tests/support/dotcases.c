@@ -293,7 +293,7 @@ static void any_place(mpsim_rounded *p, uint64_t *seed)
     mpsim_rounding *r = &p->rounding;
     mpsim_rounding_init(r, (mpsim_round_mode)(test_random(seed) % MPSIM_ROUND_MODES));
     r->sr_bits = (uint8_t)(1 + test_random(seed) % 32);
-    if (u >> 60 < 8) /* the default policies */
+    if (u >> 60 < 8) /* the default choices */
         return;
     r->overflow = u >> 8 & 1 ? MPSIM_OVERFLOW_MAX : MPSIM_OVERFLOW_INF;
     r->infinity = u >> 9 & 1 ? MPSIM_INFINITY_MAX : MPSIM_INFINITY_KEEP;

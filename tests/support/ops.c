@@ -265,7 +265,7 @@ void tally_passed(const tally *t)
     printf("# %zu comparisons\n", t->compared);
 }
 
-/* ------------------------------------------------------------------------ policies ---- */
+/* ------------------------------------------------------------------------- choices ---- */
 
 mpsim_rounding rounding_variant(int mode, int k)
 {
@@ -289,7 +289,7 @@ mpsim_rounding rounding_variant(int mode, int k)
     return r;
 }
 
-mpsim_rounding policy_random(int mode, uint64_t *random)
+mpsim_rounding rounding_random(int mode, uint64_t *random)
 {
     static const double below[] = {0, 0x1p-6, 0x1.8p1, 0x1p-126};
     mpsim_rounding r;

@@ -22,7 +22,7 @@ operation operation_make(int op, const char *result, const char *a, const char *
                          const char *c, int mode);
 
 /* operation_rounding -- the same operation with another rounding. operation_mode -- with
- * another mode, the policies unchanged. */
+ * another mode, the choices unchanged. */
 void operation_rounding(operation *p, const mpsim_rounding *r);
 void operation_mode(operation *p, int mode);
 
@@ -74,14 +74,14 @@ void tally_triples(tally *t, operation *p, const codes *a, const codes *b, const
 /* tally_passed -- fails the test if anything differed or nothing was compared. */
 void tally_passed(const tally *t);
 
-/* ------------------------------------------------------------------------ policies ---- */
+/* ------------------------------------------------------------------------- choices ---- */
 
-enum { POLICY_VARIANTS = 19 };
+enum { ROUNDING_VARIANTS = 19 };
 
-/* policy_variant -- the default rounding but for one policy field, k < POLICY_VARIANTS. */
+/* rounding_variant -- the default rounding but for one choice field, k < ROUNDING_VARIANTS. */
 mpsim_rounding rounding_variant(int mode, int k);
 
-/* policy_random -- every field drawn from its domain. */
-mpsim_rounding policy_random(int mode, uint64_t *random);
+/* rounding_random -- every field drawn from its domain. */
+mpsim_rounding rounding_random(int mode, uint64_t *random);
 
 #endif

@@ -103,13 +103,13 @@ void compare_sweep(tally *t, const mpsim_format *f, const oracle_format *of, int
     cases_clear(&c);
 }
 
-/* All 864 combinations of the policies that act after rounding, for each of the 2 x 3 that
+/* All 864 combinations of the choices that act after rounding, for each of the 2 x 3 that
  * act before it (flush_input; negative, which may make the sign be ignored). The oracle
- * rounds once per input and applies the policies to the result.
+ * rounds once per input and applies the choices to the result.
  *
- * Policies of a case that cannot occur in the format (zeros in e8m0, infinities in fp16)
+ * Choices of a case that cannot occur in the format (zeros in e8m0, infinities in fp16)
  * must not matter; that too is tested only because they are all run through. */
-void compare_policies(tally *t, const mpsim_format *f, const oracle_format *of, int width)
+void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, int width)
 {
     cases c;
     cases_init(&c, width);

@@ -23,7 +23,7 @@ void for_all_formats(format_check *one, int width);
  * operation with its ternary value, and the definition by neighbours and exact fraction. */
 void compare_two_ways(tally *t, const oracle_format *of, const cases *c, double scale);
 
-/* compare_modes -- the inputs c in every mode, with the default policies. */
+/* compare_modes -- the inputs c in every mode, with the default choices. */
 void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c,
                    double scale);
 
@@ -35,7 +35,7 @@ void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of
 /* compare_sweep -- inputs that nobody chose, others in each mode. */
 void compare_sweep(tally *t, const mpsim_format *f, const oracle_format *of, int width);
 
-/* compare_policies -- the edges in every mode and with ALL combinations of the policies. */
-void compare_policies(tally *t, const mpsim_format *f, const oracle_format *of, int width);
+/* compare_choices -- the edges in every mode and with ALL combinations of the choices. */
+void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, int width);
 
 #endif

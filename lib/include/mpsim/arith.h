@@ -1,7 +1,7 @@
 /* arith.h -- correctly rounded operations between any formats, and comparisons.
  *
  * The operands are numbers of any formats, the same or different ones; the result is the exact
- * value of the operation rounded once to the result's format, by the mode and policies of
+ * value of the operation rounded once to the result's format, by the mode and choices of
  * mpsim/round.h. There is no intermediate format, also in fma and in division. */
 #ifndef MPSIM_ARITH_H
 #define MPSIM_ARITH_H
@@ -26,12 +26,12 @@ typedef enum mpsim_op {
  *   zeros      A sum of zeros of one sign keeps it. A sum (also of fma) that is exactly zero
  *              otherwise is +0, or -0 in mode DOWN. Products and quotients take the sign of both
  *              operands; the root of -0 is -0.
- *   infinity   An exact infinity (inf + x, x / 0, ...) follows the policies for infinities, not
+ *   infinity   An exact infinity (inf + x, x / 0, ...) follows the choices for infinities, not
  *              those for overflow: r->infinity, r->no_inf.
  *   NaN        If an operand is NaN, the first one in the order a, b, c counts as the input of the
- *              NaN policies, with its sign and payload. An operation without a value (inf - inf,
+ *              NaN choices, with its sign and payload. An operation without a value (inf - inf,
  *              0 * inf, also with a number as c, 0 / 0, inf / inf, the root of a negative number)
- *              gives a NaN with a clear sign and no payload to the same policies.
+ *              gives a NaN with a clear sign and no payload to the same choices.
  *   flushing   With r->flush_input a finite operand smaller in magnitude than r->flush_below (0:
  *              than the smallest normal number of its own format) is read as zero of its sign, and
  *              flags describe the operation on what was read. r->flush_output is as in round.h.

@@ -34,10 +34,10 @@ typedef enum mpsim_step {
  *   4. the aligned terms are added exactly; T is the sum;
  *   5. s = accumulator(T 2^(E - fraction)), rounded once. T = 0 gives +0 whatever the mode and the
  *      signs of the terms. What overflows becomes infinity also when rounding toward zero (unless
- *      the overflow policy is MPSIM_OVERFLOW_MAX).
+ *      the overflow choice is MPSIM_OVERFLOW_MAX).
  *
  * A NaN, an infinity times zero, or infinities of both signs among the terms give a NaN, with a
- * clear sign and no payload as input of the NaN policies; else an infinity gives that infinity.
+ * clear sign and no payload as input of the NaN choices; else an infinity gives that infinity.
  * MPSIM_STEP_EXACT does the same; MPSIM_STEP_FMA and _MULADD are operations of mpsim/arith.h, on
  * the operands in the order written here (a, b, s; s, product), as is the addition of chunks. */
 typedef enum mpsim_alignment {

@@ -1,4 +1,4 @@
-/* round.h -- rounding a number to a format: modes, policies, presets, arrays.
+/* round.h -- rounding a number to a format: modes, choices, presets, arrays.
  *
  * Every function rounds the exact product x * scale once; there is no intermediate
  * format. Let X = |x * scale| > 0, e = floor(log2 X), emin = 1 - bias (-bias in a format
@@ -131,9 +131,9 @@ MPSIM_API const char *mpsim_round_mode_name(mpsim_round_mode mode);
 MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits,
                                               const char *name);
 
-/* A preset is what a real stack does under the same format name. The policies differ between
+/* A preset is what a real stack does under the same format name. The choices differ between
  * narrow formats (8 bits and less) and wide ones, and some formats are exceptions; mode and
- * scale are not part of a preset. mpsim_rounding_preset picks the right policies. */
+ * scale are not part of a preset. mpsim_rounding_preset picks the right choices. */
 typedef struct mpsim_preset_exception {
     const char *format; /* canonical name; NULL: none */
     mpsim_rounding rounding;
@@ -154,7 +154,7 @@ MPSIM_API size_t mpsim_preset_count(void);
 MPSIM_API const mpsim_preset *mpsim_preset_at(size_t i);
 MPSIM_API const mpsim_preset *mpsim_preset_find(const char *name);
 
-/* mpsim_rounding_preset -- fill *r with the policies that preset `p` has for format `f`,
+/* mpsim_rounding_preset -- fill *r with the choices that preset `p` has for format `f`,
  * mode nearest-even, scale 1. */
 MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p,
                                      const mpsim_format *f);
