@@ -9,7 +9,7 @@
  *     E == 0          :  |value| = 2^(1 - bias) * (T / 2^mbits)      zero and subnormals
  *
  * for M <= max_finite. Finite magnitudes grow with M, without a gap. Above max_finite
- * come the infinity (if `inf`; it is always max_finite + 1) and the NaNs (policy TOP).
+ * come the infinity (if `inf`; it is always max_finite + 1) and the NaNs (MPSIM_NAN_TOP).
  * All formats are subsets of binary64: decoding is exact.
  *
  * What the sources say of special values:
@@ -33,17 +33,17 @@
 
 MPSIM_BEGIN
 
-typedef enum mpsim_nan_policy {
+typedef enum mpsim_nan_codes {
     MPSIM_NAN_NONE,   /* no code is NaN (e2m1, e2m3, e3m2)                               */
     MPSIM_NAN_TOP,    /* every magnitude above the largest finite one and the infinity   */
     MPSIM_NAN_NEGZERO /* the single code 1000..0 (FNUZ formats, signed P3109 formats)    */
-} mpsim_nan_policy;
+} mpsim_nan_codes;
 
-typedef enum mpsim_zero_policy {
+typedef enum mpsim_zero_codes {
     MPSIM_ZERO_SIGNED,   /* +0 and -0                                                 */
     MPSIM_ZERO_UNSIGNED, /* one zero, code 0                                          */
     MPSIM_ZERO_NONE      /* no zero and no subnormals: E == 0 is a normal binade (e8m0) */
-} mpsim_zero_policy;
+} mpsim_zero_codes;
 
 typedef struct mpsim_format {
     char name[56];       /* canonical name: "e4m3"                                        */
@@ -52,8 +52,8 @@ typedef struct mpsim_format {
     uint8_t ebits;       /* exponent field, 1 to 11                                       */
     uint8_t mbits;       /* trailing significand, 0 to 52; precision p = mbits + 1        */
     uint8_t inf;         /* 1: has infinities                                             */
-    uint8_t nan;         /* mpsim_nan_policy                                              */
-    uint8_t zero;        /* mpsim_zero_policy                                             */
+    uint8_t nan;         /* mpsim_nan_codes: which codes are NaN                          */
+    uint8_t zero;        /* mpsim_zero_codes: which are zero                              */
     int16_t bias;        /* exponent bias                                                 */
     uint64_t max_finite; /* largest finite magnitude code; 0x7e for e4m3: not derivable   */
     uint64_t nan_code;   /* canonical (quiet) NaN, sign bit clear unless NEGZERO; else 0  */
