@@ -21,9 +21,9 @@ lib_libmpsim_la_SOURCES = \
   lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/chain.c lib/dot/chain.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c lib/dot/exact.h \
   lib/dot/gemm.c \
-  lib/dot/loops/chain_portable.h lib/dot/loops/chain_steps.h lib/dot/loops/generic.c \
-  lib/dot/loops/loops.h lib/dot/loops/tile_run.h lib/dot/loops/tile_steps.h \
-  lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_steps.h lib/dot/scalar.h \
+  lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/generic.c \
+  lib/dot/loops/loops.h lib/dot/loops/tile_additions.h lib/dot/loops/tile_run.h \
+  lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_decode.h lib/dot/scalar.h \
   lib/dot/tile.c lib/dot/tile.h \
   lib/format/format.c \
   lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/steps.h \

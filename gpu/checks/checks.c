@@ -168,7 +168,7 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     mpsim_model m;
     if (!runs_on(in, sm) || gpu_model(&m, sm, in) != 0)
         return -1;
-    if (m.step != MPSIM_STEP_FUSED || m.length > GPU_DEPTH ||
+    if (m.addition != MPSIM_ADDITION_FUSED || m.length > GPU_DEPTH ||
         (m.chunk != 0 && m.chunk != (uint32_t)in->k) || m.order == MPSIM_ORDER_PAIRWISE)
         return -1;
     memset(j, 0, sizeof *j);
@@ -332,7 +332,7 @@ static uint64_t model_dot(const mpsim_model *m, const mpsim_format *fa, const mp
 static void model_of_steps(mpsim_model *m, const gpu_dots *j)
 {
     memset(m, 0, sizeof *m);
-    m->step = MPSIM_STEP_FUSED;
+    m->addition = MPSIM_ADDITION_FUSED;
     m->order = j->steps.quads ? MPSIM_ORDER_QUADS : MPSIM_ORDER_SEQUENTIAL;
     m->alignment = (uint8_t)j->steps.alignment;
     m->normalised = (uint8_t)j->steps.normalised;

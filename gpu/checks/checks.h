@@ -61,7 +61,7 @@ typedef enum gpu_distribution {
 
 enum { GPU_COLUMNS = 8, GPU_ROWS = 64, GPU_DEPTH = 32 }; /* n of every tile; most rows, products */
 
-/* The fields of a model with fused steps that a device needs. */
+/* The fields of a model with fused additions that a device needs. */
 typedef struct gpu_steps {
     int alignment, normalised, fraction, floor, operand_emin;
     int length, quads, chunk;

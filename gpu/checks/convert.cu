@@ -1,5 +1,5 @@
 /* convert.cu -- conversions from binary32 by the hardware's cvt instructions, against
- * mpsim_scalar_arith (MPSIM_OP_CONVERT) with the policies of the preset "cuda".
+ * mpsim_scalar_arith (MPSIM_OP_CONVERT) with the choices of the preset "cuda".
  *
  * The low 13 bits of a tf32 register are not part of the result (PTX ISA, cvt). */
 #include "scalar.cuh"

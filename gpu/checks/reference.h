@@ -23,7 +23,7 @@ static inline MPSIM_HD uint64_t gpu_scalar_output(const gpu_scalar *s, uint64_t 
     return canonical;
 }
 
-/* c + the sum of a[k] b[k] by a model with fused steps, at most one chunk, of operands that fill
+/* c + the sum of a[k] b[k] by a model with fused additions, at most one chunk, of operands that fill
  * it. */
 static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a,
                                                   const uint32_t *b, uint32_t c)

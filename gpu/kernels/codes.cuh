@@ -162,7 +162,7 @@ static __device__ GPU_NOINLINE gpu_code gpu_encode_reference(const gpu_format &f
     gpu_code y;
     mpsim_rounding r;
     unsigned flags;
-    memset(&r, 0, sizeof r); /* the default policies are the enumerators with value 0 */
+    memset(&r, 0, sizeof r); /* the default choices are the enumerators with value 0 */
     r.scale = 1;
     r.sr_bits = 32;
     r.mode = (uint8_t)mode;

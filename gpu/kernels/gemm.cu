@@ -222,7 +222,7 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
     gpu_host_cores_set(sm);
 #endif
     const cudaError_t e =
-        launch_path(&j, path, step, p->model->step == MPSIM_STEP_FMA, r->promote);
+        launch_path(&j, path, step, p->model->addition == MPSIM_ADDITION_FMA, r->promote);
     if (e != cudaSuccess) {
         cudaGetLastError(); /* one that does not stay shall not meet the next launch */
         return gemm_fail(why, size, "matrix product: %s", cudaGetErrorString(e));

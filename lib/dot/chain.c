@@ -17,8 +17,8 @@ static int is_native(const mpsim_rounded *p)
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
                      const mpsim_format *fb)
 {
-    const int is_fma = m->step == MPSIM_STEP_FMA;
-    if ((!is_fma && m->step != MPSIM_STEP_MULADD) || !mpsim_in_binary32(fa) ||
+    const int is_fma = m->addition == MPSIM_ADDITION_FMA;
+    if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) ||
         !mpsim_in_binary32(fb))
         return 0;
     if (!is_native(&m->accumulator) || !is_native(&m->result) ||

@@ -2,7 +2,7 @@
  * products and sums, and trees.
  *
  * The reference's bits by the machine's own binary32 arithmetic (IEEE 754, nearest even, subnormal
- * numbers kept), as the optimizer steps are. Unlike that of fused steps this path counts on the
+ * numbers kept), as the optimizer steps are. Unlike that of fused additions this path counts on the
  * default rounding mode; where a thread has another one, or flushes, the reference does its share.
  * Operands and c are finite; then only these things can happen that are no plain rounding: an
  * overflow gives an infinity, in the reference (the default choices) as in IEEE 754, and keeps it
@@ -23,7 +23,7 @@ int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
 /* mpsim_chain_works -- whether this thread rounds to nearest and keeps subnormal numbers now. */
 int mpsim_chain_works(void);
 
-/* A chain function -- all steps over `depth` products of `rows` rows of a and a panel of b.
+/* A chain function -- all additions over `depth` products of `rows` rows of a and a panel of b.
  *
  *   a  rows of binary32 values, `next` values from one to the next
  *   b  MPSIM_PANEL columns, k-major

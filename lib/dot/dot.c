@@ -46,7 +46,7 @@ static mpsim_number add(walk *w, const mpsim_rounded *p, mpsim_number x, mpsim_n
 
 static uint64_t code_at(const mpsim_vector *v, size_t k)
 {
-    return mpsim_code_load(v->codes, v->bytes, v->first + k * v->step);
+    return mpsim_code_load(v->codes, v->bytes, v->first + k * v->stride);
 }
 
 static mpsim_number number_at(const mpsim_vector *v, size_t k)
@@ -137,7 +137,7 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
     return x;
 }
 
-static mpsim_number steps_fused(walk *w, size_t first, size_t n, mpsim_number s, int emin)
+static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_number s, int emin)
 {
     const mpsim_model *m = w->m;
     const mpsim_fused p = {m->alignment, m->normalised, m->fraction, m->floor,
@@ -167,22 +167,22 @@ static mpsim_number steps_fused(walk *w, size_t first, size_t n, mpsim_number s,
 static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, int emin)
 {
     const mpsim_model *m = w->m;
-    switch (m->step) {
-    case MPSIM_STEP_EXACT:
+    switch (m->addition) {
+    case MPSIM_ADDITION_EXACT:
         *s = exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN);
         *s = round_number(w, &m->accumulator, *s);
         return MPSIM_OK;
-    case MPSIM_STEP_FMA:
+    case MPSIM_ADDITION_FMA:
         *s = chain_fma(w, first, n, *s);
         return MPSIM_OK;
-    case MPSIM_STEP_MULADD:
+    case MPSIM_ADDITION_MULADD:
         if (m->order == MPSIM_ORDER_PAIRWISE)
             return tree(w, first, n, s);
         *s = chain_muladd(w, first, n, *s);
         return MPSIM_OK;
-    case MPSIM_STEP_FUSED:
+    case MPSIM_ADDITION_FUSED:
     default:
-        *s = steps_fused(w, first, n, *s, emin);
+        *s = additions_fused(w, first, n, *s, emin);
         return MPSIM_OK;
     }
 }
@@ -195,7 +195,7 @@ mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, co
 {
     walk w = {m, *a, *b, rng, index};
     mpsim_number s = c;
-    if (m->step == MPSIM_STEP_EXACT && m->chunk == 0) {
+    if (m->addition == MPSIM_ADDITION_EXACT && m->chunk == 0) {
         s = exact(&w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN);
     } else if (m->chunk == 0) {
         const mpsim_status status = run_chunk(&w, 0, n, &s, mpsim_emin(&m->result.format));
@@ -227,7 +227,7 @@ mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const
                  mpsim_is_stochastic(m->outer.rounding.mode) ||
                  mpsim_is_stochastic(m->result.rounding.mode)))
         return MPSIM_EINVAL;
-    if (m->step == MPSIM_STEP_FUSED && fa->mbits + fb->mbits > MPSIM_FUSED_BITS)
+    if (m->addition == MPSIM_ADDITION_FUSED && fa->mbits + fb->mbits > MPSIM_FUSED_BITS)
         return MPSIM_ERANGE;
     return MPSIM_OK;
 }

@@ -6,12 +6,12 @@
 
 #include <mpsim/dot.h>
 
-/* Element k is code number first + k step. */
+/* Element k is code number first + k stride. */
 typedef struct mpsim_vector {
     const mpsim_format *format;
     const void *codes;
     size_t bytes; /* of a code */
-    size_t first, step;
+    size_t first, stride;
 } mpsim_vector;
 
 /* What mpsim_dot and mpsim_gemm require of model, operands and random numbers. */

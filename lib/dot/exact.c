@@ -18,7 +18,7 @@ static scaled scaled_line(int low, int high, int bits)
 int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa,
                      const mpsim_format *fb, size_t depth)
 {
-    if (m->step != MPSIM_STEP_EXACT || m->chunk != 0 || !mpsim_in_binary32(fa) ||
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0 || !mpsim_in_binary32(fa) ||
         !mpsim_in_binary32(fb))
         return 0;
     e->bits_a = fa->mbits + 1;

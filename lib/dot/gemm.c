@@ -77,7 +77,8 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
     size_t n, bytes;
     if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
         return 0;
-    const int fused = g->m->step == MPSIM_STEP_FUSED, exact = g->m->step == MPSIM_STEP_EXACT;
+    const int fused = g->m->addition == MPSIM_ADDITION_FUSED;
+    const int exact = g->m->addition == MPSIM_ADDITION_EXACT;
     p->values = malloc(bytes + 1);
     p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
     p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
@@ -90,8 +91,8 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
 static mpsim_status new_panels(job *g)
 {
     const mpsim_matrix *a = g->a, *b = g->b;
-    const int wide = g->m->step == MPSIM_STEP_EXACT ||
-                     (g->m->step == MPSIM_STEP_FUSED && g->tile.wide);
+    const int wide = g->m->addition == MPSIM_ADDITION_EXACT ||
+                     (g->m->addition == MPSIM_ADDITION_FUSED && g->tile.wide);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
     g->real = wide ? sizeof(double) : sizeof(float);
     g->padded = g->depth;
@@ -182,7 +183,7 @@ static unsigned start_row(const job *g, size_t i, size_t panel, double *c)
     return g->panels_a.special[i] ? ~0u : special;
 }
 
-/* ---- fused steps ---- */
+/* ---- fused additions ---- */
 
 static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
 {

@@ -23,7 +23,7 @@ typedef struct place {
 
 typedef struct row {
     const char *name;
-    uint8_t step, order, length, fraction;
+    uint8_t addition, order, length, fraction;
     int16_t floor, operand_emin;
     uint32_t chunk;
     place product, accumulator, outer;
@@ -33,15 +33,15 @@ typedef struct row {
     const char *unconfirmed, *source;
 } row;
 
-#define SOFTWARE(name, step, order, chunk, product, accumulator, outer, result, source)           \
-    {name, MPSIM_STEP_##step, MPSIM_ORDER_##order, 1, 1, NONE, OWN, chunk, {product, RN},         \
+#define SOFTWARE(name, addition, order, chunk, product, accumulator, outer, result, source)       \
+    {name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, 1, 1, NONE, OWN, chunk, {product, RN}, \
      {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source}
 
 /* A tensor core in chunks of n: L products, F bits, floor; smallest exponent of operands; the
  * accumulator's format and mode; n, order, and the result, in whose format chunks are added. */
 #define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result,  \
                 evidence, open, source)                                                            \
-    {arch "-" name, MPSIM_STEP_FUSED, MPSIM_ORDER_##order, L, F, floor, emin, n, {result, RN},     \
+    {arch "-" name, MPSIM_ADDITION_FUSED, MPSIM_ORDER_##order, L, F, floor, emin, n, {result, RN}, \
      {acc, mode}, {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence,    \
      open, source}
 
@@ -54,9 +54,9 @@ typedef struct row {
 #define F8  "e4m3 e5m2"
 #define F86 "e4m3 e5m2 e3m2 e2m3 e2m1"
 
-/* What no recorded output decides. Most recordings are of a single step (K <= L) of moderate numbers.
- * The floor of the alignment exponent can only bind where all terms are below 2^-126, or in a result in
- * fp16. */
+/* What no recorded output decides, as it is printed: a "step" there is an addition. Most recordings
+ * are of a single one (K <= L) of moderate numbers. The floor of the alignment exponent can only
+ * bind where all terms are below 2^-126, or in a result in fp16. */
 #define SIGN    "the sign of a zero sum"
 #define RANGE   "; NaN, infinities, overflow, subnormal results"
 #define CORNERS SIGN RANGE "; zero times a huge number"
@@ -183,7 +183,7 @@ static mpsim_status model_of_row(mpsim_model *m, const row *r)
     const int core = r->architecture != NULL;
     memset(m, 0, sizeof *m);
     memcpy(m->name, r->name, strlen(r->name) + 1);
-    m->step = r->step;
+    m->addition = r->addition;
     m->order = r->order;
     m->alignment = MPSIM_ALIGN_TRUNCATE;
     m->length = r->length;
@@ -231,20 +231,20 @@ static int place_is_valid(const mpsim_rounded *p)
 
 mpsim_status mpsim_model_check(const mpsim_model *m)
 {
-    if (!m || m->step > MPSIM_STEP_FUSED || m->order > MPSIM_ORDER_QUADS ||
+    if (!m || m->addition > MPSIM_ADDITION_FUSED || m->order > MPSIM_ORDER_QUADS ||
         m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 ||
         !memchr(m->name, 0, sizeof m->name))
         return MPSIM_EINVAL;
     if (!place_is_valid(&m->product) || !place_is_valid(&m->accumulator) ||
         !place_is_valid(&m->outer) || !place_is_valid(&m->result))
         return MPSIM_EINVAL;
-    if (m->order == MPSIM_ORDER_PAIRWISE && m->step != MPSIM_STEP_MULADD)
+    if (m->order == MPSIM_ORDER_PAIRWISE && m->addition != MPSIM_ADDITION_MULADD)
         return MPSIM_EINVAL;
     if (m->order == MPSIM_ORDER_QUADS &&
-        (m->step != MPSIM_STEP_FUSED || m->chunk == 0 || m->chunk % 4 != 0 ||
+        (m->addition != MPSIM_ADDITION_FUSED || m->chunk == 0 || m->chunk % 4 != 0 ||
          m->chunk > MPSIM_FUSED_QUADS))
         return MPSIM_EINVAL;
-    if (m->step == MPSIM_STEP_FUSED &&
+    if (m->addition == MPSIM_ADDITION_FUSED &&
         (m->length < 1 || m->length > MPSIM_FUSED_LENGTH || m->fraction < 1 ||
          m->fraction > MPSIM_FUSED_FRACTION))
         return MPSIM_EINVAL;
@@ -329,13 +329,13 @@ static int has_what_it_needs(const mpsim_model *m, int needs)
 {
     switch (needs) {
     case FUSED:
-        return m->step == MPSIM_STEP_FUSED;
+        return m->addition == MPSIM_ADDITION_FUSED;
     case ORDERED:
-        return m->step != MPSIM_STEP_EXACT;
+        return m->addition != MPSIM_ADDITION_EXACT;
     case PRODUCTS:
-        return m->step == MPSIM_STEP_MULADD;
+        return m->addition == MPSIM_ADDITION_MULADD;
     case ACCUMULATOR:
-        return m->step != MPSIM_STEP_EXACT || m->chunk != 0;
+        return m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0;
     case CHUNKS:
         return m->chunk != 0;
     default:

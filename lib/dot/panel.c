@@ -16,7 +16,7 @@ enum { N = MPSIM_PANEL };
 #define BIAS      127
 #define DECODE    decode_f32
 #define EXPONENTS exponents_f32
-#include "panel_steps.h"
+#include "panel_decode.h"
 #undef REAL
 #undef BITS
 #undef BITS_OF
@@ -34,7 +34,7 @@ enum { N = MPSIM_PANEL };
 #define BIAS      1023
 #define DECODE    decode_f64
 #define EXPONENTS exponents_f64
-#include "panel_steps.h"
+#include "panel_decode.h"
 
 void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide)
 {
@@ -102,7 +102,7 @@ static unsigned decode(const mpsim_unpacker *u, row *y, const uint64_t *codes)
 }
 
 /* n codes, and zeros after them. */
-static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, size_t step,
+static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, size_t stride,
                  size_t n)
 {
     const unsigned char *p = (const unsigned char *)codes + (n ? first * bytes : 0);
@@ -110,36 +110,36 @@ static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, s
     switch (bytes) {
     case 1:
         for (; j < n; j++)
-            out[j] = p[j * step];
+            out[j] = p[j * stride];
         break;
     case 2:
         for (; j < n; j++) {
             uint16_t v;
-            memcpy(&v, p + 2 * step * j, sizeof v);
+            memcpy(&v, p + 2 * stride * j, sizeof v);
             out[j] = v;
         }
         break;
     case 4:
         for (; j < n; j++) {
             uint32_t v;
-            memcpy(&v, p + 4 * step * j, sizeof v);
+            memcpy(&v, p + 4 * stride * j, sizeof v);
             out[j] = v;
         }
         break;
     default:
         for (; j < n; j++)
-            memcpy(&out[j], p + 8 * step * j, sizeof out[j]);
+            memcpy(&out[j], p + 8 * stride * j, sizeof out[j]);
     }
     for (; j < N; j++)
         out[j] = 0;
 }
 
 unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
-                           size_t step, size_t n)
+                           size_t stride, size_t n)
 {
     uint64_t raw[N];
     row y;
-    load(raw, codes, u->bytes, first, step, n);
+    load(raw, codes, u->bytes, first, stride, n);
     const unsigned mask = decode(u, &y, raw);
     memcpy(values, &y, n * (u->wide ? sizeof(double) : sizeof(float)));
     return n < N ? mask & ((1u << n) - 1) : mask;

@@ -56,11 +56,11 @@ typedef struct mpsim_unpacker {
 /* Values must hold every number of f. */
 void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 
-/* mpsim_unpack_line -- n <= MPSIM_PANEL values from the codes number first, first + step, ...
+/* mpsim_unpack_line -- n <= MPSIM_PANEL values from the codes number first, first + stride, ...
  * Returns, as bits, which are infinities or NaNs; values mean nothing there. values: binary64 if
  * u->wide. */
 unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
-                           size_t step, size_t n);
+                           size_t stride, size_t n);
 
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
 typedef struct mpsim_lines {

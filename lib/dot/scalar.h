@@ -1,4 +1,4 @@
-/* scalar.h -- THE reference of the fused step of tensor cores: see MPSIM_STEP_FUSED in
+/* scalar.h -- THE reference of the fused addition of tensor cores: see MPSIM_ADDITION_FUSED in
  * mpsim/dot.h. Integers only, C17 and CUDA; written to be read. */
 #ifndef MPSIM_LIB_DOT_SCALAR_H
 #define MPSIM_LIB_DOT_SCALAR_H
@@ -8,13 +8,13 @@
 #include <mpsim/dot.h>
 
 enum {
-    MPSIM_FUSED_LENGTH = 128,  /* most products of a step                            */
+    MPSIM_FUSED_LENGTH = 128,  /* most products of an addition                       */
     MPSIM_FUSED_FRACTION = 50, /* with them, |T| < (4 * 128 + 2) 2^50 < 2^63         */
     MPSIM_FUSED_BITS = 60,     /* p_a + p_b: products stay below 2^62                */
     MPSIM_FUSED_QUADS = 4096   /* longest chunk in order QUADS                       */
 };
 
-/* The fields of a model that a step reads. */
+/* The fields of a model that an addition reads. */
 typedef struct mpsim_fused {
     int alignment, normalised, fraction, floor;
     int bits; /* p_a + p_b                                  */
@@ -85,7 +85,7 @@ static inline MPSIM_HD int64_t mpsim_fused_align(int alignment, int sign, uint64
     return sign ? -(int64_t)q : (int64_t)q;
 }
 
-/* One step: the aligned sum of n products and the accumulator s, whose format has the smallest
+/* One addition: the aligned sum of n products and the accumulator s, whose format has the smallest
  * normal exponent `emin`; still to be rounded. *flags receives INVALID. */
 static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const mpsim_term *a,
                                                     const mpsim_term *b, int n, mpsim_number s,

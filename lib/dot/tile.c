@@ -19,7 +19,8 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
 {
     const mpsim_format *acc = &m->accumulator.format, *result = &m->result.format;
     const mpsim_rounding *r = &m->accumulator.rounding;
-    if (m->step != MPSIM_STEP_FUSED || m->alignment != MPSIM_ALIGN_TRUNCATE || m->normalised)
+    if (m->addition != MPSIM_ADDITION_FUSED || m->alignment != MPSIM_ALIGN_TRUNCATE ||
+        m->normalised)
         return 0;
     if ((r->mode != MPSIM_ROUND_TOWARD_ZERO && r->mode != MPSIM_ROUND_NEAREST_EVEN) ||
         r->flush_output || !mpsim_has_sign(acc) || acc->zero != MPSIM_ZERO_SIGNED ||

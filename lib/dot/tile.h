@@ -1,4 +1,4 @@
-/* tile.h -- the fast path of fused steps: one row of a times a panel of columns of b.
+/* tile.h -- the fast path of fused additions: one row of a times a panel of columns of b.
  *
  * The same bits as mpsim_fused_sum and mpsim_fused_round, in plain loops over the columns of a
  * panel that compilers turn into vector code. A product of two operands is exact in binary32 (small
@@ -34,7 +34,7 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
 /* mpsim_tile_lowest -- the smallest exponent e of an operand that is not zero. */
 int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f);
 
-/* A tile function -- all steps over `depth` products.
+/* A tile function -- all additions over `depth` products.
  *
  *   a, ea  depth values and exponents e_a of a row (MPSIM_EXPONENT_ZERO for zeros)
  *   b, eb  the same for MPSIM_TILE columns, k-major

@@ -140,7 +140,7 @@ static int differ_after(const pair *p, anew *s, size_t limit)
 
 static size_t products_at_once(const mpsim_model *m)
 {
-    return m->chunk ? m->chunk : m->step == MPSIM_STEP_FUSED ? m->length : 1;
+    return m->chunk ? m->chunk : m->addition == MPSIM_ADDITION_FUSED ? m->length : 1;
 }
 
 /* The first limit that differs after one that does not, among at most 64 that are far apart, then

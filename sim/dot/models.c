@@ -112,10 +112,10 @@ void model_list_clear(model_list *l)
 
 /* ---- the table ---- */
 
-static const char *const step_names[] = {[MPSIM_STEP_EXACT] = "exact",
-                                         [MPSIM_STEP_FMA] = "fma",
-                                         [MPSIM_STEP_MULADD] = "muladd",
-                                         [MPSIM_STEP_FUSED] = "fused"};
+static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",
+                                             [MPSIM_ADDITION_FMA] = "fma",
+                                             [MPSIM_ADDITION_MULADD] = "muladd",
+                                             [MPSIM_ADDITION_FUSED] = "fused"};
 static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
                                           [MPSIM_ORDER_PAIRWISE] = "pairwise",
                                           [MPSIM_ORDER_QUADS] = "quads"};
@@ -154,13 +154,13 @@ static json_t *text_or_null(const char *s)
 
 static json_t *model_json(const mpsim_model *m)
 {
-    const int fused = m->step == MPSIM_STEP_FUSED;
+    const int fused = m->addition == MPSIM_ADDITION_FUSED;
     json_t *v = json_object();
     json_object_set_new(v, "name", json_string(m->name));
     json_object_set_new(v, "architecture", text_or_null(m->architecture));
     json_object_set_new(v, "instruction", text_or_null(m->instruction));
     json_object_set_new(v, "operands", text_or_null(m->operands));
-    json_object_set_new(v, "step", json_string(step_names[m->step]));
+    json_object_set_new(v, "step", json_string(addition_names[m->addition]));
     json_object_set_new(v, "order", json_string(order_names[m->order]));
     json_object_set_new(v, "length", fused ? json_integer(m->length) : json_null());
     json_object_set_new(v, "fraction", fused ? json_integer(m->fraction) : json_null());
@@ -172,9 +172,9 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "operand_emin", fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN
                                                ? json_integer(m->operand_emin) : json_null());
     json_object_set_new(v, "chunk", json_integer(m->chunk));
-    if (m->step == MPSIM_STEP_MULADD)
+    if (m->addition == MPSIM_ADDITION_MULADD)
         set_place(v, "product", &m->product);
-    if (m->step != MPSIM_STEP_EXACT || m->chunk)
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk)
         set_place(v, "accumulator", &m->accumulator);
     if (m->chunk)
         set_place(v, "outer", &m->outer);
@@ -188,9 +188,9 @@ static json_t *model_json(const mpsim_model *m)
 static void print_csv(FILE *to, const mpsim_model *m)
 {
     char accumulator[96];
-    const int fused = m->step == MPSIM_STEP_FUSED;
-    const char *const texts[] = {m->name, m->operands ? m->operands : "any", step_names[m->step],
-                                 order_names[m->order]};
+    const int fused = m->addition == MPSIM_ADDITION_FUSED;
+    const char *const texts[] = {m->name, m->operands ? m->operands : "any",
+                                 addition_names[m->addition], order_names[m->order]};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         csv_text(to, texts[i]);
         fputc(',', to);
@@ -230,14 +230,14 @@ static void cell_if(table *t, int there, int n)
 static void print_row(table *t, const mpsim_model *m)
 {
     char text[96];
-    const int fused = m->step == MPSIM_STEP_FUSED;
+    const int fused = m->addition == MPSIM_ADDITION_FUSED;
     table_cell(t, "%s", m->name);
     table_cell(t, "%s", m->operands ? m->operands : "any");
     cell_if(t, fused, m->length);
     cell_if(t, fused, m->fraction);
     cell_if(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR, m->floor);
     cell_if(t, m->chunk != 0, (int)m->chunk);
-    table_cell(t, "%s", m->step == MPSIM_STEP_EXACT && !m->chunk
+    table_cell(t, "%s", m->addition == MPSIM_ADDITION_EXACT && !m->chunk
                             ? "" : place_text(text, sizeof text, &m->accumulator, 1));
     table_cell(t, "%s", m->result.format.name);
     table_cell(t, "%s", evidence_names[m->evidence]);

@@ -39,11 +39,11 @@ int oracle_model_init(oracle_model *om, const mpsim_model *m)
 {
     *om = (oracle_model){.model = m, .result = oracle_dot_format(m->result.format.name)};
     int known = om->result != NULL;
-    if (m->step == MPSIM_STEP_MULADD) {
+    if (m->addition == MPSIM_ADDITION_MULADD) {
         om->product = oracle_dot_format(m->product.format.name);
         known &= om->product != NULL;
     }
-    if (m->step != MPSIM_STEP_EXACT || m->chunk) {
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk) {
         om->accumulator = oracle_dot_format(m->accumulator.format.name);
         known &= om->accumulator != NULL;
     }
@@ -96,7 +96,7 @@ static void add_invalid(exact *x)
         x->kind = NO_VALUE;
 }
 
-/* Exact sums and fused steps: which NaN it was does not count. */
+/* Exact sums and fused additions: which NaN it was does not count. */
 static void forget_nan(exact *x)
 {
     if (x->kind == NOT_A_NUMBER)
@@ -284,7 +284,7 @@ static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *
 }
 
 /* The code of the sum under way, rounded at a place of the model. An exact zero has the sign
- * `negative_zero`. In a fused step an overflow is an infinity in every mode. */
+ * `negative_zero`. In a fused addition an overflow is an infinity in every mode. */
 static uint64_t round_code(work *w, const exact *x, const oracle_format *of,
                            const mpsim_rounding *rounding, int negative_zero, int fused)
 {
@@ -338,7 +338,7 @@ static double add(work *w, double x, double y, const oracle_format *of, const mp
     return place(w, &s, of, r);
 }
 
-/* ---- steps -------------------------------------------------------------------------------- */
+/* ---- additions ---------------------------------------------------------------------------- */
 
 /* A number in the words of dot.h: s 2^(e - p); e is not below emin, nor below `lowest` if that is
  * lower. */
@@ -356,7 +356,7 @@ static parts take_apart(const oracle_format *of, double v, int lowest)
     return (parts){(uint64_t)ldexp(fabs(v), p - e), e, p};
 }
 
-/* A term of a fused step: its value is +-S 2^w; e is what it has to say on the exponent. */
+/* A term of a fused addition: its value is +-S 2^w; e is what it has to say on the exponent. */
 typedef struct fused_term {
     uint64_t s;
     long w, e;
@@ -398,11 +398,11 @@ static void add_aligned(const fused_term *t, int alignment, long unit)
     mpz_add(sum, sum, term);
 }
 
-/* One fused step: the products order[0..n-1], of which those from `end` on are zero, and s, a
+/* One fused addition: the products order[0..n-1], of which those from `end` on are zero, and s, a
  * number of format fs. */
-static double fused_step(work *w, const oracle_format *fa, const double *a,
-                         const oracle_format *fb, const double *b, const size_t *order, size_t n,
-                         size_t end, const oracle_format *fs, double s)
+static double fused_addition(work *w, const oracle_format *fa, const double *a,
+                             const oracle_format *fb, const double *b, const size_t *order,
+                             size_t n, size_t end, const oracle_format *fs, double s)
 {
     const mpsim_model *m = w->om->model;
     fused_term terms[256]; /* length is a byte */
@@ -496,9 +496,9 @@ static void set_order(size_t *order, size_t n, int how)
     }
 }
 
-/* The steps over n products, from s. *fs is the format of s, before and after. */
-static double steps(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
-                    const double *b, size_t n, const oracle_format **fs, double s)
+/* The additions over n products, from s. *fs is the format of s, before and after. */
+static double additions(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
+                        const double *b, size_t n, const oracle_format **fs, double s)
 {
     const mpsim_model *m = w->om->model;
     const oracle_format *to = w->om->accumulator;
@@ -510,8 +510,8 @@ static double steps(work *w, const oracle_format *fa, const double *a, const ora
     assert(order);
     set_order(order, filled, m->order);
     exact x;
-    switch (m->step) {
-    case MPSIM_STEP_EXACT: /* in chunks; oracle_dot has the one without */
+    switch (m->addition) {
+    case MPSIM_ADDITION_EXACT: /* in chunks; oracle_dot has the one without */
         begin(&x);
         add_value(&x, s);
         for (size_t i = 0; i < n; i++)
@@ -519,7 +519,7 @@ static double steps(work *w, const oracle_format *fa, const double *a, const ora
         forget_nan(&x);
         s = place(w, &x, to, r);
         break;
-    case MPSIM_STEP_FMA:
+    case MPSIM_ADDITION_FMA:
         for (size_t i = 0; i < n; i++) {
             begin(&x);
             add_product(&x, a[order[i]], b[order[i]]);
@@ -527,7 +527,7 @@ static double steps(work *w, const oracle_format *fa, const double *a, const ora
             s = place(w, &x, to, r);
         }
         break;
-    case MPSIM_STEP_MULADD:
+    case MPSIM_ADDITION_MULADD:
         if (m->order == MPSIM_ORDER_PAIRWISE) {
             s = add(w, s, pairwise_sum(w, a, b, n), to, r);
             break;
@@ -541,7 +541,7 @@ static double steps(work *w, const oracle_format *fa, const double *a, const ora
     default:
         for (size_t i = 0; i < filled; i += m->length) {
             const size_t some = filled - i < m->length ? filled - i : m->length;
-            s = fused_step(w, fa, a, fb, b, order + i, some, n, i ? to : *fs, s);
+            s = fused_addition(w, fa, a, fb, b, order + i, some, n, i ? to : *fs, s);
         }
     }
     *fs = to;
@@ -569,18 +569,18 @@ uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint6
     double s = oracle_decode(om->result, c);
     exact x;
     begin(&x);
-    if (m->step == MPSIM_STEP_EXACT && !m->chunk) {
+    if (m->addition == MPSIM_ADDITION_EXACT && !m->chunk) {
         add_value(&x, s);
         for (size_t k = 0; k < n; k++)
             add_product(&x, u[k], v[k]);
         forget_nan(&x);
     } else {
         if (!m->chunk)
-            s = steps(&w, fa, u, fb, v, n, &fs, s);
+            s = additions(&w, fa, u, fb, v, n, &fs, s);
         for (size_t k = 0; m->chunk && k < n; k += m->chunk) {
             const size_t some = n - k < m->chunk ? n - k : m->chunk;
             fs = om->accumulator;
-            const double t = steps(&w, fa, u + k, fb, v + k, some, &fs, 0);
+            const double t = additions(&w, fa, u + k, fb, v + k, some, &fs, 0);
             s = add(&w, s, t, om->outer, &m->outer.rounding);
         }
         begin(&x);

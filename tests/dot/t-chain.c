@@ -487,7 +487,7 @@ START_TEST(exact_ranges)
 }
 END_TEST
 
-/* ---- sums of chunks of fused steps -------------------------------------------------------- */
+/* ---- sums of chunks of fused additions ---------------------------------------------------- */
 
 /* An accumulator far above the sums of chunks, near them, opposite to them. */
 START_TEST(chunks)

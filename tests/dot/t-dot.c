@@ -63,10 +63,10 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
     return 1;
 }
 
-/* Lengths at which something happens: around steps and chunks. */
+/* Lengths at which something happens: around additions and chunks. */
 static size_t a_length(const mpsim_model *m, uint64_t *seed)
 {
-    const size_t l = m->step == MPSIM_STEP_FUSED ? m->length : 4;
+    const size_t l = m->addition == MPSIM_ADDITION_FUSED ? m->length : 4;
     const size_t chunk = m->chunk && m->chunk < 200 ? m->chunk : 16;
     const size_t near[] = {0,     1,         2,         3,         l - 1,     l,
                            l + 1, 2 * l - 1, 2 * l,     2 * l + 1, 3 * l + 2, chunk - 1,
@@ -112,7 +112,8 @@ START_TEST(every_row)
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
         const size_t formats = operands_of(&m, list, COUNT(list));
         ck_assert_uint_gt(formats, 0);
-        compare(&m, list, formats, test_scaled(m.step == MPSIM_STEP_FUSED ? 4000 : 2000), &seed);
+        compare(&m, list, formats, test_scaled(m.addition == MPSIM_ADDITION_FUSED ? 4000 : 2000),
+                &seed);
     }
 }
 END_TEST
@@ -178,7 +179,7 @@ START_TEST(any_models)
         for (int k = 0; k < 4; k++) {
             const operand *oa = &list[test_random(&seed) % DOT_FORMATS];
             const operand *ob = &list[test_random(&seed) % DOT_FORMATS];
-            if (m.step == MPSIM_STEP_FUSED && oa->f.mbits + ob->f.mbits > 60)
+            if (m.addition == MPSIM_ADDITION_FUSED && oa->f.mbits + ob->f.mbits > 60)
                 continue;
             const int kind = (int)(test_random(&seed) % DOT_KINDS);
             if (differs(&m, &om, oa, ob, a_length(&m, &seed), kind, &seed, text, sizeof text)) {
@@ -225,7 +226,7 @@ START_TEST(exact_sums)
 }
 END_TEST
 
-/* Long ones: pairwise sums of more than any buffer on a stack, many chunks, many steps. */
+/* Long ones: pairwise sums of more than any buffer on a stack, many chunks, many additions. */
 START_TEST(long_sums)
 {
     static const char *const models[] = {"exact", "fma:fp16", "sequential:bf16", "pairwise:fp16",

@@ -1,4 +1,4 @@
-/* t-fused.c -- steps of tensor cores that were computed by hand, and what zeros may not change.
+/* t-fused.c -- additions of tensor cores that were computed by hand, and what zeros may not change.
  *
  * A case is a sum of a few products and c; the comment is the arithmetic. Units are those of the
  * aligned terms, 2^(E - F). */
@@ -120,7 +120,7 @@ START_TEST(products_are_not_normalised)
 }
 END_TEST
 
-START_TEST(steps_follow_each_other)
+START_TEST(additions_follow_each_other)
 {
     /* L = 16: 1 + 8 2^-24 = 1 + 4 2^-23. */
     IS("hopper-fp16-fp32", "fp16", 16, 0, 0x3f800004, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q},
@@ -128,7 +128,7 @@ START_TEST(steps_follow_each_other)
     /* L = 8: 1 + 7 2^-24 is truncated to 1 + 3 2^-23; so is that with the eighth. */
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800003, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q},
        {4, Q, Q}, {5, Q, Q}, {6, Q, Q}, {7, Q, Q}, {8, Q, Q});
-    /* k ascending: two halves of an ulp in the second step are one ulp. */
+    /* k ascending: two halves of an ulp in the second addition are one ulp. */
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800001, {0, 1, 1}, {8, Q, Q}, {9, Q, Q});
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800000, {0, 1, 1}, {7, Q, Q}, {8, Q, Q});
 }
@@ -181,15 +181,15 @@ START_TEST(emulated_fp8)
     /* Places 0, 1 of each four come first, then 2, 3; c last, to nearest. */
     IS("hopper-mma-fp8-fp32", "e5m2", 32, 0, 0x32800000, {0, 1, 1}, {1, -1, 1}, {2, H, H});
     IS("hopper-mma-fp8-fp32", "e5m2", 32, 0, 0x32800000, {28, 1, 1}, {29, -1, 1}, {3, H, H});
-    /* All in the first step, or all in the second: 2^-26 is half a unit beside 1. */
+    /* All in the first addition, or all in the second: 2^-26 is half a unit beside 1. */
     IS("hopper-mma-fp8-fp32", "e5m2", 32, 0, 0, {0, 1, 1}, {1, -1, 1}, {4, H, H});
     IS("hopper-mma-fp8-fp32", "e5m2", 32, 0, 0, {2, 1, 1}, {3, -1, 1}, {30, H, H});
-    /* In the order of k 2^-26 is in the first step. */
+    /* In the order of k 2^-26 is in the first addition. */
     IS("hopper-mma-fp8-fp32:order=sequential", "e5m2", 32, 0, 0, {0, 1, 1}, {1, -1, 1}, {2, H, H});
     /* 2^24 + 3 to nearest even; toward zero it would be 2^24 + 2. */
     IS("hopper-mma-fp8-fp32", "e5m2", 32, 0x1p24, 0x4b800002, {0, 3, 1});
     IS("hopper-mma-fp8-fp32:chunk=0:order=sequential", "e5m2", 32, 0x1p24, 0x4b800001, {0, 3, 1});
-    /* fp16 between the steps: 2048 + 1 is a tie, dropped; the second 1 too. */
+    /* fp16 between the additions: 2048 + 1 is a tie, dropped; the second 1 too. */
     IS("hopper-mma-fp8-fp16", "e5m2", 32, 0, 0x6800, {0, 32, 64}, {1, 1, 1}, {2, 1, 1});
     IS("hopper-mma-fp8-fp16:order=sequential", "e5m2", 32, 0, 0x6801, {0, 32, 64}, {1, 1, 1},
        {2, 1, 1});
@@ -213,7 +213,7 @@ START_TEST(overflow_and_specials)
     /* 2^129 - 2^129 + 2^127: the sum has no range. */
     IS("hopper-bf16-fp32", "bf16", 16, 0, 0x7f000000, {0, 0x1p127, 4}, {1, -0x1p127, 4},
        {2, 0x1p127, 1});
-    /* Between the steps it has: 2^128 - 2^128 in two steps is inf - 2^128 = inf. */
+    /* Between the additions it has: 2^128 - 2^128 in two additions is inf - 2^128 = inf. */
     IS("ampere-bf16-fp32", "bf16", 16, 0, 0x7f800000, {0, 0x1p127, 2}, {8, -0x1p127, 2});
     IS("hopper-bf16-fp32", "bf16", 16, 0, 0, {0, 0x1p127, 2}, {8, -0x1p127, 2});
 
@@ -244,7 +244,7 @@ START_TEST(overflow_and_specials)
     IS("hopper-wgmma-fp8-fp32", "e5m2", 32, 0, 0x7fffffff, {31, inf, 1}, {2, inf, -1});
     IS("hopper-wgmma-fp8-promoted", "e5m2", 256, -inf, 0x7fffffff, {200, inf, 1});
     IS("ada-fp8-fp32", "e4m3", 32, -nan, 0x7fffffff, {31, 1, 0});
-    /* An infinity in the first step meets its opposite in the second: NaN, also with overflow. */
+    /* An infinity in one addition meets its opposite in the next: NaN, also with overflow. */
     IS("ampere-bf16-fp32", "bf16", 16, 0, 0x7fffffff, {0, 0x1p127, 2}, {8, -inf, 2});
 }
 END_TEST
@@ -335,7 +335,7 @@ START_TEST(zeros_change_nothing)
         mpsim_model m;
         mpsim_format list[16];
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
-        if (m.step != MPSIM_STEP_FUSED)
+        if (m.addition != MPSIM_ADDITION_FUSED)
             continue;
         const size_t formats = dot_formats(&m, list, COUNT(list));
         for (size_t round = 0; round < test_scaled(60); round++) {
@@ -436,7 +436,7 @@ int main(void)
     TCase *t = test_case("by hand", 20);
     tcase_add_test(t, every_addend_is_truncated);
     tcase_add_test(t, products_are_not_normalised);
-    tcase_add_test(t, steps_follow_each_other);
+    tcase_add_test(t, additions_follow_each_other);
     tcase_add_test(t, results_of_fp16);
     tcase_add_test(t, thirteen_bits);
     tcase_add_test(t, emulated_fp8);

@@ -203,9 +203,9 @@ static const char *describe(const problem *p, const char *with)
     static char text[800];
     const mpsim_model *m = p->m;
     snprintf(text, sizeof text,
-             "%s (step %d L=%d F=%d floor=%d chunk=%u acc=%s mode %d result=%s), %s%s x %s%s, "
+             "%s (addition %d L=%d F=%d floor=%d chunk=%u acc=%s mode %d result=%s), %s%s x %s%s, "
              "%zu x %zu x %zu, %s%s, %s",
-             m->name, m->step, m->length, m->fraction, m->floor, m->chunk,
+             m->name, m->addition, m->length, m->fraction, m->floor, m->chunk,
              m->accumulator.format.name, m->accumulator.rounding.mode, m->result.format.name,
              p->a.f.name, p->a.transposed ? "^T" : "", p->b.f.name, p->b.transposed ? "^T" : "",
              p->rows, p->columns, p->depth, p->no_c ? "no c" : p->c.transposed ? "c^T" : "c", with,
@@ -309,7 +309,7 @@ START_TEST(every_kind)
         mpsim_model m;
         mpsim_format list[16];
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
-        if (m.step != MPSIM_STEP_FUSED)
+        if (m.addition != MPSIM_ADDITION_FUSED)
             continue;
         const size_t n = dot_formats(&m, list, COUNT(list));
         for (int kind = 0; kind < 2 * DOT_KINDS; kind++)
@@ -382,7 +382,7 @@ START_TEST(other_models)
                 fa = own[u % n];
                 fb = own[(u >> 8) % n];
             }
-            if (m.step == MPSIM_STEP_FUSED && fa.mbits + fb.mbits > 60)
+            if (m.addition == MPSIM_ADDITION_FUSED && fa.mbits + fb.mbits > 60)
                 continue;
             problem p = new_problem(&m, &fa, &fb, 1 + (u >> 16) % 5, 1 + (u >> 24) % 20,
                                     1 + (u >> 32) % 66, &seed);
@@ -551,7 +551,7 @@ START_TEST(rounding_of_the_machine)
         const size_t n = dot_formats(&m, list, COUNT(list));
         problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 3, 18, 40, &seed);
         fill(&p, i % 3 ? DOT_CANCEL : DOT_ZEROS, 0, &seed);
-        /* Sums of exactly zero: row 1 is -1 + 1, in the last step, row 2 is 0. */
+        /* Sums of exactly zero: row 1 is -1 + 1, in the last addition, row 2 is 0. */
         memset(p.a.codes + p.depth, 0, 2 * p.depth * sizeof *p.a.codes);
         p.a.codes[2 * p.depth - 1] = one(&p.a.f, 1);
         for (size_t j = 0; j < p.columns; j++) {

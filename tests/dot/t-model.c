@@ -33,7 +33,7 @@ static int same_place(const mpsim_rounded *x, const mpsim_rounded *y)
 /* The same but for the name. */
 static int same(const mpsim_model *x, const mpsim_model *y)
 {
-    return x->step == y->step && x->order == y->order && x->alignment == y->alignment &&
+    return x->addition == y->addition && x->order == y->order && x->alignment == y->alignment &&
            x->normalised == y->normalised && x->length == y->length &&
            x->fraction == y->fraction && x->floor == y->floor && x->chunk == y->chunk &&
            x->operand_emin == y->operand_emin &&
@@ -69,7 +69,7 @@ START_TEST(rows)
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
         ck_assert_msg(mpsim_model_check(&m) == MPSIM_OK, "%s", m.name);
         ck_assert(strchr(m.name, ':') == NULL && strchr(m.name, '_') == NULL);
-        const int hardware = m.step == MPSIM_STEP_FUSED;
+        const int hardware = m.addition == MPSIM_ADDITION_FUSED;
         ck_assert_msg((m.architecture != NULL) == hardware && (m.instruction != NULL) == hardware &&
                           (m.operands != NULL) == hardware && m.source && *m.source &&
                           (m.evidence == MPSIM_EVIDENCE_DEFINED) == !hardware,
@@ -160,7 +160,7 @@ START_TEST(numbers)
         m = parsed(cores[i].name);
         const int floor = m.floor == MPSIM_MODEL_NO_FLOOR ? 0 : m.floor;
         const int emin = m.operand_emin == MPSIM_MODEL_OWN_EMIN ? 0 : m.operand_emin;
-        ck_assert_msg(m.step == MPSIM_STEP_FUSED && m.alignment == MPSIM_ALIGN_TRUNCATE &&
+        ck_assert_msg(m.addition == MPSIM_ADDITION_FUSED && m.alignment == MPSIM_ALIGN_TRUNCATE &&
                           !m.normalised && strcmp(m.operands, cores[i].operands) == 0 &&
                           m.length == cores[i].L && m.fraction == cores[i].F &&
                           floor == cores[i].floor && emin == cores[i].emin &&
@@ -373,8 +373,8 @@ START_TEST(checked)
         statement;                                                                                 \
         ck_assert_msg(mpsim_model_check(&m) == MPSIM_EINVAL, "%s", #statement);                    \
     } while (0)
-    BAD(m.step = MPSIM_STEP_FUSED + 1);
-    BAD(m.step = 255);
+    BAD(m.addition = MPSIM_ADDITION_FUSED + 1);
+    BAD(m.addition = 255);
     BAD(m.order = MPSIM_ORDER_QUADS + 1);
     BAD(m.order = MPSIM_ORDER_PAIRWISE);
     BAD(m.alignment = MPSIM_ALIGN_NEAREST + 1);
@@ -385,9 +385,9 @@ START_TEST(checked)
     BAD(m.fraction = 51);
     BAD(m.chunk = 0);
     BAD(m.chunk = 30);
-    BAD(m.step = MPSIM_STEP_FMA);
-    BAD(m.step = MPSIM_STEP_EXACT);
-    BAD(m.step = MPSIM_STEP_MULADD);
+    BAD(m.addition = MPSIM_ADDITION_FMA);
+    BAD(m.addition = MPSIM_ADDITION_EXACT);
+    BAD(m.addition = MPSIM_ADDITION_MULADD);
     BAD(m.accumulator.format.bits = 0);
     BAD(m.accumulator.format.ebits = 12);
     BAD(m.outer.format.mbits = 53);

@@ -245,8 +245,8 @@ static const control controls[] = {
     {"h100", "e4m3", "d_fp16", "=hopper-wgmma-fp8-fp16", ROUNDED, 1887},
     {"h100", "e5m2", "d_fp16", "=hopper-wgmma-fp8-fp16", ROUNDED, 1660},
 
-    /* The emulated path: split in k order, c not rounded, c = 0, c first, one step of 32, two of
-       16 in k order, the other path's fraction; F inside the steps says nothing. */
+    /* The emulated path: split in k order, c not rounded, c = 0, c first, one addition of 32, two
+       of 16 in k order, the other path's fraction; F inside the additions says nothing. */
     {"h100", "e4m3", "d_fp16", "order=sequential", ROUNDED, 1523},
     {"h100", "e4m3", "d_fp16", "result=binary32", KEPT, 540},
     {"h100", "e4m3", "d_fp16", "", ZERO, 4995},
@@ -304,7 +304,7 @@ static const control controls[] = {
     {"h100", "e4m3", "d_fp32", "acc=e8m12", ZERO, 1771},
     {"h100", "e4m3", "d_fp32", "acc=e8m14", ZERO, 1185},
     {"h100", "e4m3", "d_fp32", "chunk=16", ZERO, 1891},
-    {"h100", "e4m3", "d_fp32", "order=quads:chunk=32", ZERO, 0}, /* one step: any order */
+    {"h100", "e4m3", "d_fp32", "order=quads:chunk=32", ZERO, 0}, /* one addition: any order */
     {"h100", "e5m2", "d_fp32", "round=nearest-even", ZERO, 440},
     {"h100", "e5m2", "d_fp32", "acc=e8m12", ZERO, 1292},
     {"h100", "e5m2", "d_fp32", "acc=e8m14", ZERO, 721},
@@ -313,7 +313,7 @@ static const control controls[] = {
     {"h100", "e4m3", "d_fp16", "round=toward-zero", ROUNDED, 2678},
     {"h100", "e4m3", "d_fp16", "acc=binary32", ROUNDED, 1880},
     {"h100", "e4m3", "d_fp16", "chunk=16", ROUNDED, 2399},
-    {"h100", "e4m3", "d_fp16", "chunk=64", ROUNDED, 0}, /* filled up with zeros: the same steps */
+    {"h100", "e4m3", "d_fp16", "chunk=64", ROUNDED, 0}, /* filled up with zeros: the same */
     {"h100", "e4m3", "d_fp16", "L=8", ROUNDED, 1343},
     {"h100", "e4m3", "d_fp16", "L=32", ROUNDED, 1069},
     {"h100", "e5m2", "d_fp16", "outer-round=toward-zero", ROUNDED, 1839},

@@ -74,8 +74,9 @@ static int special(float s, const oracle_part *a, size_t sa, const oracle_part *
     return !finite;
 }
 
-static float step(const oracle_core *c, float s, int pa, const oracle_part *a, size_t sa, int pb,
-                  const oracle_part *b, size_t sb, size_t n)
+/* One addition. */
+static float add(const oracle_core *c, float s, int pa, const oracle_part *a, size_t sa, int pb,
+                 const oracle_part *b, size_t sb, size_t n)
 {
     static const oracle_format binary32 = {"binary32", 24, -126, 0, 1};
     float result;
@@ -109,7 +110,7 @@ float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size
         const oracle_part *x = a + k * stride_a, *y = b + k * stride_b;
         const size_t now = n - k < length ? n - k : length;
         if (c->length)
-            s = step(c, s, precision_a, x, stride_a, precision_b, y, stride_b, now);
+            s = add(c, s, precision_a, x, stride_a, precision_b, y, stride_b, now);
         else
             s = c->kept == 1 ? fmaf(x->value, y->value, s) : s + x->value * y->value;
     }

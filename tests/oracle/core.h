@@ -1,7 +1,7 @@
 /* core.h -- dot products of tensor cores in integers of 64 bits, and chains of binary32.
  *
- * One step adds up to `length` products and the accumulator. Numbers are s 2^(e - p + 1) with p
- * significant bits, e not below the format's emin, not normalised below it; a product has S = s s',
+ * One addition takes up to `length` products and the accumulator. Numbers are s 2^(e - p + 1) with
+ * p significant bits, e not below the format's emin, not normalised below it; a product has S = s s',
  * E = e + e'. The largest E of all terms that are not zero rules: each magnitude is cut off below
  * 2^(E - fraction), the sum is exact, and is cut to 1 + kept bits (fewer where subnormal numbers of
  * binary32 end). A sum of zero is +0. Read from what is known of the hardware, not from the

@@ -316,9 +316,9 @@ static void print_place(const char *what, const mpsim_rounded *p)
 
 void dot_print_model(const mpsim_model *m)
 {
-    printf("# step %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u\n", m->step,
-           m->order, m->alignment, m->normalised, m->length, m->fraction, m->floor, m->operand_emin,
-           m->chunk);
+    printf("# addition %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u\n",
+           m->addition, m->order, m->alignment, m->normalised, m->length, m->fraction, m->floor,
+           m->operand_emin, m->chunk);
     print_place("product", &m->product);
     print_place("accumulator", &m->accumulator);
     print_place("outer", &m->outer);
@@ -331,12 +331,12 @@ void dot_any_model(mpsim_model *m, uint64_t *seed)
     static const uint8_t lengths[] = {1, 2, 3, 4, 5, 8, 16, 17, 32, 64, 128};
     const uint64_t u = test_random(seed);
     mpsim_model_at(m, 0);
-    m->step = (uint8_t)(u % 4);
+    m->addition = (uint8_t)(u % 4);
     m->order = MPSIM_ORDER_SEQUENTIAL;
     m->chunk = u >> 4 & 1 ? (uint32_t)(1 + (u >> 8) % 20) : 0;
-    if (m->step == MPSIM_STEP_MULADD && (u >> 5 & 1))
+    if (m->addition == MPSIM_ADDITION_MULADD && (u >> 5 & 1))
         m->order = MPSIM_ORDER_PAIRWISE;
-    if (m->step == MPSIM_STEP_FUSED) {
+    if (m->addition == MPSIM_ADDITION_FUSED) {
         m->alignment = (uint8_t)((u >> 16) % 3);
         m->normalised = u >> 20 & 1;
         m->length = lengths[(u >> 24) % (sizeof lengths / sizeof lengths[0])];

@@ -28,7 +28,7 @@ static float chain(const train_gemm *g, const float *a, const float *b, size_t i
         code_store(ca + k * na, na, mpsim_encode_f32(fa, &r, x, 0, NULL));
         code_store(cb + k * nb, nb, mpsim_encode_f32(fb, &r, y, 0, NULL));
     }
-    if (g->model->step == MPSIM_STEP_FMA)
+    if (g->model->addition == MPSIM_ADDITION_FMA)
         return s;
     ck_assert(mpsim_dot(g->model, fa, ca, fb, cb, depth, 0, NULL, &d) == MPSIM_OK);
     return f32_of_bits((uint32_t)d);

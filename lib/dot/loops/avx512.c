@@ -16,6 +16,6 @@
 #define CHAIN     chain_avx512
 #define EXACT     exact_avx512
 #include "tile_run.h"
-#include "chain_steps.h"
+#include "chain_vectors.h"
 
 const mpsim_loops mpsim_loops_avx512 = {tile_avx512, chain_avx512, exact_avx512};

@@ -41,7 +41,7 @@ static void muladd_row(float x, const float *b, float *s)
         s[j] += x * b[j];
 }
 
-/* See chain_steps.h. */
+/* See chain_vectors.h. */
 static void tree(const float *a, const float *b, float *s, size_t depth)
 {
     float stack[8 * sizeof(size_t) + 1][MPSIM_PANEL];

@@ -16,6 +16,6 @@
 #define CHAIN     chain_fma
 #define EXACT     exact_fma
 #include "tile_run.h"
-#include "chain_steps.h"
+#include "chain_vectors.h"
 
 const mpsim_loops mpsim_loops_fma = {tile_fma, chain_fma, exact_fma};

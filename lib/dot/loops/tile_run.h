@@ -2,7 +2,7 @@
  * which defines TILE and EXACT, the names. Plain C that compilers turn into vector code. */
 #include <string.h>
 
-/* ---- the end of a step ---- */
+/* ---- the end of an addition ---- */
 
 /* The accumulator for |T| 2^(E - F) given as a binary64 number that is not zero; *bad where the
  * reference must do it. */
@@ -58,31 +58,31 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
     return redo;
 }
 
-/* ---- the steps, on binary32 and on binary64 values ---- */
+/* ---- the additions, on binary32 and on binary64 values ---- */
 
 #define REAL     float
 #define BITS     uint32_t
 #define BIAS     127
 #define MANTISSA 23
-#define STEPS    steps_f32
-#include "tile_steps.h"
+#define ADD_TILE add_f32
+#include "tile_additions.h"
 #undef REAL
 #undef BITS
 #undef BIAS
 #undef MANTISSA
-#undef STEPS
+#undef ADD_TILE
 
 #define REAL     double
 #define BITS     uint64_t
 #define BIAS     1023
 #define MANTISSA 52
-#define STEPS    steps_f64
-#include "tile_steps.h"
+#define ADD_TILE add_f64
+#include "tile_additions.h"
 #undef REAL
 #undef BITS
 #undef BIAS
 #undef MANTISSA
-#undef STEPS
+#undef ADD_TILE
 
 static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b,
                      const int16_t *eb, double *c, size_t depth)
@@ -92,11 +92,11 @@ static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, cons
     for (size_t k = 0; k < depth; k += length) {
         const int n = (int)(depth - k < length ? depth - k : length);
         if (t->wide)
-            redo |= steps_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE,
-                              eb + k * MPSIM_TILE, c, n);
+            redo |= add_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE,
+                            eb + k * MPSIM_TILE, c, n);
         else
-            redo |= steps_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE,
-                              eb + k * MPSIM_TILE, c, n);
+            redo |= add_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE,
+                            eb + k * MPSIM_TILE, c, n);
     }
     return redo;
 }

@@ -12,23 +12,23 @@
 
 MPSIM_BEGIN
 
-/* How the accumulator s takes up the next products. */
-typedef enum mpsim_step {
-    MPSIM_STEP_EXACT,  /* all products of the chunk and s: one exact sum                       */
-    MPSIM_STEP_FMA,    /* s = accumulator(a b + s), one product at a time                      */
-    MPSIM_STEP_MULADD, /* s = accumulator(s + product(a b)), one product at a time             */
-    MPSIM_STEP_FUSED   /* `length` products and s at a time: see below                         */
-} mpsim_step;
+/* How the accumulator s takes up the next products, and how many at once: an addition. */
+typedef enum mpsim_addition {
+    MPSIM_ADDITION_EXACT,  /* all products of the chunk and s: one exact sum                   */
+    MPSIM_ADDITION_FMA,    /* s = accumulator(a b + s), one product at a time                  */
+    MPSIM_ADDITION_MULADD, /* s = accumulator(s + product(a b)), one product at a time         */
+    MPSIM_ADDITION_FUSED   /* `length` products and s at a time: see below                     */
+} mpsim_addition;
 
-/* MPSIM_STEP_FUSED, the step of tensor cores (a block fused multiply-add): L = length products and the
- * accumulator are added in fixed point, without normalising in between. With p the explicit
+/* MPSIM_ADDITION_FUSED, that of tensor cores (a block fused multiply-add): L = length products and
+ * the accumulator are added in fixed point, without normalising in between. With p the explicit
  * significand bits of a format, a number is s 2^(e - p): s = 2^p + T and e = E - bias for normal
  * numbers, s = T and e = emin for subnormal ones (where operand_emin is lower than emin: s 2^n and
  * e = emin - n, with the largest n that leaves e >= operand_emin and s < 2^(p + 1)). A product has
  * S = s_a s_b, scaled 2^-(p_a + p_b), and e = e_a + e_b; it is not normalised (S may be as large as
  * 4 - ulp), unless `normalised` is 1. Then
  *
- *   1. terms that are zero are dropped; a last step of less than L products has fewer terms;
+ *   1. terms that are zero are dropped; a last addition of less than L products has fewer terms;
  *   2. E = the largest e of all terms, and not less than `floor`;
  *   3. every term is aligned to units of 2^(E - fraction), by `alignment`;
  *   4. the aligned terms are added exactly; T is the sum;
@@ -38,8 +38,9 @@ typedef enum mpsim_step {
  *
  * A NaN, an infinity times zero, or infinities of both signs among the terms give a NaN, with a
  * clear sign and no payload as input of the NaN choices; else an infinity gives that infinity.
- * MPSIM_STEP_EXACT does the same; MPSIM_STEP_FMA and _MULADD are operations of mpsim/arith.h, on
- * the operands in the order written here (a, b, s; s, product), as is the addition of chunks. */
+ * MPSIM_ADDITION_EXACT does the same; MPSIM_ADDITION_FMA and _MULADD are operations of
+ * mpsim/arith.h, on the operands in the order written here (a, b, s; s, product), as is the sum of
+ * chunks. */
 typedef enum mpsim_alignment {
     MPSIM_ALIGN_TRUNCATE, /* the magnitude is truncated: what hardware does                    */
     MPSIM_ALIGN_FLOOR,    /* toward -infinity, as two's complement shifts would                */
@@ -52,10 +53,10 @@ typedef enum mpsim_order {
     MPSIM_ORDER_PAIRWISE,   /* products p[k] = product(a[k] b[k]); neighbours are added,
                                accumulator(p[0] + p[1]), accumulator(p[2] + p[3]), ..., an odd last
                                one passes; again, until one is left; then accumulator(s + it).
-                               Step MULADD only.                                                */
+                               MULADD only.                                                     */
     MPSIM_ORDER_QUADS       /* in each chunk first the products with k mod 4 in {0, 1}, then the
                                others, each group ascending; a short chunk is filled up with
-                               products that are zero. Step FUSED, chunk a multiple of 4, at
+                               products that are zero. FUSED only, chunk a multiple of 4, at
                                most 4096.                                                       */
 } mpsim_order;
 
@@ -78,20 +79,20 @@ typedef enum mpsim_evidence {
 
 /* A model. c enters unrounded, as the first accumulator:
  *
- *   without chunks (chunk = 0): s = c; the steps over k; d = result(s).
+ *   without chunks (chunk = 0): s = c; the additions over k; d = result(s).
  *   with chunks of n products: s = c; for each chunk, the last may be short:
- *     t = the steps over the chunk, from +0; s = outer(s + t). d = result(s).
+ *     t = the additions over the chunk, from +0; s = outer(s + t). d = result(s).
  *
- * MPSIM_STEP_EXACT without chunks is result(c + exact sum of products), one rounding. With an exact
- * sum of zero, here and in every addition of two terms, the sign is that of IEEE 754: terms of one
+ * MPSIM_ADDITION_EXACT without chunks is result(c + exact sum of products), one rounding. With an
+ * exact sum of zero, here and in every sum of two terms, the sign is that of IEEE 754: terms of one
  * sign keep it, else +0 (-0 in mode DOWN of the rounding that follows). */
 typedef struct mpsim_model {
     char name[96];      /* canonical name; see mpsim_model_parse                               */
-    uint8_t step;       /* mpsim_step                                                          */
+    uint8_t addition;   /* mpsim_addition                                                      */
     uint8_t order;      /* mpsim_order                                                         */
     uint8_t alignment;  /* mpsim_alignment; FUSED                                              */
     uint8_t normalised; /* 1: products are normalised before they are aligned; FUSED           */
-    uint8_t length;     /* products a step, 1 to 128; FUSED                                    */
+    uint8_t length;     /* products an addition, 1 to 128; FUSED                               */
     uint8_t fraction;   /* bits kept below the largest exponent, 1 to 50; FUSED                */
     int16_t floor;      /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
                            FUSED                                                               */
@@ -136,7 +137,7 @@ MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
  * instruction or open questions.
  *
  * MPSIM_ENOTFOUND if the row, a format or a mode is not known; MPSIM_EINVAL for a change that is
- * none, comes twice, has no effect in the model (F= without FUSED steps, outer= without chunks,
+ * none, comes twice, has no effect in the model (F= where nothing is FUSED, outer= without chunks,
  * order= of an exact sum), or gives an invalid model, and for NULL; MPSIM_ERANGE for a format outside
  * binary64, or if the name becomes longer than a name may be. *m is untouched then. */
 MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
@@ -146,7 +147,7 @@ MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
 MPSIM_API mpsim_status mpsim_model_check(const mpsim_model *m);
 
 /* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes. The
- * functions below compute with any operands, if the model can: FUSED steps need at most 60
+ * functions below compute with any operands, if the model can: FUSED needs at most 60
  * explicit significand bits in both together. */
 MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa,
                                   const mpsim_format *fb);
@@ -197,8 +198,8 @@ typedef struct mpsim_pool {
  *   pool     threads, or NULL: this one
  *
  * The bits do not depend on the threads, nor on the instruction set; every element is what
- * mpsim_dot gives. Fused steps with tensor-core formats (6 to 10 bytes of memory for an element of
- * an operand), chains of binary32 numbers (4) and exact sums (8) have fast paths. Errors as
+ * mpsim_dot gives. Fused additions with tensor-core formats (6 to 10 bytes of memory for an element
+ * of an operand), chains of binary32 numbers (4) and exact sums (8) have fast paths. Errors as
  * mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format; MPSIM_ENOMEM also
  * on the fast path, and for pairwise sums. After an error other than MPSIM_ENOMEM d is untouched. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,

@@ -1,9 +1,10 @@
-/* tile_steps.h -- the steps of tile.h for one type of values: included by tile.c, which defines
- * REAL, BITS (an unsigned integer of its size), BIAS and MANTISSA of that type and STEPS, the name. */
+/* tile_additions.h -- one addition of tile.h for one type of values: included by tile_run.h, which
+ * defines REAL, BITS (an unsigned integer of its size), BIAS and MANTISSA of that type, and
+ * ADD_TILE, the name. */
 
-/* One step of n products; see mpsim_tile_steps. Returns the columns to be done again. */
-static unsigned STEPS(const mpsim_tile *t, const REAL *a, const int16_t *ea, const REAL *b,
-                      const int16_t *eb, double *c, int n)
+/* One addition of n products; see mpsim_tile_function. Returns the columns to be done again. */
+static unsigned ADD_TILE(const mpsim_tile *t, const REAL *a, const int16_t *ea, const REAL *b,
+                         const int16_t *eb, double *c, int n)
 {
     enum { N = MPSIM_TILE };
     int16_t e[N];

@@ -1,11 +1,12 @@
-/* chain_steps.h -- the loops of chain.h in vectors: included by one unit per instruction set, which
- * defines VECTOR, LANES, ROWS (how many are done at once), the operations on vectors, and CHAIN. */
+/* chain_vectors.h -- the loops of chain.h in vectors: included by one unit per instruction set,
+ * which defines VECTOR, LANES, ROWS (how many are done at once), the operations on vectors, and
+ * CHAIN. */
 
 enum { VECTORS = MPSIM_PANEL / LANES };
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-static ALWAYS_INLINE VECTOR chain_step(int kind, VECTOR x, VECTOR y, VECTOR s)
+static ALWAYS_INLINE VECTOR chain_add(int kind, VECTOR x, VECTOR y, VECTOR s)
 {
     return kind == MPSIM_CHAIN_FMA ? FMA(x, y, s) : ADD(s, MUL(x, y));
 }
@@ -25,7 +26,7 @@ static ALWAYS_INLINE void chain_rows(const int kind, const size_t rows, const fl
         for (size_t r = 0; r < rows; r++) {
             const VECTOR x = SPLAT(a[r * next + k]);
             for (size_t v = 0; v < VECTORS; v++)
-                sum[r][v] = chain_step(kind, x, y[v], sum[r][v]);
+                sum[r][v] = chain_add(kind, x, y[v], sum[r][v]);
         }
     }
     for (size_t r = 0; r < rows; r++)
