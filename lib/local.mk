@@ -22,11 +22,11 @@ lib_libmpsim_la_SOURCES = \
   lib/dot/chain.c lib/dot/chain.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c lib/dot/exact.h \
   lib/dot/gemm.c \
   lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/generic.c \
-  lib/dot/loops/loops.h lib/dot/loops/tile_additions.h lib/dot/loops/tile_run.h \
+  lib/dot/loops/loops.h lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h \
   lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_decode.h lib/dot/scalar.h \
   lib/dot/tile.c lib/dot/tile.h \
   lib/format/format.c \
-  lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/steps.h \
+  lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/shared.h \
   lib/optim/fused.c lib/optim/gradient.c lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
   lib/optim/power.c lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h \
   lib/optim/store.c lib/optim/table.c \

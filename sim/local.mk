@@ -30,7 +30,7 @@ sim_libsim_la_SOURCES = \
   sim/replay/cast.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h sim/replay/json.c \
   sim/replay/json.h sim/replay/measure.c sim/replay/plan.c sim/replay/record.c \
   sim/replay/replay.c sim/replay/replay.h sim/replay/report.c sim/replay/report.h \
-  sim/replay/run.c sim/replay/run.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
+  sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
   sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
@@ -46,10 +46,10 @@ sim_libsim_la_SOURCES = \
   sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
-  sim/train/digests.h sim/train/meter.c sim/train/meter.h sim/train/policy.c sim/train/policy.h \
-  sim/train/record.c sim/train/record.h sim/train/report.c sim/train/report.h sim/train/run.c \
-  sim/train/run.h sim/train/store.c sim/train/store.h sim/train/table.c sim/train/table.h \
-  sim/train/words.c sim/train/words.h \
+  sim/train/digests.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \
+  sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
+  sim/train/report.c sim/train/report.h sim/train/store.c sim/train/store.h sim/train/table.c \
+  sim/train/table.h sim/train/words.c sim/train/words.h \
   sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
   sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \
   sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h

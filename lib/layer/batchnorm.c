@@ -4,7 +4,7 @@
  * that compilers vectorise. */
 #include <mpsim/layer.h>
 
-#include "steps.h"
+#include "shared.h"
 
 enum { WIDTH = 16 };
 

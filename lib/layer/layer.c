@@ -1,7 +1,7 @@
 /* layer.c -- exp, log, sums, softmax with cross-entropy; see mpsim/layer.h. */
 #include <mpsim/layer.h>
 
-#include "steps.h"
+#include "shared.h"
 
 enum { LANES_MAX = 1024 };
 

@@ -1,5 +1,5 @@
 /* measure.c -- what a step is compared with: references, lost updates, distances. */
-#include "run.h"
+#include "state.h"
 
 #include <math.h>
 #include <stdlib.h>

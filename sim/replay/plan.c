@@ -1,6 +1,6 @@
 /* plan.c -- what a plan means for the trace at hand: bytes, patterns that fit no layer; see
- * run.h. */
-#include "run.h"
+ * state.h. */
+#include "state.h"
 
 #include <fnmatch.h>
 #include <string.h>

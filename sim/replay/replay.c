@@ -1,5 +1,5 @@
 /* replay.c -- see replay.h: from files to steps. */
-#include "run.h"
+#include "state.h"
 
 #include <train/step.h>
 

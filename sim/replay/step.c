@@ -1,5 +1,5 @@
-/* step.c -- from gradients to new weights; see run.h. */
-#include "run.h"
+/* step.c -- from gradients to new weights; see state.h. */
+#include "state.h"
 
 #include <math.h>
 #include <stdlib.h>

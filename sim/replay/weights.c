@@ -1,5 +1,5 @@
 /* weights.c -- a parameter's numbers: from the record, carried on, compared. */
-#include "run.h"
+#include "state.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MPSIM_SIM_TRAIN_DESCRIBE_H
 #define MPSIM_SIM_TRAIN_DESCRIBE_H
 
-#include "run.h"
+#include "job.h"
 
 /* train_status -- "", or what became of a run: "diverged (NaN from step 37)". */
 const char *train_status(char *out, size_t size, const train_total *t);

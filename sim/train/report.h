@@ -3,7 +3,7 @@
 #define MPSIM_SIM_TRAIN_REPORT_H
 
 #include "../report/step.h"
-#include "run.h"
+#include "job.h"
 
 typedef struct train_report {
     FILE *file;

@@ -5,7 +5,7 @@
 #include "support/support.h"
 #include "sim/train/checkpoint.h"
 #include "sim/train/policy.h"
-#include "sim/train/run.h"
+#include "sim/train/job.h"
 
 #include <fcntl.h>
 #include <math.h>

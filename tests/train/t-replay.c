@@ -5,7 +5,7 @@
 #include "support/replaykept.h"
 #include "support/support.h"
 #include "sim/train/policy.h"
-#include "sim/train/run.h"
+#include "sim/train/job.h"
 
 #include <math.h>
 #include <stdio.h>

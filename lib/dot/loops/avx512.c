@@ -15,7 +15,7 @@
 #define TILE      tile_avx512
 #define CHAIN     chain_avx512
 #define EXACT     exact_avx512
-#include "tile_run.h"
+#include "tile_loops.h"
 #include "chain_vectors.h"
 
 const mpsim_loops mpsim_loops_avx512 = {tile_avx512, chain_avx512, exact_avx512};

@@ -15,7 +15,7 @@
 #define TILE      tile_fma
 #define CHAIN     chain_fma
 #define EXACT     exact_fma
-#include "tile_run.h"
+#include "tile_loops.h"
 #include "chain_vectors.h"
 
 const mpsim_loops mpsim_loops_fma = {tile_fma, chain_fma, exact_fma};

@@ -9,7 +9,7 @@
 #define TILE  tile_generic
 #define CHAIN chain_generic
 #define EXACT exact_generic
-#include "tile_run.h"
+#include "tile_loops.h"
 #include "chain_portable.h"
 
 const mpsim_loops mpsim_loops_generic = {tile_generic, chain_generic, exact_generic};

@@ -1,4 +1,4 @@
-/* tile_additions.h -- one addition of tile.h for one type of values: included by tile_run.h, which
+/* tile_additions.h -- one addition of tile.h for one type of values: included by tile_loops.h, which
  * defines REAL, BITS (an unsigned integer of its size), BIAS and MANTISSA of that type, and
  * ADD_TILE, the name. */
 

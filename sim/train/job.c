@@ -1,5 +1,5 @@
-/* run.c -- see run.h. */
-#include "run.h"
+/* job.c -- see job.h. */
+#include "job.h"
 
 #include "../cli/options.h"
 #include <train/parallel.h>

@@ -1,7 +1,7 @@
-/* run.h -- a training from its first step to its last, with everything that is done beside:
+/* job.h -- a training from its first step to its last, with everything that is done beside:
  * evaluation, trace, checkpoints, digests, progress, and what it adds up to. */
-#ifndef MPSIM_SIM_TRAIN_RUN_H
-#define MPSIM_SIM_TRAIN_RUN_H
+#ifndef MPSIM_SIM_TRAIN_JOB_H
+#define MPSIM_SIM_TRAIN_JOB_H
 
 #include "../policy/policy.h"
 #include "record.h"

@@ -1,6 +1,6 @@
-/* steps.h -- what the layers on the CPU share beside scalar.h. */
-#ifndef MPSIM_LIB_LAYER_STEPS_H
-#define MPSIM_LIB_LAYER_STEPS_H
+/* shared.h -- what the layers on the CPU share beside scalar.h. */
+#ifndef MPSIM_LIB_LAYER_SHARED_H
+#define MPSIM_LIB_LAYER_SHARED_H
 
 #include "scalar.h"
 

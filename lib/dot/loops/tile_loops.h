@@ -1,4 +1,4 @@
-/* tile_run.h -- the loops of tile.h, and of exact sums: included by one unit per instruction set,
+/* tile_loops.h -- the loops of tile.h, and of exact sums: included by one unit per instruction set,
  * which defines TILE and EXACT, the names. Plain C that compilers turn into vector code. */
 #include <string.h>
 

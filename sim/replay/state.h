@@ -1,6 +1,6 @@
-/* run.h -- the state of a replay; shared by replay*.c only. */
-#ifndef MPSIM_SIM_REPLAY_RUN_H
-#define MPSIM_SIM_REPLAY_RUN_H
+/* state.h -- the state of a replay; shared by the files of this folder. */
+#ifndef MPSIM_SIM_REPLAY_STATE_H
+#define MPSIM_SIM_REPLAY_STATE_H
 
 #include "../cli/names.h"
 #include "replay.h"
@@ -102,7 +102,7 @@ int replay_bad_file(const trace *t, const char *message, ...);
 void replay_count_bytes(replay *r);
 void replay_find_unmatched(const replay *r, char *out, size_t size);
 
-/* run.c: what all of them use. */
+/* state.c: what all of them use. */
 int replay_no_memory(void);
 /* From a tensor's step, name to random bits. */
 mpsim_rng replay_rng(const replay *r, const char *name);

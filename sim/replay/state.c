@@ -1,5 +1,5 @@
-/* run.c -- see run.h: what the files of a replay have in common. */
-#include "run.h"
+/* state.c -- see state.h: what the files of a replay have in common. */
+#include "state.h"
 
 #include "../cli/stream.h"
 
