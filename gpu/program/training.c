@@ -73,7 +73,7 @@ static int read_run(gpu_training *t, const char *folder, const gpu_training_how 
     if (!f)
         snprintf(line, sizeof line, "%s", strerror(errno));
     else
-        bad = train_plan_read(r, f, line) != 0;
+        bad = train_run_read(r, f, line) != 0;
     if (f)
         fclose(f);
     if (bad) {

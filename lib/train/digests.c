@@ -63,7 +63,7 @@ void train_digests_free(train_step_digests *d)
 int train_digests_head(FILE *to, const train_run *r)
 {
     FILE *plan = tmpfile();
-    int c, begins = 1, bad = !plan || train_plan_write(r, plan) != 0;
+    int c, begins = 1, bad = !plan || train_run_write(r, plan) != 0;
     if (!bad) {
         rewind(plan);
         fprintf(to, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);

@@ -23,7 +23,7 @@ char *run_text(const train_run *r)
     FILE *f = open_memstream(&text, &n);
     if (!f)
         return NULL;
-    const int bad = train_plan_write(r, f);
+    const int bad = train_run_write(r, f);
     if (fclose(f) != 0 || bad) {
         free(text);
         return NULL;
@@ -285,7 +285,7 @@ int checkpoint_run(const char *path, train_run *r, trace_error *error)
     FILE *f = copy && *copy ? fmemopen(copy, strlen(copy), "r") : NULL;
     if (!f)
         bad = bad_file(t, error, "its plan cannot be read");
-    else if (train_plan_read(r, f, line))
+    else if (train_run_read(r, f, line))
         bad = bad_file(t, error, line);
     if (f)
         fclose(f);

@@ -1,7 +1,7 @@
 /* checkpoint.h -- a training that is interrupted and goes on with the same bits.
  *
  * A checkpoint is a safetensors file: every tensor of the trainer's state in its format, and as
- * metadata the run (train_plan_write), the rest of the state (train_state_save) and the number of
+ * metadata the run (train_run_write), the rest of the state (train_state_save) and the number of
  * steps. It is untrusted like any other file: names, shapes, formats and numbers are checked. */
 #ifndef MPSIM_SIM_TRAIN_CHECKPOINT_H
 #define MPSIM_SIM_TRAIN_CHECKPOINT_H
@@ -28,7 +28,7 @@ int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_n
 /* checkpoint_run -- the run of a checkpoint: 0, or -1 with *error filled. */
 int checkpoint_run(const char *path, train_run *r, trace_error *error);
 
-/* run_text -- train_plan_write as a string, to be freed; NULL if memory ran out.
+/* run_text -- train_run_write as a string, to be freed; NULL if memory ran out.
  * run_difference -- the first lines, those of the number of steps left out, in which two such texts
  * differ, as "batch 32, not 64" (of a, of b), in `out`: 1; 0 if there are none. */
 char *run_text(const train_run *r);

@@ -99,7 +99,7 @@ static int job_of_file(request *q)
         FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
         if (!f)
             return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-        if (train_plan_read(&q->jobs[0].run, f, line))
+        if (train_run_read(&q->jobs[0].run, f, line))
             code = fail(EXIT_DATA, "%s: %s", path, line);
         if (f != stdin)
             fclose(f);
@@ -260,7 +260,7 @@ static int write_plan(const request *q)
     int code = output_open(&out, q->write_plan);
     if (code)
         return code;
-    if (train_plan_write(&q->jobs[0].run, out.file)) {
+    if (train_run_write(&q->jobs[0].run, out.file)) {
         output_abandon(&out);
         return fail(EXIT_IO, "train: the plan could not be written");
     }

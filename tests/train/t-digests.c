@@ -80,7 +80,7 @@ static int run_of(const train_digest_file *d, train_run *r, char *line)
     FILE *f = fmemopen(d->plan, strlen(d->plan), "r");
     if (!f)
         return -1;
-    const int code = train_plan_read(r, f, line);
+    const int code = train_run_read(r, f, line);
     fclose(f);
     return code;
 }
@@ -160,7 +160,7 @@ static int read_plan(const char *name, train_run *r, char *why)
     FILE *f = fopen(test_source_path(path), "r");
     if (!f)
         return complain(why, "a plan that cannot be read");
-    const int code = train_plan_read(r, f, line);
+    const int code = train_run_read(r, f, line);
     fclose(f);
     return code ? complain(why, line) : 0;
 }

@@ -125,7 +125,7 @@ static char *text_of(const train_run *r, size_t *size)
     char *text = NULL;
     FILE *f = open_memstream(&text, size);
     ck_assert_ptr_nonnull(f);
-    ck_assert_int_eq(train_plan_write(r, f), 0);
+    ck_assert_int_eq(train_run_write(r, f), 0);
     fclose(f);
     return text;
 }
@@ -137,7 +137,7 @@ static int read_text(train_run *r, const char *text, size_t size, char *error)
     if (!size)
         fgetc(f); /* the end is reached */
     error[0] = 0;
-    const int code = train_plan_read(r, f, error);
+    const int code = train_run_read(r, f, error);
     fclose(f);
     return code;
 }

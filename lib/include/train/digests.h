@@ -44,7 +44,7 @@ void train_digests_write(FILE *to, const train_step_digests *d, int tensors);
 /* A file that is read. It is untrusted. */
 typedef struct train_digest_file {
     FILE *from;         /* the caller's                                                   */
-    char *plan;         /* its plan as text, as train_plan_write                          */
+    char *plan;         /* its run as text, by train_run_write                            */
     uint64_t compared;  /* steps                                                          */
     int io;             /* of an error: 1: of reading or memory, 0: of what the file says */
     uint64_t line_number;

@@ -107,7 +107,7 @@ typedef struct train_layer {
     uint32_t side;            /* of the image before: 8, 4, 2; 0: rows are whole images          */
 } train_layer;
 
-/* What is trained and how long. Written as text and read back (train_plan_write). */
+/* What is trained and how long. Written as text and read back (train_run_write). */
 typedef struct train_settings {
     char net[16];       /* "mlp", "cnn"                                                          */
     uint32_t depth;     /* hidden layers (mlp: 2, up to 20), convolutions (cnn: 2, 1 to 3)       */
@@ -170,15 +170,15 @@ typedef struct train_run {
  * nearest-even; ages and the optimizer's arrays go on; the scaler goes on if its configuration is
  * the same, else it starts anew; so do FP8 histories. As in a replay. */
 
-/* train_plan_write, train_plan_read -- a run as text, complete and readable: "mpsim-train/1", a
+/* train_run_write, train_run_read -- a run as text, complete and readable: "mpsim-train/1", a
  * line "key value" for every setting, then of every plan "plan FROM", "precision", "master",
  * "scaler" (as mpsim_scaler_parse), "optimizer", "clip", "fp8" and "layer NAME act=FORMAT ..."
  * for every layer, "end". Formats have their canonical names, numbers that are no integers are
  * hexadecimal floating point. What is read is equal to what was written, but for what the trainer
  * sets; plans of a read run are freed by train_run_clear. Text that is not like this is refused
  * with its line. write: -1 only if the FILE fails. */
-int train_plan_write(const train_run *r, FILE *f);
-int train_plan_read(train_run *r, FILE *f, char *error);
+int train_run_write(const train_run *r, FILE *f);
+int train_run_read(train_run *r, FILE *f, char *error);
 void train_run_clear(train_run *r);
 
 /* ---- training ---- */
@@ -253,7 +253,7 @@ train_engine *train_engine_of(train *t);
 /* Everything of a checkpoint that is no tensor: step, scaler, ages of parameters, FP8 histories,
  * as text that equals itself when read and written again. save: the length without the final
  * zero, at most size - 1 characters are written. load: into a run of the same text
- * (train_plan_write) that train_open has just opened; the tensors with state = 1 are put by the
+ * (train_run_write) that train_open has just opened; the tensors with state = 1 are put by the
  * caller after it, as the formats may be another plan's. After an error the run must be closed. */
 size_t train_state_save(const train *t, char *text, size_t size);
 int train_state_load(train *t, const char *text, char *error);

@@ -41,7 +41,7 @@ static void write_plan(const train_run *r, const train_plan *p, FILE *f)
     }
 }
 
-int train_plan_write(const train_run *r, FILE *f)
+int train_run_write(const train_run *r, FILE *f)
 {
     fputs("mpsim-train/1\n", f);
     for (size_t i = 0; i < train_settings_fields.n; i++) {
@@ -302,7 +302,7 @@ static int read_run(reader *r, train_run *run)
     return code;
 }
 
-int train_plan_read(train_run *run, FILE *f, char *error)
+int train_run_read(train_run *run, FILE *f, char *error)
 {
     reader *r = malloc(sizeof *r);
     int code;
