@@ -110,7 +110,7 @@ static const plot_figure *find_figure(const char *name)
 /* An option that a figure would silently ignore is an error. */
 static int check_choice(const plot_figure *figure, const plot_request *r, int reports)
 {
-    const plot_choice *c = r->choice;
+    const plot_selection *c = r->selection;
     const struct {
         int given;
         const char *option;
@@ -149,7 +149,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
     if (!code)
         code = load(figure, paths, n, &in.report);
     if (!code)
-        code = figure->read(&in, r->choice);
+        code = figure->read(&in, r->selection);
     if (!code)
         code = plot_draw(figure, &in, r);
     plot_data_clear(&in.tensors);
@@ -160,24 +160,24 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
 
 int cmd_plot(const command *self, int argc, char **argv)
 {
-    plot_choice choice = {0};
-    plot_request r = {.choice = &choice};
+    plot_selection selection = {0};
+    plot_request r = {.selection = &selection};
     const char *output = NULL, *types = "pdf,png,svg", *venue = "none", *span = "col";
     char *prefix = NULL;
     int first;
     const option_row table[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
-        {'m', "match", OPTION_LIST, &choice.match, "GLOB",
+        {'m', "match", OPTION_LIST, &selection.match, "GLOB",
          "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},
-        {'k', "kind", OPTION_LIST, &choice.kinds, "LIST",
+        {'k', "kind", OPTION_LIST, &selection.kinds, "LIST",
          "only tensors of these kinds, as agrad,wgrad"},
-        {0, "step", OPTION_STRING, &choice.step, "N", "only step N"},
-        {'f', "format", OPTION_LIST, &choice.formats, "LIST",
+        {0, "step", OPTION_STRING, &selection.step, "N", "only step N"},
+        {'f', "format", OPTION_LIST, &selection.formats, "LIST",
          "formats of the report to show; the first is also shaded (default: all of them)"},
-        {'s', "scale", OPTION_LIST, &choice.scales, "LIST",
+        {'s', "scale", OPTION_LIST, &selection.scales, "LIST",
          "scales of the report to show beside 1 (default: all of them)"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
-        {0, "column", OPTION_STRING, &choice.column, "NAME",
+        {0, "column", OPTION_STRING, &selection.column, "NAME",
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
@@ -211,9 +211,9 @@ int cmd_plot(const command *self, int argc, char **argv)
     }
 done:
     free(prefix);
-    option_list_clear(&choice.kinds);
-    option_list_clear(&choice.match);
-    option_list_clear(&choice.formats);
-    option_list_clear(&choice.scales);
+    option_list_clear(&selection.kinds);
+    option_list_clear(&selection.match);
+    option_list_clear(&selection.formats);
+    option_list_clear(&selection.scales);
     return code;
 }

@@ -241,56 +241,56 @@ static int get_step(const json_t *item, uint64_t *step)
     return 1;
 }
 
-static int selected(const json_t *item, const plot_choice *choice, uint64_t step)
+static int selected(const json_t *item, const plot_selection *selection, uint64_t step)
 {
     uint64_t s;
-    return plot_listed(&choice->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
-           plot_listed(&choice->match, json_string_value(json_object_get(item, "name")), 1) &&
-           (!choice->step || (get_step(item, &s) && s == step));
+    return plot_listed(&selection->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
+           plot_listed(&selection->match, json_string_value(json_object_get(item, "name")), 1) &&
+           (!selection->step || (get_step(item, &s) && s == step));
 }
 
 /* The steps of the selected tensors, whichever sums are shown. */
-static void find_steps(plot_data *d, const plot_choice *choice, uint64_t step)
+static void find_steps(plot_data *d, const plot_selection *selection, uint64_t step)
 {
     size_t i;
     json_t *item;
     uint64_t s;
     json_array_foreach (json_object_get(d->report->json, "tensors"), i, item)
-        if (selected(item, choice, step) && get_step(item, &s)) {
+        if (selected(item, selection, step) && get_step(item, &s)) {
             d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
             d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
             d->has_steps = 1;
         }
 }
 
-/* The sums of the report that answer the choice, else its tensors. */
-static const json_t *source(const plot_data *d, const plot_choice *choice,
+/* The sums of the report that answer the selection, else its tensors. */
+static const json_t *source(const plot_data *d, const plot_selection *selection,
                             plot_grouping grouping)
 {
     const json_t *v = NULL;
-    if (grouping != PLOT_BY_TENSOR && !choice->match.count) {
-        if (!choice->step && (choice->kinds.count || grouping == PLOT_BY_KIND))
+    if (grouping != PLOT_BY_TENSOR && !selection->match.count) {
+        if (!selection->step && (selection->kinds.count || grouping == PLOT_BY_KIND))
             v = json_object_get(d->report->json, "kinds");
-        else if (choice->step && !choice->kinds.count && grouping == PLOT_BY_NOTHING)
+        else if (selection->step && !selection->kinds.count && grouping == PLOT_BY_NOTHING)
             v = json_object_get(d->report->json, "steps");
-        else if (!choice->step && !choice->kinds.count)
+        else if (!selection->step && !selection->kinds.count)
             v = json_object_get(d->report->json, "total");
     }
     return v && !json_is_null(v) ? v : json_object_get(d->report->json, "tensors");
 }
 
-static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping grouping,
+static int add_selected(plot_data *d, const plot_selection *selection, plot_grouping grouping,
                         int need_histogram)
 {
     uint64_t step = 0;
     size_t i;
     json_t *item;
     plot_group *g;
-    if (choice->step && parse_count(&step, choice->step) != 0)
-        return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", choice->step);
-    const json_t *list = source(d, choice, grouping);
+    if (selection->step && parse_count(&step, selection->step) != 0)
+        return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", selection->step);
+    const json_t *list = source(d, selection, grouping);
     int code = 0;
-    find_steps(d, choice, step);
+    find_steps(d, selection, step);
     if (json_is_object(list)) {
         code = group_named(d, "total", &g);
         return code ? code : add_item(d, g, list, need_histogram);
@@ -298,7 +298,7 @@ static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping g
     if (!json_is_array(list))
         return plot_wrong_member(d->report, "tensors", "an array");
     json_array_foreach (list, i, item) {
-        if (code || !selected(item, choice, step))
+        if (code || !selected(item, selection, step))
             continue;
         const char *key = grouping == PLOT_BY_KIND ? "kind" : "name";
         const char *name = json_string_value(json_object_get(item, key));
@@ -315,16 +315,16 @@ static int add_selected(plot_data *d, const plot_choice *choice, plot_grouping g
 
 /* ---- the whole ---- */
 
-int plot_data_read(plot_data *d, const plot_report *report, const plot_choice *choice,
+int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection,
                    plot_grouping grouping, int need_histogram)
 {
     memset(d, 0, sizeof *d);
     d->report = report;
-    int code = choose_formats(d, &choice->formats);
+    int code = choose_formats(d, &selection->formats);
     if (!code)
-        code = choose_scales(d, &choice->scales);
+        code = choose_scales(d, &selection->scales);
     if (!code)
-        code = add_selected(d, choice, grouping, need_histogram);
+        code = add_selected(d, selection, grouping, need_histogram);
     return code;
 }
 

@@ -36,7 +36,7 @@ typedef struct plot_group {
 
 typedef enum plot_grouping { PLOT_BY_NOTHING, PLOT_BY_KIND, PLOT_BY_TENSOR } plot_grouping;
 
-/* Names point into the report or the choice: they live as long as both. */
+/* Names point into the report or the selection: they live as long as both. */
 typedef struct plot_data {
     const plot_report *report;
     plot_format formats[PLOT_FORMATS_MAX];
@@ -48,10 +48,10 @@ typedef struct plot_data {
     plot_group *groups;
 } plot_data;
 
-/* plot_data_read -- add up what `choice` selects of the report, in groups, in the order of the
+/* plot_data_read -- add up what `selection` takes of the report, in groups, in the order of the
  * report. PLOT_BY_NOTHING gives exactly one group. 0, or an exit code after a message; to be
  * cleared in both cases. */
-int plot_data_read(plot_data *d, const plot_report *report, const plot_choice *choice,
+int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection,
                    plot_grouping grouping, int need_histogram);
 void plot_data_clear(plot_data *d);
 

@@ -279,25 +279,25 @@ static void put_ruler_variables(FILE *to, const plot_input *in, const plot_reque
 
 /* ---- what a figure reads ---- */
 
-static int read_histogram(plot_input *in, const plot_choice *choice)
+static int read_histogram(plot_input *in, const plot_selection *selection)
 {
-    return plot_data_read(&in->tensors, &in->report, choice, PLOT_BY_NOTHING, 1);
+    return plot_data_read(&in->tensors, &in->report, selection, PLOT_BY_NOTHING, 1);
 }
 
-static int read_ruler(plot_input *in, const plot_choice *choice)
+static int read_ruler(plot_input *in, const plot_selection *selection)
 {
-    return plot_data_read(&in->tensors, &in->report, choice,
-                          choice->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND, 0);
+    return plot_data_read(&in->tensors, &in->report, selection,
+                          selection->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND, 0);
 }
 
-static int read_accumulation(plot_input *in, const plot_choice *choice)
+static int read_accumulation(plot_input *in, const plot_selection *selection)
 {
-    return plot_sweep_read(&in->sweep, &in->report, choice);
+    return plot_sweep_read(&in->sweep, &in->report, selection);
 }
 
-static int read_training(plot_input *in, const plot_choice *choice)
+static int read_training(plot_input *in, const plot_selection *selection)
 {
-    return plot_runs_read(&in->runs, &in->report, choice);
+    return plot_runs_read(&in->runs, &in->report, selection);
 }
 
 const plot_figure plot_figures[] = {

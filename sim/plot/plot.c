@@ -17,7 +17,7 @@
 enum { TEMPLATE_MAX = 1 << 20, PATH_SIZE = 4096 };
 
 /* "OPTION VALUE" for each value; *n counts what the comment has. */
-static void put_choice(FILE *to, int *n, const char *option, const char **values, size_t count)
+static void put_selection(FILE *to, int *n, const char *option, const char **values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         fprintf(to, "%s%s ", (*n)++ ? ", " : "", option);
@@ -39,11 +39,11 @@ static void put_origin(FILE *to, const plot_figure *figure, const plot_input *in
         plot_put_comment(to, in->report.version);
     }
     fputs(")\n# selection: ", to);
-    const char *step = r->choice->step;
+    const char *step = r->selection->step;
     int n = 0;
-    put_choice(to, &n, "kind", r->choice->kinds.items, r->choice->kinds.count);
-    put_choice(to, &n, "match", r->choice->match.items, r->choice->match.count);
-    put_choice(to, &n, "step", &step, step ? 1 : 0);
+    put_selection(to, &n, "kind", r->selection->kinds.items, r->selection->kinds.count);
+    put_selection(to, &n, "match", r->selection->match.items, r->selection->match.count);
+    put_selection(to, &n, "step", &step, step ? 1 : 0);
     if (n == 0)
         fputs("everything", to);
     fputc('\n', to);

@@ -16,7 +16,7 @@ typedef struct plot_request {
     unsigned types;     /* PLOT_PDF | ...        */
     double width;       /* inches                */
     int log;            /* histogram: log y axis */
-    const plot_choice *choice;
+    const plot_selection *selection;
 } plot_request;
 
 /* A report, and what its kind of figure shows of it. */
@@ -32,7 +32,7 @@ typedef struct plot_figure {
     const char *name;
     const char *command; /* "stat": it shows a report of mpsim stat */
     const char *options; /* of the command line that choose or change something in it */
-    int (*read)(plot_input *in, const plot_choice *choice); /* 0, or an exit code */
+    int (*read)(plot_input *in, const plot_selection *selection); /* 0, or an exit code */
     void (*put_data)(FILE *to, const plot_input *in, const plot_request *r);
     void (*put_variables)(FILE *to, const plot_input *in, const plot_request *r);
 } plot_figure;

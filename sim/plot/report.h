@@ -14,13 +14,13 @@ typedef struct plot_report {
 } plot_report;
 
 /* What the user chose. NULL and empty lists: everything. */
-typedef struct plot_choice {
+typedef struct plot_selection {
     option_list kinds;           /* one is equal to the tensor's kind          */
     option_list match;           /* one is a glob for its name, or a model's   */
     const char *step;            /* a number                                   */
     option_list formats, scales; /* elements may be lists with commas          */
     const char *column;          /* which error, or loss; NULL: the usual      */
-} plot_choice;
+} plot_selection;
 
 /* plot_listed -- whether one of the list, or anything if it is empty, is the text, or with
  * `glob` a pattern for it. */

@@ -127,7 +127,7 @@ static int read_run(plot_runs *s, const json_t *item, const option_list *match)
 
 /* ---- all ---- */
 
-static int read_all(plot_runs *s, const plot_choice *choice)
+static int read_all(plot_runs *s, const plot_selection *selection)
 {
     size_t i;
     json_t *item;
@@ -139,7 +139,7 @@ static int read_all(plot_runs *s, const plot_choice *choice)
     s->n_runs = 0;
     json_array_foreach (runs, i, item)
         if (!code)
-            code = read_run(s, item, &choice->match);
+            code = read_run(s, item, &selection->match);
     return code;
 }
 
@@ -163,16 +163,16 @@ static double most_lost(const plot_runs *s)
  * gradients. */
 static const double NOTABLE = 0.001;
 
-static int read_column(plot_runs *s, const plot_choice *choice)
+static int read_column(plot_runs *s, const plot_selection *selection)
 {
-    int code = choice->column ? find_column(s, choice->column) : set_column(s, 0);
+    int code = selection->column ? find_column(s, selection->column) : set_column(s, 0);
     if (!code)
-        code = read_all(s, choice);
+        code = read_all(s, selection);
     s->matters = !code && most_lost(s) >= NOTABLE;
-    if (code || choice->column || s->matters)
+    if (code || selection->column || s->matters)
         return code;
     set_column(s, UPDATES);
-    code = read_all(s, choice);
+    code = read_all(s, selection);
     s->matters = !code && most_lost(s) >= NOTABLE;
     return code;
 }
@@ -191,14 +191,14 @@ static void make_names(plot_runs *s)
     }
 }
 
-int plot_runs_read(plot_runs *s, const plot_report *report, const plot_choice *choice)
+int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection *selection)
 {
     memset(s, 0, sizeof *s);
     s->report = report;
-    const int code = read_column(s, choice);
+    const int code = read_column(s, selection);
     if (code)
         return code;
-    if (s->n_runs == 0 && choice->match.count)
+    if (s->n_runs == 0 && selection->match.count)
         return fail(EXIT_USAGE, "plot: --match selects no run of the report");
     if (s->n_runs == 0)
         return plot_malformed(report, "no run of it has a step");

@@ -38,10 +38,10 @@ typedef struct plot_runs {
  * code after a message. */
 int plot_runs_merge(plot_report *r, const plot_report *other);
 
-/* plot_runs_read -- the runs that `choice` selects by the names of their policies, in the order of
+/* plot_runs_read -- the runs that `selection` takes by the names of their policies, in the order of
  * the report, without those that have no steps. 0, or an exit code after a message; to be cleared
  * in both cases. */
-int plot_runs_read(plot_runs *s, const plot_report *report, const plot_choice *choice);
+int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection *selection);
 void plot_runs_clear(plot_runs *s);
 
 #endif

@@ -150,20 +150,20 @@ static void make_curves(plot_sweep *s)
     }
 }
 
-int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_choice *choice)
+int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selection *selection)
 {
     size_t i;
     json_t *item;
     memset(s, 0, sizeof *s);
     s->report = report;
     const json_t *results = json_object_get(report->json, "results");
-    int code = choose_column(s, choice->column);
+    int code = choose_column(s, selection->column);
     if (!code && !json_is_array(results))
         code = plot_wrong_member(report, "results", "an array");
     for (int second = 0; second < 2; second++)
         json_array_foreach (results, i, item)
             if (!code)
-                code = read_item(s, item, &choice->match, second);
+                code = read_item(s, item, &selection->match, second);
     if (code)
         return code;
     if (json_array_size(results) == 0)

@@ -299,7 +299,7 @@ void plot_put_training_variables(FILE *to, const plot_input *in, const plot_requ
         ended += s->runs[i].finite < s->runs[i].n;
     }
     const range lost = find_range(s, steps, lost_share);
-    const int shown = s->matters || r->choice->column;
+    const int shown = s->matters || r->selection->column;
     put_steps(to, s, steps);
     fprintf(to, "n_runs = %zu; x_low = %" PRIu64 ".; x_high = %" PRIu64 ".; block = %" PRIu64 "\n",
             s->n_runs, s->first, s->last > s->first ? s->last : s->first + 1, steps);

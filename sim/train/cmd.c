@@ -206,7 +206,7 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
         .digests = {.to = digests, .tensors = q->digest_tensors, .path = q->check},
     };
     int code = q->trace && !folder ? EXIT_IO : 0;
-    if (!code && q->trace_steps && step_choice_parse(&w.recorder.steps, q->trace_steps))
+    if (!code && q->trace_steps && step_selection_parse(&w.recorder.steps, q->trace_steps))
         code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is no list of steps, as 1,2,10-20",
                     q->trace_steps);
     for (size_t k = 0; !code && k < w.recorder.steps.n_ranges; k++)

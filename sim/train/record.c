@@ -30,7 +30,7 @@ static int parse_range(step_range *r, const char *text, size_t n)
     return r->first >= 1 && r->first <= r->last ? 0 : -1;
 }
 
-int step_choice_parse(step_choice *c, const char *text)
+int step_selection_parse(step_selection *c, const char *text)
 {
     for (const char *p = text;; p++) {
         const size_t n = strcspn(p, ",");
@@ -47,13 +47,13 @@ int step_choice_parse(step_choice *c, const char *text)
     }
 }
 
-void step_choice_clear(step_choice *c)
+void step_selection_clear(step_selection *c)
 {
     free(c->ranges);
     memset(c, 0, sizeof *c);
 }
 
-int step_chosen(const step_choice *c, uint64_t step)
+int step_selected(const step_selection *c, uint64_t step)
 {
     for (size_t i = 0; i < c->n_ranges; i++)
         if (step >= c->ranges[i].first && step <= c->ranges[i].last)
@@ -247,7 +247,7 @@ static int write_step(train_recorder *r, uint64_t step, const pairs *m)
 int train_record_before(train_recorder *r, train *t)
 {
     char line[TRAIN_ERROR];
-    r->due = r->folder && step_chosen(&r->steps, train_steps_done(t) + 1);
+    r->due = r->folder && step_selected(&r->steps, train_steps_done(t) + 1);
     if (r->due && train_prepare(t, line))
         return fail(EXIT_DATA, "train: --trace: %s", line);
     return r->due ? take_all(&r->before, t, 1) : 0;
@@ -286,5 +286,5 @@ void train_record_clear(train_recorder *r)
 {
     stored_clear(&r->before);
     stored_clear(&r->after);
-    step_choice_clear(&r->steps);
+    step_selection_clear(&r->steps);
 }

@@ -9,22 +9,22 @@ typedef struct step_range {
     uint64_t first, last;
 } step_range;
 
-typedef struct step_choice {
+typedef struct step_selection {
     uint64_t every; /* the first step and every step that is a multiple; 0: none */
     step_range *ranges;
     size_t n_ranges;
-} step_choice;
+} step_selection;
 
-/* step_choice_parse -- "1,2,10-20". 0, or -1 if it is not such a list (or memory ran out). */
-int step_choice_parse(step_choice *c, const char *text);
-void step_choice_clear(step_choice *c);
-int step_chosen(const step_choice *c, uint64_t step);
+/* step_selection_parse -- "1,2,10-20". 0, or -1 if it is not such a list (or memory ran out). */
+int step_selection_parse(step_selection *c, const char *text);
+void step_selection_clear(step_selection *c);
+int step_selected(const step_selection *c, uint64_t step);
 
 typedef struct train_recorder {
     const char *folder; /* NULL: nothing is recorded                                     */
     const char *policy; /* its name, for the metadata                                    */
     const train_run *run;
-    step_choice steps;
+    step_selection steps;
     uint64_t taken;     /* optimizer steps before the one at hand                        */
     int due;            /* the step at hand is recorded                                  */
     uint64_t last;      /* step that was recorded last, from 1; 0: none                  */

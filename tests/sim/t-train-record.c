@@ -81,23 +81,23 @@ START_TEST(steps_are_chosen)
     static const char *const bad[] = {"", "0", "3-2", "1,", ",1", "a", "1-", "-1", "1,,2", "1 2",
                                       "1-2-3", "99999999999999999999"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        step_choice c = {.every = 0};
+        step_selection c = {.every = 0};
         uint64_t chosen = 0;
-        ck_assert_int_eq(step_choice_parse(&c, lists[i].text), 0);
+        ck_assert_int_eq(step_selection_parse(&c, lists[i].text), 0);
         for (uint64_t s = 1; s <= 12; s++)
-            chosen |= (uint64_t)step_chosen(&c, s) << s;
+            chosen |= (uint64_t)step_selected(&c, s) << s;
         ck_assert_msg(chosen == lists[i].chosen, "%s: %llx", lists[i].text,
                       (unsigned long long)chosen);
-        step_choice_clear(&c);
+        step_selection_clear(&c);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        step_choice c = {.every = 0};
-        ck_assert_msg(step_choice_parse(&c, bad[i]) != 0, "%s", bad[i]);
-        step_choice_clear(&c);
+        step_selection c = {.every = 0};
+        ck_assert_msg(step_selection_parse(&c, bad[i]) != 0, "%s", bad[i]);
+        step_selection_clear(&c);
     }
-    const step_choice every = {.every = 5};
+    const step_selection every = {.every = 5};
     for (uint64_t s = 1; s <= 12; s++)
-        ck_assert_int_eq(step_chosen(&every, s), s == 1 || s == 5 || s == 10);
+        ck_assert_int_eq(step_selected(&every, s), s == 1 || s == 5 || s == 10);
 }
 END_TEST
 
