@@ -317,7 +317,7 @@ static inline MPSIM_HD uint32_t gpu_integer(const gpu_dots *j, const mpsim_forma
 
 static inline MPSIM_HD uint32_t gpu_layout_answer(const gpu_dots *j, int row, int column)
 {
-    return gpu_integer(j, &j->steps.result.format, (uint32_t)(row + 64 * column));
+    return gpu_integer(j, &j->sum.result.format, (uint32_t)(row + 64 * column));
 }
 
 /* TINY: every other group of four tiles has products far below the smallest exponent of the result
@@ -360,7 +360,7 @@ static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, in
     }
     case GPU_TINY: {
         /* both factors around half the result's smallest exponent, or a little lower */
-        const int middle = mpsim_emin(&j->steps.result.format) / 2 - 3 + f->bias;
+        const int middle = mpsim_emin(&j->sum.result.format) / 2 - 3 + f->bias;
         const int down = gpu_is_deep(tile) ? 14 : 8;
         const int low = middle - down < 0 ? 0 : middle - down;
         if ((!is_b && (tile & 3) == 1) || (w[1] & 15) == 0)
@@ -383,7 +383,7 @@ static inline MPSIM_HD int gpu_without_addend(const gpu_dots *j, uint64_t tile)
 
 static inline MPSIM_HD uint32_t gpu_addend(const gpu_dots *j, uint64_t tile, int row, int column)
 {
-    const mpsim_format *f = &j->steps.result.format;
+    const mpsim_format *f = &j->sum.result.format;
     uint32_t w[4];
     if (j->distribution == GPU_LAYOUT)
         return tile == (uint64_t)j->k ? gpu_layout_answer(j, row, column) : 0;

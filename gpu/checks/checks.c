@@ -181,17 +181,17 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     j->a = *mpsim_format_find(in->a);
     j->b = *mpsim_format_find(in->b);
     mpsim_rounding_init(&j->nearest, MPSIM_ROUND_NEAREST_EVEN);
-    j->steps.alignment = m.alignment;
-    j->steps.normalised = m.normalised;
-    j->steps.fraction = m.fraction;
-    j->steps.floor = m.floor;
-    j->steps.operand_emin = m.operand_emin;
-    j->steps.length = m.length;
-    j->steps.quads = m.order == MPSIM_ORDER_QUADS;
-    j->steps.chunk = (int)m.chunk;
-    j->steps.accumulator = m.accumulator;
-    j->steps.outer = m.outer;
-    j->steps.result = m.result;
+    j->sum.alignment = m.alignment;
+    j->sum.normalised = m.normalised;
+    j->sum.fraction = m.fraction;
+    j->sum.floor = m.floor;
+    j->sum.operand_emin = m.operand_emin;
+    j->sum.length = m.length;
+    j->sum.quads = m.order == MPSIM_ORDER_QUADS;
+    j->sum.chunk = (int)m.chunk;
+    j->sum.accumulator = m.accumulator;
+    j->sum.outer = m.outer;
+    j->sum.result = m.result;
     return 0;
 }
 
@@ -328,23 +328,23 @@ static uint64_t model_dot(const mpsim_model *m, const mpsim_format *fa, const mp
     return mpsim_dot(m, fa, a, fb, b, (size_t)k, x->c, NULL, &d) == MPSIM_OK ? d : ~(uint64_t)0;
 }
 
-/* The model that was copied into the steps. */
-static void model_of_steps(mpsim_model *m, const gpu_dots *j)
+/* The model that was copied into the sum. */
+static void model_of_sum(mpsim_model *m, const gpu_dots *j)
 {
     memset(m, 0, sizeof *m);
     m->addition = MPSIM_ADDITION_FUSED;
-    m->order = j->steps.quads ? MPSIM_ORDER_QUADS : MPSIM_ORDER_SEQUENTIAL;
-    m->alignment = (uint8_t)j->steps.alignment;
-    m->normalised = (uint8_t)j->steps.normalised;
-    m->length = (uint8_t)j->steps.length;
-    m->fraction = (uint8_t)j->steps.fraction;
-    m->floor = (int16_t)j->steps.floor;
-    m->operand_emin = (int16_t)j->steps.operand_emin;
-    m->chunk = (uint32_t)j->steps.chunk;
-    m->product = j->steps.result;
-    m->accumulator = j->steps.accumulator;
-    m->outer = j->steps.outer;
-    m->result = j->steps.result;
+    m->order = j->sum.quads ? MPSIM_ORDER_QUADS : MPSIM_ORDER_SEQUENTIAL;
+    m->alignment = (uint8_t)j->sum.alignment;
+    m->normalised = (uint8_t)j->sum.normalised;
+    m->length = (uint8_t)j->sum.length;
+    m->fraction = (uint8_t)j->sum.fraction;
+    m->floor = (int16_t)j->sum.floor;
+    m->operand_emin = (int16_t)j->sum.operand_emin;
+    m->chunk = (uint32_t)j->sum.chunk;
+    m->product = j->sum.result;
+    m->accumulator = j->sum.accumulator;
+    m->outer = j->sum.outer;
+    m->result = j->sum.result;
 }
 
 uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
@@ -357,7 +357,7 @@ uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
     }
     mpsim_model m;
     dot_case x;
-    model_of_steps(&m, &c->dots);
+    model_of_sum(&m, &c->dots);
     fill_dot(&x, &c->dots, index);
     return model_dot(&m, &c->dots.a, &c->dots.b, &x, c->dots.k);
 }
@@ -421,7 +421,7 @@ void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, c
         return;
     }
     const gpu_dots *j = &c->dots;
-    const mpsim_format *d = &j->steps.result.format;
+    const mpsim_format *d = &j->sum.result.format;
     dot_case x;
     fill_dot(&x, j, index);
     /* what a check of two instructions compares with is another one, which is not run again here */

@@ -62,11 +62,11 @@ typedef enum gpu_distribution {
 enum { GPU_COLUMNS = 8, GPU_ROWS = 64, GPU_DEPTH = 32 }; /* n of every tile; most rows, products */
 
 /* The fields of a model with fused additions that a device needs. */
-typedef struct gpu_steps {
+typedef struct gpu_sum_model {
     int alignment, normalised, fraction, floor, operand_emin;
     int length, quads, chunk;
     mpsim_rounded accumulator, outer, result;
-} gpu_steps;
+} gpu_sum_model;
 
 typedef struct gpu_dots {
     int instruction; /* index of gpu_instruction_at */
@@ -76,7 +76,7 @@ typedef struct gpu_dots {
     uint64_t stream;
     mpsim_format a, b;
     mpsim_rounding nearest; /* for inputs */
-    gpu_steps steps;        /* formats of c and d: steps.result.format */
+    gpu_sum_model sum;      /* formats of c and d: sum.result.format */
     uint32_t probe_a[GPU_DEPTH], probe_b[GPU_DEPTH], probe_c; /* GPU_PROBE */
 } gpu_dots;
 

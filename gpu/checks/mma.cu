@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
     __shared__ uint32_t codes[WARPS][M * GPU_DEPTH + GPU_COLUMNS * GPU_DEPTH + M * GPU_COLUMNS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     uint32_t *a = codes[warp], *b = a + M * GPU_DEPTH, *c = b + GPU_COLUMNS * GPU_DEPTH;
-    const int half_c = j.steps.result.format.bits == 16;
+    const int half_c = j.sum.result.format.bits == 16;
     const uint64_t outputs = M * GPU_COLUMNS, stride = (uint64_t)gridDim.x * WARPS;
     gpu_local local(tally);
     for (uint64_t tile = span.first / outputs + (uint64_t)blockIdx.x * WARPS + warp;

@@ -28,7 +28,7 @@ static inline MPSIM_HD uint64_t gpu_scalar_output(const gpu_scalar *s, uint64_t 
 static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a,
                                                   const uint32_t *b, uint32_t c)
 {
-    const gpu_steps *m = &j->steps;
+    const gpu_sum_model *m = &j->sum;
     mpsim_fused p;
     mpsim_term x[GPU_DEPTH], y[GPU_DEPTH];
     unsigned flags = 0;

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
     __shared__ __align__(128) unsigned char core_a[M * 32];
     /* longer than B: with the offsets swapped its second core matrix would begin at 256 */
     __shared__ __align__(128) unsigned char core_b[GPU_COLUMNS * 32 + ROWS_OFFSET];
-    const int half_c = j.steps.result.format.bits == 16;
+    const int half_c = j.sum.result.format.bits == 16;
     const int first_row = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
     const uint64_t outputs = M * GPU_COLUMNS;
     gpu_local local(tally);

@@ -15,14 +15,14 @@
 
 /* One instruction: 16 x 8 elements (wgmma: 64 x n), 32 bytes of depth. Names of formats in a, b. */
 enum {
-    GPU_STEP_F16,
-    GPU_STEP_BF16,
-    GPU_STEP_TF32,
-    GPU_STEP_E4M3_E4M3,
-    GPU_STEP_E4M3_E5M2,
-    GPU_STEP_E5M2_E4M3,
-    GPU_STEP_E5M2_E5M2,
-    GPU_STEPS
+    GPU_TYPES_F16,
+    GPU_TYPES_BF16,
+    GPU_TYPES_TF32,
+    GPU_TYPES_E4M3_E4M3,
+    GPU_TYPES_E4M3_E5M2,
+    GPU_TYPES_E5M2_E4M3,
+    GPU_TYPES_E5M2_E5M2,
+    GPU_TYPES_COUNT
 };
 
 #if GPU_ON_HOST
@@ -35,23 +35,23 @@ enum {
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                              \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
-template <int STEP>
+template <int TYPES>
 static __device__ __forceinline__ void gpu_mma(float d[4], const uint32_t a[4], const uint32_t b[2])
 {
-    if constexpr (STEP == GPU_STEP_F16)
+    if constexpr (TYPES == GPU_TYPES_F16)
         GPU_MMA_SYNC("m16n8k16.row.col.f32.f16.f16.f32");
-    if constexpr (STEP == GPU_STEP_BF16)
+    if constexpr (TYPES == GPU_TYPES_BF16)
         GPU_MMA_SYNC("m16n8k16.row.col.f32.bf16.bf16.f32");
-    if constexpr (STEP == GPU_STEP_TF32)
+    if constexpr (TYPES == GPU_TYPES_TF32)
         GPU_MMA_SYNC("m16n8k8.row.col.f32.tf32.tf32.f32");
 #if __CUDA_ARCH__ >= 890
-    if constexpr (STEP == GPU_STEP_E4M3_E4M3)
+    if constexpr (TYPES == GPU_TYPES_E4M3_E4M3)
         GPU_MMA_SYNC("m16n8k32.row.col.f32.e4m3.e4m3.f32");
-    if constexpr (STEP == GPU_STEP_E4M3_E5M2)
+    if constexpr (TYPES == GPU_TYPES_E4M3_E5M2)
         GPU_MMA_SYNC("m16n8k32.row.col.f32.e4m3.e5m2.f32");
-    if constexpr (STEP == GPU_STEP_E5M2_E4M3)
+    if constexpr (TYPES == GPU_TYPES_E5M2_E4M3)
         GPU_MMA_SYNC("m16n8k32.row.col.f32.e5m2.e4m3.f32");
-    if constexpr (STEP == GPU_STEP_E5M2_E5M2)
+    if constexpr (TYPES == GPU_TYPES_E5M2_E5M2)
         GPU_MMA_SYNC("m16n8k32.row.col.f32.e5m2.e5m2.f32");
 #endif
 }

@@ -77,15 +77,15 @@ static int gemm_fail(char *why, size_t size, const char *text, ...)
 
 static const struct {
     const char *a, *b;
-} step_operands[GPU_STEPS] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"},
+} type_names[GPU_TYPES_COUNT] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"},
                               {"e4m3", "e4m3"}, {"e4m3", "e5m2"}, {"e5m2", "e4m3"},
                               {"e5m2", "e5m2"}};
 
 /* The instruction for these formats, or -1. */
-static int step_of(const mpsim_format *a, const mpsim_format *b)
+static int types_of(const mpsim_format *a, const mpsim_format *b)
 {
-    for (int i = 0; i < GPU_STEPS; i++)
-        if (strcmp(a->name, step_operands[i].a) == 0 && strcmp(b->name, step_operands[i].b) == 0)
+    for (int i = 0; i < GPU_TYPES_COUNT; i++)
+        if (strcmp(a->name, type_names[i].a) == 0 && strcmp(b->name, type_names[i].b) == 0)
             return i;
     return -1;
 }
@@ -147,20 +147,20 @@ static cudaError_t launch(kernel *k, gpu_job *j, int tile, int threads, int shar
     return cudaGetLastError();
 }
 
-static kernel *const mma_kernels[GPU_STEPS] = {
-    gemm_mma_kernel<GPU_STEP_F16>,       gemm_mma_kernel<GPU_STEP_BF16>,
-    gemm_mma_kernel<GPU_STEP_TF32>,      gemm_mma_kernel<GPU_STEP_E4M3_E4M3>,
-    gemm_mma_kernel<GPU_STEP_E4M3_E5M2>, gemm_mma_kernel<GPU_STEP_E5M2_E4M3>,
-    gemm_mma_kernel<GPU_STEP_E5M2_E5M2>};
+static kernel *const mma_kernels[GPU_TYPES_COUNT] = {
+    gemm_mma_kernel<GPU_TYPES_F16>,       gemm_mma_kernel<GPU_TYPES_BF16>,
+    gemm_mma_kernel<GPU_TYPES_TF32>,      gemm_mma_kernel<GPU_TYPES_E4M3_E4M3>,
+    gemm_mma_kernel<GPU_TYPES_E4M3_E5M2>, gemm_mma_kernel<GPU_TYPES_E5M2_E4M3>,
+    gemm_mma_kernel<GPU_TYPES_E5M2_E5M2>};
 
-/* By step, then whether the depth is contiguous in a and b. */
+/* By types, then whether the depth is contiguous in a and b. */
 static kernel *const fast_kernels[2][2][2] = {
-    {{gemm_fast_kernel<GPU_STEP_F16, 0, 0>, gemm_fast_kernel<GPU_STEP_F16, 0, 1>},
-     {gemm_fast_kernel<GPU_STEP_F16, 1, 0>, gemm_fast_kernel<GPU_STEP_F16, 1, 1>}},
-    {{gemm_fast_kernel<GPU_STEP_BF16, 0, 0>, gemm_fast_kernel<GPU_STEP_BF16, 0, 1>},
-     {gemm_fast_kernel<GPU_STEP_BF16, 1, 0>, gemm_fast_kernel<GPU_STEP_BF16, 1, 1>}}};
+    {{gemm_fast_kernel<GPU_TYPES_F16, 0, 0>, gemm_fast_kernel<GPU_TYPES_F16, 0, 1>},
+     {gemm_fast_kernel<GPU_TYPES_F16, 1, 0>, gemm_fast_kernel<GPU_TYPES_F16, 1, 1>}},
+    {{gemm_fast_kernel<GPU_TYPES_BF16, 0, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 0, 1>},
+     {gemm_fast_kernel<GPU_TYPES_BF16, 1, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 1, 1>}}};
 
-static cudaError_t launch_path(gpu_job *j, gpu_gemm_path path, int step, int fused, int promote)
+static cudaError_t launch_path(gpu_job *j, gpu_gemm_path path, int types, int fused, int promote)
 {
     cudaError_t e;
     switch (path) {
@@ -168,14 +168,14 @@ static cudaError_t launch_path(gpu_job *j, gpu_gemm_path path, int step, int fus
         return launch(fused ? gemm_fma_kernel<1> : gemm_fma_kernel<0>, j, FMA_LINES, FMA_THREADS,
                       0);
     case GPU_GEMM_MMA:
-        return launch(mma_kernels[step], j, MMA_LINES, MMA_THREADS, 0);
+        return launch(mma_kernels[types], j, MMA_LINES, MMA_THREADS, 0);
     case GPU_GEMM_FAST:
-        return launch(fast_kernels[step][j->a.along][j->b.along], j, FAST_LINES, FAST_THREADS,
+        return launch(fast_kernels[types][j->a.along][j->b.along], j, FAST_LINES, FAST_THREADS,
                       FAST_SHARED);
     default:
         e = tiles_set(j, 128, path == GPU_GEMM_WIDE ? 256 : 128);
         return e != cudaSuccess ? e
-                                : gpu_gemm_wgmma_launch(j, step, path == GPU_GEMM_WIDE, promote);
+                                : gpu_gemm_wgmma_launch(j, types, path == GPU_GEMM_WIDE, promote);
     }
 }
 
@@ -200,8 +200,8 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
     if (!r)
         return gemm_fail(why, size, "no kernel computes model \"%s\" on a device of sm_%d",
                          p->model->name, sm);
-    const int step = step_of(p->a.format, p->b.format);
-    if (!(r->paths & FMA) && (step < 0 || !mpsim_model_accepts(p->model, p->a.format, p->b.format)))
+    const int types = types_of(p->a.format, p->b.format);
+    if (!(r->paths & FMA) && (types < 0 || !mpsim_model_accepts(p->model, p->a.format, p->b.format)))
         return gemm_fail(why, size, "model \"%s\" does not take operands %s and %s", p->model->name,
                     p->a.format->name, p->b.format->name);
     memset(static_cast<void *>(&j), 0, sizeof j);
@@ -222,7 +222,7 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
     gpu_host_cores_set(sm);
 #endif
     const cudaError_t e =
-        launch_path(&j, path, step, p->model->addition == MPSIM_ADDITION_FMA, r->promote);
+        launch_path(&j, path, types, p->model->addition == MPSIM_ADDITION_FMA, r->promote);
     if (e != cudaSuccess) {
         cudaGetLastError(); /* one that does not stay shall not meet the next launch */
         return gemm_fail(why, size, "matrix product: %s", cudaGetErrorString(e));

@@ -33,15 +33,15 @@ struct gpu_job {
     gpu_finish out;
 };
 
-/* In gemm_wgmma.cu, compiled for sm_90a. step: GPU_STEP_*; wide: tiles of 256 columns; promote:
+/* In gemm_wgmma.cu, compiled for sm_90a. types: GPU_TYPES_*; wide: tiles of 256 columns; promote:
  * sums leave the tensor core every 128 products (FP8, not wide). */
-cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int step, int wide, int promote);
+cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int types, int wide, int promote);
 
 /* ---- operands ---- */
 
-static __host__ __device__ constexpr int gpu_step_shift(int step)
+static __host__ __device__ constexpr int gpu_types_shift(int types)
 {
-    return step >= GPU_STEP_E4M3_E4M3 ? 0 : step == GPU_STEP_TF32 ? 2 : 1;
+    return types >= GPU_TYPES_E4M3_E4M3 ? 0 : types == GPU_TYPES_TF32 ? 2 : 1;
 }
 
 template <int SHIFT>
@@ -56,12 +56,12 @@ static __device__ __forceinline__ uint32_t gpu_element(const unsigned char *p, s
 
 /* Elements k, k + 1, ... of a line as 32 bits; zeros outside. A code of tf32 has its 19 bits at the
  * top of the word. */
-template <int STEP>
+template <int TYPES>
 static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, size_t line, size_t k,
                                                     size_t depth)
 {
-    constexpr int SHIFT = gpu_step_shift(STEP), PER = 4 >> SHIFT;
-    constexpr unsigned LEFT = STEP == GPU_STEP_TF32 ? 13 : 0;
+    constexpr int SHIFT = gpu_types_shift(TYPES), PER = 4 >> SHIFT;
+    constexpr unsigned LEFT = TYPES == GPU_TYPES_TF32 ? 13 : 0;
     uint32_t word = 0;
     if (line >= x.lines || k >= depth)
         return 0;

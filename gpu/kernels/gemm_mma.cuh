@@ -22,16 +22,16 @@ static __device__ __forceinline__ int mma_word(int along, int i)
     return along ? i % MMA_WORDS : i / MMA_LINES;
 }
 
-template <int STEP>
+template <int TYPES>
 static __device__ __forceinline__ void mma_fetch(uint32_t r[MMA_EACH], const gpu_lines &x,
                                                  size_t line, size_t k, size_t depth)
 {
-    constexpr int PER = 4 >> gpu_step_shift(STEP);
+    constexpr int PER = 4 >> gpu_types_shift(TYPES);
 #pragma unroll
     for (int n = 0; n < MMA_EACH; n++) {
         const int i = n * MMA_THREADS + static_cast<int>(threadIdx.x);
         r[n] =
-            gpu_packed<STEP>(x, line + mma_line(x.along, i), k + PER * mma_word(x.along, i), depth);
+            gpu_packed<TYPES>(x, line + mma_line(x.along, i), k + PER * mma_word(x.along, i), depth);
     }
 }
 
@@ -45,10 +45,10 @@ static __device__ __forceinline__ void mma_store(uint32_t (*to)[MMA_PITCH],
     }
 }
 
-template <int STEP>
+template <int TYPES>
 __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_constant__ gpu_job j)
 {
-    constexpr int DEEP = MMA_WORDS * (4 >> gpu_step_shift(STEP));
+    constexpr int DEEP = MMA_WORDS * (4 >> gpu_types_shift(TYPES));
     GPU_SHARED(float4, room, [gpu_sums_bytes(MMA_LINES, MMA_LINES) / 16]);
     float *const sums = reinterpret_cast<float *>(room);
     uint32_t(*const a)[MMA_PITCH] = reinterpret_cast<uint32_t(*)[MMA_PITCH]>(sums);
@@ -63,15 +63,15 @@ __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_c
     const size_t first_row = static_cast<size_t>(m) * MMA_LINES;
     const size_t first_column = static_cast<size_t>(n) * MMA_LINES;
 
-    mma_fetch<STEP>(next_a, j.a, first_row, 0, j.depth);
-    mma_fetch<STEP>(next_b, j.b, first_column, 0, j.depth);
+    mma_fetch<TYPES>(next_a, j.a, first_row, 0, j.depth);
+    mma_fetch<TYPES>(next_b, j.b, first_column, 0, j.depth);
     for (size_t k = 0; k < j.depth; k += DEEP) {
         mma_store(a, next_a, j.a.along);
         mma_store(b, next_b, j.b.along);
         __syncthreads();
         if (k + DEEP < j.depth) {
-            mma_fetch<STEP>(next_a, j.a, first_row, k + DEEP, j.depth);
-            mma_fetch<STEP>(next_b, j.b, first_column, k + DEEP, j.depth);
+            mma_fetch<TYPES>(next_a, j.a, first_row, k + DEEP, j.depth);
+            mma_fetch<TYPES>(next_b, j.b, first_column, k + DEEP, j.depth);
         }
 #pragma unroll
         for (int w = 0; w < MMA_WORDS; w += 8) {
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_c
                 y[r / 2][r % 2] = b[column + 8 * (r / 2) + g][w + t + 4 * (r % 2)];
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                gpu_mma<STEP>(d[i / 4][i % 4], x[i / 4], y[i % 4]);
+                gpu_mma<TYPES>(d[i / 4][i % 4], x[i / 4], y[i % 4]);
         }
         __syncthreads();
     }
@@ -185,17 +185,17 @@ static __device__ __forceinline__ void fast_load(fast_fragments *f, const unsign
         fast_fragment<ALONG_B>(f->b[i], stage + FAST_OPERAND, column + 16 * i, k, high, low);
 }
 
-template <int STEP>
+template <int TYPES>
 static __device__ __forceinline__ void fast_multiply(float d[4][4][4], const fast_fragments &f)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
         for (int n = 0; n < 4; n++)
-            gpu_mma<STEP>(d[i][n], f.a[i], f.b[n / 2] + 2 * (n % 2));
+            gpu_mma<TYPES>(d[i][n], f.a[i], f.b[n / 2] + 2 * (n % 2));
 }
 
-template <int STEP, int ALONG_A, int ALONG_B>
+template <int TYPES, int ALONG_A, int ALONG_B>
 __global__ void __launch_bounds__(FAST_THREADS, 2)
     gemm_fast_kernel(const __grid_constant__ gpu_job j)
 {
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
         for (int k = 0; k < FAST_DEEP; k += 16) {
             fast_fragments f;
             fast_load<ALONG_A, ALONG_B>(&f, shared + read, row, column, k);
-            fast_multiply<STEP>(d, f);
+            fast_multiply<TYPES>(d, f);
         }
         write = read;
         read = read + FAST_STAGE < FAST_STAGES * FAST_STAGE ? read + FAST_STAGE : 0;

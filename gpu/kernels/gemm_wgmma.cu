@@ -1,15 +1,15 @@
 /* gemm_wgmma.cu -- launches the kernels of gemm_wgmma.cuh; compiled for sm_90a and nothing else. */
 #include "gemm_wgmma.cuh"
 
-template <int STEP, int N, int PROMOTE>
+template <int TYPES, int N, int PROMOTE>
 static cudaError_t launch(const gpu_job *j)
 {
     const int shared = wg_shared_bytes(N);
     const cudaError_t e = cudaFuncSetAttribute(
-        gemm_wgmma_kernel<STEP, N, PROMOTE>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+        gemm_wgmma_kernel<TYPES, N, PROMOTE>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess)
         return e;
-    GPU_LAUNCH((gemm_wgmma_kernel<STEP, N, PROMOTE>), j->tiles_m * j->tiles_n, WG_THREADS, shared,
+    GPU_LAUNCH((gemm_wgmma_kernel<TYPES, N, PROMOTE>), j->tiles_m * j->tiles_n, WG_THREADS, shared,
                *j);
     return cudaGetLastError();
 }
@@ -17,22 +17,22 @@ static cudaError_t launch(const gpu_job *j)
 typedef cudaError_t launcher(const gpu_job *j);
 
 /* Tiles of 128, of 256, and of 128 with sums that leave the tensor core. */
-static launcher *const launchers[GPU_STEPS][3] = {
-    {launch<GPU_STEP_F16, 128, 0>, launch<GPU_STEP_F16, 256, 0>, nullptr},
-    {launch<GPU_STEP_BF16, 128, 0>, launch<GPU_STEP_BF16, 256, 0>, nullptr},
+static launcher *const launchers[GPU_TYPES_COUNT][3] = {
+    {launch<GPU_TYPES_F16, 128, 0>, launch<GPU_TYPES_F16, 256, 0>, nullptr},
+    {launch<GPU_TYPES_BF16, 128, 0>, launch<GPU_TYPES_BF16, 256, 0>, nullptr},
     {nullptr, nullptr, nullptr},
-    {launch<GPU_STEP_E4M3_E4M3, 128, 0>, launch<GPU_STEP_E4M3_E4M3, 256, 0>,
-     launch<GPU_STEP_E4M3_E4M3, 128, 1>},
-    {launch<GPU_STEP_E4M3_E5M2, 128, 0>, launch<GPU_STEP_E4M3_E5M2, 256, 0>,
-     launch<GPU_STEP_E4M3_E5M2, 128, 1>},
-    {launch<GPU_STEP_E5M2_E4M3, 128, 0>, launch<GPU_STEP_E5M2_E4M3, 256, 0>,
-     launch<GPU_STEP_E5M2_E4M3, 128, 1>},
-    {launch<GPU_STEP_E5M2_E5M2, 128, 0>, launch<GPU_STEP_E5M2_E5M2, 256, 0>,
-     launch<GPU_STEP_E5M2_E5M2, 128, 1>},
+    {launch<GPU_TYPES_E4M3_E4M3, 128, 0>, launch<GPU_TYPES_E4M3_E4M3, 256, 0>,
+     launch<GPU_TYPES_E4M3_E4M3, 128, 1>},
+    {launch<GPU_TYPES_E4M3_E5M2, 128, 0>, launch<GPU_TYPES_E4M3_E5M2, 256, 0>,
+     launch<GPU_TYPES_E4M3_E5M2, 128, 1>},
+    {launch<GPU_TYPES_E5M2_E4M3, 128, 0>, launch<GPU_TYPES_E5M2_E4M3, 256, 0>,
+     launch<GPU_TYPES_E5M2_E4M3, 128, 1>},
+    {launch<GPU_TYPES_E5M2_E5M2, 128, 0>, launch<GPU_TYPES_E5M2_E5M2, 256, 0>,
+     launch<GPU_TYPES_E5M2_E5M2, 128, 1>},
 };
 
-cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int step, int wide, int promote)
+cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int types, int wide, int promote)
 {
-    launcher *const l = launchers[step][promote ? 2 : wide ? 1 : 0];
+    launcher *const l = launchers[types][promote ? 2 : wide ? 1 : 0];
     return l ? l(j) : cudaErrorInvalidValue;
 }

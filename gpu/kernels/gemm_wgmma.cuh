@@ -52,11 +52,11 @@ static inline void wg_hold(float (&)[N / 2])
 static inline void wg_begin() {}
 static inline void wg_commit() { gpu_host_queue_now()->product_group++; }
 
-template <int STEP, int N>
+template <int TYPES, int N>
 static inline void wg_multiply(float *d, uint64_t a, uint64_t b)
 {
     gpu_host_queue *q = gpu_host_queue_now();
-    q->products.push_back(gpu_host_async{STEP, N, d, a, b, q->product_group});
+    q->products.push_back(gpu_host_async{TYPES, N, d, a, b, q->product_group});
 }
 template <int LEFT>
 static inline void wg_wait()
@@ -134,21 +134,21 @@ static __device__ __forceinline__ void wg_hold(float (&d)[N / 2])
                  "}, %128, %129, p, 1, 1" more "; }"                                          \
                  : WG_D64(0), WG_D64(64)                                                      \
                  : "l"(a), "l"(b))
-#define WG_CASE(step, type, more)                                                             \
-    if constexpr (STEP == step && N == 128)                                                   \
+#define WG_CASE(types, type, more)                                                             \
+    if constexpr (TYPES == types && N == 128)                                                   \
         WG_ASM_128(type, more);                                                               \
-    if constexpr (STEP == step && N == 256)                                                   \
+    if constexpr (TYPES == types && N == 256)                                                   \
         WG_ASM_256(type, more);
 
-template <int STEP, int N>
+template <int TYPES, int N>
 static __device__ __forceinline__ void wg_multiply(float (&d)[N / 2], uint64_t a, uint64_t b)
 {
-    WG_CASE(GPU_STEP_F16, "k16.f32.f16.f16", ", 0, 0")
-    WG_CASE(GPU_STEP_BF16, "k16.f32.bf16.bf16", ", 0, 0")
-    WG_CASE(GPU_STEP_E4M3_E4M3, "k32.f32.e4m3.e4m3", "")
-    WG_CASE(GPU_STEP_E4M3_E5M2, "k32.f32.e4m3.e5m2", "")
-    WG_CASE(GPU_STEP_E5M2_E4M3, "k32.f32.e5m2.e4m3", "")
-    WG_CASE(GPU_STEP_E5M2_E5M2, "k32.f32.e5m2.e5m2", "")
+    WG_CASE(GPU_TYPES_F16, "k16.f32.f16.f16", ", 0, 0")
+    WG_CASE(GPU_TYPES_BF16, "k16.f32.bf16.bf16", ", 0, 0")
+    WG_CASE(GPU_TYPES_E4M3_E4M3, "k32.f32.e4m3.e4m3", "")
+    WG_CASE(GPU_TYPES_E4M3_E5M2, "k32.f32.e4m3.e5m2", "")
+    WG_CASE(GPU_TYPES_E5M2_E4M3, "k32.f32.e5m2.e4m3", "")
+    WG_CASE(GPU_TYPES_E5M2_E5M2, "k32.f32.e5m2.e5m2", "")
 }
 
 #endif
@@ -165,9 +165,9 @@ static __device__ __forceinline__ uint64_t wg_descriptor(const unsigned char *p)
 /* ---- stages ---- */
 
 /* What of an operand goes into shared memory, stage by stage: LINES lines from `first` on. */
-template <int STEP, int LINES>
+template <int TYPES, int LINES>
 struct wg_operand {
-    static constexpr int SHIFT = gpu_step_shift(STEP);
+    static constexpr int SHIFT = gpu_types_shift(TYPES);
     static constexpr int APART = WG_THREADS / 8, COPIES = LINES / APART; /* a thread's lines */
 
     const gpu_lines &x;
@@ -222,7 +222,7 @@ struct wg_operand {
             const int line = x.along ? i / 32 : i % LINES, word = x.along ? i % 32 : i / LINES;
             *reinterpret_cast<uint32_t *>(stage + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 +
                                           word % 4 * 4) =
-                gpu_packed<STEP>(x, first + line, k + PER * word, depth);
+                gpu_packed<TYPES>(x, first + line, k + PER * word, depth);
         }
     }
 };
@@ -230,14 +230,14 @@ struct wg_operand {
 /* ---- the kernel ---- */
 
 /* The stages of a block on their way from memory to the tensor cores. */
-template <int STEP, int N, int PROMOTE>
+template <int TYPES, int N, int PROMOTE>
 struct wg_pipeline {
     static constexpr int STAGE = wg_stage_bytes(N), ALL = wg_shared_bytes(N);
     static constexpr int EACH = PROMOTE ? 2 : 1;   /* stages a turn */
     static constexpr int AHEAD = wg_stages(N) - 2; /* stages asked for when a turn begins */
 
-    wg_operand<STEP, WG_LINES> a;
-    wg_operand<STEP, N> b;
+    wg_operand<TYPES, WG_LINES> a;
+    wg_operand<TYPES, N> b;
     unsigned char *const shared;
     const uint64_t descriptor_a, descriptor_b; /* in the first place */
     const int end;                             /* bytes of depth */
@@ -248,7 +248,7 @@ struct wg_pipeline {
         : a(j.a, row), b(j.b, column), shared(room),
           descriptor_a(wg_descriptor(room + group * 64 * WG_BYTES)),
           descriptor_b(wg_descriptor(room + WG_LINES * WG_BYTES)),
-          end(static_cast<int>(j.depth << gpu_step_shift(STEP))), asked(0), read(0), write(0)
+          end(static_cast<int>(j.depth << gpu_types_shift(TYPES))), asked(0), read(0), write(0)
     {
         for (int s = 0; s < AHEAD; s++)
             ask();
@@ -285,7 +285,7 @@ struct wg_pipeline {
     {
 #pragma unroll
         for (int s = 0; s < WG_STEPS; s++)
-            wg_multiply<STEP, N>(d, descriptor_a + (read >> 4) + 2 * s,
+            wg_multiply<TYPES, N>(d, descriptor_a + (read >> 4) + 2 * s,
                                  descriptor_b + (read >> 4) + 2 * s);
         wg_commit();
         read = place_after(read);
@@ -324,7 +324,7 @@ struct wg_pipeline {
     }
 };
 
-template <int STEP, int N, int PROMOTE>
+template <int TYPES, int N, int PROMOTE>
 __global__ void __launch_bounds__(WG_THREADS, 1)
     gemm_wgmma_kernel(const __grid_constant__ gpu_job j)
 {
@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
     const size_t first_row = static_cast<size_t>(m) * WG_LINES;
     const size_t first_column = static_cast<size_t>(n) * N;
 
-    wg_pipeline<STEP, N, PROMOTE> p(j, shared, group, first_row, first_column);
+    wg_pipeline<TYPES, N, PROMOTE> p(j, shared, group, first_row, first_column);
     if constexpr (PROMOTE) {
         float first[N / 2] = {}, second[N / 2] = {};
 #pragma unroll 1

@@ -17,7 +17,7 @@ struct gpu_host_copy {
 };
 
 struct gpu_host_async { /* a multiplication of wgmma that has been issued */
-    int step, columns;
+    int types, columns;
     float *d;
     uint64_t a, b;
     unsigned group;
@@ -30,9 +30,9 @@ struct gpu_host_queue { /* of a thread */
 };
 
 struct gpu_host_cores_state {
-    mpsim_model mma[GPU_STEPS], wgmma[GPU_STEPS];
-    int has_mma[GPU_STEPS], has_wgmma[GPU_STEPS];
-    const mpsim_format *a[GPU_STEPS], *b[GPU_STEPS];
+    mpsim_model mma[GPU_TYPES_COUNT], wgmma[GPU_TYPES_COUNT];
+    int has_mma[GPU_TYPES_COUNT], has_wgmma[GPU_TYPES_COUNT];
+    const mpsim_format *a[GPU_TYPES_COUNT], *b[GPU_TYPES_COUNT];
     std::vector<gpu_host_queue> queues;
     int sm;
     uint64_t dots; /* computed so far */
@@ -42,7 +42,7 @@ struct gpu_host_cores_state {
 
 inline gpu_host_cores_state gpu_host_cores;
 
-static const char *const gpu_host_operands[GPU_STEPS][2] = {
+static const char *const gpu_host_operands[GPU_TYPES_COUNT][2] = {
     {"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
     {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
 
@@ -57,8 +57,8 @@ inline void gpu_host_cores_set(int sm)
                        : sm == 90 ? "hopper"
                        : sm == 100 ? "blackwell"
                                    : "rtx-blackwell";
-    for (int i = 0; i < GPU_STEPS; i++) {
-        const int fp8 = i >= GPU_STEP_E4M3_E4M3;
+    for (int i = 0; i < GPU_TYPES_COUNT; i++) {
+        const int fp8 = i >= GPU_TYPES_E4M3_E4M3;
         gpu_host_cores.a[i] = mpsim_format_find(gpu_host_operands[i][0]);
         gpu_host_cores.b[i] = mpsim_format_find(gpu_host_operands[i][1]);
         const char *type =
@@ -75,33 +75,33 @@ inline void gpu_host_cores_set(int sm)
 /* Nothing but zeros on one side, and numbers on the other: s stays as it is, with +0 for a sum of
  * nothing. What a kernel fills up with is not computed; tests of the models say that it changes
  * nothing. */
-inline int gpu_host_is_idle(int step, const uint32_t x[8], const uint32_t y[8])
+inline int gpu_host_is_idle(int types, const uint32_t x[8], const uint32_t y[8])
 {
-    static const uint32_t top[GPU_STEPS][2] = {{0x7c00, 16}, {0x7f80, 16}, {0x7f800000, 32}};
+    static const uint32_t top[GPU_TYPES_COUNT][2] = {{0x7c00, 16}, {0x7f80, 16}, {0x7f800000, 32}};
     uint32_t any[2] = {0, 0};
-    int numbers = step < GPU_STEP_E4M3_E4M3; /* FP8: zeros on both sides */
+    int numbers = types < GPU_TYPES_E4M3_E4M3; /* FP8: zeros on both sides */
     for (int i = 0; i < 8; i++) {
         any[0] |= x[i];
         any[1] |= y[i];
-        for (uint32_t n = 0; numbers && n < 32; n += top[step][1])
-            numbers = (x[i] >> n & top[step][0]) != top[step][0] &&
-                      (y[i] >> n & top[step][0]) != top[step][0];
+        for (uint32_t n = 0; numbers && n < 32; n += top[types][1])
+            numbers = (x[i] >> n & top[types][0]) != top[types][0] &&
+                      (y[i] >> n & top[types][0]) != top[types][0];
     }
     return numbers ? any[0] == 0 || any[1] == 0 : any[0] == 0 && any[1] == 0;
 }
 
-/* 8 words of each operand as codes, and the step. */
-inline float gpu_host_step(const mpsim_model *m, int step, const uint32_t x[8], const uint32_t y[8],
-                           float c)
+/* 8 words of each operand as codes, and the types. */
+inline float gpu_host_addition(const mpsim_model *m, int types, const uint32_t x[8],
+                               const uint32_t y[8], float c)
 {
-    const mpsim_format *fa = gpu_host_cores.a[step], *fb = gpu_host_cores.b[step];
+    const mpsim_format *fa = gpu_host_cores.a[types], *fb = gpu_host_cores.b[types];
     uint32_t a[8], b[8], addend;
     uint64_t d = 0;
-    if (gpu_host_is_idle(step, x, y))
+    if (gpu_host_is_idle(types, x, y))
         return c;
     for (int i = 0; i < 8; i++) {
-        a[i] = step == GPU_STEP_TF32 ? x[i] >> 13 : x[i];
-        b[i] = step == GPU_STEP_TF32 ? y[i] >> 13 : y[i];
+        a[i] = types == GPU_TYPES_TF32 ? x[i] >> 13 : x[i];
+        b[i] = types == GPU_TYPES_TF32 ? y[i] >> 13 : y[i];
     }
     memcpy(&addend, &c, sizeof addend);
     if (mpsim_dot(m, fa, a, fb, b, 32 / mpsim_format_code_bytes(fa), addend, NULL, &d) != MPSIM_OK)
@@ -116,7 +116,7 @@ struct gpu_host_fragment {
     uint32_t a[4], b[2];
 };
 
-inline void gpu_host_mma(const char *file, int line, int step, float d[4], const uint32_t a[4],
+inline void gpu_host_mma(const char *file, int line, int types, float d[4], const uint32_t a[4],
                          const uint32_t b[2])
 {
     const unsigned lane = gpu_host_lane(), g = lane / 4, t = lane % 4;
@@ -125,7 +125,7 @@ inline void gpu_host_mma(const char *file, int line, int step, float d[4], const
     memcpy(mine.b, b, sizeof mine.b);
     gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &mine, sizeof mine, all, file,
                   line);
-    if (!gpu_host_cores.has_mma[step])
+    if (!gpu_host_cores.has_mma[types])
         gpu_host_fail(cudaErrorLaunchFailure, "mma.sync that this architecture has not");
     for (unsigned i = 0; i < 4; i++) {
         const unsigned row = g + 8 * (i / 2), column = 2 * t + i % 2;
@@ -134,15 +134,15 @@ inline void gpu_host_mma(const char *file, int line, int step, float d[4], const
             x[w] = all[4 * (row % 8) + w % 4].a[row / 8 + 2 * (w / 4)];
             y[w] = all[4 * column + w % 4].b[w / 4];
         }
-        d[i] = gpu_host_step(&gpu_host_cores.mma[step], step, x, y, d[i]);
+        d[i] = gpu_host_addition(&gpu_host_cores.mma[types], types, x, y, d[i]);
     }
 }
 
-#define gpu_mma_at(STEP, d, a, b) gpu_host_mma(__FILE__, __LINE__, STEP, d, a, b)
-template <int STEP>
+#define gpu_mma_at(TYPES, d, a, b) gpu_host_mma(__FILE__, __LINE__, TYPES, d, a, b)
+template <int TYPES>
 static inline void gpu_mma(float d[4], const uint32_t a[4], const uint32_t b[2])
 {
-    gpu_mma_at(STEP, d, a, b);
+    gpu_mma_at(TYPES, d, a, b);
 }
 
 template <int TRANSPOSED>
@@ -236,7 +236,7 @@ inline void gpu_host_wgmma(const gpu_host_async *p)
 {
     const unsigned lane = gpu_host_lane(), warp = gpu_host.now->number / 32 % 4;
     uint32_t x[2][8], y[8];
-    if (!gpu_host_cores.has_wgmma[p->step])
+    if (!gpu_host_cores.has_wgmma[p->types])
         gpu_host_fail(cudaErrorLaunchFailure, "wgmma that this architecture has not");
     for (unsigned i = 0; i < 2; i++)
         gpu_host_operand(p->a, 16 * warp + lane / 4 + 8 * i, x[i]);
@@ -245,7 +245,7 @@ inline void gpu_host_wgmma(const gpu_host_async *p)
             gpu_host_operand(p->b, 8 * j + 2 * (lane % 4) + c, y);
             for (unsigned i = 0; i < 2; i++) {
                 float *d = &p->d[4 * j + 2 * i + c];
-                *d = gpu_host_step(&gpu_host_cores.wgmma[p->step], p->step, x[i], y, *d);
+                *d = gpu_host_addition(&gpu_host_cores.wgmma[p->types], p->types, x[i], y, *d);
             }
         }
 }

@@ -408,19 +408,19 @@ START_TEST(idle_steps)
                                     0x3f801c00, 0xff7fe000, 0x7f800000};
     for (int sm : {80, 89, 90, 100, 120}) {
         gpu_host_cores_set(sm);
-        for (int i = 0; i < 2 * GPU_STEPS; i++) {
-            const int step = i % GPU_STEPS, wgmma_row = i >= GPU_STEPS;
+        for (int i = 0; i < 2 * GPU_TYPES_COUNT; i++) {
+            const int types = i % GPU_TYPES_COUNT, wgmma_row = i >= GPU_TYPES_COUNT;
             const gpu_host_cores_state *s = &gpu_host_cores;
-            const mpsim_model *m = wgmma_row ? &s->wgmma[step] : &s->mma[step];
-            if (!(wgmma_row ? s->has_wgmma : s->has_mma)[step])
+            const mpsim_model *m = wgmma_row ? &s->wgmma[types] : &s->mma[types];
+            if (!(wgmma_row ? s->has_wgmma : s->has_mma)[types])
                 continue;
             for (uint32_t c : sums) {
                 const uint32_t zero[8] = {0};
                 uint64_t d;
                 if (strcmp(m->accumulator.format.name, "e8m13") == 0)
                     c &= c == 0x80000001 ? 0 : ~(uint32_t)0x3ff; /* its numbers, in binary32 */
-                ck_assert_int_eq(mpsim_dot(m, s->a[step], zero, s->b[step], zero,
-                                           32 / mpsim_format_code_bytes(s->a[step]), c, NULL, &d),
+                ck_assert_int_eq(mpsim_dot(m, s->a[types], zero, s->b[types], zero,
+                                           32 / mpsim_format_code_bytes(s->a[types]), c, NULL, &d),
                                  MPSIM_OK);
                 ck_assert_msg(d == c, "%s: %x becomes %llx", m->name, c, (unsigned long long)d);
             }

@@ -532,7 +532,7 @@ static void test_inputs(void)
             const int place = i % outputs;
             const uint32_t answer =
                 gpu_layout_answer(&c.dots, place / GPU_COLUMNS, place % GPU_COLUMNS);
-            const double value = mpsim_decode(&c.dots.steps.result.format, answer);
+            const double value = mpsim_decode(&c.dots.sum.result.format, answer);
             bad += gpu_check_reference(&c, (uint64_t)i) != answer ||
                    value != place / GPU_COLUMNS + 64 * (place % GPU_COLUMNS);
         }
