@@ -60,7 +60,7 @@ oracle_libs =
 verify_libs =
 if HAVE_MPFR
 sim_libsim_la_SOURCES += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c \
-  sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c
+  sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c sim/verify/mpfr_rows.h
 noinst_LTLIBRARIES += sim/liboracle.la
 sim_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
   sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h
