@@ -3,9 +3,9 @@
 
 #include "../base/codes.h"
 #include "../base/counts.h"
+#include "../base/words.h"
 #include "../round/rng.h"
 #include "scalar.h"
-#include "../base/words.h"
 
 /* ---- names ---- */
 

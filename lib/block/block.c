@@ -1,10 +1,10 @@
 /* block.c -- scaled quantisation of matrices; see mpsim/block.h. */
 #include <mpsim/block.h>
 
-#include "scale.h"
 #include "../base/counts.h"
 #include "../round/rng.h"
 #include "../round/scalar.h"
+#include "scale.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* table.c -- the table of recipes of scaled quantisation, and what a valid recipe is. */
 #include <mpsim/block.h>
 
-#include "scale.h"
-#include "../round/scalar.h"
 #include "../base/words.h"
+#include "../round/scalar.h"
+#include "scale.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,8 +3,8 @@
 
 #include "../base/codes.h"
 #include "../round/rng.h"
-#include "scalar.h"
 #include "../stats/sum.h"
+#include "scalar.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* format.c -- the table of formats, and names that stand for formats outside it. */
 #include <mpsim/format.h>
 
-#include "../round/scalar.h"
 #include "../base/words.h"
+#include "../round/scalar.h"
 
 #include <stdlib.h>
 #include <string.h>

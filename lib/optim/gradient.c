@@ -1,8 +1,8 @@
 /* gradient.c -- unscale, check, norm, clip; see mpsim/gradient.h. */
 #include <mpsim/gradient.h>
 
-#include "steps.h"
 #include "../base/words.h"
+#include "steps.h"
 
 #include <mpsim/stats.h>
 

@@ -3,10 +3,10 @@
 
 #include "../base/codes.h"
 #include "../base/counts.h"
+#include "../base/words.h"
 #include "kernel/kernel.h"
 #include "rng.h"
 #include "scalar.h"
-#include "../base/words.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* cmd.c -- mpsim cast: round tensors to a format and write them. */
 #include "../commands.h"
 #include "../cli/input.h"
-#include "../report/report.h"
 #include "../cli/stream.h"
 #include "../cli/target.h"
+#include "../report/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef MPSIM_SIM_CLI_INPUT_H
 #define MPSIM_SIM_CLI_INPUT_H
 
-#include "options.h"
 #include "../trace/trace.h"
+#include "options.h"
 
 #include <jansson.h>
 

@@ -1,9 +1,9 @@
 /* output.c -- see output.h. */
 #include "output.h"
 
-#include "options.h"
 #include "../trace/outfile.h"
 #include "../trace/trace.h"
+#include "options.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef MPSIM_SIM_CLI_REPORTOPTIONS_H
 #define MPSIM_SIM_CLI_REPORTOPTIONS_H
 
-#include "options.h"
 #include "../report/report.h"
+#include "options.h"
 
 /* As they stand on the command line; NULL or 0: not given, or no option of the command. */
 typedef struct report_options {

@@ -1,10 +1,10 @@
 /* cmd.c -- mpsim dot: dot products under accumulation models, side by side. */
 #include "../commands.h"
-#include "error.h"
-#include "models.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "error.h"
+#include "models.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "error.h"
 
 #include "../cli/options.h"
+
 #include <train/parallel.h>
 
 #include <math.h>

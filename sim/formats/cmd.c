@@ -1,10 +1,10 @@
 /* cmd.c -- mpsim formats: the table of formats, presets, modes; lint of a constant. */
 #include "../commands.h"
-#include "../dot/models.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../cli/target.h"
+#include "../dot/models.h"
 
 #include <inttypes.h>
 #include <math.h>

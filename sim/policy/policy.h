@@ -5,8 +5,8 @@
 #ifndef MPSIM_SIM_POLICY_POLICY_H
 #define MPSIM_SIM_POLICY_POLICY_H
 
-#include "plan.h"
 #include "../trace/trace.h"
+#include "plan.h"
 
 typedef struct policy {
     char *path;

@@ -1,11 +1,12 @@
 /* cmd.c -- mpsim replay: a recorded run through policies. */
 #include "../commands.h"
-#include "../cli/steps.h"
 #include "../cli/output.h"
-#include <train/parallel.h>
+#include "../cli/reportoptions.h"
+#include "../cli/steps.h"
 #include "../policy/list.h"
 #include "report.h"
-#include "../cli/reportoptions.h"
+
+#include <train/parallel.h>
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #define MPSIM_SIM_REPORT_STEP_H
 
 #include "report.h"
+
 #include <train/step.h>
 
 /* The words of a set of MPSIM_SCALER_*: "overflow", "skipped", ... with `between` between them; as

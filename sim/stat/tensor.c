@@ -4,8 +4,9 @@
  * Since groups merge exactly, neither the cutting nor the threads can be seen in the result. */
 #include "tensor.h"
 
-#include <train/parallel.h>
 #include "../cli/stream.h"
+
+#include <train/parallel.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #define MPSIM_SIM_TRAIN_CHECKPOINT_H
 
 #include "../trace/trace.h"
+
 #include <train/train.h>
 
 /* What a checkpoint knows beside the trainer. */

@@ -1,8 +1,8 @@
 /* cmd.c -- mpsim train: training, emulated. */
 #include "../commands.h"
 #include "../cli/output.h"
-#include "../policy/list.h"
 #include "../cli/reportoptions.h"
+#include "../policy/list.h"
 #include "checkpoint.h"
 #include "device.h"
 #include "policy.h"

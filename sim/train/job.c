@@ -2,9 +2,10 @@
 #include "job.h"
 
 #include "../cli/options.h"
-#include <train/parallel.h>
 #include "checkpoint.h"
 #include "meter.h"
+
+#include <train/parallel.h>
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,9 +4,9 @@
 #define MPSIM_SIM_TRAIN_JOB_H
 
 #include "../policy/policy.h"
-#include "record.h"
 #include "digests.h"
 #include "meter.h"
+#include "record.h"
 
 /* SIGINT: what there is has been reported (128 + 2, as shells count). */
 enum { EXIT_INTERRUPTED = 130 };

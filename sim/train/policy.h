@@ -3,6 +3,7 @@
 #define MPSIM_SIM_TRAIN_POLICY_H
 
 #include "../policy/policy.h"
+
 #include <train/train.h>
 
 /* What a command line says instead of the policy, in all of its plans. */

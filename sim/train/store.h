@@ -3,6 +3,7 @@
 #define MPSIM_SIM_TRAIN_STORE_H
 
 #include "../trace/trace.h"
+
 #include <train/train.h>
 
 typedef struct stored_tensor {

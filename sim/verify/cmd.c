@@ -1,8 +1,8 @@
 /* cmd.c -- mpsim verify: the proofs that a user can run. */
 #include "../commands.h"
-#include "../dot/models.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "../dot/models.h"
 #include "architecture.h"
 #include "groups.h"
 #include "report.h"

@@ -10,6 +10,7 @@
 #include "verify.h"
 
 #include "../cli/options.h"
+
 #include <train/parallel.h>
 
 #include <inttypes.h>

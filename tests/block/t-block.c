@@ -1,8 +1,8 @@
 /* t-block.c -- block quantisation of matrices against an oracle of its own (oracle/block.h). Rules
  * by hand: t-rules.c. */
+#include "oracle/block.h"
 #include "support/blockcompare.h"
 #include "support/blockinput.h"
-#include "oracle/block.h"
 #include "support/support.h"
 
 #include <math.h>

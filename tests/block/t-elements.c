@@ -1,7 +1,7 @@
 /* t-elements.c -- how the elements of a block are rounded: all fp16 inputs, ties of E2M1,
  * every mode, the noise of normal numbers. */
-#include "support/blockinput.h"
 #include "oracle/block.h"
+#include "support/blockinput.h"
 #include "support/support.h"
 
 #include <gmp.h>

@@ -1,7 +1,7 @@
 /* t-hadamard.c -- the Hadamard transform: its bits, its matrix in exact numbers, its
  * arguments. */
-#include "support/blockinput.h"
 #include "oracle/block.h"
+#include "support/blockinput.h"
 #include "support/support.h"
 
 #include <gmp.h>

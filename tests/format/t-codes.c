@@ -3,8 +3,8 @@
  *
  * The formats are those of the library's table, by iteration: a new row fails here until
  * the oracle knows it. Their meaning is the oracle's. */
-#include "support/cases.h"
 #include "sim/verify/oracle.h"
+#include "support/cases.h"
 #include "support/support.h"
 
 #include <ctype.h>

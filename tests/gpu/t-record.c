@@ -7,9 +7,9 @@
 
 #include "../../gpu/checks/cases.h"
 #include "../../gpu/checks/checks.h"
-#include "lib/digest/scalar.h"
-#include "../../gpu/program/record.h"
 #include "../../gpu/checks/reference.h"
+#include "../../gpu/program/record.h"
+#include "lib/digest/scalar.h"
 
 #include <dirent.h>
 #include <inttypes.h>

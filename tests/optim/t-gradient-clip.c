@@ -1,7 +1,7 @@
 /* t-gradient-clip.c -- norms of gradients, and every clipping rule at its edges, against MPFR
  * (rounded.h). */
-#include "support/gradientinput.h"
 #include "oracle/rounded.h"
+#include "support/gradientinput.h"
 #include "support/support.h"
 
 #include <math.h>

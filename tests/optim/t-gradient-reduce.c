@@ -1,6 +1,6 @@
 /* t-gradient-reduce.c -- sums of gradients over ranks, in every order, against MPFR (rounded.h). */
-#include "support/gradientinput.h"
 #include "oracle/rounded.h"
+#include "support/gradientinput.h"
 #include "support/support.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* t-gradient.c -- unscaling of gradients against MPFR (rounded.h): every kind of scale, both rules,
  * what is found. Norms and clipping: t-gradient-clip.c; sums over ranks: t-gradient-reduce.c. */
-#include "support/gradientinput.h"
 #include "oracle/rounded.h"
+#include "support/gradientinput.h"
 #include "support/support.h"
 
 #include <math.h>

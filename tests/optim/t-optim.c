@@ -1,7 +1,7 @@
 /* t-optim.c -- the bits of every variant of an optimizer step against sequences of operations that
  * MPFR rounds (oracle/optim.h, optimkernels.h). */
-#include "support/optiminput.h"
 #include "oracle/optimkernels.h"
+#include "support/optiminput.h"
 #include "support/support.h"
 
 #include <inttypes.h>

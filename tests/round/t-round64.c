@@ -4,8 +4,8 @@
  * What binary64 adds to t-round.c: inputs between two binary32 numbers, where a detour
  * through binary32, bf16 or fp16 rounds twice; inputs beyond the range of binary32; the
  * formats that binary32 cannot feed. */
-#include "support/cases.h"
 #include "sim/verify/oracle.h"
+#include "support/cases.h"
 #include "support/rounding.h"
 #include "support/support.h"
 

@@ -1,7 +1,7 @@
 /* t-policy-keys.c -- what every key of a policy file takes and refuses, contradictions between
  * keys, and files that are none. */
-#include "support/badfile.h"
 #include "sim/policy/policy.h"
+#include "support/badfile.h"
 #include "support/support.h"
 
 #include <math.h>

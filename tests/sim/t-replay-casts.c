@@ -1,7 +1,7 @@
 /* t-replay-casts.c -- what replay counts of casts of recorded tensors, and the bytes that a policy
  * takes, against an oracle that shares nothing with it (oracle/replay.h). */
-#include "support/replaykept.h"
 #include "oracle/replay.h"
+#include "support/replaykept.h"
 #include "support/replaytrace.h"
 #include "support/support.h"
 

@@ -1,7 +1,7 @@
 /* t-replay-fp8.c -- delayed scales of FP8 step by step, with what saturates because a scale is
  * stale; block scales, which never are. */
-#include "support/replaykept.h"
 #include "oracle/replay.h"
+#include "support/replaykept.h"
 #include "support/replaytrace.h"
 #include "support/support.h"
 

@@ -1,8 +1,8 @@
 /* t-replay-lost.c -- lost updates: how many weights stand still where binary64 moves them, against
  * optimizer steps as the frameworks document them; and that Kahan summation, masters and stochastic
  * rounding keep them. */
-#include "support/replaykept.h"
 #include "oracle/replay.h"
+#include "support/replaykept.h"
 #include "support/replaytrace.h"
 #include "support/support.h"
 

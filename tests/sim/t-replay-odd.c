@@ -1,7 +1,7 @@
 /* t-replay-odd.c -- traces with gaps; traces that lack something or have something odd: what replay
  * does without, and what it refuses. */
-#include "support/replaykept.h"
 #include "oracle/replay.h"
+#include "support/replaykept.h"
 #include "support/replaytrace.h"
 #include "support/support.h"
 

@@ -1,7 +1,7 @@
 /* t-replay-rules.c -- schedules, and whole steps under the rules of the frameworks: scales,
  * clipping, masters, Adam; synthetic traces hold the weights that an oracle expects. */
-#include "support/replaykept.h"
 #include "oracle/replay.h"
+#include "support/replaykept.h"
 #include "support/replaytrace.h"
 #include "support/support.h"
 

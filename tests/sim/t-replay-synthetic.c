@@ -1,7 +1,7 @@
 /* t-replay-synthetic.c -- synthetic traces of few numbers, which hold the weights that an oracle
  * expects: ranks that are averaged, recorded scales, gradients that are not finite. */
-#include "support/replaykept.h"
 #include "oracle/replay.h"
+#include "support/replaykept.h"
 #include "support/replaytrace.h"
 #include "support/support.h"
 

@@ -1,8 +1,8 @@
 /* t-scaler-log.c -- lines of training logs: what they say, and that hostile ones do no harm; logs
  * as recorded tracks, their jumps, and whose rules reproduce them; patterns. */
 #include "sim/scaler/logline.h"
-#include "sim/scaler/pattern.h"
 #include "sim/scaler/match.h"
+#include "sim/scaler/pattern.h"
 #include "sim/scaler/traininglog.h"
 #include "support/support.h"
 

@@ -1,7 +1,7 @@
 /* t-train-policy.c -- what training runs the policies give: typed from what the frameworks' guides
  * say of layers, not from the tables of sim/. */
-#include "support/support.h"
 #include "sim/train/policy.h"
+#include "support/support.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -1,11 +1,11 @@
 /* t-train-record.c -- what train writes: the files of a trace, checkpoints that go on to the same
  * bits, and checkpoints that are damaged or of another run. */
 #include "sim/cli/options.h"
+#include "sim/train/checkpoint.h"
+#include "sim/train/job.h"
+#include "sim/train/policy.h"
 #include "support/replaykept.h"
 #include "support/support.h"
-#include "sim/train/checkpoint.h"
-#include "sim/train/policy.h"
-#include "sim/train/job.h"
 
 #include <fcntl.h>
 #include <math.h>

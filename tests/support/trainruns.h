@@ -3,6 +3,7 @@
 #define MPSIM_TESTS_SUPPORT_TRAINRUNS_H
 
 #include "support.h"
+
 #include <train/train.h>
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* vectors.c -- see vectors.h. */
 #include "vectors.h"
 
-#include "support.h"
 #include "sim/trace/trace.h"
+#include "support.h"
 
 #include <mpsim/round.h>
 #include <stdio.h>

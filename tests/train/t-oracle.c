@@ -1,8 +1,8 @@
 /* t-oracle.c -- the trainer on the CPU engine, and the same steps computed again as nested
  * loops (oracle/train.h): every tensor, loss and scale in every bit. */
 #include "oracle/core.h"
-#include "support/support.h"
 #include "oracle/train.h"
+#include "support/support.h"
 #include "support/trainscenarios.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* t-plan.c -- training runs as text: what is written is read again, what is broken is
  * refused; settings, layers, models, the order of images. */
 #include "support/support.h"
+
 #include <train/train.h>
 
 #include <math.h>

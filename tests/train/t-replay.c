@@ -2,10 +2,10 @@
  * replayed under its own policy, gives the recorded scales, events, weights, masters and optimizer
  * state, bit for bit; and policies that are wrong in one thing, which the comparison must see. */
 #include "sim/policy/policy.h"
+#include "sim/train/job.h"
+#include "sim/train/policy.h"
 #include "support/replaykept.h"
 #include "support/support.h"
-#include "sim/train/policy.h"
-#include "sim/train/job.h"
 
 #include <math.h>
 #include <stdio.h>

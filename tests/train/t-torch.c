@@ -1,9 +1,9 @@
 /* t-torch.c -- the networks against PyTorch's autograd in float64: loss, every gradient and
  * the running statistics of three steps, to the accuracy of binary32 (data/vectors/train). It judges
  * what is computed; other tests judge the bits. */
+#include "sim/train/policy.h"
 #include "support/recorded.h"
 #include "support/support.h"
-#include "sim/train/policy.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  *
  * What is read is not trusted: every line is one of those that are due, every key of it is there
  * once (recipes may be missing), every number and word is in its domain. */
-#include "fields.h"
 #include "../trainer.h"
+#include "fields.h"
 
 #include <stddef.h>
 #include <stdlib.h>
