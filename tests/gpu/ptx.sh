@@ -127,20 +127,20 @@ lists "gemm.cu has every mma.sync that trainings take" "$dir/gemm.ptx" \
     ${mma}k32.row.col.f32.e4m3.e5m2.f32 ${mma}k32.row.col.f32.e5m2.e4m3.f32 \
     ${mma}k32.row.col.f32.e5m2.e5m2.f32
 if [ "${MPSIM_TEST_EXPENSIVE:-0}" != 0 ]; then
-    ptx wgmma_gemm compute_90a
-    rounded "wgmma_gemm.cu: the same" "$dir/wgmma_gemm.ptx"
-    none "wgmma_gemm.cu: no fma" "$(grep -n ' fma\.' "$dir/wgmma_gemm.ptx")"
+    ptx gemm_wgmma compute_90a
+    rounded "gemm_wgmma.cu: the same" "$dir/gemm_wgmma.ptx"
+    none "gemm_wgmma.cu: no fma" "$(grep -n ' fma\.' "$dir/gemm_wgmma.ptx")"
     w=wgmma.mma_async.sync.aligned.m64n128
-    lists "wgmma_gemm.cu has every wgmma that trainings take" "$dir/wgmma_gemm.ptx" \
+    lists "gemm_wgmma.cu has every wgmma that trainings take" "$dir/gemm_wgmma.ptx" \
         ${w}k16.f32.f16.f16 ${w}k16.f32.bf16.bf16 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 \
         ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
-    none "wgmma_gemm.cu: fences of shared memory alone" \
-        "$(grep 'fence\.proxy' "$dir/wgmma_gemm.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
+    none "gemm_wgmma.cu: fences of shared memory alone" \
+        "$(grep 'fence\.proxy' "$dir/gemm_wgmma.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
     # shellcheck disable=SC2086 # flags
     "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -cubin -Xptxas -v \
-        -gencode arch=compute_90a,code=sm_90a -o "$dir/wgmma_gemm.cubin" "$MPSIM_SRCDIR/gpu/wgmma_gemm.cu" >"$dir/out" 2>&1 &&
+        -gencode arch=compute_90a,code=sm_90a -o "$dir/gemm_wgmma.cubin" "$MPSIM_SRCDIR/gpu/kernels/gemm_wgmma.cu" >"$dir/out" 2>&1 &&
         has 'Compiling entry function .*gemm_wgmma' && ! has 'serialized' && ! has '[1-9][0-9]* bytes spill'
-    ok $? "wgmma_gemm.cu: ptxas serialises no wgmma and spills nothing"
+    ok $? "gemm_wgmma.cu: ptxas serialises no wgmma and spills nothing"
 fi
 
 # ---- the check itself: contraction would be seen ----
