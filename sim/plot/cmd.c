@@ -108,7 +108,7 @@ static const plot_figure *find_figure(const char *name)
 }
 
 /* An option that a figure would silently ignore is an error. */
-static int check_choice(const plot_figure *figure, const plot_request *r, int reports)
+static int check_selection(const plot_figure *figure, const plot_request *r, int reports)
 {
     const plot_selection *c = r->selection;
     const struct {
@@ -145,7 +145,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
 {
     plot_input in;
     memset(&in, 0, sizeof in);
-    int code = check_choice(figure, r, n);
+    int code = check_selection(figure, r, n);
     if (!code)
         code = load(figure, paths, n, &in.report);
     if (!code)

@@ -136,7 +136,7 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
 
 /* ---- optimizer ---- */
 
-static int set_name(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const char *word = NULL;
     mpsim_optim_algorithm a;
@@ -153,7 +153,7 @@ static int set_name(policy_reader *r, const yaml_value *v, optimizer_choice *o)
     return 0;
 }
 
-static int add_variant(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const char *word = NULL;
     if (value_text(r, "variant", v, &word))
@@ -174,7 +174,7 @@ static int add_variant(policy_reader *r, const yaml_value *v, optimizer_choice *
 }
 
 /* One word, or a list in the order of preference. */
-static int set_variant(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+static int set_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     o->n_variants = 0;
     if (v->type != YAML_LIST)
@@ -185,7 +185,7 @@ static int set_variant(policy_reader *r, const yaml_value *v, optimizer_choice *
     return o->n_variants ? 0 : policy_bad(r, v->line, "variant: the list is empty");
 }
 
-static int set_store(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+static int set_store(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     static const char *const words[] = {"nearest", "stochastic", "kahan"};
     const char *word = NULL;
@@ -199,7 +199,7 @@ static int set_store(policy_reader *r, const yaml_value *v, optimizer_choice *o)
     return policy_bad(r, v->line, "store: '%.60s' is none of nearest, stochastic, kahan", word);
 }
 
-static int set_betas(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+static int set_betas(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     if (v->type != YAML_LIST || v->count != 2)
         return policy_bad(r, v->line, "betas: two numbers are needed: [0.9, 0.999]");
@@ -210,7 +210,7 @@ static int set_betas(policy_reader *r, const yaml_value *v, optimizer_choice *o)
 }
 
 /* -1 after a message, 0, or 1 if the key is none of these. */
-static int set_number(policy_reader *r, const yaml_item *item, optimizer_choice *o)
+static int set_number(policy_reader *r, const yaml_item *item, plan_optimizer *o)
 {
     const struct {
         const char *key;
@@ -232,7 +232,7 @@ static int set_number(policy_reader *r, const yaml_item *item, optimizer_choice 
     return 1;
 }
 
-static int set_key(policy_reader *r, const yaml_item *item, optimizer_choice *o)
+static int set_key(policy_reader *r, const yaml_item *item, plan_optimizer *o)
 {
     if (strcmp(item->key, "name") == 0)
         return set_name(r, item->value, o);
@@ -265,7 +265,7 @@ static int outside(double x, double least, double below)
 }
 
 /* Numbers in their domains, and keys that the named optimizer has. */
-static int check_numbers(policy_reader *r, const yaml_value *v, const optimizer_choice *o)
+static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optimizer *o)
 {
     const double inf = (double)INFINITY;
     const struct {
@@ -299,7 +299,7 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const optimizer_
 }
 
 /* Whether one of the variants can do what is asked, as far as the policy says it. */
-static int check_variants(policy_reader *r, const yaml_value *v, const optimizer_choice *o)
+static int check_variants(policy_reader *r, const yaml_value *v, const plan_optimizer *o)
 {
     static const char *const stores[] = {"nearest", "stochastic", "kahan"};
     const unsigned line = line_of(v, "variant");
@@ -330,7 +330,7 @@ static int check_variants(policy_reader *r, const yaml_value *v, const optimizer
                       o->n_variants > 1 ? ", nor have the others" : "");
 }
 
-int resolve_optimizer(policy_reader *r, const yaml_value *v, optimizer_choice *o)
+int resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const double unset = (double)NAN;
     memset(o, 0, sizeof *o);

@@ -9,7 +9,7 @@
 /* apex: "dynamic" is Apex's scaler, not torch's. */
 int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c);
 /* v NULL: all is the trace's; nothing is clipped; ranks are added in the format of grads. */
-int resolve_optimizer(policy_reader *r, const yaml_value *v, optimizer_choice *o);
+int resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o);
 int resolve_clip(policy_reader *r, const yaml_value *v, plan *p);
 int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p);
 

@@ -62,7 +62,7 @@ void plan_place(const plan *p, layer_kind k, const char *layer, train_placement 
     to->recipe[TRAIN_AGRAD] = block_recipe(p->fp8_e4m3 ? recipe->agrad_e4m3 : recipe->agrad_hybrid);
 }
 
-const mpsim_optim_variant *policy_variant(const optimizer_choice *c, int algorithm)
+const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm)
 {
     for (size_t i = 0; i < c->n_variants; i++)
         if ((c->variants[i]->algorithms >> algorithm & 1) &&

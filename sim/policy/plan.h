@@ -19,7 +19,7 @@ typedef struct policy_patterns {
     struct policy_patterns *next; /* of all that a policy has */
 } policy_patterns;
 
-typedef struct optimizer_choice {
+typedef struct plan_optimizer {
     int algorithm; /* mpsim_optim_algorithm; -1: from the trace */
     const mpsim_optim_variant *variants[4]; /* the first that has algorithm and store counts */
     size_t n_variants;
@@ -28,7 +28,7 @@ typedef struct optimizer_choice {
     mpsim_format state;
     double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: from the trace */
     int nesterov, amsgrad, maximize;                                 /* -1: from the trace  */
-} optimizer_choice;
+} plan_optimizer;
 
 typedef struct plan {
     uint64_t from;        /* the first step that it is in force for                              */
@@ -39,7 +39,7 @@ typedef struct plan {
     const autocast_row *autocast;
     train_master master;
     mpsim_scaler_config scaler;
-    optimizer_choice optimizer;
+    plan_optimizer optimizer;
     mpsim_clip_rule clip;
     double max_norm;
     int recorded_norm;    /* the norm that the trace says (mpsim.grad_norm), not our own         */
@@ -62,9 +62,9 @@ layer_kind policy_layer(const plan *p, const char *layer, int weight_rank);
  * layers, neither kept nor excluded. */
 void plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to);
 
-/* policy_variant -- the first variant of the list that has the algorithm and stores as the choice
+/* policy_variant -- the first variant of the list that has the algorithm and stores as the policy
  * says, or NULL. */
-const mpsim_optim_variant *policy_variant(const optimizer_choice *c, int algorithm);
+const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm);
 
 /* plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
 const char *plan_describe(const plan *p, char *out, size_t size);

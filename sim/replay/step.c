@@ -19,7 +19,7 @@ static int pick_flag(int chosen, int recorded)
 
 static int choose_optimizer(const replay *r, mpsim_optim *o)
 {
-    const optimizer_choice *c = &r->plan->optimizer;
+    const plan_optimizer *c = &r->plan->optimizer;
     const step_record *t = &r->record;
     const int algorithm = c->algorithm >= 0 ? c->algorithm : t->optimizer;
     char escaped[160];

@@ -74,8 +74,8 @@ static double pick(double given, double of_policy, double otherwise)
     return !isnan(given) ? given : !isnan(of_policy) ? of_policy : otherwise;
 }
 
-/* The policy's choice with the variant and the algorithm of the overrides in it. */
-static int override_choice(const train_overrides *v, optimizer_choice *c, char *error)
+/* The policy's optimizer with the variant and the algorithm of the overrides in it. */
+static int override_optimizer(const train_overrides *v, plan_optimizer *c, char *error)
 {
     mpsim_optim_algorithm a = default_algorithm;
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
@@ -94,8 +94,8 @@ static int override_choice(const train_overrides *v, optimizer_choice *c, char *
     return c->variants[0] ? 0 : bad(error, "variant: '%.60s' is not known", v->variant);
 }
 
-/* Numbers of the choice, the overrides and the defaults. */
-static void set_numbers(const train_overrides *v, const optimizer_choice *c, mpsim_optim *o)
+/* Numbers of the policy, the overrides and the defaults. */
+static void set_numbers(const train_overrides *v, const plan_optimizer *c, mpsim_optim *o)
 {
     const struct optimizer_defaults *d = &defaults[c->algorithm];
     const struct {
@@ -170,8 +170,8 @@ static int check_steps(const train_run *r, const train_plan *t, char *error)
 
 static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim *o, char *error)
 {
-    optimizer_choice c = p->optimizer;
-    if (override_choice(v, &c, error) || check_given(v, c.algorithm, error))
+    plan_optimizer c = p->optimizer;
+    if (override_optimizer(v, &c, error) || check_given(v, c.algorithm, error))
         return -1;
     const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);
     if (!variant)

@@ -495,7 +495,7 @@ START_TEST(optimizer_keys)
     policy_clear(&p);
     load(&p, "optimizer: {name: adam, variant: Torch_Fused-B, betas: [0.8, 0.9], eps: 1e-6,\n"
              "  lr: 2^-3, weight_decay: 0.1, amsgrad: true, maximize: false, state: bf16}\n");
-    const optimizer_choice *o = &p.plans[0].optimizer;
+    const plan_optimizer *o = &p.plans[0].optimizer;
     ck_assert_int_eq(o->algorithm, MPSIM_OPTIM_ADAM);
     ck_assert_str_eq(o->variants[0]->name, "torch-fused-b");
     ck_assert(o->beta1 == 0.8 && o->beta2 == 0.9 && o->eps == 1e-6 && o->lr == 0.125 &&

@@ -164,7 +164,7 @@ static void same_fp8(const want *w, const plan *p)
     }
 }
 
-static void same_optimizer(const want *w, const optimizer_choice *o)
+static void same_optimizer(const want *w, const plan_optimizer *o)
 {
     const double open[] = {o->lr,    o->momentum, o->dampening, o->weight_decay,
                            o->beta1, o->beta2,    o->eps};
