@@ -1,6 +1,6 @@
 /* gpu.h -- the cross-check with a CUDA device, as plain C for the programs that run it.
  *
- * A check runs one operation of the hardware and the reference (lib/scalar*.h, compiled for the
+ * A check runs one operation of the hardware and the reference (scalar.h of lib's modules, compiled for the
  * device) on the same inputs and compares every bit of the results. Nothing here prints or exits;
  * nothing changes a setting of the device. */
 #ifndef MPSIM_GPU_GPU_H

@@ -37,7 +37,7 @@ AC_DEFUN([MPSIM_CUDA], [
         [], [with_cuda_archs=])
     AC_ARG_VAR([NVCC], [CUDA compiler])
     AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
-    AC_ARG_VAR([CUDA_ARCHS], [CUDA code generation flags of all but wgmma.cu])
+    AC_ARG_VAR([CUDA_ARCHS], [CUDA code generation flags of all but *wgmma.cu])
     AS_CASE([" $NVCCFLAGS "],
         [*fast?math*|*ftz=true*|*fmad=true*|*prec-div=false*|*prec-sqrt=false*],
         [AC_MSG_ERROR([NVCCFLAGS=$NVCCFLAGS would change results])])

@@ -1,4 +1,4 @@
-/* commands.h -- the table of commands (commands.c), and their functions; one cmd_*.c each. argv[0] is
+/* commands.h -- the table of commands (commands.c), and their functions; each in its folder's cmd.c. argv[0] is
  * the command's name. */
 #ifndef MPSIM_SIM_COMMANDS_H
 #define MPSIM_SIM_COMMANDS_H

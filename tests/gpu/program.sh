@@ -56,9 +56,9 @@ run 0 train --plan "$dir/plans/one.plan" --check-digests "$dir/to/all-one.digest
 ok $? "mpsim train --check-digests reads them"
 if [ -x "$tests/train/t-digests" ]; then
     "$tests/train/t-digests" "$dir/to/all-one.digests" "$dir/to/all-two.digests" >"$dir/out" 2>"$dir/err" && has '^1\.\.2$'
-    ok $? "t-train-digests repeats them"
+    ok $? "train/t-digests repeats them"
     "$tests/gpu/t-record" "$dir/to/all.json" >"$dir/out" 2>"$dir/err" && has '^1\.\.1$'
-    ok $? "t-gpurecord reads the record"
+    ok $? "gpu/t-record reads the record"
 fi
 cp "$dir/to/all.json" "$dir/out"
 has '"device":"CPU executor"' && has '"plan":"one","status":"equal","arch":"hopper","steps":5,"compared":5,"tensors":[0-9]*,"skipped_steps":[1-3],' &&

@@ -1,6 +1,6 @@
 /* t-record.c -- records of CUDA devices (data/gpu), replayed on the CPU: every sample of every
  * check again from its inputs, by the public functions of the library, and every probe by its
- * model row. Trainings and speeds must be whole; t-train-digests repeats the trainings. The replay
+ * model row. Trainings and speeds must be whole; train/t-digests repeats the trainings. The replay
  * itself is proven on records of a device that the reference plays. Arguments are records, too,
  * from whatever "device". TAP of its own, so that a missing record is a SKIP. */
 #include "support/support.h"

@@ -1,4 +1,4 @@
-/* core.c */
+/* core.c -- see core.h. */
 #include "core.h"
 
 #include <math.h>

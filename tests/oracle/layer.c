@@ -1,4 +1,4 @@
-/* layer.c */
+/* layer.c -- see layer.h. */
 #include "layer.h"
 
 #include <math.h>

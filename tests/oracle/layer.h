@@ -8,7 +8,7 @@
  * midpoint m is at least 2^-48 m away from it, as x and m y are integers of at most 24 and 48 bits
  * of one unit. Roots are never subnormal.
  *
- * Only exp and log are the library's; t-layer-math judges them. Typed from IEEE 754-2019 table 3.5
+ * Only exp and log are the library's; layer/t-math judges them. Typed from IEEE 754-2019 table 3.5
  * and OCP OFP8 1.0 table 1. */
 #ifndef MPSIM_TESTS_ORACLE_LAYER_H
 #define MPSIM_TESTS_ORACLE_LAYER_H

@@ -1,4 +1,4 @@
-/* trainscenarios.h -- the runs that t-train-oracle compares. */
+/* trainscenarios.h -- the runs that train/t-oracle.c compares. */
 #ifndef MPSIM_TESTS_SUPPORT_TRAINSCENARIOS_H
 #define MPSIM_TESTS_SUPPORT_TRAINSCENARIOS_H
 

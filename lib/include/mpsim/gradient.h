@@ -25,8 +25,8 @@ MPSIM_API float mpsim_unscale_factor(double scale);
 /* mpsim_unscale_array -- y[i] = x[i] unscaled, rounded to f (NULL: binary32); y may equal x.
  *
  * RECIPROCAL multiplies by mpsim_unscale_factor(scale), and leaves every bit alone (a NaN's too) if
- * that is 1; ROUNDED rounds that factor to f first; DIVIDE divides by f32(scale). Elements that are not finite are processed like others.
- * Returns a set of MPSIM_FOUND_*. */
+ * that is 1; ROUNDED rounds that factor to f first; DIVIDE divides by f32(scale). Elements that are
+ * not finite are processed like others. Returns a set of MPSIM_FOUND_*. */
 MPSIM_API unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f,
                                        float *y, const float *x, size_t n);
 

@@ -31,8 +31,9 @@
  * quantised on its own. Such copies are rounded to bf16 and multiplied as bf16: that is the
  * trainer's definition of block-scaled recipes, not what hardware with block-scaled instructions
  * does. FP8 per tensor runs in the default row of arch in all three products; TransformerEngine
- * promotes partial sums (hopper-wgmma-fp8-promoted) in dx and dW, which is not modelled here. Stochastic recipes: the stream of step N and of the tensor's name ("agrad:fc1"), of a
- * transposed copy its own ("agrad.qt:fc1").
+ * promotes partial sums (hopper-wgmma-fp8-promoted) in dx and dW, which is not modelled here.
+ * Stochastic recipes: the stream of step N and of the tensor's name ("agrad:fc1"), of a transposed
+ * copy its own ("agrad.qt:fc1").
  *
  * Convolutions are gather and gemm. im2col of x with C columns has 9 C: row (n, y, x), column (ky
  * 3 + kx) C + c is x[n, y + ky - 1, x + kx - 1, c], 0 outside the image. W is O x 9 C in the same

@@ -1,4 +1,4 @@
-/* cpu.h -- the CPU engine's own; shared by cpu*.c only. */
+/* cpu.h -- the CPU engine's own; shared by the files of this folder only. */
 #ifndef MPSIM_LIB_TRAIN_CPU_CPU_H
 #define MPSIM_LIB_TRAIN_CPU_CPU_H
 
