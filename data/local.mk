@@ -1,3 +1,4 @@
+# data/ -- policies, traces, recorders, independent counts, recorded casts. Policies are installed.
 dist_policies_DATA += \
   data/policies/apex-O0.yaml \
   data/policies/apex-O1.yaml \
@@ -30,8 +31,7 @@ dist_policies_DATA += \
   data/policies/te-nvfp4.yaml \
   data/policies/tf-mixed-float16.yaml
 
-# data/ -- traces, recorders, independent counts, recorded casts; distributed, not installed. A folder stands for
-# all that is in it.
+# The rest is distributed, not installed. A folder stands for all that is in it.
 EXTRA_DIST += data/README.md data/policies/README.md data/amp-mlp data/charlm data/counts data/digits/README.md \
   data/digits-cnn data/experiments data/gpu data/record data/vectors
 dist-hook:
