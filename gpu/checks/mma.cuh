@@ -8,8 +8,8 @@
  *   C  element i:  row g + 8 (i / 2), column 2 t + i mod 2
  *
  * Matrices of less depth have only the first half of the registers of A and B. */
-#ifndef MPSIM_GPU_MMA_CUH
-#define MPSIM_GPU_MMA_CUH
+#ifndef MPSIM_GPU_CHECKS_MMA_CUH
+#define MPSIM_GPU_CHECKS_MMA_CUH
 
 #include "tally.cuh"
 

@@ -1,6 +1,6 @@
 /* scalar.cuh -- the kernel of operations on scalars: hardware against reference. */
-#ifndef MPSIM_GPU_SCALAR_CUH
-#define MPSIM_GPU_SCALAR_CUH
+#ifndef MPSIM_GPU_CHECKS_SCALAR_CUH
+#define MPSIM_GPU_CHECKS_SCALAR_CUH
 
 #include "tally.cuh"
 

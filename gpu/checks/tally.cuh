@@ -1,6 +1,6 @@
 /* tally.cuh -- what kernels count: mismatches, digests, the first mismatch. */
-#ifndef MPSIM_GPU_TALLY_CUH
-#define MPSIM_GPU_TALLY_CUH
+#ifndef MPSIM_GPU_CHECKS_TALLY_CUH
+#define MPSIM_GPU_CHECKS_TALLY_CUH
 
 #include "cases.h"
 #include "../../lib/digest/scalar.h"

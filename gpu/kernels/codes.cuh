@@ -4,8 +4,8 @@
  * with the bits of the binary32 number, and by instructions of the device where it has them; others
  * by the reference (lib/round/scalar.h). All give the codes of mpsim_encode_f32, but that a NaN is always
  * nan_code. */
-#ifndef MPSIM_GPU_CODES_CUH
-#define MPSIM_GPU_CODES_CUH
+#ifndef MPSIM_GPU_KERNELS_CODES_CUH
+#define MPSIM_GPU_KERNELS_CODES_CUH
 
 #include "cuda.cuh"
 

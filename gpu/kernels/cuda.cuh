@@ -11,8 +11,8 @@
  * No floating-point operation of these sources may be contracted or approximated: operators stand
  * only where a compiler keeps them (-fmad=false, -ffp-contract=off), and __fmaf_rn where an fma is
  * meant. */
-#ifndef MPSIM_GPU_CUDA_CUH
-#define MPSIM_GPU_CUDA_CUH
+#ifndef MPSIM_GPU_KERNELS_CUDA_CUH
+#define MPSIM_GPU_KERNELS_CUDA_CUH
 
 #include <stddef.h>
 #include <stdint.h>

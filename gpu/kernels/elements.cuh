@@ -1,7 +1,7 @@
 /* elements.cuh -- kernels that make an element of one or a few: casts, gather, ReLU, pooling,
  * gradients, digests. See lib/include/train/engine.h for what each is to the bit. */
-#ifndef MPSIM_GPU_ELEMENTS_CUH
-#define MPSIM_GPU_ELEMENTS_CUH
+#ifndef MPSIM_GPU_KERNELS_ELEMENTS_CUH
+#define MPSIM_GPU_KERNELS_ELEMENTS_CUH
 
 #include "codes.cuh"
 

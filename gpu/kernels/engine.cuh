@@ -1,6 +1,6 @@
 /* engine.cuh -- what the operations of the CUDA engine share: its memory, checks, counters. */
-#ifndef MPSIM_GPU_ENGINE_CUH
-#define MPSIM_GPU_ENGINE_CUH
+#ifndef MPSIM_GPU_KERNELS_ENGINE_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_CUH
 
 #include "codes.cuh"
 #include "sums.cuh"

@@ -1,7 +1,7 @@
 /* engine_layers.cuh -- operations of layers: gather, ReLU, pooling, sums, the loss, normalisation.
  */
-#ifndef MPSIM_GPU_ENGINE_LAYERS_CUH
-#define MPSIM_GPU_ENGINE_LAYERS_CUH
+#ifndef MPSIM_GPU_KERNELS_ENGINE_LAYERS_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_LAYERS_CUH
 
 #include "elements.cuh"
 #include "engine.cuh"

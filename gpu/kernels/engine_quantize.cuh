@@ -1,6 +1,6 @@
 /* engine_quantize.cuh -- the operation quantize: rules, scales, passes. */
-#ifndef MPSIM_GPU_ENGINE_QUANTIZE_CUH
-#define MPSIM_GPU_ENGINE_QUANTIZE_CUH
+#ifndef MPSIM_GPU_KERNELS_ENGINE_QUANTIZE_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_QUANTIZE_CUH
 
 #include "engine.cuh"
 #include "quantize.cuh"

@@ -1,6 +1,6 @@
 /* engine_updates.cuh -- operations on gradients, and the optimizer's. */
-#ifndef MPSIM_GPU_ENGINE_UPDATES_CUH
-#define MPSIM_GPU_ENGINE_UPDATES_CUH
+#ifndef MPSIM_GPU_KERNELS_ENGINE_UPDATES_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_UPDATES_CUH
 
 #include "elements.cuh"
 #include "engine.cuh"

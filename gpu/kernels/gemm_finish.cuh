@@ -1,7 +1,7 @@
 /* gemm_finish.cuh -- what all matrix products share: what a kernel is told, words of an operand,
  * and the way from a sum to its place in the result. */
-#ifndef MPSIM_GPU_GEMM_FINISH_CUH
-#define MPSIM_GPU_GEMM_FINISH_CUH
+#ifndef MPSIM_GPU_KERNELS_GEMM_FINISH_CUH
+#define MPSIM_GPU_KERNELS_GEMM_FINISH_CUH
 
 #include "fragments.cuh"
 

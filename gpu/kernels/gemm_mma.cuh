@@ -1,7 +1,7 @@
 /* gemm_mma.cuh -- matrix products by mma.sync: one kernel for every shape and type, and a fast one
  * for fp16 and bf16. See gemm.h for what they compute. */
-#ifndef MPSIM_GPU_GEMM_MMA_CUH
-#define MPSIM_GPU_GEMM_MMA_CUH
+#ifndef MPSIM_GPU_KERNELS_GEMM_MMA_CUH
+#define MPSIM_GPU_KERNELS_GEMM_MMA_CUH
 
 #include "gemm_finish.cuh"
 

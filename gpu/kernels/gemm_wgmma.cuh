@@ -12,8 +12,8 @@
  * group. Sums that are promoted after each stage have two stages a turn, in registers of their own:
  * those of the first leave while the second is multiplied. (From turn to turn ptxas would serialise
  * them.) */
-#ifndef MPSIM_GPU_GEMM_WGMMA_CUH
-#define MPSIM_GPU_GEMM_WGMMA_CUH
+#ifndef MPSIM_GPU_KERNELS_GEMM_WGMMA_CUH
+#define MPSIM_GPU_KERNELS_GEMM_WGMMA_CUH
 
 #include "gemm_finish.cuh"
 

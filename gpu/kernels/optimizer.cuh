@@ -1,8 +1,8 @@
 /* optimizer.cuh -- optimizer steps on a device: variants ieee, torch and torch-foreach of
  * mpsim/optim.h, in the order of lib/optim/fused.c and lib/optim/ops.c. Scalars are formed on the
  * host, as the library does. */
-#ifndef MPSIM_GPU_OPTIMIZER_CUH
-#define MPSIM_GPU_OPTIMIZER_CUH
+#ifndef MPSIM_GPU_KERNELS_OPTIMIZER_CUH
+#define MPSIM_GPU_KERNELS_OPTIMIZER_CUH
 
 #include "codes.cuh"
 

@@ -1,6 +1,6 @@
 /* pairs.cuh -- two binary32 numbers as codes at once, by the device's instructions. */
-#ifndef MPSIM_GPU_PAIRS_CUH
-#define MPSIM_GPU_PAIRS_CUH
+#ifndef MPSIM_GPU_KERNELS_PAIRS_CUH
+#define MPSIM_GPU_KERNELS_PAIRS_CUH
 
 #include "codes.cuh"
 

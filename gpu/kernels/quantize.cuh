@@ -1,8 +1,8 @@
 /* quantize.cuh -- block recipes on a device: per tensor, and per blocks whose columns are multiples
  * of 32. The scales are those of lib/block/scale.c (TransformerEngine's rules), the elements
  * saturate. */
-#ifndef MPSIM_GPU_QUANTIZE_CUH
-#define MPSIM_GPU_QUANTIZE_CUH
+#ifndef MPSIM_GPU_KERNELS_QUANTIZE_CUH
+#define MPSIM_GPU_KERNELS_QUANTIZE_CUH
 
 #include "codes.cuh"
 

@@ -1,8 +1,8 @@
 /* statistics.cuh -- one pass over a tensor: exponents, special values, what casts to narrow formats
  * would lose, and the casts themselves. All results are counts and a maximum of integers: no order
  * changes them. */
-#ifndef MPSIM_GPU_STATISTICS_CUH
-#define MPSIM_GPU_STATISTICS_CUH
+#ifndef MPSIM_GPU_KERNELS_STATISTICS_CUH
+#define MPSIM_GPU_KERNELS_STATISTICS_CUH
 
 #include "pairs.cuh"
 

@@ -1,7 +1,7 @@
 /* stream.cuh -- optimizer steps over binary32 masters with a copy in bf16, four elements a thread at a
  * time; the elements are those of optimizer.cuh. And a copy, for comparison. */
-#ifndef MPSIM_GPU_STREAM_CUH
-#define MPSIM_GPU_STREAM_CUH
+#ifndef MPSIM_GPU_KERNELS_STREAM_CUH
+#define MPSIM_GPU_KERNELS_STREAM_CUH
 
 #include "optimizer.cuh"
 #include "pairs.cuh"

@@ -1,6 +1,6 @@
 /* sums.cuh -- sums in the fixed tree of mpsim_sum_lanes, and exact ones in integers. */
-#ifndef MPSIM_GPU_SUMS_CUH
-#define MPSIM_GPU_SUMS_CUH
+#ifndef MPSIM_GPU_KERNELS_SUMS_CUH
+#define MPSIM_GPU_KERNELS_SUMS_CUH
 
 #include "codes.cuh"
 
