@@ -209,8 +209,8 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
         lines_set(&j.b, &p->b, p->b.transposed, p->columns) != 0 || finish_set(&j.out, p) != 0)
         return gemm_fail(why, size, "a format of the product has numbers that binary32 has not");
     j.depth = p->depth_limit && p->depth_limit < p->depth ? p->depth_limit : p->depth;
-    if (j.depth > 0x3fffffff)
-        return gemm_fail(why, size, "a depth of more than 2^30");
+    if (j.depth > 1 << 29) /* kernels count its bytes, and stages behind its end, in an int */
+        return gemm_fail(why, size, "a depth of more than 2^29");
     if (p->rows == 0 || p->columns == 0)
         return 0;
     if (path == GPU_GEMM_AUTO)

@@ -455,6 +455,12 @@ START_TEST(refused)
     g.b.format = e4m3;
     ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), -1);
     ck_assert_ptr_nonnull(strstr(why, "e4m3"));
+    g.b.format = fp16;
+    g.depth = (size_t)1 << 29;
+    ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), 0); /* no rows */
+    g.depth++;
+    ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), -1);
+    ck_assert_ptr_nonnull(strstr(why, "depth"));
 }
 END_TEST
 
@@ -648,7 +654,7 @@ START_TEST(speed)
         equal += rows_of[i].checked == 1;
         absent += strcmp(rows_of[i].text, "cuBLAS not found") == 0;
     }
-    ck_assert_int_eq(equal, products ? 2 + 3 + 5 + 3 + 4 + 4 + 2 : 2 + 3 + 5 + 3);
+    ck_assert_int_eq(equal, products ? 2 + 3 + 5 + 3 + 4 + 4 + 2 + 1 : 2 + 3 + 5 + 3);
     ck_assert_int_eq(absent, products ? 2 : 0);
 }
 END_TEST
