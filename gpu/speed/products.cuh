@@ -36,6 +36,7 @@ struct product_problem { /* of one format and model */
     const gpu_cublas *cublas; /* or NULL */
     const char *no_cublas;
     const char *format_name, *first_name; /* first_name: of the first path, or NULL */
+    const char *more;                     /* what the model adds to a name */
     const mpsim_format *format;
     mpsim_model model;
     size_t n, bytes; /* of a code */
@@ -47,7 +48,7 @@ struct product_problem { /* of one format and model */
 gpu_speed_row *add_product(product_problem *x, const char *what)
 {
     char name[64];
-    snprintf(name, sizeof name, "%.8s %zu^3, %.32s", x->format_name, x->n, what);
+    snprintf(name, sizeof name, "%.8s %zu^3, %.32s%.12s", x->format_name, x->n, what, x->more);
     return add_row(x->s, name, 0, x->flops);
 }
 
@@ -228,8 +229,11 @@ void measure_products(product_problem x, const char *model)
 void measure_gemm(session *s)
 {
     static const struct {
-        const char *format, *model;
-    } formats[] = {{"fp16", "fp16-fp32"}, {"bf16", "bf16-fp32"}, {"e4m3", "wgmma-fp8-fp32"}};
+        const char *format, *model, *more;
+    } formats[] = {{"fp16", "fp16-fp32", ""},
+                   {"bf16", "bf16-fp32", ""},
+                   {"e4m3", "wgmma-fp8-fp32", ""},
+                   {"e4m3", "wgmma-fp8-promoted", ", promoted"}};
     static const char *const architectures[] = {"ampere", "ada", "hopper", "blackwell",
                                                 "rtx-blackwell"};
     const size_t total = s->plan->order * s->plan->order;
@@ -253,6 +257,7 @@ void measure_gemm(session *s)
             x.cublas = found ? &cublas : NULL;
             x.no_cublas = why;
             x.format_name = f.format;
+            x.more = f.more;
             snprintf(model, sizeof model, "%s-%s", arch, f.model);
             if (gpu_gemm_has(model, s->plan->sm))
                 measure_products(x, model);

@@ -8,13 +8,13 @@ int gpu_speed_run(gpu_speed_row *rows, size_t max, size_t *count, const gpu_spee
     cudaDeviceProp device;
     session s = {plan, rows, max, 0, 1, 0, cudaSuccess};
     *count = 0;
-    if (plan->runs < 1 || plan->runs > 100 || plan->elements % 4 || plan->order % 128) {
+    if (plan->runs < 1 || plan->runs > 100 || plan->elements % 8 || plan->order % 128) {
         snprintf(why, size, "speed: runs, elements or order out of range");
         return -1;
     }
     keep_error(&s, cudaGetDeviceProperties(&device, 0));
     s.multiprocessors = device.multiProcessorCount;
-    if (s.error == cudaSuccess)
+    if (s.error == cudaSuccess && plan->elements)
         measure_streams(&s);
     if (s.error == cudaSuccess && plan->order)
         measure_gemm(&s);

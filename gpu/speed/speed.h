@@ -29,7 +29,8 @@ enum { GPU_SPEED_ROWS = 32 };
 
 typedef struct gpu_speed_plan {
     int sm;             /* compute capability, 90 */
-    size_t elements;    /* of a tensor; 2^28 binary32 are 1 GiB: far more than an L2 cache */
+    size_t elements;    /* of a tensor; 2^28 binary32 are 1 GiB: far more than an L2 cache; a
+                           multiple of 8; 0: no tensors */
     size_t order;       /* of the matrices: 4096; a multiple of 128; 0: no products */
     int before, runs;   /* runs that do not count, 3; runs, at most 100: 20 */
     const char *cublas; /* name of the library, or NULL: as cublas.h */

@@ -79,7 +79,8 @@ ok $? "the record has it"
 ok $? "the device trains on alone: its digests are whole, and differ from the CPU's"
 
 # ---- speed, choices, trouble ----
-gpu 0 --tiny --only speed --plans "$dir/plans" --output "$dir/to/speed.json" && ! has '^one' && has ' GB/s '
+gpu 0 --tiny --only speed --plans "$dir/plans" --output "$dir/to/speed.json" && ! has '^one' && has ' GB/s ' && has ' Tf/s ' &&
+    grep -q '"copy, own kernel"' "$dir/to/speed.json" && grep -q 'promoted"' "$dir/to/speed.json"
 ok $? "speed alone"
 gpu 0 --tiny --plans "$dir/plans" --only training --skip two && has '^one  *hopper  *2  *2 ' && ! has '^two' && ! has '^record'
 ok $? "--only and --skip; without --output no record"
