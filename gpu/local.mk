@@ -75,3 +75,7 @@ $(cuda_wgmma_objects): cuda_codes = $(CUDA_WGMMA_ARCH)
 cuda_dependencies = $(cuda_objects:.lo=.lo.d) $(cuda_wgmma_objects:.lo=.lo.d)
 -include $(cuda_dependencies)
 MOSTLYCLEANFILES = $(cuda_dependencies)
+# Automake cleans after libtool where it compiles itself.
+mostlyclean-local:
+	-rm -f $(cuda_objects) $(cuda_objects:.lo=.o) $(cuda_wgmma_objects) $(cuda_wgmma_objects:.lo=.o)
+	-rm -rf gpu/checks/.libs gpu/kernels/.libs gpu/speed/.libs
