@@ -4,6 +4,9 @@ set -u
 : "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
+# gnuplot is asked for warnings below: in the locale C it has one of its own, of a sign that no figure has
+LC_ALL=C.UTF-8
+export LC_ALL
 MPSIM_PLOTS=$MPSIM_SRCDIR/plots
 export MPSIM_PLOTS
 case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
