@@ -20,7 +20,7 @@ void replay_total_clear(replay_total *t)
     replay_total_init(t);
 }
 
-replay_group replay_group_of(const char *kind)
+static replay_group replay_group_of(const char *kind)
 {
     if (strcmp(kind, "wgrad") == 0)
         return GROUP_WGRAD;
@@ -29,7 +29,7 @@ replay_group replay_group_of(const char *kind)
     return strcmp(kind, "act") == 0 || strcmp(kind, "out") == 0 ? GROUP_ACT : GROUP_AGRAD;
 }
 
-void replay_counts_add(replay_counts *to, const replay_cast *c)
+static void replay_counts_add(replay_counts *to, const replay_cast *c)
 {
     to->count += c->count;
     to->nonzero += c->nonzero;

@@ -48,8 +48,6 @@ typedef struct replay_total {
     nameindex names; /* of the tensors */
 } replay_total;
 
-replay_group replay_group_of(const char *kind);
-void replay_counts_add(replay_counts *to, const replay_cast *c);
 /* The counts of a step by group of kinds. */
 void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS]);
 
