@@ -48,6 +48,7 @@ static const model_row model_rows[] = {
     {"blackwell-mma-fp8-fp32", 100, 103, MMA, 0},
     {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST, 0},
     {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST, 0},
+    {"rtx-blackwell-tf32-fp32", 120, 121, MMA, 0},
     {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0},
 };
 

@@ -57,7 +57,7 @@ typedef struct row {
 /* What no recorded output decides, as it is printed: a "step" there is an addition. Most recordings
  * are of a single one (K <= L) of moderate numbers. The floor of the alignment exponent can only
  * bind where all terms are below 2^-126, or in a result in fp16. */
-#define SIGN    "the sign of a zero sum"
+#define SIGN    "the sign of a zero sum (+0 here, as in MMA and wherever one was recorded)"
 #define RANGE   "; NaN, infinities, overflow, subnormal results"
 #define CORNERS SIGN RANGE "; zero times a huge number"
 #define LOW     "; the floor of the alignment exponent; subnormal operands"
@@ -156,11 +156,13 @@ static const row rows[] = {
             F8, 16, 25, -21, FP16, "fp16", RN, 32, QUADS, "fp16", REPORTED, NO_BITS FLOOR,
             "KM (B200)"),
 
-    CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, NONE, "binary32", RZ,
+    CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, -133, "binary32", RZ,
          "binary32", REPORTED, NO_BITS, "MMA"),
-    CORE("rtx-blackwell", "fp16-fp16", "mma.m16n8k16", "fp16", 16, 25, NONE, "fp16", RN, "fp16",
+    CORE("rtx-blackwell", "fp16-fp16", "mma.m16n8k16", "fp16", 16, 25, -21, "fp16", RN, "fp16",
          REPORTED, NO_BITS FLOOR, "MMA"),
-    CORE("rtx-blackwell", "bf16-fp32", "mma.m16n8k16", "bf16", 16, 25, NONE, "binary32", RZ,
+    CORE("rtx-blackwell", "bf16-fp32", "mma.m16n8k16", "bf16", 16, 25, -133, "binary32", RZ,
+         "binary32", REPORTED, NO_BITS FLOOR, "MMA"),
+    CORE("rtx-blackwell", "tf32-fp32", "mma.m16n8k8", "tf32", 8, 25, -133, "binary32", RZ,
          "binary32", REPORTED, NO_BITS FLOOR, "MMA"),
     CORE("rtx-blackwell", "fp8-fp32", "mma.m16n8k32", F86, 32, 25, NONE, "binary32", RZ,
          "binary32", REPORTED, NO_BITS, "MMA"),

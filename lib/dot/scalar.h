@@ -138,7 +138,7 @@ static inline MPSIM_HD size_t mpsim_fused_quads(size_t i, size_t chunk)
     return 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
 }
 
-/* The code of an aligned sum: rounded once; an overflow is an infinity in every mode. */
+/* The code of an aligned sum: rounded once; an overflow is an infinity in every mode, and a zero +0. */
 static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim_number sum,
                                                   uint32_t random)
 {
@@ -152,6 +152,8 @@ static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim
     }
     if (flags & MPSIM_FLAG_OVERFLOW && to->rounding.overflow != MPSIM_OVERFLOW_MAX)
         return mpsim_scalar_infinite(&to->format, &to->rounding, sum.sign);
+    if (sum.sign && mpsim_scalar_classify(&to->format, code) == MPSIM_CLASS_ZERO)
+        return code & mpsim_magnitude_mask(&to->format);
     return code;
 }
 

@@ -73,6 +73,7 @@ file h100.npz hopper-mma-fp8-fp16 e5m2 500 64
 replay 0 && has 'hopper-mma-fp8-fp16$'; ok $? "fp8 by mma.sync, two instructions"
 file b200.npz blackwell-tcgen05-fp8-fp32 e3m2 200 32
 replay 0 && has 'tcgen05-fp8-fp32'; ok $? "a type that only Blackwell takes"
+run 0 verify vectors --vectors "$MPSIM_SRCDIR/data/vectors/dot" && has '^660,000 comparisons in 40 rows, 0 mismatches'; ok $? "sums that come to zero, as MMA-Sim has them"
 
 # ---- mismatches ----
 file a100.npz ampere-fp16-fp32 fp16 500 16 flip=321

@@ -146,7 +146,7 @@ START_TEST(results_of_fp16)
     IS("hopper-fp16-fp16", "fp16", 16, -65504, 0xfc00, {0, -16, 1});
     /* Subnormal results: 2^-24 1.5 is a tie between 1 and 2. */
     IS("hopper-fp16-fp16", "fp16", 16, 0, 0x0002, {0, 0x1.8p-12, Q});
-    IS("hopper-fp16-fp16", "fp16", 16, 0, 0x8000, {0, -H, Q});
+    IS("hopper-fp16-fp16", "fp16", 16, 0, 0x0000, {0, -H, Q});
 }
 END_TEST
 
@@ -249,7 +249,7 @@ START_TEST(overflow_and_specials)
 }
 END_TEST
 
-/* Zeros: T = 0 is +0, whatever the terms; a T that is not keeps its sign. */
+/* Zeros: T = 0, and a T that rounds to zero, are +0, whatever the terms. */
 START_TEST(signs_of_zero)
 {
     IS("hopper-bf16-fp32", "bf16", 16, -0.0, 0, {0, -0.0, 1}, {1, 0.0, -1});
@@ -257,8 +257,12 @@ START_TEST(signs_of_zero)
     IS("hopper-bf16-fp32", "bf16", 16, -1, 0, {0, 1, 1});
     IS("hopper-bf16-fp32:round=down", "bf16", 16, -1, 0, {0, 1, 1});
     IS("hopper-bf16-fp32", "bf16", 16, -1, 0, {0, 0x1p-70, -0x1p-70}, {1, 1, 1});
-    /* -2^-150: T = -2^8 2^(-150 - 25 ...): not zero, truncated to -0. */
-    IS("hopper-bf16-fp32", "bf16", 16, 0, 0x80000000, {0, -0x1p-75, 0x1p-75});
+    /* -2^-150, which is T = -2^8, truncated; the same before another addition */
+    IS("hopper-bf16-fp32", "bf16", 16, 0, 0, {0, -0x1p-75, 0x1p-75});
+    IS("hopper-bf16-fp32", "bf16", 32, 0, 0, {0, -0x1p-75, 0x1p-75});
+    IS("hopper-fp16-fp16", "fp16", 16, 0, 0, {0, -0x1p-24, 0x1p-2});
+    IS("hopper-fp16-fp16", "fp16", 16, -0x1p-24, 0x8001, {0, -0x1p-24, 0x1p-2});
+    IS("hopper-wgmma-fp8-fp32", "e5m2", 32, -0x1p-149, 0, {0, 0, 1});
     IS("hopper-bf16-fp32", "bf16", 16, 0, 0, {0, 0x1p-75, 0x1p-75});
     IS("hopper-fp16-fp16", "fp16", 16, -0.0, 0, {0, -0.0, 1});
     /* No product: d = c. */

@@ -237,6 +237,7 @@ static const struct {
     {"hopper-mma-fp8-fp32", "e4m3", "e4m3", "bf16", NULL, 90},
     {"hopper-mma-fp8-fp32", "e5m2", "e4m3", "fp16", NULL, 90},
     {"blackwell-mma-fp8-fp32", "e4m3", "e5m2", "e5m2fnuz", NULL, 100},
+    {"rtx-blackwell-tf32-fp32", "tf32", "tf32", "binary32", NULL, 120},
     {"rtx-blackwell-fp8-fp32", "e4m3", "e4m3", "e4m3fnuz", NULL, 120},
 };
 

@@ -4,8 +4,8 @@
 
 /* ---- the end of an addition ---- */
 
-/* The accumulator for |T| 2^(E - F) given as a binary64 number that is not zero; *bad where the
- * reference must do it. */
+/* The accumulator for T 2^(E - F) given as a binary64 number that is not zero, +0 where it rounds to
+ * zero; *bad where the reference must do it. */
 static uint64_t round_one(const mpsim_tile *t, uint64_t u, unsigned *bad)
 {
     uint64_t m = u & 0x7fffffffffffffffu;
@@ -19,7 +19,7 @@ static uint64_t round_one(const mpsim_tile *t, uint64_t u, unsigned *bad)
         m += ((uint64_t)1 << (drop - 1)) - 1 + (m >> drop & 1);
     m = m >> drop << drop;
     *bad = m > t->most;
-    return m | (u & 0x8000000000000000u);
+    return m ? m | (u & 0x8000000000000000u) : 0;
 }
 
 /* Add the accumulators to the aligned products and round. */
