@@ -152,9 +152,7 @@ static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim
     }
     if (flags & MPSIM_FLAG_OVERFLOW && to->rounding.overflow != MPSIM_OVERFLOW_MAX)
         return mpsim_scalar_infinite(&to->format, &to->rounding, sum.sign);
-    if (sum.sign && mpsim_scalar_classify(&to->format, code) == MPSIM_CLASS_ZERO)
-        return code & mpsim_magnitude_mask(&to->format);
-    return code;
+    return mpsim_scalar_classify(&to->format, code) == MPSIM_CLASS_ZERO ? 0 : code;
 }
 
 #endif

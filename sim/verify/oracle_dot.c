@@ -284,7 +284,7 @@ static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *
 }
 
 /* The code of the sum under way, rounded at a place of the model. An exact zero has the sign
- * `negative_zero`. In a fused addition an overflow is an infinity in every mode, what rounds to zero +0. */
+ * `negative_zero`. In a fused addition an overflow is an infinity in every mode, and a zero is +0. */
 static uint64_t round_code(work *w, const exact *x, const oracle_format *of,
                            const mpsim_rounding *rounding, int negative_zero, int fused)
 {
@@ -307,13 +307,13 @@ static uint64_t round_code(work *w, const exact *x, const oracle_format *of,
         in.negative = mpz_sgn(sum) < 0;
         in.nonzero = 1;
         round_sum(&in, x, of, &r, random);
-        if (fused && of->zeros && in.kind == ORACLE_IS_FINITE && in.magnitude == 0)
-            in.negative = 0;
         if (fused && in.kind == ORACLE_IS_BEYOND)
             r.mode = MPSIM_ROUND_NEAREST_AWAY; /* as if it rounded to infinity */
     }
     unsigned flags;
-    return oracle_finish(of, &r, &in, &flags);
+    const uint64_t code = oracle_finish(of, &r, &in, &flags);
+    const int minus_zero = of->zeros == 2 && code == (uint64_t)1 << (of->bits - 1);
+    return fused && minus_zero ? 0 : code;
 }
 
 /* An exact sum of zero: terms of one sign keep it, else +0, or -0 in mode DOWN. */

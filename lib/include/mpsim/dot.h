@@ -32,8 +32,8 @@ typedef enum mpsim_addition {
  *   2. E = the largest e of all terms, and not less than `floor`;
  *   3. every term is aligned to units of 2^(E - fraction), by `alignment`;
  *   4. the aligned terms are added exactly; T is the sum;
- *   5. s = accumulator(T 2^(E - fraction)), rounded once. T = 0, and a T that rounds to zero, give +0
- *      whatever the mode and the signs. What overflows becomes infinity also when rounding toward
+ *   5. s = accumulator(T 2^(E - fraction)), rounded once. Where that is a zero, it is +0, whatever the
+ *      mode and the signs. What overflows becomes infinity also when rounding toward
  *      zero (unless the overflow choice is MPSIM_OVERFLOW_MAX).
  *
  * A NaN, an infinity times zero, or infinities of both signs among the terms give a NaN, with a
