@@ -72,6 +72,13 @@ uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_
     return mpsim_scalar_arith(o, a, b, c, random, flags ? flags : &ignored);
 }
 
+unsigned mpsim_arith_tiny(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random)
+{
+    unsigned raised;
+    return mpsim_scalar_tiny(&o->result, &o->rounding, mpsim_scalar_exact(o, a, b, c, &raised),
+                             random);
+}
+
 int mpsim_compare(const mpsim_format *fa, uint64_t a, const mpsim_format *fb, uint64_t b)
 {
     return mpsim_number_compare(mpsim_scalar_unpack(fa, a), mpsim_scalar_unpack(fb, b));

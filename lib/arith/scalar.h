@@ -271,39 +271,49 @@ static inline MPSIM_HD mpsim_number mpsim_scalar_operand(const mpsim_format *f,
     return mpsim_scalar_flush(r, mpsim_scalar_unpack(f, code), mpsim_emin(f));
 }
 
-static inline MPSIM_HD uint64_t mpsim_scalar_arith(const mpsim_arith *o, uint64_t a, uint64_t b,
-                                                   uint64_t c, uint32_t random, unsigned *flags)
+/* The exact value of an operation, not rounded yet; *raised receives what it raises itself. */
+static inline MPSIM_HD mpsim_number mpsim_scalar_exact(const mpsim_arith *o, uint64_t a, uint64_t b,
+                                                       uint64_t c, unsigned *raised)
 {
     const mpsim_rounding *r = &o->rounding;
     const int down = r->mode == MPSIM_ROUND_DOWN;
     const mpsim_number x = mpsim_scalar_operand(&o->operand[0], r, a);
     mpsim_number y, z = x;
-    unsigned raised = 0;
+    *raised = 0;
     switch (o->op) {
     case MPSIM_OP_ADD:
     case MPSIM_OP_SUB:
         y = mpsim_scalar_operand(&o->operand[1], r, b);
         if (o->op == MPSIM_OP_SUB && y.kind != MPSIM_NUMBER_NAN)
             y.sign = !y.sign;
-        z = mpsim_number_add(x, y, down, &raised);
+        z = mpsim_number_add(x, y, down, raised);
         break;
     case MPSIM_OP_MUL:
-        z = mpsim_number_mul(x, mpsim_scalar_operand(&o->operand[1], r, b), &raised);
+        z = mpsim_number_mul(x, mpsim_scalar_operand(&o->operand[1], r, b), raised);
         break;
     case MPSIM_OP_DIV:
-        z = mpsim_number_div(x, mpsim_scalar_operand(&o->operand[1], r, b), &raised);
+        z = mpsim_number_div(x, mpsim_scalar_operand(&o->operand[1], r, b), raised);
         break;
     case MPSIM_OP_SQRT:
-        z = mpsim_number_sqrt(x, &raised);
+        z = mpsim_number_sqrt(x, raised);
         break;
     case MPSIM_OP_FMA:
         y = mpsim_scalar_operand(&o->operand[1], r, b);
-        z = mpsim_number_fma(x, y, mpsim_scalar_operand(&o->operand[2], r, c), down, &raised);
+        z = mpsim_number_fma(x, y, mpsim_scalar_operand(&o->operand[2], r, c), down, raised);
         break;
     case MPSIM_OP_CONVERT:
     default:
         break;
     }
+    return z;
+}
+
+static inline MPSIM_HD uint64_t mpsim_scalar_arith(const mpsim_arith *o, uint64_t a, uint64_t b,
+                                                   uint64_t c, uint32_t random, unsigned *flags)
+{
+    const mpsim_rounding *r = &o->rounding;
+    unsigned raised;
+    const mpsim_number z = mpsim_scalar_exact(o, a, b, c, &raised);
     const uint64_t code = mpsim_scalar_encode(&o->result, r, r->mode, z, random, flags);
     *flags |= raised;
     return code;

@@ -142,14 +142,12 @@ static mpsim_block_scale te_rule(const mpsim_scale_env *env, float amax)
     return e8m0(isinf(v) || v > 0x1p127f ? 254 : round_up(v));
 }
 
-/* An exponent above 127 is NaN, below -127 it is -127; an amax of 0 counts as 2^-126. The exponent
- * is exact, where the source's log2 may round up to the next one. */
+/* An exponent above 127 is NaN, below -127 it is -127; an amax of 0 counts as 2^-126. */
 static mpsim_block_scale microx_rule(const mpsim_scale_env *env, float amax)
 {
-    uint32_t fraction;
     if (!isfinite(amax))
         return e8m0(E8M0_NAN);
-    return e8m0(e8m0_code((amax > 0 ? split(amax, &fraction) : -126) - env->emax));
+    return e8m0(e8m0_code((amax > 0 ? floor_log2_f32(amax) : -126) - env->emax));
 }
 
 /* ---- the same in torchao 0.18 ----

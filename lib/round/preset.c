@@ -57,7 +57,8 @@ static const mpsim_preset presets[] = {
     {.name = "ml-dtypes",
      .narrow = CHOICES(IEEE_LIKE, ML_DTYPES),
      .wide = CHOICES(IEEE_LIKE, ML_DTYPES),
-     .source = "ml_dtypes 0.6 and, for fp16, NumPy 2.4: astype",
+     .source = "ml_dtypes 0.6 and, for fp16, NumPy 2.4: astype from binary32 (ml_dtypes takes "
+               "binary64 through it, NumPy leaves a signalling NaN signalling: not done here)",
      .exceptions = {{"fp16", CHOICES(IEEE_LIKE, ML_DTYPES, .nan = MPSIM_NANS_PAYLOAD)}}},
     {.name = "onnx",
      .narrow = CHOICES(SATURATING, .negative = MPSIM_NEGATIVE_ABS),

@@ -102,6 +102,18 @@ uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double
                                    flags ? flags : &ignored);
 }
 
+unsigned mpsim_tiny_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random)
+{
+    const mpsim_number kept = mpsim_scalar_flush(r, mpsim_number_f32(x), -126);
+    return mpsim_scalar_tiny(f, r, mpsim_number_scale(kept, mpsim_number_f64(r->scale)), random);
+}
+
+unsigned mpsim_tiny_f64(const mpsim_format *f, const mpsim_rounding *r, double x, uint32_t random)
+{
+    const mpsim_number kept = mpsim_scalar_flush(r, mpsim_number_f64(x), -1022);
+    return mpsim_scalar_tiny(f, r, mpsim_number_scale(kept, mpsim_number_f64(r->scale)), random);
+}
+
 /* ---- arrays ----
  *
  * An array is worked on in blocks: read, encode by the kernel, have the reference do what the

@@ -502,6 +502,25 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
     return m | mpsim_sign_bit(f, x.sign);
 }
 
+/* Whether x is tiny in f: MPSIM_TINY_*; see mpsim_tiny_f64. */
+static inline MPSIM_HD unsigned mpsim_scalar_tiny(const mpsim_format *f, const mpsim_rounding *r,
+                                                  mpsim_number x, uint32_t random)
+{
+    const int emin = mpsim_emin(f);
+    if (x.kind != MPSIM_NUMBER_FINITE || x.hi == 0 || x.exp >= emin)
+        return 0;
+    if (x.exp < emin - 1)
+        return MPSIM_TINY_BEFORE | MPSIM_TINY_AFTER;
+    uint64_t frac;
+    int sticky;
+    const uint64_t s = mpsim_scalar_split(x, 127 - f->mbits, &frac, &sticky);
+    const int odd = f->mbits ? (int)(s & 1) : f->zero != MPSIM_ZERO_NONE ? 0 : 1;
+    const int sign = x.sign && !(!mpsim_has_sign(f) && r->negative == MPSIM_NEGATIVE_ABS);
+    const uint64_t rounded = s + (uint64_t)mpsim_rounds_away(r->mode, r->sr_bits, random, sign, odd,
+                                                             frac, sticky);
+    return rounded >> f->mbits == 1 ? MPSIM_TINY_BEFORE | MPSIM_TINY_AFTER : MPSIM_TINY_BEFORE;
+}
+
 /* ---- from a native number to a code ---- */
 
 /* Input flushing: a number too small counts as zero. `emin` is that of the source type. */

@@ -335,7 +335,7 @@ static void e8m0_scale(scale *s, const row *r, const grid *g)
             e = ceil_exponent(a) - grid_emax(g);
             break;
         case MPSIM_SCALE_E8M0_MICROX:
-            e = floor_log2(a == 0 ? 0x1p-126 : a) - grid_emax(g);
+            e = (int)floor((double)log2_f32(a == 0 ? 0x1p-126f : (float)a)) - grid_emax(g);
             break;
         default:
             e = up_exponent((double)f32_mul(s->amax, reciprocal));

@@ -78,6 +78,11 @@ MPSIM_API mpsim_status mpsim_arith_check(const mpsim_arith *o);
 MPSIM_API uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
                                      uint32_t random, unsigned *flags);
 
+/* mpsim_arith_tiny -- is the exact value tiny in the result's format? A set of MPSIM_TINY_*: see
+ * mpsim_tiny_f64. The same arguments as for mpsim_arith_apply. */
+MPSIM_API unsigned mpsim_arith_tiny(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
+                                    uint32_t random);
+
 /* mpsim_arith_array -- result[i] = operation on a[i], b[i], c[i], for 0 <= i < n.
  *
  *   result, a, b, c  arrays of n codes of mpsim_format_code_bytes of their formats each, host byte

@@ -23,14 +23,17 @@ typedef enum mpsim_scale_rule {
     MPSIM_SCALE_E8M0_CEIL,     /* torchao: 2^(ceil(log2 amax) - emax)                            */
     MPSIM_SCALE_E8M0_RCEIL,    /* amax / max rounded up to a power of two; inf and NaN: code 255 */
     MPSIM_SCALE_E8M0_TE,       /* the same as TransformerEngine has it: inf: code 254            */
-    MPSIM_SCALE_E8M0_MICROX,   /* microxcaling: FLOOR with its own limits; elements by its own
-                                  arithmetic: -0 becomes +0                                      */
+    MPSIM_SCALE_E8M0_MICROX,   /* microxcaling: FLOOR of log2 rounded to binary32, as torch has it (just
+                                  below a power of two: that power), with its own limits;
+                                  elements by its own arithmetic: -0 becomes +0                  */
     MPSIM_SCALE_AMAX_TE,       /* TransformerEngine compute_scale_from_amax: f32(max / amax)     */
     MPSIM_SCALE_AMAX_TORCHAO,  /* torchao float8: f32(max / max(amax, 1e-12)), in binary64       */
     MPSIM_SCALE_MSAMP,         /* MS-AMP: 2^-margin times the power of two below max / amax; an
                                   amax of 0 or NaN keeps the scale so far, inf gives 1 over it   */
     MPSIM_SCALE_NVFP4_TE,      /* e4m3 block scale under a binary32 tensor scale                 */
-    MPSIM_SCALE_NVFP4_TORCHAO, /* the same as torchao has it                                     */
+    MPSIM_SCALE_NVFP4_TORCHAO, /* the same as torchao has it: a NaN in the tensor makes every value NaN;
+                                  codes then follow its payload, in torch that of the NaN which the
+                                  reduction keeps                                                */
     MPSIM_SCALE_GIVEN,         /* the caller's: delayed scaling, see mpsim/recipe.h              */
     /* The first four as torchao 0.18 has them. Under code 0 elements are divided by 2^-126 (RCEIL:
      * by 1), yet the code is 2^-127. An infinite amax has exponent 128 (RCEIL: code 254). Under

@@ -188,6 +188,20 @@ MPSIM_API uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding 
 MPSIM_API uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
                                     uint32_t random, unsigned *flags);
 
+/* mpsim_tiny_f32, mpsim_tiny_f64 -- is x * scale tiny in f: not zero, and smaller than the smallest
+ * normal number 2^emin? IEEE 754-2019 7.5 lets that be asked in two ways, and its underflow flag is
+ * raised where the answer is yes and the result is inexact (MPSIM_FLAG_INEXACT). Flushed inputs are
+ * zero. The same arguments as for mpsim_encode_f64; a set of MPSIM_TINY_*. */
+enum {
+    MPSIM_TINY_BEFORE = 1, /* before rounding: |x * scale| < 2^emin (Arm)                      */
+    MPSIM_TINY_AFTER = 2   /* after rounding to the format's precision with unbounded exponent
+                              range, too (x86, RISC-V)                                         */
+};
+MPSIM_API unsigned mpsim_tiny_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
+                                  uint32_t random);
+MPSIM_API unsigned mpsim_tiny_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
+                                  uint32_t random);
+
 /* mpsim_encode_array_f32, mpsim_encode_array_f64 -- codes[i] = code of x[i] rounded to f.
  *
  *   codes  n codes of mpsim_format_code_bytes(f) bytes each, host byte order
