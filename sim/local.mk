@@ -42,7 +42,8 @@ sim_libsim_la_SOURCES = \
   sim/stat/cmd.c sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/trace/dtype.c sim/trace/impl.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c \
   sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h \
-  sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/text.c \
+  sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
+  sim/trace/temporary.h sim/trace/text.c \
   sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \

@@ -3,6 +3,7 @@
 
 #include "cli/options.h"
 #include "commands.h"
+#include "trace/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
 {
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
+    temporary_watch();
     if (argc < 2)
         return usage(stderr);
     const int code = run(argc, argv);

@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include "../trace/outfile.h"
+#include "../trace/temporary.h"
 #include "../trace/trace.h"
 #include "options.h"
 
@@ -46,8 +47,14 @@ int output_open(output *o, const char *path)
         if (code)
             return code;
     }
-    o->file = tmpfile();
-    return o->file ? 0 : fail(EXIT_IO, "temporary file: %s", strerror(errno));
+    const int fd = temporary_unnamed();
+    o->file = fd < 0 ? NULL : fdopen(fd, "w+");
+    if (o->file)
+        return 0;
+    const int code = fail(EXIT_IO, "temporary file: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return code;
 }
 
 /* Copy the finished temporary file to its destination; closes both. */

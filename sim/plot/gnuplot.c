@@ -2,6 +2,7 @@
 #include "gnuplot.h"
 
 #include "../cli/options.h"
+#include "../trace/temporary.h"
 #include "text.h"
 
 #include <errno.h>
@@ -14,8 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 const char *const plot_suffixes[3] = {"pdf", "png", "svg"};
 
@@ -69,7 +68,7 @@ static int run(char *const argv[], char *message, int *status)
         if (ends[1] > 2)
             error |= posix_spawn_file_actions_addclose(&files, ends[1]);
         error = error ? ENOMEM
-                      : posix_spawnp(&child, argv[0], &files, &attributes, argv, environ);
+                      : temporary_spawn(&child, &files, &attributes, argv);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
@@ -89,7 +88,7 @@ static int run(char *const argv[], char *message, int *status)
                 used += (size_t)n;
         }
         message[used] = '\0';
-        while (waitpid(child, status, 0) < 0)
+        while (temporary_wait(child, status) < 0)
             if (errno != EINTR) {
                 error = errno;
                 break;
@@ -147,10 +146,14 @@ typedef struct drawing {
     char *directory;            /* beside the figures: where gnuplot puts them first */
     char *script, *settings;    /* arguments of gnuplot                              */
     char *drawn[3], *wanted[3]; /* first and final names; NULL: not this type        */
+    temporary folder, figures[3];
 } drawing;
 
 static void drawing_clear(drawing *w)
 {
+    for (int i = 0; i < 3; i++)
+        temporary_remove(&w->figures[i]); /* what was not renamed */
+    temporary_remove(&w->folder);
     for (int i = 0; i < 3; i++) {
         free(w->drawn[i]);
         free(w->wanted[i]);
@@ -172,7 +175,7 @@ static int drawing_begin(drawing *w, const char *prefix, unsigned types)
     w->script = text_of("%s%s.gp", here, prefix);
     data = text_of("%s%s.dat", here, prefix);
     complete = w->directory && w->script && data;
-    if (complete && !mkdtemp(w->directory)) {
+    if (complete && temporary_folder(&w->folder, w->directory)) {
         fail(EXIT_IO, "%s: %s", w->directory, strerror(errno));
         free(data);
         return -1;
@@ -187,13 +190,12 @@ static int drawing_begin(drawing *w, const char *prefix, unsigned types)
             w->drawn[i] = text_of("%s.%s", figure, plot_suffixes[i]);
             w->wanted[i] = text_of("%s.%s", prefix, plot_suffixes[i]);
             complete &= w->drawn[i] && w->wanted[i];
+            if (w->drawn[i])
+                temporary_expect(&w->figures[i], w->drawn[i]);
         }
     complete &= w->settings != NULL;
-    if (!complete) {
-        if (figure)
-            rmdir(w->directory);
+    if (!complete)
         fail(EXIT_IO, "out of memory");
-    }
     free(quoted[0]);
     free(quoted[1]);
     free(figure);
@@ -238,12 +240,8 @@ int plot_gnuplot(const char *prefix, unsigned types)
         if (code == EXIT_OK && w.drawn[0])
             remove_date(w.drawn[0]);
         for (int i = 0; i < 3; i++)
-            if (code == EXIT_OK && w.drawn[i] && rename(w.drawn[i], w.wanted[i]) != 0)
+            if (code == EXIT_OK && w.drawn[i] && temporary_keep(&w.figures[i], w.wanted[i]) != 0)
                 code = fail(EXIT_IO, "%s: %s", w.wanted[i], strerror(errno));
-        for (int i = 0; i < 3; i++)
-            if (w.drawn[i])
-                unlink(w.drawn[i]); /* what was not renamed */
-        rmdir(w.directory);
     }
     drawing_clear(&w);
     return code;

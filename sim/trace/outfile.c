@@ -2,6 +2,7 @@
 #include "outfile.h"
 
 #include "impl.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,8 @@ enum { BUFFER = 256 << 10 };
 struct outfile {
     char *path;      /* as the caller wrote it, for messages     */
     char *target;    /* what is replaced; NULL: nothing          */
-    char *temporary; /* the file being written; NULL: no rename  */
+    char *name;      /* of the file being written; NULL: no rename */
+    temporary file;
     int fd;
     size_t fill;
     unsigned char buffer[BUFFER];
@@ -32,12 +34,11 @@ static void outfile_free(outfile *o)
 {
     free(o->path);
     free(o->target);
-    free(o->temporary);
+    free(o->name);
     free(o);
 }
 
-/* A name beside the target that nobody has: open() decides that, not the name. The mode is
- * left to the umask, as for any file that a program creates. */
+/* A name beside the target that nobody has: creating it decides that, not the name. */
 static int create_beside(outfile *o)
 {
     const char *slash = strrchr(o->target, '/');
@@ -48,21 +49,17 @@ static int create_beside(outfile *o)
         errno = ENOENT;
         return -1;
     }
-    if (!(o->temporary = malloc(size)))
+    if (!(o->name = malloc(size)))
         return -1;
     for (unsigned i = 0; i < 100; i++) {
         struct timespec now = {0};
         clock_gettime(CLOCK_REALTIME, &now);
         /* 200: the longest name that most file systems take is 255 bytes */
-        snprintf(o->temporary, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, base,
+        snprintf(o->name, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, base,
                  (unsigned long)getpid(), (unsigned long)now.tv_nsec, i);
-        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        o->fd = temporary_create(&o->file, o->name);
         if (o->fd >= 0 || errno != EEXIST)
             break;
-    }
-    if (o->fd < 0) { /* nothing to remove */
-        free(o->temporary);
-        o->temporary = NULL;
     }
     return o->fd < 0 ? -1 : 0;
 }
@@ -96,7 +93,8 @@ outfile *outfile_open(const char *path, trace_error *error)
     }
     o->fd = -1;
     o->fill = 0;
-    o->target = o->temporary = NULL;
+    o->target = o->name = NULL;
+    o->file.path = NULL;
     o->path = strdup(path);
     if (!o->path || open_fd(o)) {
         io_error(path, "cannot write", error);
@@ -146,14 +144,8 @@ int outfile_close(outfile *o, trace_error *error)
     if (close(o->fd) && result == 0)
         result = io_error(o->path, "cannot write", error);
     o->fd = -1;
-    if (result == 0 && o->temporary) {
-        if (rename(o->temporary, o->target)) {
-            result = io_error(o->path, "cannot rename the finished file", error);
-        } else {
-            free(o->temporary);
-            o->temporary = NULL;
-        }
-    }
+    if (result == 0 && o->name && temporary_keep(&o->file, o->target))
+        result = io_error(o->path, "cannot rename the finished file", error);
     outfile_abandon(o);
     return result;
 }
@@ -164,8 +156,7 @@ void outfile_abandon(outfile *o)
         return;
     if (o->fd >= 0)
         close(o->fd);
-    if (o->temporary)
-        unlink(o->temporary);
+    temporary_remove(&o->file);
     outfile_free(o);
 }
 

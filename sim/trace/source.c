@@ -5,6 +5,7 @@
  * first. Everything else (devices, directories, sockets, terminals) is refused before a byte
  * of it is read. */
 #include "impl.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,24 +18,6 @@ static int io_error(const trace *t, trace_error *error, const char *what)
 {
     return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
                            strerror(errno));
-}
-
-static int temporary_file(const trace *t, trace_error *error)
-{
-    const char *dir = getenv("TMPDIR");
-    char name[4096];
-    if (!dir || !*dir)
-        dir = "/tmp";
-    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", dir) >= sizeof name)
-        errno = ENAMETOOLONG;
-    else {
-        const int fd = mkstemp(name);
-        if (fd >= 0) {
-            unlink(name);
-            return fd;
-        }
-    }
-    return io_error(t, error, "cannot create a temporary file to copy the pipe to");
 }
 
 static int write_all(int fd, const unsigned char *p, size_t n)
@@ -59,9 +42,11 @@ static int spool(trace *t, int in, const trace_options *options, trace_error *er
     enum { CHUNK = 64 << 10 };
     int result = -1, end = 0, known = options->raw_format != NULL;
     size_t fill = 0;
-    const int out = temporary_file(t, error);
-    unsigned char *buffer = malloc(CHUNK);
-    if (out >= 0 && !buffer)
+    const int out = temporary_unnamed();
+    unsigned char *buffer = out >= 0 ? malloc(CHUNK) : NULL;
+    if (out < 0)
+        io_error(t, error, "cannot create a temporary file to copy the pipe to");
+    else if (!buffer)
         trace_no_memory(t, error);
     if (out < 0 || !buffer)
         goto done;

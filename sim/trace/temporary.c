@@ -1,0 +1,214 @@
+/* temporary.c -- see temporary.h. */
+#include "temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+/* The list and the child change only between enter and leave. A handler tells its signal first and
+ * looks at `busy` then; enter and leave do it the other way round: one of the two sees the other,
+ * whatever their threads, and ends the program while nothing changes. */
+static atomic_int busy, stop;
+static temporary *newest;
+static pid_t running; /* a child, or 0 */
+static volatile sig_atomic_t *_Atomic asked;
+
+/* ---- the end: nothing here but calls that a signal's handler may make ---- */
+
+/* Whether a folder is still there: a child of the child may have been about to write. */
+static int remove_all(void)
+{
+    int left = 0;
+    for (const temporary *t = newest; t; t = t->next)
+        if (!t->is_folder)
+            (void)unlink(t->path);
+        else if (rmdir(t->path) != 0 && errno != ENOENT)
+            left = 1;
+    return left;
+}
+
+static void end(int number)
+{
+    if (running) {
+        kill(-running, SIGKILL);
+        while (waitpid(running, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    for (int i = 0; remove_all() && i < 50; i++)
+        (void)poll(NULL, 0, 10);
+    signal(number, SIG_DFL);
+    raise(number);
+    _exit(128 + number);
+}
+
+static void on_signal(int number)
+{
+    const int error_number = errno;
+    volatile sig_atomic_t *mine = atomic_exchange(&asked, NULL);
+    if (mine) {
+        *mine = number;
+    } else {
+        atomic_store(&stop, number);
+        if (!atomic_load(&busy))
+            end(number);
+    }
+    errno = error_number;
+}
+
+static void enter(void)
+{
+    atomic_store(&busy, 1);
+    if (atomic_load(&stop))
+        end(atomic_load(&stop));
+}
+
+static void leave(void)
+{
+    const int error_number = errno;
+    atomic_store(&busy, 0);
+    if (atomic_load(&stop))
+        end(atomic_load(&stop));
+    errno = error_number;
+}
+
+void temporary_watch(void)
+{
+    struct sigaction a, old;
+    memset(&a, 0, sizeof a);
+    a.sa_handler = on_signal;
+    a.sa_flags = (int)(SA_RESTART | SA_NODEFER); /* NODEFER: raise in the handler is at once */
+    sigemptyset(&a.sa_mask);
+    for (int i = 0; i < SIGNALS; i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &a, NULL);
+}
+
+void temporary_ask(volatile sig_atomic_t *number)
+{
+    atomic_store(&asked, number);
+}
+
+/* ---- files and folders ---- */
+
+static void add(temporary *t, const char *path, int is_folder)
+{
+    t->path = path;
+    t->is_folder = is_folder;
+    t->next = newest;
+    newest = t;
+}
+
+static void forget(temporary *t)
+{
+    temporary **at = &newest;
+    while (*at && *at != t)
+        at = &(*at)->next;
+    if (*at)
+        *at = t->next;
+    t->path = NULL;
+}
+
+int temporary_create(temporary *t, const char *path)
+{
+    enter();
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd >= 0)
+        add(t, path, 0);
+    leave();
+    return fd;
+}
+
+int temporary_folder(temporary *t, char *path)
+{
+    enter();
+    const int made = mkdtemp(path) != NULL;
+    if (made)
+        add(t, path, 1);
+    leave();
+    return made ? 0 : -1;
+}
+
+void temporary_expect(temporary *t, const char *path)
+{
+    enter();
+    add(t, path, 0);
+    leave();
+}
+
+int temporary_keep(temporary *t, const char *path)
+{
+    enter();
+    const int bad = rename(t->path, path);
+    if (!bad)
+        forget(t);
+    leave();
+    return bad;
+}
+
+void temporary_remove(temporary *t)
+{
+    if (!t->path)
+        return;
+    enter();
+    (void)(t->is_folder ? rmdir(t->path) : unlink(t->path));
+    forget(t);
+    leave();
+}
+
+int temporary_unnamed(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char name[4096];
+    if (!folder || !*folder)
+        folder = "/tmp";
+    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", folder) >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    enter();
+    const int fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        (void)unlink(name);
+    leave();
+    return fd;
+}
+
+/* ---- a program ---- */
+
+int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files,
+                    posix_spawnattr_t *attributes, char *const argv[])
+{
+    short flags = 0;
+    int error = posix_spawnattr_getflags(attributes, &flags);
+    if (!error)
+        error = posix_spawnattr_setflags(attributes, (short)(flags | POSIX_SPAWN_SETPGROUP));
+    if (error)
+        return error;
+    enter();
+    error = posix_spawnp(child, argv[0], files, attributes, argv, environ);
+    if (!error)
+        running = *child;
+    leave();
+    return error;
+}
+
+pid_t temporary_wait(pid_t child, int *status)
+{
+    const pid_t result = waitpid(child, status, 0);
+    enter();
+    if (result == child)
+        running = 0;
+    leave();
+    return result;
+}

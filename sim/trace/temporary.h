@@ -1,0 +1,49 @@
+/* temporary.h -- files and folders that are there for a while: SIGINT, SIGTERM and SIGHUP remove them.
+ *
+ * Then the program ends by that signal, as it would without them. A signal that comes while one is
+ * made, renamed or removed waits until that is done, in whichever thread it comes. Everything here is
+ * for one thread, but for the signals. */
+#ifndef MPSIM_SIM_TRACE_TEMPORARY_H
+#define MPSIM_SIM_TRACE_TEMPORARY_H
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/types.h>
+
+/* Belongs to the caller, and its path, too, until it is kept or removed. */
+typedef struct temporary {
+    struct temporary *next; /* older */
+    const char *path;       /* NULL: nothing is there */
+    int is_folder;
+} temporary;
+
+/* temporary_watch -- from now on the signals are caught, but for those that are ignored (nohup). */
+void temporary_watch(void);
+/* temporary_ask -- the next of the signals is the caller's: *number becomes its number, and nothing is
+ * removed. The one after it ends the program. NULL takes that back. */
+void temporary_ask(volatile sig_atomic_t *number);
+
+/* temporary_create -- a file that nobody has, to be written: a descriptor, or -1 and errno. The mode
+ * is left to the umask, as for any file that a program creates. */
+int temporary_create(temporary *t, const char *path);
+/* temporary_folder -- the same for a folder, whose name ends in XXXXXX. 0, or -1 and errno. */
+int temporary_folder(temporary *t, char *path);
+/* temporary_expect -- a file that a program in a temporary folder may write. */
+void temporary_expect(temporary *t, const char *path);
+/* temporary_keep -- rename it to what it shall be. 0; or -1 and errno, and it is temporary still. */
+int temporary_keep(temporary *t, const char *path);
+/* temporary_remove -- remove it if it is there; it may have been kept. */
+void temporary_remove(temporary *t);
+
+/* temporary_unnamed -- a file without a name in TMPDIR, to be written and read: a descriptor, or -1 and
+ * errno. It is gone when it is closed. */
+int temporary_unnamed(void);
+
+/* temporary_spawn -- start a program that writes temporary files, in a group of processes of its own,
+ * which a signal kills first; one at a time. As posix_spawnp. */
+int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files,
+                    posix_spawnattr_t *attributes, char *const argv[]);
+/* temporary_wait -- wait for it. As waitpid. */
+pid_t temporary_wait(pid_t child, int *status);
+
+#endif
