@@ -2,8 +2,8 @@
 #include "config.h"
 
 #include "cli/options.h"
+#include "cli/output.h"
 #include "commands.h"
-#include "trace/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 {
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
-    temporary_watch();
+    output_watch();
     if (argc < 2)
         return usage(stderr);
     const int code = run(argc, argv);

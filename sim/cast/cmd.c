@@ -1,6 +1,7 @@
 /* cmd.c -- mpsim cast: round tensors to a format and write them. */
 #include "../commands.h"
 #include "../cli/input.h"
+#include "../cli/output.h"
 #include "../cli/stream.h"
 #include "../cli/target.h"
 #include "../report/report.h"
@@ -326,7 +327,7 @@ static int cast_file(const options *o, char *operand)
     int code;
     if ((code = choose(&j, o, &targets)) ||
         (code = input_open(&in, "cast", &o->from, &operand, 1)) ||
-        (code = input_check_output(&in, o->path)))
+        (code = output_check(o->path)))
         goto done;
     if (in.tree.count != 1) {
         code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", operand,

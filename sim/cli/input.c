@@ -1,6 +1,8 @@
 /* input.c -- see input.h. */
 #include "input.h"
 
+#include "../trace/inputs.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,9 +124,11 @@ static int check_twice(const input *in)
     int twice = 0;
     if (!files)
         return fail(EXIT_IO, "out of memory");
-    for (size_t i = 0; i < in->tree.count; i++)
+    for (size_t i = 0; i < in->tree.count; i++) {
+        inputs_add_path(in->tree.paths[i]); /* all of them, before the first is opened */
         if (stat(in->tree.paths[i], &files[n]) == 0 && S_ISREG(files[n].st_mode))
             n++;
+    }
     if (n)
         qsort(files, n, sizeof *files, compare_files);
     for (size_t i = 1; i < n; i++)
@@ -161,18 +165,6 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
     }
     trace_tree_sort(&in->tree);
     return check_twice(in);
-}
-
-int input_check_output(const input *in, const char *path)
-{
-    struct stat a, b;
-    if (!path || strcmp(path, "-") == 0 || stat(path, &a) != 0)
-        return 0;
-    for (size_t i = 0; i < in->tree.count; i++)
-        if (stat(in->tree.paths[i], &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-            return fail(EXIT_USAGE, "%s: '%s' is an input: the output would replace it", in->verb,
-                        path);
-    return 0;
 }
 
 void input_close(input *in)

@@ -53,10 +53,6 @@ typedef struct input {
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
 void input_close(input *in);
 
-/* input_check_output -- EXIT_USAGE after a message if `path` is one of the input files: a report
- * or a cast never replaces what it was made from. Else 0. */
-int input_check_output(const input *in, const char *path);
-
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);
 

@@ -1,6 +1,7 @@
 /* output.c -- see output.h. */
 #include "output.h"
 
+#include "../trace/inputs.h"
 #include "../trace/outfile.h"
 #include "../trace/temporary.h"
 #include "../trace/trace.h"
@@ -11,17 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int output_open_stream(output *o, const char *path)
+void output_watch(void)
 {
-    if (path && strcmp(path, "-") != 0)
-        return output_open(o, path);
-    o->path = NULL;
-    o->file = stdout;
-    return 0;
+    temporary_watch();
+    inputs_watch();
 }
 
-/* Say early what would fail late: a directory, or a folder that cannot be written. */
-static int check_path(const char *path)
+/* A directory, or a folder that cannot be written. */
+static int check_folder(const char *path)
 {
     struct stat st;
     char folder[4096] = ".";
@@ -38,15 +36,30 @@ static int check_path(const char *path)
     return 0;
 }
 
+int output_check(const char *path)
+{
+    trace_error error;
+    if (inputs_check(path ? path : "-", &error))
+        return fail(error.exit, "%s", error.text);
+    return path && strcmp(path, "-") != 0 ? check_folder(path) : 0;
+}
+
+int output_open_stream(output *o, const char *path)
+{
+    if (path && strcmp(path, "-") != 0)
+        return output_open(o, path);
+    o->path = NULL;
+    o->file = stdout;
+    return output_check(path);
+}
+
 int output_open(output *o, const char *path)
 {
     o->file = NULL;
     o->path = path ? path : "-";
-    if (strcmp(o->path, "-") != 0) {
-        const int code = check_path(o->path);
-        if (code)
-            return code;
-    }
+    const int checked = output_check(path);
+    if (checked)
+        return checked;
     const int fd = temporary_unnamed();
     o->file = fd < 0 ? NULL : fdopen(fd, "w+");
     if (o->file)
@@ -96,20 +109,6 @@ int output_close(output *o)
 static int is_same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-int output_check_path(const char *verb, const char *out, const char *path)
-{
-    char name[512];
-    struct stat a, b;
-    if (!out || !path || strcmp(out, "-") == 0 || stat(out, &a) != 0 || !S_ISREG(a.st_mode))
-        return 0;
-    if (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &b) != 0 : stat(path, &b) != 0)
-        return 0;
-    return is_same_file(&a, &b)
-               ? fail(EXIT_USAGE, "%s: '%s' is an input: the output would replace it", verb,
-                      escape_text(name, sizeof name, out))
-               : 0;
 }
 
 /* The folder of a path, and its last part. */

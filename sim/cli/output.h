@@ -10,6 +10,9 @@ typedef struct output {
     const char *path; /* where it goes in the end; NULL: file is stdout    */
 } output;
 
+/* output_watch -- once, by main: from now on SIGINT, SIGTERM and SIGHUP remove what is temporary, and the
+ * files that are read are remembered, so that none of them is replaced. */
+void output_watch(void);
 /* output_open -- `path` NULL or "-" is standard output. 0, or an exit code after a message. */
 int output_open(output *o, const char *path);
 /* output_open_stream -- the same, but lines to standard output go out as they come. */
@@ -17,10 +20,9 @@ int output_open_stream(output *o, const char *path);
 /* output_close -- check, and copy to the destination. 0, or an exit code after a message
  * (without one if the reader of a pipe has gone). */
 int output_close(output *o);
-/* output_check_path -- EXIT_USAGE after a message if `out` is the regular file `path`: what is
- * written never replaces what it was made from. Both may be NULL or "-", as on a command line: path
- * "-" is standard input, and out "-" is no file. Else 0. */
-int output_check_path(const char *verb, const char *out, const char *path);
+/* output_check -- say early what would fail late: what is written replaces no input, and no folder. 0,
+ * or an exit code after a message. output_open does it, too. */
+int output_check(const char *path);
 /* output_is_same -- whether two outputs are one file, that exists or not. */
 int output_is_same(const char *a, const char *b);
 /* output_abandon -- forget what was written. */

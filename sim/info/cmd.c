@@ -208,7 +208,7 @@ int cmd_info(const command *self, int argc, char **argv)
     if ((code = report_options_style(&c.style, &form, 0, "info",
                                      "--json, --ndjson and --csv exclude each other")) ||
         (code = input_open(&in, "info", &from, argv + first, argc - first)) ||
-        (code = input_check_output(&in, form.path)) || (code = output_open(&out, form.path)))
+        (code = output_open(&out, form.path)))
         goto done;
     c.to = out.file;
     c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");

@@ -2,6 +2,7 @@
 #include "plot.h"
 
 #include "../cli/output.h"
+#include "../trace/inputs.h"
 #include "gnuplot.h"
 #include "text.h"
 
@@ -75,6 +76,7 @@ static int read_template(char **text, char path[PATH_SIZE], const char *folder,
     FILE *f = fopen(path, "r");
     if (!f)
         return -1;
+    inputs_add(fileno(f));
     *text = malloc(TEMPLATE_MAX);
     const size_t n = *text ? fread(*text, 1, TEMPLATE_MAX, f) : 0;
     const int bad = ferror(f) || n == 0 || n == TEMPLATE_MAX;
@@ -200,10 +202,37 @@ static int write_files(const plot_figure *figure, const plot_input *in, const pl
     return code;
 }
 
+/* What is written replaces no input, and nothing is written twice. */
+static int check_outputs(const plot_request *r)
+{
+    const char *suffixes[5] = {"dat", "gp"};
+    char *paths[5] = {NULL};
+    size_t n = 2;
+    int code = 0;
+    for (int i = 0; i < 3; i++)
+        if (r->types & 1u << i)
+            suffixes[n++] = plot_suffixes[i];
+    for (size_t i = 0; i < n && !code; i++) {
+        if (asprintf(&paths[i], "%s.%s", r->prefix, suffixes[i]) < 0) {
+            paths[i] = NULL;
+            code = fail(EXIT_IO, "out of memory");
+        }
+        code = code ? code : output_check(paths[i]);
+        for (size_t k = 0; k < i && !code; k++)
+            if (output_is_same(paths[k], paths[i]))
+                code = fail(EXIT_USAGE, "plot: '%s' and '%s' are one file", paths[k], paths[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        free(paths[i]);
+    return code;
+}
+
 int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r)
 {
     templates t = {NULL, NULL};
     int code = find_templates(&t, figure->name);
+    if (!code)
+        code = check_outputs(r);
     if (!code)
         code = write_files(figure, in, r, &t);
     templates_clear(&t);

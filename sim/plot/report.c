@@ -1,6 +1,7 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
+#include "../trace/inputs.h"
 #include "text.h"
 
 #include <errno.h>
@@ -94,6 +95,7 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     if (!f)
         return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+    inputs_add(fileno(f));
     r->json = json_loadf(f, 0, &error);
     const int unreadable = ferror(f);
     const int why = errno;

@@ -1,8 +1,6 @@
 /* list.c -- see list.h. */
 #include "list.h"
 
-#include "../cli/output.h"
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,12 +74,4 @@ void policy_list_clear(policy_list *l)
     free(l->items);
     l->items = NULL;
     l->count = 0;
-}
-
-int policy_list_check_output(const policy_list *l, const char *verb, const char *path)
-{
-    int code = 0;
-    for (size_t i = 0; i < l->count && !code; i++)
-        code = output_check_path(verb, path, l->items[i].path);
-    return code;
 }

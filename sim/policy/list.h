@@ -25,7 +25,5 @@ int policy_list_add(policy_list *l, const char *verb, const char *path);
 int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths);
 void policy_list_clear(policy_list *l);
 
-/* policy_list_check_output -- EXIT_USAGE after a message if `path` is a file of theirs, else 0. */
-int policy_list_check_output(const policy_list *l, const char *verb, const char *path);
 
 #endif

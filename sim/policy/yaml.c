@@ -2,6 +2,7 @@
 #include "yaml.h"
 
 #include "../cli/options.h"
+#include "../trace/inputs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -244,6 +245,7 @@ yaml_value *tree_load(const char *path, trace_error *error)
         trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", strerror(errno));
         return NULL;
     }
+    inputs_add(fileno(f));
     unsigned char *text = malloc(MAX_BYTES + 1);
     const size_t n = text ? fread(text, 1, MAX_BYTES + 1, f) : 0;
     const int bad = ferror(f), why = errno;

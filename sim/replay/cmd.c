@@ -156,7 +156,7 @@ static int check_request(const option_list *policies, int operands)
 static int order_input(input *in, const char *path)
 {
     input_step *steps = NULL;
-    int code = input_check_output(in, path);
+    int code = output_check(path);
     if (!code)
         code = input_order_steps(in, &steps);
     if (!code)
@@ -192,8 +192,6 @@ static int replay_operands(run *r, const option_list *policies, const input_opti
     int code = add_policies(r, policies);
     if (!code)
         code = check_once(r, operands, n);
-    if (!code)
-        code = policy_list_check_output(&r->policies, "replay", path);
     if (!code)
         code = input_open(&in, "replay", io, operands, n);
     if (code)

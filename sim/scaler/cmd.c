@@ -2,6 +2,7 @@
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "../trace/inputs.h"
 #include "adaptive.h"
 #include "json.h"
 #include "match.h"
@@ -107,6 +108,13 @@ static int restore(run *r, const char *otherwise)
 
 /* ---- inputs ---- */
 
+/* Nothing that is written is one of the inputs that have been opened. */
+static int check_written(const options *o)
+{
+    const int code = output_check(o->form.path);
+    return code || !o->state_out ? code : output_check(o->state_out);
+}
+
 /* "@FILE" is the pattern in a file. */
 static int read_pattern(run *r, uint64_t *steps)
 {
@@ -117,6 +125,8 @@ static int read_pattern(run *r, uint64_t *steps)
         r->pattern = strdup(text);
     } else {
         FILE *f = fopen(text + 1, "rb");
+        if (f)
+            inputs_add(fileno(f));
         r->pattern = f ? calloc(1, PATTERN_MAX + 1) : NULL;
         errno = f ? 0 : errno;
         const size_t n = r->pattern ? fread(r->pattern, 1, PATTERN_MAX + 1, f) : 0;
@@ -179,8 +189,7 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
     r->scalers.in = &r->in;
     r->scalers.repeat = r->o->repeat ? r->o->repeat : 1;
     if (code || (code = input_open(&r->in, "scaler", from, operands, n)) ||
-        (code = input_check_output(&r->in, r->o->form.path)) ||
-        (code = input_check_output(&r->in, r->o->state_out)))
+        (code = check_written(r->o)))
         return code;
     return 0;
 }
@@ -189,7 +198,7 @@ static int run_adaptive(run *r, const input_options *from, char **operands, int 
 {
     adaptive_run layers = {.count = 0};
     int code = input_open(&r->in, "scaler", from, operands, n);
-    if (code || (code = input_check_output(&r->in, r->o->form.path)))
+    if (code || (code = check_written(r->o)))
         return code;
     if (!(code = adaptive_trace(&layers, &r->in)))
         code = adaptive_report(r->out.file, &layers, &r->in, r->style);
@@ -219,7 +228,8 @@ static void sort_matches(log_match *m, size_t n)
 
 static int run_log(run *r, const char *path)
 {
-    int code = output_check_path("scaler", r->o->form.path, path);
+    inputs_add_path(path);
+    int code = check_written(r->o);
     if (code || (code = make_scalers(r, "all")) || (code = training_log_read(&r->log, path)))
         return code;
     r->matches = calloc(r->scalers.count, sizeof *r->matches);
@@ -296,11 +306,10 @@ static int check_options(const options *o, report_style *style, int operands)
 static int check_outputs(const options *o)
 {
     const char *pattern = o->pattern && o->pattern[0] == '@' ? o->pattern + 1 : NULL;
-    int code = output_check_path("scaler", o->form.path, pattern);
-    if (!code)
-        code = output_check_path("scaler", o->state_out, pattern);
-    if (!code)
-        code = output_check_path("scaler", o->form.path, o->state_in);
+    inputs_add_path(pattern);
+    inputs_add_path(o->state_in);
+    inputs_renew(o->state_in, o->state_out);
+    const int code = check_written(o);
     if (code || !o->state_out)
         return code;
     const int both_standard = strcmp(o->state_out, "-") == 0 &&

@@ -3,6 +3,7 @@
 
 #include "../cli/options.h"
 #include "../cli/output.h"
+#include "../trace/inputs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_T
     FILE *f = fopen(path, "r");
     if (!f)
         return fail(EXIT_IO, "%s: %s", escape_text(name, sizeof name, path), strerror(errno));
+    inputs_add(fileno(f));
     const int ok = fgets(head, sizeof head, f) && fgets(state, STATE_TEXT, f);
     fclose(f);
     head[ok ? strcspn(head, "\r\n") : 0] = 0;

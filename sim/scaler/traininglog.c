@@ -2,7 +2,7 @@
 #include "traininglog.h"
 
 #include "../cli/options.h"
-#include "../trace/trace.h"
+#include "../trace/inputs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -446,6 +446,7 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     }
     size_t n;
     int stop = 0;
+    inputs_add(fileno(f));
     errno = 0;
     while (!stop && (n = fread(bytes, 1, sizeof bytes, f)) > 0)
         stop = log_reader_bytes(&l->reader, bytes, n, visit_line, l);

@@ -325,7 +325,7 @@ static int stat_files(const options *o, report_style style, char **operands, int
     int code;
     if ((code = target_list_make(&targets, &o->to, "stat", default_formats)) ||
         (code = input_open(&in, "stat", &o->from, operands, n)) ||
-        (code = input_check_output(&in, o->form.path)) || (code = make_groups(&r, o)))
+        (code = output_check(o->form.path)) || (code = make_groups(&r, o)))
         goto done;
     r.show_file = in.tree.count > 1;
     code = style == REPORT_NDJSON ? output_open_stream(&out, o->form.path)

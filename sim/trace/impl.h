@@ -26,6 +26,7 @@ enum {
     TRACE_HEADER_MAX = 100000000,    /* largest cap; the limit of the safetensors reader  */
     TRACE_ITEMS_MAX = 500000,        /* tensors of a file; pairs of metadata              */
     TRACE_MEMORY = 60 << 20,         /* for a directory of tensors, beside its header     */
+    TRACE_EXIT_USAGE = 2,
     TRACE_EXIT_DATA = 3,
     TRACE_EXIT_IO = 4
 };

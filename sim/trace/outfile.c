@@ -2,6 +2,7 @@
 #include "outfile.h"
 
 #include "impl.h"
+#include "inputs.h"
 #include "temporary.h"
 
 #include <errno.h>
@@ -85,6 +86,8 @@ static int open_fd(outfile *o)
 
 outfile *outfile_open(const char *path, trace_error *error)
 {
+    if (inputs_check(path, error))
+        return NULL;
     outfile *o = malloc(sizeof *o);
     if (!o) {
         errno = ENOMEM;

@@ -8,7 +8,7 @@ typedef struct outfile outfile;
 
 /* outfile_open -- begin to write a file under a temporary name beside `path`. "-" is standard
  * output; a device or pipe is written to directly; of a symbolic link the target is
- * replaced. NULL on failure. */
+ * replaced. NULL on failure, or if it is an input. */
 outfile *outfile_open(const char *path, trace_error *error);
 int outfile_write(outfile *o, const void *p, size_t n, trace_error *error);
 /* outfile_close -- flush and rename; frees o always. */

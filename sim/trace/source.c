@@ -5,6 +5,7 @@
  * first. Everything else (devices, directories, sockets, terminals) is refused before a byte
  * of it is read. */
 #include "impl.h"
+#include "inputs.h"
 #include "temporary.h"
 
 #include <errno.h>
@@ -95,6 +96,7 @@ static int accept_fd(trace *t, int fd, const trace_options *options, trace_error
         close(fd);
         return -1;
     }
+    inputs_add(fd);
     if (S_ISREG(st.st_mode)) {
         t->fd = fd;
         t->size = (uint64_t)st.st_size;
@@ -124,6 +126,7 @@ static int standard_input(trace *t, const trace_options *options, trace_error *e
     const int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return io_error(t, error, "cannot read");
+    inputs_add(fd);
     /* A file that somebody has read from already begins here, not at its start. */
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && lseek(fd, 0, SEEK_CUR) > 0) {
         const int result = spool(t, fd, options, error);

@@ -16,7 +16,8 @@
 
 /* Why something failed: one line without "mpsim: ", control characters and bytes that are
  * not UTF-8 escaped, e.g. "grads.safetensors: offset 8: header is not valid JSON: ...".
- * `exit` is the exit code that fits: 3 bad input data, 4 I/O or out of memory. */
+ * `exit` is the exit code that fits: 2 an output that is an input, 3 bad input data, 4 I/O or out
+ * of memory. */
 typedef struct trace_error {
     int exit;
     char text[1024];
@@ -129,8 +130,8 @@ int trace_kind_rank(const char *kind);
 int64_t trace_step(const trace *t);
 
 /* Writers. A file is written under a temporary name beside it and renamed when complete, so
- * that a failure leaves nothing behind and input and output may be the same file. "-" writes
- * to standard output. */
+ * that a failure, or a signal, leaves nothing behind. It never replaces an input. "-" writes to
+ * standard output. */
 typedef struct trace_writer trace_writer;
 
 /* The safetensors dtype of a format ("BF16", "F8_E4M3"), or NULL if there is none or if it

@@ -3,6 +3,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../policy/list.h"
+#include "../trace/inputs.h"
 #include "checkpoint.h"
 #include "device.h"
 #include "policy.h"
@@ -99,6 +100,7 @@ static int job_of_file(request *q)
         FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
         if (!f)
             return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+        inputs_add(fileno(f));
         if (train_run_read(&q->jobs[0].run, f, line))
             code = fail(EXIT_DATA, "%s: %s", path, line);
         if (f != stdin)
@@ -121,9 +123,6 @@ static int jobs_of_policies(request *q, const option_list *paths)
         code = policy_list_add_all(&q->policies, "train", paths);
     for (size_t i = 0; paths->count == 0 && i < sizeof compared / sizeof *compared && !code; i++)
         code = policy_list_add(&q->policies, "train", compared[i]);
-    const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_plan};
-    for (size_t i = 0; i < sizeof written / sizeof *written && !code; i++)
-        code = policy_list_check_output(&q->policies, "train", written[i]);
     if (!code)
         code = add_jobs(q, q->policies.count);
     for (size_t i = 0; i < q->policies.count && !code; i++) {
@@ -321,27 +320,31 @@ static int check_belongs(const request *q)
     return 0;
 }
 
-/* What is written is neither what is read, but for a checkpoint that goes on, nor written twice. */
-static int check_files(const request *q)
+/* Nothing is written twice. */
+static int check_outputs(const request *q)
 {
     const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_plan};
     const size_t n = sizeof written / sizeof *written;
     if (q->digests && strcmp(q->digests, "-") == 0 && (!q->form.path || strcmp(q->form.path, "-") == 0))
         return fail(EXIT_USAGE, "train: --digests -: the report is on standard output, too; "
                                 "--output puts it elsewhere");
-    for (size_t i = 0; i < n; i++) {
-        const char *const read[] = {q->check, q->plan,
-                                    written[i] == q->checkpoint ? NULL : q->resume};
-        for (size_t k = 0; k < sizeof read / sizeof *read; k++) {
-            const int code = output_check_path("train", written[i], read[k]);
-            if (code)
-                return code;
-        }
+    for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
             if (output_is_same(written[i], written[k]))
                 return fail(EXIT_USAGE, "train: '%s' would be written twice", written[i]);
-    }
     return 0;
+}
+
+/* What is written is not what is read, but for a checkpoint that goes on. */
+static int check_inputs(const request *q)
+{
+    const char *const written[] = {q->digests, q->checkpoint, q->write_plan};
+    inputs_add_path(q->check); /* what is read later */
+    inputs_add_path(q->resume);
+    int code = output_check(q->form.path);
+    for (size_t i = 0; !code && i < sizeof written / sizeof *written; i++)
+        code = written[i] ? output_check(written[i]) : 0;
+    return code;
 }
 
 /* What is there once only. */
@@ -370,9 +373,12 @@ static int do_request(request *q, const option_list *policies, train_report *rep
 {
     int code = check_belongs(q);
     if (!code)
-        code = check_files(q);
+        code = check_outputs(q);
+    inputs_renew(q->resume, q->checkpoint);
     if (!code)
         code = make_jobs(q, policies);
+    if (!code)
+        code = check_inputs(q);
     if (!code)
         code = check_single(q);
     if (code)

@@ -2,7 +2,7 @@
 #include "digests.h"
 
 #include "../cli/options.h"
-#include "../trace/trace.h"
+#include "../trace/inputs.h"
 #include "checkpoint.h"
 
 #include <errno.h>
@@ -23,6 +23,7 @@ static int open_other(train_digests *d, const train_run *r)
     d->from = fopen(d->path, "r");
     if (!d->from)
         return fail(EXIT_IO, "%s: %s", d->path, strerror(errno));
+    inputs_add(fileno(d->from));
     if (train_digest_file_open(&d->file, d->from, line))
         return file_failed(d, line);
     char *own = run_text(r);

@@ -1,0 +1,25 @@
+/* inputs.h -- the files that a run of the program reads: no output replaces one of them.
+ *
+ * Who opens a file to read it adds it, standard input included; who opens one to write it asks. Files
+ * are compared, not names: links and other spellings of a path do not matter. */
+#ifndef MPSIM_SIM_TRACE_INPUTS_H
+#define MPSIM_SIM_TRACE_INPUTS_H
+
+#include "trace.h"
+
+/* inputs_watch -- from now on files are remembered, to the end of the program. */
+void inputs_watch(void);
+
+/* inputs_add -- an open file is an input; what is no regular file is none. */
+void inputs_add(int fd);
+/* inputs_add_path -- the same before it is opened; "-" is standard input, NULL nothing. */
+void inputs_add_path(const char *path);
+/* inputs_renew -- the input `in` is a state, which the output that is called `out` may replace: a
+ * checkpoint that goes on. Either may be NULL. */
+void inputs_renew(const char *in, const char *out);
+
+/* inputs_check -- 0 if an output may go to `out` ("-": standard output); else -1, and *error says that
+ * it is an input. */
+int inputs_check(const char *out, trace_error *error);
+
+#endif
