@@ -19,7 +19,7 @@ LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/li
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
-  tests/cli/experiments.sh tests/cli/formats.sh tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/experiments.sh tests/cli/formats.sh tests/cli/interrupt.sh tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
@@ -63,7 +63,7 @@ unit_tests = \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd \
   tests/sim/t-replay-rules tests/sim/t-replay-synthetic tests/sim/t-scaler-log \
   tests/sim/t-train-policy tests/sim/t-train-record \
-  tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors \
+  tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors tests/trace/t-temporary \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \

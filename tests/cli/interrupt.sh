@@ -1,0 +1,102 @@
+#!/bin/sh
+# interrupt.sh -- INT, TERM and HUP end every command that writes, within two seconds, and leave nothing temporary.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+if ! timeout --foreground 1 true 2>/dev/null; then
+    echo "1..0 # SKIP no timeout of coreutils"
+    exit 0
+fi
+MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
+top=$(cd "$MPSIM_SRCDIR" && pwd)
+digits=$top/data/digits-cnn
+MPSIM_POLICIES=$top/data/policies
+TMPDIR=$dir/tmp
+OMP_NUM_THREADS=2
+export MPSIM_POLICIES TMPDIR OMP_NUM_THREADS
+mkdir "$dir/tmp" "$dir/work" && cd "$dir/work" || exit 99
+"$MPSIM" stat --json --histogram -o ../report "$digits/step_000120" || exit 99
+dd if=/dev/zero of=../large bs=1 count=0 seek=2147483648 2>/dev/null || exit 99 # takes no room
+
+# A gnuplot that draws and does not end, with a program of its own.
+cat >../gnuplot <<'SCRIPT'
+#!/bin/sh
+figure=$(echo "$3" | sed "s/figure = '\([^']*\)'.*/\1/")
+(while :; do echo x >"$figure.svg"; done) &
+while :; do sleep 1; done
+SCRIPT
+chmod +x ../gnuplot
+
+# What a command may leave: PATTERN, of find. Nothing in the folder of temporary files, and no name of one.
+left() {
+    find . ! -name . | grep -v -E "^\./($1)$"
+    find ../tmp ! -path ../tmp
+}
+
+# ended SIGNAL CODE: it ended by that signal, or of itself; 137 is a KILL two seconds later
+ended() {
+    case $1 in INT) by=130 ;; TERM) by=143 ;; *) by=129 ;; esac
+    [ "$2" -eq 0 ] || [ "$2" -eq $by ]
+}
+
+# Rows: the seconds until the signals, what may be left, the command; @ before it: its standard input comes slowly.
+moment=1
+while read -r seconds may words; do
+    bad=
+    for signal in INT TERM HUP; do
+        moment=$((moment * 69069 % 65537))
+        after=$(awk -v s="$seconds" -v m=$moment 'BEGIN { print s * (0.5 + m / 65537) }')
+        rm -rf ../work/* ../work/.[!.]*
+        input=/dev/null
+        if [ "${words#@}" != "$words" ]; then
+            rm -f ../pipe && mkfifo ../pipe && input=../pipe
+            (cat "$digits/step_000120/rank_00000.safetensors" && exec sleep 2) >../pipe 2>/dev/null &
+            feeder=$!
+        fi
+        # shellcheck disable=SC2086 # words
+        timeout --foreground --preserve-status -s $signal -k 2 "$after" "$MPSIM" ${words#@} <$input >../out 2>../err
+        ended $signal $? || bad="$bad $signal-ended-otherwise"
+        [ $input = /dev/null ] || { kill $feeder && wait $feeder; } 2>/dev/null
+        [ -z "$(left "$may" | tee -a ../err)" ] || bad="$bad $signal-left"
+    done
+    [ -z "$bad" ] || echo "$bad" >>../err
+    [ -z "$bad" ]; ok $? "${words#@}"
+done <<TABLE
+0.09 out @stat -o out -
+0.09 out @cast -f bf16 -q -o out -
+0.09 out @info -o out -
+0.09 out @scaler -o out -
+0.09 out @replay -P pytorch-amp-fp16 --json -o out -
+0.09 out cast -f e4m3 --dtype fp32 -o out ../large
+0.09 out cast -f e4m3 --dtype fp16 -q -o out.npy ../large
+0.09 out stat --json --dtype fp32 -o out ../large
+0.08 out replay -P pytorch-amp-fp16 --json --tensors -o out $digits
+0.08 out scaler --compare all --repeat 100 --json -o out $digits
+0.09 out dot -f fp16 -K 262144 --rows 64 -o out
+0.09 out verify -o out
+TABLE
+
+# ---- figures: gnuplot ends, too, whatever it had begun ----
+for signal in INT TERM HUP; do
+    rm -rf ../work/* ../work/.[!.]*
+    MPSIM_GNUPLOT=$dir/gnuplot timeout --foreground --preserve-status -s $signal -k 2 0.3 "$MPSIM" plot histogram -o figure \
+        ../report >../out 2>../err
+    code=$?
+    ended $signal $code && [ $code -ne 0 ] && [ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: $signal"
+done
+sleep 0.1
+[ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: nothing comes back"
+
+# ---- a training: what is whole stays, under its name; nothing else ----
+for signal in INT TERM HUP; do
+    rm -rf ../work/* ../work/.[!.]*
+    timeout --foreground --preserve-status -s $signal -k 2 0.3 "$MPSIM" train -P fp32 --width 32 --steps 1000000 --trace trace \
+        --trace-every 1 --checkpoint point --checkpoint-every 1 -q >../out 2>../err
+    code=$?
+    [ $code -gt 128 ] && [ $code -ne 137 ] && [ -z "$(find . -name '*.tmp' | tee -a ../err)" ] && [ -s point ] &&
+        "$MPSIM" info trace >/dev/null && "$MPSIM" info point >/dev/null
+    ok $? "train: $signal"
+done
+
+finish

@@ -1,0 +1,200 @@
+/* t-temporary.c -- a signal at any moment, in any thread, leaves nothing temporary and keeps what is done. */
+#include "sim/trace/temporary.h"
+#include "support/badfile.h"
+#include "support/support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int signals[3] = {SIGINT, SIGTERM, SIGHUP};
+
+static void rest(long microseconds)
+{
+    const struct timespec t = {0, microseconds * 1000};
+    nanosleep(&t, NULL);
+}
+
+/* Names in the private directory that do not begin with "kept"; all of them are removed. */
+static int count_left(void)
+{
+    DIR *d = opendir(bad_path(""));
+    int left = 0;
+    ck_assert_ptr_nonnull(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') {
+            left += strncmp(e->d_name, "kept", 4) != 0;
+            if (unlink(bad_path(e->d_name)) != 0)
+                rmdir(bad_path(e->d_name));
+        }
+    closedir(d);
+    return left;
+}
+
+/* Another thread that the signals may come to. */
+static void *idle(void *context)
+{
+    (void)context;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* Files and folders without an end: kept, removed, written by nobody. */
+_Noreturn static void work(int threads)
+{
+    pthread_t other;
+    char folder[600], file[600], inside[620], kept[600];
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&other, NULL, idle, NULL) != 0)
+            _exit(99);
+    temporary_watch();
+    for (unsigned i = 0;; i++) {
+        temporary t = {.path = NULL}, f = {.path = NULL}, g = {.path = NULL};
+        snprintf(file, sizeof file, "%s", bad_path("file"));
+        snprintf(kept, sizeof kept, "%s", bad_path("kept"));
+        snprintf(folder, sizeof folder, "%s", bad_path("folder.XXXXXX"));
+        const int fd = temporary_create(&t, file);
+        if (fd < 0 || write(fd, "x", 1) != 1 || close(fd) != 0 || temporary_folder(&f, folder) != 0)
+            _exit(98);
+        snprintf(inside, sizeof inside, "%s/x", folder);
+        temporary_expect(&g, inside);
+        FILE *x = fopen(inside, "w");
+        if (x)
+            fclose(x);
+        const int unnamed = temporary_unnamed();
+        if (unnamed < 0 || close(unnamed) != 0 || (i % 2 && temporary_keep(&t, kept) != 0))
+            _exit(97);
+        temporary_remove(&t);
+        temporary_remove(&g);
+        temporary_remove(&f);
+    }
+}
+
+/* Start work() and stop it by one signal, or by two, after so many microseconds; how it ended. */
+static int stop(int threads, int first, int second, long after)
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t child = fork();
+    ck_assert(child >= 0);
+    if (child == 0)
+        work(threads);
+    rest(2000 + after);
+    kill(child, first);
+    if (second)
+        kill(child, second);
+    ck_assert(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+START_TEST(signals_at_any_moment)
+{
+    ck_assert(setenv("TMPDIR", bad_path(""), 1) == 0);
+    for (int i = 0; i < 3; i++)
+        signal(signals[i], SIG_DFL); /* and not what Check does */
+    int left = 0, wrong = 0;
+    for (int i = 0; i < 300; i++) {
+        const int first = signals[i % 3], second = i % 2 ? signals[(i + 1) % 3] : 0;
+        const int status = stop(i % 4 == 3 ? 3 : 0, first, second, i * 7 % 1000);
+        const int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        wrong += by != first && (!second || by != second);
+        left += count_left();
+    }
+    ck_assert_msg(left == 0 && wrong == 0, "%d left behind, %d ended otherwise", left, wrong);
+}
+END_TEST
+
+START_TEST(ignored_signals_stay_ignored)
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGHUP, SIG_IGN);
+        temporary_watch();
+        raise(SIGHUP);
+        _exit(7);
+    }
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+END_TEST
+
+START_TEST(the_first_may_be_asked_for)
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        volatile sig_atomic_t number = 0;
+        temporary t;
+        temporary_watch();
+        temporary_ask(&number);
+        if (temporary_create(&t, bad_path("file")) < 0)
+            _exit(1);
+        raise(SIGTERM);
+        if (number != SIGTERM || access(bad_path("file"), F_OK) != 0)
+            _exit(2);
+        raise(SIGINT);
+        _exit(3);
+    }
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "exit %d", WEXITSTATUS(status));
+    ck_assert(count_left() == 0);
+}
+END_TEST
+
+START_TEST(programs_end_first)
+{
+    char folder[600], file[620], script[900];
+    int status = 0;
+    snprintf(folder, sizeof folder, "%s", bad_path("folder.XXXXXX"));
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        temporary f, g;
+        posix_spawn_file_actions_t files;
+        posix_spawnattr_t attributes;
+        pid_t program;
+        temporary_watch();
+        if (temporary_folder(&f, folder) != 0)
+            _exit(1);
+        snprintf(file, sizeof file, "%s/drawn", folder);
+        temporary_expect(&g, file);
+        snprintf(script, sizeof script, "(while :; do echo x >'%s'; done) & wait", file);
+        char shell[] = "sh", option[] = "-c";
+        char *argv[] = {shell, option, script, NULL};
+        posix_spawn_file_actions_init(&files);
+        posix_spawnattr_init(&attributes);
+        if (temporary_spawn(&program, &files, &attributes, argv) != 0)
+            _exit(2);
+        temporary_wait(program, &status);
+        _exit(3);
+    }
+    rest(200000);
+    kill(child, SIGTERM);
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    rest(20000);
+    ck_assert(count_left() == 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = test_case("temporary", 60);
+    tcase_add_test(c, signals_at_any_moment);
+    tcase_add_test(c, ignored_signals_stay_ignored);
+    tcase_add_test(c, the_first_may_be_asked_for);
+    tcase_add_test(c, programs_end_first);
+    TCase *const cases[] = {c, NULL};
+    return bad_main("temporary", cases);
+}
