@@ -1,6 +1,7 @@
 /* main.c -- the mpsim program: finds the command and runs it. */
 #include "config.h"
 
+#include "cli/memory.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "commands.h"
@@ -94,9 +95,11 @@ int main(int argc, char **argv)
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     output_watch();
+    memory_watch();
     if (argc < 2)
         return usage(stderr);
     const int code = run(argc, argv);
+    memory_done();
     if (code != EXIT_OK) { /* and it has been said why */
         fflush(stdout);
         return code;

@@ -24,6 +24,7 @@ static train_do *append(train_build *b, train_work work)
         if (!b->failed)
             b->failed = train_fail(b->error, "out of memory");
         memset(&b->sink, 0, sizeof b->sink);
+        b->sink.n = 1;
         b->sink.results[0].to = &b->sink.results[0].own;
         return &b->sink;
     }

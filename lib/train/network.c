@@ -13,6 +13,11 @@ int train_fail(char *error, const char *format, ...)
     return -1;
 }
 
+int train_out_of_memory(const char *error)
+{
+    return strstr(error, "out of memory") != NULL;
+}
+
 /* ---- settings ---- */
 
 void train_settings_init(train_settings *s, const char *net)

@@ -19,7 +19,12 @@ void parallel_init(unsigned wanted)
 void parallel_for(int n, void (*task)(int i, void *context), void *context)
 {
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1 && n > 1)
+    if (threads > 1 && n > 1) {
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+        for (int i = 0; i < n; i++)
+            task(i, context);
+        return;
+    }
 #endif
     for (int i = 0; i < n; i++)
         task(i, context);

@@ -1,6 +1,7 @@
 /* output.c -- see output.h. */
 #include "output.h"
 
+#include "../report/report.h"
 #include "../trace/inputs.h"
 #include "../trace/outfile.h"
 #include "../trace/temporary.h"
@@ -85,6 +86,9 @@ static int deliver(output *o)
     outfile *to = outfile_open(o->path, &error);
     while (to && !bad && (n = fread(block, 1, sizeof block, o->file)) > 0)
         bad = outfile_write(to, block, n, &error);
+    if (to && !bad && ferror(o->file))
+        bad = trace_error_set(&error, EXIT_IO, "temporary file", UINT64_MAX, "%s",
+                              strerror(errno ? errno : EIO));
     fclose(o->file);
     if (bad) {
         const int error_number = errno;
@@ -98,6 +102,10 @@ static int deliver(output *o)
 
 int output_close(output *o)
 {
+    if (table_incomplete()) {
+        output_abandon(o);
+        return fail(EXIT_IO, "out of memory");
+    }
     if (o->path)
         return deliver(o);
     errno = 0;

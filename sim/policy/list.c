@@ -2,6 +2,7 @@
 #include "list.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,9 @@ static int add_folder(policy_list *l, const char *verb, const char *path)
 {
     struct dirent **entries;
     const int n = scandir(path, &entries, is_yaml, by_name);
-    int code = n > 0 ? 0 : fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path);
+    int code = n > 0    ? 0
+               : n == 0 ? fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path)
+                        : fail(EXIT_IO, "%s: %s", path, strerror(errno));
     for (int i = 0; i < n; i++) {
         char *file = NULL;
         if (!code && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)

@@ -182,9 +182,11 @@ static unsigned problem_line(const yaml_parser_t *parser, const unsigned char *t
 
 static void syntax_error(loader *l, const yaml_parser_t *parser)
 {
-    set_error(l, parser->error == YAML_MEMORY_ERROR ? EXIT_IO : EXIT_DATA,
-              problem_line(parser, l->text, l->n), "not valid YAML: %.150s",
-              parser->problem ? parser->problem : "unreadable");
+    if (parser->error == YAML_MEMORY_ERROR || !parser->problem) /* other errors say what is wrong */
+        set_error(l, EXIT_IO, 0, "out of memory%s", "");
+    else
+        set_error(l, EXIT_DATA, problem_line(parser, l->text, l->n), "not valid YAML: %.150s",
+                  parser->problem);
 }
 
 /* 0 if nothing follows the first document, else -1. */

@@ -25,6 +25,8 @@ void table_cell(table *t, const char *format, ...); /* the next cell; rows fill 
  * without any text in their cells are left out. -1 if memory ran out on the way. */
 int table_print(const table *t, FILE *to, const char *indent);
 void table_free(table *t);
+/* table_incomplete -- whether memory ran out for any table so far: what was printed lacks something. */
+int table_incomplete(void);
 
 /* Short forms for people: 1234567 -> "1,234,567" (size at least 32), a share as "12.3 %"
  * with "<0.01 %" for what is not zero but rounds to it, and a magnitude as "1.23e-05". */

@@ -9,6 +9,8 @@
 
 enum { COLUMNS_MAX = 32 };
 
+static int incomplete; /* see table_incomplete */
+
 struct table {
     char *titles[COLUMNS_MAX];
     int left[COLUMNS_MAX];
@@ -21,11 +23,13 @@ struct table {
 table *table_new(const char *columns)
 {
     table *t = calloc(1, sizeof *t);
+    incomplete |= !t;
     while (t && *columns && t->columns < COLUMNS_MAX) {
         t->left[t->columns] = *columns++ == '<';
         const size_t n = strcspn(columns, "|");
         char *title = malloc(n + 1);
         if (!title) {
+            incomplete = 1;
             table_free(t);
             return NULL;
         }
@@ -45,7 +49,7 @@ void table_cell(table *t, const char *format, ...)
         const size_t room = t->room ? 2 * t->room : 64;
         char **cells = realloc(t->cells, room * sizeof *cells);
         if (!cells) {
-            t->failed = 1;
+            t->failed = incomplete = 1;
             return;
         }
         t->cells = cells;
@@ -55,10 +59,15 @@ void table_cell(table *t, const char *format, ...)
     va_start(args, format);
     char *text = NULL;
     if (vasprintf(&text, format, args) < 0)
-        t->failed = 1;
+        t->failed = incomplete = 1;
     else
         t->cells[t->count++] = text;
     va_end(args);
+}
+
+int table_incomplete(void)
+{
+    return incomplete;
 }
 
 /* Columns that a UTF-8 text takes, one for each code point. */

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <zip.h>
 
+enum { NO_MEMORY_OF_ZLIB = -4 }; /* Z_MEM_ERROR */
+
 typedef struct npz {
     zip_t *zip;
     zip_file_t *file; /* the member being read, or NULL */
@@ -17,11 +19,14 @@ typedef struct npz {
 static int zip_failed(const trace *t, zip_error_t *z, const char *what, trace_error *error)
 {
     const int code = zip_error_code_zip(z);
-    if (code == ZIP_ER_MEMORY)
+    const int system = zip_error_code_system(z);
+    if (code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP || /* what is none was told by npz_directory */
+        (code == ZIP_ER_ZLIB && system == NO_MEMORY_OF_ZLIB) ||
+        (zip_error_system_type(z) == ZIP_ET_SYS && system == ENOMEM))
         return trace_no_memory(t, error);
     if (code == ZIP_ER_CRC)
         return trace_fail(t, error, TRACE_NO_OFFSET, "wrong CRC: the data are damaged");
-    if (code == ZIP_ER_READ && zip_error_code_system(z) != 0)
+    if (code == ZIP_ER_READ && system != 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read: %s",
                                zip_error_strerror(z));
     return trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", what, zip_error_strerror(z));

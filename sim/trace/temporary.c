@@ -38,7 +38,7 @@ static int remove_all(void)
     return left;
 }
 
-static void end(int number)
+static void clean(void)
 {
     if (running) {
         kill(-running, SIGKILL);
@@ -47,6 +47,11 @@ static void end(int number)
     }
     for (int i = 0; remove_all() && i < 50; i++)
         (void)poll(NULL, 0, 10);
+}
+
+static void end(int number)
+{
+    clean();
     signal(number, SIG_DFL);
     raise(number);
     _exit(128 + number);
@@ -163,6 +168,14 @@ void temporary_remove(temporary *t)
     enter();
     (void)(t->is_folder ? rmdir(t->path) : unlink(t->path));
     forget(t);
+    leave();
+}
+
+void temporary_abandon(void)
+{
+    enter();
+    clean();
+    newest = NULL;
     leave();
 }
 

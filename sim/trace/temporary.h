@@ -35,6 +35,9 @@ int temporary_keep(temporary *t, const char *path);
 /* temporary_remove -- remove it if it is there; it may have been kept. */
 void temporary_remove(temporary *t);
 
+/* temporary_abandon -- remove all of it, and end the program that writes there: this one ends, too. */
+void temporary_abandon(void);
+
 /* temporary_unnamed -- a file without a name in TMPDIR, to be written and read: a descriptor, or -1 and
  * errno. It is gone when it is closed. */
 int temporary_unnamed(void);

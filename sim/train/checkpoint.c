@@ -133,7 +133,7 @@ int checkpoint_write(const char *path, const train_run *r, train *t, const check
 
 static int bad_file(const trace *t, trace_error *error, const char *what)
 {
-    return trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "%s", what);
+    return trace_error_set(error, train_error_exit(what), trace_path(t), UINT64_MAX, "%s", what);
 }
 
 static trace *open_checkpoint(const char *path, trace_error *error)
@@ -283,7 +283,9 @@ int checkpoint_run(const char *path, train_run *r, trace_error *error)
     const char *text = trace_metadata(t, key_plan);
     char *copy = strdup(text);
     FILE *f = copy && *copy ? fmemopen(copy, strlen(copy), "r") : NULL;
-    if (!f)
+    if (!copy || (!f && *copy))
+        bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
+    else if (!f)
         bad = bad_file(t, error, "its plan cannot be read");
     else if (train_run_read(r, f, line))
         bad = bad_file(t, error, line);

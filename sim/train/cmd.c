@@ -102,7 +102,7 @@ static int job_of_file(request *q)
             return fail(EXIT_IO, "%s: %s", path, strerror(errno));
         inputs_add(fileno(f));
         if (train_run_read(&q->jobs[0].run, f, line))
-            code = fail(EXIT_DATA, "%s: %s", path, line);
+            code = fail(train_error_exit(line), "%s: %s", path, line);
         if (f != stdin)
             fclose(f);
     } else if (checkpoint_run(path, &q->jobs[0].run, &error)) {
@@ -130,7 +130,7 @@ static int jobs_of_policies(request *q, const option_list *paths)
         j->policy = &q->policies.items[i];
         j->name = j->policy->name;
         if (train_run_of_policy(&j->run, j->policy, &q->settings, &q->overrides, line))
-            code = fail(EXIT_DATA, "train: %s: %s", j->name, line);
+            code = fail(train_error_exit(line), "train: %s: %s", j->name, line);
         else
             q->n_jobs++;
     }

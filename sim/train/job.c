@@ -208,7 +208,7 @@ typedef struct going {
 
 static int failed(const going *g, const char *line)
 {
-    return fail(EXIT_DATA, "train: %s: %s", g->job->name, line);
+    return fail(train_error_exit(line), "train: %s: %s", g->job->name, line);
 }
 
 static int resume(going *g)

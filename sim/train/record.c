@@ -249,7 +249,7 @@ int train_record_before(train_recorder *r, train *t)
     char line[TRAIN_ERROR];
     r->due = r->folder && step_selected(&r->steps, train_steps_done(t) + 1);
     if (r->due && train_prepare(t, line))
-        return fail(EXIT_DATA, "train: --trace: %s", line);
+        return fail(train_error_exit(line), "train: --trace: %s", line);
     return r->due ? take_all(&r->before, t, 1) : 0;
 }
 

@@ -108,3 +108,8 @@ void stored_clear(stored_list *l)
     l->items = NULL;
     l->count = 0;
 }
+
+int train_error_exit(const char *line)
+{
+    return train_out_of_memory(line) ? EXIT_IO : EXIT_DATA;
+}

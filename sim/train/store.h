@@ -31,4 +31,7 @@ int stored_write(const stored_list *l, const char *path, const char *const (*met
 int stored_join(stored_list *a, stored_list *b);
 void stored_clear(stored_list *l);
 
+/* train_error_exit -- the exit code of an error line of the trainer. */
+int train_error_exit(const char *line);
+
 #endif

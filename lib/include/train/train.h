@@ -62,6 +62,9 @@ extern "C" {
 
 enum { TRAIN_ERROR = 256, TRAIN_NAME = 48, TRAIN_LAYERS = 64, TRAIN_PLANS = 16 };
 
+/* train_out_of_memory -- whether such a line says that memory ran out: all of them do in these words. */
+int train_out_of_memory(const char *error);
+
 /* ---- data: 1797 handwritten digits of 8 x 8 pixels ---- */
 
 enum {

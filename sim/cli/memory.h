@@ -1,0 +1,13 @@
+/* memory.h -- libraries that take no memory for granted, or end the program: out of memory is exit code 4. */
+#ifndef MPSIM_SIM_CLI_MEMORY_H
+#define MPSIM_SIM_CLI_MEMORY_H
+
+/* memory_watch -- once, by main. Where jansson has no memory, which it would pass over in silence (a member is
+ * missing) or call a syntax error, the program ends with a message; and where the threads' library calls
+ * exit() for want of memory or threads, which it has said then, the code is the program's own. Temporary
+ * files are removed in both cases. */
+void memory_watch(void);
+/* memory_done -- by main, before it returns. */
+void memory_done(void);
+
+#endif

@@ -1,0 +1,86 @@
+/* failmalloc.c -- loaded before the C library (LD_PRELOAD): memory runs out at a chosen allocation after main began.
+ *
+ * MPSIM_FAIL_AT=N: the N-th fails, and with MPSIM_FAIL_ON=1 all after it. MPSIM_FAIL_COUNT=FILE: how many there were is written there.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t n);
+extern void *__libc_memalign(size_t alignment, size_t n);
+
+static atomic_ulong count;
+static unsigned long at;
+static int counting, on;
+static int (*program)(int, char **, char **);
+
+static int fails(void)
+{
+    if (!counting)
+        return 0;
+    const unsigned long i = atomic_fetch_add(&count, 1) + 1;
+    const int failed = at && (i == at || (on && i > at));
+    if (failed)
+        errno = ENOMEM;
+    return failed;
+}
+
+void *malloc(size_t n)
+{
+    return fails() ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    return fails() ? NULL : __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t alignment, size_t n)
+{
+    return fails() ? NULL : __libc_memalign(alignment, n);
+}
+
+int posix_memalign(void **p, size_t alignment, size_t n)
+{
+    *p = fails() ? NULL : __libc_memalign(alignment, n);
+    return *p ? 0 : ENOMEM;
+}
+
+static int counted(int argc, char **argv, char **environment)
+{
+    const char *text = getenv("MPSIM_FAIL_AT"), *file = getenv("MPSIM_FAIL_COUNT");
+    at = text ? strtoul(text, NULL, 10) : 0;
+    on = getenv("MPSIM_FAIL_ON") != NULL;
+    counting = 1;
+    const int code = program(argc, argv, environment);
+    counting = 0;
+    FILE *f = file ? fopen(file, "w") : NULL;
+    if (f) {
+        fprintf(f, "%lu\n", atomic_load(&count));
+        fclose(f);
+    }
+    return code;
+}
+
+typedef int start(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+
+start __libc_start_main;
+
+int __libc_start_main(int (*f)(int, char **, char **), int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*end)(void), void *stack)
+{
+    start *next;
+    *(void **)&next = dlsym(RTLD_NEXT, "__libc_start_main");
+    program = f;
+    return next(counted, argc, argv, init, fini, end, stack);
+}
