@@ -26,7 +26,7 @@ static int usage(FILE *to)
           "Files: safetensors, npy, npz, raw; a directory is a trace; - is standard input.\n"
           "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
           "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
-          "130 interrupted (train).\n", to);
+          "130 interrupted (train); other commands end by the signal.\n", to);
     return EXIT_USAGE;
 }
 

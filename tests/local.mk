@@ -19,7 +19,7 @@ LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/li
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
-  tests/cli/experiments.sh tests/cli/formats.sh tests/cli/interrupt.sh tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/experiments.sh tests/cli/formats.sh tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
@@ -125,6 +125,12 @@ tests/example.c: $(top_srcdir)/README.md
 	@$(MKDIR_P) tests
 	$(AM_V_GEN)sed -n '/^    #include <mpsim/,/^    }$$/s/^    //p' $(top_srcdir)/README.md >$@
 CLEANFILES += tests/example.c
+
+# ---- loaded before the program, it lets allocations fail, for tests/cli/memory.sh; glibc only
+check_LTLIBRARIES += tests/support/failmalloc.la
+tests_support_failmalloc_la_SOURCES = tests/support/failmalloc.c
+tests_support_failmalloc_la_LDFLAGS = -module -avoid-version -rpath $(abs_builddir)
+tests_support_failmalloc_la_LIBADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
 check_PROGRAMS += tests/support/mkvectors

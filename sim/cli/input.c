@@ -108,34 +108,48 @@ static int resolve_options(input *in)
 
 /* ---- files ---- */
 
+typedef struct found {
+    struct stat is;
+    const char *path;
+} found;
+
 static int compare_files(const void *a, const void *b)
 {
-    const struct stat *x = a, *y = b;
+    const struct stat *x = &((const found *)a)->is, *y = &((const found *)b)->is;
     if (x->st_dev != y->st_dev)
         return x->st_dev < y->st_dev ? -1 : 1;
     return (x->st_ino > y->st_ino) - (x->st_ino < y->st_ino);
 }
 
+static int given_twice(const input *in, const char *a, const char *b)
+{
+    char name[512], other[512];
+    if (strcmp(a, b) == 0)
+        return fail(EXIT_USAGE, "%s: '%s' is given twice", in->verb, escape_text(name, sizeof name, a));
+    return fail(EXIT_USAGE, "%s: a file is given twice, as '%s' and '%s'", in->verb,
+                escape_text(name, sizeof name, a), escape_text(other, sizeof other, b));
+}
+
 /* One file under two names would count twice. */
 static int check_twice(const input *in)
 {
-    struct stat *files = calloc(in->tree.count + 1, sizeof *files);
+    found *files = calloc(in->tree.count + 1, sizeof *files);
     size_t n = 0;
-    int twice = 0;
+    int code = 0;
     if (!files)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < in->tree.count; i++) {
-        inputs_add_path(in->tree.paths[i]); /* all of them, before the first is opened */
-        if (stat(in->tree.paths[i], &files[n]) == 0 && S_ISREG(files[n].st_mode))
-            n++;
+        files[n].path = in->tree.paths[i];
+        inputs_add_path(files[n].path); /* all of them, before the first is opened */
+        n += stat(files[n].path, &files[n].is) == 0 && S_ISREG(files[n].is.st_mode);
     }
     if (n)
         qsort(files, n, sizeof *files, compare_files);
-    for (size_t i = 1; i < n; i++)
-        twice |= compare_files(&files[i - 1], &files[i]) == 0;
+    for (size_t i = 1; i < n && !code; i++)
+        if (compare_files(&files[i - 1], &files[i]) == 0)
+            code = given_twice(in, files[i - 1].path, files[i].path);
     free(files);
-    return twice ? fail(EXIT_USAGE, "%s: a file is given twice, maybe under two names", in->verb)
-                 : 0;
+    return code;
 }
 
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)

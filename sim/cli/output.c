@@ -65,7 +65,7 @@ int output_open(output *o, const char *path)
     o->file = fd < 0 ? NULL : fdopen(fd, "w+");
     if (o->file)
         return 0;
-    const int code = fail(EXIT_IO, "temporary file: %s", strerror(errno));
+    const int code = fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), strerror(errno));
     if (fd >= 0)
         close(fd);
     return code;
@@ -80,15 +80,16 @@ static int deliver(output *o)
     int bad = 0;
     errno = 0;
     if (fflush(o->file) != 0 || ferror(o->file) || fseek(o->file, 0, SEEK_SET) != 0) {
+        const int number = errno ? errno : EIO;
         output_abandon(o);
-        return fail(EXIT_IO, "temporary file: %s", strerror(errno ? errno : EIO));
+        return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), strerror(number));
     }
     outfile *to = outfile_open(o->path, &error);
     while (to && !bad && (n = fread(block, 1, sizeof block, o->file)) > 0)
         bad = outfile_write(to, block, n, &error);
     if (to && !bad && ferror(o->file))
-        bad = trace_error_set(&error, EXIT_IO, "temporary file", UINT64_MAX, "%s",
-                              strerror(errno ? errno : EIO));
+        bad = trace_error_set(&error, EXIT_IO, temporary_place(), UINT64_MAX,
+                              "a temporary file cannot be read: %s", strerror(errno ? errno : EIO));
     fclose(o->file);
     if (bad) {
         const int error_number = errno;

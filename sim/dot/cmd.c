@@ -121,6 +121,7 @@ static size_t largest_depth(const run *r)
 static int make_operands(run *r, char **files, int n)
 {
     const options *o = r->o;
+    char name_a[256], name_b[256];
     const size_t rows = (size_t)o->rows, columns = (size_t)o->columns;
     int status;
     if (n == 0) {
@@ -137,8 +138,10 @@ static int make_operands(run *r, char **files, int n)
                                o->transpose_b ? OPERAND_FIRST : usual, columns)))
         return status;
     if (r->a.depth != r->b.depth)
-        return fail(EXIT_DATA, "dot: rows of A have %zu elements and rows of B %zu; there are "
-                    "--transpose-a, --transpose-b and --flatten", r->a.depth, r->b.depth);
+        return fail(EXIT_DATA, "dot: rows of A (%s) have %zu elements and rows of B (%s) %zu; there are "
+                    "--transpose-a, --transpose-b and --flatten",
+                    escape_text(name_a, sizeof name_a, files[0]), r->a.depth,
+                    escape_text(name_b, sizeof name_b, files[n - 1]), r->b.depth);
     if (r->depths == 0)
         r->depth[r->depths++] = r->a.depth;
     for (size_t i = 0; i < r->depths; i++)

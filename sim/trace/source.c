@@ -46,7 +46,8 @@ static int spool(trace *t, int in, const trace_options *options, trace_error *er
     const int out = temporary_unnamed();
     unsigned char *buffer = out >= 0 ? malloc(CHUNK) : NULL;
     if (out < 0)
-        io_error(t, error, "cannot create a temporary file to copy the pipe to");
+        trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
+                        "in %s to copy the pipe to: %s", temporary_place(), strerror(errno));
     else if (!buffer)
         trace_no_memory(t, error);
     if (out < 0 || !buffer)

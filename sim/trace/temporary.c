@@ -179,13 +179,16 @@ void temporary_abandon(void)
     leave();
 }
 
-int temporary_unnamed(void)
+const char *temporary_place(void)
 {
     const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
+int temporary_unnamed(void)
+{
     char name[4096];
-    if (!folder || !*folder)
-        folder = "/tmp";
-    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", folder) >= sizeof name) {
+    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", temporary_place()) >= sizeof name) {
         errno = ENAMETOOLONG;
         return -1;
     }

@@ -41,6 +41,7 @@ void temporary_abandon(void);
 /* temporary_unnamed -- a file without a name in TMPDIR, to be written and read: a descriptor, or -1 and
  * errno. It is gone when it is closed. */
 int temporary_unnamed(void);
+const char *temporary_place(void); /* the folder */
 
 /* temporary_spawn -- start a program that writes temporary files, in a group of processes of its own,
  * which a signal kills first; one at a time. As posix_spawnp. */

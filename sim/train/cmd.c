@@ -235,7 +235,8 @@ static int run_jobs(request *q, train_report *report, FILE *digests)
     if (!code && report->compare)
         train_report_compare(report, q->jobs, q->totals, done);
     if (!code && train_report_end(report))
-        code = fail(EXIT_IO, "train: the report could not be written");
+        code = fail(EXIT_IO, "train: %s: the report could not be written",
+                    q->form.path ? q->form.path : "-");
     train_report_abandon(report);
     return code;
 }
@@ -261,7 +262,7 @@ static int write_plan(const request *q)
         return code;
     if (train_run_write(&q->jobs[0].run, out.file)) {
         output_abandon(&out);
-        return fail(EXIT_IO, "train: the plan could not be written");
+        return fail(EXIT_IO, "train: %s: the plan could not be written", q->write_plan);
     }
     return output_close(&out);
 }

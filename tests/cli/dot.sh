@@ -57,7 +57,7 @@ done
 # ---- real tensors
 run 0 dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight "$real" && has '^A  e4m3, act:fc1, the first 16 of 32 rows of 64, scale 2^' && has hopper-mma-fp8-fp32
 ok $? "tensors of a trace"
-run 3 dot --a act:conv2 --b 'weight:conv2.weight' --flatten "$real" && has 'elements' err
+run 3 dot --a act:conv2 --b 'weight:conv2.weight' --flatten "$real" && has 'elements' err && has "rows of A ($real) have" err
 ok $? "rows of different lengths"
 run 0 dot --csv -f e5m2,e4m3 -s amax -M exact,fma --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b "$real" && [ "$(field exact 4)" = 256 ] && grep -q ',e5m2,agrad:fc1,' "$dir/out"
 ok $? "a weight gradient: both transposed, K is the batch"

@@ -101,7 +101,9 @@ run 0 cast -f fp16 -m 'weight:fc2.weight' -o "$dir/x.npy" "$f" && run 0 info "$d
 cp "$f" "$dir/same.safetensors"
 run 2 cast -f bf16 -o "$dir/same.safetensors" "$dir/same.safetensors" && cmp -s "$f" "$dir/same.safetensors"; ok $? "cast does not replace its input"
 run 2 stat -o "$dir/same.safetensors" "$dir/same.safetensors" && cmp -s "$f" "$dir/same.safetensors"; ok $? "nor does stat"
-run 2 stat "$f" "$dir/../$(basename "$dir")/same.safetensors" "$dir/same.safetensors"; ok $? "a file given twice"
+run 2 stat "$f" "$dir/../$(basename "$dir")/same.safetensors" "$dir/same.safetensors" &&
+    has "twice, as '.*same.safetensors' and '.*same.safetensors'" err; ok $? "a file given twice, under which names"
+TMPDIR=$dir/none run 4 stat -o "$dir/x" "$f" && has "temporary file in $dir/none: " err; ok $? "no folder for temporary files: which"
 run 2 cast -f bf16 -o "$dir/x.npz" "$f"; ok $? "npz is not written"
 run 3 stat -m nothing "$trace"; ok $? "no tensor selected"
 "$MPSIM" cast -f e4m3 -o - "$f" >"$dir/piped.safetensors" 2>"$dir/err" && cmp -s "$dir/piped.safetensors" "$dir/c.safetensors"; ok $? "cast to standard output: the same bytes"

@@ -1,13 +1,18 @@
-/* failmalloc.c -- loaded before the C library (LD_PRELOAD): memory runs out at a chosen allocation after main began.
+/* failmalloc.c -- loaded before glibc (LD_PRELOAD): memory runs out at a chosen allocation after main began.
  *
- * MPSIM_FAIL_AT=N: the N-th fails, and with MPSIM_FAIL_ON=1 all after it. MPSIM_FAIL_COUNT=FILE: how many there were is written there.
- */
+ * MPSIM_FAIL_AT=N: the N-th fails, and with MPSIM_FAIL_ON all after it. MPSIM_FAIL_COUNT=FILE: how many
+ * there were is written there. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+typedef int start(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+
+#ifdef __GLIBC__
+#pragma GCC visibility push(default)
 
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -72,8 +77,6 @@ static int counted(int argc, char **argv, char **environment)
     return code;
 }
 
-typedef int start(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
-
 start __libc_start_main;
 
 int __libc_start_main(int (*f)(int, char **, char **), int argc, char **argv, void (*init)(void),
@@ -84,3 +87,4 @@ int __libc_start_main(int (*f)(int, char **, char **), int argc, char **argv, vo
     program = f;
     return next(counted, argc, argv, init, fini, end, stack);
 }
+#endif
