@@ -60,6 +60,7 @@ static int run(char *const argv[], char *message, int *status)
     if (!error) {
         sigemptyset(&defaults);
         sigaddset(&defaults, SIGPIPE); /* ignored here, and that would be inherited */
+        sigaddset(&defaults, SIGXFSZ);
         error |= posix_spawnattr_setsigdefault(&attributes, &defaults);
         error |= posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
         error |= posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);

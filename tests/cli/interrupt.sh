@@ -77,6 +77,11 @@ done <<TABLE
 0.09 out verify -o out
 TABLE
 
+# ---- a limit of files' sizes is an error like a full disk ----
+rm -rf ../work/* ../work/.[!.]*
+(ulimit -f 64 && exec "$MPSIM" cast -f e4m3 --dtype fp16 -q -o out ../large) >../out 2>../err
+[ $? -eq 4 ] && grep -q '^mpsim: out: cannot write: ' ../err && [ -z "$(left none | tee -a ../err)" ]; ok $? "ulimit -f"
+
 # ---- figures: gnuplot ends, too, whatever it had begun ----
 for signal in INT TERM HUP; do
     rm -rf ../work/* ../work/.[!.]*

@@ -120,6 +120,11 @@ for words in 'stat trace' 'stat --ndjson trace' 'info trace' 'cast -f bf16 -q -o
     ok $? "appending to the input: $words"
 done
 
+make=$(dirname "$MPSIM")/tests/support/mkvectors
+if [ -x "$make" ]; then
+    "$make" ../made/h100.npz hopper-fp16-fp32 fp16 8 16 >/dev/null && refuses h100.npz 'verify vectors --vectors h100.npz -o OUT' same; ok $? "verify vectors"
+fi
+
 # ---- folders: every file in them is an input ----
 clean() { rm -rf "$dir/work" && mkdir "$dir/work" && cd "$dir/work" || exit 99; }
 clean && cp -r "$top/data/amp-mlp/sgd" trace && chmod -R u+w trace
