@@ -152,6 +152,27 @@ static int check_twice(const input *in)
     return code;
 }
 
+static int refused(void *in, const trace_error *error)
+{
+    return input_failed(in, error);
+}
+
+/* What one operand stands for. 0, or an exit code after a message. */
+static int add_operand(input *in, const char *operand)
+{
+    trace_error error;
+    const size_t before = in->tree.count;
+    const int failed = in->failed;
+    const int code = trace_tree_add(&in->tree, operand, &in->layout, &error);
+    if (code)
+        return code < 0 ? input_failed(in, &error) : code;
+    if (in->tree.count > before || in->failed > failed)
+        return 0;
+    trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX,
+                    "no file of tensors below this directory");
+    return input_failed(in, &error);
+}
+
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
 {
     memset(in, 0, sizeof *in);
@@ -162,20 +183,12 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
     const int code = resolve_options(in);
     if (code)
         return code;
+    in->tree.refused = refused;
+    in->tree.context = in;
     for (int i = 0; i < n; i++) {
-        trace_error error;
-        const size_t before = in->tree.count;
-        if (trace_tree_add(&in->tree, operands[i], &in->layout, &error)) {
-            const int stop = input_failed(in, &error);
-            if (stop)
-                return stop;
-        } else if (in->tree.count == before) {
-            trace_error_set(&error, EXIT_DATA, operands[i], UINT64_MAX,
-                            "no file of tensors below this directory");
-            const int stop = input_failed(in, &error);
-            if (stop)
-                return stop;
-        }
+        const int stop = add_operand(in, operands[i]);
+        if (stop)
+            return stop;
     }
     trace_tree_sort(&in->tree);
     return check_twice(in);

@@ -87,11 +87,20 @@ done:
     return result;
 }
 
+const char *trace_kind_of_file(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "is a directory"
+           : S_ISFIFO(mode) ? "is a FIFO"
+           : S_ISCHR(mode)  ? "is a character device"
+           : S_ISBLK(mode)  ? "is a block device"
+                            : "is not a regular file";
+}
+
 /* Takes over fd, whatever comes of it. */
 static int accept_fd(trace *t, int fd, const trace_options *options, trace_error *error)
 {
     struct stat st;
-    const char *kind = NULL;
+    const char *kind;
     if (fstat(fd, &st)) {
         io_error(t, error, "cannot stat");
         close(fd);
@@ -108,14 +117,7 @@ static int accept_fd(trace *t, int fd, const trace_options *options, trace_error
         close(fd);
         return result;
     }
-    if (S_ISDIR(st.st_mode))
-        kind = "is a directory";
-    else if (S_ISCHR(st.st_mode))
-        kind = isatty(fd) ? "is a terminal" : "is a character device";
-    else if (S_ISBLK(st.st_mode))
-        kind = "is a block device";
-    else
-        kind = "is not a regular file";
+    kind = S_ISCHR(st.st_mode) && isatty(fd) ? "is a terminal" : trace_kind_of_file(st.st_mode);
     close(fd);
     return trace_fail(t, error, TRACE_NO_OFFSET, "%s, not a file of tensors", kind);
 }

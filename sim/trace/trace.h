@@ -96,16 +96,22 @@ char *escape_text(char *out, size_t size, const char *s);
 /* tree: the files that operands stand for.
  *
  * A file operand stands for itself, "-" for standard input, a directory for all regular
- * files below it whose names do not begin with '.' (symbolic links to files are followed,
- * links to directories are not), in natural order (step_2 before step_10, locale ignored).
+ * files below it whose names do not begin with '.', in natural order (step_2 before step_10,
+ * locale ignored). Symbolic links are followed, to directories, too; one that leads back to a
+ * directory above it is refused, as is what is neither a file nor a directory (a FIFO, a device).
  * Files below a directory that are not tensors (README.md, SHA256SUMS, ...) are told by
  * content: trace_tree_add keeps only files that trace_probe recognises and counts the
  * others in *skipped; a file operand is never skipped. */
 typedef struct trace_tree {
     char **paths;
     size_t count, skipped;
+    /* Called with what is refused below a directory; 0: go on without it. NULL: never go on. */
+    int (*refused)(void *context, const trace_error *error);
+    void *context;
 } trace_tree;
 
+/* trace_tree_add -- add what an operand stands for. 0, -1 with *error filled, or what `refused`
+ * returned. */
 int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
                    trace_error *error);
 /* trace_tree_sort -- all paths in natural order, whatever the order of the operands. */

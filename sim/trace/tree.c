@@ -7,7 +7,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, LINKS_MAX = 1 << 16 };
+
+/* What is being listed: a tree, and how the files in it are to be read. */
+typedef struct listing {
+    trace_tree *tree;
+    const trace_options *options;
+    trace_error *error;
+    size_t links; /* to directories, followed so far: two in each would be endless */
+} listing;
+
+/* A directory on the way down from the operand. */
+typedef struct level {
+    const struct level *above; /* NULL: the operand */
+    int depth;
+    dev_t device;
+    ino_t inode;
+} level;
 
 static int no_memory(const char *path, trace_error *error)
 {
@@ -96,56 +112,80 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
     return result;
 }
 
-static int add_directory(trace_tree *tree, const char *path, int depth,
-                         const trace_options *options, trace_error *error);
+static int add_directory(listing *l, const char *path, const struct stat *st, const level *above);
+
+/* What cannot be part of a trace: 0 to go on without it, if the caller says so. */
+static int refuse(const listing *l)
+{
+    const trace_tree *t = l->tree;
+    return t->refused ? t->refused(t->context, l->error) : -1;
+}
 
 /* One name in a directory. What cannot be looked at (a dangling link, no permission) is
  * kept, so that opening it says why: data that are missing must not go unnoticed. */
-static int add_name(trace_tree *tree, const char *path, int depth, const trace_options *options,
-                    trace_error *error)
+static int add_name(listing *l, const char *path, const level *above)
 {
     struct stat st;
     int keep = 1;
-    if (lstat(path, &st) == 0) {
+    if (stat(path, &st) == 0) {
         if (S_ISDIR(st.st_mode))
-            return add_directory(tree, path, depth + 1, options, error);
-        if (S_ISLNK(st.st_mode) ? stat(path, &st) == 0 : 1) {
-            if (!S_ISREG(st.st_mode))
-                return 0;
-            errno = 0;
-            keep = trace_probe(path, options) || errno;
+            return add_directory(l, path, &st, above);
+        if (!S_ISREG(st.st_mode)) {
+            trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                            "%s, not a file of tensors", trace_kind_of_file(st.st_mode));
+            return refuse(l);
         }
+        errno = 0;
+        keep = trace_probe(path, l->options) || errno;
     }
     if (!keep) {
-        tree->skipped++;
+        l->tree->skipped++;
         return 0;
     }
-    return append(&tree->paths, &tree->count, strdup(path), path, error);
+    return append(&l->tree->paths, &l->tree->count, strdup(path), path, l->error);
 }
 
-static int add_directory(trace_tree *tree, const char *path, int depth,
-                         const trace_options *options, trace_error *error)
+/* Whether a directory may be entered: it is none of those above it, which a symbolic link can lead
+ * back to, and there is an end to the links. */
+static int check_directory(listing *l, const char *path, const level *here)
 {
+    struct stat st;
+    if (here->depth > DEPTH_MAX) {
+        trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                        "directories are nested deeper than %d", DEPTH_MAX);
+        return 0;
+    }
+    for (const level *a = here->above; a; a = a->above)
+        if (a->device == here->device && a->inode == here->inode) {
+            trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                            "a symbolic link leads back to a directory that this one is in");
+            return 0;
+        }
+    if (here->above && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && ++l->links > LINKS_MAX) {
+        trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                        "more than %d symbolic links to directories", LINKS_MAX);
+        return 0;
+    }
+    return 1;
+}
+
+static int add_directory(listing *l, const char *path, const struct stat *st, const level *above)
+{
+    const level here = {above, above ? above->depth + 1 : 0, st->st_dev, st->st_ino};
     char **names = NULL;
     size_t n = 0;
-    int result = -1;
-    if (depth > DEPTH_MAX)
-        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                               "directories are nested deeper than %d", DEPTH_MAX);
-    if (list_directory(path, &names, &n, error))
-        goto done;
+    if (!check_directory(l, path, &here))
+        return refuse(l);
+    int result = list_directory(path, &names, &n, l->error);
+    if (result)
+        result = refuse(l);
     if (n)
         qsort(names, n, sizeof *names, compare);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && result == 0; i++) {
         char *below = join(path, names[i]);
-        const int bad = below ? add_name(tree, below, depth, options, error)
-                              : no_memory(path, error);
+        result = below ? add_name(l, below, &here) : no_memory(path, l->error);
         free(below);
-        if (bad)
-            goto done;
     }
-    result = 0;
-done:
     for (size_t i = 0; i < n; i++)
         free(names[i]);
     free(names);
@@ -156,8 +196,9 @@ int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *o
                    trace_error *error)
 {
     struct stat st;
+    listing l = {tree, options, error, 0};
     if (strcmp(operand, "-") != 0 && stat(operand, &st) == 0 && S_ISDIR(st.st_mode))
-        return add_directory(tree, operand, 0, options, error);
+        return add_directory(&l, operand, &st, NULL);
     return append(&tree->paths, &tree->count, strdup(operand), operand, error);
 }
 

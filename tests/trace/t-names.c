@@ -148,6 +148,14 @@ static void check_tree(const trace_tree *tree, const char *const *names, size_t 
         ck_assert_str_eq(tree->paths[i], bad_path(names[i]));
 }
 
+/* Goes on without what is refused, and counts it. */
+static int count_refused(void *context, const trace_error *error)
+{
+    ck_assert_int_eq(error->exit, 3);
+    ++*(int *)context;
+    return 0;
+}
+
 START_TEST(trees_are_listed_in_natural_order)
 {
     static const char *const names[] = {"tree/1",          "tree/a",       "tree/dangling",
@@ -170,14 +178,14 @@ START_TEST(trees_are_listed_in_natural_order)
     ck_assert(mkfifo(bad_path("tree/fifo"), 0600) == 0);
     ck_assert(symlink("a", bad_path("tree/link")) == 0);
     ck_assert(symlink("nowhere", bad_path("tree/dangling")) == 0);
-    ck_assert(symlink("..", bad_path("tree/step_2/up")) == 0); /* a loop */
     ck_assert(symlink("README.md", bad_path("tree/readme")) == 0);
 
-    trace_tree tree = {0};
     trace_error e;
+    int refused = 0;
+    trace_tree tree = {.refused = count_refused, .context = &refused};
     ck_assert(trace_tree_add(&tree, bad_path("tree"), NULL, &e) == 0);
     check_tree(&tree, names, 9);
-    ck_assert_uint_eq(tree.skipped, 3);
+    ck_assert(tree.skipped == 3 && refused == 1);
     trace_tree_clear(&tree);
     ck_assert(tree.count == 0 && tree.paths == NULL && tree.skipped == 0);
 
@@ -199,6 +207,7 @@ START_TEST(trees_are_listed_in_natural_order)
 
     /* raw: every file is one */
     const trace_options raw = {.raw_format = mpsim_format_find("e4m3")};
+    ck_assert(unlink(bad_path("tree/fifo")) == 0);
     ck_assert(trace_tree_add(&tree, bad_path("tree"), &raw, &e) == 0);
     ck_assert(tree.count == 12 && tree.skipped == 0);
     trace_tree_clear(&tree);
@@ -208,6 +217,38 @@ START_TEST(trees_are_listed_in_natural_order)
     ck_assert(trace_tree_add(&tree, bad_path(names[4]), NULL, &e) == 0);
     trace_tree_sort(&tree);
     check_tree(&tree, (const char *const[]){names[4], names[8]}, 2);
+    trace_tree_clear(&tree);
+}
+END_TEST
+
+/* Links to directories are followed; those that lead back, and what is no file, are refused. */
+START_TEST(bug_20261122_links_to_directories_are_not_skipped)
+{
+    static const char *const names[] = {"links/run/step_1", "store/step_1"};
+    trace_error e;
+    int refused = 0;
+    ck_assert(mkdir(bad_path("links"), 0700) == 0 && mkdir(bad_path("store"), 0700) == 0);
+    put("store/step_1");
+    ck_assert(symlink("../store", bad_path("links/run")) == 0);
+    trace_tree tree = {0};
+    ck_assert(trace_tree_add(&tree, bad_path("links"), NULL, &e) == 0);
+    check_tree(&tree, names, 1);
+    trace_tree_clear(&tree);
+
+    ck_assert(symlink("../links", bad_path("store/up")) == 0); /* links/run/up is links again */
+    ck_assert_int_eq(trace_tree_add(&tree, bad_path("links"), NULL, &e), -1);
+    ck_assert(e.exit == 3 && strstr(e.text, "links/run/up: a symbolic link leads back"));
+    trace_tree_clear(&tree);
+    tree.refused = count_refused;
+    tree.context = &refused;
+    ck_assert(trace_tree_add(&tree, bad_path("links"), NULL, &e) == 0 && refused == 1);
+    check_tree(&tree, names, 1);
+    trace_tree_clear(&tree);
+    ck_assert(unlink(bad_path("store/up")) == 0);
+
+    ck_assert(mkfifo(bad_path("store/step_2"), 0600) == 0);
+    ck_assert_int_eq(trace_tree_add(&tree, bad_path("links"), NULL, &e), -1);
+    ck_assert(e.exit == 3 && strstr(e.text, "step_2: is a FIFO, not a file of tensors"));
     trace_tree_clear(&tree);
 }
 END_TEST
@@ -234,6 +275,7 @@ int main(void)
     tcase_add_test(c, messages_have_a_form);
     tcase_add_test(c, kinds_and_steps);
     tcase_add_test(c, trees_are_listed_in_natural_order);
+    tcase_add_test(c, bug_20261122_links_to_directories_are_not_skipped);
     tcase_add_test(c, item_53_deep_trees_end);
     TCase *const cases[] = {c, NULL};
     return bad_main("names", cases);
