@@ -45,9 +45,10 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
-^sim/trace/               ^sim/trace/|^lib/include/mpsim/|^<
-^sim/report/              ^sim/report/|^lib/include/|^<
-^sim/cli/                 ^sim/(cli|report|trace)/|^lib/include/|^config[.]h|^<
+^sim/text/                ^sim/text/|^<
+^sim/trace/               ^sim/(text|trace)/|^lib/include/mpsim/|^<
+^sim/report/              ^sim/(report|text)/|^lib/include/|^<
+^sim/cli/                 ^sim/(cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/device[.]c     ^sim/(train|cli)/|^gpu/(gpu|train)[.]h|^config[.]h|^<

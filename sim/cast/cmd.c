@@ -252,7 +252,7 @@ static const char *ml_dtypes_name(const mpsim_format *f)
 
 static void print_summary(const job *j)
 {
-    char n[32], count[32], share[32];
+    char path[4096], n[32], count[32], share[32];
     const struct {
         const char *what;
         uint64_t n;
@@ -261,7 +261,7 @@ static void print_summary(const job *j)
                 {"overflow", j->counts.overflow},
                 {"inexact", j->counts.inexact},
                 {"NaN", j->counts.nan}};
-    printf("%s: %zu tensor%s, %s element%s as %s", j->path, j->n, j->n == 1 ? "" : "s",
+    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, j->n == 1 ? "" : "s",
            text_count(n, j->elements), j->elements == 1 ? "" : "s", j->t->label);
     if (j->out != &j->t->format)
         printf(" in %s", j->out->name);

@@ -1,6 +1,8 @@
 /* options.c -- see options.h. */
 #include "options.h"
 
+#include "../text/escape.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -16,15 +18,21 @@ enum { OPTIONS_MAX = 64, HELP_COLUMN = 27, HELP_WIDTH = 92 };
 
 static int quiet;
 
+/* One line on stderr, whatever the names in it are. */
+static void print_line(const char *before, const char *message, va_list args)
+{
+    char raw[8192], line[2 * sizeof raw];
+    fflush(stdout);
+    vsnprintf(raw, sizeof raw, message, args);
+    fprintf(stderr, "mpsim: %s%s\n", before, escape_text(line, sizeof line, raw));
+}
+
 int fail(int exit_code, const char *message, ...)
 {
     va_list args;
-    fflush(stdout);
-    fputs("mpsim: ", stderr);
     va_start(args, message);
-    vfprintf(stderr, message, args);
+    print_line("", message, args);
     va_end(args);
-    fputc('\n', stderr);
     return exit_code;
 }
 
@@ -33,12 +41,9 @@ void note(const char *message, ...)
     va_list args;
     if (quiet)
         return;
-    fflush(stdout);
-    fputs("mpsim: note: ", stderr);
     va_start(args, message);
-    vfprintf(stderr, message, args);
+    print_line("note: ", message, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 void note_quiet(void)

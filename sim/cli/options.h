@@ -88,7 +88,7 @@ const char *suggestion_end(suggestion *s, const char *otherwise);
 /* fold_word -- `text` in lower case with '_' for '-', cut to `size`. */
 void fold_word(char *out, size_t size, const char *text);
 
-/* fail -- print "mpsim: MESSAGE" on stderr and return the exit code. */
+/* fail -- print "mpsim: MESSAGE" on stderr, made safe by escape_text, and return the exit code. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

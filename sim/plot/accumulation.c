@@ -12,14 +12,6 @@
 /* The middle of a name of this many characters is left out. */
 enum { MODEL_LABEL = PLOT_LABEL_MAX };
 
-static size_t characters(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 /* The least and the largest error above zero; 0 if there is none. */
 static int error_range(const plot_sweep *s, double *least, double *most)
 {
@@ -168,13 +160,13 @@ void plot_put_accumulation_variables(FILE *to, const plot_input *in,
     (void)r;
     error_range(s, &least, &most);
     for (size_t i = 0; i < n; i++) {
-        const size_t length = characters(references[i].format);
+        const size_t length = plot_characters(references[i].format);
         least = fmin(least, references[i].unit);
         most = fmax(most, references[i].unit);
         longest_reference = length > longest_reference ? length : longest_reference;
     }
     for (size_t i = 0; i < s->n_models; i++) {
-        const size_t length = characters(s->models[i].name);
+        const size_t length = plot_characters(s->models[i].name);
         longest = length > longest ? length : longest;
     }
     const double low = most > 0 ? floor(log10(least)) : -8;

@@ -48,8 +48,8 @@ static size_t longest_format(const plot_data *d)
 {
     size_t longest = 0;
     for (size_t f = 0; f < d->n_formats; f++)
-        if (strlen(d->formats[f].name) > longest)
-            longest = strlen(d->formats[f].name);
+        if (plot_characters(d->formats[f].name) > longest)
+            longest = plot_characters(d->formats[f].name);
     return longest;
 }
 
@@ -266,8 +266,8 @@ static void put_ruler_variables(FILE *to, const plot_input *in, const plot_reque
             low = fmin(low, log2(g->amin));
             high = fmax(high, log2(g->amax));
         }
-        if (strlen(g->name) > longest)
-            longest = strlen(g->name);
+        if (plot_characters(g->name) > longest)
+            longest = plot_characters(g->name);
     }
     const double margin = 0.02 * (high - low) + 1;
     fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin),

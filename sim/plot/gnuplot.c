@@ -2,6 +2,7 @@
 #include "gnuplot.h"
 
 #include "../cli/options.h"
+#include "../text/escape.h"
 #include "../trace/temporary.h"
 #include "text.h"
 
@@ -111,7 +112,7 @@ static void first_message(char *line, size_t size, char *message)
         if (!best && strstr(s, " line ") && strstr(s, ": ") && !strstr(s, ": warning:"))
             best = s + strspn(s, " \t");
     }
-    plot_text_clean(line, size, best ? best : any ? any : "no message");
+    escape_text(line, size, best ? best : any ? any : "no message");
 }
 
 /* cairo before 1.17 writes the time of day into a PDF where it can be blanked out. */

@@ -2,6 +2,7 @@
 #include "plot.h"
 
 #include "../cli/output.h"
+#include "../text/escape.h"
 #include "../trace/inputs.h"
 #include "gnuplot.h"
 #include "text.h"
@@ -135,9 +136,11 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
                       const plot_request *r, const templates *t)
 {
     const char *base = plot_base(r->prefix);
-    char *quoted = plot_quote(base);
-    if (!quoted)
-        return fail(EXIT_IO, "out of memory");
+    char *quoted = plot_quote(base), *shown = escape_all(r->title ? r->title : "");
+    char *title = shown ? plot_quote(shown) : NULL;
+    int code = quoted && title ? 0 : fail(EXIT_IO, "out of memory");
+    if (code)
+        goto done;
     put_origin(to, figure, in, r);
     fputs("# To draw it again, in this folder: gnuplot ", to);
     plot_put_comment(to, base);
@@ -146,7 +149,6 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
           to);
     fprintf(to, "if (!exists('figure')) figure = './'.%s\n", quoted);
     fprintf(to, "if (!exists('data')) data = './'.%s.'.dat'\n", quoted);
-    free(quoted);
     fputs("types = '", to);
     const char *space = "";
     for (int i = 0; i < 3; i++)
@@ -154,12 +156,14 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
             fprintf(to, "%s%s", space, plot_suffixes[i]);
             space = " ";
         }
-    fputs("'\ntitle = ", to);
-    plot_put_script(to, r->title ? r->title : "");
-    fprintf(to, "\nwidth = %.6g # inches\n", r->width);
+    fprintf(to, "'\ntitle = %s\nwidth = %.6g # inches\n", title, r->width);
     figure->put_variables(to, in, r);
     fprintf(to, "\n%s\n%s", t->style, t->figure);
-    return 0;
+done:
+    free(title);
+    free(shown);
+    free(quoted);
+    return code;
 }
 
 /* Open PREFIX + suffix. */

@@ -2,7 +2,6 @@
 #include "report.h"
 
 #include "../trace/inputs.h"
-#include "text.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -103,12 +102,9 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
         fclose(f);
     if (unreadable)
         return fail(EXIT_IO, "%s: %s", path, strerror(why));
-    if (!r->json) {
-        char text[JSON_ERROR_TEXT_LENGTH];
-        plot_text_clean(text, sizeof text, error.text);
+    if (!r->json)
         return fail(EXIT_DATA, "%s: not JSON: line %d, column %d: %s", path, error.line,
-                    error.column, text);
-    }
+                    error.column, error.text);
     r->schema = json_string_value(json_object_get(r->json, "schema"));
     const json_t *config = json_object_get(r->json, "config");
     r->version = json_string_value(json_object_get(config, "mpsim"));

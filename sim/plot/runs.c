@@ -1,6 +1,7 @@
 /* runs.c -- see runs.h. A report is untrusted: every member is checked. */
 #include "runs.h"
 
+#include "../text/escape.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -221,11 +222,11 @@ void plot_runs_clear(plot_runs *s)
 
 /* ---- several reports ---- */
 
-/* Text of a report or a path, cleaned, as a member of a run. */
+/* Text of a report or a path, escaped, as a member of a run. */
 static int put_text(json_t *item, const char *key, const char *text)
 {
     char clean[512];
-    plot_text_clean(clean, sizeof clean, text);
+    escape_text(clean, sizeof clean, text);
     return json_object_set_new(item, key, json_string(clean)) ? fail(EXIT_IO, "out of memory") : 0;
 }
 

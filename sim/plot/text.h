@@ -1,7 +1,8 @@
 /* text.h -- strings in figures.
  *
  * Strings from a report or the command line enter data and script only through the functions
- * plot_put_*: what they write is one inert string whatever it was. */
+ * plot_put_*: what they write is one inert string whatever it was,
+ * with controls, invisible and direction-changing characters escaped as everywhere (escape_text). */
 #ifndef MPSIM_SIM_PLOT_TEXT_H
 #define MPSIM_SIM_PLOT_TEXT_H
 
@@ -10,23 +11,17 @@
 /* plot_base -- the last component of a path. */
 const char *plot_base(const char *path);
 
-/* plot_text_clean -- copy printable UTF-8 text, at most size - 1 bytes of whole characters.
- * Controls, invisible and direction-changing characters and invalid bytes are left out. */
-void plot_text_clean(char *to, size_t size, const char *from);
-
 enum { PLOT_LABEL_MAX = 40 };
 
-/* plot_text_shorten -- the same, but with at most n characters, the middle replaced by "…".
- * `size` > 4 n + 4. */
-void plot_text_shorten(char *to, size_t size, const char *from, size_t n);
+/* plot_characters -- how many characters a text has, as it is shown. */
+size_t plot_characters(const char *text);
 
-void plot_put_script(FILE *to, const char *text);  /* 'text' for a script: quotes doubled   */
-void plot_put_data(FILE *to, const char *text);    /* "text" for data: " and \ replaced     */
-void plot_put_label(FILE *to, const char *text, size_t n); /* data, shortened to n characters */
+void plot_put_data(FILE *to, const char *text);    /* "text" for data */
+void plot_put_label(FILE *to, const char *text, size_t n); /* the same, shortened to n characters */
 void plot_put_comment(FILE *to, const char *text); /* letters, digits and harmless others  */
 
-/* plot_quote -- what plot_put_script writes, with bytes kept as they are (a file name), to
- * memory; NULL without memory. */
+/* plot_quote -- 'text' for a script, its bytes kept as they are (a file name; other text comes from
+ * escape_all), in memory of its own; NULL without memory. */
 char *plot_quote(const char *text);
 
 #endif

@@ -14,14 +14,6 @@
 
 enum { RUN_LABEL = PLOT_LABEL_MAX, POINTS_PER_INCH = 24, MARKS_PER_INCH = 12 };
 
-static size_t characters(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 /* ---- blocks ---- */
 
 /* Steps of a block: 1, 2, 5, 10, 20, ... */
@@ -294,7 +286,7 @@ void plot_put_training_variables(FILE *to, const plot_input *in, const plot_requ
     const uint64_t steps = block_steps(s, r->width);
     size_t longest = 0, ended = 0;
     for (size_t i = 0; i < s->n_runs; i++) {
-        const size_t length = characters(s->runs[i].name);
+        const size_t length = plot_characters(s->runs[i].name);
         longest = length > longest ? length : longest;
         ended += s->runs[i].finite < s->runs[i].n;
     }

@@ -1,6 +1,8 @@
 /* json.c -- JSON values and CSV cells; see report.h. */
 #include "report.h"
 
+#include "../text/escape.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -19,29 +21,63 @@ json_t *json_of_count(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
+/* What jansson leaves as it is and a reader would not see, as \u escapes. Only strings hold it, and
+ * jansson hands over whole characters. */
+static int write_visibly(const char *text, size_t n, void *to)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t c = 0;
+        const size_t bytes = escape_hidden(text + i, n - i, &c);
+        if (bytes == 0) {
+            i++;
+            continue;
+        }
+        fwrite(text + from, 1, i - from, to);
+        if (c > 0xffff) /* a pair of surrogates */
+            fprintf(to, "\\u%04x", 0xd800u + ((c - 0x10000) >> 10));
+        fprintf(to, "\\u%04x", c > 0xffff ? 0xdc00u + ((c - 0x10000) & 0x3ff) : c);
+        i += bytes;
+        from = i;
+    }
+    fwrite(text + from, 1, n - from, to);
+    return ferror(to) ? -1 : 0;
+}
+
 int json_write(FILE *to, json_t *v)
 {
     if (!v)
         return -1;
     /* 17 significant digits round-trip. */
-    const int bad = json_dumpf(v, to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY) != 0;
+    const int bad = json_dump_callback(v, write_visibly, to,
+                                       JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY) != 0;
     json_decref(v);
     return bad ? -1 : 0;
 }
 
+/* Spreadsheets run a cell that begins so; a quote before it makes it text. A single character is
+ * none of their formulas. */
+static int begins_formula(const char *text)
+{
+    return text[0] && strchr("=+-@", text[0]) && text[1];
+}
+
 void csv_text(FILE *to, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, to);
-        return;
-    }
-    fputc('"', to);
-    for (; *text; text++) {
-        if (*text == '"')
+    const int quoted = strpbrk(text, ",\"") != NULL; /* line ends are escaped */
+    char unit[ESCAPE_UNIT];
+    if (quoted)
+        fputc('"', to);
+    if (begins_formula(text))
+        fputc('\'', to);
+    while (*text) {
+        text += escape_next(unit, text);
+        if (unit[0] == '"')
             fputc('"', to);
-        fputc(*text, to);
+        fputs(unit, to);
     }
-    fputc('"', to);
+    if (quoted)
+        fputc('"', to);
 }
 
 void csv_double(FILE *to, double x)

@@ -20,7 +20,8 @@ table *table_new(const char *columns);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-void table_cell(table *t, const char *format, ...); /* the next cell; rows fill up by themselves */
+/* The next cell, made safe by escape_text; rows fill up by themselves. */
+void table_cell(table *t, const char *format, ...);
 /* table_print -- all rows, two spaces between columns, each line after `indent`. Columns
  * without any text in their cells are left out. -1 if memory ran out on the way. */
 int table_print(const table *t, FILE *to, const char *indent);
@@ -49,13 +50,15 @@ void text_wrapped(FILE *to, const char *title, const char *text);
 json_t *json_of_double(double x);
 json_t *json_of_count(uint64_t n);
 
-/* json_write -- one value on one line, without a newline. 0, or -1 if writing or memory
- * failed. Consumes v. */
+/* json_write -- one value on one line, without a newline; what escape_text would escape is written
+ * as \u escapes, which read back as what it was. 0, or -1 if writing or memory failed. Consumes v. */
 int json_write(FILE *to, json_t *v);
 
 /* ---- CSV (RFC 4180, lines end in LF) ---- */
 
-void csv_text(FILE *to, const char *text); /* quoted where needed; no separator */
+/* Quoted where needed, made safe by escape_text, and behind a ' where a spreadsheet would take it for
+ * a formula (= + - @); no separator. */
+void csv_text(FILE *to, const char *text);
 void csv_double(FILE *to, double x);       /* %.17g; nan, inf, -inf              */
 
 #endif

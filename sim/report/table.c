@@ -1,6 +1,8 @@
 /* table.c -- aligned text tables and short numbers; see report.h. */
 #include "report.h"
 
+#include "../text/escape.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -57,12 +59,17 @@ void table_cell(table *t, const char *format, ...)
     }
     va_list args;
     va_start(args, format);
-    char *text = NULL;
+    char *text = NULL, *shown = NULL;
     if (vasprintf(&text, format, args) < 0)
-        t->failed = incomplete = 1;
+        text = NULL;
     else
-        t->cells[t->count++] = text;
+        shown = escape_all(text);
     va_end(args);
+    free(text);
+    if (shown)
+        t->cells[t->count++] = shown;
+    else
+        t->failed = incomplete = 1;
 }
 
 int table_incomplete(void)

@@ -80,10 +80,6 @@ struct trace {
 
 /* text.c */
 
-/* trace_utf8 -- length of the valid UTF-8 sequence at s (terminated), its code point in *c;
- * 0 if the bytes are not UTF-8. */
-size_t trace_utf8(const char *s, uint32_t *c);
-
 /* "is a FIFO" and the like, of what is no regular file. */
 const char *trace_kind_of_file(mode_t mode);
 

@@ -132,7 +132,7 @@ static const char *utf8_name(zip_t *z, uint64_t index)
     size_t n = 1;
     uint32_t c;
     for (const char *s = raw; s && *s && n; s += n)
-        n = trace_utf8(s, &c);
+        n = utf8_character(s, &c);
     return n ? raw : zip_get_name(z, index, ZIP_FL_ENC_GUESS);
 }
 

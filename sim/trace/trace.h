@@ -11,6 +11,8 @@
 #ifndef MPSIM_SIM_TRACE_TRACE_H
 #define MPSIM_SIM_TRACE_TRACE_H
 
+#include "../text/escape.h"
+
 #include <mpsim/format.h>
 #include <stdio.h>
 
@@ -87,11 +89,6 @@ __attribute__((format(printf, 5, 6)))
 #endif
 int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
                     const char *message, ...);
-
-/* escape_text -- copy s to out (size bytes, always terminated), printable UTF-8 as it is;
- * control characters, invalid bytes, and bidirectional overrides as \n, \t, \xHH or \u{HHHH}.
- * Returns out. For names from files on their way to a terminal or an error line. */
-char *escape_text(char *out, size_t size, const char *s);
 
 /* tree: the files that operands stand for.
  *

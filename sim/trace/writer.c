@@ -61,7 +61,7 @@ static int put_string(text *t, const char *s)
     size_t n = 1;
     uint32_t c;
     for (const char *p = s; *p && n; p += n)
-        n = trace_utf8(p, &c);
+        n = utf8_character(p, &c);
     if (!n)
         return -1;
     json_t *v = json_string(s);

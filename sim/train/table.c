@@ -47,7 +47,7 @@ static void print_policy(train_report *r, const train_job *j)
 {
     char line[1024];
     FILE *f = r->file;
-    fprintf(f, "policy     %s\n", j->name);
+    fprintf(f, "policy     %s\n", escape_text(line, sizeof line, j->name));
     if (j->policy && j->policy->source)
         text_wrapped(f, "source     ", j->policy->source);
     if (j->policy && j->policy->note)
@@ -101,7 +101,8 @@ void train_text_run(train_report *r, const train_job *j)
         fprintf(f, ", loss times %g", s->loss_factor);
     if (s->gain != 1)
         fprintf(f, ", gain %g", s->gain);
-    fprintf(f, "%s%s\n\n", r->resumed ? ", resumed from " : "", r->resumed ? r->resumed : "");
+    fprintf(f, "%s%s\n\n", r->resumed ? ", resumed from " : "",
+            escape_text(text, sizeof text, r->resumed ? r->resumed : ""));
     r->rows = table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
                         ">wgrad|>updates");
 }
@@ -184,7 +185,7 @@ static void print_speed(FILE *f, const train_total *t)
 
 void train_text_total(train_report *r, const train_total *t)
 {
-    char a[64], b[64];
+    char a[64], b[64], checked[1024];
     FILE *f = r->file;
     r->failed |= table_print(r->rows, f, "");
     table_free(r->rows);
@@ -202,10 +203,11 @@ void train_text_total(train_report *r, const train_total *t)
                 text_share(a, t->lost, t->updates), text_count(b, t->updates),
                 t->bytes.master ? " (the master)" : "");
     step_print_bytes(f, &t->bytes);
+    escape_text(checked, sizeof checked, r->checked ? r->checked : "");
     if (r->checked && t->difference[0])
-        fprintf(f, "digests    differ from %s: %s\n", r->checked, t->difference);
+        fprintf(f, "digests    differ from %s: %s\n", checked, t->difference);
     else if (r->checked)
-        fprintf(f, "digests    equal to %s in %" PRIu64 " steps\n", r->checked, t->compared);
+        fprintf(f, "digests    equal to %s in %" PRIu64 " steps\n", checked, t->compared);
     print_speed(f, t);
 }
 

@@ -208,6 +208,14 @@ ok $? 'training: a single step'
     grep -q '^10.5 10.5$' tr.dat && grep -q '^990.5 990.5$' tr.dat
 ok $? 'training: more steps than a figure can show'
 
+# ---- titles ----
+# shellcheck disable=SC2016 # it must not expand
+for title in "'fp16' vs 'bf16'" "a''b'" "'" 'say "x"' 'a\tb\' '`id` $x @m {/Symbol a}_b^c %s' "'.system('touch pwned14').'"; do
+    "$MPSIM" plot ruler --title "$title" --type svg -o titled "$report" >out 2>err &&
+        sed 's/&quot;/"/g; s/&amp;/\&/g' titled.svg | grep -q -F ">$title<" && [ ! -e pwned14 ]
+    ok $? "bug_20261122: the title $title"
+done
+
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
 "$MPSIM" plot ruler --match '*' -o inert "$report" >out 2>err && whole inert &&

@@ -36,6 +36,9 @@ START_TEST(text_is_escaped)
         {"\xf5", "\\xf5"},
         {"\xc2\x85", "\\u{0085}"},
         {"\xe2\x80\xae" "abc", "\\u{202e}abc"},
+        {"\xe2\x80\xaa\xe2\x81\xa9\xe2\x80\x8e\xef\xbb\xbf", "\\u{202a}\\u{2069}\\u{200e}\\u{feff}"},
+        {"\xf3\xa0\x80\xa0\xee\x80\x80", "\\u{e0020}\\u{e000}"}, /* a tag, private use */
+        {"\\x1b", "\\x1b"}, /* once more does nothing */
         {"\xe2\x81\xa6\xd8\x9c\xe2\x80\xa8", "\\u{2066}\\u{061c}\\u{2028}"},
     };
     char out[100];
