@@ -12,7 +12,7 @@ sim_libsim_la_SOURCES = \
   sim/cli/input.c sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
-  sim/cli/target.c sim/cli/target.h \
+  sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
   sim/commands.c sim/commands.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
   sim/dot/operand.c sim/dot/operand.h \

@@ -1,0 +1,136 @@
+/* textfile.c -- see textfile.h. */
+#include "textfile.h"
+
+#include "options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATIENCE = 2000 }; /* milliseconds that a writer of a pipe has to come */
+
+static int refused(const char *path, trace_error *error, int code, const char *what)
+{
+    return trace_error_set(error, code, strcmp(path, "-") == 0 ? "standard input" : path,
+                           UINT64_MAX, "%s", what);
+}
+
+/* What is no file to read text from; NULL: it is one. */
+static const char *kind_of(mode_t mode)
+{
+    static const struct {
+        mode_t type;
+        const char *kind;
+    } rows[] = {{S_IFDIR, "is a directory, not a text file"},
+                {S_IFCHR, "is a character device, not a text file"},
+                {S_IFBLK, "is a block device, not a text file"},
+                {S_IFSOCK, "is a socket, not a text file"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if ((mode & S_IFMT) == rows[i].type)
+            return rows[i].kind;
+    return NULL;
+}
+
+/* A descriptor of what may be read; -1 with *error filled. */
+static int open_text(const char *path, trace_error *error)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return STDIN_FILENO;
+    /* O_NONBLOCK: opening a pipe does not wait for its writer */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno == ENXIO)
+        return refused(path, error, EXIT_DATA, "is not a regular file");
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        refused(path, error, EXIT_IO, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    const char *kind = kind_of(st.st_mode);
+    if (!kind)
+        return fd;
+    refused(path, error, EXIT_DATA, kind);
+    close(fd);
+    return -1;
+}
+
+/* The first bytes. A pipe without a writer gives none, and one whose writer is silent EAGAIN: that
+ * writer is waited for. -1 and EPIPE: nobody has come. */
+static ssize_t read_first(int fd, char *text, size_t room)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (fd == STDIN_FILENO)
+        return read(fd, text, room);
+    ssize_t got = read(fd, text, room);
+    const int none = got == 0, nobody = none && poll(&p, 1, PATIENCE) == 0;
+    const int silent = got < 0 && errno == EAGAIN, flags = fcntl(fd, F_GETFL);
+    if (flags >= 0)
+        fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    if (none || silent)
+        got = nobody ? -1 : read(fd, text, room);
+    if (nobody)
+        errno = EPIPE;
+    return got;
+}
+
+/* Everything to the end, but no more than `most` bytes and one; NULL with *error filled. */
+static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_error *error)
+{
+    size_t room = 0;
+    char *text = NULL;
+    *n = 0;
+    for (;;) {
+        if (room - *n < 2) { /* a byte, and the zero behind it */
+            room = room < most / 2 ? 2 * room + (16 << 10) : most + 2;
+            char *larger = realloc(text, room);
+            if (!larger) {
+                refused(path, error, EXIT_IO, "out of memory");
+                break;
+            }
+            text = larger;
+        }
+        const ssize_t got = *n ? read(fd, text + *n, room - *n - 1)
+                               : read_first(fd, text, room - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            refused(path, error, EXIT_IO,
+                    errno == EPIPE ? "a pipe that nobody writes to" : strerror(errno));
+            break;
+        }
+        *n += (size_t)got;
+        if (*n > most) {
+            trace_error_set(error, EXIT_DATA, strcmp(path, "-") == 0 ? "standard input" : path,
+                            UINT64_MAX, "more than the %zu bytes that such a text may have", most);
+            break;
+        }
+        if (got == 0) {
+            text[*n] = 0;
+            return text;
+        }
+    }
+    free(text);
+    return NULL;
+}
+
+char *text_file_read(const char *path, size_t most, size_t *n, trace_error *error)
+{
+    size_t bytes = 0;
+    const int fd = open_text(path, error);
+    char *text = fd < 0 ? NULL : read_all(fd, path, most, &bytes, error);
+    if (fd > STDIN_FILENO)
+        close(fd);
+    if (n)
+        *n = bytes;
+    if (text && !n && memchr(text, 0, bytes)) {
+        refused(path, error, EXIT_DATA, "no text: it holds a zero byte");
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
