@@ -9,7 +9,8 @@ sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(L
 sim_libsim_la_SOURCES = \
   sim/calc/cmd.c \
   sim/cast/cmd.c \
-  sim/cli/input.c sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
+  sim/cli/input.c sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c \
+  sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
   sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \

@@ -1,6 +1,7 @@
 /* main.c -- the mpsim program: finds the command and runs it. */
 #include "config.h"
 
+#include "cli/environment.h"
 #include "cli/memory.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -22,11 +23,13 @@ static int usage(FILE *to)
         fprintf(to, "  %-9s %s\n", c->name, c->summary);
     fputs("\n"
           "  mpsim COMMAND --help   options of a command, with examples\n"
-          "  mpsim --version        version\n\n"
+          "  mpsim --version        version, instruction set in use\n\n"
           "Files: safetensors, npy, npz, raw; a directory is a trace; - is standard input.\n"
           "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
           "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
-          "130 interrupted (train); other commands end by the signal.\n", to);
+          "130 interrupted (train); other commands end by the signal.\n"
+          "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic; the results are the same),\n"
+          "MPSIM_POLICIES, MPSIM_PLOTS, MPSIM_GNUPLOT, MPSIM_HWVECTORS (where things are), TMPDIR.\n", to);
     return EXIT_USAGE;
 }
 
@@ -54,7 +57,7 @@ static int run(int argc, char **argv)
     char help[] = "--help";
     const char *word = argv[1];
     if (strcmp(word, "--version") == 0) {
-        printf("mpsim %s\n", mpsim_version());
+        printf("mpsim %s\ninstruction set %s\n", mpsim_version(), mpsim_isa_active());
         return EXIT_OK;
     }
     const int is_help = strcmp(word, "help") == 0;
@@ -92,6 +95,7 @@ static void open_standard_streams(void)
 
 int main(int argc, char **argv)
 {
+    environment_floats();
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other, */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that grows beyond its limit   */
@@ -99,7 +103,9 @@ int main(int argc, char **argv)
     memory_watch();
     if (argc < 2)
         return usage(stderr);
-    const int code = run(argc, argv);
+    int code = environment_isa();
+    if (code == EXIT_OK)
+        code = run(argc, argv);
     memory_done();
     if (code != EXIT_OK) { /* and it has been said why */
         fflush(stdout);

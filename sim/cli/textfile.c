@@ -1,6 +1,7 @@
 /* textfile.c -- see textfile.h. */
 #include "textfile.h"
 
+#include "../trace/inputs.h"
 #include "options.h"
 
 #include <errno.h>
@@ -122,7 +123,11 @@ char *text_file_read(const char *path, size_t most, size_t *n, trace_error *erro
 {
     size_t bytes = 0;
     const int fd = open_text(path, error);
-    char *text = fd < 0 ? NULL : read_all(fd, path, most, &bytes, error);
+    char *text = NULL;
+    if (fd >= 0) {
+        inputs_add(fd);
+        text = read_all(fd, path, most, &bytes, error);
+    }
     if (fd > STDIN_FILENO)
         close(fd);
     if (n)

@@ -9,7 +9,8 @@
 /* text_file_read -- all bytes of a regular file, a pipe or "-" (standard input, whatever it is) and a
  * zero byte behind them, to be freed; *n: how many. n NULL: a text with a zero byte in it is refused.
  * More than `most` bytes are, too: no more is read of what has no end. Folders, devices and sockets
- * are refused unread; so is a pipe that nobody has begun to write to within two seconds.
+ * are refused unread; so is a pipe that nobody has begun to write to within two seconds. What is read
+ * is an input, which no output replaces.
  *
  * NULL with *error filled ("PATH: what"; exit code 3, or 4 where it cannot be opened or read). */
 char *text_file_read(const char *path, size_t most, size_t *n, trace_error *error);

@@ -41,8 +41,11 @@ static int add_folder(policy_list *l, const char *verb, const char *path)
                         : fail(EXIT_IO, "%s: %s", path, strerror(errno));
     for (int i = 0; i < n; i++) {
         char *file = NULL;
+        struct stat st;
         if (!code && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)
             code = fail(EXIT_IO, "%s: out of memory", verb);
+        if (!code && stat(file, &st) == 0 && !S_ISREG(st.st_mode)) /* nor a pipe with a writer */
+            code = fail(EXIT_DATA, "%s: is not a regular file", file);
         if (!code)
             code = add_file(l, verb, file);
         free(file);

@@ -2,9 +2,8 @@
 #include "yaml.h"
 
 #include "../cli/options.h"
-#include "../trace/inputs.h"
+#include "../cli/textfile.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,26 +241,9 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
 yaml_value *tree_load(const char *path, trace_error *error)
 {
     loader l = {.path = path, .error = error};
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (!f) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", strerror(errno));
-        return NULL;
-    }
-    inputs_add(fileno(f));
-    unsigned char *text = malloc(MAX_BYTES + 1);
-    const size_t n = text ? fread(text, 1, MAX_BYTES + 1, f) : 0;
-    const int bad = ferror(f), why = errno;
-    yaml_value *v = NULL;
-    if (f != stdin)
-        fclose(f);
-    if (!text)
-        set_error(&l, EXIT_IO, 0, "out of memory%s", "");
-    else if (bad)
-        set_error(&l, EXIT_IO, 0, "%s", strerror(why));
-    else if (n > MAX_BYTES)
-        set_error(&l, EXIT_DATA, 0, "larger than 1 MiB: not a policy%s", "");
-    else
-        v = parse(&l, text, n);
+    size_t n;
+    char *text = text_file_read(path, MAX_BYTES, &n, error);
+    yaml_value *v = text ? parse(&l, (const unsigned char *)text, n) : NULL;
     free(text);
     return v;
 }

@@ -2,6 +2,7 @@
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "../cli/textfile.h"
 #include "../trace/inputs.h"
 #include "adaptive.h"
 #include "json.h"
@@ -124,21 +125,9 @@ static int read_pattern(run *r, uint64_t *steps)
     if (text[0] != '@') {
         r->pattern = strdup(text);
     } else {
-        FILE *f = fopen(text + 1, "rb");
-        if (f)
-            inputs_add(fileno(f));
-        r->pattern = f ? calloc(1, PATTERN_MAX + 1) : NULL;
-        errno = f ? 0 : errno;
-        const size_t n = r->pattern ? fread(r->pattern, 1, PATTERN_MAX + 1, f) : 0;
-        const int bad = !f || ferror(f) ? errno : 0;
-        if (f)
-            fclose(f);
-        if (bad)
-            return fail(EXIT_IO, "%s: %s", escape_text(name, sizeof name, text + 1), strerror(bad));
-        if (n > PATTERN_MAX || (n && strlen(r->pattern) < n))
-            return fail(EXIT_DATA, "%s: no overflow pattern: %s",
-                        escape_text(name, sizeof name, text + 1),
-                        n > PATTERN_MAX ? "larger than 16 MiB" : "it holds a NUL byte");
+        trace_error error;
+        if (!(r->pattern = text_file_read(text + 1, PATTERN_MAX, NULL, &error)))
+            return fail(error.exit, "%s", error.text);
     }
     if (!r->pattern)
         return fail(EXIT_IO, "out of memory");

@@ -3,7 +3,7 @@
 
 #include "../cli/options.h"
 #include "../cli/output.h"
-#include "../trace/inputs.h"
+#include "../cli/textfile.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,19 +93,21 @@ static const char state_head[] = "mpsim.scaler-state/1 ";
 
 int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
 {
-    char head[256], name[512];
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return fail(EXIT_IO, "%s: %s", escape_text(name, sizeof name, path), strerror(errno));
-    inputs_add(fileno(f));
-    const int ok = fgets(head, sizeof head, f) && fgets(state, STATE_TEXT, f);
-    fclose(f);
-    head[ok ? strcspn(head, "\r\n") : 0] = 0;
-    if (strncmp(head, state_head, sizeof state_head - 1) != 0 || strlen(head) >= STATE_SPEC)
-        return fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out",
-                    escape_text(name, sizeof name, path));
-    strcpy(spec, head + sizeof state_head - 1);
-    return 0;
+    enum { HEAD = sizeof state_head - 1 };
+    trace_error error;
+    char *text = text_file_read(path, HEAD + STATE_SPEC + STATE_TEXT, NULL, &error);
+    if (!text)
+        return fail(error.exit, "%s", error.text);
+    const size_t head = strcspn(text, "\r\n"), end = head + strspn(text + head, "\r\n");
+    const size_t n = strcspn(text + end, "\n");
+    const int ok = strncmp(text, state_head, HEAD) == 0 && head - HEAD < STATE_SPEC && n > 0 &&
+                   n + 1 < STATE_TEXT;
+    if (ok) {
+        snprintf(spec, STATE_SPEC, "%.*s", (int)(head - HEAD), text + HEAD);
+        snprintf(state, STATE_TEXT, "%.*s\n", (int)n, text + end);
+    }
+    free(text);
+    return ok ? 0 : fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out", path);
 }
 
 int scalerstate_write(const char *path, const track *t)

@@ -4,6 +4,8 @@
  * Host programs leave flush-to-zero on, or another rounding mode; compilers contract x y + z.
  * Conversions of libmpsim work on integers, and must not notice; nor must its matrix products, whose
  * fast path does floating-point operations. */
+#include <mpsim/arith.h>
+#include <mpsim/digest.h>
 #include <mpsim/dot.h>
 #include <mpsim/isa.h>
 #include <mpsim/round.h>
@@ -331,6 +333,47 @@ START_TEST(products_do_not_depend_on_the_environment)
 }
 END_TEST
 
+/* Every operation of every format, every mode; and comparisons and digests of the results. */
+START_TEST(operations_do_not_depend_on_the_environment)
+{
+    typedef struct outcome {
+        uint64_t codes[LENGTH], digest;
+        int8_t order[LENGTH];
+        mpsim_counts counts;
+        mpsim_status status[2];
+    } outcome;
+    static uint64_t a[LENGTH], b[LENGTH], c[LENGTH];
+    static outcome want, got;
+    const setting *s = &settings[_i];
+    const mpsim_rng rng = {1, 2, 3};
+    uint64_t state = test_seed();
+    for (size_t i = 0; i < LENGTH; i++) {
+        a[i] = test_random(&state);
+        b[i] = i % 3 ? test_random(&state) : a[i] ^ (i & 7);
+        c[i] = test_random(&state);
+    }
+    for (size_t k = 0; k < mpsim_format_count() * MPSIM_ROUND_MODES; k++) {
+        const mpsim_format *f = mpsim_format_at(k / MPSIM_ROUND_MODES);
+        for (int op = 0; op < MPSIM_OPS; op++) {
+            mpsim_arith o;
+            mpsim_arith_init(&o, (mpsim_op)op, f, (mpsim_round_mode)(k % MPSIM_ROUND_MODES));
+            for (int second = 0; second < 2; second++) {
+                outcome *to = second ? &got : &want;
+                memset(to, 0, sizeof *to);
+                if (second)
+                    enter(s);
+                to->status[0] = mpsim_arith_array(&o, &rng, to->codes, a, b, c, LENGTH, &to->counts);
+                to->status[1] = mpsim_compare_array(f, f, to->order, to->codes, a, LENGTH);
+                to->digest = mpsim_digest(f, to->codes, LENGTH, 0);
+                leave();
+            }
+            ck_assert_msg(want.status[0] == MPSIM_OK && memcmp(&want, &got, sizeof want) == 0,
+                          "%s of %s in \"%s\"", mpsim_op_name((mpsim_op)op), f->name, s->name);
+        }
+    }
+}
+END_TEST
+
 /* The inputs reach what matters: results in the subnormal range of binary32 and binary64. */
 START_TEST(inputs_reach_subnormal_results)
 {
@@ -363,5 +406,6 @@ int main(void)
     tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0,
                         SETTINGS * isa_count());
     tcase_add_loop_test(caller, products_do_not_depend_on_the_environment, 0, SETTINGS);
+    tcase_add_loop_test(caller, operations_do_not_depend_on_the_environment, 0, SETTINGS);
     return test_main("env", (TCase *const[]){build, caller, NULL});
 }

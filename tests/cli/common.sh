@@ -6,6 +6,8 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 99' HUP INT TERM
 n=0
 failed=0
+# a machine that lacks the instruction set of make check-isa
+case ${MPSIM_ISA:+$("$MPSIM" --version 2>&1)} in *'this machine has no'*) echo "1..0 # SKIP no $MPSIM_ISA"; exit 0 ;; esac
 
 ok() { # ok STATUS NAME: one line of TAP; what was printed, if it failed
     n=$((n + 1))

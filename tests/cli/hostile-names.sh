@@ -56,7 +56,7 @@ for form in '' --json --csv; do
     try "info $form" info $form "$dir/run"
     try "stat $form" stat $form "$dir/run"
     try "replay $form" replay -P pytorch-amp-fp16 $form "$dir/run"
-    try "scaler $form" scaler -m pytorch $form "$dir/run"
+    try "scaler $form" scaler -s torch $form "$dir/run"
     try "scaler --adaptive $form" scaler --adaptive $form "$dir/run"
 done
 try "info -v" info -v "$dir/run"
@@ -71,7 +71,7 @@ for c in stat info replay dot verify 'train --plan' 'train --resume' 'plot ruler
     # shellcheck disable=SC2086 # words
     try "$c: no such file" $c "$(printf 'none\033[2J\302\205\342\200\256\n')"
 done
-for c in stat "stat -f" "stat -r" "plot" "stat --kind" "dot -M" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -m" "scaler --pattern" "verify" "replay -P"; do
+for c in stat "stat -f" "stat -r" "plot" "stat --kind" "dot -M" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P"; do
     # shellcheck disable=SC2086 # words
     try "$c: a bad word" $c "$(printf 'x\033[2J\302\205\342\200\256\n')" "$f"
 done

@@ -385,8 +385,8 @@ START_TEST(bad_files)
     ck_assert_ptr_nonnull(big);
     memset(big, 'x', 2 * MIB);
     big[0] = '#';
-    refused_bytes(big, 2 * MIB, 0, "larger than 1 MiB");
-    refused_bytes(big, MIB + 1, 0, "larger than 1 MiB");
+    refused_bytes(big, 2 * MIB, 0, "more than the 1048576 bytes");
+    refused_bytes(big, MIB + 1, 0, "more than the 1048576 bytes");
     ck_assert_int_eq(policy_load(&p, write_bytes(big, MIB), 0, &e), 0);
     policy_clear(&p);
     free(big);

@@ -2,7 +2,9 @@
  *
  * The operands are numbers of any formats, the same or different ones; the result is the exact
  * value of the operation rounded once to the result's format, by the mode and choices of
- * mpsim/round.h. There is no intermediate format, also in fma and in division. */
+ * mpsim/round.h. There is no intermediate format, also in fma and in division.
+ *
+ * No result depends on the floating-point environment of the caller, which is left as it is. */
 #ifndef MPSIM_ARITH_H
 #define MPSIM_ARITH_H
 

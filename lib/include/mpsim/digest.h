@@ -2,7 +2,8 @@
  *
  * The sum modulo 2^64 of a mix of (index, code): any order and any split of the elements gives the
  * same, so that a device sums in parallel. Two tensors with equal digests are equal but for a
- * chance of about 2^-64; it is no cryptographic hash. */
+ * chance of about 2^-64; it is no cryptographic hash. It is integer arithmetic: no floating-point
+ * environment changes it. */
 #ifndef MPSIM_DIGEST_H
 #define MPSIM_DIGEST_H
 

@@ -4,7 +4,9 @@
  * are ways to add. A model is one of them, completely: which products are formed, how they are
  * aligned and added, in which order, and where something is rounded. Models of tensor cores
  * reproduce the recorded outputs of the hardware bit for bit; how well each is known stands in
- * its row. */
+ * its row.
+ *
+ * No result depends on the floating-point environment of the caller, which is left as it is. */
 #ifndef MPSIM_DOT_H
 #define MPSIM_DOT_H
 

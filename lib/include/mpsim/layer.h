@@ -11,7 +11,9 @@
  * overflow to infinity), as a chain of framework operations on tensors of that format does; exp and
  * log are evaluated in binary32 and rounded. Numbers of a format are held as binary32 values.
  *
- * NaN: results are NaN where the operations say so, with no promise about sign and payload. */
+ * NaN: results are NaN where the operations say so, with no promise about sign and payload.
+ *
+ * Needs the default floating-point environment. */
 #ifndef MPSIM_LAYER_H
 #define MPSIM_LAYER_H
 

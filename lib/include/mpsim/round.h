@@ -10,7 +10,9 @@
  *
  * Parity means the parity of the code of the candidate (for p > 1 that is the parity of S;
  * for formats without a significand field it is the exponent field that decides). In a
- * format without zero, S = 0 counts as even. */
+ * format without zero, S = 0 counts as even.
+ *
+ * No result depends on the floating-point environment of the caller, which is left as it is. */
 #ifndef MPSIM_ROUND_H
 #define MPSIM_ROUND_H
 

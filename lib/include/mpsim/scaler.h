@@ -1,7 +1,9 @@
 /* scaler.h -- loss scalers: what an overflow, or a clean step, does to the loss scale.
  *
  * One state machine with the differences between frameworks as fields; a row of the table is what a
- * framework ships. Nothing here looks at gradients: the caller says whether a step overflowed. */
+ * framework ships. Nothing here looks at gradients: the caller says whether a step overflowed.
+ *
+ * Needs the default floating-point environment. */
 #ifndef MPSIM_SCALER_H
 #define MPSIM_SCALER_H
 

@@ -1,0 +1,31 @@
+/* environment.c -- see environment.h. */
+#include "environment.h"
+
+#include "options.h"
+
+#include <fenv.h>
+#include <mpsim/isa.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void environment_floats(void)
+{
+    (void)fesetenv(FE_DFL_ENV); /* on x86-64 and arm64 this ends flush-to-zero as well */
+}
+
+int environment_isa(void)
+{
+    const char *wanted = getenv("MPSIM_ISA");
+    char known[128] = "";
+    size_t n = 0;
+    if (!wanted || !*wanted)
+        return 0;
+    const mpsim_status status = mpsim_isa_use(wanted);
+    if (status == MPSIM_OK)
+        return 0;
+    if (status == MPSIM_EUNAVAILABLE)
+        return fail(EXIT_USAGE, "MPSIM_ISA: this machine has no %s", wanted);
+    for (size_t i = 0; mpsim_isa_at(i) && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", mpsim_isa_at(i));
+    return fail(EXIT_USAGE, "MPSIM_ISA: '%s' is none of %s", wanted, known);
+}

@@ -1,0 +1,79 @@
+#!/bin/sh
+# endless.sh -- what has no end, or never begins, where a file is expected: an error, and no hang.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+command -v timeout >/dev/null || { echo "1..0 # SKIP no timeout"; exit 0; }
+trace=$MPSIM_SRCDIR/data/digits-cnn/step_000001
+one=$(find "$trace" -name '*.safetensors' | head -n 1)
+mkfifo "$dir/fifo"
+mkdir "$dir/silent" "$dir/policies" "$dir/devices" "$dir/dangling"
+cp "$MPSIM_SRCDIR/data/policies/fp32.yaml" "$dir/policies/a.yaml"
+mkfifo "$dir/policies/z.yaml" "$dir/silent/rank_00001"
+ln -s /dev/zero "$dir/devices/rank_00001"
+ln -s nowhere "$dir/dangling/rank_00001"
+for d in silent devices dangling; do cp "$one" "$dir/$d/rank_00000"; done
+
+# All at once, since a pipe is given two seconds for its writer; judged afterwards.
+started=0
+start() { # start INPUT WHAT COMMAND...: INPUT for standard input
+    started=$((started + 1))
+    input=$1
+    what=$2
+    shift 2
+    echo "$what" >"$dir/$started.what"
+    {
+        timeout 8 "$MPSIM" "$@" <"$input" >"$dir/$started.out" 2>"$dir/$started.err"
+        echo $? >"$dir/$started.code"
+    } &
+}
+for f in /dev/zero "$dir/fifo"; do
+    for c in 'train --steps 1 -P' 'train --resume' 'train --steps 1 --check-digests' 'scaler --pattern 1x10 --state-in' 'plot histogram' \
+        'plot training' stat info 'cast -f bf16 -o x' dot 'verify vectors'; do
+        # shellcheck disable=SC2086 # words
+        start /dev/null "$c $(basename "$f")" $c "$f"
+    done
+    start /dev/null "replay -P $(basename "$f")" replay -P "$f" "$trace"
+    start /dev/null "scaler --pattern @$(basename "$f")" scaler --pattern "@$f"
+done
+start /dev/null 'a FIFO in a folder of policies' train --steps 1 -P "$dir/policies"
+for c in stat info 'replay -P fp32' 'scaler -k act'; do
+    for d in silent devices dangling; do
+        # shellcheck disable=SC2086 # words
+        start /dev/null "$c: $d in a trace" $c "$dir/$d"
+    done
+done
+wait
+i=0
+while [ $i -lt $started ]; do
+    i=$((i + 1))
+    code=$(cat "$dir/$i.code")
+    cp "$dir/$i.err" "$dir/err"
+    case $code in 2 | 3 | 4) grep -q '^mpsim: ' "$dir/err" && [ "$(wc -l <"$dir/err")" -eq 1 ] ;; *) false ;; esac
+    ok $? "$(cat "$dir/$i.what"): exit code $code"
+done
+
+# ---- what --keep-going says of them ----
+for d in silent devices dangling; do
+    timeout 5 "$MPSIM" stat --keep-going -q "$dir/$d" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 5 ] && has 'rank_00001' err && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ -s "$dir/out" ]
+    ok $? "stat --keep-going: $d is named, the rest is reported"
+done
+
+# ---- standard input without an end ----
+for c in 'train --steps 1 -P -' 'plot histogram -' 'plot training -' 'stat -' 'replay -P fp32 -' 'cast -f bf16 -o x -'; do
+    # shellcheck disable=SC2086 # words
+    yes '{"a": [' 2>/dev/null | timeout 8 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
+    code=$?
+    case $code in 2 | 3 | 4) has '^mpsim: ' err ;; *) false ;; esac
+    ok $? "yes | $c: exit code $code"
+done
+
+# ---- a pipe that is written to is read ----
+{ sleep 0.2; cat "$MPSIM_SRCDIR/data/policies/fp32.yaml" >"$dir/fifo"; } &
+timeout 8 "$MPSIM" replay -P "$dir/fifo" "$trace" >"$dir/out" 2>"$dir/err"; ok $? "a policy from a FIFO whose writer comes late"
+
+finish
