@@ -38,7 +38,8 @@ tests_libsupport_la_SOURCES = \
   tests/support/recorded.h tests/support/replaykept.c tests/support/replaykept.h \
   tests/support/replaytrace.c tests/support/replaytrace.h tests/support/sha256.c \
   tests/support/sha256.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
-  tests/support/sweep.h tests/support/trainengine.c tests/support/trainengine.h \
+  tests/support/sweep.h tests/support/trainer.c tests/support/trainer.h \
+  tests/support/trainengine.c tests/support/trainengine.h \
   tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
   tests/support/vectors.h tests/support/words.c tests/support/words.h \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
@@ -65,6 +66,7 @@ unit_tests = \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd \
   tests/sim/t-replay-rules tests/sim/t-replay-synthetic tests/sim/t-scaler-log \
   tests/sim/t-textfile \
+  tests/sim/t-train-checkpoint tests/sim/t-train-damage \
   tests/sim/t-train-policy tests/sim/t-train-record \
   tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors tests/trace/t-temporary \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \

@@ -24,3 +24,12 @@ uint64_t mpsim_digest(const mpsim_format *f, const void *codes, size_t n, uint64
     }
     return sum;
 }
+
+uint64_t mpsim_digest_bytes(const void *bytes, size_t n, uint64_t first)
+{
+    const unsigned char *p = bytes;
+    uint64_t sum = 0;
+    for (size_t i = 0; p && i < n; i++)
+        sum += mpsim_mix(first + i, p[i]);
+    return sum;
+}

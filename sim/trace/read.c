@@ -112,3 +112,20 @@ fail:
     t->current = NULL; /* an error does not go away by reading on */
     return -1;
 }
+
+int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error)
+{
+    if (!t->current)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "no tensor is selected");
+    const size_t width = mpsim_format_code_bytes(t->current->tensor.format);
+    const uint64_t left = t->current->bytes - t->done * width;
+    if (n % width || n > left)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "only %llu bytes are left of the tensor",
+                          (unsigned long long)left);
+    if (trace_bytes(t, bytes, n, error)) {
+        t->current = NULL;
+        return -1;
+    }
+    t->done += n / width;
+    return 0;
+}

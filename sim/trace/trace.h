@@ -81,6 +81,11 @@ int trace_select(trace *t, size_t i, trace_error *error);
  * of a tensor in an npz also verifies the member's CRC. */
 int trace_read(trace *t, double *values, size_t n, size_t *got, trace_error *error);
 
+/* trace_read_bytes -- the bytes of the selected tensor's next elements as they lie in the file, n of
+ * them, which are to be there; a tensor is read with one of these two functions. 0, or -1 with *error
+ * filled. */
+int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error);
+
 /* trace_error_set -- fill *error; always returns -1. The text becomes
  * "PATH: offset N: MESSAGE", or "PATH: MESSAGE" if offset is UINT64_MAX; path and message
  * are escaped. */

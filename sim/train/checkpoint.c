@@ -2,17 +2,18 @@
 #include "checkpoint.h"
 
 #include "../cli/options.h"
-#include "store.h"
+#include "seal.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "mpsim-train-checkpoint/1";
+/* Files of version 1 have no digests. */
+static const char schema[] = "mpsim-train-checkpoint/2", schema_1[] = "mpsim-train-checkpoint/1";
 static const char key_schema[] = "mpsim.schema", key_plan[] = "mpsim.train.plan",
                   key_state[] = "mpsim.train.state", key_step[] = "mpsim.step",
-                  key_taken[] = "mpsim.optimizer_steps";
+                  key_taken[] = "mpsim.optimizer_steps", key_digests[] = "mpsim.train.digests";
 
 /* ---- runs as text ---- */
 
@@ -87,7 +88,7 @@ int run_difference(char *out, size_t size, const char *a, const char *b)
 /* ---- writing ---- */
 
 typedef struct taking {
-    stored_list list;
+    stored_list *list;
     train_engine *engine;
     char error[TRAIN_ERROR];
 } taking;
@@ -95,7 +96,7 @@ typedef struct taking {
 static int take(const train_item *x, void *context)
 {
     taking *t = context;
-    return x->state ? stored_add(&t->list, t->engine, x, t->error) : 0;
+    return x->state ? stored_add(t->list, t->engine, x, t->error) : 0;
 }
 
 static char *state_text(const train *t)
@@ -107,26 +108,41 @@ static char *state_text(const train *t)
     return text;
 }
 
-int checkpoint_write(const char *path, const train_run *r, train *t, const checkpoint_note *own,
-                     trace_error *error)
+int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *own,
+                    trace_error *error)
 {
-    taking k = {.engine = train_engine_of(t)};
-    char *plan = run_text(r), *state = state_text(t), step[24], taken[24];
-    int bad;
-    snprintf(step, sizeof step, "%" PRIu64, own->step);
-    snprintf(taken, sizeof taken, "%" PRIu64, own->taken);
-    const char *const pairs[][2] = {{key_schema, schema}, {key_step, step}, {key_taken, taken},
-                                    {key_plan, plan},     {key_state, state}};
-    if (!plan || !state)
-        bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    else if (train_visit(t, take, &k))
-        bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error);
-    else
-        bad = stored_write(&k.list, path, pairs, sizeof pairs / sizeof *pairs, error);
-    stored_clear(&k.list);
+    taking k = {.list = &c->list, .engine = train_engine_of(t)};
+    checkpoint_clear(c);
+    c->note = *own;
+    c->state = state_text(t);
+    if (!c->state)
+        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
+    return train_visit(t, take, &k) ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error)
+                                    : 0;
+}
+
+int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error)
+{
+    char *plan = run_text(r), step[24], taken[24];
+    snprintf(step, sizeof step, "%" PRIu64, c->note.step);
+    snprintf(taken, sizeof taken, "%" PRIu64, c->note.taken);
+    const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
+                              {key_plan, plan},     {key_state, c->state}, {key_digests, NULL}};
+    const size_t n = sizeof pairs / sizeof *pairs;
+    char *digests = plan ? seal_text(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
+    pairs[n - 1][1] = digests;
+    const int bad = !digests ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory")
+                             : stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
     free(plan);
-    free(state);
+    free(digests);
     return bad;
+}
+
+void checkpoint_clear(checkpoint *c)
+{
+    stored_clear(&c->list);
+    free(c->state);
+    memset(c, 0, sizeof *c);
 }
 
 /* ---- reading ---- */
@@ -136,13 +152,23 @@ static int bad_file(const trace *t, trace_error *error, const char *what)
     return trace_error_set(error, train_error_exit(what), trace_path(t), UINT64_MAX, "%s", what);
 }
 
+/* Whether it says that it is a checkpoint, and has the digests that it should have. */
+static int check_file(trace *t, trace_error *error)
+{
+    const char *is = trace_metadata(t, key_schema);
+    if (!is || (strcmp(is, schema) != 0 && strcmp(is, schema_1) != 0))
+        return bad_file(t, error, "not a checkpoint of mpsim train");
+    if (strcmp(is, schema) == 0 && seal_check(t, key_digests, error))
+        return -1;
+    return trace_metadata(t, key_plan) && trace_metadata(t, key_state) && trace_metadata(t, key_step)
+               ? 0
+               : bad_file(t, error, "not a checkpoint of mpsim train");
+}
+
 static trace *open_checkpoint(const char *path, trace_error *error)
 {
     trace *t = trace_open(path, NULL, error);
-    const char *is = t ? trace_metadata(t, key_schema) : NULL;
-    if (t && (!is || strcmp(is, schema) != 0 || !trace_metadata(t, key_plan) ||
-              !trace_metadata(t, key_state) || !trace_metadata(t, key_step))) {
-        bad_file(t, error, "not a checkpoint of mpsim train");
+    if (t && check_file(t, error)) {
         trace_close(t);
         return NULL;
     }
@@ -269,6 +295,7 @@ int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_n
         bad = train_visit(t, put, &p);
     if (!bad && p.found != trace_count(from))
         bad = bad_file(from, error, "it holds tensors that the run does not have");
+    n->unsealed = strcmp(trace_metadata(from, key_schema), schema_1) == 0;
     trace_close(from);
     return bad ? -1 : 0;
 }

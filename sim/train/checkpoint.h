@@ -1,24 +1,34 @@
 /* checkpoint.h -- a training that is interrupted and goes on with the same bits.
  *
  * A checkpoint is a safetensors file: every tensor of the trainer's state in its format, and as
- * metadata the run (train_run_write), the rest of the state (train_state_save) and the number of
- * steps. It is untrusted like any other file: names, shapes, formats and numbers are checked. */
+ * metadata the run (train_run_write), the rest of the state (train_state_save), the number of
+ * steps and the digests of all this (seal.h). It is untrusted like any other file: names, shapes,
+ * formats and numbers are checked, too. */
 #ifndef MPSIM_SIM_TRAIN_CHECKPOINT_H
 #define MPSIM_SIM_TRAIN_CHECKPOINT_H
 
-#include "../trace/trace.h"
-
-#include <train/train.h>
+#include "store.h"
 
 /* What a checkpoint knows beside the trainer. */
 typedef struct checkpoint_note {
     uint64_t step;  /* steps done                                        */
     uint64_t taken; /* of these: steps that the optimizer took           */
+    int unsealed;   /* read from a file of version 1: it had no digests  */
 } checkpoint_note;
 
-/* checkpoint_write -- complete or not at all: 0, or -1 with *error filled. */
-int checkpoint_write(const char *path, const train_run *r, train *t, const checkpoint_note *n,
-                     trace_error *error);
+/* A trainer's state at some time. All zeros at first. */
+typedef struct checkpoint {
+    stored_list list;
+    char *state;
+    checkpoint_note note;
+} checkpoint;
+
+/* checkpoint_take -- the state as it is now; what *c held before is freed. checkpoint_write: as a
+ * file, complete or not at all. Both 0, or -1 with *error filled, which names `path`. */
+int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *n,
+                    trace_error *error);
+int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error);
+void checkpoint_clear(checkpoint *c);
 
 /* checkpoint_read -- into a trainer that train_open made for *r: 0, or -1 with *error filled; the
  * trainer is of no use then. Refused unless the run is *r but for the number of steps; the line

@@ -205,6 +205,7 @@ typedef struct going {
     train_total *total;
     train_row row;
     checkpoint_note note;
+    checkpoint point;
 } going;
 
 static int failed(const going *g, const char *line)
@@ -218,6 +219,9 @@ static int resume(going *g)
     if (g->watch->resume &&
         checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
         return fail(error.exit, "%s", error.text);
+    if (g->note.unsealed)
+        note("%s: a checkpoint of version 1, without digests: damage would not be seen",
+             g->watch->resume);
     g->watch->recorder.taken = g->note.taken;
     g->total->first = train_steps_done(g->train) + 1;
     if (g->total->first > g->job->run.settings.steps)
@@ -229,9 +233,11 @@ static int resume(going *g)
 static int save(going *g)
 {
     trace_error error;
+    const char *path = g->watch->checkpoint;
     g->note.step = train_steps_done(g->train);
     g->note.taken = g->watch->recorder.taken;
-    if (checkpoint_write(g->watch->checkpoint, &g->job->run, g->train, &g->note, &error))
+    if (checkpoint_take(&g->point, path, g->train, &g->note, &error) ||
+        checkpoint_write(&g->point, path, &g->job->run, &error))
         return fail(error.exit, "%s", error.text);
     return 0;
 }
@@ -327,6 +333,7 @@ int train_job_run(const train_job *j, train_watch *w,
         code = train_digests_begin(&w->digests, &j->run);
     if (!code)
         code = run_steps(&g, each, row, context);
+    checkpoint_clear(&g.point);
     if (g.train) {
         train_measure_bytes(g.train, &t->bytes);
         train_close(g.train);

@@ -147,6 +147,29 @@ START_TEST(digests_are_the_known_ones)
 }
 END_TEST
 
+/* Bytes are the codes of a format of eight bits all of which count as themselves. */
+START_TEST(bytes_are_codes)
+{
+    unsigned char bytes[256];
+    uint64_t parts = 0;
+    const mpsim_format format = format_of("e4m3fnuz");
+    for (unsigned i = 0; i < 256; i++)
+        bytes[i] = (unsigned char)i;
+    const uint64_t all = mpsim_digest_bytes(bytes, 256, 7);
+    ck_assert_uint_eq(all, mpsim_digest(&format, bytes, 256, 7));
+    for (unsigned i = 0; i < 256; i++)
+        parts += mpsim_digest_bytes(bytes + i, 1, 7 + i);
+    ck_assert_uint_eq(all, parts);
+    ck_assert_uint_eq(mpsim_digest_bytes(bytes, 0, 7), 0);
+    ck_assert_uint_eq(mpsim_digest_bytes(NULL, 3, 7), 0);
+    for (unsigned bit = 0; bit < 2048; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        ck_assert_uint_ne(mpsim_digest_bytes(bytes, 256, 7), all);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+}
+END_TEST
+
 START_TEST(every_code_is_mixed_with_its_index)
 {
     uint64_t state = test_seed(), codes[1];
@@ -281,6 +304,7 @@ int main(void)
 {
     TCase *t = test_case("digest", 20);
     tcase_add_test(t, digests_are_the_known_ones);
+    tcase_add_test(t, bytes_are_codes);
     tcase_add_test(t, every_code_is_mixed_with_its_index);
     tcase_add_test(t, bits_above_the_code_are_ignored);
     tcase_add_test(t, parts_add_up_in_any_order_at_any_address);

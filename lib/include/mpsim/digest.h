@@ -20,6 +20,10 @@ MPSIM_BEGIN
  * 0 if f is NULL or invalid, or codes is NULL; 0 for n = 0. The mix is lib/digest/scalar.h. */
 MPSIM_API uint64_t mpsim_digest(const mpsim_format *f, const void *codes, size_t n, uint64_t first);
 
+/* mpsim_digest_bytes -- the digest of n bytes, of a text or a file, each of which is a code that counts
+ * as itself; `first` and parts as above. */
+MPSIM_API uint64_t mpsim_digest_bytes(const void *bytes, size_t n, uint64_t first);
+
 MPSIM_END
 
 #endif
