@@ -95,6 +95,7 @@ static int read_run(gpu_training *t, const char *folder, const gpu_training_how 
 typedef struct digest_output {
     FILE *to;
     char path[1024], part[1032];
+    train_digest_writer writer;
     train_step_digests now;
 } digest_output;
 
@@ -109,11 +110,12 @@ static int open_digests(digest_output *d, gpu_training *t, const gpu_training_ho
     snprintf(t->digests, sizeof t->digests, "%.150s-%s.digests", slash ? slash + 1 : how->prefix,
              t->plan);
     d->to = fopen(d->part, "w");
-    if (d->to && train_digests_head(d->to, r) == 0) {
-        fprintf(d->to, "# device %s\n", how->device ? how->device : "?");
+    char what[1100];
+    if (d->to && train_digests_head(&d->writer, d->to, r) == 0) {
+        snprintf(what, sizeof what, "device %.900s", how->device ? how->device : "?");
+        train_digests_comment(&d->writer, what);
         return 0;
     }
-    char what[1100];
     snprintf(what, sizeof what, "%s: %s", d->part, strerror(errno));
     t->digests[0] = 0;
     return end(t, GPU_TRAINING_FAILED, what);
@@ -125,6 +127,7 @@ static void close_digests(digest_output *d, gpu_training *t)
     train_digests_free(&d->now);
     if (!d->to)
         return;
+    train_digests_end(&d->writer);
     int bad = ferror(d->to) != 0;
     bad |= fclose(d->to) != 0;
     if (bad || rename(d->part, d->path) != 0) {
@@ -158,7 +161,7 @@ static int digest_step(gpu_training *t, digest_output *d, train *device, const t
     if (train_digests_take(&d->now, device, s, line))
         return step_failed(t, s->step, line);
     if (d->to) {
-        train_digests_write(d->to, &d->now, tensors);
+        train_digests_write(&d->writer, &d->now, tensors);
         fflush(d->to);
     }
     return 0;

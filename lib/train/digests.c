@@ -1,13 +1,16 @@
 /* digests.c -- see digests.h. */
 #include <train/digests.h>
 
+#include <mpsim/digest.h>
+
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "# mpsim-train-digests/1";
-static const char plan_prefix[] = "# plan ";
+static const char schema[] = "# mpsim-train-digests/2", schema_1[] = "# mpsim-train-digests/1";
+static const char plan_prefix[] = "# plan ", end_prefix[] = "# end ";
 
 /* ---- a step ---- */
 
@@ -60,18 +63,34 @@ void train_digests_free(train_step_digests *d)
 
 /* ---- writing ---- */
 
-int train_digests_head(FILE *to, const train_run *r)
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void put(train_digest_writer *w, const char *format, ...)
 {
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    const size_t n = strlen(text);
+    w->digest += mpsim_digest_bytes(text, n, w->bytes);
+    w->bytes += n;
+    fputs(text, w->to);
+}
+
+int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
+{
+    char part[512];
     FILE *plan = tmpfile();
-    int c, begins = 1, bad = !plan || train_run_write(r, plan) != 0;
+    int begins = 1, bad = !plan || train_run_write(r, plan) != 0;
+    *w = (train_digest_writer){.to = to};
     if (!bad) {
         rewind(plan);
-        fprintf(to, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
-        while ((c = getc(plan)) != EOF) {
-            if (begins)
-                fputs(plan_prefix, to);
-            putc(c, to);
-            begins = c == '\n';
+        put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
+        while (fgets(part, sizeof part, plan)) {
+            put(w, "%s%s", begins ? plan_prefix : "", part);
+            begins = strchr(part, '\n') != NULL;
         }
         bad = ferror(plan) != 0;
     }
@@ -80,11 +99,21 @@ int train_digests_head(FILE *to, const train_run *r)
     return bad || ferror(to) ? -1 : 0;
 }
 
-void train_digests_write(FILE *to, const train_step_digests *d, int tensors)
+void train_digests_comment(train_digest_writer *w, const char *text)
 {
-    fprintf(to, "%" PRIu64 " %08" PRIx32 " %016" PRIx64 "\n", d->step, d->loss, d->all);
+    put(w, "# %.1000s\n", text);
+}
+
+void train_digests_write(train_digest_writer *w, const train_step_digests *d, int tensors)
+{
+    put(w, "%" PRIu64 " %08" PRIx32 " %016" PRIx64 "\n", d->step, d->loss, d->all);
     for (size_t i = 0; tensors && i < d->count; i++)
-        fprintf(to, "  %s %016" PRIx64 "\n", d->tensors[i].name, d->tensors[i].digest);
+        put(w, "  %s %016" PRIx64 "\n", d->tensors[i].name, d->tensors[i].digest);
+}
+
+void train_digests_end(train_digest_writer *w)
+{
+    fprintf(w->to, "%s%016" PRIx64 "\n", end_prefix, w->digest);
 }
 
 /* ---- reading ---- */
@@ -112,7 +141,8 @@ static int peek(train_digest_file *d, char *error)
         return ferror(d->from) ? trouble(d, "it cannot be read", error) : 0;
     d->line_number++;
     const size_t n = strcspn(d->line, "\n");
-    if (d->line[n] != '\n' && !feof(d->from))
+    d->newline = d->line[n] == '\n';
+    if (!d->newline && !feof(d->from))
         return bad_line(d, "too long, or with a zero byte", error);
     d->line[n] = '\0';
     d->have_line = 1;
@@ -133,18 +163,12 @@ static int add_plan(train_digest_file *d, const char *line, size_t *length, char
     return 0;
 }
 
-int train_digest_file_open(train_digest_file *d, FILE *from, char *error)
+static int read_head(train_digest_file *d, char *error)
 {
     const size_t prefix = sizeof plan_prefix - 1;
     size_t length = 0;
-    memset(d, 0, sizeof *d);
-    d->from = from;
     if (peek(d, error))
         return -1;
-    if (!d->have_line || strcmp(d->line, schema) != 0) {
-        d->line_number = 1;
-        return bad_line(d, "these are no digests of mpsim train", error);
-    }
     while (d->have_line && d->line[0] == '#') {
         if (strncmp(d->line, plan_prefix, prefix) == 0 &&
             add_plan(d, d->line + prefix, &length, error))
@@ -154,12 +178,6 @@ int train_digest_file_open(train_digest_file *d, FILE *from, char *error)
             return -1;
     }
     return d->plan ? 0 : bad_line(d, "no plan in the comments above", error);
-}
-
-void train_digest_file_close(train_digest_file *d)
-{
-    free(d->plan);
-    d->plan = NULL;
 }
 
 static int scan_hex(const char **p, size_t digits, uint64_t *x)
@@ -201,6 +219,97 @@ static int scan_tensor(train_digest_file *d, char *name, size_t size, uint64_t *
         if (*c < ' ' || *c > '~')
             *c = '?';
     return 0;
+}
+
+/* ---- the whole file ---- */
+
+/* What the line at hand adds. */
+static void count_line(train_digest_file *d)
+{
+    const size_t n = strlen(d->line);
+    d->digest += mpsim_digest_bytes(d->line, n, d->bytes);
+    d->digest += mpsim_digest_bytes("\n", d->newline != 0, d->bytes + n);
+    d->bytes += n + (d->newline != 0);
+}
+
+static int check_end(train_digest_file *d, char *error)
+{
+    char what[128];
+    uint64_t digest;
+    const char *p = d->line + sizeof end_prefix - 1;
+    if (scan_hex(&p, 16, &digest) || *p || !d->newline)
+        return bad_line(d, "not '# end DIGEST'", error);
+    if (digest == d->digest)
+        return 0;
+    snprintf(what, sizeof what, "what is above has digest %016" PRIx64 ", not %016" PRIx64
+             ": it is damaged", d->digest, digest);
+    return bad_line(d, what, error);
+}
+
+/* A line of the body: steps ascend, tensors follow one. */
+static int check_line(train_digest_file *d, uint64_t *step, char *error)
+{
+    char name[sizeof d->line], what[128];
+    train_step_digests theirs;
+    uint64_t digest;
+    if (d->line[0] == '#')
+        return 0;
+    if (d->line[0] == ' ')
+        return *step ? scan_tensor(d, name, sizeof name, &digest, error)
+                     : bad_line(d, "a tensor before the first step", error);
+    if (scan_step(d, &theirs, error))
+        return -1;
+    snprintf(what, sizeof what, "step %" PRIu64 " after step %" PRIu64 ": they are to ascend from 1",
+             theirs.step, *step);
+    if (theirs.step <= *step)
+        return bad_line(d, what, error);
+    *step = theirs.step;
+    return 0;
+}
+
+static int check_whole(train_digest_file *d, char *error)
+{
+    uint64_t step = 0;
+    int ended = 0;
+    if (peek(d, error))
+        return -1;
+    d->unsealed = d->have_line && strcmp(d->line, schema_1) == 0;
+    if (!d->have_line || (!d->unsealed && strcmp(d->line, schema) != 0)) {
+        d->line_number = 1;
+        return bad_line(d, "these are no digests of mpsim train", error);
+    }
+    while (d->have_line) {
+        if (ended)
+            return bad_line(d, "something after its end", error);
+        ended = !d->unsealed && strncmp(d->line, end_prefix, sizeof end_prefix - 1) == 0;
+        if (ended ? check_end(d, error) : check_line(d, &step, error))
+            return -1;
+        count_line(d);
+        d->have_line = 0;
+        if (peek(d, error))
+            return -1;
+    }
+    return ended || d->unsealed ? 0 : bad_line(d, "the last line is to be '# end DIGEST': it is cut "
+                                                  "off", error);
+}
+
+int train_digest_file_open(train_digest_file *d, FILE *from, char *error)
+{
+    memset(d, 0, sizeof *d);
+    d->from = from;
+    if (check_whole(d, error))
+        return -1;
+    if (fseek(from, 0, SEEK_SET) != 0)
+        return trouble(d, "it cannot be read twice", error);
+    d->line_number = 0;
+    d->have_line = 0;
+    return read_head(d, error);
+}
+
+void train_digest_file_close(train_digest_file *d)
+{
+    free(d->plan);
+    d->plan = NULL;
 }
 
 /* ---- comparison ---- */

@@ -2,6 +2,7 @@
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "../cli/textfile.h"
 #include "../policy/list.h"
 #include "../trace/inputs.h"
 #include "checkpoint.h"
@@ -17,6 +18,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { PLAN_MOST = 16 << 20 }; /* bytes of a run as text */
 
 static const char more[] =
     "Trains a network on 1,437 handwritten digits of 8 x 8 pixels and tests it on 360 others.\n"
@@ -86,25 +89,37 @@ static int add_jobs(request *q, size_t n)
     return q->jobs && q->totals ? 0 : fail(EXIT_IO, "train: out of memory");
 }
 
+/* The run that a plan's text says; "-" is standard input. */
+static int run_of_plan(train_run *r, const char *path)
+{
+    char line[TRAIN_ERROR];
+    trace_error error;
+    int code = 0;
+    char *text = text_file_read(path, PLAN_MOST, NULL, &error);
+    if (!text)
+        return fail(error.exit, "%s", error.text);
+    FILE *f = fmemopen(text, text[0] ? strlen(text) : 1, "r");
+    if (!f)
+        code = fail(EXIT_IO, "train: out of memory");
+    else if (train_run_read(r, f, line))
+        code = fail(train_error_exit(line), "%s: %s", path, line);
+    if (f)
+        fclose(f);
+    free(text);
+    return code;
+}
+
 /* The run of a file: a plan, or a checkpoint, which --steps may make longer. */
 static int job_of_file(request *q)
 {
     trace_error error;
-    char line[TRAIN_ERROR];
     const char *path = q->plan ? q->plan : q->resume, *slash = strrchr(path, '/');
     int code = add_jobs(q, 1);
     if (code)
         return code;
     q->jobs[0].name = slash ? slash + 1 : path;
     if (q->plan) {
-        FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-        if (!f)
-            return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-        inputs_add(fileno(f));
-        if (train_run_read(&q->jobs[0].run, f, line))
-            code = fail(train_error_exit(line), "%s: %s", path, line);
-        if (f != stdin)
-            fclose(f);
+        code = run_of_plan(&q->jobs[0].run, path);
     } else if (checkpoint_run(path, &q->jobs[0].run, &error)) {
         code = fail(error.exit, "%s", error.text);
     }
@@ -441,12 +456,14 @@ int cmd_train(const command *self, int argc, char **argv)
          "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "
          "not counted"},
         THREADS_OPTION_ROW(q.form, ""),
-        QUIET_OPTION_ROW(q.form, "progress"),
+        QUIET_OPTION_ROW(q.form, "progress and notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     train_report report = {0};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code < 0) {
+        if (q.form.quiet)
+            note_quiet();
         code = report_options_style(&report.style, &q.form, 0, "train",
                                     "--json and --csv exclude each other");
         if (!code && first < argc)

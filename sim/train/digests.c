@@ -2,10 +2,9 @@
 #include "digests.h"
 
 #include "../cli/options.h"
-#include "../trace/inputs.h"
+#include "../cli/textfile.h"
 #include "checkpoint.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +15,24 @@ static int file_failed(const train_digests *d, const char *line)
     return fail(error.exit, "%s", error.text);
 }
 
+enum { MOST = 256 << 20 }; /* bytes of a file that is compared with */
+
 static int open_other(train_digests *d, const train_run *r)
 {
     char line[TRAIN_ERROR], difference[256];
+    trace_error error;
     int code = 0;
-    d->from = fopen(d->path, "r");
+    d->text = text_file_read(d->path, MOST, NULL, &error);
+    if (!d->text)
+        return fail(error.exit, "%s", error.text);
+    d->from = fmemopen(d->text, d->text[0] ? strlen(d->text) : 1, "r");
     if (!d->from)
-        return fail(EXIT_IO, "%s: %s", d->path, strerror(errno));
-    inputs_add(fileno(d->from));
+        return fail(EXIT_IO, "train: out of memory");
     if (train_digest_file_open(&d->file, d->from, line))
         return file_failed(d, line);
+    if (d->file.unsealed)
+        note("%s: digests of version 1, without one of their own: a step that is missing would not be "
+             "seen", d->path);
     char *own = run_text(r);
     if (!own)
         return fail(EXIT_IO, "train: out of memory");
@@ -40,7 +47,7 @@ static int open_other(train_digests *d, const train_run *r)
 int train_digests_begin(train_digests *d, const train_run *r)
 {
     const int code = d->path ? open_other(d, r) : 0;
-    if (!code && d->to && train_digests_head(d->to, r))
+    if (!code && d->to && train_digests_head(&d->writer, d->to, r))
         return fail(EXIT_IO, "train: the digests could not be written");
     return code;
 }
@@ -53,13 +60,19 @@ int train_digests_step(train_digests *d, train *t, const train_step *s)
     if (train_digests_take(&d->now, t, s, line))
         return fail(EXIT_IO, "train: %s", line);
     if (d->to)
-        train_digests_write(d->to, &d->now, d->tensors);
+        train_digests_write(&d->writer, &d->now, d->tensors);
     if (!d->from || d->difference[0])
         return 0;
     if (train_digest_file_compare(&d->file, &d->now, d->difference, sizeof d->difference, line) < 0)
         return file_failed(d, line);
     d->compared = d->file.compared;
     return 0;
+}
+
+void train_digests_finish(train_digests *d)
+{
+    if (d->to)
+        train_digests_end(&d->writer);
 }
 
 void train_digests_clear(train_digests *d)
@@ -69,4 +82,6 @@ void train_digests_clear(train_digests *d)
     train_digest_file_close(&d->file);
     train_digests_free(&d->now);
     d->from = NULL;
+    free(d->text);
+    d->text = NULL;
 }

@@ -333,6 +333,8 @@ int train_job_run(const train_job *j, train_watch *w,
         code = train_digests_begin(&w->digests, &j->run);
     if (!code)
         code = run_steps(&g, each, row, context);
+    if (!code)
+        train_digests_finish(&w->digests);
     checkpoint_clear(&g.point);
     if (g.train) {
         train_measure_bytes(g.train, &t->bytes);

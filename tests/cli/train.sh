@@ -142,26 +142,42 @@ again='-P pytorch-amp-fp16 --loss-scaling torch:init=2^22'
 train 0 $again --check-digests "$dir/digests" && has "^digests  *equal to .* in 10 steps"; ok $? "--check-digests: equal"
 # shellcheck disable=SC2086
 train 0 $again --steps 20 --check-digests "$dir/digests" && has "in 10 steps"; ok $? "--check-digests: of the steps that are there"
-sed '/^4 /,$s/^  out:head .*/  out:head 0123456789abcdef/' "$dir/digests" >"$dir/other"
+# version1: as files were that have no digest of their own, which may say anything
+version1() { sed 's|^# mpsim-train-digests/2|# mpsim-train-digests/1|; /^# end /d'; }
+sed '/^4 /,$s/^  out:head .*/  out:head 0123456789abcdef/' "$dir/digests" >"$dir/tampered"
 # shellcheck disable=SC2086
-train 1 $again --check-digests "$dir/other" && has 'differ from .*: step 4, tensor out:head: digest .*, there 0123456789abcdef$' &&
+train 3 $again --check-digests "$dir/tampered" && has "^mpsim: $dir/tampered: line [0-9]*: what is above has digest " err
+ok $? "--check-digests: a tampered file"
+version1 <"$dir/tampered" >"$dir/other"
+# shellcheck disable=SC2086
+train 1 $again --quiet --check-digests "$dir/other" && has 'differ from .*: step 4, tensor out:head: digest .*, there 0123456789abcdef$' &&
     has '^status *digests differ at step 4$'
 ok $? "--check-digests: the first tensor that differs"
-sed '/^  /d; s/^6 \(........\) .*/6 \1 0123456789abcdef/' "$dir/digests" >"$dir/other"
+sed '/^  /d; s/^6 \(........\) .*/6 \1 0123456789abcdef/' "$dir/digests" | version1 >"$dir/other"
 # shellcheck disable=SC2086
-train 1 $again --check-digests "$dir/other" && has 'differ from .*: step 6: digest '; ok $? "--check-digests: the first step that differs"
+train 1 $again --quiet --check-digests "$dir/other" && has 'differ from .*: step 6: digest '; ok $? "--check-digests: the first step that differs"
 # shellcheck disable=SC2086
 train 3 $again --seed 1 --check-digests "$dir/digests" && has 'another run: seed 0, not 1' err; ok $? "--check-digests: of another run"
 printf 'x\n' >"$dir/other"
 # shellcheck disable=SC2086
 train 3 $again --check-digests "$dir/other" && has 'line 1: these are no digests' err; ok $? "--check-digests: no such file format"
-{ grep '^#' "$dir/digests"; echo '1 12 34'; } >"$dir/other"
+for edit in '/^5 /d' '/^5 /p' '/^5 /{h;d};/^6 /G' '$d'; do
+    sed "$edit" "$dir/digests" >"$dir/tampered"
+    # shellcheck disable=SC2086
+    train 3 $again --check-digests "$dir/tampered"; ok $? "--check-digests: edited by $edit"
+done
+version1 <"$dir/digests" >"$dir/other"
+# shellcheck disable=SC2086
+"$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err" && has 'in 10 steps' && has 'note: .*version 1' err
+ok $? "--check-digests: version 1, with a note"
+{ grep '^#' "$dir/digests"; echo '1 12 34'; } | version1 >"$dir/other"
 # shellcheck disable=SC2086
 train 3 $again --check-digests "$dir/other" && has 'line [0-9]*: not ' err; ok $? "--check-digests: a bad line"
-grep '^#' "$dir/digests" >"$dir/other"
+grep '^#' "$dir/digests" | version1 >"$dir/other"
 # shellcheck disable=SC2086
 "$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'none of the steps' err; ok $? "--check-digests: no steps"
+train 3 -P fp32 --check-digests /dev/zero && has 'is a character device' err; ok $? "--check-digests: a device"
 
 # ---- checkpoints ----
 # shellcheck disable=SC2086

@@ -171,16 +171,19 @@ static int write_steps(FILE *f, const train_run *r, char *why)
     char line[TRAIN_ERROR] = "";
     train_engine e;
     train_step_digests now = {0};
+    train_digest_writer w;
     train_step s;
     int code = train_engine_cpu(&e, NULL);
     train *t = code ? NULL : train_open(r, &e, 0, line);
-    code = !t || train_digests_head(f, r);
+    code = !t || train_digests_head(&w, f, r);
     for (uint64_t i = 0; !code && i < r->settings.steps; i++) {
         memset(&s, 0, sizeof s);
         code = train_next(t, &s, line) || train_digests_take(&now, t, &s, line);
         if (!code)
-            train_digests_write(f, &now, i == 0 || i + 1 == r->settings.steps);
+            train_digests_write(&w, &now, i == 0 || i + 1 == r->settings.steps);
     }
+    if (!code)
+        train_digests_end(&w);
     train_digests_free(&now);
     if (t)
         train_close(t);
@@ -337,7 +340,8 @@ static void test_refused(void)
         const char *says;
     } rows[] = {
         {"", "", -1, "line 1: these are no digests"},
-        {"", "# mpsim-train-digests/2\n", -1, "line 1: these are no digests"},
+        {"", "# mpsim-train-digests/3\n", -1, "line 1: these are no digests"},
+        {"", "# mpsim-train-digests/2\n", -1, "cut off"},
         {"", "# mpsim-train-digests/1\n1 40135c29 00f1e2d3c4b5a697\n", -1, "no plan"},
         {"", "# mpsim-train-digests/1\n# plan mpsim-train/1\n# plan net mlp\n", -1, "too early"},
         {"h", "", -1, "no steps"},
@@ -353,6 +357,10 @@ static void test_refused(void)
          "not '  TENSOR DIGEST'"},
         {"h", "1 00000000 0000000000000000\n  other 0000000000000000\n", 1, "there it is other"},
         {"h", "3 00000000 0000000000000000\n", 1, "step 3: loss "},
+        {"h", "2 00000000 0000000000000000\n2 00000000 0000000000000000\n", -1, "step 2 after step 2"},
+        {"h", "3 00000000 0000000000000000\n2 00000000 0000000000000000\n", -1, "step 2 after step 3"},
+        {"h", "0 00000000 0000000000000000\n", -1, "step 0 after step 0"},
+        {"h", "  act:fc1 0000000000000000\n", -1, "before the first step"},
     };
     char *text = read_text(golden_path(&goldens[5])), *head = text ? strstr(text, "\n1 ") : NULL;
     char all[1 << 14], why[WHY] = "";
@@ -369,6 +377,104 @@ static void test_refused(void)
     }
     ok(!bad, "what is no file of digests is refused, with its line", NULL);
     free(text);
+}
+
+/* ---- version 2: the file has a digest of its own ---- */
+
+/* What is read as text is refused at once, before a step is repeated. */
+static int refused_at_once(const char *bytes, size_t n, char *why)
+{
+    train_digest_file d;
+    FILE *f = tmpfile();
+    if (!f || fwrite(bytes, 1, n, f) != n)
+        return complain(why, "no temporary file") == 0;
+    rewind(f);
+    const int code = train_digest_file_open(&d, f, why);
+    train_digest_file_close(&d);
+    fclose(f);
+    return code < 0 && strncmp(why, "line ", 5) == 0;
+}
+
+/* `bytes` without its k-th line, with it twice, and with the next one before it: 0, 1, 2. */
+static size_t edit_line(char *to, const char *bytes, size_t n, size_t k, int edit)
+{
+    const char *line = bytes, *end = bytes + n;
+    for (; k; k--)
+        line = strchr(line, '\n') + 1;
+    const char *next = strchr(line, '\n') + 1, *after = next < end ? strchr(next, '\n') + 1 : next;
+    const char *const parts[][5] = {{bytes, line, next, end, NULL},
+                                    {bytes, next, line, end, NULL},
+                                    {bytes, line, next, after, line}};
+    const char *const *p = parts[edit];
+    char *at = to;
+    at = (char *)memcpy(at, p[0], (size_t)(p[1] - p[0])) + (p[1] - p[0]);
+    at = (char *)memcpy(at, p[2], (size_t)(p[3] - p[2])) + (p[3] - p[2]);
+    if (p[4]) {
+        at = (char *)memcpy(at, line, (size_t)(next - line)) + (next - line);
+        at = (char *)memcpy(at, after, (size_t)(end - after)) + (end - after);
+    }
+    return (size_t)(at - to);
+}
+
+/* Lines of the file that are missing, doubled, swapped. */
+static int edited_lines_pass(const char *bytes, size_t n, size_t lines, char *missed)
+{
+    static char edited[1 << 16];
+    char why[WHY];
+    int passed = 0;
+    for (size_t k = 0; k < lines; k++)
+        for (int edit = 0; edit < 3; edit++) {
+            const size_t m = edit_line(edited, bytes, n, k, edit);
+            if (m == n && memcmp(edited, bytes, n) == 0)
+                continue; /* two equal lines, or the last one swapped with none */
+            if (!refused_at_once(edited, m, why)) {
+                snprintf(missed, WHY, "line %zu, edit %d", k + 1, edit);
+                passed++;
+            }
+        }
+    return passed;
+}
+
+static void test_sealed(void)
+{
+    static char bytes[1 << 15];
+    char why[WHY] = "", missed[WHY] = "";
+    train_run r = {0};
+    size_t n = 0, lines = 0, flips = 0, positions = 0, passed = 0;
+    FILE *f = tmpfile();
+    int bad = !f || read_plan("mlp-fp32", &r, why);
+    r.settings.steps = 3;
+    r.settings.batch = 16;
+    if (!bad && !(bad = write_steps(f, &r, why))) {
+        rewind(f);
+        n = fread(bytes, 1, sizeof bytes - 1, f);
+        rewind(f);
+        bad = repeat_file(f, UINT64_MAX, why);
+    }
+    ok(!bad && n > 0 && n < sizeof bytes - 1, "what is written is read", why);
+    for (size_t i = 0; i < n; i++)
+        lines += bytes[i] == '\n';
+    for (size_t at = 0; at < n; at += 1 + n / 400, positions++)
+        for (int bit = 0; bit < 8; bit++, flips++) {
+            bytes[at] ^= (char)(1 << bit);
+            if (!refused_at_once(bytes, n, why) && !passed++)
+                snprintf(missed, sizeof missed, "bit %d of byte %zu", bit, at);
+            bytes[at] ^= (char)(1 << bit);
+        }
+    printf("# %zu positions, %zu flips, %zu taken\n", positions, flips, passed);
+    ok(positions > 200 && passed == 0, "a flipped bit is found", missed);
+    passed = 0;
+    for (size_t i = 0; i < n; i += 1 + n / 100)
+        passed += !refused_at_once(bytes, i, why);
+    passed += !refused_at_once(bytes, n - 1, why);
+    strcpy(bytes + n, "\n");
+    passed += !refused_at_once(bytes, n + 1, why);
+    ok(passed == 0, "a file that is cut off or goes on is found", NULL);
+    ok(edited_lines_pass(bytes, n, lines, missed) == 0, "missing, doubled, swapped lines are found",
+       missed);
+    if (f)
+        fclose(f);
+    train_run_clear(&r);
 }
 
 /* ---- devices ---- */
@@ -425,6 +531,7 @@ int main(int argc, char **argv)
         test_plans();
         test_changed();
         test_refused();
+    test_sealed();
         test_devices();
     }
     printf("# %" PRIu64 " steps, %" PRIu64 " tensors\n1..%d\n", compared, tensors, tap_plan);
