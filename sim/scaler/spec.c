@@ -5,7 +5,8 @@
 #include "../cli/output.h"
 #include "../cli/textfile.h"
 
-#include <errno.h>
+#include <inttypes.h>
+#include <mpsim/digest.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,36 +89,65 @@ int scalerspec_add_list(scalerrun *s, const char *text)
 
 /* ---- states ---- */
 
-/* A state file is "mpsim.scaler-state/1 SPEC" and the line of mpsim_scaler_save. */
-static const char state_head[] = "mpsim.scaler-state/1 ";
+/* Files of version 1 have no digest. */
+static const char state_head[] = "mpsim.scaler-state/2 ", state_head_1[] = "mpsim.scaler-state/1 ";
+static const char state_end[] = "digest ";
+enum { STATE_HEAD = sizeof state_head - 1, STATE_MOST = 4 << 10 /* bytes of a file */ };
 
-int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
+/* The first two lines of a state and what is behind them: 0, or -1. */
+static int split_state(char *text, char **state, char **rest)
 {
-    enum { HEAD = sizeof state_head - 1 };
+    char *end = strchr(text, '\n'), *next = end ? strchr(end + 1, '\n') : NULL;
+    if (!next || (size_t)(end - text) >= STATE_HEAD + STATE_SPEC || next - end > STATE_TEXT)
+        return -1;
+    *state = end + 1;
+    *rest = next + 1;
+    return 0;
+}
+
+/* Whether the last line is the digest of those above, and the last one. */
+static int has_digest(const char *text, const char *rest)
+{
+    char want[64];
+    snprintf(want, sizeof want, "%s%016" PRIx64 "\n", state_end,
+             mpsim_digest_bytes(text, (size_t)(rest - text), 0));
+    return strcmp(rest, want) == 0;
+}
+
+int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT], int *sealed)
+{
+    char name[512], *line = NULL, *rest = NULL;
     trace_error error;
-    char *text = text_file_read(path, HEAD + STATE_SPEC + STATE_TEXT, NULL, &error);
+    int code = 0;
+    char *text = text_file_read(path, STATE_MOST, NULL, &error);
     if (!text)
         return fail(error.exit, "%s", error.text);
-    const size_t head = strcspn(text, "\r\n"), end = head + strspn(text + head, "\r\n");
-    const size_t n = strcspn(text + end, "\n");
-    const int ok = strncmp(text, state_head, HEAD) == 0 && head - HEAD < STATE_SPEC && n > 0 &&
-                   n + 1 < STATE_TEXT;
-    if (ok) {
-        snprintf(spec, STATE_SPEC, "%.*s", (int)(head - HEAD), text + HEAD);
-        snprintf(state, STATE_TEXT, "%.*s\n", (int)n, text + end);
+    escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
+    const int old = strncmp(text, state_head_1, STATE_HEAD) == 0;
+    if ((!old && strncmp(text, state_head, STATE_HEAD) != 0) || split_state(text, &line, &rest))
+        code = fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out", name);
+    else if (old ? *rest : !has_digest(text, rest))
+        code = fail(EXIT_DATA, "%s: damaged: %s", name,
+                    old ? "a state is two lines" : "its last line is not the digest of those above");
+    if (!code) {
+        *sealed = !old;
+        snprintf(spec, STATE_SPEC, "%.*s", (int)(line - text) - STATE_HEAD - 1, text + STATE_HEAD);
+        snprintf(state, STATE_TEXT, "%.*s", (int)(rest - line) - 1, line);
     }
     free(text);
-    return ok ? 0 : fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out", path);
+    return code;
 }
 
 int scalerstate_write(const char *path, const track *t)
 {
-    char state[STATE_TEXT];
+    char state[STATE_TEXT], text[STATE_HEAD + STATE_SPEC + STATE_TEXT + 2];
     output out = {0};
     const int code = output_open(&out, path);
     if (code)
         return code;
     mpsim_scaler_save(&t->scaler, state, sizeof state);
-    fprintf(out.file, "%s%s\n%s\n", state_head, t->label, state);
+    const int n = snprintf(text, sizeof text, "%s%s\n%s\n", state_head, t->label, state);
+    fprintf(out.file, "%s%s%016" PRIx64 "\n", text, state_end,
+            mpsim_digest_bytes(text, (size_t)n, 0));
     return output_close(&out);
 }

@@ -53,6 +53,26 @@ printf 'mpsim.scaler-state/1 torch\nscale=1 step=x\n' >"$dir/bad"
 run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a broken state"
 run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
 run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
+# every byte of a state with a bit flipped; lines that are missing, doubled, swapped; cut off, longer
+od -An -v -tu1 "$dir/state" | tr -s ' ' '\n' | grep . | awk '{ for (k = 0; k < 8; k += 4) {
+    bit = (NR + k) % 8; flipped = int($1 / 2 ^ bit) % 2 ? $1 - 2 ^ bit : $1 + 2 ^ bit; printf "%d %03o\n", NR, flipped } }' >"$dir/flips"
+: >"$dir/taken"
+while read -r at octal; do
+    # shellcheck disable=SC2059 # the byte
+    { head -c $((at - 1)) "$dir/state"; printf "\\$octal"; tail -c +$((at + 1)) "$dir/state"; } >"$dir/bad"
+    run 3 scaler --pattern 0 --state-in "$dir/bad" && grep -q "^mpsim: $dir/bad: " "$dir/err" || echo "byte $at: $octal" >>"$dir/taken"
+done <"$dir/flips"
+cp "$dir/taken" "$dir/out"
+[ "$(wc -l <"$dir/flips")" -gt 200 ] && [ ! -s "$dir/taken" ]; ok $? "a flipped bit in a state is found: $(wc -l <"$dir/flips") of them"
+for edit in 1d 2d 3d 1p 2p 3p '1{h;d};2G' '2{h;d};3G' '2s/clean=[0-9]*/clean=1/' '$s/$/ /'; do
+    sed "$edit" "$dir/state" >"$dir/bad"
+    run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a state edited by $edit"
+done
+sed 's|^mpsim.scaler-state/2|mpsim.scaler-state/1|; 3d' "$dir/state" >"$dir/old"
+"$MPSIM" scaler --pattern '0*300' --state-in "$dir/old" >"$dir/out" 2>"$dir/err" && has '^  300  *2^13  clean' && has 'note: .*version 1' err
+ok $? "a state of version 1, with a note"
+run 3 scaler --pattern 0 --state-in /dev/zero && mkfifo "$dir/fifo" && run 4 scaler --pattern 0 --state-in "$dir/fifo" && has 'nobody writes to' err
+ok $? "a state from a device, from a pipe without a writer"
 
 # ---- traces
 run 0 scaler "$trace" && has '^7 recorded steps, 70 gradient tensors' && has '^  20000  *2^16  clean ' && has '^Verdict: no overflow'
