@@ -116,13 +116,13 @@ static int has_digest(const char *text, const char *rest)
 
 int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT], int *sealed)
 {
-    char name[512], *line = NULL, *rest = NULL;
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    char *line = NULL, *rest = NULL;
     trace_error error;
     int code = 0;
     char *text = text_file_read(path, STATE_MOST, NULL, &error);
     if (!text)
         return fail(error.exit, "%s", error.text);
-    escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
     const int old = strncmp(text, state_head_1, STATE_HEAD) == 0;
     if ((!old && strncmp(text, state_head, STATE_HEAD) != 0) || split_state(text, &line, &rest))
         code = fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out", name);

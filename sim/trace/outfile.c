@@ -143,6 +143,9 @@ int outfile_write(outfile *o, const void *p, size_t n, trace_error *error)
 int outfile_close(outfile *o, trace_error *error)
 {
     int result = flush(o, error);
+    /* what is replaced is lost at the rename: what replaces it has to be on the disk by then */
+    if (result == 0 && o->name && access(o->target, F_OK) == 0 && fsync(o->fd) != 0)
+        result = io_error(o->path, "cannot write", error);
     /* some file systems report a full disk only now */
     if (close(o->fd) && result == 0)
         result = io_error(o->path, "cannot write", error);

@@ -41,8 +41,9 @@ static const char more[] =
     "activations   bytes: what the forward pass keeps for the backward pass\n"
     "speed         the only line that differs between two runs\n"
     "\n"
-    "Interrupted (SIGINT), a run ends with the step at hand, saves its checkpoint, reports what\n"
-    "there is, and exits with 130. All of --compare takes a minute, of --net cnn two.\n"
+    "By SIGINT, SIGTERM and SIGHUP a run ends with the step at hand, or without it if that takes\n"
+    "long, saves its checkpoint, reports what there is, and exits with 130, 143 or 129. All of\n"
+    "--compare takes a minute, of --net cnn two.\n"
     "A replay of a trace needs what was said here instead of the policy: optimizer and its\n"
     "numbers are in the trace, --clip, --variant, --loss-scaling and --seed are not.\n"
     "\n"
@@ -261,12 +262,14 @@ static int verdict(const request *q)
     for (size_t i = 0; i < q->n_jobs; i++)
         if (q->totals[i].difference[0])
             return EXIT_CHECK;
-    if (q->check && q->totals[0].compared == 0)
-        return fail(EXIT_DATA, "%s: it has none of the steps of this run", q->check);
     for (size_t i = 0; i < q->n_jobs; i++)
         if (q->totals[i].interrupted)
-            return EXIT_INTERRUPTED;
-    return train_interrupted() && q->totals[q->n_jobs - 1].done == 0 ? EXIT_INTERRUPTED : 0;
+            return EXIT_INTERRUPTED + train_interrupted();
+    if (train_interrupted() && q->totals[q->n_jobs - 1].done == 0)
+        return EXIT_INTERRUPTED + train_interrupted();
+    return q->check && q->totals[0].compared == 0
+               ? fail(EXIT_DATA, "%s: it has none of the steps of this run", q->check)
+               : 0;
 }
 
 static int write_plan(const request *q)

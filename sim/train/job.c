@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../cli/options.h"
+#include "../trace/temporary.h"
 #include "checkpoint.h"
 #include "meter.h"
 
@@ -16,23 +17,11 @@
 
 /* ---- interrupts ---- */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
+static volatile sig_atomic_t interrupted; /* the signal's number */
 
 void train_catch_interrupt(void)
 {
-    struct sigaction a, old;
-    if (sigaction(SIGINT, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
-        return; /* in the background of a script */
-    memset(&a, 0, sizeof a);
-    a.sa_handler = on_interrupt;
-    a.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
-    sigaction(SIGINT, &a, NULL);
+    temporary_ask(&interrupted);
 }
 
 int train_interrupted(void)
@@ -205,7 +194,10 @@ typedef struct going {
     train_total *total;
     train_row row;
     checkpoint_note note;
-    checkpoint point;
+    checkpoint point; /* the state before the step at hand, if that may be given up */
+    train_meter meter;
+    double seconds;   /* that the last step took; NaN: there was none               */
+    int done;         /* the step at hand has been: 1; given up: 0                  */
 } going;
 
 static int failed(const going *g, const char *line)
@@ -223,70 +215,119 @@ static int resume(going *g)
         note("%s: a checkpoint of version 1, without digests: damage would not be seen",
              g->watch->resume);
     g->watch->recorder.taken = g->note.taken;
-    g->total->first = train_steps_done(g->train) + 1;
+    g->total->done = train_steps_done(g->train);
+    g->total->first = g->total->done + 1;
     if (g->total->first > g->job->run.settings.steps)
         return fail(EXIT_USAGE, "train: '%s' has done %" PRIu64 " steps: --steps must be more",
                     g->watch->resume, train_steps_done(g->train));
     return 0;
 }
 
-static int save(going *g)
+static int keep_state(going *g)
 {
     trace_error error;
-    const char *path = g->watch->checkpoint;
     g->note.step = train_steps_done(g->train);
     g->note.taken = g->watch->recorder.taken;
-    if (checkpoint_take(&g->point, path, g->train, &g->note, &error) ||
-        checkpoint_write(&g->point, path, &g->job->run, &error))
-        return fail(error.exit, "%s", error.text);
-    return 0;
+    return checkpoint_take(&g->point, g->watch->checkpoint, g->train, &g->note, &error)
+               ? fail(error.exit, "%s", error.text)
+               : 0;
 }
 
-static int evaluate(going *g, double *loss, double *accuracy)
+static int write_state(going *g)
+{
+    trace_error error;
+    return checkpoint_write(&g->point, g->watch->checkpoint, &g->job->run, &error)
+               ? fail(error.exit, "%s", error.text)
+               : 0;
+}
+
+static int save(going *g)
+{
+    const int code = keep_state(g);
+    return code ? code : write_state(g);
+}
+
+/* A step of unknown or great length may be given up when a signal comes, since it changes what a
+ * checkpoint holds before its end; that is kept, if there is to be one. */
+static int ready_to_stop(going *g)
+{
+    const int is_long = isnan(g->seconds) || g->seconds > 0.25;
+    g->meter.may_stop = is_long || !g->watch->checkpoint;
+    return is_long && g->watch->checkpoint ? keep_state(g) : 0;
+}
+
+/* *done: 0: it was given up. */
+static int evaluate(going *g, double *loss, double *accuracy, int *done)
 {
     char line[TRAIN_ERROR];
-    return train_evaluate(g->train, loss, accuracy, line) ? failed(g, line) : 0;
+    g->meter.may_stop = 1;
+    *done = !train_evaluate(g->train, loss, accuracy, line);
+    return *done || atomic_load(&g->meter.stopped) ? 0 : failed(g, line);
+}
+
+/* The step itself; g->done. */
+static int take_step(going *g, train_step *s)
+{
+    char line[TRAIN_ERROR];
+    train_step now;
+    int code = ready_to_stop(g);
+    if (code)
+        return code;
+    memset(&now, 0, sizeof now);
+    const double began = train_meter_clock();
+    g->done = !train_next(g->train, &now, line);
+    g->seconds = train_meter_clock() - began;
+    if (!g->done)
+        return atomic_load(&g->meter.stopped) ? 0 : failed(g, line);
+    *s = now;
+    code = train_record_after(&g->watch->recorder, g->train, s);
+    if (!code)
+        code = train_digests_step(&g->watch->digests, g->train, s);
+    return code ? code : add_to_total(g->total, s, g->seconds);
+}
+
+/* Tables, report and checkpoint after a step; *ends: it is the last. */
+static int after_step(going *g, void (*each)(const train_row *r, void *context), void *context,
+                      const train_step *s, int *ends)
+{
+    train_watch *w = g->watch;
+    train_row alone = {.steps = 0};
+    int code = 0;
+    *ends = s->step + 1 >= g->job->run.settings.steps || s->stopped || interrupted ||
+            w->digests.difference[0];
+    add_to_row(&g->row, s);
+    add_to_row(&alone, s);
+    if (w->checkpoint && (*ends || (w->checkpoint_every && (s->step + 1) % w->checkpoint_every == 0)))
+        code = save(g);
+    if (!code && (*ends || (w->every && (s->step == 0 || (s->step + 1) % w->every == 0)))) {
+        code = evaluate(g, &alone.test_loss, &alone.test_accuracy, &alone.evaluated);
+        if (alone.evaluated) {
+            g->row.evaluated = 1;
+            g->row.test_loss = g->total->test_loss = alone.test_loss;
+            g->row.test_accuracy = g->total->test_accuracy = alone.test_accuracy;
+        }
+    }
+    alone.skipped = g->row.skipped;
+    if (!code && each)
+        each(&alone, context);
+    if (!code && interrupted && !*ends) { /* during the evaluation */
+        *ends = 1;
+        code = w->checkpoint ? save(g) : 0;
+    }
+    return code;
 }
 
 /* One step and what belongs to it; *ends: it is the last. */
 static int do_step(going *g, void (*each)(const train_row *r, void *context), void *context,
                    train_step *s, int *ends)
 {
-    char line[TRAIN_ERROR];
-    train_watch *w = g->watch;
-    train_row alone = {.steps = 0};
-    int code = train_record_before(&w->recorder, g->train);
-    if (code)
-        return code;
-    memset(s, 0, sizeof *s);
-    const double began = train_meter_clock();
-    if (train_next(g->train, s, line))
-        return failed(g, line);
-    const double seconds = train_meter_clock() - began;
-    code = train_record_after(&w->recorder, g->train, s);
+    int code = train_record_before(&g->watch->recorder, g->train);
     if (!code)
-        code = train_digests_step(&w->digests, g->train, s);
-    if (!code)
-        code = add_to_total(g->total, s, seconds);
-    if (code)
-        return code;
-    *ends = s->step + 1 >= g->job->run.settings.steps || s->stopped || interrupted ||
-            w->digests.difference[0];
-    add_to_row(&g->row, s);
-    add_to_row(&alone, s);
-    if (*ends || (w->every && (s->step == 0 || (s->step + 1) % w->every == 0))) {
-        alone.evaluated = g->row.evaluated = 1;
-        code = evaluate(g, &alone.test_loss, &alone.test_accuracy);
-        g->row.test_loss = g->total->test_loss = alone.test_loss;
-        g->row.test_accuracy = g->total->test_accuracy = alone.test_accuracy;
-    }
-    alone.skipped = g->row.skipped;
-    if (!code && each)
-        each(&alone, context);
-    if (!code && w->checkpoint &&
-        (*ends || (w->checkpoint_every && (s->step + 1) % w->checkpoint_every == 0)))
-        code = save(g);
-    return code;
+        code = take_step(g, s);
+    if (code || g->done)
+        return code ? code : after_step(g, each, context, s, ends);
+    *ends = 1;
+    return g->watch->checkpoint ? write_state(g) : 0;
 }
 
 static int run_steps(going *g, void (*each)(const train_row *r, void *context),
@@ -299,7 +340,8 @@ static int run_steps(going *g, void (*each)(const train_row *r, void *context),
         code = do_step(g, each, context, &s, &ends);
         if (code)
             break;
-        progress_step(&p, g->job, g->total->first - 1, &s);
+        if (g->done)
+            progress_step(&p, g->job, g->total->first - 1, &s);
         if (g->row.evaluated) {
             if (row)
                 row(&g->row, context);
@@ -307,7 +349,7 @@ static int run_steps(going *g, void (*each)(const train_row *r, void *context),
         }
     }
     progress_end(&p);
-    if (!code)
+    if (!code && g->done)
         code = train_record_end(&g->watch->recorder, g->train, &s);
     g->total->interrupted = interrupted && g->total->done < g->job->run.settings.steps;
     return code;
@@ -318,14 +360,13 @@ int train_job_run(const train_job *j, train_watch *w,
                   void (*row)(const train_row *r, void *context), void *context, train_total *t)
 {
     char line[TRAIN_ERROR];
-    going g = {.job = j, .watch = w, .total = t};
-    train_meter meter;
+    going g = {.job = j, .watch = w, .total = t, .seconds = (double)NAN};
     memset(t, 0, sizeof *t);
     t->parameters = train_count_parameters(&j->run);
-    t->ms_per_step = (double)NAN;
-    if (train_meter_open(&meter, w->device, &parallel_pool, line, sizeof line))
+    t->ms_per_step = t->test_loss = t->test_accuracy = (double)NAN;
+    if (train_meter_open(&g.meter, w->device, &parallel_pool, &interrupted, line, sizeof line))
         return fail(EXIT_IO, "train: %s%s", w->device ? "--device: " : "", line);
-    g.train = train_open(&j->run, &meter.engine, !w->device, line);
+    g.train = train_open(&j->run, &g.meter.engine, !w->device, line);
     int code = g.train ? resume(&g) : failed(&g, line);
     if (!code)
         code = train_record_begin(&w->recorder, w->resume != NULL);
@@ -340,10 +381,10 @@ int train_job_run(const train_job *j, train_watch *w,
         train_measure_bytes(g.train, &t->bytes);
         train_close(g.train);
     }
-    t->products = meter.products;
-    t->product_seconds = meter.product_seconds;
-    t->seconds = train_meter_seconds(&meter);
-    train_meter_close(&meter);
+    t->products = g.meter.products;
+    t->product_seconds = g.meter.product_seconds;
+    t->seconds = train_meter_seconds(&g.meter);
+    train_meter_close(&g.meter);
     t->compared = w->digests.compared;
     memcpy(t->difference, w->digests.difference, sizeof t->difference);
     finish_total(t);

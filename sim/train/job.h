@@ -8,8 +8,8 @@
 #include "meter.h"
 #include "record.h"
 
-/* SIGINT: what there is has been reported (128 + 2, as shells count). */
-enum { EXIT_INTERRUPTED = 130 };
+/* A signal: what there is has been reported; its number is added, as shells count. */
+enum { EXIT_INTERRUPTED = 128 };
 
 /* What is trained. */
 typedef struct train_job {
@@ -47,7 +47,7 @@ typedef struct train_total {
     uint64_t tail;        /* steps in final_loss                                             */
     double initial_loss;  /* of step `first`                                                 */
     double final_loss;    /* mean of the last tenth of all steps                             */
-    double test_loss, test_accuracy;
+    double test_loss, test_accuracy; /* of the last evaluation; NaN: none                    */
     uint64_t skipped, overflows, backoffs, growths, clipped;
     uint64_t first_skipped; /* step, from 1; 0: none                                         */
     char cause[2 * TRAIN_NAME]; /* of the first skipped step; "": not known                  */
@@ -79,8 +79,9 @@ void train_total_clear(train_total *t);
 /* train_count_parameters -- weights, biases, scales of a run's layers. */
 uint64_t train_count_parameters(const train_run *r);
 
-/* train_catch_interrupt -- from here on SIGINT ends a run after the step at hand; a second one ends
- * the program. train_interrupted -- whether it came. */
+/* train_catch_interrupt -- from here on SIGINT, SIGTERM and SIGHUP end a run after the step at hand,
+ * and soon: a step and an evaluation that take half a second more are given up. A second signal ends
+ * the program. train_interrupted -- the number of the signal that came, or 0. */
 void train_catch_interrupt(void);
 int train_interrupted(void);
 

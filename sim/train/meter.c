@@ -23,24 +23,68 @@ double train_meter_clock(void)
     return seconds_of(CLOCK_MONOTONIC);
 }
 
+/* ---- giving up ---- */
+
+enum { PATIENCE = 500000000 }; /* nanoseconds that a step has to end by itself */
+
+/* Whether products are to end now. On any thread. */
+static int is_over(train_meter *m)
+{
+    if (!m->may_stop || !*m->asked)
+        return 0;
+    const long long now = (long long)(1e9 * train_meter_clock()) | 1;
+    long long since = 0;
+    if (atomic_compare_exchange_strong(&m->since, &since, now) || now - since < PATIENCE)
+        return 0;
+    atomic_store(&m->stopped, 1);
+    return 1;
+}
+
+typedef struct lent {
+    train_meter *meter;
+    void (*task)(size_t i, void *job);
+    void *job;
+} lent;
+
+static void run_task(size_t i, void *context)
+{
+    const lent *l = context;
+    if (!is_over(l->meter))
+        l->task(i, l->job);
+}
+
+static void lend(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
+{
+    train_meter *m = self;
+    lent l = {m, task, job};
+    m->threads->run(m->threads->self, n, run_task, &l);
+}
+
+/* ---- measuring ---- */
+
 /* The engine's own product, between two looks at the clock. */
 static int gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
     train_meter *m = (train_meter *)e;
     const size_t depth = g->a_transposed ? g->a->rows : g->a->cols;
     const double before = processor_time();
-    const int bad = m->inner->gemm(e, d, g, counts);
+    const int bad = is_over(m) || m->inner->gemm(e, d, g, counts) || atomic_load(&m->stopped);
+    if (atomic_load(&m->stopped))
+        snprintf(e->error, sizeof e->error, "it was told to stop");
     m->product_seconds += processor_time() - before;
     m->products += (uint64_t)d->rows * d->cols * depth;
-    return bad;
+    return bad ? -1 : 0;
 }
 
-int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *pool, char *why,
-                     size_t size)
+int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *threads,
+                     const volatile sig_atomic_t *asked, char *why, size_t size)
 {
     memset(m, 0, sizeof *m);
+    m->threads = threads;
+    m->pool = (mpsim_pool){lend, m};
+    m->asked = asked;
     snprintf(why, size, "out of memory");
-    if (device ? device(&m->engine, why, size) : train_engine_cpu(&m->engine, pool))
+    if (device ? device(&m->engine, why, size) : train_engine_cpu(&m->engine, &m->pool))
         return -1;
     m->inner = m->engine.ops;
     m->ops = *m->inner;

@@ -126,11 +126,18 @@ void train_text_row(train_report *r, const train_row *row)
 
 static void print_loss(FILE *f, const train_total *t)
 {
-    char a[64], b[64], c[64];
-    fprintf(f, "\nloss       %s at step %" PRIu64 ", %s at the end (mean of %" PRIu64 " step%s), "
-               "%s on the test images\n",
-            loss_text(a, t->initial_loss), t->first, loss_text(b, t->final_loss), t->tail,
-            t->tail == 1 ? "" : "s", loss_text(c, t->test_loss));
+    char a[64], b[64];
+    if (t->n_losses == 0)
+        fputs("\nloss       none: no step was done", f);
+    else
+        fprintf(f, "\nloss       %s at step %" PRIu64 ", %s at the end (mean of %" PRIu64 " step%s)",
+                loss_text(a, t->initial_loss), t->first, loss_text(b, t->final_loss), t->tail,
+                t->tail == 1 ? "" : "s");
+    if (isnan(t->test_accuracy)) { /* interrupted */
+        fputs("\n", f);
+        return;
+    }
+    fprintf(f, ", %s on the test images\n", loss_text(a, t->test_loss));
     fprintf(f, "accuracy   %.2f %% of the %d test images\n", 100 * t->test_accuracy, TRAIN_TESTS);
 }
 

@@ -211,6 +211,13 @@ ok $? "--resume: a checkpoint may go on in its file"
 # shellcheck disable=SC2086
 train 0 $again --checkpoint "$dir/every" --checkpoint-every 4 && run 0 info "$dir/every" && has 'step 10$'; ok $? "--checkpoint-every"
 train 4 -P fp32 --checkpoint "$dir/none/point"; ok $? "a checkpoint that cannot be written"
+train 4 -P fp32 --checkpoint /dev/full && has '/dev/full: cannot write: ' err; ok $? "a full device"
+# the earlier checkpoint stays if the next one finds no room (a file of at most 8 or 4 KiB)
+run 0 train -P fp32 --width 4 --depth 1 --batch 4 --steps 2 --checkpoint "$dir/early" && cp "$dir/early" "$dir/kept" && (
+    ulimit -f 4
+    run 4 train -P fp32 --width 64 --depth 1 --batch 4 --steps 2 --checkpoint "$dir/early" && has '/early: cannot write: ' err
+) && cmp -s "$dir/early" "$dir/kept" && [ -z "$(find "$dir" -name '*.tmp')" ]
+ok $? "no room: the earlier checkpoint stays, and nothing temporary"
 
 # ---- plans ----
 # shellcheck disable=SC2086
@@ -225,12 +232,33 @@ run 3 train --plan "$dir/other" && has "^mpsim: $dir/other: " err; ok $? "--plan
 run 4 train --plan "$dir/none"; ok $? "--plan: no file"
 
 # ---- interrupts ----
-if command -v timeout >/dev/null; then
-    # --foreground: one signal, to the program alone; a second one would end it at once
-    timeout --foreground --preserve-status -s INT 2 "$MPSIM" train -P fp32 --width 200 --steps 1000000 --every 1000000 \
-        --checkpoint "$dir/stopped" >"$dir/out" 2>"$dir/err"
-    [ $? -eq 130 ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIGINT: what there is, 130"
-    run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIGINT: the checkpoint is saved"
+if timeout --foreground 1 true 2>/dev/null; then
+    # stopped SIGNAL SECONDS ARGUMENT...: --foreground: one signal, to the program alone; a second one would end it at once
+    stopped() {
+        signal=$1
+        after=$2
+        shift 2
+        timeout --foreground --preserve-status -s "$signal" -k 4 "$after" "$MPSIM" train "$@" --checkpoint "$dir/stopped" \
+            >"$dir/out" 2>"$dir/err"
+    }
+    for row in INT:130 TERM:143 HUP:129; do
+        rm -f "$dir/stopped"
+        stopped "${row%:*}" 1 -P fp32 --width 200 --steps 1000000 --every 1000000
+        [ $? -eq "${row#*:}" ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIG${row%:*}: what there is, ${row#*:}"
+        run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIG${row%:*}: the checkpoint is saved"
+    done
+    # in a step of seconds, after normalisation and scales have changed: the state before it
+    long='-P nemo-fp8-hybrid-max --net cnn --width 64 --depth 3 --batch 300 --batchnorm --arch exact'
+    rm -f "$dir/stopped"
+    # shellcheck disable=SC2086
+    stopped TERM 0.8 $long --steps 1000
+    [ $? -eq 143 ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]' && run 0 info "$dir/stopped"; ok $? "SIGTERM: in a long step"
+    if has ' step 0$'; then # a machine of today
+        # shellcheck disable=SC2086
+        run 0 train $long --steps 1 --digests "$dir/digests" && run 0 train --resume "$dir/stopped" --steps 1 --check-digests "$dir/digests" &&
+            has '^digests  *equal to .* in 1 step'
+        ok $? "SIGTERM: a step that was given up is done again, to the same bits"
+    fi
 fi
 
 # ---- a file, errors ----
