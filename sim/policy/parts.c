@@ -2,6 +2,7 @@
 #include "parts.h"
 
 #include "../cli/options.h"
+#include "../cli/scalerword.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,8 +50,6 @@ static const struct scaler_word {
 /* What no framework accepts, or what cannot work. */
 static int check_scaler(policy_reader *r, unsigned line, const mpsim_scaler_config *c)
 {
-    if (!(c->init > 0))
-        return policy_bad(r, line, "loss_scaling: the initial scale must be above 0");
     if (c->dynamic && !(c->growth > 1))
         return policy_bad(r, line, "loss_scaling: growth must be above 1");
     if (c->dynamic && !(c->backoff < 1))
@@ -63,10 +62,11 @@ static int check_scaler(policy_reader *r, unsigned line, const mpsim_scaler_conf
 
 static int parse_scaler(policy_reader *r, unsigned line, const char *spec, mpsim_scaler_config *c)
 {
-    if (mpsim_scaler_parse(c, spec) == MPSIM_OK)
+    const char *why = scaler_read(c, spec);
+    if (!why)
         return 0;
-    return policy_bad(r, line, "loss_scaling: '%.100s' is no scaler or has a parameter outside its "
-                               "domain: see 'mpsim scaler --list'", spec);
+    return policy_bad(r, line, "loss_scaling: '%.100s' is no scaler: %s; see 'mpsim scaler --list'",
+                      spec, why);
 }
 
 /* The scaler that a word stands for: a row, "dynamic", or the constant scale itself. */
@@ -127,9 +127,10 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
             return -1;
         snprintf(spec + n, sizeof spec - n, "%c%s%s%.60s", strchr(spec, ':') ? ',' : ':', key,
                  strchr(key, '=') ? "" : "=", text);
-        if (parse_scaler(r, item->line, spec, c))
-            return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible",
-                              item->key, text);
+        const char *why = scaler_read(c, spec);
+        if (why)
+            return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible: %s",
+                              item->key, text, why);
     }
     return parse_scaler(r, v->line, spec, c) ? -1 : check_scaler(r, v->line, c);
 }

@@ -56,7 +56,7 @@ typedef struct options {
     option_list scalers, compare;
     const char *pattern, *log, *format, *state_in, *state_out;
     uint64_t repeat;
-    int list, amp, all, adaptive;
+    int list, amp, amp_stats, all, adaptive;
     report_options form;
 } options;
 
@@ -149,6 +149,35 @@ static void tell_status(const track *t, int64_t number, const mpsim_scaler_resul
     fprintf((FILE *)context, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64
             ", skipped %s\n", number, result->next, t->scaler.clean,
             result->events & MPSIM_SCALER_SKIP ? "Y" : "n");
+}
+
+/* The fewest digits that give the number back, with ".0" after a whole one, as Python prints it; an
+ * exponent from 1e16 up and below 1e-4. */
+static const char *python_number(char out[40], double x)
+{
+    int digits = 1;
+    do
+        snprintf(out, 32, "%.*e", digits - 1, x);
+    while (strtod(out, NULL) != x && digits++ < 17);
+    const char *e = strchr(out, 'e');
+    const int exponent = e ? atoi(e + 1) : 0;
+    if (!isfinite(x)) {
+        strcpy(out, x > 0 ? "inf" : "nan");
+    } else if (exponent >= -4 && exponent < 16) {
+        const int decimals = digits - 1 - exponent;
+        snprintf(out, 40, "%.*f", decimals > 0 ? decimals : 1, x);
+    }
+    return out;
+}
+
+/* The line as a guide to mixed precision prints it for GradScaler. */
+static void tell_stats(const track *t, int64_t number, const mpsim_scaler_result *result,
+                       void *context)
+{
+    char scale[40];
+    (void)number;
+    fprintf((FILE *)context, "[AMP Stats] Scale: %s, Growth tracker: %" PRIu64 "\n",
+            python_number(scale, result->next), t->scaler.clean);
 }
 
 static int parse_target(run *r)
@@ -349,7 +378,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
         if (o->state_out && r->scalers.count > 1)
             return fail(EXIT_USAGE, "scaler: --state-out writes the state of one scaler");
         if (o->amp) {
-            r->scalers.told = tell_status;
+            r->scalers.told = o->amp_stats ? tell_stats : tell_status;
             r->scalers.context = r->out.file;
         }
         if (o->pattern && !(code = read_pattern(r, &report.pattern_steps)))
@@ -432,6 +461,8 @@ int cmd_scaler(const command *self, int argc, char **argv)
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "amp", OPTION_FLAG, &o.amp, NULL,
          "a line per step as training scripts log it, with the scale after the step"},
+        {0, "amp-stats", OPTION_FLAG, &o.amp_stats, NULL,
+         "the same as '[AMP Stats] Scale: 65536.0, Growth tracker: 0'"},
         {'a', "all", OPTION_FLAG, &o.all, NULL, "every row of a long trajectory"},
         JSON_OPTION_ROW(o.form, "mpsim.scaler/1"),
         CSV_OPTION_ROW(o.form, ": a row per scaler and run of steps"),
@@ -440,6 +471,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
+        o.amp |= o.amp_stats;
         if (o.form.quiet)
             note_quiet();
         run *r = calloc(1, sizeof *r);

@@ -4,6 +4,7 @@
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/textfile.h"
+#include "../cli/scalerword.h"
 
 #include <inttypes.h>
 #include <mpsim/digest.h>
@@ -12,7 +13,7 @@
 
 /* ---- scalers of a command line ---- */
 
-static int bad_scaler(const char *spec, mpsim_status s)
+static int bad_scaler(const char *spec, const char *why)
 {
     char name[64], shown[256];
     suggestion near;
@@ -20,9 +21,7 @@ static int bad_scaler(const char *spec, mpsim_status s)
     if (mpsim_scaler_find(name))
         return fail(EXIT_USAGE, "scaler: '%s': %s; keys and words are in mpsim scaler --help",
                     escape_text(shown, sizeof shown, spec),
-                    s == MPSIM_ENOTFOUND ? "an unknown key or word"
-                    : s == MPSIM_ERANGE  ? "a value outside its domain"
-                                         : "a malformed number, or a key twice");
+                    why);
     suggestion_init(&near, name);
     for (size_t i = 0; i < mpsim_scaler_count(); i++)
         suggestion_consider(&near, mpsim_scaler_at(i)->config.name);
@@ -37,9 +36,9 @@ int scalerspec_add(scalerrun *s, const char *spec)
     char shown[256];
     if (!s->tracks && !(s->tracks = calloc(TRACKS_MAX, sizeof *s->tracks)))
         return fail(EXIT_IO, "out of memory");
-    const mpsim_status status = mpsim_scaler_parse(&c, spec);
-    if (status != MPSIM_OK)
-        return bad_scaler(spec, status);
+    const char *why = scaler_read(&c, spec);
+    if (why)
+        return bad_scaler(spec, why);
     if (strlen(spec) >= sizeof s->tracks[0].label)
         return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters",
                     escape_text(shown, sizeof shown, spec), sizeof s->tracks[0].label - 1);

@@ -1,6 +1,8 @@
 /* words.c -- see words.h. */
 #include "words.h"
 
+#include "../cli/scalerword.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -121,9 +123,10 @@ static int read_optimizer(const train_words *w, train_overrides *o)
     if (w->variant && !mpsim_optim_variant_find(w->variant))
         return fail(EXIT_USAGE, "train: --variant: '%s' is none: ieee, torch, torch-foreach, apex, "
                                 "... (mpsim/optim.h)", w->variant);
-    if (w->scaler && mpsim_scaler_parse(&scaler, w->scaler) != MPSIM_OK)
-        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is no scaler of 'mpsim scaler --list'",
-                    w->scaler);
+    const char *why = w->scaler ? scaler_read(&scaler, w->scaler) : NULL;
+    if (why)
+        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is no scaler of 'mpsim scaler --list': "
+                                "%s", w->scaler, why);
     o->optimizer = w->optimizer;
     o->variant = w->variant;
     o->scaler = w->scaler;

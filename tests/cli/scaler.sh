@@ -39,6 +39,25 @@ run 0 scaler --pattern "@$dir/pattern" && has '^23 steps'; ok $? "a pattern in a
 run 0 scaler --pattern '1*2,0*3,1' -s torch:window=3 --amp && [ "$(wc -l <"$dir/out")" -eq 6 ] &&
     has '^\[AMP\] step 2: scale 16384, growth_tracker 0, skipped Y$' && has '^\[AMP\] step 5: scale 32768, growth_tracker 0, skipped n$'
 ok $? "--amp"
+run 0 scaler --pattern '1*2,0*3,1' -s torch:window=3 --amp-stats && [ "$(wc -l <"$dir/out")" -eq 6 ] &&
+    [ "$(sed -n 2p "$dir/out")" = '[AMP Stats] Scale: 16384.0, Growth tracker: 0' ] &&
+    [ "$(sed -n 4p "$dir/out")" = '[AMP Stats] Scale: 16384.0, Growth tracker: 2' ]
+ok $? "--amp-stats: the guide's form"
+run 0 scaler --pattern '1*2' -s torch:init=2^60 --amp-stats && has 'Scale: 5.764607523034235e+17, '; ok $? "--amp-stats: numbers as Python prints them"
+run 0 scaler --pattern '1' -s torch:init=2^-3 --amp-stats && has 'Scale: 0.0625, '; ok $? "--amp-stats: a fraction"
+run 2 scaler --pattern '1' --amp-stats --json; ok $? "--amp-stats is no report"
+for word in 0 -1 inf nan 1e-300 1e39 2^-150 2^128; do
+    run 2 scaler -s "torch:init=$word" --pattern 1 && has 'the initial scale must be a positive number that binary32 holds' err &&
+        run 2 scaler -s "static:$word" --pattern 1 && has 'the initial scale must' err &&
+        run 2 scaler -s "deepspeed:window=5,init=$word" --pattern 1 && has 'the initial scale must' err &&
+        run 2 train -P fp32 --loss-scaling "torch:init=$word" && has 'the initial scale must' err
+    ok $? "an initial scale of $word"
+    printf 'precision: fp16\nloss_scaling: {scaler: torch, init_scale: %s}\n' "$word" >"$dir/scale.yaml"
+    run 3 train -P "$dir/scale.yaml" && has "scale.yaml: line 2: loss_scaling: init_scale: '.*' is not possible: the initial scale must" err
+    ok $? "init_scale: $word"
+done
+run 0 scaler -s torch:init=2^-149 --pattern 0 && run 0 scaler -s apex:init=2^127 --pattern 0; ok $? "the smallest and a large initial scale"
+run 2 scaler -s torch:init=1,window=0 --pattern 1 && ! has 'initial' err; ok $? "another key is not blamed on the initial scale"
 run 0 scaler --pattern '(0*30,1*3)*4' -s megatron:window=10 --amp && cp "$dir/out" "$dir/amp.log" && run 0 scaler --log "$dir/amp.log" -s megatron:window=10 -s torch:window=10 &&
     grep -q '^  megatron:window=10 *24 of 24$' "$dir/out" && has 'step 31: recorded'
 ok $? "what --amp writes is read back and told from another scaler"
@@ -135,7 +154,7 @@ run 0 scaler -s torch:init=1024 "$dir/ranks" && has 'divided by their mpsim.loss
 tensors "$dir/ranks/1.safetensors" ',"mpsim.grads_scaled":"true"' '\0\0\200\72\0\0\0\0'
 run 3 scaler "$dir/ranks" && has 'mpsim.loss_scale says no scale' err; ok $? "scaled, but by what?"
 run 5 scaler --keep-going --csv "$dir/ranks" 2>/dev/null || [ "$(sed -n 2p "$dir/out" | cut -d, -f9)" = 2 ]; ok $? "--keep-going"
-run 0 scaler -s torch:init=0 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32" && [ "$(sed -n 2p "$dir/out" | cut -d, -f9-12)" = 2,1,0,0 ]; ok $? "a scale of 0 loses all"
+run 0 scaler -s torch:init=2^-149 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32" && [ "$(sed -n 2p "$dir/out" | cut -d, -f9-12)" = 2,1,0,0 ]; ok $? "the smallest scale loses all"
 run 0 scaler -s torch-cpu:init=2^127,window=1,guard=0 --repeat 3 --dtype f32 -m '*' --csv "$dir/raw/step_2/g.f32"; ok $? "a scale beyond every number"
 # folders of ranks come out step by step; a single file has its step, too
 for rank in 0 1; do
