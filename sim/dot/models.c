@@ -36,10 +36,45 @@ static int not_found(const char *verb, const char *name)
                 suggestion_end(&s, "; see mpsim formats --models"));
 }
 
+/* Cut ":KEY=..." out of a name where it stands once: 1, else 0. */
+static int cut_change(char *name, const char *key)
+{
+    char *at = strstr(name, key);
+    if (!at || strstr(at + 1, key))
+        return 0;
+    const char *rest = at + 1 + strcspn(at + 1, ":");
+    memmove(at, rest, strlen(rest) + 1);
+    return 1;
+}
+
+/* Why the order of a name is refused, if it is that; else NULL. */
+static const char *order_reason(const char *name)
+{
+    char plain[128];
+    mpsim_model m;
+    if (strlen(name) >= sizeof plain)
+        return NULL;
+    strcpy(plain, name);
+    const int pairwise = strstr(name, ":order=pairwise") != NULL;
+    const int quads = strstr(name, ":order=quads") != NULL;
+    const int chunk = cut_change(plain, ":chunk="), order = cut_change(plain, ":order=");
+    if ((!chunk && !order) || mpsim_model_parse(&m, plain) != MPSIM_OK)
+        return NULL;
+    if (pairwise && m.addition != MPSIM_ADDITION_MULADD)
+        return "order=pairwise is for muladd models only";
+    if (quads && m.addition != MPSIM_ADDITION_FUSED)
+        return "order=quads is for models of tensor cores only";
+    if (quads || (!order && m.order == MPSIM_ORDER_QUADS))
+        return "order=quads is an order within chunks: it needs chunk=N, a multiple of 4 up to 4096; "
+               "without chunks say order=sequential";
+    return NULL;
+}
+
 static int add_one(model_list *l, const char *verb, const char *name, const mpsim_format *fa,
                    const mpsim_format *fb)
 {
     mpsim_model m;
+    const char *why;
     switch (mpsim_model_parse(&m, name)) {
     case MPSIM_OK:
         break;
@@ -49,6 +84,9 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
         return fail(EXIT_USAGE, "%s: model '%s': a format outside binary64, or too long a name", verb,
                     name);
     default:
+        why = order_reason(name);
+        if (why)
+            return fail(EXIT_USAGE, "%s: model '%s': %s", verb, name, why);
         return fail(EXIT_USAGE, "%s: model '%s': a change is none, comes twice, is out of range or has "
                                 "no effect here (see mpsim dot --help)", verb, name);
     }

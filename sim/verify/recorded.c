@@ -175,11 +175,13 @@ static void replay_set(verify *v, const vector_set *s, const char *architecture)
     mpsim_model m;
     char names[sizeof((verify_row *)0)->with] = "";
     int found = 0, all_without_c = 1;
+    unsigned fitting = 0;
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
         if (!m.architecture || strcmp(m.architecture, architecture) != 0 ||
             !try_both(s, &c, &m, v->seed))
             continue;
         if (c.mismatches == 0) {
+            fitting++;
             const size_t n = strlen(names);
             snprintf(names + n, sizeof names - n, "%s%s", n ? " or " : "", c.m.name);
             all_without_c &= c.without_c;
@@ -189,6 +191,7 @@ static void replay_set(verify *v, const vector_set *s, const char *architecture)
         found = 1;
     }
     verify_row *row = add_row(v, s, found ? &best : NULL);
+    row->fitting = fitting;
     if (!found) {
         row->status = VERIFY_SKIPPED;
         snprintf(row->text, sizeof row->text, "%s has no model for it", architecture);

@@ -12,7 +12,7 @@ static const char *const status_names[] = {"done", "skipped", "failed"};
 
 /* What all rows come to. */
 typedef struct summary {
-    uint64_t comparisons, rows, mismatches;
+    uint64_t comparisons, rows, mismatches, ambiguous; /* sets that several rows of the table give */
 } summary;
 
 static summary sum_up(const verify *v)
@@ -22,6 +22,7 @@ static summary sum_up(const verify *v)
         s.comparisons += v->rows[i].compared;
         s.mismatches += v->rows[i].mismatches;
         s.rows += v->rows[i].status == VERIFY_DONE;
+        s.ambiguous += v->rows[i].fitting > 1;
     }
     return s;
 }
@@ -146,6 +147,10 @@ int verify_print(const verify *v, FILE *to)
     print_status(v, to, VERIFY_SKIPPED);
     print_status(v, to, VERIFY_FAILED);
     fputc('\n', to);
+    if (s.ambiguous)
+        fprintf(to, "%s set%s fit%s several rows of the table, named with 'or': the set does not tell "
+                    "them apart\n", text_count(rows, s.ambiguous), s.ambiguous == 1 ? "" : "s",
+                s.ambiguous == 1 ? "s" : "");
     return bad;
 }
 
@@ -164,6 +169,8 @@ static json_t *row_json(const verify_row *r)
     json_object_set_new(o, "what", text_or_null(r->what));
     json_object_set_new(o, "status", json_string(status_names[r->status]));
     json_object_set_new(o, "with", text_or_null(r->with));
+    if (r->fitting)
+        json_object_set_new(o, "models_that_fit", json_integer(r->fitting));
     json_object_set_new(o, "compared", done ? json_of_count(r->compared) : json_null());
     json_object_set_new(o, "mismatches", done ? json_of_count(r->mismatches) : json_null());
     json_object_set_new(o, "first", done ? text_or_null(r->text) : json_null());

@@ -21,6 +21,7 @@ typedef struct verify_row {
     const char *group; /* its name */
     verify_status status;
     uint64_t compared, mismatches;
+    unsigned fitting; /* vectors: rows of the table that give every bit                       */
     char what[128];  /* "binary32 to 46 formats, 9 modes"                                     */
     char with[192];  /* "MPFR 4.2.0", or the model that gives what was recorded               */
     char text[1024]; /* the first mismatch, in hex and %a; or why it was skipped; or ""       */

@@ -91,6 +91,13 @@ run 0 dot -f bf16 -s amax -K 4 -M exact --json && has '"scale": 1.70141183460469
 run 3 dot --a act:fc1 --b weight:fc1.weight --transpose-b "$real" && has 'transpose' err; ok $? "rows that do not fit: what there is"
 run 2 dot -f e4m3@cuda && has 'no presets' err; ok $? "no presets"
 run 2 dot -M 'hopper-*:F=3' && has 'no changes' err; ok $? "patterns take no changes"
+for model in hopper-mma-fp8-fp16:chunk=0 hopper-mma-fp8-fp16:chunk=6 hopper-fp16-fp32:order=quads hopper-fp16-fp32:chunk=0:order=quads \
+    hopper-fp16-fp32:order=quads:chunk=4100; do
+    run 2 dot -f e4m3 -M "$model" && has 'order=quads is an order within chunks: it needs chunk=N' err; ok $? "$model: the real reason"
+done
+run 2 dot -f fp16 -M fma:order=quads:chunk=4 && has 'order=quads is for models of tensor cores only' err; ok $? "fma:order=quads"
+run 2 dot -f fp16 -M hopper-fp16-fp32:order=pairwise && has 'pairwise is for muladd models only' err; ok $? "order=pairwise"
+run 2 dot -f fp16 -M hopper-mma-fp8-fp16:chunk=8:chunk=0 && has 'comes twice' err; ok $? "another reason is not taken for it"
 run 4 dot "$dir/missing" "$dir/missing"; ok $? "missing file"
 run 3 dot -f e2m1 -s 100 --a act:fc1 --b act:fc1 "$real" && has 'overflow' err; ok $? "operands that overflow"
 run 2 formats --models --check 1; ok $? "--models with --check"

@@ -67,8 +67,11 @@ file H200.npz hopper-fp16-fp16 fp16 500 16
 replay 0 && has 'hopper-fp16-fp16$'; ok $? "fp16 results: c rounded first"
 file gh200.npz hopper-bf16-fp32 bf16 500 16 special
 replay 0 && has 'hopper-bf16-fp32$'; ok $? "NaN, infinities and signs of zero: every bit"
+! has 'several rows'; ok $? "one row fits: nothing is said"
 file gh200.npz hopper-wgmma-fp8-fp32 e4m3 500 32 zero
 replay 0 && has 'hopper-wgmma-fp8-fp32.*, c = 0$'; ok $? "fp8 without c"
+has 'hopper-wgmma-fp8-fp32 or ' && has "^1 set fits several rows of the table, named with 'or': the set does not tell them apart$"; ok $? "a set that several rows give is told"
+replay 0 --json && has '"models_that_fit": [2-9]'; ok $? "in JSON, too"
 file h100.npz hopper-mma-fp8-fp16 e5m2 500 64
 replay 0 && has 'hopper-mma-fp8-fp16$'; ok $? "fp8 by mma.sync, two instructions"
 file b200.npz blackwell-tcgen05-fp8-fp32 e3m2 200 32
