@@ -171,7 +171,7 @@ do for [type in types] {
     # A plot of its own: gnuplot 5.4 stumbles over a plot with an empty iteration.
     if (n_scales > 1) {
         plot for [s = 1:n_scales - 1] data index 'bins' \
-            using (visible($1 + shift[s + 1])):(floored($3)) with steps ls s
+            using (visible($1 + shift[s + 1])):(floored($4)) with steps ls s
     }
     unset logscale
 

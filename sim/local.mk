@@ -42,9 +42,9 @@ sim_libsim_la_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h \
   sim/stat/cmd.c sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
-  sim/text/escape.c sim/text/escape.h \
-  sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c sim/trace/inputs.h sim/trace/layout.c \
-  sim/trace/memory.c sim/trace/names.c \
+  sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
+  sim/trace/inputs.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \
+  sim/stat/gate.h \
   sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h \
   sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
   sim/trace/temporary.h sim/trace/text.c \

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpsim/mpsim.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,13 +74,20 @@ static int run(int argc, char **argv)
     return is_help ? c->run(c, 2, ask) : c->run(c, argc - 1, rest);
 }
 
+/* Whether standard output is a pipe that nobody reads; errno of the write that found out may be gone. */
+static int is_closed_pipe(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return errno == EPIPE || (poll(&out, 1, 0) > 0 && (out.revents & POLLERR));
+}
+
 /* What is still in the buffer of standard output: help, summaries, streams. */
 static int flush(void)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return EXIT_OK;
-    if (errno == EPIPE) /* the reader has gone, and knows */
+    if (is_closed_pipe()) /* the reader has gone, and knows */
         return EXIT_IO;
     return fail(EXIT_IO, "standard output: %s", strerror(errno ? errno : EIO));
 }

@@ -67,6 +67,23 @@ static int parse_assume(input *in, const char *text)
     return 0;
 }
 
+int input_check_kinds(const char *verb, const char *option, const option_list *kinds,
+                      const char *other)
+{
+    for (size_t i = 0; i < kinds->count; i++)
+        for (const char *p = kinds->items[i]; *p; p += *p == ',') {
+            const size_t n = strcspn(p, ",");
+            char key[64];
+            snprintf(key, sizeof key, "%.*s:", (int)n, p);
+            if (!trace_kind(key) && !(other && strlen(other) == n && memcmp(other, p, n) == 0))
+                return fail(EXIT_USAGE, "%s: --%s: '%.*s' is not one of weight act out agrad dgrad "
+                            "wgrad opt.m opt.v master%s%s", verb, option, (int)n, p,
+                            other ? " " : "", other ? other : "");
+            p += n;
+        }
+    return 0;
+}
+
 static int resolve_options(input *in)
 {
     const input_options *o = in->options;
@@ -93,17 +110,7 @@ static int resolve_options(input *in)
             return fail(EXIT_USAGE, "%s: --as takes a format of 8 or 16 bits", in->verb);
         *(bytes == 1 ? &in->layout.as_int8 : &in->layout.as_int16) = &in->as;
     }
-    for (size_t i = 0; i < o->kinds.count; i++)
-        for (const char *p = o->kinds.items[i]; *p; p += *p == ',') {
-            const size_t n = strcspn(p, ",");
-            char key[64];
-            snprintf(key, sizeof key, "%.*s:", (int)n, p);
-            if (!trace_kind(key))
-                return fail(EXIT_USAGE, "%s: --kind: '%.*s' is not one of weight act out agrad "
-                            "dgrad wgrad opt.m opt.v master", in->verb, (int)n, p);
-            p += n;
-        }
-    return 0;
+    return input_check_kinds(in->verb, "kind", &o->kinds, NULL);
 }
 
 /* ---- files ---- */

@@ -53,6 +53,11 @@ typedef struct input {
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
 void input_close(input *in);
 
+/* input_check_kinds -- EXIT_USAGE after a message if a word of the list is no kind, nor `other`
+ * (which may be NULL). Else 0. */
+int input_check_kinds(const char *verb, const char *option, const option_list *kinds,
+                      const char *other);
+
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);
 

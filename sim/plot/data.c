@@ -145,8 +145,26 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
     return 0;
 }
 
+/* Whether the report's scales multiply an item: a tensor or the sum of a kind. A report that does not
+ * say which kinds they multiply is of an mpsim that scaled all. */
+static int is_scaled(const plot_data *d, const json_t *item)
+{
+    const json_t *kinds = json_object_get(json_object_get(d->report->json, "config"), "scaled_kinds");
+    const char *kind = json_string_value(json_object_get(item, "kind"));
+    size_t i;
+    json_t *v;
+    if (!json_is_array(kinds) || !kind)
+        return 1;
+    json_array_foreach (kinds, i, v)
+        if (json_string_value(v) && strcmp(json_string_value(v), kind) == 0)
+            return 1;
+    return 0;
+}
+
+/* The casts of what is not scaled are the same at every scale. */
 static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
 {
+    const int scaled = is_scaled(d, item);
     const json_t *casts = json_object_get(item, "formats");
     size_t i;
     json_t *cast;
@@ -161,7 +179,7 @@ static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
         code = code ? code : plot_get_count(d->report, cast, "overflow", &overflow);
         for (size_t f = 0; !code && f < d->n_formats; f++)
             for (size_t s = 0; !code && s < d->n_scales; s++)
-                if (d->scales[s] == scale && strcmp(d->formats[f].name, name) == 0) {
+                if ((d->scales[s] == scale || !scaled) && strcmp(d->formats[f].name, name) == 0) {
                     plot_cast *c = &g->casts[f][s];
                     c->tensors++;
                     code = add_count(d, &c->underflow, underflow);
@@ -179,6 +197,7 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
         return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
                                "--histogram", d->report->path);
     const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
+    const int scaled = is_scaled(d, item);
     if (!json_is_array(counts))
         return plot_wrong_member(d->report, "counts", "an array");
     const size_t n = json_array_size(counts);
@@ -193,8 +212,10 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
         const json_t *v = json_array_get(counts, i);
         if (!json_is_integer(v) || json_integer_value(v) < 0)
             return plot_malformed(d->report, "a bin of a histogram is not a count");
-        code = add_count(d, &g->bins[(size_t)(e - PLOT_EXPONENT_MIN) + i],
-                         (uint64_t)json_integer_value(v));
+        const size_t at = (size_t)(e - PLOT_EXPONENT_MIN) + i;
+        code = add_count(d, &g->bins[at], (uint64_t)json_integer_value(v));
+        if (!code && scaled)
+            code = add_count(d, &g->scaled_bins[at], (uint64_t)json_integer_value(v));
     }
     return code;
 }
@@ -220,6 +241,7 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
     g->amax = fmax(g->amax, amax);
     g->l2 = hypot(g->l2, l2);
     g->tensors++;
+    g->scaled += (uint64_t)is_scaled(d, item);
     uint64_t *const sums[] = {&g->count, &g->zero, &g->nan, &g->inf};
     for (size_t i = 0; !code && i < 4; i++)
         code = add_count(d, sums[i], n[i]);
@@ -263,15 +285,18 @@ static void find_steps(plot_data *d, const plot_selection *selection, uint64_t s
         }
 }
 
-/* The sums of the report that answer the selection, else its tensors. */
+/* The sums of the report that answer the selection, else its tensors. Sums over kinds do not tell what
+ * of them is scaled: where it matters, kinds and tensors do. */
 static const json_t *source(const plot_data *d, const plot_selection *selection,
                             plot_grouping grouping)
 {
     const json_t *v = NULL;
+    const int mixed = d->n_scales > 1 &&
+                      json_object_get(json_object_get(d->report->json, "config"), "scaled_kinds");
     if (grouping != PLOT_BY_TENSOR && !selection->match.count) {
-        if (!selection->step && (selection->kinds.count || grouping == PLOT_BY_KIND))
+        if (!selection->step && (selection->kinds.count || grouping == PLOT_BY_KIND || mixed))
             v = json_object_get(d->report->json, "kinds");
-        else if (selection->step && !selection->kinds.count && grouping == PLOT_BY_NOTHING)
+        else if (selection->step && !selection->kinds.count && grouping == PLOT_BY_NOTHING && !mixed)
             v = json_object_get(d->report->json, "steps");
         else if (!selection->step && !selection->kinds.count)
             v = json_object_get(d->report->json, "total");
@@ -325,6 +350,13 @@ int plot_data_read(plot_data *d, const plot_report *report, const plot_selection
         code = choose_scales(d, &selection->scales);
     if (!code)
         code = add_selected(d, selection, grouping, need_histogram);
+    uint64_t scaled = 0;
+    for (size_t i = 0; i < d->n_groups; i++)
+        scaled += d->groups[i].scaled;
+    if (!code && !scaled) { /* all scales are the scale 1 */
+        d->n_scales = 1;
+        d->cast_unscaled = 1;
+    }
     return code;
 }
 

@@ -27,11 +27,13 @@ typedef struct plot_cast {
 typedef struct plot_group {
     const char *name;
     uint64_t tensors; /* items of the report that were added up */
+    uint64_t scaled;  /* of them, those that the report's scales multiply */
     uint64_t count, zero, nan, inf;
     double amin, amax; /* of the finite non-zero elements; 0 if there are none */
     double l2;
     plot_cast casts[PLOT_FORMATS_MAX][PLOT_SCALES_MAX];
     uint64_t bins[PLOT_BINS]; /* bins[e - PLOT_EXPONENT_MIN]: elements with exponent e */
+    uint64_t scaled_bins[PLOT_BINS]; /* those of scaled items */
 } plot_group;
 
 typedef enum plot_grouping { PLOT_BY_NOTHING, PLOT_BY_KIND, PLOT_BY_TENSOR } plot_grouping;

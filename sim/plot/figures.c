@@ -111,12 +111,15 @@ static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
 
     fprintf(to, "# elements: %" PRIu64 "\n", g->count);
     fputs("\n\n# bins\n"
-          "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all\n", to);
+          "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all\n"
+          "# 4 per cent of all that are of scaled tensors\n", to);
     exponents(g, &first, &last);
     for (int e = first - 1; e <= last + 1; e++) {
         const int i = e - PLOT_EXPONENT_MIN;
         const uint64_t n = i >= 0 && i < PLOT_BINS ? g->bins[i] : 0;
-        fprintf(to, "%d %" PRIu64 " %.6g\n", e, n, percent(n, g->count));
+        const uint64_t scaled = i >= 0 && i < PLOT_BINS ? g->scaled_bins[i] : 0;
+        fprintf(to, "%d %" PRIu64 " %.6g %.6g\n", e, n, percent(n, g->count),
+                percent(scaled, g->count));
     }
     fputs("\n\n# special\n"
           "# 1 side: -1 left, 1 and 2 right  2 elements  3 per cent of all elements  4 name\n",

@@ -22,6 +22,9 @@ __attribute__((format(printf, 2, 3)))
 #endif
 /* The next cell, made safe by escape_text; rows fill up by themselves. */
 void table_cell(table *t, const char *format, ...);
+size_t table_rows(const table *t);
+/* table_move -- the rows of `from`, a table of the same columns, behind those of `to`. */
+void table_move(table *to, table *from);
 /* table_print -- all rows, two spaces between columns, each line after `indent`. Columns
  * without any text in their cells are left out. -1 if memory ran out on the way. */
 int table_print(const table *t, FILE *to, const char *indent);

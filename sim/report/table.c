@@ -77,6 +77,23 @@ int table_incomplete(void)
     return incomplete;
 }
 
+size_t table_rows(const table *t)
+{
+    return t ? t->count / (size_t)t->columns : 0;
+}
+
+void table_move(table *to, table *from)
+{
+    if (!to || !from)
+        return;
+    for (size_t i = 0; i < from->count; i++)
+        table_cell(to, "%s", from->cells[i]);
+    to->failed |= from->failed;
+    for (size_t i = 0; i < from->count; i++)
+        free(from->cells[i]);
+    from->count = 0;
+}
+
 /* Columns that a UTF-8 text takes, one for each code point. */
 static int width(const char *s)
 {

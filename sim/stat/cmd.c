@@ -3,6 +3,7 @@
 #include "../cli/input.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "gate.h"
 #include "report.h"
 
 #include <inttypes.h>
@@ -15,11 +16,21 @@ static const char more[] =
     "inexact, a result that differs. Shares are of all elements. SQNR and MSE compare x with\n"
     "cast(x * scale) / scale where both are finite. amin is the smallest non-zero magnitude;\n"
     "amax, amin, mean and l2 leave out NaN and infinities. With --keep-going the tensors of a\n"
-    "file that were read before it failed count.\n"
+    "file that were read before it failed count. Text lists tensors with NaN or Inf first.\n"
+    "\n"
+    "A loss scale multiplies gradients: agrad, dgrad, wgrad, and tensors without a kind. The others\n"
+    "are cast as they are, with the scale 1, unless --scale-kinds names them.\n"
+    "\n"
+    "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. Names: nan, inf,\n"
+    "zero, underflow, subnormal, overflow, saturated (overflow where the cast saturates), inexact:\n"
+    "elements, or with % a share of all; alone they mean > 0. amax, amin; of a cast sqnr (dB), mse,\n"
+    "max_rel_err. One holds if it holds for any tensor and any cast; LEVEL is tensor, kind, step or\n"
+    "total: of these sums instead. Each that holds is a line on standard error.\n"
     "\n"
     "Examples:\n"
     "  mpsim stat trace/                                all files below, usual formats\n"
     "  mpsim stat -f fp16 -s 1,2^10,2^16 -k agrad,wgrad trace/\n"
+    "  mpsim stat -f fp16 -s 2^16 --fail-if nan,inf,'underflow>1%',total:sqnr'<40' trace/\n"
     "  mpsim stat -f e4m3@cuda,e5m2@cuda,e2m1 --json -o report.json grads.safetensors\n"
     "  zcat dump.bin.gz | mpsim stat --dtype bf16 --shape 1024,4096 -\n";
 
@@ -32,6 +43,7 @@ typedef struct options {
     target_options to;
     input_options from;
     report_options form;
+    option_list scaled, fail_if;
     const char *level;
     int histogram, tensors;
 } options;
@@ -50,13 +62,16 @@ typedef struct keyed_list {
 
 typedef struct run {
     const target_list *targets;
+    const option_list *scaled; /* kinds that the scale multiplies */
     statreport *report;
     tensorstat *stat;
+    gate gate;
     group tensor, total;
     keyed_list kinds, steps;
     int histogram, by_tensor, show_file;
     const char *level; /* CSV: the one level that is written */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
+    uint64_t broken;          /* tensors with NaN or Inf                                */
 } run;
 
 /* ---- grouping ---- */
@@ -111,6 +126,8 @@ static const char *file_and_name(char both[1024], const trace *t, const trace_te
     return both;
 }
 
+/* An entry of the report; also judges the tensor. In text few are listed without being asked for, but
+ * always those with NaN or Inf. */
 static void report_tensor(run *r, const trace *t, const trace_tensor *tensor, int64_t step)
 {
     char shape[256], both[1024];
@@ -123,7 +140,23 @@ static void report_tensor(run *r, const trace *t, const trace_tensor *tensor, in
                            .shape = shape_text(shape, sizeof shape, tensor),
                            .step = step,
                            .tensor = tensor};
-    statreport_entry(r->report, &l, &r->tensor);
+    const int broken = statreport_is_broken(&r->tensor);
+    r->broken += (uint64_t)broken;
+    gate_see(&r->gate, &l, &r->tensor);
+    if (wants(r, "tensor") &&
+        (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
+        statreport_entry(r->report, &l, &r->tensor);
+}
+
+/* Whether the scale multiplies tensors of a kind (NULL: without one, which nothing tells from a
+ * gradient). A loss scale reaches gradients, and neither parameters nor activations. */
+static int is_scaled(const option_list *kinds, const char *kind)
+{
+    static const char *const gradients[] = {"agrad", "dgrad", "wgrad"};
+    int is = !kind || option_list_has(kinds, kind) || option_list_has(kinds, "all");
+    for (size_t i = 0; i < sizeof gradients / sizeof gradients[0]; i++)
+        is |= !kinds->count && kind && strcmp(kind, gradients[i]) == 0;
+    return is;
 }
 
 static int visit_file(input *in, trace *t, void *context)
@@ -140,28 +173,29 @@ static int visit_file(input *in, trace *t, void *context)
             r->left_out++;
             continue;
         }
-        if (tensorstat_run(r->stat, t, i, &r->tensor, &error))
+        const char *name = trace_kind(tensor->name);
+        if (tensorstat_run(r->stat, t, i, is_scaled(r->scaled, name), &r->tensor, &error))
             return input_failed(in, &error);
-        group *kind = find_group(r, &r->kinds, trace_kind(tensor->name), 0);
+        group *kind = find_group(r, &r->kinds, name, 0);
         group *at_step = find_group(r, &r->steps, NULL, step);
         if (!kind || !at_step)
             return fail(EXIT_IO, "out of memory");
         group_merge(kind, &r->tensor);
         group_merge(at_step, &r->tensor);
         group_merge(&r->total, &r->tensor);
-        if (wants(r, "tensor") && (r->by_tensor || r->total.tensors <= FEW))
-            report_tensor(r, t, tensor, step);
+        report_tensor(r, t, tensor, step);
     }
     return 0;
 }
 
 /* ---- the report ---- */
 
-static json_t *config_json(const target_options *o, const target_list *targets,
-                           const input_options *in)
+static json_t *config_json(const options *all, const target_list *targets)
 {
+    const target_options *o = &all->to;
+    const input_options *in = &all->from;
     json_t *v = json_object(), *scales = json_array(), *match = json_array(),
-           *kinds = json_array(), *labels = json_array();
+           *kinds = json_array(), *labels = json_array(), *scaled = json_array();
     for (size_t i = 0; i < targets->count; i++)
         if (i == 0 || targets->items[i].label != targets->items[i - 1].label)
             json_array_append_new(labels, json_string(targets->items[i].label));
@@ -172,10 +206,15 @@ static json_t *config_json(const target_options *o, const target_list *targets,
         json_array_append_new(match, json_string(in->match.items[i]));
     for (size_t i = 0; i < in->kinds.count; i++)
         json_array_append_new(kinds, json_string(in->kinds.items[i]));
+    const char *kind;
+    for (int i = 0; (kind = trace_kind_at(i)); i++)
+        if (is_scaled(&all->scaled, kind))
+            json_array_append_new(scaled, json_string(kind));
     const mpsim_rounding *r = &targets->items[0].rounding;
     json_object_set_new(v, "mpsim", json_string(mpsim_version()));
     json_object_set_new(v, "formats", labels);
     json_object_set_new(v, "scales", scales);
+    json_object_set_new(v, "scaled_kinds", scaled);
     json_object_set_new(v, "round",
                         json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
     json_object_set_new(v, "random_bits", json_integer(r->sr_bits));
@@ -188,11 +227,36 @@ static json_t *config_json(const target_options *o, const target_list *targets,
     return v;
 }
 
+static group_label kind_label(const run *r, size_t i)
+{
+    return (group_label){.level = "kind", .kind = r->kinds.items[i].kind, .step = -1};
+}
+
+static group_label step_label(const run *r, size_t i)
+{
+    return (group_label){.level = "step", .step = r->steps.items[i].step};
+}
+
+/* The conditions of --fail-if on sums, once these are known. */
+static void judge_sums(run *r)
+{
+    const group_label total = {.level = "total", .step = -1};
+    for (size_t i = 0; i < r->kinds.count; i++) {
+        const group_label l = kind_label(r, i);
+        gate_see(&r->gate, &l, &r->kinds.items[i].g);
+    }
+    for (size_t i = 0; i < r->steps.count; i++) {
+        const group_label l = step_label(r, i);
+        gate_see(&r->gate, &l, &r->steps.items[i].g);
+    }
+    gate_see(&r->gate, &total, &r->total);
+}
+
 static void report_kinds(run *r)
 {
     statreport_list(r->report, "kinds", "By kind");
     for (size_t i = 0; i < r->kinds.count && wants(r, "kind"); i++) {
-        const group_label l = {.level = "kind", .kind = r->kinds.items[i].kind, .step = -1};
+        const group_label l = kind_label(r, i);
         statreport_entry(r->report, &l, &r->kinds.items[i].g);
     }
     statreport_list_end(r->report);
@@ -201,9 +265,29 @@ static void report_kinds(run *r)
 static void report_steps(run *r)
 {
     for (size_t i = 0; i < r->steps.count && wants(r, "step"); i++) {
-        const group_label l = {.level = "step", .step = r->steps.items[i].step};
+        const group_label l = step_label(r, i);
         statreport_entry(r->report, &l, &r->steps.items[i].g);
     }
+}
+
+/* Which of the kinds at hand the scales multiply, if there are scales. */
+static void print_scaled(FILE *to, const run *r)
+{
+    int n[2] = {0, 0}, scales = 0;
+    for (size_t i = 0; i < r->targets->count; i++)
+        scales |= r->targets->items[i].rounding.scale != 1;
+    for (int scaled = 1; scales && scaled >= 0; scaled--)
+        for (size_t i = 0; i < r->kinds.count; i++) {
+            const char *kind = r->kinds.items[i].kind;
+            if (is_scaled(r->scaled, kind) != scaled)
+                continue;
+            fprintf(to, "%s%s", n[scaled]++ ? ", " : scaled ? "Scaled: "
+                                                 : n[1]     ? "; as they are: "
+                                                            : "Nothing is scaled: ",
+                    kind ? kind : "tensors without a kind");
+        }
+    if (scales)
+        fprintf(to, "%s.\n", n[0] ? " (see --scale-kinds)" : "");
 }
 
 static void print_head(FILE *to, const run *r, int failed)
@@ -226,6 +310,7 @@ static void print_head(FILE *to, const run *r, int failed)
         fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", failed,
                 failed == 1 ? "" : "s", failed == 1 ? "is" : "are");
     fputs("Shares are of all elements.\n", to);
+    print_scaled(to, r);
 }
 
 /* For people: what repeats nothing. Without kinds the tensors themselves, if they are few;
@@ -238,7 +323,7 @@ static void report_text(run *r, FILE *to, int failed)
     if (list)
         statreport_list_end(r->report);
     else
-        statreport_list_drop(r->report);
+        statreport_list_broken(r->report, r->broken > FEW ? r->broken - FEW : 0);
     if (kinds)
         report_kinds(r);
     if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
@@ -263,6 +348,7 @@ static int run_all(run *r, input *in, output *out)
         return fail(in->failed ? EXIT_PARTIAL : EXIT_DATA,
                     "stat: no tensor of floating-point numbers %s",
                     r->left_out || in->failed ? "is left" : "is selected");
+    judge_sums(r);
     if (r->report->style == REPORT_TEXT) {
         report_text(r, out->file, in->failed);
         return 0;
@@ -305,6 +391,7 @@ static int make_groups(run *r, const options *o)
 static void clear(run *r)
 {
     tensorstat_free(r->stat);
+    gate_clear(&r->gate);
     group_clear(&r->tensor);
     group_clear(&r->total);
     clear_groups(&r->kinds);
@@ -318,12 +405,15 @@ static int stat_files(const options *o, report_style style, char **operands, int
     output out = {0};
     statreport report = {0};
     run r = {.targets = &targets,
+             .scaled = &o->scaled,
              .report = &report,
              .histogram = o->histogram,
              .by_tensor = o->tensors || style != REPORT_TEXT,
              .level = style == REPORT_CSV ? (o->level ? o->level : "tensor") : NULL};
     int code;
     if ((code = target_list_make(&targets, &o->to, "stat", default_formats)) ||
+        (code = input_check_kinds("stat", "scale-kinds", &o->scaled, "all")) ||
+        (code = gate_make(&r.gate, &o->fail_if, &targets)) ||
         (code = input_open(&in, "stat", &o->from, operands, n)) ||
         (code = output_check(o->form.path)) || (code = make_groups(&r, o)))
         goto done;
@@ -332,7 +422,7 @@ static int stat_files(const options *o, report_style style, char **operands, int
                                   : output_open(&out, o->form.path);
     if (code)
         goto done;
-    statreport_begin(&report, out.file, style, &targets, config_json(&o->to, &targets, &o->from));
+    statreport_begin(&report, out.file, style, &targets, config_json(o, &targets));
     code = run_all(&r, &in, &out);
     if (statreport_end(&report) && !code && !ferror(out.file))
         code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
@@ -344,7 +434,7 @@ static int stat_files(const options *o, report_style style, char **operands, int
     if (!code && r.left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r.left_out,
              r.left_out == 1 ? "" : "s");
-    if (!code && in.failed)
+    if (!code && !(code = gate_tell(&r.gate)) && in.failed)
         code = EXIT_PARTIAL;
 done:
     clear(&r);
@@ -363,12 +453,17 @@ int cmd_stat(const command *self, int argc, char **argv)
         {'f', "format", OPTION_STRING, &o.to.formats, "LIST",
          "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2)"},
         {'s', "scale", OPTION_STRING, &o.to.scales, "LIST",
-         "loss scales that multiply the tensors first, as 1,1024,2^16 (default 1)"},
+         "loss scales that multiply gradients first, as 1,1024,2^16 (default 1); see below"},
+        {0, "scale-kinds", OPTION_LIST, &o.scaled, "LIST",
+         "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
         TARGET_OPTION_ROWS(o.to),
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         KEEP_GOING_OPTION_ROW(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "fail-if", OPTION_LIST, &o.fail_if, "LIST",
+         "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "
+         "below"},
         {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "text: list every tensor too"},
         {0, "level", OPTION_STRING, &o.level, "LEVEL",
          "CSV: rows per tensor (default), kind, step or total"},
@@ -393,5 +488,7 @@ int cmd_stat(const command *self, int argc, char **argv)
     }
     option_list_clear(&o.from.match);
     option_list_clear(&o.from.kinds);
+    option_list_clear(&o.scaled);
+    option_list_clear(&o.fail_if);
     return code;
 }

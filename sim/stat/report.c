@@ -20,11 +20,12 @@ static double max_rel_err(const mpsim_cast_stats *c)
     return c->compared ? c->max_rel_err : (double)NAN;
 }
 
-static json_t *cast_json(const target *t, const mpsim_cast_stats *c, const mpsim_stats *s)
+static json_t *cast_json(const target *t, double scale, const mpsim_cast_stats *c,
+                         const mpsim_stats *s)
 {
     json_t *v = json_object();
     json_object_set_new(v, "format", json_string(t->label));
-    json_object_set_new(v, "scale", json_of_double(t->rounding.scale));
+    json_object_set_new(v, "scale", json_of_double(scale));
     json_object_set_new(v, "underflow", json_of_count(c->counts.underflow));
     json_object_set_new(v, "subnormal", json_of_count(c->counts.subnormal));
     json_object_set_new(v, "overflow", json_of_count(c->counts.overflow));
@@ -80,6 +81,7 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
 {
     const mpsim_stats *s = &g->stats;
     json_t *v = label_json(l), *casts = json_array();
+    double scale;
     if (!l->tensor)
         json_object_set_new(v, "tensors", json_of_count(g->tensors));
     json_object_set_new(v, "count", json_of_count(s->count));
@@ -91,7 +93,9 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
     json_object_set_new(v, "mean", json_of_double(mpsim_stats_mean(s)));
     json_object_set_new(v, "l2", json_of_double(mpsim_stats_l2(s)));
     for (size_t i = 0; i < g->n_casts; i++)
-        json_array_append_new(casts, cast_json(&r->targets->items[i], &g->casts[i], s));
+        if (group_shows(g, r->targets, i, &scale))
+            json_array_append_new(casts,
+                                  cast_json(&r->targets->items[i], scale, &g->casts[i], s));
     json_object_set_new(v, "formats", casts);
     if (g->histogram)
         json_object_set_new(v, "histogram", histogram_json(g->histogram));
@@ -146,6 +150,9 @@ static void group_csv(const statreport *r, const group_label *l, const group *g)
     const mpsim_stats *s = &g->stats;
     for (size_t i = 0; i < g->n_casts; i++) {
         const mpsim_cast_stats *c = &g->casts[i];
+        double scale;
+        if (!group_shows(g, r->targets, i, &scale))
+            continue;
         csv_text(to, l->level);
         csv_optional(to, l->file);
         csv_optional(to, l->name);
@@ -163,7 +170,7 @@ static void group_csv(const statreport *r, const group_label *l, const group *g)
         csv_number(to, mpsim_stats_mean(s));
         csv_number(to, mpsim_stats_l2(s));
         csv_optional(to, r->targets->items[i].label);
-        csv_number(to, r->targets->items[i].rounding.scale);
+        csv_number(to, scale);
         fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->counts.underflow,
                 c->counts.subnormal, c->counts.overflow, c->counts.inexact);
         csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
@@ -223,29 +230,39 @@ static void text_sqnr(statreport *r, table *t, const mpsim_cast_stats *c, const 
         table_cell(t, "%s%s", sqnr > 0 ? "exact" : "-inf", mark);
 }
 
+int statreport_is_broken(const group *g)
+{
+    return g->stats.nan > 0 || g->stats.inf > 0;
+}
+
 static void group_text(statreport *r, const group_label *l, const group *g)
 {
     char a[32];
     const mpsim_stats *s = &g->stats;
+    const int first = l->tensor && statreport_is_broken(g);
+    table *const holds = first ? r->first_holds : r->holds;
+    table *const t = first ? r->first_loses : r->loses;
     int scaled = 0;
-    text_label(r->holds, l, 1);
-    table_cell(r->holds, "%s", l->tensor ? "" : text_count(a, g->tensors));
-    table_cell(r->holds, "%s", text_count(a, s->count));
-    table_cell(r->holds, "%s", text_share(a, s->zero, s->count));
-    text_rare(r->holds, s->nan);
-    text_rare(r->holds, s->inf);
-    table_cell(r->holds, "%s", text_number(a, s->amin));
-    table_cell(r->holds, "%s", text_number(a, s->amax));
-    table_cell(r->holds, "%s", text_number(a, mpsim_stats_mean(s)));
-    table_cell(r->holds, "%s", text_number(a, mpsim_stats_l2(s)));
+    text_label(holds, l, 1);
+    table_cell(holds, "%s", l->tensor ? "" : text_count(a, g->tensors));
+    table_cell(holds, "%s", text_count(a, s->count));
+    table_cell(holds, "%s", text_share(a, s->zero, s->count));
+    text_rare(holds, s->nan);
+    text_rare(holds, s->inf);
+    table_cell(holds, "%s", text_number(a, s->amin));
+    table_cell(holds, "%s", text_number(a, s->amax));
+    table_cell(holds, "%s", text_number(a, mpsim_stats_mean(s)));
+    table_cell(holds, "%s", text_number(a, mpsim_stats_l2(s)));
     for (size_t i = 0; i < g->n_casts; i++)
         scaled |= r->targets->items[i].rounding.scale != 1;
     for (size_t i = 0; i < g->n_casts; i++) {
         const mpsim_cast_stats *c = &g->casts[i];
-        table *t = r->loses;
+        double scale;
+        if (!group_shows(g, r->targets, i, &scale))
+            continue;
         text_label(t, l, i == 0);
         table_cell(t, "%s", r->targets->items[i].label);
-        table_cell(t, "%s", scaled ? text_scale(a, r->targets->items[i].rounding.scale) : "");
+        table_cell(t, "%s", scaled ? text_scale(a, scale) : "");
         text_counted(t, c->counts.underflow, s->count);
         text_counted(t, c->counts.subnormal, s->count);
         text_counted(t, c->counts.overflow, s->count);
@@ -304,11 +321,13 @@ void statreport_list(statreport *r, const char *name, const char *title)
         snprintf(columns, sizeof columns,
                  "<%s|>tensors|>elements|>zero|>NaN|>Inf|>amin|>amax|>mean|>l2", key);
         r->holds = table_new(columns);
+        r->first_holds = table_new(columns);
         snprintf(columns, sizeof columns,
                  "<%s|<format|>scale|>underflow|>|>subnormal|>|>overflow|>|>inexact|>SQNR dB|"
                  ">max rel err", key);
         r->loses = table_new(columns);
-        r->failed |= !r->holds || !r->loses;
+        r->first_loses = table_new(columns);
+        r->failed |= !r->holds || !r->loses || !r->first_holds || !r->first_loses;
     }
 }
 
@@ -344,10 +363,12 @@ void statreport_list_end(statreport *r)
         fputs("],\n", r->file);
     if (r->style == REPORT_TEXT) {
         fprintf(r->file, "\n%s\n\n", r->title);
-        r->failed |= table_print(r->holds, r->file, "  ") != 0;
+        table_move(r->first_holds, r->holds);
+        table_move(r->first_loses, r->loses);
+        r->failed |= table_print(r->first_holds, r->file, "  ") != 0;
         if (r->targets->count) {
             fputc('\n', r->file);
-            r->failed |= table_print(r->loses, r->file, "  ") != 0;
+            r->failed |= table_print(r->first_loses, r->file, "  ") != 0;
         }
         statreport_list_drop(r);
     }
@@ -357,7 +378,21 @@ void statreport_list_drop(statreport *r)
 {
     table_free(r->holds);
     table_free(r->loses);
-    r->holds = r->loses = NULL;
+    table_free(r->first_holds);
+    table_free(r->first_loses);
+    r->holds = r->loses = r->first_holds = r->first_loses = NULL;
+}
+
+void statreport_list_broken(statreport *r, uint64_t left_out)
+{
+    char n[32];
+    if (table_rows(r->first_holds)) {
+        fputs("\nTensors with NaN or Inf\n\n", r->file);
+        r->failed |= table_print(r->first_holds, r->file, "  ") != 0;
+        if (left_out)
+            fprintf(r->file, "  and %s more: -t lists all\n", text_count(n, left_out));
+    }
+    statreport_list_drop(r);
 }
 
 void statreport_total(statreport *r, const group *g, int failed)

@@ -21,6 +21,7 @@ typedef struct statreport {
     int failed;
     const char *title;    /* text: the open section and its tables */
     table *holds, *loses;
+    table *first_holds, *first_loses; /* of tensors with NaN or Inf, which come first */
     int marked;           /* an SQNR leaves out elements           */
 } statreport;
 
@@ -32,6 +33,11 @@ void statreport_list(statreport *r, const char *name, const char *title);
 void statreport_entry(statreport *r, const group_label *label, const group *g);
 void statreport_list_end(statreport *r);
 void statreport_list_drop(statreport *r); /* text: without printing it */
+/* text: of the open list of tensors those with NaN or Inf, and what they hold; nothing without any.
+ * left_out: more of them that have no entry. */
+void statreport_list_broken(statreport *r, uint64_t left_out);
+/* statreport_is_broken -- whether a group holds NaN or Inf. */
+int statreport_is_broken(const group *g);
 /* `failed`: files that failed, with --keep-going */
 void statreport_total(statreport *r, const group *g, int failed);
 /* 0, or -1 if memory or writing failed on the way. */

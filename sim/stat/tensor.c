@@ -29,7 +29,7 @@ int group_init(group *g, size_t n_casts, int histogram)
 
 void group_reset(group *g)
 {
-    g->tensors = 0;
+    g->tensors = g->scaled = 0;
     mpsim_stats_init(&g->stats);
     if (g->histogram)
         mpsim_histogram_init(g->histogram);
@@ -40,6 +40,7 @@ void group_reset(group *g)
 void group_merge(group *to, const group *from)
 {
     to->tensors += from->tensors;
+    to->scaled += from->scaled;
     mpsim_stats_merge(&to->stats, &from->stats);
     if (to->histogram)
         mpsim_histogram_merge(to->histogram, from->histogram);
@@ -54,6 +55,21 @@ void group_clear(group *g)
     memset(g, 0, sizeof *g);
 }
 
+/* The first target of the format of target i; those of a format differ in their scales. */
+static size_t first_of_format(const target_list *l, size_t i)
+{
+    while (i > 0 && l->items[i - 1].label == l->items[i].label)
+        i--;
+    return i;
+}
+
+int group_shows(const group *g, const target_list *targets, size_t i, double *scale)
+{
+    const int plain = g->tensors > 0 && g->scaled == 0;
+    *scale = plain ? 1 : targets->items[i].rounding.scale;
+    return !plain || first_of_format(targets, i) == i;
+}
+
 struct tensorstat {
     const target_list *targets;
     uint64_t seed;
@@ -65,6 +81,7 @@ struct tensorstat {
     size_t n;
     uint64_t first, stream;
     const mpsim_format *source;
+    int scaled;
 };
 
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, int histogram)
@@ -108,13 +125,16 @@ static void run_slice(int k, void *context)
     const mpsim_rng rng = {s->seed, s->stream, s->first + at};
     for (size_t i = 0; i < s->targets->count; i++) {
         const target *t = &s->targets->items[i];
-        const mpsim_rounding r = target_rounding(t, s->source);
+        mpsim_rounding r = target_rounding(t, s->source);
+        if (!s->scaled && first_of_format(s->targets, i) != i)
+            continue;
+        r.scale = s->scaled ? r.scale : 1;
         /* formats and roundings were checked when the targets were made */
         (void)mpsim_cast_stats_add(&g->casts[i], &t->format, &r, &rng, s->x + at, n);
     }
 }
 
-int tensorstat_run(tensorstat *s, trace *t, size_t i, group *g, trace_error *error)
+int tensorstat_run(tensorstat *s, trace *t, size_t i, int scaled, group *g, trace_error *error)
 {
     const trace_tensor *tensor = trace_at(t, i);
     memset(s->used, 0, sizeof s->used);
@@ -122,6 +142,7 @@ int tensorstat_run(tensorstat *s, trace *t, size_t i, group *g, trace_error *err
     s->stream = tensor_stream(t, tensor);
     s->first = 0;
     s->source = tensor->format;
+    s->scaled = scaled;
     if (trace_select(t, i, error))
         return -1;
     for (;;) {
@@ -135,6 +156,9 @@ int tensorstat_run(tensorstat *s, trace *t, size_t i, group *g, trace_error *err
     for (int k = 0; k < SLICES; k++)
         if (s->used[k])
             group_merge(g, &s->slices[k]);
+    for (size_t k = 0; k < g->n_casts && !scaled; k++)
+        g->casts[k] = g->casts[first_of_format(s->targets, k)];
     g->tensors = 1;
+    g->scaled = scaled != 0;
     return 0;
 }

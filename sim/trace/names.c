@@ -18,6 +18,11 @@ const char *trace_kind(const char *name)
     return NULL;
 }
 
+const char *trace_kind_at(int i)
+{
+    return i >= 0 && i < KINDS ? kinds[i] : NULL;
+}
+
 int trace_kind_rank(const char *kind)
 {
     int i = 0;

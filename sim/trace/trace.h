@@ -129,6 +129,9 @@ int trace_probe(const char *path, const trace_options *options);
  * The result is a static string. */
 const char *trace_kind(const char *name);
 
+/* trace_kind_at -- kind i of that list; NULL past its end. */
+const char *trace_kind_at(int i);
+
 /* trace_kind_rank -- the place of a result of trace_kind in that list; NULL comes last. */
 int trace_kind_rank(const char *kind);
 

@@ -84,6 +84,7 @@ if [ -w /dev/full ]; then
     [ $? -eq 4 ] && has '^mpsim: standard output: ' err; ok $? "--help on a full disk: a message"
 fi
 "$MPSIM" stat --help 2>"$dir/err" | true; [ ! -s "$dir/err" ]; ok $? "--help into a closed pipe is silent"
+{ sleep 0.1; "$MPSIM" train --help 2>"$dir/err"; } | true; [ ! -s "$dir/err" ]; ok $? "a help of more than a buffer, too"
 
 # ---- numbers ----
 printf '01234567890123456789' >"$dir/raw"
@@ -107,7 +108,7 @@ for word in '2^' '2^ 5' 2^x '1 2' inf nan '' 1x 1e 0 -1; do
     run 2 stat -s "$word" "$trace" && has 'is not a positive number' err; ok $? "--scale '$word'"
 done
 run 2 stat -s 1,2,1.0 "$trace" && has "'1.0' is given twice" err; ok $? "a scale twice"
-run 0 stat -f fp16 -s '1, 2**4' -k weight --csv "$trace" && has ',fp16,16,'; ok $? "--scale '1, 2**4'"
+run 0 stat -f fp16 -s '1, 2**4' --scale-kinds all -k weight --csv "$trace" && has ',fp16,16,'; ok $? "--scale '1, 2**4'"
 
 # ---- formats --check: arguments are X FORMAT, then code, rel_err, verdict and lost ----
 run 1 formats --check 465 e4m3@cuda && row 'e4m3@cuda 0x7e 448 0.036559 LOST: saturates at 448'; ok $? "465 in e4m3@cuda: a row"

@@ -122,4 +122,78 @@ zero=$dir/evil; mkdir "$zero"
 cp "$f" "$zero/$(printf 'a\033[31mb\n').safetensors"
 run 0 info "$zero" && ! grep -q "$(printf '\033')" "$dir/out"; ok $? "control characters of names are escaped"
 
+# ---- which kinds a scale multiplies ----
+s20=$trace/step_020000
+run 0 stat -f fp16 -s 2^10 "$s20" && has '^Scaled: agrad, wgrad; as they are: weight, act, out.*(see --scale-kinds)\.$' &&
+    has '^  weight  *fp16 *1  ' && has '^  act  *fp16 *1  ' && has '^  wgrad  *fp16 *2^10 ' && has '^  total  *fp16 *2^10 '
+ok $? "a loss scale multiplies gradients, and the report says so"
+run 0 stat -f fp16 "$s20" && ! has 'Scaled'; ok $? "without a scale nothing is said"
+run 0 stat --csv --level kind -f fp16,bf16 -s 1,2^10,2^16 "$s20" && [ "$(grep -c '^kind,,,weight,.*,1,' "$dir/out")" -eq 2 ] &&
+    [ "$(grep -c '^kind,,,weight,' "$dir/out")" -eq 2 ] && [ "$(grep -c '^kind,,,agrad,' "$dir/out")" -eq 6 ]
+ok $? "one row for each format where all scales are 1"
+"$MPSIM" stat --csv -f fp16 -k weight "$s20" >"$dir/a" && run 0 stat --csv -f fp16 -s 2^10 -k weight "$s20" && cmp -s "$dir/a" "$dir/out"; ok $? "weights are those without a scale"
+"$MPSIM" stat --csv -f fp16 -s 2^10 --scale-kinds weight "$s20" >"$dir/a" && "$MPSIM" stat --csv -f fp16 -s 2^10 --scale-kinds all "$s20" >"$dir/b" &&
+    [ "$(grep -c ':.*,fp16,1024,' "$dir/a")" -eq "$(grep -c 'weight:' "$dir/b")" ] && [ "$(grep -c ',fp16,1024,' "$dir/b")" -eq 43 ]
+ok $? "--scale-kinds"
+run 0 stat -f fp16 -s 2^10 -k weight "$s20" && has '^Nothing is scaled: weight (see --scale-kinds)'; ok $? "nothing that a scale multiplies"
+run 0 stat -f fp16 -s 2^10 --scale-kinds all -k weight "$s20" && has '^Scaled: weight\.$'; ok $? "--scale-kinds all"
+run 0 stat --json -s 2 "$s20" && has '"scaled_kinds": \["agrad", "dgrad", "wgrad"\]'; ok $? "JSON: the kinds that are scaled"
+run 2 stat --scale-kinds gradient "$s20" && has "scale-kinds: 'gradient' is not one of weight .* master all" err; ok $? "an unknown kind to scale"
+"$MPSIM" cast -f fp16 -m 'weight:fc2.weight' -q -o "$dir/nokind.npy" "$f" && run 0 stat -f bf16 -s 2^10 "$dir/nokind.npy" && has '^Scaled: tensors without a kind' && has '2^10'
+ok $? "a tensor without a kind is scaled"
+
+# ---- NaN and Inf first ----
+# one F32 tensor of two elements each
+two() { # two NAME0 BYTES0 NAME1 BYTES1 NAME2 BYTES2 FILE
+    header='{"'$1'":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"'$3'":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},"'$5'":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}}'
+    # shellcheck disable=SC2059 # the bytes are escapes
+    { printf "\\$(printf %03o ${#header})\\000\\000\\000\\000\\000\\000\\000"; printf '%s' "$header"; printf "$2$4$6"; } >"$7"
+}
+one='\000\000\200\077' nan='\000\000\300\177' inf='\000\000\200\377'
+mkdir -p "$dir/broken/step_1" "$dir/broken/step_2"
+two act:a "$one$one" act:b "$one$nan" wgrad:c "$one$one" "$dir/broken/step_1/x.safetensors"
+two act:a "$one$one" act:b "$one$one" wgrad:c "$inf$one" "$dir/broken/step_2/x.safetensors"
+run 0 stat -t -f fp16 "$dir/broken" && [ "$(awk '/^By tensor/ { on = 1 } on && /:/ { printf "%s%s ", $1, $2 } /^By kind/ { exit }' "$dir/out")" = \
+    'act:b1 wgrad:c2 act:a1 wgrad:c1 act:a2 act:b2 act:b1 wgrad:c2 act:a1 wgrad:c1 act:a2 act:b2 ' ]
+ok $? "-t: tensors with NaN or Inf first, in both tables"
+run 0 stat -f fp16 "$dir/broken" && has '^Tensors with NaN or Inf$' && has '^  act:b *1 *2 *0 *1 ' && has '^  wgrad:c *2 *2 *0 *1 ' && ! has 'act:a'
+ok $? "without -t they are listed alone, before the sums"
+[ "$(grep -n 'Tensors with' "$dir/out" | cut -d: -f1)" -lt "$(grep -n 'By kind' "$dir/out" | cut -d: -f1)" ]; ok $? "before the sums"
+run 0 stat -f fp16 "$trace" && ! has 'NaN'; ok $? "nothing is said where there are none"
+for i in $(seq 40); do mkdir "$dir/broken/step_1$i"; cp "$dir/broken/step_1/x.safetensors" "$dir/broken/step_1$i"; done
+run 0 stat -f fp16 "$dir/broken" && has '^  and 12 more: -t lists all' && [ "$(grep -c '^  act:b ' "$dir/out")" -eq 29 ]; ok $? "the first thirty"
+run 0 stat --csv -f fp16 "$dir/broken/step_1" && [ "$(cut -d, -f3 "$dir/out" | tr '\n' ' ')" = 'name act:a act:b wgrad:c ' ]; ok $? "CSV keeps the order of the file"
+
+# ---- --fail-if ----
+# fails CODE LINES ARGUMENT...: the report is written all the same; so many lines on standard error
+fails() {
+    want=$1 lines=$2
+    shift 2
+    "$MPSIM" stat "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    [ $? -eq "$want" ] && [ -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq "$lines" ] && ! grep -qv '^mpsim: stat: --fail-if ' "$dir/err"
+}
+b=$dir/broken/step_1
+fails 1 1 -f fp16 --fail-if nan,inf "$b" && has 'stat: --fail-if nan: act:b, step 1: 1 element, 50.00 %$' err; ok $? "--fail-if nan"
+fails 0 0 -f fp16 --fail-if inf "$b"; ok $? "--fail-if inf: there is none"
+fails 1 2 -f fp16 --fail-if nan,inf "$dir/broken/step_1" "$dir/broken/step_2" && has 'inf: wgrad:c, step 2' err; ok $? "a line for each that holds"
+fails 1 1 --quiet --json -f fp16 --fail-if 'nan' "$b"; ok $? "also of JSON, and with --quiet"
+fails 1 1 -f fp16 --fail-if 'underflow>1%' "$s20" && has "underflow>1%: agrad:[a-z0-9]*, step 20000 as fp16: .* %, the worst of" err; ok $? "--fail-if 'underflow>1%'"
+fails 0 0 -f fp16 -k agrad --fail-if 'total:underflow>54.25%' "$s20" && fails 1 1 -f fp16 -k agrad --fail-if 'total:underflow>54.23%' "$s20" &&
+    has 'in total as fp16: 27,387 elements, 54.24 %$' err
+ok $? "of the total"
+fails 1 1 -f fp16 --fail-if 'kind:underflow>=27387' "$s20" && fails 0 0 -f fp16 --fail-if 'kind:underflow>27387' "$s20" && fails 0 0 -f fp16 -k agrad --fail-if 'step:underflow<27387' "$s20" &&
+    fails 1 1 -f fp16 -k agrad --fail-if 'step:underflow<=27387' "$s20" && has 'step 20000 as fp16' err
+ok $? "levels, and the four comparisons"
+fails 1 1 -f fp16 -s 1,2^16 -k agrad --fail-if 'kind:sqnr<30' "$s20" && has 'agrad as fp16: 26.26[0-9]* dB$' err && fails 0 0 -f fp16 -s 2^16 -k agrad --fail-if 'kind:sqnr<30' "$s20"; ok $? "SQNR, with and without a scale"
+fails 1 1 -f fp16 -s 2^40 --fail-if 'overflow' -k agrad "$s20" && has ' times 2^40 as fp16' err; ok $? "the cast is named with its scale"
+fails 1 1 -f fp16 -s 2^40 --overflow saturate --fail-if saturated -k agrad "$s20" && fails 0 0 -f fp16 -s 2^40 --fail-if saturated -k agrad "$s20"; ok $? "saturated: where the cast saturates"
+printf '\000\000\200\107\000\000\200\107' >"$dir/large" # fp32: 65536, 65536
+fails 1 3 --dtype fp32 -f fp16 --fail-if 'sqnr<0' --fail-if 'mse>1,max_rel_err>1' "$dir/large"; ok $? "where every element overflows nothing of the signal is left"
+fails 1 2 --fail-if 'amax>1,amin<2,zero' -k weight -f fp16 "$s20" && has 'amax>1: weight' err; ok $? "what tensors hold"
+for word in undeflow ''; do run 2 stat --fail-if "$word" "$b" && has 'is no condition' err; ok $? "--fail-if '$word'"; done
+run 2 stat --fail-if undeflow "$b" && has 'did you mean underflow?' err; ok $? "a suggestion"
+for word in sqnr 'sqnr<5%' 'nan>q' nan=3 'nan>' 'underflow>1%%' 'underflow > 1 x' total: nothing:nan 'nan,'; do run 2 stat --fail-if "$word" "$b"; ok $? "--fail-if '$word'"; done
+"$MPSIM" stat --keep-going -q --fail-if nan -f fp16 "$dir/cut.safetensors" "$b" >"$dir/out" 2>"$dir/err"; [ $? -eq 1 ]; ok $? "a condition that holds counts more than a file that failed"
+"$MPSIM" stat --keep-going -q --fail-if inf -f fp16 "$dir/cut.safetensors" "$b" >"$dir/out" 2>"$dir/err"; [ $? -eq 5 ]; ok $? "one that does not leaves it at that"
+
 finish

@@ -1,0 +1,301 @@
+/* gate.c -- see gate.h. */
+#include "gate.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what can be judged ---- */
+
+/* Counts are of elements, and a per cent of all of them; numbers need a value to compare with. */
+typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER } measure_kind;
+
+typedef enum measure {
+    NAN_COUNT, INF_COUNT, ZERO_COUNT, AMAX, AMIN,
+    UNDERFLOWS, SUBNORMALS, OVERFLOWS, SATURATED, INEXACT, SQNR, MSE, MAX_REL_ERR,
+    MEASURES
+} measure;
+
+static const struct {
+    const char *name;
+    measure_kind kind;
+} measures[MEASURES] = {
+    [NAN_COUNT] = {"nan", COUNT},
+    [INF_COUNT] = {"inf", COUNT},
+    [ZERO_COUNT] = {"zero", COUNT},
+    [AMAX] = {"amax", NUMBER},
+    [AMIN] = {"amin", NUMBER},
+    [UNDERFLOWS] = {"underflow", CAST_COUNT},
+    [SUBNORMALS] = {"subnormal", CAST_COUNT},
+    [OVERFLOWS] = {"overflow", CAST_COUNT},
+    [SATURATED] = {"saturated", CAST_COUNT},
+    [INEXACT] = {"inexact", CAST_COUNT},
+    [SQNR] = {"sqnr", CAST_NUMBER},
+    [MSE] = {"mse", CAST_NUMBER},
+    [MAX_REL_ERR] = {"max_rel_err", CAST_NUMBER},
+};
+
+static const char *const levels[] = {"tensor", "kind", "step", "total"};
+static const char *const comparisons[] = {">=", "<=", ">", "<"}; /* the longer ones first */
+enum { LEVELS = sizeof levels / sizeof levels[0], AT_LEAST = 0, AT_MOST, ABOVE, BELOW, COMPARISONS };
+
+struct gate_condition {
+    char *text; /* as typed */
+    measure what;
+    int level, comparison, per_cent;
+    double limit;
+    uint64_t times; /* that it held */
+    double worst;   /* value there */
+    char where[640];
+};
+
+static int is_count(measure m)
+{
+    return measures[m].kind == COUNT || measures[m].kind == CAST_COUNT;
+}
+
+/* ---- reading ---- */
+
+static int unknown(const char *name)
+{
+    suggestion s;
+    suggestion_init(&s, name);
+    for (int i = 0; i < MEASURES; i++)
+        suggestion_consider(&s, measures[i].name);
+    return fail(EXIT_USAGE, "stat: --fail-if: '%s' is no condition%s", name,
+                suggestion_end(&s, ": nan, inf, zero, amax, amin, underflow, subnormal, overflow, "
+                                   "saturated, inexact, sqnr, mse, max_rel_err"));
+}
+
+/* "total:underflow" -> the level, and what follows it. */
+static const char *read_level(gate_condition *c, const char *text)
+{
+    for (int i = 0; i < LEVELS; i++) {
+        const size_t n = strlen(levels[i]);
+        if (strncmp(text, levels[i], n) == 0 && text[n] == ':') {
+            c->level = i;
+            return text + n + 1;
+        }
+    }
+    return text;
+}
+
+/* ">1%" behind the name. */
+static int read_limit(gate_condition *c, const char *text)
+{
+    char number[64];
+    for (c->comparison = 0; c->comparison < COMPARISONS; c->comparison++)
+        if (strncmp(text, comparisons[c->comparison], strlen(comparisons[c->comparison])) == 0)
+            break;
+    if (c->comparison == COMPARISONS)
+        return fail(EXIT_USAGE, "stat: --fail-if: '%s': > < >= or <= and a value are needed", c->text);
+    text += strlen(comparisons[c->comparison]);
+    text += strspn(text, " ");
+    const size_t length = strlen(text), n = length && text[length - 1] == '%' ? length - 1 : length;
+    snprintf(number, sizeof number, "%.*s", (int)(n < sizeof number ? n : 0), text);
+    for (size_t i = strlen(number); i > 0 && number[i - 1] == ' ';)
+        number[--i] = '\0';
+    c->per_cent = n < length;
+    if (parse_number(&c->limit, number))
+        return fail(EXIT_USAGE, "stat: --fail-if: '%s': '%s' is not a number", c->text, text);
+    if (c->per_cent && !is_count(c->what))
+        return fail(EXIT_USAGE, "stat: --fail-if: '%s': %s is no share of the elements", c->text,
+                    measures[c->what].name);
+    return 0;
+}
+
+static int read_condition(gate_condition *c)
+{
+    char name[64];
+    const char *text = read_level(c, c->text);
+    const size_t n = strcspn(text, " <>=");
+    int m = 0;
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
+    while (m < MEASURES && strcmp(measures[m].name, name) != 0)
+        m++;
+    if (m == MEASURES)
+        return unknown(name);
+    c->what = (measure)m;
+    text += n;
+    text += strspn(text, " ");
+    if (*text)
+        return read_limit(c, text);
+    c->comparison = ABOVE;
+    return is_count(c->what) ? 0
+                             : fail(EXIT_USAGE, "stat: --fail-if: '%s' needs a value, as %s%s", c->text,
+                                    name, c->what == SQNR ? "<20" : ">1e-3");
+}
+
+int gate_make(gate *g, const option_list *words, const target_list *targets)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < words->count; i++)
+        for (const char *p = words->items[i]; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+            n++;
+    memset(g, 0, sizeof *g);
+    g->targets = targets;
+    g->conditions = calloc(n + 1, sizeof *g->conditions);
+    if (!g->conditions)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < words->count; i++)
+        for (const char *p = words->items[i]; p;) {
+            gate_condition *c = &g->conditions[g->count];
+            const char *comma = strchr(p, ',');
+            p += strspn(p, " ");
+            c->text = strndup(p, comma ? (size_t)(comma - p) : strlen(p));
+            if (!c->text)
+                return fail(EXIT_IO, "out of memory");
+            g->count++;
+            const int code = read_condition(c);
+            if (code)
+                return code;
+            p = comma ? comma + 1 : NULL;
+        }
+    return 0;
+}
+
+void gate_clear(gate *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        free(g->conditions[i].text);
+    free(g->conditions);
+    memset(g, 0, sizeof *g);
+}
+
+/* ---- judging ---- */
+
+static double of_group(measure m, const mpsim_stats *s)
+{
+    return m == NAN_COUNT    ? (double)s->nan
+           : m == INF_COUNT  ? (double)s->inf
+           : m == ZERO_COUNT ? (double)s->zero
+           : m == AMAX       ? s->amax
+                             : s->amin;
+}
+
+/* Whether what is too large becomes the largest number. */
+static int saturates(const target *t)
+{
+    return isfinite(mpsim_decode(&t->format,
+                                 mpsim_encode_f64(&t->format, &t->rounding, DBL_MAX, 0, NULL)));
+}
+
+/* Where all finite elements became Inf or NaN, nothing of the signal is left. */
+static double of_cast(measure m, const target *t, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    const int all_lost = c->compared == 0 && s->count > s->nan + s->inf;
+    switch (m) {
+    case UNDERFLOWS:
+        return (double)c->counts.underflow;
+    case SUBNORMALS:
+        return (double)c->counts.subnormal;
+    case OVERFLOWS:
+        return (double)c->counts.overflow;
+    case SATURATED:
+        return saturates(t) ? (double)c->counts.overflow : 0;
+    case INEXACT:
+        return (double)c->counts.inexact;
+    case SQNR:
+        return all_lost ? -(double)INFINITY : mpsim_cast_stats_sqnr_db(c, s);
+    case MSE:
+        return all_lost ? (double)INFINITY : mpsim_cast_stats_mse(c);
+    default:
+        return all_lost ? (double)INFINITY : c->compared ? c->max_rel_err : (double)NAN;
+    }
+}
+
+static int holds(const gate_condition *c, double x)
+{
+    return c->comparison == ABOVE    ? x > c->limit
+           : c->comparison == BELOW  ? x < c->limit
+           : c->comparison == AT_LEAST ? x >= c->limit
+                                     : x <= c->limit;
+}
+
+static void put_value(char *out, size_t size, const gate_condition *c, double x, const mpsim_stats *s)
+{
+    char a[32], b[32];
+    if (is_count(c->what))
+        snprintf(out, size, "%s element%s, %s", text_count(a, (uint64_t)x), x == 1 ? "" : "s",
+                 text_share(b, (uint64_t)x, s->count));
+    else
+        snprintf(out, size, "%s%s", text_number(a, x), c->what == SQNR ? " dB" : "");
+}
+
+static void put_place(char *out, size_t size, const group_label *l)
+{
+    char name[400] = "", step[32] = "";
+    if (l->step >= 0)
+        snprintf(step, sizeof step, "%sstep %" PRId64, strcmp(l->level, "step") ? ", " : "", l->step);
+    if (strcmp(l->level, "tensor") == 0)
+        escape_text(name, sizeof name, l->name[0] ? l->name : l->file);
+    else if (strcmp(l->level, "step") != 0)
+        snprintf(name, sizeof name, "%s", strcmp(l->level, "kind")   ? "in total"
+                                          : l->kind                  ? l->kind
+                                                                     : "tensors without a kind");
+    snprintf(out, size, "%s%s", name, step[0] ? step
+                                      : name[0] ? ""
+                                                : "files without a step");
+}
+
+static void judge(gate_condition *c, const group_label *l, const group *of, const char *cast, double x)
+{
+    const mpsim_stats *s = &of->stats;
+    const double value = c->per_cent ? 100 * x / (double)s->count : x;
+    const int larger = c->comparison == ABOVE || c->comparison == AT_LEAST;
+    char place[480], shown[96];
+    if (isnan(value) || !holds(c, value))
+        return;
+    if (c->times++ && (larger ? value <= c->worst : value >= c->worst))
+        return;
+    c->worst = value;
+    put_place(place, sizeof place, l);
+    put_value(shown, sizeof shown, c, x, s);
+    snprintf(c->where, sizeof c->where, "%s%s: %s", place, cast, shown);
+}
+
+static void judge_casts(const gate *g, gate_condition *c, const group_label *l, const group *of)
+{
+    double scale;
+    for (size_t i = 0; i < of->n_casts; i++) {
+        const target *t = &g->targets->items[i];
+        char cast[160], a[32], at[64] = "";
+        if (!group_shows(of, g->targets, i, &scale))
+            continue;
+        if (scale != 1)
+            snprintf(at, sizeof at, " times %s", text_scale(a, scale));
+        snprintf(cast, sizeof cast, "%s as %.80s", at, t->label);
+        judge(c, l, of, cast, of_cast(c->what, t, &of->casts[i], &of->stats));
+    }
+}
+
+void gate_see(gate *g, const group_label *label, const group *of)
+{
+    for (size_t i = 0; i < g->count && of->stats.count > 0; i++) {
+        gate_condition *c = &g->conditions[i];
+        const measure_kind kind = measures[c->what].kind;
+        if (strcmp(levels[c->level], label->level) != 0)
+            continue;
+        if (kind == CAST_COUNT || kind == CAST_NUMBER)
+            judge_casts(g, c, label, of);
+        else
+            judge(c, label, of, "", of_group(c->what, &of->stats));
+    }
+}
+
+int gate_tell(const gate *g)
+{
+    int code = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        const gate_condition *c = &g->conditions[i];
+        char more[64] = "", n[32];
+        if (!c->times)
+            continue;
+        if (c->times > 1)
+            snprintf(more, sizeof more, ", the worst of %s", text_count(n, c->times));
+        code = fail(EXIT_CHECK, "stat: --fail-if %s: %s%s", c->text, c->where, more);
+    }
+    return code;
+}
