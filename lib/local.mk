@@ -3,7 +3,7 @@ mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/block.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
-  lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
+  lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/optim.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h
@@ -15,7 +15,7 @@ lib_libmpsim_la_CFLAGS = $(base_cflags)
 lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined
 lib_libmpsim_la_LIBADD =
 lib_libmpsim_la_SOURCES = \
-  lib/arith/arith.c lib/arith/scalar.h \
+  lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c lib/arith/scalar.h \
   lib/base/codes.h lib/base/counts.h lib/base/status.c lib/base/version.c lib/base/words.h \
   lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
   lib/digest/digest.c lib/digest/scalar.h \

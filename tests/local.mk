@@ -87,7 +87,8 @@ tests_libsupport_la_SOURCES += \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
   tests/oracle/rounded.h
 mpfr_tests = \
-  tests/arith/t-arith tests/arith/t-array tests/arith/t-fma tests/arith/t-wide \
+  tests/arith/t-arith tests/arith/t-array tests/arith/t-fma tests/arith/t-function \
+  tests/arith/t-wide \
   tests/block/t-block tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
   tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules \
   tests/dot/t-dot \

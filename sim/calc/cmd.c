@@ -10,20 +10,31 @@
 #include <string.h>
 
 static const char more[] =
-    "OP is convert, add, sub, mul, div, sqrt or fma (x y + z). Each operand is rounded to the\n"
-    "operands' format first, to nearest even; a star marks one that was not a number of it. The\n"
-    "exact result of the operation is then rounded once.\n"
+    "OP is convert, add, sub, mul, div, sqrt, fma (x y + z), exp, log (natural) or tanh. Each operand\n"
+    "is rounded to the operands' format first, to nearest even; a star marks one that was not a number\n"
+    "of it. The exact result is then rounded once: exp, log and tanh, too, are correctly rounded, which\n"
+    "those of a framework or a GPU need not be.\n"
     "\n"
     "Examples:\n"
     "  mpsim calc div 1 3 -f fp16,bf16,e4m3\n"
     "  mpsim calc fma 0x1.eacp+7 0x1.3f4p+4 0x1.c04p+14 -f fp16\n"
     "  mpsim calc add 448 32 -f e4m3@cuda,e4m3@ocp          what an overflow becomes\n"
+    "  mpsim calc exp 11.1 -f fp16,bf16,binary64\n"
     "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n";
 
 static const char default_formats[] = "binary32,tf32,fp16,bf16,e4m3,e5m2";
 
+/* What OP says: an operation of mpsim/arith.h or a function of mpsim/function.h. */
+typedef struct calculation {
+    const char *name;
+    int operands, is_function;
+    mpsim_op op; /* of a function: convert */
+    mpsim_function function;
+} calculation;
+
 typedef struct answer {
     const target *t;
+    const calculation *what;
     mpsim_arith o;
     uint64_t operand[3], code;
     double value[3], result;
@@ -41,14 +52,27 @@ static const struct {
 };
 enum { FLAGS = sizeof flag_names / sizeof flag_names[0] };
 
-static void calculate(answer *a, const target *t, mpsim_op op, const mpsim_format *operands,
+static int parse_calculation(calculation *c, const char *word)
+{
+    if (mpsim_op_parse(&c->op, word) == MPSIM_OK) {
+        *c = (calculation){mpsim_op_name(c->op), mpsim_op_operands(c->op), 0, c->op, 0};
+        return 0;
+    }
+    if (mpsim_function_parse(&c->function, word) != MPSIM_OK)
+        return -1;
+    *c = (calculation){mpsim_function_name(c->function), 1, 1, MPSIM_OP_CONVERT, c->function};
+    return 0;
+}
+
+static void calculate(answer *a, const target *t, const calculation *c, const mpsim_format *operands,
                       const double *x, uint64_t seed)
 {
     const mpsim_format *f = operands ? operands : &t->format;
     mpsim_rounding nearest = t->rounding; /* the choices of the preset, too */
     nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
-    mpsim_arith_init(&a->o, op, f, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_arith_init(&a->o, c->op, f, MPSIM_ROUND_NEAREST_EVEN);
     a->t = t;
+    a->what = c;
     a->o.result = t->format;
     a->o.rounding = t->rounding;
     for (int i = 0; i < 3; i++) {
@@ -57,7 +81,11 @@ static void calculate(answer *a, const target *t, mpsim_op op, const mpsim_forma
         a->inexact[i] = !(a->value[i] == x[i] || (isnan(x[i]) && isnan(a->value[i])));
     }
     const uint32_t random = mpsim_rng_word(seed, 0, 0);
-    a->code = mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random, &a->flags);
+    a->code = c->is_function
+                  ? mpsim_function_apply(c->function, f, &t->format, &a->o.rounding, a->operand[0],
+                                         random, &a->flags)
+                  : mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random,
+                                      &a->flags);
     a->result = mpsim_decode(&t->format, a->code);
 }
 
@@ -82,7 +110,7 @@ static const char *code_text(char out[24], const mpsim_format *f, uint64_t code)
 static void print_row(table *t, const answer *a)
 {
     char code[24], flags[128];
-    const int operands = mpsim_op_operands(a->o.op);
+    const int operands = a->what->operands;
     table_cell(t, "%s", a->t->label);
     for (int i = 0; i < 3; i++)
         if (i < operands)
@@ -99,12 +127,12 @@ static json_t *answer_json(const answer *a)
 {
     char code[24];
     json_t *v = json_object(), *operands = json_array(), *flags = json_array();
-    for (int i = 0; i < mpsim_op_operands(a->o.op); i++)
+    for (int i = 0; i < a->what->operands; i++)
         json_array_append_new(operands, json_of_double(a->value[i]));
     for (int i = 0; i < FLAGS; i++)
         if (a->flags & flag_names[i].flag)
             json_array_append_new(flags, json_string(flag_names[i].name));
-    json_object_set_new(v, "operation", json_string(mpsim_op_name(a->o.op)));
+    json_object_set_new(v, "operation", json_string(a->what->name));
     json_object_set_new(v, "format", json_string(a->t->format.name));
     json_object_set_new(v, "preset", json_string(a->t->preset));
     json_object_set_new(v, "round", json_string(mpsim_round_mode_name(
@@ -137,7 +165,7 @@ static int print_text(const answer *answers, size_t n, FILE *to)
     const int bad = table_print(t, to, "");
     table_free(t);
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < mpsim_op_operands(answers[i].o.op); k++)
+        for (int k = 0; k < answers[i].what->operands; k++)
             if (answers[i].inexact[k]) {
                 fputs("\n* was not a number of the operands' format, and was rounded to it\n", to);
                 return bad;
@@ -172,11 +200,11 @@ static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WOR
     return argc;
 }
 
-static int parse_operands(double *x, mpsim_op op, char **words, int n)
+static int parse_operands(double *x, const calculation *c, char **words, int n)
 {
-    const int wanted = mpsim_op_operands(op);
+    const int wanted = c->operands;
     if (n != wanted)
-        return fail(EXIT_USAGE, "calc: %s takes %d operand%s", mpsim_op_name(op), wanted,
+        return fail(EXIT_USAGE, "calc: %s takes %d operand%s", c->name, wanted,
                     wanted == 1 ? "" : "s");
     for (int i = 0; i < n; i++) {
         const char *s = words[i] + (words[i][0] == ' '), *unsigned_part = s + (*s == '-' || *s == '+');
@@ -217,17 +245,18 @@ int cmd_calc(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    mpsim_op op;
+    calculation what;
     mpsim_format f;
     double x[3] = {0, 0, 0};
     target_list targets = {0};
     output out;
-    if (first == argc || mpsim_op_parse(&op, argv[first]) != MPSIM_OK)
-        return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt or fma%s%s",
+    if (first == argc || parse_calculation(&what, argv[first]))
+        return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or "
+                                "tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
         return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
-    if ((code = parse_operands(x, op, argv + first + 1, argc - first - 1)) ||
+    if ((code = parse_operands(x, &what, argv + first + 1, argc - first - 1)) ||
         (code = target_list_make(&targets, &to, "calc", default_formats)))
         goto done;
     if (targets.count > FORMATS_MOST)
@@ -235,7 +264,7 @@ int cmd_calc(const command *self, int argc, char **argv)
     if (code || (code = output_open(&out, form.path)))
         goto done;
     for (size_t i = 0; i < targets.count; i++)
-        calculate(&answers[i], &targets.items[i], op, operands ? &f : NULL, x, to.seed);
+        calculate(&answers[i], &targets.items[i], &what, operands ? &f : NULL, x, to.seed);
     if (form.json ? print_json(answers, targets.count, out.file)
                   : print_text(answers, targets.count, out.file)) {
         output_abandon(&out);

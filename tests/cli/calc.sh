@@ -31,6 +31,24 @@ gives "subnormal" 'subnormal' mul 2^-14 0.5 -f fp16
 gives "modes" '0x2a *inexact$' div 1 3 -f e4m3 -r down
 gives "convert" ' 0.10009765625 \|0.0999755859375 ' convert 0.1 -f fp16
 gives "all common formats" '^e5m2 *2 *2 *4 .*0x44$' add 2 2
+# log 2 = 0.693147180559945309417..., e = 2.718281828459045235...; tanh 0.5 = 0.46211715726000975850
+gives "log 2 in binary64" '0x1.62e42fefa39efp-1 *0x3fe62e42fefa39ef *inexact$' log 2 -f binary64
+gives "log 2 upward" '0x3fe62e42fefa39f0 *inexact$' log 2 -f binary64 -r up
+gives "e in fp16" '^fp16 *1 *2.71875 .*0x4170 *inexact$' exp 1 -f fp16
+gives "e in e4m3" '^e4m3 *1 *2.75 ' exp 1 -f e4m3
+gives "tanh in bf16" '^bf16 *0.5 *0.462890625 .*inexact$' tanh 0.5 -f bf16
+gives "exp 0 is exact" ' 1 *0x1p+0 *0x3c00$' exp -0 -f fp16
+gives "log 1 is exact" ' 0 *0x0p+0 *0x0000$' log 1 -f fp16
+gives "log 0" ' -inf .*0xfc00 *division by zero$' log 0 -f fp16
+gives "log -1" ' nan .*invalid$' log -1 -f fp16
+gives "exp 12 overflows fp16" ' inf .*0x7c00 *overflow, inexact$' exp 12 -f fp16
+gives "and saturates as CUDA's e4m3" ' 448 .*0x7e *overflow, inexact$' exp 7 -f e4m3@cuda
+gives "exp -inf is +0" ' 0 *0x0p+0 *0x0000$' exp -inf -f fp16
+gives "exp -104 underflows binary32, but not upward" '0x1p-149 *0x00000001 *subnormal, inexact$' exp -104 -f binary32 -r up
+gives "tanh keeps the sign of zero" ' -0 *-0x0p+0 *0x8000$' tanh -0 -f fp16
+gives "tanh of a large number, down" '0x1.fffffep-1 *0x3f7fffff *inexact$' tanh 1e30 -f binary32 -r down
+run 0 calc exp 1 --json -f fp16 && has '"operation": "exp"' && has '"operands": \[1.0\]'; ok $? "JSON of a function"
+run 2 calc exp 1 2 && has 'exp takes 1 operand$' err; ok $? "a function has one operand"
 run 0 calc add 2 2 --json -f fp16,bf16 && has '"mpsim.calc/1"' && has '"code": "0x4400"' && has '"operands": \[2.0, 2.0\]'; ok $? "JSON"
 for words in '' 'pow 2 3' 'add 1' 'add 1 2 3' 'sqrt x' 'add 1 2 -f fp61' 'add 1 2 --operands fp61' 'add 1 2 -r sideways' 'add 1 1e999'; do
     # shellcheck disable=SC2086 # a line is several words

@@ -12,6 +12,7 @@
 #include <mpsim/digest.h>
 #include <mpsim/dot.h>
 #include <mpsim/format.h>
+#include <mpsim/function.h>
 #include <mpsim/gradient.h>
 #include <mpsim/isa.h>
 #include <mpsim/layer.h>
