@@ -25,8 +25,8 @@ sim_libsim_la_SOURCES = \
   sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
   sim/plot/runs.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h \
-  sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/parts.c \
-  sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
+  sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/nemo.c \
+  sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
   sim/replay/cast.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h sim/replay/json.c \

@@ -128,14 +128,25 @@ static int take_precision(policy_draft *d, const yaml_value *v)
 
 static int set_opt_level(policy_draft *d, const yaml_value *v)
 {
-    if (!v)
-        return 0;
-    return contradicts(d, KEY_PRECISION, "precision") ? -1 : take_precision(d, v);
+    return v ? take_precision(d, v) : 0;
 }
 
+/* Guides print precision beside opt_level: the level says more, and counts. */
 static int set_precision(policy_draft *d, const yaml_value *v)
 {
-    return d->value[KEY_OPT_LEVEL] ? 0 : take_precision(d, v);
+    const char *word = NULL;
+    if (!d->value[KEY_OPT_LEVEL])
+        return take_precision(d, v);
+    if (!v)
+        return 0;
+    if (value_text(&d->r, d->name, v, &word))
+        return -1;
+    if (!precision_find(word, 0))
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is none of %s", d->name, word, precision_words(0));
+    return policy_remark(d->policy, d->at, "precision %s does not count beside opt_level %s of line %u", word,
+                         d->plan->precision, d->line[KEY_OPT_LEVEL])
+               ? no_memory(d)
+               : 0;
 }
 
 /* ---- formats ---- */
@@ -457,6 +468,16 @@ static int set_clip(policy_draft *d, const yaml_value *v)
     return resolve_clip(&d->r, v, d->plan);
 }
 
+/* The word of NeMo RL and of trainers for the norm of clip. */
+static int set_max_grad_norm(policy_draft *d, const yaml_value *v)
+{
+    if (!v)
+        return 0;
+    if (v->type != YAML_TEXT)
+        return policy_bad(&d->r, d->at, "max_grad_norm: a number is needed");
+    return contradicts(d, KEY_CLIP, "clip") || resolve_clip(&d->r, v, d->plan) ? -1 : 0;
+}
+
 static int set_reduce(policy_draft *d, const yaml_value *v)
 {
     return resolve_reduce(&d->r, v, d->plan);
@@ -518,6 +539,7 @@ static const struct key_row {
     [KEY_LOSS_SCALING] = {"loss_scaling", set_scaling, PLAN_KEY | ANEW},
     [KEY_OPTIMIZER] = {"optimizer", set_optimizer, PLAN_KEY},
     [KEY_CLIP] = {"clip", set_clip, PLAN_KEY},
+    [KEY_MAX_GRAD_NORM] = {"max_grad_norm", set_max_grad_norm, PLAN_KEY},
     [KEY_GRAD_REDUCE] = {"grad_reduce", set_reduce, PLAN_KEY},
 };
 

@@ -34,6 +34,7 @@ typedef enum policy_key {
     KEY_LOSS_SCALING,
     KEY_OPTIMIZER,
     KEY_CLIP,
+    KEY_MAX_GRAD_NORM,
     KEY_GRAD_REDUCE,
     POLICY_KEYS
 } policy_key;

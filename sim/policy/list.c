@@ -17,7 +17,13 @@ static int add_file(policy_list *l, const char *verb, const char *path)
     l->items = items;
     if (policy_load(&items[l->count], path, l->steps_per_epoch, &error))
         return fail(error.exit, "%s", error.text);
-    l->count++;
+    const policy *p = &l->items[l->count++];
+    char name[512];
+    for (const char *s = p->remarks; s && *s;) {
+        const size_t n = strcspn(s, "\n");
+        note("%s: %.*s", escape_text(name, sizeof name, p->path), (int)n, s);
+        s += n + (s[n] == '\n');
+    }
     return 0;
 }
 

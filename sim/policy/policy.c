@@ -1,8 +1,10 @@
 /* policy.c -- see policy.h: files and schedules. */
 #include "keys.h"
+#include "nemo.h"
 
 #include "../cli/options.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,24 @@ static int read_plans(policy_draft *d, const yaml_value *tree)
         if (keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
             return -1;
     return 0;
+}
+
+int policy_remark(policy *p, unsigned line, const char *message, ...)
+{
+    char *text = NULL, *longer = NULL;
+    va_list args;
+    va_start(args, message);
+    const int n = vasprintf(&text, message, args);
+    va_end(args);
+    if (n < 0)
+        return -1;
+    if (asprintf(&longer, "%s%sline %u: %s", p->remarks ? p->remarks : "", p->remarks ? "\n" : "", line,
+                 text) >= 0) {
+        free(p->remarks);
+        p->remarks = longer;
+    }
+    free(text);
+    return longer ? 0 : -1;
 }
 
 const plan *policy_plan(const policy *p, uint64_t step)
@@ -115,7 +135,7 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
                         bundled_folder(folder));
     } else {
         yaml_value *tree = tree_load(p->path, error);
-        code = tree ? read_plans(&d, tree) : -1;
+        code = tree && nemo_unfold(&d.r, p, tree) == 0 ? read_plans(&d, tree) : -1;
         tree_free(tree);
     }
     if (code == 0)
@@ -137,6 +157,7 @@ void policy_clear(policy *p)
     free(p->name);
     free(p->source);
     free(p->note);
+    free(p->remarks);
     free(p->plans);
     memset(p, 0, sizeof *p);
 }

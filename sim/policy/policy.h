@@ -11,6 +11,7 @@
 typedef struct policy {
     char *path;
     char *name, *source, *note; /* note and source may be NULL */
+    char *remarks; /* lines about what of the file does not count; or NULL */
     plan *plans; /* in the order of `from`; the first has 0 */
     size_t count;
     policy_patterns *patterns; /* of the plans */
@@ -21,6 +22,12 @@ typedef struct policy {
  * with *error filled; the line names the file, the line and the key. */
 int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
 void policy_clear(policy *p);
+
+/* policy_remark -- add "line N: MESSAGE" to the remarks. 0, or -1 if out of memory. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int policy_remark(policy *p, unsigned line, const char *message, ...);
 
 /* policy_plan -- the plan in force at a step. */
 const plan *policy_plan(const policy *p, uint64_t step);

@@ -60,7 +60,8 @@ bad() {
 }
 bad 2 'precision: fp16\nclipp: 1\n' "unknown key 'clipp': did you mean clip?"
 bad 3 '# one\n\nprecision: fp61\n' "precision: 'fp61'"
-bad 2 'precision: fp16\nopt_level: O2\n' 'contradicts precision of line 1'
+bad 2 'clip: 2\nmax_grad_norm: 1\n' 'max_grad_norm contradicts clip of line 1'
+bad 2 'policy:\n  precison: bfloat16\n' "unknown key 'precison': did you mean precision?"
 bad 4 'loss_scaling:\n  scaler: torch\n  init_scale: 4\n  growth_interval: 0\n' growth_interval
 bad 3 'precision: fp16\nschedule:\n  - precision: bf16\n' 'step or epoch'
 bad 2 'clip: 1\nclip: 2\n' 'stands twice'
@@ -69,6 +70,15 @@ bad 3 'clip: 1\n---\nclip: 2\n' 'second document'
 bad 2 'clip:\n\tmax_norm: 1\n' 'not valid YAML'
 bad 1 '"\\\\x1b[31m": 1\n' 'unknown key'
 bad 1 '- a\n' 'key: value'
+# said FRAGMENT TEXT: the policy is taken, and one line on standard error says what of it does not count
+said() {
+    printf '%b' "$2" >"$dir/said.yaml"
+    "$MPSIM" replay --policy "$dir/said.yaml" "$one" >"$dir/out" 2>"$dir/err" </dev/null
+    [ $? -eq 0 ] && [ -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "^mpsim: note: $dir/said.yaml: $1" err
+    ok $? "said: $1"
+}
+said 'line 1: precision fp16 does not count beside opt_level O2 of line 2' 'precision: fp16\nopt_level: O2\n'
+said 'line 2: ignored in policy: model_name, train_global_batch_size$' '# a guide\npolicy:\n  model_name: m\n  train_global_batch_size: 512\n  precision: bfloat16\n  max_grad_norm: 1.0\n'
 printf 'clipp: 1\n' | "$MPSIM" replay --policy - "$one" >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has '^mpsim: -: line 1: unknown key' err; ok $? "refused from standard input"
 cp "$dir/bad.yaml" "$dir/mine/bad.yaml"

@@ -138,6 +138,19 @@ static const row good[] = {
     {"precision: fp8\nfp8_margin: -3\nfp8_amax_history_len: 1Ki\nfp8_amax_compute_algo: MAX\n", 1, "delayed"},
     {"clip: 1.5\n", 1, "clip 1.5 (torch)"},
     {"clip: none\n", 1, "scaler none"},
+    {"max_grad_norm: 1.0\n", 1, "clip 1 (torch)"},
+    {"max_grad_norm: null\n", 1, "scaler none"},
+    {"precision: fp16\nopt_level: O2\n", 1, "O2: compute fp16, autocast batchnorm-fp32, parameters fp16, fp32 master, gradients fp16, scaler apex"},
+    {"policy:\n  precision: bfloat16\n  max_grad_norm: 1.0\n", 1, "bfloat16: compute bf16, autocast megatron, parameters binary32, gradients bf16, scaler none, ranks added in a ring over a wire of binary32, clip 1 (megatron-float)"},
+    {"policy:\n  precision: float16\n", 1, "float16: compute fp16, autocast megatron, parameters binary32, gradients fp16, scaler none, ranks"},
+    {"policy:\n  precision: float32\n  max_grad_norm: null\n", 1, "float32: compute binary32, autocast none, parameters binary32, gradients binary32, scaler none, ranks added in a ring over a wire of binary32"},
+    {"keep_fp32: [head]\nautocast: torch\npolicy: {precision: bfloat16}\n", 1, "bfloat16: compute bf16, autocast torch"},
+    {"policy:\n  precision: bfloat16\n  megatron_cfg: {enabled: true, distributed_data_parallel_config: {grad_reduce_in_fp32: true}}\n", 1, "bfloat16: compute bf16, autocast megatron, parameters bf16, fp32 master, gradients binary32, scaler none, ranks added in a ring over a wire of binary32"},
+    {"policy:\n  precision: float16\n  max_grad_norm: 2\n  megatron_cfg: {enabled: true, optimizer: {clip_grad: 1}}\n", 1, "float16: compute fp16, autocast megatron, parameters fp16, fp32 master, gradients fp16, scaler megatron, ranks added in a ring over a wire of fp16, clip 2 (megatron)"},
+    {"policy:\n  megatron_cfg: {enabled: true, optimizer: {clip_grad: 3.0}}\n", 1, "clip 3 (megatron)"},
+    {"policy:\n  precision: bfloat16\n  megatron_cfg:\n    fp8_cfg: {fp8: hybrid, fp8_recipe: tensorwise, fp8_param: false}\n", 1, "tensorwise hybrid"},
+    {"policy: {precision: bfloat16, fp8_cfg: {enabled: true, fp8: e4m3, fp8_recipe: blockwise, fp8_param: false}}\n", 1, ", blockwise"},
+    {"policy:\n  megatron_cfg: {enabled: true, fp8_cfg: {enabled: false, fp8: e4m3, fp8_recipe: blockwise}}\n", 1, "scaler none, ranks added in a ring over a wire of bf16"},
     {"clip: {max_norm: 2}\n", 1, "clip 2 (torch)"},
     {"clip: {rule: megatron-float, max_norm: 2, norm: trace}\n", 1, "clip 2 (megatron-float)"},
     {"clip: {rule: none}\n", 1, "scaler none"},
@@ -216,8 +229,26 @@ static const row bad[] = {
     {"precision: O2\n", 1, "precision: 'O2'"},
     {"opt_level: O4\n", 1, "opt_level: 'O4' is none of O0, O1, O2, O3"},
     {"opt_level: fp16\n", 1, "opt_level: 'fp16'"},
-    {"precision: fp16\nopt_level: O2\n", 2, "opt_level contradicts precision of line 1"},
-    {"opt_level: O2\nprecision: fp16\n", 1, "opt_level contradicts precision of line 2"},
+    {"precision: fp61\nopt_level: O2\n", 1, "precision: 'fp61' is none of"},
+    {"precision: fp16\nopt_level: O5\n", 2, "opt_level: 'O5' is none of O0, O1, O2, O3"},
+    /* max_grad_norm, and the block of NeMo RL */
+    {"max_grad_norm: 0\n", 1, "clip: the largest norm must be above 0"},
+    {"max_grad_norm: [1]\n", 1, "max_grad_norm: a number is needed"},
+    {"clip: 1\nmax_grad_norm: 2\n", 2, "max_grad_norm contradicts clip of line 1"},
+    {"policy: fp16\n", 1, "unknown key 'policy'"},
+    {"policy:\n  precison: fp16\n", 2, "policy: unknown key 'precison': did you mean precision?"},
+    {"policy:\n  precision: fp61\n", 2, "precision: 'fp61' is none of"},
+    {"policy: {max_grad_norm: -1}\n", 1, "clip: the largest norm"},
+    {"precision: fp16\npolicy:\n  precision: bfloat16\n", 3, "policy: precision stands beside the block, too"},
+    {"clip: 1\npolicy:\n  max_grad_norm: 1\n", 3, "policy: clip stands beside the block, too"},
+    {"policy:\n  max_grad_norm: ${policy.norm}\n", 2, "policy: '${policy.norm}' refers to nothing in the block"},
+    {"policy:\n  a: ${policy.a}\n  max_grad_norm: ${policy.a}\n", 2, "refers to nothing"},
+    {"policy:\n  optimizer: adam\n", 2, "policy: optimizer: 'key: value' pairs are needed"},
+    {"policy:\n  optimizer:\n    name: torch.optim.Lion\n", 3, "optimizer: 'Lion' is none of"},
+    {"policy:\n  optimizer:\n    name: torch.optim.Adam\n    kwargs: {lrr: 1}\n", 4, "policy: unknown key 'optimizer.kwargs.lrr': did you mean lr?"},
+    {"policy:\n  megatron_cfg:\n    enabled: maybe\n", 3, "enabled: 'maybe' is neither true nor false"},
+    {"policy:\n  megatron_cfg: {fp8_cfg: {enabled: true, fp8_recipe: none}}\n", 2, "fp8_recipe: 'none' is not known"},
+    {"policy: {precision: float16}\ngrpo: {}\n", 2, "unknown key 'grpo'"},
     {"compute: fp17\n", 1, "compute: 'fp17' is not a format"},
     {"compute: binary64\n", 1, "compute: binary64 is not a part of binary32"},
     {"params: e8m0\n", 1, "params: e8m0 is not a part of binary32"},
@@ -562,6 +593,60 @@ START_TEST(clip_and_reduce)
 }
 END_TEST
 
+/* ---- what a file says of itself that does not count ---- */
+
+static const char block[] =
+    "policy:\n"
+    "  model_name: m\n"
+    "  tokenizer: {name: '${policy.model_name}'}\n"
+    "  precision: bfloat16\n"
+    "  megatron_cfg:\n"
+    "    enabled: false\n"
+    "    optimizer: {optimizer: adam, lr: 7, clip_grad: '${policy.max_grad_norm}'}\n"
+    "  max_grad_norm: 1.0\n"
+    "  optimizer:\n"
+    "    name: torch.optim.AdamW\n"
+    "    kwargs: {lr: 5.0e-6, weight_decay: 0.01, betas: [0.9, 0.98], eps: 1e-5, foreach: %s, fused: False, capturable: False}\n";
+
+START_TEST(remarks)
+{
+    policy p;
+    char text[1024];
+    load(&p, "opt_level: O1\nprecision: bf16\n");
+    ck_assert_str_eq(p.remarks, "line 2: precision bf16 does not count beside opt_level O1 of line 1");
+    policy_clear(&p);
+    load(&p, "precision: bf16\nclip: 1\n");
+    ck_assert_ptr_null(p.remarks);
+    policy_clear(&p);
+    snprintf(text, sizeof text, block, "False");
+    load(&p, text);
+    ck_assert_str_eq(p.remarks, "line 1: ignored in policy: model_name, tokenizer, megatron_cfg (not enabled), "
+                                "optimizer.kwargs.capturable");
+    const plan_optimizer *o = &p.plans[0].optimizer;
+    ck_assert(o->algorithm == MPSIM_OPTIM_ADAMW && o->lr == 5e-6 && o->weight_decay == 0.01 && o->beta1 == 0.9 &&
+              o->beta2 == 0.98 && o->eps == 1e-5 && strcmp(o->variants[0]->name, "torch") == 0);
+    ck_assert(p.plans[0].clip == MPSIM_CLIP_MEGATRON_FLOAT && p.plans[0].max_norm == 1);
+    policy_clear(&p);
+    snprintf(text, sizeof text, block, "True");
+    load(&p, text);
+    ck_assert_str_eq(p.plans[0].optimizer.variants[0]->name, "torch-foreach");
+    policy_clear(&p);
+    load(&p, "policy:\n  megatron_cfg:\n    fp8_cfg: {fp8: hybrid, fp8_recipe: delayed, fp8_param: true}\n"
+             "    optimizer: {optimizer: adam, lr: 1e-3, adam_beta1: 0.8, adam_beta2: 0.9, adam_eps: 1e-7, sgd_momentum: 0.9, min_lr: 0}\n");
+    ck_assert_str_eq(p.remarks, "line 3: fp8_cfg is taken as enabled; NeMo RL needs enabled: true\n"
+                                "line 1: ignored in policy: megatron_cfg.optimizer.min_lr");
+    o = &p.plans[0].optimizer;
+    ck_assert(o->algorithm == MPSIM_OPTIM_ADAMW && o->lr == 1e-3 && o->beta1 == 0.8 && o->beta2 == 0.9 && o->eps == 1e-7 &&
+              strcmp(o->variants[0]->name, "apex") == 0 && isnan(o->momentum));
+    ck_assert(p.plans[0].recipe && p.plans[0].recipe->delayed && p.plans[0].fp8_params && p.plans[0].master == TRAIN_MASTER);
+    policy_clear(&p);
+    load(&p, "policy: {megatron_cfg: {optimizer: {optimizer: sgd, lr: 0.1, sgd_momentum: 0.8, adam_eps: 1}}}\n");
+    o = &p.plans[0].optimizer;
+    ck_assert(o->algorithm == MPSIM_OPTIM_SGD && o->momentum == 0.8 && isnan(o->eps));
+    policy_clear(&p);
+}
+END_TEST
+
 int main(void)
 {
     TCase *keys = test_case("keys", 20), *values = test_case("values", 20);
@@ -569,6 +654,7 @@ int main(void)
     tcase_add_loop_test(keys, bad_keys, 0, BAD);
     tcase_add_test(keys, bad_files);
     tcase_add_test(keys, files);
+    tcase_add_test(keys, remarks);
     tcase_add_test(values, scaler_words);
     tcase_add_test(values, optimizer_keys);
     tcase_add_test(values, clip_and_reduce);

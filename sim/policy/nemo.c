@@ -1,0 +1,375 @@
+/* nemo.c -- see nemo.h.
+ *
+ * Sources: NeMo RL examples/configs/grpo_math_1B.yaml @00294d9b, sft.yaml @00455ac0; docs/fp8.md @00fa1285;
+ * nemo_rl/models/megatron/setup.py @001de1ba (params_dtype is the precision, fp8_cfg needs enabled);
+ * nemo_rl/models/policy/dtensor_policy_worker.py. Of the DTensor worker, and of Megatron's, the rest is as
+ * in data/policies/nemo-rl-*.yaml and megatron-*.yaml. */
+#include "nemo.h"
+
+#include "../cli/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct unfolding {
+    policy_reader *r;
+    policy *policy;
+    yaml_value *file;        /* gets the keys                             */
+    const yaml_value *block;
+    unsigned line;           /* of the block                              */
+    int megatron;            /* its worker trains, not DTensor's          */
+    char *ignored;           /* names, with commas                        */
+} unfolding;
+
+/* ---- trees ---- */
+
+static const yaml_item *find(const yaml_value *map, const char *key)
+{
+    for (size_t i = 0; map && map->type == YAML_MAP && i < map->count; i++)
+        if (strcmp(map->items[i].key, key) == 0)
+            return &map->items[i];
+    return NULL;
+}
+
+static int no_memory(unfolding *u)
+{
+    return trace_error_set(u->r->error, EXIT_IO, u->r->path, UINT64_MAX, "out of memory");
+}
+
+static yaml_value *new_value(yaml_type type, unsigned line, const char *text)
+{
+    yaml_value *v = calloc(1, sizeof *v);
+    if (!v)
+        return NULL;
+    v->type = type;
+    v->line = line;
+    v->text = text ? strdup(text) : NULL;
+    if (!text || v->text)
+        return v;
+    free(v);
+    return NULL;
+}
+
+/* Add an item; v is taken over. */
+static int add(unfolding *u, yaml_value *to, const char *key, yaml_value *v)
+{
+    yaml_item *items = v ? realloc(to->items, (to->count + 1) * sizeof *items) : NULL;
+    char *name = key && items ? strdup(key) : NULL;
+    if (items)
+        to->items = items;
+    if (!items || (key && !name)) {
+        tree_free(v);
+        return no_memory(u);
+    }
+    to->items[to->count++] = (yaml_item){name, v->line, v};
+    return 0;
+}
+
+static int add_text(unfolding *u, yaml_value *to, unsigned line, const char *key, const char *text)
+{
+    return add(u, to, key, new_value(YAML_TEXT, line, text));
+}
+
+/* The value itself, or what "${policy.KEY.KEY}" refers to. */
+static const yaml_value *resolve(unfolding *u, const yaml_value *v)
+{
+    static const char start[] = "${policy.";
+    for (int depth = 0; depth < 8; depth++) {
+        if (v->type != YAML_TEXT || strncmp(v->text, start, sizeof start - 1) != 0)
+            return v;
+        const yaml_value *at = u->block;
+        for (const char *p = v->text + sizeof start - 1; at && *p && *p != '}';) {
+            char key[64];
+            const size_t n = strcspn(p, ".}");
+            snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : 0), p);
+            const yaml_item *item = find(at, key);
+            at = item ? item->value : NULL;
+            p += n + (p[n] == '.');
+        }
+        if (!at)
+            break;
+        v = at;
+    }
+    policy_bad(u->r, v->line, "policy: '%.60s' refers to nothing in the block", v->text);
+    return NULL;
+}
+
+static int is_null(const yaml_value *v)
+{
+    return v->type == YAML_TEXT &&
+           (!v->text[0] || strcmp(v->text, "~") == 0 || strcasecmp(v->text, "null") == 0);
+}
+
+static yaml_value *copy(const yaml_value *v)
+{
+    yaml_value *c = new_value(v->type, v->line, v->text);
+    if (c && v->count)
+        c->items = calloc(v->count, sizeof *c->items);
+    for (size_t i = 0; c && i < v->count; i++) {
+        yaml_item *to = c->items ? &c->items[c->count++] : NULL;
+        if (to)
+            *to = (yaml_item){v->items[i].key ? strdup(v->items[i].key) : NULL, v->items[i].line,
+                              copy(v->items[i].value)};
+        if (!to || !to->value || (v->items[i].key && !to->key)) {
+            tree_free(c);
+            return NULL;
+        }
+    }
+    return c;
+}
+
+/* A key of the block under a policy's name; null is as if it were not there. */
+static int add_copy(unfolding *u, yaml_value *to, const char *key, const yaml_value *from)
+{
+    const yaml_value *v = resolve(u, from);
+    if (!v)
+        return -1;
+    if (to == u->file && find(to, key))
+        return policy_bad(u->r, from->line, "policy: %s stands beside the block, too", key);
+    return is_null(v) ? 0 : add(u, to, key, copy(v));
+}
+
+/* What the worker does where the file does not say it itself. */
+static int add_default(unfolding *u, const char *key, const char *text)
+{
+    return find(u->file, key) ? 0 : add_text(u, u->file, u->line, key, text);
+}
+
+/* ---- what is of no use ---- */
+
+static int ignore(unfolding *u, const char *prefix, const char *key)
+{
+    char name[160], *longer = NULL;
+    escape_text(name, sizeof name, key);
+    if (asprintf(&longer, "%s%s%s%s", u->ignored ? u->ignored : "", u->ignored ? ", " : "", prefix,
+                 name) < 0)
+        return no_memory(u);
+    free(u->ignored);
+    u->ignored = longer;
+    return 0;
+}
+
+/* Keys of a map: those of the table become a policy's, a misspelt one is an error, the rest is ignored. */
+typedef struct word {
+    const char *key, *ours; /* ours: NULL if the caller takes it */
+} word;
+
+static int take(unfolding *u, const char *prefix, const yaml_value *map, const word *words, size_t n,
+                yaml_value *to)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        const yaml_item *item = &map->items[i];
+        char escaped[128];
+        suggestion near;
+        size_t k = 0;
+        suggestion_init(&near, item->key);
+        while (k < n && strcmp(words[k].key, item->key) != 0)
+            suggestion_consider(&near, words[k++].key);
+        if (k < n && words[k].ours && add_copy(u, to, words[k].ours, item->value))
+            return -1;
+        if (k == n && near.count)
+            return policy_bad(u->r, item->line, "policy: unknown key '%s%s'%s", prefix,
+                              escape_text(escaped, sizeof escaped, item->key),
+                              suggestion_end(&near, ""));
+        if (k == n && ignore(u, prefix, item->key))
+            return -1;
+    }
+    return 0;
+}
+
+#define TAKE(u, prefix, map, words, to) take(u, prefix, map, words, sizeof words / sizeof *words, to)
+
+/* The map of a key, or NULL: absent or null. */
+static int map_of(unfolding *u, const yaml_value *in, const char *key, const yaml_value **map)
+{
+    const yaml_item *item = find(in, key);
+    *map = NULL;
+    if (!item || is_null(item->value))
+        return 0;
+    if (item->value->type != YAML_MAP)
+        return policy_bad(u->r, item->line, "policy: %s: 'key: value' pairs are needed", key);
+    *map = item->value;
+    return 0;
+}
+
+/* *yes: enabled of a map, or `otherwise` where it does not say so. */
+static int is_enabled(unfolding *u, const yaml_value *map, int otherwise, int *yes)
+{
+    const yaml_item *item = find(map, "enabled");
+    *yes = otherwise;
+    return item ? value_bool(u->r, "enabled", item->value, yes) : 0;
+}
+
+/* ---- the parts of the block ---- */
+
+static int set_clip(unfolding *u, const yaml_value *norm)
+{
+    const yaml_value *v = norm ? resolve(u, norm) : NULL;
+    if (norm && !v)
+        return -1;
+    if (!v || is_null(v))
+        return 0;
+    if (find(u->file, "clip"))
+        return policy_bad(u->r, norm->line, "policy: clip stands beside the block, too");
+    yaml_value *clip = new_value(YAML_MAP, norm->line, NULL);
+    if (clip && (add_text(u, clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float") ||
+                 add(u, clip, "max_norm", copy(v)))) {
+        tree_free(clip);
+        return -1;
+    }
+    return add(u, u->file, "clip", clip);
+}
+
+/* "torch.optim.AdamW", kwargs. */
+static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_value *to)
+{
+    static const word words[] = {{"name", NULL}, {"kwargs", NULL}};
+    static const word arguments[] = {{"lr", "lr"}, {"weight_decay", "weight_decay"}, {"betas", "betas"},
+                                     {"eps", "eps"}, {"momentum", "momentum"}, {"dampening", "dampening"},
+                                     {"nesterov", "nesterov"}, {"amsgrad", "amsgrad"},
+                                     {"maximize", "maximize"}, {"foreach", NULL}, {"fused", NULL}};
+    const yaml_item *name = find(from, "name"), *item;
+    const yaml_value *kwargs;
+    const char *text = "trace";
+    int foreach = 0, fused = 0;
+    if (TAKE(u, "optimizer.", from, words, to) || map_of(u, from, "kwargs", &kwargs) ||
+        (name && value_text(u->r, "optimizer", name->value, &text)))
+        return -1;
+    const char *dot = strrchr(text, '.');
+    if (add_text(u, to, name ? name->line : u->line, "name", dot ? dot + 1 : text) ||
+        (kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) ||
+        ((item = find(kwargs, "foreach")) && value_bool(u->r, "foreach", item->value, &foreach)) ||
+        ((item = find(kwargs, "fused")) && value_bool(u->r, "fused", item->value, &fused)))
+        return -1;
+    return add_text(u, to, u->line, "variant", fused     ? "torch-fused-c"
+                                               : foreach ? "torch-foreach"
+                                                         : "torch");
+}
+
+/* Megatron's adam decouples the weight decay. */
+static int set_megatron_optimizer(unfolding *u, const yaml_value *from, yaml_value *to)
+{
+    static const word both[] = {{"optimizer", NULL}, {"lr", "lr"}, {"weight_decay", "weight_decay"},
+                                {"clip_grad", NULL}, {"adam_beta1", "beta1"}, {"adam_beta2", "beta2"},
+                                {"adam_eps", "eps"}, {"sgd_momentum", NULL}};
+    static const word sgd[] = {{"optimizer", NULL}, {"lr", "lr"}, {"weight_decay", "weight_decay"},
+                               {"clip_grad", NULL}, {"adam_beta1", NULL}, {"adam_beta2", NULL},
+                               {"adam_eps", NULL}, {"sgd_momentum", "momentum"}};
+    const yaml_item *name = find(from, "optimizer"), *clip = find(from, "clip_grad");
+    const char *text = "trace";
+    if (name && value_text(u->r, "optimizer", name->value, &text))
+        return -1;
+    const int is_sgd = strcasecmp(text, "sgd") == 0;
+    if (add_text(u, to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw") ||
+        take(u, "megatron_cfg.optimizer.", from, is_sgd ? sgd : both, sizeof both / sizeof *both, to) ||
+        add_text(u, to, u->line, "variant", "apex"))
+        return -1;
+    return clip && !find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
+}
+
+static int set_optimizer(unfolding *u, const yaml_value *megatron)
+{
+    const yaml_value *from;
+    if (map_of(u, u->megatron ? megatron : u->block, "optimizer", &from))
+        return -1;
+    if (u->megatron && find(u->block, "optimizer") && ignore(u, "", "optimizer (Megatron's counts)"))
+        return -1;
+    if (find(u->file, "optimizer"))
+        return from ? policy_bad(u->r, from->line, "policy: optimizer stands beside the block, too") : 0;
+    yaml_value *to = new_value(YAML_MAP, u->line, NULL);
+    int code = to ? 0 : no_memory(u);
+    if (!code && from)
+        code = u->megatron ? set_megatron_optimizer(u, from, to) : set_dtensor_optimizer(u, from, to);
+    else if (!code)
+        code = add_text(u, to, u->line, "name", "trace") ||
+               add_text(u, to, u->line, "variant", u->megatron ? "apex" : "torch");
+    if (!code)
+        return add(u, u->file, "optimizer", to);
+    tree_free(to);
+    return -1;
+}
+
+static int set_fp8(unfolding *u, const yaml_value *from)
+{
+    static const word words[] = {{"enabled", NULL}, {"fp8", "fp8"}, {"fp8_recipe", "fp8_recipe"},
+                                 {"fp8_param", "fp8_params"}};
+    int yes = 0;
+    if (!from || is_enabled(u, from, 1, &yes))
+        return from ? -1 : 0;
+    if (!yes)
+        return ignore(u, "", "fp8_cfg (not enabled)");
+    if (!find(from, "enabled") &&
+        policy_remark(u->policy, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true"))
+        return no_memory(u);
+    return TAKE(u, "fp8_cfg.", from, words, u->file);
+}
+
+/* What the workers do: low-precision parameters with an fp32 master under Megatron, fp32 ones that are
+ * cast for the layers, and gradients reduced in fp32, under DTensor. */
+static int set_worker(unfolding *u, const char *precision, const yaml_value *megatron)
+{
+    const int fp32 = strcasecmp(precision, "float32") == 0 || strcasecmp(precision, "fp32") == 0;
+    const int fp16 = strcasecmp(precision, "float16") == 0 || strcasecmp(precision, "fp16") == 0;
+    const yaml_value *ddp;
+    const yaml_item *item;
+    int wide = 0;
+    if (map_of(u, megatron, "distributed_data_parallel_config", &ddp) ||
+        ((item = find(ddp, "grad_reduce_in_fp32")) &&
+         value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
+        return -1;
+    const char *low = fp32 ? "fp32" : fp16 ? "fp16" : "bf16", *reduced = u->megatron && !wide ? low : "fp32";
+    if (add_default(u, "grad_reduce", reduced) || (!fp32 && add_default(u, "autocast", "megatron")) ||
+        add_default(u, "loss_scaling", fp16 && u->megatron ? "megatron" : "none"))
+        return -1;
+    return u->megatron && !fp32 && (add_default(u, "params", low) || add_default(u, "master_weights", "true") ||
+                                    add_default(u, "grads", reduced))
+               ? -1
+               : 0;
+}
+
+static int unfold(unfolding *u)
+{
+    static const word words[] = {{"precision", "precision"}, {"max_grad_norm", NULL}, {"optimizer", NULL},
+                                 {"megatron_cfg", NULL}, {"fp8_cfg", NULL}};
+    static const word megatron_words[] = {{"enabled", NULL}, {"optimizer", NULL}, {"fp8_cfg", NULL},
+                                          {"distributed_data_parallel_config", NULL}};
+    const yaml_value *megatron, *fp8, *inner;
+    const yaml_item *norm = find(u->block, "max_grad_norm"), *precision = find(u->block, "precision");
+    const char *text = "bfloat16";
+    if (map_of(u, u->block, "megatron_cfg", &megatron) || map_of(u, u->block, "fp8_cfg", &fp8) ||
+        map_of(u, megatron, "fp8_cfg", &inner) || is_enabled(u, megatron, megatron != NULL, &u->megatron) ||
+        (precision && value_text(u->r, "precision", precision->value, &text)))
+        return -1;
+    if (TAKE(u, "", u->block, words, u->file) || (!precision && add_default(u, "precision", text)) ||
+        set_clip(u, norm ? norm->value : NULL))
+        return -1;
+    if (u->megatron ? TAKE(u, "megatron_cfg.", megatron, megatron_words, u->file)
+                    : megatron && ignore(u, "", "megatron_cfg (not enabled)"))
+        return -1;
+    return set_optimizer(u, megatron) || set_worker(u, text, u->megatron ? megatron : NULL) ||
+                   set_fp8(u, fp8 ? fp8 : u->megatron ? inner : NULL)
+               ? -1
+               : 0;
+}
+
+int nemo_unfold(policy_reader *r, policy *p, yaml_value *file)
+{
+    const yaml_item *item = find(file, "policy");
+    unfolding u = {.r = r, .policy = p, .file = file};
+    if (!item || item->value->type != YAML_MAP)
+        return 0;
+    const size_t at = (size_t)(item - file->items);
+    yaml_item taken = *item;
+    memmove(&file->items[at], &file->items[at + 1], (--file->count - at) * sizeof *file->items);
+    u.block = taken.value;
+    u.line = taken.line;
+    int code = unfold(&u);
+    if (!code && u.ignored && policy_remark(p, u.line, "ignored in policy: %s", u.ignored))
+        code = no_memory(&u);
+    free(u.ignored);
+    free(taken.key);
+    tree_free(taken.value);
+    return code;
+}
