@@ -143,10 +143,8 @@ static int set_precision(policy_draft *d, const yaml_value *v)
         return -1;
     if (!precision_find(word, 0))
         return policy_bad(&d->r, d->at, "%s: '%.60s' is none of %s", d->name, word, precision_words(0));
-    return policy_remark(d->policy, d->at, "precision %s does not count beside opt_level %s of line %u", word,
-                         d->plan->precision, d->line[KEY_OPT_LEVEL])
-               ? no_memory(d)
-               : 0;
+    return policy_remark(&d->r, d->at, "precision %.40s does not count beside opt_level %s of line %u", word,
+                         d->plan->precision, d->line[KEY_OPT_LEVEL]);
 }
 
 /* ---- formats ---- */

@@ -15,7 +15,6 @@
 
 typedef struct unfolding {
     policy_reader *r;
-    policy *policy;
     yaml_value *file;        /* gets the keys                             */
     const yaml_value *block;
     unsigned line;           /* of the block                              */
@@ -301,8 +300,8 @@ static int set_fp8(unfolding *u, const yaml_value *from)
     if (!yes)
         return ignore(u, "", "fp8_cfg (not enabled)");
     if (!find(from, "enabled") &&
-        policy_remark(u->policy, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true"))
-        return no_memory(u);
+        policy_remark(u->r, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true"))
+        return -1;
     return TAKE(u, "fp8_cfg.", from, words, u->file);
 }
 
@@ -354,10 +353,10 @@ static int unfold(unfolding *u)
                : 0;
 }
 
-int nemo_unfold(policy_reader *r, policy *p, yaml_value *file)
+int nemo_unfold(policy_reader *r, yaml_value *file)
 {
     const yaml_item *item = find(file, "policy");
-    unfolding u = {.r = r, .policy = p, .file = file};
+    unfolding u = {.r = r, .file = file};
     if (!item || item->value->type != YAML_MAP)
         return 0;
     const size_t at = (size_t)(item - file->items);
@@ -366,8 +365,8 @@ int nemo_unfold(policy_reader *r, policy *p, yaml_value *file)
     u.block = taken.value;
     u.line = taken.line;
     int code = unfold(&u);
-    if (!code && u.ignored && policy_remark(p, u.line, "ignored in policy: %s", u.ignored))
-        code = no_memory(&u);
+    if (!code && u.ignored)
+        code = policy_remark(r, u.line, "ignored in policy: %s", u.ignored);
     free(u.ignored);
     free(taken.key);
     tree_free(taken.value);

@@ -2,12 +2,11 @@
 #ifndef MPSIM_SIM_POLICY_NEMO_H
 #define MPSIM_SIM_POLICY_NEMO_H
 
-#include "policy.h"
 #include "value.h"
 
 /* nemo_unfold -- replace the block of a file, if there is one, by the keys of a policy that say the same,
  * beside those that stand there already; what it has of no use to a policy becomes a remark. 0, or -1
  * after policy_bad. */
-int nemo_unfold(policy_reader *r, policy *p, yaml_value *file);
+int nemo_unfold(policy_reader *r, yaml_value *file);
 
 #endif

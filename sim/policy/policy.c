@@ -4,7 +4,6 @@
 
 #include "../cli/options.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,24 +38,6 @@ static int read_plans(policy_draft *d, const yaml_value *tree)
         if (keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
             return -1;
     return 0;
-}
-
-int policy_remark(policy *p, unsigned line, const char *message, ...)
-{
-    char *text = NULL, *longer = NULL;
-    va_list args;
-    va_start(args, message);
-    const int n = vasprintf(&text, message, args);
-    va_end(args);
-    if (n < 0)
-        return -1;
-    if (asprintf(&longer, "%s%sline %u: %s", p->remarks ? p->remarks : "", p->remarks ? "\n" : "", line,
-                 text) >= 0) {
-        free(p->remarks);
-        p->remarks = longer;
-    }
-    free(text);
-    return longer ? 0 : -1;
 }
 
 const plan *policy_plan(const policy *p, uint64_t step)
@@ -125,7 +106,7 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
     memset(p, 0, sizeof *p);
     p->path = find_file(path);
     p->name = base_name(path);
-    policy_draft d = {.r = {.path = p->path, .error = error}, .policy = p, .epoch = steps_per_epoch};
+    policy_draft d = {.r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     int code = -1;
     if (!p->path || !p->name) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
@@ -135,7 +116,7 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
                         bundled_folder(folder));
     } else {
         yaml_value *tree = tree_load(p->path, error);
-        code = tree && nemo_unfold(&d.r, p, tree) == 0 ? read_plans(&d, tree) : -1;
+        code = tree && nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;
         tree_free(tree);
     }
     if (code == 0)

@@ -23,12 +23,6 @@ typedef struct policy {
 int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
 void policy_clear(policy *p);
 
-/* policy_remark -- add "line N: MESSAGE" to the remarks. 0, or -1 if out of memory. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 3, 4)))
-#endif
-int policy_remark(policy *p, unsigned line, const char *message, ...);
-
 /* policy_plan -- the plan in force at a step. */
 const plan *policy_plan(const policy *p, uint64_t step);
 

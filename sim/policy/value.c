@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -16,6 +17,25 @@ int policy_bad(policy_reader *r, unsigned line, const char *message, ...)
     vsnprintf(text, sizeof text, message, args);
     va_end(args);
     return trace_error_set(r->error, EXIT_DATA, r->path, UINT64_MAX, "line %u: %s", line, text);
+}
+
+int policy_remark(policy_reader *r, unsigned line, const char *message, ...)
+{
+    char *text = NULL, *longer = NULL;
+    const char *before = *r->remarks ? *r->remarks : "";
+    va_list args;
+    va_start(args, message);
+    const int n = vasprintf(&text, message, args);
+    va_end(args);
+    if (n < 0 || asprintf(&longer, "%s%sline %u: %s", before, *before ? "\n" : "", line, text) < 0) {
+        if (n >= 0)
+            free(text);
+        return trace_error_set(r->error, EXIT_IO, r->path, UINT64_MAX, "out of memory");
+    }
+    free(text);
+    free(*r->remarks);
+    *r->remarks = longer;
+    return 0;
 }
 
 int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text)

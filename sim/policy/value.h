@@ -9,6 +9,7 @@
 typedef struct policy_reader {
     const char *path;
     trace_error *error;
+    char **remarks; /* lines about what of the file does not count; *remarks NULL: none */
 } policy_reader;
 
 /* policy_bad -- set the error "PATH: line N: MESSAGE"; returns -1. */
@@ -16,6 +17,12 @@ typedef struct policy_reader {
 __attribute__((format(printf, 3, 4)))
 #endif
 int policy_bad(policy_reader *r, unsigned line, const char *message, ...);
+
+/* policy_remark -- add "line N: MESSAGE" to the remarks. 0, or -1 with the error set: out of memory. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int policy_remark(policy_reader *r, unsigned line, const char *message, ...);
 
 /* Values: 0, or -1 after policy_bad, which names the key. A format is one of tensors: its numbers
  * are binary32 numbers, and signed. */

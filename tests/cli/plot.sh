@@ -112,6 +112,13 @@ ok $? 'histogram: a report without the scale 1'
     [ "$(grep -c '<text>recorded<' scaled.svg)" -eq 1 ] &&
     [ "$(grep -c '<text>e4m3fnuz<' scaled.svg)" -eq 2 ]
 ok $? 'histogram: many formats, one heading'
+# a scale moves gradients only
+"$MPSIM" plot histogram -k weight --type svg -o weights scaled.json >out 2>err && ! grep -q '× 2\|× 1000' weights.svg
+ok $? 'histogram: weights, which nothing scales, as recorded'
+"$MPSIM" plot histogram -k weight,agrad -f fp16 --type svg -o both scaled.json >out 2>err && says both.svg '× 2¹⁰' &&
+    awk '/^# bins/ { on = 1; next } /^# special/ { exit } on && NF == 4 && $1 != "#" { all += $3; part += $4 }
+        END { exit !(part > 0 && part < 0.99 * all) }' both.dat
+ok $? 'histogram: of several kinds only the gradients move'
 "$MPSIM" plot histogram --step 1 --type svg -o said one.json >out 2>err &&
     ! grep -q together said.svg
 ok $? 'histogram: one step'

@@ -140,6 +140,7 @@ static const row good[] = {
     {"clip: none\n", 1, "scaler none"},
     {"max_grad_norm: 1.0\n", 1, "clip 1 (torch)"},
     {"max_grad_norm: null\n", 1, "scaler none"},
+    {"schedule:\n  - step: 1\n    precision: bf16\n    opt_level: O1\n", 2, "O1: compute fp16, autocast torch"},
     {"precision: fp16\nopt_level: O2\n", 1, "O2: compute fp16, autocast batchnorm-fp32, parameters fp16, fp32 master, gradients fp16, scaler apex"},
     {"policy:\n  precision: bfloat16\n  max_grad_norm: 1.0\n", 1, "bfloat16: compute bf16, autocast megatron, parameters binary32, gradients bf16, scaler none, ranks added in a ring over a wire of binary32, clip 1 (megatron-float)"},
     {"policy:\n  precision: float16\n", 1, "float16: compute fp16, autocast megatron, parameters binary32, gradients fp16, scaler none, ranks"},
@@ -376,7 +377,6 @@ static const row bad[] = {
     {"schedule:\n  - step: 1\n    steps_per_epoch: 5\n", 3, "unknown key 'steps_per_epoch' in an entry"},
     {"schedule:\n  - step: 1\n    precsion: x\n", 3, "did you mean precision?"},
     {"schedule:\n  - step: 1\n    precision: x\n", 3, "precision: 'x' is none of"},
-    {"schedule:\n  - step: 1\n    precision: bf16\n    opt_level: O1\n", 4, "opt_level contradicts precision of line 3"},
     {"autocast: all\nparams: bf16\noptimizer: {store: kahan, variant: optimi}\nschedule:\n  - {step: 5, precision: fp32}\n", 3, "optimizer: store needs parameters"},
     {"precision: bf16\nschedule:\n  - {step: 5, fp8_margin: 1}\n", 3, "fp8_margin: there is no delayed scaling"},
 };
