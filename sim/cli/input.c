@@ -77,7 +77,7 @@ int input_check_kinds(const char *verb, const char *option, const option_list *k
             snprintf(key, sizeof key, "%.*s:", (int)n, p);
             if (!trace_kind(key) && !(other && strlen(other) == n && memcmp(other, p, n) == 0))
                 return fail(EXIT_USAGE, "%s: --%s: '%.*s' is not one of weight act out agrad dgrad "
-                            "wgrad opt.m opt.v master%s%s", verb, option, (int)n, p,
+                            "wgrad opt.m opt.v opt.vmax master%s%s", verb, option, (int)n, p,
                             other ? " " : "", other ? other : "");
             p += n;
         }

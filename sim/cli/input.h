@@ -20,7 +20,7 @@ typedef struct input_options {
      "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"},             \
     {'k', "kind", OPTION_LIST, &(o).kinds, "LIST",                                              \
      "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m "      \
-     "opt.v master"},                                                                           \
+     "opt.v opt.vmax master"},                                                                  \
     {0, "dtype", OPTION_STRING, &(o).dtype, "FORMAT",                                           \
      "the files are raw elements of this format, little-endian"},                               \
     {0, "shape", OPTION_STRING, &(o).shape, "N,M...", "raw: shape (default: to the file's end)"}, \

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* The vocabulary of mpsim-trace/1, in the order of reports. */
-static const char *const kinds[] = {"weight", "act",   "out",   "agrad", "dgrad",
-                                    "wgrad",  "opt.m", "opt.v", "master"};
+static const char *const kinds[] = {"weight", "act",   "out",   "agrad",    "dgrad",
+                                    "wgrad",  "opt.m", "opt.v", "opt.vmax", "master"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char *trace_kind(const char *name)

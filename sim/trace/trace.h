@@ -125,7 +125,7 @@ void trace_tree_clear(trace_tree *tree);
 int trace_probe(const char *path, const trace_options *options);
 
 /* trace_kind -- the kind of a tensor named "kind:fqn" (mpsim-trace/1): the part before the
- * first ':' if it is one of weight act out agrad dgrad wgrad opt.m opt.v master, else NULL.
+ * first ':' if it is one of weight act out agrad dgrad wgrad opt.m opt.v opt.vmax master, else NULL.
  * The result is a static string. */
 const char *trace_kind(const char *name);
 

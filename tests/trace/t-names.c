@@ -93,6 +93,7 @@ START_TEST(kinds_and_steps)
     static const struct {
         const char *name, *kind;
     } kinds[] = {{"wgrad:a.b", "wgrad"}, {"opt.m:x", "opt.m"}, {"opt.v:", "opt.v"}, {"master:a:b", "master"},
+                 {"opt.vmax:x", "opt.vmax"},
                  {"weight", NULL},       {"Weight:x", NULL},   {"weights:x", NULL}, {":x", NULL},
                  {"", NULL},             {"agrad:x", "agrad"}, {"dgrad:x", "dgrad"}, {"act:x", "act"},
                  {"out:x", "out"},       {"weight:x", "weight"}};
