@@ -170,6 +170,7 @@ static int set_params(policy_draft *d, const yaml_value *v)
 
 static int set_grads(policy_draft *d, const yaml_value *v)
 {
+    d->plan->grads_given = v != NULL;
     return v ? value_format(&d->r, d->name, v, &d->plan->grads) : 0;
 }
 

@@ -178,6 +178,7 @@ static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 static int set_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     o->n_variants = 0;
+    o->variant_given = 1;
     if (v->type != YAML_LIST)
         return add_variant(r, v, o);
     for (size_t i = 0; i < v->count; i++)
@@ -368,6 +369,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
 {
     const char *word = NULL;
     p->clip = MPSIM_CLIP_NONE;
+    p->clip_given = v != NULL;
     if (!v)
         return 0;
     if (v->type == YAML_TEXT) {
@@ -396,6 +398,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
         } else if (strcmp(item->key, "norm") == 0) {
             if (value_text(r, "norm", item->value, &word))
                 return -1;
+            p->norm_given = 1;
             p->recorded_norm = strcasecmp(word, "trace") == 0;
             if (!p->recorded_norm && strcasecmp(word, "exact") != 0)
                 return policy_bad(r, item->line, "clip: norm: '%.60s' is neither exact nor trace",

@@ -23,6 +23,7 @@ typedef struct plan_optimizer {
     int algorithm; /* mpsim_optim_algorithm; -1: from the trace */
     const mpsim_optim_variant *variants[4]; /* the first that has algorithm and store counts */
     size_t n_variants;
+    int variant_given; /* 0: mpsim's own, or what the trace says */
     mpsim_store store;
     int state_given;
     mpsim_format state;
@@ -36,13 +37,16 @@ typedef struct plan {
     mpsim_format compute; /* of matrix products and what autocast sends there                    */
     mpsim_format params;  /* of the model's parameters                                           */
     mpsim_format grads;   /* of weight gradients as backward leaves them                         */
+    int grads_given;      /* the policy says so itself                                           */
     const autocast_row *autocast;
     train_master master;
     mpsim_scaler_config scaler;
     plan_optimizer optimizer;
     mpsim_clip_rule clip;
     double max_norm;
+    int clip_given;       /* the policy speaks of clipping; else the trace's counts in a replay  */
     int recorded_norm;    /* the norm that the trace says (mpsim.grad_norm), not our own         */
+    int norm_given;       /* the policy says which; else the trace's where gradients are its own */
     int reduce_given;
     mpsim_reduce reduce;  /* if reduce_given; else ranks are added in the format of grads        */
     const recipe_row *recipe; /* or NULL                                                         */
