@@ -29,9 +29,11 @@ sim_libsim_la_SOURCES = \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
-  sim/replay/cast.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h sim/replay/json.c \
-  sim/replay/json.h sim/replay/measure.c sim/replay/plan.c sim/replay/record.c \
-  sim/replay/replay.c sim/replay/replay.h sim/replay/report.c sim/replay/report.h \
+  sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
+  sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
+  sim/replay/measure.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
+  sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
+  sim/replay/report.c sim/replay/report.h \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \

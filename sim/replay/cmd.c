@@ -120,6 +120,7 @@ static int replay_policies(run *r, input *in, const replay_options *o)
         if (!code && r->totals[r->now].steps == 0)
             code = fail(EXIT_DATA, "replay: no step with activations or gradients among the "
                                    "selected tensors");
+        replay_total_sort(&r->totals[r->now]);
         if (!code)
             replay_report_total(&r->report, &r->totals[r->now]);
     }

@@ -77,6 +77,62 @@ json_t *replay_json_step(const replay_step *s)
     return v;
 }
 
+static json_t *json_groups(const replay_total *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n_settings; i++) {
+        const replay_settings *s = &t->settings[i];
+        if (!s->parameters)
+            continue;
+        const mpsim_optim *o = &s->optimizer;
+        json_t *v = step_optimizer_json(o);
+        json_object_update_new(v, json_pack("{s:o,s:b,s:b,s:b}", "dampening",
+                                            json_of_double(o->dampening), "nesterov", o->nesterov,
+                                            "amsgrad", o->amsgrad, "maximize", o->maximize));
+        json_object_set_new(v, "parameters", json_of_count(s->parameters));
+        json_array_append_new(list, v);
+    }
+    return list;
+}
+
+static json_t *json_differing(const replay_total *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n_differing; i++) {
+        const replay_difference *d = &t->differing[i];
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "name", d->name, "compared",
+                                              json_of_count(d->c.compared), "differ",
+                                              json_of_count(d->c.differ), "max_difference",
+                                              json_of_double(d->c.max_difference)));
+    }
+    return list;
+}
+
+/* What the record lacks and which values may differ for that; nothing where all are equal. */
+static json_t *json_lacks(const replay_total *t)
+{
+    json_t *list = json_array();
+    for (int i = NOTE_POLICY + 1; i < NOTE_NOT_RECORDED && replay_total_doubts(t); i++)
+        if (t->notes.text[i][0])
+            json_array_append_new(list, json_string(t->notes.text[i]));
+    return list;
+}
+
+/* How the run and its record belong together. */
+static void add_record(json_t *v, const replay_total *t)
+{
+    json_object_set_new(v, "groups", json_groups(t));
+    json_object_set_new(v, "equal_to_record",
+                        t->compared ? json_boolean(t->differ == 0) : json_null());
+    json_object_set_new(v, "differing", json_differing(t));
+    json_object_set_new(v, "policys_own", json_string(t->notes.text[NOTE_POLICY]));
+    json_object_set_new(v, "lacks", json_lacks(t));
+    json_object_set_new(v, "not_recorded", json_string(t->notes.text[NOTE_NOT_RECORDED]));
+    json_object_set_new(v, "gradients_not_held",
+                        json_pack("{s:o,s:o,s:s}", "count", json_of_count(t->unheld), "of",
+                                  json_of_count(t->gradients), "format", t->gradient_format));
+}
+
 json_t *replay_json_total(const replay_total *t)
 {
     json_t *v = json_pack(
@@ -93,5 +149,6 @@ json_t *replay_json_total(const replay_total *t)
     json_object_set_new(v, "unmatched_patterns", json_string(t->unmatched));
     for (int g = 0; g < REPLAY_GROUPS; g++)
         json_object_set_new(v, keys[g], json_counts(&t->groups[g]));
+    add_record(v, t);
     return v;
 }

@@ -114,10 +114,10 @@ int replay_count_lost(const mpsim_optim *o, const parameter *p, const float *bef
 double replay_reference_factor(const replay *r)
 {
     const double unscale = r->record.grads_scaled ? 1 / r->record.loss_scale : 1;
-    if (r->plan->clip == MPSIM_CLIP_NONE)
+    if (r->out.clip == MPSIM_CLIP_NONE)
         return unscale;
     const double norm = exact_norm(r, unscale);
-    return norm > r->plan->max_norm ? unscale * r->plan->max_norm / norm : unscale;
+    return norm > r->out.max_norm ? unscale * r->out.max_norm / norm : unscale;
 }
 
 /* ---- distances: sums exact ---- */

@@ -9,12 +9,12 @@
 
 void replay_count_bytes(replay *r)
 {
-    /* without an optimizer so far: one without moments */
-    mpsim_optim o = r->has_optimizer ? r->optimizer
-                                     : (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = 0};
-    o.store = (uint8_t)r->plan->optimizer.store;
     for (size_t i = 0; i < r->n_parameters; i++) {
         const parameter *p = &r->parameters[i];
+        const mpsim_optim *known = replay_optimizer_of(r, p);
+        /* without an optimizer so far: one without moments */
+        mpsim_optim o = known ? *known : (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = 0};
+        o.store = (uint8_t)r->plan->optimizer.store;
         const mpsim_block_recipe *recipe = p->place.recipe[TRAIN_WEIGHT];
         const int fp8 = r->plan->fp8_params && recipe && p->shape_rank == 2;
         if (p->p)

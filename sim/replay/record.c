@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -33,29 +34,129 @@ static int flag_of(const trace *t, const char *key)
     return strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-static void read_betas(const trace *t, step_record *m)
+static const char *text_of(const trace *t, const char *key)
+{
+    const char *text = trace_metadata(t, key);
+    return text ? text : "";
+}
+
+/* ---- the optimizer ---- */
+
+static void read_betas(const trace *t, record_settings *s)
 {
     const char *text = trace_metadata(t, "mpsim.betas");
     const char *comma = text ? strchr(text, ',') : NULL;
     char first[64];
-    m->beta1 = number_of(t, "mpsim.beta1");
-    m->beta2 = number_of(t, "mpsim.beta2");
+    s->beta1 = number_of(t, "mpsim.beta1");
+    s->beta2 = number_of(t, "mpsim.beta2");
     if (!comma || (size_t)(comma - text) >= sizeof first)
         return;
     memcpy(first, text, (size_t)(comma - text));
     first[comma - text] = '\0';
-    if (parse_number(&m->beta1, first) || parse_number(&m->beta2, comma + 1))
-        m->beta1 = m->beta2 = (double)NAN;
+    if (parse_number(&s->beta1, first) || parse_number(&s->beta2, comma + 1))
+        s->beta1 = s->beta2 = (double)NAN;
+}
+
+void replay_no_settings(record_settings *s)
+{
+    memset(s, 0, sizeof *s);
+    s->optimizer = s->nesterov = s->amsgrad = s->maximize = -1;
+    s->lr = s->momentum = s->dampening = s->weight_decay = s->beta1 = s->beta2 = s->eps =
+        (double)NAN;
+}
+
+static void read_settings(const trace *t, record_settings *s)
+{
+    mpsim_optim_algorithm a;
+    replay_no_settings(s);
+    snprintf(s->optimizer_name, sizeof s->optimizer_name, "%.30s", text_of(t, "mpsim.optimizer"));
+    snprintf(s->impl, sizeof s->impl, "%.15s", text_of(t, "mpsim.optimizer_impl"));
+    if (mpsim_optim_parse(&a, text_of(t, "mpsim.optimizer")) == MPSIM_OK)
+        s->optimizer = (int)a;
+    s->lr = number_of(t, "mpsim.lr");
+    s->momentum = number_of(t, "mpsim.momentum");
+    s->dampening = number_of(t, "mpsim.dampening");
+    s->weight_decay = number_of(t, "mpsim.weight_decay");
+    s->eps = number_of(t, "mpsim.eps");
+    read_betas(t, s);
+    s->nesterov = flag_of(t, "mpsim.nesterov");
+    s->amsgrad = flag_of(t, "mpsim.amsgrad");
+    s->maximize = flag_of(t, "mpsim.maximize");
+}
+
+/* ---- what it ran on, and in ---- */
+
+static record_precision computed_in(const trace *t)
+{
+    static const struct {
+        const char *word;
+        record_precision is;
+    } words[] = {{"float16", COMPUTED_FP16}, {"fp16", COMPUTED_FP16}, {"F16", COMPUTED_FP16},
+                 {"half", COMPUTED_FP16},    {"bfloat16", COMPUTED_BF16}, {"bf16", COMPUTED_BF16},
+                 {"F32", COMPUTED_FP32},     {"float32", COMPUTED_FP32}};
+    const char *autocast = trace_metadata(t, "mpsim.autocast");
+    const char *said = autocast ? autocast : text_of(t, "mpsim.dtype_computed");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(words[i].word, said) == 0)
+            return words[i].is;
+    /* who names groups names autocast, too, if there is any */
+    return !autocast && trace_metadata(t, "mpsim.groups") && flag_of(t, "mpsim.grads_scaled") != 1
+               ? COMPUTED_FP32
+               : COMPUTED_UNKNOWN;
+}
+
+/* A CUDA device has its name there; of a CPU the instructions are said. */
+static record_device device_of(const trace *t)
+{
+    const char *device = text_of(t, "mpsim.device");
+    if (strncasecmp(device, "cpu", 3) == 0)
+        return DEVICE_CPU;
+    if (strncasecmp(device, "cuda", 4) == 0 || *text_of(t, "mpsim.cuda"))
+        return DEVICE_CUDA;
+    return !*device && *text_of(t, "mpsim.cpu_capability") ? DEVICE_CPU : DEVICE_UNKNOWN;
+}
+
+static int contracts_of(const trace *t)
+{
+    const char *word = text_of(t, "mpsim.cpu_capability");
+    if (strncasecmp(word, "avx2", 4) == 0 || strncasecmp(word, "avx512", 6) == 0)
+        return 1;
+    return strcasecmp(word, "default") == 0 || strncasecmp(word, "no avx", 6) == 0 ? 0 : -1;
+}
+
+/* "torch 2.15.0+cu132" */
+static int minor_of(const trace *t)
+{
+    static const char two[] = "torch 2.";
+    const char *text = text_of(t, "mpsim.framework");
+    const char *minor = text + sizeof two - 1;
+    if (strncmp(text, two, sizeof two - 1) != 0 || *minor < '0' || *minor > '9')
+        return -1;
+    return (int)strtol(minor, NULL, 10);
+}
+
+static int read_counts(const trace *t, step_record *m)
+{
+    const char *world = trace_metadata(t, "mpsim.world"), *rank = trace_metadata(t, "mpsim.rank");
+    const char *taken = trace_metadata(t, "mpsim.optimizer_steps");
+    const char *sum = trace_metadata(t, "mpsim.accumulation");
+    uint64_t which;
+    if (world && (parse_count(&m->world, world) || m->world == 0))
+        return replay_bad_file(t, "mpsim.world is not a number of ranks");
+    if (world && rank && (parse_count(&which, rank) || which >= m->world))
+        return replay_bad_file(t, "mpsim.rank is not below mpsim.world");
+    m->steps_known = taken != NULL;
+    if (taken && parse_count(&m->optimizer_steps, taken))
+        return replay_bad_file(t, "mpsim.optimizer_steps is not an integer");
+    m->accumulation = 1;
+    if (sum && (parse_count(&m->accumulation, sum) || m->accumulation == 0))
+        return replay_bad_file(t, "mpsim.accumulation is not a number of micro-batches");
+    return 0;
 }
 
 int replay_read_record(const trace *t, step_record *m)
 {
-    const char *optimizer = trace_metadata(t, "mpsim.optimizer");
     const char *reduced = trace_metadata(t, "mpsim.reduced");
-    const char *world = trace_metadata(t, "mpsim.world"), *rank = trace_metadata(t, "mpsim.rank");
-    uint64_t which;
-    const char *taken = trace_metadata(t, "mpsim.optimizer_steps");
-    mpsim_optim_algorithm a;
     memset(m, 0, sizeof *m);
     m->loss_scale = number_of(t, "mpsim.loss_scale");
     m->scale_known = m->loss_scale > 0;
@@ -64,24 +165,17 @@ int replay_read_record(const trace *t, step_record *m)
         return replay_bad_file(t, "gradients are scaled (mpsim.grads_scaled), but mpsim.loss_scale "
                                   "is missing or not above 0");
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
-    m->optimizer = optimizer && mpsim_optim_parse(&a, optimizer) == MPSIM_OK ? (int)a : -1;
-    m->lr = number_of(t, "mpsim.lr");
-    m->momentum = number_of(t, "mpsim.momentum");
-    m->dampening = number_of(t, "mpsim.dampening");
-    m->weight_decay = number_of(t, "mpsim.weight_decay");
-    m->eps = number_of(t, "mpsim.eps");
-    read_betas(t, m);
-    m->nesterov = flag_of(t, "mpsim.nesterov");
-    m->amsgrad = flag_of(t, "mpsim.amsgrad");
-    m->maximize = flag_of(t, "mpsim.maximize");
+    read_settings(t, &m->whole);
     m->grad_norm = number_of(t, "mpsim.grad_norm");
-    if (world && (parse_count(&m->world, world) || m->world == 0))
-        return replay_bad_file(t, "mpsim.world is not a number of ranks");
-    if (world && rank && (parse_count(&which, rank) || which >= m->world))
-        return replay_bad_file(t, "mpsim.rank is not below mpsim.world");
-    snprintf(m->optimizer_name, sizeof m->optimizer_name, "%.30s", optimizer ? optimizer : "");
-    m->steps_known = taken != NULL;
-    if (taken && parse_count(&m->optimizer_steps, taken))
-        return replay_bad_file(t, "mpsim.optimizer_steps is not an integer");
-    return 0;
+    m->grad_norm_type = number_of(t, "mpsim.grad_norm_type");
+    if (!trace_metadata(t, "mpsim.grad_norm_type"))
+        m->grad_norm_type = 2;
+    m->grad_clip = number_of(t, "mpsim.grad_clip");
+    m->grad_clip_value = number_of(t, "mpsim.grad_clip_value");
+    m->computed = computed_in(t);
+    m->device = device_of(t);
+    m->contracts = contracts_of(t);
+    m->ieee_roots = flag_of(t, "mpsim.ieee_roots") == 1;
+    m->minor = minor_of(t);
+    return read_counts(t, m);
 }

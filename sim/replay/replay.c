@@ -43,25 +43,6 @@ static size_t columns(const trace_tensor *t)
     return t->rank ? (size_t)t->shape[t->rank - 1] : 1;
 }
 
-/* The ranks of this file's weights, for what layers are. */
-static int index_weights(replay *r, const trace *t)
-{
-    nameindex_clear(&r->weight_ranks);
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_tensor *tensor = trace_at(t, i);
-        if (strncmp(tensor->name, "weight:", 7) == 0 &&
-            nameindex_add(&r->weight_ranks, tensor->name + 7, tensor->rank))
-            return replay_no_memory();
-    }
-    return 0;
-}
-
-static int weight_rank(const replay *r, const char *layer)
-{
-    char name[REPLAY_NAME_MAX + 16];
-    snprintf(name, sizeof name, "%s.weight", layer);
-    return (int)nameindex_find(&r->weight_ranks, name);
-}
 
 static void place_parameter(const replay *r, parameter *p)
 {
@@ -91,7 +72,7 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     p->n = (size_t)tensor->count;
     p->cols = columns(tensor);
     p->shape_rank = tensor->rank;
-    p->weight_rank = weight_rank(r, p->layer);
+    p->weight_rank = replay_weight_rank(r, p->layer);
     place_parameter(r, p);
     r->n_parameters++;
     return p;
@@ -133,7 +114,8 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
     to = strcmp(kind, "weight") == 0   ? &p->weight
          : strcmp(kind, "master") == 0 ? &p->master
          : strcmp(kind, "opt.m") == 0  ? &p->m
-                                       : &p->v;
+         : strcmp(kind, "opt.v") == 0  ? &p->v
+                                       : &p->vmax_recorded;
     if (to == &p->weight)
         p->weight_format = tensor->format;
     if (*to)
@@ -152,7 +134,7 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     if (!s)
         return replay_no_memory();
     if (!s->layer_known) {
-        s->layer = policy_layer(r->plan, layer, weight_rank(r, layer));
+        s->layer = policy_layer(r->plan, layer, replay_weight_rank(r, layer));
         plan_place(r->plan, s->layer, layer, &s->place);
         s->layer_known = 1;
     }
@@ -174,7 +156,7 @@ static int take_tensor(replay *r, trace *t, size_t i)
         const char *kind;
         int role; /* -1: of a parameter */
     } kinds[] = {{"weight", -1}, {"wgrad", -1},       {"opt.m", -1},         {"opt.v", -1},
-                 {"master", -1}, {"act", TRAIN_ACT},   {"out", TRAIN_OUT},     {"agrad", TRAIN_AGRAD},
+                 {"opt.vmax", -1}, {"master", -1}, {"act", TRAIN_ACT},   {"out", TRAIN_OUT},     {"agrad", TRAIN_AGRAD},
                  {"dgrad", TRAIN_DGRAD}};
     const trace_tensor *tensor = trace_at(t, i);
     const char *kind = trace_kind(tensor->name);
@@ -284,6 +266,7 @@ static int end_step(replay *r)
     if (!r->have_step)
         return 0;
     int code = check_ranks(r);
+    replay_find_groups(r);
     if (!code)
         code = replay_begin_weights(r);
     if (!code)
@@ -300,6 +283,7 @@ static int end_step(replay *r)
     r->out.step = r->step;
     r->out.ranks = r->record.reduced ? 1 : r->files;
     r->out.plan = r->plan;
+    r->out.notes = &r->notes;
     r->out.new_plan = r->new_plan;
     r->out.from_record = r->from_record;
     r->out.recorded_scale = r->record.scale_known ? r->record.loss_scale : (double)NAN;
@@ -340,21 +324,26 @@ static int visit(input *in, trace *t, void *context)
     }
     step_record record;
     int code = replay_read_record(t, &record);
-    if (!code && r->files > 0 && memcmp(&record, &r->record, sizeof record) != 0)
+    if (!code && r->files == 0)
+        code = replay_read_groups(&r->groups, t);
+    else if (!code && (memcmp(&record, &r->record, sizeof record) != 0 ||
+                       !replay_same_groups(&r->groups, t)))
         code = replay_bad_file(t, "its metadata differ from those of the other files of step "
                                   "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and "
                                   "mpsim.world must agree", step);
     if (code)
         return code;
     r->record = record;
+    if (trace_metadata(t, "mpsim.not_recorded") && *trace_metadata(t, "mpsim.not_recorded"))
+        replay_say(r, NOTE_NOT_RECORDED, "%.300s", trace_metadata(t, "mpsim.not_recorded"));
     r->files++;
-    code = index_weights(r, t);
+    code = replay_index_weights(r, t);
     for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const int bad = take_tensor(r, t, i);
         if (bad)
             return bad;
     }
-    nameindex_clear(&r->weight_ranks);
+    replay_forget_weights(r);
     r->rank++;
     return code;
 }
@@ -380,7 +369,9 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     free(r.parameters);
     free(r.casts);
     free(r.weights);
-    nameindex_clear(&r.weight_ranks);
+    free(r.settings);
+    replay_groups_clear(&r.groups);
+    replay_forget_weights(&r);
     nameindex_clear(&r.parameter_names);
     replay_states_clear(&r);
     return code;

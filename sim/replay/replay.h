@@ -5,6 +5,10 @@
  * the optimizer updates the parameter (or its master); the model's copy is refreshed; scaler and
  * FP8 scales move on.
  *
+ * The optimizer's settings are those of the parameter group that the record names for this step, the
+ * clip and its norm the record's, each unless the policy states its own. What the record lacks, and
+ * which values may differ therefore, is in the notes.
+ *
  * Weights: a run goes on with its own weights as long as the recorded steps are consecutive, and
  * takes weights and optimizer state from the record after a gap. The recorded gradients are those
  * of the recorded weights: nothing is computed anew by a model. The loss scaler counts over gaps; FP8
@@ -45,6 +49,23 @@ typedef struct replay_cast {
     double sqnr_db;
 } replay_cast;
 
+/* What is carried from step to step, and compared with the record. */
+typedef enum replay_carried {
+    CARRIED_WEIGHT,
+    CARRIED_M,
+    CARRIED_V,
+    CARRIED_VMAX,
+    CARRIED_MASTER,
+    REPLAY_CARRIED
+} replay_carried;
+
+const char *replay_carried_kind(replay_carried c); /* "weight", "opt.m", ... */
+
+typedef struct replay_comparison {
+    uint64_t compared, differ;
+    double max_difference; /* the largest, relative to the larger of the two */
+} replay_comparison;
+
 /* One parameter in one step. */
 typedef struct replay_weight {
     const char *name; /* "conv1.weight" */
@@ -55,10 +76,38 @@ typedef struct replay_weight {
     uint64_t lost_model;     /* where the model's copy did not move                            */
     double distance_fp32, distance_f64; /* relative, of the model's copy; NaN without reference */
     double kept_fp32;                   /* of what is kept: the master, if there is one        */
-    uint64_t compared, differ; /* carried weights, state and master at the start of this step
-                                  against the recorded ones, where the formats are the same  */
-    double max_difference;     /* largest difference among them, relative to the larger one    */
+    /* at the start of this step, against the recorded numbers, where the formats are the same */
+    replay_comparison carried[REPLAY_CARRIED];
+    uint64_t compared, differ; /* all of them */
+    double max_difference;
 } replay_weight;
+
+/* The settings of a parameter group in one step: the record's, where the policy has none. */
+typedef struct replay_settings {
+    mpsim_optim optimizer;
+    size_t parameters; /* that are updated with them; 0: the rest is not set */
+} replay_settings;
+
+/* What a reader must know of the record, a line each: what it lacks and which values may differ for
+ * that, and what of the policy stands instead of it. The first step that gives a reason counts. */
+typedef enum replay_note {
+    NOTE_POLICY,       /* settings of the policy that are not the recorded ones */
+    NOTE_GROUPS,       /* no parameter groups                                    */
+    NOTE_UNGROUPED,    /* parameters in no group                                 */
+    NOTE_CLASS,        /* an optimizer's class that is not torch's               */
+    NOTE_VARIANT,      /* the implementation is not known, or its instructions   */
+    NOTE_ROOTS,        /* MKL's square roots are not IEEE's                      */
+    NOTE_STEPS,        /* steps taken                                            */
+    NOTE_STATE,        /* moments                                                */
+    NOTE_VMAX,         /* amsgrad's largest moment                               */
+    NOTE_NORM,         /* the norm before clipping                               */
+    NOTE_NOT_RECORDED, /* what the recorder left out, in its words               */
+    REPLAY_NOTES
+} replay_note;
+
+typedef struct replay_notes {
+    char text[REPLAY_NOTES][320]; /* "": nothing to say */
+} replay_notes;
 
 typedef struct replay_step {
     int64_t step;
@@ -74,6 +123,12 @@ typedef struct replay_step {
     const char *cause;         /* tensor that overflowed first, or NULL                           */
     double norm;               /* before clipping, unscaled; NaN where nothing is clipped         */
     int clipped;
+    mpsim_clip_rule clip;      /* in force                                                        */
+    double max_norm;
+    int recorded_clip;         /* it is the record's                                              */
+    uint64_t gradients, unheld; /* recorded ones that are rounded to a lower precision, of a run that
+                                  computed in it or does not say; those that it cannot hold       */
+    const char *gradient_format; /* of these; NULL: there are none                                */
     double recorded_scale;     /* NaN: not recorded                                               */
     double fp32_f64;           /* relative distance of the fp32 reference from the binary64 one   */
     double distance_fp32, distance_f64, kept_fp32; /* of all weights                              */
@@ -81,7 +136,10 @@ typedef struct replay_step {
     size_t n_casts;
     const replay_weight *weights;
     size_t n_weights;
-    const mpsim_optim *optimizer; /* NULL where nothing was updated                               */
+    const mpsim_optim *optimizer; /* of the first group; NULL where nothing was updated           */
+    const replay_settings *settings; /* of every group, in the record's order, or NULL            */
+    size_t n_settings;
+    const replay_notes *notes; /* of the run so far                                               */
     train_bytes bytes;
 } replay_step;
 

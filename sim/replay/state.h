@@ -5,6 +5,8 @@
 #include "../cli/names.h"
 #include "replay.h"
 
+#include <jansson.h>
+
 /* A parameter: what the record says of it in this step, and the run's own numbers. */
 typedef struct parameter {
     char *name, *layer; /* "conv1.weight", "conv1" */
@@ -13,7 +15,7 @@ typedef struct parameter {
     uint64_t shape_rank;
     int weight_rank; /* of the layer's weight, or -1 */
     /* of the record, this step; NULL: not there. Values as binary64. */
-    double *weight, *master, *m, *v;
+    double *weight, *master, *m, *v, *vmax_recorded;
     double **grads; /* of the ranks, as recorded */
     size_t ranks;
     const mpsim_format *weight_format; /* of the record */
@@ -25,6 +27,12 @@ typedef struct parameter {
     double *p64, *m64, *v64, *x64;
     uint64_t t, t_reference; /* optimizer steps done */
     int alive;               /* has numbers of its own                              */
+    int lacks_state, lacks_vmax; /* after steps that were recorded, it begins this one without */
+    /* its parameter group in this step; -1: none of them has it */
+    ptrdiff_t group;
+    int steps_known; /* of `steps`, taken before this one */
+    uint64_t steps;
+    int tied; /* stands for several of the model's parameters */
 } parameter;
 
 /* The FP8 state of a tensor. */
@@ -39,18 +47,55 @@ typedef struct cast_state {
     size_t cast; /* its entry of this step's casts */
 } cast_state;
 
+/* What the record says of an optimizer, or of one of its parameter groups. */
+typedef struct record_settings {
+    int optimizer; /* mpsim_optim_algorithm; -1: not said, or none of ours       */
+    char optimizer_name[32], class[64], impl[16]; /* "": not said                */
+    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: not said */
+    int nesterov, amsgrad, maximize; /* -1: not said                             */
+} record_settings;
+
+/* What a run, or the policy, computed in. */
+typedef enum record_precision { COMPUTED_UNKNOWN, COMPUTED_FP32, COMPUTED_FP16, COMPUTED_BF16 } record_precision;
+
+typedef enum record_device { DEVICE_UNKNOWN, DEVICE_CPU, DEVICE_CUDA } record_device;
+
 /* What the metadata of the step's files say. */
 typedef struct step_record {
     double loss_scale; /* 1 if not said                                    */
     int scale_known, grads_scaled, reduced;
-    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: not said */
-    int nesterov, amsgrad, maximize, optimizer; /* -1: not said */
+    record_settings whole;   /* where there are no groups                         */
     uint64_t world;          /* mpsim.world; 0: not said                          */
-    char optimizer_name[32];
     int steps_known;         /* mpsim.optimizer_steps                             */
     uint64_t optimizer_steps; /* taken before this one                            */
     double grad_norm;        /* before clipping, unscaled; NaN: not said          */
+    double grad_norm_type;   /* 2 if not said                                     */
+    double grad_clip, grad_clip_value; /* NaN: not said; 0: none                  */
+    uint64_t accumulation;   /* micro-batches that a gradient is the sum of       */
+    record_precision computed;
+    record_device device;
+    int contracts;           /* the CPU's kernels use FMA: 1, 0; -1: not said     */
+    int ieee_roots;          /* of the CPU's library: 1: said to be               */
+    int minor;               /* of torch 2; -1: not said                          */
 } step_record;
+
+/* What the record says of a parameter. */
+typedef struct record_member {
+    size_t group;
+    int steps_known;
+    uint64_t steps;
+} record_member;
+
+/* The parameter groups of a step (mpsim.groups), and the names that stand for others (mpsim.tied).
+ * Names are those of the JSON values. */
+typedef struct record_groups {
+    json_t *json, *tied; /* NULL: not said */
+    record_settings *list;
+    size_t n;
+    record_member *members;
+    size_t n_members;
+    nameindex names, /* of members */ tied_names; /* parameters that have an alias */
+} record_groups;
 
 typedef struct replay {
     const policy *policy;
@@ -68,7 +113,9 @@ typedef struct replay {
     size_t files; /* of this step                                     */
     mpsim_scaler scaler;
     step_record record;
+    record_groups groups;
     size_t rank;      /* of the file at hand, among those of its step */
+    int state_recorded; /* a file of the step has moments                */
     int overflow;     /* seen in activations or their gradients       */
     const char *cause;
 
@@ -77,13 +124,16 @@ typedef struct replay {
     cast_state *states;
     size_t n_states;
     nameindex state_names, parameter_names;
-    nameindex weight_ranks; /* of the file at hand: "LAYER.weight" to the rank of its weight */
+    nameindex weight_ranks; /* of the file at hand: a layer's name to the rank of its weight */
+    char **layer_names;     /* of these */
+    size_t n_layer_names;
     replay_cast *casts;
     size_t n_casts, room_casts;
     replay_weight *weights;
 
-    mpsim_optim optimizer; /* as policy and trace agree on, of the last step that had one */
-    int has_optimizer;
+    replay_settings *settings; /* as policy and trace agree on, of the last step that had some */
+    size_t n_settings;
+    replay_notes notes;
     replay_step out;
 } replay;
 
@@ -97,6 +147,39 @@ int replay_read_record(const trace *t, step_record *m);
 __attribute__((format(printf, 2, 3)))
 #endif
 int replay_bad_file(const trace *t, const char *message, ...);
+void replay_no_settings(record_settings *s); /* nothing is said */
+
+/* groups.c: the groups of a file, 0 or an exit code; whether another file of the step says the same;
+ * every parameter's group; what is said of it. */
+int replay_read_groups(record_groups *g, const trace *t);
+int replay_same_groups(const record_groups *g, const trace *t);
+void replay_groups_clear(record_groups *g);
+void replay_find_groups(replay *r);
+const record_settings *replay_group_settings(const replay *r, const parameter *p);
+
+/* layer.c: the weights of a file, 0 or an exit code; the rank of a layer's weight, -1: not known. */
+int replay_index_weights(replay *r, const trace *t);
+void replay_forget_weights(replay *r);
+int replay_weight_rank(const replay *r, const char *layer);
+
+/* optimizer.c: the settings of all groups that are updated; those of a parameter. */
+int replay_choose_optimizers(replay *r);
+const mpsim_optim *replay_optimizer_of(const replay *r, const parameter *p);
+int replay_is_updated(const parameter *p);
+
+/* clip.c: gradients as the optimizer gets them, which divides by *in_optimizer itself. */
+void replay_choose_clip(replay *r);
+int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer);
+
+/* norm.c: how ATen's CPU kernels sum a norm, where that is known of the run; NaN: it is not, or the
+ * list has another format or order. */
+double replay_cpu_norm(const replay *r, parameter *const *list, size_t n);
+
+/* note.c: the first of its kind stays; `text` of a name shows it escaped. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+void replay_say(replay *r, replay_note note, const char *message, ...);
 
 /* plan.c: the bytes of this step under the plan; see replay_run for the patterns. */
 void replay_count_bytes(replay *r);

@@ -5,73 +5,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the optimizer that policy and trace agree on ---- */
-
-static double pick(double chosen, double recorded, double otherwise)
-{
-    return !isnan(chosen) ? chosen : !isnan(recorded) ? recorded : otherwise;
-}
-
-static int pick_flag(int chosen, int recorded)
-{
-    return chosen >= 0 ? chosen : recorded > 0;
-}
-
-static int choose_optimizer(const replay *r, mpsim_optim *o)
-{
-    const plan_optimizer *c = &r->plan->optimizer;
-    const step_record *t = &r->record;
-    const int algorithm = c->algorithm >= 0 ? c->algorithm : t->optimizer;
-    char escaped[160];
-    if (algorithm < 0 && t->optimizer_name[0])
-        return fail(EXIT_DATA, "replay: the trace's optimizer (mpsim.optimizer) is '%s': only sgd, "
-                               "adam and adamw are known; the policy may name one of them",
-                    escape_text(escaped, sizeof escaped, t->optimizer_name));
-    if (algorithm < 0)
-        return fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace "
-                               "(mpsim.optimizer) names an optimizer: sgd, adam, adamw");
-    const mpsim_optim_variant *variant = policy_variant(c, algorithm);
-    if (!variant)
-        return fail(EXIT_DATA, "replay: %s: variant %s has no %s that stores as the policy says; "
-                               "the first of a list that has it is taken: variant: [%s, ieee]",
-                    r->policy->name, c->variants[0]->name,
-                    mpsim_optim_name((mpsim_optim_algorithm)algorithm), c->variants[0]->name);
-    mpsim_optim_init(o, (mpsim_optim_algorithm)algorithm, variant);
-    /* settings of the trace belong to the trace's optimizer */
-    const int same = algorithm == t->optimizer;
-    const double unset = (double)NAN;
-    o->lr = pick(c->lr, t->lr, unset);
-    if (isnan(o->lr))
-        return fail(EXIT_DATA, "replay: neither the policy (optimizer: lr) nor the trace "
-                               "(mpsim.lr) says the learning rate");
-    o->momentum = pick(c->momentum, same ? t->momentum : unset, o->momentum);
-    o->dampening = pick(c->dampening, same ? t->dampening : unset, o->dampening);
-    o->weight_decay = pick(c->weight_decay, same ? t->weight_decay : unset, o->weight_decay);
-    o->beta1 = pick(c->beta1, same ? t->beta1 : unset, o->beta1);
-    o->beta2 = pick(c->beta2, same ? t->beta2 : unset, o->beta2);
-    o->eps = pick(c->eps, same ? t->eps : unset, o->eps);
-    o->nesterov = (uint8_t)pick_flag(c->nesterov, same ? t->nesterov : -1);
-    o->amsgrad = (uint8_t)pick_flag(c->amsgrad, same ? t->amsgrad : -1);
-    o->maximize = (uint8_t)pick_flag(c->maximize, same ? t->maximize : -1);
-    if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
-        return fail(EXIT_DATA, "replay: %s: nesterov needs momentum and dampening 0, not %g and %g",
-                    r->policy->name, o->momentum, o->dampening);
-    if (mpsim_optim_check(o) == MPSIM_EINVAL)
-        return fail(EXIT_DATA, "replay: no %s has such settings, of policy and trace together: "
-                               "lr %g, momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",
-                    mpsim_optim_name((mpsim_optim_algorithm)algorithm), o->lr, o->momentum,
-                    o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
-    return 0;
-}
-
 /* ---- gradients ---- */
+
+/* Whether the recorded run computed in format f. */
+static int computed_in(const replay *r, const mpsim_format *f)
+{
+    static const char *const names[] = {[COMPUTED_FP16] = "fp16", [COMPUTED_BF16] = "bf16"};
+    const record_precision c = r->record.computed;
+    return c >= COMPUTED_FP16 && strcmp(f->name, names[c]) == 0;
+}
+
+/* A sum of gradients (over micro-batches, or over the uses of a tied weight) is formed in the format of
+ * the parameter: it is no number of the format that backward computes in. A policy may say otherwise. */
+static int is_sum(const replay *r, const parameter *p)
+{
+    return (r->record.accumulation > 1 || p->tied) && !r->plan->grads_given &&
+           p->place.kept.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
+}
+
+/* Recorded gradients that a run in format f would not have: counted, unless the run is known to have
+ * computed in another one. */
+static void count_unheld(replay *r, const parameter *p, const mpsim_format *f)
+{
+    const double scale = r->record.scale_known && !r->record.grads_scaled ? r->record.loss_scale : 1;
+    float block[256];
+    if (f->mbits >= 23 || (r->record.computed != COMPUTED_UNKNOWN && !computed_in(r, f)))
+        return;
+    r->out.gradient_format = f->name;
+    for (size_t k = 0; k < p->ranks; k++)
+        for (size_t i = 0; i < p->n; i += 256) {
+            const size_t n = p->n - i < 256 ? p->n - i : 256;
+            const double *x = p->grads[k] + i;
+            replay_round(f, scale, block, x, n);
+            for (size_t j = 0; j < n; j++)
+                r->out.unheld += isfinite(x[j]) && (double)block[j] != x[j] * scale;
+            r->out.gradients += n;
+        }
+}
 
 /* A gradient in the plan's format, times the loss scale, summed over ranks, in p->g. */
 static int make_gradient(replay *r, parameter *p, double factor)
 {
-    const mpsim_format *f = &p->place.format[TRAIN_WGRAD];
+    train_placement place = p->place;
+    const mpsim_format *f = &place.format[TRAIN_WGRAD];
     char name[512];
     int code = 0;
+    if (is_sum(r, p))
+        place.format[TRAIN_WGRAD] = place.kept;
+    count_unheld(r, p, f);
     snprintf(name, sizeof name, "wgrad:%s", p->name);
     float **wire = calloc(p->ranks, sizeof *wire);
     for (size_t k = 0; wire && k < p->ranks && !code; k++) {
@@ -80,7 +61,7 @@ static int make_gradient(replay *r, parameter *p, double factor)
             code = replay_no_memory();
             break;
         }
-        code = replay_cast_tensor(r, name, TRAIN_WGRAD, p->kind, &p->place, 0, p->grads[k], p->n,
+        code = replay_cast_tensor(r, name, TRAIN_WGRAD, p->kind, &place, 0, p->grads[k], p->n,
                                   p->cols, factor);
         if (!code)
             replay_round(f, factor, wire[k], p->grads[k], p->n);
@@ -128,7 +109,7 @@ static int overflows(replay *r)
         return -1;
     for (size_t i = 0; i < r->n_parameters; i++) {
         const parameter *p = &r->parameters[i];
-        if (!p->ranks)
+        if (!p->ranks || p->group < 0) /* the optimizer does not have it */
             continue;
         if (!found && r->plan->scaler.check == MPSIM_CHECK_ELEMENTS && not_finite(p->g, p->n)) {
             found = 1;
@@ -145,80 +126,14 @@ static int overflows(replay *r)
     return found;
 }
 
-/* ---- the gradients of all parameters, as train/step.h sees them ---- */
-
-/* The format of a gradient as the optimizer gets it: that of the parameter it updates. */
-static const mpsim_format *format_of(void *context, size_t i)
-{
-    parameter *const *list = context;
-    return &list[i]->place.kept;
-}
-
-static int unscale(void *context, size_t i, mpsim_unscale_rule rule, double scale)
-{
-    parameter *p = ((parameter **)context)[i];
-    if (scale != 1)
-        mpsim_unscale_array(rule, scale, &p->place.kept, p->g, p->g, p->n);
-    else if (p->place.kept.mbits < 23)
-        mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, 1.0f);
-    return 0;
-}
-
-static int norm_of(void *context, size_t i, const mpsim_format *f, float *norm)
-{
-    const parameter *p = ((parameter **)context)[i];
-    *norm = mpsim_norm(f, p->g, p->n);
-    return 0;
-}
-
-static int scale_by(void *context, size_t i, float factor)
-{
-    parameter *p = ((parameter **)context)[i];
-    mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, factor);
-    return 0;
-}
-
-static int is_updated(const parameter *p)
-{
-    return p->ranks && p->p;
-}
-
-/* Gradients as the optimizer gets them, which divides by *in_optimizer itself. */
-static int unscale_and_clip(replay *r, double scale, const mpsim_optim_variant *variant,
-                            double *in_optimizer)
-{
-    const plan *pl = r->plan;
-    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, pl->clip, pl->max_norm,
-                               variant};
-    const size_t room = r->n_parameters ? r->n_parameters : 1;
-    parameter **list = malloc(room * sizeof *list);
-    train_gradients g = {list, 0, malloc(room * sizeof *g.norms), format_of, unscale, norm_of,
-                         scale_by};
-    train_readied ready;
-    int code = list && g.norms ? 0 : replay_no_memory();
-    for (size_t i = 0; i < r->n_parameters && !code; i++)
-        if (is_updated(&r->parameters[i]))
-            list[g.n++] = &r->parameters[i];
-    if (!code && pl->clip != MPSIM_CLIP_NONE && pl->recorded_norm && isnan(r->record.grad_norm))
-        code = fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the "
-                               "policy says clip: norm: trace", (long long)r->step);
-    if (!code) {
-        train_ready(&rules, &g, scale, (double)NAN,
-                    pl->recorded_norm ? r->record.grad_norm : (double)NAN, &ready);
-        r->out.norm = ready.norm;
-        r->out.clipped = ready.clipped;
-        *in_optimizer = ready.in_optimizer;
-    }
-    free(list);
-    free(g.norms);
-    return code;
-}
-
 /* ---- one parameter ---- */
 
-static int step_parameter(replay *r, const mpsim_optim *all, parameter *p, replay_weight *w)
+static int step_parameter(replay *r, double grad_scale, parameter *p, replay_weight *w)
 {
-    const mpsim_optim o = train_optim_of(all, &p->place);
+    mpsim_optim o = *replay_optimizer_of(r, p);
+    o.store = (uint8_t)r->plan->optimizer.store;
+    o.grad_scale = grad_scale;
+    o = train_optim_of(&o, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
     const size_t bytes = (p->n ? p->n : 1) * sizeof(float);
     const float *from[6] = {p->p, p->model, p->pm, p->pv, p->vmax, p->kahan};
@@ -249,7 +164,7 @@ static int step_parameter(replay *r, const mpsim_optim *all, parameter *p, repla
 
 /* ---- the step ---- */
 
-static int step_all(replay *r, const mpsim_optim *o, int skip, int finite)
+static int step_all(replay *r, double grad_scale, int skip, int finite)
 {
     replay_distance all[4];
     const double factor = r->options->references ? replay_reference_factor(r) : 1;
@@ -259,12 +174,12 @@ static int step_all(replay *r, const mpsim_optim *o, int skip, int finite)
         parameter *p = &r->parameters[i];
         replay_weight *w = &r->weights[i];
         int code = 0;
-        if (!is_updated(p))
+        if (!replay_is_updated(p))
             continue;
         if (!skip)
-            code = step_parameter(r, o, p, w);
+            code = step_parameter(r, grad_scale, p, w);
         if (!code && p->p64 && finite)
-            code = replay_references(o, p, factor);
+            code = replay_references(replay_optimizer_of(r, p), p, factor);
         if (code)
             return code;
         if (p->p64)
@@ -282,7 +197,7 @@ static int step_all(replay *r, const mpsim_optim *o, int skip, int finite)
 static int any_update(const replay *r)
 {
     for (size_t i = 0; i < r->n_parameters; i++)
-        if (is_updated(&r->parameters[i]))
+        if (replay_is_updated(&r->parameters[i]))
             return 1;
     return 0;
 }
@@ -299,11 +214,21 @@ static int is_training(const replay *r)
     return 0;
 }
 
+/* What the step's reader gets to know of its groups. */
+static void say_settings(replay *r)
+{
+    r->out.settings = r->settings;
+    r->out.n_settings = r->n_settings;
+    for (size_t i = r->n_settings; i-- > 0;)
+        if (r->settings[i].parameters)
+            r->out.optimizer = &r->settings[i].optimizer;
+}
+
 int replay_update(replay *r)
 {
     const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
     const double factor = r->scaler.scale / from;
-    mpsim_optim o;
+    double grad_scale = 1;
     r->out.scale = r->out.unscale = r->out.next_scale = r->scaler.scale;
     r->out.tracker = r->scaler.clean;
     r->out.trains = is_training(r);
@@ -335,14 +260,11 @@ int replay_update(replay *r)
         r->out.unknown || (s.events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED)) != 0;
     if (!any_update(r))
         return 0;
-    int code = choose_optimizer(r, &o);
-    if (!code) {
-        r->optimizer = o;
-        r->has_optimizer = 1;
-        r->out.optimizer = skip ? NULL : &r->optimizer;
+    int code = replay_choose_optimizers(r);
+    replay_choose_clip(r);
+    if (!code && !skip) {
+        say_settings(r);
+        code = replay_unscale_and_clip(r, s.unscale, &grad_scale);
     }
-    o.store = (uint8_t)r->plan->optimizer.store;
-    if (!code && !skip)
-        code = unscale_and_clip(r, s.unscale, o.variant, &o.grad_scale);
-    return code ? code : step_all(r, &o, skip, finite);
+    return code ? code : step_all(r, grad_scale, skip, finite);
 }

@@ -17,6 +17,11 @@ void replay_total_clear(replay_total *t)
         free(t->tensors[i].name);
     free(t->tensors);
     nameindex_clear(&t->names);
+    for (size_t i = 0; i < t->n_differing; i++)
+        free(t->differing[i].name);
+    free(t->differing);
+    nameindex_clear(&t->differing_names);
+    free(t->settings);
     replay_total_init(t);
 }
 
@@ -61,15 +66,117 @@ static replay_tensor *find_tensor(replay_total *t, const char *name)
     return e;
 }
 
-int replay_total_add(replay_total *t, const replay_step *s)
+/* ---- what differs from the record ---- */
+
+static replay_difference *find_difference(replay_total *t, const char *name)
 {
-    t->steps += (uint64_t)s->trains;
-    t->final_scale = s->next_scale;
+    const ptrdiff_t at = nameindex_find(&t->differing_names, name);
+    if (at >= 0)
+        return &t->differing[at];
+    replay_difference *grown = realloc(t->differing, (t->n_differing + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    t->differing = grown;
+    replay_difference *d = &grown[t->n_differing];
+    *d = (replay_difference){.name = strdup(name)};
+    if (!d->name || nameindex_add(&t->differing_names, d->name, t->n_differing)) {
+        free(d->name);
+        return NULL;
+    }
+    t->n_differing++;
+    return d;
+}
+
+static int add_differences(replay_total *t, const replay_weight *w)
+{
+    for (int k = 0; k < REPLAY_CARRIED; k++) {
+        const replay_comparison *c = &w->carried[k];
+        char name[512];
+        if (!c->compared)
+            continue;
+        snprintf(name, sizeof name, "%s:%s", replay_carried_kind((replay_carried)k), w->name);
+        replay_difference *d = find_difference(t, name);
+        if (!d)
+            return -1;
+        d->c.compared += c->compared;
+        d->c.differ += c->differ;
+        d->c.max_difference = fmax(d->c.max_difference, c->max_difference);
+    }
+    return 0;
+}
+
+static int by_difference(const void *a, const void *b)
+{
+    const replay_difference *x = a, *y = b;
+    const double sx = (double)x->c.differ / (double)x->c.compared;
+    const double sy = (double)y->c.differ / (double)y->c.compared;
+    if (sx != sy)
+        return sx > sy ? -1 : 1;
+    if (x->c.max_difference != y->c.max_difference)
+        return x->c.max_difference > y->c.max_difference ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+void replay_total_sort(replay_total *t)
+{
+    nameindex_clear(&t->differing_names); /* numbers change */
+    if (t->n_differing)
+        qsort(t->differing, t->n_differing, sizeof *t->differing, by_difference);
+    while (t->n_differing && t->differing[t->n_differing - 1].c.differ == 0)
+        free(t->differing[--t->n_differing].name);
+}
+
+int replay_total_doubts(const replay_total *t)
+{
+    return t->differ > 0 || t->compared == 0;
+}
+
+static int add_weight(replay_total *t, const replay_weight *w)
+{
+    t->updates += w->updates;
+    t->lost += w->lost;
+    t->lost_model += w->lost_model;
+    t->compared += w->compared;
+    t->differ += w->differ;
+    if (w->max_difference > t->max_difference)
+        t->max_difference = w->max_difference;
+    return add_differences(t, w);
+}
+
+static int add_settings(replay_total *t, const replay_step *s)
+{
+    replay_settings *grown = realloc(t->settings, (s->n_settings + 1) * sizeof *grown);
+    if (!grown)
+        return -1;
+    t->settings = grown;
+    t->n_settings = s->n_settings;
+    memcpy(grown, s->settings, s->n_settings * sizeof *grown);
+    return 0;
+}
+
+static void add_events(replay_total *t, const replay_step *s)
+{
     t->skipped += (s->events & MPSIM_SCALER_SKIP) != 0;
     t->overflows += (s->events & MPSIM_SCALER_OVERFLOW) != 0;
     t->growths += (s->events & MPSIM_SCALER_GROWTH) != 0;
     t->backoffs += (s->events & MPSIM_SCALER_BACKOFF) != 0;
     t->raised += (s->events & MPSIM_SCALER_RAISED) != 0;
+}
+
+int replay_total_add(replay_total *t, const replay_step *s)
+{
+    t->steps += (uint64_t)s->trains;
+    t->final_scale = s->next_scale;
+    add_events(t, s);
+    t->notes = *s->notes;
+    t->gradients += s->gradients;
+    t->unheld += s->unheld;
+    if (s->gradient_format)
+        snprintf(t->gradient_format, sizeof t->gradient_format, "%.14s", s->gradient_format);
+    if (s->recorded_clip) {
+        t->clip = s->clip;
+        t->max_norm = s->max_norm;
+    }
     t->unknown += (uint64_t)s->unknown;
     t->reduces |= s->plan->reduce_given;
     if (s->ranks > t->ranks)
@@ -78,24 +185,15 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->from_record += (uint64_t)s->from_record;
     if (s->trains)
         t->bytes = s->bytes;
-    if (s->optimizer) {
-        t->optimizer = *s->optimizer;
-        t->has_optimizer = 1;
-    }
+    if (s->settings && add_settings(t, s))
+        return -1;
     if (s->trains) {
         t->distance_fp32 = s->distance_fp32;
         t->distance_f64 = s->distance_f64;
     }
-    for (size_t i = 0; i < s->n_weights; i++) {
-        const replay_weight *w = &s->weights[i];
-        t->updates += w->updates;
-        t->lost += w->lost;
-        t->lost_model += w->lost_model;
-        t->compared += w->compared;
-        t->differ += w->differ;
-        if (w->max_difference > t->max_difference)
-            t->max_difference = w->max_difference;
-    }
+    for (size_t i = 0; i < s->n_weights; i++)
+        if (add_weight(t, &s->weights[i]))
+            return -1;
     for (size_t i = 0; i < s->n_casts; i++) {
         const replay_cast *c = &s->casts[i];
         replay_tensor *e = find_tensor(t, c->name);

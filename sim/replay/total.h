@@ -29,6 +29,12 @@ typedef struct replay_tensor {
     double scale, next; /* of the last step; next: NaN but for FP8 delayed scaling */
 } replay_tensor;
 
+/* A carried tensor that differs from the recorded one, over all steps. */
+typedef struct replay_difference {
+    char *name; /* "opt.m:fc1.weight" */
+    replay_comparison c;
+} replay_difference;
+
 /* A run added up. */
 typedef struct replay_total {
     uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record,
@@ -38,8 +44,16 @@ typedef struct replay_total {
     uint64_t updates, lost, lost_model, compared, differ;
     double max_difference, distance_fp32, distance_f64;
     train_bytes bytes; /* of the last step */
-    mpsim_optim optimizer; /* of the last step that had one */
-    int has_optimizer;
+    replay_settings *settings; /* of the last step that had some */
+    size_t n_settings;
+    replay_notes notes;
+    uint64_t gradients, unheld; /* see replay_step */
+    char gradient_format[16];
+    mpsim_clip_rule clip; /* the record's, where it was in force; else NONE */
+    double max_norm;
+    replay_difference *differing; /* tensors that differ somewhere from the record */
+    size_t n_differing;
+    nameindex differing_names;
     int reduces; /* a plan says how ranks are added    */
     size_t ranks; /* the most in a step                */
     char unmatched[512]; /* patterns of the policy that fit no layer */
@@ -53,6 +67,10 @@ void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUP
 
 void replay_total_init(replay_total *t);
 int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
+/* The tensors that differ, the worst first: of most of their elements, then by the most. */
+void replay_total_sort(replay_total *t);
+/* Whether what the record lacks may have made a difference: not where all carried numbers are equal. */
+int replay_total_doubts(const replay_total *t);
 void replay_total_clear(replay_total *t);
 
 #endif

@@ -11,10 +11,11 @@ void parameter_forget(parameter *p)
     free(p->master);
     free(p->m);
     free(p->v);
+    free(p->vmax_recorded);
     for (size_t i = 0; i < p->ranks; i++)
         free(p->grads[i]);
     free(p->grads);
-    p->weight = p->master = p->m = p->v = NULL;
+    p->weight = p->master = p->m = p->v = p->vmax_recorded = NULL;
     p->grads = NULL;
     p->ranks = 0;
 }
@@ -90,46 +91,73 @@ void parameter_refresh(const replay *r, parameter *p)
 
 /* ---- begin of a step ---- */
 
+/* The algorithm that updates a parameter in this step; -1: not known. */
+static int algorithm_of(const replay *r, const parameter *p)
+{
+    const int chosen = r->plan->optimizer.algorithm;
+    return chosen >= 0 ? chosen : replay_group_settings(r, p)->optimizer;
+}
+
 /* Momentum is no first moment: the record's state is used by the record's optimizer only. */
 static void drop_foreign_state(const replay *r, parameter *p)
 {
-    const int chosen = r->plan->optimizer.algorithm, recorded = r->record.optimizer;
+    const int chosen = r->plan->optimizer.algorithm;
+    const int recorded = replay_group_settings(r, p)->optimizer;
     const int adam = chosen > MPSIM_OPTIM_SGD, recorded_adam = recorded > MPSIM_OPTIM_SGD;
     if (chosen < 0 || recorded < 0 || adam == recorded_adam)
         return;
     free(p->m);
     free(p->v);
-    p->m = p->v = NULL;
+    free(p->vmax_recorded);
+    p->m = p->v = p->vmax_recorded = NULL;
+}
+
+/* Updates that were taken before this step. SGD's first one, in torch, is where there is no momentum
+ * buffer yet: where others have one, a parameter without has had none. */
+static uint64_t steps_done(const replay *r, const parameter *p)
+{
+    const uint64_t done = p->steps_known ? p->steps
+                          : (p->m || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
+    if (algorithm_of(r, p) != MPSIM_OPTIM_SGD)
+        return done;
+    return p->m ? (done ? done : 1) : r->state_recorded ? 0 : done;
+}
+
+/* The references begin with what is recorded, too. */
+static void reference_from_record(parameter *p, const double *start)
+{
+    const mpsim_format *fp32 = mpsim_format_find("binary32");
+    const size_t bytes = p->n * sizeof *p->p64;
+    const struct {
+        float *narrow;
+        double *wide;
+        const double *from;
+    } all[] = {{p->p32, p->p64, start}, {p->m32, p->m64, p->m}, {p->v32, p->v64, p->v},
+               {p->x32, p->x64, p->vmax_recorded ? p->vmax_recorded : p->v}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        round_from(fp32, all[i].narrow, all[i].from, p->n);
+        if (all[i].from)
+            memcpy(all[i].wide, all[i].from, bytes);
+        else
+            memset(all[i].wide, 0, bytes);
+    }
 }
 
 static void from_record(replay *r, parameter *p)
 {
     const double *start = p->master ? p->master : p->weight;
     drop_foreign_state(r, p);
-    const uint64_t done = r->record.steps_known ? r->record.optimizer_steps
-                          : (p->m || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
     round_from(&p->place.kept, p->p, start, p->n);
     round_from(&p->place.state, p->pm, p->m, p->n);
     round_from(&p->place.state, p->pv, p->v, p->n);
-    memset(p->vmax, 0, p->n * sizeof *p->vmax);
+    /* at least the second moment, if it is not known */
+    round_from(&p->place.state, p->vmax, p->vmax_recorded ? p->vmax_recorded : p->v, p->n);
     memset(p->kahan, 0, p->n * sizeof *p->kahan);
-    p->t = p->t_reference = done;
-    if (p->p64) {
-        const mpsim_format *fp32 = mpsim_format_find("binary32");
-        const size_t bytes = p->n * sizeof *p->p64;
-        round_from(fp32, p->p32, start, p->n);
-        round_from(fp32, p->m32, p->m, p->n);
-        round_from(fp32, p->v32, p->v, p->n);
-        memset(p->x32, 0, p->n * sizeof *p->x32);
-        memcpy(p->p64, start, bytes);
-        memset(p->m64, 0, bytes);
-        memset(p->v64, 0, bytes);
-        memset(p->x64, 0, bytes);
-        if (p->m)
-            memcpy(p->m64, p->m, bytes);
-        if (p->v)
-            memcpy(p->v64, p->v, bytes);
-    }
+    p->t = p->t_reference = steps_done(r, p);
+    p->lacks_state = p->t > 0 && !p->m;
+    p->lacks_vmax = p->t > 0 && !p->vmax_recorded;
+    if (p->p64)
+        reference_from_record(p, start);
     p->alive = 1;
 }
 
@@ -143,21 +171,36 @@ static void convert(parameter *p)
     round_to(&p->place.kept, p->kahan, p->kahan, p->n);
 }
 
-static void compare_array(replay_weight *w, const float *own, const double *record, size_t n)
+static const char *const carried_kinds[REPLAY_CARRIED] = {
+    [CARRIED_WEIGHT] = "weight", [CARRIED_M] = "opt.m",       [CARRIED_V] = "opt.v",
+    [CARRIED_VMAX] = "opt.vmax", [CARRIED_MASTER] = "master",
+};
+
+const char *replay_carried_kind(replay_carried c)
 {
+    return carried_kinds[c];
+}
+
+static void compare_array(replay_weight *w, replay_carried which, const float *own,
+                          const double *record, size_t n)
+{
+    replay_comparison *c = &w->carried[which];
     for (size_t i = 0; record && i < n; i++) {
         const double a = (double)own[i], b = record[i];
         const double larger = isnan(a) || isnan(b) ? (double)NAN : fmax(fabs(a), fabs(b));
-        w->compared++;
+        c->compared++;
         if (a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b))
             continue;
-        w->differ++;
+        c->differ++;
         const double d = !isfinite(larger) ? (double)INFINITY
                          : larger > 0      ? fabs(a - b) / larger
                                            : 0;
-        if (d > w->max_difference)
-            w->max_difference = d;
+        if (d > c->max_difference)
+            c->max_difference = d;
     }
+    w->compared += c->compared;
+    w->differ += c->differ;
+    w->max_difference = fmax(w->max_difference, c->max_difference);
 }
 
 /* What was carried to here and what was recorded here, where both have the same format. */
@@ -165,12 +208,13 @@ static void compare(const replay *r, const parameter *p, replay_weight *w)
 {
     if (p->weight && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
         p->weight_format->ebits == p->place.storage.ebits) {
-        compare_array(w, p->model, p->weight, p->n);
-        compare_array(w, p->pm, p->m, p->n);
-        compare_array(w, p->pv, p->v, p->n);
+        compare_array(w, CARRIED_WEIGHT, p->model, p->weight, p->n);
+        compare_array(w, CARRIED_M, p->pm, p->m, p->n);
+        compare_array(w, CARRIED_V, p->pv, p->v, p->n);
+        compare_array(w, CARRIED_VMAX, p->vmax, p->vmax_recorded, p->n);
     }
     if (r->plan->master != TRAIN_NO_MASTER)
-        compare_array(w, p->p, p->master, p->n);
+        compare_array(w, CARRIED_MASTER, p->p, p->master, p->n);
 }
 
 static int begin_parameter(replay *r, parameter *p, replay_weight *w)
@@ -212,6 +256,9 @@ int replay_begin_weights(replay *r)
     if (!w)
         return replay_no_memory();
     r->weights = w;
+    r->state_recorded = 0;
+    for (size_t i = 0; i < r->n_parameters; i++)
+        r->state_recorded |= r->parameters[i].m != NULL;
     for (size_t i = 0; i < r->n_parameters; i++) {
         const int code = begin_parameter(r, &r->parameters[i], &w[i]);
         if (code)

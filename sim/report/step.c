@@ -37,26 +37,58 @@ json_t *step_events_json(unsigned set)
 
 /* ---- the optimizer ---- */
 
-void step_print_optimizer(FILE *to, const mpsim_optim *o)
+/* That a variant equals recorded steps is claimed of a run that is compared only where it holds. */
+static const char *how_known(const mpsim_optim_variant *v, step_comparison c)
 {
     static const char *const known[] = {
         [MPSIM_OPTIM_DEFINED] = "mpsim's own order of roundings",
         [MPSIM_OPTIM_RECORDED] = "equal to recorded steps",
         [MPSIM_OPTIM_DERIVED] = "from its source, no run compared",
         [MPSIM_OPTIM_OPEN] = "from its source, which leaves bits open"};
+    static const char *const recorded[] = {
+        [STEP_NO_RECORD] = "equal to recorded steps",
+        [STEP_EQUAL] = "equal to recorded steps",
+        [STEP_DIFFERS] = "equal to recorded steps of other runs, not to those of this one",
+        [STEP_NOT_COMPARED] = "equal to recorded steps of other runs, this one compares none"};
+    return v->evidence == MPSIM_OPTIM_RECORDED ? recorded[c] : known[v->evidence];
+}
+
+void step_print_variant(FILE *to, const mpsim_optim_variant *v, step_comparison c)
+{
     char line[512];
-    snprintf(line, sizeof line, "%s, %s, %s%s%s", o->variant->name, o->variant->what,
-             known[o->variant->evidence], o->variant->open ? ", open: " : "",
-             o->variant->open ? o->variant->open : "");
+    snprintf(line, sizeof line, "%s, %s, %s%s%s", v->name, v->what, how_known(v, c),
+             v->open ? ", open: " : "", v->open ? v->open : "");
     text_wrapped(to, "variant    ", line);
-    fprintf(to, "optimizer  %s, lr %g", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
-            o->lr);
+}
+
+const char *step_optimizer_text(char *out, size_t size, const mpsim_optim *o)
+{
+    char numbers[128];
     if (o->algorithm == MPSIM_OPTIM_SGD)
-        fprintf(to, ", momentum %g", o->momentum);
+        snprintf(numbers, sizeof numbers, "momentum %g", o->momentum);
     else
-        fprintf(to, ", betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
-    fprintf(to, ", weight decay %g%s%s%s\n", o->weight_decay, o->nesterov ? ", nesterov" : "",
-            o->amsgrad ? ", amsgrad" : "", o->maximize ? ", maximize" : "");
+        snprintf(numbers, sizeof numbers, "betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
+    snprintf(out, size, "%s, lr %g, %s, weight decay %g%s%s%s",
+             mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->lr, numbers, o->weight_decay,
+             o->nesterov ? ", nesterov" : "", o->amsgrad ? ", amsgrad" : "",
+             o->maximize ? ", maximize" : "");
+    return out;
+}
+
+json_t *step_optimizer_json(const mpsim_optim *o)
+{
+    json_t *v = json_pack("{s:s,s:s,s:o,s:o}", "name",
+                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "variant",
+                          o->variant->name, "lr", json_of_double(o->lr), "weight_decay",
+                          json_of_double(o->weight_decay));
+    if (o->algorithm == MPSIM_OPTIM_SGD) {
+        json_object_set_new(v, "momentum", json_of_double(o->momentum));
+    } else {
+        json_object_set_new(v, "beta1", json_of_double(o->beta1));
+        json_object_set_new(v, "beta2", json_of_double(o->beta2));
+        json_object_set_new(v, "eps", json_of_double(o->eps));
+    }
+    return v;
 }
 
 /* ---- memory ---- */

@@ -66,22 +66,6 @@ static json_t *json_total(const train_total *t)
     return v;
 }
 
-static json_t *json_optimizer(const mpsim_optim *o)
-{
-    json_t *v = json_pack("{s:s,s:s,s:o,s:o}", "name",
-                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "variant",
-                          o->variant->name, "lr", json_of_double(o->lr), "weight_decay",
-                          json_of_double(o->weight_decay));
-    if (o->algorithm == MPSIM_OPTIM_SGD) {
-        json_object_set_new(v, "momentum", json_of_double(o->momentum));
-    } else {
-        json_object_set_new(v, "beta1", json_of_double(o->beta1));
-        json_object_set_new(v, "beta2", json_of_double(o->beta2));
-        json_object_set_new(v, "eps", json_of_double(o->eps));
-    }
-    return v;
-}
-
 static json_t *json_run(const train_job *j)
 {
     const policy *p = j->policy;
@@ -91,7 +75,7 @@ static json_t *json_run(const train_job *j)
         const train_plan *t = &j->run.plans[i];
         json_array_append_new(plans, json_pack("{s:o,s:s,s:o}", "from", json_of_count(t->from + 1),
                                                "plan", train_plan_text(line, sizeof line, j, i),
-                                               "optimizer", json_optimizer(&t->optimizer)));
+                                               "optimizer", step_optimizer_json(&t->optimizer)));
     }
     return json_pack("{s:s,s:o,s:s?,s:s?,s:o,s:s}", "name", j->name, "file",
                      p ? json_of_path(p->path) : json_null(), "source", p ? p->source : NULL,

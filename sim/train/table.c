@@ -58,7 +58,10 @@ static void print_policy(train_report *r, const train_job *j)
             fprintf(f, "from step %" PRIu64 "\n", p->from + 1);
         text_wrapped(f, "plan       ", train_plan_text(line, sizeof line, j, i));
         if (i == 0 || memcmp(&p->optimizer, &p[-1].optimizer, sizeof p->optimizer) != 0)
-            step_print_optimizer(f, &p->optimizer);
+            {
+            step_print_variant(f, p->optimizer.variant, STEP_NO_RECORD);
+            fprintf(f, "optimizer  %s\n", step_optimizer_text(line, sizeof line, &p->optimizer));
+        }
     }
     if (j->policy && train_policy_notes(j->policy, &j->run, line, sizeof line)[0])
         for (const char *p = line; *p; p += strcspn(p, "\n"), p += *p == '\n')

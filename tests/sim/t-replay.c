@@ -114,7 +114,7 @@ static const struct wrong {
     {AMP CPU ", momentum: 0.8999}\n", "data/amp-mlp/sgd", 0},
     {AMP CPU ", eps: 1e-7}\n", "data/amp-mlp/adam", 0},
     {AMP CPU "}\nclip: {rule: torch, max_norm: 0.4, norm: exact}\n", "data/amp-mlp/adamw", 0},
-    {AMP CPU "}\n", "data/amp-mlp/adamw", 0},
+    {AMP CPU "}\nclip: none\n", "data/amp-mlp/adamw", 0},
     {AMP7 CPU "}\n", "data/amp-mlp/sgd", 1},
     {AMP23 CPU "}\n", "data/amp-mlp/sgd", 1},
     {AMP7 CPU "}\n", "data/amp-mlp/adam", 1},

@@ -52,6 +52,9 @@ static int keep_step(const replay_step *s, void *context)
     k->casts = c;
     k->weights = w;
     k->plan = NULL;
+    k->settings = s->settings ? keep(r, s->settings, s->n_settings * sizeof *s->settings) : NULL;
+    k->notes = keep(r, s->notes, sizeof *s->notes);
+    k->gradient_format = keep_text(r, s->gradient_format);
     k->optimizer = s->optimizer ? keep(r, s->optimizer, sizeof *s->optimizer) : NULL;
     return 0;
 }

@@ -1,0 +1,159 @@
+/* clip.c -- gradients as the optimizer gets them: unscaled and clipped, by the policy's rule or the
+ * recorded one; see state.h. */
+#include "state.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the clip in force ---- */
+
+/* The policy's, or where it is silent the recorded one: torch's on the device of the run. */
+void replay_choose_clip(replay *r)
+{
+    const plan *p = r->plan;
+    const step_record *m = &r->record;
+    replay_step *s = &r->out;
+    s->clip = p->clip;
+    s->max_norm = p->max_norm;
+    s->recorded_clip = !p->clip_given && (m->grad_clip > 0 || m->grad_clip_value > 0);
+    if (!s->recorded_clip || !(m->grad_clip > 0))
+        return;
+    s->clip = m->device == DEVICE_CPU ? MPSIM_CLIP_TORCH_CPU : MPSIM_CLIP_TORCH;
+    s->max_norm = m->grad_clip;
+}
+
+/* Whether the gradients at hand are the recorded ones: nothing was lost in their cast. */
+static int as_recorded(const replay *r, parameter *const *list, size_t n)
+{
+    const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
+    const double factor = r->out.scale / from;
+    for (size_t i = 0; i < n; i++) {
+        const parameter *p = list[i];
+        if (p->ranks != 1)
+            return 0;
+        for (size_t j = 0; j < p->n; j++)
+            if ((double)p->g[j] != p->grads[0][j] * factor)
+                return 0;
+    }
+    return 1;
+}
+
+/* ---- the gradients of all parameters, as train/step.h sees them ---- */
+
+/* The format of a gradient as the optimizer gets it: that of the parameter it updates. */
+static const mpsim_format *format_of(void *context, size_t i)
+{
+    parameter *const *list = context;
+    return &list[i]->place.kept;
+}
+
+static int unscale(void *context, size_t i, mpsim_unscale_rule rule, double scale)
+{
+    parameter *p = ((parameter **)context)[i];
+    if (scale != 1)
+        mpsim_unscale_array(rule, scale, &p->place.kept, p->g, p->g, p->n);
+    else if (p->place.kept.mbits < 23)
+        mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, 1.0f);
+    return 0;
+}
+
+static int norm_of(void *context, size_t i, const mpsim_format *f, float *norm)
+{
+    const parameter *p = ((parameter **)context)[i];
+    *norm = mpsim_norm(f, p->g, p->n);
+    return 0;
+}
+
+static int scale_by(void *context, size_t i, float factor)
+{
+    parameter *p = ((parameter **)context)[i];
+    mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, factor);
+    return 0;
+}
+
+/* Each element within +-limit, as clip_grad_value_ does; a NaN stays. */
+static void clip_values(parameter *const *list, size_t n, float limit)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < list[i]->n; j++) {
+            float *g = &list[i]->g[j];
+            *g = *g > limit ? limit : *g < -limit ? -limit : *g;
+        }
+}
+
+/* ---- the norm that counts ---- */
+
+/* NaN: the exact one. Gradients are unscaled where that is done before; *done: by what they were
+ * divided already. */
+static double find_norm(replay *r, const train_rules *rules, train_gradients *g, double scale,
+                        double *done)
+{
+    const plan *pl = r->plan;
+    const double exact = (double)NAN;
+    double norm = exact;
+    *done = exact;
+    if (rules->clip == MPSIM_CLIP_NONE || (pl->norm_given && !pl->recorded_norm))
+        return exact;
+    if (pl->recorded_norm)
+        return r->record.grad_norm;
+    if (!as_recorded(r, g->context, g->n))
+        return exact;
+    if (!isnan(r->record.grad_norm))
+        return r->record.grad_norm;
+    if (!mpsim_clip_unscales(rules->clip)) {
+        *done = train_unscaling_of(rules, scale).before;
+        for (size_t i = 0; i < g->n; i++)
+            unscale(g->context, i, rules->unscale, *done);
+        norm = replay_cpu_norm(r, g->context, g->n);
+    }
+    if (isnan(norm))
+        replay_say(r, NOTE_NORM, "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
+                   "one is taken, but frameworks sum in an order of their own, so that the last "
+                   "bits of all weights and moments may differ", (long long)r->step);
+    return norm;
+}
+
+static int check_norm(const replay *r, const train_rules *rules)
+{
+    if (rules->clip == MPSIM_CLIP_NONE || !r->plan->recorded_norm || !isnan(r->record.grad_norm))
+        return 0;
+    return fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the "
+                           "policy says clip: norm: trace", (long long)r->step);
+}
+
+static const mpsim_optim_variant *variant_of(const replay *r)
+{
+    for (size_t i = 0; i < r->n_settings; i++)
+        if (r->settings[i].parameters)
+            return r->settings[i].optimizer.variant;
+    return NULL;
+}
+
+int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
+{
+    const plan *pl = r->plan;
+    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip,
+                               r->out.max_norm, variant_of(r)};
+    const size_t room = r->n_parameters ? r->n_parameters : 1;
+    parameter **list = malloc(room * sizeof *list);
+    train_gradients g = {list, 0, malloc(room * sizeof *g.norms), format_of, unscale, norm_of,
+                         scale_by};
+    train_readied ready;
+    int code = list && g.norms ? check_norm(r, &rules) : replay_no_memory();
+    for (size_t i = 0; i < r->n_parameters && !code; i++)
+        if (replay_is_updated(&r->parameters[i]))
+            list[g.n++] = &r->parameters[i];
+    if (!code) {
+        double unscaled;
+        const double norm = find_norm(r, &rules, &g, scale, &unscaled);
+        train_ready(&rules, &g, scale, unscaled, norm, &ready);
+        r->out.norm = ready.norm;
+        r->out.clipped = ready.clipped;
+        *in_optimizer = ready.in_optimizer;
+        if (r->out.recorded_clip && r->record.grad_clip_value > 0)
+            clip_values(list, g.n, (float)(r->record.grad_clip_value * ready.in_optimizer));
+    }
+    free(list);
+    free(g.norms);
+    return code;
+}

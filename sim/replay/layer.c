@@ -1,0 +1,91 @@
+/* layer.c -- the ranks of the weights of layers, which tell what a layer is; see state.h.
+ *
+ * A layer's weight is LAYER.weight; else the first tensor of two dimensions and more whose name speaks
+ * of a weight (in_proj_weight of an attention, weight_ih_l0 of an LSTM); or that of the parameter whose
+ * alias it is. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "LAYER.weight", as tensors or aliases have it. */
+static int add(replay *r, const char *layer, size_t n, uint64_t rank)
+{
+    char name[REPLAY_NAME_MAX + 16];
+    if (n > REPLAY_NAME_MAX)
+        return 0;
+    snprintf(name, sizeof name, "%.*s", (int)n, layer);
+    if (nameindex_find(&r->weight_ranks, name) >= 0)
+        return 0;
+    char **grown = realloc(r->layer_names, (r->n_layer_names + 1) * sizeof *grown);
+    if (!grown)
+        return replay_no_memory();
+    r->layer_names = grown;
+    grown[r->n_layer_names] = strdup(name);
+    if (!grown[r->n_layer_names])
+        return replay_no_memory();
+    r->n_layer_names++;
+    return nameindex_add(&r->weight_ranks, grown[r->n_layer_names - 1], rank) ? replay_no_memory() : 0;
+}
+
+/* The weights of a file: those named so, or the others. */
+static int add_weights(replay *r, const trace *t, int others)
+{
+    static const char kind[] = "weight:";
+    int code = 0;
+    for (size_t i = 0; i < trace_count(t) && !code; i++) {
+        const trace_tensor *tensor = trace_at(t, i);
+        const char *name = tensor->name + sizeof kind - 1;
+        if (strncmp(tensor->name, kind, sizeof kind - 1) != 0)
+            continue;
+        const char *dot = strrchr(name, '.');
+        if (!dot)
+            continue;
+        const int named = strcmp(dot + 1, "weight") == 0;
+        if (named ? !others : others && tensor->rank >= 2 && strstr(dot + 1, "weight"))
+            code = add(r, name, (size_t)(dot - name), tensor->rank);
+    }
+    return code;
+}
+
+static int add_aliases(replay *r)
+{
+    const char *alias;
+    json_t *name;
+    json_object_foreach(r->groups.tied, alias, name) {
+        const char *to = json_string_value(name), *dot = strrchr(to, '.');
+        const char *alias_dot = strrchr(alias, '.');
+        if (!dot || !alias_dot || dot - to > REPLAY_NAME_MAX)
+            continue;
+        char layer[REPLAY_NAME_MAX + 16];
+        snprintf(layer, sizeof layer, "%.*s", (int)(dot - to), to);
+        const int rank = replay_weight_rank(r, layer);
+        if (rank >= 0 && add(r, alias, (size_t)(alias_dot - alias), (uint64_t)rank))
+            return replay_no_memory();
+    }
+    return 0;
+}
+
+int replay_index_weights(replay *r, const trace *t)
+{
+    replay_forget_weights(r);
+    int code = add_weights(r, t, 0);
+    if (!code)
+        code = add_weights(r, t, 1);
+    return code ? code : add_aliases(r);
+}
+
+void replay_forget_weights(replay *r)
+{
+    nameindex_clear(&r->weight_ranks);
+    for (size_t i = 0; i < r->n_layer_names; i++)
+        free(r->layer_names[i]);
+    free(r->layer_names);
+    r->layer_names = NULL;
+    r->n_layer_names = 0;
+}
+
+int replay_weight_rank(const replay *r, const char *layer)
+{
+    return (int)nameindex_find(&r->weight_ranks, layer);
+}
