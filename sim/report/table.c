@@ -245,13 +245,15 @@ void text_wrapped(FILE *to, const char *title, const char *text)
     int column = indent;
     fputs(title, to);
     while (*text) {
-        const size_t n = strcspn(text, ","), comma = text[n] == ',';
-        if (column > indent && column + (int)n + 1 > 100)
+        size_t n = strcspn(text, ",");
+        if (column > indent && column + (int)n + 1 > 100) {
             column = fprintf(to, "\n%*s", indent, "") - 1;
-        column += fprintf(to, "%.*s", (int)(n + comma), text);
-        text += n + comma;
-        if (*text == ' ' && column + (int)strcspn(text + 1, ",") + 2 > 100)
-            text++;
+            n -= *text == ' ';
+            text += *text == ' ';
+        }
+        n += text[n] == ',';
+        column += fprintf(to, "%.*s", (int)n, text);
+        text += n;
     }
     fputc('\n', to);
 }

@@ -30,7 +30,7 @@ typedef struct made_trace {
     char path[700];
     size_t n, pairs;
     made_tensor tensor[16];
-    char key[32][48], value[32][48];
+    char key[32][48], value[32][1024];
 } made_trace;
 
 extern made_trace made;
