@@ -3,131 +3,806 @@
 
 Needs only torch and the standard library.  Use in your own training loop:
 
-    rec = Recorder(model, "trace", steps={1, 100, 1000}, optimizer=opt,
-                   meta={"optimizer": "sgd", "lr": 0.1, "momentum": 0.9, "seed": 1})
+    rec = Recorder(model, "trace", steps={1, 2, 100, 101}, optimizer=opt, scaler=scaler)
     for step in range(1, last + 1):
         opt.zero_grad()
         rec.begin(step)                      # hooks go on, if this step is wanted
-        loss = loss_fn(model(x), y)
-        loss.backward()
-        rec.end(loss)                        # after backward, BEFORE opt.step()
-        opt.step()
+        loss = loss_fn(model(x), y)          # one or several forward and backward passes
+        scaler.scale(loss).backward()
+        rec.end(loss)                        # anywhere after the last backward()
+        scaler.unscale_(opt)                 # unscaling, clipping and the step as usual
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(opt)
+        scaler.update()
+    rec.close()
 
-Kinds written (key = kind:fqn): weight (parameters before the update), wgrad
-(.grad), act (input of a module), out (its output), agrad (gradient with respect
-to its output, dY), dgrad (gradient with respect to its input, dX), and, with
-optimizer=, opt.m and opt.v (momentum / Adam moments before the update).
-
-With a gradient scaler, pass loss_scale=scaler.get_scale() and say with
-grads_scaled=True|False whether scaler.unscale_() has run already: .grad is
-recorded as it is.  Values are stored in the dtype in which they were computed.
+Gradients, weights and the optimizer's state are taken as the last backward() left them:
+before unscale_(), clipping and the update, whichever call comes first.  README.md beside
+this file says what is recorded, and what is not; nothing here changes the training.
 """
+import atexit
+import ctypes
+import functools
+import inspect
 import json
+import math
 import os
 import re
 import struct
+import sys
 import warnings
+import weakref
 
 import torch
 
-warnings.filterwarnings("ignore", message="Full backward hook is firing")  # the first layer has no dX
-
 DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+STATE = {"momentum_buffer": "opt.m", "exp_avg": "opt.m", "exp_avg_sq": "opt.v", "max_exp_avg_sq": "opt.vmax"}
+WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+PREFIXES = re.compile(r"(^|\.)(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module)(?=\.|$)")
+NO_SETTING = {"params", "foreach", "fused", "differentiable", "initial_lr"}
+
+
+class Full(Exception):
+    """The trace has its bytes."""
+
+
+def clean(name):
+    """A name without what wrappers put into it."""
+    return PREFIXES.sub("", name).lstrip(".")
+
+
+def raw_bytes(t):
+    """The bytes of a tensor's values."""
+    t = t.detach().cpu().contiguous()
+    n = t.numel() * t.element_size()
+    return ctypes.string_at(t.data_ptr(), n) if n else b""
 
 
 def save_safetensors(path, tensors, metadata):
-    """Write a safetensors file with sorted keys, so that equal data gives equal bytes."""
-    header, chunks, pos = {"__metadata__": metadata}, [], 0
+    """Write a safetensors file with sorted keys, so that equal data gives equal bytes. It is
+    written whole or not at all; its size is returned."""
+    header, pos = {"__metadata__": metadata}, 0
     for name in sorted(tensors):
         t = tensors[name]
-        raw = t.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        raw = bytes(raw.untyped_storage())[raw.storage_offset():raw.storage_offset() + raw.numel()]
-        header[name] = {"dtype": DTYPES[t.dtype], "shape": list(t.shape), "data_offsets": [pos, pos + len(raw)]}
-        pos += len(raw)
-        chunks.append(raw)
+        size = t.numel() * t.element_size()
+        header[name] = {"dtype": DTYPES[t.dtype], "shape": list(t.shape), "data_offsets": [pos, pos + size]}
+        pos += size
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
+    folder = os.path.dirname(path) or "."
+    part = os.path.join(folder, ".%s.%d.tmp" % (os.path.basename(path), os.getpid()))
+    os.makedirs(folder, exist_ok=True)
+    try:
+        with open(part, "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text)
+            for name in sorted(tensors):
+                f.write(raw_bytes(tensors[name]))
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(part, path)
+    except BaseException:
+        try:
+            os.unlink(part)
+            os.rmdir(folder)                     # if nothing else is in it
+        except OSError:
+            pass
+        raise
+    return 8 + len(text) + pos
 
 
 def floats(values):
-    """The floating-point tensors of a hook argument."""
-    values = values if isinstance(values, (tuple, list)) else (values,)
-    return [v for v in values if torch.is_tensor(v) and v.dtype in DTYPES]
+    """The floating-point tensors of a hook argument, each once, in order."""
+    found, todo = [], [values]
+    while todo:
+        v = todo.pop(0)
+        if torch.is_tensor(v):
+            if v.dtype in DTYPES and not any(v is f for f in found):
+                found.append(v)
+        elif isinstance(v, (tuple, list)):
+            todo[:0] = v
+        elif isinstance(v, dict):
+            todo[:0] = v.values()
+    return found
+
+
+def in_backward():
+    """True in a forward pass which activation checkpointing runs again."""
+    return getattr(torch._C, "_current_graph_task_id", lambda: -1)() != -1
+
+
+def is_compiling():
+    return hasattr(torch, "compiler") and getattr(torch.compiler, "is_compiling", lambda: False)()
+
+
+def is_sharded(t):
+    return hasattr(t, "full_tensor")
+
+
+def number(x):
+    return x.item() if torch.is_tensor(x) else x
+
+
+def text_of(value):
+    return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else repr(value)
+
+
+def guarded(method):
+    """What fails in here costs the recording of a step, never the training."""
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        except Full:
+            self._drop()
+            self.stopped = True
+            self._warn(f"recording ends, the training goes on: {self.written} bytes are written, "
+                       f"and more than max_bytes={self.max_bytes} would be")
+        except Exception as e:  # whatever it is
+            self._drop()
+            self._warn(f"a step was not recorded, the training goes on: {type(e).__name__}: {e}", key="failed")
+        return None
+    return call
+
+
+class Patches:
+    """Functions of other modules replaced for the time of a recorded step."""
+
+    def __init__(self):
+        self.list = []
+
+    def put(self, owner, name, make):
+        """owner.name becomes make(the function it was)."""
+        old = getattr(owner, name, None)
+        if old is None:
+            return
+        new = functools.wraps(old)(make(old))
+        self.list.append((owner, name, owner.__dict__.get(name), new))
+        setattr(owner, name, new)
+
+    def undo(self):
+        for owner, name, old, new in reversed(self.list):
+            if owner.__dict__.get(name) is not new:
+                continue                         # replaced once more by others: ours is idle
+            if old is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, old)
+        self.list = []
+
+
+def implementation(opt, group):
+    """forloop, foreach, fused; capturable, or with -capturable: as torch.optim chooses."""
+    foreach, fused = group.get("foreach"), group.get("fused")
+    if "foreach" not in group and "fused" not in group:
+        return "unknown"
+    if foreach is None and not fused:
+        choose = getattr(sys.modules["torch.optim.optimizer"], "_default_to_fused_or_foreach", None)
+        used = [p for p in group["params"] if p.grad is not None] or group["params"]
+        foreach = bool(choose and choose(used, group.get("differentiable", False), use_fused=False)[1])
+        if torch.is_tensor(group.get("lr")) and not group.get("capturable"):
+            foreach = False
+    name = "fused" if fused else "foreach" if foreach else "forloop"
+    if group.get("capturable"):
+        return "capturable" if name == "forloop" else name + "-capturable"
+    return name
+
+
+def algorithm(opt, group):
+    """sgd, adam, adamw, ...: the class of torch.optim whose step() runs, else the own name."""
+    cls = type(opt)
+    for base in cls.__mro__:
+        if base.__module__.startswith("torch.optim") and inspect.unwrap(base.step) is inspect.unwrap(cls.step):
+            cls = base
+            break
+    name = cls.__name__.lower()
+    return "adamw" if name == "adam" and group.get("decoupled_weight_decay") else name
 
 
 class Recorder:
-    def __init__(self, model, directory, steps, optimizer=None, meta=None, rank=0, world=1,
-                 kinds=("weight", "wgrad", "act", "agrad"), modules=r".*", out_modules=None):
-        """modules, out_modules: regular expressions (fullmatch) on the names of leaf
-        modules to hook; out_modules, if given, records out for these even if "out" is not in kinds."""
-        self.model, self.dir, self.steps, self.opt = model, directory, set(steps), optimizer
-        self.meta, self.rank, self.world = dict(meta or {}), rank, world
+    def __init__(self, model, directory, steps=None, optimizer=None, meta=None, rank=None, world=None,
+                 kinds=("weight", "wgrad", "act", "agrad"), modules=r".*", out_modules=None, *,
+                 scaler=None, every=None, consecutive=1, accumulation=None, masters=None,
+                 max_bytes=None, gather=False, settings=True):
+        """steps: a set of step numbers; every, consecutive: the steps whose remainder by `every`
+        is below `consecutive`; neither: all steps. optimizer: one, or a list.
+        modules, out_modules: regular expressions (fullmatch) on the names of the modules to hook;
+        out_modules, if given, records out for these even if "out" is not in kinds.
+        scaler: the GradScaler (found by itself, if it scales the loss after begin()).
+        accumulation: micro-batches of a step, if not the calls of backward() after begin().
+        masters: float32 copies of the parameters, in their order, which the optimizer updates.
+        max_bytes: recording ends before the trace grows beyond. gather: sharded parameters
+        (DTensor) are gathered, in which every rank must take part. settings=False: nothing of the
+        optimizer but its state, and nothing of the run, is said beyond meta."""
+        self.model, self.dir, self.meta = model, directory, dict(meta or {})
+        self.steps, self.every, self.consecutive = None if steps is None else set(steps), every, consecutive
+        self.opts = [] if optimizer is None else [*optimizer] if isinstance(optimizer, (list, tuple)) else [optimizer]
+        self.rank, self.world, self.scaler, self.accumulation = rank, world, scaler, accumulation
         self.kinds, self.modules, self.out_modules = set(kinds), re.compile(modules), out_modules
-        self.handles, self.tensors, self.order, self.step = [], {}, [], None
+        self.masters, self.max_bytes, self.gather = masters and list(masters), max_bytes, gather
+        self.settings, self.written, self.stopped, self.said = settings, 0, False, set()
+        self.patches, self.handles, self.taken = Patches(), [], {}
+        self._drop()
+        for opt in self.opts:
+            known = not any(state.get("momentum_buffer") is not None for state in opt.state.values())
+            self.taken[id(opt)] = 0 if known else None
+            if hasattr(opt, "register_step_post_hook"):
+                opt.register_step_pre_hook(lambda opt, args, kwargs: self._before_step())
+                opt.register_step_post_hook(lambda opt, args, kwargs: self._after_step(opt))
+        me = weakref.ref(self)
+        atexit.register(lambda: me() and me().close())
 
-    def _put(self, kind, name, value):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- a step ----
+
+    def wanted(self, step):
+        if self.steps is None and not self.every:
+            return True
+        return bool(self.steps and step in self.steps or self.every and step % self.every < self.consecutive)
+
+    def begin(self, step):
+        """Call before the first forward pass of a step."""
+        if self.step == step and not self.captured:
+            return                               # a further micro-batch
+        self._finish()
+        if not self.stopped and self.wanted(step):
+            self._drop()
+            self.step = step
+            self._install()
+
+    def end(self, loss=None, loss_scale=None, grads_scaled=None, reduced="post"):
+        """Call after the last backward(), before or after unscaling, clipping and the step. Without
+        a scaler: the scale that the loss was multiplied by, and whether gradients still are."""
+        if self.step is None:
+            return
+        self.said_of_loss = (loss_scale, grads_scaled, reduced)
+        self._capture()
+        self._end(loss)
+
+    @guarded
+    def _end(self, loss):
+        if self.step is None:
+            return
+        if loss is not None:
+            self.notes["loss"] = "%.9g" % float(loss.detach() if torch.is_tensor(loss) else loss)
+        self.ended = True
+        self._finish_if_ready()
+
+    def note(self, **meta):
+        """Metadata of the step at hand which the recorder cannot see (found_inf of a scaler of one's
+        own, a norm); None takes a key away."""
+        if self.step is not None:
+            self.notes.update(meta)
+
+    def snapshot(self, step):
+        """A file of weights and state only: after the last step, what it made of them."""
+        self._finish()
+        if self.stopped:
+            return
+        self.step, self.is_snapshot = step, True
+        self._capture()
+        self._finish()
+
+    def close(self):
+        """Write what is still to be written."""
+        self._finish()
+
+    def _drop(self):
+        for h in self.handles:
+            h.remove()
+        self.patches.undo()
+        self.handles, self.tensors, self.order, self.step, self.held = [], {}, [], None, 0
+        self.captured = self.ended = self.in_scaler = self.is_snapshot = False
+        self.notes, self.missing, self.said_of_loss = {}, {}, (None, None, "post")
+        self.hooked, self.fired, self.due, self.autocast = {}, set(), set(), None
+        self.backwards = self.depth = 0
+        self.found_inf, self.scale, self.unscaled = None, None, False
+        self.clips, self.changes, self.stepped = [], [], set()
+
+    def _warn(self, text, key=None):
+        if (key or text) in self.said:
+            return
+        self.said.add(key or text)
+        try:
+            warnings.warn("mpsim_recorder: " + text, RuntimeWarning, stacklevel=3)
+        except RuntimeWarning:                   # warnings are errors here
+            print("mpsim_recorder: " + text, file=sys.stderr)
+
+    # ---- hooks of modules ----
+
+    def _inner(self):
+        model, compiled = self.model, False
+        while type(model).__name__ in WRAPPERS:
+            compiled |= type(model).__name__ == "OptimizedModule"
+            model = getattr(model, WRAPPERS[type(model).__name__])
+        return model, compiled
+
+    def _candidates(self):
+        """Modules without children, or with parameters of their own: name, module, whether compiled."""
+        model, compiled = self._inner()
+        within = ("",) if compiled else ()
+        for name, mod in model.named_modules():
+            if type(mod).__name__ == "OptimizedModule" or getattr(mod, "_compiled_call_impl", None) is not None:
+                within += (name + "." if name else "",)
+            own = any(p is not None for p in mod._parameters.values()) or hasattr(mod, "parametrizations")
+            leaf = not any(True for _ in mod.children())
+            if (leaf or own) and self.modules.fullmatch(clean(name)):
+                yield clean(name), mod, leaf, (name + ".").startswith(within)
+
+    @guarded
+    def _install(self):
+        self._note_autocast()
+        self.handles.append(self.model.register_forward_pre_hook(lambda m, a: self._note_autocast()))
+        parallel = type(self.model).__name__ == "DataParallel"
+        for name, mod, leaf, compiled in self._candidates():
+            if not self.kinds & {"act", "out", "agrad", "dgrad"}:
+                break
+            if compiled or parallel:
+                self._miss(name, mod, "compiled; hooks would change it" if compiled else "run by several threads")
+            elif not name and not leaf:
+                self._miss("(model)", mod, "operands of its own parameters are inside its forward()")
+            else:
+                self.hooked[name] = mod
+                out = "out" in self.kinds or bool(self.out_modules and re.fullmatch(self.out_modules, name))
+                self.handles += [mod.register_forward_pre_hook(self._pre_hook(name), with_kwargs=True),
+                                 mod.register_forward_hook(self._hook(name, out))]
+        self._patch()
+
+    def _note_autocast(self):
+        if self.autocast is None and not is_compiling():
+            for device in ("cuda", "cpu"):
+                if torch.is_autocast_enabled(device):
+                    self.autocast = str(torch.get_autocast_dtype(device)).replace("torch.", "")
+
+    def _miss(self, name, what, reason):
+        self.missing[f"{name} ({what if isinstance(what, str) else type(what).__name__})"] = reason
+
+    def _put(self, kind, name, value, once=False):
         key, n = f"{kind}:{name}", 1
         while key in self.tensors:               # a module called again, or several inputs
             key, n = f"{kind}:{name}.{n}", n + 1
+        if is_sharded(value):
+            if not self.gather:
+                return self._miss(name, "DTensor", f"{kind} is sharded: gather=True on all ranks records it")
+            value = value.detach().full_tensor()
+        if value.layout != torch.strided or value.dtype not in DTYPES:
+            what = value.dtype if value.layout == torch.strided else value.layout
+            return self._miss(name, str(what).replace("torch.", ""), f"{kind} of this kind cannot be stored")
+        self.held += value.numel() * value.element_size()
+        if self.max_bytes is not None and self.written + self.held > self.max_bytes:
+            raise Full
         self.tensors[key] = value.detach().clone()
 
-    def begin(self, step):
-        if step not in self.steps:
-            return
-        self.step, self.tensors, self.order = step, {}, []
-        for name, mod in self.model.named_modules():
-            if any(True for _ in mod.children()) or not self.modules.fullmatch(name):
-                continue
-            out = "out" in self.kinds or (self.out_modules and re.fullmatch(self.out_modules, name))
-            self.handles.append(mod.register_forward_hook(self._forward(name, out)))
-            if self.kinds & {"agrad", "dgrad"}:
-                self.handles.append(mod.register_full_backward_hook(self._backward(name)))
+    @guarded
+    def _add(self, kind, name, values):
+        if self.step is not None and not self.captured:
+            for t in floats(values):
+                self._put(kind, name, t)
 
-    def _forward(self, name, out):
-        def hook(mod, inputs, output):
-            self.order.append(name)
-            if "act" in self.kinds:
-                for t in floats(inputs):
-                    self._put("act", name, t)
-            if out:
+    def _watch(self, t, kind, name):
+        """Record the gradient of t when it is there, if this is still the same step."""
+        tensors = self.tensors
+        if not in_backward():
+            self.due.add((kind, name))
+        t.register_hook(lambda grad: self._add(kind, name, grad) if self.tensors is tensors else None)
+
+    def _pre_hook(self, name):
+        def hook(mod, args, kwargs):
+            if is_compiling() or self.captured:
+                return None
+            self.fired.add(name)
+            if not in_backward():
+                self._note_autocast()
+                self.order.append(name)
+                if "act" in self.kinds:          # here, as the module may change it in place
+                    self._add("act", name, (args, kwargs))
+                    if not floats((args, kwargs)):
+                        self._miss(name, mod, "its input is no floating-point tensor")
+            if "dgrad" not in self.kinds or not torch.is_grad_enabled():
+                return None
+            return tuple(self._view(name, a) for a in args), {k: self._view(name, a) for k, a in kwargs.items()}
+        return hook
+
+    def _view(self, name, value):
+        """The value by a way of its own, so that its gradient is this module's alone."""
+        if not torch.is_tensor(value) or value.dtype not in DTYPES or not value.requires_grad:
+            return value
+        value = value.view_as(value)
+        self._watch(value, "dgrad", name)
+        return value
+
+    def _hook(self, name, out):
+        def hook(mod, args, output):
+            if is_compiling() or self.captured:
+                return
+            if out and not in_backward():
+                self._add("out", name, output)
+            if "agrad" in self.kinds:
                 for t in floats(output):
-                    self._put("out", name, t)
+                    if t.requires_grad:
+                        self._watch(t, "agrad", name)
         return hook
 
-    def _backward(self, name):
-        def hook(mod, grad_input, grad_output):
-            for kind, grads in (("agrad", grad_output), ("dgrad", grad_input)):
-                if kind in self.kinds:
-                    for t in floats(grads):
-                        self._put(kind, name, t)
-        return hook
+    # ---- what happens between the passes and the update ----
 
-    def end(self, loss, loss_scale=1.0, grads_scaled=False, reduced="post"):
-        """Call after backward() and before optimizer.step()."""
+    def _patch(self):
+        rec = self
+
+        def backward(old):
+            def call(*args, **kwargs):
+                rec.backwards += rec.depth == 0 and not rec.captured
+                rec.depth += 1
+                try:
+                    return old(*args, **kwargs)
+                finally:
+                    rec.depth -= 1
+            return call
+
+        def total(old):
+            def call(tensors, norm_type=2.0, *args, **kwargs):
+                rec._capture()
+                rec.norm_type = norm_type
+                return old(tensors, norm_type, *args, **kwargs)
+            return call
+
+        def scale_by(old):
+            def call(parameters, max_norm, total_norm, foreach=None, **kwargs):
+                parameters = [parameters] if torch.is_tensor(parameters) else list(parameters)
+                rec._saw_clip("norm", parameters, max_norm, total_norm, foreach)
+                return old(parameters, max_norm, total_norm, foreach, **kwargs)
+            return call
+
+        def clip_norm(old):                      # before torch 2.6, which has no such parts
+            def call(parameters, max_norm, norm_type=2.0, *args, **kwargs):
+                parameters = [parameters] if torch.is_tensor(parameters) else list(parameters)
+                rec._capture()
+                rec.norm_type = norm_type
+                norm = old(parameters, max_norm, norm_type, *args, **kwargs)
+                rec._saw_clip("norm", parameters, max_norm, norm, kwargs.get("foreach"))
+                return norm
+            return call
+
+        def clip_value(old):
+            def call(parameters, clip_value, foreach=None):
+                parameters = [parameters] if torch.is_tensor(parameters) else list(parameters)
+                rec._saw_clip("value", parameters, clip_value, None, foreach)
+                return old(parameters, clip_value, foreach)
+            return call
+
+        def scale(old):
+            def call(scaler, *args, **kwargs):
+                rec._saw_scaler(scaler)
+                return old(scaler, *args, **kwargs)
+            return call
+
+        def unscale(old):
+            def call(scaler, optimizer):
+                mine = any(optimizer is opt for opt in rec.opts)
+                if mine:
+                    rec._saw_scaler(scaler)
+                    rec._capture()
+                result = old(scaler, optimizer)
+                if mine and scaler.is_enabled():
+                    rec._saw_unscale(scaler)
+                return result
+            return call
+
+        def step(old):
+            def call(scaler, optimizer, *args, **kwargs):
+                mine = any(optimizer is opt for opt in rec.opts) and rec.step is not None
+                if mine:
+                    rec._saw_scaler(scaler)
+                    rec._capture()
+                    rec.in_scaler = True
+                try:
+                    return old(scaler, optimizer, *args, **kwargs)
+                finally:
+                    if mine:
+                        rec.in_scaler = False
+                        rec._scaler_stepped(scaler, optimizer)
+            return call
+
+        utils, parts = torch.nn.utils, sys.modules["torch.nn.utils.clip_grad"]
+        self.norm_type = 2.0
+        self.patches.put(torch.autograd, "backward", backward)
+        if hasattr(parts, "_clip_grads_with_norm_"):
+            for owner, mark in ((parts, "_"), (utils, "")):
+                self.patches.put(owner, mark + "get_total_norm", total)
+                self.patches.put(owner, mark + "clip_grads_with_norm_", scale_by)
+        else:
+            for owner in (parts, utils):
+                self.patches.put(owner, "clip_grad_norm_", clip_norm)
+        for owner in (parts, utils):
+            self.patches.put(owner, "clip_grad_value_", clip_value)
+        kind = type(self.scaler) if self.scaler is not None else torch.amp.GradScaler
+        for name, make in (("scale", scale), ("unscale_", unscale), ("step", step)):
+            self.patches.put(kind, name, make)
+
+    def _saw_scaler(self, scaler):
+        if self.step is not None and self.scaler is not scaler and scaler.is_enabled():
+            self.scaler = scaler
+            if self.captured:
+                self._note_scaler()
+
+    @guarded
+    def _saw_unscale(self, scaler):
+        if self.step is not None:
+            self.unscaled = True
+            inverse = scaler._scale.double().reciprocal().float()
+            self.changes.append(lambda g: g * inverse.to(g.device))
+
+    @guarded
+    def _saw_clip(self, kind, parameters, limit, norm, foreach):
+        self._capture()
         if self.step is None:
             return
+        if foreach is None:
+            grads = [p.grad for p in parameters if p.grad is not None]
+            has = getattr(sys.modules.get("torch.utils._foreach_utils"), "_has_foreach_support", None)
+            foreach = bool(grads and has and has(grads, grads[0].device))
+        all_of_them = {id(p) for o in self.opts for g in o.param_groups for p in g["params"] if p.grad is not None}
+        clip = {"kind": kind, "limit": float(limit), "impl": "foreach" if foreach else "forloop",
+                "whole": {id(p) for p in parameters if p.grad is not None} >= all_of_them,
+                "scaled": self.scale is not None and not self.unscaled}
+        if kind == "norm":
+            clip.update(type=self.norm_type)
+            if is_sharded(norm):
+                norm = norm.full_tensor() if self.gather else None
+            clip["norm"] = None if norm is None else float(number(norm))
+        self.clips.append(clip)
+        if kind == "value":
+            self.changes.append(lambda g: g.clamp(-float(limit), float(limit)))
+        elif norm is not None:
+            factor = torch.clamp(float(limit) / (norm.detach() + 1e-6), max=1.0)
+            self.changes.append(lambda g: g * factor.to(g.device))
+
+    @guarded
+    def _before_step(self):
+        self._capture()
+        if self.step is not None and not self.is_snapshot:
+            self._check_gradients()
+
+    @guarded
+    def _after_step(self, opt):
+        found = getattr(opt, "found_inf", None)  # a fused step may have done nothing
+        if self.taken[id(opt)] is not None:
+            self.taken[id(opt)] = self.taken[id(opt)] + (1 if found is None else 1 - found)
+        if self.step is not None and not self.in_scaler:
+            self.stepped.add(id(opt))
+            self._finish_if_ready()
+
+    @guarded
+    def _scaler_stepped(self, scaler, opt):
+        if self.step is None:
+            return
+        if scaler.is_enabled():
+            found = sum(float(v.item()) for v in scaler._found_inf_per_device(opt).values())
+            self.found_inf = int(bool(self.found_inf) or found > 0)
+        self.stepped.add(id(opt))
+        self._finish_if_ready()
+
+    def _check_gradients(self):
+        """Has anything changed the gradients since, which the recorder did not see?"""
+        changed = 0
+        for p, name in self._names().items():
+            kept = self.tensors.get("wgrad:" + name)
+            if kept is None or p.grad is None or is_sharded(p.grad) or self.masters:
+                continue
+            want = kept
+            for change in self.changes:
+                want = change(want)
+            same = (want == p.grad) | (want.isnan() & p.grad.isnan())
+            changed += not bool(same.all())
+        if changed:
+            self._miss("(gradients)", f"{changed} tensors", "changed after backward() in a way not seen")
+
+    # ---- what is recorded of parameters and optimizer ----
+
+    def _names(self):
+        return {p: clean(n) for n, p in self._inner()[0].named_parameters()}
+
+    @guarded
+    def _capture(self):
+        if self.step is None or self.captured:
+            return
+        if in_backward():
+            self._miss("(gradients)", "optimizer", "the step is part of backward()")
+        self.captured = True
         for h in self.handles:
             h.remove()
         self.handles = []
-        names = {p: n for n, p in self.model.named_parameters()}
-        for p, n in names.items():
-            if "weight" in self.kinds:
-                self._put("weight", n, p)
-            if "wgrad" in self.kinds and p.grad is not None:
-                self._put("wgrad", n, p.grad)
-        for p, state in (self.opt.state.items() if self.opt else ()):
-            for key, kind in (("momentum_buffer", "opt.m"), ("exp_avg", "opt.m"), ("exp_avg_sq", "opt.v")):
-                if torch.is_tensor(state.get(key)) and p in names:
-                    self._put(kind, names[p], state[key])
-        meta = {"schema": "mpsim-trace/1", "step": self.step, "rank": self.rank, "world": self.world,
-                "loss": "%.9g" % float(loss.detach()), "loss_scale": "%.17g" % loss_scale,
-                "grads_scaled": str(bool(grads_scaled)).lower(), "reduced": reduced,
-                "framework": "torch " + torch.__version__, "order": ",".join(self.order)}
-        meta.update(self.meta)
-        meta = {"mpsim." + k: str(v) for k, v in meta.items()}
-        save_safetensors(os.path.join(self.dir, f"step_{self.step:06d}", f"rank_{self.rank:05d}.safetensors"),
-                         self.tensors, meta)
-        self.step, self.tensors = None, {}
+        with torch.no_grad():
+            names = self._names()
+            for p, n in names.items():
+                if "weight" in self.kinds:
+                    self._put("weight", n, p)
+                if self.is_snapshot or not p.requires_grad:
+                    continue
+                if p.grad is None:
+                    self._miss(n, "Parameter", "no gradient in this step")
+                elif "wgrad" in self.kinds:
+                    self._put("wgrad", n, p.grad)
+            if self.masters:
+                masters = dict(zip(self.masters, names.values()))
+                for p, n in masters.items():
+                    self._put("master", n, p)
+                names = {**names, **masters}
+            for opt in self.opts:
+                for p, state in opt.state.items():
+                    for key, kind in STATE.items():
+                        if torch.is_tensor(state.get(key)) and p in names:
+                            self._put(kind, names[p], state[key])
+            self._note_modules()
+            self._note_scaler()
+            if self.settings:
+                self._note_settings(names)
+
+    def _note_modules(self):
+        for name, mod in self.hooked.items():
+            if name not in self.fired and not self.is_snapshot:
+                parent = next((n for n in self.fired if name.startswith(n + ".")), None)
+                self._miss(name, mod, f"{parent} does its work" if parent else "not called or compiled")
+        for kind, name in sorted(self.due):
+            if f"{kind}:{name}" not in self.tensors:
+                self._miss(name, self.hooked[name], kind + ": no gradient came; unused or changed in place")
+
+    def _note_scaler(self):
+        if self.scaler is None or not self.scaler.is_enabled():
+            return
+        s = self.scaler
+        self.scale = s.get_scale()
+        if self.settings:
+            self.notes.update(scaler="torch", scaler_init=s._init_scale, scaler_growth=s.get_growth_factor(),
+                              scaler_backoff=s.get_backoff_factor(), scaler_interval=s.get_growth_interval(),
+                              growth_tracker=s._get_growth_tracker())
+
+    def _steps_taken(self, opt, group, p):
+        """Updates of a parameter before this step; None: not known."""
+        state = opt.state.get(p, {})
+        if "step" in state:
+            return int(number(state["step"]))
+        if "betas" in group:
+            return 0
+        if group.get("momentum") and state.get("momentum_buffer") is None:
+            return 0
+        taken = self.taken[id(opt)]
+        return None if taken is None else int(number(taken))
+
+    def _note_settings(self, names):
+        groups, steps = [], []
+        for opt in self.opts:
+            for k, group in enumerate(opt.param_groups):
+                known = [p for p in group["params"] if p in names]
+                for i, p in enumerate(group["params"]):
+                    if p not in names:
+                        self._miss(f"group {k} parameter {i}", "Parameter", "the model has it not")
+                cls = type(opt)
+                g = {"params": [names[p] for p in known], "optimizer": algorithm(opt, group),
+                     "class": cls.__module__ + "." + cls.__qualname__, "impl": implementation(opt, group)}
+                for key, value in group.items():
+                    value = number(value) if torch.is_tensor(value) and value.numel() == 1 else value
+                    if key == "betas":
+                        g.update(zip(("beta1", "beta2"), map(number, value)))
+                    elif key not in NO_SETTING and isinstance(value, (bool, int, float)):
+                        g[key] = value if math.isfinite(value) else repr(value)
+                taken = [self._steps_taken(opt, group, p) for p in known]
+                if taken and None not in taken:
+                    g["steps"] = taken[0] if len(set(taken)) == 1 else taken
+                    steps += taken
+                groups.append(g)
+        inside = {n for g in groups for n in g["params"]}
+        for p, n in names.items() if self.opts else ():
+            if p.requires_grad and n not in inside:
+                self._miss(n, "Parameter", "in no group of the optimizer")
+        if not groups:
+            return
+        first = dict(groups[0])
+        first["optimizer_impl"] = first.pop("impl")
+        for key in ("params", "class", "steps"):
+            first.pop(key, None)
+        if "beta1" in first:
+            first["betas"] = "%r,%r" % (first["beta1"], first["beta2"])
+        self.notes.update(first, groups=json.dumps(groups, separators=(",", ":")))
+        if steps:
+            self.notes["optimizer_steps"] = max(steps)
+
+    # ---- the file ----
+
+    def _clip_meta(self):
+        if any(c["scaled"] for c in self.clips):
+            return self._miss("(clip)", "clip_grad", "of gradients that were still scaled")
+        if len({c["kind"] for c in self.clips}) < len(self.clips) or not all(c["whole"] for c in self.clips):
+            return self._miss("(clip)", "clip_grad", "not once and of all parameters")
+        meta = {"grad_clip": 0.0}
+        for c in self.clips:
+            meta["clip_impl"] = c["impl"]
+            if c["kind"] == "value":
+                meta["grad_clip_value"] = c["limit"]
+            else:
+                meta["grad_clip"] = c["limit"] if c["limit"] != float("inf") else 0.0
+                meta["grad_norm_type"] = "%g" % float(c["type"])
+                if c["norm"] is None:
+                    self._miss("(clip)", "clip_grad", "the norm is sharded")
+                else:
+                    meta["grad_norm"] = c["norm"]
+        return meta
+
+    def _run_meta(self):
+        """What the step's own calls have shown."""
+        meta = {}
+        if self.opts and not self.is_snapshot:
+            meta.update(self._clip_meta() or {})
+            done = all(id(opt) in self.stepped for opt in self.opts)
+            if self.found_inf is not None:
+                meta.update(found_inf=self.found_inf)
+            if self.found_inf is not None or all(hasattr(opt, "register_step_post_hook") for opt in self.opts):
+                meta.update(skipped=int(bool(self.found_inf) or not done))
+            meta.update(accumulation=self.accumulation or max(self.backwards, 1))
+        inner = self._inner()[0]
+        first = self._names()
+        tied = {clean(n): first[p]
+                for n, p in inner.named_parameters(remove_duplicate=False)}
+        tied = {n: p for n, p in tied.items() if n != p}
+        if tied:
+            meta["tied"] = json.dumps(tied, sort_keys=True, separators=(",", ":"))
+        if self.autocast:
+            meta["autocast"] = self.autocast
+        device = next((p.device for p in first), torch.device("cpu"))
+        if device.type == "cuda":
+            meta.update(device=torch.cuda.get_device_name(device), cuda=torch.version.cuda)
+        elif device.type == "cpu":
+            meta["cpu_capability"] = torch.backends.cpu.get_cpu_capability().lower()
+            if os.environ.get("MKL_CBWR"):
+                meta["mkl_cbwr"] = os.environ["MKL_CBWR"]
+        return meta
+
+    def _place(self):
+        dist = torch.distributed
+        group = dist.is_available() and dist.is_initialized()
+        return (self.rank if self.rank is not None else dist.get_rank() if group else 0,
+                self.world if self.world is not None else dist.get_world_size() if group else 1)
+
+    def _finish_if_ready(self):
+        if self.ended and all(id(opt) in self.stepped for opt in self.opts):
+            self._finish()
+
+    @guarded
+    def _finish(self):
+        if self.step is None:
+            return
+        self._capture()
+        if self.step is None:
+            return
+        rank, world = self._place()
+        loss_scale, grads_scaled, reduced = self.said_of_loss
+        if loss_scale is None:
+            loss_scale = self.scale if self.scale is not None else 1.0
+        if grads_scaled is None:
+            grads_scaled = self.scale is not None
+        notes = dict(self.meta)
+        notes.update({"schema": "mpsim-trace/1", "step": self.step, "rank": rank, "world": world, "reduced": reduced,
+                      "loss_scale": "%.17g" % loss_scale, "grads_scaled": bool(grads_scaled),
+                      "framework": "torch " + torch.__version__, "order": None if self.is_snapshot else ",".join(self.order)})
+        if self.settings:
+            notes.update(self._run_meta())
+            if self.missing:
+                notes["not_recorded"] = ",".join(f"{n}: {r}".replace(",", ";") for n, r in sorted(self.missing.items()))
+        notes.update(self.notes)
+        new = sorted(set(self.missing.items()) - self.said)
+        if new:
+            self.said.update(new)
+            self._warn("not recorded: " + ", ".join(f"{n}: {r}" for n, r in new))
+        path = os.path.join(self.dir, f"step_{self.step:06d}", f"rank_{rank:05d}.safetensors")
+        meta = {"mpsim." + k: text_of(v) for k, v in notes.items() if v is not None}
+        tensors = self.tensors
+        self._drop()
+        if self.max_bytes is not None and self.written + sum(map(len, meta.values())) > self.max_bytes:
+            raise Full
+        try:
+            self.written += save_safetensors(path, tensors, meta)
+        except OSError as e:
+            self._warn("a step was not recorded, the training goes on: " + str(e), key="failed")
