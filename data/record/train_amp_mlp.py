@@ -14,7 +14,7 @@ import os
 import re
 
 VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES")
-from deterministic import setup  # noqa: E402
+from deterministic import ieee_sqrt, setup  # noqa: E402
 # after the import, which asks for MKL's most general code: its square root is often wrong in
 # the last bit; that of the AVX2 code is correctly rounded
 os.environ["MKL_CBWR"] = "AVX2"
@@ -181,6 +181,7 @@ def main():
             os.environ["CUDA_VISIBLE_DEVICES"] = VISIBLE
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     if args.device == "cpu":
+        ieee_sqrt()
         for name in RUNS:
             train(name, args.directory, data)
         return

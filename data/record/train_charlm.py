@@ -78,7 +78,8 @@ def main():
     setup(SEED)
     model = CharLM(len(chars))
     opt = torch.optim.AdamW(model.parameters(), lr=LR, betas=BETAS, eps=EPS, weight_decay=DECAY, foreach=False)
-    rec = Recorder(model, args.directory, STEPS, optimizer=opt, modules=r"(?!.*gelu).*", out_modules="head", meta={
+    rec = Recorder(model, args.directory, STEPS, optimizer=opt, modules=r"(?!.*gelu).*", out_modules="head",
+                   settings=False, meta={
         "model": "charlm", "optimizer": "adamw", "lr": LR, "betas": "%g,%g" % BETAS, "eps": EPS,
         "weight_decay": DECAY, "grad_clip": 0, "seed": SEED, "batch": BATCH, "micro_batch": 0,
         "dtype_computed": "F32"})

@@ -45,7 +45,7 @@ def main():
     train, test = perm[:1500], perm[1500:]
     model = DigitsCNN()
     opt = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, foreach=False)
-    rec = Recorder(model, args.directory, STEPS, optimizer=opt, out_modules="fc2", meta={
+    rec = Recorder(model, args.directory, STEPS, optimizer=opt, out_modules="fc2", settings=False, meta={
         "model": "digits-cnn", "optimizer": "sgd", "lr": LR, "momentum": MOMENTUM, "dampening": 0,
         "nesterov": "false", "weight_decay": 0, "grad_clip": 0, "seed": SEED,
         "batch": BATCH, "micro_batch": 0, "dtype_computed": "F32"})

@@ -4,13 +4,14 @@
     python3 train_replay_cases.py ../replay-cases [CASE ...]
 
 Every step is recorded, and after the last one a file of weights and state only. The settings of
-the processor are those of train_amp_mlp.py: ATEN_CPU_CAPABILITY=default, MKL_CBWR=AVX2.
+the processor are those of train_amp_mlp.py: ATEN_CPU_CAPABILITY=default, MKL_CBWR=AVX2, and
+square roots that are IEEE's on every processor.
 """
 import argparse
 import copy
 import os
 
-from deterministic import setup
+from deterministic import ieee_sqrt, setup
 os.environ["MKL_CBWR"] = "AVX2"                           # as in train_amp_mlp.py
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -134,6 +135,7 @@ CASES = {
     "amsgrad-adamw": {**AMP, "optimizer": adamw(amsgrad=True)},
     "amsgrad-adam": {**AMP, "optimizer": lambda m: torch.optim.Adam(
         m.parameters(), lr=2e-3, weight_decay=0.1, amsgrad=True, **FORLOOP)},
+    "amsgrad-gap": {**AMP, "optimizer": adamw(amsgrad=True), "steps": {1, 2, 6, 7, 8}},
     "sgd-nesterov": {**AMP, "optimizer": sgd(nesterov=True, weight_decay=1e-2)},
     "sgd-dampening": {**AMP, "optimizer": sgd(dampening=0.3, weight_decay=1e-2)},
     "clip": CLIP,
@@ -203,9 +205,9 @@ def train(name, directory=None, **options):
     scaler = torch.amp.GradScaler("cpu", **case["scaler"]) if "scaler" in case else None
     scheduler = case["scheduler"](opt) if "scheduler" in case else None
     data = case.get("data", vectors)
-    rec = directory and Recorder(model, os.path.join(directory, name), optimizer=opt, scaler=scaler, masters=masters,
-                                 kinds=("weight", "wgrad"), meta={"model": "replay-cases/" + name, "seed": SEED},
-                                 **options)
+    rec = directory and Recorder(model, os.path.join(directory, name), case.get("steps"), optimizer=opt, scaler=scaler,
+                                 masters=masters, kinds=("weight", "wgrad"),
+                                 meta={"model": "replay-cases/" + name, "seed": SEED}, **options)
     for step in range(1, STEPS + 1):
         opt.zero_grad()
         model.zero_grad()
@@ -236,6 +238,7 @@ def main():
     ap.add_argument("directory")
     ap.add_argument("case", nargs="*", default=list(CASES))
     args = ap.parse_args()
+    ieee_sqrt()
     for name in args.case:
         train(name, args.directory)
         print(name)
