@@ -58,9 +58,8 @@ def raw_bytes(t):
     return ctypes.string_at(t.data_ptr(), n) if n else b""
 
 
-def save_safetensors(path, tensors, metadata):
-    """Write a safetensors file with sorted keys, so that equal data gives equal bytes. It is
-    written whole or not at all; its size is returned."""
+def safetensors_header(tensors, metadata):
+    """The first bytes of a safetensors file, and the size of the whole file."""
     header, pos = {"__metadata__": metadata}, 0
     for name in sorted(tensors):
         t = tensors[name]
@@ -69,12 +68,18 @@ def save_safetensors(path, tensors, metadata):
         pos += size
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text, 8 + len(text) + pos
+
+
+def save_safetensors(path, tensors, metadata):
+    """Write a safetensors file with sorted keys, so that equal data gives equal bytes. It is
+    written whole or not at all."""
     folder = os.path.dirname(path) or "."
     part = os.path.join(folder, ".%s.%d.tmp" % (os.path.basename(path), os.getpid()))
     os.makedirs(folder, exist_ok=True)
     try:
         with open(part, "wb") as f:
-            f.write(struct.pack("<Q", len(text)) + text)
+            f.write(safetensors_header(tensors, metadata)[0])
             for name in sorted(tensors):
                 f.write(raw_bytes(tensors[name]))
             f.flush()
@@ -87,7 +92,6 @@ def save_safetensors(path, tensors, metadata):
         except OSError:
             pass
         raise
-    return 8 + len(text) + pos
 
 
 def floats(values):
@@ -335,8 +339,9 @@ class Recorder:
 
     @guarded
     def _install(self):
-        self._note_autocast()
-        self.handles.append(self.model.register_forward_pre_hook(lambda m, a: self._note_autocast()))
+        for device in ("cuda", "cpu"):
+            if torch.is_autocast_enabled(device):
+                self.autocast = torch.get_autocast_dtype(device)
         parallel = type(self.model).__name__ == "DataParallel"
         for name, mod, leaf, compiled in self._candidates():
             if not self.kinds & {"act", "out", "agrad", "dgrad"}:
@@ -346,17 +351,16 @@ class Recorder:
             elif not name and not leaf:
                 self._miss("(model)", mod, "operands of its own parameters are inside its forward()")
             else:
-                self.hooked[name] = mod
-                out = "out" in self.kinds or bool(self.out_modules and re.fullmatch(self.out_modules, name))
-                self.handles += [mod.register_forward_pre_hook(self._pre_hook(name), with_kwargs=True),
-                                 mod.register_forward_hook(self._hook(name, out))]
+                self._hook(mod, name)
         self._patch()
 
-    def _note_autocast(self):
-        if self.autocast is None and not is_compiling():
-            for device in ("cuda", "cpu"):
-                if torch.is_autocast_enabled(device):
-                    self.autocast = str(torch.get_autocast_dtype(device)).replace("torch.", "")
+    def _hook(self, mod, name):
+        self.hooked[name] = mod
+        out = "out" in self.kinds or bool(self.out_modules and re.fullmatch(self.out_modules, name))
+        self.handles += [
+            mod.register_forward_pre_hook(lambda m, args, kwargs: self._on_input(m, name, args, kwargs),
+                                          with_kwargs=True),
+            mod.register_forward_hook(lambda m, args, output: self._on_output(name, out, output))]
 
     def _miss(self, name, what, reason):
         self.missing[f"{name} ({what if isinstance(what, str) else type(what).__name__})"] = reason
@@ -390,42 +394,40 @@ class Recorder:
             self.due.add((kind, name))
         t.register_hook(lambda grad: self._add(kind, name, grad) if self.tensors is tensors else None)
 
-    def _pre_hook(self, name):
-        def hook(mod, args, kwargs):
-            if is_compiling() or self.captured:
-                return None
-            self.fired.add(name)
-            if not in_backward():
-                self._note_autocast()
-                self.order.append(name)
-                if "act" in self.kinds:          # here, as the module may change it in place
-                    self._add("act", name, (args, kwargs))
-                    if not floats((args, kwargs)):
-                        self._miss(name, mod, "its input is no floating-point tensor")
-            if "dgrad" not in self.kinds or not torch.is_grad_enabled():
-                return None
-            return tuple(self._view(name, a) for a in args), {k: self._view(name, a) for k, a in kwargs.items()}
-        return hook
+    @guarded
+    def _on_input(self, mod, name, args, kwargs):
+        if is_compiling() or self.captured:
+            return None
+        self.fired.add(name)
+        if not in_backward():
+            self.order.append(name)
+            if "act" in self.kinds:              # here, as the module may change it in place
+                self._add("act", name, (args, kwargs))
+                if not floats((args, kwargs)):
+                    self._miss(name, mod, "its input is no floating-point tensor")
+        if "dgrad" not in self.kinds or not torch.is_grad_enabled():
+            return None
+        views = {}                               # one tensor given twice stays one tensor
 
-    def _view(self, name, value):
-        """The value by a way of its own, so that its gradient is this module's alone."""
-        if not torch.is_tensor(value) or value.dtype not in DTYPES or not value.requires_grad:
-            return value
-        value = value.view_as(value)
-        self._watch(value, "dgrad", name)
-        return value
+        def view(value):
+            """The value by a way of its own, so that its gradient is this module's alone."""
+            if not torch.is_tensor(value) or value.dtype not in DTYPES or not value.requires_grad:
+                return value
+            if id(value) not in views:
+                views[id(value)] = value.view_as(value)
+                self._watch(views[id(value)], "dgrad", name)
+            return views[id(value)]
+        return tuple(map(view, args)), {k: view(v) for k, v in kwargs.items()}
 
-    def _hook(self, name, out):
-        def hook(mod, args, output):
-            if is_compiling() or self.captured:
-                return
-            if out and not in_backward():
-                self._add("out", name, output)
-            if "agrad" in self.kinds:
-                for t in floats(output):
-                    if t.requires_grad:
-                        self._watch(t, "agrad", name)
-        return hook
+    @guarded
+    def _on_output(self, name, out, output):
+        if is_compiling() or self.captured:
+            return
+        if out and not in_backward():
+            self._add("out", name, output)
+        for t in floats(output) if "agrad" in self.kinds else ():
+            if t.requires_grad:
+                self._watch(t, "agrad", name)
 
     # ---- what happens between the passes and the update ----
 
@@ -440,6 +442,13 @@ class Recorder:
                     return old(*args, **kwargs)
                 finally:
                     rec.depth -= 1
+            return call
+
+        def enter(old):
+            def call(context):
+                if context._enabled and rec.autocast is None and not rec.captured:
+                    rec.autocast = context.fast_dtype
+                return old(context)
             return call
 
         def total(old):
@@ -509,6 +518,7 @@ class Recorder:
         utils, parts = torch.nn.utils, sys.modules["torch.nn.utils.clip_grad"]
         self.norm_type = 2.0
         self.patches.put(torch.autograd, "backward", backward)
+        self.patches.put(torch.autocast, "__enter__", enter)
         if hasattr(parts, "_clip_grads_with_norm_"):
             for owner, mark in ((parts, "_"), (utils, "")):
                 self.patches.put(owner, mark + "get_total_norm", total)
@@ -522,6 +532,7 @@ class Recorder:
         for name, make in (("scale", scale), ("unscale_", unscale), ("step", step)):
             self.patches.put(kind, name, make)
 
+    @guarded
     def _saw_scaler(self, scaler):
         if self.step is not None and self.scaler is not scaler and scaler.is_enabled():
             self.scaler = scaler
@@ -533,7 +544,7 @@ class Recorder:
         if self.step is not None:
             self.unscaled = True
             inverse = scaler._scale.double().reciprocal().float()
-            self.changes.append(lambda g: g * inverse.to(g.device))
+            self.changes.append((None, lambda g: g * inverse.to(g.device)))
 
     @guarded
     def _saw_clip(self, kind, parameters, limit, norm, foreach):
@@ -554,11 +565,12 @@ class Recorder:
                 norm = norm.full_tensor() if self.gather else None
             clip["norm"] = None if norm is None else float(number(norm))
         self.clips.append(clip)
+        whose = {id(p) for p in parameters}
         if kind == "value":
-            self.changes.append(lambda g: g.clamp(-float(limit), float(limit)))
+            self.changes.append((whose, lambda g: g.clamp(-float(limit), float(limit))))
         elif norm is not None:
             factor = torch.clamp(float(limit) / (norm.detach() + 1e-6), max=1.0)
-            self.changes.append(lambda g: g * factor.to(g.device))
+            self.changes.append((whose, lambda g: g * factor.to(g.device)))
 
     @guarded
     def _before_step(self):
@@ -593,8 +605,8 @@ class Recorder:
             if kept is None or p.grad is None or is_sharded(p.grad) or self.masters:
                 continue
             want = kept
-            for change in self.changes:
-                want = change(want)
+            for whose, change in self.changes:
+                want = change(want) if whose is None or id(p) in whose else want
             same = (want == p.grad) | (want.isnan() & p.grad.isnan())
             changed += not bool(same.all())
         if changed:
@@ -750,7 +762,7 @@ class Recorder:
         if tied:
             meta["tied"] = json.dumps(tied, sort_keys=True, separators=(",", ":"))
         if self.autocast:
-            meta["autocast"] = self.autocast
+            meta["autocast"] = str(self.autocast).replace("torch.", "")
         device = next((p.device for p in first), torch.device("cpu"))
         if device.type == "cuda":
             meta.update(device=torch.cuda.get_device_name(device), cuda=torch.version.cuda)
@@ -786,7 +798,8 @@ class Recorder:
         notes = dict(self.meta)
         notes.update({"schema": "mpsim-trace/1", "step": self.step, "rank": rank, "world": world, "reduced": reduced,
                       "loss_scale": "%.17g" % loss_scale, "grads_scaled": bool(grads_scaled),
-                      "framework": "torch " + torch.__version__, "order": None if self.is_snapshot else ",".join(self.order)})
+                      "framework": "torch " + torch.__version__,
+                      "order": None if self.is_snapshot else ",".join(self.order)})
         if self.settings:
             notes.update(self._run_meta())
             if self.missing:
@@ -800,9 +813,8 @@ class Recorder:
         meta = {"mpsim." + k: text_of(v) for k, v in notes.items() if v is not None}
         tensors = self.tensors
         self._drop()
-        if self.max_bytes is not None and self.written + sum(map(len, meta.values())) > self.max_bytes:
+        size = safetensors_header(tensors, meta)[1]
+        if self.max_bytes is not None and self.written + size > self.max_bytes:
             raise Full
-        try:
-            self.written += save_safetensors(path, tensors, meta)
-        except OSError as e:
-            self._warn("a step was not recorded, the training goes on: " + str(e), key="failed")
+        save_safetensors(path, tensors, meta)
+        self.written += size

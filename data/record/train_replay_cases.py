@@ -113,8 +113,9 @@ def groups_adamw(model):
 
 def groups_sgd(model):
     w, b = weights_and_biases(model, {}, {"lr": 0.05, "weight_decay": 0.0, "momentum": 0.5, "dampening": 0.25})
-    return torch.optim.SGD([{"params": w["params"][:1], "nesterov": True}, {"params": w["params"][1:], "maximize": True},
-                            b], lr=0.1, momentum=0.9, weight_decay=1e-2, **FORLOOP)
+    first, second = ({"params": [p]} for p in w["params"])
+    return torch.optim.SGD([{**first, "nesterov": True}, {**second, "maximize": True}, b],
+                           lr=0.1, momentum=0.9, weight_decay=1e-2, **FORLOOP)
 
 
 def cosine(opt):
