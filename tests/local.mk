@@ -21,8 +21,8 @@ LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/li
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
   tests/cli/experiments.sh tests/cli/formats.sh tests/cli/interrupt.sh tests/cli/memory.sh \
   tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
-  tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh \
-  tests/cli/replay.sh tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh \
+  tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
+  tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh tests/cli/replay-cases.sh \
   tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
 dist_check_SCRIPTS += $(shell_tests)
@@ -182,7 +182,10 @@ recorded: mpsim $(recorded_tests)
 	for t in sgd:autocast adam:autocast adamw:adamw half:half; do \
 	  echo "== mpsim replay, data/amp-mlp/$${t%:*}"; \
 	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
-	    sed -n 's/^record  */# /p'; done; } | \
+	    sed -n 's/^record  */# /p'; done; \
+	echo "== mpsim replay, data/replay-cases"; \
+	MPSIM=./mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(srcdir)/tests/cli/replay-cases.sh | \
+	  grep -e '^#' -e '^not ok'; } | \
 	  awk '{ print } / runs,/ { for (i = 2; i <= NF; i++) if ($$i == "runs,") n = $$(i - 1); \
 	      if (/^# torch-/) torch += n; else others += n } \
 	    / cases,.* steps \(/ { cases += $$4; steps += $$6 } \

@@ -78,8 +78,8 @@ static void say_roots(replay *r, const mpsim_optim *o)
 {
     if (o->algorithm != MPSIM_OPTIM_SGD && strncmp(o->variant->name, "torch-cpu", 9) == 0 &&
         !r->record.ieee_roots)
-        replay_say(r, NOTE_ROOTS, "that square roots are IEEE's (mpsim.ieee_roots): MKL's are with "
-                   "MKL_CBWR=AVX2 on Intel's processors, else the last bits of Adam's weights may "
+        replay_say(r, NOTE_ROOTS, "that square roots are IEEE's (mpsim.ieee_roots), as MKL's are with "
+                   "MKL_CBWR=AVX2, on Intel's processors: else the last bits of Adam's weights may "
                    "differ");
 }
 

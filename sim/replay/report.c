@@ -306,7 +306,7 @@ static void text_notes(FILE *to, const replay_total *t)
         return;
     snprintf(line, sizeof line,
              "recorded gradients are binary32 numbers that %s cannot hold: %s of %s, they are rounded "
-             "here, the recorded run did not (the policy's grads: fp32 keeps them)",
+             "here, the recorded run did not, grads: fp32 in the policy keeps them",
              t->gradient_format, text_count(a, t->unheld), text_count(b, t->gradients));
     text_wrapped(to, "gradients  ", line);
 }

@@ -31,7 +31,7 @@ static void count_unheld(replay *r, const parameter *p, const mpsim_format *f)
     float block[256];
     if (f->mbits >= 23 || (r->record.computed != COMPUTED_UNKNOWN && !computed_in(r, f)))
         return;
-    r->out.gradient_format = f->name;
+    r->out.gradient_format = p->place.format[TRAIN_WGRAD].name;
     for (size_t k = 0; k < p->ranks; k++)
         for (size_t i = 0; i < p->n; i += 256) {
             const size_t n = p->n - i < 256 ? p->n - i : 256;

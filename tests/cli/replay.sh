@@ -43,6 +43,18 @@ has '^record *0 of 52,030 carried .* differ from the'; ok $? "text: the record"
 run 0 replay -P "$mlp/adamw.yaml" "$mlp/adamw" && has '^record *0 of 75,020 '; ok $? "clipped AdamW"
 run 0 replay -P "$mlp/half.yaml" "$mlp/half" && has '^record *0 of 81,070 ' &&
     has 'weights 2.4 KiB, master 4.7 KiB, gradients 2.4 KiB, optimizer state 4.7 KiB'; ok $? "masters"
+has 'equal to recorded steps$' && ! has '^most ' && ! has '^lacks '; ok $? "text: the variant equals the record"
+run 0 replay -P fp32 "$mlp/adamw" && has '^record *0 of 75,020 ' && has '^variant *torch-cpu-default,' &&
+    has '^clipped *6 of 24 steps, as recorded: norm 0.4 (torch-cpu)$'
+ok $? "text: a policy that is silent takes the recorded variant and clip"
+printf 'precision: fp32\noptimizer: {name: trace, lr: 0.003, variant: torch-cpu}\n' >"$dir/own.yaml"
+run 0 replay -P "$dir/own.yaml" "$mlp/adam" && has '^most  *[a-z.]*:fc[12].[a-z]* [0-9,]* of [0-9,]*, at most ' &&
+    has "^policy's  *lr 0.003 (recorded 0.002), variant torch-cpu (recorded torch-cpu-default)$" &&
+    has '^lacks  *parameter groups (mpsim.groups)' &&
+    has 'equal to recorded steps of other runs' && has 'not to those of this one$'
+ok $? "text: what differs, what is the policy's own, what the record lacks"
+[ -z "$(awk 'length > 100' "$dir/out")" ]; ok $? "text: lines of at most 100 columns"
+run 0 replay -P fp32 --weights recorded "$mlp/adam" && has 'other runs, this one compares none$'; ok $? "text: nothing is compared"
 run 0 replay -P pytorch-amp-fp16 "$digits" && ! has '^  act:fc2' && has '^  agrad:fc2 '; ok $? "text: what loses most"
 run 0 replay -P pytorch-amp-fp16 --tensors "$digits" && has '^  act:fc2 ' && has '^  weight:bn1.bias  *batchnorm  binary32'
 ok $? "text: --tensors"
@@ -90,6 +102,15 @@ has '"bytes": {"weights": 14728, "master": 0, "gradients": 14728, "state": 14728
 ok $? "JSON: bytes"
 run 0 replay -P apex-O3 --json "$mlp/half" && json; ok $? "JSON: with weights that are not finite"
 run 0 replay -P nemo-fp8-hybrid-max --json --no-reference "$digits" && json; ok $? "JSON: FP8"
+
+run 0 replay -P "$dir/own.yaml" --json "$mlp/adam" && json; ok $? "JSON: what differs from the record"
+has '"groups": \[{"name": "adam", "variant": "torch-cpu", "lr": 0.003' && has '"equal_to_record": false' &&
+    has '"differing": \[{"name": "' && has '"policys_own": "lr 0.003 (recorded 0.002), variant' &&
+    has '"lacks": \["parameter groups' && has '"gradients_not_held": {"count": 0, "of": 0, "format": ""}'
+ok $? "JSON: settings, tensors that differ, what is lacking"
+run 0 replay -P "$mlp/autocast.yaml" --json "$mlp/adam" && has '"equal_to_record": true, "differing": \[\]' && has '"lacks": \[\]'
+ok $? "JSON: equal to the record"
+run 0 replay -P fp32 --weights recorded --json "$mlp/adam" && has '"equal_to_record": null'; ok $? "JSON: nothing is compared"
 
 # ---- status lines ----
 run 0 replay -P "$mlp/autocast.yaml" --amp "$mlp/sgd"; ok $? "--amp"

@@ -287,6 +287,7 @@ START_TEST(gradients_that_are_no_numbers_of_the_format)
     ck_assert_str_eq(cast_of(&r.step[0], G)->format, c->kept ? "binary32" : "fp16");
     ck_assert_uint_eq(r.step[0].gradients, c->counted ? 8 : 0);
     ck_assert_uint_eq(r.step[0].unheld, (uint64_t)(c->counted ? odd : 0));
+    ck_assert_str_eq(r.step[0].gradient_format ? r.step[0].gradient_format : "", c->counted ? "fp16" : "");
     ck_assert(!c->odd || odd > 1);
     forget(&r);
 }

@@ -1,0 +1,77 @@
+#!/bin/sh
+# replay-cases.sh -- mpsim replay of tiny recorded trainings (data/replay-cases), each with one thing to
+# get right: under a policy of a few lines, which says nothing of the optimizer and the clip, every carried
+# number is the recorded one. The table is printed: case, values compared, values that differ.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+cases=$MPSIM_SRCDIR/data/replay-cases
+
+# The policies, by precision: scalers as the recorded runs have them.
+amp() { printf 'precision: fp16\nloss_scaling: {scaler: torch-cpu, init_scale: %s, growth_interval: 3}\n' "$1"; }
+amp 2^19 >"$dir/amp.yaml"
+amp 2^17 >"$dir/amp17.yaml"
+printf 'precision: fp32\n' >"$dir/fp32.yaml"
+printf 'precision: bf16\n' >"$dir/bf16.yaml"
+printf 'precision: fp16\nautocast: all\nparams: fp16\nloss_scaling: none\n' >"$dir/half.yaml"
+printf 'precision: fp16\nautocast: all\nparams: fp16\nmaster_weights: true\n' >"$dir/masters.yaml"
+printf 'loss_scaling: {scaler: torch-cpu, init_scale: 2^19, growth_interval: 3}\n' >>"$dir/masters.yaml"
+policy_of() {
+    case $1 in
+    scheduler-sgd) echo fp32 ;;
+    bf16) echo bf16 ;;
+    fused-sgd) echo amp17 ;;
+    half) echo half ;;
+    half-masters) echo masters ;;
+    *) echo amp ;;
+    esac
+}
+
+# record: "0 of 1,234 carried ..." as "1234 0"
+record() { sed -n 's/^record  *\([0-9,]*\) of \([0-9,]*\) carried .*/\2 \1/p' "$dir/out" | tr -d ,; }
+
+echo "# case compared differ"
+for at in "$cases"/*/; do
+    name=$(basename "$at")
+    run 0 replay -P "$dir/$(policy_of "$name").yaml" "$at"
+    ran=$?
+    counts=$(record)
+    echo "# $name $counts"
+    [ $ran -eq 0 ] && [ "${counts#* }" = 0 ] && [ "${counts% *}" -gt 1000 ]; ok $? "$name: 0 differ"
+    [ $ran -eq 0 ] && ! has '^lacks ' && ! has "^policy's " && ! has '^gradients  *recorded'; ok $? "$name: nothing is lacking"
+    has '^variant  *[a-z]' && ! has 'equal to recorded steps of other runs'; ok $? "$name: the variant line holds"
+done
+
+# ---- the same runs under what is wrong in one thing
+wrong() { # CASE POLICY-FILE NAME: it is seen
+    run 0 replay -P "$2" "$cases/$1" && [ "$(record | cut -d' ' -f2)" -gt 0 ] && has '^most  *[a-z.]*:'
+    ok $? "$1: $3 is seen"
+}
+for name in groups-sgd groups-adamw scheduler-sgd scheduler-adamw; do
+    policy=$dir/$(policy_of "$name").yaml
+    { cat "$policy"; echo 'optimizer: {name: trace, lr: 0.003}'; } >"$dir/wrong.yaml"
+    wrong $name "$dir/wrong.yaml" "another lr" && has "^policy's  *lr 0.003 (recorded"; ok $? "$name: and said"
+done
+for name in clip clip-no-norm clip-value accumulation-clip; do
+    { cat "$dir/amp.yaml"; echo 'clip: none'; } >"$dir/wrong.yaml"
+    wrong $name "$dir/wrong.yaml" "no clip"
+done
+for name in amsgrad-adam amsgrad-adamw amsgrad-gap; do
+    { cat "$dir/amp.yaml"; echo 'optimizer: {name: trace, amsgrad: false}'; } >"$dir/wrong.yaml"
+    wrong $name "$dir/wrong.yaml" "no amsgrad" && has "^policy's  *amsgrad false (recorded true)"; ok $? "$name: and said"
+done
+{ cat "$dir/amp.yaml"; echo 'grads: fp16'; } >"$dir/wrong.yaml"
+for name in accumulation accumulation-clip tied; do
+    wrong $name "$dir/wrong.yaml" "sums that are rounded"
+    has '^gradients  *recorded gradients are binary32 numbers that fp16 cannot hold: [1-9]'; ok $? "$name: and said"
+done
+{ cat "$dir/amp.yaml"; echo 'optimizer: {name: trace, variant: torch-cpu}'; } >"$dir/wrong.yaml"
+for name in groups-adamw sgd-nesterov foreach-adamw; do
+    wrong $name "$dir/wrong.yaml" "FMA" && has 'equal to recorded steps of other runs'
+    ok $? "$name: equality is not claimed"
+done
+
+finish
