@@ -33,7 +33,7 @@ sim_libsim_la_SOURCES = \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
   sim/replay/measure.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
   sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
-  sim/replay/report.c sim/replay/report.h \
+  sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \

@@ -13,9 +13,14 @@ void replay_choose_clip(replay *r)
     const plan *p = r->plan;
     const step_record *m = &r->record;
     replay_step *s = &r->out;
+    if (!p->clip_given && isnan(m->grad_clip) && isnan(m->grad_clip_value))
+        replay_say(r, NOTE_CLIP, "whether gradients were clipped (mpsim.grad_clip): that they were not is "
+                   "assumed, else all weights and moments may differ");
     s->clip = p->clip;
     s->max_norm = p->max_norm;
     s->recorded_clip = !p->clip_given && (m->grad_clip > 0 || m->grad_clip_value > 0);
+    if (s->recorded_clip && m->grad_clip_value > 0)
+        s->clip_value = m->grad_clip_value;
     if (!s->recorded_clip || !(m->grad_clip > 0))
         return;
     s->clip = m->device == DEVICE_CPU ? MPSIM_CLIP_TORCH_CPU : MPSIM_CLIP_TORCH;
@@ -121,12 +126,14 @@ static int check_norm(const replay *r, const train_rules *rules)
                            "policy says clip: norm: trace", (long long)r->step);
 }
 
+/* Of groups that unscale themselves and others, one that does not: then all are unscaled before. */
 static const mpsim_optim_variant *variant_of(const replay *r)
 {
+    const mpsim_optim_variant *v = NULL;
     for (size_t i = 0; i < r->n_settings; i++)
-        if (r->settings[i].parameters)
-            return r->settings[i].optimizer.variant;
-    return NULL;
+        if (r->settings[i].parameters && (!v || mpsim_optim_variant_unscales(v)))
+            v = r->settings[i].optimizer.variant;
+    return v;
 }
 
 int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
@@ -150,8 +157,8 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
         r->out.norm = ready.norm;
         r->out.clipped = ready.clipped;
         *in_optimizer = ready.in_optimizer;
-        if (r->out.recorded_clip && r->record.grad_clip_value > 0)
-            clip_values(list, g.n, (float)(r->record.grad_clip_value * ready.in_optimizer));
+        if (r->out.clip_value > 0)
+            clip_values(list, g.n, (float)(r->out.clip_value * ready.in_optimizer));
     }
     free(list);
     free(g.norms);

@@ -129,8 +129,9 @@ static void add_record(json_t *v, const replay_total *t)
     json_object_set_new(v, "lacks", json_lacks(t));
     json_object_set_new(v, "not_recorded", json_string(t->notes.text[NOTE_NOT_RECORDED]));
     json_object_set_new(v, "gradients_not_held",
-                        json_pack("{s:o,s:o,s:s}", "count", json_of_count(t->unheld), "of",
-                                  json_of_count(t->gradients), "format", t->gradient_format));
+                        json_pack("{s:o,s:o,s:s,s:s}", "count", json_of_count(t->unheld), "of",
+                                  json_of_count(t->gradients), "format", t->gradient_format,
+                                  "first_in", t->unheld_in));
 }
 
 json_t *replay_json_total(const replay_total *t)

@@ -100,6 +100,7 @@ typedef enum replay_note {
     NOTE_STEPS,        /* steps taken                                            */
     NOTE_STATE,        /* moments                                                */
     NOTE_VMAX,         /* amsgrad's largest moment                               */
+    NOTE_CLIP,         /* whether gradients were clipped                         */
     NOTE_NORM,         /* the norm before clipping                               */
     NOTE_NOT_RECORDED, /* what the recorder left out, in its words               */
     REPLAY_NOTES
@@ -124,11 +125,12 @@ typedef struct replay_step {
     double norm;               /* before clipping, unscaled; NaN where nothing is clipped         */
     int clipped;
     mpsim_clip_rule clip;      /* in force                                                        */
-    double max_norm;
-    int recorded_clip;         /* it is the record's                                              */
+    double max_norm, clip_value; /* the latter 0: values are not                                  */
+    int recorded_clip;         /* they are the record's                                           */
     uint64_t gradients, unheld; /* recorded ones that are rounded to a lower precision, of a run that
                                   computed in it or does not say; those that it cannot hold       */
     const char *gradient_format; /* of these; NULL: there are none                                */
+    const char *unheld_in;     /* a parameter that has such gradients; NULL: there is none        */
     double recorded_scale;     /* NaN: not recorded                                               */
     double fp32_f64;           /* relative distance of the fp32 reference from the binary64 one   */
     double distance_fp32, distance_f64, kept_fp32; /* of all weights                              */

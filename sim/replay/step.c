@@ -32,6 +32,7 @@ static void count_unheld(replay *r, const parameter *p, const mpsim_format *f)
     if (f->mbits >= 23 || (r->record.computed != COMPUTED_UNKNOWN && !computed_in(r, f)))
         return;
     r->out.gradient_format = p->place.format[TRAIN_WGRAD].name;
+    const uint64_t before = r->out.unheld;
     for (size_t k = 0; k < p->ranks; k++)
         for (size_t i = 0; i < p->n; i += 256) {
             const size_t n = p->n - i < 256 ? p->n - i : 256;
@@ -41,6 +42,8 @@ static void count_unheld(replay *r, const parameter *p, const mpsim_format *f)
                 r->out.unheld += isfinite(x[j]) && (double)block[j] != x[j] * scale;
             r->out.gradients += n;
         }
+    if (r->out.unheld > before && !r->out.unheld_in)
+        r->out.unheld_in = p->name;
 }
 
 /* A gradient in the plan's format, times the loss scale, summed over ranks, in p->g. */

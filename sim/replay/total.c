@@ -173,9 +173,12 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->unheld += s->unheld;
     if (s->gradient_format)
         snprintf(t->gradient_format, sizeof t->gradient_format, "%.14s", s->gradient_format);
+    if (s->unheld_in && !t->unheld_in[0])
+        escape_text(t->unheld_in, sizeof t->unheld_in, s->unheld_in);
     if (s->recorded_clip) {
         t->clip = s->clip;
         t->max_norm = s->max_norm;
+        t->clip_value = s->clip_value;
     }
     t->unknown += (uint64_t)s->unknown;
     t->reduces |= s->plan->reduce_given;

@@ -48,9 +48,9 @@ typedef struct replay_total {
     size_t n_settings;
     replay_notes notes;
     uint64_t gradients, unheld; /* see replay_step */
-    char gradient_format[16];
+    char gradient_format[16], unheld_in[64];
     mpsim_clip_rule clip; /* the record's, where it was in force; else NONE */
-    double max_norm;
+    double max_norm, clip_value;
     replay_difference *differing; /* tensors that differ somewhere from the record */
     size_t n_differing;
     nameindex differing_names;

@@ -245,7 +245,8 @@ void text_wrapped(FILE *to, const char *title, const char *text)
     int column = indent;
     fputs(title, to);
     while (*text) {
-        size_t n = strcspn(text, ",");
+        const char *comma = strstr(text, ", "); /* not those of 12,345 */
+        size_t n = comma ? (size_t)(comma - text) : strlen(text);
         if (column > indent && column + (int)n + 1 > 100) {
             column = fprintf(to, "\n%*s", indent, "") - 1;
             n -= *text == ' ';

@@ -132,6 +132,14 @@ static void gradient(float *g, size_t i, int step)
         g[k] = ramp_g[(size_t)k ^ (i & 3)] * (float)(step + 2) + (float)k * 0.01f;
 }
 
+/* A file of which nothing is known but what follows. */
+static const char *begin(const char *folder, int step, int rank)
+{
+    const char *at = made_begin(folder, step, rank);
+    made_set("mpsim.grad_clip", "0");
+    return at;
+}
+
 /* Steps from `first` on, `lasts` of them, and the weights after the last one. Tensors with a bit in
  * `late` have no gradient in odd steps. */
 static const char *record(const char *folder, tensor *list, size_t n, int first, int lasts,
@@ -141,7 +149,7 @@ static const char *record(const char *folder, tensor *list, size_t n, int first,
     for (int s = 1; s <= first + lasts; s++) {
         const int file = s >= first, train = s < first + lasts;
         if (file) {
-            at = made_begin(folder, s, 0);
+            at = begin(folder, s, 0);
             say_groups(list, n, "");
         }
         for (size_t i = 0; i < n; i++) {
@@ -309,7 +317,7 @@ START_TEST(the_recorded_implementation)
     char more[64] = "", folder[32];
     run r;
     snprintf(folder, sizeof folder, "impl-%d", _i);
-    const char *at = made_begin(folder, 1, 0);
+    const char *at = begin(folder, 1, 0);
     if (c->impl)
         snprintf(more, sizeof more, ",\"impl\":\"%s\"", c->impl);
     if (c->capability)
@@ -351,6 +359,7 @@ static const struct lacking {
     {NOTE_VMAX, NULL, "mpsim.groups",
      "[{\"params\":[\"fc.weight\"],\"optimizer\":\"adam\",\"lr\":1,\"amsgrad\":true,\"steps\":4}]",
      "opt.vmax of fc.weight at step 5", 1, 1},
+    {NOTE_CLIP, "mpsim.grad_clip", NULL, NULL, "mpsim.grad_clip", 0, 1},
     {NOTE_NOT_RECORDED, NULL, "mpsim.not_recorded", "enc (Mamba): compiled", "Mamba", 0, 1},
 };
 enum { N_LACKINGS = sizeof lackings / sizeof *lackings };
@@ -364,7 +373,7 @@ START_TEST(what_is_lacking_is_said)
     run r;
     p.t = 4;
     snprintf(folder, sizeof folder, "lack-%d", _i);
-    const char *at = made_begin(folder, 5, 0);
+    const char *at = begin(folder, 5, 0);
     say_groups(&p, 1, "");
     if (c->unset)
         made_unset(c->unset);
@@ -395,7 +404,7 @@ START_TEST(what_no_group_has_stays)
     memcpy(bad, ramp_g, sizeof bad);
     bad[0] = INFINITY;
     for (int s = 1; s <= 2; s++) {
-        at = made_begin("stays", s, 0);
+        at = begin("stays", s, 0);
         say_groups(list, 1, "");
         put_all(&list[0], ramp_g);
         put_all(&list[1], bad);
@@ -436,7 +445,7 @@ enum { N_DAMAGES = sizeof damages / sizeof *damages };
 
 START_TEST(damaged_groups_are_refused)
 {
-    const char *at = made_begin("damaged", 1, 0);
+    const char *at = begin("damaged", 1, 0);
     made_set(damages[_i].key, damages[_i].value);
     made_put(W, &fp32, ramp_w, 2, 4);
     made_put(G, &fp32, ramp_g, 2, 4);
@@ -451,7 +460,7 @@ START_TEST(ranks_have_the_same_groups)
     const tensor p = sgd_of("fc.weight", 0.1, 0, 0, 0, 0, 0), q = sgd_of("fc.weight", 0.2, 0, 0, 0, 0, 0);
     const char *at = NULL;
     for (int k = 0; k < 2; k++) {
-        at = made_begin("ranks", 1, k);
+        at = begin("ranks", 1, k);
         made_set("mpsim.world", "2");
         say_groups(k ? &q : &p, 1, "");
         put_all(&p, ramp_g);

@@ -217,8 +217,10 @@ START_TEST(values_are_clipped)
     put_two(w, b);
     made_end();
     equal(&r, "precision: fp32\n", at);
+    ck_assert_double_eq(r.step[0].clip_value, 0.125);
     forget(&r);
     replay_ok(&r, "precision: fp32\nclip: none\n", at);
+    ck_assert_double_eq(r.step[0].clip_value, 0);
     ck_assert_uint_gt(sum_run(&r).differ, 5);
     forget(&r);
 }
@@ -288,6 +290,7 @@ START_TEST(gradients_that_are_no_numbers_of_the_format)
     ck_assert_uint_eq(r.step[0].gradients, c->counted ? 8 : 0);
     ck_assert_uint_eq(r.step[0].unheld, (uint64_t)(c->counted ? odd : 0));
     ck_assert_str_eq(r.step[0].gradient_format ? r.step[0].gradient_format : "", c->counted ? "fp16" : "");
+    ck_assert_str_eq(r.step[0].unheld_in ? r.step[0].unheld_in : "", c->counted && odd ? "fc.weight" : "");
     ck_assert(!c->odd || odd > 1);
     forget(&r);
 }

@@ -54,6 +54,7 @@ static int keep_step(const replay_step *s, void *context)
     k->plan = NULL;
     k->settings = s->settings ? keep(r, s->settings, s->n_settings * sizeof *s->settings) : NULL;
     k->notes = keep(r, s->notes, sizeof *s->notes);
+    k->unheld_in = keep_text(r, s->unheld_in);
     k->gradient_format = keep_text(r, s->gradient_format);
     k->optimizer = s->optimizer ? keep(r, s->optimizer, sizeof *s->optimizer) : NULL;
     return 0;

@@ -1,0 +1,107 @@
+/* said.c -- see said.h. */
+#include "said.h"
+
+#include "../report/step.h"
+
+#include <inttypes.h>
+
+/* ---- the optimizer ---- */
+
+/* Variants and settings: a line for each group, and of parameters if there are several; of very many
+ * groups the first. */
+static void text_settings(FILE *to, const replay_total *t)
+{
+    enum { SHOWN = 8 };
+    const step_comparison c = t->differ ? STEP_DIFFERS : t->compared ? STEP_EQUAL : STEP_NOT_COMPARED;
+    const mpsim_optim_variant *said = NULL;
+    char line[256];
+    size_t used = 0, n = 0;
+    for (size_t i = 0; i < t->n_settings; i++) {
+        const replay_settings *s = &t->settings[i];
+        used += s->parameters > 0;
+        if (s->parameters && s->optimizer.variant != said)
+            step_print_variant(to, said = s->optimizer.variant, c);
+    }
+    for (size_t i = 0; i < t->n_settings; i++) {
+        const replay_settings *s = &t->settings[i];
+        if (!s->parameters || n >= SHOWN)
+            continue;
+        fprintf(to, "%s%s", n++ ? "           " : "optimizer  ",
+                step_optimizer_text(line, sizeof line, &s->optimizer));
+        if (used > 1)
+            fprintf(to, ", of %zu parameter%s", s->parameters, s->parameters == 1 ? "" : "s");
+        fputc('\n', to);
+    }
+    if (used > n)
+        fprintf(to, "           and %zu more groups\n", used - n);
+}
+
+static void text_clipped(FILE *to, const replay_total *t)
+{
+    if (t->clip != MPSIM_CLIP_NONE)
+        fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: norm %g (%s)\n",
+                t->clipped, t->steps, t->max_norm, mpsim_clip_name(t->clip));
+    else if (t->clipped)
+        fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
+    if (t->clip_value > 0)
+        fprintf(to, "clipped    values, as recorded: at %g\n", t->clip_value);
+}
+
+void replay_text_optimizer(FILE *to, const replay_total *t)
+{
+    text_settings(to, t);
+    text_clipped(to, t);
+}
+
+/* ---- the record ---- */
+
+/* What was carried against what was recorded, and the tensors that differ most. */
+static void text_compared(FILE *to, const replay_total *t)
+{
+    enum { WORST = 3 };
+    char a[64], b[64], c[64], line[512];
+    if (!t->compared)
+        return;
+    snprintf(line, sizeof line, "%s of %s carried weights, moments and masters differ from the "
+                                "recorded ones%s%s",
+             text_count(a, t->differ), text_count(b, t->compared),
+             t->differ ? ", relatively by at most " : "",
+             t->differ ? text_number(c, t->max_difference) : "");
+    text_wrapped(to, "record     ", line);
+    for (size_t i = 0; i < t->n_differing && i < WORST; i++) {
+        const replay_difference *d = &t->differing[i];
+        char name[256];
+        fprintf(to, "%s%.80s %s of %s, at most %s\n", i ? "           " : "most       ",
+                escape_text(name, sizeof name, d->name), text_count(a, d->c.differ),
+                text_count(b, d->c.compared), text_number(c, d->c.max_difference));
+    }
+}
+
+/* What of the policy is not the record's, what the record lacks, and what it has that the policy's
+ * format has not. */
+static void text_notes(FILE *to, const replay_total *t)
+{
+    char a[64], b[64], line[400];
+    if (t->notes.text[NOTE_POLICY][0])
+        text_wrapped(to, "policy's   ", t->notes.text[NOTE_POLICY]);
+    if (replay_total_doubts(t))
+        for (int i = NOTE_POLICY + 1; i < NOTE_NOT_RECORDED; i++)
+            if (t->notes.text[i][0])
+                text_wrapped(to, "lacks      ", t->notes.text[i]);
+    if (t->notes.text[NOTE_NOT_RECORDED][0])
+        text_wrapped(to, "left out   ", t->notes.text[NOTE_NOT_RECORDED]);
+    if (!t->unheld)
+        return;
+    snprintf(line, sizeof line,
+             "recorded gradients are binary32 numbers that %s cannot hold: %s of %s (first in %s), they "
+             "are rounded here, the recorded run did not, grads: fp32 in the policy keeps them",
+             t->gradient_format, text_count(a, t->unheld), text_count(b, t->gradients),
+             t->unheld_in);
+    text_wrapped(to, "gradients  ", line);
+}
+
+void replay_text_record(FILE *to, const replay_total *t)
+{
+    text_compared(to, t);
+    text_notes(to, t);
+}

@@ -1,0 +1,12 @@
+/* said.h -- lines of text on a run and its record: the optimizer with its groups, what differs, what the
+ * record lacks. */
+#ifndef MPSIM_SIM_REPLAY_SAID_H
+#define MPSIM_SIM_REPLAY_SAID_H
+
+#include "../report/report.h"
+#include "total.h"
+
+void replay_text_optimizer(FILE *to, const replay_total *t);
+void replay_text_record(FILE *to, const replay_total *t);
+
+#endif
