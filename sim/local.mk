@@ -38,11 +38,15 @@ sim_libsim_la_SOURCES = \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
   sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
-  sim/scaler/json.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/match.c \
-  sim/scaler/match.h sim/scaler/pattern.c sim/scaler/pattern.h sim/scaler/report.c \
+  sim/scaler/episode.c sim/scaler/episode.h sim/scaler/json.h sim/scaler/judge.c \
+  sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
+  sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
+  sim/scaler/logwalk.h sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
+  sim/scaler/pattern.h sim/scaler/reader.c sim/scaler/reader.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
-  sim/scaler/traininglog.c sim/scaler/traininglog.h \
+  sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
+  sim/scaler/words.h \
   sim/stat/cmd.c sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \

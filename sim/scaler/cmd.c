@@ -6,6 +6,7 @@
 #include "../trace/inputs.h"
 #include "adaptive.h"
 #include "json.h"
+#include "judge.h"
 #include "match.h"
 #include "pattern.h"
 #include "spec.h"
@@ -25,7 +26,12 @@ static const char more[] =
     "tensors, or --log, is the text log of a training: what its lines tell of the loss scale is\n"
     "put together, checked for jumps, and compared with the rules of every scaler. Recognised\n"
     "are lines of Apex, DeepSpeed, Megatron and fairseq, and names with values: 'step 12 scale\n"
-    "65536 skipped 0', 'loss_scale: 64'.\n"
+    "65536 skipped 0', 'loss_scale: 64'; the loss, the norm of the gradients and progress bars\n"
+    "beside them count as evidence.\n"
+    "\n"
+    "Log patterns: a POSIX extended regular expression in which a name in braces is a value\n"
+    "without blanks: {scale}, or {before} and {after} of lines that tell an overflow; {overflow}\n"
+    "(1, yes, true), {skipped} (how many), {step}, {epoch}, {rank}, {loss}, {norm}.\n"
     "\n"
     "Scalers: names of --list, with changes after a ':' as torch:init=2^10,window=500. Keys:\n"
     "init, growth, backoff, window, hysteresis, floor, ceiling, tolerance, threshold; skip,\n"
@@ -38,7 +44,9 @@ static const char more[] =
     "\n"
     "Verdicts: start-up search (overflows only at the beginning), steady (only where the scale\n"
     "has grown), spikes (elsewhere, too), runaway (at every scale: Inf or NaN comes from\n"
-    "somewhere else), floor reached (the framework stops with its error).\n"
+    "somewhere else), floor reached (the framework stops with its error). Of logs also:\n"
+    "diverging (the scale collapses late, or falls while the loss rises), scaler state lost (on\n"
+    "resume), not enough to tell (with what is missing). Each names its lines and how sure it is.\n"
     "\n"
     "Examples:\n"
     "  mpsim scaler data/digits-cnn                      torch's GradScaler over a recorded run\n"
@@ -53,7 +61,7 @@ static const char more[] =
 enum { BY_STEP = 40, PATTERN_MAX = 1 << 24 };
 
 typedef struct options {
-    option_list scalers, compare;
+    option_list scalers, compare, log_patterns;
     const char *pattern, *log, *format, *state_in, *state_out;
     uint64_t repeat;
     int list, amp, amp_stats, all, adaptive;
@@ -64,6 +72,8 @@ typedef struct run {
     const options *o;
     scalerrun scalers;
     training_log log;
+    log_pattern *own;
+    log_judgement judgement;
     log_match *matches;
     size_t n_matches;
     char *pattern; /* its text */
@@ -248,12 +258,25 @@ static void sort_matches(log_match *m, size_t n)
     }
 }
 
+static int make_patterns(run *r)
+{
+    const option_list *texts = &r->o->log_patterns;
+    const char *reason;
+    for (size_t i = 0; i < texts->count; i++)
+        if (log_pattern_add(&r->own, texts->items[i], &reason))
+            return fail(EXIT_USAGE, "scaler: --log-pattern: %s", reason);
+    return 0;
+}
+
 static int run_log(run *r, const char *path)
 {
     inputs_add_path(path);
     int code = check_written(r->o);
-    if (code || (code = make_scalers(r, "all")) || (code = training_log_read(&r->log, path)))
+    if (code || (code = make_scalers(r, "all")) || (code = make_patterns(r)) ||
+        (code = training_log_read_as(&r->log, path, r->own)))
         return code;
+    if (log_judge(&r->judgement, &r->log))
+        return fail(EXIT_IO, "out of memory");
     r->matches = calloc(r->scalers.count, sizeof *r->matches);
     if (!r->matches)
         return fail(EXIT_IO, "out of memory");
@@ -364,9 +387,12 @@ static int run_all(run *r, input_options *from, char **operands, int n)
         return fail(EXIT_USAGE, "scaler: '%s' is no file of tensors; --amp, --state-in, "
                                 "--state-out, --repeat and --format do not go with a log",
                     escape_text(name, sizeof name, report.log_path));
+    if (!report.log_path && o->log_patterns.count)
+        return fail(EXIT_USAGE, "scaler: --log-pattern goes with a log");
     if (report.log_path) {
         code = run_log(r, report.log_path);
         report.log = &r->log;
+        report.judgement = &r->judgement;
     } else {
         char own[STATE_SPEC] = "torch";
         if (!o->pattern && (code = open_trace(r, from, operands, n)))
@@ -404,6 +430,7 @@ static void clear(run *r)
     free(r->scalers.tracks);
     scalerrun_clear(&r->scalers);
     training_log_clear(&r->log);
+    log_pattern_free(r->own);
     free(r->matches);
     free(r->pattern);
     input_close(&r->in);
@@ -449,6 +476,8 @@ int cmd_scaler(const command *self, int argc, char **argv)
          "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},
         {0, "log", OPTION_STRING, &o.log, "FILE",
          "the text log of a training; - is standard input"},
+        {0, "log-pattern", OPTION_LIST, &o.log_patterns, "TEXT",
+         "lines of your own in it, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
         {0, "Traces", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.format, "FORMAT",
          "what gradients are rounded to, nearest-even (default fp16)"},
@@ -486,6 +515,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
     }
     option_list_clear(&o.scalers);
     option_list_clear(&o.compare);
+    option_list_clear(&o.log_patterns);
     option_list_clear(&from.match);
     option_list_clear(&from.kinds);
     return code;

@@ -51,9 +51,27 @@ static json_t *span_json(const track *t, const span *s)
     return v;
 }
 
+/* What the verdict on a log rests on. */
+static void add_judgement(json_t *v, const log_judgement *j)
+{
+    json_t *evidence = json_array();
+    for (size_t i = 0; i < j->n_evidence; i++) {
+        json_t *e = json_object();
+        json_object_set_new(e, "line", json_of_count(j->evidence[i].line));
+        json_object_set_new(e, "last_line", json_of_count(j->evidence[i].last_line));
+        json_object_set_new(e, "says", json_string(j->evidence[i].says));
+        json_array_append_new(evidence, e);
+    }
+    json_object_set_new(v, "class", json_string(log_class(j->verdict)));
+    json_object_set_new(v, "confidence", json_string(confidence_name(j->sure)));
+    json_object_set_new(v, "evidence", evidence);
+    json_object_set_new(v, "missing", j->missing[0] ? json_string(j->missing) : json_null());
+    json_object_set_new(v, "advice", json_string(j->advice));
+}
+
 static json_t *track_json(const scaler_report *r, const track *t)
 {
-    char text[1024];
+    char text[1280];
     json_t *v = json_object(), *spans = json_array();
     const verdict kind = scaler_verdict(r, t, text, sizeof text);
     for (size_t i = 0; i < t->count; i++)
@@ -82,6 +100,8 @@ static json_t *track_json(const scaler_report *r, const track *t)
     json_object_set_new(v, "recorded_agreed", json_of_count(t->agreed));
     json_object_set_new(v, "verdict", json_string(verdict_name(kind)));
     json_object_set_new(v, "why", json_string(text));
+    if (t->recorded)
+        add_judgement(v, r->judgement);
     json_object_set_new(v, "truncated", json_boolean(t->truncated));
     json_object_set_new(v, "trajectory", spans);
     return v;
@@ -122,6 +142,7 @@ static json_t *log_json(const scaler_report *r)
     json_object_set_new(v, "copies", json_of_count(l->copies));
     json_object_set_new(v, "other_ranks", json_of_count(l->other_ranks));
     json_object_set_new(v, "without_scale", json_of_count(l->bad));
+    json_object_set_new(v, "averages", json_of_count(l->averages));
     json_object_set_new(v, "cut", json_of_count(l->reader.cut));
     json_object_set_new(v, "loss_not_finite", json_of_count(l->lost_lines));
     json_object_set_new(v, "loss_not_finite_since",

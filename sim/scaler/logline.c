@@ -3,203 +3,28 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-/* ---- bytes to lines ---- */
-
-enum { PLAIN, AFTER_ESC, CSI, STRING, STRING_ESC };
-
-/* Whether the byte belongs to an escape sequence: ESC [ ... letter, ESC ] ... BEL, ESC x. */
-static int in_escape(log_reader *r, unsigned char c)
-{
-    switch (r->escape) {
-    case AFTER_ESC:
-        r->escape = c == '[' ? CSI : c == ']' ? STRING : PLAIN;
-        return 1;
-    case CSI:
-        if (c >= 0x40 && c <= 0x7e)
-            r->escape = PLAIN;
-        return 1;
-    case STRING:
-        r->escape = c == 7 ? PLAIN : c == 27 ? STRING_ESC : STRING;
-        return 1;
-    case STRING_ESC:
-        r->escape = PLAIN;
-        return 1;
-    default:
-        if (c == 27)
-            r->escape = AFTER_ESC;
-        return c == 27;
-    }
-}
-
-static int end_line(log_reader *r, int (*visit)(const char *line, void *context), void *context)
-{
-    r->escape = PLAIN; /* a sequence does not go over the end of a line */
-    if (r->n == 0)
-        return 0;
-    r->line[r->n] = 0;
-    r->n = 0;
-    r->lines++;
-    r->cut += (uint64_t)r->is_cut;
-    r->is_cut = 0;
-    return visit(r->line, context);
-}
-
-int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
-                     int (*visit)(const char *line, void *context), void *context)
-{
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)bytes[i];
-        if (c == '\n' || c == '\r') {
-            const int stop = end_line(r, visit, context);
-            r->ends += c == '\n';
-            if (stop)
-                return stop;
-        } else if (c == 0 || in_escape(r, c)) {
-            continue;
-        } else if (r->n < LOG_WIDTH) {
-            r->line[r->n++] = c < ' ' || c >= 0x7f ? ' ' : (char)c;
-        } else { /* the rest of a line that is too long */
-            const char *end = memchr(bytes + i, '\n', n - i);
-            const size_t left = end ? (size_t)(end - bytes) - i : n - i;
-            const char *carriage = memchr(bytes + i, '\r', left);
-            i += (carriage ? (size_t)(carriage - bytes) - i : left) - 1;
-            r->is_cut = 1;
-        }
-    }
-    return 0;
-}
-
-int log_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context)
-{
-    return end_line(r, visit, context);
-}
-
-/* ---- words and numbers in a line, which is in lower case ---- */
-
-static const char *after(const char *line, const char *phrase)
-{
-    const char *p = strstr(line, phrase);
-    return p ? p + strlen(phrase) : NULL;
-}
-
-/* What stands between a name and its value. */
-static const char *skip_marks(const char *p)
-{
-    return p + strspn(p, " \t:=\"'([");
-}
-
-/* Digits in groups: one to three, the first no 0, then commas with three each. Their number is
- * returned, without the commas; 0: p is no such text; -1: nor anything else, as a comma stands
- * between its first three digits and others. */
-static int grouped(const char *p)
-{
-    static const char digits[] = "0123456789";
-    const size_t first = strspn(p, digits);
-    size_t n = first;
-    if (first < 1 || first > 3 || p[first] != ',' || !isdigit((unsigned char)p[first + 1]))
-        return 0;
-    for (p += first; *p == ',' && strspn(p + 1, digits) == 3; p += 4)
-        n += 3;
-    return *p == ',' && isdigit((unsigned char)p[1]) ? -1 : (int)n;
-}
-
-/* p with the commas of grouped digits gone; what follows the number is cut somewhere. */
-static const char *ungrouped(char out[64], const char *p)
-{
-    int digits = grouped(p);
-    size_t n = 0;
-    if (digits <= 0 || *p == '0')
-        return digits < 0 || (digits && *p == '0') ? "" : p;
-    for (; *p && n < 63; p++) {
-        if (*p == ',' && digits > 0)
-            continue;
-        digits -= digits > 0;
-        out[n++] = *p;
-    }
-    out[n] = 0;
-    return out;
-}
-
-/* A magnitude, finite: 1; else 0. */
-static int number_at(const char *p, double *x)
-{
-    char plain[64], *end;
-    p = ungrouped(plain, skip_marks(p));
-    if (!(isdigit((unsigned char)*p) || (*p == '.' && isdigit((unsigned char)p[1]))))
-        return 0;
-    *x = strtod(p, &end);
-    return isfinite(*x) && !isalpha((unsigned char)*end);
-}
-
-/* The number after a phrase. 1; 0: no such phrase; -1: no number there. */
-static int number_after(const char *line, const char *phrase, double *x)
-{
-    const char *p = after(line, phrase);
-    return !p ? 0 : number_at(p, x) ? 1 : -1;
-}
-
-static int64_t integer_at(const char *p)
-{
-    char plain[64];
-    int64_t v = 0;
-    p = ungrouped(plain, skip_marks(p));
-    if (!isdigit((unsigned char)*p))
-        return -1;
-    for (; isdigit((unsigned char)*p); p++) {
-        if (v > INT64_MAX / 10 - 1)
-            return -1;
-        v = 10 * v + (*p - '0');
-    }
-    return v;
-}
-
-/* The first place where `word` is a word of its own: letters, digits and '_' end elsewhere. */
-static const char *find_word(const char *line, const char *word)
-{
-    const size_t n = strlen(word);
-    for (const char *p = line; (p = strstr(p, word)) != NULL; p++) {
-        const unsigned char before = p == line ? ' ' : (unsigned char)p[-1];
-        const unsigned char behind = (unsigned char)p[n];
-        if (!isalnum(before) && before != '_' && !isalpha(behind) && behind != '_')
-            return p + n;
-    }
-    return NULL;
-}
-
-/* The integer behind the first of some words; -1. */
-static int64_t integer_of(const char *line, const char *const *words)
-{
-    for (; *words; words++) {
-        const char *p = find_word(line, *words);
-        const int64_t v = p ? integer_at(p) : -1;
-        if (v >= 0)
-            return v;
-    }
-    return -1;
-}
-
 static const char *const step_words[] = {"step", "global_step", "iteration", "iter", "num_updates",
-                                         NULL};
+                                         "global step", "trainer/global_step", NULL};
 
 /* "rank 3", or the "3: " that srun puts before a line. */
 static int64_t rank_of(const char *line)
 {
     static const char *const words[] = {"rank", "rank_", NULL};
     const char *p = strstr(line, "[rank");
-    const size_t digits = strspn(line, "0123456789");
-    if (p && integer_at(p + 5) >= 0)
-        return integer_at(p + 5);
-    if (digits > 0 && digits < 6 && line[digits] == ':' && line[digits + 1] == ' ')
-        return integer_at(line);
-    return integer_of(line, words);
+    const size_t n = strspn(line, "0123456789");
+    if (p && words_integer(p + 5) >= 0)
+        return words_integer(p + 5);
+    if (n > 0 && n < 6 && line[n] == ':' && line[n + 1] == ' ')
+        return words_integer(line);
+    return words_integer_of(line, words);
 }
 
-/* ---- dialects ---- */
+/* ---- fixed phrases ---- */
 
-/* Fixed phrases: a line with both of `phrase`, what it says, and behind what its scales stand. */
+/* A line with both of `phrase`, what it says, and behind what its scales stand. */
 static const struct rule {
     log_dialect dialect;
     const char *phrase[2];
@@ -212,6 +37,8 @@ static const struct rule {
      "attempted loss scale:", "attempted loss scale:"},
     {LOG_DEEPSPEED, {"attempted loss scale:", "reducing to"}, LOG_OVERFLOW,
      "attempted loss scale:", "reducing to"},
+    {LOG_DEEPSPEED, {"skipping step", "attempted loss scale:"}, LOG_OVERFLOW,
+     "attempted loss scale:", NULL},
     {LOG_DEEPSPEED, {"grad overflow on iteration", ""}, LOG_OVERFLOW | LOG_DETAIL, NULL, NULL},
     {LOG_DEEPSPEED, {"reducing dynamic loss scale from", " to "}, LOG_OVERFLOW | LOG_DETAIL,
      "loss scale from", " to "},
@@ -221,15 +48,29 @@ static const struct rule {
     {LOG_FAIRSEQ, {"overflow detected", "setting loss scale to"}, LOG_OVERFLOW, NULL,
      "setting loss scale to"},
     {LOG_FAIRSEQ, {"minimum loss scale reached", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL},
+    /* ColossalAI, MXNet, Paddle */
+    {LOG_OTHERS, {"no overflow", "loss scale is adjusted to"}, LOG_GROWTH, NULL, "adjusted to"},
+    {LOG_OTHERS, {"overflow occurs", "loss scale is adjusted to"}, LOG_OVERFLOW, NULL,
+     "adjusted to"},
+    {LOG_OTHERS, {"amp:", "decreasing loss scale to"}, LOG_OVERFLOW, NULL, "loss scale to"},
+    {LOG_OTHERS, {"amp:", "increasing loss scale to"}, LOG_GROWTH, NULL, "loss scale to"},
+    {LOG_OTHERS, {"found inf or nan", "decrease to"}, LOG_OVERFLOW, "current scale is",
+     "decrease to"},
+    /* scripts: an overflow without its scale */
+    {LOG_OTHERS, {"overflow", "skipping update"}, LOG_OVERFLOW, NULL, NULL},
+    {LOG_OTHERS, {"overflow", "skipping step"}, LOG_OVERFLOW, NULL, NULL},
+    {LOG_OTHERS, {"overflow detected", "skip"}, LOG_OVERFLOW, NULL, NULL},
+    {LOG_OTHERS, {"inf", "skipping optimizer step"}, LOG_OVERFLOW, NULL, NULL},
+    {LOG_OTHERS, {"nan", "skipping optimizer step"}, LOG_OVERFLOW, NULL, NULL},
 };
 
 static void take_scale(log_line *l, double *to, const char *line, const char *phrase)
 {
-    double x;
-    const int found = phrase ? number_after(line, phrase, &x) : 0;
-    if (found > 0)
-        *to = x;
-    l->bad |= found < 0;
+    const char *p = phrase ? words_after(line, phrase) : NULL;
+    if (p && !words_scale(p, to)) {
+        *to = (double)NAN;
+        l->bad = 1;
+    }
 }
 
 static int parse_rule(log_line *l, const char *line)
@@ -237,7 +78,7 @@ static int parse_rule(log_line *l, const char *line)
     static const char *const scalers[] = {"loss scaler", NULL};
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct rule *r = &rules[i];
-        const char *p = after(line, r->phrase[0]);
+        const char *p = words_after(line, r->phrase[0]);
         if (!p || !strstr(line, r->phrase[1]))
             continue;
         l->dialect = r->dialect;
@@ -246,119 +87,332 @@ static int parse_rule(log_line *l, const char *line)
         take_scale(l, &l->before, line, r->before);
         /* " to " is common: the one behind the first phrase is meant */
         take_scale(l, &l->after, r->after && r->after[0] == ' ' ? p : line, r->after);
-        l->step = integer_of(line, step_words);
-        const int64_t scaler = integer_of(line, scalers);
+        l->step = words_integer_of(line, step_words);
+        const int64_t scaler = words_integer_of(line, scalers);
         l->scaler = scaler < 0 ? 0 : scaler;
         return 1;
     }
     return 0;
 }
 
+/* ---- lines with a value for each name ---- */
+
 static int parse_megatron(log_line *l, const char *line)
 {
     static const char *const skipped[] = {"number of skipped iterations", NULL};
-    const char *p = find_word(line, "iteration"), *scale = after(line, "loss scale:");
-    const int64_t n = integer_of(line, skipped);
+    const char *p = words_find(line, "iteration"), *scale = words_after(line, "loss scale:");
+    const int64_t n = words_integer_of(line, skipped);
     if (!p || !scale || n < 0)
         return 0;
     l->dialect = LOG_MEGATRON;
     l->what = LOG_STATUS | LOG_SKIPS;
-    l->step = integer_at(p);
+    l->step = words_integer(p);
     l->skipped = (uint64_t)n;
     take_scale(l, &l->after, line, "loss scale:");
     return 1;
 }
 
-/* Whether what follows "skipped" or "overflow" says yes: 1, true, y, yes, or nothing at all. */
-static int says_yes(const char *p)
+/* Whether a line that says "scale" is about a training: a step, a skip, AMP, a loss, a bar. */
+static int is_of_training(const log_line *l, const char *line, const char *skip)
 {
-    static const char *const no[] = {"0", "n", "no", "none", "false", NULL};
-    p = skip_marks(p);
-    const size_t n = strcspn(p, " \t,;|)]}\"'.");
-    for (size_t i = 0; no[i]; i++)
-        if (strlen(no[i]) == n && strncmp(p, no[i], n) == 0)
-            return 0;
-    return 1;
+    static const char *const words[] = {"amp", "loss", "grad_norm", "gradient", "lr", NULL};
+    int64_t n, of;
+    for (size_t i = 0; words[i]; i++)
+        if (words_find(line, words[i]))
+            return 1;
+    return l->step >= 0 || skip || strstr(line, "growth_tracker") || words_fraction(line, &n, &of);
+}
+
+/* The value of a scale without a name of its own: not that of an image. */
+static const char *plain_scale(const char *line)
+{
+    static const char *const others[] = {"image", "img", "text", "guidance", "lora", "font",
+                                         "multi", "data", "logit", "lr", "time", NULL};
+    const char *value = words_find(line, "scale");
+    if (!value)
+        return NULL;
+    const char *end = value - strlen("scale"), *p;
+    while (end > line && !isalnum((unsigned char)end[-1]))
+        end--;
+    for (p = end; p > line && isalnum((unsigned char)p[-1]);)
+        p--;
+    for (size_t i = 0; others[i]; i++)
+        if ((size_t)(end - p) == strlen(others[i]) && strncmp(p, others[i], (size_t)(end - p)) == 0)
+            return NULL;
+    return value;
+}
+
+/* The value of a loss scale by one of its names. */
+static const char *named_scale(const char *line)
+{
+    static const char *const scales[] = {"loss_scale", "loss scale", "loss-scale", "lossscale",
+                                         "grad_scale", "grad scale", "amp_scale", "scaler_scale",
+                                         "scaler.get_scale()", "get_scale()", "current scale is",
+                                         "current scale", "loss_scaler", "loss_scale_value", NULL};
+    static const char *const joints[] = {"changed to", "updated to", "reduced to", "increased to",
+                                         "decreased to", "adjusted to", "now", "is", "set to",
+                                         "value", NULL};
+    for (size_t i = 0; scales[i]; i++) {
+        const char *value = words_find(line, scales[i]);
+        if (!value)
+            continue;
+        const char *p = words_skip_marks(value);
+        for (size_t k = 0; joints[k]; k++)
+            if (strncmp(p, joints[k], strlen(joints[k])) == 0)
+                return p + strlen(joints[k]);
+        if (isdigit((unsigned char)*p) || (*p == '.' && isdigit((unsigned char)p[1])) ||
+            *p == '-' || strncmp(p, "nan", 3) == 0 || strncmp(p, "inf", 3) == 0)
+            return value;
+    }
+    return NULL;
+}
+
+/* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it. */
+static int is_average(const log_line *l, const char *line, const char *value)
+{
+    int exponent;
+    const char *behind = words_skip_marks(value);
+    behind += strspn(behind, "0123456789.");
+    return l->after > 0 && frexp(l->after, &exponent) != 0.5 &&
+           (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '('));
 }
 
 static int parse_values(log_line *l, const char *line)
 {
-    static const char *const scales[] = {"loss_scale", "loss scale", "loss-scale", "lossscale",
-                                         "grad_scale", "grad scale", "amp_scale", "scaler_scale",
-                                         "scaler.get_scale()", NULL};
     static const char *const skips[] = {"skipped", "overflow", "found_inf", "skip", NULL};
-    const char *value = NULL, *skip = NULL;
+    const char *value = named_scale(line), *skip = NULL;
     double x = 0;
-    for (size_t i = 0; scales[i] && !value; i++)
-        value = find_word(line, scales[i]);
-    l->step = integer_of(line, step_words);
+    l->step = words_integer_of(line, step_words);
     for (size_t i = 0; skips[i] && !skip; i++)
-        skip = find_word(line, skips[i]);
-    if (!value && (l->step >= 0 || skip || strstr(line, "growth_tracker") || strstr(line, "[amp]")))
-        value = find_word(line, "scale");
+        skip = words_find(line, skips[i]);
+    if (!value && is_of_training(l, line, skip))
+        value = plain_scale(line);
     if (!value)
         return 0;
-    const char *at = skip_marks(value);
-    if (!number_at(at, &x)) { /* words about a scale are no value; nan, inf and -1 are bad ones */
+    const char *at = words_skip_marks(value);
+    if (!words_scale(at, &x)) { /* words about a scale are no value; nan, inf and -1 are bad ones */
         if (strncmp(at, "nan", 3) != 0 && strncmp(at, "inf", 3) != 0 && *at != '-' &&
             !isdigit((unsigned char)*at))
             return 0;
         l->bad = 1;
     } else {
         l->after = x;
+        l->average = is_average(l, line, value);
     }
     l->dialect = LOG_VALUES;
+    l->taken_only = words_find(line, "num_updates") != NULL;
     l->what = LOG_STATUS;
     if (skip) {
         l->what |= LOG_SKIPS;
-        l->skipped = (uint64_t)says_yes(skip);
+        l->skipped = (uint64_t)words_say_yes(skip);
     }
     return 1;
 }
 
-/* What a line says of the loss: the first value behind a word for it. */
-static int loss_of(const char *line)
+static int parse_lower(log_line *l, const char *line)
 {
-    static const char *const words[] = {"loss", "train_loss", "training_loss", "lm_loss",
-                                        "total_loss", "loss_value", NULL};
-    double x;
-    for (size_t i = 0; words[i]; i++)
-        for (const char *p = line; (p = find_word(p, words[i])) != NULL;) {
-            const char *value = skip_marks(p);
-            value += *value == '-' || *value == '+';
-            if (strncmp(value, "nan", 3) == 0 && !isalnum((unsigned char)value[3]))
-                return LOSS_NAN;
-            if (strncmp(value, "inf", 3) == 0)
-                return LOSS_INF;
-            if (number_at(value, &x))
-                return LOSS_FINITE;
-        }
-    return LOSS_UNSAID;
-}
-
-int log_line_parse(log_line *l, const char *text)
-{
-    char line[LOG_WIDTH + 1];
-    size_t n = 0;
-    for (; text[n] && n < LOG_WIDTH; n++)
-        line[n] = (char)tolower((unsigned char)text[n]);
-    line[n] = 0;
-    if (!strstr(line, "scale") && !strstr(line, "grad overflow"))
-        return 0;
     *l = (log_line){.step = -1, .rank = -1, .rule = -1, .before = (double)NAN,
                     .after = (double)NAN};
     if (!parse_rule(l, line) && !parse_megatron(l, line) && !parse_values(l, line))
         return 0;
     l->rank = rank_of(line);
-    l->loss = loss_of(line);
     return 1;
 }
 
+/* ---- what a terminal has wrapped ---- */
+
+/* The phrases that are worth joining: those of the rules that are no common words, and names. */
+static const char *phrase_at(size_t i)
+{
+    static const char *const names[] = {"loss scale:", "loss_scale", "loss_scale=", "loss_scale:",
+                                        "attempted loss scale", "skipping step",
+                                        "number of skipped iterations", "gradient overflow.",
+                                        "[deepspeed] overflow!", "current scale:"};
+    enum { RULES = sizeof rules / sizeof rules[0], NAMES = sizeof names / sizeof names[0] };
+    const struct rule *r = &rules[i / 4 % RULES];
+    const char *const four[] = {r->phrase[0], r->phrase[1], r->before, r->after};
+    return i < 4 * RULES           ? (four[i % 4] ? four[i % 4] : "")
+           : i < 4 * RULES + NAMES ? names[i - 4 * RULES]
+                                   : NULL;
+}
+
+enum { LEAST_PHRASE = 10 };
+
+static int ends_with(const char *a, size_t n, const char *what, size_t length)
+{
+    return n >= length && memcmp(a + n - length, what, length) == 0;
+}
+
+static int is_power_of_two(double x)
+{
+    int exponent;
+    return x > 0 && frexp(x, &exponent) == 0.5;
+}
+
+/* Whether the number that ends the n bytes of a goes on in b, where a scale is expected: together
+ * they are a power of two, and the first alone is none, or b is nothing but a number. */
+static int goes_on(const char *a, size_t n, const char *b)
+{
+    static const char number[] = "0123456789.";
+    char whole[64];
+    size_t first = 0;
+    double x = 0, alone = 0;
+    while (first < n && first < 24 && strchr(number, a[n - 1 - first]))
+        first++;
+    const size_t rest = strspn(b, number);
+    if (first == 0 || rest == 0 || rest > 24)
+        return 0;
+    snprintf(whole, sizeof whole, "%.*s", (int)first, a + n - first);
+    (void)words_number(whole, &alone);
+    snprintf(whole, sizeof whole, "%.*s%.*s", (int)first, a + n - first, (int)rest, b);
+    return words_number(whole, &x) && is_power_of_two(x) &&
+           (!is_power_of_two(alone) || b[rest] == 0);
+}
+
+enum { APART, TIGHT, SPACED };
+
+/* How b goes on after the first n bytes of a, which end in no blank; b begins with none. */
+static int junction(const char *a, size_t n, const char *b)
+{
+    const char *phrase;
+    size_t number = n;
+    while (number > 0 && strchr("0123456789.", a[number - 1]))
+        number--;
+    while (number > 0 && a[number - 1] == ' ')
+        number--;
+    for (size_t i = 0; (phrase = phrase_at(i)) != NULL; i++) {
+        const size_t length = strlen(phrase);
+        if (length < LEAST_PHRASE)
+            continue;
+        if (ends_with(a, n, phrase, length) && isdigit((unsigned char)*b))
+            return SPACED;
+        if (number < n && ends_with(a, number, phrase, length) && goes_on(a, n, b))
+            return TIGHT;
+        for (size_t k = 1; k < length; k++) {
+            const int blank = phrase[k] == ' ';
+            if (phrase[k - 1] != ' ' && ends_with(a, n, phrase, k) &&
+                strncmp(b, phrase + k + blank, length - k - (size_t)blank) == 0)
+                return blank ? SPACED : TIGHT;
+        }
+    }
+    return APART;
+}
+
+/* The line with its wide gaps closed where a word or a number goes on behind them; whether it has
+ * any. */
+static int unwrap(char *out, const char *line)
+{
+    enum { WIDE = 3 };
+    size_t n = 0;
+    int changed = 0;
+    while (*line) {
+        const size_t blanks = strspn(line, " ");
+        if (blanks < WIDE || n == 0 || !line[blanks]) {
+            out[n++] = *line++;
+            continue;
+        }
+        const int how = junction(out, n, line + blanks);
+        if (how != TIGHT)
+            out[n++] = ' ';
+        changed |= how != APART;
+        line += blanks;
+    }
+    out[n] = 0;
+    return changed;
+}
+
+static void to_lower(char out[LOG_WIDTH + 1], const char *text)
+{
+    size_t n = 0;
+    for (; text[n] && n < LOG_WIDTH; n++)
+        out[n] = (char)tolower((unsigned char)text[n]);
+    out[n] = 0;
+}
+
+int log_line_join(char *a, const char *b)
+{
+    char first[LOG_WIDTH + 1], second[LOG_WIDTH + 1];
+    size_t n = strlen(a);
+    while (n > 0 && a[n - 1] == ' ')
+        n--;
+    b += strspn(b, " ");
+    if (n == 0 || !*b || n + strlen(b) + 1 > LOG_WIDTH)
+        return 0;
+    to_lower(first, a);
+    to_lower(second, b);
+    const int how = junction(first, n, second);
+    if (how == APART)
+        return 0;
+    if (how == SPACED)
+        a[n++] = ' ';
+    memcpy(a + n, b, strlen(b) + 1);
+    return 1;
+}
+
+/* ---- lines ---- */
+
+size_t log_line_length(const char *text)
+{
+    static const char *const openings[] = {"gradient overflow", "overflow!", "overflow occurs",
+                                           "grad overflow on", "reducing dynamic loss scale",
+                                           "overflow detected, ", "found inf or nan"};
+    char line[LOG_WIDTH + 1];
+    to_lower(line, text);
+    for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++) {
+        const char *p = words_after(line, openings[i]);
+        const char *next = p ? strstr(p, openings[i]) : NULL;
+        if (next)
+            return (size_t)(next - line);
+    }
+    return strlen(line);
+}
+
+static int is_odd(double scale)
+{
+    return !isnan(scale) && !is_power_of_two(scale);
+}
+
+int log_line_parse(log_line *l, const char *text)
+{
+    char line[LOG_WIDTH + 1], whole[LOG_WIDTH + 1];
+    to_lower(line, text);
+    if (!strstr(line, "scal") && !strstr(line, "overflow") && !strstr(line, "skipping"))
+        return 0;
+    const int found = parse_lower(l, line);
+    if (found && !l->bad && !is_odd(l->before) && !is_odd(l->after))
+        return 1;
+    log_line joined;
+    if (unwrap(whole, line) && parse_lower(&joined, whole) && !joined.bad) {
+        *l = joined;
+        return 1;
+    }
+    return found;
+}
+
+/* ---- dialects ---- */
+
+static const struct {
+    const char *name;
+    double starts[4];
+} dialects[LOG_DIALECTS] = {
+    [LOG_APEX] = {"Apex", {0x1p16}},
+    [LOG_DEEPSPEED] = {"DeepSpeed", {0x1p16, 0x1p32}},
+    [LOG_MEGATRON] = {"Megatron", {0x1p32, 0x1p16}},
+    [LOG_FAIRSEQ] = {"fairseq", {0x1p7, 0x1p15}},
+    [LOG_VALUES] = {"names and values", {0x1p16, 0x1p15, 0x1p32}},
+    [LOG_OTHERS] = {"other phrases", {0x1p16, 0x1p15, 0x1p32}},
+    [LOG_OWN] = {"own pattern", {0x1p16, 0x1p15, 0x1p32}},
+};
+
 const char *log_dialect_name(log_dialect d)
 {
-    static const char *const names[LOG_DIALECTS] = {
-        [LOG_APEX] = "Apex", [LOG_DEEPSPEED] = "DeepSpeed", [LOG_MEGATRON] = "Megatron",
-        [LOG_FAIRSEQ] = "fairseq", [LOG_VALUES] = "names and values",
-    };
-    return (unsigned)d < LOG_DIALECTS ? names[d] : "?";
+    return (unsigned)d < LOG_DIALECTS ? dialects[d].name : "?";
+}
+
+int log_dialect_starts(log_dialect d, double scale)
+{
+    for (size_t i = 0; i < 4; i++)
+        if (scale > 0 && dialects[d].starts[i] == scale)
+            return 1;
+    return 0;
 }

@@ -1,27 +1,22 @@
 /* logline.h -- lines about the loss scale in the logs of training runs. All input is untrusted.
  *
- * A line is recognised wherever it stands, with any prefix (time, rank, logger) and with the
- * colours of a terminal. Recognised are
+ * A line is recognised wherever it stands, with any prefix (time, rank, logger, progress bar) and
+ * with the colours of a terminal. Which phrases are known, and whose they are, is the table of
+ * rules in logline.c. Besides
  *
- *   Apex       Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0
- *   DeepSpeed  [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2048, reducing to
- *              1024; ... but hysteresis is 2. Reducing hysteresis to 1; Grad overflow on iteration
- *              5; Reducing (Increasing) dynamic loss scale from A to B; ... already at minimum
  *   Megatron   iteration 120/ 1000 | ... | loss scale: 4294967296.0 | ... | number of skipped
  *              iterations: 1 | number of nan iterations: 0 |
- *   fairseq    NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 64.0;
- *              Minimum loss scale reached (0.0001)
- *   others     a loss scale by name (loss_scale: 65536.0, grad_scale=65536), or a scale beside a
- *              step, a growth tracker or the word skipped: step 12: scale 65536.0, skipped n
+ *   others     a loss scale by name (loss_scale: 65536.0, grad_scale=65536, current scale: 8), or
+ *              a scale beside a step, a growth tracker, a loss, a progress bar or the word skipped:
+ *              step 12: scale 65536.0, skipped n
  *
  * Digits may be in groups: 65,536. A comma that could as well be a decimal one (0,5) makes the
- * number unusable. */
+ * number unusable. Words that a terminal has wrapped are joined. */
 #ifndef MPSIM_SIM_SCALER_LOGLINE_H
 #define MPSIM_SIM_SCALER_LOGLINE_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "reader.h"
+#include "words.h"
 
 typedef enum log_dialect {
     LOG_APEX,
@@ -29,6 +24,8 @@ typedef enum log_dialect {
     LOG_MEGATRON,
     LOG_FAIRSEQ,
     LOG_VALUES, /* names and values */
+    LOG_OTHERS, /* phrases of other frameworks and of scripts */
+    LOG_OWN,    /* the user's pattern */
     LOG_DIALECTS
 } log_dialect;
 
@@ -43,9 +40,6 @@ enum {
     LOG_DETAIL = 64     /* more about the overflow that the line before told                   */
 };
 
-/* The training loss ("loss", "lm loss", "train_loss", ...). */
-enum { LOSS_UNSAID, LOSS_FINITE, LOSS_NAN, LOSS_INF };
-
 typedef struct log_line {
     log_dialect dialect;
     unsigned what;
@@ -56,31 +50,26 @@ typedef struct log_line {
     double after;
     uint64_t skipped;
     int rule;        /* which fixed phrase it was; -1: none                     */
-    int loss;        /* LOSS_*: of the training loss, if the line tells it   */
-    int bad;         /* a number is missing, or is no scale (nan, -1, 1e999) */
+    int bad;         /* a number is missing, or is no scale (nan, -1, 1e999)    */
+    value_kind loss; /* of the training loss: left to the caller                */
+    int average;     /* a mean of several steps' scales: no scale               */
+    int taken_only;  /* .step counts the steps that were taken (num_updates)    */
 } log_line;
 
 /* log_line_parse -- 1 and *l if the line is recognised. `text` ends with 0. */
 int log_line_parse(log_line *l, const char *text);
 
+/* log_line_length -- how much of a line is about one event: lines that lost their ends hold
+ * several. */
+size_t log_line_length(const char *text);
+
+/* log_line_join -- whether b goes on where a was cut, in a word or a number: 1, and `a`, of room
+ * LOG_WIDTH + 1, is both. */
+int log_line_join(char *a, const char *b);
+
 const char *log_dialect_name(log_dialect d);
 
-/* log_reader -- bytes to lines: ends of lines (LF, CR, CRLF) and colours go, NUL bytes too, so that
- * UTF-16 becomes readable; what is beyond LOG_WIDTH bytes of a line is left out. */
-enum { LOG_WIDTH = 8192 };
-
-typedef struct log_reader {
-    char line[LOG_WIDTH + 1];
-    size_t n;
-    int escape;          /* inside a sequence that begins with ESC         */
-    uint64_t lines, cut; /* lines that are not empty; of them, cut short   */
-    uint64_t ends;       /* LFs: the line has the number ends + 1          */
-    int is_cut;
-} log_reader;
-
-/* log_reader_bytes -- call visit for every line that is complete. 0, or what visit returned. */
-int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
-                     int (*visit)(const char *line, void *context), void *context);
-int log_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context);
+/* log_dialect_starts -- the scales that a framework starts at, and whether `scale` is one. */
+int log_dialect_starts(log_dialect d, double scale);
 
 #endif

@@ -42,10 +42,10 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
 }
 
 /* What a log says besides. */
-static void add_log_text(const scaler_report *r, char *text, size_t size)
+static void add_log_text(const scaler_report *r, verdict v, char *text, size_t size)
 {
     const training_log *l = r->log;
-    const char *what = l->lost_as == LOSS_INF ? "infinite" : "NaN";
+    const char *what = l->lost_as == VALUE_INF ? "infinite" : "NaN";
     size_t n = strlen(text);
     char a[32];
     if (l->lost_since)
@@ -54,7 +54,7 @@ static void add_log_text(const scaler_report *r, char *text, size_t size)
         snprintf(text + n, size - n, " In %s line%s the loss is %s.", text_count(a, l->lost_lines),
                  plural(l->lost_lines), what);
     n = strlen(text);
-    if (l->n_jumps)
+    if (l->n_jumps && v != VERDICT_RESUMED)
         snprintf(text + n, size - n,
                  " But the scale jumps %s time%s without an overflow or growth: see what the log "
                  "does not explain.", text_count(a, l->n_jumps), plural(l->n_jumps));
@@ -62,21 +62,47 @@ static void add_log_text(const scaler_report *r, char *text, size_t size)
 
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)
 {
+    if (t->recorded) {
+        snprintf(text, size, "%s", r->judgement->text);
+        add_log_text(r, r->judgement->verdict, text, size);
+        return r->judgement->verdict;
+    }
     const verdict v = track_verdict(t, text, size);
-    if (r->run && r->run->n_steps && !t->recorded)
+    if (r->run && r->run->n_steps)
         add_trace_text(r, t, v, text, size);
-    if (r->log && t->recorded)
-        add_log_text(r, text, size);
     return v;
+}
+
+/* How sure the verdict on a log is, on what it rests, what is missing, what to do. */
+static void print_evidence(FILE *to, const log_judgement *j)
+{
+    fprintf(to, "  Confidence: %s\n", confidence_name(j->sure));
+    for (size_t i = 0; i < j->n_evidence; i++) {
+        const log_evidence *e = &j->evidence[i];
+        char where[64];
+        if (e->line == e->last_line)
+            snprintf(where, sizeof where, "    line %" PRIu64 ": ", e->line);
+        else
+            snprintf(where, sizeof where, "    lines %" PRIu64 "-%" PRIu64 ": ", e->line,
+                     e->last_line);
+        if (i == 0)
+            fputs("  Evidence\n", to);
+        scaler_print_wrapped(to, where, e->says);
+    }
+    if (j->missing[0])
+        scaler_print_wrapped(to, "  Missing: ", j->missing);
+    scaler_print_wrapped(to, "  What to do: ", j->advice);
 }
 
 static void print_verdict(FILE *to, const scaler_report *r, const track *t)
 {
-    char text[1024], head[64];
+    char text[1280], head[64];
     const verdict v = scaler_verdict(r, t, text, sizeof text);
     snprintf(head, sizeof head, "Verdict: %s", verdict_name(v));
     fprintf(to, "\n%s\n", head);
     scaler_print_wrapped(to, "  ", text);
+    if (t->recorded)
+        print_evidence(to, r->judgement);
 }
 
 /* ---- what was read ---- */
@@ -152,6 +178,9 @@ static void print_log_head(FILE *to, const scaler_report *r)
     if (l->bad)
         fprintf(to, "%s line%s without a usable scale left out.\n", text_count(a, l->bad),
                 plural(l->bad));
+    if (l->averages)
+        fprintf(to, "%s line%s with a mean of several scales left out.\n",
+                text_count(a, l->averages), plural(l->averages));
     if (l->reader.cut)
         fprintf(to, "%s line%s longer than %d bytes: only their beginning was read.\n",
                 text_count(a, l->reader.cut), l->reader.cut == 1 ? " is" : "s are", LOG_WIDTH);
@@ -426,10 +455,12 @@ void scaler_report_text(FILE *to, const scaler_report *r)
     char a[32];
     if (r->log) {
         print_log_head(to, r);
-        print_trajectory(to, r, &r->log->recorded);
-        print_totals(to, &r->log->recorded, r->log->mixed != 0);
-        print_jumps(to, r->log);
-        print_matches(to, r);
+        if (r->log->recorded.steps) {
+            print_trajectory(to, r, &r->log->recorded);
+            print_totals(to, &r->log->recorded, r->log->mixed != 0);
+            print_jumps(to, r->log);
+            print_matches(to, r);
+        }
         print_verdict(to, r, &r->log->recorded);
         return;
     }

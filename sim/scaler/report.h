@@ -2,6 +2,7 @@
 #ifndef MPSIM_SIM_SCALER_REPORT_H
 #define MPSIM_SIM_SCALER_REPORT_H
 
+#include "judge.h"
 #include "match.h"
 #include "run.h"
 #include "traininglog.h"
@@ -9,6 +10,7 @@
 typedef struct scaler_report {
     const scalerrun *run;
     const training_log *log;   /* or NULL                                        */
+    const log_judgement *judgement; /* of the log                                */
     const char *log_path;
     const char *pattern;       /* as given, or NULL                              */
     uint64_t pattern_steps;
@@ -22,7 +24,7 @@ typedef struct scaler_report {
 
 void scaler_report_text(FILE *to, const scaler_report *r);
 
-/* scaler_verdict -- track_verdict with what the trace says of it. */
+/* scaler_verdict -- track_verdict with what the trace says of it; of a log, its judgement. */
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size);
 
 #endif

@@ -61,6 +61,7 @@ static void append(track *t, const span *s)
         span *last = &t->spans[t->count - 1];
         last->steps += s->steps;
         last->to = s->to;
+        last->last_line = s->last_line;
         last->fits = last->fits < s->fits || isnan(s->fits) ? last->fits : s->fits;
         add_loss(&last->loss, &s->loss);
         return;
@@ -163,7 +164,8 @@ void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned event
                   double next)
 {
     const span s = {.first = t->steps, .steps = n, .from = from, .to = to, .scale = scale,
-                    .next = next, .events = events, .fits = (double)NAN};
+                    .next = next, .events = events, .fits = (double)NAN,
+                    .line = t->line, .last_line = t->line};
     if (n)
         account(t, &s);
 }
@@ -181,6 +183,9 @@ static const char *const names[] = {
     [VERDICT_RUNAWAY] = "runaway",
     [VERDICT_FLOOR] = "floor reached",
     [VERDICT_TAKEN] = "overflow taken",
+    [VERDICT_DIVERGING] = "diverging",
+    [VERDICT_RESUMED] = "scaler state lost",
+    [VERDICT_UNCLEAR] = "not enough to tell",
 };
 
 const char *verdict_name(verdict v)
@@ -303,9 +308,8 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
                  text_count(a, t->run), text_number(c, t->last));
 }
 
-verdict track_verdict(const track *t, char *text, size_t size)
+void verdict_text(const track *t, verdict v, char *text, size_t size)
 {
-    const verdict v = classify(t);
     char a[32];
     switch (v) {
     case VERDICT_NONE:
@@ -329,6 +333,12 @@ verdict track_verdict(const track *t, char *text, size_t size)
         numbers_text(t, v, text, size);
         break;
     }
+}
+
+verdict track_verdict(const track *t, char *text, size_t size)
+{
+    const verdict v = classify(t);
+    verdict_text(t, v, text, size);
     return v;
 }
 

@@ -19,6 +19,7 @@ typedef struct span {
     int64_t from, to;      /* the steps' own numbers; -1: they have none     */
     double scale, next;    /* in force; after the last of them; NaN: unknown */
     unsigned events;       /* of each: MPSIM_SCALER_*, 0: clean              */
+    uint64_t line, last_line; /* of the log that told them; 0: none              */
     track_loss loss;
     double fits;           /* largest power of two that all would have taken; infinity: any;
                               0: none; NaN: unknown                                     */
@@ -34,7 +35,11 @@ typedef enum verdict {
     VERDICT_NOT_FINITE, /* steps whose gradients hold Inf or NaN as recorded                    */
     VERDICT_RUNAWAY,    /* the last steps overflow at every scale                               */
     VERDICT_FLOOR,      /* the framework stopped with its error                                 */
-    VERDICT_TAKEN       /* a scaler that does not skip: steps with Inf or NaN were taken        */
+    VERDICT_TAKEN,      /* a scaler that does not skip: steps with Inf or NaN were taken        */
+    /* of logs only */
+    VERDICT_DIVERGING, /* the scale collapses late, or falls while the loss rises           */
+    VERDICT_RESUMED,   /* the scaler's state was lost, or the scale jumps without a reason  */
+    VERDICT_UNCLEAR    /* the log does not hold what a verdict needs                        */
 } verdict;
 
 typedef struct track {
@@ -43,6 +48,7 @@ typedef struct track {
     int recorded;        /* 1: what a log says                                     */
     int unknown_steps;   /* recorded: how many clean steps there were is not known */
     int by_step;         /* 1: a span for every step                               */
+    uint64_t line;       /* recorded: of the log, for what is recorded next        */
     span *spans;
     size_t count, room;
     int truncated;       /* spans beyond the cap are only in the totals            */
@@ -76,8 +82,11 @@ mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const tra
 void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
                   double next);
 
-/* track_verdict -- what it looks like; `text` gets a sentence or two for people. */
+/* track_verdict -- what it looks like; `text` gets a sentence or two for people. What a log looks
+ * like is judged by judge.h. */
 verdict track_verdict(const track *t, char *text, size_t size);
+/* verdict_text -- the sentences of a verdict that was found elsewhere. */
+void verdict_text(const track *t, verdict v, char *text, size_t size);
 const char *verdict_name(verdict v); /* "start-up search" */
 
 /* events_text -- "overflow: skipped, scale halved" and the like. */

@@ -3,6 +3,8 @@
 #define MPSIM_SIM_SCALER_TRAININGLOG_H
 
 #include "logline.h"
+#include "lognote.h"
+#include "logpattern.h"
 #include "track.h"
 
 /* Events of recorded spans besides MPSIM_SCALER_*. */
@@ -15,7 +17,7 @@ enum {
 
 /* A line, or several that say the same. */
 typedef struct log_entry {
-    uint64_t line;
+    uint64_t line, last_line;
     log_line said;
     int64_t to;        /* the last step of lines that say the same                      */
     uint64_t n;        /* lines that say the same                                       */
@@ -33,12 +35,20 @@ typedef struct training_log {
     log_entry *entries;
     size_t count, room;
     log_reader reader;
+    const log_pattern *own;    /* the user's, or NULL                            */
+    char held[LOG_WIDTH + 1];  /* the last line, which the next may go on with   */
+    uint64_t line;             /* its number                                     */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
-    uint64_t other_ranks, other_scalers, bad, repeats;
+    uint64_t other_ranks, other_scalers, bad, repeats, averages;
+    uint64_t unread_line;  /* of an overflow whose scale could not be read; 0           */
     int64_t rank, scaler;
     uint64_t copies;       /* every event was logged so many times, by as many ranks    */
     uint64_t lost, lost_lines; /* the line of the first loss that is NaN or infinite; how many   */
-    int lost_since, lost_as;   /* 1: no line since then tells another; LOSS_NAN or LOSS_INF      */
+    int lost_since, lost_as;   /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
+    log_notes notes;       /* loss, norm, where the run stands                          */
+    double epoch;          /* the last one; -1                                          */
+    int64_t last_step, step_base; /* the last step; what steps of an epoch are counted from */
+    int numbered;          /* lines with a scale carry step numbers                     */
     int before;            /* the lines tell the scale before a step, not after it      */
     int failed;            /* 1: out of memory; 2: too many entries                     */
     log_jump *jumps;
@@ -50,6 +60,8 @@ typedef struct training_log {
 /* training_log_read -- 0; or an exit code after a message: no such file (4), no line that is
  * recognised (3). `path` "-": standard input. */
 int training_log_read(training_log *l, const char *path);
+/* training_log_read_as -- with lines of the user's own; NULL: none. */
+int training_log_read_as(training_log *l, const char *path, const log_pattern *own);
 void training_log_clear(training_log *l);
 
 #endif

@@ -1,0 +1,247 @@
+/* episode.c -- see episode.h. */
+#include "episode.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NEAR: notes that are looked through for a place. SLACK: how far a progress bar may run ahead of
+ * the lines beside it. */
+enum { NEAR = 64, SLACK = 3 };
+
+/* ---- places ---- */
+
+/* The first note behind a line, by index. */
+static size_t note_after(const training_log *l, uint64_t line)
+{
+    size_t low = 0, high = l->notes.count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (l->notes.at[middle].line > line)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* The longest bar is that of the training; others are of evaluations and of loading. */
+static int64_t longest_bar(const training_log *l)
+{
+    int64_t whole = -1;
+    for (size_t i = 0; i < l->notes.count; i++)
+        if (l->notes.at[i].of > whole)
+            whole = l->notes.at[i].of;
+    return whole;
+}
+
+static int has_place(const log_note *n, int64_t whole)
+{
+    return n->step >= 0 && (n->of < 0 || n->of == whole);
+}
+
+static void take_place(log_place *p, const log_note *n)
+{
+    if (n->step > p->step)
+        *p = (log_place){n->step, n->of, n->per_epoch, n->epoch < p->epoch ? p->epoch : n->epoch,
+                         n->line};
+    else if (n->epoch > p->epoch)
+        p->epoch = n->epoch;
+}
+
+log_place log_place_at(const training_log *l, int64_t whole, uint64_t line)
+{
+    log_place p = {-1, -1, 0, -1, 0};
+    const size_t behind = note_after(l, line);
+    for (size_t i = behind, k = 0; i > 0 && k < NEAR; i--, k++) {
+        const log_note *n = &l->notes.at[i - 1];
+        if (has_place(n, whole) && (p.step < 0 || n->line == line || n->of != p.of))
+            take_place(&p, n);
+        else if (n->epoch > p.epoch)
+            p.epoch = n->epoch;
+    }
+    for (size_t i = behind, k = 0; p.step < 0 && i < l->notes.count && k < NEAR; i++, k++)
+        if (has_place(&l->notes.at[i], whole))
+            take_place(&p, &l->notes.at[i]);
+    return p;
+}
+
+/* ---- episodes ---- */
+
+/* Clean steps that the bars and steps of other lines show between two overflows. */
+static uint64_t shown_between(const log_episodes *e, const training_log *l, uint64_t from,
+                              uint64_t to)
+{
+    const log_place a = log_place_at(l, e->whole, from), b = log_place_at(l, e->whole, to);
+    if (a.step < 0 || b.step < 0 || a.of != b.of || a.line >= b.line || b.line > to)
+        return 0;
+    const int64_t n = b.step - a.step;
+    return n > 1 + SLACK ? (uint64_t)n - 1 : 0;
+}
+
+static episode *open_episode(log_episodes *e, const training_log *l, const span *s)
+{
+    const size_t room = 16;
+    if (e->count % room == 0 && (e->count & (e->count - 1)) == 0) {
+        const size_t n = e->count ? 2 * e->count : room;
+        episode *at = realloc(e->at, n * sizeof *at);
+        if (!at)
+            return NULL;
+        e->at = at;
+    }
+    episode *new = &e->at[e->count++];
+    *new = (episode){.line = s->line, .before = s->scale, .inferred = 1};
+    new->first = log_place_at(l, e->whole, s->line);
+    if (s->from >= 0 && s->from > new->first.step)
+        new->first.step = s->from;
+    return new;
+}
+
+static void extend(const log_episodes *e, const training_log *l, episode *at, const span *s)
+{
+    at->n += s->steps;
+    at->last_line = s->last_line;
+    at->after = s->next;
+    at->floored += s->events & MPSIM_SCALER_FLOORED ? (int)fmin((double)s->steps, 1000) : 0;
+    at->inferred &= (s->events & RECORDED_INFERRED) != 0;
+    at->last = log_place_at(l, e->whole, s->last_line);
+    if (s->to >= 0 && s->to > at->last.step)
+        at->last.step = s->to;
+}
+
+/* What follows the last overflow. */
+static void find_tail(log_episodes *e, const training_log *l)
+{
+    const uint64_t line = e->count ? e->at[e->count - 1].last_line : 0;
+    log_place last = {-1, -1, 0, -1, 0};
+    for (size_t i = note_after(l, line); i < l->notes.count; i++) {
+        const log_note *n = &l->notes.at[i];
+        if (n->loss == VALUE_FINITE || n->norm == VALUE_FINITE) {
+            e->tail_lines++;
+            e->tail_line = n->line;
+        }
+        if (has_place(n, e->whole))
+            take_place(&last, n);
+    }
+    const log_place from = log_place_at(l, e->whole, line);
+    if (e->count && from.step >= 0 && from.line <= line && last.of == from.of &&
+        last.step > from.step + 1 && (uint64_t)(last.step - from.step - 1) > e->tail_steps)
+        e->tail_steps = (uint64_t)(last.step - from.step - 1);
+    if (last.step >= 0 && last.line > e->tail_line)
+        e->tail_line = last.line;
+}
+
+int log_episodes_find(log_episodes *e, const training_log *l)
+{
+    const track *t = &l->recorded;
+    episode *at = NULL;
+    uint64_t clean = 0;
+    int grown = 0, reset = 0;
+    double last = (double)NAN;
+    *e = (log_episodes){.whole = longest_bar(l)};
+    for (size_t i = 0; i < t->count; i++) {
+        const span *s = &t->spans[i];
+        const int jump = (s->events & (RECORDED_JUMP | RECORDED_RESTART)) != 0;
+        reset |= jump;
+        grown |= s->events & MPSIM_SCALER_GROWTH || s->scale > last;
+        if (!(s->events & MPSIM_SCALER_OVERFLOW)) {
+            clean += s->steps;
+            at = NULL;
+        } else {
+            const uint64_t shown = at ? shown_between(e, l, at->last_line, s->line) : 0;
+            clean = clean < shown ? shown : clean;
+            if ((shown || grown || jump) && at)
+                at = NULL;
+            if (!at) {
+                if (!(at = open_episode(e, l, s)))
+                    return -1;
+                at->clean = clean;
+                at->grown = grown;
+                at->reset = reset;
+            }
+            extend(e, l, at, s);
+            clean = 0;
+            grown = reset = 0;
+        }
+        last = isnan(s->next) ? last : s->next;
+    }
+    e->tail_steps = clean;
+    e->tail_grown = grown;
+    for (size_t i = t->count; i > 0 && !(t->spans[i - 1].events & MPSIM_SCALER_OVERFLOW); i--)
+        e->tail_line = e->tail_line ? e->tail_line : t->spans[i - 1].last_line;
+    find_tail(e, l);
+    return 0;
+}
+
+void log_episodes_clear(log_episodes *e)
+{
+    free(e->at);
+    e->at = NULL;
+    e->count = 0;
+}
+
+/* ---- loss and norm ---- */
+
+static double median(double a, double b, double c)
+{
+    return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+loss_course log_loss_course(const training_log *l)
+{
+    enum { SMOOTH = 6 }; /* of fewer losses each counts as it is */
+    loss_course c = {.n = 0};
+    double back[2] = {0, 0};
+    uint64_t all = 0;
+    for (size_t i = 0; i < l->notes.count; i++)
+        all += l->notes.at[i].loss == VALUE_FINITE;
+    for (size_t i = 0; i < l->notes.count; i++) {
+        const log_note *n = &l->notes.at[i];
+        if (n->loss != VALUE_FINITE)
+            continue;
+        const double x = all < SMOOTH || c.n < 2 ? n->loss_value
+                                                 : median(back[0], back[1], n->loss_value);
+        if (c.n == 0)
+            c.first = c.best = x;
+        if (x <= c.best && (all < SMOOTH || c.n >= 2)) {
+            c.best = x;
+            c.best_line = n->line;
+        }
+        c.best_line = c.best_line ? c.best_line : n->line;
+        c.last = x;
+        c.last_line = n->line;
+        back[c.n++ % 2] = n->loss_value;
+    }
+    return c;
+}
+
+/* Whether an overflow is told by the line, or by one close to it. */
+static int is_by_an_overflow(const training_log *l, size_t *at, uint64_t line)
+{
+    enum { CLOSE = 3 };
+    const track *t = &l->recorded;
+    while (*at < t->count && t->spans[*at].last_line + CLOSE < line)
+        ++*at;
+    for (size_t i = *at; i < t->count && t->spans[i].line <= line + CLOSE; i++)
+        if (t->spans[i].events & MPSIM_SCALER_OVERFLOW)
+            return 1;
+    return 0;
+}
+
+norm_course log_norm_course(const training_log *l)
+{
+    norm_course c = {.finite = 0};
+    size_t at = 0;
+    for (size_t i = 0; i < l->notes.count; i++) {
+        const log_note *n = &l->notes.at[i];
+        if (n->norm == VALUE_FINITE) {
+            c.finite++;
+            c.run = 0;
+        } else if (n->norm != VALUE_UNSAID && !is_by_an_overflow(l, &at, n->line)) {
+            c.line = c.lost++ ? c.line : n->line;
+            c.last_line = n->line;
+            c.run++;
+        }
+    }
+    return c;
+}

@@ -1,0 +1,65 @@
+/* episode.h -- the overflows of a log in groups: those that follow each other, and what lies
+ * between; where they stand in the run; the course of the loss. */
+#ifndef MPSIM_SIM_SCALER_EPISODE_H
+#define MPSIM_SIM_SCALER_EPISODE_H
+
+#include "traininglog.h"
+
+/* Where a line stands in the run. */
+typedef struct log_place {
+    int64_t step, of; /* -1: not known                         */
+    int per_epoch;    /* .step begins again with every epoch   */
+    double epoch;     /* -1                                    */
+    uint64_t line;    /* of the log that says so               */
+} log_place;
+
+/* Overflows without a clean step between, as far as is known. */
+typedef struct episode {
+    uint64_t line, last_line;
+    uint64_t n;
+    double before, after; /* the scale; NaN: unknown                                     */
+    uint64_t clean;       /* clean steps before it, since the last; 0: none or not known */
+    int grown;            /* the scale had grown since the last, or jumped up            */
+    int floored;          /* of them at the floor                                        */
+    int reset;            /* a jump or a restart lies before it                          */
+    int inferred;         /* no line tells them: the scale has fallen                    */
+    log_place first, last;
+} episode;
+
+typedef struct log_episodes {
+    episode *at;
+    size_t count;
+    uint64_t tail_steps; /* clean steps after the last overflow                        */
+    uint64_t tail_lines; /* lines after it that tell a finite loss or a scale          */
+    uint64_t tail_line;  /* the last of these                                          */
+    int tail_grown;
+    int64_t whole;       /* what the progress bar of the run counts to; -1: none       */
+} log_episodes;
+
+/* log_episodes_find -- 0; -1: out of memory. */
+int log_episodes_find(log_episodes *e, const training_log *l);
+void log_episodes_clear(log_episodes *e);
+
+/* log_place_at -- where the run stood when the line was written, by it, those before it, or the
+ * next one. */
+log_place log_place_at(const training_log *l, int64_t whole, uint64_t line);
+
+/* The course of the loss: the smallest of its running medians and the last of them. */
+typedef struct loss_course {
+    uint64_t n;                    /* finite losses       */
+    double first, best, last;
+    uint64_t best_line, last_line;
+} loss_course;
+
+loss_course log_loss_course(const training_log *l);
+
+/* Norms of gradients that are Inf or NaN at steps that no line tells to have overflowed. */
+typedef struct norm_course {
+    uint64_t finite, lost;      /* lines                                     */
+    uint64_t line, last_line;   /* the first and last of those that are lost */
+    uint64_t run;               /* of them, at the end in a row              */
+} norm_course;
+
+norm_course log_norm_course(const training_log *l);
+
+#endif

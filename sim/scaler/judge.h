@@ -1,0 +1,38 @@
+/* judge.h -- what a training log supports: a verdict, the lines that it rests on, how sure it is,
+ * what is missing, what to do. It never reassures without evidence: "start-up search" takes the
+ * scale a framework starts at or early step numbers, and overflows that end; "steady" takes a scale
+ * that has grown to where it overflows, and holds below. */
+#ifndef MPSIM_SIM_SCALER_JUDGE_H
+#define MPSIM_SIM_SCALER_JUDGE_H
+
+#include "episode.h"
+#include "traininglog.h"
+
+enum { EVIDENCE_MAX = 10, EVIDENCE_TEXT = 120 };
+
+typedef enum confidence { NOT_ENOUGH, LIKELY, CERTAIN } confidence;
+
+typedef struct log_evidence {
+    uint64_t line, last_line;
+    char says[EVIDENCE_TEXT];
+} log_evidence;
+
+typedef struct log_judgement {
+    verdict verdict;
+    confidence sure;
+    char text[1024];
+    log_evidence evidence[EVIDENCE_MAX];
+    size_t n_evidence;
+    char missing[256];  /* "" if nothing is */
+    const char *advice;
+} log_judgement;
+
+/* log_judge -- 0; -1: out of memory. */
+int log_judge(log_judgement *j, const training_log *l);
+
+/* "certain", "likely", "not enough". */
+const char *confidence_name(confidence c);
+/* log_class -- what the verdict comes down to: "fine-startup", "warn-diverging", "stopped", ... */
+const char *log_class(verdict v);
+
+#endif

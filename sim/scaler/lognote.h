@@ -1,0 +1,46 @@
+/* lognote.h -- what the lines of a log say besides the loss scale: the loss, the norm of the
+ * gradients, where the run stands, that it was resumed or has ended. */
+#ifndef MPSIM_SIM_SCALER_LOGNOTE_H
+#define MPSIM_SIM_SCALER_LOGNOTE_H
+
+#include "words.h"
+
+#include <stddef.h>
+
+enum {
+    NOTE_RESUMED = 1, /* a checkpoint was loaded                              */
+    NOTE_FRESH = 2,   /* there is none: the run begins                        */
+    NOTE_ENDED = 4,   /* an error ends the run                                */
+    NOTE_LOST = 8     /* a message that the loss, or a tensor, is Inf or NaN  */
+};
+
+typedef struct log_note {
+    uint64_t line;
+    unsigned marks;
+    value_kind loss, norm;
+    double loss_value, norm_value;
+    int64_t step, of;  /* where the run stands, of how many; -1: not said      */
+    int per_epoch;     /* .step begins again with every epoch                  */
+    double epoch;      /* -1                                                   */
+    int64_t skipped;   /* steps skipped since the beginning of the run; -1     */
+    double starts;     /* the first scale, of the run's settings; NaN: unsaid  */
+} log_note;
+
+/* log_note_parse -- 1 and *n if the line says any of it; n->line is left to the caller. */
+int log_note_parse(log_note *n, const char *text);
+
+/* Notes in the order of their lines, NOTES_MAX of them at most: of more every second is dropped, as
+ * often as it takes. */
+enum { NOTES_MAX = 1 << 14 };
+
+typedef struct log_notes {
+    log_note *at;
+    size_t count;
+    uint64_t seen, stride; /* notes so far; one of `stride` is kept */
+} log_notes;
+
+/* log_notes_add -- 0; -1: out of memory. */
+int log_notes_add(log_notes *all, const log_note *n);
+void log_notes_clear(log_notes *all);
+
+#endif

@@ -1,0 +1,325 @@
+/* logwalk.c -- see logwalk.h. */
+#include "logwalk.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* What needs no explanation: growth by 2^SILENT that no line tells, a skipped step that divides the
+ * scale by 2^STEEP. TOLERATED overflows in a row that change nothing are no floor. */
+enum { SILENT = 2, STEEP = 4, TOLERATED = 3 };
+
+/* ---- before or after the step ---- */
+
+/* Lines with a scale and whether the step was skipped tell by the skipped ones which scale it is:
+ * after the step, if it falls with the first of them; before it, if it falls after the last. */
+static void find_convention(training_log *l)
+{
+    uint64_t before = 0, after = 0;
+    for (size_t i = 1; i < l->count; i++) {
+        const log_line *a = &l->entries[i - 1].said, *b = &l->entries[i].said;
+        const log_line *c = i + 1 < l->count ? &l->entries[i + 1].said : NULL;
+        if (b->dialect != LOG_VALUES || !b->skipped || !(a->what & LOG_STATUS))
+            continue;
+        after += !a->skipped && b->after < a->after;
+        before += c && c->what & LOG_STATUS && !c->skipped && c->after < b->after;
+    }
+    l->before = before > after;
+}
+
+/* ---- entries to the recorded track ---- */
+
+static void add_jump(training_log *l, const log_entry *e, double from, double to, int restart)
+{
+    if (l->n_jumps == l->room_jumps) {
+        const size_t room = l->room_jumps ? 2 * l->room_jumps : 16;
+        log_jump *jumps = realloc(l->jumps, room * sizeof *jumps);
+        if (!jumps) {
+            l->failed = 1;
+            return;
+        }
+        l->jumps = jumps;
+        l->room_jumps = room;
+    }
+    l->jumps[l->n_jumps++] = (log_jump){e->line, e->said.step, from, to, restart};
+}
+
+/* Where the walk over the entries stands. */
+typedef struct walk {
+    training_log *log;
+    double scale;   /* in force; NaN at first */
+    int64_t step;   /* the last one; -1       */
+    unsigned extra; /* RECORDED_RESTART after one */
+    unsigned held;  /* overflows in a row that left the scale as it was */
+    uint64_t loose; /* overflows without a number since the last line with one: steps of its own
+                       interval, if it counts all */
+    uint64_t mute;  /* overflows that told no scale, not yet recorded */
+} walk;
+
+/* Overflows of which the scale was not told: the next one that is told is after them. */
+static void record_mute(walk *w)
+{
+    const unsigned events = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF;
+    if (w->mute)
+        track_record(&w->log->recorded, -1, -1, w->mute, events | w->extra, w->scale,
+                     (double)NAN);
+    if (w->mute)
+        w->scale = (double)NAN;
+    w->mute = 0;
+}
+
+static void record(walk *w, int64_t from, int64_t to, uint64_t n, unsigned events, double next)
+{
+    track_record(&w->log->recorded, from, to, n, events | w->extra, w->scale, next);
+    w->extra = 0;
+    w->held = events & MPSIM_SCALER_OVERFLOW && next == w->scale ? w->held + 1 : 0;
+    w->scale = next;
+    if (to >= 0)
+        w->step = to;
+}
+
+/* The scale is `scale` after n clean steps (0: their number is unknown): by growth that no line
+ * tells, somewhere among them, or by a jump. */
+static void arrive(walk *w, const log_entry *e, double scale, uint64_t n)
+{
+    const double ratio = scale / w->scale;
+    const int64_t first = n && w->step >= 0 ? w->step + 1 : -1;
+    const int64_t last = first >= 0 ? w->step + (int64_t)n : -1;
+    if (isnan(w->scale) || isnan(scale)) {
+        w->scale = isnan(scale) ? w->scale : scale;
+        if (n)
+            record(w, first, last, n, 0, w->scale);
+        return;
+    }
+    if (w->extra & RECORDED_RESTART ? ratio != 1 : ratio < 1 || ratio > 1 << SILENT) {
+        add_jump(w->log, e, w->scale, scale, (w->extra & RECORDED_RESTART) != 0);
+        w->extra |= RECORDED_JUMP;
+        w->scale = scale;
+        if (n)
+            record(w, first, last, n, 0, scale);
+    } else if (ratio > 1) {
+        const unsigned inferred = n == 1 ? 0 : RECORDED_INFERRED;
+        record(w, first, last, n ? n : 1, MPSIM_SCALER_GROWTH | inferred, scale);
+    } else if (n) {
+        record(w, first, last, n, 0, scale);
+    }
+}
+
+/* How often the scale has halved, which is less than before. Logs print small ones with few digits:
+ * 0.0005 and 0.0002 are 2^-11 and 2^-12, and 0 is less than they print. */
+static double halvings(double from, double to)
+{
+    if (to == 0)
+        return from <= 1 ? from > 0 : (double)INFINITY;
+    return to < 1 ? fmax(1, round(log2(from / to))) : log2(from / to);
+}
+
+/* The scale before an overflow of which a line tells the one after it. */
+static double scale_before(const walk *w, double after)
+{
+    if (after < 1 && (isnan(w->scale) ? after == 0 : halvings(w->scale, after) == 1))
+        return w->scale;
+    return 2 * after;
+}
+
+/* An overflow that leaves the scale as it is: tolerated (DeepSpeed's hysteresis, 2 unless the user
+ * says otherwise), or at the minimum: 1, or a user's, where it happens more often than that. */
+static unsigned held(const walk *w, double scale)
+{
+    if (scale == 0)
+        return MPSIM_SCALER_BACKOFF;
+    return scale <= 1 || w->held >= TOLERATED ? MPSIM_SCALER_BACKOFF | MPSIM_SCALER_FLOORED
+                                              : MPSIM_SCALER_TOLERATED;
+}
+
+/* A line that tells an overflow, or a growth. */
+static void walk_event(walk *w, const log_entry *e)
+{
+    const log_line *l = &e->said;
+    const int known = l->step >= 0 && w->step >= 0 && l->step > w->step;
+    const uint64_t between = known ? (uint64_t)(l->step - w->step - 1) : 0;
+    double before = l->before, after = l->after;
+    unsigned events = l->what & LOG_OVERFLOW ? MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP : 0;
+    if (l->what == LOG_OVERFLOW && l->step < 0 && isnan(before) && isnan(after)) {
+        w->log->recorded.unknown_steps |= !w->log->numbered;
+        w->mute++;
+        w->loose++;
+        return;
+    }
+    record_mute(w);
+    if (isnan(before))
+        before = isnan(after) || l->what & LOG_STOP ? w->scale : scale_before(w, after);
+    if (isnan(after) && l->what == LOG_OVERFLOW && l->step < 0)
+        after = before / 2; /* "Attempted loss scale: 8", and no more */
+    if (isnan(after) || l->what & LOG_STOP)
+        after = before;
+    if (l->what & LOG_GROWTH && l->step < 0 && w->step >= 0)
+        return; /* the next step with a number tells between which steps it was */
+    w->log->recorded.unknown_steps |= l->step < 0 && !w->log->numbered;
+    w->loose += l->step < 0;
+    arrive(w, e, before, between);
+    if (l->what & LOG_GROWTH)
+        events |= MPSIM_SCALER_GROWTH;
+    else if (l->what & LOG_STOP)
+        events |= MPSIM_SCALER_RAISED;
+    else if (after < before || isnan(before))
+        events |= MPSIM_SCALER_BACKOFF;
+    else
+        events |= l->what & LOG_TOLERATED ? MPSIM_SCALER_TOLERATED : held(w, after);
+    record(w, l->step, l->step, 1, events, after);
+}
+
+/* Overflows in a row, of which the scale before and after is known: it halves as late as it can. */
+static void walk_row(walk *w, int64_t first, uint64_t n, double next, unsigned extra)
+{
+    enum { MOST = 64 };
+    const double times = w->scale > next ? ceil(halvings(w->scale, next) - 1e-9) : 0;
+    const uint64_t down = times < MOST ? (uint64_t)times : MOST;
+    const uint64_t kept = n > down ? n - down : 0;
+    const unsigned events = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | extra;
+    if (kept)
+        record(w, first, first >= 0 ? first + (int64_t)kept - 1 : -1, kept,
+               events | MPSIM_SCALER_TOLERATED, down ? w->scale : next);
+    for (uint64_t i = kept; i < n; i++) {
+        const int64_t at = first >= 0 ? first + (int64_t)i : -1;
+        record(w, at, at, 1, events | MPSIM_SCALER_BACKOFF,
+               i + 1 == n ? next : fmax(w->scale / 2, next));
+    }
+}
+
+/* n steps of which `skipped` were skipped; the scale is `next` after them. */
+static void walk_skips(walk *w, const log_entry *e, uint64_t n, uint64_t skipped, double next,
+                       unsigned extra)
+{
+    const double ratio = next / w->scale;
+    const int64_t last = w->step >= 0 && e->said.step >= 0 ? e->said.step : -1;
+    const int64_t first = last >= 0 ? last - (int64_t)n + 1 : -1;
+    const unsigned overflow = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | extra;
+    const double times = ratio < 1 ? halvings(w->scale, next) : 0;
+    const int jump = ratio > 1 << SILENT || times > STEEP * (double)skipped;
+    if (n == skipped && !jump && !isnan(ratio)) {
+        walk_row(w, first, n, next, extra);
+        return;
+    }
+    if (jump) {
+        add_jump(w->log, e, w->scale, next, (w->extra & RECORDED_RESTART) != 0);
+        w->extra |= RECORDED_JUMP;
+    }
+    w->log->mixed += n > 1;
+    record(w, first, last, skipped, overflow | RECORDED_MIXED, next);
+    if (n > skipped)
+        record(w, first, last, n - skipped, RECORDED_MIXED, next);
+}
+
+/* Steps of which it is known that none was skipped, or not known whether. How many steps lie
+ * between lines without a number is not known: a loss that is NaN explains any number of overflows.
+ */
+static void walk_quiet(walk *w, const log_entry *e, uint64_t n, double next, int skips_told)
+{
+    const double ratio = next / w->scale;
+    const double times = ratio < 1 ? halvings(w->scale, next) : 0;
+    if (e->said.step < 0 && isfinite(times) && e->said.loss >= VALUE_NAN && n < (uint64_t)times)
+        n = (uint64_t)times;
+    if (ratio < 1 && !skips_told && times <= (double)n) {
+        walk_skips(w, e, n, (uint64_t)ceil(times - 1e-9), next, RECORDED_INFERRED);
+        return;
+    }
+    arrive(w, e, next, n);
+}
+
+/* Steps between the first two lines of numbered ones: what the first of them stands for, too. */
+static uint64_t spacing(const training_log *l)
+{
+    const log_entry *a = &l->entries[0], *b = &l->entries[1];
+    const int64_t next = a->n > 1 ? a->said.step + (a->to - a->said.step) / (int64_t)(a->n - 1)
+                                  : b->said.step;
+    const int64_t n = next - a->said.step;
+    return n > 0 && n <= a->said.step ? (uint64_t)n : 1;
+}
+
+/* What the lines of overflows have told of the steps of a status: the rest of them. */
+static void walk_rest(walk *w, const log_entry *e, double scale, uint64_t n, uint64_t skipped)
+{
+    const log_line *l = &e->said;
+    const int told = l->what & LOG_SKIPS && l->dialect != LOG_MEGATRON; /* which may print 0 always */
+    if (n == 0 && scale == w->scale)
+        return;
+    if (w->extra & RECORDED_RESTART && skipped == 0)
+        arrive(w, e, scale, 1);
+    else if (skipped)
+        walk_skips(w, e, n, skipped, scale, 0);
+    else
+        walk_quiet(w, e, n, scale, told);
+}
+
+static void walk_status(walk *w, const log_entry *e, double scale)
+{
+    const log_line *l = &e->said;
+    const int numbered = l->step >= 0;
+    uint64_t n = numbered && w->step >= 0 ? (uint64_t)(l->step - w->step) : 1, skipped = l->skipped;
+    w->log->recorded.unknown_steps |= !numbered;
+    if (numbered && w->step < 0 && w->log->count > 1 && w->log->entries[0].said.step >= 0)
+        n = spacing(w->log); /* the first line: as the next one */
+    if (numbered && !l->taken_only && w->loose) {
+        skipped = skipped > w->loose ? skipped - w->loose : 0;
+        skipped = skipped < w->mute ? w->mute : skipped;
+        n = n > w->loose ? n - w->loose : 0;
+    } else if (w->mute) {
+        skipped = skipped < w->mute ? w->mute : skipped;
+    }
+    w->loose = w->mute = 0;
+    if (isnan(w->scale) && !skipped) /* before a skipped step it is not known */
+        w->scale = scale;
+    n = n < skipped ? skipped : n;
+    if (numbered && w->step < 0)
+        w->step = l->step - (int64_t)n;
+    walk_rest(w, e, scale, n, skipped);
+    if (numbered)
+        w->step = l->step;
+    if (e->n > 1)
+        record(w, numbered ? w->step + 1 : -1, e->to,
+               numbered ? (uint64_t)(e->to - w->step) : e->n - 1, 0, w->scale);
+}
+
+/* Lines that tell the scale before the step: after it is what the next one says. Of several that
+ * say the same only the last may differ. */
+static void walk_before(walk *w, const log_entry *e, const log_entry *next)
+{
+    const log_line *said = &e->said;
+    const int followed = next && next->said.what & LOG_STATUS;
+    log_entry part = *e;
+    if (isnan(w->scale))
+        w->scale = said->after;
+    if (e->n > 1) {
+        part.n = e->n - 1;
+        part.to = e->to < 0 ? -1 : e->to - (e->to - said->step) / (int64_t)part.n;
+        walk_status(w, &part, said->after);
+        part.said.step = part.to = e->to;
+        part.n = 1;
+    }
+    walk_status(w, &part, followed         ? next->said.after
+                          : said->skipped ? (double)NAN
+                                          : said->after);
+}
+
+void log_walk(training_log *l)
+{
+    find_convention(l);
+    walk w = {.log = l, .scale = (double)NAN, .step = -1};
+    for (size_t i = 0; i < l->count && !l->failed; i++) {
+        const log_entry *e = &l->entries[i];
+        l->recorded.line = e->line;
+        if (e->said.step >= 0 && w.step >= 0 && e->said.step <= w.step) {
+            l->restarts++;
+            w.extra |= RECORDED_RESTART;
+            w.step = e->said.step - 1;
+        }
+        if (e->said.what & LOG_STATUS)
+            l->before ? walk_before(&w, e, i + 1 < l->count ? e + 1 : NULL)
+                      : walk_status(&w, e, e->said.after);
+        else
+            walk_event(&w, e);
+        if (l->recorded.count)
+            l->recorded.spans[l->recorded.count - 1].last_line = e->last_line;
+    }
+    record_mute(&w);
+}
