@@ -11,13 +11,13 @@ enum { NEAR = 64, SLACK = 3 };
 
 /* ---- places ---- */
 
-/* The first note behind a line, by index. */
-static size_t note_after(const training_log *l, uint64_t line)
+/* The first note behind a line, by index. Lines are told by their .seq. */
+static size_t note_after(const training_log *l, uint64_t seq)
 {
     size_t low = 0, high = l->notes.count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (l->notes.at[middle].line > line)
+        if (l->notes.at[middle].seq > seq)
             high = middle;
         else
             low = middle + 1;
@@ -44,18 +44,18 @@ static void take_place(log_place *p, const log_note *n)
 {
     if (n->step > p->step)
         *p = (log_place){n->step, n->of, n->per_epoch, n->epoch < p->epoch ? p->epoch : n->epoch,
-                         n->line};
+                         n->line, n->seq};
     else if (n->epoch > p->epoch)
         p->epoch = n->epoch;
 }
 
-log_place log_place_at(const training_log *l, int64_t whole, uint64_t line)
+log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq)
 {
-    log_place p = {-1, -1, 0, -1, 0};
-    const size_t behind = note_after(l, line);
+    log_place p = {-1, -1, 0, -1, 0, 0};
+    const size_t behind = note_after(l, seq);
     for (size_t i = behind, k = 0; i > 0 && k < NEAR; i--, k++) {
         const log_note *n = &l->notes.at[i - 1];
-        if (has_place(n, whole) && (p.step < 0 || n->line == line || n->of != p.of))
+        if (has_place(n, whole) && (p.step < 0 || n->seq == seq || n->of != p.of))
             take_place(&p, n);
         else if (n->epoch > p.epoch)
             p.epoch = n->epoch;
@@ -68,12 +68,19 @@ log_place log_place_at(const training_log *l, int64_t whole, uint64_t line)
 
 /* ---- episodes ---- */
 
+/* Whether a line between two others tells a loss or a place. */
+static int is_between(const training_log *l, uint64_t from, uint64_t to)
+{
+    const size_t i = note_after(l, from);
+    return i < l->notes.count && l->notes.at[i].seq < to;
+}
+
 /* Clean steps that the bars and steps of other lines show between two overflows. */
 static uint64_t shown_between(const log_episodes *e, const training_log *l, uint64_t from,
                               uint64_t to)
 {
     const log_place a = log_place_at(l, e->whole, from), b = log_place_at(l, e->whole, to);
-    if (a.step < 0 || b.step < 0 || a.of != b.of || a.line >= b.line || b.line > to)
+    if (a.step < 0 || b.step < 0 || a.of != b.of || a.seq >= b.seq || b.seq > to)
         return 0;
     const int64_t n = b.step - a.step;
     return n > 1 + SLACK ? (uint64_t)n - 1 : 0;
@@ -90,8 +97,8 @@ static episode *open_episode(log_episodes *e, const training_log *l, const span 
         e->at = at;
     }
     episode *new = &e->at[e->count++];
-    *new = (episode){.line = s->line, .before = s->scale, .inferred = 1};
-    new->first = log_place_at(l, e->whole, s->line);
+    *new = (episode){.line = s->line, .seq = s->seq, .before = s->scale, .inferred = 1};
+    new->first = log_place_at(l, e->whole, s->seq);
     if (s->from >= 0 && s->from > new->first.step)
         new->first.step = s->from;
     return new;
@@ -101,20 +108,39 @@ static void extend(const log_episodes *e, const training_log *l, episode *at, co
 {
     at->n += s->steps;
     at->last_line = s->last_line;
+    at->last_seq = s->last_seq;
     at->after = s->next;
     at->floored += s->events & MPSIM_SCALER_FLOORED ? (int)fmin((double)s->steps, 1000) : 0;
     at->inferred &= (s->events & RECORDED_INFERRED) != 0;
-    at->last = log_place_at(l, e->whole, s->last_line);
+    at->last = log_place_at(l, e->whole, s->last_seq);
     if (s->to >= 0 && s->to > at->last.step)
         at->last.step = s->to;
+}
+
+/* Clean steps after a line, by the totals of steps and of skipped ones; *skipped: the others. */
+static uint64_t totals(const training_log *l, uint64_t seq, uint64_t *skipped)
+{
+    const log_note *first = NULL, *last = NULL;
+    for (size_t i = note_after(l, seq); i < l->notes.count; i++) {
+        const log_note *n = &l->notes.at[i];
+        if (n->skipped >= 0 && n->step >= 0) {
+            first = first ? first : n;
+            last = n;
+        }
+    }
+    if (!first || last->step <= first->step || last->skipped < first->skipped)
+        return 0;
+    const int64_t n = last->step - first->step, some = last->skipped - first->skipped;
+    *skipped = (uint64_t)some;
+    return n > some ? (uint64_t)(n - some) : 0;
 }
 
 /* What follows the last overflow. */
 static void find_tail(log_episodes *e, const training_log *l)
 {
-    const uint64_t line = e->count ? e->at[e->count - 1].last_line : 0;
-    log_place last = {-1, -1, 0, -1, 0};
-    for (size_t i = note_after(l, line); i < l->notes.count; i++) {
+    const uint64_t seq = e->count ? e->at[e->count - 1].last_seq : 0;
+    log_place last = {-1, -1, 0, -1, 0, 0};
+    for (size_t i = note_after(l, seq); i < l->notes.count; i++) {
         const log_note *n = &l->notes.at[i];
         if (n->loss == VALUE_FINITE || n->norm == VALUE_FINITE) {
             e->tail_lines++;
@@ -123,12 +149,24 @@ static void find_tail(log_episodes *e, const training_log *l)
         if (has_place(n, e->whole))
             take_place(&last, n);
     }
-    const log_place from = log_place_at(l, e->whole, line);
-    if (e->count && from.step >= 0 && from.line <= line && last.of == from.of &&
+    const log_place from = log_place_at(l, e->whole, seq);
+    if (e->count && from.step >= 0 && from.seq <= seq && last.of == from.of &&
         last.step > from.step + 1 && (uint64_t)(last.step - from.step - 1) > e->tail_steps)
         e->tail_steps = (uint64_t)(last.step - from.step - 1);
+    if (e->count && totals(l, seq, &e->tail_skipped) > e->tail_steps)
+        e->tail_steps = totals(l, seq, &e->tail_skipped);
     if (last.step >= 0 && last.line > e->tail_line)
         e->tail_line = last.line;
+}
+
+/* Whether the span is a growth that nothing but the next overflow shows, which is the last one
+ * again, on lines that follow each other. */
+static int is_copy(const training_log *l, const episode *at, const span *s, const span *next)
+{
+    return s->events & MPSIM_SCALER_GROWTH && s->events & RECORDED_INFERRED &&
+           l->recorded.unknown_steps && next && next->events & MPSIM_SCALER_OVERFLOW &&
+           next->next == at->after && next->seq == s->seq &&
+           !is_between(l, at->last_seq, next->seq);
 }
 
 int log_episodes_find(log_episodes *e, const training_log *l)
@@ -141,14 +179,21 @@ int log_episodes_find(log_episodes *e, const training_log *l)
     *e = (log_episodes){.whole = longest_bar(l)};
     for (size_t i = 0; i < t->count; i++) {
         const span *s = &t->spans[i];
-        const int jump = (s->events & (RECORDED_JUMP | RECORDED_RESTART)) != 0;
+        const int jump = s->events & (RECORDED_JUMP | RECORDED_RESTART) &&
+                         !(s->events & RECORDED_GAP);
+        /* the same overflow again with nothing between: a growth, or another process */
+        if (at && is_copy(l, at, s, i + 1 < t->count ? s + 1 : NULL)) {
+            at->last_line = t->spans[++i].last_line;
+            at->last_seq = t->spans[i].last_seq;
+            continue;
+        }
         reset |= jump;
         grown |= s->events & MPSIM_SCALER_GROWTH || s->scale > last;
         if (!(s->events & MPSIM_SCALER_OVERFLOW)) {
             clean += s->steps;
             at = NULL;
         } else {
-            const uint64_t shown = at ? shown_between(e, l, at->last_line, s->line) : 0;
+            const uint64_t shown = at ? shown_between(e, l, at->last_seq, s->seq) : 0;
             clean = clean < shown ? shown : clean;
             if ((shown || grown || jump) && at)
                 at = NULL;
@@ -166,7 +211,6 @@ int log_episodes_find(log_episodes *e, const training_log *l)
         last = isnan(s->next) ? last : s->next;
     }
     e->tail_steps = clean;
-    e->tail_grown = grown;
     for (size_t i = t->count; i > 0 && !(t->spans[i - 1].events & MPSIM_SCALER_OVERFLOW); i--)
         e->tail_line = e->tail_line ? e->tail_line : t->spans[i - 1].last_line;
     find_tail(e, l);
@@ -206,26 +250,38 @@ loss_course log_loss_course(const training_log *l)
         if (x <= c.best && (all < SMOOTH || c.n >= 2)) {
             c.best = x;
             c.best_line = n->line;
+            c.best_seq = n->seq;
         }
         c.best_line = c.best_line ? c.best_line : n->line;
         c.last = x;
         c.last_line = n->line;
+        c.last_seq = n->seq;
         back[c.n++ % 2] = n->loss_value;
     }
     return c;
 }
 
 /* Whether an overflow is told by the line, or by one close to it. */
-static int is_by_an_overflow(const training_log *l, size_t *at, uint64_t line)
+static int is_by_an_overflow(const training_log *l, size_t *at, uint64_t seq)
 {
     enum { CLOSE = 3 };
     const track *t = &l->recorded;
-    while (*at < t->count && t->spans[*at].last_line + CLOSE < line)
+    while (*at < t->count && t->spans[*at].last_seq + CLOSE < seq)
         ++*at;
-    for (size_t i = *at; i < t->count && t->spans[i].line <= line + CLOSE; i++)
+    for (size_t i = *at; i < t->count && t->spans[i].seq <= seq + CLOSE; i++)
         if (t->spans[i].events & MPSIM_SCALER_OVERFLOW)
             return 1;
     return 0;
+}
+
+uint64_t log_lost_apart(const training_log *l)
+{
+    uint64_t n = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < l->notes.count; i++)
+        n += l->notes.at[i].loss > VALUE_FINITE &&
+             !is_by_an_overflow(l, &at, l->notes.at[i].seq);
+    return n;
 }
 
 norm_course log_norm_course(const training_log *l)
@@ -237,7 +293,7 @@ norm_course log_norm_course(const training_log *l)
         if (n->norm == VALUE_FINITE) {
             c.finite++;
             c.run = 0;
-        } else if (n->norm != VALUE_UNSAID && !is_by_an_overflow(l, &at, n->line)) {
+        } else if (n->norm != VALUE_UNSAID && !is_by_an_overflow(l, &at, n->seq)) {
             c.line = c.lost++ ? c.line : n->line;
             c.last_line = n->line;
             c.run++;

@@ -10,12 +10,12 @@ typedef struct log_place {
     int64_t step, of; /* -1: not known                         */
     int per_epoch;    /* .step begins again with every epoch   */
     double epoch;     /* -1                                    */
-    uint64_t line;    /* of the log that says so               */
+    uint64_t line, seq; /* of the log that says so             */
 } log_place;
 
 /* Overflows without a clean step between, as far as is known. */
 typedef struct episode {
-    uint64_t line, last_line;
+    uint64_t line, last_line, seq, last_seq;
     uint64_t n;
     double before, after; /* the scale; NaN: unknown                                     */
     uint64_t clean;       /* clean steps before it, since the last; 0: none or not known */
@@ -32,7 +32,7 @@ typedef struct log_episodes {
     uint64_t tail_steps; /* clean steps after the last overflow                        */
     uint64_t tail_lines; /* lines after it that tell a finite loss or a scale          */
     uint64_t tail_line;  /* the last of these                                          */
-    int tail_grown;
+    uint64_t tail_skipped; /* overflows after it of which only a total tells           */
     int64_t whole;       /* what the progress bar of the run counts to; -1: none       */
 } log_episodes;
 
@@ -40,18 +40,22 @@ typedef struct log_episodes {
 int log_episodes_find(log_episodes *e, const training_log *l);
 void log_episodes_clear(log_episodes *e);
 
-/* log_place_at -- where the run stood when the line was written, by it, those before it, or the
+/* log_place_at -- where the run stood when the line (by its .seq) was written, by it, those before it, or the
  * next one. */
-log_place log_place_at(const training_log *l, int64_t whole, uint64_t line);
+log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq);
 
 /* The course of the loss: the smallest of its running medians and the last of them. */
 typedef struct loss_course {
     uint64_t n;                    /* finite losses       */
     double first, best, last;
-    uint64_t best_line, last_line;
+    uint64_t best_line, last_line, best_seq, last_seq;
 } loss_course;
 
 loss_course log_loss_course(const training_log *l);
+
+/* log_lost_apart -- lines with a loss that is not finite, at steps that no line tells to have
+ * overflowed. */
+uint64_t log_lost_apart(const training_log *l);
 
 /* Norms of gradients that are Inf or NaN at steps that no line tells to have overflowed. */
 typedef struct norm_course {

@@ -18,7 +18,7 @@ static const struct {
     {MPSIM_SCALER_CEILING, "ceiling"},     {MPSIM_SCALER_REFUSED, "refused"},
     {MPSIM_SCALER_RAISED, "raised"},       {RECORDED_JUMP, "jump"},
     {RECORDED_RESTART, "restart"},         {RECORDED_MIXED, "mixed"},
-    {RECORDED_INFERRED, "inferred"},
+    {RECORDED_INFERRED, "inferred"},       {RECORDED_GAP, "gap"},
 };
 enum { EVENTS = sizeof events / sizeof events[0] };
 

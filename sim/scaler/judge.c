@@ -17,6 +17,9 @@ enum { EARLY = 1000, EARLY_ALWAYS = 100, COLLAPSE = 4, ENDLESS = 10, DEEP = 3, E
 /* A loss counts as rising from its smallest by this factor. */
 static const double rise = 1.2;
 
+/* No gradients are that large. */
+static const double tiny = 0x1p-6;
+
 /* What is known of a log, for the rules. */
 typedef struct facts {
     const training_log *l;
@@ -25,6 +28,8 @@ typedef struct facts {
     log_episodes e;
     loss_course loss;
     norm_course norm;
+    int begins;         /* the log begins with its first overflows                   */
+    uint64_t lost_apart; /* losses that are not finite at other steps                */
     int initial;        /* the first overflow is at the scale the run starts at      */
     int early;          /* the first overflows are in the beginning of the run       */
     int late;           /* they are known not to be                                  */
@@ -131,7 +136,7 @@ static void say_tail(facts *f)
 static int loss_rises(const facts *f)
 {
     return f->loss.n > 1 && f->loss.best > 0 && f->loss.last > rise * f->loss.best &&
-           f->loss.last_line > f->loss.best_line;
+           f->loss.last_seq > f->loss.best_seq;
 }
 
 static void say_loss(facts *f)
@@ -139,7 +144,10 @@ static void say_loss(facts *f)
     char a[32], b[32];
     const training_log *l = f->l;
     if (l->lost_lines)
-        say(f, l->lost, 0, "the loss is %s%s", l->lost_as == VALUE_INF ? "infinite" : "NaN",
+        say(f, l->lost, 0, "the loss is %s%s",
+            l->lost_as == VALUE_INF    ? "infinite"
+            : l->lost_as == VALUE_GONE ? "left out, as Megatron does where it is NaN,"
+                                       : "NaN",
             l->lost_since ? " from here on" : "");
     if (f->loss.n < 2)
         return;
@@ -168,9 +176,10 @@ static int is_early(const log_place *p)
            (p->of < 0 || p->per_epoch || p->step <= EARLY_ALWAYS || p->step <= p->of / 10);
 }
 
-static int is_late(const log_place *p)
+/* A place that is told behind the overflow says only that it was not later. */
+static int is_late(const log_place *p, uint64_t seq)
 {
-    return p->epoch > 1 || (p->step >= 0 && !is_early(p));
+    return p->seq <= seq && (p->epoch > 1 || (p->step >= 0 && !is_early(p)));
 }
 
 static void find_notes(facts *f)
@@ -202,12 +211,14 @@ static void sort_episodes(facts *f)
     for (size_t i = 0; i < f->e.count; i++) {
         const episode *e = &f->e.at[i];
         const int above = i == 0 && f->l->count && e->before > 0x1p16; /* it has grown before */
-        if (searching && !is_late(&e->first) && !e->grown && e->clean <= EARLY_ALWAYS &&
+        if (searching && !is_late(&e->first, e->seq) && !e->grown && e->clean <= EARLY_ALWAYS &&
             (i == 0 || is_early(&e->first))) {
             f->search++;
             continue;
         }
         searching = 0;
+        if (i == 0 && f->begins && e->n <= DEEP && !above)
+            continue; /* what was before is not known */
         if ((e->grown || (above && !f->late)) && e->n <= DEEP && !e->reset) {
             f->probes++;
         } else {
@@ -221,13 +232,15 @@ static void sort_episodes(facts *f)
 static void find_facts(facts *f)
 {
     f->loss = log_loss_course(f->l);
+    f->lost_apart = log_lost_apart(f->l);
     f->norm = log_norm_course(f->l);
     find_notes(f);
     if (f->e.count) {
         const episode *first = &f->e.at[0], *last = &f->e.at[f->e.count - 1];
         const uint64_t enough = last->n < ENOUGH ? last->n : ENOUGH;
-        f->late = is_late(&first->first);
+        f->late = is_late(&first->first, first->seq);
         f->early = is_early(&first->first);
+        f->begins = first->clean <= (uint64_t)f->t->unknown_steps;
         f->initial = first->clean == 0 && !first->grown && is_start(f, first);
         f->ends = f->e.tail_steps >= enough || f->e.tail_lines > 1;
     }
@@ -246,7 +259,7 @@ static int is_low(const facts *f)
     const episode *last = f->e.count ? &f->e.at[f->e.count - 1] : NULL;
     if (isnan(f->t->last))
         return 0;
-    if (f->t->last < 0x1p-14)
+    if (f->t->last < tiny || (f->t->last <= 1 && f->l->lost_since && f->t->most > 1))
         return 1;
     if (!last || isnan(last->after) || f->t->last > 1)
         return 0;
@@ -258,7 +271,8 @@ static int runs_away(const facts *f)
     const episode *last = f->e.count ? &f->e.at[f->e.count - 1] : NULL;
     const int clean_before = f->e.count > 1 || (last && last->clean);
     return is_low(f) || (last && !f->ends && last->n >= ENDLESS &&
-                         (clean_before || last->floored >= 3 || is_late(&last->first)));
+                         (clean_before || last->floored >= 3 ||
+                          is_late(&last->first, last->seq)));
 }
 
 static int diverges(const facts *f)
@@ -269,14 +283,14 @@ static int diverges(const facts *f)
     if (!last)
         return 0;
     const int falls = f->t->last < f->t->most || !f->ends;
-    if (falls && loss_rises(f) && f->loss.last_line + DEEP >= last->line)
+    if (falls && loss_rises(f) && f->loss.last_seq + DEEP >= last->seq)
         return 1;
-    return !f->ends && last->n >= COLLAPSE && is_late(&last->first);
+    return !f->ends && last->n >= COLLAPSE && is_late(&last->first, last->seq);
 }
 
 static int is_not_finite(const facts *f)
 {
-    return f->l->lost_lines > 0 || (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
+    return f->l->lost_since || f->lost_apart > 0 || (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
            f->norm.lost > f->norm.finite;
 }
 
@@ -289,7 +303,11 @@ static int is_taken(const facts *f)
 
 static int is_resumed(const facts *f)
 {
-    return f->l->n_jumps > 0 || (f->resumed && f->initial && f->late);
+    for (size_t i = 0; i < f->l->n_jumps; i++)
+        if (!f->l->jumps[i].gap ||
+            (f->resumed && log_dialect_starts(f->l->entries[0].said.dialect, f->l->jumps[i].to)))
+            return 1;
+    return (f->resumed && f->initial && f->late);
 }
 
 static int has_spikes(const facts *f)
@@ -302,17 +320,21 @@ static verdict ordinary(const facts *f)
 {
     const episode *first = f->e.count ? &f->e.at[0] : NULL;
     const episode *last = f->e.count ? &f->e.at[f->e.count - 1] : NULL;
+    if (!first && f->t->last < 1 && (f->loss.n < 2 || loss_rises(f)))
+        return VERDICT_UNCLEAR;
     if (!first)
         return f->t->steps > 1 || f->e.tail_lines > 1 ? VERDICT_CLEAN : VERDICT_UNCLEAR;
+    if (f->e.tail_skipped > f->e.tail_steps / 50 || f->l->lost_lines)
+        return VERDICT_SPIKES;
     if (f->search == f->e.count)
         return f->ends                                ? VERDICT_STARTUP
                : f->early || f->e.tail_lines || f->late ? VERDICT_SEARCHING
                                                         : VERDICT_UNCLEAR;
     if (f->probes && !has_spikes(f))
         return f->ends || (f->probes > 1 && last->n <= DEEP) ? VERDICT_STEADY : VERDICT_UNCLEAR;
-    if (f->e.count == 1 && first->n <= DEEP && first->clean == 0) /* the log begins with it */
+    if (f->spikes == 0 || (f->e.count == 1 && f->begins && !f->late))
         return VERDICT_UNCLEAR;
-    return f->e.count == 1 && first->clean == 0 && !f->late ? VERDICT_UNCLEAR : VERDICT_SPIKES;
+    return VERDICT_SPIKES;
 }
 
 static verdict decide(const facts *f)
@@ -332,6 +354,8 @@ static verdict decide(const facts *f)
 
 static void find_missing(facts *f)
 {
+    if (f->t->steps == 0)
+        miss(f, "the loss scale");
     if (f->l->unread_line)
         miss(f, "the scale of overflows whose lines cannot be read");
     if (f->e.count && !f->initial && isnan(f->declared))
@@ -357,7 +381,7 @@ static confidence how_sure(const facts *f, verdict v)
     case VERDICT_FLOOR:
         return CERTAIN;
     case VERDICT_RUNAWAY:
-        return f->t->last < 0x1p-14 || f->t->run >= ENDLESS || f->l->lost_since ? CERTAIN : LIKELY;
+        return f->t->last < tiny || f->t->run >= ENDLESS || f->l->lost_since ? CERTAIN : LIKELY;
     case VERDICT_NOT_FINITE:
         return f->l->lost_since ? CERTAIN : LIKELY;
     case VERDICT_STARTUP:

@@ -48,12 +48,17 @@ static const struct rule {
     {LOG_FAIRSEQ, {"overflow detected", "setting loss scale to"}, LOG_OVERFLOW, NULL,
      "setting loss scale to"},
     {LOG_FAIRSEQ, {"minimum loss scale reached", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL},
-    /* ColossalAI, MXNet, Paddle */
+    /* ColossalAI, MXNet, guided-diffusion, MindSpore, Paddle */
     {LOG_OTHERS, {"no overflow", "loss scale is adjusted to"}, LOG_GROWTH, NULL, "adjusted to"},
     {LOG_OTHERS, {"overflow occurs", "loss scale is adjusted to"}, LOG_OVERFLOW, NULL,
      "adjusted to"},
     {LOG_OTHERS, {"amp:", "decreasing loss scale to"}, LOG_OVERFLOW, NULL, "loss scale to"},
     {LOG_OTHERS, {"amp:", "increasing loss scale to"}, LOG_GROWTH, NULL, "loss scale to"},
+    {LOG_OTHERS, {"found nan", "decreased lg_loss_scale to"}, LOG_OVERFLOW, NULL,
+     "lg_loss_scale to"},
+    {LOG_OTHERS, {"overflow, still update", "adjust to"}, LOG_OVERFLOW | LOG_TAKEN, NULL,
+     "adjust to"},
+    {LOG_OTHERS, {"overflow", "loss scale adjust to"}, LOG_OVERFLOW, NULL, "adjust to"},
     {LOG_OTHERS, {"found inf or nan", "decrease to"}, LOG_OVERFLOW, "current scale is",
      "decrease to"},
     /* scripts: an overflow without its scale */
@@ -64,10 +69,22 @@ static const struct rule {
     {LOG_OTHERS, {"nan", "skipping optimizer step"}, LOG_OVERFLOW, NULL, NULL},
 };
 
+/* The scale of which p is the logarithm to base 2. */
+static int scale_of_log(const char *p, double *to)
+{
+    double x;
+    if (words_value(p, &x) != VALUE_FINITE || x > 1000)
+        return 0;
+    *to = exp2(x);
+    return 1;
+}
+
 static void take_scale(log_line *l, double *to, const char *line, const char *phrase)
 {
     const char *p = phrase ? words_after(line, phrase) : NULL;
-    if (p && !words_scale(p, to)) {
+    if (p && strncmp(phrase, "lg_", 3) == 0)
+        l->bad |= !scale_of_log(p, to);
+    else if (p && !words_scale(p, to)) {
         *to = (double)NAN;
         l->bad = 1;
     }
@@ -145,11 +162,11 @@ static const char *plain_scale(const char *line)
 /* The value of a loss scale by one of its names. */
 static const char *named_scale(const char *line)
 {
-    static const char *const scales[] = {"loss_scale", "loss scale", "loss-scale", "lossscale",
+    static const char *const scales[] = {"lg_loss_scale", "loss_scale", "loss scale", "loss-scale", "lossscale",
                                          "grad_scale", "grad scale", "amp_scale", "scaler_scale",
                                          "scaler.get_scale()", "get_scale()", "current scale is",
                                          "current scale", "loss_scaler", "loss_scale_value", NULL};
-    static const char *const joints[] = {"changed to", "updated to", "reduced to", "increased to",
+    static const char *const joints[] = {"is small", "changed to", "updated to", "reduced to", "increased to",
                                          "decreased to", "adjusted to", "now", "is", "set to",
                                          "value", NULL};
     for (size_t i = 0; scales[i]; i++) {
@@ -190,7 +207,9 @@ static int parse_values(log_line *l, const char *line)
     if (!value)
         return 0;
     const char *at = words_skip_marks(value);
-    if (!words_scale(at, &x)) { /* words about a scale are no value; nan, inf and -1 are bad ones */
+    if (words_find(line, "lg_loss_scale") == value) {
+        l->bad = !scale_of_log(at, &l->after);
+    } else if (!words_scale(at, &x)) { /* words about a scale are no value; nan, inf and -1 are bad ones */
         if (strncmp(at, "nan", 3) != 0 && strncmp(at, "inf", 3) != 0 && *at != '-' &&
             !isdigit((unsigned char)*at))
             return 0;
@@ -400,7 +419,7 @@ static const struct {
     [LOG_MEGATRON] = {"Megatron", {0x1p32, 0x1p16}},
     [LOG_FAIRSEQ] = {"fairseq", {0x1p7, 0x1p15}},
     [LOG_VALUES] = {"names and values", {0x1p16, 0x1p15, 0x1p32}},
-    [LOG_OTHERS] = {"other phrases", {0x1p16, 0x1p15, 0x1p32}},
+    [LOG_OTHERS] = {"other phrases", {0x1p16, 0x1p15, 0x1p20}},
     [LOG_OWN] = {"own pattern", {0x1p16, 0x1p15, 0x1p32}},
 };
 

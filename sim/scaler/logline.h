@@ -37,7 +37,8 @@ enum {
     LOG_STOP = 8,       /* the framework stops with an error                                   */
     LOG_STATUS = 16,    /* the scale after a step, or before it: the line does not say which    */
     LOG_SKIPS = 32,     /* .skipped steps were skipped since the last such line; may be 0      */
-    LOG_DETAIL = 64     /* more about the overflow that the line before told                   */
+    LOG_DETAIL = 64,    /* more about the overflow that the line before told                   */
+    LOG_TAKEN = 128     /* and the step was taken all the same                                 */
 };
 
 typedef struct log_line {

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ static const char *const norm_words[] = {"grad_norm", "grad norm", "gnorm", "gra
                                          "total_norm", "global_norm", "norm", NULL};
 static const char *const step_words[] = {"global_step", "num_updates", "global step",
                                          "trainer/global_step", "step", "iteration", "iter",
-                                         "steps", "it", "update", NULL};
+                                         "steps", "it", "update", "global_batch_idx", "batch",
+                                         NULL};
 
 /* ---- messages ---- */
 
@@ -85,24 +87,52 @@ static void take_position(log_note *n, const char *line)
     const int fraction = words_fraction(line, &at, &of);
     const char *epoch = words_find(line, "epoch");
     n->step = words_integer_of(line, step_words);
+    n->worded = n->step >= 0;
     if (fraction && (n->step < 0 || n->step == at)) {
         n->per_epoch = n->step < 0 && (epoch || fraction > 1);
         n->step = at;
         n->of = of;
     }
-    if (epoch) {
-        epoch = words_skip_marks(epoch);
-        epoch += *epoch == ')' ? 1 : 0;
-        if (!words_number(epoch, &n->epoch))
-            n->epoch = -1;
-    }
+    if (epoch && !words_number(epoch, &n->epoch))
+        n->epoch = -1;
 }
 
 /* DeepSpeed's "step=20, skipped=3, lr=[...], mom=[...]". */
 static int64_t skipped_in_all(const char *line)
 {
-    static const char *const words[] = {"skipped", NULL};
-    return strstr(line, "mom=[") ? words_integer_of(line, words) : -1;
+    const char *p = words_after(line, "step=");
+    p = p ? p + strspn(p, "0123456789, ") : NULL;
+    return p && strncmp(p, "skipped=", 8) == 0 ? words_integer(p + 8) : -1;
+}
+
+/* A loss by any other name: the identifiers that hold the word, but for those of a loss scale and
+ * of evaluations. One that is not finite counts first. */
+static value_kind other_loss(const char *line, double *x)
+{
+    static const char *const others[] = {"scal", "val", "test", "best", NULL};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    value_kind found = VALUE_UNSAID;
+    for (const char *p = line; (p = strstr(p, "loss")) != NULL;) {
+        const char *begin = p, *end = p + strspn(p, letters);
+        char name[64];
+        double value;
+        int other = strncmp(words_skip_marks(end), "scal", 4) == 0;
+        while (begin > line && strchr(letters, begin[-1]))
+            begin--;
+        snprintf(name, sizeof name, "%.*s", (int)(end - begin), begin);
+        for (size_t i = 0; others[i]; i++)
+            other |= strstr(name, others[i]) != NULL;
+        const int part = p > line && isalpha((unsigned char)p[-1]);
+        const value_kind v = other || part ? VALUE_UNSAID : words_value(end, &value);
+        if (v > VALUE_FINITE)
+            return v;
+        if (v == VALUE_FINITE && found == VALUE_UNSAID) {
+            found = v;
+            *x = value;
+        }
+        p = end;
+    }
+    return found;
 }
 
 int log_note_parse(log_note *n, const char *text)
@@ -115,9 +145,12 @@ int log_note_parse(log_note *n, const char *text)
     line[length] = 0;
     *n = (log_note){.step = -1, .of = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = words_value_of(line, loss_words, &n->loss_value);
+    if (n->loss == VALUE_UNSAID)
+        n->loss = other_loss(line, &n->loss_value);
     n->norm = words_value_of(line, norm_words, &n->norm_value);
     n->skipped = skipped_in_all(line);
     n->starts = starts_at(line);
+    n->timed = strstr(line, "elapsed time per iteration") != NULL;
     if (words_integer_of(line, lost) > 0 && n->loss == VALUE_UNSAID)
         n->loss = VALUE_NAN;
     if (n->marks & NOTE_LOST && n->loss == VALUE_UNSAID)

@@ -15,14 +15,16 @@ enum {
 };
 
 typedef struct log_note {
-    uint64_t line;
+    uint64_t line, seq; /* its number; among lines that are not empty */
     unsigned marks;
     value_kind loss, norm;
     double loss_value, norm_value;
     int64_t step, of;  /* where the run stands, of how many; -1: not said      */
+    int worded;        /* by a word for steps, not only by a bar               */
     int per_epoch;     /* .step begins again with every epoch                  */
     double epoch;      /* -1                                                   */
     int64_t skipped;   /* steps skipped since the beginning of the run; -1     */
+    int timed;         /* a line of Megatron: it has an "elapsed time per iteration" */
     double starts;     /* the first scale, of the run's settings; NaN: unsaid  */
 } log_note;
 

@@ -28,19 +28,24 @@ static void find_convention(training_log *l)
 
 /* ---- entries to the recorded track ---- */
 
-static void add_jump(training_log *l, const log_entry *e, double from, double to, int restart)
+/* The events that tell of it. */
+static unsigned add_jump(training_log *l, const log_entry *e, double from, double to, int restart)
 {
+    const int gap = !restart && e->said.step < 0 && !(e->said.what & LOG_STATUS);
     if (l->n_jumps == l->room_jumps) {
         const size_t room = l->room_jumps ? 2 * l->room_jumps : 16;
         log_jump *jumps = realloc(l->jumps, room * sizeof *jumps);
         if (!jumps) {
             l->failed = 1;
-            return;
+            return 0;
         }
         l->jumps = jumps;
         l->room_jumps = room;
     }
-    l->jumps[l->n_jumps++] = (log_jump){e->line, e->said.step, from, to, restart};
+    l->jumps[l->n_jumps++] = (log_jump){
+        .line = e->line, .step = e->said.step, .from = from, .to = to, .restart = restart,
+        .gap = gap};
+    return RECORDED_JUMP | (gap && to < from ? (unsigned)RECORDED_GAP : 0);
 }
 
 /* Where the walk over the entries stands. */
@@ -91,8 +96,7 @@ static void arrive(walk *w, const log_entry *e, double scale, uint64_t n)
         return;
     }
     if (w->extra & RECORDED_RESTART ? ratio != 1 : ratio < 1 || ratio > 1 << SILENT) {
-        add_jump(w->log, e, w->scale, scale, (w->extra & RECORDED_RESTART) != 0);
-        w->extra |= RECORDED_JUMP;
+        w->extra |= add_jump(w->log, e, w->scale, scale, (w->extra & RECORDED_RESTART) != 0);
         w->scale = scale;
         if (n)
             record(w, first, last, n, 0, scale);
@@ -138,7 +142,9 @@ static void walk_event(walk *w, const log_entry *e)
     const int known = l->step >= 0 && w->step >= 0 && l->step > w->step;
     const uint64_t between = known ? (uint64_t)(l->step - w->step - 1) : 0;
     double before = l->before, after = l->after;
-    unsigned events = l->what & LOG_OVERFLOW ? MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP : 0;
+    unsigned events = l->what & LOG_TAKEN      ? MPSIM_SCALER_OVERFLOW
+                      : l->what & LOG_OVERFLOW ? MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP
+                                               : 0;
     if (l->what == LOG_OVERFLOW && l->step < 0 && isnan(before) && isnan(after)) {
         w->log->recorded.unknown_steps |= !w->log->numbered;
         w->mute++;
@@ -201,8 +207,7 @@ static void walk_skips(walk *w, const log_entry *e, uint64_t n, uint64_t skipped
         return;
     }
     if (jump) {
-        add_jump(w->log, e, w->scale, next, (w->extra & RECORDED_RESTART) != 0);
-        w->extra |= RECORDED_JUMP;
+        w->extra |= add_jump(w->log, e, w->scale, next, (w->extra & RECORDED_RESTART) != 0);
     }
     w->log->mixed += n > 1;
     record(w, first, last, skipped, overflow | RECORDED_MIXED, next);
@@ -308,6 +313,7 @@ void log_walk(training_log *l)
     for (size_t i = 0; i < l->count && !l->failed; i++) {
         const log_entry *e = &l->entries[i];
         l->recorded.line = e->line;
+        l->recorded.seq = e->seq;
         if (e->said.step >= 0 && w.step >= 0 && e->said.step <= w.step) {
             l->restarts++;
             w.extra |= RECORDED_RESTART;
@@ -318,8 +324,11 @@ void log_walk(training_log *l)
                       : walk_status(&w, e, e->said.after);
         else
             walk_event(&w, e);
-        if (l->recorded.count)
-            l->recorded.spans[l->recorded.count - 1].last_line = e->last_line;
+        if (l->recorded.count) {
+            span *last = &l->recorded.spans[l->recorded.count - 1];
+            last->last_line = e->last_line;
+            last->last_seq = e->last_seq;
+        }
     }
     record_mute(&w);
 }

@@ -45,7 +45,9 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
 static void add_log_text(const scaler_report *r, verdict v, char *text, size_t size)
 {
     const training_log *l = r->log;
-    const char *what = l->lost_as == VALUE_INF ? "infinite" : "NaN";
+    const char *what = l->lost_as == VALUE_INF    ? "infinite"
+                       : l->lost_as == VALUE_GONE ? "left out"
+                                                  : "NaN";
     size_t n = strlen(text);
     char a[32];
     if (l->lost_since)

@@ -62,6 +62,7 @@ static void append(track *t, const span *s)
         last->steps += s->steps;
         last->to = s->to;
         last->last_line = s->last_line;
+        last->last_seq = s->last_seq;
         last->fits = last->fits < s->fits || isnan(s->fits) ? last->fits : s->fits;
         add_loss(&last->loss, &s->loss);
         return;
@@ -165,7 +166,7 @@ void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned event
 {
     const span s = {.first = t->steps, .steps = n, .from = from, .to = to, .scale = scale,
                     .next = next, .events = events, .fits = (double)NAN,
-                    .line = t->line, .last_line = t->line};
+                    .line = t->line, .last_line = t->line, .seq = t->seq, .last_seq = t->seq};
     if (n)
         account(t, &s);
 }

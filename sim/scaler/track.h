@@ -20,6 +20,7 @@ typedef struct span {
     double scale, next;    /* in force; after the last of them; NaN: unknown */
     unsigned events;       /* of each: MPSIM_SCALER_*, 0: clean              */
     uint64_t line, last_line; /* of the log that told them; 0: none              */
+    uint64_t seq, last_seq;   /* the same among the lines that are not empty     */
     track_loss loss;
     double fits;           /* largest power of two that all would have taken; infinity: any;
                               0: none; NaN: unknown                                     */
@@ -48,7 +49,7 @@ typedef struct track {
     int recorded;        /* 1: what a log says                                     */
     int unknown_steps;   /* recorded: how many clean steps there were is not known */
     int by_step;         /* 1: a span for every step                               */
-    uint64_t line;       /* recorded: of the log, for what is recorded next        */
+    uint64_t line, seq;  /* recorded: of the log, for what is recorded next        */
     span *spans;
     size_t count, room;
     int truncated;       /* spans beyond the cap are only in the totals            */

@@ -42,6 +42,13 @@ static void add_detail(log_entry *e, const log_line *l)
     e->said.what |= l->what & LOG_STOP;
 }
 
+/* One more line about an entry. */
+static void add_line(const training_log *log, log_entry *e)
+{
+    e->last_line = log->line;
+    e->last_seq = log->seq;
+}
+
 /* Whether a status says what the one before it says, a step later. */
 static int is_more_of(const log_entry *e, const log_line *l)
 {
@@ -52,7 +59,7 @@ static int is_more_of(const log_entry *e, const log_line *l)
 
 /* Whether the line says again what the entry says: of the same step, or the same change of a scale
  * that is no longer the one before it, or one more phrase about it, as each process prints it. */
-static int is_repeated(const log_entry *e, const log_line *l, uint64_t line)
+static int is_repeated(const log_entry *e, const log_line *l, uint64_t seq)
 {
     if (e->said.what != l->what || e->said.dialect != l->dialect ||
         !same_or_unknown(e->said.after, l->after) || !same_or_unknown(e->said.before, l->before))
@@ -62,8 +69,9 @@ static int is_repeated(const log_entry *e, const log_line *l, uint64_t line)
                same_or_unknown(e->said.after, l->after) && (l->step < 0 || e->to == l->step);
     if (l->step >= 0)
         return e->to == l->step;
-    return l->what & LOG_OVERFLOW && l->rank < 0 && l->before > l->after &&
-           line < e->last_line + RECENT;
+    const int changes = l->what & LOG_OVERFLOW ? l->before > l->after : l->before < l->after;
+    return l->what & (LOG_OVERFLOW | LOG_GROWTH) && l->rank < 0 && changes &&
+           seq < e->last_seq + RECENT;
 }
 
 /* Whether one of the last entries says the same of an earlier step, at another scale than now: a
@@ -93,6 +101,8 @@ static void add_entry(training_log *log, const log_line *l)
     }
     log->entries[log->count++] = (log_entry){.line = log->line,
                                              .last_line = log->line,
+                                             .seq = log->seq,
+                                             .last_seq = log->seq,
                                              .said = *l,
                                              .to = l->step,
                                              .n = 1,
@@ -112,10 +122,39 @@ static void number_steps(training_log *log, log_line *l, const log_note *n)
     log->last_step = l->step;
 }
 
+/* Where the run stands, for the scales whose lines do not say it: by the bar that counts furthest,
+ * or by steps in words, whichever came first. */
+static void follow_place(log_line_place *at, const log_note *n)
+{
+    const int kind = n->worded ? 2 : 1;
+    if (n->step < 0 || (at->kind && at->kind != kind) || n->of < at->of)
+        return;
+    at->fresh = at->kind == 0 || n->step != at->step;
+    at->back |= n->step < at->step;
+    at->kind = kind;
+    at->of = n->of;
+    at->step = n->step;
+}
+
+/* A scale without a step takes that place, if no other has it; counted on where it begins again, as
+ * the bar of an epoch does. */
+static void adopt_step(log_line_place *at, log_line *l)
+{
+    if (l->step >= 0 || !(l->what & LOG_STATUS) || !at->fresh)
+        return;
+    if (at->back)
+        at->base = at->last + (at->step == 0);
+    at->fresh = at->back = 0;
+    if (at->step < INT64_MAX / 4 && at->base < INT64_MAX / 4)
+        at->last = l->step = at->base + at->step;
+}
+
 /* What the lines of the rank that counts say of the loss, the norm, where the run stands. */
 static int take_note(training_log *log, log_note *n)
 {
     n->line = log->line;
+    n->seq = log->seq;
+    log->has_value |= n->loss || n->norm;
     if (n->loss == VALUE_FINITE) {
         log->lost_since = 0;
     } else if (n->loss != VALUE_UNSAID) {
@@ -128,23 +167,44 @@ static int take_note(training_log *log, log_note *n)
     return log_notes_add(&log->notes, n);
 }
 
+/* Megatron prints no loss where it is NaN: a line of a step that was not skipped, without the loss
+ * that those before had. */
+static int is_loss_gone(training_log *log, const log_line *l, const log_note *n)
+{
+    const log_entry *last = log->count ? &log->entries[log->count - 1] : NULL;
+    const int falls = last && l->after < last->said.after;
+    if (!n->timed || !(l->what & LOG_STATUS))
+        return 0;
+    log->has_loss |= n->loss == VALUE_FINITE;
+    return log->has_loss && n->loss == VALUE_UNSAID && l->skipped == 0 && !falls;
+}
+
 /* A line about the loss scale. */
 static void take_scale_line(training_log *log, log_line *l)
 {
     log_entry *last = log->count ? &log->entries[log->count - 1] : NULL;
-    if (l->average)
+    int exponent;
+    if (log->base == 0 && l->after > 0 && !l->average)
+        log->base = l->after;
+    if (l->average || (log->base > 0 && frexp(log->base, &exponent) == 0.5 && l->after > 0 &&
+                       frexp(l->after, &exponent) != 0.5 && l->after != floor(l->after) &&
+                       l->after > 1 && l->what & LOG_STATUS))
         log->averages++;
     else if (l->bad || (l->what == LOG_STATUS && isnan(l->after)))
         log->bad++;
     else if (l->scaler != log->scaler)
         log->other_scalers++;
-    else if (last && is_detail(last, l))
+    else if (last && is_detail(last, l)) {
         add_detail(last, l);
-    else if ((last && is_repeated(last, l, log->line)) || is_late(log, l))
+        add_line(log, last);
+    } else if (last && is_repeated(last, l, log->seq)) {
         log->repeats++;
-    else if (last && is_more_of(last, l)) {
+        add_line(log, last);
+    } else if (is_late(log, l)) {
+        log->repeats++;
+    } else if (last && is_more_of(last, l)) {
         last->to = l->step;
-        last->last_line = log->line;
+        add_line(log, last);
         last->n++;
     } else if (log->count == ENTRIES_MAX)
         log->failed = 2;
@@ -163,6 +223,8 @@ static int take_part(training_log *log, const char *text)
     const int noted = log_note_parse(&n, text);
     const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) ||
                       log_line_parse(&l, text);
+    if (noted)
+        follow_place(&log->place, &n);
     if (found) {
         log->total++;
         log->recognised[l.dialect]++;
@@ -174,8 +236,11 @@ static int take_part(training_log *log, const char *text)
             log->other_ranks++;
             return log->failed;
         }
-        l.loss = n.loss;
         number_steps(log, &l, &n);
+        adopt_step(&log->place, &l);
+        if (is_loss_gone(log, &l, &n))
+            n.loss = VALUE_GONE;
+        l.loss = n.loss;
     }
     if ((noted || found) && take_note(log, &n))
         log->failed = 1;
@@ -207,6 +272,7 @@ static int visit_line(const char *line, void *context)
     const int stop = take_line(log, log->held);
     memcpy(log->held, line, strlen(line) + 1);
     log->line = log->reader.ends + 1;
+    log->seq++;
     return stop;
 }
 
@@ -288,12 +354,13 @@ int training_log_read_as(training_log *l, const char *path, const log_pattern *o
     l->own = own;
     l->epoch = -1;
     l->last_step = -1;
+    l->place = (log_line_place){.of = -1, .step = -1};
     escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
     const int code = read_bytes(l, path, name);
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
     if (code)
         return code;
-    if (!l->failed && l->total == 0 && !l->lost_lines)
+    if (!l->failed && l->total == 0 && !l->has_value)
         return fail(EXIT_DATA,
                     "%s: no line about a loss scale in %" PRIu64 " lines: known are those of Apex, "
                     "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', "

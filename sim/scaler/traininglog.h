@@ -12,12 +12,14 @@ enum {
     RECORDED_JUMP = 1 << 16,    /* the scale differs, and nothing in the log explains it */
     RECORDED_RESTART = 1 << 17, /* the step numbers begin again: resumed from a checkpoint */
     RECORDED_MIXED = 1 << 18,   /* some of the steps were skipped; which is not known */
+    RECORDED_GAP = 1 << 20,     /* with JUMP: between lines that tell overflows, down: lines are
+                                   missing */
     RECORDED_INFERRED = 1 << 19 /* not logged: seen by the scale */
 };
 
 /* A line, or several that say the same. */
 typedef struct log_entry {
-    uint64_t line, last_line;
+    uint64_t line, last_line, seq, last_seq;
     log_line said;
     int64_t to;        /* the last step of lines that say the same                      */
     uint64_t n;        /* lines that say the same                                       */
@@ -29,7 +31,17 @@ typedef struct log_jump {
     int64_t step;
     double from, to;
     int restart;
+    int gap;           /* between lines that tell overflows, without steps: lines are missing, or
+                          the scale has grown */
 } log_jump;
+
+/* Where the run stands, by lines that tell no scale. */
+typedef struct log_line_place {
+    int kind;           /* 0: unknown; 1: by a bar; 2: by words                    */
+    int64_t step, of;
+    int fresh, back;    /* no scale has it yet; it has begun again                 */
+    int64_t base, last; /* what it is counted from; the step of the last scale     */
+} log_line_place;
 
 typedef struct training_log {
     log_entry *entries;
@@ -37,7 +49,8 @@ typedef struct training_log {
     log_reader reader;
     const log_pattern *own;    /* the user's, or NULL                            */
     char held[LOG_WIDTH + 1];  /* the last line, which the next may go on with   */
-    uint64_t line;             /* its number                                     */
+    uint64_t line, seq;        /* its number; its number without empty ones, and with those that
+                                  end in a carriage return                       */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
     uint64_t other_ranks, other_scalers, bad, repeats, averages;
     uint64_t unread_line;  /* of an overflow whose scale could not be read; 0           */
@@ -48,6 +61,9 @@ typedef struct training_log {
     log_notes notes;       /* loss, norm, where the run stands                          */
     double epoch;          /* the last one; -1                                          */
     int64_t last_step, step_base; /* the last step; what steps of an epoch are counted from */
+    log_line_place place;
+    int has_loss, has_value;      /* lines of Megatron had a loss; any had a loss or a norm   */
+    double base;                  /* the first scale; 0: none                                 */
     int numbered;          /* lines with a scale carry step numbers                     */
     int before;            /* the lines tell the scale before a step, not after it      */
     int failed;            /* 1: out of memory; 2: too many entries                     */

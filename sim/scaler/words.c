@@ -16,7 +16,7 @@ const char *words_after(const char *line, const char *phrase)
 
 const char *words_skip_marks(const char *p)
 {
-    return p + strspn(p, " \t:=\"'([");
+    return p + strspn(p, " \t:=\"'([|");
 }
 
 const char *words_find(const char *line, const char *word)
@@ -121,9 +121,15 @@ int64_t words_integer(const char *p)
 {
     char plain[64];
     int64_t v = 0;
+    double x;
     p = ungrouped(plain, words_skip_marks(p));
     if (!isdigit((unsigned char)*p))
         return -1;
+    const char *end = p + strspn(p, "0123456789.");
+    if (*end == '%') /* a share */
+        return -1;
+    if (*end == 'e' && words_number(p, &x)) /* 1.53e+05 */
+        return x < 9e18 ? (int64_t)x : -1;
     for (; isdigit((unsigned char)*p); p++) {
         if (v > INT64_MAX / 10 - 1)
             return -1;
@@ -186,6 +192,16 @@ int words_say_yes(const char *p)
 
 /* ---- fractions ---- */
 
+/* Whether the fraction at p counts epochs: "Epoch 1/200". */
+static int is_of_epochs(const char *line, const char *p)
+{
+    static const char word[] = "epoch";
+    const size_t n = sizeof word - 1;
+    while (p > line && strchr(" :[(", p[-1]))
+        p--;
+    return (size_t)(p - line) >= n && strncmp(p - n, word, n) == 0;
+}
+
 int words_fraction(const char *line, int64_t *n, int64_t *of)
 {
     int nested = 0;
@@ -200,6 +216,10 @@ int words_fraction(const char *line, int64_t *n, int64_t *of)
         if (a == end || behind == b || (a > line && !strchr(" \t[(|:", a[-1])) ||
             (*behind && !strchr(" \t]),|:[", *behind)))
             continue;
+        if (is_of_epochs(line, a)) {
+            nested = 1;
+            continue;
+        }
         if (*behind == ']' && behind[1] == '[') { /* the epoch's, before that in the epoch */
             nested = 1;
             continue;

@@ -29,7 +29,13 @@ int64_t words_integer(const char *p);
 int64_t words_integer_of(const char *line, const char *const *words);
 
 /* A value that need not be finite. */
-typedef enum value_kind { VALUE_UNSAID, VALUE_FINITE, VALUE_NAN, VALUE_INF } value_kind;
+typedef enum value_kind {
+    VALUE_UNSAID,
+    VALUE_FINITE,
+    VALUE_NAN,
+    VALUE_INF,
+    VALUE_GONE /* no longer printed, as Megatron does where it is NaN */
+} value_kind;
 
 /* words_value -- the value at p; *x if it is finite. */
 value_kind words_value(const char *p, double *x);
