@@ -254,6 +254,7 @@ loss_course log_loss_course(const training_log *l)
         }
         c.best_line = c.best_line ? c.best_line : n->line;
         c.last = x;
+        c.zeros = n->loss_value == 0 ? c.zeros + 1 : 0;
         c.last_line = n->line;
         c.last_seq = n->seq;
         back[c.n++ % 2] = n->loss_value;

@@ -49,6 +49,7 @@ typedef struct loss_course {
     uint64_t n;                    /* finite losses       */
     double first, best, last;
     uint64_t best_line, last_line, best_seq, last_seq;
+    uint64_t zeros;                /* losses of exactly 0 in a row, at the end */
 } loss_course;
 
 loss_course log_loss_course(const training_log *l);

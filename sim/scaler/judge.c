@@ -12,7 +12,8 @@
 /* EARLY: steps that are the beginning of a run, where it has ten times as many. COLLAPSE: overflows
  * in a row, late, that no search explains; ENDLESS: at any time after a clean step. DEEP: more of
  * them after a growth than hysteresis explains. */
-enum { EARLY = 1000, EARLY_ALWAYS = 100, COLLAPSE = 4, ENDLESS = 10, DEEP = 3, ENOUGH = 5 };
+enum { EARLY = 1000, EARLY_ALWAYS = 100, COLLAPSE = 4, ENDLESS = 10, DEEP = 3, ENOUGH = 5,
+       SEVERAL = 6, MUCH_LOWER = 32 };
 
 /* A loss counts as rising from its smallest by this factor. */
 static const double rise = 1.2;
@@ -37,7 +38,9 @@ typedef struct facts {
     uint64_t search;    /* episodes of the search                                    */
     uint64_t probes;    /* that a growth explains                                    */
     uint64_t spikes;    /* that nothing explains                                     */
+    double highest;     /* scale at which one of these came                          */
     const episode *spike;
+    const log_note *total; /* the last that tells how many steps were skipped        */
     const log_note *resumed, *ended;
     double declared;    /* the first scale of the settings; NaN                      */
 } facts;
@@ -120,6 +123,30 @@ static void say_start(facts *f)
             "the overflows begin%s, early in the run", place_text(at, &first->first));
 }
 
+/* Logs without an overflow, or with a scale that says all. */
+static void say_scale(facts *f)
+{
+    const track *t = f->t;
+    char a[32], b[32];
+    if (t->count == 0 || isnan(t->last) || (f->e.count && t->last > 1))
+        return;
+    const span *first = &t->spans[0], *last = &t->spans[t->count - 1];
+    const double begin = isnan(first->scale) ? first->next : first->scale;
+    if (begin == t->last)
+        say(f, first->line, last->last_line, "the scale is %s", text_scale(a, begin));
+    else
+        say(f, first->line, last->last_line, "the scale goes from %s to %s", text_scale(a, begin),
+            text_scale(b, t->last));
+}
+
+static void say_total(facts *f)
+{
+    char a[32], b[32];
+    if (f->total)
+        say(f, f->total->line, 0, "%s of %s steps were skipped so far",
+            text_count(a, (uint64_t)f->total->skipped), text_count(b, (uint64_t)f->total->step));
+}
+
 static void say_tail(facts *f)
 {
     char a[32], b[32];
@@ -191,16 +218,22 @@ static void find_notes(facts *f)
             f->resumed = n;
         if (n->marks & NOTE_ENDED)
             f->ended = n;
+        if (n->skipped >= 0 && n->step > 0)
+            f->total = n;
         if (!isnan(n->starts) && isnan(f->declared))
             f->declared = n->starts;
     }
 }
 
+static log_dialect dialect_of(const training_log *l)
+{
+    return l->count ? l->entries[0].said.dialect : LOG_VALUES;
+}
+
 /* Whether a first scale is one that a run begins with. */
 static int is_start(const facts *f, const episode *first)
 {
-    const log_dialect d = f->l->count ? f->l->entries[0].said.dialect : LOG_VALUES;
-    return isnan(f->declared) ? log_dialect_starts(d, first->before)
+    return isnan(f->declared) ? log_dialect_starts(dialect_of(f->l), first->before)
                               : first->before == f->declared;
 }
 
@@ -210,7 +243,8 @@ static void sort_episodes(facts *f)
     int searching = f->initial || f->early;
     for (size_t i = 0; i < f->e.count; i++) {
         const episode *e = &f->e.at[i];
-        const int above = i == 0 && f->l->count && e->before > 0x1p16; /* it has grown before */
+        const int above = i == 0 && isnan(f->declared) &&
+                          log_dialect_grown(dialect_of(f->l), e->before); /* it has grown */
         if (searching && !is_late(&e->first, e->seq) && !e->grown && e->clean <= EARLY_ALWAYS &&
             (i == 0 || is_early(&e->first))) {
             f->search++;
@@ -219,8 +253,9 @@ static void sort_episodes(facts *f)
         searching = 0;
         if (i == 0 && f->begins && e->n <= DEEP && !above)
             continue; /* what was before is not known */
-        if ((e->grown || (above && !f->late)) && e->n <= DEEP && !e->reset) {
+        if ((e->grown || above) && e->n <= DEEP && !e->reset) {
             f->probes++;
+            f->highest = fmax(f->highest, e->before);
         } else {
             f->spikes++;
             if (!f->spike || e->n > f->spike->n)
@@ -290,8 +325,15 @@ static int diverges(const facts *f)
 
 static int is_not_finite(const facts *f)
 {
-    return f->l->lost_since || f->lost_apart > 0 || (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
+    return f->l->lost_since || f->lost_apart > 0 || f->l->other_lost > 0 || (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
            f->norm.lost > f->norm.finite;
+}
+
+/* More than half of all steps of a run that is under way. */
+static int skips_most(const facts *f)
+{
+    return f->total && f->total->step > EARLY_ALWAYS &&
+           f->total->skipped > f->total->step / 2;
 }
 
 /* A norm that is NaN at steps that the log tells to have been taken. */
@@ -305,14 +347,16 @@ static int is_resumed(const facts *f)
 {
     for (size_t i = 0; i < f->l->n_jumps; i++)
         if (!f->l->jumps[i].gap ||
-            (f->resumed && log_dialect_starts(f->l->entries[0].said.dialect, f->l->jumps[i].to)))
+            (f->resumed && log_dialect_starts(dialect_of(f->l), f->l->jumps[i].to)))
             return 1;
     return (f->resumed && f->initial && f->late);
 }
 
+/* Unexplained overflows, or a scale that comes to overflow far below where it did. */
 static int has_spikes(const facts *f)
 {
-    return f->spikes > f->probes / 10;
+    const episode *last = f->e.count ? &f->e.at[f->e.count - 1] : NULL;
+    return f->spikes > f->probes / 10 || (f->probes && last->after < f->highest / MUCH_LOWER);
 }
 
 /* The verdict of a log whose overflows are ordinary, or too few to tell. */
@@ -337,17 +381,44 @@ static verdict ordinary(const facts *f)
     return VERDICT_SPIKES;
 }
 
-static verdict decide(const facts *f)
+static verdict by_rules(const facts *f)
 {
+    if (skips_most(f))
+        return VERDICT_DIVERGING;
     if (f->t->steps == 0)
         return is_not_finite(f) ? VERDICT_NOT_FINITE : VERDICT_UNCLEAR;
     return has_stopped(f)     ? VERDICT_FLOOR
+           : f->t->taken      ? VERDICT_TAKEN
            : runs_away(f)     ? VERDICT_RUNAWAY
            : diverges(f)      ? VERDICT_DIVERGING
            : is_taken(f)      ? VERDICT_TAKEN
            : is_not_finite(f) ? VERDICT_NOT_FINITE
            : is_resumed(f)    ? VERDICT_RESUMED
                               : ordinary(f);
+}
+
+/* What forbids to reassure, although the scale alone looks well; NULL: nothing. */
+static const char *doubt(const facts *f)
+{
+    const double much = f->loss.n < SEVERAL ? 3 : 1.5;
+    return f->l->unread_line    ? "overflows whose scale cannot be read"
+           : f->l->last_bad     ? "the last scale, which cannot be read"
+           : f->l->reader.hidden ? "the rest of lines that are too long, which tell of scales"
+           : f->loss.n > 1 && f->loss.best > 0 && f->loss.last > much * f->loss.best
+               ? "why the loss rises"
+           : f->loss.zeros > 1 && f->loss.first > 0 ? "why the loss is exactly 0"
+           : f->e.count && f->t->last <= 1          ? "why the scale is down at 1"
+                                                    : NULL;
+}
+
+static verdict decide(facts *f)
+{
+    const verdict v = by_rules(f);
+    const int fine = v == VERDICT_CLEAN || v == VERDICT_STARTUP || v == VERDICT_STEADY;
+    const char *why = fine ? doubt(f) : NULL;
+    if (why)
+        miss(f, why);
+    return why ? VERDICT_UNCLEAR : v;
 }
 
 /* ---- what is missing, how sure, in words ---- */
@@ -364,7 +435,7 @@ static void find_missing(facts *f)
         miss(f, "step numbers");
     if (f->e.count && !f->ends)
         miss(f, "lines after the last overflow");
-    if (f->t->steps && !f->e.count)
+    if (f->t->steps == 1 && !f->e.count)
         miss(f, "more than one line");
     if (f->loss.n == 0 && f->l->lost_lines == 0)
         miss(f, "the loss");
@@ -452,6 +523,8 @@ static void unclear_text(const facts *f, char *text, size_t size)
     char a[32], b[32];
     if (f->t->steps == 0)
         snprintf(text, size, "no line tells a loss scale that can be read.");
+    else if (f->j->missing[0])
+        snprintf(text, size, "the scale alone looks well, but the log leaves a question.");
     else if (f->e.count == 0)
         snprintf(text, size, "one line tells a scale, and no overflow.");
     else if (isnan(f->t->last))
@@ -467,7 +540,11 @@ static void unclear_text(const facts *f, char *text, size_t size)
 static void diverging_text(const facts *f, char *text, size_t size)
 {
     char a[32], b[32];
-    if (f->e.count == 0)
+    if (skips_most(f))
+        snprintf(text, size, "%s of %s steps were skipped: the run does not train.",
+                 text_count(a, (uint64_t)f->total->skipped),
+                 text_count(b, (uint64_t)f->total->step));
+    else if (f->e.count == 0)
         snprintf(text, size,
                  "the norm of the gradients is NaN or Inf step after step, at a scale of %s: the "
                  "run is lost.", text_scale(a, f->t->last));
@@ -497,11 +574,30 @@ static void resumed_text(const facts *f, char *text, size_t size)
                                 : "a new start without the scaler's state, or lines are missing");
 }
 
+static void spikes_text(const facts *f, char *text, size_t size)
+{
+    char a[32], b[32];
+    int n;
+    if (f->spikes)
+        n = snprintf(text, size,
+                     "%s of %s groups of overflows come where the scale had not grown before: "
+                     "gradients spike, or some steps hold Inf or NaN.", text_count(a, f->spikes),
+                     text_count(b, f->e.count));
+    else
+        n = snprintf(text, size, "steps overflow now and then, and the run goes on.");
+    if (f->e.tail_steps == 0 && f->e.tail_lines == 0)
+        snprintf(text + n, size - (size_t)n,
+                 " The last step overflows, too: what follows is not known.");
+}
+
 static void find_text(const facts *f, char *text, size_t size)
 {
     switch (f->j->verdict) {
     case VERDICT_UNCLEAR:
         unclear_text(f, text, size);
+        break;
+    case VERDICT_SPIKES:
+        spikes_text(f, text, size);
         break;
     case VERDICT_DIVERGING:
         diverging_text(f, text, size);
@@ -538,7 +634,9 @@ int log_judge(log_judgement *j, const training_log *l)
     find_text(&f, j->text, sizeof j->text);
     say_start(&f);
     say_overflows(&f);
+    say_scale(&f);
     say_tail(&f);
+    say_total(&f);
     say_loss(&f);
     say_norm(&f);
     for (size_t i = 0; i < l->n_jumps && i < 2; i++)

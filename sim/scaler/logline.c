@@ -428,6 +428,14 @@ const char *log_dialect_name(log_dialect d)
     return (unsigned)d < LOG_DIALECTS ? dialects[d].name : "?";
 }
 
+int log_dialect_grown(log_dialect d, double scale)
+{
+    double most = 0;
+    for (size_t i = 0; i < 4; i++)
+        most = fmax(most, dialects[d].starts[i]);
+    return scale > most;
+}
+
 int log_dialect_starts(log_dialect d, double scale)
 {
     for (size_t i = 0; i < 4; i++)

@@ -70,7 +70,10 @@ int log_line_join(char *a, const char *b);
 
 const char *log_dialect_name(log_dialect d);
 
-/* log_dialect_starts -- the scales that a framework starts at, and whether `scale` is one. */
+/* log_dialect_grown -- whether the scale is above all that the framework starts at. */
+int log_dialect_grown(log_dialect d, double scale);
+
+/* log_dialect_starts -- whether the framework starts at that scale. */
 int log_dialect_starts(log_dialect d, double scale);
 
 #endif

@@ -39,7 +39,36 @@ static int end_line(log_reader *r, int (*visit)(const char *line, void *context)
     r->lines++;
     r->cut += (uint64_t)r->is_cut;
     r->is_cut = 0;
+    r->window = 0;
     return visit(r->line, context);
+}
+
+/* Eight bytes at most as a number, and which of its bits they are. */
+static uint64_t packed(const char *word, uint64_t *mask)
+{
+    uint64_t n = 0;
+    *mask = 0;
+    for (; *word; word++) {
+        n = n << 8 | (unsigned char)*word;
+        *mask = *mask << 8 | 0xff;
+    }
+    return n;
+}
+
+/* Whether what is left out would have counted. */
+static void look_through(log_reader *r, const char *bytes, size_t n)
+{
+    static const char *const words[] = {"overflow", "scale", " nan", "=nan"};
+    enum { WORDS = sizeof words / sizeof words[0] };
+    uint64_t word[WORDS], mask[WORDS];
+    for (int k = 0; k < WORDS; k++)
+        word[k] = packed(words[k], &mask[k]);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)bytes[i];
+        r->window = r->window << 8 | (c >= 'A' && c <= 'Z' ? c + 32u : c);
+        for (int k = 0; k < WORDS; k++)
+            r->hidden += (r->window & mask[k]) == word[k];
+    }
 }
 
 int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
@@ -63,6 +92,7 @@ int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
             const size_t left = end ? (size_t)(end - bytes) - i : n - i;
             const char *carriage = memchr(bytes + i, '\r', left);
             const size_t rest = carriage ? (size_t)(carriage - bytes) - i : left;
+            look_through(r, bytes + i, rest);
             i += rest - 1;
             r->since += rest - 1;
             r->is_cut = 1;

@@ -154,7 +154,7 @@ static int take_note(training_log *log, log_note *n)
 {
     n->line = log->line;
     n->seq = log->seq;
-    log->has_value |= n->loss || n->norm;
+    log->has_value |= n->loss || n->norm || n->skipped >= 0;
     if (n->loss == VALUE_FINITE) {
         log->lost_since = 0;
     } else if (n->loss != VALUE_UNSAID) {
@@ -179,13 +179,27 @@ static int is_loss_gone(training_log *log, const log_line *l, const log_note *n)
     return log->has_loss && n->loss == VALUE_UNSAID && l->skipped == 0 && !falls;
 }
 
+/* Whether the number that ends a log without the end of a line is one that the last scale does not
+ * lead to: digits are missing. */
+static int is_cut_short(const training_log *log, const log_line *l, const char *text)
+{
+    const size_t n = strlen(text);
+    const double last = log->count ? log->entries[log->count - 1].said.after : (double)NAN;
+    if (n == 0 || !strchr("0123456789.", text[n - 1]) || isnan(last) || isnan(l->after))
+        return 0;
+    return l->after != last && l->after != 2 * last && l->after != last / 2 &&
+           l->after != l->before / 2;
+}
+
 /* A line about the loss scale. */
-static void take_scale_line(training_log *log, log_line *l)
+static void take_scale_line(training_log *log, log_line *l, const char *text)
 {
     log_entry *last = log->count ? &log->entries[log->count - 1] : NULL;
     int exponent;
     if (log->base == 0 && l->after > 0 && !l->average)
         log->base = l->after;
+    log->last_bad = l->bad || (log->unterminated && is_cut_short(log, l, text));
+    l->bad = log->last_bad;
     if (l->average || (log->base > 0 && frexp(log->base, &exponent) == 0.5 && l->after > 0 &&
                        frexp(l->after, &exponent) != 0.5 && l->after != floor(l->after) &&
                        l->after > 1 && l->what & LOG_STATUS))
@@ -234,6 +248,7 @@ static int take_part(training_log *log, const char *text)
         }
         if (l.rank != log->rank && l.rank >= 0 && log->rank >= 0) {
             log->other_ranks++;
+            log->other_lost += n.loss > VALUE_FINITE;
             return log->failed;
         }
         number_steps(log, &l, &n);
@@ -245,7 +260,7 @@ static int take_part(training_log *log, const char *text)
     if ((noted || found) && take_note(log, &n))
         log->failed = 1;
     if (found)
-        take_scale_line(log, &l);
+        take_scale_line(log, &l, text);
     return log->failed;
 }
 
@@ -336,8 +351,11 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     while (!stop && (n = fread(bytes, 1, sizeof bytes, f)) > 0)
         if (!(stop = log_reader_bytes(&l->reader, bytes, n, visit_line, l)))
             endless = stop = l->reader.since > LOG_ENDLESS;
-    if (!stop && !log_reader_end(&l->reader, visit_line, l))
+    const int unterminated = l->reader.n > 0;
+    if (!stop && !log_reader_end(&l->reader, visit_line, l)) {
+        l->unterminated = unterminated;
         (void)take_line(l, l->held);
+    }
     const int bad = ferror(f) ? errno : 0;
     if (!standard)
         fclose(f);

@@ -53,6 +53,9 @@ typedef struct training_log {
                                   end in a carriage return                       */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
     uint64_t other_ranks, other_scalers, bad, repeats, averages;
+    uint64_t other_lost;   /* lines of other ranks with a loss that is not finite       */
+    int unterminated;      /* the line has no end: it may be cut in a number            */
+    int last_bad;          /* the last line about a scale could not be read             */
     uint64_t unread_line;  /* of an overflow whose scale could not be read; 0           */
     int64_t rank, scaler;
     uint64_t copies;       /* every event was logged so many times, by as many ranks    */
