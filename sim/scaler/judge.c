@@ -427,7 +427,7 @@ static void find_missing(facts *f)
 {
     if (f->t->steps == 0)
         miss(f, "the loss scale");
-    if (f->l->unread_line)
+    if (f->l->unread_line && !f->j->missing[0])
         miss(f, "the scale of overflows whose lines cannot be read");
     if (f->e.count && !f->initial && isnan(f->declared))
         miss(f, "the scale at which the run began");

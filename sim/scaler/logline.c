@@ -187,10 +187,9 @@ static const char *named_scale(const char *line)
 /* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it. */
 static int is_average(const log_line *l, const char *line, const char *value)
 {
-    int exponent;
     const char *behind = words_skip_marks(value);
     behind += strspn(behind, "0123456789.");
-    return l->after > 0 && frexp(l->after, &exponent) != 0.5 &&
+    return l->after > 0 && !words_is_power(l->after) &&
            (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '('));
 }
 
@@ -262,12 +261,6 @@ static int ends_with(const char *a, size_t n, const char *what, size_t length)
     return n >= length && memcmp(a + n - length, what, length) == 0;
 }
 
-static int is_power_of_two(double x)
-{
-    int exponent;
-    return x > 0 && frexp(x, &exponent) == 0.5;
-}
-
 /* Whether the number that ends the n bytes of a goes on in b, where a scale is expected: together
  * they are a power of two, and the first alone is none, or b is nothing but a number. */
 static int goes_on(const char *a, size_t n, const char *b)
@@ -284,8 +277,8 @@ static int goes_on(const char *a, size_t n, const char *b)
     snprintf(whole, sizeof whole, "%.*s", (int)first, a + n - first);
     (void)words_number(whole, &alone);
     snprintf(whole, sizeof whole, "%.*s%.*s", (int)first, a + n - first, (int)rest, b);
-    return words_number(whole, &x) && is_power_of_two(x) &&
-           (!is_power_of_two(alone) || b[rest] == 0);
+    return words_number(whole, &x) && words_is_power(x) &&
+           (!words_is_power(alone) || b[rest] == 0);
 }
 
 enum { APART, TIGHT, SPACED };
@@ -388,7 +381,7 @@ size_t log_line_length(const char *text)
 
 static int is_odd(double scale)
 {
-    return !isnan(scale) && !is_power_of_two(scale);
+    return !isnan(scale) && !words_is_power(scale);
 }
 
 int log_line_parse(log_line *l, const char *text)

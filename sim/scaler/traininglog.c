@@ -191,18 +191,25 @@ static int is_cut_short(const training_log *log, const log_line *l, const char *
            l->after != l->before / 2;
 }
 
+/* Whether a scale above 1 is no power of two in a log whose first one is: a mean, or unreadable. */
+static int is_off_chain(double base, double scale)
+{
+    return words_is_power(base) && scale > 1 && !words_is_power(scale);
+}
+
 /* A line about the loss scale. */
 static void take_scale_line(training_log *log, log_line *l, const char *text)
 {
     log_entry *last = log->count ? &log->entries[log->count - 1] : NULL;
-    int exponent;
     if (log->base == 0 && l->after > 0 && !l->average)
         log->base = l->after;
+    if (is_off_chain(log->base, l->after) && l->what & LOG_STATUS)
+        l->average |= l->after != floor(l->after);
+    else
+        l->bad |= is_off_chain(log->base, l->after) || is_off_chain(log->base, l->before);
     log->last_bad = l->bad || (log->unterminated && is_cut_short(log, l, text));
     l->bad = log->last_bad;
-    if (l->average || (log->base > 0 && frexp(log->base, &exponent) == 0.5 && l->after > 0 &&
-                       frexp(l->after, &exponent) != 0.5 && l->after != floor(l->after) &&
-                       l->after > 1 && l->what & LOG_STATUS))
+    if (l->average)
         log->averages++;
     else if (l->bad || (l->what == LOG_STATUS && isnan(l->after)))
         log->bad++;

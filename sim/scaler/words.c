@@ -33,6 +33,12 @@ const char *words_find(const char *line, const char *word)
 
 /* ---- numbers ---- */
 
+int words_is_power(double x)
+{
+    int exponent;
+    return x > 0 && frexp(x, &exponent) == 0.5;
+}
+
 /* Digits in groups: one to three, the first no 0, then commas with three each. Their number is
  * returned, without the commas; 0: p is no such text; -1: nor anything else, as a comma stands
  * between its first three digits and others. */
@@ -226,7 +232,8 @@ int words_fraction(const char *line, int64_t *n, int64_t *of)
         }
         *n = words_integer(a);
         *of = words_integer(b);
-        if (*n > 0 && *of > 1 && *n <= *of)
+        const int bar = behind[0] == ' ' && behind[1] == '['; /* which may be at 0 */
+        if (*n >= 1 - bar && *of > 1 && *n <= *of)
             return 1 + nested;
     }
     return 0;
