@@ -193,6 +193,7 @@ static int visit_file(input *in, trace *t, void *context)
     job *j = context;
     trace_error error;
     trace_writer *w = NULL;
+    char name[512];
     int code = 0;
     j->chosen = calloc(trace_count(t) + 1, sizeof *j->chosen);
     trace_tensor *tensors = calloc(trace_count(t) + 1, sizeof *tensors);
@@ -215,8 +216,9 @@ static int visit_file(input *in, trace *t, void *context)
         j->chosen[j->n++] = i;
     }
     if (j->npy && j->n != 1) {
-        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu are selected: use "
-                                "--match, or write safetensors", j->n);
+        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use "
+                                "--match, or write safetensors", j->n,
+                    escape_text(name, sizeof name, trace_path(t)));
         goto done;
     }
     w = j->npy ? trace_writer_npy(j->path, tensors, &error)

@@ -242,6 +242,18 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
     return 0;
 }
 
+const char *input_names(const input *in, char *out, size_t size)
+{
+    char name[512];
+    const size_t n = in->tree.count;
+    escape_text(name, sizeof name, n ? in->tree.paths[0] : "");
+    if (n > 1)
+        snprintf(out, size, "%s and %zu more", name, n - 1);
+    else
+        snprintf(out, size, "%s", name);
+    return out;
+}
+
 json_t *json_of_path(const char *path)
 {
     char escaped[4096];

@@ -69,6 +69,9 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
 /* input_failed -- print a trace error; 0 if --keep-going says so, else the exit code. */
 int input_failed(input *in, const trace_error *error);
 
+/* input_names -- its files, for an error line: "x", or "x and 13 more". Returns out. */
+const char *input_names(const input *in, char *out, size_t size);
+
 /* A path as JSON: escaped where it is not UTF-8. */
 json_t *json_of_path(const char *path);
 

@@ -264,6 +264,7 @@ static int do_file(pass *p, input *in)
 int adaptive_trace(adaptive_run *r, input *in)
 {
     input_step *said;
+    char names[600];
     pass p = {.run = r};
     int code = input_order_steps(in, &said);
     if (code)
@@ -284,7 +285,8 @@ int adaptive_trace(adaptive_run *r, input *in)
     free(said);
     return code || r->count ? code
                             : fail(in->failed ? EXIT_PARTIAL : EXIT_DATA,
-                                   "scaler: --adaptive: no agrad tensor is selected");
+                                   "scaler: --adaptive: %s: no agrad tensor is selected",
+                                   input_names(in, names, sizeof names));
 }
 
 void adaptive_clear(adaptive_run *r)

@@ -150,7 +150,10 @@ static int read_pattern(run *r, uint64_t *steps)
                    ? fail(EXIT_DATA, "%s: offset %zu: %s",
                           escape_text(name, sizeof name, text + 1), at, reason)
                    : fail(EXIT_USAGE, "scaler: --pattern: at character %zu: %s", at + 1, reason);
-    return *steps ? 0 : fail(EXIT_USAGE, "scaler: --pattern holds no step");
+    return *steps ? 0
+           : text[0] == '@'
+               ? fail(EXIT_DATA, "%s: the pattern holds no step", escape_text(name, sizeof name, text + 1))
+               : fail(EXIT_USAGE, "scaler: --pattern holds no step");
 }
 
 static void tell_status(const track *t, int64_t number, const mpsim_scaler_result *result,

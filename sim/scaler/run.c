@@ -387,6 +387,7 @@ static int check_repeat(const scalerrun *r)
 
 int scalerrun_trace(scalerrun *r)
 {
+    char names[600];
     reading g = {.run = r};
     int norm = 0, code = find_steps(r);
     if (!code)
@@ -407,7 +408,8 @@ int scalerrun_trace(scalerrun *r)
     free(g.norms);
     if (!code && r->tensors == 0)
         code = fail(r->in->failed ? EXIT_PARTIAL : EXIT_DATA,
-                    "scaler: no gradient is selected: name tensors with --match or --kind%s",
+                    "scaler: %s: no gradient is selected: name tensors with --match or --kind%s",
+                    input_names(r->in, names, sizeof names),
                     r->left_out ? " (what is selected is not floating-point)" : "");
     return code;
 }

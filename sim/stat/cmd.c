@@ -340,13 +340,14 @@ static void report_text(run *r, FILE *to, int failed)
 
 static int run_all(run *r, input *in, output *out)
 {
+    char names[600];
     statreport_list(r->report, "tensors", "By tensor");
     const int code = input_each(in, visit_file, r);
     if (code)
         return code;
     if (r->total.tensors == 0)
         return fail(in->failed ? EXIT_PARTIAL : EXIT_DATA,
-                    "stat: no tensor of floating-point numbers %s",
+                    "stat: %s: no tensor of floating-point numbers %s", input_names(in, names, sizeof names),
                     r->left_out || in->failed ? "is left" : "is selected");
     judge_sums(r);
     if (r->report->style == REPORT_TEXT) {

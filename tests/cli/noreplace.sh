@@ -24,6 +24,7 @@ mkdir "$dir/made" "$dir/plots" "$dir/work" && cd "$dir/made" || exit 99
     "$MPSIM" stat --json --histogram -o report trace && cp "$top"/plots/*.gp "$dir/plots"
 } || exit 99
 cp "$dir/plots/histogram.gp" template
+chmod u+w ./* # they may come from a folder that is read-only
 cd "$dir/work" || exit 99
 
 # Where an input is and how the output is called, so that both are one file.

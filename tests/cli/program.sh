@@ -196,4 +196,37 @@ for word in sqnr 'sqnr<5%' 'nan>q' nan=3 'nan>' 'underflow>1%%' 'underflow > 1 x
 "$MPSIM" stat --keep-going -q --fail-if nan -f fp16 "$dir/cut.safetensors" "$b" >"$dir/out" 2>"$dir/err"; [ $? -eq 1 ]; ok $? "a condition that holds counts more than a file that failed"
 "$MPSIM" stat --keep-going -q --fail-if inf -f fp16 "$dir/cut.safetensors" "$b" >"$dir/out" 2>"$dir/err"; [ $? -eq 5 ]; ok $? "one that does not leaves it at that"
 
+# ---- an error about a file names it: every sort of bad file, to every option that takes one ----
+mkdir "$dir/bad" && (cd "$dir/bad" && : >empty.x && echo hello >text.x && head -c 100 "$f" >cut.x && printf '{"a":1}' >json.x &&
+    mkdir dir.x && cp "$f" good.x)
+while read -r words; do
+    unnamed=
+    for bad in none empty text cut json dir good; do
+        # shellcheck disable=SC2046 # words
+        "$MPSIM" $(echo "$words" | sed "s,FILE,$dir/bad/$bad.x,g; s,OUT,$dir/bad/out,") >/dev/null 2>"$dir/err" </dev/null
+        [ $? -le 1 ] || grep -q "$bad\.x" "$dir/err" || unnamed="$unnamed $bad"
+    done
+    [ -z "$unnamed" ] || echo "not named:$unnamed" >>"$dir/err"
+    [ -z "$unnamed" ]; ok $? "the file is named: $words"
+done <<'TABLE'
+info FILE
+stat FILE
+stat -m nothing FILE
+cast -f bf16 -o OUT.npy FILE
+cast -f bf16 -m nothing -o OUT FILE
+dot -f fp16 --a weight:fc1.weight --b weight:conv2.weight FILE
+dot -f fp16 FILE FILE
+scaler --log FILE
+scaler -m nothing FILE
+scaler -m nothing --adaptive FILE
+scaler --pattern @FILE
+scaler --pattern 1,0 --state-in FILE
+replay -P fp32 FILE
+train -P FILE
+train --plan FILE
+train --resume FILE
+plot histogram FILE
+verify vectors --vectors FILE
+TABLE
+
 finish
