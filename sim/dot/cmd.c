@@ -315,7 +315,8 @@ static int report(const run *r, FILE *to)
     uint64_t not_finite = 0, zeros = 0;
     table *t = table_new(">K|<model|<result|>value|>rel. error|>largest|>bias|>bits lost|>not finite");
     int status = exact && t ? 0 : fail(EXIT_IO, "out of memory"), first = 1;
-    print_head(r, to);
+    if (!status)
+        print_head(r, to);
     for (size_t i = 0; i < r->depths && !status; i++) {
         status = dot_exact(exact, "dot", &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
