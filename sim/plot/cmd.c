@@ -20,10 +20,10 @@ static const char more[] =
     "                rounding loses, a curve for each policy; of several reports, for each\n"
     "                policy and report\n"
     "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json, for training\n"
-    "mpsim train --json. PREFIX.dat (data), PREFIX.gp (a script that stands alone: edit it, run\n"
-    "gnuplot again) and the figures are written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT:\n"
-    "another program) with the templates that belong to mpsim (MPSIM_PLOTS: another folder of\n"
-    "them).\n"
+    "mpsim train --json; at most 256 MiB, about as much memory is taken. PREFIX.dat (data),\n"
+    "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
+    "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
+    "that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
     "\n"
     "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
@@ -153,6 +153,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
     if (!code)
         code = plot_draw(figure, &in, r);
     plot_data_clear(&in.tensors);
+    plot_sweep_clear(&in.sweep);
     plot_runs_clear(&in.runs);
     plot_report_clear(&in.report);
     return code;

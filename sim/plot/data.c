@@ -139,9 +139,11 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
     if (!all)
         return fail(EXIT_IO, "out of memory");
     d->groups = all;
-    *g = &all[d->n_groups++];
+    *g = &all[d->n_groups];
     memset(*g, 0, sizeof **g);
-    (*g)->name = name;
+    if (!((*g)->name = strdup(name)))
+        return fail(EXIT_IO, "out of memory");
+    d->n_groups++;
     return 0;
 }
 
@@ -271,20 +273,6 @@ static int selected(const json_t *item, const plot_selection *selection, uint64_
            (!selection->step || (get_step(item, &s) && s == step));
 }
 
-/* The steps of the selected tensors, whichever sums are shown. */
-static void find_steps(plot_data *d, const plot_selection *selection, uint64_t step)
-{
-    size_t i;
-    json_t *item;
-    uint64_t s;
-    json_array_foreach (json_object_get(d->report->json, "tensors"), i, item)
-        if (selected(item, selection, step) && get_step(item, &s)) {
-            d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
-            d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
-            d->has_steps = 1;
-        }
-}
-
 /* The sums of the report that answer the selection, else its tensors. Sums over kinds do not tell what
  * of them is scaled: where it matters, kinds and tensors do. */
 static const json_t *source(const plot_data *d, const plot_selection *selection,
@@ -304,35 +292,62 @@ static const json_t *source(const plot_data *d, const plot_selection *selection,
     return v && !json_is_null(v) ? v : json_object_get(d->report->json, "tensors");
 }
 
+/* What is being added up. */
+typedef struct adding {
+    plot_data *d;
+    const plot_selection *selection;
+    uint64_t step;
+    plot_grouping grouping;
+    int need_histogram;
+} adding;
+
+/* The steps of the selected tensors, whichever sums are shown. */
+static int find_step(void *context, const json_t *item)
+{
+    const adding *a = context;
+    plot_data *d = a->d;
+    uint64_t s;
+    if (selected(item, a->selection, a->step) && get_step(item, &s)) {
+        d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
+        d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
+        d->has_steps = 1;
+    }
+    return 0;
+}
+
+static int add_if_selected(void *context, const json_t *item)
+{
+    const adding *a = context;
+    plot_group *g;
+    if (!selected(item, a->selection, a->step))
+        return 0;
+    (void)find_step(context, item);
+    const int by_kind = a->grouping == PLOT_BY_KIND;
+    const char *name = json_string_value(json_object_get(item, by_kind ? "kind" : "name"));
+    if (!name)
+        name = by_kind ? "no kind" : "no name";
+    const int code = group_named(a->d, a->grouping == PLOT_BY_NOTHING ? "total" : name, &g);
+    return code ? code : add_item(a->d, g, item, a->need_histogram);
+}
+
 static int add_selected(plot_data *d, const plot_selection *selection, plot_grouping grouping,
                         int need_histogram)
 {
-    uint64_t step = 0;
-    size_t i;
-    json_t *item;
+    adding a = {d, selection, 0, grouping, need_histogram};
     plot_group *g;
-    if (selection->step && parse_count(&step, selection->step) != 0)
+    if (selection->step && parse_count(&a.step, selection->step) != 0)
         return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", selection->step);
+    const json_t *tensors = json_object_get(d->report->json, "tensors");
     const json_t *list = source(d, selection, grouping);
     int code = 0;
-    find_steps(d, selection, step);
-    if (json_is_object(list)) {
+    if (tensors && list != tensors)
+        code = plot_each(d->report, tensors, "tensors", find_step, &a);
+    if (!code && json_is_object(list)) {
         code = group_named(d, "total", &g);
         return code ? code : add_item(d, g, list, need_histogram);
     }
-    if (!json_is_array(list))
-        return plot_wrong_member(d->report, "tensors", "an array");
-    json_array_foreach (list, i, item) {
-        if (code || !selected(item, selection, step))
-            continue;
-        const char *key = grouping == PLOT_BY_KIND ? "kind" : "name";
-        const char *name = json_string_value(json_object_get(item, key));
-        if (!name)
-            name = grouping == PLOT_BY_KIND ? "no kind" : "no name";
-        code = group_named(d, grouping == PLOT_BY_NOTHING ? "total" : name, &g);
-        if (!code)
-            code = add_item(d, g, item, need_histogram);
-    }
+    if (!code)
+        code = plot_each(d->report, list, "tensors", add_if_selected, &a);
     if (!code && d->n_groups == 0)
         code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
     return code;
@@ -362,6 +377,8 @@ int plot_data_read(plot_data *d, const plot_report *report, const plot_selection
 
 void plot_data_clear(plot_data *d)
 {
+    for (size_t i = 0; i < d->n_groups; i++)
+        free(d->groups[i].name);
     free(d->groups);
     memset(d, 0, sizeof *d);
 }

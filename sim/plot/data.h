@@ -25,7 +25,7 @@ typedef struct plot_cast {
 } plot_cast;
 
 typedef struct plot_group {
-    const char *name;
+    char *name;
     uint64_t tensors; /* items of the report that were added up */
     uint64_t scaled;  /* of them, those that the report's scales multiply */
     uint64_t count, zero, nan, inf;
@@ -38,7 +38,7 @@ typedef struct plot_group {
 
 typedef enum plot_grouping { PLOT_BY_NOTHING, PLOT_BY_KIND, PLOT_BY_TENSOR } plot_grouping;
 
-/* Names point into the report or the selection: they live as long as both. */
+/* Names of formats point into the report: they live as long as it does. */
 typedef struct plot_data {
     const plot_report *report;
     plot_format formats[PLOT_FORMATS_MAX];

@@ -1,11 +1,11 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
-#include "../trace/inputs.h"
+#include "../cli/textfile.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- members ---- */
@@ -84,27 +84,35 @@ static int check_schema(const plot_report *r, const char *figure)
     return plot_malformed(r, what);
 }
 
+/* Take over the text of a report. */
+static int read_text(plot_report *r, char *text, size_t n)
+{
+    static const char *const lists[] = {"tensors", "kinds", "steps", "results", NULL};
+    skim *own = calloc(1, sizeof *own);
+    r->texts = calloc(1, sizeof *r->texts);
+    if (!own || !r->texts) {
+        free(own);
+        free(text);
+        return fail(EXIT_IO, "out of memory");
+    }
+    r->texts[r->n_texts++] = own;
+    if (skim_open(own, text, n, lists))
+        return fail(EXIT_DATA, "%s: not JSON: %s", r->path, own->error);
+    r->json = own->root;
+    return 0;
+}
+
 int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure)
 {
-    json_error_t error;
+    enum { BYTES_MAX = 256 << 20 };
+    trace_error error;
     memset(r, 0, sizeof *r);
     r->path = path;
     r->command = verb;
-    errno = 0;
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    if (!f)
-        return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-    inputs_add(fileno(f));
-    r->json = json_loadf(f, 0, &error);
-    const int unreadable = ferror(f);
-    const int why = errno;
-    if (f != stdin)
-        fclose(f);
-    if (unreadable)
-        return fail(EXIT_IO, "%s: %s", path, strerror(why));
-    if (!r->json)
-        return fail(EXIT_DATA, "%s: not JSON: line %d, column %d: %s", path, error.line,
-                    error.column, error.text);
+    char *text = text_file_read(path, BYTES_MAX, NULL, &error);
+    const int code = text ? read_text(r, text, strlen(text)) : fail(error.exit, "%s", error.text);
+    if (code)
+        return code;
     r->schema = json_string_value(json_object_get(r->json, "schema"));
     const json_t *config = json_object_get(r->json, "config");
     r->version = json_string_value(json_object_get(config, "mpsim"));
@@ -113,8 +121,36 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
     return check_schema(r, figure);
 }
 
+int plot_report_join(plot_report *r, plot_report *other)
+{
+    skim **texts = realloc(r->texts, (r->n_texts + other->n_texts) * sizeof *texts);
+    if (!texts)
+        return fail(EXIT_IO, "out of memory");
+    r->texts = texts;
+    for (size_t i = 0; i < other->n_texts; i++)
+        texts[r->n_texts++] = other->texts[i];
+    other->n_texts = 0;
+    return 0;
+}
+
 void plot_report_clear(plot_report *r)
 {
-    json_decref(r->json);
+    for (size_t i = 0; i < r->n_texts; i++) {
+        skim_close(r->texts[i]);
+        free(r->texts[i]);
+    }
+    free(r->texts);
     memset(r, 0, sizeof *r);
+}
+
+int plot_each(const plot_report *r, const json_t *v, const char *key,
+              int (*visit)(void *context, const json_t *item), void *context)
+{
+    for (size_t i = 0; i < r->n_texts; i++)
+        if (skim_is_list(r->texts[i], v)) {
+            const int code = skim_each(r->texts[i], v, visit, context);
+            return code < 0 ? fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->texts[i]->error)
+                            : code;
+        }
+    return plot_wrong_member(r, key, "an array");
 }

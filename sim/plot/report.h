@@ -3,13 +3,14 @@
 #define MPSIM_SIM_PLOT_REPORT_H
 
 #include "../cli/options.h"
-
-#include <jansson.h>
+#include "skim.h"
 
 typedef struct plot_report {
     const char *path;    /* "-": standard input       */
     const char *command; /* that writes it: "stat"    */
-    json_t *json;
+    json_t *json;        /* but for its lists: plot_each */
+    skim **texts;        /* its own, and those of reports that joined it */
+    size_t n_texts;
     const char *schema, *version; /* version: or NULL */
 } plot_report;
 
@@ -26,10 +27,18 @@ typedef struct plot_selection {
  * `glob` a pattern for it. */
 int plot_listed(const option_list *l, const char *text, int glob);
 
-/* plot_report_load -- read a report of schema mpsim.VERB/1 for `figure`. 0, or an exit code
- * after a message; to be cleared in both cases. */
+/* plot_report_load -- read a report of schema mpsim.VERB/1 for `figure`, of at most 256 MiB. 0, or an
+ * exit code after a message; to be cleared in both cases. */
 int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure);
 void plot_report_clear(plot_report *r);
+
+/* plot_report_join -- the lists of `other` belong to r from now on. 0, or an exit code. */
+int plot_report_join(plot_report *r, plot_report *other);
+
+/* plot_each -- call visit, which returns 0 or an exit code, for each item of the list v, the member
+ * `key`; an item lives as long as the call. 0, or an exit code after a message. */
+int plot_each(const plot_report *r, const json_t *v, const char *key,
+              int (*visit)(void *context, const json_t *item), void *context);
 
 /* A report is untrusted: each function returns 0, or an exit code after a message. */
 int plot_malformed(const plot_report *r, const char *what);

@@ -88,42 +88,55 @@ static int read_point(const plot_runs *s, const json_t *step, plot_point *p)
 
 /* ---- one run ---- */
 
-static int read_points(const plot_runs *s, plot_training *r, const json_t *steps)
+/* A run whose steps are being read, and the room for them. */
+typedef struct reading {
+    const plot_runs *s;
+    plot_training *r;
+    size_t room;
+} reading;
+
+static int read_step(void *context, const json_t *step)
 {
-    size_t i;
-    json_t *step;
-    json_array_foreach (steps, i, step) {
-        plot_point *p = &r->points[i];
-        const int code = read_point(s, step, p);
-        if (code)
-            return code;
-        if (p->step < 1 || (i && p->step <= p[-1].step))
-            return plot_malformed(s->report, "steps that do not follow one another");
-        r->n = i + 1;
-        if (isfinite(p->loss))
-            r->finite = r->n;
-        r->scaled |= p->scale < 1 || p->scale > 1 || p->skipped;
+    reading *p = context;
+    plot_training *r = p->r;
+    if (r->n == p->room) {
+        const size_t room = p->room ? 2 * p->room : 64;
+        plot_point *points = realloc(r->points, room * sizeof *points);
+        if (!points)
+            return fail(EXIT_IO, "out of memory");
+        r->points = points;
+        p->room = room;
     }
+    plot_point *at = &r->points[r->n];
+    const int code = read_point(p->s, step, at);
+    if (code)
+        return code;
+    if (at->step < 1 || (r->n && at->step <= at[-1].step))
+        return plot_malformed(p->s->report, "steps that do not follow one another");
+    r->n++;
+    if (isfinite(at->loss))
+        r->finite = r->n;
+    r->scaled |= at->scale < 1 || at->scale > 1 || at->skipped;
     return 0;
 }
 
 static int read_run(plot_runs *s, const json_t *item, const option_list *match)
 {
-    const json_t *steps = json_object_get(item, "steps");
     const char *name = NULL;
     int code = plot_get_string(s->report, json_object_get(item, "policy"), "name", &name);
-    if (!code && !json_is_array(steps))
-        code = plot_wrong_member(s->report, "steps", "an array");
-    if (code || !plot_listed(match, name, 1) || json_array_size(steps) == 0)
+    if (code || !plot_listed(match, name, 1))
         return code;
-    if (s->n_runs == PLOT_RUNS_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d runs: select fewer with --match GLOB",
+    plot_training run = {.name = name, .item = item};
+    reading p = {s, &run, 0};
+    code = plot_each(s->report, json_object_get(item, "steps"), "steps", read_step, &p);
+    if (!code && run.n && s->n_runs == PLOT_RUNS_MAX)
+        code = fail(EXIT_USAGE, "plot: more than %d runs: select fewer with --match GLOB",
                     PLOT_RUNS_MAX);
-    plot_training *r = &s->runs[s->n_runs++];
-    r->name = name;
-    r->item = item;
-    r->points = calloc(json_array_size(steps), sizeof *r->points);
-    return r->points ? read_points(s, r, steps) : fail(EXIT_IO, "out of memory");
+    if (code || run.n == 0)
+        free(run.points);
+    else
+        s->runs[s->n_runs++] = run;
+    return code;
 }
 
 /* ---- all ---- */
@@ -255,7 +268,7 @@ static int label_runs(const plot_report *r, json_t *runs)
     return 0;
 }
 
-int plot_runs_merge(plot_report *r, const plot_report *other)
+int plot_runs_merge(plot_report *r, plot_report *other)
 {
     json_t *runs = json_object_get(r->json, "runs"), *more = json_object_get(other->json, "runs");
     if (!json_is_array(runs))
@@ -267,5 +280,5 @@ int plot_runs_merge(plot_report *r, const plot_report *other)
         code = label_runs(other, more);
     if (!code && json_array_extend(runs, more))
         code = fail(EXIT_IO, "out of memory");
-    return code;
+    return code ? code : plot_report_join(r, other);
 }

@@ -36,7 +36,7 @@ typedef struct plot_runs {
 /* plot_runs_merge -- the runs of another report behind those of the first, each called "POLICY,
  * FILE" from then on, or FILE if only one policy is shown; `r` keeps them alive. 0, or an exit
  * code after a message. */
-int plot_runs_merge(plot_report *r, const plot_report *other);
+int plot_runs_merge(plot_report *r, plot_report *other);
 
 /* plot_runs_read -- the runs that `selection` takes by the names of their policies, in the order of
  * the report, without those that have no steps. 0, or an exit code after a message; to be cleared

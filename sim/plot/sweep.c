@@ -55,8 +55,10 @@ static int add_model(plot_sweep *s, const char *name, const char *format)
         return fail(EXIT_USAGE, "plot: more than %d models: select fewer with --match GLOB",
                     PLOT_MODELS_MAX);
     plot_model *m = &s->models[s->n_models++];
-    m->name = name;
-    m->format = format;
+    m->name = strdup(name);
+    m->format = strdup(format);
+    if (!m->name || !m->format)
+        return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < PLOT_LENGTHS_MAX; i++)
         m->errors[i] = PLOT_MISSING;
     return 0;
@@ -83,9 +85,19 @@ static int get_error(const plot_sweep *s, const json_t *item, double *error)
     return 0;
 }
 
-/* First all lengths and models, then the errors: the report may have any order. */
-static int read_item(plot_sweep *s, const json_t *item, const option_list *match, int second)
+/* What is being read: first all lengths and models, then the errors, since the report may have any
+ * order. */
+typedef struct reading {
+    plot_sweep *s;
+    const option_list *match;
+    int second;
+    size_t items;
+} reading;
+
+static int read_item(void *context, const json_t *item)
 {
+    reading *p = context;
+    plot_sweep *s = p->s;
     uint64_t k = 0;
     const char *name = NULL, *format = NULL;
     double error = 0;
@@ -95,9 +107,10 @@ static int read_item(plot_sweep *s, const json_t *item, const option_list *match
     code = code ? code : get_error(s, item, &error);
     if (!code && k == 0)
         code = plot_malformed(s->report, "a dot product of no elements");
-    if (code || !plot_listed(match, name, 1))
+    p->items++;
+    if (code || !plot_listed(p->match, name, 1))
         return code;
-    if (!second) {
+    if (!p->second) {
         code = add_length(s, k);
         return code ? code : add_model(s, name, format);
     }
@@ -152,21 +165,16 @@ static void make_curves(plot_sweep *s)
 
 int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selection *selection)
 {
-    size_t i;
-    json_t *item;
     memset(s, 0, sizeof *s);
     s->report = report;
+    reading p = {s, &selection->match, 0, 0};
     const json_t *results = json_object_get(report->json, "results");
     int code = choose_column(s, selection->column);
-    if (!code && !json_is_array(results))
-        code = plot_wrong_member(report, "results", "an array");
-    for (int second = 0; second < 2; second++)
-        json_array_foreach (results, i, item)
-            if (!code)
-                code = read_item(s, item, &selection->match, second);
+    for (; p.second < 2 && !code; p.second++)
+        code = plot_each(report, results, "results", read_item, &p);
     if (code)
         return code;
-    if (json_array_size(results) == 0)
+    if (p.items == 0)
         return plot_malformed(report, "it has no results");
     if (s->n_models == 0)
         return fail(EXIT_USAGE, "plot: --match selects no model of the report");
@@ -175,4 +183,13 @@ int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selecti
                                "several, as -K 64,256,1024,4096", report->path, s->lengths[0]);
     make_curves(s);
     return 0;
+}
+
+void plot_sweep_clear(plot_sweep *s)
+{
+    for (size_t i = 0; i < s->n_models; i++) {
+        free(s->models[i].name);
+        free(s->models[i].format);
+    }
+    memset(s, 0, sizeof *s);
 }

@@ -11,12 +11,12 @@ enum { PLOT_MODELS_MAX = 20, PLOT_LENGTHS_MAX = 64 };
 #define PLOT_NOT_FINITE (-1.0)
 
 typedef struct plot_model {
-    const char *name, *format; /* of the result */
+    char *name, *format;       /* of the result */
     size_t curve;              /* equal for models whose errors are all equal; from 1 on */
     double errors[PLOT_LENGTHS_MAX];
 } plot_model;
 
-/* Strings point into the report or are literals. */
+/* Strings are literals but for those of the models. */
 typedef struct plot_sweep {
     const plot_report *report;
     const char *column, *axis; /* member of the report, and what the axis calls it */
@@ -27,8 +27,10 @@ typedef struct plot_sweep {
 } plot_sweep;
 
 /* plot_sweep_read -- the models that `selection` takes, from the largest error at their last K to
- * the smallest, those of one curve together. 0, or an exit code after a message. */
+ * the smallest, those of one curve together. 0, or an exit code after a message; to be cleared in
+ * both cases. */
 int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selection *selection);
+void plot_sweep_clear(plot_sweep *s);
 
 /* plot_sweep_end -- the last K where a model has an error, or not all results are finite. */
 size_t plot_sweep_end(const plot_sweep *s, const plot_model *m);

@@ -7,8 +7,8 @@
  * From gradients on a step is that of a replay, too: step.h.
  *
  * Plain C, built by gpu/ without Autotools, too: no options, JSON, YAML, threads or files but the
- * FILE a caller hands over. The default floating-point environment is needed. Functions return 0, or -1 with one line in `error` of TRAIN_ERROR
- * bytes.
+ * FILE a caller hands over. The default floating-point environment is needed. Functions return 0, or
+ * -1 with one line in `error` of TRAIN_ERROR bytes.
  *
  * Formats. Casts round to nearest, ties to even; one that changes nothing is left out, but weights
  * and biases are always copied, so that a product's operands outlive the update.
