@@ -442,7 +442,7 @@ START_TEST(files)
     ck_assert_msg(e.exit == 4 && strncmp(e.text, name, strlen(name)) == 0, "%s", e.text);
     ck_assert_int_eq(policy_load(&p, "no-such-policy", 0, &e), 4);
     ck_assert_msg(strncmp(e.text, "no-such-policy: ", 16) == 0, "%s", e.text);
-    ck_assert_int_eq(policy_load(&p, folder, 0, &e), 4);
+    ck_assert_int_eq(policy_load(&p, folder, 0, &e), 3);
     /* without a name, the file's; a name in the file counts */
     load(&p, "clip: 1\n");
     ck_assert_str_eq(p.name, "case");
