@@ -68,7 +68,7 @@ typedef struct request {
     const char *plan, *write_plan, *resume, *checkpoint, *trace, *trace_steps, *digests, *check;
     uint64_t trace_every, checkpoint_every, every;
     train_opener device; /* NULL: the CPU */
-    int compare, digest_tensors;
+    int compare, as_published, digest_tensors;
     report_options form;
 } request;
 
@@ -130,6 +130,32 @@ static int job_of_file(request *q)
     return code;
 }
 
+/* Side by side policies clip alike, so that it is precision that is compared. */
+static int choose_clip(request *q)
+{
+    const int several = q->compare || q->policies.count > 1;
+    if (q->as_published && (!several || q->words.clip))
+        return fail(EXIT_USAGE, "train: --as-published %s",
+                    several ? "and --clip exclude each other" : "goes with --compare or several policies");
+    if (several && !q->as_published && !q->words.clip)
+        q->overrides.clip_rule = mpsim_clip_name(MPSIM_CLIP_NONE);
+    return 0;
+}
+
+/* Say which policies have no loss scale that --loss-scaling could replace. */
+static void note_unscaled(const request *q)
+{
+    char *names = NULL;
+    size_t n;
+    FILE *f = q->words.scaler ? open_memstream(&names, &n) : NULL;
+    for (size_t i = 0; f && i < q->policies.count; i++)
+        if (!train_policy_scales(&q->policies.items[i]))
+            fprintf(f, "%s%s", ftell(f) > 0 ? ", " : "", q->policies.items[i].name);
+    if (f && fclose(f) == 0 && n)
+        note("--loss-scaling: no loss scale to replace, left as it is: %s", names);
+    free(names);
+}
+
 static int jobs_of_policies(request *q, const option_list *paths)
 {
     char line[TRAIN_ERROR];
@@ -139,6 +165,8 @@ static int jobs_of_policies(request *q, const option_list *paths)
         code = policy_list_add_all(&q->policies, "train", paths);
     for (size_t i = 0; paths->count == 0 && i < sizeof compared / sizeof *compared && !code; i++)
         code = policy_list_add(&q->policies, "train", compared[i]);
+    if (!code)
+        code = choose_clip(q);
     if (!code)
         code = add_jobs(q, q->policies.count);
     for (size_t i = 0; i < q->policies.count && !code; i++) {
@@ -150,6 +178,8 @@ static int jobs_of_policies(request *q, const option_list *paths)
         else
             q->n_jobs++;
     }
+    if (!code)
+        note_unscaled(q);
     return code;
 }
 
@@ -162,6 +192,8 @@ static int make_jobs(request *q, const option_list *paths)
     if (q->resume && !q->plan && given && !paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot "
                                 "change it", given);
+    if (q->as_published && !paths->count && !q->compare)
+        return fail(EXIT_USAGE, "train: --as-published goes with --compare or several policies");
     if (q->plan || (q->resume && !paths->count && !q->compare))
         return job_of_file(q);
     if (!paths->count && !q->compare)
@@ -403,6 +435,7 @@ static int do_request(request *q, const option_list *policies, train_report *rep
     if (code)
         return code;
     report->compare = (q->compare || q->n_jobs > 1) && report->style != REPORT_JSON;
+    report->as_published = q->as_published;
     report->resumed = q->resume;
     report->checked = q->check;
     return q->write_plan ? write_plan(q) : train_all(q, report);
@@ -431,6 +464,8 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "compare", OPTION_FLAG, &q.compare, NULL,
          "policies side by side, as always with several; without --policy: fp32, fp16 with every "
          "way of scaling, bf16 with and without masters, fp8"},
+        {0, "as-published", OPTION_FLAG, &q.as_published, NULL,
+         "side by side: clip as each policy says (default: all as --clip says, else none)"},
         TRAIN_WORD_ROWS(*w),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",

@@ -81,3 +81,21 @@ const char *train_products_text(char *out, size_t size, const train_run *r)
     }
     return out;
 }
+
+const char *train_clip_text(char *out, size_t size, const train_run *r)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < r->n_plans && n < size; i++) {
+        const train_plan *t = &r->plans[i], *before = i ? t - 1 : NULL;
+        if (before && before->clip == t->clip &&
+            (t->clip == MPSIM_CLIP_NONE || before->max_norm == t->max_norm))
+            continue;
+        if (t->clip == MPSIM_CLIP_NONE)
+            n += (size_t)snprintf(out + n, size - n, "%snone", i ? ", " : "");
+        else
+            n += (size_t)snprintf(out + n, size - n, "%s%g (%s)", i ? ", " : "", t->max_norm,
+                                  mpsim_clip_name(t->clip));
+    }
+    return out;
+}

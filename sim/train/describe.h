@@ -11,4 +11,7 @@ const char *train_products_text(char *out, size_t size, const train_run *r);
 /* train_plan_text -- plan i of a job in a line, as the command line changed it. */
 const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i);
 
+/* train_clip_text -- "none", "1 (megatron)"; of a schedule with several "1 (torch), none". */
+const char *train_clip_text(char *out, size_t size, const train_run *r);
+
 #endif

@@ -201,6 +201,20 @@ static int set_clip(const plan *p, const train_overrides *v, train_plan *t, char
     return 0;
 }
 
+/* Whether there is a loss scale that --loss-scaling can replace. */
+static int plan_scales(const plan *p)
+{
+    return strcmp(p->scaler.name, "none") != 0;
+}
+
+int train_policy_scales(const policy *p)
+{
+    int scales = 0;
+    for (size_t i = 0; i < p->count; i++)
+        scales |= plan_scales(&p->plans[i]);
+    return scales;
+}
+
 static int make_plan(const train_run *r, const plan *p, const train_overrides *v, train_plan *t,
                      char *error)
 {
@@ -211,7 +225,7 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
         place(p, &r->layers[i], &t->layers[i]);
     t->master = p->master;
     t->scaler = p->scaler;
-    if (v->scaler && mpsim_scaler_parse(&t->scaler, v->scaler))
+    if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
         return bad(error, "loss_scaling: '%.100s' is no scaler or has a parameter outside its "
                           "domain", v->scaler);
     t->delayed = p->recipe && p->recipe->delayed;

@@ -13,7 +13,8 @@ typedef struct train_overrides {
     double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: not given            */
     const char *clip_rule; /* "torch", ..., "none"; NULL                                          */
     double max_norm;       /* NaN: not given; without a rule anywhere the rule is torch           */
-    const char *scaler;    /* as mpsim_scaler_parse: "torch:init=1024"; NULL                      */
+    const char *scaler;    /* as mpsim_scaler_parse: "torch:init=1024"; NULL; of no use where the
+                              policy has no loss scale                                            */
 } train_overrides;
 
 void train_overrides_init(train_overrides *o); /* nothing given */
@@ -28,6 +29,9 @@ void train_overrides_init(train_overrides *o); /* nothing given */
  * train_run_clear and needs the policy no longer. */
 int train_run_of_policy(train_run *r, const policy *p, const train_settings *s,
                         const train_overrides *overrides, char *error);
+
+/* train_policy_scales -- whether a plan of the policy has a loss scale. */
+int train_policy_scales(const policy *p);
 
 /* train_policy_notes -- what the policy says that this run has no use for, one line each; "" if
  * nothing. */

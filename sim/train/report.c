@@ -69,7 +69,7 @@ static json_t *json_total(const train_total *t)
 static json_t *json_run(const train_job *j)
 {
     const policy *p = j->policy;
-    char line[1024];
+    char line[1024], clip[128];
     json_t *plans = json_array();
     for (size_t i = 0; i < j->run.n_plans; i++) {
         const train_plan *t = &j->run.plans[i];
@@ -77,10 +77,11 @@ static json_t *json_run(const train_job *j)
                                                "plan", train_plan_text(line, sizeof line, j, i),
                                                "optimizer", step_optimizer_json(&t->optimizer)));
     }
-    return json_pack("{s:s,s:o,s:s?,s:s?,s:o,s:s}", "name", j->name, "file",
+    return json_pack("{s:s,s:o,s:s?,s:s?,s:o,s:s,s:s}", "name", j->name, "file",
                      p ? json_of_path(p->path) : json_null(), "source", p ? p->source : NULL,
                      "note", p ? p->note : NULL, "plans", plans, "products",
-                     train_products_text(line, sizeof line, &j->run));
+                     train_products_text(line, sizeof line, &j->run), "clip",
+                     train_clip_text(clip, sizeof clip, &j->run));
 }
 
 /* ---- CSV ---- */
@@ -97,7 +98,7 @@ static void csv_header(const train_report *r)
 {
     fputs(r->compare ? "policy,status,first,steps,initial_loss,final_loss,test_loss,test_accuracy,"
                        "skipped,final_scale," COUNTS("act") COUNTS("agrad") COUNTS("wgrad")
-                       "updates,lost,weights,master,gradients,state,activations,ms_per_step\n"
+                       "updates,lost,weights,master,gradients,state,activations,ms_per_step,clip\n"
                      : "policy,step,loss,accuracy,scale,next_scale,events,norm,clipped,"
                        COUNTS("act") COUNTS("agrad") COUNTS("wgrad")
                        "updates,lost,test_loss,test_accuracy\n",
@@ -159,6 +160,8 @@ static void csv_compare(const train_report *r, const train_job *jobs, const trai
         fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->bytes.weights,
                 t->bytes.master, t->bytes.gradients, t->bytes.state, t->bytes.activations);
         csv_cell(f, t->ms_per_step, !isnan(t->ms_per_step));
+        fputc(',', f);
+        csv_text(f, train_clip_text(status, sizeof status, &jobs[i].run));
         fputc('\n', f);
     }
 }

@@ -9,6 +9,7 @@ typedef struct train_report {
     FILE *file;
     report_style style;
     int compare;         /* text and CSV: the table of all runs only                  */
+    int as_published;    /* of compare: each policy clips as it says                  */
     const char *resumed; /* file that the run was resumed from, or NULL               */
     const char *checked; /* file of digests that it was compared with, or NULL        */
     const train_job *job; /* the run at hand                                          */

@@ -251,8 +251,8 @@ static void compare_results(train_report *r, const train_job *jobs, const train_
 static void compare_lost(train_report *r, const train_job *jobs, const train_total *totals,
                          size_t n)
 {
-    table *out = table_new("<policy|>act|>agrad|>wgrad|>updates|>overflow|>clipped");
-    char text[32];
+    table *out = table_new("<policy|>act|>agrad|>wgrad|>updates|>overflow|<clip|>clipped");
+    char text[128];
     int clipped = 0, overflows = 0;
     for (size_t i = 0; i < n; i++) {
         const train_total *t = &totals[i];
@@ -263,6 +263,7 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
         table_share(out, t->wgrad.lost, t->wgrad.nonzero);
         table_share(out, t->lost, t->updates);
         table_cell(out, "%s", overflow ? text_count(text, overflow) : "");
+        table_cell(out, "%s", train_clip_text(text, sizeof text, &jobs[i].run));
         table_cell(out, "%s", t->clipped ? text_count(text, t->clipped) : "");
         clipped |= t->clipped != 0;
         overflows |= overflow != 0;
@@ -273,8 +274,9 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
     fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
     if (overflows)
         fputs("overflow: numbers of these three that overflowed\n", r->file);
-    if (clipped)
-        fputs("clipped: steps; --clip none compares precision alone\n", r->file);
+    fprintf(r->file, "clip: largest norm (rule), %s%s\n",
+            r->as_published ? "as each policy says" : "the same for all but with --as-published",
+            clipped ? "; clipped: steps" : "");
 }
 
 void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)

@@ -91,13 +91,27 @@ train 0 -P fp32 -P pytorch-amp-fp16 -P apex-O2 && ! has '^plan ' && ! has '^step
 [ "$(grep -c '^apex-O2 ' "$dir/out")" -eq 3 ] && has '^apex-O2  *1.8 KiB  *3.6 KiB  *1.8 KiB  *3.6 KiB'; ok $? "losses, what is lost, bytes"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "tables of at most 100 columns"
 train 0 -P fp32 --compare && [ "$(grep -c '^fp32 ' "$dir/out")" -eq 3 ]; ok $? "--compare with one"
-train 0 -P fp32 -P pytorch-amp-fp16 --csv && rows 3 30 && [ "$(column policy | tr '\n' ' ')" = "fp32 pytorch-amp-fp16 " ]
+train 0 -P fp32 -P pytorch-amp-fp16 --csv && rows 3 31 && [ "$(column policy | tr '\n' ' ')" = "fp32 pytorch-amp-fp16 " ]
 ok $? "CSV: a line per policy"
 run 0 train --compare --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(wc -l <"$dir/out")" -eq 18 ]; ok $? "--compare: a row per policy"
 for p in fp32 fp16-unscaled fp16-static pytorch-amp-fp16 keras-mixed-float16 deepspeed-fp16 megatron-fp16 apex-O3 bf16-pure \
     bf16-stochastic bf16-kahan nemo-fp8-hybrid-max te-mxfp8; do
     column policy | grep -q "^$p\$"; ok $? "--compare: $p"
 done
+train 0 -P fp32 -P megatron-fp16 --csv && [ "$(column clip | sort -u)" = none ]; ok $? "side by side: no clip, for all"
+train 0 -P fp32 -P megatron-fp16 && has '^megatron-fp16 .* none$' && has '^clip: .*the same for all'; ok $? "side by side: the column says it"
+train 0 -P fp32 -P megatron-fp16 --clip apex:0.01 --csv && [ "$(column clip | sort -u)" = '0.01 (apex)' ]; ok $? "side by side: --clip, for all"
+train 0 -P fp32 -P megatron-fp16 --as-published --csv && [ "$(column clip | tr '\n' ' ')" = 'none 1 (megatron) ' ]; ok $? "--as-published"
+train 0 -P fp32 -P megatron-fp16 --json && [ "$(grep -c '"clip": "none"' "$dir/out")" -eq 2 ]; ok $? "JSON: the clip of a run"
+train 0 -P megatron-fp16 && has 'clip 1 (megatron)'; ok $? "a policy alone is as published"
+run 0 train --compare --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(column clip | sort -u)" = none ]; ok $? "--compare: no clip, for all"
+run 0 train --compare --as-published --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(column clip | sort -u | wc -l)" -eq 3 ]
+ok $? "--compare --as-published: three clips"
+train 2 -P fp32 --as-published && train 2 -P fp32 -P apex-O2 --as-published --clip 1 && train 2 --as-published --plan x; ok $? "--as-published: of several, without --clip"
+"$MPSIM" train $small -P fp32 -P pytorch-amp-fp16 -P bf16-pure --loss-scaling static:64 --csv >"$dir/out" 2>"$dir/err"
+[ "$(column final_scale | tr '\n' ' ')" = '1 64 1 ' ] && has 'note: --loss-scaling: .*: fp32, bf16-pure$' err && [ "$(wc -l <"$dir/err")" -eq 1 ]
+ok $? "--loss-scaling: where there is a scale, and says where there is none"
+train 0 -P pytorch-amp-fp16 --loss-scaling none --csv && [ "$(column scale | sort -u)" = 1 ]; ok $? "--loss-scaling none"
 train 0 -P fp32 -P fp16-unscaled --lr 1e6 && has 'diverged (NaN from step '; ok $? "what became of a run"
 mkdir "$dir/mine"
 printf 'precision: bf16\n' >"$dir/mine/b.yaml"
