@@ -41,7 +41,7 @@ int replay_record_finite(const replay *r)
 {
     for (size_t i = 0; i < r->n_parameters; i++) {
         const parameter *p = &r->parameters[i];
-        for (size_t k = 0; k < p->ranks; k++)
+        for (size_t k = 0; k < p->ranks && p->group >= 0; k++)
             for (size_t j = 0; j < p->n; j++)
                 if (!isfinite(p->grads[k][j]))
                     return 0;

@@ -300,6 +300,26 @@ static int end_step(replay *r)
     return r->done(&r->out, r->context);
 }
 
+/* What the recorder left out: as many entries of its list as fit. */
+static void say_not_recorded(replay *r, const trace *t)
+{
+    enum { SHOWN = 4, LONGEST = 60 };
+    const char *text = trace_metadata(t, "mpsim.not_recorded");
+    char list[SHOWN * (LONGEST + 2) + 8] = "";
+    size_t n = 0, at = 0;
+    while (text && *text) {
+        const size_t length = strcspn(text, ",");
+        if (n++ < SHOWN)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%.*s", at ? ", " : "",
+                                   (int)(length < LONGEST ? length : LONGEST), text);
+        text += length + (text[length] == ',');
+    }
+    if (n > SHOWN)
+        snprintf(list + at, sizeof list - at, ", ...");
+    if (n)
+        replay_say(r, NOTE_NOT_RECORDED, "%s", list);
+}
+
 static int visit(input *in, trace *t, void *context)
 {
     replay *r = context;
@@ -334,8 +354,7 @@ static int visit(input *in, trace *t, void *context)
     if (code)
         return code;
     r->record = record;
-    if (trace_metadata(t, "mpsim.not_recorded") && *trace_metadata(t, "mpsim.not_recorded"))
-        replay_say(r, NOTE_NOT_RECORDED, "%.300s", trace_metadata(t, "mpsim.not_recorded"));
+    say_not_recorded(r, t);
     r->files++;
     code = replay_index_weights(r, t);
     for (size_t i = 0; i < trace_count(t) && !code; i++) {

@@ -93,8 +93,9 @@ static void text_notes(FILE *to, const replay_total *t)
     if (!t->unheld)
         return;
     snprintf(line, sizeof line,
-             "recorded gradients are binary32 numbers that %s cannot hold: %s of %s (first in %s), they "
-             "are rounded here, the recorded run did not, grads: fp32 in the policy keeps them",
+             "recorded gradients are binary32 numbers that %s cannot hold: %s of %s, first in %s, they "
+             "are rounded here, the recorded run did not, grads: fp32 in the policy keeps them, so do "
+             "layer_kinds for a layer that is not what it is taken for",
              t->gradient_format, text_count(a, t->unheld), text_count(b, t->gradients),
              t->unheld_in);
     text_wrapped(to, "gradients  ", line);

@@ -20,7 +20,7 @@ static int computed_in(const replay *r, const mpsim_format *f)
 static int is_sum(const replay *r, const parameter *p)
 {
     return (r->record.accumulation > 1 || p->tied) && !r->plan->grads_given &&
-           p->place.kept.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
+           p->place.storage.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
 }
 
 /* Recorded gradients that a run in format f would not have: counted, unless the run is known to have
@@ -54,7 +54,7 @@ static int make_gradient(replay *r, parameter *p, double factor)
     char name[512];
     int code = 0;
     if (is_sum(r, p))
-        place.format[TRAIN_WGRAD] = place.kept;
+        place.format[TRAIN_WGRAD] = place.storage;
     count_unheld(r, p, f);
     snprintf(name, sizeof name, "wgrad:%s", p->name);
     float **wire = calloc(p->ranks, sizeof *wire);
