@@ -148,31 +148,135 @@ def guarded(method):
     return call
 
 
-class Patches:
-    """Functions of other modules replaced for the time of a recorded step."""
+# ---- calls that are watched while a step is recorded ----
 
-    def __init__(self):
-        self.list = []
+ACTIVE = []                                      # the recorders which have a step at hand
+PATCHED = {}                                     # (owner, name): what was there, what is there now
 
-    def put(self, owner, name, make):
-        """owner.name becomes make(the function it was)."""
-        old = getattr(owner, name, None)
-        if old is None:
-            return
-        new = functools.wraps(old)(make(old))
-        self.list.append((owner, name, owner.__dict__.get(name), new))
-        setattr(owner, name, new)
 
-    def undo(self):
-        for owner, name, old, new in reversed(self.list):
-            if owner.__dict__.get(name) is not new:
-                continue                         # replaced once more by others: ours is idle
-            if old is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, old)
-        self.list = []
+def tell(method, *args):
+    for rec in list(ACTIVE):
+        getattr(rec, method)(*args)
 
+
+def listed(parameters):
+    return [parameters] if torch.is_tensor(parameters) else list(parameters)
+
+
+def watch_backward(old):
+    def call(*args, **kwargs):
+        tell("_on_backward", 1)
+        try:
+            return old(*args, **kwargs)
+        finally:
+            tell("_on_backward", -1)
+    return call
+
+
+def watch_autocast(old):
+    def call(context):
+        tell("_on_autocast", context)
+        return old(context)
+    return call
+
+
+def watch_norm(old):
+    def call(tensors, norm_type=2.0, *args, **kwargs):
+        tell("_on_norm", norm_type)
+        return old(tensors, norm_type, *args, **kwargs)
+    return call
+
+
+def watch_scale_by_norm(old):
+    def call(parameters, max_norm, total_norm, foreach=None):
+        parameters = listed(parameters)
+        tell("_on_clip", "norm", parameters, max_norm, total_norm, foreach)
+        return old(parameters, max_norm, total_norm, foreach)
+    return call
+
+
+def watch_clip_norm(old):
+    def call(parameters, max_norm, norm_type=2.0, *args, **kwargs):
+        parameters = listed(parameters)
+        tell("_on_norm", norm_type)
+        norm = old(parameters, max_norm, norm_type, *args, **kwargs)
+        tell("_on_clip", "norm", parameters, max_norm, norm, kwargs.get("foreach"))
+        return norm
+    return call
+
+
+def watch_clip_value(old):
+    def call(parameters, clip_value, foreach=None):
+        parameters = listed(parameters)
+        tell("_on_clip", "value", parameters, clip_value, None, foreach)
+        return old(parameters, clip_value, foreach)
+    return call
+
+
+def watch_scale(old):
+    def call(scaler, *args, **kwargs):
+        tell("_on_scaler", scaler)
+        return old(scaler, *args, **kwargs)
+    return call
+
+
+def watch_unscale(old):
+    def call(scaler, optimizer):
+        tell("_before_unscale", scaler, optimizer)
+        result = old(scaler, optimizer)
+        tell("_after_unscale", scaler, optimizer)
+        return result
+    return call
+
+
+def watch_scaler_step(old):
+    def call(scaler, optimizer, *args, **kwargs):
+        tell("_before_scaler_step", scaler, optimizer)
+        try:
+            return old(scaler, optimizer, *args, **kwargs)
+        finally:
+            tell("_after_scaler_step", scaler, optimizer)
+    return call
+
+
+def watched(scaler):
+    """What is replaced: owner, name, by what."""
+    utils, parts = torch.nn.utils, sys.modules["torch.nn.utils.clip_grad"]
+    yield torch.autograd, "backward", watch_backward
+    yield torch.autocast, "__enter__", watch_autocast
+    for owner, mark in ((parts, "_"), (utils, "")):
+        yield owner, mark + "get_total_norm", watch_norm
+        yield owner, mark + "clip_grads_with_norm_", watch_scale_by_norm
+        yield owner, "clip_grad_value_", watch_clip_value
+        if not hasattr(parts, "_clip_grads_with_norm_"):  # before torch 2.6
+            yield owner, "clip_grad_norm_", watch_clip_norm
+    for owner in {torch.amp.GradScaler, type(scaler)} - {type(None)}:
+        for name, make in (("scale", watch_scale), ("unscale_", watch_unscale), ("step", watch_scaler_step)):
+            if name in owner.__dict__:
+                yield owner, name, make
+
+
+def watch(rec):
+    if rec not in ACTIVE:
+        ACTIVE.append(rec)
+    for owner, name, make in watched(rec.scaler):
+        old = owner.__dict__.get(name)
+        if old is not None and (owner, name) not in PATCHED:
+            new = functools.wraps(old)(make(old))
+            PATCHED[owner, name] = old, new
+            setattr(owner, name, new)
+
+
+def unwatch(rec):
+    if rec in ACTIVE:
+        ACTIVE.remove(rec)
+    for (owner, name), (old, new) in () if ACTIVE else list(PATCHED.items()):
+        if owner.__dict__.get(name) is new:      # else others have replaced it once more: ours stays, idle
+            setattr(owner, name, old)
+            del PATCHED[owner, name]
+
+
+# ---- what a parameter group is ----
 
 def implementation(opt, group):
     """forloop, foreach, fused; capturable, or with -capturable: as torch.optim chooses."""
@@ -208,7 +312,7 @@ class Recorder:
                  scaler=None, every=None, consecutive=1, accumulation=None, masters=None,
                  max_bytes=None, gather=False, settings=True):
         """steps: a set of step numbers; every, consecutive: the steps whose remainder by `every`
-        is below `consecutive`; neither: all steps. optimizer: one, or a list.
+        is below `consecutive` (every=1: all). optimizer: one, or a list.
         modules, out_modules: regular expressions (fullmatch) on the names of the modules to hook;
         out_modules, if given, records out for these even if "out" is not in kinds.
         scaler: the GradScaler (found by itself, if it scales the loss after begin()).
@@ -217,16 +321,21 @@ class Recorder:
         max_bytes: recording ends before the trace grows beyond. gather: sharded parameters
         (DTensor) are gathered, in which every rank must take part. settings=False: nothing of the
         optimizer but its state, and nothing of the run, is said beyond meta."""
+        if steps is None and not every:
+            raise ValueError("say which steps are wanted: steps=, or every= (every=1: all)")
         self.model, self.dir, self.meta = model, directory, dict(meta or {})
         self.steps, self.every, self.consecutive = None if steps is None else set(steps), every, consecutive
         self.opts = [] if optimizer is None else [*optimizer] if isinstance(optimizer, (list, tuple)) else [optimizer]
         self.rank, self.world, self.scaler, self.accumulation = rank, world, scaler, accumulation
         self.kinds, self.modules, self.out_modules = set(kinds), re.compile(modules), out_modules
         self.masters, self.max_bytes, self.gather = masters and list(masters), max_bytes, gather
+        self.guessed = False                     # whether the scaler is this optimizer's
         self.settings, self.written, self.stopped, self.said = settings, 0, False, set()
-        self.patches, self.handles, self.taken = Patches(), [], {}
+        self.handles, self.taken = [], {}
         self._drop()
-        for opt in self.opts:
+        for k, opt in enumerate(self.opts):
+            while isinstance(getattr(opt, "optimizer", None), torch.optim.Optimizer):
+                opt = self.opts[k] = opt.optimizer      # Accelerate's, Lightning's
             known = not any(state.get("momentum_buffer") is not None for state in opt.state.values())
             self.taken[id(opt)] = 0 if known else None
             if hasattr(opt, "register_step_post_hook"):
@@ -244,8 +353,6 @@ class Recorder:
     # ---- a step ----
 
     def wanted(self, step):
-        if self.steps is None and not self.every:
-            return True
         return bool(self.steps and step in self.steps or self.every and step % self.every < self.consecutive)
 
     def begin(self, step):
@@ -298,14 +405,14 @@ class Recorder:
     def _drop(self):
         for h in self.handles:
             h.remove()
-        self.patches.undo()
+        unwatch(self)
         self.handles, self.tensors, self.order, self.step, self.held = [], {}, [], None, 0
         self.captured = self.ended = self.in_scaler = self.is_snapshot = False
         self.notes, self.missing, self.said_of_loss = {}, {}, (None, None, "post")
         self.hooked, self.fired, self.due, self.autocast = {}, set(), set(), None
         self.backwards = self.depth = 0
-        self.found_inf, self.scale, self.unscaled = None, None, False
-        self.clips, self.changes, self.stepped = [], [], set()
+        self.found_inf, self.scale, self.scaler_notes, self.unscaled = None, None, {}, False
+        self.clips, self.changes, self.norm_type, self.stepped = [], [], 2.0, set()
 
     def _warn(self, text, key=None):
         if (key or text) in self.said:
@@ -352,7 +459,7 @@ class Recorder:
                 self._miss("(model)", mod, "operands of its own parameters are inside its forward()")
             else:
                 self._hook(mod, name)
-        self._patch()
+        watch(self)
 
     def _hook(self, mod, name):
         self.hooked[name] = mod
@@ -431,123 +538,74 @@ class Recorder:
 
     # ---- what happens between the passes and the update ----
 
-    def _patch(self):
-        rec = self
+    def _mine(self, optimizer):
+        return self.step is not None and any(optimizer is opt for opt in self.opts)
 
-        def backward(old):
-            def call(*args, **kwargs):
-                rec.backwards += rec.depth == 0 and not rec.captured
-                rec.depth += 1
-                try:
-                    return old(*args, **kwargs)
-                finally:
-                    rec.depth -= 1
-            return call
-
-        def enter(old):
-            def call(context):
-                if context._enabled and rec.autocast is None and not rec.captured:
-                    rec.autocast = context.fast_dtype
-                return old(context)
-            return call
-
-        def total(old):
-            def call(tensors, norm_type=2.0, *args, **kwargs):
-                rec._capture()
-                rec.norm_type = norm_type
-                return old(tensors, norm_type, *args, **kwargs)
-            return call
-
-        def scale_by(old):
-            def call(parameters, max_norm, total_norm, foreach=None, **kwargs):
-                parameters = [parameters] if torch.is_tensor(parameters) else list(parameters)
-                rec._saw_clip("norm", parameters, max_norm, total_norm, foreach)
-                return old(parameters, max_norm, total_norm, foreach, **kwargs)
-            return call
-
-        def clip_norm(old):                      # before torch 2.6, which has no such parts
-            def call(parameters, max_norm, norm_type=2.0, *args, **kwargs):
-                parameters = [parameters] if torch.is_tensor(parameters) else list(parameters)
-                rec._capture()
-                rec.norm_type = norm_type
-                norm = old(parameters, max_norm, norm_type, *args, **kwargs)
-                rec._saw_clip("norm", parameters, max_norm, norm, kwargs.get("foreach"))
-                return norm
-            return call
-
-        def clip_value(old):
-            def call(parameters, clip_value, foreach=None):
-                parameters = [parameters] if torch.is_tensor(parameters) else list(parameters)
-                rec._saw_clip("value", parameters, clip_value, None, foreach)
-                return old(parameters, clip_value, foreach)
-            return call
-
-        def scale(old):
-            def call(scaler, *args, **kwargs):
-                rec._saw_scaler(scaler)
-                return old(scaler, *args, **kwargs)
-            return call
-
-        def unscale(old):
-            def call(scaler, optimizer):
-                mine = any(optimizer is opt for opt in rec.opts)
-                if mine:
-                    rec._saw_scaler(scaler)
-                    rec._capture()
-                result = old(scaler, optimizer)
-                if mine and scaler.is_enabled():
-                    rec._saw_unscale(scaler)
-                return result
-            return call
-
-        def step(old):
-            def call(scaler, optimizer, *args, **kwargs):
-                mine = any(optimizer is opt for opt in rec.opts) and rec.step is not None
-                if mine:
-                    rec._saw_scaler(scaler)
-                    rec._capture()
-                    rec.in_scaler = True
-                try:
-                    return old(scaler, optimizer, *args, **kwargs)
-                finally:
-                    if mine:
-                        rec.in_scaler = False
-                        rec._scaler_stepped(scaler, optimizer)
-            return call
-
-        utils, parts = torch.nn.utils, sys.modules["torch.nn.utils.clip_grad"]
-        self.norm_type = 2.0
-        self.patches.put(torch.autograd, "backward", backward)
-        self.patches.put(torch.autocast, "__enter__", enter)
-        if hasattr(parts, "_clip_grads_with_norm_"):
-            for owner, mark in ((parts, "_"), (utils, "")):
-                self.patches.put(owner, mark + "get_total_norm", total)
-                self.patches.put(owner, mark + "clip_grads_with_norm_", scale_by)
-        else:
-            for owner in (parts, utils):
-                self.patches.put(owner, "clip_grad_norm_", clip_norm)
-        for owner in (parts, utils):
-            self.patches.put(owner, "clip_grad_value_", clip_value)
-        kind = type(self.scaler) if self.scaler is not None else torch.amp.GradScaler
-        for name, make in (("scale", scale), ("unscale_", unscale), ("step", step)):
-            self.patches.put(kind, name, make)
+    def _gradient_marks(self):
+        grads = [p.grad for p in self._inner()[0].parameters()]
+        return [g is not None and (id(g), g._version) for g in grads]
 
     @guarded
-    def _saw_scaler(self, scaler):
-        if self.step is not None and self.scaler is not scaler and scaler.is_enabled():
-            self.scaler = scaler
+    def _on_backward(self, depth):
+        """Counts the backward passes that reach the model's parameters; some are within others."""
+        if self.captured:
+            return
+        if self.depth == 0:
+            self.marks = self._gradient_marks()
+        self.depth += depth
+        self.backwards += self.depth == 0 and self.marks != self._gradient_marks()
+
+    def _on_autocast(self, context):
+        if self.autocast is None and getattr(context, "_enabled", False):
+            self.autocast = context.fast_dtype
+
+    def _on_norm(self, norm_type):
+        self.norm_type = norm_type
+
+    @guarded
+    def _on_scaler(self, scaler, sure=False):
+        """A scaler has scaled a loss, or, sure, is about this optimizer."""
+        if self.scaler is not scaler and scaler.is_enabled() and (sure or self.scaler is None):
+            self.scaler, self.guessed = scaler, not sure
             if self.captured:
                 self._note_scaler()
+        self.guessed &= not sure
+
+    def _before_unscale(self, scaler, optimizer):
+        if self._mine(optimizer):
+            self._on_scaler(scaler, sure=True)
+            self._capture()
 
     @guarded
-    def _saw_unscale(self, scaler):
-        if self.step is not None:
+    def _after_unscale(self, scaler, optimizer):
+        if self._mine(optimizer) and scaler.is_enabled() and not self.unscaled:
             self.unscaled = True
             inverse = scaler._scale.double().reciprocal().float()
             self.changes.append((None, lambda g: g * inverse.to(g.device)))
 
+    def _before_scaler_step(self, scaler, optimizer):
+        if self._mine(optimizer):
+            self._on_scaler(scaler, sure=True)
+            self._capture()
+            self.in_scaler = True
+
     @guarded
-    def _saw_clip(self, kind, parameters, limit, norm, foreach):
+    def _after_scaler_step(self, scaler, optimizer):
+        self.in_scaler = False
+        if not self._mine(optimizer):
+            return
+        if scaler.is_enabled():
+            found = sum(float(v.item()) for v in scaler._found_inf_per_device(optimizer).values())
+            self.found_inf = int(bool(self.found_inf) or found > 0)
+        self.stepped.add(id(optimizer))
+        self._finish_if_ready()
+
+    @guarded
+    def _on_clip(self, kind, parameters, limit, norm, foreach):
+        all_of_them = {id(p) for o in self.opts for g in o.param_groups for p in g["params"] if p.grad is not None}
+        whose = {id(p) for p in parameters if p.grad is not None}
+        if not whose & (all_of_them or {id(p) for p in self._names()}):
+            return                               # another model's
         self._capture()
         if self.step is None:
             return
@@ -555,9 +613,8 @@ class Recorder:
             grads = [p.grad for p in parameters if p.grad is not None]
             has = getattr(sys.modules.get("torch.utils._foreach_utils"), "_has_foreach_support", None)
             foreach = bool(grads and has and has(grads, grads[0].device))
-        all_of_them = {id(p) for o in self.opts for g in o.param_groups for p in g["params"] if p.grad is not None}
         clip = {"kind": kind, "limit": float(limit), "impl": "foreach" if foreach else "forloop",
-                "whole": {id(p) for p in parameters if p.grad is not None} >= all_of_them,
+                "whole": whose >= all_of_them,
                 "scaled": self.scale is not None and not self.unscaled}
         if kind == "norm":
             clip.update(type=self.norm_type)
@@ -565,7 +622,6 @@ class Recorder:
                 norm = norm.full_tensor() if self.gather else None
             clip["norm"] = None if norm is None else float(number(norm))
         self.clips.append(clip)
-        whose = {id(p) for p in parameters}
         if kind == "value":
             self.changes.append((whose, lambda g: g.clamp(-float(limit), float(limit))))
         elif norm is not None:
@@ -575,8 +631,12 @@ class Recorder:
     @guarded
     def _before_step(self):
         self._capture()
-        if self.step is not None and not self.is_snapshot:
-            self._check_gradients()
+        if self.step is None:
+            return
+        if self.guessed and not self.in_scaler:
+            self.scaler = self.scale = None      # another model's
+            self._note_scaler()
+        self._check_gradients()
 
     @guarded
     def _after_step(self, opt):
@@ -586,16 +646,6 @@ class Recorder:
         if self.step is not None and not self.in_scaler:
             self.stepped.add(id(opt))
             self._finish_if_ready()
-
-    @guarded
-    def _scaler_stepped(self, scaler, opt):
-        if self.step is None:
-            return
-        if scaler.is_enabled():
-            found = sum(float(v.item()) for v in scaler._found_inf_per_device(opt).values())
-            self.found_inf = int(bool(self.found_inf) or found > 0)
-        self.stepped.add(id(opt))
-        self._finish_if_ready()
 
     def _check_gradients(self):
         """Has anything changed the gradients since, which the recorder did not see?"""
@@ -623,12 +673,15 @@ class Recorder:
             return
         if in_backward():
             self._miss("(gradients)", "optimizer", "the step is part of backward()")
-        self.captured = True
+        self.captured, self.place = True, self._place()
         for h in self.handles:
             h.remove()
         self.handles = []
         with torch.no_grad():
             names = self._names()
+            if any(type(m).__name__ == "FullyShardedDataParallel" for m in self.model.modules()):
+                self._miss("(model)", "FullyShardedDataParallel", "parameters are flat and sharded")
+                names = {}
             for p, n in names.items():
                 if "weight" in self.kinds:
                     self._put("weight", n, p)
@@ -663,14 +716,14 @@ class Recorder:
                 self._miss(name, self.hooked[name], kind + ": no gradient came; unused or changed in place")
 
     def _note_scaler(self):
-        if self.scaler is None or not self.scaler.is_enabled():
+        self.scaler_notes, s = {}, self.scaler
+        if s is None or not s.is_enabled():
             return
-        s = self.scaler
         self.scale = s.get_scale()
-        if self.settings:
-            self.notes.update(scaler="torch", scaler_init=s._init_scale, scaler_growth=s.get_growth_factor(),
-                              scaler_backoff=s.get_backoff_factor(), scaler_interval=s.get_growth_interval(),
-                              growth_tracker=s._get_growth_tracker())
+        self.scaler_notes = {
+            "scaler": "torch", "scaler_init": s._init_scale, "scaler_growth": s.get_growth_factor(),
+            "scaler_backoff": s.get_backoff_factor(), "scaler_interval": s.get_growth_interval(),
+            "growth_tracker": s._get_growth_tracker()}
 
     def _steps_taken(self, opt, group, p):
         """Updates of a parameter before this step; None: not known."""
@@ -682,7 +735,9 @@ class Recorder:
         if group.get("momentum") and state.get("momentum_buffer") is None:
             return 0
         taken = self.taken[id(opt)]
-        return None if taken is None else int(number(taken))
+        if taken is None or number(taken) == 0 and state.get("momentum_buffer") is not None:
+            return None                          # the state was loaded
+        return int(number(taken))
 
     def _note_settings(self, names):
         groups, steps = [], []
@@ -789,7 +844,7 @@ class Recorder:
         self._capture()
         if self.step is None:
             return
-        rank, world = self._place()
+        rank, world = self.place
         loss_scale, grads_scaled, reduced = self.said_of_loss
         if loss_scale is None:
             loss_scale = self.scale if self.scale is not None else 1.0
@@ -801,6 +856,7 @@ class Recorder:
                       "framework": "torch " + torch.__version__,
                       "order": None if self.is_snapshot else ",".join(self.order)})
         if self.settings:
+            notes.update(self.scaler_notes)
             notes.update(self._run_meta())
             if self.missing:
                 notes["not_recorded"] = ",".join(f"{n}: {r}".replace(",", ";") for n, r in sorted(self.missing.items()))

@@ -206,9 +206,9 @@ def train(name, directory=None, **options):
     scaler = torch.amp.GradScaler("cpu", **case["scaler"]) if "scaler" in case else None
     scheduler = case["scheduler"](opt) if "scheduler" in case else None
     data = case.get("data", vectors)
-    rec = directory and Recorder(model, os.path.join(directory, name), case.get("steps"), optimizer=opt, scaler=scaler,
-                                 masters=masters, kinds=("weight", "wgrad"),
-                                 meta={"model": "replay-cases/" + name, "seed": SEED}, **options)
+    rec = directory and Recorder(
+        model, os.path.join(directory, name), case.get("steps", range(STEPS + 1)), optimizer=opt, scaler=scaler,
+        masters=masters, kinds=("weight", "wgrad"), meta={"model": "replay-cases/" + name, "seed": SEED}, **options)
     for step in range(1, STEPS + 1):
         opt.zero_grad()
         model.zero_grad()
