@@ -615,7 +615,7 @@ class Recorder:
             foreach = bool(grads and has and has(grads, grads[0].device))
         clip = {"kind": kind, "limit": float(limit), "impl": "foreach" if foreach else "forloop",
                 "whole": whose >= all_of_them,
-                "scaled": self.scale is not None and not self.unscaled}
+                "unscaled": self.unscaled}
         if kind == "norm":
             clip.update(type=self.norm_type)
             if is_sharded(norm):
@@ -780,7 +780,7 @@ class Recorder:
     # ---- the file ----
 
     def _clip_meta(self):
-        if any(c["scaled"] for c in self.clips):
+        if self.scale is not None and not all(c["unscaled"] for c in self.clips):
             return self._miss("(clip)", "clip_grad", "of gradients that were still scaled")
         if len({c["kind"] for c in self.clips}) < len(self.clips) or not all(c["whole"] for c in self.clips):
             return self._miss("(clip)", "clip_grad", "not once and of all parameters")
