@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of mpsim_recorder.py: python3 test_recorder.py [NAME ...]; needs torch only, three minutes.
+"""Tests of mpsim_recorder.py: python3 test_recorder.py [NAME ...]; needs torch only, a minute.
 
 Each case is trained twice, with the recorder and without it; all weights must be the same bits.
 """
