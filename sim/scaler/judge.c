@@ -590,11 +590,25 @@ static void spikes_text(const facts *f, char *text, size_t size)
                  " The last step overflows, too: what follows is not known.");
 }
 
+static void startup_text(const facts *f, char *text, size_t size)
+{
+    uint64_t overflows = 0;
+    char a[32];
+    for (size_t i = 0; i < f->e.count; i++)
+        overflows += f->e.at[i].n;
+    snprintf(text, size,
+             "%s overflow%s while the scale came down to what the gradients fit, then none. This "
+             "is normal.", text_count(a, overflows), plural(overflows));
+}
+
 static void find_text(const facts *f, char *text, size_t size)
 {
     switch (f->j->verdict) {
     case VERDICT_UNCLEAR:
         unclear_text(f, text, size);
+        break;
+    case VERDICT_STARTUP:
+        startup_text(f, text, size);
         break;
     case VERDICT_SPIKES:
         spikes_text(f, text, size);

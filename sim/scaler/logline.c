@@ -286,7 +286,7 @@ enum { APART, TIGHT, SPACED };
 /* How b goes on after the first n bytes of a, which end in no blank; b begins with none. */
 static int junction(const char *a, size_t n, const char *b)
 {
-    const char *phrase;
+    const char *phrase, last = n > 0 ? a[n - 1] : 0; /* no blank */
     size_t number = n;
     while (number > 0 && strchr("0123456789.", a[number - 1]))
         number--;
@@ -296,13 +296,14 @@ static int junction(const char *a, size_t n, const char *b)
         const size_t length = strlen(phrase);
         if (length < LEAST_PHRASE)
             continue;
-        if (ends_with(a, n, phrase, length) && isdigit((unsigned char)*b))
+        if (isdigit((unsigned char)*b) && ends_with(a, n, phrase, length))
             return SPACED;
         if (number < n && ends_with(a, number, phrase, length) && goes_on(a, n, b))
             return TIGHT;
         for (size_t k = 1; k < length; k++) {
             const int blank = phrase[k] == ' ';
-            if (phrase[k - 1] != ' ' && ends_with(a, n, phrase, k) &&
+            if (phrase[k - 1] == last && phrase[k + (size_t)blank] == *b &&
+                ends_with(a, n, phrase, k) &&
                 strncmp(b, phrase + k + blank, length - k - (size_t)blank) == 0)
                 return blank ? SPACED : TIGHT;
         }

@@ -48,7 +48,7 @@ static void add_log_text(const scaler_report *r, verdict v, char *text, size_t s
     const char *what = l->lost_as == VALUE_INF    ? "infinite"
                        : l->lost_as == VALUE_GONE ? "left out"
                                                   : "NaN";
-    size_t n = strlen(text);
+    size_t n = strlen(text), jumps = 0;
     char a[32];
     if (l->lost_since)
         snprintf(text + n, size - n, " The loss is %s from line %" PRIu64 " on.", what, l->lost);
@@ -56,10 +56,12 @@ static void add_log_text(const scaler_report *r, verdict v, char *text, size_t s
         snprintf(text + n, size - n, " In %s line%s the loss is %s.", text_count(a, l->lost_lines),
                  plural(l->lost_lines), what);
     n = strlen(text);
-    if (l->n_jumps && v != VERDICT_RESUMED)
+    for (size_t i = 0; i < l->n_jumps; i++)
+        jumps += !l->jumps[i].gap;
+    if (jumps && v != VERDICT_RESUMED)
         snprintf(text + n, size - n,
                  " But the scale jumps %s time%s without an overflow or growth: see what the log "
-                 "does not explain.", text_count(a, l->n_jumps), plural(l->n_jumps));
+                 "does not explain.", text_count(a, jumps), plural(jumps));
 }
 
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)

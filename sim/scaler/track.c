@@ -202,8 +202,6 @@ static verdict classify(const track *t)
         return VERDICT_FLOOR;
     if (t->taken)
         return VERDICT_TAKEN;
-    if (t->recorded && t->last < 0x1p-14) /* no gradients are that large */
-        return VERDICT_RUNAWAY;
     if (t->overflows == 0)
         return VERDICT_CLEAN;
     const int all = t->run == t->steps;
@@ -214,7 +212,7 @@ static verdict classify(const track *t)
         return VERDICT_RUNAWAY;
     if (2 * t->not_finite_steps >= t->overflows && t->not_finite_steps)
         return VERDICT_NOT_FINITE;
-    if (all && !t->unknown_steps)
+    if (all)
         return VERDICT_SEARCHING;
     if (t->spikes > t->after_growth / 10)
         return VERDICT_SPIKES;
@@ -257,13 +255,7 @@ static void start_text(const track *t, verdict v, char *text, size_t size)
 {
     char a[32], b[32];
     const int all = t->run == t->steps;
-    if (v == VERDICT_STARTUP && t->unknown_steps && all)
-        snprintf(text, size,
-                 "%s overflow%s brought the scale down to %s; what came after the last of them is "
-                 "not logged. If steps were taken then, this is normal.",
-                 text_count(a, t->overflows), t->overflows == 1 ? "" : "s",
-                 text_scale(b, t->last));
-    else if (v == VERDICT_STARTUP)
+    if (v == VERDICT_STARTUP)
         snprintf(text, size,
                  "%s overflow%s while the scale came down to what the gradients fit, then none. "
                  "This is normal.", text_count(a, t->overflows), t->overflows == 1 ? "" : "s");

@@ -83,8 +83,8 @@ mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const tra
 void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
                   double next);
 
-/* track_verdict -- what it looks like; `text` gets a sentence or two for people. What a log looks
- * like is judged by judge.h. */
+/* track_verdict -- what a simulated scaler's steps look like; `text` gets a sentence or two for
+ * people. What a log looks like is judged by judge.h. */
 verdict track_verdict(const track *t, char *text, size_t size);
 /* verdict_text -- the sentences of a verdict that was found elsewhere. */
 void verdict_text(const track *t, verdict v, char *text, size_t size);
