@@ -38,7 +38,8 @@ sim_libsim_la_SOURCES = \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
   sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
-  sim/scaler/episode.c sim/scaler/episode.h sim/scaler/json.h sim/scaler/judge.c \
+  sim/scaler/episode.c sim/scaler/episode.h sim/scaler/facts.c sim/scaler/facts.h \
+  sim/scaler/testimony.c sim/scaler/testimony.h sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
   sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
   sim/scaler/logwalk.h sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \

@@ -5,27 +5,7 @@
 #ifndef MPSIM_SIM_SCALER_JUDGE_H
 #define MPSIM_SIM_SCALER_JUDGE_H
 
-#include "episode.h"
-#include "traininglog.h"
-
-enum { EVIDENCE_MAX = 10, EVIDENCE_TEXT = 120 };
-
-typedef enum confidence { NOT_ENOUGH, LIKELY, CERTAIN } confidence;
-
-typedef struct log_evidence {
-    uint64_t line, last_line;
-    char says[EVIDENCE_TEXT];
-} log_evidence;
-
-typedef struct log_judgement {
-    verdict verdict;
-    confidence sure;
-    char text[1024];
-    log_evidence evidence[EVIDENCE_MAX];
-    size_t n_evidence;
-    char missing[256];  /* "" if nothing is */
-    const char *advice;
-} log_judgement;
+#include "testimony.h"
 
 /* log_judge -- 0; -1: out of memory. */
 int log_judge(log_judgement *j, const training_log *l);

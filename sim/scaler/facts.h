@@ -1,0 +1,49 @@
+/* facts.h -- what a log tells, put together for the rules of judge.h: where its first overflows are,
+ * what explains the later ones, what follows, the course of loss and norm. */
+#ifndef MPSIM_SIM_SCALER_FACTS_H
+#define MPSIM_SIM_SCALER_FACTS_H
+
+#include "episode.h"
+
+/* DEEP: more overflows in a row after a growth than hysteresis explains. ENOUGH: clean steps that
+ * show that overflows have stopped. */
+enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5 };
+
+typedef struct facts {
+    const training_log *l;
+    const track *t;
+    log_dialect dialect; /* of its first line                                        */
+    log_episodes e;
+    loss_course loss;
+    norm_course norm;
+    int begins;         /* the log begins with its first overflows                   */
+    uint64_t lost_apart; /* losses that are not finite at other steps                */
+    int initial;        /* the first overflow is at the scale the run starts at      */
+    int early;          /* the first overflows are in the beginning of the run       */
+    int late;           /* they are known not to be                                  */
+    int ends;           /* clean steps follow the last overflow, enough of them      */
+    uint64_t search;    /* episodes of the search                                    */
+    uint64_t probes;    /* that a growth explains                                    */
+    uint64_t spikes;    /* that nothing explains                                     */
+    double highest;     /* scale at which one of these came                          */
+    const episode *spike;
+    const log_note *total; /* the last that tells how many steps were skipped        */
+    const log_note *resumed, *ended;
+    double declared;    /* the first scale of the settings; NaN                      */
+} facts;
+
+/* facts_find -- 0; -1: out of memory. */
+int facts_find(facts *f, const training_log *l);
+void facts_clear(facts *f);
+
+/* facts_late -- whether the line `seq`, at that place, is known not to be in the beginning. */
+int facts_late(const log_place *p, uint64_t seq);
+/* facts_loss_rises -- from its smallest. */
+int facts_loss_rises(const facts *f);
+/* facts_skips_most -- more than half of all steps of a run that is under way. */
+int facts_skips_most(const facts *f);
+/* facts_first, facts_last -- the first and last overflows; NULL. */
+const episode *facts_first(const facts *f);
+const episode *facts_last(const facts *f);
+
+#endif
