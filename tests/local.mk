@@ -67,7 +67,7 @@ unit_tests = \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
   tests/sim/t-replay-synthetic tests/sim/t-scaler-log tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
-  tests/sim/t-replay-record \
+  tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-policy tests/sim/t-train-record \
   tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors tests/trace/t-temporary \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \

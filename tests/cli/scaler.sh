@@ -228,6 +228,21 @@ run 3 scaler --log "$dir/zeros.log"; ok $? "only NUL bytes"
 : >"$dir/empty.log"
 run 3 scaler --log "$dir/empty.log"; ok $? "an empty log"
 run 4 scaler --log "$dir/missing"; ok $? "a log that is not there"
+cat "$logs/apex.txt" >"$dir/pipe" 2>/dev/null &
+run 0 scaler --log "$dir/pipe" && has '^Verdict: steady'; ok $? "a log from a named pipe"
+run 3 scaler --log /dev/zero && has '256 MiB without the end of a line' err; ok $? "an endless input without lines"
+run 0 scaler "$logs/apex.txt" && has '^  Confidence: likely$' && has '^    line 3: the first scale is 2^16' && has '^  What to do: '; ok $? "the verdict names its lines, how sure it is and what to do"
+run 0 scaler --json "$logs/apex.txt" && has '"class": "fine-steady", "confidence": "likely", "evidence": \[{"line": 3, "last_line": 3, "says": ' && has '"missing": null, "advice": '; ok $? "in JSON, too"
+
+# ---- lines of one's own
+printf 'it 1 | amp=4096 skip=0\nit 2 | amp=2048 skip=1\nit 3 | amp=2048 skip=0\nit 4 | amp=2048 skip=0\n' >"$dir/own.log"
+run 0 scaler --log "$dir/own.log" --log-pattern 'it {step} .* amp={scale} skip={overflow}' && has 'own pattern 4$' && has '^  2  *2^12  overflow, skipped, down to 2^11'; ok $? "--log-pattern"
+printf 'boom 8 4\nboom 4 2\n' >"$dir/own.log"
+run 0 scaler "$dir/own.log" --log-pattern 'it {step} {scale}' --log-pattern 'boom {before} {after}' && has 'overflows   2,'; ok $? "several, of a log that is an operand"
+for words in '{scale' '{step}' '({scale}' '{nosuch} {scale}' '{scale}{2,3}'; do
+    run 2 scaler --log "$dir/own.log" --log-pattern "$words" && has 'scaler: --log-pattern: ' err; ok $? "--log-pattern $words: usage error"
+done
+run 2 scaler --pattern 0 --log-pattern '{scale}'; ok $? "--log-pattern without a log"
 run 4 scaler --log "$dir"; ok $? "a folder as log"
 
 # ---- scales layer by layer: the numbers were computed from the published rule in Python, too

@@ -1,0 +1,345 @@
+/* t-scaler-judge.c -- verdicts on logs: what may be called fine, and what may not; lines of guides and
+ * scripts, of a terminal, of a pattern of one's own; hostile logs. */
+#include "sim/scaler/judge.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- logs ---- */
+
+static char text[1 << 20];
+static size_t length;
+
+__attribute__((format(printf, 1, 2)))
+static void add(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    length += (size_t)vsnprintf(text + length, sizeof text - length, format, values);
+    va_end(values);
+    ck_assert_uint_lt(length, sizeof text);
+}
+
+static void apex(double scale)
+{
+    add("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to %.17g\n", scale);
+}
+
+/* Lines of steps that go well. */
+static void losses(int from, int to, int by, double loss, double change)
+{
+    for (int i = from; i < to; i += by)
+        add("step %d loss %.4f\n", i, loss + change * i);
+}
+
+static void scales(int from, int to, double loss, double scale)
+{
+    for (int i = from; i < to; i++)
+        add("step %d loss %.4f scale %g skipped 0\n", i, loss, scale);
+}
+
+static void judge_log(training_log *l, log_judgement *j, const log_pattern *own)
+{
+    const char *folder = getenv("TMPDIR");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/mpsim-test-XXXXXX", folder && *folder ? folder : "/tmp");
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert(write(fd, text, length) == (ssize_t)length && close(fd) == 0);
+    const int code = training_log_read_as(l, path, own);
+    unlink(path);
+    ck_assert_int_eq(code, 0);
+    ck_assert_int_eq(log_judge(j, l), 0);
+    length = 0;
+}
+
+static void expect(const char *class)
+{
+    static training_log l;
+    log_judgement j;
+    judge_log(&l, &j, NULL);
+    ck_assert_msg(strcmp(log_class(j.verdict), class) == 0, "%s, not %s: %s %s",
+                  log_class(j.verdict), class, j.text, j.missing);
+    ck_assert_msg(j.n_evidence > 0 || j.missing[0], "%s: %s", class, j.text);
+    ck_assert((j.sure == NOT_ENOUGH) == (strcmp(class, "not-enough") == 0));
+    training_log_clear(&l);
+}
+
+/* ---- a search needs evidence ---- */
+
+START_TEST(searches)
+{
+    apex(32768); /* only overflows */
+    apex(16384);
+    expect("not-enough");
+    apex(32768); /* the first scale, and they stop */
+    apex(16384);
+    losses(10, 400, 10, 5, -0.001);
+    expect("fine-startup");
+    losses(20000, 20200, 10, 5, 0); /* late, from the middle of a run */
+    for (int i = 0; i < 5; i++)
+        apex(8192 / exp2(i));
+    expect("warn-diverging");
+    for (int i = 0; i < 3; i++) /* early, by the bar */
+        add("0%%| | %d/24128 [00:01<1:00, 2it/s] OVERFLOW! Rank 0 Skipping step. Attempted loss "
+            "scale: %d, reducing to %d\n", 95 + i, 1024 >> i, 512 >> i);
+    add("1%%| | 200/24128 [00:40<1:00, 2it/s, loss=2]\n 1%%| | 300/24128 [00:50<1:00, 2it/s]\n");
+    expect("fine-startup");
+    for (int i = 0; i < 3; i++) /* the same at its floor */
+        add("0%%| | %d/24128 [00:01<1:00, 2it/s] OVERFLOW! Rank 0 Skipping step. Attempted loss "
+            "scale: 1, reducing to 1\n", 95 + i);
+    expect("warn-diverging");
+    add("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1\n");
+    expect("warn-diverging");
+    add("initial_dynamic_scale ........ 4096\n"); /* the settings' scale */
+    add("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 4096, reducing to 2048\n");
+    losses(2, 30, 1, 5, -0.01);
+    expect("fine-startup");
+}
+END_TEST
+
+/* ---- losses and norms beside the scale ---- */
+
+START_TEST(losses_and_norms)
+{
+    for (int i = 0; i < 12; i++) /* Megatron-DeepSpeed: skipped iterations are always 0 */
+        add(" iteration %d/ 50000 | elapsed time per iteration (ms): 1.0 | lm loss: %.2E | loss "
+            "scale: %d.0 | grad norm: %d.0 | number of skipped iterations:   0 | number of nan "
+            "iterations:   0 |\n", 1000 + i, 2.8 + 0.4 * i, 65536 >> i / 3, i + 1);
+    expect("warn-diverging");
+    for (int i = 0; i < 4; i++) /* the norm is NaN, nothing is skipped */
+        add(" iteration %d/ 50000 | loss scale: 1.0 | grad norm: nan | number of skipped "
+            "iterations:   0 |\n", 5000 + i);
+    expect("warn-diverging");
+    apex(32768);
+    losses(10, 400, 10, 5, -0.001);
+    add("step 400 loss nan\n");
+    expect("warn-nonfinite");
+    scales(1, 60, 2.5, 65536);
+    expect("fine-steady");
+    for (int i = 1; i < 60; i++) /* a scale that looks well does not make a rising loss fine */
+        scales(i, i + 1, 2 + 0.1 * i, 65536);
+    expect("not-enough");
+    for (int i = 1; i < 60; i++) /* another rank's loss */
+        add("[rank%d] step %d loss %s scale 65536 skipped 0\n", i % 2, i / 2,
+            i % 2 && i > 30 ? "nan" : "2");
+    expect("warn-nonfinite");
+    for (int i = 0; i < 6; i++) /* no scale at all */
+        add("{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.%d}\n", i + 1);
+    expect("warn-nonfinite");
+    add("{'loss': 2.0, 'grad_norm': 1.0, 'epoch': 0.1}\n{'loss': 1.9, 'epoch': 0.2}\n");
+    expect("not-enough");
+    for (int i = 10; i < 500; i += 10) /* DeepSpeed's totals */
+        add("[Rank 0] step=%d, skipped=%d, lr=[0.0], mom=[0.9]\n", i, i - 3);
+    expect("warn-diverging");
+}
+END_TEST
+
+/* ---- rounding, growth, copies ---- */
+
+START_TEST(scales_that_are_printed_as_they_are)
+{
+    for (int i = 1; i < 20; i++) /* 2^-4 */
+        add("num_updates=%d00 loss=%d.5 gnorm=2 loss_scale=%s\n", i, 30 - i,
+            i % 2 ? "0.062" : "0.0625");
+    expect("fine-steady");
+    for (int i = 1; i < 8; i++) /* growth that Apex does not print */
+        for (int k = 0; k < 2; k++)
+            if (k)
+                apex(65536);
+            else
+                losses(4000 * i, 4000 * i + 4000, 500, 3, 0);
+    losses(32000, 33000, 500, 3, 0);
+    expect("fine-steady");
+    for (int i = 0; i < 12; i++) /* an overflow and the line of its iteration are one step */
+        add("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: %d, reducing to %d\n"
+            " iteration %d/ 50000 | lm loss: 2.0E+00 | loss scale: %d.0 | number of skipped "
+            "iterations:   0 |\n", 65536 >> i, 32768 >> i, i + 1, 32768 >> i);
+    static training_log l;
+    log_judgement j;
+    judge_log(&l, &j, NULL);
+    ck_assert_uint_eq(l.recorded.overflows, 12);
+    ck_assert_uint_eq(l.recorded.steps, 12);
+    training_log_clear(&l);
+    double scale = 65536; /* each growth is followed by three overflows: the scale goes down */
+    for (int i = 0; i < 5; i++) {
+        scales(100 * i, 100 * i + 1, 3, scale);
+        scales(100 * i + 1, 100 * i + 2, 3, 2 * scale);
+        for (int k = 2; k < 5; k++)
+            add("step %d loss 3 scale %g skipped 1\n", 100 * i + k, scale = k == 2 ? scale
+                                                                                   : scale / 2);
+    }
+    scales(2000, 2050, 3, scale);
+    expect("warn-spikes");
+}
+END_TEST
+
+START_TEST(runs_that_are_resumed)
+{
+    scales(1, 30, 3, 1024);
+    add("Resuming from checkpoint at step 20\n");
+    scales(20, 40, 3, 65536);
+    expect("warn-resume");
+    for (int i = 0; i < 3; i++)
+        apex(32768 >> i);
+    losses(1000, 20000, 1000, 5, -1e-4);
+    add("=> loaded checkpoint (epoch 3)\n");
+    for (int i = 0; i < 3; i++)
+        apex(32768 >> i);
+    losses(20000, 40000, 1000, 3, -1e-5);
+    expect("warn-resume");
+}
+END_TEST
+
+/* ---- lines ---- */
+
+START_TEST(lines_of_guides_and_scripts)
+{
+    static const struct {
+        const char *line;
+        unsigned what;
+        double scale;
+    } rows[] = {
+        {"[AMP Stats] Scale: 32768.0, Growth tracker: 0", LOG_STATUS, 32768},
+        {"Loss scale changed to: 16384.0", LOG_STATUS, 16384},
+        {"Current scale: 8192.0", LOG_STATUS, 8192},
+        {"Gradient overflow detected, skipping update", LOG_OVERFLOW, (double)NAN},
+        {"12%|#| 98/24128 [00:10<1:00, 9it/s, loss=2.3, scale=65536]", LOG_STATUS, 65536},
+        {"Epoch 3: 5%| | 10/200 [lr=1e-4, scale=1024]", LOG_STATUS, 1024},
+        {"Attempted loss scal                   e: 8192, reducing to 4096 skipping step",
+         LOG_OVERFLOW, 4096},
+        {"Attempted loss scale: 8192, reducing to 40      96", LOG_OVERFLOW, 4096},
+        {"Overflow occurs, the loss scale is adjusted to 512.0", LOG_OVERFLOW, 512},
+        {"AMP: decreasing loss scale to 128.000000", LOG_OVERFLOW, 128},
+        {"Found inf or nan, current scale is: 64.0, decrease to: 64.0*0.5", LOG_OVERFLOW, 32},
+        {"Found NaN, decreased lg_loss_scale to 19.0", LOG_OVERFLOW, 524288},
+        {"overflow, still update, loss scale adjust to 1024.0", LOG_OVERFLOW | LOG_TAKEN, 1024},
+        {"num_updates=5, gnorm=1, loss_scale=0.004", LOG_STATUS, 0x1p-8},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        log_line l;
+        ck_assert_msg(log_line_parse(&l, rows[i].line) == 1, "%s", rows[i].line);
+        ck_assert_msg(l.what == rows[i].what && !l.bad, "%s: %u", rows[i].line, l.what);
+        ck_assert_msg(l.after == rows[i].scale || (isnan(l.after) && isnan(rows[i].scale)),
+                      "%s: %a", rows[i].line, l.after);
+    }
+}
+END_TEST
+
+START_TEST(lines_that_a_terminal_broke)
+{
+    static training_log l;
+    log_judgement j;
+    add("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scal\ne: 65536, reducing to "
+        "327\n68\n[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss\n scale: 32768, "
+        "reducing to\n16384\n");
+    judge_log(&l, &j, NULL);
+    ck_assert(l.recorded.overflows == 2 && l.recorded.last == 16384 && l.bad == 0);
+    training_log_clear(&l);
+    scales(1, 20, 2, 65536); /* cut in the last number */
+    add("step 20 loss 2 scale 655");
+    judge_log(&l, &j, NULL);
+    ck_assert(l.bad == 1 && l.recorded.last == 65536);
+    training_log_clear(&l);
+    apex(32768); /* a value that cannot be read */
+    add("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1638?\n");
+    losses(2, 30, 1, 5, -0.01);
+    expect("not-enough");
+    char a[LOG_WIDTH + 1] = "step 5 loss 2.0 skipped";
+    ck_assert_int_eq(log_line_join(a, "scale 0.5 image"), 0);
+}
+END_TEST
+
+/* ---- patterns ---- */
+
+START_TEST(patterns_of_ones_own)
+{
+    static const char *const bad[] = {"it {step}", "{scale", "{scal}", "{scale} {scale}", "({scale}",
+                                      "[{scale}", "x{2,3} {scale}", "{}", "*{scale}\\("};
+    static training_log l;
+    log_judgement j;
+    log_pattern *own = NULL;
+    const char *reason;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_msg(log_pattern_add(&own, bad[i], &reason) == -1 && reason, "%s", bad[i]);
+    ck_assert_int_eq(log_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]",
+                                     &reason), 0);
+    ck_assert_int_eq(log_pattern_add(&own, "^DOWN {before}->{after}$", &reason), 0);
+    for (int i = 0; i < 40; i++)
+        add("it %d | Q=%d amp=%d [skip=%s]\n", i + 1, i, i < 3 ? 32768 >> i : 8192,
+            i < 3 ? "yes" : "no");
+    judge_log(&l, &j, own);
+    ck_assert_uint_eq(l.recognised[LOG_OWN], 40);
+    ck_assert(l.recorded.overflows == 3 && l.recorded.last == 8192);
+    ck_assert_str_eq(log_class(j.verdict), "fine-startup");
+    training_log_clear(&l);
+    add("DOWN 8->4\nup\nDOWN 4->2\n");
+    judge_log(&l, &j, own);
+    ck_assert(l.recorded.overflows == 2 && l.recorded.last == 2);
+    training_log_clear(&l);
+    log_pattern_free(own);
+}
+END_TEST
+
+/* ---- hostile logs ---- */
+
+START_TEST(notes_are_bounded)
+{
+    log_notes all = {.count = 0};
+    for (int i = 0; i < 10 * NOTES_MAX; i++) {
+        const log_note n = {.seq = (uint64_t)i, .marks = i % 7 == 0};
+        ck_assert_int_eq(log_notes_add(&all, &n), 0);
+    }
+    ck_assert_uint_le(all.count, NOTES_MAX);
+    for (size_t i = 1; i < all.count; i++)
+        ck_assert_uint_lt(all.at[i - 1].seq, all.at[i].seq);
+    log_notes_clear(&all);
+}
+END_TEST
+
+START_TEST(logs_of_any_kind)
+{
+    scales(1, 20, 2, 65536); /* what is hidden in a long line is not passed over */
+    for (int i = 0; i < 9000; i++)
+        add("x");
+    add(" step 20 loss nan scale 1 skipped 1\n");
+    expect("not-enough");
+    double scale = 65536;
+    for (int i = 1; i < 60; i++) { /* two processes out of order */
+        scale /= i > 2 && i < 6 ? 2 : 1;
+        for (int k = i > 1 && i % 5 == 0; k >= 0; k--)
+            add("step %d loss 2 scale %g skipped %d\n", i - k,
+                i > 2 && i < 6 && k ? 2 * scale : scale, i - k > 2 && i - k < 6);
+    }
+    expect("fine-startup");
+    for (int i = 0; i < 90; i++) /* colours, CRLF, a bar */
+        add("\033[32m%d%%|#| %d/1000 [00:01<00:10, 10it/s, loss=%.2f, scale=%d]\033[0m\r\n", i,
+            10 * i, 4 - 0.01 * i, i < 1 ? 65536 : 16384);
+    expect("fine-startup");
+    for (int i = 0; i < 80; i++) /* carriage returns only */
+        add("Epoch 0: %d%%|#| %d/800 [00:10<01:00, 8it/s, loss=%s, v_num=0]\r", i, 8 * i,
+            i < 60 ? "2.5" : "nan");
+    expect("warn-nonfinite");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = tcase_create("judge");
+    tcase_add_test(c, searches);
+    tcase_add_test(c, losses_and_norms);
+    tcase_add_test(c, scales_that_are_printed_as_they_are);
+    tcase_add_test(c, runs_that_are_resumed);
+    tcase_add_test(c, lines_of_guides_and_scripts);
+    tcase_add_test(c, lines_that_a_terminal_broke);
+    tcase_add_test(c, patterns_of_ones_own);
+    tcase_add_test(c, notes_are_bounded);
+    tcase_add_test(c, logs_of_any_kind);
+    TCase *const cases[] = {c, NULL};
+    return test_main("scaler-judge", cases);
+}
