@@ -98,7 +98,7 @@ static verdict ordinary(const facts *f)
                                                         : VERDICT_UNCLEAR;
     if (f->probes && !has_spikes(f))
         return f->ends || (f->probes > 1 && last->n <= FACTS_DEEP) ? VERDICT_STEADY : VERDICT_UNCLEAR;
-    if (f->spikes == 0 || (f->e.count == 1 && f->begins && !f->late))
+    if ((f->spikes == 0 && f->probes == 0) || (f->e.count == 1 && f->begins && !f->late))
         return VERDICT_UNCLEAR;
     return VERDICT_SPIKES;
 }

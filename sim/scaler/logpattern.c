@@ -71,7 +71,7 @@ static int translate(own_pattern *own, char *out, size_t size, const char *text,
             return -1;
         }
         if (*text == '{') {
-            const int i = name_at(text + 1, end - 1);
+            const int i = text[end] ? name_at(text + 1, end - 1) : -1;
             *reason = i < 0 ? "what stands in braces is none of scale, before, after, overflow, "
                               "skipped, step, epoch, rank, loss, norm"
                       : own->group[i] ? "a name stands there twice"
