@@ -54,7 +54,8 @@ static void progress_step(progress *p, const train_job *j, uint64_t first, const
     char name[64];
     const double left = (t - p->began) / (double)done * (double)(all - s->step - 1);
     fprintf(stderr, "\r%.40s: step %" PRIu64 "/%" PRIu64 ", loss %.4g, %.0f:%02.0f left\033[K",
-            escape_text(name, sizeof name, j->name), s->step + 1, all, (double)s->loss, floor(left / 60), fmod(floor(left), 60));
+            escape_text(name, sizeof name, j->name), s->step + 1, all, (double)s->loss,
+            floor(left / 60), fmod(floor(left), 60));
     fflush(stderr);
 }
 

@@ -57,8 +57,7 @@ static void print_policy(train_report *r, const train_job *j)
         if (j->run.n_plans > 1)
             fprintf(f, "from step %" PRIu64 "\n", p->from + 1);
         text_wrapped(f, "plan       ", train_plan_text(line, sizeof line, j, i));
-        if (i == 0 || memcmp(&p->optimizer, &p[-1].optimizer, sizeof p->optimizer) != 0)
-            {
+        if (i == 0 || memcmp(&p->optimizer, &p[-1].optimizer, sizeof p->optimizer) != 0) {
             step_print_variant(f, p->optimizer.variant, STEP_NO_RECORD);
             fprintf(f, "optimizer  %s\n", step_optimizer_text(line, sizeof line, &p->optimizer));
         }
