@@ -42,6 +42,10 @@ typedef struct answer {
     unsigned flags;
 } answer;
 
+/* More than the library's flags: IEEE 754's own underflow, tiny after (and so before) rounding or
+ * before only, and inexact. */
+enum { IEEE_UNDERFLOW = 1 << 16, IEEE_UNDERFLOW_BEFORE = 1 << 17 };
+
 static const struct {
     unsigned flag;
     const char *name;
@@ -49,6 +53,8 @@ static const struct {
     {MPSIM_FLAG_INVALID, "invalid"},     {MPSIM_FLAG_DIVBYZERO, "division by zero"},
     {MPSIM_FLAG_OVERFLOW, "overflow"},   {MPSIM_FLAG_UNDERFLOW, "underflow"},
     {MPSIM_FLAG_SUBNORMAL, "subnormal"}, {MPSIM_FLAG_INEXACT, "inexact"},
+    {IEEE_UNDERFLOW, "IEEE underflow"},
+    {IEEE_UNDERFLOW_BEFORE, "IEEE underflow (tiny before rounding only)"},
 };
 enum { FLAGS = sizeof flag_names / sizeof flag_names[0] };
 
@@ -62,6 +68,15 @@ static int parse_calculation(calculation *c, const char *word)
         return -1;
     *c = (calculation){mpsim_function_name(c->function), 1, 1, MPSIM_OP_CONVERT, c->function};
     return 0;
+}
+
+static unsigned ieee_underflow(const answer *a, uint32_t random)
+{
+    const unsigned tiny =
+        mpsim_arith_tiny(&a->o, a->operand[0], a->operand[1], a->operand[2], random);
+    return !(a->flags & MPSIM_FLAG_INEXACT) || !tiny ? 0
+           : tiny & MPSIM_TINY_AFTER                 ? IEEE_UNDERFLOW
+                                                     : IEEE_UNDERFLOW_BEFORE;
 }
 
 static void calculate(answer *a, const target *t, const calculation *c, const mpsim_format *operands,
@@ -86,6 +101,8 @@ static void calculate(answer *a, const target *t, const calculation *c, const mp
                                          random, &a->flags)
                   : mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random,
                                       &a->flags);
+    if (!c->is_function)
+        a->flags |= ieee_underflow(a, random);
     a->result = mpsim_decode(&t->format, a->code);
 }
 
@@ -109,7 +126,7 @@ static const char *code_text(char out[24], const mpsim_format *f, uint64_t code)
 
 static void print_row(table *t, const answer *a)
 {
-    char code[24], flags[128];
+    char code[24], flags[192];
     const int operands = a->what->operands;
     table_cell(t, "%s", a->t->label);
     for (int i = 0; i < 3; i++)

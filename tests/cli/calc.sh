@@ -26,8 +26,11 @@ gives "the root of -1" 'nan *0x7e00 *invalid$' sqrt -1 -f fp16
 gives "1/0" ' inf .*0x7c00 *division by zero$' div 1 0 -f fp16
 gives "inf - inf" ' nan .*invalid$' sub inf inf -f fp16
 gives "-inf * 0" ' nan .*invalid$' mul -inf 0 -f fp16
-gives "underflow" ' 0 .*underflow, inexact$' mul 2^-14 2^-14 -f fp16
+gives "underflow" ' 0 .*underflow, inexact, IEEE underflow$' mul 2^-14 2^-14 -f fp16
 gives "subnormal" 'subnormal' mul 2^-14 0.5 -f fp16
+gives "IEEE underflow: subnormal and inexact" 'subnormal, inexact, IEEE underflow$' mul 2^-14 0x1.ffcp-1 -f fp16 -r toward-zero
+gives "none where it is exact" '0x0200 *subnormal$' mul 2^-14 0.5 -f fp16
+gives "tiny before rounding only" '0x0400 *inexact, IEEE underflow (tiny before rounding only)$' convert 0x1.fffp-15 --operands binary32 -f fp16
 gives "modes" '0x2a *inexact$' div 1 3 -f e4m3 -r down
 gives "convert" ' 0.10009765625 \|0.0999755859375 ' convert 0.1 -f fp16
 gives "all common formats" '^e5m2 *2 *2 *4 .*0x44$' add 2 2
