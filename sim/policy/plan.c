@@ -31,6 +31,8 @@ layer_kind policy_layer(const plan *p, const char *layer, int weight_rank)
     case 4:
     case 5:
         return LAYER_CONV;
+    case POLICY_TABLE:
+        return LAYER_EMBEDDING;
     default:
         return LAYER_OTHER;
     }

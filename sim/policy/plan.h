@@ -57,7 +57,9 @@ typedef struct plan {
 } plan;
 
 /* policy_layer -- the kind of a layer named `layer`: from the policy's layer_kinds, else from its
- * name, else from the rank of its weight (-1: not known). */
+ * name, else from the rank of its weight (-1: not known; POLICY_TABLE: it is known to be the table of an
+ * embedding). */
+enum { POLICY_TABLE = 1 << 16 };
 layer_kind policy_layer(const plan *p, const char *layer, int weight_rank);
 
 /* plan_place -- where the tensors of a layer are. A role is in the compute format (WGRAD: in that of

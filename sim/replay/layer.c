@@ -2,7 +2,8 @@
  *
  * A layer's weight is LAYER.weight; else the first tensor of two dimensions and more whose name speaks
  * of a weight (in_proj_weight of an attention, weight_ih_l0 of an LSTM); or that of the parameter whose
- * alias it is. */
+ * alias it is. Of an embedding the recorder says that its input is not recorded, since it is one of
+ * integers: "tokens (Embedding): ..." in mpsim.not_recorded. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -48,6 +49,21 @@ static int add_weights(replay *r, const trace *t, int others)
     return code;
 }
 
+static int add_embeddings(replay *r, const trace *t)
+{
+    static const char class[] = " (Embedding";
+    const char *text = trace_metadata(t, "mpsim.not_recorded");
+    int code = 0;
+    while (text && *text && !code) {
+        const size_t length = strcspn(text, ",");
+        const char *at = memmem(text, length, class, sizeof class - 1);
+        if (at)
+            code = add(r, text, (size_t)(at - text), POLICY_TABLE);
+        text += length + (text[length] == ',');
+    }
+    return code;
+}
+
 static int add_aliases(replay *r)
 {
     const char *alias;
@@ -59,7 +75,9 @@ static int add_aliases(replay *r)
             continue;
         char layer[REPLAY_NAME_MAX + 16];
         snprintf(layer, sizeof layer, "%.*s", (int)(dot - to), to);
-        const int rank = replay_weight_rank(r, layer);
+        int rank = replay_weight_rank(r, layer);
+        if (rank == POLICY_TABLE)
+            rank = 2; /* the other use of the table is a product */
         if (rank >= 0 && add(r, alias, (size_t)(alias_dot - alias), (uint64_t)rank))
             return replay_no_memory();
     }
@@ -69,9 +87,9 @@ static int add_aliases(replay *r)
 int replay_index_weights(replay *r, const trace *t)
 {
     replay_forget_weights(r);
-    int code = add_weights(r, t, 0);
-    if (!code)
-        code = add_weights(r, t, 1);
+    int code = add_embeddings(r, t);
+    for (int others = 0; others < 2 && !code; others++)
+        code = add_weights(r, t, others);
     return code ? code : add_aliases(r);
 }
 
