@@ -142,7 +142,10 @@ static void find_tail(log_episodes *e, const training_log *l)
     log_place last = {-1, -1, 0, -1, 0, 0};
     for (size_t i = note_after(l, seq); i < l->notes.count; i++) {
         const log_note *n = &l->notes.at[i];
-        if (n->loss == VALUE_FINITE || n->norm == VALUE_FINITE) {
+        const int again = i > 0 && n->loss_value == l->notes.at[i - 1].loss_value &&
+                          n->norm_value == l->notes.at[i - 1].norm_value &&
+                          n->step == l->notes.at[i - 1].step; /* as another process prints it */
+        if ((n->loss == VALUE_FINITE || n->norm == VALUE_FINITE) && !again) {
             e->tail_lines++;
             e->tail_line = n->line;
         }

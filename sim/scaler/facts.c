@@ -36,7 +36,7 @@ static void find_notes(facts *f)
     f->declared = (double)NAN;
     for (size_t i = 0; i < f->l->notes.count; i++) {
         const log_note *n = &f->l->notes.at[i];
-        if (n->marks & NOTE_RESUMED)
+        if (n->marks & (NOTE_RESUMED | NOTE_LOADED))
             f->resumed = n;
         if (n->marks & NOTE_ENDED)
             f->ended = n;
@@ -85,6 +85,8 @@ int facts_find(facts *f, const training_log *l)
 {
     *f = (facts){.l = l,
                  .t = &l->recorded,
+                 .by_sum = l->count && (l->entries[0].said.taken_only ||
+                                        l->entries[0].said.dialect == LOG_FAIRSEQ),
                  .dialect = l->count ? l->entries[0].said.dialect : LOG_VALUES};
     if (log_episodes_find(&f->e, l))
         return -1;

@@ -12,6 +12,7 @@ enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5 };
 typedef struct facts {
     const training_log *l;
     const track *t;
+    int by_sum;          /* fairseq, whose losses are sums: scales below 1 are usual   */
     log_dialect dialect; /* of its first line                                        */
     log_episodes e;
     loss_course loss;

@@ -65,12 +65,18 @@ static int is_taken(const facts *f)
     return f->norm.run > 1 && last && last->said.what & LOG_SKIPS && f->l->lost_lines == 0;
 }
 
+/* A jump; or a search after a checkpoint was loaded, as the settings of a fine-tuning may do, too,
+ * but not late, and not as a run that is resumed. */
 static int is_resumed(const facts *f)
 {
+    const episode *first = facts_first(f);
     for (size_t i = 0; i < f->l->n_jumps; i++)
         if (!f->l->jumps[i].gap ||
             (f->resumed && log_dialect_starts(f->dialect, f->l->jumps[i].to)))
             return 1;
+    if (f->search && f->resumed && f->resumed->marks & NOTE_RESUMED && first->n > 1 &&
+        f->resumed->seq < first->seq)
+        return 1;
     return (f->resumed && f->initial && f->late);
 }
 
@@ -130,6 +136,7 @@ static const char *doubt(const facts *f)
                ? "why the loss rises"
            : f->loss.zeros > 1 && f->loss.first > 0 ? "why the loss is exactly 0"
            : f->e.count && f->t->last <= 1          ? "why the scale is down at 1"
+           : f->t->last < 1 && !f->by_sum           ? "why the scale is below 1"
                                                     : NULL;
 }
 

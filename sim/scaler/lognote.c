@@ -35,13 +35,13 @@ static const struct {
     {"no checkpoint found", NULL, NOTE_FRESH},
     {"will start from random", NULL, NOTE_FRESH},
     {"training from scratch", NULL, NOTE_FRESH},
-    {"loading checkpoint", "shards", NOTE_RESUMED},
-    {"loaded checkpoint", NULL, NOTE_RESUMED},
+    {"loading checkpoint", "shards", NOTE_LOADED},
+    {"loaded checkpoint", NULL, NOTE_LOADED},
     {"resuming", NULL, NOTE_RESUMED},
     {"resume from", NULL, NOTE_RESUMED},
     {"resumed from", NULL, NOTE_RESUMED},
-    {"restored from", NULL, NOTE_RESUMED},
-    {"successfully loaded", "pretrain", NOTE_RESUMED},
+    {"restored from", NULL, NOTE_LOADED},
+    {"successfully loaded", "pretrain", NOTE_LOADED},
     {"traceback (most recent call last)", NULL, NOTE_ENDED},
     {"zerodivisionerror", NULL, NOTE_ENDED},
     {"floatingpointerror", NULL, NOTE_ENDED},
@@ -58,7 +58,7 @@ static unsigned marks_of(const char *line)
         if (words_find(line, messages[i].phrase) &&
             !(messages[i].but && strstr(line, messages[i].but)))
             marks |= messages[i].marks;
-    return marks & NOTE_FRESH ? marks & ~(unsigned)NOTE_RESUMED : marks;
+    return marks & NOTE_FRESH ? marks & ~(unsigned)(NOTE_RESUMED | NOTE_LOADED) : marks;
 }
 
 /* ---- values ---- */

@@ -8,9 +8,10 @@
 #include <stddef.h>
 
 enum {
-    NOTE_RESUMED = 1, /* a checkpoint was loaded                              */
+    NOTE_RESUMED = 1, /* the run goes on from a checkpoint                    */
     NOTE_FRESH = 2,   /* there is none: the run begins                        */
     NOTE_ENDED = 4,   /* an error ends the run                                */
+    NOTE_LOADED = 16, /* a checkpoint was loaded: the run's, or a first model */
     NOTE_LOST = 8     /* a message that the loss, or a tensor, is Inf or NaN  */
 };
 

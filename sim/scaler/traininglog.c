@@ -138,8 +138,11 @@ static void follow_place(log_line_place *at, const log_note *n)
 
 /* A scale without a step takes that place, if no other has it; counted on where it begins again, as
  * the bar of an epoch does. */
-static void adopt_step(log_line_place *at, log_line *l)
+static void adopt_step(log_line_place *at, log_line *l, const log_entry *last)
 {
+    if (l->step < 0 && l->what & LOG_STATUS && !at->fresh && last && last->to == at->last &&
+        last->said.after == l->after && last->said.what == l->what)
+        l->step = at->last; /* the same line of another process */
     if (l->step >= 0 || !(l->what & LOG_STATUS) || !at->fresh)
         return;
     if (at->back)
@@ -259,7 +262,7 @@ static int take_part(training_log *log, const char *text)
             return log->failed;
         }
         number_steps(log, &l, &n);
-        adopt_step(&log->place, &l);
+        adopt_step(&log->place, &l, log->count ? &log->entries[log->count - 1] : NULL);
         if (is_loss_gone(log, &l, &n))
             n.loss = VALUE_GONE;
         l.loss = n.loss;
