@@ -56,7 +56,8 @@ while read -r seconds may words; do
         fi
         # shellcheck disable=SC2086 # words
         timeout --foreground --preserve-status -s $signal -k 2 "$after" "$MPSIM" ${words#@} <$input >../out 2>../err
-        ended $signal $? || bad="$bad $signal-ended-otherwise"
+        code=$?
+        ended $signal $code || bad="$bad $signal-ended-with-$code"
         [ $input = /dev/null ] || { kill $feeder && wait $feeder; } 2>/dev/null
         [ -z "$(left "$may" | tee -a ../err)" ] || bad="$bad $signal-left"
     done
