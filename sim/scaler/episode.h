@@ -40,8 +40,8 @@ typedef struct log_episodes {
 int log_episodes_find(log_episodes *e, const training_log *l);
 void log_episodes_clear(log_episodes *e);
 
-/* log_place_at -- where the run stood when the line (by its .seq) was written, by it, those before it, or the
- * next one. */
+/* log_place_at -- where the run stood when the line (by its .seq) was written, by it, those before
+ * it, or the next one. */
 log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq);
 
 /* The course of the loss: the smallest of its running medians and the last of them. */

@@ -1,5 +1,5 @@
-/* facts.h -- what a log tells, put together for the rules of judge.h: where its first overflows are,
- * what explains the later ones, what follows, the course of loss and norm. */
+/* facts.h -- what a log tells, put together for the rules of judge.h: where its first overflows
+ * are, what explains the later ones, what follows, the course of loss and norm. */
 #ifndef MPSIM_SIM_SCALER_FACTS_H
 #define MPSIM_SIM_SCALER_FACTS_H
 

@@ -54,7 +54,8 @@ static int diverges(const facts *f)
 
 static int is_not_finite(const facts *f)
 {
-    return f->l->lost_since || f->lost_apart > 0 || f->l->other_lost > 0 || (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
+    return f->l->lost_since || f->lost_apart > 0 || f->l->other_lost > 0 ||
+           (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
            f->norm.lost > f->norm.finite;
 }
 
@@ -103,7 +104,8 @@ static verdict ordinary(const facts *f)
                : f->early || f->e.tail_lines || f->late ? VERDICT_SEARCHING
                                                         : VERDICT_UNCLEAR;
     if (f->probes && !has_spikes(f))
-        return f->ends || (f->probes > 1 && last->n <= FACTS_DEEP) ? VERDICT_STEADY : VERDICT_UNCLEAR;
+        return f->ends || (f->probes > 1 && last->n <= FACTS_DEEP) ? VERDICT_STEADY
+                                                                   : VERDICT_UNCLEAR;
     if ((f->spikes == 0 && f->probes == 0) || (f->e.count == 1 && f->begins && !f->late))
         return VERDICT_UNCLEAR;
     return VERDICT_SPIKES;
@@ -165,7 +167,8 @@ static confidence how_sure(const facts *f, verdict v)
     case VERDICT_NOT_FINITE:
         return f->l->lost_since ? CERTAIN : LIKELY;
     case VERDICT_STARTUP:
-        return f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH && !unread ? CERTAIN : LIKELY;
+        return f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH && !unread ? CERTAIN
+                                                                                    : LIKELY;
     case VERDICT_STEADY:
         return f->probes > 1 && f->ends && !f->t->unknown_steps && !unread ? CERTAIN : LIKELY;
     case VERDICT_CLEAN:

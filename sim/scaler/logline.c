@@ -162,12 +162,13 @@ static const char *plain_scale(const char *line)
 /* The value of a loss scale by one of its names. */
 static const char *named_scale(const char *line)
 {
-    static const char *const scales[] = {"lg_loss_scale", "loss_scale", "loss scale", "loss-scale", "lossscale",
+    static const char *const scales[] = {"lg_loss_scale", "loss_scale", "loss scale", "loss-scale",
+                                         "lossscale",
                                          "grad_scale", "grad scale", "amp_scale", "scaler_scale",
                                          "scaler.get_scale()", "get_scale()", "current scale is",
                                          "current scale", "loss_scaler", "loss_scale_value", NULL};
-    static const char *const joints[] = {"is small", "changed to", "updated to", "reduced to", "increased to",
-                                         "decreased to", "adjusted to", "now", "is", "set to",
+    static const char *const joints[] = {"is small", "changed to", "updated to", "reduced to",
+                                         "increased to", "decreased to", "adjusted to", "now", "is", "set to",
                                          "value", NULL};
     for (size_t i = 0; scales[i]; i++) {
         const char *value = words_find(line, scales[i]);
@@ -208,7 +209,7 @@ static int parse_values(log_line *l, const char *line)
     const char *at = words_skip_marks(value);
     if (words_find(line, "lg_loss_scale") == value) {
         l->bad = !scale_of_log(at, &l->after);
-    } else if (!words_scale(at, &x)) { /* words about a scale are no value; nan, inf and -1 are bad ones */
+    } else if (!words_scale(at, &x)) { /* words are no value; nan, inf and -1 are bad ones */
         if (strncmp(at, "nan", 3) != 0 && strncmp(at, "inf", 3) != 0 && *at != '-' &&
             !isdigit((unsigned char)*at))
             return 0;

@@ -245,7 +245,8 @@ static uint64_t spacing(const training_log *l)
 static void walk_rest(walk *w, const log_entry *e, double scale, uint64_t n, uint64_t skipped)
 {
     const log_line *l = &e->said;
-    const int told = l->what & LOG_SKIPS && l->dialect != LOG_MEGATRON; /* which may print 0 always */
+    /* Megatron may print 0 always */
+    const int told = l->what & LOG_SKIPS && l->dialect != LOG_MEGATRON;
     if (n == 0 && scale == w->scale)
         return;
     if (w->extra & RECORDED_RESTART && skipped == 0)

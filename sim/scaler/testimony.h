@@ -1,4 +1,4 @@
-/* testimony.h -- a judgement on a log in words: the lines that it rests on, what is missing, why. */
+/* testimony.h -- a judgement on a log in words: the lines that it rests on, what is missing. */
 #ifndef MPSIM_SIM_SCALER_TESTIMONY_H
 #define MPSIM_SIM_SCALER_TESTIMONY_H
 
