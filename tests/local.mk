@@ -143,17 +143,47 @@ tests_support_failmalloc_la_LIBADD = -ldl
 check_PROGRAMS += tests/support/mkvectors
 tests_support_mkvectors_LDADD = lib/libmpsim.la $(LIBZIP_LIBS)
 
-# ---- the fuzz targets as plain programs over their corpora (see tests/fuzz/fuzz-trace.c for libFuzzer)
-check_PROGRAMS += tests/fuzz/fuzz-trace tests/fuzz/fuzz-policy
-tests_fuzz_fuzz_trace_SOURCES = tests/fuzz/fuzz-trace.c tests/fuzz/fuzzfile.h
-tests_fuzz_fuzz_trace_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
-tests_fuzz_fuzz_trace_LDADD = sim/libsim.la
-tests_fuzz_fuzz_policy_SOURCES = tests/fuzz/fuzz-policy.c tests/fuzz/fuzzfile.h
-tests_fuzz_fuzz_policy_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
-tests_fuzz_fuzz_policy_LDADD = sim/libsim.la
+# ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz
+check_LTLIBRARIES += tests/fuzz/libinput.la
+tests_fuzz_libinput_la_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
+tests_fuzz_libinput_la_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
+fuzz_targets = \
+  tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
+  tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-pattern tests/fuzz/fuzz-plan \
+  tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-trace \
+  tests/fuzz/fuzz-vectors
+check_PROGRAMS += $(fuzz_targets)
+fuzz_ldadd = tests/fuzz/libinput.la sim/libsim.la
+tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_log_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_model_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_spec_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_state_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_trace_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_vectors_LDADD = $(fuzz_ldadd)
 
-EXTRA_DIST += tests/README.md tests/cli/common.sh tests/cli/plot tests/fuzz/corpus \
-  tests/fuzz/policies tests/golden tests/logs
+# FUZZ_RUNS executions of each target (FUZZ_TARGETS: of those named), compiled by FUZZ_CC, which configure looks for.
+FUZZ_RUNS = 100000
+fuzz:
+	@test -n "$(FUZZ_CC)" || { echo "make fuzz needs clang with libFuzzer: install it and run configure again," \
+	  "or say where it is: make fuzz FUZZ_CC=clang-19" >&2; exit 1; }
+	@$(MAKE) $(AM_MAKEFLAGS) -f $(srcdir)/tests/fuzz/fuzz.mk srcdir='$(srcdir)' FUZZ_CC='$(FUZZ_CC)' \
+	  FP_CFLAGS='$(FP_CFLAGS)' VIS_CFLAGS='$(VIS_CFLAGS)' AVX2_CFLAGS='$(AVX2_CFLAGS)' \
+	  FMA_CFLAGS='$(FMA_CFLAGS)' AVX512_CFLAGS='$(AVX512_CFLAGS)' \
+	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS)' \
+	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS)' \
+	  SOURCES='$(lib_libmpsim_la_SOURCES) $(lib_libavx2_la_SOURCES) $(lib_libfma_la_SOURCES) \
+	    $(lib_libavx512_la_SOURCES) $(lib_train_libtrain_la_SOURCES) $(sim_libsim_la_SOURCES)'
+	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)
+.PHONY: fuzz
+
+EXTRA_DIST += tests/README.md tests/cli/common.sh tests/cli/plot tests/fuzz/README.md \
+  tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden tests/logs
 
 # ---- longer runs: all 2^32 binary32 inputs, all 2^32 pairs of fp16, recorded trainings to their end; make check with ten
 # times the random inputs and without shortcuts (NVIDIA's headers over all 2^32 inputs, too); the unit tests once for each

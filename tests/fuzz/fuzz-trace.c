@@ -1,28 +1,14 @@
-/* fuzz-trace.c -- any bytes must be read or refused: no crash, no hang, no growth.
- *
- * With libFuzzer: clang -g -O1 -fsanitize=fuzzer,address,undefined -Ilib -Isim, this file and
- * the .c files of sim/trace, lib and lib/kernels, -ljansson -lzip -lm; then
- *   ./fuzz-trace -max_len=4096 new-corpus tests/fuzz/corpus
- * With any compiler, for the files given as arguments: -DFUZZ_STANDALONE. */
-#include "fuzzfile.h"
+/* fuzz-trace.c -- any bytes must be read as tensors or be refused: no crash, no hang, no growth. */
+#include "input.h"
 #include "sim/trace/trace.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-/* Whatever a message says, it is one line that a terminal can be shown. */
 static void check(const trace_error *e)
 {
-    if ((e->exit != 3 && e->exit != 4) || !e->text[0])
-        abort();
-    for (const char *s = e->text; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            abort();
+    must(e->exit == 3 || e->exit == 4);
+    must_be_line(e->text);
 }
 
-static void read_all(const trace_options *options)
+static void read_all(const char *path, const trace_options *options)
 {
     trace_error e;
     double values[300];
@@ -32,10 +18,8 @@ static void read_all(const trace_options *options)
         return;
     }
     for (size_t i = 0; trace_metadata_key(t, i); i++)
-        if (!trace_metadata(t, trace_metadata_key(t, i)))
-            abort();
-    if (trace_step(t) < -1)
-        abort();
+        must(trace_metadata(t, trace_metadata_key(t, i)) != NULL);
+    must(trace_step(t) >= -1);
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
         uint64_t n = 0;
@@ -47,8 +31,7 @@ static void read_all(const trace_options *options)
         }
         while (got && trace_read(t, values, 300, &got, &e) == 0)
             n += got;
-        if (got == 0 && n > x->count)
-            abort();
+        must(got != 0 || n <= x->count);
     }
     trace_close(t);
 }
@@ -63,11 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         {.raw_format = bf16, .raw_offset = 1},
         {.raw_format = e4m3, .raw_shape = shape, .raw_rank = 2},
     };
-    const int fd = input_file();
-    if (ftruncate(fd, 0) || pwrite(fd, data, n, 0) != (ssize_t)n)
-        return 0;
+    const char *path = input_path(data, n);
     (void)trace_probe(path, NULL);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        read_all(&options[i]);
+        read_all(path, &options[i]);
     return 0;
 }

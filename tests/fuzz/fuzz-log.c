@@ -1,0 +1,47 @@
+/* fuzz-log.c -- training logs (mpsim scaler --log), also with lines of the user's own: any bytes are a log
+ * with a verdict and its evidence, or none. */
+#include "input.h"
+#include "sim/scaler/judge.h"
+#include "sim/scaler/match.h"
+
+#include <string.h>
+
+static void check_judgement(const training_log *l)
+{
+    log_judgement j;
+    must(log_judge(&j, l) == 0);
+    must_be_line(j.text);
+    must(j.n_evidence <= EVIDENCE_MAX && strlen(j.missing) < sizeof j.missing);
+    for (size_t i = 0; i < j.n_evidence; i++) {
+        must_be_line(j.evidence[i].says);
+        must(j.evidence[i].line <= j.evidence[i].last_line);
+    }
+    must(verdict_name(j.verdict) && confidence_name(j.sure) && log_class(j.verdict));
+}
+
+static void check_log(const training_log *l)
+{
+    const track *t = &l->recorded;
+    char events[128];
+    log_match m;
+    check_judgement(l);
+    for (size_t i = 0; i < t->count; i++)
+        must_be_line(events_text(events, sizeof events, t, &t->spans[i]));
+    log_match_scaler(&m, "torch", &mpsim_scaler_find("torch")->config, t, 1);
+    must(m.agreed <= m.compared);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static training_log l;
+    static log_pattern *own;
+    const char *path = input_path(data, n), *reason;
+    must(own || log_pattern_add(&own, "it {step} .*amp={scale} skip={overflow}", &reason) == 0);
+    messages_begin();
+    const int code = training_log_read_as(&l, path, n % 2 ? own : NULL);
+    messages_check(code);
+    if (!code)
+        check_log(&l);
+    training_log_clear(&l);
+    return 0;
+}

@@ -1,0 +1,50 @@
+#!/bin/sh
+# run.sh -- the fuzz targets of a folder, one after the other, each from its corpus in tests/fuzz/corpus and from what
+# earlier runs found. What crashes, leaks or hangs is kept in FOLDER/found. A row for each on standard output.
+#
+#   run.sh FOLDER SOURCES RUNS [TARGET...]      as `make fuzz` calls it; RUNS executions each; FUZZ_OPTIONS: more
+# options of libFuzzer, as -max_total_time=60
+set -u
+folder=$1 sources=$2 runs=$3
+shift 3
+
+# the longest input of a target, bytes; what of the sources is a corpus, too
+longest() {
+    case $1 in
+    format | model | pattern | spec) echo 256 ;;
+    state) echo 512 ;;
+    digests) echo 1024 ;;
+    log) echo 768 ;;
+    policy | trace | vectors) echo 2048 ;;
+    *) echo 8192 ;;
+    esac
+}
+more() {
+    case $1 in
+    policy) echo "$sources/data/policies" ;;
+    esac
+}
+
+[ $# -gt 0 ] || set -- $(cd "$folder" && for f in fuzz-*; do [ -x "$f" ] && [ -f "$f" ] && echo "${f#fuzz-}"; done)
+failed=0
+# what is freed is kept for a while, to be caught when it is used: less of it than usual, for speed
+ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=2:allocator_release_to_os_interval_ms=-1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+export ASAN_OPTIONS
+printf '%-11s %11s %8s %8s %9s %9s %9s\n' target executions findings edges features seconds exec/s
+for target; do
+    mkdir -p "$folder/corpus/$target" "$folder/found"
+    log=$folder/$target.log
+    # shellcheck disable=SC2046,SC2086 # words
+    "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
+        -close_fd_mask=3 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" "$folder/corpus/$target" \
+        "$sources/tests/fuzz/corpus/$target" $(more "$target") >"$log" 2>&1
+    code=$?
+    [ $code -eq 0 ] || failed=1
+    awk -v target="$target" -v code=$code '
+        / cov: / { for (i = 1; i < NF; i++) { if ($i == "cov:") edges = $(i + 1); if ($i == "ft:") features = $(i + 1) } }
+        /^Done .* second/ { seconds = $(NF - 1) }
+        /^stat::number_of_executed_units:/ { n = $2 }
+        END { printf "%-11s %11d %8d %8d %9d %9d %9d\n", target, n, code != 0, edges, features, seconds,
+                     n / (seconds > 0 ? seconds : 1) }' "$log"
+done
+exit $failed
