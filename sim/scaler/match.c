@@ -61,11 +61,13 @@ static void compare(follower *f, const span *r)
     f->s.scale = r->next;
 }
 
-/* Growth at a time that the log does not tell: as many clean steps as it takes. */
+/* Growth at a time that the log does not tell: as many clean steps as it takes. A scaler that has not
+ * grown in a window and one step will not: it is static, or at its ceiling, 0 or infinity. */
 static void grow(follower *f, const span *r)
 {
     const double before = f->s.scale;
-    while (f->budget > 0 && f->s.scale == before && !f->s.stopped)
+    const uint64_t window = f->s.config.window, most = window < BUDGET ? window + 1 : BUDGET;
+    for (uint64_t n = 0; n < most && f->budget > 0 && f->s.scale == before && !f->s.stopped; n++)
         update(f, 1, 0);
     f->s.scale = r->next;
 }

@@ -18,11 +18,15 @@ ok() { # ok NAME COMMAND...
     fi
 }
 set -- "$MPSIM_SRCDIR"/tests/fuzz/fuzz-*.c
-echo "1..$(($# + 1))"
+echo "1..$(($# + 2))"
 for source; do
     target=$(basename "$source" .c)
     name=${target#fuzz-}
     ok "$name: the corpus is read or refused" "$dir/$target" "$corpora/$name"/*
 done
 ok "policy: the bundled ones, too" "$dir/fuzz-policy" "$MPSIM_SRCDIR"/data/policies/*.yaml
+quick() { # quick COMMAND...: within a second of processor time
+    (ulimit -t 1 && exec "$@" >/dev/null)
+}
+ok "log: growth that never comes is not waited for" quick "$MPSIM" scaler --log "$corpora/log/hang-growth-never"
 exit $failed
