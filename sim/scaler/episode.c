@@ -239,12 +239,16 @@ loss_course log_loss_course(const training_log *l)
     enum { SMOOTH = 6 }; /* of fewer losses each counts as it is */
     loss_course c = {.n = 0};
     double back[2] = {0, 0};
-    uint64_t all = 0;
-    for (size_t i = 0; i < l->notes.count; i++)
+    uint64_t all = 0, aside = 0;
+    for (size_t i = 0; i < l->notes.count; i++) {
         all += l->notes.at[i].loss == VALUE_FINITE;
+        aside += l->notes.at[i].loss == VALUE_FINITE && l->notes.at[i].aside;
+    }
+    const int mixed = aside < all; /* those of the training count */
+    all -= mixed ? aside : 0;
     for (size_t i = 0; i < l->notes.count; i++) {
         const log_note *n = &l->notes.at[i];
-        if (n->loss != VALUE_FINITE)
+        if (n->loss != VALUE_FINITE || (mixed && n->aside))
             continue;
         const double x = all < SMOOTH || c.n < 2 ? n->loss_value
                                                  : median(back[0], back[1], n->loss_value);

@@ -13,9 +13,11 @@ static const double tiny = 0x1p-6;
 
 /* ---- rules, in their order: the first that holds ---- */
 
+/* A progress bar that is drawn once more behind the error is no step: a run that goes on tells
+ * losses. */
 static int has_stopped(const facts *f)
 {
-    return f->t->stop >= 0 && f->e.tail_steps < FACTS_ENOUGH;
+    return f->t->stop >= 0 && (f->e.tail_steps < FACTS_ENOUGH || f->e.tail_lines == 0);
 }
 
 static int is_low(const facts *f)
@@ -139,6 +141,7 @@ static const char *doubt(const facts *f)
            : f->loss.zeros > 1 && f->loss.first > 0 ? "why the loss is exactly 0"
            : f->e.count && f->t->last <= 1          ? "why the scale is down at 1"
            : f->t->last < 1 && !f->by_sum           ? "why the scale is below 1"
+           : f->ended                               ? "the error that ends the run"
                                                     : NULL;
 }
 

@@ -45,6 +45,10 @@ static const struct rule {
     {LOG_DEEPSPEED, {"increasing dynamic loss scale from", " to "}, LOG_GROWTH,
      "loss scale from", " to "},
     {LOG_DEEPSPEED, {"loss scale already at minimum", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL},
+    {LOG_DEEPSPEED, {"iterations in a row due to overflow", ""}, LOG_OVERFLOW | LOG_STOP, NULL,
+     NULL}, /* GPT-NeoX */
+    {LOG_DEEPSPEED, {"using dynamic loss scale of", ""}, LOG_OVERFLOW | LOG_DETAIL,
+     "loss scale of", NULL}, /* Apex of 2019, behind "Grad overflow on iteration" */
     {LOG_FAIRSEQ, {"overflow detected", "setting loss scale to"}, LOG_OVERFLOW, NULL,
      "setting loss scale to"},
     {LOG_FAIRSEQ, {"minimum loss scale reached", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL},
@@ -163,7 +167,7 @@ static const char *plain_scale(const char *line)
 static const char *named_scale(const char *line)
 {
     static const char *const scales[] = {"lg_loss_scale", "loss_scale", "loss scale", "loss-scale",
-                                         "lossscale",
+                                         "lossscale", "loss_scaling", "loss scaling",
                                          "grad_scale", "grad scale", "amp_scale", "scaler_scale",
                                          "scaler.get_scale()", "get_scale()", "current scale is",
                                          "current scale", "loss_scaler", "loss_scale_value", NULL};
@@ -185,13 +189,15 @@ static const char *named_scale(const char *line)
     return NULL;
 }
 
-/* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it. */
+/* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it, or ESPnet's,
+ * whose reporter prints means with an exponent. */
 static int is_average(const log_line *l, const char *line, const char *value)
 {
     const char *behind = words_skip_marks(value);
     behind += strspn(behind, "0123456789.");
     return l->after > 0 && !words_is_power(l->after) &&
-           (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '('));
+           (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '(') ||
+            (words_find(line, "optim0_lr0") && *behind == 'e'));
 }
 
 static int parse_values(log_line *l, const char *line)

@@ -135,6 +135,33 @@ static value_kind other_loss(const char *line, double *x)
     return found;
 }
 
+/* Whether the first loss of a line is that of an evaluation, or the mean of an epoch: such a word
+ * stands before it. */
+static int is_aside(const char *line)
+{
+    static const char *const words[] = {"valid", "validation", "val", "eval", "evaluation", "test",
+                                        "dev", "results", NULL};
+    const char *loss = strstr(line, "loss");
+    for (size_t i = 0; loss && words[i]; i++) {
+        const char *p = words_find(line, words[i]);
+        if (p && p < loss)
+            return 1;
+    }
+    return 0;
+}
+
+/* The loss of a line. Lightning's bar has a mean of its own, `loss`, which is NaN where a model
+ * optimizes by hand: what the model logs counts. */
+static value_kind loss_of(const char *line, double *x)
+{
+    static const char *const logged[] = {"reduced_train_loss", "train_loss", "train_loss_step",
+                                         "training_loss", "loss_step", NULL};
+    value_kind v = words_find(line, "v_num") ? words_value_of(line, logged, x) : VALUE_UNSAID;
+    if (v == VALUE_UNSAID)
+        v = words_value_of(line, loss_words, x);
+    return v == VALUE_UNSAID ? other_loss(line, x) : v;
+}
+
 int log_note_parse(log_note *n, const char *text)
 {
     static const char *const lost[] = {"number of nan iterations", NULL};
@@ -144,9 +171,8 @@ int log_note_parse(log_note *n, const char *text)
         line[length] = (char)tolower((unsigned char)text[length]);
     line[length] = 0;
     *n = (log_note){.step = -1, .of = -1, .epoch = -1, .marks = marks_of(line)};
-    n->loss = words_value_of(line, loss_words, &n->loss_value);
-    if (n->loss == VALUE_UNSAID)
-        n->loss = other_loss(line, &n->loss_value);
+    n->loss = loss_of(line, &n->loss_value);
+    n->aside = is_aside(line);
     n->norm = words_value_of(line, norm_words, &n->norm_value);
     n->skipped = skipped_in_all(line);
     n->starts = starts_at(line);

@@ -19,6 +19,7 @@ typedef struct log_note {
     uint64_t line, seq; /* its number; among lines that are not empty */
     unsigned marks;
     value_kind loss, norm;
+    int aside;         /* the loss is that of an evaluation, or of a whole epoch */
     double loss_value, norm_value;
     int64_t step, of;  /* where the run stands, of how many; -1: not said      */
     int worded;        /* by a word for steps, not only by a bar               */

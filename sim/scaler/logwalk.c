@@ -154,7 +154,8 @@ static void walk_event(walk *w, const log_entry *e)
     record_mute(w);
     if (isnan(before))
         before = isnan(after) || l->what & LOG_STOP ? w->scale : scale_before(w, after);
-    if (isnan(after) && l->what == LOG_OVERFLOW && l->step < 0)
+    if (isnan(after) && (l->what & ~(unsigned)LOG_DETAIL) == LOG_OVERFLOW &&
+        (l->step < 0 || !isnan(l->before)))
         after = before / 2; /* "Attempted loss scale: 8", and no more */
     if (isnan(after) || l->what & LOG_STOP)
         after = before;
@@ -307,6 +308,28 @@ static void walk_before(walk *w, const log_entry *e, const log_entry *next)
                                           : said->after);
 }
 
+/* Jumps that are growth by a factor of the scaler's own: several, all up and all alike, but for the
+ * last, which may have come to the largest number. */
+static void explain_jumps(training_log *l)
+{
+    enum { SEVERAL = 3 };
+    track *t = &l->recorded;
+    for (size_t i = 0; i < l->n_jumps; i++) {
+        const log_jump *first = &l->jumps[0], *j = &l->jumps[i];
+        const double off = j->to / j->from / (first->to / first->from) - 1;
+        const int last = i + 1 == l->n_jumps;
+        if (j->restart || j->gap || !(j->to > j->from) || !(off < 0.01 && (last || off > -0.01)))
+            return;
+    }
+    if (l->n_jumps < SEVERAL)
+        return;
+    for (size_t i = 0; i < t->count; i++)
+        if (t->spans[i].events & RECORDED_JUMP)
+            t->spans[i].events ^= RECORDED_JUMP | RECORDED_INFERRED | MPSIM_SCALER_GROWTH;
+    t->growths += l->n_jumps;
+    l->n_jumps = 0;
+}
+
 void log_walk(training_log *l)
 {
     find_convention(l);
@@ -332,4 +355,5 @@ void log_walk(training_log *l)
         }
     }
     record_mute(&w);
+    explain_jumps(l);
 }

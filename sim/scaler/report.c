@@ -307,8 +307,13 @@ static void print_totals(FILE *to, const track *t, int mixed)
     if (t->refused)
         fprintf(to, ", growth to infinity refused %s time%s", text_count(c, t->refused),
                 plural(t->refused));
-    fprintf(to, "\n  range       %s to %s; at the end %s\n", text_scale(a, t->least),
-            text_scale(b, t->most), text_scale(c, t->last));
+    fputs("\n  range       ", to);
+    if (t->least > t->most)
+        fputs("not told", to);
+    else
+        fprintf(to, "%s to %s; at the end %s", text_scale(a, t->least), text_scale(b, t->most),
+                isnan(t->last) ? "not told" : text_scale(c, t->last));
+    fputc('\n', to);
     if (t->compared)
         fprintf(to, "  recorded    the scale in force is the recorded one in %s of %s steps\n",
                 text_count(a, t->agreed), text_count(b, t->compared));

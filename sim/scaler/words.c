@@ -157,9 +157,22 @@ int64_t words_integer_of(const char *line, const char *const *words)
 
 /* ---- values that need not be finite ---- */
 
+/* Behind the number of a step that stands between a name and its value: "loss 7364:  0.148571",
+ * "loss 15 47.531357"; else p. */
+static const char *skip_index(const char *p)
+{
+    const char *end = p + strspn(p, digits), *next = end + strspn(end, " \t:");
+    const char *point = next + strspn(next, digits);
+    return end > p && next > end && point > next && point[0] == '.' &&
+                   isdigit((unsigned char)point[1])
+               ? next
+               : p;
+}
+
 value_kind words_value(const char *p, double *x)
 {
     p = words_skip_marks(p);
+    p = skip_index(strncmp(p, "is ", 3) == 0 ? p + 3 : p);
     if (strncmp(p, "tensor(", 7) == 0)
         p += 7;
     const double sign = *p == '-' ? -1 : 1;
