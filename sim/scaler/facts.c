@@ -123,3 +123,8 @@ int facts_skips_most(const facts *f)
     return f->total && f->total->step > EARLY_ALWAYS &&
            f->total->skipped > f->total->step / 2;
 }
+
+int facts_scale_unknown(const facts *f)
+{
+    return f->t->steps == 0 && f->norm.lost && f->l->lost_lines == 0;
+}

@@ -43,6 +43,8 @@ int facts_late(const log_place *p, uint64_t seq);
 int facts_loss_rises(const facts *f);
 /* facts_skips_most -- more than half of all steps of a run that is under way. */
 int facts_skips_most(const facts *f);
+/* facts_scale_unknown -- norms alone are NaN or Inf, and the log does not tell the scale. */
+int facts_scale_unknown(const facts *f);
 /* facts_first, facts_last -- the first and last overflows; NULL. */
 const episode *facts_first(const facts *f);
 const episode *facts_last(const facts *f);

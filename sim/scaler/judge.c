@@ -243,7 +243,10 @@ int log_judge(log_judgement *j, const training_log *l)
     }
     j->verdict = decide(j, &f);
     j->sure = how_sure(&f, j->verdict);
-    j->advice = known[j->verdict].advice;
+    j->advice = j->verdict == VERDICT_NOT_FINITE && facts_scale_unknown(&f)
+                    ? "Log the loss scale beside the norm. Where it is small and the norm still is "
+                      "NaN, find the first tensor with Inf or NaN (mpsim stat on recorded tensors)."
+                    : known[j->verdict].advice;
     testimony_find(j, &f);
     facts_clear(&f);
     return 0;

@@ -189,15 +189,13 @@ static const char *named_scale(const char *line)
     return NULL;
 }
 
-/* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it, or ESPnet's,
- * whose reporter prints means with an exponent. */
+/* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it. */
 static int is_average(const log_line *l, const char *line, const char *value)
 {
     const char *behind = words_skip_marks(value);
     behind += strspn(behind, "0123456789.");
     return l->after > 0 && !words_is_power(l->after) &&
-           (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '(') ||
-            (words_find(line, "optim0_lr0") && *behind == 'e'));
+           (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '('));
 }
 
 static int parse_values(log_line *l, const char *line)
@@ -223,6 +221,7 @@ static int parse_values(log_line *l, const char *line)
     } else {
         l->after = x;
         l->average = is_average(l, line, value);
+        l->rounded = words_unit(at) > 1;
     }
     l->dialect = LOG_VALUES;
     l->taken_only = words_find(line, "num_updates") != NULL;

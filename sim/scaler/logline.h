@@ -54,6 +54,7 @@ typedef struct log_line {
     int bad;         /* a number is missing, or is no scale (nan, -1, 1e999)    */
     value_kind loss; /* of the training loss: left to the caller                */
     int average;     /* a mean of several steps' scales: no scale               */
+    int rounded;     /* printed to tens or more: 9.782e+04                      */
     int taken_only;  /* .step counts the steps that were taken (num_updates)    */
 } log_line;
 

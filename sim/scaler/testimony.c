@@ -95,7 +95,9 @@ static void say_scale(log_judgement *j, const facts *f)
         return;
     const span *first = &t->spans[0], *last = &t->spans[t->count - 1];
     const double begin = isnan(first->scale) ? first->next : first->scale;
-    if (begin == t->last)
+    if (begin == t->last && begin == 0)
+        say(j, first->line, last->last_line, "the scale is printed as 0");
+    else if (begin == t->last)
         say(j, first->line, last->last_line, "the scale is %s", text_scale(a, begin));
     else
         say(j, first->line, last->last_line, "the scale goes from %s to %s", text_scale(a, begin),
@@ -124,6 +126,8 @@ static void say_total(log_judgement *j, const facts *f)
 static void say_tail(log_judgement *j, const facts *f)
 {
     char a[32], b[32];
+    if (j->verdict == VERDICT_FLOOR && f->e.tail_lines == 0)
+        return;
     if (f->e.count && f->e.tail_steps)
         say(j, f->e.tail_line, 0, "%s clean step%s after the last overflow%s%s",
             text_count(a, f->e.tail_steps), plural(f->e.tail_steps),
@@ -165,9 +169,15 @@ static void say_norm(log_judgement *j, const facts *f)
 
 static void say_marks(log_judgement *j, const facts *f)
 {
+    const span *stop = NULL;
+    for (size_t i = 0; i < f->t->count && j->verdict == VERDICT_FLOOR; i++)
+        if (f->t->spans[i].events & MPSIM_SCALER_RAISED)
+            stop = &f->t->spans[i];
     if (f->resumed)
         say(j, f->resumed->line, 0, "a checkpoint is loaded");
-    if (f->ended)
+    if (stop)
+        say(j, stop->line, 0, "the framework's own error ends the run");
+    else if (f->ended)
         say(j, f->ended->line, 0, "an error ends the run");
 }
 
@@ -268,12 +278,14 @@ static void spikes_text(const facts *f, char *text, size_t size)
 static void startup_text(const facts *f, char *text, size_t size)
 {
     uint64_t overflows = 0;
-    char a[32];
+    const uint64_t after = f->e.tail_steps ? f->e.tail_steps : f->e.tail_lines;
+    char a[32], b[32];
     for (size_t i = 0; i < f->e.count; i++)
         overflows += f->e.at[i].n;
     snprintf(text, size,
-             "%s overflow%s while the scale came down to what the gradients fit, then none. This "
-             "is normal.", text_count(a, overflows), plural(overflows));
+             "%s overflow%s while the scale came down to what the gradients fit, then none in %s "
+             "%s%s. This is normal.", text_count(a, overflows), plural(overflows),
+             text_count(b, after), f->e.tail_steps ? "step" : "line", plural(after));
 }
 
 static void find_text(const log_judgement *j, const facts *f, char *text, size_t size)
@@ -295,8 +307,11 @@ static void find_text(const log_judgement *j, const facts *f, char *text, size_t
         resumed_text(f, text, size);
         break;
     case VERDICT_NOT_FINITE:
-        snprintf(text, size, "the loss or the norm of the gradients is NaN or Inf: it comes from "
-                             "somewhere else than the loss scale.");
+        snprintf(text, size, "%s", facts_scale_unknown(f)
+                     ? "the norm of the gradients is NaN or Inf in most lines. This log does not "
+                       "tell the loss scale: too large a one makes such norms, too."
+                     : "the loss or the norm of the gradients is NaN or Inf: it comes from "
+                       "somewhere else than the loss scale.");
         break;
     case VERDICT_TAKEN:
         snprintf(text, size, "the norm of the gradients is NaN or Inf at steps that the log tells "

@@ -242,12 +242,15 @@ static void steady_text(const track *t, char *text, size_t size)
 static void floor_text(const track *t, char *text, size_t size)
 {
     char where[64] = "";
-    if (!t->unknown_steps)
+    const int unknown = t->least > t->most; /* no line tells a scale */
+    if (!t->recorded) /* of a log the evidence tells where */
         snprintf(where, sizeof where, " at step %" PRId64, t->stop);
     snprintf(text, size,
-             "the scale is down at its floor and a step overflows again: the framework stops "
-             "training with an error%s. What overflows at such a scale is mostly Inf or NaN from "
-             "somewhere else: a lower floor only delays the end.", where);
+             "%s: the framework stops training with an error%s. What overflows %s is mostly Inf or "
+             "NaN from somewhere else: a lower floor only delays the end.",
+             unknown ? "steps overflow again and again"
+                     : "the scale is down at its floor and a step overflows again",
+             where, unknown ? "at every scale" : "at such a scale");
 }
 
 /* The start, where the scale comes down. */
@@ -353,7 +356,7 @@ const char *events_text(char *out, size_t size, const track *t, const span *s)
     if (e & (MPSIM_SCALER_BACKOFF | MPSIM_SCALER_GROWTH))
         changed_text(to, sizeof to, s);
     if (e & MPSIM_SCALER_RAISED)
-        snprintf(out, size, "overflow at the floor: the framework stops with its error");
+        snprintf(out, size, "overflow: the framework stops with its error");
     else if (e & MPSIM_SCALER_OVERFLOW)
         snprintf(out, size, "%soverflow%s%s%s%s%s", many, s->steps > 1 ? "s" : "",
                  e & MPSIM_SCALER_SKIP ? ", skipped" : ", step taken",

@@ -207,7 +207,7 @@ static void take_scale_line(training_log *log, log_line *l, const char *text)
     if (log->base == 0 && l->after > 0 && !l->average)
         log->base = l->after;
     if (is_off_chain(log->base, l->after) && l->what & LOG_STATUS)
-        l->average |= l->after != floor(l->after);
+        l->average |= l->after != floor(l->after) || l->rounded;
     else
         l->bad |= is_off_chain(log->base, l->after) || is_off_chain(log->base, l->before);
     log->last_bad = l->bad || (log->unterminated && is_cut_short(log, l, text));

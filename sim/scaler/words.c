@@ -103,6 +103,15 @@ static double last_digit(const char *text, const char *end)
     return pow(10, exponent - decimals);
 }
 
+double words_unit(const char *p)
+{
+    char plain[64];
+    const char *text, *end;
+    double x;
+    end = number_at(plain, p, &text, &x);
+    return end ? last_digit(text, end) : 0;
+}
+
 /* How far a power of two may be from what is printed: 0.004 is 2^-8; 0.0001 may be either of two. */
 static const double close_enough = 0.03;
 

@@ -21,6 +21,9 @@ int words_number(const char *p, double *x);
  * is that power (2^-4); the product that a line leaves to its reader (32768.0*0.5) is computed. */
 int words_scale(const char *p, double *x);
 
+/* words_unit -- what the last digit of the number at p stands for; 0: there is none. */
+double words_unit(const char *p);
+
 /* words_is_power -- whether x is a power of two. */
 int words_is_power(double x);
 
