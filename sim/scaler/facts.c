@@ -101,7 +101,8 @@ int facts_find(facts *f, const training_log *l)
         f->early = is_early(&first->first);
         f->begins = first->clean <= (uint64_t)f->t->unknown_steps;
         f->initial = first->clean == 0 && !first->grown && is_start(f, first);
-        f->ends = f->e.tail_steps >= enough || f->e.tail_lines > 1;
+        f->ends = f->e.tail_steps >= enough ||
+                  (f->e.tail_lines > 1 && f->e.tail_lines >= enough);
     }
     sort_episodes(f);
     return 0;

@@ -335,8 +335,12 @@ static void drop_copies(training_log *l)
     if (runs < 2 || divisor < 2)
         return;
     l->copies = divisor;
-    for (size_t i = 0; i < l->count; i += divisor)
-        l->entries[kept++] = l->entries[i];
+    for (size_t i = 0; i < l->count; i += divisor) {
+        log_entry e = l->entries[i];
+        e.last_line = l->entries[i + divisor - 1].last_line;
+        e.last_seq = l->entries[i + divisor - 1].last_seq;
+        l->entries[kept++] = e;
+    }
     l->count = kept;
 }
 

@@ -115,6 +115,12 @@ double words_unit(const char *p)
 /* How far a power of two may be from what is printed: 0.004 is 2^-8; 0.0001 may be either of two. */
 static const double close_enough = 0.03;
 
+/* What stands behind the sign of a power, "**" or "^"; NULL: there is none. */
+static const char *exponent_at(const char *p)
+{
+    return *p == '^' ? p + 1 : *p == '*' && p[1] == '*' ? p + 2 : NULL;
+}
+
 int words_scale(const char *p, double *x)
 {
     char plain[64];
@@ -122,6 +128,14 @@ int words_scale(const char *p, double *x)
     double factor;
     if (!end)
         return 0;
+    if (exponent_at(end)) { /* 2**16 */
+        p = exponent_at(end);
+        p += *p == '-';
+        if (words_value(exponent_at(end), &factor) != VALUE_FINITE || !isdigit((unsigned char)*p))
+            return 0;
+        *x = pow(*x, factor);
+        return isfinite(*x);
+    }
     const double unit = last_digit(text, end);
     const double power = *x > 0 ? exp2(round(log2(*x))) : 0;
     const double off = fabs(power - *x);

@@ -18,7 +18,8 @@ const char *words_skip_marks(const char *p);
 int words_number(const char *p, double *x);
 
 /* words_scale -- words_number of a scale. A power of two that was printed with few digits (0.062)
- * is that power (2^-4); the product that a line leaves to its reader (32768.0*0.5) is computed. */
+ * is that power (2^-4); a power or a product that a line leaves to its reader (2**16, 32768.0*0.5) is
+ * computed. */
 int words_scale(const char *p, double *x);
 
 /* words_unit -- what the last digit of the number at p stands for; 0: there is none. */
