@@ -36,12 +36,13 @@ static const char *kind_of(mode_t mode)
     return NULL;
 }
 
-/* A descriptor of what may be read; -1 with *error filled. */
-static int open_text(const char *path, trace_error *error)
+int text_file_open(const char *path, trace_error *error)
 {
     struct stat st;
-    if (strcmp(path, "-") == 0)
+    if (strcmp(path, "-") == 0) {
+        inputs_add(STDIN_FILENO);
         return STDIN_FILENO;
+    }
     /* O_NONBLOCK: opening a pipe does not wait for its writer */
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == ENXIO)
@@ -53,8 +54,10 @@ static int open_text(const char *path, trace_error *error)
         return -1;
     }
     const char *kind = kind_of(st.st_mode);
-    if (!kind)
+    if (!kind) {
+        inputs_add(fd);
         return fd;
+    }
     refused(path, error, EXIT_DATA, kind);
     close(fd);
     return -1;
@@ -79,6 +82,17 @@ static ssize_t read_first(int fd, char *text, size_t room)
     return got;
 }
 
+ssize_t text_file_next(int fd, const char *path, char *to, size_t room, int first, trace_error *error)
+{
+    ssize_t got;
+    do
+        got = first ? read_first(fd, to, room) : read(fd, to, room);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        refused(path, error, EXIT_IO, errno == EPIPE ? "a pipe that nobody writes to" : strerror(errno));
+    return got;
+}
+
 /* Everything to the end, but no more than `most` bytes and one; NULL with *error filled. */
 static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_error *error)
 {
@@ -95,15 +109,9 @@ static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_er
             }
             text = larger;
         }
-        const ssize_t got = *n ? read(fd, text + *n, room - *n - 1)
-                               : read_first(fd, text, room - 1);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            refused(path, error, EXIT_IO,
-                    errno == EPIPE ? "a pipe that nobody writes to" : strerror(errno));
+        const ssize_t got = text_file_next(fd, path, text + *n, room - *n - 1, *n == 0, error);
+        if (got < 0)
             break;
-        }
         *n += (size_t)got;
         if (*n > most) {
             trace_error_set(error, EXIT_DATA, strcmp(path, "-") == 0 ? "standard input" : path,
@@ -122,12 +130,8 @@ static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_er
 char *text_file_read(const char *path, size_t most, size_t *n, trace_error *error)
 {
     size_t bytes = 0;
-    const int fd = open_text(path, error);
-    char *text = NULL;
-    if (fd >= 0) {
-        inputs_add(fd);
-        text = read_all(fd, path, most, &bytes, error);
-    }
+    const int fd = text_file_open(path, error);
+    char *text = fd >= 0 ? read_all(fd, path, most, &bytes, error) : NULL;
     if (fd > STDIN_FILENO)
         close(fd);
     if (n)

@@ -4,14 +4,13 @@
 #include "logwalk.h"
 
 #include "../cli/options.h"
-#include "../trace/inputs.h"
+#include "../cli/textfile.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 /* RECENT: how far back a line of another process, which comes late, may lie. */
 enum { ENTRIES_MAX = 1 << 20, RECENT = 8 };
@@ -349,31 +348,26 @@ static void drop_copies(training_log *l)
 static int read_bytes(training_log *l, const char *path, const char *name)
 {
     static char bytes[1 << 16];
-    const int standard = strcmp(path, "-") == 0;
-    struct stat st;
-    FILE *f = standard ? stdin : fopen(path, "rb");
-    if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {
-        const int number = f && errno == 0 ? EISDIR : f ? EISDIR : errno;
-        if (f && !standard)
-            fclose(f);
-        return fail(EXIT_IO, "%s: %s", name, strerror(number));
-    }
-    size_t n;
+    trace_error error;
+    const int fd = text_file_open(path, &error);
+    ssize_t n = -1;
     int stop = 0, endless = 0;
-    inputs_add(fileno(f));
-    errno = 0;
-    while (!stop && (n = fread(bytes, 1, sizeof bytes, f)) > 0)
-        if (!(stop = log_reader_bytes(&l->reader, bytes, n, visit_line, l)))
+    if (fd < 0)
+        return fail(error.exit, "%s", error.text);
+    for (int first = 1; !stop; first = 0) {
+        if ((n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) <= 0)
+            break;
+        if (!(stop = log_reader_bytes(&l->reader, bytes, (size_t)n, visit_line, l)))
             endless = stop = l->reader.since > LOG_ENDLESS;
+    }
     const int unterminated = l->reader.n > 0;
     if (!stop && !log_reader_end(&l->reader, visit_line, l)) {
         l->unterminated = unterminated;
         (void)take_line(l, l->held);
     }
-    const int bad = ferror(f) ? errno : 0;
-    if (!standard)
-        fclose(f);
-    return bad       ? fail(EXIT_IO, "%s: %s", name, strerror(bad))
+    if (fd > STDIN_FILENO)
+        close(fd);
+    return n < 0     ? fail(error.exit, "%s", error.text)
            : endless ? fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name,
                             LOG_ENDLESS >> 20)
                      : 0;
