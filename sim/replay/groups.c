@@ -49,15 +49,40 @@ static void read_group(const json_t *group, record_settings *s)
     s->maximize = flag_in(group, "maximize");
 }
 
-/* "steps": a number, or one for each parameter. */
-static int read_steps(const json_t *group, size_t i, record_member *m)
+/* What is said of a group is of the type that it has; a key may be missing. */
+static int check_types(const trace *t, const json_t *group, size_t which)
+{
+    enum { NUMBER, FLAG, TEXT };
+    static const char *const what[] = {"a number", "true or false", "a text"};
+    static const struct {
+        const char *key;
+        int type;
+    } keys[] = {{"lr", NUMBER},       {"momentum", NUMBER}, {"dampening", NUMBER}, {"weight_decay", NUMBER},
+                {"beta1", NUMBER},    {"beta2", NUMBER},    {"eps", NUMBER},       {"nesterov", FLAG},
+                {"amsgrad", FLAG},    {"maximize", FLAG},   {"optimizer", TEXT},   {"class", TEXT},
+                {"impl", TEXT},       {"decoupled_weight_decay", FLAG}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *v = json_object_get(group, keys[i].key);
+        const int is[] = {json_is_number(v), json_is_boolean(v), json_is_string(v)};
+        if (v && !is[keys[i].type])
+            return replay_bad_file(t, "mpsim.groups: group %zu: \"%s\" is not %s", which + 1, keys[i].key,
+                                   what[keys[i].type]);
+    }
+    return 0;
+}
+
+/* "steps": a number, or one for each of n parameters. */
+static int read_steps(const json_t *group, size_t i, size_t n, record_member *m)
 {
     const json_t *steps = json_object_get(group, "steps");
     const json_t *v = json_is_array(steps) ? json_array_get(steps, i) : steps;
+    if (json_is_array(steps) && json_array_size(steps) != n)
+        return -1;
     m->steps_known = v && !json_is_null(v);
     if (!m->steps_known)
         return 0;
-    if (!json_is_number(v) || !(json_number_value(v) >= 0) || json_number_value(v) > 0x1p53)
+    if (!json_is_number(v) || !(json_number_value(v) >= 0) || json_number_value(v) > 0x1p53 ||
+        json_number_value(v) != floor(json_number_value(v)))
         return -1;
     m->steps = (uint64_t)json_number_value(v);
     return 0;
@@ -82,7 +107,7 @@ static int read_members(record_groups *g, const trace *t, size_t which)
             return replay_bad_file(t, "mpsim.groups: group %zu: a parameter has no name", which + 1);
         if (nameindex_find(&g->names, name) >= 0)
             return replay_bad_file(t, "mpsim.groups: %.200s a second time", name);
-        if (read_steps(group, i, m))
+        if (read_steps(group, i, n, m))
             return replay_bad_file(t, "mpsim.groups: group %zu: \"steps\" is not a number of steps",
                                    which + 1);
         if (nameindex_add(&g->names, name, g->n_members))
@@ -139,7 +164,8 @@ int replay_read_groups(record_groups *g, const trace *t)
         return replay_no_memory();
     for (size_t i = 0; i < g->n && !code; i++) {
         read_group(json_array_get(g->json, i), &g->list[i]);
-        code = read_members(g, t, i);
+        if (!(code = check_types(t, json_array_get(g->json, i), i)))
+            code = read_members(g, t, i);
     }
     return code;
 }

@@ -135,6 +135,29 @@ static int minor_of(const trace *t)
     return (int)strtol(minor, NULL, 10);
 }
 
+/* What is said as a number is one; of the norm before clipping, and of what kind it is, no finite one, too. */
+static int check_numbers(const trace *t)
+{
+    static const struct {
+        const char *key;
+        int any, at_least_0;
+    } keys[] = {{"mpsim.lr", 0, 0},          {"mpsim.momentum", 0, 0},        {"mpsim.dampening", 0, 0},
+                {"mpsim.eps", 0, 0},         {"mpsim.weight_decay", 0, 0},    {"mpsim.beta1", 0, 0},
+                {"mpsim.beta2", 0, 0},       {"mpsim.grad_clip", 0, 1},       {"mpsim.grad_clip_value", 0, 1},
+                {"mpsim.grad_norm", 1, 0},   {"mpsim.grad_norm_type", 1, 0}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *text = trace_metadata(t, keys[i].key);
+        double x = 0;
+        if (!text)
+            continue;
+        const int special = keys[i].any && (!strcmp(text, "nan") || !strcmp(text, "inf"));
+        if (!special && (parse_number(&x, text) || (keys[i].at_least_0 && x < 0)))
+            return replay_bad_file(t, "%s is not a number%s", keys[i].key,
+                                   keys[i].at_least_0 ? " of at least 0" : "");
+    }
+    return 0;
+}
+
 static int read_counts(const trace *t, step_record *m)
 {
     const char *world = trace_metadata(t, "mpsim.world"), *rank = trace_metadata(t, "mpsim.rank");
@@ -159,11 +182,13 @@ int replay_read_record(const trace *t, step_record *m)
     const char *reduced = trace_metadata(t, "mpsim.reduced");
     memset(m, 0, sizeof *m);
     m->loss_scale = number_of(t, "mpsim.loss_scale");
-    m->scale_known = m->loss_scale > 0;
+    m->scale_known = (float)m->loss_scale > 0; /* frameworks keep it in binary32 */
     m->grads_scaled = flag_of(t, "mpsim.grads_scaled") == 1;
     if (m->grads_scaled && !m->scale_known)
         return replay_bad_file(t, "gradients are scaled (mpsim.grads_scaled), but mpsim.loss_scale "
                                   "is missing or not above 0");
+    if (check_numbers(t))
+        return EXIT_DATA;
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
     read_settings(t, &m->whole);
     m->grad_norm = number_of(t, "mpsim.grad_norm");

@@ -433,6 +433,24 @@ static const struct damage {
     {"mpsim.groups", "[{\"params\":[\"a\"]},{\"params\":[\"a\"]}]", "a second time"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"steps\":-1}]", "not a number of steps"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"steps\":[\"x\"]}]", "not a number of steps"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"steps\":1.5}]", "not a number of steps"},
+    {"mpsim.groups", "[{\"params\":[\"a\",\"b\"],\"steps\":[1]}]", "not a number of steps"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"steps\":[1,1]}]", "not a number of steps"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":\"0.1\"}]", "group 1: \"lr\" is not a number"},
+    {"mpsim.groups", "[{\"params\":[]},{\"params\":[\"a\"],\"lr\":1,\"beta2\":[0.9]}]", "group 2: \"beta2\" is not a number"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"eps\":null}]", "\"eps\" is not a number"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"weight_decay\":true}]", "\"weight_decay\" is not a number"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"amsgrad\":1}]", "\"amsgrad\" is not true or false"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"nesterov\":\"true\"}]", "\"nesterov\" is not true or false"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"optimizer\":2}]", "\"optimizer\" is not a text"},
+    {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"impl\":[]}]", "\"impl\" is not a text"},
+    {"mpsim.lr", "fast", "mpsim.lr is not a number"},
+    {"mpsim.momentum", "", "mpsim.momentum is not a number"},
+    {"mpsim.beta1", "0.9,", "mpsim.beta1 is not a number"},
+    {"mpsim.grad_clip", "one", "mpsim.grad_clip is not a number"},
+    {"mpsim.grad_clip", "-1", "mpsim.grad_clip is not a number"},
+    {"mpsim.grad_clip_value", "-0.5", "mpsim.grad_clip_value is not a number"},
+    {"mpsim.grad_norm", "?", "mpsim.grad_norm is not a number"},
     {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"lion\"}]", "'lion'"},
     {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\"}]", "learning rate"},
     {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":-1}]", "lr -1"},
@@ -455,6 +473,18 @@ START_TEST(damaged_groups_are_refused)
 END_TEST
 
 /* Ranks of a step that do not agree. */
+START_TEST(a_scale_that_is_0_in_binary32_is_refused)
+{
+    const char *at = begin("no-scale", 1, 0);
+    made_set("mpsim.grads_scaled", "true");
+    made_set("mpsim.loss_scale", "1e-300");
+    made_put(W, &fp32, ramp_w, 2, 4);
+    made_put(G, &fp32, ramp_g, 2, 4);
+    made_end();
+    refused("precision: fp32\n", at, "mpsim.loss_scale is missing or not above 0");
+}
+END_TEST
+
 START_TEST(ranks_have_the_same_groups)
 {
     const tensor p = sgd_of("fc.weight", 0.1, 0, 0, 0, 0, 0), q = sgd_of("fc.weight", 0.2, 0, 0, 0, 0, 0);
@@ -482,6 +512,7 @@ int main(void)
     tcase_add_loop_test(groups, what_is_lacking_is_said, 0, N_LACKINGS);
     tcase_add_test(groups, what_no_group_has_stays);
     tcase_add_loop_test(groups, damaged_groups_are_refused, 0, N_DAMAGES);
+    tcase_add_test(groups, a_scale_that_is_0_in_binary32_is_refused);
     tcase_add_test(groups, ranks_have_the_same_groups);
     TCase *const cases[] = {groups, NULL};
     return replay_test_main("replay-groups", cases);
