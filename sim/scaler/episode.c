@@ -254,6 +254,10 @@ loss_course log_loss_course(const training_log *l)
                                                  : median(back[0], back[1], n->loss_value);
         if (c.n == 0)
             c.first = c.best = x;
+        if (c.n == 0 || n->loss_value > c.most) {
+            c.most = n->loss_value;
+            c.most_line = n->line;
+        }
         if (x <= c.best && (all < SMOOTH || c.n >= 2)) {
             c.best = x;
             c.best_line = n->line;

@@ -222,6 +222,18 @@ static const struct {
                          "Give the whole log, from the beginning of the run to now."},
 };
 
+/* A log without a scale needs it first. */
+static const char *advice_of(const facts *f, verdict v)
+{
+    return v == VERDICT_NOT_FINITE && facts_scale_unknown(f)
+               ? "Log the loss scale beside the norm. Where it is small and the norm still is NaN, "
+                 "find the first tensor with Inf or NaN (mpsim stat on recorded tensors)."
+           : v == VERDICT_UNCLEAR && f->t->steps == 0
+               ? "Log the loss scale, too (scaler.get_scale(), optimizer.loss_scale), or give the "
+                 "part of the log that has it."
+               : known[v].advice;
+}
+
 const char *log_class(verdict v)
 {
     return known[v].class;
@@ -243,10 +255,7 @@ int log_judge(log_judgement *j, const training_log *l)
     }
     j->verdict = decide(j, &f);
     j->sure = how_sure(&f, j->verdict);
-    j->advice = j->verdict == VERDICT_NOT_FINITE && facts_scale_unknown(&f)
-                    ? "Log the loss scale beside the norm. Where it is small and the norm still is "
-                      "NaN, find the first tensor with Inf or NaN (mpsim stat on recorded tensors)."
-                    : known[j->verdict].advice;
+    j->advice = advice_of(&f, j->verdict);
     testimony_find(j, &f);
     facts_clear(&f);
     return 0;

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const step_words[] = {"step", "global_step", "iteration", "iter", "num_updates",
-                                         "global step", "trainer/global_step", NULL};
+static const char *const step_words[] = {"global iter", "step", "global_step", "iteration", "iter",
+                                         "num_updates", "global step", "trainer/global_step",
+                                         NULL};
 
 /* "rank 3", or the "3: " that srun puts before a line. */
 static int64_t rank_of(const char *line)

@@ -16,7 +16,7 @@ static const char *const norm_words[] = {"grad_norm", "grad norm", "gnorm", "gra
                                          "gradient norm", "grad-norm", "gradient_norm",
                                          "total_norm", "global_norm", "norm", NULL};
 static const char *const step_words[] = {"global_step", "num_updates", "global step",
-                                         "trainer/global_step", "step", "iteration", "iter",
+                                         "global iter", "trainer/global_step", "step", "iteration", "iter",
                                          "steps", "it", "update", "global_batch_idx", "batch",
                                          NULL};
 
@@ -84,7 +84,8 @@ static double starts_at(const char *line)
 static void take_position(log_note *n, const char *line)
 {
     int64_t at, of;
-    const int fraction = words_fraction(line, &at, &of);
+    const char *global = words_find(line, "global iter"); /* behind fractions of inner loops */
+    const int fraction = words_fraction(global ? global : line, &at, &of);
     const char *epoch = words_find(line, "epoch");
     n->step = words_integer_of(line, step_words);
     n->worded = n->step >= 0;

@@ -97,6 +97,8 @@ static void say_scale(log_judgement *j, const facts *f)
     const double begin = isnan(first->scale) ? first->next : first->scale;
     if (begin == t->last && begin == 0)
         say(j, first->line, last->last_line, "the scale is printed as 0");
+    else if (begin == t->last && begin == 1 && f->e.count == 0)
+        say(j, first->line, last->last_line, "the scale is 1: the run does not scale its loss");
     else if (begin == t->last)
         say(j, first->line, last->last_line, "the scale is %s", text_scale(a, begin));
     else
@@ -140,6 +142,7 @@ static void say_tail(log_judgement *j, const facts *f)
 
 static void say_loss(log_judgement *j, const facts *f)
 {
+    enum { JUMP = 10 }; /* of a loss that comes back: by this factor above both ends */
     char a[32], b[32];
     const training_log *l = f->l;
     if (l->lost_lines)
@@ -150,6 +153,8 @@ static void say_loss(log_judgement *j, const facts *f)
             l->lost_since ? " from here on" : "");
     if (f->loss.n < 2)
         return;
+    if (f->loss.best > 0 && f->loss.most > JUMP * fmax(f->loss.first, f->loss.last))
+        say(j, f->loss.most_line, 0, "the loss jumps to %s", text_number(a, f->loss.most));
     if (facts_loss_rises(f))
         say(j, f->loss.best_line, f->loss.last_line, "the loss rises from %s to %s",
             text_number(a, f->loss.best), text_number(b, f->loss.last));

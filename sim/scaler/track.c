@@ -294,9 +294,10 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
                  t->run ? " The last step overflows, too: what follows is not known." : "");
     else if (t->run < ENDLESS)
         snprintf(text, size,
-                 "the scale is down to %s, far below what gradients need: every step overflowed "
-                 "on the way there. Inf or NaN comes from somewhere else (data, forward pass, a "
-                 "division): no loss scale helps.", text_number(c, t->last));
+                 "the scale is down to %s, far below what gradients need%s. Inf or NaN comes from "
+                 "somewhere else (data, forward pass, a division): no loss scale helps.",
+                 text_number(c, t->last),
+                 t->recorded ? "" : ": every step overflowed on the way there");
     else
         snprintf(text, size,
                  "the last %s steps all overflow, down to a scale of %s. Inf or NaN comes from "

@@ -328,9 +328,71 @@ START_TEST(logs_of_any_kind)
 }
 END_TEST
 
+/* Numbers that are not what they look like, and steps that are none. */
+START_TEST(numbers_beside_the_scale)
+{
+    static const char *const powers[] = {"**", "^"};
+    for (size_t k = 0; k < 2; k++) {
+        for (int i = 1; i < 20; i++)
+            add("step %d loss 3 scale 2%s%d skipped %d\n", 5000 + i, powers[k],
+                i < 6 ? 16 : i < 9 ? 22 - i : 13, i > 5 && i < 9);
+        expect("warn-spikes");
+    }
+    add("10%%|#| 11/1000 [00:05<03:06]\n"
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore.\n"
+        "12%%|#| 17/1000 [00:06<06:07]\n"); /* a bar is no clean step */
+    expect("stopped");
+    add("Exception: Skipped 50 iterations in a row due to Overflow - Exiting training.\n");
+    expect("stopped");
+    for (int i = 0; i < 3; i++) /* Lightning's own loss, and the model's */
+        add("Epoch 0: 3%%|#| %d/201 [00:19<00:08, loss=nan, v_num=1, train_loss=3.9, "
+            "loss_scale=65536]\n", 10 + i);
+    expect("fine-steady");
+    for (int i = 0; i < 3; i++)
+        add("Epoch 0: 3%%|#| %d/201 [00:19<00:08, loss=nan, v_num=1, train_loss=nan]\n", 10 + i);
+    expect("warn-nonfinite");
+    for (int i = 1; i < 9; i++) /* the loss of an evaluation is no rise of the training's */
+        add("step %d, loss: %d.5, loss_scaling: 65536.00\nvalid step %d, loss: %d.5\n", i, 12 - i,
+            i, 40 - i);
+    expect("fine-steady");
+    for (int i = 1; i < 4; i++) /* the number of the step stands before the loss */
+        add("Validation loss %d:  0.15\n", 7000 + i);
+    for (double scale = 256; scale > 1; scale /= 2)
+        apex(scale);
+    add("Validation loss 8416:  0.71\n");
+    expect("warn-diverging");
+}
+END_TEST
+
+START_TEST(growth_and_means)
+{
+    for (int i = 0; i < 6; i++) /* tenfold, every second step */
+        add("step %d loss 2 is_finite True loss_scale %g\n", 6 * i + 5, 65536 * pow(1000, i));
+    expect("fine-steady");
+    add("step 5 loss 2 loss_scale 4096\nstep 11 loss 2 loss_scale 65536\n"); /* once is no rule */
+    expect("warn-resume");
+    add("1epoch:train:1-1000batch: loss=252, loss_scale=6.554e+04\n"
+        "1epoch:train:1001-2000batch: loss=91, loss_scale=1.311e+05\n"
+        "1epoch results: [train] loss=141, loss_scale=9.782e+04\n");
+    expect("fine-steady");
+    add("Grad overflow on iteration 0\nUsing dynamic loss scale of 65536\n"
+        "Grad overflow on iteration 1\nUsing dynamic loss scale of 32768.0\n");
+    expect("not-enough");
+    for (int i = 0; i < 3; i++)
+        apex(32768 >> i);
+    add("loss 3.5\nloss 3.4\n"); /* fewer lines than overflows */
+    expect("not-enough");
+    for (int i = 0; i < 4; i++)
+        add("(trainer:581) WARNING: The grad norm is nan. Skipping updating the model.\n");
+    expect("warn-nonfinite");
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = tcase_create("judge");
+    tcase_add_test(c, numbers_beside_the_scale);
+    tcase_add_test(c, growth_and_means);
     tcase_add_test(c, searches);
     tcase_add_test(c, losses_and_norms);
     tcase_add_test(c, scales_that_are_printed_as_they_are);
