@@ -306,6 +306,15 @@ def algorithm(opt, group):
     return "adamw" if name == "adam" and group.get("decoupled_weight_decay") else name
 
 
+@functools.lru_cache(maxsize=None)
+def ieee_roots():
+    """Whether float32 square roots on CPU, MKL's as a rule, are IEEE's here: of 4096 numbers."""
+    with torch.no_grad():
+        x = torch.arange(1.0, 4097.0, device="cpu")
+        want = x.double().sqrt().float()
+        return torch.equal(x.sqrt(), want) and torch.equal(torch._foreach_sqrt([x])[0], want)
+
+
 class Recorder:
     def __init__(self, model, directory, steps=None, optimizer=None, meta=None, rank=None, world=None,
                  kinds=("weight", "wgrad", "act", "agrad"), modules=r".*", out_modules=None, *,
@@ -823,6 +832,7 @@ class Recorder:
             meta.update(device=torch.cuda.get_device_name(device), cuda=torch.version.cuda)
         elif device.type == "cpu":
             meta["cpu_capability"] = torch.backends.cpu.get_cpu_capability().lower()
+            meta["ieee_roots"] = str(ieee_roots()).lower()
             if os.environ.get("MKL_CBWR"):
                 meta["mkl_cbwr"] = os.environ["MKL_CBWR"]
         return meta
