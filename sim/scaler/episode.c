@@ -176,7 +176,7 @@ int log_episodes_find(log_episodes *e, const training_log *l)
 {
     const track *t = &l->recorded;
     episode *at = NULL;
-    uint64_t clean = 0;
+    uint64_t clean = 0, unsure = 0; /* of an interval in which a step overflowed: which is not known */
     int grown = 0, reset = 0;
     double last = (double)NAN;
     *e = (log_episodes){.whole = longest_bar(l)};
@@ -193,7 +193,10 @@ int log_episodes_find(log_episodes *e, const training_log *l)
         reset |= jump;
         grown |= s->events & MPSIM_SCALER_GROWTH || s->scale > last;
         if (!(s->events & MPSIM_SCALER_OVERFLOW)) {
+            const episode *before = e->count ? &e->at[e->count - 1] : NULL;
             clean += s->steps;
+            if (before && before->inferred && s->seq == before->last_seq && s->last_seq == s->seq)
+                unsure += s->steps;
             at = NULL;
         } else {
             const uint64_t shown = at ? shown_between(e, l, at->last_seq, s->seq) : 0;
@@ -208,12 +211,13 @@ int log_episodes_find(log_episodes *e, const training_log *l)
                 at->reset = reset;
             }
             extend(e, l, at, s);
-            clean = 0;
+            clean = unsure = 0;
             grown = reset = 0;
         }
         last = isnan(s->next) ? last : s->next;
     }
     e->tail_steps = clean;
+    e->tail_unsure = clean > 0 && unsure == clean;
     for (size_t i = t->count; i > 0 && !(t->spans[i - 1].events & MPSIM_SCALER_OVERFLOW); i--)
         e->tail_line = e->tail_line ? e->tail_line : t->spans[i - 1].last_line;
     find_tail(e, l);

@@ -30,6 +30,7 @@ typedef struct log_episodes {
     episode *at;
     size_t count;
     uint64_t tail_steps; /* clean steps after the last overflow                        */
+    int tail_unsure;     /* they are of an interval in which that came, at its end perhaps */
     uint64_t tail_lines; /* lines after it that tell a finite loss or a scale          */
     uint64_t tail_line;  /* the last of these                                          */
     uint64_t tail_skipped; /* overflows after it of which only a total tells           */

@@ -102,7 +102,8 @@ static verdict ordinary(const facts *f)
     if (f->e.tail_skipped > f->e.tail_steps / 50 || f->l->lost_lines)
         return VERDICT_SPIKES;
     if (f->search == f->e.count)
-        return f->ends                                ? VERDICT_STARTUP
+        return f->ends && f->e.tail_unsure              ? VERDICT_UNCLEAR
+               : f->ends                                ? VERDICT_STARTUP
                : f->early || f->e.tail_lines || f->late ? VERDICT_SEARCHING
                                                         : VERDICT_UNCLEAR;
     if (f->probes && !has_spikes(f))
@@ -138,7 +139,7 @@ static const char *doubt(const facts *f)
            : f->l->reader.hidden ? "the rest of lines that are too long, which tell of scales"
            : f->loss.n > 1 && f->loss.best > 0 && f->loss.last > much * f->loss.best
                ? "why the loss rises"
-           : f->loss.zeros > 1 && f->loss.first > 0 ? "why the loss is exactly 0"
+           : f->loss.zeros > 1 ? "why the loss is exactly 0"
            : f->e.count && f->t->last <= 1          ? "why the scale is down at 1"
            : f->t->last < 1 && !f->by_sum           ? "why the scale is below 1"
            : f->ended                               ? "the error that ends the run"

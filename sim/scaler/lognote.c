@@ -31,6 +31,7 @@ static const struct {
     {"loss is inf", NULL, NOTE_LOST},
     {"nan loss", NULL, NOTE_LOST},
     {"infinite or nan", NULL, NOTE_LOST},
+    {"loss is not finite", NULL, NOTE_LOST},
     {"loss = nan", NULL, NOTE_LOST},
     {"no checkpoint found", NULL, NOTE_FRESH},
     {"will start from random", NULL, NOTE_FRESH},
@@ -45,15 +46,23 @@ static const struct {
     {"traceback (most recent call last)", NULL, NOTE_ENDED},
     {"zerodivisionerror", NULL, NOTE_ENDED},
     {"floatingpointerror", NULL, NOTE_ENDED},
-    {"runtimeerror:", NULL, NOTE_ENDED},
+    {"runtimeerror:", NULL, NOTE_ENDED}, /* behind a rank, too */
     {"stopping training", NULL, NOTE_ENDED},
     {"exiting run", NULL, NOTE_ENDED},
     {"process exiting", NULL, NOTE_ENDED},
 };
 
+/* "ValueError: ...", as Python ends: a name that ends in error or exception begins the line. */
+static int is_exception(const char *line)
+{
+    const size_t n = strspn(line, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+    return line[n] == ':' && ((n > 5 && strncmp(line + n - 5, "error", 5) == 0) ||
+                              (n >= 9 && strncmp(line + n - 9, "exception", 9) == 0));
+}
+
 static unsigned marks_of(const char *line)
 {
-    unsigned marks = 0;
+    unsigned marks = is_exception(line) ? NOTE_ENDED : 0;
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)
         if (words_find(line, messages[i].phrase) &&
             !(messages[i].but && strstr(line, messages[i].but)))

@@ -382,6 +382,18 @@ START_TEST(growth_and_means)
         apex(32768 >> i);
     add("loss 3.5\nloss 3.4\n"); /* fewer lines than overflows */
     expect("not-enough");
+    for (int i = 1; i < 7; i++) /* it falls in every interval, in the last one, too */
+        add("step %d loss 2 amp_scale %d\n", 100 * i, 32768 >> i);
+    expect("not-enough");
+    for (int i = 0; i < 3; i++)
+        add("step %d loss 0.0 scale 65536\n", i);
+    expect("not-enough");
+    add("step 1 loss 3 loss_scale 65536\nstep 2 loss 3 loss_scale 65536\n"
+        "ValueError: Loss is not finite and patience is exhausted.\n");
+    expect("warn-nonfinite");
+    add("step 1 loss 3 loss_scale 65536\nstep 2 loss 3 loss_scale 65536\n"
+        "torch.cuda.OutOfMemoryError: CUDA out of memory.\n");
+    expect("not-enough");
     for (int i = 0; i < 4; i++)
         add("(trainer:581) WARNING: The grad norm is nan. Skipping updating the model.\n");
     expect("warn-nonfinite");
