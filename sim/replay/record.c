@@ -180,6 +180,7 @@ static int read_counts(const trace *t, step_record *m)
 int replay_read_record(const trace *t, step_record *m)
 {
     const char *reduced = trace_metadata(t, "mpsim.reduced");
+    const char *type = trace_metadata(t, "mpsim.grad_norm_type");
     memset(m, 0, sizeof *m);
     m->loss_scale = number_of(t, "mpsim.loss_scale");
     m->scale_known = (float)m->loss_scale > 0; /* frameworks keep it in binary32 */
@@ -192,9 +193,9 @@ int replay_read_record(const trace *t, step_record *m)
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
     read_settings(t, &m->whole);
     m->grad_norm = number_of(t, "mpsim.grad_norm");
-    m->grad_norm_type = number_of(t, "mpsim.grad_norm_type");
-    if (!trace_metadata(t, "mpsim.grad_norm_type"))
-        m->grad_norm_type = 2;
+    m->grad_norm_type = !type                    ? 2
+                        : strcmp(type, "inf") == 0 ? (double)INFINITY
+                                                   : number_of(t, "mpsim.grad_norm_type");
     m->grad_clip = number_of(t, "mpsim.grad_clip");
     m->grad_clip_value = number_of(t, "mpsim.grad_clip_value");
     m->computed = computed_in(t);

@@ -164,6 +164,25 @@ static const struct norms {
              {APART, "default", 0, 0}, {GROUP, NULL, 0, 0},     {NULL, "default", 0, 0}};
 enum { N_NORMS = sizeof norms / sizeof *norms };
 
+START_TEST(the_largest_magnitude_as_norm)
+{
+    static const char *const keys[][2] = {
+        {"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm_type", "inf"}, {"mpsim.groups", APART}, {NULL, NULL}};
+    run r;
+    fill();
+    float norm = 0;
+    for (int i = 0; i < WEIGHTS; i++)
+        norm = fmaxf(norm, fabsf(g0[i]));
+    for (int i = 0; i < 3; i++)
+        norm = fmaxf(norm, fabsf(h0[i]));
+    const char *at = one_step("largest", factor_of(norm, 0.25f), keys);
+    equal(&r, "precision: fp32\n", at);
+    ck_assert_double_eq(r.step[0].norm, (double)norm);
+    ck_assert(!r.step[0].notes->text[NOTE_NORM][0]);
+    forget(&r);
+}
+END_TEST
+
 START_TEST(norms_that_are_not_recorded)
 {
     const struct norms *c = &norms[_i];
@@ -402,6 +421,7 @@ int main(void)
     TCase *record = test_case("record", 60);
     tcase_add_test(record, the_recorded_clip_and_norm);
     tcase_add_test(record, another_scale_has_its_own_norm);
+    tcase_add_test(record, the_largest_magnitude_as_norm);
     tcase_add_loop_test(record, norms_that_are_not_recorded, 0, N_NORMS);
     tcase_add_test(record, values_are_clipped);
     tcase_add_loop_test(record, gradients_that_are_no_numbers_of_the_format, 0, N_GRADIENTS);
