@@ -113,8 +113,12 @@ static double find_norm(replay *r, const train_rules *rules, train_gradients *g,
     }
     if (isnan(norm))
         replay_say(r, NOTE_NORM, "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
-                   "one is taken, but frameworks sum in an order of their own, so that the last "
-                   "bits of all weights and moments may differ", (long long)r->step);
+                   "%s", (long long)r->step,
+                   r->record.grad_norm_type == 2
+                       ? "one is taken, but frameworks sum in an order of their own, so that the last "
+                         "bits of all weights and moments may differ"
+                       : "2-norm is taken, not that of mpsim.grad_norm_type, so that all weights and "
+                         "moments may differ");
     return norm;
 }
 

@@ -183,6 +183,18 @@ START_TEST(the_largest_magnitude_as_norm)
 }
 END_TEST
 
+START_TEST(norms_of_other_types_are_not_known)
+{
+    static const char *const keys[][2] = {{"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm_type", "1"}, {NULL, NULL}};
+    run r;
+    fill();
+    const char *at = one_step("other", factor_of(exact_norm(), 0.25f), keys);
+    equal(&r, "precision: fp32\n", at);
+    ck_assert(strstr(r.step[0].notes->text[NOTE_NORM], "the exact 2-norm is taken"));
+    forget(&r);
+}
+END_TEST
+
 START_TEST(norms_that_are_not_recorded)
 {
     const struct norms *c = &norms[_i];
@@ -422,6 +434,7 @@ int main(void)
     tcase_add_test(record, the_recorded_clip_and_norm);
     tcase_add_test(record, another_scale_has_its_own_norm);
     tcase_add_test(record, the_largest_magnitude_as_norm);
+    tcase_add_test(record, norms_of_other_types_are_not_known);
     tcase_add_loop_test(record, norms_that_are_not_recorded, 0, N_NORMS);
     tcase_add_test(record, values_are_clipped);
     tcase_add_loop_test(record, gradients_that_are_no_numbers_of_the_format, 0, N_GRADIENTS);
