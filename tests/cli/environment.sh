@@ -4,8 +4,8 @@ set -u
 : "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+LC_ALL=C MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
+export LC_ALL MPSIM_POLICIES
 trace=$MPSIM_SRCDIR/data/digits-cnn
 unset MPSIM_ISA
 

@@ -203,7 +203,7 @@ while read -r words; do
     unnamed=
     for bad in none empty text cut json dir good; do
         # shellcheck disable=SC2046 # words
-        "$MPSIM" $(echo "$words" | sed "s,FILE,$dir/bad/$bad.x,g; s,OUT,$dir/bad/out,") >/dev/null 2>"$dir/err" </dev/null
+        MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies "$MPSIM" $(echo "$words" | sed "s,FILE,$dir/bad/$bad.x,g; s,OUT,$dir/bad/out,") >/dev/null 2>"$dir/err" </dev/null
         [ $? -le 1 ] || grep -q "$bad\.x" "$dir/err" || unnamed="$unnamed $bad"
     done
     [ -z "$unnamed" ] || echo "not named:$unnamed" >>"$dir/err"
