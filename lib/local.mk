@@ -16,7 +16,7 @@ lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-un
 lib_libmpsim_la_LIBADD =
 lib_libmpsim_la_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c lib/arith/scalar.h \
-  lib/base/codes.h lib/base/counts.h lib/base/status.c lib/base/version.c lib/base/words.h \
+  lib/base/codes.h lib/base/counts.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c lib/base/words.h \
   lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
   lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/chain.c lib/dot/chain.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c lib/dot/exact.h \
@@ -32,23 +32,17 @@ lib_libmpsim_la_SOURCES = \
   lib/optim/store.c lib/optim/table.c \
   lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
+  lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
   lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h
 
-# One kernel, several instruction sets: a unit each, compiled with its flags.
+# One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
-lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/round/kernel/vector.h
+lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/round/kernel/vector.h lib/dot/loops/avx2.c
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
-endif
-if HAVE_FMA
-noinst_LTLIBRARIES += lib/libfma.la
-lib_libfma_la_SOURCES = lib/dot/loops/fma.c
-lib_libfma_la_CPPFLAGS = $(public_cppflags)
-lib_libfma_la_CFLAGS = $(base_cflags) $(FMA_CFLAGS)
-lib_libmpsim_la_LIBADD += lib/libfma.la
 endif
 if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la

@@ -42,8 +42,9 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
 ^lib/train/parallel[.]c   ^lib/include/train/parallel[.]h|^<
 ^lib/train/               ^lib/include/|^lib/train/|^data/digits/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
-^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
-^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
+^lib/simd/                ^<(immintrin|math|stddef|stdint|string)[.]h>
+^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
+^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/text/                ^sim/text/|^<
 ^sim/trace/               ^sim/(text|trace)/|^lib/include/mpsim/|^<

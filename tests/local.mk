@@ -174,10 +174,10 @@ fuzz:
 	  "or say where it is: make fuzz FUZZ_CC=clang-19" >&2; exit 1; }
 	@$(MAKE) $(AM_MAKEFLAGS) -f $(srcdir)/tests/fuzz/fuzz.mk srcdir='$(srcdir)' FUZZ_CC='$(FUZZ_CC)' \
 	  FP_CFLAGS='$(FP_CFLAGS)' VIS_CFLAGS='$(VIS_CFLAGS)' AVX2_CFLAGS='$(AVX2_CFLAGS)' \
-	  FMA_CFLAGS='$(FMA_CFLAGS)' AVX512_CFLAGS='$(AVX512_CFLAGS)' \
+	  AVX512_CFLAGS='$(AVX512_CFLAGS)' \
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS)' \
-	  SOURCES='$(lib_libmpsim_la_SOURCES) $(lib_libavx2_la_SOURCES) $(lib_libfma_la_SOURCES) \
+	  SOURCES='$(lib_libmpsim_la_SOURCES) $(lib_libavx2_la_SOURCES) \
 	    $(lib_libavx512_la_SOURCES) $(lib_train_libtrain_la_SOURCES) $(sim_libsim_la_SOURCES)'
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)
 .PHONY: fuzz
@@ -196,7 +196,7 @@ check-long: $(check_PROGRAMS) $(check_LTLIBRARIES)
 check-wide:
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
 check-isa:
-	@for i in generic avx2 avx512; do echo "== MPSIM_ISA=$$i"; \
+	@for i in scalar generic avx2 avx512; do echo "== MPSIM_ISA=$$i"; \
 	  MPSIM_ISA=$$i $(MAKE) $(AM_MAKEFLAGS) check || exit 1; done
 check-valgrind:
 	$(MAKE) $(AM_MAKEFLAGS) check \

@@ -19,9 +19,10 @@ readers = lib/dot/model lib/format/% lib/round/round lib/scaler/text lib/train/d
 
 all: $(targets:%=$(out)/%)
 
-$(out)/lib/round/kernel/avx2.o: compile += $(AVX2_CFLAGS)
-$(out)/lib/dot/loops/fma.o: compile += $(FMA_CFLAGS)
-$(out)/lib/round/kernel/avx512.o $(out)/lib/dot/loops/avx512.o: compile += $(AVX512_CFLAGS)
+avx2 = $(filter %/avx2.o,$(objects))
+avx512 = $(filter %/avx512.o,$(objects))
+$(avx2): compile += $(AVX2_CFLAGS)
+$(avx512): compile += $(AVX512_CFLAGS)
 
 compared = -fno-sanitize-coverage=trace-cmp
 $(readers:%=$(out)/%.o): compared =

@@ -250,7 +250,7 @@ int main(void)
     const char *update = getenv("MPSIM_GOLDEN_UPDATE");
     if (update && strcmp(update, "1") == 0) {
         make_inputs();
-        if (mpsim_isa_use("generic") != MPSIM_OK || !write_golden(test_source_path(golden_path))) {
+        if (mpsim_isa_use("scalar") != MPSIM_OK || !write_golden(test_source_path(golden_path))) {
             printf("Bail out! cannot write %s\n", test_source_path(golden_path));
             return EXIT_FAILURE;
         }

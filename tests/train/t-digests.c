@@ -213,7 +213,7 @@ static int write_golden(const struct golden *g, char *why)
 static void update_goldens(void)
 {
     char why[WHY] = "";
-    int bad = mpsim_isa_use("generic") != MPSIM_OK;
+    int bad = mpsim_isa_use("scalar") != MPSIM_OK;
     for (int i = 0; i < GOLDENS && !bad; i++)
         bad = write_golden(&goldens[i], why);
     ok(!bad, "the digests of our own runs are written", why);

@@ -3,8 +3,7 @@
 
 #include "loops.h"
 
-#include <mpsim/isa.h>
-#include <string.h>
+#include "../../base/isa.h"
 
 #define TILE  tile_generic
 #define CHAIN chain_generic
@@ -14,18 +13,19 @@
 
 const mpsim_loops mpsim_loops_generic = {tile_generic, chain_generic, exact_generic};
 
+static const mpsim_loops *const loops[MPSIM_ISAS] = {
+    [MPSIM_ISA_SCALAR] = &mpsim_loops_generic,
+    [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,
+    [MPSIM_ISA_NEON] = &mpsim_loops_generic,
+#ifdef HAVE_AVX2
+    [MPSIM_ISA_AVX2] = &mpsim_loops_avx2,
+#endif
+#ifdef HAVE_AVX512
+    [MPSIM_ISA_AVX512] = &mpsim_loops_avx512,
+#endif
+};
+
 const mpsim_loops *mpsim_loops_active(void)
 {
-    const char *isa = mpsim_isa_active();
-    (void)isa;
-#ifdef HAVE_AVX512
-    if (strcmp(isa, "avx512") == 0)
-        return &mpsim_loops_avx512;
-#endif
-#ifdef HAVE_FMA
-    /* every known processor with AVX2 has FMA, but these are two bits */
-    if (strcmp(isa, "avx2") == 0 && __builtin_cpu_supports("fma"))
-        return &mpsim_loops_fma;
-#endif
-    return &mpsim_loops_generic;
+    return loops[mpsim_isa_choice()];
 }

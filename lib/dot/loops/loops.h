@@ -14,7 +14,7 @@ typedef struct mpsim_loops {
     mpsim_exact_function *exact;
 } mpsim_loops;
 
-extern const mpsim_loops mpsim_loops_generic, mpsim_loops_fma, mpsim_loops_avx512;
+extern const mpsim_loops mpsim_loops_generic, mpsim_loops_avx2, mpsim_loops_avx512;
 
 /* mpsim_loops_active -- those of the active instruction set (mpsim/isa.h). */
 const mpsim_loops *mpsim_loops_active(void);

@@ -10,8 +10,9 @@
 
 MPSIM_BEGIN
 
-/* mpsim_isa_at -- names of what was compiled in, best first: "avx512", "avx2", "generic" (the
- * scalar reference); NULL past the end. */
+/* mpsim_isa_at -- names of what was compiled in, best first: "avx512", "avx2" (with FMA),
+ * "neon", "generic" (vectors of 128 bits as the compiler makes them), "scalar" (the reference
+ * alone); NULL past the end. */
 MPSIM_API const char *mpsim_isa_at(size_t i);
 
 /* mpsim_isa_active -- the name of the one in use. */

@@ -1,89 +1,18 @@
-/* kernel.c -- instruction sets, and preparing a kernel; see kernel.h and mpsim/isa.h. */
+/* kernel.c -- preparing a kernel; see kernel.h. */
 #include "config.h"
 
 #include "kernel.h"
 
-#include <mpsim/isa.h>
-#include <stdatomic.h>
+#include "../../base/isa.h"
 
-/* ---- instruction sets, best first ---- */
-
-typedef struct isa {
-    const char *name;
-    mpsim_kernel_function *run;
-    int (*available)(void);
-} isa;
-
-#ifdef HAVE_AVX512
-static int has_avx512(void)
-{
-    /* __builtin_cpu_supports also asks whether the operating system saves the registers */
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
-#endif
-
+static mpsim_kernel_function *const runs[MPSIM_ISAS] = { /* NULL: the reference does everything */
 #ifdef HAVE_AVX2
-static int has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
+    [MPSIM_ISA_AVX2] = mpsim_kernel_avx2,
 #endif
-
-static int always(void)
-{
-    return 1;
-}
-
-static const isa isas[] = {
 #ifdef HAVE_AVX512
-    {"avx512", mpsim_kernel_avx512, has_avx512},
+    [MPSIM_ISA_AVX512] = mpsim_kernel_avx512,
 #endif
-#ifdef HAVE_AVX2
-    {"avx2", mpsim_kernel_avx2, has_avx2},
-#endif
-    {"generic", NULL, always},
 };
-enum { ISAS = sizeof isas / sizeof isas[0] };
-
-static atomic_int active = -1; /* -1: not chosen yet */
-
-static int choose(void)
-{
-    int i = atomic_load_explicit(&active, memory_order_relaxed);
-    if (i < 0) {
-        for (i = 0; !isas[i].available(); i++)
-            ;
-        atomic_store_explicit(&active, i, memory_order_relaxed);
-    }
-    return i;
-}
-
-const char *mpsim_isa_at(size_t i)
-{
-    return i < ISAS ? isas[i].name : NULL;
-}
-
-const char *mpsim_isa_active(void)
-{
-    return isas[choose()].name;
-}
-
-mpsim_status mpsim_isa_use(const char *name)
-{
-    if (!name)
-        return MPSIM_EINVAL;
-    for (int i = 0; i < ISAS; i++)
-        if (strcmp(isas[i].name, name) == 0) {
-            if (!isas[i].available())
-                return MPSIM_EUNAVAILABLE;
-            atomic_store_explicit(&active, i, memory_order_relaxed);
-            return MPSIM_OK;
-        }
-    return MPSIM_ENOTFOUND;
-}
-
-/* ---- kernels ---- */
 
 mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
                                          const mpsim_rounding *r, int values)
@@ -117,5 +46,5 @@ mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
             k->zero[sign] = mpsim_bits_f64(mpsim_scalar_decode(f, k->zero[sign]));
         }
     }
-    return isas[choose()].run;
+    return runs[mpsim_isa_choice()];
 }

@@ -1,4 +1,4 @@
-/* fma.c -- the inner loops for AVX2 and FMA; compiled with their flags. */
+/* avx2.c -- the inner loops for AVX2 and FMA; compiled with their flags. */
 #include "loops.h"
 
 #include <immintrin.h>
@@ -12,10 +12,10 @@
 #define MUL       _mm256_mul_ps
 #define ADD       _mm256_add_ps
 #define FMA       _mm256_fmadd_ps
-#define TILE      tile_fma
-#define CHAIN     chain_fma
-#define EXACT     exact_fma
+#define TILE      tile_avx2
+#define CHAIN     chain_avx2
+#define EXACT     exact_avx2
 #include "tile_loops.h"
 #include "chain_vectors.h"
 
-const mpsim_loops mpsim_loops_fma = {tile_fma, chain_fma, exact_fma};
+const mpsim_loops mpsim_loops_avx2 = {tile_avx2, chain_avx2, exact_avx2};
