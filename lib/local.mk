@@ -30,7 +30,9 @@ lib_libmpsim_la_SOURCES = \
   lib/optim/fused.c lib/optim/gradient.c lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
   lib/optim/power.c lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h \
   lib/optim/store.c lib/optim/table.c \
-  lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
+  lib/round/kernel/cast32.h lib/round/kernel/cast64.h lib/round/kernel/decode.h \
+  lib/round/kernel/generic.c lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
+  lib/round/kernel/loops.h lib/round/kernel/words.h \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
   lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
@@ -39,14 +41,14 @@ lib_libmpsim_la_SOURCES = \
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
-lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/round/kernel/vector.h lib/dot/loops/avx2.c
+lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
 endif
 if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
-lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/round/kernel/vector.h lib/dot/loops/avx512.c
+lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c
 lib_libavx512_la_CPPFLAGS = $(public_cppflags)
 lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la

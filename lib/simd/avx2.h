@@ -31,6 +31,7 @@ V_INLINE void v_store_u64(void *p, vu64 a) { _mm256_storeu_si256(p, (__m256i)a);
 V_INLINE void v_store_f32(void *p, vf32 a) { _mm256_storeu_si256(p, (__m256i)a); }
 V_INLINE void v_store_f64(void *p, vf64 a) { _mm256_storeu_si256(p, (__m256i)a); }
 V_INLINE void v_stream_u32(void *p, vu32 a) { _mm256_stream_si256(p, (__m256i)a); }
+V_INLINE void v_stream_u64(void *p, vu64 a) { _mm256_stream_si256(p, (__m256i)a); }
 V_INLINE void v_stream_end(void) { _mm_sfence(); }
 
 V_INLINE vu32 v_load_u16(const void *p)
@@ -43,19 +44,26 @@ V_INLINE vu32 v_load_u8(const void *p)
     return (vu32)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
 }
 
-V_INLINE void v_store_u16(void *p, vu32 a)
+V_INLINE __m128i v_words(vu32 a) /* 16 bits of each lane */
 {
     const __m256i low = _mm256_and_si256((__m256i)a, _mm256_set1_epi32(0xffff));
-    const __m128i first = _mm256_castsi256_si128(low), last = _mm256_extracti128_si256(low, 1);
-    _mm_storeu_si128(p, _mm_packus_epi32(first, last));
+    return _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
 }
 
-V_INLINE void v_store_u8(void *p, vu32 a)
+V_INLINE __m128i v_bytes(vu32 a) /* 8 bits of each lane, twice */
 {
     const __m256i low = _mm256_and_si256((__m256i)a, _mm256_set1_epi32(0xff));
-    const __m128i first = _mm256_castsi256_si128(low), last = _mm256_extracti128_si256(low, 1);
-    const __m128i words = _mm_packus_epi32(first, last);
-    _mm_storel_epi64(p, _mm_packus_epi16(words, words));
+    const __m128i words =
+        _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    return _mm_packus_epi16(words, words);
+}
+
+V_INLINE void v_store_u16(void *p, vu32 a) { _mm_storeu_si128(p, v_words(a)); }
+V_INLINE void v_store_u8(void *p, vu32 a) { _mm_storel_epi64(p, v_bytes(a)); }
+V_INLINE void v_stream_u16(void *p, vu32 a) { _mm_stream_si128(p, v_words(a)); }
+V_INLINE void v_stream_u8(void *p, vu32 a)
+{
+    _mm_stream_si64(p, (long long)_mm_cvtsi128_si64(v_bytes(a)));
 }
 
 V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
@@ -98,6 +106,11 @@ V_INLINE m32 v_gt_f32(vf32 a, vf32 b) { return (m32)_mm256_cmp_ps((__m256)a, (__
 V_INLINE m32 v_eq_f32(vf32 a, vf32 b) { return (m32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_EQ_OQ); }
 V_INLINE m64 v_eq_u64(vu64 a, vu64 b) { return (m64)(a == b); }
 V_INLINE m64 v_gt_i64(vi64 a, vi64 b) { return (m64)_mm256_cmpgt_epi64((__m256i)a, (__m256i)b); }
+V_INLINE m64 v_gt_u64(vu64 a, vu64 b)
+{
+    const vu64 top = v_u64((uint64_t)1 << 63);
+    return (m64)_mm256_cmpgt_epi64((__m256i)(a ^ top), (__m256i)(b ^ top));
+}
 V_INLINE m64 v_test_u64(vu64 a, vu64 b) { return ~(m64)((a & b) == 0); }
 V_INLINE m64 v_top_u64(vu64 a) { return v_gt_i64((vi64){0}, (vi64)a); }
 V_INLINE m64 v_gt_f64(vf64 a, vf64 b) { return (m64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_GT_OQ); }
@@ -128,6 +141,11 @@ V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b)
 
 V_INLINE vu32 v_keep_u32(m32 m, vu32 a) { return (vu32)m & a; }
 V_INLINE vu64 v_keep_u64(m64 m, vu64 a) { return (vu64)m & a; }
+V_INLINE vu32 v_bits_u32(vu32 m, vu32 a, vu32 b) { return (m & a) | (~m & b); }
+V_INLINE vu64 v_bits_u64(vu64 m, vu64 a, vu64 b) { return (m & a) | (~m & b); }
+V_INLINE vu64 v_xor3_u64(vu64 a, vu64 b, vu64 c) { return a ^ b ^ c; }
+V_INLINE vu32 v_inc_u32(m32 m, vu32 a) { return a - (vu32)m; }
+V_INLINE vu64 v_inc_u64(m64 m, vu64 a) { return a - (vu64)m; }
 
 /* ---- integers ---- */
 
@@ -207,6 +225,26 @@ V_INLINE vu64 v_first_u64(vu32 a)
 V_INLINE vu64 v_last_u64(vu32 a)
 {
     return (vu64)_mm256_cvtepu32_epi64(_mm256_extracti128_si256((__m256i)a, 1));
+}
+
+V_INLINE vi64 v_first_i64(vi32 a)
+{
+    return (vi64)_mm256_cvtepi32_epi64(_mm256_castsi256_si128((__m256i)a));
+}
+
+V_INLINE vi64 v_last_i64(vi32 a)
+{
+    return (vi64)_mm256_cvtepi32_epi64(_mm256_extracti128_si256((__m256i)a, 1));
+}
+
+V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b)
+{
+    return (vu64)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b);
+}
+
+V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b)
+{
+    return (vu64)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b);
 }
 
 V_INLINE vf64 v_first_f64(vf32 a)

@@ -31,6 +31,7 @@ V_INLINE void v_store_u64(void *p, vu64 a) { _mm512_storeu_si512(p, (__m512i)a);
 V_INLINE void v_store_f32(void *p, vf32 a) { _mm512_storeu_si512(p, (__m512i)a); }
 V_INLINE void v_store_f64(void *p, vf64 a) { _mm512_storeu_si512(p, (__m512i)a); }
 V_INLINE void v_stream_u32(void *p, vu32 a) { _mm512_stream_si512(p, (__m512i)a); }
+V_INLINE void v_stream_u64(void *p, vu64 a) { _mm512_stream_si512(p, (__m512i)a); }
 V_INLINE void v_stream_end(void) { _mm_sfence(); }
 
 V_INLINE vu32 v_load_u16(const void *p)
@@ -51,6 +52,16 @@ V_INLINE void v_store_u16(void *p, vu32 a)
 V_INLINE void v_store_u8(void *p, vu32 a)
 {
     _mm_storeu_si128(p, _mm512_cvtepi32_epi8((__m512i)a));
+}
+
+V_INLINE void v_stream_u16(void *p, vu32 a)
+{
+    _mm256_stream_si256(p, _mm512_cvtepi32_epi16((__m512i)a));
+}
+
+V_INLINE void v_stream_u8(void *p, vu32 a)
+{
+    _mm_stream_si128(p, _mm512_cvtepi32_epi8((__m512i)a));
 }
 
 V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
@@ -84,6 +95,7 @@ V_INLINE m32 v_gt_f32(vf32 a, vf32 b) { return _mm512_cmp_ps_mask((__m512)a, (__
 V_INLINE m32 v_eq_f32(vf32 a, vf32 b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_EQ_OQ); }
 V_INLINE m64 v_eq_u64(vu64 a, vu64 b) { return _mm512_cmpeq_epu64_mask((__m512i)a, (__m512i)b); }
 V_INLINE m64 v_gt_i64(vi64 a, vi64 b) { return _mm512_cmpgt_epi64_mask((__m512i)a, (__m512i)b); }
+V_INLINE m64 v_gt_u64(vu64 a, vu64 b) { return _mm512_cmpgt_epu64_mask((__m512i)a, (__m512i)b); }
 V_INLINE m64 v_test_u64(vu64 a, vu64 b) { return _mm512_test_epi64_mask((__m512i)a, (__m512i)b); }
 V_INLINE m64 v_top_u64(vu64 a) { return _mm512_movepi64_mask((__m512i)a); }
 V_INLINE m64 v_gt_f64(vf64 a, vf64 b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ); }
@@ -114,6 +126,31 @@ V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b)
 
 V_INLINE vu32 v_keep_u32(m32 m, vu32 a) { return (vu32)_mm512_maskz_mov_epi32(m, (__m512i)a); }
 V_INLINE vu64 v_keep_u64(m64 m, vu64 a) { return (vu64)_mm512_maskz_mov_epi64(m, (__m512i)a); }
+
+V_INLINE vu32 v_bits_u32(vu32 m, vu32 a, vu32 b)
+{
+    return (vu32)_mm512_ternarylogic_epi32((__m512i)m, (__m512i)a, (__m512i)b, 0xca);
+}
+
+V_INLINE vu64 v_bits_u64(vu64 m, vu64 a, vu64 b)
+{
+    return (vu64)_mm512_ternarylogic_epi64((__m512i)m, (__m512i)a, (__m512i)b, 0xca);
+}
+
+V_INLINE vu64 v_xor3_u64(vu64 a, vu64 b, vu64 c)
+{
+    return (vu64)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, 0x96);
+}
+
+V_INLINE vu32 v_inc_u32(m32 m, vu32 a)
+{
+    return (vu32)_mm512_mask_sub_epi32((__m512i)a, m, (__m512i)a, _mm512_set1_epi32(-1));
+}
+
+V_INLINE vu64 v_inc_u64(m64 m, vu64 a)
+{
+    return (vu64)_mm512_mask_sub_epi64((__m512i)a, m, (__m512i)a, _mm512_set1_epi64(-1));
+}
 
 /* ---- integers ---- */
 
@@ -173,6 +210,26 @@ V_INLINE vu64 v_first_u64(vu32 a)
 V_INLINE vu64 v_last_u64(vu32 a)
 {
     return (vu64)_mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64((__m512i)a, 1));
+}
+
+V_INLINE vi64 v_first_i64(vi32 a)
+{
+    return (vi64)_mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)a));
+}
+
+V_INLINE vi64 v_last_i64(vi32 a)
+{
+    return (vi64)_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64((__m512i)a, 1));
+}
+
+V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b)
+{
+    return (vu64)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b);
+}
+
+V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b)
+{
+    return (vu64)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b);
 }
 
 V_INLINE vf64 v_first_f64(vf32 a)

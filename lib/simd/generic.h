@@ -12,15 +12,18 @@
  *   v_load_T, v_store_T   V_LANES (or half) elements, at any alignment; _u16 and _u8: to and from
  *                         lanes of 32 bits, zeros above, cut off; _part: the first n < V_LANES
  *                         elements alone, zeros in the other lanes
- *   v_stream_u32          a store past the caches, at addresses that are multiples of the vector's
- *                         size; v_stream_end() once after the last
+ *   v_stream_T            a store past the caches, at addresses that are multiples of what is stored;
+ *                         v_stream_end() once after the last
  *   v_T(x)                x in every lane
  *   v_eq, v_gt, v_ge      comparisons; v_test: a & b is not 0; v_top: the top bit is set
  *   v_pick(m, a, b)       a where m, else b; v_keep(m, a): a where m, else 0
+ *   v_bits(m, a, b)       the bits of a where those of m are set, else those of b; v_xor3: a ^ b ^ c
+ *   v_inc(m, a)           a + 1 where m, else a
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
- *   v_first, v_last       the first, the last half of the lanes, widened; v_narrow: back */
+ *   v_first, v_last       the first, the last half of the lanes, widened; v_narrow: back
+ *   v_zip_even, _odd      a[0] b[0] a[2] b[2] ..., a[1] b[1] a[3] b[3] ..., of 64-bit lanes */
 #ifndef MPSIM_LIB_SIMD_GENERIC_H
 #define MPSIM_LIB_SIMD_GENERIC_H
 
@@ -59,6 +62,7 @@ V_LOAD_STORE(f64, vf64)
 #undef V_LOAD_STORE
 
 V_INLINE void v_stream_u32(void *p, vu32 a) { memcpy(p, &a, sizeof a); }
+V_INLINE void v_stream_u64(void *p, vu64 a) { memcpy(p, &a, sizeof a); }
 V_INLINE void v_stream_end(void) {}
 
 typedef uint16_t v_words __attribute__((vector_size(8)));
@@ -89,6 +93,9 @@ V_INLINE void v_store_u8(void *p, vu32 a)
     const v_bytes b = __builtin_convertvector(a, v_bytes);
     memcpy(p, &b, sizeof b);
 }
+
+V_INLINE void v_stream_u16(void *p, vu32 a) { v_store_u16(p, a); }
+V_INLINE void v_stream_u8(void *p, vu32 a) { v_store_u8(p, a); }
 
 V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
 {
@@ -123,6 +130,7 @@ V_INLINE m32 v_gt_f32(vf32 a, vf32 b) { return (m32)(a > b); }
 V_INLINE m32 v_eq_f32(vf32 a, vf32 b) { return (m32)(a == b); }
 V_INLINE m64 v_eq_u64(vu64 a, vu64 b) { return (m64)(a == b); }
 V_INLINE m64 v_gt_i64(vi64 a, vi64 b) { return (m64)(a > b); }
+V_INLINE m64 v_gt_u64(vu64 a, vu64 b) { return (m64)(a > b); }
 V_INLINE m64 v_test_u64(vu64 a, vu64 b) { return (m64)((a & b) != 0); }
 V_INLINE m64 v_top_u64(vu64 a) { return (m64)a >> 63; }
 V_INLINE m64 v_gt_f64(vf64 a, vf64 b) { return (m64)(a > b); }
@@ -148,6 +156,11 @@ V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b) { return ((vu32)m & a) | (~(vu32
 V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b) { return ((vu64)m & a) | (~(vu64)m & b); }
 V_INLINE vu32 v_keep_u32(m32 m, vu32 a) { return (vu32)m & a; }
 V_INLINE vu64 v_keep_u64(m64 m, vu64 a) { return (vu64)m & a; }
+V_INLINE vu32 v_bits_u32(vu32 m, vu32 a, vu32 b) { return (m & a) | (~m & b); }
+V_INLINE vu64 v_bits_u64(vu64 m, vu64 a, vu64 b) { return (m & a) | (~m & b); }
+V_INLINE vu64 v_xor3_u64(vu64 a, vu64 b, vu64 c) { return a ^ b ^ c; }
+V_INLINE vu32 v_inc_u32(m32 m, vu32 a) { return a - (vu32)m; }
+V_INLINE vu64 v_inc_u64(m64 m, vu64 a) { return a - (vu64)m; }
 
 /* ---- integers ---- */
 
@@ -212,6 +225,10 @@ V_INLINE uint32_t v_reduce_min_u32(vu32 a)
 
 V_INLINE vu64 v_first_u64(vu32 a) { return (vu64){a[0], a[1]}; }
 V_INLINE vu64 v_last_u64(vu32 a) { return (vu64){a[2], a[3]}; }
+V_INLINE vi64 v_first_i64(vi32 a) { return (vi64){a[0], a[1]}; }
+V_INLINE vi64 v_last_i64(vi32 a) { return (vi64){a[2], a[3]}; }
+V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b) { return (vu64){a[0], b[0]}; }
+V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b) { return (vu64){a[1], b[1]}; }
 V_INLINE vf64 v_first_f64(vf32 a) { return (vf64){(double)a[0], (double)a[1]}; }
 V_INLINE vf64 v_last_f64(vf32 a) { return (vf64){(double)a[2], (double)a[3]}; }
 

@@ -1,50 +1,204 @@
-/* kernel.c -- preparing a kernel; see kernel.h. */
+/* kernel.c -- preparing the kernels; see kernel.h. */
 #include "config.h"
 
 #include "kernel.h"
 
 #include "../../base/isa.h"
 
-static mpsim_kernel_function *const runs[MPSIM_ISAS] = { /* NULL: the reference does everything */
+static const mpsim_kernels table[MPSIM_ISAS] = { /* NULL: the reference does everything */
+    [MPSIM_ISA_GENERIC] = {mpsim_cast_generic, mpsim_words_generic, mpsim_decode_generic},
+#ifdef HAVE_NEON
+    [MPSIM_ISA_NEON] = {mpsim_cast_neon, mpsim_words_neon, mpsim_decode_neon},
+#endif
 #ifdef HAVE_AVX2
-    [MPSIM_ISA_AVX2] = mpsim_kernel_avx2,
+    [MPSIM_ISA_AVX2] = {mpsim_cast_avx2, mpsim_words_avx2, mpsim_decode_avx2},
 #endif
 #ifdef HAVE_AVX512
-    [MPSIM_ISA_AVX512] = mpsim_kernel_avx512,
+    [MPSIM_ISA_AVX512] = {mpsim_cast_avx512, mpsim_words_avx512, mpsim_decode_avx512},
 #endif
 };
 
-mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
-                                         const mpsim_rounding *r, int values)
+const mpsim_kernels *mpsim_kernels_choice(void)
+{
+    const mpsim_kernels *k = &table[mpsim_isa_choice()];
+    return k->cast ? k : NULL;
+}
+
+/* A code as a result: itself, or the bits of its value. */
+static uint64_t as_result(const mpsim_cast *k, const mpsim_format *f, uint64_t code, int wide)
+{
+    if (!k->values)
+        return code;
+    const double value = mpsim_scalar_decode(f, code);
+    if (wide)
+        return mpsim_bits_f64(value);
+    return mpsim_bits_f32(mpsim_number_to_f32(mpsim_number_f64(value)));
+}
+
+/* The results that are constants, from the reference. */
+static void constants(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
+{
+    unsigned flags;
+    for (int sign = 0; sign < 2; sign++) {
+        const mpsim_number zero = mpsim_number_make(sign, 0, 0);
+        const mpsim_number huge = mpsim_number_make(sign, 1, 4000);
+        mpsim_number infinite = zero;
+        infinite.kind = MPSIM_NUMBER_INF;
+        const uint64_t small = f->zero != MPSIM_ZERO_NONE         ? mpsim_scalar_zero(f, sign)
+                               : r->no_zero == MPSIM_NO_ZERO_NAN ? mpsim_scalar_nan(f, r, 0, 0)
+                                                                  : 0;
+        k->zero[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, zero, 0, &flags), wide);
+        k->small[sign] = as_result(k, f, small, wide);
+        k->over[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags), wide);
+        k->infinite[sign] =
+            as_result(k, f, mpsim_scalar_encode(f, r, r->mode, infinite, 0, &flags), wide);
+        k->nan[sign] = as_result(k, f, mpsim_scalar_nan(f, r, sign, 0), wide);
+    }
+    mpsim_scalar_encode(f, r, r->mode, mpsim_number_make(0, 0, 0), 0, &k->zero_flags);
+    k->negative = as_result(k, f, mpsim_scalar_negative(f, r), wide);
+    k->least = as_result(k, f, f->zero == MPSIM_ZERO_NONE ? 0 : 1, wide);
+}
+
+/* When the fraction, at the top of `lane` bits, makes the magnitude grow. */
+static void decision(mpsim_cast *k, const mpsim_rounding *r, int lane)
+{
+    const uint64_t half = (uint64_t)1 << (lane - 1), never = half - 1 + half;
+    const int n = r->sr_bits;
+    k->random = mpsim_is_stochastic(r->mode);
+    if (k->random) {
+        k->draw = never >> (lane - n) << (lane - n);
+        k->half = r->mode == MPSIM_ROUND_STOCHASTIC_A || n == lane ? 0 : (uint64_t)1 << (lane - 1 - n);
+        k->even = r->mode == MPSIM_ROUND_STOCHASTIC_C && n < lane;
+        k->last = n < lane ? lane - n : 0;
+        k->ties = n == lane && r->mode == MPSIM_ROUND_STOCHASTIC_B   ? 1
+                  : n == lane && r->mode == MPSIM_ROUND_STOCHASTIC_C ? 2
+                  : lane == 32 && r->mode == MPSIM_ROUND_STOCHASTIC_C ? 3
+                                                                      : 0;
+        return;
+    }
+    k->by_odd = r->mode == MPSIM_ROUND_NEAREST_EVEN || r->mode == MPSIM_ROUND_TO_ODD;
+    k->by_sign = (r->mode == MPSIM_ROUND_UP || r->mode == MPSIM_ROUND_DOWN) && k->sign;
+    switch (r->mode) {
+    case MPSIM_ROUND_NEAREST_EVEN: /* odd: at half, too */
+        k->threshold[0] = half;
+        k->threshold[1] = half - 1;
+        break;
+    case MPSIM_ROUND_NEAREST_AWAY:
+        k->threshold[0] = half - 1;
+        break;
+    case MPSIM_ROUND_UP:
+    case MPSIM_ROUND_TO_ODD:
+        k->threshold[1] = never;
+        break;
+    case MPSIM_ROUND_DOWN:
+        k->threshold[0] = never;
+        break;
+    default:
+        k->threshold[0] = never;
+    }
+}
+
+/* The largest magnitude of the source, as an integer, that is read as zero. */
+static uint64_t zero_up_to(const mpsim_rounding *r, int source)
+{
+    const mpsim_number below = mpsim_number_f64(r->flush_below);
+    if (!r->flush_input)
+        return 0;
+    if (source == 8)
+        return (below.hi ? mpsim_bits_f64(r->flush_below) : (uint64_t)1 << 52) - 1;
+    if (below.hi == 0)
+        return 0x007fffff;
+    if (below.exp > 127)
+        return 0x7f7fffff;
+    mpsim_rounding up;
+    unsigned flags;
+    mpsim_rounding_init(&up, MPSIM_ROUND_UP);
+    return mpsim_scalar_encode(mpsim_format_find("binary32"), &up, up.mode, below, 0, &flags) - 1;
+}
+
+/* What is the same in lanes of 32 and of 64 bits. */
+static void layout(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
+{
+    const int fraction = wide ? 52 : 23, bias = wide ? 1023 : 127, lane = wide ? 64 : 32;
+    const int top = wide ? 2046 : 254; /* no source needs a larger base */
+    const int emin = mpsim_emin(f);
+    k->drop = fraction - f->mbits;
+    k->base = emin - k->scale_exp + bias - 1;
+    k->drop_base = k->drop + k->base;
+    k->base = k->base < top ? k->base : top;
+    k->is_unsigned = !mpsim_has_sign(f);
+    k->sign = k->is_unsigned && r->negative == MPSIM_NEGATIVE_ABS ? 0 : (uint64_t)1 << (lane - 1);
+    k->sign_shift = k->values || k->is_unsigned ? 0 : lane - 1 - mpsim_magnitude_bits(f);
+    k->sign_bit = k->is_unsigned ? 0 : k->values ? (uint64_t)1 << (lane - 1) : mpsim_sign_bit(f, 1);
+    k->no_zero = f->zero == MPSIM_ZERO_NONE;
+    k->one_zero = f->zero == MPSIM_ZERO_UNSIGNED;
+    k->max_finite = f->max_finite + k->no_zero;
+    k->normal = k->no_zero ? 0 : (uint64_t)1 << f->mbits;
+    k->flush = r->flush_output && !k->no_zero;
+    k->flat_values = !wide && emin == -126 && !k->no_zero;
+    k->subnormal_values = emin - f->mbits < (wide ? -1022 : -126);
+    k->below = zero_up_to(r, k->source) << (wide && k->source == 4 ? 29 : 0);
+    if (r->nan == MPSIM_NANS_PAYLOAD && f->nan == MPSIM_NAN_TOP) {
+        k->payload_shift = k->values ? 0 : k->drop;
+        k->payload = (((uint64_t)1 << f->mbits) - 1) << (k->values ? k->drop : 0);
+    }
+}
+
+/* Whether the lean loops can do it. */
+static int is_lean(const mpsim_cast *k, const mpsim_rounding *r)
+{
+    return r->mode == MPSIM_ROUND_NEAREST_EVEN && !k->flush && !k->is_unsigned && !k->no_zero &&
+           k->over[1] == (k->over[0] | k->sign_bit);
+}
+
+int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
+                    int values, int counted)
 {
     const mpsim_number scale = mpsim_number_f64(r->scale);
-    /* a drop of 0 bits has no half; other scales need a wide product; subnormal inputs are left
-     * to the reference anyway, but flush_below may reach higher */
-    if (f->mbits > 51 || f->zero == MPSIM_ZERO_NONE || scale.hi != (uint64_t)1 << 63 ||
-        (r->flush_input && mpsim_number_f64(r->flush_below).hi != 0))
-        return NULL;
-    if (values && mpsim_emin(f) - f->mbits < -1022) /* values must be normal binary64 numbers */
-        return NULL;
-    k->mode = r->mode;
+    const int product = scale.hi != (uint64_t)1 << 63, random = mpsim_is_stochastic(r->mode);
+    const int base = mpsim_emin(f) - scale.exp + 126; /* in lanes of 32 bits */
+    const int flat = base == 0 && (!values || scale.exp == 0);
+    const int wide = source == 8 || f->bits > 32 || f->mbits > (product ? 21 : 23) || base < -200 ||
+                     (base < 0 && f->mbits == 23) || (product && random);
+    /* of a product the last bit says only whether there are more */
+    if (product && (f->mbits > 50 || (random && f->mbits > 17)))
+        return 0;
+    memset(k, 0, sizeof *k);
+    k->source = source;
     k->values = values;
-    k->least = mpsim_bits_f64(mpsim_format_min_positive(f));
-    k->sr_bits = r->sr_bits;
-    k->emin = mpsim_emin(f);
-    k->mbits = f->mbits;
+    k->bytes = values ? source : (int)mpsim_format_code_bytes(f);
+    k->scale = scale.hi;
     k->scale_exp = scale.exp;
-    k->is_unsigned = !mpsim_has_sign(f);
-    k->sign_shift = k->is_unsigned ? 63 : mpsim_magnitude_bits(f);
-    k->flush = r->flush_output;
-    k->max_finite = f->max_finite;
-    for (int sign = 0; sign < 2; sign++) {
-        unsigned flags;
-        const mpsim_number huge = mpsim_number_make(sign, 1, 4000);
-        k->overflow[sign] = mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags);
-        k->zero[sign] = mpsim_scalar_zero(f, sign);
-        if (values) {
-            k->overflow[sign] = mpsim_bits_f64(mpsim_scalar_decode(f, k->overflow[sign]));
-            k->zero[sign] = mpsim_bits_f64(mpsim_scalar_decode(f, k->zero[sign]));
-        }
-    }
-    return runs[mpsim_isa_choice()];
+    layout(k, f, r, wide);
+    decision(k, r, wide ? 64 : 32);
+    constants(k, f, r, wide);
+    if (wide)
+        k->loop = product ? MPSIM_CAST_64_PRODUCT : MPSIM_CAST_64;
+    else if (product)
+        k->loop = MPSIM_CAST_32_PRODUCT;
+    else
+        k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;
+    /* where half of the least number / scale is normal, any subnormal source is far below it */
+    if (!wide && !product && !counted && is_lean(k, r) && (flat || base - f->mbits > 1))
+        k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
+    return 1;
+}
+
+int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f)
+{
+    const int emin = mpsim_emin(f);
+    if (f->bits > 32 || f->mbits > 24 || emin - f->mbits < -1022)
+        return 0;
+    memset(d, 0, sizeof *d);
+    d->bytes = (int)mpsim_format_code_bytes(f);
+    d->mbits = f->mbits;
+    d->sign_shift = 31 - mpsim_magnitude_bits(f);
+    d->exp = emin - f->mbits;
+    d->magnitude = (uint32_t)mpsim_magnitude_mask(f);
+    d->max_finite = (uint32_t)f->max_finite;
+    d->normal = f->zero == MPSIM_ZERO_NONE ? 0 : (uint32_t)1 << f->mbits;
+    d->sign = (uint32_t)mpsim_sign_bit(f, 1);
+    d->nan = f->nan == MPSIM_NAN_NEGZERO ? d->sign : 0;
+    d->rebias = (uint64_t)(1023 - f->bias) << 52;
+    return 1;
 }

@@ -1,44 +1,128 @@
-/* kernel.h -- the fast path of the array functions: blocks of binary64 numbers to codes.
+/* kernel.h -- the fast path of the array functions: arrays of native numbers to codes or values.
  *
- * The same function as mpsim_scalar_encode, without branches that depend on the data, for the
- * inputs that matter for speed; the others are marked and left to the reference. Compiled once
- * for each instruction set that the compiler knows; where none fits the machine, the reference
- * does everything. The choice changes speed, never a bit. */
+ * The same function as mpsim_scalar_encode, without branches that depend on the data but one: zeros,
+ * subnormal numbers and overflows are handled among the others, NaN and infinities in vectors, too,
+ * where there are any. Written once in the words of simd/generic.h and compiled by a unit for each
+ * instruction set. The choice changes speed, never a bit.
+ *
+ * How: the magnitude of the source, read as an integer, is exponent and fraction one after the other.
+ * Continued below the smallest normal number (exponents that are negative) it is the extended
+ * magnitude E, which a power of two only shifts. Without the exponent it has at the smallest normal
+ * number of the target, or below that without its own and with the leading bit that its significand
+ * has, it is A, whose upper bits, from bit `drop` on, are the code; the carry of rounding runs into the
+ * exponent by itself, and what is below bit `drop` is the fraction that decides. A scale that is a
+ * power of two is a target whose exponents are lower by as much. Other scales are multiplied by, in
+ * integers; what does not fit into the significand of E is or-ed into its last bit. */
 #ifndef MPSIM_LIB_ROUND_KERNEL_KERNEL_H
 #define MPSIM_LIB_ROUND_KERNEL_KERNEL_H
 
+#include <mpsim/rng.h>
+
 #include "../scalar.h"
 
-enum { MPSIM_KERNEL_BLOCK = 256 };
+/* The loops of a unit. Lean: nearest-even and nothing unusual (cast32.h says what). The lanes are of
+ * 32 bits, or of 64 for binary64 and for the formats and scales that need them. */
+typedef enum mpsim_cast_loop {
+    MPSIM_CAST_LEAN,
+    MPSIM_CAST_LEAN_FLAT,   /* the target has binary32's exponents: its codes are the leading bits */
+    MPSIM_CAST_32,
+    MPSIM_CAST_32_FLAT,
+    MPSIM_CAST_32_PRODUCT,  /* with a scale that is not a power of two */
+    MPSIM_CAST_64,
+    MPSIM_CAST_64_PRODUCT,
+    MPSIM_CAST_LOOPS
+} mpsim_cast_loop;
 
-/* Everything about a format and rounding that the kernel needs, in plain integers. */
-typedef struct mpsim_kernel {
-    int mode, sr_bits;
-    int emin, mbits;
-    int scale_exp;  /* scale = 2^scale_exp                          */
-    int sign_shift; /* of the sign bit in a code; 63 if there is none */
+/* Everything about a source, a format and a rounding that the kernel needs, in plain integers. "By
+ * sign": of positive, of negative numbers. Results are codes, or the bits of values of the source type;
+ * in lanes of 64 bits those of binary64 values. */
+typedef struct mpsim_cast {
+    mpsim_cast_loop loop;
+    int source;          /* bytes of an element: 4 (binary32) or 8                          */
+    int bytes;           /* bytes of a result                                               */
+    int values;          /* values, not codes                                               */
+    int random;          /* a stochastic mode                                               */
+    int stream;          /* results past the caches                                         */
+    int drop;            /* bits of the fraction that are dropped of a normal result        */
+    int base;            /* exponent field that lies one below that of the smallest normal  */
+    int drop_base;       /* drop + base, also where base had to be limited                  */
+    int scale_exp;       /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
+    uint64_t scale;      /* its significand, the top bit set                                */
+    int flat_values;     /* a value is its code, shifted                                    */
+    int subnormal_values; /* values may be subnormal numbers of the type they are stored in */
+    uint64_t sign;       /* sign bit of the source, 0: signs are ignored                    */
+    uint64_t sign_bit;   /* sign bit of a result, 0: none                                   */
+    int sign_shift;      /* of the sign from the source down to the result                  */
+    uint64_t below;      /* magnitudes up to this are zero                                  */
+    uint64_t no_zero;    /* 1 in a format without zero: codes are one less                  */
+    uint64_t max_finite; /* + no_zero                                                       */
+    uint64_t normal;     /* the smallest normal code; 0 in a format without zero            */
+    int flush;           /* subnormal results become zero                                   */
     int is_unsigned;
-    int flush;      /* subnormal results become zero                */
-    uint64_t max_finite;
-    int values;           /* the results are the bits of binary64 values, not codes    */
-    uint64_t overflow[2]; /* result of an overflow, by sign                            */
-    uint64_t zero[2];     /* result of a zero, by sign                                 */
-    uint64_t least;       /* bits of the smallest positive value                       */
-} mpsim_kernel;
+    int one_zero;        /* zero has no sign                                                */
+    /* Deterministic: away if the fraction, at the top of a lane, is above threshold[1] or [0]: [1]
+     * if the code below is odd (by_odd) or the number negative (by_sign). */
+    int by_odd, by_sign;
+    uint64_t threshold[2];
+    /* Stochastic: away if the fraction is above the complement of (random word & draw | half), or one
+     * more if `even` and bit `last` of it is 0; see cast32.h. */
+    uint64_t draw, half;
+    int even, last;
+    int ties; /* fractions of more than 32 bits matter: 1, and how, 2 or 3 */
+    uint64_t zero[2];     /* result of a zero, by sign                                      */
+    uint64_t small[2];    /* of a number that rounds to zero, by sign                       */
+    uint64_t over[2];     /* of an overflow, by sign                                        */
+    uint64_t infinite[2]; /* of an infinity, by sign                                        */
+    uint64_t nan[2];      /* of a NaN, by sign, without its payload                         */
+    uint64_t payload;     /* bits of the payload in the result                              */
+    int payload_shift;    /* how far down they are                                          */
+    uint64_t negative;    /* of a negative number in an unsigned format                     */
+    uint64_t least;       /* smallest positive value                                        */
+    unsigned zero_flags;  /* of +0                                                          */
+} mpsim_cast;
 
-/* A kernel function -- results[i] of the binary64 x[i], for MPSIM_KERNEL_BLOCK elements; what
- * happened is added to *counts. draws[i] is the R, 0 <= R < 2^sr_bits, of stochastic modes.
- * Where left[i] becomes non-zero the reference must do the element (NaN, infinities, subnormal
- * inputs, and a few more): results[i] means nothing there, and it is not counted. Returns whether
- * there is such an i. x may have any alignment. */
-typedef int mpsim_kernel_function(const mpsim_kernel *k, uint64_t *results, uint64_t *left,
-                                  mpsim_counts *counts, const void *x, const uint64_t *draws);
+/* n elements from x to out, element i with words[i] in stochastic modes; what happened is added to
+ * *counts unless that is NULL. n < 2^32; x and out at any alignment; x == out if of one size. */
+typedef void mpsim_cast_function(const mpsim_cast *k, void *out, const void *x, size_t n,
+                                 const uint32_t *words, mpsim_counts *counts);
 
-mpsim_kernel_function mpsim_kernel_avx2, mpsim_kernel_avx512;
+/* words[i], 0 <= i < 4 * blocks, are those of elements 4 * block + i; blocks is a multiple of 16. */
+typedef void mpsim_words_function(uint32_t *words, uint64_t seed, uint64_t stream, uint64_t block,
+                                  size_t blocks);
 
-/* mpsim_kernel_init -- fill *k, for codes or for values, and return the function of the active
- * instruction set, or NULL if there is none or if the kernel cannot do this format and rounding. */
-mpsim_kernel_function *mpsim_kernel_init(mpsim_kernel *k, const mpsim_format *f,
-                                         const mpsim_rounding *r, int values);
+/* What decoding needs; the values are normal binary64 numbers, but for the special codes, which
+ * are left: y[i] of the first n that are not; returns how many that is. n may be anything. */
+typedef struct mpsim_decoder {
+    int bytes, mbits, sign_shift;
+    int exp;             /* of the least positive number, where there are subnormal ones */
+    uint32_t magnitude, max_finite;
+    uint32_t normal;     /* the smallest normal code, 0: all are */
+    uint32_t sign;       /* the sign bit of a code, 0: none */
+    uint32_t nan;        /* the code of -0 where that is NaN, else 0 */
+    uint64_t rebias;
+} mpsim_decoder;
+typedef size_t mpsim_decode_function(const mpsim_decoder *d, double *y, const void *codes, size_t n);
+
+mpsim_cast_function mpsim_cast_generic, mpsim_cast_neon, mpsim_cast_avx2, mpsim_cast_avx512;
+mpsim_words_function mpsim_words_generic, mpsim_words_neon, mpsim_words_avx2, mpsim_words_avx512;
+mpsim_decode_function mpsim_decode_generic, mpsim_decode_neon, mpsim_decode_avx2,
+    mpsim_decode_avx512;
+
+/* The functions of an instruction set. */
+typedef struct mpsim_kernels {
+    mpsim_cast_function *cast;
+    mpsim_words_function *words;
+    mpsim_decode_function *decode;
+} mpsim_kernels;
+
+/* mpsim_kernels_choice -- those of the active one; NULL: the reference does everything. */
+const mpsim_kernels *mpsim_kernels_choice(void);
+
+/* mpsim_cast_init -- fill *k for a source of `source` bytes. 0 if the kernel cannot do it. */
+int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
+                    int values, int counted);
+
+/* mpsim_decoder_init -- fill *d. 0 if the kernel cannot do it. */
+int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f);
 
 #endif

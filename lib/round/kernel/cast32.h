@@ -1,0 +1,317 @@
+/* cast32.h -- casting binary32 in lanes of 32 bits; the notation is that of kernel.h. */
+#ifndef MPSIM_LIB_ROUND_KERNEL_CAST32_H
+#define MPSIM_LIB_ROUND_KERNEL_CAST32_H
+
+#include "kernel.h"
+
+#define CAST_TOP 0x80000000u
+
+/* V_LANES results from element i on. */
+V_INLINE void cast_put(void *out, size_t i, vu32 result, int bytes, int stream)
+{
+    unsigned char *to = (unsigned char *)out + i * (size_t)bytes;
+    if (stream) {
+        if (bytes == 4)
+            v_stream_u32(to, result);
+        else if (bytes == 2)
+            v_stream_u16(to, result);
+        else
+            v_stream_u8(to, result);
+    } else if (bytes == 4) {
+        v_store_u32(to, result);
+    } else if (bytes == 2) {
+        v_store_u16(to, result);
+    } else {
+        v_store_u8(to, result);
+    }
+}
+
+/* By sign. */
+V_INLINE vu32 cast_by(m32 negative, const vu32 by[2])
+{
+    return v_pick_u32(negative, by[1], by[0]);
+}
+
+/* E of magnitudes a: a subnormal number is an integer, whose conversion is exact. */
+V_INLINE vu32 cast_extended(vu32 a)
+{
+    const vi32 t = (vi32)(a & 0x7fffff);
+    return v_pick_u32(v_gt_i32(v_i32(0x800000), (vi32)a), (vu32)v_f32_of_i32(t) - (149u << 23), a);
+}
+
+/* E times a significand s + s_low / 2^32 that has its point after the top bit. */
+V_INLINE vu32 cast_product(vu32 e, vu32 s, vu32 s_low, int low)
+{
+    const vu32 sig = e << 8 | CAST_TOP;
+    vu64 even = v_mul_even_u32(sig, s), odd = v_mul_odd_u32(sig, s);
+    vu32 lost = {0};
+    if (low) {
+        const vu64 even_low = v_mul_even_u32(sig, s_low), odd_low = v_mul_odd_u32(sig, s_low);
+        even += even_low >> 32;
+        odd += odd_low >> 32;
+        lost = v_low_words(even_low, odd_low);
+    }
+    const vu32 high = v_high_words(even, odd), top = high >> 31;
+    const vu32 q = v_shr_u32(high, top + 7);
+    lost |= v_low_words(even, odd) | (high ^ v_shl_u32(q, top + 7));
+    const vu32 jammed = v_pick_u32(v_eq_u32(lost, v_u32(0)), q, q | 1);
+    return (e & 0xff800000u) + (top << 23) + (jammed - 0x800000);
+}
+
+/* An extended magnitude above zero as a binary32 number. */
+V_INLINE vu32 cast_contracted(vu32 e)
+{
+    const vu32 sig = (e & 0x7fffff) | 0x800000, n = 1 - (vu32)((vi32)e >> 23);
+    return v_pick_u32(v_gt_i32(v_i32(0x800000), (vi32)e), v_shr_u32(sig, n), e);
+}
+
+/* ---- nearest-even of formats with two zeros (or one: one_zero), whose overflow is the same for both
+ * signs, without flushing of results; subnormal sources are below half of the least number, or flat ---- */
+
+V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n, const int flat,
+                        const int values)
+{
+    const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift,
+              one_zero = k->one_zero;
+    const vu32 below = v_u32((uint32_t)k->below), sign_bit = v_u32((uint32_t)k->sign_bit),
+               drop_base = v_u32((uint32_t)k->drop_base), base = v_u32((uint32_t)k->base << 23),
+               unscale = v_u32((uint32_t)k->scale_exp << 23), max = v_u32((uint32_t)k->max_finite),
+               over = v_u32((uint32_t)k->over[0]), zero = v_u32(0), one = v_u32(1),
+               top = v_u32(CAST_TOP), exponent = v_u32(0x7f800000),
+               implicit = v_u32(0x800000), last = v_u32(0x7f7fffff);
+    const vu32 infinite[2] = {v_u32((uint32_t)k->infinite[0]), v_u32((uint32_t)k->infinite[1])};
+    const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
+        const m32 kept = v_gt_i32((vi32)a, (vi32)below);
+        vu32 low, rest, d, h;
+        if (flat) {
+            const vu32 b = v_keep_u32(kept, a);
+            low = b >> drop;
+            rest = b << 1 << (31 - drop);
+        } else {
+            h = (vu32)v_min_i32((vi32)base, (vi32)((a & exponent) - implicit));
+            const vu32 b = v_keep_u32(kept, a - h);
+            d = drop_base - (vu32)((vi32)h >> 23);
+            low = v_shr_u32(b, d);
+            rest = v_shl_u32(b, 32 - d);
+        }
+        const m32 away = v_gt_i32((vi32)(rest + v_bits_u32(one, low, top)), (vi32)zero);
+        const vu32 m = v_inc_u32(away, low);
+        const m32 overflow = v_gt_i32((vi32)m, (vi32)max), special = v_gt_i32((vi32)a, (vi32)last);
+        vu32 number = m, sign = values ? u : u >> sign_shift;
+        if (values && flat)
+            number = m << drop;
+        else if (values)
+            number = v_keep_u32(v_gt_i32((vi32)m, (vi32)zero), v_shl_u32(m, d) + h + unscale);
+        if (one_zero)
+            sign = v_keep_u32(v_gt_i32((vi32)m, (vi32)zero), sign);
+        vu32 result = v_bits_u32(sign_bit, sign, v_pick_u32(overflow, over, number));
+        if (__builtin_expect(m32_any(special), 0)) {
+            const m32 negative = v_top_u32(u);
+            const vu32 payload = a >> k->payload_shift & (uint32_t)k->payload;
+            const vu32 nans = cast_by(negative, nan) | payload;
+            const m32 is_nan = v_gt_i32((vi32)a, (vi32)exponent);
+            const vu32 specials = v_pick_u32(is_nan, nans, cast_by(negative, infinite));
+            result = v_pick_u32(special, specials, result);
+        }
+        cast_put(out, i, result, bytes, stream);
+    }
+}
+
+/* ---- everything ---- */
+
+typedef struct cast_tally {
+    vu32 inexact, underflow, subnormal, overflow, nan;
+} cast_tally;
+
+V_INLINE uint64_t cast_sum(vu32 a)
+{
+    return v_sum_u64(v_first_u64(a)) + v_sum_u64(v_last_u64(a));
+}
+
+V_INLINE void cast_add(mpsim_counts *to, const cast_tally *t)
+{
+    to->inexact += cast_sum(t->inexact);
+    to->underflow += cast_sum(t->underflow);
+    to->subnormal += cast_sum(t->subnormal);
+    to->overflow += cast_sum(t->overflow);
+    to->nan += cast_sum(t->nan);
+}
+
+/* Stochastic: whether b / 2^d rounds away. The fraction f = floor(nu 2^32); with a draw R of N bits at
+ * the top of the lane,
+ *     A: away if f + R >= 2^32                            f > ~R
+ *     B: f + half of the last bit + R >= 2^32             f > ~(R | half)
+ *     C: as B, but f > ~(R | half) + 1 where the bit above `half` is 0: a tie goes to even.
+ * Bits of nu beyond f are asked for where f is just there: they decide B and C of 32 bits (ties 1: B,
+ * 2: C), and whether C's tie is one (ties 3). */
+V_INLINE m32 cast_draw(const mpsim_cast *k, vu32 b, vu32 d, vu32 word)
+{
+    const vu32 zero = v_u32(0);
+    const vu32 f = v_shl_u32(b, 32 - d) | v_shr_u32(b, d - 32);
+    const vu32 limit = ~((word & (uint32_t)k->draw) | (uint32_t)k->half);
+    const vu32 least = limit + (~(f >> k->last) & (uint32_t)k->even);
+    m32 away = v_gt_u32(f, least);
+    if (k->ties) {
+        const vu32 edge = limit + (k->ties == 3 ? 1 : 0);
+        const m32 close = m32_and(v_eq_u32(f, edge), v_gt_i32((vi32)d, v_i32(32)));
+        if (__builtin_expect(m32_any(close), 0)) {
+            const m32 far = v_gt_i32((vi32)d, v_i32(64));
+            const vu32 beyond = v_shl_u32(b, 64 - d) | v_shr_u32(b, d - 64) |
+                                v_keep_u32(far, v_u32(1));
+            const vu32 half = v_u32(0x80000000u);
+            const vu32 last = k->ties == 1   ? half - 1
+                              : k->ties == 2 ? half - (f & 1)
+                                             : zero;
+            away = m32_or(away, m32_and(close, v_gt_u32(v_keep_u32(v_gt_u32(b, zero), beyond), last)));
+        }
+    }
+    return away;
+}
+
+/* Deterministic: `rest` is the fraction. */
+V_INLINE m32 cast_decide(const mpsim_cast *k, vu32 rest, vu32 low, vu32 u)
+{
+    vu32 odd = (low ^ (uint32_t)k->no_zero) & (uint32_t)k->by_odd;
+    if (k->no_zero) /* nothing below the smallest number: even */
+        odd = v_keep_u32(v_gt_i32((vi32)low, v_i32(0)), odd);
+    const vu32 which = odd | (u >> 31 & (uint32_t)k->by_sign);
+    const vu32 threshold = v_pick_u32(v_gt_i32((vi32)which, v_i32(0)),
+                                      v_u32((uint32_t)k->threshold[1]),
+                                      v_u32((uint32_t)k->threshold[0]));
+    return v_gt_u32(rest, threshold);
+}
+
+/* The value whose code (+ no_zero) is m: A was shifted by d and is E - h. */
+V_INLINE vu32 cast_value(const mpsim_cast *k, vu32 m, vu32 d, vu32 h)
+{
+    if (k->flat_values)
+        return m << k->drop;
+    const vu32 e = v_shl_u32(m, d) + h + ((uint32_t)k->scale_exp << 23);
+    const vu32 value = k->subnormal_values ? cast_contracted(e) : e;
+    return v_pick_u32(v_eq_u32(m, v_u32(1)), v_u32((uint32_t)k->least), value);
+}
+
+/* What V_LANES results became on the way; `kept` are the elements that are not zero. */
+typedef struct cast_lanes {
+    vu32 u, a, m, rest;
+    m32 kept, negative, special, over, zero;
+} cast_lanes;
+
+V_INLINE void cast_count(const mpsim_cast *k, cast_tally *t, const cast_lanes *l, m32 refused)
+{
+    const vu32 none = v_u32(0);
+    const m32 live = m32_and(l->kept, m32_not(l->special));
+    const m32 exact = v_eq_u32(l->rest, none);
+    const m32 tiny = m32_and(v_gt_i32(v_i32((int32_t)k->normal), (vi32)l->m), m32_not(refused));
+    const m32 beyond = m32_and(m32_or(l->over, refused), live);
+    m32 inexact = m32_or(m32_not(exact), m32_or(l->over, refused)), under = l->zero;
+    m32 subnormal = m32_and(tiny, m32_not(l->zero));
+    if (k->no_zero)
+        under = m32_and(under, v_gt_i32(v_i32(0), v_i32(0)));
+    if (k->flush) {
+        inexact = m32_or(inexact, subnormal);
+        under = m32_or(under, subnormal);
+        subnormal = m32_and(subnormal, m32_not(subnormal));
+    }
+    under = m32_and(under, live);
+    inexact = m32_and(inexact, live);
+    const m32 read_as_zero = m32_and(m32_not(l->kept), m32_not(v_eq_u32(l->a, none)));
+    if (k->no_zero) {
+        inexact = m32_or(inexact, m32_not(l->kept));
+        t->overflow = v_inc_u32(m32_and(m32_not(l->kept), l->negative), t->overflow);
+    } else {
+        inexact = m32_or(inexact, read_as_zero);
+        under = m32_or(under, read_as_zero);
+    }
+    t->inexact = v_inc_u32(inexact, t->inexact);
+    t->underflow = v_inc_u32(under, t->underflow);
+    t->subnormal = v_inc_u32(m32_and(subnormal, live), t->subnormal);
+    t->overflow = v_inc_u32(beyond, t->overflow);
+    t->nan = v_inc_u32(v_gt_i32((vi32)l->a, v_i32(0x7f800000)), t->nan);
+}
+
+/* Infinities and NaN. */
+V_INLINE vu32 cast_special(const mpsim_cast *k, const cast_lanes *l, vu32 result)
+{
+    const vu32 infinite[2] = {v_u32((uint32_t)k->infinite[0]), v_u32((uint32_t)k->infinite[1])};
+    const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
+    const vu32 payload = l->a >> k->payload_shift & (uint32_t)k->payload;
+    const m32 is_nan = v_gt_i32((vi32)l->a, v_i32(0x7f800000));
+    const vu32 specials = v_pick_u32(is_nan, cast_by(l->negative, nan) | payload,
+                                     cast_by(l->negative, infinite));
+    return v_pick_u32(l->special, specials, result);
+}
+
+/* The result of elements whose code (+ no_zero) is l->m, as a code or as `value`. */
+V_INLINE vu32 cast_result(const mpsim_cast *k, const cast_lanes *l, vu32 value, m32 refused,
+                          const int values)
+{
+    const vu32 zero[2] = {v_u32((uint32_t)k->zero[0]), v_u32((uint32_t)k->zero[1])};
+    const vu32 small[2] = {v_u32((uint32_t)k->small[0]), v_u32((uint32_t)k->small[1])};
+    const vu32 over[2] = {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])};
+    const vu32 number = values ? value : l->m - (uint32_t)k->no_zero;
+    const vu32 sign = l->u >> k->sign_shift;
+    vu32 result = v_bits_u32(v_u32((uint32_t)k->sign_bit), sign, number);
+    result = v_pick_u32(l->over, cast_by(l->negative, over), result);
+    if (k->flush)
+        result = v_pick_u32(v_gt_i32(v_i32((int32_t)k->normal), (vi32)l->m),
+                            cast_by(l->negative, zero), result);
+    result = v_pick_u32(l->zero, cast_by(l->negative, small), result);
+    if (k->is_unsigned)
+        result = v_pick_u32(refused, v_u32((uint32_t)k->negative), result);
+    if (k->no_zero)
+        result = v_pick_u32(l->kept, result, cast_by(l->negative, zero));
+    if (__builtin_expect(m32_any(l->special), 0))
+        result = cast_special(k, l, result);
+    return result;
+}
+
+V_INLINE void cast_full(const mpsim_cast *given, void *out, const void *x, size_t n,
+                        const uint32_t *words, mpsim_counts *counts, const int flat,
+                        const int product, const int random, const int values, const int count)
+{
+    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    cast_tally tally = {v_u32(0), v_u32(0), v_u32(0), v_u32(0), v_u32(0)};
+    for (size_t i = 0; i < n; i += V_LANES) {
+        cast_lanes l;
+        l.u = v_load_u32((const unsigned char *)x + 4 * i);
+        l.a = l.u & 0x7fffffff;
+        l.negative = v_top_u32(l.u & (uint32_t)k->sign);
+        l.kept = v_gt_i32((vi32)l.a, v_i32((int32_t)k->below));
+        l.special = v_gt_i32((vi32)l.a, v_i32(0x7f7fffff));
+        vu32 e = flat ? l.a : cast_extended(l.a), h = v_u32(0), d = v_u32((uint32_t)k->drop);
+        if (product)
+            e = cast_product(e, v_u32((uint32_t)(k->scale >> 32)), v_u32((uint32_t)k->scale),
+                             (uint32_t)k->scale != 0);
+        if (!flat) {
+            h = (vu32)v_min_i32(v_i32((int32_t)((uint32_t)k->base << 23)),
+                                (vi32)((e & 0xff800000u) - 0x800000));
+            d = (uint32_t)k->drop_base - (vu32)((vi32)h >> 23);
+            if (!random) /* bits further down decide as they do there */
+                d = v_min_u32(d, v_u32(31));
+        }
+        const vu32 b = v_keep_u32(l.kept, e - h);
+        const vu32 low = flat ? b >> k->drop : v_shr_u32(b, d);
+        l.rest = flat ? b << 1 << (31 - k->drop) : v_shl_u32(b, 32 - d);
+        const m32 away = random ? cast_draw(k, b, d, v_load_u32(words + i))
+                                : cast_decide(k, l.rest, low, l.u);
+        if (random && count) /* a fraction above 0, also of those far below the smallest number */
+            l.rest |= v_keep_u32(v_gt_i32((vi32)d, v_i32(31)), b);
+        l.m = v_inc_u32(away, low);
+        l.over = v_gt_i32((vi32)l.m, v_i32((int32_t)k->max_finite));
+        l.zero = v_eq_u32(l.m, v_u32(0));
+        m32 refused = m32_and(l.over, m32_not(l.over));
+        if (k->is_unsigned)
+            refused = k->no_zero ? l.negative : m32_and(l.negative, m32_not(l.zero));
+        const vu32 value = values ? cast_value(k, l.m, d, h) : l.m;
+        if (count)
+            cast_count(k, &tally, &l, refused);
+        cast_put(out, i, cast_result(k, &l, value, refused, values), k->bytes, k->stream);
+    }
+    if (count)
+        cast_add(counts, &tally);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* loops.h -- the functions of kernel.h for one instruction set, whose words are included before. */
+#ifndef MPSIM_LIB_ROUND_KERNEL_LOOPS_H
+#define MPSIM_LIB_ROUND_KERNEL_LOOPS_H
+
+#include "cast32.h"
+#include "cast64.h"
+#include "decode.h"
+#include "words.h"
+
+/* Each loop is a function of its own; n is a multiple of V_LANES. */
+#define LOOP(name, body)                                                                          \
+    static void name(const mpsim_cast *k, void *out, const void *x, size_t n,                     \
+                     const uint32_t *words, mpsim_counts *counts)                                 \
+    {                                                                                             \
+        (void)words;                                                                              \
+        (void)counts;                                                                             \
+        body;                                                                                     \
+    }
+#define LEAN(name, ...) LOOP(name, cast_lean(k, out, x, n, __VA_ARGS__))
+LEAN(lean_codes, 0, 0)
+LEAN(lean_values, 0, 1)
+LEAN(lean_flat_codes, 1, 0)
+LEAN(lean_flat_values, 1, 1)
+
+/* Of codes and values, with and without counts. */
+#define FULL(name, ...)                                                                           \
+    LOOP(name##_codes, cast_full(k, out, x, n, words, NULL, __VA_ARGS__, 0, 0))                   \
+    LOOP(name##_values, cast_full(k, out, x, n, words, NULL, __VA_ARGS__, 1, 0))                  \
+    LOOP(name##_codes_counted, cast_full(k, out, x, n, words, counts, __VA_ARGS__, 0, 1))         \
+    LOOP(name##_values_counted, cast_full(k, out, x, n, words, counts, __VA_ARGS__, 1, 1))
+FULL(full, 0, 0, 0)
+FULL(flat, 1, 0, 0)
+FULL(product, 0, 1, 0)
+FULL(random, 0, 0, 1)
+FULL(random_flat, 1, 0, 1)
+
+#define WIDE(name, ...) LOOP(name, cast_wide(k, out, x, n, words, counts, __VA_ARGS__))
+#define WIDES(name, product)                                                                      \
+    WIDE(name##_codes, product, 0, 0)                                                             \
+    WIDE(name##_values, product, 0, 1)                                                            \
+    WIDE(name##_random_codes, product, 1, 0)                                                      \
+    WIDE(name##_random_values, product, 1, 1)
+WIDES(wide, 0)
+WIDES(wide_product, 1)
+
+/* By loop, random, values, counted. */
+#define ROW(name)      {{name##_codes, name##_codes_counted}, {name##_values, name##_values_counted}}
+#define SAME(name)     {{name##_codes, name##_codes}, {name##_values, name##_values}}
+static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
+    [MPSIM_CAST_LEAN] = {SAME(lean)},
+    [MPSIM_CAST_LEAN_FLAT] = {SAME(lean_flat)},
+    [MPSIM_CAST_32] = {ROW(full), ROW(random)},
+    [MPSIM_CAST_32_FLAT] = {ROW(flat), ROW(random_flat)},
+    [MPSIM_CAST_32_PRODUCT] = {ROW(product)},
+    [MPSIM_CAST_64] = {SAME(wide), SAME(wide_random)},
+    [MPSIM_CAST_64_PRODUCT] = {SAME(wide_product), SAME(wide_product_random)},
+};
+
+/* n < V_LANES elements: among zeros, which are not counted in the end. */
+static void part(const mpsim_cast *k, mpsim_cast_function *loop, unsigned char *out,
+                 const unsigned char *x, size_t n, const uint32_t *words, mpsim_counts *counts)
+{
+    unsigned char from[8 * V_LANES] = {0}, to[8 * V_LANES];
+    uint32_t draws[V_LANES] = {0};
+    mpsim_cast here = *k;
+    if (n == 0)
+        return;
+    memcpy(from, x, n * (size_t)k->source);
+    if (words)
+        memcpy(draws, words, n * sizeof *words);
+    here.stream = 0;
+    loop(&here, to, from, V_LANES, draws, counts);
+    memcpy(out, to, n * (size_t)k->bytes);
+    if (counts) {
+        const uint64_t zeros = V_LANES - n;
+        counts->inexact -= k->zero_flags & MPSIM_FLAG_INEXACT ? zeros : 0;
+        counts->overflow -= k->zero_flags & MPSIM_FLAG_OVERFLOW ? zeros : 0;
+    }
+}
+
+void V_NAME(mpsim_cast)(const mpsim_cast *k, void *out, const void *x, size_t n,
+                        const uint32_t *words, mpsim_counts *counts)
+{
+    mpsim_cast_function *loop = loops[k->loop][k->random][k->values][counts != NULL];
+    unsigned char *to = out;
+    const unsigned char *from = x;
+    const size_t full = (size_t)V_LANES * (size_t)k->bytes, past = (uintptr_t)out % full;
+    mpsim_cast here = *k;
+    here.stream = k->stream && past % (size_t)k->bytes == 0;
+    size_t head = here.stream && past ? (full - past) / (size_t)k->bytes : 0;
+    head = head < n ? head : n;
+    part(k, loop, to, from, head, words, counts);
+    const size_t whole = (n - head) / V_LANES * V_LANES, done = head + whole;
+    loop(&here, to + head * (size_t)k->bytes, from + head * (size_t)k->source, whole,
+         words ? words + head : NULL, counts);
+    part(k, loop, to + done * (size_t)k->bytes, from + done * (size_t)k->source, n - done,
+         words ? words + done : NULL, counts);
+    if (here.stream)
+        v_stream_end();
+}
+
+#endif
