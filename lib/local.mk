@@ -6,7 +6,8 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/optim.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
-  lib/include/mpsim/stats.h lib/include/mpsim/status.h
+  lib/include/mpsim/stats.h lib/include/mpsim/status.h \
+  lib/include/mpsim/summary.h
 
 lib_LTLIBRARIES += lib/libmpsim.la
 lib_libmpsim_la_LIBTOOLFLAGS = # shared and static
@@ -36,7 +37,7 @@ lib_libmpsim_la_SOURCES = \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
   lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
-  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h
+  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h lib/stats/summary.c
 
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2

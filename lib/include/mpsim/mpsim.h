@@ -23,6 +23,7 @@
 #include <mpsim/scaler.h>
 #include <mpsim/stats.h>
 #include <mpsim/status.h>
+#include <mpsim/summary.h>
 
 MPSIM_BEGIN
 
