@@ -37,19 +37,24 @@ lib_libmpsim_la_SOURCES = \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
   lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
-  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h lib/stats/summary.c
+  lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h lib/stats/codes.c lib/stats/codes.h \
+  lib/stats/loops/cell_loops.h lib/stats/loops/generic.c lib/stats/loops/loops.h \
+  lib/stats/plan.c lib/stats/resolve.c \
+  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h lib/stats/summary.c \
+  lib/stats/target.c lib/stats/target.h
 
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
-lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c
+lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
 endif
 if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
-lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c
+lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
+  lib/stats/loops/avx512.c
 lib_libavx512_la_CPPFLAGS = $(public_cppflags)
 lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la

@@ -69,6 +69,7 @@ unit_tests = \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-policy tests/sim/t-train-record \
+  tests/stats/t-summary \
   tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors tests/trace/t-temporary \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \

@@ -89,6 +89,14 @@ void mpsim_sum_add_square(mpsim_sum *s, double x)
     mpsim_sum_add_product(s, x, x);
 }
 
+void mpsim_sum_add_integer(mpsim_sum *s, int sign, mpsim_wide x, int exp)
+{
+    deposit(s, sign, x.lo, exp);
+    if (x.hi)
+        deposit(s, sign, x.hi, exp + 64);
+    count_additions(s, 2);
+}
+
 /* Both sides are brought to the same canonical digits first, so that a merged accumulator
  * is equal to one that saw all the elements. */
 void mpsim_sum_merge(mpsim_sum *to, const mpsim_sum *from)

@@ -1,22 +1,53 @@
-/* summary.c -- one pass for everything; see mpsim/summary.h. */
+/* summary.c -- one pass for everything; see mpsim/summary.h.
+ *
+ * Casts that have a target (target.h) are answered by cells (cells.h), codes of few bits are counted
+ * first (codes.h). All else goes the plain way, block by block through the functions of mpsim/stats.h,
+ * which is also what the scalar instruction set does with everything. */
 #include <mpsim/summary.h>
 
 #include "../base/counts.h"
+#include "cells.h"
+#include "codes.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512 };
+enum { BLOCK = 512, COUNTED = 8192 }; /* codes that are worth counting */
 
 struct mpsim_summary {
+    mpsim_format *formats;
     mpsim_cast *casts;
     size_t n_casts;
     unsigned want;
     int begun;
+    size_t *others; /* casts without a target */
+    size_t n_others, n_stochastic;
+    mpsim_cells cells;
+    mpsim_code_counts codes;
+    /* the plain way */
+    int plain;             /* stats, histogram are in use */
+    unsigned char *used;   /* results[i] is in use        */
     mpsim_stats stats;
     mpsim_histogram histogram;
     mpsim_cast_stats *results;
 };
+
+/* ---- life ---- */
+
+static void free_casts(mpsim_summary *s)
+{
+    free(s->formats);
+    free(s->casts);
+    free(s->others);
+    free(s->used);
+    free(s->results);
+    s->formats = NULL;
+    s->casts = NULL;
+    s->others = NULL;
+    s->used = NULL;
+    s->results = NULL;
+}
 
 mpsim_summary *mpsim_summary_new(void)
 {
@@ -27,86 +58,10 @@ void mpsim_summary_free(mpsim_summary *s)
 {
     if (!s)
         return;
-    free(s->casts);
-    free(s->results);
+    free_casts(s);
+    free(s->codes.counts);
+    mpsim_cells_free(&s->cells);
     free(s);
-}
-
-mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size_t n, unsigned want)
-{
-    if (!s)
-        return MPSIM_EINVAL;
-    s->begun = 0;
-    if (n && !casts)
-        return MPSIM_EINVAL;
-    for (size_t i = 0; i < n; i++)
-        if (mpsim_format_check(casts[i].format) != MPSIM_OK ||
-            mpsim_rounding_check(&casts[i].rounding) != MPSIM_OK)
-            return MPSIM_EINVAL;
-    free(s->casts);
-    free(s->results);
-    s->casts = malloc((n ? n : 1) * sizeof *s->casts);
-    s->results = calloc(n ? n : 1, sizeof *s->results);
-    if (!s->casts || !s->results)
-        return MPSIM_ENOMEM;
-    if (n)
-        memcpy(s->casts, casts, n * sizeof *casts);
-    s->n_casts = n;
-    s->want = want;
-    s->begun = 1;
-    mpsim_stats_init(&s->stats);
-    mpsim_histogram_init(&s->histogram);
-    return MPSIM_OK;
-}
-
-/* Whether the arguments of an addition are good. */
-static int may_add(const mpsim_summary *s, const mpsim_rng *rng, const void *x, size_t n)
-{
-    if (!s || !s->begun || (n && !x))
-        return 0;
-    for (size_t i = 0; i < s->n_casts && !rng; i++)
-        if (s->casts[i].rounding.mode >= MPSIM_ROUND_STOCHASTIC_A)
-            return 0;
-    return 1;
-}
-
-static void add_block(mpsim_summary *s, const mpsim_rng *rng, const double *x, size_t n)
-{
-    mpsim_stats_add(&s->stats, x, n);
-    if (s->want & MPSIM_SUMMARY_HISTOGRAM)
-        mpsim_histogram_add(&s->histogram, x, n);
-    for (size_t i = 0; i < s->n_casts; i++) /* formats and roundings were checked */
-        (void)mpsim_cast_stats_add(&s->results[i], s->casts[i].format, &s->casts[i].rounding, rng, x,
-                                   n);
-}
-
-mpsim_status mpsim_summary_add_f32(mpsim_summary *s, const mpsim_rng *rng, const float *x, size_t n)
-{
-    const mpsim_format *f = mpsim_format_find("binary32");
-    return mpsim_summary_add_codes(s, f, rng, x, n);
-}
-
-mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const double *x, size_t n)
-{
-    const mpsim_format *f = mpsim_format_find("binary64");
-    return mpsim_summary_add_codes(s, f, rng, x, n);
-}
-
-mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
-                                     const void *codes, size_t n)
-{
-    double x[BLOCK];
-    mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
-    if (!may_add(s, rng, codes, n) || mpsim_format_check(f) != MPSIM_OK)
-        return MPSIM_EINVAL;
-    const size_t bytes = mpsim_format_code_bytes(f);
-    for (size_t i = 0; i < n; i += BLOCK) {
-        const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        (void)mpsim_decode_array(f, x, (const unsigned char *)codes + i * bytes, m);
-        add_block(s, rng ? &at : NULL, x, m);
-        at.index += m;
-    }
-    return MPSIM_OK;
 }
 
 static int same_cast(const mpsim_cast *a, const mpsim_cast *b)
@@ -118,7 +73,7 @@ static int same_cast(const mpsim_cast *a, const mpsim_cast *b)
 
 static int same_casts(const mpsim_summary *s, const mpsim_cast *casts, size_t n, unsigned want)
 {
-    if (s->n_casts != n || s->want != want)
+    if (!s->begun || s->n_casts != n || s->want != want)
         return 0;
     for (size_t i = 0; i < n; i++)
         if (!same_cast(&s->casts[i], &casts[i]))
@@ -126,39 +81,272 @@ static int same_casts(const mpsim_summary *s, const mpsim_cast *casts, size_t n,
     return 1;
 }
 
-static void add_stats(const mpsim_summary *s, mpsim_stats *to, const mpsim_stats *from)
+static void forget_plain(mpsim_summary *s)
 {
-    mpsim_stats all = *from;
-    if (!(s->want & MPSIM_SUMMARY_SUMS)) {
-        mpsim_sum_init(&all.sum);
-        mpsim_sum_init(&all.sum_squares);
+    if (s->plain) {
+        mpsim_stats_init(&s->stats);
+        mpsim_histogram_init(&s->histogram);
     }
-    mpsim_stats_merge(to, &all);
+    for (size_t i = 0; i < s->n_casts; i++)
+        if (s->used[i]) {
+            mpsim_cast_stats_init(&s->results[i]);
+            s->used[i] = 0;
+        }
+    s->plain = 0;
+}
+
+/* Copy the casts and give each a target, if it can have one. */
+static mpsim_status take_casts(mpsim_summary *s, const mpsim_cast *casts, size_t n)
+{
+    mpsim_target *targets = malloc((n + 1) * sizeof *targets);
+    size_t n_targets = 0;
+    free_casts(s);
+    s->formats = malloc((n + 1) * sizeof *s->formats);
+    s->casts = malloc((n + 1) * sizeof *s->casts);
+    s->others = malloc((n + 1) * sizeof *s->others);
+    s->used = calloc(n + 1, 1);
+    s->results = calloc(n + 1, sizeof *s->results);
+    if (!targets || !s->formats || !s->casts || !s->others || !s->used || !s->results) {
+        free(targets);
+        return MPSIM_ENOMEM;
+    }
+    s->n_casts = n;
+    s->n_others = s->n_stochastic = 0;
+    for (size_t i = 0; i < n; i++) {
+        s->formats[i] = *casts[i].format;
+        s->casts[i] = (mpsim_cast){&s->formats[i], casts[i].rounding};
+        s->n_stochastic += (size_t)mpsim_is_stochastic(casts[i].rounding.mode);
+        if (mpsim_target_init(&targets[n_targets], &casts[i], i))
+            n_targets++;
+        else
+            s->others[s->n_others++] = i;
+    }
+    return mpsim_cells_plan(&s->cells, targets, n_targets, (s->want & MPSIM_SUMMARY_ERRORS) != 0);
+}
+
+static mpsim_cells_leave leave;
+
+mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size_t n, unsigned want)
+{
+    if (!s)
+        return MPSIM_EINVAL;
+    const int same = casts && same_casts(s, casts, n, want);
+    s->begun = 0;
+    if (n && !casts)
+        return MPSIM_EINVAL;
+    mpsim_code_counts_forget(&s->codes);
+    for (size_t i = 0; i < n && !same; i++)
+        if (mpsim_format_check(casts[i].format) != MPSIM_OK ||
+            mpsim_rounding_check(&casts[i].rounding) != MPSIM_OK)
+            return MPSIM_EINVAL;
+    if (same) {
+        mpsim_cells_forget(&s->cells);
+        forget_plain(s);
+    } else {
+        s->want = want;
+        s->plain = 0;
+        mpsim_stats_init(&s->stats);
+        mpsim_histogram_init(&s->histogram);
+        const mpsim_status status = take_casts(s, casts, n);
+        if (status != MPSIM_OK)
+            return status;
+        s->cells.leave = leave;
+        s->cells.context = s;
+    }
+    s->begun = 1;
+    return MPSIM_OK;
+}
+
+/* ---- the plain way ---- */
+
+/* What a cast does to n elements; its arguments were checked. */
+static void add_cast(mpsim_summary *s, size_t i, const mpsim_rng *rng, const double *x, size_t n)
+{
+    double y[BLOCK];
+    const mpsim_cast *c = &s->casts[i];
+    mpsim_cast_stats *to = &s->results[i];
+    s->used[i] = 1;
+    if (s->want & MPSIM_SUMMARY_ERRORS)
+        (void)mpsim_cast_stats_add(to, c->format, &c->rounding, rng, x, n);
+    else
+        (void)mpsim_round_array_f64(c->format, &c->rounding, rng, y, x, n, &to->counts);
+}
+
+static void add_array(mpsim_summary *s, const double *x, size_t n)
+{
+    s->plain = 1;
+    mpsim_stats_add(&s->stats, x, n);
+    if (s->want & MPSIM_SUMMARY_HISTOGRAM)
+        mpsim_histogram_add(&s->histogram, x, n);
+}
+
+/* What cells leave. */
+static void leave(void *context, const mpsim_target *target, const uint32_t *words, size_t n)
+{
+    mpsim_summary *s = context;
+    double x[BLOCK];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        for (size_t k = 0; k < m; k++)
+            x[k] = (double)mpsim_f32_bits(words[i + k]);
+        if (target) {
+            add_cast(s, target->index, NULL, x, m);
+            continue;
+        }
+        add_array(s, x, m);
+        for (size_t k = 0; k < s->cells.n_targets; k++)
+            add_cast(s, s->cells.targets[k].index, NULL, x, m);
+    }
+}
+
+/* Codes by their values, block by block: the array and all casts, or those without a target alone. */
+static void add_plain(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
+                      const void *codes, size_t n, int all)
+{
+    double x[BLOCK];
+    const size_t bytes = mpsim_format_code_bytes(f);
+    mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
+    for (size_t i = 0; i < n && (all || s->n_others); i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        (void)mpsim_decode_array(f, x, (const unsigned char *)codes + i * bytes, m);
+        if (all)
+            add_array(s, x, m);
+        for (size_t k = 0; k < (all ? s->n_casts : s->n_others); k++)
+            add_cast(s, all ? k : s->others[k], rng ? &at : NULL, x, m);
+        at.index += m;
+    }
+}
+
+/* ---- adding ---- */
+
+static mpsim_status add_binary32(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
+                                 const void *x, size_t n)
+{
+    const mpsim_cell_loops *loops = mpsim_cells_loops();
+    const mpsim_status status = loops ? mpsim_cells_add(&s->cells, loops, x, n) : MPSIM_OK;
+    if (status == MPSIM_OK)
+        add_plain(s, f, rng, x, n, !loops);
+    return status;
+}
+
+/* A few codes whose numbers are binary32 numbers. */
+static mpsim_status add_values(mpsim_summary *s, const mpsim_cell_loops *loops,
+                               const mpsim_format *f, const void *codes, size_t n)
+{
+    double x[BLOCK];
+    float y[BLOCK];
+    mpsim_status status = MPSIM_OK;
+    const size_t bytes = mpsim_format_code_bytes(f);
+    for (size_t i = 0; i < n && status == MPSIM_OK; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        (void)mpsim_decode_array(f, x, (const unsigned char *)codes + i * bytes, m);
+        for (size_t k = 0; k < m; k++)
+            y[k] = (float)x[k];
+        status = mpsim_cells_add(&s->cells, loops, y, m);
+    }
+    return status;
+}
+
+static int may_add(const mpsim_summary *s, const mpsim_rng *rng, const void *x, size_t n)
+{
+    return s && s->begun && (x || n == 0) && (rng || !s->n_stochastic);
+}
+
+mpsim_status mpsim_summary_add_f32(mpsim_summary *s, const mpsim_rng *rng, const float *x, size_t n)
+{
+    if (!may_add(s, rng, x, n))
+        return MPSIM_EINVAL;
+    return add_binary32(s, mpsim_format_find("binary32"), rng, x, n);
+}
+
+mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const double *x, size_t n)
+{
+    if (!may_add(s, rng, x, n))
+        return MPSIM_EINVAL;
+    add_plain(s, mpsim_format_find("binary64"), rng, x, n, 1);
+    return MPSIM_OK;
+}
+
+mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
+                                     const void *codes, size_t n)
+{
+    mpsim_status status = MPSIM_OK;
+    if (!may_add(s, rng, codes, n) || mpsim_format_check(f) != MPSIM_OK)
+        return MPSIM_EINVAL;
+    const mpsim_cell_loops *loops = mpsim_cells_loops();
+    const mpsim_format *binary32 = mpsim_format_find("binary32");
+    if (mpsim_format_same(f, binary32))
+        return add_binary32(s, f, rng, codes, n);
+    const int narrow = loops && mpsim_format_max(f) <= (double)FLT_MAX && f->mbits <= 23 &&
+                       mpsim_format_min_positive(f) >= 0x1p-149;
+    if (narrow && f->bits <= 16 && n >= COUNTED)
+        status = mpsim_code_counts_add(&s->codes, &s->cells, f, codes, n);
+    else if (narrow)
+        status = add_values(s, loops, f, codes, n);
+    if (status == MPSIM_OK)
+        add_plain(s, f, rng, codes, n, !narrow);
+    return status;
+}
+
+/* ---- merging and reading ---- */
+
+static void settle(mpsim_summary *s)
+{
+    mpsim_code_counts_settle(&s->codes, &s->cells);
+    mpsim_cells_settle(&s->cells);
 }
 
 mpsim_status mpsim_summary_merge(mpsim_summary *to, mpsim_summary *from)
 {
-    if (!to || !from || !to->begun || !from->begun || !same_casts(to, from->casts, from->n_casts, from->want))
+    if (!to || !from || !from->begun || !same_casts(to, from->casts, from->n_casts, from->want))
         return MPSIM_EINVAL;
-    mpsim_stats_merge(&to->stats, &from->stats);
-    mpsim_histogram_merge(&to->histogram, &from->histogram);
+    settle(to);
+    settle(from);
+    mpsim_cells_merge(&to->cells, &from->cells);
+    if (from->plain) {
+        mpsim_stats_merge(&to->stats, &from->stats);
+        mpsim_histogram_merge(&to->histogram, &from->histogram);
+        to->plain = 1;
+    }
     for (size_t i = 0; i < to->n_casts; i++)
-        mpsim_cast_stats_merge(&to->results[i], &from->results[i]);
+        if (from->used[i]) {
+            mpsim_cast_stats_merge(&to->results[i], &from->results[i]);
+            to->used[i] = 1;
+        }
     return MPSIM_OK;
+}
+
+static void read_plain(mpsim_summary *s, mpsim_stats *stats, mpsim_histogram *histogram)
+{
+    mpsim_stats all = s->stats;
+    if (!(s->want & MPSIM_SUMMARY_SUMS)) {
+        mpsim_sum_init(&all.sum);
+        mpsim_sum_init(&all.sum_squares);
+    }
+    mpsim_stats_merge(stats, &all);
+    if (histogram)
+        mpsim_histogram_merge(histogram, &s->histogram);
 }
 
 mpsim_status mpsim_summary_read(mpsim_summary *s, mpsim_stats *stats, mpsim_histogram *histogram,
                                 mpsim_cast_stats *casts)
 {
+    const int errors = s && (s->want & MPSIM_SUMMARY_ERRORS);
     if (!s || !s->begun || !stats || (s->n_casts && !casts))
         return MPSIM_EINVAL;
-    add_stats(s, stats, &s->stats);
-    if (histogram && (s->want & MPSIM_SUMMARY_HISTOGRAM))
-        mpsim_histogram_merge(histogram, &s->histogram);
+    if (!(s->want & MPSIM_SUMMARY_HISTOGRAM))
+        histogram = NULL;
+    settle(s);
+    mpsim_cells_stats(&s->cells, (s->want & MPSIM_SUMMARY_SUMS) != 0, stats);
+    if (histogram)
+        mpsim_cells_histogram(&s->cells, histogram);
+    mpsim_cells_casts(&s->cells, errors, casts);
+    if (s->plain)
+        read_plain(s, stats, histogram);
     for (size_t i = 0; i < s->n_casts; i++) {
-        if (s->want & MPSIM_SUMMARY_ERRORS)
+        if (s->used[i] && errors)
             mpsim_cast_stats_merge(&casts[i], &s->results[i]);
-        else
+        else if (s->used[i])
             mpsim_counts_add(&casts[i].counts, &s->results[i].counts);
     }
     return MPSIM_OK;

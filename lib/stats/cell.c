@@ -1,0 +1,189 @@
+/* cell.c -- elements into one cell; see cells.h. */
+#include "cells.h"
+
+/* Which significands may have a relative error larger than d->largest = c / s.
+ *
+ * With s = 2^23 + f and h half of the unit that is dropped: to nearest, the error is f up to f = h and
+ * 2 h - f from there to 2 h; what lies above has at most h / (2^23 + 3 h). Where c / s is not smaller,
+ * f / (2^23 + f) > c / s and (2 h - f) / (2^23 + f) > c / s bound f. Truncated, the error is f below
+ * 2 h, and what lies above has less than 2 h / (2^23 + 4 h). A drop of 24 bits leaves 0 or 2^24, to which
+ * the distance is 2^23 - f. */
+static void find_window(mpsim_drop *d, int kind, int drop)
+{
+    const uint64_t one = 1 << 23, c = d->largest.error, s = d->largest.sig;
+    const uint64_t h = (uint64_t)1 << (drop - 1);
+    const uint64_t next = kind == MPSIM_CELL_NEAREST ? one + 3 * h : one + 4 * h;
+    const uint64_t peak = kind == MPSIM_CELL_NEAREST ? h : 2 * h;
+    uint64_t first = 0, last;
+    d->from = 1;
+    d->width = 1 << 24;
+    if (c == 0 || (drop < 23 && c * next < peak * s))
+        return;
+    if (drop == 24) {
+        last = s > c ? (one * (s - c) - 1) / (s + c) : 0;
+        d->width = s > c ? (uint32_t)last + 1 : 0;
+    } else {
+        first = c * one / (s - c) + 1;
+        if (kind == MPSIM_CELL_NEAREST)
+            last = 2 * h * s > c * one ? (2 * h * s - c * one - 1) / (s + c) : 0;
+        else
+            last = 2 * h - 1;
+        d->width = last >= first ? (uint32_t)(last - first) + 1 : 0;
+    }
+    d->from = (uint32_t)(one + first);
+}
+
+static void note_ratio(mpsim_drop *d, mpsim_ratio r, int kind, int drop)
+{
+    if ((uint64_t)r.error * d->largest.sig > (uint64_t)d->largest.error * r.sig) {
+        d->largest = r;
+        find_window(d, kind, drop);
+    }
+}
+
+static void begin_cell(mpsim_cells *m, uint32_t key, mpsim_cell *c)
+{
+    const mpsim_binade *b = &m->binades[key];
+    const mpsim_cell *first = mpsim_cells_of(m, key);
+    int known = 0;
+    for (uint32_t i = 0; i < b->cells; i++)
+        known |= first[i].n != 0;
+    if (!known)
+        m->used[m->n_used++] = key;
+    c->sum[0] = c->sum[1] = 0;
+    c->squares = (mpsim_wide){0, 0};
+    c->min = ~0u;
+    c->max = 0;
+    for (int d = 1; d < MPSIM_DROPS; d++) {
+        if (b->exact >> d & 1)
+            c->exact[d] = 0;
+        for (int kind = 0; kind < MPSIM_CELL_KINDS; kind++)
+            if (b->drops >> (MPSIM_DROPS * kind + d) & 1)
+                c->drops[kind][d] = (mpsim_drop){{0, 0}, {0, 1}, 1, 1 << 24};
+    }
+    for (uint32_t i = 0; i < b->cuts; i++)
+        c->reached[i] = 0;
+}
+
+/* The lowest set bit of u, as a number from 0; u is not 0. */
+static int lowest(uint64_t u)
+{
+    int i = 0;
+    while (!(u >> i & 1))
+        i++;
+    return i;
+}
+
+static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsim_cell *c,
+                      const uint32_t *sig, size_t n)
+{
+    for (uint64_t left = b->drops; left; left &= left - 1) {
+        const int bit = lowest(left), kind = bit / MPSIM_DROPS, drop = bit % MPSIM_DROPS;
+        mpsim_drop *d = &c->drops[kind][drop];
+        mpsim_drop_sums sums;
+        loops->drop[kind](&sums, sig, n, drop, d->from);
+        mpsim_wide_add(&d->squares, (mpsim_wide){0, sums.squares});
+        if (sums.nearest < d->width) {
+            mpsim_ratio r = d->largest;
+            loops->raise[kind](&r, sig, n, drop);
+            note_ratio(d, r, kind, drop);
+        }
+    }
+}
+
+/* Add n words of one cell and sign; they become significands. */
+void mpsim_cell_add(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t *words, size_t n)
+{
+    const mpsim_cell_loops *loops = m->loops;
+    const mpsim_binade *b = &m->binades[key];
+    const int sign = (int)(words[0] >> 31);
+    mpsim_cell_sums s;
+    if (n == 0)
+        return;
+    if (c->n == 0)
+        begin_cell(m, key, c);
+    loops->sums(&s, words, n, (b->exact & -b->exact) - 1);
+    c->n += n;
+    c->sum[sign] += s.sum;
+    mpsim_wide_add(&c->squares, (mpsim_wide){0, s.squares});
+    c->min = s.min < c->min ? s.min : c->min;
+    c->max = s.max > c->max ? s.max : c->max;
+    if (s.low == 0)
+        for (uint32_t left = b->exact; left; left &= left - 1) {
+            const int d = lowest(left);
+            const size_t exact = n - loops->with_bits(words, n, ((uint32_t)1 << d) - 1);
+            c->exact[d] += exact;
+            if (exact == 0)
+                break;
+        }
+    sum_drops(loops, b, c, words, n);
+    for (uint32_t i = 0; i < b->cuts; i++) {
+        const uint32_t cut = m->cuts[b->first_cut + i];
+        if (cut > c->from && cut < c->below)
+            c->reached[i] += loops->at_least(words, n, (cut & 0x7fffff) | 0x800000);
+    }
+}
+
+/* Add n words of one cell and sign, each as often as its weight says. */
+void mpsim_cell_add_weighted(mpsim_cells *m, uint32_t key, mpsim_cell *c, const uint32_t *words,
+                             const uint64_t *weights, size_t n)
+{
+    const mpsim_binade *b = &m->binades[key];
+    if (c->n == 0 && n)
+        begin_cell(m, key, c);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t sig = (words[i] & 0x7fffff) | 0x800000;
+        const uint64_t w = weights[i];
+        c->n += w;
+        c->sum[words[i] >> 31] += w * sig;
+        mpsim_wide_add(&c->squares, mpsim_wide_product((uint64_t)sig * sig, w));
+        c->min = sig < c->min ? sig : c->min;
+        c->max = sig > c->max ? sig : c->max;
+        for (uint32_t left = b->exact; left; left &= left - 1) {
+            const int d = lowest(left);
+            if (sig & (((uint32_t)1 << d) - 1))
+                break;
+            c->exact[d] += w;
+        }
+        for (uint64_t left = b->drops; left; left &= left - 1) {
+            const int bit = lowest(left), kind = bit / MPSIM_DROPS, drop = bit % MPSIM_DROPS;
+            const uint32_t unit = (uint32_t)1 << drop, rest = sig & (unit - 1);
+            const uint32_t error =
+                kind == MPSIM_CELL_NEAREST && rest > unit / 2 ? unit - rest : rest;
+            mpsim_drop *d = &c->drops[kind][drop];
+            if (error == 0)
+                continue;
+            mpsim_wide_add(&d->squares, mpsim_wide_product((uint64_t)error * error, w));
+            note_ratio(d, (mpsim_ratio){error, sig}, kind, drop);
+        }
+        for (uint32_t k = 0; k < b->cuts; k++)
+            c->reached[k] += (words[i] & 0x7fffffff) >= m->cuts[b->first_cut + k] ? w : 0;
+    }
+}
+
+void mpsim_cell_merge(mpsim_cells *m, uint32_t key, mpsim_cell *to, const mpsim_cell *from)
+{
+    const mpsim_binade *b = &m->binades[key];
+    if (from->n == 0)
+        return;
+    if (to->n == 0)
+        begin_cell(m, key, to);
+    to->n += from->n;
+    to->sum[0] += from->sum[0];
+    to->sum[1] += from->sum[1];
+    mpsim_wide_add(&to->squares, from->squares);
+    to->min = from->min < to->min ? from->min : to->min;
+    to->max = from->max > to->max ? from->max : to->max;
+    for (int d = 1; d < MPSIM_DROPS; d++) {
+        if (b->exact >> d & 1)
+            to->exact[d] += from->exact[d];
+        for (int kind = 0; kind < MPSIM_CELL_KINDS; kind++) {
+            if (!(b->drops >> (MPSIM_DROPS * kind + d) & 1))
+                continue;
+            mpsim_wide_add(&to->drops[kind][d].squares, from->drops[kind][d].squares);
+            note_ratio(&to->drops[kind][d], from->drops[kind][d].largest, kind, d);
+        }
+    }
+    for (uint32_t i = 0; i < b->cuts; i++)
+        to->reached[i] += from->reached[i];
+}

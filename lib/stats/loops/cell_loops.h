@@ -1,0 +1,160 @@
+/* cell_loops.h -- the loops of loops.h in the vocabulary of vectors (lib/simd/); included once by each unit. */
+#include "loops.h"
+
+static const uint32_t lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full)
+{
+    const unsigned char *from = x;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, from + 4 * i, sizeof u);
+        const uint32_t key = u >> 23, to = at[key];
+        buffers[to] = u;
+        at[key] = to + 1;
+        if ((to + 1) % MPSIM_CELL_BLOCK == 0) {
+            *full = key;
+            return i + 1;
+        }
+    }
+    *full = 512;
+    return n;
+}
+
+static void sums(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low)
+{
+    const vu32 fraction = v_u32(0x7fffff), one = v_u32(0x800000), bits = v_u32(low);
+    vu32 sum = v_u32(0), min = v_u32(~0u), max = v_u32(0), least = v_u32(~0u);
+    vu64 even = v_u64(0), odd = v_u64(0);
+    size_t i = 0;
+    for (; i + V_LANES <= n; i += V_LANES) {
+        const vu32 sig = (v_load_u32(x + i) & fraction) | one;
+        v_store_u32(x + i, sig);
+        sum += sig; /* at most 2^8 times 2^24 - 1 */
+        even += v_mul_even_u32(sig, sig);
+        odd += v_mul_odd_u32(sig, sig);
+        min = v_min_u32(min, sig);
+        max = v_max_u32(max, sig);
+        least = v_min_u32(least, sig & bits);
+    }
+    if (i < n) {
+        const m32 there = v_gt_u32(v_u32((uint32_t)(n - i)), v_load_u32(lane_numbers));
+        const vu32 sig = v_keep_u32(there, (v_load_u32(x + i) & fraction) | one);
+        v_store_u32(x + i, sig);
+        sum += sig;
+        even += v_mul_even_u32(sig, sig);
+        odd += v_mul_odd_u32(sig, sig);
+        max = v_max_u32(max, sig);
+        min = v_min_u32(min, v_pick_u32(there, sig, v_u32(~0u)));
+        least = v_min_u32(least, v_pick_u32(there, sig & bits, v_u32(~0u)));
+    }
+    s->sum = v_sum_u64(v_first_u64(sum) + v_last_u64(sum));
+    s->squares = v_sum_u64(even + odd);
+    s->min = v_reduce_min_u32(min);
+    s->max = v_reduce_max_u32(max);
+    s->low = v_reduce_min_u32(least);
+}
+
+static size_t split(uint32_t *x, uint32_t *above, size_t n, uint32_t cut)
+{
+    size_t stay = 0, go = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t u = x[i];
+        x[stay] = u;
+        above[go] = u;
+        stay += u < cut;
+        go += u >= cut;
+    }
+    return stay;
+}
+
+/* The residues of significands modulo 2^(32 - left). */
+V_INLINE vi32 residues(vu32 sig, vu32 left, const int kind)
+{
+    const vu32 top = v_shl_u32(sig, left);
+    return kind == MPSIM_CELL_NEAREST ? v_sar_i32((vi32)top, left) : (vi32)v_shr_u32(top, left);
+}
+
+V_INLINE void drop_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, uint32_t from,
+                        const int kind)
+{
+    const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from);
+    vi64 even = v_i64(0), odd = v_i64(0);
+    vu32 nearest = v_u32(~0u);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 x = v_load_u32(sig + i);
+        const vi32 c = residues(x, left, kind);
+        even += v_mul_even_i32(c, c);
+        odd += v_mul_odd_i32(c, c);
+        nearest = v_min_u32(nearest, x - start);
+    }
+    s->squares = v_sum_u64((vu64)(even + odd));
+    s->nearest = v_reduce_min_u32(nearest);
+}
+
+static void drop_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, uint32_t from)
+{
+    drop_kind(s, sig, n, drop, from, MPSIM_CELL_NEAREST);
+}
+
+static void drop_truncated(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, uint32_t from)
+{
+    drop_kind(s, sig, n, drop, from, MPSIM_CELL_TRUNCATED);
+}
+
+static size_t with_bits(const uint32_t *sig, size_t n, uint32_t bits)
+{
+    const vu32 b = v_u32(bits);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += V_LANES)
+        count += m32_count(v_test_u32(v_load_u32(sig + i), b));
+    return count;
+}
+
+static size_t at_least(const uint32_t *sig, size_t n, uint32_t cut)
+{
+    const vu32 c = v_u32(cut);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += V_LANES)
+        count += m32_count(v_ge_u32(v_load_u32(sig + i), c));
+    return count;
+}
+
+/* error / sig > best, by products of at most 48 bits */
+V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, const int kind)
+{
+    const vu32 left = v_u32((uint32_t)(32 - drop));
+    vu32 error = v_u32(best->error), of = v_u32(best->sig);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 x = v_load_u32(sig + i);
+        const vi32 r = residues(x, left, kind), sign = v_sar_i32(r, v_u32(31));
+        const vu32 c = (vu32)((r ^ sign) - sign);
+        const m64 even = v_gt_i64((vi64)v_mul_even_u32(c, of), (vi64)v_mul_even_u32(error, x));
+        const m64 odd = v_gt_i64((vi64)v_mul_odd_u32(c, of), (vi64)v_mul_odd_u32(error, x));
+        if (!m64_any(m64_or(even, odd)))
+            continue;
+        uint32_t cs[V_LANES], xs[V_LANES];
+        v_store_u32(cs, c);
+        v_store_u32(xs, x);
+        for (int l = 0; l < V_LANES; l++)
+            if ((uint64_t)cs[l] * best->sig > (uint64_t)best->error * xs[l])
+                *best = (mpsim_ratio){cs[l], xs[l]};
+        error = v_u32(best->error);
+        of = v_u32(best->sig);
+    }
+}
+
+static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop)
+{
+    raise_kind(best, sig, n, drop, MPSIM_CELL_NEAREST);
+}
+
+static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop)
+{
+    raise_kind(best, sig, n, drop, MPSIM_CELL_TRUNCATED);
+}
+
+const mpsim_cell_loops V_NAME(mpsim_cell_loops) = {
+    distribute, sums, split, {drop_nearest, drop_truncated}, with_bits, at_least,
+    {raise_nearest, raise_truncated},
+};

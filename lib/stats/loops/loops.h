@@ -1,0 +1,54 @@
+/* loops.h -- the loops over elements of one binade, a unit for each instruction set; see cells.h.
+ *
+ * An element of a binade is its significand, an integer in [2^23, 2^24). Arrays of them hold at most
+ * MPSIM_CELL_BLOCK and room for a whole vector; zeros fill the last vector. */
+#ifndef MPSIM_LIB_STATS_LOOPS_H
+#define MPSIM_LIB_STATS_LOOPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MPSIM_CELL_BLOCK = 1024, MPSIM_CELL_ROOM = MPSIM_CELL_BLOCK + 16 };
+
+typedef struct mpsim_cell_sums {
+    uint64_t sum, squares;
+    uint32_t min, max; /* of the significands                                             */
+    uint32_t low;      /* the least of their low bits: 0 if any has none of the bits asked */
+} mpsim_cell_sums;
+
+typedef struct mpsim_drop_sums {
+    uint64_t squares; /* of the residues                        */
+    uint32_t nearest; /* the least distance above `from`, mod 2^32 */
+} mpsim_drop_sums;
+
+/* The largest relative error so far: error / significand; 0 / 1 if there is none. */
+typedef struct mpsim_ratio {
+    uint32_t error, sig;
+} mpsim_ratio;
+
+/* What becomes of the bits that are dropped. */
+enum { MPSIM_CELL_NEAREST, MPSIM_CELL_TRUNCATED, MPSIM_CELL_KINDS };
+
+typedef struct mpsim_cell_loops {
+    /* Put the words of x to the buffers of their top 9 bits, at[key] being the next free word, until one
+     * is full, i.e. at a multiple of MPSIM_CELL_BLOCK. The number of words taken; *full: its key. */
+    size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full);
+    /* Words of a binade -> significands, and their sums; `low`: the low bits asked for. */
+    void (*sums)(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low);
+    /* The first words below `cut` stay in x, the others go to `above`; returns how many stay. */
+    size_t (*split)(uint32_t *x, uint32_t *above, size_t n, uint32_t cut);
+    /* The residues modulo 2^drop, centred or not. */
+    void (*drop[MPSIM_CELL_KINDS])(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
+                                   uint32_t from);
+    /* How many have a bit of `bits`; how many are at least `cut`. */
+    size_t (*with_bits)(const uint32_t *sig, size_t n, uint32_t bits);
+    size_t (*at_least)(const uint32_t *sig, size_t n, uint32_t cut);
+    /* Raise *best to the largest relative error of these residues, too. */
+    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop);
+} mpsim_cell_loops;
+
+extern const mpsim_cell_loops mpsim_cell_loops_generic;
+extern const mpsim_cell_loops mpsim_cell_loops_avx2;
+extern const mpsim_cell_loops mpsim_cell_loops_avx512;
+
+#endif
