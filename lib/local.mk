@@ -16,7 +16,9 @@ lib_libmpsim_la_CFLAGS = $(base_cflags)
 lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined
 lib_libmpsim_la_LIBADD =
 lib_libmpsim_la_SOURCES = \
-  lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c lib/arith/scalar.h \
+  lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
+  lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
+  lib/arith/kernel/vector.h lib/arith/scalar.h \
   lib/base/codes.h lib/base/counts.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c lib/base/words.h \
   lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
   lib/digest/digest.c lib/digest/scalar.h \
@@ -46,7 +48,8 @@ lib_libmpsim_la_SOURCES = \
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
-lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c
+lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
+  lib/arith/kernel/avx2.c lib/arith/kernel/vector.h
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
@@ -54,7 +57,7 @@ endif
 if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
 lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
-  lib/stats/loops/avx512.c
+  lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h
 lib_libavx512_la_CPPFLAGS = $(public_cppflags)
 lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la

@@ -50,6 +50,7 @@ tests_libsupport_la_SOURCES = \
 
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
+  tests/arith/t-kernel \
   tests/base/t-env tests/base/t-status \
   tests/block/t-figures tests/block/t-recorded \
   tests/digest/t-digest \
@@ -226,8 +227,10 @@ recorded: mpsim $(recorded_tests)
 .PHONY: recorded
 
 # ---- speed, as ratios to memcpy, or to a plain loop, in the same run; CSV
-benchmarks = tests/bench/bench tests/bench/dot tests/bench/steps
+benchmarks = tests/bench/arith tests/bench/bench tests/bench/dot tests/bench/steps
 EXTRA_PROGRAMS = $(benchmarks)
+tests_bench_arith_SOURCES = tests/bench/arith.c tests/bench/timing.h
+tests_bench_arith_LDADD = lib/libmpsim.la
 tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/timing.h
 tests_bench_bench_LDADD = lib/libmpsim.la
 tests_bench_dot_SOURCES = tests/bench/dot.c tests/bench/timing.h

@@ -5,7 +5,10 @@
 #include "../base/counts.h"
 #include "../base/words.h"
 #include "../round/rng.h"
+#include "kernel/kernel.h"
 #include "scalar.h"
+
+#include <fenv.h>
 
 /* ---- names ---- */
 
@@ -84,42 +87,110 @@ int mpsim_compare(const mpsim_format *fa, uint64_t a, const mpsim_format *fb, ui
     return mpsim_number_compare(mpsim_scalar_unpack(fa, a), mpsim_scalar_unpack(fb, b));
 }
 
-/* ---- arrays ---- */
+/* ---- arrays ----
+ *
+ * An array is worked on in blocks, by the kernel and, where that leaves something, the reference.
+ * The result of a block is stored when it is complete: it may be the array of an operand. */
+
+enum { BLOCK = MPSIM_ARITH_BLOCK };
+
+typedef struct job {
+    const mpsim_arith *o;
+    const mpsim_rng *rng; /* NULL unless stochastic */
+    void *result;
+    const void *from[3];
+    size_t bytes[3], result_bytes; /* of a code */
+    mpsim_arith_kernel kernel;
+    mpsim_arith_function *run; /* NULL: the reference does everything */
+    int counting;
+    mpsim_counts counts;
+} job;
+
+/* The random words of elements i to i + n - 1. */
+static void draw_words(const mpsim_rng *rng, uint32_t *words, size_t i, size_t n)
+{
+    uint32_t block[4];
+    const uint64_t first = rng->index + i;
+    for (size_t k = 0; k < n; k++) {
+        if (k == 0 || (first + k) % 4 == 0)
+            mpsim_rng_block(block, rng->seed, rng->stream, (first + k) / 4);
+        words[k] = block[(first + k) % 4];
+    }
+}
+
+/* Element i by the reference. */
+static uint64_t one(job *j, size_t i, uint32_t random)
+{
+    uint64_t code[3] = {0, 0, 0};
+    unsigned flags;
+    for (int k = 0; k < ops[j->o->op].operands; k++)
+        code[k] = mpsim_code_load(j->from[k], j->bytes[k], i);
+    const uint64_t z = mpsim_scalar_arith(j->o, code[0], code[1], code[2], random, &flags);
+    mpsim_count_flags(&j->counts, flags);
+    return z;
+}
+
+/* Elements i to i + n - 1, n <= BLOCK. */
+static void run_block(job *j, size_t i, size_t n)
+{
+    uint64_t codes[BLOCK], left[BLOCK / 64] = {0};
+    uint32_t words[BLOCK];
+    size_t done = 0;
+    if (j->rng)
+        draw_words(j->rng, words, i, n);
+    if (j->run) {
+        const void *from[3] = {NULL, NULL, NULL};
+        for (int k = 0; k < ops[j->o->op].operands; k++)
+            from[k] = (const unsigned char *)j->from[k] + i * j->bytes[k];
+        done = j->run(&j->kernel, codes, left, j->counting ? &j->counts : NULL, from, words, n);
+    }
+    for (size_t w = 0; w < BLOCK / 64; w++)
+        for (size_t k = 64 * w; left[w] != 0; left[w] >>= 1, k++)
+            if (left[w] & 1)
+                mpsim_code_store(codes, j->result_bytes, k, one(j, i + k, j->rng ? words[k] : 0));
+    for (size_t k = done; k < n; k++)
+        mpsim_code_store(codes, j->result_bytes, k, one(j, i + k, j->rng ? words[k] : 0));
+    memcpy((unsigned char *)j->result + i * j->result_bytes, codes, n * j->result_bytes);
+}
+
+/* Check the arguments and prepare the job. */
+static mpsim_status start(job *j, const mpsim_arith *o, const mpsim_rng *rng, size_t n)
+{
+    if (mpsim_arith_check(o) != MPSIM_OK || (n > 0 && !j->result))
+        return MPSIM_EINVAL;
+    for (int i = 0; i < ops[o->op].operands; i++) {
+        if (n > 0 && !j->from[i])
+            return MPSIM_EINVAL;
+        j->bytes[i] = mpsim_format_code_bytes(&o->operand[i]);
+    }
+    if (mpsim_is_stochastic(o->rounding.mode)) {
+        if (!rng)
+            return MPSIM_EINVAL;
+        j->rng = rng;
+    }
+    j->o = o;
+    j->result_bytes = mpsim_format_code_bytes(&o->result);
+    j->run = mpsim_arith_kernel_init(&j->kernel, o);
+    return MPSIM_OK;
+}
 
 mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void *result,
                                const void *a, const void *b, const void *c, size_t n,
                                mpsim_counts *counts)
 {
-    if (mpsim_arith_check(o) != MPSIM_OK)
-        return MPSIM_EINVAL;
-    const void *const from[3] = {a, b, c};
-    const int operands = ops[o->op].operands;
-    const int stochastic = mpsim_is_stochastic(o->rounding.mode);
-    size_t bytes[3] = {0, 0, 0};
-    if (stochastic && !rng)
-        return MPSIM_EINVAL;
-    if (n > 0 && !result)
-        return MPSIM_EINVAL;
-    for (int i = 0; i < operands; i++) {
-        if (n > 0 && !from[i])
-            return MPSIM_EINVAL;
-        bytes[i] = mpsim_format_code_bytes(&o->operand[i]);
-    }
-    const size_t result_bytes = mpsim_format_code_bytes(&o->result);
-    mpsim_counts sum = {0, 0, 0, 0, 0};
-    for (size_t i = 0; i < n; i++) {
-        uint64_t code[3] = {0, 0, 0};
-        unsigned flags;
-        for (int j = 0; j < operands; j++)
-            code[j] = mpsim_code_load(from[j], bytes[j], i);
-        const uint32_t random =
-            stochastic ? mpsim_rng_word(rng->seed, rng->stream, rng->index + i) : 0;
-        const uint64_t z = mpsim_scalar_arith(o, code[0], code[1], code[2], random, &flags);
-        mpsim_code_store(result, result_bytes, i, z);
-        mpsim_count_flags(&sum, flags);
-    }
+    job j = {.result = result, .from = {a, b, c}, .counting = counts != NULL};
+    const mpsim_status s = start(&j, o, rng, n);
+    if (s != MPSIM_OK)
+        return s;
+    fenv_t environment;
+    if (j.run && (fegetenv(&environment) != 0 || fesetenv(FE_DFL_ENV) != 0))
+        j.run = NULL;
+    for (size_t i = 0; i < n; i += BLOCK)
+        run_block(&j, i, n - i < BLOCK ? n - i : BLOCK);
+    if (j.run)
+        (void)fesetenv(&environment);
     if (counts)
-        mpsim_counts_add(counts, &sum);
+        mpsim_counts_add(counts, &j.counts);
     return MPSIM_OK;
 }
 
