@@ -43,7 +43,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/train/parallel[.]c   ^lib/include/train/parallel[.]h|^<
 ^lib/train/               ^lib/include/|^lib/train/|^data/digits/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^<(immintrin|math|stddef|stdint|string)[.]h>
-^lib/arith/arith[.]c      ^lib/include/mpsim/|^lib/(arith|base|round)/|^<(fenv|string)[.]h>
+^lib/base/environment[.]h ^<(fenv|immintrin|stdint)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<

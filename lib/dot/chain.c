@@ -29,12 +29,3 @@ int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
                                                : MPSIM_CHAIN_MULADD;
     return 1;
 }
-
-int mpsim_chain_works(void)
-{
-    /* volatile: computed when it runs, in the environment of that moment */
-    volatile float one = 1, quarter = 0x1p-25f, most = 0x1.8p-24f, least = 0x1p-149f;
-    const float up = one + quarter, down = -one - quarter, nearest = one + most;
-    const float kept = least * one; /* neither the operand nor the result may be flushed */
-    return up == 1 && down == -1 && nearest > 1 && mpsim_bits_f32(kept) == 1;
-}

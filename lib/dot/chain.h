@@ -2,8 +2,7 @@
  * products and sums, and trees.
  *
  * The reference's bits by the machine's own binary32 arithmetic (IEEE 754, nearest even, subnormal
- * numbers kept), as the optimizer steps are. Unlike that of fused additions this path counts on the
- * default rounding mode; where a thread has another one, or flushes, the reference does its share.
+ * numbers kept), as the optimizer steps are, in the default environment (environment.h).
  * Operands and c are finite; then only these things can happen that are no plain rounding: an
  * overflow gives an infinity, in the reference (the default choices) as in IEEE 754, and keeps it
  * as long as no other infinity comes; a product that overflows beside an infinity of the other sign
@@ -19,9 +18,6 @@ enum { MPSIM_CHAIN_FMA, MPSIM_CHAIN_MULADD, MPSIM_CHAIN_PAIRWISE };
  * kind it is. */
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
                      const mpsim_format *fb);
-
-/* mpsim_chain_works -- whether this thread rounds to nearest and keeps subnormal numbers now. */
-int mpsim_chain_works(void);
 
 /* A chain function -- all additions over `depth` products of `rows` rows of a and a panel of b.
  *

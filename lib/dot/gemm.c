@@ -2,48 +2,10 @@
  * independent tasks; see mpsim/dot.h. */
 #include "../base/codes.h"
 #include "dot.h"
-#include "exact.h"
-#include "loops/loops.h"
+#include "environment.h"
+#include "job.h"
 
 #include <stdlib.h>
-
-enum { N = MPSIM_PANEL, ROWS = 8 /* that a path does at once */ };
-
-typedef struct job job;
-
-/* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
- * the reference must do. n <= ROWS. */
-typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                  unsigned *redo);
-
-struct job {
-    const mpsim_model *m;
-    const mpsim_matrix *a, *b, *c; /* c may be NULL */
-    size_t rows, columns, depth;
-    void *d;
-    size_t d_stride;
-    const mpsim_rng *rng;
-    size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
-    size_t block_rows;
-    unsigned char *failed; /* by task: out of memory                                        */
-    path *run;             /* NULL: the reference does everything                           */
-    /* the fast paths: */
-    const mpsim_loops *loops;
-    mpsim_tile tile;
-    int chain; /* MPSIM_CHAIN_... */
-    mpsim_exact exact;
-    size_t real, padded;   /* bytes of a value; depth of the panels: chunks of order QUADS are
-                              filled up with zeros */
-    mpsim_lines lines_a, lines_b;
-    mpsim_panels panels_a, panels_b;
-    mpsim_unpacker addends;
-    mpsim_packer result, outer;
-};
-
-static size_t index_in(const mpsim_matrix *x, size_t i, size_t j)
-{
-    return x->transposed ? j * x->stride + i : i * x->stride + j;
-}
 
 /* ---- panels ---- */
 
@@ -91,8 +53,8 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
 static mpsim_status new_panels(job *g)
 {
     const mpsim_matrix *a = g->a, *b = g->b;
-    const int wide = g->m->addition == MPSIM_ADDITION_EXACT ||
-                     (g->m->addition == MPSIM_ADDITION_FUSED && g->tile.wide);
+    const int wide = g->run == mpsim_exact_rows || (g->run == mpsim_fused_rows && g->tile.wide) ||
+                     (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
     g->real = wide ? sizeof(double) : sizeof(float);
     g->padded = g->depth;
@@ -120,17 +82,6 @@ static mpsim_status new_panels(job *g)
     return MPSIM_ENOMEM;
 }
 
-/* Values of row i of a, and of a panel of b. */
-static const unsigned char *row_values(const job *g, size_t i)
-{
-    return (const unsigned char *)g->panels_a.values + i * g->padded * g->real;
-}
-
-static const unsigned char *panel_values(const job *g, size_t panel)
-{
-    return (const unsigned char *)g->panels_b.values + panel * g->padded * N * g->real;
-}
-
 /* ---- elements ---- */
 
 static mpsim_number addend(const job *g, size_t i, size_t j)
@@ -139,16 +90,16 @@ static mpsim_number addend(const job *g, size_t i, size_t j)
     if (!g->c)
         return mpsim_number_make(0, 0, 0);
     return mpsim_scalar_unpack(
-        f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), index_in(g->c, i, j)));
+        f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), mpsim_index_in(g->c, i, j)));
 }
 
 static mpsim_status element(const job *g, size_t i, size_t j)
 {
     const mpsim_matrix *a = g->a, *b = g->b;
     const mpsim_vector va = {a->format, a->codes, mpsim_format_code_bytes(a->format),
-                             index_in(a, i, 0), a->transposed ? a->stride : 1};
+                             mpsim_index_in(a, i, 0), a->transposed ? a->stride : 1};
     const mpsim_vector vb = {b->format, b->codes, mpsim_format_code_bytes(b->format),
-                             index_in(b, 0, j), b->transposed ? 1 : b->stride};
+                             mpsim_index_in(b, 0, j), b->transposed ? 1 : b->stride};
     const uint64_t base = g->rng ? g->rng->index + ((uint64_t)(i * g->columns + j) << 32) : 0;
     uint64_t d;
     const mpsim_status s =
@@ -157,167 +108,6 @@ static mpsim_status element(const job *g, size_t i, size_t j)
         mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j,
                          d);
     return s;
-}
-
-static size_t panel_columns(const job *g, size_t panel)
-{
-    return g->columns - panel * N < N ? g->columns - panel * N : N;
-}
-
-/* The addends of a row of a panel as binary64 values, and the columns, as bits, where one of them
- * or an operand is no number; 0 there. */
-static unsigned start_row(const job *g, size_t i, size_t panel, double *c)
-{
-    const size_t n = panel_columns(g, panel);
-    unsigned special = 0;
-    uint64_t of_b[2];
-    memset(c, 0, N * sizeof *c);
-    if (g->c)
-        special = mpsim_unpack_line(&g->addends, c, g->c->codes, index_in(g->c, i, panel * N),
-                                    g->c->transposed ? g->c->stride : 1, n);
-    memcpy(of_b, g->panels_b.special + panel * N, sizeof of_b);
-    for (size_t j = 0; (of_b[0] | of_b[1]) && j < n; j++)
-        special |= (unsigned)g->panels_b.special[panel * N + j] << j;
-    for (size_t j = 0; special && j < n; j++)
-        c[j] = special >> j & 1 ? 0 : c[j];
-    return g->panels_a.special[i] ? ~0u : special;
-}
-
-/* ---- fused additions ---- */
-
-static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
-{
-    const unsigned char *a = row_values(g, i), *b = panel_values(g, panel);
-    const int16_t *ea = g->panels_a.exponents + i * g->padded;
-    const int16_t *eb = g->panels_b.exponents + panel * g->padded * N;
-    const size_t chunk = g->m->chunk;
-    if (chunk == 0)
-        return g->loops->tile(&g->tile, a, ea, b, eb, d, g->padded);
-    unsigned redo = 0;
-    for (size_t k = 0; k < g->padded; k += chunk) {
-        const size_t n = g->padded - k < chunk ? g->padded - k : chunk;
-        double s[N] = {0};
-        redo |= g->loops->tile(&g->tile, a + k * g->real, ea + k, b + k * N * g->real, eb + k * N,
-                               s, n);
-        redo |= mpsim_add_values(&g->outer, d, s);
-    }
-    return redo;
-}
-
-static void fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                       unsigned *redo)
-{
-    for (size_t r = 0; r < n; r++) {
-        double d[N];
-        redo[r] = start_row(g, first + r, panel, d);
-        if (g->panels_a.special[first + r])
-            continue;
-        redo[r] |= fused_row(g, first + r, panel, d);
-        mpsim_pack_values(&g->result, codes[r], d);
-    }
-}
-
-/* ---- chains in binary32 ---- */
-
-/* The sums from s, or those of chunks added to it. */
-static void chain_sums(const job *g, const float *a, const float *b, float *s, size_t rows)
-{
-    const size_t chunk = g->m->chunk;
-    if (chunk == 0) {
-        g->loops->chain(g->chain, a, g->padded, b, s, rows, g->depth);
-        return;
-    }
-    for (size_t k = 0; k < g->depth; k += chunk) {
-        float t[ROWS * N] = {0};
-        g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows,
-                        g->depth - k < chunk ? g->depth - k : chunk);
-        for (size_t j = 0; j < rows * N; j++)
-            s[j] += t[j];
-    }
-}
-
-static void chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                       unsigned *redo)
-{
-    float s[ROWS * N];
-    for (size_t r = 0; r < n; r++) {
-        double c[N];
-        redo[r] = start_row(g, first + r, panel, c);
-        for (size_t j = 0; j < N; j++)
-            s[r * N + j] = (float)c[j];
-    }
-    chain_sums(g, (const float *)(const void *)row_values(g, first),
-               (const float *)(const void *)panel_values(g, panel), s, n);
-    for (size_t r = 0; r < n; r++) {
-        uint32_t u[N], nan = 0;
-        memcpy(u, s + r * N, sizeof u);
-        for (int j = 0; j < N; j++) {
-            nan |= (0x7f800000 - (u[j] & 0x7fffffff)) >> 31;
-            codes[r][j] = u[j];
-        }
-        for (int j = 0; nan && j < N; j++)
-            redo[r] |= (unsigned)((u[j] & 0x7fffffff) > 0x7f800000) << j;
-    }
-}
-
-/* ---- exact sums ---- */
-
-/* The code of sum + c. A zero has no sign here yet: that of +0, and what is added to it, is known;
- * what else comes to zero depends on the signs of the products. */
-static int exact_code(const job *g, mpsim_number sum, mpsim_number c, uint64_t *code)
-{
-    const mpsim_rounding *r = &g->m->result.rounding;
-    const int down = r->mode == MPSIM_ROUND_DOWN;
-    unsigned flags = 0;
-    if (sum.hi == 0 && c.hi == 0 && (c.sign || down))
-        return 0;
-    *code = mpsim_scalar_encode(&g->m->result.format, r, r->mode,
-                                mpsim_number_add(sum, c, down, &flags), 0, &flags);
-    return 1;
-}
-
-static unsigned exact_row(const job *g, size_t i, size_t panel, unsigned special, const double *c,
-                          uint64_t *codes)
-{
-    const mpsim_exact_row x = {
-        (const double *)(const void *)row_values(g, i),
-        (const double *)(const void *)panel_values(g, panel),
-        g->panels_a.low[i], g->panels_a.high[i],
-        g->panels_b.low + panel * N, g->panels_b.high + panel * N};
-    const unsigned there = (2u << (panel_columns(g, panel) - 1)) - 1;
-    const int in_f64 = mpsim_exact_in_f64(&g->exact, &x);
-    mpsim_number sums[N];
-    double s[N];
-    unsigned redo = special;
-    if (in_f64) {
-        g->loops->exact(x.a, x.b, s, g->depth);
-        for (int j = 0; j < N; j++)
-            s[j] = s[j] == 0 ? 0 : s[j];
-        if (!g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN) {
-            mpsim_pack_values(&g->result, codes, s);
-            return redo;
-        }
-        for (int j = 0; j < N; j++)
-            sums[j] = mpsim_number_f64(s[j]);
-    } else {
-        redo |= mpsim_exact_integers(&g->exact, &x, there & ~special, sums);
-    }
-    for (int j = 0; j < N; j++)
-        if (there >> j & ~redo >> j & 1 &&
-            !exact_code(g, sums[j], mpsim_number_f64(c[j]), &codes[j]))
-            redo |= 1u << j;
-    return redo;
-}
-
-static void exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                       unsigned *redo)
-{
-    for (size_t r = 0; r < n; r++) {
-        double c[N];
-        redo[r] = start_row(g, first + r, panel, c);
-        if (!g->panels_a.special[first + r])
-            redo[r] = exact_row(g, first + r, panel, redo[r], c, codes[r]);
-    }
 }
 
 /* ---- tiles ---- */
@@ -343,7 +133,7 @@ static mpsim_status rows_of_tile(const job *g, path *run, size_t first, size_t n
 {
     uint64_t codes[ROWS][N];
     unsigned redo[ROWS];
-    const size_t columns = panel_columns(g, panel);
+    const size_t columns = mpsim_panel_columns(g, panel);
     memset(redo, 0xff, sizeof redo);
     if (run)
         run(g, first, n, panel, codes, redo);
@@ -371,10 +161,11 @@ static void compute(size_t task, void *context)
     const job *g = (const job *)context;
     const size_t panel = task / g->blocks, first = task % g->blocks * g->block_rows;
     const size_t end = g->rows - first < g->block_rows ? g->rows : first + g->block_rows;
-    path *run = g->run == chain_rows && !mpsim_chain_works() ? NULL : g->run;
+    const mpsim_environment before = mpsim_environment_default();
     for (size_t i = first; i < end; i += ROWS)
-        if (rows_of_tile(g, run, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
+        if (rows_of_tile(g, g->run, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
             g->failed[task] = 1;
+    mpsim_environment_restore(before);
 }
 
 /* ---- the whole ---- */
@@ -401,10 +192,12 @@ static path *choose(job *g)
     if (mpsim_is_stochastic(m->outer.rounding.mode) || mpsim_is_stochastic(m->result.rounding.mode))
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb))
-        return fused_rows;
+        return mpsim_fused_rows;
     if (mpsim_chain_init(&g->chain, m, fa, fb))
-        return chain_rows;
-    return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? exact_rows : NULL;
+        return mpsim_chain_rows;
+    if (mpsim_rounded_init(&g->rounded, m, fa, fb))
+        return mpsim_rounded_rows;
+    return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? mpsim_exact_rows : NULL;
 }
 
 mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,

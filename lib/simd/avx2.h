@@ -273,6 +273,8 @@ V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
 
 V_INLINE vf32 v_f32_of_i32(vi32 a) { return (vf32)_mm256_cvtepi32_ps((__m256i)a); }
 V_INLINE vi32 v_i32_of_f32(vf32 a) { return (vi32)_mm256_cvttps_epi32((__m256)a); }
+V_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return (vf32)_mm256_max_ps((__m256)a, (__m256)b); }
+V_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return (vf64)_mm256_max_pd((__m256d)a, (__m256d)b); }
 V_INLINE vf32 v_sqrt_f32(vf32 a) { return (vf32)_mm256_sqrt_ps((__m256)a); }
 V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64)_mm256_sqrt_pd((__m256d)a); }
 

@@ -19,6 +19,7 @@
  *   v_pick(m, a, b)       a where m, else b; v_keep(m, a): a where m, else 0
  *   v_bits(m, a, b)       the bits of a where those of m are set, else those of b; v_xor3: a ^ b ^ c
  *   v_inc(m, a)           a + 1 where m, else a
+ *   v_max_f32, _f64      a where it is the larger, else b: b where one is NaN
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
@@ -246,6 +247,8 @@ V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
 
 V_INLINE vf32 v_f32_of_i32(vi32 a) { return __builtin_convertvector(a, vf32); }
 V_INLINE vi32 v_i32_of_f32(vf32 a) { return __builtin_convertvector(a, vi32); }
+V_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return (vf32)v_pick_u32(v_gt_f32(a, b), (vu32)a, (vu32)b); }
+V_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return (vf64)v_pick_u64(v_gt_f64(a, b), (vu64)a, (vu64)b); }
 V_INLINE vf32 v_sqrt_f32(vf32 a)
 {
     return (vf32){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])};

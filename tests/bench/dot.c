@@ -1,7 +1,10 @@
 /* dot.c -- speed of matrix products and arithmetic on one thread, as ratios in the same run.
  *
+ *   dot [TEXT...]   rows whose model or operation contains one of the texts; all of them.
+ *                   MPSIM_ISA chooses the instruction set
+ *
  * Matrix products: multiply-adds per second of mpsim_gemm divided by those of a plain loop in
- * binary32, s += a[k] * b[k]; the median of the repeats. Operands: +-U(0, 1). Shapes that training
+ * binary32, s += a[k] * b[k]; the median of the repeats, in seconds of the processor. Operands: +-U(0, 1). Shapes that training
  * has ("shape"; a transposed operand has a T), with zeros and smaller numbers among the operands:
  * ratios to the large product of the same model. Arithmetic: operations per
  * second of mpsim_arith_array on random codes, as a ratio to mpsim's own conversion in the same
@@ -16,15 +19,33 @@
 
 enum { REPEATS = 5 };
 
+static char **wanted; /* names, up to NULL */
+
+static int is_wanted(const char *name)
+{
+    int found = !*wanted;
+    for (char **w = wanted; *w; w++)
+        found |= strstr(name, *w) != NULL;
+    return found;
+}
+
+/* Seconds of the processor: other work on the machine does not count. */
+static double spent(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Median seconds of run(context). */
 static double median(void (*run)(void *), void *context)
 {
     double t[REPEATS];
     run(context);
     for (int i = 0; i < REPEATS; i++) {
-        const double t0 = now();
+        const double t0 = spent();
         run(context);
-        t[i] = now() - t0;
+        t[i] = spent() - t0;
     }
     return middle(t, REPEATS);
 }
@@ -69,15 +90,22 @@ static void report(const char *kind, const product *p, const char *format, doubl
     fflush(stdout);
 }
 
-/* Without a fast path. */
-static int is_slow(const mpsim_model *m)
+/* The rows of the table, then software models in other formats. */
+static int model_at(mpsim_model *m, size_t i)
 {
-    return !m->architecture && m->accumulator.format.bits < 32;
+    static const char *const typed[] = {
+        "sequential:bf16", "sequential:fp16", "sequential:e4m3", "pairwise:bf16", "pairwise:fp16",
+        "pairwise:e4m3", "fma:bf16", "fma:fp16", "fma:e4m3", "chunked:fp16", "chunked:bf16",
+        "sequential:product=bf16"};
+    const size_t n = mpsim_model_count();
+    if (i < n)
+        return mpsim_model_at(m, i) == MPSIM_OK;
+    return i - n < sizeof typed / sizeof typed[0] && mpsim_model_parse(m, typed[i - n]) == MPSIM_OK;
 }
 
 static int run_products(void)
 {
-    enum { N = 256, DEPTH = 1024, SOFT = 64 };
+    enum { N = 256, DEPTH = 1024 };
     static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32"};
     double *x = malloc(N * DEPTH * sizeof *x);
     float *f = malloc(N * DEPTH * sizeof *f);
@@ -95,12 +123,11 @@ static int run_products(void)
     report("gemm", &p, "binary32", plain, plain * N * N * DEPTH);
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t i = 0; mpsim_model_at(&p.m, i) == MPSIM_OK; i++)
+    for (size_t i = 0; model_at(&p.m, i); i++)
         for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
             const mpsim_format *format = mpsim_format_find(formats[k]);
-            if (!mpsim_model_accepts(&p.m, format, format))
+            if (!mpsim_model_accepts(&p.m, format, format) || !is_wanted(p.m.name))
                 continue;
-            p.rows = p.columns = is_slow(&p.m) ? SOFT : N;
             if (mpsim_encode_array_f64(format, &r, NULL, a, x, N * DEPTH, NULL) != MPSIM_OK)
                 return 1;
             p.a = (mpsim_matrix){format, a, DEPTH, 0};
@@ -148,6 +175,8 @@ static int run_shapes(void)
     for (size_t i = 0; i < sizeof shape_models / sizeof shape_models[0]; i++) {
         const mpsim_format *f = mpsim_format_find(shape_models[i][1]);
         product p = {.d = d};
+        if (!is_wanted(shape_models[i][0]))
+            continue;
         if (mpsim_model_parse(&p.m, shape_models[i][0]) != MPSIM_OK ||
             mpsim_encode_array_f64(f, &r, NULL, a, x, MOST, NULL) != MPSIM_OK)
             return 1;
@@ -202,6 +231,8 @@ static int run_arithmetic(void)
     for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
         double base = 0;
         for (int op = 0; op < MPSIM_OPS; op++) {
+            if (op != MPSIM_OP_CONVERT && !is_wanted(mpsim_op_name((mpsim_op)op)))
+                continue;
             mpsim_arith_init(&p.o, (mpsim_op)op, mpsim_format_find(formats[k]),
                              MPSIM_ROUND_NEAREST_EVEN);
             const double t = median(do_arith, &p);
@@ -214,8 +245,15 @@ static int run_arithmetic(void)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *isa = getenv("MPSIM_ISA");
+    (void)argc;
+    wanted = argv + 1;
+    if (isa && *isa && mpsim_isa_use(isa) != MPSIM_OK) {
+        fprintf(stderr, "bench: MPSIM_ISA: no %s here\n", isa);
+        return 2;
+    }
     printf("kind,what,format,size,ratio,giga_operations_per_second\n");
     if (run_products() || run_shapes() || run_arithmetic()) {
         fputs("bench: out of memory\n", stderr);

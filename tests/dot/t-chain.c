@@ -233,8 +233,16 @@ static const char *const models[] = {
     "exact:e8m0", "exact:chunk=5",
     "exact:result-round=down", "exact:result-round=up", "exact:result-round=toward-zero",
     "exact:e8m23:finite",
+    /* every place in lanes: one kind of numbers, several */
+    "chunked", "chunked:chunk=5", "sequential:fp16", "sequential:bf16", "sequential:e4m3",
+    "sequential:e5m2", "sequential:e4m3fnuz", "sequential:tf32", "sequential:e3m2",
+    "pairwise:fp16", "pairwise:bf16", "pairwise:e4m3", "pairwise:tf32:chunk=7", "fma:fp16",
+    "fma:bf16", "fma:e4m3", "fma:tf32:chunk=4", "fma:e5m24", "sequential:e8m24",
+    "sequential:product=bf16", "sequential:acc=bf16", "pairwise:acc=fp16", "fma:acc=fp16",
+    "sequential:fp16:chunk=6:outer=binary32", "pairwise:bf16:chunk=6:outer=e6m9",
+    "fma:bf16:chunk=9:outer=fp16", "sequential:fp16:result=binary32", "sequential:e5m40",
     /* which no fast path may take */
-    "fma:acc=fp16", "fma:round=down", "fma:round=toward-zero", "sequential:product=bf16",
+    "fma:round=down", "fma:round=toward-zero", "sequential:product=bf16",
     "sequential:product-round=up", "pairwise:round=nearest-away", "fma:chunk=4:outer-round=down",
     "fma:result=fp16", "fma:e8m23:fn", "sequential:binary64"};
 
@@ -270,10 +278,69 @@ START_TEST(every_kind)
 }
 END_TEST
 
+/* All products of two numbers and all sums of two in small formats, and, with products of fused
+ * multiply-adds, sums of three. */
+START_TEST(all_pairs)
+{
+    static const char *const small[] = {"e4m3", "e5m2", "e4m3fnuz", "e3m2", "e2m1"};
+    static const char *const kinds[] = {"sequential", "fma"};
+    uint64_t seed = test_seed() + 39;
+    for (size_t i = 0; i < COUNT(small) * COUNT(kinds); i++) {
+        const mpsim_format f = format(small[i % COUNT(small)]);
+        const size_t n = (size_t)1 << f.bits;
+        char model[64];
+        snprintf(model, sizeof model, "%s:%s", kinds[i / COUNT(small)], f.name);
+        for (int sums = 0; sums < 2; sums++) {
+            shape(model, &f, &f, n, n, 1, &seed);
+            p.has_c = sums || i / COUNT(small) == 1;
+            for (size_t j = 0; j < n; j++) {
+                p.a[j] = j;
+                p.b[j] = sums ? encode(&f, 1) : j;
+            }
+            for (size_t j = 0; p.has_c && j < n * n; j++)
+                p.c[j] = sums ? j % n : test_random(&seed) % n;
+            check();
+        }
+    }
+}
+END_TEST
+
+/* Random sums of numbers that are far apart, ties among them, in every format that has lanes. */
+START_TEST(near_ties_of_formats)
+{
+    static const char *const to[] = {"fp16", "bf16", "e6m9", "tf32", "e5m10:bias=20", "e8m14", "e8m24",
+                                     "e8m23:fn"};
+    static const char *const kinds[] = {"fma", "sequential", "pairwise"};
+    uint64_t seed = test_seed() + 40;
+    for (size_t i = 0; i < COUNT(to) * COUNT(kinds) * test_scaled(4); i++) {
+        char model[64];
+        mpsim_format r;
+        snprintf(model, sizeof model, "%s:%s", kinds[i % COUNT(kinds)],
+                 to[i / COUNT(kinds) % COUNT(to)]);
+        const mpsim_format f = format(i % 5 ? "binary32" : "bf16");
+        shape(model, &f, &f, 9, 17, 1 + i % 3, &seed);
+        p.has_c = 1;
+        r = p.m.result.format;
+        const int far = (int)(test_random(&seed) % 40);
+        /* c: a number, the products near half a unit of its last bit, or far below */
+        for (size_t k = 0; k < p.rows * p.depth; k++)
+            p.a[k] = encode(&f, ldexp(1, (int)(test_random(&seed) % 3) - 1) +
+                                    ldexp(uniform(&seed), -(int)(test_random(&seed) % 26)));
+        for (size_t k = 0; k < p.depth * p.columns; k++)
+            p.b[k] = encode(&f, ldexp(test_random(&seed) & 1 ? 1 : -1,
+                                      -(int)r.mbits - 1 - (test_random(&seed) & 1 ? far : 0)));
+        for (size_t j = 0; j < p.rows * p.columns; j++)
+            p.c[j] = encode(&r, uniform(&seed) + (double)(i & 1));
+        check();
+    }
+}
+END_TEST
+
 /* Every number of columns around a panel, of rows around what is done at once, and of products. */
 START_TEST(tails)
 {
-    static const char *const some[] = {"fma", "sequential", "pairwise", "exact", "fma:chunk=3"};
+    static const char *const some[] = {"fma", "sequential", "pairwise", "exact", "fma:chunk=3",
+                                       "chunked:chunk=3", "fma:bf16", "pairwise:fp16"};
     const mpsim_format f = format("binary32"), h = format("fp16");
     uint64_t seed = test_seed() + 33;
     for (size_t columns = 1; columns <= 18; columns++)
@@ -517,7 +584,8 @@ END_TEST
 START_TEST(environment)
 {
     static const char *const all[] = {"fma", "sequential", "pairwise", "exact", "hopper-fp16-fp32",
-                                      "hopper-wgmma-fp8-promoted:chunk=8"};
+                                      "hopper-wgmma-fp8-promoted:chunk=8", "chunked:chunk=8",
+                                      "pairwise:bf16", "fma:fp16"};
     static const int modes[] = {FE_TONEAREST,
 #ifdef FE_DOWNWARD
                                 FE_DOWNWARD,
@@ -575,6 +643,8 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, report);
     tcase_add_test(t, every_model_and_format);
     tcase_add_test(t, every_kind);
+    tcase_add_test(t, all_pairs);
+    tcase_add_test(t, near_ties_of_formats);
     tcase_add_test(t, tails);
     tcase_add_test(t, near_ties);
     tcase_add_test(t, overflow_on_the_way);

@@ -1,7 +1,7 @@
 /* avx2.c -- the inner loops for AVX2 and FMA; compiled with their flags. */
 #include "loops.h"
 
-#include <immintrin.h>
+#include "../../simd/avx2.h"
 
 #define VECTOR    __m256
 #define LANES     8
@@ -17,5 +17,8 @@
 #define EXACT     exact_avx2
 #include "tile_loops.h"
 #include "chain_vectors.h"
+#include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx2 = {tile_avx2, chain_avx2, exact_avx2};
+const mpsim_loops mpsim_loops_avx2 = {tile_avx2, chain_avx2, exact_avx2,
+                                         rounded_f32, rounded_f64,
+                                         outer_f32, outer_f64};

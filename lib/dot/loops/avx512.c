@@ -1,7 +1,7 @@
 /* avx512.c -- the inner loops for AVX-512; compiled with its flags. */
 #include "loops.h"
 
-#include <immintrin.h>
+#include "../../simd/avx512.h"
 
 #define VECTOR    __m512
 #define LANES     16
@@ -17,5 +17,8 @@
 #define EXACT     exact_avx512
 #include "tile_loops.h"
 #include "chain_vectors.h"
+#include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx512 = {tile_avx512, chain_avx512, exact_avx512};
+const mpsim_loops mpsim_loops_avx512 = {tile_avx512, chain_avx512, exact_avx512,
+                                         rounded_f32, rounded_f64,
+                                         outer_f32, outer_f64};

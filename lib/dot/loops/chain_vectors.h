@@ -4,8 +4,6 @@
 
 enum { VECTORS = MPSIM_PANEL / LANES };
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
 static ALWAYS_INLINE VECTOR chain_add(int kind, VECTOR x, VECTOR y, VECTOR s)
 {
     return kind == MPSIM_CHAIN_FMA ? FMA(x, y, s) : ADD(s, MUL(x, y));
@@ -76,3 +74,13 @@ static void CHAIN(int kind, const float *a, size_t next, const float *b, float *
         for (size_t r = 0; r < rows; r++)
             tree(a + r * next, b, s + r * MPSIM_PANEL, depth);
 }
+
+#undef VECTOR
+#undef LANES
+#undef ROWS
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef MUL
+#undef ADD
+#undef FMA

@@ -4,14 +4,18 @@
 #include "loops.h"
 
 #include "../../base/isa.h"
+#include "../../simd/generic.h"
 
 #define TILE  tile_generic
 #define CHAIN chain_generic
 #define EXACT exact_generic
 #include "tile_loops.h"
 #include "chain_portable.h"
+#include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_generic = {tile_generic, chain_generic, exact_generic};
+const mpsim_loops mpsim_loops_generic = {tile_generic, chain_generic, exact_generic,
+                                         rounded_f32, rounded_f64,
+                                         outer_f32, outer_f64};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic,

@@ -5,13 +5,18 @@
 #ifndef MPSIM_LIB_DOT_LOOPS_LOOPS_H
 #define MPSIM_LIB_DOT_LOOPS_LOOPS_H
 
-#include "../chain.h"
+#include "../rounded.h"
 #include "../tile.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define UNROLL        _Pragma("GCC unroll 16")
 
 typedef struct mpsim_loops {
     mpsim_tile_function *tile;
     mpsim_chain_function *chain;
     mpsim_exact_function *exact;
+    mpsim_rounded_function *rounded_f32, *rounded_f64;
+    mpsim_outer_function *outer_f32, *outer_f64;
 } mpsim_loops;
 
 extern const mpsim_loops mpsim_loops_generic, mpsim_loops_avx2, mpsim_loops_avx512;

@@ -1,0 +1,71 @@
+/* environment.h -- the default floating-point environment (nearest even, subnormal numbers kept,
+ * no traps) while a fast path runs, and that of the caller afterwards, its flags included.
+ *
+ * By the control register where it is known (a few cycles), else by fenv. The operations that count
+ * on it are in functions of other units, called through pointers: none can move out from between. */
+#ifndef MPSIM_LIB_DOT_ENVIRONMENT_H
+#define MPSIM_LIB_DOT_ENVIRONMENT_H
+
+#include <stdint.h>
+
+#if defined __SSE2__
+
+#include <immintrin.h>
+
+typedef unsigned mpsim_environment;
+
+static inline mpsim_environment mpsim_environment_default(void)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(0x1f80);
+    return before;
+}
+
+static inline void mpsim_environment_restore(mpsim_environment before)
+{
+    _mm_setcsr(before);
+}
+
+#elif defined __aarch64__
+
+typedef struct mpsim_environment {
+    uint64_t control, flags;
+} mpsim_environment;
+
+static inline mpsim_environment mpsim_environment_default(void)
+{
+    mpsim_environment before;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before.control));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(before.flags));
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+    return before;
+}
+
+static inline void mpsim_environment_restore(mpsim_environment before)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(before.control));
+    __asm__ volatile("msr fpsr, %0" : : "r"(before.flags));
+}
+
+#else
+
+#include <fenv.h>
+
+typedef fenv_t mpsim_environment;
+
+static inline mpsim_environment mpsim_environment_default(void)
+{
+    fenv_t before;
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    return before;
+}
+
+static inline void mpsim_environment_restore(mpsim_environment before)
+{
+    fesetenv(&before);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,19 @@
+/* job.c -- see job.h. */
+#include "job.h"
+
+unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c)
+{
+    const size_t n = mpsim_panel_columns(g, panel);
+    unsigned special = 0;
+    uint64_t of_b[2];
+    memset(c, 0, N * sizeof *c);
+    if (g->c)
+        special = mpsim_unpack_line(&g->addends, c, g->c->codes, mpsim_index_in(g->c, i, panel * N),
+                                    g->c->transposed ? g->c->stride : 1, n);
+    memcpy(of_b, g->panels_b.special + panel * N, sizeof of_b);
+    for (size_t j = 0; (of_b[0] | of_b[1]) && j < n; j++)
+        special |= (unsigned)g->panels_b.special[panel * N + j] << j;
+    for (size_t j = 0; special && j < n; j++)
+        c[j] = special >> j & 1 ? 0 : c[j];
+    return g->panels_a.special[i] ? ~0u : special;
+}

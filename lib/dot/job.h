@@ -1,0 +1,72 @@
+/* job.h -- a matrix product on its way: what gemm.c and the fast paths share, and what these need of
+ * it. A fast path does some rows of a panel of columns (MPSIM_PANEL) and says what the reference
+ * must do again. */
+#ifndef MPSIM_LIB_DOT_JOB_H
+#define MPSIM_LIB_DOT_JOB_H
+
+#include "exact.h"
+#include "loops/loops.h"
+#include "rounded.h"
+
+enum { N = MPSIM_PANEL, ROWS = 8 /* that a path does at once */ };
+
+typedef struct job job;
+
+/* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
+ * the reference must do. n <= ROWS. It runs in the default floating-point environment. */
+typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                  unsigned *redo);
+
+struct job {
+    const mpsim_model *m;
+    const mpsim_matrix *a, *b, *c; /* c may be NULL */
+    size_t rows, columns, depth;
+    void *d;
+    size_t d_stride;
+    const mpsim_rng *rng;
+    size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
+    size_t block_rows;
+    unsigned char *failed; /* by task: out of memory                                        */
+    path *run;             /* NULL: the reference does everything                           */
+    /* the fast paths: */
+    const mpsim_loops *loops;
+    mpsim_tile tile;
+    int chain; /* MPSIM_CHAIN_... */
+    mpsim_rounded_chain rounded;
+    mpsim_exact exact;
+    size_t real, padded;   /* bytes of a value; depth of the panels: chunks of order QUADS are
+                              filled up with zeros */
+    mpsim_lines lines_a, lines_b;
+    mpsim_panels panels_a, panels_b;
+    mpsim_unpacker addends;
+    mpsim_packer result, outer;
+};
+
+path mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows;
+
+static inline size_t mpsim_index_in(const mpsim_matrix *x, size_t i, size_t j)
+{
+    return x->transposed ? j * x->stride + i : i * x->stride + j;
+}
+
+/* Values of row i of a, and of a panel of b. */
+static inline const void *mpsim_row_values(const job *g, size_t i)
+{
+    return (const unsigned char *)g->panels_a.values + i * g->padded * g->real;
+}
+
+static inline const void *mpsim_panel_values(const job *g, size_t panel)
+{
+    return (const unsigned char *)g->panels_b.values + panel * g->padded * N * g->real;
+}
+
+static inline size_t mpsim_panel_columns(const job *g, size_t panel)
+{
+    return g->columns - panel * N < N ? g->columns - panel * N : N;
+}
+
+/* mpsim_start_row -- the addends of a row of a panel as binary64 values, and the columns, as bits,
+ * where one of them or an operand is no number; 0 there. */
+unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c);
+
+#endif
