@@ -19,11 +19,11 @@ lib_libmpsim_la_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
   lib/arith/kernel/vector.h lib/arith/scalar.h \
-  lib/base/codes.h lib/base/counts.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c lib/base/words.h \
+  lib/base/codes.h lib/base/counts.h lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c lib/base/words.h \
   lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
   lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/dot.c lib/dot/dot.h \
-  lib/dot/environment.h lib/dot/exact.c lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c \
+  lib/dot/exact.c lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c \
   lib/dot/job.c lib/dot/job.h \
   lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/generic.c \
   lib/dot/loops/loops.h lib/dot/loops/rounded_vectors.h lib/dot/loops/rounded_loops.h \

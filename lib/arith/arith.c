@@ -3,12 +3,12 @@
 
 #include "../base/codes.h"
 #include "../base/counts.h"
+#include "../base/environment.h"
 #include "../base/words.h"
 #include "../round/rng.h"
 #include "kernel/kernel.h"
 #include "scalar.h"
 
-#include <fenv.h>
 
 /* ---- names ---- */
 
@@ -182,13 +182,10 @@ mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void 
     const mpsim_status s = start(&j, o, rng, n);
     if (s != MPSIM_OK)
         return s;
-    fenv_t environment;
-    if (j.run && (fegetenv(&environment) != 0 || fesetenv(FE_DFL_ENV) != 0))
-        j.run = NULL;
+    const mpsim_environment before = mpsim_environment_default();
     for (size_t i = 0; i < n; i += BLOCK)
         run_block(&j, i, n - i < BLOCK ? n - i : BLOCK);
-    if (j.run)
-        (void)fesetenv(&environment);
+    mpsim_environment_restore(before);
     if (counts)
         mpsim_counts_add(counts, &j.counts);
     return MPSIM_OK;

@@ -2,7 +2,7 @@
  * products and sums, and trees.
  *
  * The reference's bits by the machine's own binary32 arithmetic (IEEE 754, nearest even, subnormal
- * numbers kept), as the optimizer steps are, in the default environment (environment.h).
+ * numbers kept), as the optimizer steps are, in the default environment (base/environment.h).
  * Operands and c are finite; then only these things can happen that are no plain rounding: an
  * overflow gives an infinity, in the reference (the default choices) as in IEEE 754, and keeps it
  * as long as no other infinity comes; a product that overflows beside an infinity of the other sign

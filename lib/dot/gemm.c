@@ -1,8 +1,8 @@
 /* gemm.c -- matrix products: operands are unpacked once into panels, tiles of the result are
  * independent tasks; see mpsim/dot.h. */
 #include "../base/codes.h"
+#include "../base/environment.h"
 #include "dot.h"
-#include "environment.h"
 #include "job.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* mpsim.h -- all of libmpsim.
  *
- * The library neither reads nor changes the floating-point environment. Conversions, operations, dot
- * and matrix products and digests give the same bits in any. The other headers say that they need the
+ * The library leaves the floating-point environment as it finds it, flags included. Conversions, operations, dot
+ * and matrix products and digests give the same bits in any: operations and products set the default one where they compute in
+ * floating point, and put the caller's back. The other headers say that they need the
  * default one, as a thread begins with: round to nearest, subnormal numbers neither flushed nor read as
  * zero (fesetenv(FE_DFL_ENV) restores it). */
 #ifndef MPSIM_H

@@ -3,8 +3,8 @@
  *
  * By the control register where it is known (a few cycles), else by fenv. The operations that count
  * on it are in functions of other units, called through pointers: none can move out from between. */
-#ifndef MPSIM_LIB_DOT_ENVIRONMENT_H
-#define MPSIM_LIB_DOT_ENVIRONMENT_H
+#ifndef MPSIM_LIB_BASE_ENVIRONMENT_H
+#define MPSIM_LIB_BASE_ENVIRONMENT_H
 
 #include <stdint.h>
 
