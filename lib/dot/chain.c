@@ -1,9 +1,7 @@
 /* chain.c -- see chain.h. */
 #include "chain.h"
 
-/* Whether a place rounds as the machine's binary32 does. The rule for NaN is left to the
- * reference. */
-static int is_native(const mpsim_rounded *p)
+int mpsim_is_native(const mpsim_rounded *p)
 {
     const mpsim_rounding *r = &p->rounding;
     const mpsim_format binary32 = {.bits = 32, .ebits = 8, .mbits = 23, .inf = 1,
@@ -21,8 +19,8 @@ int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
     if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) ||
         !mpsim_in_binary32(fb))
         return 0;
-    if (!is_native(&m->accumulator) || !is_native(&m->result) ||
-        (!is_fma && !is_native(&m->product)) || (m->chunk != 0 && !is_native(&m->outer)))
+    if (!mpsim_is_native(&m->accumulator) || !mpsim_is_native(&m->result) ||
+        (!is_fma && !mpsim_is_native(&m->product)) || (m->chunk != 0 && !mpsim_is_native(&m->outer)))
         return 0;
     *kind = is_fma                               ? MPSIM_CHAIN_FMA
             : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE

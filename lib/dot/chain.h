@@ -14,6 +14,10 @@
 
 enum { MPSIM_CHAIN_FMA, MPSIM_CHAIN_MULADD, MPSIM_CHAIN_PAIRWISE };
 
+/* mpsim_is_native -- whether a place rounds as the machine's binary32 does. The rule for NaN is left
+ * to the reference. */
+int mpsim_is_native(const mpsim_rounded *p);
+
 /* mpsim_chain_init -- whether the fast path can do this model with these operands, and which
  * kind it is. */
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,

@@ -1,6 +1,79 @@
 /* fused.c -- the fast path of fused additions: rows of tiles; see tile.h. */
 #include "job.h"
 
+/* ---- vectors ---- */
+
+/* s = outer(s + t), where all are finite; the columns, as bits, where the sum is not. */
+static unsigned add_sums(const job *g, float *s, const float *t)
+{
+    unsigned redo = 0;
+    if (g->native_outer) {
+        for (unsigned j = 0; j < N; j++) {
+            s[j] += t[j];
+            redo |= (unsigned)((mpsim_bits_f32(s[j]) & 0x7fffffff) > 0x7f7fffff) << j;
+        }
+        for (unsigned j = 0; redo && j < N; j++)
+            s[j] = redo >> j & 1 ? 0 : s[j];
+        return redo;
+    }
+    double d[N], u[N];
+    for (int j = 0; j < N; j++) {
+        d[j] = (double)s[j];
+        u[j] = (double)t[j];
+    }
+    redo = mpsim_add_values(&g->outer, d, u);
+    for (int j = 0; j < N; j++)
+        s[j] = (float)d[j];
+    return redo;
+}
+
+static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, float *s,
+                            unsigned *redo)
+{
+    const float *a = (const float *)mpsim_row_values(g, first);
+    const float *b = (const float *)mpsim_panel_values(g, panel);
+    const int16_t *ea = g->panels_a.exponents + first * g->padded;
+    const int16_t *eb = g->panels_b.exponents + panel * g->padded * N;
+    const size_t chunk = g->m->chunk;
+    if (chunk == 0) {
+        g->loops->fused(&g->tile, a, ea, g->padded, b, eb, s, n, g->padded, redo);
+        return;
+    }
+    for (size_t k = 0; k < g->padded; k += chunk) {
+        float t[ROWS * N] = {0};
+        g->loops->fused(&g->tile, a + k, ea + k, g->padded, b + k * N, eb + k * N, t, n,
+                        g->padded - k < chunk ? g->padded - k : chunk, redo);
+        for (size_t r = 0; r < n; r++)
+            redo[r] |= add_sums(g, s + r * N, t + r * N);
+    }
+}
+
+static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel,
+                            uint64_t (*codes)[N], unsigned *redo)
+{
+    float s[ROWS * N];
+    double d[N];
+    for (size_t r = 0; r < n; r++) {
+        redo[r] = mpsim_start_row(g, first + r, panel, d);
+        for (size_t j = 0; j < N; j++)
+            s[r * N + j] = (float)d[j];
+    }
+    sums_in_vectors(g, first, n, panel, s, redo);
+    for (size_t r = 0; r < n; r++) {
+        if (g->native_result) {
+            for (size_t j = 0; j < N; j++)
+                codes[r][j] = mpsim_bits_f32(s[r * N + j]);
+            continue;
+        }
+        for (size_t j = 0; j < N; j++)
+            d[j] = (double)s[r * N + j];
+        mpsim_pack_values(&g->result, codes[r], d);
+    }
+}
+
+
+/* ---- plain loops ---- */
+
 static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
 {
     const unsigned char *a = mpsim_row_values(g, i), *b = mpsim_panel_values(g, panel);
@@ -20,8 +93,8 @@ static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
     return redo;
 }
 
-void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                       unsigned *redo)
+static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                          unsigned *redo)
 {
     for (size_t r = 0; r < n; r++) {
         double d[N];
@@ -31,4 +104,12 @@ void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64
         redo[r] |= fused_row(g, first + r, panel, d);
         mpsim_pack_values(&g->result, codes[r], d);
     }
+}
+
+/* ---- the choice ---- */
+
+void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                      unsigned *redo)
+{
+    (g->tile.vectors ? rows_in_vectors : rows_in_loops)(g, first, n, panel, codes, redo);
 }

@@ -57,9 +57,12 @@ static mpsim_status new_panels(job *g)
                      (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
     g->real = wide ? sizeof(double) : sizeof(float);
-    g->padded = g->depth;
+    g->native_result = mpsim_is_native(&g->m->result);
+    g->native_outer = mpsim_is_native(&g->m->outer);
+    const int pairs = g->run == mpsim_fused_rows && g->tile.vectors;
+    g->padded = g->depth + (pairs ? g->depth % 2 : 0);
     if (quads && g->depth % quads != 0)
-        g->padded += quads - g->depth % quads;
+        g->padded = g->depth + quads - g->depth % quads;
     g->lines_a = (mpsim_lines){.codes = a->codes, .count = g->rows, .depth = g->depth,
                                .line = a->transposed ? 1 : a->stride,
                                .next = a->transposed ? a->stride : 1};
@@ -73,7 +76,7 @@ static mpsim_status new_panels(job *g)
     mpsim_packer_init(&g->outer, &g->m->outer);
     g->panels_a = (mpsim_panels){.padded = g->padded, .quads = quads,
                                  .lowest = mpsim_tile_lowest(g->m, a->format)};
-    g->panels_b = (mpsim_panels){.padded = g->padded, .quads = quads, .k_major = 1,
+    g->panels_b = (mpsim_panels){.padded = g->padded, .quads = quads, .k_major = 1, .pairs = pairs,
                                  .lowest = mpsim_tile_lowest(g->m, b->format)};
     if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N))
         return MPSIM_OK;

@@ -40,6 +40,7 @@ struct job {
     mpsim_panels panels_a, panels_b;
     mpsim_unpacker addends;
     mpsim_packer result, outer;
+    int native_result, native_outer; /* they round as the machine's binary32 does */
 };
 
 path mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows;

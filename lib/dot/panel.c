@@ -196,7 +196,21 @@ static void put(const mpsim_unpacker *u, const mpsim_panels *to, const row *y, s
         exponents_f64(e, y->f64, to->lowest);
     else
         exponents_f32(e, y->f32, to->lowest);
-    memcpy(to->exponents + at, e, n * sizeof e[0]);
+    if (!to->pairs) {
+        memcpy(to->exponents + at, e, n * sizeof e[0]);
+        return;
+    }
+    int16_t *pairs = to->exponents + at / (2 * N) * (2 * N) + at / N % 2;
+    for (size_t j = 0; j < N; j++)
+        pairs[2 * j] = e[j];
+}
+
+/* What is no number counts as zero. */
+static void clear_special(const mpsim_unpacker *u, row *y, unsigned special)
+{
+    for (size_t j = 0; special >> j; j++)
+        if (special >> j & 1)
+            clear(u, y, j, j + 1);
 }
 
 static void widen_range(const row *y, int *low, int *high)
@@ -228,7 +242,9 @@ static void pack_line(const mpsim_lines *x, const mpsim_panels *to, size_t l)
         uint64_t raw[N];
         row y;
         load_along(x, to, raw, l, k);
-        special |= decode(&x->u, &y, raw);
+        const unsigned bad = decode(&x->u, &y, raw);
+        clear_special(&x->u, &y, bad);
+        special |= bad;
         if (x->u.format->zero == MPSIM_ZERO_NONE)
             for (size_t i = 0; i < N; i++)
                 if (i >= n || source_of(to, k + i) >= x->depth)
@@ -260,7 +276,9 @@ static void pack_k_major(const mpsim_lines *x, const mpsim_panels *to, size_t fi
         uint64_t raw[N];
         row y;
         load(raw, x->codes, x->u.bytes, first * x->line + from * x->next, x->line, there);
-        special |= decode(&x->u, &y, raw);
+        const unsigned bad = decode(&x->u, &y, raw);
+        clear_special(&x->u, &y, bad);
+        special |= bad;
         if (x->u.format->zero == MPSIM_ZERO_NONE)
             clear(&x->u, &y, there, N);
         put(&x->u, to, &y, first * to->padded + k * N, N);

@@ -75,6 +75,7 @@ typedef struct mpsim_lines {
 typedef struct mpsim_panels {
     int k_major;    /* value (l, k) at (l / 16) 16 padded + 16 k + l % 16; else at l padded + k */
     size_t padded;  /* at least depth                                                       */
+    int pairs;      /* exponents of k_major lines stand in pairs: see tile.h; padded is even     */
     size_t quads;   /* chunk of order QUADS, or 0: the products stand in their order        */
     int lowest;     /* exponents are not lower                                              */
     void *values;

@@ -30,13 +30,14 @@ static unsigned DECODE(const mpsim_unpacker *u, REAL *y, const BITS *codes, BITS
     return (unsigned)any;
 }
 
-/* Exponents of values, which are zero or normal. */
+/* Exponents of values; those of subnormal values are `lowest`. */
 static void EXPONENTS(int16_t *e, const REAL *y, int lowest)
 {
     const BITS fields = ((BITS)1 << ((int)sizeof(BITS) * 8 - 1 - MANTISSA)) - 1;
     for (int j = 0; j < N; j++) {
-        const int field = (int)(BITS_OF(y[j]) >> MANTISSA & fields);
+        const BITS u = BITS_OF(y[j]);
+        const int field = (int)(u >> MANTISSA & fields);
         const int above = field - BIAS > lowest ? field - BIAS : lowest;
-        e[j] = (int16_t)(field ? above : MPSIM_EXPONENT_ZERO);
+        e[j] = (int16_t)((BITS)(u << 1) ? above : MPSIM_EXPONENT_ZERO);
     }
 }

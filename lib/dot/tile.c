@@ -14,6 +14,25 @@ static int is_narrow(const mpsim_format *f)
     return mpsim_format_last_bit(f) >= -126 && mpsim_format_highest(f) <= 127;
 }
 
+/* Whether the exponents of operands can be taken from binary32 values: those of subnormal ones are
+ * all alike. */
+static int is_plain(const mpsim_model *m, const mpsim_format *f)
+{
+    return mpsim_in_binary32(f) &&
+           (is_narrow(f) || mpsim_tile_lowest(m, f) == mpsim_emin(f));
+}
+
+/* See tile.h; a rounding to nearest takes 16 bits of the sum and what is left as one. */
+static int has_vectors(const mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
+                       const mpsim_format *fb)
+{
+    const mpsim_format *acc = &m->accumulator.format;
+    return is_plain(m, fa) && is_plain(m, fb) && fa->mbits + fb->mbits + 2 <= 24 &&
+           mpsim_in_binary32(acc) && mpsim_in_binary32(&m->result.format) &&
+           (m->chunk == 0 || mpsim_in_binary32(&m->outer.format)) && m->chunk % 2 == 0 &&
+           m->length % 2 == 0 && t->floor <= MPSIM_TILE_HIGH && acc->mbits <= (t->nearest ? 13 : 23);
+}
+
 int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
                     const mpsim_format *fb)
 {
@@ -64,5 +83,7 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
     t->nearest = r->mode == MPSIM_ROUND_NEAREST_EVEN;
     t->least = mpsim_bits_f64(mpsim_format_min_normal(acc));
     t->most = mpsim_bits_f64(mpsim_format_max(acc));
+    t->vectors = has_vectors(t, m, fa, fb);
+    t->wide &= !t->vectors;
     return 1;
 }

@@ -1,13 +1,20 @@
-/* tile.h -- the fast path of fused additions: one row of a times a panel of columns of b.
+/* tile.h -- the fast path of fused additions: rows of a times a panel of columns of b.
  *
- * The same bits as mpsim_fused_sum and mpsim_fused_round, in plain loops over the columns of a
- * panel that compilers turn into vector code. A product of two operands is exact in binary32 (small
- * exponents) or binary64; scaled by a power of two and converted to an integer it is truncated,
- * which is what the hardware's alignment does. No operation before a conversion is inexact but
- * those that underflow, and these convert to 0 however they round, so that neither the rounding
- * mode nor flush-to-zero can change a bit. Accumulators are binary64 numbers.
- * What a panel cannot do (infinities, NaN, overflow, results far below the normal range) it
- * reports, and the reference does it. */
+ * The same bits as mpsim_fused_sum and mpsim_fused_round. A product of two operands is exact;
+ * scaled by a power of two and converted to an integer it is truncated, which is what the
+ * hardware's alignment does. There are two ways:
+ *
+ *  - Vectors (loops/fused_loops.h) of binary32 lanes, for all rows of the table: operands that are
+ *    binary32 numbers, 24 bits for both significands. Where the exponent E of the alignment is
+ *    within MPSIM_TILE_LOW and _HIGH products neither overflow nor lose a bit but where they are
+ *    below 2^-125, and these are aligned to 0 however they round: 2^(F - E) <= 2^118. A lane of
+ *    another E, one whose sum does not fit 32 bits or whose result is not ordinary is done alone
+ *    (tile_lane.h).
+ *  - Plain loops over the columns (loops/tile_loops.h) for everything else. Accumulators are
+ *    binary64 numbers.
+ *
+ * What these cannot do (infinities, NaN, overflow, results far below the normal range) they
+ * report, and the reference does it. */
 #ifndef MPSIM_LIB_DOT_TILE_H
 #define MPSIM_LIB_DOT_TILE_H
 
@@ -16,7 +23,10 @@
 
 enum { MPSIM_TILE = MPSIM_PANEL }; /* columns of a panel */
 
+enum { MPSIM_TILE_LOW = -90, MPSIM_TILE_HIGH = 60 };
+
 typedef struct mpsim_tile {
+    int vectors;            /* exponents of a panel stand in pairs, accumulators are binary32 */
     int wide;               /* operands are binary64, not binary32                       */
     int length, fraction;
     int group;              /* products whose aligned sum fits in 31 bits                */
@@ -43,5 +53,12 @@ int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f);
  * Returns the columns, as bits, that the reference must do again from the start. */
 typedef unsigned mpsim_tile_function(const mpsim_tile *t, const void *a, const int16_t *ea,
                                      const void *b, const int16_t *eb, double *c, size_t depth);
+
+/* A fused function -- the same in vectors, for `rows` rows that are `next` values apart. The exponents
+ * of columns stand in pairs: those of k and k + 1, k even, side by side. depth is even.
+ * redo[r] |= the columns that the reference must do. */
+typedef void mpsim_fused_function(const mpsim_tile *t, const float *a, const int16_t *ea,
+                                  size_t next, const float *b, const int16_t *eb, float *c,
+                                  size_t rows, size_t depth, unsigned *redo);
 
 #endif

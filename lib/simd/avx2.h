@@ -13,6 +13,7 @@ enum { V_LANES = 8 };
 
 typedef uint32_t vu32 __attribute__((vector_size(32)));
 typedef int32_t vi32 __attribute__((vector_size(32)));
+typedef int16_t vi16 __attribute__((vector_size(32)));
 typedef float vf32 __attribute__((vector_size(32)));
 typedef uint64_t vu64 __attribute__((vector_size(32)));
 typedef int64_t vi64 __attribute__((vector_size(32)));
@@ -213,6 +214,16 @@ V_INLINE uint32_t v_reduce_min_u32(vu32 a)
     for (int i = 1; i < V_LANES; i++)
         m = a[i] < m ? a[i] : m;
     return m;
+}
+
+V_INLINE vi16 v_load_i16(const void *p) { return (vi16)_mm256_loadu_si256(p); }
+V_INLINE vi16 v_i16(int16_t x) { return (vi16)_mm256_set1_epi16(x); }
+V_INLINE vi16 v_max_i16(vi16 a, vi16 b) { return (vi16)_mm256_max_epi16((__m256i)a, (__m256i)b); }
+V_INLINE vi16 v_pair_i16(const int16_t *p)
+{
+    int x;
+    memcpy(&x, p, sizeof x);
+    return (vi16)_mm256_set1_epi32(x);
 }
 
 /* ---- wider and narrower ---- */

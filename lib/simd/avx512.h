@@ -13,6 +13,7 @@ enum { V_LANES = 16 };
 
 typedef uint32_t vu32 __attribute__((vector_size(64)));
 typedef int32_t vi32 __attribute__((vector_size(64)));
+typedef int16_t vi16 __attribute__((vector_size(64)));
 typedef float vf32 __attribute__((vector_size(64)));
 typedef uint64_t vu64 __attribute__((vector_size(64)));
 typedef int64_t vi64 __attribute__((vector_size(64)));
@@ -199,6 +200,16 @@ V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
 V_INLINE uint64_t v_sum_u64(vu64 a) { return (uint64_t)_mm512_reduce_add_epi64((__m512i)a); }
 V_INLINE uint32_t v_reduce_max_u32(vu32 a) { return _mm512_reduce_max_epu32((__m512i)a); }
 V_INLINE uint32_t v_reduce_min_u32(vu32 a) { return _mm512_reduce_min_epu32((__m512i)a); }
+
+V_INLINE vi16 v_load_i16(const void *p) { return (vi16)_mm512_loadu_si512(p); }
+V_INLINE vi16 v_i16(int16_t x) { return (vi16)_mm512_set1_epi16(x); }
+V_INLINE vi16 v_max_i16(vi16 a, vi16 b) { return (vi16)_mm512_max_epi16((__m512i)a, (__m512i)b); }
+V_INLINE vi16 v_pair_i16(const int16_t *p)
+{
+    int x;
+    memcpy(&x, p, sizeof x);
+    return (vi16)_mm512_set1_epi32(x);
+}
 
 /* ---- wider and narrower ---- */
 

@@ -20,6 +20,7 @@
  *   v_bits(m, a, b)       the bits of a where those of m are set, else those of b; v_xor3: a ^ b ^ c
  *   v_inc(m, a)           a + 1 where m, else a
  *   v_max_f32, _f64      a where it is the larger, else b: b where one is NaN
+ *   v_pair_i16(p)         p[0], p[1] in every two lanes of vi16, which has twice V_LANES
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
@@ -39,6 +40,7 @@ enum { V_LANES = 4 };
 
 typedef uint32_t vu32 __attribute__((vector_size(16)));
 typedef int32_t vi32 __attribute__((vector_size(16)));
+typedef int16_t vi16 __attribute__((vector_size(16)));
 typedef float vf32 __attribute__((vector_size(16)));
 typedef uint64_t vu64 __attribute__((vector_size(16)));
 typedef int64_t vi64 __attribute__((vector_size(16)));
@@ -220,6 +222,25 @@ V_INLINE uint32_t v_reduce_min_u32(vu32 a)
 {
     const uint32_t b = a[0] < a[1] ? a[0] : a[1], c = a[2] < a[3] ? a[2] : a[3];
     return b < c ? b : c;
+}
+
+V_INLINE vi16 v_load_i16(const void *p)
+{
+    vi16 a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+V_INLINE vi16 v_i16(int16_t x) { return (vi16){x, x, x, x, x, x, x, x}; }
+V_INLINE vi16 v_max_i16(vi16 a, vi16 b)
+{
+    const vi16 m = (vi16)(a > b);
+    return (m & a) | (~m & b);
+}
+V_INLINE vi16 v_pair_i16(const int16_t *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return (vi16)v_u32(x);
 }
 
 /* ---- wider and narrower ---- */

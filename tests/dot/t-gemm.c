@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <mpsim/dot.h>
 #include <mpsim/isa.h>
 #include <pthread.h>
@@ -408,6 +409,47 @@ static mpsim_format a_layout(int low, int high, int most, int biased, uint64_t *
     return f;
 }
 
+/* Exponents around the limits within which vectors of binary32 work, lines that differ in them, sums of
+ * more than 31 bits, results that are subnormal. */
+START_TEST(limits_of_lanes)
+{
+    static const char *const models[] = {
+        "hopper-bf16-fp32", "volta-fp16-fp32:floor=none", "ampere-tf32-fp32", "hopper-fp16-fp32",
+        "hopper-fp16-fp16", "blackwell-tcgen05-fp8-fp32", "blackwell-tcgen05-fp8-fp16",
+        "hopper-wgmma-fp8-promoted", "hopper-bf16-fp32:acc=bf16:result=bf16:round=nearest-even",
+        "hopper-bf16-fp32:acc=fp16:result=fp16", "hopper-mma-fp8-fp16", "hopper-bf16-fp32:L=6:F=28"};
+    static const int middles[] = {0, 0, -45, -45, -62, 30, 32, 60, -7, -12};
+    uint64_t seed = test_seed() + 19;
+    for (size_t i = 0; i < COUNT(models) * test_scaled(40); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
+        ck_assert(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        problem p = new_problem(&m, &list[i % n], &list[(i + i / 7) % n], 5, 20, 50, &seed);
+        fill(&p, DOT_NORMAL, 0, &seed);
+        const int middle = middles[test_random(&seed) % COUNT(middles)];
+        const int spread = (int)(test_random(&seed) % 12), full = test_random(&seed) % 3 == 0;
+        for (size_t k = 0; k < p.rows * p.depth + p.depth * p.columns; k++) {
+            const uint64_t u = test_random(&seed);
+            const int of_a = k < p.rows * p.depth;
+            const size_t at = of_a ? k : k - p.rows * p.depth;
+            const size_t line = of_a ? at / p.depth : at % p.columns;
+            const int e = middle + (int)(line % 3) * spread / 2 - (int)(u % (unsigned)(spread + 1));
+            const double x = ldexp(full ? 2 - 0x1p-30 : 1 + (double)(u >> 40) * 0x1p-24, e);
+            (of_a ? p.a.codes : p.b.codes)[at] =
+                mpsim_encode_f64(of_a ? &p.a.f : &p.b.f, &r,
+                                 u >> 32 & 15 ? (u >> 33 & 1 && !full ? -x : x) : 0, 0, NULL);
+        }
+        lay_out(&p.a);
+        lay_out(&p.b);
+        check_problem(&p, &seed);
+        clear_problem(&p);
+    }
+}
+END_TEST
+
 /* Models that differ from those of tensor cores in numbers only, up to where a fast path must give
  * up: ranges of operands, accumulators and results, fractions, lengths, floors. */
 START_TEST(beyond_tensor_cores)
@@ -704,6 +746,7 @@ int main(void)
     tcase_add_test(t, every_kind);
     tcase_add_test(t, large);
     tcase_add_test(t, other_models);
+    tcase_add_test(t, limits_of_lanes);
     tcase_add_test(t, beyond_tensor_cores);
     tcase_add_test(t, far_apart);
     tcase_add_test(t, accumulators_alone);

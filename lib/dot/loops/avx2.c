@@ -17,8 +17,9 @@
 #define EXACT     exact_avx2
 #include "tile_loops.h"
 #include "chain_vectors.h"
+#include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx2 = {tile_avx2, chain_avx2, exact_avx2,
+const mpsim_loops mpsim_loops_avx2 = {tile_avx2, fused, chain_avx2, exact_avx2,
                                          rounded_f32, rounded_f64,
                                          outer_f32, outer_f64};

@@ -6,13 +6,14 @@
 #define MPSIM_LIB_DOT_LOOPS_LOOPS_H
 
 #include "../rounded.h"
-#include "../tile.h"
+#include "../tile_lane.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define UNROLL        _Pragma("GCC unroll 16")
 
 typedef struct mpsim_loops {
     mpsim_tile_function *tile;
+    mpsim_fused_function *fused;
     mpsim_chain_function *chain;
     mpsim_exact_function *exact;
     mpsim_rounded_function *rounded_f32, *rounded_f64;

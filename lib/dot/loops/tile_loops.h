@@ -4,24 +4,6 @@
 
 /* ---- the end of an addition ---- */
 
-/* The accumulator for T 2^(E - F) given as a binary64 number that is not zero, +0 where it rounds to
- * zero; *bad where the reference must do it. */
-static uint64_t round_one(const mpsim_tile *t, uint64_t u, unsigned *bad)
-{
-    uint64_t m = u & 0x7fffffffffffffffu;
-    const int e = (int)(m >> 52) - 1023;
-    const int drop = 52 - t->mbits + (e < t->emin ? t->emin - e : 0);
-    if (drop > 51) { /* the last bit that is kept is not among the 52 explicit ones */
-        *bad = 1;
-        return u;
-    }
-    if (t->nearest)
-        m += ((uint64_t)1 << (drop - 1)) - 1 + (m >> drop & 1);
-    m = m >> drop << drop;
-    *bad = m > t->most;
-    return m ? m | (u & 0x8000000000000000u) : 0;
-}
-
 /* Add the accumulators to the aligned products and round. */
 static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *total, double *c)
 {
@@ -49,7 +31,7 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
     unsigned redo = 0;
     for (int j = 0; j < N; j++) {
         unsigned bad = 0;
-        c[j] = mpsim_f64_bits(sum[j] ? round_one(t, sum[j], &bad) : 0);
+        c[j] = mpsim_f64_bits(sum[j] ? mpsim_tile_round(t, sum[j], &bad) : 0);
         if (bad) {
             redo |= 1u << j;
             c[j] = 0;

@@ -1,0 +1,56 @@
+/* tile_lane.h -- one column of one addition of tile.h, in scalars, for the lanes that vectors leave: every
+ * exponent, sums of any size, subnormal results. */
+#ifndef MPSIM_LIB_DOT_TILE_LANE_H
+#define MPSIM_LIB_DOT_TILE_LANE_H
+
+#include "tile.h"
+
+/* The accumulator for T 2^(E - F) given as a binary64 number that is not zero, +0 where it rounds to
+ * zero; *bad where the reference must do it. */
+static inline uint64_t mpsim_tile_round(const mpsim_tile *t, uint64_t u, unsigned *bad)
+{
+    uint64_t m = u & 0x7fffffffffffffffu;
+    const int e = (int)(m >> 52) - 1023;
+    const int drop = 52 - t->mbits + (e < t->emin ? t->emin - e : 0);
+    if (drop > 51) { /* the last bit that is kept is not among the 52 explicit ones */
+        *bad = 1;
+        return u;
+    }
+    if (t->nearest)
+        m += ((uint64_t)1 << (drop - 1)) - 1 + (m >> drop & 1);
+    m = m >> drop << drop;
+    *bad = m > t->most;
+    return m ? m | (u & 0x8000000000000000u) : 0;
+}
+
+/* The exponent of an accumulator, one that is zero does not count. */
+static inline int mpsim_tile_exponent(const mpsim_tile *t, double c)
+{
+    const int e = (int)(mpsim_bits_f64(c) >> 52 & 0x7ff) - 1023;
+    return c == 0 ? MPSIM_EXPONENT_ZERO : e > t->emin ? e : t->emin;
+}
+
+/* *c after an addition of n products a[k] b[k MPSIM_TILE], their exponents ea[k] and eb[2 MPSIM_TILE (k / 2)
+ * + k % 2]. Returns whether the reference must do this column. */
+static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, const int16_t *ea,
+                                       const float *b, const int16_t *eb, float *c, size_t n)
+{
+    int e = mpsim_tile_exponent(t, (double)*c);
+    unsigned bad = 0;
+    e = e > t->floor ? e : t->floor;
+    for (size_t k = 0; k < n; k++) {
+        const int es = ea[k] + eb[2 * MPSIM_TILE * (k / 2) + k % 2];
+        e = es > e ? es : e;
+    }
+    const double up = mpsim_f64_bits((uint64_t)(1023 + t->fraction - e) << 52);
+    const double down = mpsim_f64_bits((uint64_t)(1023 - t->fraction + e) << 52);
+    int64_t sum = (int64_t)((double)*c * up);
+    for (size_t k = 0; k < n; k++)
+        sum += (int64_t)((double)a[k] * (double)b[k * MPSIM_TILE] * up);
+    const uint64_t u =
+        sum ? mpsim_tile_round(t, mpsim_bits_f64((double)sum * down), &bad) : 0;
+    *c = bad ? 0 : (float)mpsim_f64_bits(u);
+    return bad;
+}
+
+#endif
