@@ -9,7 +9,6 @@
 #include "kernel/kernel.h"
 #include "scalar.h"
 
-
 /* ---- names ---- */
 
 static const struct {
