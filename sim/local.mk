@@ -13,8 +13,8 @@ sim_libsim_la_SOURCES = \
   sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
-  sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalerword.c \
-  sim/cli/scalerword.h \
+  sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
+  sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h \
   sim/commands.c sim/commands.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
   sim/dot/operand.c sim/dot/operand.h \

@@ -1,6 +1,8 @@
 /* target.c -- see target.h. */
 #include "target.h"
 
+#include "scalelist.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,21 +266,6 @@ static char *next_word(const char **list)
     return word;
 }
 
-/* The scale of a target, which must differ from those of the n targets before it. */
-static int parse_scale(target *t, const char *text, size_t n, const char *verb)
-{
-    double *scale = &t->rounding.scale;
-    const int status = parse_number(scale, text);
-    if (status == NUMBER_RANGE)
-        return fail(EXIT_USAGE, "%s: scale '%s' is outside the range of binary64", verb, text);
-    if (status || !(*scale > 0))
-        return fail(EXIT_USAGE, "%s: scale '%s' is not a positive number", verb, text);
-    for (size_t i = 1; i <= n; i++)
-        if ((t - i)->rounding.scale == *scale)
-            return fail(EXIT_USAGE, "%s: scale '%s' is given twice", verb, text);
-    return 0;
-}
-
 static size_t count_words(const char *list)
 {
     size_t n = 1;
@@ -291,12 +278,15 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
                      const char *default_formats)
 {
     const char *formats = o->formats ? o->formats : default_formats;
-    const char *scales = o->scales ? o->scales : "1";
-    const size_t nf = count_words(formats), ns = count_words(scales);
+    const size_t nf = count_words(formats);
+    scale_list scales;
     memset(l, 0, sizeof *l);
-    if (nf > 256 || ns > 256)
-        return fail(EXIT_USAGE, "%s: more than 256 formats or scales", verb);
-    l->items = calloc(nf * ns, sizeof *l->items);
+    if (nf > 256)
+        return fail(EXIT_USAGE, "%s: more than 256 formats", verb);
+    int code = scale_list_parse(&scales, o->scales ? o->scales : "1", verb);
+    if (code)
+        return code;
+    l->items = calloc(nf * scales.count, sizeof *l->items);
     l->labels = calloc(nf, sizeof *l->labels);
     if (!l->items || !l->labels)
         return fail(EXIT_IO, "out of memory");
@@ -306,24 +296,16 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
         char *label = l->labels[l->label_count++] = next_word(&formats);
         if (!label)
             return fail(EXIT_IO, "out of memory");
-        int code = parse_target(&t, label, o, verb);
+        code = parse_target(&t, label, o, verb);
         if (code)
             return code;
         const target *same = find_same(l, &t);
         if (same)
             return fail(EXIT_USAGE, "%s: format '%s' repeats '%s'", verb, label, same->label);
-        const char *rest = scales;
-        for (size_t k = 0; k < ns; k++) {
-            char *word = next_word(&rest);
-            if (!word)
-                return fail(EXIT_IO, "out of memory");
-            target *next = &l->items[l->count];
+        for (size_t k = 0; k < scales.count; k++) {
+            target *next = &l->items[l->count++];
             *next = t;
-            code = parse_scale(next, word, k, verb);
-            free(word);
-            if (code)
-                return code;
-            l->count++;
+            next->rounding.scale = scales.items[k];
         }
     }
     return 0;

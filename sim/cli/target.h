@@ -17,7 +17,7 @@ typedef struct target {
 /* Rounding options as they stand on the command line; NULL or 0: not given. */
 typedef struct target_options {
     const char *formats;  /* "fp16,e4m3@cuda" */
-    const char *scales;   /* "1,2^16"         */
+    const char *scales;   /* "1,2^8..2^16"    */
     const char *round;    /* "rne", "sr:8"    */
     const char *preset;
     const char *overflow; /* "inf", "saturate" */

@@ -30,6 +30,7 @@ static const char more[] =
     "Examples:\n"
     "  mpsim stat trace/                                all files below, usual formats\n"
     "  mpsim stat -f fp16 -s 1,2^10,2^16 -k agrad,wgrad trace/\n"
+    "  mpsim stat -f fp16 -s 2^0..2^32 --json -o sweep.json trace/    for mpsim plot sweep\n"
     "  mpsim stat -f fp16 -s 2^16 --fail-if nan,inf,'underflow>1%',total:sqnr'<40' trace/\n"
     "  mpsim stat -f e4m3@cuda,e5m2@cuda,e2m1 --json -o report.json grads.safetensors\n"
     "  zcat dump.bin.gz | mpsim stat --dtype bf16 --shape 1024,4096 -\n";
@@ -454,7 +455,8 @@ int cmd_stat(const command *self, int argc, char **argv)
         {'f', "format", OPTION_STRING, &o.to.formats, "LIST",
          "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2)"},
         {'s', "scale", OPTION_STRING, &o.to.scales, "LIST",
-         "loss scales that multiply gradients first, as 1,1024,2^16 (default 1); see below"},
+         "loss scales that multiply gradients first, as 1,1024,2^16, or every power of two of a "
+         "range, as 2^0..2^32 (default 1); see below"},
         {0, "scale-kinds", OPTION_LIST, &o.scaled, "LIST",
          "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
         TARGET_OPTION_ROWS(o.to),

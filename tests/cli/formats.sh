@@ -108,6 +108,23 @@ for word in '2^' '2^ 5' 2^x '1 2' inf nan '' 1x 1e 0 -1; do
     run 2 stat -s "$word" "$trace" && has 'is not a positive number' err; ok $? "--scale '$word'"
 done
 run 2 stat -s 1,2,1.0 "$trace" && has "'1.0' is given twice" err; ok $? "a scale twice"
+scales() { "$MPSIM" stat -q -f fp16 -s "$1" --scale-kinds all -k weight --csv --level total "$trace" 2>"$dir/err" | awk -F, 'NR > 1 { printf "%s%s", t, $i; t = "," } NR == 1 { for (i = 1; $i != "scale"; i++); } END { print "" }' >"$dir/out"; }
+scales '2^0..2^4' && has '^1,2,4,8,16$'; ok $? "--scale 2^0..2^4: every power of two between"
+scales '3, 2**-2..1 ,1000,0x10..3.2e1,2^7..128' && has '^3,0.25,0.5,1,1000,16,32,128$'; ok $? "--scale: ranges and scales together, in that order"
+scales '2^-100..2^155' && [ "$(tr ',' '\n' <"$dir/out" | wc -l)" -eq 256 ]; ok $? "--scale: 256 scales"
+scale_fails() { run 2 stat -s "$1" "$trace" && has "stat: $2" err; ok $? "--scale '$1'"; }
+scale_fails '1,2^-100..2^155' 'more than 256 scales'
+scale_fails '2^-1074..2^1023' 'more than 256 scales'
+scale_fails '2^0..1000' "scales '2^0..1000': 1000 is not a power of two"
+scale_fails '3..8' "scales '3..8': 3 is not a power of two"
+scale_fails '2^4..2^0' "scales '2^4..2^0': a range goes upwards: 2^0..2^4"
+scale_fails '2^0..2^8,16' "scale '16' is given twice"
+scale_fails '16,2^0..2^8' "scales '2^0..2^8': 16 is given twice"
+scale_fails '2^0..' "scale '' is not a positive number"
+scale_fails '..2^8' "scale '' is not a positive number"
+scale_fails '2^0..2^1024' "scale '2^1024' is outside the range of binary64"
+scale_fails '2^0..2^4..2^8' "scale '2^4..2^8' is not a positive number"
+run 2 cast -f fp16 -s 2^0..2^4 -o "$dir/x.npy" "$trace/step_020000/rank_00000.safetensors" && has 'one format and one scale' err; ok $? "cast: a range of scales"
 run 0 stat -f fp16 -s '1, 2**4' --scale-kinds all -k weight --csv "$trace" && has ',fp16,16,'; ok $? "--scale '1, 2**4'"
 
 # ---- formats --check: arguments are X FORMAT, then code, rel_err, verdict and lost ----
