@@ -1,4 +1,5 @@
-/* read.c -- bytes of an open file, and the elements of a selected tensor as exact binary64 values. */
+/* read.c -- bytes of an open file, and the elements of a tensor: their codes as they are stored, or exact
+ * binary64 values. */
 #include "impl.h"
 
 #include <errno.h>
@@ -27,39 +28,48 @@ ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
     return (ssize_t)got;
 }
 
+static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_error *error)
+{
+    const ssize_t r = trace_pread(t->fd, p, n, at);
+    if (r < 0)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s",
+                               strerror(errno));
+    if ((size_t)r < n)
+        return trace_fail(t, error, at + (size_t)r, "the file ends here, it has become "
+                          "shorter than its %" PRIu64 " bytes", t->size);
+    return 0;
+}
+
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error)
 {
-    if (t->type->bytes && t->member) {
-        if (t->type->bytes(t, p, n, error))
-            return -1;
-    } else {
-        const ssize_t r = trace_pread(t->fd, p, n, t->at);
-        if (r < 0)
-            return trace_error_set(error, TRACE_EXIT_IO, t->path, t->at, "cannot read: %s",
-                                   strerror(errno));
-        if ((size_t)r < n)
-            return trace_fail(t, error, t->at + (size_t)r, "the file ends here, it has become "
-                              "shorter than its %" PRIu64 " bytes", t->size);
-    }
+    if (t->type->bytes && t->member ? t->type->bytes(t, p, n, error)
+                                    : file_bytes(t, p, n, t->at, error))
+        return -1;
     t->at += n;
     return 0;
+}
+
+static const trace_entry *entry_with_numbers(const trace *t, size_t i, trace_error *error)
+{
+    const trace_entry *e = i < t->count ? &t->entries[i] : NULL;
+    if (!e)
+        trace_fail(t, error, TRACE_NO_OFFSET, "there is no tensor %zu", i);
+    else if (!e->tensor.format)
+        trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' of dtype %s does not hold "
+                   "floating-point numbers", e->tensor.name, e->tensor.dtype);
+    return e && e->tensor.format ? e : NULL;
 }
 
 int trace_select(trace *t, size_t i, trace_error *error)
 {
     t->current = NULL;
     t->member = NULL;
-    if (i >= t->count)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "there is no tensor %zu", i);
-    const trace_entry *e = &t->entries[i];
-    if (!e->tensor.format)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' of dtype %s does not hold "
-                          "floating-point numbers", e->tensor.name, e->tensor.dtype);
+    const trace_entry *e = entry_with_numbers(t, i, error);
+    if (!e)
+        return -1;
     t->at = e->tensor.offset;
     if (t->type->start && t->type->start(t, e, error))
         return -1;
-    if (!t->buffer && !(t->buffer = malloc(BUFFER)))
-        return trace_no_memory(t, error);
     t->current = e;
     t->done = 0;
     t->finished = 0;
@@ -76,41 +86,77 @@ static void swap_bytes(unsigned char *p, size_t width, size_t n)
         }
 }
 
-int trace_read(trace *t, double *values, size_t n, size_t *got, trace_error *error)
+/* n codes of x, as they lie in the file, into the byte order of the host. */
+static void to_host(const trace_tensor *x, void *codes, size_t n)
 {
     static const uint16_t one = 1;
     const int host_is_big = *(const unsigned char *)&one == 0;
+    if (x->big_endian != host_is_big)
+        swap_bytes(codes, mpsim_format_code_bytes(x->format), n);
+}
+
+int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *error)
+{
     *got = 0;
     if (!t->current)
         return trace_fail(t, error, TRACE_NO_OFFSET, "no tensor is selected");
     const trace_tensor *x = &t->current->tensor;
-    const size_t width = mpsim_format_code_bytes(x->format), chunk = BUFFER / width;
-    while (*got < n && t->done < x->count) {
-        size_t m = n - *got < chunk ? n - *got : chunk;
-        if (m > x->count - t->done)
-            m = (size_t)(x->count - t->done);
-        if (trace_bytes(t, t->buffer, m * width, error))
-            goto fail;
-        if (x->big_endian != host_is_big)
-            swap_bytes(t->buffer, width, m);
-        if (mpsim_decode_array(x->format, values + *got, t->buffer, m) != MPSIM_OK) {
-            trace_fail(t, error, TRACE_NO_OFFSET, "format %s cannot be decoded",
-                       x->format->name);
-            goto fail;
-        }
-        *got += m;
-        t->done += m;
-    }
+    const size_t m = x->count - t->done < n ? (size_t)(x->count - t->done) : n;
+    if (trace_bytes(t, codes, m * mpsim_format_code_bytes(x->format), error))
+        goto fail;
+    to_host(x, codes, m);
+    t->done += m;
     if (t->done == x->count && !t->finished) {
         t->finished = 1;
         if (t->type->finish && t->type->finish(t, error))
             goto fail;
     }
+    *got = m;
     return 0;
 fail:
-    *got = 0;
     t->current = NULL; /* an error does not go away by reading on */
     return -1;
+}
+
+int trace_read(trace *t, double *values, size_t n, size_t *got, trace_error *error)
+{
+    size_t m = 1;
+    *got = 0;
+    if (!t->buffer && !(t->buffer = malloc(BUFFER)))
+        return trace_no_memory(t, error);
+    for (size_t at = 0; m; at += m) {
+        const mpsim_format *f = t->current ? t->current->tensor.format : NULL;
+        const size_t chunk = f ? BUFFER / mpsim_format_code_bytes(f) : 0;
+        *got = 0;
+        if (trace_read_codes(t, t->buffer, n - at < chunk ? n - at : chunk, &m, error))
+            return -1;
+        if (mpsim_decode_array(f, values + at, t->buffer, m) != MPSIM_OK) {
+            t->current = NULL;
+            return trace_fail(t, error, TRACE_NO_OFFSET, "format %s cannot be decoded", f->name);
+        }
+        *got = at + m;
+    }
+    return 0;
+}
+
+int trace_is_flat(const trace *t)
+{
+    return t->type->bytes == NULL;
+}
+
+int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n, trace_error *error)
+{
+    const trace_entry *e = entry_with_numbers(t, i, error);
+    if (!e)
+        return -1;
+    const trace_tensor *x = &e->tensor;
+    const size_t width = mpsim_format_code_bytes(x->format);
+    if (!trace_is_flat(t) || first > x->count || n > x->count - first)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", x->name);
+    if (file_bytes(t, codes, n * width, x->offset + first * width, error))
+        return -1;
+    to_host(x, codes, n);
+    return 0;
 }
 
 int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error)

@@ -81,10 +81,22 @@ int trace_select(trace *t, size_t i, trace_error *error);
  * of a tensor in an npz also verifies the member's CRC. */
 int trace_read(trace *t, double *values, size_t n, size_t *got, trace_error *error);
 
+/* trace_read_codes -- the same elements as they are stored: codes of their format, of
+ * mpsim_format_code_bytes each, in the byte order of the host. */
+int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *error);
+
 /* trace_read_bytes -- the bytes of the selected tensor's next elements as they lie in the file, n of
- * them, which are to be there; a tensor is read with one of these two functions. 0, or -1 with *error
+ * them, which are to be there; a tensor is read with one of these three functions. 0, or -1 with *error
  * filled. */
 int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error);
+
+/* trace_is_flat -- whether the elements lie in the file as they are, in no member of an archive. */
+int trace_is_flat(const trace *t);
+
+/* trace_codes -- of such a file: the codes of n elements of tensor i from element `first`, which are to
+ * be there, as trace_read_codes gives them. No tensor is selected, and threads may read at once. 0, or
+ * -1 with *error filled. */
+int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n, trace_error *error);
 
 /* trace_error_set -- fill *error; always returns -1. The text becomes
  * "PATH: offset N: MESSAGE", or "PATH: MESSAGE" if offset is UINT64_MAX; path and message
