@@ -18,7 +18,7 @@ LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/li
   $(CHECK_LIBS) $(MPFR_LIBS) $(JANSSON_LIBS) $(LIBZIP_LIBS) -lpthread -lm
 
 # ---- the program
-shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
+shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
   tests/cli/experiments.sh tests/cli/formats.sh tests/cli/interrupt.sh tests/cli/memory.sh \
   tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
@@ -70,8 +70,8 @@ unit_tests = \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-policy tests/sim/t-train-record \
-  tests/stats/t-summary \
-  tests/trace/t-names tests/trace/t-npy tests/trace/t-npz tests/trace/t-safetensors tests/trace/t-temporary \
+  tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
+  tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \

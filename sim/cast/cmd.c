@@ -2,9 +2,9 @@
 #include "../commands.h"
 #include "../cli/input.h"
 #include "../cli/output.h"
-#include "../cli/stream.h"
-#include "../cli/target.h"
+#include "../cli/reportoptions.h"
 #include "../report/report.h"
+#include "tensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,127 +20,27 @@ static const char more[] =
     "  mpsim cast -f e2m1 --widen -o out.npy weight.npy\n"
     "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n";
 
-enum { BLOCK = 1 << 16 };
-
 typedef struct options {
     target_options to;
     input_options from;
+    report_options form; /* of it: threads */
     const char *path, *layout;
     int widen, quiet;
 } options;
 
 typedef struct job {
-    const target *t;
-    uint64_t seed;
-    const mpsim_format *out; /* what is written: t->format, or a wider one */
+    caster c;
     int npy;
     const char *path;
     size_t *chosen; /* indices of the tensors to write */
     size_t n;
-    mpsim_counts counts;
     uint64_t elements, left_out;
-    double *x, *y;
-    unsigned char *codes;
 } job;
-
-/* The format that holds every number of f, of those that other tools read. The library knows
- * whether binary32 does: it refuses even an empty array otherwise. */
-static const mpsim_format *widened(const mpsim_format *f)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    const int fits = mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
-    return mpsim_format_find(fits ? "binary32" : "binary64");
-}
 
 static int ends_with(const char *s, const char *end)
 {
     const size_t n = strlen(s), m = strlen(end);
     return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-/* ---- one tensor ---- */
-
-/* The next n elements, read into j->x, as little-endian codes of j->out. */
-static void convert(job *j, const mpsim_format *source, uint64_t stream, uint64_t first, size_t n)
-{
-    const mpsim_rounding r = target_rounding(j->t, source);
-    const mpsim_rng rng = {j->seed, stream, first};
-    mpsim_rounding exact;
-    mpsim_rounding_init(&exact, MPSIM_ROUND_NEAREST_EVEN);
-    exact.nan = MPSIM_NANS_PAYLOAD;
-    if (j->out == &j->t->format) {
-        (void)mpsim_encode_array_f64(j->out, &r, &rng, j->codes, j->x, n, &j->counts);
-    } else {
-        (void)mpsim_round_array_f64(&j->t->format, &r, &rng, j->y, j->x, n, &j->counts);
-        (void)mpsim_encode_array_f64(j->out, &exact, NULL, j->codes, j->y, n, NULL);
-    }
-    trace_to_little_endian(j->codes, mpsim_format_code_bytes(j->out), n);
-}
-
-/* Column-major codes as row-major ones: all of a tensor, in memory. */
-static unsigned char *to_row_major(const unsigned char *codes, const trace_tensor *t, size_t bytes)
-{
-    unsigned char *out = malloc(t->count ? t->count * bytes : 1);
-    uint64_t *index = calloc(t->rank + 1, sizeof *index);
-    for (uint64_t i = 0; out && index && i < t->count; i++) {
-        uint64_t at = 0;
-        for (size_t d = 0; d < t->rank; d++)
-            at = at * t->shape[d] + index[d];
-        memcpy(out + at * bytes, codes + i * bytes, bytes);
-        for (size_t d = 0; d < t->rank && ++index[d] == t->shape[d]; d++)
-            index[d] = 0;
-    }
-    if (!index) {
-        free(out);
-        out = NULL;
-    }
-    free(index);
-    return out;
-}
-
-static int cast_tensor(job *j, trace *t, size_t i, trace_writer *w, trace_error *error)
-{
-    const trace_tensor *tensor = trace_at(t, i);
-    const size_t bytes = mpsim_format_code_bytes(j->out);
-    const int reorder = tensor->fortran && !j->npy && tensor->rank > 1;
-    const uint64_t stream = tensor_stream(t, tensor);
-    unsigned char *whole = NULL, *ordered = NULL;
-    uint64_t first = 0;
-    int result = -1;
-    size_t n;
-    if (reorder && !(whole = malloc(tensor->count ? tensor->count * bytes : 1))) {
-        trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-        return -1;
-    }
-    if (trace_select(t, i, error))
-        goto done;
-    for (;; first += n) {
-        if (trace_read(t, j->x, BLOCK, &n, error))
-            goto done;
-        if (n == 0)
-            break;
-        convert(j, tensor->format, stream, first, n);
-        if (reorder)
-            memcpy(whole + first * bytes, j->codes, n * bytes);
-        else if (trace_writer_data(w, j->codes, n * bytes, error))
-            goto done;
-    }
-    if (reorder) {
-        ordered = to_row_major(whole, tensor, bytes);
-        if (!ordered) {
-            trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-            goto done;
-        }
-        if (trace_writer_data(w, ordered, tensor->count * bytes, error))
-            goto done;
-    }
-    j->elements += tensor->count;
-    result = 0;
-done:
-    free(whole);
-    free(ordered);
-    return result;
 }
 
 /* ---- one file ---- */
@@ -150,7 +50,7 @@ static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor
                                       trace_error *error)
 {
     enum { OWN = 10 };
-    const mpsim_rounding *r = &j->t->rounding;
+    const mpsim_rounding *r = &j->c.to->rounding;
     const int stochastic = r->mode >= MPSIM_ROUND_STOCHASTIC_A;
     char scale[32], seed[32], bits[8];
     size_t n = 0, kept = 0;
@@ -167,11 +67,11 @@ static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor
             pairs[kept++][1] = trace_metadata_value(t, i);
         }
     snprintf(scale, sizeof scale, "%.17g", r->scale);
-    snprintf(seed, sizeof seed, "%" PRIu64, j->seed);
+    snprintf(seed, sizeof seed, "%" PRIu64, j->c.seed);
     snprintf(bits, sizeof bits, "%d", r->sr_bits);
     const char *const own[OWN][2] = {
-        {"mpsim.cast.format", j->t->format.name},
-        {"mpsim.cast.preset", j->t->preset},
+        {"mpsim.cast.format", j->c.to->format.name},
+        {"mpsim.cast.preset", j->c.to->preset},
         {"mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf"},
         {"mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false"},
         {"mpsim.cast.flush_inputs", r->flush_input ? "true" : "false"},
@@ -209,11 +109,12 @@ static int visit_file(input *in, trace *t, void *context)
             continue;
         }
         tensors[j->n] = *trace_at(t, i);
-        tensors[j->n].format = j->out;
+        tensors[j->n].format = j->c.out;
         tensors[j->n].fortran = j->npy ? tensors[j->n].fortran : 0;
         if (tensors[j->n].name[0] == '\0' && !j->npy)
             tensors[j->n].name = "tensor"; /* an npy or raw file has no names */
         j->chosen[j->n++] = i;
+        j->elements += trace_at(t, i)->count;
     }
     if (j->npy && j->n != 1) {
         code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use "
@@ -223,11 +124,10 @@ static int visit_file(input *in, trace *t, void *context)
     }
     w = j->npy ? trace_writer_npy(j->path, tensors, &error)
                : open_safetensors(j, t, tensors, &error);
-    for (size_t i = 0; w && i < j->n; i++)
-        if (cast_tensor(j, t, j->chosen[i], w, &error)) {
-            trace_writer_abandon(w);
-            w = NULL;
-        }
+    if (w && caster_write(&j->c, t, j->chosen, j->n, w, &error)) {
+        trace_writer_abandon(w);
+        w = NULL;
+    }
     if (!w || trace_writer_finish(w, &error))
         code = fail(error.exit, "%s", error.text);
 done:
@@ -258,27 +158,27 @@ static void print_summary(const job *j)
     const struct {
         const char *what;
         uint64_t n;
-    } rows[] = {{"underflow", j->counts.underflow},
-                {"subnormal", j->counts.subnormal},
-                {"overflow", j->counts.overflow},
-                {"inexact", j->counts.inexact},
-                {"NaN", j->counts.nan}};
+    } rows[] = {{"underflow", j->c.counts.underflow},
+                {"subnormal", j->c.counts.subnormal},
+                {"overflow", j->c.counts.overflow},
+                {"inexact", j->c.counts.inexact},
+                {"NaN", j->c.counts.nan}};
     printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, j->n == 1 ? "" : "s",
-           text_count(n, j->elements), j->elements == 1 ? "" : "s", j->t->label);
-    if (j->out != &j->t->format)
-        printf(" in %s", j->out->name);
+           text_count(n, j->elements), j->elements == 1 ? "" : "s", j->c.to->label);
+    if (j->c.out != &j->c.to->format)
+        printf(" in %s", j->c.out->name);
     putchar('\n');
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         printf("  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
                rows[i].n ? text_share(share, rows[i].n, j->elements) : "");
-    if (j->npy && trace_npy_descr(j->out)[1] == 'V')
-        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->out));
+    if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
+        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->c.out));
 }
 
 /* The format to write, or NULL after a message. */
 static const mpsim_format *output_format(const job *j, int widen)
 {
-    const mpsim_format *f = &j->t->format;
+    const mpsim_format *f = &j->c.to->format;
     if (widen)
         return widened(f);
     if (j->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
@@ -314,9 +214,9 @@ static int choose(job *j, const options *o, target_list *targets)
         return code;
     if (targets->count != 1)
         return fail(EXIT_USAGE, "cast: one format and one scale, please");
-    j->t = &targets->items[0];
-    j->out = output_format(j, o->widen);
-    return j->out ? 0 : EXIT_USAGE;
+    j->c.to = &targets->items[0];
+    j->c.out = output_format(j, o->widen);
+    return j->c.out ? 0 : EXIT_USAGE;
 }
 
 static int cast_file(const options *o, char *operand)
@@ -324,8 +224,8 @@ static int cast_file(const options *o, char *operand)
     target_list targets = {0};
     input in = {0};
     job j = {.path = o->path,
-             .seed = o->to.seed,
              .npy = o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy")};
+    const int summary = !o->quiet && strcmp(o->path, "-") != 0;
     int code;
     if ((code = choose(&j, o, &targets)) ||
         (code = input_open(&in, "cast", &o->from, &operand, 1)) ||
@@ -336,22 +236,17 @@ static int cast_file(const options *o, char *operand)
                     in.tree.count);
         goto done;
     }
-    j.x = malloc(BLOCK * sizeof *j.x);
-    j.y = malloc(BLOCK * sizeof *j.y);
-    j.codes = malloc(BLOCK * sizeof(uint64_t));
-    code = j.x && j.y && j.codes ? input_each(&in, visit_file, &j)
-                                 : fail(EXIT_IO, "out of memory");
-    if (code)
+    j.c.seed = o->to.seed;
+    j.c.row_major = !j.npy;
+    j.c.counted = summary;
+    if ((code = input_each(&in, visit_file, &j)))
         goto done;
     if (j.left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", j.left_out,
              j.left_out == 1 ? "" : "s");
-    if (!o->quiet && strcmp(o->path, "-") != 0)
+    if (summary)
         print_summary(&j);
 done:
-    free(j.x);
-    free(j.y);
-    free(j.codes);
     input_close(&in);
     target_list_clear(&targets);
     return code;
@@ -375,13 +270,15 @@ int cmd_cast(const command *self, int argc, char **argv)
          "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
         {0, "widen", OPTION_FLAG, &o.widen, NULL,
          "write the rounded values as float32 (float64 where needed)"},
+        THREADS_OPTION_ROW(o.form, "; the file does not depend on it"),
         {'q', "quiet", OPTION_FLAG, &o.quiet, NULL, "no summary and no notes"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
         if (o.quiet)
             note_quiet();
-        if (!(code = check_options(&o, argc - first)))
+        if (!(code = check_options(&o, argc - first)) &&
+            !(code = report_options_threads(&o.form, "cast")))
             code = cast_file(&o, argv[first]);
     }
     option_list_clear(&o.from.match);

@@ -1,0 +1,28 @@
+/* convert.h -- elements of one format as elements of another: what cast does with the codes of a tensor. */
+#ifndef MPSIM_SIM_CAST_CONVERT_H
+#define MPSIM_SIM_CAST_CONVERT_H
+
+#include "../cli/target.h"
+
+/* From the codes of `source` to those of `out`, which is the target's format or holds its numbers. */
+typedef struct converter {
+    struct converter *next; /* the owner's */
+    const mpsim_format *source, *to, *out;
+    mpsim_rounding rounding;
+    enum { CONVERT_WIDE, CONVERT_NARROW, CONVERT_TABLE } path;
+    float *table; /* CONVERT_TABLE: binary32 of every code */
+} converter;
+
+/* converter_init -- 0, or -1 without memory. What it is made of must outlive it. */
+int converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out);
+void converter_clear(converter *c);
+
+/* converter_run -- n codes, in the byte order of the host, become n codes in that of files. `rng` is that
+ * of the first element, `counts` may be NULL. Threads may share a converter. */
+void converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n,
+                   mpsim_counts *counts);
+
+/* widened -- the format that holds every number of f, of those that other tools read. */
+const mpsim_format *widened(const mpsim_format *f);
+
+#endif

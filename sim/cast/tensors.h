@@ -1,0 +1,21 @@
+/* tensors.h -- the tensors of a file, cast on all threads and written in their order. */
+#ifndef MPSIM_SIM_CAST_TENSORS_H
+#define MPSIM_SIM_CAST_TENSORS_H
+
+#include "../trace/trace.h"
+#include "convert.h"
+
+typedef struct caster {
+    const target *to;
+    const mpsim_format *out; /* what is written: the target's format, or a wider one */
+    uint64_t seed;
+    int row_major;       /* the output is, whatever the tensors are */
+    int counted;         /* counts are wanted                       */
+    mpsim_counts counts; /* of what was written                     */
+} caster;
+
+/* caster_write -- n tensors of t, by index, are the data of w. 0, or -1 with *error filled. */
+int caster_write(caster *c, trace *t, const size_t *chosen, size_t n, trace_writer *w,
+                 trace_error *error);
+
+#endif
