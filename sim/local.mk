@@ -52,7 +52,7 @@ sim_libsim_la_SOURCES = \
   sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \
   sim/stat/gate.h \
-  sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h \
+  sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c \
   sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
   sim/trace/temporary.h sim/trace/text.c \
   sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \

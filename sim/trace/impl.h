@@ -1,7 +1,7 @@
 /* impl.h -- what the files of sim/trace share; not for other folders.
  *
  * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
- * (layout.c); the layouts (safetensors.c, npy.c, npz.c with zipdir.c, raw.c) read through read.c,
+ * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, npz.c with zipdir.c, raw.c) read through read.c,
  * and all of them use dtype.c, memory.c and text.c.
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
@@ -64,6 +64,7 @@ struct trace {
     size_t count, room;
     const char **metadata; /* key, value, key, value, ... */
     size_t n_metadata, metadata_room;
+    int64_t step;
     struct arena *arena;
     size_t arena_bytes;
     char *text; /* a header whose strings are in use, or NULL                  */
@@ -89,6 +90,11 @@ __attribute__((format(printf, 4, 5)))
 #endif
 int trace_fail(const trace *t, trace_error *error, uint64_t offset, const char *message, ...);
 int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
+
+/* names.c */
+
+/* trace_find_step -- what trace_step says of a file whose directory is read. */
+int64_t trace_find_step(const trace *t);
 
 /* source.c */
 
@@ -145,6 +151,19 @@ const trace_dtype *trace_dtype_find(const char *name);
  * of *tensor and *bits. `at` is the offset of the descr for messages. */
 int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options,
                     trace_tensor *tensor, unsigned *bits, trace_error *error);
+
+/* plainentry.c */
+typedef struct trace_description {
+    char dtype[100];
+    uint64_t shape[TRACE_RANK_MAX], range[2];
+    size_t rank;
+} trace_description;
+
+/* trace_plain_string -- the bytes of the JSON string that begins the text, quotes included, if it is one of
+ * printable ASCII without escapes; else 0. */
+size_t trace_plain_string(const char *text, size_t n);
+/* trace_plain_entry -- the same for the description of a tensor, which is filled in. */
+size_t trace_plain_entry(trace_description *d, const char *text, size_t n);
 
 /* npyheader.c */
 typedef struct npy_header {

@@ -75,7 +75,7 @@ static int64_t step_of_component(const char *s, size_t n)
     return step;
 }
 
-int64_t trace_step(const trace *t)
+int64_t trace_find_step(const trace *t)
 {
     static const char *const keys[] = {"mpsim.step", "step"};
     for (size_t i = 0; i < 2; i++) {

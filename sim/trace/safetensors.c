@@ -100,6 +100,13 @@ static const char *string(cursor *c, size_t limit, const char *what)
 {
     skip_space(c);
     char *place = c->text + c->at;
+    const size_t left = c->n - c->at, n = trace_plain_string(place, left < limit ? left : limit);
+    if (n) {
+        memmove(place, place + 1, n - 2);
+        place[n - 2] = '\0';
+        c->at += n;
+        return place;
+    }
     json_t *v = value(c, '"', limit, what);
     if (!v)
         return NULL;
@@ -144,38 +151,59 @@ static int integers(const json_t *array, uint64_t *out, size_t max, size_t *n)
     return 0;
 }
 
-/* Fill e from the JSON object v. Offsets are relative to the data here. */
-static int describe(cursor *c, const json_t *v, trace_entry *e)
+/* The JSON object v as the description of the tensor e. */
+static int read_tree(cursor *c, const json_t *v, const trace_entry *e, trace_description *d)
 {
     trace *t = c->t;
-    trace_tensor *x = &e->tensor;
+    const char *name = e->tensor.name;
     const json_t *dtype = json_object_get(v, "dtype"), *shape = json_object_get(v, "shape"),
                  *offsets = json_object_get(v, "data_offsets");
-    uint64_t dims[TRACE_RANK_MAX], range[2], bytes;
     size_t n;
     if (!dtype || !shape || !offsets)
-        return trace_fail(t, c->error, e->at, "tensor '%s' has no key \"%s\"", x->name,
+        return trace_fail(t, c->error, e->at, "tensor '%s' has no key \"%s\"", name,
                           !dtype ? "dtype" : !shape ? "shape" : "data_offsets");
     if (json_object_size(v) != 3)
         return trace_fail(t, c->error, e->at,
-                          "tensor '%s' has keys other than dtype, shape and data_offsets",
-                          x->name);
+                          "tensor '%s' has keys other than dtype, shape and data_offsets", name);
     if (!json_is_string(dtype))
-        return trace_fail(t, c->error, e->at, "dtype of tensor '%s' is not a string", x->name);
-    const trace_dtype *d = trace_dtype_find(json_string_value(dtype));
-    if (!d)
-        return trace_fail(t, c->error, e->at, "dtype '%.80s' of tensor '%s' is not known",
-                          json_string_value(dtype), x->name);
+        return trace_fail(t, c->error, e->at, "dtype of tensor '%s' is not a string", name);
+    snprintf(d->dtype, sizeof d->dtype, "%s", json_string_value(dtype));
+    if (!trace_dtype_find(d->dtype))
+        return 0; /* that is told first */
     if (json_is_array(shape) && json_array_size(shape) > TRACE_RANK_MAX)
         return trace_fail(t, c->error, e->at, "shape of tensor '%s' has %zu dimensions, more "
-                          "than %d", x->name, json_array_size(shape), TRACE_RANK_MAX);
-    if (integers(shape, dims, TRACE_RANK_MAX, &x->rank))
+                          "than %d", name, json_array_size(shape), TRACE_RANK_MAX);
+    if (integers(shape, d->shape, TRACE_RANK_MAX, &d->rank))
         return trace_fail(t, c->error, e->at,
-                          "shape of tensor '%s' is not a list of natural numbers", x->name);
-    if (integers(offsets, range, 2, &n) || n != 2)
+                          "shape of tensor '%s' is not a list of natural numbers", name);
+    if (integers(offsets, d->range, 2, &n) || n != 2)
         return trace_fail(t, c->error, e->at,
-                          "data_offsets of tensor '%s' are not two natural numbers", x->name);
-    const int bad = trace_shape_bytes(dims, x->rank, d->bits, &x->count, &bytes);
+                          "data_offsets of tensor '%s' are not two natural numbers", name);
+    return 0;
+}
+
+static const mpsim_format *format_of(const cursor *c, const trace_dtype *d)
+{
+    if (strcmp(d->name, "I16") == 0 || strcmp(d->name, "U16") == 0)
+        return c->options->as_int16;
+    if (strcmp(d->name, "I8") == 0 || strcmp(d->name, "U8") == 0)
+        return c->options->as_int8;
+    return d->format ? mpsim_format_find(d->format) : NULL;
+}
+
+/* Fill e from a description. Offsets are relative to the data here. */
+static int describe(cursor *c, const trace_description *from, trace_entry *e)
+{
+    trace *t = c->t;
+    trace_tensor *x = &e->tensor;
+    const uint64_t *range = from->range;
+    uint64_t bytes;
+    const trace_dtype *d = trace_dtype_find(from->dtype);
+    if (!d)
+        return trace_fail(t, c->error, e->at, "dtype '%.80s' of tensor '%s' is not known",
+                          from->dtype, x->name);
+    x->rank = from->rank;
+    const int bad = trace_shape_bytes(from->shape, x->rank, d->bits, &x->count, &bytes);
     if (bad == -1)
         return trace_fail(t, c->error, e->at, "shape of tensor '%s' is too large", x->name);
     if (bad)
@@ -194,14 +222,10 @@ static int describe(cursor *c, const json_t *v, trace_entry *e)
     uint64_t *copy = trace_alloc(t, x->rank * sizeof *copy);
     if (!copy)
         return trace_no_memory(t, c->error);
-    memcpy(copy, dims, x->rank * sizeof *copy);
+    memcpy(copy, from->shape, x->rank * sizeof *copy);
     x->shape = copy;
     x->dtype = d->name;
-    x->format = d->format ? mpsim_format_find(d->format) : NULL;
-    if (strcmp(d->name, "I16") == 0 || strcmp(d->name, "U16") == 0)
-        x->format = c->options->as_int16;
-    if (strcmp(d->name, "I8") == 0 || strcmp(d->name, "U8") == 0)
-        x->format = c->options->as_int8;
+    x->format = format_of(c, d);
     if (x->format && mpsim_format_code_bytes(x->format) * 8 != d->bits)
         return trace_fail(t, c->error, e->at, "elements of dtype %s cannot be codes of %s",
                           d->name, x->format->name);
@@ -212,15 +236,23 @@ static int describe(cursor *c, const json_t *v, trace_entry *e)
 
 static int tensor(cursor *c, const char *name, uint64_t at)
 {
-    json_t *v = value(c, '{', ENTRY_MAX, "an object that describes a tensor");
-    if (!v)
+    trace_description d = {.rank = 0};
+    json_t *v = NULL;
+    if (more(c))
+        return -1;
+    const size_t left = c->n - c->at;
+    const size_t n = trace_plain_entry(&d, c->text + c->at, left < ENTRY_MAX ? left : ENTRY_MAX);
+    if (n)
+        c->at += n;
+    else if (!(v = value(c, '{', ENTRY_MAX, "an object that describes a tensor")))
         return -1;
     trace_entry *e = trace_add(c->t, c->error);
+    int result = e ? 0 : -1;
     if (e) {
         e->at = at;
         e->tensor.name = name;
+        result = (v && read_tree(c, v, e, &d)) || describe(c, &d, e) ? -1 : 0;
     }
-    const int result = e ? describe(c, v, e) : -1;
     json_decref(v);
     return result;
 }

@@ -65,6 +65,7 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
         return NULL;
     }
     t->member = NULL;
+    t->step = trace_find_step(t);
     return t;
 }
 
@@ -94,6 +95,11 @@ const char *trace_layout(const trace *t)
 uint64_t trace_size(const trace *t)
 {
     return t->size;
+}
+
+int64_t trace_step(const trace *t)
+{
+    return t->step;
 }
 
 size_t trace_count(const trace *t)

@@ -332,6 +332,59 @@ START_TEST(item_24_long_number)
 }
 END_TEST
 
+/* The plain spelling is read without a JSON tree, all others with one: they say the same. */
+START_TEST(spellings_of_a_tensor)
+{
+    static const char *const good[] = {
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [1, 2], \"data_offsets\": [0, 8]}}",
+        "{ \"a\" : { \"data_offsets\" :[ 0 , 8 ] , \"shape\":[1 ,2 ],\"dtype\" : \"F32\" } }",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,\n2],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"\\u0064type\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}",
+        "{\"\\u0061\":{\"dtype\":\"\\u0046\\u0033\\u0032\",\t\"shape\":[1,2],\"data_offsets\":[-0,8]}}",
+    };
+    static const char *const bad[][2] = {
+        {"{\"dtype\":\"F32\",\"shape\":[1,02],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2,],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[,1,2],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[1 2],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2]\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{,\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8],}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2.0],\"data_offsets\":[0,8]}", "not a list of natural numbers"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2e0],\"data_offsets\":[0,8]}", "not a list of natural numbers"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,-2],\"data_offsets\":[0,8]}", "not a list of natural numbers"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8,8]}", "not two natural numbers"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8]}", "not two natural numbers"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":8}", "not two natural numbers"},
+        {"{\"dtype\":F32,\"shape\":[1,2],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":32,\"shape\":[1,2],\"data_offsets\":[0,8]}", "is not a string"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"shape\":[1,2]}", "duplicate"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8],\"x\":[]}", "keys other than"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2]}", "has no key \"data_offsets\""},
+        {"{\"dtype\":\"F32\",\"shape\":[1,99999999999999999999],\"data_offsets\":[0,8]}", "not valid JSON"},
+        {"{\"dtype\":\"F32\",\"shape\":[2,999999999999],\"data_offsets\":[0,8]}", "bytes of data"},
+        {"{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]", "not valid JSON"},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        blob b = bad_safetensors(good[i], 8);
+        trace_error e;
+        trace *t = trace_open(bad_write("spelling.safetensors", &b), NULL, &e);
+        ck_assert_msg(t != NULL, "%s: %s", good[i], t ? "" : e.text);
+        const trace_tensor *x = trace_at(t, 0);
+        ck_assert(trace_count(t) == 1 && x->rank == 2 && x->shape[0] == 1 && x->shape[1] == 2);
+        ck_assert(strcmp(x->name, "a") == 0 && strcmp(x->dtype, "F32") == 0 && x->count == 2);
+        trace_close(t);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char header[256];
+        snprintf(header, sizeof header, "{\"a\":%s}", bad[i][0]);
+        blob b = bad_safetensors(header, 8);
+        bad_expect(9, bad[i][0], bad_write("spelling.safetensors", &b), NULL, 3, bad[i][1]);
+    }
+}
+END_TEST
+
 START_TEST(item_25_file_shrinks_while_it_is_read)
 {
     blob b = bad_safetensors("{\"a\":" F32("[1000000]", "[0,4000000]") "}", 4000000);
@@ -541,6 +594,7 @@ int main(void)
     tcase_add_test(c, item_21_ranks_and_order);
     tcase_add_test(c, item_22_names_are_data);
     tcase_add_test(c, item_24_long_number);
+    tcase_add_test(c, spellings_of_a_tensor);
     tcase_add_test(c, item_25_file_shrinks_while_it_is_read);
     tcase_add_test(c, every_dtype_is_listed_and_numbers_are_read);
     tcase_add_test(c, integers_may_be_codes);
