@@ -48,7 +48,7 @@ sim_libsim_la_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
   sim/scaler/words.h \
-  sim/stat/cmd.c sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
+  sim/stat/cmd.c sim/stat/group.c sim/stat/group.h sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \
   sim/stat/gate.h \

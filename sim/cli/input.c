@@ -3,6 +3,8 @@
 
 #include "../trace/inputs.h"
 
+#include <train/parallel.h>
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -236,6 +238,57 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
         trace *t = trace_open(in->tree.paths[i], &in->layout, &error);
         const int code = t ? visit(in, t, context) : input_failed(in, &error);
         trace_close(t);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* ---- several files at once ---- */
+
+enum { TOGETHER = 16, TOGETHER_BYTES = 16 << 20 };
+
+typedef struct opening {
+    input *in;
+    size_t first;
+    input_file files[TOGETHER];
+} opening;
+
+static void open_one(int i, void *context)
+{
+    opening *o = context;
+    input_file *f = &o->files[i];
+    f->t = trace_open(o->in->tree.paths[o->first + (size_t)i], &o->in->layout, &f->error);
+}
+
+/* How many files from `first` on are opened at once: what is no regular file (a pipe), or large, is
+ * alone. */
+static size_t count_together(const input *in, size_t first)
+{
+    uint64_t bytes = 0;
+    size_t n = 0;
+    for (; n < TOGETHER && first + n < in->tree.count; n++) {
+        struct stat s;
+        if (stat(in->tree.paths[first + n], &s) != 0 || !S_ISREG(s.st_mode))
+            break;
+        bytes += (uint64_t)s.st_size;
+        if (bytes > TOGETHER_BYTES)
+            break;
+    }
+    return n ? n : 1;
+}
+
+int input_each_open(input *in, int (*visit)(input *in, input_file *files, size_t n, void *context),
+                    void *context)
+{
+    opening o = {.in = in};
+    size_t n;
+    for (; o.first < in->tree.count; o.first += n) {
+        n = count_together(in, o.first);
+        parallel_for((int)n, open_one, &o);
+        const int code = visit(in, o.files, n, context);
+        for (size_t i = 0; i < n; i++)
+            trace_close(o.files[i].t);
         if (code)
             return code;
     }

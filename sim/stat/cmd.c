@@ -46,7 +46,7 @@ typedef struct options {
     report_options form;
     option_list scaled, fail_if;
     const char *level;
-    int histogram, tensors;
+    int histogram, tensors, counts;
 } options;
 
 /* Groups by kind, in the order of the vocabulary, or by step, in their order. */
@@ -66,8 +66,10 @@ typedef struct run {
     const option_list *scaled; /* kinds that the scale multiplies */
     statreport *report;
     tensorstat *stat;
+    input *in;
+    const trace *failed; /* nothing more is told of it */
     gate gate;
-    group tensor, total;
+    group total;
     keyed_list kinds, steps;
     int histogram, by_tensor, show_file;
     const char *level; /* CSV: the one level that is written */
@@ -129,24 +131,24 @@ static const char *file_and_name(char both[1024], const trace *t, const trace_te
 
 /* An entry of the report; also judges the tensor. In text few are listed without being asked for, but
  * always those with NaN or Inf. */
-static void report_tensor(run *r, const trace *t, const trace_tensor *tensor, int64_t step)
+static void report_tensor(run *r, const trace *t, const trace_tensor *tensor, const group *g)
 {
     char shape[256], both[1024];
     const group_label l = {.level = "tensor",
                            .file = trace_path(t),
-                           .name = r->show_file && step < 0 ? file_and_name(both, t, tensor)
+                           .name = r->show_file && trace_step(t) < 0 ? file_and_name(both, t, tensor)
                                                             : tensor->name,
                            .kind = trace_kind(tensor->name),
                            .dtype = tensor->dtype,
                            .shape = shape_text(shape, sizeof shape, tensor),
-                           .step = step,
+                           .step = trace_step(t),
                            .tensor = tensor};
-    const int broken = statreport_is_broken(&r->tensor);
+    const int broken = statreport_is_broken(g);
     r->broken += (uint64_t)broken;
-    gate_see(&r->gate, &l, &r->tensor);
+    gate_see(&r->gate, &l, g);
     if (wants(r, "tensor") &&
         (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
-        statreport_entry(r->report, &l, &r->tensor);
+        statreport_entry(r->report, &l, g);
 }
 
 /* Whether the scale multiplies tensors of a kind (NULL: without one, which nothing tells from a
@@ -160,33 +162,54 @@ static int is_scaled(const option_list *kinds, const char *kind)
     return is;
 }
 
-static int visit_file(input *in, trace *t, void *context)
+/* Told of a tensor, or of a file: see tensorstat_told. */
+static int account(void *context, trace *t, size_t i, const group *g, const trace_error *error)
 {
     run *r = context;
-    const int64_t step = trace_step(t);
-    trace_error error;
-    r->files++;
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_tensor *tensor = trace_at(t, i);
-        if (!input_selects(in, tensor))
-            continue;
-        if (!tensor->format) {
-            r->left_out++;
-            continue;
-        }
-        const char *name = trace_kind(tensor->name);
-        if (tensorstat_run(r->stat, t, i, is_scaled(r->scaled, name), &r->tensor, &error))
-            return input_failed(in, &error);
-        group *kind = find_group(r, &r->kinds, name, 0);
-        group *at_step = find_group(r, &r->steps, NULL, step);
-        if (!kind || !at_step)
-            return fail(EXIT_IO, "out of memory");
-        group_merge(kind, &r->tensor);
-        group_merge(at_step, &r->tensor);
-        group_merge(&r->total, &r->tensor);
-        report_tensor(r, t, tensor, step);
+    if (t && t == r->failed)
+        return 0;
+    if (error) {
+        r->failed = t;
+        return input_failed(r->in, error);
     }
+    if (!g) {
+        r->left_out++;
+        return 0;
+    }
+    const trace_tensor *tensor = trace_at(t, i);
+    group *kind = find_group(r, &r->kinds, trace_kind(tensor->name), 0);
+    group *at_step = find_group(r, &r->steps, NULL, trace_step(t));
+    if (!kind || !at_step)
+        return fail(EXIT_IO, "out of memory");
+    group_merge(kind, g);
+    group_merge(at_step, g);
+    group_merge(&r->total, g);
+    report_tensor(r, t, tensor, g);
     return 0;
+}
+
+static int put_file(run *r, const input_file *f)
+{
+    int code = 0;
+    if (!f->t)
+        return tensorstat_put_error(r->stat, &f->error);
+    r->files++;
+    for (size_t i = 0; i < trace_count(f->t) && !code && f->t != r->failed; i++)
+        if (input_selects(r->in, trace_at(f->t, i)))
+            code = tensorstat_put(r->stat, f->t, i,
+                                  is_scaled(r->scaled, trace_kind(trace_at(f->t, i)->name)));
+    return code;
+}
+
+static int visit_files(input *in, input_file *files, size_t n, void *context)
+{
+    run *r = context;
+    int code = 0;
+    r->in = in;
+    r->failed = NULL;
+    for (size_t i = 0; i < n && !code; i++)
+        code = put_file(r, &files[i]);
+    return code ? code : tensorstat_flush(r->stat);
 }
 
 /* ---- the report ---- */
@@ -343,7 +366,7 @@ static int run_all(run *r, input *in, output *out)
 {
     char names[600];
     statreport_list(r->report, "tensors", "By tensor");
-    const int code = input_each(in, visit_file, r);
+    const int code = input_each_open(in, visit_files, r);
     if (code)
         return code;
     if (r->total.tensors == 0)
@@ -383,9 +406,10 @@ static int check_options(const options *o, report_style style)
 /* Room for the statistics of targets. */
 static int make_groups(run *r, const options *o)
 {
-    r->stat = tensorstat_new(r->targets, o->to.seed, o->histogram);
-    if (!r->stat || group_init(&r->tensor, r->targets->count, o->histogram) ||
-        group_init(&r->total, r->targets->count, o->histogram))
+    const unsigned want = (o->counts ? 0 : MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS) |
+                          (o->histogram ? MPSIM_SUMMARY_HISTOGRAM : 0);
+    r->stat = tensorstat_new(r->targets, o->to.seed, want, account, r);
+    if (!r->stat || group_init(&r->total, r->targets->count, o->histogram))
         return fail(EXIT_IO, "out of memory");
     return 0;
 }
@@ -394,7 +418,6 @@ static void clear(run *r)
 {
     tensorstat_free(r->stat);
     gate_clear(&r->gate);
-    group_clear(&r->tensor);
     group_clear(&r->total);
     clear_groups(&r->kinds);
     clear_groups(&r->steps);

@@ -1,101 +1,94 @@
 /* tensor.c -- see tensor.h.
  *
- * A tensor is read in blocks; a block is cut into slices, and slice k always goes to group k.
- * Since groups merge exactly, neither the cutting nor the threads can be seen in the result. */
+ * Every thread has a summary and a buffer that stays in its cache. Of a large tensor threads take a piece
+ * each, and their summaries are merged; of small ones a batch is collected, and threads take a tensor
+ * each. Since summaries merge exactly, neither can be seen in the result. */
 #include "tensor.h"
 
 #include "../cli/stream.h"
 
 #include <train/parallel.h>
 
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICES = 16, SLICE = 1 << 14, BLOCK = SLICES * SLICE };
+enum {
+    PIECE = 512 << 10,       /* bytes that a thread reads at once              */
+    LARGE = 4 << 20,         /* bytes: from here a tensor is cut up            */
+    BATCH_BYTES = 64 << 20,  /* of the tensors of a batch, in their files      */
+    BATCH_MEMORY = 2 << 20,  /* of what is known of them                       */
+    BATCH_MOST = 256
+};
 
-int group_init(group *g, size_t n_casts, int histogram)
-{
-    memset(g, 0, sizeof *g);
-    g->n_casts = n_casts;
-    g->casts = calloc(n_casts ? n_casts : 1, sizeof *g->casts);
-    g->histogram = histogram ? calloc(1, sizeof *g->histogram) : NULL;
-    if (g->casts && (!histogram || g->histogram)) {
-        group_reset(g);
-        return 0;
-    }
-    group_clear(g);
-    return -1;
-}
+typedef struct lane {
+    mpsim_summary *summary;
+    unsigned char *codes;
+    int used, failed_at; /* of the tensor at hand: the piece of the error, or INT_MAX */
+    trace_error error;
+} lane;
 
-void group_reset(group *g)
-{
-    g->tensors = g->scaled = 0;
-    mpsim_stats_init(&g->stats);
-    if (g->histogram)
-        mpsim_histogram_init(g->histogram);
-    for (size_t i = 0; i < g->n_casts; i++)
-        mpsim_cast_stats_init(&g->casts[i]);
-}
-
-void group_merge(group *to, const group *from)
-{
-    to->tensors += from->tensors;
-    to->scaled += from->scaled;
-    mpsim_stats_merge(&to->stats, &from->stats);
-    if (to->histogram)
-        mpsim_histogram_merge(to->histogram, from->histogram);
-    for (size_t i = 0; i < to->n_casts; i++)
-        mpsim_cast_stats_merge(&to->casts[i], &from->casts[i]);
-}
-
-void group_clear(group *g)
-{
-    free(g->casts);
-    free(g->histogram);
-    memset(g, 0, sizeof *g);
-}
-
-/* The first target of the format of target i; those of a format differ in their scales. */
-static size_t first_of_format(const target_list *l, size_t i)
-{
-    while (i > 0 && l->items[i - 1].label == l->items[i].label)
-        i--;
-    return i;
-}
-
-int group_shows(const group *g, const target_list *targets, size_t i, double *scale)
-{
-    const int plain = g->tensors > 0 && g->scaled == 0;
-    *scale = plain ? 1 : targets->items[i].rounding.scale;
-    return !plain || first_of_format(targets, i) == i;
-}
+typedef struct item {
+    trace *t;
+    size_t i;
+    uint64_t bytes;
+    int scaled, failed;
+    group g;
+    trace_error error;
+} item;
 
 struct tensorstat {
     const target_list *targets;
     uint64_t seed;
-    int n_groups;
-    group slices[SLICES];
-    int used[SLICES];
-    /* the block at hand */
-    double *x;
-    size_t n;
-    uint64_t first, stream;
-    const mpsim_format *source;
-    int scaled;
+    unsigned want;
+    tensorstat_told *told;
+    void *context;
+    lane *lanes;
+    int n_lanes;
+    item *items;
+    size_t n, room; /* items that wait; that fit */
+    uint64_t bytes; /* of those that wait        */
+    item *at;       /* the large one at hand     */
+    uint64_t stream, piece, first; /* first: element of the block that is read in order */
+    atomic_int failed_at;
+    size_t held[];  /* elements in the buffers of the lanes, of a tensor that is read in order */
 };
 
-tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, int histogram)
+/* ---- memory ---- */
+
+static size_t group_bytes(const target_list *targets, int histogram)
 {
-    tensorstat *s = calloc(1, sizeof *s);
+    return sizeof(item) + targets->count * sizeof(mpsim_cast_stats) +
+           (histogram ? sizeof(mpsim_histogram) : 0);
+}
+
+tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want,
+                           tensorstat_told *told, void *context)
+{
+    const int histogram = (want & MPSIM_SUMMARY_HISTOGRAM) != 0, threads = parallel_threads();
+    const size_t fit = BATCH_MEMORY / group_bytes(targets, histogram);
+    const size_t room = fit < 1 ? 1 : fit > BATCH_MOST ? BATCH_MOST : fit;
+    tensorstat *s = calloc(1, sizeof *s + (size_t)threads * sizeof s->held[0]);
     if (!s)
         return NULL;
     s->targets = targets;
     s->seed = seed;
-    s->x = malloc(BLOCK * sizeof *s->x);
-    while (s->x && s->n_groups < SLICES &&
-           group_init(&s->slices[s->n_groups], targets->count, histogram) == 0)
-        s->n_groups++;
-    if (s->n_groups == SLICES)
+    s->want = want;
+    s->told = told;
+    s->context = context;
+    s->lanes = calloc((size_t)threads, sizeof *s->lanes);
+    s->items = calloc(room, sizeof *s->items);
+    int ok = s->lanes && s->items;
+    for (; ok && s->n_lanes < threads; s->n_lanes++) {
+        lane *l = &s->lanes[s->n_lanes];
+        l->summary = mpsim_summary_new();
+        l->codes = malloc(PIECE);
+        ok = l->summary && l->codes;
+    }
+    for (; ok && s->room < room; s->room++)
+        ok = group_init(&s->items[s->room].g, targets->count, histogram) == 0;
+    if (ok)
         return s;
     tensorstat_free(s);
     return NULL;
@@ -105,60 +98,269 @@ void tensorstat_free(tensorstat *s)
 {
     if (!s)
         return;
-    for (int i = 0; i < s->n_groups; i++)
-        group_clear(&s->slices[i]);
-    free(s->x);
+    for (int i = 0; i < s->n_lanes; i++) {
+        mpsim_summary_free(s->lanes[i].summary);
+        free(s->lanes[i].codes);
+    }
+    for (size_t i = 0; i < s->room; i++)
+        group_clear(&s->items[i].g);
+    free(s->lanes);
+    free(s->items);
     free(s);
 }
 
-static void run_slice(int k, void *context)
+/* ---- a tensor ---- */
+
+static int no_memory(const trace *t, trace_error *error)
+{
+    return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+}
+
+/* The casts of a tensor: the targets, or the formats with the scale 1. */
+static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const item *it)
+{
+    enum { FEW = 64 };
+    mpsim_cast few[FEW], *casts = few;
+    const mpsim_format *source = trace_at(it->t, it->i)->format;
+    size_t n = 0;
+    if (s->targets->count > FEW && !(casts = malloc(s->targets->count * sizeof *casts)))
+        return MPSIM_ENOMEM;
+    for (size_t i = 0; i < s->targets->count; i++)
+        if (it->scaled || target_is_first(s->targets, i)) {
+            casts[n].format = &s->targets->items[i].format;
+            casts[n].rounding = target_rounding(&s->targets->items[i], source);
+            if (!it->scaled)
+                casts[n].rounding.scale = 1;
+            n++;
+        }
+    const mpsim_status status = mpsim_summary_begin(summary, casts, n, s->want);
+    if (casts != few)
+        free(casts);
+    return status;
+}
+
+static int finish(const tensorstat *s, mpsim_summary *summary, item *it)
+{
+    group *g = &it->g;
+    group_reset(g);
+    if (mpsim_summary_read(summary, &g->stats, g->histogram, g->casts) != MPSIM_OK)
+        return no_memory(it->t, &it->error);
+    if (!it->scaled)
+        group_spread(g, s->targets);
+    g->tensors = 1;
+    g->scaled = it->scaled != 0;
+    return 0;
+}
+
+/* Elements from `first` on, n of them, in the buffer of the lane. */
+static int account(const tensorstat *s, const lane *l, const item *it, uint64_t stream, uint64_t first,
+                   size_t n)
+{
+    const mpsim_rng rng = {s->seed, stream, first};
+    /* formats and roundings were checked when the targets were made */
+    return mpsim_summary_add_codes(l->summary, trace_at(it->t, it->i)->format, &rng, l->codes, n) != MPSIM_OK;
+}
+
+/* ---- small tensors: each by one thread ---- */
+
+static int run_small(const tensorstat *s, lane *l, item *it)
+{
+    const trace_tensor *x = trace_at(it->t, it->i);
+    const uint64_t stream = tensor_stream(it->t, x);
+    const size_t piece = PIECE / mpsim_format_code_bytes(x->format);
+    if (begin(s, l->summary, it) != MPSIM_OK)
+        return no_memory(it->t, &it->error);
+    for (uint64_t first = 0; first < x->count; first += piece) {
+        const size_t n = x->count - first < piece ? (size_t)(x->count - first) : piece;
+        if (trace_codes(it->t, it->i, first, l->codes, n, &it->error))
+            return -1;
+        if (account(s, l, it, stream, first, n))
+            return no_memory(it->t, &it->error);
+    }
+    return finish(s, l->summary, it);
+}
+
+static void run_item(int k, void *context)
 {
     tensorstat *s = context;
-    group *g = &s->slices[k];
-    const size_t at = (size_t)k * SLICE, n = s->n - at < SLICE ? s->n - at : SLICE;
-    if (!s->used[k])
-        group_reset(g);
-    s->used[k] = 1;
-    mpsim_stats_add(&g->stats, s->x + at, n);
-    if (g->histogram)
-        mpsim_histogram_add(g->histogram, s->x + at, n);
-    const mpsim_rng rng = {s->seed, s->stream, s->first + at};
-    for (size_t i = 0; i < s->targets->count; i++) {
-        const target *t = &s->targets->items[i];
-        mpsim_rounding r = target_rounding(t, s->source);
-        if (!s->scaled && first_of_format(s->targets, i) != i)
-            continue;
-        r.scale = s->scaled ? r.scale : 1;
-        /* formats and roundings were checked when the targets were made */
-        (void)mpsim_cast_stats_add(&g->casts[i], &t->format, &r, &rng, s->x + at, n);
+    item *it = &s->items[k];
+    if (it->t && !it->failed && trace_at(it->t, it->i)->format)
+        it->failed = run_small(s, &s->lanes[parallel_self()], it);
+}
+
+/* ---- a large tensor: a piece for each thread ---- */
+
+/* A lane that has not met this tensor begins. */
+static int lane_begin(tensorstat *s, lane *l)
+{
+    if (l->used)
+        return 0;
+    if (begin(s, l->summary, s->at) != MPSIM_OK)
+        return no_memory(s->at->t, &l->error);
+    l->used = 1;
+    return 0;
+}
+
+static void run_piece(int k, void *context)
+{
+    tensorstat *s = context;
+    const item *it = s->at;
+    lane *l = &s->lanes[parallel_self()];
+    const uint64_t first = (uint64_t)k * s->piece, left = trace_at(it->t, it->i)->count - first;
+    const size_t n = left < s->piece ? (size_t)left : (size_t)s->piece;
+    if (atomic_load(&s->failed_at) < k || l->failed_at < k) /* what comes after an error is not told */
+        return;
+    if (lane_begin(s, l) == 0 && trace_codes(it->t, it->i, first, l->codes, n, &l->error) == 0) {
+        if (account(s, l, it, s->stream, first, n) == 0)
+            return;
+        no_memory(it->t, &l->error);
+    }
+    l->failed_at = k;
+    int others = atomic_load(&s->failed_at);
+    while (k < others && !atomic_compare_exchange_weak(&s->failed_at, &others, k))
+        continue;
+}
+
+/* What lanes hold of one block of a tensor that is read in order. */
+static void run_held(int k, void *context)
+{
+    tensorstat *s = context;
+    lane *l = &s->lanes[k]; /* of the buffer; threads have nothing else here */
+    uint64_t first = s->first;
+    for (int i = 0; i < k; i++)
+        first += s->held[i];
+    if (lane_begin(s, l) || account(s, l, s->at, s->stream, first, s->held[k])) {
+        no_memory(s->at->t, &l->error);
+        l->failed_at = k;
     }
 }
 
-int tensorstat_run(tensorstat *s, trace *t, size_t i, int scaled, group *g, trace_error *error)
+static int lane_failed(const tensorstat *s)
 {
-    const trace_tensor *tensor = trace_at(t, i);
-    memset(s->used, 0, sizeof s->used);
-    group_reset(g);
-    s->stream = tensor_stream(t, tensor);
+    int first = -1;
+    for (int i = 0; i < s->n_lanes; i++)
+        if (s->lanes[i].failed_at < INT_MAX &&
+            (first < 0 || s->lanes[i].failed_at < s->lanes[first].failed_at))
+            first = i;
+    return first;
+}
+
+/* A member of an archive: one thread unpacks, all account. */
+static int run_in_order(tensorstat *s, item *it)
+{
     s->first = 0;
-    s->source = tensor->format;
-    s->scaled = scaled;
-    if (trace_select(t, i, error))
+    if (trace_select(it->t, it->i, &it->error))
         return -1;
     for (;;) {
-        if (trace_read(t, s->x, BLOCK, &s->n, error))
-            return -1;
-        if (s->n == 0)
-            break;
-        parallel_for((int)((s->n + SLICE - 1) / SLICE), run_slice, s);
-        s->first += s->n;
+        int used = 0;
+        uint64_t sum = 0;
+        while (used < s->n_lanes) {
+            if (trace_read_codes(it->t, s->lanes[used].codes, s->piece, &s->held[used], &it->error))
+                return -1;
+            if (s->held[used] == 0)
+                break;
+            sum += s->held[used++];
+        }
+        if (used == 0)
+            return 0;
+        parallel_for(used, run_held, s);
+        if (lane_failed(s) >= 0)
+            return 0;
+        s->first += sum;
     }
-    for (int k = 0; k < SLICES; k++)
-        if (s->used[k])
-            group_merge(g, &s->slices[k]);
-    for (size_t k = 0; k < g->n_casts && !scaled; k++)
-        g->casts[k] = g->casts[first_of_format(s->targets, k)];
-    g->tensors = 1;
-    g->scaled = scaled != 0;
-    return 0;
+}
+
+static int run_large(tensorstat *s, item *it)
+{
+    const trace_tensor *x = trace_at(it->t, it->i);
+    s->at = it;
+    s->stream = tensor_stream(it->t, x);
+    s->piece = PIECE / mpsim_format_code_bytes(x->format);
+    atomic_store(&s->failed_at, INT_MAX);
+    for (int i = 0; i < s->n_lanes; i++) {
+        s->lanes[i].used = 0;
+        s->lanes[i].failed_at = INT_MAX;
+    }
+    if (!trace_is_flat(it->t)) {
+        if (run_in_order(s, it))
+            return -1;
+    } else if (x->count / s->piece < INT_MAX) {
+        parallel_for((int)((x->count + s->piece - 1) / s->piece), run_piece, s);
+    } else {
+        return no_memory(it->t, &it->error);
+    }
+    const int failed = lane_failed(s);
+    if (failed >= 0) {
+        it->error = s->lanes[failed].error;
+        return -1;
+    }
+    lane *all = &s->lanes[0];
+    if (lane_begin(s, all)) { /* also of a tensor without elements */
+        it->error = all->error;
+        return -1;
+    }
+    for (int i = 1; i < s->n_lanes; i++)
+        if (s->lanes[i].used && mpsim_summary_merge(all->summary, s->lanes[i].summary) != MPSIM_OK)
+            return no_memory(it->t, &it->error);
+    return finish(s, all->summary, it);
+}
+
+/* ---- what is put ---- */
+
+int tensorstat_flush(tensorstat *s)
+{
+    const int n = (int)s->n;
+    int code = 0;
+    s->n = 0;
+    s->bytes = 0;
+    parallel_for(n, run_item, s);
+    for (int k = 0; k < n && !code; k++) {
+        const item *it = &s->items[k];
+        const int known = it->t && !it->failed && trace_at(it->t, it->i)->format;
+        code = s->told(s->context, it->t, it->i, known ? &it->g : NULL, it->failed ? &it->error : NULL);
+    }
+    return code;
+}
+
+/* The next item, for which there is always room. */
+static item *next_item(tensorstat *s, trace *t, size_t i)
+{
+    item *it = &s->items[s->n++];
+    it->t = t;
+    it->i = i;
+    it->failed = 0;
+    return it;
+}
+
+static int flush_if_full(tensorstat *s)
+{
+    return s->n == s->room || s->bytes >= BATCH_BYTES ? tensorstat_flush(s) : 0;
+}
+
+int tensorstat_put(tensorstat *s, trace *t, size_t i, int scaled)
+{
+    const trace_tensor *x = trace_at(t, i);
+    const size_t width = x->format ? mpsim_format_code_bytes(x->format) : 0;
+    if (!x->format || (trace_is_flat(t) && x->count < LARGE / width)) {
+        item *it = next_item(s, t, i);
+        it->scaled = scaled;
+        s->bytes += x->format ? x->count * width : 0;
+        return flush_if_full(s);
+    }
+    int code = tensorstat_flush(s);
+    if (code)
+        return code;
+    item *it = next_item(s, t, i);
+    it->scaled = scaled;
+    s->n = 0;
+    it->failed = run_large(s, it);
+    return s->told(s->context, t, i, it->failed ? NULL : &it->g, it->failed ? &it->error : NULL);
+}
+
+int tensorstat_put_error(tensorstat *s, const trace_error *error)
+{
+    item *it = next_item(s, NULL, 0);
+    it->failed = 1;
+    it->error = *error;
+    return flush_if_full(s);
 }

@@ -4,6 +4,7 @@
 #include "impl.h"
 
 #include <search.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,9 @@ typedef struct file {
     dev_t device;
     ino_t inode;
 } file;
+
+/* Files may be opened by several threads. */
+static atomic_flag held = ATOMIC_FLAG_INIT;
 
 static int watching, lost; /* lost: there was no memory for one */
 static void *files;        /* a tree of tsearch */
@@ -27,18 +31,28 @@ static int compare(const void *pa, const void *pb)
     return (a->inode > b->inode) - (a->inode < b->inode);
 }
 
-static void add(const struct stat *s)
+static void remember(const file *key)
 {
-    const file key = {s->st_dev, s->st_ino};
-    if (!watching || !S_ISREG(s->st_mode) || tfind(&key, &files, compare))
+    if (tfind(key, &files, compare))
         return;
     file *f = malloc(sizeof *f);
     if (f)
-        *f = key;
+        *f = *key;
     if (!f || !tsearch(f, &files, compare)) {
         free(f);
         lost = 1;
     }
+}
+
+static void add(const struct stat *s)
+{
+    const file key = {s->st_dev, s->st_ino};
+    if (!watching || !S_ISREG(s->st_mode))
+        return;
+    while (atomic_flag_test_and_set(&held))
+        continue;
+    remember(&key);
+    atomic_flag_clear(&held);
 }
 
 /* "-" is that descriptor. */
