@@ -5,6 +5,7 @@
 #include "../cli/reportoptions.h"
 #include "gate.h"
 #include "report.h"
+#include "tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -248,6 +249,8 @@ static json_t *config_json(const options *all, const target_list *targets)
     json_object_set_new(v, "flush_inputs", json_boolean(r->flush_input));
     json_object_set_new(v, "match", match);
     json_object_set_new(v, "kinds", kinds);
+    if (all->counts)
+        json_object_set_new(v, "counts", json_true());
     return v;
 }
 
@@ -438,7 +441,7 @@ static int stat_files(const options *o, report_style style, char **operands, int
     int code;
     if ((code = target_list_make(&targets, &o->to, "stat", default_formats)) ||
         (code = input_check_kinds("stat", "scale-kinds", &o->scaled, "all")) ||
-        (code = gate_make(&r.gate, &o->fail_if, &targets)) ||
+        (code = gate_make(&r.gate, &o->fail_if, &targets, o->counts)) ||
         (code = input_open(&in, "stat", &o->from, operands, n)) ||
         (code = output_check(o->form.path)) || (code = make_groups(&r, o)))
         goto done;
@@ -447,7 +450,7 @@ static int stat_files(const options *o, report_style style, char **operands, int
                                   : output_open(&out, o->form.path);
     if (code)
         goto done;
-    statreport_begin(&report, out.file, style, &targets, config_json(o, &targets));
+    statreport_begin(&report, out.file, style, &targets, o->counts, config_json(o, &targets));
     code = run_all(&r, &in, &out);
     if (statreport_end(&report) && !code && !ferror(out.file))
         code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
@@ -493,6 +496,8 @@ int cmd_stat(const command *self, int argc, char **argv)
         {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "text: list every tensor too"},
         {0, "level", OPTION_STRING, &o.level, "LEVEL",
          "CSV: rows per tensor (default), kind, step or total"},
+        {0, "counts", OPTION_FLAG, &o.counts, NULL,
+         "counts, amax and amin alone, which is faster: no mean, l2, SQNR, MSE and max rel err"},
         {0, "histogram", OPTION_FLAG, &o.histogram, NULL,
          "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
         JSON_OPTION_ROW(o.form, "mpsim.stat/1"),

@@ -128,7 +128,7 @@ static int read_condition(gate_condition *c)
                                     name, c->what == SQNR ? "<20" : ">1e-3");
 }
 
-int gate_make(gate *g, const option_list *words, const target_list *targets)
+int gate_make(gate *g, const option_list *words, const target_list *targets, int counts)
 {
     size_t n = 0;
     for (size_t i = 0; i < words->count; i++)
@@ -151,6 +151,9 @@ int gate_make(gate *g, const option_list *words, const target_list *targets)
             const int code = read_condition(c);
             if (code)
                 return code;
+            if (counts && measures[c->what].kind == CAST_NUMBER)
+                return fail(EXIT_USAGE, "stat: --fail-if: '%s': --counts leaves %s out", c->text,
+                            measures[c->what].name);
             p = comma ? comma + 1 : NULL;
         }
     return 0;

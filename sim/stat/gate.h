@@ -13,9 +13,9 @@ typedef struct gate {
 } gate;
 
 /* gate_make -- conditions as typed, separated by commas: [LEVEL:]NAME[OP VALUE[%]], LEVEL one of
- * tensor (if none is given), kind, step, total. 0, or an exit code after a message. `targets` must
- * outlive the gate. */
-int gate_make(gate *g, const option_list *words, const target_list *targets);
+ * tensor (if none is given), kind, step, total. With `counts` no errors of casts are known. 0, or an
+ * exit code after a message. `targets` must outlive the gate. */
+int gate_make(gate *g, const option_list *words, const target_list *targets, int counts);
 void gate_clear(gate *g);
 
 /* gate_see -- judge a group by the conditions of its level. */

@@ -20,8 +20,16 @@ static double max_rel_err(const mpsim_cast_stats *c)
     return c->compared ? c->max_rel_err : (double)NAN;
 }
 
-static json_t *cast_json(const target *t, double scale, const mpsim_cast_stats *c,
-                         const mpsim_stats *s)
+/* The errors of a cast. */
+static void put_errors(json_t *v, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    json_object_set_new(v, "sqnr_db", json_of_double(mpsim_cast_stats_sqnr_db(c, s)));
+    json_object_set_new(v, "mse", json_of_double(mpsim_cast_stats_mse(c)));
+    json_object_set_new(v, "max_rel_err", json_of_double(max_rel_err(c)));
+    json_object_set_new(v, "compared", json_of_count(c->compared));
+}
+
+static json_t *cast_json(const target *t, double scale, const mpsim_cast_stats *c)
 {
     json_t *v = json_object();
     json_object_set_new(v, "format", json_string(t->label));
@@ -30,10 +38,6 @@ static json_t *cast_json(const target *t, double scale, const mpsim_cast_stats *
     json_object_set_new(v, "subnormal", json_of_count(c->counts.subnormal));
     json_object_set_new(v, "overflow", json_of_count(c->counts.overflow));
     json_object_set_new(v, "inexact", json_of_count(c->counts.inexact));
-    json_object_set_new(v, "sqnr_db", json_of_double(mpsim_cast_stats_sqnr_db(c, s)));
-    json_object_set_new(v, "mse", json_of_double(mpsim_cast_stats_mse(c)));
-    json_object_set_new(v, "max_rel_err", json_of_double(max_rel_err(c)));
-    json_object_set_new(v, "compared", json_of_count(c->compared));
     return v;
 }
 
@@ -90,12 +94,17 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
     json_object_set_new(v, "inf", json_of_count(s->inf));
     json_object_set_new(v, "amax", json_of_double(s->amax));
     json_object_set_new(v, "amin", json_of_double(s->amin));
-    json_object_set_new(v, "mean", json_of_double(mpsim_stats_mean(s)));
-    json_object_set_new(v, "l2", json_of_double(mpsim_stats_l2(s)));
+    if (!r->counts) {
+        json_object_set_new(v, "mean", json_of_double(mpsim_stats_mean(s)));
+        json_object_set_new(v, "l2", json_of_double(mpsim_stats_l2(s)));
+    }
     for (size_t i = 0; i < g->n_casts; i++)
-        if (group_shows(g, r->targets, i, &scale))
-            json_array_append_new(casts,
-                                  cast_json(&r->targets->items[i], scale, &g->casts[i], s));
+        if (group_shows(g, r->targets, i, &scale)) {
+            json_t *cast = cast_json(&r->targets->items[i], scale, &g->casts[i]);
+            if (!r->counts)
+                put_errors(cast, &g->casts[i], s);
+            json_array_append_new(casts, cast);
+        }
     json_object_set_new(v, "formats", casts);
     if (g->histogram)
         json_object_set_new(v, "histogram", histogram_json(g->histogram));
@@ -131,6 +140,9 @@ static json_t *formats_json(const target_list *l)
 static const char csv_header[] =
     "level,file,name,kind,step,dtype,shape,count,zero,nan,inf,amax,amin,mean,l2,format,scale,"
     "underflow,subnormal,overflow,inexact,sqnr_db,mse,max_rel_err,compared\n";
+static const char csv_header_of_counts[] =
+    "level,file,name,kind,step,dtype,shape,count,zero,nan,inf,amax,amin,format,scale,"
+    "underflow,subnormal,overflow,inexact\n";
 
 static void csv_optional(FILE *to, const char *s)
 {
@@ -167,16 +179,21 @@ static void group_csv(const statreport *r, const group_label *l, const group *g)
                 s->inf);
         csv_number(to, s->amax);
         csv_number(to, s->amin);
-        csv_number(to, mpsim_stats_mean(s));
-        csv_number(to, mpsim_stats_l2(s));
+        if (!r->counts) {
+            csv_number(to, mpsim_stats_mean(s));
+            csv_number(to, mpsim_stats_l2(s));
+        }
         csv_optional(to, r->targets->items[i].label);
         csv_number(to, scale);
         fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->counts.underflow,
                 c->counts.subnormal, c->counts.overflow, c->counts.inexact);
-        csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
-        csv_number(to, mpsim_cast_stats_mse(c));
-        csv_number(to, max_rel_err(c));
-        fprintf(to, ",%" PRIu64 "\n", c->compared);
+        if (!r->counts) {
+            csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
+            csv_number(to, mpsim_cast_stats_mse(c));
+            csv_number(to, max_rel_err(c));
+            fprintf(to, ",%" PRIu64, c->compared);
+        }
+        fputc('\n', to);
     }
 }
 
@@ -251,8 +268,10 @@ static void group_text(statreport *r, const group_label *l, const group *g)
     text_rare(holds, s->inf);
     table_cell(holds, "%s", text_number(a, s->amin));
     table_cell(holds, "%s", text_number(a, s->amax));
-    table_cell(holds, "%s", text_number(a, mpsim_stats_mean(s)));
-    table_cell(holds, "%s", text_number(a, mpsim_stats_l2(s)));
+    if (!r->counts) {
+        table_cell(holds, "%s", text_number(a, mpsim_stats_mean(s)));
+        table_cell(holds, "%s", text_number(a, mpsim_stats_l2(s)));
+    }
     for (size_t i = 0; i < g->n_casts; i++)
         scaled |= r->targets->items[i].rounding.scale != 1;
     for (size_t i = 0; i < g->n_casts; i++) {
@@ -267,22 +286,25 @@ static void group_text(statreport *r, const group_label *l, const group *g)
         text_counted(t, c->counts.subnormal, s->count);
         text_counted(t, c->counts.overflow, s->count);
         table_cell(t, "%s", text_share(a, c->counts.inexact, s->count));
-        text_sqnr(r, t, c, s);
-        table_cell(t, "%s", c->compared ? text_number(a, c->max_rel_err) : "-");
+        if (!r->counts) {
+            text_sqnr(r, t, c, s);
+            table_cell(t, "%s", c->compared ? text_number(a, c->max_rel_err) : "-");
+        }
     }
 }
 
 /* ---- the report ---- */
 
 void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
-                      json_t *config)
+                      int counts, json_t *config)
 {
     memset(r, 0, sizeof *r);
     r->file = to;
     r->style = style;
     r->targets = targets;
+    r->counts = counts;
     if (style == REPORT_CSV)
-        fputs(csv_header, to);
+        fputs(counts ? csv_header_of_counts : csv_header, to);
     if (style == REPORT_TEXT || style == REPORT_CSV) {
         json_decref(config);
         return;
@@ -319,12 +341,13 @@ void statreport_list(statreport *r, const char *name, const char *title)
         char columns[256];
         r->title = title;
         snprintf(columns, sizeof columns,
-                 "<%s|>tensors|>elements|>zero|>NaN|>Inf|>amin|>amax|>mean|>l2", key);
+                 "<%s|>tensors|>elements|>zero|>NaN|>Inf|>amin|>amax%s", key,
+                 r->counts ? "" : "|>mean|>l2");
         r->holds = table_new(columns);
         r->first_holds = table_new(columns);
         snprintf(columns, sizeof columns,
-                 "<%s|<format|>scale|>underflow|>|>subnormal|>|>overflow|>|>inexact|>SQNR dB|"
-                 ">max rel err", key);
+                 "<%s|<format|>scale|>underflow|>|>subnormal|>|>overflow|>|>inexact%s", key,
+                 r->counts ? "" : "|>SQNR dB|>max rel err");
         r->loses = table_new(columns);
         r->first_loses = table_new(columns);
         r->failed |= !r->holds || !r->loses || !r->first_holds || !r->first_loses;

@@ -3,7 +3,8 @@
 #define MPSIM_SIM_STAT_REPORT_H
 
 #include "../report/report.h"
-#include "tensor.h"
+#include "../trace/trace.h"
+#include "group.h"
 
 /* What a group is a group of. Fields that do not apply are NULL, or step -1. */
 typedef struct group_label {
@@ -17,6 +18,7 @@ typedef struct statreport {
     FILE *file;
     report_style style;
     const target_list *targets;
+    int counts; /* counts, amax and amin alone */
     int in_list; /* JSON: entries of the open list so far */
     int failed;
     const char *title;    /* text: the open section and its tables */
@@ -26,9 +28,10 @@ typedef struct statreport {
 } statreport;
 
 /* The report in order: begin, then for each of "tensors", "kinds", "steps" a list of
- * entries, the total, end. config is taken over. */
+ * entries, the total, end. `counts`: what sums are needed for is left out, keys and columns.
+ * config is taken over. */
 void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
-                      json_t *config);
+                      int counts, json_t *config);
 void statreport_list(statreport *r, const char *name, const char *title);
 void statreport_entry(statreport *r, const group_label *label, const group *g);
 void statreport_list_end(statreport *r);
