@@ -22,7 +22,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/co
   tests/cli/experiments.sh tests/cli/formats.sh tests/cli/interrupt.sh tests/cli/memory.sh \
   tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
-  tests/cli/scaler.sh tests/cli/train.sh tests/cli/verify.sh tests/cli/replay-cases.sh \
+  tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh tests/cli/replay-cases.sh \
   tests/cli/logs.sh tests/cli/plot-large.sh \
   tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
@@ -66,7 +66,7 @@ unit_tests = \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
   tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay tests/sim/t-replay-casts \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-scaler-log tests/sim/t-textfile \
+  tests/sim/t-replay-synthetic tests/sim/t-scaler-log tests/sim/t-stat-tensor tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-policy tests/sim/t-train-record \

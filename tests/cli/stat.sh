@@ -1,0 +1,78 @@
+#!/bin/sh
+# stat.sh -- the report of stat does not depend on threads, on how elements are split over files, or on what
+# else is asked for: --counts leaves columns and keys out, and changes none of the others.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+data=$MPSIM_SRCDIR/data
+
+# same ARGUMENT...: 1, 2 and 7 threads give the same report
+same() {
+    "$MPSIM" stat --threads 1 "$@" >"$dir/one" 2>"$dir/one.err" || return 1
+    for threads in 2 7; do
+        "$MPSIM" stat --threads $threads "$@" >"$dir/more" 2>"$dir/err" &&
+            cmp "$dir/one" "$dir/more" >"$dir/out" && cmp "$dir/one.err" "$dir/err" >"$dir/out" || return 1
+    done
+}
+for trace in charlm digits-cnn; do
+    code=0
+    for options in '' --json --ndjson '--csv --level kind' '--json --histogram --counts' '-f e4m3,e5m2 -s 1,2^10 -t' \
+        '-f bf16 -r src --seed 5 --csv' '-f e4m3 -r rtz --flush-inputs -s 3 --csv --counts'; do
+        # shellcheck disable=SC2086 # words
+        same $options "$data/$trace" || code=1
+    done
+    ok $code "any number of threads: $trace"
+done
+
+# Numbers of all kinds in one file, and the same in parts: as large tensors, and as many small ones.
+cat "$data"/charlm/step_*/* "$data"/digits-cnn/step_*/* "$data"/amp-mlp/*/*/* 2>/dev/null | head -c 5600000 >"$dir/raw"
+mkdir "$dir/parts" "$dir/few"
+split -b 40000 -a 3 "$dir/raw" "$dir/parts/p"
+split -b 2800000 "$dir/raw" "$dir/few/p"
+for source in binary32 bf16 fp16 e4m3 binary64; do
+    code=0
+    for options in '-f fp16,e4m3@cuda,e2m1' '-f e5m2,bf16 -r rup -s 1,3 --flush-subnormals' '--counts -s 2^-3,2^9'; do
+        # shellcheck disable=SC2086 # words
+        for threads in 1 2; do
+            run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/raw" && mv "$dir/out" "$dir/whole" &&
+                run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/few" &&
+                cmp "$dir/whole" "$dir/out" >"$dir/err" &&
+                run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/parts" &&
+                cmp "$dir/whole" "$dir/out" >"$dir/err" || code=1
+        done
+    done
+    ok $code "any split over files: $source"
+done
+
+# --counts
+run 0 stat --csv -s 1,2^9 "$data/charlm/step_000100" && sed 's/"\([^"]*\)"/\1/; s/, / /g' "$dir/out" |
+    cut -d, -f 1-13,16-21 >"$dir/cut" && run 0 stat --csv --counts -s 1,2^9 "$data/charlm/step_000100" &&
+    sed 's/"\([^"]*\)"/\1/; s/, / /g' "$dir/out" | cmp - "$dir/cut" >"$dir/err"
+ok $? "--counts: the same numbers in CSV, without the columns of sums"
+run 0 stat --json --counts --histogram "$data/charlm/step_000100" && has '"counts": true' && has '"histogram"' && has '"amin"' &&
+    ! grep -qE '"(mean|l2|sqnr_db|mse|max_rel_err|compared)"' "$dir/out"
+ok $? "--counts: keys left out of JSON"
+run 0 stat --counts "$data/charlm/step_000100" && has 'inexact$' && has 'amax$' && ! has SQNR && ! has mean
+ok $? "--counts: columns left out of text"
+for condition in 'sqnr<40' 'total:mse>1' 'inf,kind:max_rel_err>0.1'; do
+    run 2 stat --counts --fail-if "$condition" "$data/charlm/step_000100" && has 'counts leaves' err
+    ok $? "--counts does not know $condition"
+done
+"$MPSIM" stat --counts --fail-if 'inf,underflow>1%' "$data/charlm/step_000100" >/dev/null 2>"$dir/err"
+[ $? -eq 1 ] && has 'underflow>1%' err
+ok $? "--counts judges counts"
+
+# errors: the first in the order of files, whoever reads
+mkdir "$dir/mixed"
+for i in 1 2 3 4 5 6; do cp "$data/charlm/step_000100/rank_00000.safetensors" "$dir/mixed/$i.safetensors"; done
+head -c 5000 "$dir/mixed/1.safetensors" >"$dir/mixed/3.safetensors"
+head -c 6 "$dir/mixed/1.safetensors" >"$dir/mixed/5.safetensors"
+code=0
+for threads in 1 2 7; do
+    run 3 stat --threads $threads "$dir/mixed/1.safetensors" "$dir/mixed/3.safetensors" "$dir/mixed/5.safetensors" && has mixed/3 err || code=1
+    "$MPSIM" stat --keep-going --csv --level total --threads $threads "$dir/mixed" >"$dir/$threads" 2>"$dir/err"
+    [ $? -eq 5 ] && [ "$(wc -l <"$dir/err")" -ge 1 ] && has mixed/3 err && cmp "$dir/1" "$dir/$threads" >"$dir/out" || code=1
+done
+ok $code "errors in the order of files"
+finish
