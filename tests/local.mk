@@ -35,14 +35,17 @@ check_LTLIBRARIES += tests/libsupport.la
 tests_libsupport_la_SOURCES = \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
   tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \
-  tests/support/dotcases.h tests/support/peers.c tests/support/peers.h tests/support/recorded.c \
+  tests/support/dotcases.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
+  tests/support/points.h tests/support/recorded.c \
   tests/support/recorded.h tests/support/replaykept.c tests/support/replaykept.h \
   tests/support/replaytrace.c tests/support/replaytrace.h tests/support/sha256.c \
-  tests/support/sha256.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
+  tests/support/sha256.h tests/support/subjects.c tests/support/subjects.h \
+  tests/support/support.c tests/support/support.h tests/support/sweep.c \
   tests/support/sweep.h tests/support/trainer.c tests/support/trainer.h \
   tests/support/trainengine.c tests/support/trainengine.h \
   tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
-  tests/support/vectors.h tests/support/words.c tests/support/words.h \
+  tests/support/vectors.h tests/support/walls.c tests/support/walls.h \
+  tests/support/words.c tests/support/words.h \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
   tests/oracle/layer.c tests/oracle/layer.h tests/oracle/replay.c tests/oracle/replay.h \
   tests/oracle/train.c tests/oracle/train.h tests/oracle/trainparts.c tests/oracle/trainparts.h \
@@ -60,7 +63,7 @@ unit_tests = \
   tests/layer/t-batchnorm tests/layer/t-xent \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training \
-  tests/round/t-framework tests/round/t-golden tests/round/t-isa tests/round/t-nan \
+  tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa tests/round/t-nan \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
   tests/round/t-zeros \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
