@@ -88,7 +88,7 @@ tests_libsupport_la_SOURCES += \
   tests/support/cases.h tests/support/exact.c tests/support/exact.h \
   tests/support/gradientinput.c tests/support/gradientinput.h tests/support/ops.c \
   tests/support/ops.h tests/support/optiminput.c tests/support/optiminput.h \
-  tests/support/rounding.c tests/support/rounding.h \
+  tests/support/plainsummary.c tests/support/plainsummary.h tests/support/rounding.c tests/support/rounding.h \
   tests/oracle/block.c tests/oracle/block.h tests/oracle/optim.h tests/oracle/optimexact.h \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
   tests/oracle/rounded.h
@@ -104,7 +104,7 @@ mpfr_tests = \
   tests/optim/t-gradient-reduce tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
   tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny \
   tests/scaler/t-adaptive \
-  tests/stats/t-stats tests/stats/t-sum
+  tests/stats/t-stats tests/stats/t-sum tests/stats/t-summary-proof
 else
 mpfr_tests =
 endif
