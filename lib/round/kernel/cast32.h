@@ -65,56 +65,152 @@ V_INLINE vu32 cast_contracted(vu32 e)
     return v_pick_u32(v_gt_i32(v_i32(0x800000), (vi32)e), v_shr_u32(sig, n), e);
 }
 
-/* ---- nearest-even of formats with two zeros (or one: one_zero), whose overflow is the same for both
- * signs, without flushing of results; subnormal sources are below half of the least number, or flat ---- */
+/* ---- decisions of the stochastic modes ---- */
 
-V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n, const int flat,
+/* Stochastic: whether b / 2^d rounds away. The fraction f = floor(nu 2^32); with a draw R of N bits at
+ * the top of the lane,
+ *     A: away if f + R >= 2^32                            f > ~R
+ *     B: f + half of the last bit + R >= 2^32             f > ~(R | half)
+ *     C: as B, but f > ~(R | half) + 1 where the bit above `half` is 0: a tie goes to even.
+ * Bits of nu beyond f are asked for where f is just there: they decide B and C of 32 bits (ties 1: B,
+ * 2: C), and whether C's tie is one (ties 3). */
+typedef struct cast_draws {
+    vu32 draw, half, even;
+    int last, ties;
+} cast_draws;
+
+V_INLINE cast_draws cast_draws_of(const mpsim_cast *k)
+{
+    const cast_draws r = {v_u32((uint32_t)k->draw), v_u32((uint32_t)k->half),
+                          v_u32((uint32_t)k->even), k->last, k->ties};
+    return r;
+}
+
+/* Which of the lanes `close` do. */
+V_INLINE m32 cast_tie(int ties, m32 close, vu32 b, vu32 d, vu32 f)
+{
+    const vu32 half = v_u32(CAST_TOP), none = v_u32(0);
+    const vu32 far = v_keep_u32(v_gt_i32((vi32)d, v_i32(64)), v_u32(1));
+    const vu32 beyond = v_shl_u32(b, 64 - d) | v_shr_u32(b, d - 64) | far;
+    const vu32 least = ties == 1 ? half - 1 : ties == 2 ? half - (f & 1) : none;
+    return m32_and(m32_and(close, v_gt_u32(b, none)), v_gt_u32(beyond, least));
+}
+
+V_INLINE m32 cast_draw(const cast_draws *r, vu32 b, vu32 d, vu32 word, const int flat)
+{
+    const vu32 f = flat ? v_shl_u32(b, 32 - d) : v_shl_u32(b, 32 - d) | v_shr_u32(b, d - 32);
+    const vu32 limit = ~((word & r->draw) | r->half);
+    const vu32 edge = limit + (~(f >> r->last) & r->even);
+    const m32 away = v_gt_u32(f, edge);
+    if (flat || !r->ties)
+        return away;
+    const m32 deep = v_gt_i32((vi32)d, v_i32(32));
+    const m32 close = m32_and(v_eq_u32(f, r->ties == 3 ? limit + 1 : limit), deep);
+    if (__builtin_expect(m32_any(close), 0))
+        return m32_or(away, cast_tie(r->ties, close, b, d, f));
+    return away;
+}
+
+/* ---- without counts: signed formats with a zero, whose values are normal numbers or their shifted
+ * codes. The modes: NEAR is nearest-even, FIXED any deterministic one, RANDOM ---- */
+
+enum { CAST_NEAR, CAST_FIXED, CAST_RANDOM };
+
+typedef struct cast_limits { /* deterministic modes */
+    vu32 threshold[2], by_odd, by_sign;
+} cast_limits;
+
+V_INLINE cast_limits cast_limits_of(const mpsim_cast *k)
+{
+    const cast_limits c = {{v_u32((uint32_t)k->threshold[0]), v_u32((uint32_t)k->threshold[1])},
+                           v_u32((uint32_t)k->by_odd),
+                           v_u32(k->by_sign ? CAST_TOP : 0)};
+    return c;
+}
+
+typedef struct cast_lean_constants {
+    vu32 below, sign_bit, drop_base, base, unscale, max, subnormal, least, over[2];
+} cast_lean_constants;
+
+V_INLINE cast_lean_constants cast_lean_of(const mpsim_cast *k)
+{
+    const cast_lean_constants c = {
+        v_u32((uint32_t)k->below),           v_u32((uint32_t)k->sign_bit),
+        v_u32((uint32_t)k->drop_base),       v_u32((uint32_t)k->base << 23),
+        v_u32((uint32_t)k->scale_exp << 23), v_u32((uint32_t)k->max_finite),
+        v_u32((uint32_t)k->normal - 1),      v_u32((uint32_t)k->least),
+        {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])}};
+    return c;
+}
+
+/* Infinities and NaN among the results. */
+V_INLINE vu32 cast_special(const mpsim_cast *k, vu32 a, m32 negative, m32 special, vu32 result)
+{
+    const vu32 infinite[2] = {v_u32((uint32_t)k->infinite[0]), v_u32((uint32_t)k->infinite[1])};
+    const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
+    const vu32 payload = a >> k->payload_shift & (uint32_t)k->payload;
+    const m32 is_nan = v_gt_i32((vi32)a, v_i32(0x7f800000));
+    const vu32 specials =
+        v_pick_u32(is_nan, cast_by(negative, nan) | payload, cast_by(negative, infinite));
+    return v_pick_u32(special, specials, result);
+}
+
+V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
+                        const uint32_t *words, const int flat, const int product, const int mode,
                         const int values)
 {
     const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift,
-              one_zero = k->one_zero;
-    const vu32 below = v_u32((uint32_t)k->below), sign_bit = v_u32((uint32_t)k->sign_bit),
-               drop_base = v_u32((uint32_t)k->drop_base), base = v_u32((uint32_t)k->base << 23),
-               unscale = v_u32((uint32_t)k->scale_exp << 23), max = v_u32((uint32_t)k->max_finite),
-               over = v_u32((uint32_t)k->over[0]), zero = v_u32(0), one = v_u32(1),
-               top = v_u32(CAST_TOP), exponent = v_u32(0x7f800000),
-               implicit = v_u32(0x800000), last = v_u32(0x7f7fffff);
-    const vu32 infinite[2] = {v_u32((uint32_t)k->infinite[0]), v_u32((uint32_t)k->infinite[1])};
-    const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
+              one_zero = k->one_zero, wide = k->wide, flush = k->flush, shifted = k->flat_values;
+    const cast_lean_constants c = cast_lean_of(k);
+    const cast_limits limits = cast_limits_of(k);
+    const cast_draws draws = cast_draws_of(k);
+    const vu32 zero = v_u32(0), one = v_u32(1), top = v_u32(CAST_TOP), last = v_u32(0x7f7fffff);
+    const vu32 exponent = v_u32(0xff800000u), implicit = v_u32(0x800000);
+    const vu32 s = v_u32((uint32_t)(k->scale >> 32)), s_low = v_u32((uint32_t)k->scale);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
-        const m32 kept = v_gt_i32((vi32)a, (vi32)below);
-        vu32 low, rest, d, h;
-        if (flat) {
-            const vu32 b = v_keep_u32(kept, a);
-            low = b >> drop;
-            rest = b << 1 << (31 - drop);
+        const m32 kept = v_gt_i32((vi32)a, (vi32)c.below);
+        vu32 e = a, h = zero, d = v_u32((uint32_t)drop);
+        if (!flat && wide)
+            e = cast_extended(a);
+        if (product)
+            e = cast_product(e, s, s_low, (uint32_t)k->scale != 0);
+        if (!flat) {
+            h = (vu32)v_min_i32((vi32)c.base, (vi32)((e & exponent) - implicit));
+            d = c.drop_base - (vu32)((vi32)h >> 23);
+            if (mode == CAST_FIXED) /* bits further down decide as they do there */
+                d = (vu32)v_min_i32((vi32)d, v_i32(31));
+        }
+        const vu32 b = v_keep_u32(kept, e - h), low = flat ? b >> drop : v_shr_u32(b, d);
+        const vu32 rest = flat ? b << 1 << (31 - drop) : v_shl_u32(b, 32 - d);
+        m32 away;
+        if (mode == CAST_NEAR) { /* rest + odd > half */
+            away = v_gt_i32((vi32)(rest + v_bits_u32(one, low, top)), (vi32)zero);
+        } else if (mode == CAST_FIXED) {
+            const m32 other = v_test_u32((low & limits.by_odd) | (u & limits.by_sign), top | one);
+            away = v_gt_u32(rest, v_pick_u32(other, limits.threshold[1], limits.threshold[0]));
         } else {
-            h = (vu32)v_min_i32((vi32)base, (vi32)((a & exponent) - implicit));
-            const vu32 b = v_keep_u32(kept, a - h);
-            d = drop_base - (vu32)((vi32)h >> 23);
-            low = v_shr_u32(b, d);
-            rest = v_shl_u32(b, 32 - d);
+            away = cast_draw(&draws, b, d, v_load_u32(words + i), flat);
         }
-        const m32 away = v_gt_i32((vi32)(rest + v_bits_u32(one, low, top)), (vi32)zero);
-        const vu32 m = v_inc_u32(away, low);
-        const m32 overflow = v_gt_i32((vi32)m, (vi32)max), special = v_gt_i32((vi32)a, (vi32)last);
+        vu32 m = v_inc_u32(away, low);
+        if (flush)
+            m = v_keep_u32(v_gt_i32((vi32)m, (vi32)c.subnormal), m);
+        const m32 above = v_gt_i32((vi32)m, (vi32)zero);
         vu32 number = m, sign = values ? u : u >> sign_shift;
-        if (values && flat)
+        if (values && (flat || shifted)) {
             number = m << drop;
-        else if (values)
-            number = v_keep_u32(v_gt_i32((vi32)m, (vi32)zero), v_shl_u32(m, d) + h + unscale);
-        if (one_zero)
-            sign = v_keep_u32(v_gt_i32((vi32)m, (vi32)zero), sign);
-        vu32 result = v_bits_u32(sign_bit, sign, v_pick_u32(overflow, over, number));
-        if (__builtin_expect(m32_any(special), 0)) {
-            const m32 negative = v_top_u32(u);
-            const vu32 payload = a >> k->payload_shift & (uint32_t)k->payload;
-            const vu32 nans = cast_by(negative, nan) | payload;
-            const m32 is_nan = v_gt_i32((vi32)a, (vi32)exponent);
-            const vu32 specials = v_pick_u32(is_nan, nans, cast_by(negative, infinite));
-            result = v_pick_u32(special, specials, result);
+        } else if (values) {
+            number = v_keep_u32(above, v_shl_u32(m, d) + h + c.unscale);
+            if (mode != CAST_NEAR)
+                number = v_pick_u32(v_eq_u32(m, one), c.least, number);
         }
+        if (one_zero)
+            sign = v_keep_u32(above, sign);
+        vu32 result = v_bits_u32(c.sign_bit, sign, number);
+        const m32 over = v_gt_i32((vi32)m, (vi32)c.max), special = v_gt_i32((vi32)a, (vi32)last);
+        result = v_pick_u32(over, cast_by(v_top_u32(u), c.over), result);
+        if (__builtin_expect(m32_any(special), 0))
+            result = cast_special(k, a, v_top_u32(u), special, result);
         cast_put(out, i, result, bytes, stream);
     }
 }
@@ -137,37 +233,6 @@ V_INLINE void cast_add(mpsim_counts *to, const cast_tally *t)
     to->subnormal += cast_sum(t->subnormal);
     to->overflow += cast_sum(t->overflow);
     to->nan += cast_sum(t->nan);
-}
-
-/* Stochastic: whether b / 2^d rounds away. The fraction f = floor(nu 2^32); with a draw R of N bits at
- * the top of the lane,
- *     A: away if f + R >= 2^32                            f > ~R
- *     B: f + half of the last bit + R >= 2^32             f > ~(R | half)
- *     C: as B, but f > ~(R | half) + 1 where the bit above `half` is 0: a tie goes to even.
- * Bits of nu beyond f are asked for where f is just there: they decide B and C of 32 bits (ties 1: B,
- * 2: C), and whether C's tie is one (ties 3). */
-V_INLINE m32 cast_draw(const mpsim_cast *k, vu32 b, vu32 d, vu32 word)
-{
-    const vu32 zero = v_u32(0);
-    const vu32 f = v_shl_u32(b, 32 - d) | v_shr_u32(b, d - 32);
-    const vu32 limit = ~((word & (uint32_t)k->draw) | (uint32_t)k->half);
-    const vu32 least = limit + (~(f >> k->last) & (uint32_t)k->even);
-    m32 away = v_gt_u32(f, least);
-    if (k->ties) {
-        const vu32 edge = limit + (k->ties == 3 ? 1 : 0);
-        const m32 close = m32_and(v_eq_u32(f, edge), v_gt_i32((vi32)d, v_i32(32)));
-        if (__builtin_expect(m32_any(close), 0)) {
-            const m32 far = v_gt_i32((vi32)d, v_i32(64));
-            const vu32 beyond = v_shl_u32(b, 64 - d) | v_shr_u32(b, d - 64) |
-                                v_keep_u32(far, v_u32(1));
-            const vu32 half = v_u32(0x80000000u);
-            const vu32 last = k->ties == 1   ? half - 1
-                              : k->ties == 2 ? half - (f & 1)
-                                             : zero;
-            away = m32_or(away, m32_and(close, v_gt_u32(v_keep_u32(v_gt_u32(b, zero), beyond), last)));
-        }
-    }
-    return away;
 }
 
 /* Deterministic: `rest` is the fraction. */
@@ -232,18 +297,6 @@ V_INLINE void cast_count(const mpsim_cast *k, cast_tally *t, const cast_lanes *l
     t->nan = v_inc_u32(v_gt_i32((vi32)l->a, v_i32(0x7f800000)), t->nan);
 }
 
-/* Infinities and NaN. */
-V_INLINE vu32 cast_special(const mpsim_cast *k, const cast_lanes *l, vu32 result)
-{
-    const vu32 infinite[2] = {v_u32((uint32_t)k->infinite[0]), v_u32((uint32_t)k->infinite[1])};
-    const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
-    const vu32 payload = l->a >> k->payload_shift & (uint32_t)k->payload;
-    const m32 is_nan = v_gt_i32((vi32)l->a, v_i32(0x7f800000));
-    const vu32 specials = v_pick_u32(is_nan, cast_by(l->negative, nan) | payload,
-                                     cast_by(l->negative, infinite));
-    return v_pick_u32(l->special, specials, result);
-}
-
 /* The result of elements whose code (+ no_zero) is l->m, as a code or as `value`. */
 V_INLINE vu32 cast_result(const mpsim_cast *k, const cast_lanes *l, vu32 value, m32 refused,
                           const int values)
@@ -264,7 +317,7 @@ V_INLINE vu32 cast_result(const mpsim_cast *k, const cast_lanes *l, vu32 value, 
     if (k->no_zero)
         result = v_pick_u32(l->kept, result, cast_by(l->negative, zero));
     if (__builtin_expect(m32_any(l->special), 0))
-        result = cast_special(k, l, result);
+        result = cast_special(k, l->a, l->negative, l->special, result);
     return result;
 }
 
@@ -295,7 +348,8 @@ V_INLINE void cast_full(const mpsim_cast *given, void *out, const void *x, size_
         const vu32 b = v_keep_u32(l.kept, e - h);
         const vu32 low = flat ? b >> k->drop : v_shr_u32(b, d);
         l.rest = flat ? b << 1 << (31 - k->drop) : v_shl_u32(b, 32 - d);
-        const m32 away = random ? cast_draw(k, b, d, v_load_u32(words + i))
+        const cast_draws draws = cast_draws_of(k);
+        const m32 away = random ? cast_draw(&draws, b, d, v_load_u32(words + i), flat)
                                 : cast_decide(k, l.rest, low, l.u);
         if (random && count) /* a fraction above 0, also of those far below the smallest number */
             l.rest |= v_keep_u32(v_gt_i32((vi32)d, v_i32(31)), b);

@@ -144,13 +144,6 @@ static void layout(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r
     }
 }
 
-/* Whether the lean loops can do it. */
-static int is_lean(const mpsim_cast *k, const mpsim_rounding *r)
-{
-    return r->mode == MPSIM_ROUND_NEAREST_EVEN && !k->flush && !k->is_unsigned && !k->no_zero &&
-           k->over[1] == (k->over[0] | k->sign_bit);
-}
-
 int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
                     int values, int counted)
 {
@@ -172,15 +165,23 @@ int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *
     layout(k, f, r, wide);
     decision(k, r, wide ? 64 : 32);
     constants(k, f, r, wide);
-    if (wide)
+    if (wide) {
         k->loop = product ? MPSIM_CAST_64_PRODUCT : MPSIM_CAST_64;
-    else if (product)
-        k->loop = MPSIM_CAST_32_PRODUCT;
+        return 1;
+    }
+    /* Any subnormal source is far below half of the least number / scale, where that is so large; by
+     * 2^32 and more for a draw. */
+    k->wide = base - f->mbits < (random ? 36 : 3);
+    const int lean = !counted && !k->is_unsigned && !k->no_zero &&
+                     !(values && k->subnormal_values && !k->flat_values);
+    if (product)
+        k->loop = lean ? MPSIM_CAST_LEAN_PRODUCT : MPSIM_CAST_32_PRODUCT;
+    else if (lean && r->mode == MPSIM_ROUND_NEAREST_EVEN)
+        k->loop = flat ? MPSIM_CAST_NEAR_FLAT : MPSIM_CAST_NEAR;
+    else if (lean)
+        k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
     else
         k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;
-    /* where half of the least number / scale is normal, any subnormal source is far below it */
-    if (!wide && !product && !counted && is_lean(k, r) && (flat || base - f->mbits > 1))
-        k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
     return 1;
 }
 

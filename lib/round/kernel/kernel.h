@@ -20,14 +20,19 @@
 
 #include "../scalar.h"
 
-/* The loops of a unit. Lean: nearest-even and nothing unusual (cast32.h says what). The lanes are of
- * 32 bits, or of 64 for binary64 and for the formats and scales that need them. */
+/* The loops of a unit. Lean: without counts, and nothing unusual (cast32.h says what); near: lean and
+ * nearest-even. Flat: the target has binary32's exponents, its codes are the leading bits. Product: the
+ * scale is no power of two. The lanes are of 32 bits, or of 64 for binary64 and for the formats and scales
+ * that need them. */
 typedef enum mpsim_cast_loop {
+    MPSIM_CAST_NEAR,
+    MPSIM_CAST_NEAR_FLAT,
     MPSIM_CAST_LEAN,
-    MPSIM_CAST_LEAN_FLAT,   /* the target has binary32's exponents: its codes are the leading bits */
+    MPSIM_CAST_LEAN_FLAT,
+    MPSIM_CAST_LEAN_PRODUCT,
     MPSIM_CAST_32,
     MPSIM_CAST_32_FLAT,
-    MPSIM_CAST_32_PRODUCT,  /* with a scale that is not a power of two */
+    MPSIM_CAST_32_PRODUCT,
     MPSIM_CAST_64,
     MPSIM_CAST_64_PRODUCT,
     MPSIM_CAST_LOOPS
@@ -48,6 +53,7 @@ typedef struct mpsim_cast {
     int drop_base;       /* drop + base, also where base had to be limited                  */
     int scale_exp;       /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
     uint64_t scale;      /* its significand, the top bit set                                */
+    int wide;            /* subnormal sources are not just below everything                 */
     int flat_values;     /* a value is its code, shifted                                    */
     int subnormal_values; /* values may be subnormal numbers of the type they are stored in */
     uint64_t sign;       /* sign bit of the source, 0: signs are ignored                    */

@@ -16,11 +16,16 @@
         (void)counts;                                                                             \
         body;                                                                                     \
     }
-#define LEAN(name, ...) LOOP(name, cast_lean(k, out, x, n, __VA_ARGS__))
-LEAN(lean_codes, 0, 0)
-LEAN(lean_values, 0, 1)
-LEAN(lean_flat_codes, 1, 0)
-LEAN(lean_flat_values, 1, 1)
+#define LEAN(name, ...)                                                                           \
+    LOOP(name##_codes, cast_lean(k, out, x, n, words, __VA_ARGS__, 0))                            \
+    LOOP(name##_values, cast_lean(k, out, x, n, words, __VA_ARGS__, 1))
+LEAN(lean_near, 0, 0, CAST_NEAR)
+LEAN(lean_near_flat, 1, 0, CAST_NEAR)
+LEAN(lean, 0, 0, CAST_FIXED)
+LEAN(lean_flat, 1, 0, CAST_FIXED)
+LEAN(lean_product, 0, 1, CAST_FIXED)
+LEAN(lean_random, 0, 0, CAST_RANDOM)
+LEAN(lean_random_flat, 1, 0, CAST_RANDOM)
 
 /* Of codes and values, with and without counts. */
 #define FULL(name, ...)                                                                           \
@@ -47,8 +52,11 @@ WIDES(wide_product, 1)
 #define ROW(name)      {{name##_codes, name##_codes_counted}, {name##_values, name##_values_counted}}
 #define SAME(name)     {{name##_codes, name##_codes}, {name##_values, name##_values}}
 static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
-    [MPSIM_CAST_LEAN] = {SAME(lean)},
-    [MPSIM_CAST_LEAN_FLAT] = {SAME(lean_flat)},
+    [MPSIM_CAST_NEAR] = {SAME(lean_near)},
+    [MPSIM_CAST_NEAR_FLAT] = {SAME(lean_near_flat)},
+    [MPSIM_CAST_LEAN] = {SAME(lean), SAME(lean_random)},
+    [MPSIM_CAST_LEAN_FLAT] = {SAME(lean_flat), SAME(lean_random_flat)},
+    [MPSIM_CAST_LEAN_PRODUCT] = {SAME(lean_product)},
     [MPSIM_CAST_32] = {ROW(full), ROW(random)},
     [MPSIM_CAST_32_FLAT] = {ROW(flat), ROW(random_flat)},
     [MPSIM_CAST_32_PRODUCT] = {ROW(product)},

@@ -11,21 +11,23 @@ void V_NAME(mpsim_words)(uint32_t *words, uint64_t seed, uint64_t stream, uint64
     uint64_t place[BLOCKS]; /* the block of each lane, so that v_zip_even, _odd find them in order */
     for (uint64_t p = 0; p < BLOCKS; p++)
         place[p] = p / 2 + p % 2 * (BLOCKS / 2);
+    uint64_t keys[10][2]; /* of the rounds; the upper halves mean nothing */
+    for (uint32_t round = 0; round < 10; round++) {
+        keys[round][0] = (uint32_t)seed + round * 0x9E3779B9u;
+        keys[round][1] = (uint32_t)(seed >> 32) + round * 0xBB67AE85u;
+    }
     const vu32 m0 = (vu32)v_u64(0xD2511F53u), m1 = (vu32)v_u64(0xCD9E8D57u);
     const vu64 low_half = v_u64(0xffffffffu);
     for (size_t i = 0; i < blocks; i += BLOCKS) {
-        /* the upper halves of c0 to c3 mean nothing */
+        /* so do those of c0 to c3 */
         vu64 c0 = v_load_u64(place) + v_u64(block + i), c1 = c0 >> 32;
         vu64 c2 = v_u64(stream), c3 = v_u64(stream >> 32);
-        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
         for (int round = 0; round < 10; round++) {
             const vu64 p0 = v_mul_even_u32((vu32)c0, m0), p1 = v_mul_even_u32((vu32)c2, m1);
-            c0 = v_xor3_u64(p1 >> 32, c1, v_u64(k0));
+            c0 = v_xor3_u64(p1 >> 32, c1, v_u64(keys[round][0]));
             c1 = p1;
-            c2 = v_xor3_u64(p0 >> 32, c3, v_u64(k1));
+            c2 = v_xor3_u64(p0 >> 32, c3, v_u64(keys[round][1]));
             c3 = p0;
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
         }
         const vu64 first = v_bits_u64(low_half, c0, c1 << 32);
         const vu64 last = v_bits_u64(low_half, c2, c3 << 32);
