@@ -63,7 +63,8 @@ unit_tests = \
   tests/layer/t-batchnorm tests/layer/t-xent \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training \
-  tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa tests/round/t-nan \
+  tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
+  tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
   tests/round/t-zeros \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \

@@ -284,4 +284,35 @@ V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c)
     return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
 
+/* ---- floating point, the rounding in the instruction ---- */
+
+#define V_NEAR        1
+#define V_NEAREST_SAE (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define V_CUT_SAE     (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+
+V_INLINE vf32 v_near_add_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf32 v_near_sub_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_sub_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf32 v_near_mul_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_mul_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf32 v_cut_mul_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_mul_round_ps((__m512)a, (__m512)b, V_CUT_SAE);
+}
+
+V_INLINE vf32 v_near_rest_f32(vf32 a, vf32 b, vf32 c)
+{
+    return (vf32)_mm512_fmsub_round_ps((__m512)a, (__m512)b, (__m512)c, V_NEAREST_SAE);
+}
+
 #endif

@@ -25,6 +25,9 @@
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
  *   v_first, v_last       the first, the last half of the lanes, widened; v_narrow: back
+ *   v_near_..., v_cut_... (V_NEAR only) floating point rounded to nearest, or toward zero, whatever the
+ *                         environment says (but for subnormal numbers) and without raising exceptions;
+ *                         _rest: a b - c
  *   v_zip_even, _odd      a[0] b[0] a[2] b[2] ..., a[1] b[1] a[3] b[3] ..., of 64-bit lanes */
 #ifndef MPSIM_LIB_SIMD_GENERIC_H
 #define MPSIM_LIB_SIMD_GENERIC_H
@@ -33,6 +36,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum { V_LANES = 4 };
 #define V_NAME(name) name##_generic
@@ -181,12 +187,16 @@ V_INLINE vu64 v_shr_u64(vu64 a, vu64 n) { return (vu64)(n < 64) & (a >> (n & 63)
 
 V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b)
 {
+#ifdef __SSE2__ /* which the compiler does not find by itself */
+    return (vu64)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#else
     return (vu64){(uint64_t)a[0] * b[0], (uint64_t)a[2] * b[2]};
+#endif
 }
 
 V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
 {
-    return (vu64){(uint64_t)a[1] * b[1], (uint64_t)a[3] * b[3]};
+    return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32));
 }
 
 V_INLINE vi64 v_mul_even_i32(vi32 a, vi32 b)

@@ -58,6 +58,17 @@ V_INLINE vu32 cast_product(vu32 e, vu32 s, vu32 s_low, int low)
     return (e & 0xff800000u) + (top << 23) + (jammed - 0x800000);
 }
 
+#ifdef V_NEAR
+/* The same for a scale of 24 bits, s in [1, 2), whose product with a is far from both ends of the
+ * exponents wherever a bit of it matters. */
+V_INLINE vu32 cast_product_near(vu32 a, vf32 s)
+{
+    const vf32 p = v_cut_mul_f32((vf32)a, s), rest = v_near_rest_f32((vf32)a, s, p);
+    const m32 exact = v_eq_u32((vu32)rest, v_u32(0));
+    return v_pick_u32(exact, (vu32)p, (vu32)p | 1);
+}
+#endif
+
 /* An extended magnitude above zero as a binary32 number. */
 V_INLINE vu32 cast_contracted(vu32 e)
 {
@@ -75,14 +86,14 @@ V_INLINE vu32 cast_contracted(vu32 e)
  * Bits of nu beyond f are asked for where f is just there: they decide B and C of 32 bits (ties 1: B,
  * 2: C), and whether C's tie is one (ties 3). */
 typedef struct cast_draws {
-    vu32 draw, half, even;
+    vu32 draw, half, even, tie;
     int last, ties;
 } cast_draws;
 
 V_INLINE cast_draws cast_draws_of(const mpsim_cast *k)
 {
     const cast_draws r = {v_u32((uint32_t)k->draw), v_u32((uint32_t)k->half),
-                          v_u32((uint32_t)k->even), k->last, k->ties};
+                          v_u32((uint32_t)k->even), v_u32(k->ties == 3), k->last, k->ties};
     return r;
 }
 
@@ -93,7 +104,8 @@ V_INLINE m32 cast_tie(int ties, m32 close, vu32 b, vu32 d, vu32 f)
     const vu32 far = v_keep_u32(v_gt_i32((vi32)d, v_i32(64)), v_u32(1));
     const vu32 beyond = v_shl_u32(b, 64 - d) | v_shr_u32(b, d - 64) | far;
     const vu32 least = ties == 1 ? half - 1 : ties == 2 ? half - (f & 1) : none;
-    return m32_and(m32_and(close, v_gt_u32(b, none)), v_gt_u32(beyond, least));
+    const m32 deep = m32_and(v_gt_i32((vi32)d, v_i32(32)), v_gt_i32((vi32)b, (vi32)none));
+    return m32_and(m32_and(close, deep), v_gt_u32(beyond, least));
 }
 
 V_INLINE m32 cast_draw(const cast_draws *r, vu32 b, vu32 d, vu32 word, const int flat)
@@ -104,8 +116,7 @@ V_INLINE m32 cast_draw(const cast_draws *r, vu32 b, vu32 d, vu32 word, const int
     const m32 away = v_gt_u32(f, edge);
     if (flat || !r->ties)
         return away;
-    const m32 deep = v_gt_i32((vi32)d, v_i32(32));
-    const m32 close = m32_and(v_eq_u32(f, r->ties == 3 ? limit + 1 : limit), deep);
+    const m32 close = v_eq_u32(f, limit + r->tie);
     if (__builtin_expect(m32_any(close), 0))
         return m32_or(away, cast_tie(r->ties, close, b, d, f));
     return away;
@@ -160,7 +171,9 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
                         const int values)
 {
     const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift,
-              one_zero = k->one_zero, wide = k->wide, flush = k->flush, shifted = k->flat_values;
+              one_zero = k->one_zero, wide = k->wide, flush = k->flush, shifted = k->flat_values,
+              near_scale = k->near_scale, by_sign = k->over_by_sign;
+    (void)near_scale;
     const cast_lean_constants c = cast_lean_of(k);
     const cast_limits limits = cast_limits_of(k);
     const cast_draws draws = cast_draws_of(k);
@@ -173,6 +186,11 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
         vu32 e = a, h = zero, d = v_u32((uint32_t)drop);
         if (!flat && wide)
             e = cast_extended(a);
+#ifdef V_NEAR
+        if (product && near_scale)
+            e = cast_product_near(a, (vf32)((s >> 8 & 0x7fffff) | 0x3f800000));
+        else
+#endif
         if (product)
             e = cast_product(e, s, s_low, (uint32_t)k->scale != 0);
         if (!flat) {
@@ -206,14 +224,51 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
         }
         if (one_zero)
             sign = v_keep_u32(above, sign);
-        vu32 result = v_bits_u32(c.sign_bit, sign, number);
         const m32 over = v_gt_i32((vi32)m, (vi32)c.max), special = v_gt_i32((vi32)a, (vi32)last);
-        result = v_pick_u32(over, cast_by(v_top_u32(u), c.over), result);
+        vu32 result = v_bits_u32(c.sign_bit, sign, v_pick_u32(over, c.over[0], number));
+        if (by_sign)
+            result = v_pick_u32(over, cast_by(v_top_u32(u), c.over), result);
         if (__builtin_expect(m32_any(special), 0))
             result = cast_special(k, a, v_top_u32(u), special, result);
         cast_put(out, i, result, bytes, stream);
     }
 }
+
+#ifdef V_NEAR
+/* Nearest-even by a sum: h is so large a power of two that the last bit of a + h is that of the result,
+ * which has the significand with its leading bit below h. Where k->near_sums says that all is normal. */
+V_INLINE void cast_sums(const mpsim_cast *k, void *out, const void *x, size_t n, const int values)
+{
+    const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift,
+              one_zero = k->one_zero, by_sign = k->over_by_sign;
+    const vu32 top = v_u32(CAST_TOP), exponent = v_u32(0x7f800000), zero = v_u32(0),
+               last = v_u32(0x7f7fffff), huge = v_u32((uint32_t)k->near_huge << 23),
+               least = v_u32((uint32_t)(k->base + 1) << 23), up = v_u32((uint32_t)drop << 23),
+               max = v_u32((uint32_t)k->max_value),
+                sign_bit = v_u32((uint32_t)k->sign_bit),
+               first = v_u32(((uint32_t)(k->base + 1) << 23 >> drop) + ((uint32_t)drop << 23));
+    const vu32 over[2] = {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])};
+    const vf32 scale = (vf32)v_u32((uint32_t)(k->scale_exp + 127) << 23);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
+        const vu32 b = v_min_u32(a, huge), h = v_max_u32(b & exponent, least);
+        const vf32 much = (vf32)(h + up), sum = v_near_add_f32((vf32)b, much);
+        const vu32 number = values ? (vu32)v_near_mul_f32(v_near_sub_f32(sum, much), scale)
+                                   : (vu32)sum - h + ((h >> drop) - first);
+        const m32 special = v_gt_i32((vi32)a, (vi32)last);
+        vu32 sign = values ? u : u >> sign_shift;
+        if (one_zero)
+            sign = v_keep_u32(v_gt_i32((vi32)number, (vi32)zero), sign);
+        const m32 beyond = v_gt_i32((vi32)number, (vi32)max);
+        vu32 result = v_bits_u32(sign_bit, sign, v_pick_u32(beyond, over[0], number));
+        if (by_sign)
+            result = v_pick_u32(beyond, cast_by(v_top_u32(u), over), result);
+        if (__builtin_expect(m32_any(special), 0))
+            result = cast_special(k, a, v_top_u32(u), special, result);
+        cast_put(out, i, result, bytes, stream);
+    }
+}
+#endif
 
 /* ---- everything ---- */
 

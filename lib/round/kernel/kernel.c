@@ -55,6 +55,7 @@ static void constants(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding
         k->nan[sign] = as_result(k, f, mpsim_scalar_nan(f, r, sign, 0), wide);
     }
     mpsim_scalar_encode(f, r, r->mode, mpsim_number_make(0, 0, 0), 0, &k->zero_flags);
+    k->over_by_sign = k->over[1] != (k->over[0] | k->sign_bit) || (k->over[0] & k->sign_bit) != 0;
     k->negative = as_result(k, f, mpsim_scalar_negative(f, r), wide);
     k->least = as_result(k, f, f->zero == MPSIM_ZERO_NONE ? 0 : 1, wide);
 }
@@ -144,6 +145,19 @@ static void layout(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r
     }
 }
 
+/* Where floating-point operations of binary32 round as the integers do, without a subnormal number and
+ * without an overflow on the way. */
+static void near(mpsim_cast *k, const mpsim_format *f)
+{
+    const int highest = (int)(f->max_finite >> f->mbits) + k->base; /* exponent field of the largest */
+    const int safe = highest + 2 + k->drop < 250 && !k->wide && !k->subnormal_values;
+    k->max_value = as_result(k, f, f->max_finite, 0);
+    k->near_huge = highest + 2;
+    k->near_sums = safe && f->mbits > 0 && k->drop > 0 && k->scale_exp > -126 && k->scale_exp < 127 &&
+                   k->below == 0 && !k->flush;
+    k->near_scale = safe && (k->scale & 0xffffffffffu) == 0 && k->base - f->mbits > 60;
+}
+
 int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
                     int values, int counted)
 {
@@ -174,6 +188,8 @@ int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *
     k->wide = base - f->mbits < (random ? 36 : 3);
     const int lean = !counted && !k->is_unsigned && !k->no_zero &&
                      !(values && k->subnormal_values && !k->flat_values);
+    if (lean)
+        near(k, f);
     if (product)
         k->loop = lean ? MPSIM_CAST_LEAN_PRODUCT : MPSIM_CAST_32_PRODUCT;
     else if (lean && r->mode == MPSIM_ROUND_NEAREST_EVEN)

@@ -54,6 +54,10 @@ typedef struct mpsim_cast {
     int scale_exp;       /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
     uint64_t scale;      /* its significand, the top bit set                                */
     int wide;            /* subnormal sources are not just below everything                 */
+    int near_sums;       /* nearest-even may round by adding, which nothing disturbs        */
+    int near_huge;       /* then: exponent field of what overflows by far                   */
+    int near_scale;      /* likewise of the scale and multiplying                           */
+    uint64_t max_value;  /* max_finite as a result                                          */
     int flat_values;     /* a value is its code, shifted                                    */
     int subnormal_values; /* values may be subnormal numbers of the type they are stored in */
     uint64_t sign;       /* sign bit of the source, 0: signs are ignored                    */
@@ -78,6 +82,7 @@ typedef struct mpsim_cast {
     uint64_t zero[2];     /* result of a zero, by sign                                      */
     uint64_t small[2];    /* of a number that rounds to zero, by sign                       */
     uint64_t over[2];     /* of an overflow, by sign                                        */
+    int over_by_sign;     /* they differ by more than the sign, or the first has a sign      */
     uint64_t infinite[2]; /* of an infinity, by sign                                        */
     uint64_t nan[2];      /* of a NaN, by sign, without its payload                         */
     uint64_t payload;     /* bits of the payload in the result                              */

@@ -19,7 +19,19 @@
 #define LEAN(name, ...)                                                                           \
     LOOP(name##_codes, cast_lean(k, out, x, n, words, __VA_ARGS__, 0))                            \
     LOOP(name##_values, cast_lean(k, out, x, n, words, __VA_ARGS__, 1))
+#ifdef V_NEAR
+#define SUMS(values)                                                                              \
+    do {                                                                                          \
+        if (k->near_sums)                                                                         \
+            cast_sums(k, out, x, n, values);                                                      \
+        else                                                                                      \
+            cast_lean(k, out, x, n, words, 0, 0, CAST_NEAR, values);                              \
+    } while (0)
+LOOP(lean_near_codes, SUMS(0))
+LOOP(lean_near_values, SUMS(1))
+#else
 LEAN(lean_near, 0, 0, CAST_NEAR)
+#endif
 LEAN(lean_near_flat, 1, 0, CAST_NEAR)
 LEAN(lean, 0, 0, CAST_FIXED)
 LEAN(lean_flat, 1, 0, CAST_FIXED)
