@@ -39,13 +39,17 @@ lib_libmpsim_la_SOURCES = \
   lib/round/kernel/generic.c lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
   lib/round/kernel/loops.h lib/round/kernel/words.h \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
-  lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h \
+  lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h lib/simd/neon.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
   lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h lib/stats/codes.c lib/stats/codes.h \
   lib/stats/loops/cell_loops.h lib/stats/loops/generic.c lib/stats/loops/loops.h \
   lib/stats/plan.c lib/stats/resolve.c \
   lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h lib/stats/summary.c \
   lib/stats/target.c lib/stats/target.h
+
+if HAVE_NEON
+lib_libmpsim_la_SOURCES += lib/round/kernel/neon.c
+endif
 
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2

@@ -41,7 +41,9 @@
 #endif
 
 enum { V_LANES = 4 };
+#ifndef V_NAME /* neon.h has these words, too, but for some that it says itself */
 #define V_NAME(name) name##_generic
+#endif
 #define V_INLINE     static inline __attribute__((always_inline, unused))
 
 typedef uint32_t vu32 __attribute__((vector_size(16)));
@@ -53,6 +55,14 @@ typedef int64_t vi64 __attribute__((vector_size(16)));
 typedef double vf64 __attribute__((vector_size(16)));
 typedef vi32 m32;
 typedef vi64 m64;
+
+/* Lanes of a, numbered from 0, and b, from 4; of little-endian 64-bit lanes the even ones are the lower
+ * halves (lib/round/kernel/kernel.c: other machines use the reference). */
+#ifdef __clang__
+#define V_SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define V_SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (vu32){i, j, k, l})
+#endif
 
 /* ---- loads and stores ---- */
 
@@ -148,12 +158,14 @@ V_INLINE m64 v_eq_f64(vf64 a, vf64 b) { return (m64)(a == b); }
 V_INLINE m32 m32_and(m32 a, m32 b) { return a & b; }
 V_INLINE m32 m32_or(m32 a, m32 b) { return a | b; }
 V_INLINE m32 m32_not(m32 a) { return ~a; }
+#ifndef V_NEON
 V_INLINE int m32_any(m32 a) { return (((vu64)a)[0] | ((vu64)a)[1]) != 0; }
 V_INLINE unsigned m32_bits(m32 a)
 {
     return (unsigned)((a[0] & 1) | (a[1] & 2) | (a[2] & 4) | (a[3] & 8));
 }
 V_INLINE unsigned m32_count(m32 a) { return (unsigned)-(a[0] + a[1] + a[2] + a[3]); }
+#endif
 V_INLINE m64 m64_and(m64 a, m64 b) { return a & b; }
 V_INLINE m64 m64_or(m64 a, m64 b) { return a | b; }
 V_INLINE m64 m64_not(m64 a) { return ~a; }
@@ -185,6 +197,7 @@ V_INLINE vi32 v_sar_i32(vi32 a, vu32 n) { return a >> (vi32)v_min_u32(n, v_u32(3
 V_INLINE vu64 v_shl_u64(vu64 a, vu64 n) { return (vu64)(n < 64) & (a << (n & 63)); }
 V_INLINE vu64 v_shr_u64(vu64 a, vu64 n) { return (vu64)(n < 64) & (a >> (n & 63)); }
 
+#ifndef V_NEON
 V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b)
 {
 #ifdef __SSE2__ /* which the compiler does not find by itself */
@@ -196,7 +209,11 @@ V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b)
 
 V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
 {
+#ifdef __SSE2__
     return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32));
+#else
+    return (vu64){(uint64_t)a[1] * b[1], (uint64_t)a[3] * b[3]};
+#endif
 }
 
 V_INLINE vi64 v_mul_even_i32(vi32 a, vi32 b)
@@ -211,14 +228,14 @@ V_INLINE vi64 v_mul_odd_i32(vi32 a, vi32 b)
 
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
 {
-    return (vu32){(uint32_t)(even[0] >> 32), (uint32_t)(odd[0] >> 32), (uint32_t)(even[1] >> 32),
-                  (uint32_t)(odd[1] >> 32)};
+    return (vu32)V_SHUFFLE((vu32)(even >> 32), (vu32)(odd >> 32), 0, 4, 2, 6);
 }
 
 V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
 {
-    return (vu32){(uint32_t)even[0], (uint32_t)odd[0], (uint32_t)even[1], (uint32_t)odd[1]};
+    return (vu32)V_SHUFFLE((vu32)even, (vu32)odd, 0, 4, 2, 6);
 }
+#endif
 
 V_INLINE uint64_t v_sum_u64(vu64 a) { return a[0] + a[1]; }
 
@@ -264,10 +281,12 @@ V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b) { return (vu64){a[1], b[1]}; }
 V_INLINE vf64 v_first_f64(vf32 a) { return (vf64){(double)a[0], (double)a[1]}; }
 V_INLINE vf64 v_last_f64(vf32 a) { return (vf64){(double)a[2], (double)a[3]}; }
 
+#ifndef V_NEON
 V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last)
 {
-    return (vu32){(uint32_t)first[0], (uint32_t)first[1], (uint32_t)last[0], (uint32_t)last[1]};
+    return (vu32)V_SHUFFLE((vu32)first, (vu32)last, 0, 2, 4, 6);
 }
+#endif
 
 V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
 {

@@ -6,7 +6,9 @@
 #include "../../base/isa.h"
 
 static const mpsim_kernels table[MPSIM_ISAS] = { /* NULL: the reference does everything */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* halves of lanes are taken apart */
     [MPSIM_ISA_GENERIC] = {mpsim_cast_generic, mpsim_words_generic, mpsim_decode_generic},
+#endif
 #ifdef HAVE_NEON
     [MPSIM_ISA_NEON] = {mpsim_cast_neon, mpsim_words_neon, mpsim_decode_neon},
 #endif

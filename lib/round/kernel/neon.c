@@ -1,0 +1,4 @@
+/* neon.c -- casting arrays with NEON. */
+#include "../../simd/neon.h"
+
+#include "loops.h"
