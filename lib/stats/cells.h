@@ -12,7 +12,7 @@
 #include "loops/loops.h"
 #include "target.h"
 
-enum { MPSIM_DROPS = 25, MPSIM_BINADES = 256, MPSIM_BUFFERS = 512 };
+enum { MPSIM_DROPS = 25, MPSIM_BINADES = 256 };
 
 /* Of one number of dropped bits. */
 typedef struct mpsim_drop {

@@ -8,7 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MPSIM_CELL_BLOCK = 1024, MPSIM_CELL_ROOM = MPSIM_CELL_BLOCK + 16 };
+enum { MPSIM_CELL_BLOCK = 512, MPSIM_CELL_ROOM = MPSIM_CELL_BLOCK + 16 };
+
+/* Buffers: two for each value of the top 9 bits of a word, used in turn. */
+enum { MPSIM_KEYS = 512, MPSIM_BUFFERS = 2 * MPSIM_KEYS };
 
 typedef struct mpsim_cell_sums {
     uint64_t sum, squares;
@@ -30,8 +33,9 @@ typedef struct mpsim_ratio {
 enum { MPSIM_CELL_NEAREST, MPSIM_CELL_TRUNCATED, MPSIM_CELL_KINDS };
 
 typedef struct mpsim_cell_loops {
-    /* Put the words of x to the buffers of their top 9 bits, at[key] being the next free word, until one
-     * is full, i.e. at a multiple of MPSIM_CELL_BLOCK. The number of words taken; *full: its key. */
+    /* Put the words of x to buffers by their top 9 bits, at[buffer] being the next free word, until one
+     * is full, i.e. at a multiple of MPSIM_CELL_BLOCK. The number of words taken; *full: that buffer,
+     * MPSIM_BUFFERS if there is none. */
     size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full);
     /* Words of a binade -> significands, and their sums; `low`: the low bits asked for. */
     void (*sums)(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low);
