@@ -130,6 +130,18 @@ V_INLINE int m64_any(m64 a) { return !_mm256_testz_si256((__m256i)a, (__m256i)a)
 V_INLINE unsigned m64_bits(m64 a) { return (unsigned)_mm256_movemask_pd((__m256d)a); }
 V_INLINE unsigned m64_count(m64 a) { return (unsigned)__builtin_popcount(m64_bits(a)); }
 
+V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
+{
+    const unsigned bits = m32_bits(m);
+    uint32_t *to = p;
+    unsigned n = 0;
+    for (int i = 0; i < V_LANES; i++) {
+        to[n] = a[i];
+        n += bits >> i & 1;
+    }
+    return n;
+}
+
 V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b)
 {
     return (vu32)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m);

@@ -115,6 +115,12 @@ V_INLINE int m64_any(m64 a) { return a != 0; }
 V_INLINE unsigned m64_bits(m64 a) { return a; }
 V_INLINE unsigned m64_count(m64 a) { return (unsigned)__builtin_popcount(a); }
 
+V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
+{
+    _mm512_storeu_si512(p, _mm512_maskz_compress_epi32(m, (__m512i)a)); /* quicker than to memory */
+    return (unsigned)__builtin_popcount(m);
+}
+
 V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b)
 {
     return (vu32)_mm512_mask_mov_epi32((__m512i)b, m, (__m512i)a);

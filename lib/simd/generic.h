@@ -24,6 +24,8 @@
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
+ *   v_pack_u32            the lanes where the mask is true, one after the other, to memory with room for
+ *                         a whole vector; their number
  *   v_first, v_last       the first, the last half of the lanes, widened; v_narrow: back
  *   v_near_..., v_cut_... (V_NEAR only) floating point rounded to nearest, or toward zero, whatever the
  *                         environment says (but for subnormal numbers) and without raising exceptions;
@@ -172,6 +174,17 @@ V_INLINE m64 m64_not(m64 a) { return ~a; }
 V_INLINE int m64_any(m64 a) { return (a[0] | a[1]) != 0; }
 V_INLINE unsigned m64_bits(m64 a) { return (unsigned)((a[0] & 1) | (a[1] & 2)); }
 V_INLINE unsigned m64_count(m64 a) { return (unsigned)-(a[0] + a[1]); }
+
+V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
+{
+    uint32_t *to = p;
+    unsigned n = 0;
+    for (int i = 0; i < V_LANES; i++) {
+        to[n] = a[i];
+        n += (unsigned)-m[i];
+    }
+    return n;
+}
 
 V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b) { return ((vu32)m & a) | (~(vu32)m & b); }
 V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b) { return ((vu64)m & a) | (~(vu64)m & b); }

@@ -74,19 +74,28 @@ static int lowest(uint64_t u)
     return i;
 }
 
+/* Drops that follow one another are summed together. */
 static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsim_cell *c,
                       const uint32_t *sig, size_t n)
 {
-    for (uint64_t left = b->drops; left; left &= left - 1) {
+    for (uint64_t left = b->drops; left;) {
         const int bit = lowest(left), kind = bit / MPSIM_DROPS, drop = bit % MPSIM_DROPS;
         mpsim_drop *d = &c->drops[kind][drop];
-        mpsim_drop_sums sums;
-        loops->drop[kind](&sums, sig, n, drop, d->from);
-        mpsim_wide_add(&d->squares, (mpsim_wide){0, sums.squares});
-        if (sums.nearest < d->width) {
-            mpsim_ratio r = d->largest;
-            loops->raise[kind](&r, sig, n, drop);
-            note_ratio(d, r, kind, drop);
+        mpsim_drop_sums sums[MPSIM_CHAIN];
+        uint32_t from[MPSIM_CHAIN];
+        int count = 0;
+        for (; count < MPSIM_CHAIN && drop + count < MPSIM_DROPS && left >> (bit + count) & 1; count++) {
+            from[count] = d[count].from;
+            left &= ~((uint64_t)1 << (bit + count));
+        }
+        loops->drops[kind](sums, sig, n, drop, count, from);
+        for (int i = 0; i < count; i++) {
+            mpsim_wide_add(&d[i].squares, (mpsim_wide){0, sums[i].squares});
+            if (sums[i].nearest < d[i].width) {
+                mpsim_ratio r = d[i].largest;
+                loops->raise[kind](&r, sig, n, drop + i);
+                note_ratio(&d[i], r, kind, drop + i);
+            }
         }
     }
 }
@@ -119,8 +128,10 @@ void mpsim_cell_add(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t *words
     sum_drops(loops, b, c, words, n);
     for (uint32_t i = 0; i < b->cuts; i++) {
         const uint32_t cut = m->cuts[b->first_cut + i];
-        if (cut > c->from && cut < c->below)
-            c->reached[i] += loops->at_least(words, n, (cut & 0x7fffff) | 0x800000);
+        const uint32_t sig = (cut & 0x7fffff) | 0x800000;
+        if (cut <= c->from || cut >= c->below || s.max < sig)
+            continue;
+        c->reached[i] += s.min >= sig ? n : loops->at_least(words, n, sig);
     }
 }
 

@@ -87,49 +87,103 @@ static void sums(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low)
 
 static size_t split(uint32_t *x, uint32_t *above, size_t n, uint32_t cut)
 {
-    size_t stay = 0, go = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t u = x[i];
-        x[stay] = u;
-        above[go] = u;
-        stay += u < cut;
-        go += u >= cut;
+    const vu32 c = v_u32(cut), end = v_u32((uint32_t)n), lanes = v_load_u32(lane_numbers);
+    size_t i = 0, stay, go = 0;
+    while (i + V_LANES <= n && !m32_any(v_ge_u32(v_load_u32(x + i), c)))
+        i += V_LANES;
+    for (stay = i; i < n; i += V_LANES) {
+        const vu32 u = v_load_u32(x + i);
+        const m32 there = v_gt_u32(end, lanes + v_u32((uint32_t)i)), high = v_ge_u32(u, c);
+        go += v_pack_u32(above + go, m32_and(there, high), u);
+        stay += v_pack_u32(x + stay, m32_and(there, m32_not(high)), u);
     }
     return stay;
 }
 
-/* The residues of significands modulo 2^(32 - left). */
-V_INLINE vi32 residues(vu32 sig, vu32 left, const int kind)
+/* Distances of significands from the multiple of 2^(32 - left) that is nearest, or not above. */
+V_INLINE vu32 distances(vu32 sig, vu32 left, const int kind)
 {
     const vu32 top = v_shl_u32(sig, left);
-    return kind == MPSIM_CELL_NEAREST ? v_sar_i32((vi32)top, left) : (vi32)v_shr_u32(top, left);
+    if (kind == MPSIM_CELL_TRUNCATED)
+        return v_shr_u32(top, left);
+    const vi32 rest = v_sar_i32((vi32)top, left);
+    return v_min_u32((vu32)rest, (vu32)(-rest));
 }
 
-V_INLINE void drop_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, uint32_t from,
-                        const int kind)
+/* The squares of `count` drops in turn, a constant.
+ *
+ * Let a be the distance from a multiple of 2^d, and k, 0 or 1, whether the nearest one is odd: bit d of
+ * significand and half unit together, which is the exclusive or of bits d and d - 1. Of d + 1 bits the
+ * distance is k ? 2^d - a : a, so the sum of its squares is that of d bits, plus 2^2d for each k = 1, minus
+ * 2^(d + 1) a for each. Truncated: bit d, 2^d + a, and plus. */
+V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
+                            const uint32_t *from, const int kind, const int count)
 {
-    const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from);
-    vi64 even = v_i64(0), odd = v_i64(0);
-    vu32 nearest = v_u32(~0u);
-    for (size_t i = 0; i < n; i += V_LANES) {
-        const vu32 x = v_load_u32(sig + i);
-        const vi32 c = residues(x, left, kind);
-        even += v_mul_even_i32(c, c);
-        odd += v_mul_odd_i32(c, c);
-        nearest = v_min_u32(nearest, x - start);
+    const vu32 left = v_u32((uint32_t)(32 - drop));
+    vu64 even = v_u64(0), odd = v_u64(0);
+    vu32 nearest[MPSIM_CHAIN], moved[MPSIM_CHAIN], start[MPSIM_CHAIN], unit[MPSIM_CHAIN];
+    uint64_t odds[MPSIM_CHAIN];
+    for (int i = 0; i < count; i++) {
+        nearest[i] = v_u32(~0u);
+        moved[i] = v_u32(0);
+        start[i] = v_u32(from[i]);
+        unit[i] = v_u32((uint32_t)1 << (drop + i));
+        odds[i] = 0;
     }
-    s->squares = v_sum_u64((vu64)(even + odd));
-    s->nearest = v_reduce_min_u32(nearest);
+    for (size_t k = 0; k < n; k += V_LANES) {
+        const vu32 x = v_load_u32(sig + k);
+        const vu32 bits = kind == MPSIM_CELL_NEAREST ? x ^ (x << 1) : x;
+        vu32 a = distances(x, left, kind);
+        even += v_mul_even_u32(a, a);
+        odd += v_mul_odd_u32(a, a);
+        nearest[0] = v_min_u32(nearest[0], x - start[0]);
+        for (int i = 1; i < count; i++) {
+            const m32 is_odd = v_test_u32(bits, unit[i - 1]);
+            odds[i] += m32_count(is_odd);
+            moved[i] = v_pick_u32(is_odd, moved[i] + a, moved[i]);
+            a = v_pick_u32(is_odd, kind == MPSIM_CELL_NEAREST ? unit[i - 1] - a : unit[i - 1] + a, a);
+            nearest[i] = v_min_u32(nearest[i], x - start[i]);
+        }
+    }
+    s[0].squares = v_sum_u64(even + odd);
+    s[0].nearest = v_reduce_min_u32(nearest[0]);
+    for (int i = 1; i < count; i++) {
+        const int d = drop + i - 1;
+        const uint64_t cross = v_sum_u64(v_first_u64(moved[i]) + v_last_u64(moved[i])) << (d + 1);
+        s[i].squares = s[i - 1].squares + (odds[i] << 2 * d) +
+                       (kind == MPSIM_CELL_NEAREST ? (uint64_t)0 - cross : cross);
+        s[i].nearest = v_reduce_min_u32(nearest[i]);
+    }
 }
 
-static void drop_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, uint32_t from)
+V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
+                         const uint32_t *from, const int kind)
 {
-    drop_kind(s, sig, n, drop, from, MPSIM_CELL_NEAREST);
+    switch (count) {
+    case 1:
+        drops_counted(s, sig, n, drop, from, kind, 1);
+        break;
+    case 2:
+        drops_counted(s, sig, n, drop, from, kind, 2);
+        break;
+    case 3:
+        drops_counted(s, sig, n, drop, from, kind, 3);
+        break;
+    default:
+        drops_counted(s, sig, n, drop, from, kind, MPSIM_CHAIN);
+    }
 }
 
-static void drop_truncated(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, uint32_t from)
+static void drops_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
+                          const uint32_t *from)
 {
-    drop_kind(s, sig, n, drop, from, MPSIM_CELL_TRUNCATED);
+    drops_kind(s, sig, n, drop, count, from, MPSIM_CELL_NEAREST);
+}
+
+static void drops_truncated(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
+                            const uint32_t *from)
+{
+    drops_kind(s, sig, n, drop, count, from, MPSIM_CELL_TRUNCATED);
 }
 
 static size_t with_bits(const uint32_t *sig, size_t n, uint32_t bits)
@@ -157,8 +211,7 @@ V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int d
     vu32 error = v_u32(best->error), of = v_u32(best->sig);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 x = v_load_u32(sig + i);
-        const vi32 r = residues(x, left, kind), sign = v_sar_i32(r, v_u32(31));
-        const vu32 c = (vu32)((r ^ sign) - sign);
+        const vu32 c = distances(x, left, kind);
         const m64 even = v_gt_i64((vi64)v_mul_even_u32(c, of), (vi64)v_mul_even_u32(error, x));
         const m64 odd = v_gt_i64((vi64)v_mul_odd_u32(c, of), (vi64)v_mul_odd_u32(error, x));
         if (!m64_any(m64_or(even, odd)))
@@ -185,6 +238,6 @@ static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, in
 }
 
 const mpsim_cell_loops V_NAME(mpsim_cell_loops) = {
-    distribute, sums, split, {drop_nearest, drop_truncated}, with_bits, at_least,
+    distribute, sums, split, {drops_nearest, drops_truncated}, with_bits, at_least,
     {raise_nearest, raise_truncated},
 };

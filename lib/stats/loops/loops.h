@@ -20,9 +20,11 @@ typedef struct mpsim_cell_sums {
 } mpsim_cell_sums;
 
 typedef struct mpsim_drop_sums {
-    uint64_t squares; /* of the residues                        */
-    uint32_t nearest; /* the least distance above `from`, mod 2^32 */
+    uint64_t squares; /* of what the dropped bits stand for         */
+    uint32_t nearest; /* the least significand - from, modulo 2^32  */
 } mpsim_drop_sums;
+
+enum { MPSIM_CHAIN = 4 }; /* drops that are summed in one pass */
 
 /* The largest relative error so far: error / significand; 0 / 1 if there is none. */
 typedef struct mpsim_ratio {
@@ -39,11 +41,11 @@ typedef struct mpsim_cell_loops {
     size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full);
     /* Words of a binade -> significands, and their sums; `low`: the low bits asked for. */
     void (*sums)(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low);
-    /* The first words below `cut` stay in x, the others go to `above`; returns how many stay. */
+    /* The words below `cut` stay in x, the others go to `above`; returns how many stay. */
     size_t (*split)(uint32_t *x, uint32_t *above, size_t n, uint32_t cut);
-    /* The residues modulo 2^drop, centred or not. */
-    void (*drop[MPSIM_CELL_KINDS])(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
-                                   uint32_t from);
+    /* s[i]: of drop + i bits, for i < count <= MPSIM_CHAIN. */
+    void (*drops[MPSIM_CELL_KINDS])(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
+                                    int count, const uint32_t *from);
     /* How many have a bit of `bits`; how many are at least `cut`. */
     size_t (*with_bits)(const uint32_t *sig, size_t n, uint32_t bits);
     size_t (*at_least)(const uint32_t *sig, size_t n, uint32_t cut);
