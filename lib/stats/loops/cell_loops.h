@@ -110,50 +110,72 @@ V_INLINE vu32 distances(vu32 sig, vu32 left, const int kind)
     return v_min_u32((vu32)rest, (vu32)(-rest));
 }
 
-/* The squares of `count` drops in turn, a constant.
+/* The squares of `count` drops in turn, at most 4, a constant.
  *
  * Let a be the distance from a multiple of 2^d, and k, 0 or 1, whether the nearest one is odd: bit d of
  * significand and half unit together, which is the exclusive or of bits d and d - 1. Of d + 1 bits the
  * distance is k ? 2^d - a : a, so the sum of its squares is that of d bits, plus 2^2d for each k = 1, minus
  * 2^(d + 1) a for each. Truncated: bit d, 2^d + a, and plus. */
+typedef struct link {
+    vu32 start, nearest; /* see mpsim_drop_sums                             */
+    vu32 unit, moved;    /* 2^d of the drop before, the sum of a where k    */
+    uint64_t odds;       /* the sum of k                                    */
+} link;
+
+V_INLINE link link_start(int drop, uint32_t from)
+{
+    return (link){v_u32(from), v_u32(~0u), v_u32((uint32_t)1 << (drop - 1)), v_u32(0), 0};
+}
+
+/* From the distances of the drop before to those of this one. */
+V_INLINE vu32 link_add(link *l, vu32 a, vu32 x, vu32 bits, const int kind)
+{
+    const m32 odd = v_test_u32(bits, l->unit);
+    l->odds += m32_count(odd);
+    l->moved = v_pick_u32(odd, l->moved + a, l->moved);
+    l->nearest = v_min_u32(l->nearest, x - l->start);
+    return v_pick_u32(odd, kind == MPSIM_CELL_NEAREST ? l->unit - a : l->unit + a, a);
+}
+
+V_INLINE void link_end(const link *l, mpsim_drop_sums *s, int drop, const int kind)
+{
+    const uint64_t cross = v_sum_u64(v_first_u64(l->moved) + v_last_u64(l->moved)) << drop;
+    s[0].squares = s[-1].squares + (l->odds << (2 * drop - 2)) +
+                   (kind == MPSIM_CELL_NEAREST ? (uint64_t)0 - cross : cross);
+    s[0].nearest = v_reduce_min_u32(l->nearest);
+}
+
 V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
                             const uint32_t *from, const int kind, const int count)
 {
-    const vu32 left = v_u32((uint32_t)(32 - drop));
+    const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from[0]);
     vu64 even = v_u64(0), odd = v_u64(0);
-    vu32 nearest[MPSIM_CHAIN], moved[MPSIM_CHAIN], start[MPSIM_CHAIN], unit[MPSIM_CHAIN];
-    uint64_t odds[MPSIM_CHAIN];
-    for (int i = 0; i < count; i++) {
-        nearest[i] = v_u32(~0u);
-        moved[i] = v_u32(0);
-        start[i] = v_u32(from[i]);
-        unit[i] = v_u32((uint32_t)1 << (drop + i));
-        odds[i] = 0;
-    }
-    for (size_t k = 0; k < n; k += V_LANES) {
-        const vu32 x = v_load_u32(sig + k);
+    vu32 nearest = v_u32(~0u);
+    link second = link_start(drop + 1, from[count > 1 ? 1 : 0]);
+    link third = link_start(drop + 2, from[count > 2 ? 2 : 0]);
+    link last = link_start(drop + 3, from[count > 3 ? 3 : 0]);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 x = v_load_u32(sig + i);
         const vu32 bits = kind == MPSIM_CELL_NEAREST ? x ^ (x << 1) : x;
         vu32 a = distances(x, left, kind);
         even += v_mul_even_u32(a, a);
         odd += v_mul_odd_u32(a, a);
-        nearest[0] = v_min_u32(nearest[0], x - start[0]);
-        for (int i = 1; i < count; i++) {
-            const m32 is_odd = v_test_u32(bits, unit[i - 1]);
-            odds[i] += m32_count(is_odd);
-            moved[i] = v_pick_u32(is_odd, moved[i] + a, moved[i]);
-            a = v_pick_u32(is_odd, kind == MPSIM_CELL_NEAREST ? unit[i - 1] - a : unit[i - 1] + a, a);
-            nearest[i] = v_min_u32(nearest[i], x - start[i]);
-        }
+        nearest = v_min_u32(nearest, x - start);
+        if (count > 1)
+            a = link_add(&second, a, x, bits, kind);
+        if (count > 2)
+            a = link_add(&third, a, x, bits, kind);
+        if (count > 3)
+            a = link_add(&last, a, x, bits, kind);
     }
     s[0].squares = v_sum_u64(even + odd);
-    s[0].nearest = v_reduce_min_u32(nearest[0]);
-    for (int i = 1; i < count; i++) {
-        const int d = drop + i - 1;
-        const uint64_t cross = v_sum_u64(v_first_u64(moved[i]) + v_last_u64(moved[i])) << (d + 1);
-        s[i].squares = s[i - 1].squares + (odds[i] << 2 * d) +
-                       (kind == MPSIM_CELL_NEAREST ? (uint64_t)0 - cross : cross);
-        s[i].nearest = v_reduce_min_u32(nearest[i]);
-    }
+    s[0].nearest = v_reduce_min_u32(nearest);
+    if (count > 1)
+        link_end(&second, s + 1, drop + 1, kind);
+    if (count > 2)
+        link_end(&third, s + 2, drop + 2, kind);
+    if (count > 3)
+        link_end(&last, s + 3, drop + 3, kind);
 }
 
 V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
