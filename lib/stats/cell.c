@@ -68,10 +68,7 @@ static void begin_cell(mpsim_cells *m, uint32_t key, mpsim_cell *c)
 /* The lowest set bit of u, as a number from 0; u is not 0. */
 static int lowest(uint64_t u)
 {
-    int i = 0;
-    while (!(u >> i & 1))
-        i++;
-    return i;
+    return 63 - mpsim_clz64(u & -u);
 }
 
 /* Drops that follow one another are summed together. */
@@ -132,6 +129,21 @@ void mpsim_cell_add(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t *words
         if (cut <= c->from || cut >= c->below || s.max < sig)
             continue;
         c->reached[i] += s.min >= sig ? n : loops->at_least(words, n, sig);
+    }
+}
+
+void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros,
+                            uint64_t n)
+{
+    const mpsim_binade *b = &m->binades[key];
+    if (c->n == 0)
+        begin_cell(m, key, c);
+    c->n += n;
+    for (uint32_t left = b->exact; left && lowest(left) <= zeros; left &= left - 1)
+        c->exact[lowest(left)] += n;
+    for (uint32_t i = 0; i < b->cuts; i++) {
+        const uint32_t cut = m->cuts[b->first_cut + i] & 0x7fffff;
+        c->reached[i] += cut == 1 ? (zeros < 23 ? n : 0) : cut <= from ? n : 0;
     }
 }
 

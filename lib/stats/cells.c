@@ -33,6 +33,8 @@ void mpsim_cells_forget(mpsim_cells *m)
     }
     m->n_used = 0;
     m->zero = m->inf = m->nan = 0;
+    m->min = ~0u;
+    m->max = 0;
     for (uint32_t i = 0; i < MPSIM_BUFFERS; i++)
         m->at[i] = i * MPSIM_CELL_BLOCK;
 }
@@ -177,4 +179,6 @@ void mpsim_cells_merge(mpsim_cells *to, const mpsim_cells *from)
     to->zero += from->zero;
     to->inf += from->inf;
     to->nan += from->nan;
+    to->min = from->min < to->min ? from->min : to->min;
+    to->max = from->max > to->max ? from->max : to->max;
 }

@@ -56,6 +56,7 @@ typedef struct mpsim_cells {
     uint32_t *cuts;
     uint64_t *reached;
     uint64_t zero, inf, nan;
+    uint32_t min, max;      /* magnitudes of elements whose cells do not know them; ~0, 0: none */
     uint32_t *buffers;
     uint32_t at[MPSIM_BUFFERS]; /* the next free word of each buffer */
     uint32_t used[MPSIM_BINADES]; /* keys of the binades that have elements */
@@ -88,6 +89,10 @@ void mpsim_cells_merge(mpsim_cells *to, const mpsim_cells *from);
 void mpsim_cell_add(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t *words, size_t n);
 void mpsim_cell_add_weighted(mpsim_cells *m, uint32_t key, mpsim_cell *c, const uint32_t *words,
                              const uint64_t *weights, size_t n);
+/* n elements of which only is known: their fractions, the low 23 bits, are at least `from`, with no cut in
+ * between but one at 1, and have so many zeros at their end (23: they are 0). Not their extremes. */
+void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros,
+                            uint64_t n);
 void mpsim_cell_merge(mpsim_cells *m, uint32_t key, mpsim_cell *to, const mpsim_cell *from);
 
 /* The cells of a key. */

@@ -11,15 +11,20 @@ static double value_of(uint32_t key, uint32_t sig)
 
 /* ---- the array ---- */
 
-static void stats_of_cell(const mpsim_cell *c, uint32_t key, int sums, mpsim_stats *to)
+static void note_extremes(mpsim_stats *to, double min, double max)
 {
-    const double max = value_of(key, c->max), min = value_of(key, c->min);
-    const int unit = (int)key - 150;
-    to->count += c->n;
     if (max > to->amax)
         to->amax = max;
     if (to->amin == 0 || min < to->amin)
         to->amin = min;
+}
+
+static void stats_of_cell(const mpsim_cell *c, uint32_t key, int sums, mpsim_stats *to)
+{
+    const int unit = (int)key - 150;
+    to->count += c->n;
+    if (c->max)
+        note_extremes(to, value_of(key, c->min), value_of(key, c->max));
     if (!sums)
         return;
     mpsim_sum_add_integer(&to->sum, 0, (mpsim_wide){0, c->sum[0]}, unit);
@@ -35,6 +40,8 @@ void mpsim_cells_stats(const mpsim_cells *m, int sums, mpsim_stats *to)
             if (c[k].n)
                 stats_of_cell(&c[k], m->used[i], sums, to);
     }
+    if (m->max)
+        note_extremes(to, (double)mpsim_f32_bits(m->min), (double)mpsim_f32_bits(m->max));
     to->count += m->zero + m->inf + m->nan;
     to->zero += m->zero;
     to->inf += m->inf;

@@ -6,6 +6,7 @@
 #include <mpsim/summary.h>
 
 #include "../base/counts.h"
+#include "bins.h"
 #include "cells.h"
 #include "codes.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512, COUNTED = 8192 }; /* codes that are worth counting */
+enum { BLOCK = 512, COUNTED = 8192, BINNED = 65536 }; /* codes, elements that are worth counting */
 
 struct mpsim_summary {
     mpsim_format *formats;
@@ -25,6 +26,7 @@ struct mpsim_summary {
     size_t n_others, n_stochastic;
     mpsim_cells cells;
     mpsim_code_counts codes;
+    mpsim_bins bins;
     /* the plain way */
     int plain;             /* stats, histogram are in use */
     unsigned char *used;   /* results[i] is in use        */
@@ -60,6 +62,7 @@ void mpsim_summary_free(mpsim_summary *s)
         return;
     free_casts(s);
     free(s->codes.counts);
+    free(s->bins.job.bins);
     mpsim_cells_free(&s->cells);
     free(s);
 }
@@ -135,6 +138,7 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
     if (n && !casts)
         return MPSIM_EINVAL;
     mpsim_code_counts_forget(&s->codes);
+    mpsim_bins_forget(&s->bins);
     for (size_t i = 0; i < n && !same; i++)
         if (mpsim_format_check(casts[i].format) != MPSIM_OK ||
             mpsim_rounding_check(&casts[i].rounding) != MPSIM_OK)
@@ -150,6 +154,7 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
         const mpsim_status status = take_casts(s, casts, n);
         if (status != MPSIM_OK)
             return status;
+        mpsim_bins_plan(&s->bins, &s->cells);
         s->cells.leave = leave;
         s->cells.context = s;
     }
@@ -223,7 +228,12 @@ static mpsim_status add_binary32(mpsim_summary *s, const mpsim_format *f, const 
                                  const void *x, size_t n)
 {
     const mpsim_cell_loops *loops = mpsim_cells_loops();
-    const mpsim_status status = loops ? mpsim_cells_add(&s->cells, loops, x, n) : MPSIM_OK;
+    const int counts = !(s->want & (MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS)) && s->bins.can;
+    mpsim_status status = MPSIM_OK;
+    if (loops && counts && n >= BINNED)
+        status = mpsim_bins_add(&s->bins, &s->cells, loops, x, n);
+    else if (loops)
+        status = mpsim_cells_add(&s->cells, loops, x, n);
     if (status == MPSIM_OK)
         add_plain(s, f, rng, x, n, !loops);
     return status;
@@ -293,6 +303,7 @@ mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, co
 static void settle(mpsim_summary *s)
 {
     mpsim_code_counts_settle(&s->codes, &s->cells);
+    mpsim_bins_settle(&s->bins, &s->cells);
     mpsim_cells_settle(&s->cells);
 }
 

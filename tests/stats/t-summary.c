@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASTS = 64, MOST = 40000, ALL = MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM };
+enum { CASTS = 64, MOST = 70000, ALL = MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM };
 
 /* What is known of an array. */
 typedef struct facts {
@@ -153,9 +153,26 @@ static void narrow(size_t n, uint64_t *state)
         x[i] = f32_of_bits(bits_of_f32(random_in(state, -24, 17)) & 0xffff0000u);
 }
 
+/* One binade in which the largest relative error of a drop grows again and again, by as little as can be:
+ * significands that come closer to the first tie, or to what is truncated most, from either side. */
+static void records(size_t n, uint64_t *state)
+{
+    const uint32_t drop = 13 + (uint32_t)(test_random(state) % 11);
+    const uint32_t key = 127 - (uint32_t)(test_random(state) % 30);
+    const uint32_t peak = test_random(state) % 2 ? 1u << (drop - 1) : (1u << drop) - 1;
+    const uint32_t side = (uint32_t)test_random(state);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t far = (uint32_t)((n - i - 1) / 600) + (uint32_t)(test_random(state) % 2) * 3;
+        const uint32_t fraction = (side >> i / 2000 % 32 & 1) ? peak - far : peak + far;
+        x[i] = f32_of_bits(key << 23 | (fraction & 0x7fffff));
+        if (i % 7 == 0)
+            x[i] = f32_of_bits(key << 23 | 0x700000 | ((uint32_t)i << 4 & 0xfffff));
+    }
+}
+
 static void (*const inputs[])(size_t n, uint64_t *state) = {uniform, gradients, everything, constant,
-                                                            narrow};
-enum { INPUTS = 5 };
+                                                            narrow, records};
+enum { INPUTS = 6 };
 
 /* Codes of a format, the midpoints between them and their neighbours, as binary32 numbers / scale; some. */
 static size_t boundaries(const mpsim_format *f, double scale, size_t most, uint64_t *state)
@@ -283,6 +300,28 @@ static void without(facts *f, unsigned want)
 
 static facts want_facts, got_facts, fewer;
 
+/* Counts alone, of n elements at once. */
+static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_casts, size_t n,
+                         const char *what)
+{
+    for (size_t i = 0; i < n; i++)
+        wide[i] = (double)x[i];
+    facts_init(&want_facts);
+    judge(&want_facts, casts, n_casts, wide, n, 0);
+    without(&want_facts, MPSIM_SUMMARY_HISTOGRAM);
+    for (int isa = 0; isa < isa_count(); isa++) {
+        if (!use_isa(isa))
+            continue;
+        facts_init(&got_facts);
+        ck_assert(mpsim_summary_begin(s, casts, n_casts, MPSIM_SUMMARY_HISTOGRAM) == MPSIM_OK);
+        ck_assert(mpsim_summary_add_f32(s, &rng, x, n) == MPSIM_OK);
+        ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) ==
+                  MPSIM_OK);
+        compare(&got_facts, &want_facts, casts, n_casts, what);
+    }
+    use_isa(0);
+}
+
 static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts, size_t n,
                         uint64_t *state, const char *what)
 {
@@ -324,6 +363,40 @@ START_TEST(summaries_of_any_input)
 }
 END_TEST
 
+START_TEST(counts_of_large_arrays)
+{
+    uint64_t state = test_seed() + 400 + (uint64_t)_i;
+    mpsim_summary *s = mpsim_summary_new();
+    mpsim_cast casts[CASTS];
+    for (int round = 0; round < 2; round++) {
+        (void)random_casts(casts, &state);
+        inputs[_i](MOST, &state);
+        check_counts(s, casts, 7, MOST - 11, "counts");
+    }
+    mpsim_summary_free(s);
+}
+END_TEST
+
+/* Few casts over many elements of one binade, and no element of it is special. */
+START_TEST(largest_errors_that_grow)
+{
+    uint64_t state = test_seed() + 500;
+    mpsim_summary *const s[2] = {mpsim_summary_new(), mpsim_summary_new()};
+    mpsim_cast casts[CASTS];
+    for (int round = 0; round < 12; round++) {
+        for (size_t i = 0; i < 13; i++) {
+            mpsim_rounding_init(&casts[i].rounding, i % 2 ? MPSIM_ROUND_TOWARD_ZERO : MPSIM_ROUND_NEAREST_EVEN);
+            casts[i].format = mpsim_format_find(i % 3 ? "e5m2" : "fp16");
+            casts[i].rounding.scale = ldexp(1, (int)i * 2);
+        }
+        records(16000, &state);
+        check_array(s, casts, 13, 16000, &state, "records");
+    }
+    mpsim_summary_free(s[0]);
+    mpsim_summary_free(s[1]);
+}
+END_TEST
+
 START_TEST(summaries_at_the_boundaries_of_every_format)
 {
     uint64_t state = test_seed() + 100;
@@ -356,8 +429,8 @@ START_TEST(many_scales)
         casts[i].rounding.scale = ldexp(1, (int)(i / 4 * 3) - 8);
         casts[i].rounding.overflow = i / 4 % 2;
     }
-    gradients(MOST, &state);
-    check_array(s, casts, CASTS, MOST, &state, "scales");
+    gradients(30000, &state);
+    check_array(s, casts, CASTS, 30000, &state, "scales");
     mpsim_summary_free(s[0]);
     mpsim_summary_free(s[1]);
 }
@@ -437,6 +510,8 @@ int main(void)
     TCase *all = test_case("summary", 60);
     tcase_add_loop_test(all, summaries_of_any_input, 0, INPUTS);
     tcase_add_test(all, summaries_at_the_boundaries_of_every_format);
+    tcase_add_loop_test(all, counts_of_large_arrays, 0, INPUTS);
+    tcase_add_test(all, largest_errors_that_grow);
     tcase_add_test(all, many_scales);
     tcase_add_test(all, summaries_of_codes);
     tcase_add_test(all, summaries_refuse_what_is_invalid);

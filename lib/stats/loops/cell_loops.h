@@ -51,6 +51,48 @@ static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t 
     return n;
 }
 
+/* Where the counters of elements are, 127 too far. */
+V_INLINE vu32 bin_of(vu32 u, vu32 sig)
+{
+    const vu32 last = sig & ((vu32){0} - sig); /* a power of two */
+    return ((u >> 18) & v_u32(255 * MPSIM_ROW)) + ((vu32)v_f32_of_i32((vi32)last) >> 23);
+}
+
+static int bin(mpsim_bin_job *job, const void *x, size_t n)
+{
+    enum { ZERO = 127 };
+    const unsigned char *from = x;
+    const vu32 fraction = v_u32(0x7fffff), one = v_u32(0x800000), unit = v_u32(1);
+    const vu32 sheet = v_u32(MPSIM_SHEET);
+    vu32 min = v_u32(~0u), max = v_u32(0);
+    uint32_t index[MPSIM_CELL_BLOCK];
+    for (size_t i = 0; i < n; i += 2 * V_LANES) {
+        const vu32 u = v_load_u32(from + 4 * i), w = v_load_u32(from + 4 * (i + V_LANES));
+        const vu32 s = (u & fraction) | one, t = (w & fraction) | one;
+        vu32 a = bin_of(u, s), b = bin_of(w, t);
+        for (uint32_t k = 0; k < job->n_cuts; k++) {
+            const vu32 cut = v_u32(job->cuts[k]);
+            a = v_pick_u32(v_ge_u32(s, cut), a + sheet, a);
+            b = v_pick_u32(v_ge_u32(t, cut), b + sheet, b);
+        }
+        min = v_min_u32(min, v_min_u32((u << 1) - unit, (w << 1) - unit));
+        max = v_max_u32(max, v_max_u32(u << 1, w << 1));
+        v_store_u32(index + i, a);
+        v_store_u32(index + i + V_LANES, b);
+    }
+    job->min = v_reduce_min_u32(min) + 1;
+    job->max = v_reduce_max_u32(max);
+    if (job->min && job->min < 1 << 24)
+        return 0;
+    for (size_t i = 0; i < n; i += 4) {
+        job->bins[index[i] - ZERO]++;
+        job->bins[index[i + 1] - ZERO]++;
+        job->bins[index[i + 2] - ZERO]++;
+        job->bins[index[i + 3] - ZERO]++;
+    }
+    return 1;
+}
+
 static void sums(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low)
 {
     const vu32 fraction = v_u32(0x7fffff), one = v_u32(0x800000), bits = v_u32(low);
@@ -260,6 +302,6 @@ static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, in
 }
 
 const mpsim_cell_loops V_NAME(mpsim_cell_loops) = {
-    distribute, sums, split, {drops_nearest, drops_truncated}, with_bits, at_least,
+    distribute, bin, sums, split, {drops_nearest, drops_truncated}, with_bits, at_least,
     {raise_nearest, raise_truncated},
 };

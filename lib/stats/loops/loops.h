@@ -34,11 +34,24 @@ typedef struct mpsim_ratio {
 /* What becomes of the bits that are dropped. */
 enum { MPSIM_CELL_NEAREST, MPSIM_CELL_TRUNCATED, MPSIM_CELL_KINDS };
 
+/* Counters of elements: [interval between cuts][exponent][zeros at the end of the fraction]; those that
+ * are used most share a line of the cache. The cuts are ascending significands. */
+enum { MPSIM_CUTS = 15, MPSIM_ROW = 32, MPSIM_SHEET = 256 * MPSIM_ROW + 16, MPSIM_BINS = 16 * MPSIM_SHEET };
+
+typedef struct mpsim_bin_job {
+    uint32_t *bins; /* NULL: none yet */
+    uint32_t cuts[MPSIM_CUTS];
+    uint32_t n_cuts;
+    uint32_t min, max; /* magnitudes, but of zeros; twice, of the block that was counted last */
+} mpsim_bin_job;
+
 typedef struct mpsim_cell_loops {
     /* Put the words of x to buffers by their top 9 bits, at[buffer] being the next free word, until one
      * is full, i.e. at a multiple of MPSIM_CELL_BLOCK. The number of words taken; *full: that buffer,
      * MPSIM_BUFFERS if there is none. */
     size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full);
+    /* Count n <= MPSIM_CELL_BLOCK words, a multiple of 32; 0 if any is subnormal: nothing was counted. */
+    int (*bin)(mpsim_bin_job *job, const void *x, size_t n);
     /* Words of a binade -> significands, and their sums; `low`: the low bits asked for. */
     void (*sums)(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low);
     /* The words below `cut` stay in x, the others go to `above`; returns how many stay. */
