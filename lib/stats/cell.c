@@ -1,6 +1,8 @@
 /* cell.c -- elements into one cell; see cells.h. */
 #include "cells.h"
 
+enum { FEW = 6 }; /* elements that are quicker one by one */
+
 /* Which significands may have a relative error larger than d->largest = c / s.
  *
  * With s = 2^23 + f and h half of the unit that is dropped: to nearest, the error is f up to f = h and
@@ -10,6 +12,9 @@
  * the distance is 2^23 - f. */
 static void find_window(mpsim_drop *d, int kind, int drop)
 {
+    if (!d->stale)
+        return;
+    d->stale = 0;
     const uint64_t one = 1 << 23, c = d->largest.error, s = d->largest.sig;
     const uint64_t h = (uint64_t)1 << (drop - 1);
     const uint64_t next = kind == MPSIM_CELL_NEAREST ? one + 3 * h : one + 4 * h;
@@ -33,11 +38,11 @@ static void find_window(mpsim_drop *d, int kind, int drop)
     d->from = (uint32_t)(one + first);
 }
 
-static void note_ratio(mpsim_drop *d, mpsim_ratio r, int kind, int drop)
+static void note_ratio(mpsim_drop *d, mpsim_ratio r)
 {
     if ((uint64_t)r.error * d->largest.sig > (uint64_t)d->largest.error * r.sig) {
         d->largest = r;
-        find_window(d, kind, drop);
+        d->stale = 1;
     }
 }
 
@@ -59,7 +64,7 @@ static void begin_cell(mpsim_cells *m, uint32_t key, mpsim_cell *c)
             c->exact[d] = 0;
         for (int kind = 0; kind < MPSIM_CELL_KINDS; kind++)
             if (b->drops >> (MPSIM_DROPS * kind + d) & 1)
-                c->drops[kind][d] = (mpsim_drop){{0, 0}, {0, 1}, 1, 1 << 24};
+                c->drops[kind][d] = (mpsim_drop){{0, 0}, {0, 1}, 1, 1 << 24, 0};
     }
     for (uint32_t i = 0; i < b->cuts; i++)
         c->reached[i] = 0;
@@ -82,6 +87,7 @@ static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsi
         uint32_t from[MPSIM_CHAIN];
         int count = 0;
         for (; count < MPSIM_CHAIN && drop + count < MPSIM_DROPS && left >> (bit + count) & 1; count++) {
+            find_window(&d[count], kind, drop + count);
             from[count] = d[count].from;
             left &= ~((uint64_t)1 << (bit + count));
         }
@@ -91,59 +97,9 @@ static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsi
             if (sums[i].nearest < d[i].width) {
                 mpsim_ratio r = d[i].largest;
                 loops->raise[kind](&r, sig, n, drop + i);
-                note_ratio(&d[i], r, kind, drop + i);
+                note_ratio(&d[i], r);
             }
         }
-    }
-}
-
-/* Add n words of one cell and sign; they become significands. */
-void mpsim_cell_add(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t *words, size_t n)
-{
-    const mpsim_cell_loops *loops = m->loops;
-    const mpsim_binade *b = &m->binades[key];
-    const int sign = (int)(words[0] >> 31);
-    mpsim_cell_sums s;
-    if (n == 0)
-        return;
-    if (c->n == 0)
-        begin_cell(m, key, c);
-    loops->sums(&s, words, n, (b->exact & -b->exact) - 1);
-    c->n += n;
-    c->sum[sign] += s.sum;
-    mpsim_wide_add(&c->squares, (mpsim_wide){0, s.squares});
-    c->min = s.min < c->min ? s.min : c->min;
-    c->max = s.max > c->max ? s.max : c->max;
-    if (s.low == 0)
-        for (uint32_t left = b->exact; left; left &= left - 1) {
-            const int d = lowest(left);
-            const size_t exact = n - loops->with_bits(words, n, ((uint32_t)1 << d) - 1);
-            c->exact[d] += exact;
-            if (exact == 0)
-                break;
-        }
-    sum_drops(loops, b, c, words, n);
-    for (uint32_t i = 0; i < b->cuts; i++) {
-        const uint32_t cut = m->cuts[b->first_cut + i];
-        const uint32_t sig = (cut & 0x7fffff) | 0x800000;
-        if (cut <= c->from || cut >= c->below || s.max < sig)
-            continue;
-        c->reached[i] += s.min >= sig ? n : loops->at_least(words, n, sig);
-    }
-}
-
-void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros,
-                            uint64_t n)
-{
-    const mpsim_binade *b = &m->binades[key];
-    if (c->n == 0)
-        begin_cell(m, key, c);
-    c->n += n;
-    for (uint32_t left = b->exact; left && lowest(left) <= zeros; left &= left - 1)
-        c->exact[lowest(left)] += n;
-    for (uint32_t i = 0; i < b->cuts; i++) {
-        const uint32_t cut = m->cuts[b->first_cut + i] & 0x7fffff;
-        c->reached[i] += cut == 1 ? (zeros < 23 ? n : 0) : cut <= from ? n : 0;
     }
 }
 
@@ -177,10 +133,63 @@ void mpsim_cell_add_weighted(mpsim_cells *m, uint32_t key, mpsim_cell *c, const 
             if (error == 0)
                 continue;
             mpsim_wide_add(&d->squares, mpsim_wide_product((uint64_t)error * error, w));
-            note_ratio(d, (mpsim_ratio){error, sig}, kind, drop);
+            note_ratio(d, (mpsim_ratio){error, sig});
         }
         for (uint32_t k = 0; k < b->cuts; k++)
             c->reached[k] += (words[i] & 0x7fffffff) >= m->cuts[b->first_cut + k] ? w : 0;
+    }
+}
+
+void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros,
+                            uint64_t n)
+{
+    const mpsim_binade *b = &m->binades[key];
+    if (c->n == 0)
+        begin_cell(m, key, c);
+    c->n += n;
+    for (uint32_t left = b->exact; left && lowest(left) <= zeros; left &= left - 1)
+        c->exact[lowest(left)] += n;
+    for (uint32_t i = 0; i < b->cuts; i++) {
+        const uint32_t cut = m->cuts[b->first_cut + i] & 0x7fffff;
+        c->reached[i] += cut == 1 ? (zeros < 23 ? n : 0) : cut <= from ? n : 0;
+    }
+}
+
+/* Add n words of one cell and sign; they become significands. */
+void mpsim_cell_add(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t *words, size_t n)
+{
+    const mpsim_cell_loops *loops = m->loops;
+    const mpsim_binade *b = &m->binades[key];
+    static const uint64_t ones[FEW] = {1, 1, 1, 1, 1, 1};
+    mpsim_cell_sums s;
+    if (n <= FEW) {
+        mpsim_cell_add_weighted(m, key, c, words, ones, n);
+        return;
+    }
+    if (c->n == 0)
+        begin_cell(m, key, c);
+    const int sign = (int)(words[0] >> 31);
+    loops->sums(&s, words, n, (b->exact & -b->exact) - 1);
+    c->n += n;
+    c->sum[sign] += s.sum;
+    mpsim_wide_add(&c->squares, (mpsim_wide){0, s.squares});
+    c->min = s.min < c->min ? s.min : c->min;
+    c->max = s.max > c->max ? s.max : c->max;
+    if (s.low == 0)
+        for (uint32_t left = b->exact; left; left &= left - 1) {
+            const int d = lowest(left);
+            const size_t exact = n - loops->with_bits(words, n, ((uint32_t)1 << d) - 1);
+            c->exact[d] += exact;
+            if (exact == 0)
+                break;
+        }
+    sum_drops(loops, b, c, words, n);
+    for (uint32_t i = 0; i < b->cuts; i++) {
+        const uint32_t cut = m->cuts[b->first_cut + i];
+        const uint32_t sig = (cut & 0x7fffff) | 0x800000;
+        if (cut <= c->from || cut >= c->below || s.max < sig)
+            continue;
+        c->reached[i] += s.min >= sig ? n : loops->at_least(words, n, sig);
     }
 }
 
@@ -204,7 +213,7 @@ void mpsim_cell_merge(mpsim_cells *m, uint32_t key, mpsim_cell *to, const mpsim_
             if (!(b->drops >> (MPSIM_DROPS * kind + d) & 1))
                 continue;
             mpsim_wide_add(&to->drops[kind][d].squares, from->drops[kind][d].squares);
-            note_ratio(&to->drops[kind][d], from->drops[kind][d].largest, kind, d);
+            note_ratio(&to->drops[kind][d], from->drops[kind][d].largest);
         }
     }
     for (uint32_t i = 0; i < b->cuts; i++)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW = 1 << 15 };
+
 static const mpsim_cell_loops *const loops_of[MPSIM_ISAS] = {
     [MPSIM_ISA_GENERIC] = &mpsim_cell_loops_generic,
     [MPSIM_ISA_NEON] = &mpsim_cell_loops_generic,
@@ -35,8 +37,9 @@ void mpsim_cells_forget(mpsim_cells *m)
     m->zero = m->inf = m->nan = 0;
     m->min = ~0u;
     m->max = 0;
-    for (uint32_t i = 0; i < MPSIM_BUFFERS; i++)
+    for (uint32_t i = 0; i < MPSIM_BUFFERS && m->pending; i++)
         m->at[i] = i * MPSIM_CELL_BLOCK;
+    m->pending = 0;
 }
 
 /* ---- buffers ---- */
@@ -95,17 +98,21 @@ static void flush(mpsim_cells *m, uint32_t buffer)
         flush_binade(m, key, words, n);
 }
 
+/* Of few elements, two buffers each would be flushed with too few. */
 mpsim_status mpsim_cells_add(mpsim_cells *m, const mpsim_cell_loops *loops, const void *x, size_t n)
 {
+    const uint32_t second = n < FEW ? 0 : MPSIM_KEYS;
     if (!m->buffers) {
         m->buffers = malloc((size_t)MPSIM_BUFFERS * MPSIM_CELL_BLOCK * sizeof *m->buffers);
         if (!m->buffers)
             return MPSIM_ENOMEM;
     }
     m->loops = loops;
+    m->pending |= n > 0;
     for (size_t i = 0; i < n;) {
         uint32_t full;
-        i += loops->distribute(m->buffers, m->at, (const unsigned char *)x + 4 * i, n - i, &full);
+        i += loops->distribute(m->buffers, m->at, (const unsigned char *)x + 4 * i, n - i, second,
+                               &full);
         if (full < MPSIM_BUFFERS)
             flush(m, full);
     }
@@ -114,9 +121,10 @@ mpsim_status mpsim_cells_add(mpsim_cells *m, const mpsim_cell_loops *loops, cons
 
 void mpsim_cells_settle(mpsim_cells *m)
 {
-    for (uint32_t i = 0; i < MPSIM_BUFFERS && m->buffers; i++)
+    for (uint32_t i = 0; i < MPSIM_BUFFERS && m->pending; i++)
         if (m->at[i] != i * MPSIM_CELL_BLOCK)
             flush(m, i);
+    m->pending = 0;
 }
 
 /* ---- weights ---- */

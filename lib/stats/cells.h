@@ -19,6 +19,7 @@ typedef struct mpsim_drop {
     mpsim_wide squares;   /* of the residues, all of the cell together                        */
     mpsim_ratio largest;  /* relative error                                                   */
     uint32_t from, width; /* only significands in [from, from + width) may have a larger one  */
+    int stale;            /* from and width are those of a smaller error                      */
 } mpsim_drop;
 
 /* The elements of magnitude [from, below), words of binary32. */
@@ -59,6 +60,7 @@ typedef struct mpsim_cells {
     uint32_t min, max;      /* magnitudes of elements whose cells do not know them; ~0, 0: none */
     uint32_t *buffers;
     uint32_t at[MPSIM_BUFFERS]; /* the next free word of each buffer */
+    int pending;                /* some may wait there               */
     uint32_t used[MPSIM_BINADES]; /* keys of the binades that have elements */
     size_t n_used;
     const mpsim_cell_loops *loops; /* that were used last */

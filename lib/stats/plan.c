@@ -124,6 +124,7 @@ mpsim_status mpsim_cells_plan(mpsim_cells *m, mpsim_target *targets, size_t n, i
     m->n_targets = n;
     if (plan_binades(m, errors))
         return MPSIM_ENOMEM;
+    m->pending = 1; /* the buffers have no places yet */
     mpsim_cells_forget(m);
     return MPSIM_OK;
 }

@@ -224,8 +224,7 @@ static void add_plain(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *
 
 /* ---- adding ---- */
 
-static mpsim_status add_binary32(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
-                                 const void *x, size_t n)
+static mpsim_status add_binary32(mpsim_summary *s, const mpsim_rng *rng, const void *x, size_t n)
 {
     const mpsim_cell_loops *loops = mpsim_cells_loops();
     const int counts = !(s->want & (MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS)) && s->bins.can;
@@ -234,8 +233,8 @@ static mpsim_status add_binary32(mpsim_summary *s, const mpsim_format *f, const 
         status = mpsim_bins_add(&s->bins, &s->cells, loops, x, n);
     else if (loops)
         status = mpsim_cells_add(&s->cells, loops, x, n);
-    if (status == MPSIM_OK)
-        add_plain(s, f, rng, x, n, !loops);
+    if (status == MPSIM_OK && (!loops || s->n_others))
+        add_plain(s, mpsim_format_find("binary32"), rng, x, n, !loops);
     return status;
 }
 
@@ -266,7 +265,7 @@ mpsim_status mpsim_summary_add_f32(mpsim_summary *s, const mpsim_rng *rng, const
 {
     if (!may_add(s, rng, x, n))
         return MPSIM_EINVAL;
-    return add_binary32(s, mpsim_format_find("binary32"), rng, x, n);
+    return add_binary32(s, rng, x, n);
 }
 
 mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const double *x, size_t n)
@@ -284,9 +283,8 @@ mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, co
     if (!may_add(s, rng, codes, n) || mpsim_format_check(f) != MPSIM_OK)
         return MPSIM_EINVAL;
     const mpsim_cell_loops *loops = mpsim_cells_loops();
-    const mpsim_format *binary32 = mpsim_format_find("binary32");
-    if (mpsim_format_same(f, binary32))
-        return add_binary32(s, f, rng, codes, n);
+    if (f->bits == 32 && mpsim_format_same(f, mpsim_format_find("binary32")))
+        return add_binary32(s, rng, codes, n);
     const int narrow = loops && mpsim_format_max(f) <= (double)FLT_MAX && f->mbits <= 23 &&
                        mpsim_format_min_positive(f) >= 0x1p-149;
     if (narrow && f->bits <= 16 && n >= COUNTED)

@@ -3,10 +3,10 @@
 
 static const uint32_t lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* One word; `second` is the first buffer of the two, or that of the others. Not 0 if it is full now. */
-V_INLINE int put(uint32_t *buffers, uint32_t *at, uint32_t u, uint32_t second, uint32_t *full)
+/* One word to the buffers from `first` on. Not 0 if its buffer is full now. */
+V_INLINE int put(uint32_t *buffers, uint32_t *at, uint32_t u, uint32_t first, uint32_t *full)
 {
-    const uint32_t buffer = second + (u >> 23), to = at[buffer];
+    const uint32_t buffer = first + (u >> 23), to = at[buffer];
     at[buffer] = to + 1;
     buffers[to] = u;
     if (__builtin_expect((to + 1) % MPSIM_CELL_BLOCK != 0, 1))
@@ -17,7 +17,8 @@ V_INLINE int put(uint32_t *buffers, uint32_t *at, uint32_t u, uint32_t second, u
 
 /* A load of at[] waits for the stores of the words before it, so neighbours go to different buffers, and
  * two words are loaded at once. */
-static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full)
+static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t second,
+                         uint32_t *full)
 {
     const unsigned char *from = x;
     size_t i = 0;
@@ -26,19 +27,19 @@ static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t 
         memcpy(u, from + 4 * i, sizeof u);
         if (put(buffers, at, (uint32_t)u[0], 0, full))
             return i + 1;
-        if (put(buffers, at, (uint32_t)(u[0] >> 32), MPSIM_KEYS, full))
+        if (put(buffers, at, (uint32_t)(u[0] >> 32), second, full))
             return i + 2;
         if (put(buffers, at, (uint32_t)u[1], 0, full))
             return i + 3;
-        if (put(buffers, at, (uint32_t)(u[1] >> 32), MPSIM_KEYS, full))
+        if (put(buffers, at, (uint32_t)(u[1] >> 32), second, full))
             return i + 4;
         if (put(buffers, at, (uint32_t)u[2], 0, full))
             return i + 5;
-        if (put(buffers, at, (uint32_t)(u[2] >> 32), MPSIM_KEYS, full))
+        if (put(buffers, at, (uint32_t)(u[2] >> 32), second, full))
             return i + 6;
         if (put(buffers, at, (uint32_t)u[3], 0, full))
             return i + 7;
-        if (put(buffers, at, (uint32_t)(u[3] >> 32), MPSIM_KEYS, full))
+        if (put(buffers, at, (uint32_t)(u[3] >> 32), second, full))
             return i + 8;
     }
     for (; i < n; i++) {

@@ -10,7 +10,7 @@
 
 enum { MPSIM_CELL_BLOCK = 512, MPSIM_CELL_ROOM = MPSIM_CELL_BLOCK + 16 };
 
-/* Buffers: two for each value of the top 9 bits of a word, used in turn. */
+/* Buffers: two for each value of the top 9 bits of a word. */
 enum { MPSIM_KEYS = 512, MPSIM_BUFFERS = 2 * MPSIM_KEYS };
 
 typedef struct mpsim_cell_sums {
@@ -46,10 +46,11 @@ typedef struct mpsim_bin_job {
 } mpsim_bin_job;
 
 typedef struct mpsim_cell_loops {
-    /* Put the words of x to buffers by their top 9 bits, at[buffer] being the next free word, until one
+    /* Put the words of x to buffers by their top 9 bits, the second of two words `second` more, at[buffer] being the next free word, until one
      * is full, i.e. at a multiple of MPSIM_CELL_BLOCK. The number of words taken; *full: that buffer,
      * MPSIM_BUFFERS if there is none. */
-    size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t *full);
+    size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n,
+                         uint32_t second, uint32_t *full);
     /* Count n <= MPSIM_CELL_BLOCK words, a multiple of 32; 0 if any is subnormal: nothing was counted. */
     int (*bin)(mpsim_bin_job *job, const void *x, size_t n);
     /* Words of a binade -> significands, and their sums; `low`: the low bits asked for. */
