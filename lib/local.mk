@@ -19,8 +19,11 @@ lib_libmpsim_la_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
   lib/arith/kernel/vector.h lib/arith/scalar.h \
-  lib/base/codes.h lib/base/counts.h lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c lib/base/words.h \
-  lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/table.c \
+  lib/base/codes.h lib/base/counts.h lib/base/environment.h lib/base/isa.c lib/base/isa.h \
+  lib/base/status.c lib/base/version.c lib/base/words.h lib/block/block.c lib/block/recipe.c \
+  lib/block/scale.c lib/block/scale.h lib/block/table.c lib/block/batch.c lib/block/batch.h \
+  lib/block/kernel/generic.c lib/block/kernel/kernel.c lib/block/kernel/kernel.h \
+  lib/block/kernel/scales.h lib/block/kernel/vector.h \
   lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/dot.c lib/dot/dot.h \
   lib/dot/exact.c lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c \
@@ -55,7 +58,8 @@ endif
 if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
 lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
-  lib/arith/kernel/avx2.c lib/arith/kernel/vector.h
+  lib/arith/kernel/avx2.c lib/arith/kernel/vector.h lib/block/kernel/avx2.c \
+  lib/block/kernel/vector.h
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
@@ -63,7 +67,8 @@ endif
 if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
 lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
-  lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h
+  lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h \
+  lib/block/kernel/avx512.c lib/block/kernel/vector.h
 lib_libavx512_la_CPPFLAGS = $(public_cppflags)
 lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la

@@ -55,7 +55,7 @@ tests_libsupport_la_SOURCES = \
 unit_tests = \
   tests/arith/t-kernel \
   tests/base/t-env tests/base/t-status \
-  tests/block/t-figures tests/block/t-recorded \
+  tests/block/t-figures tests/block/t-kernel tests/block/t-recorded \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-tensorcore \
   tests/format/t-published \

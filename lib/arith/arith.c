@@ -105,18 +105,6 @@ typedef struct job {
     mpsim_counts counts;
 } job;
 
-/* The random words of elements i to i + n - 1. */
-static void draw_words(const mpsim_rng *rng, uint32_t *words, size_t i, size_t n)
-{
-    uint32_t block[4];
-    const uint64_t first = rng->index + i;
-    for (size_t k = 0; k < n; k++) {
-        if (k == 0 || (first + k) % 4 == 0)
-            mpsim_rng_block(block, rng->seed, rng->stream, (first + k) / 4);
-        words[k] = block[(first + k) % 4];
-    }
-}
-
 /* Element i by the reference. */
 static uint64_t one(job *j, size_t i, uint32_t random)
 {
@@ -136,7 +124,7 @@ static void run_block(job *j, size_t i, size_t n)
     uint32_t words[BLOCK];
     size_t done = 0;
     if (j->rng)
-        draw_words(j->rng, words, i, n);
+        mpsim_rng_words(words, j->rng, i, n);
     if (j->run) {
         const void *from[3] = {NULL, NULL, NULL};
         for (int k = 0; k < ops[j->o->op].operands; k++)

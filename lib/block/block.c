@@ -3,33 +3,29 @@
 
 #include "../base/counts.h"
 #include "../round/rng.h"
-#include "../round/scalar.h"
-#include "scale.h"
+#include "kernel/kernel.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Elements are scaled into a batch, block after block, and cast together. */
-enum { BATCH = 1024 };
+/* Blocks are scaled in groups of about a batch in width, then cast, row by row. */
+enum { BATCH = MPSIM_BLOCK_BATCH };
 
 typedef struct work {
-    const mpsim_block_recipe *recipe;
-    const mpsim_scale_rule_row *rule;
-    const mpsim_format *f;
-    mpsim_rounding rounding;
-    const mpsim_rng *rng; /* NULL unless stochastic */
-    const float *x;
-    size_t rows, cols;
-    const mpsim_blocks *out;
-    mpsim_scale_env env;
-    float decoded[256];  /* the value of every code                                    */
-    uint32_t below_half; /* the bits of the number below half of the smallest one     */
-    int fp4_grid;        /* NVFP4's stochastic rounding                                */
-    size_t start, n;     /* the batch: elements start to start + n - 1 of the matrix   */
-    int irregular;       /* it may hold NaNs                                           */
-    float y[BATCH];      /* scaled elements                                            */
-    float factor[BATCH], inner[BATCH];
+    mpsim_block_work reference;
+    const mpsim_block_functions *functions; /* NULL: the reference does everything    */
+    mpsim_block_kernel kernel;
+    mpsim_block_cast_function *cast;        /* NULL: the batches do all casts         */
 } work;
+
+/* Scales of a group of blocks. */
+typedef struct group {
+    uint32_t amax[BATCH]; /* its bits */
+    float factor[BATCH], inverse[BATCH], inner[BATCH];
+    uint8_t code[BATCH];
+    uint8_t irregular[BATCH]; /* amax or factor is not finite */
+    int any_irregular;
+} group;
 
 /* ---- sizes ---- */
 
@@ -72,7 +68,7 @@ uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols
 
 /* The bits of the largest magnitude among n elements and `so_far`: magnitudes grow with their bits,
  * and a NaN is larger than infinity unless it is dropped. */
-static uint32_t amax_bits(const float *x, size_t n, int drops_nan, uint32_t so_far)
+static uint32_t amax_scalar(const float *x, size_t n, int drops_nan, uint32_t so_far)
 {
     int32_t m = (int32_t)so_far;
     for (size_t i = 0; i < n; i++) {
@@ -83,264 +79,154 @@ static uint32_t amax_bits(const float *x, size_t n, int drops_nan, uint32_t so_f
     return (uint32_t)m;
 }
 
-/* ---- casts ---- */
-
-/* NaNs show in torch's codes: y is the NaN of the factor, else that of x, else x86's own, which is
- * negative. */
-static float settle_nan(float y, float x, float factor)
+/* Of n blocks of a row, `width` wide each; bits are those of the rows before, or 0. */
+static void amax_row(const work *w, uint32_t *bits, const float *x, size_t width, size_t n)
 {
-    if (!isnan(y))
-        return y;
-    const uint32_t from =
-        isnan(factor) ? mpsim_bits_f32(factor) : isnan(x) ? mpsim_bits_f32(x) : 0xffc00000u;
-    return mpsim_f32_bits(from | 0x400000u);
-}
-
-/* torchao's conversion to FP4 and FP6 knows no NaN and rounds its bits like a number's. */
-static uint8_t torch_nan_code(const mpsim_format *f, float y)
-{
-    const uint32_t u = mpsim_bits_f32(y), a = u & 0x7fffffffu;
-    const int drop = 23 - f->mbits;
-    const uint32_t odd = a >> drop & 1;
-    const uint32_t rebias = (uint32_t)(127 - f->bias) << 23;
-    const uint32_t m = (a - rebias + (((uint32_t)1 << (drop - 1)) - 1) + odd) >> drop;
-    return (uint8_t)((m & 0xff) | mpsim_sign_bit(f, (int)(u >> 31)));
-}
-
-static void correct_torch(const work *w, uint8_t *codes)
-{
-    if (w->irregular && w->f->nan == MPSIM_NAN_NONE)
-        for (size_t i = 0; i < w->n; i++)
-            if (isnan(w->y[i]))
-                codes[i] = torch_nan_code(w->f, w->y[i]);
-}
-
-/* microxcaling rounds as sign(a) * floor(|a| + 1/2) in binary32: a zero loses its sign, and the
- * sum of the number below 1/2 is 1. */
-static void correct_microx(const work *w, uint8_t *codes, mpsim_counts *counts)
-{
-    const int away = w->recipe->element_mode == MPSIM_ROUND_NEAREST_AWAY;
-    for (size_t i = 0; i < w->n; i++) {
-        const uint32_t u = mpsim_bits_f32(w->y[i]);
-        if (u == 0x80000000u) {
-            codes[i] = 0;
-        } else if (away && (u & 0x7fffffffu) == w->below_half) {
-            codes[i] |= 1;
-            counts->subnormal++;
-        }
-    }
-}
-
-/* E2M1 by random bits, as TransformerEngine's software form of cvt.rs: the random part of a step is
- * added, and the sum truncated on the grid where it lies. */
-static float fp4_step(float a)
-{
-    return a < 2 ? 0.5f : a < 4 ? 1 : 2;
-}
-
-static float fp4_stochastic(float a, uint32_t word, unsigned *flags)
-{
-    const float t = fmaf((float)(word >> 24) / 256, fp4_step(a), a);
-    const float q = floorf(t / fp4_step(t)) * fp4_step(t);
-    *flags = q > 6 ? MPSIM_FLAG_OVERFLOW : q == 0.5f ? MPSIM_FLAG_SUBNORMAL : 0;
-    return q > 6 ? 6 : q;
-}
-
-static void encode_fp4_grid(const work *w, uint8_t *codes, mpsim_counts *counts)
-{
-    static const uint8_t code_of[13] = {0, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7}; /* by 2 q */
-    for (size_t i = 0; i < w->n; i++) {
-        unsigned flags = 0;
-        codes[i] = 7; /* NaN: +6 */
-        if (!isnan(w->y[i])) {
-            const uint32_t word =
-                mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + i);
-            const float q = fp4_stochastic(fabsf(w->y[i]), word, &flags);
-            codes[i] = (uint8_t)(code_of[(int)(2 * q)] | (signbit(w->y[i]) ? 8 : 0));
-            if (isinf(w->y[i]))
-                flags = 0;
-        }
-        mpsim_count_flags(counts, flags);
-    }
-}
-
-static void encode(const work *w, uint8_t *codes, mpsim_counts *counts)
-{
-    mpsim_rng at = {0, 0, 0};
-    if (w->fp4_grid) {
-        encode_fp4_grid(w, codes, counts);
-        return;
-    }
-    if (w->rng) {
-        at = *w->rng;
-        at.index += w->start;
-    }
-    mpsim_encode_array_f32(w->f, &w->rounding, w->rng ? &at : NULL, codes, w->y, w->n, counts);
-    if (w->rule->cast == MPSIM_CAST_TORCH)
-        correct_torch(w, codes);
-    else if (w->rule->cast == MPSIM_CAST_MICROX)
-        correct_microx(w, codes, counts);
-}
-
-/* ---- values and statistics ---- */
-
-static void dequantize(const work *w, float *values, const uint8_t *codes)
-{
-    switch (w->rule->dequantize) {
-    case MPSIM_OVER_FACTOR:
-        for (size_t i = 0; i < w->n; i++)
-            values[i] = w->decoded[codes[i]] / w->factor[i];
-        break;
-    case MPSIM_TWO_SCALES:
-        for (size_t i = 0; i < w->n; i++)
-            values[i] = w->decoded[codes[i]] * w->inner[i] * w->env.decode;
-        break;
-    default:
-        for (size_t i = 0; i < w->n; i++)
-            values[i] = w->decoded[codes[i]] * w->inner[i];
-    }
-}
-
-/* Add the batch to the statistics. `cast` is what the cast of the scaled elements counted: of it,
- * subnormal results and overflow stand; an element whose product overflowed before it is added. */
-static void account(const work *w, const uint8_t *codes, const float *values,
-                    const mpsim_counts *cast)
-{
-    mpsim_cast_stats *to = w->out->casts;
-    mpsim_counts c = {.subnormal = cast->subnormal, .overflow = cast->overflow};
-    const float *x = w->x + w->start;
-    for (size_t i = 0; i < w->n; i++) {
-        const double q = (double)w->decoded[codes[i]];
-        if (isnan(x[i])) {
-            c.nan++;
-        } else if (isfinite(x[i])) {
-            c.inexact += !(q == (double)x[i] * (double)w->factor[i]);
-            c.underflow += x[i] != 0 && q == 0;
-            c.overflow += !isfinite(w->y[i]) || (isfinite(q) && !isfinite(values[i]));
-        }
-    }
-    mpsim_counts_add(&to->counts, &c);
-    mpsim_cast_stats_add_values(to, x, values, w->n);
-}
-
-/* Cast the batch and empty it. */
-static void flush(work *w)
-{
-    uint8_t own_codes[BATCH];
-    float own_values[BATCH];
-    const mpsim_blocks *out = w->out;
-    uint8_t *codes = out->codes ? out->codes + w->start : own_codes;
-    float *values = out->values ? out->values + w->start : own_values;
-    mpsim_counts counts = {0, 0, 0, 0, 0};
-    if (w->n == 0)
-        return;
-    encode(w, codes, &counts);
-    if (out->values || out->casts)
-        dequantize(w, values, codes);
-    if (out->casts)
-        account(w, codes, values, &counts);
-    w->n = 0;
-    w->irregular = 0;
-}
-
-/* Scale n elements of one row of a block, from element `at` of the matrix on. */
-static void scale_run(work *w, size_t at, size_t n, const mpsim_block_scale *s, int irregular)
-{
-    while (n > 0) {
-        if (w->n == BATCH || at != w->start + w->n)
-            flush(w);
-        if (w->n == 0)
-            w->start = at;
-        const size_t room = BATCH - w->n, m = n < room ? n : room;
-        const float *x = w->x + at;
-        float *y = w->y + w->n;
-        for (size_t i = 0; i < m; i++) {
-            y[i] = x[i] * s->factor;
-            w->factor[w->n + i] = s->factor;
-            w->inner[w->n + i] = s->inner;
-        }
-        if (irregular)
-            for (size_t i = 0; i < m; i++)
-                y[i] = settle_nan(y[i], x[i], s->factor);
-        w->irregular |= irregular;
-        w->n += m;
-        at += m;
-        n -= m;
-    }
+    const int drops_nan = w->reference.rule->drops_nan;
+    if (w->functions)
+        w->functions->amax(bits, x, width, n, drops_nan);
+    else
+        for (size_t k = 0; k < n; k++)
+            bits[k] = amax_scalar(x + k * width, width, drops_nan, bits[k]);
 }
 
 /* ---- blocks ---- */
 
-/* The scale of the block of h x n elements from element `at` on; its results at `index`. */
-static mpsim_block_scale scale_block(const work *w, size_t at, size_t h, size_t n, size_t index,
-                                     int *irregular)
+/* Blocks of one row of blocks, `h` rows of the matrix from row `top` on: `n` from column `left` on that
+ * are `width` wide, or one narrower one at the edge. Their results are at `index`. */
+typedef struct span {
+    size_t top, h, left, width, n, index;
+} span;
+
+static void scale_blocks(const work *w, group *g, const span *s)
 {
-    const mpsim_blocks *out = w->out;
-    uint32_t bits = 0;
-    for (size_t r = 0; r < h; r++)
-        bits = amax_bits(w->x + at + r * w->cols, n, w->rule->drops_nan, bits);
-    const float amax = mpsim_f32_bits(bits);
-    const mpsim_block_scale s = w->rule->block(&w->env, amax);
-    if (out->scale_codes)
-        out->scale_codes[index] = s.code;
-    if (out->scales)
-        out->scales[index] = s.factor;
-    if (out->inverses)
-        out->inverses[index] = s.inverse;
-    if (out->amax)
-        out->amax[index] = amax;
-    *irregular = !isfinite(amax) || !isfinite(s.factor);
-    return s;
+    const mpsim_block_work *r = &w->reference;
+    const mpsim_block_scales to = {g->factor, g->inverse, g->inner, g->code};
+    memset(g->amax, 0, s->n * sizeof *g->amax);
+    for (size_t i = s->top; i < s->top + s->h; i++)
+        amax_row(w, g->amax, r->x + i * r->cols + s->left, s->width, s->n);
+    const int done = w->functions && w->functions->scales(&r->env, g->amax, s->n, &to);
+    g->any_irregular = 0;
+    for (size_t k = 0; k < s->n; k++) {
+        const float amax = mpsim_f32_bits(g->amax[k]);
+        if (!done || !isfinite(amax)) {
+            const mpsim_block_scale one = r->rule->block(&r->env, amax);
+            g->factor[k] = one.factor;
+            g->inverse[k] = one.inverse;
+            g->inner[k] = one.inner;
+            g->code[k] = one.code;
+        }
+        g->irregular[k] = !isfinite(amax) || !isfinite(g->factor[k]);
+        g->any_irregular |= g->irregular[k];
+    }
 }
 
-/* Blocks `first` to `first` + n - 1 of a row of blocks that begins at matrix row `top`. */
-static void run_blocks(work *w, size_t top, size_t h, size_t first, size_t n, size_t index)
+static void store_scales(const mpsim_blocks *out, const group *g, const span *s)
 {
-    const size_t width = extent(w->recipe->block_cols, w->cols);
-    mpsim_block_scale scale[BATCH];
-    uint8_t irregular[BATCH];
-    for (size_t k = 0; k < n; k++) {
-        const size_t left = (first + k) * width;
-        const size_t m = w->cols - left < width ? w->cols - left : width;
-        int odd;
-        scale[k] = scale_block(w, top * w->cols + left, h, m, index + k, &odd);
-        irregular[k] = (uint8_t)odd;
-    }
-    if (!(w->out->codes || w->out->values || w->out->casts))
+    if (out->scale_codes)
+        memcpy(out->scale_codes + s->index, g->code, s->n * sizeof *g->code);
+    if (out->scales)
+        memcpy(out->scales + s->index, g->factor, s->n * sizeof *g->factor);
+    if (out->inverses)
+        memcpy(out->inverses + s->index, g->inverse, s->n * sizeof *g->inverse);
+    if (out->amax)
+        memcpy(out->amax + s->index, g->amax, s->n * sizeof *g->amax);
+}
+
+/* All blocks of a row at once, or (`irregular`) those alone. */
+static void add_to_batch(work *w, const group *g, const span *s, size_t at, int irregular)
+{
+    for (size_t k = 0; k < s->n; k++)
+        if (!irregular || g->irregular[k])
+            mpsim_block_batch_add(&w->reference, at + k * s->width, s->width, g->factor[k],
+                                  g->inner[k], g->irregular[k]);
+}
+
+static void cast_row(work *w, const group *g, const span *s, size_t at)
+{
+    const mpsim_block_work *r = &w->reference;
+    const mpsim_blocks *out = r->out;
+    uint32_t words[BATCH];
+    const size_t step = s->width < BATCH ? s->width : BATCH, total = s->n * s->width;
+    if (!r->rng) {
+        w->cast(&w->kernel, out->codes ? out->codes + at : NULL,
+                out->values ? out->values + at : NULL, r->x + at, g->factor, g->inner, NULL,
+                s->width, s->n);
         return;
-    for (size_t r = top; r < top + h; r++)
-        for (size_t k = 0; k < n; k++) {
-            const size_t left = (first + k) * width;
-            const size_t m = w->cols - left < width ? w->cols - left : width;
-            scale_run(w, r * w->cols + left, m, &scale[k], irregular[k]);
-        }
+    }
+    for (size_t i = 0; i < total; i += step) { /* one block, or a part of it */
+        const size_t k = i / s->width, room = (k + 1) * s->width - i, m = room < step ? room : step;
+        mpsim_rng_words(words, r->rng, at + i, m);
+        w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL,
+                out->values ? out->values + at + i : NULL, r->x + at + i, g->factor + k,
+                g->inner + k, words, m, 1);
+    }
+}
+
+static void run_span(work *w, const span *s)
+{
+    group g;
+    const mpsim_blocks *out = w->reference.out;
+    scale_blocks(w, &g, s);
+    store_scales(out, &g, s);
+    if (!(out->codes || out->values || out->casts))
+        return;
+    for (size_t i = s->top; i < s->top + s->h; i++) {
+        const size_t at = i * w->reference.cols + s->left;
+        if (w->cast)
+            cast_row(w, &g, s, at);
+        if (!w->cast || g.any_irregular)
+            add_to_batch(w, &g, s, at, w->cast != NULL);
+        if (w->cast)
+            mpsim_block_batch_flush(&w->reference);
+    }
 }
 
 static void run(work *w)
 {
-    const size_t height = extent(w->recipe->block_rows, w->rows);
-    const size_t width = extent(w->recipe->block_cols, w->cols);
-    const size_t group = width < BATCH ? BATCH / width : 1;
+    const mpsim_block_work *r = &w->reference;
+    const size_t height = extent(r->recipe->block_rows, r->rows);
+    const size_t width = extent(r->recipe->block_cols, r->cols);
+    const size_t most = width < BATCH ? BATCH / width : 1, whole = r->cols / width;
     size_t grid_rows, grid_cols;
-    mpsim_block_grid(w->recipe, w->rows, w->cols, &grid_rows, &grid_cols);
+    mpsim_block_grid(r->recipe, r->rows, r->cols, &grid_rows, &grid_cols);
     for (size_t i = 0; i < grid_rows; i++) {
-        const size_t top = i * height, h = w->rows - top < height ? w->rows - top : height;
-        for (size_t j = 0; j < grid_cols; j += group) {
-            const size_t n = grid_cols - j < group ? grid_cols - j : group;
-            run_blocks(w, top, h, j, n, i * grid_cols + j);
+        span s = {.top = i * height, .width = width};
+        s.h = r->rows - s.top < height ? r->rows - s.top : height;
+        for (size_t j = 0; j < whole; j += s.n) {
+            s.n = whole - j < most ? whole - j : most;
+            s.left = j * width;
+            s.index = i * grid_cols + j;
+            run_span(w, &s);
+        }
+        if (whole < grid_cols) { /* a narrower one */
+            s.n = 1;
+            s.left = whole * width;
+            s.index = i * grid_cols + whole;
+            s.width = r->cols - s.left;
+            run_span(w, &s);
         }
     }
-    flush(w);
+    mpsim_block_batch_flush(&w->reference);
 }
 
 /* ---- quantising ---- */
 
-static void prepare(work *w, float amax, float given)
+/* The largest magnitude of all elements. */
+static float amax_of_all(const work *w)
 {
+    const mpsim_block_work *r = &w->reference;
+    uint32_t bits = 0;
+    amax_row(w, &bits, r->x, r->rows * r->cols, 1);
+    return mpsim_f32_bits(bits);
+}
+
+static void prepare(work *all, float amax, float given)
+{
+    mpsim_block_work *w = &all->reference;
     const mpsim_block_recipe *b = w->recipe;
     const mpsim_format *f = w->f;
     mpsim_rounding *r = &w->rounding;
-    const size_t n = w->rows * w->cols;
     mpsim_rounding_init(r, (mpsim_round_mode)b->element_mode);
     r->sr_bits = b->sr_bits;
     r->overflow = MPSIM_OVERFLOW_MAX;
@@ -357,9 +243,8 @@ static void prepare(work *w, float amax, float given)
     w->env.given = given;
     w->env.encode = w->env.decode = 1;
     if (w->rule->tensor)
-        w->rule->tensor(&w->env, !(amax < 0) ? amax
-                                             : mpsim_f32_bits(amax_bits(w->x, n,
-                                                                        w->rule->drops_nan, 0)));
+        w->rule->tensor(&w->env, !(amax < 0) ? amax : amax_of_all(all));
+    all->cast = mpsim_block_kernel_init(&all->kernel, w);
 }
 
 mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, size_t rows,
@@ -367,24 +252,26 @@ mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, s
                                   const mpsim_blocks *out, float *tensor_scale)
 {
     work w;
+    mpsim_block_work *r = &w.reference;
     if (mpsim_block_check(b) != MPSIM_OK || !out || (!x && rows && cols))
         return MPSIM_EINVAL;
     const int stochastic = mpsim_is_stochastic(b->element_mode);
     if ((stochastic && !rng) || (mpsim_scale_rule_at(b->rule)->takes_given && !(given >= 0)))
         return MPSIM_EINVAL;
-    w.recipe = b;
-    w.rule = mpsim_scale_rule_at(b->rule);
-    w.f = mpsim_format_find(b->element);
-    w.rng = stochastic ? rng : NULL;
-    w.x = x;
-    w.rows = rows;
-    w.cols = cols;
-    w.out = out;
-    w.start = w.n = 0;
-    w.irregular = 0;
+    r->recipe = b;
+    r->rule = mpsim_scale_rule_at(b->rule);
+    r->f = mpsim_format_find(b->element);
+    r->rng = stochastic ? rng : NULL;
+    r->x = x;
+    r->rows = rows;
+    r->cols = cols;
+    r->out = out;
+    r->start = r->n = 0;
+    r->irregular = 0;
+    w.functions = mpsim_block_functions_active();
     prepare(&w, amax, given);
     if (tensor_scale)
-        *tensor_scale = w.env.decode;
+        *tensor_scale = r->env.decode;
     run(&w);
     return MPSIM_OK;
 }

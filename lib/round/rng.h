@@ -2,6 +2,8 @@
 #ifndef MPSIM_LIB_ROUND_RNG_H
 #define MPSIM_LIB_ROUND_RNG_H
 
+#include <mpsim/rng.h>
+
 #include "scalar.h"
 
 static inline MPSIM_HD void mpsim_philox_block(uint32_t out[4], const uint32_t counter[4],
@@ -33,6 +35,18 @@ static inline MPSIM_HD void mpsim_rng_block(uint32_t out[4], uint64_t seed, uint
                                  (uint32_t)(stream >> 32)};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     mpsim_philox_block(out, counter, key);
+}
+
+/* The words of elements i to i + n - 1. */
+static inline void mpsim_rng_words(uint32_t *words, const mpsim_rng *rng, uint64_t i, size_t n)
+{
+    uint32_t block[4];
+    const uint64_t first = rng->index + i;
+    for (size_t k = 0; k < n; k++) {
+        if (k == 0 || (first + k) % 4 == 0)
+            mpsim_rng_block(block, rng->seed, rng->stream, (first + k) / 4);
+        words[k] = block[(first + k) % 4];
+    }
 }
 
 #endif

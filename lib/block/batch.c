@@ -1,0 +1,196 @@
+/* batch.c -- the reference of scaled quantisation, and statistics of casts; see batch.h. */
+#include "batch.h"
+
+#include "../base/counts.h"
+#include "../round/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BATCH = MPSIM_BLOCK_BATCH };
+
+typedef mpsim_block_work work;
+
+/* ---- casts ---- */
+
+/* NaNs show in torch's codes: y is the NaN of the factor, else that of x, else x86's own, which is
+ * negative. */
+static float settle_nan(float y, float x, float factor)
+{
+    if (!isnan(y))
+        return y;
+    const uint32_t from =
+        isnan(factor) ? mpsim_bits_f32(factor) : isnan(x) ? mpsim_bits_f32(x) : 0xffc00000u;
+    return mpsim_f32_bits(from | 0x400000u);
+}
+
+/* torchao's conversion to FP4 and FP6 knows no NaN and rounds its bits like a number's. */
+static uint8_t torch_nan_code(const mpsim_format *f, float y)
+{
+    const uint32_t u = mpsim_bits_f32(y), a = u & 0x7fffffffu;
+    const int drop = 23 - f->mbits;
+    const uint32_t odd = a >> drop & 1;
+    const uint32_t rebias = (uint32_t)(127 - f->bias) << 23;
+    const uint32_t m = (a - rebias + (((uint32_t)1 << (drop - 1)) - 1) + odd) >> drop;
+    return (uint8_t)((m & 0xff) | mpsim_sign_bit(f, (int)(u >> 31)));
+}
+
+static void correct_torch(const work *w, uint8_t *codes)
+{
+    if (w->irregular && w->f->nan == MPSIM_NAN_NONE)
+        for (size_t i = 0; i < w->n; i++)
+            if (isnan(w->y[i]))
+                codes[i] = torch_nan_code(w->f, w->y[i]);
+}
+
+/* microxcaling rounds as sign(a) * floor(|a| + 1/2) in binary32: a zero loses its sign, and the
+ * sum of the number below 1/2 is 1. */
+static void correct_microx(const work *w, uint8_t *codes, mpsim_counts *counts)
+{
+    const int away = w->recipe->element_mode == MPSIM_ROUND_NEAREST_AWAY;
+    for (size_t i = 0; i < w->n; i++) {
+        const uint32_t u = mpsim_bits_f32(w->y[i]);
+        if (u == 0x80000000u) {
+            codes[i] = 0;
+        } else if (away && (u & 0x7fffffffu) == w->below_half) {
+            codes[i] |= 1;
+            counts->subnormal++;
+        }
+    }
+}
+
+/* E2M1 by random bits, as TransformerEngine's software form of cvt.rs: the random part of a step is
+ * added, and the sum truncated on the grid where it lies. */
+static float fp4_step(float a)
+{
+    return a < 2 ? 0.5f : a < 4 ? 1 : 2;
+}
+
+static float fp4_stochastic(float a, uint32_t word, unsigned *flags)
+{
+    const float t = fmaf((float)(word >> 24) / 256, fp4_step(a), a);
+    const float q = floorf(t / fp4_step(t)) * fp4_step(t);
+    *flags = q > 6 ? MPSIM_FLAG_OVERFLOW : q == 0.5f ? MPSIM_FLAG_SUBNORMAL : 0;
+    return q > 6 ? 6 : q;
+}
+
+static void encode_fp4_grid(const work *w, uint8_t *codes, mpsim_counts *counts)
+{
+    static const uint8_t code_of[13] = {0, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7}; /* by 2 q */
+    for (size_t i = 0; i < w->n; i++) {
+        unsigned flags = 0;
+        codes[i] = 7; /* NaN: +6 */
+        if (!isnan(w->y[i])) {
+            const uint32_t word =
+                mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + i);
+            const float q = fp4_stochastic(fabsf(w->y[i]), word, &flags);
+            codes[i] = (uint8_t)(code_of[(int)(2 * q)] | (signbit(w->y[i]) ? 8 : 0));
+            if (isinf(w->y[i]))
+                flags = 0;
+        }
+        mpsim_count_flags(counts, flags);
+    }
+}
+
+static void encode(const work *w, uint8_t *codes, mpsim_counts *counts)
+{
+    mpsim_rng at = {0, 0, 0};
+    if (w->fp4_grid) {
+        encode_fp4_grid(w, codes, counts);
+        return;
+    }
+    if (w->rng) {
+        at = *w->rng;
+        at.index += w->start;
+    }
+    mpsim_encode_array_f32(w->f, &w->rounding, w->rng ? &at : NULL, codes, w->y, w->n, counts);
+    if (w->rule->cast == MPSIM_CAST_TORCH)
+        correct_torch(w, codes);
+    else if (w->rule->cast == MPSIM_CAST_MICROX)
+        correct_microx(w, codes, counts);
+}
+
+/* ---- values and statistics ---- */
+
+static void dequantize(const work *w, float *values, const uint8_t *codes)
+{
+    switch (w->rule->dequantize) {
+    case MPSIM_OVER_FACTOR:
+        for (size_t i = 0; i < w->n; i++)
+            values[i] = w->decoded[codes[i]] / w->factor[i];
+        break;
+    case MPSIM_TWO_SCALES:
+        for (size_t i = 0; i < w->n; i++)
+            values[i] = w->decoded[codes[i]] * w->inner[i] * w->env.decode;
+        break;
+    default:
+        for (size_t i = 0; i < w->n; i++)
+            values[i] = w->decoded[codes[i]] * w->inner[i];
+    }
+}
+
+/* Add the batch to the statistics. `cast` is what the cast of the scaled elements counted: of it,
+ * subnormal results and overflow stand; an element whose product overflowed before it is added. */
+static void account(const work *w, const uint8_t *codes, const float *values,
+                    const mpsim_counts *cast)
+{
+    mpsim_cast_stats *to = w->out->casts;
+    mpsim_counts c = {.subnormal = cast->subnormal, .overflow = cast->overflow};
+    const float *x = w->x + w->start;
+    for (size_t i = 0; i < w->n; i++) {
+        const double q = (double)w->decoded[codes[i]];
+        if (isnan(x[i])) {
+            c.nan++;
+        } else if (isfinite(x[i])) {
+            c.inexact += !(q == (double)x[i] * (double)w->factor[i]);
+            c.underflow += x[i] != 0 && q == 0;
+            c.overflow += !isfinite(w->y[i]) || (isfinite(q) && !isfinite(values[i]));
+        }
+    }
+    mpsim_counts_add(&to->counts, &c);
+    mpsim_cast_stats_add_values(to, x, values, w->n);
+}
+
+void mpsim_block_batch_flush(work *w)
+{
+    uint8_t own_codes[BATCH];
+    float own_values[BATCH];
+    const mpsim_blocks *out = w->out;
+    uint8_t *codes = out->codes ? out->codes + w->start : own_codes;
+    float *values = out->values ? out->values + w->start : own_values;
+    mpsim_counts counts = {0, 0, 0, 0, 0};
+    if (w->n == 0)
+        return;
+    encode(w, codes, &counts);
+    if (out->values || out->casts)
+        dequantize(w, values, codes);
+    if (out->casts)
+        account(w, codes, values, &counts);
+    w->n = 0;
+    w->irregular = 0;
+}
+
+void mpsim_block_batch_add(work *w, size_t at, size_t n, float factor, float inner, int irregular)
+{
+    while (n > 0) {
+        if (w->n == BATCH || at != w->start + w->n)
+            mpsim_block_batch_flush(w);
+        if (w->n == 0)
+            w->start = at;
+        const size_t room = BATCH - w->n, m = n < room ? n : room;
+        const float *x = w->x + at;
+        float *y = w->y + w->n;
+        for (size_t i = 0; i < m; i++) {
+            y[i] = x[i] * factor;
+            w->factor[w->n + i] = factor;
+            w->inner[w->n + i] = inner;
+        }
+        if (irregular)
+            for (size_t i = 0; i < m; i++)
+                y[i] = settle_nan(y[i], x[i], factor);
+        w->irregular |= irregular;
+        w->n += m;
+        at += m;
+        n -= m;
+    }
+}

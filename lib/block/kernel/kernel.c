@@ -1,0 +1,56 @@
+/* kernel.c -- preparing the functions of kernel.h. */
+#include "config.h"
+
+#include "kernel.h"
+
+#include "../../base/isa.h"
+
+static const mpsim_block_functions *const functions[MPSIM_ISAS] = {
+    [MPSIM_ISA_GENERIC] = &mpsim_block_generic,
+    [MPSIM_ISA_NEON] = &mpsim_block_generic,
+#ifdef HAVE_AVX2
+    [MPSIM_ISA_AVX2] = &mpsim_block_avx2,
+#endif
+#ifdef HAVE_AVX512
+    [MPSIM_ISA_AVX512] = &mpsim_block_avx512,
+#endif
+};
+
+const mpsim_block_functions *mpsim_block_functions_active(void)
+{
+    return functions[mpsim_isa_choice()];
+}
+
+/* 2^e, a normal number. */
+static uint32_t power_of_two(int e)
+{
+    return (uint32_t)(e + 127) << 23;
+}
+
+mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w)
+{
+    const mpsim_block_functions *active = mpsim_block_functions_active();
+    const mpsim_format *f = w->f;
+    const int emin = mpsim_emin(f), emax = (int)(f->max_finite >> f->mbits) - f->bias;
+    if (!active || w->out->casts || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 ||
+        emax > 80 || (mpsim_is_stochastic(w->rounding.mode) && !w->fp4_grid))
+        return NULL;
+    unsigned flags;
+    mpsim_number nan = mpsim_number_make(0, 0, 0);
+    nan.kind = MPSIM_NUMBER_NAN;
+    k->grid.max = mpsim_bits_f32(w->decoded[f->max_finite]);
+    k->grid.normal = power_of_two(emin);
+    k->grid.drop = 23u - f->mbits;
+    k->grid.rebias = (uint32_t)(emin - 1 + 127) << f->mbits;
+    k->grid.first = power_of_two(emin - f->mbits + 23);
+    k->grid.unit = power_of_two(emin - f->mbits);
+    k->sign_bit = (uint32_t)mpsim_sign_bit(f, 1);
+    k->one_zero = f->zero == MPSIM_ZERO_UNSIGNED;
+    k->nan_code = (uint32_t)mpsim_scalar_encode(f, &w->rounding, w->rounding.mode, nan, 0, &flags);
+    k->nan_value = mpsim_bits_f32(w->decoded[k->nan_code]);
+    k->dequantize = w->rule->dequantize;
+    k->decode = w->env.decode;
+    k->microx = w->rule->cast == MPSIM_CAST_MICROX;
+    k->below_half = w->below_half;
+    return w->fp4_grid ? active->fp4_grid : active->cast[w->rounding.mode];
+}

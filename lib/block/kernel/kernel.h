@@ -1,0 +1,72 @@
+/* kernel.h -- the fast path of scaled quantisation: largest magnitudes, scales, elements.
+ *
+ * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
+ * batch.h, and statistics of casts. Needs the default floating-point environment, as block.h says:
+ * operations of binary32 are those of the sources. Elements below the smallest normal number 2^emin
+ * are rounded to nearest by adding 2^(emin - mbits + 23), whose last place is the format's; those
+ * above as integers. */
+#ifndef MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
+#define MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
+
+#include "../batch.h"
+
+/* The numbers of a format, in plain integers; bits are those of binary32. */
+typedef struct mpsim_element_grid {
+    uint32_t max;    /* bits of the largest number                              */
+    uint32_t normal; /* bits of the smallest normal number, 2^emin              */
+    uint32_t drop;   /* bits of the significand that go                         */
+    uint32_t rebias; /* a normal number's bits without them, less its magnitude */
+    uint32_t first;  /* bits of 2^(emin - mbits + 23)                           */
+    uint32_t unit;   /* bits of the smallest positive number                    */
+} mpsim_element_grid;
+
+/* A cast to a format, and back. */
+typedef struct mpsim_block_kernel {
+    mpsim_element_grid grid;
+    uint32_t sign_bit;   /* of a code               */
+    int one_zero;        /* zero has no sign        */
+    uint32_t nan_code, nan_value;
+    int dequantize;      /* mpsim_dequantize        */
+    float decode;        /* of the tensor's scale   */
+    int microx;          /* microxcaling's zeros    */
+    uint32_t below_half;
+} mpsim_block_kernel;
+
+/* Scales of n blocks, a number each; all arrays have room up to the next multiple of 16. */
+typedef struct mpsim_block_scales {
+    float *factor, *inverse, *inner;
+    uint8_t *code;
+} mpsim_block_scales;
+
+/* bits[k] becomes the largest magnitude's of x[k width] to x[(k + 1) width - 1] and bits[k], for k < n;
+ * NaN is the largest, or dropped. */
+typedef void mpsim_block_amax_function(uint32_t *bits, const float *x, size_t width, size_t n,
+                                       int drops_nan);
+
+/* The scales of n blocks by the bits of their amax, with room as above; 0: not by this function. Where
+ * amax is not finite they mean nothing. */
+typedef int mpsim_block_scales_function(const mpsim_scale_env *env, const uint32_t *amax, size_t n,
+                                        const mpsim_block_scales *to);
+
+/* Codes and values (or NULL) of n blocks of `width` elements; words: random ones, for FP4 by random
+ * bits only. */
+typedef void mpsim_block_cast_function(const mpsim_block_kernel *k, uint8_t *codes, float *values,
+                                       const float *x, const float *factor, const float *inner,
+                                       const uint32_t *words, size_t width, size_t n);
+
+/* By mode; the stochastic ones are NULL. */
+typedef struct mpsim_block_functions {
+    mpsim_block_amax_function *amax;
+    mpsim_block_scales_function *scales;
+    mpsim_block_cast_function *cast[MPSIM_ROUND_STOCHASTIC_A], *fp4_grid;
+} mpsim_block_functions;
+
+extern const mpsim_block_functions mpsim_block_generic, mpsim_block_avx2, mpsim_block_avx512;
+
+/* mpsim_block_functions_active -- those of the active instruction set; NULL: the reference. */
+const mpsim_block_functions *mpsim_block_functions_active(void);
+
+/* mpsim_block_kernel_init -- fill *k for this work; returns the cast, NULL if there is none. */
+mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w);
+
+#endif

@@ -1,0 +1,248 @@
+/* vector.h -- the functions of kernel.h in the words of lib/simd/generic.h, written once.
+ *
+ * Included by one unit for each instruction set, after its header. */
+#include "kernel.h"
+
+#define INFINITE 0x7f800000u
+
+V_INLINE m32 less_u31(vu32 a, vu32 b) /* both below 2^31 */
+{
+    return v_gt_i32((vi32)b, (vi32)a);
+}
+
+V_INLINE vu32 magnitude(vu32 u)
+{
+    return u & 0x7fffffffu;
+}
+
+/* ---- amax ---- */
+
+V_INLINE vu32 amax_of(vu32 so_far, vu32 u, int drops_nan)
+{
+    const vu32 a = magnitude(u);
+    return v_max_u32(so_far, drops_nan ? v_keep_u32(m32_not(less_u31(v_u32(INFINITE), a)), a) : a);
+}
+
+V_INLINE void amax(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
+{
+    const size_t tail = width % V_LANES;
+    for (size_t k = 0; k < n; k++, x += width) {
+        vu32 m = v_u32(0), other = m;
+        size_t i = 0;
+        for (; i + 2 * V_LANES <= width; i += 2 * V_LANES) {
+            m = amax_of(m, v_load_u32(x + i), drops_nan);
+            other = amax_of(other, v_load_u32(x + i + V_LANES), drops_nan);
+        }
+        if (i + V_LANES <= width)
+            m = amax_of(m, v_load_u32(x + i), drops_nan);
+        if (tail)
+            other = amax_of(other, v_load_u32_part(x + width - tail, tail), drops_nan);
+        const uint32_t largest = v_reduce_max_u32(v_max_u32(m, other));
+        bits[k] = largest > bits[k] ? largest : bits[k];
+    }
+}
+
+static void amax_run(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
+{
+    if (drops_nan)
+        amax(bits, x, width, n, 1);
+    else
+        amax(bits, x, width, n, 0);
+}
+
+/* ---- elements ---- */
+
+/* An element rounded: its magnitude's code, and its magnitude as a binary32 number. */
+typedef struct rounded {
+    vu32 code;
+    vf32 value;
+} rounded;
+
+/* To nearest even; a is at most the largest number. */
+V_INLINE rounded round_nearest(const mpsim_element_grid *k, vu32 a)
+{
+    const vu32 drop = v_u32(k->drop), half = v_u32(((uint32_t)1 << (k->drop - 1)) - 1);
+    const vu32 odd = v_shr_u32(a, drop) & 1;
+    const vu32 code = v_shr_u32(a + half + odd, drop);
+    const vf32 first = (vf32)v_u32(k->first), sum = (vf32)a + first;
+    const m32 small = less_u31(a, v_u32(k->normal));
+    const rounded r = {
+        v_pick_u32(small, (vu32)sum - k->first, code - k->rebias),
+        (vf32)v_pick_u32(small, (vu32)(sum - first), v_shl_u32(code, drop)),
+    };
+    return r;
+}
+
+/* In any other deterministic mode, by the fraction `rest` / 2^drop; see mpsim_scalar_encode. */
+V_INLINE rounded round_directed(const mpsim_element_grid *k, int mode, vu32 a, m32 negative)
+{
+    const vu32 least = v_u32(k->normal >> 23), e = a >> 23;
+    const vu32 deeper = v_max_u32(e, least) - e; /* binades below the smallest normal one */
+    const vu32 drop = v_min_u32(deeper + k->drop, v_u32(31));
+    const vu32 sig = (a & 0x7fffff) | v_keep_u32(v_test_u32(a, a), v_u32(0x800000));
+    /* the code, but for the significand's hidden bit, which goes to the exponent */
+    const vu32 binade = v_shl_u32(v_max_u32(e, least) - least, v_u32(23 - k->drop));
+    const vu32 low = binade + v_shr_u32(sig, drop);
+    const vu32 rest = sig & (v_shl_u32(v_u32(1), drop) - 1), half = v_shl_u32(v_u32(1), drop - 1);
+    const m32 inexact = v_test_u32(rest, rest);
+    m32 away = m32_and(inexact, m32_not(inexact));
+    if (mode == MPSIM_ROUND_NEAREST_AWAY)
+        away = m32_not(less_u31(rest, half));
+    else if (mode == MPSIM_ROUND_UP)
+        away = m32_and(inexact, m32_not(negative));
+    else if (mode == MPSIM_ROUND_DOWN)
+        away = m32_and(inexact, negative);
+    else if (mode == MPSIM_ROUND_TO_ODD)
+        away = m32_and(inexact, m32_not(v_test_u32(low, v_u32(1))));
+    const vu32 code = low + v_keep_u32(away, v_u32(1));
+    const m32 small = less_u31(code, v_u32((uint32_t)1 << (23 - k->drop)));
+    const vf32 subnormal = v_f32_of_i32((vi32)code) * (vf32)v_u32(k->unit);
+    const rounded r = {
+        code,
+        (vf32)v_pick_u32(small, (vu32)subnormal, v_shl_u32(code + k->rebias, v_u32(k->drop))),
+    };
+    return r;
+}
+
+/* E2M1 by random bits; see batch.c. The products are exact: powers of two, 8 bits. */
+V_INLINE vf32 fp4_step(vf32 a)
+{
+    const vu32 four = v_pick_u32(v_gt_f32(v_f32(4), a), (vu32)v_f32(1), (vu32)v_f32(2));
+    return (vf32)v_pick_u32(v_gt_f32(v_f32(2), a), (vu32)v_f32(0.5f), four);
+}
+
+V_INLINE rounded round_fp4_grid(vu32 a, vu32 word)
+{
+    /* 8 and above are 6 as all above 6 are */
+    const vf32 x = (vf32)v_min_u32(a, (vu32)v_f32(8));
+    const vf32 t = v_f32_of_i32((vi32)(word >> 24)) * 0x1p-8f * fp4_step(x) + x;
+    const vf32 step = fp4_step(t);
+    /* 1 / step = 2, 1, 1/2: their bits and those of step sum up to twice those of 1 */
+    const vf32 q = t * (vf32)(v_u32(2 * 0x3f800000u) - (vu32)step);
+    const vi32 n = v_i32_of_f32(q);
+    const vu32 steps = ((vu32)step >> 23) - (127 - 1); /* 0, 1, 2 */
+    const rounded r = {
+        v_min_u32((vu32)n + steps + steps, v_u32(7)),
+        (vf32)v_min_u32((vu32)(v_f32_of_i32(n) * step), (vu32)v_f32(6)),
+    };
+    return r;
+}
+
+enum { GRID = MPSIM_ROUND_MODES }; /* for a mode */
+
+/* Where a format has one zero; where microxcaling has another. */
+V_INLINE void correct_zeros(const mpsim_block_kernel *k, int mode, vu32 u, rounded *r, vu32 *sign)
+{
+    if (k->one_zero)
+        *sign = v_keep_u32(v_test_u32(r->code, r->code), *sign);
+    if (k->microx) {
+        const m32 half = v_eq_u32(magnitude(u), v_u32(k->below_half));
+        *sign = v_keep_u32(m32_not(v_eq_u32(u, v_u32(0x80000000u))), *sign);
+        if (mode == MPSIM_ROUND_NEAREST_AWAY) {
+            r->code = r->code | v_keep_u32(half, v_u32(1));
+            r->value = (vf32)v_pick_u32(half, v_u32(k->grid.unit), (vu32)r->value);
+        }
+    }
+}
+
+/* Sets *code, returns the value. */
+V_INLINE vf32 element(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, vu32 *code)
+{
+    const vu32 u = (vu32)y, a = v_min_u32(magnitude(u), v_u32(k->grid.max));
+    vu32 sign = u & 0x80000000u;
+    rounded r;
+    if (mode == MPSIM_ROUND_NEAREST_EVEN)
+        r = round_nearest(&k->grid, a);
+    else if (mode == GRID)
+        r = round_fp4_grid(magnitude(u), word);
+    else
+        r = round_directed(&k->grid, mode, a, v_top_u32(u));
+    if (k->one_zero || k->microx)
+        correct_zeros(k, mode, u, &r, &sign);
+    const vu32 sign_code = v_keep_u32(v_test_u32(sign, sign), v_u32(k->sign_bit));
+    *code = r.code | sign_code;
+    vu32 value = (vu32)r.value | sign;
+    const m32 nan = less_u31(v_u32(INFINITE), magnitude(u));
+    if (m32_any(nan)) {
+        *code = v_pick_u32(nan, v_u32(k->nan_code), *code);
+        value = v_pick_u32(nan, v_u32(k->nan_value), value);
+    }
+    return (vf32)value;
+}
+
+V_INLINE vf32 scaled_back(const mpsim_block_kernel *k, vf32 q, vf32 factor, vf32 inner)
+{
+    if (k->dequantize == MPSIM_OVER_FACTOR)
+        return q / factor;
+    q = q * inner;
+    return k->dequantize == MPSIM_TWO_SCALES ? q * k->decode : q;
+}
+
+/* V_LANES elements, or the first n of them. */
+V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, float *values,
+                        const float *x, vf32 factor, vf32 inner, const uint32_t *words, size_t n)
+{
+    vu32 code;
+    uint8_t bytes[V_LANES];
+    const vf32 y = (vf32)v_load_u32_part(x, n) * factor;
+    const vf32 q = element(k, mode, y, mode == GRID ? v_load_u32_part(words, n) : v_u32(0), &code);
+    v_store_u8(bytes, code);
+    if (codes)
+        memcpy(codes, bytes, n);
+    if (values)
+        v_store_u32_part(values, (vu32)scaled_back(k, q, factor, inner), n);
+}
+
+V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values,
+                   const float *x, const float *factors, const float *inners,
+                   const uint32_t *words, size_t width, size_t n)
+{
+    const mpsim_block_kernel k = *kernel; /* of which nobody else has an address */
+    const size_t whole = width - width % V_LANES;
+    for (size_t j = 0, at = 0; j < n; j++, at += width) {
+        const vf32 factor = v_f32(factors[j]), inner = v_f32(inners[j]);
+        for (size_t i = at; i < at + whole; i += V_LANES) {
+            vu32 code;
+            const vf32 y = v_load_f32(x + i) * factor;
+            const vf32 q =
+                element(&k, mode, y, mode == GRID ? v_load_u32(words + i) : v_u32(0), &code);
+            if (codes)
+                v_store_u8(codes + i, code);
+            if (values)
+                v_store_f32(values + i, scaled_back(&k, q, factor, inner));
+        }
+        if (whole < width) {
+            const size_t i = at + whole;
+            cast_part(&k, mode, codes ? codes + i : NULL, values ? values + i : NULL, x + i,
+                      factor, inner, mode == GRID ? words + i : NULL, width - whole);
+        }
+    }
+}
+
+#define CAST(name, mode)                                                                          \
+    static void name(const mpsim_block_kernel *k, uint8_t *codes, float *values, const float *x,  \
+                     const float *factor, const float *inner, const uint32_t *words,              \
+                     size_t width, size_t n)                                                      \
+    {                                                                                             \
+        cast(k, mode, codes, values, x, factor, inner, words, width, n);                          \
+    }
+CAST(cast_nearest_even, MPSIM_ROUND_NEAREST_EVEN)
+CAST(cast_nearest_away, MPSIM_ROUND_NEAREST_AWAY)
+CAST(cast_toward_zero, MPSIM_ROUND_TOWARD_ZERO)
+CAST(cast_up, MPSIM_ROUND_UP)
+CAST(cast_down, MPSIM_ROUND_DOWN)
+CAST(cast_to_odd, MPSIM_ROUND_TO_ODD)
+CAST(cast_fp4_grid, GRID)
+#undef CAST
+
+#include "scales.h"
+
+const mpsim_block_functions V_NAME(mpsim_block) = {
+    .amax = amax_run,
+    .scales = scales_run,
+    .cast = {[MPSIM_ROUND_NEAREST_EVEN] = cast_nearest_even,
+             [MPSIM_ROUND_NEAREST_AWAY] = cast_nearest_away,
+             [MPSIM_ROUND_TOWARD_ZERO] = cast_toward_zero, [MPSIM_ROUND_UP] = cast_up,
+             [MPSIM_ROUND_DOWN] = cast_down, [MPSIM_ROUND_TO_ODD] = cast_to_odd},
+    .fp4_grid = cast_fp4_grid,
+};
