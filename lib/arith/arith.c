@@ -157,7 +157,7 @@ static mpsim_status start(job *j, const mpsim_arith *o, const mpsim_rng *rng, si
     }
     j->o = o;
     j->result_bytes = mpsim_format_code_bytes(&o->result);
-    j->run = mpsim_arith_kernel_init(&j->kernel, o);
+    j->run = mpsim_arith_kernel_init(&j->kernel, o, ops[o->op].operands);
     return MPSIM_OK;
 }
 

@@ -107,10 +107,11 @@ static void result_init(mpsim_arith_kernel *k, const mpsim_format *f, const mpsi
     }
 }
 
-mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o)
+mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o,
+                                              int operands)
 {
     const mpsim_rounding *r = &o->rounding;
-    k->operands = mpsim_op_operands(o->op);
+    k->operands = operands;
     if (!fits(&o->result) || o->result.zero == MPSIM_ZERO_NONE)
         return NULL;
     for (int i = 0; i < k->operands; i++)

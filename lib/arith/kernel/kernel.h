@@ -72,8 +72,9 @@ typedef size_t mpsim_arith_function(const mpsim_arith_kernel *k, void *codes,
 
 mpsim_arith_function mpsim_arith_run_generic, mpsim_arith_run_avx2, mpsim_arith_run_avx512;
 
-/* mpsim_arith_kernel_init -- fill *k and return the function of the active instruction set, or NULL
- * if the kernel cannot do this operation. */
-mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o);
+/* mpsim_arith_kernel_init -- fill *k for an operation of so many operands and return the function of
+ * the active instruction set, or NULL if the kernel cannot do this operation. */
+mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o,
+                                              int operands);
 
 #endif
