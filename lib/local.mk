@@ -18,10 +18,10 @@ lib_libmpsim_la_LIBADD =
 lib_libmpsim_la_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
-  lib/arith/kernel/vector.h lib/arith/scalar.h \
-  lib/base/codes.h lib/base/counts.h lib/base/environment.h lib/base/isa.c lib/base/isa.h \
-  lib/base/status.c lib/base/version.c lib/base/words.h lib/block/block.c lib/block/recipe.c \
-  lib/block/scale.c lib/block/scale.h lib/block/table.c lib/block/batch.c lib/block/batch.h \
+  lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h lib/base/counts.h \
+  lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c \
+  lib/base/words.h lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h \
+  lib/block/table.c lib/block/batch.c lib/block/batch.h lib/arith/kernel/lanes.h \
   lib/block/kernel/generic.c lib/block/kernel/kernel.c lib/block/kernel/kernel.h \
   lib/block/kernel/scales.h lib/block/kernel/vector.h \
   lib/digest/digest.c lib/digest/scalar.h \

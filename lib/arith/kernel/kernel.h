@@ -14,12 +14,15 @@
  *    does (Boldo and Melquiond, IEEE Transactions on Computers 57, 2008, theorem 3); so does what
  *    stochastic modes ask, if 2 more bits than the random ones are left.
  *
- * Quotients and roots need no remainder in deterministic modes. A quotient a / b that is not a number g
- * of 26 bits differs from it by |a - g b| / b, a multiple of the last places of g and b: by
- * 2^-51 of it at least. A root differs by |a - g g| / (root + g), 2^-53 of it or more, and lies
- * between 53-bit numbers. So the 53-bit number nearest to it is on the same side of g: rounding twice is
- * innocuous (Figueroa, SIGNUM Newsletter 30, 1995: 53 >= 2 p + 2). Sums of mixed exponents and
- * fma have no such bound.
+ * Quotients and roots need no remainder in deterministic modes. Let g be a number of p + 1 bits, where
+ * the result has p. A quotient a / b that is not g differs from it by |a - g b| / b, a multiple of
+ * the last places of g and b: by 2^-(p + p_b) of it at least. A root differs by |a - g g| / (root +
+ * g): by more than 2^-(2 p + 2). If that is no less than half a last place of binary64, the number nearest
+ * to the exact value is on the same side of g, and rounding twice is innocuous (Figueroa, SIGNUM
+ * Newsletter 30, 1995: 53 >= 2 p + 2). Sums of mixed exponents and fma have no such bound.
+ *
+ * All of this holds for binary32, 24 instead of 53 bits and its range, in twice as many lanes: fp16, FP8 and
+ * FP4 fit.
  *
  * Needs rounding to nearest and masked exceptions, which the caller sets. */
 #ifndef MPSIM_LIB_ARITH_KERNEL_KERNEL_H
@@ -32,15 +35,16 @@ enum { MPSIM_ARITH_BLOCK = 256 };
 /* How codes of an operand are read. */
 typedef struct mpsim_arith_operand {
     uint64_t magnitude, sign;  /* masks of the fields of a code; no sign: 0                */
-    int sign_shift;            /* from the sign to bit 63                                  */
-    int significand_shift;     /* from the significand to that of binary64                 */
+    int sign_shift;            /* from the sign to the top bit of a lane                   */
+    int significand_shift;     /* from the significand to that of a lane                   */
     uint64_t rebias;           /* what is added to magnitudes of normal numbers then       */
     uint64_t first_normal;     /* magnitudes below are zero or subnormal                   */
     double least_normal;       /* of subnormal numbers: what is too much after `rebias`    */
     uint64_t max_finite;
     uint64_t infinity;         /* the magnitude; without one: max_finite, which is not it  */
     uint64_t negative_zero;    /* the code if it is NaN, else one that none has            */
-    uint64_t kept;             /* bits of the smallest binary64 that is not flushed        */
+    uint64_t kept;             /* bits of the smallest number that is not flushed          */
+    int plain;                 /* neither of the last two matters                          */
     size_t bytes;
 } mpsim_arith_operand;
 
@@ -48,13 +52,15 @@ typedef struct mpsim_arith_kernel {
     mpsim_op op;
     int mode, sr_bits;
     int operands;
-    int enough; /* the nearest binary64 number needs no rounding to odd */
+    int lane_bits; /* 64 or 32: binary64 or binary32 */
+    int enough;    /* the nearest such number needs no rounding to odd */
     int down;
     mpsim_arith_operand operand[3];
     int emin, mbits;
-    int sign_shift; /* of the sign in a code of the result; 63 if it has none         */
+    int sign_shift; /* of the sign in a code of the result; the top bit if it has none */
     int is_unsigned;
     int flush;      /* subnormal results become zero                                    */
+    int plain;      /* they do not, and zero has a sign                                 */
     int payloads;   /* NaN results depend on more than the sign of a NaN                */
     size_t bytes;
     uint64_t max_finite;
