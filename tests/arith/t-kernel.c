@@ -95,7 +95,7 @@ static void fill(const mpsim_arith *o, void *const x[3], uint64_t *random)
         const double m = midpoint(&o->result, random), v = some(random), tiny = ldexp(v, -90);
         const int minus = test_random(random) & 1;
         double a = v, b = some(random), c = some(random);
-        switch (test_random(random) % 8) {
+        switch (test_random(random) % 10) {
         case 0: /* a midpoint and a little */
             a = m, b = o->op == MPSIM_OP_FMA ? 1 : minus ? -tiny : tiny, c = minus ? -tiny : tiny;
             break;
@@ -113,7 +113,15 @@ static void fill(const mpsim_arith *o, void *const x[3], uint64_t *random)
                                      : mpsim_format_min_positive(&o->result)));
             b = minus ? a : b, c = a;
             break;
-        case 5:
+        case 5: /* from one end of the operands' range to the other, by midpoints */
+            a = ldexp(m, ilogb(mpsim_format_max(minus ? &o->result : f)));
+            b = c = mpsim_format_min_positive(f + (o->op == MPSIM_OP_FMA ? 2 : 1));
+            if (o->op == MPSIM_OP_FMA)
+                b = 1;
+            break;
+        case 6:
+            a = v * (minus ? mpsim_format_min_normal(f) : mpsim_format_max(f) / 2);
+            b = b * (minus ? mpsim_format_max(f + 1) / 2 : mpsim_format_min_normal(f + 1));
             break;
         default: /* any codes */
             for (int k = 0; k < 3; k++)
@@ -185,7 +193,8 @@ static const char *const mixes[][4] = {
     {"e9m10", "e9m10", "e9m10", "e9m10"}, {"e8m3:bias=200", "e4m3", "e8m3:bias=200", "e3m4"},
     {"e6m21", "e6m21", "e6m21", "e6m21"}, {"e6m11", "e6m11", "e6m23", "e6m21"},
     {"e5m10", "e5m11", "e5m10", "e5m10"}, {"e5m11", "e5m11", "e5m11", "e5m11"},
-    {"e7m12", "e7m2", "e4m3", "e5m2"}, {"fp16", "binary8p3se", "e4m3b11fnuz", "e5m2fnuz"},
+    {"e5m14", "e5m14", "e5m14", "e5m14"}, {"e7m12", "e7m2", "e4m3", "e8m20"},
+    {"e4m11", "e4m11", "e4m11", "e4m3"}, {"fp16", "binary8p3se", "e4m3b11fnuz", "e5m2fnuz"},
     {"e4m3", "e5m2", "fp16", "binary32"}, {"fp16", "fp16", "binary32", "binary32"},
 };
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
