@@ -1,14 +1,27 @@
-/* exact.h -- the fast path of exact sums: products of numbers that binary32 has, added in binary64
- * where nothing can be inexact, else in integers of 128 bits, which is decided by row and
- * column. */
+/* exact.h -- the fast path of exact sums: products of numbers that binary32 has. Where binary64 holds every
+ * sum of a row and the columns of a panel they are added there; else the numbers are cut in slices.
+ *
+ * The numbers of a line (a row or a column) are integers below 2^width in units of 2^unit. Slice i of such
+ * a number is a multiple of 2^(21 i) units, at most 2^21 of them in magnitude, and a number is the sum of
+ * its 2 or 3 slices: x + 1.5 2^(52 + u) - 1.5 2^(52 + u) is x to the nearest multiple of 2^u, and what is
+ * left of x, exact and at most half of that, gives the slices below. Products of slices i and j are
+ * multiples of 2^(21 (i + j)), at most 2^42 of them; 3 * 512 or 2 * 1024 of them have a sum that is exact in
+ * binary64. These sums are added in integers of 128 bits. Counts on the default environment. */
 #ifndef MPSIM_LIB_DOT_EXACT_H
 #define MPSIM_LIB_DOT_EXACT_H
 
 #include "chain.h"
 
+enum {
+    MPSIM_SLICE = 21,        /* bits */
+    MPSIM_SLICES = 3,        /* most of a number */
+    MPSIM_SLICE_PRODUCTS = 512 /* that are added before the sums are taken */
+};
+
 /* What exact sums of a matrix product have in common. Values of lines are binary64. */
 typedef struct mpsim_exact {
     int bits_a, bits_b;  /* significand of the operands: mbits + 1       */
+    int last_a, last_b;  /* exponent of the last bit of any number       */
     int carry;           /* bits that the sum of `depth` terms may add   */
     size_t depth;
 } mpsim_exact;
@@ -17,19 +30,32 @@ typedef struct mpsim_exact {
 int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa,
                      const mpsim_format *fb, size_t depth);
 
-/* One row of a and a panel of b, with the exponents of their least and largest numbers. */
-typedef struct mpsim_exact_row {
+/* Rows of a, `next` values apart, and a panel of b, with the exponents of their least and largest
+ * numbers. */
+typedef struct mpsim_exact_lines {
     const double *a, *b;
-    int low, high;
+    size_t rows, next;
+    const int16_t *low, *high;   /* rows */
     const int16_t *lows, *highs; /* MPSIM_PANEL */
-} mpsim_exact_row;
+} mpsim_exact_lines;
 
-/* mpsim_exact_in_f64 -- whether binary64 holds every sum of the row. */
-int mpsim_exact_in_f64(const mpsim_exact *e, const mpsim_exact_row *x);
+/* mpsim_exact_in_f64 -- whether binary64 holds every sum of row r. */
+int mpsim_exact_in_f64(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r);
 
-/* mpsim_exact_integers -- the sums of the columns of `wanted` as numbers. Returns the columns, as
- * bits, whose sums do not fit. A sum of zero has sign 0. */
-unsigned mpsim_exact_integers(const mpsim_exact *e, const mpsim_exact_row *x, unsigned wanted,
-                              mpsim_number *sums);
+/* A slicing function -- slices of 16 n values: c[i][j], 0 < i < count, is 1.5 2^(52 + u) for slice i of
+ * values j modulo 16. to[k][i]: slices i of the values 16 k to 16 k + 15. */
+typedef void mpsim_slice_function(const double *x, const double (*c)[MPSIM_PANEL], double *to,
+                                  size_t count, size_t n);
+
+/* A function of products of slices -- s[i + j] += the products of slices i of a row and slices j of a
+ * panel, both as above, over depth products. */
+typedef void mpsim_slices_function(const double *a, const double *b, double (*s)[MPSIM_PANEL],
+                                   size_t count, size_t depth);
+
+/* mpsim_exact_slices -- the sums of the columns that are not in redo[r] as numbers; redo[r] |= the columns
+ * whose sums do not fit. A sum of zero has sign 0. Nothing is done for rows with redo[r] = ~0u. */
+void mpsim_exact_slices(const mpsim_exact *e, const mpsim_exact_lines *x, mpsim_slice_function *slice,
+                        mpsim_slices_function *add, unsigned *redo,
+                        mpsim_number (*sums)[MPSIM_PANEL]);
 
 #endif

@@ -15,46 +15,64 @@ static int exact_code(const job *g, mpsim_number sum, mpsim_number c, uint64_t *
     return 1;
 }
 
-static unsigned exact_row(const job *g, size_t i, size_t panel, unsigned special, const double *c,
-                          uint64_t *codes)
+static unsigned there(const job *g, size_t panel)
 {
-    const mpsim_exact_row x = {
-        (const double *)mpsim_row_values(g, i),
-        (const double *)mpsim_panel_values(g, panel),
-        g->panels_a.low[i], g->panels_a.high[i],
-        g->panels_b.low + panel * N, g->panels_b.high + panel * N};
-    const unsigned there = (2u << (mpsim_panel_columns(g, panel) - 1)) - 1;
-    const int in_f64 = mpsim_exact_in_f64(&g->exact, &x);
-    mpsim_number sums[N];
+    return (2u << (mpsim_panel_columns(g, panel) - 1)) - 1;
+}
+
+/* Row r of x, where binary64 holds every sum. */
+static unsigned row_in_f64(const job *g, const mpsim_exact_lines *x, size_t r, unsigned wanted,
+                           const double *c, uint64_t *codes)
+{
+    unsigned redo = 0;
     double s[N];
-    unsigned redo = special;
-    if (in_f64) {
-        g->loops->exact(x.a, x.b, s, g->depth);
-        for (int j = 0; j < N; j++)
-            s[j] = s[j] == 0 ? 0 : s[j];
-        if (!g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN) {
-            mpsim_pack_values(&g->result, codes, s);
-            return redo;
-        }
-        for (int j = 0; j < N; j++)
-            sums[j] = mpsim_number_f64(s[j]);
-    } else {
-        redo |= mpsim_exact_integers(&g->exact, &x, there & ~special, sums);
+    g->loops->exact(x->a + r * x->next, x->b, s, g->depth);
+    for (int j = 0; j < N; j++)
+        s[j] = s[j] == 0 ? 0 : s[j];
+    if (!g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN) {
+        mpsim_pack_values(&g->result, codes, s);
+        return 0;
     }
     for (int j = 0; j < N; j++)
-        if (there >> j & ~redo >> j & 1 &&
-            !exact_code(g, sums[j], mpsim_number_f64(c[j]), &codes[j]))
+        if (wanted >> j & 1 &&
+            !exact_code(g, mpsim_number_f64(s[j]), mpsim_number_f64(c[j]), &codes[j]))
             redo |= 1u << j;
     return redo;
 }
 
-void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                       unsigned *redo)
+static void rows_in_slices(const job *g, const mpsim_exact_lines *x, const int *in_slices,
+                           unsigned *left, const double (*c)[N], uint64_t (*codes)[N],
+                           unsigned *redo)
 {
-    for (size_t r = 0; r < n; r++) {
-        double c[N];
-        redo[r] = mpsim_start_row(g, first + r, panel, c);
-        if (!g->panels_a.special[first + r])
-            redo[r] = exact_row(g, first + r, panel, redo[r], c, codes[r]);
+    mpsim_number sums[ROWS][N];
+    mpsim_exact_slices(&g->exact, x, g->loops->slice, g->loops->slices, left, sums);
+    for (size_t r = 0; r < x->rows; r++) {
+        redo[r] |= in_slices[r] ? left[r] : 0;
+        for (int j = 0; in_slices[r] && j < N; j++)
+            if (!(redo[r] >> j & 1) &&
+                !exact_code(g, sums[r][j], mpsim_number_f64(c[r][j]), &codes[r][j]))
+                redo[r] |= 1u << j;
     }
+}
+
+void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
+                         unsigned *redo)
+{
+    const mpsim_exact_lines x = {
+        (const double *)mpsim_row_values(g, first), (const double *)mpsim_panel_values(g, panel), n,
+        g->padded, g->panels_a.low + first, g->panels_a.high + first,
+        g->panels_b.low + panel * N, g->panels_b.high + panel * N};
+    double c[ROWS][N];
+    unsigned left[ROWS], any = 0; /* for slices: what they need not do, as bits */
+    int in_slices[ROWS] = {0};
+    for (size_t r = 0; r < n; r++) {
+        redo[r] = mpsim_start_row(g, first + r, panel, c[r]) | ~there(g, panel);
+        in_slices[r] = redo[r] != ~0u && !mpsim_exact_in_f64(&g->exact, &x, r);
+        left[r] = in_slices[r] ? redo[r] : ~0u;
+        any |= ~left[r];
+        if (redo[r] != ~0u && !in_slices[r])
+            redo[r] |= row_in_f64(g, &x, r, ~redo[r], c[r], codes[r]);
+    }
+    if (any)
+        rows_in_slices(g, &x, in_slices, left, (const double(*)[N])c, codes, redo);
 }

@@ -541,6 +541,22 @@ START_TEST(exact_ranges)
             p.c[i] = encode(&p.m.result.format, ldexp(uniform(&seed), (int)n * 5 - 150));
         check();
     }
+    /* thousands of the largest products of slices, of lines of 42 and of 63 bits, then their opposites
+     * but for the last */
+    for (size_t n = 0; n < 8; n++) {
+        const mpsim_format f = format("binary32");
+        const int top = n % 2 ? 42 : 21;
+        shape("exact:binary64", &f, &f, 1 + n / 4, 3, 5201 + n * 100, &seed);
+        for (size_t i = 0; i < p.rows * p.depth; i++)
+            p.a[i] = encode(&f, i % p.depth ? ldexp(0x1fffff, n / 2 % 2 ? top : 21) : 1);
+        for (size_t i = 0; i < p.depth * p.columns; i++) {
+            const size_t k = i / p.columns;
+            const double x = ldexp(k % 7 ? 0x1fffff : 0x1ffffd, top);
+            p.b[i] = encode(&f, k == 0 ? 1 : k <= p.depth / 2 ? x : -x);
+        }
+        p.has_c = 0;
+        check();
+    }
     /* 2^24 + 1 is a tie; 2^-60 more decides it: 85 bits in one sum, 61 in one line */
     const double a[3] = {0x1p24, 1, 0x1p-60}, minus[3] = {0x1p24, 1, -0x1p-60}, b[3] = {1, 1, 1};
     one_row("exact", 2, a, b, 0, 0x1p24);

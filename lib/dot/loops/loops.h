@@ -5,6 +5,7 @@
 #ifndef MPSIM_LIB_DOT_LOOPS_LOOPS_H
 #define MPSIM_LIB_DOT_LOOPS_LOOPS_H
 
+#include "../exact.h"
 #include "../rounded.h"
 #include "../tile_lane.h"
 
@@ -16,6 +17,8 @@ typedef struct mpsim_loops {
     mpsim_fused_function *fused;
     mpsim_chain_function *chain;
     mpsim_exact_function *exact;
+    mpsim_slice_function *slice;
+    mpsim_slices_function *slices;
     mpsim_rounded_function *rounded_f32, *rounded_f64;
     mpsim_outer_function *outer_f32, *outer_f64;
 } mpsim_loops;
