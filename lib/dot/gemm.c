@@ -63,10 +63,12 @@ static mpsim_status new_panels(job *g)
     g->padded = g->depth + (pairs ? g->depth % 2 : 0);
     if (quads && g->depth % quads != 0)
         g->padded = g->depth + quads - g->depth % quads;
-    g->lines_a = (mpsim_lines){.codes = a->codes, .count = g->rows, .depth = g->depth,
+    g->lines_a = (mpsim_lines){.decode = g->loops->decode, .codes = a->codes,
+                               .count = g->rows, .depth = g->depth,
                                .line = a->transposed ? 1 : a->stride,
                                .next = a->transposed ? a->stride : 1};
-    g->lines_b = (mpsim_lines){.codes = b->codes, .count = g->columns, .depth = g->depth,
+    g->lines_b = (mpsim_lines){.decode = g->loops->decode, .codes = b->codes,
+                               .count = g->columns, .depth = g->depth,
                                .line = b->transposed ? b->stride : 1,
                                .next = b->transposed ? 1 : b->stride};
     mpsim_unpacker_init(&g->lines_a.u, a->format, wide);

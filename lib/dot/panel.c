@@ -183,6 +183,17 @@ static void clear(const mpsim_unpacker *u, row *y, size_t from, size_t to)
     }
 }
 
+static void put_exponents(const mpsim_panels *to, const int16_t *e, size_t at, size_t n)
+{
+    if (!to->pairs) {
+        memcpy(to->exponents + at, e, n * sizeof e[0]);
+        return;
+    }
+    int16_t *pairs = to->exponents + at / (2 * N) * (2 * N) + at / N % 2;
+    for (size_t j = 0; j < N; j++)
+        pairs[2 * j] = e[j];
+}
+
 static void put(const mpsim_unpacker *u, const mpsim_panels *to, const row *y, size_t at, size_t n)
 {
     if (u->wide)
@@ -196,13 +207,7 @@ static void put(const mpsim_unpacker *u, const mpsim_panels *to, const row *y, s
         exponents_f64(e, y->f64, to->lowest);
     else
         exponents_f32(e, y->f32, to->lowest);
-    if (!to->pairs) {
-        memcpy(to->exponents + at, e, n * sizeof e[0]);
-        return;
-    }
-    int16_t *pairs = to->exponents + at / (2 * N) * (2 * N) + at / N % 2;
-    for (size_t j = 0; j < N; j++)
-        pairs[2 * j] = e[j];
+    put_exponents(to, e, at, n);
 }
 
 /* What is no number counts as zero. */
@@ -228,6 +233,85 @@ static void put_range(const mpsim_panels *to, size_t l, int low, int high)
     to->low[l] = (int16_t)(low - 1023);
     to->high[l] = (int16_t)(high - 1023);
 }
+
+/* ---- panels of binary32 values, whose codes have at most 32 bits ---- */
+
+/* n codes of a line from product k on or, across, of lines from l on; zeros after them. */
+static void gather(const mpsim_lines *x, const mpsim_panels *to, unsigned char *raw, size_t l,
+                   size_t k, size_t n, int across)
+{
+    const size_t bytes = x->u.bytes, step = across ? x->line : x->next;
+    const unsigned char *p = (const unsigned char *)x->codes;
+    memset(raw, 0, N * bytes);
+    if (to->quads && !across) {
+        for (size_t i = 0; i < n; i++) {
+            const size_t from = source_of(to, k + i);
+            if (from < x->depth)
+                memcpy(raw + i * bytes, p + (l * x->line + from * x->next) * bytes, bytes);
+        }
+        return;
+    }
+    const size_t from = across ? source_of(to, k) : k;
+    if (from >= x->depth)
+        return;
+    if (!across && x->depth - from < n)
+        n = x->depth - from;
+    p += (l * x->line + from * x->next) * bytes;
+    if (step == 1)
+        memcpy(raw, p, n * bytes);
+    else if (bytes == 1)
+        for (size_t i = 0; i < n; i++)
+            raw[i] = p[i * step];
+    else if (bytes == 2)
+        for (size_t i = 0; i < n; i++)
+            memcpy(raw + 2 * i, p + 2 * i * step, 2);
+    else
+        for (size_t i = 0; i < n; i++)
+            memcpy(raw + 4 * i, p + 4 * i * step, 4);
+}
+
+static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)
+{
+    unsigned special = 0;
+    for (size_t k = 0; k < to->padded; k += N) {
+        const size_t n = to->padded - k < N ? to->padded - k : N;
+        const size_t at = l * to->padded + k;
+        float *values = (float *)to->values + at;
+        int16_t *e = to->exponents ? to->exponents + at : NULL;
+        unsigned char raw[4 * N];
+        gather(x, to, raw, l, k, n, 0);
+        if (n == N) {
+            special |= x->decode(&x->u, values, e, to->lowest, raw);
+        } else {
+            float y[N];
+            int16_t ey[N];
+            special |= x->decode(&x->u, y, ey, to->lowest, raw);
+            memcpy(values, y, n * sizeof y[0]);
+            if (e)
+                memcpy(e, ey, n * sizeof ey[0]);
+        }
+    }
+    to->special[l] = special != 0;
+}
+
+static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
+{
+    unsigned special = 0;
+    for (size_t k = 0; k < to->padded; k++) {
+        const size_t at = first * to->padded + k * N;
+        float *values = (float *)to->values + at;
+        unsigned char raw[4 * N];
+        int16_t e[N];
+        gather(x, to, raw, first, k, n, 1);
+        special |= x->decode(&x->u, values, to->exponents ? e : NULL, to->lowest, raw);
+        if (to->exponents)
+            put_exponents(to, e, at, N);
+    }
+    for (size_t j = 0; j < N; j++)
+        to->special[first + j] = special >> j & 1;
+}
+
+/* ---- all others ---- */
 
 static void pack_line(const mpsim_lines *x, const mpsim_panels *to, size_t l)
 {
@@ -295,11 +379,12 @@ static void pack_k_major(const mpsim_lines *x, const mpsim_panels *to, size_t fi
 void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel)
 {
     const size_t first = panel * N, n = x->count - first < N ? x->count - first : N;
+    const int narrow = x->u.direct && !x->u.wide && x->u.bytes <= 4;
     if (to->k_major)
-        pack_k_major(x, to, first, n);
+        (narrow ? pack_k_major_f32 : pack_k_major)(x, to, first, n);
     else
         for (size_t l = first; l < first + n; l++)
-            pack_line(x, to, l);
+            (narrow ? pack_line_f32 : pack_line)(x, to, l);
 }
 
 /* ---- values to codes ---- */

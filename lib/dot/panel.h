@@ -62,9 +62,16 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
                            size_t stride, size_t n);
 
+/* A decode function -- MPSIM_PANEL values from codes that stand side by side, for an unpacker that is
+ * direct and not wide, and, unless e is NULL, their exponents as panels have them. Returns, as bits,
+ * which are infinities or NaNs: they become +0. */
+typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e,
+                                       int lowest, const void *codes);
+
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
 typedef struct mpsim_lines {
     mpsim_unpacker u;
+    mpsim_decode_function *decode;
     const void *codes;
     size_t count, depth;
     size_t line, next; /* from a line to the next, from k to k + 1, in codes */

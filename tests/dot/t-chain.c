@@ -541,14 +541,14 @@ START_TEST(exact_ranges)
             p.c[i] = encode(&p.m.result.format, ldexp(uniform(&seed), (int)n * 5 - 150));
         check();
     }
-    /* thousands of the largest products of slices, of lines of 42 and of 63 bits, then their opposites
+    /* thousands of the largest products of slices, of lines of 42 to 63 bits, then their opposites
      * but for the last */
     for (size_t n = 0; n < 8; n++) {
         const mpsim_format f = format("binary32");
-        const int top = n % 2 ? 42 : 21;
+        const int top = -2 + (int)(n % 4) * 7; /* 24 bits below 1 belong to the line */
         shape("exact:binary64", &f, &f, 1 + n / 4, 3, 5201 + n * 100, &seed);
         for (size_t i = 0; i < p.rows * p.depth; i++)
-            p.a[i] = encode(&f, i % p.depth ? ldexp(0x1fffff, n / 2 % 2 ? top : 21) : 1);
+            p.a[i] = encode(&f, i % p.depth ? ldexp(0x1fffff, n / 2 % 2 ? top : -2) : 1);
         for (size_t i = 0; i < p.depth * p.columns; i++) {
             const size_t k = i / p.columns;
             const double x = ldexp(k % 7 ? 0x1fffff : 0x1ffffd, top);

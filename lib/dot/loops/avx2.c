@@ -17,10 +17,11 @@
 #define EXACT     exact_avx2
 #include "tile_loops.h"
 #include "chain_vectors.h"
+#include "decode_loops.h"
 #include "exact_loops.h"
 #include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx2 = {tile_avx2, fused, chain_avx2, exact_avx2, slice, slices,
+const mpsim_loops mpsim_loops_avx2 = {decode, tile_avx2, fused, chain_avx2, exact_avx2, slice, slices,
                                          rounded_f32, rounded_f64,
                                          outer_f32, outer_f64};

@@ -17,10 +17,11 @@
 #define EXACT     exact_avx512
 #include "tile_loops.h"
 #include "chain_vectors.h"
+#include "decode_loops.h"
 #include "exact_loops.h"
 #include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx512 = {tile_avx512, fused, chain_avx512, exact_avx512, slice, slices,
+const mpsim_loops mpsim_loops_avx512 = {decode, tile_avx512, fused, chain_avx512, exact_avx512, slice, slices,
                                          rounded_f32, rounded_f64,
                                          outer_f32, outer_f64};

@@ -11,11 +11,12 @@
 #define EXACT exact_generic
 #include "tile_loops.h"
 #include "chain_portable.h"
+#include "decode_loops.h"
 #include "exact_loops.h"
 #include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_generic = {tile_generic, fused, chain_generic, exact_generic, slice, slices,
+const mpsim_loops mpsim_loops_generic = {decode, tile_generic, fused, chain_generic, exact_generic, slice, slices,
                                          rounded_f32, rounded_f64,
                                          outer_f32, outer_f64};
 
