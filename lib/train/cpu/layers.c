@@ -69,15 +69,44 @@ int cpu_gather(train_engine *e, train_tensor *y, const train_tensor *x, const vo
 
 /* ---- activations ---- */
 
+/* n <= SOME numbers at once, by their bits: loops of which compilers make vectors. */
+enum { SOME = 64 };
+
+/* x <= 0 becomes +0; NaN stays. */
+static void relu_some(float *y, const float *x, size_t n)
+{
+    uint32_t u[SOME] = {0};
+    memcpy(u, x, n * sizeof *u);
+    for (size_t i = 0; i < SOME; i++) {
+        const uint32_t is_number = ((u[i] & 0x7fffffff) - 0x7f800001) >> 31;
+        u[i] &= (u[i] >> 31 & is_number) - 1;
+    }
+    memcpy(y, u, n * sizeof *u);
+}
+
+/* x where open > 0, else +0. */
+static void pass_some(float *y, const float *x, const float *open, size_t n)
+{
+    uint32_t u[SOME] = {0}, o[SOME] = {0};
+    memcpy(u, x, n * sizeof *u);
+    memcpy(o, open, n * sizeof *o);
+    for (size_t i = 0; i < SOME; i++) {
+        const uint32_t is_open = ((o[i] - 0x7f800001) & (0 - o[i]) & ~o[i]) >> 31;
+        u[i] &= 0 - is_open;
+    }
+    memcpy(y, u, n * sizeof *u);
+}
+
 int cpu_relu(train_engine *e, train_tensor *y, const train_tensor *x)
 {
     if (cpu_check(e, "relu", x) || cpu_check_shape(e, "relu", y, x->rows, x->cols) ||
         cpu_check_formats(e, "relu", x->format, y->format))
         return -1;
     const float *from = cpu_values(x);
+    const size_t n = cpu_size(x);
     float *to = cpu_values(y);
-    for (size_t i = 0; i < cpu_size(x); i++)
-        to[i] = from[i] <= 0 ? 0.0f : from[i];
+    for (size_t i = 0; i < n; i += SOME)
+        relu_some(to + i, from + i, n - i < SOME ? n - i : SOME);
     y->inverse = 1;
     return 0;
 }
@@ -91,9 +120,10 @@ int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
         cpu_check_formats(e, "relu_backward", dx->format, dy->format))
         return -1;
     const float *from = cpu_values(dy), *open = cpu_values(y);
+    const size_t n = cpu_size(y);
     float *to = cpu_values(dx);
-    for (size_t i = 0; i < cpu_size(y); i++)
-        to[i] = open[i] > 0 ? from[i] : 0.0f;
+    for (size_t i = 0; i < n; i += SOME)
+        pass_some(to + i, from + i, open + i, n - i < SOME ? n - i : SOME);
     dx->inverse = 1;
     return 0;
 }
@@ -112,20 +142,29 @@ static int check_pool(train_engine *e, const char *operation, const train_tensor
     return 0;
 }
 
-/* The element of x that window `window` (a row of the pooled tensor) takes in a channel. */
-static size_t largest_of(const float *x, const train_pool *p, size_t window, size_t channel)
+/* The first element of window `window` (a row of the pooled tensor) in channel 0. */
+static size_t window_start(const train_pool *p, size_t window)
 {
     const size_t across = p->width / p->size, down = p->height / p->size;
     const size_t image = window / (across * down), at = window % (across * down);
     const size_t top = at / across * p->size, left = at % across * p->size;
-    const size_t first =
-        ((image * p->height + top) * p->width + left) * p->channels + channel;
+    return ((image * p->height + top) * p->width + left) * p->channels;
+}
+
+/* The element of x that the window with that first element takes: the first of the largest, or of the
+ * NaNs. */
+static size_t largest_of(const float *x, const train_pool *p, size_t first)
+{
     size_t best = first;
-    for (size_t i = 0; i < p->size * p->size && !isnan(x[best]); i++) {
-        const size_t k = first + (i / p->size * p->width + i % p->size) * p->channels;
-        if (!(x[k] <= x[best]))
-            best = k;
-    }
+    float most = x[first];
+    for (size_t i = 0; i < p->size; i++)
+        for (size_t j = 0; j < p->size; j++) {
+            const size_t k = first + (i * p->width + j) * p->channels;
+            if (most <= x[k] ? most < x[k] : !isnan(most) && isnan(x[k])) {
+                most = x[k];
+                best = k;
+            }
+        }
     return best;
 }
 
@@ -138,9 +177,11 @@ int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const t
     float *to = cpu_values(y);
     if (to == from)
         return cpu_fail(e, "maxpool: the result is the operand");
-    for (size_t i = 0; i < y->rows; i++)
+    for (size_t i = 0; i < y->rows; i++) {
+        const size_t first = window_start(p, i);
         for (size_t j = 0; j < y->cols; j++)
-            to[i * y->cols + j] = from[largest_of(from, p, i, j)];
+            to[i * y->cols + j] = from[largest_of(from, p, first + j)];
+    }
     y->inverse = 1;
     return 0;
 }
@@ -156,11 +197,12 @@ int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *
     float *to = cpu_values(dx);
     if (to == from || to == input)
         return cpu_fail(e, "maxpool_backward: the result is an operand");
-    for (size_t i = 0; i < cpu_size(dx); i++)
-        to[i] = 0;
-    for (size_t i = 0; i < dy->rows; i++)
+    memset(to, 0, cpu_size(dx) * sizeof *to);
+    for (size_t i = 0; i < dy->rows; i++) {
+        const size_t first = window_start(p, i);
         for (size_t j = 0; j < dy->cols; j++)
-            to[largest_of(input, p, i, j)] = from[i * dy->cols + j];
+            to[largest_of(input, p, first + j)] = from[i * dy->cols + j];
+    }
     dx->inverse = 1;
     return 0;
 }
