@@ -36,7 +36,10 @@ lib_libmpsim_la_SOURCES = \
   lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h \
   lib/format/format.c \
   lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/shared.h \
-  lib/optim/fused.c lib/optim/gradient.c lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
+  lib/optim/fused.c lib/optim/gradient.c \
+  lib/optim/kernel/fused.h lib/optim/kernel/generic.c lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c \
+  lib/optim/kernel/kernel.h lib/optim/kernel/kernels.h lib/optim/kernel/ops.h \
+  lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
   lib/optim/power.c lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h \
   lib/optim/store.c lib/optim/table.c \
   lib/round/kernel/cast32.h lib/round/kernel/cast64.h lib/round/kernel/decode.h \
@@ -60,7 +63,7 @@ if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
 lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
   lib/arith/kernel/avx2.c lib/arith/kernel/vector.h lib/block/kernel/avx2.c \
-  lib/block/kernel/vector.h
+  lib/block/kernel/vector.h lib/optim/kernel/avx2.c
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
@@ -69,7 +72,7 @@ if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
 lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
   lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h \
-  lib/block/kernel/avx512.c lib/block/kernel/vector.h
+  lib/block/kernel/avx512.c lib/block/kernel/vector.h lib/optim/kernel/avx512.c
 lib_libavx512_la_CPPFLAGS = $(public_cppflags)
 lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la

@@ -102,7 +102,7 @@ mpfr_tests = \
   tests/format/t-codes \
   tests/layer/t-math \
   tests/optim/t-contract tests/optim/t-gradient tests/optim/t-gradient-clip \
-  tests/optim/t-gradient-reduce tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
+  tests/optim/t-gradient-reduce tests/optim/t-kernels tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
   tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny \
   tests/scaler/t-adaptive \
   tests/stats/t-stats tests/stats/t-sum tests/stats/t-summary-proof

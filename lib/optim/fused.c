@@ -1,7 +1,8 @@
 /* fused.c -- optimizer steps that are one pass in registers: what is stored is rounded, what
  * is used on the way is not. Fused kernels of torch on CUDA and CPU, Apex, and the textbook.
  *
- * An element's temporaries are binary32 unless they say otherwise. */
+ * An element's temporaries are binary32 unless they say otherwise. What these functions do is the
+ * reference of kernel/fused.h, and what it leaves. */
 #include "steps.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ static inline float second_moment(const mpsim_optim_job *j, const mpsim_optim_bl
 static void store(const mpsim_optim_job *j, const mpsim_optim_block *b, results *r)
 {
     const int adam = j->o->algorithm != MPSIM_OPTIM_SGD;
-    if (adam || j->o->momentum != 0)
+    if (adam || j->x.has_momentum)
         mpsim_optim_store_state(j, b->m, r->m, b->n);
     if (adam)
         mpsim_optim_store_state(j, b->v, r->v, b->n);
@@ -45,18 +46,30 @@ static inline int decoupled(const mpsim_optim *o)
     return o->algorithm == MPSIM_OPTIM_ADAMW;
 }
 
+/* Decay and momentum that are 0 in binary32 are none. */
+static void see_binary32(mpsim_optim_numbers *x)
+{
+    x->decays = x->wd != 0;
+    x->has_momentum = x->momentum != 0;
+}
+
 /* ---- fused CUDA kernels, generations A and B: hyper-parameters and products in binary64 ----
  *
  * fused_adam_utils.cuh a11d775f, 3539e1d2. Whether nvcc contracts these products is not known; that
  * shows in binary32 once in 2^29 elements. */
 
-void mpsim_sgd_fused_double(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void keep_numbers(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    (void)j, (void)x;
+}
+
+static void sgd_fused_double(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
     for (size_t i = 0; i < b->n; i++) {
         const double p = (double)b->p[i];
-        float g = mpsim_optim_gradient(o, b->g[i]);
+        float g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (o->weight_decay != 0)
             g = (float)((double)g + o->weight_decay * p);
         if (o->momentum != 0) {
@@ -69,16 +82,23 @@ void mpsim_sgd_fused_double(const mpsim_optim_job *j, const mpsim_optim_block *b
     store(j, b, &r);
 }
 
-void mpsim_adam_fused_double(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_fused_double = {keep_numbers, sgd_fused_double};
+
+static void numbers_fused_double(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    const double bc2 = 1 - j->beta2.of_double;
+    x->bc1 = (float)(1 - j->beta1.of_double);
+    x->root = j->row->generation == 'a' ? sqrtf((float)bc2) : (float)sqrt(bc2);
+    x->step_size = (float)(j->o->lr / (double)x->bc1);
+}
+
+static void adam_fused_double(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const double bc2 = 1 - j->beta2.of_double;
-    const float bc1 = (float)(1 - j->beta1.of_double);
-    const float root = j->row->generation == 'a' ? sqrtf((float)bc2) : (float)sqrt(bc2);
-    const float step_size = (float)(o->lr / (double)bc1);
+    const float root = j->x.root, step_size = j->x.step_size;
     for (size_t i = 0; i < b->n; i++) {
-        float p = b->p[i], g = mpsim_optim_gradient(o, b->g[i]);
+        float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (o->weight_decay != 0 && decoupled(o))
             p = (float)((double)p - o->lr * o->weight_decay * (double)p);
         else if (o->weight_decay != 0)
@@ -92,20 +112,27 @@ void mpsim_adam_fused_double(const mpsim_optim_job *j, const mpsim_optim_block *
     store(j, b, &r);
 }
 
+const mpsim_step mpsim_adam_fused_double = {numbers_fused_double, adam_fused_double};
+
 /* ---- fused CUDA kernels, generation C: binary32, moments by explicit FMAs ----
  *
  * Other products next to a sum are contracted by nvcc. For mom * buf + (1 - d) * g it is one of two
  * products that is rounded; nvcc 13.0 took the second one. */
 
-void mpsim_sgd_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_sgd_float(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    see_binary32(x);
+    x->rest = 1 - (float)j->o->dampening;
+}
+
+static void sgd_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, momentum = (float)o->momentum;
-    const float rest = 1 - (float)o->dampening;
+    const float lr = j->x.lr, wd = j->x.wd, momentum = j->x.momentum, rest = j->x.rest;
     for (size_t i = 0; i < b->n; i++) {
         const float p = b->p[i];
-        float g = mpsim_optim_gradient(o, b->g[i]);
+        float g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0)
             g = fmaf(wd, p, g);
         if (momentum != 0) {
@@ -117,18 +144,27 @@ void mpsim_sgd_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
     store(j, b, &r);
 }
 
-void mpsim_adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_fused_float = {numbers_sgd_float, sgd_fused_float};
+
+static void numbers_adam_float(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    see_binary32(x);
+    x->bc1 = 1 - (float)j->beta1.of_float;
+    x->root = sqrtf(1 - (float)j->beta2.of_float);
+    x->step_size = x->lr / x->bc1;
+    x->decay = x->lr * x->wd;
+}
+
+static void adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, eps = (float)o->eps;
-    const float b1 = (float)o->beta1, b2 = (float)o->beta2;
-    const float bc1 = 1 - (float)j->beta1.of_float;
-    const float root = sqrtf(1 - (float)j->beta2.of_float), step_size = lr / bc1;
+    const float wd = j->x.wd, decay = j->x.decay, eps = j->x.eps, b1 = j->x.b1, b2 = j->x.b2;
+    const float root = j->x.root, step_size = j->x.step_size;
     for (size_t i = 0; i < b->n; i++) {
-        float p = b->p[i], g = mpsim_optim_gradient(o, b->g[i]);
+        float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0 && decoupled(o))
-            p = fmaf(-(lr * wd), p, p);
+            p = fmaf(-decay, p, p);
         else if (wd != 0)
             g = fmaf(p, wd, g);
         r.m[i] = fmaf(b1, b->m[i], fmaf(-b1, g, g));
@@ -139,21 +175,28 @@ void mpsim_adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b
     store(j, b, &r);
 }
 
+const mpsim_step mpsim_adam_fused_float = {numbers_adam_float, adam_fused_float};
+
 /* ---- fused CPU kernels (data/vectors/optim/README.md) ----
  *
  * Hyper-parameters are doubles, rounded to binary32 where they meet an element. Where two products
  * meet in a sum, the vector body contracts the second one, the scalar tail the first one. */
 
-void mpsim_sgd_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_sgd(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    see_binary32(x);
+    x->rest = (float)(1 - j->o->dampening);
+}
+
+static void sgd_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
     const int fused = j->row->fused;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, momentum = (float)o->momentum;
-    const float rest = (float)(1 - o->dampening);
+    const float lr = j->x.lr, wd = j->x.wd, momentum = j->x.momentum, rest = j->x.rest;
     for (size_t i = 0; i < b->n; i++) {
         const float p = b->p[i];
-        float g = mpsim_optim_gradient(o, b->g[i]);
+        float g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0)
             g = multiply_add(fused, p, wd, g);
         if (momentum != 0) {
@@ -168,19 +211,27 @@ void mpsim_sgd_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
     store(j, b, &r);
 }
 
-void mpsim_adam_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_fused_cpu = {numbers_sgd, sgd_fused_cpu};
+
+static void numbers_adam_cpu(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    const mpsim_optim *o = j->o;
+    see_binary32(x);
+    x->kept = (float)(1 - o->lr * o->weight_decay);
+    x->root = (float)sqrt(1 - j->beta2.of_double);
+    x->step_size = (float)(o->lr / (1 - j->beta1.of_double));
+}
+
+static void adam_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
     const int fused = j->row->fused;
-    const float wd = (float)o->weight_decay, eps = (float)o->eps, b2 = (float)o->beta2;
-    const float kept = (float)(1 - o->lr * o->weight_decay);
-    const float w = (float)(1 - o->beta1), rest = (float)(1 - o->beta2);
-    const float root = (float)sqrt(1 - j->beta2.of_double);
-    const float step_size = (float)(o->lr / (1 - j->beta1.of_double));
+    const float wd = j->x.wd, eps = j->x.eps, b2 = j->x.b2, kept = j->x.kept;
+    const float w = j->x.rest1, rest = j->x.rest2, root = j->x.root, step_size = j->x.step_size;
     for (size_t i = 0; i < b->n; i++) {
         const float m = b->m[i], v = b->v[i];
-        float p = b->p[i], g = mpsim_optim_gradient(o, b->g[i]);
+        float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0 && decoupled(o))
             p *= kept;
         else if (wd != 0)
@@ -194,26 +245,35 @@ void mpsim_adam_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
     store(j, b, &r);
 }
 
+const mpsim_step mpsim_adam_fused_cpu = {numbers_adam_cpu, adam_fused_cpu};
+
 /* ---- Apex and TransformerEngine, with IEEE division and square root ----
  *
  * multi_tensor_adam.cu, multi_tensor_sgd_kernel.cu; contractions as in TE's adam.cu by nvcc 13.0.
  * 1 - beta is formed in binary32; decay is added whatever it is. Gradients are multiplied by the
  * reciprocal of grad_scale. */
 
-static inline float apex_gradient(const mpsim_optim *o, float g)
+static void multiply_gradients(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
-    return o->grad_scale == 1 ? g : g * (float)(1 / o->grad_scale);
+    x->multiplies = x->divides;
+    x->divides = 0;
+    x->grad_scale = (float)(1 / j->o->grad_scale);
 }
 
-void mpsim_sgd_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_sgd_apex(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    numbers_sgd_float(j, x);
+    multiply_gradients(j, x);
+}
+
+static void sgd_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, momentum = (float)o->momentum;
-    const float rest = 1 - (float)o->dampening;
+    const float lr = j->x.lr, wd = j->x.wd, momentum = j->x.momentum, rest = j->x.rest;
     for (size_t i = 0; i < b->n; i++) {
         const float p = b->p[i];
-        float g = apex_gradient(o, b->g[i]);
+        float g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0)
             g = fmaf(wd, p, g);
         if (momentum != 0) {
@@ -225,20 +285,30 @@ void mpsim_sgd_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
     store(j, b, &r);
 }
 
-void mpsim_adam_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_apex = {numbers_sgd_apex, sgd_apex};
+
+static void numbers_adam_apex(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    x->rest1 = 1 - x->b1;
+    x->rest2 = 1 - x->b2;
+    x->bc1 = (float)(1 - j->beta1.of_float);
+    x->bc2 = (float)(1 - j->beta2.of_float);
+    multiply_gradients(j, x);
+}
+
+static void adam_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, decay = (float)o->weight_decay, eps = (float)o->eps;
-    const float b1 = (float)o->beta1, b2 = (float)o->beta2;
-    const float bc1 = (float)(1 - j->beta1.of_float), bc2 = (float)(1 - j->beta2.of_float);
+    const float lr = j->x.lr, decay = j->x.wd, eps = j->x.eps, b1 = j->x.b1, b2 = j->x.b2;
+    const float rest1 = j->x.rest1, rest2 = j->x.rest2, bc1 = j->x.bc1, bc2 = j->x.bc2;
     for (size_t i = 0; i < b->n; i++) {
         const float p = b->p[i];
-        float g = apex_gradient(o, b->g[i]);
+        float g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (!decoupled(o))
             g = fmaf(decay, p, g);
-        r.m[i] = fmaf(b->m[i], b1, (1 - b1) * g);
-        r.v[i] = fmaf(b->v[i], b2, g * ((1 - b2) * g));
+        r.m[i] = fmaf(b->m[i], b1, rest1 * g);
+        r.v[i] = fmaf(b->v[i], b2, g * (rest2 * g));
         const float denominator = sqrtf(r.v[i] / bc2) + eps;
         float update = r.m[i] / bc1 / denominator;
         if (decoupled(o))
@@ -248,17 +318,18 @@ void mpsim_adam_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
     store(j, b, &r);
 }
 
+const mpsim_step mpsim_adam_apex = {numbers_adam_apex, adam_apex};
+
 /* ---- the textbook, every operation rounded ---- */
 
-void mpsim_sgd_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void sgd_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, momentum = (float)o->momentum;
-    const float rest = (float)(1 - o->dampening);
+    const float lr = j->x.lr, wd = j->x.wd, momentum = j->x.momentum, rest = j->x.rest;
     for (size_t i = 0; i < b->n; i++) {
         const float p = b->p[i];
-        float g = mpsim_optim_gradient(o, b->g[i]);
+        float g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0)
             g = g + wd * p;
         if (momentum != 0) {
@@ -270,19 +341,27 @@ void mpsim_sgd_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
     store(j, b, &r);
 }
 
-void mpsim_adam_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_ieee = {numbers_sgd, sgd_ieee};
+
+static void numbers_adam_ieee(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    see_binary32(x);
+    x->decay = (float)(j->o->lr * j->o->weight_decay);
+    x->bc1 = (float)(1 - j->beta1.of_double);
+    x->bc2 = (float)(1 - j->beta2.of_double);
+}
+
+static void adam_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, eps = (float)o->eps;
-    const float lr_wd = (float)(o->lr * o->weight_decay);
-    const float b1 = (float)o->beta1, b2 = (float)o->beta2;
-    const float rest1 = (float)(1 - o->beta1), rest2 = (float)(1 - o->beta2);
-    const float bc1 = (float)(1 - j->beta1.of_double), bc2 = (float)(1 - j->beta2.of_double);
+    const float lr = j->x.lr, wd = j->x.wd, decay = j->x.decay, eps = j->x.eps;
+    const float b1 = j->x.b1, b2 = j->x.b2, rest1 = j->x.rest1, rest2 = j->x.rest2;
+    const float bc1 = j->x.bc1, bc2 = j->x.bc2;
     for (size_t i = 0; i < b->n; i++) {
-        float p = b->p[i], g = mpsim_optim_gradient(o, b->g[i]);
+        float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
         if (wd != 0 && decoupled(o))
-            p = p - lr_wd * p;
+            p = p - decay * p;
         else if (wd != 0)
             g = g + wd * p;
         r.m[i] = b1 * b->m[i] + rest1 * g;
@@ -292,3 +371,5 @@ void mpsim_adam_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
     }
     store(j, b, &r);
 }
+
+const mpsim_step mpsim_adam_ieee = {numbers_adam_ieee, adam_ieee};

@@ -2,7 +2,8 @@
 #include <mpsim/gradient.h>
 
 #include "../base/words.h"
-#include "steps.h"
+#include "../round/scalar.h"
+#include "kernel/kernel.h"
 
 #include <mpsim/stats.h>
 
@@ -16,13 +17,48 @@ float mpsim_unscale_factor(double scale)
     return (float)(1 / scale);
 }
 
-/* MPSIM_FOUND_* of an array: `found` if an element is not finite. */
-static unsigned find(const float *x, size_t n, unsigned found)
+/* Elements that are rounded after they are multiplied: so many at a time stay in the first cache. */
+enum { BLOCK = 1024 };
+
+/* The magnitude of x as bits: of what is not finite they are at least NOT_FINITE. */
+static const uint32_t NOT_FINITE = 0x7f800000;
+
+static uint32_t magnitude(float x)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return found;
-    return 0;
+    return mpsim_bits_f32(x) & 0x7fffffff;
+}
+
+/* y = x * s, or x / s; the largest magnitudes of both enter *in and *out. */
+static void scale_array(float *y, const float *x, float s, int divides, size_t n, uint32_t *in,
+                        uint32_t *out)
+{
+    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    /* which of two NaNs a product is, an instruction decides: that of the scalar code does */
+    size_t i = k && !isnan(s) ? k->scale(y, x, s, divides, n, in, out) : 0;
+    for (; i < n; i++) {
+        const uint32_t before = magnitude(x[i]);
+        y[i] = divides ? x[i] / s : x[i] * s;
+        *in = before > *in ? before : *in;
+        *out = magnitude(y[i]) > *out ? magnitude(y[i]) : *out;
+    }
+}
+
+/* The same, rounded to h, of which MPSIM_FOUND_* is returned. */
+static unsigned scale_to(const mpsim_held *h, float *y, const float *x, float s, int divides,
+                         size_t n)
+{
+    uint32_t in = 0, out = 0;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        scale_array(y + i, x + i, s, divides, m, &in, &out);
+        if (h->exact)
+            continue;
+        mpsim_hold_array(h, y + i, m);
+        for (size_t k = i; k < i + m && out < NOT_FINITE; k++)
+            out = magnitude(y[k]) > out ? magnitude(y[k]) : out;
+    }
+    return (in >= NOT_FINITE ? (unsigned)MPSIM_FOUND_INPUT : 0) |
+           (out >= NOT_FINITE ? (unsigned)MPSIM_FOUND_OUTPUT : 0);
 }
 
 unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f,
@@ -33,25 +69,22 @@ unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_
     float inverse = mpsim_unscale_factor(scale);
     if (rule == MPSIM_UNSCALE_ROUNDED)
         inverse = mpsim_hold_one(&h, inverse);
-    unsigned found = find(x, n, MPSIM_FOUND_INPUT);
-    if (rule == MPSIM_UNSCALE_DIVIDE) {
-        for (size_t i = 0; i < n; i++)
-            y[i] = x[i] / s;
-        mpsim_hold_array(&h, y, n);
-    } else if (inverse != 1) {
-        mpsim_scale_array(f, y, x, n, inverse);
-    } else if (n > 0 && y != x) {
+    if (rule == MPSIM_UNSCALE_DIVIDE)
+        return scale_to(&h, y, x, s, 1, n);
+    if (inverse != 1)
+        return scale_to(&h, y, x, inverse, 0, n);
+    uint32_t most = 0;
+    if (n > 0 && y != x)
         memmove(y, x, n * sizeof *y);
-    }
-    return found | find(y, n, MPSIM_FOUND_OUTPUT);
+    for (size_t i = 0; i < n && most < NOT_FINITE; i++)
+        most = magnitude(y[i]);
+    return most < NOT_FINITE ? 0 : MPSIM_FOUND_INPUT | MPSIM_FOUND_OUTPUT;
 }
 
 void mpsim_scale_array(const mpsim_format *f, float *y, const float *x, size_t n, float factor)
 {
     const mpsim_held h = mpsim_hold(f);
-    for (size_t i = 0; i < n; i++)
-        y[i] = x[i] * factor;
-    mpsim_hold_array(&h, y, n);
+    scale_to(&h, y, x, factor, 0, n);
 }
 
 /* ---- norm ---- */
@@ -68,18 +101,35 @@ static float round_to(const mpsim_format *f, double x)
     return (float)x;
 }
 
+/* The squares of n elements, of those that are finite; an infinity is counted. -1: a NaN. */
+static int add_squares(mpsim_sum *sum, const float *x, size_t n, int *infinite)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(x[i]))
+            return -1;
+        if (isinf(x[i]))
+            *infinite = 1;
+        else
+            mpsim_sum_add_square(sum, (double)x[i]);
+    }
+    return 0;
+}
+
 float mpsim_norm(const mpsim_format *f, const float *x, size_t n)
 {
+    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
     mpsim_sum sum;
     int infinite = 0;
     mpsim_sum_init(&sum);
-    for (size_t i = 0; i < n; i++) {
-        if (isnan(x[i]))
+    for (size_t i = 0; i < n; i += MPSIM_SQUARES_BLOCK) {
+        const size_t m = n - i < MPSIM_SQUARES_BLOCK ? n - i : MPSIM_SQUARES_BLOCK;
+        double parts[MPSIM_SQUARES_PARTS];
+        const size_t done = k ? k->squares(parts, x + i, m) : 0;
+        for (size_t p = 0; done > 0 && p < MPSIM_SQUARES_PARTS; p++)
+            if (parts[p] != 0)
+                mpsim_sum_add(&sum, parts[p]);
+        if (add_squares(&sum, x + i + done, m - done, &infinite))
             return NAN;
-        if (isinf(x[i]))
-            infinite = 1;
-        else
-            mpsim_sum_add_square(&sum, (double)x[i]);
     }
     return infinite ? INFINITY : round_to(f, sqrt(mpsim_sum_value(&sum)));
 }

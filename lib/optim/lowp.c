@@ -19,19 +19,25 @@ static inline float lerp(int fused, float s, float e, float w)
     return fused ? fmaf(factor, e - s, from) : factor * (e - s) + from;
 }
 
-void mpsim_adam_torchao(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_torchao(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    x->bc1 = 1 - (float)j->beta1.of_float;
+    x->root = sqrtf(1 - (float)j->beta2.of_float);
+    x->decay = x->lr * x->wd;
+}
+
+static void adam_torchao(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float p[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;
     const int fused = j->row->fused;
-    const float lr = (float)o->lr, wd = (float)o->weight_decay, eps = (float)o->eps;
-    const float w1 = (float)(1 - o->beta1), w2 = (float)(1 - o->beta2);
-    const float bc1 = 1 - (float)j->beta1.of_float, root = sqrtf(1 - (float)j->beta2.of_float);
+    const float lr = j->x.lr, wd = j->x.wd, decay = j->x.decay, eps = j->x.eps;
+    const float w1 = j->x.rest1, w2 = j->x.rest2, bc1 = j->x.bc1, root = j->x.root;
     for (size_t i = 0; i < b->n; i++) {
         float g = b->g[i];
         p[i] = b->p[i];
         if (o->algorithm == MPSIM_OPTIM_ADAMW)
-            p[i] = p[i] - lr * wd * p[i];
+            p[i] = p[i] - decay * p[i];
         else
             g = g + wd * p[i];
         m[i] = lerp(fused, b->m[i], g, w1);
@@ -48,6 +54,8 @@ void mpsim_adam_torchao(const mpsim_optim_job *j, const mpsim_optim_block *b)
         p[i] = p[i] - lr * (m[i] / bc1) / (sqrtf(v[i]) / root + eps);
     mpsim_optim_store_param(j, b, p);
 }
+
+const mpsim_step mpsim_adam_torchao = {numbers_torchao, adam_torchao};
 
 /* ---- optimi: optimi/adam.py ----
  *
@@ -90,7 +98,14 @@ static void compensate(const mpsim_optim_job *j, const mpsim_optim_block *b, con
     mpsim_op_add(x, &j->param, b->kahan, old, 1);
 }
 
-void mpsim_sgd_optimi(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_sgd_optimi(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->rest1 = (float)(1 - j->o->momentum);
+    x->step_size = (float)-j->o->lr;
+}
+
+static void sgd_optimi(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float g[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;
@@ -108,7 +123,20 @@ void mpsim_sgd_optimi(const mpsim_optim_job *j, const mpsim_optim_block *b)
         compensate(j, b, &x);
 }
 
-void mpsim_adam_optimi(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_optimi = {numbers_sgd_optimi, sgd_optimi};
+
+static void numbers_adam_optimi(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    const double b1 = debiased(j->o->beta1, j->beta1.of_double);
+    const double b2 = debiased(j->o->beta2, j->beta2.of_double);
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->rest1 = (float)(1 - b1);
+    x->b2 = (float)b2;
+    x->rest2 = (float)(1 - b2);
+    x->step_size = (float)-j->o->lr;
+}
+
+static void adam_optimi(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float d[MPSIM_OPTIM_BLOCK], g[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;
@@ -127,22 +155,29 @@ void mpsim_adam_optimi(const mpsim_optim_job *j, const mpsim_optim_block *b)
         compensate(j, b, &x);
 }
 
+const mpsim_step mpsim_adam_optimi = {numbers_adam_optimi, adam_optimi};
+
 /* ---- the Triton kernels: binary32, but for the parameter and its sums ---- */
 
 /* The parameter after decoupled decay, rounded; the gradient with decay that is not decoupled. */
 static void start_triton(const mpsim_optim_job *j, const mpsim_optim_block *b, float *g)
 {
-    const mpsim_optim *o = j->o;
-    const float kept = (float)(1 - o->lr * o->weight_decay), wd = (float)o->weight_decay;
     memcpy(g, b->g, b->n * sizeof *g);
-    if (wd != 0 && o->algorithm == MPSIM_OPTIM_ADAMW) {
-        for (size_t i = 0; i < b->n; i++)
-            b->p[i] *= kept;
+    if (j->x.decays && j->o->algorithm == MPSIM_OPTIM_ADAMW) {
+        mpsim_op(MPSIM_OP_SCALE, b->p, b->p, NULL, j->x.kept, b->n);
         mpsim_hold_array(&j->param, b->p, b->n);
-    } else if (wd != 0) {
-        for (size_t i = 0; i < b->n; i++)
-            g[i] = fmaf(wd, b->p[i], g[i]);
+    } else if (j->x.decays) {
+        mpsim_op(MPSIM_OP_ADD_CONTRACTED, g, b->p, NULL, j->x.wd, b->n);
     }
+}
+
+/* What an update is subtracted from. */
+static void compensation(const mpsim_optim_job *j, const mpsim_optim_block *b, float *k)
+{
+    if (j->o->store == MPSIM_STORE_KAHAN)
+        memcpy(k, b->kahan, b->n * sizeof *k);
+    else
+        memset(k, 0, b->n * sizeof *k);
 }
 
 /* p = p + rounded k; with Kahan summation k was added to the compensation, and what p did not take
@@ -152,58 +187,71 @@ static void finish_triton(const mpsim_optim_job *j, const mpsim_optim_block *b, 
     float sum[MPSIM_OPTIM_BLOCK];
     memcpy(sum, k, b->n * sizeof *k);
     mpsim_hold_array(&j->param, sum, b->n);
-    for (size_t i = 0; i < b->n; i++)
-        sum[i] += b->p[i];
+    mpsim_op(MPSIM_OP_ADD, sum, b->p, NULL, 0, b->n);
     mpsim_hold_array(&j->param, sum, b->n);
     if (j->o->store == MPSIM_STORE_KAHAN) {
-        for (size_t i = 0; i < b->n; i++)
-            b->kahan[i] = k[i] + b->p[i] - sum[i];
+        mpsim_op(MPSIM_OP_ADD, k, b->p, NULL, 0, b->n);
+        mpsim_op(MPSIM_OP_ADD_PLAIN, k, sum, NULL, -1, b->n);
+        memcpy(b->kahan, k, b->n * sizeof *k);
         mpsim_hold_array(&j->param, b->kahan, b->n);
     }
     memcpy(b->p, sum, b->n * sizeof *sum);
 }
 
-/* What an update is subtracted from. */
-static inline float compensation(const mpsim_optim_job *j, const mpsim_optim_block *b, size_t i)
+static void numbers_sgd_triton(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
-    return j->o->store == MPSIM_STORE_KAHAN ? b->kahan[i] : 0;
+    x->decays = x->wd != 0;
+    x->has_momentum = x->momentum != 0;
+    x->rest = dampened(j->o) ? 1 - x->momentum : 1;
 }
 
-void mpsim_sgd_optimi_triton(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void sgd_optimi_triton(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
-    float g[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK];
-    const mpsim_optim *o = j->o;
-    const float lr = (float)o->lr, momentum = (float)o->momentum;
-    const float rest = dampened(o) ? 1 - momentum : 1;
+    float g[MPSIM_OPTIM_BLOCK], k[MPSIM_OPTIM_BLOCK];
     start_triton(j, b, g);
-    if (momentum != 0) {
-        for (size_t i = 0; i < b->n; i++)
-            g[i] = m[i] = fmaf(b->m[i], momentum, rest * g[i]);
-        mpsim_optim_store_state(j, b->m, m, b->n);
+    if (j->x.has_momentum) {
+        mpsim_op(MPSIM_OP_SCALE, g, g, NULL, j->x.rest, b->n);
+        mpsim_op(MPSIM_OP_ADD_CONTRACTED, g, b->m, NULL, j->x.momentum, b->n);
+        mpsim_optim_store_state(j, b->m, g, b->n);
     }
-    for (size_t i = 0; i < b->n; i++)
-        g[i] = fmaf(-lr, g[i], compensation(j, b, i));
-    finish_triton(j, b, g);
+    compensation(j, b, k);
+    mpsim_op(MPSIM_OP_ADD_CONTRACTED, k, g, NULL, -j->x.lr, b->n);
+    finish_triton(j, b, k);
 }
 
-void mpsim_adam_optimi_triton(const mpsim_optim_job *j, const mpsim_optim_block *b)
+const mpsim_step mpsim_sgd_optimi_triton = {numbers_sgd_triton, sgd_optimi_triton};
+
+static void numbers_adam_triton(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
-    float g[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK];
-    const mpsim_optim *o = j->o;
-    const double d1 = debiased(o->beta1, j->beta1.of_double);
-    const double d2 = debiased(o->beta2, j->beta2.of_double);
-    const float b1 = (float)d1, b2 = (float)d2, rest1 = (float)(1 - d1), rest2 = (float)(1 - d2);
-    const float lr = (float)o->lr, eps = (float)o->eps;
+    const double d1 = debiased(j->o->beta1, j->beta1.of_double);
+    const double d2 = debiased(j->o->beta2, j->beta2.of_double);
+    x->decays = x->wd != 0;
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->b1 = (float)d1;
+    x->b2 = (float)d2;
+    x->rest1 = (float)(1 - d1);
+    x->rest2 = (float)(1 - d2);
+}
+
+static void adam_optimi_triton(const mpsim_optim_job *j, const mpsim_optim_block *b)
+{
+    float g[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK], k[MPSIM_OPTIM_BLOCK];
     start_triton(j, b, g);
-    for (size_t i = 0; i < b->n; i++) {
-        m[i] = fmaf(b->m[i], b1, rest1 * g[i]);
-        v[i] = fmaf(b->v[i], b2, rest2 * g[i] * g[i]);
-        g[i] = compensation(j, b, i) - lr * m[i] / (sqrtf(v[i]) + eps);
-    }
+    mpsim_op(MPSIM_OP_SCALE, m, g, NULL, j->x.rest1, b->n);
+    mpsim_op(MPSIM_OP_ADD_CONTRACTED, m, b->m, NULL, j->x.b1, b->n);
+    mpsim_op(MPSIM_OP_SCALE, v, g, NULL, j->x.rest2, b->n);
+    mpsim_op(MPSIM_OP_MULTIPLY, v, g, NULL, 0, b->n);
+    mpsim_op(MPSIM_OP_ADD_CONTRACTED, v, b->v, NULL, j->x.b2, b->n);
+    mpsim_op(MPSIM_OP_SQRT, g, v, NULL, 0, b->n);
+    mpsim_op(MPSIM_OP_SHIFT, g, g, NULL, j->x.eps, b->n);
+    compensation(j, b, k);
+    mpsim_op(MPSIM_OP_ADDCDIV_INNER, k, m, g, -j->x.lr, b->n);
     mpsim_optim_store_state(j, b->m, m, b->n);
     mpsim_optim_store_state(j, b->v, v, b->n);
-    finish_triton(j, b, g);
+    finish_triton(j, b, k);
 }
+
+const mpsim_step mpsim_adam_optimi_triton = {numbers_adam_triton, adam_optimi_triton};
 
 /* ---- a master in two halves ---- */
 

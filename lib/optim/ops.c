@@ -4,61 +4,114 @@
  * and its result is rounded to the tensor's format (ATen's opmath). What an operation contracts to
  * an FMA, how it associates, and what becomes of its scalar differ between CUDA and the CPU, and
  * between foreach and the for-loop: a row of mpsim_op_rules. */
-#include "steps.h"
+#include "kernel/kernel.h"
 
 #include <math.h>
 #include <string.h>
-
-/* y op= (x, s), n elements. */
-typedef void two_function(float *y, const float *x, float s, size_t n);
-/* y op= (a, b, s), n elements. */
-typedef void three_function(float *y, const float *a, const float *b, float s, size_t n);
 
 /* Scalars that are rounded to a low-precision tensor's format first. */
 enum { ROUND_ALPHA = 1, ROUND_FACTOR = 2 };
 
 struct mpsim_op_rules {
-    two_function *add;       /* y = y + s x                  */
-    two_function *lerp;      /* y = y + s (x - y), |s| < 0.5 */
-    three_function *addcmul; /* y = y + s a b                */
-    three_function *addcdiv; /* y = y + s a / b              */
-    int reciprocal;          /* x / s is x * (1 / s)         */
-    int scalars;             /* ROUND_*                      */
+    mpsim_op_kind add;     /* y = y + s x                  */
+    mpsim_op_kind lerp;    /* y = y + s (x - y), |s| < 0.5 */
+    mpsim_op_kind addcmul; /* y = y + s a b                */
+    mpsim_op_kind addcdiv; /* y = y + s a / b              */
+    int reciprocal;        /* x / s is x * (1 / s)         */
+    int scalars;           /* ROUND_*                      */
 };
 
-static void add_contracted(float *y, const float *x, float s, size_t n)
+/* ---- what operations do: the reference of kernel/ops.h, and what it leaves ---- */
+
+typedef void reference_function(float *y, const float *a, const float *b, float s, size_t n);
+
+static void scale(float *y, const float *a, const float *b, float s, size_t n)
 {
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] * s;
+}
+
+static void divide(float *y, const float *a, const float *b, float s, size_t n)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] / s;
+}
+
+static void shift(float *y, const float *a, const float *b, float s, size_t n)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] + s;
+}
+
+static void root(float *y, const float *a, const float *b, float s, size_t n)
+{
+    (void)b, (void)s;
+    for (size_t i = 0; i < n; i++)
+        y[i] = sqrtf(a[i]);
+}
+
+static void larger(float *y, const float *a, const float *b, float s, size_t n)
+{
+    (void)b, (void)s;
+    for (size_t i = 0; i < n; i++)
+        y[i] = mpsim_optim_larger(y[i], a[i]);
+}
+
+static void add(float *y, const float *a, const float *b, float s, size_t n)
+{
+    (void)b, (void)s;
+    for (size_t i = 0; i < n; i++)
+        y[i] += a[i];
+}
+
+static void multiply(float *y, const float *a, const float *b, float s, size_t n)
+{
+    (void)b, (void)s;
+    for (size_t i = 0; i < n; i++)
+        y[i] *= a[i];
+}
+
+static void add_contracted(float *y, const float *x, const float *b, float s, size_t n)
+{
+    (void)b;
     for (size_t i = 0; i < n; i++)
         y[i] = fmaf(s, x[i], y[i]);
 }
 
-static void add_plain(float *y, const float *x, float s, size_t n)
+static void add_plain(float *y, const float *x, const float *b, float s, size_t n)
 {
+    (void)b;
     for (size_t i = 0; i < n; i++)
         y[i] = y[i] + s * x[i];
 }
 
 /* Lerp.h: from the nearer end, on CUDA e - (e - y) (1 - s), on CPU e + (s - 1) (e - y). They differ
  * where 1 - s is 0 and e is -0: +0 and -0. */
-static void lerp_cuda(float *y, const float *x, float s, size_t n)
+static void lerp_cuda(float *y, const float *x, const float *b, float s, size_t n)
 {
     const int low = fabsf(s) < 0.5f;
+    (void)b;
     for (size_t i = 0; i < n; i++)
         y[i] = low ? fmaf(s, x[i] - y[i], y[i]) : fmaf(-(x[i] - y[i]), 1 - s, x[i]);
 }
 
-static void lerp_contracted(float *y, const float *x, float s, size_t n)
+static void lerp_contracted(float *y, const float *x, const float *b, float s, size_t n)
 {
     const int low = fabsf(s) < 0.5f;
     const float w = low ? s : s - 1;
+    (void)b;
     for (size_t i = 0; i < n; i++)
         y[i] = fmaf(w, x[i] - y[i], low ? y[i] : x[i]);
 }
 
-static void lerp_plain(float *y, const float *x, float s, size_t n)
+static void lerp_plain(float *y, const float *x, const float *b, float s, size_t n)
 {
     const int low = fabsf(s) < 0.5f;
     const float w = low ? s : s - 1;
+    (void)b;
     for (size_t i = 0; i < n; i++)
         y[i] = (low ? y[i] : x[i]) + w * (x[i] - y[i]);
 }
@@ -96,21 +149,60 @@ static void addcdiv_inner(float *y, const float *a, const float *b, float s, siz
         y[i] = y[i] + s * a[i] / b[i];
 }
 
+static reference_function *const references[MPSIM_OPS] = {
+    [MPSIM_OP_SCALE] = scale,
+    [MPSIM_OP_DIVIDE] = divide,
+    [MPSIM_OP_SHIFT] = shift,
+    [MPSIM_OP_SQRT] = root,
+    [MPSIM_OP_LARGER] = larger,
+    [MPSIM_OP_ADD] = add,
+    [MPSIM_OP_MULTIPLY] = multiply,
+    [MPSIM_OP_ADD_CONTRACTED] = add_contracted,
+    [MPSIM_OP_ADD_PLAIN] = add_plain,
+    [MPSIM_OP_LERP_CUDA] = lerp_cuda,
+    [MPSIM_OP_LERP_CONTRACTED] = lerp_contracted,
+    [MPSIM_OP_LERP_PLAIN] = lerp_plain,
+    [MPSIM_OP_ADDCMUL_OUTER] = addcmul_outer,
+    [MPSIM_OP_ADDCMUL_INNER] = addcmul_inner,
+    [MPSIM_OP_ADDCMUL_PLAIN] = addcmul_plain,
+    [MPSIM_OP_ADDCDIV_OUTER] = addcdiv_outer,
+    [MPSIM_OP_ADDCDIV_INNER] = addcdiv_inner,
+};
+
+static const float *from(const float *x, size_t i)
+{
+    return x ? x + i : NULL;
+}
+
+void mpsim_op(mpsim_op_kind kind, float *y, const float *a, const float *b, float s, size_t n)
+{
+    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    for (size_t i = 0; i < n;) {
+        if (k)
+            i += k->op[kind](y + i, from(a, i), from(b, i), s, n - i);
+        const size_t m = !k || n - i < MPSIM_OPTIM_LEFT ? n - i : MPSIM_OPTIM_LEFT;
+        references[kind](y + i, from(a, i), from(b, i), s, m);
+        i += m;
+    }
+}
+
+/* ---- rules ---- */
+
 /* CUDA divides a tensor by a number as a product with its reciprocal (BinaryDivTrueKernel.cu), but
  * foreach by a list of numbers truly. On CPU, alpha and added numbers are rounded to the tensor's
  * format, in foreach the factors of mul, too (data/vectors/optim/README.md). */
 const mpsim_op_rules mpsim_rules_cuda_loop = {
-    add_contracted, lerp_cuda, addcmul_outer, addcdiv_outer, 1, 0};
+    MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CUDA, MPSIM_OP_ADDCMUL_OUTER, MPSIM_OP_ADDCDIV_OUTER, 1, 0};
 const mpsim_op_rules mpsim_rules_cuda_list = {
-    add_contracted, lerp_cuda, addcmul_outer, addcdiv_outer, 0, 0};
+    MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CUDA, MPSIM_OP_ADDCMUL_OUTER, MPSIM_OP_ADDCDIV_OUTER, 0, 0};
 const mpsim_op_rules mpsim_rules_cpu_loop = {
-    add_contracted, lerp_contracted, addcmul_inner, addcdiv_inner, 0, ROUND_ALPHA};
+    MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CONTRACTED, MPSIM_OP_ADDCMUL_INNER, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA};
 const mpsim_op_rules mpsim_rules_cpu_list = {
-    add_contracted, lerp_contracted, addcmul_inner, addcdiv_inner, 0, ROUND_ALPHA | ROUND_FACTOR};
+    MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CONTRACTED, MPSIM_OP_ADDCMUL_INNER, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA | ROUND_FACTOR};
 const mpsim_op_rules mpsim_rules_cpu_loop_plain = {
-    add_plain, lerp_plain, addcmul_plain, addcdiv_inner, 0, ROUND_ALPHA};
+    MPSIM_OP_ADD_PLAIN, MPSIM_OP_LERP_PLAIN, MPSIM_OP_ADDCMUL_PLAIN, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA};
 const mpsim_op_rules mpsim_rules_cpu_list_plain = {
-    add_plain, lerp_plain, addcmul_plain, addcdiv_inner, 0, ROUND_ALPHA | ROUND_FACTOR};
+    MPSIM_OP_ADD_PLAIN, MPSIM_OP_LERP_PLAIN, MPSIM_OP_ADDCMUL_PLAIN, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA | ROUND_FACTOR};
 
 /* ---- operations ---- */
 
@@ -124,8 +216,7 @@ static float scalar_of(const mpsim_ops *o, const mpsim_held *h, double s, int ru
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
 {
     const float s = scalar_of(o, h, scalar, ROUND_FACTOR);
-    for (size_t i = 0; i < o->n; i++)
-        y[i] *= s;
+    mpsim_op(MPSIM_OP_SCALE, y, y, NULL, s, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
@@ -135,14 +226,12 @@ void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float
     const float s = scalar_of(o, h, alpha, ROUND_ALPHA);
     if (o->rules->scalars & ROUND_ALPHA && !h->exact) {
         float product[MPSIM_OPTIM_BLOCK];
-        for (size_t i = 0; i < o->n; i++)
-            product[i] = s * x[i];
+        mpsim_op(MPSIM_OP_SCALE, product, x, NULL, s, o->n);
         if (o->tail)
             mpsim_hold_array(h, product, o->n);
-        for (size_t i = 0; i < o->n; i++)
-            y[i] += product[i];
+        mpsim_op(MPSIM_OP_ADD, y, product, NULL, 0, o->n);
     } else {
-        o->rules->add(y, x, s, o->n);
+        mpsim_op(o->rules->add, y, x, NULL, s, o->n);
     }
     mpsim_hold_array(h, y, o->n);
 }
@@ -150,44 +239,44 @@ void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float
 void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end,
                    double weight)
 {
-    o->rules->lerp(y, end, (float)weight, o->n);
+    mpsim_op(o->rules->lerp, y, end, NULL, (float)weight, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
 void mpsim_op_addcmul(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
                       const float *b, double value)
 {
-    o->rules->addcmul(y, a, b, (float)value, o->n);
+    mpsim_op(o->rules->addcmul, y, a, b, (float)value, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
 void mpsim_op_addcdiv(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
                       const float *b, double value)
 {
-    o->rules->addcdiv(y, a, b, (float)value, o->n);
+    mpsim_op(o->rules->addcdiv, y, a, b, (float)value, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
 void mpsim_op_sqrt(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x)
 {
-    for (size_t i = 0; i < o->n; i++)
-        y[i] = sqrtf(x[i]);
+    mpsim_op(MPSIM_OP_SQRT, y, x, NULL, 0, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
 void mpsim_op_div(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
 {
-    const float s = (float)scalar, inverse = 1 / s;
-    for (size_t i = 0; i < o->n; i++)
-        y[i] = o->rules->reciprocal ? y[i] * inverse : y[i] / s;
+    const float s = (float)scalar;
+    if (o->rules->reciprocal)
+        mpsim_op(MPSIM_OP_SCALE, y, y, NULL, 1 / s, o->n);
+    else
+        mpsim_op(MPSIM_OP_DIVIDE, y, y, NULL, s, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
 void mpsim_op_add_scalar(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
 {
     const float s = scalar_of(o, h, scalar, ROUND_ALPHA);
-    for (size_t i = 0; i < o->n; i++)
-        y[i] += s;
+    mpsim_op(MPSIM_OP_SHIFT, y, y, NULL, s, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
@@ -203,12 +292,18 @@ static void start_gradient(const mpsim_optim_job *j, const mpsim_optim_block *b,
                            float *g)
 {
     for (size_t i = 0; i < b->n; i++)
-        g[i] = j->o->maximize ? -b->g[i] : b->g[i];
+        g[i] = mpsim_optim_gradient(&j->x, b->g[i]);
     if (j->o->weight_decay != 0 && j->o->algorithm != MPSIM_OPTIM_ADAMW)
         mpsim_op_add(x, &j->param, g, b->p, j->o->weight_decay);
 }
 
-void mpsim_sgd_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_sgd(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    x->rest = (float)(1 - j->o->dampening);
+    x->step_size = (float)-j->o->lr;
+}
+
+static void sgd_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float g[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;
@@ -229,6 +324,8 @@ void mpsim_sgd_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
     mpsim_op_add(&x, &j->param, b->p, g, -o->lr);
 }
 
+const mpsim_step mpsim_sgd_ops = {numbers_sgd, sgd_ops};
+
 /* Decay, moments; the array of which the root is taken. */
 static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_block *b,
                                  const mpsim_ops *x)
@@ -243,12 +340,20 @@ static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_blo
     mpsim_op_addcmul(x, &j->state, b->v, g, g, 1 - o->beta2);
     if (!o->amsgrad)
         return b->v;
-    for (size_t i = 0; i < b->n; i++)
-        b->vmax[i] = mpsim_optim_larger(b->vmax[i], b->v[i]);
+    mpsim_op(MPSIM_OP_LARGER, b->vmax, b->v, NULL, 0, b->n);
     return b->vmax;
 }
 
-void mpsim_adam_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_adam(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->root = (float)sqrt(1 - j->beta2.of_double);
+    if (j->row->kernel[1] == MPSIM_STEP_ADAM_OPS_RECIPROCAL)
+        x->root = 1 / x->root;
+    x->step_size = (float)-(j->o->lr / (1 - j->beta1.of_double));
+}
+
+static void adam_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float d[MPSIM_OPTIM_BLOCK];
     const mpsim_ops x = ops_of(j, b);
@@ -260,24 +365,32 @@ void mpsim_adam_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
     mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, -step_size);
 }
 
+const mpsim_step mpsim_adam_ops = {numbers_adam, adam_ops};
+
 /* The scalars are binary32 tensors on the device, a number over a tensor is the tensor's reciprocal
  * times the number (Tensor.__rdiv__), and dividing by a tensor is a true division, in which a
  * low-precision tensor takes the scalar rounded to its format. */
-void mpsim_adam_capturable(const mpsim_optim_job *j, const mpsim_optim_block *b)
+static void numbers_capturable(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    const float bc1 = 1 - (float)j->beta1.of_float, bc2 = 1 - (float)j->beta2.of_float;
+    const float step_size = -(1 / bc1 * (float)j->o->lr);
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->root = mpsim_hold_one(&j->state, sqrtf(bc2) * step_size);
+    x->eps = mpsim_hold_one(&j->state, 1 / step_size * (float)j->o->eps);
+    x->step_size = 1;
+}
+
+static void adam_capturable(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float d[MPSIM_OPTIM_BLOCK];
     const mpsim_ops x = ops_of(j, b);
-    const float bc1 = 1 - (float)j->beta1.of_float, bc2 = 1 - (float)j->beta2.of_float;
-    const float step_size = -(1 / bc1 * (float)j->o->lr);
-    const float divisor = mpsim_hold_one(&j->state, sqrtf(bc2) * step_size);
-    const float eps = mpsim_hold_one(&j->state, 1 / step_size * (float)j->o->eps);
     const float *v = adam_moments(j, b, &x);
     mpsim_op_sqrt(&x, &j->state, d, v);
-    for (size_t i = 0; i < b->n; i++)
-        d[i] /= divisor;
+    mpsim_op(MPSIM_OP_DIVIDE, d, d, NULL, j->x.root, b->n);
     mpsim_hold_array(&j->state, d, b->n);
-    for (size_t i = 0; i < b->n; i++)
-        d[i] += eps;
+    mpsim_op(MPSIM_OP_SHIFT, d, d, NULL, j->x.eps, b->n);
     mpsim_hold_array(&j->state, d, b->n);
     mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, 1);
 }
+
+const mpsim_step mpsim_adam_capturable = {numbers_capturable, adam_capturable};

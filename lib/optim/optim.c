@@ -1,5 +1,5 @@
 /* optim.c -- options of an optimizer, and a step of it: blocks of elements through the function of its row. */
-#include "steps.h"
+#include "kernel/kernel.h"
 
 #include <mpsim/round.h>
 
@@ -104,19 +104,90 @@ static float *from(float *x, size_t i)
     return x ? x + i : NULL;
 }
 
-/* Elements begin to end - 1 in blocks. */
-static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t begin, size_t end,
-                int tail)
+/* The next n elements. */
+static void advance(mpsim_optim_block *b, size_t n)
 {
-    mpsim_optim_function *const step =
-        j->o->algorithm == MPSIM_OPTIM_SGD ? j->row->sgd : j->row->adam;
-    for (size_t i = begin; i < end; i += MPSIM_OPTIM_BLOCK) {
-        const mpsim_optim_block b = {
-            .p = t->param + i, .g = t->grad + i, .m = from(t->m, i), .v = from(t->v, i),
-            .vmax = from(t->vmax, i), .kahan = from(t->kahan, i), .at = i,
-            .n = end - i < MPSIM_OPTIM_BLOCK ? end - i : MPSIM_OPTIM_BLOCK, .tail = tail};
-        step(j, &b);
+    b->p += n;
+    b->g += n;
+    b->m = from(b->m, n);
+    b->v = from(b->v, n);
+    b->vmax = from(b->vmax, n);
+    b->kahan = from(b->kahan, n);
+    b->at += n;
+    b->n -= n;
+}
+
+/* As many of the first elements as the kernel does, up to a block of those that are rounded after it. */
+static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel,
+                         const mpsim_optim_block *b)
+{
+    float p[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK], vmax[MPSIM_OPTIM_BLOCK];
+    mpsim_optim_block part = *b;
+    mpsim_optim_results r = {b->p, b->m, b->v, b->vmax};
+    const int adam = j->o->algorithm != MPSIM_OPTIM_SGD;
+    if (!j->param.exact)
+        r.p = p;
+    if (!j->state.exact) {
+        r.m = m;
+        r.v = v;
+        r.vmax = vmax;
     }
+    if (part.n > MPSIM_OPTIM_BLOCK && !(j->param.exact && j->state.exact))
+        part.n = MPSIM_OPTIM_BLOCK;
+    part.n = kernel(j, &part, &r);
+    mpsim_optim_store_param(j, &part, r.p);
+    if (adam || j->x.has_momentum)
+        mpsim_optim_store_state(j, b->m, r.m, part.n);
+    if (adam)
+        mpsim_optim_store_state(j, b->v, r.v, part.n);
+    if (j->o->amsgrad)
+        mpsim_optim_store_state(j, b->vmax, r.vmax, part.n);
+    return part.n;
+}
+
+/* Elements begin to end - 1, by the kernel, if there is one, and what it leaves by the reference. */
+static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t begin, size_t end,
+                int tail, mpsim_step_function *kernel)
+{
+    const mpsim_step *const step = j->o->algorithm == MPSIM_OPTIM_SGD ? j->row->sgd : j->row->adam;
+    const size_t most = kernel ? MPSIM_OPTIM_LEFT : MPSIM_OPTIM_BLOCK;
+    mpsim_optim_block b = {
+        .p = t->param + begin, .g = t->grad + begin, .m = from(t->m, begin),
+        .v = from(t->v, begin), .vmax = from(t->vmax, begin), .kahan = from(t->kahan, begin),
+        .at = begin, .n = end - begin, .tail = tail};
+    while (b.n > 0) {
+        const size_t done = kernel ? run_kernel(j, kernel, &b) : 0;
+        advance(&b, done);
+        if (b.n == 0 || done == MPSIM_OPTIM_BLOCK)
+            continue;
+        mpsim_optim_block left = b;
+        left.n = b.n < most ? b.n : most;
+        step->run(j, &left);
+        advance(&b, left.n);
+    }
+}
+
+/* The kernel of a step, or NULL. Sequences of operations are one pass only where nothing is rounded
+ * between them; so is Kahan summation none. */
+static mpsim_step_function *kernel_of(const mpsim_optim_job *j)
+{
+    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    const int adam = j->o->algorithm != MPSIM_OPTIM_SGD;
+    const int exact = j->param.exact && j->state.exact && j->o->store != MPSIM_STORE_KAHAN;
+    return k && (exact || j->row->one_pass) ? k->step[j->row->kernel[adam]] : NULL;
+}
+
+/* What all variants round alike, or most of them; the variant's own numbers. */
+static void find_numbers(mpsim_optim_job *j)
+{
+    const mpsim_optim *o = j->o;
+    j->x = (mpsim_optim_numbers){
+        .lr = (float)o->lr, .wd = (float)o->weight_decay, .eps = (float)o->eps,
+        .momentum = (float)o->momentum, .b1 = (float)o->beta1, .b2 = (float)o->beta2,
+        .rest1 = (float)(1 - o->beta1), .rest2 = (float)(1 - o->beta2),
+        .grad_scale = (float)o->grad_scale, .decays = o->weight_decay != 0,
+        .has_momentum = o->momentum != 0, .divides = o->grad_scale != 1, .negates = o->maximize};
+    (o->algorithm == MPSIM_OPTIM_SGD ? j->row->sgd : j->row->adam)->numbers(j, &j->x);
 }
 
 mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,
@@ -126,13 +197,15 @@ mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_o
         (o->store == MPSIM_STORE_STOCHASTIC && !rng))
         return MPSIM_EINVAL;
     const mpsim_optim_row *const row = mpsim_optim_row_of(o->variant);
-    const mpsim_optim_job j = {.o = o, .row = row, .step = step, .rng = rng,
-                               .param = mpsim_hold(&o->param), .state = mpsim_hold(&o->state),
-                               .beta1 = power_of(o, o->beta1, step),
-                               .beta2 = power_of(o, o->beta2, step)};
+    mpsim_optim_job j = {.o = o, .row = row, .step = step, .rng = rng,
+                         .param = mpsim_hold(&o->param), .state = mpsim_hold(&o->state),
+                         .beta1 = power_of(o, o->beta1, step),
+                         .beta2 = power_of(o, o->beta2, step)};
+    find_numbers(&j);
+    mpsim_step_function *const kernel = kernel_of(&j);
     const size_t multiple = row->body[j.param.exact ? 0 : 1];
     const size_t body = multiple ? t->n - t->n % multiple : 0;
-    run(&j, t, 0, body, 0);
-    run(&j, t, body, t->n, 1);
+    run(&j, t, 0, body, 0, kernel);
+    run(&j, t, body, t->n, 1, multiple ? NULL : kernel); /* a scalar tail is not what vectors do */
     return MPSIM_OK;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    BLOCK = 64,
+    BLOCK = 256,
     LEVELS = 8 * sizeof(size_t) + 1 /* of a binary tree over all ranks that a size_t counts */
 };
 
@@ -35,16 +35,14 @@ static void contribution(const job *j, float *y, size_t rank, size_t i, size_t n
     if (j->r->average != MPSIM_AVERAGE_BEFORE)
         return;
     const float share = (float)(1 / (double)j->ranks);
-    for (size_t k = 0; k < n; k++)
-        y[k] *= share;
+    mpsim_op(MPSIM_OP_SCALE, y, y, NULL, share, n);
     mpsim_hold_array(&j->wire, y, n);
 }
 
 /* y = y + x */
 static void add(const job *j, float *y, const float *x, size_t n)
 {
-    for (size_t k = 0; k < n; k++)
-        y[k] += x[k];
+    mpsim_op(MPSIM_OP_ADD, y, x, NULL, 0, n);
     mpsim_hold_array(&j->accumulator, y, n);
 }
 
@@ -83,8 +81,7 @@ static void reduce_block(const job *j, float *y, size_t i, size_t n)
     else
         sum_in_order(j, sum, j->r->order == MPSIM_REDUCE_RING ? i / j->chunk : 0, i, n);
     if (j->r->average == MPSIM_AVERAGE_AFTER)
-        for (size_t k = 0; k < n; k++)
-            sum[k] /= (float)j->ranks;
+        mpsim_op(MPSIM_OP_DIVIDE, sum, sum, NULL, (float)j->ranks, n);
     mpsim_hold_array(&j->result, sum, n);
     memcpy(y + i, sum, n * sizeof *y);
 }

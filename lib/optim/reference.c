@@ -1,16 +1,9 @@
 /* reference.c -- an optimizer step in binary64. */
-#include "steps.h"
+#include "kernel/kernel.h"
 
 #include <math.h>
 
-/* What an element is updated with. */
-typedef struct reference {
-    const mpsim_optim *o;
-    uint64_t step;
-    double bc1, bc2;
-} reference;
-
-static double reference_sgd(const reference *r, double g, double *m)
+static double reference_sgd(const mpsim_reference *r, double g, double *m)
 {
     const mpsim_optim *o = r->o;
     if (o->momentum == 0)
@@ -19,7 +12,7 @@ static double reference_sgd(const reference *r, double g, double *m)
     return o->lr * (o->nesterov ? g + o->momentum * *m : *m);
 }
 
-static double reference_adam(const reference *r, double g, double *m, double *v, double *vmax)
+static double reference_adam(const mpsim_reference *r, double g, double *m, double *v, double *vmax)
 {
     const mpsim_optim *o = r->o;
     *m = o->beta1 * *m + (1 - o->beta1) * g;
@@ -27,6 +20,23 @@ static double reference_adam(const reference *r, double g, double *m, double *v,
     if (vmax)
         *vmax = *vmax > *v || isnan(*vmax) ? *vmax : *v;
     return o->lr * (*m / r->bc1) / (sqrt((vmax ? *vmax : *v) / r->bc2) + o->eps);
+}
+
+/* Elements begin to end - 1: the reference of kernel/gradient.h, and what it leaves. */
+static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t begin,
+                   size_t end)
+{
+    const mpsim_optim *o = r->o;
+    for (size_t i = begin; i < end; i++) {
+        double g = a->g[i] / o->grad_scale;
+        g = o->maximize ? -g : g;
+        if (o->weight_decay != 0 && o->algorithm == MPSIM_OPTIM_ADAMW)
+            a->p[i] -= o->lr * o->weight_decay * a->p[i];
+        else if (o->weight_decay != 0)
+            g += o->weight_decay * a->p[i];
+        a->p[i] -= a->v ? reference_adam(r, g, a->m + i, a->v + i, a->vmax ? a->vmax + i : NULL)
+                        : reference_sgd(r, g, a->m ? a->m + i : NULL);
+    }
 }
 
 mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param,
@@ -39,17 +49,17 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
     if (n > 0 && (!param || !grad || (!m && (adam || o->momentum != 0)) || (!v && adam) ||
                   (!vmax && o->amsgrad)))
         return MPSIM_EINVAL;
-    const reference r = {.o = o, .step = step, .bc1 = 1 - mpsim_power(o->beta1, step),
-                         .bc2 = 1 - mpsim_power(o->beta2, step)};
-    for (size_t i = 0; i < n; i++) {
-        double g = grad[i] / o->grad_scale;
-        g = o->maximize ? -g : g;
-        if (o->weight_decay != 0 && o->algorithm == MPSIM_OPTIM_ADAMW)
-            param[i] -= o->lr * o->weight_decay * param[i];
-        else if (o->weight_decay != 0)
-            g += o->weight_decay * param[i];
-        param[i] -= adam ? reference_adam(&r, g, m + i, v + i, o->amsgrad ? vmax + i : NULL)
-                         : reference_sgd(&r, g, o->momentum != 0 ? m + i : NULL);
+    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    const mpsim_reference r = {.o = o, .step = step, .bc1 = 1 - mpsim_power(o->beta1, step),
+                               .bc2 = 1 - mpsim_power(o->beta2, step)};
+    for (size_t i = 0; i < n;) {
+        const mpsim_reference_arrays a = {param + i, adam || o->momentum != 0 ? m + i : NULL,
+                                          adam ? v + i : NULL, o->amsgrad ? vmax + i : NULL,
+                                          grad + i};
+        const size_t done = k ? k->reference(&r, &a, n - i) : 0;
+        const size_t left = !k || n - i - done < MPSIM_OPTIM_LEFT ? n - i - done : MPSIM_OPTIM_LEFT;
+        update(&r, &a, done, done + left);
+        i += done + left;
     }
     return MPSIM_OK;
 }

@@ -9,7 +9,10 @@
 _Static_assert(FLT_EVAL_METHOD == 0, "optimizer steps need operations in their own type");
 
 /* Elements that a step function sees at once: its temporaries are arrays of this size. */
-enum { MPSIM_OPTIM_BLOCK = 256 };
+enum { MPSIM_OPTIM_BLOCK = 1024 };
+
+/* Elements that the reference does where a kernel stopped before some. */
+enum { MPSIM_OPTIM_LEFT = 16 };
 
 /* ---- numbers of a format, held in binary32 ---- */
 
@@ -39,6 +42,60 @@ typedef struct mpsim_optim_block {
 
 typedef void mpsim_optim_function(const mpsim_optim_job *j, const mpsim_optim_block *b);
 
+/* Where the results of a block go before they are rounded to their formats. */
+typedef struct mpsim_optim_results {
+    float *p, *m, *v, *vmax;
+} mpsim_optim_results;
+
+/* The numbers of a step that are the same for all elements, as the variant rounds them. */
+typedef struct mpsim_optim_numbers {
+    float lr, wd, eps, momentum, rest; /* rest: of dampening                                    */
+    float b1, b2, rest1, rest2, bc1, bc2, root, step_size;
+    float kept, decay;                 /* a parameter is multiplied by, or gives away of itself  */
+    float grad_scale;
+    uint8_t decays, has_momentum;      /* as the variant sees it, which rounds before it compares */
+    uint8_t divides, multiplies, negates; /* a gradient, by grad_scale                           */
+} mpsim_optim_numbers;
+
+/* A step: its numbers; one block, the reference; what kernel.h has for it. */
+typedef struct mpsim_step {
+    void (*numbers)(const mpsim_optim_job *j, mpsim_optim_numbers *x);
+    mpsim_optim_function *run;
+} mpsim_step;
+
+/* Steps that there are kernels for (kernel/kernel.h); 0: none. */
+typedef enum mpsim_step_kernel {
+    MPSIM_STEP_NONE,
+    MPSIM_STEP_SGD_IEEE,
+    MPSIM_STEP_SGD_FUSED_DOUBLE,
+    MPSIM_STEP_SGD_FUSED_FLOAT,
+    MPSIM_STEP_SGD_FUSED_CPU,
+    MPSIM_STEP_SGD_FUSED_CPU_PLAIN,
+    MPSIM_STEP_SGD_OPS,
+    MPSIM_STEP_SGD_OPS_PLAIN,
+    MPSIM_STEP_SGD_OPTIMI_CUDA,
+    MPSIM_STEP_SGD_OPTIMI_CPU,
+    MPSIM_STEP_SGD_OPTIMI_PLAIN,
+    MPSIM_STEP_SGD_TRITON,
+    MPSIM_STEP_ADAM_IEEE,
+    MPSIM_STEP_ADAM_FUSED_DOUBLE,
+    MPSIM_STEP_ADAM_FUSED_FLOAT,
+    MPSIM_STEP_ADAM_FUSED_CPU,
+    MPSIM_STEP_ADAM_FUSED_CPU_PLAIN,
+    MPSIM_STEP_ADAM_APEX,
+    MPSIM_STEP_ADAM_TORCHAO,
+    MPSIM_STEP_ADAM_TORCHAO_PLAIN,
+    MPSIM_STEP_ADAM_OPS_RECIPROCAL,
+    MPSIM_STEP_ADAM_OPS_CUDA,
+    MPSIM_STEP_ADAM_OPS_CPU,
+    MPSIM_STEP_ADAM_OPS_PLAIN,
+    MPSIM_STEP_ADAM_OPTIMI_CUDA,
+    MPSIM_STEP_ADAM_OPTIMI_CPU,
+    MPSIM_STEP_ADAM_OPTIMI_PLAIN,
+    MPSIM_STEP_ADAM_TRITON,
+    MPSIM_STEP_KERNELS
+} mpsim_step_kernel;
+
 /* Options that not every variant has: a set. */
 enum {
     MPSIM_HAS_AMSGRAD = 1,
@@ -52,10 +109,12 @@ enum {
 /* A row of the table: the public part, and what runs. */
 typedef struct mpsim_optim_row {
     mpsim_optim_variant variant;
-    mpsim_optim_function *sgd, *adam;
+    const mpsim_step *sgd, *adam;
     const struct mpsim_op_rules *rules; /* of tensor operations, or NULL                      */
+    uint8_t kernel[2]; /* mpsim_step_kernel of SGD and of Adam                                 */
     uint8_t options;
     uint8_t body[2];  /* the vector body is a multiple of this: binary32, others; 0: all tail */
+    uint8_t one_pass; /* what is stored is rounded, nothing else: the kernels do all formats  */
     uint8_t fused;    /* products and sums are contracted to FMAs                             */
     uint8_t generation; /* of fused kernels: 'a', 'b', 'c'                                    */
 } mpsim_optim_row;
@@ -74,15 +133,16 @@ struct mpsim_optim_job {
     uint64_t step;
     mpsim_held param, state;
     mpsim_optim_power beta1, beta2;
+    mpsim_optim_numbers x;
     const mpsim_rng *rng;
 };
 
 /* ---- storing: x is binary32; the results are numbers of the format ---- */
 
-/* To the parameter by the store rule, STOCHASTIC or NEAREST. x is overwritten. */
-void mpsim_optim_store_param(const mpsim_optim_job *j, const mpsim_optim_block *b, float *x);
+/* To the parameter by the store rule, STOCHASTIC or NEAREST. x may be b->p. */
+void mpsim_optim_store_param(const mpsim_optim_job *j, const mpsim_optim_block *b, const float *x);
 
-/* To the moments: to nearest. */
+/* To the moments: to nearest. x may be `to`. */
 void mpsim_optim_store_state(const mpsim_optim_job *j, float *to, const float *x, size_t n);
 
 /* The larger of two; NaN if one is. */
@@ -91,12 +151,14 @@ static inline float mpsim_optim_larger(float a, float b)
     return a > b || a != a ? a : b;
 }
 
-/* g, divided by grad_scale and negated where the options say so. */
-static inline float mpsim_optim_gradient(const mpsim_optim *o, float g)
+/* g as it enters a step. */
+static inline float mpsim_optim_gradient(const mpsim_optim_numbers *x, float g)
 {
-    if (o->grad_scale != 1)
-        g /= (float)o->grad_scale;
-    return o->maximize ? -g : g;
+    if (x->divides)
+        g /= x->grad_scale;
+    else if (x->multiplies)
+        g *= x->grad_scale;
+    return x->negates ? -g : g;
 }
 
 /* ---- tensor operations ----
@@ -104,6 +166,31 @@ static inline float mpsim_optim_gradient(const mpsim_optim *o, float g)
  * Each is done on n elements in binary32 and its result rounded to h. */
 
 typedef struct mpsim_op_rules mpsim_op_rules;
+
+/* What one does with n elements, y and its operands a and b, and a scalar s. */
+typedef enum mpsim_op_kind {
+    MPSIM_OP_SCALE,          /* y = s a                                        */
+    MPSIM_OP_DIVIDE,         /* y = a / s                                      */
+    MPSIM_OP_SHIFT,          /* y = a + s                                      */
+    MPSIM_OP_SQRT,           /* y = sqrt(a)                                    */
+    MPSIM_OP_LARGER,         /* y = the larger of y and a; NaN if one is       */
+    MPSIM_OP_ADD,            /* y = y + a                                      */
+    MPSIM_OP_MULTIPLY,       /* y = y a                                        */
+    MPSIM_OP_ADD_CONTRACTED, /* y = y + s a, an FMA                            */
+    MPSIM_OP_ADD_PLAIN,
+    MPSIM_OP_LERP_CUDA,      /* y = y + s (a - y)                              */
+    MPSIM_OP_LERP_CONTRACTED,
+    MPSIM_OP_LERP_PLAIN,
+    MPSIM_OP_ADDCMUL_OUTER,  /* y = y + s a b                                  */
+    MPSIM_OP_ADDCMUL_INNER,
+    MPSIM_OP_ADDCMUL_PLAIN,
+    MPSIM_OP_ADDCDIV_OUTER,  /* y = y + s a / b                                */
+    MPSIM_OP_ADDCDIV_INNER,
+    MPSIM_OPS
+} mpsim_op_kind;
+
+/* a may be y; operands that an operation has not are NULL. */
+void mpsim_op(mpsim_op_kind kind, float *y, const float *a, const float *b, float s, size_t n);
 
 typedef struct mpsim_ops {
     const mpsim_op_rules *rules;
@@ -128,12 +215,19 @@ void mpsim_op_add_scalar(const mpsim_ops *o, const mpsim_held *h, float *y, doub
 
 /* ---- the steps ---- */
 
-mpsim_optim_function mpsim_sgd_ops, mpsim_adam_ops, mpsim_adam_capturable;
-mpsim_optim_function mpsim_sgd_fused_double, mpsim_adam_fused_double;
-mpsim_optim_function mpsim_sgd_fused_float, mpsim_adam_fused_float;
-mpsim_optim_function mpsim_sgd_fused_cpu, mpsim_adam_fused_cpu;
-mpsim_optim_function mpsim_sgd_apex, mpsim_adam_apex, mpsim_sgd_ieee, mpsim_adam_ieee;
-mpsim_optim_function mpsim_adam_torchao, mpsim_sgd_optimi, mpsim_adam_optimi;
-mpsim_optim_function mpsim_sgd_optimi_triton, mpsim_adam_optimi_triton;
+extern const mpsim_step mpsim_sgd_ops, mpsim_adam_ops, mpsim_adam_capturable;
+extern const mpsim_step mpsim_sgd_fused_double, mpsim_adam_fused_double;
+extern const mpsim_step mpsim_sgd_fused_float, mpsim_adam_fused_float;
+extern const mpsim_step mpsim_sgd_fused_cpu, mpsim_adam_fused_cpu;
+extern const mpsim_step mpsim_sgd_apex, mpsim_adam_apex, mpsim_sgd_ieee, mpsim_adam_ieee;
+extern const mpsim_step mpsim_adam_torchao, mpsim_sgd_optimi, mpsim_adam_optimi;
+extern const mpsim_step mpsim_sgd_optimi_triton, mpsim_adam_optimi_triton;
+
+/* What an element of mpsim_optim_reference is updated with. */
+typedef struct mpsim_reference {
+    const mpsim_optim *o;
+    uint64_t step;
+    double bc1, bc2;
+} mpsim_reference;
 
 #endif

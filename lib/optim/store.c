@@ -30,22 +30,28 @@ float mpsim_hold_one(const mpsim_held *h, float x)
 
 /* ---- storing ---- */
 
-void mpsim_optim_store_param(const mpsim_optim_job *j, const mpsim_optim_block *b, float *x)
+void mpsim_optim_store_param(const mpsim_optim_job *j, const mpsim_optim_block *b, const float *x)
 {
-    if (j->o->store == MPSIM_STORE_STOCHASTIC && !j->param.exact) {
-        mpsim_rounding r;
-        mpsim_rng rng = *j->rng;
+    const int stochastic = j->o->store == MPSIM_STORE_STOCHASTIC && !j->param.exact;
+    mpsim_rounding r;
+    mpsim_rng rng = {0, 0, 0};
+    if (stochastic) {
+        rng = *j->rng;
         rng.index += b->at;
-        mpsim_rounding_init(&r, MPSIM_ROUND_STOCHASTIC_A);
-        mpsim_round_array_f32(j->param.format, &r, &rng, b->p, x, b->n, NULL);
-    } else {
-        mpsim_hold_array(&j->param, x, b->n);
-        memcpy(b->p, x, b->n * sizeof *x);
     }
+    mpsim_rounding_init(&r, stochastic ? MPSIM_ROUND_STOCHASTIC_A : MPSIM_ROUND_NEAREST_EVEN);
+    if (!j->param.exact)
+        mpsim_round_array_f32(j->param.format, &r, stochastic ? &rng : NULL, b->p, x, b->n, NULL);
+    else if (x != b->p)
+        memcpy(b->p, x, b->n * sizeof *x);
 }
 
 void mpsim_optim_store_state(const mpsim_optim_job *j, float *to, const float *x, size_t n)
 {
-    memcpy(to, x, n * sizeof *x);
-    mpsim_hold_array(&j->state, to, n);
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (!j->state.exact)
+        mpsim_round_array_f32(j->state.format, &r, NULL, to, x, n, NULL);
+    else if (x != to)
+        memcpy(to, x, n * sizeof *x);
 }

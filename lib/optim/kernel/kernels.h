@@ -1,0 +1,157 @@
+/* kernels.h -- the loops of kernel.h in the words of lib/simd/generic.h; included once by the unit of
+ * each instruction set. */
+#include "kernel.h"
+
+#include <math.h>
+
+#include "fused.h"
+#include "ops.h"
+#include "gradient.h"
+
+/* ---- steps ---- */
+
+static inline lanes lanes_of(const mpsim_optim_job *j)
+{
+    const mpsim_optim *o = j->o;
+    const mpsim_optim_numbers *x = &j->x;
+    return (lanes){.lr = v_f32(x->lr), .wd = v_f32(x->wd), .eps = v_f32(x->eps),
+                   .momentum = v_f32(x->momentum), .rest = v_f32(x->rest), .b1 = v_f32(x->b1),
+                   .b2 = v_f32(x->b2), .rest1 = v_f32(x->rest1), .rest2 = v_f32(x->rest2),
+                   .bc1 = v_f32(x->bc1), .bc2 = v_f32(x->bc2), .root = v_f32(x->root),
+                   .step_size = v_f32(x->step_size), .kept = v_f32(x->kept),
+                   .decay = v_f32(x->decay), .decays = x->decays,
+                   .decoupled = o->algorithm == MPSIM_OPTIM_ADAMW,
+                   .has_momentum = x->has_momentum, .first = j->step == 1, .nesterov = o->nesterov,
+                   .amsgrad = o->amsgrad, .dampened = o->dampening != 0,
+                   .low = fabsf(x->rest1) < 0.5f, .low_v = x->rest2 < 0.5f, .one = x->rest2 == 1,
+                   .o = o};
+}
+
+/* A gradient as it enters a step. */
+V_INLINE vf32 start(const mpsim_optim_numbers *x, vf32 g)
+{
+    if (x->divides)
+        g = g / v_f32(x->grad_scale);
+    else if (x->multiplies)
+        g = g * v_f32(x->grad_scale);
+    return x->negates ? -g : g;
+}
+
+V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b,
+                    const mpsim_optim_results *r, int adam, element_function *step)
+{
+    const lanes x = lanes_of(j);
+    const mpsim_optim_numbers numbers = j->x;
+    const mpsim_optim_block from = *b;
+    const mpsim_optim_results to = *r;
+    const int has_m = adam || x.has_momentum;
+    size_t i = 0;
+    for (; i + V_LANES <= from.n; i += V_LANES) {
+        element e = {.p = v_load_f32(from.p + i), .g = start(&numbers, v_load_f32(from.g + i)),
+                     .m = v_f32(0), .v = v_f32(0), .vmax = v_f32(0)};
+        if (has_m)
+            e.m = v_load_f32(from.m + i);
+        if (adam)
+            e.v = v_load_f32(from.v + i);
+        if (adam && x.amsgrad)
+            e.vmax = v_load_f32(from.vmax + i);
+        step(&x, &e);
+        if (has_nan(e.p)) /* as every result is where another one is a NaN */
+            break;
+        v_store_f32(to.p + i, e.p);
+        if (has_m)
+            v_store_f32(to.m + i, e.m);
+        if (adam)
+            v_store_f32(to.v + i, e.v);
+        if (adam && x.amsgrad)
+            v_store_f32(to.vmax + i, e.vmax);
+    }
+    return i;
+}
+
+#define STEP(NAME, ADAM)                                                                           \
+    static size_t step_##NAME(const mpsim_optim_job *j, const mpsim_optim_block *b,                \
+                              const mpsim_optim_results *r)                                        \
+    {                                                                                              \
+        return run(j, b, r, ADAM, NAME);                                                           \
+    }
+STEP(sgd_ieee, 0)
+STEP(sgd_fused_double, 0)
+STEP(sgd_fused_float, 0)
+STEP(sgd_fused_cpu, 0)
+STEP(sgd_fused_cpu_plain, 0)
+STEP(sgd_ops, 0)
+STEP(sgd_ops_plain, 0)
+STEP(sgd_optimi_cuda, 0)
+STEP(sgd_optimi_cpu, 0)
+STEP(sgd_optimi_plain, 0)
+STEP(sgd_triton, 0)
+STEP(adam_ieee, 1)
+STEP(adam_fused_double, 1)
+STEP(adam_fused_float, 1)
+STEP(adam_fused_cpu, 1)
+STEP(adam_fused_cpu_plain, 1)
+STEP(adam_apex, 1)
+STEP(adam_torchao, 1)
+STEP(adam_torchao_plain, 1)
+STEP(adam_ops_reciprocal, 1)
+STEP(adam_ops_cuda, 1)
+STEP(adam_ops_cpu, 1)
+STEP(adam_ops_plain, 1)
+STEP(adam_optimi_cuda, 1)
+STEP(adam_optimi_cpu, 1)
+STEP(adam_optimi_plain, 1)
+STEP(adam_triton, 1)
+#undef STEP
+
+/* ---- all ---- */
+
+const mpsim_optim_kernels V_NAME(mpsim_optim_kernels) = {
+    .step = {[MPSIM_STEP_SGD_IEEE] = step_sgd_ieee,
+             [MPSIM_STEP_SGD_FUSED_DOUBLE] = step_sgd_fused_double,
+             [MPSIM_STEP_SGD_FUSED_FLOAT] = step_sgd_fused_float,
+             [MPSIM_STEP_SGD_FUSED_CPU] = step_sgd_fused_cpu,
+             [MPSIM_STEP_SGD_FUSED_CPU_PLAIN] = step_sgd_fused_cpu_plain,
+             [MPSIM_STEP_SGD_OPS] = step_sgd_ops,
+             [MPSIM_STEP_SGD_OPS_PLAIN] = step_sgd_ops_plain,
+             [MPSIM_STEP_SGD_OPTIMI_CUDA] = step_sgd_optimi_cuda,
+             [MPSIM_STEP_SGD_OPTIMI_CPU] = step_sgd_optimi_cpu,
+             [MPSIM_STEP_SGD_OPTIMI_PLAIN] = step_sgd_optimi_plain,
+             [MPSIM_STEP_SGD_TRITON] = step_sgd_triton,
+             [MPSIM_STEP_ADAM_IEEE] = step_adam_ieee,
+             [MPSIM_STEP_ADAM_FUSED_DOUBLE] = step_adam_fused_double,
+             [MPSIM_STEP_ADAM_FUSED_FLOAT] = step_adam_fused_float,
+             [MPSIM_STEP_ADAM_FUSED_CPU] = step_adam_fused_cpu,
+             [MPSIM_STEP_ADAM_FUSED_CPU_PLAIN] = step_adam_fused_cpu_plain,
+             [MPSIM_STEP_ADAM_APEX] = step_adam_apex,
+             [MPSIM_STEP_ADAM_TORCHAO] = step_adam_torchao,
+             [MPSIM_STEP_ADAM_TORCHAO_PLAIN] = step_adam_torchao_plain,
+             [MPSIM_STEP_ADAM_OPS_RECIPROCAL] = step_adam_ops_reciprocal,
+             [MPSIM_STEP_ADAM_OPS_CUDA] = step_adam_ops_cuda,
+             [MPSIM_STEP_ADAM_OPS_CPU] = step_adam_ops_cpu,
+             [MPSIM_STEP_ADAM_OPS_PLAIN] = step_adam_ops_plain,
+             [MPSIM_STEP_ADAM_OPTIMI_CUDA] = step_adam_optimi_cuda,
+             [MPSIM_STEP_ADAM_OPTIMI_CPU] = step_adam_optimi_cpu,
+             [MPSIM_STEP_ADAM_OPTIMI_PLAIN] = step_adam_optimi_plain,
+             [MPSIM_STEP_ADAM_TRITON] = step_adam_triton},
+    .op = {[MPSIM_OP_SCALE] = op_scale,
+           [MPSIM_OP_DIVIDE] = op_divide,
+           [MPSIM_OP_SHIFT] = op_shift,
+           [MPSIM_OP_SQRT] = op_sqrt,
+           [MPSIM_OP_LARGER] = op_larger,
+           [MPSIM_OP_ADD] = op_add,
+           [MPSIM_OP_MULTIPLY] = op_multiply,
+           [MPSIM_OP_ADD_CONTRACTED] = op_add_contracted,
+           [MPSIM_OP_ADD_PLAIN] = op_add_plain,
+           [MPSIM_OP_LERP_CUDA] = op_lerp_cuda,
+           [MPSIM_OP_LERP_CONTRACTED] = op_lerp_contracted,
+           [MPSIM_OP_LERP_PLAIN] = op_lerp_plain,
+           [MPSIM_OP_ADDCMUL_OUTER] = op_addcmul_outer,
+           [MPSIM_OP_ADDCMUL_INNER] = op_addcmul_inner,
+           [MPSIM_OP_ADDCMUL_PLAIN] = op_addcmul_plain,
+           [MPSIM_OP_ADDCDIV_OUTER] = op_addcdiv_outer,
+           [MPSIM_OP_ADDCDIV_INNER] = op_addcdiv_inner},
+    .scale = scale_array,
+    .squares = squares,
+    .reference = reference_step,
+};
