@@ -364,8 +364,8 @@ static void adam_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
             p = p - decay * p;
         else if (wd != 0)
             g = g + wd * p;
-        r.m[i] = b1 * b->m[i] + rest1 * g;
         r.v[i] = b2 * b->v[i] + rest2 * (g * g);
+        r.m[i] = b1 * b->m[i] + rest1 * g;
         const float v = second_moment(j, b, &r, i);
         r.p[i] = p - lr * (r.m[i] / bc1) / (sqrtf(v / bc2) + eps);
     }

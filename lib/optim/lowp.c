@@ -211,7 +211,7 @@ static void sgd_optimi_triton(const mpsim_optim_job *j, const mpsim_optim_block 
     start_triton(j, b, g);
     if (j->x.has_momentum) {
         mpsim_op(MPSIM_OP_SCALE, g, g, NULL, j->x.rest, b->n);
-        mpsim_op(MPSIM_OP_ADD_CONTRACTED, g, b->m, NULL, j->x.momentum, b->n);
+        mpsim_op(MPSIM_OP_ADD_SCALED, g, b->m, NULL, j->x.momentum, b->n);
         mpsim_optim_store_state(j, b->m, g, b->n);
     }
     compensation(j, b, k);
@@ -238,10 +238,10 @@ static void adam_optimi_triton(const mpsim_optim_job *j, const mpsim_optim_block
     float g[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK], k[MPSIM_OPTIM_BLOCK];
     start_triton(j, b, g);
     mpsim_op(MPSIM_OP_SCALE, m, g, NULL, j->x.rest1, b->n);
-    mpsim_op(MPSIM_OP_ADD_CONTRACTED, m, b->m, NULL, j->x.b1, b->n);
+    mpsim_op(MPSIM_OP_ADD_SCALED, m, b->m, NULL, j->x.b1, b->n);
     mpsim_op(MPSIM_OP_SCALE, v, g, NULL, j->x.rest2, b->n);
     mpsim_op(MPSIM_OP_MULTIPLY, v, g, NULL, 0, b->n);
-    mpsim_op(MPSIM_OP_ADD_CONTRACTED, v, b->v, NULL, j->x.b2, b->n);
+    mpsim_op(MPSIM_OP_ADD_SCALED, v, b->v, NULL, j->x.b2, b->n);
     mpsim_op(MPSIM_OP_SQRT, g, v, NULL, 0, b->n);
     mpsim_op(MPSIM_OP_SHIFT, g, g, NULL, j->x.eps, b->n);
     compensation(j, b, k);

@@ -81,6 +81,13 @@ static void add_contracted(float *y, const float *x, const float *b, float s, si
         y[i] = fmaf(s, x[i], y[i]);
 }
 
+static void add_scaled(float *y, const float *x, const float *b, float s, size_t n)
+{
+    (void)b;
+    for (size_t i = 0; i < n; i++)
+        y[i] = fmaf(x[i], s, y[i]);
+}
+
 static void add_plain(float *y, const float *x, const float *b, float s, size_t n)
 {
     (void)b;
@@ -158,6 +165,7 @@ static reference_function *const references[MPSIM_OPS] = {
     [MPSIM_OP_ADD] = add,
     [MPSIM_OP_MULTIPLY] = multiply,
     [MPSIM_OP_ADD_CONTRACTED] = add_contracted,
+    [MPSIM_OP_ADD_SCALED] = add_scaled,
     [MPSIM_OP_ADD_PLAIN] = add_plain,
     [MPSIM_OP_LERP_CUDA] = lerp_cuda,
     [MPSIM_OP_LERP_CONTRACTED] = lerp_contracted,

@@ -177,6 +177,7 @@ typedef enum mpsim_op_kind {
     MPSIM_OP_ADD,            /* y = y + a                                      */
     MPSIM_OP_MULTIPLY,       /* y = y a                                        */
     MPSIM_OP_ADD_CONTRACTED, /* y = y + s a, an FMA                            */
+    MPSIM_OP_ADD_SCALED,     /* the same, a s + y: of two NaNs another one may stay */
     MPSIM_OP_ADD_PLAIN,
     MPSIM_OP_LERP_CUDA,      /* y = y + s (a - y)                              */
     MPSIM_OP_LERP_CONTRACTED,

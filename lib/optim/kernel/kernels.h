@@ -142,6 +142,7 @@ const mpsim_optim_kernels V_NAME(mpsim_optim_kernels) = {
            [MPSIM_OP_ADD] = op_add,
            [MPSIM_OP_MULTIPLY] = op_multiply,
            [MPSIM_OP_ADD_CONTRACTED] = op_add_contracted,
+           [MPSIM_OP_ADD_SCALED] = op_add_contracted,
            [MPSIM_OP_ADD_PLAIN] = op_add_plain,
            [MPSIM_OP_LERP_CUDA] = op_lerp_cuda,
            [MPSIM_OP_LERP_CONTRACTED] = op_lerp_contracted,
