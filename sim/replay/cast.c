@@ -44,7 +44,7 @@ void replay_states_clear(replay *r)
 }
 
 /* Another plan may bring another history: scales start at 1 then. */
-static int start_delayed(replay *r, cast_state *s, const mpsim_format *element)
+static int start_delayed(const replay *r, cast_state *s, const mpsim_format *element)
 {
     mpsim_delayed_config c = r->plan->delayed;
     c.fp8_max = (float)mpsim_format_max(element);
@@ -53,7 +53,7 @@ static int start_delayed(replay *r, cast_state *s, const mpsim_format *element)
     free(s->history);
     s->history = calloc(c.history, sizeof *s->history);
     if (!s->history)
-        return replay_no_memory();
+        return -1;
     s->has_delayed = 1;
     mpsim_delayed_init(&s->delayed, &c, s->history);
     return 0;
@@ -87,16 +87,18 @@ void replay_states_update(replay *r)
 
 /* ---- casts ---- */
 
-static replay_cast *add_cast(replay *r, const char *name)
+int replay_add_cast(replay *r, const char *kind, const char *of)
 {
+    char name[512];
+    snprintf(name, sizeof name, "%s%s%s", kind ? kind : "", kind ? ":" : "", of);
     cast_state *s = replay_state(r, name); /* keeps the name for us */
     if (!s)
-        return NULL;
+        return -1;
     if (r->n_casts == r->room_casts) {
         const size_t room = r->room_casts ? 2 * r->room_casts : 64;
         replay_cast *casts = realloc(r->casts, room * sizeof *casts);
         if (!casts)
-            return NULL;
+            return -1;
         r->casts = casts;
         r->room_casts = room;
     }
@@ -104,7 +106,31 @@ static replay_cast *add_cast(replay *r, const char *name)
     memset(c, 0, sizeof *c);
     c->name = s->name;
     c->next = c->scale = c->sqnr_db = (double)NAN;
-    return c;
+    return 0;
+}
+
+/* What is cast, to what, and what there is to say of both: each its share of a cast. */
+typedef struct outcome {
+    mpsim_stats stats;
+    mpsim_cast_stats casts;
+} outcome;
+
+/* Statistics of n numbers as they are, and as f has them times factor; f NULL: the former. 0 or -1. */
+static int summarise(mpsim_summary *s, const mpsim_format *f, double factor, const record_values *x,
+                     size_t n, outcome *o)
+{
+    mpsim_cast cast = {.format = f};
+    mpsim_rounding_init(&cast.rounding, MPSIM_ROUND_NEAREST_EVEN);
+    cast.rounding.scale = factor;
+    mpsim_stats_init(&o->stats);
+    mpsim_cast_stats_init(&o->casts);
+    if (mpsim_summary_begin(s, f ? &cast : NULL, f ? 1 : 0,
+                            MPSIM_SUMMARY_SUMS | (f ? (unsigned)MPSIM_SUMMARY_ERRORS : 0)))
+        return -1;
+    if (x->narrow ? mpsim_summary_add_f32(s, NULL, x->narrow, n)
+                  : mpsim_summary_add_f64(s, NULL, x->wide, n))
+        return -1;
+    return mpsim_summary_read(s, &o->stats, NULL, &o->casts) == MPSIM_OK ? 0 : -1;
 }
 
 static void take_counts(replay_cast *c, const mpsim_cast_stats *casts, const mpsim_stats *stats)
@@ -113,17 +139,6 @@ static void take_counts(replay_cast *c, const mpsim_cast_stats *casts, const mps
     c->subnormal = casts->counts.subnormal;
     c->overflow += casts->counts.overflow;
     c->sqnr_db = mpsim_cast_stats_sqnr_db(casts, stats);
-}
-
-/* The numbers as the quantiser gets them: x * factor in the compute format. */
-static int to_compute(const mpsim_format *f, const double *x, size_t n, double factor,
-                      float *y, mpsim_cast_stats *casts)
-{
-    mpsim_rounding rounding;
-    mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
-    rounding.scale = factor;
-    replay_round(f, factor, y, x, n);
-    return mpsim_cast_stats_add(casts, f, &rounding, NULL, x, n) == MPSIM_OK ? 0 : EXIT_DATA;
 }
 
 /* How many of the elements that saturate would do so, too, at the scale of this step's amax: none
@@ -141,105 +156,108 @@ static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_bloc
     return casts.counts.overflow < all ? casts.counts.overflow : all;
 }
 
-static int cast_blocks(replay *r, replay_cast *c, const mpsim_block_recipe *recipe,
-                       const mpsim_format *compute, const double *x, size_t n, size_t cols,
-                       double factor)
+/* The FP8 state that a cast works with; the scale that it takes. 0 or an exit code. */
+static int begin_delayed(const replay *r, cast_state *s, const mpsim_block_recipe *b,
+                         const float *y, size_t n, float *given)
 {
+    if (start_delayed(r, s, mpsim_format_find(b->element)))
+        return -1;
+    if (r->gap && !s->used)
+        begin_after_gap(s, mpsim_amax(y, n));
+    *given = s->delayed.scale;
+    return 0;
+}
+
+static void end_delayed(const replay *r, cast_state *s, replay_cast *c, const mpsim_block_recipe *b,
+                        const replay_casting *how, const float *y, float given, uint64_t all)
+{
+    const float amax = mpsim_amax(y, how->n);
+    mpsim_delayed_record(&s->delayed, amax);
+    s->used = 1;
+    s->cast = (size_t)(c - r->casts);
+    c->scale = (double)given * r->scaler.scale;
+    c->stale = all - saturated_at_own(&s->delayed.config, b, y, how->n, how->cols, amax, all);
+}
+
+/* The numbers as the quantiser gets them, x * factor in the compute format, are y. */
+static void cast_blocks(const replay *r, replay_cast *c, cast_state *s,
+                        const mpsim_block_recipe *recipe, const replay_casting *how, float *y,
+                        replay_problem *problem)
+{
+    const mpsim_format *compute = &how->place->format[how->role];
+    const int delayed = r->plan->recipe->delayed;
     mpsim_block_recipe b = *recipe;
-    mpsim_cast_stats first, casts;
-    mpsim_stats stats;
+    mpsim_cast_stats casts;
+    outcome plain;
     const mpsim_rng rng = replay_rng(r, c->name);
+    const mpsim_blocks out = {.casts = &casts};
+    const record_values values = {.narrow = y};
     float given = 1.0f;
-    cast_state *s = replay_state(r, c->name);
-    float *y = malloc((n ? n : 1) * sizeof *y);
-    double *wide = malloc((n ? n : 1) * sizeof *wide);
-    int code = y && wide ? 0 : replay_no_memory();
-    mpsim_cast_stats_init(&first);
     mpsim_cast_stats_init(&casts);
-    mpsim_stats_init(&stats);
-    if (!code)
-        code = to_compute(compute, x, n, factor, y, &first);
-    if (!code && r->plan->recipe->delayed) {
-        code = start_delayed(r, s, mpsim_format_find(b.element));
-        if (!code && r->gap && !s->used)
-            begin_after_gap(s, mpsim_amax(y, n));
-        b.rule = MPSIM_SCALE_GIVEN;
-        given = s->delayed.scale;
-    }
-    if (!code) {
-        const mpsim_blocks out = {.casts = &casts};
-        for (size_t i = 0; i < n; i++)
-            wide[i] = (double)y[i];
-        mpsim_stats_add(&stats, wide, n);
-        if (mpsim_block_quantize(&b, y, cols ? n / cols : 0, cols, -1.0f, given, &rng, &out, NULL))
-            code = fail(EXIT_DATA, "replay: recipe %s does not fit %s", recipe->name, c->name);
-    }
-    if (!code) {
-        c->underflow = first.counts.underflow;
-        c->overflow = first.counts.overflow;
-        take_counts(c, &casts, &stats);
-        snprintf(c->format, sizeof c->format, "%.12s > %.30s", compute->name,
-                 r->plan->recipe->delayed ? b.element : recipe->name);
-        c->scale = (double)NAN;
-    }
-    if (!code && r->plan->recipe->delayed) {
-        const float amax = mpsim_amax(y, n);
-        mpsim_delayed_record(&s->delayed, amax);
-        s->used = 1;
-        s->cast = r->n_casts - 1;
-        c->scale = (double)given * r->scaler.scale;
-        const uint64_t all = casts.counts.overflow;
-        c->stale = all - saturated_at_own(&s->delayed.config, &b, y, n, cols, amax, all);
-    }
-    free(y);
-    free(wide);
-    return code;
-}
-
-/* What overflows to an infinity here does so in the weight gradients behind it, too. */
-static void see_overflow(replay *r, const replay_cast *c, const mpsim_format *f)
-{
-    if (c->overflow == 0 || !f->inf || r->overflow)
+    if (summarise(replay_self(r)->summary, NULL, 1, &values, how->n, &plain) ||
+        (delayed && begin_delayed(r, s, &b, y, how->n, &given))) {
+        replay_lacks_memory(problem);
         return;
-    r->overflow = 1;
-    r->cause = c->name;
+    }
+    if (delayed)
+        b.rule = MPSIM_SCALE_GIVEN;
+    if (mpsim_block_quantize(&b, y, how->cols ? how->n / how->cols : 0, how->cols, -1.0f, given, &rng,
+                             &out, NULL)) {
+        replay_fails(problem, EXIT_DATA, "replay: recipe %s does not fit %s", recipe->name, c->name);
+        return;
+    }
+    take_counts(c, &casts, &plain.stats);
+    snprintf(c->format, sizeof c->format, "%.12s > %.30s", compute->name,
+             delayed ? b.element : recipe->name);
+    c->scale = (double)NAN;
+    if (delayed)
+        end_delayed(r, s, c, &b, how, y, given, casts.counts.overflow);
 }
 
-int replay_cast_tensor(replay *r, const char *name, train_role role, layer_kind layer,
-                       const train_placement *place, int is_operand, const double *x, size_t n,
-                       size_t cols, double factor)
+void replay_see_overflows(replay *r, size_t first)
+{
+    for (size_t i = first; i < r->n_casts && !r->overflow; i++)
+        if (r->casts[i].infinite) {
+            r->overflow = 1;
+            r->cause = r->casts[i].name;
+        }
+}
+
+void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
+                        const record_values *x, replay_problem *problem)
 {
     static const int backward[TRAIN_ROLES] = {[TRAIN_AGRAD] = 1, [TRAIN_DGRAD] = 1, [TRAIN_WGRAD] = 1};
-    const mpsim_format *f = &place->format[role];
-    const mpsim_block_recipe *recipe = is_operand ? place->recipe[role] : NULL;
-    mpsim_stats stats;
-    replay_cast *c = add_cast(r, name);
-    if (!c)
-        return replay_no_memory();
-    mpsim_stats_init(&stats);
-    mpsim_stats_add(&stats, x, n);
-    c->kind = trace_kind(name);
-    c->layer = layer;
-    c->count = n;
-    c->nonfinite = stats.nan + stats.inf;
-    c->nonzero = n - stats.zero - c->nonfinite;
-    c->amax = stats.amax * factor;
-    if (recipe) {
-        const int code = cast_blocks(r, c, recipe, f, x, n, cols, factor);
-        if (code)
-            return code;
-    } else {
-        mpsim_rounding rounding;
-        mpsim_cast_stats casts;
-        mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
-        mpsim_cast_stats_init(&casts);
-        rounding.scale = factor;
-        if (mpsim_cast_stats_add(&casts, f, &rounding, NULL, x, n))
-            return fail(EXIT_DATA, "replay: %s cannot be cast", name);
-        take_counts(c, &casts, &stats);
-        snprintf(c->format, sizeof c->format, "%.40s", f->name);
-        c->scale = backward[role] ? r->scaler.scale : 1;
-        see_overflow(r, c, f);
+    const mpsim_format *f = &how->place->format[how->role];
+    const mpsim_block_recipe *recipe = how->is_operand ? how->place->recipe[how->role] : NULL;
+    replay_cast *c = &r->casts[cast];
+    outcome o;
+    if (summarise(replay_self(r)->summary, f, how->factor, x, how->n, &o)) {
+        replay_fails(problem, EXIT_DATA, "replay: %s cannot be cast", c->name);
+        return;
     }
-    return 0;
+    c->kind = trace_kind(c->name);
+    c->layer = how->layer;
+    c->count = how->n;
+    c->nonfinite = o.stats.nan + o.stats.inf;
+    c->nonzero = how->n - o.stats.zero - c->nonfinite;
+    c->amax = o.stats.amax * how->factor;
+    if (!recipe) {
+        take_counts(c, &o.casts, &o.stats);
+        snprintf(c->format, sizeof c->format, "%.40s", f->name);
+        c->scale = backward[how->role] ? r->scaler.scale : 1;
+        /* what overflows to an infinity here does so in the weight gradients behind it, too */
+        c->infinite = c->overflow > 0 && f->inf;
+        return;
+    }
+    const ptrdiff_t state = nameindex_find(&r->state_names, c->name);
+    float *y = malloc((how->n ? how->n : 1) * sizeof *y);
+    if (!y) {
+        replay_lacks_memory(problem);
+        return;
+    }
+    c->underflow = o.casts.counts.underflow;
+    c->overflow = o.casts.counts.overflow;
+    replay_round(f, how->factor, y, x, 0, how->n);
+    cast_blocks(r, c, &r->states[state], recipe, how, y, problem);
+    free(y);
 }

@@ -37,7 +37,7 @@ static int as_recorded(const replay *r, parameter *const *list, size_t n)
         if (p->ranks != 1)
             return 0;
         for (size_t j = 0; j < p->n; j++)
-            if ((double)p->g[j] != p->grads[0][j] * factor)
+            if ((double)p->g[j] != value_at(&p->grads[0], j) * factor)
                 return 0;
     }
     return 1;

@@ -1,137 +1,129 @@
 /* measure.c -- what a step is compared with: references, lost updates, distances. */
 #include "state.h"
 
+#include <train/parallel.h>
+
 #include <math.h>
 #include <stdlib.h>
 
 /* ---- references: the recorded gradients in fp32 and binary64, clipped alike; skipped only where
  * the record is damaged ---- */
 
+enum { BLOCK = 4096 }; /* elements that are at hand in binary64 */
+
 /* The mean of the ranks' gradients, times factor, in binary64. */
 static double mean_gradient(const parameter *p, size_t i, double factor)
 {
     double sum = 0;
     for (size_t k = 0; k < p->ranks; k++)
-        sum += p->grads[k][i];
+        sum += value_at(&p->grads[k], i);
     return sum / (double)p->ranks * factor;
 }
 
-static double exact_norm(const replay *r, double factor)
+static void add_squares(replay *r, parameter *p, replay_weight *w)
 {
-    mpsim_sum *sum = malloc(sizeof *sum);
-    double norm = (double)NAN;
-    if (!sum)
-        return norm;
-    mpsim_sum_init(sum);
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        for (size_t j = 0; p->ranks && j < p->n; j++) {
-            const double g = mean_gradient(p, j, factor);
-            if (isfinite(g))
-                mpsim_sum_add_square(sum, g);
-        }
+    mpsim_sum *sum = &replay_self(r)->squares;
+    (void)w;
+    for (size_t j = 0; p->ranks && j < p->n; j++) {
+        const double g = mean_gradient(p, j, r->reference_factor);
+        if (isfinite(g))
+            mpsim_sum_add_square(sum, g);
     }
-    norm = sqrt(mpsim_sum_value(sum));
-    free(sum);
-    return norm;
 }
 
-/* A step whose recorded gradients are damaged was skipped when it was recorded. */
-int replay_record_finite(const replay *r)
+static double exact_norm(replay *r)
 {
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        for (size_t k = 0; k < p->ranks && p->group >= 0; k++)
-            for (size_t j = 0; j < p->n; j++)
-                if (!isfinite(p->grads[k][j]))
-                    return 0;
-    }
-    return 1;
+    mpsim_sum sum;
+    mpsim_sum_init(&sum);
+    for (int t = 0; t < parallel_threads(); t++)
+        mpsim_sum_init(&r->workers[t].squares);
+    (void)replay_each(r, add_squares);
+    for (int t = 0; t < parallel_threads(); t++)
+        mpsim_sum_merge(&sum, &r->workers[t].squares);
+    return sqrt(mpsim_sum_value(&sum));
 }
 
-int replay_references(const mpsim_optim *o, parameter *p, double factor)
-{
-    mpsim_optim plain = *o;
-    float *g32 = malloc((p->n ? p->n : 1) * sizeof *g32);
-    double *g64 = malloc((p->n ? p->n : 1) * sizeof *g64);
-    int code = g32 && g64 ? 0 : replay_no_memory();
-    plain.variant = mpsim_optim_variant_find("ieee");
-    plain.store = MPSIM_STORE_NEAREST;
-    plain.grad_scale = 1;
-    plain.param = plain.state = *mpsim_format_find("binary32");
-    for (size_t i = 0; i < p->n && !code; i++) {
-        g64[i] = mean_gradient(p, i, factor);
-        g32[i] = (float)g64[i];
-    }
-    if (!code) {
-        const mpsim_optim_tensor t = {.param = p->p32, .grad = g32, .m = p->m32, .v = p->v32,
-                                      .vmax = p->x32, .n = p->n};
-        p->t_reference++;
-        if (mpsim_optim_step(&plain, p->t_reference, &t, NULL) ||
-            mpsim_optim_reference(&plain, p->t_reference, p->p64, g64, p->m64, p->v64, p->x64,
-                                  p->n))
-            code = fail(EXIT_DATA, "replay: the reference of %s cannot be computed", p->name);
-    }
-    free(g32);
-    free(g64);
-    return code;
-}
-
-/* ---- lost updates ---- */
-
-/* How many elements would move in binary64, from the very numbers that the run has, and did not;
- * with Kahan's method an update that the compensation keeps is not lost. */
-int replay_count_lost(const mpsim_optim *o, const parameter *p, const float *before,
-                      const float *model_before, const float *m, const float *v, const float *vmax,
-                      const float *kahan, replay_weight *w)
-{
-    double *x[5];
-    int bad = 0;
-    for (int i = 0; i < 5; i++)
-        bad |= (x[i] = malloc((p->n ? p->n : 1) * sizeof *x[i])) == NULL;
-    for (size_t i = 0; i < p->n && !bad; i++) {
-        x[0][i] = (double)before[i];
-        x[1][i] = (double)p->g[i]; /* the reference divides by grad_scale */
-        x[2][i] = (double)m[i];
-        x[3][i] = (double)v[i];
-        x[4][i] = (double)vmax[i];
-    }
-    if (!bad) {
-        mpsim_optim_reference(o, p->t, x[0], x[1], x[2], x[3], x[4], p->n);
-        for (size_t i = 0; i < p->n; i++) {
-            if (!(x[0][i] != (double)before[i]))
-                continue;
-            w->updates++;
-            w->lost += p->p[i] == before[i] && p->kahan[i] == kahan[i];
-            w->lost_model += p->model[i] == model_before[i];
-        }
-    }
-    for (int i = 0; i < 5; i++)
-        free(x[i]);
-    return bad ? replay_no_memory() : 0;
-}
-
-double replay_reference_factor(const replay *r)
+double replay_reference_factor(replay *r)
 {
     const double unscale = r->record.grads_scaled ? 1 / r->record.loss_scale : 1;
     if (r->out.clip == MPSIM_CLIP_NONE)
         return unscale;
-    const double norm = exact_norm(r, unscale);
+    r->reference_factor = unscale;
+    const double norm = exact_norm(r);
     return norm > r->out.max_norm ? unscale * r->out.max_norm / norm : unscale;
 }
 
-/* ---- distances: sums exact ---- */
-
-static void distance_add(replay_distance *d, double a, double b)
+static float *from(float *x, size_t i)
 {
-    if (!isfinite(b))
-        return;
-    if (isfinite(a))
-        mpsim_sum_add_square(&d->difference, a - b);
-    else
-        d->broken = 1;
-    mpsim_sum_add_square(&d->size, b);
+    return x ? x + i : NULL;
 }
+
+static double *from_wide(double *x, size_t i)
+{
+    return x ? x + i : NULL;
+}
+
+void replay_references(const mpsim_optim *o, parameter *p, double factor)
+{
+    mpsim_optim plain = *o;
+    float g32[BLOCK];
+    double g64[BLOCK];
+    plain.variant = mpsim_optim_variant_find("ieee");
+    plain.store = MPSIM_STORE_NEAREST;
+    plain.grad_scale = 1;
+    plain.param = plain.state = *mpsim_format_find("binary32");
+    p->t_reference++;
+    for (size_t i = 0; i < p->n && !p->problem.code; i += BLOCK) {
+        const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
+        for (size_t j = 0; j < n; j++) {
+            g64[j] = mean_gradient(p, i + j, factor);
+            g32[j] = (float)g64[j];
+        }
+        const mpsim_optim_tensor t = {.param = p->p32 + i, .grad = g32, .m = p->m32 + i,
+                                      .v = p->v32 + i, .vmax = from(p->x32, i), .n = n};
+        if (mpsim_optim_step(&plain, p->t_reference, &t, NULL) ||
+            mpsim_optim_reference(&plain, p->t_reference, p->p64 + i, g64, p->m64 + i, p->v64 + i,
+                                  from_wide(p->x64, i), n))
+            replay_fails(&p->problem, EXIT_DATA, "replay: the reference of %s cannot be computed",
+                         p->name);
+    }
+}
+
+/* ---- lost updates ---- */
+
+/* n numbers from i on in binary64; where there are none, zeros. */
+static void widen(double *y, const float *x, size_t i, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        y[j] = x ? (double)x[i + j] : 0;
+}
+
+/* How many elements would move in binary64, from the very numbers that the run has, and did not;
+ * with Kahan's method an update that the compensation keeps is not lost. */
+void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
+                       replay_weight *w)
+{
+    double x[BLOCK], g[BLOCK], m[BLOCK], v[BLOCK], vmax[BLOCK];
+    for (size_t i = 0; i < p->n; i += BLOCK) {
+        const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
+        widen(x, before->p, i, n);
+        widen(g, p->g, i, n); /* the reference divides by grad_scale */
+        widen(m, before->m, i, n);
+        widen(v, before->v, i, n);
+        widen(vmax, before->vmax, i, n);
+        mpsim_optim_reference(o, p->t, x, g, m, v, vmax, n);
+        for (size_t j = 0, k = i; j < n; j++, k++) {
+            if (!(x[j] != (double)before->p[k]))
+                continue;
+            w->updates++;
+            w->lost += p->p[k] == before->p[k] &&
+                       (!before->kahan || p->kahan[k] == before->kahan[k]);
+            w->lost_model += p->model[k] == before->model[k];
+        }
+    }
+}
+
+/* ---- distances: sums exact ---- */
 
 double replay_distance_value(const replay_distance *d)
 {
@@ -139,7 +131,7 @@ double replay_distance_value(const replay_distance *d)
     return d->broken ? (double)INFINITY : a == 0 ? 0 : sqrt(a / b);
 }
 
-static void distance_merge(replay_distance *to, const replay_distance *d)
+void replay_distance_merge(replay_distance *to, const replay_distance *d)
 {
     mpsim_sum_merge(&to->difference, &d->difference);
     mpsim_sum_merge(&to->size, &d->size);
@@ -153,20 +145,36 @@ void replay_distance_init(replay_distance *d)
     d->broken = 0;
 }
 
-void replay_measure(const parameter *p, replay_weight *w, replay_distance all[4])
+/* What stands beside a reference. The sum of the reference's squares is that of another distance where
+ * `size` is 0. */
+static void distance_add(replay_distance *d, int size, double a, double b)
+{
+    if (!isfinite(b))
+        return;
+    if (isfinite(a))
+        mpsim_sum_add_square(&d->difference, a - b);
+    else
+        d->broken = 1;
+    if (size)
+        mpsim_sum_add_square(&d->size, b);
+}
+
+void replay_measure(parameter *p, replay_weight *w, replay_worker *self)
 {
     replay_distance d[4];
     for (int i = 0; i < 4; i++)
         replay_distance_init(&d[i]);
     for (size_t i = 0; i < p->n; i++) {
-        distance_add(&d[0], (double)p->model[i], (double)p->p32[i]);
-        distance_add(&d[1], (double)p->model[i], p->p64[i]);
-        distance_add(&d[2], (double)p->p32[i], p->p64[i]);
-        distance_add(&d[3], (double)p->p[i], (double)p->p32[i]);
+        distance_add(&d[0], 1, (double)p->model[i], (double)p->p32[i]);
+        distance_add(&d[1], 1, (double)p->model[i], p->p64[i]);
+        distance_add(&d[2], 0, (double)p->p32[i], p->p64[i]);
+        distance_add(&d[3], 0, (double)p->p[i], (double)p->p32[i]);
     }
+    d[2].size = d[1].size;
+    d[3].size = d[0].size;
     w->distance_fp32 = replay_distance_value(&d[0]);
     w->distance_f64 = replay_distance_value(&d[1]);
     w->kept_fp32 = replay_distance_value(&d[3]);
     for (int i = 0; i < 4; i++)
-        distance_merge(&all[i], &d[i]);
+        replay_distance_merge(&self->distances[i], &d[i]);
 }

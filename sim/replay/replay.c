@@ -10,32 +10,65 @@
 
 /* ---- tensors ---- */
 
-static double *read_values(trace *t, size_t i, trace_error *error)
+/* Whether every number of f is a binary32 number. */
+static int is_narrow(const mpsim_format *f)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+}
+
+/* The next numbers of the selected tensor as binary32, which they are. */
+static int read_narrow(trace *t, float *y, size_t n, size_t *got, trace_error *error)
+{
+    enum { BLOCK = 4096 };
+    double x[BLOCK];
+    if (trace_read(t, x, n < BLOCK ? n : BLOCK, got, error))
+        return -1;
+    for (size_t i = 0; i < *got; i++)
+        y[i] = (float)x[i];
+    return 0;
+}
+
+static int is_binary32(const mpsim_format *f)
+{
+    return mpsim_format_same(f, mpsim_format_find("binary32"));
+}
+
+static int read_more(trace *t, const trace_tensor *tensor, record_values *v, size_t at, size_t *got,
+                     trace_error *error)
+{
+    const size_t n = (size_t)tensor->count - at;
+    if (v->wide)
+        return trace_read(t, v->wide + at, n, got, error);
+    if (is_binary32(tensor->format))
+        return trace_read_codes(t, v->narrow + at, n, got, error);
+    return read_narrow(t, v->narrow + at, n, got, error);
+}
+
+static int read_values(trace *t, size_t i, record_values *v, trace_error *error)
 {
     const trace_tensor *tensor = trace_at(t, i);
     const size_t n = (size_t)tensor->count;
-    double *x = NULL;
     size_t at = 0, got = 0;
-    if (tensor->count < SIZE_MAX / sizeof *x)
-        x = malloc((n ? n : 1) * sizeof *x);
-    if (!x) {
-        trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-        return NULL;
+    *v = (record_values){NULL, NULL};
+    if (tensor->count < SIZE_MAX / sizeof(double)) {
+        if (is_narrow(tensor->format))
+            v->narrow = malloc((n ? n : 1) * sizeof *v->narrow);
+        else
+            v->wide = malloc((n ? n : 1) * sizeof *v->wide);
     }
-    if (trace_select(t, i, error) == 0)
+    if (!values_there(v))
+        return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+    int bad = trace_select(t, i, error);
+    if (!bad)
         do {
-            if (trace_read(t, x + at, n - at, &got, error)) {
-                free(x);
-                return NULL;
-            }
-            at += got;
-        } while (got > 0 && at < n);
-    else
-        at = SIZE_MAX;
-    if (at == n)
-        return x;
-    free(x);
-    return NULL;
+            bad = read_more(t, tensor, v, at, &got, error);
+            at += bad ? 0 : got;
+        } while (!bad && got > 0 && at < n);
+    if (bad)
+        values_free(v);
+    return bad;
 }
 
 static size_t columns(const trace_tensor *t)
@@ -78,9 +111,9 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     return p;
 }
 
-static int add_gradient(parameter *p, double *x)
+static int add_gradient(parameter *p, record_values x)
 {
-    double **grads = realloc(p->grads, (p->ranks + 1) * sizeof *grads);
+    record_values *grads = realloc(p->grads, (p->ranks + 1) * sizeof *grads);
     if (!grads)
         return -1;
     p->grads = grads;
@@ -91,16 +124,16 @@ static int add_gradient(parameter *p, double *x)
 /* A tensor of a parameter: kept until the step is done. Gradients that are reduced already, and
  * weights, are taken from the first rank's file. */
 static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const char *kind,
-                          double *x)
+                          record_values x)
 {
     parameter *p = find_parameter(r, strchr(tensor->name, ':') + 1, tensor);
-    double **to = NULL;
+    record_values *to = NULL;
     if (!p) {
-        free(x);
+        values_free(&x);
         return replay_no_memory();
     }
     if (p->n != tensor->count) {
-        free(x);
+        values_free(&x);
         return replay_bad_file(t, "%s has %" PRIu64 " elements, and %zu elsewhere", tensor->name,
                         tensor->count, p->n);
     }
@@ -108,7 +141,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
         if ((p->ranks == 0 || !r->record.reduced) && add_gradient(p, x) == 0)
             return 0;
         const int bad = p->ranks == 0 || !r->record.reduced;
-        free(x);
+        values_free(&x);
         return bad ? replay_no_memory() : 0;
     }
     to = strcmp(kind, "weight") == 0   ? &p->weight
@@ -118,8 +151,8 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
                                        : &p->vmax_recorded;
     if (to == &p->weight)
         p->weight_format = tensor->format;
-    if (*to)
-        free(x);
+    if (values_there(to))
+        values_free(&x);
     else
         *to = x;
     return 0;
@@ -127,7 +160,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
 
 /* An activation or its gradient: cast at once and forgotten. */
 static int take_activation(replay *r, const trace_tensor *tensor, train_role role,
-                           const double *x)
+                           const record_values *x)
 {
     const char *layer = strchr(tensor->name, ':') + 1;
     cast_state *s = replay_state(r, tensor->name);
@@ -146,8 +179,17 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
         r->out.bytes.activations +=
             b ? mpsim_block_bytes(b, cols ? n / cols : 0, cols)
               : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
-    return replay_cast_tensor(r, tensor->name, role, s->layer, &s->place, 1, x, n, cols,
-                              backward ? r->scaler.scale / from : 1);
+    const train_placement place = s->place;
+    const replay_casting how = {role, s->layer, &place, 1, n, cols,
+                                backward ? r->scaler.scale / from : 1};
+    replay_problem problem = {0};
+    if (replay_add_cast(r, NULL, tensor->name))
+        return replay_no_memory();
+    replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
+    if (problem.code)
+        return fail(problem.code, "%s", problem.text);
+    replay_see_overflows(r, r->n_casts - 1);
+    return 0;
 }
 
 static int take_tensor(replay *r, trace *t, size_t i)
@@ -166,19 +208,19 @@ static int take_tensor(replay *r, trace *t, size_t i)
     if (strlen(tensor->name) > REPLAY_NAME_MAX)
         return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
                                REPLAY_NAME_MAX);
-    double *x = read_values(t, i, &error);
-    if (!x)
+    record_values x;
+    if (read_values(t, i, &x, &error))
         return fail(error.exit, "%s", error.text);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         if (strcmp(kinds[k].kind, kind) != 0)
             continue;
         if (kinds[k].role < 0)
             return take_parameter(r, t, tensor, kind, x);
-        const int code = take_activation(r, tensor, (train_role)kinds[k].role, x);
-        free(x);
+        const int code = take_activation(r, tensor, (train_role)kinds[k].role, &x);
+        values_free(&x);
         return code;
     }
-    free(x);
+    values_free(&x);
     return 0;
 }
 
@@ -217,26 +259,29 @@ static int begin_step(replay *r, int64_t step)
 }
 
 /* The model's weights as the forward pass reads them. */
+static void cast_weight(replay *r, parameter *p, replay_weight *w)
+{
+    const replay_casting how = {TRAIN_WEIGHT, p->kind, &p->place, p->shape_rank == 2, p->n, p->cols, 1};
+    const record_values model = {.narrow = p->model};
+    (void)w;
+    if (p->p)
+        replay_cast_tensor(r, p->cast, &how, &model, &p->problem);
+}
+
 static int cast_weights(replay *r)
 {
+    const size_t first = r->n_casts;
     for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        char name[512];
+        parameter *p = &r->parameters[i];
         if (!p->p)
             continue;
-        double *x = malloc((p->n ? p->n : 1) * sizeof *x);
-        if (!x)
+        if (replay_add_cast(r, "weight", p->name))
             return replay_no_memory();
-        for (size_t j = 0; j < p->n; j++)
-            x[j] = (double)p->model[j];
-        snprintf(name, sizeof name, "weight:%s", p->name);
-        const int code = replay_cast_tensor(r, name, TRAIN_WEIGHT, p->kind, &p->place,
-                                            p->shape_rank == 2, x, p->n, p->cols, 1);
-        free(x);
-        if (code)
-            return code;
+        p->cast = r->n_casts - 1;
     }
-    return 0;
+    const int code = replay_each(r, cast_weight);
+    replay_see_overflows(r, first);
+    return code;
 }
 
 static void count_storage(replay *r)
@@ -378,9 +423,12 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     r.in = in;
     r.done = done;
     r.context = context;
-    int code = input_each(in, visit, &r);
+    int code = replay_hire(&r);
+    if (!code)
+        code = input_each(in, visit, &r);
     if (!code)
         code = end_step(&r);
+    replay_dismiss(&r);
     if (unmatched)
         replay_find_unmatched(&r, unmatched, size);
     for (size_t i = 0; i < r.n_parameters; i++)

@@ -44,6 +44,7 @@ typedef struct replay_cast {
     size_t n_history;
     uint64_t count, nonzero, nonfinite; /* before the cast; weights: as the model has them  */
     uint64_t underflow, subnormal, overflow; /* overflow: also saturated                   */
+    int infinite;     /* some overflowed to an infinity                                     */
     uint64_t stale;   /* FP8 delayed: saturated where a scale of this step's amax would not */
     double amax;      /* before the cast, times the loss scale                             */
     double sqnr_db;

@@ -3,25 +3,104 @@
 
 #include "../cli/stream.h"
 
+#include <train/parallel.h>
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
 int replay_no_memory(void)
 {
     return fail(EXIT_IO, "replay: out of memory");
 }
+
+/* ---- tasks of many threads ---- */
+
+void replay_fails(replay_problem *p, int code, const char *message, ...)
+{
+    va_list list;
+    va_start(list, message);
+    p->code = code;
+    vsnprintf(p->text, sizeof p->text, message, list);
+    va_end(list);
+}
+
+void replay_lacks_memory(replay_problem *p)
+{
+    replay_fails(p, EXIT_IO, "replay: out of memory");
+}
+
+typedef struct each {
+    replay *r;
+    void (*task)(replay *r, parameter *p, replay_weight *w);
+} each;
+
+static void run_task(int i, void *context)
+{
+    const each *e = context;
+    e->task(e->r, &e->r->parameters[i], &e->r->weights[i]);
+}
+
+int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *w))
+{
+    each e = {r, task};
+    parallel_for((int)r->n_parameters, run_task, &e);
+    for (size_t i = 0; i < r->n_parameters; i++)
+        if (r->parameters[i].problem.code)
+            return fail(r->parameters[i].problem.code, "%s", r->parameters[i].problem.text);
+    return 0;
+}
+
+replay_worker *replay_self(const replay *r)
+{
+    return &r->workers[parallel_self()];
+}
+
+int replay_hire(replay *r)
+{
+    const int n = parallel_threads();
+    r->workers = calloc((size_t)n, sizeof *r->workers);
+    for (int i = 0; r->workers && i < n; i++) {
+        replay_worker *w = &r->workers[i];
+        w->summary = mpsim_summary_new();
+        w->distances = calloc(4, sizeof *w->distances);
+        if (!w->summary || !w->distances)
+            return replay_no_memory();
+    }
+    return r->workers ? 0 : replay_no_memory();
+}
+
+void replay_dismiss(replay *r)
+{
+    for (int i = 0; r->workers && i < parallel_threads(); i++) {
+        mpsim_summary_free(r->workers[i].summary);
+        free(r->workers[i].distances);
+    }
+    free(r->workers);
+}
+
+/* ---- numbers ---- */
 
 mpsim_rng replay_rng(const replay *r, const char *name)
 {
     return (mpsim_rng){.seed = r->options->seed, .stream = name_stream(r->step, NULL, name)};
 }
 
-void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n)
+void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x,
+                  size_t first, size_t n)
 {
+    enum { BLOCK = 512 };
     mpsim_rounding nearest;
-    double block[512];
+    double block[BLOCK];
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
     nearest.scale = factor;
-    for (size_t i = 0; i < n; i += 512) {
-        const size_t m = n - i < 512 ? n - i : 512;
-        mpsim_round_array_f64(f, &nearest, NULL, block, x + i, m, NULL);
+    if (x->narrow) {
+        mpsim_round_array_f32(f, &nearest, NULL, y, x->narrow + first, n, NULL);
+        return;
+    }
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t m = n - i < BLOCK ? n - i : BLOCK;
+        mpsim_round_array_f64(f, &nearest, NULL, block, x->wide + first + i, m, NULL);
         for (size_t j = 0; j < m; j++)
             y[i + j] = (float)block[j];
     }

@@ -7,6 +7,28 @@
 
 #include <jansson.h>
 
+/* Numbers as they were recorded: binary32 where their format has no others, else binary64. */
+typedef struct record_values {
+    float *narrow; /* NULL: not there */
+    double *wide;
+} record_values;
+
+static inline int values_there(const record_values *v)
+{
+    return v->narrow || v->wide;
+}
+
+static inline double value_at(const record_values *v, size_t i)
+{
+    return v->narrow ? (double)v->narrow[i] : v->wide[i];
+}
+
+/* What went wrong in a task of one of many threads; told afterwards. */
+typedef struct replay_problem {
+    int code; /* exit code; 0: nothing */
+    char text[640];
+} replay_problem;
+
 /* A parameter: what the record says of it in this step, and the run's own numbers. */
 typedef struct parameter {
     char *name, *layer; /* "conv1.weight", "conv1" */
@@ -14,9 +36,9 @@ typedef struct parameter {
     size_t n, cols;
     uint64_t shape_rank;
     int weight_rank; /* of the layer's weight, or -1 */
-    /* of the record, this step; NULL: not there. Values as binary64. */
-    double *weight, *master, *m, *v, *vmax_recorded;
-    double **grads; /* of the ranks, as recorded */
+    /* of the record, this step */
+    record_values weight, master, m, v, vmax_recorded;
+    record_values *grads; /* of the ranks */
     size_t ranks;
     const mpsim_format *weight_format; /* of the record */
     train_placement place; /* of the layer, under the plan in force */
@@ -33,6 +55,12 @@ typedef struct parameter {
     int steps_known; /* of `steps`, taken before this one */
     uint64_t steps;
     int tied; /* stands for several of the model's parameters */
+    /* of this step: its first cast; of its gradients as recorded and as cast */
+    size_t cast;
+    uint64_t gradients, unheld; /* see replay_step */
+    float norm;
+    int counts_unheld, damaged, not_finite, from_record;
+    replay_problem problem;
 } parameter;
 
 /* The FP8 state of a tensor. */
@@ -117,6 +145,8 @@ typedef struct replay {
     size_t rank;      /* of the file at hand, among those of its step */
     int state_recorded; /* a file of the step has moments                */
     int overflow;     /* seen in activations or their gradients       */
+    int skip, finite; /* this step moves nothing; no recorded gradient is damaged */
+    double grad_scale, reference_factor; /* that optimizer and references work with */
     const char *cause;
 
     parameter *parameters;
@@ -129,6 +159,7 @@ typedef struct replay {
     size_t n_layer_names;
     replay_cast *casts;
     size_t n_casts, room_casts;
+    struct replay_worker *workers; /* a thread's own */
     replay_weight *weights;
 
     replay_settings *settings; /* as policy and trace agree on, of the last step that had some */
@@ -187,17 +218,50 @@ void replay_find_unmatched(const replay *r, char *out, size_t size);
 
 /* state.c: what all of them use. */
 int replay_no_memory(void);
+/* The same of a task, and of its lack of memory. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+void replay_fails(replay_problem *p, int code, const char *message, ...);
+void replay_lacks_memory(replay_problem *p);
+
+/* A task for every parameter, on all threads; the first problem in their order is told. */
+int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *w));
+
+/* What a thread keeps: statistics of arrays, sums that merge exactly. */
+typedef struct replay_worker {
+    mpsim_summary *summary;
+    struct replay_distance *distances; /* four: see replay_measure */
+    mpsim_sum squares;
+} replay_worker;
+
+replay_worker *replay_self(const replay *r); /* of the thread that asks */
+int replay_hire(replay *r);                  /* 0, or an exit code */
+void replay_dismiss(replay *r);
 /* From a tensor's step, name to random bits. */
 mpsim_rng replay_rng(const replay *r, const char *name);
-/* y = x * factor, rounded once to f: a format whose numbers are binary32 numbers. */
-void replay_round(const mpsim_format *f, double factor, float *y, const double *x, size_t n);
+/* y = x * factor, of n elements from `first` on, rounded once to f: a format whose numbers are binary32
+ * numbers. */
+void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x,
+                  size_t first, size_t n);
 
-/* cast.c: 0, or an exit code after a message. place: of its layer. x: n numbers as recorded,
- * times `factor` they are scaled as in this step. is_operand: of a matrix product, so that a block
- * recipe applies (a bias is none). */
-int replay_cast_tensor(replay *r, const char *name, train_role role, layer_kind layer,
-                       const train_placement *place, int is_operand, const double *x, size_t n,
-                       size_t cols, double factor);
+/* cast.c: a tensor to be cast: its entry is at r->n_casts - 1; -1: out of memory. Then the cast: place:
+ * of its layer. x: n numbers as recorded, times `factor` they are scaled as in this step. is_operand: of
+ * a matrix product, so that a block recipe applies (a bias is none). Threads may cast at once. At last
+ * the casts from `first` on are looked at for overflow, in their order. */
+typedef struct replay_casting {
+    train_role role;
+    layer_kind layer;
+    const train_placement *place;
+    int is_operand;
+    size_t n, cols;
+    double factor;
+} replay_casting;
+
+int replay_add_cast(replay *r, const char *kind, const char *name);
+void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
+                        const record_values *x, replay_problem *problem);
+void replay_see_overflows(replay *r, size_t first);
 cast_state *replay_state(replay *r, const char *name);
 void replay_states_update(replay *r);
 void replay_states_clear(replay *r);
@@ -206,6 +270,7 @@ void replay_states_clear(replay *r);
 int replay_begin_weights(replay *r); /* after all files of the step have been read */
 void parameter_refresh(const replay *r, parameter *p); /* the model's copy from what is kept */
 void parameter_forget(parameter *p); /* what the record said */
+void values_free(record_values *v);
 void parameter_free(parameter *p);
 
 /* step.c: the step itself. */
@@ -219,14 +284,18 @@ typedef struct replay_distance {
     int broken; /* an Inf or NaN where the reference has a number: infinitely far */
 } replay_distance;
 
-int replay_record_finite(const replay *r); /* no recorded gradient is damaged */
-double replay_reference_factor(const replay *r);
-int replay_references(const mpsim_optim *o, parameter *p, double factor);
-int replay_count_lost(const mpsim_optim *o, const parameter *p, const float *before,
-                      const float *model_before, const float *m, const float *v, const float *vmax,
-                      const float *kahan, replay_weight *w);
+/* What a parameter was before its step. */
+typedef struct replay_before {
+    float *p, *model, *m, *v, *vmax, *kahan; /* NULL: none, zeros */
+} replay_before;
+
+double replay_reference_factor(replay *r);
+void replay_references(const mpsim_optim *o, parameter *p, double factor);
+void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
+                       replay_weight *w);
 void replay_distance_init(replay_distance *d);
 double replay_distance_value(const replay_distance *d);
-void replay_measure(const parameter *p, replay_weight *w, replay_distance all[4]);
+void replay_distance_merge(replay_distance *to, const replay_distance *d);
+void replay_measure(parameter *p, replay_weight *w, replay_worker *self);
 
 #endif

@@ -1,6 +1,8 @@
 /* step.c -- from gradients to new weights; see state.h. */
 #include "state.h"
 
+#include <train/parallel.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,66 +25,74 @@ static int is_sum(const replay *r, const parameter *p)
            p->place.storage.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
 }
 
-/* Recorded gradients that a run in format f would not have: counted, unless the run is known to have
- * computed in another one. */
-static void count_unheld(replay *r, const parameter *p, const mpsim_format *f)
+static const mpsim_format *gradient_format(const replay *r, const parameter *p)
 {
-    const double scale = r->record.scale_known && !r->record.grads_scaled ? r->record.loss_scale : 1;
-    float block[256];
-    if (f->mbits >= 23 || (r->record.computed != COMPUTED_UNKNOWN && !computed_in(r, f)))
-        return;
-    r->out.gradient_format = p->place.format[TRAIN_WGRAD].name;
-    const uint64_t before = r->out.unheld;
-    for (size_t k = 0; k < p->ranks; k++)
-        for (size_t i = 0; i < p->n; i += 256) {
-            const size_t n = p->n - i < 256 ? p->n - i : 256;
-            const double *x = p->grads[k] + i;
-            replay_round(f, scale, block, x, n);
-            for (size_t j = 0; j < n; j++)
-                r->out.unheld += isfinite(x[j]) && (double)block[j] != x[j] * scale;
-            r->out.gradients += n;
-        }
-    if (r->out.unheld > before && !r->out.unheld_in)
-        r->out.unheld_in = p->name;
+    return is_sum(r, p) ? &p->place.storage : &p->place.format[TRAIN_WGRAD];
 }
 
-/* A gradient in the plan's format, times the loss scale, summed over ranks, in p->g. */
-static int make_gradient(replay *r, parameter *p, double factor)
+/* Recorded gradients that a run in format f would not have: counted, unless the run is known to have
+ * computed in another one. */
+static void count_unheld(const replay *r, parameter *p, const mpsim_format *f)
+{
+    enum { BLOCK = 1024 };
+    const double scale = r->record.scale_known && !r->record.grads_scaled ? r->record.loss_scale : 1;
+    float block[BLOCK];
+    p->counts_unheld = f->mbits < 23 &&
+                       (r->record.computed == COMPUTED_UNKNOWN || computed_in(r, f));
+    for (size_t k = 0; p->counts_unheld && k < p->ranks; k++)
+        for (size_t i = 0; i < p->n; i += BLOCK) {
+            const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
+            replay_round(f, scale, block, &p->grads[k], i, n);
+            for (size_t j = 0; j < n; j++) {
+                const double x = value_at(&p->grads[k], i + j);
+                p->unheld += isfinite(x) && (double)block[j] != x * scale;
+            }
+            p->gradients += n;
+        }
+}
+
+/* Whether a recorded gradient holds an Inf or NaN. */
+static int is_damaged(const parameter *p)
+{
+    for (size_t k = 0; k < p->ranks && p->group >= 0; k++)
+        for (size_t j = 0; j < p->n; j++)
+            if (!isfinite(value_at(&p->grads[k], j)))
+                return 1;
+    return 0;
+}
+
+/* By which recorded gradients are multiplied to be scaled as in this step. */
+static double gradient_factor(const replay *r)
+{
+    return r->scaler.scale / (r->record.grads_scaled ? r->record.loss_scale : 1);
+}
+
+/* The gradients of the ranks, cast, in `wire`; their sum in p->g. */
+static void reduce_gradient(const replay *r, parameter *p, float **wire)
 {
     train_placement place = p->place;
     const mpsim_format *f = &place.format[TRAIN_WGRAD];
-    char name[512];
-    int code = 0;
-    if (is_sum(r, p))
-        place.format[TRAIN_WGRAD] = place.storage;
-    count_unheld(r, p, f);
-    snprintf(name, sizeof name, "wgrad:%s", p->name);
-    float **wire = calloc(p->ranks, sizeof *wire);
-    for (size_t k = 0; wire && k < p->ranks && !code; k++) {
-        wire[k] = k == 0 ? p->g : malloc((p->n ? p->n : 1) * sizeof **wire);
+    const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r)};
+    place.format[TRAIN_WGRAD] = *gradient_format(r, p);
+    for (size_t k = 0; k < p->ranks && !p->problem.code; k++) {
+        wire[k] = malloc((p->n ? p->n : 1) * sizeof **wire);
+        if (k == 0)
+            p->g = wire[0];
         if (!wire[k]) {
-            code = replay_no_memory();
-            break;
+            replay_lacks_memory(&p->problem);
+            return;
         }
-        code = replay_cast_tensor(r, name, TRAIN_WGRAD, p->kind, &place, 0, p->grads[k], p->n,
-                                  p->cols, factor);
-        if (!code)
-            replay_round(f, factor, wire[k], p->grads[k], p->n);
+        replay_cast_tensor(r, p->cast + k, &how, &p->grads[k], &p->problem);
+        replay_round(f, how.factor, wire[k], &p->grads[k], 0, p->n);
     }
-    if (!wire)
-        code = replay_no_memory();
-    if (!code && p->ranks > 1) {
-        mpsim_reduce d = r->plan->reduce;
-        if (!r->plan->reduce_given)
-            d.wire = d.accumulator = d.result = *f;
-        if (mpsim_reduce_array(&d, p->g, (const float *const *)wire, p->ranks, p->n))
-            code = fail(EXIT_DATA, "replay: %s: the gradients of its ranks cannot be reduced",
-                        p->name);
-    }
-    for (size_t k = 1; wire && k < p->ranks; k++)
-        free(wire[k]);
-    free(wire);
-    return code;
+    if (p->problem.code || p->ranks < 2)
+        return;
+    mpsim_reduce d = r->plan->reduce;
+    if (!r->plan->reduce_given)
+        d.wire = d.accumulator = d.result = *f;
+    if (mpsim_reduce_array(&d, p->g, (const float *const *)wire, p->ranks, p->n))
+        replay_fails(&p->problem, EXIT_DATA,
+                     "replay: %s: the gradients of its ranks cannot be reduced", p->name);
 }
 
 static int not_finite(const float *x, size_t n)
@@ -93,108 +103,187 @@ static int not_finite(const float *x, size_t n)
     return 0;
 }
 
-/* The name that the casts have: "wgrad:...". */
-static const char *gradient_name(replay *r, const parameter *p)
+/* A gradient in the plan's format, times the loss scale, summed over ranks, in p->g. */
+static void make_gradient(replay *r, parameter *p, replay_weight *w)
 {
-    char name[512];
-    snprintf(name, sizeof name, "wgrad:%s", p->name);
-    const cast_state *s = replay_state(r, name);
-    return s ? s->name : p->name;
+    (void)w;
+    p->gradients = p->unheld = 0;
+    p->counts_unheld = p->damaged = p->not_finite = 0;
+    if (!p->ranks)
+        return;
+    float **wire = calloc(p->ranks, sizeof *wire);
+    if (!wire) {
+        replay_lacks_memory(&p->problem);
+        return;
+    }
+    count_unheld(r, p, gradient_format(r, p));
+    p->damaged = is_damaged(p);
+    reduce_gradient(r, p, wire);
+    p->not_finite = !p->problem.code && not_finite(p->g, p->n);
+    for (size_t k = 1; k < p->ranks; k++)
+        free(wire[k]);
+    free(wire);
 }
 
-/* Does the step overflow, as the scaler's check sees it? */
-static int overflows(replay *r)
+/* All of them; what they had that is told. */
+static int make_gradients(replay *r)
+{
+    const size_t first = r->n_casts;
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        parameter *p = &r->parameters[i];
+        p->cast = r->n_casts;
+        for (size_t k = 0; k < p->ranks; k++)
+            if (replay_add_cast(r, "wgrad", p->name))
+                return replay_no_memory();
+    }
+    const int code = replay_each(r, make_gradient);
+    replay_see_overflows(r, first);
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        const parameter *p = &r->parameters[i];
+        r->out.gradients += p->gradients;
+        r->out.unheld += p->unheld;
+        if (p->counts_unheld)
+            r->out.gradient_format = p->place.format[TRAIN_WGRAD].name;
+        if (p->unheld && !r->out.unheld_in)
+            r->out.unheld_in = p->name;
+    }
+    return code;
+}
+
+static int any_damaged(const replay *r)
+{
+    for (size_t i = 0; i < r->n_parameters; i++)
+        if (r->parameters[i].damaged)
+            return 1;
+    return 0;
+}
+
+/* ---- overflow, as the scaler's check sees it ---- */
+
+static void find_norm(replay *r, parameter *p, replay_weight *w)
+{
+    (void)r, (void)w;
+    p->norm = p->ranks && p->group >= 0 ? mpsim_norm(NULL, p->g, p->n) : 0;
+}
+
+/* 1, 0, or -1: out of memory. */
+static int norms_overflow(replay *r)
 {
     float *norms = calloc(r->n_parameters ? r->n_parameters : 1, sizeof *norms);
-    int found = r->overflow;
     size_t used = 0;
     if (!norms)
         return -1;
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        if (!p->ranks || p->group < 0) /* the optimizer does not have it */
-            continue;
-        if (!found && r->plan->scaler.check == MPSIM_CHECK_ELEMENTS && not_finite(p->g, p->n)) {
-            found = 1;
-            r->cause = gradient_name(r, p);
-        }
-        norms[used++] = mpsim_norm(NULL, p->g, p->n);
-    }
-    if (!found && r->plan->scaler.check == MPSIM_CHECK_NORM &&
-        train_norm_overflows(norms, used)) {
-        found = 1;
-        r->cause = train_norm_name;
-    }
+    (void)replay_each(r, find_norm);
+    for (size_t i = 0; i < r->n_parameters; i++)
+        if (r->parameters[i].ranks && r->parameters[i].group >= 0)
+            norms[used++] = r->parameters[i].norm;
+    const int found = train_norm_overflows(norms, used);
     free(norms);
     return found;
 }
 
+static int overflows(replay *r)
+{
+    if (r->overflow)
+        return r->overflow;
+    if (r->plan->scaler.check == MPSIM_CHECK_NORM) {
+        const int found = norms_overflow(r);
+        if (found > 0)
+            r->cause = train_norm_name;
+        return found;
+    }
+    for (size_t i = 0; i < r->n_parameters; i++) {
+        const parameter *p = &r->parameters[i]; /* of no group: the optimizer does not have it */
+        if (p->group >= 0 && p->not_finite) {
+            r->cause = r->casts[p->cast].name;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* ---- one parameter ---- */
 
-static int step_parameter(replay *r, double grad_scale, parameter *p, replay_weight *w)
+/* A copy of n numbers; NULL where there are none, or no memory: *bad. */
+static float *copy_of(const float *x, size_t n, int *bad)
+{
+    float *y = x ? malloc((n ? n : 1) * sizeof *y) : NULL;
+    *bad |= x && !y;
+    if (y)
+        memcpy(y, x, n * sizeof *y);
+    return y;
+}
+
+static void step_parameter(const replay *r, parameter *p, replay_weight *w)
 {
     mpsim_optim o = *replay_optimizer_of(r, p);
     o.store = (uint8_t)r->plan->optimizer.store;
-    o.grad_scale = grad_scale;
+    o.grad_scale = r->grad_scale;
     o = train_optim_of(&o, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
-    const size_t bytes = (p->n ? p->n : 1) * sizeof(float);
-    const float *from[6] = {p->p, p->model, p->pm, p->pv, p->vmax, p->kahan};
-    float *old[6];
-    int bad = 0, code = 0;
-    for (int i = 0; i < 6; i++) {
-        bad |= (old[i] = malloc(bytes)) == NULL;
-        if (old[i])
-            memcpy(old[i], from[i], p->n * sizeof(float));
-    }
+    const unsigned needs = train_needs(&o, &p->place.kept);
+    int bad = 0;
+    replay_before old = {copy_of(p->p, p->n, &bad), copy_of(p->model, p->n, &bad),
+                         copy_of(needs & TRAIN_NEEDS_M ? p->pm : NULL, p->n, &bad),
+                         copy_of(needs & TRAIN_NEEDS_V ? p->pv : NULL, p->n, &bad),
+                         copy_of(needs & TRAIN_NEEDS_VMAX ? p->vmax : NULL, p->n, &bad),
+                         copy_of(needs & TRAIN_NEEDS_KAHAN ? p->kahan : NULL, p->n, &bad)};
+    const mpsim_optim_tensor t = {.param = p->p, .grad = p->g, .m = p->pm, .v = p->pv,
+                                  .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
+    const mpsim_status s = mpsim_optim_check(&o);
     p->t++;
-    if (!bad) {
-        const mpsim_optim_tensor t = {.param = p->p, .grad = p->g, .m = p->pm, .v = p->pv,
-                                      .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
-        const mpsim_status s = mpsim_optim_check(&o);
-        if (s || mpsim_optim_step(&o, p->t, &t, &rng))
-            code = fail(EXIT_DATA, "replay: %s cannot be stepped: variant %s of %s in %s: %s",
-                        p->name, o.variant->name, mpsim_optim_name((mpsim_optim_algorithm)o.algorithm),
-                        o.param.name, mpsim_status_string(s ? s : MPSIM_EINVAL));
-    }
+    if (bad)
+        replay_lacks_memory(&p->problem);
+    else if (s || mpsim_optim_step(&o, p->t, &t, &rng))
+        replay_fails(&p->problem, EXIT_DATA,
+                     "replay: %s cannot be stepped: variant %s of %s in %s: %s", p->name,
+                     o.variant->name, mpsim_optim_name((mpsim_optim_algorithm)o.algorithm),
+                     o.param.name, mpsim_status_string(s ? s : MPSIM_EINVAL));
     parameter_refresh(r, p);
-    if (!bad && !code)
-        code = replay_count_lost(&o, p, old[0], old[1], old[2], old[3], old[4], old[5], w);
-    for (int i = 0; i < 6; i++)
-        free(old[i]);
-    return bad ? replay_no_memory() : code;
+    if (!p->problem.code)
+        replay_count_lost(&o, p, &old, w);
+    free(old.p);
+    free(old.model);
+    free(old.m);
+    free(old.v);
+    free(old.vmax);
+    free(old.kahan);
 }
 
 /* ---- the step ---- */
 
-static int step_all(replay *r, double grad_scale, int skip, int finite)
+static void step_one(replay *r, parameter *p, replay_weight *w)
+{
+    if (!replay_is_updated(p))
+        return;
+    if (!r->skip)
+        step_parameter(r, p, w);
+    if (!p->problem.code && p->p64 && r->finite)
+        replay_references(replay_optimizer_of(r, p), p, r->reference_factor);
+    if (!p->problem.code && p->p64)
+        replay_measure(p, w, replay_self(r));
+}
+
+static int step_all(replay *r)
 {
     replay_distance all[4];
-    const double factor = r->options->references ? replay_reference_factor(r) : 1;
+    r->reference_factor = r->options->references ? replay_reference_factor(r) : 1;
     for (int i = 0; i < 4; i++)
         replay_distance_init(&all[i]);
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        parameter *p = &r->parameters[i];
-        replay_weight *w = &r->weights[i];
-        int code = 0;
-        if (!replay_is_updated(p))
-            continue;
-        if (!skip)
-            code = step_parameter(r, grad_scale, p, w);
-        if (!code && p->p64 && finite)
-            code = replay_references(replay_optimizer_of(r, p), p, factor);
-        if (code)
-            return code;
-        if (p->p64)
-            replay_measure(p, w, all);
-    }
-    if (r->options->references) {
+    for (int t = 0; t < parallel_threads(); t++)
+        for (int i = 0; i < 4; i++)
+            replay_distance_init(&r->workers[t].distances[i]);
+    const int code = replay_each(r, step_one);
+    for (int t = 0; t < parallel_threads(); t++)
+        for (int i = 0; i < 4; i++)
+            replay_distance_merge(&all[i], &r->workers[t].distances[i]);
+    if (!code && r->options->references) {
         r->out.distance_fp32 = replay_distance_value(&all[0]);
         r->out.distance_f64 = replay_distance_value(&all[1]);
         r->out.fp32_f64 = replay_distance_value(&all[2]);
         r->out.kept_fp32 = replay_distance_value(&all[3]);
     }
-    return 0;
+    return code;
 }
 
 static int any_update(const replay *r)
@@ -230,8 +319,7 @@ static void say_settings(replay *r)
 int replay_update(replay *r)
 {
     const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
-    const double factor = r->scaler.scale / from;
-    double grad_scale = 1;
+    const double factor = gradient_factor(r);
     r->out.scale = r->out.unscale = r->out.next_scale = r->scaler.scale;
     r->out.tracker = r->scaler.clean;
     r->out.trains = is_training(r);
@@ -240,15 +328,13 @@ int replay_update(replay *r)
     if (!(factor > 0 && isfinite(factor)))
         return fail(EXIT_DATA, "replay: step %lld: gradients recorded at a loss scale of %g cannot "
                                "be brought to %g", (long long)r->step, from, r->scaler.scale);
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        parameter *p = &r->parameters[i];
-        const int code = p->ranks ? make_gradient(r, p, factor) : 0;
-        if (code)
-            return code;
-    }
+    int code = make_gradients(r);
+    if (code)
+        return code;
     /* a gradient that overflowed when it was recorded is not known at smaller scales */
-    const int finite = replay_record_finite(r);
-    r->out.unknown = r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && !finite;
+    r->finite = !any_damaged(r);
+    r->out.unknown =
+        r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && !r->finite;
     const int found = r->out.unknown ? r->overflow : overflows(r);
     if (found < 0)
         return replay_no_memory();
@@ -259,15 +345,16 @@ int replay_update(replay *r)
     r->out.events = s.events;
     r->out.tracker = r->scaler.clean;
     r->out.cause = found ? r->cause : NULL;
-    const int skip =
+    r->skip =
         r->out.unknown || (s.events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED)) != 0;
     if (!any_update(r))
         return 0;
-    int code = replay_choose_optimizers(r);
+    code = replay_choose_optimizers(r);
     replay_choose_clip(r);
-    if (!code && !skip) {
+    r->grad_scale = 1;
+    if (!code && !r->skip) {
         say_settings(r);
-        code = replay_unscale_and_clip(r, s.unscale, &grad_scale);
+        code = replay_unscale_and_clip(r, s.unscale, &r->grad_scale);
     }
-    return code ? code : step_all(r, grad_scale, skip, finite);
+    return code ? code : step_all(r);
 }

@@ -5,19 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+void values_free(record_values *v)
+{
+    free(v->narrow);
+    free(v->wide);
+    *v = (record_values){NULL, NULL};
+}
+
+/* What is compared and begun with; gradients are needed on. */
+static void forget_weights(parameter *p)
+{
+    values_free(&p->weight);
+    values_free(&p->master);
+    values_free(&p->m);
+    values_free(&p->v);
+    values_free(&p->vmax_recorded);
+}
+
 void parameter_forget(parameter *p)
 {
-    free(p->weight);
-    free(p->master);
-    free(p->m);
-    free(p->v);
-    free(p->vmax_recorded);
+    forget_weights(p);
     for (size_t i = 0; i < p->ranks; i++)
-        free(p->grads[i]);
+        values_free(&p->grads[i]);
     free(p->grads);
-    p->weight = p->master = p->m = p->v = p->vmax_recorded = NULL;
     p->grads = NULL;
     p->ranks = 0;
+    free(p->g);
+    p->g = NULL;
 }
 
 void parameter_free(parameter *p)
@@ -38,25 +52,51 @@ void parameter_free(parameter *p)
 
 static int allocate(parameter *p, int references)
 {
-    float **narrow[] = {&p->p, &p->model, &p->pm, &p->pv, &p->vmax, &p->kahan};
-    float **narrow_reference[] = {&p->p32, &p->m32, &p->v32, &p->x32};
-    double **wide[] = {&p->p64, &p->m64, &p->v64, &p->x64};
+    float **narrow[] = {&p->p, &p->model, &p->pm, &p->pv};
+    float **narrow_reference[] = {&p->p32, &p->m32, &p->v32};
+    double **wide[] = {&p->p64, &p->m64, &p->v64};
     const size_t n = p->n ? p->n : 1;
     int bad = 0;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         bad |= (*narrow[i] = calloc(n, sizeof(float))) == NULL;
-    for (size_t i = 0; references && i < 4; i++) {
+    for (size_t i = 0; references && i < 3; i++) {
         bad |= (*narrow_reference[i] = calloc(n, sizeof(float))) == NULL;
         bad |= (*wide[i] = calloc(n, sizeof(double))) == NULL;
     }
-    return bad ? replay_no_memory() : 0;
+    return bad ? -1 : 0;
+}
+
+/* What few optimizers have: the compensation of Kahan's method, the largest second moments. The latter
+ * begin with the second moments, where nothing is known of them. */
+static int allocate_rare(const replay *r, parameter *p)
+{
+    const plan_optimizer *c = &r->plan->optimizer;
+    const int recorded = replay_group_settings(r, p)->amsgrad;
+    const size_t n = p->n ? p->n : 1;
+    if (c->store == MPSIM_STORE_KAHAN && !p->kahan && (p->kahan = calloc(n, sizeof *p->kahan)) == NULL)
+        return -1;
+    if (p->vmax || !(c->amsgrad > 0 || recorded > 0 || values_there(&p->vmax_recorded)))
+        return 0;
+    p->vmax = malloc(n * sizeof *p->vmax);
+    p->x32 = p->p64 ? malloc(n * sizeof *p->x32) : NULL;
+    p->x64 = p->p64 ? malloc(n * sizeof *p->x64) : NULL;
+    if (!p->vmax || (p->p64 && (!p->x32 || !p->x64)))
+        return -1;
+    memcpy(p->vmax, p->pv, p->n * sizeof *p->vmax);
+    if (p->p64) {
+        memcpy(p->x32, p->v32, p->n * sizeof *p->x32);
+        memcpy(p->x64, p->v64, p->n * sizeof *p->x64);
+    }
+    return 0;
 }
 
 /* The same of numbers that the record may lack: zeros then. */
-static void round_from(const mpsim_format *f, float *y, const double *x, size_t n)
+static void round_from(const mpsim_format *f, float *y, const record_values *x, size_t n)
 {
-    if (x)
-        replay_round(f, 1, y, x, n);
+    if (!y)
+        return;
+    if (values_there(x))
+        replay_round(f, 1, y, x, 0, n);
     else
         memset(y, 0, n * sizeof *y);
 }
@@ -65,7 +105,8 @@ static void round_to(const mpsim_format *f, float *y, const float *x, size_t n)
 {
     mpsim_rounding nearest;
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    mpsim_round_array_f32(f, &nearest, NULL, y, x, n, NULL);
+    if (y)
+        mpsim_round_array_f32(f, &nearest, NULL, y, x, n, NULL);
 }
 
 static float split_value(float master)
@@ -106,10 +147,9 @@ static void drop_foreign_state(const replay *r, parameter *p)
     const int adam = chosen > MPSIM_OPTIM_SGD, recorded_adam = recorded > MPSIM_OPTIM_SGD;
     if (chosen < 0 || recorded < 0 || adam == recorded_adam)
         return;
-    free(p->m);
-    free(p->v);
-    free(p->vmax_recorded);
-    p->m = p->v = p->vmax_recorded = NULL;
+    values_free(&p->m);
+    values_free(&p->v);
+    values_free(&p->vmax_recorded);
 }
 
 /* Updates that were taken before this step. SGD's first one, in torch, is where there is no momentum
@@ -117,45 +157,44 @@ static void drop_foreign_state(const replay *r, parameter *p)
 static uint64_t steps_done(const replay *r, const parameter *p)
 {
     const uint64_t done = p->steps_known ? p->steps
-                          : (p->m || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
+                          : (values_there(&p->m) || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
     if (algorithm_of(r, p) != MPSIM_OPTIM_SGD)
         return done;
-    return p->m ? (done ? done : 1) : r->state_recorded ? 0 : done;
+    return values_there(&p->m) ? (done ? done : 1) : r->state_recorded ? 0 : done;
 }
 
 /* The references begin with what is recorded, too. */
-static void reference_from_record(parameter *p, const double *start)
+static void reference_from_record(parameter *p, const record_values *start)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const size_t bytes = p->n * sizeof *p->p64;
     const struct {
         float *narrow;
         double *wide;
-        const double *from;
-    } all[] = {{p->p32, p->p64, start}, {p->m32, p->m64, p->m}, {p->v32, p->v64, p->v},
-               {p->x32, p->x64, p->vmax_recorded ? p->vmax_recorded : p->v}};
+        const record_values *from;
+    } all[] = {{p->p32, p->p64, start}, {p->m32, p->m64, &p->m}, {p->v32, p->v64, &p->v},
+               {p->x32, p->x64, values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         round_from(fp32, all[i].narrow, all[i].from, p->n);
-        if (all[i].from)
-            memcpy(all[i].wide, all[i].from, bytes);
-        else
-            memset(all[i].wide, 0, bytes);
+        for (size_t k = 0; all[i].wide && k < p->n; k++)
+            all[i].wide[k] = values_there(all[i].from) ? value_at(all[i].from, k) : 0;
     }
 }
 
-static void from_record(replay *r, parameter *p)
+static void from_record(const replay *r, parameter *p)
 {
-    const double *start = p->master ? p->master : p->weight;
+    const record_values *start = values_there(&p->master) ? &p->master : &p->weight;
     drop_foreign_state(r, p);
     round_from(&p->place.kept, p->p, start, p->n);
-    round_from(&p->place.state, p->pm, p->m, p->n);
-    round_from(&p->place.state, p->pv, p->v, p->n);
+    round_from(&p->place.state, p->pm, &p->m, p->n);
+    round_from(&p->place.state, p->pv, &p->v, p->n);
     /* at least the second moment, if it is not known */
-    round_from(&p->place.state, p->vmax, p->vmax_recorded ? p->vmax_recorded : p->v, p->n);
-    memset(p->kahan, 0, p->n * sizeof *p->kahan);
+    round_from(&p->place.state, p->vmax,
+               values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
+    if (p->kahan)
+        memset(p->kahan, 0, p->n * sizeof *p->kahan);
     p->t = p->t_reference = steps_done(r, p);
-    p->lacks_state = p->t > 0 && !p->m;
-    p->lacks_vmax = p->t > 0 && !p->vmax_recorded;
+    p->lacks_state = p->t > 0 && !values_there(&p->m);
+    p->lacks_vmax = p->t > 0 && !values_there(&p->vmax_recorded);
     if (p->p64)
         reference_from_record(p, start);
     p->alive = 1;
@@ -182,11 +221,11 @@ const char *replay_carried_kind(replay_carried c)
 }
 
 static void compare_array(replay_weight *w, replay_carried which, const float *own,
-                          const double *record, size_t n)
+                          const record_values *record, size_t n)
 {
     replay_comparison *c = &w->carried[which];
-    for (size_t i = 0; record && i < n; i++) {
-        const double a = (double)own[i], b = record[i];
+    for (size_t i = 0; own && values_there(record) && i < n; i++) {
+        const double a = (double)own[i], b = value_at(record, i);
         const double larger = isnan(a) || isnan(b) ? (double)NAN : fmax(fabs(a), fabs(b));
         c->compared++;
         if (a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b))
@@ -206,38 +245,38 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
 /* What was carried to here and what was recorded here, where both have the same format. */
 static void compare(const replay *r, const parameter *p, replay_weight *w)
 {
-    if (p->weight && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
+    if (values_there(&p->weight) && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
         p->weight_format->ebits == p->place.storage.ebits) {
-        compare_array(w, CARRIED_WEIGHT, p->model, p->weight, p->n);
-        compare_array(w, CARRIED_M, p->pm, p->m, p->n);
-        compare_array(w, CARRIED_V, p->pv, p->v, p->n);
-        compare_array(w, CARRIED_VMAX, p->vmax, p->vmax_recorded, p->n);
+        compare_array(w, CARRIED_WEIGHT, p->model, &p->weight, p->n);
+        compare_array(w, CARRIED_M, p->pm, &p->m, p->n);
+        compare_array(w, CARRIED_V, p->pv, &p->v, p->n);
+        compare_array(w, CARRIED_VMAX, p->vmax, &p->vmax_recorded, p->n);
     }
     if (r->plan->master != TRAIN_NO_MASTER)
-        compare_array(w, CARRIED_MASTER, p->p, p->master, p->n);
+        compare_array(w, CARRIED_MASTER, p->p, &p->master, p->n);
 }
 
-static int begin_parameter(replay *r, parameter *p, replay_weight *w)
+static void begin_parameter(replay *r, parameter *p, replay_weight *w)
 {
     const replay_weights from = r->options->weights;
     const int consecutive = r->stepped && r->step == r->last_step + 1;
     const int carry = p->alive && from != REPLAY_RECORDED && (consecutive || from == REPLAY_CARRY);
+    const int recorded = values_there(&p->weight) || values_there(&p->master);
     memset(w, 0, sizeof *w);
+    memset(&p->problem, 0, sizeof p->problem);
     w->name = p->name;
     w->count = p->n;
     w->distance_fp32 = w->distance_f64 = w->kept_fp32 = (double)NAN;
-    if (!p->g && (p->g = calloc(p->n ? p->n : 1, sizeof *p->g)) == NULL)
-        return replay_no_memory();
-    if (!p->alive && !p->weight && !p->master)
-        return 0;
-    if (!p->p) {
-        const int code = allocate(p, r->options->references);
-        if (code)
-            return code;
+    p->from_record = 0;
+    if (!p->alive && !recorded)
+        return;
+    if ((!p->p && allocate(p, r->options->references)) || allocate_rare(r, p)) {
+        replay_lacks_memory(&p->problem);
+        return;
     }
     w->storage = p->place.storage.name;
     w->master = p->place.kept.mbits != p->place.storage.mbits;
-    if (carry || (!p->weight && !p->master)) {
+    if (carry || !recorded) {
         if (r->new_plan)
             convert(p);
         parameter_refresh(r, p);
@@ -245,9 +284,9 @@ static int begin_parameter(replay *r, parameter *p, replay_weight *w)
     } else {
         from_record(r, p);
         parameter_refresh(r, p);
-        r->from_record = 1;
+        p->from_record = 1;
     }
-    return 0;
+    forget_weights(p);
 }
 
 int replay_begin_weights(replay *r)
@@ -258,11 +297,9 @@ int replay_begin_weights(replay *r)
     r->weights = w;
     r->state_recorded = 0;
     for (size_t i = 0; i < r->n_parameters; i++)
-        r->state_recorded |= r->parameters[i].m != NULL;
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const int code = begin_parameter(r, &r->parameters[i], &w[i]);
-        if (code)
-            return code;
-    }
-    return 0;
+        r->state_recorded |= values_there(&r->parameters[i].m);
+    const int code = replay_each(r, begin_parameter);
+    for (size_t i = 0; i < r->n_parameters; i++)
+        r->from_record |= r->parameters[i].from_record;
+    return code;
 }
