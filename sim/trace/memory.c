@@ -98,6 +98,24 @@ int trace_add_metadata(trace *t, const char *key, const char *value, trace_error
     return 0;
 }
 
+const char *trace_metadata_key(const trace *t, size_t i)
+{
+    return i < t->n_metadata ? t->metadata[2 * i] : NULL;
+}
+
+const char *trace_metadata_value(const trace *t, size_t i)
+{
+    return i < t->n_metadata ? t->metadata[2 * i + 1] : NULL;
+}
+
+const char *trace_metadata(const trace *t, const char *key)
+{
+    for (size_t i = 0; i < t->n_metadata; i++)
+        if (strcmp(t->metadata[2 * i], key) == 0)
+            return t->metadata[2 * i + 1];
+    return NULL;
+}
+
 static int compare_entries(const void *pa, const void *pb)
 {
     const trace_entry *a = pa, *b = pb;

@@ -86,7 +86,7 @@ int64_t trace_find_step(const trace *t)
         if (u >= 0 && !*end)
             return u;
     }
-    const char *path = trace_path(t);
+    const char *path = t->path;
     size_t n = strlen(path);
     while (n) {
         size_t begin = n;

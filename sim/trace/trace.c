@@ -111,21 +111,3 @@ const trace_tensor *trace_at(const trace *t, size_t i)
 {
     return i < t->count ? &t->entries[i].tensor : NULL;
 }
-
-const char *trace_metadata_key(const trace *t, size_t i)
-{
-    return i < t->n_metadata ? t->metadata[2 * i] : NULL;
-}
-
-const char *trace_metadata_value(const trace *t, size_t i)
-{
-    return i < t->n_metadata ? t->metadata[2 * i + 1] : NULL;
-}
-
-const char *trace_metadata(const trace *t, const char *key)
-{
-    for (size_t i = 0; i < t->n_metadata; i++)
-        if (strcmp(t->metadata[2 * i], key) == 0)
-            return t->metadata[2 * i + 1];
-    return NULL;
-}
