@@ -30,26 +30,6 @@ void parallel_for(int n, void (*task)(int i, void *context), void *context)
         task(i, context);
 }
 
-void parallel_ordered(int n, void (*task)(int i, void *context), void (*then)(int i, void *context),
-                      void *context)
-{
-#ifdef _OPENMP
-    if (threads > 1 && n > 1) {
-#pragma omp parallel for ordered schedule(monotonic : dynamic) num_threads(threads)
-        for (int i = 0; i < n; i++) {
-            task(i, context);
-#pragma omp ordered
-            then(i, context);
-        }
-        return;
-    }
-#endif
-    for (int i = 0; i < n; i++) {
-        task(i, context);
-        then(i, context);
-    }
-}
-
 int parallel_threads(void)
 {
     return threads;

@@ -36,12 +36,21 @@ static mpsim_rounding exactly(void)
 /* The codes 0, 1, ... as binary32 numbers. */
 static float *make_table(const mpsim_format *f)
 {
+    const mpsim_format *single = mpsim_format_find("binary32");
     const size_t bytes = mpsim_format_code_bytes(f), n = (size_t)1 << 8 * bytes;
     const mpsim_rounding exact = exactly();
     float *table = malloc(n * sizeof *table);
-    for (size_t i = 0; table && i < n; i++) {
-        const double x = mpsim_decode(f, i);
-        (void)mpsim_encode_array_f64(mpsim_format_find("binary32"), &exact, NULL, &table[i], &x, 1, NULL);
+    for (size_t first = 0; table && first < n; first += BLOCK) {
+        uint8_t narrow[BLOCK];
+        uint16_t wide[BLOCK];
+        double x[BLOCK];
+        const size_t m = n - first < BLOCK ? n - first : BLOCK;
+        for (size_t i = 0; i < m; i++) {
+            narrow[i] = (uint8_t)(first + i);
+            wide[i] = (uint16_t)(first + i);
+        }
+        (void)mpsim_decode_array(f, x, bytes == 1 ? (const void *)narrow : wide, m);
+        (void)mpsim_encode_array_f64(single, &exact, NULL, table + first, x, m, NULL);
     }
     return table;
 }

@@ -1,14 +1,15 @@
 /* tensors.c -- see tensors.h.
  *
- * The tensors are cut into pieces. A thread reads a piece, casts it and, when all pieces before it are
- * written, writes it: reading and casting go on meanwhile. What needs a tensor in order or as a whole (members
- * of archives, column-major arrays that are to be row-major) is read by one thread. */
+ * The tensors are cut into pieces; a thread reads a piece, casts it and writes it at its place. What must be read
+ * or written in order (members of archives, pipes), or needs a tensor as a whole (a column-major array that is to
+ * be row-major), is left to one thread. */
 #include "tensors.h"
 
 #include "../cli/stream.h"
 
 #include <train/parallel.h>
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,17 @@
 enum { PIECE = 1 << 17 }; /* elements: what is read and written stays in the cache of a core */
 
 typedef struct piece {
-    size_t tensor; /* of the work */
-    uint64_t first;
+    size_t tensor;  /* of the work */
+    uint64_t first; /* element     */
     size_t n;
+    uint64_t before; /* elements of the work */
 } piece;
 
 /* What a thread has of its own. */
 typedef struct lane {
     unsigned char *in, *out;
     mpsim_counts counts;
-    int failed;
+    int failed_at; /* the piece of the error, or INT_MAX */
     trace_error error;
 } lane;
 
@@ -46,7 +48,7 @@ typedef struct work {
     size_t n_pieces;
     lane *lanes;
     int n_lanes;
-    atomic_int failed;
+    atomic_int failed; /* some piece */
     trace_error *error;
 } work;
 
@@ -88,6 +90,7 @@ static int plan(work *k, const size_t *chosen, size_t n)
     }
     k->n = n;
     for (int i = 0; i < k->n_lanes; i++) {
+        k->lanes[i].failed_at = INT_MAX;
         k->lanes[i].in = malloc(PIECE * sizeof(uint64_t));
         k->lanes[i].out = malloc(PIECE * sizeof(uint64_t));
         if (!k->lanes[i].in || !k->lanes[i].out)
@@ -124,55 +127,54 @@ static void convert(const work *k, const item *at, uint64_t first, lane *l, void
 static int cut(work *k)
 {
     size_t p = 0;
+    uint64_t before = 0;
     k->pieces = calloc(k->n_pieces + 1, sizeof *k->pieces);
     if (!k->pieces)
         return no_memory(k);
     for (size_t i = 0; i < k->n; i++) {
         const uint64_t count = trace_at(k->t, k->items[i].index)->count;
-        for (uint64_t first = 0; first < count; first += PIECE)
-            k->pieces[p++] = (piece){i, first, (size_t)(count - first < PIECE ? count - first : PIECE)};
+        for (uint64_t first = 0; first < count; first += k->pieces[p++].n) {
+            const uint64_t n = count - first < PIECE ? count - first : PIECE;
+            k->pieces[p] = (piece){i, first, (size_t)n, before};
+            before += n;
+        }
     }
     return 0;
 }
 
-static void read_piece(int i, void *context)
+static void run_piece(int i, void *context)
 {
     work *k = context;
     const piece *p = &k->pieces[i];
     const item *at = &k->items[p->tensor];
     lane *l = &k->lanes[parallel_self()];
-    l->failed = 0;
-    if (atomic_load(&k->failed))
+    const size_t bytes = mpsim_format_code_bytes(k->c->out);
+    if (atomic_load(&k->failed) < i)
         return;
-    l->failed = trace_codes(k->t, at->index, p->first, l->in, p->n, &l->error);
-    if (!l->failed)
+    if (trace_codes(k->t, at->index, p->first, l->in, p->n, &l->error) == 0) {
         convert(k, at, p->first, l, l->out, p->n);
-}
-
-static void write_piece(int i, void *context)
-{
-    work *k = context;
-    lane *l = &k->lanes[parallel_self()];
-    if (atomic_load(&k->failed))
-        return;
-    if (!l->failed)
-        l->failed = trace_writer_data(k->w, l->out,
-                                      k->pieces[i].n * mpsim_format_code_bytes(k->c->out), &l->error);
-    if (l->failed) {
-        *k->error = l->error;
-        atomic_store(&k->failed, 1);
+        if (trace_writer_data_at(k->w, p->before * bytes, l->out, p->n * bytes, &l->error) == 0)
+            return;
     }
+    l->failed_at = i;
+    int others = atomic_load(&k->failed);
+    while (i < others && !atomic_compare_exchange_weak(&k->failed, &others, i))
+        continue;
 }
 
 static int run_pieces(work *k)
 {
-    enum { MOST = 1 << 30 };
     if (cut(k))
         return -1;
-    if (k->n_pieces > MOST)
+    if (k->n_pieces >= INT_MAX)
         return no_memory(k);
-    parallel_ordered((int)k->n_pieces, read_piece, write_piece, k);
-    return atomic_load(&k->failed) ? -1 : 0;
+    parallel_for((int)k->n_pieces, run_piece, k);
+    for (int i = 0; i < k->n_lanes; i++)
+        if (k->lanes[i].failed_at < INT_MAX && k->lanes[i].failed_at == atomic_load(&k->failed)) {
+            *k->error = k->lanes[i].error;
+            return -1;
+        }
+    return 0;
 }
 
 /* ---- a tensor at a time ---- */
@@ -244,14 +246,15 @@ static int run_tensor(work *k, const item *at)
 int caster_write(caster *c, trace *t, const size_t *chosen, size_t n, trace_writer *w,
                  trace_error *error)
 {
-    work k = {.c = c, .t = t, .w = w, .error = error};
-    int result = plan(&k, chosen, n), whole = !trace_is_flat(t);
+    work k = {.c = c, .t = t, .w = w, .failed = INT_MAX, .error = error};
+    int result = plan(&k, chosen, n), in_order = !trace_is_flat(t);
     for (size_t i = 0; i < n && !result; i++)
-        whole |= is_reordered(&k, trace_at(t, chosen[i]));
-    if (!whole && !result)
+        in_order |= is_reordered(&k, trace_at(t, chosen[i]));
+    if (!in_order && !result && trace_writer_has_places(w))
         result = run_pieces(&k);
-    for (size_t i = 0; i < n && whole && !result; i++)
-        result = run_tensor(&k, &k.items[i]);
+    else
+        for (size_t i = 0; i < n && !result; i++)
+            result = run_tensor(&k, &k.items[i]);
     for (int i = 0; i < k.n_lanes && !result; i++) {
         const mpsim_counts *from = &k.lanes[i].counts;
         c->counts.inexact += from->inexact;

@@ -130,13 +130,40 @@ static int flush(outfile *o, trace_error *error)
 
 int outfile_write(outfile *o, const void *p, size_t n, trace_error *error)
 {
-    if (n > BUFFER - o->fill && flush(o, error))
+    const int direct = n > BUFFER / 2;
+    if ((direct || n > BUFFER - o->fill) && flush(o, error))
         return -1;
-    if (n > BUFFER / 2)
+    if (direct)
         return write_all(o, p, n, error);
     if (n)
         memcpy(o->buffer + o->fill, p, n);
     o->fill += n;
+    return 0;
+}
+
+int outfile_has_places(const outfile *o)
+{
+    return o->name != NULL;
+}
+
+int outfile_flush(outfile *o, trace_error *error)
+{
+    return flush(o, error);
+}
+
+int outfile_write_at(outfile *o, uint64_t offset, const void *p, size_t n, trace_error *error)
+{
+    const unsigned char *from = p;
+    while (n) {
+        const ssize_t w = pwrite(o->fd, from, n, (off_t)offset);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return io_error(o->path, "cannot write", error);
+        from += w;
+        offset += (uint64_t)w;
+        n -= (size_t)w;
+    }
     return 0;
 }
 

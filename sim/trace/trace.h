@@ -175,6 +175,11 @@ trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *ten
 /* trace_writer_npy -- one array; t->fortran is honoured. */
 trace_writer *trace_writer_npy(const char *path, const trace_tensor *t, trace_error *error);
 int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error *error);
+/* trace_writer_has_places -- whether the data may be written in any order, with trace_writer_data_at alone:
+ * not into a pipe. */
+int trace_writer_has_places(const trace_writer *w);
+/* trace_writer_data_at -- bytes of the data from `at` on; from several threads, each byte once. */
+int trace_writer_data_at(trace_writer *w, uint64_t at, const void *bytes, size_t n, trace_error *error);
 /* trace_to_little_endian -- n codes of `bytes` bytes each, from the host to the byte order of files. */
 void trace_to_little_endian(unsigned char *codes, size_t bytes, size_t n);
 /* trace_writer_finish -- check that all promised bytes came, flush, rename; frees w always. */

@@ -10,7 +10,8 @@
 
 struct trace_writer {
     outfile *out;
-    uint64_t left; /* bytes of data still to come */
+    uint64_t begin;        /* of the data in the file      */
+    _Atomic uint64_t left; /* bytes of data still to come  */
 };
 
 /* A header under construction. */
@@ -168,8 +169,10 @@ static trace_writer *begin(const char *path, text *header, uint64_t bytes, trace
         trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
     } else {
         w->left = bytes;
+        w->begin = header->n;
         w->out = outfile_open(path, error);
-        if (!w->out || outfile_write(w->out, header->s, header->n, error)) {
+        if (!w->out || outfile_write(w->out, header->s, header->n, error) ||
+            (outfile_has_places(w->out) && outfile_flush(w->out, error))) {
             trace_writer_abandon(w);
             w = NULL;
         }
@@ -252,13 +255,31 @@ void trace_to_little_endian(unsigned char *codes, size_t bytes, size_t n)
         }
 }
 
+static int check_left(const trace_writer *w, size_t n, trace_error *error)
+{
+    const uint64_t left = w->left;
+    return n > left ? trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
+                                      "internal error: %zu bytes of data, only %" PRIu64 " announced",
+                                      n, left)
+                    : 0;
+}
+
 int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error *error)
 {
-    if (n > w->left)
-        return trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
-                               "internal error: %zu bytes of data, only %" PRIu64 " announced",
-                               n, w->left);
-    if (outfile_write(w->out, bytes, n, error))
+    if (check_left(w, n, error) || outfile_write(w->out, bytes, n, error))
+        return -1;
+    w->left -= n;
+    return 0;
+}
+
+int trace_writer_has_places(const trace_writer *w)
+{
+    return outfile_has_places(w->out);
+}
+
+int trace_writer_data_at(trace_writer *w, uint64_t at, const void *bytes, size_t n, trace_error *error)
+{
+    if (check_left(w, n, error) || outfile_write_at(w->out, w->begin + at, bytes, n, error))
         return -1;
     w->left -= n;
     return 0;
@@ -269,7 +290,8 @@ int trace_writer_finish(trace_writer *w, trace_error *error)
     int result;
     if (w->left) {
         result = trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
-                                 "internal error: %" PRIu64 " bytes of data are missing", w->left);
+                                 "internal error: %" PRIu64 " bytes of data are missing",
+                                 (uint64_t)w->left);
         trace_writer_abandon(w);
         return result;
     }

@@ -342,6 +342,56 @@ START_TEST(item_55_output_may_be_the_input)
 }
 END_TEST
 
+/* Tensors of many sizes, each written at once, in parts, and at places from the last to the first: the same file,
+ * with every byte where it belongs. (A piece between half the buffer and all of it went ahead of what
+ * waited in the buffer: header, and small tensors.) */
+START_TEST(bug_20261122_pieces_of_any_size)
+{
+    static const uint64_t sizes[][1] = {{9000}, {140000}, {3}, {262143}, {1}, {0}, {131072}, {131073}, {300000}, {7}};
+    enum { TENSORS = sizeof sizes / sizeof sizes[0] };
+    trace_tensor all[TENSORS];
+    blob data = {0}, files[3];
+    trace_error e;
+    uint64_t state = test_seed(), total = 0;
+    for (int i = 0; i < TENSORS; i++) {
+        char *name = strdup("tensor-0");
+        name[7] = (char)('0' + i);
+        all[i] = tensor(name, "e4m3", sizes[i], 1, sizes[i][0]);
+        total += sizes[i][0];
+    }
+    for (uint64_t i = 0; i < total; i++)
+        blob_int(&data, test_random(&state) & 0x7e, 1);
+    for (int way = 0; way < 3; way++) {
+        const char *path = bad_path("pieces.safetensors");
+        trace_writer *w = trace_writer_safetensors(path, all, TENSORS, NULL, 0, &e);
+        ck_assert_msg(w != NULL, "%s", w ? "" : e.text);
+        ck_assert(trace_writer_has_places(w));
+        uint64_t at = way == 2 ? total : 0;
+        for (int i = 0; i < TENSORS; i++) {
+            const size_t n = (size_t)all[way == 2 ? TENSORS - 1 - i : i].count, half = way == 1 ? n / 3 : 0;
+            if (way == 2) {
+                at -= n;
+                ck_assert(trace_writer_data_at(w, at, data.data + at, n, &e) == 0);
+                continue;
+            }
+            ck_assert(trace_writer_data(w, data.data + at, half, &e) == 0);
+            ck_assert(trace_writer_data(w, data.data + at + half, n - half, &e) == 0);
+            at += n;
+        }
+        ck_assert(trace_writer_finish(w, &e) == 0);
+        files[way] = slurp(path);
+        ck_assert(files[way].n > total && memcmp(files[way].data + files[way].n - total, data.data, total) == 0);
+        ck_assert(files[way].n == files[0].n && memcmp(files[way].data, files[0].data, files[0].n) == 0);
+        ck_assert_uint_eq(bad_read(path, NULL).elements, total);
+    }
+    for (int i = 0; i < 3; i++)
+        blob_clear(&files[i]);
+    for (int i = 0; i < TENSORS; i++)
+        free((void *)(uintptr_t)all[i].name);
+    blob_clear(&data);
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("writer", 60);
@@ -353,6 +403,7 @@ int main(void)
     tcase_add_test(c, item_54_disk_full_and_closed_pipe);
     tcase_add_test(c, standard_output_and_devices);
     tcase_add_test(c, item_55_output_may_be_the_input);
+    tcase_add_test(c, bug_20261122_pieces_of_any_size);
     TCase *const cases[] = {c, NULL};
     return bad_main("writer", cases);
 }

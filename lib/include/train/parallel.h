@@ -14,11 +14,6 @@ void parallel_init(unsigned threads);
 /* parallel_for -- call task(i, context) for 0 <= i < n, in any order, on all threads. */
 void parallel_for(int n, void (*task)(int i, void *context), void *context);
 
-/* parallel_ordered -- the same, and then(i, context) follows task(i, context) in the same thread: one at a
- * time, in the order of i. */
-void parallel_ordered(int n, void (*task)(int i, void *context), void (*then)(int i, void *context),
-                      void *context);
-
 /* parallel_threads -- how many threads there may be; parallel_self -- which of them, from 0, runs the
  * task that asks. */
 int parallel_threads(void);
