@@ -53,9 +53,8 @@ tests_libsupport_la_SOURCES = \
 
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
-  tests/arith/t-kernel \
-  tests/base/t-env tests/base/t-status \
-  tests/block/t-figures tests/block/t-kernel tests/block/t-recorded \
+  tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
+  tests/block/t-kernel tests/block/t-recorded tests/arith/t-arith-proof \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-tensorcore \
   tests/format/t-published \

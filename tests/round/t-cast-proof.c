@@ -29,7 +29,7 @@ enum { ENCODE, ROUND, ROUND_IN_PLACE, WAYS };
 static const char *const way_name[] = {"encode", "round", "round in place"};
 
 typedef struct place {
-    int way, counted, split, upper;
+    int way, counted, split, upper, environment;
     size_t from, n, off_in, off_out;
     uint64_t lengths; /* where the pieces end */
 } place;
@@ -79,14 +79,6 @@ static mpsim_status call(const trial *t, int way, const mpsim_rng *rng, void *ou
                          : mpsim_round_array_f64(t->f, &t->r, rng, out, x, n, counts);
 }
 
-/* The next piece of at most n elements: short ones, none, long ones. */
-static size_t piece(uint64_t *lengths, size_t n)
-{
-    const uint64_t w = test_random(lengths);
-    const size_t m = w % 4 == 0 ? (w >> 8) % 700 : (w >> 8) % 40;
-    return m < n ? m : n;
-}
-
 /* The first element that is wrong, or n; counts are compared by the caller. */
 static size_t run(const trial *t, const place *l, mpsim_counts *got)
 {
@@ -99,12 +91,15 @@ static size_t run(const trial *t, const place *l, mpsim_counts *got)
     points_store(&part, x, l->n);
     uint64_t lengths = l->lengths;
     for (size_t i = 0, m; i < l->n || (l->n == 0 && i == 0); i += m) {
-        m = l->split ? piece(&lengths, l->n - i) : l->n;
+        m = l->split ? subject_piece(l->n - i, &lengths) : l->n;
         mpsim_rng rng = t->rng;
         rng.index += l->from + i;
+        subject_enter(l->environment);
         const mpsim_status s = call(t, l->way, subject_random(t->r.mode) || l->split ? &rng : NULL, out + i * step,
                                     x + i * size, m, l->counted ? got : NULL);
-        ck_assert_int_eq(s, MPSIM_OK);
+        const int kept = subject_leave();
+        if (s != MPSIM_OK || !kept)
+            ck_abort_msg("status %d, environment %d kept: %d", (int)s, l->environment, kept);
         if (l->n == 0)
             break;
     }
@@ -139,8 +134,8 @@ static void differs(const trial *t, const place *l, size_t i)
     const int alone = run(t, &one, &c) == 0;
     (void)run(t, l, &c);
     const unsigned char *out = walls_place(&target, l->n * size, l->upper, l->off_out);
-    ck_abort_msg("%s, %s, %s: element %zu of %zu%s, binary%d 0x%" PRIx64 " (%a): expected 0x%" PRIx64
-                 ", got 0x%" PRIx64 "; alone it is %s", mpsim_isa_active(), way_name[l->way],
+    ck_abort_msg("%s, environment %d, %s, %s: element %zu of %zu%s, binary%d 0x%" PRIx64 " (%a): expected 0x%" PRIx64
+                 ", got 0x%" PRIx64 "; alone it is %s", mpsim_isa_active(), l->environment, way_name[l->way],
                  subject_text(t->f, &t->r), i, l->n, l->split ? " in pieces" : "", t->p.width, u,
                  points_value(&t->p, at), l->way == ENCODE ? t->code[at] : t->value[at],
                  code_load(out + i * size, size), alone ? "wrong, too" : "right");
@@ -148,7 +143,7 @@ static void differs(const trial *t, const place *l, size_t i)
 
 static void counts_differ(const trial *t, const place *l, const mpsim_counts *want, const mpsim_counts *got)
 {
-    char found[200] = "no element alone is counted wrongly";
+    char found[300] = "no element alone is counted wrongly";
     for (size_t i = l->from; i < l->from + l->n; i++) {
         place one = *l;
         one.from = i;
@@ -158,17 +153,14 @@ static void counts_differ(const trial *t, const place *l, const mpsim_counts *wa
         (void)run(t, &one, &c);
         const mpsim_counts w = expected_counts(t, i, 1);
         if (memcmp(&w, &c, sizeof c) != 0) {
-            snprintf(found, sizeof found, "alone 0x%" PRIx64 " (%a): flags 0x%x, counted %d%d%d%d%d", t->p.u[i],
-                     points_value(&t->p, i), t->flags[i], (int)c.inexact, (int)c.underflow, (int)c.subnormal,
-                     (int)c.overflow, (int)c.nan);
+            snprintf(found, sizeof found, "alone 0x%" PRIx64 " (%a): flags 0x%x, counted %s", t->p.u[i],
+                     points_value(&t->p, i), t->flags[i], subject_counts(&c));
             break;
         }
     }
-    ck_abort_msg("%s, %s, %s, binary%d, %zu elements%s: expected counts %" PRIu64 " %" PRIu64 " %" PRIu64
-                 " %" PRIu64 " %" PRIu64 ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "; %s",
-                 mpsim_isa_active(), way_name[l->way], subject_text(t->f, &t->r), t->p.width, l->n,
-                 l->split ? " in pieces" : "", want->inexact, want->underflow, want->subnormal, want->overflow,
-                 want->nan, got->inexact, got->underflow, got->subnormal, got->overflow, got->nan, found);
+    ck_abort_msg("%s, %s, %s, binary%d, %zu elements%s: expected %s, got %s; %s", mpsim_isa_active(),
+                 way_name[l->way], subject_text(t->f, &t->r), t->p.width, l->n, l->split ? " in pieces" : "",
+                 subject_counts(want), subject_counts(got), found);
 }
 
 static void check(const trial *t, const place *l)
@@ -193,7 +185,8 @@ static void check_everywhere(const trial *t, uint64_t *state)
         for (int way = 0; way < (t->narrow ? WAYS : ROUND); way++) {
             const uint64_t w = test_random(state);
             place l = {.way = way, .counted = (int)(w & 1), .split = (int)(w >> 1 & 1), .upper = (int)(w >> 2 & 1),
-                       .n = t->p.n, .off_in = (w >> 8) % 70, .off_out = (w >> 16) % 70, .lengths = w};
+                       .n = t->p.n, .off_in = (w >> 8) % 70, .off_out = (w >> 16) % 70, .lengths = w,
+                       .environment = w >> 60 ? 0 : (int)((w >> 50) % SUBJECT_ENVIRONMENTS)};
             check(t, &l);
             l.counted = !l.counted;
             l.n = (w >> 24) % (w >> 62 ? 40 : 600);
@@ -204,13 +197,6 @@ static void check_everywhere(const trial *t, uint64_t *state)
         }
     }
     ck_assert_int_eq(mpsim_isa_use(mpsim_isa_at(0)) == MPSIM_OK || mpsim_isa_use("generic") == MPSIM_OK, 1);
-}
-
-/* An index of the generator: anywhere, and where its words of 32 bits carry over. */
-static mpsim_rng any_rng(uint64_t *state)
-{
-    const uint64_t w = test_random(state), near[] = {0, 0xffffff00u, 0x3fffffff0u, 0xfffffffffffff000u};
-    return (mpsim_rng){test_random(state), test_random(state), w % 5 == 4 ? w : near[w % 5] + (w >> 56)};
 }
 
 /* How much. */
@@ -229,7 +215,7 @@ static size_t prove(const mpsim_format *f, int width, const extent *e, uint64_t 
             if (turn && test_random(state) % e->thin)
                 continue;
             t.r = subject_rounding(f, mode, turn, width, state);
-            t.rng = any_rng(state);
+            t.rng = subject_rng(state);
             points_init(&t.p, width);
             points_specials(&t.p);
             points_codes(&t.p, f, t.r.scale, e->most, state);
@@ -293,7 +279,7 @@ START_TEST(every_length_at_every_place)
         for (int turn = 0; turn < 4; turn++) {
             t.f = mpsim_format_find(names[k]);
             t.r = subject_rounding(t.f, (int)(test_random(&state) % MPSIM_ROUND_MODES), (size_t)turn, 32, &state);
-            t.rng = any_rng(&state);
+            t.rng = subject_rng(&state);
             points_init(&t.p, turn % 2 ? 64 : 32);
             points_specials(&t.p);
             points_codes(&t.p, t.f, t.r.scale, 20, &state);

@@ -94,13 +94,6 @@ static void array_of_codes(array *a, const mpsim_format *f, size_t n, int all, u
 
 /* ---- one trial ---- */
 
-static size_t piece(size_t n, uint64_t *state)
-{
-    const uint64_t w = test_random(state);
-    const size_t m = w % 8 == 0 ? (w >> 8) % 3000 : w % 8 == 1 ? n : (w >> 8) % 50;
-    return m < n ? m : n;
-}
-
 static void add_piece(const trial *t, mpsim_summary *s, size_t from, size_t n, uint64_t *state)
 {
     const uint64_t w = test_random(state);
@@ -130,7 +123,7 @@ static const char *summarise(const trial *t, size_t from, size_t n, int used, in
     }
     for (uint64_t round = 0; round < t->times; round++)
         for (size_t i = 0, m; i < n; i += m) {
-            m = whole ? n : piece(n - i, state);
+            m = whole ? n : subject_piece(n - i, state);
             const size_t part = test_random(state) % (uint64_t)used;
             add_piece(t, parts[part], from + i, m, state);
             if (test_random(state) % 64 == 0) {
@@ -207,12 +200,6 @@ static size_t prove(const trial *t, uint64_t *state)
     return t->a.n * t->n_casts;
 }
 
-static mpsim_rng any_rng(uint64_t *state)
-{
-    const uint64_t w = test_random(state), near[] = {0, 0xffffff00u, 0x3fffffff0u, 7};
-    return (mpsim_rng){test_random(state), test_random(state), near[w % 4]};
-}
-
 /* ---- every format and rounding ---- */
 
 /* Casts to one format: any modes and turns, or what most users take: to nearest and toward zero, powers of two. */
@@ -260,7 +247,7 @@ static void every_format(int width)
                 p.n = 2500;
             array_of_points(&t.a, &p);
             t.want = (unsigned)(i + (size_t)turn) % 8;
-            t.rng = any_rng(&state);
+            t.rng = subject_rng(&state);
             t.data = "every format";
             pairs += prove(&t, &state);
             points_clear(&p);
@@ -298,7 +285,7 @@ START_TEST(every_format_from_codes)
             t.casts[k].format = &list[test_random(&state) % 20];
         array_of_codes(&t.a, &list[i], 1200, all, &state);
         t.want = (unsigned)(test_random(&state) % 8);
-        t.rng = any_rng(&state);
+        t.rng = subject_rng(&state);
         pairs += prove(&t, &state);
     }
     printf("# codes: %zu formats, %zu casts of elements\n", n, pairs);
@@ -340,7 +327,7 @@ START_TEST(a_hundred_casts)
         if (turn % 4 == 2)
             array_of_codes(&t.a, mpsim_format_find(training[turn / 4 % 4]), 2500, 0, &state);
         t.want = (unsigned)(turn % 8) ^ 7;
-        t.rng = any_rng(&state);
+        t.rng = subject_rng(&state);
         prove(&t, &state);
         points_clear(&p);
     }
@@ -502,7 +489,7 @@ START_TEST(every_split)
     array_of_points(&t.a, &p);
     few_casts(&t, &state);
     t.casts[2].rounding.mode = MPSIM_ROUND_STOCHASTIC_B;
-    t.rng = any_rng(&state);
+    t.rng = subject_rng(&state);
     plain_set(&expected, t.casts, t.n_casts, &t.rng, t.a.x, N, 1);
     for (size_t i = 0; i <= N; i++)
         for (size_t k = i; k <= N; k++) {
@@ -538,7 +525,7 @@ START_TEST(sources_of_all_kinds_in_one)
         for (int turn = 0; turn < 10 && subject_isa(isa); turn++) {
             size_t n = 0;
             few_casts(&t, &state);
-            t.rng = any_rng(&state);
+            t.rng = subject_rng(&state);
             t.want = (unsigned)(test_random(&state) % 8);
             ck_assert_int_eq(mpsim_summary_begin(parts[0], t.casts, t.n_casts, t.want), MPSIM_OK);
             for (int k = 0; k < 20; k++) {

@@ -3,10 +3,17 @@
 
 #include "support.h"
 
+#include <fenv.h>
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <mpsim/isa.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 static const char *const odd[] = {
     "binary3p1se", "binary3p3uf", "binary4p2uf", "binary5p1uf", "binary6p3se", "binary7p1uf", "binary8p8uf",
@@ -158,6 +165,54 @@ int subject_isa(size_t i)
     return s == MPSIM_OK;
 }
 
+mpsim_rng subject_rng(uint64_t *state)
+{
+    const uint64_t w = test_random(state), near[] = {0, 0xffffff00u, 0x3fffffff0u, 0xfffffffffffff000u};
+    return (mpsim_rng){test_random(state), test_random(state), w % 5 == 4 ? w : near[w % 5] + (w >> 56)};
+}
+
+size_t subject_piece(size_t n, uint64_t *state)
+{
+    const uint64_t w = test_random(state);
+    const size_t m = w % 8 == 0 ? n : w % 8 < 3 ? (w >> 8) % 700 : (w >> 8) % 40;
+    return m < n ? m : n;
+}
+
+/* The control bits, not the flags of exceptions. */
+static unsigned control(void)
+{
+#if defined(__SSE2__)
+    return _mm_getcsr() & ~0x3fu;
+#else
+    return (unsigned)fegetround();
+#endif
+}
+
+static unsigned entered;
+
+void subject_enter(int k)
+{
+    static const int rounding[SUBJECT_ENVIRONMENTS] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO,
+                                                       FE_TONEAREST, FE_UPWARD};
+    fesetround(rounding[k]);
+#if defined(__SSE2__)
+    const char *tool = getenv("LD_PRELOAD"); /* valgrind does not know these bits */
+    if (k >= 4 && !(tool && strstr(tool, "valgrind")))
+        _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+    entered = control();
+}
+
+int subject_leave(void)
+{
+    const int kept = control() == entered;
+    fesetround(FE_TONEAREST);
+#if defined(__SSE2__)
+    _mm_setcsr(_mm_getcsr() & ~0x8040u);
+#endif
+    return kept;
+}
+
 int subject_random(int mode)
 {
     return mode >= MPSIM_ROUND_STOCHASTIC_A && mode <= MPSIM_ROUND_STOCHASTIC_C;
@@ -170,4 +225,14 @@ void subject_count(mpsim_counts *n, unsigned flags)
     n->subnormal += (flags & MPSIM_FLAG_SUBNORMAL) != 0;
     n->overflow += (flags & MPSIM_FLAG_OVERFLOW) != 0;
     n->nan += (flags & MPSIM_FLAG_NAN) != 0;
+}
+
+const char *subject_counts(const mpsim_counts *n)
+{
+    static char ring[4][160];
+    static unsigned turn;
+    char *p = ring[turn++ % 4];
+    snprintf(p, sizeof ring[0], "inexact %" PRIu64 " underflow %" PRIu64 " subnormal %" PRIu64 " overflow %" PRIu64
+             " nan %" PRIu64, n->inexact, n->underflow, n->subnormal, n->overflow, n->nan);
+    return p;
 }

@@ -24,10 +24,24 @@ const char *subject_text(const mpsim_format *f, const mpsim_rounding *r);
 /* subject_isa -- use instruction set number i: 1; 0: it is not on this machine (said once); -1: past the end. */
 int subject_isa(size_t i);
 
+/* subject_rng -- an index of the generator where its words of 32 bits carry over, or another one. subject_piece -- how
+ * many of n elements come next: few, none, many. */
+mpsim_rng subject_rng(uint64_t *state);
+size_t subject_piece(size_t n, uint64_t *state);
+
+/* subject_enter -- a floating-point environment that a caller may have: 0: the default; directed roundings, and where
+ * the machine has them flush-to-zero and denormals-are-zero, up to SUBJECT_ENVIRONMENTS - 1. subject_leave -- back
+ * to the default; 0 if it was not as it was entered. */
+enum { SUBJECT_ENVIRONMENTS = 6 };
+void subject_enter(int k);
+int subject_leave(void);
+
 /* subject_random -- 1 for the three modes that take random bits. */
 int subject_random(int mode);
 
-/* subject_count -- counts of flags, as every array function and every summary adds them. */
+/* subject_count -- counts of flags, as every array function and every summary adds them. subject_counts -- as text;
+ * valid until the fourth call after this one. */
 void subject_count(mpsim_counts *n, unsigned flags);
+const char *subject_counts(const mpsim_counts *n);
 
 #endif

@@ -35,7 +35,8 @@ static void around(const walls *w, const unsigned char *p, size_t n, size_t *bel
 
 unsigned char *walls_place(const walls *w, size_t n, int upper, size_t off)
 {
-    ck_assert(n + off <= w->size);
+    if (n + off > w->size)
+        ck_abort_msg("walls: %zu bytes at %zu in a room of %zu", n, off, w->size);
     unsigned char *p = upper ? w->low + w->size - off - n : w->low + off;
     size_t below, above;
     around(w, p, n, &below, &above);
