@@ -95,7 +95,7 @@ tests_libsupport_la_SOURCES += \
 mpfr_tests = \
   tests/arith/t-arith tests/arith/t-array tests/arith/t-fma tests/arith/t-function \
   tests/arith/t-wide \
-  tests/block/t-block tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
+  tests/block/t-block tests/block/t-block-proof tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
   tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules \
   tests/dot/t-dot \
   tests/format/t-codes \
