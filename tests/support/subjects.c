@@ -168,7 +168,7 @@ int subject_isa(size_t i)
 
 mpsim_rng subject_rng(uint64_t *state)
 {
-    const uint64_t w = test_random(state), near[] = {0, 0xffffff00u, 0x3fffffff0u, 0xfffffffffffff000u};
+    const uint64_t w = test_random(state), near[] = {0, 0xffffff00u, 0x3fffffff0u, 0xffffffffffffff00u};
     return (mpsim_rng){test_random(state), test_random(state), w % 5 == 4 ? w : near[w % 5] + (w >> 56)};
 }
 

@@ -24,7 +24,7 @@ const char *subject_text(const mpsim_format *f, const mpsim_rounding *r);
 /* subject_isa -- use instruction set number i: 1; 0: it is not on this machine (said once); -1: past the end. */
 int subject_isa(size_t i);
 
-/* subject_rng -- an index of the generator where its words of 32 bits carry over, or another one. subject_piece -- how
+/* subject_rng -- an index of the generator where its words of 32 bits carry over, or it begins again, or another one. subject_piece -- how
  * many of n elements come next: few, none, many. */
 mpsim_rng subject_rng(uint64_t *state);
 size_t subject_piece(size_t n, uint64_t *state);
