@@ -321,4 +321,29 @@ V_INLINE vf32 v_near_rest_f32(vf32 a, vf32 b, vf32 c)
     return (vf32)_mm512_fmsub_round_ps((__m512)a, (__m512)b, (__m512)c, V_NEAREST_SAE);
 }
 
+V_INLINE vf64 v_near_add_f64(vf64 a, vf64 b)
+{
+    return (vf64)_mm512_add_round_pd((__m512d)a, (__m512d)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf64 v_near_sub_f64(vf64 a, vf64 b)
+{
+    return (vf64)_mm512_sub_round_pd((__m512d)a, (__m512d)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf64 v_near_mul_f64(vf64 a, vf64 b)
+{
+    return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf64 v_cut_mul_f64(vf64 a, vf64 b)
+{
+    return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_CUT_SAE);
+}
+
+V_INLINE vf64 v_near_rest_f64(vf64 a, vf64 b, vf64 c)
+{
+    return (vf64)_mm512_fmsub_round_pd((__m512d)a, (__m512d)b, (__m512d)c, V_NEAREST_SAE);
+}
+
 #endif

@@ -235,37 +235,41 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
 }
 
 #ifdef V_NEAR
+/* Results of sources u of magnitude a whose codes or values are `number`, signs and what is beyond all
+ * numbers apart. */
+V_INLINE vu32 cast_signed(const mpsim_cast *k, vu32 u, vu32 a, vu32 number)
+{
+    const vu32 over[2] = {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])};
+    const m32 beyond = v_gt_i32((vi32)number, v_i32((int32_t)k->max_value));
+    const m32 special = v_gt_i32((vi32)a, v_i32(0x7f7fffff));
+    vu32 sign = u >> k->sign_shift;
+    if (k->one_zero)
+        sign = v_keep_u32(v_gt_i32((vi32)number, v_i32(0)), sign);
+    vu32 result =
+        v_bits_u32(v_u32((uint32_t)k->sign_bit), sign, v_pick_u32(beyond, over[0], number));
+    if (k->over_by_sign)
+        result = v_pick_u32(beyond, cast_by(v_top_u32(u), over), result);
+    if (__builtin_expect(m32_any(special), 0))
+        result = cast_special(k, a, v_top_u32(u), special, result);
+    return result;
+}
+
 /* Nearest-even by a sum: h is so large a power of two that the last bit of a + h is that of the result,
  * which has the significand with its leading bit below h. Where k->near_sums says that all is normal. */
-V_INLINE void cast_sums(const mpsim_cast *k, void *out, const void *x, size_t n, const int values)
+V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_t n, const int values)
 {
-    const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift,
-              one_zero = k->one_zero, by_sign = k->over_by_sign;
-    const vu32 top = v_u32(CAST_TOP), exponent = v_u32(0x7f800000), zero = v_u32(0),
-               last = v_u32(0x7f7fffff), huge = v_u32((uint32_t)k->near_huge << 23),
-               least = v_u32((uint32_t)(k->base + 1) << 23), up = v_u32((uint32_t)drop << 23),
-               max = v_u32((uint32_t)k->max_value),
-                sign_bit = v_u32((uint32_t)k->sign_bit),
-               first = v_u32(((uint32_t)(k->base + 1) << 23 >> drop) + ((uint32_t)drop << 23));
-    const vu32 over[2] = {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])};
+    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const uint32_t lowest = (uint32_t)(k->near_base + 1) << 23, above = (uint32_t)k->near_drop << 23;
+    const vu32 exponent = v_u32(0x7f800000), huge = v_u32((uint32_t)k->near_huge << 23),
+               least = v_u32(lowest), up = v_u32(above), first = v_u32((lowest >> k->near_drop) + above);
     const vf32 scale = (vf32)v_u32((uint32_t)(k->scale_exp + 127) << 23);
     for (size_t i = 0; i < n; i += V_LANES) {
-        const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
+        const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & 0x7fffffff;
         const vu32 b = v_min_u32(a, huge), h = v_max_u32(b & exponent, least);
         const vf32 much = (vf32)(h + up), sum = v_near_add_f32((vf32)b, much);
         const vu32 number = values ? (vu32)v_near_mul_f32(v_near_sub_f32(sum, much), scale)
-                                   : (vu32)sum - h + ((h >> drop) - first);
-        const m32 special = v_gt_i32((vi32)a, (vi32)last);
-        vu32 sign = values ? u : u >> sign_shift;
-        if (one_zero)
-            sign = v_keep_u32(v_gt_i32((vi32)number, (vi32)zero), sign);
-        const m32 beyond = v_gt_i32((vi32)number, (vi32)max);
-        vu32 result = v_bits_u32(sign_bit, sign, v_pick_u32(beyond, over[0], number));
-        if (by_sign)
-            result = v_pick_u32(beyond, cast_by(v_top_u32(u), over), result);
-        if (__builtin_expect(m32_any(special), 0))
-            result = cast_special(k, a, v_top_u32(u), special, result);
-        cast_put(out, i, result, bytes, stream);
+                                   : (vu32)sum - h + ((h >> k->near_drop) - first);
+        cast_put(out, i, cast_signed(k, u, a, number), k->bytes, k->stream);
     }
 }
 #endif

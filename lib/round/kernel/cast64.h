@@ -130,6 +130,16 @@ V_INLINE void cast64_count(const mpsim_cast *k, cast64_tally *t, const cast64_la
     t->nan = v_inc_u64(v_gt_i64((vi64)l->a, (vi64)l->infinity), t->nan);
 }
 
+/* Infinities and NaN among the results. */
+V_INLINE vu64 cast64_special(const mpsim_cast *k, const cast64_lanes *l, vu64 result)
+{
+    const m64 is_nan = v_gt_i64((vi64)l->a, (vi64)l->infinity);
+    const vu64 payload = l->a >> k->payload_shift & k->payload;
+    const vu64 specials = v_pick_u64(is_nan, cast64_by(l->negative, k->nan) | payload,
+                                     cast64_by(l->negative, k->infinite));
+    return v_pick_u64(l->special, specials, result);
+}
+
 V_INLINE vu64 cast64_result(const mpsim_cast *k, const cast64_lanes *l, vu64 value, m64 refused,
                             const int values)
 {
@@ -143,13 +153,8 @@ V_INLINE vu64 cast64_result(const mpsim_cast *k, const cast64_lanes *l, vu64 val
         result = v_pick_u64(refused, v_u64(k->negative), result);
     if (k->no_zero)
         result = v_pick_u64(l->kept, result, cast64_by(l->negative, k->zero));
-    if (__builtin_expect(m64_any(l->special), 0)) {
-        const m64 is_nan = v_gt_i64((vi64)l->a, (vi64)l->infinity);
-        const vu64 payload = l->a >> k->payload_shift & k->payload;
-        const vu64 specials = v_pick_u64(is_nan, cast64_by(l->negative, k->nan) | payload,
-                                         cast64_by(l->negative, k->infinite));
-        result = v_pick_u64(l->special, specials, result);
-    }
+    if (__builtin_expect(m64_any(l->special), 0))
+        result = cast64_special(k, l, result);
     return result;
 }
 
@@ -180,6 +185,21 @@ V_INLINE vu64 cast64_half(const mpsim_cast *k, cast64_lanes *l, vu64 word, cast6
     if (tally)
         cast64_count(k, tally, l, refused);
     return cast64_result(k, l, values ? cast64_value(k, l->m, d, h) : l->m, refused, values);
+}
+
+/* The halves of V_LANES results from element i on. */
+V_INLINE void cast64_put(void *out, size_t i, vu64 first, vu64 last, int bytes, int stream)
+{
+    unsigned char *to = (unsigned char *)out + 8 * i;
+    if (bytes != 8) {
+        cast_put(out, i, v_narrow_u32(first, last), bytes, stream);
+    } else if (stream) {
+        v_stream_u64(to, first);
+        v_stream_u64(to + sizeof first, last);
+    } else {
+        v_store_u64(to, first);
+        v_store_u64(to + sizeof first, last);
+    }
 }
 
 /* The first and the last half of V_LANES sources from x on. */
@@ -220,22 +240,11 @@ V_INLINE void cast_wide(const mpsim_cast *given, void *out, const void *x, size_
                                 values);
         result[1] = cast64_half(k, &l[1], v_last_u64(word), counts ? &tally : NULL, product, random,
                                 values);
-        if (k->bytes == 8) {
-            unsigned char *to = (unsigned char *)out + 8 * i;
-            if (k->stream) {
-                v_stream_u64(to, result[0]);
-                v_stream_u64(to + sizeof(vu64), result[1]);
-            } else {
-                v_store_u64(to, result[0]);
-                v_store_u64(to + sizeof(vu64), result[1]);
-            }
-            continue;
-        }
-        if (values) {
+        if (values && k->source == 4) {
             result[0] = cast64_to_binary32(result[0]);
             result[1] = cast64_to_binary32(result[1]);
         }
-        cast_put(out, i, v_narrow_u32(result[0], result[1]), k->bytes, k->stream);
+        cast64_put(out, i, result[0], result[1], k->bytes, k->stream);
     }
     if (counts) {
         counts->inexact += v_sum_u64(tally.inexact);
@@ -245,5 +254,98 @@ V_INLINE void cast_wide(const mpsim_cast *given, void *out, const void *x, size_
         counts->nan += v_sum_u64(tally.nan);
     }
 }
+
+#ifdef V_NEAR
+/* Nearest-even by sums, as cast_sums; of binary32, too, with scales of more than 24 bits. */
+typedef struct cast64_sum {
+    vu64 huge, least, up, first, exponent, none;
+    vf64 significand, scale;
+    int drop, product, values;
+} cast64_sum;
+
+V_INLINE cast64_sum cast64_sum_of(const mpsim_cast *k, int product, int values)
+{
+    const uint64_t least = (uint64_t)(k->near_base + 1) << 52, up = (uint64_t)k->near_drop << 52;
+    const cast64_sum s = {
+        v_u64((uint64_t)k->near_huge << 52),
+        v_u64(least),
+        v_u64(up),
+        v_u64((least >> k->near_drop) + up),
+        v_u64((uint64_t)0x7ff << 52),
+        v_u64(0),
+        (vf64)v_u64((k->scale << 1 >> 12) | (uint64_t)1023 << 52),
+        (vf64)v_u64((uint64_t)(k->scale_exp + 1023) << 52),
+        k->near_drop,
+        product,
+        values};
+    return s;
+}
+
+/* The code or the value, as binary64, of magnitudes a. */
+V_INLINE vu64 cast64_add(const cast64_sum *s, vu64 a)
+{
+    vu64 b = (vu64)v_min_i64((vi64)a, (vi64)s->huge);
+    if (s->product) {
+        const vf64 p = v_cut_mul_f64((vf64)b, s->significand);
+        const vu64 rest = (vu64)v_near_rest_f64((vf64)b, s->significand, p);
+        b = v_pick_u64(v_eq_u64(rest, s->none), (vu64)p, (vu64)p | 1);
+    }
+    const vu64 h = (vu64)v_max_i64((vi64)(b & s->exponent), (vi64)s->least);
+    const vf64 much = (vf64)(h + s->up), sum = v_near_add_f64((vf64)b, much);
+    return s->values ? (vu64)v_near_mul_f64(v_near_sub_f64(sum, much), s->scale)
+                     : (vu64)sum - h + ((h >> s->drop) - s->first);
+}
+
+/* From binary64; results as u64, of V_LANES / 2 sources. */
+V_INLINE vu64 cast64_near(const mpsim_cast *k, const cast64_sum *s, vu64 u)
+{
+    const vu64 a = u & ~CAST64_TOP, number = cast64_add(s, a);
+    const m64 over = v_gt_i64((vi64)number, v_i64((int64_t)k->max_value));
+    vu64 sign = u >> k->sign_shift;
+    if (k->one_zero)
+        sign = v_keep_u64(v_gt_i64((vi64)number, v_i64(0)), sign);
+    vu64 result = v_bits_u64(v_u64(k->sign_bit), sign, v_pick_u64(over, v_u64(k->over[0]), number));
+    if (k->over_by_sign)
+        result = v_pick_u64(over, cast64_by(v_top_u64(u), k->over), result);
+    cast64_lanes l;
+    l.u = u;
+    l.a = a;
+    l.infinity = s->exponent;
+    l.negative = v_top_u64(u);
+    l.special = v_gt_i64((vi64)a, (vi64)(s->exponent - 1));
+    return __builtin_expect(m64_any(l.special), 0) ? cast64_special(k, &l, result) : result;
+}
+
+V_INLINE void cast64_sums(const mpsim_cast *given, void *out, const void *x, size_t n,
+                          const int product, const int values)
+{
+    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const cast64_sum s = cast64_sum_of(k, product, values);
+    const unsigned char *from = x;
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu64 first = cast64_near(k, &s, v_load_u64(from + 8 * i));
+        const vu64 last = cast64_near(k, &s, v_load_u64(from + 8 * i + sizeof(vu64)));
+        cast64_put(out, i, first, last, k->bytes, k->stream);
+    }
+}
+
+/* From binary32, whose subnormal numbers and zeros become numbers that are as good as zero. */
+V_INLINE void cast_sums_wide(const mpsim_cast *given, void *out, const void *x, size_t n,
+                             const int values)
+{
+    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const cast64_sum s = cast64_sum_of(k, 1, values);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & 0x7fffffff;
+        vu64 first = cast64_add(&s, (v_first_u64(a) << 29) + CAST64_REBIAS);
+        vu64 last = cast64_add(&s, (v_last_u64(a) << 29) + CAST64_REBIAS);
+        if (values) {
+            first = v_keep_u64(v_gt_i64((vi64)first, (vi64)s.none), (first - CAST64_REBIAS) >> 29);
+            last = v_keep_u64(v_gt_i64((vi64)last, (vi64)s.none), (last - CAST64_REBIAS) >> 29);
+        }
+        cast_put(out, i, cast_signed(k, u, a, v_narrow_u32(first, last)), k->bytes, k->stream);
+    }
+}
+#endif
 
 #endif

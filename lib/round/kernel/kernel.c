@@ -147,17 +147,26 @@ static void layout(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r
     }
 }
 
-/* Where floating-point operations of binary32 round as the integers do, without a subnormal number and
- * without an overflow on the way. */
-static void near(mpsim_cast *k, const mpsim_format *f)
+/* Where floating-point operations round as the integers do, without a subnormal number and without an
+ * overflow on the way. Products want room below, too, for what they leave. */
+static void near(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int product, int wide)
 {
+    const int up = !wide && product ? 29 : 0, rebias = !wide && product ? 1023 - 127 : 0;
     const int highest = (int)(f->max_finite >> f->mbits) + k->base; /* exponent field of the largest */
-    const int safe = highest + 2 + k->drop < 250 && !k->wide && !k->subnormal_values;
-    k->max_value = as_result(k, f, f->max_finite, 0);
-    k->near_huge = highest + 2;
-    k->near_sums = safe && f->mbits > 0 && k->drop > 0 && k->scale_exp > -126 && k->scale_exp < 127 &&
-                   k->below == 0 && !k->flush;
-    k->near_scale = safe && (k->scale & 0xffffffffffu) == 0 && k->base - f->mbits > 60;
+    const int room = wide ? 2000 : 250, below = k->base - f->mbits;
+    const int safe = highest + 3 + k->drop < room && !k->wide && !k->subnormal_values &&
+                     below > (product ? wide ? 200 : 60 : 3);
+    k->near_scale = safe && !wide && (k->scale & 0xffffffffffu) == 0;
+    k->near_drop = k->drop + up;
+    k->near_base = k->base + rebias;
+    k->near_huge = highest + 2 + rebias;
+    k->max_value = as_result(k, f, f->max_finite, wide);
+    if (safe && r->mode == MPSIM_ROUND_NEAREST_EVEN && f->mbits > 0 && k->drop > 0 &&
+        k->scale_exp > -126 && k->scale_exp < 127 && k->below == 0 && !k->flush)
+        k->near_sums = wide      ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
+                       : !product ? MPSIM_CAST_SUM
+                       : k->near_scale ? MPSIM_CAST_NO_SUM
+                                       : MPSIM_CAST_SUM_PRODUCT;
 }
 
 int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
@@ -181,22 +190,24 @@ int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *
     layout(k, f, r, wide);
     decision(k, r, wide ? 64 : 32);
     constants(k, f, r, wide);
+    const int lean = !counted && !k->is_unsigned && !k->no_zero;
     if (wide) {
+        if (lean && source == 8)
+            near(k, f, r, product, 1);
         k->loop = product ? MPSIM_CAST_64_PRODUCT : MPSIM_CAST_64;
         return 1;
     }
     /* Any subnormal source is far below half of the least number / scale, where that is so large; by
      * 2^32 and more for a draw. */
     k->wide = base - f->mbits < (random ? 36 : 3);
-    const int lean = !counted && !k->is_unsigned && !k->no_zero &&
-                     !(values && k->subnormal_values && !k->flat_values);
     if (lean)
-        near(k, f);
+        near(k, f, r, product, 0);
+    const int usual = lean && !(values && k->subnormal_values && !k->flat_values);
     if (product)
-        k->loop = lean ? MPSIM_CAST_LEAN_PRODUCT : MPSIM_CAST_32_PRODUCT;
-    else if (lean && r->mode == MPSIM_ROUND_NEAREST_EVEN)
+        k->loop = usual ? MPSIM_CAST_LEAN_PRODUCT : MPSIM_CAST_32_PRODUCT;
+    else if (usual && r->mode == MPSIM_ROUND_NEAREST_EVEN)
         k->loop = flat ? MPSIM_CAST_NEAR_FLAT : MPSIM_CAST_NEAR;
-    else if (lean)
+    else if (usual)
         k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
     else
         k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;

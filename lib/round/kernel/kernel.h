@@ -38,6 +38,16 @@ typedef enum mpsim_cast_loop {
     MPSIM_CAST_LOOPS
 } mpsim_cast_loop;
 
+/* Loops of units whose instructions say how they round (V_NEAR): nearest-even by floating-point sums. */
+typedef enum mpsim_cast_sums {
+    MPSIM_CAST_NO_SUM,
+    MPSIM_CAST_SUM,
+    MPSIM_CAST_SUM_PRODUCT,
+    MPSIM_CAST_SUM64,
+    MPSIM_CAST_SUM64_PRODUCT,
+    MPSIM_CAST_SUMS
+} mpsim_cast_sums;
+
 /* Everything about a source, a format and a rounding that the kernel needs, in plain integers. "By
  * sign": of positive, of negative numbers. Results are codes, or the bits of values of the source type;
  * in lanes of 64 bits those of binary64 values. */
@@ -54,7 +64,8 @@ typedef struct mpsim_cast {
     int scale_exp;       /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
     uint64_t scale;      /* its significand, the top bit set                                */
     int wide;            /* subnormal sources are not just below everything                 */
-    int near_sums;       /* nearest-even may round by adding, which nothing disturbs        */
+    mpsim_cast_sums near_sums; /* where those may be used: nothing disturbs them         */
+    int near_drop, near_base; /* drop and base there                                      */
     int near_huge;       /* then: exponent field of what overflows by far                   */
     int near_scale;      /* likewise of the scale and multiplying                           */
     uint64_t max_value;  /* max_finite as a result                                          */

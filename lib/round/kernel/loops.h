@@ -20,18 +20,16 @@
     LOOP(name##_codes, cast_lean(k, out, x, n, words, __VA_ARGS__, 0))                            \
     LOOP(name##_values, cast_lean(k, out, x, n, words, __VA_ARGS__, 1))
 #ifdef V_NEAR
-#define SUMS(values)                                                                              \
-    do {                                                                                          \
-        if (k->near_sums)                                                                         \
-            cast_sums(k, out, x, n, values);                                                      \
-        else                                                                                      \
-            cast_lean(k, out, x, n, words, 0, 0, CAST_NEAR, values);                              \
-    } while (0)
-LOOP(lean_near_codes, SUMS(0))
-LOOP(lean_near_values, SUMS(1))
-#else
-LEAN(lean_near, 0, 0, CAST_NEAR)
+LOOP(sums_codes, cast_sums(k, out, x, n, 0))
+LOOP(sums_values, cast_sums(k, out, x, n, 1))
+LOOP(sums_product_codes, cast_sums_wide(k, out, x, n, 0))
+LOOP(sums_product_values, cast_sums_wide(k, out, x, n, 1))
+LOOP(sums64_codes, cast64_sums(k, out, x, n, 0, 0))
+LOOP(sums64_values, cast64_sums(k, out, x, n, 0, 1))
+LOOP(sums64_product_codes, cast64_sums(k, out, x, n, 1, 0))
+LOOP(sums64_product_values, cast64_sums(k, out, x, n, 1, 1))
 #endif
+LEAN(lean_near, 0, 0, CAST_NEAR)
 LEAN(lean_near_flat, 1, 0, CAST_NEAR)
 LEAN(lean, 0, 0, CAST_FIXED)
 LEAN(lean_flat, 1, 0, CAST_FIXED)
@@ -76,6 +74,22 @@ static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
     [MPSIM_CAST_64_PRODUCT] = {SAME(wide_product), SAME(wide_product_random)},
 };
 
+/* Sums where they may be. */
+static mpsim_cast_function *choice(const mpsim_cast *k, int counted)
+{
+#ifdef V_NEAR
+    static mpsim_cast_function *const sums[MPSIM_CAST_SUMS][2] = {
+        [MPSIM_CAST_SUM] = {sums_codes, sums_values},
+        [MPSIM_CAST_SUM_PRODUCT] = {sums_product_codes, sums_product_values},
+        [MPSIM_CAST_SUM64] = {sums64_codes, sums64_values},
+        [MPSIM_CAST_SUM64_PRODUCT] = {sums64_product_codes, sums64_product_values},
+    };
+    if (k->near_sums)
+        return sums[k->near_sums][k->values];
+#endif
+    return loops[k->loop][k->random][k->values][counted];
+}
+
 /* n < V_LANES elements: among zeros, which are not counted in the end. */
 static void part(const mpsim_cast *k, mpsim_cast_function *loop, unsigned char *out,
                  const unsigned char *x, size_t n, const uint32_t *words, mpsim_counts *counts)
@@ -101,7 +115,7 @@ static void part(const mpsim_cast *k, mpsim_cast_function *loop, unsigned char *
 void V_NAME(mpsim_cast)(const mpsim_cast *k, void *out, const void *x, size_t n,
                         const uint32_t *words, mpsim_counts *counts)
 {
-    mpsim_cast_function *loop = loops[k->loop][k->random][k->values][counts != NULL];
+    mpsim_cast_function *loop = choice(k, counts != NULL);
     unsigned char *to = out;
     const unsigned char *from = x;
     const size_t full = (size_t)V_LANES * (size_t)k->bytes, past = (uintptr_t)out % full;
