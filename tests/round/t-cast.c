@@ -33,7 +33,7 @@ static const char *const odd_formats[] = {
     "e6m0:fn",       "e5m0:fnuz",      "e4m0:finite:unsigned", "e8m23",      "e8m22",
     "e8m24",         "e2m20",          "e7m23:bias=100",  "e3m17",          "e8m7:bias=127:unsigned",
     "e4m10:bias=200", "e5m10:bias=-100", "e8m14:bias=300", "e10m40",         "e11m51",
-    "e1m7:finite",          "e3m0:finite"};
+    "e1m7:finite", "e9m23:unsigned", "e8m23:finite:unsigned",          "e3m0:finite"};
 enum { ODD = sizeof odd_formats / sizeof odd_formats[0] };
 
 static size_t format_count(void)

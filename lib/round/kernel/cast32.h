@@ -87,38 +87,40 @@ V_INLINE vu32 cast_contracted(vu32 e)
  * 2: C), and whether C's tie is one (ties 3). */
 typedef struct cast_draws {
     vu32 draw, half, even, tie;
-    int last, ties;
+    int last, ties, to_even;
 } cast_draws;
 
 V_INLINE cast_draws cast_draws_of(const mpsim_cast *k)
 {
     const cast_draws r = {v_u32((uint32_t)k->draw), v_u32((uint32_t)k->half),
-                          v_u32((uint32_t)k->even), v_u32(k->ties == 3), k->last, k->ties};
+                          v_u32((uint32_t)k->even), v_u32(k->ties == 3), k->last, k->ties, k->even};
     return r;
 }
 
 /* Which of the lanes `close` do. */
-V_INLINE m32 cast_tie(int ties, m32 close, vu32 b, vu32 d, vu32 f)
+V_INLINE m32 cast_tie(int ties, m32 close, vu32 b, vu32 past, vu32 f)
 {
     const vu32 half = v_u32(CAST_TOP), none = v_u32(0);
-    const vu32 far = v_keep_u32(v_gt_i32((vi32)d, v_i32(64)), v_u32(1));
-    const vu32 beyond = v_shl_u32(b, 64 - d) | v_shr_u32(b, d - 64) | far;
+    const vu32 far = v_keep_u32(v_gt_i32((vi32)past, v_i32(32)), v_u32(1));
+    const vu32 beyond = v_shl_u32(b, 32 - past) | v_shr_u32(b, past - 32) | far;
     const vu32 least = ties == 1 ? half - 1 : ties == 2 ? half - (f & 1) : none;
-    const m32 deep = m32_and(v_gt_i32((vi32)d, v_i32(32)), v_gt_i32((vi32)b, (vi32)none));
+    const m32 deep = m32_and(v_gt_i32((vi32)past, v_i32(0)), v_gt_i32((vi32)b, (vi32)none));
     return m32_and(m32_and(close, deep), v_gt_u32(beyond, least));
 }
 
-V_INLINE m32 cast_draw(const cast_draws *r, vu32 b, vu32 d, vu32 word, const int flat)
+/* past = d - 32: where that is above 0, so many bits are beyond f; room = -past. */
+V_INLINE m32 cast_draw(const cast_draws *r, vu32 b, vu32 room, vu32 past, vu32 word, const int flat)
 {
-    const vu32 f = flat ? v_shl_u32(b, 32 - d) : v_shl_u32(b, 32 - d) | v_shr_u32(b, d - 32);
+    const vu32 f = flat ? v_shl_u32(b, room) : v_shl_u32(b, room) | v_shr_u32(b, past);
     const vu32 limit = ~((word & r->draw) | r->half);
-    const vu32 edge = limit + (~(f >> r->last) & r->even);
-    const m32 away = v_gt_u32(f, edge);
+    m32 away = v_gt_u32(f, limit);
+    if (r->to_even)
+        away = v_gt_u32(f, limit + (~(f >> r->last) & r->even));
     if (flat || !r->ties)
         return away;
     const m32 close = v_eq_u32(f, limit + r->tie);
     if (__builtin_expect(m32_any(close), 0))
-        return m32_or(away, cast_tie(r->ties, close, b, d, f));
+        return m32_or(away, cast_tie(r->ties, close, b, past, f));
     return away;
 }
 
@@ -140,14 +142,15 @@ V_INLINE cast_limits cast_limits_of(const mpsim_cast *k)
 }
 
 typedef struct cast_lean_constants {
-    vu32 below, sign_bit, drop_base, base, unscale, max, subnormal, least, over[2];
+    vu32 below, sign_bit, drop_base, past, base, unscale, max, subnormal, least, over[2];
 } cast_lean_constants;
 
 V_INLINE cast_lean_constants cast_lean_of(const mpsim_cast *k)
 {
     const cast_lean_constants c = {
         v_u32((uint32_t)k->below),           v_u32((uint32_t)k->sign_bit),
-        v_u32((uint32_t)k->drop_base),       v_u32((uint32_t)k->base << 23),
+        v_u32((uint32_t)k->drop_base),       v_u32((uint32_t)k->drop_base - 32),
+        v_u32((uint32_t)k->base << 23),
         v_u32((uint32_t)k->scale_exp << 23), v_u32((uint32_t)k->max_finite),
         v_u32((uint32_t)k->normal - 1),      v_u32((uint32_t)k->least),
         {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])}};
@@ -183,7 +186,7 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
         const m32 kept = v_gt_i32((vi32)a, (vi32)c.below);
-        vu32 e = a, h = zero, d = v_u32((uint32_t)drop);
+        vu32 e = a, h = zero, d = v_u32((uint32_t)drop), room = 32 - d, past = room;
         if (!flat && wide)
             e = cast_extended(a);
 #ifdef V_NEAR
@@ -196,6 +199,8 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
         if (!flat) {
             h = (vu32)v_min_i32((vi32)c.base, (vi32)((e & exponent) - implicit));
             d = c.drop_base - (vu32)((vi32)h >> 23);
+            room = (vu32)((vi32)h >> 23) - c.past;
+            past = c.past - (vu32)((vi32)h >> 23);
             if (mode == CAST_FIXED) /* bits further down decide as they do there */
                 d = (vu32)v_min_i32((vi32)d, v_i32(31));
         }
@@ -208,7 +213,7 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
             const m32 other = v_test_u32((low & limits.by_odd) | (u & limits.by_sign), top | one);
             away = v_gt_u32(rest, v_pick_u32(other, limits.threshold[1], limits.threshold[0]));
         } else {
-            away = cast_draw(&draws, b, d, v_load_u32(words + i), flat);
+            away = cast_draw(&draws, b, room, past, v_load_u32(words + i), flat);
         }
         vu32 m = v_inc_u32(away, low);
         if (flush)
@@ -408,7 +413,7 @@ V_INLINE void cast_full(const mpsim_cast *given, void *out, const void *x, size_
         const vu32 low = flat ? b >> k->drop : v_shr_u32(b, d);
         l.rest = flat ? b << 1 << (31 - k->drop) : v_shl_u32(b, 32 - d);
         const cast_draws draws = cast_draws_of(k);
-        const m32 away = random ? cast_draw(&draws, b, d, v_load_u32(words + i), flat)
+        const m32 away = random ? cast_draw(&draws, b, 32 - d, d - 32, v_load_u32(words + i), flat)
                                 : cast_decide(k, l.rest, low, l.u);
         if (random && count) /* a fraction above 0, also of those far below the smallest number */
             l.rest |= v_keep_u32(v_gt_i32((vi32)d, v_i32(31)), b);

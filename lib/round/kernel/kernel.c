@@ -176,7 +176,7 @@ int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *
     const int product = scale.hi != (uint64_t)1 << 63, random = mpsim_is_stochastic(r->mode);
     const int base = mpsim_emin(f) - scale.exp + 126; /* in lanes of 32 bits */
     const int flat = base == 0 && (!values || scale.exp == 0);
-    const int wide = source == 8 || f->bits > 32 || f->mbits > (product ? 21 : 23) || base < -200 ||
+    const int wide = source == 8 || f->bits > 32 || f->max_finite > INT32_MAX || f->mbits > (product ? 21 : 23) || base < -200 ||
                      (base < 0 && f->mbits == 23) || (product && random);
     /* of a product the last bit says only whether there are more */
     if (product && (f->mbits > 50 || (random && f->mbits > 17)))
