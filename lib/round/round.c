@@ -181,7 +181,7 @@ static void by_reference(const job *j)
 
 enum {
     PIECE = 1 << 30,   /* elements: counters in the lanes have 32 bits */
-    WORDS = 2048,      /* random words at a time */
+    WORDS = 4096,      /* random words at a time */
     STREAM = 16 << 20, /* bytes: results that no cache would keep go past it */
     LEFT = 16,         /* codes that the reference decodes before the kernel tries again */
 };
@@ -189,7 +189,7 @@ enum {
 static void by_kernel(const job *j, const mpsim_kernels *kernels, mpsim_cast *k)
 {
     const size_t in = (size_t)k->source, out = (size_t)k->bytes;
-    uint32_t words[WORDS];
+    uint32_t words[WORDS + 64];
     k->stream = j->n >= STREAM / out;
     for (size_t i = 0, m; i < j->n; i += m) {
         m = j->n - i < PIECE ? j->n - i : PIECE;
@@ -197,10 +197,11 @@ static void by_kernel(const job *j, const mpsim_kernels *kernels, mpsim_cast *k)
         if (k->random) {
             const uint64_t at = j->rng->index + i;
             const size_t skip = at % 4;
-            m = m < WORDS - skip ? m : WORDS - skip;
+            m = m < WORDS ? m : WORDS;
             kernels->words(words, j->rng->seed, j->rng->stream, at / 4, (skip + m + 63) / 64 * 16);
             draws = words + skip;
         }
+        k->end = i + m == j->n;
         kernels->cast(k, j->out + i * out, element(j->in, i, in), m, draws, j->counts);
     }
 }

@@ -58,6 +58,7 @@ typedef struct mpsim_cast {
     int values;          /* values, not codes                                               */
     int random;          /* a stochastic mode                                               */
     int stream;          /* results past the caches                                         */
+    int end;             /* no others follow                                                */
     int drop;            /* bits of the fraction that are dropped of a normal result        */
     int base;            /* exponent field that lies one below that of the smallest normal  */
     int drop_base;       /* drop + base, also where base had to be limited                  */

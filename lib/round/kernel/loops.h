@@ -129,7 +129,7 @@ void V_NAME(mpsim_cast)(const mpsim_cast *k, void *out, const void *x, size_t n,
          words ? words + head : NULL, counts);
     part(k, loop, to + done * (size_t)k->bytes, from + done * (size_t)k->source, n - done,
          words ? words + done : NULL, counts);
-    if (here.stream)
+    if (k->stream && k->end)
         v_stream_end();
 }
 
