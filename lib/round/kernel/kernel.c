@@ -113,9 +113,8 @@ static uint64_t zero_up_to(const mpsim_rounding *r, int source)
         return 0x007fffff;
     if (below.exp > 127)
         return 0x7f7fffff;
-    mpsim_rounding up;
+    const mpsim_rounding up = {.mode = MPSIM_ROUND_UP, .scale = 1};
     unsigned flags;
-    mpsim_rounding_init(&up, MPSIM_ROUND_UP);
     return mpsim_scalar_encode(mpsim_format_find("binary32"), &up, up.mode, below, 0, &flags) - 1;
 }
 
