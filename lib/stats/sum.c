@@ -20,17 +20,44 @@ void mpsim_sum_init(mpsim_sum *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Bring every limb but the highest into [0, 2^32). */
+/* Bring the limbs into the one form in which a number has no others: all in [0, 2^32) but the highest, which
+ * has the sign and is -1 only if it is alone; the lowest is not zero. Nothing is left for the limb above
+ * the last, to which it all belongs. */
 static void propagate(mpsim_sum *s)
 {
+    const int64_t base = (int64_t)1 << 32;
+    int first = s->first, end = s->end, i = first;
     int64_t carry = 0;
-    for (int i = 0; i < MPSIM_SUM_LIMBS - 1; i++) {
+    for (; i < end && i < MPSIM_SUM_LIMBS - 1; i++) {
         const int64_t v = s->limb[i] + carry;
         s->limb[i] = (int64_t)((uint64_t)v & 0xffffffffu);
-        carry = (v - s->limb[i]) / ((int64_t)1 << 32);
+        carry = (v - s->limb[i]) / base;
     }
-    s->limb[MPSIM_SUM_LIMBS - 1] += carry;
+    if (carry) {
+        s->limb[i] += carry;
+        end = i + 1;
+    }
+    while (first < end && s->limb[first] == 0)
+        first++;
+    while (end > first && s->limb[end - 1] == 0)
+        end--;
+    while (end - 1 > first && s->limb[end - 1] == -1) {
+        s->limb[end - 1] = 0;
+        s->limb[end - 2] -= base;
+        end--;
+    }
+    s->first = (uint16_t)(first < end ? first : 0);
+    s->end = (uint16_t)(first < end ? end : 0);
     s->pending = 0;
+}
+
+/* Limbs i to i + n - 1 are about to change. */
+static inline void touch(mpsim_sum *s, int i, int n)
+{
+    if (s->end == 0 || i < s->first)
+        s->first = (uint16_t)i;
+    if (i + n > s->end)
+        s->end = (uint16_t)(i + n);
 }
 
 static void count_additions(mpsim_sum *s, uint32_t n)
@@ -49,6 +76,7 @@ static inline void deposit(mpsim_sum *s, int sign, uint64_t sig, int exp)
     const int64_t a = (int64_t)(low & 0xffffffffu), b = (int64_t)(low >> 32);
     const int64_t c = (int64_t)(n ? sig >> (64 - n) : 0);
     const int64_t flip = -(int64_t)sign; /* 0 or -1: (v ^ flip) - flip is +-v */
+    touch(s, at >> 5, 3);
     limb[0] += (a ^ flip) - flip;
     limb[1] += (b ^ flip) - flip;
     limb[2] += (c ^ flip) - flip;
@@ -99,46 +127,56 @@ void mpsim_sum_add_integer(mpsim_sum *s, int sign, mpsim_wide x, int exp)
 
 /* Both sides are brought to the same canonical digits first, so that a merged accumulator
  * is equal to one that saw all the elements. */
-void mpsim_sum_merge(mpsim_sum *to, const mpsim_sum *from)
+static void merge(mpsim_sum *to, const mpsim_sum *from, int sign)
 {
-    mpsim_sum b = *from;
+    mpsim_sum b;
+    if (from->end == 0) {
+        propagate(to);
+        return;
+    }
+    memset(b.limb + from->first, 0, sizeof b.limb - from->first * sizeof *b.limb);
+    memcpy(b.limb + from->first, from->limb + from->first,
+           (size_t)(from->end - from->first) * sizeof *b.limb);
+    b.first = from->first;
+    b.end = from->end;
     propagate(&b);
     propagate(to);
-    for (int i = 0; i < MPSIM_SUM_LIMBS; i++)
-        to->limb[i] += b.limb[i];
+    if (b.end)
+        touch(to, b.first, b.end - b.first);
+    for (int i = b.first; i < b.end; i++)
+        to->limb[i] += sign * b.limb[i];
     propagate(to);
+}
+
+void mpsim_sum_merge(mpsim_sum *to, const mpsim_sum *from)
+{
+    merge(to, from, 1);
 }
 
 void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s)
 {
-    mpsim_sum b = *s;
-    propagate(&b);
-    propagate(from);
-    for (int i = 0; i < MPSIM_SUM_LIMBS; i++)
-        from->limb[i] -= b.limb[i];
-    propagate(from);
+    merge(from, s, -1);
 }
 
 mpsim_number mpsim_sum_number(const mpsim_sum *s)
 {
     mpsim_sum m = *s;
     propagate(&m);
-    const int sign = m.limb[MPSIM_SUM_LIMBS - 1] < 0;
+    int top = m.end ? m.end - 1 : 0;
+    const int sign = m.limb[top] < 0;
     if (sign) {
-        for (int i = 0; i < MPSIM_SUM_LIMBS; i++)
+        for (int i = m.first; i < m.end; i++)
             m.limb[i] = -m.limb[i];
         propagate(&m);
+        top = m.end - 1;
     }
-    int top = MPSIM_SUM_LIMBS - 1;
-    while (top > 0 && m.limb[top] == 0)
-        top--;
     mpsim_number x = mpsim_number_make(sign, (uint64_t)m.limb[top], 32 * top + LOWEST);
     if (x.hi == 0) {
         x.sign = 0;
         return x;
     }
     int room = mpsim_clz64((uint64_t)m.limb[top]) + 64; /* free bits of hi:lo below the limb */
-    for (int i = top - 1; i >= 0; i--) {
+    for (int i = top - 1; i >= m.first; i--) {
         const uint64_t limb = (uint64_t)m.limb[i];
         room -= 32;
         if (room >= 64) {

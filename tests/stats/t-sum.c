@@ -196,6 +196,7 @@ START_TEST(limbs_hold_all_additions_until_carries_are_due)
             mpfr_set_zero(want, 1);
             mpsim_sum_init(&s);
             s.pending = ((uint32_t)1 << 29) - 2;
+            s.end = MPSIM_SUM_LIMBS;
             for (int i = 0; i < MPSIM_SUM_LIMBS - 4; i++) { /* below 2^2048: room for the sum */
                 const int64_t full = (int64_t)s.pending * 0xffffffff;
                 s.limb[i] = kind == 0 || (kind == 2 && i % 2) ? full : -full;

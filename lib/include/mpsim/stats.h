@@ -16,12 +16,14 @@ MPSIM_BEGIN
 /* mpsim_sum -- an exact sum of binary64 values and of products of two of them.
  *
  * A fixed-point number in limbs of 32 bits, each kept in 64 with room for carries, from
- * 2^-2176 to 2^2176. Limb i has the weight 2^(32 i - 2176). */
+ * 2^-2176 to 2^2176. Limb i has the weight 2^(32 i - 2176). Only the limbs from `first` to
+ * `end` - 1 may differ from zero, and merging takes a time proportional to their number. */
 enum { MPSIM_SUM_LIMBS = 136 };
 
 typedef struct mpsim_sum {
     int64_t limb[MPSIM_SUM_LIMBS];
-    uint32_t pending; /* additions since carries were last propagated */
+    uint32_t pending;    /* additions since carries were last propagated */
+    uint16_t first, end; /* 0, 0: the sum is zero                        */
 } mpsim_sum;
 
 MPSIM_API void mpsim_sum_init(mpsim_sum *s);
