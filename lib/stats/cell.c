@@ -96,7 +96,7 @@ static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsi
             mpsim_wide_add(&d[i].squares, (mpsim_wide){0, sums[i].squares});
             if (sums[i].nearest < d[i].width) {
                 mpsim_ratio r = d[i].largest;
-                loops->raise[kind](&r, sig, n, drop + i);
+                loops->raise[kind](&r, sig, n, drop + i, d[i].from, d[i].width);
                 note_ratio(&d[i], r);
             }
         }

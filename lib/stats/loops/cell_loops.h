@@ -270,12 +270,15 @@ static size_t at_least(const uint32_t *sig, size_t n, uint32_t cut)
 }
 
 /* error / sig > best, by products of at most 48 bits */
-V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, const int kind)
+V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
+                         uint32_t width, const int kind)
 {
-    const vu32 left = v_u32((uint32_t)(32 - drop));
+    const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from), room = v_u32(width);
     vu32 error = v_u32(best->error), of = v_u32(best->sig);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 x = v_load_u32(sig + i);
+        if (!m32_any(v_gt_u32(room, x - start)))
+            continue;
         const vu32 c = distances(x, left, kind);
         const m64 even = v_gt_i64((vi64)v_mul_even_u32(c, of), (vi64)v_mul_even_u32(error, x));
         const m64 odd = v_gt_i64((vi64)v_mul_odd_u32(c, of), (vi64)v_mul_odd_u32(error, x));
@@ -292,14 +295,16 @@ V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int d
     }
 }
 
-static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop)
+static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
+                    uint32_t width)
 {
-    raise_kind(best, sig, n, drop, MPSIM_CELL_NEAREST);
+    raise_kind(best, sig, n, drop, from, width, MPSIM_CELL_NEAREST);
 }
 
-static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop)
+static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
+                    uint32_t width)
 {
-    raise_kind(best, sig, n, drop, MPSIM_CELL_TRUNCATED);
+    raise_kind(best, sig, n, drop, from, width, MPSIM_CELL_TRUNCATED);
 }
 
 const mpsim_cell_loops V_NAME(mpsim_cell_loops) = {

@@ -63,8 +63,9 @@ typedef struct mpsim_cell_loops {
     /* How many have a bit of `bits`; how many are at least `cut`. */
     size_t (*with_bits)(const uint32_t *sig, size_t n, uint32_t bits);
     size_t (*at_least)(const uint32_t *sig, size_t n, uint32_t cut);
-    /* Raise *best to the largest relative error of these residues, too. */
-    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop);
+    /* Raise *best to the largest relative error of the significands in [from, from + width), too. */
+    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop,
+                                    uint32_t from, uint32_t width);
 } mpsim_cell_loops;
 
 extern const mpsim_cell_loops mpsim_cell_loops_generic;
