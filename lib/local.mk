@@ -48,7 +48,8 @@ lib_libmpsim_la_SOURCES = \
   lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
   lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h lib/simd/neon.h \
   lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
-  lib/stats/bins.c lib/stats/bins.h lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h lib/stats/codes.c lib/stats/codes.h \
+  lib/stats/bins.c lib/stats/bins.h lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h \
+  lib/stats/codes.c lib/stats/codes.h lib/stats/differences.h \
   lib/stats/loops/cell_loops.h lib/stats/loops/generic.c lib/stats/loops/loops.h \
   lib/stats/plan.c lib/stats/resolve.c \
   lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h lib/stats/summary.c \

@@ -3,6 +3,7 @@
 
 #include "../base/counts.h"
 #include "../round/scalar.h"
+#include "differences.h"
 
 #include <float.h>
 #include <math.h>
@@ -110,14 +111,54 @@ void mpsim_cast_stats_init(mpsim_cast_stats *c)
     memset(c, 0, sizeof *c);
 }
 
+/* Keep the largest relative error; v is the number that is wrong by d. The product says, without a
+ * division, that most are not larger. */
+static void note_relative(mpsim_cast_stats *c, double v, double d)
+{
+    const double magnitude = fabs(v), nearly = 1 - 0x1p-50;
+    if (v != 0 && d >= c->max_rel_err * magnitude * nearly && d / magnitude > c->max_rel_err)
+        c->max_rel_err = d / magnitude;
+}
+
 /* The error of v, of magnitude d: it differs from zero and may be infinite. */
 static void add_error(mpsim_cast_stats *c, double v, double d)
 {
     if (!isfinite(d))
         d = DBL_MAX;
     mpsim_sum_add_square(&c->sum_squared_error, d);
-    if (v != 0 && d / fabs(v) > c->max_rel_err)
-        c->max_rel_err = d / fabs(v);
+    note_relative(c, v, d);
+}
+
+size_t mpsim_cast_stats_differences(mpsim_cast_stats *c, double scale, const double *x,
+                                    const double *q, size_t n, float *left)
+{
+    int e;
+    size_t n_left = 0;
+    /* division by a power of two is a multiplication, unless 1 / scale is not a number */
+    const int power = frexp(scale, &e) == 0.5 && e > -1020 && e < 1020;
+    const double inverse = power ? 1 / scale : 0;
+    for (size_t k = 0; k < n; k++) {
+        const double v = x[k];
+        if (!isfinite(v))
+            continue;
+        if (!isfinite(q[k])) {
+            mpsim_sum_add_square(&c->sum_squares_left_out, v);
+            continue;
+        }
+        c->compared++;
+        double d = fabs(v - (power ? q[k] * inverse : q[k] / scale));
+        if (d == 0)
+            continue;
+        if (left && d >= (double)FLT_MIN && d <= (double)FLT_MAX && (double)(float)d == d) {
+            left[n_left++] = (float)d;
+            note_relative(c, v, d);
+            continue;
+        }
+        if (!isfinite(d)) /* q / scale beyond binary64 */
+            d = 2 * fabs(v / 2 - q[k] / 2 / scale);
+        add_error(c, v, d);
+    }
+    return n_left;
 }
 
 mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
@@ -126,10 +167,6 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
 {
     enum { BLOCK = 512 };
     double q[BLOCK];
-    int e;
-    /* division by a power of two is a multiplication, unless 1 / scale is not a number */
-    const int power = r && frexp(r->scale, &e) == 0.5 && e > -1020 && e < 1020;
-    const double inverse = power ? 1 / r->scale : 0;
     mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
     for (size_t i = 0; i < n || i == 0; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
@@ -138,22 +175,7 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
         if (s != MPSIM_OK) /* of the arguments, so in the first block */
             return s;
         at.index += m;
-        for (size_t k = 0; k < m; k++) {
-            const double v = x[i + k];
-            if (!isfinite(v))
-                continue;
-            if (!isfinite(q[k])) {
-                mpsim_sum_add_square(&c->sum_squares_left_out, v);
-                continue;
-            }
-            c->compared++;
-            double d = fabs(v - (power ? q[k] * inverse : q[k] / r->scale));
-            if (d == 0)
-                continue;
-            if (!isfinite(d)) /* q / scale beyond binary64 */
-                d = 2 * fabs(v / 2 - q[k] / 2 / r->scale);
-            add_error(c, v, d);
-        }
+        (void)mpsim_cast_stats_differences(c, r->scale, x ? x + i : x, q, m, NULL);
     }
     return MPSIM_OK;
 }

@@ -9,12 +9,14 @@
 #include "bins.h"
 #include "cells.h"
 #include "codes.h"
+#include "differences.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512, COUNTED = 8192, BINNED = 65536 }; /* codes, elements that are worth counting */
+enum { BLOCK = 512, COUNTED = 8192, BINNED = 65536, NEAR = 1 << 15 };
+/* COUNTED, BINNED: codes, elements that are worth counting; NEAR: elements that stay in the cache */
 
 struct mpsim_summary {
     mpsim_format *formats;
@@ -27,6 +29,7 @@ struct mpsim_summary {
     mpsim_cells cells;
     mpsim_code_counts codes;
     mpsim_bins bins;
+    mpsim_cells errors; /* of other casts, one at a time: no targets */
     /* the plain way */
     int plain;             /* stats, histogram are in use */
     unsigned char *used;   /* results[i] is in use        */
@@ -64,6 +67,7 @@ void mpsim_summary_free(mpsim_summary *s)
     free(s->codes.counts);
     free(s->bins.job.bins);
     mpsim_cells_free(&s->cells);
+    mpsim_cells_free(&s->errors);
     free(s);
 }
 
@@ -124,7 +128,11 @@ static mpsim_status take_casts(mpsim_summary *s, const mpsim_cast *casts, size_t
         else
             s->others[s->n_others++] = i;
     }
-    return mpsim_cells_plan(&s->cells, targets, n_targets, (s->want & MPSIM_SUMMARY_ERRORS) != 0);
+    const mpsim_status status =
+        mpsim_cells_plan(&s->cells, targets, n_targets, (s->want & MPSIM_SUMMARY_ERRORS) != 0);
+    if (status != MPSIM_OK || s->n_others == 0 || s->errors.cells)
+        return status;
+    return mpsim_cells_plan(&s->errors, NULL, 0, 0);
 }
 
 static mpsim_cells_leave leave;
@@ -177,6 +185,53 @@ static void add_cast(mpsim_summary *s, size_t i, const mpsim_rng *rng, const dou
         (void)mpsim_round_array_f64(c->format, &c->rounding, rng, y, x, n, &to->counts);
 }
 
+/* x[i] * scale, rounded, of n <= BLOCK binary32 numbers. */
+static void round_block(const mpsim_cast *c, const mpsim_rng *rng, double *q, const float *x,
+                        const double *wide, size_t n, mpsim_counts *counts)
+{
+    float y[BLOCK];
+    const mpsim_rounding *r = &c->rounding;
+    if ((r->flush_input && r->flush_below == 0) || /* depends on the type */
+        mpsim_round_array_f32(c->format, r, rng, y, x, n, counts) != MPSIM_OK) {
+        (void)mpsim_round_array_f64(c->format, r, rng, q, wide, n, counts);
+        return;
+    }
+    for (size_t k = 0; k < n; k++)
+        q[k] = (double)y[k];
+}
+
+/* The same as add_cast of binary32 numbers at any alignment. Errors that are binary32 numbers go to cells,
+ * which sum their squares. */
+static mpsim_status add_other(mpsim_summary *s, const mpsim_cell_loops *loops, size_t i,
+                              const mpsim_rng *rng, const void *from, size_t n)
+{
+    float x[BLOCK], left[BLOCK];
+    double wide[BLOCK], q[BLOCK];
+    mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
+    mpsim_stats squares = {0};
+    mpsim_cast_stats *to = &s->results[i];
+    mpsim_status status = MPSIM_OK;
+    s->used[i] = 1;
+    for (size_t k = 0; k < n && status == MPSIM_OK; k += BLOCK) {
+        const size_t m = n - k < BLOCK ? n - k : BLOCK;
+        memcpy(x, (const unsigned char *)from + k * sizeof *x, m * sizeof *x);
+        for (size_t j = 0; j < m; j++)
+            wide[j] = (double)x[j];
+        round_block(&s->casts[i], rng ? &at : NULL, q, x, wide, m, &to->counts);
+        at.index += m;
+        if (!(s->want & MPSIM_SUMMARY_ERRORS))
+            continue;
+        const size_t few =
+            mpsim_cast_stats_differences(to, s->casts[i].rounding.scale, wide, q, m, left);
+        status = mpsim_cells_add(&s->errors, loops, left, few);
+    }
+    mpsim_cells_settle(&s->errors);
+    mpsim_cells_stats(&s->errors, 1, &squares);
+    mpsim_cells_forget(&s->errors);
+    mpsim_sum_merge(&to->sum_squared_error, &squares.sum_squares);
+    return status;
+}
+
 static void add_array(mpsim_summary *s, const double *x, size_t n)
 {
     s->plain = 1;
@@ -224,6 +279,21 @@ static void add_plain(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *
 
 /* ---- adding ---- */
 
+static mpsim_status add_others(mpsim_summary *s, const mpsim_cell_loops *loops,
+                               const mpsim_rng *rng, const void *x, size_t n)
+{
+    mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
+    mpsim_status status = MPSIM_OK;
+    for (size_t i = 0; i < n && s->n_others; i += NEAR) {
+        const size_t m = n - i < NEAR ? n - i : NEAR;
+        for (size_t k = 0; k < s->n_others && status == MPSIM_OK; k++)
+            status = add_other(s, loops, s->others[k], rng ? &at : NULL,
+                               (const unsigned char *)x + i * sizeof(float), m);
+        at.index += m;
+    }
+    return status;
+}
+
 static mpsim_status add_binary32(mpsim_summary *s, const mpsim_rng *rng, const void *x, size_t n)
 {
     const mpsim_cell_loops *loops = mpsim_cells_loops();
@@ -233,8 +303,10 @@ static mpsim_status add_binary32(mpsim_summary *s, const mpsim_rng *rng, const v
         status = mpsim_bins_add(&s->bins, &s->cells, loops, x, n);
     else if (loops)
         status = mpsim_cells_add(&s->cells, loops, x, n);
-    if (status == MPSIM_OK && (!loops || s->n_others))
-        add_plain(s, mpsim_format_find("binary32"), rng, x, n, !loops);
+    if (!loops)
+        add_plain(s, mpsim_format_find("binary32"), rng, x, n, 1);
+    else if (status == MPSIM_OK)
+        status = add_others(s, loops, rng, x, n);
     return status;
 }
 

@@ -1,0 +1,12 @@
+/* differences.h -- the errors of a cast that was done elsewhere. */
+#ifndef MPSIM_LIB_STATS_DIFFERENCES_H
+#define MPSIM_LIB_STATS_DIFFERENCES_H
+
+#include <mpsim/stats.h>
+
+/* Account for the errors of n elements: q[i] is x[i] * scale, rounded. With `left`, an error that is a normal
+ * binary32 number is left there, not squared and added; returns how many. */
+size_t mpsim_cast_stats_differences(mpsim_cast_stats *c, double scale, const double *x,
+                                    const double *q, size_t n, float *left);
+
+#endif
