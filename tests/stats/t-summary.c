@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASTS = 64, MOST = 70000, ALL = MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM };
+enum { CASTS = 64, MOST = 70000 };
+enum { ALL = MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM };
 
 /* What is known of an array. */
 typedef struct facts {
@@ -56,8 +57,9 @@ static int same_cast(const mpsim_cast_stats *a, const mpsim_cast_stats *b)
 
 static void describe(char *text, size_t bytes, const mpsim_cast_stats *c)
 {
-    snprintf(text, bytes, "inexact %llu underflow %llu subnormal %llu overflow %llu nan %llu compared %llu rel %a "
-             "error %a left %a", (unsigned long long)c->counts.inexact,
+    snprintf(text, bytes,
+             "inexact %llu underflow %llu subnormal %llu overflow %llu nan %llu compared %llu "
+             "rel %a error %a left %a", (unsigned long long)c->counts.inexact,
              (unsigned long long)c->counts.underflow, (unsigned long long)c->counts.subnormal,
              (unsigned long long)c->counts.overflow, (unsigned long long)c->counts.nan,
              (unsigned long long)c->compared, c->max_rel_err,
@@ -105,7 +107,7 @@ static float random_in(uint64_t *state, int low, int high)
 {
     const uint64_t w = test_random(state);
     const uint32_t key = (uint32_t)(127 + low) + (uint32_t)(w >> 40) % (uint32_t)(high - low + 1);
-    return f32_of_bits((uint32_t)w & 0x807fffff) * 0 + f32_of_bits(((uint32_t)w & 0x807fffff) | key << 23);
+    return f32_of_bits(((uint32_t)w & 0x807fffff) | key << 23);
 }
 
 static void uniform(size_t n, uint64_t *state)
@@ -191,8 +193,9 @@ static size_t boundaries(const mpsim_format *f, double scale, size_t most, uint6
         }
     }
     /* the same around the ends */
-    const double ends[] = {mpsim_format_max(f), mpsim_format_min_normal(f),
-                           mpsim_format_min_positive(f), mpsim_format_max(f) * (1 + mpsim_format_epsilon(f) / 4)};
+    const double max = mpsim_format_max(f);
+    const double ends[] = {max, mpsim_format_min_normal(f), mpsim_format_min_positive(f),
+                           max * (1 + mpsim_format_epsilon(f) / 4)};
     for (size_t k = 0; k < 4 && n + 12 <= most + 48; k++)
         for (int half = -1; half <= 2; half++) {
             const float y = (float)ldexp(ends[k] / scale, half);
@@ -273,8 +276,8 @@ static void summarise(facts *f, mpsim_summary *const s[2], const mpsim_cast *cas
             ck_assert(mpsim_summary_add_f64(to, &at, wide + i, m) == MPSIM_OK);
         } else {
             unsigned char moved[4 * 5000 + 1]; /* any alignment */
-            memcpy(moved + 1, x + i, 4 * m);
-            ck_assert(mpsim_summary_add_f32(to, &at, (const float *)(const void *)(moved + 1), m) == MPSIM_OK);
+            const void *from = memcpy(moved + 1, x + i, 4 * m);
+            ck_assert(mpsim_summary_add_f32(to, &at, from, m) == MPSIM_OK);
         }
         i += m;
     }
@@ -385,7 +388,8 @@ START_TEST(largest_errors_that_grow)
     mpsim_cast casts[CASTS];
     for (int round = 0; round < 12; round++) {
         for (size_t i = 0; i < 13; i++) {
-            mpsim_rounding_init(&casts[i].rounding, i % 2 ? MPSIM_ROUND_TOWARD_ZERO : MPSIM_ROUND_NEAREST_EVEN);
+            mpsim_rounding_init(&casts[i].rounding,
+                                i % 2 ? MPSIM_ROUND_TOWARD_ZERO : MPSIM_ROUND_NEAREST_EVEN);
             casts[i].format = mpsim_format_find(i % 3 ? "e5m2" : "fp16");
             casts[i].rounding.scale = ldexp(1, (int)i * 2);
         }
@@ -448,7 +452,8 @@ START_TEST(summaries_of_codes)
         const size_t n_casts = n == 1000 ? CASTS : 5;
         (void)random_casts(casts, &state);
         for (size_t k = 0; k < n; k++)
-            code_store(codes + k * bytes, bytes, test_random(&state) & (((uint64_t)2 << (f->bits - 1)) - 1));
+            code_store(codes + k * bytes, bytes,
+                       test_random(&state) & (((uint64_t)2 << (f->bits - 1)) - 1));
         ck_assert(mpsim_decode_array(f, wide, codes, n) == MPSIM_OK);
         facts_init(&want_facts);
         judge(&want_facts, casts, n_casts, wide, n, 0);
@@ -459,7 +464,8 @@ START_TEST(summaries_of_codes)
             facts_init(&got_facts);
             ck_assert(mpsim_summary_begin(s, casts, n_casts, ALL) == MPSIM_OK);
             ck_assert(mpsim_summary_add_codes(s, f, &rng, codes, n / 2) == MPSIM_OK);
-            ck_assert(mpsim_summary_add_codes(s, f, &later, codes + n / 2 * bytes, n - n / 2) == MPSIM_OK);
+            ck_assert(mpsim_summary_add_codes(s, f, &later, codes + n / 2 * bytes, n - n / 2) ==
+                      MPSIM_OK);
             ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) ==
                       MPSIM_OK);
             compare(&got_facts, &want_facts, casts, n_casts, f->name);

@@ -1,4 +1,4 @@
-/* cell_loops.h -- the loops of loops.h in the vocabulary of vectors (lib/simd/); included once by each unit. */
+/* cell_loops.h -- the loops of loops.h in the vocabulary of vectors (lib/simd/); once in each unit. */
 #include "loops.h"
 
 static const uint32_t lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -36,7 +36,12 @@ enum { MPSIM_CELL_NEAREST, MPSIM_CELL_TRUNCATED, MPSIM_CELL_KINDS };
 
 /* Counters of elements: [interval between cuts][exponent][zeros at the end of the fraction]; those that
  * are used most share a line of the cache. The cuts are ascending significands. */
-enum { MPSIM_CUTS = 15, MPSIM_ROW = 32, MPSIM_SHEET = 256 * MPSIM_ROW + 16, MPSIM_BINS = 16 * MPSIM_SHEET };
+enum {
+    MPSIM_CUTS = 15,
+    MPSIM_ROW = 32,
+    MPSIM_SHEET = 256 * MPSIM_ROW + 16,
+    MPSIM_BINS = (MPSIM_CUTS + 1) * MPSIM_SHEET
+};
 
 typedef struct mpsim_bin_job {
     uint32_t *bins; /* NULL: none yet */
