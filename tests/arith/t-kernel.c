@@ -193,7 +193,7 @@ static const char *const mixes[][4] = {
     {"e9m10", "e9m10", "e9m10", "e9m10"}, {"e8m3:bias=200", "e4m3", "e8m3:bias=200", "e3m4"},
     {"e6m21", "e6m21", "e6m21", "e6m21"}, {"e6m11", "e6m11", "e6m23", "e6m21"},
     {"e5m10", "e5m11", "e5m10", "e5m10"}, {"e5m11", "e5m11", "e5m11", "e5m11"},
-    {"e5m14", "e5m14", "e5m14", "e5m14"}, {"e7m12", "e7m2", "e4m3", "e8m20"},
+    {"e5m14", "e5m14", "e5m14", "e5m14"}, {"e7m12", "e7m2", "e4m3", "e8m19"},
     {"e4m11", "e4m11", "e4m11", "e4m3"}, {"fp16", "binary8p3se", "e4m3b11fnuz", "e5m2fnuz"},
     {"e4m3", "e5m2", "fp16", "binary32"}, {"fp16", "fp16", "binary32", "binary32"},
 };
