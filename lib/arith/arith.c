@@ -121,10 +121,9 @@ static uint64_t one(job *j, size_t i, uint32_t random)
 static void run_block(job *j, size_t i, size_t n)
 {
     uint64_t codes[BLOCK], left[BLOCK / 64] = {0};
-    uint32_t words[BLOCK];
+    uint32_t room[BLOCK + MPSIM_RNG_ROOM];
+    const uint32_t *words = j->rng ? mpsim_rng_words(room, j->rng, i, n) : NULL;
     size_t done = 0;
-    if (j->rng)
-        mpsim_rng_words(words, j->rng, i, n);
     if (j->run) {
         const void *from[3] = {NULL, NULL, NULL};
         for (int k = 0; k < ops[j->o->op].operands; k++)
@@ -134,9 +133,9 @@ static void run_block(job *j, size_t i, size_t n)
     for (size_t w = 0; w < BLOCK / 64; w++)
         for (size_t k = 64 * w; left[w] != 0; left[w] >>= 1, k++)
             if (left[w] & 1)
-                mpsim_code_store(codes, j->result_bytes, k, one(j, i + k, j->rng ? words[k] : 0));
+                mpsim_code_store(codes, j->result_bytes, k, one(j, i + k, words ? words[k] : 0));
     for (size_t k = done; k < n; k++)
-        mpsim_code_store(codes, j->result_bytes, k, one(j, i + k, j->rng ? words[k] : 0));
+        mpsim_code_store(codes, j->result_bytes, k, one(j, i + k, words ? words[k] : 0));
     memcpy((unsigned char *)j->result + i * j->result_bytes, codes, n * j->result_bytes);
 }
 

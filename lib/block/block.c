@@ -146,20 +146,14 @@ static void cast_row(work *w, const group *g, const span *s, size_t at)
 {
     const mpsim_block_work *r = &w->reference;
     const mpsim_blocks *out = r->out;
-    uint32_t words[BATCH];
-    const size_t step = s->width < BATCH ? s->width : BATCH, total = s->n * s->width;
-    if (!r->rng) {
-        w->cast(&w->kernel, out->codes ? out->codes + at : NULL,
-                out->values ? out->values + at : NULL, r->x + at, g->factor, g->inner, NULL,
-                s->width, s->n);
-        return;
-    }
-    for (size_t i = 0; i < total; i += step) { /* one block, or a part of it */
-        const size_t k = i / s->width, room = (k + 1) * s->width - i, m = room < step ? room : step;
-        mpsim_rng_words(words, r->rng, at + i, m);
+    const size_t total = s->n * s->width; /* more than a batch: one wide block */
+    uint32_t room[BATCH + MPSIM_RNG_ROOM];
+    for (size_t i = 0, m; i < total; i += m) {
+        m = total - i < BATCH || !r->rng ? total - i : BATCH;
         w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL,
-                out->values ? out->values + at + i : NULL, r->x + at + i, g->factor + k,
-                g->inner + k, words, m, 1);
+                out->values ? out->values + at + i : NULL, r->x + at + i, g->factor, g->inner,
+                r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
+                s->n > 1 ? s->width : m, s->n);
     }
 }
 

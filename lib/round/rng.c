@@ -14,3 +14,11 @@ uint32_t mpsim_rng_word(uint64_t seed, uint64_t stream, uint64_t index)
     mpsim_rng_block(out, seed, stream, index / 4);
     return out[index % 4];
 }
+
+const uint32_t *mpsim_rng_words(uint32_t *room, const mpsim_rng *rng, uint64_t i, size_t n)
+{
+    const uint64_t first = rng->index + i, skip = first % 4;
+    for (size_t k = 0; k < skip + n; k += 4)
+        mpsim_rng_block(room + k, rng->seed, rng->stream, first / 4 + k / 4);
+    return room + skip;
+}

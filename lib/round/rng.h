@@ -37,16 +37,9 @@ static inline MPSIM_HD void mpsim_rng_block(uint32_t out[4], uint64_t seed, uint
     mpsim_philox_block(out, counter, key);
 }
 
-/* The words of elements i to i + n - 1. */
-static inline void mpsim_rng_words(uint32_t *words, const mpsim_rng *rng, uint64_t i, size_t n)
-{
-    uint32_t block[4];
-    const uint64_t first = rng->index + i;
-    for (size_t k = 0; k < n; k++) {
-        if (k == 0 || (first + k) % 4 == 0)
-            mpsim_rng_block(block, rng->seed, rng->stream, (first + k) / 4);
-        words[k] = block[(first + k) % 4];
-    }
-}
+/* mpsim_rng_words -- the words of elements i to i + n - 1: the first n behind the pointer that is
+ * returned, into `room`, of n + MPSIM_RNG_ROOM words. */
+enum { MPSIM_RNG_ROOM = 68 };
+const uint32_t *mpsim_rng_words(uint32_t *room, const mpsim_rng *rng, uint64_t i, size_t n);
 
 #endif
