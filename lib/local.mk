@@ -56,7 +56,7 @@ lib_libmpsim_la_SOURCES = \
   lib/stats/target.c lib/stats/target.h
 
 if HAVE_NEON
-lib_libmpsim_la_SOURCES += lib/round/kernel/neon.c
+lib_libmpsim_la_SOURCES += lib/arith/kernel/neon.c lib/block/kernel/neon.c lib/round/kernel/neon.c
 endif
 
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).

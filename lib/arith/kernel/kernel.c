@@ -7,7 +7,9 @@
 
 static mpsim_arith_function *const runs[MPSIM_ISAS] = { /* NULL: the reference does everything */
     [MPSIM_ISA_GENERIC] = mpsim_arith_run_generic,
-    [MPSIM_ISA_NEON] = mpsim_arith_run_generic,
+#ifdef HAVE_NEON
+    [MPSIM_ISA_NEON] = mpsim_arith_run_neon,
+#endif
 #ifdef HAVE_AVX2
     [MPSIM_ISA_AVX2] = mpsim_arith_run_avx2,
 #endif

@@ -76,7 +76,8 @@ typedef size_t mpsim_arith_function(const mpsim_arith_kernel *k, void *codes,
                                     uint64_t left[MPSIM_ARITH_BLOCK / 64], mpsim_counts *counts,
                                     const void *const from[3], const uint32_t *words, size_t n);
 
-mpsim_arith_function mpsim_arith_run_generic, mpsim_arith_run_avx2, mpsim_arith_run_avx512;
+mpsim_arith_function mpsim_arith_run_generic, mpsim_arith_run_neon, mpsim_arith_run_avx2,
+    mpsim_arith_run_avx512;
 
 /* mpsim_arith_kernel_init -- fill *k for an operation of so many operands and return the function of
  * the active instruction set, or NULL if the kernel cannot do this operation. */

@@ -7,7 +7,9 @@
 
 static const mpsim_block_functions *const functions[MPSIM_ISAS] = {
     [MPSIM_ISA_GENERIC] = &mpsim_block_generic,
-    [MPSIM_ISA_NEON] = &mpsim_block_generic,
+#ifdef HAVE_NEON
+    [MPSIM_ISA_NEON] = &mpsim_block_neon,
+#endif
 #ifdef HAVE_AVX2
     [MPSIM_ISA_AVX2] = &mpsim_block_avx2,
 #endif

@@ -61,7 +61,8 @@ typedef struct mpsim_block_functions {
     mpsim_block_cast_function *cast[MPSIM_ROUND_STOCHASTIC_A], *fp4_grid;
 } mpsim_block_functions;
 
-extern const mpsim_block_functions mpsim_block_generic, mpsim_block_avx2, mpsim_block_avx512;
+extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_block_avx2,
+    mpsim_block_avx512;
 
 /* mpsim_block_functions_active -- those of the active instruction set; NULL: the reference. */
 const mpsim_block_functions *mpsim_block_functions_active(void);

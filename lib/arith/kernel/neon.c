@@ -1,0 +1,3 @@
+/* neon.c -- the kernel for NEON. */
+#include "../../simd/neon.h"
+#include "vector.h"
