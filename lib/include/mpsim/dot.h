@@ -201,7 +201,8 @@ typedef struct mpsim_pool {
  *
  * The bits do not depend on the threads, nor on the instruction set; every element is what
  * mpsim_dot gives. Fused additions with tensor-core formats (6 to 10 bytes of memory for an element
- * of an operand), chains of binary32 numbers (4) and exact sums (8) have fast paths. Errors as
+ * of an operand), chains, trees and chunks of formats of up to 50 bits where every place rounds to
+ * nearest even (4 or 8) and exact sums (8) have fast paths. Errors as
  * mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format; MPSIM_ENOMEM also
  * on the fast path, and for pairwise sums. After an error other than MPSIM_ENOMEM d is untouched. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
