@@ -115,8 +115,8 @@ typedef struct outcome {
     mpsim_cast_stats casts;
 } outcome;
 
-/* Statistics of n numbers as they are, and as f has them times factor; f NULL: the former. 0 or -1. */
-static int summarise(mpsim_summary *s, const mpsim_format *f, double factor, const record_values *x,
+/* Statistics of n numbers as they are, and as f has them times factor; f NULL: the former. */
+static mpsim_status summarise(mpsim_summary *s, const mpsim_format *f, double factor, const record_values *x,
                      size_t n, outcome *o)
 {
     mpsim_cast cast = {.format = f};
@@ -124,13 +124,13 @@ static int summarise(mpsim_summary *s, const mpsim_format *f, double factor, con
     cast.rounding.scale = factor;
     mpsim_stats_init(&o->stats);
     mpsim_cast_stats_init(&o->casts);
-    if (mpsim_summary_begin(s, f ? &cast : NULL, f ? 1 : 0,
-                            MPSIM_SUMMARY_SUMS | (f ? (unsigned)MPSIM_SUMMARY_ERRORS : 0)))
-        return -1;
-    if (x->narrow ? mpsim_summary_add_f32(s, NULL, x->narrow, n)
-                  : mpsim_summary_add_f64(s, NULL, x->wide, n))
-        return -1;
-    return mpsim_summary_read(s, &o->stats, NULL, &o->casts) == MPSIM_OK ? 0 : -1;
+    mpsim_status status =
+        mpsim_summary_begin(s, f ? &cast : NULL, f ? 1 : 0,
+                            MPSIM_SUMMARY_SUMS | (f ? (unsigned)MPSIM_SUMMARY_ERRORS : 0));
+    if (status == MPSIM_OK)
+        status = x->narrow ? mpsim_summary_add_f32(s, NULL, x->narrow, n)
+                           : mpsim_summary_add_f64(s, NULL, x->wide, n);
+    return status == MPSIM_OK ? mpsim_summary_read(s, &o->stats, NULL, &o->casts) : status;
 }
 
 static void take_counts(replay_cast *c, const mpsim_cast_stats *casts, const mpsim_stats *stats)
@@ -231,10 +231,13 @@ void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
     const mpsim_block_recipe *recipe = how->is_operand ? how->place->recipe[how->role] : NULL;
     replay_cast *c = &r->casts[cast];
     outcome o;
-    if (summarise(replay_self(r)->summary, f, how->factor, x, how->n, &o)) {
+    const mpsim_status status = summarise(replay_self(r)->summary, f, how->factor, x, how->n, &o);
+    if (status == MPSIM_ENOMEM)
+        replay_lacks_memory(problem);
+    else if (status != MPSIM_OK)
         replay_fails(problem, EXIT_DATA, "replay: %s cannot be cast", c->name);
+    if (status != MPSIM_OK)
         return;
-    }
     c->kind = trace_kind(c->name);
     c->layer = how->layer;
     c->count = how->n;

@@ -148,7 +148,7 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
     const size_t room = r->n_parameters ? r->n_parameters : 1;
     parameter **list = malloc(room * sizeof *list);
     train_gradients g = {list, 0, malloc(room * sizeof *g.norms), format_of, unscale, norm_of,
-                         scale_by};
+                         scale_by, 1};
     train_readied ready;
     int code = list && g.norms ? check_norm(r, &rules) : replay_no_memory();
     for (size_t i = 0; i < r->n_parameters && !code; i++)

@@ -36,7 +36,7 @@ void parameter_forget(parameter *p)
 
 void parameter_free(parameter *p)
 {
-    float *narrow[] = {p->p,     p->model, p->g,   p->pm,  p->pv, p->vmax,
+    float *narrow[] = {p->p,     p->model, p->pm,  p->pv,  p->vmax,
                        p->kahan, p->p32,   p->m32, p->v32, p->x32};
     double *wide[] = {p->p64, p->m64, p->v64, p->x64};
     parameter_forget(p);

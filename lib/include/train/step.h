@@ -75,6 +75,7 @@ typedef struct train_gradients {
     int (*norm)(void *context, size_t i, const mpsim_format *f, float *norm);
     /* times factor, rounded to its format, as in mpsim_scale_array */
     int (*scale)(void *context, size_t i, float factor);
+    int concurrent; /* 1: the functions may run in several threads at once, and return 0 */
 } train_gradients;
 
 typedef struct train_readied {
