@@ -240,7 +240,7 @@ tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/timing.h
 tests_bench_bench_LDADD = lib/libmpsim.la
 tests_bench_dot_SOURCES = tests/bench/dot.c tests/bench/timing.h
 tests_bench_dot_LDADD = lib/libmpsim.la
-tests_bench_steps_SOURCES = tests/bench/steps.c
+tests_bench_steps_SOURCES = tests/bench/steps.c tests/bench/timing.h
 tests_bench_steps_LDADD = lib/libmpsim.la
 CLEANFILES += $(benchmarks)
 bench: $(benchmarks)
