@@ -24,7 +24,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/co
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh tests/cli/replay-cases.sh \
   tests/cli/logs.sh tests/cli/plot-large.sh \
-  tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
+  tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
 dist_check_SCRIPTS += $(shell_tests)
 TESTS += $(shell_tests)
@@ -231,18 +231,28 @@ recorded: mpsim $(recorded_tests)
 	      others "; scaler runs " cases ", steps " steps }'
 .PHONY: recorded
 
-# ---- speed, as ratios to memcpy, or to a plain loop, in the same run; CSV
-benchmarks = tests/bench/arith tests/bench/bench tests/bench/dot tests/bench/steps
-EXTRA_PROGRAMS = $(benchmarks)
-tests_bench_arith_SOURCES = tests/bench/arith.c tests/bench/timing.h
-tests_bench_arith_LDADD = lib/libmpsim.la
-tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/timing.h
-tests_bench_bench_LDADD = lib/libmpsim.la
-tests_bench_dot_SOURCES = tests/bench/dot.c tests/bench/timing.h
-tests_bench_dot_LDADD = lib/libmpsim.la
-tests_bench_steps_SOURCES = tests/bench/steps.c tests/bench/timing.h
-tests_bench_steps_LDADD = lib/libmpsim.la
-CLEANFILES += $(benchmarks)
+# ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
+# (tests/bench/run.sh). The first prints the head.
+benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/dot \
+  tests/bench/steps
+check_LTLIBRARIES += tests/bench/libbench.la
+tests_bench_libbench_la_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
+  tests/bench/goals.h tests/bench/timing.h
+tests_bench_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(CFLAGS)"'
+check_PROGRAMS += $(benchmarks)
+bench_ldadd = tests/bench/libbench.la lib/libmpsim.la -lpthread
+tests_bench_arith_LDADD = $(bench_ldadd)
+tests_bench_blocks_LDADD = $(bench_ldadd)
+tests_bench_casts_LDADD = $(bench_ldadd)
+tests_bench_dot_LDADD = $(bench_ldadd)
+tests_bench_steps_LDADD = $(bench_ldadd)
 bench: $(benchmarks)
-	@for b in $(benchmarks); do ./$$b || exit 1; done
-.PHONY: bench
+	@rm -f bench.csv
+	@for b in $(benchmarks); do ./$$b --csv bench.csv || exit 1; done
+	@echo "The same as CSV: bench.csv"
+bench-quick: $(benchmarks)
+	@rm -f bench-quick.csv
+	@for b in $(benchmarks); do ./$$b --quick --csv bench-quick.csv || exit 1; done
+	@echo "The same as CSV: bench-quick.csv"
+CLEANFILES += bench.csv bench-quick.csv
+.PHONY: bench bench-quick

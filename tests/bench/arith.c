@@ -1,106 +1,139 @@
-/* arith.c -- speed of arrays of operations, on one core.
+/* arith.c -- speed of operations on arrays of codes.
  *
- * Operations per second of mpsim_arith_array for each instruction set, and the bytes that they move
- * per second as a ratio to those of memcpy in the same run; medians of the repeats. Operands: codes
- * of 0.02 * (sum of 12 uniform - 6), half of them times 64. The goal: 300 million of add, sub, mul
- * and fma in fp16, bf16 and fp8. CSV. */
-#include "timing.h"
+ * Operands: codes of 0.02 * (sum of 4 uniform - 2), as gradients may be, half of them times 64; in the
+ * rows "any codes" all codes at random, so NaN and infinities, too. */
+#include "frame.h"
 
 #include <mpsim/mpsim.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 1 << 18, REPEATS = 9 };
+static const char *const formats[] = {"fp16", "bf16", "e4m3", "e5m2", "tf32", "binary32"};
+
+typedef struct row {
+    mpsim_op op;
+    const char *format;
+    mpsim_round_mode mode;
+} row;
+
+/* Beside every operation to nearest-even. */
+static const row modes[] = {
+    {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_TOWARD_ZERO},
+    {MPSIM_OP_MUL, "e5m2", MPSIM_ROUND_UP},
+    {MPSIM_OP_FMA, "bf16", MPSIM_ROUND_TO_ODD},
+    {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_STOCHASTIC_C},
+    {MPSIM_OP_MUL, "e4m3", MPSIM_ROUND_STOCHASTIC_C},
+};
+
+/* With any codes, and on the other instruction sets. */
+static const row few[] = {
+    {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_NEAREST_EVEN},
+    {MPSIM_OP_MUL, "e4m3", MPSIM_ROUND_NEAREST_EVEN},
+    {MPSIM_OP_FMA, "bf16", MPSIM_ROUND_NEAREST_EVEN},
+    {MPSIM_OP_DIV, "fp16", MPSIM_ROUND_NEAREST_EVEN},
+};
+
+#define COUNT(table) (sizeof table / sizeof *table)
+
+enum { WIDEST = 4 }; /* bytes of a code here */
 
 typedef struct work {
-    mpsim_arith o;
-    void *x[3], *z; /* room for codes of 4 bytes */
+    bench *b;
     size_t n;
+    mpsim_arith o;
+    float *values; /* 3 n */
+    char *codes;   /* of them */
+    const char *format; /* that they are in; "" if they are codes at random */
+    bench_job copy;
 } work;
 
-static void do_memcpy(work *w)
+static void run_operation(void *context, size_t from, size_t n)
 {
-    memcpy(w->z, w->x[0], N);
-    __asm__ volatile("" : : "r"(w->z) : "memory");
+    const work *w = context;
+    const mpsim_rng g = {1, 2, from};
+    const size_t size = mpsim_format_code_bytes(&w->o.result), at = from * size;
+    const char *a = w->codes + at, *b = a + w->n * size, *c = b + w->n * size;
+    (void)mpsim_arith_array(&w->o, &g, (char *)w->b->y + at, a, b, c, n, NULL);
 }
 
-static void do_operation(work *w)
+static void make_values(work *w)
 {
-    const mpsim_rng rng = {1, 2, 0};
-    if (mpsim_arith_array(&w->o, &rng, w->z, w->x[0], w->x[1], w->x[2], w->n, NULL) != MPSIM_OK)
-        abort();
-}
-
-static double median(work *w, void (*run)(work *))
-{
-    double t[REPEATS];
-    run(w);
-    for (int i = 0; i < REPEATS; i++) {
-        const double t0 = now();
-        run(w);
-        t[i] = now() - t0;
+    uint64_t four;
+    for (size_t i = 0; i < 3 * w->n; i++) {
+        memcpy(&four, (char *)w->codes + i % (w->n / 2) * sizeof four, sizeof four); /* still random */
+        double sum = -2;
+        for (int k = 0; k < 64; k += 16)
+            sum += (double)(four >> k & 0xffff) * 0x1p-16;
+        w->values[i] = (float)(sum * (i % 2 ? 0.02 : 1.28));
     }
-    return middle(t, REPEATS);
 }
 
-static void prepare(work *w, const mpsim_format *f)
+static void prepare(work *w, const char *format, int any)
 {
-    uint64_t index = 0;
+    const mpsim_format *f = mpsim_format_find(format);
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     r.overflow = MPSIM_OVERFLOW_MAX;
-    for (int k = 0; k < 3; k++)
-        for (size_t i = 0; i < N; i++) {
-            double sum = -6;
-            for (int j = 0; j < 12; j++)
-                sum += mpsim_rng_word(1, 0, index++ % 1000003) * 0x1p-32;
-            const double x = sum * (i % 2 ? 0.02 : 1.28);
-            (void)mpsim_encode_array_f64(f, &r, NULL,
-                                         (unsigned char *)w->x[k] + i * mpsim_format_code_bytes(f),
-                                         &x, 1, NULL);
+    if (any && *w->format)
+        bench_random(w->codes, 3 * w->n * WIDEST, 2);
+    else if (!any && strcmp(w->format, format) != 0)
+        (void)mpsim_encode_array_f32(f, &r, NULL, w->codes, w->values, 3 * w->n, NULL);
+    w->format = any ? "" : format;
+}
+
+static void run_row(work *w, const row *r, int any)
+{
+    const mpsim_format *f = mpsim_format_find(r->format);
+    char how[64];
+    if (!bench_wants(w->b, mpsim_op_name(r->op), r->format))
+        return;
+    prepare(w, r->format, any);
+    mpsim_arith_init(&w->o, r->op, f, r->mode);
+    snprintf(how, sizeof how, "%s%s", mpsim_round_mode_name(r->mode), any ? " any codes" : "");
+    const double arrays = mpsim_op_operands(r->op) + 1;
+    const bench_job j = {.operation = mpsim_op_name(r->op), .what = r->format, .how = how, .n = w->n,
+                         .bytes = arrays * (double)mpsim_format_code_bytes(f), .run = run_operation,
+                         .context = w, .to = &w->copy};
+    bench_run(w->b, &j);
+}
+
+static void run_rows(work *w)
+{
+    for (size_t i = 0; i < COUNT(formats); i++)
+        for (int op = 0; op < MPSIM_OPS; op++) {
+            const row r = {(mpsim_op)op, formats[i], MPSIM_ROUND_NEAREST_EVEN};
+            run_row(w, &r, 0);
         }
+    for (size_t i = 0; i < COUNT(modes); i++)
+        run_row(w, &modes[i], 0);
+    for (size_t i = 0; i < COUNT(few); i++)
+        run_row(w, &few[i], 1);
+    const char *const best = mpsim_isa_active();
+    for (size_t k = 0; mpsim_isa_at(k); k++)
+        for (size_t i = 0; strcmp(mpsim_isa_at(k), best) != 0 && i < COUNT(few); i++)
+            if (mpsim_isa_use(mpsim_isa_at(k)) == MPSIM_OK)
+                run_row(w, &few[i], 0);
+    (void)mpsim_isa_use(best);
 }
 
-static void report(work *w, const char *format, mpsim_op op, mpsim_round_mode mode, double copy)
+int main(int argc, char **argv)
 {
-    mpsim_arith_init(&w->o, op, mpsim_format_find(format), mode);
-    w->n = strcmp(mpsim_isa_active(), "scalar") == 0 ? N / 16 : N;
-    const double t = median(w, do_operation) / (double)w->n;
-    const double bytes = (double)(mpsim_op_operands(op) + 1) *
-                         (double)mpsim_format_code_bytes(mpsim_format_find(format));
-    printf("%s,%s,%s,%s,%zu,%.3f,%.1f\n", mpsim_isa_active(), mpsim_op_name(op), format,
-           mpsim_round_mode_name(mode), w->n, copy * bytes / 2 / t, 1e-6 / t);
-    fflush(stdout);
-}
-
-int main(void)
-{
-    static const char *const formats[] = {"fp16", "bf16", "e4m3", "e5m2", "binary32"};
-    work w;
-    w.z = malloc(N * 4);
-    for (int k = 0; k < 3; k++)
-        w.x[k] = malloc(N * 4);
-    if (!w.z || !w.x[0] || !w.x[1] || !w.x[2]) {
-        fputs("bench: out of memory\n", stderr);
+    bench b;
+    const int code = bench_begin(&b, argc, argv, "arith");
+    if (code)
+        return code;
+    work w = {.b = &b, .n = b.n / 8, .format = ""};
+    w.values = malloc(3 * w.n * sizeof *w.values);
+    w.codes = malloc(3 * w.n * WIDEST);
+    if (!w.values || !w.codes || bench_data(&b))
         return 1;
-    }
-    printf("isa,operation,format,mode,elements,ratio_to_memcpy,million_elements_per_second\n");
-    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
-        prepare(&w, mpsim_format_find(formats[f]));
-        const double copy = median(&w, do_memcpy) / N;
-        for (size_t k = 0; mpsim_isa_at(k); k++) {
-            if (mpsim_isa_use(mpsim_isa_at(k)) != MPSIM_OK)
-                continue;
-            for (int op = MPSIM_OP_ADD; op < MPSIM_OPS; op++)
-                report(&w, formats[f], (mpsim_op)op, MPSIM_ROUND_NEAREST_EVEN, copy);
-            report(&w, formats[f], MPSIM_OP_ADD, MPSIM_ROUND_TOWARD_ZERO, copy);
-            report(&w, formats[f], MPSIM_OP_ADD, MPSIM_ROUND_STOCHASTIC_C, copy);
-        }
-    }
-    for (int k = 0; k < 3; k++)
-        free(w.x[k]);
-    free(w.z);
-    return 0;
+    bench_random(w.codes, 3 * w.n * WIDEST, 2);
+    make_values(&w);
+    w.copy = bench_copy(&b);
+    bench_part(&b, "Operations on arrays of codes; ratios of bytes a second");
+    run_rows(&w);
+    free(w.values);
+    free(w.codes);
+    return bench_end(&b);
 }

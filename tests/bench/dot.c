@@ -1,58 +1,17 @@
-/* dot.c -- speed of matrix products and arithmetic on one thread, as ratios in the same run.
+/* dot.c -- speed of matrix products on one thread, multiply-adds a second.
  *
- *   dot [TEXT...]   rows whose model or operation contains one of the texts; all of them.
- *                   MPSIM_ISA chooses the instruction set
- *
- * Matrix products: multiply-adds per second of mpsim_gemm divided by those of a plain loop in
- * binary32, s += a[k] * b[k]; the median of the repeats, in seconds of the processor. Operands: +-U(0, 1). Shapes that training
- * has ("shape"; a transposed operand has a T), with zeros and smaller numbers among the operands:
- * ratios to the large product of the same model. Arithmetic: operations per
- * second of mpsim_arith_array on random codes, as a ratio to mpsim's own conversion in the same
- * format. CSV. */
-#include "timing.h"
+ * Compared with a plain loop in binary32, s += a[k] * b[k]. Operands: +-U(0, 1). Shapes that training
+ * has (a transposed operand has a T), with zeros and smaller numbers among the operands, are compared
+ * with the large product of the same model. */
+#include "frame.h"
 
 #include <mpsim/mpsim.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEATS = 5 };
-
-static char **wanted; /* names, up to NULL */
-
-static int is_wanted(const char *name)
-{
-    int found = !*wanted;
-    for (char **w = wanted; *w; w++)
-        found |= strstr(name, *w) != NULL;
-    return found;
-}
-
-/* Seconds of the processor: other work on the machine does not count. */
-static double spent(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Median seconds of run(context). */
-static double median(void (*run)(void *), void *context)
-{
-    double t[REPEATS];
-    run(context);
-    for (int i = 0; i < REPEATS; i++) {
-        const double t0 = spent();
-        run(context);
-        t[i] = spent() - t0;
-    }
-    return middle(t, REPEATS);
-}
-
-/* ---- matrix products ---- */
-
 typedef struct product {
+    bench *frame;
     mpsim_model m;
     mpsim_matrix a, b;
     size_t rows, columns, depth;
@@ -81,64 +40,118 @@ static void do_plain(void *context)
         }
 }
 
+static double multiply_adds(const product *p)
+{
+    return (double)p->rows * (double)p->columns * (double)p->depth;
+}
+
+/* `base`: seconds of a multiply-add of what it is compared with. */
 static void report(const char *kind, const product *p, const char *format, double base, double t)
 {
-    const double work = (double)p->rows * (double)p->columns * (double)p->depth;
-    printf("%s,%s,%s,%zux%zux%zu%s%s,%.3f,%.3f\n", kind, p->m.name, format, p->rows, p->columns,
-           p->depth, p->a.transposed ? " aT" : "", p->b.transposed ? " bT" : "", base * work / t,
-           work / t * 1e-9);
-    fflush(stdout);
+    char how[64];
+    const double n = multiply_adds(p);
+    const int shape = strcmp(kind, "shape") == 0;
+    snprintf(how, sizeof how, "%zux%zux%zu%s%s", p->rows, p->columns, p->depth,
+             p->a.transposed ? " aT" : "", p->b.transposed ? " bT" : "");
+    const bench_row r = {.operation = kind, .what = p->m.name, .how = shape ? how : format, .n = n,
+                         .per_second = n / t, .ratio = base * n / t, .to = shape ? "large" : "plain loop"};
+    bench_print(p->frame, &r);
 }
 
-/* The rows of the table, then software models in other formats. */
-static int model_at(mpsim_model *m, size_t i)
-{
-    static const char *const typed[] = {
-        "sequential:bf16", "sequential:fp16", "sequential:e4m3", "pairwise:bf16", "pairwise:fp16",
-        "pairwise:e4m3", "fma:bf16", "fma:fp16", "fma:e4m3", "chunked:fp16", "chunked:bf16",
-        "sequential:product=bf16"};
-    const size_t n = mpsim_model_count();
-    if (i < n)
-        return mpsim_model_at(m, i) == MPSIM_OK;
-    return i - n < sizeof typed / sizeof typed[0] && mpsim_model_parse(m, typed[i - n]) == MPSIM_OK;
-}
+/* ---- models ---- */
 
-static int run_products(void)
+/* Software models in other formats, beside the rows of the table. */
+static const char *const typed[] = {
+    "sequential:bf16", "sequential:fp16", "sequential:e4m3", "pairwise:bf16", "pairwise:fp16",
+    "pairwise:e4m3", "fma:bf16", "fma:fp16", "fma:e4m3", "chunked:fp16", "chunked:bf16",
+    "sequential:product=bf16"};
+
+static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32"};
+
+/* On the other instruction sets. */
+static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},       {"hopper-bf16-fp32", "bf16"},
+                                     {"hopper-wgmma-fp8-fp32", "e4m3"},  {"hopper-tf32-fp32", "tf32"},
+                                     {"exact", "fp16"},                  {"pairwise:bf16", "fp16"},
+                                     {"chunked", "e4m3"}};
+
+#define COUNT(table) (sizeof table / sizeof *table)
+
+enum { N = 256, DEPTH = 1024, QUICK = 64 };
+
+typedef struct operands {
+    double *x;
+    float *f;
+    void *codes, *d;
+    double plain; /* seconds of a multiply-add of the plain loop */
+} operands;
+
+/* The product of a model whose operands are in that format, if it takes them. */
+static int run_model(bench *b, const operands *o, const mpsim_model *m, const char *format)
 {
-    enum { N = 256, DEPTH = 1024 };
-    static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32"};
-    double *x = malloc(N * DEPTH * sizeof *x);
-    float *f = malloc(N * DEPTH * sizeof *f);
-    void *a = malloc(N * DEPTH * 4), *d = malloc(N * N * 8);
-    if (!x || !f || !a || !d)
-        return 1;
-    for (size_t i = 0; i < N * DEPTH; i++) {
-        const uint32_t w = mpsim_rng_word(1, 0, i);
-        x[i] = (w & 1 ? 1 : -1) * (double)w * 0x1p-32;
-        f[i] = (float)x[i];
-    }
-    product p = {.rows = N, .columns = N, .depth = DEPTH, .d = d, .fa = f, .fb = f};
-    strcpy(p.m.name, "plain binary32 loop");
-    const double plain = median(do_plain, &p) / ((double)N * N * DEPTH);
-    report("gemm", &p, "binary32", plain, plain * N * N * DEPTH);
+    const mpsim_format *f = mpsim_format_find(format);
+    const size_t n = b->quick ? QUICK : N;
+    product p = {.frame = b, .m = *m, .rows = n, .columns = n, .depth = DEPTH, .d = o->d,
+                 .a = {f, o->codes, DEPTH, 0}, .b = {f, o->codes, DEPTH, 1}};
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t i = 0; model_at(&p.m, i); i++)
-        for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
-            const mpsim_format *format = mpsim_format_find(formats[k]);
-            if (!mpsim_model_accepts(&p.m, format, format) || !is_wanted(p.m.name))
-                continue;
-            if (mpsim_encode_array_f64(format, &r, NULL, a, x, N * DEPTH, NULL) != MPSIM_OK)
-                return 1;
-            p.a = (mpsim_matrix){format, a, DEPTH, 0};
-            p.b = (mpsim_matrix){format, a, DEPTH, 1};
-            report("gemm", &p, format->name, plain, median(do_gemm, &p));
-        }
-    free(x);
-    free(f);
-    free(a);
-    free(d);
+    if (!mpsim_model_accepts(m, f, f) || !bench_wants(b, "gemm", m->name))
+        return 0;
+    if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, N * DEPTH, NULL) != MPSIM_OK)
+        return 1;
+    report("gemm", &p, format, o->plain, bench_seconds(b, do_gemm, &p));
     return 0;
+}
+
+static void run_plain(bench *b, operands *o)
+{
+    const size_t n = b->quick ? QUICK : N;
+    product p = {.frame = b, .rows = n, .columns = n, .depth = DEPTH, .d = o->d, .fa = o->f, .fb = o->f};
+    strcpy(p.m.name, "plain loop");
+    const double t = bench_seconds(b, do_plain, &p);
+    o->plain = t / multiply_adds(&p);
+    report("gemm", &p, "binary32", o->plain, t);
+}
+
+static int run_models(bench *b, const operands *o)
+{
+    mpsim_model m;
+    int bad = 0;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        for (size_t k = 0; k < COUNT(formats); k++)
+            bad |= run_model(b, o, &m, formats[k]);
+    for (size_t i = 0; i < COUNT(typed); i++)
+        bad |= mpsim_model_parse(&m, typed[i]) != MPSIM_OK || run_model(b, o, &m, "fp16");
+    const char *const best = mpsim_isa_active();
+    for (size_t i = 0; mpsim_isa_at(i); i++) {
+        if (strcmp(mpsim_isa_at(i), best) == 0 || strcmp(mpsim_isa_at(i), "scalar") == 0 ||
+            mpsim_isa_use(mpsim_isa_at(i)) != MPSIM_OK)
+            continue;
+        for (size_t k = 0; k < COUNT(few); k++)
+            bad |= mpsim_model_parse(&m, few[k][0]) != MPSIM_OK || run_model(b, o, &m, few[k][1]);
+    }
+    (void)mpsim_isa_use(best);
+    return bad;
+}
+
+static int run_products(bench *b)
+{
+    operands o = {.x = malloc(N * DEPTH * sizeof *o.x), .f = malloc(N * DEPTH * sizeof *o.f),
+                  .codes = malloc(N * DEPTH * 4), .d = malloc(N * N * 8)};
+    int bad = !o.x || !o.f || !o.codes || !o.d;
+    for (size_t i = 0; !bad && i < N * DEPTH; i++) {
+        const uint32_t w = mpsim_rng_word(1, 0, i);
+        o.x[i] = (w & 1 ? 1 : -1) * (double)w * 0x1p-32;
+        o.f[i] = (float)o.x[i];
+    }
+    if (!bad) {
+        run_plain(b, &o);
+        bad = run_models(b, &o);
+    }
+    free(o.x);
+    free(o.f);
+    free(o.codes);
+    free(o.d);
+    return bad;
 }
 
 /* ---- shapes of training ---- */
@@ -160,7 +173,7 @@ static const char *const shape_models[][2] = {
     {"sequential", "binary32"}, {"exact", "fp16"}, {"exact", "bf16"}, {"exact", "e4m3"},
     {"exact", "binary32"}};
 
-static int run_shapes(void)
+static int run_shapes(bench *b)
 {
     double *x = malloc(MOST * sizeof *x);
     void *a = malloc(MOST * 4), *d = malloc(MOST * 4);
@@ -172,10 +185,10 @@ static int run_shapes(void)
     }
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t i = 0; i < sizeof shape_models / sizeof shape_models[0]; i++) {
+    for (size_t i = 0; i < COUNT(shape_models); i++) {
         const mpsim_format *f = mpsim_format_find(shape_models[i][1]);
-        product p = {.d = d};
-        if (!is_wanted(shape_models[i][0]))
+        product p = {.frame = b, .d = d};
+        if (!bench_wants(b, "shape", shape_models[i][0]))
             continue;
         if (mpsim_model_parse(&p.m, shape_models[i][0]) != MPSIM_OK ||
             mpsim_encode_array_f64(f, &r, NULL, a, x, MOST, NULL) != MPSIM_OK)
@@ -188,9 +201,9 @@ static int run_shapes(void)
             p.depth = s->depth;
             p.a = (mpsim_matrix){f, a, s->a_transposed ? s->rows : s->depth, s->a_transposed};
             p.b = (mpsim_matrix){f, a, s->b_transposed ? s->depth : s->columns, s->b_transposed};
-            const double t = median(do_gemm, &p);
+            const double t = bench_seconds(b, do_gemm, &p);
             if (k == SHAPES - 1)
-                each = t / ((double)s->rows * (double)s->columns * (double)s->depth);
+                each = t / multiply_adds(&p);
             report("shape", &p, f->name, each, t);
         }
     }
@@ -200,64 +213,18 @@ static int run_shapes(void)
     return 0;
 }
 
-/* ---- arithmetic ---- */
-
-enum { ELEMENTS = 1 << 18 };
-
-typedef struct operation {
-    mpsim_arith o;
-    uint32_t *a, *b, *c, *d; /* room for the widest codes here */
-} operation;
-
-static void do_arith(void *context)
-{
-    operation *p = context;
-    (void)mpsim_arith_array(&p->o, NULL, p->d, p->a, p->b, p->c, ELEMENTS, NULL);
-}
-
-static int run_arithmetic(void)
-{
-    static const char *const formats[] = {"e4m3", "fp16", "bf16", "binary32"};
-    operation p;
-    uint32_t *codes = malloc(4 * ELEMENTS * sizeof *codes);
-    if (!codes)
-        return 1;
-    for (size_t i = 0; i < 4 * ELEMENTS; i++)
-        codes[i] = mpsim_rng_word(2, 0, i);
-    p.a = codes;
-    p.b = codes + ELEMENTS;
-    p.c = codes + 2 * ELEMENTS;
-    p.d = codes + 3 * ELEMENTS;
-    for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++) {
-        double base = 0;
-        for (int op = 0; op < MPSIM_OPS; op++) {
-            if (op != MPSIM_OP_CONVERT && !is_wanted(mpsim_op_name((mpsim_op)op)))
-                continue;
-            mpsim_arith_init(&p.o, (mpsim_op)op, mpsim_format_find(formats[k]),
-                             MPSIM_ROUND_NEAREST_EVEN);
-            const double t = median(do_arith, &p);
-            base = op == MPSIM_OP_CONVERT ? t : base;
-            printf("arith,%s,%s,%d,%.3f,%.4f\n", mpsim_op_name((mpsim_op)op), formats[k], ELEMENTS,
-                   base / t, ELEMENTS / t * 1e-9);
-        }
-    }
-    free(codes);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    const char *isa = getenv("MPSIM_ISA");
-    (void)argc;
-    wanted = argv + 1;
-    if (isa && *isa && mpsim_isa_use(isa) != MPSIM_OK) {
-        fprintf(stderr, "bench: MPSIM_ISA: no %s here\n", isa);
-        return 2;
-    }
-    printf("kind,what,format,size,ratio,giga_operations_per_second\n");
-    if (run_products() || run_shapes() || run_arithmetic()) {
-        fputs("bench: out of memory\n", stderr);
+    bench b;
+    const int code = bench_begin(&b, argc, argv, "dot");
+    if (code)
+        return code;
+    bench_part(&b, b.quick ? "Matrix products of 64x64x1024, multiply-adds a second"
+                           : "Matrix products of 256x256x1024, multiply-adds a second");
+    if (run_products(&b))
         return 1;
-    }
-    return 0;
+    bench_part(&b, "Shapes of training, compared with the large product of the model");
+    if (run_shapes(&b))
+        return 1;
+    return bench_end(&b);
 }

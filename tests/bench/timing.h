@@ -1,15 +1,26 @@
-/* timing.h -- what the benchmarks share: a clock, and the middle of several times. */
+/* timing.h -- what the benchmarks share: clocks, and the middle of several times. */
 #ifndef MPSIM_TESTS_BENCH_TIMING_H
 #define MPSIM_TESTS_BENCH_TIMING_H
 
 #include <stdlib.h>
 #include <time.h>
 
-static inline double now(void)
+static inline double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline double now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+/* CPU time of the calling thread. */
+static inline double now_of_thread(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static inline int compare(const void *a, const void *b)

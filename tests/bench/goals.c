@@ -1,0 +1,77 @@
+/* goals.c -- see goals.h. The goals are for one core of an AVX-512 machine, arrays of 2^26 elements. */
+#include "goals.h"
+
+#include <mpsim/isa.h>
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CASTS "round encode"
+#define NARROW "fp16 bf16 e5m2 e4m3 e4m3* e3m2 e2m3 e2m1 e8m0" /* at most 16 bits */
+#define OTHERS "*nearest-away* *toward-zero* *up* *down* *to-odd*"
+#define TENSOR_CORES "volta-* turing-* ampere-* ada-* hopper-* blackwell-* rtx-*"
+
+const bench_goal bench_goals[] = {
+    /* operation, what, how, isa, threads, kind, least, words */
+    {CASTS, NARROW, "*", NULL, 2, GOAL_RATIO, 1.7, "two threads 1.7 times one"},
+    {CASTS, NARROW, "*stochastic*binary64*", NULL, 1, GOAL_RATIO, 0.15, "from binary64 half of that"},
+    {CASTS, NARROW, "*x?3*binary64*", NULL, 1, GOAL_RATIO, 0.25, "from binary64 half of that"},
+    {CASTS, NARROW, "nearest-even*binary64*", NULL, 1, GOAL_RATIO, 0.45, "from binary64 half of that"},
+    {CASTS, NARROW, "*binary64*", NULL, 1, GOAL_RATIO, 0.35, "from binary64 half of that"},
+    {CASTS, NARROW, "*stochastic*", NULL, 1, GOAL_RATIO, 0.3, "stochastic with Philox4x32-10 0.3"},
+    {CASTS, NARROW, "*x?3*", NULL, 1, GOAL_RATIO, 0.5, "scales that are not powers of two 0.5"},
+    {CASTS, NARROW, "nearest-even*", NULL, 1, GOAL_RATIO, 0.9,
+     "to-nearest-even to every format of at most 16 bits 0.9"},
+    {CASTS, NARROW, OTHERS, NULL, 1, GOAL_RATIO, 0.7, "other deterministic modes 0.7"},
+    {"quantize", "*", "*", NULL, 1, GOAL_RATIO, 0.3, "block recipes: 0.3 of memcpy for values"},
+    {"add sub mul fma", "fp16 bf16 e4m3 e5m2", "nearest-even nearest-away toward-zero up down to-odd", NULL, 1, GOAL_SPEED, 300e6,
+     "300 million a second and core for add, sub, mul and fma in fp16, bf16 and fp8"},
+    {"gemm", "*tf32*", "tf32", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
+    {"gemm", "exact", "*", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
+    {"gemm", "chunked* pairwise*", "*", "avx512", 1, GOAL_SPEED, 1e9,
+     "chunked and pairwise sums in any format 1 G"},
+    {"gemm", TENSOR_CORES, "*", "avx512", 1, GOAL_SPEED, 3e9,
+     "3 G for fp16, bf16 and fp8 rows with AVX-512"},
+    {"gemm", TENSOR_CORES, "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
+    {"norm unscale", "*", "*", NULL, 1, GOAL_RATIO, 0.8, "0.8 for unscale and norm"},
+    {"sgd adam adamw", "*", "*", NULL, 1, GOAL_RATIO, 0.4,
+     "0.4 for SGD, Adam and AdamW with masters in every variant"},
+    {NULL, NULL, NULL, NULL, 0, GOAL_RATIO, 0, NULL},
+};
+
+static int fits(const char *patterns, const char *word)
+{
+    while (*patterns) {
+        char pattern[64];
+        const size_t n = strcspn(patterns, " ");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, patterns);
+        if (fnmatch(pattern, word, 0) == 0)
+            return 1;
+        patterns += n;
+        patterns += strspn(patterns, " ");
+    }
+    return 0;
+}
+
+/* The first instruction set of the library that the machine has. */
+static const char *best_isa(void)
+{
+    static const char *best;
+    const char *const active = mpsim_isa_active();
+    for (size_t i = 0; !best && mpsim_isa_at(i); i++)
+        if (mpsim_isa_use(mpsim_isa_at(i)) == MPSIM_OK)
+            best = mpsim_isa_at(i);
+    (void)mpsim_isa_use(active);
+    return best;
+}
+
+const bench_goal *bench_goal_of(const char *operation, const char *what, const char *how,
+                                const char *isa, unsigned threads)
+{
+    for (const bench_goal *g = bench_goals; g->operation; g++)
+        if (g->threads == threads && fits(g->operation, operation) && fits(g->what, what) &&
+            fits(g->how, how) && fits(g->isa ? g->isa : best_isa(), isa))
+            return g;
+    return NULL;
+}
