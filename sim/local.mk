@@ -23,8 +23,9 @@ sim_libsim_la_SOURCES = \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/data.c \
   sim/plot/data.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
   sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
-  sim/plot/runs.h sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
-  sim/plot/training.c sim/plot/training.h \
+  sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h sim/plot/select.c sim/plot/select.h \
+  sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
+  sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h \
   sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/nemo.c \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The middle of a name of this many characters is left out. */
-enum { MODEL_LABEL = PLOT_LABEL_MAX };
+enum { MODEL_LABEL = 40 };
 
 /* The least and the largest error above zero; 0 if there is none. */
 static int error_range(const plot_sweep *s, double *least, double *most)

@@ -14,6 +14,8 @@ static const char more[] =
     "                ranges of the formats; needs a report made with --histogram\n"
     "  ruler         the range of each format over the range of each kind of tensor, or with\n"
     "                --match of each tensor; steps of one name are taken together\n"
+    "  sweep         underflow, overflow and SQNR over the loss scale, and the window of scales that\n"
+    "                are safe: nothing overflows, at most --underflow per cent underflow\n"
     "  accumulation  relative error of dot products over their length K, a curve for each\n"
     "                accumulation model; needs a report with several K\n"
     "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
@@ -29,6 +31,8 @@ static const char more[] =
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
     "  mpsim plot histogram --kind agrad -o agrad report.json\n"
     "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
+    "  mpsim stat --json -f fp16 -s 2^0..2^32 trace/ -o sweep.json\n"
+    "  mpsim plot sweep --venue icml sweep.json\n"
     "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
     "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
     "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
@@ -118,6 +122,7 @@ static int check_selection(const plot_figure *figure, const plot_request *r, int
         {c->kinds.count > 0, "kind"},     {c->step != NULL, "step"},
         {c->formats.count > 0, "format"}, {c->scales.count > 0, "scale"},
         {r->log, "log"},                  {c->column != NULL, "column"},
+        {c->by != NULL, "by"},            {c->underflow != NULL, "underflow"},
     };
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (given[i].given && !strstr(figure->options, given[i].option))
@@ -153,6 +158,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
     if (!code)
         code = plot_draw(figure, &in, r);
     plot_data_clear(&in.tensors);
+    plot_scaled_clear(&in.scaled);
     plot_sweep_clear(&in.sweep);
     plot_runs_clear(&in.runs);
     plot_report_clear(&in.report);
@@ -176,8 +182,12 @@ int cmd_plot(const command *self, int argc, char **argv)
         {'f', "format", OPTION_LIST, &selection.formats, "LIST",
          "formats of the report to show; the first is also shaded (default: all of them)"},
         {'s', "scale", OPTION_LIST, &selection.scales, "LIST",
-         "scales of the report to show beside 1 (default: all of them)"},
+         "scales of the report to show (default: all of them), beside 1 but in a sweep"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
+        {0, "by", OPTION_STRING, &selection.by, "WHAT",
+         "sweep: a curve for each kind (default), each tensor (default with --match), or in total"},
+        {0, "underflow", OPTION_STRING, &selection.underflow, "PERCENT",
+         "sweep: underflow of a curve that is safe, per cent of its elements (default 1)"},
         {0, "column", OPTION_STRING, &selection.column, "NAME",
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates"},
@@ -196,8 +206,8 @@ int cmd_plot(const command *self, int argc, char **argv)
         goto done;
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
-        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, accumulation, "
-                                "training", argv[first]);
+        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, sweep, "
+                                "accumulation, training", argv[first]);
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {

@@ -14,64 +14,7 @@ static int add_count(const plot_data *d, uint64_t *to, uint64_t n)
     return 0;
 }
 
-/* ---- formats and scales ---- */
-
-static int add_format(plot_data *d, const json_t *object)
-{
-    plot_format f;
-    int code = plot_get_string(d->report, object, "name", &f.name);
-    code = code ? code : plot_get_magnitude(d->report, object, "min_positive", &f.min_positive);
-    code = code ? code : plot_get_magnitude(d->report, object, "min_normal", &f.min_normal);
-    code = code ? code : plot_get_magnitude(d->report, object, "max", &f.max);
-    if (code)
-        return code;
-    if (!(f.min_positive > 0 && f.min_positive <= f.min_normal && f.min_normal <= f.max))
-        return plot_malformed(d->report, "the range of a format is empty");
-    for (size_t i = 0; i < d->n_formats; i++)
-        if (strcmp(d->formats[i].name, f.name) == 0)
-            return 0;
-    if (d->n_formats == PLOT_FORMATS_MAX)
-        return fail(EXIT_USAGE, "plot: at most %d formats fit: choose with --format",
-                    PLOT_FORMATS_MAX);
-    d->formats[d->n_formats++] = f;
-    return 0;
-}
-
-static const json_t *find_format(const json_t *formats, const char *name, size_t length)
-{
-    size_t i;
-    json_t *f;
-    json_array_foreach (formats, i, f) {
-        const char *s = json_string_value(json_object_get(f, "name"));
-        if (s && strlen(s) == length && memcmp(s, name, length) == 0)
-            return f;
-    }
-    return NULL;
-}
-
-static int choose_formats(plot_data *d, const option_list *wanted)
-{
-    const json_t *formats = json_object_get(d->report->json, "formats");
-    size_t i;
-    json_t *f;
-    int code = json_is_array(formats) ? 0 : plot_wrong_member(d->report, "formats", "an array");
-    if (!code && wanted->count == 0)
-        json_array_foreach (formats, i, f)
-            if (!code)
-                code = add_format(d, f);
-    for (i = 0; !code && i < wanted->count; i++)
-        for (const char *s = wanted->items[i]; !code && s;) {
-            const size_t n = strcspn(s, ",");
-            const json_t *found = find_format(formats, s, n);
-            code = found ? add_format(d, found)
-                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of "
-                                            "this report", (int)n, s);
-            s = s[n] ? s + n + 1 : NULL;
-        }
-    if (!code && d->n_formats == 0)
-        code = plot_malformed(d->report, "it has no formats");
-    return code;
-}
+/* ---- scales ---- */
 
 static int add_scale(plot_data *d, double x)
 {
@@ -88,38 +31,18 @@ static int add_scale(plot_data *d, double x)
 /* The scale 1 comes first and is always there: it is the data as recorded. */
 static int choose_scales(plot_data *d, const option_list *wanted)
 {
-    const json_t *scales = json_object_get(json_object_get(d->report->json, "config"), "scales");
-    size_t i;
-    json_t *v;
-    if (!json_is_array(scales))
-        return plot_wrong_member(d->report, "scales", "an array");
-    json_array_foreach (scales, i, v) {
-        if (!json_is_number(v) || !(json_number_value(v) > 0))
-            return plot_malformed(d->report, "a scale is not a number above zero");
-        d->cast_unscaled |= json_number_value(v) == 1;
-    }
-    int code = add_scale(d, 1);
-    if (wanted->count == 0)
-        json_array_foreach (scales, i, v)
-            if (!code)
-                code = add_scale(d, json_number_value(v));
-    for (i = 0; !code && i < wanted->count; i++)
-        for (const char *s = wanted->items[i]; !code && s;) {
-            char text[32];
-            double x = 0;
-            const size_t n = strcspn(s, ",");
-            snprintf(text, sizeof text, "%.*s", (int)n, s);
-            int known = 0;
-            if (n < sizeof text && parse_number(&x, text) == 0) {
-                size_t k;
-                json_array_foreach (scales, k, v)
-                    known |= json_number_value(v) == x;
-            }
-            code = known ? add_scale(d, x)
-                         : fail(EXIT_USAGE, "plot: --scale: %.*s is not a scale of this report",
-                                (int)n, s);
-            s = s[n] ? s + n + 1 : NULL;
-        }
+    scale_list all, chosen;
+    const option_list any = {0};
+    int code = plot_choose_scales(&all, d->report, &any);
+    if (!code)
+        code = plot_choose_scales(&chosen, d->report, wanted);
+    if (code)
+        return code;
+    for (size_t i = 0; i < all.count; i++)
+        d->cast_unscaled |= all.items[i] == 1;
+    code = add_scale(d, 1);
+    for (size_t i = 0; !code && i < chosen.count; i++)
+        code = add_scale(d, chosen.items[i]);
     return code;
 }
 
@@ -147,26 +70,10 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
     return 0;
 }
 
-/* Whether the report's scales multiply an item: a tensor or the sum of a kind. A report that does not
- * say which kinds they multiply is of an mpsim that scaled all. */
-static int is_scaled(const plot_data *d, const json_t *item)
-{
-    const json_t *kinds = json_object_get(json_object_get(d->report->json, "config"), "scaled_kinds");
-    const char *kind = json_string_value(json_object_get(item, "kind"));
-    size_t i;
-    json_t *v;
-    if (!json_is_array(kinds) || !kind)
-        return 1;
-    json_array_foreach (kinds, i, v)
-        if (json_string_value(v) && strcmp(json_string_value(v), kind) == 0)
-            return 1;
-    return 0;
-}
-
 /* The casts of what is not scaled are the same at every scale. */
 static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
 {
-    const int scaled = is_scaled(d, item);
+    const int scaled = plot_item_scaled(item, d->report);
     const json_t *casts = json_object_get(item, "formats");
     size_t i;
     json_t *cast;
@@ -199,7 +106,7 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
         return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
                                "--histogram", d->report->path);
     const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
-    const int scaled = is_scaled(d, item);
+    const int scaled = plot_item_scaled(item, d->report);
     if (!json_is_array(counts))
         return plot_wrong_member(d->report, "counts", "an array");
     const size_t n = json_array_size(counts);
@@ -243,7 +150,7 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
     g->amax = fmax(g->amax, amax);
     g->l2 = hypot(g->l2, l2);
     g->tensors++;
-    g->scaled += (uint64_t)is_scaled(d, item);
+    g->scaled += (uint64_t)plot_item_scaled(item, d->report);
     uint64_t *const sums[] = {&g->count, &g->zero, &g->nan, &g->inf};
     for (size_t i = 0; !code && i < 4; i++)
         code = add_count(d, sums[i], n[i]);
@@ -255,23 +162,6 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
 }
 
 /* ---- selection ---- */
-
-static int get_step(const json_t *item, uint64_t *step)
-{
-    const json_t *v = json_object_get(item, "step");
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return 0;
-    *step = (uint64_t)json_integer_value(v);
-    return 1;
-}
-
-static int selected(const json_t *item, const plot_selection *selection, uint64_t step)
-{
-    uint64_t s;
-    return plot_listed(&selection->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
-           plot_listed(&selection->match, json_string_value(json_object_get(item, "name")), 1) &&
-           (!selection->step || (get_step(item, &s) && s == step));
-}
 
 /* The sums of the report that answer the selection, else its tensors. Sums over kinds do not tell what
  * of them is scaled: where it matters, kinds and tensors do. */
@@ -307,7 +197,7 @@ static int find_step(void *context, const json_t *item)
     const adding *a = context;
     plot_data *d = a->d;
     uint64_t s;
-    if (selected(item, a->selection, a->step) && get_step(item, &s)) {
+    if (plot_item_selected(item, a->selection, a->step) && plot_item_step(item, &s)) {
         d->first_step = d->has_steps && d->first_step < s ? d->first_step : s;
         d->last_step = d->has_steps && d->last_step > s ? d->last_step : s;
         d->has_steps = 1;
@@ -319,7 +209,7 @@ static int add_if_selected(void *context, const json_t *item)
 {
     const adding *a = context;
     plot_group *g;
-    if (!selected(item, a->selection, a->step))
+    if (!plot_item_selected(item, a->selection, a->step))
         return 0;
     (void)find_step(context, item);
     const int by_kind = a->grouping == PLOT_BY_KIND;
@@ -360,7 +250,10 @@ int plot_data_read(plot_data *d, const plot_report *report, const plot_selection
 {
     memset(d, 0, sizeof *d);
     d->report = report;
-    int code = choose_formats(d, &selection->formats);
+    plot_formats formats;
+    int code = plot_choose_formats(&formats, report, &selection->formats);
+    d->n_formats = code ? 0 : formats.count;
+    memcpy(d->formats, formats.items, d->n_formats * sizeof *d->formats);
     if (!code)
         code = choose_scales(d, &selection->scales);
     if (!code)

@@ -2,21 +2,15 @@
 #ifndef MPSIM_SIM_PLOT_DATA_H
 #define MPSIM_SIM_PLOT_DATA_H
 
-#include "report.h"
+#include "select.h"
 
 enum {
     PLOT_EXPONENT_MIN = -1074, /* of binary64, as in mpsim/stats.h */
     PLOT_EXPONENT_MAX = 1023,
     PLOT_BINS = PLOT_EXPONENT_MAX - PLOT_EXPONENT_MIN + 1,
-    PLOT_FORMATS_MAX = 24,
     PLOT_SCALES_MAX = 6,
     PLOT_GROUPS_MAX = 60
 };
-
-typedef struct plot_format {
-    const char *name;
-    double min_positive, min_normal, max; /* 0 < min_positive <= min_normal <= max */
-} plot_format;
 
 /* What a cast to one format with one scale does to a group. */
 typedef struct plot_cast {

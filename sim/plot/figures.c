@@ -7,6 +7,7 @@
 #include "accumulation.h"
 #include "text.h"
 #include "training.h"
+#include "window.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -303,11 +304,18 @@ static int read_training(plot_input *in, const plot_selection *selection)
     return plot_runs_read(&in->runs, &in->report, selection);
 }
 
+static int read_sweep(plot_input *in, const plot_selection *selection)
+{
+    return plot_scaled_read(&in->scaled, &in->report, selection);
+}
+
 const plot_figure plot_figures[] = {
     {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram,
      put_histogram_variables},
     {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler,
      put_ruler_variables},
+    {"sweep", "stat", "kind match step format scale by underflow", read_sweep, plot_put_window,
+     plot_put_window_variables},
     {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation,
      plot_put_accumulation_variables},
     {"training", "train", "match column reports", read_training, plot_put_training,

@@ -4,6 +4,7 @@
 
 #include "data.h"
 #include "runs.h"
+#include "scaled.h"
 #include "sweep.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ typedef struct plot_request {
 typedef struct plot_input {
     plot_report report;
     plot_data tensors; /* of mpsim stat  */
+    plot_scaled scaled; /* the same, over its scales */
     plot_sweep sweep;  /* of mpsim dot   */
     plot_runs runs;    /* of mpsim train */
 } plot_input;

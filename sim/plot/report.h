@@ -21,6 +21,8 @@ typedef struct plot_selection {
     const char *step;            /* a number                                   */
     option_list formats, scales; /* elements may be lists with commas          */
     const char *column;          /* which error, or loss; NULL: the usual      */
+    const char *by;              /* what is a curve; NULL: the usual           */
+    const char *underflow;       /* per cent that is safe; NULL: the usual     */
 } plot_selection;
 
 /* plot_listed -- whether one of the list, or anything if it is empty, is the text, or with

@@ -11,7 +11,7 @@
 /* plot_base -- the last component of a path. */
 const char *plot_base(const char *path);
 
-enum { PLOT_LABEL_MAX = 40 };
+enum { PLOT_LABEL_MAX = 64 };
 
 /* plot_characters -- how many characters a text has, as it is shown. */
 size_t plot_characters(const char *text);

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { RUN_LABEL = PLOT_LABEL_MAX, POINTS_PER_INCH = 24, MARKS_PER_INCH = 12 };
+enum { RUN_LABEL = 40, POINTS_PER_INCH = 24, MARKS_PER_INCH = 12 };
 
 /* ---- blocks ---- */
 

@@ -96,6 +96,7 @@ train -P pytorch-amp-fp16 --width 8 --depth 1 --batch 8 --steps 2 --trace out --
 train --plan ../in/plan --check-digests ../in/digests --json
 train --resume ../in/point --steps 3 --checkpoint out
 plot histogram -o out ../in/report
+plot sweep --by total -o out ../in/report
 verify --list
 TABLE
 

@@ -52,7 +52,7 @@ nothing() { # nothing PREFIX: no figure, no temporary
 }
 
 # ---- figures ----
-for figure in histogram ruler accumulation training; do
+for figure in histogram ruler sweep accumulation training; do
     from=$report
     [ $figure = accumulation ] && from=$dot
     [ $figure = training ] && from=$train
@@ -130,6 +130,68 @@ ok $? 'ruler --match: all steps together'
     ! grep -q 'together\|opt.m' said.svg &&
     grep -q '^# selection: kind agrad, kind wgrad, match' said.gp
 ok $? 'ruler: several globs and kinds, one step'
+
+# ---- sweep ----
+"$MPSIM" stat --quiet --json -f fp16,bf16,e4m3 -s 2^0..2^32 -o scales.json "$trace" &&
+    "$MPSIM" stat --quiet --csv --level kind -f fp16,bf16,e4m3 -s 2^0..2^32 -o scales.csv "$trace" &&
+    "$MPSIM" plot sweep --venue icml -o sw scales.json >out 2>err && whole sw &&
+    says sw.svg fp16 agrad wgrad 'safe: 2¹⁶ to 2¹⁹' 'safe: 2⁰ to 2³², all shown' 'none safe: 33.4 % underflow at 2¹²' \
+        'loss scale' 'elements (%)' 'SQNR (dB)' 'safe: no overflow, underflow ≤ 1 %' 'overflow; SQNR of the rest' 2³² \
+        'steps 1 to 20000 together' && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+ok $? 'sweep: what it says, and no warning of gnuplot'
+# the data are the counts of the report, of gradients only: curve 1 is agrad, curve 2 wgrad
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { f = $at["format"] == "fp16" ? 1 : $at["format"] == "bf16" ? 2 : 3; c = $at["kind"] == "agrad" ? 1 : $at["kind"] == "wgrad" ? 2 : 0 }
+    c { printf "%d %d %d %.4g %.4g %.4g\n", f, log($at["scale"]) / log(2) + 0.5, c, 100 * $at["underflow"] / $at["count"],
+            100 * $at["overflow"] / $at["count"], $at["sqnr_db"] }' scales.csv | sort >wanted
+awk '/^# casts / { f = $3; next } /^# [a-z]/ && !/^# SQNR|^# elements/ { if ($2 == "windows" || $2 == "curves") f = 0 }
+    f && !/^#/ && NF == 7 { for (c = 1; c <= 2; c++) printf "%d %d %d %.4g %.4g %.4g\n", f, $1, c, $(3 * c - 1), $(3 * c), $(3 * c + 1) }' \
+    sw.dat | sort >got
+cmp wanted got >out 2>err && [ "$(wc -l <got)" -eq 198 ]
+ok $? 'sweep: shares and SQNR are those of the report'
+grep -q '^1 16 19 "fp16"' sw.dat && grep -q '^2 0 32 "bf16"' sw.dat && grep -q '^3 NaN NaN "e4m3"' sw.dat &&
+    grep -q '^# safe: .* more than 1 %$' sw.dat
+ok $? 'sweep: the safe scales'
+# by hand: those at which no curve overflows and none underflows more
+window() { awk -v most="$1" '$1 == 1 { if ($5 > 0) over[$2] = 1; if ($4 > most) under[$2] = 1 }
+    END { first = last = "NaN"; for (k = 0; k <= 32; k++) if (!over[k] && !under[k]) { if (first == "NaN") first = k; last = k } print first, last }' got; }
+for most in 0.5 2 5 100; do
+    "$MPSIM" plot sweep -f fp16 --underflow $most --type svg -o sw scales.json >out 2>err &&
+        grep -q "^1 $(window $most) \"fp16\"" sw.dat && says sw.svg "safe: no overflow, underflow ≤ $most %"
+    ok $? "sweep: --underflow $most"
+done
+"$MPSIM" plot sweep -f fp16 --underflow 0 --type svg -o sw scales.json >out 2>err &&
+    grep -q '^1 NaN NaN "fp16" "none safe: 0.726 % underflow at 2¹⁹"' sw.dat && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+ok $? 'sweep: --underflow 0, no safe scale'
+"$MPSIM" plot sweep -f fp16 -s '2^4..2^12,2^20' -k agrad --type svg --title "it's" -o sw scales.json >out 2>err &&
+    says sw.svg 2⁴ 'safe: 2²⁰' "it's" && ! grep -q wgrad sw.svg && [ "$(sed -n '/^# casts/,$p' sw.dat | grep -c '^[0-9]')" -eq 10 ]
+ok $? 'sweep: some scales, one kind; a single safe scale'
+"$MPSIM" plot sweep -f fp16 -m 'agrad:fc*' --step 500 --type svg -o sw scales.json >out 2>err && says sw.svg agrad:fc1 agrad:fc2 &&
+    ! grep -q 'together\|conv' sw.svg
+ok $? 'sweep --match: a curve for each tensor'
+"$MPSIM" plot sweep -f fp16 -m 'agrad:*' --by kind --type svg -o sw scales.json >out 2>err && grep -q '^1 353472 109038 0 "agrad"' sw.dat
+ok $? 'sweep --match --by kind'
+# SQNR of what is added up here: that of the report where it has the sum
+"$MPSIM" plot sweep -f fp16 -k agrad --type svg -o sw scales.json >out 2>err && awk '/^# casts/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $4 }' sw.dat >wanted &&
+    "$MPSIM" plot sweep -f fp16 -m 'agrad:*' --by kind --type svg -o sw scales.json >out 2>err &&
+    awk '/^# casts/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $4 }' sw.dat | cmp - wanted >out 2>err
+ok $? 'sweep: SQNR of sums over tensors'
+"$MPSIM" plot sweep -f fp16 --by total --type svg -o sw scales.json >out 2>err && grep -q '^1 379246 113709 0 "all gradients"' sw.dat &&
+    says sw.svg 'all gradients' 'safe: 2¹⁴ to 2¹⁹'
+ok $? 'sweep --by total'
+sed 's/"overflow": [0-9][0-9]*/"overflow": 1/g; s/"underflow": [0-9]*/"underflow": 0/g; s/"sqnr_db": [^,]*/"sqnr_db": "NaN"/g' scales.json >over.json
+"$MPSIM" plot sweep -f fp16 -o sw over.json >out 2>err && whole sw && says sw.svg 'none safe: overflow at every scale' 'nothing to compare' &&
+    gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+ok $? 'sweep: everything overflows'
+sed 's/"overflow": [0-9][0-9]*/"overflow": 0/g; s/"underflow": [0-9]*/"underflow": 0/g; s/"sqnr_db": [^,]*/"sqnr_db": "Infinity"/g' scales.json >over.json
+"$MPSIM" plot sweep -o sw over.json >out 2>err && whole sw && says sw.svg exact 0 && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+ok $? 'sweep: nothing is lost'
+sed 's/"underflow": [0-9]*/"underflow": 0/g' nothing.json >none.json
+"$MPSIM" plot sweep -o sw none.json >out 2>err && whole sw && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+ok $? 'sweep: no elements at all'
+"$MPSIM" stat --quiet --json -f fp16 -s 2^-1000..2^-990,1000,2^1010..2^1023 -o far.json "$trace/step_020000" &&
+    "$MPSIM" plot sweep -o sw far.json >out 2>err && whole sw && says sw.svg 2⁻⁵¹² && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+ok $? 'sweep: as far as numbers go'
 
 # ---- accumulation ----
 "$MPSIM" plot accumulation -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
@@ -270,6 +332,40 @@ bad 'an infinite range' 's/"max": 65504.0/"max": "Infinity"/'
 bad 'an empty range' 's/"min_normal": [-0-9.e]*/"min_normal": 1e30/'
 bad 'counts that overflow' 's/"underflow": [0-9]*/"underflow": 99999999999999999999/'
 bad 'an array' "1s/.*/[{/; \$s/.*/}]/"
+bad_sweep() { # bad_sweep NAME SED [TEXT]: the same for sweep
+    sed "$2" "$report" >changed.json
+    fails 3 "changed.json: .*${3:-not a report of mpsim stat: }" sweep -o bad changed.json && nothing bad && [ ! -e bad.gp ]
+    ok $? "bad report of stat: $1"
+}
+bad_sweep 'a single scale' 's/"scales": \[1, 1024\]/"scales": [1]/' 'a single scale: .* -s 2^0..2^32'
+bad_sweep 'a scale that casts lack' 's/"scales": \[1, 1024\]/"scales": [1, 512]/' 'a cast is missing'
+bad_sweep 'a cast twice' 's/"scale": 1024/"scale": 1/g' 'a cast is missing, or there twice'
+bad_sweep 'more underflow than elements' 's/"underflow": 0/"underflow": 999/' 'counts contradict'
+bad_sweep 'no SQNR' 's/"sqnr_db"/"x"/' '"sqnr_db"'
+bad_sweep 'SQNR that is text' 's/"sqnr_db": 20.5/"sqnr_db": "loud"/' '"sqnr_db"'
+bad_sweep 'a negative count' 's/"overflow": 0/"overflow": -1/' '"overflow"'
+bad_sweep 'a scale of 0' 's/"scales": \[1, 1024\]/"scales": [0, 1024]/' 'a scale is not a number above zero'
+bad_sweep 'nothing that is scaled' 's/"scales": \[1, 1024\]/"scales": [1, 1024], "scaled_kinds": ["dgrad"]/; s/"kind": null/"kind": "act"/' \
+    'its scales multiply none of the selected tensors: .*--scale-kinds'
+for share in -1 101 x '' nan; do
+    fails 2 "'$share' is not per cent" sweep --underflow "$share" "$report"
+    ok $? "sweep --underflow '$share'"
+done
+fails 2 "'layer' is none of kind, tensor, total" sweep --by layer "$report"
+ok $? 'sweep --by: the known words'
+fails 2 'more than 12 curves: .*--by' sweep -m '*' scales.json
+ok $? 'sweep: too many curves: how to choose'
+fails 2 '1048576 of 2^0..2^40 is not\|2 of 2^0..2^40 is not a scale of this report' sweep -s 2^0..2^40 "$report"
+ok $? 'sweep: a range of scales that the report does not have'
+fails 2 'a range goes upwards' sweep -s 2^8..2^0 "$report"
+ok $? 'sweep: a range that goes down'
+for figure in histogram ruler training accumulation; do
+    from=$report
+    [ $figure = accumulation ] && from=$dot
+    [ $figure = training ] && from=$train
+    fails 2 "by is not for $figure" $figure --by kind "$from" && fails 2 "underflow is not for $figure" $figure --underflow 1 "$from"
+    ok $? "$figure: --by and --underflow refused"
+done
 bad_dot() { # bad_dot NAME SED [TEXT]: the same for accumulation
     sed "$2" "$dot" >changed.json
     fails 3 "changed.json: .*${3:-not a report of mpsim dot: }" accumulation -o bad changed.json &&
@@ -325,7 +421,7 @@ ok $? 'training: a second report of another command'
 set -- "$train" "$train" "$train" "$train" "$train" "$train"
 fails 2 'more than 20 runs: .*--match' training -o bad "$@" && nothing bad
 ok $? 'training: too many runs: how to choose'
-for figure in histogram ruler accumulation; do
+for figure in histogram ruler sweep accumulation; do
     fails 2 "$figure takes one report" $figure -o bad "$report" "$report" && nothing bad
     ok $? "$figure: two reports"
 done
@@ -336,7 +432,7 @@ done
 fails 3 'report.json: a report of mpsim stat: .*accumulation takes one of mpsim dot --json' \
     accumulation -o bad "$report" && nothing bad
 ok $? 'a report of stat is not for accumulation'
-for figure in histogram ruler; do
+for figure in histogram ruler sweep; do
     fails 3 "dot.json: a report of mpsim dot: .*$figure takes one of mpsim stat --json" \
         $figure -o bad "$dot" && nothing bad
     ok $? "a report of dot is not for $figure"

@@ -1,0 +1,40 @@
+/* select.h -- what of a report of mpsim stat a figure takes: items, formats, scales.
+ *
+ * An item is an object with counts: a tensor, or the sum of a kind, a step, the total. */
+#ifndef MPSIM_SIM_PLOT_SELECT_H
+#define MPSIM_SIM_PLOT_SELECT_H
+
+#include "../cli/scalelist.h"
+#include "report.h"
+
+enum { PLOT_FORMATS_MAX = 24 };
+
+typedef struct plot_format {
+    const char *name; /* in the report */
+    double min_positive, min_normal, max; /* 0 < min_positive <= min_normal <= max */
+} plot_format;
+
+typedef struct plot_formats {
+    plot_format items[PLOT_FORMATS_MAX];
+    size_t count;
+} plot_formats;
+
+/* plot_choose_formats -- those of the report, or those of them that are wanted, in that order. 0, or
+ * an exit code after a message. */
+int plot_choose_formats(plot_formats *f, const plot_report *r, const option_list *wanted);
+
+/* plot_choose_scales -- the same for scales. */
+int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *wanted);
+
+/* plot_item_step -- 1 and the step of an item, or 0. */
+int plot_item_step(const json_t *item, uint64_t *step);
+
+/* plot_item_selected -- whether kind, name and step of an item are selected; `step` is the number
+ * of selection->step. */
+int plot_item_selected(const json_t *item, const plot_selection *selection, uint64_t step);
+
+/* plot_item_scaled -- whether the report's scales multiply an item. A report that does not say which
+ * kinds they multiply is of an mpsim that scaled all. */
+int plot_item_scaled(const json_t *item, const plot_report *r);
+
+#endif

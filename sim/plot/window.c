@@ -1,0 +1,212 @@
+/* window.c -- data and variables of the figure sweep: underflow, overflow and SQNR over the loss
+ * scale, and the safe scales. */
+#include "window.h"
+
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { FORMAT_LABEL = 24, TEXT = 160 };
+
+/* Characters of the name of a curve: what a line of the key holds. */
+static size_t curve_label(const plot_request *r)
+{
+    const double characters = (r->width - 0.5) / 0.0525;
+    return characters < PLOT_LABEL_MAX ? (size_t)characters : PLOT_LABEL_MAX;
+}
+
+/* ---- words ---- */
+
+/* "2¹⁶", "1000" */
+static void scale_name(char text[64], double scale)
+{
+    static const char *const digits[] = {"\xe2\x81\xb0", "\xc2\xb9",     "\xc2\xb2",     "\xc2\xb3",
+                                         "\xe2\x81\xb4", "\xe2\x81\xb5", "\xe2\x81\xb6", "\xe2\x81\xb7",
+                                         "\xe2\x81\xb8", "\xe2\x81\xb9"};
+    int power;
+    char plain[16];
+    if (frexp(scale, &power) > 0.5) {
+        snprintf(text, 64, "%.6g", scale);
+        return;
+    }
+    snprintf(plain, sizeof plain, "%d", power - 1);
+    strcpy(text, "2");
+    for (const char *p = plain; *p; p++)
+        strcat(text, *p == '-' ? "\xe2\x81\xbb" : digits[*p - '0']); /* ⁻ */
+}
+
+/* What the figure says of the scales of a format. */
+static void window_text(char text[TEXT], const plot_scaled *s, size_t format)
+{
+    const plot_window *w = &s->windows[format];
+    const size_t end = s->scales.count - 1;
+    char first[64], last[64];
+    if (w->last < w->first && w->lost < 0) {
+        snprintf(text, TEXT, "none safe: overflow at every scale");
+        return;
+    }
+    if (w->last < w->first) {
+        scale_name(last, s->scales.items[w->best]);
+        snprintf(text, TEXT, "none safe: %.3g %% underflow at %s", w->lost, last);
+        return;
+    }
+    scale_name(first, s->scales.items[w->first]);
+    scale_name(last, s->scales.items[w->last]);
+    if (w->first == 0 && w->last == end)
+        snprintf(text, TEXT, "safe: %s to %s, all shown", first, last);
+    else if (w->first == w->last)
+        snprintf(text, TEXT, "safe: %s", first);
+    else
+        snprintf(text, TEXT, "safe: %s to %s", first, last);
+}
+
+/* ---- data ---- */
+
+static void put_value(FILE *to, double x)
+{
+    if (isnan(x) || isinf(x))
+        fputs(isnan(x) || x < 0 ? " NaN" : " exact", to);
+    else
+        fprintf(to, " %.7g", x);
+}
+
+static void put_casts(FILE *to, const plot_scaled *s, size_t f)
+{
+    fprintf(to, "\n\n# casts %zu\n# ", f + 1);
+    plot_put_comment(to, s->formats.items[f].name);
+    fputs("\n# 1 log2 of the loss scale  then for each curve: underflow, overflow in per cent of all\n"
+          "# elements, SQNR in decibels of those that do not overflow (exact: no error)\n", to);
+    for (size_t k = 0; k < s->scales.count; k++) {
+        fprintf(to, "%.10g", log2(s->scales.items[k]));
+        for (size_t i = 0; i < s->n_curves; i++) {
+            put_value(to, plot_scaled_underflow(s, i, f, k));
+            put_value(to, plot_scaled_overflow(s, i, f, k));
+            put_value(to, plot_scaled_sqnr(s, i, f, k));
+        }
+        fputc('\n', to);
+    }
+}
+
+void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_scaled *s = &in->scaled;
+    char text[TEXT];
+    fprintf(to, "# safe: no element of any curve overflows, of none underflow more than %.6g %%\n", s->limit);
+    fputs("\n\n# windows\n# 1 format  2 log2 of the first and 3 of the last safe scale (NaN: there is none)\n"
+          "# 4 label  5 what the figure says  6 name\n", to);
+    for (size_t f = 0; f < s->formats.count; f++) {
+        const plot_window *w = &s->windows[f];
+        fprintf(to, "%zu", f + 1);
+        put_value(to, w->first <= w->last ? log2(s->scales.items[w->first]) : (double)NAN);
+        put_value(to, w->first <= w->last ? log2(s->scales.items[w->last]) : (double)NAN);
+        fputc(' ', to);
+        plot_put_label(to, s->formats.items[f].name, FORMAT_LABEL);
+        window_text(text, s, f);
+        fputc(' ', to);
+        plot_put_data(to, text);
+        fputc(' ', to);
+        plot_put_data(to, s->formats.items[f].name);
+        fputc('\n', to);
+    }
+    fputs("\n\n# curves\n# 1 curve  2 elements  3 of them zero  4 Inf or NaN  5 label  6 name\n", to);
+    for (size_t i = 0; i < s->n_curves; i++) {
+        const plot_curve *c = &s->curves[i];
+        fprintf(to, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " ", i + 1, c->count, c->zero,
+                c->not_finite);
+        plot_put_label(to, c->name, curve_label(r));
+        fputc(' ', to);
+        plot_put_data(to, c->name);
+        fputc('\n', to);
+    }
+    for (size_t f = 0; f < s->formats.count; f++)
+        put_casts(to, s, f);
+}
+
+/* ---- variables ---- */
+
+typedef struct range {
+    double low, high;
+} range;
+
+static void widen(range *r, double x)
+{
+    if (isfinite(x)) {
+        r->low = fmin(r->low, x);
+        r->high = fmax(r->high, x);
+    }
+}
+
+/* Of shares above zero, and of SQNR. */
+static void find_ranges(const plot_scaled *s, range *shares, range *sqnr, int *exact)
+{
+    *shares = *sqnr = (range){HUGE_VAL, -HUGE_VAL};
+    *exact = 0;
+    for (size_t i = 0; i < s->n_curves; i++)
+        for (size_t f = 0; f < s->formats.count; f++)
+            for (size_t k = 0; k < s->scales.count; k++) {
+                const double both[] = {plot_scaled_underflow(s, i, f, k),
+                                       plot_scaled_overflow(s, i, f, k)};
+                const double db = plot_scaled_sqnr(s, i, f, k);
+                for (size_t j = 0; j < 2; j++)
+                    widen(shares, both[j] > 0 ? both[j] : (double)NAN);
+                widen(sqnr, db);
+                *exact |= isinf(db) && db > 0;
+            }
+}
+
+/* That a figure adds up several steps is not to be seen in it, nor what was broken when it was
+ * recorded: it has to say so. */
+static void put_note(FILE *to, const plot_scaled *s)
+{
+    uint64_t broken = 0;
+    const char *comma = "";
+    for (size_t i = 0; i < s->n_curves; i++)
+        broken += s->curves[i].not_finite;
+    fputs("note = '", to);
+    if (s->has_steps && s->first_step < s->last_step) {
+        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", s->first_step, s->last_step);
+        comma = "; ";
+    }
+    if (broken)
+        fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, broken,
+                broken == 1 ? "" : "s");
+    fputs("'\n", to);
+}
+
+void plot_put_window_variables(FILE *to, const plot_input *in, const plot_request *r)
+{
+    enum { DECADES = 6 };
+    const plot_scaled *s = &in->scaled;
+    range shares, sqnr;
+    int exact;
+    size_t text_length = 0;
+    char text[TEXT];
+    (void)r;
+    find_ranges(s, &shares, &sqnr, &exact);
+    if (s->limit > 0)
+        widen(&shares, s->limit);
+    for (size_t f = 0; f < s->formats.count; f++) {
+        const size_t name = plot_characters(s->formats.items[f].name);
+        window_text(text, s, f);
+        const size_t n = plot_characters(text) + (name < FORMAT_LABEL ? name : FORMAT_LABEL);
+        text_length = n > text_length ? n : text_length;
+    }
+    const double y_low = shares.high > 0 ? fmax(floor(log10(shares.low)), 2 - DECADES) : -1;
+    const int has_sqnr = sqnr.low <= sqnr.high;
+    if (!has_sqnr)
+        sqnr = (range){0, 10};
+    const double margin = fmax(2, 0.08 * (sqnr.high - sqnr.low));
+    fprintf(to, "n_formats = %zu; n_curves = %zu\n", s->formats.count, s->n_curves);
+    fprintf(to, "x_low = %.10g; x_high = %.10g # log2 of the loss scale\n", log2(s->scales.items[0]),
+            log2(s->scales.items[s->scales.count - 1]));
+    fprintf(to, "n_scales = %zu\n", s->scales.count);
+    fprintf(to, "y_low = %g # power of ten of per cent; 100 %% is the end\n", fmin(y_low, 1));
+    fprintf(to, "sqnr_low = %g; sqnr_high = %g # decibels\n", floor(sqnr.low - margin),
+            ceil(sqnr.high + margin));
+    fprintf(to, "has_sqnr = %d; exact = %d # 1: some have an error, some have none\n", has_sqnr, exact);
+    fprintf(to, "limit = %.6g # per cent of underflow in the safe window\n", s->limit);
+    put_note(to, s);
+    fprintf(to, "heading_length = %zu # characters\n", text_length);
+}
