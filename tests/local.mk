@@ -233,8 +233,8 @@ recorded: mpsim $(recorded_tests)
 
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.
-benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/dot \
-  tests/bench/steps
+benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
+  tests/bench/dot tests/bench/steps
 check_LTLIBRARIES += tests/bench/libbench.la
 tests_bench_libbench_la_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
   tests/bench/goals.h tests/bench/timing.h
@@ -245,6 +245,7 @@ tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)
 tests_bench_casts_LDADD = $(bench_ldadd)
 tests_bench_dot_LDADD = $(bench_ldadd)
+tests_bench_stats_LDADD = $(bench_ldadd)
 tests_bench_steps_LDADD = $(bench_ldadd)
 bench: $(benchmarks)
 	@rm -f bench.csv

@@ -369,7 +369,7 @@ void bench_print(bench *b, const bench_row *r)
     if (g && g->kind == GOAL_SPEED)
         quantity(least, g->least);
     else if (g)
-        snprintf(least, sizeof least, "%g", g->least);
+        snprintf(least, sizeof least, "%.3g", g->least);
     printf("%-9s %-33s %-8s %3u %10s %6s %-10s %6s%s%s\n", r->operation, what, isa, threads,
            quantity(speed, r->per_second), ratio, r->to ? r->to : "", least,
            !g ? "" : met ? " met" : " missed", disturbed ? " ~" : "");

@@ -10,6 +10,7 @@
 #define CASTS "round encode"
 #define NARROW "fp16 bf16 e5m2 e4m3 e4m3* e3m2 e2m3 e2m1 e8m0" /* at most 16 bits */
 #define OTHERS "*nearest-away* *toward-zero* *up* *down* *to-odd*"
+#define DETERMINISTIC "nearest-even nearest-away toward-zero up down to-odd"
 #define TENSOR_CORES "volta-* turing-* ampere-* ada-* hopper-* blackwell-* rtx-*"
 
 const bench_goal bench_goals[] = {
@@ -25,8 +26,27 @@ const bench_goal bench_goals[] = {
      "to-nearest-even to every format of at most 16 bits 0.9"},
     {CASTS, NARROW, OTHERS, NULL, 1, GOAL_RATIO, 0.7, "other deterministic modes 0.7"},
     {"quantize", "*", "*", NULL, 1, GOAL_RATIO, 0.3, "block recipes: 0.3 of memcpy for values"},
-    {"add sub mul fma", "fp16 bf16 e4m3 e5m2", "nearest-even nearest-away toward-zero up down to-odd", NULL, 1, GOAL_SPEED, 300e6,
+    {"add sub mul fma", "fp16 bf16 e4m3 e5m2", DETERMINISTIC, NULL, 1, GOAL_SPEED, 300e6,
      "300 million a second and core for add, sub, mul and fma in fp16, bf16 and fp8"},
+    {"summary", "binary32", "counts* histogram?4*", NULL, 1, GOAL_RATIO, 0.5,
+     "counts and exponent histogram for four formats 0.5"},
+    {"summary", "binary32", "everything?4*", NULL, 1, GOAL_RATIO, 0.2,
+     "with mean, l2, amax, amin, SQNR, MSE and largest relative error for four formats 0.2"},
+    {"summary", "fp16 bf16", "everything?4*", NULL, 1, GOAL_RATIO, 0.3,
+     "bf16 and fp16 dumps 0.3 of their own bytes' speed with everything"},
+    {"sweep", "*", "*", NULL, 1, GOAL_RATIO, 1 / 1.5,
+     "a sweep over 25 scales costs at most 1.5 times one scale"},
+    {"summary", "*", "*", NULL, 2, GOAL_RATIO, 1.8, "two threads 1.8 times"},
+    {"stat", "binary32", "counts*4*", NULL, 1, GOAL_RATIO, 0.5,
+     "counts and exponent histogram for four formats 0.5"},
+    {"stat", "binary32", "all*4*", NULL, 1, GOAL_RATIO, 0.2,
+     "with mean, l2, amax, amin, SQNR, MSE and largest relative error for four formats 0.2"},
+    {"stat", "binary32", "25?scales*", NULL, 1, GOAL_RATIO, 1 / 1.5,
+     "a sweep over 25 scales costs at most 1.5 times one scale"},
+    {"stat", "fp16 bf16", "all*", NULL, 1, GOAL_RATIO, 0.3,
+     "bf16 and fp16 dumps 0.3 of their own bytes' speed with everything"},
+    {"stat", "*", "*", NULL, 2, GOAL_RATIO, 1.8, "two threads 1.8 times"},
+    {"cast", "e4m3 bf16", "*", NULL, 1, GOAL_RATIO, 0.5, "at least half the speed of cp of the same bytes"},
     {"gemm", "*tf32*", "tf32", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
     {"gemm", "exact", "*", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
     {"gemm", "chunked* pairwise*", "*", "avx512", 1, GOAL_SPEED, 1e9,

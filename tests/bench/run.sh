@@ -7,7 +7,7 @@ set -u
 folder=$(dirname "$MPSIM")/tests/bench
 csv=$dir/bench.csv
 
-for b in casts blocks arith dot steps; do
+for b in casts blocks arith stats dot steps; do
     rows=$([ -e "$csv" ] && wc -l <"$csv")
     "$folder/$b" --tiny --csv "$csv" >"$dir/out" 2>"$dir/err" && [ ! -s "$dir/err" ] && has '  a second  ratio to  *goal$'
     ok $? "$b runs"
