@@ -234,7 +234,7 @@ recorded: mpsim $(recorded_tests)
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
-  tests/bench/dot tests/bench/steps
+  tests/bench/dot tests/bench/steps tests/bench/train
 check_LTLIBRARIES += tests/bench/libbench.la
 tests_bench_libbench_la_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
   tests/bench/goals.h tests/bench/timing.h
@@ -247,13 +247,19 @@ tests_bench_casts_LDADD = $(bench_ldadd)
 tests_bench_dot_LDADD = $(bench_ldadd)
 tests_bench_stats_LDADD = $(bench_ldadd)
 tests_bench_steps_LDADD = $(bench_ldadd)
+# what runs commands of the program
+bench_sim_ldadd = tests/bench/libbench.la sim/libsim.la $(oracle_libs) $(verify_libs) -lpthread
+tests_bench_train_SOURCES = tests/bench/train.c tests/bench/command.c tests/bench/command.h
+tests_bench_train_LDADD = $(bench_sim_ldadd)
 bench: $(benchmarks)
 	@rm -f bench.csv
-	@for b in $(benchmarks); do ./$$b --csv bench.csv || exit 1; done
+	@for b in $(benchmarks); do \
+	  MPSIM_POLICIES=$(abs_srcdir)/data/policies ./$$b --csv bench.csv || exit 1; done
 	@echo "The same as CSV: bench.csv"
 bench-quick: $(benchmarks)
 	@rm -f bench-quick.csv
-	@for b in $(benchmarks); do ./$$b --quick --csv bench-quick.csv || exit 1; done
+	@for b in $(benchmarks); do \
+	  MPSIM_POLICIES=$(abs_srcdir)/data/policies ./$$b --quick --csv bench-quick.csv || exit 1; done
 	@echo "The same as CSV: bench-quick.csv"
 CLEANFILES += bench.csv bench-quick.csv
 .PHONY: bench bench-quick

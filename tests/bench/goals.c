@@ -54,6 +54,7 @@ const bench_goal bench_goals[] = {
     {"gemm", TENSOR_CORES, "*", "avx512", 1, GOAL_SPEED, 3e9,
      "3 G for fp16, bf16 and fp8 rows with AVX-512"},
     {"gemm", TENSOR_CORES, "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
+    {"train", "*", "*step", NULL, 1, GOAL_SPEED, 2e9, "training emulation at 2 G in whole steps"},
     {"norm unscale", "*", "*", NULL, 1, GOAL_RATIO, 0.8, "0.8 for unscale and norm"},
     {"sgd adam adamw", "*", "*", NULL, 1, GOAL_RATIO, 0.4,
      "0.4 for SGD, Adam and AdamW with masters in every variant"},
