@@ -187,7 +187,7 @@ fuzz:
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)
 .PHONY: fuzz
 
-EXTRA_DIST += tests/README.md tests/cli/common.sh tests/cli/plot tests/fuzz/README.md \
+EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot tests/fuzz/README.md \
   tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden tests/logs
 
 # ---- longer runs: all 2^32 binary32 inputs, all 2^32 pairs of fp16, recorded trainings to their end; make check with ten

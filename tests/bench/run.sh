@@ -28,6 +28,9 @@ awk -F, '/^#/ || /^program,/ { next } NF != 15 || !($8 > 0) || ($13 > 0) != ($15
     $15 == "no" && got > 1.001 * $13 || $15 == "yes" && got < 0.999 * $13 { print; bad = 1 }
     END { exit bad }' "$csv" >"$dir/out"
 ok $? 'CSV: every row has its columns'
+"$MPSIM_SRCDIR/tests/bench/excerpt.sh" "$csv" >"$dir/out" 2>"$dir/err" && [ ! -s "$dir/err" ] &&
+    [ "$(grep -c '^|' "$dir/out")" -eq 12 ] && has '^mpsim .* cores; .*instruction sets ' && ! has '|  *|  *|'
+ok $? 'the rows of the front page'
 "$folder/casts" --tiny --only 'enc*' >"$dir/out" && has '^encode ' && ! has '^round '
 ok $? '--only'
 "$folder/casts" --fast >"$dir/out" 2>"$dir/err"
