@@ -11,7 +11,7 @@ BEGIN {
               "add/fp16/nearest-even=fp16 additions;" \
               "summary/binary32/everything 4 formats=statistics of casts to four formats;" \
               "summary/bf16/everything 4 formats=the same of a bf16 dump;" \
-              "adamw/torch-foreach/binary32=AdamW steps as torch does them;" \
+              "adamw/torch-foreach/binary32 28 B=AdamW steps as torch does them;" \
               "gemm/hopper-fp16-fp32/fp16=multiply-adds as a tensor core does them;" \
               "train/fp16/mlp 512 step=multiply-adds of whole training steps", rows, ";")
     for (i = 1; i <= n; i++) {

@@ -1,11 +1,13 @@
-/* steps.c -- speed of gradient operations and optimizer steps as a ratio to memcpy of the parameter
- * (binary32) in the same run, on one core.
+/* steps.c -- speed of gradient operations and optimizer steps, elements a second, compared with memcpy of the
+ * parameter (binary32), on one core.
  *
- * 4 Mi elements, fewer with --quick. Gradients and parameters are 0.02 * (sum of 12 uniform - 6). */
+ * The rows say how many bytes of memory an element of a step reads and writes; of memcpy these are 8. 16 Mi
+ * elements, fewer with --quick. Gradients and parameters are 0.02 * sqrt(3) * (sum of 4 uniform - 2). */
 #include "frame.h"
 
 #include <mpsim/mpsim.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +48,19 @@ static void do_step(void *context)
     (void)mpsim_optim_step(&w->optim, 2, &t, &rng);
 }
 
-static void report(const work *w, const char *what, const char *how, const char *format, double base, double t)
+/* A row: memcpy is measured before and after. */
+static void measure(work *w, void (*run)(void *), const char *operation, const char *what,
+                    const char *how)
 {
-    const bench_row r = {.operation = what, .what = how, .how = format, .n = (double)w->n,
-                         .per_second = (double)w->n / t, .ratio = base / t, .to = "memcpy"};
+    if (!bench_wants(w->bench, operation, what))
+        return;
+    const double before = bench_seconds(w->bench, do_memcpy, w);
+    const double t = bench_seconds(w->bench, run, w);
+    const double after = bench_seconds(w->bench, do_memcpy, w), base = (before + after) / 2;
+    const double n = (double)w->n;
+    const bench_row r = {.operation = operation, .what = what, .how = how, .n = n, .per_second = n / t,
+                         .ratio = base / t, .to = "memcpy", .spread = fabs(before - after) / base,
+                         .to_bytes = 8 * n / base};
     bench_print(w->bench, &r);
 }
 
@@ -66,8 +77,9 @@ static void prepare(work *w, const mpsim_format *f)
 }
 
 static void bench_step(work *w, mpsim_optim_algorithm a, const char *variant, const char *format,
-                       mpsim_store store, double base)
+                       mpsim_store store)
 {
+    char how[64];
     mpsim_optim_init(&w->optim, a, mpsim_optim_variant_find(variant));
     w->optim.param = w->optim.state = *mpsim_format_find(format);
     w->optim.store = (uint8_t)store;
@@ -76,7 +88,23 @@ static void bench_step(work *w, mpsim_optim_algorithm a, const char *variant, co
     if (mpsim_optim_check(&w->optim) != MPSIM_OK)
         return;
     prepare(w, &w->optim.param);
-    report(w, mpsim_optim_name(a), variant, format, base, bench_seconds(w->bench, do_step, w));
+    /* parameter, gradient, first and second moment, compensation: read, and written but for the gradient */
+    const int arrays = 3 + (a != MPSIM_OPTIM_SGD) + (store == MPSIM_STORE_KAHAN);
+    snprintf(how, sizeof how, "%s %d B", format, (2 * arrays - 1) * 4);
+    measure(w, do_step, mpsim_optim_name(a), variant, how);
+}
+
+static void make_values(float *x, size_t n, uint64_t seed)
+{
+    uint64_t four[1024];
+    for (size_t i = 0; i < n; i++) {
+        if (i % 1024 == 0)
+            bench_random(four, sizeof four, seed += n);
+        double sum = -2;
+        for (int k = 0; k < 64; k += 16)
+            sum += (double)(four[i % 1024] >> k & 0xffff) * 0x1p-16;
+        x[i] = (float)(0.02 * 1.7320508 * sum);
+    }
 }
 
 int main(int argc, char **argv)
@@ -88,30 +116,23 @@ int main(int argc, char **argv)
     const int code = bench_begin(&b, argc, argv, "steps");
     if (code)
         return code;
-    w.n = b.n < 1 << 20 ? b.n : b.quick ? 1 << 20 : 1 << 22;
-    uint64_t index = 0;
+    w.n = b.n < 1 << 20 ? b.n : b.quick ? 1 << 22 : 1 << 24;
     float **arrays[] = {&w.p, &w.g, &w.m, &w.v, &w.kahan, &w.y};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         if ((*arrays[i] = calloc(w.n, sizeof **arrays[i])) == NULL)
             return 1;
-    for (size_t i = 0; i < 2 * w.n; i++) {
-        double sum = -6;
-        for (int k = 0; k < 12; k++)
-            sum += mpsim_rng_word(1, 0, index++) * 0x1p-32;
-        (i < w.n ? w.p : w.g)[i % w.n] = (float)(0.02 * sum);
-    }
-    const double base = bench_seconds(&b, do_memcpy, &w);
+    make_values(w.p, w.n, 1);
+    make_values(w.g, w.n, 2);
     bench_part(&b, "Gradients and optimizer steps; ratios of elements a second");
-    report(&w, "memcpy", "binary32", "", base, base);
-    report(&w, "unscale", "binary32", "", base, bench_seconds(&b, do_unscale, &w));
-    report(&w, "norm", "binary32", "", base, bench_seconds(&b, do_norm, &w));
+    measure(&w, do_memcpy, "memcpy", "binary32", "");
+    measure(&w, do_unscale, "unscale", "binary32", "");
+    measure(&w, do_norm, "norm", "binary32", "");
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
-        for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a += 2)
-            bench_step(&w, (mpsim_optim_algorithm)a, variants[i], "binary32", MPSIM_STORE_NEAREST,
-                       base);
-    bench_step(&w, MPSIM_OPTIM_ADAMW, "torch-foreach", "bf16", MPSIM_STORE_NEAREST, base);
-    bench_step(&w, MPSIM_OPTIM_ADAMW, "torchao", "bf16", MPSIM_STORE_STOCHASTIC, base);
-    bench_step(&w, MPSIM_OPTIM_ADAMW, "optimi", "bf16", MPSIM_STORE_KAHAN, base);
+        for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
+            bench_step(&w, (mpsim_optim_algorithm)a, variants[i], "binary32", MPSIM_STORE_NEAREST);
+    bench_step(&w, MPSIM_OPTIM_ADAMW, "torch-foreach", "bf16", MPSIM_STORE_NEAREST);
+    bench_step(&w, MPSIM_OPTIM_ADAMW, "torchao", "bf16", MPSIM_STORE_STOCHASTIC);
+    bench_step(&w, MPSIM_OPTIM_ADAMW, "optimi", "bf16", MPSIM_STORE_KAHAN);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(*arrays[i]);
     return bench_end(&b);
