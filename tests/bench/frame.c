@@ -123,7 +123,11 @@ int bench_end(bench *b)
                b->disturbed, b->disturbed == 1 ? "" : "s", 100 * DISTURBED);
     free(b->x);
     free(b->y);
-    const int bad = (b->csv && (ferror(b->csv) | fclose(b->csv))) | (fflush(stdout) != 0);
+    int bad = fflush(stdout) != 0;
+    if (b->csv) {
+        bad |= ferror(b->csv) != 0;
+        bad |= fclose(b->csv) != 0;
+    }
     if (bad)
         fprintf(stderr, "%s: a write failed\n", b->program);
     return bad;
