@@ -234,7 +234,7 @@ recorded: mpsim $(recorded_tests)
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
-  tests/bench/dot tests/bench/steps tests/bench/train
+  tests/bench/files tests/bench/dot tests/bench/steps tests/bench/train
 check_LTLIBRARIES += tests/bench/libbench.la
 tests_bench_libbench_la_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
   tests/bench/goals.h tests/bench/timing.h
@@ -249,6 +249,8 @@ tests_bench_stats_LDADD = $(bench_ldadd)
 tests_bench_steps_LDADD = $(bench_ldadd)
 # what runs commands of the program
 bench_sim_ldadd = tests/bench/libbench.la sim/libsim.la $(oracle_libs) $(verify_libs) -lpthread
+tests_bench_files_SOURCES = tests/bench/files.c tests/bench/command.c tests/bench/command.h
+tests_bench_files_LDADD = $(bench_sim_ldadd)
 tests_bench_train_SOURCES = tests/bench/train.c tests/bench/command.c tests/bench/command.h
 tests_bench_train_LDADD = $(bench_sim_ldadd)
 bench: $(benchmarks)
