@@ -16,8 +16,8 @@
 
 enum {
     PIECE = 512 << 10,       /* bytes that a thread reads at once              */
-    LARGE = 4 << 20,         /* bytes: from here a tensor is cut up            */
-    BATCH_BYTES = 64 << 20,  /* of the tensors of a batch, in their files      */
+    LARGE = 8 << 20,         /* bytes: from here a tensor is cut up            */
+    BATCH_BYTES = 256 << 20, /* of the tensors of a batch, in their files      */
     BATCH_MEMORY = 2 << 20,  /* of what is known of them                       */
     BATCH_MOST = 256
 };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LARGE = 1700000, SMALL = 300, SEED = 9 }; /* elements */
+enum { LARGE = 2200000, SMALL = 300, SEED = 9 }; /* elements */
 
 static blob random_bytes(size_t n)
 {
