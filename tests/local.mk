@@ -125,6 +125,7 @@ TESTS += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 if HAVE_MPFR
 check_PROGRAMS += tests/arith/x-arith tests/round/x-sweep
 endif
+check_PROGRAMS += tests/round/x-cast
 endif
 
 # ---- the program of the front page, for tests/cli/doc.sh: the public headers and the library are all it needs
@@ -190,14 +191,14 @@ fuzz:
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot tests/fuzz/README.md \
   tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden tests/logs
 
-# ---- longer runs: all 2^32 binary32 inputs, all 2^32 pairs of fp16, recorded trainings to their end; make check with ten
-# times the random inputs and without shortcuts (NVIDIA's headers over all 2^32 inputs, too); the unit tests once for each
+# ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
+# trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all 2^32 inputs, too); the unit tests once for each
 # instruction set; everything under valgrind.
 check-long: $(check_PROGRAMS) $(check_LTLIBRARIES)
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
-	for i in avx2 neon generic; do for f in fp16 bf16 e4m3 e5m2; do \
-	  MPSIM_ISA=$$i ./tests/round/x-sweep --format $$f --every 61 || exit 1; done; done
+  for i in avx2 neon generic; do for f in fp16 bf16 e4m3 e5m2; do MPSIM_ISA=$$i \
+  ./tests/round/x-sweep --format $$f --every 61 || exit 1; done; done ./tests/round/x-cast
 	./tests/arith/x-arith
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR=$(abs_top_srcdir) ./tests/train/t-digests
 check-wide:
