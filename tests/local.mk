@@ -192,8 +192,8 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden tests/logs
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
-# trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all 2^32 inputs, too); the unit tests once for each
-# instruction set; everything under valgrind.
+# trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
+# 2^32 inputs, too); the unit tests once for each instruction set; everything under valgrind.
 check-long: $(check_PROGRAMS) $(check_LTLIBRARIES)
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
