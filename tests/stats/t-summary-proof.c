@@ -228,6 +228,37 @@ static void points_for(points *p, const trial *t, size_t most, uint64_t *state)
     points_shuffle(p, state);
 }
 
+/* More of all kinds, for what is done with large arrays only; some of one binade, some of one sign. */
+static void enlarge(points *p, size_t n, uint64_t *state)
+{
+    const uint64_t w = test_random(state), sign = (uint64_t)1 << (p->width - 1);
+    const int centre = -(int)(w % 40);
+    while (p->n < n) {
+        const size_t from = p->n;
+        const uint64_t v = test_random(state);
+        switch (w >> 8 & 3) {
+        case 0:
+            points_ordinary(p, 500, centre, state);
+            break;
+        case 1:
+            points_stride(p, 500, v | 1, state);
+            break;
+        case 2: /* one binade */
+            for (int i = 0; i < 500; i++)
+                points_push(p, p->width == 32 ? 0x3f000000u | (test_random(state) & 0x7fffffu)
+                                              : 0x3fe0000000000000u | test_random(state) >> 12);
+            break;
+        default: /* the same again */
+            for (size_t i = 0; i < from && p->n < n; i++)
+                points_push(p, p->u[i]);
+            break;
+        }
+        for (size_t i = from; i < p->n && w >> 10 & 1; i++)
+            p->u[i] &= ~sign;
+    }
+    points_shuffle(p, state);
+}
+
 static void every_format(int width)
 {
     static mpsim_format list[SUBJECTS_MOST];
@@ -245,6 +276,10 @@ static void every_format(int width)
             points_for(&p, &t, test_expensive() ? 150 : 12, &state);
             if (turn == 0 && p.n > 2500)
                 p.n = 2500;
+            if (test_random(&state) % 5 == 0) {
+                enlarge(&p, 5000 + test_random(&state) % 40000, &state);
+                t.n_casts = t.n_casts < 3 ? t.n_casts : 3;
+            }
             array_of_points(&t.a, &p);
             t.want = (unsigned)(i + (size_t)turn) % 8;
             t.rng = subject_rng(&state);
@@ -283,7 +318,7 @@ START_TEST(every_format_from_codes)
         any_casts(&t, &list[test_random(&state) % n], 1 + test_random(&state) % 5, 32, &state);
         for (size_t k = 1; k < t.n_casts; k++)
             t.casts[k].format = &list[test_random(&state) % 20];
-        array_of_codes(&t.a, &list[i], 1200, all, &state);
+        array_of_codes(&t.a, &list[i], test_random(&state) % 6 ? 1200 : 40000, all, &state);
         t.want = (unsigned)(test_random(&state) % 8);
         t.rng = subject_rng(&state);
         pairs += prove(&t, &state);
@@ -323,6 +358,8 @@ START_TEST(a_hundred_casts)
         points_specials(&p);
         points_for(&p, &t, 8, &state);
         p.n = p.n < 2500 ? p.n : 2500;
+        if (turn % 4 == 0)
+            enlarge(&p, 20000, &state);
         array_of_points(&t.a, &p);
         if (turn % 4 == 2)
             array_of_codes(&t.a, mpsim_format_find(training[turn / 4 % 4]), 2500, 0, &state);
