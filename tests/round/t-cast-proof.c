@@ -266,6 +266,88 @@ START_TEST(arrays_of_binary64_are_their_elements)
 }
 END_TEST
 
+/* Products x * scale that miss a number of the format, or a midpoint, by less than binary64 can tell: the scale is made of
+ * the two, x has all its bits. */
+START_TEST(scales_made_for_one_input)
+{
+    static mpsim_format list[SUBJECTS_MOST];
+    uint64_t state = test_seed() + 6;
+    source = walls_make(1 << 16);
+    target = walls_make(1 << 16);
+    const size_t formats = subjects(list, test_scaled(12), &state);
+    size_t compared = 0;
+    trial t = {0};
+    for (size_t turn = 0; turn < test_scaled(test_expensive() ? 100000 : 4000); turn++) {
+        const uint64_t w = test_random(&state);
+        t.f = &list[turn % 2 ? turn / 2 % formats : w % 16];
+        const int width = w >> 8 & 1 ? 64 : 32;
+        const uint64_t m = (w >> 16) % t.f->max_finite + 1;
+        const double v = mpsim_decode(t.f, m) + (w >> 9 & 3 ? mpsim_ulp(t.f, m) / 2 : 0);
+        const double x = width == 32 ? (double)f32_of_bits((uint32_t)(test_random(&state) >> 41) | (uint32_t)((w >> 10 & 127) + 64) << 23)
+                                     : f64_of_bits(test_random(&state) >> 12 | ((w >> 10 & 127) + 959) << 52);
+        double scale = v / x;
+        for (uint64_t k = w >> 60; k % 4; k--)
+            scale = nextafter(scale, w >> 63 ? 0 : (double)INFINITY);
+        if (!(scale >= 0x1p-1070 && scale < 0x1p1020))
+            continue;
+        t.r = subject_rounding(t.f, (w >> 32) % 3 ? 0 : (int)((w >> 40) % MPSIM_ROUND_MODES), 0, width, &state);
+        t.r.scale = scale;
+        t.rng = subject_rng(&state);
+        points_init(&t.p, width);
+        for (int k = -6; k <= 6; k++)
+            points_near(&t.p, ldexp(x, k), k == 0 ? 2 : 0);
+        trial_expect(&t);
+        check_everywhere(&t, &state);
+        compared += t.p.n;
+        points_clear(&t.p);
+    }
+    printf("# %zu inputs in each way on every instruction set\n", compared);
+    free(t.code);
+    free(t.value);
+    free(t.flags);
+}
+END_TEST
+
+/* Fractions made for the random word of their element: on the threshold, and just beside it. */
+START_TEST(fractions_made_for_their_words)
+{
+    static mpsim_format list[SUBJECTS_MOST];
+    uint64_t state = test_seed() + 7;
+    source = walls_make(1 << 16);
+    target = walls_make(1 << 16);
+    const size_t formats = subjects(list, test_scaled(12), &state);
+    size_t compared = 0;
+    trial t = {0};
+    for (size_t turn = 0; turn < test_scaled(test_expensive() ? 20000 : 1000); turn++) {
+        const uint64_t w = test_random(&state);
+        t.f = &list[turn % 2 ? turn / 2 % formats : w % 16];
+        const int width = w >> 8 & 1 ? 64 : 32;
+        t.r = subject_rounding(t.f, MPSIM_ROUND_STOCHASTIC_A + (int)((w >> 16) % 3), turn % 3, width, &state);
+        t.rng = subject_rng(&state);
+        points_init(&t.p, width);
+        for (uint64_t i = 0; i < 200; i++) {
+            const uint64_t v = test_random(&state), m = v % (t.f->max_finite + 1);
+            const double step = ldexp(1, -t.r.sr_bits);
+            const uint32_t word = mpsim_rng_word(t.rng.seed, t.rng.stream, t.rng.index + i);
+            double nu = 1 - (double)(word >> (32 - t.r.sr_bits)) * step;
+            nu += step * (double)((int)(v >> 60) % 3 - 1) / (v >> 62 & 1 ? 2 : 1);
+            nu += step * (double)((int)(v >> 56 & 15) % 3 - 1) * 0x1p-6;
+            const double x = (mpsim_decode(t.f, m) + mpsim_ulp(t.f, m) * nu) / t.r.scale;
+            const double a = fabs(x) <= 0x1.fffffep127 || width == 64 ? x : 1;
+            points_push(&t.p, width == 32 ? bits_of_f32((float)(v >> 48 & 1 ? -a : a)) : bits_of_f64(v >> 48 & 1 ? -a : a));
+        }
+        trial_expect(&t);
+        check_everywhere(&t, &state);
+        compared += t.p.n;
+        points_clear(&t.p);
+    }
+    printf("# %zu inputs in each way on every instruction set\n", compared);
+    free(t.code);
+    free(t.value);
+    free(t.flags);
+}
+END_TEST
+
 /* Every length around the widths of vectors and blocks, with windows that begin at every element of the first
  * ones: an exceptional element at every place. */
 START_TEST(every_length_at_every_place)
@@ -399,6 +481,8 @@ int main(void)
     TCase *t = test_case("casts", 120);
     tcase_add_test(t, arrays_of_binary32_are_their_elements);
     tcase_add_test(t, arrays_of_binary64_are_their_elements);
+    tcase_add_test(t, scales_made_for_one_input);
+    tcase_add_test(t, fractions_made_for_their_words);
     tcase_add_test(t, every_length_at_every_place);
     tcase_add_test(t, large_arrays_are_their_elements);
     tcase_add_test(t, decoded_arrays_are_their_elements);
