@@ -42,7 +42,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
 ^lib/train/parallel[.]c   ^lib/include/train/parallel[.]h|^<
 ^lib/train/               ^lib/include/|^lib/train/|^data/digits/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
-^lib/simd/                ^<(immintrin|math|stddef|stdint|string)[.]h>
+^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
 ^lib/base/environment[.]h ^<(fenv|immintrin|stdint)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
