@@ -17,11 +17,11 @@ void V_NAME(mpsim_words)(uint32_t *words, uint64_t seed, uint64_t stream, uint64
         keys[round][1] = (uint32_t)(seed >> 32) + round * 0xBB67AE85u;
     }
     const vu32 m0 = (vu32)v_u64(0xD2511F53u), m1 = (vu32)v_u64(0xCD9E8D57u);
-    const vu64 low_half = v_u64(0xffffffffu);
+    const vu64 low_half = v_u64(0xffffffffu), last_block = v_u64(UINT64_MAX / 4); /* then comes 0 */
     for (size_t i = 0; i < blocks; i += 2 * BLOCKS) {
         vu64 c0[2], c1[2], c2[2], c3[2]; /* so do those of these */
         for (int j = 0; j < 2; j++) {
-            c0[j] = v_load_u64(place) + v_u64(block + i + (uint64_t)j * BLOCKS);
+            c0[j] = (v_load_u64(place) + v_u64(block + i + (uint64_t)j * BLOCKS)) & last_block;
             c1[j] = c0[j] >> 32;
             c2[j] = v_u64(stream);
             c3[j] = v_u64(stream >> 32);
