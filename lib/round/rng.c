@@ -20,11 +20,11 @@ const uint32_t *mpsim_rng_words(uint32_t *room, const mpsim_rng *rng, uint64_t i
 {
     const uint64_t first = rng->index + i, skip = first % 4;
     const mpsim_kernels *kernels = mpsim_kernels_choice();
-    if (kernels) {
+    if (kernels && first + n >= first) { /* else indices begin again at 0 */
         kernels->words(room, rng->seed, rng->stream, first / 4, (skip + n + 63) / 64 * 16);
         return room + skip;
     }
     for (size_t k = 0; k < skip + n; k += 4)
-        mpsim_rng_block(room + k, rng->seed, rng->stream, first / 4 + k / 4);
+        mpsim_rng_block(room + k, rng->seed, rng->stream, (first - skip + k) / 4);
     return room + skip;
 }

@@ -195,7 +195,7 @@ static const char *const mixes[][4] = {
     {"e5m10", "e5m11", "e5m10", "e5m10"}, {"e5m11", "e5m11", "e5m11", "e5m11"},
     {"e5m14", "e5m14", "e5m14", "e5m14"}, {"e7m12", "e7m2", "e4m3", "e8m19"},
     {"e4m11", "e4m11", "e4m11", "e4m3"}, {"fp16", "binary8p3se", "e4m3b11fnuz", "e5m2fnuz"},
-    {"e4m3", "e5m2", "fp16", "binary32"}, {"fp16", "fp16", "binary32", "binary32"},
+    {"fp16", "e4m3", "fp16", "e8m9:fnuz:bias=133"}, {"e4m3", "e5m2", "fp16", "binary32"}, {"fp16", "fp16", "binary32", "binary32"},
 };
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
 

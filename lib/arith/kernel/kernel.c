@@ -86,7 +86,7 @@ static int is_narrow(const mpsim_arith *o, int operands)
     const mpsim_rounding *r = &o->rounding;
     const range quotient = {a.low - b.high - 1, a.high - b.low, 1};
     if (mpsim_is_stochastic(r->mode) || (r->flush_input && r->flush_below != 0) ||
-        o->result.mbits + 1 + 2 > BINARY32 || mpsim_magnitude_bits(&o->result) >= CODE_BITS)
+        o->result.mbits + 1 + 2 > BINARY32 || mpsim_emin(&o->result) < -126 || mpsim_magnitude_bits(&o->result) >= CODE_BITS)
         return 0;
     for (int i = 0; i < operands; i++)
         if (!is_normal_f32(range_of(&o->operand[i])) ||
