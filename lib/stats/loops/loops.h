@@ -51,9 +51,9 @@ typedef struct mpsim_bin_job {
 } mpsim_bin_job;
 
 typedef struct mpsim_cell_loops {
-    /* Put the words of x to buffers by their top 9 bits, the second of two words `second` more, at[buffer] being the next free word, until one
-     * is full, i.e. at a multiple of MPSIM_CELL_BLOCK. The number of words taken; *full: that buffer,
-     * MPSIM_BUFFERS if there is none. */
+    /* Put the words of x to buffers by their top 9 bits, every second word `second` buffers further on,
+     * at[buffer] being the next free word, until one is full, i.e. at a multiple of MPSIM_CELL_BLOCK.
+     * The number of words taken; *full: that buffer, MPSIM_BUFFERS if there is none. */
     size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n,
                          uint32_t second, uint32_t *full);
     /* Count n <= MPSIM_CELL_BLOCK words, a multiple of 32; 0 if any is subnormal: nothing was counted. */
