@@ -286,17 +286,20 @@ START_TEST(any_formats)
     static mpsim_format list[SUBJECTS_MOST];
     uint64_t state = test_seed() + 1;
     size_t compared = 0;
-    const size_t formats = subjects(list, test_scaled(15), &state), turns = test_scaled(test_expensive() ? 60000 : 2500);
+    const size_t formats = subjects(list, test_scaled(15), &state), turns = test_scaled(test_expensive() ? 60000 : 5000);
     setup();
     for (size_t i = 0; i < turns; i++) {
         const uint64_t w = test_random(&state);
         const mpsim_format *f = &list[i % formats];
         mpsim_arith_init(&t.o, (mpsim_op)(w % MPSIM_OPS), f, MPSIM_ROUND_NEAREST_EVEN);
-        for (int k = 0; k < 3; k++)
-            if (w >> (8 + k) & 1 && w >> 11 & 1)
-                t.o.operand[k] = list[test_random(&state) % formats];
+        const uint64_t mix = (w >> 8) % 4; /* the result's; another for all; its own for each, with the result's among them */
+        const mpsim_format *all = &list[(w >> 10) % (w >> 40 & 1 ? 20 : formats)];
+        for (int k = 0; k < 3 && mix; k++)
+            t.o.operand[k] = mix < 3 ? *all : list[test_random(&state) % formats];
+        if (mix == 2)
+            t.o.operand[(w >> 50) % 3] = *f;
         rounding_of((int)((w >> 16) % MPSIM_ROUND_MODES), (w >> 24) % 3, &state);
-        operands(300, &state);
+        operands(150, &state);
         compared += prove(&state);
     }
     printf("# %zu formats, %zu operations on every instruction set\n", formats, compared);

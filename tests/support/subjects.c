@@ -22,7 +22,7 @@ static const char *const odd[] = {
     "e5m2:fn", "e5m7:fn", "e6m9:fnuz", "e8m1", "e8m2:fn", "e8m3:unsigned", "e8m15", "e8m16:fn", "e8m22",
     "e8m23:fn", "e8m24", "e7m24", "e9m6", "e9m30", "e11m3", "e11m20", "e11m51", "e10m52:finite",
     "e5m10:fn", "e5m10:bias=-100", "e5m10:bias=160", "e4m3:fn:bias=300", "e4m3:fn:bias=-200", "e5m2:bias=-130",
-    "e3m8:bias=140", "e8m7:fn:bias=130", "e8m7:bias=150", "e8m7:bias=100", "e8m23:bias=128", "e8m23:bias=126",
+    "e3m8:bias=140", "e8m7:fn:bias=130", "e8m7:bias=150", "e8m9:bias=133", "e8m10:bias=129", "e8m9:fnuz:bias=140", "e8m7:bias=100", "e8m23:bias=128", "e8m23:bias=126",
     "e5m10:unsigned", "e2m22:finite", "e2m23:finite", "e2m40", "e6m5:noinf", "e4m11:fnuz:inf",
     "e5m2:unsigned:fn", "e1m7:unsigned:finite", "e9m23:unsigned", "e10m22:fn:unsigned", "e11m21:unsigned", "e8m24:unsigned",
     "e8m8:unsigned", "e5m11:unsigned", "e4m4:unsigned", "e10m21", "e9m22", "e10m5", "e11m4", "e8m25:unsigned:bias=100",
