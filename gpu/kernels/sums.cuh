@@ -167,12 +167,14 @@ static inline float gpu_squares_norm(const gpu_squares *q, const mpsim_format *f
         return NAN;
     if (q->found)
         return INFINITY;
+    s.first = (GPU_SQUARES_LOWEST + 2176) / 32;
+    s.end = (uint16_t)(s.first + GPU_SQUARES_LIMBS + 1);
     for (int i = 0; i < GPU_SQUARES_LIMBS; i++) {
         const uint64_t low = (q->limb[i] & 0xffffffffu) + (carry & 0xffffffffu);
-        s.limb[i + (GPU_SQUARES_LOWEST + 2176) / 32] = (int64_t)(low & 0xffffffffu);
+        s.limb[s.first + i] = (int64_t)(low & 0xffffffffu);
         carry = (q->limb[i] >> 32) + (carry >> 32) + (low >> 32);
     }
-    s.limb[GPU_SQUARES_LIMBS + (GPU_SQUARES_LOWEST + 2176) / 32] = (int64_t)carry;
+    s.limb[s.end - 1] = (int64_t)carry;
     double root = sqrt(mpsim_sum_value(&s));
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);

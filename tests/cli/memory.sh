@@ -29,7 +29,7 @@ trace=$top/data/amp-mlp/adam/step_000001/rank_00000.safetensors
     "$MPSIM" train -P fp32 --width 8 --depth 1 --batch 8 --steps 2 --write-plan plan &&
     "$MPSIM" train --plan plan -q --digests digests --checkpoint point >/dev/null &&
     "$MPSIM" cast -f fp16 -q -o column.npy --match weight:fc1.weight "$trace" &&
-    "$MPSIM" stat --json --histogram -o report "$trace"
+    "$MPSIM" stat --json --histogram -s 2^0..2^2 -o report "$trace"
 } || exit 99
 cat >../gnuplot <<'SCRIPT'
 #!/bin/sh
