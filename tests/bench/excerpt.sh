@@ -9,8 +9,8 @@ BEGIN {
               "round/bf16/stochastic-c=binary32 to bf16, stochastic;" \
               "quantize/mxfp8/values=MXFP8, blocks of 32;" \
               "add/fp16/nearest-even=fp16 additions;" \
-              "summary/binary32/everything 4 formats=statistics of casts to four formats;" \
-              "summary/bf16/everything 4 formats=the same of a bf16 dump;" \
+              "stat/binary32/all of 4 formats=`mpsim stat` of a binary32 file, four formats;" \
+              "stat/bf16/all of 4 formats=the same of a bf16 file;" \
               "adamw/torch-foreach/binary32 28 B=AdamW steps as torch does them;" \
               "gemm/hopper-fp16-fp32/fp16=multiply-adds as a tensor core does them;" \
               "train/fp16/mlp 512 step=multiply-adds of whole training steps", rows, ";")
@@ -26,7 +26,8 @@ BEGIN {
 key in words && $6 == 1 && !(key in seen) { # the best instruction set comes first
     seen[key] = 1
     speed[key] = $8 >= 999.5e6 ? sprintf("%.1f G", $8 / 1e9) : sprintf("%.0f M", $8 / 1e6)
-    ratio[key] = $10 == "" ? "" : sprintf("%.2f of %s", $9, $10)
+    to = $10 == "memcpy" ? $10 : "a " ($10 ~ /^plain/ ? $10 : "plain " $10)
+    ratio[key] = $10 == "" ? "" : sprintf($9 < 2 ? "%.2f of %s" : "%.1f times %s", $9, to)
 }
 END {
     print machine "; " compiler "."
