@@ -152,11 +152,12 @@ static uint64_t encode_one(const job *j, size_t i, uint32_t random, unsigned *fl
 
 static void store_value(const job *j, size_t i, double value)
 {
-    const float v = mpsim_number_to_f32(mpsim_number_f64(value));
-    if (j->source == 4)
+    if (j->source == 4) {
+        const float v = mpsim_number_to_f32(mpsim_number_f64(value));
         memcpy(j->out + i * sizeof v, &v, sizeof v);
-    else
+    } else {
         memcpy(j->out + i * sizeof value, &value, sizeof value);
+    }
 }
 
 static void by_reference(const job *j)
