@@ -244,6 +244,8 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
  * numbers apart. */
 V_INLINE vu32 cast_signed(const mpsim_cast *k, vu32 u, vu32 a, vu32 number)
 {
+    if (k->flush)
+        number = v_keep_u32(v_gt_i32((vi32)number, v_i32((int32_t)k->flush_value)), number);
     const vu32 over[2] = {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])};
     const m32 beyond = v_gt_i32((vi32)number, v_i32((int32_t)k->max_value));
     const m32 special = v_gt_i32((vi32)a, v_i32(0x7f7fffff));
@@ -278,6 +280,32 @@ V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_
     }
 }
 #endif
+
+/* Nearest-even to the powers of two from 2^-127 on, without a sign and a zero: the code is binary32's
+ * exponent field, up to 2^-126 by one bit less. A tie goes to the even code; up to 2^-128 there is none. */
+V_INLINE void cast_power(const mpsim_cast *given, void *out, const void *x, size_t n, const int values)
+{
+    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const vu32 normal = v_u32(0x3fffff), subnormal = v_u32(0x1fffff), least = v_u32(0x400000);
+    const vu32 over = v_u32((uint32_t)k->over[0]), small = v_u32((uint32_t)k->small[0]),
+               refused = v_u32((uint32_t)k->negative), sign = v_u32((uint32_t)k->sign);
+    const vu32 zero[2] = {v_u32((uint32_t)k->zero[0]), v_u32((uint32_t)k->zero[1])};
+    const vi32 max = v_i32((int32_t)k->max_finite - 1), below = v_i32((int32_t)k->below);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & 0x7fffffff;
+        const vu32 half = v_pick_u32(v_gt_i32((vi32)a, v_i32(0x7fffff)), normal, subnormal);
+        const vu32 code = (a + half + (a >> 23 & 1)) >> 23;
+        const m32 negative = v_top_u32(u & sign), special = v_gt_i32((vi32)a, v_i32(0x7f7fffff));
+        vu32 result = values ? (vu32)v_max_i32((vi32)(code << 23), (vi32)least) : code;
+        result = v_pick_u32(v_gt_i32((vi32)code, max), over, result);
+        result = v_pick_u32(v_gt_i32((vi32)a, v_i32(0x200000)), result, small);
+        result = v_pick_u32(negative, refused, result);
+        result = v_pick_u32(v_gt_i32((vi32)a, below), result, cast_by(negative, zero));
+        if (__builtin_expect(m32_any(special), 0))
+            result = cast_special(k, a, negative, special, result);
+        cast_put(out, i, result, k->bytes, k->stream);
+    }
+}
 
 /* ---- everything ---- */
 

@@ -299,7 +299,10 @@ V_INLINE vu64 cast64_add(const cast64_sum *s, vu64 a)
 /* From binary64; results as u64, of V_LANES / 2 sources. */
 V_INLINE vu64 cast64_near(const mpsim_cast *k, const cast64_sum *s, vu64 u)
 {
-    const vu64 a = u & ~CAST64_TOP, number = cast64_add(s, a);
+    const vu64 a = u & ~CAST64_TOP;
+    vu64 number = cast64_add(s, a);
+    if (k->flush)
+        number = v_keep_u64(v_gt_i64((vi64)number, v_i64((int64_t)k->flush_value)), number);
     const m64 over = v_gt_i64((vi64)number, v_i64((int64_t)k->max_value));
     vu64 sign = u >> k->sign_shift;
     if (k->one_zero)

@@ -160,8 +160,9 @@ static void near(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, 
     k->near_base = k->base + rebias;
     k->near_huge = highest + 2 + rebias;
     k->max_value = as_result(k, f, f->max_finite, wide);
+    k->flush_value = k->flush ? as_result(k, f, k->normal - 1, wide) : 0;
     if (safe && r->mode == MPSIM_ROUND_NEAREST_EVEN && f->mbits > 0 && k->drop > 0 &&
-        k->scale_exp > -126 && k->scale_exp < 127 && k->below == 0 && !k->flush)
+        k->scale_exp > -126 && k->scale_exp < 127 && k->below == 0)
         k->near_sums = wide      ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
                        : !product ? MPSIM_CAST_SUM
                        : k->near_scale ? MPSIM_CAST_NO_SUM
@@ -208,6 +209,9 @@ int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *
         k->loop = flat ? MPSIM_CAST_NEAR_FLAT : MPSIM_CAST_NEAR;
     else if (usual)
         k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
+    else if (!counted && k->is_unsigned && k->no_zero && f->mbits == 0 && base == -1 &&
+             k->scale_exp == 0 && r->mode == MPSIM_ROUND_NEAREST_EVEN)
+        k->loop = MPSIM_CAST_POWER;
     else
         k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;
     return 1;

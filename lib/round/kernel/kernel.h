@@ -22,7 +22,7 @@
 
 /* The loops of a unit. Lean: without counts, and nothing unusual (cast32.h says what); near: lean and
  * nearest-even. Flat: the target has binary32's exponents, its codes are the leading bits. Product: the
- * scale is no power of two. The lanes are of 32 bits, or of 64 for binary64 and for the formats and scales
+ * scale is no power of two. Power: nearest-even to the powers of two from 2^-127 on. The lanes are of 32 bits, or of 64 for binary64 and for the formats and scales
  * that need them. */
 typedef enum mpsim_cast_loop {
     MPSIM_CAST_NEAR,
@@ -30,6 +30,7 @@ typedef enum mpsim_cast_loop {
     MPSIM_CAST_LEAN,
     MPSIM_CAST_LEAN_FLAT,
     MPSIM_CAST_LEAN_PRODUCT,
+    MPSIM_CAST_POWER,
     MPSIM_CAST_32,
     MPSIM_CAST_32_FLAT,
     MPSIM_CAST_32_PRODUCT,
@@ -70,6 +71,7 @@ typedef struct mpsim_cast {
     int near_huge;       /* then: exponent field of what overflows by far                   */
     int near_scale;      /* likewise of the scale and multiplying                           */
     uint64_t max_value;  /* max_finite as a result                                          */
+    uint64_t flush_value; /* likewise the largest that is flushed to zero                   */
     int flat_values;     /* a value is its code, shifted                                    */
     int subnormal_values; /* values may be subnormal numbers of the type they are stored in */
     uint64_t sign;       /* sign bit of the source, 0: signs are ignored                    */

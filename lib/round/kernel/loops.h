@@ -36,6 +36,8 @@ LEAN(lean_flat, 1, 0, CAST_FIXED)
 LEAN(lean_product, 0, 1, CAST_FIXED)
 LEAN(lean_random, 0, 0, CAST_RANDOM)
 LEAN(lean_random_flat, 1, 0, CAST_RANDOM)
+LOOP(power_codes, cast_power(k, out, x, n, 0))
+LOOP(power_values, cast_power(k, out, x, n, 1))
 
 /* Of codes and values, with and without counts. */
 #define FULL(name, ...)                                                                           \
@@ -67,6 +69,7 @@ static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
     [MPSIM_CAST_LEAN] = {SAME(lean), SAME(lean_random)},
     [MPSIM_CAST_LEAN_FLAT] = {SAME(lean_flat), SAME(lean_random_flat)},
     [MPSIM_CAST_LEAN_PRODUCT] = {SAME(lean_product)},
+    [MPSIM_CAST_POWER] = {SAME(power)},
     [MPSIM_CAST_32] = {ROW(full), ROW(random)},
     [MPSIM_CAST_32_FLAT] = {ROW(flat), ROW(random_flat)},
     [MPSIM_CAST_32_PRODUCT] = {ROW(product)},
