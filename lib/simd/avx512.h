@@ -295,10 +295,27 @@ V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c)
 #define V_NEAR        1
 #define V_NEAREST_SAE (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define V_CUT_SAE     (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#define V_UP_SAE      (_MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
+#define V_DOWN_SAE    (_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 
 V_INLINE vf32 v_near_add_f32(vf32 a, vf32 b)
 {
     return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
+}
+
+V_INLINE vf32 v_cut_add_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_CUT_SAE);
+}
+
+V_INLINE vf32 v_up_add_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_UP_SAE);
+}
+
+V_INLINE vf32 v_down_add_f32(vf32 a, vf32 b)
+{
+    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_DOWN_SAE);
 }
 
 V_INLINE vf32 v_near_sub_f32(vf32 a, vf32 b)

@@ -27,9 +27,9 @@
  *   v_pack_u32            the lanes where the mask is true, one after the other, to memory with room for
  *                         a whole vector; their number
  *   v_first, v_last       the first, the last half of the lanes, widened; v_narrow: back
- *   v_near_..., v_cut_... (V_NEAR only) floating point rounded to nearest, or toward zero, whatever the
- *                         environment says (but for subnormal numbers) and without raising exceptions;
- *                         _rest: a b - c
+ *   v_near_..., v_cut_..., v_up_..., v_down_... (V_NEAR only) floating point rounded to nearest, toward
+ *                         zero, up or down, whatever the environment says (but for subnormal numbers) and
+ *                         without raising exceptions; _rest: a b - c
  *   v_zip_even, _odd      a[0] b[0] a[2] b[2] ..., a[1] b[1] a[3] b[3] ..., of 64-bit lanes */
 #ifndef MPSIM_LIB_SIMD_GENERIC_H
 #define MPSIM_LIB_SIMD_GENERIC_H

@@ -67,6 +67,13 @@ V_INLINE vu32 cast_product_near(vu32 a, vf32 s)
     const m32 exact = v_eq_u32((vu32)rest, v_u32(0));
     return v_pick_u32(exact, (vu32)p, (vu32)p | 1);
 }
+
+/* Likewise with any exponents: only the significands are multiplied. */
+V_INLINE vu32 cast_product_apart(vu32 e, vf32 s)
+{
+    const vu32 one = v_u32(0x3f800000), sig = v_bits_u32(v_u32(0x7fffff), e, one);
+    return (e & 0xff800000u) + (cast_product_near(sig, s) - one);
+}
 #endif
 
 /* An extended magnitude above zero as a binary32 number. */
@@ -190,8 +197,10 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
         if (!flat && wide)
             e = cast_extended(a);
 #ifdef V_NEAR
-        if (product && near_scale)
+        if (product && near_scale == 1)
             e = cast_product_near(a, (vf32)((s >> 8 & 0x7fffff) | 0x3f800000));
+        else if (product && near_scale)
+            e = cast_product_apart(e, (vf32)((s >> 8 & 0x7fffff) | 0x3f800000));
         else
 #endif
         if (product)
@@ -261,9 +270,25 @@ V_INLINE vu32 cast_signed(const mpsim_cast *k, vu32 u, vu32 a, vu32 number)
     return result;
 }
 
-/* Nearest-even by a sum: h is so large a power of two that the last bit of a + h is that of the result,
+enum { SUMS_NEAR, SUMS_CUT, SUMS_UP, SUMS_DOWN };
+
+/* b + much, rounded so; up and down with the signs of u, and where even the least number counts, though
+ * an environment may take subnormal numbers for zeros. */
+V_INLINE vu32 cast_sum_to(vu32 u, vu32 b, vu32 much, const int to)
+{
+    if (to == SUMS_NEAR)
+        return (vu32)v_near_add_f32((vf32)b, (vf32)much);
+    if (to == SUMS_CUT)
+        return (vu32)v_cut_add_f32((vf32)b, (vf32)much);
+    const vu32 sign = u & CAST_TOP, some = v_keep_u32(v_gt_i32((vi32)b, v_i32(0)), v_u32(0x800000));
+    const vf32 x = (vf32)(v_max_u32(b, some) | sign), y = (vf32)(much | sign);
+    return (vu32)(to == SUMS_UP ? v_up_add_f32(x, y) : v_down_add_f32(x, y)) & ~CAST_TOP;
+}
+
+/* By a sum: h is so large a power of two that the last bit of a + h is that of the result,
  * which has the significand with its leading bit below h. Where k->near_sums says that all is normal. */
-V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_t n, const int values)
+V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_t n, const int to,
+                        const int values)
 {
     const mpsim_cast here = *given, *k = &here; /* that no store changes */
     const uint32_t lowest = (uint32_t)(k->near_base + 1) << 23, above = (uint32_t)k->near_drop << 23;
@@ -273,9 +298,9 @@ V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & 0x7fffffff;
         const vu32 b = v_min_u32(a, huge), h = v_max_u32(b & exponent, least);
-        const vf32 much = (vf32)(h + up), sum = v_near_add_f32((vf32)b, much);
-        const vu32 number = values ? (vu32)v_near_mul_f32(v_near_sub_f32(sum, much), scale)
-                                   : (vu32)sum - h + ((h >> k->near_drop) - first);
+        const vu32 much = h + up, sum = cast_sum_to(u, b, much, to);
+        const vu32 number = values ? (vu32)v_near_mul_f32(v_near_sub_f32((vf32)sum, (vf32)much), scale)
+                                   : sum - h + ((h >> k->near_drop) - first);
         cast_put(out, i, cast_signed(k, u, a, number), k->bytes, k->stream);
     }
 }

@@ -155,18 +155,25 @@ static void near(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, 
     const int room = wide ? 2000 : 250, below = k->base - f->mbits;
     const int safe = highest + 3 + k->drop < room && !k->wide && !k->subnormal_values &&
                      below > (product ? wide ? 200 : 60 : 3);
-    k->near_scale = safe && !wide && (k->scale & 0xffffffffffu) == 0;
+    k->near_scale = wide || (k->scale & 0xffffffffffu) != 0 ? 0 : safe ? 1 : 2;
     k->near_drop = k->drop + up;
     k->near_base = k->base + rebias;
     k->near_huge = highest + 2 + rebias;
     k->max_value = as_result(k, f, f->max_finite, wide);
     k->flush_value = k->flush ? as_result(k, f, k->normal - 1, wide) : 0;
-    if (safe && r->mode == MPSIM_ROUND_NEAREST_EVEN && f->mbits > 0 && k->drop > 0 &&
-        k->scale_exp > -126 && k->scale_exp < 127 && k->below == 0)
+    if (!safe || f->mbits == 0 || k->drop <= 0 || k->scale_exp <= -126 || k->scale_exp >= 127 ||
+        k->below)
+        return;
+    if (r->mode == MPSIM_ROUND_NEAREST_EVEN)
         k->near_sums = wide      ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
                        : !product ? MPSIM_CAST_SUM
                        : k->near_scale ? MPSIM_CAST_NO_SUM
                                        : MPSIM_CAST_SUM_PRODUCT;
+    else if (!wide && !product)
+        k->near_sums = r->mode == MPSIM_ROUND_TOWARD_ZERO ? MPSIM_CAST_SUM_CUT
+                       : r->mode == MPSIM_ROUND_UP        ? MPSIM_CAST_SUM_UP
+                       : r->mode == MPSIM_ROUND_DOWN      ? MPSIM_CAST_SUM_DOWN
+                                                          : MPSIM_CAST_NO_SUM;
 }
 
 int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,

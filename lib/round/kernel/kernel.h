@@ -39,10 +39,13 @@ typedef enum mpsim_cast_loop {
     MPSIM_CAST_LOOPS
 } mpsim_cast_loop;
 
-/* Loops of units whose instructions say how they round (V_NEAR): nearest-even by floating-point sums. */
+/* Loops of units whose instructions say how they round (V_NEAR): rounding by floating-point sums. */
 typedef enum mpsim_cast_sums {
     MPSIM_CAST_NO_SUM,
     MPSIM_CAST_SUM,
+    MPSIM_CAST_SUM_CUT, /* toward zero, up, down: of binary32 without a product */
+    MPSIM_CAST_SUM_UP,
+    MPSIM_CAST_SUM_DOWN,
     MPSIM_CAST_SUM_PRODUCT,
     MPSIM_CAST_SUM64,
     MPSIM_CAST_SUM64_PRODUCT,
@@ -69,7 +72,7 @@ typedef struct mpsim_cast {
     mpsim_cast_sums near_sums; /* where those may be used: nothing disturbs them         */
     int near_drop, near_base; /* drop and base there                                      */
     int near_huge;       /* then: exponent field of what overflows by far                   */
-    int near_scale;      /* likewise of the scale and multiplying                           */
+    int near_scale;      /* a scale of 24 bits: 1: likewise of multiplying, 2: only of significands */
     uint64_t max_value;  /* max_finite as a result                                          */
     uint64_t flush_value; /* likewise the largest that is flushed to zero                   */
     int flat_values;     /* a value is its code, shifted                                    */

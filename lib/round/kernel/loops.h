@@ -20,8 +20,14 @@
     LOOP(name##_codes, cast_lean(k, out, x, n, words, __VA_ARGS__, 0))                            \
     LOOP(name##_values, cast_lean(k, out, x, n, words, __VA_ARGS__, 1))
 #ifdef V_NEAR
-LOOP(sums_codes, cast_sums(k, out, x, n, 0))
-LOOP(sums_values, cast_sums(k, out, x, n, 1))
+LOOP(sums_codes, cast_sums(k, out, x, n, SUMS_NEAR, 0))
+LOOP(sums_values, cast_sums(k, out, x, n, SUMS_NEAR, 1))
+LOOP(sums_cut_codes, cast_sums(k, out, x, n, SUMS_CUT, 0))
+LOOP(sums_cut_values, cast_sums(k, out, x, n, SUMS_CUT, 1))
+LOOP(sums_up_codes, cast_sums(k, out, x, n, SUMS_UP, 0))
+LOOP(sums_up_values, cast_sums(k, out, x, n, SUMS_UP, 1))
+LOOP(sums_down_codes, cast_sums(k, out, x, n, SUMS_DOWN, 0))
+LOOP(sums_down_values, cast_sums(k, out, x, n, SUMS_DOWN, 1))
 LOOP(sums_product_codes, cast_sums_wide(k, out, x, n, 0))
 LOOP(sums_product_values, cast_sums_wide(k, out, x, n, 1))
 LOOP(sums64_codes, cast64_sums(k, out, x, n, 0, 0))
@@ -83,6 +89,9 @@ static mpsim_cast_function *choice(const mpsim_cast *k, int counted)
 #ifdef V_NEAR
     static mpsim_cast_function *const sums[MPSIM_CAST_SUMS][2] = {
         [MPSIM_CAST_SUM] = {sums_codes, sums_values},
+        [MPSIM_CAST_SUM_CUT] = {sums_cut_codes, sums_cut_values},
+        [MPSIM_CAST_SUM_UP] = {sums_up_codes, sums_up_values},
+        [MPSIM_CAST_SUM_DOWN] = {sums_down_codes, sums_down_values},
         [MPSIM_CAST_SUM_PRODUCT] = {sums_product_codes, sums_product_values},
         [MPSIM_CAST_SUM64] = {sums64_codes, sums64_values},
         [MPSIM_CAST_SUM64_PRODUCT] = {sums64_product_codes, sums64_product_values},
