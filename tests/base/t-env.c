@@ -284,6 +284,58 @@ START_TEST(conversions_do_not_depend_on_the_environment)
 }
 END_TEST
 
+/* Arrays without counts, which have loops of their own. */
+typedef struct plain {
+    uint64_t codes32[LENGTH], codes64[LENGTH];
+    float rounded32[LENGTH];
+    double rounded64[LENGTH];
+    mpsim_status status[4];
+} plain;
+
+static void run_plain(plain *out, const mpsim_format *f, const mpsim_rounding *r, const float *x,
+                      const double *y)
+{
+    const mpsim_rng rng = {1, 2, 3};
+    memset(out, 0, sizeof *out);
+    out->status[0] = mpsim_encode_array_f32(f, r, &rng, out->codes32, x, LENGTH, NULL);
+    out->status[1] = mpsim_encode_array_f64(f, r, &rng, out->codes64, y, LENGTH, NULL);
+    out->status[2] = mpsim_round_array_f32(f, r, &rng, out->rounded32, x, LENGTH, NULL);
+    out->status[3] = mpsim_round_array_f64(f, r, &rng, out->rounded64, y, LENGTH, NULL);
+}
+
+/* Every format, every mode, four scales, results flushed or not. */
+START_TEST(arrays_without_counts_do_not_depend_on_the_environment)
+{
+    static float x[LENGTH];
+    static double y[LENGTH];
+    static plain want, got;
+    static const double scales[] = {1, 3, 0.1, 1024};
+    const setting *s = &settings[_i % SETTINGS];
+    uint64_t state = test_seed();
+    size_t wrong = 0;
+    char first[200] = "";
+    if (!use_isa(_i / SETTINGS))
+        return;
+    for (size_t i = 0; i < mpsim_format_count() * MPSIM_ROUND_MODES * 8; i++) {
+        const mpsim_format *f = mpsim_format_at(i / 8 / MPSIM_ROUND_MODES);
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, (mpsim_round_mode)(i / 8 % MPSIM_ROUND_MODES));
+        r.scale = scales[i % 4];
+        r.flush_output = i / 4 % 2;
+        fill(f, x, y, &state);
+        run_plain(&want, f, &r, x, y);
+        enter(s);
+        run_plain(&got, f, &r, x, y);
+        leave();
+        if (memcmp(&want, &got, sizeof want) != 0 && wrong++ == 0)
+            snprintf(first, sizeof first, "%s %s %s scale %a flushed %d in \"%s\"",
+                     mpsim_isa_active(), f->name, mpsim_round_mode_name(r.mode), r.scale,
+                     r.flush_output, s->name);
+    }
+    ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
+}
+END_TEST
+
 /* Every accumulation model with every format that it takes: random codes of moderate exponents, so that
  * the fast path does most of it, and any codes. */
 START_TEST(products_do_not_depend_on_the_environment)
@@ -404,6 +456,8 @@ int main(void)
     tcase_add_test(caller, settings_take_effect);
     tcase_add_test(caller, inputs_reach_subnormal_results);
     tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0,
+                        SETTINGS * isa_count());
+    tcase_add_loop_test(caller, arrays_without_counts_do_not_depend_on_the_environment, 0,
                         SETTINGS * isa_count());
     tcase_add_loop_test(caller, products_do_not_depend_on_the_environment, 0, SETTINGS);
     tcase_add_loop_test(caller, operations_do_not_depend_on_the_environment, 0, SETTINGS);
