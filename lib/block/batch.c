@@ -134,7 +134,7 @@ static void dequantize(const work *w, float *values, const uint8_t *codes)
 static void account(const work *w, const uint8_t *codes, const float *values,
                     const mpsim_counts *cast)
 {
-    mpsim_cast_stats *to = w->out->casts;
+    const mpsim_blocks *out = w->out;
     mpsim_counts c = {.subnormal = cast->subnormal, .overflow = cast->overflow};
     const float *x = w->x + w->start;
     for (size_t i = 0; i < w->n; i++) {
@@ -147,8 +147,12 @@ static void account(const work *w, const uint8_t *codes, const float *values,
             c.overflow += !isfinite(w->y[i]) || (isfinite(q) && !isfinite(values[i]));
         }
     }
-    mpsim_counts_add(&to->counts, &c);
-    mpsim_cast_stats_add_values(to, x, values, w->n);
+    if (out->counts)
+        mpsim_counts_add(out->counts, &c);
+    if (out->casts) {
+        mpsim_counts_add(&out->casts->counts, &c);
+        mpsim_cast_stats_add_values(out->casts, x, values, w->n);
+    }
 }
 
 void mpsim_block_batch_flush(work *w)
@@ -162,9 +166,9 @@ void mpsim_block_batch_flush(work *w)
     if (w->n == 0)
         return;
     encode(w, codes, &counts);
-    if (out->values || out->casts)
+    if (out->values || out->casts || out->counts)
         dequantize(w, values, codes);
-    if (out->casts)
+    if (out->casts || out->counts)
         account(w, codes, values, &counts);
     w->n = 0;
     w->irregular = 0;

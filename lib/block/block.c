@@ -148,12 +148,13 @@ static void cast_row(work *w, const group *g, const span *s, size_t at)
     const mpsim_blocks *out = r->out;
     const size_t total = s->n * s->width; /* more than a batch: one wide block */
     uint32_t room[BATCH + MPSIM_RNG_ROOM];
+    const int whole = !r->rng && !out->counts;
     for (size_t i = 0, m; i < total; i += m) {
-        m = total - i < BATCH || !r->rng ? total - i : BATCH;
+        m = total - i < BATCH || whole ? total - i : BATCH;
         w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL,
                 out->values ? out->values + at + i : NULL, r->x + at + i, g->factor, g->inner,
                 r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
-                s->n > 1 ? s->width : m, s->n);
+                s->n > 1 ? s->width : m, s->n, out->counts);
     }
 }
 
@@ -163,14 +164,16 @@ static void run_span(work *w, const span *s)
     const mpsim_blocks *out = w->reference.out;
     scale_blocks(w, &g, s);
     store_scales(out, &g, s);
-    if (!(out->codes || out->values || out->casts))
+    if (!(out->codes || out->values || out->casts || out->counts))
         return;
+    /* nothing is counted twice */
+    const int fast = w->cast && !(out->counts && g.any_irregular);
     for (size_t i = s->top; i < s->top + s->h; i++) {
         const size_t at = i * w->reference.cols + s->left;
-        if (w->cast)
+        if (fast)
             cast_row(w, &g, s, at);
-        if (!w->cast || g.any_irregular)
-            add_to_batch(w, &g, s, at, w->cast != NULL);
+        if (!fast || g.any_irregular)
+            add_to_batch(w, &g, s, at, fast);
         if (w->cast)
             mpsim_block_batch_flush(&w->reference);
     }

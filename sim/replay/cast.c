@@ -147,13 +147,12 @@ static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_bloc
                                  const float *y, size_t n, size_t cols, float amax, uint64_t all)
 {
     const float own = ldexpf(c->fp8_max, -c->margin) / amax;
-    mpsim_cast_stats casts;
-    const mpsim_blocks out = {.casts = &casts};
+    mpsim_counts counts = {0, 0, 0, 0, 0};
+    const mpsim_blocks out = {.counts = &counts};
     if (all == 0 || c->margin >= 0 || !(own > 0) || !isfinite(own))
         return 0;
-    mpsim_cast_stats_init(&casts);
     mpsim_block_quantize(b, y, n / cols, cols, -1.0f, own, NULL, &out, NULL);
-    return casts.counts.overflow < all ? casts.counts.overflow : all;
+    return counts.overflow < all ? counts.overflow : all;
 }
 
 /* The FP8 state that a cast works with; the scale that it takes. 0 or an exit code. */

@@ -33,10 +33,12 @@ typedef struct results {
     uint8_t codes[MOST + 64], scale_codes[MOST];
     float values[MOST + 64], scales[MOST], inverses[MOST], amax[MOST], tensor;
     mpsim_cast_stats casts;
+    mpsim_counts counts; /* of a call that asks for them beside codes and values */
+    mpsim_counts alone;
 } results;
 
 static results got, want;
-static float x[MOST + 1];
+static float x[MOST + 1], given = 0.37f;
 
 /* Numbers of a tensor, of which some rows are special: kind 0 to 7. */
 static void fill(size_t n, int kind, uint64_t *random)
@@ -66,13 +68,26 @@ static void quantize(results *r, const mpsim_block_recipe *b, size_t rows, size_
                      int casts)
 {
     const mpsim_rng rng = {3, 4, 5};
-    mpsim_blocks out = {r->codes, r->values, r->scale_codes, r->scales, r->inverses, r->amax, NULL};
+    mpsim_blocks out = {r->codes, r->values, r->scale_codes, r->scales, r->inverses, r->amax, NULL, NULL};
     memset(r, 0x5a, sizeof *r);
     mpsim_cast_stats_init(&r->casts);
     if (casts)
         out.casts = &r->casts;
-    if (mpsim_block_quantize(b, x, rows, cols, amax, 0.37f, &rng, &out, &r->tensor) != MPSIM_OK)
+    if (mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &out, &r->tensor) != MPSIM_OK)
         ck_abort_msg("%s is refused", b->name);
+}
+
+/* Counts beside codes and values, and alone. */
+static void count(results *r, const mpsim_block_recipe *b, size_t rows, size_t cols, float amax)
+{
+    const mpsim_rng rng = {3, 4, 5};
+    const mpsim_blocks out = {.codes = r->codes, .values = r->values, .counts = &r->counts};
+    const mpsim_blocks nothing_else = {.counts = &r->alone};
+    memset(r, 0x5a, sizeof *r);
+    mpsim_cast_stats_init(&r->casts);
+    r->counts = r->alone = (mpsim_counts){1, 2, 3, 4, 5};
+    mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &out, NULL);
+    mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &nothing_else, NULL);
 }
 
 static void differ(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, const char *what,
@@ -88,6 +103,28 @@ static void differ(const mpsim_block_recipe *b, size_t rows, size_t cols, int ki
                  kind, what, i / size, code_load(a + i, size), code_load(c + i, size));
 }
 
+#define SAME(field)                                                                               \
+    if (memcmp(got.field, want.field, sizeof got.field) != 0)                                     \
+    differ(b, rows, cols, kind, #field, got.field, want.field, sizeof got.field[0])
+
+/* What this instruction set counts is what the reference's statistics of the cast count. */
+static void compare_counts(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, float amax)
+{
+    const char *isa = mpsim_isa_active();
+    ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
+    quantize(&want, b, rows, cols, amax, 1);
+    ck_assert_int_eq(mpsim_isa_use(isa), MPSIM_OK);
+    count(&got, b, rows, cols, amax);
+    const mpsim_counts *c = &want.casts.counts;
+    const uint64_t all[] = {c->inexact + 1, c->underflow + 2, c->subnormal + 3, c->overflow + 4, c->nan + 5};
+    if (memcmp(&got.counts, all, sizeof all) != 0)
+        differ(b, rows, cols, kind, "count", &got.counts, all, sizeof all[0]);
+    if (memcmp(&got.alone, all, sizeof all) != 0)
+        differ(b, rows, cols, kind, "count alone", &got.alone, all, sizeof all[0]);
+    SAME(codes);
+    SAME(values);
+}
+
 /* The same with one output alone is tried as well. */
 static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, float amax)
 {
@@ -99,9 +136,6 @@ static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int k
     ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
     quantize(&want, b, rows, cols, amax, kind == 0);
     ck_assert_int_eq(mpsim_isa_use(isa), MPSIM_OK);
-#define SAME(field)                                                                               \
-    if (memcmp(got.field, want.field, sizeof got.field) != 0)                                     \
-    differ(b, rows, cols, kind, #field, got.field, want.field, sizeof got.field[0])
     SAME(amax);
     SAME(scale_codes);
     SAME(scales);
@@ -113,10 +147,11 @@ static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int k
     memset(values, 0x5a, sizeof values);
     memset(codes, 0x5a, sizeof codes);
     const mpsim_blocks one = {.values = values}, other = {.codes = codes};
-    mpsim_block_quantize(b, x, rows, cols, amax, 0.37f, &rng, &one, NULL);
-    mpsim_block_quantize(b, x, rows, cols, amax, 0.37f, &rng, &other, NULL);
+    mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &one, NULL);
+    mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &other, NULL);
     ck_assert(memcmp(values, want.values, sizeof values) == 0);
     ck_assert(memcmp(codes, want.codes, sizeof codes) == 0);
+    compare_counts(b, rows, cols, kind, amax);
 }
 
 static const size_t shapes[][2] = {{1, 1},   {3, 7},    {5, 16},  {2, 33},    {17, 47},  {40, 96},
@@ -185,6 +220,27 @@ START_TEST(any_tensor_amax)
 }
 END_TEST
 
+/* Under scales whose inverse, or product with elements, is beyond binary32. */
+START_TEST(any_given_scale)
+{
+    static const float scales[] = {0, 0x1p-149f, 0x1p-130f, 0x1p-127f, 0x1.8p-126f, 0x1p-60f, 0x1.000002p0f,
+                                   3e10f, 0x1p127f, 0x1.fffffep127f, INFINITY};
+    uint64_t random = test_seed() + 3;
+    if (!use_isa(_i))
+        return;
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
+        for (int mode = 0; mode < MPSIM_ROUND_STOCHASTIC_A; mode++)
+            for (int kind = 0; kind < KINDS; kind++) {
+                mpsim_block_recipe b = {.name = "own", .element = "e4m3", .rule = MPSIM_SCALE_GIVEN};
+                b.element_mode = (uint8_t)mode;
+                given = scales[i];
+                fill(19 * 83, kind, &random);
+                compare(&b, 19, 83, kind, -1);
+            }
+    given = 0.37f;
+}
+END_TEST
+
 /* All amax within 200 steps of a power of two, where rules change. */
 START_TEST(amax_near_powers_of_two)
 {
@@ -216,6 +272,7 @@ int main(void)
     tcase_add_loop_test(casts, every_element_format_and_mode, 0, isa_count());
     TCase *scales = test_case("scales", 60);
     tcase_add_loop_test(scales, any_tensor_amax, 0, isa_count());
+    tcase_add_loop_test(scales, any_given_scale, 0, isa_count());
     tcase_add_loop_test(scales, amax_near_powers_of_two, 0, isa_count());
     return test_main("block-kernel", (TCase *const[]){casts, scales, NULL});
 }

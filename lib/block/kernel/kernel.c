@@ -29,6 +29,22 @@ static uint32_t power_of_two(int e)
     return (uint32_t)(e + 127) << 23;
 }
 
+/* The bits of the least magnitude that saturates, by halving. */
+static uint32_t least_saturating(const mpsim_block_work *w, uint32_t sign)
+{
+    uint32_t low = mpsim_bits_f32(w->decoded[w->f->max_finite]), high = 0x7f800000u; /* it is in (low, high] */
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        unsigned flags = 0;
+        (void)mpsim_encode_f32(w->f, &w->rounding, mpsim_f32_bits(sign | middle), 0, &flags);
+        if (flags & MPSIM_FLAG_OVERFLOW)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
 mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w)
 {
     const mpsim_block_functions *active = mpsim_block_functions_active();
@@ -54,5 +70,7 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     k->decode = w->env.decode;
     k->microx = w->rule->cast == MPSIM_CAST_MICROX;
     k->below_half = w->below_half;
+    for (uint32_t sign = 0; sign < 2; sign++)
+        k->over[sign] = w->out->counts && !w->fp4_grid ? least_saturating(w, sign << 31) : 0;
     return w->fp4_grid ? active->fp4_grid : active->cast[w->rounding.mode];
 }

@@ -1,7 +1,7 @@
 /* kernel.h -- the fast path of scaled quantisation: largest magnitudes, scales, elements.
  *
  * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
- * batch.h, and statistics of casts. Needs the default floating-point environment, as block.h says:
+ * batch.h, and so are errors of casts (mpsim_blocks.casts). Needs the default floating-point environment, as block.h says:
  * operations of binary32 are those of the sources. Elements below the smallest normal number 2^emin
  * are rounded to nearest by adding 2^(emin - mbits + 23), whose last place is the format's; those
  * above as integers. */
@@ -30,6 +30,8 @@ typedef struct mpsim_block_kernel {
     float decode;        /* of the tensor's scale   */
     int microx;          /* microxcaling's zeros    */
     uint32_t below_half;
+    uint32_t over[2];    /* bits of the least magnitude that saturates, by sign; for counts, and
+                            not of FP4 by random bits */
 } mpsim_block_kernel;
 
 /* Scales of n blocks, a number each; all arrays have room up to the next multiple of 16. */
@@ -49,10 +51,11 @@ typedef int mpsim_block_scales_function(const mpsim_scale_env *env, const uint32
                                         const mpsim_block_scales *to);
 
 /* Codes and values (or NULL) of n blocks of `width` elements; words: random ones, for FP4 by random
- * bits only. */
+ * bits only; counts: NULL, or added to: less than 2^32 elements. */
 typedef void mpsim_block_cast_function(const mpsim_block_kernel *k, uint8_t *codes, float *values,
                                        const float *x, const float *factor, const float *inner,
-                                       const uint32_t *words, size_t width, size_t n);
+                                       const uint32_t *words, size_t width, size_t n,
+                                       mpsim_counts *counts);
 
 /* By mode; the stochastic ones are NULL. */
 typedef struct mpsim_block_functions {

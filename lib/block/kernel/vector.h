@@ -111,12 +111,16 @@ V_INLINE vf32 fp4_step(vf32 a)
     return (vf32)v_pick_u32(v_gt_f32(v_f32(2), a), (vu32)v_f32(0.5f), four);
 }
 
-V_INLINE rounded round_fp4_grid(vu32 a, vu32 word)
+V_INLINE vf32 fp4_sum(vu32 a, vu32 word)
 {
     /* 8 and above are 6 as all above 6 are */
     const vf32 x = (vf32)v_min_u32(a, (vu32)v_f32(8));
-    const vf32 t = v_f32_of_i32((vi32)(word >> 24)) * 0x1p-8f * fp4_step(x) + x;
-    const vf32 step = fp4_step(t);
+    return v_f32_of_i32((vi32)(word >> 24)) * 0x1p-8f * fp4_step(x) + x;
+}
+
+V_INLINE rounded round_fp4_grid(vu32 a, vu32 word)
+{
+    const vf32 t = fp4_sum(a, word), step = fp4_step(t);
     /* 1 / step = 2, 1, 1/2: their bits and those of step sum up to twice those of 1 */
     const vf32 q = t * (vf32)(v_u32(2 * 0x3f800000u) - (vu32)step);
     const vi32 n = v_i32_of_f32(q);
@@ -178,24 +182,33 @@ V_INLINE vf32 scaled_back(const mpsim_block_kernel *k, vf32 q, vf32 factor, vf32
     return k->dequantize == MPSIM_TWO_SCALES ? q * k->decode : q;
 }
 
-/* V_LANES elements, or the first n of them. */
+#include "count.h"
+
+/* The first n < V_LANES elements of a vector; t: NULL, or where they are counted. */
 V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, float *values,
-                        const float *x, vf32 factor, vf32 inner, const uint32_t *words, size_t n)
+                        const float *x, vf32 factor, vf32 inner, const uint32_t *words, size_t n,
+                        tally *t)
 {
     vu32 code;
     uint8_t bytes[V_LANES];
-    const vf32 y = (vf32)v_load_u32_part(x, n) * factor;
-    const vf32 q = element(k, mode, y, mode == GRID ? v_load_u32_part(words, n) : v_u32(0), &code);
+    float back[V_LANES];
+    const vf32 from = (vf32)v_load_u32_part(x, n), y = from * factor;
+    const vu32 word = mode == GRID ? v_load_u32_part(words, n) : v_u32(0);
+    const vf32 q = element(k, mode, y, word, &code);
     v_store_u8(bytes, code);
     if (codes)
         memcpy(codes, bytes, n);
+    if (values || t)
+        v_store_f32(back, scaled_back(k, q, factor, inner));
     if (values)
-        v_store_u32_part(values, (vu32)scaled_back(k, q, factor, inner), n);
+        memcpy(values, back, n * sizeof *values);
+    if (t) /* zeros otherwise, even where those times `inner` are none */
+        count(k, mode, t, from, factor, y, word, q, (vf32)v_load_u32_part(back, n));
 }
 
 V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values,
                    const float *x, const float *factors, const float *inners,
-                   const uint32_t *words, size_t width, size_t n)
+                   const uint32_t *words, size_t width, size_t n, tally *t)
 {
     const mpsim_block_kernel k = *kernel; /* of which nobody else has an address */
     const size_t whole = width - width % V_LANES;
@@ -203,18 +216,20 @@ V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, f
         const vf32 factor = v_f32(factors[j]), inner = v_f32(inners[j]);
         for (size_t i = at; i < at + whole; i += V_LANES) {
             vu32 code;
-            const vf32 y = v_load_f32(x + i) * factor;
-            const vf32 q =
-                element(&k, mode, y, mode == GRID ? v_load_u32(words + i) : v_u32(0), &code);
+            const vf32 from = v_load_f32(x + i), y = from * factor;
+            const vu32 word = mode == GRID ? v_load_u32(words + i) : v_u32(0);
+            const vf32 q = element(&k, mode, y, word, &code);
             if (codes)
                 v_store_u8(codes + i, code);
             if (values)
                 v_store_f32(values + i, scaled_back(&k, q, factor, inner));
+            if (t)
+                count(&k, mode, t, from, factor, y, word, q, scaled_back(&k, q, factor, inner));
         }
         if (whole < width) {
             const size_t i = at + whole;
             cast_part(&k, mode, codes ? codes + i : NULL, values ? values + i : NULL, x + i,
-                      factor, inner, mode == GRID ? words + i : NULL, width - whole);
+                      factor, inner, mode == GRID ? words + i : NULL, width - whole, t);
         }
     }
 }
@@ -222,9 +237,15 @@ V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, f
 #define CAST(name, mode)                                                                          \
     static void name(const mpsim_block_kernel *k, uint8_t *codes, float *values, const float *x,  \
                      const float *factor, const float *inner, const uint32_t *words,              \
-                     size_t width, size_t n)                                                      \
+                     size_t width, size_t n, mpsim_counts *counts)                                \
     {                                                                                             \
-        cast(k, mode, codes, values, x, factor, inner, words, width, n);                          \
+        tally t = {.all = 0};                                                                     \
+        if (counts) {                                                                             \
+            cast(k, mode, codes, values, x, factor, inner, words, width, n, &t);                  \
+            add_tally(counts, &t);                                                                \
+        } else {                                                                                  \
+            cast(k, mode, codes, values, x, factor, inner, words, width, n, NULL);                \
+        }                                                                                         \
     }
 CAST(cast_nearest_even, MPSIM_ROUND_NEAREST_EVEN)
 CAST(cast_nearest_away, MPSIM_ROUND_NEAREST_AWAY)

@@ -92,6 +92,8 @@ typedef struct mpsim_blocks {
     mpsim_cast_stats *casts; /* added to: the errors of values against x, and the flags of
                                 mpsim/round.h for x * scale; overflow counts the finite elements
                                 that saturate, or stand for infinity or NaN                       */
+    mpsim_counts *counts; /* added to: the counts alone, those of casts, without the time that errors
+                             take                                                                */
 } mpsim_blocks;
 
 /* mpsim_block_quantize -- quantise a matrix.

@@ -220,9 +220,9 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
 {
     const int one_block = q->recipe->block_rows == 0 && q->recipe->block_cols == 0;
     const size_t n = cpu_size(y);
-    mpsim_cast_stats casts;
+    mpsim_counts cast = {0, 0, 0, 0, 0};
     float inverse = 1;
-    mpsim_blocks out = {.casts = counts ? &casts : NULL};
+    mpsim_blocks out = {.counts = counts ? &cast : NULL};
     if (one_block) {
         out.codes = cpu_buffer(e, 1, n);
         out.inverses = n ? &inverse : NULL;
@@ -231,7 +231,6 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
     }
     if (!out.codes && !out.values)
         return -1;
-    mpsim_cast_stats_init(&casts);
     const mpsim_status s = mpsim_block_quantize(q->recipe, x, y->rows, y->cols, -1, q->given,
                                                 &q->rng, &out, NULL);
     if (s)
@@ -244,8 +243,8 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
     y->inverse = inverse;
     if (counts) {
         cpu_count(counts, x, cpu_values(y), n);
-        counts->lost += casts.counts.underflow;
-        counts->overflow += casts.counts.overflow;
+        counts->lost += cast.underflow;
+        counts->overflow += cast.overflow;
     }
     return 0;
 }
