@@ -29,10 +29,11 @@ static uint32_t power_of_two(int e)
     return (uint32_t)(e + 127) << 23;
 }
 
-/* The bits of the least magnitude that saturates, by halving. */
+/* The bits of the least magnitude that saturates, by halving what is above
+ * the largest number. */
 static uint32_t least_saturating(const mpsim_block_work *w, uint32_t sign)
 {
-    uint32_t low = mpsim_bits_f32(w->decoded[w->f->max_finite]), high = 0x7f800000u; /* it is in (low, high] */
+    uint32_t low = mpsim_bits_f32(w->decoded[w->f->max_finite]), high = 0x7f800000u;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
         unsigned flags = 0;

@@ -1,10 +1,11 @@
 /* kernel.h -- the fast path of scaled quantisation: largest magnitudes, scales, elements.
  *
  * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
- * batch.h, and so are errors of casts (mpsim_blocks.casts). Needs the default floating-point environment, as block.h says:
- * operations of binary32 are those of the sources. Elements below the smallest normal number 2^emin
- * are rounded to nearest by adding 2^(emin - mbits + 23), whose last place is the format's; those
- * above as integers. */
+ * batch.h, and so are errors of casts (mpsim_blocks.casts). Needs the default floating-point
+ * environment, as block.h says: operations of binary32 are those of the sources. Elements below the
+ * smallest normal number 2^emin are rounded to nearest by adding 2^(emin - mbits + 23), whose last
+ * place is the format's; those above as integers.
+ */
 #ifndef MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
 #define MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
 
