@@ -5,12 +5,16 @@
 #include <omp.h>
 #endif
 
+enum { MOST = 1024 };
+
 static int threads = 1;
 
 void parallel_init(unsigned wanted)
 {
 #ifdef _OPENMP
     threads = wanted ? (int)wanted : omp_get_max_threads();
+    if (threads > MOST)
+        threads = MOST;
 #else
     (void)wanted;
 #endif
@@ -20,7 +24,7 @@ void parallel_for(int n, void (*task)(int i, void *context), void *context)
 {
 #ifdef _OPENMP
     if (threads > 1 && n > 1) {
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
+#pragma omp parallel for schedule(dynamic) num_threads(threads < n ? threads : n)
         for (int i = 0; i < n; i++)
             task(i, context);
         return;

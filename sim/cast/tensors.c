@@ -76,10 +76,8 @@ static const converter *find_converter(work *k, const mpsim_format *source)
 
 static int plan(work *k, const size_t *chosen, size_t n)
 {
-    k->n_lanes = parallel_threads();
     k->items = calloc(n + 1, sizeof *k->items);
-    k->lanes = calloc((size_t)k->n_lanes, sizeof *k->lanes);
-    if (!k->items || !k->lanes)
+    if (!k->items)
         return no_memory(k);
     for (size_t i = 0; i < n; i++) {
         const trace_tensor *x = trace_at(k->t, chosen[i]);
@@ -89,6 +87,12 @@ static int plan(work *k, const size_t *chosen, size_t n)
         k->n_pieces += (size_t)((x->count + PIECE - 1) / PIECE);
     }
     k->n = n;
+    /* parallel_for starts no more threads than there are pieces */
+    const size_t lanes = k->n_pieces < (size_t)parallel_threads() ? k->n_pieces : (size_t)parallel_threads();
+    k->n_lanes = lanes ? (int)lanes : 1;
+    k->lanes = calloc((size_t)k->n_lanes, sizeof *k->lanes);
+    if (!k->lanes)
+        return no_memory(k);
     for (int i = 0; i < k->n_lanes; i++) {
         k->lanes[i].failed_at = INT_MAX;
         k->lanes[i].in = malloc(PIECE * sizeof(uint64_t));

@@ -40,6 +40,8 @@ int scale_word_parse(double *first, size_t *count, const char *word, const char 
     *count = 1;
     if (!dots || dots - word >= (ptrdiff_t)sizeof from)
         return parse_scale(first, word, verb);
+    if (dots == word || !dots[2] || dots[2] == '.' || strstr(dots + 2, ".."))
+        return fail(EXIT_USAGE, "%s: scales '%s': a range has two ends, as in 2^0..2^16", verb, word);
     snprintf(from, sizeof from, "%.*s", (int)(dots - word), word);
     int code = parse_end(&low, from, word, verb);
     if (!code)

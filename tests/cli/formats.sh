@@ -120,8 +120,9 @@ scale_fails '3..8' "scales '3..8': 3 is not a power of two"
 scale_fails '2^4..2^0' "scales '2^4..2^0': a range goes upwards: 2^0..2^4"
 scale_fails '2^0..2^8,16' "scale '16' is given twice"
 scale_fails '16,2^0..2^8' "scales '2^0..2^8': 16 is given twice"
-scale_fails '2^0..' "scale '' is not a positive number"
-scale_fails '..2^8' "scale '' is not a positive number"
+for range in '2^0..' '..2^8' .. ... '2^0...2^3' '2^0..2^2..2^4'; do
+    scale_fails "$range" "scales '$range': a range has two ends"
+done
 scale_fails '2^0..2^1024' "scale '2^1024' is outside the range of binary64"
 scale_fails '2^0..2^4..2^8' "scale '2^4..2^8' is not a positive number"
 run 2 cast -f fp16 -s 2^0..2^4 -o "$dir/x.npy" "$trace/step_020000/rank_00000.safetensors" && has 'one format and one scale' err; ok $? "cast: a range of scales"
