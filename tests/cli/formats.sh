@@ -124,7 +124,7 @@ for range in '2^0..' '..2^8' .. ... '2^0...2^3' '2^0..2^2..2^4'; do
     scale_fails "$range" "scales '$range': a range has two ends"
 done
 scale_fails '2^0..2^1024' "scale '2^1024' is outside the range of binary64"
-scale_fails '2^0..2^4..2^8' "scale '2^4..2^8' is not a positive number"
+scale_fails '2^0..2^4..2^8' "scales '2^0..2^4..2^8': a range has two ends"
 run 2 cast -f fp16 -s 2^0..2^4 -o "$dir/x.npy" "$trace/step_020000/rank_00000.safetensors" && has 'one format and one scale' err; ok $? "cast: a range of scales"
 run 0 stat -f fp16 -s '1, 2**4' --scale-kinds all -k weight --csv "$trace" && has ',fp16,16,'; ok $? "--scale '1, 2**4'"
 
