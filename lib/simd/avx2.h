@@ -74,11 +74,6 @@ V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
     return a;
 }
 
-V_INLINE void v_store_u32_part(void *p, vu32 a, size_t n)
-{
-    memcpy(p, &a, n * sizeof(uint32_t));
-}
-
 /* ---- one number in every lane ---- */
 
 V_INLINE vu32 v_u32(uint32_t x) { return (vu32)_mm256_set1_epi32((int)x); }
@@ -128,7 +123,6 @@ V_INLINE m64 m64_or(m64 a, m64 b) { return a | b; }
 V_INLINE m64 m64_not(m64 a) { return ~a; }
 V_INLINE int m64_any(m64 a) { return !_mm256_testz_si256((__m256i)a, (__m256i)a); }
 V_INLINE unsigned m64_bits(m64 a) { return (unsigned)_mm256_movemask_pd((__m256d)a); }
-V_INLINE unsigned m64_count(m64 a) { return (unsigned)__builtin_popcount(m64_bits(a)); }
 
 V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
 {
@@ -188,16 +182,6 @@ V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b)
 V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
 {
     return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32));
-}
-
-V_INLINE vi64 v_mul_even_i32(vi32 a, vi32 b)
-{
-    return (vi64)_mm256_mul_epi32((__m256i)a, (__m256i)b);
-}
-
-V_INLINE vi64 v_mul_odd_i32(vi32 a, vi32 b)
-{
-    return v_mul_even_i32((vi32)((vu64)a >> 32), (vi32)((vu64)b >> 32));
 }
 
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)

@@ -17,8 +17,7 @@
  *   v_T(x)                x in every lane
  *   v_eq, v_gt, v_ge      comparisons; v_test: a & b is not 0; v_top: the top bit is set
  *   v_pick(m, a, b)       a where m, else b; v_keep(m, a): a where m, else 0
- *   v_bits(m, a, b)       the bits of a where those of m are set, else those of b; v_xor3: a ^ b ^ c
- *   v_inc(m, a)           a + 1 where m, else a
+ *   v_xor3(a, b, c)       a ^ b ^ c
  *   v_max_f32, _f64      a where it is the larger, else b: b where one is NaN
  *   v_pair_i16(p)         p[0], p[1] in every two lanes of vi16, which has twice V_LANES
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
@@ -125,11 +124,6 @@ V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
     return a;
 }
 
-V_INLINE void v_store_u32_part(void *p, vu32 a, size_t n)
-{
-    memcpy(p, &a, n * sizeof(uint32_t));
-}
-
 /* ---- one number in every lane ---- */
 
 V_INLINE vu32 v_u32(uint32_t x) { return (vu32){x, x, x, x}; }
@@ -173,7 +167,6 @@ V_INLINE m64 m64_or(m64 a, m64 b) { return a | b; }
 V_INLINE m64 m64_not(m64 a) { return ~a; }
 V_INLINE int m64_any(m64 a) { return (a[0] | a[1]) != 0; }
 V_INLINE unsigned m64_bits(m64 a) { return (unsigned)((a[0] & 1) | (a[1] & 2)); }
-V_INLINE unsigned m64_count(m64 a) { return (unsigned)-(a[0] + a[1]); }
 
 V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
 {
@@ -227,16 +220,6 @@ V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
 #else
     return (vu64){(uint64_t)a[1] * b[1], (uint64_t)a[3] * b[3]};
 #endif
-}
-
-V_INLINE vi64 v_mul_even_i32(vi32 a, vi32 b)
-{
-    return (vi64){(int64_t)a[0] * b[0], (int64_t)a[2] * b[2]};
-}
-
-V_INLINE vi64 v_mul_odd_i32(vi32 a, vi32 b)
-{
-    return (vi64){(int64_t)a[1] * b[1], (int64_t)a[3] * b[3]};
 }
 
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)

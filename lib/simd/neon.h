@@ -24,16 +24,6 @@ V_INLINE uint32x2_t v_odd(vu32 a) { return vshrn_n_u64((uint64x2_t)a, 32); }
 V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b) { return (vu64)vmull_u32(v_even(a), v_even(b)); }
 V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b) { return (vu64)vmull_u32(v_odd(a), v_odd(b)); }
 
-V_INLINE vi64 v_mul_even_i32(vi32 a, vi32 b)
-{
-    return (vi64)vmull_s32(vreinterpret_s32_u32(v_even((vu32)a)), vreinterpret_s32_u32(v_even((vu32)b)));
-}
-
-V_INLINE vi64 v_mul_odd_i32(vi32 a, vi32 b)
-{
-    return (vi64)vmull_s32(vreinterpret_s32_u32(v_odd((vu32)a)), vreinterpret_s32_u32(v_odd((vu32)b)));
-}
-
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
 {
     return (vu32)vtrn2q_u32((uint32x4_t)even, (uint32x4_t)odd);
