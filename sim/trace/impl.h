@@ -46,6 +46,11 @@ typedef struct trace_layout_type {
     int (*start)(trace *t, const trace_entry *entry, trace_error *error);
     /* Exactly n bytes; NULL: from the file. */
     int (*bytes)(trace *t, void *p, size_t n, trace_error *error);
+    /* Codes of n elements of an entry from element `first` on, as trace_tensor says (its byte order), read
+     * from wherever they are; from several threads at once. Instead of `start` and `bytes`, for elements
+     * that are not a run of bytes of the file; NULL: they are. */
+    int (*codes)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                 trace_error *error);
     /* Called once after the last byte of an entry; NULL: nothing to check. */
     int (*finish)(trace *t, trace_error *error);
     void (*close)(trace *t); /* NULL: nothing to free */

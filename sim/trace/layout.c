@@ -35,10 +35,18 @@ static int is_safetensors(const unsigned char *head, size_t n)
 
 const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
 {
-    if (n >= 6 && memcmp(head, "\x93NUMPY", 6) == 0)
-        return &trace_layout_npy;
-    if (n >= 4 && (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0))
-        return &trace_layout_npz;
+    static const struct {
+        const char *magic;
+        size_t n;
+        const trace_layout_type *type;
+    } rows[] = {
+        {"\x93NUMPY", 6, &trace_layout_npy},
+        {"PK\3\4", 4, &trace_layout_npz},
+        {"PK\5\6", 4, &trace_layout_npz},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (n >= rows[i].n && memcmp(head, rows[i].magic, rows[i].n) == 0)
+            return rows[i].type;
     if (is_safetensors(head, n))
         return &trace_layout_safetensors;
     return NULL;

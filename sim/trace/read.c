@@ -49,6 +49,24 @@ int trace_bytes(trace *t, void *p, size_t n, trace_error *error)
     return 0;
 }
 
+/* n elements of an entry from element `first`, which are to be there, in the byte order of the entry. */
+static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n,
+                       trace_error *error)
+{
+    const size_t width = mpsim_format_code_bytes(e->tensor.format);
+    if (t->type->codes)
+        return t->type->codes(t, e, first, codes, n, error);
+    return file_bytes(t, codes, n * width, e->tensor.offset + first * width, error);
+}
+
+/* The same of the next elements of the selected tensor. */
+static int next_codes(trace *t, void *codes, size_t n, trace_error *error)
+{
+    if (t->type->codes)
+        return entry_codes(t, t->current, t->done, codes, n, error);
+    return trace_bytes(t, codes, n * mpsim_format_code_bytes(t->current->tensor.format), error);
+}
+
 static const trace_entry *entry_with_numbers(const trace *t, size_t i, trace_error *error)
 {
     const trace_entry *e = i < t->count ? &t->entries[i] : NULL;
@@ -102,7 +120,7 @@ int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *
         return trace_fail(t, error, TRACE_NO_OFFSET, "no tensor is selected");
     const trace_tensor *x = &t->current->tensor;
     const size_t m = x->count - t->done < n ? (size_t)(x->count - t->done) : n;
-    if (trace_bytes(t, codes, m * mpsim_format_code_bytes(x->format), error))
+    if (next_codes(t, codes, m, error))
         goto fail;
     to_host(x, codes, m);
     t->done += m;
@@ -150,10 +168,9 @@ int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n,
     if (!e)
         return -1;
     const trace_tensor *x = &e->tensor;
-    const size_t width = mpsim_format_code_bytes(x->format);
     if (!trace_is_flat(t) || first > x->count || n > x->count - first)
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", x->name);
-    if (file_bytes(t, codes, n * width, x->offset + first * width, error))
+    if (entry_codes(t, e, first, codes, n, error))
         return -1;
     to_host(x, codes, n);
     return 0;
@@ -168,7 +185,7 @@ int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error)
     if (n % width || n > left)
         return trace_fail(t, error, TRACE_NO_OFFSET, "only %llu bytes are left of the tensor",
                           (unsigned long long)left);
-    if (trace_bytes(t, bytes, n, error)) {
+    if (next_codes(t, bytes, n / width, error)) {
         t->current = NULL;
         return -1;
     }

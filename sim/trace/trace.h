@@ -90,7 +90,7 @@ int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *
  * filled. */
 int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error);
 
-/* trace_is_flat -- whether the elements lie in the file as they are, in no member of an archive. */
+/* trace_is_flat -- whether the elements can be read from any place: they are not in a packed member. */
 int trace_is_flat(const trace *t);
 
 /* trace_codes -- of such a file: the codes of n elements of tensor i from element `first`, which are to
