@@ -227,8 +227,7 @@ int input_selects(const input *in, const trace_tensor *t)
         ok = fnmatch(o->match.items[i], t->name, 0) == 0;
     if (!ok || o->kinds.count == 0)
         return ok;
-    const char *kind = trace_kind(t->name);
-    return kind && option_list_has(&o->kinds, kind);
+    return t->kind && option_list_has(&o->kinds, t->kind);
 }
 
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context)

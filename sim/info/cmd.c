@@ -30,12 +30,11 @@ typedef struct selection {
 
 static void add_to_selection(selection *s, const trace_tensor *t)
 {
-    const char *kind = trace_kind(t->name);
-    const int rank = kind ? trace_kind_rank(kind) : KINDS_MAX;
+    const int rank = t->kind ? trace_kind_rank(t->kind) : KINDS_MAX;
     s->tensors++;
     s->elements += t->count;
     if (rank < KINDS_MAX)
-        s->kinds[rank] = kind;
+        s->kinds[rank] = t->kind;
 }
 
 static json_t *file_json(const trace *t)
@@ -56,11 +55,10 @@ static json_t *file_json(const trace *t)
 static json_t *tensor_json(const trace_tensor *t)
 {
     json_t *v = json_object(), *shape = json_array();
-    const char *kind = trace_kind(t->name);
     for (size_t i = 0; i < t->rank; i++)
         json_array_append_new(shape, json_of_count(t->shape[i]));
     json_object_set_new(v, "name", json_string(t->name));
-    json_object_set_new(v, "kind", kind ? json_string(kind) : json_null());
+    json_object_set_new(v, "kind", t->kind ? json_string(t->kind) : json_null());
     json_object_set_new(v, "dtype", json_string(t->dtype));
     json_object_set_new(v, "format", t->format ? json_string(t->format->name) : json_null());
     json_object_set_new(v, "shape", shape);
@@ -117,7 +115,6 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
 static void print_tensor(context *c, const trace *t, const trace_tensor *tensor, table *rows)
 {
     char shape[256], name[512], count[32];
-    const char *kind = trace_kind(tensor->name);
     if (c->style == REPORT_NDJSON) {
         json_t *v = tensor_json(tensor);
         json_object_set_new(v, "file", json_of_path(trace_path(t)));
@@ -127,7 +124,7 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
         csv_text(c->to, trace_path(t));
         fputc(',', c->to);
         csv_text(c->to, tensor->name);
-        fprintf(c->to, ",%s,%s,%s,", kind ? kind : "", tensor->dtype,
+        fprintf(c->to, ",%s,%s,%s,", tensor->kind ? tensor->kind : "", tensor->dtype,
                 tensor->format ? tensor->format->name : "");
         csv_text(c->to, shape_text(shape, sizeof shape, tensor));
         fprintf(c->to, ",%" PRIu64 ",%" PRIu64 "\n", tensor->count, tensor->offset);

@@ -90,7 +90,7 @@ void replay_states_update(replay *r)
 int replay_add_cast(replay *r, const char *kind, const char *of)
 {
     char name[512];
-    snprintf(name, sizeof name, "%s%s%s", kind ? kind : "", kind ? ":" : "", of);
+    snprintf(name, sizeof name, "%s:%s", kind, of);
     cast_state *s = replay_state(r, name); /* keeps the name for us */
     if (!s)
         return -1;

@@ -32,19 +32,17 @@ static int add(replay *r, const char *layer, size_t n, uint64_t rank)
 /* The weights of a file: those named so, or the others. */
 static int add_weights(replay *r, const trace *t, int others)
 {
-    static const char kind[] = "weight:";
     int code = 0;
     for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const trace_tensor *tensor = trace_at(t, i);
-        const char *name = tensor->name + sizeof kind - 1;
-        if (strncmp(tensor->name, kind, sizeof kind - 1) != 0)
+        if (!tensor->kind || strcmp(tensor->kind, "weight") != 0)
             continue;
-        const char *dot = strrchr(name, '.');
+        const char *dot = strrchr(tensor->fqn, '.');
         if (!dot)
             continue;
         const int named = strcmp(dot + 1, "weight") == 0;
         if (named ? !others : others && tensor->rank >= 2 && strstr(dot + 1, "weight"))
-            code = add(r, name, (size_t)(dot - name), tensor->rank);
+            code = add(r, tensor->fqn, (size_t)(dot - tensor->fqn), tensor->rank);
     }
     return code;
 }

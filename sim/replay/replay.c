@@ -123,10 +123,10 @@ static int add_gradient(parameter *p, record_values x)
 
 /* A tensor of a parameter: kept until the step is done. Gradients that are reduced already, and
  * weights, are taken from the first rank's file. */
-static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const char *kind,
-                          record_values x)
+static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, record_values x)
 {
-    parameter *p = find_parameter(r, strchr(tensor->name, ':') + 1, tensor);
+    const char *kind = tensor->kind;
+    parameter *p = find_parameter(r, tensor->fqn, tensor);
     record_values *to = NULL;
     if (!p) {
         values_free(&x);
@@ -162,10 +162,10 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, const
 static int take_activation(replay *r, const trace_tensor *tensor, train_role role,
                            const record_values *x)
 {
-    const char *layer = strchr(tensor->name, ':') + 1;
-    cast_state *s = replay_state(r, tensor->name);
-    if (!s)
+    const char *layer = tensor->fqn;
+    if (replay_add_cast(r, tensor->kind, tensor->fqn))
         return replay_no_memory();
+    cast_state *s = replay_state(r, r->casts[r->n_casts - 1].name);
     if (!s->layer_known) {
         s->layer = policy_layer(r->plan, layer, replay_weight_rank(r, layer));
         plan_place(r->plan, s->layer, layer, &s->place);
@@ -183,8 +183,6 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     const replay_casting how = {role, s->layer, &place, 1, n, cols,
                                 backward ? r->scaler.scale / from : 1};
     replay_problem problem = {0};
-    if (replay_add_cast(r, NULL, tensor->name))
-        return replay_no_memory();
     replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
     if (problem.code)
         return fail(problem.code, "%s", problem.text);
@@ -201,21 +199,20 @@ static int take_tensor(replay *r, trace *t, size_t i)
                  {"opt.vmax", -1}, {"master", -1}, {"act", TRAIN_ACT},   {"out", TRAIN_OUT},     {"agrad", TRAIN_AGRAD},
                  {"dgrad", TRAIN_DGRAD}};
     const trace_tensor *tensor = trace_at(t, i);
-    const char *kind = trace_kind(tensor->name);
     trace_error error;
-    if (!kind || !tensor->format || !input_selects(r->in, tensor))
+    if (!tensor->kind || !tensor->format || !input_selects(r->in, tensor))
         return 0;
-    if (strlen(tensor->name) > REPLAY_NAME_MAX)
+    if (strlen(tensor->name) > REPLAY_NAME_MAX || strlen(tensor->fqn) > REPLAY_NAME_MAX)
         return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
                                REPLAY_NAME_MAX);
     record_values x;
     if (read_values(t, i, &x, &error))
         return fail(error.exit, "%s", error.text);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        if (strcmp(kinds[k].kind, kind) != 0)
+        if (strcmp(kinds[k].kind, tensor->kind) != 0)
             continue;
         if (kinds[k].role < 0)
-            return take_parameter(r, t, tensor, kind, x);
+            return take_parameter(r, t, tensor, x);
         const int code = take_activation(r, tensor, (train_role)kinds[k].role, &x);
         values_free(&x);
         return code;

@@ -25,8 +25,7 @@ typedef struct pass {
 
 static const char *layer_of(const trace_tensor *tensor)
 {
-    const char *kind = trace_kind(tensor->name);
-    return kind && strcmp(kind, "agrad") == 0 ? strchr(tensor->name, ':') + 1 : NULL;
+    return tensor->kind && strcmp(tensor->kind, "agrad") == 0 ? tensor->fqn : NULL;
 }
 
 /* The name without the ".N" of a module that is called several times. */
@@ -38,12 +37,17 @@ static size_t base_length(const char *layer)
                : strlen(layer);
 }
 
-static size_t find_tensor(const trace *t, const char *layer, size_t length)
+/* Whether a tensor is the weight of a layer whose name has `length` characters. */
+static int is_weight_of(const trace_tensor *tensor, const char *layer, size_t length)
 {
-    char name[512];
-    const int n = snprintf(name, sizeof name, "weight:%.*s.weight", (int)length, layer);
+    return tensor->kind && strcmp(tensor->kind, "weight") == 0 &&
+           strncmp(tensor->fqn, layer, length) == 0 && strcmp(tensor->fqn + length, ".weight") == 0;
+}
+
+static size_t find_weight(const trace *t, const char *layer, size_t length)
+{
     size_t i = 0;
-    while (i < trace_count(t) && ((size_t)n >= sizeof name || strcmp(trace_at(t, i)->name, name)))
+    while (i < trace_count(t) && !is_weight_of(trace_at(t, i), layer, length))
         i++;
     return i;
 }
@@ -51,9 +55,9 @@ static size_t find_tensor(const trace *t, const char *layer, size_t length)
 /* The weight of a layer, or NULL; *at is its place. */
 static const trace_tensor *weight_of(const trace *t, const char *layer, size_t *at)
 {
-    *at = find_tensor(t, layer, strlen(layer));
+    *at = find_weight(t, layer, strlen(layer));
     if (*at == trace_count(t))
-        *at = find_tensor(t, layer, base_length(layer));
+        *at = find_weight(t, layer, base_length(layer));
     const trace_tensor *w = *at < trace_count(t) ? trace_at(t, *at) : NULL;
     return w && w->format && w->rank >= 2 && w->count ? w : NULL;
 }

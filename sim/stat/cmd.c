@@ -139,7 +139,7 @@ static void report_tensor(run *r, const trace *t, const trace_tensor *tensor, co
                            .file = trace_path(t),
                            .name = r->show_file && trace_step(t) < 0 ? file_and_name(both, t, tensor)
                                                             : tensor->name,
-                           .kind = trace_kind(tensor->name),
+                           .kind = tensor->kind,
                            .dtype = tensor->dtype,
                            .shape = shape_text(shape, sizeof shape, tensor),
                            .step = trace_step(t),
@@ -178,7 +178,7 @@ static int account(void *context, trace *t, size_t i, const group *g, const trac
         return 0;
     }
     const trace_tensor *tensor = trace_at(t, i);
-    group *kind = find_group(r, &r->kinds, trace_kind(tensor->name), 0);
+    group *kind = find_group(r, &r->kinds, tensor->kind, 0);
     group *at_step = find_group(r, &r->steps, NULL, trace_step(t));
     if (!kind || !at_step)
         return fail(EXIT_IO, "out of memory");
@@ -198,7 +198,7 @@ static int put_file(run *r, const input_file *f)
     for (size_t i = 0; i < trace_count(f->t) && !code && f->t != r->failed; i++)
         if (input_selects(r->in, trace_at(f->t, i)))
             code = tensorstat_put(r->stat, f->t, i,
-                                  is_scaled(r->scaled, trace_kind(trace_at(f->t, i)->name)));
+                                  is_scaled(r->scaled, trace_at(f->t, i)->kind));
     return code;
 }
 

@@ -98,6 +98,9 @@ int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
 
 /* names.c */
 
+/* trace_find_kinds -- kind and fqn of the tensors of a file whose directory is read. */
+void trace_find_kinds(trace *t);
+
 /* trace_find_step -- what trace_step says of a file whose directory is read. */
 int64_t trace_find_step(const trace *t);
 

@@ -18,6 +18,15 @@ const char *trace_kind(const char *name)
     return NULL;
 }
 
+void trace_find_kinds(trace *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        trace_tensor *x = &t->entries[i].tensor;
+        x->kind = trace_kind(x->name);
+        x->fqn = x->kind ? x->name + strlen(x->kind) + 1 : x->name;
+    }
+}
+
 const char *trace_kind_at(int i)
 {
     return i >= 0 && i < KINDS ? kinds[i] : NULL;

@@ -66,6 +66,7 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
     }
     t->member = NULL;
     t->step = trace_find_step(t);
+    trace_find_kinds(t);
     return t;
 }
 

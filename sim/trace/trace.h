@@ -28,6 +28,8 @@ typedef struct trace_error {
 /* One tensor of a file. All pointers belong to the trace and live until trace_close. */
 typedef struct trace_tensor {
     const char *name;           /* key, UTF-8, never NULL; "" for the array of an npy or raw file */
+    const char *kind;           /* what it is, of the list of trace_kind_at; NULL: not known      */
+    const char *fqn;            /* the parameter or module, without its kind; never NULL          */
     const char *dtype;          /* as the file spells it: "F32", "<f4", "BOOL"                    */
     const mpsim_format *format; /* NULL if the elements are not floating-point numbers            */
     const uint64_t *shape;      /* rank dimensions                                                */
