@@ -30,6 +30,7 @@ sim_libsim_la_SOURCES = \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
+  sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
   sim/replay/measure.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \

@@ -48,7 +48,8 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/text/                ^sim/text/|^<
-^sim/trace/               ^sim/(text|trace)/|^lib/include/mpsim/|^<
+^sim/pickle/              ^sim/pickle/|^<
+^sim/trace/               ^sim/(pickle|text|trace)/|^lib/include/mpsim/|^<
 ^sim/report/              ^sim/(report|text)/|^lib/include/|^<
 ^sim/cli/                 ^sim/(cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<

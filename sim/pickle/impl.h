@@ -1,0 +1,89 @@
+/* impl.h -- what the files of sim/pickle share; not for other folders.
+ *
+ * Calls go one way: machine.c (opcodes) reads through input.c (bytes, lines, literals) and puts values into
+ * tree.c. A value takes 16 bytes, its items four each: a tree is about as large as its pickle. */
+#ifndef MPSIM_SIM_PICKLE_IMPL_H
+#define MPSIM_SIM_PICKLE_IMPL_H
+
+#include "pickle.h"
+
+/* What a value is: pickle_type, and for some of them where they are. */
+enum {
+    TEXT_BYTES = PICKLE_PERSISTENT + 1, /* short, of bytes: PICKLE_TEXT is a short one of characters */
+    TEXT_AT                             /* in the source; TEXT_AT + coding                           */
+};
+
+/* word holds the type in its low byte, above it: of containers the room, of bytes and long texts the place, of
+ * objects where their parts are (0: no more than callable and arguments) and how they come to be. */
+typedef struct value {
+    uint64_t word;
+    union {
+        int64_t i;
+        double d;
+        uint64_t n;               /* bytes, long texts                                                */
+        uint32_t two[2];          /* containers: where the items are, how many; texts: likewise       */
+        pickle_ref ref[2];        /* objects: callable, arguments; persistent: its identification     */
+    } u;
+} value;
+
+enum { PART_KWARGS, PART_STATE, PART_LIST, PART_DICT, PARTS };
+
+/* A growing array. */
+typedef struct pool {
+    void *p;
+    size_t n, room;
+} pool;
+
+struct pickle {
+    pool values, refs, chars; /* value, pickle_ref, char                        */
+    size_t memory, max_memory;
+    pickle_ref root;
+    uint64_t end;
+};
+
+/* tree.c. Functions that make something return 0 where there is no room. */
+
+/* pool_room -- room for n more items of `size` bytes; 0, or -1 with errno: ENOMEM, or E2BIG past max_memory. */
+int pool_room(pickle *p, pool *a, size_t n, size_t size);
+pickle_ref tree_value(pickle *p, uint64_t word, uint64_t n);
+pickle_ref tree_text(pickle *p, int type, const char *s, size_t n);
+pickle_ref tree_container(pickle *p, pickle_type type, const pickle_ref *items, size_t n);
+int tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t n);
+pickle_ref tree_object(pickle *p, pickle_ref callable, pickle_ref args, pickle_use use);
+/* tree_part -- where a part of an object stands; NULL: no room. */
+pickle_ref *tree_part(pickle *p, pickle_ref object, int part);
+
+/* input.c: the bytes of a pickle. */
+enum { WINDOW = 64 << 10 };
+typedef struct input {
+    const pickle_source *source;
+    pickle_error *error;
+    uint64_t at, end;       /* end: of the source                        */
+    uint64_t frame_end;     /* 0: in no frame                            */
+    size_t counted, max;    /* bytes against the limit                   */
+    unsigned char *window;
+    size_t window_bytes;    /* room in it                                */
+    uint64_t window_at;
+    size_t fill;
+} input;
+
+/* input_fail -- fill the error; always -1. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int input_fail(input *in, uint64_t at, const char *message, ...);
+/* input_take -- the next n bytes (at most WINDOW), valid until the next call; NULL: failed. */
+const unsigned char *input_take(input *in, size_t n);
+/* input_skip -- pass n bytes that stay where they are. */
+int input_skip(input *in, uint64_t n);
+/* input_line -- a line without its end: where it is, and its bytes if it is not longer than PICKLE_TEXT_MAX
+ * (*text, not terminated; else NULL). */
+int input_line(input *in, const char **text, uint64_t *at, uint64_t *n);
+
+/* input_unescape -- s, coded, as UTF-8 (ESCAPED) or bytes (QUOTED), into out of 2 n + 1 bytes; the length, or
+ * -1 if it is not a literal. */
+long input_unescape(pickle_coding coding, const char *s, size_t n, char *out);
+/* input_decimal -- a decimal integer as two's complement, in at most `size` bytes; how many, 0 if it is none. */
+size_t input_decimal(const char *s, size_t n, unsigned char *out, size_t size);
+
+#endif
