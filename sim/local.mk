@@ -20,6 +20,9 @@ sim_libsim_la_SOURCES = \
   sim/dot/operand.c sim/dot/operand.h \
   sim/formats/cmd.c \
   sim/info/cmd.c \
+  sim/memory/activations.c sim/memory/cmd.c sim/memory/count.h sim/memory/ledger.c \
+  sim/memory/ledger.h sim/memory/optimizer.c sim/memory/optimizer.h sim/memory/parameters.c \
+  sim/memory/report.c sim/memory/report.h sim/memory/shape.c sim/memory/shape.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/data.c \
   sim/plot/data.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
   sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \

@@ -1,0 +1,273 @@
+/* cmd.c -- mpsim memory: the bytes that a training needs under a policy, and their formulas. */
+#include "../commands.h"
+#include "../cli/output.h"
+#include "../cli/reportoptions.h"
+#include "../policy/list.h"
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "The model is a number of parameters, what files hold (their directories are read, no elements), or a\n"
+    "transformer: its options also give the activations of a micro-batch, by Korthikanti et al. 2022.\n"
+    "N is a whole number as 7000000000, 7e9, 7B, 1.3B, 125M. A rank has ceil(n / ranks) elements of a\n"
+    "parameter of n that is cut. Bytes are exact; GB are 10^9, GiB 2^30 bytes.\n"
+    "\n"
+    "Optimizers: sgd, momentum, adam, adamw, amsgrad, lion, muon, adafactor, adamw8bit (bitsandbytes),\n"
+    "torchao-adamw8bit, torchao-adamw4bit, torchao-adamwfp8. doc/memory.md has the sources, and the tables\n"
+    "of guides beside these numbers.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim memory --params 7.5e9 -P deepspeed-fp16 --ranks 64 --zero 2\n"
+    "  mpsim memory --params 7B -P pytorch-amp-fp16 -P megatron-bf16 -P te-mxfp8\n"
+    "  mpsim memory -P bf16-pure --optimizer adamw8bit model.safetensors\n"
+    "  mpsim memory -P megatron-bf16 --layers 96 --hidden 12288 --heads 96 --seq 2048 --batch 1 \\\n"
+    "               --vocab 51200 --tensor-parallel 8 --sequence-parallel --recompute selective\n";
+
+typedef struct options {
+    const char *params, *optimizer, *recompute;
+    uint64_t ranks, zero;
+    option_list policies;
+    shape_transformer t;
+    uint64_t positions;
+    count_setting how;
+    input_options from;
+    report_options form;
+} options;
+
+static const uint64_t not_given = UINT64_MAX;
+
+/* ---- the command line ---- */
+
+/* The options of a transformer: those that all have, and whether any was given. */
+static int check_transformer(shape_transformer *t, int *given)
+{
+    const struct {
+        const char *name;
+        uint64_t *value, most;
+        int needed;
+    } rows[] = {{"layers", &t->layers, 16384, 1},        {"hidden", &t->hidden, 1 << 20, 1},
+                {"heads", &t->heads, 1 << 16, 1},        {"seq", &t->seq, 1 << 26, 1},
+                {"batch", &t->batch, 1 << 20, 1},        {"vocab", &t->vocab, 1 << 26, 1},
+                {"kv-heads", &t->kv_heads, 1 << 16, 0},  {"ffn", &t->ffn, 1 << 24, 0},
+                {"positions", &t->positions, 1 << 26, 0}};
+    const size_t n = sizeof rows / sizeof rows[0];
+    *given = t->untied;
+    for (size_t i = 0; i < n; i++)
+        *given |= *rows[i].value != not_given;
+    if (!*given)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t v = *rows[i].value;
+        if (rows[i].needed && v == not_given)
+            return fail(EXIT_USAGE, "memory: a transformer needs --layers, --hidden, --heads, --seq, --batch "
+                                    "and --vocab; --%s is missing", rows[i].name);
+        if (v != not_given && (v > rows[i].most || (v == 0 && strcmp(rows[i].name, "positions") != 0)))
+            return fail(EXIT_USAGE, "memory: --%s is from 1 to %" PRIu64, rows[i].name, rows[i].most);
+    }
+    t->kv_heads = t->kv_heads == not_given ? t->heads : t->kv_heads;
+    t->ffn = t->ffn == not_given ? 4 * t->hidden : t->ffn;
+    t->positions = t->positions == not_given ? t->seq : t->positions;
+    if (t->hidden % t->heads != 0 || t->heads % t->kv_heads != 0)
+        return fail(EXIT_USAGE, "memory: --hidden is a multiple of --heads, and --heads of --kv-heads");
+    return 0;
+}
+
+static int check_parallel(const options *o, int transformer, int operands)
+{
+    const count_setting *h = &o->how;
+    if (o->ranks == 0 || o->ranks > 1 << 24 || h->tensor_parallel == 0 || h->tensor_parallel > 1 << 16)
+        return fail(EXIT_USAGE, "memory: --ranks is from 1 to 2^24, --tensor-parallel from 1 to 2^16");
+    if (o->zero > 3)
+        return fail(EXIT_USAGE, "memory: --zero is 0, 1, 2 or 3");
+    if (h->tensor_parallel > 1 && (!transformer || o->params || operands))
+        return fail(EXIT_USAGE, "memory: --tensor-parallel needs the parameters of a transformer: its "
+                                "options, without --params and files");
+    if (h->sequence_parallel && h->tensor_parallel == 1)
+        return fail(EXIT_USAGE, "memory: --sequence-parallel goes with --tensor-parallel");
+    if (!transformer && (o->recompute || h->flash || h->no_dropout))
+        return fail(EXIT_USAGE, "memory: --recompute, --flash and --no-dropout go with the options of a "
+                                "transformer");
+    return 0;
+}
+
+static int check(options *o, int *transformer, int operands)
+{
+    int code = check_transformer(&o->t, transformer);
+    if (code || (code = check_parallel(o, *transformer, operands)))
+        return code;
+    if (o->params && operands)
+        return fail(EXIT_USAGE, "memory: --params or files, not both");
+    if (!o->params && !operands && !*transformer)
+        return fail(EXIT_USAGE, "memory: which model? --params N, a file, or the options of a transformer");
+    if (o->policies.count == 0)
+        return fail(EXIT_USAGE, "memory: which policy? --policy FILE or the name of a bundled one");
+    static const char *const words[] = {"none", "selective", "full"};
+    for (int i = 0; o->recompute && i < 3; i++)
+        if (strcmp(o->recompute, words[i]) == 0) {
+            o->how.recompute = (count_recompute)i;
+            o->recompute = NULL;
+        }
+    if (o->recompute)
+        return fail(EXIT_USAGE, "memory: --recompute: '%s' is none of none, selective, full", o->recompute);
+    o->how.ranks = o->ranks;
+    o->how.zero = (unsigned)o->zero;
+    return 0;
+}
+
+/* ---- the model ---- */
+
+static int make_shape(shape *s, const options *o, char **files, int n)
+{
+    if (n > 0)
+        return shape_of_files(s, &o->from, files, n);
+    if (!o->params)
+        return shape_of_transformer(s, &o->t, o->how.tensor_parallel);
+    *s = (shape){.counted_only = 1, .tensor_parallel = 1};
+    return shape_parse_count(&s->parameters, o->params) == 0
+               ? 0
+               : fail(EXIT_USAGE, "memory: --params: '%s' is not a whole number from 1 to 10^15, as 7e9, 7B "
+                                  "or 125M", o->params);
+}
+
+static const optimizer_row *find_optimizer(const char *name)
+{
+    suggestion s;
+    const optimizer_row *o = optimizer_find(name);
+    if (o)
+        return o;
+    suggestion_init(&s, name);
+    for (size_t i = 0; optimizer_at(i); i++)
+        suggestion_consider(&s, optimizer_at(i)->name);
+    fail(EXIT_USAGE, "memory: --optimizer: '%s' is none that is counted%s", name,
+         suggestion_end(&s, "; see 'mpsim memory --help'"));
+    return NULL;
+}
+
+/* ---- the cases ---- */
+
+/* Of a policy the plan that needs most. */
+static int count_case(memory_case *c, const policy *p, const options *o, const shape *s,
+                      const shape_transformer *t)
+{
+    memory_case *one = malloc(sizeof *one);
+    if (!one)
+        return fail(EXIT_IO, "memory: out of memory");
+    int code = 0;
+    for (size_t i = 0; i < p->count && !code; i++) {
+        *one = (memory_case){.policy = p->name, .from = p->plans[i].from, .scheduled = p->count > 1};
+        one->optimizer = o->optimizer ? optimizer_find(o->optimizer) : optimizer_of_plan(&p->plans[i]);
+        plan_describe(&p->plans[i], one->plan, sizeof one->plan);
+        if (one->optimizer->shapes && s->counted_only)
+            code = fail(EXIT_USAGE, "memory: %s needs shapes: a file, or the options of a transformer",
+                        one->optimizer->name);
+        count_parameters(&one->bytes, s, &p->plans[i], one->optimizer, &o->how);
+        if (t)
+            count_activations(&one->bytes, t, &p->plans[i], &o->how);
+        if (!code && (one->bytes.overflow || ledger_total(&one->bytes) > INT64_MAX))
+            code = fail(EXIT_USAGE, "memory: %s: more than 2^63 bytes", p->name);
+        if (i == 0 || ledger_total(&one->bytes) > ledger_total(&c->bytes))
+            *c = *one;
+    }
+    free(one);
+    return code;
+}
+
+static int report(const options *o, const shape *s, const shape_transformer *t, char **files, int n,
+                  report_style style)
+{
+    policy_list policies = {.steps_per_epoch = 1};
+    memory_case *cases = NULL;
+    output out;
+    char file[512], source[600];
+    int code = policy_list_add_all(&policies, "memory", &o->policies);
+    snprintf(source, sizeof source, "%s%s%s",
+             n ? "of " : s->transformer ? "of a transformer" : "one matrix of unknown shape",
+             n ? escape_text(file, sizeof file, files[0]) : "", n > 1 ? " and others" : "");
+    if (!code && !(cases = calloc(policies.count + 1, sizeof *cases)))
+        code = fail(EXIT_IO, "memory: out of memory");
+    for (size_t i = 0; i < policies.count && !code; i++)
+        code = count_case(&cases[i], &policies.items[i], o, s, t);
+    if (!code && !(code = output_open(&out, o->form.path))) {
+        const memory_report r = {s, t, &o->how, source, cases, policies.count};
+        if (memory_print(&r, style, out.file)) {
+            output_abandon(&out);
+            code = fail(EXIT_IO, "memory: out of memory");
+        } else {
+            code = output_close(&out);
+        }
+    }
+    free(cases);
+    policy_list_clear(&policies);
+    return code;
+}
+
+static int run(options *o, char **files, int n)
+{
+    static const char rule[] = "--json and --csv exclude each other";
+    shape s = {0};
+    report_style style;
+    int transformer = 0, code;
+    if ((code = check(o, &transformer, n)) ||
+        (code = report_options_style(&style, &o->form, 0, "memory", rule)))
+        return code;
+    if (o->optimizer && !find_optimizer(o->optimizer))
+        return EXIT_USAGE;
+    if (!(code = make_shape(&s, o, files, n)))
+        code = report(o, &s, transformer ? &o->t : NULL, files, n, style);
+    shape_clear(&s);
+    return code;
+}
+
+int cmd_memory(const command *self, int argc, char **argv)
+{
+    options o = {.ranks = 1, .how = {.tensor_parallel = 1}};
+    o.t.layers = o.t.hidden = o.t.heads = o.t.seq = o.t.batch = o.t.vocab = not_given;
+    o.t.kv_heads = o.t.ffn = o.t.positions = not_given;
+    int first;
+    const option_row table_of_options[] = {
+        {0, "params", OPTION_STRING, &o.params, "N", "the model has N parameters"},
+        POLICY_OPTION_ROW(o.policies),
+        {0, "optimizer", OPTION_STRING, &o.optimizer, "NAME",
+         "the optimizer (default: the policy's, adamw where it has none)"},
+        {0, "ranks", OPTION_COUNT, &o.ranks, "N", "data-parallel ranks (default 1)"},
+        {0, "zero", OPTION_COUNT, &o.zero, "STAGE",
+         "what they share: 1 masters and optimizer state, 2 gradients too, 3 weights too (FSDP)"},
+        {0, "master-gradients", OPTION_FLAG, &o.how.master_gradients, NULL,
+         "a binary32 copy of 16-bit gradients beside the masters, as Apex O2 and Megatron's fp16 make"},
+        {0, "no-transposes", OPTION_FLAG, &o.how.no_transposes, NULL,
+         "quantised weights are kept once, not along both dimensions"},
+        {0, "A transformer", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "layers", OPTION_COUNT, &o.t.layers, "L", "layers"},
+        {0, "hidden", OPTION_COUNT, &o.t.hidden, "H", "hidden size"},
+        {0, "heads", OPTION_COUNT, &o.t.heads, "A", "attention heads"},
+        {0, "seq", OPTION_COUNT, &o.t.seq, "S", "length of a sequence"},
+        {0, "batch", OPTION_COUNT, &o.t.batch, "B", "sequences in a micro-batch of a rank"},
+        {0, "vocab", OPTION_COUNT, &o.t.vocab, "V", "size of the vocabulary"},
+        {0, "kv-heads", OPTION_COUNT, &o.t.kv_heads, "K", "heads of keys and values (default: A)"},
+        {0, "ffn", OPTION_COUNT, &o.t.ffn, "F", "size of the MLP between its matrices (default: 4 H)"},
+        {0, "positions", OPTION_COUNT, &o.t.positions, "N", "learnt positions (default: S)"},
+        {0, "untied", OPTION_FLAG, &o.t.untied, NULL, "the output layer has weights of its own"},
+        {0, "tensor-parallel", OPTION_COUNT, &o.how.tensor_parallel, "T", "ranks that share tensors (default 1)"},
+        {0, "sequence-parallel", OPTION_FLAG, &o.how.sequence_parallel, NULL,
+         "they share what is between the products, too"},
+        {0, "recompute", OPTION_STRING, &o.recompute, "WHAT", "none (default), selective, full"},
+        {0, "flash", OPTION_FLAG, &o.how.flash, NULL, "FlashAttention: nothing of size S x S is kept"},
+        {0, "no-dropout", OPTION_FLAG, &o.how.no_dropout, NULL, "without dropout and its masks"},
+        {0, "Which tensors of files", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(o.from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        JSON_OPTION_ROW(o.form, "mpsim.memory/1"),
+        CSV_OPTION_ROW(o.form, ""),
+        OUTPUT_OPTION_ROW(o.form),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code < 0)
+        code = run(&o, argv + first, argc - first);
+    option_list_clear(&o.policies);
+    option_list_clear(&o.from.match);
+    option_list_clear(&o.from.kinds);
+    return code;
+}

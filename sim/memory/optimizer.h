@@ -1,0 +1,30 @@
+/* optimizer.h -- the optimizers whose state is counted: those that mpsim steps, by train_needs, and others
+ * by what their sources allocate. */
+#ifndef MPSIM_SIM_MEMORY_OPTIMIZER_H
+#define MPSIM_SIM_MEMORY_OPTIMIZER_H
+
+#include "../policy/plan.h"
+#include "ledger.h"
+#include "shape.h"
+
+typedef struct optimizer_row {
+    const char *name;
+    mpsim_optim_algorithm algorithm;       /* of vectors, too                                     */
+    mpsim_optim_algorithm matrices;        /* of matrices                                         */
+    uint8_t momentum, amsgrad;             /* of both, SGD and Adam                               */
+    uint8_t shapes;                        /* shapes must be known                                */
+    uint8_t no_moments;                    /* `state` counts them                                 */
+    /* state of n elements of a parameter (the part of a rank); NULL: train_needs says it */
+    void (*state)(ledger *l, const shape_tensor *t, uint64_t n, const train_placement *place);
+    const char *what, *source;
+} optimizer_row;
+
+const optimizer_row *optimizer_at(size_t i); /* NULL past the end */
+const optimizer_row *optimizer_find(const char *name);
+/* optimizer_of_plan -- the policy's own, or adamw where it leaves that to the trace. */
+const optimizer_row *optimizer_of_plan(const plan *p);
+
+/* optimizer_settings -- of a parameter, for train_needs and train_bytes_add. */
+mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix);
+
+#endif

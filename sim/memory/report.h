@@ -1,0 +1,32 @@
+/* report.h -- what mpsim memory writes. */
+#ifndef MPSIM_SIM_MEMORY_REPORT_H
+#define MPSIM_SIM_MEMORY_REPORT_H
+
+#include "../report/report.h"
+#include "count.h"
+
+#include <stdio.h>
+
+/* A model under a policy. */
+typedef struct memory_case {
+    const char *policy;
+    uint64_t from; /* the step that the plan is in force from, of a schedule */
+    int scheduled;
+    char plan[1024];
+    const optimizer_row *optimizer;
+    ledger bytes;
+} memory_case;
+
+typedef struct memory_report {
+    const shape *shape;
+    const shape_transformer *transformer; /* of the activations, or NULL */
+    const count_setting *how;
+    const char *source; /* "--params", the files, ... */
+    const memory_case *cases;
+    size_t count;
+} memory_report;
+
+/* memory_print -- -1 if memory ran out. */
+int memory_print(const memory_report *r, report_style style, FILE *to);
+
+#endif

@@ -1,0 +1,48 @@
+/* shape.h -- the parameters of a model: a number of them, those of a file, or those of a transformer
+ * described by its options. */
+#ifndef MPSIM_SIM_MEMORY_SHAPE_H
+#define MPSIM_SIM_MEMORY_SHAPE_H
+
+#include "../cli/input.h"
+
+/* A parameter. */
+typedef struct shape_tensor {
+    const char *layer; /* "layers.0.attn.qkv"                                              */
+    int weight_rank;   /* of the layer's weight; -1: not known                             */
+    int rank;          /* of itself; 0: its shape is not known                             */
+    uint64_t n;        /* elements                                                         */
+    uint64_t rows, cols; /* of a matrix: all dimensions but the last, and the last         */
+    uint64_t inner;      /* the dimension before the last                                  */
+} shape_tensor;
+
+/* A transformer as Narayanan et al. 2021 and Korthikanti et al. 2022 count it: layers of attention and
+ * an MLP of two matrices, biases everywhere, learnt positions, the output layer tied to the embedding. */
+typedef struct shape_transformer {
+    uint64_t layers, hidden, heads, kv_heads, ffn, vocab, positions, seq, batch;
+    int untied; /* an output layer of its own */
+} shape_transformer;
+
+typedef struct shape {
+    uint64_t parameters;     /* of the whole model                                       */
+    int counted_only;        /* from --params: one matrix whose shape is not known       */
+    const shape_transformer *transformer; /* the parameters are its; or NULL             */
+    uint64_t tensor_parallel;
+    shape_tensor *tensors;   /* of files                                                 */
+    char **names;
+    size_t count, buffers;   /* buffers: tensors that are no parameters                  */
+} shape;
+
+/* shape_parse_count -- "7e9", "7B", "1.3e9", "125M", "2^33": a whole number of at most 10^15. 0, or -1. */
+int shape_parse_count(uint64_t *n, const char *text);
+
+/* Each returns 0 or an exit code after a message. shape_of_files reads directories of tensors, no
+ * elements: those of the kind weight, or all where no tensor has a kind; a name counts once. */
+int shape_of_files(shape *s, const input_options *o, char **files, int n);
+int shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel);
+void shape_clear(shape *s);
+
+/* shape_each -- every parameter as a rank of the tensor parallel group has it; those of a layer follow
+ * each other. */
+void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context);
+
+#endif
