@@ -65,11 +65,17 @@ void ledger_add(ledger *l, ledger_component c, ledger_term t)
     list[i].times = ledger_plus(l, list[i].times, t.times);
 }
 
+/* Beyond the largest number it is that. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
 uint64_t ledger_bytes(const ledger *l, ledger_component c)
 {
-    uint64_t bytes = 0; /* their sum fits: see ledger_total */
+    uint64_t bytes = 0;
     for (size_t i = 0; i < l->count[c]; i++)
-        bytes += l->terms[c][i].bytes;
+        bytes = sum(bytes, l->terms[c][i].bytes);
     return bytes;
 }
 
@@ -77,7 +83,7 @@ uint64_t ledger_total(const ledger *l)
 {
     uint64_t bytes = 0;
     for (int c = 0; c < LEDGER_COMPONENTS; c++)
-        bytes += ledger_bytes(l, (ledger_component)c);
+        bytes = sum(bytes, ledger_bytes(l, (ledger_component)c));
     return bytes;
 }
 

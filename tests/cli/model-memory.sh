@@ -1,0 +1,137 @@
+#!/bin/sh
+# model-memory.sh -- mpsim memory: the table of doc/memory.md, files and transformers counted by hand, bad
+# input. (memory.sh is about allocations that fail.)
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
+export MPSIM_POLICIES
+
+# bytes COMPONENT: of the CSV report, its terms together
+bytes() { awk -F, -v c="$1" '$3 == c { s += $4 } END { printf "%.0f", s }' "$dir/out"; }
+# is COMPONENT=BYTES...
+is() {
+    for want in "$@"; do
+        got=$(bytes "${want%=*}")
+        [ "$got" = "${want##*=}" ] || { echo "# ${want%=*}: $got, not ${want##*=}"; return 1; }
+    done
+}
+# memory WORDS...: the CSV report
+memory() { run 0 memory --csv "$@"; }
+
+# ---- what guides say: every row of the table ----
+rows=0
+# shellcheck disable=SC2016 # backquotes of the page
+grep '^| .*`-' "$MPSIM_SRCDIR/doc/memory.md" | tr -d '`' >"$dir/table"
+while IFS='|' read -r _ source _ words number component _; do
+    rows=$((rows + 1))
+    number=$(echo "$number" | tr -d ' ')
+    # shellcheck disable=SC2086 # words
+    memory $words && is "$(echo "$component" | sed 's/^ *//; s/ *$//')=$number"
+    ok $? "$(echo "$source" | cut -c1-60): $number bytes"
+done <"$dir/table"
+[ "$rows" -ge 30 ]; ok $? "$rows rows"
+
+# ---- a file: an embedding, a linear layer, a norm, a buffer; F16 ----
+tensor() { printf '"%s":{"dtype":"F16","shape":[%s],"data_offsets":[%d,%d]}' "$1" "$2" "$3" "$4"; }
+header="{$(tensor embed.weight 100,64 0 12800),$(tensor fc.weight 64,64 12800 20992),$(tensor fc.bias 64 20992 21120),$(
+    tensor norm.weight 64 21120 21248),$(tensor bn.running_mean 64 21248 21376)}"
+safetensors() { # the length of the header in 8 bytes, the header, zeros
+    # shellcheck disable=SC2059 # octal
+    printf "\\$(printf '%03o' $((${#header} % 256)))\\$(printf '%03o' $((${#header} / 256)))\\0\\0\\0\\0\\0\\0"
+    printf '%s' "$header"
+    head -c 21376 /dev/zero
+}
+safetensors >"$dir/model.safetensors"
+model=$dir/model.safetensors
+# 6400 + 4096 + 64 + 64 = 10624 parameters
+memory -P fp32 "$model" && is weights=42496 gradients=42496 'optimizer state=84992' total=169984
+ok $? "fp32: 4, 4 and 8 bytes; a running mean is no parameter"
+memory -P pytorch-amp-fp16 "$model" && is weights=42496 'copies of weights=8320' gradients=42496 total=178304
+ok $? "autocast copies what enters products: (4096 + 64) 2"
+memory -P megatron-bf16 "$model" && is weights=21248 'master weights=42496' gradients=42496 'optimizer state=84992'
+ok $? "megatron: all in bf16, masters, fp32 gradients"
+memory -P fp32 --optimizer sgd "$model" && is 'optimizer state=0' total=84992; ok $? "sgd"
+memory -P fp32 --optimizer momentum "$model" && is 'optimizer state=42496'; ok $? "momentum"
+memory -P fp32 --optimizer lion "$model" && is 'optimizer state=42496'; ok $? "lion"
+memory -P fp32 --optimizer amsgrad "$model" && is 'optimizer state=127488'; ok $? "amsgrad"
+memory -P fp32 --optimizer muon "$model" && is 'optimizer state=68608'; ok $? "muon: 4096 times 4, the rest times 8"
+memory -P fp32 --optimizer adafactor "$model" && is 'optimizer state=1680'
+ok $? "adafactor: (100 + 64 + 64 + 64 + 64 + 64) 4"
+memory -P fp32 --optimizer adamw8bit "$model" && is 'optimizer state=22344'
+ok $? "8 bits: 2 (6400 + 4 25) + 2 (4096 + 4 16) + 128 8"
+memory -P fp32 --optimizer torchao-adamw8bit "$model" && is 'optimizer state=26440'; ok $? "and a map of 1024 for each of 4"
+memory -P fp32 --optimizer torchao-adamw4bit "$model" && is 'optimizer state=12432'
+ok $? "4 bits: 2 (3200 + 4 50 + 64) + 2 (2048 + 4 32 + 64) + 128 8"
+memory -P fp32 --ranks 7 --zero 3 "$model" && is weights=6084 'gathered weights=25600' gradients=6084 'optimizer state=12168'
+ok $? "ZeRO 3 of 7: 915 + 586 + 10 + 10 elements, the embedding whole"
+memory -P fp32 --ranks 7 --zero 1 "$model" && is weights=42496 gradients=42496 'optimizer state=12168'; ok $? "ZeRO 1"
+memory -P fp32 --ranks 7 "$model" && is total=169984; ok $? "ranks alone share nothing"
+printf 'precision: fp16\nautocast: all\nparams: fp16\nkeep_fp32: [norm]\nloss_scaling: none\n' >"$dir/keep.yaml"
+memory -P "$dir/keep.yaml" "$model" && is weights=21376; ok $? "keep_fp32: 2 10560 + 4 64"
+memory -P bf16-kahan "$model" && is weights=21248 'optimizer state=63744'; ok $? "Kahan: three of bf16"
+printf 'precision: bf16\nautocast: all\nparams: bf16\nmaster_weights: split\ngrads: fp32\n' >"$dir/split.yaml"
+memory -P "$dir/split.yaml" "$model" && is weights=21248 'master weights=21248'; ok $? "a split master"
+memory -P te-mxfp8 "$model" && is 'copies of weights=8448'; ok $? "MXFP8 of 64 x 64: 2 (4096 + 128)"
+memory -P te-mxfp8 --no-transposes "$model" && is 'copies of weights=4224'; ok $? "once"
+memory -P deepseek-v3-fp8 "$model" && is 'copies of weights=8200'; ok $? "128 x 128: 2 (4096 + 4)"
+memory -P nemo-fp8-hybrid-recent "$model" && is 'scaling state=40'; ok $? "delayed scaling: 5 (1 + 1) 4 bytes of a layer"
+memory -P fp32 -m 'fc.*' "$model" && is weights=16640; ok $? "--match"
+memory -P fp32 "$MPSIM_SRCDIR/data/digits-cnn" && is weights=14728
+ok $? "a trace: the weights of its steps once, 3682"
+
+# ---- a transformer: 2 layers of h 8, 2 heads, s 4, b 3, v 10, f 32, by hand
+# embeddings 80 + 32; a layer: norms 32, qkv 192 + 24, proj 64 + 8, fc1 256 + 32, fc2 256 + 8 = 872; norm 16
+small="--layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10"
+# shellcheck disable=SC2086 # words
+{
+    memory -P fp32 --optimizer sgd $small && is weights=7488; ok $? "a transformer: 1872 parameters"
+    memory -P fp32 --optimizer sgd $small --untied && is weights=7808; ok $? "--untied: 80 more"
+    memory -P fp32 --optimizer sgd $small --positions 0 && is weights=7360; ok $? "--positions 0: 32 less"
+    memory -P fp32 --optimizer sgd $small --kv-heads 1 && is weights=6912; ok $? "--kv-heads 1: 2 (64 + 8) less"
+    memory -P fp32 --optimizer sgd $small --ffn 16 && is weights=5312; ok $? "--ffn 16: 2 (2 128 + 16) less"
+    # s b h = 96, a s^2 b = 96: a layer 34 96 + 5 96 = 3744; 5 96 + 4 120 outside
+    memory -P bf16-pure $small && is activations=8448; ok $? "activations: 2 3744 + 480 + 480"
+    # no masks: 3744 - 2 96 - 96, and the softmax's output is the operand: - 2 96; outside - 96
+    memory -P bf16-pure $small --no-dropout && is activations=7392; ok $? "--no-dropout: 2 3264 + 384 + 480"
+    # 34 96, and 4 a s b = 96
+    memory -P bf16-pure $small --flash && is activations=7680; ok $? "--flash: 2 (3264 + 96) + 960"
+    memory -P bf16-pure $small --recompute selective && is activations=7488; ok $? "selective: 2 3264 + 960"
+    memory -P bf16-pure $small --recompute full && is activations=1344; ok $? "full: 2 192 + 960"
+    memory -P bf16-pure --params 7B $small && is activations=8448 weights=14000000000; ok $? "activations beside --params"
+    run 0 memory -P bf16-pure $small && has '^activations  *8,448' && has '2 s b h x 2' && has '^total  *23,424'
+    ok $? "text: the formulas"
+    # qkv 96 + 12, proj 32 + 8, fc1 128 + 16, fc2 128 + 8, norms 32 = 460; 40 + 32 + 16
+    memory -P fp32 --optimizer sgd $small --tensor-parallel 2 && is weights=4032; ok $? "tensors in two parts: 1008"
+}
+
+# ---- how numbers are written
+for words in '7e9=28000000000' '7B=28000000000' '1.3B=5200000000' '125M=500000000' '0.5k=2000' '2^33=34359738368' '1Gi=4294967296' \
+    '1e15=4000000000000000'; do
+    memory --params "${words%=*}" -P fp32 --optimizer sgd && is "weights=${words#*=}"; ok $? "--params ${words%=*}"
+done
+run 0 memory --params 7B -P fp32 -P bf16-pure --json && has '"mpsim.memory/1"' && has '"total": 112000000000' && has '"formula": "bf16: 2 x 7,000,000,000"'
+ok $? "JSON"
+run 0 memory --params 7B -P fp32 -P bf16-pure && has '112.00  *104.31' && has 'GB (10^9 bytes)'; ok $? "GB and GiB are said"
+run 0 memory --params 3 -P fp32-bf16-fp16 && has 'plan that needs most'; ok $? "a schedule: the plan that needs most"
+run 0 memory --params 3 -P fp32 --zero 3 --ranks 2 && has 'without the layer that ZeRO 3 gathers'; ok $? "what is not known is said"
+
+# ---- bad input
+for words in '' '--params 3' '-P fp32' '--params 1.5 -P fp32' '--params 0 -P fp32' '--params 1e16 -P fp32' '--params 2000T -P fp32' \
+    '--params 7Q -P fp32' '--params -3 -P fp32' '--params 1.2.3 -P fp32' '--params . -P fp32' '--params 1e -P fp32' '--params 1e999 -P fp32' \
+    '--params 3 -P fp32 --ranks 0' '--params 3 -P fp32 --zero 4' '--params 3 -P fp32 --optimizer x' '--params 3 -P fp32 --json --csv' \
+    '--params 3 -P fp32 --optimizer adafactor' '--params 3 -P fp32 --layers 3' '--params 3 -P fp32 --recompute full' \
+    "--params 3 -P fp32 $small --recompute some" "-P fp32 $small --heads 3" "-P fp32 $small --kv-heads 3" "-P fp32 $small --layers 0" \
+    '--params 3 -P fp32 --tensor-parallel 2' "-P fp32 $small --sequence-parallel" "--params 3 -P fp32 $model" \
+    '-P fp32 --layers 16384 --hidden 1048576 --heads 1 --seq 67108864 --batch 1048576 --vocab 1'; do
+    # shellcheck disable=SC2086 # words
+    run 2 memory $words; ok $? "usage: memory $words"
+done
+run 2 memory --params 3 -P fp32 --optimizer adma && has 'did you mean adam' err; ok $? "a misspelt optimizer"
+run 4 memory --params 3 -P nothing; ok $? "no such policy"
+run 3 memory -P fp32 "$dir/keep.yaml"; ok $? "no file of tensors"
+run 3 memory -P fp32 -m 'x*' "$model" && has 'no parameters' err; ok $? "nothing is selected"
+finish
