@@ -14,7 +14,7 @@ sim_libsim_la_SOURCES = \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
   sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
-  sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h \
+  sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
   sim/commands.c sim/commands.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
   sim/dot/operand.c sim/dot/operand.h \
@@ -31,14 +31,14 @@ sim_libsim_la_SOURCES = \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h \
   sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/nemo.c \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
-  sim/policy/policy.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
+  sim/policy/policy.h sim/program.c sim/program.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
   sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
   sim/replay/measure.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
   sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
-  sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
+  sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/share.c \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
   sim/replay/weights.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
@@ -107,4 +107,14 @@ mpsim_CPPFLAGS = $(sim_cppflags)
 mpsim_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
 mpsim_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs)
 mpsim_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
+
+# The ranks of an MPI job: the one file that is compiled with MPI's flags.
+if HAVE_MPI
+bin_PROGRAMS += mpsim-mpi
+mpsim_mpi_SOURCES = sim/mpi/main.c
+mpsim_mpi_CPPFLAGS = $(sim_cppflags)
+mpsim_mpi_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(MPI_CFLAGS)
+mpsim_mpi_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs) $(MPI_LIBS)
+mpsim_mpi_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
+endif
 EXTRA_DIST += sim/README.md

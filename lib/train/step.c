@@ -87,7 +87,9 @@ static int clip(const train_rules *r, const train_gradients *g, double scale, do
     const int unscales = mpsim_clip_unscales(r->clip);
     const mpsim_format *f = common_format(g);
     pass norms = {.rules = r, .g = g, .run = norm_one};
-    const int code = run_all(&norms);
+    int code = run_all(&norms);
+    if (!code && g->complete)
+        code = g->complete(g->context, g->norms, g->n);
     if (code)
         return code;
     const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n)

@@ -113,7 +113,7 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
 {
     float norms[TRAIN_PARAMS];
     gradients context = {t, error};
-    const train_gradients g = {&context, t->n_params, norms, format_of, unscale, norm_of, scale_by, 0};
+    const train_gradients g = {&context, t->n_params, norms, format_of, unscale, norm_of, scale_by, 0, NULL};
     mpsim_optim o = t->plan->optimizer;
     train_readied ready;
     if (train_ready(rules, &g, scale, unscaled, (double)NAN, &ready))

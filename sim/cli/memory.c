@@ -3,10 +3,10 @@
 
 #include "../trace/temporary.h"
 #include "options.h"
+#include "world.h"
 
 #include <jansson.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static int done;
 
@@ -16,7 +16,8 @@ static void *allocate(size_t n)
     if (p)
         return p;
     temporary_abandon();
-    _exit(fail(EXIT_IO, "out of memory"));
+    world_end(fail(EXIT_IO, "out of memory"));
+    return NULL;
 }
 
 static void exiting(void)
@@ -24,7 +25,7 @@ static void exiting(void)
     if (done)
         return;
     temporary_abandon();
-    _exit(EXIT_IO);
+    world_end(EXIT_IO);
 }
 
 void memory_watch(void)

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "../text/escape.h"
+#include "world.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,32 +19,44 @@ enum { OPTIONS_MAX = 64, HELP_COLUMN = 27, HELP_WIDTH = 92 };
 
 static int quiet;
 
-/* One line on stderr, whatever the names in it are. */
-static void print_line(const char *before, const char *message, va_list args)
+enum { LINE = 8192 };
+
+/* One line for stderr, whatever the names in it are. */
+static void make_line(char line[2 * LINE + 32], const char *before, const char *message, va_list args)
 {
-    char raw[8192], line[2 * sizeof raw];
-    fflush(stdout);
+    char raw[LINE], escaped[2 * LINE];
     vsnprintf(raw, sizeof raw, message, args);
-    fprintf(stderr, "mpsim: %s%s\n", before, escape_text(line, sizeof line, raw));
+    snprintf(line, 2 * LINE + 32, "mpsim: %s%s\n", before, escape_text(escaped, sizeof escaped, raw));
+}
+
+static void print_line(const char *line)
+{
+    fflush(stdout);
+    fputs(line, stderr);
 }
 
 int fail(int exit_code, const char *message, ...)
 {
+    char line[2 * LINE + 32];
     va_list args;
     va_start(args, message);
-    print_line("", message, args);
+    make_line(line, "", message, args);
     va_end(args);
+    if (!world_keep(line))
+        print_line(line);
     return exit_code;
 }
 
 void note(const char *message, ...)
 {
+    char line[2 * LINE + 32];
     va_list args;
-    if (quiet)
+    if (quiet || world_rank())
         return;
     va_start(args, message);
-    print_line("note: ", message, args);
+    make_line(line, "note: ", message, args);
     va_end(args);
+    print_line(line);
 }
 
 void note_quiet(void)

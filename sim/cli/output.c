@@ -7,6 +7,7 @@
 #include "../trace/temporary.h"
 #include "../trace/trace.h"
 #include "options.h"
+#include "world.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,6 +41,8 @@ static int check_folder(const char *path)
 int output_check(const char *path)
 {
     trace_error error;
+    if (world_rank())
+        return 0;
     if (inputs_check(path ? path : "-", &error))
         return fail(error.exit, "%s", error.text);
     return path && strcmp(path, "-") != 0 ? check_folder(path) : 0;
@@ -47,7 +50,7 @@ int output_check(const char *path)
 
 int output_open_stream(output *o, const char *path)
 {
-    if (path && strcmp(path, "-") != 0)
+    if (path && strcmp(path, "-") != 0 && !world_rank())
         return output_open(o, path);
     o->path = NULL;
     o->file = stdout;
@@ -57,7 +60,7 @@ int output_open_stream(output *o, const char *path)
 int output_open(output *o, const char *path)
 {
     o->file = NULL;
-    o->path = path ? path : "-";
+    o->path = path && !world_rank() ? path : "-";
     const int checked = output_check(path);
     if (checked)
         return checked;

@@ -23,6 +23,7 @@ cast_state *replay_state(replay *r, const char *name)
     s->name = strdup(name);
     if (!s->name)
         return NULL;
+    s->mine = replay_is_mine(r, name);
     if (nameindex_add(&r->state_names, s->name, r->n_states)) {
         free(s->name);
         return NULL;
@@ -105,6 +106,7 @@ int replay_add_cast(replay *r, const char *kind, const char *of)
     replay_cast *c = &r->casts[r->n_casts++];
     memset(c, 0, sizeof *c);
     c->name = s->name;
+    c->kind = trace_kind(c->name);
     c->next = c->scale = c->sqnr_db = (double)NAN;
     return 0;
 }
@@ -213,15 +215,6 @@ static void cast_blocks(const replay *r, replay_cast *c, cast_state *s,
         end_delayed(r, s, c, &b, how, y, given, casts.counts.overflow);
 }
 
-void replay_see_overflows(replay *r, size_t first)
-{
-    for (size_t i = first; i < r->n_casts && !r->overflow; i++)
-        if (r->casts[i].infinite) {
-            r->overflow = 1;
-            r->cause = r->casts[i].name;
-        }
-}
-
 void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
                         const record_values *x, replay_problem *problem)
 {
@@ -237,7 +230,6 @@ void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
         replay_fails(problem, EXIT_DATA, "replay: %s cannot be cast", c->name);
     if (status != MPSIM_OK)
         return;
-    c->kind = trace_kind(c->name);
     c->layer = how->layer;
     c->count = how->n;
     c->nonfinite = o.stats.nan + o.stats.inf;

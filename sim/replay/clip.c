@@ -2,6 +2,8 @@
  * recorded one; see state.h. */
 #include "state.h"
 
+#include "../cli/world.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,20 +29,23 @@ void replay_choose_clip(replay *r)
     s->max_norm = m->grad_clip;
 }
 
-/* Whether the gradients at hand are the recorded ones: nothing was lost in their cast. */
-static int as_recorded(const replay *r, parameter *const *list, size_t n)
+static int differs(const parameter *p, double factor)
+{
+    int differ = p->ranks != 1;
+    for (size_t j = 0; j < p->n && !differ; j++)
+        differ = (double)p->g[j] != value_at(&p->grads[0], j) * factor;
+    return differ;
+}
+
+/* Whether the gradients at hand are not the recorded ones: something was lost in their cast. 0 or an
+ * exit code. */
+static int any_differs(const replay *r, parameter *const *list, size_t n, int *differ)
 {
     const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
-    const double factor = r->out.scale / from;
-    for (size_t i = 0; i < n; i++) {
-        const parameter *p = list[i];
-        if (p->ranks != 1)
-            return 0;
-        for (size_t j = 0; j < p->n; j++)
-            if ((double)p->g[j] != value_at(&p->grads[0], j) * factor)
-                return 0;
-    }
-    return 1;
+    *differ = 0;
+    for (size_t i = 0; i < n && !*differ; i++)
+        *differ = differs(list[i], r->out.scale / from);
+    return world_unite(differ, sizeof *differ);
 }
 
 /* ---- the gradients of all parameters, as train/step.h sees them ---- */
@@ -76,6 +81,13 @@ static int scale_by(void *context, size_t i, float factor)
     return 0;
 }
 
+/* Those of other processes, which are 0 here. */
+static int complete(void *context, float *norms, size_t n)
+{
+    (void)context;
+    return world_unite(norms, n * sizeof *norms);
+}
+
 /* Each element within +-limit, as clip_grad_value_ does; a NaN stays. */
 static void clip_values(parameter *const *list, size_t n, float limit)
 {
@@ -88,30 +100,33 @@ static void clip_values(parameter *const *list, size_t n, float limit)
 
 /* ---- the norm that counts ---- */
 
-/* NaN: the exact one. Gradients are unscaled where that is done before; *done: by what they were
- * divided already. */
-static double find_norm(replay *r, const train_rules *rules, train_gradients *g, double scale,
-                        double *done)
+/* *norm: NaN is the exact one. Gradients are unscaled where that is done before; *done: by what they were
+ * divided already. 0 or an exit code. */
+static int find_norm(replay *r, const train_rules *rules, train_gradients *g, double scale, double *done,
+                     double *norm)
 {
     const plan *pl = r->plan;
-    const double exact = (double)NAN;
-    double norm = exact;
-    *done = exact;
+    int differ, code;
+    *norm = *done = (double)NAN;
     if (rules->clip == MPSIM_CLIP_NONE || (pl->norm_given && !pl->recorded_norm))
-        return exact;
-    if (pl->recorded_norm)
-        return r->record.grad_norm;
-    if (!as_recorded(r, g->context, g->n))
-        return exact;
-    if (!isnan(r->record.grad_norm))
-        return r->record.grad_norm;
+        return 0;
+    if (pl->recorded_norm) {
+        *norm = r->record.grad_norm;
+        return 0;
+    }
+    if ((code = any_differs(r, g->context, g->n, &differ)) || differ)
+        return code;
+    if (!isnan(r->record.grad_norm)) {
+        *norm = r->record.grad_norm;
+        return 0;
+    }
     if (!mpsim_clip_unscales(rules->clip)) {
         *done = train_unscaling_of(rules, scale).before;
         for (size_t i = 0; i < g->n; i++)
             unscale(g->context, i, rules->unscale, *done);
-        norm = replay_cpu_norm(r, g->context, g->n);
+        code = replay_cpu_norm(r, g->context, g->n, norm);
     }
-    if (isnan(norm))
+    if (!code && isnan(*norm))
         replay_say(r, NOTE_NORM, "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
                    "%s", (long long)r->step,
                    r->record.grad_norm_type == 2
@@ -119,7 +134,7 @@ static double find_norm(replay *r, const train_rules *rules, train_gradients *g,
                          "bits of all weights and moments may differ"
                        : "2-norm is taken, not that of mpsim.grad_norm_type, so that all weights and "
                          "moments may differ");
-    return norm;
+    return code;
 }
 
 static int check_norm(const replay *r, const train_rules *rules)
@@ -148,16 +163,18 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
     const size_t room = r->n_parameters ? r->n_parameters : 1;
     parameter **list = malloc(room * sizeof *list);
     train_gradients g = {list, 0, malloc(room * sizeof *g.norms), format_of, unscale, norm_of,
-                         scale_by, 1};
+                         scale_by, 1, complete};
     train_readied ready;
     int code = list && g.norms ? check_norm(r, &rules) : replay_no_memory();
     for (size_t i = 0; i < r->n_parameters && !code; i++)
         if (replay_is_updated(&r->parameters[i]))
             list[g.n++] = &r->parameters[i];
+    double unscaled, norm;
+    if (!code)
+        code = find_norm(r, &rules, &g, scale, &unscaled, &norm);
+    if (!code)
+        code = train_ready(&rules, &g, scale, unscaled, norm, &ready);
     if (!code) {
-        double unscaled;
-        const double norm = find_norm(r, &rules, &g, scale, &unscaled);
-        train_ready(&rules, &g, scale, unscaled, norm, &ready);
         r->out.norm = ready.norm;
         r->out.clipped = ready.clipped;
         *in_optimizer = ready.in_optimizer;

@@ -15,9 +15,8 @@ static json_t *json_counts(const replay_counts *c)
 /* The newest amaxes, oldest first; those that no step has filled yet are left out. */
 static json_t *json_history(const replay_cast *c)
 {
-    enum { NEWEST = 32 };
     json_t *list = json_array();
-    size_t first = c->n_history > NEWEST ? c->n_history - NEWEST : 0;
+    size_t first = c->n_history > REPLAY_HISTORY_SHOWN ? c->n_history - REPLAY_HISTORY_SHOWN : 0;
     while (first < c->n_history && c->history[first] == 0)
         first++;
     for (size_t i = first; i < c->n_history; i++)

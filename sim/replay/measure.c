@@ -31,7 +31,7 @@ static void add_squares(replay *r, parameter *p, replay_weight *w)
     }
 }
 
-static double exact_norm(replay *r)
+static int exact_norm(replay *r, double *norm)
 {
     mpsim_sum sum;
     mpsim_sum_init(&sum);
@@ -40,17 +40,23 @@ static double exact_norm(replay *r)
     (void)replay_each(r, add_squares);
     for (int t = 0; t < parallel_threads(); t++)
         mpsim_sum_merge(&sum, &r->workers[t].squares);
-    return sqrt(mpsim_sum_value(&sum));
+    const int code = replay_share_sum(&sum);
+    *norm = code ? 0 : sqrt(mpsim_sum_value(&sum));
+    return code;
 }
 
-double replay_reference_factor(replay *r)
+int replay_reference_factor(replay *r, double *factor)
 {
     const double unscale = r->record.grads_scaled ? 1 / r->record.loss_scale : 1;
+    double norm;
+    *factor = unscale;
     if (r->out.clip == MPSIM_CLIP_NONE)
-        return unscale;
+        return 0;
     r->reference_factor = unscale;
-    const double norm = exact_norm(r);
-    return norm > r->out.max_norm ? unscale * r->out.max_norm / norm : unscale;
+    const int code = exact_norm(r, &norm);
+    if (!code && norm > r->out.max_norm)
+        *factor = unscale * r->out.max_norm / norm;
+    return code;
 }
 
 static float *from(float *x, size_t i)

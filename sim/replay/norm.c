@@ -6,6 +6,8 @@
  * default, avx2 and avx512, in tensors of 1 to 1,000,000 elements of any shape. */
 #include "state.h"
 
+#include "../cli/world.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,26 +64,31 @@ static int order(const replay *r, parameter *const *list, size_t n, place *out)
     return known ? 0 : -1;
 }
 
-double replay_cpu_norm(const replay *r, parameter *const *list, size_t n)
+int replay_cpu_norm(const replay *r, parameter *const *list, size_t n, double *norm)
 {
     const step_record *m = &r->record;
     const int infinite = isinf(m->grad_norm_type);
-    double norm = (double)NAN;
+    int code = 0;
+    *norm = (double)NAN;
     for (size_t i = 0; i < n; i++)
         if (list[i]->place.kept.mbits != 23)
-            return norm;
+            return 0;
     if (!infinite && (m->grad_norm_type != 2 || m->device != DEVICE_CPU || m->contracts < 0))
-        return norm;
+        return 0;
     place *places = malloc((n ? n : 1) * sizeof *places);
     float *norms = malloc((n ? n : 1) * sizeof *norms);
-    if (places && norms && (order(r, list, n, places) == 0 || infinite)) {
+    if (!places || !norms)
+        code = replay_no_memory();
+    else if (order(r, list, n, places) == 0 || infinite) {
         for (size_t i = 0; i < n; i++) {
             const parameter *p = places[i].p;
             norms[i] = infinite ? largest(p->g, p->n) : lane_norm(p->g, p->n, m->contracts);
         }
-        norm = (double)(infinite ? largest(norms, n) : lane_norm(norms, n, m->contracts));
+        code = world_unite(norms, n * sizeof *norms); /* 0 without elements here */
+        if (!code)
+            *norm = (double)(infinite ? largest(norms, n) : lane_norm(norms, n, m->contracts));
     }
     free(places);
     free(norms);
-    return norm;
+    return code;
 }

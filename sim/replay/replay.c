@@ -1,6 +1,8 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "state.h"
 
+#include "../cli/world.h"
+
 #include <train/step.h>
 
 #include <inttypes.h>
@@ -46,10 +48,11 @@ static int read_more(trace *t, const trace_tensor *tensor, record_values *v, siz
     return read_narrow(t, v->narrow + at, n, got, error);
 }
 
-static int read_values(trace *t, size_t i, record_values *v, trace_error *error)
+/* All elements, or none of a tensor that another process has. */
+static int read_values(trace *t, size_t i, int mine, record_values *v, trace_error *error)
 {
     const trace_tensor *tensor = trace_at(t, i);
-    const size_t n = (size_t)tensor->count;
+    const size_t n = mine ? (size_t)tensor->count : 0;
     size_t at = 0, got = 0;
     *v = (record_values){NULL, NULL};
     if (tensor->count < SIZE_MAX / sizeof(double)) {
@@ -60,8 +63,8 @@ static int read_values(trace *t, size_t i, record_values *v, trace_error *error)
     }
     if (!values_there(v))
         return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-    int bad = trace_select(t, i, error);
-    if (!bad)
+    int bad = mine && trace_select(t, i, error);
+    if (!bad && mine)
         do {
             bad = read_more(t, tensor, v, at, &got, error);
             at += bad ? 0 : got;
@@ -75,7 +78,6 @@ static size_t columns(const trace_tensor *t)
 {
     return t->rank ? (size_t)t->shape[t->rank - 1] : 1;
 }
-
 
 static void place_parameter(const replay *r, parameter *p)
 {
@@ -102,7 +104,9 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
         free(p->layer);
         return NULL;
     }
-    p->n = (size_t)tensor->count;
+    p->count = tensor->count;
+    p->mine = replay_is_mine(r, tensor->name);
+    p->n = p->mine ? (size_t)tensor->count : 0;
     p->cols = columns(tensor);
     p->shape_rank = tensor->rank;
     p->weight_rank = replay_weight_rank(r, p->layer);
@@ -132,10 +136,10 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
         values_free(&x);
         return replay_no_memory();
     }
-    if (p->n != tensor->count) {
+    if (p->count != tensor->count) {
         values_free(&x);
-        return replay_bad_file(t, "%s has %" PRIu64 " elements, and %zu elsewhere", tensor->name,
-                        tensor->count, p->n);
+        return replay_bad_file(t, "%s has %" PRIu64 " elements, and %" PRIu64 " elsewhere", tensor->name,
+                        tensor->count, p->count);
     }
     if (strcmp(kind, "wgrad") == 0) {
         if ((p->ranks == 0 || !r->record.reduced) && add_gradient(p, x) == 0)
@@ -174,20 +178,22 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     const int backward = role == TRAIN_AGRAD || role == TRAIN_DGRAD;
     const double from = r->record.grads_scaled ? r->record.loss_scale : 1;
     const mpsim_block_recipe *b = s->place.recipe[role];
-    const size_t n = (size_t)tensor->count, cols = columns(tensor);
+    const size_t n = s->mine ? (size_t)tensor->count : 0, cols = columns(tensor);
     if (role == TRAIN_ACT && r->rank == 0)
         r->out.bytes.activations +=
-            b ? mpsim_block_bytes(b, cols ? n / cols : 0, cols)
+            b ? mpsim_block_bytes(b, cols ? (size_t)tensor->count / cols : 0, cols)
               : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
     const train_placement place = s->place;
     const replay_casting how = {role, s->layer, &place, 1, n, cols,
                                 backward ? r->scaler.scale / from : 1};
     replay_problem problem = {0};
     replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
-    if (problem.code)
-        return fail(problem.code, "%s", problem.text);
-    replay_see_overflows(r, r->n_casts - 1);
-    return 0;
+    return problem.code ? fail(problem.code, "%s", problem.text) : 0;
+}
+
+int replay_wants(const replay *r, const trace_tensor *t)
+{
+    return t->kind && t->format && input_selects(r->in, t);
 }
 
 static int take_tensor(replay *r, trace *t, size_t i)
@@ -200,13 +206,14 @@ static int take_tensor(replay *r, trace *t, size_t i)
                  {"dgrad", TRAIN_DGRAD}};
     const trace_tensor *tensor = trace_at(t, i);
     trace_error error;
-    if (!tensor->kind || !tensor->format || !input_selects(r->in, tensor))
+    world_pass(1);
+    if (!replay_wants(r, tensor))
         return 0;
     if (strlen(tensor->name) > REPLAY_NAME_MAX || strlen(tensor->fqn) > REPLAY_NAME_MAX)
         return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
                                REPLAY_NAME_MAX);
     record_values x;
-    if (read_values(t, i, &x, &error))
+    if (read_values(t, i, replay_is_mine(r, tensor->name), &x, &error))
         return fail(error.exit, "%s", error.text);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         if (strcmp(kinds[k].kind, tensor->kind) != 0)
@@ -247,6 +254,7 @@ static int begin_step(replay *r, int64_t step)
     r->rank = r->files = 0;
     r->overflow = 0;
     r->cause = NULL;
+    r->measured = 0;
     r->from_record = 0;
     r->gap = r->options->weights != REPLAY_CARRY &&
              (r->stepped ? step != r->last_step + 1 : step > 1);
@@ -267,7 +275,6 @@ static void cast_weight(replay *r, parameter *p, replay_weight *w)
 
 static int cast_weights(replay *r)
 {
-    const size_t first = r->n_casts;
     for (size_t i = 0; i < r->n_parameters; i++) {
         parameter *p = &r->parameters[i];
         if (!p->p)
@@ -276,9 +283,7 @@ static int cast_weights(replay *r)
             return replay_no_memory();
         p->cast = r->n_casts - 1;
     }
-    const int code = replay_each(r, cast_weight);
-    replay_see_overflows(r, first);
-    return code;
+    return replay_each(r, cast_weight);
 }
 
 static void count_storage(replay *r)
@@ -301,6 +306,23 @@ static int check_ranks(const replay *r)
             return fail(EXIT_DATA, "replay: step %" PRId64 ": %s: %zu gradients from %zu ranks",
                         r->step, r->parameters[i].name, r->parameters[i].ranks, r->files);
     return 0;
+}
+
+/* The distances of all, and what is told of the step: casts and weights by the first process alone. */
+static int collect(replay *r)
+{
+    const int code = replay_collect(r);
+    if (!code && r->measured) {
+        r->out.distance_fp32 = replay_distance_value(&r->distances[0]);
+        r->out.distance_f64 = replay_distance_value(&r->distances[1]);
+        r->out.fp32_f64 = replay_distance_value(&r->distances[2]);
+        r->out.kept_fp32 = replay_distance_value(&r->distances[3]);
+    }
+    r->out.casts = r->casts;
+    r->out.weights = r->weights;
+    r->out.n_casts = world_rank() ? 0 : r->n_casts;
+    r->out.n_weights = world_rank() ? 0 : r->n_parameters;
+    return code;
 }
 
 static int end_step(replay *r)
@@ -329,10 +351,9 @@ static int end_step(replay *r)
     r->out.new_plan = r->new_plan;
     r->out.from_record = r->from_record;
     r->out.recorded_scale = r->record.scale_known ? r->record.loss_scale : (double)NAN;
-    r->out.casts = r->casts;
-    r->out.n_casts = r->n_casts;
-    r->out.weights = r->weights;
-    r->out.n_weights = r->n_parameters;
+    code = collect(r);
+    if (code)
+        return code;
     for (size_t i = 0; i < r->n_parameters; i++)
         parameter_forget(&r->parameters[i]);
     r->have_step = 0;
@@ -367,6 +388,7 @@ static int visit(input *in, trace *t, void *context)
     replay *r = context;
     const int64_t step = trace_step(t);
     (void)in;
+    world_pass(1);
     if (step < 0)
         return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its "
                                   "path says");
@@ -399,6 +421,8 @@ static int visit(input *in, trace *t, void *context)
     say_not_recorded(r, t);
     r->files++;
     code = replay_index_weights(r, t);
+    if (!code)
+        code = replay_divide(r, t);
     for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const int bad = take_tensor(r, t, i);
         if (bad)
@@ -438,5 +462,6 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     replay_forget_weights(&r);
     nameindex_clear(&r.parameter_names);
     replay_states_clear(&r);
+    replay_division_clear(&r.division);
     return code;
 }

@@ -13,7 +13,9 @@
  * takes weights and optimizer state from the record after a gap. The recorded gradients are those
  * of the recorded weights: nothing is computed anew by a model. The loss scaler counts over gaps; FP8
  * scales begin anew from the step's own amax. When the scaler raises its error, the run ends. The
- * references leave out steps whose recorded gradients hold an Inf or NaN. */
+ * references leave out steps whose recorded gradients hold an Inf or NaN.
+ *
+ * Several processes (cli/world.h) divide the tensors; the first gets the casts and weights of all. */
 #ifndef MPSIM_SIM_REPLAY_REPLAY_H
 #define MPSIM_SIM_REPLAY_REPLAY_H
 
@@ -49,6 +51,8 @@ typedef struct replay_cast {
     double amax;      /* before the cast, times the loss scale                             */
     double sqnr_db;
 } replay_cast;
+
+enum { REPLAY_HISTORY_SHOWN = 32 }; /* of an amax history, the newest */
 
 /* What is carried from step to step, and compared with the record. */
 typedef enum replay_carried {
@@ -146,8 +150,8 @@ typedef struct replay_step {
     train_bytes bytes;
 } replay_step;
 
-/* replay_run -- call `done` after every step; it returns 0 or an exit code to stop with. What it
- * gets lives until it returns, names until replay_run returns. 0, or an exit code after a message.
+/* replay_run -- call `done` after every step; it returns 0 or an exit code to stop with; in other processes than
+ * the first without casts and weights. What it gets lives until it returns, names until replay_run returns. 0, or an exit code after a message.
  * `unmatched` (NULL, or `size` bytes) receives the patterns of the policy that fit no layer of the
  * trace: "keep_fp32 '*hed', 'x'; layer_kinds 'y'"; empty if there are none. */
 int replay_run(const policy *p, input *in, const replay_options *o,

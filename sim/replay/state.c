@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include "../cli/stream.h"
+#include "../cli/world.h"
 
 #include <train/parallel.h>
 
@@ -45,7 +46,7 @@ int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *
 {
     each e = {r, task};
     parallel_for((int)r->n_parameters, run_task, &e);
-    for (size_t i = 0; i < r->n_parameters; i++)
+    for (size_t i = 0; i < r->n_parameters; i++, world_pass(1))
         if (r->parameters[i].problem.code)
             return fail(r->parameters[i].problem.code, "%s", r->parameters[i].problem.text);
     return 0;

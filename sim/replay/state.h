@@ -33,7 +33,9 @@ typedef struct replay_problem {
 typedef struct parameter {
     char *name, *layer; /* "conv1.weight", "conv1" */
     layer_kind kind;
-    size_t n, cols;
+    uint64_t count; /* of its elements                                      */
+    int mine;       /* this process has them (share.c)                      */
+    size_t n, cols; /* n: how many are here, all or none                    */
     uint64_t shape_rank;
     int weight_rank; /* of the layer's weight, or -1 */
     /* of the record, this step */
@@ -69,7 +71,7 @@ typedef struct cast_state {
     layer_kind layer;
     train_placement place;
     int layer_known; /* these two are those of the plan in force */
-    int has_delayed, used;
+    int has_delayed, used, mine;
     mpsim_delayed delayed;
     float *history;
     size_t cast; /* its entry of this step's casts */
@@ -125,6 +127,35 @@ typedef struct record_groups {
     nameindex names, /* of members */ tied_names; /* parameters that have an alias */
 } record_groups;
 
+/* What all processes need to know of a step's gradients and casts before it. */
+typedef struct replay_facts {
+    uint64_t infinite;   /* the first cast that overflowed to an infinity; UINT64_MAX: none        */
+    uint64_t not_finite; /* the first parameter of a group whose gradient is not finite; the same */
+    uint64_t unheld_in;  /* the first parameter with gradients not held; the same                  */
+    uint64_t counting;   /* the last one that counts them, and 1; 0: none                          */
+    uint64_t damaged, gradients, unheld;
+} replay_facts;
+
+/* Which process has which tensors. */
+typedef struct replay_piece {
+    char *key;
+    uint64_t bytes;
+    int rank;
+} replay_piece;
+
+typedef struct replay_division {
+    nameindex index; /* of the keys */
+    replay_piece *items;
+    size_t count, room;
+    uint64_t *loads; /* of the processes, in bytes of a step */
+} replay_division;
+
+/* How far numbers are from references: exact sums, which merge (measure.c). */
+typedef struct replay_distance {
+    mpsim_sum difference, size;
+    int broken; /* an Inf or NaN where the reference has a number: infinitely far */
+} replay_distance;
+
 typedef struct replay {
     const policy *policy;
     const plan *plan;
@@ -148,6 +179,10 @@ typedef struct replay {
     int skip, finite; /* this step moves nothing; no recorded gradient is damaged */
     double grad_scale, reference_factor; /* that optimizer and references work with */
     const char *cause;
+    replay_facts facts;
+    int measured; /* distances are of this step */
+    replay_distance distances[4]; /* see replay_measure */
+    replay_division division;
 
     parameter *parameters;
     size_t n_parameters;
@@ -170,6 +205,18 @@ typedef struct replay {
 
 /* Tensor names of more bytes are refused. */
 enum { REPLAY_NAME_MAX = 480 };
+
+/* replay.c: whether a tensor takes part. */
+int replay_wants(const replay *r, const trace_tensor *t);
+
+/* share.c: who has the tensors of a file; whether this process has one. The facts of all. A sum of all. Casts, weights
+ * and distances of all, in the first process. Each 0 or an exit code. */
+int replay_divide(replay *r, const trace *t);
+int replay_is_mine(const replay *r, const char *name);
+int replay_share_facts(replay_facts *f);
+int replay_share_sum(mpsim_sum *sum);
+int replay_collect(replay *r);
+void replay_division_clear(replay_division *d);
 
 /* record.c: read the metadata of a file; an error in a file, its path and text escaped. Both 0
  * or an exit code. */
@@ -203,8 +250,8 @@ void replay_choose_clip(replay *r);
 int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer);
 
 /* norm.c: how ATen's CPU kernels sum a norm, where that is known of the run; NaN: it is not, or the
- * list has another format or order. */
-double replay_cpu_norm(const replay *r, parameter *const *list, size_t n);
+ * list has another format or order. 0 or an exit code. */
+int replay_cpu_norm(const replay *r, parameter *const *list, size_t n, double *norm);
 
 /* note.c: the first of its kind stays; `text` of a name shows it escaped. */
 #if defined(__GNUC__)
@@ -231,7 +278,7 @@ int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *
 /* What a thread keeps: statistics of arrays, sums that merge exactly. */
 typedef struct replay_worker {
     mpsim_summary *summary;
-    struct replay_distance *distances; /* four: see replay_measure */
+    replay_distance *distances; /* four: see replay_measure */
     mpsim_sum squares;
 } replay_worker;
 
@@ -247,8 +294,7 @@ void replay_round(const mpsim_format *f, double factor, float *y, const record_v
 
 /* cast.c: a tensor to be cast: its entry is at r->n_casts - 1; -1: out of memory. Then the cast: place:
  * of its layer. x: n numbers as recorded, times `factor` they are scaled as in this step. is_operand: of
- * a matrix product, so that a block recipe applies (a bias is none). Threads may cast at once. At last
- * the casts from `first` on are looked at for overflow, in their order. */
+ * a matrix product, so that a block recipe applies (a bias is none). Threads may cast at once. */
 typedef struct replay_casting {
     train_role role;
     layer_kind layer;
@@ -261,7 +307,6 @@ typedef struct replay_casting {
 int replay_add_cast(replay *r, const char *kind, const char *name);
 void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
                         const record_values *x, replay_problem *problem);
-void replay_see_overflows(replay *r, size_t first);
 cast_state *replay_state(replay *r, const char *name);
 void replay_states_update(replay *r);
 void replay_states_clear(replay *r);
@@ -279,17 +324,13 @@ int replay_update(replay *r);
 /* measure.c: the references of fp32 and binary64, updates that are lost, distances from the
  * references: |a - b| / |b| over elements, 0 where all are equal. The four are: model from fp32,
  * model from binary64, fp32 from binary64, kept from fp32. */
-typedef struct replay_distance {
-    mpsim_sum difference, size;
-    int broken; /* an Inf or NaN where the reference has a number: infinitely far */
-} replay_distance;
 
 /* What a parameter was before its step. */
 typedef struct replay_before {
     float *p, *model, *m, *v, *vmax, *kahan; /* NULL: none, zeros */
 } replay_before;
 
-double replay_reference_factor(replay *r);
+int replay_reference_factor(replay *r, double *factor); /* 0 or an exit code */
 void replay_references(const mpsim_optim *o, parameter *p, double factor);
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
                        replay_weight *w);

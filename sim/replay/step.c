@@ -1,6 +1,8 @@
 /* step.c -- from gradients to new weights; see state.h. */
 #include "state.h"
 
+#include "../cli/world.h"
+
 #include <train/parallel.h>
 
 #include <math.h>
@@ -125,10 +127,31 @@ static void make_gradient(replay *r, parameter *p, replay_weight *w)
     free(wire);
 }
 
+/* What the casts and gradients of this process show. */
+static void find_facts(const replay *r, replay_facts *f)
+{
+    *f = (replay_facts){.infinite = UINT64_MAX, .not_finite = UINT64_MAX, .unheld_in = UINT64_MAX};
+    for (size_t i = r->n_casts; i-- > 0;)
+        if (r->casts[i].infinite)
+            f->infinite = i;
+    for (size_t i = r->n_parameters; i-- > 0;) {
+        const parameter *p = &r->parameters[i];
+        f->damaged |= (uint64_t)p->damaged;
+        f->gradients += p->gradients;
+        f->unheld += p->unheld;
+        if (p->unheld)
+            f->unheld_in = i;
+        if (p->counts_unheld && f->counting == 0)
+            f->counting = i + 1;
+        if (p->group >= 0 && p->not_finite) /* of no group: the optimizer does not have it */
+            f->not_finite = i;
+    }
+}
+
 /* All of them; what they had that is told. */
 static int make_gradients(replay *r)
 {
-    const size_t first = r->n_casts;
+    replay_facts *f = &r->facts;
     for (size_t i = 0; i < r->n_parameters; i++) {
         parameter *p = &r->parameters[i];
         p->cast = r->n_casts;
@@ -136,25 +159,20 @@ static int make_gradients(replay *r)
             if (replay_add_cast(r, "wgrad", p->name))
                 return replay_no_memory();
     }
-    const int code = replay_each(r, make_gradient);
-    replay_see_overflows(r, first);
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i];
-        r->out.gradients += p->gradients;
-        r->out.unheld += p->unheld;
-        if (p->counts_unheld)
-            r->out.gradient_format = p->place.format[TRAIN_WGRAD].name;
-        if (p->unheld && !r->out.unheld_in)
-            r->out.unheld_in = p->name;
-    }
-    return code;
-}
-
-static int any_damaged(const replay *r)
-{
-    for (size_t i = 0; i < r->n_parameters; i++)
-        if (r->parameters[i].damaged)
-            return 1;
+    int code = replay_each(r, make_gradient);
+    find_facts(r, f);
+    if (!code)
+        code = replay_share_facts(f);
+    if (code)
+        return code;
+    r->overflow = f->infinite != UINT64_MAX;
+    r->cause = r->overflow ? r->casts[f->infinite].name : NULL;
+    r->out.gradients = f->gradients;
+    r->out.unheld = f->unheld;
+    if (f->counting)
+        r->out.gradient_format = r->parameters[f->counting - 1].place.format[TRAIN_WGRAD].name;
+    if (f->unheld_in != UINT64_MAX)
+        r->out.unheld_in = r->parameters[f->unheld_in].name;
     return 0;
 }
 
@@ -166,39 +184,38 @@ static void find_norm(replay *r, parameter *p, replay_weight *w)
     p->norm = p->ranks && p->group >= 0 ? mpsim_norm(NULL, p->g, p->n) : 0;
 }
 
-/* 1, 0, or -1: out of memory. */
-static int norms_overflow(replay *r)
+/* 0 or an exit code. */
+static int norms_overflow(replay *r, int *found)
 {
     float *norms = calloc(r->n_parameters ? r->n_parameters : 1, sizeof *norms);
     size_t used = 0;
     if (!norms)
-        return -1;
+        return replay_no_memory();
     (void)replay_each(r, find_norm);
     for (size_t i = 0; i < r->n_parameters; i++)
         if (r->parameters[i].ranks && r->parameters[i].group >= 0)
-            norms[used++] = r->parameters[i].norm;
-    const int found = train_norm_overflows(norms, used);
+            norms[used++] = r->parameters[i].norm; /* of another process: 0 */
+    const int code = world_unite(norms, used * sizeof *norms);
+    *found = !code && train_norm_overflows(norms, used);
     free(norms);
-    return found;
+    return code;
 }
 
-static int overflows(replay *r)
+/* 0 or an exit code. */
+static int overflows(replay *r, int *found)
 {
+    *found = r->overflow;
     if (r->overflow)
-        return r->overflow;
+        return 0;
     if (r->plan->scaler.check == MPSIM_CHECK_NORM) {
-        const int found = norms_overflow(r);
-        if (found > 0)
+        const int code = norms_overflow(r, found);
+        if (*found)
             r->cause = train_norm_name;
-        return found;
+        return code;
     }
-    for (size_t i = 0; i < r->n_parameters; i++) {
-        const parameter *p = &r->parameters[i]; /* of no group: the optimizer does not have it */
-        if (p->group >= 0 && p->not_finite) {
-            r->cause = r->casts[p->cast].name;
-            return 1;
-        }
-    }
+    *found = r->facts.not_finite != UINT64_MAX;
+    if (*found)
+        r->cause = r->casts[r->parameters[r->facts.not_finite].cast].name;
     return 0;
 }
 
@@ -266,23 +283,21 @@ static void step_one(replay *r, parameter *p, replay_weight *w)
 
 static int step_all(replay *r)
 {
-    replay_distance all[4];
-    r->reference_factor = r->options->references ? replay_reference_factor(r) : 1;
+    double factor = 1;
+    int code = r->options->references ? replay_reference_factor(r, &factor) : 0;
+    if (code)
+        return code;
+    r->reference_factor = factor;
+    r->measured = r->options->references;
     for (int i = 0; i < 4; i++)
-        replay_distance_init(&all[i]);
+        replay_distance_init(&r->distances[i]);
     for (int t = 0; t < parallel_threads(); t++)
         for (int i = 0; i < 4; i++)
             replay_distance_init(&r->workers[t].distances[i]);
-    const int code = replay_each(r, step_one);
+    code = replay_each(r, step_one);
     for (int t = 0; t < parallel_threads(); t++)
         for (int i = 0; i < 4; i++)
-            replay_distance_merge(&all[i], &r->workers[t].distances[i]);
-    if (!code && r->options->references) {
-        r->out.distance_fp32 = replay_distance_value(&all[0]);
-        r->out.distance_f64 = replay_distance_value(&all[1]);
-        r->out.fp32_f64 = replay_distance_value(&all[2]);
-        r->out.kept_fp32 = replay_distance_value(&all[3]);
-    }
+            replay_distance_merge(&r->distances[i], &r->workers[t].distances[i]);
     return code;
 }
 
@@ -332,12 +347,12 @@ int replay_update(replay *r)
     if (code)
         return code;
     /* a gradient that overflowed when it was recorded is not known at smaller scales */
-    r->finite = !any_damaged(r);
+    r->finite = !r->facts.damaged;
     r->out.unknown =
         r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && !r->finite;
-    const int found = r->out.unknown ? r->overflow : overflows(r);
-    if (found < 0)
-        return replay_no_memory();
+    int found = r->overflow;
+    if (!r->out.unknown && (code = overflows(r, &found)))
+        return code;
     const mpsim_scaler_result s = mpsim_scaler_update(&r->scaler, found);
     r->out.scale = s.scale;
     r->out.unscale = s.unscale;

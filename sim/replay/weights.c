@@ -265,7 +265,7 @@ static void begin_parameter(replay *r, parameter *p, replay_weight *w)
     memset(w, 0, sizeof *w);
     memset(&p->problem, 0, sizeof p->problem);
     w->name = p->name;
-    w->count = p->n;
+    w->count = p->count;
     w->distance_fp32 = w->distance_f64 = w->kept_fp32 = (double)NAN;
     p->from_record = 0;
     if (!p->alive && !recorded)

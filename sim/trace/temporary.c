@@ -23,6 +23,7 @@ static atomic_int busy, stop;
 static temporary *newest;
 static pid_t running; /* a child, or 0 */
 static volatile sig_atomic_t *_Atomic asked;
+static void (*_Atomic last_words)(int number);
 
 /* ---- the end: nothing here but calls that a signal's handler may make ---- */
 
@@ -51,7 +52,10 @@ static void clean(void)
 
 static void end(int number)
 {
+    void (*words)(int number) = atomic_load(&last_words);
     clean();
+    if (words)
+        words(number);
     signal(number, SIG_DFL);
     raise(number);
     _exit(128 + number);
@@ -102,6 +106,11 @@ void temporary_watch(void)
 void temporary_ask(volatile sig_atomic_t *number)
 {
     atomic_store(&asked, number);
+}
+
+void temporary_last(void (*words)(int number))
+{
+    atomic_store(&last_words, words);
 }
 
 /* ---- files and folders ---- */

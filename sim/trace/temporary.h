@@ -22,6 +22,9 @@ void temporary_watch(void);
 /* temporary_ask -- the next of the signals is the caller's: *number becomes its number, and nothing is
  * removed. The one after it ends the program. NULL takes that back. */
 void temporary_ask(volatile sig_atomic_t *number);
+/* temporary_last -- what the handler calls before one of the signals ends the program, after all is removed; only calls that
+ * a handler may make. NULL: nothing. */
+void temporary_last(void (*words)(int number));
 
 /* temporary_create -- a file that nobody has, to be written: a descriptor, or -1 and errno. The mode
  * is left to the umask, as for any file that a program creates. */

@@ -76,6 +76,8 @@ typedef struct train_gradients {
     /* times factor, rounded to its format, as in mpsim_scale_array */
     int (*scale)(void *context, size_t i, float factor);
     int concurrent; /* 1: the functions may run in several threads at once, and return 0 */
+    /* called once with all norms, to add those that are known elsewhere; NULL: there are none */
+    int (*complete)(void *context, float *norms, size_t n);
 } train_gradients;
 
 typedef struct train_readied {

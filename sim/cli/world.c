@@ -1,0 +1,189 @@
+/* world.c -- see world.h. */
+#include "world.h"
+
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const world *ranks;        /* NULL: a single process                   */
+static uint64_t passed, expected; /* pieces of work; a digest                 */
+static uint64_t failed_at;        /* where the last line was kept, and 1      */
+static int ended;                 /* the exit code that all know; 0: none yet */
+static char *kept;                /* lines                                    */
+static size_t kept_bytes;
+
+void world_join(const world *w)
+{
+    ranks = w->size > 1 ? w : NULL;
+}
+
+int world_rank(void)
+{
+    return ranks ? ranks->rank : 0;
+}
+
+int world_size(void)
+{
+    return ranks ? ranks->size : 1;
+}
+
+void world_pass(uint64_t n)
+{
+    passed += n;
+}
+
+void world_expect(uint64_t x)
+{
+    expected = (expected ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    expected ^= expected >> 32;
+}
+
+/* ---- lines that wait ---- */
+
+int world_keep(const char *line)
+{
+    const size_t n = strlen(line);
+    char *grown = ranks ? realloc(kept, kept_bytes + n + 1) : NULL;
+    if (!grown)
+        return 0;
+    memcpy(grown + kept_bytes, line, n + 1);
+    kept = grown;
+    kept_bytes += n;
+    failed_at = passed + 1;
+    return 1;
+}
+
+/* What only this process has seen may be the fault of its machine. */
+static void say_kept(int code)
+{
+    if (kept_bytes && code == EXIT_IO && ranks->rank)
+        fprintf(stderr, "%.*s (%s)\n", (int)(kept_bytes - 1), kept, ranks->place);
+    else
+        fwrite(kept, 1, kept_bytes, stderr);
+    kept_bytes = 0;
+}
+
+/* ---- meetings ---- */
+
+static int different_files(void)
+{
+    if (ranks->rank == 0)
+        fputs("mpsim: the processes do not read the same files: are they the same on all machines?\n", stderr);
+    return EXIT_DATA;
+}
+
+/* Whether anybody has failed: each comes with its own exit code. */
+static int agree(int code)
+{
+    enum { FIRST, PASSED, NOT_PASSED, EXPECTED, NOT_EXPECTED, NUMBERS };
+    if (!ranks || ended)
+        return ended ? ended : code;
+    const uint64_t at = failed_at ? failed_at - 1 : passed, size = (uint64_t)ranks->size;
+    uint64_t x[NUMBERS] = {code ? at * size + (uint64_t)ranks->rank : UINT64_MAX, passed, ~passed, expected,
+                           ~expected};
+    ranks->least(x, NUMBERS);
+    if (x[FIRST] == UINT64_MAX) {
+        if (x[PASSED] != ~x[NOT_PASSED] || x[EXPECTED] != ~x[NOT_EXPECTED])
+            ended = different_files();
+        return ended;
+    }
+    const int first = (int)(x[FIRST] % size);
+    ended = code;
+    ranks->tell(first, &ended, sizeof ended);
+    if (first == ranks->rank)
+        say_kept(code);
+    return ended;
+}
+
+int world_unite(void *bytes, size_t n)
+{
+    const int code = agree(0);
+    if (ranks && !code)
+        ranks->unite(bytes, n);
+    return code;
+}
+
+int world_all(const void *mine, size_t n, void *of_all)
+{
+    const int code = agree(0);
+    if (ranks && !code)
+        ranks->all(mine, n, of_all);
+    else if (!code)
+        memcpy(of_all, mine, n);
+    return code;
+}
+
+/* What one process has; all of it is received even where it cannot be taken. */
+static int take_from(int rank, int (*take)(void *context, int rank, const void *bytes, size_t n), void *context)
+{
+    const int go = 1;
+    uint64_t n;
+    ranks->send(rank, &go, sizeof go);
+    ranks->receive(rank, &n, sizeof n);
+    void *bytes = n <= SIZE_MAX - 1 ? malloc((size_t)n + 1) : NULL;
+    const int room = bytes != NULL;
+    ranks->send(rank, &room, sizeof room);
+    if (!room) {
+        (void)world_keep("mpsim: out of memory\n");
+        return EXIT_IO;
+    }
+    ranks->receive(rank, bytes, (size_t)n);
+    const int code = take(context, rank, bytes, (size_t)n);
+    free(bytes);
+    return code;
+}
+
+static void give(const void *mine, size_t n)
+{
+    const uint64_t length = n;
+    int go = 0;
+    ranks->receive(0, &go, sizeof go);
+    if (!go)
+        return;
+    ranks->send(0, &length, sizeof length);
+    ranks->receive(0, &go, sizeof go);
+    if (go)
+        ranks->send(0, mine, n);
+}
+
+int world_collect(const void *mine, size_t n,
+                  int (*take)(void *context, int rank, const void *bytes, size_t n), void *context)
+{
+    const int stop = 0, met = agree(0);
+    if (met)
+        return met;
+    if (world_rank()) {
+        give(mine, n);
+        return 0;
+    }
+    int code = take(context, 0, mine, n);
+    for (int i = 1; i < world_size(); i++)
+        if (code)
+            ranks->send(i, &stop, sizeof stop);
+        else
+            code = take_from(i, take, context);
+    return code;
+}
+
+int world_meet(int code)
+{
+    if (ended)
+        return ended;
+    code = agree(code);
+    free(kept);
+    kept = NULL;
+    kept_bytes = 0;
+    return code;
+}
+
+void world_end(int code)
+{
+    if (ranks) {
+        say_kept(code);
+        ranks->end(code);
+    }
+    _exit(code);
+}
