@@ -200,8 +200,7 @@ static int visit_file(input *in, trace *t, void *context)
     reading *r = context;
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *tensor = trace_at(t, i);
-        const char *kind = trace_kind(tensor->name);
-        const char *name = kind ? strchr(tensor->name, ':') + 1 : tensor->name;
+        const char *kind = tensor->kind, *name = tensor->fqn;
         const int weight = kind && strcmp(kind, "weight") == 0;
         if (!input_selects(in, tensor))
             continue;

@@ -105,7 +105,7 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
         return NULL;
     }
     p->count = tensor->count;
-    p->mine = replay_is_mine(r, tensor->name);
+    p->mine = replay_tensor_is_mine(r, tensor);
     p->n = p->mine ? (size_t)tensor->count : 0;
     p->cols = columns(tensor);
     p->shape_rank = tensor->rank;
@@ -213,7 +213,7 @@ static int take_tensor(replay *r, trace *t, size_t i)
         return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
                                REPLAY_NAME_MAX);
     record_values x;
-    if (read_values(t, i, replay_is_mine(r, tensor->name), &x, &error))
+    if (read_values(t, i, replay_tensor_is_mine(r, tensor), &x, &error))
         return fail(error.exit, "%s", error.text);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         if (strcmp(kinds[k].kind, tensor->kind) != 0)

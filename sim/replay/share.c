@@ -8,6 +8,7 @@
 
 #include "../cli/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,19 @@ int replay_is_mine(const replay *r, const char *name)
 {
     const ptrdiff_t at = world_size() > 1 ? nameindex_find(&r->division.index, key_of(name)) : -1;
     return world_size() == 1 || (at >= 0 && r->division.items[at].rank == world_rank());
+}
+
+/* The name that a replay gives to a tensor, whatever its file calls it; cut where replay refuses it. */
+static const char *name_of(char name[2 * REPLAY_NAME_MAX], const trace_tensor *t)
+{
+    snprintf(name, 2 * REPLAY_NAME_MAX, "%s:%s", t->kind, t->fqn);
+    return name;
+}
+
+int replay_tensor_is_mine(const replay *r, const trace_tensor *t)
+{
+    char name[2 * REPLAY_NAME_MAX];
+    return replay_is_mine(r, name_of(name, t));
 }
 
 static replay_piece *add_piece(replay_division *d, const char *key)
@@ -91,6 +105,7 @@ static int assign(replay_division *d, size_t first)
 
 int replay_divide(replay *r, const trace *t)
 {
+    char name[2 * REPLAY_NAME_MAX];
     replay_division *d = &r->division;
     const size_t first = d->count;
     if (world_size() == 1)
@@ -101,7 +116,7 @@ int replay_divide(replay *r, const trace *t)
         const trace_tensor *tensor = trace_at(t, i);
         if (!replay_wants(r, tensor))
             continue;
-        const char *key = key_of(tensor->name);
+        const char *key = key_of(name_of(name, tensor));
         const ptrdiff_t at = nameindex_find(&d->index, key);
         replay_piece *p = at >= 0 ? &d->items[at] : add_piece(d, key);
         if (!p)
