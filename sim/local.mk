@@ -33,7 +33,7 @@ sim_libsim_la_SOURCES = \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/program.c sim/program.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
-  sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
+  sim/pickle/coding.c sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
   sim/replay/measure.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
@@ -59,7 +59,10 @@ sim_libsim_la_SOURCES = \
   sim/stat/gate.h \
   sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c \
   sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
-  sim/trace/temporary.h sim/trace/text.c \
+  sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c \
+  sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
+  sim/trace/torchpickle.c sim/trace/torchtar.c sim/trace/torchtensor.c sim/trace/torchtext.c \
+  sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/unzip.c sim/trace/zip.c \
   sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \

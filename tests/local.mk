@@ -75,7 +75,7 @@ unit_tests = \
   tests/sim/t-train-policy tests/sim/t-train-record \
   tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes \
-  tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \
+  tests/trace/t-torch tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \
   tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \

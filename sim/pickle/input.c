@@ -204,6 +204,27 @@ long input_unescape(pickle_coding coding, const char *s, size_t n, char *out)
     return coding == PICKLE_ESCAPED ? unescape_unicode(s, n, out) : unquote(s, n, out);
 }
 
+int input_is_text(const char *s, size_t n)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < n;) {
+        const unsigned char lead = (unsigned char)s[i++];
+        const size_t more = lead < 0x80 ? 0 : lead >= 0xc2 && lead < 0xe0 ? 1 : lead >= 0xe0 && lead < 0xf0 ? 2
+                            : lead >= 0xf0 && lead < 0xf5 ? 3 : 4;
+        if (more > 3 || more > n - i)
+            return 0;
+        uint32_t c = more ? lead & (0x3fu >> more) : lead;
+        for (size_t k = 0; k < more; k++, i++) {
+            if (((unsigned char)s[i] & 0xc0) != 0x80)
+                return 0;
+            c = c << 6 | ((unsigned char)s[i] & 0x3f);
+        }
+        if (c < least[more] || c > 0x10ffff)
+            return 0;
+    }
+    return 1;
+}
+
 size_t input_decimal(const char *s, size_t n, unsigned char *out, size_t size)
 {
     const int negative = n && s[0] == '-';

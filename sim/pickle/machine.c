@@ -87,7 +87,7 @@ static int replace(machine *m, size_t n, pickle_ref r)
 static int op_none(machine *m, uint64_t u, int arg)
 {
     (void)u;
-    return push(m, arg == PICKLE_NONE ? m->none : arg ? m->yes : m->no);
+    return push(m, arg == 'N' ? m->none : arg ? m->yes : m->no);
 }
 
 static int push_int(machine *m, int64_t i)
@@ -173,7 +173,11 @@ static int op_text(machine *m, uint64_t u, int arg)
         return input_skip(&m->in, u) || push(m, tree_value(m->p, (TEXT_AT + coding) | at << 8, u)) ? -1 : 0;
     }
     const char *s = (const char *)input_take(&m->in, (size_t)u);
-    return s ? push(m, tree_text(m->p, arg, s, (size_t)u)) : -1;
+    if (!s)
+        return -1;
+    if (arg == PICKLE_TEXT && !input_is_text(s, (size_t)u))
+        return bad(m, "a text that is not UTF-8");
+    return push(m, tree_text(m->p, arg, s, (size_t)u));
 }
 
 static int op_bytes(machine *m, uint64_t u, int arg)
@@ -365,9 +369,15 @@ static int op_memo_line(machine *m, uint64_t u, int arg)
 
 /* ---- globals and objects ---- */
 
-static int refused(machine *m, const char *global)
+/* Whether the rules refuse what is on its way into the tree. */
+static int refused(machine *m, pickle_ref what, pickle_use use)
 {
-    return input_fail(&m->in, m->op_at, "refused: global %s", global);
+    const char *name = NULL;
+    if (m->rules->refused)
+        name = m->rules->refused(m->rules->context, m->p, what, use);
+    else if (pickle_type_of(m->p, what) != PICKLE_GLOBAL)
+        name = "that is none";
+    return name ? input_fail(&m->in, m->op_at, "refused: global %s", name) : 0;
 }
 
 static int push_global(machine *m, const char *module, size_t module_bytes, const char *name, size_t name_bytes)
@@ -379,9 +389,8 @@ static int push_global(machine *m, const char *module, size_t module_bytes, cons
     text[module_bytes] = '.';
     memcpy(text + module_bytes + 1, name, name_bytes);
     text[module_bytes + 1 + name_bytes] = 0;
-    if (m->rules->allowed && !m->rules->allowed(m->rules->context, text, PICKLE_NAMED))
-        return refused(m, text);
-    return push(m, tree_text(m->p, PICKLE_GLOBAL, text, module_bytes + 1 + name_bytes));
+    const pickle_ref r = tree_text(m->p, PICKLE_GLOBAL, text, module_bytes + 1 + name_bytes);
+    return r && refused(m, r, PICKLE_NAMED) ? -1 : push(m, r);
 }
 
 static int op_stack_global(machine *m, uint64_t u, int arg)
@@ -402,13 +411,10 @@ static int op_stack_global(machine *m, uint64_t u, int arg)
 /* args: a tuple. */
 static int push_object(machine *m, pickle_ref callable, pickle_ref args, pickle_ref kwargs, pickle_use use)
 {
-    const char *global = pickle_global(m->p, callable);
-    if (!global || pickle_type_of(m->p, callable) != PICKLE_GLOBAL)
-        return input_fail(&m->in, m->op_at, "refused: a call of what is no global");
     if (pickle_type_of(m->p, args) != PICKLE_TUPLE)
         return bad(m, "arguments that are no tuple");
-    if (m->rules->allowed && !m->rules->allowed(m->rules->context, global, use))
-        return refused(m, global);
+    if (refused(m, callable, use))
+        return -1;
     const pickle_ref r = tree_object(m->p, callable, args, use);
     if (r && kwargs && pickle_count(m->p, kwargs)) {
         pickle_ref *part = tree_part(m->p, r, PART_KWARGS);
@@ -585,7 +591,7 @@ static const struct {
     ['K'] = {op_int, B1, 0},
     ['L'] = {op_number_line, NOTHING, 'L'},
     ['M'] = {op_int, B2, 0},
-    ['N'] = {op_none, NOTHING, PICKLE_NONE},
+    ['N'] = {op_none, NOTHING, 'N'},
     ['P'] = {op_persistent, NOTHING, 1},
     ['Q'] = {op_persistent, NOTHING, 0},
     ['R'] = {op_object, NOTHING, PICKLE_CALLED},

@@ -40,6 +40,8 @@ typedef enum pickle_use {
     PICKLE_CALLED /* with any arguments: REDUCE, OBJ, INST                                           */
 } pickle_use;
 
+typedef struct pickle pickle;
+
 typedef struct pickle_source {
     /* Up to n bytes from `at` on, fewer only at the end; -1 and errno on failure. */
     ssize_t (*read)(void *context, void *p, size_t n, uint64_t at);
@@ -50,8 +52,10 @@ typedef struct pickle_source {
 typedef struct pickle_rules {
     size_t max_bytes;  /* of the pickle, but for byte strings and long texts */
     size_t max_memory; /* of the tree                                        */
-    /* Whether a global may be in the tree, asked when it is named and when it is used. NULL: all may. */
-    int (*allowed)(void *context, const char *global, pickle_use use);
+    /* The name of what may not be in the tree ("refused: global NAME"), else NULL; asked when a global is named
+     * and when a value (a global, a persistent one or an object) is to make an object. NULL: globals may be all
+     * that, and make objects. */
+    const char *(*refused)(void *context, const pickle *p, pickle_ref what, pickle_use use);
     void *context;
 } pickle_rules;
 
@@ -60,8 +64,6 @@ typedef struct pickle_error {
     uint64_t at;    /* where in the source */
     char text[400]; /* may hold any bytes of the pickle */
 } pickle_error;
-
-typedef struct pickle pickle;
 
 /* pickle_read -- the tree, or NULL with *error filled. */
 pickle *pickle_read(const pickle_source *source, const pickle_rules *rules, pickle_error *error);
@@ -101,6 +103,10 @@ typedef struct pickle_bytes {
     pickle_coding coding; /* in memory: PICKLE_PLAIN or PICKLE_UTF8                                  */
 } pickle_bytes;
 int pickle_data(const pickle *p, pickle_ref r, pickle_bytes *data);
+/* pickle_decode -- the bytes that a piece of such data stands for, into out of n bytes: how many, or -1 if it
+ * stands for none. *used: what of the piece has been decoded; the rest belongs to the next, unless this is the
+ * last one. */
+long pickle_decode(pickle_coding coding, const char *s, size_t n, int last, char *out, size_t *used);
 
 /* pickle_count -- items of a list, tuple or set, pairs of a dict; else 0. pickle_item -- one of them, of a
  * dict the value; pickle_key -- the key of a pair. Past the end PICKLE_ABSENT. */
@@ -110,10 +116,11 @@ pickle_ref pickle_key(const pickle *p, pickle_ref r, size_t i);
 /* pickle_get -- the last value with this text as its key, in a dict, or in the pairs of an object. */
 pickle_ref pickle_get(const pickle *p, pickle_ref r, const char *key);
 
-/* pickle_global -- "module.name" of a global, or of what an object is made by; else NULL. */
+/* pickle_global -- "module.name" of a global, or of the global that an object is made by; else NULL. */
 const char *pickle_global(const pickle *p, pickle_ref r);
 
 /* The parts of an object; PICKLE_ABSENT where it has none. */
+pickle_ref pickle_callable(const pickle *p, pickle_ref r); /* what makes it                          */
 pickle_ref pickle_args(const pickle *p, pickle_ref r);   /* a tuple                                  */
 pickle_ref pickle_kwargs(const pickle *p, pickle_ref r); /* a dict: NEWOBJ_EX                        */
 pickle_ref pickle_state(const pickle *p, pickle_ref r);  /* BUILD                                    */

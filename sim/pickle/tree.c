@@ -274,6 +274,11 @@ const char *pickle_global(const pickle *p, pickle_ref r)
     return kind(p, r) == PICKLE_GLOBAL ? chars(p, r, &n) : NULL;
 }
 
+pickle_ref pickle_callable(const pickle *p, pickle_ref r)
+{
+    return kind(p, r) == PICKLE_OBJECT ? at(p, r)->u.ref[0] : 0;
+}
+
 pickle_ref pickle_args(const pickle *p, pickle_ref r)
 {
     return kind(p, r) == PICKLE_OBJECT ? at(p, r)->u.ref[1] : 0;

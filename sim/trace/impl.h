@@ -1,8 +1,8 @@
 /* impl.h -- what the files of sim/trace share; not for other folders.
  *
  * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
- * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, npz.c with zipdir.c, raw.c) read through read.c,
- * and all of them use dtype.c, memory.c and text.c.
+ * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, zip.c with zipdir.c, which is npz.c or torch*.c,
+ * raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
  * trace_bytes and trace_add; reading the elements of a selected tensor is common code
@@ -56,8 +56,8 @@ typedef struct trace_layout_type {
     void (*close)(trace *t); /* NULL: nothing to free */
 } trace_layout_type;
 
-extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_npz,
-    trace_layout_raw;
+extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
+    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_torch_tar, trace_layout_pickle;
 
 struct trace {
     char *path;
@@ -193,14 +193,36 @@ int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
                     trace_entry *entry, uint64_t *header_bytes, trace_error *error);
 
 /* zipdir.c: a strict look at the structure of a zip file */
-typedef struct npz_member {
+typedef struct zip_member {
+    const char *name;     /* as it stands in the directory, terminated     */
     uint64_t offset, end; /* of the local header; past the data            */
     uint64_t size, packed;
     uint32_t crc, index; /* index: position in the central directory       */
-    uint16_t method;
-} npz_member;
+    uint16_t method;     /* 0: stored, 8: deflated                         */
+} zip_member;
 
-/* npz_directory -- all members in the order of their offsets, to be freed by the caller. */
-int npz_directory(const trace *t, npz_member **members, size_t *n, trace_error *error);
+/* zip_directory -- all members in the order of their offsets, to be freed by the caller. */
+int zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error);
+
+/* zip_check_local -- whether the header in front of a member says what the directory says. */
+int zip_check_local(const trace *t, const zip_member *m, trace_error *error);
+
+/* npz.c, torch.c -- the rest of opening, once zip.c has read the directory. */
+int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
+int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
+
+/* unzip.c: libzip, for what is packed. trace_unzip is a zip_t, trace_unzipped a zip_file_t. */
+typedef struct zip trace_unzip;
+typedef struct zip_file trace_unzipped;
+trace_unzip *unzip_open(const trace *t, trace_error *error);
+void unzip_close(trace_unzip *z); /* accepts NULL */
+/* unzip_failed -- an error from libzip's last one in an archive. */
+int unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *error);
+trace_unzipped *unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error);
+/* unzip_bytes -- the next n bytes of a member, which is to have them; `at` is for messages. */
+int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_t at, trace_error *error);
+/* unzip_end -- whether the member ends here, with the right CRC. */
+int unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *error);
+void unzip_end_member(trace_unzipped *file); /* accepts NULL */
 
 #endif

@@ -33,6 +33,27 @@ static int is_safetensors(const unsigned char *head, size_t n)
     return i == n ? n == TRACE_HEAD : head[i] == '{';
 }
 
+/* Pickles of protocol 2 and later begin with their protocol, older ones with one of few instructions. What only
+ * looks like it is told by the pickle machine. */
+static int is_pickle(const unsigned char *head, size_t n)
+{
+    static const char *const begins[] = {"(dp", "(lp", "(d.", "}q", "]q", "}(", "ccollections\n", "ctorch", "cnumpy",
+                                         "ccopy_reg\n", "ccopyreg\n", "(dq", "L119547037146038801333356L\n"};
+    if (n >= 2 && head[0] == 0x80)
+        return head[1] >= 2 && head[1] <= 5;
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        const size_t k = strlen(begins[i]);
+        if (n >= k && memcmp(head, begins[i], k) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_tar(const unsigned char *head, size_t n)
+{
+    return n >= 512 && memcmp(head + 257, "ustar", 5) == 0;
+}
+
 const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
 {
     static const struct {
@@ -41,14 +62,18 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
         const trace_layout_type *type;
     } rows[] = {
         {"\x93NUMPY", 6, &trace_layout_npy},
-        {"PK\3\4", 4, &trace_layout_npz},
-        {"PK\5\6", 4, &trace_layout_npz},
+        {"PK\3\4", 4, &trace_layout_zip},
+        {"PK\5\6", 4, &trace_layout_zip},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (n >= rows[i].n && memcmp(head, rows[i].magic, rows[i].n) == 0)
             return rows[i].type;
     if (is_safetensors(head, n))
         return &trace_layout_safetensors;
+    if (is_pickle(head, n))
+        return &trace_layout_pickle;
+    if (is_tar(head, n))
+        return &trace_layout_torch_tar;
     return NULL;
 }
 
@@ -62,11 +87,6 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
     } others[] = {
         {"\x93NUM", 4, "a damaged npy file"},
         {"PK", 2, "a damaged or split zip file"},
-        {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a PyTorch file: save it as safetensors"},
-        {"\x80\2", 2, "a Python pickle, which is never loaded: save it as safetensors"},
-        {"\x80\3", 2, "a Python pickle, which is never loaded: save it as safetensors"},
-        {"\x80\4", 2, "a Python pickle, which is never loaded: save it as safetensors"},
-        {"\x80\5", 2, "a Python pickle, which is never loaded: save it as safetensors"},
         {"\x89HDF", 4, "an HDF5 file: save it as safetensors or npz"},
         {"GGUF", 4, "a GGUF file: save it as safetensors or npz"},
         {"\x1f\x8b", 2, "gzip data: unpack it first"},
@@ -76,13 +96,13 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
         return trace_fail(t, error, TRACE_NO_OFFSET, "is empty");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (n >= others[i].n && memcmp(head, others[i].magic, others[i].n) == 0)
-            return trace_fail(t, error, 0, "not a safetensors, npy or npz file but %s",
+            return trace_fail(t, error, 0, "not a safetensors, npy, npz or PyTorch file but %s",
                               others[i].what);
     if (t->size < 8)
         return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors",
                           t->size);
     const uint64_t length = le64(head);
-    static const char lead[] = "not a safetensors, npy or npz file (as safetensors: ";
+    static const char lead[] = "not a safetensors, npy, npz or PyTorch file (as safetensors: ";
     if (length > t->max_header)
         return trace_fail(t, error, 0, "%sheader length %" PRIu64 " is above the cap of %"
                           PRIu64 ")", lead, length, t->max_header);

@@ -1,63 +1,19 @@
 /* npz.c -- zip archives of npy members, read through libzip. */
 #include "impl.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zip.h>
-
-enum { NO_MEMORY_OF_ZLIB = -4 }; /* Z_MEM_ERROR */
 
 typedef struct npz {
     zip_t *zip;
     zip_file_t *file; /* the member being read, or NULL */
 } npz;
 
-static int zip_failed(const trace *t, zip_error_t *z, const char *what, trace_error *error)
-{
-    const int code = zip_error_code_zip(z);
-    const int system = zip_error_code_system(z);
-    if (code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP || /* what is none was told by npz_directory */
-        (code == ZIP_ER_ZLIB && system == NO_MEMORY_OF_ZLIB) ||
-        (zip_error_system_type(z) == ZIP_ET_SYS && system == ENOMEM))
-        return trace_no_memory(t, error);
-    if (code == ZIP_ER_CRC)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "wrong CRC: the data are damaged");
-    if (code == ZIP_ER_READ && system != 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read: %s",
-                               zip_error_strerror(z));
-    return trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", what, zip_error_strerror(z));
-}
-
-static int open_zip(trace *t, npz *z, trace_error *error)
-{
-    int code = 0;
-    const int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read: %s",
-                               strerror(errno));
-    z->zip = zip_fdopen(fd, ZIP_CHECKCONS, &code);
-    if (z->zip)
-        return 0;
-    close(fd);
-    /* NOENT: an extra field that a local header needs is missing */
-    if (code == ZIP_ER_INCONS || code == ZIP_ER_NOENT)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the zip archive is not consistent: local "
-                          "headers contradict the directory");
-    zip_error_t e;
-    zip_error_init_with_code(&e, code);
-    const int result = zip_failed(t, &e, "the zip archive is not consistent", error);
-    zip_error_fini(&e);
-    return result;
-}
-
 static void close_member(npz *z)
 {
-    if (z->file)
-        zip_fclose(z->file);
+    unzip_end_member(z->file);
     z->file = NULL;
 }
 
@@ -65,37 +21,19 @@ static int open_member(trace *t, uint64_t index, trace_error *error)
 {
     npz *z = t->state;
     close_member(z);
-    z->file = zip_fopen_index(z->zip, index, 0);
+    z->file = unzip_member(t, z->zip, index, error);
     t->at = 0;
-    return z->file ? 0 : zip_failed(t, zip_get_error(z->zip), "cannot open the member", error);
+    return z->file ? 0 : -1;
 }
 
 static int npz_bytes(trace *t, void *p, size_t n, trace_error *error)
 {
-    npz *z = t->state;
-    for (size_t got = 0; got < n;) {
-        const zip_int64_t r = zip_fread(z->file, (char *)p + got, n - got);
-        if (r < 0)
-            return zip_failed(t, zip_file_get_error(z->file), "cannot unpack", error);
-        if (r == 0)
-            return trace_fail(t, error, t->at + got, "the member ends here, before the size that "
-                              "the zip directory has");
-        got += (size_t)r;
-    }
-    return 0;
+    return unzip_bytes(t, ((npz *)t->state)->file, p, n, t->at, error);
 }
 
-/* libzip compares the CRC when it meets the end. */
 static int npz_finish(trace *t, trace_error *error)
 {
-    npz *z = t->state;
-    char beyond;
-    const zip_int64_t r = zip_fread(z->file, &beyond, 1);
-    if (r < 0)
-        return zip_failed(t, zip_file_get_error(z->file), "cannot unpack", error);
-    if (r > 0)
-        return trace_fail(t, error, t->at, "the member is longer than the zip directory says");
-    return 0;
+    return unzip_end(t, ((npz *)t->state)->file, t->at, error);
 }
 
 static int npz_start(trace *t, const trace_entry *entry, trace_error *error)
@@ -138,14 +76,14 @@ static const char *utf8_name(zip_t *z, uint64_t index)
 
 /* One member becomes a tensor. *budget is what all headers together may take, because a
  * deflated header costs its author a thousandth of what it costs the reader. */
-static int add_member(trace *t, const npz_member *m, const trace_options *options,
+static int add_member(trace *t, const zip_member *m, const trace_options *options,
                       uint64_t *budget, trace_error *error)
 {
     npz *z = t->state;
     zip_stat_t st;
     const char *zip_name = utf8_name(z->zip, m->index);
     if (!zip_name || zip_stat_index(z->zip, m->index, 0, &st))
-        return zip_failed(t, zip_get_error(z->zip), "the zip archive is not consistent", error);
+        return unzip_failed(t, z->zip, "the zip archive is not consistent", error);
     const size_t n = strlen(zip_name);
     const uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD;
     char *name = trace_string(t, zip_name, n);
@@ -159,9 +97,6 @@ static int add_member(trace *t, const npz_member *m, const trace_options *option
         return -1;
     if (n && name[n - 1] == '/' && m->size == 0)
         return 0; /* a directory */
-    if (n >= 8 && strcmp(name + n - 8, "data.pkl") == 0)
-        return trace_fail(t, error, m->offset, "this is a PyTorch file, whose pickle is never "
-                          "loaded: save it as safetensors");
     if (n < 4 || strcmp(name + n - 4, ".npy") != 0)
         return trace_fail(t, error, m->offset, "not an npy member");
 
@@ -181,39 +116,30 @@ static int add_member(trace *t, const npz_member *m, const trace_options *option
     return 0;
 }
 
-static int open_npz(trace *t, const trace_options *options, trace_error *error)
+int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error)
 {
-    npz_member *members = NULL;
-    size_t n;
     uint64_t budget = t->max_header;
-    int result = -1, failed = 0;
+    int failed = 0;
     npz *z = calloc(1, sizeof *z);
     if (!(t->state = z))
         return trace_no_memory(t, error);
-    if (npz_directory(t, &members, &n, error) || open_zip(t, z, error))
-        goto done;
-    if ((uint64_t)zip_get_num_entries(z->zip, 0) != n) {
-        trace_fail(t, error, TRACE_NO_OFFSET, "the zip archive can be read in two ways");
-        goto done;
-    }
+    if (!(z->zip = unzip_open(t, error)))
+        return -1;
+    if ((uint64_t)zip_get_num_entries(z->zip, 0) != n)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the zip archive can be read in two ways");
     for (size_t i = 0; i < n; i++)
         if (add_member(t, &members[i], options, &budget, error))
-            goto done;
+            return -1;
     t->member = NULL;
     if (t->count) {
         const char *const *twice = trace_duplicate(&t->entries[0].tensor.name, t->count,
                                                    sizeof *t->entries, &failed);
         if (failed)
-            trace_no_memory(t, error);
-        else if (twice)
-            trace_fail(t, error, TRACE_NO_OFFSET, "two members have the name '%s.npy'", *twice);
-        if (failed || twice)
-            goto done;
+            return trace_no_memory(t, error);
+        if (twice)
+            return trace_fail(t, error, TRACE_NO_OFFSET, "two members have the name '%s.npy'", *twice);
     }
-    result = 0;
-done:
-    free(members);
-    return result;
+    return 0;
 }
 
 static void close_npz(trace *t)
@@ -222,14 +148,12 @@ static void close_npz(trace *t)
     if (!z)
         return;
     close_member(z);
-    if (z->zip)
-        zip_discard(z->zip);
+    unzip_close(z->zip);
     free(z);
     t->state = NULL;
 }
 
 const trace_layout_type trace_layout_npz = {.name = "npz",
-                                            .open = open_npz,
                                             .start = npz_start,
                                             .bytes = npz_bytes,
                                             .finish = npz_finish,

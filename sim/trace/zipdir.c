@@ -1,9 +1,9 @@
 /* zipdir.c -- a strict look at the structure of a zip file, before libzip reads it.
  *
- * libzip compares local headers with the central directory. What it does not do is done
- * here: one end record and nothing after it, nothing before the first member, no members
- * that share bytes (Fifield 2019, "A better zip bomb"), limits on count, sizes and ratio.
- * Two parsers that disagree are a way in, so npz.c compares their views of each member.
+ * libzip compares local headers with the central directory, and zip_check_local does it for what is read
+ * without libzip. What it does not do is done here: one end record and nothing after it, nothing before the
+ * first member, no members that share bytes (Fifield 2019, "A better zip bomb"), limits on count, sizes and
+ * ratio. Two parsers that disagree are a way in, so npz.c compares their views of each member.
  * Source: APPNOTE.TXT 6.3.9, section 4.3. */
 #include "impl.h"
 
@@ -19,13 +19,13 @@ enum {
     CENTRAL_BYTES = 46,
     LOCAL_BYTES = 30,
     COMMENT_MAX = 65535,
-    MEMBERS_MAX = 65535,
+    MEMBERS_MAX = 500000,
     RATIO_MAX = 1000,     /* deflate reaches 1032 with zeros; real data do not  */
     RATIO_FREE = 64 << 20 /* up to this size the ratio does not matter          */
 };
 
 typedef struct directory {
-    const trace *t;
+    trace *t;
     trace_error *error;
     uint64_t at, end; /* of the central directory                            */
     uint64_t members;
@@ -200,7 +200,7 @@ static int zip64_fields(const unsigned char *extra, size_t n, uint64_t *const fi
 }
 
 /* Where the data of a member end, by its local header. */
-static int find_end(const directory *d, npz_member *m, unsigned flags)
+static int find_end(const directory *d, zip_member *m, unsigned flags)
 {
     unsigned char p[LOCAL_BYTES];
     if (m->offset > d->end || d->end - m->offset < LOCAL_BYTES)
@@ -220,7 +220,7 @@ static int find_end(const directory *d, npz_member *m, unsigned flags)
     return 0;
 }
 
-static int entry(directory *d, npz_member *m)
+static int entry(directory *d, zip_member *m)
 {
     const uint64_t at = d->at;
     const unsigned char *p = take(d, CENTRAL_BYTES);
@@ -247,6 +247,8 @@ static int entry(directory *d, npz_member *m)
         return -1;
     if (memchr(name, 0, name_bytes))
         return trace_fail(d->t, d->error, at, "the name of a zip member has a NUL byte");
+    if (!(m->name = trace_string(d->t, (const char *)name, name_bytes)))
+        return trace_no_memory(d->t, d->error);
     if (zip64_fields(name + name_bytes, extra_bytes,
                      (uint64_t *const[]){&m->size, &m->packed, &m->offset}))
         return trace_fail(d->t, d->error, at, "extra fields of a zip member are not valid");
@@ -262,13 +264,13 @@ static int entry(directory *d, npz_member *m)
 
 static int compare_offsets(const void *pa, const void *pb)
 {
-    const npz_member *a = pa, *b = pb;
+    const zip_member *a = pa, *b = pb;
     if (a->offset != b->offset)
         return a->offset < b->offset ? -1 : 1;
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int check_extents(const directory *d, const npz_member *m, size_t n, uint64_t directory_at)
+static int check_extents(const directory *d, const zip_member *m, size_t n, uint64_t directory_at)
 {
     if (n && m[0].offset != 0)
         return trace_fail(d->t, d->error, 0, "%" PRIu64 " bytes before the first zip member",
@@ -279,10 +281,10 @@ static int check_extents(const directory *d, const npz_member *m, size_t n, uint
     return 0;
 }
 
-int npz_directory(const trace *t, npz_member **members, size_t *n, trace_error *error)
+int zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error)
 {
     directory d = {.t = t, .error = error};
-    npz_member *m = NULL;
+    zip_member *m = NULL;
     int result = -1;
     *members = NULL;
     *n = 0;
@@ -317,4 +319,20 @@ done:
     if (result)
         free(m);
     return result;
+}
+
+/* Bit 3: the sizes and the CRC follow the data, and may be 0 here. */
+int zip_check_local(const trace *t, const zip_member *m, trace_error *error)
+{
+    unsigned char p[LOCAL_BYTES + UINT16_MAX];
+    const size_t n = strlen(m->name);
+    if (read_at(t, p, LOCAL_BYTES + n, m->offset, error))
+        return -1;
+    const int later = le16(p + 6) & 1u << 3;
+    const uint64_t said[] = {le32(p + 14), le32(p + 18), le32(p + 22)}, is[] = {m->crc, m->packed, m->size};
+    int same = le16(p + 26) == n && memcmp(p + LOCAL_BYTES, m->name, n) == 0;
+    for (int i = 0; i < 3; i++)
+        same &= said[i] == is[i] || (later && said[i] == 0) || (i && said[i] == 0xffffffff);
+    return same ? 0 : trace_fail(t, error, m->offset, "the zip archive is not consistent: local headers contradict "
+                                 "the directory");
 }

@@ -1,0 +1,55 @@
+/* torch.c -- the layouts of PyTorch's files: torch (zip), torch-legacy (stream), torch-tar, pickle. */
+#include "torch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int finish(trace *t, const trace_options *options, torch_tree *tree, int failed, trace_error *error)
+{
+    failed = failed || torch_walk(t, options, tree, error);
+    torch_tree_clear(t, tree);
+    return failed ? -1 : 0;
+}
+
+int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error)
+{
+    torch_tree tree = {0};
+    if (!torch_state_new(t, error))
+        return -1;
+    return finish(t, options, &tree, torch_open_zip(t, members, n, &tree, error), error);
+}
+
+static int open_pickle(trace *t, const trace_options *options, trace_error *error)
+{
+    torch_tree tree = {0};
+    uint32_t section;
+    int legacy = 0;
+    if (!torch_state_new(t, error))
+        return -1;
+    torch_section *whole = torch_section_add(t, &section, error);
+    if (!whole)
+        return -1;
+    whole->bytes = t->size;
+    const int failed = torch_open_stream(t, section, &tree, &legacy, error);
+    if (legacy)
+        t->type = &trace_layout_torch_legacy;
+    return finish(t, options, &tree, failed, error);
+}
+
+static int open_tar(trace *t, const trace_options *options, trace_error *error)
+{
+    torch_tree tree = {0};
+    torch_tar tar = {0};
+    if (!torch_state_new(t, error))
+        return -1;
+    const int failed = finish(t, options, &tree, torch_open_tar(t, &tree, &tar, error), error);
+    torch_tar_clear(&tar);
+    return failed;
+}
+
+const trace_layout_type trace_layout_torch = {.name = "torch", .codes = torch_codes, .close = torch_close};
+const trace_layout_type trace_layout_torch_legacy = {.name = "torch-legacy", .codes = torch_codes, .close = torch_close};
+const trace_layout_type trace_layout_torch_tar = {
+    .name = "torch-tar", .open = open_tar, .codes = torch_codes, .close = torch_close};
+const trace_layout_type trace_layout_pickle = {
+    .name = "pickle", .open = open_pickle, .codes = torch_codes, .close = torch_close};

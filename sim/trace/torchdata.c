@@ -1,0 +1,225 @@
+/* torchdata.c -- the bytes of storages: sections of a file, or members of an archive that are unpacked into a
+ * temporary file when the first of their bytes is wanted. CRCs are compared then. */
+#include "temporary.h"
+#include "torch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { UNSEEN, BUSY, READY, DAMAGED };
+
+torch_state *torch_state_new(trace *t, trace_error *error)
+{
+    torch_state *s = calloc(1, sizeof *s);
+    if (!s) {
+        trace_no_memory(t, error);
+        return NULL;
+    }
+    s->spool = -1;
+    atomic_flag_clear(&s->unpacking);
+    /* CRC-32 of zip (APPNOTE.TXT 6.3.9, 4.4.7), eight bytes at a time: table k is a byte followed by k zeros */
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+        s->crc_table[0][i] = c;
+    }
+    for (int k = 1; k < 8; k++)
+        for (uint32_t i = 0; i < 256; i++) {
+            const uint32_t c = s->crc_table[k - 1][i];
+            s->crc_table[k][i] = c >> 8 ^ s->crc_table[0][c & 0xff];
+        }
+    t->state = s;
+    return s;
+}
+
+void torch_close(trace *t)
+{
+    torch_state *s = t->state;
+    if (!s)
+        return;
+    unzip_close(s->unzip);
+    if (s->spool >= 0)
+        close(s->spool);
+    free(s->sections);
+    free(s->places);
+    free(s);
+    t->state = NULL;
+}
+
+torch_section *torch_section_add(trace *t, uint32_t *at, trace_error *error)
+{
+    torch_state *s = t->state;
+    if (s->n_sections == s->sections_room) {
+        const size_t room = s->sections_room ? s->sections_room + s->sections_room / 2 : 16;
+        torch_section *p = room < UINT32_MAX ? realloc(s->sections, room * sizeof *p) : NULL;
+        if (!p) {
+            trace_no_memory(t, error);
+            return NULL;
+        }
+        s->sections = p;
+        s->sections_room = room;
+    }
+    torch_section *section = &s->sections[s->n_sections];
+    memset(section, 0, sizeof *section);
+    *at = (uint32_t)s->n_sections++;
+    return section;
+}
+
+static uint32_t crc32_of(const torch_state *s, uint32_t crc, const unsigned char *p, size_t n)
+{
+    const uint32_t(*table)[256] = s->crc_table;
+    for (; n >= 8; n -= 8, p += 8) {
+        uint32_t c = crc ^ (p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+        crc = table[7][c & 0xff] ^ table[6][c >> 8 & 0xff] ^ table[5][c >> 16 & 0xff] ^ table[4][c >> 24] ^
+              table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+    }
+    for (; n; n--, p++)
+        crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xff];
+    return crc;
+}
+
+static int read_all(const trace *t, int fd, void *p, size_t n, uint64_t at, trace_error *error)
+{
+    const ssize_t r = trace_pread(fd, p, n, at);
+    if (r < 0)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", strerror(errno));
+    if ((size_t)r < n)
+        return trace_fail(t, error, at + (size_t)r, "the file ends here, it has become shorter than its %" PRIu64
+                          " bytes", t->size);
+    return 0;
+}
+
+int torch_spool_begin(const trace *t, trace_error *error)
+{
+    static atomic_flag one = ATOMIC_FLAG_INIT; /* files are opened by many threads, temporary ones by one */
+    torch_state *s = t->state;
+    if (s->spool >= 0)
+        return 0;
+    while (atomic_flag_test_and_set(&one))
+        sched_yield();
+    s->spool = temporary_unnamed();
+    const int why = errno;
+    atomic_flag_clear(&one);
+    if (s->spool < 0)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in "
+                               "%s to unpack to: %s", temporary_place(), strerror(why));
+    return 0;
+}
+
+int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
+{
+    torch_state *s = t->state;
+    for (size_t done = 0; done < n;) {
+        const ssize_t w = pwrite(s->spool, (const char *)p + done, n - done, (off_t)(s->spool_end + done));
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary "
+                                   "file: %s", strerror(errno));
+        done += (size_t)w;
+    }
+    s->spool_end += n;
+    return 0;
+}
+
+enum { CHUNK = 256 << 10 };
+
+/* libzip compares the CRC. */
+static int unpack(const trace *t, torch_section *section, unsigned char *buffer, trace_error *error)
+{
+    torch_state *s = t->state;
+    if (torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = unzip_open(t, error))))
+        return -1;
+    trace_unzipped *file = unzip_member(t, s->unzip, section->index, error);
+    if (!file)
+        return -1;
+    const uint64_t first = s->spool_end;
+    int failed = 0;
+    for (uint64_t done = 0; done < section->bytes && !failed; done += CHUNK) {
+        const size_t n = section->bytes - done < CHUNK ? (size_t)(section->bytes - done) : CHUNK;
+        failed = unzip_bytes(t, file, buffer, n, done, error) || torch_spool(t, buffer, n, error);
+    }
+    failed = failed || unzip_end(t, file, section->bytes, error);
+    unzip_end_member(file);
+    if (!failed) {
+        section->at = first;
+        section->spooled = 1;
+    }
+    return failed ? -1 : 0;
+}
+
+/* The CRC of a stored member; 1: it is another one. */
+static int compare_crc(const trace *t, const torch_section *section, unsigned char *buffer, trace_error *error)
+{
+    uint32_t crc = 0xffffffff;
+    for (uint64_t done = 0; done < section->bytes; done += CHUNK) {
+        const size_t n = section->bytes - done < CHUNK ? (size_t)(section->bytes - done) : CHUNK;
+        if (read_all(t, t->fd, buffer, n, section->at + done, error))
+            return -1;
+        crc = crc32_of(t->state, crc, buffer, n);
+    }
+    return (crc ^ 0xffffffff) != section->crc;
+}
+
+static int damaged(const trace *t, const torch_section *section, trace_error *error)
+{
+    return trace_fail(t, error, section->at, "wrong CRC: the %" PRIu64 " bytes from here on are damaged",
+                      section->bytes);
+}
+
+/* The thread that makes a section ready: another state of it, or -1. */
+static int make_ready(const trace *t, torch_section *section, trace_error *error)
+{
+    torch_state *s = t->state;
+    unsigned char *buffer = malloc(CHUNK);
+    if (!buffer)
+        return trace_no_memory(t, error);
+    int result;
+    if (section->packed) {
+        while (atomic_flag_test_and_set(&s->unpacking))
+            sched_yield();
+        result = unpack(t, section, buffer, error) ? -1 : READY;
+        atomic_flag_clear(&s->unpacking);
+    } else {
+        const int other = compare_crc(t, section, buffer, error);
+        result = other < 0 ? -1 : other ? DAMAGED : READY;
+    }
+    free(buffer);
+    return result;
+}
+
+int torch_ready(const trace *t, uint32_t at, trace_error *error)
+{
+    torch_section *section = &((torch_state *)t->state)->sections[at];
+    for (;;) {
+        int state = atomic_load_explicit(&section->state, memory_order_acquire);
+        if (state == READY)
+            return 0;
+        if (state == DAMAGED)
+            return damaged(t, section, error);
+        if (state == UNSEEN && !section->packed && !section->has_crc) {
+            atomic_store(&section->state, READY);
+            return 0;
+        }
+        if (state == UNSEEN && atomic_compare_exchange_strong(&section->state, &state, BUSY)) {
+            const int result = make_ready(t, section, error);
+            atomic_store_explicit(&section->state, result < 0 ? UNSEEN : result, memory_order_release);
+            if (result < 0)
+                return -1;
+        } else {
+            sched_yield();
+        }
+    }
+}
+
+int torch_bytes(const trace *t, uint32_t at, void *p, size_t n, uint64_t from, trace_error *error)
+{
+    const torch_state *s = t->state;
+    const torch_section *section = &s->sections[at];
+    return read_all(t, section->spooled ? s->spool : t->fd, p, n, section->at + from, error);
+}

@@ -1,0 +1,556 @@
+/* torchtree.c -- from the tree of a pickle to tensors and metadata.
+ *
+ * A name is the path to a value: keys of dicts, indices of lists, attributes of objects, joined by "/". What is one
+ * value becomes metadata under its path. A value that contains itself is read once; objects of classes that are not
+ * known are, too, whatever refers to them. */
+#include "torch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STEPS_MAX = 20000000,    /* values on the way: sharing makes a small tree endless to walk    */
+    METADATA_MAX = 100000,   /* pairs                                                            */
+    VALUE_MAX = 1000,        /* bytes of a text among them                                       */
+    LIST_MAX = 1000,         /* scalars of a list that are metadata each                         */
+    ON_THE_WAY = 1, SEEN = 2 /* marks of a value                                                 */
+};
+
+typedef struct walker {
+    trace *t;
+    const trace_options *options;
+    torch_tree *tree;
+    trace_error *error;
+    char *path; /* TORCH_NAME_MAX */
+    size_t path_bytes;
+    uint64_t *steps;
+    unsigned char *marks;      /* of every value                                     */
+    torch_storage *storages;   /* of nested files, each read once: by value           */
+    uint32_t *storage_of;      /* from 1 on; NULL: there was none yet                 */
+    size_t n_storages;
+} walker;
+
+static int walk(walker *w, pickle_ref r, int depth);
+static int walk_nested(walker *w, pickle_ref r, int depth);
+
+/* ---- notes and metadata ---- */
+
+/* Adds to a list of names for a note, while there is room. */
+static void note(char *list, size_t size, uint64_t *n, const char *name)
+{
+    const size_t used = strlen(list), more = strlen(name) + 2;
+    if (strstr(list, name))
+        return;
+    ++*n;
+    if (used + more < size)
+        snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static int add_metadata(walker *w, const char *key, const char *value)
+{
+    trace *t = w->t;
+    torch_state *s = t->state;
+    if (t->n_metadata >= METADATA_MAX || t->arena_bytes > TRACE_MEMORY) {
+        s->n_dropped++;
+        return 0;
+    }
+    char *k = trace_string(t, key, strlen(key)), *v = trace_string(t, value, strlen(value));
+    return k && v ? trace_add_metadata(t, k, v, w->error) : trace_no_memory(t, w->error);
+}
+
+static int scalar(walker *w, pickle_ref r)
+{
+    char text[VALUE_MAX];
+    torch_text(w->tree->p, r, text, sizeof text);
+    return add_metadata(w, w->path, text);
+}
+
+/* ---- the path ---- */
+
+static int push_text(walker *w, const char *name, int depth)
+{
+    const size_t n = strlen(name);
+    if (w->path_bytes + n + 2 > TORCH_NAME_MAX)
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes", TORCH_NAME_MAX);
+    w->path_bytes += (size_t)sprintf(w->path + w->path_bytes, "%s%s", depth ? "/" : "", name);
+    return 0;
+}
+
+static int push_key(walker *w, pickle_ref key, int depth)
+{
+    const pickle_type type = pickle_type_of(w->tree->p, key);
+    if (type == PICKLE_DICT || type == PICKLE_LIST)
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle has a dict or a list as a key");
+    if (push_text(w, "", depth))
+        return -1;
+    if (torch_text(w->tree->p, key, w->path + w->path_bytes, TORCH_NAME_MAX - w->path_bytes))
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes", TORCH_NAME_MAX);
+    w->path_bytes += strlen(w->path + w->path_bytes);
+    return 0;
+}
+
+/* One level down, to what has this key (or name), and back. */
+static int walk_below(walker *w, pickle_ref key, const char *name, pickle_ref r, int depth)
+{
+    const size_t before = w->path_bytes;
+    int failed = key ? push_key(w, key, depth) : push_text(w, name, depth);
+    failed = failed || walk(w, r, depth + 1);
+    w->path_bytes = before;
+    w->path[before] = 0;
+    return failed ? -1 : 0;
+}
+
+/* ---- containers ---- */
+
+static int is_scalar(const pickle *p, pickle_ref r)
+{
+    const pickle_type type = pickle_type_of(p, r);
+    return type >= PICKLE_NONE && type <= PICKLE_TEXT;
+}
+
+static int walk_items(walker *w, pickle_ref r, int depth)
+{
+    const pickle *p = w->tree->p;
+    const size_t n = pickle_count(p, r);
+    size_t scalars = 0;
+    char index[24];
+    while (scalars < n && is_scalar(p, pickle_item(p, r, scalars)))
+        scalars++;
+    *w->steps += scalars / 4;
+    if (n > LIST_MAX && scalars == n)
+        return scalar(w, r);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(index, sizeof index, "%zu", i);
+        if (walk_below(w, 0, index, pickle_item(p, r, i), depth))
+            return -1;
+    }
+    return 0;
+}
+
+static int walk_pairs(walker *w, pickle_ref r, int depth)
+{
+    const pickle *p = w->tree->p;
+    for (size_t i = 0; i < pickle_count(p, r); i++)
+        if (walk_below(w, pickle_key(p, r, i), NULL, pickle_item(p, r, i), depth))
+            return -1;
+    return 0;
+}
+
+/* [(key, value), ...], of which an OrderedDict is made in old protocols */
+static int is_list_of_pairs(walker *w, pickle_ref r)
+{
+    const pickle *p = w->tree->p;
+    const size_t n = pickle_count(p, r);
+    *w->steps += n / 4;
+    for (size_t i = 0; i < n; i++)
+        if (pickle_count(p, pickle_item(p, r, i)) != 2 || pickle_type_of(p, pickle_item(p, r, i)) == PICKLE_DICT)
+            return 0;
+    return 1;
+}
+
+static int walk_content(walker *w, pickle_ref r, const char *name, int depth)
+{
+    const pickle *p = w->tree->p;
+    const pickle_ref first = pickle_item(p, pickle_args(p, r), 0);
+    if (pickle_type_of(p, first) == PICKLE_DICT && walk_pairs(w, first, depth))
+        return -1;
+    if (strcmp(name, "collections.OrderedDict") == 0 && is_list_of_pairs(w, first)) {
+        for (size_t i = 0; i < pickle_count(p, first); i++) {
+            const pickle_ref pair = pickle_item(p, first, i);
+            if (walk_below(w, pickle_item(p, pair, 0), NULL, pickle_item(p, pair, 1), depth))
+                return -1;
+        }
+    } else if (pickle_type_of(p, first) != PICKLE_DICT && walk_items(w, first, depth)) {
+        return -1;
+    }
+    return walk_pairs(w, pickle_dict(p, r), depth) || walk_items(w, pickle_list(p, r), depth) ? -1 : 0;
+}
+
+/* ---- objects of any class ---- */
+
+/* Attributes: a dict, or a tuple of two of them (one may be None), or whatever __setstate__ takes. */
+static int walk_state(walker *w, pickle_ref state, int depth)
+{
+    const pickle *p = w->tree->p;
+    const pickle_ref slots = pickle_item(p, state, 1);
+    if (pickle_type_of(p, state) == PICKLE_TUPLE && pickle_count(p, state) == 2 && pickle_type_of(p, slots) == PICKLE_DICT)
+        return walk_state(w, pickle_item(p, state, 0), depth) || walk_pairs(w, slots, depth) ? -1 : 0;
+    switch (pickle_type_of(p, state)) {
+    case PICKLE_NOTHING:
+    case PICKLE_NONE: return 0;
+    case PICKLE_DICT: return walk_pairs(w, state, depth);
+    default: return walk_items(w, state, depth);
+    }
+}
+
+static int walk_data(walker *w, pickle_ref r, int known, const char *name, int depth)
+{
+    const pickle *p = w->tree->p;
+    torch_state *s = w->t->state;
+    if (w->marks[r] & SEEN)
+        return 0;
+    w->marks[r] |= SEEN;
+    if (!known)
+        note(s->classes, sizeof s->classes, &s->n_classes, name);
+    if (!known && pickle_use_of(p, r) == PICKLE_CALLED) {
+        char text[VALUE_MAX];
+        snprintf(text, sizeof text, "%s (%s)", w->path, name);
+        if (pickle_count(p, pickle_args(p, r)) > 1) /* more than an enumeration has */
+            note(s->skipped, sizeof s->skipped, &s->n_skipped, text);
+        if (scalar(w, r))
+            return -1;
+    } else if (!known && walk_items(w, pickle_args(p, r), depth)) {
+        return -1;
+    }
+    return walk_state(w, pickle_state(p, r), depth) || walk_pairs(w, pickle_dict(p, r), depth) ||
+                   walk_items(w, pickle_list(p, r), depth)
+               ? -1
+               : 0;
+}
+
+/* ---- tensors ---- */
+
+static int storage_at(walker *w, pickle_ref r, torch_storage *storage);
+
+/* The storage of a nested file, which has nothing else. */
+static int nested_storage(walker *w, pickle_ref r, torch_storage *storage)
+{
+    trace *t = w->t;
+    torch_tree sub;
+    if (!w->storage_of) {
+        const size_t n = pickle_values(w->tree->p);
+        w->storage_of = calloc(n, sizeof *w->storage_of);
+        if (!w->storage_of)
+            return trace_no_memory(t, w->error);
+    }
+    if (w->storage_of[r]) {
+        *storage = w->storages[w->storage_of[r] - 1];
+        return 0;
+    }
+    if (torch_open_nested(t, w->tree, pickle_item(w->tree->p, pickle_args(w->tree->p, r), 0), &sub, w->error))
+        return -1;
+    walker inner = {.t = t, .tree = &sub, .error = w->error};
+    const int failed = storage_at(&inner, pickle_root(sub.p), storage);
+    free(inner.storages);
+    free(inner.storage_of);
+    torch_tree_clear(t, &sub);
+    if (failed)
+        return -1;
+    if ((w->n_storages & (w->n_storages - 1)) == 0) {
+        torch_storage *p = realloc(w->storages, (w->n_storages ? 2 * w->n_storages : 1) * sizeof *p);
+        if (!p)
+            return trace_no_memory(t, w->error);
+        w->storages = p;
+    }
+    w->storages[w->n_storages++] = *storage;
+    w->storage_of[r] = (uint32_t)w->n_storages;
+    return 0;
+}
+
+static const torch_global *row_of(const pickle *p, pickle_ref r)
+{
+    return pickle_type_of(p, r) == PICKLE_OBJECT ? torch_global_find(pickle_global(p, r)) : NULL;
+}
+
+static int storage_at(walker *w, pickle_ref r, torch_storage *storage)
+{
+    const torch_global *g = row_of(w->tree->p, r);
+    return g && g->role == TORCH_BYTES ? nested_storage(w, r, storage)
+                                       : torch_storage_of(w->t, w->tree, r, storage, w->error);
+}
+
+static void set_dtype(torch_view *v, const torch_dtype *d)
+{
+    v->dtype = d ? d->name : "bytes";
+    v->width = d ? d->bytes : 1;
+    v->format = d ? d->format : NULL;
+}
+
+/* The dtype that an argument names; NULL after an error. */
+static const torch_dtype *dtype_at(walker *w, pickle_ref r)
+{
+    const pickle *p = w->tree->p;
+    const char *name = pickle_type_of(p, r) == PICKLE_GLOBAL ? pickle_global(p, r) : NULL;
+    const torch_dtype *d = torch_dtype_find(name);
+    if (!d)
+        trace_fail(w->t, w->error, TRACE_NO_OFFSET, "refused: global %s, which is no dtype", name ? name : "that is none");
+    return d;
+}
+
+static int bad_tensor(walker *w, const char *why)
+{
+    return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "tensor '%.200s': %s", w->path, why);
+}
+
+/* Size and stride, if there is one. */
+static int read_shape(walker *w, torch_view *v, pickle_ref size, pickle_ref stride)
+{
+    const int rank = torch_sizes(w->t, w->tree->p, size, w->path, "its size", v->size, w->error);
+    if (rank < 0)
+        return -1;
+    v->rank = (size_t)rank;
+    if (!stride)
+        return 0;
+    const int strides = torch_sizes(w->t, w->tree->p, stride, w->path, "its stride", v->stride, w->error);
+    return strides < 0 ? -1 : strides != rank ? bad_tensor(w, "as many strides as sizes are needed") : 0;
+}
+
+static int add_tensor(walker *w, const torch_global *g, pickle_ref args)
+{
+    const pickle *p = w->tree->p;
+    torch_view v = {0};
+    pickle_ref a[6];
+    int64_t offset;
+    for (int i = 0; i < 6; i++)
+        a[i] = g->arg[i] >= 0 ? pickle_item(p, args, (size_t)g->arg[i]) : 0;
+    if (!a[3])
+        return bad_tensor(w, "it is not described as torch does it");
+    if (storage_at(w, a[0], &v.storage))
+        return -1;
+    const torch_dtype *d = a[4] ? dtype_at(w, a[4]) : v.storage.dtype;
+    if (a[4] && !d)
+        return -1;
+    set_dtype(&v, d);
+    if (pickle_int(p, a[1], &offset) || offset < 0)
+        return bad_tensor(w, "its offset is no natural number");
+    v.offset = (uint64_t)offset;
+    int64_t negative = 0;
+    if (pickle_count(p, a[5]) < 100)
+        pickle_int(p, pickle_get(p, a[5], "neg"), &negative);
+    if (negative && !v.format)
+        v.dtype = "negated";
+    v.flip = negative && v.format;
+    return read_shape(w, &v, a[2], a[3]) ? -1 : torch_add(w->t, w->options, w->path, &v, w->error);
+}
+
+static int add_nowhere(walker *w, const torch_global *g, pickle_ref args)
+{
+    torch_view v = {.nowhere = 1};
+    const torch_dtype *d = dtype_at(w, pickle_item(w->tree->p, args, (size_t)g->arg[0]));
+    if (!d)
+        return -1;
+    set_dtype(&v, d);
+    return read_shape(w, &v, pickle_item(w->tree->p, args, (size_t)g->arg[1]), 0)
+               ? -1
+               : torch_add(w->t, w->options, w->path, &v, w->error);
+}
+
+/* A storage that stands for itself: all of its elements. */
+static int add_storage(walker *w, pickle_ref r)
+{
+    torch_view v = {.rank = 1, .stride = {1}};
+    if (torch_storage_of(w->t, w->tree, r, &v.storage, w->error))
+        return -1;
+    set_dtype(&v, v.storage.dtype);
+    v.size[0] = v.storage.bytes / v.width;
+    return torch_add(w->t, w->options, w->path, &v, w->error);
+}
+
+/* The tensors of which one consists that is no array. */
+static int walk_parts(walker *w, const torch_global *g, pickle_ref args, int depth)
+{
+    static const char *const names[][4] = {{"indices", "values", NULL, NULL},
+                                           {"crow_indices", "col_indices", "values", NULL},
+                                           {"ccol_indices", "row_indices", "values", NULL},
+                                           {"buffer", "sizes", "strides", "storage_offsets"}};
+    const pickle *p = w->tree->p;
+    char layout[64];
+    torch_text(p, pickle_item(p, pickle_args(p, pickle_item(p, args, 0)), 0), layout, sizeof layout);
+    const int row = g->role == TORCH_PARTS        ? 3
+                    : strstr(layout, "coo")       ? 0
+                    : strstr(layout, "sparse_bsc") || strstr(layout, "sparse_csc") ? 2
+                                                  : 1;
+    const pickle_ref parts = g->role == TORCH_PARTS ? args : pickle_item(p, args, 1);
+    for (size_t i = 0; i < 4 && names[row][i]; i++)
+        if (walk_below(w, 0, names[row][i], pickle_item(p, parts, i), depth))
+            return -1;
+    return add_metadata(w, w->path, g->role == TORCH_PARTS ? "a nested tensor" : layout);
+}
+
+static int add_array(walker *w, pickle_ref r)
+{
+    torch_state *s = w->t->state;
+    const int result = torch_add_array(w->t, w->options, w->tree, w->path, r, w->error);
+    if (result <= 0)
+        return result;
+    char text[VALUE_MAX];
+    snprintf(text, sizeof text, "%s (an array of no numbers)", w->path);
+    note(s->skipped, sizeof s->skipped, &s->n_skipped, text);
+    return 0;
+}
+
+/* What a function of the table makes of arguments. */
+static int make(walker *w, const torch_global *g, pickle_ref args, pickle_ref r, int depth)
+{
+    const pickle *p = w->tree->p;
+    char text[64];
+    switch (g->role) {
+    case TORCH_TENSOR: return add_tensor(w, g, args);
+    case TORCH_NOWHERE: return add_nowhere(w, g, args);
+    case TORCH_SPARSE:
+    case TORCH_PARTS: return walk_parts(w, g, args, depth);
+    case TORCH_ARGUMENT:
+        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth) : bad_tensor(w, "arguments are missing");
+    case TORCH_ARRAY: return add_array(w, r);
+    case TORCH_SCALAR:
+        return torch_scalar_text(w->t, w->tree, r, text, sizeof text) ? scalar(w, r) : add_metadata(w, w->path, text);
+    case TORCH_CONTENT: return walk_content(w, r, g->name, depth);
+    case TORCH_BYTES: return walk_nested(w, r, depth);
+    case TORCH_DATA: return walk_data(w, r, 1, g->name, depth);
+    default: return scalar(w, r);
+    }
+}
+
+/* _rebuild_from_type_v2(function, type, arguments, state) */
+static int from_type(walker *w, pickle_ref args, int depth)
+{
+    const pickle *p = w->tree->p;
+    torch_state *s = w->t->state;
+    const char *type = pickle_global(p, pickle_item(p, args, 1));
+    const torch_global *g = torch_global_find(pickle_global(p, pickle_item(p, args, 0)));
+    if (!g || pickle_type_of(p, pickle_item(p, args, 2)) != PICKLE_TUPLE)
+        return bad_tensor(w, "it is not described as torch does it");
+    if (type && strcmp(type, "torch.Tensor") != 0 && strcmp(type, "torch.nn.parameter.Parameter") != 0)
+        note(s->classes, sizeof s->classes, &s->n_classes, type);
+    if (g->role == TORCH_FROM_TYPE || g->role == TORCH_ARRAY || g->role == TORCH_CONTENT || g->role == TORCH_BYTES ||
+        g->role == TORCH_DATA || g->role == TORCH_SCALAR)
+        return bad_tensor(w, "it is not described as torch does it");
+    return make(w, g, pickle_item(p, args, 2), 0, depth) || walk_state(w, pickle_item(p, args, 3), depth) ? -1 : 0;
+}
+
+static int walk_object(walker *w, pickle_ref r, int depth)
+{
+    const pickle *p = w->tree->p;
+    char name[TORCH_GLOBAL_MAX];
+    const char *made = torch_callable(p, pickle_callable(p, r), name, sizeof name);
+    const torch_global *g = torch_global_find(made);
+    if (!g)
+        return walk_data(w, r, 0, made ? made : "?", depth);
+    if (g->role == TORCH_FROM_TYPE)
+        return from_type(w, pickle_args(p, r), depth);
+    if (strcmp(g->name, "copyreg._reconstructor") == 0) {
+        const char *class = pickle_global(p, pickle_item(p, pickle_args(p, r), 0));
+        torch_state *s = w->t->state;
+        if (class && !torch_global_find(class))
+            note(s->classes, sizeof s->classes, &s->n_classes, class);
+    }
+    return make(w, g, pickle_args(p, r), r, depth);
+}
+
+static int walk_persistent(walker *w, pickle_ref r)
+{
+    const pickle *p = w->tree->p;
+    const pickle_ref id = pickle_persistent(p, r);
+    if (pickle_is_text(p, pickle_item(p, id, 0), "module"))
+        return scalar(w, pickle_item(p, id, 1));
+    if (!w->tree->tar)
+        return add_storage(w, r);
+    torch_view v = {0};
+    return torch_tar_tensor(w->t, w->tree, id, w->path, &v, w->error) ||
+                   torch_add(w->t, w->options, w->path, &v, w->error)
+               ? -1
+               : 0;
+}
+
+static int walk(walker *w, pickle_ref r, int depth)
+{
+    const pickle *p = w->tree->p;
+    torch_state *s = w->t->state;
+    int failed;
+    if (++*w->steps > STEPS_MAX)
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle leads to more than %d values", STEPS_MAX);
+    if (depth > TORCH_DEPTH_MAX)
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle is nested deeper than %d", TORCH_DEPTH_MAX);
+    if (w->marks[r] & ON_THE_WAY) {
+        s->n_cycles++;
+        return 0;
+    }
+    w->marks[r] |= ON_THE_WAY;
+    switch (pickle_type_of(p, r)) {
+    case PICKLE_NOTHING: failed = 0; break;
+    case PICKLE_LIST:
+    case PICKLE_TUPLE: failed = walk_items(w, r, depth); break;
+    case PICKLE_DICT: failed = walk_pairs(w, r, depth); break;
+    case PICKLE_OBJECT: failed = walk_object(w, r, depth); break;
+    case PICKLE_PERSISTENT: failed = walk_persistent(w, r); break;
+    default: failed = scalar(w, r);
+    }
+    w->marks[r] &= (unsigned char)~ON_THE_WAY;
+    return failed ? -1 : 0;
+}
+
+/* Walks a tree below the path of w, or, of the outermost one, from its root on. */
+static int walk_tree(walker *w, torch_tree *tree, int depth)
+{
+    walker inner = *w;
+    inner.tree = tree;
+    inner.storages = NULL;
+    inner.storage_of = NULL;
+    inner.n_storages = 0;
+    inner.marks = calloc(pickle_values(tree->p), 1);
+    const int failed = inner.marks ? walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
+    free(inner.marks);
+    free(inner.storages);
+    free(inner.storage_of);
+    return failed ? -1 : 0;
+}
+
+/* A file within the pickle. */
+static int walk_nested(walker *w, pickle_ref r, int depth)
+{
+    torch_tree sub;
+    if (torch_open_nested(w->t, w->tree, pickle_item(w->tree->p, pickle_args(w->tree->p, r), 0), &sub, w->error))
+        return -1;
+    const int failed = walk_tree(w, &sub, depth);
+    torch_tree_clear(w->t, &sub);
+    return failed;
+}
+
+static int add_notes(walker *w)
+{
+    const torch_state *s = w->t->state;
+    char text[VALUE_MAX];
+    int failed = 0;
+    if (s->n_classes) {
+        snprintf(text, sizeof text, "objects of these classes are read as data: %s", s->classes);
+        failed |= add_metadata(w, "mpsim.note.classes", text);
+    }
+    if (s->n_skipped) {
+        snprintf(text, sizeof text, "not read: %s", s->skipped);
+        failed |= add_metadata(w, "mpsim.note.skipped", text);
+    }
+    if (s->n_cycles)
+        failed |= add_metadata(w, "mpsim.note.cycles", "values that contain themselves are read once");
+    if (s->no_numbers)
+        failed |= add_metadata(w, "mpsim.note.nowhere", "some tensors have no elements in the file");
+    if (s->no_crc)
+        failed |= add_metadata(w, "mpsim.note.crc", "the archive was saved without CRCs: damage would not be found");
+    if (s->rest)
+        failed |= add_metadata(w, "mpsim.note.rest", "something follows what was read, as if the file were two");
+    if (s->script)
+        failed |= add_metadata(w, "mpsim.note.script", "a TorchScript archive: parameters and buffers are read, not its code and "
+                                  "constants");
+    if (s->n_dropped)
+        failed |= add_metadata(w, "mpsim.note.dropped", "there are more scalars than are listed");
+    return failed;
+}
+
+int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error)
+{
+    uint64_t steps = 0;
+    int no_memory = 0;
+    walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps};
+    if (!(w.path = calloc(TORCH_NAME_MAX, 1)))
+        return trace_no_memory(t, error);
+    int failed = walk_tree(&w, tree, 0) || add_notes(&w);
+    free(w.path);
+    if (failed)
+        return -1;
+    const char *const *twice = t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries,
+                                                          &no_memory)
+                                        : NULL;
+    if (no_memory)
+        return trace_no_memory(t, error);
+    return twice ? trace_fail(t, error, TRACE_NO_OFFSET, "two tensors have the name '%.200s'", *twice) : 0;
+}

@@ -1,0 +1,165 @@
+/* t-torch.c -- PyTorch's files: every tensor (name, dtype, shape, SHA-256 of its contiguous little-endian bytes) as the
+ * torch that wrote the file loads it itself.
+ *
+ * tests/trace/torch/digests.txt has what seven versions of torch wrote and read (tests/trace/torch/README.md).
+ * MPSIM_CHECKPOINTS names a folder of others, with such a list in digests.txt or digests-published.txt. */
+#include "sim/trace/impl.h"
+#include "support/sha256.h"
+#include "support/support.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE = 8192, CHUNK = 777 }; /* elements at a time: odd, so that boxes of views are cut anywhere */
+
+static int tensors, files, unread;
+
+/* Undoes the escapes of the list: \t, \n, \\. */
+static void unescape(char *s)
+{
+    char *to = s;
+    for (; *s; s++)
+        if (*s == '\\' && s[1]) {
+            s++;
+            *to++ = *s == 't' ? '\t' : *s == 'n' ? '\n' : *s;
+        } else {
+            *to++ = *s;
+        }
+    *to = 0;
+}
+
+static size_t find(const trace *t, const char *name)
+{
+    for (size_t i = 0; i < trace_count(t); i++)
+        if (strcmp(trace_at(t, i)->name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+static void to_little_endian(unsigned char *p, size_t width, size_t n)
+{
+    for (size_t i = 0; i < n; i++, p += width)
+        for (size_t k = 0; k < width / 2; k++) {
+            const unsigned char c = p[k];
+            p[k] = p[width - 1 - k];
+            p[width - 1 - k] = c;
+        }
+}
+
+/* The digest of all elements, whatever their dtype. */
+static void digest_of(const trace *t, const trace_entry *e, char hex[65])
+{
+    static unsigned char codes[CHUNK * 16];
+    const uint64_t n = e->tensor.count;
+    const size_t width = n ? (size_t)(e->bytes / n) : 1;
+    const size_t part = strncmp(e->tensor.dtype, "complex", 7) == 0 ? 2 : 1;
+    trace_error error;
+    sha256 s;
+    sha256_init(&s);
+    for (uint64_t first = 0; first < n; first += CHUNK) {
+        const size_t m = n - first < CHUNK ? (size_t)(n - first) : CHUNK;
+        ck_assert_msg(t->type->codes(t, e, first, codes, m, &error) == 0, "%s", error.text);
+        if (e->tensor.big_endian)
+            to_little_endian(codes, width / part, m * part);
+        sha256_add(&s, codes, m * width);
+    }
+    sha256_hex(&s, hex);
+}
+
+/* A line of the list: PATH dtype shape digest note. */
+static void compare(const trace *t, char *const field[6])
+{
+    char shape[1024] = "[", hex[65];
+    char *name = strcmp(field[1], "-") ? field[1] : field[1] + 1;
+    unescape(name);
+    const size_t i = find(t, name);
+    const int nowhere = strcmp(field[4], "-") == 0;
+    if (i == SIZE_MAX && nowhere && strncmp(field[5], "meta", 4) != 0)
+        return; /* sparse and nested tensors: their parts are listed */
+    ck_assert_msg(i != SIZE_MAX, "%s: no tensor '%s'", field[0], name);
+    const trace_entry *e = &t->entries[i];
+    const char *dtype = strncmp(field[2], "numpy:", 6) ? field[2] : field[2] + 6;
+    size_t n = 1;
+    for (size_t k = 0; k < e->tensor.rank; k++)
+        n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%llu", k ? "," : "", (unsigned long long)e->tensor.shape[k]);
+    snprintf(shape + n, sizeof shape - n, "]");
+    ck_assert_msg(strcmp(dtype, e->tensor.dtype) == 0, "%s: '%s' is %s and not %s", field[0], name, e->tensor.dtype, dtype);
+    ck_assert_msg(strcmp(field[3], shape) == 0, "%s: '%s' has shape %s and not %s", field[0], name, shape, field[3]);
+    tensors++;
+    if (nowhere || strncmp(field[5], "conj", 4) == 0)
+        return;
+    digest_of(t, e, hex);
+    ck_assert_msg(strcmp(field[4], hex) == 0, "%s: '%s' has other elements", field[0], name);
+}
+
+/* Every line of a list, which stands for files of a folder. */
+static void compare_all(const char *folder, const char *list)
+{
+    char path[4096], line[LINE], open[LINE] = "";
+    trace *t = NULL;
+    trace_error error;
+    snprintf(path, sizeof path, "%s/%s", folder, list);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return;
+    while (fgets(line, sizeof line, f)) {
+        char *field[7] = {line}, *end;
+        int n = 1;
+        line[strcspn(line, "\n")] = 0;
+        for (end = line; (end = strchr(end, '\t')) && n < 7; n++) {
+            *end++ = 0;
+            field[n] = end;
+        }
+        ck_assert_msg(n >= 6, "%s: a line of %d fields", path, n);
+        if (strcmp(open, field[0]) != 0) {
+            trace_close(t);
+            snprintf(open, sizeof open, "%s", field[0]);
+            snprintf(path, sizeof path, "%s/%s", folder, field[0]);
+            t = trace_open(path, NULL, &error);
+            files += t != NULL;
+            unread += t == NULL;
+            if (!t)
+                printf("# %s\n", error.text);
+        }
+        if (t)
+            compare(t, field);
+    }
+    trace_close(t);
+    fclose(f);
+}
+
+START_TEST(seven_versions_as_torch_reads_them)
+{
+    tensors = files = unread = 0;
+    compare_all(test_source_path("tests/trace/torch"), "digests.txt");
+    printf("# %d tensors of %d files\n", tensors, files);
+    ck_assert_int_eq(unread, 0);
+    ck_assert_int_gt(files, 50);
+}
+END_TEST
+
+START_TEST(published_checkpoints)
+{
+    const char *folder = getenv("MPSIM_CHECKPOINTS");
+    if (!folder) {
+        printf("# SKIP: MPSIM_CHECKPOINTS names no folder\n");
+        return;
+    }
+    tensors = files = unread = 0;
+    compare_all(folder, "digests.txt");
+    compare_all(folder, "digests-published.txt");
+    printf("# %d tensors of %d files; %d files are refused\n", tensors, files, unread);
+    ck_assert_int_gt(files, 0);
+    ck_assert_int_eq(unread, 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = test_case("torch", 120);
+    tcase_add_test(c, seven_versions_as_torch_reads_them);
+    tcase_add_test(c, published_checkpoints);
+    TCase *const cases[] = {c, NULL};
+    return test_main("torch files", cases);
+}
