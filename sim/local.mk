@@ -15,9 +15,10 @@ sim_libsim_la_SOURCES = \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
   sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
   sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
+  sim/cli/element.c sim/cli/element.h \
   sim/commands.c sim/commands.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
-  sim/dot/operand.c sim/dot/operand.h \
+  sim/dot/operand.c sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h \
   sim/formats/cmd.c \
   sim/info/cmd.c \
   sim/memory/activations.c sim/memory/cmd.c sim/memory/count.h sim/memory/ledger.c \

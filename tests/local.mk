@@ -56,7 +56,7 @@ unit_tests = \
   tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
   tests/block/t-kernel tests/block/t-recorded tests/arith/t-arith-proof \
   tests/digest/t-digest \
-  tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-tensorcore \
+  tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-record \
   tests/layer/t-batchnorm tests/layer/t-xent \

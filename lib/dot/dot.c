@@ -14,7 +14,29 @@ typedef struct walk {
     mpsim_vector a, b;
     const mpsim_rng *rng;
     uint64_t index; /* of the next random word */
+    void (*see)(void *context, const mpsim_dot_step *step); /* or NULL */
+    void *context;
 } walk;
+
+/* ---- steps, for those who want to see them ---- */
+
+/* x, y: the numbers that were added; code: of the result, rounded at `place`. */
+static void show(const walk *w, mpsim_dot_step step, const mpsim_rounded *place, mpsim_number x,
+                 mpsim_number y, uint64_t code)
+{
+    step.place = place;
+    step.x = mpsim_number_to_f64(x);
+    step.y = mpsim_number_to_f64(y);
+    step.code = code;
+    step.value = mpsim_number_to_f64(mpsim_scalar_unpack(&place->format, code));
+    w->see(w->context, &step);
+}
+
+static mpsim_dot_step step_of(mpsim_dot_event event, size_t first, size_t n)
+{
+    const mpsim_dot_step step = {.event = event, .first = first, .n = n};
+    return step;
+}
 
 /* ---- roundings ---- */
 
@@ -31,17 +53,25 @@ static uint64_t round_code(walk *w, const mpsim_rounded *p, mpsim_number x)
     return mpsim_scalar_encode(&p->format, &p->rounding, p->rounding.mode, x, draw(w, p), &flags);
 }
 
-static mpsim_number round_number(walk *w, const mpsim_rounded *p, mpsim_number x)
+static const mpsim_number none = {MPSIM_NUMBER_FINITE, 0, 0, 0, 0};
+
+/* `sum` rounded at p, a step with x and y. */
+static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum, mpsim_dot_step step,
+                               mpsim_number x, mpsim_number y)
 {
-    return mpsim_scalar_unpack(&p->format, round_code(w, p, x));
+    const uint64_t code = round_code(w, p, sum);
+    if (w->see)
+        show(w, step, p, x, y, code);
+    return mpsim_scalar_unpack(&p->format, code);
 }
 
 /* place(x + y) */
-static mpsim_number add(walk *w, const mpsim_rounded *p, mpsim_number x, mpsim_number y)
+static mpsim_number add(walk *w, const mpsim_rounded *p, mpsim_number x, mpsim_number y,
+                        mpsim_dot_step step)
 {
     unsigned flags = 0;
     const int down = p->rounding.mode == MPSIM_ROUND_DOWN;
-    return round_number(w, p, mpsim_number_add(x, y, down, &flags));
+    return round_step(w, p, mpsim_number_add(x, y, down, &flags), step, x, y);
 }
 
 static uint64_t code_at(const mpsim_vector *v, size_t k)
@@ -57,8 +87,9 @@ static mpsim_number number_at(const mpsim_vector *v, size_t k)
 static mpsim_number product_at(walk *w, size_t k)
 {
     unsigned flags = 0;
-    return round_number(w, &w->m->product,
-                        mpsim_number_mul(number_at(&w->a, k), number_at(&w->b, k), &flags));
+    return round_step(w, &w->m->product,
+                      mpsim_number_mul(number_at(&w->a, k), number_at(&w->b, k), &flags),
+                      step_of(MPSIM_DOT_PRODUCT, k, 1), none, none);
 }
 
 /* ---- one chunk: products first to first + n - 1, from s ---- */
@@ -69,8 +100,9 @@ static mpsim_number chain_fma(walk *w, size_t first, size_t n, mpsim_number s)
     const int down = acc->rounding.mode == MPSIM_ROUND_DOWN;
     for (size_t k = first; k < first + n; k++) {
         unsigned flags = 0;
-        s = round_number(w, acc, mpsim_number_fma(number_at(&w->a, k), number_at(&w->b, k), s, down,
-                                                  &flags));
+        const mpsim_number sum =
+            mpsim_number_fma(number_at(&w->a, k), number_at(&w->b, k), s, down, &flags);
+        s = round_step(w, acc, sum, step_of(MPSIM_DOT_ADDITION, k, 1), s, none);
     }
     return s;
 }
@@ -79,7 +111,7 @@ static mpsim_number chain_muladd(walk *w, size_t first, size_t n, mpsim_number s
 {
     for (size_t k = first; k < first + n; k++) {
         const mpsim_number p = product_at(w, k);
-        s = add(w, &w->m->accumulator, s, p);
+        s = add(w, &w->m->accumulator, s, p, step_of(MPSIM_DOT_ADDITION, k, 1));
     }
     return s;
 }
@@ -95,11 +127,12 @@ static mpsim_status tree(walk *w, size_t first, size_t n, mpsim_number *s)
         p[i] = product_at(w, first + i);
     for (; n > 1; n = n / 2 + n % 2) {
         for (size_t i = 0; i < n / 2; i++)
-            p[i] = add(w, &w->m->accumulator, p[2 * i], p[2 * i + 1]);
+            p[i] = add(w, &w->m->accumulator, p[2 * i], p[2 * i + 1],
+                       step_of(MPSIM_DOT_ADDITION, first, 0));
         if (n % 2)
             p[n / 2] = p[n - 1];
     }
-    *s = add(w, &w->m->accumulator, *s, p[0]);
+    *s = add(w, &w->m->accumulator, *s, p[0], step_of(MPSIM_DOT_ADDITION, first, 0));
     free(p);
     return MPSIM_OK;
 }
@@ -137,6 +170,24 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
     return x;
 }
 
+static void show_fused(const walk *w, const mpsim_fused *p, const mpsim_term *a, const mpsim_term *b,
+                       const size_t *places, int n, mpsim_number s, int emin, uint64_t code)
+{
+    const mpsim_fused_terms t = mpsim_fused_look(p, a, b, n, s, emin);
+    mpsim_dot_step step = step_of(MPSIM_DOT_ADDITION, n ? places[0] : 0, (size_t)n);
+    int64_t terms[MPSIM_FUSED_LENGTH] = {0};
+    step.places = places;
+    step.terms = terms;
+    step.aligned = t.any && !t.nan && !t.infinities[0] && !t.infinities[1];
+    if (step.aligned) {
+        step.unit = t.largest - p->fraction;
+        step.sum = step.accumulator = mpsim_fused_accumulator(p, s, step.unit);
+        for (int i = 0; i < n; i++)
+            step.sum += terms[i] = mpsim_fused_product(p, a[i], b[i], step.unit);
+    }
+    show(w, step, &w->m->accumulator, s, none, code);
+}
+
 static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_number s, int emin)
 {
     const mpsim_model *m = w->m;
@@ -145,6 +196,7 @@ static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_numbe
     const int is_quads = m->order == MPSIM_ORDER_QUADS;
     const size_t total = is_quads ? m->chunk : n;
     mpsim_term a[MPSIM_FUSED_LENGTH], b[MPSIM_FUSED_LENGTH];
+    size_t places[MPSIM_FUSED_LENGTH];
     for (size_t i = 0; i < total; i += m->length) {
         int terms = 0;
         for (size_t j = i; j < total && j < i + m->length; j++) {
@@ -153,11 +205,13 @@ static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_numbe
                 continue; /* a zero that fills up a chunk */
             a[terms] = mpsim_scalar_term(w->a.format, m->operand_emin, code_at(&w->a, first + k));
             b[terms] = mpsim_scalar_term(w->b.format, m->operand_emin, code_at(&w->b, first + k));
-            terms++;
+            places[terms++] = first + k;
         }
         unsigned flags = 0;
         const mpsim_number sum = mpsim_fused_sum(&p, a, b, terms, s, emin, &flags);
         const uint64_t code = mpsim_fused_round(&m->accumulator, sum, draw(w, &m->accumulator));
+        if (w->see)
+            show_fused(w, &p, a, b, places, terms, s, emin, code);
         s = mpsim_scalar_unpack(&m->accumulator.format, code);
         emin = mpsim_emin(&m->accumulator.format);
     }
@@ -169,8 +223,9 @@ static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, 
     const mpsim_model *m = w->m;
     switch (m->addition) {
     case MPSIM_ADDITION_EXACT:
-        *s = exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN);
-        *s = round_number(w, &m->accumulator, *s);
+        *s = round_step(w, &m->accumulator,
+                        exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN),
+                        step_of(MPSIM_DOT_ADDITION, first, n), *s, none);
         return MPSIM_OK;
     case MPSIM_ADDITION_FMA:
         *s = chain_fma(w, first, n, *s);
@@ -189,31 +244,44 @@ static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, 
 
 /* ---- a dot product ---- */
 
-mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b,
-                                 size_t n, mpsim_number c, const mpsim_rng *rng, uint64_t index,
-                                 uint64_t *d)
+/* A checked dot product, with w filled. */
+static mpsim_status run(walk *w, size_t n, mpsim_number c, uint64_t *d)
 {
-    walk w = {m, *a, *b, rng, index};
-    mpsim_number s = c;
+    const mpsim_model *m = w->m;
+    mpsim_dot_step last = step_of(MPSIM_DOT_RESULT, 0, 0);
+    mpsim_number s = c, x = c;
     if (m->addition == MPSIM_ADDITION_EXACT && m->chunk == 0) {
-        s = exact(&w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN);
+        s = exact(w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN);
+        last.n = n;
     } else if (m->chunk == 0) {
-        const mpsim_status status = run_chunk(&w, 0, n, &s, mpsim_emin(&m->result.format));
+        const mpsim_status status = run_chunk(w, 0, n, &s, mpsim_emin(&m->result.format));
         if (status != MPSIM_OK)
             return status;
+        x = s;
     } else {
         for (size_t k = 0; k < n; k += m->chunk) {
             mpsim_number t = mpsim_number_make(0, 0, 0);
             const mpsim_status status =
-                run_chunk(&w, k, n - k < m->chunk ? n - k : m->chunk, &t,
+                run_chunk(w, k, n - k < m->chunk ? n - k : m->chunk, &t,
                           mpsim_emin(&m->accumulator.format));
             if (status != MPSIM_OK)
                 return status;
-            s = add(&w, &m->outer, s, t);
+            s = add(w, &m->outer, s, t, step_of(MPSIM_DOT_CHUNK, k, n - k < m->chunk ? n - k : m->chunk));
         }
+        x = s;
     }
-    *d = round_code(&w, &m->result, s);
+    *d = round_code(w, &m->result, s);
+    if (w->see)
+        show(w, last, &m->result, x, none, *d);
     return MPSIM_OK;
+}
+
+mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b,
+                                 size_t n, mpsim_number c, const mpsim_rng *rng, uint64_t index,
+                                 uint64_t *d)
+{
+    walk w = {m, *a, *b, rng, index, NULL, NULL};
+    return run(&w, n, c, d);
 }
 
 mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
@@ -232,17 +300,26 @@ mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a,
-                       const mpsim_format *fb, const void *b, size_t n, uint64_t c,
-                       const mpsim_rng *rng, uint64_t *d)
+mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a,
+                             const mpsim_format *fb, const void *b, size_t n, uint64_t c,
+                             const mpsim_rng *rng, uint64_t *d,
+                             void (*see)(void *context, const mpsim_dot_step *step), void *context)
 {
     const mpsim_status s = mpsim_dot_check(m, fa, fb, rng);
     if (s != MPSIM_OK)
         return s;
     if (!d || (n > 0 && (!a || !b)))
         return MPSIM_EINVAL;
-    const mpsim_vector va = {fa, a, mpsim_format_code_bytes(fa), 0, 1};
-    const mpsim_vector vb = {fb, b, mpsim_format_code_bytes(fb), 0, 1};
-    return mpsim_dot_reference(m, &va, &vb, n, mpsim_scalar_unpack(&m->result.format, c), rng,
-                               rng ? rng->index : 0, d);
+    walk w = {m,
+              {fa, a, mpsim_format_code_bytes(fa), 0, 1},
+              {fb, b, mpsim_format_code_bytes(fb), 0, 1},
+              rng, rng ? rng->index : 0, see, context};
+    return run(&w, n, mpsim_scalar_unpack(&m->result.format, c), d);
+}
+
+mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a,
+                       const mpsim_format *fb, const void *b, size_t n, uint64_t c,
+                       const mpsim_rng *rng, uint64_t *d)
+{
+    return mpsim_dot_steps(m, fa, a, fb, b, n, c, rng, d, NULL, NULL);
 }

@@ -85,49 +85,73 @@ static inline MPSIM_HD int64_t mpsim_fused_align(int alignment, int sign, uint64
     return sign ? -(int64_t)q : (int64_t)q;
 }
 
-/* One addition: the aligned sum of n products and the accumulator s, whose format has the smallest
- * normal exponent `emin`; still to be rounded. *flags receives INVALID. */
-static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const mpsim_term *a,
-                                                    const mpsim_term *b, int n, mpsim_number s,
-                                                    int emin, unsigned *flags)
+/* What the terms of an addition are: n products and the accumulator s, whose format has the smallest
+ * normal exponent `emin`. */
+typedef struct mpsim_fused_terms {
+    int nan, infinities[2]; /* of either sign             */
+    int any;                /* one is finite and not zero */
+    int largest;            /* exponent: E                */
+} mpsim_fused_terms;
+
+static inline MPSIM_HD mpsim_fused_terms mpsim_fused_look(const mpsim_fused *p, const mpsim_term *a,
+                                                          const mpsim_term *b, int n, mpsim_number s,
+                                                          int emin)
 {
-    int nan = s.kind == MPSIM_NUMBER_NAN, infinities[2] = {0, 0}, any = 0;
-    int largest = p->floor;
+    mpsim_fused_terms t = {s.kind == MPSIM_NUMBER_NAN, {0, 0}, 0, p->floor};
     if (s.kind == MPSIM_NUMBER_INF)
-        infinities[s.sign] = 1;
+        t.infinities[s.sign] = 1;
     const int s_e = s.exp > emin ? s.exp : emin;
     if (s.kind == MPSIM_NUMBER_FINITE && s.hi != 0) {
-        any = 1;
-        largest = s_e > largest ? s_e : largest;
+        t.any = 1;
+        t.largest = s_e > t.largest ? s_e : t.largest;
     }
     for (int i = 0; i < n; i++) {
         if (a[i].kind != MPSIM_NUMBER_FINITE || b[i].kind != MPSIM_NUMBER_FINITE) {
             if (a[i].kind == MPSIM_NUMBER_NAN || b[i].kind == MPSIM_NUMBER_NAN ||
                 mpsim_term_is_zero(a[i]) || mpsim_term_is_zero(b[i]))
-                nan = 1;
+                t.nan = 1;
             else
-                infinities[a[i].sign ^ b[i].sign] = 1;
+                t.infinities[a[i].sign ^ b[i].sign] = 1;
         } else if (a[i].s != 0 && b[i].s != 0) {
             const int e = mpsim_fused_exponent(p, a[i], b[i]);
-            any = 1;
-            largest = e > largest ? e : largest;
+            t.any = 1;
+            t.largest = e > t.largest ? e : t.largest;
         }
     }
-    if (nan || (infinities[0] && infinities[1]))
+    return t;
+}
+
+/* The accumulator and a product in units of 2^unit. */
+static inline MPSIM_HD int64_t mpsim_fused_accumulator(const mpsim_fused *p, mpsim_number s, int unit)
+{
+    return s.hi ? mpsim_fused_align(p->alignment, s.sign, s.hi, s.exp - 63 - unit) : 0;
+}
+
+static inline MPSIM_HD int64_t mpsim_fused_product(const mpsim_fused *p, mpsim_term a, mpsim_term b,
+                                                   int unit)
+{
+    if (a.s == 0 || b.s == 0)
+        return 0;
+    return mpsim_fused_align(p->alignment, a.sign ^ b.sign, a.s * b.s, a.e + b.e - p->bits - unit);
+}
+
+/* One addition: the aligned sum of n products and s; still to be rounded. *flags receives INVALID. */
+static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const mpsim_term *a,
+                                                    const mpsim_term *b, int n, mpsim_number s,
+                                                    int emin, unsigned *flags)
+{
+    const mpsim_fused_terms t = mpsim_fused_look(p, a, b, n, s, emin);
+    if (t.nan || (t.infinities[0] && t.infinities[1]))
         return mpsim_number_invalid(flags);
-    if (infinities[0] || infinities[1])
-        return mpsim_number_infinity(infinities[1]);
-    if (!any)
+    if (t.infinities[0] || t.infinities[1])
+        return mpsim_number_infinity(t.infinities[1]);
+    if (!t.any)
         return mpsim_number_make(0, 0, 0);
 
-    const int unit = largest - p->fraction; /* the terms are multiples of 2^unit */
-    int64_t total = 0;
-    if (s.hi != 0)
-        total = mpsim_fused_align(p->alignment, s.sign, s.hi, s.exp - 63 - unit);
+    const int unit = t.largest - p->fraction; /* the terms are multiples of 2^unit */
+    int64_t total = mpsim_fused_accumulator(p, s, unit);
     for (int i = 0; i < n; i++)
-        if (a[i].s != 0 && b[i].s != 0)
-            total += mpsim_fused_align(p->alignment, a[i].sign ^ b[i].sign, a[i].s * b[i].s,
-                                       a[i].e + b[i].e - p->bits - unit);
+        total += mpsim_fused_product(p, a[i], b[i], unit);
     return mpsim_number_make(total < 0, total < 0 ? (uint64_t)-total : (uint64_t)total, unit);
 }
 

@@ -1,5 +1,6 @@
 /* cmd.c -- mpsim calc: one operation, correctly rounded, in every format that is named. */
 #include "../commands.h"
+#include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
@@ -118,12 +119,6 @@ static const char *flags_text(char *out, size_t size, unsigned flags, const char
     return out;
 }
 
-static const char *code_text(char out[24], const mpsim_format *f, uint64_t code)
-{
-    snprintf(out, 24, "0x%0*" PRIx64, (f->bits + 3) / 4, code);
-    return out;
-}
-
 static void print_row(table *t, const answer *a)
 {
     char code[24], flags[192];
@@ -136,7 +131,7 @@ static void print_row(table *t, const answer *a)
             table_cell(t, "%s", "");
     table_cell(t, "%.17g", a->result);
     table_cell(t, "%a", a->result);
-    table_cell(t, "%s", code_text(code, &a->t->format, a->code));
+    table_cell(t, "%s", element_code_text(code, &a->t->format, a->code));
     table_cell(t, "%s", flags_text(flags, sizeof flags, a->flags, ", "));
 }
 
@@ -157,7 +152,7 @@ static json_t *answer_json(const answer *a)
     json_object_set_new(v, "operand_format", json_string(a->o.operand[0].name));
     json_object_set_new(v, "operands", operands);
     json_object_set_new(v, "result", json_of_double(a->result));
-    json_object_set_new(v, "code", json_string(code_text(code, &a->t->format, a->code)));
+    json_object_set_new(v, "code", json_string(element_code_text(code, &a->t->format, a->code)));
     json_object_set_new(v, "flags", flags);
     return v;
 }
@@ -224,13 +219,8 @@ static int parse_operands(double *x, const calculation *c, char **words, int n)
         return fail(EXIT_USAGE, "calc: %s takes %d operand%s", c->name, wanted,
                     wanted == 1 ? "" : "s");
     for (int i = 0; i < n; i++) {
-        const char *s = words[i] + (words[i][0] == ' '), *unsigned_part = s + (*s == '-' || *s == '+');
-        const double sign = *s == '-' ? -1 : 1;
-        if (strcmp(unsigned_part, "inf") == 0)
-            x[i] = sign * (double)INFINITY;
-        else if (strcmp(unsigned_part, "nan") == 0)
-            x[i] = copysign((double)NAN, sign);
-        else if (parse_number(&x[i], s))
+        const char *s = words[i] + (words[i][0] == ' ');
+        if (number_parse(&x[i], s))
             return fail(EXIT_USAGE, "calc: '%s' is not a number of binary64, inf or nan", s);
     }
     return 0;

@@ -5,6 +5,7 @@
 #include "../cli/reportoptions.h"
 #include "error.h"
 #include "models.h"
+#include "pair.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,6 +20,10 @@ static const char more[] =
     "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
     "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0\n"
     "  not finite   results that are Inf or NaN; the errors are those of the others\n"
+    "\n"
+    "With --a and --b and no file, both are numbers: one dot product, with the addend --c, its bits under\n"
+    "each model, and with --steps every addition on the way. A number is decimal, hexadecimal (0x1p-3),\n"
+    "inf or nan, and 0x3c00 a code. A last addition, or chunk, of less products is shorter.\n"
     "\n"
     "Models: names of 'mpsim formats --models', patterns of them as 'hopper-*', or names with\n"
     "changes, each after a ':':\n"
@@ -37,16 +42,18 @@ static const char more[] =
     "  mpsim dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
     "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
-    "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n";
+    "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
+    "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
 
 enum { DEPTHS = 64 };
+static const uint64_t default_rows = 16;
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b;
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c;
     uint64_t rows, columns, seed;
-    int flatten, transpose_a, transpose_b;
+    int flatten, transpose_a, transpose_b, steps;
     report_options form;
 } options;
 
@@ -352,8 +359,17 @@ static int check(run *r, int operands)
         return fail(EXIT_USAGE, "dot: at most two files: A and B");
     if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other"))
         return EXIT_USAGE;
-    if (operands == 0 && (o->a || o->b || o->flatten || o->transpose_a || o->transpose_b))
-        return fail(EXIT_USAGE, "dot: --a, --b, --flatten and --transpose-... need a file");
+    if (operands == 0 && (o->flatten || o->transpose_a || o->transpose_b))
+        return fail(EXIT_USAGE, "dot: --flatten and --transpose-... need a file");
+    if (operands == 0 && (!o->a != !o->b))
+        return fail(EXIT_USAGE, "dot: without a file, --a and --b are numbers, and go together");
+    if ((o->c || o->steps) && (operands || !o->a))
+        return fail(EXIT_USAGE, "dot: --c and --steps go with --a and --b of numbers, without a file");
+    if (operands == 0 && o->a &&
+        (o->depths || o->distribution || o->scale || o->rows != default_rows || o->columns != default_rows))
+        return fail(EXIT_USAGE, "dot: -K, --values, --scale, --rows and --columns do not go with numbers");
+    if (o->steps && o->form.csv)
+        return fail(EXIT_USAGE, "dot: --steps is text or JSON");
     if (operands > 0 && o->distribution)
         return fail(EXIT_USAGE, "dot: --values is for generated operands");
     if (operands == 1 && !(o->a && o->b))
@@ -363,9 +379,23 @@ static int check(run *r, int operands)
     return report_options_threads(&o->form, "dot");
 }
 
+/* One dot product of numbers of the command line. */
+static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_format *fb)
+{
+    const options *o = r->o;
+    const pair_options pair = {o->a, o->b, o->c, o->seed, o->steps, fa, fb, o->form.path};
+    model_list models = {0};
+    int code = model_list_make(&models, "dot", o->models, fa, fb);
+    if (!code)
+        code = pair_report(&pair, &models, r->style);
+    model_list_clear(&models);
+    return code;
+}
+
 int cmd_dot(const command *self, int argc, char **argv)
 {
-    options o = {.formats = "fp16", .models = default_models, .rows = 16, .columns = 16, .seed = 1};
+    options o = {.formats = "fp16", .models = default_models, .rows = default_rows,
+                 .columns = default_rows, .seed = 1};
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
@@ -381,8 +411,10 @@ int cmd_dot(const command *self, int argc, char **argv)
         {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values (default 1)"},
         {0, "rows", OPTION_COUNT, &o.rows, "N", "rows of A to use (default 16)"},
         {0, "columns", OPTION_COUNT, &o.columns, "N", "rows of B to use (default 16)"},
-        {0, "a", OPTION_STRING, &o.a, "GLOB", "name of tensor A in its file"},
-        {0, "b", OPTION_STRING, &o.b, "GLOB", "name of tensor B in its file"},
+        {0, "a", OPTION_STRING, &o.a, "GLOB|LIST", "name of tensor A in its file, or numbers"},
+        {0, "b", OPTION_STRING, &o.b, "GLOB|LIST", "name of tensor B in its file, or numbers"},
+        {0, "c", OPTION_STRING, &o.c, "X", "with numbers: the addend (default 0)"},
+        {0, "steps", OPTION_FLAG, &o.steps, NULL, "with numbers: every addition of every model"},
         {0, "flatten", OPTION_FLAG, &o.flatten, NULL,
          "K is all dimensions but the first (default: the last dimension)"},
         {0, "transpose-a", OPTION_FLAG, &o.transpose_a, NULL, "K is the first dimension of A"},
@@ -391,7 +423,7 @@ int cmd_dot(const command *self, int argc, char **argv)
          "multiply operands before rounding; amax: by the largest power of two without overflow, of "
          "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        JSON_OPTION_ROW(o.form, "mpsim.dot/1"),
+        JSON_OPTION_ROW(o.form, "mpsim.dot/1; of numbers mpsim.dot-pair/1"),
         NDJSON_OPTION_ROW(o.form, "line"),
         CSV_OPTION_ROW(o.form, ""),
         OUTPUT_OPTION_ROW(o.form),
@@ -408,6 +440,8 @@ int cmd_dot(const command *self, int argc, char **argv)
     if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
         (code = parse_scale(&scale, o.scale)))
         return code;
+    if (operands == 0 && o.a)
+        return dot_of_numbers(&r, &fa, &fb);
     if (o.distribution && distribution_find(&r.distribution, o.distribution))
         return fail(EXIT_USAGE, "dot: --values: '%s' is none of uniform, symmetric, normal, relu",
                     o.distribution);

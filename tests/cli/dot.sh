@@ -100,5 +100,35 @@ run 2 dot -f fp16 -M hopper-fp16-fp32:order=pairwise && has 'pairwise is for mul
 run 2 dot -f fp16 -M hopper-mma-fp8-fp16:chunk=8:chunk=0 && has 'comes twice' err; ok $? "another reason is not taken for it"
 run 4 dot "$dir/missing" "$dir/missing"; ok $? "missing file"
 run 3 dot -f e2m1 -s 100 --a act:fc1 --b act:fc1 "$real" && has 'overflow' err; ok $? "operands that overflow"
+
+# ---- one pair: numbers and codes of the command line. 1 - 1 + 2^-9 2^-5: 13 bits below 1 there is nothing
+run 0 dot -f e4m3 --a 0x38,0xb8,0x01 --b 0x38,0x38,0x10 -M exact,hopper-wgmma-fp8-fp32,hopper-mma-fp8-fp32 --csv &&
+    [ "$(cat "$dir/out")" = 'model,result_format,code,value
+exact,binary32,0x38800000,6.103515625e-05
+hopper-wgmma-fp8-fp32,binary32,0x00000000,0
+hopper-mma-fp8-fp32,binary32,0x38800000,6.103515625e-05' ]; ok $? "three products by code"
+run 0 dot -f e4m3 --a 1,-1,2^-9 --b 1,1,0x1p-5 -M exact --csv && has ',0x38800000,'; ok $? "the same by value"
+# c + 2048 in fp16 is 2048 for c = 1, and 2052 for c = 3 (ties to even)
+run 0 dot -f fp16 --a 2048 --b 1 --c 1 -M sequential:fp16 --csv && has ',fp16,0x6800,2048$'; ok $? "an addend: 2048 + 1"
+run 0 dot -f fp16 --a 2048 --b 1 --c 0x4200 -M sequential:fp16 --csv && has ',fp16,0x6802,2052$'; ok $? "an addend by code: 2048 + 3"
+run 0 dot -f fp16 --a inf --b 0 -M exact,fma --csv && [ "$(grep -c 'nan$' "$dir/out")" -eq 2 ]; ok $? "inf times 0"
+run 0 dot -f fp16 --a 0.1 --b 1 -M exact && has '^1 operand was no number of the format'; ok $? "what is rounded on the way in is said"
+run 0 dot -f fp16 --a 1 --b 1 --c 0x1p-25 -M hopper-fp16-fp16 && has '^c is 0 in fp16$'; ok $? "c, too"
+# 1 + 2^-25: Hopper aligns to 25 bits, Ampere to 24
+run 0 dot -f fp16 --a 1 --b 1 --c 0x1p-25 -M hopper-fp16-fp32,ampere-fp16-fp32 --steps && has '33554433  2^-25' && has '16777216  2^-24' && has '  0[*]$' &&
+    has 'cut: bits below the unit are lost'; ok $? "--steps: aligned terms, what is cut"
+run 0 dot -f fp16 --a 1,2,3 --b 1,1,1 -M pairwise,chunked:fp16:chunk=2,fma,exact --steps && [ "$(grep -c '^  chunk' "$dir/out")" -eq 2 ] &&
+    [ "$(grep -c '^  addition' "$dir/out")" -eq 9 ] && [ "$(grep -c '^  product' "$dir/out")" -eq 6 ]; ok $? "--steps of every kind of model"
+run 0 dot -f fp16 --a 1,2,3 --b 1,1,1 -M hopper-fp16-fp32,exact --steps --json && has '"mpsim.dot-pair/1"' && has '"unit_exponent": -24' && has '"sum": 100663296'
+ok $? "--steps --json: 6 in units of 2^-24"
+run 0 dot -f e4m3 --a 1,2,3 --b 1,1,1 -M hopper-mma-fp8-fp32 --steps --ndjson && has '"products": \[0, 1\]' && has '"products": \[2\]'; ok $? "quads: the order"
+run 0 dot -f fp16 --a 1 --b 1 -M fma:fp16:round=sr --seed 3 --csv; ok $? "stochastic rounding"
+for words in '--a 1' '--b 1' '--a 1,2 --b 1' '--a 1, --b 1,2' '--a x --b 1' '--a 0x10000 --b 1' '--a 1 --b 1 --c x' '--c 1' '--steps' '--a 1 --b 1 -K 3' \
+    '--a 1 --b 1 --rows 2' '--a 1 --b 1 -s 2' '--a 1 --b 1 --values relu' '--a 1 --b 1 --steps --csv' '--a 1 --b 1 --flatten' '--a  --b 1' \
+    '--a 1 --b 1 --c 0x3c00 -M hopper-fp16-fp16,hopper-fp16-fp32'; do
+    # shellcheck disable=SC2086 # words
+    run 2 dot $words; ok $? "dot $words: usage error"
+done
+run 2 dot --c 1 --a x --b y "$real"; ok $? "--c with a file"
 run 2 formats --models --check 1; ok $? "--models with --check"
 finish

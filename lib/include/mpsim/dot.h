@@ -174,6 +174,38 @@ MPSIM_API mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, c
                                  const mpsim_format *fb, const void *b, size_t n, uint64_t c,
                                  const mpsim_rng *rng, uint64_t *d);
 
+/* What mpsim_dot does on its way, a step at a time. Numbers are exact as binary64. */
+typedef enum mpsim_dot_event {
+    MPSIM_DOT_PRODUCT,  /* value = product(a[k] b[k]), k = first: MULADD                             */
+    MPSIM_DOT_ADDITION, /* value = accumulator(x + products first to first + n - 1), of FUSED those of
+                           `places`; MULADD: (x + y), y a product or, n = 0, a sum of a pairwise tree  */
+    MPSIM_DOT_CHUNK,    /* value = outer(x + y), y the sum of a chunk                                */
+    MPSIM_DOT_RESULT    /* value = result(x); of an exact sum without chunks, of x and n products    */
+} mpsim_dot_event;
+
+typedef struct mpsim_dot_step {
+    mpsim_dot_event event;
+    const mpsim_rounded *place; /* where value is rounded                                           */
+    size_t first, n;
+    double x, y, value;
+    uint64_t code;              /* of value                                                         */
+    /* FUSED additions: places[i] of n products; aligned = 1 if a term is not zero and all are finite:
+     * then x is accumulator 2^unit and product i terms[i] 2^unit after alignment, and their sum is
+     * sum 2^unit, before it is rounded. */
+    const size_t *places;
+    const int64_t *terms;
+    int64_t accumulator, sum;
+    int aligned, unit;
+} mpsim_dot_step;
+
+/* mpsim_dot_steps -- mpsim_dot, and see(context, step) for every step of it, in their order. Statuses as
+ * there; after an error nothing was seen but with MPSIM_ENOMEM. */
+MPSIM_API mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a,
+                                       const mpsim_format *fb, const void *b, size_t n, uint64_t c,
+                                       const mpsim_rng *rng, uint64_t *d,
+                                       void (*see)(void *context, const mpsim_dot_step *step),
+                                       void *context);
+
 /* A matrix in memory: row i, column j is code number i * stride + j, or j * stride + i if it is
  * transposed. */
 typedef struct mpsim_matrix {

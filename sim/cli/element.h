@@ -1,0 +1,31 @@
+/* element.h -- numbers as a command line has them: "0x3c00,1.5,0x1p-3,-inf". */
+#ifndef MPSIM_SIM_CLI_ELEMENT_H
+#define MPSIM_SIM_CLI_ELEMENT_H
+
+#include <mpsim/format.h>
+#include <stddef.h>
+
+typedef struct element {
+    uint64_t code;
+    double value; /* of the code                                      */
+    double given; /* what was typed; the value, if it was a code      */
+    int rounded;  /* given is not a number of the format              */
+    int is_code;
+} element;
+
+/* number_parse -- a number of binary64, as parse_number, or inf or nan, with a sign. 0, or -1. */
+int number_parse(double *x, const char *text);
+
+/* element_parse -- one: 0x and hexadecimal digits are a code of f, all else a number, rounded to f to nearest
+ * even. 0, or an exit code after a message that begins with "VERB: OPTION: ". */
+int element_parse(element *e, const char *verb, const char *option, const mpsim_format *f, const char *text);
+
+/* element_list -- several, separated by commas, at most ELEMENTS_MOST; *list is to be freed. */
+enum { ELEMENTS_MOST = 1 << 16 };
+int element_list(element **list, size_t *n, const char *verb, const char *option, const mpsim_format *f,
+                 const char *text);
+
+/* element_code_text -- "0x3c00", in as many digits as f has. */
+const char *element_code_text(char out[24], const mpsim_format *f, uint64_t code);
+
+#endif

@@ -1,0 +1,18 @@
+/* pair.h -- one dot product of numbers of the command line, with every step of it. */
+#ifndef MPSIM_SIM_DOT_PAIR_H
+#define MPSIM_SIM_DOT_PAIR_H
+
+#include "models.h"
+
+typedef struct pair_options {
+    const char *a, *b, *c; /* c may be NULL: +0 */
+    uint64_t seed;         /* of stochastic modes */
+    int steps;
+    const mpsim_format *fa, *fb;
+    const char *path; /* of the report */
+} pair_options;
+
+/* pair_report -- the results of all models. 0, or an exit code after a message. */
+int pair_report(const pair_options *o, const model_list *models, report_style style);
+
+#endif
