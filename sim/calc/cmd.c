@@ -43,22 +43,6 @@ typedef struct answer {
     unsigned flags;
 } answer;
 
-/* More than the library's flags: IEEE 754's own underflow, tiny after (and so before) rounding or
- * before only, and inexact. */
-enum { IEEE_UNDERFLOW = 1 << 16, IEEE_UNDERFLOW_BEFORE = 1 << 17 };
-
-static const struct {
-    unsigned flag;
-    const char *name;
-} flag_names[] = {
-    {MPSIM_FLAG_INVALID, "invalid"},     {MPSIM_FLAG_DIVBYZERO, "division by zero"},
-    {MPSIM_FLAG_OVERFLOW, "overflow"},   {MPSIM_FLAG_UNDERFLOW, "underflow"},
-    {MPSIM_FLAG_SUBNORMAL, "subnormal"}, {MPSIM_FLAG_INEXACT, "inexact"},
-    {IEEE_UNDERFLOW, "IEEE underflow"},
-    {IEEE_UNDERFLOW_BEFORE, "IEEE underflow (tiny before rounding only)"},
-};
-enum { FLAGS = sizeof flag_names / sizeof flag_names[0] };
-
 static int parse_calculation(calculation *c, const char *word)
 {
     if (mpsim_op_parse(&c->op, word) == MPSIM_OK) {
@@ -75,9 +59,7 @@ static unsigned ieee_underflow(const answer *a, uint32_t random)
 {
     const unsigned tiny =
         mpsim_arith_tiny(&a->o, a->operand[0], a->operand[1], a->operand[2], random);
-    return !(a->flags & MPSIM_FLAG_INEXACT) || !tiny ? 0
-           : tiny & MPSIM_TINY_AFTER                 ? IEEE_UNDERFLOW
-                                                     : IEEE_UNDERFLOW_BEFORE;
+    return element_ieee_underflow(a->flags, tiny);
 }
 
 static void calculate(answer *a, const target *t, const calculation *c, const mpsim_format *operands,
@@ -109,16 +91,6 @@ static void calculate(answer *a, const target *t, const calculation *c, const mp
 
 /* ---- reports ---- */
 
-static const char *flags_text(char *out, size_t size, unsigned flags, const char *separator)
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (int i = 0; i < FLAGS && n < size; i++)
-        if (flags & flag_names[i].flag)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? separator : "", flag_names[i].name);
-    return out;
-}
-
 static void print_row(table *t, const answer *a)
 {
     char code[24], flags[192];
@@ -132,7 +104,7 @@ static void print_row(table *t, const answer *a)
     table_cell(t, "%.17g", a->result);
     table_cell(t, "%a", a->result);
     table_cell(t, "%s", element_code_text(code, &a->t->format, a->code));
-    table_cell(t, "%s", flags_text(flags, sizeof flags, a->flags, ", "));
+    table_cell(t, "%s", element_flags_text(flags, sizeof flags, a->flags));
 }
 
 static json_t *answer_json(const answer *a)
@@ -141,9 +113,9 @@ static json_t *answer_json(const answer *a)
     json_t *v = json_object(), *operands = json_array(), *flags = json_array();
     for (int i = 0; i < a->what->operands; i++)
         json_array_append_new(operands, json_of_double(a->value[i]));
-    for (int i = 0; i < FLAGS; i++)
-        if (a->flags & flag_names[i].flag)
-            json_array_append_new(flags, json_string(flag_names[i].name));
+    for (const element_flag *f = element_flags; f->name; f++)
+        if (a->flags & f->flag)
+            json_array_append_new(flags, json_string(f->name));
     json_object_set_new(v, "operation", json_string(a->what->name));
     json_object_set_new(v, "format", json_string(a->t->format.name));
     json_object_set_new(v, "preset", json_string(a->t->preset));

@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
+#include "explain.h"
 #include "tensors.h"
 
 #include <inttypes.h>
@@ -15,10 +16,17 @@ static const char more[] =
     "where that is needed). Its metadata say how it was made. Elements that are not\n"
     "floating-point numbers, and tensors that --match leaves out, are not copied.\n"
     "\n"
+    "--explain casts numbers of the command line instead and says why they become what they do: of a format\n"
+    "the candidates and the choice between them, of a block recipe amax, scale, elements and codes. A\n"
+    "number is decimal, hexadecimal (0x1p-3), inf or nan, and 0x3dcccccd a code. Recipes: nvfp4, mxfp8, mxfp4,\n"
+    "1x128, ... (all: lib/include/mpsim/block.h); random bits are those of seed, stream 0 and place.\n"
+    "\n"
     "Examples:\n"
     "  mpsim cast -f e4m3@cuda -s 2^10 -o out.safetensors grads.safetensors\n"
     "  mpsim cast -f e2m1 --widen -o out.npy weight.npy\n"
-    "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n";
+    "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n"
+    "  mpsim cast --explain 0.1,465 -f fp16,e4m3@cuda\n"
+    "  mpsim cast --explain 0.1,-3,0.02 -f nvfp4,mxfp8\n";
 
 typedef struct options {
     target_options to;
@@ -26,6 +34,7 @@ typedef struct options {
     report_options form; /* of it: threads */
     const char *path, *layout;
     int widen, quiet;
+    explain_options explain;
 } options;
 
 typedef struct job {
@@ -195,6 +204,13 @@ static const mpsim_format *output_format(const job *j, int widen)
 static int check_options(const options *o, int operands)
 {
     const char *path = o->path, *layout = o->layout;
+    if (o->explain.numbers) {
+        if (!o->to.formats || operands || layout || o->widen)
+            return fail(EXIT_USAGE, "cast: --explain needs --format, and takes no file, --to or --widen");
+        return 0;
+    }
+    if (o->explain.from || o->explain.tensor_amax || o->explain.json)
+        return fail(EXIT_USAGE, "cast: --from, --tensor-amax and --json go with --explain");
     if (!o->to.formats || !path || operands != 1)
         return fail(EXIT_USAGE, "cast: needs --format, --output and one file; try 'mpsim cast "
                                 "--help'");
@@ -262,6 +278,14 @@ int cmd_cast(const command *self, int argc, char **argv)
         {'s', "scale", OPTION_STRING, &o.to.scales, "S",
          "multiply by S first, as 1024 or 2^16 (default 1)"},
         TARGET_OPTION_ROWS(o.to),
+        {0, "Numbers instead of a file", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "explain", OPTION_STRING, &o.explain.numbers, "X[,X...]",
+         "say what becomes of these; -f may name several formats and block recipes"},
+        {0, "from", OPTION_STRING, &o.explain.from, "FORMAT",
+         "they are of this format (default: binary64, of recipes binary32)"},
+        {0, "tensor-amax", OPTION_STRING, &o.explain.tensor_amax, "A",
+         "of NVFP4: the largest magnitude of their tensor (default: theirs)"},
+        JSON_OPTION_ROW(o.explain, "mpsim.explain/1"),
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
@@ -278,8 +302,11 @@ int cmd_cast(const command *self, int argc, char **argv)
         if (o.quiet)
             note_quiet();
         if (!(code = check_options(&o, argc - first)) &&
-            !(code = report_options_threads(&o.form, "cast")))
-            code = cast_file(&o, argv[first]);
+            !(code = report_options_threads(&o.form, "cast"))) {
+            o.explain.to = o.to;
+            o.explain.path = o.path;
+            code = o.explain.numbers ? explain_run(&o.explain) : cast_file(&o, argv[first]);
+        }
     }
     option_list_clear(&o.from.match);
     option_list_clear(&o.from.kinds);

@@ -3,7 +3,7 @@
 
 #include "options.h"
 
-#include <mpsim/round.h>
+#include <mpsim/arith.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -82,6 +82,35 @@ int element_list(element **list, size_t *n, const char *verb, const char *option
     if (code)
         free(items);
     return code;
+}
+
+const element_flag element_flags[] = {
+    {MPSIM_FLAG_INVALID, "invalid"},
+    {MPSIM_FLAG_DIVBYZERO, "division by zero"},
+    {MPSIM_FLAG_OVERFLOW, "overflow"},
+    {MPSIM_FLAG_UNDERFLOW, "underflow"},
+    {MPSIM_FLAG_SUBNORMAL, "subnormal"},
+    {MPSIM_FLAG_INEXACT, "inexact"},
+    {ELEMENT_IEEE_UNDERFLOW, "IEEE underflow"},
+    {ELEMENT_IEEE_UNDERFLOW_BEFORE, "IEEE underflow (tiny before rounding only)"},
+    {0, NULL},
+};
+
+unsigned element_ieee_underflow(unsigned flags, unsigned tiny)
+{
+    return !(flags & MPSIM_FLAG_INEXACT) || !tiny ? 0
+           : tiny & MPSIM_TINY_AFTER              ? ELEMENT_IEEE_UNDERFLOW
+                                                  : ELEMENT_IEEE_UNDERFLOW_BEFORE;
+}
+
+const char *element_flags_text(char *out, size_t size, unsigned flags)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (const element_flag *f = element_flags; f->name && n < size; f++)
+        if (flags & f->flag)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", f->name);
+    return out;
 }
 
 const char *element_code_text(char out[24], const mpsim_format *f, uint64_t code)

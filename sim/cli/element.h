@@ -25,6 +25,19 @@ enum { ELEMENTS_MOST = 1 << 16 };
 int element_list(element **list, size_t *n, const char *verb, const char *option, const mpsim_format *f,
                  const char *text);
 
+/* What happened in a rounding, by name: MPSIM_FLAG_* of round.h and arith.h, and IEEE 754's own underflow, tiny
+ * after (and so before) rounding, or before only; the last name is NULL. */
+enum { ELEMENT_IEEE_UNDERFLOW = 1 << 16, ELEMENT_IEEE_UNDERFLOW_BEFORE = 1 << 17 };
+typedef struct element_flag {
+    unsigned flag;
+    const char *name;
+} element_flag;
+extern const element_flag element_flags[];
+/* element_ieee_underflow -- that flag, or 0; tiny: MPSIM_TINY_*. */
+unsigned element_ieee_underflow(unsigned flags, unsigned tiny);
+/* element_flags_text -- "overflow, inexact". */
+const char *element_flags_text(char *out, size_t size, unsigned flags);
+
 /* element_code_text -- "0x3c00", in as many digits as f has. */
 const char *element_code_text(char out[24], const mpsim_format *f, uint64_t code);
 

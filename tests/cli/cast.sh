@@ -57,4 +57,53 @@ if [ -e /dev/full ]; then
     run 4 cast -q -f binary64 --dtype binary32 -o /dev/full "$dir/raw"
     ok $? "a full disk is an error, whichever thread meets it"
 fi
+
+# ---- --explain: numbers of the command line, by hand
+# 0.1 lies 0.4 of 2^-14 above 1638 2^-14; 465 between 448 and 480, which E4M3 has not
+run 0 cast --explain 0.1 -f fp16 && has '^  below  *0x2e66  *0.0999755859375 ' && has '^  above  *0x2e67  *0.10003662109375 ' &&
+    has 'between  *0.4 of the way, in magnitude, in units of 2^-14' && has 'below the middle: toward zero$' && has '^  flags  *inexact$'
+ok $? "0.1 as fp16"
+run 0 cast --explain 465 -f e4m3,e4m3@cuda && has '^  above  *no number  *480 ' && has 'away from zero; beyond the largest number 448: NaN' &&
+    has 'away from zero; beyond the largest number 448: saturates' && has '^  result  *0x7f ' && has '^  result  *0x7e  *448 '
+ok $? "465 as e4m3: NaN, and saturated"
+# 2049 and 2051 are ties in fp16: 2048 = 0x6800 and 2052 = 0x6802 have even codes
+run 0 cast --explain 2049,2051 -f fp16 && has 'a tie: toward zero, to the even code' && has 'a tie: away from zero, to the even code' &&
+    has '^  result  *0x6800  *2048 ' && has '^  result  *0x6802  *2052 '; ok $? "ties"
+run 0 cast --explain 2049 -f fp16 -r rna && has 'a tie: away from zero$' && has '0x6801  *2050 '; ok $? "a tie to nearest away"
+run 0 cast --explain -2049 -f fp16 -r up && has 'up: toward zero$' && has '^  result  *0xe800  *-2048 '; ok $? "up, of a negative number"
+run 0 cast --explain 0x1p-25,0x1.8p-25 -f fp16 && has 'a tie: toward zero, to the even code' && has 'underflow, inexact, IEEE underflow' && has '0x0001'
+ok $? "half of the smallest number, and more"
+run 0 cast --explain 3 -f e8m0 -r rtz && has '^  below  *0x80  *2 ' && has '^  above  *0x81  *4 ' && has '0.5 of the way'; ok $? "a format without zero"
+run 0 cast --explain 1.5,nan,inf,-0 -f fp16 --json && has '"mpsim.explain/1"' && has '"decision": "exact"' && has '"decision": "nothing to round"' &&
+    has '"code": "0x7c00"' && has '"code": "0x8000"'; ok $? "what is not rounded; JSON"
+run 0 cast --explain 0x3f80,1.01 --from bf16 -f fp16 && has '^1 as fp16' && has 'given  *1.01, no number of the format'; ok $? "--from: codes of bf16"
+run 0 cast --explain 1 -f fp16 -s 2^4,3 && has '^1 as fp16, times 2^4 = 16$' && has '^1 as fp16, times 3 = 3$'; ok $? "scales"
+run 0 cast --explain 1.1 -f bf16 -r sr:8 --seed 5 && has 'random bits [0-9]* of 2^8: '; ok $? "stochastic rounding: its bits"
+# MXFP8: 6 / 448 rounded up is 2^-6, code 121; 0.1 2^6 = 6.4 is 6.5 = 0x4d in E4M3, -3 2^6 = -192 = 0xf4
+run 0 cast --explain 0.1,-3,6 -f mxfp8 && has '^  amax  *6$' && has '^  scale  *e8m0 0x79 = 0.015625$' && has '0x4d  *6.5  *0.1015625 ' &&
+    has '0xf4  *-192  *-3 '; ok $? "a block of mxfp8"
+# OCP MXFP4: 2^(2 - 2): 6 = 0x7, 0.1 becomes 0, 2.4 is 2 = 0x4; of 7 the magnitude saturates
+run 0 cast --explain 0.1,6,2.4,-7 -f mxfp4 && has '^  scale  *e8m0 0x7f = 1$' && has '0x0 .*becomes zero$' && has '0x4  *2  *2 ' && has '0xf .*saturates$'
+ok $? "a block of mxfp4"
+# NVFP4 in a tensor with amax 12: encoded by 448 6 / 12 = 224; the block: 3 / 6 224 = 112 = 0x6e
+run 0 cast --explain 3,1 -f nvfp4 --tensor-amax 12 && has '^  scale  *e4m3 0x6e = 112$' && has '^  elements  *times 2;' && has '0x7  *6  *3' && has '0x4  *2  *1'
+ok $? "a block of nvfp4 under the scale of its tensor"
+# 1 x 128: 448 / 6 = 74.67, cut down to 64
+run 0 cast --explain 6,0.5 -f 1x128 && has 'cut down to a power of two' && has '^  elements  *times 64; codes stand for their value times 0.015625' && has '0x7c  *384  *6 '
+ok $? "a block of 1 x 128"
+run 0 cast --explain "$(yes 1 | head -n 33 | tr '\n' ,)2" -f mxfp8 && has '^block 1$' && has '^  33  *2 '; ok $? "34 numbers are two blocks"
+run 0 cast --explain 1,2 -f ms-amp -s 4 && run 0 cast --explain 1 -f nvfp4-sr --seed 3; ok $? "a scale so far; random bits"
+list=$(sed -n '/^ \* mpsim_block_find\|^ \*   te-current /,/torchao-0.18-rceil/p' "$MPSIM_SRCDIR/lib/include/mpsim/block.h" | tr -d '*/')
+for recipe in $list; do
+    run 0 cast --explain 1,0.3,-2.5 -f "$recipe" && has "^$recipe: " && has '^  amax  *2.5$' || echo "$recipe"
+done >"$dir/bad"
+[ "$(echo "$list" | wc -w)" -ge 31 ] && [ ! -s "$dir/bad" ]; ok $? "every recipe"
+run 0 cast --explain 1 -f fp16,mxfp4 --json -o "$dir/explained.json" && grep -q '"recipe": "mxfp4"' "$dir/explained.json"; ok $? "a format and a recipe, into a file"
+for words in '--explain 1' '--explain x -f fp16' '--explain 1,,2 -f fp16' '--explain 1 -f fp61' '--explain 1 -f fp16 a.npy' '--explain 1 -f fp16 --widen' \
+    '--explain 1 -f nvfp4 -s 2' '--explain 1 -f mxfp8 -r up' '--explain 1 -f mxfp8 --tensor-amax 3' '--explain 1 -f fp16 --tensor-amax 3' \
+    '--explain 1 -f nvfp4 --tensor-amax -3' '--explain 1 -f mxfp8 --from binary64' '--explain 1 -f fp16 --from fp61' \
+    '--explain 0x10000 --from fp16 -f fp16' '--explain 1 -f ,' '--json -f fp16 a.npy' '--from fp16 -f fp16 -o b.npy a.npy'; do
+    # shellcheck disable=SC2086 # words
+    run 2 cast $words; ok $? "usage: cast $words"
+done
 finish

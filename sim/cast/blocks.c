@@ -1,0 +1,190 @@
+/* blocks.c -- numbers under a block recipe: amax, scale, elements, codes; see explain.h. */
+#include "explain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How the scale comes about, in the words of mpsim/block.h; the format of its code. */
+static const struct rule {
+    const char *words, *code;
+} rules[] = {
+    [MPSIM_SCALE_E8M0_FLOOR] = {"2^(floor(log2 amax) - emax)", "e8m0"},
+    [MPSIM_SCALE_E8M0_EVEN] = {"2^(floor(log2 amax) - emax), amax rounded to the element's significand first", "e8m0"},
+    [MPSIM_SCALE_E8M0_CEIL] = {"2^(ceil(log2 amax) - emax)", "e8m0"},
+    [MPSIM_SCALE_E8M0_RCEIL] = {"amax / max, rounded up to a power of two", "e8m0"},
+    [MPSIM_SCALE_E8M0_TE] = {"amax / max, rounded up to a power of two", "e8m0"},
+    [MPSIM_SCALE_E8M0_MICROX] = {"2^(floor(log2 amax) - emax), log2 rounded to binary32", "e8m0"},
+    [MPSIM_SCALE_AMAX_TE] = {"elements times max / amax", NULL},
+    [MPSIM_SCALE_AMAX_TORCHAO] = {"elements times max / amax, in binary64", NULL},
+    [MPSIM_SCALE_MSAMP] = {"elements times the power of two below max / amax, times 2^-margin", NULL},
+    [MPSIM_SCALE_NVFP4_TE] = {"amax / 6 in E4M3, under the scale of the tensor", "e4m3"},
+    [MPSIM_SCALE_NVFP4_TORCHAO] = {"amax / 6 in E4M3, under the scale of the tensor", "e4m3"},
+    [MPSIM_SCALE_GIVEN] = {"the caller's", NULL},
+    [MPSIM_SCALE_TORCHAO_018_FLOOR] = {"2^(floor(log2 amax) - emax)", "e8m0"},
+    [MPSIM_SCALE_TORCHAO_018_EVEN] = {"2^(floor(log2 amax) - emax), amax rounded to the element's significand first", "e8m0"},
+    [MPSIM_SCALE_TORCHAO_018_CEIL] = {"2^(ceil(log2 amax) - emax)", "e8m0"},
+    [MPSIM_SCALE_TORCHAO_018_RCEIL] = {"amax / max, rounded up to a power of two", "e8m0"},
+};
+
+typedef struct quantised {
+    const explain_blocks *b;
+    const mpsim_format *f; /* of the elements */
+    const char *scale_format;
+    size_t width, blocks;
+    float *x, *values, *scales, *inverses, *amax, tensor;
+    uint8_t *codes, *scale_codes;
+    void *memory;
+} quantised;
+
+static int quantise(quantised *q, const explain_blocks *b)
+{
+    size_t grid_rows, grid_cols;
+    const size_t n = b->n;
+    const mpsim_rng rng = {.seed = b->seed};
+    mpsim_block_grid(b->recipe, 1, n, &grid_rows, &grid_cols);
+    *q = (quantised){.b = b, .f = mpsim_format_find(b->recipe->element), .blocks = grid_cols};
+    q->scale_format = rules[b->recipe->rule].code;
+    q->width = b->recipe->block_cols ? b->recipe->block_cols : n;
+    float *numbers = calloc(5 * n + 1, sizeof *numbers);
+    uint8_t *codes = calloc(2 * n + 1, 1);
+    q->memory = numbers;
+    q->codes = codes;
+    if (!numbers || !codes)
+        return -1;
+    q->x = numbers;
+    q->values = numbers + n;
+    q->scales = numbers + 2 * n;
+    q->inverses = numbers + 3 * n;
+    q->amax = numbers + 4 * n;
+    q->scale_codes = codes + n;
+    for (size_t i = 0; i < n; i++)
+        q->x[i] = (float)b->x[i].value;
+    const mpsim_blocks out = {.codes = q->codes, .values = q->values, .scale_codes = q->scale_codes,
+                              .scales = q->scales, .inverses = q->inverses, .amax = q->amax};
+    return mpsim_block_quantize(b->recipe, q->x, 1, n, b->amax, b->given, &rng, &out, &q->tensor) == MPSIM_OK
+               ? 0
+               : -1;
+}
+
+static void clear(quantised *q)
+{
+    free(q->memory);
+    free(q->codes);
+}
+
+/* What of it a reader may want to see: why the value is far from x. */
+static const char *remark(const quantised *q, size_t i)
+{
+    const double scaled = (double)q->x[i] * (double)q->scales[i / q->width];
+    const double value = mpsim_decode(q->f, q->codes[i]);
+    return fabs(scaled) > mpsim_format_max(q->f) && isfinite(value) ? "saturates"
+           : value == 0 && q->x[i] != 0                            ? "becomes zero"
+                                                                   : "";
+}
+
+static int block_text(const quantised *q, size_t k, FILE *to)
+{
+    char code[24];
+    const size_t first = k * q->width, end = first + q->width < q->b->n ? first + q->width : q->b->n;
+    fprintf(to, "\n");
+    if (q->blocks > 1)
+        fprintf(to, "block %zu\n", k);
+    fprintf(to, "  amax       %.9g\n", (double)q->amax[k]);
+    if (q->scale_format) {
+        const mpsim_format *s = mpsim_format_find(q->scale_format);
+        fprintf(to, "  scale      %s %s = %.9g\n", s->name, element_code_text(code, s, q->scale_codes[k]),
+                mpsim_decode(s, q->scale_codes[k]));
+    }
+    fprintf(to, "  elements   times %.9g; codes stand for their value times %.9g\n\n", (double)q->scales[k],
+            (double)q->inverses[k]);
+    table *t = table_new(">i|>x|>scaled|<code|>value|>stands for|>error|>relative|<");
+    for (size_t i = first; i < end; i++) {
+        const double x = (double)q->x[i], error = (double)q->values[i] - x;
+        table_cell(t, "%zu", i);
+        table_cell(t, "%.9g%s", x, q->b->x[i].rounded ? "*" : "");
+        table_cell(t, "%.9g", x * (double)q->scales[k]);
+        table_cell(t, "%s", element_code_text(code, q->f, q->codes[i]));
+        table_cell(t, "%.9g", mpsim_decode(q->f, q->codes[i]));
+        table_cell(t, "%.9g", (double)q->values[i]);
+        table_cell(t, "%.3g", error);
+        table_cell(t, x != 0 && isfinite(x) ? "%.3g" : "", x != 0 ? error / x + 0.0 : 0);
+        table_cell(t, "%s", remark(q, i));
+    }
+    const int bad = table_print(t, to, "  ");
+    table_free(t);
+    return bad;
+}
+
+int explain_blocks_text(const explain_blocks *b, FILE *to)
+{
+    const mpsim_block_recipe *r = b->recipe;
+    quantised q;
+    int bad = quantise(&q, b), rounded = 0;
+    if (bad) {
+        clear(&q);
+        return -1;
+    }
+    fprintf(to, "%s: %s ", r->name, r->element);
+    if (r->block_rows && r->block_cols)
+        fprintf(to, "in blocks of %u x %u\n", (unsigned)r->block_rows, (unsigned)r->block_cols);
+    else
+        fputs(r->block_rows ? "with a scale for each row\n" : "with a scale for the tensor\n", to);
+    fprintf(to, "  source     %s\n  scale      %s%s\n", r->source, rules[r->rule].words,
+            r->power_of_two ? ", cut down to a power of two" : "");
+    if (q.tensor != 1)
+        fprintf(to, "  tensor     scale %.9g, beside those of the blocks\n", (double)q.tensor);
+    for (size_t k = 0; k < q.blocks && !bad; k++)
+        bad = block_text(&q, k, to);
+    for (size_t i = 0; i < b->n; i++)
+        rounded |= b->x[i].rounded;
+    if (rounded)
+        fputs("\n  * was no number of the format that it is cast from, and was rounded to it\n", to);
+    clear(&q);
+    return bad;
+}
+
+static json_t *block_json(const quantised *q, size_t k)
+{
+    char code[24];
+    json_t *v = json_object(), *elements = json_array();
+    const size_t first = k * q->width, end = first + q->width < q->b->n ? first + q->width : q->b->n;
+    for (size_t i = first; i < end; i++) {
+        json_t *e = json_object();
+        json_object_set_new(e, "x", json_of_double((double)q->x[i]));
+        json_object_set_new(e, "scaled", json_of_double((double)q->x[i] * (double)q->scales[k]));
+        json_object_set_new(e, "code", json_string(element_code_text(code, q->f, q->codes[i])));
+        json_object_set_new(e, "element", json_of_double(mpsim_decode(q->f, q->codes[i])));
+        json_object_set_new(e, "value", json_of_double((double)q->values[i]));
+        json_object_set_new(e, "error", json_of_double((double)q->values[i] - (double)q->x[i]));
+        json_array_append_new(elements, e);
+    }
+    const mpsim_format *s = q->scale_format ? mpsim_format_find(q->scale_format) : NULL;
+    json_object_set_new(v, "amax", json_of_double((double)q->amax[k]));
+    json_object_set_new(v, "scale_format", s ? json_string(s->name) : json_null());
+    json_object_set_new(v, "scale_code", s ? json_string(element_code_text(code, s, q->scale_codes[k])) : json_null());
+    json_object_set_new(v, "scale", s ? json_of_double(mpsim_decode(s, q->scale_codes[k])) : json_null());
+    json_object_set_new(v, "factor", json_of_double((double)q->scales[k]));
+    json_object_set_new(v, "inverse", json_of_double((double)q->inverses[k]));
+    json_object_set_new(v, "elements", elements);
+    return v;
+}
+
+int explain_blocks_json(const explain_blocks *b, json_t **v)
+{
+    quantised q;
+    if (quantise(&q, b)) {
+        clear(&q);
+        return -1;
+    }
+    json_t *blocks = json_array();
+    for (size_t k = 0; k < q.blocks; k++)
+        json_array_append_new(blocks, block_json(&q, k));
+    *v = json_object();
+    json_object_set_new(*v, "recipe", json_string(b->recipe->name));
+    json_object_set_new(*v, "element_format", json_string(b->recipe->element));
+    json_object_set_new(*v, "tensor_scale", json_of_double((double)q.tensor));
+    json_object_set_new(*v, "blocks", blocks);
+    clear(&q);
+    return 0;
+}

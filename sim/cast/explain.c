@@ -1,0 +1,149 @@
+/* explain.c -- see explain.h. */
+#include "explain.h"
+
+#include "../cli/output.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "1x128" is short for a recipe of TransformerEngine's. */
+static const mpsim_block_recipe *find_recipe(const char *name)
+{
+    static const char *const aliases[][2] = {{"1x128", "te-block-1x128"}, {"128x128", "te-block-128x128"}};
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (strcmp(name, aliases[i][0]) == 0)
+            name = aliases[i][1];
+    return mpsim_block_find(name);
+}
+
+static int parse_from(mpsim_format *f, const char *name, const char *otherwise)
+{
+    if (mpsim_format_parse(f, name ? name : otherwise) != MPSIM_OK)
+        return fail(EXIT_USAGE, "cast: --from: '%s' is not a format", name);
+    return 0;
+}
+
+typedef struct explaining {
+    const explain_options *o;
+    FILE *to;
+    int any; /* something was written */
+} explaining;
+
+static void begin(explaining *e)
+{
+    if (e->o->json)
+        fputs(e->any ? ",\n " : "\n ", e->to);
+    else if (e->any)
+        fputc('\n', e->to);
+    e->any = 1;
+}
+
+/* ---- a recipe ---- */
+
+static int parse_scales(explain_blocks *b, const explain_options *o)
+{
+    double amax = -1, given = 1;
+    const int is_msamp = b->recipe->rule == MPSIM_SCALE_MSAMP;
+    const int is_nvfp4 = b->recipe->rule == MPSIM_SCALE_NVFP4_TE || b->recipe->rule == MPSIM_SCALE_NVFP4_TORCHAO;
+    const target_options *to = &o->to;
+    if (to->scales && !is_msamp)
+        return fail(EXIT_USAGE, "cast: %s makes its own scale: --scale does not go with it", b->recipe->name);
+    if (to->round || to->preset || to->overflow || to->flush_input || to->flush_output)
+        return fail(EXIT_USAGE, "cast: %s says how it rounds: no options of rounding with it", b->recipe->name);
+    if (o->tensor_amax && !is_nvfp4)
+        return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
+    if (to->scales && (parse_number(&given, to->scales) || !(given > 0 && given <= (double)FLT_MAX)))
+        return fail(EXIT_USAGE, "cast: --scale: '%s' is no positive number of binary32", to->scales);
+    if (o->tensor_amax && (parse_number(&amax, o->tensor_amax) || !(amax >= 0 && amax <= (double)FLT_MAX)))
+        return fail(EXIT_USAGE, "cast: --tensor-amax: '%s' is no magnitude of binary32", o->tensor_amax);
+    b->amax = (float)amax;
+    b->given = (float)given;
+    return 0;
+}
+
+static int explain_recipe(explaining *e, const mpsim_block_recipe *recipe)
+{
+    explain_blocks b = {.recipe = recipe, .seed = e->o->to.seed};
+    const mpsim_format *binary32 = mpsim_format_find("binary32");
+    mpsim_format from;
+    element *x = NULL;
+    json_t *v = NULL;
+    int code;
+    if ((code = parse_scales(&b, e->o)) || (code = parse_from(&from, e->o->from, "binary32")))
+        return code;
+    if (from.mbits > binary32->mbits || mpsim_format_max(&from) > mpsim_format_max(binary32))
+        return fail(EXIT_USAGE, "cast: --from: recipes take numbers of binary32, and %s has others", from.name);
+    if ((code = element_list(&x, &b.n, "cast", "--explain", &from, e->o->numbers)))
+        return code;
+    b.x = x;
+    begin(e);
+    const int bad = e->o->json ? explain_blocks_json(&b, &v) || json_write(e->to, v) : explain_blocks_text(&b, e->to);
+    free(x);
+    return bad ? fail(EXIT_IO, "cast: out of memory") : 0;
+}
+
+/* ---- a format ---- */
+
+static int explain_format(explaining *e, const char *name)
+{
+    target_options to = e->o->to;
+    target_list targets = {0};
+    mpsim_format from;
+    element *x = NULL;
+    size_t n = 0;
+    int code, bad = 0;
+    to.formats = name;
+    if (e->o->tensor_amax)
+        return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
+    if (!(code = target_list_make(&targets, &to, "cast", NULL)) &&
+        !(code = parse_from(&from, e->o->from, "binary64")))
+        code = element_list(&x, &n, "cast", "--explain", &from, e->o->numbers);
+    for (size_t i = 0; i < targets.count && !code; i++) {
+        target one = targets.items[i];
+        one.rounding = target_rounding(&targets.items[i], &from);
+        for (size_t k = 0; k < n; k++) {
+            const explain_number number = {&one, &x[k], k, to.seed};
+            begin(e);
+            if (e->o->json)
+                bad |= json_write(e->to, explain_number_json(&number));
+            else
+                explain_number_text(&number, e->to);
+        }
+    }
+    target_list_clear(&targets);
+    free(x);
+    return code ? code : bad ? fail(EXIT_IO, "cast: out of memory") : 0;
+}
+
+/* ---- all of them ---- */
+
+int explain_run(const explain_options *o)
+{
+    explaining e = {.o = o};
+    output out;
+    char *names = strdup(o->to.formats), *rest = NULL;
+    int code = names ? output_open(&out, o->path) : fail(EXIT_IO, "cast: out of memory");
+    if (code) {
+        free(names);
+        return code;
+    }
+    e.to = out.file;
+    if (o->json)
+        fprintf(e.to, "{\"schema\": \"mpsim.explain/1\",\n\"version\": \"%s\",\n\"results\": [", mpsim_version());
+    for (char *name = strtok_r(names, ",", &rest); name && !code; name = strtok_r(NULL, ",", &rest)) {
+        const mpsim_block_recipe *recipe = find_recipe(name);
+        code = recipe ? explain_recipe(&e, recipe) : explain_format(&e, name);
+    }
+    if (o->json)
+        fputs("]}\n", e.to);
+    if (!code && !e.any)
+        code = fail(EXIT_USAGE, "cast: --format: no format given");
+    free(names);
+    if (code) {
+        output_abandon(&out);
+        return code;
+    }
+    return output_close(&out);
+}

@@ -1,0 +1,45 @@
+/* explain.h -- what becomes of numbers of the command line in a cast, and why (explain.c); of one number in a
+ * format (number.c), and of a block under a recipe (blocks.c). */
+#ifndef MPSIM_SIM_CAST_EXPLAIN_H
+#define MPSIM_SIM_CAST_EXPLAIN_H
+
+#include "../cli/element.h"
+#include "../cli/target.h"
+#include "../report/report.h"
+
+typedef struct explain_options {
+    const char *numbers;     /* "0.1,0x3f800000"                                          */
+    const char *from;        /* their format; NULL: binary64, and binary32 of recipes     */
+    const char *tensor_amax; /* of NVFP4: of the tensor that the block is of; NULL: its own */
+    target_options to;       /* formats may be names of block recipes                    */
+    const char *path;
+    int json;
+} explain_options;
+
+/* explain_run -- 0, or an exit code after a message. */
+int explain_run(const explain_options *o);
+
+/* One number in a format: the candidates around x * scale, and the choice between them. */
+typedef struct explain_number {
+    const target *to;
+    const element *x;
+    uint64_t index, seed;
+} explain_number;
+
+void explain_number_text(const explain_number *n, FILE *to);
+json_t *explain_number_json(const explain_number *n);
+
+/* Numbers as a row of a matrix under a recipe. amax: see mpsim_block_quantize. */
+typedef struct explain_blocks {
+    const mpsim_block_recipe *recipe;
+    const element *x;
+    size_t n;
+    float amax, given;
+    uint64_t seed;
+} explain_blocks;
+
+/* 0, or -1 if out of memory. */
+int explain_blocks_text(const explain_blocks *b, FILE *to);
+int explain_blocks_json(const explain_blocks *b, json_t **v);
+
+#endif

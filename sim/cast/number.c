@@ -1,0 +1,161 @@
+/* number.c -- the rounding of one number, in the words of mpsim/round.h; see explain.h. */
+#include "explain.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* X = |x scale|; q, S and nu as in mpsim/round.h. */
+typedef struct choice {
+    mpsim_rounding r;
+    double scaled;       /* x scale                                                          */
+    int about;           /* it is not a number of binary64, but near it                      */
+    int finite;          /* not zero, not Inf, not NaN: the rest holds                       */
+    int q;
+    double s, nu;        /* S and nu                                                         */
+    double below, above; /* S 2^q and (S + 1) 2^q, with the sign of x                        */
+    int away;            /* the candidate away from zero was taken                           */
+    uint32_t random;
+    uint64_t code;
+    double value;
+    unsigned flags;
+} choice;
+
+static void choose(choice *c, const explain_number *n)
+{
+    const mpsim_format *f = &n->to->format;
+    const double x = n->x->value;
+    memset(c, 0, sizeof *c);
+    c->r = n->to->rounding;
+    c->random = mpsim_rng_word(n->seed, 0, n->index);
+    c->code = mpsim_encode_f64(f, &c->r, x, c->random, &c->flags);
+    c->flags |= element_ieee_underflow(c->flags, mpsim_tiny_f64(f, &c->r, x, c->random));
+    c->value = mpsim_decode(f, c->code);
+    c->scaled = x * c->r.scale;
+    c->about = isfinite(c->scaled) && fma(x, c->r.scale, -c->scaled) != 0;
+    c->finite = isfinite(c->scaled) && c->scaled != 0;
+    if (!c->finite)
+        return;
+    const double magnitude = fabs(c->scaled);
+    const int emin = (f->zero == MPSIM_ZERO_NONE ? 0 : 1) - f->bias;
+    int e;
+    (void)frexp(magnitude, &e);
+    c->q = (e - 1 > emin ? e - 1 : emin) - f->mbits;
+    const double units = ldexp(magnitude, -c->q);
+    c->s = floor(units);
+    c->nu = units - c->s;
+    c->below = copysign(ldexp(c->s, c->q), x);
+    c->above = copysign(ldexp(c->s + 1, c->q), x);
+    mpsim_rounding toward = c->r; /* the result toward zero, with the same choices otherwise */
+    toward.mode = MPSIM_ROUND_TOWARD_ZERO;
+    c->away = c->nu > 0 && c->code != mpsim_encode_f64(f, &toward, x, 0, NULL);
+    if (c->flags & MPSIM_FLAG_OVERFLOW && fabs(c->below) <= mpsim_format_max(f))
+        c->away = 1; /* to a number that there is not */
+}
+
+/* What an overflow is, and becomes. */
+static const char *overflow(char *out, size_t size, const choice *c, const mpsim_format *f)
+{
+    const char *becomes = isnan(c->value) ? "NaN" : isinf(c->value) ? "infinity" : "saturates";
+    out[0] = '\0';
+    if (c->flags & MPSIM_FLAG_OVERFLOW && !mpsim_format_is_signed(f) && signbit(c->scaled))
+        snprintf(out, size, "; negative, and the format has no sign");
+    else if (c->flags & MPSIM_FLAG_OVERFLOW)
+        snprintf(out, size, "; beyond the largest number %.9g: %s", mpsim_format_max(f), becomes);
+    return out;
+}
+
+/* Why it is the one candidate or the other. */
+static const char *decision(char *out, size_t size, const choice *c)
+{
+    const char *side = c->away ? "away from zero" : "toward zero";
+    const int n = c->r.sr_bits;
+    if (!c->finite)
+        snprintf(out, size, "nothing to round");
+    else if (c->nu == 0)
+        snprintf(out, size, "exact");
+    else if (c->r.mode >= MPSIM_ROUND_STOCHASTIC_A)
+        snprintf(out, size, "random bits %" PRIu32 " of 2^%d: %s", n < 32 ? c->random >> (32 - n) : c->random,
+                 n, side);
+    else if (c->r.mode > MPSIM_ROUND_NEAREST_AWAY)
+        snprintf(out, size, "%s", side);
+    else if (c->nu == 0.5)
+        snprintf(out, size, "a tie: %s%s", side,
+                 c->r.mode == MPSIM_ROUND_NEAREST_EVEN ? ", to the even code" : "");
+    else
+        snprintf(out, size, "%s the middle: %s", c->nu < 0.5 ? "below" : "above", side);
+    return out;
+}
+
+/* A candidate, and its code if it is a number of the format. */
+static void print_candidate(FILE *to, const char *what, const mpsim_format *f, double x)
+{
+    mpsim_rounding r;
+    char code[24];
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    r.overflow = MPSIM_OVERFLOW_MAX;
+    const uint64_t u = mpsim_encode_f64(f, &r, x, 0, NULL);
+    fprintf(to, "  %-9s  %-10s  %.17g  %a\n", what,
+            mpsim_decode(f, u) == x ? element_code_text(code, f, u) : "no number", x, x);
+}
+
+void explain_number_text(const explain_number *n, FILE *to)
+{
+    const mpsim_format *f = &n->to->format;
+    char text[192], beyond[128], code[24], scale[32];
+    choice c;
+    choose(&c, n);
+    fprintf(to, "%.17g as %s", n->x->value, n->to->label);
+    if (c.r.scale != 1)
+        fprintf(to, ", times %s %s %.17g", text_scale(scale, c.r.scale), c.about ? "about" : "=", c.scaled);
+    fputc('\n', to);
+    if (n->x->rounded)
+        fprintf(to, "  given      %.17g, no number of the format that it is cast from\n", n->x->given);
+    if (c.finite && c.nu != 0) {
+        print_candidate(to, "below", f, c.below);
+        print_candidate(to, "above", f, c.above);
+        fprintf(to, "  between    %s%.9g of the way, in magnitude, in units of 2^%d\n", c.about ? "about " : "",
+                c.nu, c.q);
+    }
+    fprintf(to, "  rounding   %s: %s%s\n", mpsim_round_mode_name((mpsim_round_mode)c.r.mode),
+            decision(text, sizeof text, &c), overflow(beyond, sizeof beyond, &c, f));
+    fprintf(to, "  result     %-10s  %.17g  %a\n", element_code_text(code, f, c.code), c.value, c.value);
+    if (c.finite && isfinite(c.value)) {
+        const double error = c.value - c.scaled;
+        fprintf(to, "  error      %s%.9g, relative %.3g, %.3g units\n", c.about ? "about " : "", error,
+                error / c.scaled, fabs(ldexp(error, -c.q)));
+    }
+    if (element_flags_text(text, sizeof text, c.flags)[0])
+        fprintf(to, "  flags      %s\n", text);
+}
+
+json_t *explain_number_json(const explain_number *n)
+{
+    const mpsim_format *f = &n->to->format;
+    char text[192];
+    choice c;
+    json_t *v = json_object(), *flags = json_array();
+    choose(&c, n);
+    for (const element_flag *flag = element_flags; flag->name; flag++)
+        if (c.flags & flag->flag)
+            json_array_append_new(flags, json_string(flag->name));
+    json_object_set_new(v, "x", json_of_double(n->x->value));
+    json_object_set_new(v, "given", json_of_double(n->x->given));
+    json_object_set_new(v, "format", json_string(f->name));
+    json_object_set_new(v, "preset", json_string(n->to->preset));
+    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)c.r.mode)));
+    json_object_set_new(v, "scale", json_of_double(c.r.scale));
+    json_object_set_new(v, "scaled", json_of_double(c.scaled));
+    json_object_set_new(v, "below", c.finite ? json_of_double(c.below) : json_null());
+    json_object_set_new(v, "above", c.finite ? json_of_double(c.above) : json_null());
+    json_object_set_new(v, "between", c.finite ? json_of_double(c.nu) : json_null());
+    json_object_set_new(v, "unit_exponent", c.finite ? json_integer(c.q) : json_null());
+    decision(text, sizeof text, &c);
+    overflow(text + strlen(text), sizeof text - strlen(text), &c, f);
+    json_object_set_new(v, "decision", json_string(text));
+    json_object_set_new(v, "code", json_string(element_code_text(text, f, c.code)));
+    json_object_set_new(v, "value", json_of_double(c.value));
+    json_object_set_new(v, "error", json_of_double(c.value - c.scaled));
+    json_object_set_new(v, "flags", flags);
+    return v;
+}
