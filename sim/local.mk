@@ -18,6 +18,14 @@ sim_libsim_la_SOURCES = \
   sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
   sim/cli/element.c sim/cli/element.h \
   sim/commands.c sim/commands.h \
+  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
+  sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
+  sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
+  sim/diff/patterns.c sim/diff/patterns.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
+  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h \
+  sim/diff/side.c sim/diff/side.h sim/diff/source.c sim/diff/source.h sim/diff/stale.c \
+  sim/diff/stale.h sim/diff/tolerance.c sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h \
+  sim/diff/walk.c sim/diff/walk.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
   sim/dot/operand.c sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h \
   sim/formats/cmd.c \

@@ -1,0 +1,108 @@
+/* cmd.c -- mpsim diff: where two files or runs begin to differ, and what it looks like. */
+#include "../commands.h"
+#include "../cli/output.h"
+#include "../cli/reportoptions.h"
+#include "report.h"
+
+#include <string.h>
+
+static const char more[] =
+    "A and B are files, or folders of the files of a run. Tensors are compared in the order in which\n"
+    "a training computes them: by step; in a step weights and state, then the forward pass, then the\n"
+    "backward pass. The first that differs is described, with a verdict and its evidence; the others\n"
+    "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-skipped,\n"
+    "flipped-bit, byte-order, reinterpreted, negated, scaled, rounded, zeroed, clipped, transposed,\n"
+    "reversed, shifted, permuted, resized, non-finite, sum-order, corrupted, close, unrelated, missing,\n"
+    "extra. Tensors are matched by name, then by kind and parameter, by name but for what is in front of\n"
+    "it, by content, and by shape; names that differ are no difference.\n"
+    "\n"
+    "ULPs are steps between neighbouring numbers of the narrower of the two formats. Relative errors\n"
+    "are of the larger magnitude. Exit code: 0 equal, or within the tolerance; 1 they differ.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim diff run-a/ run-b/                       two recorded runs\n"
+    "  mpsim diff --tolerance 4ulp old.safetensors new.safetensors\n"
+    "  mpsim diff -k wgrad --json -o diff.json run-a/ run-b/     for mpsim plot diff\n";
+
+typedef struct options {
+    input_options from;
+    report_options form;
+    const char *tolerance;
+    int tensors;
+} options;
+
+static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
+{
+    const diffreport_head head = {.paths = {operands[0], operands[1]}, .tolerance = o->tolerance,
+                                  .match = &o->from.match, .kinds = &o->from.kinds};
+    tolerance within;
+    int code = tolerance_parse(&within, o->tolerance, "diff");
+    diffreport *r = NULL;
+    for (int k = 0; k < 2 && !code; k++)
+        code = side_open(&sides[k], "diff", &o->from, operands[k]);
+    if (!code && !(r = diffreport_new(out->file, style, &head, &within, o->tensors)))
+        code = fail(EXIT_IO, "out of memory");
+    if (!code)
+        code = sequence_run(&sides[0], &sides[1], &within, diffreport_told, r);
+    const int failed = sides[0].in.failed + sides[1].in.failed;
+    if (!code && diffreport_compared(r) == 0 && (diffreport_differing(r) == 0 || failed))
+        code = fail(failed ? EXIT_PARTIAL : EXIT_DATA, "diff: no tensor of floating-point numbers is selected, or left");
+    if (!code)
+        code = diffreport_end(r, failed);
+    if (!code)
+        code = output_close(out);
+    else
+        output_abandon(out);
+    if (!code)
+        code = failed ? EXIT_PARTIAL : diffreport_differing(r) ? EXIT_CHECK : EXIT_OK;
+    diffreport_free(r);
+    return code;
+}
+
+static int run(const options *o, char **operands, int n)
+{
+    report_style style;
+    side sides[2];
+    output out;
+    memset(sides, 0, sizeof sides);
+    int code = report_options_style(&style, &o->form, 0, "diff", "--json and --csv exclude each other");
+    if (!code && n != 2)
+        code = fail(EXIT_USAGE, "diff: takes two files or folders; try 'mpsim diff --help'");
+    if (!code)
+        code = input_check_kinds("diff", "kind", &o->from.kinds, NULL);
+    if (!code)
+        code = report_options_threads(&o->form, "diff");
+    if (!code)
+        code = output_open(&out, o->form.path);
+    if (!code)
+        code = compare(sides, o, style, &out, operands);
+    side_close(&sides[0]);
+    side_close(&sides[1]);
+    return code;
+}
+
+int cmd_diff(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    int first;
+    const option_row rows[] = {
+        {0, "What is a difference", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
+         "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},
+        {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(o.from),
+        KEEP_GOING_OPTION_ROW(o.from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "list all tensors that differ, not the first 20"},
+        JSON_OPTION_ROW(o.form, "mpsim.diff/1"),
+        CSV_OPTION_ROW(o.form, ", a line for each tensor"),
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, "; the report is the same"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code < 0)
+        code = run(&o, argv + first, argc - first);
+    option_list_clear(&o.from.match);
+    option_list_clear(&o.from.kinds);
+    return code;
+}

@@ -1,0 +1,215 @@
+/* compare.c -- see compare.h. */
+#include "compare.h"
+
+#include "numbers.h"
+#include "patterns.h"
+#include "places.h"
+#include "stale.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The judges of two tensors of as many elements, the surest and cheapest first: the first that says yes is
+ * believed. The last always does. */
+static verdict_judge *const judges[] = {
+    stale_step,          pattern_codes,         pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted,
+    pattern_negated,     numbers_rounded_own,   pattern_zeroed,      pattern_clipped,    numbers_scaled,
+    numbers_rounded,     places_moved,          pattern_non_finite,  pattern_sum_order,  pattern_corrupted,
+    pattern_close,       pattern_unrelated,
+};
+
+static void out_of_memory(comparison *c)
+{
+    c->failed = 1;
+    trace_error_set(&c->error, EXIT_IO, c->c.tensors[1]->file->path, UINT64_MAX, "out of memory");
+}
+
+static int has_same_shape(const side_tensor *x, const side_tensor *y)
+{
+    return x->rank == y->rank && (x->rank == 0 || memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) == 0);
+}
+
+/* ---- before reading ---- */
+
+static void one_side(comparison *c, int has)
+{
+    finding_init(&c->found, has ? VERDICT_EXTRA : VERDICT_MISSING);
+    finding_say(&c->found, "%s has no such tensor, and none of other name like it", has ? "A" : "B");
+}
+
+static void no_numbers(comparison *c)
+{
+    const side_tensor *x = c->c.tensors[0], *y = c->c.tensors[1];
+    finding_init(&c->found, VERDICT_NOT_NUMBERS);
+    finding_say(&c->found, "%s in A, %s in B: no floating-point numbers%s", x->dtype, y->dtype,
+                has_same_shape(x, y) ? "" : ", and other shapes");
+}
+
+void compare_begin(comparison *c, int lanes)
+{
+    verdict_case *k = &c->c;
+    const side_tensor *x = k->tensors[0], *y = k->tensors[1];
+    c->opened = c->equal = c->measured = c->failed = 0;
+    finding_init(&c->found, VERDICT_EQUAL);
+    if (!x || !y) {
+        one_side(c, y != NULL);
+        return;
+    }
+    if (!x->has_numbers || !y->has_numbers) {
+        no_numbers(c);
+        return;
+    }
+    memset(&k->walk, 0, sizeof k->walk);
+    measurer_init(&k->measurer, &x->format, &y->format);
+    measure_init(&k->all);
+    c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
+                source_open(&k->walk.of[1], k->sides[1], y, &c->error);
+    c->opened = !c->failed;
+    if (c->opened && walk_open(&k->walk, lanes))
+        out_of_memory(c);
+}
+
+int compare_is_flat(const comparison *c)
+{
+    return !c->opened || (source_is_flat(&c->c.walk.of[0]) && source_is_flat(&c->c.walk.of[1]));
+}
+
+/* ---- reading ---- */
+
+typedef struct measuring {
+    const measurer *by;
+    measure *lanes;
+} measuring;
+
+static int look_measure(void *context, int lane, const walk_piece *p)
+{
+    measuring *m = context;
+    measure_add(&m->lanes[lane], m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
+    return 0;
+}
+
+static void measure_range(comparison *c, measure *sum, uint64_t first, uint64_t end)
+{
+    verdict_case *k = &c->c;
+    measuring m = {&k->measurer, malloc((size_t)k->walk.lanes * sizeof *m.lanes)};
+    if (!m.lanes) {
+        out_of_memory(c);
+        return;
+    }
+    for (int i = 0; i < k->walk.lanes; i++)
+        measure_init(&m.lanes[i]);
+    c->failed = walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
+    measure_init(sum);
+    for (int i = 0; i < k->walk.lanes && !c->failed; i++)
+        measure_merge(sum, &m.lanes[i]);
+    free(m.lanes);
+}
+
+void compare_look(comparison *c)
+{
+    verdict_case *k = &c->c;
+    const side_tensor *y = k->tensors[1];
+    if (!c->opened || c->failed || k->tensors[0]->count != y->count)
+        return;
+    if (k->measurer.same)
+        c->failed = walk_equal(&k->walk, 0, y->count, 0, &c->equal, &c->error);
+    if (c->failed || c->equal)
+        return;
+    measure_range(c, &k->all, 0, y->count);
+    c->measured = !c->failed;
+}
+
+/* ---- judging ---- */
+
+/* Nothing differs, in its value. */
+static void judge_equal(comparison *c)
+{
+    const side_tensor *x = c->c.tensors[0], *y = c->c.tensors[1];
+    char shape[2][96];
+    if (!c->c.measurer.same) {
+        finding_init(&c->found, VERDICT_DTYPE);
+        finding_say(&c->found, "all values are equal, as %s in A and as %s in B", x->format.name, y->format.name);
+    } else if (!has_same_shape(x, y)) {
+        for (int s = 0; s < 2; s++) {
+            const trace_tensor t = {.shape = c->c.tensors[s]->shape, .rank = c->c.tensors[s]->rank};
+            shape_text(shape[s], sizeof shape[s], &t);
+        }
+        finding_init(&c->found, VERDICT_RESHAPED);
+        finding_say(&c->found, "all codes are equal, in the shape %s in A and %s in B", shape[0], shape[1]);
+    }
+}
+
+/* What differs lies between the first and the last such element. */
+static void measure_part(comparison *c)
+{
+    verdict_case *k = &c->c;
+    k->first = k->all.first.at;
+    k->end = k->all.last.at + 1;
+    if (k->first == 0 && k->end == k->all.count)
+        k->part = k->all;
+    else
+        measure_range(c, &k->part, k->first, k->end);
+}
+
+static void judge(comparison *c)
+{
+    int said = 0;
+    measure_part(c);
+    for (size_t i = 0; i < sizeof judges / sizeof judges[0] && !said && !c->failed; i++) {
+        said = judges[i](&c->c, &c->found, &c->error);
+        c->failed = said < 0;
+    }
+    if (!c->failed && !has_same_shape(c->c.tensors[0], c->c.tensors[1]) && c->found.verdict != VERDICT_TRANSPOSED)
+        finding_say(&c->found, "; and the shapes differ");
+}
+
+static void judge_measured(comparison *c)
+{
+    int same = 0;
+    if (c->c.all.differ == 0) {
+        judge_equal(c);
+        return;
+    }
+    if (c->c.tensors[0]->fortran != c->c.tensors[1]->fortran)
+        c->failed = places_column_major(&c->c, &same, &c->error);
+    if (c->failed || same)
+        return;
+    if (tolerance_holds(c->within, &c->c.all)) {
+        finding_init(&c->found, VERDICT_TOLERATED);
+        return;
+    }
+    judge(c);
+}
+
+void compare_end(comparison *c)
+{
+    if (c->opened && !c->failed) {
+        if (c->equal)
+            judge_equal(c);
+        else if (c->measured)
+            judge_measured(c);
+        else
+            c->failed = places_resized(&c->c, &c->found, &c->error) < 0;
+    }
+    if (c->opened)
+        walk_close(&c->c.walk);
+    c->opened = 0;
+    if (c->failed)
+        finding_init(&c->found, VERDICT_UNREADABLE);
+}
+
+int compare_differs(verdict v, const tolerance *within)
+{
+    switch (v) {
+    case VERDICT_EQUAL:
+    case VERDICT_TOLERATED:
+    case VERDICT_NOT_NUMBERS:
+    case VERDICT_UNREADABLE:
+        return 0;
+    case VERDICT_DTYPE:
+    case VERDICT_CODES:
+        return within->by == TOLERANCE_NONE;
+    default:
+        return 1;
+    }
+}

@@ -1,0 +1,36 @@
+/* fit.h -- whether one array is another one rounded to a format, scaled before. */
+#ifndef MPSIM_SIM_DIFF_FIT_H
+#define MPSIM_SIM_DIFF_FIT_H
+
+#include <mpsim/mpsim.h>
+
+/* What is asked: y = round(x scale) in a format, or, `back`, that divided by the scale again. */
+typedef struct fit_question {
+    mpsim_format format;
+    double scale;
+    int back;
+} fit_question;
+
+/* What was found; counts, which add up. Elements that are a number of the format already are exact. */
+typedef struct fit {
+    uint64_t exact, missed;    /* missed: y is none of the two neighbours                    */
+    uint64_t inexact;          /* y is one of them, and it is                                */
+    uint64_t nearest, to_zero, up, down; /* that of a mode                                   */
+    uint64_t kept;             /* inexact, and not zero                                      */
+    uint64_t infinite, nan, saturated;   /* what became of those beyond the largest number   */
+    uint64_t flushed;          /* zero instead of a number below the smallest normal one     */
+} fit;
+
+/* fit_add -- elements of both; of at most FIT_MOST. */
+enum { FIT_MOST = 1024 };
+void fit_add(fit *f, const fit_question *q, const double *x, const double *y, size_t n);
+void fit_merge(fit *to, const fit *from);
+
+/* fit_mode -- the mode that all inexact elements show: "nearest-even", "toward-zero", "up", "down", else
+ * "stochastic" (each is one of two neighbours); NULL if the fit misses, or nothing was rounded. */
+const char *fit_mode(const fit *f);
+
+/* fit_overflow -- what overflow became: "inf", "nan", "saturated", "several", NULL if there was none. */
+const char *fit_overflow(const fit *f);
+
+#endif

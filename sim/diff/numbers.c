@@ -1,0 +1,262 @@
+/* numbers.c -- see numbers.h. A question is asked of a few elements first, then of all. */
+#include "numbers.h"
+
+#include "../report/report.h"
+#include "fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- asking ---- */
+
+typedef struct asking {
+    const fit_question *question;
+    int from; /* the side that is rounded: 0 for A */
+    fit *lanes;
+} asking;
+
+static int look_fit(void *context, int lane, const walk_piece *p)
+{
+    asking *a = context;
+    fit *f = &a->lanes[lane];
+    for (size_t at = 0; at < p->n && !f->missed; at += FIT_MOST)
+        fit_add(f, a->question, p->values[a->from] + at, p->values[1 - a->from] + at,
+                p->n - at < FIT_MOST ? p->n - at : FIT_MOST);
+    return f->missed > 0;
+}
+
+static int ask_range(verdict_case *c, asking *a, uint64_t first, uint64_t end, fit *sum, trace_error *error)
+{
+    memset(a->lanes, 0, (size_t)c->walk.lanes * sizeof *a->lanes);
+    if (walk_range(&c->walk, first, end, 0, 1, look_fit, a, error))
+        return -1;
+    memset(sum, 0, sizeof *sum);
+    for (int i = 0; i < c->walk.lanes; i++)
+        fit_merge(sum, &a->lanes[i]);
+    return 0;
+}
+
+/* Whether a question holds for all elements of the part: 1 with *sum, 0, or -1. */
+static int ask(verdict_case *c, const fit_question *q, int from, fit *sum, trace_error *error)
+{
+    enum { SOME = 512 };
+    const measure_place *places[] = {&c->part.first, &c->part.last, &c->part.worst};
+    fit few = {0};
+    for (size_t i = 0; i < (c->part.compared ? 3 : 2) && !few.missed; i++)
+        fit_add(&few, q, &places[i]->values[from], &places[i]->values[1 - from], 1);
+    if (few.missed)
+        return 0;
+    asking a = {q, from, calloc((size_t)c->walk.lanes, sizeof *a.lanes)};
+    if (!a.lanes)
+        return trace_error_set(error, EXIT_IO, trace_path(c->walk.of[0].t), UINT64_MAX, "out of memory");
+    const uint64_t some = c->end - c->first < SOME ? c->end : c->first + SOME;
+    int bad = ask_range(c, &a, c->first, some, sum, error);
+    if (!bad && !sum->missed && some < c->end)
+        bad = ask_range(c, &a, c->first, c->end, sum, error);
+    free(a.lanes);
+    return bad ? -1 : sum->missed == 0;
+}
+
+/* ---- roundings ---- */
+
+static const char *side_name(int which)
+{
+    return which ? "B" : "A";
+}
+
+static void say_overflow(finding *f, const fit *sum)
+{
+    const char *overflow = fit_overflow(sum);
+    char a[32];
+    if (overflow)
+        finding_say(f, "; overflow (%s): %s", text_count(a, sum->infinite + sum->nan + sum->saturated), overflow);
+    if (sum->flushed)
+        finding_say(f, "; subnormal results flushed to zero (%s)", text_count(a, sum->flushed));
+}
+
+static void say_fit(const verdict_case *c, finding *f, const fit_question *q, int from, const fit *sum)
+{
+    char a[32], b[96], s[32] = "";
+    const char *mode = fit_mode(sum);
+    snprintf(f->format, sizeof f->format, "%s", q->format.name);
+    f->mode = mode;
+    if (q->scale != 1) {
+        f->scale = q->scale;
+        text_number(s, q->scale);
+    }
+    finding_say(f, "%s = round(%s%s%s, %s%s)%s%s exactly, for %s, %s of them rounded", side_name(1 - from),
+                side_name(from), s[0] ? " * " : "", s, q->format.name,
+                mode && strcmp(mode, "stochastic") != 0 ? ", " : "",
+                mode && strcmp(mode, "stochastic") != 0 ? mode : "", q->back ? " / scale" : "", verdict_range(b, c),
+                text_count(a, sum->inexact));
+    if (mode && strcmp(mode, "stochastic") == 0)
+        finding_say(f, ": each to one of its two neighbours, %s to the nearest, as stochastic rounding does",
+                    text_share(a, sum->nearest, sum->inexact));
+    say_overflow(f, sum);
+}
+
+/* Whether what fits is no accident: roundings that show a mode, or many of them. */
+static int convinces(const verdict_case *c, const fit_question *q, int from, const fit *sum)
+{
+    const int own = mpsim_format_same(&q->format, &c->tensors[1 - from]->format);
+    const char *mode = fit_mode(sum);
+    if (!mode || (sum->kept == 0 && !own))
+        return 0;
+    return strcmp(mode, "stochastic") != 0 ? sum->inexact >= 2 || own || c->part.count < 4 : sum->inexact >= 8;
+}
+
+static int try_format(verdict_case *c, finding *f, const mpsim_format *format, int from, double scale, trace_error *error)
+{
+    const fit_question q = {.format = *format, .scale = scale, .back = scale != 1};
+    fit sum;
+    const int found = ask(c, &q, from, &sum, error);
+    if (found <= 0 || !convinces(c, &q, from, &sum))
+        return found < 0 ? -1 : 0;
+    finding_init(f, VERDICT_ROUNDED);
+    say_fit(c, f, &q, from, &sum);
+    return 1;
+}
+
+int numbers_rounded_own(verdict_case *c, finding *f, trace_error *error)
+{
+    int found = 0;
+    if (c->measurer.same)
+        return 0;
+    for (int from = 0; from < 2 && !found; from++)
+        found = try_format(c, f, &c->tensors[1 - from]->format, from, 1, error);
+    return found;
+}
+
+/* Scales that a recipe would have put before a cast: the largest element becomes the largest number; or the power
+ * of two below that. */
+static double usual_scale(const verdict_case *c, int from, const mpsim_format *format, int power)
+{
+    const double scale = (double)(float)(mpsim_format_max(format) / c->all.amax[from]);
+    int e;
+    if (!(scale > 0) || !isfinite(scale))
+        return 1;
+    if (!power)
+        return scale;
+    frexp(scale, &e);
+    return ldexp(1, e - power);
+}
+
+int numbers_rounded(verdict_case *c, finding *f, trace_error *error)
+{
+    enum { SCALES = 4 };
+    for (int from = 0; from < 2; from++)
+        for (int k = 0; k < SCALES; k++)
+            for (size_t i = 0; i < mpsim_format_count(); i++) {
+                const mpsim_format *format = mpsim_format_at(i);
+                const double scale = k ? usual_scale(c, from, format, k - 1) : 1;
+                if ((k && scale == 1) || !mpsim_format_is_signed(format) ||
+                    (k != 1 && c->part.significant[1 - from] > format->mbits + 1u))
+                    continue;
+                const int found = try_format(c, f, format, from, scale, error);
+                if (found)
+                    return found;
+            }
+    return 0;
+}
+
+/* ---- a constant ratio ---- */
+
+/* Numbers that a scale between two limits may be, the likeliest first. */
+static size_t likely_scales(double scales[8], const verdict_case *c, int from, double low, double high)
+{
+    const double middle = low + (high - low) / 2, power = exp2(round(log2(middle))), n = round(middle), m = round(1 / middle);
+    const double own = (double)(float)(mpsim_format_max(&c->tensors[1 - from]->format) / c->all.amax[from]);
+    const double all[] = {power, n, 1 / m, (double)(float)(1 / m), own, (double)(float)middle, middle};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (isfinite(all[i]) && all[i] > 0 && all[i] >= low && all[i] <= high)
+            scales[count++] = all[i];
+    return count;
+}
+
+static void say_cause(finding *f, double scale)
+{
+    int e;
+    const double n = scale < 1 ? 1 / scale : scale;
+    const int power = frexp(n, &e) == 0.5;
+    if (power && e - 1 >= 7)
+        finding_say(f, ": a loss scale that %s?", scale > 1 ? "was not removed" : "was removed in B alone");
+    else if (fabs(n - round(n)) < 1e-5 * n && n < 65536)
+        finding_say(f, ": %s over %.0f (ranks, micro-batches)%s?", scale > 1 ? "a sum instead of a mean" : "a mean instead of a sum",
+                    round(n), power ? ", or a small loss scale" : "");
+    else if (scale < 1)
+        finding_say(f, ": as a clip by the norm, or another learning rate, leaves it?");
+}
+
+/* The ratio as words, "2^16" or a number. */
+static const char *ratio_text(char out[32], double scale)
+{
+    int e;
+    if (frexp(scale, &e) == 0.5 && (e > 4 || e < -3))
+        return text_scale(out, scale);
+    snprintf(out, 32, "%.9g", scale);
+    return out;
+}
+
+static int scaled_exactly(verdict_case *c, finding *f, int from, double low, double high, trace_error *error)
+{
+    double scales[8];
+    char a[32], b[96], s[32], back[32];
+    const size_t n = likely_scales(scales, c, from, low, high);
+    for (size_t i = 0; i < n; i++) {
+        const fit_question q = {.format = c->tensors[1 - from]->format, .scale = scales[i]};
+        fit sum;
+        const int found = ask(c, &q, from, &sum, error);
+        if (found < 0)
+            return -1;
+        if (!found)
+            continue;
+        finding_init(f, VERDICT_SCALED);
+        f->scale = from ? 1 / scales[i] : scales[i];
+        ratio_text(s, scales[i]);
+        finding_say(f, "%s = %s * %s exactly, for %s", side_name(1 - from), side_name(from), s, verdict_range(b, c));
+        if (sum.inexact) {
+            finding_say(f, ", %s of them rounded to %s", text_count(a, sum.inexact), q.format.name);
+            f->mode = fit_mode(&sum);
+        }
+        if (from)
+            finding_say(f, " (B is %s times A)", ratio_text(back, f->scale));
+        say_overflow(f, &sum);
+        say_cause(f, f->scale);
+        return 1;
+    }
+    return 0;
+}
+
+/* Whether the ratio is 1 but for what roundings do. */
+static int is_one(const verdict_case *c, int from, double low, double high)
+{
+    const double unit = ldexp(1, -c->tensors[1 - from]->format.mbits), middle = low + (high - low) / 2;
+    return (low <= 1 && high >= 1) || (fabs(middle - 1) < 16 * unit && c->part.ratios < 32);
+}
+
+int numbers_scaled(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    char a[32], b[32], text[96];
+    for (int from = 0; from < 2; from++) {
+        const double low = m->scale_min[from], high = m->scale_max[from];
+        if (m->ratios == 0 || !(low > 0) || !(low <= high) || m->ratio_min < 0 || is_one(c, from, low, high))
+            continue;
+        const int found = scaled_exactly(c, f, from, low, high, error);
+        if (found && (found < 0 || m->ratios > 1 || f->scale == exp2(round(log2(f->scale)))))
+            return found;
+        if (m->ratios < 3 || m->zeroed || m->filled || m->broke || m->mended)
+            continue;
+        finding_init(f, VERDICT_SCALED);
+        f->scale = from ? 2 / (low + high) : (low + high) / 2;
+        snprintf(b, sizeof b, "%.9g", f->scale);
+        finding_say(f, "B / A is %s within an ULP for %s that are not zero", b, verdict_range(text, c));
+        finding_say(f, " (from %s", text_number(a, m->ratio_min));
+        finding_say(f, " to %s)", text_number(a, m->ratio_max));
+        say_cause(f, f->scale);
+        return 1;
+    }
+    return 0;
+}

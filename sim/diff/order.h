@@ -1,0 +1,14 @@
+/* order.h -- the order in which a training computes the tensors of a step. */
+#ifndef MPSIM_SIM_DIFF_ORDER_H
+#define MPSIM_SIM_DIFF_ORDER_H
+
+#include "side.h"
+
+/* order_group -- sort the tensors of a step: what its beginning finds (optimizer state, masters, weights: made by
+ * the update of the step before), then inputs and outputs of the modules as they are called, then gradients in
+ * the opposite order. Modules are in the order of the metadata "mpsim.order"; without it in that of the file, and of
+ * names (fc2 before fc10) where the file has them in alphabetical order, which tells nothing. 0, or -1 without
+ * memory. */
+int order_group(side_group *g);
+
+#endif

@@ -1,0 +1,321 @@
+/* patterns.c -- see patterns.h. */
+#include "patterns.h"
+
+#include "../report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Bits that the numbers of either side have: those of binary32 may be of a narrower format. */
+static int bits_in_use(const verdict_case *c)
+{
+    const unsigned a = c->all.significant[0], b = c->all.significant[1], most = a > b ? a : b;
+    const unsigned bits = c->measurer.narrow.mbits + 1u;
+    return (int)(most < bits ? most : bits);
+}
+
+/* ---- exact patterns of codes ---- */
+
+int pattern_codes(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    char a[32];
+    (void)error;
+    const uint64_t numbers = m->compared, rest = m->both_nan;
+    if (m->larger + m->smaller || numbers + rest != m->differ)
+        return 0;
+    finding_init(f, VERDICT_CODES);
+    finding_say(f, "all values are equal; ");
+    if (numbers)
+        finding_say(f, "the sign of zero differs in %s%s", text_count(a, numbers), rest ? ", " : "");
+    if (rest)
+        finding_say(f, "the codes of NaN in %s", text_count(a, rest));
+    return 1;
+}
+
+/* The only bit that differs anywhere; -1 if there are several. */
+static int single_bit(const measure *m)
+{
+    int bit = -1;
+    for (int i = 0; i < MEASURE_BITS; i++)
+        if (m->bits[i]) {
+            if (bit >= 0)
+                return -1;
+            bit = i;
+        }
+    return bit;
+}
+
+static const char *part_of_code(const mpsim_format *f, int bit)
+{
+    return mpsim_format_is_signed(f) && bit == f->bits - 1 ? "the sign"
+           : bit >= f->mbits                               ? "the exponent"
+                                                           : "the significand";
+}
+
+int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
+{
+    enum { FEW = 8 };
+    const measure *m = &c->part;
+    const mpsim_format *format = &c->tensors[0]->format;
+    char a[32], b[32];
+    (void)error;
+    if (!c->measurer.same || m->one_bit != m->differ)
+        return 0;
+    const int bit = single_bit(m), sign = mpsim_format_is_signed(format) ? format->bits - 1 : -1;
+    const int unused = format->mbits + 1 - bits_in_use(c);
+    if (m->differ > 1 && (bit < 0 ? m->differ > FEW || m->max_ulp >> unused <= 4 : bit == sign || (bit == 0 && m->differ < 3)))
+        return 0;
+    finding_init(f, VERDICT_FLIPPED_BIT);
+    f->bit = bit;
+    if (m->differ > 1) {
+        finding_say(f, "%s elements of %s differ, each in one bit", text_count(a, m->differ),
+                    text_count(b, c->tensors[1]->count));
+        if (bit >= 0)
+            finding_say(f, ", always bit %d, of %s", bit, part_of_code(format, bit));
+        return 1;
+    }
+    finding_say(f, "one element of %s differs, and in one bit: bit %d, of %s", text_count(b, c->tensors[1]->count),
+                bit, part_of_code(format, bit));
+    if (bit <= unused)
+        finding_say(f, "; that is the last bit in use, which a rounding changes, too");
+    return 1;
+}
+
+int pattern_byte_order(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    char a[32];
+    (void)error;
+    if (!c->measurer.same || mpsim_format_code_bytes(&c->tensors[0]->format) < 2 || m->swapped != m->differ ||
+        m->differ < 2)
+        return 0;
+    finding_init(f, VERDICT_BYTE_ORDER);
+    finding_say(f, "each of the %s codes that differ has A's bytes in the opposite order", text_count(a, m->differ));
+    return 1;
+}
+
+int pattern_reinterpreted(verdict_case *c, finding *f, trace_error *error)
+{
+    const mpsim_format *x = &c->tensors[0]->format, *y = &c->tensors[1]->format;
+    char a[32];
+    (void)error;
+    if (c->measurer.same || mpsim_format_code_bytes(x) != mpsim_format_code_bytes(y) ||
+        c->part.same_code != c->part.count || c->all.same_code != c->all.count)
+        return 0;
+    finding_init(f, VERDICT_REINTERPRETED);
+    finding_say(f, "all %s codes are equal, A's are read as %s and B's as %s", text_count(a, c->all.count), x->name,
+                y->name);
+    return 1;
+}
+
+int pattern_negated(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    char a[32], b[32];
+    (void)error;
+    if (m->negated == 0 || m->same_magnitude != m->differ ||
+        m->differ < 2)
+        return 0;
+    finding_init(f, VERDICT_NEGATED);
+    f->scale = -1;
+    finding_say(f, "B = -A in %s of %s elements, the others are equal", text_count(a, m->negated),
+                text_count(b, c->tensors[1]->count));
+    return 1;
+}
+
+/* ---- zeros ---- */
+
+/* The name of what all numbers below a limit are: flushed to zero where they lie below a format's. */
+static const char *flushed_name(char out[96], double zeroed_max, double kept_min)
+{
+    for (size_t i = 0; i < mpsim_format_count(); i++) {
+        const mpsim_format *f = mpsim_format_at(i);
+        const double normal = mpsim_format_min_normal(f);
+        if (zeroed_max < normal && normal <= kept_min && f->mbits && zeroed_max > normal / 16) {
+            snprintf(out, 96, ", as if the subnormal numbers of %.24s were flushed", f->name);
+            return out;
+        }
+    }
+    return "";
+}
+
+static int say_zeros(const verdict_case *c, finding *f, const char *where, uint64_t n, int which)
+{
+    const measure *m = &c->part;
+    char a[32], b[32], text[96];
+    const uint64_t count = c->tensors[1]->count;
+    finding_init(f, VERDICT_ZEROED);
+    if (c->all.zero[which] == c->all.count)
+        finding_say(f, "all %s elements of %s are zero: never written?", text_count(a, count), where);
+    else if (m->zero[which] == m->count && c->all.end[which] <= c->first && m->differ > 1)
+        finding_say(f, "%s is zero from element %s on, the tail of %s elements", where, text_count(a, c->first),
+                    text_count(b, count - c->first));
+    else if (m->zero[which] == m->count && m->differ > 1)
+        finding_say(f, "%s is zero in %s", where, verdict_range(text, c));
+    else if (which == 1 && m->differ > 1 && m->zeroed_max < c->all.kept_min)
+        finding_say(f, "in %s all %s numbers below %s are zero%s", where, text_count(a, n),
+                    text_number(b, c->all.kept_min), flushed_name(text, m->zeroed_max, c->all.kept_min));
+    else
+        finding_say(f, "%s is zero in %s of %s elements, here and there, the others are equal", where,
+                    text_count(a, n), text_count(b, count));
+    return 1;
+}
+
+int pattern_zeroed(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    (void)error;
+    if (m->zeroed && m->zeroed == m->differ)
+        return say_zeros(c, f, "B", m->zeroed, 1);
+    if (m->filled && m->filled == m->differ)
+        return say_zeros(c, f, "A", m->filled, 0);
+    return 0;
+}
+
+/* ---- limits ---- */
+
+static const char *limit_name(char out[96], double limit)
+{
+    for (size_t i = 0; i < mpsim_format_count(); i++)
+        if (mpsim_format_max(mpsim_format_at(i)) == limit) {
+            snprintf(out, 96, ", the largest number of %s", mpsim_format_at(i)->name);
+            return out;
+        }
+    return "";
+}
+
+int pattern_clipped(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    char a[32], b[32], text[96];
+    (void)error;
+    if (m->differ < 2 || m->limit_min != m->limit_max || !isfinite(m->limit_max) || m->limit_max == 0 || m->away ||
+        m->same_magnitude || m->nan[1] > m->nan[0] || c->all.amax[1] > m->limit_max)
+        return 0;
+    finding_init(f, VERDICT_CLIPPED);
+    f->scale = m->limit_max;
+    finding_say(f, "all %s elements that differ are %s in magnitude%s, where A's are larger; nothing in B is larger",
+                text_count(a, m->differ), text_number(b, m->limit_max), limit_name(text, m->limit_max));
+    return 1;
+}
+
+int pattern_non_finite(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->part;
+    char a[32], b[32], d[32];
+    (void)error;
+    if (m->broke + m->mended == 0)
+        return 0;
+    finding_init(f, VERDICT_NON_FINITE);
+    finding_say(f, "%s elements are finite in A alone, %s in B alone", text_count(a, m->broke),
+                text_count(b, m->mended));
+    finding_say(f, "; NaN: %s in A", text_count(d, c->all.nan[0]));
+    finding_say(f, ", %s in B", text_count(d, c->all.nan[1]));
+    finding_say(f, "; Inf: %s in A", text_count(d, c->all.inf[0]));
+    finding_say(f, ", %s in B", text_count(d, c->all.inf[1]));
+    if (m->broke + m->mended == m->differ)
+        finding_say(f, "; all others are equal");
+    return 1;
+}
+
+/* ---- noise ---- */
+
+/* Whether errors go up and down alike: what adding in another order does. */
+static int is_balanced(const measure *m)
+{
+    const double n = (double)(m->larger + m->smaller), d = (double)m->larger - (double)m->smaller;
+    return fabs(d) <= 5 * sqrt(n) + 1;
+}
+
+/* Errors of additions grow with the length of sums and with what cancels, relative to the tensor; those of a
+ * narrow format are an ULP here and there. */
+static double noise_limit(double unit)
+{
+    return fmin(1024 * unit, fmax(2 * unit, 0.0078125));
+}
+
+/* How much the errors go along with A: -1 to 1. */
+static double alignment(const measure *m)
+{
+    mpsim_sum along = m->product;
+    mpsim_sum_subtract(&along, &m->signal[0]);
+    const double noise = mpsim_sum_value(&m->noise), signal = mpsim_sum_value(&m->signal[0]);
+    return noise > 0 && signal > 0 ? mpsim_sum_value(&along) / (sqrt(noise) * sqrt(signal)) : 0;
+}
+
+int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->all;
+    const double relative = measure_relative(m), unit = ldexp(1, -bits_in_use(c));
+    char a[32], b[32], d[32];
+    (void)error;
+    const double rms_error = sqrt(fmax(0, mpsim_sum_value(&m->noise)) / (double)(m->compared ? m->compared : 1));
+    if (!(relative <= noise_limit(unit)) || m->broke + m->mended || m->differ != m->compared ||
+        !is_balanced(m) || (m->differ >= 8 && fabs(alignment(m)) > 0.7) || (m->differ > 16 && m->max_abs > 16 * rms_error))
+        return 0;
+    finding_init(f, VERDICT_SUM_ORDER);
+    finding_say(f, "%s of the elements differ, %s upwards and %s downwards", text_share(a, m->differ, m->count),
+                text_count(b, m->larger), text_count(d, m->smaller));
+    finding_say(f, ", by %s of the tensor's root mean square, %s units of roundoff of its %d bits", text_number(a, relative),
+                text_number(b, relative / unit), bits_in_use(c));
+    if (!c->measurer.same)
+        finding_say(f, "; and the dtypes differ");
+    finding_say(f, ". It looks like it; other causes of small errors look alike");
+    return 1;
+}
+
+static void say_errors(const verdict_case *c, finding *f)
+{
+    const measure *m = &c->all;
+    char a[32], b[32];
+    const double r = measure_correlation(m);
+    finding_say(f, "the error is %s of A where they differ (root mean squares)", text_number(a, measure_relative_differ(m)));
+    if (!isnan(r))
+        finding_say(f, ", the correlation %s", text_number(b, r));
+}
+
+int pattern_corrupted(verdict_case *c, finding *f, trace_error *error)
+{
+    const measure *m = &c->all;
+    char a[32], b[32], d[32], text[96];
+    (void)error;
+    if (m->differ > m->count / 2 || (m->differ > 16 && measure_relative_differ(m) <= 0.1))
+        return 0;
+    finding_init(f, VERDICT_CORRUPTED);
+    if (m->differ == 1)
+        finding_say(f, "one element of %s differs", text_count(b, m->count));
+    else if (c->end - c->first == m->differ)
+        finding_say(f, "%s hold other numbers, the rest is equal", verdict_range(text, c));
+    else
+        finding_say(f, "%s elements of %s differ, from element %s", text_count(a, m->differ), text_count(b, m->count),
+                    text_count(d, c->first));
+    if (m->differ > 1 && c->end - c->first != m->differ)
+        finding_say(f, " to %s", text_count(d, c->end - 1));
+    finding_say(f, "; ");
+    say_errors(c, f);
+    return 1;
+}
+
+int pattern_close(verdict_case *c, finding *f, trace_error *error)
+{
+    (void)error;
+    if (!(measure_relative(&c->all) <= 0.1))
+        return 0;
+    finding_init(f, VERDICT_CLOSE);
+    say_errors(c, f);
+    if (!is_balanced(&c->all))
+        finding_say(f, "; %s of the errors go up", c->all.larger > c->all.smaller ? "most" : "few");
+    if (c->all.differ >= 8 && fabs(alignment(&c->all)) > 0.7)
+        finding_say(f, "; they go along with A, as if it was %s", alignment(&c->all) > 0 ? "made larger" : "made smaller");
+    return 1;
+}
+
+int pattern_unrelated(verdict_case *c, finding *f, trace_error *error)
+{
+    (void)error;
+    finding_init(f, VERDICT_UNRELATED);
+    say_errors(c, f);
+    return 1;
+}

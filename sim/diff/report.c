@@ -1,0 +1,272 @@
+/* report.c -- see report.h. JSON and CSV go out as tensors come; text waits for the verdict. */
+#include "report.h"
+
+#include "entry.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW = 20 }; /* rows of text without --tensors */
+
+typedef struct step_sum {
+    int64_t step;
+    uint64_t tensors, differ;
+} step_sum;
+
+struct diffreport {
+    FILE *to;
+    report_style style;
+    const diffreport_head *head;
+    const tolerance *within;
+    int all;
+    uint64_t tensors, elements, equal, tolerated, differ, missing, extra, renamed, other_how[MATCH_SHAPE + 1];
+    uint64_t not_numbers, missing_steps, verdicts[VERDICTS];
+    json_t *first;  /* the entry of the first that differs, or NULL */
+    table *rows;
+    uint64_t unlisted;
+    step_sum *steps;
+    size_t n_steps, room;
+    uint64_t written; /* entries of JSON */
+};
+
+diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all)
+{
+    diffreport *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    *r = (diffreport){.to = to, .style = style, .head = head, .within = within, .all = all};
+    if (style == REPORT_TEXT)
+        r->rows = table_new(">step|<tensor|<verdict|>differ|>max ULP|>max rel|>SQNR (dB)");
+    if (style == REPORT_JSON) {
+        fputs("{\"schema\": \"mpsim.diff/1\", \"config\": ", to);
+        json_t *match = json_array(), *kinds = json_array();
+        for (size_t i = 0; i < head->match->count; i++)
+            json_array_append_new(match, json_string(head->match->items[i]));
+        for (size_t i = 0; i < head->kinds->count; i++)
+            json_array_append_new(kinds, json_string(head->kinds->items[i]));
+        json_write(to, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "mpsim", mpsim_version(), "a", json_of_path(head->paths[0]),
+                                 "b", json_of_path(head->paths[1]), "tolerance",
+                                 head->tolerance ? json_string(head->tolerance) : json_null(), "match", match,
+                                 "kinds", kinds));
+        fputs(",\n\"tensors\": [", to);
+    }
+    if (style == REPORT_CSV)
+        entry_csv_head(to);
+    return r;
+}
+
+void diffreport_free(diffreport *r)
+{
+    if (!r)
+        return;
+    json_decref(r->first);
+    table_free(r->rows);
+    free(r->steps);
+    free(r);
+}
+
+uint64_t diffreport_compared(const diffreport *r)
+{
+    return r->tensors;
+}
+
+uint64_t diffreport_differing(const diffreport *r)
+{
+    return r->differ + r->missing + r->extra + r->missing_steps;
+}
+
+/* ---- entries ---- */
+
+static int add_step(diffreport *r, int64_t step, int differs)
+{
+    if (r->n_steps == 0 || r->steps[r->n_steps - 1].step != step) {
+        if (r->n_steps == r->room) {
+            const size_t room = r->room ? 2 * r->room : 64;
+            step_sum *steps = realloc(r->steps, room * sizeof *steps);
+            if (!steps)
+                return -1;
+            r->steps = steps;
+            r->room = room;
+        }
+        r->steps[r->n_steps++] = (step_sum){.step = step};
+    }
+    r->steps[r->n_steps - 1].tensors++;
+    r->steps[r->n_steps - 1].differ += differs != 0;
+    return 0;
+}
+
+static void count(diffreport *r, const sequence_entry *e, verdict v)
+{
+    r->verdicts[v]++;
+    r->missing_steps += e->compared == NULL;
+    if (!e->compared)
+        return;
+    r->missing += v == VERDICT_MISSING;
+    r->extra += v == VERDICT_EXTRA;
+    r->not_numbers += v == VERDICT_NOT_NUMBERS;
+    if (!e->tensors[0] || !e->tensors[1] || v == VERDICT_NOT_NUMBERS)
+        return;
+    r->tensors++;
+    r->elements += e->tensors[1]->count;
+    r->equal += v == VERDICT_EQUAL;
+    r->other_how[e->how]++;
+    r->renamed += e->how != MATCH_NAME;
+    if (v == VERDICT_TOLERATED || v == VERDICT_DTYPE || v == VERDICT_CODES)
+        r->tolerated += !compare_differs(v, r->within);
+    r->differ += compare_differs(v, r->within);
+}
+
+static void list(diffreport *r, const sequence_entry *e)
+{
+    if (r->all || table_rows(r->rows) < FEW)
+        entry_row(r->rows, e);
+    else
+        r->unlisted++;
+}
+
+int diffreport_told(void *context, const sequence_entry *e)
+{
+    diffreport *r = context;
+    const verdict v = entry_verdict(e);
+    const int differs = compare_differs(v, r->within);
+    count(r, e, v);
+    if (add_step(r, e->steps[0], differs))
+        return fail(EXIT_IO, "out of memory");
+    if (differs && !r->first)
+        r->first = entry_json(e);
+    if (r->style == REPORT_TEXT && differs)
+        list(r, e);
+    if (r->style == REPORT_CSV)
+        entry_csv(r->to, e);
+    if (r->style == REPORT_JSON) {
+        fputs(r->written++ ? ",\n  " : "\n  ", r->to);
+        if (json_write(r->to, entry_json(e)))
+            return fail(EXIT_IO, "out of memory");
+    }
+    return 0;
+}
+
+/* ---- the end: JSON ---- */
+
+static json_t *counts_json(const diffreport *r)
+{
+    json_t *v = json_object(), *verdicts = json_object();
+    const struct {
+        const char *key;
+        uint64_t n;
+    } counts[] = {{"tensors", r->tensors},     {"elements", r->elements}, {"equal", r->equal},
+                  {"tolerated", r->tolerated}, {"differ", r->differ},     {"missing", r->missing},
+                  {"extra", r->extra},         {"missing_steps", r->missing_steps},
+                  {"renamed", r->renamed},     {"not_numbers", r->not_numbers}};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
+    for (int i = 0; i < VERDICTS; i++)
+        if (r->verdicts[i])
+            json_object_set_new(verdicts, verdict_words[i].word, json_of_count(r->verdicts[i]));
+    json_object_set_new(v, "verdicts", verdicts);
+    return v;
+}
+
+static json_t *step_json(const step_sum *s)
+{
+    return json_pack("{s:o,s:o,s:o}", "step", s->step < 0 ? json_null() : json_of_count((uint64_t)s->step), "tensors",
+                     json_of_count(s->tensors), "differ", json_of_count(s->differ));
+}
+
+static int end_json(diffreport *r, int failed)
+{
+    int bad = 0;
+    fputs("\n],\n\"steps\": [", r->to);
+    for (size_t i = 0; i < r->n_steps; i++) {
+        fputs(i ? ",\n  " : "\n  ", r->to);
+        bad |= json_write(r->to, step_json(&r->steps[i]));
+    }
+    fputs("\n],\n\"total\": ", r->to);
+    bad |= json_write(r->to, counts_json(r));
+    fprintf(r->to, ",\n\"failed\": %d,\n\"equal\": %s,\n\"verdict\": ", failed, r->first ? "false" : "true");
+    const char *word = json_string_value(json_object_get(r->first, "verdict"));
+    bad |= json_write(r->to, json_string(word ? word : r->tolerated ? "tolerated" : "equal"));
+    fputs(",\n\"first\": ", r->to);
+    bad |= json_write(r->to, r->first ? json_incref(r->first) : json_null());
+    fputs("\n}\n", r->to);
+    return bad ? fail(EXIT_IO, "out of memory") : 0;
+}
+
+/* ---- the end: text ---- */
+
+static void print_verdict(const diffreport *r)
+{
+    char a[32], b[32], name[512];
+    const char *title = json_string_value(json_object_get(r->first, "title"));
+    const json_t *step = json_object_get(r->first, "step");
+    if (!r->first) {
+        fprintf(r->to, "Equal%s: %s tensor%s, %s elements\n", r->tolerated ? " within the tolerance" : "",
+                text_count(a, r->tensors), r->tensors == 1 ? "" : "s", text_count(b, r->elements));
+        return;
+    }
+    const char *shown = json_string_value(json_object_get(r->first, "name"));
+    fprintf(r->to, "Differ, first in ");
+    fprintf(r->to, "%s", escape_text(name, sizeof name, shown && shown[0] ? shown : shown ? "the only tensor" : "all of it"));
+    if (json_is_integer(step))
+        fprintf(r->to, " of step %" JSON_INTEGER_FORMAT, json_integer_value(step));
+    fprintf(r->to, ": %s\n", title ? title : "");
+    text_wrapped(r->to, "", json_string_value(json_object_get(r->first, "evidence")));
+}
+
+static void print_others(const diffreport *r)
+{
+    char a[32], b[32];
+    const uint64_t others = diffreport_differing(r) - 1;
+    if (!r->first || (others == 0 && r->tensors <= 1))
+        return;
+    if (others == 0)
+        fprintf(r->to, "\nAll others are equal.\n");
+    else {
+        fprintf(r->to, "\nIn order of execution, %s that differ%s:\n", text_count(a, others + 1),
+                r->missing_steps ? ", missing steps among them" : "");
+        table_print(r->rows, r->to, "  ");
+        if (r->unlisted)
+            fprintf(r->to, "  and %s more: --tensors lists them\n", text_count(b, r->unlisted));
+    }
+}
+
+static void print_compared(const diffreport *r, int failed)
+{
+    static const char *const how[] = {[MATCH_KIND] = "by kind and parameter", [MATCH_PREFIX] = "but for what is in front of their names",
+                                      [MATCH_CONTENT] = "by their numbers", [MATCH_SHAPE] = "by shape and order"};
+    char a[32], b[32], d[32], path[512];
+    fprintf(r->to, "\nA  %s\n", escape_text(path, sizeof path, r->head->paths[0]));
+    fprintf(r->to, "B  %s\n", escape_text(path, sizeof path, r->head->paths[1]));
+    const size_t steps = r->n_steps - (size_t)(r->n_steps && r->steps[0].step < 0);
+    fprintf(r->to, "%s tensor%s of %s elements compared", text_count(a, r->tensors), r->tensors == 1 ? "" : "s",
+            text_count(b, r->elements));
+    if (steps)
+        fprintf(r->to, " in %s step%s", text_count(d, steps), steps == 1 ? "" : "s");
+    fprintf(r->to, ", %s equal", text_count(a, r->equal));
+    if (r->tolerated)
+        fprintf(r->to, ", %s within the tolerance", text_count(b, r->tolerated));
+    fputc('\n', r->to);
+    for (int i = MATCH_KIND; i <= MATCH_SHAPE; i++)
+        if (r->other_how[i])
+            fprintf(r->to, "%s of other names in A and B, matched %s\n", text_count(a, r->other_how[i]), how[i]);
+    if (r->not_numbers)
+        fprintf(r->to, "%s not compared: no floating-point numbers\n", text_count(a, r->not_numbers));
+    if (failed)
+        fprintf(r->to, "%d could not be read\n", failed);
+}
+
+int diffreport_end(diffreport *r, int failed)
+{
+    if (r->style == REPORT_JSON)
+        return end_json(r, failed);
+    if (r->style == REPORT_TEXT) {
+        print_verdict(r);
+        if (r->first)
+            entry_print(r->to, r->first);
+        print_others(r);
+        print_compared(r, failed);
+    }
+    return 0;
+}

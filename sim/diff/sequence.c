@@ -1,0 +1,235 @@
+/* sequence.c -- see sequence.h.
+ *
+ * Small tensors wait for others, so that each thread has one; of a large one every thread has pieces. What is told
+ * of them keeps its order. */
+#include "sequence.h"
+
+#include "order.h"
+
+#include <train/parallel.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 32, SMALL = 1 << 20 };
+
+/* The tensors of a step, and where names are. */
+typedef struct stage {
+    side_group g;
+    const side_tensor **by_name;
+} stage;
+
+typedef struct sequence {
+    side *sides[2];
+    const tolerance *within;
+    sequence_told *told;
+    void *context;
+    stage now[2], before[2];
+    match_list pairs;
+    comparison *batch;
+    sequence_entry entries[BATCH];
+    int n; /* that wait */
+} sequence;
+
+/* ---- the step before ---- */
+
+static int compare_names(const side_tensor *x, const side_tensor *y)
+{
+    const int c = strcmp(x->name, y->name);
+    if (c)
+        return c;
+    return (x->file->said.rank > y->file->said.rank) - (x->file->said.rank < y->file->said.rank);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return compare_names(*(const side_tensor *const *)a, *(const side_tensor *const *)b);
+}
+
+static int index_names(stage *s)
+{
+    s->by_name = malloc((s->g.n + 1) * sizeof *s->by_name);
+    if (!s->by_name)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < s->g.n; i++)
+        s->by_name[i] = &s->g.tensors[i];
+    if (s->g.n)
+        qsort(s->by_name, s->g.n, sizeof *s->by_name, by_name);
+    return 0;
+}
+
+static const side_tensor *find_before(const stage *s, const side_tensor *t)
+{
+    if (!s->by_name || !t || s->g.n == 0)
+        return NULL;
+    const side_tensor *const *found = bsearch(&t, s->by_name, s->g.n, sizeof *s->by_name, by_name);
+    return found ? *found : NULL;
+}
+
+static void clear_stage(stage *s)
+{
+    free(s->by_name);
+    s->by_name = NULL;
+    side_clear(&s->g);
+}
+
+/* ---- tensors ---- */
+
+static int tell(sequence *s, int i)
+{
+    sequence_entry *e = &s->entries[i];
+    comparison *c = &s->batch[i];
+    compare_end(c);
+    if (c->failed) {
+        const int code = input_failed(&s->sides[1]->in, &c->error);
+        if (code)
+            return code;
+    }
+    return s->told(s->context, e);
+}
+
+static void look_one(int i, void *context)
+{
+    sequence *s = context;
+    compare_look(&s->batch[i]);
+}
+
+static int flush(sequence *s)
+{
+    int code = 0;
+    const int n = s->n;
+    s->n = 0;
+    parallel_for(n, look_one, s);
+    for (int i = 0; i < n; i++)
+        if (!code)
+            code = tell(s, i);
+        else
+            compare_end(&s->batch[i]);
+    side_pin(s->sides[0]);
+    side_pin(s->sides[1]);
+    return code;
+}
+
+static int is_small(const side_tensor *t)
+{
+    return !t || !t->has_numbers || t->count < SMALL / mpsim_format_code_bytes(&t->format);
+}
+
+static comparison *add(sequence *s, const sequence_entry *e)
+{
+    comparison *c = &s->batch[s->n];
+    s->entries[s->n] = *e;
+    s->entries[s->n].compared = c;
+    s->n++;
+    c->within = s->within;
+    for (int k = 0; k < 2; k++) {
+        c->c.sides[k] = s->sides[k];
+        c->c.tensors[k] = e->tensors[k];
+        c->c.before[k] = find_before(&s->before[k], e->tensors[k]);
+    }
+    c->c.step_before = s->before[0].g.of ? s->before[0].g.step : -1;
+    return c;
+}
+
+static int put(sequence *s, const sequence_entry *e)
+{
+    const int small = is_small(e->tensors[0]) && is_small(e->tensors[1]);
+    int code = 0;
+    if (!small)
+        code = flush(s);
+    if (code)
+        return code;
+    comparison *c = add(s, e);
+    compare_begin(c, small ? 1 : parallel_threads());
+    if (small && compare_is_flat(c))
+        return s->n == BATCH ? flush(s) : 0;
+    if (s->n > 1) { /* read in order: alone, but after those that wait */
+        compare_end(c);
+        s->n--;
+        if ((code = flush(s)))
+            return code;
+        c = add(s, e);
+        compare_begin(c, 1);
+    }
+    return flush(s);
+}
+
+static int compare_steps(sequence *s)
+{
+    const side_group *a = &s->now[0].g, *b = &s->now[1].g;
+    int code = match_groups(&s->pairs, a, b);
+    for (size_t i = 0; i < s->pairs.n && !code; i++) {
+        const match_pair *p = &s->pairs.pairs[i];
+        const sequence_entry e = {
+            .steps = {a->step, b->step},
+            .tensors = {p->a == SIZE_MAX ? NULL : &a->tensors[p->a], p->b == SIZE_MAX ? NULL : &b->tensors[p->b]},
+            .how = p->how,
+            .several = a->several || b->several};
+        code = put(s, &e);
+    }
+    if (!code)
+        code = flush(s);
+    match_clear(&s->pairs);
+    return code;
+}
+
+/* ---- steps ---- */
+
+static int load(sequence *s, int k, size_t step)
+{
+    stage *now = &s->now[k];
+    int code = side_load(&now->g, s->sides[k], step);
+    if (!code && order_group(&now->g))
+        code = fail(EXIT_IO, "out of memory");
+    return code ? code : index_names(now);
+}
+
+static int run_step(sequence *s, size_t i, size_t k)
+{
+    int code = load(s, 0, i);
+    if (!code)
+        code = load(s, 1, k);
+    if (!code)
+        code = compare_steps(s);
+    for (int which = 0; which < 2; which++) {
+        clear_stage(&s->before[which]);
+        s->before[which] = s->now[which];
+        memset(&s->now[which], 0, sizeof s->now[which]);
+    }
+    return code;
+}
+
+static int missing_step(sequence *s, int which, int64_t step)
+{
+    const sequence_entry e = {.steps = {step, step}, .missing = which};
+    return s->told(s->context, &e);
+}
+
+/* The steps that both have, and those that one lacks, in their order. */
+static int run_steps(sequence *s)
+{
+    const side *a = s->sides[0], *b = s->sides[1];
+    int code = 0;
+    if (a->n_steps == 1 && b->n_steps == 1)
+        return run_step(s, 0, 0);
+    for (size_t i = 0, k = 0; (i < a->n_steps || k < b->n_steps) && !code;) {
+        const int64_t x = i < a->n_steps ? a->steps[i].step : INT64_MAX, y = k < b->n_steps ? b->steps[k].step : INT64_MAX;
+        code = x == y ? run_step(s, i, k) : missing_step(s, x < y, x < y ? x : y);
+        i += x <= y;
+        k += y <= x;
+    }
+    return code;
+}
+
+int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context)
+{
+    sequence s = {.sides = {a, b}, .within = within, .told = told, .context = context};
+    s.batch = calloc(BATCH, sizeof *s.batch);
+    const int code = s.batch ? run_steps(&s) : fail(EXIT_IO, "out of memory");
+    for (int k = 0; k < 2; k++) {
+        clear_stage(&s.now[k]);
+        clear_stage(&s.before[k]);
+    }
+    free(s.batch);
+    return code;
+}

@@ -1,0 +1,179 @@
+/* side.c -- see side.h. */
+#include "side.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPEN_MOST = 64 }; /* files of a side, but for those that are in use */
+
+/* ---- files ---- */
+
+static const char *below(const char *operand, const char *path)
+{
+    const size_t n = strlen(operand);
+    if (strncmp(operand, path, n) != 0)
+        return path;
+    path += n;
+    return path + strspn(path, "/");
+}
+
+static int take_files(side *s, const input_step *steps, const char *operand)
+{
+    const size_t n = s->in.tree.count;
+    s->files = calloc(n + 1, sizeof *s->files);
+    s->steps = calloc(n + 1, sizeof *s->steps);
+    if (!s->files || !s->steps)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        side_file *f = &s->files[s->n_files++];
+        f->path = s->in.tree.paths[i];
+        f->below = below(operand, f->path);
+        f->said = steps[i];
+        f->once = !input_is_file(f->path);
+        if (i == 0 || steps[i].step != steps[i - 1].step)
+            s->steps[s->n_steps++] = (side_step){.step = steps[i].step, .first = i};
+        s->steps[s->n_steps - 1].n++;
+    }
+    s->single = n == 1 && !s->files[0].below[0];
+    return 0;
+}
+
+int side_open(side *s, const char *verb, const input_options *o, char *operand)
+{
+    input_step *steps = NULL;
+    memset(s, 0, sizeof *s);
+    int code = input_open(&s->in, verb, o, &operand, 1);
+    if (!code)
+        code = input_order_steps(&s->in, &steps);
+    if (!code)
+        code = take_files(s, steps, operand);
+    free(steps);
+    return code;
+}
+
+void side_close(side *s)
+{
+    for (size_t i = 0; i < s->n_files; i++)
+        trace_close(s->files[i].t);
+    free(s->files);
+    free(s->steps);
+    input_close(&s->in);
+    memset(s, 0, sizeof *s);
+}
+
+/* Close what was used longest ago, of what may be closed. */
+static void make_room(side *s)
+{
+    side_file *oldest = NULL;
+    for (size_t i = 0; i < s->n_files; i++) {
+        side_file *f = &s->files[i];
+        if (f->t && !f->once && f->used < s->pinned && (!oldest || f->used < oldest->used))
+            oldest = f;
+    }
+    if (!oldest)
+        return;
+    trace_close(oldest->t);
+    oldest->t = NULL;
+    s->n_open--;
+}
+
+trace *side_trace(side *s, side_file *f, trace_error *error)
+{
+    if (!f->t) {
+        if (s->n_open >= OPEN_MOST)
+            make_room(s);
+        f->t = trace_open(f->path, &s->in.layout, error);
+        s->n_open += f->t != NULL;
+        if (f->t && f->once)
+            f->said.step = trace_step(f->t);
+    }
+    f->used = ++s->clock;
+    return f->t;
+}
+
+void side_pin(side *s)
+{
+    s->pinned = s->clock + 1;
+}
+
+/* ---- tensors ---- */
+
+static int copy_tensor(side_tensor *to, side_file *f, const trace_tensor *x)
+{
+    const char *name = x->name[0] ? x->name : f->below;
+    const size_t n = strlen(name) + 1, d = strlen(x->dtype) + 1;
+    unsigned char *memory = malloc(x->rank * sizeof *x->shape + n + d);
+    if (!memory)
+        return -1;
+    *to = (side_tensor){.file = f, .has_numbers = x->format != NULL, .fortran = x->fortran,
+                        .count = x->count, .rank = x->rank, .memory = memory};
+    to->shape = (uint64_t *)memory;
+    if (x->rank)
+        memcpy(to->shape, x->shape, x->rank * sizeof *x->shape);
+    char *text = (char *)(memory + x->rank * sizeof *x->shape);
+    to->name = memcpy(text, name, n);
+    to->dtype = memcpy(text + n, x->dtype, d);
+    if (x->format)
+        to->format = *x->format;
+    to->kind = trace_kind(to->name);
+    to->fqn = to->kind ? to->name + strlen(to->kind) + 1 : to->name;
+    return 0;
+}
+
+static int add_tensor(side_group *g, side_file *f, size_t index, const trace_tensor *x)
+{
+    if (g->n == g->room) {
+        const size_t room = g->room ? 2 * g->room : 64;
+        side_tensor *tensors = realloc(g->tensors, room * sizeof *tensors);
+        if (!tensors)
+            return -1;
+        g->tensors = tensors;
+        g->room = room;
+    }
+    if (copy_tensor(&g->tensors[g->n], f, x))
+        return -1;
+    g->tensors[g->n].index = index;
+    g->tensors[g->n].place = g->n;
+    g->n++;
+    return 0;
+}
+
+static int load_file(side_group *g, side_file *f)
+{
+    trace_error error;
+    trace *t = side_trace(g->of, f, &error);
+    if (!t)
+        return input_failed(&g->of->in, &error);
+    const char *modules = trace_metadata(t, "mpsim.order");
+    int ok = 1;
+    if (modules && modules[0] && !g->modules)
+        ok = (g->modules = strdup(modules)) != NULL;
+    for (size_t i = 0; ok && i < trace_count(t); i++)
+        if (input_selects(&g->of->in, trace_at(t, i)))
+            ok = add_tensor(g, f, i, trace_at(t, i)) == 0;
+    return ok ? 0 : fail(EXIT_IO, "out of memory");
+}
+
+int side_load(side_group *g, side *s, size_t k)
+{
+    const side_step *step = &s->steps[k];
+    int code = 0;
+    memset(g, 0, sizeof *g);
+    g->of = s;
+    for (size_t i = step->first; i < step->first + step->n && !code; i++) {
+        side_pin(s);
+        code = load_file(g, &s->files[i]);
+        g->several |= s->files[i].said.rank != s->files[step->first].said.rank;
+    }
+    g->step = step->n ? s->files[step->first].said.step : step->step;
+    return code;
+}
+
+void side_clear(side_group *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        free(g->tensors[i].memory);
+    free(g->tensors);
+    free(g->modules);
+    memset(g, 0, sizeof *g);
+}

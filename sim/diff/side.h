@@ -1,0 +1,77 @@
+/* side.h -- one of the two operands: its files by step, opened when they are needed, and the tensors of a
+ * step. */
+#ifndef MPSIM_SIM_DIFF_SIDE_H
+#define MPSIM_SIM_DIFF_SIDE_H
+
+#include "../cli/steps.h"
+
+#include <mpsim/format.h>
+
+typedef struct side_file {
+    const char *path;
+    const char *below; /* the path below the operand; "" if the file is the operand */
+    input_step said;
+    trace *t;          /* NULL: not open                                            */
+    uint64_t used;     /* when it was asked for last                                */
+    int once;          /* it can be read only once, and stays open                  */
+    const void *reader; /* who reads it in order at the moment (source.c)           */
+} side_file;
+
+/* The files of one step. */
+typedef struct side_step {
+    int64_t step; /* -1: the files do not say */
+    size_t first, n;
+} side_step;
+
+typedef struct side {
+    input in;
+    side_file *files;
+    side_step *steps; /* growing */
+    size_t n_files, n_steps, n_open;
+    uint64_t clock, pinned; /* what was used since `pinned` stays open */
+    int single;             /* the operand is a file                   */
+} side;
+
+/* One tensor; the texts are its own. */
+typedef struct side_tensor {
+    side_file *file;
+    size_t index;           /* in its file                                                  */
+    size_t place;           /* among all of the step, in the order of files and in them     */
+    const char *name;       /* of the file where the tensor has none; "" if that is the operand */
+    const char *kind, *fqn; /* kind: static, or NULL; fqn: the name without it              */
+    const char *dtype;
+    mpsim_format format;
+    int has_numbers;        /* whether `format` is one                                      */
+    int fortran;
+    uint64_t *shape, count;
+    size_t rank;
+    size_t at[3];           /* what order.c sorts by: phase and places in it                */
+    void *memory;
+} side_tensor;
+
+/* The tensors of a step. */
+typedef struct side_group {
+    side *of;
+    int64_t step;
+    side_tensor *tensors;
+    size_t n, room;
+    char *modules; /* metadata "mpsim.order", or NULL */
+    int several;   /* there are files of several ranks */
+} side_group;
+
+/* side_open -- the files of an operand in the order of their steps. 0, or an exit code after a message. */
+int side_open(side *s, const char *verb, const input_options *o, char *operand);
+void side_close(side *s);
+
+/* side_load -- the tensors of step k that are selected. 0, or an exit code after a message; to be cleared
+ * in both cases. */
+int side_load(side_group *g, side *s, size_t k);
+void side_clear(side_group *g);
+
+/* side_trace -- the file, open; NULL with *error filled. It stays open until side_pin was called and other files
+ * were asked for. */
+trace *side_trace(side *s, side_file *f, trace_error *error);
+/* side_pin -- from now on, what was asked for before may be closed. */
+void side_pin(side *s);
+
+#endif

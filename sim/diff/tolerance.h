@@ -1,0 +1,18 @@
+/* tolerance.h -- how far apart two tensors may be: --tolerance. */
+#ifndef MPSIM_SIM_DIFF_TOLERANCE_H
+#define MPSIM_SIM_DIFF_TOLERANCE_H
+
+#include "measure.h"
+
+typedef struct tolerance {
+    enum { TOLERANCE_NONE, TOLERANCE_ULP, TOLERANCE_RELATIVE, TOLERANCE_SQNR } by;
+    double most; /* ULPs, relative error; of SQNR the least */
+} tolerance;
+
+/* tolerance_parse -- "4ulp", "1e-3", "60dB"; NULL is none. 0, or EXIT_USAGE after a message. */
+int tolerance_parse(tolerance *t, const char *text, const char *verb);
+
+/* tolerance_holds -- whether what differs is within it. NaN and infinities are on one side only at no tolerance. */
+int tolerance_holds(const tolerance *t, const measure *m);
+
+#endif

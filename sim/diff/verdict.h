@@ -1,0 +1,84 @@
+/* verdict.h -- what a difference between two tensors is taken for, and why. */
+#ifndef MPSIM_SIM_DIFF_VERDICT_H
+#define MPSIM_SIM_DIFF_VERDICT_H
+
+#include "measure.h"
+#include "walk.h"
+
+/* In the order of reports; `verdicts` has their words. */
+typedef enum verdict {
+    VERDICT_EQUAL,
+    VERDICT_TOLERATED,     /* within --tolerance                            */
+    VERDICT_DTYPE,         /* the same numbers in another format            */
+    VERDICT_RESHAPED,      /* the same elements under another shape         */
+    VERDICT_CODES,         /* signs of zero, payloads of NaN                */
+    VERDICT_STEP_SKIPPED,
+    VERDICT_FLIPPED_BIT,
+    VERDICT_BYTE_ORDER,
+    VERDICT_REINTERPRETED, /* the same codes as another format              */
+    VERDICT_NEGATED,
+    VERDICT_SCALED,
+    VERDICT_ROUNDED,
+    VERDICT_ZEROED,
+    VERDICT_CLIPPED,
+    VERDICT_TRANSPOSED,
+    VERDICT_REVERSED,
+    VERDICT_SHIFTED,
+    VERDICT_PERMUTED,
+    VERDICT_RESIZED,
+    VERDICT_NON_FINITE,
+    VERDICT_SUM_ORDER,
+    VERDICT_CORRUPTED,     /* some elements hold other numbers, the rest is equal */
+    VERDICT_CLOSE,         /* no pattern is known, but the numbers are near       */
+    VERDICT_UNRELATED,
+    VERDICT_MISSING,       /* not in B                                      */
+    VERDICT_EXTRA,         /* not in A                                      */
+    VERDICT_NOT_NUMBERS,   /* not compared: integers and the like           */
+    VERDICT_UNREADABLE,    /* with --keep-going                             */
+    VERDICTS
+} verdict;
+
+typedef struct verdict_word {
+    const char *word;  /* "flipped-bit"                    */
+    const char *title; /* "a flipped bit", for people      */
+} verdict_word;
+
+extern const verdict_word verdict_words[VERDICTS];
+
+/* What was found, with its evidence. */
+typedef struct finding {
+    verdict verdict;
+    char evidence[512];
+    /* where they say something; else "", NULL, NaN or -1 */
+    char format[56];
+    const char *mode;
+    double scale;
+    int bit;
+    int64_t shift;
+} finding;
+
+void finding_init(finding *f, verdict v);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void finding_say(finding *f, const char *text, ...); /* appends to the evidence */
+
+/* What the judges look at. */
+typedef struct verdict_case {
+    side *sides[2];
+    const side_tensor *tensors[2];
+    const side_tensor *before[2]; /* of the step before, or NULL */
+    int64_t step_before;
+    measurer measurer;
+    measure all, part;            /* part: of elements first to end - 1, which hold all that differ */
+    uint64_t first, end;
+    walk walk;
+} verdict_case;
+
+/* A judge says whether a difference is of its kind: 1 and *f, 0, or -1 with *error. */
+typedef int verdict_judge(verdict_case *c, finding *f, trace_error *error);
+
+/* "elements 3 to 17", "all 640 elements", of those that a verdict is about. */
+const char *verdict_range(char out[96], const verdict_case *c);
+
+#endif

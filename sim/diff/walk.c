@@ -1,0 +1,132 @@
+/* walk.c -- see walk.h. */
+#include "walk.h"
+
+#include <mpsim/mpsim.h>
+#include <train/parallel.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct walk_lane {
+    unsigned char *codes[2];
+    double *values[2];
+    walk_piece piece;
+    int failed, enough;
+    trace_error error;
+} walk_lane;
+
+/* What the lanes share on the way. */
+typedef struct stride {
+    walk *w;
+    int64_t shift;
+    int read, values;
+    walk_look *look;
+    void *context;
+} stride;
+
+int walk_open(walk *w, int lanes)
+{
+    w->lanes = lanes > 1 && source_is_flat(&w->of[0]) && source_is_flat(&w->of[1]) ? lanes : 1;
+    w->own = calloc((size_t)w->lanes, sizeof *w->own);
+    for (int i = 0; w->own && i < w->lanes; i++)
+        for (int k = 0; k < 2; k++) {
+            walk_lane *l = &w->own[i];
+            l->codes[k] = malloc(WALK_PIECE * w->of[k].width);
+            l->values[k] = malloc(WALK_PIECE * sizeof(double));
+            if (!l->codes[k] || !l->values[k])
+                return -1;
+        }
+    return w->own ? 0 : -1;
+}
+
+void walk_close(walk *w)
+{
+    for (int i = 0; w->own && i < w->lanes; i++)
+        for (int k = 0; k < 2; k++) {
+            free(w->own[i].codes[k]);
+            free(w->own[i].values[k]);
+        }
+    free(w->own);
+    w->own = NULL;
+    source_free(&w->of[0]);
+    source_free(&w->of[1]);
+}
+
+static void run_lane(int i, void *context)
+{
+    const stride *s = context;
+    walk_lane *l = &s->w->own[i];
+    walk_piece *p = &l->piece;
+    for (int k = 0; k < 2 && !l->failed; k++) {
+        source *from = &s->w->of[k];
+        const uint64_t first = k ? p->first : p->first + (uint64_t)s->shift;
+        l->failed = source_read(from, first, l->codes[k], p->n, &l->error);
+        if (!l->failed && s->values)
+            mpsim_decode_array(&from->tensor->format, l->values[k], l->codes[k], p->n);
+        p->codes[k] = l->codes[k];
+        p->values[k] = l->values[k];
+    }
+    if (!l->failed)
+        l->enough = s->look(s->context, i, p);
+}
+
+int walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
+               trace_error *error)
+{
+    stride s = {.w = w, .shift = shift, .values = values, .look = look, .context = context};
+    while (first < end) {
+        int n = 0;
+        for (; n < w->lanes && first < end; n++) {
+            walk_lane *l = &w->own[n];
+            l->piece.first = first;
+            l->piece.n = end - first < WALK_PIECE ? (size_t)(end - first) : WALK_PIECE;
+            l->failed = l->enough = 0;
+            first += l->piece.n;
+        }
+        if (n > 1)
+            parallel_for(n, run_lane, &s);
+        else
+            run_lane(0, &s);
+        for (int i = 0; i < n; i++)
+            if (w->own[i].failed) {
+                *error = w->own[i].error;
+                return -1;
+            }
+        for (int i = 0; i < n; i++)
+            if (w->own[i].enough)
+                return 0;
+    }
+    return 0;
+}
+
+static int look_equal(void *context, int lane, const walk_piece *p)
+{
+    const walk *w = context;
+    (void)lane;
+    return memcmp(p->codes[0], p->codes[1], p->n * w->of[1].width) != 0;
+}
+
+int walk_equal(walk *w, uint64_t first, uint64_t end, int64_t shift, int *equal, trace_error *error)
+{
+    if (walk_range(w, first, end, shift, 0, look_equal, w, error))
+        return -1;
+    *equal = 1;
+    for (int i = 0; first < end && i < w->lanes; i++)
+        *equal &= !w->own[i].enough;
+    return 0;
+}
+
+int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same,
+              trace_error *error)
+{
+    walk w = {.lanes = 0};
+    *same = 0;
+    if (!x->has_numbers || !y->has_numbers || x->count != y->count || !mpsim_format_same(&x->format, &y->format))
+        return 0;
+    if (source_open(&w.of[0], a, x, error) || source_open(&w.of[1], b, y, error))
+        return -1;
+    int bad = walk_open(&w, lanes) ? trace_error_set(error, EXIT_IO, x->file->path, UINT64_MAX, "out of memory")
+                                   : walk_equal(&w, 0, y->count, 0, same, error);
+    walk_close(&w);
+    return bad;
+}

@@ -1,0 +1,46 @@
+/* walk.h -- two tensors side by side, in pieces, on all threads that are lent. */
+#ifndef MPSIM_SIM_DIFF_WALK_H
+#define MPSIM_SIM_DIFF_WALK_H
+
+#include "source.h"
+
+enum { WALK_PIECE = 8192 }; /* elements that are looked at together */
+
+/* Elements first to first + n - 1 of B, and those of A that stand beside them. */
+typedef struct walk_piece {
+    uint64_t first;
+    size_t n;
+    const void *codes[2];
+    const double *values[2];
+} walk_piece;
+
+/* Called for every piece, at once for those of several lanes; a lane is one at a time. What the lanes gather has
+ * to merge exactly: which lane has which piece is open. 0; or 1: enough was seen, later pieces may be left out. */
+typedef int walk_look(void *context, int lane, const walk_piece *p);
+
+typedef struct walk {
+    source of[2];
+    int lanes; /* 1: this thread alone */
+    struct walk_lane *own;
+} walk;
+
+/* walk_open -- `lanes` at most; fewer where the files are read in order. 0, or -1 with *error; walk_close frees
+ * it in both cases. */
+int walk_open(walk *w, int lanes);
+void walk_close(walk *w);
+
+/* walk_range -- look at elements first to end - 1 of B beside those of A that lie `shift` behind them. With
+ * `values` they are decoded. 0, or -1 with *error. */
+int walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
+               trace_error *error);
+
+/* walk_equal -- whether A's elements first + shift and on are B's first to end - 1 (of one format), in their
+ * codes: *equal. 0, or -1 with *error. */
+int walk_equal(walk *w, uint64_t first, uint64_t end, int64_t shift, int *equal, trace_error *error);
+
+/* walk_same -- whether two tensors are the same numbers in the same codes, whatever their shape: *same. 0, or -1
+ * with *error. */
+int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same,
+              trace_error *error);
+
+#endif
