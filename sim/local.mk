@@ -4,8 +4,10 @@ sim_cppflags = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 noinst_LTLIBRARIES += sim/libsim.la
 sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
   -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
-sim_libsim_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS)
-sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS)
+sim_libsim_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
+  $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS)
+sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+  $(ZLIB_LIBS) $(LIBARCHIVE_LIBS)
 sim_libsim_la_SOURCES = \
   sim/calc/cmd.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
@@ -65,14 +67,16 @@ sim_libsim_la_SOURCES = \
   sim/scaler/words.h \
   sim/stat/cmd.c sim/stat/group.c sim/stat/group.h sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
-  sim/trace/inputs.h sim/trace/layout.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \
+  sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c sim/trace/llmc.c \
+  sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \
   sim/stat/gate.h \
   sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c \
-  sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
-  sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c \
-  sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
-  sim/trace/torchpickle.c sim/trace/torchtar.c sim/trace/torchtensor.c sim/trace/torchtext.c \
-  sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/unzip.c sim/trace/zip.c \
+  sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c \
+  sim/trace/temporary.c sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h \
+  sim/trace/torchdata.c sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c \
+  sim/trace/torchnumpy.c sim/trace/torchpickle.c sim/trace/torchtar.c sim/trace/torchtensor.c \
+  sim/trace/torchtext.c sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c \
+  sim/trace/unzip.c sim/trace/zip.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c \
   sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
@@ -83,6 +87,11 @@ sim_libsim_la_SOURCES = \
   sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
   sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \
   sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
+
+# layouts of files that need a library which may not be there
+if HAVE_LIBARCHIVE
+sim_libsim_la_SOURCES += sim/trace/streamlibarchive.c
+endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,
 # which the tests use, too.

@@ -91,6 +91,7 @@ static int resolve_options(input *in)
     const input_options *o = in->options;
     int code;
     in->layout.max_header = o->max_header;
+    in->layout.max_ratio = o->max_ratio;
     if (o->dtype) {
         if ((code = parse_format(in, &in->dtype, "dtype", o->dtype)))
             return code;

@@ -10,7 +10,7 @@
 typedef struct input_options {
     option_list match, kinds;
     const char *dtype, *shape, *assume, *as;
-    uint64_t offset, max_header;
+    uint64_t offset, max_header, max_ratio;
     int big_endian, keep_going;
 } input_options;
 
@@ -31,7 +31,9 @@ typedef struct input_options {
     {0, "as", OPTION_STRING, &(o).as, "FORMAT",                                                 \
      "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
     {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
-     "cap on a file's header (default 16Mi)"}
+     "cap on a file's header (default 16Mi)"},                                                  \
+    {0, "max-ratio", OPTION_COUNT, &(o).max_ratio, "N",                                         \
+     "cap on what a packed file unpacks to, in times its size (default 1000; 64 MiB at least)"}
 
 /* For commands that take several files. */
 #define KEEP_GOING_OPTION_ROW(o)                                                                \

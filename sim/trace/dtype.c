@@ -45,6 +45,15 @@ const trace_dtype *trace_dtype_find(const char *name)
     return NULL;
 }
 
+const mpsim_format *trace_dtype_format(const trace_dtype *d, const trace_options *o)
+{
+    if (strcmp(d->name, "I16") == 0 || strcmp(d->name, "U16") == 0)
+        return o->as_int16;
+    if (strcmp(d->name, "I8") == 0 || strcmp(d->name, "U8") == 0)
+        return o->as_int8;
+    return d->format ? mpsim_format_find(d->format) : NULL;
+}
+
 /* Whether f is the format of the table that `name` stands for; f may be a copy. */
 static int is_format(const mpsim_format *f, const char *name)
 {

@@ -26,6 +26,7 @@ enum {
     TRACE_HEADER_MAX = 100000000,    /* largest cap; the limit of the safetensors reader  */
     TRACE_ITEMS_MAX = 500000,        /* tensors of a file; pairs of metadata              */
     TRACE_MEMORY = 60 << 20,         /* for a directory of tensors, beside its header     */
+    TRACE_RATIO_DEFAULT = 1000,      /* what a packed file may unpack to, times its size  */
     TRACE_EXIT_USAGE = 2,
     TRACE_EXIT_DATA = 3,
     TRACE_EXIT_IO = 4
@@ -57,13 +58,16 @@ typedef struct trace_layout_type {
 } trace_layout_type;
 
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
-    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_torch_tar, trace_layout_pickle;
+    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_torch_tar, trace_layout_pickle,
+    trace_layout_gguf, trace_layout_llmc;
 
 struct trace {
     char *path;
     int fd;
     uint64_t size;
     uint64_t max_header;
+    const char *packing; /* "gzip": the file is packed, and fd is what it unpacks to; or NULL */
+    char label[64];      /* of trace_layout, if it is packed                                  */
     const trace_layout_type *type;
     trace_entry *entries;
     size_t count, room;
@@ -106,7 +110,7 @@ int64_t trace_find_step(const trace *t);
 
 /* source.c */
 
-/* trace_source_open -- set t->fd and t->size; pipes are spooled. */
+/* trace_source_open -- set t->fd and t->size; pipes are spooled, packed streams unpacked (t->packing). */
 int trace_source_open(trace *t, const trace_options *options, trace_error *error);
 
 /* layout.c */
@@ -154,6 +158,8 @@ typedef struct trace_dtype {
 } trace_dtype;
 
 const trace_dtype *trace_dtype_find(const char *name);
+/* trace_dtype_format -- the format of its elements, NULL if they are not read: integers are where the options say. */
+const mpsim_format *trace_dtype_format(const trace_dtype *d, const trace_options *options);
 
 /* trace_npy_dtype -- what a descr of an npy header means: sets dtype, format and big_endian
  * of *tensor and *bits. `at` is the offset of the descr for messages. */
@@ -172,6 +178,11 @@ typedef struct trace_description {
 size_t trace_plain_string(const char *text, size_t n);
 /* trace_plain_entry -- the same for the description of a tensor, which is filled in. */
 size_t trace_plain_entry(trace_description *d, const char *text, size_t n);
+
+/* llmc.c */
+
+/* trace_llmc_begins -- whether a file of llm.c begins so. */
+int trace_llmc_begins(const unsigned char *head, size_t n);
 
 /* npyheader.c */
 typedef struct npy_header {

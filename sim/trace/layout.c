@@ -1,5 +1,6 @@
 /* layout.c -- which layout a file has, by its first bytes. */
 #include "impl.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,10 +65,13 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
         {"\x93NUMPY", 6, &trace_layout_npy},
         {"PK\3\4", 4, &trace_layout_zip},
         {"PK\5\6", 4, &trace_layout_zip},
+        {"GGUF", 4, &trace_layout_gguf},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (n >= rows[i].n && memcmp(head, rows[i].magic, rows[i].n) == 0)
             return rows[i].type;
+    if (trace_llmc_begins(head, n))
+        return &trace_layout_llmc;
     if (is_safetensors(head, n))
         return &trace_layout_safetensors;
     if (is_pickle(head, n))
@@ -88,9 +92,8 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
         {"\x93NUM", 4, "a damaged npy file"},
         {"PK", 2, "a damaged or split zip file"},
         {"\x89HDF", 4, "an HDF5 file: save it as safetensors or npz"},
-        {"GGUF", 4, "a GGUF file: save it as safetensors or npz"},
-        {"\x1f\x8b", 2, "gzip data: unpack it first"},
-        {"\x28\xb5\x2f\xfd", 4, "zstd data: unpack it first"},
+        {"\x1f\x8b", 2, "damaged gzip data"},
+        {"\xc8\xd7\x34\x01", 4, "a tokenizer of llm.c, which holds no tensors"},
     };
     if (t->size == 0)
         return trace_fail(t, error, TRACE_NO_OFFSET, "is empty");
@@ -114,6 +117,20 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
     return trace_fail(t, error, 8, "%sthe header does not begin with '{')", lead);
 }
 
+/* The same of a file, which may be packed. What cannot be unpacked is known: opening it says why. */
+static int is_known(int fd, const unsigned char *head, size_t n)
+{
+    unsigned char inside[TRACE_HEAD];
+    if (!stream_of(head, n))
+        return trace_layout_of(head, n) != NULL;
+    if (!stream_readable(head, n))
+        return 0;
+    stream *s = stream_open(fd, 1, head, n);
+    const ssize_t got = s ? stream_read(s, inside, sizeof inside) : -1;
+    stream_close(s);
+    return got < 0 || trace_layout_of(inside, (size_t)got) || stream_of(inside, (size_t)got);
+}
+
 int trace_probe(const char *path, const trace_options *options)
 {
     unsigned char head[TRACE_HEAD];
@@ -127,7 +144,7 @@ int trace_probe(const char *path, const trace_options *options)
         return 0;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         const ssize_t n = trace_pread(fd, head, sizeof head, 0);
-        known = (options && options->raw_format) || (n > 0 && trace_layout_of(head, (size_t)n));
+        known = (options && options->raw_format) || (n > 0 && is_known(fd, head, (size_t)n));
     }
     close(fd);
     return known;

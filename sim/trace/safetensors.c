@@ -182,15 +182,6 @@ static int read_tree(cursor *c, const json_t *v, const trace_entry *e, trace_des
     return 0;
 }
 
-static const mpsim_format *format_of(const cursor *c, const trace_dtype *d)
-{
-    if (strcmp(d->name, "I16") == 0 || strcmp(d->name, "U16") == 0)
-        return c->options->as_int16;
-    if (strcmp(d->name, "I8") == 0 || strcmp(d->name, "U8") == 0)
-        return c->options->as_int8;
-    return d->format ? mpsim_format_find(d->format) : NULL;
-}
-
 /* Fill e from a description. Offsets are relative to the data here. */
 static int describe(cursor *c, const trace_description *from, trace_entry *e)
 {
@@ -225,7 +216,7 @@ static int describe(cursor *c, const trace_description *from, trace_entry *e)
     memcpy(copy, from->shape, x->rank * sizeof *copy);
     x->shape = copy;
     x->dtype = d->name;
-    x->format = format_of(c, d);
+    x->format = trace_dtype_format(d, c->options);
     if (x->format && mpsim_format_code_bytes(x->format) * 8 != d->bits)
         return trace_fail(t, c->error, e->at, "elements of dtype %s cannot be codes of %s",
                           d->name, x->format->name);

@@ -2,14 +2,16 @@
  *
  * Regular files are read where they are, with pread and never through a mapping: a file that
  * shrinks gives a short read and not a signal. Pipes are copied to an unnamed temporary file
- * first. Everything else (devices, directories, sockets, terminals) is refused before a byte
+ * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories, sockets, terminals) is refused before a byte
  * of it is read. */
 #include "impl.h"
 #include "inputs.h"
+#include "stream.h"
 #include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,56 +37,144 @@ static int write_all(int fd, const unsigned char *p, size_t n)
     return 0;
 }
 
-/* Copies pipe `in` to a temporary file and puts that in its place. An endless pipe of
- * something else must not fill the disk: the first bytes are looked at before they are
- * written. */
+enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
+
+/* Bytes on their way to a temporary file: those of a pipe, behind what was read of it already, or those that a
+ * stream unpacks to. */
+typedef struct supply {
+    int pipe;
+    stream *packed; /* NULL: the pipe */
+    size_t begun;   /* bytes of the buffer that are there already */
+} supply;
+
+/* Fill a chunk, but for the last one. The bytes, or -1. */
+static ssize_t next_chunk(supply *from, unsigned char *buffer)
+{
+    size_t fill = from->begun;
+    from->begun = 0;
+    while (fill < CHUNK) {
+        const ssize_t r = from->packed ? stream_read(from->packed, buffer + fill, CHUNK - fill)
+                                       : read(from->pipe, buffer + fill, CHUNK - fill);
+        if (r < 0 && errno == EINTR && !from->packed)
+            continue;
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            break;
+        fill += (size_t)r;
+    }
+    return (ssize_t)fill;
+}
+
+/* Why a chunk could not be had. */
+static int no_chunk(const trace *t, const supply *from, trace_error *error)
+{
+    if (!from->packed)
+        return io_error(t, error, "cannot read");
+    if (from->packed->why[0])
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the %s data are damaged: %s", from->packed->name,
+                          from->packed->why);
+    return errno == ENOMEM ? trace_no_memory(t, error) : io_error(t, error, "cannot read");
+}
+
+/* Whether the first bytes may be a file of tensors, and the rest is not too much. */
+static int check_chunk(trace *t, const supply *from, const unsigned char *buffer, size_t n,
+                       const trace_options *options, trace_error *error)
+{
+    const int first = t->size == 0;
+    const uint64_t ratio = options->max_ratio ? options->max_ratio : TRACE_RATIO_DEFAULT;
+    const char *again = first ? stream_of(buffer, n) : NULL;
+    t->size += n;
+    if (again && from->packed)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "%s data inside %s data: unpack it first", again,
+                          from->packed->name);
+    if (first && !options->raw_format && !trace_layout_of(buffer, n < TRACE_HEAD ? n : TRACE_HEAD)) {
+        t->size = n < CHUNK ? n : INT64_MAX; /* how much would follow is not known */
+        return trace_layout_unknown(t, buffer, n, error);
+    }
+    if (from->packed && t->size > UNPACKED_FREE && t->size / ratio > from->packed->packed)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the %s data unpack to more than %" PRIu64 " times their size: "
+                          "if that is right, raise --max-ratio", from->packed->name, ratio);
+    return 0;
+}
+
+/* Copies them to a temporary file and puts that in the place of the file. Something else that is endless must not
+ * fill the disk: the first bytes are looked at before they are written. */
+static int copy(trace *t, supply *from, unsigned char *buffer, const trace_options *options, trace_error *error)
+{
+    const char *what = from->packed ? "unpack the file" : "copy the pipe";
+    const int out = temporary_unnamed();
+    ssize_t n = CHUNK;
+    int bad = 0;
+    if (out < 0)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
+                               "in %s to %s to: %s", temporary_place(), what, strerror(errno));
+    t->size = 0;
+    while (n == CHUNK && !bad) {
+        n = next_chunk(from, buffer);
+        bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, error);
+        if (!bad && write_all(out, buffer, (size_t)n))
+            bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
+                                  "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
+                                  strerror(errno));
+    }
+    if (bad)
+        close(out);
+    else
+        t->fd = out;
+    return bad;
+}
+
+/* The packed file fd, or the packed pipe of which n bytes are in the buffer. */
+static int unpack(trace *t, int fd, int is_file, unsigned char *buffer, size_t n, const trace_options *options,
+                  trace_error *error)
+{
+    if (!stream_readable(buffer, n))
+        return trace_fail(t, error, 0, "%s data, and this mpsim was built without libarchive: unpack it first",
+                          stream_of(buffer, n));
+    unsigned char *chunk = malloc(CHUNK);
+    supply from = {.packed = chunk ? stream_open(fd, is_file, buffer, n) : NULL};
+    t->packing = stream_of(buffer, n);
+    const int bad = from.packed ? copy(t, &from, chunk, options, error) : trace_no_memory(t, error);
+    stream_close(from.packed);
+    free(chunk);
+    return bad;
+}
+
+/* Takes a pipe as it takes a file. */
 static int spool(trace *t, int in, const trace_options *options, trace_error *error)
 {
-    enum { CHUNK = 64 << 10 };
-    int result = -1, end = 0, known = options->raw_format != NULL;
-    size_t fill = 0;
-    const int out = temporary_unnamed();
-    unsigned char *buffer = out >= 0 ? malloc(CHUNK) : NULL;
-    if (out < 0)
-        trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
-                        "in %s to copy the pipe to: %s", temporary_place(), strerror(errno));
-    else if (!buffer)
-        trace_no_memory(t, error);
-    if (out < 0 || !buffer)
-        goto done;
-    t->size = 0;
-    while (!end) {
-        const ssize_t r = read(in, buffer + fill, CHUNK - fill);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0) {
-            io_error(t, error, "cannot read");
-            goto done;
-        }
-        end = r == 0;
-        fill += (size_t)r;
-        if (fill < CHUNK && !end)
-            continue;
-        t->size += fill;
-        if (!known && !trace_layout_of(buffer, fill < TRACE_HEAD ? fill : TRACE_HEAD)) {
-            t->size = end ? fill : INT64_MAX; /* how much would follow is not known */
-            trace_layout_unknown(t, buffer, fill, error);
-            goto done;
-        }
-        known = 1;
-        if (write_all(out, buffer, fill)) {
-            io_error(t, error, "cannot copy the pipe to a temporary file");
-            goto done;
-        }
-        fill = 0;
+    supply from = {.pipe = in};
+    unsigned char *buffer = malloc(CHUNK);
+    const ssize_t n = buffer ? next_chunk(&from, buffer) : 0;
+    int bad;
+    if (!buffer)
+        bad = trace_no_memory(t, error);
+    else if (n < 0)
+        bad = no_chunk(t, &from, error);
+    else if (stream_of(buffer, (size_t)n))
+        bad = unpack(t, in, 0, buffer, (size_t)n, options, error);
+    else {
+        from.begun = (size_t)n;
+        bad = copy(t, &from, buffer, options, error);
     }
-    t->fd = out;
-    result = 0;
-done:
     free(buffer);
-    if (result && out >= 0)
-        close(out);
-    return result;
+    return bad;
+}
+
+/* A regular file, where it is or, if it is packed, unpacked. Takes over fd. */
+static int take_file(trace *t, int fd, uint64_t size, const trace_options *options, trace_error *error)
+{
+    unsigned char head[TRACE_HEAD];
+    const ssize_t n = trace_pread(fd, head, sizeof head, 0);
+    if (n > 0 && stream_of(head, (size_t)n)) {
+        const int bad = unpack(t, fd, 1, head, (size_t)n, options, error);
+        close(fd);
+        return bad;
+    }
+    t->fd = fd;
+    t->size = size;
+    return 0;
 }
 
 const char *trace_kind_of_file(mode_t mode)
@@ -107,11 +197,8 @@ static int accept_fd(trace *t, int fd, const trace_options *options, trace_error
         return -1;
     }
     inputs_add(fd);
-    if (S_ISREG(st.st_mode)) {
-        t->fd = fd;
-        t->size = (uint64_t)st.st_size;
-        return 0;
-    }
+    if (S_ISREG(st.st_mode))
+        return take_file(t, fd, (uint64_t)st.st_size, options, error);
     if (S_ISFIFO(st.st_mode)) {
         const int result = spool(t, fd, options, error);
         close(fd);

@@ -16,8 +16,8 @@ extern char **environ;
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-/* The list and the child change only between enter and leave. A handler tells its signal first and
- * looks at `busy` then; enter and leave do it the other way round: one of the two sees the other,
+/* The list and the child change only between enter and leave, `busy` counts who is there. A handler tells its
+ * signal first and looks at `busy` then; enter and leave do it the other way round: one of them sees the other,
  * whatever their threads, and ends the program while nothing changes. */
 static atomic_int busy, stop;
 static temporary *newest;
@@ -75,20 +75,22 @@ static void on_signal(int number)
     errno = error_number;
 }
 
-static void enter(void)
-{
-    atomic_store(&busy, 1);
-    if (atomic_load(&stop))
-        end(atomic_load(&stop));
-}
-
 static void leave(void)
 {
     const int error_number = errno;
-    atomic_store(&busy, 0);
-    if (atomic_load(&stop))
+    if (atomic_fetch_sub(&busy, 1) == 1 && atomic_load(&stop))
         end(atomic_load(&stop));
     errno = error_number;
+}
+
+static void enter(void)
+{
+    atomic_fetch_add(&busy, 1);
+    while (atomic_load(&stop)) { /* the last that leaves ends the program */
+        leave();
+        (void)poll(NULL, 0, 1000);
+        atomic_fetch_add(&busy, 1);
+    }
 }
 
 void temporary_watch(void)

@@ -2,7 +2,7 @@
  *
  * Then the program ends by that signal, as it would without them. A signal that comes while one is
  * made, renamed or removed waits until that is done, in whichever thread it comes. Everything here is
- * for one thread, but for the signals. */
+ * for one thread, but for the signals and temporary_unnamed, which any thread may call. */
 #ifndef MPSIM_SIM_TRACE_TEMPORARY_H
 #define MPSIM_SIM_TRACE_TEMPORARY_H
 

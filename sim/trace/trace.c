@@ -67,6 +67,7 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
     t->member = NULL;
     t->step = trace_find_step(t);
     trace_find_kinds(t);
+    snprintf(t->label, sizeof t->label, "%s (%s)", t->type->name, t->packing ? t->packing : "");
     return t;
 }
 
@@ -90,7 +91,7 @@ const char *trace_path(const trace *t)
 
 const char *trace_layout(const trace *t)
 {
-    return t->type->name;
+    return t->packing ? t->label : t->type->name;
 }
 
 uint64_t trace_size(const trace *t)

@@ -52,6 +52,8 @@ typedef struct trace_options {
     const mpsim_format *as_int16;   /* npy and safetensors: read 16-bit integers as codes of this */
     const mpsim_format *as_int8;    /* likewise 8-bit integers; NULL: integers stay integers      */
     uint64_t max_header;            /* cap on a header in bytes; 0: 16 MiB                        */
+    uint64_t max_ratio;             /* how many times its size a packed file may unpack to, beyond
+                                       64 MiB; 0: 1000                                            */
 } trace_options;
 
 typedef struct trace trace;
@@ -62,8 +64,8 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
 void trace_close(trace *t); /* accepts NULL */
 
 const char *trace_path(const trace *t);   /* as given to trace_open                       */
-const char *trace_layout(const trace *t); /* "safetensors", "npy", "npz", "raw"           */
-uint64_t trace_size(const trace *t);      /* bytes                                        */
+const char *trace_layout(const trace *t); /* "safetensors", "npy", ...; "npy (gzip)"      */
+uint64_t trace_size(const trace *t);      /* bytes, of a packed file unpacked             */
 
 /* Tensors, in the order of their position in the file. */
 size_t trace_count(const trace *t);

@@ -1,0 +1,29 @@
+/* gguf.h -- the head of a GGUF file, read once from its begin to its end; of gguf.c, in ggufhead.c. */
+#ifndef MPSIM_SIM_TRACE_GGUF_H
+#define MPSIM_SIM_TRACE_GGUF_H
+
+#include "impl.h"
+
+typedef struct gguf {
+    trace *t;
+    const trace_options *options;
+    trace_error *error;
+    int big;            /* big-endian                                  */
+    uint64_t alignment; /* of the data of tensors                      */
+    uint64_t room;      /* bytes of names and values that may be kept  */
+    uint64_t at;        /* what follows next                           */
+    size_t fill, used;  /* of the buffer, which ends at t->at          */
+    unsigned char buffer[4096];
+} gguf;
+
+/* All: 0, or -1 with *g->error filled. */
+
+int gguf_skip(gguf *g, uint64_t n);
+/* gguf_number -- an unsigned integer of so many bytes. */
+int gguf_number(gguf *g, unsigned bytes, uint64_t *u);
+/* gguf_string -- UTF-8 without NUL, kept with the trace; NULL: failed. */
+const char *gguf_string(gguf *g, const char *what);
+/* gguf_pair -- a key and its value, which become metadata. */
+int gguf_pair(gguf *g);
+
+#endif

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
+
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0
+    git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
+    PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
+
+writes the files and digests.tsv: file, tensor, dtype, shape, SHA-256 of its codes, little-endian, or "-" where elements
+are not read. Files whose name ends in .xz are packed by xz -9. torch itself is not needed: the writers ask of a tensor
+what NumPy can do, through the stand-in below.
+"""
+import hashlib
+import os
+import struct
+import subprocess
+import sys
+import types
+
+import ml_dtypes
+import numpy as np
+
+rows = []
+
+
+def row(file, name, dtype, shape, codes):
+    """codes: an array of what the file holds, or None."""
+    digest = "-"
+    if codes is not None:
+        codes = np.ascontiguousarray(codes)
+        digest = hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<")).tobytes()).hexdigest()
+    rows.append("\t".join([file, name, dtype, ",".join(map(str, shape)), digest]))
+
+
+def pack(path):
+    subprocess.run(["xz", "-9", "-f", path], check=True)
+    return os.path.basename(path) + ".xz"
+
+
+# ---- GGUF ----
+
+def gguf_file(folder, name, big):
+    import gguf
+    rng = np.random.default_rng(1)
+    endian = gguf.GGUFEndian.BIG if big else gguf.GGUFEndian.LITTLE
+    w = gguf.GGUFWriter(os.path.join(folder, name), "llama", endianess=endian)
+    w.add_name("recorded")
+    w.add_description("lines\nand \u00e4\u4e2d")
+    w.add_uint8("test.u8", 255)
+    w.add_int8("test.i8", -128)
+    w.add_uint16("test.u16", 65535)
+    w.add_int16("test.i16", -32768)
+    w.add_uint32("test.u32", 4294967295)
+    w.add_int32("test.i32", -2147483648)
+    w.add_uint64("test.u64", 18446744073709551615)
+    w.add_int64("test.i64", -9223372036854775808)
+    w.add_float32("test.f32", 1e-5)
+    w.add_float64("test.f64", 0.1)
+    w.add_bool("test.bool", True)
+    w.add_array("test.numbers", [1, 2, 3])
+    w.add_array("test.long", list(range(1000)))
+    w.add_array("test.strings", ["a", "bc", ""] * 100)
+    f32 = rng.standard_normal((3, 5)).astype(np.float32)
+    plain = {
+        "f32.weight": ("F32", f32),
+        "f16.weight": ("F16", rng.standard_normal((2, 3, 4)).astype(np.float16)),
+        "f64.weight": ("F64", rng.standard_normal((7,))),
+        "bf16.weight": ("BF16", rng.standard_normal((4, 6)).astype(ml_dtypes.bfloat16).view(np.uint16)),
+        "one": ("F32", np.array([2.5], np.float32)),
+    }
+    for key, (dtype, x) in plain.items():
+        w.add_tensor(key, x.copy(), raw_dtype=gguf.GGMLQuantizationType[dtype]) # which swaps the bytes
+        row(name, key, dtype, x.shape, x)
+    for kind, (block, size) in gguf.GGML_QUANT_SIZES.items():
+        if kind.name in ("F32", "F16", "F64", "BF16"):
+            continue
+        shape = (2, block)
+        data = rng.integers(0, 256, (2, size), np.uint8)
+        w.add_tensor("blk.0." + kind.name, data, raw_shape=data.shape, raw_dtype=kind)
+        row(name, "blk.0." + kind.name, kind.name, shape, None)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+# ---- llm.c ----
+
+class Tensor:
+    """What the writers ask of a torch tensor."""
+    def __init__(self, a):
+        self.a = np.asarray(a)
+        self.shape, self.ndim = self.a.shape, self.a.ndim
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def to(self, dtype):
+        return Tensor(self.a.astype(dtype))
+
+    def view(self, dtype):
+        return Tensor(self.a.view(dtype))
+
+    def numpy(self):
+        return self.a
+
+    def size(self, i):
+        return self.a.shape[i]
+
+    def __setitem__(self, i, x):
+        self.a[i] = x
+
+
+def stand_in():
+    torch = types.ModuleType("torch")
+    torch.float32, torch.bfloat16 = np.float32, ml_dtypes.bfloat16
+    torch.int16, torch.int32 = np.int16, np.int32
+    torch.zeros = lambda n, dtype: Tensor(np.zeros(n, dtype))
+    torch.no_grad = lambda: lambda f: f
+    functional = types.ModuleType("torch.nn.functional")
+    functional.pad = lambda t, p, value: Tensor(np.pad(t.a, ((0, p[3]), (0, 0)), constant_values=value))
+    nn = types.ModuleType("torch.nn")
+    nn.functional = functional
+    torch.nn = nn
+    sys.modules.update({"torch": torch, "torch.nn": nn, "torch.nn.functional": functional})
+
+
+def values(name, shape, salt):
+    """Numbers of all magnitudes that pack well: a row of 16 again and again, another one in each tensor."""
+    seed = int.from_bytes(hashlib.sha256((name + salt).encode()).digest()[:4], "little")
+    row16 = np.random.default_rng(seed).standard_normal(16).astype(np.float32) * np.float32(2.0) ** (seed % 40 - 30)
+    return np.resize(row16, shape)
+
+
+class Model:
+    def __init__(self, config, shapes):
+        self.config = types.SimpleNamespace(**config)
+        self.parameters = {}
+        for name, shape in shapes.items():
+            p = Tensor(values(name, shape, "weight"))
+            p.grad = Tensor(values(name, shape, "grad"))
+            self.parameters[name] = p
+
+    def named_parameters(self):
+        return self.parameters.items()
+
+
+def layers(n, c, rows):
+    return {f"transformer.h.{i}.{k}": s for k, s in rows.items() for i in range(n)}
+
+
+def gpt2_shapes(n, c, v=50257):
+    a = {"transformer.wte.weight": (v, c), "transformer.wpe.weight": (1024, c)}
+    a.update(layers(n, c, {
+        "ln_1.weight": (c,), "ln_1.bias": (c,), "attn.c_attn.weight": (3 * c, c), "attn.c_attn.bias": (3 * c,),
+        "attn.c_proj.weight": (c, c), "attn.c_proj.bias": (c,), "ln_2.weight": (c,), "ln_2.bias": (c,),
+        "mlp.c_fc.weight": (4 * c, c), "mlp.c_fc.bias": (4 * c,), "mlp.c_proj.weight": (c, 4 * c),
+        "mlp.c_proj.bias": (c,)}))
+    a.update({"transformer.ln_f.weight": (c,), "transformer.ln_f.bias": (c,)})
+    return a
+
+
+def llama_shapes(n, c, heads, pairs, hidden, v):
+    a = {"transformer.wte.weight": (v, c)}
+    a.update(layers(n, c, {
+        "ln_1.weight": (c,), "attn.c_attn.weight": ((heads + 2 * pairs) * (c // heads), c),
+        "attn.c_proj.weight": (c, c), "ln_2.weight": (c,), "mlp.c_fc.weight": (hidden, c),
+        "mlp.c_fc2.weight": (hidden, c), "mlp.c_proj.weight": (c, hidden)}))
+    a.update({"transformer.ln_f.weight": (c,), "lm_head.weight": (v, c)})
+    return a
+
+
+def padded(name, a):
+    return np.pad(a, ((0, 47), (0, 0))) if name == "transformer.wte.weight" and a.shape[0] == 50257 else a
+
+
+def llmc_files(folder):
+    stand_in()
+    import train_gpt2
+    import train_llama3
+    path = lambda name: os.path.join(folder, name)
+    n, c = 2, 32
+    m = Model({"block_size": 1024, "vocab_size": 50257, "n_layer": n, "n_head": 2, "n_embd": c}, gpt2_shapes(n, c))
+    for dtype, short, name in ("float32", "F32", "gpt2.bin"), ("bfloat16", "BF16", "gpt2_bf16.bin"):
+        train_gpt2.write_model(m, path(name), dtype)
+        file = pack(path(name))
+        for key, p in m.named_parameters():
+            a = padded(key, p.a)
+            a = a if short == "F32" else a.astype(ml_dtypes.bfloat16).view(np.uint16)
+            row(file, "weight:" + key, short, a.shape, a)
+    x = np.arange(10).reshape(2, 5)
+    logits, loss = values("logits", (2, 5, 50257), ""), np.float32(10.5)
+    train_gpt2.write_state(m, Tensor(x), Tensor(x + 1), Tensor(logits), Tensor(loss), path("gpt2_debug_state.bin"))
+    file = pack(path("gpt2_debug_state.bin"))
+    row(file, "x", "I32", x.shape, None)
+    row(file, "y", "I32", x.shape, None)
+    row(file, "out:logits", "F32", logits.shape, logits)
+    row(file, "loss", "F32", (), loss)
+    for key, p in m.named_parameters():
+        row(file, "wgrad:" + key, "F32", padded(key, p.grad.a).shape, padded(key, p.grad.a))
+    c, heads, pairs, hidden, v = 64, 4, 2, 192, 300
+    m = Model({"block_size": 128, "vocab_size": v, "n_layer": 2, "n_head": heads, "n_kv_head": pairs, "n_embd": c,
+               "multiple_of": 32, "use_scaled_rope": True, "version": "3.1", "ffn_dim_multiplier": 1.1,
+               "norm_eps": 1e-5, "rope_theta": 5e5}, llama_shapes(2, c, heads, pairs, hidden, v))
+    train_llama3.write_model(m, path("llama3.bin"), "bfloat16")
+    file = pack(path("llama3.bin"))
+    for key, p in m.named_parameters():
+        row(file, "weight:" + key, "BF16", p.a.shape, p.a.astype(ml_dtypes.bfloat16).view(np.uint16))
+    for name, magic, version, dtype in ("tokens", 20240520, 1, "u2"), ("tokens_llama", 20240801, 7, "u4"):
+        with open(path(name + ".bin"), "wb") as f: # write_datafile of dev/data/data_common.py
+            f.write(np.array([magic, version, 100] + [0] * 253, "<i4").tobytes() + np.arange(100, dtype="<" + dtype).tobytes())
+        row(name + ".bin", "tokens", "U16" if dtype == "u2" else "U32", (100,), None)
+    for name, processes, masters, shuffle in ("state", 1, 1, 0), ("state_shuffle", 1, 0, 1), ("state_shard", 4, 0, 0):
+        optimizer_state(folder, name + "_00000007_00000.bin", processes, masters, shuffle)
+
+
+def optimizer_state(folder, name, processes, masters, shuffle):
+    """What save_state of train_gpt2.cu writes, which needs a GPU to run."""
+    shapes = gpt2_shapes(1, 48, 50304) if processes == 1 else {"parameters": (12345,)}
+    kinds = ["opt.m", "opt.v"] + ["master"] * masters
+    header = np.zeros(256, "<i4")
+    header[[0, 1, 2, 4, 5, 10]] = 20240527, 1, processes, masters, shuffle, 7
+    path = os.path.join(folder, name)
+    tensors = [(f"{k}:{n}", values(n, s, k)) for k in kinds for n, s in shapes.items()]
+    with open(path, "wb") as f:
+        f.write(header.tobytes())
+        for _, a in tensors:
+            f.write(a.tobytes())
+        if shuffle:
+            f.write(struct.pack("<Q3iQ5i", 3, 2, 0, 1, 5, 4, 2, 0, 1, 3) + bytes(2520))
+    file = pack(path)
+    for n, a in tensors:
+        row(file, n, "F32", a.shape, a)
+    if shuffle:
+        row(file, "loader", "U8", (8 + 12 + 8 + 20 + 2520,), None)
+
+
+def main(folder):
+    gguf_file(folder, "little.gguf", False)
+    gguf_file(folder, "big.gguf", True)
+    llmc_files(folder)
+    with open(os.path.join(folder, "digests.tsv"), "w", encoding="utf-8") as f:
+        f.write("\n".join(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
