@@ -65,7 +65,9 @@ sim_libsim_la_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
   sim/scaler/words.h \
-  sim/stat/cmd.c sim/stat/group.c sim/stat/group.h sim/stat/report.c sim/stat/report.h sim/stat/tensor.c sim/stat/tensor.h \
+  sim/stat/cmd.c sim/stat/group.c sim/stat/group.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c \
+  sim/stat/settings.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
+  sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
   sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c sim/trace/llmc.c \
   sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \

@@ -258,16 +258,17 @@ static void open_one(int i, void *context)
 {
     opening *o = context;
     input_file *f = &o->files[i];
-    f->t = trace_open(o->in->tree.paths[o->first + (size_t)i], &o->in->layout, &f->error);
+    f->i = o->first + (size_t)i;
+    f->t = trace_open(o->in->tree.paths[f->i], &o->in->layout, &f->error);
 }
 
-/* How many files from `first` on are opened at once: what is no regular file (a pipe), or large, is
- * alone. */
-static size_t count_together(const input *in, size_t first)
+/* How many files from `first` on, and before `end`, are opened at once: what is no regular file (a pipe), or
+ * large, is alone. */
+static size_t count_together(const input *in, size_t first, size_t end)
 {
     uint64_t bytes = 0;
     size_t n = 0;
-    for (; n < TOGETHER && first + n < in->tree.count; n++) {
+    for (; n < TOGETHER && first + n < end; n++) {
         struct stat s;
         if (stat(in->tree.paths[first + n], &s) != 0 || !S_ISREG(s.st_mode))
             break;
@@ -278,13 +279,13 @@ static size_t count_together(const input *in, size_t first)
     return n ? n : 1;
 }
 
-int input_each_open(input *in, int (*visit)(input *in, input_file *files, size_t n, void *context),
-                    void *context)
+int input_each_open(input *in, size_t first, size_t end,
+                    int (*visit)(input *in, input_file *files, size_t n, void *context), void *context)
 {
-    opening o = {.in = in};
+    opening o = {.in = in, .first = first};
     size_t n;
-    for (; o.first < in->tree.count; o.first += n) {
-        n = count_together(in, o.first);
+    for (; o.first < end; o.first += n) {
+        n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);
         const int code = visit(in, o.files, n, context);
         for (size_t i = 0; i < n; i++)

@@ -68,14 +68,15 @@ int input_selects(const input *in, const trace_tensor *t);
  * `input_failed`, whose result it returns. Returns 0 or an exit code. */
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context);
 
-/* input_each_open -- the same, but visit gets files that are small together, which are opened at once on
- * all threads: n of them in their order, for those that failed NULL and why. */
+/* input_each_open -- the same for files `first` to `end` - 1, but visit gets files that are small together,
+ * which are opened at once on all threads: n of them in their order, for those that failed NULL and why. */
 typedef struct input_file {
     trace *t;
+    size_t i; /* its place among all */
     trace_error error;
 } input_file;
-int input_each_open(input *in, int (*visit)(input *in, input_file *files, size_t n, void *context),
-                    void *context);
+int input_each_open(input *in, size_t first, size_t end,
+                    int (*visit)(input *in, input_file *files, size_t n, void *context), void *context);
 
 /* input_failed -- print a trace error; 0 if --keep-going says so, else the exit code. */
 int input_failed(input *in, const trace_error *error);

@@ -264,7 +264,7 @@ static void print_help(const command *c, const option_row *table, const char *mo
 
 /* ---- parsing ---- */
 
-static int append(option_list *l, const char *text)
+int option_list_add(option_list *l, const char *text)
 {
     const char **items = realloc(l->items, (l->count + 1) * sizeof *items);
     if (!items)
@@ -314,7 +314,7 @@ static int set(const command *c, const option_row *o, const char *text)
         *(const char **)o->value = text;
         return -1;
     case OPTION_LIST:
-        return append(o->value, text) ? fail(EXIT_IO, "out of memory") : -1;
+        return option_list_add(o->value, text) ? fail(EXIT_IO, "out of memory") : -1;
     case OPTION_COUNT:
         return set_count(c, o, text);
     case OPTION_HEADING:

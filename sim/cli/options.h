@@ -55,6 +55,8 @@ struct command {
  * or NULL. The table ends with a NULL name. */
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first,
                   const char *more);
+/* option_list_add -- put a text behind the others, which must outlive the list. 0, or -1 without memory. */
+int option_list_add(option_list *l, const char *text);
 void option_list_clear(option_list *l);
 /* option_list_has -- whether `word` is among the words of the list, an item of which may be
  * several, separated by commas. */

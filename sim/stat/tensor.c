@@ -30,10 +30,8 @@ typedef struct lane {
 } lane;
 
 typedef struct item {
-    trace *t;
-    size_t i;
-    uint64_t bytes;
-    int scaled, failed;
+    tensorstat_piece of; /* of.i: of a file its number */
+    int is_file, failed;
     group g;
     trace_error error;
 } item;
@@ -42,7 +40,7 @@ struct tensorstat {
     const target_list *targets;
     uint64_t seed;
     unsigned want;
-    tensorstat_told *told;
+    const tensorstat_told *told;
     void *context;
     lane *lanes;
     int n_lanes;
@@ -64,7 +62,7 @@ static size_t group_bytes(const target_list *targets, int histogram)
 }
 
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want,
-                           tensorstat_told *told, void *context)
+                           const tensorstat_told *told, void *context)
 {
     const int histogram = (want & MPSIM_SUMMARY_HISTOGRAM) != 0, threads = parallel_threads();
     const size_t fit = BATCH_MEMORY / group_bytes(targets, histogram);
@@ -121,15 +119,15 @@ static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const ite
 {
     enum { FEW = 64 };
     mpsim_cast few[FEW], *casts = few;
-    const mpsim_format *source = trace_at(it->t, it->i)->format;
+    const mpsim_format *source = trace_at(it->of.t, it->of.i)->format;
     size_t n = 0;
     if (s->targets->count > FEW && !(casts = malloc(s->targets->count * sizeof *casts)))
         return MPSIM_ENOMEM;
     for (size_t i = 0; i < s->targets->count; i++)
-        if (it->scaled || target_is_first(s->targets, i)) {
+        if (it->of.scaled || target_is_first(s->targets, i)) {
             casts[n].format = &s->targets->items[i].format;
             casts[n].rounding = target_rounding(&s->targets->items[i], source);
-            if (!it->scaled)
+            if (!it->of.scaled)
                 casts[n].rounding.scale = 1;
             n++;
         }
@@ -144,11 +142,11 @@ static int finish(const tensorstat *s, mpsim_summary *summary, item *it)
     group *g = &it->g;
     group_reset(g);
     if (mpsim_summary_read(summary, &g->stats, g->histogram, g->casts) != MPSIM_OK)
-        return no_memory(it->t, &it->error);
-    if (!it->scaled)
+        return no_memory(it->of.t, &it->error);
+    if (!it->of.scaled)
         group_spread(g, s->targets);
     g->tensors = 1;
-    g->scaled = it->scaled != 0;
+    g->scaled = it->of.scaled != 0;
     return 0;
 }
 
@@ -158,24 +156,25 @@ static int account(const tensorstat *s, const lane *l, const item *it, uint64_t 
 {
     const mpsim_rng rng = {s->seed, stream, first};
     /* formats and roundings were checked when the targets were made */
-    return mpsim_summary_add_codes(l->summary, trace_at(it->t, it->i)->format, &rng, l->codes, n) != MPSIM_OK;
+    return mpsim_summary_add_codes(l->summary, trace_at(it->of.t, it->of.i)->format, &rng, l->codes, n) != MPSIM_OK;
 }
 
 /* ---- small tensors: each by one thread ---- */
 
 static int run_small(const tensorstat *s, lane *l, item *it)
 {
-    const trace_tensor *x = trace_at(it->t, it->i);
-    const uint64_t stream = tensor_stream(it->t, x);
+    const trace_tensor *x = trace_at(it->of.t, it->of.i);
+    const uint64_t stream = tensor_stream(it->of.t, x);
     const size_t piece = PIECE / mpsim_format_code_bytes(x->format);
     if (begin(s, l->summary, it) != MPSIM_OK)
-        return no_memory(it->t, &it->error);
-    for (uint64_t first = 0; first < x->count; first += piece) {
-        const size_t n = x->count - first < piece ? (size_t)(x->count - first) : piece;
-        if (trace_codes(it->t, it->i, first, l->codes, n, &it->error))
+        return no_memory(it->of.t, &it->error);
+    const uint64_t end = it->of.first + it->of.n;
+    for (uint64_t first = it->of.first; first < end; first += piece) {
+        const size_t n = end - first < piece ? (size_t)(end - first) : piece;
+        if (trace_codes(it->of.t, it->of.i, first, l->codes, n, &it->error))
             return -1;
         if (account(s, l, it, stream, first, n))
-            return no_memory(it->t, &it->error);
+            return no_memory(it->of.t, &it->error);
     }
     return finish(s, l->summary, it);
 }
@@ -184,7 +183,7 @@ static void run_item(int k, void *context)
 {
     tensorstat *s = context;
     item *it = &s->items[k];
-    if (it->t && !it->failed && trace_at(it->t, it->i)->format)
+    if (!it->is_file && trace_at(it->of.t, it->of.i)->format)
         it->failed = run_small(s, &s->lanes[parallel_self()], it);
 }
 
@@ -196,7 +195,7 @@ static int lane_begin(tensorstat *s, lane *l)
     if (l->used)
         return 0;
     if (begin(s, l->summary, s->at) != MPSIM_OK)
-        return no_memory(s->at->t, &l->error);
+        return no_memory(s->at->of.t, &l->error);
     l->used = 1;
     return 0;
 }
@@ -206,14 +205,14 @@ static void run_piece(int k, void *context)
     tensorstat *s = context;
     const item *it = s->at;
     lane *l = &s->lanes[parallel_self()];
-    const uint64_t first = (uint64_t)k * s->piece, left = trace_at(it->t, it->i)->count - first;
+    const uint64_t first = (uint64_t)k * s->piece, left = it->of.n - first;
     const size_t n = left < s->piece ? (size_t)left : (size_t)s->piece;
     if (atomic_load(&s->failed_at) < k || l->failed_at < k) /* what comes after an error is not told */
         return;
-    if (lane_begin(s, l) == 0 && trace_codes(it->t, it->i, first, l->codes, n, &l->error) == 0) {
-        if (account(s, l, it, s->stream, first, n) == 0)
+    if (lane_begin(s, l) == 0 && trace_codes(it->of.t, it->of.i, it->of.first + first, l->codes, n, &l->error) == 0) {
+        if (account(s, l, it, s->stream, it->of.first + first, n) == 0)
             return;
-        no_memory(it->t, &l->error);
+        no_memory(it->of.t, &l->error);
     }
     l->failed_at = k;
     int others = atomic_load(&s->failed_at);
@@ -230,7 +229,7 @@ static void run_held(int k, void *context)
     for (int i = 0; i < k; i++)
         first += s->held[i];
     if (lane_begin(s, l) || account(s, l, s->at, s->stream, first, s->held[k])) {
-        no_memory(s->at->t, &l->error);
+        no_memory(s->at->of.t, &l->error);
         l->failed_at = k;
     }
 }
@@ -249,13 +248,13 @@ static int lane_failed(const tensorstat *s)
 static int run_in_order(tensorstat *s, item *it)
 {
     s->first = 0;
-    if (trace_select(it->t, it->i, &it->error))
+    if (trace_select(it->of.t, it->of.i, &it->error))
         return -1;
     for (;;) {
         int used = 0;
         uint64_t sum = 0;
         while (used < s->n_lanes) {
-            if (trace_read_codes(it->t, s->lanes[used].codes, s->piece, &s->held[used], &it->error))
+            if (trace_read_codes(it->of.t, s->lanes[used].codes, s->piece, &s->held[used], &it->error))
                 return -1;
             if (s->held[used] == 0)
                 break;
@@ -272,22 +271,22 @@ static int run_in_order(tensorstat *s, item *it)
 
 static int run_large(tensorstat *s, item *it)
 {
-    const trace_tensor *x = trace_at(it->t, it->i);
+    const trace_tensor *x = trace_at(it->of.t, it->of.i);
     s->at = it;
-    s->stream = tensor_stream(it->t, x);
+    s->stream = tensor_stream(it->of.t, x);
     s->piece = PIECE / mpsim_format_code_bytes(x->format);
     atomic_store(&s->failed_at, INT_MAX);
     for (int i = 0; i < s->n_lanes; i++) {
         s->lanes[i].used = 0;
         s->lanes[i].failed_at = INT_MAX;
     }
-    if (!trace_is_flat(it->t)) {
+    if (!trace_is_flat(it->of.t)) {
         if (run_in_order(s, it))
             return -1;
-    } else if (x->count / s->piece < INT_MAX) {
-        parallel_for((int)((x->count + s->piece - 1) / s->piece), run_piece, s);
+    } else if (it->of.n / s->piece < INT_MAX) {
+        parallel_for((int)((it->of.n + s->piece - 1) / s->piece), run_piece, s);
     } else {
-        return no_memory(it->t, &it->error);
+        return no_memory(it->of.t, &it->error);
     }
     const int failed = lane_failed(s);
     if (failed >= 0) {
@@ -301,11 +300,20 @@ static int run_large(tensorstat *s, item *it)
     }
     for (int i = 1; i < s->n_lanes; i++)
         if (s->lanes[i].used && mpsim_summary_merge(all->summary, s->lanes[i].summary) != MPSIM_OK)
-            return no_memory(it->t, &it->error);
+            return no_memory(it->of.t, &it->error);
     return finish(s, all->summary, it);
 }
 
 /* ---- what is put ---- */
+
+static int tell(const tensorstat *s, const item *it)
+{
+    const trace_error *error = it->failed ? &it->error : NULL;
+    if (it->is_file)
+        return s->told->file(s->context, it->of.t, it->of.i, error);
+    return s->told->tensor(s->context, &it->of, error || !trace_at(it->of.t, it->of.i)->format ? NULL : &it->g,
+                           error);
+}
 
 int tensorstat_flush(tensorstat *s)
 {
@@ -314,20 +322,17 @@ int tensorstat_flush(tensorstat *s)
     s->n = 0;
     s->bytes = 0;
     parallel_for(n, run_item, s);
-    for (int k = 0; k < n && !code; k++) {
-        const item *it = &s->items[k];
-        const int known = it->t && !it->failed && trace_at(it->t, it->i)->format;
-        code = s->told(s->context, it->t, it->i, known ? &it->g : NULL, it->failed ? &it->error : NULL);
-    }
+    for (int k = 0; k < n && !code; k++)
+        code = tell(s, &s->items[k]);
     return code;
 }
 
 /* The next item, for which there is always room. */
-static item *next_item(tensorstat *s, trace *t, size_t i)
+static item *next_item(tensorstat *s, const tensorstat_piece *of, int is_file)
 {
     item *it = &s->items[s->n++];
-    it->t = t;
-    it->i = i;
+    it->of = *of;
+    it->is_file = is_file;
     it->failed = 0;
     return it;
 }
@@ -337,30 +342,29 @@ static int flush_if_full(tensorstat *s)
     return s->n == s->room || s->bytes >= BATCH_BYTES ? tensorstat_flush(s) : 0;
 }
 
-int tensorstat_put(tensorstat *s, trace *t, size_t i, int scaled)
+int tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
 {
-    const trace_tensor *x = trace_at(t, i);
+    const trace_tensor *x = trace_at(piece->t, piece->i);
     const size_t width = x->format ? mpsim_format_code_bytes(x->format) : 0;
-    if (!x->format || (trace_is_flat(t) && x->count < LARGE / width)) {
-        item *it = next_item(s, t, i);
-        it->scaled = scaled;
-        s->bytes += x->format ? x->count * width : 0;
+    if (!x->format || (trace_is_flat(piece->t) && piece->n < LARGE / width)) {
+        next_item(s, piece, 0);
+        s->bytes += x->format ? piece->n * width : 0;
         return flush_if_full(s);
     }
     int code = tensorstat_flush(s);
     if (code)
         return code;
-    item *it = next_item(s, t, i);
-    it->scaled = scaled;
+    item *it = next_item(s, piece, 0);
     s->n = 0;
     it->failed = run_large(s, it);
-    return s->told(s->context, t, i, it->failed ? NULL : &it->g, it->failed ? &it->error : NULL);
+    return tell(s, it);
 }
 
-int tensorstat_put_error(tensorstat *s, const trace_error *error)
+int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error)
 {
-    item *it = next_item(s, NULL, 0);
-    it->failed = 1;
-    it->error = *error;
+    item *it = next_item(s, &(tensorstat_piece){.t = t, .i = i}, 1);
+    it->failed = error != NULL;
+    if (error)
+        it->error = *error;
     return flush_if_full(s);
 }

@@ -5,10 +5,24 @@
 #include "../trace/trace.h"
 #include "group.h"
 
-/* Called for what was put, in that order: tensor i of t, with what it holds. `of` is NULL if the tensor
- * has no numbers, or if `error` says why they could not be read; t is NULL if its file could not be opened.
- * 0, or an exit code to stop with. */
-typedef int tensorstat_told(void *context, trace *t, size_t i, const group *of, const trace_error *error);
+/* n elements of tensor i of t from element `first` on. */
+typedef struct tensorstat_piece {
+    trace *t;
+    size_t i;
+    uint64_t ordinal; /* the caller's */
+    int scaled; /* or cast with the scale 1, once for each format, which stands for all scales */
+    uint64_t first, n;
+} tensorstat_piece;
+
+/* Called for what was put, in that order. 0, or an exit code to stop with.
+ *
+ *   tensor  a piece and what it holds; `of` is NULL if it has no numbers, or if `error` says why they could not
+ *           be read
+ *   file    file i is t; t is NULL if it could not be opened, and `error` says why */
+typedef struct tensorstat_told {
+    int (*tensor)(void *context, const tensorstat_piece *piece, const group *of, const trace_error *error);
+    int (*file)(void *context, trace *t, size_t i, const trace_error *error);
+} tensorstat_told;
 
 /* tensorstat -- reads tensors and accounts for them. Small ones wait for others, so that threads have
  * something to do. */
@@ -16,14 +30,14 @@ typedef struct tensorstat tensorstat;
 
 /* `want` is a set of MPSIM_SUMMARY_*. NULL if out of memory. `targets` must outlive it. */
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want,
-                           tensorstat_told *told, void *context);
+                           const tensorstat_told *told, void *context);
 void tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */
 
-/* tensorstat_put -- account for tensor i of t, which stays open until it is told of. Unless `scaled` it is
- * cast with the scale 1, once for each format, and that stands for all scales. 0, or what `told` gave. */
-int tensorstat_put(tensorstat *s, trace *t, size_t i, int scaled);
-/* tensorstat_put_error -- the next file could not be opened. */
-int tensorstat_put_error(tensorstat *s, const trace_error *error);
+/* tensorstat_put -- account for a piece, whose trace stays open until it is told of; for all of the tensor where
+ * the trace is not flat. 0, or what `told` gave. */
+int tensorstat_put(tensorstat *s, const tensorstat_piece *piece);
+/* tensorstat_put_file -- file i is t, whose tensors follow, or NULL and why. */
+int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error);
 /* tensorstat_flush -- tell of all that waits. */
 int tensorstat_flush(tensorstat *s);
 

@@ -135,13 +135,29 @@ static void compare(const expectation *x, const group *a, const group *b)
     }
 }
 
-static int told(void *context, trace *t, size_t i, const group *of, const trace_error *error)
+static void note_error(expectation *x, const trace_error *error)
+{
+    x->errors++;
+    snprintf(x->error, sizeof x->error, "%s", strstr(error->text, "offset"));
+}
+
+static int told_file(void *context, trace *t, size_t i, const trace_error *error)
+{
+    (void)i;
+    ck_assert(!t == (error != NULL));
+    if (error)
+        note_error(context, error);
+    return 0;
+}
+
+static int told_tensor(void *context, const tensorstat_piece *piece, const group *of, const trace_error *error)
 {
     expectation *x = context;
+    trace *t = piece->t;
+    const size_t i = piece->i;
     if (error) {
-        x->errors++;
-        snprintf(x->error, sizeof x->error, "%s", strstr(error->text, "offset"));
-        return t ? 7 : 0;
+        note_error(x, error);
+        return 7;
     }
     ck_assert_uint_eq(i, x->next++);
     x->told++;
@@ -158,6 +174,14 @@ static int told(void *context, trace *t, size_t i, const group *of, const trace_
     return 0;
 }
 
+static const tensorstat_told told = {told_tensor, told_file};
+
+static int put(tensorstat *s, trace *t, size_t i)
+{
+    const tensorstat_piece all = {.t = t, .i = i, .scaled = is_scaled(i), .n = trace_at(t, i)->count};
+    return tensorstat_put(s, &all);
+}
+
 static void run(const char *path, const target_options *o, unsigned want, size_t without)
 {
     static const unsigned threads[] = {1, 2, 7};
@@ -169,10 +193,10 @@ static void run(const char *path, const target_options *o, unsigned want, size_t
         parallel_init(threads[k]);
         trace *t = trace_open(path, NULL, &e);
         ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
-        tensorstat *s = tensorstat_new(&targets, SEED, want, told, &x);
+        tensorstat *s = tensorstat_new(&targets, SEED, want, &told, &x);
         ck_assert_ptr_nonnull(s);
         for (size_t i = 0; i < trace_count(t); i++)
-            ck_assert_int_eq(tensorstat_put(s, t, i, is_scaled(i)), 0);
+            ck_assert_int_eq(put(s, t, i), 0);
         ck_assert_int_eq(tensorstat_flush(s), 0);
         ck_assert_uint_eq(x.told, trace_count(t));
         ck_assert_uint_eq(x.without, without);
@@ -215,21 +239,21 @@ START_TEST(errors_at_their_place)
         char place[64];
         parallel_init(threads);
         trace *t = trace_open(path, NULL, &e);
-        tensorstat *s = tensorstat_new(&targets, SEED, everything, told, &x);
+        tensorstat *s = tensorstat_new(&targets, SEED, everything, &told, &x);
         ck_assert(t && s);
         trace_error_set(&other, 3, "x", 0, "is not there");
-        ck_assert_int_eq(tensorstat_put_error(s, &other), 0);
+        ck_assert_int_eq(tensorstat_put_file(s, NULL, 0, &other), 0);
         for (size_t i = 0; i < 3; i++)
-            ck_assert_int_eq(tensorstat_put(s, t, i, is_scaled(i)), 0);
+            ck_assert_int_eq(put(s, t, i), 0);
         ck_assert_int_eq(tensorstat_flush(s), 0);
         ck_assert(x.errors == 1 && x.told == 3);
         ck_assert(truncate(path, (off_t)trace_at(t, SMALL)->offset + 4000000) == 0);
-        ck_assert_int_eq(tensorstat_put(s, t, SMALL, 1), 7);
+        ck_assert_int_eq(put(s, t, SMALL), 7);
         ck_assert_uint_eq(x.errors, 2);
         snprintf(place, sizeof place, "offset %llu: the file ends here",
                  (unsigned long long)trace_at(t, SMALL)->offset + 4000000);
         ck_assert_msg(strstr(x.error, place) == x.error, "%s", x.error);
-        ck_assert(tensorstat_put(s, t, SMALL + 3, 1) == 0 && tensorstat_flush(s) == 7);
+        ck_assert(put(s, t, SMALL + 3) == 0 && tensorstat_flush(s) == 7);
         tensorstat_free(s);
         trace_close(t);
     }

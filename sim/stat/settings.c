@@ -1,0 +1,192 @@
+/* settings.c -- see settings.h. */
+#include "settings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char default_formats[] = "fp16,bf16,e4m3,e5m2";
+
+/* ---- checks ---- */
+
+int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule)
+{
+    const char *level = f->level;
+    const int code = report_options_style(&f->style, &f->out, 0, verb,
+                                          "--json, --ndjson and --csv exclude each other");
+    if (code)
+        return code;
+    if ((level && f->style != REPORT_CSV) ||
+        (histogram && f->style != REPORT_JSON && f->style != REPORT_NDJSON))
+        return fail(EXIT_USAGE, "%s: %s", verb, rule);
+    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 &&
+        strcmp(level, "step") != 0 && strcmp(level, "total") != 0)
+        return fail(EXIT_USAGE, "%s: --level is tensor, kind, step or total, not '%s'", verb, level);
+    return 0;
+}
+
+void stat_form_clear(stat_form *f)
+{
+    option_list_clear(&f->fail_if);
+}
+
+int stat_settings_targets(const stat_settings *s, target_list *targets, const char *verb)
+{
+    const int code = target_list_make(targets, &s->to, verb, default_formats);
+    return code ? code : input_check_kinds(verb, "scale-kinds", &s->scaled, "all");
+}
+
+void stat_settings_clear(stat_settings *s)
+{
+    option_list_clear(&s->from.match);
+    option_list_clear(&s->from.kinds);
+    option_list_clear(&s->scaled);
+}
+
+int stat_is_scaled(const stat_settings *s, const char *kind)
+{
+    static const char *const gradients[] = {"agrad", "dgrad", "wgrad"};
+    const option_list *kinds = &s->scaled;
+    int is = !kind || option_list_has(kinds, kind) || option_list_has(kinds, "all");
+    for (size_t i = 0; i < sizeof gradients / sizeof gradients[0]; i++)
+        is |= !kinds->count && kind && strcmp(kind, gradients[i]) == 0;
+    return is;
+}
+
+/* ---- the config of a report ---- */
+
+static json_t *list_json(const option_list *l)
+{
+    json_t *v = json_array();
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append_new(v, json_string(l->items[i]));
+    return v;
+}
+
+json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version)
+{
+    json_t *v = json_object(), *scales = json_array(), *labels = json_array(), *scaled = json_array();
+    for (size_t i = 0; i < targets->count; i++)
+        if (i == 0 || targets->items[i].label != targets->items[i - 1].label)
+            json_array_append_new(labels, json_string(targets->items[i].label));
+    for (size_t i = 0; i < targets->count && targets->items[i].label == targets->items[0].label;
+         i++)
+        json_array_append_new(scales, json_of_double(targets->items[i].rounding.scale));
+    const char *kind;
+    for (int i = 0; (kind = trace_kind_at(i)); i++)
+        if (stat_is_scaled(s, kind))
+            json_array_append_new(scaled, json_string(kind));
+    const mpsim_rounding *r = &targets->items[0].rounding;
+    json_object_set_new(v, "mpsim", json_string(version));
+    json_object_set_new(v, "formats", labels);
+    json_object_set_new(v, "scales", scales);
+    json_object_set_new(v, "scaled_kinds", scaled);
+    json_object_set_new(v, "round",
+                        json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
+    json_object_set_new(v, "random_bits", json_integer(r->sr_bits));
+    json_object_set_new(v, "seed", json_of_count(s->to.seed));
+    json_object_set_new(v, "overflow", s->to.overflow ? json_string(s->to.overflow) : json_null());
+    json_object_set_new(v, "flush_subnormals", json_boolean(r->flush_output));
+    json_object_set_new(v, "flush_inputs", json_boolean(r->flush_input));
+    json_object_set_new(v, "match", list_json(&s->from.match));
+    json_object_set_new(v, "kinds", list_json(&s->from.kinds));
+    if (s->counts)
+        json_object_set_new(v, "counts", json_true());
+    return v;
+}
+
+/* ---- settings as words ---- */
+
+/* One for each option that decides numbers; what stat learns is a row more. */
+static const struct {
+    const char *name;
+    option_type type;
+    size_t at;
+} rows[] = {
+    {"format", OPTION_STRING, offsetof(stat_settings, to.formats)},
+    {"scale", OPTION_STRING, offsetof(stat_settings, to.scales)},
+    {"scale-kinds", OPTION_LIST, offsetof(stat_settings, scaled)},
+    {"round", OPTION_STRING, offsetof(stat_settings, to.round)},
+    {"preset", OPTION_STRING, offsetof(stat_settings, to.preset)},
+    {"overflow", OPTION_STRING, offsetof(stat_settings, to.overflow)},
+    {"flush-subnormals", OPTION_FLAG, offsetof(stat_settings, to.flush_output)},
+    {"flush-inputs", OPTION_FLAG, offsetof(stat_settings, to.flush_input)},
+    {"seed", OPTION_COUNT, offsetof(stat_settings, to.seed)},
+    {"match", OPTION_LIST, offsetof(stat_settings, from.match)},
+    {"kind", OPTION_LIST, offsetof(stat_settings, from.kinds)},
+    {"dtype", OPTION_STRING, offsetof(stat_settings, from.dtype)},
+    {"shape", OPTION_STRING, offsetof(stat_settings, from.shape)},
+    {"offset", OPTION_COUNT, offsetof(stat_settings, from.offset)},
+    {"big-endian", OPTION_FLAG, offsetof(stat_settings, from.big_endian)},
+    {"assume", OPTION_STRING, offsetof(stat_settings, from.assume)},
+    {"as", OPTION_STRING, offsetof(stat_settings, from.as)},
+    {"max-header", OPTION_COUNT, offsetof(stat_settings, from.max_header)},
+    {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},
+    {"counts", OPTION_FLAG, offsetof(stat_settings, counts)},
+    {"histogram", OPTION_FLAG, offsetof(stat_settings, histogram)},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+/* Word k of a row: 1, or 0 where the row has no such word. */
+static int row_word(const stat_settings *s, size_t row, size_t k, stat_word *w)
+{
+    const void *at = (const char *)s + rows[row].at;
+    const option_list *list = at;
+    uint64_t n = 0;
+    w->name = rows[row].name;
+    w->text = NULL;
+    switch (rows[row].type) {
+    case OPTION_STRING:
+        w->text = *(const char *const *)at;
+        return k == 0 && w->text;
+    case OPTION_LIST:
+        w->text = k < list->count ? list->items[k] : NULL;
+        return w->text != NULL;
+    case OPTION_FLAG:
+        n = (uint64_t)(*(const int *)at != 0);
+        break;
+    case OPTION_COUNT:
+        n = *(const uint64_t *)at;
+        break;
+    case OPTION_HEADING:
+        break;
+    }
+    snprintf(w->value, sizeof w->value, "%" PRIu64, n);
+    return k == 0 && n;
+}
+
+int stat_settings_word(const stat_settings *s, size_t i, stat_word *word)
+{
+    for (size_t row = 0; row < ROWS; row++)
+        for (size_t k = 0; row_word(s, row, k, word); k++)
+            if (i-- == 0)
+                return 1;
+    return 0;
+}
+
+const char *stat_word_value(const stat_word *w)
+{
+    return w->text ? w->text : w->value;
+}
+
+int stat_settings_put(stat_settings *s, const char *name, const char *value)
+{
+    size_t row = 0;
+    uint64_t n = 0;
+    while (row < ROWS && strcmp(rows[row].name, name) != 0)
+        row++;
+    if (row == ROWS)
+        return -1;
+    void *at = (char *)s + rows[row].at;
+    if (rows[row].type == OPTION_LIST)
+        return option_list_add(at, value) ? -2 : 0;
+    if (rows[row].type == OPTION_STRING)
+        *(const char **)at = value;
+    else if (parse_count(&n, value))
+        return -1;
+    else if (rows[row].type == OPTION_FLAG)
+        *(int *)at = n != 0;
+    else
+        *(uint64_t *)at = n;
+    return 0;
+}

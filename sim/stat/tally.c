@@ -1,0 +1,307 @@
+/* tally.c -- see tally.h. */
+#include "tally.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Up to so many tensors are listed in text without being asked for, if they have no kinds. */
+enum { FEW = 30 };
+
+struct keyed {
+    const char *kind;
+    int64_t step;
+    group g;
+};
+
+/* ---- grouping ---- */
+
+static int compare_keys(const keyed *a, const keyed *b)
+{
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    return trace_kind_rank(a->kind) - trace_kind_rank(b->kind);
+}
+
+/* The entry of a key, inserted in order if it is new; NULL if out of memory. */
+static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step)
+{
+    const keyed key = {.kind = kind, .step = step};
+    size_t at = 0;
+    while (at < l->count && compare_keys(&l->items[at], &key) < 0)
+        at++;
+    if (at < l->count && compare_keys(&l->items[at], &key) == 0)
+        return &l->items[at].g;
+    keyed *items = realloc(l->items, (l->count + 1) * sizeof *items);
+    if (!items)
+        return NULL;
+    l->items = items;
+    keyed fresh = key;
+    if (group_init(&fresh.g, r->targets->count, r->settings->histogram))
+        return NULL;
+    memmove(items + at + 1, items + at, (l->count - at) * sizeof *items);
+    items[at] = fresh;
+    l->count++;
+    return &items[at].g;
+}
+
+static void clear_groups(keyed_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        group_clear(&l->items[i].g);
+    free(l->items);
+}
+
+/* ---- tensors ---- */
+
+static int wants(const tally *r, const char *level)
+{
+    return !r->level || strcmp(r->level, level) == 0;
+}
+
+/* What tells tensors of the same name in several files apart where there is no step. */
+static const char *file_and_name(char both[1024], const stat_place *p)
+{
+    const char *name = p->tensor->name;
+    snprintf(both, 1024, "%s%s%s", p->path, name[0] ? ": " : "", name);
+    return both;
+}
+
+/* An entry of the report; also judges the tensor. In text few are listed without being asked for, but
+ * always those with NaN or Inf. */
+static void report_tensor(tally *r, const stat_place *p, const group *g)
+{
+    char shape[256], both[1024];
+    const group_label l = {.level = "tensor",
+                           .file = p->path,
+                           .name = r->show_file && p->step < 0 ? file_and_name(both, p) : p->tensor->name,
+                           .kind = p->kind,
+                           .dtype = p->tensor->dtype,
+                           .shape = shape_text(shape, sizeof shape, p->tensor),
+                           .step = p->step,
+                           .tensor = p->tensor};
+    const int broken = statreport_is_broken(g);
+    r->broken += (uint64_t)broken;
+    gate_see(&r->gate, &l, g);
+    if (wants(r, "tensor") &&
+        (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
+        statreport_entry(&r->report, &l, g);
+}
+
+void tally_file(tally *r)
+{
+    r->files++;
+}
+
+void tally_failed(tally *r)
+{
+    r->failed++;
+}
+
+int tally_tensor(tally *r, const stat_place *place, const group *of)
+{
+    if (!of) {
+        r->left_out++;
+        return 0;
+    }
+    group *kind = find_group(r, &r->kinds, place->kind, 0);
+    group *at_step = find_group(r, &r->steps, NULL, place->step);
+    if (!kind || !at_step)
+        return fail(EXIT_IO, "out of memory");
+    group_merge(kind, of);
+    group_merge(at_step, of);
+    group_merge(&r->total, of);
+    report_tensor(r, place, of);
+    return 0;
+}
+
+/* ---- sums ---- */
+
+static group_label kind_label(const tally *r, size_t i)
+{
+    return (group_label){.level = "kind", .kind = r->kinds.items[i].kind, .step = -1};
+}
+
+static group_label step_label(const tally *r, size_t i)
+{
+    return (group_label){.level = "step", .step = r->steps.items[i].step};
+}
+
+/* The conditions of --fail-if on sums, once these are known. */
+static void judge_sums(tally *r)
+{
+    const group_label total = {.level = "total", .step = -1};
+    for (size_t i = 0; i < r->kinds.count; i++) {
+        const group_label l = kind_label(r, i);
+        gate_see(&r->gate, &l, &r->kinds.items[i].g);
+    }
+    for (size_t i = 0; i < r->steps.count; i++) {
+        const group_label l = step_label(r, i);
+        gate_see(&r->gate, &l, &r->steps.items[i].g);
+    }
+    gate_see(&r->gate, &total, &r->total);
+}
+
+static void report_kinds(tally *r)
+{
+    statreport_list(&r->report, "kinds", "By kind");
+    for (size_t i = 0; i < r->kinds.count && wants(r, "kind"); i++) {
+        const group_label l = kind_label(r, i);
+        statreport_entry(&r->report, &l, &r->kinds.items[i].g);
+    }
+    statreport_list_end(&r->report);
+}
+
+static void report_steps(tally *r)
+{
+    for (size_t i = 0; i < r->steps.count && wants(r, "step"); i++) {
+        const group_label l = step_label(r, i);
+        statreport_entry(&r->report, &l, &r->steps.items[i].g);
+    }
+}
+
+/* Which of the kinds at hand the scales multiply, if there are scales. */
+static void print_scaled(FILE *to, const tally *r)
+{
+    int n[2] = {0, 0}, scales = 0;
+    for (size_t i = 0; i < r->targets->count; i++)
+        scales |= r->targets->items[i].rounding.scale != 1;
+    for (int scaled = 1; scales && scaled >= 0; scaled--)
+        for (size_t i = 0; i < r->kinds.count; i++) {
+            const char *kind = r->kinds.items[i].kind;
+            if (stat_is_scaled(r->settings, kind) != scaled)
+                continue;
+            fprintf(to, "%s%s", n[scaled]++ ? ", " : scaled ? "Scaled: "
+                                                 : n[1]     ? "; as they are: "
+                                                            : "Nothing is scaled: ",
+                    kind ? kind : "tensors without a kind");
+        }
+    if (scales)
+        fprintf(to, "%s.\n", n[0] ? " (see --scale-kinds)" : "");
+}
+
+static void print_head(FILE *to, const tally *r)
+{
+    char a[32], b[32], c[32], d[32], e[64] = "";
+    const target *first = &r->targets->items[0];
+    const char *preset = first->preset;
+    const size_t steps = r->steps.count - (r->steps.items[0].step < 0); /* the first is "none" */
+    for (size_t i = 1; i < r->targets->count; i++)
+        if (strcmp(preset, r->targets->items[i].preset) != 0)
+            preset = "several";
+    if (steps)
+        snprintf(e, sizeof e, ", %s step%s", text_count(d, steps), steps == 1 ? "" : "s");
+    fprintf(to, "%s file%s, %s tensor%s, %s element%s%s; rounding %s, preset %s\n",
+            text_count(a, r->files), r->files == 1 ? "" : "s", text_count(b, r->total.tensors),
+            r->total.tensors == 1 ? "" : "s", text_count(c, r->total.stats.count),
+            r->total.stats.count == 1 ? "" : "s", e,
+            mpsim_round_mode_name((mpsim_round_mode)first->rounding.mode), preset);
+    if (r->failed)
+        fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", r->failed,
+                r->failed == 1 ? "" : "s", r->failed == 1 ? "is" : "are");
+    fputs("Shares are of all elements.\n", to);
+    print_scaled(to, r);
+}
+
+/* For people: what repeats nothing. Without kinds the tensors themselves, if they are few;
+ * without several steps only the total; of a single tensor or kind nothing more. */
+static void report_text(tally *r)
+{
+    const int kinds = r->kinds.count > 1 || r->kinds.items[0].kind;
+    const int list = r->by_tensor || (!kinds && r->total.tensors <= FEW);
+    print_head(r->out.file, r);
+    if (list)
+        statreport_list_end(&r->report);
+    else
+        statreport_list_broken(&r->report, r->broken > FEW ? r->broken - FEW : 0);
+    if (kinds)
+        report_kinds(r);
+    if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
+        return;
+    if (r->steps.count > 1) {
+        statreport_list(&r->report, "steps", "By step, and in total");
+        report_steps(r);
+    } else {
+        statreport_list(&r->report, "total", "In total");
+    }
+    statreport_total(&r->report, &r->total, r->failed);
+    statreport_list_end(&r->report);
+}
+
+/* ---- from begin to end ---- */
+
+int tally_init(tally *r, const stat_settings *settings, const stat_form *form, const target_list *targets)
+{
+    memset(r, 0, sizeof *r);
+    r->settings = settings;
+    r->form = form;
+    r->targets = targets;
+    r->by_tensor = form->tensors || form->style != REPORT_TEXT;
+    r->level = form->style == REPORT_CSV ? (form->level ? form->level : "tensor") : NULL;
+    const int code = gate_make(&r->gate, &form->fail_if, targets, settings->counts);
+    if (!code && group_init(&r->total, targets->count, settings->histogram))
+        return fail(EXIT_IO, "out of memory");
+    return code;
+}
+
+void tally_clear(tally *r)
+{
+    gate_clear(&r->gate);
+    group_clear(&r->total);
+    clear_groups(&r->kinds);
+    clear_groups(&r->steps);
+}
+
+int tally_begin(tally *r, size_t files, const char *version)
+{
+    const char *path = r->form->out.path;
+    const int code = r->form->style == REPORT_NDJSON ? output_open_stream(&r->out, path)
+                                                     : output_open(&r->out, path);
+    if (code)
+        return code;
+    r->show_file = files > 1;
+    statreport_begin(&r->report, r->out.file, r->form->style, r->targets, r->settings->counts,
+                     stat_settings_json(r->settings, r->targets, version));
+    statreport_list(&r->report, "tensors", "By tensor");
+    return 0;
+}
+
+/* What follows the tensors. */
+static int report_sums(tally *r, const char *names)
+{
+    if (r->total.tensors == 0)
+        return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s",
+                    names, r->left_out || r->failed ? "is left" : "is selected");
+    judge_sums(r);
+    if (r->form->style == REPORT_TEXT) {
+        report_text(r);
+        return 0;
+    }
+    statreport_list_end(&r->report);
+    report_kinds(r);
+    statreport_list(&r->report, "steps", NULL);
+    report_steps(r);
+    statreport_list_end(&r->report);
+    if (wants(r, "total"))
+        statreport_total(&r->report, &r->total, r->failed);
+    return 0;
+}
+
+int tally_end(tally *r, int code, const char *names)
+{
+    if (!code)
+        code = report_sums(r, names);
+    if (statreport_end(&r->report) && !code && !ferror(r->out.file))
+        code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
+    if (code) {
+        output_abandon(&r->out);
+        return code;
+    }
+    code = output_close(&r->out);
+    if (!code && r->left_out)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out,
+             r->left_out == 1 ? "" : "s");
+    if (!code && !(code = gate_tell(&r->gate)) && r->failed)
+        code = EXIT_PARTIAL;
+    return code;
+}

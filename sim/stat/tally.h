@@ -1,0 +1,61 @@
+/* tally.h -- tensors, one after the other, become a report: sums by kind and step, conditions on them, every
+ * form. Who reads files (walk.h) and who reads parts of reports (../merge) tell it the same, in the same
+ * order, and so get the same bytes. */
+#ifndef MPSIM_SIM_STAT_TALLY_H
+#define MPSIM_SIM_STAT_TALLY_H
+
+#include "../cli/output.h"
+#include "gate.h"
+#include "group.h"
+#include "report.h"
+#include "settings.h"
+
+/* Groups by kind, in the order of the vocabulary, or by step, in their order. */
+typedef struct keyed keyed;
+
+typedef struct keyed_list {
+    keyed *items;
+    size_t count;
+} keyed_list;
+
+typedef struct tally {
+    const stat_settings *settings;
+    const stat_form *form;
+    const target_list *targets;
+    statreport report;
+    output out;
+    gate gate;
+    group total;
+    keyed_list kinds, steps;
+    int by_tensor, show_file;
+    const char *level; /* CSV: the one level that is written */
+    uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
+    uint64_t broken;          /* tensors with NaN or Inf                                */
+    int failed;               /* files                                                  */
+} tally;
+
+/* A tensor, and where it is. */
+typedef struct stat_place {
+    const char *path, *kind; /* kind: NULL without one */
+    int64_t step;            /* -1: none */
+    const trace_tensor *tensor;
+} stat_place;
+
+/* tally_init -- everything is zero. `settings`, `form` and `targets` must outlive it. 0, or an exit code after
+ * a message; tally_clear in any case. */
+int tally_init(tally *t, const stat_settings *settings, const stat_form *form, const target_list *targets);
+void tally_clear(tally *t);
+
+/* tally_begin -- open the report, of `files` files in all (those that fail included) and by the program's
+ * version `version`. 0, or an exit code after a message. */
+int tally_begin(tally *t, size_t files, const char *version);
+/* In their order: a file is open; a tensor, `of` NULL if it has no numbers; a file failed, which the caller
+ * has said. 0, or an exit code after a message. */
+void tally_file(tally *t);
+int tally_tensor(tally *t, const stat_place *place, const group *of);
+void tally_failed(tally *t);
+/* tally_end -- the rest of the report, which is delivered, and what --fail-if says. `code`: 0, or why it ends
+ * early, so that nothing is delivered; `names` are the files, for a message. The exit code. */
+int tally_end(tally *t, int code, const char *names);
+
+#endif

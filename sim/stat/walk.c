@@ -1,0 +1,114 @@
+/* walk.c -- see walk.h. */
+#include "walk.h"
+
+#include "tensor.h"
+
+typedef struct walker {
+    input *in;
+    const stat_settings *settings;
+    const share *share; /* NULL: everything */
+    const walk_sink *sink;
+    void *context;
+    tensorstat *stat;
+    const trace *failed; /* nothing more is told of it */
+    uint64_t file;       /* that was told of last */
+} walker;
+
+/* ---- what is told ---- */
+
+static int failed(walker *w, const trace *t, const trace_error *error)
+{
+    w->failed = t;
+    const int code = input_failed(w->in, error);
+    return code ? code : w->sink->failed(w->context, w->file, error);
+}
+
+static int told_file(void *context, trace *t, size_t i, const trace_error *error)
+{
+    walker *w = context;
+    w->file = i;
+    return error ? failed(w, t, error) : w->sink->file(w->context, t, i);
+}
+
+static int told_tensor(void *context, const tensorstat_piece *x, const group *of, const trace_error *error)
+{
+    walker *w = context;
+    if (x->t == w->failed)
+        return 0;
+    if (error)
+        return failed(w, x->t, error);
+    const trace_tensor *tensor = trace_at(x->t, x->i);
+    const stat_place place = {trace_path(x->t), tensor->kind, trace_step(x->t), tensor};
+    const walk_piece piece = {w->file, x->ordinal, x->first, x->n};
+    return w->sink->tensor(w->context, &place, &piece, of);
+}
+
+/* ---- what is put ---- */
+
+static uint64_t width_of(const trace_tensor *x)
+{
+    return x->format ? mpsim_format_code_bytes(x->format) : 0;
+}
+
+/* What the elements of the selected tensors take. */
+static uint64_t selected_bytes(const walker *w, const trace *t)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < trace_count(t); i++)
+        if (input_selects(w->in, trace_at(t, i)))
+            sum += trace_at(t, i)->count * width_of(trace_at(t, i));
+    return sum;
+}
+
+static int put_tensors(walker *w, const input_file *f)
+{
+    int code = 0;
+    uint64_t at = 0, ordinal = 0;
+    share_cut cut;
+    if (w->share)
+        share_cut_file(w->share, f->i, selected_bytes(w, f->t), &cut);
+    for (size_t i = 0; i < trace_count(f->t) && !code && f->t != w->failed; i++) {
+        const trace_tensor *x = trace_at(f->t, i);
+        if (!input_selects(w->in, x))
+            continue;
+        tensorstat_piece piece = {.t = f->t,
+                                  .i = i,
+                                  .ordinal = ordinal++,
+                                  .scaled = stat_is_scaled(w->settings, x->kind),
+                                  .n = x->count};
+        if (!w->share || share_cut_tensor(&cut, at, x->count, width_of(x), !trace_is_flat(f->t), &piece.first,
+                                          &piece.n))
+            code = tensorstat_put(w->stat, &piece);
+        at += x->count * width_of(x);
+    }
+    return code;
+}
+
+static int visit_files(input *in, input_file *files, size_t n, void *context)
+{
+    walker *w = context;
+    int code = 0;
+    (void)in;
+    w->failed = NULL;
+    for (size_t i = 0; i < n && !code; i++) {
+        code = tensorstat_put_file(w->stat, files[i].t, files[i].i, files[i].t ? NULL : &files[i].error);
+        if (files[i].t && !code)
+            code = put_tensors(w, &files[i]);
+    }
+    return code ? code : tensorstat_flush(w->stat);
+}
+
+int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of,
+         const walk_sink *sink, void *context)
+{
+    static const tensorstat_told told = {told_tensor, told_file};
+    const unsigned want = (settings->counts ? 0 : MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS) |
+                          (settings->histogram ? MPSIM_SUMMARY_HISTOGRAM : 0);
+    walker w = {.in = in, .settings = settings, .share = of, .sink = sink, .context = context};
+    w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
+    if (!w.stat)
+        return fail(EXIT_IO, "out of memory");
+    const int code = input_each_open(in, of ? of->first : 0, of ? of->last : in->tree.count, visit_files, &w);
+    tensorstat_free(w.stat);
+    return code;
+}
