@@ -7,6 +7,7 @@ const command commands[] = {
     {"cast", "FILE", "Round tensors to a format and write them", cmd_cast},
     {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat},
     {"diff", "A B", "Where two files or runs begin to differ, and what it looks like", cmd_diff},
+    {"merge", "PART...", "Put the parts of a report together that stat --shard writes", cmd_merge},
     {"calc", "OP X [Y [Z]]", "Calculate in low precision: one operation, correctly rounded", cmd_calc},
     {"dot", "[FILE [FILE]]", "Dot products as hardware and software add them, with their errors",
      cmd_dot},

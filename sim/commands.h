@@ -13,6 +13,7 @@ int cmd_calc(const command *self, int argc, char **argv);
 int cmd_cast(const command *self, int argc, char **argv);
 int cmd_stat(const command *self, int argc, char **argv);
 int cmd_diff(const command *self, int argc, char **argv);
+int cmd_merge(const command *self, int argc, char **argv);
 int cmd_dot(const command *self, int argc, char **argv);
 int cmd_replay(const command *self, int argc, char **argv);
 int cmd_memory(const command *self, int argc, char **argv);

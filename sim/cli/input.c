@@ -162,9 +162,23 @@ static int check_twice(const input *in)
     return code;
 }
 
+/* What failed while files were looked for: it is kept, too. */
+static int refuse(input *in, const trace_error *error)
+{
+    const int code = input_failed(in, error);
+    trace_error *all = code ? NULL : realloc(in->refused, (in->n_refused + 1) * sizeof *all);
+    if (code)
+        return code;
+    if (!all)
+        return fail(EXIT_IO, "out of memory");
+    in->refused = all;
+    all[in->n_refused++] = *error;
+    return 0;
+}
+
 static int refused(void *in, const trace_error *error)
 {
-    return input_failed(in, error);
+    return refuse(in, error);
 }
 
 /* What one operand stands for. 0, or an exit code after a message. */
@@ -175,12 +189,12 @@ static int add_operand(input *in, const char *operand)
     const int failed = in->failed;
     const int code = trace_tree_add(&in->tree, operand, &in->layout, &error);
     if (code)
-        return code < 0 ? input_failed(in, &error) : code;
+        return code < 0 ? refuse(in, &error) : code;
     if (in->tree.count > before || in->failed > failed)
         return 0;
     trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX,
                     "no file of tensors below this directory");
-    return input_failed(in, &error);
+    return refuse(in, &error);
 }
 
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
@@ -209,6 +223,9 @@ void input_close(input *in)
     trace_tree_clear(&in->tree);
     free(in->shape);
     in->shape = NULL;
+    free(in->refused);
+    in->refused = NULL;
+    in->n_refused = 0;
 }
 
 int input_failed(input *in, const trace_error *error)
@@ -296,16 +313,20 @@ int input_each_open(input *in, size_t first, size_t end,
     return 0;
 }
 
-const char *input_names(const input *in, char *out, size_t size)
+const char *files_names(const char *first, size_t n, char *out, size_t size)
 {
     char name[512];
-    const size_t n = in->tree.count;
-    escape_text(name, sizeof name, n ? in->tree.paths[0] : "");
+    escape_text(name, sizeof name, first);
     if (n > 1)
         snprintf(out, size, "%s and %zu more", name, n - 1);
     else
         snprintf(out, size, "%s", name);
     return out;
+}
+
+const char *input_names(const input *in, char *out, size_t size)
+{
+    return files_names(in->tree.count ? in->tree.paths[0] : "", in->tree.count, out, size);
 }
 
 json_t *json_of_path(const char *path)

@@ -48,6 +48,8 @@ typedef struct input {
     mpsim_format dtype, v1, v2, as;
     trace_tree tree;
     int failed; /* files that failed, with keep_going */
+    trace_error *refused; /* what failed before any file was opened: the first `n_refused` of them */
+    size_t n_refused;
 } input;
 
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
@@ -83,6 +85,7 @@ int input_failed(input *in, const trace_error *error);
 
 /* input_names -- its files, for an error line: "x", or "x and 13 more". Returns out. */
 const char *input_names(const input *in, char *out, size_t size);
+const char *files_names(const char *first, size_t n, char *out, size_t size);
 
 /* A path as JSON: escaped where it is not UTF-8. */
 json_t *json_of_path(const char *path);

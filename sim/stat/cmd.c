@@ -1,5 +1,6 @@
 /* cmd.c -- mpsim stat: what casts would do to recorded tensors. */
 #include "../commands.h"
+#include "shard.h"
 #include "tally.h"
 #include "walk.h"
 
@@ -73,12 +74,48 @@ static int stat_files(const stat_settings *settings, const stat_form *form, char
     return code;
 }
 
+/* ---- a shard ---- */
+
+/* Options that merge has are not for a shard. */
+static int check_shard(const stat_form *f, const char *word, uint64_t *k, uint64_t *n)
+{
+    if (share_parse(k, n, word))
+        return fail(EXIT_USAGE, "stat: --shard takes k/n, 1 <= k <= n <= %d, not '%s'", SHARDS_MOST, word);
+    if (f->out.json || f->out.ndjson || f->out.csv || f->level || f->tensors || f->fail_if.count)
+        return fail(EXIT_USAGE, "stat: --shard writes a part: how it is shown, and --fail-if, is for mpsim merge");
+    return 0;
+}
+
+static int stat_shard(const stat_settings *settings, const stat_form *form, const char *word, char **operands,
+                      int count)
+{
+    shards s = {0};
+    output out;
+    uint64_t k, n;
+    int code = check_shard(form, word, &k, &n);
+    if (!code && !(code = shards_open(&s, settings, operands, count, n)) &&
+        !(code = output_open(&out, form->out.path))) {
+        code = shards_write(&s, k, out.file);
+        if (code && code != EXIT_PARTIAL) {
+            output_abandon(&out);
+        } else {
+            const int failed = output_close(&out);
+            code = failed ? failed : code;
+        }
+    }
+    shards_close(&s);
+    return code;
+}
+
 /* ---- the command ---- */
+
+static const char rule[] = "--level goes with --csv, --histogram with --json or --ndjson";
 
 int cmd_stat(const command *self, int argc, char **argv)
 {
     stat_settings s = {0};
     stat_form f = {0};
+    const char *shard = NULL;
     int first;
     const option_row table_of_options[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
@@ -95,6 +132,8 @@ int cmd_stat(const command *self, int argc, char **argv)
         KEEP_GOING_OPTION_ROW(s.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         STAT_FORM_ROWS(f),
+        {0, "shard", OPTION_STRING, &shard, "K/N",
+         "write part K of N of the report, of a share of the bytes, for mpsim merge"},
         {0, "counts", OPTION_FLAG, &s.counts, NULL,
          "counts, amax and amin alone, which is faster: no mean, l2, SQNR, MSE and max rel err"},
         {0, "histogram", OPTION_FLAG, &s.histogram, NULL,
@@ -110,10 +149,10 @@ int cmd_stat(const command *self, int argc, char **argv)
     if (code < 0) {
         if (f.out.quiet)
             note_quiet();
-        if (!(code = stat_form_check(&f, "stat", s.histogram,
-                                     "--level goes with --csv, --histogram with --json or --ndjson")) &&
+        if (!(code = shard ? 0 : stat_form_check(&f, "stat", s.histogram, rule)) &&
             !(code = report_options_threads(&f.out, "stat")))
-            code = stat_files(&s, &f, argv + first, argc - first);
+            code = shard ? stat_shard(&s, &f, shard, argv + first, argc - first)
+                         : stat_files(&s, &f, argv + first, argc - first);
     }
     stat_settings_clear(&s);
     stat_form_clear(&f);

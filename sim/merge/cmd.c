@@ -1,0 +1,75 @@
+/* cmd.c -- mpsim merge: parts of a report put together. */
+#include "../commands.h"
+#include "merge.h"
+
+#include <stdlib.h>
+
+static const char more[] =
+    "Parts are written by 'mpsim stat --shard k/n'. All n of them, in any order, give the report of one\n"
+    "run over everything, to the byte, and its exit code; what decides the numbers (formats, scales,\n"
+    "rounding, selection) stands in the parts, what decides how they are shown is said here. --fail-if\n"
+    "is as for 'mpsim stat --help'. A part that is damaged, there twice, missing, of other options or\n"
+    "of other files is an error that names it, exit code 3.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim stat --shard 1/2 -o part.1 trace/ & mpsim stat --shard 2/2 -o part.2 trace/; wait\n"
+    "  mpsim merge part.1 part.2                      the text of 'mpsim stat trace/'\n"
+    "  mpsim merge --json -o report.json part.*\n"
+    "  mpsim merge --partial -o node.1 part.1 part.2  a larger part, to be merged again\n"
+    "  mpsim merge --list part.*\n";
+
+typedef struct options {
+    stat_form form;
+    int partial, list;
+} options;
+
+static int check_options(options *o, int operands)
+{
+    const stat_form *f = &o->form;
+    if (operands < 1)
+        return fail(EXIT_USAGE, "merge: no part given; try 'mpsim merge --help'");
+    if (o->partial + o->list > 1 || ((o->partial || o->list) && (f->out.json || f->out.ndjson || f->out.csv ||
+                                                                 f->tensors || f->level || f->fail_if.count)))
+        return fail(EXIT_USAGE, "merge: --partial and --list write no report, and exclude each other");
+    return stat_form_check(&o->form, "merge", 0, "--level goes with --csv");
+}
+
+static int merge_operands(const options *o, char **operands, int n)
+{
+    const char *path = o->form.out.path;
+    part_source *sources = calloc((size_t)n, sizeof *sources);
+    if (!sources)
+        return fail(EXIT_IO, "out of memory");
+    for (int i = 0; i < n; i++)
+        sources[i].name = operands[i];
+    const int code = o->list      ? merge_list(sources, (size_t)n, path)
+                     : o->partial ? merge_part(sources, (size_t)n, path)
+                                  : merge_report(sources, (size_t)n, &o->form);
+    free(sources);
+    return code;
+}
+
+int cmd_merge(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    int first;
+    const option_row table_of_options[] = {
+        STAT_FORM_ROWS(o.form),
+        JSON_OPTION_ROW(o.form.out, "mpsim.stat/1"),
+        NDJSON_OPTION_ROW(o.form.out, "line, as they come"),
+        CSV_OPTION_ROW(o.form.out, ": a row per tensor, format and scale; see --level"),
+        {0, "partial", OPTION_FLAG, &o.partial, NULL, "write a part that has the shards of all these"},
+        {0, "list", OPTION_FLAG, &o.list, NULL, "say what each part is"},
+        OUTPUT_OPTION_ROW(o.form.out),
+        QUIET_OPTION_ROW(o.form.out, "notes"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    if (code < 0) {
+        if (o.form.out.quiet)
+            note_quiet();
+        if (!(code = check_options(&o, argc - first)))
+            code = merge_operands(&o, argv + first, argc - first);
+    }
+    stat_form_clear(&o.form);
+    return code;
+}

@@ -1,0 +1,202 @@
+/* join.c -- see join.h.
+ *
+ * Each tensor comes whole, or in pieces at the end of one shard and the beginning of the next ones; of a file that
+ * several shards read each says that it is open, or that it failed. A file that failed for one of them has failed:
+ * its tensors before that count, and none after it. */
+#include "join.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct joining {
+    const target_list *targets;
+    tally *to;
+    part_reader reader;
+    trace_error error;
+    uint64_t file;     /* the next place among all files that is due; file - 1: the one at hand */
+    char *path;        /* of it */
+    int64_t step;
+    uint64_t tensors, next; /* of it: how many are selected, which is due */
+    int failed;        /* it did */
+    group piece, all;
+    uint64_t end;      /* of the tensor at hand: elements so far, if it has begun */
+    int begun;
+    char *name;
+} joining;
+
+static int damaged(joining *j, const char *what)
+{
+    part_damaged(&j->reader, what, &j->error);
+    return fail(j->error.exit, "%s", j->error.text);
+}
+
+static int keep(char **to, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return fail(EXIT_IO, "out of memory");
+    free(*to);
+    *to = copy;
+    return 0;
+}
+
+/* All of the file at hand was told. */
+static int end_file(joining *j)
+{
+    if (!j->failed && (j->begun || j->next != j->tensors))
+        return damaged(j, "not all of a file is in the parts, which are not of one division");
+    return 0;
+}
+
+/* A record of file i: whether another file begins. */
+static int begin_file(joining *j, uint64_t i, int *begins)
+{
+    *begins = i + 1 != j->file || j->file == 0;
+    if (!*begins)
+        return 0;
+    if (i != j->file)
+        return damaged(j, "a file is not the next one, the parts are not of one division");
+    const int code = j->file ? end_file(j) : 0;
+    j->file++;
+    j->failed = j->begun = 0;
+    j->tensors = j->next = 0;
+    return code;
+}
+
+static int take_file(joining *j, const part_record *x)
+{
+    int begins, code = begin_file(j, x->file, &begins);
+    if (code || j->failed)
+        return code;
+    if (!begins)
+        return strcmp(j->path, x->path) == 0 && j->step == x->step && j->tensors == x->tensors
+                   ? 0
+                   : damaged(j, "a file is not what it is in the part before");
+    j->step = x->step;
+    j->tensors = x->tensors;
+    tally_file(j->to);
+    return keep(&j->path, x->path);
+}
+
+static int take_failed(joining *j, const part_record *x)
+{
+    int begins, code = x->file ? begin_file(j, x->file - 1, &begins) : 0;
+    if (code || (x->file && j->failed))
+        return code;
+    fail(x->exit, "%s", x->message);
+    tally_failed(j->to);
+    j->failed |= x->file != 0;
+    j->begun = 0;
+    return 0;
+}
+
+/* Whether a piece is what follows. */
+static int is_next(const joining *j, const part_record *x)
+{
+    if (j->file == 0 || x->piece.ordinal != j->next || j->next >= j->tensors)
+        return 0;
+    if (!x->numbers && (x->piece.first || x->piece.n != x->tensor.count))
+        return 0;
+    return j->begun ? x->numbers && x->piece.first == j->end && strcmp(j->name, x->tensor.name) == 0
+                    : x->piece.first == 0;
+}
+
+/* A piece was added to j->all, or is all of it. */
+static int tell(joining *j, const part_record *x, const group *of)
+{
+    const stat_place place = {j->path, x->kind, j->step, &x->tensor};
+    j->begun = 0;
+    j->next++;
+    return tally_tensor(j->to, &place, of);
+}
+
+static int take_tensor(joining *j, const part_record *x)
+{
+    if (x->numbers && part_take_group(&j->reader, x, j->targets, &j->piece, &j->error))
+        return fail(j->error.exit, "%s", j->error.text);
+    if (j->failed)
+        return 0;
+    if (!is_next(j, x))
+        return damaged(j, "a tensor does not go on where the part before ends");
+    const int whole = x->piece.n == x->tensor.count;
+    if (!x->numbers || whole)
+        return tell(j, x, x->numbers ? &j->piece : NULL);
+    if (!j->begun)
+        group_reset(&j->all);
+    group_merge(&j->all, &j->piece);
+    j->all.tensors = 1;
+    j->all.scaled = j->piece.scaled;
+    j->end = x->piece.first + x->piece.n;
+    j->begun = 1;
+    return j->end == x->tensor.count ? tell(j, x, &j->all) : keep(&j->name, x->tensor.name);
+}
+
+static int take(joining *j, const part_record *x)
+{
+    switch (x->tag) {
+    case 'F':
+        return take_file(j, x);
+    case 'X':
+        return take_failed(j, x);
+    case 'T':
+        return take_tensor(j, x);
+    default:
+        return damaged(j, "a record that is not known here");
+    }
+}
+
+static int take_section(joining *j, const section *s)
+{
+    part_record x;
+    if (part_seek(&j->reader, s->place, &j->error) || part_next(&j->reader, &x, &j->error))
+        return fail(j->error.exit, "%s", j->error.text);
+    for (;;) {
+        if (part_next(&j->reader, &x, &j->error))
+            return fail(j->error.exit, "%s", j->error.text);
+        if (x.tag == 'Z')
+            return 0;
+        const int code = take(j, &x);
+        if (code)
+            return code;
+    }
+}
+
+/* All sections; parts are opened one at a time. */
+static int take_all(joining *j, const parts *p)
+{
+    const part_source *open = NULL;
+    int code = 0;
+    for (size_t i = 0; i < p->count && !code; i++) {
+        const part_source *from = &p->sources[p->sections[i].source];
+        if (from != open) {
+            part_close(&j->reader);
+            if (part_open(&j->reader, from, &j->error))
+                code = fail(j->error.exit, "%s", j->error.text);
+            open = from;
+        }
+        if (!code)
+            code = take_section(j, &p->sections[i]);
+    }
+    if (!code && j->file != p->head.files)
+        code = damaged(j, "not all files are in the parts");
+    if (!code && j->file)
+        code = end_file(j);
+    return code;
+}
+
+int join_parts(const parts *p, const target_list *targets, int histogram, tally *to)
+{
+    joining j = {.targets = targets, .to = to};
+    int code;
+    if (group_init(&j.piece, targets->count, histogram) || group_init(&j.all, targets->count, histogram))
+        code = fail(EXIT_IO, "out of memory");
+    else
+        code = take_all(&j, p);
+    part_close(&j.reader);
+    group_clear(&j.piece);
+    group_clear(&j.all);
+    free(j.path);
+    free(j.name);
+    return code;
+}

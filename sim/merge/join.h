@@ -1,0 +1,10 @@
+/* join.h -- the sections of parts, in the order of the shards, told to a tally as one run tells it. */
+#ifndef MPSIM_SIM_MERGE_JOIN_H
+#define MPSIM_SIM_MERGE_JOIN_H
+
+#include "parts.h"
+
+/* join_parts -- 0, or an exit code after a message. */
+int join_parts(const parts *p, const target_list *targets, int histogram, tally *to);
+
+#endif

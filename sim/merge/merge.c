@@ -1,0 +1,107 @@
+/* merge.c -- see merge.h. */
+#include "merge.h"
+
+#include "join.h"
+
+#include <inttypes.h>
+
+int merge_report(const part_source *sources, size_t n, const stat_form *form)
+{
+    parts p;
+    stat_settings settings = {0};
+    target_list targets = {0};
+    tally t = {0};
+    char names[600];
+    int code = parts_read(&p, sources, n);
+    if (!code && !(code = parts_complete(&p)) && !(code = parts_settings(&p, &settings, &targets)) &&
+        !(code = tally_init(&t, &settings, form, &targets)) &&
+        !(code = tally_begin(&t, (size_t)p.files, p.head.version))) {
+        code = join_parts(&p, &targets, settings.histogram, &t);
+        code = tally_end(&t, code, files_names(p.head.first, (size_t)p.files, names, sizeof names));
+    }
+    tally_clear(&t);
+    target_list_clear(&targets);
+    stat_settings_clear(&settings);
+    parts_clear(&p);
+    return code;
+}
+
+/* The sections, one behind the other. */
+static int copy_sections(const parts *p, FILE *to)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const section *s = &p->sections[i];
+        part_reader r;
+        trace_error error;
+        const int bad = part_open(&r, &p->sources[s->source], &error) || part_seek(&r, s->place, &error) ||
+                        part_copy(&r, s->bytes, to, &error);
+        part_close(&r);
+        if (bad)
+            return fail(error.exit, "%s", error.text);
+    }
+    return 0;
+}
+
+int merge_part(const part_source *sources, size_t n, const char *path)
+{
+    parts p;
+    part_writer w;
+    output out;
+    int code = parts_read(&p, sources, n);
+    if (!code && !(code = output_open(&out, path))) {
+        part_write_head(&w, out.file, &p.head);
+        code = part_write_finish(&w) ? fail(EXIT_IO, "out of memory") : copy_sections(&p, out.file);
+        if (code)
+            output_abandon(&out);
+        else
+            code = output_close(&out);
+    }
+    parts_clear(&p);
+    return code;
+}
+
+/* ---- what parts are ---- */
+
+/* "2 of 7", "1, 3 to 5 of 7" */
+static void print_shards(FILE *to, const parts *p)
+{
+    for (size_t i = 0, end; i < p->count; i = end) {
+        const uint64_t k = p->sections[i].k;
+        for (end = i + 1; end < p->count && p->sections[end].k == k + (end - i);)
+            end++;
+        fprintf(to, "%s%" PRIu64, i ? ", " : "", k);
+        if (end > i + 1)
+            fprintf(to, " to %" PRIu64, p->sections[end - 1].k);
+    }
+    fprintf(to, " of %" PRIu64, p->head.shards);
+}
+
+static void print_part(FILE *to, const char *name, const parts *p)
+{
+    char text[512], a[32], b[32];
+    const part_head *h = &p->head;
+    fprintf(to, "%s: shard%s ", escape_text(text, sizeof text, name), p->count == 1 ? "" : "s");
+    print_shards(to, p);
+    fprintf(to, ", mpsim %s, %s file%s, %s:", escape_text(text, sizeof text, h->version), text_count(a, h->files),
+            h->files == 1 ? "" : "s", text_bytes(b, h->bytes));
+    for (size_t i = 0; i < h->words.count; i++) {
+        fprintf(to, " --%s", escape_text(text, sizeof text, h->words.items[i].name));
+        fprintf(to, " %s", escape_text(text, sizeof text, h->words.items[i].value));
+    }
+    fprintf(to, " %s\n", escape_text(text, sizeof text, h->first));
+}
+
+int merge_list(const part_source *sources, size_t n, const char *path)
+{
+    output out;
+    int code = output_open(&out, path);
+    for (size_t i = 0; i < n && !code; i++) {
+        parts p;
+        if (!(code = parts_read(&p, &sources[i], 1)))
+            print_part(out.file, sources[i].name, &p);
+        parts_clear(&p);
+        if (code)
+            output_abandon(&out);
+    }
+    return code ? code : output_close(&out);
+}

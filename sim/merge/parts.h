@@ -1,0 +1,34 @@
+/* parts.h -- parts of one report: that they belong together, and where in them each shard is. */
+#ifndef MPSIM_SIM_MERGE_PARTS_H
+#define MPSIM_SIM_MERGE_PARTS_H
+
+#include "../stat/part.h"
+
+/* What one shard found. */
+typedef struct section {
+    size_t source;
+    uint64_t place, bytes; /* in it               */
+    uint64_t k, counted;   /* shard; files of its */
+} section;
+
+typedef struct parts {
+    const part_source *sources;
+    part_head head;        /* of the first; `sections`: of all */
+    section *sections;     /* in the order of the shards       */
+    size_t count;
+    uint64_t files;        /* that the shards counted */
+} parts;
+
+/* parts_read -- read all parts once: digests, that no shard is there twice, and that all are of the same report.
+ * 0, or an exit code after a message that names the part; parts_clear in any case. */
+int parts_read(parts *p, const part_source *sources, size_t n);
+void parts_clear(parts *p);
+
+/* parts_complete -- whether no shard is missing: 0, or EXIT_DATA after a message. */
+int parts_complete(const parts *p);
+
+/* parts_settings -- what the head says, whose memory the settings and targets use: 0, or an exit code after a
+ * message; the formats are those of this program. To be cleared in any case. */
+int parts_settings(const parts *p, stat_settings *settings, target_list *targets);
+
+#endif

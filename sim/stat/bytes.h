@@ -1,0 +1,42 @@
+/* bytes.h -- numbers and texts as bytes that are the same on every machine, and back. */
+#ifndef MPSIM_SIM_STAT_BYTES_H
+#define MPSIM_SIM_STAT_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- putting: memory that grows; what fails is told at the end ---- */
+
+typedef struct putter {
+    unsigned char *p;
+    size_t n, room;
+    int failed; /* out of memory: what is in it is not to be used */
+} putter;
+
+void bytes_put_count(putter *b, uint64_t x);  /* 7 bits a byte, the lowest first */
+void bytes_put_signed(putter *b, int64_t x);  /* the sign in the lowest bit      */
+void bytes_put_word(putter *b, uint32_t x);   /* 4 bytes, little-endian          */
+void bytes_put_double(putter *b, double x);   /* its 8 bytes, little-endian      */
+void bytes_put_digest(putter *b, uint64_t x); /* 8 bytes, little-endian          */
+void bytes_put_text(putter *b, const char *text); /* its length, it, a zero byte */
+void bytes_clear(putter *b);                  /* free the memory                 */
+
+/* ---- taking: what lacks or is none sets `bad`, and gives 0 or "" ---- */
+
+typedef struct taker {
+    const unsigned char *p, *end;
+    int bad;
+} taker;
+
+uint64_t take_count(taker *t);
+int64_t take_signed(taker *t);
+uint32_t take_word(taker *t);
+double take_double(taker *t);
+uint64_t take_digest(taker *t);
+const char *take_text(taker *t); /* it lies where the bytes are; no zero byte within */
+/* take_number -- a count that is at most `most`. */
+uint64_t take_number(taker *t, uint64_t most);
+/* take_end -- 0 if everything was taken and nothing was bad; -1 otherwise. */
+int take_end(const taker *t);
+
+#endif

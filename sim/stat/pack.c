@@ -1,0 +1,223 @@
+/* pack.c -- see pack.h. */
+#include "pack.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- exact sums ---- */
+
+/* In the one form in which a number has no others: merging brings sums into it. */
+static void put_sum(putter *b, const mpsim_sum *s)
+{
+    mpsim_sum m = *s, nothing;
+    mpsim_sum_init(&nothing);
+    mpsim_sum_merge(&m, &nothing);
+    bytes_put_count(b, m.first);
+    bytes_put_count(b, m.end);
+    for (int i = m.first; i + 1 < m.end; i++)
+        bytes_put_word(b, (uint32_t)m.limb[i]);
+    if (m.end)
+        bytes_put_signed(b, m.limb[m.end - 1]);
+}
+
+static void take_sum(taker *t, mpsim_sum *s)
+{
+    mpsim_sum again, nothing;
+    mpsim_sum_init(s);
+    s->first = (uint16_t)take_number(t, MPSIM_SUM_LIMBS);
+    s->end = (uint16_t)take_number(t, MPSIM_SUM_LIMBS);
+    for (int i = s->first; i + 1 < s->end; i++)
+        s->limb[i] = take_word(t);
+    if (s->end > s->first) {
+        const int64_t top = take_signed(t), most = (int64_t)1 << 32;
+        t->bad |= top < -most || top > most;
+        s->limb[s->end - 1] = t->bad ? 0 : top;
+    }
+    again = *s;
+    mpsim_sum_init(&nothing);
+    mpsim_sum_merge(&again, &nothing);
+    t->bad |= again.first != s->first || again.end != s->end ||
+              memcmp(again.limb, s->limb, sizeof s->limb) != 0;
+}
+
+/* A magnitude: no NaN, no sign. */
+static double take_magnitude(taker *t)
+{
+    const double x = take_double(t);
+    t->bad |= isnan(x) || signbit(x);
+    return t->bad ? 0 : x;
+}
+
+/* ---- rows ---- */
+
+static size_t one(const group *g, const target_list *targets)
+{
+    (void)g;
+    (void)targets;
+    return 1;
+}
+
+static void put_stats(putter *b, const group *g, const target_list *targets, size_t i)
+{
+    const mpsim_stats *s = &g->stats;
+    (void)targets;
+    (void)i;
+    bytes_put_count(b, s->count);
+    bytes_put_count(b, s->zero);
+    bytes_put_count(b, s->nan);
+    bytes_put_count(b, s->inf);
+    bytes_put_double(b, s->amax);
+    bytes_put_double(b, s->amin);
+    put_sum(b, &s->sum);
+    put_sum(b, &s->sum_squares);
+}
+
+static void take_stats(taker *t, group *g, size_t i)
+{
+    mpsim_stats *s = &g->stats;
+    (void)i;
+    s->count = take_count(t);
+    s->zero = take_number(t, s->count);
+    s->nan = take_number(t, s->count);
+    s->inf = take_number(t, s->count);
+    s->amax = take_magnitude(t);
+    s->amin = take_magnitude(t);
+    t->bad |= isinf(s->amax) || isinf(s->amin);
+    take_sum(t, &s->sum);
+    take_sum(t, &s->sum_squares);
+}
+
+static size_t one_if_histogram(const group *g, const target_list *targets)
+{
+    (void)targets;
+    return g->histogram != NULL;
+}
+
+static void put_histogram(putter *b, const group *g, const target_list *targets, size_t i)
+{
+    const mpsim_histogram *h = g->histogram;
+    size_t first = 0, end = MPSIM_HISTOGRAM_BINS;
+    (void)targets;
+    (void)i;
+    while (first < end && h->bin[first] == 0)
+        first++;
+    while (end > first && h->bin[end - 1] == 0)
+        end--;
+    bytes_put_count(b, h->zero);
+    bytes_put_count(b, h->inf);
+    bytes_put_count(b, h->nan);
+    bytes_put_count(b, first);
+    bytes_put_count(b, end);
+    for (size_t k = first; k < end; k++)
+        bytes_put_count(b, h->bin[k]);
+}
+
+static void take_histogram(taker *t, group *g, size_t i)
+{
+    mpsim_histogram *h = g->histogram;
+    const uint64_t most = g->stats.count;
+    (void)i;
+    h->zero = take_number(t, most);
+    h->inf = take_number(t, most);
+    h->nan = take_number(t, most);
+    const size_t first = (size_t)take_number(t, MPSIM_HISTOGRAM_BINS);
+    const size_t end = (size_t)take_number(t, MPSIM_HISTOGRAM_BINS);
+    for (size_t k = first; k < end && !t->bad; k++)
+        h->bin[k] = take_number(t, most);
+}
+
+/* Casts that differ. */
+static size_t count_casts(const group *g, const target_list *targets)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < targets->count; i++)
+        n += g->scaled || target_is_first(targets, i);
+    return n;
+}
+
+/* Which of the targets the cast i of those that differ is. */
+static size_t target_of(const group *g, const target_list *targets, size_t i)
+{
+    size_t at = 0;
+    for (; !g->scaled && at < targets->count; at++)
+        if (target_is_first(targets, at) && i-- == 0)
+            return at;
+    return i;
+}
+
+static void put_cast(putter *b, const group *g, const target_list *targets, size_t i)
+{
+    const mpsim_cast_stats *c = &g->casts[target_of(g, targets, i)];
+    bytes_put_count(b, c->counts.inexact);
+    bytes_put_count(b, c->counts.underflow);
+    bytes_put_count(b, c->counts.subnormal);
+    bytes_put_count(b, c->counts.overflow);
+    bytes_put_count(b, c->counts.nan);
+    bytes_put_count(b, c->compared);
+    bytes_put_double(b, c->max_rel_err);
+    put_sum(b, &c->sum_squared_error);
+    put_sum(b, &c->sum_squares_left_out);
+}
+
+static void take_cast(taker *t, group *g, size_t i)
+{
+    mpsim_cast_stats *c = &g->casts[i];
+    const uint64_t most = g->stats.count;
+    c->counts.inexact = take_number(t, most);
+    c->counts.underflow = take_number(t, most);
+    c->counts.subnormal = take_number(t, most);
+    c->counts.overflow = take_number(t, most);
+    c->counts.nan = take_number(t, most);
+    c->compared = take_number(t, most);
+    c->max_rel_err = take_magnitude(t);
+    take_sum(t, &c->sum_squared_error);
+    take_sum(t, &c->sum_squares_left_out);
+}
+
+/* What a group accumulates. The first row has the count of its elements, which bounds what follows. */
+static const struct {
+    char tag;
+    size_t (*count)(const group *g, const target_list *targets);
+    void (*put)(putter *b, const group *g, const target_list *targets, size_t i);
+    void (*take)(taker *t, group *g, size_t i);
+} rows[PACK_ROWS] = {
+    {'s', one, put_stats, take_stats},
+    {'h', one_if_histogram, put_histogram, take_histogram},
+    {'c', count_casts, put_cast, take_cast},
+};
+
+/* ---- groups ---- */
+
+char pack_tag(int row)
+{
+    return rows[row].tag;
+}
+
+size_t pack_count(int row, const group *g, const target_list *targets)
+{
+    return rows[row].count(g, targets);
+}
+
+void pack_put(putter *b, int row, const group *g, const target_list *targets, size_t i)
+{
+    rows[row].put(b, g, targets, i);
+}
+
+int pack_take(taker *t, int row, group *g, size_t i)
+{
+    rows[row].take(t, g, i);
+    return take_end(t);
+}
+
+void pack_begin(group *g, int scaled)
+{
+    group_reset(g);
+    g->tensors = 1;
+    g->scaled = scaled != 0;
+}
+
+void pack_end(group *g, const target_list *targets)
+{
+    if (!g->scaled)
+        group_spread(g, targets);
+}

@@ -1,0 +1,412 @@
+/* part.c -- see part.h. */
+#include "part.h"
+
+#include "../trace/inputs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <mpsim/digest.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char magic[] = "mpsim-part/";
+enum { VERSION = 1, FRAME = 5, RANK_MOST = 64 };
+
+/* ---- the head ---- */
+
+const char *part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r)
+{
+    int n = snprintf(out, size, "%s: bits %d exponent %d significand %d bias %d inf %d nan %d zero %d max 0x%" PRIx64
+                     " nan code 0x%" PRIx64, f->name, f->bits, f->ebits, f->mbits, f->bias, f->inf, f->nan,
+                     f->zero, f->max_finite, f->nan_code);
+    if (r && n > 0 && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, "; mode %d random %d overflow %d infinity %d %d nan %d %d negative %d "
+                 "zero %d flush %d %d", r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan,
+                 r->negative, r->no_zero, r->flush_input, r->flush_output);
+    return out;
+}
+
+void part_head_clear(part_head *h)
+{
+    free(h->words.items);
+    free(h->formats.items);
+    free(h->memory);
+    memset(h, 0, sizeof *h);
+}
+
+static void put_pairs(putter *b, const part_pairs *l)
+{
+    bytes_put_count(b, l->count);
+    for (size_t i = 0; i < l->count; i++) {
+        bytes_put_text(b, l->items[i].name);
+        bytes_put_text(b, l->items[i].value);
+    }
+}
+
+/* Every pair takes at least four bytes, so that no more are there than bytes are left. */
+static int take_pairs(taker *t, part_pairs *l)
+{
+    const size_t n = (size_t)take_number(t, (uint64_t)(t->end - t->p) / 4);
+    l->items = calloc(n + 1, sizeof *l->items);
+    if (!l->items)
+        return -1;
+    for (; l->count < n && !t->bad; l->count++) {
+        l->items[l->count].name = take_text(t);
+        l->items[l->count].value = take_text(t);
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+/* The record at hand, with its frame. */
+static void put_record(part_writer *w, int tag)
+{
+    const unsigned char frame[FRAME] = {(unsigned char)tag, (unsigned char)w->b.n, (unsigned char)(w->b.n >> 8),
+                                        (unsigned char)(w->b.n >> 16), (unsigned char)(w->b.n >> 24)};
+    w->b.failed |= w->b.n > UINT32_MAX;
+    w->digest += mpsim_digest_bytes(frame, sizeof frame, w->at);
+    w->digest += mpsim_digest_bytes(w->b.p, w->b.n, w->at + sizeof frame);
+    w->at += sizeof frame + w->b.n;
+    if (!w->b.failed) {
+        fwrite(frame, 1, sizeof frame, w->to);
+        fwrite(w->b.p, 1, w->b.n, w->to);
+    }
+    w->b.n = 0;
+}
+
+/* The same for the one that ends with the digest of all before it. */
+static void put_last_record(part_writer *w, int tag)
+{
+    const size_t n = w->b.n + sizeof w->digest;
+    const unsigned char frame[FRAME] = {(unsigned char)tag, (unsigned char)n, (unsigned char)(n >> 8),
+                                        (unsigned char)(n >> 16), (unsigned char)(n >> 24)};
+    w->digest += mpsim_digest_bytes(frame, sizeof frame, w->at);
+    w->digest += mpsim_digest_bytes(w->b.p, w->b.n, w->at + sizeof frame);
+    bytes_put_digest(&w->b, w->digest);
+    put_record(w, tag);
+    w->at = w->digest = 0;
+}
+
+void part_write_head(part_writer *w, FILE *to, const part_head *h)
+{
+    memset(w, 0, sizeof *w);
+    w->to = to;
+    fprintf(to, "%s%d\n", magic, VERSION);
+    bytes_put_count(&w->b, h->sections);
+    bytes_put_count(&w->b, h->shards);
+    bytes_put_text(&w->b, h->version);
+    bytes_put_count(&w->b, h->files);
+    bytes_put_count(&w->b, h->bytes);
+    bytes_put_digest(&w->b, h->digest);
+    bytes_put_text(&w->b, h->first);
+    put_pairs(&w->b, &h->words);
+    put_pairs(&w->b, &h->formats);
+    put_last_record(w, 'H');
+}
+
+void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_list *targets)
+{
+    w->targets = targets;
+    bytes_put_count(&w->b, k);
+    bytes_put_count(&w->b, n);
+    put_record(w, 'S');
+}
+
+void part_write_file(part_writer *w, uint64_t i, const char *path, int64_t step, uint64_t tensors)
+{
+    bytes_put_count(&w->b, i);
+    bytes_put_text(&w->b, path);
+    bytes_put_signed(&w->b, step);
+    bytes_put_count(&w->b, tensors);
+    put_record(w, 'F');
+}
+
+void part_write_failed(part_writer *w, uint64_t place, int exit_code, const char *text)
+{
+    bytes_put_count(&w->b, place);
+    bytes_put_count(&w->b, (uint64_t)exit_code);
+    bytes_put_text(&w->b, text);
+    put_record(w, 'X');
+}
+
+void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of)
+{
+    const trace_tensor *x = place->tensor;
+    putter *b = &w->b;
+    bytes_put_count(b, piece->ordinal);
+    bytes_put_text(b, x->name);
+    bytes_put_text(b, x->dtype);
+    bytes_put_text(b, place->kind ? place->kind : "");
+    bytes_put_count(b, x->rank);
+    for (size_t i = 0; i < x->rank; i++)
+        bytes_put_count(b, x->shape[i]);
+    bytes_put_count(b, x->count);
+    bytes_put_count(b, piece->first);
+    bytes_put_count(b, piece->n);
+    bytes_put_count(b, of ? 1 + (uint64_t)(of->scaled != 0) : 0);
+    put_record(w, 'T');
+    for (int row = 0; of && row < PACK_ROWS; row++)
+        for (size_t i = 0; i < pack_count(row, of, w->targets); i++) {
+            pack_put(b, row, of, w->targets, i);
+            put_record(w, pack_tag(row));
+        }
+}
+
+void part_write_end(part_writer *w, uint64_t counted)
+{
+    bytes_put_count(&w->b, counted);
+    put_last_record(w, 'Z');
+}
+
+int part_write_finish(part_writer *w)
+{
+    const int failed = w->b.failed;
+    bytes_clear(&w->b);
+    return failed ? -1 : 0;
+}
+
+/* ---- bytes of a part ---- */
+
+static int failed(const part_reader *r, trace_error *error, int code, const char *what)
+{
+    return trace_error_set(error, code, r->source->name, UINT64_MAX, "%s", what);
+}
+
+int part_damaged(const part_reader *r, const char *what, trace_error *error)
+{
+    return trace_error_set(error, EXIT_DATA, r->source->name, r->place, "damaged: %s", what);
+}
+
+static int get(part_reader *r, void *p, size_t n, trace_error *error)
+{
+    if (n > r->size - r->place)
+        return trace_error_set(error, EXIT_DATA, r->source->name, UINT64_MAX,
+                               "truncated: it ends after %" PRIu64 " bytes, within a record", r->size);
+    if (!r->from)
+        memcpy(p, (const char *)r->source->bytes + r->place, n);
+    else if (fread(p, 1, n, r->from) != n)
+        return failed(r, error, ferror(r->from) ? EXIT_IO : EXIT_DATA,
+                      ferror(r->from) ? strerror(errno) : "truncated while it was read");
+    r->place += n;
+    return 0;
+}
+
+int part_seek(part_reader *r, uint64_t place, trace_error *error)
+{
+    r->place = place;
+    r->at = r->digest = 0;
+    return r->from && fseeko(r->from, (off_t)place, SEEK_SET) ? failed(r, error, EXIT_IO, strerror(errno)) : 0;
+}
+
+static int open_file(part_reader *r, trace_error *error)
+{
+    struct stat st;
+    r->from = fopen(r->source->name, "rbe");
+    if (!r->from)
+        return failed(r, error, EXIT_IO, strerror(errno));
+    if (fstat(fileno(r->from), &st) != 0)
+        return failed(r, error, EXIT_IO, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return failed(r, error, EXIT_DATA, "is not a regular file");
+    inputs_add(fileno(r->from));
+    r->size = (uint64_t)st.st_size;
+    return 0;
+}
+
+int part_open(part_reader *r, const part_source *source, trace_error *error)
+{
+    char text[sizeof magic + 16] = "";
+    unsigned version = 0;
+    memset(r, 0, sizeof *r);
+    r->source = source;
+    r->size = source->n;
+    if (!source->bytes && open_file(r, error))
+        return -1;
+    size_t n = 0;
+    while (n + 1 < sizeof text && n < r->size && (n == 0 || text[n - 1] != '\n')) {
+        if (get(r, text + n, 1, error))
+            return -1;
+        n++;
+    }
+    if (strncmp(text, magic, sizeof magic - 1) != 0 || sscanf(text + sizeof magic - 1, "%u\n", &version) != 1 ||
+        version == 0 || text[n - 1] != '\n')
+        return failed(r, error, EXIT_DATA, "not a part of a report, as 'mpsim stat --shard' writes it");
+    if (version > VERSION)
+        return trace_error_set(error, EXIT_DATA, source->name, UINT64_MAX,
+                               "mpsim-part/%u: a newer version than mpsim-part/%d, which is the newest that is known "
+                               "here", version, VERSION);
+    return 0;
+}
+
+int part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error)
+{
+    unsigned char block[1 << 14];
+    while (n) {
+        const size_t m = n < sizeof block ? (size_t)n : sizeof block;
+        if (get(r, block, m, error))
+            return -1;
+        fwrite(block, 1, m, to);
+        n -= m;
+    }
+    return 0;
+}
+
+void part_close(part_reader *r)
+{
+    if (r->from)
+        fclose(r->from);
+    free(r->record.p);
+    free(r->tensor.p);
+    memset(r, 0, sizeof *r);
+}
+
+int part_has_more(const part_reader *r)
+{
+    return r->place < r->size;
+}
+
+/* ---- records ---- */
+
+/* The next record: its tag, and what it holds, without the digest that the last of a section and the head end
+ * with. */
+static int get_record(part_reader *r, int *tag, taker *body, trace_error *error)
+{
+    unsigned char frame[FRAME];
+    if (get(r, frame, sizeof frame, error))
+        return -1;
+    taker length = {frame + 1, frame + sizeof frame, 0};
+    const size_t n = take_word(&length);
+    if (n > r->size - r->place)
+        return get(r, frame, n, error);
+    struct part_buffer *to = frame[0] == 'T' ? &r->tensor : &r->record;
+    if (n > to->room || !to->p) {
+        unsigned char *p = realloc(to->p, n + 1);
+        if (!p)
+            return failed(r, error, EXIT_IO, "out of memory");
+        to->p = p;
+        to->room = n + 1;
+    }
+    if (get(r, to->p, n, error))
+        return -1;
+    *tag = frame[0];
+    *body = (taker){to->p, to->p + n, 0};
+    const int last = *tag == 'Z' || *tag == 'H';
+    if (last && n < sizeof r->digest)
+        return part_damaged(r, "a record without a digest", error);
+    if (last)
+        body->end -= sizeof r->digest;
+    r->digest += mpsim_digest_bytes(frame, sizeof frame, r->at);
+    r->digest += mpsim_digest_bytes(body->p, (size_t)(body->end - body->p), r->at + sizeof frame);
+    r->at += sizeof frame + n;
+    if (!last)
+        return 0;
+    taker digest = {body->end, body->end + sizeof r->digest, 0};
+    if (take_digest(&digest) != r->digest)
+        return part_damaged(r, "what it holds does not have the digest that it gives", error);
+    r->at = r->digest = 0;
+    return 0;
+}
+
+int part_read_head(part_reader *r, part_head *h, trace_error *error)
+{
+    int tag;
+    taker t;
+    memset(h, 0, sizeof *h);
+    if (get_record(r, &tag, &t, error))
+        return -1;
+    if (tag != 'H')
+        return part_damaged(r, "it does not begin with a head", error);
+    h->memory = r->record.p; /* the texts stay */
+    r->record = (struct part_buffer){NULL, 0};
+    h->sections = take_number(&t, SHARDS_MOST);
+    h->shards = take_number(&t, SHARDS_MOST);
+    h->version = take_text(&t);
+    h->files = take_count(&t);
+    h->bytes = take_count(&t);
+    h->digest = take_digest(&t);
+    h->first = take_text(&t);
+    if (take_pairs(&t, &h->words) || take_pairs(&t, &h->formats))
+        return failed(r, error, EXIT_IO, "out of memory");
+    if (take_end(&t) || h->sections < 1 || h->sections > h->shards)
+        return part_damaged(r, "its head is none", error);
+    return 0;
+}
+
+static const char *take_kind(taker *t)
+{
+    const char *text = take_text(t), *kind = NULL;
+    for (int i = 0; *text && (kind = trace_kind_at(i)) && strcmp(kind, text) != 0;)
+        i++;
+    t->bad |= *text && !kind;
+    return kind;
+}
+
+static void take_tensor(taker *t, part_record *x)
+{
+    x->piece.ordinal = take_count(t);
+    x->tensor.name = take_text(t);
+    x->tensor.dtype = take_text(t);
+    x->kind = take_kind(t);
+    x->tensor.rank = (size_t)take_number(t, RANK_MOST);
+    x->tensor.shape = x->shape;
+    for (size_t i = 0; i < x->tensor.rank; i++)
+        x->shape[i] = take_count(t);
+    x->tensor.count = take_count(t);
+    x->piece.first = take_number(t, x->tensor.count);
+    x->piece.n = take_number(t, x->tensor.count - x->piece.first);
+    const uint64_t numbers = take_number(t, 2);
+    x->numbers = numbers > 0;
+    x->scaled = numbers > 1;
+}
+
+int part_next(part_reader *r, part_record *x, trace_error *error)
+{
+    taker *t = &x->body;
+    if (get_record(r, &x->tag, t, error))
+        return -1;
+    switch (x->tag) {
+    case 'S':
+        x->k = take_count(t);
+        x->n = take_count(t);
+        break;
+    case 'F':
+        x->file = take_count(t);
+        x->path = take_text(t);
+        x->step = take_signed(t);
+        x->tensors = take_count(t);
+        break;
+    case 'X':
+        x->file = take_count(t);
+        x->exit = (int)take_number(t, 255);
+        x->message = take_text(t);
+        break;
+    case 'T':
+        take_tensor(t, x);
+        break;
+    case 'Z':
+        x->counted = take_count(t);
+        break;
+    default: /* of a group, or nothing */
+        return 0;
+    }
+    return take_end(t) ? part_damaged(r, "a record is none", error) : 0;
+}
+
+int part_take_group(part_reader *r, const part_record *tensor, const target_list *targets, group *of,
+                    trace_error *error)
+{
+    int tag;
+    taker t;
+    pack_begin(of, tensor->scaled);
+    for (int row = 0; row < PACK_ROWS; row++)
+        for (size_t i = 0, n = pack_count(row, of, targets); i < n; i++)
+            if (get_record(r, &tag, &t, error))
+                return -1;
+            else if (tag != pack_tag(row) || pack_take(&t, row, of, i))
+                return part_damaged(r, "what is known of a tensor is none", error);
+    pack_end(of, targets);
+    return of->stats.count == tensor->piece.n ? 0
+                                              : part_damaged(r, "a tensor of other elements", error);
+}

@@ -1,0 +1,184 @@
+/* shard.c -- see shard.h. */
+#include "shard.h"
+
+#include <mpsim/digest.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what all shards have in common ---- */
+
+/* The bytes of a file, which decide the shares: 0 where it is not there, as opening it will say. */
+static int file_bytes(const char *path, uint64_t *bytes)
+{
+    struct stat st;
+    *bytes = 0;
+    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+        return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is no regular file", path);
+    if (stat(path, &st) == 0)
+        *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+static void add_text(part_head *h, uint64_t *at, const char *text)
+{
+    const size_t n = strlen(text) + 1; /* the zero byte keeps texts apart */
+    h->digest += mpsim_digest_bytes(text, n, *at);
+    *at += n;
+}
+
+/* Where files begin, and the head's digest of them. */
+static int list_files(shards *s)
+{
+    const size_t n = s->in.tree.count;
+    uint64_t at = 0, bytes;
+    char text[24];
+    s->starts = calloc(n + 1, sizeof *s->starts);
+    if (!s->starts)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const int code = file_bytes(s->in.tree.paths[i], &bytes);
+        if (code)
+            return code;
+        if (bytes > INT64_MAX - s->starts[i])
+            return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");
+        s->starts[i + 1] = s->starts[i] + bytes;
+        snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
+        add_text(&s->head, &at, s->in.tree.paths[i]);
+        add_text(&s->head, &at, text);
+    }
+    for (size_t i = 0; i < s->in.n_refused; i++)
+        add_text(&s->head, &at, s->in.refused[i].text);
+    s->head.files = n;
+    s->head.bytes = s->starts[n];
+    s->head.first = n ? s->in.tree.paths[0] : "";
+    return 0;
+}
+
+/* A pair, whose value is copied. */
+static int add_pair(part_pairs *l, const char *name, const char *value)
+{
+    part_pair *items = realloc(l->items, (l->count + 1) * sizeof *items);
+    char *copy = items ? strdup(value) : NULL;
+    if (items)
+        l->items = items;
+    if (!copy)
+        return fail(EXIT_IO, "out of memory");
+    items[l->count++] = (part_pair){name, copy};
+    return 0;
+}
+
+static int describe(shards *s)
+{
+    char text[512];
+    int code = 0;
+    const struct {
+        const char *name;
+        const mpsim_format *f;
+    } read[] = {{"dtype", s->in.layout.raw_format}, {"V1", s->in.layout.assume_v1}, {"V2", s->in.layout.assume_v2},
+                {"as", s->in.layout.as_int8},       {"as", s->in.layout.as_int16}};
+    const target *t = s->targets.items;
+    for (size_t i = 0; i < s->targets.count && !code; i++)
+        if (target_is_first(&s->targets, i))
+            code = add_pair(&s->head.formats, t[i].label,
+                            part_describe(text, sizeof text, &t[i].format, &t[i].rounding));
+    for (size_t i = 0; i < sizeof read / sizeof read[0] && !code; i++)
+        if (read[i].f)
+            code = add_pair(&s->head.formats, read[i].name, part_describe(text, sizeof text, read[i].f, NULL));
+    stat_word w;
+    for (size_t i = 0; !code && stat_settings_word(s->settings, i, &w); i++)
+        code = add_pair(&s->head.words, w.name, stat_word_value(&w));
+    return code;
+}
+
+int shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n)
+{
+    memset(s, 0, sizeof *s);
+    s->settings = settings;
+    s->n = n;
+    s->head.sections = 1;
+    s->head.shards = n;
+    s->head.version = mpsim_version();
+    int code = stat_settings_targets(settings, &s->targets, "stat");
+    if (!code)
+        code = input_open(&s->in, "stat", &settings->from, operands, count);
+    if (!code)
+        code = list_files(s);
+    return code ? code : describe(s);
+}
+
+static void clear_values(part_pairs *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free((char *)(uintptr_t)l->items[i].value);
+}
+
+void shards_close(shards *s)
+{
+    clear_values(&s->head.words);
+    clear_values(&s->head.formats);
+    part_head_clear(&s->head);
+    free(s->starts);
+    input_close(&s->in);
+    target_list_clear(&s->targets);
+}
+
+/* ---- a shard ---- */
+
+typedef struct writing {
+    part_writer w;
+    const input *in;
+    share share;
+    uint64_t counted, next; /* files that were counted; the first that was not told of */
+} writing;
+
+/* Something is told of file i, for the first time perhaps. */
+static void count_file(writing *x, uint64_t i)
+{
+    if (i >= x->next && share_owns(&x->share, i))
+        x->counted++;
+    x->next = i + 1;
+}
+
+static int write_file(void *context, const trace *t, uint64_t i)
+{
+    writing *x = context;
+    uint64_t tensors = 0;
+    for (size_t k = 0; k < trace_count(t); k++)
+        tensors += (uint64_t)(input_selects(x->in, trace_at(t, k)) != 0);
+    count_file(x, i);
+    part_write_file(&x->w, i, trace_path(t), trace_step(t), tensors);
+    return 0;
+}
+
+static int write_tensor(void *context, const stat_place *place, const walk_piece *piece, const group *of)
+{
+    writing *x = context;
+    part_write_tensor(&x->w, place, piece, of);
+    return 0;
+}
+
+static int write_failed(void *context, uint64_t i, const trace_error *error)
+{
+    writing *x = context;
+    count_file(x, i);
+    part_write_failed(&x->w, i + 1, error->exit, error->text);
+    return 0;
+}
+
+int shards_write(shards *s, uint64_t k, FILE *to)
+{
+    static const walk_sink sink = {write_file, write_tensor, write_failed};
+    const int failed = s->in.failed - (int)s->in.n_refused;
+    writing x = {.in = &s->in};
+    share_make(&x.share, k, s->n, s->starts, s->in.tree.count);
+    part_write_head(&x.w, to, &s->head);
+    part_write_section(&x.w, k, s->n, &s->targets);
+    for (size_t i = 0; i < s->in.n_refused && k == 1; i++)
+        part_write_failed(&x.w, 0, s->in.refused[i].exit, s->in.refused[i].text);
+    const int code = walk(&s->in, s->settings, &s->targets, &x.share, &sink, &x);
+    part_write_end(&x.w, x.counted);
+    if (part_write_finish(&x.w) && !code)
+        return fail(EXIT_IO, "out of memory");
+    return code ? code : s->in.failed > failed ? EXIT_PARTIAL : 0;
+}

@@ -1,0 +1,32 @@
+/* shard.h -- the parts of a report: what each shard of the work finds, for ../merge to put together.
+ *
+ * shard_open looks for the files and reads none (but what a directory holds is told by its first bytes); then any
+ * shards may be written, one after the other, each of which opens its own files only. Everything is one thread's;
+ * the work in shard_write is done by all threads of lib/train/parallel. For MPI: every rank opens with the same
+ * settings and operands and n = the number of ranks (or a multiple, for balance), writes its shards into memory
+ * (open_memstream), and one rank gives what it gathered to merge_report (sim/merge/merge.h), in any order. */
+#ifndef MPSIM_SIM_STAT_SHARD_H
+#define MPSIM_SIM_STAT_SHARD_H
+
+#include "part.h"
+
+typedef struct shards {
+    const stat_settings *settings;
+    target_list targets;
+    input in;
+    uint64_t *starts; /* of files among all bytes, and the end of the last */
+    uint64_t n;
+    part_head head;
+} shards;
+
+/* shards_open -- 0, or an exit code after a message; shards_close in any case. `settings` and `operands` must
+ * outlive it. */
+int shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n);
+void shards_close(shards *s);
+
+/* shards_write -- the part of shard k, 1 <= k <= n, to `to`, all of it; who closes `to` looks for what failed
+ * there. 0, EXIT_PARTIAL if files failed with --keep-going, or another exit code after a message: then what was
+ * written is no part. */
+int shards_write(shards *s, uint64_t k, FILE *to);
+
+#endif
