@@ -101,8 +101,9 @@ void side_pin(side *s)
 static int copy_tensor(side_tensor *to, side_file *f, const trace_tensor *x)
 {
     const char *name = x->name[0] ? x->name : f->below;
-    const size_t n = strlen(name) + 1, d = strlen(x->dtype) + 1;
-    unsigned char *memory = malloc(x->rank * sizeof *x->shape + n + d);
+    const char *fqn = x->kind ? x->fqn : name;
+    const size_t n = strlen(name) + 1, d = strlen(x->dtype) + 1, q = strlen(fqn) + 1;
+    unsigned char *memory = malloc(x->rank * sizeof *x->shape + n + d + q);
     if (!memory)
         return -1;
     *to = (side_tensor){.file = f, .has_numbers = x->format != NULL, .fortran = x->fortran,
@@ -115,8 +116,8 @@ static int copy_tensor(side_tensor *to, side_file *f, const trace_tensor *x)
     to->dtype = memcpy(text + n, x->dtype, d);
     if (x->format)
         to->format = *x->format;
-    to->kind = trace_kind(to->name);
-    to->fqn = to->kind ? to->name + strlen(to->kind) + 1 : to->name;
+    to->kind = x->kind;
+    to->fqn = memcpy(text + n + d, fqn, q);
     return 0;
 }
 
