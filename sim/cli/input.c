@@ -197,13 +197,10 @@ static int add_operand(input *in, const char *operand)
     return refuse(in, &error);
 }
 
-int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
+static int look_for(input *in, char **operands, int n)
 {
-    memset(in, 0, sizeof *in);
-    in->verb = verb;
-    in->options = o;
     if (n < 1)
-        return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", verb, verb);
+        return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", in->verb, in->verb);
     const int code = resolve_options(in);
     if (code)
         return code;
@@ -218,9 +215,35 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
     return check_twice(in);
 }
 
+int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
+{
+    *in = (input){.verb = verb, .options = o};
+    return look_for(in, operands, n);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int input_list(input *in, const char *verb, const input_options *o, char **operands, int n)
+{
+    *in = (input){.verb = verb, .options = o, .tree.unread = 1};
+    in->operands = calloc((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
+    if (!in->operands)
+        return fail(EXIT_IO, "out of memory");
+    for (; in->n_operands < n; in->n_operands++)
+        in->operands[in->n_operands] = operands[in->n_operands];
+    qsort(in->operands, (size_t)in->n_operands, sizeof *in->operands, compare_texts);
+    return look_for(in, operands, n);
+}
+
 void input_close(input *in)
 {
     trace_tree_clear(&in->tree);
+    free(in->operands);
+    in->operands = NULL;
+    in->n_operands = 0;
     free(in->shape);
     in->shape = NULL;
     free(in->refused);
@@ -271,12 +294,22 @@ typedef struct opening {
     input_file files[TOGETHER];
 } opening;
 
+/* Whether a file that was not looked at is one below a directory, and none of tensors. */
+static int is_other(const input *in, const char *path)
+{
+    return in->tree.unread &&
+           !bsearch(&path, in->operands, (size_t)in->n_operands, sizeof *in->operands, compare_texts) &&
+           !trace_tree_keeps(path, &in->layout);
+}
+
 static void open_one(int i, void *context)
 {
     opening *o = context;
     input_file *f = &o->files[i];
     f->i = o->first + (size_t)i;
-    f->t = trace_open(o->in->tree.paths[f->i], &o->in->layout, &f->error);
+    const char *path = o->in->tree.paths[f->i];
+    f->other = is_other(o->in, path);
+    f->t = f->other ? NULL : trace_open(path, &o->in->layout, &f->error);
 }
 
 /* How many files from `first` on, and before `end`, are opened at once: what is no regular file (a pipe), or

@@ -48,6 +48,8 @@ typedef struct input {
     mpsim_format dtype, v1, v2, as;
     trace_tree tree;
     int failed; /* files that failed, with keep_going */
+    char **operands;      /* input_list: in the order of their bytes; they are not looked at */
+    int n_operands;
     trace_error *refused; /* what failed before any file was opened: the first `n_refused` of them */
     size_t n_refused;
 } input;
@@ -55,6 +57,9 @@ typedef struct input {
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
  * whatever the order of the operands. 0, or an exit code after a message. */
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
+/* input_list -- the same without opening a file: what is below a directory is taken for a file of tensors, until
+ * input_each_open has come to it. */
+int input_list(input *in, const char *verb, const input_options *o, char **operands, int n);
 void input_close(input *in);
 
 /* input_check_kinds -- EXIT_USAGE after a message if a word of the list is no kind, nor `other`
@@ -71,10 +76,12 @@ int input_selects(const input *in, const trace_tensor *t);
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context);
 
 /* input_each_open -- the same for files `first` to `end` - 1, but visit gets files that are small together,
- * which are opened at once on all threads: n of them in their order, for those that failed NULL and why. */
+ * which are opened at once on all threads: n of them in their order, for those that failed NULL and why. After
+ * input_list there may be others, which are no files of tensors. */
 typedef struct input_file {
     trace *t;
-    size_t i; /* its place among all */
+    size_t i;  /* its place among all */
+    int other; /* it is no file of tensors: NULL, and no error */
     trace_error error;
 } input_file;
 int input_each_open(input *in, size_t first, size_t end,

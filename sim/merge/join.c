@@ -61,6 +61,8 @@ static int begin_file(joining *j, uint64_t i, int *begins)
     j->file++;
     j->failed = j->begun = 0;
     j->tensors = j->next = 0;
+    free(j->path);
+    j->path = NULL;
     return code;
 }
 
@@ -70,7 +72,7 @@ static int take_file(joining *j, const part_record *x)
     if (code || j->failed)
         return code;
     if (!begins)
-        return strcmp(j->path, x->path) == 0 && j->step == x->step && j->tensors == x->tensors
+        return j->path && strcmp(j->path, x->path) == 0 && j->step == x->step && j->tensors == x->tensors
                    ? 0
                    : damaged(j, "a file is not what it is in the part before");
     j->step = x->step;
@@ -89,6 +91,14 @@ static int take_failed(joining *j, const part_record *x)
     j->failed |= x->file != 0;
     j->begun = 0;
     return 0;
+}
+
+/* A file that is none of tensors. */
+static int take_other(joining *j, const part_record *x)
+{
+    int begins;
+    const int code = begin_file(j, x->file, &begins);
+    return code || begins || !j->path ? code : damaged(j, "a file is not what it is in the part before");
 }
 
 /* Whether a piece is what follows. */
@@ -137,6 +147,8 @@ static int take(joining *j, const part_record *x)
     switch (x->tag) {
     case 'F':
         return take_file(j, x);
+    case 'O':
+        return take_other(j, x);
     case 'X':
         return take_failed(j, x);
     case 'T':

@@ -55,7 +55,7 @@ static int tell_failed(void *context, uint64_t i, const trace_error *error)
 
 static int stat_files(const stat_settings *settings, const stat_form *form, char **operands, int n)
 {
-    static const walk_sink sink = {tell_file, tell_tensor, tell_failed};
+    static const walk_sink sink = {tell_file, tell_tensor, tell_failed, NULL};
     target_list targets = {0};
     input in = {0};
     tally t = {0};

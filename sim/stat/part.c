@@ -131,6 +131,12 @@ void part_write_failed(part_writer *w, uint64_t place, int exit_code, const char
     put_record(w, 'X');
 }
 
+void part_write_other(part_writer *w, uint64_t i)
+{
+    bytes_put_count(&w->b, i);
+    put_record(w, 'O');
+}
+
 void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of)
 {
     const trace_tensor *x = place->tensor;
@@ -376,6 +382,9 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
         x->path = take_text(t);
         x->step = take_signed(t);
         x->tensors = take_count(t);
+        break;
+    case 'O':
+        x->file = take_count(t);
         break;
     case 'X':
         x->file = take_count(t);

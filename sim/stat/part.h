@@ -8,6 +8,7 @@
  *   'F'  a file is open: its place among all, its path, its step, how many of its tensors are selected
  *   'T'  a tensor, or a piece of one: name, dtype, kind, shape, elements; if it has numbers, the records of
  *        pack.h follow
+ *   'O'  a file is no file of tensors: its place
  *   'X'  a file failed (or, place 0, what stands for files): exit code and message
  *   'Z'  ends it: how many files were counted, and a digest of all bytes of the section before that
  *
@@ -63,6 +64,7 @@ void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_lis
 void part_write_file(part_writer *w, uint64_t i, const char *path, int64_t step, uint64_t tensors);
 void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of);
 void part_write_failed(part_writer *w, uint64_t place, int exit_code, const char *text);
+void part_write_other(part_writer *w, uint64_t i);
 void part_write_end(part_writer *w, uint64_t counted);
 int part_write_finish(part_writer *w);
 
@@ -98,7 +100,7 @@ int part_read_head(part_reader *r, part_head *head, trace_error *error);
 typedef struct part_record {
     int tag;
     uint64_t k, n;              /* S */
-    uint64_t file;              /* F: its place; X: its place and one, or 0 */
+    uint64_t file;              /* F O: its place; X: its place and one, or 0 */
     const char *path, *message; /* F; X */
     int64_t step;               /* F */
     uint64_t tensors;           /* F: that are selected there */

@@ -101,7 +101,7 @@ int shards_open(shards *s, const stat_settings *settings, char **operands, int c
     s->head.version = mpsim_version();
     int code = stat_settings_targets(settings, &s->targets, "stat");
     if (!code)
-        code = input_open(&s->in, "stat", &settings->from, operands, count);
+        code = input_list(&s->in, "stat", &settings->from, operands, count);
     if (!code)
         code = list_files(s);
     return code ? code : describe(s);
@@ -166,9 +166,16 @@ static int write_failed(void *context, uint64_t i, const trace_error *error)
     return 0;
 }
 
+static int write_other(void *context, uint64_t i)
+{
+    writing *x = context;
+    part_write_other(&x->w, i);
+    return 0;
+}
+
 int shards_write(shards *s, uint64_t k, FILE *to)
 {
-    static const walk_sink sink = {write_file, write_tensor, write_failed};
+    static const walk_sink sink = {write_file, write_tensor, write_failed, write_other};
     const int failed = s->in.failed - (int)s->in.n_refused;
     writing x = {.in = &s->in};
     share_make(&x.share, k, s->n, s->starts, s->in.tree.count);

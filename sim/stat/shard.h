@@ -1,8 +1,8 @@
 /* shard.h -- the parts of a report: what each shard of the work finds, for ../merge to put together.
  *
- * shard_open looks for the files and reads none (but what a directory holds is told by its first bytes); then any
- * shards may be written, one after the other, each of which opens its own files only. Everything is one thread's;
- * the work in shard_write is done by all threads of lib/train/parallel. For MPI: every rank opens with the same
+ * shards_open looks for the files and their sizes, and opens none; then any shards may be written, one after the
+ * other, each of which opens its own files only. Everything is one thread's;
+ * the work in shards_write is done by all threads of lib/train/parallel. For MPI: every rank opens with the same
  * settings and operands and n = the number of ranks (or a multiple, for balance), writes its shards into memory
  * (open_memstream), and one rank gives what it gathered to merge_report (sim/merge/merge.h), in any order. */
 #ifndef MPSIM_SIM_STAT_SHARD_H

@@ -18,7 +18,7 @@ typedef struct tensorstat_piece {
  *
  *   tensor  a piece and what it holds; `of` is NULL if it has no numbers, or if `error` says why they could not
  *           be read
- *   file    file i is t; t is NULL if it could not be opened, and `error` says why */
+ *   file    file i is t; t is NULL if it could not be opened, and `error` says why; or it is none of tensors */
 typedef struct tensorstat_told {
     int (*tensor)(void *context, const tensorstat_piece *piece, const group *of, const trace_error *error);
     int (*file)(void *context, trace *t, size_t i, const trace_error *error);
@@ -36,7 +36,7 @@ void tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */
 /* tensorstat_put -- account for a piece, whose trace stays open until it is told of; for all of the tensor where
  * the trace is not flat. 0, or what `told` gave. */
 int tensorstat_put(tensorstat *s, const tensorstat_piece *piece);
-/* tensorstat_put_file -- file i is t, whose tensors follow, or NULL and why. */
+/* tensorstat_put_file -- file i is t, whose tensors follow, or NULL and why, or NULL. */
 int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error);
 /* tensorstat_flush -- tell of all that waits. */
 int tensorstat_flush(tensorstat *s);

@@ -27,7 +27,7 @@ static int told_file(void *context, trace *t, size_t i, const trace_error *error
 {
     walker *w = context;
     w->file = i;
-    return error ? failed(w, t, error) : w->sink->file(w->context, t, i);
+    return error ? failed(w, t, error) : t ? w->sink->file(w->context, t, i) : w->sink->other(w->context, i);
 }
 
 static int told_tensor(void *context, const tensorstat_piece *x, const group *of, const trace_error *error)
@@ -91,7 +91,8 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
     (void)in;
     w->failed = NULL;
     for (size_t i = 0; i < n && !code; i++) {
-        code = tensorstat_put_file(w->stat, files[i].t, files[i].i, files[i].t ? NULL : &files[i].error);
+        code = tensorstat_put_file(w->stat, files[i].t, files[i].i,
+                                   files[i].t || files[i].other ? NULL : &files[i].error);
         if (files[i].t && !code)
             code = put_tensors(w, &files[i]);
     }

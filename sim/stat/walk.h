@@ -16,11 +16,13 @@ typedef struct walk_piece {
  *
  *   file    file i is open
  *   tensor  a piece of a tensor, or all of it; `of` is NULL if it has no numbers
- *   failed  file i failed, which was said; nothing more is told of it */
+ *   failed  file i failed, which was said; nothing more is told of it
+ *   other   file i is no file of tensors (after input_list); may be NULL */
 typedef struct walk_sink {
     int (*file)(void *context, const trace *t, uint64_t i);
     int (*tensor)(void *context, const stat_place *place, const walk_piece *piece, const group *of);
     int (*failed)(void *context, uint64_t i, const trace_error *error);
+    int (*other)(void *context, uint64_t i);
 } walk_sink;
 
 /* walk -- the files of `in`, or where `of` is not NULL those of a shard. 0, or an exit code after a message, or

@@ -123,6 +123,7 @@ int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_
 typedef struct trace_tree {
     char **paths;
     size_t count, skipped;
+    int unread; /* set first: no file is opened, all regular ones below a directory are kept */
     /* Called with what is refused below a directory; 0: go on without it. NULL: never go on. */
     int (*refused)(void *context, const trace_error *error);
     void *context;
@@ -132,6 +133,8 @@ typedef struct trace_tree {
  * returned. */
 int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
                    trace_error *error);
+/* trace_tree_keeps -- whether a regular file below a directory is one of the tree. */
+int trace_tree_keeps(const char *path, const trace_options *options);
 /* trace_tree_sort -- all paths in natural order, whatever the order of the operands. */
 void trace_tree_sort(trace_tree *tree);
 void trace_tree_clear(trace_tree *tree);

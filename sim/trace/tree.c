@@ -121,6 +121,12 @@ static int refuse(const listing *l)
     return t->refused ? t->refused(t->context, l->error) : -1;
 }
 
+int trace_tree_keeps(const char *path, const trace_options *options)
+{
+    errno = 0;
+    return trace_probe(path, options) || errno;
+}
+
 /* One name in a directory. What cannot be looked at (a dangling link, no permission) is
  * kept, so that opening it says why: data that are missing must not go unnoticed. */
 static int add_name(listing *l, const char *path, const level *above)
@@ -135,8 +141,7 @@ static int add_name(listing *l, const char *path, const level *above)
                             "%s, not a file of tensors", trace_kind_of_file(st.st_mode));
             return refuse(l);
         }
-        errno = 0;
-        keep = trace_probe(path, l->options) || errno;
+        keep = l->tree->unread || trace_tree_keeps(path, l->options);
     }
     if (!keep) {
         l->tree->skipped++;
