@@ -9,6 +9,7 @@ AM_TESTS_ENVIRONMENT = \
   CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; \
   MPSIM=$(abs_top_builddir)/mpsim; MPSIM_SRCDIR=$(abs_top_srcdir); \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
+  MPSIM_MPI=$(abs_top_builddir)/mpsim-mpi; MPIRUN='$(MPIRUN)'; export MPSIM_MPI MPIRUN; \
   MPSIM_GPU=$(abs_top_builddir)/mpsim-gpu; NVCC='$(cuda_nvcc)'; MPSIM_NVCC_FLAGS='$(cuda_fp_flags)'; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
 
@@ -23,7 +24,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/co
   tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh tests/cli/replay-cases.sh \
-  tests/cli/logs.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
+  tests/cli/logs.sh tests/cli/plot-large.sh tests/cli/model-memory.sh tests/cli/mpi.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
 dist_check_SCRIPTS += $(shell_tests)

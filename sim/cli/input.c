@@ -2,6 +2,7 @@
 #include "input.h"
 
 #include "../trace/inputs.h"
+#include "world.h"
 
 #include <train/parallel.h>
 
@@ -197,11 +198,25 @@ static int add_operand(input *in, const char *operand)
     return refuse(in, &error);
 }
 
+/* What can be read once, one process has. */
+static int check_shared(const char *verb, char **operands, int n)
+{
+    for (int i = 0; i < n && world_size() > 1; i++) {
+        struct stat st;
+        if (strcmp(operands[i], "-") == 0 ||
+            (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+            return fail(EXIT_USAGE, "%s: '%s' can be read by one process only: give files", verb, operands[i]);
+    }
+    return 0;
+}
+
 static int look_for(input *in, char **operands, int n)
 {
     if (n < 1)
         return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", in->verb, in->verb);
-    const int code = resolve_options(in);
+    int code = resolve_options(in);
+    if (!code)
+        code = check_shared(in->verb, operands, n);
     if (code)
         return code;
     in->tree.refused = refused;

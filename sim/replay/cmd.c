@@ -3,6 +3,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../cli/steps.h"
+#include "../cli/world.h"
 #include "../policy/list.h"
 #include "report.h"
 
@@ -153,6 +154,9 @@ static int check_request(const option_list *policies, int operands)
     if (policies->count == 0)
         return fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
                                 "data/policies");
+    for (size_t i = 0; i < policies->count && world_size() > 1; i++)
+        if (strcmp(policies->items[i], "-") == 0)
+            return fail(EXIT_USAGE, "replay: '-' can be read by one process only: give the policy in a file");
     return operands ? 0 : fail(EXIT_USAGE, "replay: no trace given; try 'mpsim replay --help'");
 }
 
