@@ -128,22 +128,18 @@ wgrad:b.weight [1,3] $big 00000000 33333333
 LIST
     done
 done
-cat >fp8.yaml <<'POLICY'
-precision: fp16
-loss_scaling: {scaler: torch-cpu, init_scale: 2^10, growth_interval: 2}
-fp8: {recipe: hybrid-delayed, history: 4}
-POLICY
+printf 'precision: fp16\nloss_scaling: {scaler: fairseq}\n' >norm.yaml
 both "replay: two recorded ranks, empty tensors, a scalar, an overflow" replay -P pytorch-amp-fp16 --json --tensors odd
 both "replay: their FP8 states" replay -P nemo-fp8-hybrid-max --json --tensors odd
-both "replay: a scaler that looks at norms" replay -P apex-O2 --json odd
-both "replay: the norm of all, binary64 reduction" replay -P deepspeed-fp16 odd
+both "replay: a scaler that looks at norms" replay -P norm.yaml --json odd
+both "replay: ranks reduced as DeepSpeed does" replay -P deepspeed-fp16 odd
 
 # ---- errors: one line, the exit code of mpsim ----
 two 4 "no such file" replay -P fp32 nowhere
 two 4 "no such policy" replay -P nowhere odd
 two 2 "no such option" replay --nowhere
 two 2 "no such command" nowhere
-two 3 "not a trace" replay -P fp32 fp8.yaml
+two 3 "not a trace" replay -P fp32 norm.yaml
 two 4 "-o into nothing" replay -P fp32 -o nowhere/report odd
 two 3 "no step" replay -P fp32 -k opt.m odd
 rm odd/step_3/rank_1
