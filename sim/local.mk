@@ -36,7 +36,7 @@ sim_libsim_la_SOURCES = \
   sim/memory/ledger.h sim/memory/optimizer.c sim/memory/optimizer.h sim/memory/parameters.c \
   sim/memory/report.c sim/memory/report.h sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c \
   sim/merge/join.c sim/merge/join.h sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c \
-  sim/merge/parts.h \
+  sim/merge/parts.h sim/merge/ranks.c sim/merge/ranks.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/data.c \
   sim/plot/data.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
   sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
@@ -67,7 +67,7 @@ sim_libsim_la_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
   sim/scaler/words.h \
-  sim/stat/bytes.c sim/stat/bytes.h sim/stat/cmd.c sim/stat/group.c sim/stat/group.h sim/stat/pack.c sim/stat/pack.h \
+  sim/stat/bytes.c sim/stat/bytes.h sim/stat/cmd.c sim/stat/cmd.h sim/stat/group.c sim/stat/group.h sim/stat/pack.c sim/stat/pack.h \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \

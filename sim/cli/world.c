@@ -56,6 +56,12 @@ int world_keep(const char *line)
     return 1;
 }
 
+void world_forget(void)
+{
+    kept_bytes = 0;
+    failed_at = 0;
+}
+
 /* What only this process has seen may be the fault of its machine. */
 static void say_kept(int code)
 {
@@ -166,6 +172,70 @@ int world_collect(const void *mine, size_t n,
         else
             code = take_from(i, take, context);
     return code;
+}
+
+/* ---- files ---- */
+
+enum { PIECE = 1 << 18 };
+
+/* The next n bytes, at most a piece; zeros for those that cannot be read. -1: some could not. */
+static int next_piece(FILE *from, char *piece, size_t n)
+{
+    const size_t got = fread(piece, 1, n, from);
+    memset(piece + got, 0, n - got);
+    return got == n ? 0 : -1;
+}
+
+static size_t piece_of(uint64_t n)
+{
+    return n < PIECE ? (size_t)n : PIECE;
+}
+
+static int give_file(FILE *mine, uint64_t n, char *piece)
+{
+    int go, bad = 0;
+    ranks->receive(0, &go, sizeof go);
+    if (go)
+        ranks->send(0, &n, sizeof n);
+    for (; go && n > 0; n -= piece_of(n)) {
+        bad |= next_piece(mine, piece, piece_of(n));
+        ranks->send(0, piece, piece_of(n));
+    }
+    return bad;
+}
+
+static void take_file(int rank, FILE *to, char *piece)
+{
+    const int go = 1;
+    uint64_t n;
+    ranks->send(rank, &go, sizeof go);
+    for (ranks->receive(rank, &n, sizeof n); n > 0; n -= piece_of(n)) {
+        ranks->receive(rank, piece, piece_of(n));
+        fwrite(piece, 1, piece_of(n), to);
+    }
+}
+
+int world_stream(FILE *mine, uint64_t n, FILE *to)
+{
+    char *piece = malloc(PIECE);
+    int bad = 0;
+    if (!piece)
+        (void)world_keep("mpsim: out of memory\n");
+    const int code = piece ? agree(0) : EXIT_IO;
+    if (!code && world_rank()) {
+        bad = give_file(mine, n, piece);
+    } else if (!code) {
+        for (; n > 0; n -= piece_of(n)) {
+            bad |= next_piece(mine, piece, piece_of(n));
+            fwrite(piece, 1, piece_of(n), to);
+        }
+        for (int i = 1; i < world_size(); i++)
+            take_file(i, to, piece);
+    }
+    free(piece);
+    if (bad)
+        (void)world_keep("mpsim: a temporary file cannot be read\n");
+    return code ? code : bad ? EXIT_IO : 0;
 }
 
 int world_meet(int code)

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* What connects the processes. They end the program where they fail. */
 typedef struct world {
@@ -43,6 +44,12 @@ int world_all(const void *mine, size_t n, void *of_all);
 int world_collect(const void *mine, size_t n,
                   int (*take)(void *context, int rank, const void *bytes, size_t n), void *context);
 
+/* world_stream -- the same with n bytes of a file, from where it stands; those of all, one behind the other, go to `to` of
+ * the first process. Who closes that looks for what failed there. Memory is that of a piece. */
+int world_stream(FILE *mine, uint64_t n, FILE *to);
+
+/* world_forget -- lines that were kept so far are told in another way. */
+void world_forget(void);
 /* world_keep -- a line on standard error, if it is to wait until it is known which error is told: then 1. */
 int world_keep(const char *line);
 /* world_meet -- the end of the work, with an exit code: that of all, and the lines that waited are written. */

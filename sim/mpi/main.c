@@ -3,6 +3,7 @@
  * The only file that knows MPI (3.0: shared windows). Messages are cut into pieces that an int counts. */
 #include "../cli/world.h"
 #include "../commands.h"
+#include "../merge/ranks.h"
 #include "../program.h"
 #include "../trace/temporary.h"
 
@@ -139,7 +140,7 @@ static MPI_Win meet_neighbours(int rank)
 /* ---- the program ---- */
 
 static const command shared_commands[] = {
-    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat},
+    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat_ranks},
     {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,5 +1,7 @@
 /* cmd.c -- mpsim stat: what casts would do to recorded tensors. */
-#include "../commands.h"
+#include "cmd.h"
+
+#include "../cli/world.h"
 #include "shard.h"
 #include "tally.h"
 #include "walk.h"
@@ -53,7 +55,7 @@ static int tell_failed(void *context, uint64_t i, const trace_error *error)
     return 0;
 }
 
-static int stat_files(const stat_settings *settings, const stat_form *form, char **operands, int n)
+int stat_files(const stat_settings *settings, const stat_form *form, char **operands, int n)
 {
     static const walk_sink sink = {tell_file, tell_tensor, tell_failed, NULL};
     target_list targets = {0};
@@ -79,6 +81,8 @@ static int stat_files(const stat_settings *settings, const stat_form *form, char
 /* Options that merge has are not for a shard. */
 static int check_shard(const stat_form *f, const char *word, uint64_t *k, uint64_t *n)
 {
+    if (world_size() > 1)
+        return fail(EXIT_USAGE, "stat: --shard is for a process of its own: ranks divide the work themselves");
     if (share_parse(k, n, word))
         return fail(EXIT_USAGE, "stat: --shard takes k/n, 1 <= k <= n <= %d, not '%s'", SHARDS_MOST, word);
     if (f->out.json || f->out.ndjson || f->out.csv || f->level || f->tensors || f->fail_if.count)
@@ -111,7 +115,7 @@ static int stat_shard(const stat_settings *settings, const stat_form *form, cons
 
 static const char rule[] = "--level goes with --csv, --histogram with --json or --ndjson";
 
-int cmd_stat(const command *self, int argc, char **argv)
+int stat_command(const command *self, int argc, char **argv, stat_work *files)
 {
     stat_settings s = {0};
     stat_form f = {0};
@@ -152,9 +156,14 @@ int cmd_stat(const command *self, int argc, char **argv)
         if (!(code = shard ? 0 : stat_form_check(&f, "stat", s.histogram, rule)) &&
             !(code = report_options_threads(&f.out, "stat")))
             code = shard ? stat_shard(&s, &f, shard, argv + first, argc - first)
-                         : stat_files(&s, &f, argv + first, argc - first);
+                         : files(&s, &f, argv + first, argc - first);
     }
     stat_settings_clear(&s);
     stat_form_clear(&f);
     return code;
+}
+
+int cmd_stat(const command *self, int argc, char **argv)
+{
+    return stat_command(self, argc, argv, stat_files);
 }

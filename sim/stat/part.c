@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char magic[] = "mpsim-part/";
 enum { VERSION = 1, FRAME = 5, RANK_MOST = 64 };
@@ -209,8 +210,9 @@ int part_seek(part_reader *r, uint64_t place, trace_error *error)
 static int open_file(part_reader *r, trace_error *error)
 {
     struct stat st;
-    r->from = fopen(r->source->name, "rbe");
-    if (!r->from)
+    const int fd = r->source->file ? dup(fileno(r->source->file)) : -1;
+    r->from = r->source->file ? (fd < 0 ? NULL : fdopen(fd, "rb")) : fopen(r->source->name, "rbe");
+    if (!r->from || (r->source->file && fseeko(r->from, 0, SEEK_SET) != 0))
         return failed(r, error, EXIT_IO, strerror(errno));
     if (fstat(fileno(r->from), &st) != 0)
         return failed(r, error, EXIT_IO, strerror(errno));

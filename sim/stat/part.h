@@ -70,9 +70,10 @@ int part_write_finish(part_writer *w);
 
 /* ---- reading ---- */
 
-/* A part as it comes: the file `name`, or n bytes, which `name` is the name of in messages. */
+/* A part as it comes: the file `name`; or an open file, or n bytes, which `name` is the name of in messages. */
 typedef struct part_source {
     const char *name;
+    FILE *file;        /* NULL: to be opened; at most one reader at a time goes through it */
     const void *bytes; /* NULL: a file */
     size_t n;
 } part_source;

@@ -134,6 +134,19 @@ both "replay: their FP8 states" replay -P nemo-fp8-hybrid-max --json --tensors o
 both "replay: a scaler that looks at norms" replay -P norm.yaml --json odd
 both "replay: ranks reduced as DeepSpeed does" replay -P deepspeed-fp16 odd
 
+# ---- stat ----
+both "stat: a trace" stat "$data/digits-cnn"
+both "stat: JSON with histograms, scales, stochastic rounding" \
+    stat --json --histogram -r sr --seed 3 -s 1,2^10 -f fp16,e4m3@cuda "$data/digits-cnn" "$data/charlm"
+both "stat: every tensor of many files" stat -t "$data/replay-cases"
+both "stat: CSV of kinds" stat --csv --level kind "$data/digits-cnn"
+both "stat: NDJSON, counts alone, a choice" stat --ndjson --counts -k wgrad,agrad -m '*fc*' "$data/digits-cnn"
+both "stat: odd tensors" stat --json odd
+same 3 stat --fail-if 'underflow>1%,nan' "$data/digits-cnn" && [ "$want" -eq 1 ]; ok $? "stat: --fail-if"
+start 3 "$MPSIM_MPI" stat --json -o report "$data/digits-cnn" >"$dir/out" 2>"$dir/err.all" </dev/null &&
+    "$MPSIM" stat --json "$data/digits-cnn" | cmp - report >/dev/null && [ ! -s "$dir/out" ]
+ok $? "stat: -o"
+
 # ---- errors: one line, the exit code of mpsim ----
 two 4 "no such file" replay -P fp32 nowhere
 two 4 "no such policy" replay -P nowhere odd
@@ -181,6 +194,22 @@ for which in a b c; do
     two 3 "a damaged member of an archive: $which" replay -P sgd.yaml bad/$which
     has CRC err; ok $? "and said: $which"
 done
+both "stat: an archive" stat --json good
+for which in a b c; do
+    two 3 "stat: a damaged member of an archive: $which" stat bad/$which
+done
+same 3 stat --keep-going --json bad good && [ "$want" -eq 5 ] && [ "$(wc -l <"$dir/err")" -eq 3 ]
+ok $? "stat: --keep-going, a line for each file that failed"
+two 2 "stat: a condition that is none" stat --fail-if nowhere odd
+two 3 "stat: nothing is selected" stat -m nowhere odd
+two 4 "stat: -o into nothing" stat -o nowhere/report odd
+start 2 "$MPSIM_MPI" stat nowhere >"$dir/out" 2>"$dir/err.all" </dev/null
+[ $? -eq 4 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] &&
+    has '^mpsim: nowhere: cannot open: .* (rank 1 on ' err # the one whose it is
+ok $? "stat: no such file, and where it is missing"
+start 2 "$MPSIM_MPI" stat --shard 1/2 odd >"$dir/out" 2>"$dir/err.all" </dev/null
+[ $? -eq 2 ] && ours && has '^mpsim: stat: --shard is for a process of its own' err; ok $? "stat: ranks are no shards"
+
 start 2 "$MPSIM_MPI" replay -P fp32 - >"$dir/out" 2>"$dir/err.all" </dev/null
 [ $? -eq 2 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "'-' can be read by one process only" err
 ok $? "standard input is refused"
@@ -224,10 +253,13 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     dd if=/dev/zero of=large/step_$i/all bs=1 count=0 seek=$((8 + ${#header} + at)) 2>/dev/null || exit 99
 done
 for which in 0 2; do
-    dies $which KILL replay -P nemo-fp8-hybrid-max large
-    ok $? "rank $which is killed: the job ends"
-    if [ -n "$(command -v ompi_info)" ]; then # others end the ranks without a signal that can be caught
-        [ "$(wc -l <"$dir/err")" -eq 1 ] && has "$one" err; ok $? "rank $which is killed: one line"
-    fi
+    for command in 'replay -P nemo-fp8-hybrid-max' stat; do
+        # shellcheck disable=SC2086 # words
+        dies $which KILL $command large
+        ok $? "rank $which is killed: the job ends"
+        if [ -n "$(command -v ompi_info)" ]; then # others end the ranks without a signal that can be caught
+            [ "$(wc -l <"$dir/err")" -eq 1 ] && has "$one" err; ok $? "rank $which is killed: one line"
+        fi
+    done
 done
 finish
