@@ -24,15 +24,15 @@ static const measure *measure_of(const sequence_entry *e)
 
 /* ---- places ---- */
 
-/* Indices of element `at`, as stored; by columns if fortran. */
+/* Indices of element `at`. */
 static size_t indices(uint64_t out[64], const side_tensor *t, uint64_t at)
 {
-    for (size_t i = 0; i < t->rank && i < 64; i++) {
-        const size_t k = t->fortran ? i : t->rank - 1 - i;
+    const size_t rank = t->rank < 64 ? t->rank : 64;
+    for (size_t k = rank; k-- > 0;) {
         out[k] = t->shape[k] ? at % t->shape[k] : 0;
         at /= t->shape[k] ? t->shape[k] : 1;
     }
-    return t->rank < 64 ? t->rank : 64;
+    return rank;
 }
 
 static json_t *index_json(const side_tensor *t, uint64_t at)

@@ -85,12 +85,11 @@ static void say_fit(const verdict_case *c, finding *f, const fit_question *q, in
         f->scale = q->scale;
         text_number(s, q->scale);
     }
-    finding_say(f, "%s = round(%s%s%s, %s%s)%s%s exactly, for %s, %s of them rounded", side_name(1 - from),
-                side_name(from), s[0] ? " * " : "", s, q->format.name,
-                mode && strcmp(mode, "stochastic") != 0 ? ", " : "",
-                mode && strcmp(mode, "stochastic") != 0 ? mode : "", q->back ? " / scale" : "", verdict_range(b, c),
-                text_count(a, sum->inexact));
-    if (mode && strcmp(mode, "stochastic") == 0)
+    const int stochastic = strcmp(mode, "stochastic") == 0;
+    finding_say(f, "%s = round(%s%s%s, %s%s%s)%s%s exactly, for %s, %s of them rounded", side_name(1 - from),
+                side_name(from), s[0] ? " * " : "", s, q->format.name, stochastic ? "" : ", ", stochastic ? "" : mode,
+                q->back ? " / " : "", q->back ? s : "", verdict_range(b, c), text_count(a, sum->inexact));
+    if (stochastic)
         finding_say(f, ": each to one of its two neighbours, %s to the nearest, as stochastic rounding does",
                     text_share(a, sum->nearest, sum->inexact));
     say_overflow(f, sum);
@@ -142,22 +141,30 @@ static double usual_scale(const verdict_case *c, int from, const mpsim_format *f
     return ldexp(1, e - power);
 }
 
+/* Formats of one width, scaled in one way. */
+static int try_width(verdict_case *c, finding *f, int from, int way, unsigned bits, trace_error *error)
+{
+    int found = 0;
+    for (size_t i = 0; i < mpsim_format_count() && !found; i++) {
+        const mpsim_format *format = mpsim_format_at(i);
+        if (format->bits != bits || !mpsim_format_is_signed(format))
+            continue;
+        const double scale = way ? usual_scale(c, from, format, way - 1) : 1;
+        if ((!way || scale != 1) && (way == 1 || c->part.significant[1 - from] <= format->mbits + 1u))
+            found = try_format(c, f, format, from, scale, error);
+    }
+    return found;
+}
+
 int numbers_rounded(verdict_case *c, finding *f, trace_error *error)
 {
-    enum { SCALES = 4 };
-    for (int from = 0; from < 2; from++)
-        for (int k = 0; k < SCALES; k++)
-            for (size_t i = 0; i < mpsim_format_count(); i++) {
-                const mpsim_format *format = mpsim_format_at(i);
-                const double scale = k ? usual_scale(c, from, format, k - 1) : 1;
-                if ((k && scale == 1) || !mpsim_format_is_signed(format) ||
-                    (k != 1 && c->part.significant[1 - from] > format->mbits + 1u))
-                    continue;
-                const int found = try_format(c, f, format, from, scale, error);
-                if (found)
-                    return found;
-            }
-    return 0;
+    enum { WAYS = 4, WIDEST = 32 };
+    int found = 0;
+    for (int from = 0; from < 2 && !found; from++)
+        for (int way = 0; way < WAYS && !found; way++)
+            for (unsigned bits = 2; bits <= WIDEST && !found; bits++) /* the narrowest that fits says most */
+                found = try_width(c, f, from, way, bits, error);
+    return found;
 }
 
 /* ---- a constant ratio ---- */

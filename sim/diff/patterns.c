@@ -56,30 +56,37 @@ static const char *part_of_code(const mpsim_format *f, int bit)
 
 int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
 {
-    enum { FEW = 8 };
+    const mpsim_format *format = &c->tensors[0]->format;
+    char a[32];
+    (void)error;
+    if (!c->measurer.same || c->part.one_bit != 1 || c->part.differ != 1)
+        return 0;
+    finding_init(f, VERDICT_FLIPPED_BIT);
+    f->bit = single_bit(&c->part);
+    finding_say(f, "one element of %s differs, and in one bit: bit %d, of %s", text_count(a, c->tensors[1]->count),
+                f->bit, part_of_code(format, f->bit));
+    if (f->bit <= format->mbits + 1 - bits_in_use(c))
+        finding_say(f, "; that is the last bit in use, which a rounding changes, too");
+    return 1;
+}
+
+int pattern_flipped_bits(verdict_case *c, finding *f, trace_error *error)
+{
+    enum { FEW = 8, LAST = 2 };
     const measure *m = &c->part;
     const mpsim_format *format = &c->tensors[0]->format;
+    const int bit = single_bit(m), unused = format->mbits + 1 - bits_in_use(c);
     char a[32], b[32];
     (void)error;
-    if (!c->measurer.same || m->one_bit != m->differ)
-        return 0;
-    const int bit = single_bit(m), sign = mpsim_format_is_signed(format) ? format->bits - 1 : -1;
-    const int unused = format->mbits + 1 - bits_in_use(c);
-    if (m->differ > 1 && (bit < 0 ? m->differ > FEW || m->max_ulp >> unused <= 4 : bit == sign || (bit == 0 && m->differ < 3)))
+    if (!c->measurer.same || m->one_bit != m->differ ||
+        (bit < 0 ? m->differ > FEW || m->max_ulp >> unused >> LAST == 0 : bit <= unused && m->differ <= LAST))
         return 0;
     finding_init(f, VERDICT_FLIPPED_BIT);
     f->bit = bit;
-    if (m->differ > 1) {
-        finding_say(f, "%s elements of %s differ, each in one bit", text_count(a, m->differ),
-                    text_count(b, c->tensors[1]->count));
-        if (bit >= 0)
-            finding_say(f, ", always bit %d, of %s", bit, part_of_code(format, bit));
-        return 1;
-    }
-    finding_say(f, "one element of %s differs, and in one bit: bit %d, of %s", text_count(b, c->tensors[1]->count),
-                bit, part_of_code(format, bit));
-    if (bit <= unused)
-        finding_say(f, "; that is the last bit in use, which a rounding changes, too");
+    finding_say(f, "%s elements of %s differ, each in one bit", text_count(a, m->differ),
+                text_count(b, c->tensors[1]->count));
+    if (bit >= 0)
+        finding_say(f, ", always bit %d, of %s", bit, part_of_code(format, bit));
     return 1;
 }
 
@@ -191,7 +198,7 @@ int pattern_clipped(verdict_case *c, finding *f, trace_error *error)
     const measure *m = &c->part;
     char a[32], b[32], text[96];
     (void)error;
-    if (m->differ < 2 || m->limit_min != m->limit_max || !isfinite(m->limit_max) || m->limit_max == 0 || m->away ||
+    if (m->differ < 2 || c->all.differ == c->all.count || m->limit_min != m->limit_max || !isfinite(m->limit_max) || m->limit_max == 0 || m->away ||
         m->same_magnitude || m->nan[1] > m->nan[0] || c->all.amax[1] > m->limit_max)
         return 0;
     finding_init(f, VERDICT_CLIPPED);

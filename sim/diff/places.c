@@ -30,13 +30,11 @@ static const char *length_text(char out[96], const side_tensor *t, uint64_t n)
 
 /* ---- as many elements ---- */
 
-int places_transposed(verdict_case *c, finding *f, trace_error *error)
+static int transposed(verdict_case *c, finding *f, trace_error *error)
 {
     int axes[REARRANGE_RANK];
     uint64_t looked;
     char a[32], b[32];
-    if (!c->measurer.same || !is_same_multiset(c))
-        return 0;
     const int found = rearrange_axes(&c->walk, 0, axes, &looked, error);
     if (found <= 0)
         return found;
@@ -130,7 +128,7 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
     int found;
     if (!is_same_multiset(c) || c->all.differ < 2)
         return c->measurer.same && c->all.differ > 2 ? shifted(c, f, error) : 0;
-    if (c->measurer.same && ((found = places_transposed(c, f, error)) || (found = reversed(c, f, error)) ||
+    if (c->measurer.same && ((found = transposed(c, f, error)) || (found = reversed(c, f, error)) ||
                              (found = shifted(c, f, error)) || (found = permuted_rows(c, f, error))))
         return found;
     finding_init(f, VERDICT_PERMUTED);
@@ -142,32 +140,6 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
         finding_say(f, "%s: the same codes, as often (digests of 128 bits), at other places",
                     verdict_range(text, c));
     return 1;
-}
-
-int places_column_major(verdict_case *c, int *same, trace_error *error)
-{
-    const side_tensor *x = c->tensors[0], *y = c->tensors[1];
-    int axes[REARRANGE_RANK];
-    uint64_t looked;
-    *same = 0;
-    if (!c->measurer.same || !is_same_multiset(c) || x->rank != y->rank || x->rank < 2 ||
-        memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) != 0)
-        return 0;
-    /* stored by columns: in the file the axes are the other way round */
-    side_tensor turned = *x;
-    uint64_t shape[REARRANGE_RANK];
-    if (x->rank > REARRANGE_RANK)
-        return 0;
-    for (size_t k = 0; k < x->rank; k++)
-        shape[k] = x->fortran ? x->shape[x->rank - 1 - k] : x->shape[k];
-    turned.shape = shape;
-    c->walk.of[0].tensor = &turned;
-    const int found = rearrange_axes(&c->walk, 0, axes, &looked, error);
-    c->walk.of[0].tensor = x;
-    *same = found > 0;
-    for (size_t k = 0; k < x->rank && *same; k++)
-        *same = axes[k] == (int)(x->rank - 1 - k);
-    return found < 0 ? -1 : 0;
 }
 
 /* ---- other counts ---- */

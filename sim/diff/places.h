@@ -4,11 +4,7 @@
 
 #include "verdict.h"
 
-/* places_moved -- of as many elements. places_resized -- of other counts: always says something.
- * places_transposed -- of as many elements: only whether axes have another order. */
-verdict_judge places_moved, places_resized, places_transposed;
-
-/* places_column_major -- whether the two are the same but that one is stored by columns: *same. 0, or -1. */
-int places_column_major(verdict_case *c, int *same, trace_error *error);
+/* places_moved -- of as many elements. places_resized -- of other counts: always says something. */
+verdict_judge places_moved, places_resized;
 
 #endif

@@ -114,8 +114,8 @@ static void count(diffreport *r, const sequence_entry *e, verdict v)
     r->other_how[e->how]++;
     r->renamed += e->how != MATCH_NAME;
     if (v == VERDICT_TOLERATED || v == VERDICT_DTYPE || v == VERDICT_CODES)
-        r->tolerated += (uint64_t)!compare_differs(v, r->within);
-    r->differ += (uint64_t)compare_differs(v, r->within);
+        r->tolerated += compare_differs(v, r->within) ? 0 : 1;
+    r->differ += compare_differs(v, r->within) ? 1 : 0;
 }
 
 static void list(diffreport *r, const sequence_entry *e)

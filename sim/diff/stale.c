@@ -21,28 +21,36 @@ static const char *what_it_is(const char *kind)
     return "it was not computed anew";
 }
 
-int stale_step(verdict_case *c, finding *f, trace_error *error)
+/* Whether side x is behind the other one, y. */
+static int judge(verdict_case *c, int x, finding *f, trace_error *error)
 {
-    int same[2][2];
-    const int zero[2] = {c->all.zero[0] == c->all.count, c->all.zero[1] == c->all.count};
-    for (int x = 0; x < 2; x++)
-        for (int y = 0; y < 2; y++)
-            if (is_before(c, x, y, &same[x][y], error))
-                return -1;
-    for (int x = 1; x >= 0; x--) { /* B first: A is what it is compared with */
-        const int stays = same[x][x] && !same[1 - x][1 - x], behind = same[x][1 - x] && !same[1 - x][1 - x];
-        if ((!stays && !behind) || (zero[x] && !behind))
-            continue;
-        finding_init(f, VERDICT_STEP_SKIPPED);
-        if (stays)
-            finding_say(f, "%s is what it was at step %" PRId64 ", in all bits, where %s has moved on: %s",
-                        x ? "B" : "A", c->step_before, x ? "A" : "B", what_it_is(c->tensors[x]->kind));
-        else
-            finding_say(f, "%s is what %s was at step %" PRId64 ", in all bits: it is a step behind",
-                        x ? "B" : "A", x ? "A" : "B", c->step_before);
-        if (stays && behind)
-            finding_say(f, "; so was %s then", x ? "A" : "B");
-        return 1;
-    }
-    return 0;
+    const int y = 1 - x;
+    int stays, behind, other_stays;
+    if (is_before(c, x, x, &stays, error) || is_before(c, x, y, &behind, error) ||
+        is_before(c, y, y, &other_stays, error))
+        return -1;
+    if (other_stays || (!stays && !behind) || (c->all.zero[x] == c->all.count && !behind))
+        return 0;
+    finding_init(f, VERDICT_STEP_SKIPPED);
+    if (stays)
+        finding_say(f, "%s is what it was at step %" PRId64 ", in all bits, where %s has moved on: %s", x ? "B" : "A",
+                    c->step_before, x ? "A" : "B", what_it_is(c->tensors[x]->kind));
+    else
+        finding_say(f, "%s is what %s was at step %" PRId64 ", in all bits: it is a step behind", x ? "B" : "A",
+                    x ? "A" : "B", c->step_before);
+    if (stays && behind)
+        finding_say(f, "; so was %s then", x ? "A" : "B");
+    return 1;
+}
+
+int stale_b(verdict_case *c, finding *f, trace_error *error)
+{
+    return judge(c, 1, f, error);
+}
+
+int stale_a(verdict_case *c, finding *f, trace_error *error)
+{
+    if (c->all.differ < c->all.count / 2 || !(measure_correlation(&c->all) > 0.5))
+        return 0; /* that is no update of B */
+    return judge(c, 0, f, error);
 }

@@ -1,10 +1,11 @@
-/* stale.h -- differences that the step before explains. A verdict_judge. */
+/* stale.h -- differences that the step before explains. Each is a verdict_judge. */
 #ifndef MPSIM_SIM_DIFF_STALE_H
 #define MPSIM_SIM_DIFF_STALE_H
 
 #include "verdict.h"
 
-/* stale_step -- one side has what it, or the other one, had at the step before, and the other one has not. */
-verdict_judge stale_step;
+/* stale_b -- B has what it, or A, had at the step before, and A has not. stale_a -- the other way round; a run skips
+ * steps by itself, so that this explains less. */
+verdict_judge stale_b, stale_a;
 
 #endif
