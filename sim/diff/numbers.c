@@ -141,13 +141,23 @@ static double usual_scale(const verdict_case *c, int from, const mpsim_format *f
     return ldexp(1, e - power);
 }
 
+/* Formats that trainings use; the others of the table are asked after these. */
+static int is_common(const mpsim_format *f)
+{
+    static const char *const names[] = {"tf32", "fp16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e3m2", "e2m3", "e2m1"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], f->name) == 0)
+            return 1;
+    return 0;
+}
+
 /* Formats of one width, scaled in one way. */
-static int try_width(verdict_case *c, finding *f, int from, int way, unsigned bits, trace_error *error)
+static int try_width(verdict_case *c, finding *f, int common, int from, int way, unsigned bits, trace_error *error)
 {
     int found = 0;
     for (size_t i = 0; i < mpsim_format_count() && !found; i++) {
         const mpsim_format *format = mpsim_format_at(i);
-        if (format->bits != bits || !mpsim_format_is_signed(format))
+        if (format->bits != bits || !mpsim_format_is_signed(format) || is_common(format) != common)
             continue;
         const double scale = way ? usual_scale(c, from, format, way - 1) : 1;
         if ((!way || scale != 1) && (way == 1 || c->part.significant[1 - from] <= format->mbits + 1u))
@@ -160,21 +170,29 @@ int numbers_rounded(verdict_case *c, finding *f, trace_error *error)
 {
     enum { WAYS = 4, WIDEST = 32 };
     int found = 0;
-    for (int from = 0; from < 2 && !found; from++)
-        for (int way = 0; way < WAYS && !found; way++)
-            for (unsigned bits = 2; bits <= WIDEST && !found; bits++) /* the narrowest that fits says most */
-                found = try_width(c, f, from, way, bits, error);
+    for (int common = 1; common >= 0 && !found; common--)
+        for (int from = 0; from < 2 && !found; from++)
+            for (int way = 0; way < WAYS && !found; way++)
+                for (unsigned bits = 2; bits <= WIDEST && !found; bits++) /* the narrowest that fits says most */
+                    found = try_width(c, f, common, from, way, bits, error);
     return found;
 }
 
 /* ---- a constant ratio ---- */
+
+/* Whether a scale belongs to a cast: into a format of 8 bits or less, from a wider one. */
+static int is_cast(const verdict_case *c, int from)
+{
+    return !c->measurer.same && c->tensors[1 - from]->format.bits <= 8 &&
+           c->tensors[1 - from]->format.bits < c->tensors[from]->format.bits;
+}
 
 /* Numbers that a scale between two limits may be, the likeliest first. */
 static size_t likely_scales(double scales[8], const verdict_case *c, int from, double low, double high)
 {
     const double middle = low + (high - low) / 2, power = exp2(round(log2(middle))), n = round(middle), m = round(1 / middle);
     const double own = (double)(float)(mpsim_format_max(&c->tensors[1 - from]->format) / c->all.amax[from]);
-    const double all[] = {power, n, 1 / m, (double)(float)(1 / m), own, (double)(float)middle, middle};
+    const double all[] = {power, is_cast(c, from) ? own : n, n, 1 / m, (double)(float)(1 / m), (double)(float)middle, middle};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (isfinite(all[i]) && all[i] > 0 && all[i] >= low && all[i] <= high)
@@ -219,6 +237,11 @@ static int scaled_exactly(verdict_case *c, finding *f, int from, double low, dou
             return -1;
         if (!found)
             continue;
+        if (is_cast(c, from)) {
+            finding_init(f, VERDICT_ROUNDED);
+            say_fit(c, f, &q, from, &sum);
+            return 1;
+        }
         finding_init(f, VERDICT_SCALED);
         f->scale = from ? 1 / scales[i] : scales[i];
         ratio_text(s, scales[i]);
