@@ -17,7 +17,7 @@ const command commands[] = {
     {"train", "--policy POLICY", "Train a network in mixed precision, emulated to the bit", cmd_train},
     {"memory", "[FILE...]", "Bytes of weights, gradients, optimizer state, activations under a policy",
      cmd_memory},
-    {"plot", "FIGURE REPORT...", "Draw a figure from a report of stat, dot or train", cmd_plot},
+    {"plot", "FIGURE REPORT...", "Draw a figure from a report of stat, dot, train or diff", cmd_plot},
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify},
     {NULL, NULL, NULL, NULL},
 };

@@ -38,7 +38,8 @@ sim_libsim_la_SOURCES = \
   sim/merge/join.c sim/merge/join.h sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c \
   sim/merge/parts.h sim/merge/ranks.c sim/merge/ranks.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/data.c \
-  sim/plot/data.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
+  sim/plot/data.h sim/plot/differences.c sim/plot/differences.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
+  sim/plot/heatmap.c sim/plot/heatmap.h \
   sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
   sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h sim/plot/select.c sim/plot/select.h \
   sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \

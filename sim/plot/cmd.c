@@ -1,4 +1,4 @@
-/* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot or train. */
+/* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot, train or diff. */
 #include "../commands.h"
 #include "../cli/options.h"
 #include "figures.h"
@@ -21,8 +21,10 @@ static const char more[] =
     "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
     "                rounding loses, a curve for each policy; of several reports, for each\n"
     "                policy and report\n"
+    "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
+    "                --by layer), a column for each step\n"
     "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json, for training\n"
-    "mpsim train --json; at most 256 MiB, about as much memory is taken. PREFIX.dat (data),\n"
+    "mpsim train --json, for diff mpsim diff --json; at most 256 MiB, about as much memory is taken. PREFIX.dat (data),\n"
     "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
     "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
     "that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
@@ -36,7 +38,8 @@ static const char more[] =
     "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
     "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
     "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
-    "  mpsim plot training runs.json\n";
+    "  mpsim plot training runs.json\n"
+    "  mpsim diff --json -o diff.json run-a/ run-b/; mpsim plot diff diff.json\n";
 
 /* Widths of text in inches; sources in plots/README.md. */
 static const struct {
@@ -161,6 +164,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
     plot_scaled_clear(&in.scaled);
     plot_sweep_clear(&in.sweep);
     plot_runs_clear(&in.runs);
+    plot_differences_clear(&in.differences);
     plot_report_clear(&in.report);
     return code;
 }
@@ -185,12 +189,13 @@ int cmd_plot(const command *self, int argc, char **argv)
          "scales of the report to show (default: all of them), beside 1 but in a sweep"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "by", OPTION_STRING, &selection.by, "WHAT",
-         "sweep: a curve for each kind (default), each tensor (default with --match), or in total"},
+         "sweep: a curve for each kind (default), each tensor (default with --match), or in total; "
+         "diff: a row for each tensor (default) or layer"},
         {0, "underflow", OPTION_STRING, &selection.underflow, "PERCENT",
          "sweep: underflow of a curve that is safe, per cent of its elements (default 1)"},
         {0, "column", OPTION_STRING, &selection.column, "NAME",
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
-         "(default; updates where hardly any is), agrad, act or updates"},
+         "(default; updates where hardly any is), agrad, act or updates; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_STRING, &output, "PREFIX",
          "of the files (default: the figure's name)"},
@@ -207,7 +212,7 @@ int cmd_plot(const command *self, int argc, char **argv)
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
         code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, sweep, "
-                                "accumulation, training", argv[first]);
+                                "accumulation, training, diff", argv[first]);
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {

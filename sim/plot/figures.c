@@ -5,6 +5,7 @@
 #include "figures.h"
 
 #include "accumulation.h"
+#include "heatmap.h"
 #include "text.h"
 #include "training.h"
 #include "window.h"
@@ -309,6 +310,11 @@ static int read_sweep(plot_input *in, const plot_selection *selection)
     return plot_scaled_read(&in->scaled, &in->report, selection);
 }
 
+static int read_diff(plot_input *in, const plot_selection *selection)
+{
+    return plot_differences_read(&in->differences, &in->report, selection);
+}
+
 const plot_figure plot_figures[] = {
     {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram,
      put_histogram_variables},
@@ -320,5 +326,6 @@ const plot_figure plot_figures[] = {
      plot_put_accumulation_variables},
     {"training", "train", "match column reports", read_training, plot_put_training,
      plot_put_training_variables},
+    {"diff", "diff", "kind match step column by", read_diff, plot_put_heatmap, plot_put_heatmap_variables},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -3,6 +3,7 @@
 #define MPSIM_SIM_PLOT_PLOT_H
 
 #include "data.h"
+#include "differences.h"
 #include "runs.h"
 #include "scaled.h"
 #include "sweep.h"
@@ -27,6 +28,7 @@ typedef struct plot_input {
     plot_scaled scaled; /* the same, over its scales */
     plot_sweep sweep;  /* of mpsim dot   */
     plot_runs runs;    /* of mpsim train */
+    plot_differences differences; /* of mpsim diff */
 } plot_input;
 
 /* A figure is a template plots/NAME.gp, the blocks of data that it reads, and variables. */

@@ -66,7 +66,7 @@ static int written_by(const char *schema, const char *verb)
 
 static int check_schema(const plot_report *r, const char *figure)
 {
-    static const char *const known[] = {"stat", "dot", "train"};
+    static const char *const known[] = {"stat", "dot", "train", "diff"};
     char wanted[64];
     snprintf(wanted, sizeof wanted, "mpsim.%s/1", r->command);
     if (r->schema && strcmp(r->schema, wanted) == 0)
