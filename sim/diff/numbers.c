@@ -220,7 +220,11 @@ static const char *ratio_text(char out[32], double scale)
     int e;
     if (frexp(scale, &e) == 0.5 && (e > 4 || e < -3))
         return text_scale(out, scale);
-    snprintf(out, 32, "%.9g", scale);
+    for (int digits = 4; digits <= 9; digits++) { /* as few as tell its binary32 number */
+        snprintf(out, 32, "%.*g", digits, scale);
+        if (strtof(out, NULL) == (float)scale)
+            break;
+    }
     return out;
 }
 
