@@ -34,6 +34,7 @@ if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
 check_LTLIBRARIES += tests/libsupport.la
 tests_libsupport_la_SOURCES = \
+  tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
   tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \
   tests/support/dotcases.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
