@@ -69,7 +69,8 @@ unit_tests = \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
   tests/round/t-zeros \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
-  tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay tests/sim/t-replay-casts \
+  tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
+  tests/sim/t-replay-casts tests/sim/t-diff-faults \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
   tests/sim/t-replay-synthetic tests/sim/t-scaler-log tests/sim/t-stat-tensor tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \

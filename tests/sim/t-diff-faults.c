@@ -127,6 +127,15 @@ END_TEST
 
 /* ---- where nothing went wrong, nothing is found ---- */
 
+/* Whether the two are equal or, recorded in a wider dtype, the same numbers: nothing else is said of any tensor. */
+static int is_quiet(const recorded_as *as, const json_t *v, int code)
+{
+    const char *word = as->wide ? "dtype" : "equal";
+    const json_t *verdicts = json_object_get(json_object_get(v, "total"), "verdicts");
+    return code == as->wide && strcmp(text(v, "verdict"), word) == 0 && json_object_size(verdicts) == 1 &&
+           json_object_get(verdicts, word) != NULL;
+}
+
 START_TEST(no_false_alarms)
 {
     static const recorded_as plain = {.prefix = ""};
@@ -148,7 +157,8 @@ START_TEST(no_false_alarms)
         faulty_run(place("a"), model, NULL, &plain);
         faulty_run(place("b"), model, NULL, as);
         json_t *v = diff(&code);
-        ck_assert_msg(code == 0, "pair %d, seed %llu: exit %d", i, (unsigned long long)model, code);
+        ck_assert_msg(is_quiet(as, v, code), "pair %d, seed %llu: exit %d, %s", i, (unsigned long long)model, code,
+                      text(v, "verdict"));
         json_decref(v);
         clear("a");
         clear("b");
