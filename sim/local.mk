@@ -11,14 +11,14 @@ sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(L
 sim_libsim_la_SOURCES = \
   sim/calc/cmd.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
-  sim/cast/explain.h sim/cast/number.c sim/cast/tensors.c sim/cast/tensors.h \
-  sim/cli/input.c sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c \
+  sim/cast/explain.h sim/cast/number.c sim/cast/tensors.c sim/cast/tensors.h sim/cli/input.c \
+  sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/maps.c sim/cli/maps.h \
   sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
   sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
   sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
-  sim/cli/element.c sim/cli/element.h \
+  sim/cli/element.c sim/cli/element.h sim/cli/twice.c sim/cli/twice.h \
   sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
   sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
@@ -73,8 +73,10 @@ sim_libsim_la_SOURCES = \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
   sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
-  sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c sim/trace/llmc.c \
-  sim/trace/memory.c sim/trace/names.c sim/stat/gate.c \
+  sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
+  sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c sim/trace/convention.c \
+  sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
+  sim/trace/namemap.h sim/trace/parameters.c \
   sim/stat/gate.h \
   sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c \
   sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c \

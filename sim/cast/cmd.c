@@ -308,7 +308,6 @@ int cmd_cast(const command *self, int argc, char **argv)
             code = o.explain.numbers ? explain_run(&o.explain) : cast_file(&o, argv[first]);
         }
     }
-    option_list_clear(&o.from.match);
-    option_list_clear(&o.from.kinds);
+    input_options_clear(&o.from);
     return code;
 }

@@ -210,22 +210,33 @@ static int check_shared(const char *verb, char **operands, int n)
     return 0;
 }
 
+/* What one operand stands for, and the names that a file beside it explains. */
+static int open_operand(input *in, const char *operand)
+{
+    const size_t before = in->tree.count;
+    const int code = add_operand(in, operand);
+    return code ? code
+                : maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before);
+}
+
 static int look_for(input *in, char **operands, int n)
 {
     if (n < 1)
         return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", in->verb, in->verb);
+    struct stat st;
+    in->several = n > 1 || (stat(operands[0], &st) == 0 && S_ISDIR(st.st_mode));
+    in->needs_kinds = in->options->kinds.count > 0;
     int code = resolve_options(in);
     if (!code)
         code = check_shared(in->verb, operands, n);
-    if (code)
-        return code;
+    if (!code)
+        code = maps_give(&in->maps, in->verb, &in->options->map);
     in->tree.refused = refused;
     in->tree.context = in;
-    for (int i = 0; i < n; i++) {
-        const int stop = add_operand(in, operands[i]);
-        if (stop)
-            return stop;
-    }
+    for (int i = 0; i < n && !code; i++)
+        code = open_operand(in, operands[i]);
+    if (code)
+        return code;
     trace_tree_sort(&in->tree);
     return check_twice(in);
 }
@@ -253,12 +264,21 @@ int input_list(input *in, const char *verb, const input_options *o, char **opera
     return look_for(in, operands, n);
 }
 
+void input_options_clear(input_options *o)
+{
+    option_list_clear(&o->match);
+    option_list_clear(&o->kinds);
+    option_list_clear(&o->map);
+}
+
 void input_close(input *in)
 {
     trace_tree_clear(&in->tree);
     free(in->operands);
     in->operands = NULL;
     in->n_operands = 0;
+    maps_clear(&in->maps);
+    twice_clear(&in->twice);
     free(in->shape);
     in->shape = NULL;
     free(in->refused);
@@ -268,11 +288,25 @@ void input_close(input *in)
 
 int input_failed(input *in, const trace_error *error)
 {
-    fail(error->exit, "%s", error->text);
+    const int hint = in->options->may_keep_going && !in->options->keep_going && in->several;
+    fail(error->exit, "%s%s", error->text, hint ? " (--keep-going goes on without such files)" : "");
     if (!in->options->keep_going)
         return error->exit;
     in->failed++;
     return 0;
+}
+
+trace *input_trace_open(const input *in, const char *path, trace_error *error)
+{
+    trace_options o = in->layout;
+    o.map = maps_of(&in->maps, path);
+    trace *t = trace_open(path, &o, error);
+    if (!t || !in->needs_kinds || !trace_clash(t))
+        return t;
+    trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "%s (%s); --map says which it is", trace_clash(t),
+                    trace_convention(t));
+    trace_close(t);
+    return NULL;
 }
 
 int input_selects(const input *in, const trace_tensor *t)
@@ -290,12 +324,15 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
 {
     for (size_t i = 0; i < in->tree.count; i++) {
         trace_error error;
-        trace *t = trace_open(in->tree.paths[i], &in->layout, &error);
+        trace *t = input_trace_open(in, in->tree.paths[i], &error);
+        if (t && !in->looked)
+            twice_see(&in->twice, t);
         const int code = t ? visit(in, t, context) : input_failed(in, &error);
         trace_close(t);
         if (code)
             return code;
     }
+    twice_tell(&in->twice);
     return 0;
 }
 
@@ -324,7 +361,7 @@ static void open_one(int i, void *context)
     f->i = o->first + (size_t)i;
     const char *path = o->in->tree.paths[f->i];
     f->other = is_other(o->in, path);
-    f->t = f->other ? NULL : trace_open(path, &o->in->layout, &f->error);
+    f->t = f->other ? NULL : input_trace_open(o->in, path, &f->error);
 }
 
 /* How many files from `first` on, and before `end`, are opened at once: what is no regular file (a pipe), or
@@ -352,12 +389,16 @@ int input_each_open(input *in, size_t first, size_t end,
     for (; o.first < end; o.first += n) {
         n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);
+        for (size_t i = 0; i < n && !in->looked; i++)
+            if (o.files[i].t)
+                twice_see(&in->twice, o.files[i].t);
         const int code = visit(in, o.files, n, context);
         for (size_t i = 0; i < n; i++)
             trace_close(o.files[i].t);
         if (code)
             return code;
     }
+    twice_tell(&in->twice);
     return 0;
 }
 

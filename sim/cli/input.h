@@ -3,16 +3,22 @@
 #define MPSIM_SIM_CLI_INPUT_H
 
 #include "../trace/trace.h"
+#include "maps.h"
 #include "options.h"
+#include "twice.h"
 
 #include <jansson.h>
 
 typedef struct input_options {
-    option_list match, kinds;
+    option_list match, kinds, map;
     const char *dtype, *shape, *assume, *as;
     uint64_t offset, max_header, max_ratio;
     int big_endian, keep_going;
+    int may_keep_going; /* the command has KEEP_GOING_OPTION_ROW */
 } input_options;
+
+/* input_options_clear -- the lists. */
+void input_options_clear(input_options *o);
 
 /* The rows of these options for a command's table; `o` is an input_options variable. */
 #define INPUT_OPTION_ROWS(o)                                                                    \
@@ -21,6 +27,9 @@ typedef struct input_options {
     {'k', "kind", OPTION_LIST, &(o).kinds, "LIST",                                              \
      "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m "      \
      "opt.v opt.vmax master"},                                                                  \
+    {0, "map", OPTION_LIST, &(o).map, "RULE",                                                   \
+     "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; may be "     \
+     "repeated; see doc/names.md"},                                                             \
     {0, "dtype", OPTION_STRING, &(o).dtype, "FORMAT",                                           \
      "the files are raw elements of this format, little-endian"},                               \
     {0, "shape", OPTION_STRING, &(o).shape, "N,M...", "raw: shape (default: to the file's end)"}, \
@@ -47,11 +56,16 @@ typedef struct input {
     uint64_t *shape;
     mpsim_format dtype, v1, v2, as;
     trace_tree tree;
-    int failed; /* files that failed, with keep_going */
-    char **operands;      /* input_list: in the order of their bytes; they are not looked at */
+    int failed;      /* files that failed, with keep_going                        */
+    char **operands; /* input_list: in the order of their bytes; they are not looked at */
     int n_operands;
     trace_error *refused; /* what failed before any file was opened: the first `n_refused` of them */
     size_t n_refused;
+    input_maps maps;
+    twice_forms twice;
+    int several;     /* operands may stand for more than one file                 */
+    int needs_kinds; /* the command is lost where two tensors would be the same   */
+    int looked;      /* all files have been looked at, and what they hold twice   */
 } input;
 
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
@@ -66,6 +80,9 @@ void input_close(input *in);
  * (which may be NULL). Else 0. */
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds,
                       const char *other);
+
+/* input_trace_open -- one of its files; NULL with *error filled. */
+trace *input_trace_open(const input *in, const char *path, trace_error *error);
 
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);

@@ -41,13 +41,14 @@ static int look_at(input *in, file_step *f, int *stays)
     *stays = 1;
     if (!input_is_file(f->path))
         return 0;
-    trace *t = trace_open(f->path, &in->layout, &error);
+    trace *t = input_trace_open(in, f->path, &error);
     if (!t) {
         *stays = 0;
         return input_failed(in, &error);
     }
     f->said.step = trace_step(t);
     f->said.rank = rank_of(t);
+    twice_see(&in->twice, t);
     trace_close(t);
     return 0;
 }
@@ -85,6 +86,8 @@ int input_order_steps(input *in, input_step **steps)
     const int code = files && *steps ? sort_files(in, files, *steps)
                                      : fail(EXIT_IO, "%s: out of memory", in->verb);
     free(files);
+    in->looked = 1;
+    twice_tell(&in->twice);
     if (code) {
         free(*steps);
         *steps = NULL;

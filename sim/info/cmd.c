@@ -37,6 +37,23 @@ static void add_to_selection(selection *s, const trace_tensor *t)
         s->kinds[rank] = t->kind;
 }
 
+/* Whether names mean something only by a convention or a map: mpsim's own say it themselves. */
+static int is_foreign(const trace *t)
+{
+    return trace_convention(t) && strcmp(trace_convention(t), "mpsim-trace/1") != 0;
+}
+
+/* Tensors of floating-point numbers that have a name and no kind. */
+static uint64_t count_without_kind(const trace *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *x = trace_at(t, i);
+        n += x->format && x->name[0] && !x->kind;
+    }
+    return n;
+}
+
 static json_t *file_json(const trace *t)
 {
     json_t *v = json_object(), *metadata = json_object();
@@ -48,6 +65,10 @@ static json_t *file_json(const trace *t)
     json_object_set_new(v, "layout", json_string(trace_layout(t)));
     json_object_set_new(v, "bytes", json_of_count(trace_size(t)));
     json_object_set_new(v, "step", step >= 0 ? json_integer(step) : json_null());
+    json_object_set_new(v, "names", trace_convention(t) ? json_string(trace_convention(t)) : json_null());
+    json_object_set_new(v, "without_kind", json_of_count(count_without_kind(t)));
+    if (trace_clash(t))
+        json_object_set_new(v, "clash", json_of_path(trace_clash(t)));
     json_object_set_new(v, "metadata", metadata);
     return v;
 }
@@ -59,6 +80,7 @@ static json_t *tensor_json(const trace_tensor *t)
         json_array_append_new(shape, json_of_count(t->shape[i]));
     json_object_set_new(v, "name", json_string(t->name));
     json_object_set_new(v, "kind", t->kind ? json_string(t->kind) : json_null());
+    json_object_set_new(v, "fqn", json_string(t->fqn));
     json_object_set_new(v, "dtype", json_string(t->dtype));
     json_object_set_new(v, "format", t->format ? json_string(t->format->name) : json_null());
     json_object_set_new(v, "shape", shape);
@@ -98,6 +120,21 @@ static int print_summary(const context *c)
     return table_print(c->summary, c->to, "");
 }
 
+static void print_names(FILE *to, const trace *t)
+{
+    char n[32], text[1024];
+    const uint64_t without = count_without_kind(t);
+    if (!is_foreign(t) && !without)
+        return;
+    fprintf(to, "  names: %s", trace_convention(t) ? escape_text(text, sizeof text, trace_convention(t))
+                                                   : "of no convention that is known");
+    if (without)
+        fprintf(to, "; %s tensor%s without a kind (see --map)", text_count(n, without), without == 1 ? "" : "s");
+    fputc('\n', to);
+    if (trace_clash(t))
+        fprintf(to, "  not told apart: %s\n", escape_text(text, sizeof text, trace_clash(t)));
+}
+
 static void print_file_head(FILE *to, const trace *t, int metadata)
 {
     char path[1024], key[128], value[256], bytes[32];
@@ -107,6 +144,7 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
     if (trace_step(t) >= 0)
         fprintf(to, ", step %" PRId64, trace_step(t));
     fputc('\n', to);
+    print_names(to, t);
     for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
         fprintf(to, "  %s = %s\n", escape_text(key, sizeof key, trace_metadata_key(t, i)),
                 escape_text(value, sizeof value, trace_metadata_value(t, i)));
@@ -114,7 +152,7 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
 
 static void print_tensor(context *c, const trace *t, const trace_tensor *tensor, table *rows)
 {
-    char shape[256], name[512], count[32];
+    char shape[256], name[512], fqn[512], count[32];
     if (c->style == REPORT_NDJSON) {
         json_t *v = tensor_json(tensor);
         json_object_set_new(v, "file", json_of_path(trace_path(t)));
@@ -130,6 +168,9 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
         fprintf(c->to, ",%" PRIu64 ",%" PRIu64 "\n", tensor->count, tensor->offset);
     } else {
         table_cell(rows, "%s", escape_text(name, sizeof name, tensor->name));
+        if (is_foreign(t))
+            table_cell(rows, "%s%s%s", tensor->kind ? tensor->kind : "-", tensor->kind ? ":" : "",
+                       tensor->kind ? escape_text(fqn, sizeof fqn, tensor->fqn) : "");
         table_cell(rows, "%s", tensor->dtype);
         table_cell(rows, "%s", tensor->format ? tensor->format->name : "-");
         table_cell(rows, "%s", shape_text(shape, sizeof shape, tensor));
@@ -152,7 +193,8 @@ static int visit_file(input *in, trace *t, void *p)
         if (c->files)
             fputc('\n', c->to);
         print_file_head(c->to, t, c->metadata);
-        rows = table_new("<name|<dtype|<format|<shape|>elements|<order");
+        rows = table_new(is_foreign(t) ? "<name|<is|<dtype|<format|<shape|>elements|<order"
+                                       : "<name|<dtype|<format|<shape|>elements|<order");
     }
     c->files++;
     for (size_t i = 0; i < trace_count(t); i++) {
@@ -182,7 +224,7 @@ static int visit_file(input *in, trace *t, void *p)
 int cmd_info(const command *self, int argc, char **argv)
 {
     int metadata = 0, first;
-    input_options from = {0};
+    input_options from = {.may_keep_going = 1};
     report_options form = {0};
     const option_row table_of_options[] = {
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
@@ -227,7 +269,6 @@ int cmd_info(const command *self, int argc, char **argv)
 done:
     table_free(c.summary);
     input_close(&in);
-    option_list_clear(&from.match);
-    option_list_clear(&from.kinds);
+    input_options_clear(&from);
     return code;
 }

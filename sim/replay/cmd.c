@@ -195,16 +195,16 @@ static int report_to(run *r, input *in, const replay_options *o, const char *pat
 static int replay_operands(run *r, const option_list *policies, const input_options *io,
                            const replay_options *o, char **operands, int n, const char *path)
 {
-    input in;
+    input in = {0};
     parallel_init(0);
     int code = add_policies(r, policies);
     if (!code)
         code = check_once(r, operands, n);
     if (!code)
         code = input_open(&in, "replay", io, operands, n);
-    if (code)
-        return code;
-    code = order_input(&in, path);
+    in.needs_kinds = 1;
+    if (!code)
+        code = order_input(&in, path);
     if (!code)
         code = report_to(r, &in, o, path);
     input_close(&in);
@@ -259,7 +259,6 @@ int cmd_replay(const command *self, int argc, char **argv)
     free(r.totals);
     policy_list_clear(&r.policies);
     option_list_clear(&policies);
-    option_list_clear(&io.match);
-    option_list_clear(&io.kinds);
+    input_options_clear(&io);
     return code;
 }

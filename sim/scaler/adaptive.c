@@ -270,6 +270,7 @@ int adaptive_trace(adaptive_run *r, input *in)
     input_step *said;
     char names[600];
     pass p = {.run = r};
+    in->needs_kinds = 1;
     int code = input_order_steps(in, &said);
     if (code)
         return code;
@@ -279,7 +280,7 @@ int adaptive_trace(adaptive_run *r, input *in)
         code = fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < in->tree.count && !code; i++) {
         trace_error error;
-        p.t = trace_open(in->tree.paths[i], &in->layout, &error);
+        p.t = input_trace_open(in, in->tree.paths[i], &error);
         p.said = said[i];
         code = p.t ? do_file(&p, in) : input_failed(in, &error);
         trace_close(p.t);

@@ -461,7 +461,7 @@ static int run_command(run *r, input_options *from, char **operands, int n)
 int cmd_scaler(const command *self, int argc, char **argv)
 {
     options o = {0};
-    input_options from = {0};
+    input_options from = {.may_keep_going = 1};
     int first;
     const option_row table_of_options[] = {
         {0, "Which scalers", OPTION_HEADING, NULL, NULL, NULL},
@@ -519,7 +519,6 @@ int cmd_scaler(const command *self, int argc, char **argv)
     option_list_clear(&o.scalers);
     option_list_clear(&o.compare);
     option_list_clear(&o.log_patterns);
-    option_list_clear(&from.match);
-    option_list_clear(&from.kinds);
+    input_options_clear(&from);
     return code;
 }

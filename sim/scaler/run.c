@@ -92,7 +92,7 @@ int scalerrun_own(const input *in, char *spec, size_t size)
     const char *path = in->tree.count ? in->tree.paths[0] : NULL;
     if (!path || !input_is_file(path))
         return 0;
-    trace *t = trace_open(path, &in->layout, &error);
+    trace *t = input_trace_open(in, path, &error);
     const char *name = t ? trace_metadata(t, "mpsim.scaler") : NULL;
     const mpsim_scaler_type *row = name ? mpsim_scaler_find(name) : NULL;
     if (row) {
@@ -294,7 +294,7 @@ static int measure(reading *g)
     g->first = s->n_seen == 0;
     for (size_t i = 0; i < s->files && !code; i++) {
         trace_error error;
-        trace *t = trace_open(r->in->tree.paths[s->file + i], &r->in->layout, &error);
+        trace *t = input_trace_open(r->in, r->in->tree.paths[s->file + i], &error);
         if (!t || read_file(g, t, &error))
             code = input_failed(r->in, &error);
         trace_close(t);

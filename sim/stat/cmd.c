@@ -6,6 +6,8 @@
 #include "tally.h"
 #include "walk.h"
 
+#include <stdlib.h>
+
 static const char more[] =
     "Counts: underflow, a non-zero number that becomes zero; subnormal, a result in the subnormal\n"
     "range; overflow, a finite number beyond the largest one after rounding, saturated or not;\n"
@@ -61,16 +63,19 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
     target_list targets = {0};
     input in = {0};
     tally t = {0};
-    char names[600];
+    stat_settings known = *settings;
+    char names[600], *rules = NULL;
     int code = stat_settings_targets(settings, &targets, "stat");
-    if (!code && !(code = tally_init(&t, settings, form, &targets)) &&
+    if (!code && !(code = tally_init(&t, &known, form, &targets)) &&
         !(code = input_open(&in, "stat", &settings->from, operands, n)) &&
+        !(code = stat_settings_names(&known, settings, &in, &rules)) &&
         !(code = tally_begin(&t, in.tree.count, mpsim_version()))) {
         t.failed = in.failed;
         code = walk(&in, settings, &targets, NULL, &sink, &t);
         code = tally_end(&t, code, input_names(&in, names, sizeof names));
     }
     tally_clear(&t);
+    free(rules);
     input_close(&in);
     target_list_clear(&targets);
     return code;
@@ -117,7 +122,7 @@ static const char rule[] = "--level goes with --csv, --histogram with --json or 
 
 int stat_command(const command *self, int argc, char **argv, stat_work *files)
 {
-    stat_settings s = {0};
+    stat_settings s = {.from = {.may_keep_going = 1}};
     stat_form f = {0};
     const char *shard = NULL;
     int first;

@@ -38,9 +38,19 @@ int stat_settings_targets(const stat_settings *s, target_list *targets, const ch
 
 void stat_settings_clear(stat_settings *s)
 {
-    option_list_clear(&s->from.match);
-    option_list_clear(&s->from.kinds);
+    input_options_clear(&s->from);
     option_list_clear(&s->scaled);
+}
+
+int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
+{
+    json_t *rules = maps_json(&in->maps);
+    *text = rules ? json_dumps(rules, JSON_COMPACT) : NULL;
+    *copy = *s;
+    copy->names = *text;
+    const int failed = rules && !*text;
+    json_decref(rules);
+    return failed ? fail(EXIT_IO, "out of memory") : 0;
 }
 
 int stat_is_scaled(const stat_settings *s, const char *kind)
@@ -92,6 +102,8 @@ json_t *stat_settings_json(const stat_settings *s, const target_list *targets, c
     json_object_set_new(v, "kinds", list_json(&s->from.kinds));
     if (s->counts)
         json_object_set_new(v, "counts", json_true());
+    if (s->names)
+        json_object_set_new(v, "map", json_loads(s->names, 0, NULL));
     return v;
 }
 
@@ -114,6 +126,8 @@ static const struct {
     {"seed", OPTION_COUNT, offsetof(stat_settings, to.seed)},
     {"match", OPTION_LIST, offsetof(stat_settings, from.match)},
     {"kind", OPTION_LIST, offsetof(stat_settings, from.kinds)},
+    {"map", OPTION_LIST, offsetof(stat_settings, from.map)},
+    {"names", OPTION_STRING, offsetof(stat_settings, names)},
     {"dtype", OPTION_STRING, offsetof(stat_settings, from.dtype)},
     {"shape", OPTION_STRING, offsetof(stat_settings, from.shape)},
     {"offset", OPTION_COUNT, offsetof(stat_settings, from.offset)},
@@ -121,6 +135,7 @@ static const struct {
     {"assume", OPTION_STRING, offsetof(stat_settings, from.assume)},
     {"as", OPTION_STRING, offsetof(stat_settings, from.as)},
     {"max-header", OPTION_COUNT, offsetof(stat_settings, from.max_header)},
+    {"max-ratio", OPTION_COUNT, offsetof(stat_settings, from.max_ratio)},
     {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},
     {"counts", OPTION_FLAG, offsetof(stat_settings, counts)},
     {"histogram", OPTION_FLAG, offsetof(stat_settings, histogram)},

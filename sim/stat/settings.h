@@ -12,6 +12,7 @@ typedef struct stat_settings {
     input_options from;
     option_list scaled; /* kinds that the scale multiplies */
     int histogram, counts;
+    const char *names; /* the rules for names that are in force (maps_json), as JSON text; or NULL */
 } stat_settings;
 
 /* What decides how they are shown, and what is a failure. */
@@ -41,6 +42,10 @@ void stat_form_clear(stat_form *f);
  * code after a message that begins with `verb`. */
 int stat_settings_targets(const stat_settings *s, target_list *targets, const char *verb);
 void stat_settings_clear(stat_settings *s);
+
+/* stat_settings_names -- a copy of *s with the rules that `in` has found, whose text *text is to be freed (NULL: there
+ * are none). 0, or an exit code after a message. */
+int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text);
 
 /* stat_is_scaled -- whether the scale multiplies tensors of a kind (NULL: without one, which nothing tells
  * from a gradient). A loss scale reaches gradients, and neither parameters nor activations. */

@@ -71,7 +71,8 @@ static int add_pair(part_pairs *l, const char *name, const char *value)
 static int describe(shards *s)
 {
     char text[512];
-    int code = 0;
+    stat_settings known;
+    int code = stat_settings_names(&known, s->settings, &s->in, &s->names);
     const struct {
         const char *name;
         const mpsim_format *f;
@@ -86,7 +87,7 @@ static int describe(shards *s)
         if (read[i].f)
             code = add_pair(&s->head.formats, read[i].name, part_describe(text, sizeof text, read[i].f, NULL));
     stat_word w;
-    for (size_t i = 0; !code && stat_settings_word(s->settings, i, &w); i++)
+    for (size_t i = 0; !code && stat_settings_word(&known, i, &w); i++)
         code = add_pair(&s->head.words, w.name, stat_word_value(&w));
     return code;
 }
@@ -119,6 +120,7 @@ void shards_close(shards *s)
     clear_values(&s->head.formats);
     part_head_clear(&s->head);
     free(s->starts);
+    free(s->names);
     input_close(&s->in);
     target_list_clear(&s->targets);
 }

@@ -12,6 +12,7 @@
 
 typedef struct shards {
     const stat_settings *settings;
+    char *names; /* text of the rules for names */
     target_list targets;
     input in;
     uint64_t *starts; /* of files among all bytes, and the end of the last */

@@ -74,6 +74,8 @@ struct trace {
     const char **metadata; /* key, value, key, value, ... */
     size_t n_metadata, metadata_room;
     int64_t step;
+    const char *convention; /* see trace_convention                                        */
+    char clash[512];        /* see trace_clash                                             */
     struct arena *arena;
     size_t arena_bytes;
     char *text; /* a header whose strings are in use, or NULL                  */
@@ -102,8 +104,13 @@ int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
 
 /* names.c */
 
+/* trace_kind_named -- the word of the vocabulary that n characters are, or NULL. */
+const char *trace_kind_named(const char *word, size_t n);
+
+/* kinds.c */
+
 /* trace_find_kinds -- kind and fqn of the tensors of a file whose directory is read. */
-void trace_find_kinds(trace *t);
+int trace_find_kinds(trace *t, const trace_options *options, trace_error *error);
 
 /* trace_find_step -- what trace_step says of a file whose directory is read. */
 int64_t trace_find_step(const trace *t);

@@ -8,23 +8,18 @@ static const char *const kinds[] = {"weight", "act",   "out",   "agrad",    "dgr
                                     "wgrad",  "opt.m", "opt.v", "opt.vmax", "master"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-const char *trace_kind(const char *name)
+const char *trace_kind_named(const char *word, size_t n)
 {
-    const char *colon = strchr(name, ':');
-    const size_t n = colon ? (size_t)(colon - name) : 0;
-    for (size_t i = 0; colon && i < KINDS; i++)
-        if (strlen(kinds[i]) == n && memcmp(kinds[i], name, n) == 0)
+    for (size_t i = 0; i < KINDS; i++)
+        if (strlen(kinds[i]) == n && memcmp(kinds[i], word, n) == 0)
             return kinds[i];
     return NULL;
 }
 
-void trace_find_kinds(trace *t)
+const char *trace_kind(const char *name)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        trace_tensor *x = &t->entries[i].tensor;
-        x->kind = trace_kind(x->name);
-        x->fqn = x->kind ? x->name + strlen(x->kind) + 1 : x->name;
-    }
+    const char *colon = strchr(name, ':');
+    return colon ? trace_kind_named(name, (size_t)(colon - name)) : NULL;
 }
 
 const char *trace_kind_at(int i)

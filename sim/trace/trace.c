@@ -59,14 +59,13 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
     t->max_header = o.max_header ? o.max_header : TRACE_HEADER_DEFAULT;
     if (t->max_header > TRACE_HEADER_MAX)
         t->max_header = TRACE_HEADER_MAX;
-    if (own_formats(t, &o, error) || trace_source_open(t, &o, error) ||
-        open_layout(t, &o, error)) {
+    int bad = own_formats(t, &o, error) || trace_source_open(t, &o, error) || open_layout(t, &o, error);
+    t->member = NULL;
+    if (bad || trace_find_kinds(t, &o, error)) {
         trace_close(t);
         return NULL;
     }
-    t->member = NULL;
     t->step = trace_find_step(t);
-    trace_find_kinds(t);
     snprintf(t->label, sizeof t->label, "%s (%s)", t->type->name, t->packing ? t->packing : "");
     return t;
 }
@@ -102,6 +101,16 @@ uint64_t trace_size(const trace *t)
 int64_t trace_step(const trace *t)
 {
     return t->step;
+}
+
+const char *trace_convention(const trace *t)
+{
+    return t->convention;
+}
+
+const char *trace_clash(const trace *t)
+{
+    return t->clash[0] ? t->clash : NULL;
 }
 
 size_t trace_count(const trace *t)

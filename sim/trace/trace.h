@@ -54,6 +54,7 @@ typedef struct trace_options {
     uint64_t max_header;            /* cap on a header in bytes; 0: 16 MiB                        */
     uint64_t max_ratio;             /* how many times its size a packed file may unpack to, beyond
                                        64 MiB; 0: 1000                                            */
+    const struct namemap *map;      /* what names mean, before all conventions (namemap.h); or NULL */
 } trace_options;
 
 typedef struct trace trace;
@@ -153,6 +154,14 @@ const char *trace_kind_at(int i);
 
 /* trace_kind_rank -- the place of a result of trace_kind in that list; NULL comes last. */
 int trace_kind_rank(const char *kind);
+
+/* trace_convention -- whose names the tensors of a file have, as far as they have a kind: "mpsim-trace/1",
+ * "PyTorch checkpoint, gradients", the label of a map; NULL: nobody's. */
+const char *trace_convention(const trace *t);
+
+/* trace_clash -- tensors that would be the same by a convention, and so have no kind: a line that names two of
+ * them; NULL: none. */
+const char *trace_clash(const trace *t);
 
 /* trace_step -- the training step a file belongs to: metadata "mpsim.step" (or "step"), else
  * the last path component of the form [text]step_N or [text]step-N or [text]stepN (also

@@ -1,5 +1,6 @@
 /* tree.c -- the files that operands stand for. */
 #include "impl.h"
+#include "namemap.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -105,7 +106,7 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
                                          "cannot read the directory: %s", strerror(errno));
             break;
         }
-        if (e->d_name[0] != '.')
+        if (e->d_name[0] != '.' && strcmp(e->d_name, NAMEMAP_FILE) != 0)
             result = append(names, n, strdup(e->d_name), path, error);
     }
     closedir(dir);

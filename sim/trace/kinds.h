@@ -1,0 +1,33 @@
+/* kinds.h -- what the files that find kinds share: kinds.c, fqn.c and parameters.c. */
+#ifndef MPSIM_SIM_TRACE_KINDS_H
+#define MPSIM_SIM_TRACE_KINDS_H
+
+#include "convention.h"
+#include "impl.h"
+
+/* How the kind of a tensor was found: by a row of the table, or by rules of the user. */
+typedef struct kinds_source {
+    const convention *row; /* NULL: by none */
+    unsigned char mapped, partner;
+} kinds_source;
+
+/* fqn.c */
+
+/* kinds_fqn -- the fqn of a match in `name`; it lives as long as t. NULL: no memory. */
+const char *kinds_fqn(trace *t, const char *name, const convention_match *m);
+/* kinds_bare_fqn -- a whole name as a fqn; NULL if it is too long. */
+const char *kinds_bare_fqn(const char *name, char *to, size_t size);
+
+/* kinds_is_number -- whether a fqn is digits alone. */
+int kinds_is_number(const char *fqn);
+
+/* parameters.c; `from` has an element for each tensor of t */
+
+/* kinds_number_parameters -- numbers of parameters, as torch's optimizers have them, become names where the file
+ * says which they are. 0, or -1: no memory. */
+int kinds_number_parameters(trace *t, const kinds_source *from);
+/* kinds_find_partners -- tensors without a kind that have the name of a parameter whose gradient or state is
+ * in the file are its weights. 0, or -1: no memory. */
+int kinds_find_partners(trace *t, kinds_source *from);
+
+#endif

@@ -1,0 +1,39 @@
+/* namemap.h -- rules of the user that say what names mean: REGEX=KIND:FQN.
+ *
+ * REGEX is a POSIX extended regular expression that the whole name must fit, KIND a word of the vocabulary, FQN a text in
+ * which \1 to \9 stand for what the parentheses took. REGEX=none: no kind. The first rule that fits counts. A map may come
+ * with a trace, which is untrusted: back references, braces, and a repeated group that repeats or chooses within, which
+ * would take time or memory without bounds, are refused; so are rules beyond NAMEMAP_RULES, and texts beyond
+ * NAMEMAP_LONGEST. */
+#ifndef MPSIM_SIM_TRACE_NAMEMAP_H
+#define MPSIM_SIM_TRACE_NAMEMAP_H
+
+#include "trace.h"
+
+enum { NAMEMAP_RULES = 200, NAMEMAP_LONGEST = 400 };
+
+/* The file of rules beside a trace. */
+#define NAMEMAP_FILE "mpsim-names.map"
+
+typedef struct namemap namemap;
+
+/* `label` says where the rules are from: "--map", or the path of a file. NULL if out of memory. */
+namemap *namemap_new(const char *label);
+void namemap_free(namemap *m); /* accepts NULL */
+const char *namemap_label(const namemap *m);
+size_t namemap_count(const namemap *m);
+/* namemap_rule -- the text of rule i. */
+const char *namemap_rule(const namemap *m, size_t i);
+
+/* namemap_add -- a rule of n characters. 0, or -1 with why not in *error: "at 6: ...", for a message that says
+ * where the rule is from. */
+int namemap_add(namemap *m, const char *rule, size_t n, char error[200]);
+
+/* namemap_join -- the rules of `other` after those of m. 0, or -1: no memory, or too many. */
+int namemap_join(namemap *m, const namemap *other);
+
+/* namemap_find -- the kind (NULL: none) and the fqn of a name, which live as long as t. 1; 0 if no rule fits; -1: no
+ * memory. From several threads at once. */
+int namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn);
+
+#endif

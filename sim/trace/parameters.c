@@ -1,0 +1,283 @@
+/* parameters.c -- what other tensors of a file, and its metadata, tell of the name of a parameter. */
+#include "kinds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int is_kind(const trace_tensor *x, const char *kind)
+{
+    return x->kind && strcmp(x->kind, kind) == 0;
+}
+
+/* A gradient, a state or a master: a parameter has them, and no module. */
+static int is_of_parameter(const trace_tensor *x)
+{
+    static const char *const kinds[] = {"wgrad", "opt.m", "opt.v", "opt.vmax", "master"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (is_kind(x, kinds[i]))
+            return 1;
+    return 0;
+}
+
+static int same_shape(const trace_tensor *a, const trace_tensor *b)
+{
+    if (a->rank != b->rank)
+        return 0;
+    for (size_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return 0;
+    return 1;
+}
+
+/* ---- numbers of parameters ---- */
+
+/* An item of param_groups: PREFIXparam_groups/GROUP/params/PLACE = NUMBER, or .../param_names/PLACE = NAME
+ * (PyTorch 2.6 and later, where the optimizer was given named parameters). */
+typedef struct group_item {
+    uint64_t group, place;
+    const char *value;
+} group_item;
+
+typedef struct group_items {
+    group_item *items;
+    size_t count, room;
+} group_items;
+
+/* Digits and what follows them, which is `after`; NULL if it is not so. */
+static const char *number(uint64_t *n, const char *s, const char *after)
+{
+    *n = 0;
+    const char *p = s;
+    for (; *p >= '0' && *p <= '9' && *n < UINT32_MAX; p++)
+        *n = *n * 10 + (uint64_t)(*p - '0');
+    const size_t length = strlen(after);
+    return p > s && strncmp(p, after, length) == 0 && (*after || !*p) ? p + length : NULL;
+}
+
+static int add_item(group_items *l, group_item item)
+{
+    if (l->count == l->room) {
+        const size_t room = l->room ? 2 * l->room : 64;
+        group_item *items = realloc(l->items, room * sizeof *items);
+        if (!items)
+            return -1;
+        l->items = items;
+        l->room = room;
+    }
+    l->items[l->count++] = item;
+    return 0;
+}
+
+static int by_place(const void *pa, const void *pb)
+{
+    const group_item *a = pa, *b = pb;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* The items of one word, in the order of groups and places. */
+static int read_items(const trace *t, const char *prefix, size_t n, const char *word, group_items *l)
+{
+    static const char groups[] = "param_groups/";
+    for (size_t i = 0; i < t->n_metadata; i++) {
+        const char *key = t->metadata[2 * i], *p;
+        group_item item = {.value = t->metadata[2 * i + 1]};
+        if (strncmp(key, prefix, n) != 0 || strncmp(key + n, groups, sizeof groups - 1) != 0 ||
+            !(p = number(&item.group, key + n + sizeof groups - 1, word)) || !number(&item.place, p, ""))
+            continue;
+        if (add_item(l, item))
+            return -1;
+    }
+    if (l->count)
+        qsort(l->items, l->count, sizeof *l->items, by_place);
+    return 0;
+}
+
+static int by_directory(const void *pa, const void *pb)
+{
+    const trace_entry *const *a = pa, *const *b = pb;
+    return ((*a)->at > (*b)->at) - ((*a)->at < (*b)->at);
+}
+
+/* The weights of a file in the order of its tree. */
+static size_t list_weights(const trace *t, const kinds_source *from, const trace_entry **weights)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->count; i++)
+        if (from[i].row && is_kind(&t->entries[i].tensor, "weight"))
+            weights[n++] = &t->entries[i];
+    if (n)
+        qsort(weights, n, sizeof *weights, by_directory);
+    return n;
+}
+
+/* Whether the numbers are those of the weights: one group, 0, 1, 2, ..., as many as there are weights, and shapes
+ * that agree. Several groups have orders of their own. */
+static int is_order_of_weights(const trace *t, const kinds_source *from, const group_items *numbers,
+                               const trace_entry *const *weights, size_t n)
+{
+    uint64_t k;
+    for (size_t i = 0; i < numbers->count; i++)
+        if (numbers->items[i].group != 0 || !number(&k, numbers->items[i].value, "") || k != i)
+            return 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_tensor *x = &t->entries[i].tensor;
+        if (!from[i].row || !(from[i].row->flags & CONVENTION_INDEX) || !kinds_is_number(x->fqn))
+            continue;
+        if (!number(&k, x->fqn, "") || k >= n || !same_shape(x, &weights[k]->tensor))
+            return 0;
+    }
+    return numbers->count == n;
+}
+
+/* What stands before "state/" in the name of the first state of a numbered parameter; -1: there is none. */
+static ptrdiff_t prefix_of(const trace *t, const kinds_source *from, const char **name)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_tensor *x = &t->entries[i].tensor;
+        const char *state = from[i].row && (from[i].row->flags & CONVENTION_INDEX) && kinds_is_number(x->fqn)
+                                ? strstr(x->name, "state/")
+                                : NULL;
+        while (state && state > x->name && state[-1] != '/')
+            state = strstr(state + 1, "state/");
+        if (!state)
+            continue;
+        *name = x->name;
+        return state - x->name;
+    }
+    return -1;
+}
+
+/* names[k] is that of parameter k, of `room`. */
+static void take_names(trace *t, const kinds_source *from, const char *prefix, size_t n, const char *const *names,
+                       size_t room)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        trace_tensor *x = &t->entries[i].tensor;
+        uint64_t k;
+        if (from[i].row && (from[i].row->flags & CONVENTION_INDEX) && strncmp(x->name, prefix, n) == 0 &&
+            kinds_is_number(x->fqn) && number(&k, x->fqn, "") && k < room && names[k])
+            x->fqn = names[k];
+    }
+}
+
+/* names[number] of the named parameters of groups. 0 if the two lists do not fit together. */
+static int names_of_groups(const group_items *numbers, const group_items *named, const char **names, size_t room)
+{
+    uint64_t k;
+    if (!named->count || named->count != numbers->count)
+        return 0;
+    for (size_t i = 0; i < named->count; i++) {
+        if (by_place(&named->items[i], &numbers->items[i]) != 0 || !number(&k, numbers->items[i].value, "") ||
+            k >= room || names[k])
+            return 0;
+        names[k] = named->items[i].value;
+    }
+    return 1;
+}
+
+int kinds_number_parameters(trace *t, const kinds_source *from)
+{
+    const char *name = NULL;
+    const ptrdiff_t n = prefix_of(t, from, &name);
+    group_items numbers = {0}, named = {0};
+    if (n < 0)
+        return 0;
+    int bad = read_items(t, name, (size_t)n, "/params/", &numbers) ||
+              read_items(t, name, (size_t)n, "/param_names/", &named);
+    const size_t room = numbers.count;
+    const char **names = calloc(room ? room : 1, sizeof *names);
+    const trace_entry **weights = calloc(t->count, sizeof *weights);
+    bad |= !names || !weights;
+    if (!bad && room) {
+        int known = names_of_groups(&numbers, &named, names, room);
+        const size_t n_weights = known ? 0 : list_weights(t, from, weights);
+        if (!known && is_order_of_weights(t, from, &numbers, weights, n_weights)) {
+            for (size_t i = 0; i < n_weights; i++)
+                names[i] = weights[i]->tensor.fqn;
+            known = 1;
+        }
+        if (known)
+            take_names(t, from, name, (size_t)n, names, room);
+    }
+    free(weights);
+    free(names);
+    free(named.items);
+    free(numbers.items);
+    return bad ? -1 : 0;
+}
+
+/* ---- partners ---- */
+
+typedef struct partner {
+    const trace_tensor *tensor;
+    int packed;
+} partner;
+
+static int by_fqn(const void *pa, const void *pb)
+{
+    const partner *a = pa, *b = pb;
+    return strcmp(a->tensor->fqn, b->tensor->fqn);
+}
+
+/* A tensor of the parameter whose shape is `of`'s, or any where shapes are those of partitions. */
+static const partner *find_partner(const partner *all, size_t n, const char *fqn, const trace_tensor *of)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        if (strcmp(all[mid].tensor->fqn, fqn) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < n && strcmp(all[low].tensor->fqn, fqn) == 0 &&
+        (all[low].packed || same_shape(all[low].tensor, of)))
+        return &all[low];
+    return NULL;
+}
+
+/* The bare name, or without what stands before the names of a model in a tree. */
+static const char *find_bare(const partner *all, size_t n, const trace_tensor *x)
+{
+    static const char *const before[] = {"", "module.", "module.module.", "model."};
+    char text[1024];
+    const char *bare = kinds_bare_fqn(x->name, text, sizeof text);
+    for (size_t i = 0; bare && i < sizeof before / sizeof before[0]; i++) {
+        const size_t length = strlen(before[i]);
+        if (strncmp(bare, before[i], length) != 0)
+            continue;
+        const partner *p = find_partner(all, n, bare + length, x);
+        if (p)
+            return p->tensor->fqn;
+    }
+    return NULL;
+}
+
+int kinds_find_partners(trace *t, kinds_source *from)
+{
+    partner *all = malloc((t->count ? t->count : 1) * sizeof *all);
+    size_t n = 0, bare = 0;
+    if (!all)
+        return -1;
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_tensor *x = &t->entries[i].tensor;
+        bare += !x->kind && !from[i].mapped;
+        if (from[i].row && is_of_parameter(x) && !kinds_is_number(x->fqn))
+            all[n++] = (partner){x, (from[i].row->flags & CONVENTION_PACKED) != 0};
+    }
+    if (n && bare)
+        qsort(all, n, sizeof *all, by_fqn);
+    for (size_t i = 0; n && bare && i < t->count; i++) {
+        trace_tensor *x = &t->entries[i].tensor;
+        const char *fqn = x->kind || from[i].mapped ? NULL : find_bare(all, n, x);
+        if (!fqn)
+            continue;
+        x->kind = trace_kind_named("weight", 6);
+        x->fqn = fqn;
+        from[i].partner = 1;
+    }
+    free(all);
+    return 0;
+}
