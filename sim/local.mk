@@ -5,9 +5,9 @@ noinst_LTLIBRARIES += sim/libsim.la
 sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
   -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
 sim_libsim_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
-  $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS)
+  $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
-  $(ZLIB_LIBS) $(LIBARCHIVE_LIBS)
+  $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)
 sim_libsim_la_SOURCES = \
   sim/calc/cmd.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
@@ -99,6 +99,10 @@ sim_libsim_la_SOURCES = \
 # layouts of files that need a library which may not be there
 if HAVE_LIBARCHIVE
 sim_libsim_la_SOURCES += sim/trace/streamlibarchive.c
+endif
+if HAVE_HDF5
+sim_libsim_la_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5dataset.c sim/trace/hdf5driver.c \
+  sim/trace/hdf5metadata.c
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,

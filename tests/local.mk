@@ -14,9 +14,9 @@ AM_TESTS_ENVIRONMENT = \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
 
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
-AM_CFLAGS = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS)
+AM_CFLAGS = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/libmpsim.la \
-  $(CHECK_LIBS) $(MPFR_LIBS) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) -lpthread -lm
+  $(CHECK_LIBS) $(MPFR_LIBS) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -lpthread -lm
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/counts.sh tests/cli/doc.sh tests/cli/dot.sh \
@@ -79,7 +79,7 @@ unit_tests = \
   tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
-  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc \
+  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \
   tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \
@@ -185,8 +185,8 @@ fuzz:
 	@$(MAKE) $(AM_MAKEFLAGS) -f $(srcdir)/tests/fuzz/fuzz.mk srcdir='$(srcdir)' FUZZ_CC='$(FUZZ_CC)' \
 	  FP_CFLAGS='$(FP_CFLAGS)' VIS_CFLAGS='$(VIS_CFLAGS)' AVX2_CFLAGS='$(AVX2_CFLAGS)' \
 	  AVX512_CFLAGS='$(AVX512_CFLAGS)' \
-	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS)' \
-	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS)' \
+	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
+	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_la_SOURCES) $(lib_libavx2_la_SOURCES) \
 	    $(lib_libavx512_la_SOURCES) $(lib_train_libtrain_la_SOURCES) $(sim_libsim_la_SOURCES)'
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)

@@ -107,20 +107,11 @@ static char *any_string(gguf *g, uint64_t max, const char *what)
     return s;
 }
 
-static int is_utf8(const char *s)
-{
-    uint32_t c;
-    size_t n = 1;
-    for (; *s && n; s += n)
-        n = utf8_character(s, &c);
-    return n != 0;
-}
-
 const char *gguf_string(gguf *g, const char *what)
 {
     const uint64_t at = g->at;
     const char *s = any_string(g, NAME_MAX_BYTES, what);
-    if (s && !is_utf8(s)) {
+    if (s && !trace_is_utf8(s)) {
         trace_fail(g->t, g->error, at, "%s is not UTF-8", what);
         return NULL;
     }
@@ -200,11 +191,8 @@ static char *array_text(gguf *g)
 static char *string_value(gguf *g)
 {
     char *s = any_string(g, g->t->max_header, "a value");
-    if (!s || is_utf8(s))
-        return s;
-    char *escaped = escape_all(s), *kept = escaped ? trace_string(g->t, escaped, strlen(escaped)) : NULL;
-    free(escaped);
-    if (!kept)
+    char *kept = s ? trace_utf8(g->t, s) : NULL;
+    if (s && !kept)
         trace_no_memory(g->t, g->error);
     return kept;
 }

@@ -59,7 +59,7 @@ typedef struct trace_layout_type {
 
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
     trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_torch_tar, trace_layout_pickle,
-    trace_layout_gguf, trace_layout_llmc;
+    trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5;
 
 struct trace {
     char *path;
@@ -132,6 +132,8 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
 /* memory.c: everything here lives until trace_close, and is NULL if there is no memory */
 void *trace_alloc(trace *t, size_t n);
 char *trace_string(trace *t, const char *s, size_t n);
+char *trace_utf8(trace *t, const char *s); /* s, or s escaped if it is not UTF-8 */
+int trace_is_utf8(const char *s);
 trace_entry *trace_add(trace *t, trace_error *error); /* a zeroed entry; checks the limits */
 int trace_add_metadata(trace *t, const char *key, const char *value, trace_error *error);
 /* trace_order -- sort entries by (offset, size, at); 0, or -1 without memory. */

@@ -1,4 +1,5 @@
 /* layout.c -- which layout a file has, by its first bytes. */
+#include "config.h"
 #include "impl.h"
 #include "stream.h"
 
@@ -66,6 +67,9 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
         {"PK\3\4", 4, &trace_layout_zip},
         {"PK\5\6", 4, &trace_layout_zip},
         {"GGUF", 4, &trace_layout_gguf},
+#ifdef HAVE_HDF5
+        {"\x89HDF\r\n\x1a\n", 8, &trace_layout_hdf5},
+#endif
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (n >= rows[i].n && memcmp(head, rows[i].magic, rows[i].n) == 0)
@@ -91,7 +95,7 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
     } others[] = {
         {"\x93NUM", 4, "a damaged npy file"},
         {"PK", 2, "a damaged or split zip file"},
-        {"\x89HDF", 4, "an HDF5 file: save it as safetensors or npz"},
+        {"\x89HDF", 4, "an HDF5 file, which this mpsim was built without: save it as safetensors or npz"},
         {"\x1f\x8b", 2, "damaged gzip data"},
         {"\xc8\xd7\x34\x01", 4, "a tokenizer of llm.c, which holds no tensors"},
     };

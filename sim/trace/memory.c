@@ -52,6 +52,24 @@ char *trace_string(trace *t, const char *s, size_t n)
     return copy;
 }
 
+int trace_is_utf8(const char *s)
+{
+    uint32_t c;
+    size_t n = 1;
+    for (; *s && n; s += n)
+        n = utf8_character(s, &c);
+    return n != 0;
+}
+
+char *trace_utf8(trace *t, const char *s)
+{
+    char *escaped = trace_is_utf8(s) ? NULL : escape_all(s);
+    const char *kept = escaped ? escaped : s;
+    char *copy = escaped || trace_is_utf8(s) ? trace_string(t, kept, strlen(kept)) : NULL;
+    free(escaped);
+    return copy;
+}
+
 trace_entry *trace_add(trace *t, trace_error *error)
 {
     if (t->count == TRACE_ITEMS_MAX) {

@@ -45,21 +45,22 @@ static int next_row(FILE *f, row *r)
     return 1;
 }
 
-/* Whether the file needs a library that this program was built without. */
+/* The libraries that this program was built without. */
+static const char *const left_out[] = {
+#ifndef HAVE_LIBARCHIVE
+    ".xz",
+#endif
+#ifndef HAVE_HDF5
+    ".h5",
+#endif
+    NULL};
+
 static int is_left_out(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-#ifdef HAVE_LIBARCHIVE
-    const int packed = 0;
-#else
-    const int packed = strcmp(dot, ".xz") == 0 || strcmp(dot, ".zst") == 0;
-#endif
-#ifdef HAVE_HDF5
-    const int hdf5 = 0;
-#else
-    const int hdf5 = strcmp(dot, ".h5") == 0;
-#endif
-    return packed || hdf5;
+    int i = 0;
+    while (left_out[i] && strcmp(strrchr(name, '.'), left_out[i]) != 0)
+        i++;
+    return left_out[i] != NULL;
 }
 
 static trace *open_file(const char *name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax
     git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
     PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
 
@@ -81,6 +81,85 @@ def gguf_file(folder, name, big):
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
+
+
+# ---- HDF5 ----
+
+def hdf5_files(folder):
+    import h5py
+    rng = np.random.default_rng(2)
+    name = "h5py.h5"
+    x = rng.standard_normal((5, 7, 3))
+    with h5py.File(os.path.join(folder, name), "w") as f:
+        f.attrs.update({"step": 42, "lr": np.float32(1e-3), "note": "lines\nand \u00e4", "names": ["a", "b"],
+                        "betas": [0.9, 0.999]})
+        f.create_group("model/layer 0").attrs["units"] = np.int16(-3)
+        f["model/soft"] = h5py.SoftLink("/plain/F64")
+        f["model/external"] = h5py.ExternalLink("other.h5", "/x")
+        for dtype, short in ("f8", "F64"), ("f4", "F32"), ("f2", "F16"):
+            f["plain/" + short] = x.astype("<" + dtype)
+            f["plain/" + short + "_big"] = x.astype(">" + dtype)
+        f["model/hard"] = f["plain/F32"]
+        f["model/again"] = f["model"] # a loop
+        f.create_dataset("packed/gzip", data=x.astype("f4"), chunks=(2, 3, 2), compression="gzip")
+        f.create_dataset("packed/shuffle", data=x, chunks=(5, 7, 1), compression="gzip", shuffle=True, fletcher32=True)
+        f.create_dataset("packed/chunked", data=x, chunks=(4, 4, 2))
+        f.create_dataset("packed/sparse", shape=(6, 6), dtype="f4", chunks=(2, 2), fillvalue=1.5)
+        f["packed/sparse"][2:4, 3:5] = 7
+        f.create_dataset("plain/unwritten", shape=(4,), dtype="f4")
+        for dtype, short in ("i1", "I8"), ("u2", "U16"), ("i4", "I32"), ("u8", "U64"):
+            f["integers/" + short] = np.arange(6).reshape(2, 3).astype(dtype)
+        f["other/bool"] = np.array([True, False])
+        f["other/strings"] = ["x", "yz"]
+        f["other/complex"] = np.array([1 + 2j])
+        f["scalar"] = np.float32(2.5)
+        f["empty"] = h5py.Empty("f4")
+        # what HDF5 2 calls BFLOAT16LE and F8E4M3: fields of a type of our own
+        for short, size, fields, bias in ("BF16", 2, (15, 7, 8, 0, 7), 127), ("F8_E4M3", 1, (7, 3, 4, 0, 3), 7):
+            t = h5py.h5t.IEEE_F32LE.copy()
+            t.set_fields(*fields)
+            t.set_precision(8 * size)
+            t.set_size(size)
+            t.set_ebias(bias)
+            codes = rng.integers(0, 120, (3, 4)).astype("u%d" % size)
+            d = h5py.h5d.create(f.id, ("fields_" + short).encode(), t, h5py.h5s.create_simple((3, 4)))
+            d.write(h5py.h5s.ALL, h5py.h5s.ALL, codes, t)
+            if short == "BF16":
+                bf16 = codes
+            else:
+                e4m3 = codes
+    with h5py.File(os.path.join(folder, name), "r") as f:
+        listed = []
+        f.visit(lambda k: listed.append(k) if isinstance(f[k], h5py.Dataset) else None)
+        a = {k: f[k] for k in listed}
+        short = {"f8": "F64", "f4": "F32", "f2": "F16", "i1": "I8", "u2": "U16", "i4": "I32", "u8": "U64"}
+        for k in sorted(listed, key=lambda k: k.split("/")):
+            d = a[k]
+            if k.startswith("fields_"):
+                codes = bf16 if "BF16" in k else e4m3
+                row(name, k, k[7:], codes.shape, codes)
+            elif d.shape is None:
+                row(name, k, "F32", (0,), np.zeros(0, "f4"))
+            elif k.startswith("other/"):
+                row(name, k, {"bool": "enum", "strings": "string", "complex": "compound"}[k[6:]], d.shape, None)
+            else:
+                row(name, k, short[d.dtype.str[1:]], d.shape, d[()] if d.dtype.kind == "f" else None)
+
+
+def keras_file(folder):
+    os.environ["KERAS_BACKEND"] = "jax"
+    import h5py
+    import keras
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="relu"),
+                              keras.layers.BatchNormalization(), keras.layers.Dense(2)])
+    name = "keras.weights.h5"
+    model.save_weights(os.path.join(folder, name))
+    with h5py.File(os.path.join(folder, name), "r") as f:
+        listed = []
+        f.visit(lambda k: listed.append(k) if isinstance(f[k], h5py.Dataset) else None)
+        for k in sorted(listed, key=lambda k: k.split("/")):
+            row(name, k, "F32" if f[k].dtype == "f4" else "I32", f[k].shape, f[k][()] if f[k].dtype == "f4" else None)
 
 
 # ---- llm.c ----
@@ -239,6 +318,8 @@ def optimizer_state(folder, name, processes, masters, shuffle):
 def main(folder):
     gguf_file(folder, "little.gguf", False)
     gguf_file(folder, "big.gguf", True)
+    hdf5_files(folder)
+    keras_file(folder)
     llmc_files(folder)
     with open(os.path.join(folder, "digests.tsv"), "w", encoding="utf-8") as f:
         f.write("\n".join(rows) + "\n")
