@@ -83,7 +83,7 @@ static int run(const options *o, char **operands, int n)
 
 int cmd_diff(const command *self, int argc, char **argv)
 {
-    options o = {0};
+    options o = {.from = {.may_keep_going = 1}};
     int first;
     const option_row rows[] = {
         {0, "What is a difference", OPTION_HEADING, NULL, NULL, NULL},
@@ -102,7 +102,6 @@ int cmd_diff(const command *self, int argc, char **argv)
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code < 0)
         code = run(&o, argv + first, argc - first);
-    option_list_clear(&o.from.match);
-    option_list_clear(&o.from.kinds);
+    input_options_clear(&o.from);
     return code;
 }

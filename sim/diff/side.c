@@ -82,7 +82,7 @@ trace *side_trace(side *s, side_file *f, trace_error *error)
     if (!f->t) {
         if (s->n_open >= OPEN_MOST)
             make_room(s);
-        f->t = trace_open(f->path, &s->in.layout, error);
+        f->t = input_trace_open(&s->in, f->path, error);
         s->n_open += f->t != NULL;
         if (f->t && f->once)
             f->said.step = trace_step(f->t);

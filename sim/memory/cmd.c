@@ -267,7 +267,6 @@ int cmd_memory(const command *self, int argc, char **argv)
     if (code < 0)
         code = run(&o, argv + first, argc - first);
     option_list_clear(&o.policies);
-    option_list_clear(&o.from.match);
-    option_list_clear(&o.from.kinds);
+    input_options_clear(&o.from);
     return code;
 }
