@@ -73,14 +73,6 @@ static int parts_of(const pickle *p, pickle_ref r, array *a)
     return 0;
 }
 
-/* bytearray(bytes), as protocol 5 has it in lower ones */
-static pickle_ref content(const pickle *p, pickle_ref r)
-{
-    const char *name = pickle_type_of(p, r) == PICKLE_OBJECT ? pickle_global(p, r) : NULL;
-    const torch_global *g = torch_global_find(name);
-    return g && strcmp(g->name, "builtins.bytearray") == 0 ? pickle_item(p, pickle_args(p, r), 0) : r;
-}
-
 int torch_add_array(trace *t, const trace_options *options, const torch_tree *tree, const char *name, pickle_ref r,
                     trace_error *error)
 {
@@ -104,7 +96,7 @@ int torch_add_array(trace *t, const trace_options *options, const torch_tree *tr
     uint64_t count, bytes;
     if (trace_shape_bytes(v.size, v.rank, v.width * 8u, &count, &bytes))
         return trace_fail(t, error, TRACE_NO_OFFSET, "the shape of tensor '%.200s' is too large", name);
-    if (torch_unfold(t, tree, content(p, a.bytes), &v.storage.section, &v.storage.first, &v.storage.bytes, error))
+    if (torch_unfold(t, tree, a.bytes, &v.storage.section, &v.storage.first, &v.storage.bytes, error))
         return -1;
     if (v.storage.bytes != bytes)
         return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' needs %" PRIu64 " bytes, there are %" PRIu64, name,

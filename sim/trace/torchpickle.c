@@ -195,15 +195,29 @@ static int decode(trace *t, const pickle_bytes *data, uint32_t section, trace_er
     return 0;
 }
 
+static int is_bytes(const char *global)
+{
+    const torch_global *g = torch_global_find(global);
+    return g && (g->role == TORCH_ENCODED || strcmp(g->name, "builtins.bytes") == 0 ||
+                 strcmp(g->name, "builtins.bytearray") == 0);
+}
+
 int torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *section, uint64_t *first, uint64_t *n,
                  trace_error *error)
 {
     torch_state *s = t->state;
-    const torch_global *g = torch_global_find(pickle_global(tree->p, r));
-    pickle_bytes data;
-    if (pickle_type_of(tree->p, r) == PICKLE_OBJECT && g && g->role == TORCH_ENCODED)
-        r = pickle_item(tree->p, pickle_args(tree->p, r), 0);
-    if (pickle_data(tree->p, r, &data))
+    const pickle *p = tree->p;
+    pickle_bytes data = {0};
+    /* bytearray(encode(text, 'latin1')), bytes() */
+    for (int i = 0; i < 2 && pickle_type_of(p, r) == PICKLE_OBJECT && is_bytes(pickle_global(p, r)); i++) {
+        if (pickle_count(p, pickle_args(p, r)) == 0) {
+            *section = tree->section;
+            *first = *n = 0;
+            return 0;
+        }
+        r = pickle_item(p, pickle_args(p, r), 0);
+    }
+    if (pickle_data(p, r, &data))
         return trace_fail(t, error, TRACE_NO_OFFSET, "something else stands where the pickle needs bytes");
     if (!data.memory && data.coding == PICKLE_PLAIN) {
         *section = tree->section;

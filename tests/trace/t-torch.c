@@ -96,7 +96,7 @@ static void compare(const trace *t, char *const field[6])
 /* Every line of a list, which stands for files of a folder. */
 static void compare_all(const char *folder, const char *list)
 {
-    char path[4096], line[LINE], open[LINE] = "";
+    char path[2 * LINE], line[LINE], open[LINE] = "";
     trace *t = NULL;
     trace_error error;
     snprintf(path, sizeof path, "%s/%s", folder, list);
