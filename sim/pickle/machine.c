@@ -648,6 +648,7 @@ static const struct {
 
 static int step(machine *m)
 {
+    const uint64_t frame = m->in.frame_end;
     m->op_at = m->in.at;
     if (m->in.at >= m->in.end)
         return input_fail(&m->in, m->in.end, "the pickle ends without its end mark");
@@ -663,7 +664,9 @@ static int step(machine *m)
         return -1;
     for (size_t i = ops[code].bytes; i-- > 0;)
         u = u << 8 | b[i];
-    return ops[code].run(m, u, ops[code].arg);
+    if (ops[code].run(m, u, ops[code].arg))
+        return -1;
+    return frame && m->op_at < frame && m->in.at > frame ? bad(m, "a frame ends within an instruction") : 0;
 }
 
 static int begin(machine *m)

@@ -33,7 +33,7 @@ static const struct {
 /* clang-format on */
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
-/* The row of a dtype and its byte order; -1: it is none of these. */
+/* The row of a dtype and its byte order; -1: it is none of these, -2: it is none of numpy's. */
 static int dtype_of(const pickle *p, pickle_ref r, int *big_endian)
 {
     const torch_global *g = torch_global_find(pickle_global(p, r));
@@ -43,7 +43,7 @@ static int dtype_of(const pickle *p, pickle_ref r, int *big_endian)
     if (!g || strcmp(g->name, "numpy.dtype") != 0 || !code)
         return -1;
     if (order && (n != 1 || !strchr("<>|=", order[0])))
-        return -1;
+        return -2;
     *big_endian = order && order[0] == '>';
     for (int i = 0; i < DTYPES; i++)
         if (strcmp(dtypes[i].code, code) == 0)
@@ -83,8 +83,10 @@ int torch_add_array(trace *t, const trace_options *options, const torch_tree *tr
     if (parts_of(p, r, &a))
         return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' is not described as numpy does it", name);
     const int row = dtype_of(p, a.dtype, &big);
-    if (row < 0)
+    if (row == -1)
         return 1;
+    if (row < 0)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' has no byte order that is known", name);
     const int rank = torch_sizes(t, p, a.shape, name, "the shape", v.size, error);
     if (rank < 0)
         return -1;
