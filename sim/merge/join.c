@@ -23,6 +23,7 @@ typedef struct joining {
     uint64_t end;      /* of the tensor at hand: elements so far, if it has begun */
     int begun;
     char *name;
+    char *first;       /* path of the first file of tensors */
 } joining;
 
 static int damaged(joining *j, const char *what)
@@ -39,6 +40,13 @@ static int keep(char **to, const char *text)
     free(*to);
     *to = copy;
     return 0;
+}
+
+/* A file of tensors has come. */
+static int keep_path(joining *j, const char *path)
+{
+    const int code = j->first ? 0 : keep(&j->first, path);
+    return code ? code : keep(&j->path, path);
 }
 
 /* All of the file at hand was told. */
@@ -78,7 +86,7 @@ static int take_file(joining *j, const part_record *x)
     j->step = x->step;
     j->tensors = x->tensors;
     tally_file(j->to);
-    return keep(&j->path, x->path);
+    return keep_path(j, x->path);
 }
 
 static int take_failed(joining *j, const part_record *x)
@@ -88,9 +96,11 @@ static int take_failed(joining *j, const part_record *x)
         return code;
     fail(x->exit, "%s", x->message);
     tally_failed(j->to);
-    j->failed |= x->file != 0;
+    if (!x->file)
+        return 0;
+    j->failed = 1;
     j->begun = 0;
-    return 0;
+    return keep_path(j, x->path);
 }
 
 /* A file that is none of tensors. */
@@ -197,7 +207,7 @@ static int take_all(joining *j, const parts *p)
     return code;
 }
 
-int join_parts(const parts *p, const target_list *targets, int histogram, tally *to)
+int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first)
 {
     joining j = {.targets = targets, .to = to};
     int code;
@@ -210,5 +220,6 @@ int join_parts(const parts *p, const target_list *targets, int histogram, tally 
     group_clear(&j.all);
     free(j.path);
     free(j.name);
+    *first = j.first;
     return code;
 }

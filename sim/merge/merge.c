@@ -4,6 +4,7 @@
 #include "join.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 int merge_report(const part_source *sources, size_t n, const stat_form *form)
 {
@@ -11,14 +12,15 @@ int merge_report(const part_source *sources, size_t n, const stat_form *form)
     stat_settings settings = {0};
     target_list targets = {0};
     tally t = {0};
-    char names[600];
+    char names[600], *first = NULL;
     int code = parts_read(&p, sources, n);
     if (!code && !(code = parts_complete(&p)) && !(code = parts_settings(&p, &settings, &targets)) &&
         !(code = tally_init(&t, &settings, form, &targets)) &&
         !(code = tally_begin(&t, (size_t)p.files, p.head.version))) {
-        code = join_parts(&p, &targets, settings.histogram, &t);
-        code = tally_end(&t, code, files_names(p.head.first, (size_t)p.files, names, sizeof names));
+        code = join_parts(&p, &targets, settings.histogram, &t, &first);
+        code = tally_end(&t, code, files_names(first ? first : "", (size_t)p.files, names, sizeof names));
     }
+    free(first);
     tally_clear(&t);
     target_list_clear(&targets);
     stat_settings_clear(&settings);

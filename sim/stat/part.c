@@ -124,11 +124,12 @@ void part_write_file(part_writer *w, uint64_t i, const char *path, int64_t step,
     put_record(w, 'F');
 }
 
-void part_write_failed(part_writer *w, uint64_t place, int exit_code, const char *text)
+void part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why)
 {
     bytes_put_count(&w->b, place);
-    bytes_put_count(&w->b, (uint64_t)exit_code);
-    bytes_put_text(&w->b, text);
+    bytes_put_text(&w->b, path);
+    bytes_put_count(&w->b, (uint64_t)why->exit);
+    bytes_put_text(&w->b, why->text);
     put_record(w, 'X');
 }
 
@@ -390,6 +391,7 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
         break;
     case 'X':
         x->file = take_count(t);
+        x->path = take_text(t);
         x->exit = (int)take_number(t, 255);
         x->message = take_text(t);
         break;

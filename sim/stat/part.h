@@ -9,7 +9,7 @@
  *   'T'  a tensor, or a piece of one: name, dtype, kind, shape, elements; if it has numbers, the records of
  *        pack.h follow
  *   'O'  a file is no file of tensors: its place
- *   'X'  a file failed (or, place 0, what stands for files): exit code and message
+ *   'X'  a file failed (or, place 0, what stands for files): its place and one, its path, exit code and message
  *   'Z'  ends it: how many files were counted, and a digest of all bytes of the section before that
  *
  * The digest of the head stands at its end. Whoever adds a record, or a field, makes it version 2.
@@ -63,7 +63,7 @@ void part_write_head(part_writer *w, FILE *to, const part_head *head);
 void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_list *targets);
 void part_write_file(part_writer *w, uint64_t i, const char *path, int64_t step, uint64_t tensors);
 void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of);
-void part_write_failed(part_writer *w, uint64_t place, int exit_code, const char *text);
+void part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why);
 void part_write_other(part_writer *w, uint64_t i);
 void part_write_end(part_writer *w, uint64_t counted);
 int part_write_finish(part_writer *w);
@@ -102,7 +102,7 @@ typedef struct part_record {
     int tag;
     uint64_t k, n;              /* S */
     uint64_t file;              /* F O: its place; X: its place and one, or 0 */
-    const char *path, *message; /* F; X */
+    const char *path, *message; /* F X; X */
     int64_t step;               /* F */
     uint64_t tensors;           /* F: that are selected there */
     int exit;                   /* X */

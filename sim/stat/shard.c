@@ -164,7 +164,7 @@ static int write_failed(void *context, uint64_t i, const trace_error *error)
 {
     writing *x = context;
     count_file(x, i);
-    part_write_failed(&x->w, i + 1, error->exit, error->text);
+    part_write_failed(&x->w, i + 1, x->in->tree.paths[i], error);
     return 0;
 }
 
@@ -184,7 +184,7 @@ int shards_write(shards *s, uint64_t k, FILE *to)
     part_write_head(&x.w, to, &s->head);
     part_write_section(&x.w, k, s->n, &s->targets);
     for (size_t i = 0; i < s->in.n_refused && k == 1; i++)
-        part_write_failed(&x.w, 0, s->in.refused[i].exit, s->in.refused[i].text);
+        part_write_failed(&x.w, 0, "", &s->in.refused[i]);
     const int code = walk(&s->in, s->settings, &s->targets, &x.share, &sink, &x);
     part_write_end(&x.w, x.counted);
     if (part_write_finish(&x.w) && !code)
