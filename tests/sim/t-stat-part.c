@@ -1,0 +1,407 @@
+/* t-stat-part.c -- parts of a report: shares of the work are a partition of it; accumulators come back from their
+ * bytes as they were, and merge to the same in any order and split; heads that do not fit are refused. */
+#include "sim/merge/merge.h"
+#include "sim/merge/parts.h"
+#include "sim/stat/shard.h"
+#include "support/support.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- shares ---- */
+
+typedef struct shape {
+    uint64_t count, width;
+    int whole;
+} shape;
+
+/* The tensors of a file, and which element of each is due next, or that the empty one was there. */
+typedef struct file {
+    shape tensors[6];
+    uint64_t next[6];
+    int met[6];
+    size_t count;
+    uint64_t bytes;
+} file;
+
+static uint64_t below(uint64_t *state, uint64_t n)
+{
+    return test_random(state) % n;
+}
+
+static void make_file(file *f, uint64_t *state)
+{
+    static const uint64_t widths[] = {0, 1, 2, 4, 8};
+    memset(f, 0, sizeof *f);
+    f->count = below(state, 7);
+    for (size_t i = 0; i < f->count; i++) {
+        f->tensors[i] = (shape){below(state, 4) ? below(state, 60) : 0, widths[below(state, 5)], below(state, 5) == 0};
+        f->bytes += f->tensors[i].count * f->tensors[i].width;
+    }
+}
+
+/* What shard k has of a file: it goes on where the one before ended. */
+static void take_share(const share *s, size_t i, file *f)
+{
+    share_cut cut;
+    uint64_t at = 0, first, n;
+    share_cut_file(s, i, f->bytes, &cut);
+    for (size_t t = 0; t < f->count; t++) {
+        const shape *x = &f->tensors[t];
+        if (share_cut_tensor(&cut, at, x->count, x->width, x->whole, &first, &n)) {
+            ck_assert_uint_eq(first, f->next[t]);
+            ck_assert(n > 0 || x->count == 0);
+            ck_assert(n == x->count || (!x->whole && x->width));
+            ck_assert(!f->met[t] || first > 0);
+            f->next[t] = first + n;
+            f->met[t] = 1;
+        }
+        at += x->count * x->width;
+    }
+}
+
+/* Files whose sizes have nothing to do with what is in them, as packed ones. */
+START_TEST(shares_are_a_partition)
+{
+    enum { FILES = 9 };
+    uint64_t state = test_seed();
+    for (size_t run = 0; run < test_scaled(20000); run++) {
+        file files[FILES];
+        uint64_t starts[FILES + 1] = {0};
+        int owned[FILES] = {0};
+        const size_t n_files = below(&state, FILES + 1);
+        const uint64_t n = 1 + below(&state, run % 3 ? 8 : 100);
+        for (size_t i = 0; i < n_files; i++) {
+            make_file(&files[i], &state);
+            starts[i + 1] = starts[i] + (below(&state, 5) ? below(&state, 400) << below(&state, 40) : 0);
+        }
+        size_t next = 0;
+        for (uint64_t k = 1; k <= n; k++) {
+            share s;
+            share_make(&s, k, n, starts, n_files);
+            ck_assert(s.first <= s.last && s.last <= n_files);
+            ck_assert(s.first == s.last || s.first == next || s.first + 1 == next);
+            for (size_t i = s.first; i < s.last; i++) {
+                owned[i] += share_owns(&s, i);
+                take_share(&s, i, &files[i]);
+            }
+            next = s.last > s.first ? s.last : next;
+        }
+        ck_assert_uint_eq(next, n_files);
+        for (size_t i = 0; i < n_files; i++) {
+            ck_assert_int_eq(owned[i], 1);
+            for (size_t t = 0; t < files[i].count; t++)
+                ck_assert(files[i].met[t] && files[i].next[t] == files[i].tensors[t].count);
+        }
+    }
+}
+END_TEST
+
+START_TEST(shares_as_typed)
+{
+    uint64_t k, n;
+    ck_assert(share_parse(&k, &n, "2/7") == 0 && k == 2 && n == 7);
+    ck_assert(share_parse(&k, &n, "1000000/1000000") == 0);
+    static const char *const bad[] = {"", "/", "1", "1/", "/1", "0/1", "2/1", "1/1000001", "a/2", "1/2/3", "-1/2"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_int_eq(share_parse(&k, &n, bad[i]), -1);
+}
+END_TEST
+
+/* ---- accumulators ---- */
+
+static target_list targets;
+
+static void make_targets(const char *formats, const char *scales)
+{
+    ck_assert(target_list_make(&targets, &(target_options){.formats = formats, .scales = scales}, "test", "fp16") == 0);
+}
+
+/* Numbers of all sizes, with what is none. */
+static double any_number(uint64_t *state)
+{
+    const uint64_t u = test_random(state), kind = below(state, 8);
+    return kind == 0 ? 0 : kind == 1 ? f64_of_bits(u) : kind == 2 ? (double)f32_of_bits((uint32_t)u) : (double)(int64_t)u * 0x1p-70;
+}
+
+static void account(group *g, const double *x, size_t n, uint64_t first)
+{
+    const mpsim_rng rng = {5, 6, first};
+    mpsim_stats_add(&g->stats, x, n);
+    mpsim_histogram_add(g->histogram, x, n);
+    for (size_t i = 0; i < targets.count; i++) {
+        mpsim_rounding r = targets.items[i].rounding;
+        r.scale = g->scaled ? r.scale : 1;
+        ck_assert(mpsim_cast_stats_add(&g->casts[i], &targets.items[i].format, &r, &rng, x, n) == MPSIM_OK);
+    }
+}
+
+/* All records of a group in one piece. */
+static putter packed(const group *g)
+{
+    putter b = {0};
+    for (int row = 0; row < PACK_ROWS; row++)
+        for (size_t i = 0; i < pack_count(row, g, &targets); i++)
+            pack_put(&b, row, g, &targets, i);
+    ck_assert(!b.failed);
+    return b;
+}
+
+/* Record by record, through their bytes. */
+static void through_bytes(group *to, const group *from)
+{
+    pack_begin(to, from->scaled != 0);
+    for (int row = 0; row < PACK_ROWS; row++)
+        for (size_t i = 0; i < pack_count(row, from, &targets); i++) {
+            putter b = {0};
+            pack_put(&b, row, from, &targets, i);
+            unsigned char *copy = malloc(b.n + 1); /* with nothing behind */
+            ck_assert(copy && !b.failed);
+            memcpy(copy, b.p, b.n);
+            taker t = {copy, copy + b.n, 0};
+            ck_assert_int_eq(pack_take(&t, row, to, i), 0);
+            taker shorter = {copy, copy + b.n - 1, 0};
+            group other;
+            ck_assert(group_init(&other, targets.count, 1) == 0);
+            pack_begin(&other, from->scaled != 0);
+            other.stats.count = from->stats.count;
+            ck_assert_int_eq(pack_take(&shorter, row, &other, i), -1);
+            group_clear(&other);
+            free(copy);
+            bytes_clear(&b);
+        }
+    pack_end(to, &targets);
+}
+
+static void must_be_equal(const group *a, const group *b)
+{
+    putter x = packed(a), y = packed(b);
+    ck_assert(x.n == y.n && memcmp(x.p, y.p, x.n) == 0);
+    ck_assert(a->tensors == b->tensors && a->scaled == b->scaled);
+    for (size_t i = 0; i < targets.count; i++) /* those that are not written are copies */
+        ck_assert(memcmp(&a->casts[i].counts, &b->casts[i].counts, sizeof a->casts[i].counts) == 0);
+    bytes_clear(&x);
+    bytes_clear(&y);
+}
+
+/* Elements in pieces, each through its bytes, merged in any order: as if they had come at once. */
+START_TEST(groups_come_back_and_merge)
+{
+    enum { MOST = 400, PIECES = 8 };
+    uint64_t state = test_seed();
+    make_targets("fp16,e4m3@cuda,e2m1", "1,2^10,3");
+    for (size_t run = 0; run < test_scaled(300); run++) {
+        double x[MOST];
+        group whole, pieces[PIECES], sum;
+        const size_t n = below(&state, MOST + 1);
+        const int scaled = (int)below(&state, 2);
+        for (size_t i = 0; i < n; i++)
+            x[i] = any_number(&state);
+        ck_assert(group_init(&whole, targets.count, 1) == 0 && group_init(&sum, targets.count, 1) == 0);
+        pack_begin(&whole, scaled);
+        account(&whole, x, n, 0);
+        size_t at = 0;
+        for (int i = 0; i < PIECES; i++) {
+            group piece;
+            const size_t m = i == PIECES - 1 ? n - at : below(&state, n - at + 1);
+            ck_assert(group_init(&piece, targets.count, 1) == 0 && group_init(&pieces[i], targets.count, 1) == 0);
+            pack_begin(&piece, scaled);
+            account(&piece, x + at, m, at);
+            through_bytes(&pieces[i], &piece);
+            must_be_equal(&pieces[i], &piece);
+            group_clear(&piece);
+            at += m;
+        }
+        const size_t turn = below(&state, PIECES);
+        for (size_t i = 0; i < PIECES; i++)
+            group_merge(&sum, &pieces[(i * 3 + turn) % PIECES]);
+        sum.tensors = 1;
+        sum.scaled = scaled != 0;
+        must_be_equal(&sum, &whole);
+        for (int i = 0; i < PIECES; i++)
+            group_clear(&pieces[i]);
+        group_clear(&whole);
+        group_clear(&sum);
+    }
+    target_list_clear(&targets);
+}
+END_TEST
+
+/* Bytes that are no group: refused, or taken for one that gives the same bytes. */
+START_TEST(any_bytes_are_taken_or_refused)
+{
+    uint64_t state = test_seed();
+    make_targets("fp16", "1");
+    group g, from;
+    ck_assert(group_init(&g, targets.count, 1) == 0 && group_init(&from, targets.count, 1) == 0);
+    const double x[] = {1, -0x1p-1074, 1e308, 3e-5, -7};
+    pack_begin(&from, 1);
+    account(&from, x, 5, 0);
+    for (size_t run = 0; run < test_scaled(20000); run++) {
+        const int row = (int)below(&state, PACK_ROWS);
+        putter b = {0}, again = {0};
+        pack_put(&b, row, &from, &targets, 0);
+        for (size_t i = 0; i < 1 + run % 3; i++)
+            b.p[below(&state, b.n)] ^= (unsigned char)(1 << below(&state, 8));
+        taker t = {b.p, b.p + b.n, 0};
+        pack_begin(&g, 1);
+        g.stats.count = 5;
+        if (pack_take(&t, row, &g, 0) == 0) {
+            group_merge(&g, &from);
+            pack_put(&again, row, &g, &targets, 0);
+            ck_assert(!again.failed);
+        }
+        bytes_clear(&b);
+        bytes_clear(&again);
+    }
+    group_clear(&g);
+    group_clear(&from);
+    target_list_clear(&targets);
+}
+END_TEST
+
+START_TEST(numbers_as_bytes)
+{
+    static const uint64_t counts[] = {0, 1, 0x7f, 0x80, 0x3fff, 0x4000, UINT32_MAX, INT64_MAX, UINT64_MAX};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        putter b = {0};
+        bytes_put_count(&b, counts[i]);
+        bytes_put_signed(&b, (int64_t)counts[i]);
+        bytes_put_text(&b, "text");
+        taker t = {b.p, b.p + b.n, 0};
+        ck_assert(take_count(&t) == counts[i] && take_signed(&t) == (int64_t)counts[i]);
+        ck_assert_str_eq(take_text(&t), "text");
+        ck_assert_int_eq(take_end(&t), 0);
+        bytes_clear(&b);
+    }
+    static const unsigned char longer[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02};
+    taker t = {longer, longer + sizeof longer, 0};
+    ck_assert(take_count(&t) == 0 && t.bad);
+}
+END_TEST
+
+/* ---- heads ---- */
+
+/* What a call says on standard error. */
+static int said(char *text, size_t size, int (*call)(const part_source *), const part_source *sources)
+{
+    FILE *f = tmpfile();
+    ck_assert_ptr_nonnull(f);
+    fflush(stderr);
+    const int before = dup(STDERR_FILENO);
+    ck_assert(before >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+    const int code = call(sources);
+    fflush(stderr);
+    ck_assert(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(f);
+    text[fread(text, 1, size - 1, f)] = '\0';
+    fclose(f);
+    return code;
+}
+
+static int report_two(const part_source *sources)
+{
+    const stat_form form = {.out.path = "/dev/null"};
+    return merge_report(sources, 2, &form);
+}
+
+/* Part k of 2 of a bundled trace, in memory, and what `change` makes of its head. */
+static part_source part_of(uint64_t k, void (*change)(part_head *))
+{
+    stat_settings settings = {.to.formats = "e4m3", .counts = 1};
+    char *operands[] = {(char *)(uintptr_t)test_source_path("data/charlm/step_000100")};
+    shards s;
+    char *text = NULL;
+    size_t n = 0;
+    ck_assert_int_eq(shards_open(&s, &settings, operands, 1, 2), 0);
+    FILE *f = open_memstream(&text, &n);
+    ck_assert_ptr_nonnull(f);
+    const part_head before = s.head;
+    if (change)
+        change(&s.head);
+    ck_assert_int_eq(shards_write(&s, k, f), 0);
+    s.head = before;
+    fclose(f);
+    shards_close(&s);
+    return (part_source){k == 1 ? "one" : "two", text, n};
+}
+
+static void other_version(part_head *h)
+{
+    h->version = "0.0.1";
+}
+
+static part_pair one_format = {"e4m3", "e4m3: bits 8 exponent 4 significand 3 bias 8"};
+
+static void other_format(part_head *h)
+{
+    h->formats = (part_pairs){&one_format, 1};
+}
+
+static part_pair one_word = {"frobnicate", "7"};
+
+static void other_word(part_head *h)
+{
+    h->words = (part_pairs){&one_word, 1};
+}
+
+static void other_bytes(part_head *h)
+{
+    h->bytes++;
+}
+
+static void other_names(part_head *h)
+{
+    h->digest++;
+}
+
+static void other_shards(part_head *h)
+{
+    h->shards++;
+}
+
+START_TEST(heads_that_do_not_fit)
+{
+    static const struct {
+        void (*first)(part_head *), (*second)(part_head *);
+        int code;
+        const char *says;
+    } rows[] = {
+        {NULL, NULL, 0, ""},
+        {NULL, other_version, 3, "mpsim: two: written by mpsim 0.0.1, one by "},
+        {NULL, other_format, 3, "mpsim: two: another definition of the format e4m3: e4m3: bits 8"},
+        {other_format, other_format, 3, "mpsim: one: another definition of the format e4m3: e4m3: bits 8"},
+        {other_word, other_word, 3, "mpsim: one: its option --frobnicate 7 is not known here"},
+        {NULL, other_word, 3, "mpsim: two: other options: with --frobnicate 7, which one is without"},
+        {NULL, other_bytes, 3, "mpsim: two: other inputs: "},
+        {NULL, other_names, 3, "mpsim: two: other inputs: as many files and bytes"},
+        {NULL, other_shards, 3, "mpsim: two: of 3 shards, one of 2"},
+        {other_shards, other_shards, 3, "mpsim: one: offset "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const part_source two[] = {part_of(1, rows[i].first), part_of(2, rows[i].second)};
+        char text[2000];
+        ck_assert_int_eq(said(text, sizeof text, report_two, two), rows[i].code);
+        ck_assert_msg(strncmp(text, rows[i].says, strlen(rows[i].says)) == 0, "%s", text);
+        ck_assert_msg(!*text || strchr(text, '\n') == text + strlen(text) - 1, "%s", text);
+        free((void *)(uintptr_t)two[0].bytes);
+        free((void *)(uintptr_t)two[1].bytes);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *shares = test_case("shares", 60), *groups = test_case("accumulators", 60), *heads = test_case("heads", 60);
+    tcase_add_test(shares, shares_are_a_partition);
+    tcase_add_test(shares, shares_as_typed);
+    tcase_add_test(groups, groups_come_back_and_merge);
+    tcase_add_test(groups, any_bytes_are_taken_or_refused);
+    tcase_add_test(groups, numbers_as_bytes);
+    tcase_add_test(heads, heads_that_do_not_fit);
+    return test_main("stat-part", (TCase *[]){shares, groups, heads, NULL});
+}
