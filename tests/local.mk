@@ -160,7 +160,7 @@ tests_fuzz_libinput_la_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
 tests_fuzz_libinput_la_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
   tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
-  tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-pattern tests/fuzz/fuzz-plan \
+  tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern tests/fuzz/fuzz-plan \
   tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-trace \
   tests/fuzz/fuzz-vectors
 check_PROGRAMS += $(fuzz_targets)
@@ -170,6 +170,7 @@ tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_log_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_model_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
