@@ -1,8 +1,11 @@
 /* cmd.c -- mpsim merge: parts of a report put together. */
 #include "../commands.h"
+#include "../cli/textfile.h"
 #include "merge.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static const char more[] =
     "Parts are written by 'mpsim stat --shard k/n'. All n of them, in any order, give the report of one\n"
@@ -34,17 +37,32 @@ static int check_options(options *o, int operands)
     return stat_form_check(&o->form, "merge", 0, "--level goes with --csv");
 }
 
+/* A part that comes through a pipe is kept in memory, since parts are read twice. */
+static int take_pipe(part_source *source, const char *path)
+{
+    enum { MOST = 64 << 20 };
+    struct stat st;
+    trace_error error;
+    source->name = path;
+    if (strcmp(path, "-") != 0 && (stat(path, &st) != 0 || !S_ISFIFO(st.st_mode)))
+        return 0;
+    source->bytes = text_file_read(path, MOST, &source->n, &error);
+    return source->bytes ? 0 : fail(error.exit, "%s", error.text);
+}
+
 static int merge_operands(const options *o, char **operands, int n)
 {
     const char *path = o->form.out.path;
     part_source *sources = calloc((size_t)n, sizeof *sources);
-    if (!sources)
-        return fail(EXIT_IO, "out of memory");
-    for (int i = 0; i < n; i++)
-        sources[i].name = operands[i];
-    const int code = o->list      ? merge_list(sources, (size_t)n, path)
-                     : o->partial ? merge_part(sources, (size_t)n, path)
-                                  : merge_report(sources, (size_t)n, &o->form);
+    int code = sources ? 0 : fail(EXIT_IO, "out of memory");
+    for (int i = 0; i < n && !code; i++)
+        code = take_pipe(&sources[i], operands[i]);
+    if (!code)
+        code = o->list      ? merge_list(sources, (size_t)n, path)
+               : o->partial ? merge_part(sources, (size_t)n, path)
+                            : merge_report(sources, (size_t)n, &o->form);
+    for (int i = 0; i < n && sources; i++)
+        free((void *)(uintptr_t)sources[i].bytes);
     free(sources);
     return code;
 }

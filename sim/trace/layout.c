@@ -96,6 +96,7 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
         {"\x93NUM", 4, "a damaged npy file"},
         {"PK", 2, "a damaged or split zip file"},
         {"\x89HDF", 4, "an HDF5 file, which this mpsim was built without: save it as safetensors or npz"},
+        {"mpsim-part/", 11, "a part of a report: see mpsim merge --list"},
         {"\x1f\x8b", 2, "damaged gzip data"},
         {"\xc8\xd7\x34\x01", 4, "a tokenizer of llm.c, which holds no tensors"},
     };

@@ -237,6 +237,12 @@ usage "merge without parts" "no part given" merge
 usage "merge --level without --csv" "goes with --csv" merge --level kind "$p/1"
 usage "merge --partial --json" "write no report" merge --partial --json "$p/1"
 usage "merge --partial --list" "exclude" merge --partial --list "$p/1"
+whole -t -s 1,2^10 "$trace"
+"$MPSIM" merge -t "$p/1" - "$p/3" <"$p/2" >"$dir/out" 2>"$dir/err" && cmp "$dir/whole" "$dir/out" >"$dir/cmp" &&
+    mkfifo "$dir/pipe" && { cat "$p/2" >"$dir/pipe" & } && merges -t "$p/1" "$p/3" "$dir/pipe"
+ok $? "a part through a pipe"
+run 3 info "$p/2" && has "parts/2: .*a part of a report: see mpsim merge" err
+ok $? "info knows a part"
 run 0 merge --list "$p/2" "$p/some" && has "parts/2: shard 2 of 3, mpsim .* --scale 1,2^10 " && has "parts/some: shards 1, 3 of 3"
 ok $? "merge --list"
 run 2 merge --fail-if nothing "$p/1" "$p/2" "$p/3" && has "'nothing' is no condition" err
