@@ -55,7 +55,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/device[.]c     ^sim/(train|cli)/|^gpu/(gpu|train)[.]h|^config[.]h|^<
-^sim/[a-z]*[.][ch]         ^sim/(cli/|commands[.]h)|^lib/include/mpsim/|^config[.]h|^<
+^sim/[a-z]*[.][ch]         ^sim/(cli/|(commands|program)[.]h)|^lib/include/mpsim/|^config[.]h|^<
 ^sim/                     ^sim/|^lib/include/|^config[.]h|^<
 TABLE
 
@@ -91,6 +91,8 @@ ok "threads are the business of lib/train/parallel.c" "$(grep -l -r --include='*
     '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/parallel\.c$')"
 ok "YAML, zip archives and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|jansson)\.h>' lib sim gpu |
     grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson')"
+ok "MPI is the business of sim/mpi/main.c" "$(grep -l -r --include='*.[ch]' -E '^#include <mpi\.h>|[^a-z]MPI_' lib sim gpu |
+    grep -v '^sim/mpi/main\.c$')"
 ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -r --include='*.[ch]' -E \
     '(printf|puts|perror|exit|abort|getenv|assert|fesetround|feraiseexcept) ?\(' lib | grep -v ':[0-9]*: \*')"
 ok "lib but the trainer opens and writes no files" "$(grep -n -w -r --include='*.[ch]' -E \

@@ -1,6 +1,8 @@
 /* measure.c -- what a step is compared with: references, lost updates, distances. */
 #include "state.h"
 
+#include "../cli/world.h"
+
 #include <train/parallel.h>
 
 #include <math.h>
@@ -31,6 +33,20 @@ static void add_squares(replay *r, parameter *p, replay_weight *w)
     }
 }
 
+/* The sums of all processes. 0 or an exit code. */
+static int add_others(mpsim_sum *sum)
+{
+    const size_t n = (size_t)world_size();
+    mpsim_sum *all = malloc(n * sizeof *all);
+    const int code = all ? world_all(sum, sizeof *sum, all) : replay_no_memory();
+    if (!code)
+        mpsim_sum_init(sum);
+    for (size_t i = 0; i < n && !code; i++)
+        mpsim_sum_merge(sum, &all[i]);
+    free(all);
+    return code;
+}
+
 static int exact_norm(replay *r, double *norm)
 {
     mpsim_sum sum;
@@ -40,7 +56,7 @@ static int exact_norm(replay *r, double *norm)
     (void)replay_each(r, add_squares);
     for (int t = 0; t < parallel_threads(); t++)
         mpsim_sum_merge(&sum, &r->workers[t].squares);
-    const int code = replay_share_sum(&sum);
+    const int code = add_others(&sum);
     *norm = code ? 0 : sqrt(mpsim_sum_value(&sum));
     return code;
 }

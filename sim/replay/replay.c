@@ -191,11 +191,6 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     return problem.code ? fail(problem.code, "%s", problem.text) : 0;
 }
 
-int replay_wants(const replay *r, const trace_tensor *t)
-{
-    return t->kind && t->format && input_selects(r->in, t);
-}
-
 static int take_tensor(replay *r, trace *t, size_t i)
 {
     static const struct {

@@ -25,6 +25,11 @@ static const char *key_of(const char *name)
     return strchr(name, ':');
 }
 
+int replay_wants(const replay *r, const trace_tensor *t)
+{
+    return t->kind && t->format && input_selects(r->in, t);
+}
+
 int replay_is_mine(const replay *r, const char *name)
 {
     const ptrdiff_t at = world_size() > 1 ? nameindex_find(&r->division.index, key_of(name)) : -1;
@@ -161,19 +166,6 @@ int replay_share_facts(replay_facts *f)
         f->gradients += g->gradients;
         f->unheld += g->unheld;
     }
-    free(all);
-    return code;
-}
-
-int replay_share_sum(mpsim_sum *sum)
-{
-    const size_t n = (size_t)world_size();
-    mpsim_sum *all = malloc(n * sizeof *all);
-    const int code = all ? world_all(sum, sizeof *sum, all) : replay_no_memory();
-    if (!code)
-        mpsim_sum_init(sum);
-    for (size_t i = 0; i < n && !code; i++)
-        mpsim_sum_merge(sum, &all[i]);
     free(all);
     return code;
 }

@@ -206,16 +206,13 @@ typedef struct replay {
 /* Tensor names of more bytes are refused. */
 enum { REPLAY_NAME_MAX = 480 };
 
-/* replay.c: whether a tensor takes part. */
+/* share.c: whether a tensor takes part. Who has the tensors of a file; whether this process has one. The facts of all.
+ * Casts, weights and distances of all, in the first process. Each but the questions 0 or an exit code. */
 int replay_wants(const replay *r, const trace_tensor *t);
-
-/* share.c: who has the tensors of a file; whether this process has one. The facts of all. A sum of all. Casts, weights
- * and distances of all, in the first process. Each 0 or an exit code. */
 int replay_divide(replay *r, const trace *t);
 int replay_is_mine(const replay *r, const char *name); /* "kind:fqn" */
 int replay_tensor_is_mine(const replay *r, const trace_tensor *t);
 int replay_share_facts(replay_facts *f);
-int replay_share_sum(mpsim_sum *sum);
 int replay_collect(replay *r);
 void replay_division_clear(replay_division *d);
 

@@ -25,6 +25,7 @@ export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base
 start() { # start N PROGRAM ARGUMENT...: a minute at most
     ranks=$1
     shift
+    # shellcheck disable=SC2086 # words
     timeout --foreground 60 $MPIRUN -n "$ranks" "$@"
 }
 if ! start 2 true >"$dir/out" 2>&1 </dev/null; then
@@ -82,11 +83,11 @@ start 3 "$MPSIM_MPI" replay -P fp32 -o report "$data/digits-cnn" >"$dir/out" 2>"
 ok $? "replay: -o"
 
 # ---- odd traces: FILE, then of each tensor NAME, SHAPE and its numbers as words of eight hexadecimal digits ----
-little() { # little BYTES NUMBER: as octal escapes
+little() { # little BYTES NUMBER: as escapes for printf %b
     at=0
     left=$2
     while [ $at -lt "$1" ]; do
-        printf '\\%03o' $((left % 256))
+        printf '\\0%03o' $((left % 256))
         left=$((left / 256))
         at=$((at + 1))
     done
@@ -97,13 +98,13 @@ trace() { # trace FILE METADATA
     from=0
     : >data
     while read -r name shape numbers; do
-        for x in $numbers; do printf "$(little 4 $((0x$x)))" >>data; done
+        for x in $numbers; do printf %b "$(little 4 $((0x$x)))" >>data; done
         to=$(wc -c <data)
         header="$header,\"$name\":{\"dtype\":\"F32\",\"shape\":$shape,\"data_offsets\":[$from,$((to))]}"
         from=$((to))
     done
     header="$header}"
-    printf "$(little 8 ${#header})" >"$1"
+    printf %b "$(little 8 ${#header})" >"$1"
     printf '%s' "$header" >>"$1"
     cat data >>"$1"
 }
@@ -174,13 +175,13 @@ zip() { # zip FILE NAME=DATA...: stored members; NAME! has another checksum than
         case $name in *!) name=${name%!}; printf '\1\2\3\4' >crc ;; esac
         size=$(little 4 $(($(wc -c <"$file"))))
         at=$(little 4 $(($(wc -c <"$out"))))
-        { printf 'PK\003\004\024\0\0\0\0\0\0\0\041\0'; cat crc; printf "$size$size$(little 2 ${#name})"; printf '\0\0%s' "$name"; cat "$file"; } >>"$out"
-        { printf 'PK\001\002\024\003\024\0\0\0\0\0\0\0\041\0'; cat crc; printf "$size$size$(little 2 ${#name})"
-            printf '\0\0\0\0\0\0\0\0\0\0\0\0'; printf "$at"; printf '%s' "$name"; } >>central
+        { printf 'PK\003\004\024\0\0\0\0\0\0\0\041\0'; cat crc; printf %b "$size$size$(little 2 ${#name})"; printf '\0\0%s' "$name"; cat "$file"; } >>"$out"
+        { printf 'PK\001\002\024\003\024\0\0\0\0\0\0\0\041\0'; cat crc; printf %b "$size$size$(little 2 ${#name})"
+            printf '\0\0\0\0\0\0\0\0\0\0\0\0'; printf %b "$at"; printf '%s' "$name"; } >>central
     done
     at=$(little 4 $(($(wc -c <"$out"))))
     cat central >>"$out"
-    { printf 'PK\005\006\0\0\0\0'; printf "$(little 2 $#)$(little 2 $#)$(little 4 $(($(wc -c <central))))$at"; printf '\0\0'; } >>"$out"
+    { printf 'PK\005\006\0\0\0\0'; printf %b "$(little 2 $#)$(little 2 $#)$(little 4 $(($(wc -c <central))))$at"; printf '\0\0'; } >>"$out"
 }
 { printf '\223NUMPY\1\0\166\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"; printf '\0\0\200\077\0\0\0\100'; } >member
 mkdir -p good bad
@@ -249,7 +250,7 @@ done
 header="$header}"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     mkdir -p large/step_$i
-    { printf "$(little 8 ${#header})"; printf '%s' "$header"; } >large/step_$i/all
+    { printf %b "$(little 8 ${#header})"; printf '%s' "$header"; } >large/step_$i/all
     dd if=/dev/zero of=large/step_$i/all bs=1 count=0 seek=$((8 + ${#header} + at)) 2>/dev/null || exit 99
 done
 for which in 0 2; do
