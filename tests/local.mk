@@ -194,9 +194,9 @@ fuzz:
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)
 .PHONY: fuzz
 
-EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot tests/fuzz/README.md \
-  tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden tests/logs \
-  tests/trace/recorded
+EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot \
+  tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
+  tests/logs tests/trace/recorded tests/bench/mpi.sh
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
@@ -270,5 +270,9 @@ bench-quick: $(benchmarks)
 	@for b in $(benchmarks); do \
 	  MPSIM_POLICIES=$(abs_srcdir)/data/policies ./$$b --quick --csv bench-quick.csv || exit 1; done
 	@echo "The same as CSV: bench-quick.csv"
+# mpsim-mpi against the number of ranks and the size of a trace
+bench-mpi: $(bin_PROGRAMS)
+	@MPSIM=$(abs_builddir)/mpsim MPSIM_MPI=$(abs_builddir)/mpsim-mpi MPIRUN='$(MPIRUN)' \
+	  MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/mpi.sh
 CLEANFILES += bench.csv bench-quick.csv
-.PHONY: bench bench-quick
+.PHONY: bench bench-mpi bench-quick

@@ -251,7 +251,8 @@ int world_meet(int code)
 
 void world_end(int code)
 {
-    if (ranks) {
+    static int ending; /* what ends the ranks may call exit, and exit this */
+    if (ranks && !ending++) {
         say_kept(code);
         ranks->end(code);
     }

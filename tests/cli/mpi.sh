@@ -215,6 +215,18 @@ start 2 "$MPSIM_MPI" replay -P fp32 - >"$dir/out" 2>"$dir/err.all" </dev/null
 [ $? -eq 2 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "'-' can be read by one process only" err
 ok $? "standard input is refused"
 
+# ---- machines that see different files ----
+mkdir -p other/odd
+cp -R odd/. other/odd
+rm -r other/odd/step_3
+for command in stat 'replay -P pytorch-amp-fp16'; do
+    # shellcheck disable=SC2016,SC2086 # of the rank; words
+    start 2 sh -c 'if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}" = 1 ]; then cd other || exit 99; fi; exec "$@"' \
+        sh "$MPSIM_MPI" $command odd >"$dir/out" 2>"$dir/err.all" </dev/null
+    [ $? -eq 3 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has 'do not read the same files' err && [ ! -s "$dir/out" ]
+    ok $? "${command%% *}: other files on another machine"
+done
+
 # ---- a rank that dies: the job ends, in one line ----
 dies() { # dies RANK SIGNAL ARGUMENT...
     which=$1
