@@ -54,6 +54,7 @@ try() { # try NAME COMMAND...: whatever the exit code
 }
 for form in '' --json --csv; do
     try "info $form" info $form "$dir/run"
+    try "memory $form" memory -P pytorch-amp-fp16 $form "$dir/run"
     try "stat $form" stat $form "$dir/run"
     try "replay $form" replay -P pytorch-amp-fp16 $form "$dir/run"
     try "scaler $form" scaler -s torch $form "$dir/run"
@@ -67,11 +68,11 @@ try "cast" cast -f bf16 -o "$dir/cast.safetensors" "$f"
 try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\200\256').safetensors" "$f"
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
 try "dot: which tensor" dot --a '*' --b '*' "$f"
-for c in stat info replay dot verify 'train --plan' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
+for c in stat info replay dot "memory -P fp32" verify 'train --plan' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
     # shellcheck disable=SC2086 # words
     try "$c: no such file" $c "$(printf 'none\033[2J\302\205\342\200\256\n')"
 done
-for c in stat "stat -f" "stat -r" "plot" "stat --kind" "dot -M" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P"; do
+for c in stat "stat -f" "stat -r" "plot" "stat --kind" "dot -M" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P" "memory --params" "memory --params 3 -P fp32 --optimizer" "cast -f fp16 --explain" "dot --a 1 --b"; do
     # shellcheck disable=SC2086 # words
     try "$c: a bad word" $c "$(printf 'x\033[2J\302\205\342\200\256\n')" "$f"
 done

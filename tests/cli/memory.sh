@@ -88,6 +88,12 @@ stat --json --histogram $trace
 cast -f bf16 -o out.safetensors $trace
 cast -f e4m3 -q -o out.npy ../in/column.npy
 dot -f e4m3 -K 64 --rows 8 --csv
+dot -f e4m3 --a 1,2,3 --b 1,2,3 --c 1 -M exact,pairwise,hopper-mma-fp8-fp32 --steps
+dot -f e4m3 --a 1,2,3 --b 1,2,3 -M fma,hopper-mma-fp8-fp32 --steps --json
+cast --explain 1,0.1 -f fp16,nvfp4
+cast --explain 1,0.1 -f fp16,nvfp4 --json
+memory -P fp32 -P te-mxfp8 $trace
+memory -P te-mxfp8 --json --layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10
 scaler --compare torch,apex $trace
 scaler --log ../in/log
 scaler --pattern 1,0 --state-in ../in/state --state-out out

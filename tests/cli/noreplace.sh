@@ -66,6 +66,7 @@ trace stat --ndjson -o OUT trace
 trace cast -f bf16 -o OUT trace
 trace cast -f bf16 --match wgrad:fc1.weight --to npy -o OUT trace
 trace info --json -o OUT trace
+trace memory -P fp32 --json -o OUT trace
 trace dot -f fp16 --a weight:fc1.weight --b weight:fc1.weight -o OUT trace trace
 trace dot -f fp16 --a weight:fc1.weight --b weight:fc1.weight -o OUT ../made/trace trace
 trace scaler -o OUT trace
