@@ -18,7 +18,8 @@ sim_libsim_la_SOURCES = \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
   sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
   sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
-  sim/cli/element.c sim/cli/element.h sim/cli/twice.c sim/cli/twice.h \
+  sim/cli/element.c sim/cli/element.h sim/cli/twice.c sim/cli/twice.h sim/cli/progress.c \
+  sim/cli/progress.h \
   sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
   sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \

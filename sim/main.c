@@ -1,6 +1,8 @@
 /* main.c -- the mpsim program: all commands, in one process. */
+#include "cli/progress.h"
 #include "commands.h"
 #include "program.h"
+#include "trace/temporary.h"
 
 static const char more[] =
     "\n"
@@ -15,5 +17,6 @@ static const char more[] =
 
 int main(int argc, char **argv)
 {
+    temporary_last(progress_erase);
     return program_main(argc, argv, commands, "mpsim", more);
 }

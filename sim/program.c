@@ -4,6 +4,7 @@
 #include "cli/environment.h"
 #include "cli/memory.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/world.h"
 
 #include <errno.h>
@@ -106,6 +107,7 @@ static int run_all(const program *p, int argc, char **argv)
     if (code == EXIT_OK)
         code = run(p, argc, argv);
     memory_done();
+    progress_end();
     if (code == EXIT_OK)
         return flush();
     fflush(stdout); /* and it has been said why */

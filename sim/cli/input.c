@@ -2,6 +2,7 @@
 #include "input.h"
 
 #include "../trace/inputs.h"
+#include "progress.h"
 #include "world.h"
 
 #include <train/parallel.h>
@@ -241,10 +242,23 @@ static int look_for(input *in, char **operands, int n)
     return check_twice(in);
 }
 
+/* Bytes of a file, 0 if it is none. */
+static uint64_t bytes_of(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode) ? (uint64_t)s.st_size : 0;
+}
+
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n)
 {
     *in = (input){.verb = verb, .options = o};
-    return look_for(in, operands, n);
+    const int code = look_for(in, operands, n);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < in->tree.count && !code; i++)
+        bytes += bytes_of(in->tree.paths[i]);
+    if (bytes)
+        progress_expect(bytes);
+    return code;
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -322,6 +336,7 @@ int input_selects(const input *in, const trace_tensor *t)
 
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context)
 {
+    uint64_t done = 0;
     for (size_t i = 0; i < in->tree.count; i++) {
         trace_error error;
         trace *t = input_trace_open(in, in->tree.paths[i], &error);
@@ -331,6 +346,7 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
         trace_close(t);
         if (code)
             return code;
+        progress_reach(done += bytes_of(in->tree.paths[i]));
     }
     twice_tell(&in->twice);
     return 0;
@@ -386,6 +402,7 @@ int input_each_open(input *in, size_t first, size_t end,
 {
     opening o = {.in = in, .first = first};
     size_t n;
+    uint64_t done = 0;
     for (; o.first < end; o.first += n) {
         n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);
@@ -397,6 +414,9 @@ int input_each_open(input *in, size_t first, size_t end,
             trace_close(o.files[i].t);
         if (code)
             return code;
+        for (size_t i = 0; i < n; i++)
+            done += bytes_of(in->tree.paths[o.first + i]);
+        progress_reach(done);
     }
     twice_tell(&in->twice);
     return 0;

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "../text/escape.h"
+#include "progress.h"
 #include "world.h"
 
 #include <ctype.h>
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 64, HELP_COLUMN = 27, HELP_WIDTH = 92 };
+enum { OPTIONS_MAX = 64, HELP_COLUMN = 27, HELP_WIDTH = 92, PROGRESS = 1 };
 
 /* ---- messages ---- */
 
@@ -37,6 +38,7 @@ static void print_line(const char *line)
 
 int fail(int exit_code, const char *message, ...)
 {
+    progress_hide();
     char line[2 * LINE + 32];
     va_list args;
     va_start(args, message);
@@ -53,6 +55,7 @@ void note(const char *message, ...)
     va_list args;
     if (quiet || world_rank())
         return;
+    progress_hide();
     va_start(args, message);
     make_line(line, "note: ", message, args);
     va_end(args);
@@ -61,6 +64,7 @@ void note(const char *message, ...)
 
 void note_quiet(void)
 {
+    (void)progress_option("never");
     quiet = 1;
 }
 
@@ -256,7 +260,9 @@ static void print_help(const command *c, const option_row *table, const char *mo
             at += printf(" %s", o->argument);
         print_wrapped(o->help, at);
     }
-    int at = printf("  -h, --help");
+    print_wrapped("how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
+                  printf("      --progress WHEN"));
+    const int at = printf("  -h, --help");
     print_wrapped("print this help and exit", at);
     if (more)
         printf("\n%s", more);
@@ -332,7 +338,7 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     int n = 0;
     size_t s = 1;
     for (const option_row *o = table; o->name; o++) {
-        if (o->type == OPTION_HEADING || n == OPTIONS_MAX - 2)
+        if (o->type == OPTION_HEADING || n == OPTIONS_MAX - 3)
             continue;
         const int has_argument = o->argument != NULL;
         longs[n] = (struct option){o->name, has_argument, NULL, 256 + n};
@@ -345,7 +351,8 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     }
     longs[n] = (struct option){"help", no_argument, NULL, 'h'};
     shorts[s++] = 'h';
-    longs[n + 1] = (struct option){NULL, 0, NULL, 0};
+    longs[n + 1] = (struct option){"progress", required_argument, NULL, PROGRESS};
+    longs[n + 2] = (struct option){NULL, 0, NULL, 0};
     shorts[s] = '\0';
 
     opterr = 0;
@@ -368,6 +375,11 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
                 why = "takes no argument";
             return fail(EXIT_USAGE, "%s: %s %s; try 'mpsim %s --help'", c->name, word, why,
                         c->name);
+        }
+        if (k == PROGRESS) {
+            if (progress_option(optarg))
+                return fail(EXIT_USAGE, "%s: --progress is auto, always or never, not '%s'", c->name, optarg);
+            continue;
         }
         const option_row *o = NULL;
         if (k >= 256)

@@ -96,7 +96,7 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int fail(int exit_code, const char *message, ...);
 
-/* note -- the same on stderr for what is not an error. Silent after note_quiet. */
+/* note -- the same on stderr for what is not an error. Silent after note_quiet, and so is the progress. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif

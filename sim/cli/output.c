@@ -7,6 +7,7 @@
 #include "../trace/temporary.h"
 #include "../trace/trace.h"
 #include "options.h"
+#include "progress.h"
 #include "world.h"
 
 #include <errno.h>
@@ -54,6 +55,8 @@ int output_open_stream(output *o, const char *path)
         return output_open(o, path);
     o->path = NULL;
     o->file = stdout;
+    if (isatty(STDOUT_FILENO)) /* its lines would meet that of the progress */
+        (void)progress_option("never");
     return output_check(path);
 }
 
@@ -106,6 +109,7 @@ static int deliver(output *o)
 
 int output_close(output *o)
 {
+    progress_end();
     if (table_incomplete()) {
         output_abandon(o);
         return fail(EXIT_IO, "out of memory");

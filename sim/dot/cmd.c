@@ -2,6 +2,7 @@
 #include "../commands.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
+#include "../cli/progress.h"
 #include "../cli/reportoptions.h"
 #include "error.h"
 #include "models.h"
@@ -324,6 +325,7 @@ static int report(const run *r, FILE *to)
     int status = exact && t ? 0 : fail(EXIT_IO, "out of memory"), first = 1;
     if (!status)
         print_head(r, to);
+    progress_steps("sums", r->depths * r->models.count);
     for (size_t i = 0; i < r->depths && !status; i++) {
         status = dot_exact(exact, "dot", &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
@@ -332,6 +334,7 @@ static int report(const run *r, FILE *to)
             const mpsim_model *m = &r->models.items[j];
             dot_error e;
             status = dot_error_measure(&e, "dot", m, &r->a, &r->b, r->depth[i], exact);
+            progress_add(1);
             not_finite += status ? 0 : e.not_finite;
             if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
                 status = fail(EXIT_IO, "out of memory");

@@ -1,6 +1,8 @@
 /* parts.c -- see parts.h. */
 #include "parts.h"
 
+#include "../cli/progress.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -159,10 +161,12 @@ int parts_read(parts *p, const part_source *sources, size_t n)
 {
     memset(p, 0, sizeof *p);
     p->sources = sources;
+    progress_steps("parts", n);
     for (size_t i = 0; i < n; i++) {
         const int code = read_part(p, i);
         if (code)
             return code;
+        progress_add(1);
     }
     qsort(p->sections, p->count, sizeof *p->sections, compare_sections);
     for (size_t i = 1; i < p->count; i++)

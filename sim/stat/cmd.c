@@ -45,8 +45,9 @@ static int tell_file(void *context, const trace *t, uint64_t i)
 
 static int tell_tensor(void *context, const stat_place *place, const walk_piece *piece, const group *of)
 {
-    (void)piece;
-    return tally_tensor(context, place, of);
+    tally *t = context;
+    t->cut += piece->n < place->tensor->count;
+    return tally_tensor(t, place, of);
 }
 
 static int tell_failed(void *context, uint64_t i, const trace_error *error)

@@ -430,15 +430,24 @@ void statreport_total(statreport *r, const group *g, int failed)
     json_object_update(v, entry);
     json_decref(entry);
     json_object_set_new(v, "failed_files", json_integer(failed));
+    if (r->partial && r->style == REPORT_NDJSON)
+        json_object_set_new(v, "partial", json_true());
     fputs(r->style == REPORT_JSON ? "\"total\": " : "", r->file);
     r->failed |= json_write(r->file, v) != 0;
-    fputs(r->style == REPORT_JSON ? "}\n" : "\n", r->file);
+    fputs(r->style != REPORT_JSON ? "\n" : r->partial ? ",\n\"partial\": true}\n" : "}\n", r->file);
 }
 
 int statreport_end(statreport *r)
 {
     if (r->marked)
         fputs("\n* without the elements that became Inf or NaN (counted as overflow)\n", r->file);
+    if (r->partial && r->style == REPORT_CSV) {
+        fputs("partial", r->file);
+        for (const char *c = r->counts ? csv_header_of_counts : csv_header; *c; c++)
+            if (*c == ',')
+                fputc(',', r->file);
+        fputc('\n', r->file);
+    }
     statreport_list_drop(r);
     return r->failed ? -1 : 0;
 }

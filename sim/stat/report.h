@@ -21,6 +21,7 @@ typedef struct statreport {
     int counts; /* counts, amax and amin alone */
     int in_list; /* JSON: entries of the open list so far */
     int failed;
+    int partial; /* not 0: the report is of what was read before it was interrupted */
     const char *title;    /* text: the open section and its tables */
     table *holds, *loses;
     table *first_holds, *first_loses; /* of tensors with NaN or Inf, which come first */
@@ -43,7 +44,8 @@ void statreport_list_broken(statreport *r, uint64_t left_out);
 int statreport_is_broken(const group *g);
 /* `failed`: files that failed, with --keep-going */
 void statreport_total(statreport *r, const group *g, int failed);
-/* 0, or -1 if memory or writing failed on the way. */
+/* What says that the report is partial: JSON, a key of its own; NDJSON, a key of the total; CSV, a last row of the
+ * level "partial". 0, or -1 if memory or writing failed on the way. */
 int statreport_end(statreport *r);
 
 #endif

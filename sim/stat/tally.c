@@ -203,6 +203,18 @@ static void print_head(FILE *to, const tally *r)
     print_scaled(to, r);
 }
 
+/* The first line of a report that was interrupted, and the last. */
+static void print_partial(FILE *to, const tally *r)
+{
+    char a[32], b[32], c[32];
+    fprintf(to, "PARTIAL: interrupted; %s of %s file%s begun, %s tensor%s", text_count(a, r->files),
+            text_count(b, r->all), r->all == 1 ? "" : "s", text_count(c, r->total.tensors),
+            r->total.tensors == 1 ? "" : "s");
+    if (r->cut)
+        fprintf(to, ", of %s of them a part", text_count(a, r->cut));
+    fputc('\n', to);
+}
+
 /* For people: what repeats nothing. Without kinds the tensors themselves, if they are few;
  * without several steps only the total; of a single tensor or kind nothing more. */
 static void report_text(tally *r)
@@ -260,6 +272,7 @@ int tally_begin(tally *r, size_t files, const char *version)
     if (code)
         return code;
     r->show_file = files > 1;
+    r->all = files;
     statreport_begin(&r->report, r->out.file, r->form->style, r->targets, r->settings->counts,
                      stat_settings_json(r->settings, r->targets, version));
     statreport_list(&r->report, "tensors", "By tensor");
@@ -269,11 +282,15 @@ int tally_begin(tally *r, size_t files, const char *version)
 /* What follows the tensors. */
 static int report_sums(tally *r, const char *names)
 {
+    if (r->total.tensors == 0 && r->report.partial)
+        return fail(r->report.partial, "stat: %s: interrupted before a tensor was read", names);
     if (r->total.tensors == 0)
         return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s",
                     names, r->left_out || r->failed ? "is left" : "is selected");
     judge_sums(r);
     if (r->form->style == REPORT_TEXT) {
+        if (r->report.partial)
+            print_partial(r->out.file, r);
         report_text(r);
         return 0;
     }
@@ -289,10 +306,15 @@ static int report_sums(tally *r, const char *names)
 
 int tally_end(tally *r, int code, const char *names)
 {
-    if (!code)
+    r->report.partial = code > 128 ? code : 0;
+    if (code == r->report.partial)
         code = report_sums(r, names);
     if (statreport_end(&r->report) && !code && !ferror(r->out.file))
         code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
+    if (!code && r->report.partial && r->form->style == REPORT_TEXT) {
+        fputc('\n', r->out.file);
+        print_partial(r->out.file, r);
+    }
     if (code) {
         output_abandon(&r->out);
         return code;
@@ -301,6 +323,10 @@ int tally_end(tally *r, int code, const char *names)
     if (!code && r->left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out,
              r->left_out == 1 ? "" : "s");
+    if (!code && r->report.partial) {
+        note("stat: interrupted: the report is partial");
+        return r->report.partial;
+    }
     if (!code && !(code = gate_tell(&r->gate)) && r->failed)
         code = EXIT_PARTIAL;
     return code;

@@ -31,6 +31,8 @@ typedef struct tally {
     const char *level; /* CSV: the one level that is written */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
     uint64_t broken;          /* tensors with NaN or Inf                                */
+    size_t all;               /* files that there are                                   */
+    uint64_t cut;             /* tensors of which a part was read                       */
     int failed;               /* files                                                  */
 } tally;
 
@@ -54,8 +56,8 @@ int tally_begin(tally *t, size_t files, const char *version);
 void tally_file(tally *t);
 int tally_tensor(tally *t, const stat_place *place, const group *of);
 void tally_failed(tally *t);
-/* tally_end -- the rest of the report, which is delivered, and what --fail-if says. `code`: 0, or why it ends
- * early, so that nothing is delivered; `names` are the files, for a message. The exit code. */
+/* tally_end -- the rest of the report, which is delivered, and what --fail-if says. `code`: 0; why it ends
+ * early, so that nothing is delivered; or that of a signal (walk.h): the report is marked partial; `names` are the files, for a message. The exit code. */
 int tally_end(tally *t, int code, const char *names);
 
 #endif

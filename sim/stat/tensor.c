@@ -31,7 +31,7 @@ typedef struct lane {
 
 typedef struct item {
     tensorstat_piece of; /* of.i: of a file its number */
-    int is_file, failed;
+    int is_file, failed, left; /* left: nothing of it was read, since the work was to end */
     group g;
     trace_error error;
 } item;
@@ -50,6 +50,8 @@ struct tensorstat {
     item *at;       /* the large one at hand     */
     uint64_t stream, piece, first; /* first: element of the block that is read in order */
     atomic_int failed_at;
+    atomic_ullong counted; /* elements of it */
+    const volatile sig_atomic_t *asked; /* or NULL */
     size_t held[];  /* elements in the buffers of the lanes, of a tensor that is read in order */
 };
 
@@ -105,6 +107,27 @@ void tensorstat_free(tensorstat *s)
     free(s->lanes);
     free(s->items);
     free(s);
+}
+
+/* ---- work that is to end ---- */
+
+void tensorstat_ask(tensorstat *s, const volatile sig_atomic_t *asked)
+{
+    s->asked = asked;
+}
+
+static int is_asked(const tensorstat *s)
+{
+    return s->asked && *s->asked;
+}
+
+/* So many elements of it were read. */
+static void cut(const tensorstat *s, item *it, uint64_t counted)
+{
+    if (!is_asked(s) || counted == it->of.n)
+        return;
+    it->left = counted == 0;
+    it->of.n = counted;
 }
 
 /* ---- a tensor ---- */
@@ -169,13 +192,15 @@ static int run_small(const tensorstat *s, lane *l, item *it)
     if (begin(s, l->summary, it) != MPSIM_OK)
         return no_memory(it->of.t, &it->error);
     const uint64_t end = it->of.first + it->of.n;
-    for (uint64_t first = it->of.first; first < end; first += piece) {
+    uint64_t first = it->of.first;
+    for (; first < end && !is_asked(s); first += piece) {
         const size_t n = end - first < piece ? (size_t)(end - first) : piece;
         if (trace_codes(it->of.t, it->of.i, first, l->codes, n, &it->error))
             return -1;
         if (account(s, l, it, stream, first, n))
             return no_memory(it->of.t, &it->error);
     }
+    cut(s, it, (first < end ? first : end) - it->of.first);
     return finish(s, l->summary, it);
 }
 
@@ -207,11 +232,13 @@ static void run_piece(int k, void *context)
     lane *l = &s->lanes[parallel_self()];
     const uint64_t first = (uint64_t)k * s->piece, left = it->of.n - first;
     const size_t n = left < s->piece ? (size_t)left : (size_t)s->piece;
-    if (atomic_load(&s->failed_at) < k || l->failed_at < k) /* what comes after an error is not told */
+    if (is_asked(s) || atomic_load(&s->failed_at) < k || l->failed_at < k) /* what comes after an error is not told */
         return;
     if (lane_begin(s, l) == 0 && trace_codes(it->of.t, it->of.i, it->of.first + first, l->codes, n, &l->error) == 0) {
-        if (account(s, l, it, s->stream, it->of.first + first, n) == 0)
+        if (account(s, l, it, s->stream, it->of.first + first, n) == 0) {
+            atomic_fetch_add(&s->counted, n);
             return;
+        }
         no_memory(it->of.t, &l->error);
     }
     l->failed_at = k;
@@ -266,6 +293,9 @@ static int run_in_order(tensorstat *s, item *it)
         if (lane_failed(s) >= 0)
             return 0;
         s->first += sum;
+        atomic_store(&s->counted, s->first);
+        if (is_asked(s))
+            return 0;
     }
 }
 
@@ -276,6 +306,7 @@ static int run_large(tensorstat *s, item *it)
     s->stream = tensor_stream(it->of.t, x);
     s->piece = PIECE / mpsim_format_code_bytes(x->format);
     atomic_store(&s->failed_at, INT_MAX);
+    atomic_store(&s->counted, 0);
     for (int i = 0; i < s->n_lanes; i++) {
         s->lanes[i].used = 0;
         s->lanes[i].failed_at = INT_MAX;
@@ -293,6 +324,7 @@ static int run_large(tensorstat *s, item *it)
         it->error = s->lanes[failed].error;
         return -1;
     }
+    cut(s, it, atomic_load(&s->counted));
     lane *all = &s->lanes[0];
     if (lane_begin(s, all)) { /* also of a tensor without elements */
         it->error = all->error;
@@ -309,6 +341,8 @@ static int run_large(tensorstat *s, item *it)
 static int tell(const tensorstat *s, const item *it)
 {
     const trace_error *error = it->failed ? &it->error : NULL;
+    if (it->left)
+        return 0;
     if (it->is_file)
         return s->told->file(s->context, it->of.t, it->of.i, error);
     return s->told->tensor(s->context, &it->of, error || !trace_at(it->of.t, it->of.i)->format ? NULL : &it->g,
@@ -324,7 +358,7 @@ int tensorstat_flush(tensorstat *s)
     parallel_for(n, run_item, s);
     for (int k = 0; k < n && !code; k++)
         code = tell(s, &s->items[k]);
-    return code;
+    return code ? code : is_asked(s) ? 128 + *s->asked : 0;
 }
 
 /* The next item, for which there is always room. */
@@ -333,7 +367,7 @@ static item *next_item(tensorstat *s, const tensorstat_piece *of, int is_file)
     item *it = &s->items[s->n++];
     it->of = *of;
     it->is_file = is_file;
-    it->failed = 0;
+    it->failed = it->left = 0;
     return it;
 }
 
@@ -357,7 +391,8 @@ int tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
     item *it = next_item(s, piece, 0);
     s->n = 0;
     it->failed = run_large(s, it);
-    return tell(s, it);
+    code = tell(s, it);
+    return code ? code : is_asked(s) ? 128 + *s->asked : 0;
 }
 
 int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error)

@@ -1,7 +1,13 @@
 /* walk.c -- see walk.h. */
 #include "walk.h"
 
+#include "../cli/steps.h"
+#include "../cli/world.h"
+#include "../trace/temporary.h"
 #include "tensor.h"
+
+/* The signal that ends the work, after which there is a report of what was read; or 0. */
+static volatile sig_atomic_t asked;
 
 typedef struct walker {
     input *in;
@@ -10,6 +16,7 @@ typedef struct walker {
     const walk_sink *sink;
     void *context;
     tensorstat *stat;
+    int once;            /* something can be read once: signals are asked for while tensors are read */
     const trace *failed; /* nothing more is told of it */
     uint64_t file;       /* that was told of last */
 } walker;
@@ -90,13 +97,33 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
     int code = 0;
     (void)in;
     w->failed = NULL;
+    if (w->once)
+        temporary_ask(&asked);
     for (size_t i = 0; i < n && !code; i++) {
         code = tensorstat_put_file(w->stat, files[i].t, files[i].i,
                                    files[i].t || files[i].other ? NULL : &files[i].error);
         if (files[i].t && !code)
             code = put_tensors(w, &files[i]);
     }
-    return code ? code : tensorstat_flush(w->stat);
+    if (!code)
+        code = tensorstat_flush(w->stat);
+    if (w->once)
+        temporary_ask(NULL);
+    return code;
+}
+
+/* Signals are asked for all the time, but while what can be read once is copied, which may take for ever. A shard
+ * and a rank have nothing to show before the end. */
+static void watch(walker *w)
+{
+    const trace_tree *files = &w->in->tree;
+    if (w->share || world_size() > 1)
+        return;
+    for (size_t i = 0; i < files->count && !w->once; i++)
+        w->once = !input_is_file(files->paths[i]);
+    tensorstat_ask(w->stat, &asked);
+    if (!w->once)
+        temporary_ask(&asked);
 }
 
 int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of,
@@ -109,7 +136,9 @@ int walk(input *in, const stat_settings *settings, const target_list *targets, c
     w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
     if (!w.stat)
         return fail(EXIT_IO, "out of memory");
+    watch(&w);
     const int code = input_each_open(in, of ? of->first : 0, of ? of->last : in->tree.count, visit_files, &w);
+    temporary_ask(NULL);
     tensorstat_free(w.stat);
     return code;
 }

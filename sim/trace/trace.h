@@ -104,6 +104,9 @@ int trace_is_flat(const trace *t);
  * -1 with *error filled. */
 int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n, trace_error *error);
 
+/* trace_watch_reads -- from now on `read` is told of the bytes that are read of files, by any thread. NULL: nobody. */
+void trace_watch_reads(void (*read)(size_t bytes));
+
 /* trace_error_set -- fill *error; always returns -1. The text becomes
  * "PATH: offset N: MESSAGE", or "PATH: MESSAGE" if offset is UINT64_MAX; path and message
  * are escaped. */

@@ -244,7 +244,6 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     char *folder = q->trace ? trace_folder(q, j) : NULL;
     train_watch w = {
         .every = q->every ? q->every : report->compare ? 0 : tenth,
-        .progress = !q->form.quiet && isatty(STDERR_FILENO),
         .device = q->device,
         .resume = q->resume,
         .checkpoint = q->checkpoint,

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../cli/options.h"
+#include "../cli/progress.h"
 #include "../trace/temporary.h"
 #include "checkpoint.h"
 #include "meter.h"
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- interrupts ---- */
 
@@ -27,43 +27,6 @@ void train_catch_interrupt(void)
 int train_interrupted(void)
 {
     return interrupted;
-}
-
-/* ---- progress ---- */
-
-static double now(void)
-{
-    struct timespec t;
-    return clock_gettime(CLOCK_MONOTONIC, &t) ? 0 : (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-typedef struct progress {
-    int on, shown;
-    double began, last;
-} progress;
-
-/* At most ten times a second, and not in the first. */
-static void progress_step(progress *p, const train_job *j, uint64_t first, const train_step *s)
-{
-    const double t = now();
-    const uint64_t done = s->step + 1 - first, all = j->run.settings.steps;
-    if (!p->on || t - p->began < 1 || t - p->last < 0.1)
-        return;
-    p->last = t;
-    p->shown = 1;
-    char name[64];
-    const double left = (t - p->began) / (double)done * (double)(all - s->step - 1);
-    fprintf(stderr, "\r%.40s: step %" PRIu64 "/%" PRIu64 ", loss %.4g, %.0f:%02.0f left\033[K",
-            escape_text(name, sizeof name, j->name), s->step + 1, all, (double)s->loss,
-            floor(left / 60), fmod(floor(left), 60));
-    fflush(stderr);
-}
-
-static void progress_end(progress *p)
-{
-    if (p->shown)
-        fputs("\r\033[K", stderr);
-    p->shown = 0;
 }
 
 /* ---- adding up ---- */
@@ -334,22 +297,25 @@ static int do_step(going *g, void (*each)(const train_row *r, void *context), vo
 static int run_steps(going *g, void (*each)(const train_row *r, void *context),
                      void (*row)(const train_row *r, void *context), void *context)
 {
-    progress p = {.on = g->watch->progress, .began = now()};
+    char name[64];
+    progress_steps("steps", g->job->run.settings.steps - train_steps_done(g->train));
     train_step s;
     int code = 0, ends = 0;
     while (!code && !ends) {
         code = do_step(g, each, context, &s, &ends);
         if (code)
             break;
-        if (g->done)
-            progress_step(&p, g->job, g->total->first - 1, &s);
+        if (g->done) {
+            progress_say("%.40s, loss %.4g", escape_text(name, sizeof name, g->job->name), (double)s.loss);
+            progress_add(1);
+        }
         if (g->row.evaluated) {
             if (row)
                 row(&g->row, context);
             next_row(&g->row);
         }
     }
-    progress_end(&p);
+    progress_end();
     if (!code && g->done)
         code = train_record_end(&g->watch->recorder, g->train, &s);
     g->total->interrupted = interrupted && g->total->done < g->job->run.settings.steps;

@@ -20,7 +20,6 @@ typedef struct train_job {
 
 typedef struct train_watch {
     uint64_t every; /* steps between two evaluations; 0: only at the end            */
-    int progress;   /* a line on stderr, which is a terminal                        */
     train_opener device; /* what computes; NULL: the CPU                            */
     const char *resume, *checkpoint; /* files, or NULL                              */
     uint64_t checkpoint_every;       /* 0: at the end only                          */

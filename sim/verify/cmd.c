@@ -1,6 +1,7 @@
 /* cmd.c -- mpsim verify: the proofs that a user can run. */
 #include "../commands.h"
 #include "../cli/output.h"
+#include "../cli/progress.h"
 #include "../cli/reportoptions.h"
 #include "../dot/models.h"
 #include "architecture.h"
@@ -108,7 +109,6 @@ static int run_groups(verify *v, char **names)
     for (const verify_group *g = verify_groups; !code && g->name; g++)
         if (wants(names, g->name))
             code = verify_run(v, g);
-    verify_progress(v, NULL, NULL);
     if (!code && v->out_of_memory)
         code = fail(EXIT_IO, "out of memory");
     return code;
@@ -180,7 +180,9 @@ int cmd_verify(const command *self, int argc, char **argv)
         goto done;
     const char *env = getenv("MPSIM_HWVECTORS");
     v.vectors = vectors ? vectors : env && *env ? env : NULL;
-    v.progress = !form.quiet && isatty(STDERR_FILENO);
+    if (form.quiet)
+        note_quiet();
+    progress_steps("", 0);
     static char vectors_group[] = "vectors", *only_vectors[] = {vectors_group, NULL};
     if ((code = parse_models(&models, &names)))
         goto done;

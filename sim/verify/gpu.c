@@ -2,6 +2,7 @@
 #include "verify.h"
 
 #include "../cli/options.h"
+#include "../cli/progress.h"
 
 #include "../../gpu/gpu.h"
 
@@ -31,7 +32,7 @@ int verify_gpu_here(const verify *v, char *text, size_t size)
 static void run_check(verify *v, size_t i, const char *device)
 {
     gpu_result r;
-    verify_progress(v, "gpu", gpu_check_name(i));
+    progress_say("gpu: %s", gpu_check_name(i));
     gpu_check_run(i, v->thorough ? GPU_RUN_FULL : GPU_RUN_QUICK, &r);
     verify_row *row = verify_add(v, "gpu", "%s", gpu_check_name(i));
     snprintf(row->with, sizeof row->with, "%s", device);
@@ -56,7 +57,7 @@ static void run_check(verify *v, size_t i, const char *device)
 /* All probes as one row: what the rows of the models say against what the device answers. */
 static void run_probes(verify *v, int sm, const char *device)
 {
-    verify_progress(v, "gpu", "probes");
+    progress_say("gpu: probes");
     verify_row *row = verify_add(v, "gpu", "probes of single instructions");
     snprintf(row->with, sizeof row->with, "%s", device);
     for (size_t i = 0; i < gpu_probe_count(); i++) {

@@ -3,6 +3,7 @@
 #include "mpfr_rows.h"
 
 #include "../cli/options.h"
+#include "../cli/progress.h"
 
 #include <inttypes.h>
 #include <mpfr.h>
@@ -136,7 +137,7 @@ static int every_mode(verify *v, const char *judge, int width, block *b)
     for (size_t i = 0; !bad && next_format(row, &c, &i);) {
         if (!c.of)
             continue;
-        verify_progress(v, "mpfr", c.f.name);
+        progress_say("mpfr: %s", c.f.name);
         inputs_clear(&in);
         inputs_points(&in, c.of, v->thorough ? 20000 : 1000);
         inputs_random(&in, c.of, v->thorough ? 100000 : 10000, &state);
@@ -163,7 +164,7 @@ static int every_preset(verify *v, const char *judge, int width, block *b)
     for (size_t i = 0; !bad && next_format(row, &c, &i);) {
         if (!c.of)
             continue;
-        verify_progress(v, "mpfr", c.f.name);
+        progress_say("mpfr: %s", c.f.name);
         inputs_clear(&in);
         inputs_points(&in, c.of, v->thorough ? 2000 : 200);
         inputs_random(&in, c.of, v->thorough ? 20000 : 1000, &state);

@@ -1,4 +1,5 @@
 /* mpfr_arith.c -- verify: operations in and between formats, against GNU MPFR's own. */
+#include "../cli/progress.h"
 #include "inputs.h"
 #include "mpfr_rows.h"
 #include "oracle_arith.h"
@@ -108,7 +109,7 @@ static void in_one_format(verify *v, mpsim_op op, const char *judge)
             verify_differs(row, "the oracle has no format %s", mpsim_format_at(i)->name);
             continue;
         }
-        verify_progress(v, "mpfr", row->what);
+        progress_say("mpfr: %s", row->what);
         some(row, &p, v->thorough ? 200000 : 10000, &state);
         if (p.lib.result.bits <= (v->thorough ? 8 : 6))
             every_pair(row, op, i, &state);
@@ -129,7 +130,7 @@ static void between_formats(verify *v, const char *judge)
         if (make(&p, (mpsim_op)(i % MPSIM_OPS), formats))
             some(row, &p, 20, &state);
         if (i % 1000 == 0)
-            verify_progress(v, "mpfr", row->what);
+            progress_say("mpfr: %s", row->what);
     }
 }
 

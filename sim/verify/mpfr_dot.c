@@ -1,4 +1,5 @@
 /* mpfr_dot.c -- verify: dot products of every model, against the same sentences in GMP. */
+#include "../cli/progress.h"
 #include "inputs.h"
 #include "mpfr_rows.h"
 #include "oracle_dot.h"
@@ -169,7 +170,7 @@ int verify_mpfr_dot(verify *v, const char *judge)
         }
         models++;
         snprintf(row->what, sizeof row->what, "dot products, %zu models: %s", models, name);
-        verify_progress(v, "mpfr", row->what);
+        progress_say("mpfr: %s", row->what);
         one_model(v, row, &m, &state);
     }
     return 0;

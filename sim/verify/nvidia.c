@@ -9,6 +9,8 @@
 
 #include "verify.h"
 
+#include "../cli/progress.h"
+
 #include <train/parallel.h>
 
 #include <inttypes.h>
@@ -288,7 +290,7 @@ int verify_nvidia(verify *v)
                        has_half ? "fp16, " : "", c->format, c->preset, c->mode == RNE ? "" : ", ",
                        c->mode == RNE ? "" : mpsim_round_mode_name((mpsim_round_mode)c->mode));
         snprintf(row->with, sizeof row->with, "%s", c->header);
-        verify_progress(v, "nvidia", row->what);
+        progress_say("nvidia: %s", row->what);
         for (int from = 0; from < SOURCES; from++)
             if (from != HALF || has_half)
                 run(v, row, c, from);

@@ -10,6 +10,7 @@
 #include "verify.h"
 
 #include "../cli/options.h"
+#include "../cli/progress.h"
 
 #include <train/parallel.h>
 
@@ -228,7 +229,6 @@ __attribute__((format(printf, 4, 5)))
 static void fail_file(verify *v, const char *name, int code, const char *message, ...)
 {
     va_list arguments;
-    verify_progress(v, NULL, NULL);
     verify_row *row = verify_add(v, "vectors", "%s", name);
     row->status = VERIFY_FAILED;
     va_start(arguments, message);
@@ -260,7 +260,7 @@ static void replay_file(verify *v, const char *path, char *used)
     for (size_t i = 0; i < f.count; i++) {
         char what[400];
         snprintf(what, sizeof what, "%s %s", f.sets[i].file, f.sets[i].name);
-        verify_progress(v, "vectors", what);
+        progress_say("vectors: %s", what);
         if (v->n_models)
             replay_models(v, &f.sets[i], used);
         else
@@ -282,10 +282,8 @@ int verify_vectors(verify *v)
     trace_error error;
     char *used = calloc(v->n_models + 1, 1);
     int code = used ? 0 : fail(EXIT_IO, "out of memory");
-    if (!code && vectors_find(&files, v->vectors, &error)) {
-        verify_progress(v, NULL, NULL);
+    if (!code && vectors_find(&files, v->vectors, &error))
         code = fail(error.exit, "%s", error.text);
-    }
     for (size_t i = 0; !code && i < files.count; i++)
         replay_file(v, files.paths[i], used);
     for (size_t i = 0; !code && i < v->n_models; i++)

@@ -1,6 +1,8 @@
 /* verify.c -- see verify.h. */
 #include "verify.h"
 
+#include "../cli/progress.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,20 +43,10 @@ void verify_differs(verify_row *row, const char *text, ...)
     va_end(args);
 }
 
-void verify_progress(const verify *v, const char *group, const char *what)
-{
-    if (!v->progress)
-        return;
-    if (what)
-        fprintf(stderr, "\rverify: %s: %.60s\033[K", group, what);
-    else
-        fputs("\r\033[K", stderr);
-    fflush(stderr);
-}
-
 int verify_run(verify *v, const verify_group *group)
 {
     char why[sizeof((verify_row *)0)->text];
+    progress_say("%s", group->name);
     if (group->here(v, why, sizeof why))
         return group->run(v);
     verify_row *row = verify_add(v, group->name, "%s", "");

@@ -31,7 +31,6 @@ typedef struct verify_row {
 /* A run: what is asked for, and the rows found. */
 typedef struct verify {
     int thorough;             /* minutes instead of seconds                                   */
-    int progress;             /* say on standard error where it is                            */
     uint64_t seed;            /* of random inputs                                             */
     const char *vectors;      /* folder or file of recorded vectors, or NULL                  */
     const char *architecture; /* of all its files, or NULL: told by their names               */
@@ -63,8 +62,6 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void verify_differs(verify_row *row, const char *text, ...);
 
-/* verify_progress -- where the run is, in one line that replaces itself; NULL clears it. */
-void verify_progress(const verify *v, const char *group, const char *what);
 
 void verify_clear(verify *v);
 
