@@ -81,6 +81,7 @@ unit_tests = \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
   tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 \
+  tests/trace/t-conventions \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \
   tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \
@@ -196,7 +197,8 @@ fuzz:
 
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
-  tests/logs tests/trace/recorded tests/bench/mpi.sh
+  tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
+  tests/trace/conventions-recorded.tsv tests/trace/record_names.py
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all

@@ -101,7 +101,7 @@ static const convention rows[] = {
     {DCP, NULL, "optimizer.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "optim.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "optimizer.optim.state.{fqn}.{torch}", NULL, 0},
-    {DCP, NULL, "app.optimizer.state.{fqn}.{torch}", NULL, 0},
+    {DCP, NULL, "app.optim.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "state.{fqn}.{torch}", NULL, 0},
 
     /* trees of torch.save: {"model": module.state_dict(), "optimizer": optimizer.state_dict()} and the other words
@@ -132,6 +132,7 @@ static const convention rows[] = {
      * saving_lib.py: variables have numbers, and a vector may be a moving mean; those of optimizers are not known
      * without the optimizer. */
     {KERAS, NULL, "model_weights/{class}/{fqn}/{keras}:0", NULL, 0},
+    {KERAS, NULL, "model_weights/{class}/{fqn}/{keras}", NULL, 0},
     {KERAS, NULL, "optimizer_weights/Adam/m/{fqn}:0", "opt.m", 0},
     {KERAS, NULL, "optimizer_weights/Adam/v/{fqn}:0", "opt.v", 0},
     {KERAS, NULL, "optimizer_weights/Adam/{fqn}/m:0", "opt.m", 0},
@@ -156,6 +157,7 @@ static const convention rows[] = {
      * files say {"format": "pt"}. A file of bare names that is called otherwise may be of gradients. */
     {HF, "model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
     {HF, "model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
+    {HF, "pytorch_model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
     {HF, "adapter_model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
     {HF, "diffusion_pytorch_model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
     {HF, "pytorch_model.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
