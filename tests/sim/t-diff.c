@@ -66,7 +66,10 @@ static const char *save(const char *name, const sample *s)
     mpsim_rounding r;
     unsigned char *codes = malloc(s->n * 8);
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    ck_assert(mpsim_encode_array_f32(f, &r, NULL, codes, s->x, s->n, NULL) == MPSIM_OK);
+    if (s->format)
+        ck_assert(mpsim_encode_array_f32(f, &r, NULL, codes, s->x, s->n, NULL) == MPSIM_OK);
+    else
+        memcpy(codes, s->x, s->n * sizeof *s->x); /* signalling NaN, too */
     trace_writer *w = trace_writer_safetensors(path, &t, 1, NULL, 0, &e);
     ck_assert_msg(w != NULL, "%s", e.text);
     trace_to_little_endian(codes, mpsim_format_code_bytes(f), s->n);
@@ -148,8 +151,11 @@ static void dither(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = as("
 static void half(sample *s) { s->format = "fp16"; }
 static void fp8(sample *s)
 {
+    float most = 0;
     for (size_t i = 0; i < s->n; i++)
-        s->x[i] = as("e4m3", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 32) / 32;
+        most = fmaxf(most, fabsf(s->x[i]));
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = as("e4m3", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 448 / most) / (448 / most);
 }
 static void wipe(sample *s) { memset(s->x, 0, s->n * sizeof *s->x); }
 static void cut(sample *s) { memset(s->x + s->n / 2, 0, (s->n - s->n / 2) * sizeof *s->x); }
@@ -279,9 +285,9 @@ static void check_cases(size_t rows, unsigned threads)
 
 START_TEST(verdicts_small) { check_cases(ROWS, 1); }
 END_TEST
-START_TEST(verdicts_large) { check_cases(20000, 1); }
+START_TEST(verdicts_large) { check_cases(3000, 1); }
 END_TEST
-START_TEST(verdicts_threads) { check_cases(20000, (unsigned)_i); }
+START_TEST(verdicts_threads) { check_cases(3000, (unsigned)(5 * _i + 2)); }
 END_TEST
 
 /* The other way round a rounding is seen, too. */
@@ -432,7 +438,7 @@ int main(void)
     TCase *verdicts = test_case("verdicts", 60), *rest = test_case("measures and names", 20);
     tcase_add_test(verdicts, verdicts_small);
     tcase_add_test(verdicts, verdicts_large);
-    tcase_add_loop_test(verdicts, verdicts_threads, 2, 4);
+    tcase_add_loop_test(verdicts, verdicts_threads, 0, 2);
     tcase_add_test(verdicts, other_way);
     tcase_add_test(rest, measure_by_hand);
     tcase_add_test(rest, measure_merges);
