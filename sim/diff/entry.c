@@ -243,7 +243,7 @@ void entry_print(FILE *to, const json_t *e)
         return;
     const uint64_t n = count_of(json_object_get(e, "count"));
     print_place(to, "first at   ", json_object_get(e, "first"));
-    if (count_of(differ) > 1)
+    if (count_of(json_object_get(json_object_get(e, "worst"), "at")) != count_of(json_object_get(json_object_get(e, "first"), "at")))
         print_place(to, "worst at   ", json_object_get(e, "worst"));
     fprintf(to, "elements   %s of %s differ, %s", text_count(a, count_of(differ)), text_count(b, n),
             text_share(d, count_of(differ), n));

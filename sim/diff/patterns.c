@@ -276,11 +276,13 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
 static void say_errors(const verdict_case *c, finding *f)
 {
     const measure *m = &c->all;
-    char a[32], b[32];
+    char a[32];
     const double r = measure_correlation(m);
     finding_say(f, "the error is %s of A where they differ (root mean squares)", text_number(a, measure_relative_differ(m)));
-    if (!isnan(r))
-        finding_say(f, ", the correlation %s", text_number(b, r));
+    if (fabs(r) > 0.999)
+        finding_say(f, ", the correlation %s 0.999", r > 0 ? "above" : "beyond -");
+    else if (!isnan(r))
+        finding_say(f, ", the correlation %.3f", r);
 }
 
 int pattern_corrupted(verdict_case *c, finding *f, trace_error *error)

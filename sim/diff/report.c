@@ -207,10 +207,14 @@ static void print_verdict(const diffreport *r)
         return;
     }
     const char *shown = json_string_value(json_object_get(r->first, "name"));
-    fprintf(r->to, "Differ, first in ");
-    fprintf(r->to, "%s", escape_text(name, sizeof name, shown && shown[0] ? shown : shown ? "the only tensor" : "all of it"));
+    fprintf(r->to, "Differ: %s of %s tensor%s", text_count(a, diffreport_differing(r) - r->missing_steps),
+            text_count(b, r->tensors + r->missing + r->extra), r->tensors + r->missing + r->extra == 1 ? "" : "s");
+    if (r->missing_steps)
+        fprintf(r->to, " and %s step%s", text_count(a, r->missing_steps), r->missing_steps == 1 ? "" : "s");
+    if (shown && shown[0])
+        fprintf(r->to, ", first %s", escape_text(name, sizeof name, shown));
     if (json_is_integer(step))
-        fprintf(r->to, " of step %" JSON_INTEGER_FORMAT, json_integer_value(step));
+        fprintf(r->to, "%s step %" JSON_INTEGER_FORMAT, shown ? " of" : ", first", json_integer_value(step));
     fprintf(r->to, ": %s\n", title ? title : "");
     text_wrapped(r->to, "", json_string_value(json_object_get(r->first, "evidence")));
 }

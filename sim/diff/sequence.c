@@ -205,6 +205,19 @@ static int missing_step(sequence *s, int which, int64_t step)
     return s->told(s->context, &e);
 }
 
+static int has_common_step(const side *a, const side *b)
+{
+    for (size_t i = 0, k = 0; i < a->n_steps && k < b->n_steps;) {
+        if (a->steps[i].step == b->steps[k].step)
+            return 1;
+        if (a->steps[i].step < b->steps[k].step)
+            i++;
+        else
+            k++;
+    }
+    return 0;
+}
+
 /* The steps that both have, and those that one lacks, in their order. */
 static int run_steps(sequence *s)
 {
@@ -212,6 +225,8 @@ static int run_steps(sequence *s)
     int code = 0;
     if (a->n_steps == 1 && b->n_steps == 1)
         return run_step(s, 0, 0);
+    if (!has_common_step(a, b))
+        return fail(EXIT_DATA, "diff: A and B have no step in common");
     for (size_t i = 0, k = 0; (i < a->n_steps || k < b->n_steps) && !code;) {
         const int64_t x = i < a->n_steps ? a->steps[i].step : INT64_MAX, y = k < b->n_steps ? b->steps[k].step : INT64_MAX;
         code = x == y ? run_step(s, i, k) : missing_step(s, x < y, x < y ? x : y);

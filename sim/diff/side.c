@@ -17,50 +17,6 @@ static const char *below(const char *operand, const char *path)
     return path + strspn(path, "/");
 }
 
-static int take_files(side *s, const input_step *steps, const char *operand)
-{
-    const size_t n = s->in.tree.count;
-    s->files = calloc(n + 1, sizeof *s->files);
-    s->steps = calloc(n + 1, sizeof *s->steps);
-    if (!s->files || !s->steps)
-        return fail(EXIT_IO, "out of memory");
-    for (size_t i = 0; i < n; i++) {
-        side_file *f = &s->files[s->n_files++];
-        f->path = s->in.tree.paths[i];
-        f->below = below(operand, f->path);
-        f->said = steps[i];
-        f->once = !input_is_file(f->path);
-        if (i == 0 || steps[i].step != steps[i - 1].step)
-            s->steps[s->n_steps++] = (side_step){.step = steps[i].step, .first = i};
-        s->steps[s->n_steps - 1].n++;
-    }
-    s->single = n == 1 && !s->files[0].below[0];
-    return 0;
-}
-
-int side_open(side *s, const char *verb, const input_options *o, char *operand)
-{
-    input_step *steps = NULL;
-    memset(s, 0, sizeof *s);
-    int code = input_open(&s->in, verb, o, &operand, 1);
-    if (!code)
-        code = input_order_steps(&s->in, &steps);
-    if (!code)
-        code = take_files(s, steps, operand);
-    free(steps);
-    return code;
-}
-
-void side_close(side *s)
-{
-    for (size_t i = 0; i < s->n_files; i++)
-        trace_close(s->files[i].t);
-    free(s->files);
-    free(s->steps);
-    input_close(&s->in);
-    memset(s, 0, sizeof *s);
-}
-
 /* Close what was used longest ago, of what may be closed. */
 static void make_room(side *s)
 {
@@ -89,6 +45,61 @@ trace *side_trace(side *s, side_file *f, trace_error *error)
     }
     f->used = ++s->clock;
     return f->t;
+}
+
+/* What can be read only once is opened now: only so is its step known, and whether it is there. */
+static int take_file(side *s, size_t i, const input_step *said, const char *operand)
+{
+    side_file *f = &s->files[i];
+    trace_error error;
+    f->path = s->in.tree.paths[i];
+    f->below = below(operand, f->path);
+    f->said = *said;
+    f->once = !input_is_file(f->path);
+    s->n_files++;
+    return f->once && !side_trace(s, f, &error) ? input_failed(&s->in, &error) : 0;
+}
+
+static int take_files(side *s, const input_step *steps, const char *operand)
+{
+    const size_t n = s->in.tree.count;
+    int code = 0;
+    s->files = calloc(n + 1, sizeof *s->files);
+    s->steps = calloc(n + 1, sizeof *s->steps);
+    if (!s->files || !s->steps)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < n && !code; i++) {
+        code = take_file(s, i, &steps[i], operand);
+        const int64_t step = s->files[i].said.step;
+        if (i == 0 || step != s->steps[s->n_steps - 1].step)
+            s->steps[s->n_steps++] = (side_step){.step = step, .first = i};
+        s->steps[s->n_steps - 1].n++;
+    }
+    s->single = n == 1 && !s->files[0].below[0];
+    return code;
+}
+
+int side_open(side *s, const char *verb, const input_options *o, char *operand)
+{
+    input_step *steps = NULL;
+    memset(s, 0, sizeof *s);
+    int code = input_open(&s->in, verb, o, &operand, 1);
+    if (!code)
+        code = input_order_steps(&s->in, &steps);
+    if (!code)
+        code = take_files(s, steps, operand);
+    free(steps);
+    return code;
+}
+
+void side_close(side *s)
+{
+    for (size_t i = 0; i < s->n_files; i++)
+        trace_close(s->files[i].t);
+    free(s->files);
+    free(s->steps);
+    input_close(&s->in);
+    memset(s, 0, sizeof *s);
 }
 
 void side_pin(side *s)
