@@ -72,6 +72,7 @@ done <<TABLE
 0.09 out cast -f e4m3 --dtype fp32 -o out ../large
 0.09 out cast -f e4m3 --dtype fp16 -q -o out.npy ../large
 0.09 out stat --json --dtype fp32 -o out ../large
+0.09 out stat --shard 1/2 --dtype fp32 -o out ../large
 0.08 out replay -P pytorch-amp-fp16 --json --tensors -o out $digits
 0.08 out scaler --compare all --repeat 100 --json -o out $digits
 0.09 out dot -f fp16 -K 262144 --rows 64 -o out

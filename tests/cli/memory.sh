@@ -29,6 +29,7 @@ trace=$top/data/amp-mlp/adam/step_000001/rank_00000.safetensors
     "$MPSIM" train -P fp32 --width 8 --depth 1 --batch 8 --steps 2 --write-plan plan &&
     "$MPSIM" train --plan plan -q --digests digests --checkpoint point >/dev/null &&
     "$MPSIM" cast -f fp16 -q -o column.npy --match weight:fc1.weight "$trace" &&
+    "$MPSIM" stat --shard 1/2 -o part.1 "$trace" && "$MPSIM" stat --shard 2/2 -o part.2 "$trace" &&
     "$MPSIM" stat --json --histogram -s 2^0..2^2 -o report "$trace"
 } || exit 99
 cat >../gnuplot <<'SCRIPT'
@@ -85,6 +86,10 @@ info -v $trace
 info --json -o out ../in/column.npy
 stat -o out $trace
 stat --json --histogram $trace
+stat --shard 1/2 --histogram -o out $trace
+merge -o out ../in/part.2 ../in/part.1
+merge --json ../in/part.1 ../in/part.2
+merge --partial -o out ../in/part.1
 cast -f bf16 -o out.safetensors $trace
 cast -f e4m3 -q -o out.npy ../in/column.npy
 dot -f e4m3 -K 64 --rows 8 --csv

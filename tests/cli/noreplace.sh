@@ -21,6 +21,7 @@ mkdir "$dir/made" "$dir/plots" "$dir/work" && cd "$dir/made" || exit 99
     "$MPSIM" scaler --pattern 1,0 -s torch --state-out state >/dev/null &&
     "$MPSIM" train -P "$top/data/policies/fp32.yaml" $run --write-plan plan &&
     "$MPSIM" train --plan plan -q --digests digests --checkpoint checkpoint >/dev/null &&
+    "$MPSIM" stat --shard 1/1 -o part trace &&
     "$MPSIM" stat --json --histogram -o report trace && cp "$top"/plots/*.gp "$dir/plots"
 } || exit 99
 cp "$dir/plots/histogram.gp" template
@@ -63,6 +64,11 @@ while read -r input words; do
 done <<'TABLE'
 trace stat -o OUT trace
 trace stat --ndjson -o OUT trace
+trace stat --shard 1/2 -o OUT trace
+part merge -o OUT part
+part merge --ndjson -o OUT part
+part merge --partial -o OUT part
+part merge --list -o OUT part
 trace cast -f bf16 -o OUT trace
 trace cast -f bf16 --match wgrad:fc1.weight --to npy -o OUT trace
 trace info --json -o OUT trace
