@@ -154,10 +154,11 @@ static const char more[] =
 
 static int run(int argc, char **argv)
 {
-    char place[MPI_MAX_PROCESSOR_NAME + 32], machine[MPI_MAX_PROCESSOR_NAME];
+    static char place[MPI_MAX_PROCESSOR_NAME + 32];
+    static world w = {.least = least, .unite = unite, .all = all, .tell = tell, .send = send, .receive = receive,
+                      .end = end, .place = place};
+    char machine[MPI_MAX_PROCESSOR_NAME];
     int length;
-    world w = {.least = least, .unite = unite, .all = all, .tell = tell, .send = send, .receive = receive,
-               .end = end, .place = place};
     MPI_Comm_rank(MPI_COMM_WORLD, &w.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &w.size);
     MPI_Get_processor_name(machine, &length);
