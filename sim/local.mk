@@ -77,16 +77,17 @@ sim_libsim_la_SOURCES = \
   sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
   sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/stat/gate.c sim/trace/convention.c \
   sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
-  sim/trace/namemap.h sim/trace/parameters.c \
-  sim/stat/gate.h \
-  sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c \
-  sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c \
-  sim/trace/temporary.c sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h \
-  sim/trace/torchdata.c sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c \
-  sim/trace/torchnumpy.c sim/trace/torchpickle.c sim/trace/torchtar.c sim/trace/torchtensor.c \
-  sim/trace/torchtext.c sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c \
-  sim/trace/unzip.c sim/trace/zip.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c \
-  sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c \
+  sim/trace/namemap.h sim/trace/parameters.c sim/stat/gate.h sim/trace/npy.c sim/trace/npyheader.c \
+  sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c sim/trace/raw.c \
+  sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
+  sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c \
+  sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
+  sim/trace/torchpickle.c sim/trace/torchtar.c sim/trace/torchtensor.c sim/trace/torchtext.c \
+  sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/unzip.c \
+  sim/trace/zip.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c sim/trace/trace.c \
+  sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c sim/trace/distcp.c \
+  sim/trace/folder.c sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/parts.c sim/trace/parts.h \
+  sim/trace/shards.c sim/trace/zero.c sim/trace/zeroname.c sim/trace/zeroname.h \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
   sim/train/digests.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \

@@ -56,16 +56,27 @@ typedef struct trace_layout_type {
     /* Called once after the last byte of an entry; NULL: nothing to check. */
     int (*finish)(trace *t, trace_error *error);
     void (*close)(trace *t); /* NULL: nothing to free */
+    int has_parts;           /* its tensors lie in other files */
 } trace_layout_type;
+
+/* Opening and closing other files: `bytes` bytes of one from `at` on, or all of it (0, 0). They have no parts. */
+typedef struct trace_others {
+    trace *(*open)(const char *path, uint64_t at, uint64_t bytes, const trace_options *options, trace_error *error);
+    void (*close)(trace *t);
+} trace_others;
 
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
     trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_torch_tar, trace_layout_pickle,
-    trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5;
+    trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
+    trace_layout_distcp;
 
 struct trace {
     char *path;
-    int fd;
+    int fd;             /* -1: a folder                                            */
+    uint64_t base;      /* bytes of the file before those of the trace              */
+    int is_section;     /* not the whole file                                       */
     uint64_t size;
+    const struct trace_others *others; /* of trace.c, for layouts that read other files */
     uint64_t max_header;
     const char *packing; /* "gzip": the file is packed, and fd is what it unpacks to; or NULL */
     char label[64];      /* of trace_layout, if it is packed                                  */
@@ -121,6 +132,22 @@ int64_t trace_find_step(const trace *t);
 /* trace_source_open -- set t->fd and t->size; pipes are spooled, packed streams unpacked (t->packing). */
 int trace_source_open(trace *t, const trace_options *options, trace_error *error);
 
+/* folder.c */
+
+/* trace_folder -- the layout of a directory that is one trace as a whole; NULL: it is none. */
+const trace_layout_type *trace_folder(const char *path);
+
+/* trace_folder_has -- whether a name in it is a file of such a trace. */
+int trace_folder_has(const trace_layout_type *type, const char *name);
+
+/* shards.c */
+
+/* trace_is_index -- whether a file that begins so is an index of shards. */
+int trace_is_index(const unsigned char *head, size_t n);
+
+/* trace_shards -- visit the names of the files of an index, while it returns 0; what is no index has none. */
+int trace_shards(const char *path, int (*visit)(void *context, const char *file), void *context);
+
 /* layout.c */
 
 /* trace_layout_of -- the layout that the first bytes of a file look like, or NULL. */
@@ -150,6 +177,9 @@ const char *const *trace_duplicate(const char *const *strings, size_t n, size_t 
 /* trace_pread -- read up to n bytes at an offset, fewer only at the end of the file; -1 and
  * errno on failure. */
 ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset);
+
+/* trace_file_pread -- the same of the file of t, from byte `at` of its own on. */
+ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at);
 
 /* trace_bytes -- the next n bytes at t->at of the file or of the selected member. */
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error);

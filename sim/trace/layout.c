@@ -74,6 +74,8 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (n >= rows[i].n && memcmp(head, rows[i].magic, rows[i].n) == 0)
             return rows[i].type;
+    if (trace_is_index(head, n))
+        return &trace_layout_shards;
     if (trace_llmc_begins(head, n))
         return &trace_layout_llmc;
     if (is_safetensors(head, n))

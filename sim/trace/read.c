@@ -39,9 +39,14 @@ ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
     return (ssize_t)got;
 }
 
+ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at)
+{
+    return trace_pread(t->fd, p, n, t->base + at);
+}
+
 static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_error *error)
 {
-    const ssize_t r = trace_pread(t->fd, p, n, at);
+    const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s",
                                strerror(errno));

@@ -8,10 +8,9 @@
  * The outer object and the metadata are walked entry by entry, and only one key or value at
  * a time becomes a JSON tree: a header of many tiny entries costs little more than its own
  * size. A tree is built from a slice of limited length, which bounds its memory as well. */
-#include "impl.h"
+#include "jsontext.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,117 +19,22 @@ enum {
     STRING_MAX = 16 << 20 /* bytes of one metadata string                       */
 };
 
-typedef struct cursor {
-    trace *t;
-    const trace_options *options;
-    trace_error *error;
-    char *text;
-    size_t at, n;
-} cursor;
-
-static uint64_t offset_of(const cursor *c)
-{
-    return 8 + c->at;
-}
-
-static void skip_space(cursor *c)
-{
-    while (c->at < c->n && (c->text[c->at] == ' ' || c->text[c->at] == '\n' ||
-                            c->text[c->at] == '\r' || c->text[c->at] == '\t'))
-        c->at++;
-}
-
-/* Skip whitespace, behind which the header must go on. */
-static int more(cursor *c)
-{
-    skip_space(c);
-    return c->at < c->n ? 0 : trace_fail(c->t, c->error, offset_of(c),
-                                         "header is not valid JSON: it ends too early");
-}
-
-/* The next character past whitespace must be one of `wanted`; it is consumed. */
-static int expect(cursor *c, const char *wanted, char *got)
-{
-    if (more(c))
-        return -1;
-    const char ch = c->text[c->at];
-    if (!ch || !strchr(wanted, ch))
-        return trace_fail(c->t, c->error, offset_of(c),
-                          "header is not valid JSON: expected '%c'%s%c%s", wanted[0],
-                          wanted[1] ? " or '" : "", wanted[1] ? wanted[1] : ' ',
-                          wanted[1] ? "'" : "");
-    c->at++;
-    if (got)
-        *got = ch;
-    return 0;
-}
-
-/* One JSON value, which must begin with `first`, from at most `limit` bytes. */
-static json_t *value(cursor *c, char first, size_t limit, const char *what)
-{
-    json_error_t e;
-    if (more(c))
-        return NULL;
-    if (c->text[c->at] != first) {
-        trace_fail(c->t, c->error, offset_of(c), "header is not valid: %s expected", what);
-        return NULL;
-    }
-    const size_t left = c->n - c->at, n = left < limit ? left : limit;
-    json_t *v = json_loadb(c->text + c->at, n,
-                           JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES,
-                           &e);
-    if (v) {
-        c->at += (size_t)e.position;
-        return v;
-    }
-    /* where jansson fails without a reason, it had no memory */
-    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
-        trace_no_memory(c->t, c->error);
-    else if (n < left && (size_t)e.position + 8 >= n)
-        trace_fail(c->t, c->error, offset_of(c), "%s is longer than %zu bytes", what, limit);
-    else
-        trace_fail(c->t, c->error, offset_of(c) + (uint64_t)e.position,
-                   "header is not valid JSON: %s", e.text);
-    return NULL;
-}
-
-/* A string takes the place of its own JSON text, which is at least two bytes longer: names
- * cost no memory beyond the header. */
-static const char *string(cursor *c, size_t limit, const char *what)
-{
-    skip_space(c);
-    char *place = c->text + c->at;
-    const size_t left = c->n - c->at, n = trace_plain_string(place, left < limit ? left : limit);
-    if (n) {
-        memmove(place, place + 1, n - 2);
-        place[n - 2] = '\0';
-        c->at += n;
-        return place;
-    }
-    json_t *v = value(c, '"', limit, what);
-    if (!v)
-        return NULL;
-    memcpy(place, json_string_value(v), json_string_length(v) + 1);
-    json_decref(v);
-    return place;
-}
-
-static int metadata(cursor *c)
+static int metadata(json_cursor *c)
 {
     char ch;
-    if (expect(c, "{", NULL))
+    if (cursor_expect(c, "{", NULL))
         return -1;
-    skip_space(c);
+    cursor_skip_space(c);
     if (c->at < c->n && c->text[c->at] == '}') {
         c->at++;
         return 0;
     }
     do {
-        const char *k = string(c, STRING_MAX, "a string as key of __metadata__");
-        if (!k || expect(c, ":", NULL))
+        const char *k = cursor_string(c, STRING_MAX, "a string as key of __metadata__");
+        if (!k || cursor_expect(c, ":", NULL))
             return -1;
-        const char *v = string(c, STRING_MAX, "a string as value in __metadata__");
-        if (!v || trace_add_metadata(c->t, k, v, c->error) || expect(c, ",}", &ch))
+        const char *v = cursor_string(c, STRING_MAX, "a string as value in __metadata__");
+        if (!v || trace_add_metadata(c->t, k, v, c->error) || cursor_expect(c, ",}", &ch))
             return -1;
     } while (ch == ',');
     return 0;
@@ -152,7 +56,7 @@ static int integers(const json_t *array, uint64_t *out, size_t max, size_t *n)
 }
 
 /* The JSON object v as the description of the tensor e. */
-static int read_tree(cursor *c, const json_t *v, const trace_entry *e, trace_description *d)
+static int read_tree(json_cursor *c, const json_t *v, const trace_entry *e, trace_description *d)
 {
     trace *t = c->t;
     const char *name = e->tensor.name;
@@ -183,7 +87,7 @@ static int read_tree(cursor *c, const json_t *v, const trace_entry *e, trace_des
 }
 
 /* Fill e from a description. Offsets are relative to the data here. */
-static int describe(cursor *c, const trace_description *from, trace_entry *e)
+static int describe(json_cursor *c, const trace_description *from, trace_entry *e)
 {
     trace *t = c->t;
     trace_tensor *x = &e->tensor;
@@ -225,17 +129,17 @@ static int describe(cursor *c, const trace_description *from, trace_entry *e)
     return 0;
 }
 
-static int tensor(cursor *c, const char *name, uint64_t at)
+static int tensor(json_cursor *c, const char *name, uint64_t at)
 {
     trace_description d = {.rank = 0};
     json_t *v = NULL;
-    if (more(c))
+    if (cursor_more(c))
         return -1;
     const size_t left = c->n - c->at;
     const size_t n = trace_plain_entry(&d, c->text + c->at, left < ENTRY_MAX ? left : ENTRY_MAX);
     if (n)
         c->at += n;
-    else if (!(v = value(c, '{', ENTRY_MAX, "an object that describes a tensor")))
+    else if (!(v = cursor_value(c, '{', ENTRY_MAX, "an object that describes a tensor")))
         return -1;
     trace_entry *e = trace_add(c->t, c->error);
     int result = e ? 0 : -1;
@@ -248,21 +152,21 @@ static int tensor(cursor *c, const char *name, uint64_t at)
     return result;
 }
 
-static int header(cursor *c)
+static int header(json_cursor *c)
 {
     char ch;
     int have_metadata = 0;
-    if (expect(c, "{", NULL))
+    if (cursor_expect(c, "{", NULL))
         return -1;
-    skip_space(c);
+    cursor_skip_space(c);
     if (c->at < c->n && c->text[c->at] == '}')
         c->at++;
     else
         do {
-            skip_space(c);
-            const uint64_t at = offset_of(c);
-            const char *name = string(c, ENTRY_MAX, "the name of a tensor");
-            if (!name || expect(c, ":", NULL))
+            cursor_skip_space(c);
+            const uint64_t at = cursor_offset(c);
+            const char *name = cursor_string(c, ENTRY_MAX, "the name of a tensor");
+            if (!name || cursor_expect(c, ":", NULL))
                 return -1;
             if (strcmp(name, "__metadata__") != 0) {
                 if (tensor(c, name, at))
@@ -274,12 +178,12 @@ static int header(cursor *c)
                 if (metadata(c))
                     return -1;
             }
-            if (expect(c, ",}", &ch))
+            if (cursor_expect(c, ",}", &ch))
                 return -1;
         } while (ch == ',');
-    skip_space(c);
+    cursor_skip_space(c);
     if (c->at != c->n)
-        return trace_fail(c->t, c->error, offset_of(c), "%zu bytes after the JSON header",
+        return trace_fail(c->t, c->error, cursor_offset(c), "%zu bytes after the JSON header",
                           c->n - c->at);
     return 0;
 }
@@ -338,7 +242,8 @@ static int open_safetensors(trace *t, const trace_options *options, trace_error 
     if (!(t->text = malloc(n ? (size_t)n : 1)))
         return trace_no_memory(t, error);
     t->text_bytes = (size_t)n;
-    cursor c = {.t = t, .options = options, .error = error, .text = t->text, .n = (size_t)n};
+    json_cursor c = {.t = t, .options = options, .error = error, .what = "header", .before = 8,
+                     .text = t->text, .n = (size_t)n};
     if (trace_bytes(t, c.text, c.n, error) || header(&c))
         return -1;
     return check_all(t, 8 + n, error);

@@ -50,7 +50,8 @@ int trace_fail(const trace *t, trace_error *error, uint64_t offset, const char *
 {
     va_list ap;
     va_start(ap, message);
-    error_set(error, TRACE_EXIT_DATA, t->path, offset, t->member, message, ap);
+    error_set(error, TRACE_EXIT_DATA, t->path, offset == TRACE_NO_OFFSET ? offset : t->base + offset, t->member,
+              message, ap);
     va_end(ap);
     return -1;
 }

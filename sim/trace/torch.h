@@ -158,6 +158,8 @@ const char *torch_callable(const pickle *p, pickle_ref callable, char *out, size
 const torch_dtype *torch_dtype_find(const char *global);   /* "torch.float32"         */
 const torch_dtype *torch_storage_find(const char *global); /* "torch.FloatStorage"    */
 int torch_storage_untyped(const char *global);
+/* torch_format -- of a dtype by its name and format; of integers, what they are read as if the options say so. */
+const mpsim_format *torch_format(const trace_options *o, const char *dtype, const char *format);
 
 /* ---- tensors (torchtensor.c) ---- */
 typedef struct torch_view {

@@ -83,9 +83,11 @@ static uint32_t crc32_of(const torch_state *s, uint32_t crc, const unsigned char
     return crc;
 }
 
-static int read_all(const trace *t, int fd, void *p, size_t n, uint64_t at, trace_error *error)
+/* From the file, or what has been unpacked of it. */
+static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at, trace_error *error)
 {
-    const ssize_t r = trace_pread(fd, p, n, at);
+    const torch_state *s = t->state;
+    const ssize_t r = spooled ? trace_pread(s->spool, p, n, at) : trace_file_pread(t, p, n, at);
     if (r < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", strerror(errno));
     if ((size_t)r < n)
@@ -159,7 +161,7 @@ static int compare_crc(const trace *t, const torch_section *section, unsigned ch
     uint32_t crc = 0xffffffff;
     for (uint64_t done = 0; done < section->bytes; done += CHUNK) {
         const size_t n = section->bytes - done < CHUNK ? (size_t)(section->bytes - done) : CHUNK;
-        if (read_all(t, t->fd, buffer, n, section->at + done, error))
+        if (read_all(t, 0, buffer, n, section->at + done, error))
             return -1;
         crc = crc32_of(t->state, crc, buffer, n);
     }
@@ -221,5 +223,5 @@ int torch_bytes(const trace *t, uint32_t at, void *p, size_t n, uint64_t from, t
 {
     const torch_state *s = t->state;
     const torch_section *section = &s->sections[at];
-    return read_all(t, section->spooled ? s->spool : t->fd, p, n, section->at + from, error);
+    return read_all(t, section->spooled, p, n, section->at + from, error);
 }

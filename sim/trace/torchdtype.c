@@ -89,3 +89,11 @@ int torch_storage_untyped(const char *global)
     const char *name = within_torch(global);
     return name && (strcmp(name, "UntypedStorage") == 0 || strcmp(name, "_UntypedStorage") == 0);
 }
+
+const mpsim_format *torch_format(const trace_options *o, const char *dtype, const char *format)
+{
+    const char *name = dtype + (dtype[0] == 'u');
+    if (format)
+        return mpsim_format_find(format);
+    return strcmp(name, "int16") == 0 ? o->as_int16 : strcmp(name, "int8") == 0 ? o->as_int8 : NULL;
+}

@@ -16,7 +16,8 @@ static ssize_t read_section(void *context, void *p, size_t n, uint64_t at)
     const reader *r = context;
     const torch_state *s = r->t->state;
     const torch_section *section = &s->sections[r->section];
-    return trace_pread(section->spooled ? s->spool : r->t->fd, p, n, section->at + at);
+    return section->spooled ? trace_pread(s->spool, p, n, section->at + at)
+                            : trace_file_pread(r->t, p, n, section->at + at);
 }
 
 /* Memory that is left of the trace's, for a while or for good. */

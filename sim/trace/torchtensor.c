@@ -39,15 +39,6 @@ static int last_index(const torch_view *v, uint64_t *last)
     return 0;
 }
 
-/* The format that integers are read as, if the options say so. */
-static const mpsim_format *format_of(const trace_options *o, const torch_view *v)
-{
-    const char *name = v->dtype + (v->dtype[0] == 'u');
-    if (v->format)
-        return mpsim_format_find(v->format);
-    return strcmp(name, "int16") == 0 ? o->as_int16 : strcmp(name, "int8") == 0 ? o->as_int8 : NULL;
-}
-
 /* Dimensions of one element go, those that follow each other are joined. */
 static int add_place(trace *t, trace_entry *e, const torch_view *v, trace_error *error)
 {
@@ -131,7 +122,7 @@ int torch_add(trace *t, const trace_options *options, const char *name, const to
         s->no_numbers++;
         return 0;
     }
-    x->format = format_of(options, v);
+    x->format = torch_format(options, v->dtype, v->format);
     if (x->format && mpsim_format_code_bytes(x->format) != v->width)
         return trace_fail(t, error, TRACE_NO_OFFSET, "elements of dtype %s cannot be codes of %s", v->dtype,
                           x->format->name);

@@ -2,6 +2,7 @@
 #include "impl.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ static int open_layout(trace *t, const trace_options *options, trace_error *erro
     if (options->raw_format) {
         t->type = &trace_layout_raw;
     } else {
-        const ssize_t n = trace_pread(t->fd, head, sizeof head, 0);
+        const ssize_t n = trace_file_pread(t, head, t->size < sizeof head ? (size_t)t->size : sizeof head, 0);
         if (n < 0)
             return trace_error_set(error, TRACE_EXIT_IO, t->path, 0, "cannot read: %s",
                                    strerror(errno));
@@ -41,14 +42,43 @@ static int open_layout(trace *t, const trace_options *options, trace_error *erro
         if (!t->type)
             return trace_layout_unknown(t, head, (size_t)n, error);
     }
+    if (t->type->has_parts && !t->others)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "a part of a trace cannot have parts itself");
     return t->type->open(t, options, error);
 }
 
-trace *trace_open(const char *path, const trace_options *options, trace_error *error)
+static trace *open_part(const char *path, uint64_t at, uint64_t bytes, const trace_options *options,
+                        trace_error *error);
+
+/* A folder is of the layout that its names say, and has no file of its own. */
+static int open_whole(trace *t, const trace_options *options, trace_error *error)
 {
-    trace_options o = {0};
-    if (options)
-        o = *options;
+    static const trace_others others = {open_part, trace_close};
+    t->others = &others;
+    t->type = options->raw_format ? NULL : trace_folder(t->path);
+    if (t->type)
+        return t->type->open(t, options, error);
+    return trace_source_open(t, options, error) || open_layout(t, options, error);
+}
+
+/* A file, or a section of it, that is a part of another trace. */
+static int open_section(trace *t, uint64_t at, uint64_t bytes, const trace_options *options, trace_error *error)
+{
+    if (trace_source_open(t, options, error))
+        return -1;
+    if (bytes) {
+        if (at > t->size || bytes > t->size - at)
+            return trace_fail(t, error, TRACE_NO_OFFSET, "%" PRIu64 " bytes from %" PRIu64 " on are to be a tensor, but "
+                              "the file has %" PRIu64, bytes, at, t->size);
+        t->base = at;
+        t->size = bytes;
+        t->is_section = 1;
+    }
+    return open_layout(t, options, error);
+}
+
+static trace *new_trace(const char *path, const trace_options *options, trace_error *error)
+{
     trace *t = calloc(1, sizeof *t);
     if (!t || !(t->path = strdup(path))) {
         free(t);
@@ -56,18 +86,38 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
         return NULL;
     }
     t->fd = -1;
-    t->max_header = o.max_header ? o.max_header : TRACE_HEADER_DEFAULT;
+    t->max_header = options->max_header ? options->max_header : TRACE_HEADER_DEFAULT;
     if (t->max_header > TRACE_HEADER_MAX)
         t->max_header = TRACE_HEADER_MAX;
-    int bad = own_formats(t, &o, error) || trace_source_open(t, &o, error) || open_layout(t, &o, error);
+    return t;
+}
+
+static trace *finish(trace *t, const trace_options *options, int failed, trace_error *error)
+{
     t->member = NULL;
-    if (bad || trace_find_kinds(t, &o, error)) {
+    if (failed || trace_find_kinds(t, options, error)) {
         trace_close(t);
         return NULL;
     }
     t->step = trace_find_step(t);
     snprintf(t->label, sizeof t->label, "%s (%s)", t->type->name, t->packing ? t->packing : "");
     return t;
+}
+
+trace *trace_open(const char *path, const trace_options *options, trace_error *error)
+{
+    trace_options o = {0};
+    if (options)
+        o = *options;
+    trace *t = new_trace(path, &o, error);
+    return t ? finish(t, &o, own_formats(t, &o, error) || open_whole(t, &o, error), error) : NULL;
+}
+
+static trace *open_part(const char *path, uint64_t at, uint64_t bytes, const trace_options *options,
+                        trace_error *error)
+{
+    trace *t = new_trace(path, options, error);
+    return t ? finish(t, options, open_section(t, at, bytes, options, error), error) : NULL;
 }
 
 void trace_close(trace *t)

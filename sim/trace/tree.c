@@ -1,4 +1,4 @@
-/* tree.c -- the files that operands stand for. */
+/* tree.c -- the files, and folders that are one trace, that operands stand for. */
 #include "impl.h"
 #include "namemap.h"
 
@@ -175,26 +175,73 @@ static int check_directory(listing *l, const char *path, const level *here)
     return 1;
 }
 
+/* The names in a directory that are read as parts of something else are taken out. */
+typedef struct listed {
+    char **names;
+    size_t n;
+} listed;
+
+static int take_out(void *context, const char *file)
+{
+    listed *l = context;
+    char **found = bsearch(&file, l->names, l->n, sizeof *l->names, compare);
+    if (found) {
+        free(*found);
+        memmove(found, found + 1, (size_t)(l->names + l->n - found - 1) * sizeof *found);
+        l->n--;
+    }
+    return 0;
+}
+
+/* A directory that is one trace as a whole, or has an index of files: the trace instead of its files. */
+static int add_whole(listing *l, const char *path, listed *names)
+{
+    const trace_layout_type *whole = l->options && l->options->raw_format ? NULL : trace_folder(path);
+    size_t kept = 0;
+    for (size_t i = 0; i < names->n; i++)
+        if (trace_folder_has(whole, names->names[i]))
+            free(names->names[i]);
+        else
+            names->names[kept++] = names->names[i];
+    names->n = kept;
+    for (size_t i = 0; i < names->n; i++) {
+        static const char index[] = ".index.json";
+        const size_t n = strlen(names->names[i]);
+        char *file = n >= sizeof index && strcmp(names->names[i] + n - (sizeof index - 1), index) == 0
+                         ? join(path, names->names[i]) : NULL;
+        char *name = file ? strdup(names->names[i]) : NULL;
+        if (name && trace_probe(file, l->options)) {
+            trace_shards(file, take_out, names);
+            for (i = 0; i < names->n && strcmp(names->names[i], name) != 0;) /* it may have moved */
+                i++;
+        }
+        free(name);
+        free(file);
+    }
+    return whole ? append(&l->tree->paths, &l->tree->count, strdup(path), path, l->error) : 0;
+}
+
 static int add_directory(listing *l, const char *path, const struct stat *st, const level *above)
 {
     const level here = {above, above ? above->depth + 1 : 0, st->st_dev, st->st_ino};
-    char **names = NULL;
-    size_t n = 0;
+    listed names = {NULL, 0};
     if (!check_directory(l, path, &here))
         return refuse(l);
-    int result = list_directory(path, &names, &n, l->error);
+    int result = list_directory(path, &names.names, &names.n, l->error);
     if (result)
         result = refuse(l);
-    if (n)
-        qsort(names, n, sizeof *names, compare);
-    for (size_t i = 0; i < n && result == 0; i++) {
-        char *below = join(path, names[i]);
+    if (names.n)
+        qsort(names.names, names.n, sizeof *names.names, compare);
+    if (result == 0)
+        result = add_whole(l, path, &names);
+    for (size_t i = 0; i < names.n && result == 0; i++) {
+        char *below = join(path, names.names[i]);
         result = below ? add_name(l, below, &here) : no_memory(path, l->error);
         free(below);
     }
-    for (size_t i = 0; i < n; i++)
-        free(names[i]);
-    free(names);
+    for (size_t i = 0; i < names.n; i++)
+        free(names.names[i]);
+    free(names.names);
     return result;
 }
 

@@ -28,6 +28,10 @@ static int failed(const trace *t, zip_error_t *z, const char *what, trace_error 
 trace_unzip *unzip_open(const trace *t, trace_error *error)
 {
     int code = 0;
+    if (t->is_section) {
+        trace_fail(t, error, 0, "packed members are not read here");
+        return NULL;
+    }
     const int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0) {
         trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read: %s", strerror(errno));

@@ -51,7 +51,7 @@ static uint64_t le64(const unsigned char *p)
 
 static int read_at(const trace *t, void *p, size_t n, uint64_t at, trace_error *error)
 {
-    const ssize_t r = trace_pread(t->fd, p, n, at);
+    const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s",
                                strerror(errno));

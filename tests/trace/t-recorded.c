@@ -13,7 +13,7 @@
 enum { PIECE = 10000 };
 
 typedef struct row {
-    char file[128], tensor[160], dtype[32], shape[64], digest[80];
+    char file[160], tensor[160], dtype[32], shape[64], digest[80];
 } row;
 
 static FILE *open_list(void)
@@ -57,8 +57,9 @@ static const char *const left_out[] = {
 
 static int is_left_out(const char *name)
 {
+    const char *last = strrchr(name, '.'), *dot = last ? last : "";
     int i = 0;
-    while (left_out[i] && strcmp(strrchr(name, '.'), left_out[i]) != 0)
+    while (left_out[i] && strcmp(dot, left_out[i]) != 0)
         i++;
     return left_out[i] != NULL;
 }
@@ -117,7 +118,7 @@ static void compare(trace *t, const row *r, size_t i)
 START_TEST(every_tensor_is_as_recorded)
 {
     row r;
-    char name[128] = "";
+    char name[160] = "";
     trace *t = NULL;
     size_t i = 0, tensors = 0, files = 0;
     FILE *f = open_list();

@@ -1,0 +1,371 @@
+/* distcp.c -- a checkpoint of torch.distributed.checkpoint (FSDP, FSDP2, tensor parallel): a folder with a pickle,
+ * .metadata, that says of each tensor where its chunks are, and files __RANK_N.distcp, each a row of streams of
+ * torch.save, one for each chunk.
+ *
+ * Source: torch/distributed/checkpoint/metadata.py (Metadata, TensorStorageMetadata, ChunkStorageMetadata,
+ * MetadataIndex) and filesystem.py (_StorageInfo) of PyTorch 2.15.0; checkpoints that it wrote (tests/trace/parts).
+ * A tensor is named by its path in the state that was saved (planner_data), as dcp_to_torch_save puts it into a
+ * file: levels joined by '/'. */
+#include "inputs.h"
+#include "parts.h"
+#include "torch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where a chunk is: a row of storage_data. */
+typedef struct chunk {
+    pickle_ref offset; /* a tuple; or ABSENT */
+    const char *name, *file;
+    uint64_t at, bytes;
+} chunk;
+
+typedef struct checkpoint {
+    trace *t;
+    const trace_options *options;
+    trace_error *error;
+    const char *path; /* of .metadata */
+    pickle *p;
+    chunk *chunks; /* by name */
+    size_t n;
+    const char **files; /* names, sorted, and then their paths */
+    size_t n_files;
+} checkpoint;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static int bad(const checkpoint *c, const char *message, ...)
+{
+    char text[600];
+    va_list ap;
+    va_start(ap, message);
+    vsnprintf(text, sizeof text, message, ap);
+    va_end(ap);
+    return trace_error_set(c->error, TRACE_EXIT_DATA, c->path, TRACE_NO_OFFSET, "%s", text);
+}
+
+/* ---- the pickle ---- */
+
+static const char *refused(void *context, const pickle *p, pickle_ref what, pickle_use use)
+{
+    static const char *const names[] = {
+        "torch.Size", "torch.device", "torch.serialization._get_layout", "pathlib.Path", "pathlib.PosixPath",
+        "pathlib.PurePosixPath", "pathlib.WindowsPath", "pathlib._local.PosixPath", "pathlib._local.WindowsPath",
+        "collections.OrderedDict", "collections.defaultdict", "builtins.set", "builtins.dict", "builtins.list"};
+    static const char module[] = "torch.distributed.";
+    const char *name = pickle_global(p, what);
+    (void)context;
+    (void)use;
+    if (!name)
+        return "that is none";
+    if (strncmp(name, module, sizeof module - 1) == 0 || torch_dtype_find(name))
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return NULL;
+    return name;
+}
+
+static ssize_t read_file(void *context, void *p, size_t n, uint64_t at)
+{
+    return trace_pread(*(const int *)context, p, n, at);
+}
+
+static int read_metadata(checkpoint *c)
+{
+    pickle_error e;
+    struct stat st;
+    int fd = open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) {
+        trace_error_set(c->error, TRACE_EXIT_IO, c->path, TRACE_NO_OFFSET, "cannot open: %s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    inputs_add(fd);
+    const pickle_source source = {read_file, &fd, 0, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0};
+    const pickle_rules rules = {(size_t)c->t->max_header, TRACE_MEMORY, refused, NULL};
+    c->p = pickle_read(&source, &rules, &e);
+    close(fd);
+    c->t->size = source.end;
+    if (c->p) {
+        c->t->arena_bytes += pickle_memory(c->p);
+        return 0;
+    }
+    if (e.what == PICKLE_NO_MEMORY)
+        return trace_no_memory(c->t, c->error);
+    return trace_error_set(c->error, e.what == PICKLE_BAD ? TRACE_EXIT_DATA : TRACE_EXIT_IO, c->path, e.at, "%s",
+                           e.what == PICKLE_BAD ? e.text : strerror(errno));
+}
+
+/* A field of a dataclass. */
+static pickle_ref field(const checkpoint *c, pickle_ref object, const char *name)
+{
+    return pickle_get(c->p, pickle_state(c->p, object), name);
+}
+
+static int is_class(const checkpoint *c, pickle_ref object, const char *name)
+{
+    const char *global = pickle_type_of(c->p, object) == PICKLE_OBJECT ? pickle_global(c->p, object) : NULL;
+    const char *dot = global ? strrchr(global, '.') : NULL;
+    return dot && strcmp(dot + 1, name) == 0;
+}
+
+/* torch.Size(...), or the tuple or list that stands for it. */
+static pickle_ref size_tuple(const checkpoint *c, pickle_ref r)
+{
+    return is_class(c, r, "Size") ? pickle_item(c->p, pickle_args(c->p, r), 0) : r;
+}
+
+static int read_sizes(const checkpoint *c, pickle_ref r, uint64_t *out, size_t *n)
+{
+    const pickle_ref list = size_tuple(c, r);
+    const pickle_type type = pickle_type_of(c->p, list);
+    int64_t x;
+    if ((type != PICKLE_TUPLE && type != PICKLE_LIST) || pickle_count(c->p, list) > TRACE_RANK_MAX)
+        return -1;
+    *n = pickle_count(c->p, list);
+    for (size_t i = 0; i < *n; i++) {
+        if (pickle_int(c->p, pickle_item(c->p, list, i), &x) || x < 0)
+            return -1;
+        out[i] = (uint64_t)x;
+    }
+    return 0;
+}
+
+static int read_count(const checkpoint *c, pickle_ref r, uint64_t *u)
+{
+    int64_t x;
+    if (pickle_int(c->p, r, &x) || x < 0)
+        return -1;
+    *u = (uint64_t)x;
+    return 0;
+}
+
+/* ---- where the chunks are ---- */
+
+static int compare_chunks(const void *pa, const void *pb)
+{
+    const chunk *a = pa, *b = pb;
+    return strcmp(a->name, b->name);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int read_chunk(checkpoint *c, pickle_ref key, pickle_ref value, chunk *to)
+{
+    size_t n = 0, m = 0;
+    const pickle_ref more = field(c, value, "transform_descriptors");
+    to->name = pickle_text(c->p, field(c, key, "fqn"), &n);
+    to->file = pickle_text(c->p, field(c, value, "relative_path"), &m);
+    to->offset = field(c, key, "offset");
+    if (!to->name || !to->file || strlen(to->name) != n || strlen(to->file) != m ||
+        read_count(c, field(c, value, "offset"), &to->at) || read_count(c, field(c, value, "length"), &to->bytes) ||
+        to->bytes == 0)
+        return bad(c, "storage_data does not say of an item where it is");
+    if (!*to->file || *to->file == '.' || strchr(to->file, '/'))
+        return bad(c, "'%.200s' is no name of a file beside .metadata", to->file);
+    if (more && pickle_type_of(c->p, more) != PICKLE_NONE && pickle_count(c->p, more))
+        return bad(c, "'%.200s' is stored with transformations, which are not read", to->name);
+    return 0;
+}
+
+/* The files that chunks are in, each once; they are to be there. */
+static int read_files(checkpoint *c)
+{
+    if (!(c->files = malloc((2 * c->n + 1) * sizeof *c->files)))
+        return trace_no_memory(c->t, c->error);
+    for (size_t i = 0; i < c->n; i++)
+        c->files[i] = c->chunks[i].file;
+    if (c->n)
+        qsort(c->files, c->n, sizeof *c->files, compare_strings);
+    for (size_t i = 0; i < c->n; i++)
+        if (i == 0 || strcmp(c->files[i], c->files[c->n_files - 1]) != 0)
+            c->files[c->n_files++] = c->files[i];
+    for (size_t i = 0; i < c->n_files; i++) {
+        struct stat st;
+        const char *path = parts_beside(c->t, c->files[i]);
+        if (!path)
+            return trace_no_memory(c->t, c->error);
+        if (stat(path, &st) && errno == ENOENT)
+            return bad(c, "its file '%.200s' is missing", c->files[i]);
+        inputs_add_path(path);
+        c->files[c->n_files + i] = path;
+        c->t->size += (uint64_t)st.st_size;
+    }
+    return 0;
+}
+
+static int read_chunks(checkpoint *c, pickle_ref root)
+{
+    const pickle_ref data = field(c, root, "storage_data");
+    if (pickle_type_of(c->p, data) != PICKLE_DICT)
+        return bad(c, "holds no storage_data: it is not the metadata of a checkpoint in files");
+    c->n = pickle_count(c->p, data);
+    if (c->n > TRACE_ITEMS_MAX)
+        return bad(c, "more than %d chunks", TRACE_ITEMS_MAX);
+    if (!(c->chunks = malloc((c->n + 1) * sizeof *c->chunks)))
+        return trace_no_memory(c->t, c->error);
+    for (size_t i = 0; i < c->n; i++)
+        if (read_chunk(c, pickle_key(c->p, data, i), pickle_item(c->p, data, i), &c->chunks[i]))
+            return -1;
+    if (c->n)
+        qsort(c->chunks, c->n, sizeof *c->chunks, compare_chunks);
+    return read_files(c);
+}
+
+/* Chunks of a tensor have the same name and different offsets. `hint`: where the last one was found. */
+static const chunk *find_chunk(const checkpoint *c, const char *name, const uint64_t *offset, size_t rank,
+                               size_t *hint)
+{
+    const chunk key = {.name = name};
+    const chunk *found = bsearch(&key, c->chunks, c->n, sizeof key, compare_chunks);
+    if (!found)
+        return NULL;
+    size_t low = (size_t)(found - c->chunks), high = low;
+    while (low && strcmp(c->chunks[low - 1].name, name) == 0)
+        low--;
+    while (high < c->n && strcmp(c->chunks[high].name, name) == 0)
+        high++;
+    for (size_t i = 0; i < high - low; i++) {
+        const size_t k = low + (*hint + i) % (high - low);
+        uint64_t there[TRACE_RANK_MAX];
+        size_t n = 0;
+        const pickle_type type = pickle_type_of(c->p, c->chunks[k].offset);
+        if (type == PICKLE_NOTHING || type == PICKLE_NONE) /* one chunk, without a place */
+            return high - low == 1 ? &c->chunks[k] : NULL;
+        if (read_sizes(c, c->chunks[k].offset, there, &n) == 0 && n == rank &&
+            memcmp(there, offset, rank * sizeof *there) == 0) {
+            *hint = k - low + 1;
+            return &c->chunks[k];
+        }
+    }
+    return NULL;
+}
+
+/* ---- tensors ---- */
+
+/* The path of a name in planner_data, joined by '/'; the name itself if there is none. */
+static const char *tensor_name(checkpoint *c, pickle_ref path, const char *name)
+{
+    char joined[TORCH_NAME_MAX], text[64];
+    size_t used = 0;
+    const size_t levels = pickle_type_of(c->p, path) == PICKLE_TUPLE ? pickle_count(c->p, path) : 0;
+    for (size_t i = 0; i < levels; i++) {
+        size_t n;
+        int64_t number;
+        const pickle_ref level = pickle_item(c->p, path, i);
+        const char *s = pickle_text(c->p, level, &n);
+        if (!s) {
+            if (pickle_int(c->p, level, &number))
+                return trace_string(c->t, name, strlen(name));
+            n = (size_t)snprintf(text, sizeof text, "%" PRId64, number);
+            s = text;
+        }
+        if (strlen(s) != n || used + n + 2 > sizeof joined)
+            return trace_string(c->t, name, strlen(name));
+        used += (size_t)snprintf(joined + used, sizeof joined - used, "%s%s", i ? "/" : "", s);
+    }
+    return levels ? trace_string(c->t, joined, used) : trace_string(c->t, name, strlen(name));
+}
+
+static int add_chunks(checkpoint *c, const char *name, pickle_ref list, size_t rank)
+{
+    uint64_t offset[TRACE_RANK_MAX], size[TRACE_RANK_MAX];
+    size_t n, m, hint = 0;
+    for (size_t i = 0; i < pickle_count(c->p, list); i++) {
+        const pickle_ref r = pickle_item(c->p, list, i);
+        int empty = 0;
+        uint32_t source;
+        if (read_sizes(c, field(c, r, "offsets"), offset, &n) || read_sizes(c, field(c, r, "sizes"), size, &m) ||
+            n != rank || m != rank)
+            return bad(c, "chunk %zu of tensor '%.200s' has no offsets and sizes of %zu dimensions", i, name, rank);
+        for (size_t k = 0; k < rank; k++)
+            empty |= size[k] == 0;
+        if (empty) /* of a rank that has no elements; it is stored nowhere */
+            continue;
+        const chunk *there = find_chunk(c, name, offset, rank, &hint);
+        if (!there)
+            return bad(c, "chunk %zu of tensor '%.200s' is in no file", i, name);
+        const char **file = bsearch(&there->file, c->files, c->n_files, sizeof *c->files, compare_strings);
+        if (parts_add(c->t, file[c->n_files], there->at, there->bytes, &source, c->error) ||
+            parts_box(c->t, source, PARTS_ONLY, offset, size, c->error))
+            return -1;
+    }
+    return parts_whole(c->t, c->error);
+}
+
+static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref names)
+{
+    uint64_t shape[TRACE_RANK_MAX], bytes;
+    size_t n;
+    trace_tensor like = {.shape = shape};
+    const char *name = pickle_text(c->p, key, &n);
+    const pickle_ref properties = field(c, what, "properties"), state = pickle_state(c->p, properties);
+    const pickle_ref dtype = pickle_type_of(c->p, state) == PICKLE_TUPLE ? pickle_item(c->p, state, 0)
+                                                                         : pickle_get(c->p, state, "dtype");
+    const char *global = pickle_type_of(c->p, dtype) == PICKLE_GLOBAL ? pickle_global(c->p, dtype) : NULL;
+    const torch_dtype *d = global ? torch_dtype_find(global) : NULL;
+    if (!name || strlen(name) != n)
+        return bad(c, "the name of a tensor is no text");
+    if (!d)
+        return bad(c, "the dtype of tensor '%.200s' is not known", name);
+    if (read_sizes(c, field(c, what, "size"), shape, &like.rank))
+        return bad(c, "the size of tensor '%.200s' is none", name);
+    like.dtype = d->name;
+    like.format = torch_format(c->options, d->name, d->format);
+    if (trace_shape_bytes(shape, like.rank, d->bytes * 8u, &like.count, &bytes))
+        return bad(c, "the shape of tensor '%.200s' is too large", name);
+    trace_entry *e = parts_tensor(c->t, tensor_name(c, pickle_get(c->p, names, name), name), &like, c->error);
+    if (!e)
+        return -1;
+    e->bytes = bytes;
+    return add_chunks(c, name, field(c, what, "chunks"), like.rank);
+}
+
+static int add_tensors(checkpoint *c, pickle_ref root)
+{
+    const pickle_ref list = field(c, root, "state_dict_metadata"), names = field(c, root, "planner_data");
+    if (pickle_type_of(c->p, list) != PICKLE_DICT)
+        return bad(c, "holds no state_dict_metadata");
+    for (size_t i = 0; i < pickle_count(c->p, list); i++) {
+        const pickle_ref what = pickle_item(c->p, list, i);
+        if (is_class(c, what, "TensorStorageMetadata") && add_tensor(c, pickle_key(c->p, list, i), what, names))
+            return -1;
+    }
+    return parts_names(c->t, c->error);
+}
+
+static int open_distcp(trace *t, const trace_options *options, trace_error *error)
+{
+    checkpoint c = {.t = t, .options = options, .error = error};
+    if (parts_begin(t, options, error))
+        return -1;
+    if (!(c.path = parts_beside(t, ".metadata")))
+        return trace_no_memory(t, error);
+    int result = read_metadata(&c);
+    const pickle_ref root = c.p ? pickle_root(c.p) : PICKLE_ABSENT;
+    if (result == 0 && !is_class(&c, root, "Metadata"))
+        result = bad(&c, "is no metadata of torch.distributed.checkpoint");
+    if (result == 0)
+        result = read_chunks(&c, root) || add_tensors(&c, root) ? -1 : 0;
+    if (c.p)
+        t->arena_bytes -= pickle_memory(c.p);
+    pickle_free(c.p);
+    free(c.chunks);
+    free(c.files);
+    return result;
+}
+
+const trace_layout_type trace_layout_distcp = {
+    .name = "torch.distributed.checkpoint", .open = open_distcp, .codes = parts_codes, .close = parts_close, .has_parts = 1};

@@ -1,0 +1,52 @@
+/* folder.c -- directories that are one trace as a whole. */
+#include "impl.h"
+#include "zeroname.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int is_zero(const char *path)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *e;
+    zero_name name;
+    int found = 0;
+    while (dir && !found && (e = readdir(dir)))
+        found = zero_name_parse(e->d_name, &name) == 0 && name.optimizer && !name.other;
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static int is_distcp(const char *path)
+{
+    struct stat st;
+    const size_t size = strlen(path) + sizeof "/.metadata";
+    char *name = malloc(size);
+    if (!name)
+        return 0;
+    snprintf(name, size, "%s/.metadata", path);
+    const int found = stat(name, &st) == 0 && S_ISREG(st.st_mode);
+    free(name);
+    return found;
+}
+
+const trace_layout_type *trace_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) || !S_ISDIR(st.st_mode))
+        return NULL;
+    return is_distcp(path) ? &trace_layout_distcp : is_zero(path) ? &trace_layout_zero : NULL;
+}
+
+int trace_folder_has(const trace_layout_type *type, const char *name)
+{
+    zero_name parsed;
+    const char *dot = strrchr(name, '.');
+    if (type == &trace_layout_distcp)
+        return dot && strcmp(dot, ".distcp") == 0;
+    return type == &trace_layout_zero && zero_name_parse(name, &parsed) == 0;
+}

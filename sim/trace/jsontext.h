@@ -1,0 +1,32 @@
+/* jsontext.h -- a JSON text that is walked piece by piece: only one key or value at a time becomes a tree, so that
+ * a text of many tiny entries costs little more than its own size (safetensors.c, shards.c). */
+#ifndef MPSIM_SIM_TRACE_JSONTEXT_H
+#define MPSIM_SIM_TRACE_JSONTEXT_H
+
+#include "impl.h"
+
+#include <jansson.h>
+
+typedef struct json_cursor {
+    trace *t;
+    const trace_options *options;
+    trace_error *error;
+    const char *what; /* the text, for messages: "header"             */
+    uint64_t before;  /* bytes of the file before the text            */
+    char *text;
+    size_t at, n;
+} json_cursor;
+
+uint64_t cursor_offset(const json_cursor *c);
+void cursor_skip_space(json_cursor *c);
+/* cursor_more -- skip whitespace, behind which the text must go on. */
+int cursor_more(json_cursor *c);
+/* cursor_expect -- the next character past whitespace must be one of `wanted`; it is consumed. */
+int cursor_expect(json_cursor *c, const char *wanted, char *got);
+/* cursor_value -- one JSON value, which must begin with `first`, from at most `limit` bytes. */
+json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what);
+/* cursor_string -- one string, which takes the place of its own JSON text, which is at least two bytes longer:
+ * names cost no memory beyond the text. */
+const char *cursor_string(json_cursor *c, size_t limit, const char *what);
+
+#endif

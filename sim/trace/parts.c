@@ -1,0 +1,483 @@
+/* parts.c -- see parts.h: sources, pieces, and the elements that they make. */
+#include "parts.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    OPEN_MAX = 64,            /* sources that stay open while nobody reads them     */
+    OPEN_BYTES = 32 << 20,    /* what their directories may take                    */
+    COMPARED_MAX = 100000000, /* pairs of pieces that are compared for an overlap   */
+    BUFFER = 64 << 10
+};
+
+typedef struct source {
+    const char *path;
+    uint64_t at, bytes;
+    trace *t;
+    uint32_t users;
+    int opening;
+    uint64_t used; /* when, for who is closed first */
+} source;
+
+/* A run of elements, or a box: its corner and sizes follow each other. begin and end: the first element and past
+ * the last one, as places in the tensor; reach: the largest end up to this piece. */
+typedef struct piece {
+    uint32_t source, entry;
+    uint64_t first, begin, end, reach;
+    const uint64_t *box; /* NULL: a run */
+} piece;
+
+/* The pieces of tensor i are [first[i], first[i + 1]). */
+typedef struct parts {
+    trace_options options;
+    source *sources;
+    size_t n_sources, sources_room;
+    piece *pieces;
+    size_t n_pieces, pieces_room;
+    size_t *first;
+    size_t first_room;
+    uint32_t *open; /* the sources that are open */
+    size_t n_open, open_room;
+    uint64_t clock;
+    size_t compared; /* pairs of pieces */
+    atomic_flag lock; /* for all of this once t is open */
+} parts;
+
+/* Room for one more in an array, which counts as memory of t. */
+static int grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace_error *error)
+{
+    if (n < *room)
+        return 0;
+    const size_t more = *room ? *room / 2 : 16;
+    if (t->arena_bytes + more * size > TRACE_MEMORY)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "its tensors lie in more than %zu pieces: they take more than "
+                          "%d MiB of memory", n, TRACE_MEMORY >> 20);
+    void *p = realloc(*array, (*room + more) * size);
+    if (!p)
+        return trace_no_memory(t, error);
+    *array = p;
+    *room += more;
+    t->arena_bytes += more * size;
+    return 0;
+}
+
+int parts_begin(trace *t, const trace_options *options, trace_error *error)
+{
+    parts *s = calloc(1, sizeof *s);
+    if (!s)
+        return trace_no_memory(t, error);
+    s->options = *options;
+    atomic_flag_clear(&s->lock);
+    t->state = s;
+    return 0;
+}
+
+void parts_close(trace *t)
+{
+    parts *s = t->state;
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_open; i++)
+        t->others->close(s->sources[s->open[i]].t);
+    free(s->sources);
+    free(s->pieces);
+    free(s->first);
+    free(s->open);
+    free(s);
+    t->state = NULL;
+}
+
+const char *parts_beside(trace *t, const char *name)
+{
+    const char *slash = strrchr(t->path, '/');
+    const size_t n = t->fd < 0 ? strlen(t->path) : slash ? (size_t)(slash + 1 - t->path) : 0;
+    const size_t size = n + strlen(name) + 2;
+    char *path = trace_alloc(t, size);
+    if (path)
+        snprintf(path, size, "%.*s%s%s", (int)n, t->path, n && t->path[n - 1] != '/' ? "/" : "", name);
+    return path;
+}
+
+/* ---- sources ---- */
+
+int parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *number, trace_error *error)
+{
+    parts *s = t->state;
+    if (!path)
+        return trace_no_memory(t, error);
+    if (grow(t, (void **)&s->sources, s->n_sources, &s->sources_room, sizeof *s->sources, error))
+        return -1;
+    *number = (uint32_t)s->n_sources;
+    s->sources[s->n_sources++] = (source){.path = path, .at = at, .bytes = bytes};
+    return 0;
+}
+
+static void lock(parts *s)
+{
+    while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire))
+        sched_yield();
+}
+
+static void unlock(parts *s)
+{
+    atomic_flag_clear_explicit(&s->lock, memory_order_release);
+}
+
+/* Take those out of the list of open sources that nobody reads and nobody has read for longest, until few are
+ * left. They are chained by *out, to be closed without the lock. */
+static size_t retire(parts *s, trace **out, size_t max)
+{
+    size_t n = 0, bytes = 0;
+    for (size_t i = 0; i < s->n_open; i++)
+        bytes += s->sources[s->open[i]].t->arena_bytes + s->sources[s->open[i]].t->text_bytes;
+    while (n < max && (s->n_open >= OPEN_MAX || bytes > OPEN_BYTES)) {
+        size_t oldest = s->n_open;
+        for (size_t i = 0; i < s->n_open; i++)
+            if (s->sources[s->open[i]].users == 0 &&
+                (oldest == s->n_open || s->sources[s->open[i]].used < s->sources[s->open[oldest]].used))
+                oldest = i;
+        if (oldest == s->n_open)
+            break;
+        source *old = &s->sources[s->open[oldest]];
+        bytes -= old->t->arena_bytes + old->t->text_bytes;
+        out[n++] = old->t;
+        old->t = NULL;
+        s->open[oldest] = s->open[--s->n_open];
+    }
+    return n;
+}
+
+/* Open a source that nobody else is opening. */
+static trace *open_source(const trace *t, source *x, trace_error *error)
+{
+    parts *s = t->state;
+    trace *old[OPEN_MAX];
+    lock(s);
+    const size_t n = retire(s, old, OPEN_MAX);
+    unlock(s);
+    for (size_t i = 0; i < n; i++)
+        t->others->close(old[i]);
+    trace *opened = t->others->open(x->path, x->at, x->bytes, &s->options, error);
+    lock(s);
+    if (opened && s->n_open == s->open_room) {
+        const size_t room = s->open_room ? 2 * s->open_room : OPEN_MAX;
+        uint32_t *p = realloc(s->open, room * sizeof *p);
+        if (p) {
+            s->open = p;
+            s->open_room = room;
+        }
+    }
+    if (opened && s->n_open < s->open_room) {
+        s->open[s->n_open++] = (uint32_t)(x - s->sources);
+        x->t = opened;
+        x->users = 1;
+        x->used = ++s->clock;
+    } else if (opened) {
+        t->others->close(opened);
+        opened = NULL;
+        trace_no_memory(t, error);
+    }
+    x->opening = 0;
+    unlock(s);
+    return opened;
+}
+
+trace *parts_use(const trace *t, uint32_t number, trace_error *error)
+{
+    parts *s = t->state;
+    source *x = &s->sources[number];
+    for (;;) {
+        lock(s);
+        trace *open = x->t;
+        const int wait = x->opening;
+        if (open) {
+            x->users++;
+            x->used = ++s->clock;
+        } else if (!wait) {
+            x->opening = 1;
+        }
+        unlock(s);
+        if (open)
+            return open;
+        if (!wait)
+            return open_source(t, x, error);
+        sched_yield();
+    }
+}
+
+void parts_leave(const trace *t, uint32_t number)
+{
+    parts *s = t->state;
+    lock(s);
+    s->sources[number].users--;
+    unlock(s);
+}
+
+/* ---- tensors and pieces ---- */
+
+trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, trace_error *error)
+{
+    parts *s = t->state;
+    trace_entry *e = name ? trace_add(t, error) : NULL;
+    uint64_t *shape = trace_alloc(t, like->rank * sizeof *shape);
+    const char *dtype = trace_string(t, like->dtype, strlen(like->dtype)); /* that of a source goes with it */
+    uint64_t bytes;
+    if (!name || !shape || !dtype)
+        trace_no_memory(t, error);
+    if (!e || !shape || !dtype || grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
+        return NULL;
+    static const uint16_t one = 1;
+    if (like->rank)
+        memcpy(shape, like->shape, like->rank * sizeof *shape);
+    e->tensor = (trace_tensor){.name = name, .dtype = dtype, .format = like->format, .shape = shape,
+                               .rank = like->rank, .big_endian = *(const unsigned char *)&one == 0};
+    e->at = t->count - 1;
+    if (trace_shape_bytes(shape, like->rank, like->format ? (unsigned)mpsim_format_code_bytes(like->format) * 8 : 8,
+                          &e->tensor.count, &bytes)) {
+        trace_fail(t, error, TRACE_NO_OFFSET, "shape of tensor '%s' is too large", name);
+        return NULL;
+    }
+    e->bytes = bytes;
+    s->first[t->count - 1] = s->n_pieces;
+    return e;
+}
+
+static int add_piece(trace *t, piece p, trace_error *error)
+{
+    parts *s = t->state;
+    if (p.begin == p.end)
+        return 0;
+    if (grow(t, (void **)&s->pieces, s->n_pieces, &s->pieces_room, sizeof *s->pieces, error))
+        return -1;
+    s->pieces[s->n_pieces++] = p;
+    return 0;
+}
+
+int parts_run(trace *t, uint32_t number, uint32_t entry, uint64_t first, uint64_t begin, uint64_t end,
+              trace_error *error)
+{
+    return add_piece(t, (piece){.source = number, .entry = entry, .first = first, .begin = begin, .end = end},
+                     error);
+}
+
+int parts_box(trace *t, uint32_t number, uint32_t entry, const uint64_t *offset, const uint64_t *size,
+              trace_error *error)
+{
+    const trace_tensor *x = &t->entries[t->count - 1].tensor;
+    const size_t rank = x->rank;
+    size_t inner = rank, outer = 0;
+    piece p = {.source = number, .entry = entry};
+    uint64_t count = 1, last = 0;
+    for (size_t i = 0; i < rank; i++) {
+        if (size[i] > x->shape[i] || offset[i] > x->shape[i] - size[i])
+            return trace_fail(t, error, TRACE_NO_OFFSET, "a piece of tensor '%s' goes beyond its shape", x->name);
+        count *= size[i];
+        p.begin = p.begin * x->shape[i] + offset[i];
+        last = last * x->shape[i] + offset[i] + (size[i] ? size[i] - 1 : 0);
+    }
+    if (count == 0)
+        return 0;
+    p.end = last + 1;
+    while (inner && size[inner - 1] == x->shape[inner - 1])
+        inner--;
+    while (outer < rank && size[outer] == 1)
+        outer++;
+    if (outer + 1 < inner) { /* not one run of elements */
+        uint64_t *box = trace_alloc(t, 2 * rank * sizeof *box);
+        if (!box)
+            return trace_no_memory(t, error);
+        memcpy(box, offset, rank * sizeof *box);
+        memcpy(box + rank, size, rank * sizeof *box);
+        p.box = box;
+    }
+    return add_piece(t, p, error);
+}
+
+static uint64_t piece_count(const piece *p, size_t rank)
+{
+    uint64_t n = 1;
+    if (!p->box)
+        return p->end - p->begin;
+    for (size_t i = 0; i < rank; i++)
+        n *= p->box[rank + i];
+    return n;
+}
+
+/* How many elements of a box are before place x of a tensor. */
+static uint64_t box_before(const trace_tensor *tensor, const uint64_t *box, uint64_t x)
+{
+    uint64_t at[TRACE_RANK_MAX], before = 0, row = 1;
+    const size_t rank = tensor->rank;
+    for (size_t i = rank; i-- > 0;) {
+        at[i] = x % tensor->shape[i];
+        x /= tensor->shape[i];
+        row *= box[rank + i];
+    }
+    if (x) /* past the last element */
+        return row;
+    for (size_t i = 0; i < rank; i++) {
+        row /= box[rank + i];
+        if (at[i] < box[i])
+            return before;
+        if (at[i] >= box[i] + box[rank + i])
+            return before + box[rank + i] * row;
+        before += (at[i] - box[i]) * row;
+    }
+    return before;
+}
+
+static int boxes_meet(const trace_tensor *x, const piece *a, const piece *b)
+{
+    if (!a->box || !b->box) { /* a run: the elements of the other between its ends */
+        const piece *run = a->box ? b : a, *box = a->box ? a : b;
+        return !box->box || box_before(x, box->box, run->begin) < box_before(x, box->box, run->end);
+    }
+    for (size_t i = 0; i < x->rank; i++) {
+        const uint64_t p = a->box[i], q = b->box[i];
+        if (p + a->box[x->rank + i] <= q || q + b->box[x->rank + i] <= p)
+            return 0;
+    }
+    return 1;
+}
+
+static int compare_pieces(const void *pa, const void *pb)
+{
+    const piece *a = pa, *b = pb;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    return (a->end > b->end) - (a->end < b->end);
+}
+
+int parts_whole(trace *t, trace_error *error)
+{
+    parts *s = t->state;
+    const trace_tensor *x = &t->entries[t->count - 1].tensor;
+    piece *p = s->n_pieces ? s->pieces + s->first[t->count - 1] : NULL;
+    const size_t n = s->n_pieces - s->first[t->count - 1];
+    uint64_t sum = 0, reach = 0;
+    if (n > 1)
+        qsort(p, n, sizeof *p, compare_pieces);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t count = piece_count(&p[i], x->rank);
+        for (size_t k = i; k-- > 0 && p[k].reach > p[i].begin;) {
+            if (++s->compared > COMPARED_MAX)
+                return trace_fail(t, error, TRACE_NO_OFFSET, "the %zu pieces of tensor '%s' lie across each other",
+                                  n, x->name);
+            if (p[k].end > p[i].begin && boxes_meet(x, &p[k], &p[i]))
+                return trace_fail(t, error, TRACE_NO_OFFSET, "two pieces of tensor '%s' overlap", x->name);
+        }
+        reach = p[i].end > reach ? p[i].end : reach;
+        p[i].reach = reach;
+        sum += count;
+    }
+    if (sum != x->count)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the pieces of tensor '%s' have %" PRIu64 " of its %" PRIu64
+                          " elements", x->name, sum, x->count);
+    return 0;
+}
+
+int parts_names(const trace *t, trace_error *error)
+{
+    int failed = 0;
+    const char *const *twice = NULL;
+    if (t->count)
+        twice = trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed);
+    if (failed)
+        return trace_no_memory(t, error);
+    return twice ? trace_fail(t, error, TRACE_NO_OFFSET, "two tensors have the name '%s'", *twice) : 0;
+}
+
+int parts_metadata(trace *t, const char *key, const char *value, trace_error *error)
+{
+    const char *k = trace_string(t, key, strlen(key)), *v = trace_string(t, value, strlen(value));
+    return k && v ? trace_add_metadata(t, k, v, error) : trace_no_memory(t, error);
+}
+
+/* ---- elements ---- */
+
+/* n codes of a piece from its element `at` on. */
+static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uint64_t at, void *codes, size_t n,
+                       trace_error *error)
+{
+    const trace_tensor *x = &e->tensor;
+    const uint64_t need = p->first + piece_count(p, x->rank);
+    trace *from = parts_use(t, p->source, error);
+    int result = -1;
+    if (!from)
+        return -1;
+    const size_t entry = p->entry == PARTS_ONLY ? 0 : p->entry;
+    const trace_tensor *there = entry < from->count ? &from->entries[entry].tensor : NULL;
+    if (!there || (p->entry == PARTS_ONLY && from->count != 1))
+        trace_fail(from, error, TRACE_NO_OFFSET, "%zu tensors, where there is to be a piece of '%s'", from->count,
+                   x->name);
+    else if (there->format != x->format)
+        trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' is of dtype %s, not %s as '%s', of which it is a piece",
+                   there->name, there->dtype, x->dtype, x->name);
+    else if (there->count < need || (p->entry == PARTS_ONLY && there->count != need))
+        trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' has %" PRIu64 " elements, not the %" PRIu64
+                   " of a piece of '%s'", there->name, there->count, need, x->name);
+    else
+        result = trace_codes(from, entry, p->first + at, codes, n, error);
+    parts_leave(t, p->source);
+    return result;
+}
+
+/* The elements [low, high) of a tensor that are in a box, to their places in codes, which begins with `low`. The
+ * box's own elements are read in their order, as many at once as the buffer takes. */
+static int box_codes(const trace *t, const trace_entry *e, const piece *p, uint64_t low, uint64_t high,
+                     unsigned char *codes, trace_error *error)
+{
+    _Alignas(16) unsigned char buffer[BUFFER];
+    const trace_tensor *x = &e->tensor;
+    const size_t rank = x->rank, width = mpsim_format_code_bytes(x->format);
+    const uint64_t *corner = p->box, *size = p->box + rank, end = box_before(x, p->box, high);
+    for (uint64_t at = box_before(x, p->box, low); at < end;) {
+        const size_t n = end - at < BUFFER / width ? (size_t)(end - at) : BUFFER / width;
+        if (piece_codes(t, e, p, at, buffer, n, error))
+            return -1;
+        for (size_t done = 0; done < n;) {
+            uint64_t rest = at + done, place = 0, stride = 1;
+            const uint64_t column = rest % size[rank - 1], left = size[rank - 1] - column;
+            for (size_t i = rank; i-- > 0; rest /= size[i], stride *= x->shape[i])
+                place += (corner[i] + rest % size[i]) * stride;
+            const size_t m = left < n - done ? (size_t)left : n - done;
+            memcpy(codes + (place - low) * width, buffer + done * width, m * width);
+            done += m;
+        }
+        at += n;
+    }
+    return 0;
+}
+
+int parts_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
+{
+    const parts *s = t->state;
+    const size_t begin = s->first[e->at];
+    const size_t end = e->at + 1 < t->count ? s->first[e->at + 1] : s->n_pieces;
+    const size_t width = mpsim_format_code_bytes(e->tensor.format);
+    const uint64_t last = first + n;
+    size_t low = begin, high = end;
+    while (low < high) { /* the first piece that reaches beyond `first` */
+        const size_t middle = low + (high - low) / 2;
+        if (s->pieces[middle].reach > first)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    for (size_t i = low; i < end && s->pieces[i].begin < last; i++) {
+        const piece *p = &s->pieces[i];
+        const uint64_t a = p->begin > first ? p->begin : first, b = p->end < last ? p->end : last;
+        unsigned char *out = (unsigned char *)codes + (size_t)(a - first) * width;
+        if (a >= b)
+            continue;
+        if (p->box ? box_codes(t, e, p, a, b, out, error)
+                   : piece_codes(t, e, p, a - p->begin, out, (size_t)(b - a), error))
+            return -1;
+    }
+    return 0;
+}
