@@ -94,11 +94,11 @@ do for [type in types] {
         plot data index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2): \
                 (x($1)):(x($1 + 1)):(y($2)):(y($2) + row_height):(cell_colour($3, stringcolumn(4))) \
                 with boxxyerror lc rgb variable lw thin fillstyle solid 1 border rgb white, \
-            '' index 'cells' using (x($1) + cell / 2):(stringcolumn(4) eq 'absent' ? y($2) + row_height / 2 : NaN):('×') \
+            '' index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2):(stringcolumn(4) eq 'absent' ? '×' : ' ') \
                 with labels center font small_font textcolor rgb dark, \
             '' index 'rows' using (left - 0.06):(y($1) + row_height / 2):(stringcolumn(2)) \
                 with labels right noenhanced font small_font, \
-            '' index 'steps' using (x($1) + cell / 2):(int($1) % tick_step == 0 ? bottom - 0.09 : NaN):(stringcolumn(2)) \
+            '' index 'steps' using (x($1) + cell / 2):(bottom - 0.09):(int($1) % tick_step == 0 ? stringcolumn(2) : ' ') \
                 with labels center noenhanced font small_font
     } else {
         plot NaN notitle

@@ -119,6 +119,7 @@ for page in README.md doc/formats.md doc/stat.md doc/scaler.md doc/replay.md doc
     doc/memory.md; do
 for page in README.md doc/formats.md doc/stat.md doc/scale.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md; do
 for page in README.md doc/formats.md doc/names.md doc/stat.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md; do
+for page in README.md doc/formats.md doc/stat.md doc/diff.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md; do
     screens "$source/$page"
     [ -s "$dir/screens/list" ]; ok $? "$page: has screens"
     while read -r number line; do

@@ -52,10 +52,12 @@ nothing() { # nothing PREFIX: no figure, no temporary
 }
 
 # ---- figures ----
-for figure in histogram ruler sweep accumulation training; do
+"$MPSIM" diff --json -o differ.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adamw" >out 2>err
+for figure in histogram ruler sweep accumulation training diff; do
     from=$report
     [ $figure = accumulation ] && from=$dot
     [ $figure = training ] && from=$train
+    [ $figure = diff ] && from=differ.json
     "$MPSIM" plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
     ok $? "$figure: pdf, png and svg"
     mkdir again-$figure
@@ -192,6 +194,25 @@ ok $? 'sweep: no elements at all'
 "$MPSIM" stat --quiet --json -f fp16 -s 2^-1000..2^-990,1000,2^1010..2^1023 -o far.json "$trace/step_020000" &&
     "$MPSIM" plot sweep -o sw far.json >out 2>err && whole sw && says sw.svg 2⁻⁵¹² && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
 ok $? 'sweep: as far as numbers go'
+
+# ---- diff ----
+"$MPSIM" plot diff --venue icml -o df differ.json >out 2>err && whole df && says df.svg weight:fc1.bias opt.v:fc2.weight \
+    'largest ULPs' step 'first: weight:fc1.bias of step 7: near, in no way that is known' && gnuplot -d df.gp >out 2>err && [ ! -s err ] &&
+    grep -q '^6 0 8.40939 apart$' df.dat && grep -q '^0 0 0 equal$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
+ok $? 'diff: what it says, and no warning of gnuplot'
+"$MPSIM" plot diff --by layer --column sqnr --type svg -o df differ.json >out 2>err && says df.svg fc1 fc2 'SQNR, dB' && ! grep -q 'weight:fc2' df.svg
+ok $? 'diff: layers, SQNR'
+"$MPSIM" plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart$' df.dat)" -eq 4 ]
+ok $? 'diff: one kind, one step'
+"$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && "$MPSIM" plot diff -o df same.json >out 2>err && whole df &&
+    says df.svg 'all are equal' && gnuplot -d df.gp >out 2>err && [ ! -s err ]
+ok $? 'diff: nothing differs'
+fails 2 'none of ulp, sqnr' diff --column x differ.json && fails 2 'none of tensor, layer' diff --by kind differ.json &&
+    fails 3 'takes one of mpsim diff --json' diff "$report"
+ok $? 'diff: what is refused'
+sed 's/"verdict": "close"/"verdict": 7/' differ.json >bad.json && fails 3 '"verdict" is missing or not a string' diff bad.json &&
+    sed 's/"max_ulp": /"max_ulq": /' differ.json >bad.json && fails 3 '"max_ulp" is missing or not a number' diff bad.json
+ok $? 'diff: a damaged report'
 
 # ---- accumulation ----
 "$MPSIM" plot accumulation -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
@@ -363,6 +384,7 @@ for figure in histogram ruler training accumulation; do
     from=$report
     [ $figure = accumulation ] && from=$dot
     [ $figure = training ] && from=$train
+    [ $figure = diff ] && from=differ.json
     fails 2 "by is not for $figure" $figure --by kind "$from" && fails 2 "underflow is not for $figure" $figure --underflow 1 "$from"
     ok $? "$figure: --by and --underflow refused"
 done

@@ -1,0 +1,107 @@
+#!/bin/sh
+# diff.sh -- mpsim diff: recorded traces that are equal, renamed, and with a difference put in.
+set -u
+: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+adam=$MPSIM_SRCDIR/data/amp-mlp/adam
+name=rank_00000.safetensors
+
+fresh() { rm -rf "$dir/b"; cp -r "$adam" "$dir/b"; chmod -R u+w "$dir/b"; } # a copy, to be changed
+edit() { # edit STEP EXPRESSION: of its header, whose length stays
+    sed "$2" "$dir/b/step_0000$1/$name" >"$dir/edited" && mv "$dir/edited" "$dir/b/step_0000$1/$name"
+}
+json() { "$MPSIM" diff --json "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
+first() { # first TEXT...: of the entry of the first difference
+    sed -n 's/^"first": //p' "$dir/out" >"$dir/first"
+    for text in "$@"; do grep -qF -- "$text" "$dir/first" || return 1; done
+}
+
+# ---- no difference ----
+run 0 diff "$adam" "$adam" && has '^Equal: 348 tensors, 105,270 elements$'; ok $? "a run and itself"
+json "$adam" "$adam" && has '^"equal": true,$' && has '^"first": null$' && has '"schema": "mpsim.diff/1"'
+ok $? "the same, in JSON"
+fresh
+for step in 01 07 20; do edit $step 's/fc1/FC9/g; s/opt\.m/opt_m/g'; done
+run 0 diff "$adam" "$dir/b" && has '^[0-9]* of other names in A and B, matched by their numbers$'; ok $? "other names: matched by their numbers"
+fresh
+edit 12 's/"weight:fc/"module:fc/g'
+run 0 diff "$adam/step_000012" "$dir/b/step_000012" && has '^4 of other names'; ok $? "names of another kind"
+"$MPSIM" diff "$adam/step_000003" - <"$adam/step_000003/$name" >"$dir/out" 2>"$dir/err" && has '^Equal: 8 tensors'
+ok $? "standard input"
+"$MPSIM" cast -q -f fp32 -m 'weight:fc1.weight' --to npy -o "$dir/w.npy" "$adam/step_000009/$name" &&
+    "$MPSIM" cast -q -f fp32 -m 'weight:fc1.weight' -o "$dir/w.safetensors" "$adam/step_000009/$name" &&
+    run 0 diff "$dir/w.safetensors" "$dir/w.npy" && has '^Equal: 1 tensor, 1,024 elements$'
+ok $? "safetensors and npy, one tensor each"
+
+# ---- a difference ----
+fresh
+file=$dir/b/step_000017/$name
+size=$(wc -c <"$file")
+last=$(od -An -tu1 -j $((size - 1)) -N1 "$file" | tr -d ' ')
+# shellcheck disable=SC2059 # an octal byte
+printf "\\$(printf %03o $(((last + 128) % 256)))" | dd of="$file" bs=1 seek=$((size - 1)) conv=notrunc 2>"$dir/err"
+run 1 diff "$adam" "$dir/b" && has '^Differ: 1 of 348 tensors, first wgrad:fc2.weight of step 17: a flipped bit$' &&
+    has 'bit 31, of the sign' && has '^All others are equal.$'; ok $? "a flipped bit: text"
+json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 17' '"name": "wgrad:fc2.weight"' '"verdict": "flipped-bit"' '"bit": 31' \
+    '"index": [9, 15]' '"differ": 1' && has '"verdicts": {"equal": 347, "flipped-bit": 1}'; ok $? "a flipped bit: JSON"
+run 1 diff --csv "$adam" "$dir/b" && [ "$(wc -l <"$dir/out")" -eq 349 ] &&
+    has '^17,0,wgrad:fc2.weight,wgrad:fc2.weight,name,wgrad,F32,F32,"\[10, 16\]","\[10, 16\]",160,flipped-bit,1,"\[9, 15\]",'
+ok $? "a flipped bit: CSV"
+run 0 diff --tolerance 2.5 "$adam" "$dir/b" && has '1 within the tolerance$'; ok $? "within a relative tolerance"
+run 1 diff --tolerance 4ulp "$adam" "$dir/b"; ok $? "beyond one in ULPs"
+run 0 diff -k weight "$adam" "$dir/b" && has '^Equal: 100 tensors'; ok $? "--kind leaves it out"
+
+fresh
+cp "$adam/step_000007/$name" "$dir/b/step_000008/$name"
+chmod u+w "$dir/b/step_000008/$name"
+edit 08 's/"mpsim.step":"7"/"mpsim.step":"8"/; s/"mpsim.step": "7"/"mpsim.step": "8"/'
+json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 8' '"name": "opt.m:fc1.bias"' '"verdict": "step-skipped"' 'at step 7'
+ok $? "a step skipped"
+fresh
+rm -r "$dir/b/step_000013"
+run 1 diff "$adam" "$dir/b" && has 'first step 13: missing in B$'; ok $? "a step is missing"
+run 1 diff "$dir/b" "$adam" && has 'first step 13: only in B$'; ok $? "a step too many"
+for to in bf16 fp16 e4m3; do
+    "$MPSIM" cast -q -f $to -m 'weight:*' -o "$dir/cast.safetensors" "$adam/step_000020/$name" &&
+        json -k weight "$adam/step_000020" "$dir/cast.safetensors"
+    [ $? -eq 1 ] && first '"verdict": "rounded"' "\"format\": \"$to\"" '"mode": "nearest-even"'; ok $? "one rounding to $to"
+done
+"$MPSIM" cast -q -f bf16 -r src --widen -m 'weight:*' -o "$dir/cast.safetensors" "$adam/step_000020/$name" &&
+    json -k weight "$adam/step_000020" "$dir/cast.safetensors"
+[ $? -eq 1 ] && first '"verdict": "rounded"' '"format": "bf16"' '"mode": "stochastic"'; ok $? "stochastic rounding, kept as binary32"
+"$MPSIM" cast -q -f fp32 -s 2^13 -m 'wgrad:*' -o "$dir/cast.safetensors" "$adam/step_000020/$name" &&
+    json -k wgrad "$adam/step_000020" "$dir/cast.safetensors"
+[ $? -eq 1 ] && first '"name": "wgrad:fc2.bias"' '"verdict": "scaled"' '"scale": 8192.0' 'loss scale that was not removed'
+ok $? "a scale that was not removed, first in the backward pass"
+run 1 diff -k opt.m "$adam" "$MPSIM_SRCDIR/data/amp-mlp/sgd" && has 'B = A \* 10 exactly'; ok $? "two optimizers"
+
+# ---- the same whatever the threads ----
+for threads in 2 5; do
+    "$MPSIM" diff --json --threads 1 "$adam" "$MPSIM_SRCDIR/data/amp-mlp/adamw" >"$dir/one"
+    "$MPSIM" diff --json --threads $threads "$adam" "$MPSIM_SRCDIR/data/amp-mlp/adamw" >"$dir/out"
+    cmp "$dir/one" "$dir/out" >"$dir/err" 2>&1; ok $? "$threads threads"
+done
+
+# ---- what is refused ----
+run 2 diff "$adam" && has 'takes two files or folders' err; ok $? "one operand"
+run 2 diff --tolerance 4x "$adam" "$adam" && has '4ulp, 1e-3 (relative), 60dB' err; ok $? "a tolerance of no unit"
+run 2 diff --json --csv "$adam" "$adam"; ok $? "two forms"
+run 4 diff "$adam" "$dir/nowhere"; ok $? "a file that is not there"
+run 3 diff -m nothing "$adam" "$adam"; ok $? "nothing is selected"
+fresh
+rm -rf "$dir/b/step_0000"[01]* "$dir/b/step_000020" "$dir/b/step_000021"
+rm -rf "$dir/c"
+cp -r "$adam" "$dir/c"
+chmod -R u+w "$dir/c"
+rm -r "$dir/c/step_00002"[2-5]
+run 3 diff "$dir/b" "$dir/c" && has 'no step in common' err; ok $? "no step in common"
+fresh
+echo '{' >"$dir/b/step_000004/$name"
+head -c 100 "$adam/step_000004/$name" >"$dir/b/step_000004/$name"
+run 3 diff "$adam" "$dir/b"; ok $? "a truncated file"
+"$MPSIM" diff --keep-going "$adam" "$dir/b" >"$dir/out" 2>"$dir/err"
+[ $? -eq 5 ] && has '^1 could not be read$' && [ "$(wc -l <"$dir/err")" -eq 1 ]; ok $? "a truncated file, --keep-going"
+finish
