@@ -187,10 +187,17 @@ static int is_cast(const verdict_case *c, int from)
            c->tensors[1 - from]->format.bits < c->tensors[from]->format.bits;
 }
 
+/* The power of two nearest to x > 0 by its ratio. */
+static double nearest_power(double x)
+{
+    int e;
+    return ldexp(1, frexp(x, &e) < 0x1.6a09e667f3bcdp-1 ? e - 1 : e);
+}
+
 /* Numbers that a scale between two limits may be, the likeliest first. */
 static size_t likely_scales(double scales[8], const verdict_case *c, int from, double low, double high)
 {
-    const double middle = low + (high - low) / 2, power = exp2(round(log2(middle))), n = round(middle), m = round(1 / middle);
+    const double middle = low + (high - low) / 2, power = nearest_power(middle), n = round(middle), m = round(1 / middle);
     const double own = (double)(float)(mpsim_format_max(&c->tensors[1 - from]->format) / c->all.amax[from]);
     const double all[] = {power, is_cast(c, from) ? own : n, n, 1 / m, (double)(float)(1 / m), (double)(float)middle, middle};
     size_t count = 0;
@@ -279,7 +286,7 @@ int numbers_scaled(verdict_case *c, finding *f, trace_error *error)
         if (m->ratios == 0 || !(low > 0) || !(low <= high) || m->ratio_min < 0 || is_one(c, from, low, high))
             continue;
         const int found = scaled_exactly(c, f, from, low, high, error);
-        if (found && (found < 0 || m->ratios > 1 || f->scale == exp2(round(log2(f->scale)))))
+        if (found && (found < 0 || m->ratios > 1 || f->scale == nearest_power(f->scale)))
             return found;
         if (m->ratios < 3 || m->zeroed || m->filled || m->broke || m->mended)
             continue;

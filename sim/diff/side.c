@@ -109,26 +109,33 @@ void side_pin(side *s)
 
 /* ---- tensors ---- */
 
+static char *put_text(char **at, const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    char *here = memcpy(*at, text, n);
+    *at += n;
+    return here;
+}
+
 static int copy_tensor(side_tensor *to, side_file *f, const trace_tensor *x)
 {
-    const char *name = x->name[0] ? x->name : f->below;
-    const char *fqn = x->kind ? x->fqn : name;
-    const size_t n = strlen(name) + 1, d = strlen(x->dtype) + 1, q = strlen(fqn) + 1;
-    unsigned char *memory = malloc(x->rank * sizeof *x->shape + n + d + q);
+    const char *name = x->name[0] ? x->name : f->below, *kind = x->kind, *fqn = kind ? x->fqn : name;
+    const size_t shape = x->rank * sizeof *x->shape;
+    unsigned char *memory = malloc(shape + strlen(name) + strlen(fqn) + strlen(x->dtype) + 3);
     if (!memory)
         return -1;
-    *to = (side_tensor){.file = f, .has_numbers = x->format != NULL, .fortran = x->fortran,
+    *to = (side_tensor){.file = f, .kind = kind, .has_numbers = x->format != NULL, .fortran = x->fortran,
                         .count = x->count, .rank = x->rank, .memory = memory};
+    char *text = (char *)memory + shape;
     to->shape = (uint64_t *)memory;
     if (x->rank)
-        memcpy(to->shape, x->shape, x->rank * sizeof *x->shape);
-    char *text = (char *)(memory + x->rank * sizeof *x->shape);
-    to->name = memcpy(text, name, n);
-    to->dtype = memcpy(text + n, x->dtype, d);
+        memcpy(to->shape, x->shape, shape);
+    to->name = put_text(&text, name);
+    to->fqn = put_text(&text, fqn);
+    to->dtype = put_text(&text, x->dtype);
     if (x->format)
         to->format = *x->format;
-    to->kind = x->kind;
-    to->fqn = memcpy(text + n + d, fqn, q);
+
     return 0;
 }
 

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PIECES = 16 }; /* that a lane takes at once */
+
 typedef struct walk_lane {
     unsigned char *codes[2];
     double *values[2];
-    walk_piece piece;
+    uint64_t first, end; /* of what it has at hand */
     int failed, enough;
     trace_error error;
 } walk_lane;
@@ -19,7 +21,7 @@ typedef struct walk_lane {
 typedef struct stride {
     walk *w;
     int64_t shift;
-    int read, values;
+    int values;
     walk_look *look;
     void *context;
 } stride;
@@ -52,49 +54,67 @@ void walk_close(walk *w)
     source_free(&w->of[1]);
 }
 
+static int read_piece(const stride *s, walk_lane *l, walk_piece *p)
+{
+    for (int k = 0; k < 2; k++) {
+        source *from = &s->w->of[k];
+        if (source_read(from, k ? p->first : p->first + (uint64_t)s->shift, l->codes[k], p->n, &l->error))
+            return -1;
+        if (s->values)
+            mpsim_decode_array(&from->tensor->format, l->values[k], l->codes[k], p->n);
+    }
+    return 0;
+}
+
 static void run_lane(int i, void *context)
 {
     const stride *s = context;
     walk_lane *l = &s->w->own[i];
-    walk_piece *p = &l->piece;
-    for (int k = 0; k < 2 && !l->failed; k++) {
-        source *from = &s->w->of[k];
-        const uint64_t first = k ? p->first : p->first + (uint64_t)s->shift;
-        l->failed = source_read(from, first, l->codes[k], p->n, &l->error);
-        if (!l->failed && s->values)
-            mpsim_decode_array(&from->tensor->format, l->values[k], l->codes[k], p->n);
-        p->codes[k] = l->codes[k];
-        p->values[k] = l->values[k];
+    walk_piece p = {.codes = {l->codes[0], l->codes[1]}, .values = {l->values[0], l->values[1]}};
+    for (p.first = l->first; p.first < l->end && !l->failed && !l->enough; p.first += p.n) {
+        p.n = l->end - p.first < WALK_PIECE ? (size_t)(l->end - p.first) : WALK_PIECE;
+        l->failed = read_piece(s, l, &p);
+        if (!l->failed)
+            l->enough = s->look(s->context, i, &p);
     }
-    if (!l->failed)
-        l->enough = s->look(s->context, i, p);
+}
+
+/* Give the lanes what is next; how many have something to do. */
+static int hand_out(walk *w, uint64_t *first, uint64_t end)
+{
+    const uint64_t most = (uint64_t)WALK_PIECE * PIECES;
+    int n = 0;
+    for (; n < w->lanes && *first < end; n++) {
+        walk_lane *l = &w->own[n];
+        l->first = *first;
+        l->end = end - *first < most ? end : *first + most;
+        *first = l->end;
+    }
+    return n;
 }
 
 int walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
                trace_error *error)
 {
     stride s = {.w = w, .shift = shift, .values = values, .look = look, .context = context};
+    for (int i = 0; i < w->lanes; i++)
+        w->own[i].failed = w->own[i].enough = 0;
     while (first < end) {
-        int n = 0;
-        for (; n < w->lanes && first < end; n++) {
-            walk_lane *l = &w->own[n];
-            l->piece.first = first;
-            l->piece.n = end - first < WALK_PIECE ? (size_t)(end - first) : WALK_PIECE;
-            l->failed = l->enough = 0;
-            first += l->piece.n;
-        }
+        const int n = hand_out(w, &first, end);
+        int enough = 0;
         if (n > 1)
             parallel_for(n, run_lane, &s);
         else
             run_lane(0, &s);
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             if (w->own[i].failed) {
                 *error = w->own[i].error;
                 return -1;
             }
-        for (int i = 0; i < n; i++)
-            if (w->own[i].enough)
-                return 0;
+            enough |= w->own[i].enough;
+        }
+        if (enough)
+            return 0;
     }
     return 0;
 }
