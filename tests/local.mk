@@ -162,8 +162,9 @@ tests_fuzz_libinput_la_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
 tests_fuzz_libinput_la_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
   tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
-  tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern tests/fuzz/fuzz-plan \
-  tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-trace \
+  tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern \
+  tests/fuzz/fuzz-plan tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
+  tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch \
   tests/fuzz/fuzz-vectors
 check_PROGRAMS += $(fuzz_targets)
 fuzz_ldadd = tests/fuzz/libinput.la sim/libsim.la
@@ -178,6 +179,7 @@ tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_spec_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_state_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_torch_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_trace_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_vectors_LDADD = $(fuzz_ldadd)
 

@@ -559,8 +559,8 @@ static int op_stop(machine *m, uint64_t u, int arg)
     const pickle_ref *last = top(m, 1);
     if (!last)
         return -1;
-    if (m->marks.n || m->stack.n != 1)
-        return bad(m, "something is left on the stack");
+    if (m->marks.n)
+        return bad(m, "a mark is left on the stack");
     if (m->in.frame_end && m->in.at < m->in.frame_end)
         return bad(m, "a frame goes on after the end");
     m->p->root = *last;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    STEPS_MAX = 20000000,    /* values on the way: sharing makes a small tree endless to walk    */
+    STEPS_MAX = 5000000,    /* values on the way: sharing makes a small tree endless to walk    */
     METADATA_MAX = 100000,   /* pairs                                                            */
     VALUE_MAX = 1000,        /* bytes of a text among them                                       */
     LIST_MAX = 1000,         /* scalars of a list that are metadata each                         */

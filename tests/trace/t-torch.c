@@ -1,9 +1,11 @@
 /* t-torch.c -- PyTorch's files: every tensor (name, dtype, shape, SHA-256 of its contiguous little-endian bytes) as the
- * torch that wrote the file loads it itself.
+ * torch that wrote the file loads it itself; and the bad inputs, items 39 to 47.
  *
- * tests/trace/torch/digests.txt has what seven versions of torch wrote and read (tests/trace/torch/README.md).
+ * tests/trace/torch/digests.txt has what seven versions of torch wrote and read, bad.txt what is to be refused
+ * (tests/trace/torch/README.md).
  * MPSIM_CHECKPOINTS names a folder of others, with such a list in digests.txt or digests-published.txt. */
 #include "sim/trace/impl.h"
+#include "support/badfile.h"
 #include "support/sha256.h"
 #include "support/support.h"
 
@@ -155,11 +157,125 @@ START_TEST(published_checkpoints)
 }
 END_TEST
 
+/* ---- bad inputs ---- */
+
+static blob from_base64(const char *s)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    blob b = {0};
+    uint32_t u = 0;
+    int bits = 0;
+    for (const char *at; *s && (at = strchr(digits, *s)); s++) {
+        u = u << 6 | (uint32_t)(at - digits);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            blob_int(&b, u >> bits & 0xff, 1);
+        }
+    }
+    return b;
+}
+
+/* A line: NAME, exit code, part of the message, the file. */
+START_TEST(items_39_to_47)
+{
+    static char line[8192];
+    int n = 0;
+    FILE *f = fopen(test_source_path("tests/trace/torch/bad.txt"), "r");
+    ck_assert(f != NULL);
+    for (; fgets(line, sizeof line, f); n++) {
+        char *field[4];
+        char *at = line;
+        for (int i = 0; i < 4; i++) {
+            field[i] = at;
+            at += strcspn(at, "\t\n");
+            *at++ = 0;
+        }
+        blob b = from_base64(field[3]);
+        const char *path = bad_write(field[0], &b);
+        if (field[1][0] != '0') {
+            bad_expect(39, field[0], path, NULL, atoi(field[1]), field[2]);
+        } else if (strncmp(field[0], "expand_huge", 11) == 0) { /* 2^40 elements of one number */
+            trace_error e;
+            double x[1000];
+            size_t got;
+            trace *t = trace_open(path, NULL, &e);
+            ck_assert(t && trace_at(t, 0)->count >= (uint64_t)1 << 40);
+            ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, x, 1000, &got, &e) == 0 && x[0] == x[999]);
+            trace_close(t);
+        } else {
+            const outcome o = bad_read(path, NULL);
+            ck_assert_msg(!o.failed, "%s", o.error.text);
+        }
+    }
+    fclose(f);
+    printf("# %d files\n", n);
+}
+END_TEST
+
+/* prefix, then `what` n times, then suffix; NULL: it is read, and has no tensors. */
+static const struct {
+    const char *name, *prefix;
+    size_t prefix_bytes;
+    const char *what;
+    size_t n;
+    const char *suffix, *fragment;
+} large[] = {
+    {"deep list", "\x80\2", 2, "](", 100000, ".", "the stack is empty"},
+    {"deep tuple", "\x80\2)", 3, "\x85", 200000, ".", "nested deeper than 100"},
+    {"marks", "\x80\2", 2, "(", 200000, ".", "the stack is empty"},
+    {"list", "\x80\2](", 4, "N", 1000000, "e.", NULL},
+    {"values", "\x80\2](", 4, "K\1", 1000000, "e.", NULL},
+    {"popped", "\x80\2N", 3, "N0", 1000000, ".", NULL},
+    {"lists", "\x80\2](", 4, "]", 4000000, "e.", "of memory"},
+    {"too long", "\x80\2N", 3, "N0", 9000000, ".", "above the cap"},
+    {"memo", "\x80\2N", 3, "q\1", 1000000, ".", NULL},
+};
+
+START_TEST(large_pickles)
+{
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
+        blob b = {0};
+        blob_add(&b, large[i].prefix, large[i].prefix_bytes);
+        for (size_t k = 0; k < large[i].n; k++)
+            blob_add(&b, large[i].what, strlen(large[i].what));
+        blob_text(&b, "%s", large[i].suffix);
+        const char *path = bad_write("large.pkl", &b);
+        if (large[i].fragment)
+            bad_expect(41, large[i].name, path, NULL, 3, large[i].fragment);
+        bad_within_limits(large[i].name, large[i].fragment ? bad_read_fails : bad_read_ok, path, 16);
+    }
+}
+END_TEST
+
+/* Every prefix and every changed byte of small files of each form. */
+START_TEST(damage)
+{
+    static const char *const names[] = {"torch-2.6.0/tensor.legacy.pt", "torch-2.6.0/plain_protocol5.pkl",
+                                        "torch-2.6.0/rezipped.zip.pt"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[256];
+        unsigned char buffer[8192];
+        blob b = {0};
+        snprintf(path, sizeof path, "tests/trace/torch/%s", names[i]);
+        FILE *f = fopen(test_source_path(path), "rb");
+        ck_assert(f != NULL);
+        blob_add(&b, buffer, fread(buffer, 1, sizeof buffer, f));
+        fclose(f);
+        bad_damage_all("damaged.pt", &b, NULL);
+        blob_clear(&b);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("torch", 120);
     tcase_add_test(c, seven_versions_as_torch_reads_them);
     tcase_add_test(c, published_checkpoints);
+    tcase_add_test(c, items_39_to_47);
+    tcase_add_test(c, large_pickles);
+    tcase_add_test(c, damage);
     TCase *const cases[] = {c, NULL};
-    return test_main("torch files", cases);
+    return bad_main("torch files", cases);
 }
