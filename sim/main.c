@@ -8,10 +8,11 @@ static const char more[] =
     "\n"
     "  mpsim COMMAND --help   options of a command, with examples\n"
     "  mpsim --version        version, instruction set in use\n\n"
-    "Files: safetensors, npy, npz, raw; a directory is a trace; - is standard input.\n"
+    "Files: safetensors, PyTorch, npy, npz, GGUF, llm.c, raw, packed or not; a directory is a trace; - is\n"
+    "standard input.\n"
     "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
     "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
-    "130, 143, 129 ended by INT, TERM, HUP (train); other commands end by the signal.\n"
+    "130, 143, 129 ended by INT (train, stat), TERM, HUP (train); other commands end by the signal.\n"
     "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic; the results are the same),\n"
     "MPSIM_POLICIES, MPSIM_PLOTS, MPSIM_GNUPLOT, MPSIM_HWVECTORS (where things are), TMPDIR.\n";
 

@@ -201,7 +201,7 @@ fuzz:
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
-  tests/trace/conventions-recorded.tsv tests/trace/record_names.py
+  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/torch
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    STEPS_MAX = 5000000,    /* values on the way: sharing makes a small tree endless to walk    */
+    STEPS = 8, STEPS_LEAST = 100000, /* values on the way, for each of a tree: sharing could make a small one endless */
     METADATA_MAX = 100000,   /* pairs                                                            */
     VALUE_MAX = 1000,        /* bytes of a text among them                                       */
     LIST_MAX = 1000,         /* scalars of a list that are metadata each                         */
@@ -24,7 +24,7 @@ typedef struct walker {
     trace_error *error;
     char *path; /* TORCH_NAME_MAX */
     size_t path_bytes;
-    uint64_t *steps;
+    uint64_t *steps;           /* that are left                                      */
     unsigned char *marks;      /* of every value                                     */
     torch_storage *storages;   /* of nested files, each read once: by value           */
     uint32_t *storage_of;      /* from 1 on; NULL: there was none yet                 */
@@ -103,6 +103,12 @@ static int walk_below(walker *w, pickle_ref key, const char *name, pickle_ref r,
 
 /* ---- containers ---- */
 
+/* Looking at n items costs less than going to them. */
+static void spend(walker *w, size_t n)
+{
+    *w->steps -= n / 4 < *w->steps ? n / 4 : *w->steps;
+}
+
 static int is_scalar(const pickle *p, pickle_ref r)
 {
     const pickle_type type = pickle_type_of(p, r);
@@ -117,7 +123,7 @@ static int walk_items(walker *w, pickle_ref r, int depth)
     char index[24];
     while (scalars < n && is_scalar(p, pickle_item(p, r, scalars)))
         scalars++;
-    *w->steps += scalars / 4;
+    spend(w, scalars);
     if (n > LIST_MAX && scalars == n)
         return scalar(w, r);
     for (size_t i = 0; i < n; i++) {
@@ -142,7 +148,7 @@ static int is_list_of_pairs(walker *w, pickle_ref r)
 {
     const pickle *p = w->tree->p;
     const size_t n = pickle_count(p, r);
-    *w->steps += n / 4;
+    spend(w, n);
     for (size_t i = 0; i < n; i++)
         if (pickle_count(p, pickle_item(p, r, i)) != 2 || pickle_type_of(p, pickle_item(p, r, i)) == PICKLE_DICT)
             return 0;
@@ -458,8 +464,9 @@ static int walk(walker *w, pickle_ref r, int depth)
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
     int failed;
-    if (++*w->steps > STEPS_MAX)
-        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle leads to more than %d values", STEPS_MAX);
+    if (*w->steps == 0)
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle leads to the same values again and again");
+    --*w->steps;
     if (depth > TORCH_DEPTH_MAX)
         return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle is nested deeper than %d", TORCH_DEPTH_MAX);
     if (w->marks[r] & ON_THE_WAY) {
@@ -488,6 +495,7 @@ static int walk_tree(walker *w, torch_tree *tree, int depth)
     inner.storages = NULL;
     inner.storage_of = NULL;
     inner.n_storages = 0;
+    *w->steps += STEPS * (uint64_t)pickle_values(tree->p);
     inner.marks = calloc(pickle_values(tree->p), 1);
     const int failed = inner.marks ? walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
     free(inner.marks);
@@ -538,7 +546,7 @@ static int add_notes(walker *w)
 
 int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error)
 {
-    uint64_t steps = 0;
+    uint64_t steps = STEPS_LEAST;
     int no_memory = 0;
     walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps};
     if (!(w.path = calloc(TORCH_NAME_MAX, 1)))

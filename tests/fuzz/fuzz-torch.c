@@ -55,7 +55,7 @@ static void read_all(const char *path)
 static size_t put(uint8_t *p, uint64_t u, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        p[i] = (uint8_t)(u >> (8 * i));
+        p[i] = i < 8 ? (uint8_t)(u >> (8 * i)) : 0;
     return bytes;
 }
 

@@ -107,7 +107,7 @@ START_TEST(item_38_names)
     expect_names(38, "a.npy", "npy", "not an npy member");
     expect_names(38, "a.npy", "x/", "not an npy member");
     expect_names(34, "a.npy", "lib 0.zip", "member 'lib 0.zip': offset 175: not an npy member");
-    expect_names(40, "archive/data.pkl", "archive/data/0", "this is a PyTorch file");
+    expect_names(40, "archive/data.pkl", "archive/data/0", "the pickle");
     expect_names(38, "a.npy", "\033[31m.txt", "member '\\x1b[31m.txt'");
 }
 END_TEST

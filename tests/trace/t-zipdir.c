@@ -184,7 +184,7 @@ START_TEST(item_35_zip64)
         const char *fragment;
     } rows[] = {
         {3, 0, 0, 0, "too small for 3 members"},
-        {(uint64_t)1 << 60, 0, 0, 0, "more than 65535"},
+        {(uint64_t)1 << 60, 0, 0, 0, "more than 500000"},
         {2, 1, 0, 0, "does not end at its end record"},
         {2, 0, 1, 0, "does not end at its end record"},
         {2, (uint64_t)0 - 100, 100, 0, "too small for 2 members"},
