@@ -89,8 +89,9 @@ borders() { # violations in the current folder
 ok "who includes whom: the table of borders" "$(borders)"
 ok "threads are the business of lib/train/parallel.c" "$(grep -l -r --include='*.[ch]' -E \
     '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/parallel\.c$')"
-ok "YAML, zip archives and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|jansson)\.h>' lib sim gpu |
-    grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson')"
+ok "YAML, archives, HDF5 and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|zlib|archive|hdf5|jansson)\.h>' lib sim gpu |
+    grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson' \
+        -e '^sim/trace/stream[a-z]*\.c:.*\(zlib\|archive\)' -e '^sim/trace/hdf5\.h:.*hdf5')"
 ok "MPI is the business of sim/mpi/main.c" "$(grep -l -r --include='*.[ch]' -E '^#include <mpi\.h>|[^a-z]MPI_' lib sim gpu |
     grep -v '^sim/mpi/main\.c$')"
 ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -r --include='*.[ch]' -E \

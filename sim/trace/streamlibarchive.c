@@ -45,12 +45,12 @@ static int open_packed(stream *s)
         errno = ENOMEM;
         return -1;
     }
-    /* ARCHIVE_WARN: it would run a program to unpack it */
-    if (archive_read_append_filter(k->a, s->code) != ARCHIVE_OK) {
+    const int filter = archive_read_append_filter(k->a, s->code);
+    if (filter == ARCHIVE_WARN) { /* it would run a program */
         snprintf(s->why, sizeof s->why, "this libarchive cannot unpack them");
         return -1;
     }
-    if (archive_read_support_format_empty(k->a) != ARCHIVE_OK ||
+    if (filter != ARCHIVE_OK || archive_read_support_format_empty(k->a) != ARCHIVE_OK ||
         archive_read_support_format_raw(k->a) != ARCHIVE_OK ||
         archive_read_open(k->a, s, NULL, more, NULL) != ARCHIVE_OK ||
         archive_errno(k->a) != 0) /* a filter that fails at once looks like an empty file */

@@ -31,6 +31,7 @@ trace=$top/data/amp-mlp/adam/step_000001/rank_00000.safetensors
     "$MPSIM" cast -f fp16 -q -o column.npy --match weight:fc1.weight "$trace" &&
     "$MPSIM" stat --shard 1/2 -o part.1 "$trace" && "$MPSIM" stat --shard 2/2 -o part.2 "$trace" &&
     "$MPSIM" stat --json --histogram -s 2^0..2^2 -o report "$trace"
+    gzip -c "$trace" >trace.gz && "$MPSIM" stat --json --histogram -s 2^0..2^2 -o report "$trace"
 } || exit 99
 cat >../gnuplot <<'SCRIPT'
 #!/bin/sh
@@ -84,6 +85,9 @@ formats --json fp16 bf16
 formats --models
 info -v $trace
 info --json -o out ../in/column.npy
+info -v $top/tests/trace/recorded/little.gguf
+info $top/tests/trace/recorded/tokens.bin
+stat -o out ../in/trace.gz
 stat -o out $trace
 stat --json --histogram $trace
 stat --shard 1/2 --histogram -o out $trace

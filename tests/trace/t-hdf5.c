@@ -13,6 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#if BAD_SANITIZED
+/* HDF5 1.10.8 loses memory on some damaged files, and on chunks that are packed and found by a fixed array. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libhdf5";
+}
+#endif
+
 /* A new file; the latest form is the smallest. */
 static hid_t create(const char *path, int latest)
 {
