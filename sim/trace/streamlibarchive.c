@@ -29,11 +29,10 @@ static la_ssize_t more(struct archive *a, void *context, const void **p)
 static int stopped(stream *s)
 {
     packed *k = s->state;
-    errno = k->error ? k->error : archive_errno(k->a);
-    if (errno == ENOMEM || k->error)
-        return -1;
     const char *text = archive_error_string(k->a);
-    snprintf(s->why, sizeof s->why, "%s", text ? text : "unknown");
+    errno = k->error ? k->error : text ? archive_errno(k->a) : ENOMEM; /* where no reason is given, that was it */
+    if (errno != ENOMEM && !k->error)
+        snprintf(s->why, sizeof s->why, "%s", text);
     return -1;
 }
 
