@@ -116,24 +116,32 @@ static int find_weights(trace *t, const kinds_source *from, frameworks *seen)
     return 1;
 }
 
-/* DistributedDataParallel and Megatron call the model `module`: not a part of names where all have it. */
+/* What wrappers call the model. */
+static const char module[] = "module.";
+enum { MODULE = sizeof module - 1 };
+
+static int has_module(const char *fqn)
+{
+    return strncmp(fqn, module, MODULE) == 0 && fqn[MODULE];
+}
+
+/* DistributedDataParallel and Megatron call the model `module`: not a part of names where all of a file have it. */
 static void unwrap_module(trace *t, const kinds_source *from)
 {
-    static const char module[] = "module.";
-    const size_t n = sizeof module - 1;
     for (;;) {
         size_t having = 0, all = 0;
-        for (size_t i = 0; i < t->count; i++)
-            if (from[i].row && !kinds_is_number(t->entries[i].tensor.fqn)) {
-                const char *fqn = t->entries[i].tensor.fqn;
-                all++;
-                having += strncmp(fqn, module, n) == 0 && fqn[n];
-            }
+        for (size_t i = 0; i < t->count; i++) {
+            const char *fqn = t->entries[i].tensor.fqn;
+            if (!from[i].row || from[i].numbered || kinds_is_number(fqn))
+                continue;
+            all++;
+            having += (size_t)has_module(fqn);
+        }
         if (!all || having < all)
             return;
         for (size_t i = 0; i < t->count; i++)
-            if (from[i].row && !kinds_is_number(t->entries[i].tensor.fqn))
-                t->entries[i].tensor.fqn += n;
+            if (from[i].row && has_module(t->entries[i].tensor.fqn))
+                t->entries[i].tensor.fqn += MODULE;
     }
 }
 

@@ -8,7 +8,7 @@
 /* How the kind of a tensor was found: by a row of the table, or by rules of the user. */
 typedef struct kinds_source {
     const convention *row; /* NULL: by none */
-    unsigned char mapped, partner;
+    unsigned char mapped, numbered; /* numbered: its fqn came from elsewhere than its name */
 } kinds_source;
 
 /* fqn.c */
@@ -25,9 +25,9 @@ int kinds_is_number(const char *fqn);
 
 /* kinds_number_parameters -- numbers of parameters, as torch's optimizers have them, become names where the file
  * says which they are. 0, or -1: no memory. */
-int kinds_number_parameters(trace *t, const kinds_source *from);
+int kinds_number_parameters(trace *t, kinds_source *from);
 /* kinds_find_partners -- tensors without a kind that have the name of a parameter whose gradient or state is
  * in the file are its weights. 0, or -1: no memory. */
-int kinds_find_partners(trace *t, kinds_source *from);
+int kinds_find_partners(trace *t, const kinds_source *from);
 
 #endif

@@ -79,17 +79,25 @@ static int64_t step_of_component(const char *s, size_t n)
     return step;
 }
 
-int64_t trace_find_step(const trace *t)
+static int64_t step_of_metadata(const trace *t, const char *const *keys)
 {
-    static const char *const keys[] = {"mpsim.step", "step"};
-    for (size_t i = 0; i < 2; i++) {
-        const char *s = trace_metadata(t, keys[i]), *end;
-        if (!s)
-            continue;
-        const int64_t u = digits(s, &end);
+    for (; *keys; keys++) {
+        const char *s = trace_metadata(t, *keys), *end;
+        const int64_t u = s ? digits(s, &end) : -1;
         if (u >= 0 && !*end)
             return u;
     }
+    return -1;
+}
+
+int64_t trace_find_step(const trace *t)
+{
+    /* then those of Lightning, DeepSpeed, Megatron-LM and nanoGPT, where the path does not say it */
+    static const char *const keys[] = {"mpsim.step", "step", NULL};
+    static const char *const others[] = {"global_step", "global_steps", "iteration", "iter_num", NULL};
+    const int64_t said = step_of_metadata(t, keys);
+    if (said >= 0)
+        return said;
     const char *path = t->path;
     size_t n = strlen(path);
     while (n) {
@@ -101,5 +109,5 @@ int64_t trace_find_step(const trace *t)
             return step;
         n = begin ? begin - 1 : 0;
     }
-    return -1;
+    return step_of_metadata(t, others);
 }

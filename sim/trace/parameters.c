@@ -150,15 +150,17 @@ static ptrdiff_t prefix_of(const trace *t, const kinds_source *from, const char 
 }
 
 /* names[k] is that of parameter k, of `room`. */
-static void take_names(trace *t, const kinds_source *from, const char *prefix, size_t n, const char *const *names,
+static void take_names(trace *t, kinds_source *from, const char *prefix, size_t n, const char *const *names,
                        size_t room)
 {
     for (size_t i = 0; i < t->count; i++) {
         trace_tensor *x = &t->entries[i].tensor;
         uint64_t k;
         if (from[i].row && (from[i].row->flags & CONVENTION_INDEX) && strncmp(x->name, prefix, n) == 0 &&
-            kinds_is_number(x->fqn) && number(&k, x->fqn, "") && k < room && names[k])
+            kinds_is_number(x->fqn) && number(&k, x->fqn, "") && k < room && names[k]) {
             x->fqn = names[k];
+            from[i].numbered = 1;
+        }
     }
 }
 
@@ -177,7 +179,7 @@ static int names_of_groups(const group_items *numbers, const group_items *named,
     return 1;
 }
 
-int kinds_number_parameters(trace *t, const kinds_source *from)
+int kinds_number_parameters(trace *t, kinds_source *from)
 {
     const char *name = NULL;
     const ptrdiff_t n = prefix_of(t, from, &name);
@@ -255,7 +257,7 @@ static const char *find_bare(const partner *all, size_t n, const trace_tensor *x
     return NULL;
 }
 
-int kinds_find_partners(trace *t, kinds_source *from)
+int kinds_find_partners(trace *t, const kinds_source *from)
 {
     partner *all = malloc((t->count ? t->count : 1) * sizeof *all);
     size_t n = 0, bare = 0;
@@ -276,7 +278,6 @@ int kinds_find_partners(trace *t, kinds_source *from)
             continue;
         x->kind = trace_kind_named("weight", 6);
         x->fqn = fqn;
-        from[i].partner = 1;
     }
     free(all);
     return 0;

@@ -169,7 +169,7 @@ const char *trace_clash(const trace *t);
 
 /* trace_step -- the training step a file belongs to: metadata "mpsim.step" (or "step"), else
  * the last path component of the form [text]step_N or [text]step-N or [text]stepN (also
- * "iter" and "checkpoint"), else -1. */
+ * "iter" and "checkpoint"), else metadata "global_step", "global_steps", "iteration", "iter_num", else -1. */
 int64_t trace_step(const trace *t);
 
 /* Writers. A file is written under a temporary name beside it and renamed when complete, so

@@ -124,7 +124,8 @@ START_TEST(kinds_and_steps)
     static const struct {
         const char *metadata;
         int64_t step;
-    } metadata[] = {{"\"step\":\"5\"", 5},       {"\"step\":\"5\",\"mpsim.step\":\"6\"", 6},
+    } metadata[] = {{"\"global_step\":\"5\"", 8},
+                    {"\"step\":\"5\"", 5},       {"\"step\":\"5\",\"mpsim.step\":\"6\"", 6},
                     {"\"step\":\"5x\"", 8},      {"\"step\":\"-5\"", 8},
                     {"\"mpsim.step\":\"\"", 8},  {"\"step\":\"99999999999999999999\"", 8}};
     for (size_t i = 0; i < sizeof metadata / sizeof metadata[0]; i++) {
@@ -136,6 +137,10 @@ START_TEST(kinds_and_steps)
         ck_assert_msg(t && trace_step(t) == metadata[i].step, "%s", header);
         trace_close(t);
     }
+    blob b = bad_safetensors("{\"__metadata__\":{\"iteration\":\"7x\",\"iter_num\":\"6\"}}", 0);
+    trace *t = trace_open(bad_write("nostep", &b), NULL, NULL);
+    ck_assert(t && trace_step(t) == 6);
+    trace_close(t);
 }
 END_TEST
 
