@@ -39,7 +39,14 @@ static uint64_t hash(uint64_t h, const char *s, size_t n)
 
 static const uint64_t begin = 0xcbf29ce484222325u;
 
-/* All numbers behind "rank" in the path, and what the metadata say. */
+/* One after another, without leading zeros. */
+static uint64_t hash_number(uint64_t h, const char *digits)
+{
+    digits += strspn(digits, "0");
+    return hash(hash(h, digits, strspn(digits, "0123456789")), "/", 1);
+}
+
+/* All numbers behind "rank" in the path; else what the metadata say; else 0: many forms do not say it. */
 static uint64_t hash_ranks(const trace *t)
 {
     const char *said = trace_metadata(t, "mpsim.rank");
@@ -47,11 +54,10 @@ static uint64_t hash_ranks(const trace *t)
     for (const char *p = trace_path(t); (p = strstr(p, "rank"));) {
         p += 4;
         p += *p == '_' || *p == '-';
-        const size_t n = strspn(p, "0123456789");
-        h = hash(h, p, n);
-        h = hash(h, "/", 1);
+        if (*p >= '0' && *p <= '9')
+            h = hash_number(h, p);
     }
-    return said ? hash(h, said, strlen(said)) : h;
+    return h == begin ? hash_number(h, said ? said : "0") : h;
 }
 
 static uint64_t hash_form(const trace *t)

@@ -122,8 +122,10 @@ static int check_regex(const char *s, size_t n, size_t *groups, char error[200])
             if (varies && repeats && s[i + 1] != '?')
                 return wrong(error, i + 1, "a group that repeats or chooses cannot be repeated");
             open[depth].varies |= varies || repeats;
-        } else if (strchr("*+|", s[i])) {
-            open[depth].varies = 1;
+        } else if (strchr("*+?|", s[i])) {
+            if (s[i] != '|' && i + 1 < n && strchr("*+?", s[i + 1])) /* regcomp takes 2^n for n of them */
+                return wrong(error, i + 1, "repeated twice");
+            open[depth].varies |= s[i] != '?';
         }
     }
     return depth ? wrong(error, open[depth].at, "a parenthesis that is not closed") : 0;

@@ -2,8 +2,8 @@
  *
  * REGEX is a POSIX extended regular expression that the whole name must fit, KIND a word of the vocabulary, FQN a text in
  * which \1 to \9 stand for what the parentheses took. REGEX=none: no kind. The first rule that fits counts. A map may come
- * with a trace, which is untrusted: back references, braces, and a repeated group that repeats or chooses within, which
- * would take time or memory without bounds, are refused; so are rules beyond NAMEMAP_RULES, and texts beyond
+ * with a trace, which is untrusted: back references, braces, what is repeated twice (a++), and a repeated group that repeats
+ * or chooses within, which would take time or memory without bounds, are refused; so are rules beyond NAMEMAP_RULES, and texts beyond
  * NAMEMAP_LONGEST. */
 #ifndef MPSIM_SIM_TRACE_NAMEMAP_H
 #define MPSIM_SIM_TRACE_NAMEMAP_H

@@ -295,6 +295,8 @@ START_TEST(bad_rules_are_told_with_their_place)
         {"(a*)*=wgrad:x", "at 5: a group that repeats or chooses"},
         {"((a|b)c)+=wgrad:x", "at 9: a group that repeats"},
         {"a\\=wgrad:x", "at 2: a backslash at the end"},
+        {"a++=wgrad:x", "at 3: repeated twice"},
+        {"(a)?*b=wgrad:x", "at 5: repeated twice"},
         {"*a=wgrad:x", NULL}, /* regcomp's to say */
     };
     namemap *m = namemap_new("here");
