@@ -102,6 +102,8 @@ static const convention rows[] = {
     {DCP, NULL, "optim.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "optimizer.optim.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "app.optim.state.{fqn}.{torch}", NULL, 0},
+    {DCP, NULL, "app/optim/state/{fqn}/{torch}", NULL, 0},
+    {DCP, NULL, "app/model/{fqn}", "weight", CONVENTION_PARAMETER},
     {DCP, NULL, "state.{fqn}.{torch}", NULL, 0},
 
     /* trees of torch.save: {"model": module.state_dict(), "optimizer": optimizer.state_dict()} and the other words
@@ -160,6 +162,8 @@ static const convention rows[] = {
     {HF, "pytorch_model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
     {HF, "adapter_model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
     {HF, "diffusion_pytorch_model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
+    {HF, "model.safetensors.index.json", "{fqn}", "weight", CONVENTION_PARAMETER},
+    {HF, "diffusion_pytorch_model.safetensors.index.json", "{fqn}", "weight", CONVENTION_PARAMETER},
     {HF, "pytorch_model.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
     {HF, "pytorch_model-{n}-of-{n}.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
     {HF, "adapter_model.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
