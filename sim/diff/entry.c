@@ -208,20 +208,23 @@ static void print_place(FILE *to, const char *title, const json_t *place)
     fprintf(to, "  B %.9g (%s)\n", number_of(json_object_get(place, "b")), json_string_value(json_object_get(place, "b_code")));
 }
 
-/* "1: 12, 2: 3, 4: 1" with powers of two from 1,024 on as such. */
-static void print_pairs(FILE *to, const char *title, const json_t *list, int powers)
+/* "1: 12, 2: 3, 4: 1" with powers of two from 1,024 on as such; of many, several in one. */
+static void print_pairs(FILE *to, const char *title, const json_t *list)
 {
+    enum { MOST = 9 };
     char text[1024] = "", a[32], b[32];
     size_t n = 0;
-    for (size_t i = 0; i < json_array_size(list) && n < sizeof text; i++) {
-        const json_t *pair = json_array_get(list, i);
-        const double first = number_of(json_array_get(pair, 0));
-        if (powers && first >= 1024)
+    const size_t size = json_array_size(list), each = (size + MOST - 1) / MOST;
+    for (size_t i = 0; i < size && n < sizeof text; i += each) {
+        uint64_t elements = 0;
+        const double first = number_of(json_array_get(json_array_get(list, i), 0));
+        for (size_t k = i; k < i + each && k < size; k++)
+            elements += count_of(json_array_get(json_array_get(list, k), 1));
+        if (first >= 1024)
             text_scale(a, first);
         else
             snprintf(a, sizeof a, "%.0f", first);
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s", n ? ", " : "", a,
-                              text_count(b, count_of(json_array_get(pair, 1))));
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s", n ? ", " : "", a, text_count(b, elements));
     }
     if (n)
         text_wrapped(to, title, text);
@@ -257,9 +260,9 @@ void entry_print(FILE *to, const json_t *e)
             text_number(b, number_of(json_object_get(e, "max_rel_err"))));
     fprintf(to, "; SQNR %s dB\n", text_number(f, number_of(json_object_get(e, "sqnr_db"))));
     snprintf(text, sizeof text, "ULPs       of %s, from: elements  ", json_string_value(json_object_get(e, "ulp_format")));
-    print_pairs(to, text, json_object_get(e, "ulps"), 1);
+    print_pairs(to, text, json_object_get(e, "ulps"));
     if (json_array_size(json_object_get(e, "bits")) <= FEW_BITS)
-        print_pairs(to, "bits       that differ: elements  ", json_object_get(e, "bits"), 0);
+        print_pairs(to, "bits       that differ: elements  ", json_object_get(e, "bits"));
 }
 
 /* ---- rows and lines ---- */

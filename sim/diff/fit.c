@@ -21,7 +21,7 @@ static double undivided(const fit_question *q, double y)
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     r.scale = q->scale;
     const double code = mpsim_decode(&q->format, mpsim_encode_f64(&q->format, &r, y, 0, NULL));
-    return fabs(code - y * q->scale) <= ldexp(fabs(code), -20) ? code : (double)NAN;
+    return fabs(code - y * q->scale) <= fabs(code) * q->slack ? code : (double)NAN;
 }
 
 static void add_overflow(fit *f, const fit_question *q, double y, int sign)
@@ -63,6 +63,8 @@ static void add_element(fit *f, const fit_question *q, double x, double y, doubl
         f->exact++;
     } else {
         f->inexact++;
+        if (isfinite(up) && isfinite(down))
+            f->farthest = fmax(f->farthest, fabs(x * q->scale - y) / (up - down));
         f->kept += y != 0;
         f->nearest += y == nearest;
         f->to_zero += y == (x > 0 ? down : up);
@@ -98,6 +100,7 @@ void fit_merge(fit *to, const fit *from)
     to->up += from->up;
     to->down += from->down;
     to->kept += from->kept;
+    to->farthest = fmax(to->farthest, from->farthest);
     to->infinite += from->infinite;
     to->nan += from->nan;
     to->saturated += from->saturated;

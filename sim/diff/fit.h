@@ -9,6 +9,7 @@ typedef struct fit_question {
     mpsim_format format;
     double scale;
     int back;
+    double slack; /* back: how far a quotient may be from exact, relative: the roundoff of y's format */
 } fit_question;
 
 /* What was found; counts, which add up. Elements that are a number of the format already are exact. */
@@ -17,6 +18,7 @@ typedef struct fit {
     uint64_t inexact;          /* y is one of them, and it is                                */
     uint64_t nearest, to_zero, up, down; /* that of a mode                                   */
     uint64_t kept;             /* inexact, and not zero                                      */
+    double farthest;           /* of the inexact: the largest error, between neighbours that are 1 apart */
     uint64_t infinite, nan, saturated;   /* what became of those beyond the largest number   */
     uint64_t flushed;          /* zero instead of a number below the smallest normal one     */
 } fit;

@@ -98,16 +98,18 @@ static void say_fit(const verdict_case *c, finding *f, const fit_question *q, in
 /* Whether what fits is no accident: roundings that show a mode, or many of them. */
 static int convinces(const verdict_case *c, const fit_question *q, int from, const fit *sum)
 {
+    enum { ENOUGH = 16 };
     const int own = mpsim_format_same(&q->format, &c->tensors[1 - from]->format);
     const char *mode = fit_mode(sum);
-    if (!mode || (sum->kept == 0 && !own))
-        return 0;
+    if (!mode || (sum->kept == 0 && !own) || (sum->inexact >= ENOUGH && sum->farthest < 0.125))
+        return 0; /* roundings come near half an ULP somewhere; less is noise around numbers of the format */
     return strcmp(mode, "stochastic") != 0 ? sum->inexact >= 2 || own || c->part.count < 4 : sum->inexact >= 8;
 }
 
 static int try_format(verdict_case *c, finding *f, const mpsim_format *format, int from, double scale, trace_error *error)
 {
-    const fit_question q = {.format = *format, .scale = scale, .back = scale != 1};
+    const fit_question q = {.format = *format, .scale = scale, .back = scale != 1,
+                            .slack = ldexp(1, -c->tensors[1 - from]->format.mbits)};
     fit sum;
     const int found = ask(c, &q, from, &sum, error);
     if (found <= 0 || !convinces(c, &q, from, &sum))
