@@ -73,9 +73,9 @@ int part_write_finish(part_writer *w);
 /* A part as it comes: the file `name`; or an open file, or n bytes, which `name` is the name of in messages. */
 typedef struct part_source {
     const char *name;
-    FILE *file;        /* NULL: to be opened; at most one reader at a time goes through it */
     const void *bytes; /* NULL: a file */
     size_t n;
+    FILE *file;        /* the open one; NULL: to be opened; one reader at a time goes through it */
 } part_source;
 
 typedef struct part_reader {
