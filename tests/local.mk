@@ -25,7 +25,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/co
   tests/cli/noreplace.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh tests/cli/replay-cases.sh \
-  tests/cli/logs.sh tests/cli/plot-large.sh tests/cli/model-memory.sh tests/cli/mpi.sh \
+  tests/cli/logs.sh tests/cli/plot-large.sh tests/cli/model-memory.sh tests/cli/progress.sh tests/cli/scale.sh tests/cli/mpi.sh \
   tests/cli/merge.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
@@ -202,7 +202,8 @@ fuzz:
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/plot \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
-  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/torch
+  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/torch \
+  tests/bench/scale.sh
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
@@ -277,8 +278,10 @@ bench-quick: $(benchmarks)
 	  MPSIM_POLICIES=$(abs_srcdir)/data/policies ./$$b --quick --csv bench-quick.csv || exit 1; done
 	@echo "The same as CSV: bench-quick.csv"
 # mpsim-mpi against the number of ranks and the size of a trace
+bench-scale: mpsim
+	@MPSIM=./mpsim sh $(srcdir)/tests/bench/scale.sh
 bench-mpi: $(bin_PROGRAMS)
 	@MPSIM=$(abs_builddir)/mpsim MPSIM_MPI=$(abs_builddir)/mpsim-mpi MPIRUN='$(MPIRUN)' \
 	  MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/mpi.sh
 CLEANFILES += bench.csv bench-quick.csv
-.PHONY: bench bench-mpi bench-quick
+.PHONY: bench bench-mpi bench-quick bench-scale

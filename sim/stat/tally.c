@@ -27,15 +27,23 @@ static int compare_keys(const keyed *a, const keyed *b)
 static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step)
 {
     const keyed key = {.kind = kind, .step = step};
-    size_t at = 0;
-    while (at < l->count && compare_keys(&l->items[at], &key) < 0)
-        at++;
+    size_t at = 0, end = l->count; /* where it is, or belongs: files come by step, at the end */
+    while (at < end) {
+        const size_t middle = at + (end - at) / 2;
+        if (compare_keys(&l->items[middle], &key) < 0)
+            at = middle + 1;
+        else
+            end = middle;
+    }
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
-    keyed *items = realloc(l->items, (l->count + 1) * sizeof *items);
-    if (!items)
-        return NULL;
-    l->items = items;
+    if ((l->count & (l->count - 1)) == 0) { /* full: room for twice as many */
+        keyed *items = realloc(l->items, (l->count ? 2 * l->count : 1) * sizeof *items);
+        if (!items)
+            return NULL;
+        l->items = items;
+    }
+    keyed *items = l->items;
     keyed fresh = key;
     if (group_init(&fresh.g, r->targets->count, r->settings->histogram))
         return NULL;
@@ -211,7 +219,7 @@ static void print_partial(FILE *to, const tally *r)
             text_count(b, r->all), r->all == 1 ? "" : "s", text_count(c, r->total.tensors),
             r->total.tensors == 1 ? "" : "s");
     if (r->cut)
-        fprintf(to, ", of %s of them a part", text_count(a, r->cut));
+        fprintf(to, ", %s of them in part", text_count(a, r->cut));
     fputc('\n', to);
 }
 

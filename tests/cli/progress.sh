@@ -1,0 +1,72 @@
+#!/bin/sh
+# progress.sh -- the line of progress: on a terminal (played by script of util-linux), erased at the end, never elsewhere; and
+# stat that is interrupted: what it has, marked, exit code 130.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+top=$(cd "$MPSIM_SRCDIR" && pwd)
+MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
+MPSIM_POLICIES=$top/data/policies
+export MPSIM_POLICIES
+large=$dir/large
+dd if=/dev/zero of="$large" bs=1 count=0 seek=34359738368 2>/dev/null || exit 99 # takes no room
+small=$top/data/digits-cnn/step_000120/rank_00000.safetensors
+escape=$(printf '\033')
+
+# ---- nothing where there is no terminal; the report is the same ----
+run 0 dot -f fp16 -K 2048 -M exact --csv && cp "$dir/out" "$dir/quiet" && run 0 dot -f fp16 -K 2048 -M exact --csv --progress=never &&
+    cmp -s "$dir/out" "$dir/quiet"; ok $? "none without a terminal"
+run 2 stat --progress=perhaps "$small" && has 'auto, always or never' err; ok $? "--progress=perhaps"
+"$MPSIM" stat --help | grep -q -- '--progress WHEN'; ok $? "--help has it"
+
+# ---- --progress=always: a line a second ----
+always() { # always SECONDS WORDS...: ended after some seconds
+    seconds=$1
+    shift
+    timeout --foreground --preserve-status -s INT -k 20 "$seconds" "$MPSIM" "$@" --progress=always >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+}
+if timeout --foreground 1 true 2>/dev/null; then
+    always 3 stat --json --dtype fp32 "$large"
+    [ $code -eq 130 ] && has 'of 32.0 GiB, [0-9]* %, .* a second, .* left' err && has '"partial": true' && has '^{"schema"'; ok $? "stat: bytes, rate, what is left; interrupted: partial"
+    always 3 cast -f fp16 -q --dtype fp32 -o "$dir/cast" "$large"
+    [ $code -eq 130 ] && ! has . err && [ ! -e "$dir/cast" ]; ok $? "-q is quiet, and cast ends as before"
+    always 3 train -P fp32 --width 32 --steps 100000000
+    [ $code -eq 130 ] && has '^fp32, loss [0-9.]*: [0-9,]* of 100,000,000 steps, ' err; ok $? "train: steps"
+
+    # ---- what an interrupted report says, in each form ----
+    interrupted() { # interrupted WORDS...
+        timeout --foreground --preserve-status -s INT -k 20 0.5 "$MPSIM" stat "$@" --dtype fp32 "$large" >"$dir/out" 2>"$dir/err" </dev/null
+        [ $? -eq 130 ] && has '^mpsim: note: stat: interrupted: the report is partial$' err
+    }
+    interrupted && [ "$(grep -c '^PARTIAL: interrupted; 1 of 1 file begun, 1 tensor, 1 of them in part$' "$dir/out")" -eq 2 ] &&
+        head -n 1 "$dir/out" | grep -q ^PARTIAL && tail -n 1 "$dir/out" | grep -q ^PARTIAL; ok $? "text: the first line and the last"
+    interrupted --csv && tail -n 1 "$dir/out" | grep -q '^partial,,' &&
+        [ "$(tail -n 1 "$dir/out" | tr -cd , | wc -c)" -eq "$(head -n 1 "$dir/out" | tr -cd , | wc -c)" ]; ok $? "CSV: a last row"
+    interrupted --ndjson && tail -n 1 "$dir/out" | grep -q '"level": "total".*"partial": true'; ok $? "NDJSON: a key of the total"
+    interrupted --json -o "$dir/report" && grep -q '^"partial": true}$' "$dir/report"; ok $? "JSON, into a file"
+    timeout --foreground --preserve-status -s INT -k 20 0.5 "$MPSIM" stat --shard 1/2 --dtype fp32 -o "$dir/part" "$large" 2>"$dir/err"
+    [ $? -eq 130 ] && [ ! -e "$dir/part" ]; ok $? "a shard leaves no part"
+else
+    echo "# no timeout of coreutils: nothing is interrupted"
+fi
+if env --default-signal=INT true 2>/dev/null; then
+    env --default-signal=INT "$MPSIM" stat --json --dtype fp32 -o "$dir/twice" "$large" 2>"$dir/err" &
+    stat=$!
+    sleep 0.5
+    kill -INT $stat && kill -INT $stat # one is the report's, or both come at once
+    wait $stat
+    [ $? -eq 130 ]; ok $? "a second signal ends it"
+fi
+
+# ---- on a terminal ----
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+    script -qec "timeout --foreground -s INT 4 $MPSIM stat --json -o $dir/report --dtype fp32 $large" "$dir/typescript" >/dev/null 2>&1 </dev/null
+    tr '\r' '\n' <"$dir/typescript" >"$dir/out"
+    grep -q "of 32.0 GiB, .* left$escape\[K" "$dir/out"; ok $? "a line on a terminal"
+    grep -A 2 "left$escape\[K" "$dir/out" | tail -n 2 | grep -q "^$escape\[K"; ok $? "which is erased"
+    script -qec "$MPSIM stat $small" "$dir/typescript" >/dev/null 2>&1 </dev/null
+    ! grep -q "$escape" "$dir/typescript"; ok $? "none in the first second"
+fi
+finish
