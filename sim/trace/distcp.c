@@ -335,12 +335,18 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref
 
 static int add_tensors(checkpoint *c, pickle_ref root)
 {
+    size_t n;
     const pickle_ref list = field(c, root, "state_dict_metadata"), names = field(c, root, "planner_data");
     if (pickle_type_of(c->p, list) != PICKLE_DICT)
         return bad(c, "holds no state_dict_metadata");
     for (size_t i = 0; i < pickle_count(c->p, list); i++) {
-        const pickle_ref what = pickle_item(c->p, list, i);
-        if (is_class(c, what, "TensorStorageMetadata") && add_tensor(c, pickle_key(c->p, list, i), what, names))
+        const pickle_ref what = pickle_item(c->p, list, i), key = pickle_key(c->p, list, i);
+        const char *class = pickle_global(c->p, what), *name = pickle_text(c->p, key, &n);
+        if (is_class(c, what, "BytesStorageMetadata")) /* what is no tensor */
+            continue;
+        if (!is_class(c, what, "TensorStorageMetadata"))
+            return bad(c, "'%.200s' is of class %.200s, which is not known", name ? name : "", class ? class : "none");
+        if (add_tensor(c, key, what, names))
             return -1;
     }
     return parts_names(c->t, c->error);

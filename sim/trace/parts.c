@@ -1,28 +1,16 @@
-/* parts.c -- see parts.h: sources, pieces, and the elements that they make. */
+/* parts.c -- see parts.h: pieces, and the elements that they make. */
 #include "parts.h"
 
+#include "partsource.h"
+
 #include <inttypes.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
-    OPEN_MAX = 64,            /* sources that stay open while nobody reads them     */
-    OPEN_BYTES = 32 << 20,    /* what their directories may take                    */
-    COMPARED_MAX = 100000000, /* pairs of pieces that are compared for an overlap   */
+    COMPARED_MAX = 100000000, /* pairs of pieces that are compared for an overlap */
     BUFFER = 64 << 10
 };
-
-typedef struct source {
-    const char *path;
-    uint64_t at, bytes;
-    trace *t;
-    uint32_t users;
-    int opening;
-    uint64_t used; /* when, for who is closed first */
-} source;
 
 /* A run of elements, or a box: its corner and sizes follow each other. begin and end: the first element and past
  * the last one, as places in the tensor; reach: the largest end up to this piece. */
@@ -34,47 +22,22 @@ typedef struct piece {
 
 /* The pieces of tensor i are [first[i], first[i + 1]). */
 typedef struct parts {
-    trace_options options;
-    source *sources;
-    size_t n_sources, sources_room;
+    part_sources *sources;
     piece *pieces;
     size_t n_pieces, pieces_room;
     size_t *first;
     size_t first_room;
-    uint32_t *open; /* the sources that are open */
-    size_t n_open, open_room;
-    uint64_t clock;
     size_t compared; /* pairs of pieces */
-    atomic_flag lock; /* for all of this once t is open */
 } parts;
-
-/* Room for one more in an array, which counts as memory of t. */
-static int grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace_error *error)
-{
-    if (n < *room)
-        return 0;
-    const size_t more = *room ? *room / 2 : 16;
-    if (t->arena_bytes + more * size > TRACE_MEMORY)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "its tensors lie in more than %zu pieces: they take more than "
-                          "%d MiB of memory", n, TRACE_MEMORY >> 20);
-    void *p = realloc(*array, (*room + more) * size);
-    if (!p)
-        return trace_no_memory(t, error);
-    *array = p;
-    *room += more;
-    t->arena_bytes += more * size;
-    return 0;
-}
 
 int parts_begin(trace *t, const trace_options *options, trace_error *error)
 {
     parts *s = calloc(1, sizeof *s);
     if (!s)
         return trace_no_memory(t, error);
-    s->options = *options;
-    atomic_flag_clear(&s->lock);
     t->state = s;
-    return 0;
+    s->sources = part_sources_new(t, options, error);
+    return s->sources ? 0 : -1;
 }
 
 void parts_close(trace *t)
@@ -82,12 +45,9 @@ void parts_close(trace *t)
     parts *s = t->state;
     if (!s)
         return;
-    for (size_t i = 0; i < s->n_open; i++)
-        t->others->close(s->sources[s->open[i]].t);
-    free(s->sources);
+    part_sources_free(s->sources);
     free(s->pieces);
     free(s->first);
-    free(s->open);
     free(s);
     t->state = NULL;
 }
@@ -103,119 +63,22 @@ const char *parts_beside(trace *t, const char *name)
     return path;
 }
 
-/* ---- sources ---- */
-
-int parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *number, trace_error *error)
+int parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *source, trace_error *error)
 {
-    parts *s = t->state;
-    if (!path)
-        return trace_no_memory(t, error);
-    if (grow(t, (void **)&s->sources, s->n_sources, &s->sources_room, sizeof *s->sources, error))
-        return -1;
-    *number = (uint32_t)s->n_sources;
-    s->sources[s->n_sources++] = (source){.path = path, .at = at, .bytes = bytes};
-    return 0;
+    const parts *s = t->state;
+    return path ? part_sources_add(s->sources, path, at, bytes, source, error) : trace_no_memory(t, error);
 }
 
-static void lock(parts *s)
+trace *parts_use(const trace *t, uint32_t source, trace_error *error)
 {
-    while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire))
-        sched_yield();
+    const parts *s = t->state;
+    return part_sources_use(s->sources, source, error);
 }
 
-static void unlock(parts *s)
+void parts_leave(const trace *t, uint32_t source)
 {
-    atomic_flag_clear_explicit(&s->lock, memory_order_release);
-}
-
-/* Take those out of the list of open sources that nobody reads and nobody has read for longest, until few are
- * left. They are chained by *out, to be closed without the lock. */
-static size_t retire(parts *s, trace **out, size_t max)
-{
-    size_t n = 0, bytes = 0;
-    for (size_t i = 0; i < s->n_open; i++)
-        bytes += s->sources[s->open[i]].t->arena_bytes + s->sources[s->open[i]].t->text_bytes;
-    while (n < max && (s->n_open >= OPEN_MAX || bytes > OPEN_BYTES)) {
-        size_t oldest = s->n_open;
-        for (size_t i = 0; i < s->n_open; i++)
-            if (s->sources[s->open[i]].users == 0 &&
-                (oldest == s->n_open || s->sources[s->open[i]].used < s->sources[s->open[oldest]].used))
-                oldest = i;
-        if (oldest == s->n_open)
-            break;
-        source *old = &s->sources[s->open[oldest]];
-        bytes -= old->t->arena_bytes + old->t->text_bytes;
-        out[n++] = old->t;
-        old->t = NULL;
-        s->open[oldest] = s->open[--s->n_open];
-    }
-    return n;
-}
-
-/* Open a source that nobody else is opening. */
-static trace *open_source(const trace *t, source *x, trace_error *error)
-{
-    parts *s = t->state;
-    trace *old[OPEN_MAX];
-    lock(s);
-    const size_t n = retire(s, old, OPEN_MAX);
-    unlock(s);
-    for (size_t i = 0; i < n; i++)
-        t->others->close(old[i]);
-    trace *opened = t->others->open(x->path, x->at, x->bytes, &s->options, error);
-    lock(s);
-    if (opened && s->n_open == s->open_room) {
-        const size_t room = s->open_room ? 2 * s->open_room : OPEN_MAX;
-        uint32_t *p = realloc(s->open, room * sizeof *p);
-        if (p) {
-            s->open = p;
-            s->open_room = room;
-        }
-    }
-    if (opened && s->n_open < s->open_room) {
-        s->open[s->n_open++] = (uint32_t)(x - s->sources);
-        x->t = opened;
-        x->users = 1;
-        x->used = ++s->clock;
-    } else if (opened) {
-        t->others->close(opened);
-        opened = NULL;
-        trace_no_memory(t, error);
-    }
-    x->opening = 0;
-    unlock(s);
-    return opened;
-}
-
-trace *parts_use(const trace *t, uint32_t number, trace_error *error)
-{
-    parts *s = t->state;
-    source *x = &s->sources[number];
-    for (;;) {
-        lock(s);
-        trace *open = x->t;
-        const int wait = x->opening;
-        if (open) {
-            x->users++;
-            x->used = ++s->clock;
-        } else if (!wait) {
-            x->opening = 1;
-        }
-        unlock(s);
-        if (open)
-            return open;
-        if (!wait)
-            return open_source(t, x, error);
-        sched_yield();
-    }
-}
-
-void parts_leave(const trace *t, uint32_t number)
-{
-    parts *s = t->state;
-    lock(s);
-    s->sources[number].users--;
-    unlock(s);
+    const parts *s = t->state;
+    part_sources_leave(s->sources, source);
 }
 
 /* ---- tensors and pieces ---- */
@@ -229,7 +92,7 @@ trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, 
     uint64_t bytes;
     if (!name || !shape || !dtype)
         trace_no_memory(t, error);
-    if (!e || !shape || !dtype || grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
+    if (!e || !shape || !dtype || part_grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
         return NULL;
     static const uint16_t one = 1;
     if (like->rank)
@@ -252,7 +115,7 @@ static int add_piece(trace *t, piece p, trace_error *error)
     parts *s = t->state;
     if (p.begin == p.end)
         return 0;
-    if (grow(t, (void **)&s->pieces, s->n_pieces, &s->pieces_room, sizeof *s->pieces, error))
+    if (part_grow(t, (void **)&s->pieces, s->n_pieces, &s->pieces_room, sizeof *s->pieces, error))
         return -1;
     s->pieces[s->n_pieces++] = p;
     return 0;

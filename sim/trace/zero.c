@@ -10,7 +10,7 @@
  * (the moments keep it, the last rank's masters do not). Stage 3: each parameter is cut by itself into parts of
  * ceil(n / ranks) elements, which follow each other in each rank's vectors.
  * Source: deepspeed/utils/zero_to_fp32.py of DeepSpeed 0.19.8; checkpoints that it wrote (tests/trace/parts). */
-#include "parts.h"
+#include "zero.h"
 #include "zeroname.h"
 
 #include <dirent.h>
@@ -19,40 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_MAX = 65536, GROUPS_MAX = 65536, KINDS = 3 };
-
-static const char *const kinds[KINDS] = {"master", "opt.m", "opt.v"};
-
-typedef struct parameter {
-    const char *name;
-    uint64_t *shape, count, padding; /* padding: behind it, stages 1 and 2 */
-    size_t rank;
-    uint32_t group;
-} parameter;
-
-/* A vector of one rank and group: the tensor of each kind in the rank's file, and how much of it is used. */
-typedef struct vector {
-    uint32_t entry[KINDS]; /* PARTS_ONLY: there is none */
-    uint64_t count;
-} vector;
-
-typedef struct checkpoint {
-    trace *t;
-    trace_error *error;
-    int stage; /* 2: 1 or 2 */
-    const char **files; /* by rank */
-    uint32_t *sources;
-    size_t ranks, ranks_room, groups;
-    const char *model;
-    parameter *parameters;
-    const char **names; /* of them, sorted */
-    size_t n, room;
-    vector *vectors; /* [rank][group] */
-} checkpoint;
+enum { RANKS_MAX = 65536, GROUPS_MAX = 65536 };
 
 /* ---- the files ---- */
 
-static int add_rank(checkpoint *c, const zero_name *name, const char *file)
+static int add_rank(zero_checkpoint *c, const zero_name *name, const char *file)
 {
     trace *t = c->t;
     if (name->rank >= RANKS_MAX)
@@ -75,7 +46,7 @@ static int add_rank(checkpoint *c, const zero_name *name, const char *file)
     return c->files[name->rank] ? 0 : trace_no_memory(t, c->error);
 }
 
-static int add_name(checkpoint *c, const char *file)
+static int add_name(zero_checkpoint *c, const char *file)
 {
     zero_name name;
     if (zero_name_parse(file, &name))
@@ -93,7 +64,7 @@ static int add_name(checkpoint *c, const char *file)
     return 0;
 }
 
-static int list_files(checkpoint *c)
+static int list_files(zero_checkpoint *c)
 {
     trace *t = c->t;
     DIR *dir = opendir(t->path);
@@ -134,10 +105,10 @@ static int read_shape(const char *text, uint64_t *shape, size_t *rank)
     return *p ? 0 : -1;
 }
 
-static int add_parameter(checkpoint *c, const char *path, const char *value)
+static int add_parameter(zero_checkpoint *c, const char *path, const char *value)
 {
     uint64_t shape[TRACE_RANK_MAX], bytes;
-    parameter p = {.padding = 0};
+    zero_parameter p = {.padding = 0};
     char *end;
     const unsigned long long group = strtoull(path, &end, 10);
     if (end == path || *end != '/' || group >= GROUPS_MAX || read_shape(value, shape, &p.rank) ||
@@ -147,7 +118,7 @@ static int add_parameter(checkpoint *c, const char *path, const char *value)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d parameters", TRACE_ITEMS_MAX);
     if (c->n == c->room) {
         const size_t room = c->room ? 2 * c->room : 64;
-        parameter *q = realloc(c->parameters, room * sizeof *q);
+        zero_parameter *q = realloc(c->parameters, room * sizeof *q);
         if (!q)
             return trace_no_memory(c->t, c->error);
         c->parameters = q;
@@ -164,7 +135,7 @@ static int add_parameter(checkpoint *c, const char *path, const char *value)
 }
 
 /* A value of the model states: a shape, or metadata of the trace. */
-static int model_value(checkpoint *c, const char *key, const char *value)
+static int model_value(zero_checkpoint *c, const char *key, const char *value)
 {
     static const char shapes[] = "param_shapes/";
     if (strncmp(key, shapes, sizeof shapes - 1) == 0)
@@ -179,13 +150,13 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int is_parameter(const checkpoint *c, const char *name)
+static int is_parameter(const zero_checkpoint *c, const char *name)
 {
     return bsearch(&name, c->names, c->n, sizeof name, compare_names) != NULL;
 }
 
 /* "module/NAME" of the model states, if its elements are there (stage 3: those of buffers only). */
-static int add_weight(checkpoint *c, uint32_t source, const trace *from, size_t i)
+static int add_weight(zero_checkpoint *c, uint32_t source, const trace *from, size_t i)
 {
     static const char module[] = "module/";
     const trace_tensor *x = &from->entries[i].tensor;
@@ -205,7 +176,7 @@ static int add_weight(checkpoint *c, uint32_t source, const trace *from, size_t 
                : -1;
 }
 
-static int read_model(checkpoint *c)
+static int read_model(zero_checkpoint *c)
 {
     trace *t = c->t;
     uint32_t source;
@@ -268,7 +239,7 @@ static const struct vector_name *vector_name(const char *name, size_t *group)
 }
 
 /* How many groups there are and of which stage, by rank 0. */
-static int count_groups(checkpoint *c, const trace *from)
+static int count_groups(zero_checkpoint *c, const trace *from)
 {
     size_t group;
     for (size_t i = 0; i < from->count; i++) {
@@ -285,12 +256,12 @@ static int count_groups(checkpoint *c, const trace *from)
         !(c->vectors = malloc(c->ranks * c->groups * sizeof *c->vectors)))
         return trace_no_memory(c->t, c->error);
     for (size_t i = 0; i < c->ranks * c->groups; i++)
-        c->vectors[i] = (vector){{PARTS_ONLY, PARTS_ONLY, PARTS_ONLY}, 0};
+        c->vectors[i] = (zero_vector){{PARTS_ONLY, PARTS_ONLY, PARTS_ONLY}, 0};
     return 0;
 }
 
 /* As many ranks as the partitions say: "partition_count", or one for each group. */
-static int check_world(const checkpoint *c, const trace *from)
+static int check_world(const zero_checkpoint *c, const trace *from)
 {
     const char *count = trace_metadata(from, "optimizer_state_dict/partition_count");
     if (!count)
@@ -301,10 +272,10 @@ static int check_world(const checkpoint *c, const trace *from)
     return 0;
 }
 
-static int read_vectors(checkpoint *c, const trace *from, size_t rank)
+static int read_vectors(zero_checkpoint *c, const trace *from, size_t rank)
 {
     size_t group;
-    vector *row = c->vectors + rank * c->groups;
+    zero_vector *row = c->vectors + rank * c->groups;
     for (size_t i = 0; i < from->count; i++) {
         const trace_tensor *x = &from->entries[i].tensor;
         const struct vector_name *v = vector_name(x->name, &group);
@@ -320,26 +291,26 @@ static int read_vectors(checkpoint *c, const trace *from, size_t rank)
             row[group].count = x->count;
     }
     for (size_t g = 0; g < c->groups; g++) {
-        const vector *v = &row[g], *zero = &c->vectors[g];
+        const zero_vector *v = &row[g], *zero = &c->vectors[g];
         if (v->entry[0] == PARTS_ONLY)
             return trace_fail(from, c->error, TRACE_NO_OFFSET, "holds no masters of group %zu", g);
         if (c->stage == 3 && v->count != zero->count)
             return trace_fail(from, c->error, TRACE_NO_OFFSET, "group %zu has %" PRIu64 " elements, in rank 0 %" PRIu64,
                               g, v->count, zero->count);
-        for (int k = 1; k < KINDS; k++) {
+        for (int k = 1; k < ZERO_KINDS; k++) {
             if ((v->entry[k] == PARTS_ONLY) != (zero->entry[k] == PARTS_ONLY))
                 return trace_fail(from, c->error, TRACE_NO_OFFSET, "group %zu has %s %s, unlike rank 0", g,
-                                  v->entry[k] == PARTS_ONLY ? "no" : "an", kinds[k]);
+                                  v->entry[k] == PARTS_ONLY ? "no" : "an", zero_kinds[k]);
             if (v->entry[k] != PARTS_ONLY && from->entries[v->entry[k]].tensor.count < v->count)
                 return trace_fail(from, c->error, TRACE_NO_OFFSET, "%s of group %zu is shorter than its masters",
-                                  kinds[k], g);
+                                  zero_kinds[k], g);
         }
     }
     return 0;
 }
 
 /* Padding behind parameters: lists in the order of param_shapes; files of older versions have none. */
-static int read_paddings(checkpoint *c, const trace *from)
+static int read_paddings(zero_checkpoint *c, const trace *from)
 {
     static const char paddings[] = "optimizer_state_dict/param_alignment_paddings/";
     const char *key;
@@ -353,7 +324,7 @@ static int read_paddings(checkpoint *c, const trace *from)
                                                 "parameters", n, c->n);
 }
 
-static int read_ranks(checkpoint *c)
+static int read_ranks(zero_checkpoint *c)
 {
     trace *t = c->t;
     if (!(c->sources = malloc(c->ranks * sizeof *c->sources)))
@@ -374,149 +345,12 @@ static int read_ranks(checkpoint *c)
     return 0;
 }
 
-/* ---- tensors ---- */
-
-static uint64_t parts_of(uint64_t n, uint64_t parts)
-{
-    return n / parts + (n % parts != 0);
-}
-
-/* A tensor of a kind, named "KIND:NAME", with the dtype that the vector of rank 0 has. */
-static int begin_tensor(checkpoint *c, const parameter *p, int kind, size_t group)
-{
-    trace *t = c->t;
-    const size_t size = strlen(kinds[kind]) + strlen(p->name) + 2;
-    char *name = trace_alloc(t, size);
-    trace *from = name ? parts_use(t, c->sources[0], c->error) : NULL;
-    if (name)
-        snprintf(name, size, "%s:%s", kinds[kind], p->name);
-    else
-        trace_no_memory(t, c->error);
-    if (!from)
-        return -1;
-    const trace_tensor *x = &from->entries[c->vectors[group].entry[kind]].tensor;
-    const trace_tensor like = {.dtype = x->dtype, .format = x->format, .shape = p->shape, .rank = p->rank};
-    const int result = parts_tensor(t, name, &like, c->error) ? 0 : -1;
-    parts_leave(t, c->sources[0]);
-    return result;
-}
-
-/* Stages 1 and 2: parameter p is elements [at, at + count) of the vector of its group, which the ranks' parts make
- * up. `rank` is the one that holds element `at`, whose part begins at `begins`. */
-static int flat_pieces(checkpoint *c, const parameter *p, int kind, uint64_t at, size_t rank, uint64_t begins)
-{
-    for (uint64_t done = 0; done < p->count; rank++) {
-        if (rank == c->ranks)
-            return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions of group %" PRIu32 " end within '%s'",
-                              p->group, p->name);
-        const vector *v = &c->vectors[rank * c->groups + p->group];
-        const uint64_t from = at + done - begins, left = v->count - from;
-        const uint64_t n = left < p->count - done ? left : p->count - done;
-        if (parts_run(c->t, c->sources[rank], v->entry[kind], from, done, done + n, c->error))
-            return -1;
-        done += n;
-        begins += v->count;
-    }
-    return 0;
-}
-
-/* Where the walk through the vectors is: stages 1 and 2, for each group. */
-typedef struct place {
-    uint64_t at, begins;
-    size_t rank;
-} place;
-
-static int flat_tensors(checkpoint *c, int kind)
-{
-    place *places = calloc(c->groups, sizeof *places);
-    int result = places ? 0 : trace_no_memory(c->t, c->error);
-    for (size_t i = 0; i < c->n && result == 0; i++) {
-        const parameter *p = &c->parameters[i];
-        if (p->group >= c->groups) {
-            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "no partition holds group %" PRIu32 ", which has "
-                                "'%s'", p->group, p->name);
-            break;
-        }
-        place *w = &places[p->group];
-        const vector *v = &c->vectors[p->group];
-        if (v->entry[kind] == PARTS_ONLY)
-            continue;
-        while (w->rank < c->ranks && w->at - w->begins >= v[w->rank * c->groups].count)
-            w->begins += v[w->rank++ * c->groups].count;
-        result = begin_tensor(c, p, kind, p->group) || flat_pieces(c, p, kind, w->at, w->rank, w->begins) ||
-                 parts_whole(c->t, c->error) ? -1 : 0;
-        if (p->padding > UINT64_MAX / 4 - p->count || w->at > UINT64_MAX / 4)
-            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the padding behind '%s' is too large", p->name);
-        w->at += p->count + p->padding;
-    }
-    for (size_t g = 0; g < c->groups && result == 0 && kind == 0; g++) {
-        uint64_t there = 0, align = 2 * (uint64_t)c->ranks;
-        for (size_t r = 0; r < c->ranks; r++)
-            there += c->vectors[r * c->groups + g].count;
-        if (parts_of(there, align) != parts_of(places[g].at, align))
-            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions of group %zu have %" PRIu64
-                                " elements, its parameters need %" PRIu64, g, there, places[g].at);
-    }
-    free(places);
-    return result;
-}
-
-/* Stage 3: elements [at, at + part) of each rank's vectors, one behind the other, are the rank's part of p. Vector
- * `group` holds element `at`, it begins at `begins`. */
-static int cut_pieces(checkpoint *c, const parameter *p, int kind, uint64_t at, size_t group, uint64_t begins)
-{
-    const uint64_t part = parts_of(p->count, c->ranks);
-    for (size_t r = 0; r < c->ranks; r++) {
-        size_t g = group;
-        uint64_t start = begins, done = r * part;
-        const uint64_t end = p->count - done < part ? p->count : done + part;
-        for (uint64_t from = at; done < p->count && done < end; g++) {
-            if (g == c->groups)
-                return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions end within '%s'", p->name);
-            const vector *v = &c->vectors[r * c->groups + g];
-            const uint64_t left = v->count - (from - start), n = left < end - done ? left : end - done;
-            if (parts_run(c->t, c->sources[r], v->entry[kind], from - start, done, done + n, c->error))
-                return -1;
-            done += n;
-            from += n;
-            start += v->count;
-        }
-        if (done >= p->count)
-            break;
-    }
-    return 0;
-}
-
-static int cut_tensors(checkpoint *c, int kind)
-{
-    uint64_t at = 0, begins = 0, there = 0;
-    size_t g = 0;
-    for (size_t i = 0; i < c->groups; i++) {
-        there += c->vectors[i].count;
-        if (c->vectors[i].entry[kind] == PARTS_ONLY)
-            return 0;
-    }
-    for (size_t i = 0; i < c->n; i++) {
-        const parameter *p = &c->parameters[i];
-        while (g < c->groups && at - begins >= c->vectors[g].count)
-            begins += c->vectors[g++].count;
-        if (begin_tensor(c, p, kind, g < c->groups ? g : 0) || cut_pieces(c, p, kind, at, g, begins) ||
-            parts_whole(c->t, c->error))
-            return -1;
-        at += parts_of(p->count, c->ranks);
-    }
-    return at == there ? 0 : trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions have %" PRIu64 " elements, the "
-                                        "parameters need %" PRIu64 " of each rank", there, at);
-}
-
 static int open_zero(trace *t, const trace_options *options, trace_error *error)
 {
-    checkpoint c = {.t = t, .error = error};
+    zero_checkpoint c = {.t = t, .error = error};
     int result = parts_begin(t, options, error) || list_files(&c) || read_model(&c) || read_ranks(&c) ? -1 : 0;
-    for (int kind = 0; kind < KINDS && result == 0; kind++)
-        result = c.stage == 3 ? cut_tensors(&c, kind) : flat_tensors(&c, kind);
     if (result == 0)
-        result = parts_names(t, error);
+        result = zero_tensors(&c) || parts_names(t, error) ? -1 : 0;
     free(c.files);
     free(c.sources);
     free(c.parameters);
