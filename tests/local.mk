@@ -164,7 +164,7 @@ fuzz_targets = \
   tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
   tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern \
   tests/fuzz/fuzz-plan tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
-  tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names \
+  tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names tests/fuzz/fuzz-parts \
   tests/fuzz/fuzz-vectors
 check_PROGRAMS += $(fuzz_targets)
 fuzz_ldadd = tests/fuzz/libinput.la sim/libsim.la
@@ -173,8 +173,8 @@ tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_log_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_model_LDADD = $(fuzz_ldadd)
-tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd)
-tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd) tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd) \
+  tests_fuzz_fuzz_parts_LDADD
 tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)

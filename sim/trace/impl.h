@@ -7,7 +7,10 @@
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
  * trace_bytes and trace_add; reading the elements of a selected tensor is common code
- * (read.c), which asks the layout only for a stream of bytes. */
+ * (read.c), which asks the layout only for a stream of bytes.
+ *
+ * Layouts whose tensors lie in other files (shards.c with jsontext.c, zero.c with zerotensor.c, distcp.c; folder.c) share
+ * parts.c and partsource.c, which open these files through functions that trace.c gives them (trace_others). */
 #ifndef MPSIM_SIM_TRACE_IMPL_H
 #define MPSIM_SIM_TRACE_IMPL_H
 

@@ -60,8 +60,8 @@ typedef struct trace_options {
 
 typedef struct trace trace;
 
-/* trace_open -- open a file and read its directory of tensors. `options` may be NULL.
- * NULL on failure, with *error filled. */
+/* trace_open -- open a file, or a folder that is a checkpoint as a whole, and read its directory of tensors.
+ * `options` may be NULL. NULL on failure, with *error filled. */
 trace *trace_open(const char *path, const trace_options *options, trace_error *error);
 void trace_close(trace *t); /* accepts NULL */
 
