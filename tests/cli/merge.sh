@@ -80,7 +80,8 @@ orders() {
 }
 
 # ---- option sets x layouts x numbers of shards x orders ----
-# same NAME COUNTS SHARED FORMS ARGUMENT...: SHARED are the options of both, FORMS, with ';' between, those of the report
+# same NAME COUNTS SHARED FORMS ARGUMENT...: SHARED are the options of both, FORMS, with ';' between, those of the report,
+# of which the first is tried in all orders
 same() {
     name=$1
     counts=$2
@@ -92,10 +93,15 @@ same() {
         # shellcheck disable=SC2086 # words
         shards "$count" "$dir/parts" $shared "$@"
         rest=$forms
+        backwards=$(seq -f "$dir/parts/%g" "$count" -1 1)
         while [ "$rest" ]; do
             # shellcheck disable=SC2086 # words
             whole "${rest%%;*}" $shared "$@"
-            orders "$count" "$dir/parts" "${rest%%;*}" || code=1
+            if [ "$rest" = "$forms" ]; then
+                orders "$count" "$dir/parts" "${rest%%;*}" || code=1
+            else # shellcheck disable=SC2086 # words
+                merges "${rest%%;*}" $backwards || code=1
+            fi
             case $rest in *\;*) rest=${rest#*;} ;; *) rest= ;; esac
         done
     done
@@ -113,6 +119,8 @@ same "several layouts in a folder" '1 3 7 50' '' "$forms" "$dir/mixed"
 same "one file of one tensor without a name" '1 2 3 7' '--dtype bf16 -r sr' '--json;-t' "$dir/huge"
 same "a large tensor in odd pieces" '7' '--dtype fp16 --offset 1 -f e4m3 --big-endian' '--json' "$dir/raw"
 same "no byte for most shards" '17' '--dtype e4m3' '--json;-t' "$dir/odd/README.md"
+same "other layouts, packed ones, and what is none" '3' '--keep-going' '--json;-t' "$MPSIM_SRCDIR/tests/trace/recorded" \
+    "$MPSIM_SRCDIR/tests/fuzz/corpus/trace"
 same "a condition that holds: exit code 1 and its lines" '2 7' '-s 2^16' \
     "--fail-if nan,inf,underflow>1%,total:sqnr<40;--json --fail-if kind:overflow,step:amax>1e-3;--fail-if nan>1e9" "$data/digits-cnn" "$dir/odd"
 same "--keep-going: files that fail count as in one run" '1 2 3 7' '--keep-going' "--json;-t;--csv --level total;--fail-if underflow" "$dir/bad"
