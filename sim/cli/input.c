@@ -406,7 +406,7 @@ int input_each_open(input *in, size_t first, size_t end,
     for (; o.first < end; o.first += n) {
         n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);
-        for (size_t i = 0; i < n && !in->looked; i++)
+        for (size_t i = 0; i < n && !in->looked && !in->tree.unread; i++) /* a shard does not see all */
             if (o.files[i].t)
                 twice_see(&in->twice, o.files[i].t);
         const int code = visit(in, o.files, n, context);

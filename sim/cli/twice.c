@@ -92,27 +92,26 @@ static void describe(twice_forms *w, const twice_file *a, const twice_file *b)
              escape_text(one, sizeof one, a->path), a->layout, escape_text(other, sizeof other, b->path), b->layout);
 }
 
-/* The earlier file that a tensor of t is in, too; NULL. */
-static const twice_file *find_earlier(const twice_forms *w, const trace *t, uint64_t of, uint64_t form)
+/* The earlier file that a tensor of this one is in, too; NULL. */
+static const twice_file *find_earlier(const twice_forms *w, const twice_look *l)
 {
-    for (size_t i = 0; w->root && i < trace_count(t); i++) {
-        const tensor_seen key = {hash_tensor(of, trace_at(t, i)), 0};
+    for (size_t i = 0; w->root && i < l->count; i++) {
+        const tensor_seen key = {l->tensors[i], 0};
         tensor_seen *const *found = key.hash ? tfind(&key, &w->root, compare) : NULL;
-        if (found && w->files[(*found)->file].form != form)
+        if (found && w->files[(*found)->file].form != l->form)
             return &w->files[(*found)->file];
     }
     return NULL;
 }
 
-static void keep_tensors(twice_forms *w, const trace *t, uint64_t of)
+static void keep_tensors(twice_forms *w, const twice_look *l)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < trace_count(t) && kept < KEPT && w->tensors < TENSORS_MAX; i++) {
-        const uint64_t h = hash_tensor(of, trace_at(t, i));
-        tensor_seen *seen = h ? malloc(sizeof *seen) : NULL;
+    for (size_t i = 0; i < l->count && kept < KEPT && w->tensors < TENSORS_MAX; i++) {
+        tensor_seen *seen = l->tensors[i] ? malloc(sizeof *seen) : NULL;
         if (!seen)
             continue;
-        *seen = (tensor_seen){h, w->count - 1};
+        *seen = (tensor_seen){l->tensors[i], w->count - 1};
         tensor_seen *const *in = tsearch(seen, &w->root, compare);
         if (!in || *in != seen)
             free(seen);
@@ -121,18 +120,37 @@ static void keep_tensors(twice_forms *w, const trace *t, uint64_t of)
     }
 }
 
+int twice_look_at(twice_look *l, const trace *t)
+{
+    char step[32];
+    *l = (twice_look){trace_path(t), trace_layout(t), trace_step(t), hash_form(t), NULL, trace_count(t)};
+    if (l->step < 0 || !(l->tensors = calloc(l->count + 1, sizeof *l->tensors)))
+        return -1;
+    const uint64_t ranks = hash_ranks(t);
+    const int n = snprintf(step, sizeof step, "/%" PRId64, l->step);
+    const uint64_t of = hash(ranks, step, (size_t)n + 1);
+    for (size_t i = 0; i < l->count; i++)
+        l->tensors[i] = hash_tensor(of, trace_at(t, i));
+    return 0;
+}
+
 void twice_see(twice_forms *w, const trace *t)
 {
-    twice_file f = {.step = trace_step(t), .form = hash_form(t)};
+    twice_look l;
+    if (w->tensors >= TENSORS_MAX || twice_look_at(&l, t))
+        return;
+    twice_see_look(w, &l);
+    free(l.tensors);
+}
+
+void twice_see_look(twice_forms *w, const twice_look *l)
+{
+    twice_file f = {.step = l->step, .form = l->form};
     if (f.step < 0 || w->tensors >= TENSORS_MAX)
         return;
-    char step[32];
-    const uint64_t ranks = hash_ranks(t);
-    const int n = snprintf(step, sizeof step, "/%" PRId64, f.step);
-    const uint64_t of = hash(ranks, step, (size_t)n + 1);
-    show_path(f.path, trace_path(t));
-    snprintf(f.layout, sizeof f.layout, "%s", trace_layout(t));
-    const twice_file *earlier = find_earlier(w, t, of, f.form);
+    show_path(f.path, l->path);
+    snprintf(f.layout, sizeof f.layout, "%s", l->layout);
+    const twice_file *earlier = find_earlier(w, l);
     if (earlier) {
         describe(w, earlier, &f);
         return;
@@ -146,7 +164,7 @@ void twice_see(twice_forms *w, const trace *t)
         w->room = room;
     }
     w->files[w->count++] = f;
-    keep_tensors(w, t, of);
+    keep_tensors(w, l);
 }
 
 void twice_tell(twice_forms *w)

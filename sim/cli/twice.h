@@ -15,9 +15,22 @@ typedef struct twice_forms {
     char first[1200];
 } twice_forms;
 
-/* twice_see -- another file. A file is the same step in another form if an earlier one has the same step and ranks, another
+/* What of a file is compared. */
+typedef struct twice_look {
+    const char *path, *layout;
+    int64_t step;
+    uint64_t form;     /* of layout and convention */
+    uint64_t *tensors; /* a hash of kind, fqn, step and ranks of each, or 0; to be freed */
+    size_t count;
+} twice_look;
+
+/* twice_look_at -- 0; -1 where nothing is compared: a file of no step, or no memory. */
+int twice_look_at(twice_look *l, const trace *t);
+
+/* twice_see, twice_see_look -- another file. A file is the same step in another form if an earlier one has the same step and ranks, another
  * layout or other conventions of names, and a tensor of the same kind and fqn. */
 void twice_see(twice_forms *w, const trace *t);
+void twice_see_look(twice_forms *w, const twice_look *l);
 /* twice_tell -- a note on stderr if there were any, once. */
 void twice_tell(twice_forms *w);
 void twice_clear(twice_forms *w);

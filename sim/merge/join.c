@@ -23,6 +23,7 @@ typedef struct joining {
     uint64_t end;      /* of the tensor at hand: elements so far, if it has begun */
     int begun;
     char *name;
+    twice_forms twice;
     char *first;       /* path of the first file of tensors */
 } joining;
 
@@ -74,6 +75,18 @@ static int begin_file(joining *j, uint64_t i, int *begins)
     return code;
 }
 
+/* Whether a step is there in two forms. */
+static void look_twice(joining *j, const part_record *x)
+{
+    twice_look l = {x->path, x->layout, x->step, x->form, calloc(x->seen + 1, sizeof *l.tensors), x->seen};
+    taker t = x->body;
+    for (size_t i = 0; i < x->seen && l.tensors; i++)
+        l.tensors[i] = take_digest(&t);
+    if (l.tensors)
+        twice_see_look(&j->twice, &l);
+    free(l.tensors);
+}
+
 static int take_file(joining *j, const part_record *x)
 {
     int begins, code = begin_file(j, x->file, &begins);
@@ -86,6 +99,7 @@ static int take_file(joining *j, const part_record *x)
     j->step = x->step;
     j->tensors = x->tensors;
     tally_file(j->to);
+    look_twice(j, x);
     return keep_path(j, x->path);
 }
 
@@ -215,6 +229,9 @@ int join_parts(const parts *p, const target_list *targets, int histogram, tally 
         code = fail(EXIT_IO, "out of memory");
     else
         code = take_all(&j, p);
+    if (!code)
+        twice_tell(&j.twice);
+    twice_clear(&j.twice);
     part_close(&j.reader);
     group_clear(&j.piece);
     group_clear(&j.all);

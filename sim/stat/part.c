@@ -115,12 +115,17 @@ void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_lis
     put_record(w, 'S');
 }
 
-void part_write_file(part_writer *w, uint64_t i, const char *path, int64_t step, uint64_t tensors)
+void part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look)
 {
     bytes_put_count(&w->b, i);
     bytes_put_text(&w->b, path);
-    bytes_put_signed(&w->b, step);
+    bytes_put_signed(&w->b, look->step);
     bytes_put_count(&w->b, tensors);
+    bytes_put_digest(&w->b, look->form);
+    bytes_put_text(&w->b, look->layout);
+    bytes_put_count(&w->b, look->tensors ? look->count : 0);
+    for (size_t k = 0; look->tensors && k < look->count; k++)
+        bytes_put_digest(&w->b, look->tensors[k]);
     put_record(w, 'F');
 }
 
@@ -352,6 +357,18 @@ static const char *take_kind(taker *t)
     return kind;
 }
 
+static void take_file(taker *t, part_record *x)
+{
+    x->file = take_count(t);
+    x->path = take_text(t);
+    x->step = take_signed(t);
+    x->tensors = take_count(t);
+    x->form = take_digest(t);
+    x->layout = take_text(t);
+    x->seen = (size_t)take_number(t, (uint64_t)(t->end - t->p) / 8);
+    t->bad |= (size_t)(t->end - t->p) != 8 * x->seen;
+}
+
 static void take_tensor(taker *t, part_record *x)
 {
     x->piece.ordinal = take_count(t);
@@ -381,10 +398,7 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
         x->n = take_count(t);
         break;
     case 'F':
-        x->file = take_count(t);
-        x->path = take_text(t);
-        x->step = take_signed(t);
-        x->tensors = take_count(t);
+        take_file(t, x);
         break;
     case 'O':
         x->file = take_count(t);
@@ -404,7 +418,7 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
     default: /* of a group, or nothing */
         return 0;
     }
-    return take_end(t) ? part_damaged(r, "a record is none", error) : 0;
+    return t->bad || (x->tag != 'F' && take_end(t)) ? part_damaged(r, "a record is none", error) : 0;
 }
 
 int part_take_group(part_reader *r, const part_record *tensor, const target_list *targets, group *of,

@@ -5,7 +5,8 @@
  * asked for, of what, and how many sections follow. A section is what one shard found, in the order of the files:
  *
  *   'S'  begins it: k of n
- *   'F'  a file is open: its place among all, its path, its step, how many of its tensors are selected
+ *   'F'  a file is open: its place among all, its path, its step, how many of its tensors are selected; and where it
+ *        is counted what tells that another file is the same step in another form (twice_look)
  *   'T'  a tensor, or a piece of one: name, dtype, kind, shape, elements; if it has numbers, the records of
  *        pack.h follow
  *   'O'  a file is no file of tensors: its place
@@ -18,6 +19,7 @@
 #ifndef MPSIM_SIM_STAT_PART_H
 #define MPSIM_SIM_STAT_PART_H
 
+#include "../cli/twice.h"
 #include "pack.h"
 #include "tally.h"
 #include "walk.h"
@@ -61,7 +63,7 @@ typedef struct part_writer {
 /* In this order. part_write_finish: 0, or -1 if memory ran out (failed writes are seen where `to` is closed). */
 void part_write_head(part_writer *w, FILE *to, const part_head *head);
 void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_list *targets);
-void part_write_file(part_writer *w, uint64_t i, const char *path, int64_t step, uint64_t tensors);
+void part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look);
 void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of);
 void part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why);
 void part_write_other(part_writer *w, uint64_t i);
@@ -105,6 +107,9 @@ typedef struct part_record {
     const char *path, *message; /* F X; X */
     int64_t step;               /* F */
     uint64_t tensors;           /* F: that are selected there */
+    uint64_t form;              /* F: as layout and seen, of twice_look: the tensors are in `body`, 8 bytes each */
+    const char *layout;
+    size_t seen;
     int exit;                   /* X */
     trace_tensor tensor;        /* T */
     uint64_t shape[64];
@@ -112,7 +117,7 @@ typedef struct part_record {
     int scaled, numbers;        /* T */
     walk_piece piece;           /* T: but for the file */
     uint64_t counted;           /* Z */
-    taker body;                 /* what of pack.h it is, otherwise */
+    taker body;                 /* F: see above; what of pack.h it is, where it is of that */
 } part_record;
 
 /* part_next -- the next record, checked as far as it goes by itself; the digest at the end of a section. 0, or -1

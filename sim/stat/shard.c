@@ -146,10 +146,14 @@ static int write_file(void *context, const trace *t, uint64_t i)
 {
     writing *x = context;
     uint64_t tensors = 0;
+    twice_look look = {.layout = "", .step = trace_step(t)};
     for (size_t k = 0; k < trace_count(t); k++)
         tensors += (uint64_t)(input_selects(x->in, trace_at(t, k)) != 0);
     count_file(x, i);
-    part_write_file(&x->w, i, trace_path(t), trace_step(t), tensors);
+    if (share_owns(&x->share, i))
+        (void)twice_look_at(&look, t);
+    part_write_file(&x->w, i, trace_path(t), tensors, &look);
+    free(look.tensors);
     return 0;
 }
 
