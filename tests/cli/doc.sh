@@ -115,11 +115,8 @@ same 1 '...\nb\n' 'a\nb\nc\n' && same 1 'b\n...\n' 'a\nb\nc\n' && same 1 'a\n...
 ok $? "gaps: pieces in their order, at least a line left out"
 
 # ---- the screens ----
-for page in README.md doc/formats.md doc/stat.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md \
-    doc/memory.md; do
-for page in README.md doc/formats.md doc/stat.md doc/scale.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md; do
-for page in README.md doc/formats.md doc/names.md doc/stat.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md; do
-for page in README.md doc/formats.md doc/stat.md doc/diff.md doc/scaler.md doc/replay.md doc/train.md doc/dot.md; do
+for page in README.md doc/formats.md doc/names.md doc/stat.md doc/diff.md doc/scale.md doc/scaler.md doc/replay.md \
+    doc/train.md doc/dot.md doc/memory.md; do
     screens "$source/$page"
     [ -s "$dir/screens/list" ]; ok $? "$page: has screens"
     while read -r number line; do
