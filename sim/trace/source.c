@@ -2,8 +2,8 @@
  *
  * Regular files are read where they are, with pread and never through a mapping: a file that
  * shrinks gives a short read and not a signal. Pipes are copied to an unnamed temporary file
- * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories, sockets, terminals) is refused before a byte
- * of it is read. */
+ * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
+ * sockets, terminals) is refused before a byte of it is read. */
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
