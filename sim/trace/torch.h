@@ -61,6 +61,10 @@ typedef struct torch_state {
     int spool;           /* -1: nothing is unpacked                            */
     uint64_t spool_end, decoded; /* decoded: bytes of texts that became bytes */
     atomic_flag unpacking;
+    atomic_flag gathering; /* who has it may use what is kept of a strided tensor: */
+    unsigned char *ahead;
+    const torch_place *ahead_of;
+    uint64_t ahead_first, ahead_n;
     trace_unzip *unzip;
     uint32_t crc_table[8][256];
     uint64_t no_crc;     /* members without a CRC                              */

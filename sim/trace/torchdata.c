@@ -21,6 +21,7 @@ torch_state *torch_state_new(trace *t, trace_error *error)
     }
     s->spool = -1;
     atomic_flag_clear(&s->unpacking);
+    atomic_flag_clear(&s->gathering);
     /* CRC-32 of zip (APPNOTE.TXT 6.3.9, 4.4.7), eight bytes at a time: table k is a byte followed by k zeros */
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
@@ -47,6 +48,7 @@ void torch_close(trace *t)
         close(s->spool);
     free(s->sections);
     free(s->places);
+    free(s->ahead);
     free(s);
     t->state = NULL;
 }

@@ -2,12 +2,16 @@
  *
  * A run of elements that lie next to each other is one read. Of others, the range that is asked for is cut into
  * boxes (all of the inner dimensions, a part of one outer one), and a box into windows: stretches of the file that
- * hold many of its elements, read at once and picked apart. Memory is that of a window. */
+ * hold many of its elements, read at once and picked apart. A transposed matrix of 8192 x 8192 would take a read for
+ * every few elements, as callers ask for some 128 Ki of them: more are gathered at once and kept for who comes next,
+ * which makes it some ten times faster. Memory is that of a window for each thread, and what is kept. */
 #include "torch.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { AHEAD = 8 << 20, WORTH = 64 << 10 }; /* bytes that are kept; that a caller asks for at least */
 enum { WINDOW = 256 << 10, GAP = 2048 }; /* bytes; reading a gap is cheaper than a read of its own */
 
 typedef struct dimension {
@@ -184,24 +188,59 @@ static void flip_signs(unsigned char *codes, size_t width, size_t n, int big_end
         *p ^= 0x80;
 }
 
+/* Elements through what is kept of this tensor, which is gathered anew if need be; -1: that failed, and why is
+ * not told. */
+static int fetch_ahead(gather *g, uint64_t count, uint64_t first, void *codes, uint64_t n)
+{
+    torch_state *s = g->t->state;
+    const size_t width = g->place->width;
+    int failed = 0;
+    while (atomic_flag_test_and_set_explicit(&s->gathering, memory_order_acquire))
+        sched_yield();
+    if (!s->ahead)
+        s->ahead = malloc(AHEAD);
+    if (s->ahead_of != g->place || first < s->ahead_first || first + n > s->ahead_first + s->ahead_n) {
+        s->ahead_of = g->place;
+        s->ahead_first = first;
+        s->ahead_n = count - first < AHEAD / width ? count - first : AHEAD / width;
+        failed = !s->ahead || n > s->ahead_n || fetch(g, first, s->ahead, s->ahead_n);
+        if (failed)
+            s->ahead_of = NULL;
+    }
+    if (!failed)
+        memcpy(codes, s->ahead + (first - s->ahead_first) * width, n * width);
+    atomic_flag_clear_explicit(&s->gathering, memory_order_release);
+    return failed ? -1 : 0;
+}
+
+static int fetch_strided(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                         trace_error *error)
+{
+    const torch_place *p = &((torch_state *)t->state)->places[entry->at];
+    trace_error unused;
+    gather g = {t, p, &unused, malloc(WINDOW)};
+    if (!g.window)
+        return trace_no_memory(t, error);
+    int failed = n * p->width < WORTH || fetch_ahead(&g, entry->tensor.count, first, codes, n);
+    g.error = error;
+    if (failed)
+        failed = fetch(&g, first, codes, n);
+    free(g.window);
+    return failed;
+}
+
 int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     const torch_place *p = &((torch_state *)t->state)->places[entry->at];
-    int failed;
     if (n == 0)
         return 0;
     if (torch_ready(t, p->section, error))
         return -1;
-    if (p->rank == 0 || (p->rank == 1 && p->size[1] == 1)) {
-        failed = torch_bytes(t, p->section, codes, n * p->width, p->first + first * p->width, error);
-    } else {
-        gather g = {t, p, error, malloc(WINDOW)};
-        if (!g.window)
-            return trace_no_memory(t, error);
-        failed = fetch(&g, first, codes, n);
-        free(g.window);
-    }
-    if (!failed && p->flip)
+    const int flat = p->rank == 0 || (p->rank == 1 && p->size[1] == 1);
+    if (flat ? torch_bytes(t, p->section, codes, n * p->width, p->first + first * p->width, error)
+             : fetch_strided(t, entry, first, codes, n, error))
+        return -1;
+    if (p->flip)
         flip_signs(codes, p->width, n, entry->tensor.big_endian);
-    return failed;
+    return 0;
 }
