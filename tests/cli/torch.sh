@@ -1,0 +1,67 @@
+#!/bin/sh
+# torch.sh -- PyTorch's files in every command: as safetensors with the same tensors, from pipes and folders, on any
+# number of threads.
+set -u
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:-.}/tests/cli/common.sh"
+files=$MPSIM_SRCDIR/tests/trace/torch
+train=$files/torch-2.6.0/train.zip.pt
+
+numbers() { # of a report, but for the file and what it calls its dtypes
+    sed -e 's/^tensor,[^,]*,/tensor,/' -e 's/^file,[^,]*,/file,/' -e 's/,float32,/,F32,/' "$dir/out" | grep -v '^level' | sort
+}
+
+layout() { # layout NAME FILE
+    run 0 info "$files/$2" && has ": $1, "
+    ok $? "info: $2 is $1"
+}
+layout torch torch-2.6.0/train.zip.pt
+layout torch torch-1.5.1/torchscript_linear.jit.pt
+layout torch-legacy torch-1.0.1/state_dict.legacy.pt
+layout torch-tar torch-2.6.0/tar_int.tar.pt
+layout pickle torch-2.6.0/plain_protocol0.pkl
+
+run 0 info -v "$train" && has '^  step = 1234$' && has '^  args/name = résumé$' && has ', step 1234$'
+ok $? "info: scalars are metadata"
+run 0 info -v "$files/torch-2.6.0/te_dump.legacy.pt" && has 'mpsim.note.skipped = not read: quantized ('
+ok $? "info: what is not read is said"
+run 0 info -v "$files/torch-2.6.0/no_crc32.zip.pt" && has 'mpsim.note.crc = '
+ok $? "info: an archive without CRCs is read, and it is said"
+
+# the same tensor as torch and as safetensors
+run 0 stat -f fp16,e4m3 -s 1,1024 --csv "$files/torch-2.6.0/views.zip.pt" && cp "$dir/out" "$dir/one"
+ok $? "stat: views"
+same=0
+for threads in 1 2 3; do
+    OMP_NUM_THREADS=$threads run 0 stat -f fp16,e4m3 -s 1,1024 --csv "$files/torch-2.6.0/views.zip.pt" &&
+        cmp -s "$dir/out" "$dir/one" || same=1
+done
+ok $same "stat: the same on 1, 2 and 3 threads"
+"$MPSIM" stat -f fp16,e4m3 -s 1,1024 --csv - <"$files/torch-2.6.0/views.zip.pt" 2>"$dir/err" >"$dir/out"
+sed "s|,$files/torch-2.6.0/views.zip.pt,|,-,|" "$dir/one" | cmp -s - "$dir/out"
+ok $? "stat: from standard input"
+# shellcheck disable=SC2002 # a pipe
+cat "$files/torch-2.6.0/views.zip.pt" | "$MPSIM" stat -f fp16,e4m3 -s 1,1024 --csv - 2>"$dir/err" >"$dir/out"
+sed "s|,$files/torch-2.6.0/views.zip.pt,|,-,|" "$dir/one" | cmp -s - "$dir/out"
+ok $? "stat: from a pipe"
+mkdir "$dir/folder"
+cp "$files/torch-2.6.0/views.zip.pt" "$files/torch-2.6.0/list.zip.pt" "$files/README.md" "$dir/folder" 2>/dev/null
+run 0 info "$dir/folder" && has 'views.zip.pt: torch' && ! has README
+ok $? "info: a folder"
+run 0 cast -f binary32 -o "$dir/views.safetensors" "$files/torch-2.6.0/views.zip.pt" &&
+    run 0 stat -f fp16 --csv "$dir/views.safetensors" && numbers >"$dir/a" &&
+    run 0 stat -f fp16 --csv "$files/torch-2.6.0/views.zip.pt" && numbers >"$dir/b" &&
+    cmp -s "$dir/a" "$dir/b"
+ok $? "cast: a safetensors file of the same numbers"
+
+# refused
+refused=$dir/refused.pkl
+printf '\200\2cos\nsystem\nX\4\0\0\0true\205R.' >"$refused"
+run 3 info "$refused" && has 'refused: global os.system' err
+ok $? "a call is refused, with its name"
+cp "$train" "$dir/damaged.pt"
+at=$(($(grep -a -b -o 'data/3' "$train" | head -n 1 | cut -d: -f1) + 64))
+printf '\377\377\377\377\377\377\377\377' | dd of="$dir/damaged.pt" bs=1 seek=$at conv=notrunc 2>/dev/null
+run 3 stat -f fp16 "$dir/damaged.pt" && has 'wrong CRC' err
+ok $? "a damaged storage is found"
+finish
