@@ -2,7 +2,7 @@
  *
  * Calls go one way: torch.c knows the forms of files (torchzip.c, torchlegacy.c, torchtar.c), whose pickles
  * become trees (torchpickle.c with torchglobal.c); torchtree.c walks a tree and makes tensors of it
- * (torchtensor.c, torchnumpy.c) over storages, whose bytes are sections of the file or unpacked (torchdata.c);
+ * (torchrebuild.c, torchnumpy.c, torchtensor.c) over storages, whose bytes are sections of the file or unpacked (torchdata.c);
  * torchview.c delivers elements in the order of their tensor.
  *
  * Sources: torch/serialization.py, torch/_utils.py, torch/_tensor.py, torch/_weights_only_unpickler.py of PyTorch
@@ -192,6 +192,30 @@ int torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out,
 /* ---- texts (torchtext.c) ---- */
 /* torch_text -- a value about as Python would show it, a text without quotes; -1: only its beginning fits. */
 int torch_text(const pickle *p, pickle_ref r, char *out, size_t size);
+
+/* ---- tensors as torch rebuilds them (torchrebuild.c) ---- */
+
+/* A way through a tree. */
+typedef struct torch_walker {
+    trace *t;
+    const trace_options *options;
+    torch_tree *tree;
+    trace_error *error;
+    char *path; /* TORCH_NAME_MAX */
+    size_t path_bytes;
+    uint64_t *steps;           /* that are left                                      */
+    unsigned char *marks;      /* of every value                                     */
+    torch_storage *storages;   /* of nested files, each read once: by value           */
+    uint32_t *storage_of;      /* from 1 on; NULL: there was none yet                 */
+    size_t n_storages;
+} torch_walker;
+
+/* An error about the tensor at the path; always -1. */
+int torch_bad_tensor(const torch_walker *w, const char *why);
+/* torch_rebuild -- a tensor, with elements or (TORCH_NOWHERE) without, of the arguments of a function. */
+int torch_rebuild(torch_walker *w, const torch_global *g, pickle_ref args);
+/* torch_rebuild_storage -- a storage that stands for itself: a tensor of all its elements. */
+int torch_rebuild_storage(torch_walker *w, pickle_ref r);
 
 /* ---- trees (torchtree.c) ---- */
 int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error);

@@ -17,22 +17,9 @@ enum {
     ON_THE_WAY = 1, SEEN = 2 /* marks of a value                                                 */
 };
 
-typedef struct walker {
-    trace *t;
-    const trace_options *options;
-    torch_tree *tree;
-    trace_error *error;
-    char *path; /* TORCH_NAME_MAX */
-    size_t path_bytes;
-    uint64_t *steps;           /* that are left                                      */
-    unsigned char *marks;      /* of every value                                     */
-    torch_storage *storages;   /* of nested files, each read once: by value           */
-    uint32_t *storage_of;      /* from 1 on; NULL: there was none yet                 */
-    size_t n_storages;
-} walker;
 
-static int walk(walker *w, pickle_ref r, int depth);
-static int walk_nested(walker *w, pickle_ref r, int depth);
+static int walk(torch_walker *w, pickle_ref r, int depth);
+static int walk_nested(torch_walker *w, pickle_ref r, int depth);
 
 /* ---- notes and metadata ---- */
 
@@ -47,7 +34,7 @@ static void note(char *list, size_t size, uint64_t *n, const char *name)
         snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
 }
 
-static int add_metadata(walker *w, const char *key, const char *value)
+static int add_metadata(torch_walker *w, const char *key, const char *value)
 {
     trace *t = w->t;
     torch_state *s = t->state;
@@ -59,7 +46,7 @@ static int add_metadata(walker *w, const char *key, const char *value)
     return k && v ? trace_add_metadata(t, k, v, w->error) : trace_no_memory(t, w->error);
 }
 
-static int scalar(walker *w, pickle_ref r)
+static int scalar(torch_walker *w, pickle_ref r)
 {
     char text[VALUE_MAX];
     torch_text(w->tree->p, r, text, sizeof text);
@@ -68,7 +55,7 @@ static int scalar(walker *w, pickle_ref r)
 
 /* ---- the path ---- */
 
-static int push_text(walker *w, const char *name, int depth)
+static int push_text(torch_walker *w, const char *name, int depth)
 {
     const size_t n = strlen(name);
     if (w->path_bytes + n + 2 > TORCH_NAME_MAX)
@@ -77,7 +64,7 @@ static int push_text(walker *w, const char *name, int depth)
     return 0;
 }
 
-static int push_key(walker *w, pickle_ref key, int depth)
+static int push_key(torch_walker *w, pickle_ref key, int depth)
 {
     const pickle_type type = pickle_type_of(w->tree->p, key);
     if (type == PICKLE_DICT || type == PICKLE_LIST)
@@ -91,7 +78,7 @@ static int push_key(walker *w, pickle_ref key, int depth)
 }
 
 /* One level down, to what has this key (or name), and back. */
-static int walk_below(walker *w, pickle_ref key, const char *name, pickle_ref r, int depth)
+static int walk_below(torch_walker *w, pickle_ref key, const char *name, pickle_ref r, int depth)
 {
     const size_t before = w->path_bytes;
     int failed = key ? push_key(w, key, depth) : push_text(w, name, depth);
@@ -104,7 +91,7 @@ static int walk_below(walker *w, pickle_ref key, const char *name, pickle_ref r,
 /* ---- containers ---- */
 
 /* Looking at n items costs less than going to them. */
-static void spend(walker *w, size_t n)
+static void spend(torch_walker *w, size_t n)
 {
     *w->steps -= n / 4 < *w->steps ? n / 4 : *w->steps;
 }
@@ -115,7 +102,7 @@ static int is_scalar(const pickle *p, pickle_ref r)
     return type >= PICKLE_NONE && type <= PICKLE_TEXT;
 }
 
-static int walk_items(walker *w, pickle_ref r, int depth)
+static int walk_items(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     const size_t n = pickle_count(p, r);
@@ -134,7 +121,7 @@ static int walk_items(walker *w, pickle_ref r, int depth)
     return 0;
 }
 
-static int walk_pairs(walker *w, pickle_ref r, int depth)
+static int walk_pairs(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     for (size_t i = 0; i < pickle_count(p, r); i++)
@@ -144,7 +131,7 @@ static int walk_pairs(walker *w, pickle_ref r, int depth)
 }
 
 /* [(key, value), ...], of which an OrderedDict is made in old protocols */
-static int is_list_of_pairs(walker *w, pickle_ref r)
+static int is_list_of_pairs(torch_walker *w, pickle_ref r)
 {
     const pickle *p = w->tree->p;
     const size_t n = pickle_count(p, r);
@@ -155,7 +142,7 @@ static int is_list_of_pairs(walker *w, pickle_ref r)
     return 1;
 }
 
-static int walk_content(walker *w, pickle_ref r, const char *name, int depth)
+static int walk_content(torch_walker *w, pickle_ref r, const char *name, int depth)
 {
     const pickle *p = w->tree->p;
     const pickle_ref first = pickle_item(p, pickle_args(p, r), 0);
@@ -176,7 +163,7 @@ static int walk_content(walker *w, pickle_ref r, const char *name, int depth)
 /* ---- objects of any class ---- */
 
 /* Attributes: a dict, or a tuple of two of them (one may be None), or whatever __setstate__ takes. */
-static int walk_state(walker *w, pickle_ref state, int depth)
+static int walk_state(torch_walker *w, pickle_ref state, int depth)
 {
     const pickle *p = w->tree->p;
     const pickle_ref slots = pickle_item(p, state, 1);
@@ -190,7 +177,7 @@ static int walk_state(walker *w, pickle_ref state, int depth)
     }
 }
 
-static int walk_data(walker *w, pickle_ref r, int known, const char *name, int depth)
+static int walk_data(torch_walker *w, pickle_ref r, int known, const char *name, int depth)
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
@@ -215,146 +202,10 @@ static int walk_data(walker *w, pickle_ref r, int known, const char *name, int d
                : 0;
 }
 
-/* ---- tensors ---- */
-
-static int storage_at(walker *w, pickle_ref r, torch_storage *storage);
-
-/* The storage of a nested file, which has nothing else. */
-static int nested_storage(walker *w, pickle_ref r, torch_storage *storage)
-{
-    trace *t = w->t;
-    torch_tree sub;
-    if (!w->storage_of) {
-        const size_t n = pickle_values(w->tree->p);
-        w->storage_of = calloc(n, sizeof *w->storage_of);
-        if (!w->storage_of)
-            return trace_no_memory(t, w->error);
-    }
-    if (w->storage_of[r]) {
-        *storage = w->storages[w->storage_of[r] - 1];
-        return 0;
-    }
-    if (torch_open_nested(t, w->tree, pickle_item(w->tree->p, pickle_args(w->tree->p, r), 0), &sub, w->error))
-        return -1;
-    walker inner = {.t = t, .tree = &sub, .error = w->error};
-    const int failed = storage_at(&inner, pickle_root(sub.p), storage);
-    free(inner.storages);
-    free(inner.storage_of);
-    torch_tree_clear(t, &sub);
-    if (failed)
-        return -1;
-    if ((w->n_storages & (w->n_storages - 1)) == 0) {
-        torch_storage *p = realloc(w->storages, (w->n_storages ? 2 * w->n_storages : 1) * sizeof *p);
-        if (!p)
-            return trace_no_memory(t, w->error);
-        w->storages = p;
-    }
-    w->storages[w->n_storages++] = *storage;
-    w->storage_of[r] = (uint32_t)w->n_storages;
-    return 0;
-}
-
-static const torch_global *row_of(const pickle *p, pickle_ref r)
-{
-    return pickle_type_of(p, r) == PICKLE_OBJECT ? torch_global_find(pickle_global(p, r)) : NULL;
-}
-
-static int storage_at(walker *w, pickle_ref r, torch_storage *storage)
-{
-    const torch_global *g = row_of(w->tree->p, r);
-    return g && g->role == TORCH_BYTES ? nested_storage(w, r, storage)
-                                       : torch_storage_of(w->t, w->tree, r, storage, w->error);
-}
-
-static void set_dtype(torch_view *v, const torch_dtype *d)
-{
-    v->dtype = d ? d->name : "bytes";
-    v->width = d ? d->bytes : 1;
-    v->format = d ? d->format : NULL;
-}
-
-/* The dtype that an argument names; NULL after an error. */
-static const torch_dtype *dtype_at(walker *w, pickle_ref r)
-{
-    const pickle *p = w->tree->p;
-    const char *name = pickle_type_of(p, r) == PICKLE_GLOBAL ? pickle_global(p, r) : NULL;
-    const torch_dtype *d = torch_dtype_find(name);
-    if (!d)
-        trace_fail(w->t, w->error, TRACE_NO_OFFSET, "refused: global %s, which is no dtype", name ? name : "that is none");
-    return d;
-}
-
-static int bad_tensor(walker *w, const char *why)
-{
-    return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "tensor '%.200s': %s", w->path, why);
-}
-
-/* Size and stride, if there is one. */
-static int read_shape(walker *w, torch_view *v, pickle_ref size, pickle_ref stride)
-{
-    const int rank = torch_sizes(w->t, w->tree->p, size, w->path, "its size", v->size, w->error);
-    if (rank < 0)
-        return -1;
-    v->rank = (size_t)rank;
-    if (!stride)
-        return 0;
-    const int strides = torch_sizes(w->t, w->tree->p, stride, w->path, "its stride", v->stride, w->error);
-    return strides < 0 ? -1 : strides != rank ? bad_tensor(w, "as many strides as sizes are needed") : 0;
-}
-
-static int add_tensor(walker *w, const torch_global *g, pickle_ref args)
-{
-    const pickle *p = w->tree->p;
-    torch_view v = {0};
-    pickle_ref a[6];
-    int64_t offset;
-    for (int i = 0; i < 6; i++)
-        a[i] = g->arg[i] >= 0 ? pickle_item(p, args, (size_t)g->arg[i]) : 0;
-    if (!a[3])
-        return bad_tensor(w, "it is not described as torch does it");
-    if (storage_at(w, a[0], &v.storage))
-        return -1;
-    const torch_dtype *d = a[4] ? dtype_at(w, a[4]) : v.storage.dtype;
-    if (a[4] && !d)
-        return -1;
-    set_dtype(&v, d);
-    if (pickle_int(p, a[1], &offset) || offset < 0)
-        return bad_tensor(w, "its offset is no natural number");
-    v.offset = (uint64_t)offset;
-    int64_t negative = 0;
-    if (pickle_count(p, a[5]) < 100)
-        pickle_int(p, pickle_get(p, a[5], "neg"), &negative);
-    if (negative && !v.format)
-        v.dtype = "negated";
-    v.flip = negative && v.format;
-    return read_shape(w, &v, a[2], a[3]) ? -1 : torch_add(w->t, w->options, w->path, &v, w->error);
-}
-
-static int add_nowhere(walker *w, const torch_global *g, pickle_ref args)
-{
-    torch_view v = {.nowhere = 1};
-    const torch_dtype *d = dtype_at(w, pickle_item(w->tree->p, args, (size_t)g->arg[0]));
-    if (!d)
-        return -1;
-    set_dtype(&v, d);
-    return read_shape(w, &v, pickle_item(w->tree->p, args, (size_t)g->arg[1]), 0)
-               ? -1
-               : torch_add(w->t, w->options, w->path, &v, w->error);
-}
-
-/* A storage that stands for itself: all of its elements. */
-static int add_storage(walker *w, pickle_ref r)
-{
-    torch_view v = {.rank = 1, .stride = {1}};
-    if (torch_storage_of(w->t, w->tree, r, &v.storage, w->error))
-        return -1;
-    set_dtype(&v, v.storage.dtype);
-    v.size[0] = v.storage.bytes / v.width;
-    return torch_add(w->t, w->options, w->path, &v, w->error);
-}
+/* ---- what functions of the table make ---- */
 
 /* The tensors of which one consists that is no array. */
-static int walk_parts(walker *w, const torch_global *g, pickle_ref args, int depth)
+static int walk_parts(torch_walker *w, const torch_global *g, pickle_ref args, int depth)
 {
     static const char *const names[][4] = {{"indices", "values", NULL, NULL},
                                            {"crow_indices", "col_indices", "values", NULL},
@@ -374,7 +225,7 @@ static int walk_parts(walker *w, const torch_global *g, pickle_ref args, int dep
     return add_metadata(w, w->path, g->role == TORCH_PARTS ? "a nested tensor" : layout);
 }
 
-static int add_array(walker *w, pickle_ref r)
+static int add_array(torch_walker *w, pickle_ref r)
 {
     torch_state *s = w->t->state;
     const int result = torch_add_array(w->t, w->options, w->tree, w->path, r, w->error);
@@ -387,17 +238,17 @@ static int add_array(walker *w, pickle_ref r)
 }
 
 /* What a function of the table makes of arguments. */
-static int make(walker *w, const torch_global *g, pickle_ref args, pickle_ref r, int depth)
+static int make(torch_walker *w, const torch_global *g, pickle_ref args, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     char text[64];
     switch (g->role) {
-    case TORCH_TENSOR: return add_tensor(w, g, args);
-    case TORCH_NOWHERE: return add_nowhere(w, g, args);
+    case TORCH_TENSOR:
+    case TORCH_NOWHERE: return torch_rebuild(w, g, args);
     case TORCH_SPARSE:
     case TORCH_PARTS: return walk_parts(w, g, args, depth);
     case TORCH_ARGUMENT:
-        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth) : bad_tensor(w, "arguments are missing");
+        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth) : torch_bad_tensor(w, "arguments are missing");
     case TORCH_ARRAY: return add_array(w, r);
     case TORCH_SCALAR:
         return torch_scalar_text(w->t, w->tree, r, text, sizeof text) ? scalar(w, r) : add_metadata(w, w->path, text);
@@ -409,23 +260,23 @@ static int make(walker *w, const torch_global *g, pickle_ref args, pickle_ref r,
 }
 
 /* _rebuild_from_type_v2(function, type, arguments, state) */
-static int from_type(walker *w, pickle_ref args, int depth)
+static int from_type(torch_walker *w, pickle_ref args, int depth)
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
     const char *type = pickle_global(p, pickle_item(p, args, 1));
     const torch_global *g = torch_global_find(pickle_global(p, pickle_item(p, args, 0)));
     if (!g || pickle_type_of(p, pickle_item(p, args, 2)) != PICKLE_TUPLE)
-        return bad_tensor(w, "it is not described as torch does it");
+        return torch_bad_tensor(w, "it is not described as torch does it");
     if (type && strcmp(type, "torch.Tensor") != 0 && strcmp(type, "torch.nn.parameter.Parameter") != 0)
         note(s->classes, sizeof s->classes, &s->n_classes, type);
     if (g->role == TORCH_FROM_TYPE || g->role == TORCH_ARRAY || g->role == TORCH_CONTENT || g->role == TORCH_BYTES ||
         g->role == TORCH_DATA || g->role == TORCH_SCALAR)
-        return bad_tensor(w, "it is not described as torch does it");
+        return torch_bad_tensor(w, "it is not described as torch does it");
     return make(w, g, pickle_item(p, args, 2), 0, depth) || walk_state(w, pickle_item(p, args, 3), depth) ? -1 : 0;
 }
 
-static int walk_object(walker *w, pickle_ref r, int depth)
+static int walk_object(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     char name[TORCH_GLOBAL_MAX];
@@ -444,14 +295,14 @@ static int walk_object(walker *w, pickle_ref r, int depth)
     return make(w, g, pickle_args(p, r), r, depth);
 }
 
-static int walk_persistent(walker *w, pickle_ref r)
+static int walk_persistent(torch_walker *w, pickle_ref r)
 {
     const pickle *p = w->tree->p;
     const pickle_ref id = pickle_persistent(p, r);
     if (pickle_is_text(p, pickle_item(p, id, 0), "module"))
         return scalar(w, pickle_item(p, id, 1));
     if (!w->tree->tar)
-        return add_storage(w, r);
+        return torch_rebuild_storage(w, r);
     torch_view v = {0};
     return torch_tar_tensor(w->t, w->tree, id, w->path, &v, w->error) ||
                    torch_add(w->t, w->options, w->path, &v, w->error)
@@ -459,7 +310,7 @@ static int walk_persistent(walker *w, pickle_ref r)
                : 0;
 }
 
-static int walk(walker *w, pickle_ref r, int depth)
+static int walk(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
@@ -488,9 +339,9 @@ static int walk(walker *w, pickle_ref r, int depth)
 }
 
 /* Walks a tree below the path of w, or, of the outermost one, from its root on. */
-static int walk_tree(walker *w, torch_tree *tree, int depth)
+static int walk_tree(torch_walker *w, torch_tree *tree, int depth)
 {
-    walker inner = *w;
+    torch_walker inner = *w;
     inner.tree = tree;
     inner.storages = NULL;
     inner.storage_of = NULL;
@@ -505,7 +356,7 @@ static int walk_tree(walker *w, torch_tree *tree, int depth)
 }
 
 /* A file within the pickle. */
-static int walk_nested(walker *w, pickle_ref r, int depth)
+static int walk_nested(torch_walker *w, pickle_ref r, int depth)
 {
     torch_tree sub;
     if (torch_open_nested(w->t, w->tree, pickle_item(w->tree->p, pickle_args(w->tree->p, r), 0), &sub, w->error))
@@ -515,7 +366,7 @@ static int walk_nested(walker *w, pickle_ref r, int depth)
     return failed;
 }
 
-static int add_notes(walker *w)
+static int add_notes(torch_walker *w)
 {
     const torch_state *s = w->t->state;
     char text[VALUE_MAX];
@@ -548,7 +399,7 @@ int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_e
 {
     uint64_t steps = STEPS_LEAST;
     int no_memory = 0;
-    walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps};
+    torch_walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps};
     if (!(w.path = calloc(TORCH_NAME_MAX, 1)))
         return trace_no_memory(t, error);
     int failed = walk_tree(&w, tree, 0) || add_notes(&w);
