@@ -55,12 +55,12 @@ void compare_begin(comparison *c, int lanes)
         one_side(c, y != NULL);
         return;
     }
-    if (!x->has_numbers || !y->has_numbers) {
+    if (!x->format || !y->format) {
         no_numbers(c);
         return;
     }
     memset(&k->walk, 0, sizeof k->walk);
-    measurer_init(&k->measurer, &x->format, &y->format);
+    measurer_init(&k->measurer, x->format, y->format);
     measure_init(&k->all);
     c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
                 source_open(&k->walk.of[1], k->sides[1], y, &c->error);
@@ -128,7 +128,7 @@ static void judge_equal(comparison *c)
     char shape[2][96];
     if (!c->c.measurer.same) {
         finding_init(&c->found, VERDICT_DTYPE);
-        finding_say(&c->found, "all values are equal, as %s in A and as %s in B", x->format.name, y->format.name);
+        finding_say(&c->found, "all values are equal, as %s in A and as %s in B", x->format->name, y->format->name);
     } else if (!has_same_shape(x, y)) {
         for (int s = 0; s < 2; s++) {
             const trace_tensor t = {.shape = c->c.tensors[s]->shape, .rank = c->c.tensors[s]->rank};

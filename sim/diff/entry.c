@@ -47,7 +47,7 @@ static json_t *index_json(const side_tensor *t, uint64_t at)
 
 static const char *code_text(char out[24], const side_tensor *t, uint64_t code)
 {
-    snprintf(out, 24, "0x%0*" PRIx64, (int)(mpsim_format_code_bytes(&t->format) * 2), code);
+    snprintf(out, 24, "0x%0*" PRIx64, (int)(mpsim_format_code_bytes(t->format) * 2), code);
     return out;
 }
 

@@ -169,7 +169,7 @@ static int digest_of(side *s, const side_tensor *t, uint64_t *digest, trace_erro
     enum { AT_ONCE = 16 << 10 };
     const mpsim_format *wide = mpsim_format_find("binary64");
     *digest = 0;
-    if (!t->has_numbers)
+    if (!t->format)
         return 0;
     source from = {.t = NULL};
     double *values = malloc(AT_ONCE * sizeof *values);
@@ -179,7 +179,7 @@ static int digest_of(side *s, const side_tensor *t, uint64_t *digest, trace_erro
     for (uint64_t at = 0; at < t->count && !bad; at += AT_ONCE) {
         const size_t n = t->count - at < AT_ONCE ? (size_t)(t->count - at) : AT_ONCE;
         bad = source_read(&from, at, codes, n, error);
-        if (!bad && mpsim_decode_array(&t->format, values, codes, n) == MPSIM_OK)
+        if (!bad && mpsim_decode_array(t->format, values, codes, n) == MPSIM_OK)
             *digest += mpsim_digest(wide, values, n, at);
     }
     source_free(&from);
@@ -195,7 +195,7 @@ static int compare_shapes(const side_tensor *x, const side_tensor *y)
     for (size_t i = 0; i < x->rank; i++)
         if (x->shape[i] != y->shape[i])
             return x->shape[i] < y->shape[i] ? -1 : 1;
-    return x->has_numbers - y->has_numbers;
+    return (x->format != NULL) - (y->format != NULL);
 }
 
 static int compare_content(const looked *x, const looked *y)
@@ -229,7 +229,7 @@ static int look(const party *p, looked **list, size_t *n, int content)
     for (size_t i = 0; i < p->g->n; i++) {
         trace_error error;
         looked l = {.t = &p->g->tensors[i], .i = i};
-        if (p->partner[i] != NONE || (content && (!l.t->has_numbers || l.t->count == 0)))
+        if (p->partner[i] != NONE || (content && (!l.t->format || l.t->count == 0)))
             continue;
         side_pin(p->g->of);
         if (content && digest_of(p->g->of, l.t, &l.digest, &error)) {

@@ -99,7 +99,7 @@ static void say_fit(const verdict_case *c, finding *f, const fit_question *q, in
 static int convinces(const verdict_case *c, const fit_question *q, int from, const fit *sum)
 {
     enum { ENOUGH = 16 };
-    const int own = mpsim_format_same(&q->format, &c->tensors[1 - from]->format);
+    const int own = mpsim_format_same(&q->format, c->tensors[1 - from]->format);
     const char *mode = fit_mode(sum);
     if (!mode || (sum->kept == 0 && !own) || (sum->inexact >= ENOUGH && sum->farthest < 0.125))
         return 0; /* roundings come near half an ULP somewhere; less is noise around numbers of the format */
@@ -109,7 +109,7 @@ static int convinces(const verdict_case *c, const fit_question *q, int from, con
 static int try_format(verdict_case *c, finding *f, const mpsim_format *format, int from, double scale, trace_error *error)
 {
     const fit_question q = {.format = *format, .scale = scale, .back = scale != 1,
-                            .slack = ldexp(1, -c->tensors[1 - from]->format.mbits)};
+                            .slack = ldexp(1, -c->tensors[1 - from]->format->mbits)};
     fit sum;
     const int found = ask(c, &q, from, &sum, error);
     if (found <= 0 || !convinces(c, &q, from, &sum))
@@ -125,7 +125,7 @@ int numbers_rounded_own(verdict_case *c, finding *f, trace_error *error)
     if (c->measurer.same)
         return 0;
     for (int from = 0; from < 2 && !found; from++)
-        found = try_format(c, f, &c->tensors[1 - from]->format, from, 1, error);
+        found = try_format(c, f, c->tensors[1 - from]->format, from, 1, error);
     return found;
 }
 
@@ -185,8 +185,8 @@ int numbers_rounded(verdict_case *c, finding *f, trace_error *error)
 /* Whether a scale belongs to a cast: into a format of 8 bits or less, from a wider one. */
 static int is_cast(const verdict_case *c, int from)
 {
-    return !c->measurer.same && c->tensors[1 - from]->format.bits <= 8 &&
-           c->tensors[1 - from]->format.bits < c->tensors[from]->format.bits;
+    return !c->measurer.same && c->tensors[1 - from]->format->bits <= 8 &&
+           c->tensors[1 - from]->format->bits < c->tensors[from]->format->bits;
 }
 
 /* The power of two nearest to x > 0 by its ratio. */
@@ -200,7 +200,7 @@ static double nearest_power(double x)
 static size_t likely_scales(double scales[8], const verdict_case *c, int from, double low, double high)
 {
     const double middle = low + (high - low) / 2, power = nearest_power(middle), n = round(middle), m = round(1 / middle);
-    const double own = (double)(float)(mpsim_format_max(&c->tensors[1 - from]->format) / c->all.amax[from]);
+    const double own = (double)(float)(mpsim_format_max(c->tensors[1 - from]->format) / c->all.amax[from]);
     const double all[] = {power, is_cast(c, from) ? own : n, n, 1 / m, (double)(float)(1 / m), (double)(float)middle, middle};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -243,7 +243,7 @@ static int scaled_exactly(verdict_case *c, finding *f, int from, double low, dou
     char a[32], b[96], s[32], back[32];
     const size_t n = likely_scales(scales, c, from, low, high);
     for (size_t i = 0; i < n; i++) {
-        const fit_question q = {.format = c->tensors[1 - from]->format, .scale = scales[i]};
+        const fit_question q = {.format = *c->tensors[1 - from]->format, .scale = scales[i]};
         fit sum;
         const int found = ask(c, &q, from, &sum, error);
         if (found < 0)
@@ -275,7 +275,7 @@ static int scaled_exactly(verdict_case *c, finding *f, int from, double low, dou
 /* Whether the ratio is 1 but for what roundings do. */
 static int is_one(const verdict_case *c, int from, double low, double high)
 {
-    const double unit = ldexp(1, -c->tensors[1 - from]->format.mbits), middle = low + (high - low) / 2;
+    const double unit = ldexp(1, -c->tensors[1 - from]->format->mbits), middle = low + (high - low) / 2;
     return (low <= 1 && high >= 1) || (fabs(middle - 1) < 16 * unit && c->part.ratios < 32);
 }
 

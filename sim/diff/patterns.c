@@ -56,7 +56,7 @@ static const char *part_of_code(const mpsim_format *f, int bit)
 
 int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
 {
-    const mpsim_format *format = &c->tensors[0]->format;
+    const mpsim_format *format = c->tensors[0]->format;
     char a[32];
     (void)error;
     if (!c->measurer.same || c->part.one_bit != 1 || c->part.differ != 1)
@@ -74,7 +74,7 @@ int pattern_flipped_bits(verdict_case *c, finding *f, trace_error *error)
 {
     enum { FEW = 8, LAST = 2 };
     const measure *m = &c->part;
-    const mpsim_format *format = &c->tensors[0]->format;
+    const mpsim_format *format = c->tensors[0]->format;
     const int bit = single_bit(m), unused = format->mbits + 1 - bits_in_use(c);
     char a[32], b[32];
     (void)error;
@@ -95,7 +95,7 @@ int pattern_byte_order(verdict_case *c, finding *f, trace_error *error)
     const measure *m = &c->part;
     char a[32];
     (void)error;
-    if (!c->measurer.same || mpsim_format_code_bytes(&c->tensors[0]->format) < 2 || m->swapped != m->differ ||
+    if (!c->measurer.same || mpsim_format_code_bytes(c->tensors[0]->format) < 2 || m->swapped != m->differ ||
         m->differ < 2)
         return 0;
     finding_init(f, VERDICT_BYTE_ORDER);
@@ -105,7 +105,7 @@ int pattern_byte_order(verdict_case *c, finding *f, trace_error *error)
 
 int pattern_reinterpreted(verdict_case *c, finding *f, trace_error *error)
 {
-    const mpsim_format *x = &c->tensors[0]->format, *y = &c->tensors[1]->format;
+    const mpsim_format *x = c->tensors[0]->format, *y = c->tensors[1]->format;
     char a[32];
     (void)error;
     if (c->measurer.same || mpsim_format_code_bytes(x) != mpsim_format_code_bytes(y) ||

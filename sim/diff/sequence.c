@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 32, SMALL = 1 << 20 };
+enum {
+    BATCH = 256,           /* tensors that wait at most          */
+    BATCH_BYTES = 8 << 20, /* and bytes of them, on either side */
+    SMALL = 1 << 20        /* bytes of a tensor that waits       */
+};
 
 /* The tensors of a step, and where names are. */
 typedef struct stage {
@@ -27,8 +31,9 @@ typedef struct sequence {
     stage now[2], before[2];
     match_list pairs;
     comparison *batch;
-    sequence_entry entries[BATCH];
+    sequence_entry *entries;
     int n; /* that wait */
+    uint64_t bytes;
 } sequence;
 
 /* ---- the step before ---- */
@@ -99,6 +104,7 @@ static int flush(sequence *s)
     int code = 0;
     const int n = s->n;
     s->n = 0;
+    s->bytes = 0;
     parallel_for(n, look_one, s);
     for (int i = 0; i < n; i++)
         if (!code)
@@ -110,9 +116,9 @@ static int flush(sequence *s)
     return code;
 }
 
-static int is_small(const side_tensor *t)
+static uint64_t bytes_of(const side_tensor *t)
 {
-    return !t || !t->has_numbers || t->count < SMALL / mpsim_format_code_bytes(&t->format);
+    return t && t->format ? t->count * mpsim_format_code_bytes(t->format) : 0;
 }
 
 static comparison *add(sequence *s, const sequence_entry *e)
@@ -133,7 +139,8 @@ static comparison *add(sequence *s, const sequence_entry *e)
 
 static int put(sequence *s, const sequence_entry *e)
 {
-    const int small = is_small(e->tensors[0]) && is_small(e->tensors[1]);
+    const uint64_t a = bytes_of(e->tensors[0]), b = bytes_of(e->tensors[1]), bytes = a > b ? a : b;
+    const int small = bytes < SMALL;
     int code = 0;
     if (!small)
         code = flush(s);
@@ -141,8 +148,10 @@ static int put(sequence *s, const sequence_entry *e)
         return code;
     comparison *c = add(s, e);
     compare_begin(c, small ? 1 : parallel_threads());
-    if (small && compare_is_flat(c))
-        return s->n == BATCH ? flush(s) : 0;
+    if (small && compare_is_flat(c)) {
+        s->bytes += bytes;
+        return s->n == BATCH || s->bytes >= BATCH_BYTES ? flush(s) : 0;
+    }
     if (s->n > 1) { /* read in order: alone, but after those that wait */
         compare_end(c);
         s->n--;
@@ -240,11 +249,13 @@ int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told,
 {
     sequence s = {.sides = {a, b}, .within = within, .told = told, .context = context};
     s.batch = calloc(BATCH, sizeof *s.batch);
-    const int code = s.batch ? run_steps(&s) : fail(EXIT_IO, "out of memory");
+    s.entries = calloc(BATCH, sizeof *s.entries);
+    const int code = s.batch && s.entries ? run_steps(&s) : fail(EXIT_IO, "out of memory");
     for (int k = 0; k < 2; k++) {
         clear_stage(&s.now[k]);
         clear_stage(&s.before[k]);
     }
     free(s.batch);
+    free(s.entries);
     return code;
 }

@@ -96,6 +96,11 @@ void side_close(side *s)
 {
     for (size_t i = 0; i < s->n_files; i++)
         trace_close(s->files[i].t);
+    for (side_format *f = s->formats; f;) {
+        side_format *next = f->next;
+        free(f);
+        f = next;
+    }
     free(s->files);
     free(s->steps);
     input_close(&s->in);
@@ -109,6 +114,21 @@ void side_pin(side *s)
 
 /* ---- tensors ---- */
 
+/* A format of a file, to keep: a row of the table, or a copy. NULL without memory. */
+static const mpsim_format *keep_format(side *s, const mpsim_format *f)
+{
+    if (mpsim_format_find(f->name) == f)
+        return f;
+    side_format *own = s->formats;
+    while (own && !(strcmp(own->format.name, f->name) == 0 && mpsim_format_same(&own->format, f)))
+        own = own->next;
+    if (!own && (own = malloc(sizeof *own))) {
+        *own = (side_format){*f, s->formats};
+        s->formats = own;
+    }
+    return own ? &own->format : NULL;
+}
+
 static char *put_text(char **at, const char *text)
 {
     const size_t n = strlen(text) + 1;
@@ -117,15 +137,18 @@ static char *put_text(char **at, const char *text)
     return here;
 }
 
-static int copy_tensor(side_tensor *to, side_file *f, const trace_tensor *x)
+static int copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tensor *x)
 {
+    const mpsim_format *format = x->format ? keep_format(s, x->format) : NULL;
     const char *name = x->name[0] ? x->name : f->below, *kind = x->kind, *fqn = kind ? x->fqn : name;
     const size_t shape = x->rank * sizeof *x->shape;
     unsigned char *memory = malloc(shape + strlen(name) + strlen(fqn) + strlen(x->dtype) + 3);
-    if (!memory)
+    if (!memory || (x->format && !format)) {
+        free(memory);
         return -1;
-    *to = (side_tensor){.file = f, .kind = kind, .has_numbers = x->format != NULL, .fortran = x->fortran,
-                        .count = x->count, .rank = x->rank, .memory = memory};
+    }
+    *to = (side_tensor){.file = f, .kind = kind, .format = format, .fortran = x->fortran, .count = x->count,
+                        .rank = x->rank, .memory = memory};
     char *text = (char *)memory + shape;
     to->shape = (uint64_t *)memory;
     if (x->rank)
@@ -133,9 +156,6 @@ static int copy_tensor(side_tensor *to, side_file *f, const trace_tensor *x)
     to->name = put_text(&text, name);
     to->fqn = put_text(&text, fqn);
     to->dtype = put_text(&text, x->dtype);
-    if (x->format)
-        to->format = *x->format;
-
     return 0;
 }
 
@@ -149,7 +169,7 @@ static int add_tensor(side_group *g, side_file *f, size_t index, const trace_ten
         g->tensors = tensors;
         g->room = room;
     }
-    if (copy_tensor(&g->tensors[g->n], f, x))
+    if (copy_tensor(g->of, &g->tensors[g->n], f, x))
         return -1;
     g->tensors[g->n].index = index;
     g->tensors[g->n].place = g->n;

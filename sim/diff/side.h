@@ -17,6 +17,12 @@ typedef struct side_file {
     const void *reader; /* who reads it in order at the moment (source.c)           */
 } side_file;
 
+/* Formats of tensors whose files may be closed. */
+typedef struct side_format {
+    mpsim_format format;
+    struct side_format *next;
+} side_format;
+
 /* The files of one step. */
 typedef struct side_step {
     int64_t step; /* -1: the files do not say */
@@ -27,6 +33,7 @@ typedef struct side {
     input in;
     side_file *files;
     side_step *steps; /* growing */
+    side_format *formats;
     size_t n_files, n_steps, n_open;
     uint64_t clock, pinned; /* what was used since `pinned` stays open */
     int single;             /* the operand is a file                   */
@@ -40,8 +47,7 @@ typedef struct side_tensor {
     const char *name;       /* of the file where the tensor has none; "" if that is the operand */
     const char *kind, *fqn; /* kind: static, or NULL; fqn: the name without it              */
     const char *dtype;
-    mpsim_format format;
-    int has_numbers;        /* whether `format` is one                                      */
+    const mpsim_format *format; /* NULL: no floating-point numbers; lives as long as the side */
     int fortran;
     uint64_t *shape, count;
     size_t rank;

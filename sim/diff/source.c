@@ -12,12 +12,12 @@ int source_open(source *s, side *of, const side_tensor *t, trace_error *error)
     memset(s, 0, sizeof *s);
     s->tensor = t;
     s->at = UINT64_MAX;
-    s->width = mpsim_format_code_bytes(&t->format);
+    s->width = mpsim_format_code_bytes(t->format);
     s->t = side_trace(of, t->file, error);
     if (!s->t)
         return -1;
     const trace_tensor *x = trace_at(s->t, t->index);
-    if (!x || !x->format || x->count != t->count || !mpsim_format_same(x->format, &t->format))
+    if (!x || !x->format || x->count != t->count || !mpsim_format_same(x->format, t->format))
         return trace_error_set(error, EXIT_DATA, t->file->path, UINT64_MAX, "has changed while it was read");
     return 0;
 }

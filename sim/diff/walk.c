@@ -28,16 +28,14 @@ typedef struct stride {
 
 int walk_open(walk *w, int lanes)
 {
+    const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, most = a > b ? a : b;
+    w->piece = most < WALK_PIECE ? (size_t)most : WALK_PIECE;
     w->lanes = lanes > 1 && source_is_flat(&w->of[0]) && source_is_flat(&w->of[1]) ? lanes : 1;
     w->own = calloc((size_t)w->lanes, sizeof *w->own);
     for (int i = 0; w->own && i < w->lanes; i++)
-        for (int k = 0; k < 2; k++) {
-            walk_lane *l = &w->own[i];
-            l->codes[k] = malloc(WALK_PIECE * w->of[k].width);
-            l->values[k] = malloc(WALK_PIECE * sizeof(double));
-            if (!l->codes[k] || !l->values[k])
+        for (int k = 0; k < 2; k++)
+            if (!(w->own[i].codes[k] = malloc(w->piece * w->of[k].width + 1)))
                 return -1;
-        }
     return w->own ? 0 : -1;
 }
 
@@ -57,11 +55,14 @@ void walk_close(walk *w)
 static int read_piece(const stride *s, walk_lane *l, walk_piece *p)
 {
     for (int k = 0; k < 2; k++) {
+        if (s->values && !l->values[k] && !(l->values[k] = malloc(s->w->piece * sizeof(double))))
+            return trace_error_set(&l->error, EXIT_IO, trace_path(s->w->of[k].t), UINT64_MAX, "out of memory");
+        p->values[k] = l->values[k];
         source *from = &s->w->of[k];
         if (source_read(from, k ? p->first : p->first + (uint64_t)s->shift, l->codes[k], p->n, &l->error))
             return -1;
         if (s->values)
-            mpsim_decode_array(&from->tensor->format, l->values[k], l->codes[k], p->n);
+            mpsim_decode_array(from->tensor->format, l->values[k], l->codes[k], p->n);
     }
     return 0;
 }
@@ -70,9 +71,9 @@ static void run_lane(int i, void *context)
 {
     const stride *s = context;
     walk_lane *l = &s->w->own[i];
-    walk_piece p = {.codes = {l->codes[0], l->codes[1]}, .values = {l->values[0], l->values[1]}};
+    walk_piece p = {.codes = {l->codes[0], l->codes[1]}};
     for (p.first = l->first; p.first < l->end && !l->failed && !l->enough; p.first += p.n) {
-        p.n = l->end - p.first < WALK_PIECE ? (size_t)(l->end - p.first) : WALK_PIECE;
+        p.n = l->end - p.first < s->w->piece ? (size_t)(l->end - p.first) : s->w->piece;
         l->failed = read_piece(s, l, &p);
         if (!l->failed)
             l->enough = s->look(s->context, i, &p);
@@ -141,7 +142,7 @@ int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int 
 {
     walk w = {.lanes = 0};
     *same = 0;
-    if (!x->has_numbers || !y->has_numbers || x->count != y->count || !mpsim_format_same(&x->format, &y->format))
+    if (!x->format || !y->format || x->count != y->count || !mpsim_format_same(x->format, y->format))
         return 0;
     if (source_open(&w.of[0], a, x, error) || source_open(&w.of[1], b, y, error))
         return -1;

@@ -20,7 +20,8 @@ typedef int walk_look(void *context, int lane, const walk_piece *p);
 
 typedef struct walk {
     source of[2];
-    int lanes; /* 1: this thread alone */
+    int lanes;    /* 1: this thread alone            */
+    size_t piece; /* elements that fit in what a lane has */
     struct walk_lane *own;
 } walk;
 
