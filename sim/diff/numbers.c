@@ -95,15 +95,19 @@ static void say_fit(const verdict_case *c, finding *f, const fit_question *q, in
     say_overflow(f, sum);
 }
 
-/* Whether what fits is no accident: roundings that show a mode, or many of them. */
+/* Whether what fits is no accident: that each rounded number has so few bits is one chance in 2^(bits fewer), but in
+ * the format of the other side, which has no more. */
 static int convinces(const verdict_case *c, const fit_question *q, int from, const fit *sum)
 {
-    enum { ENOUGH = 16 };
-    const int own = mpsim_format_same(&q->format, c->tensors[1 - from]->format);
+    enum { ENOUGH = 16, BITS = 20, SCALED_BITS = 48 };
+    const mpsim_format *other = c->tensors[1 - from]->format;
+    const int own = mpsim_format_same(&q->format, other) && !q->back, fewer = other->mbits - q->format.mbits;
     const char *mode = fit_mode(sum);
     if (!mode || (sum->kept == 0 && !own) || (sum->inexact >= ENOUGH && sum->farthest < 0.125))
         return 0; /* roundings come near half an ULP somewhere; less is noise around numbers of the format */
-    return strcmp(mode, "stochastic") != 0 ? sum->inexact >= 2 || own || c->part.count < 4 : sum->inexact >= 8;
+    if (!own && (fewer <= 0 || sum->inexact < (uint64_t)((q->back ? SCALED_BITS : BITS) / fewer)))
+        return 0;
+    return strcmp(mode, "stochastic") != 0 ? sum->inexact >= 2 || own : sum->inexact >= 8;
 }
 
 static int try_format(verdict_case *c, finding *f, const mpsim_format *format, int from, double scale, trace_error *error)

@@ -54,6 +54,18 @@ static const char *part_of_code(const mpsim_format *f, int bit)
                                                            : "the significand";
 }
 
+/* Whether a tensor is a result of sums, and of so few bits that a rounding that goes the other way is likelier than
+ * a flip of its last bit. */
+static int is_rounded_sum(const verdict_case *c)
+{
+    static const char *const kinds[] = {"act", "out", "agrad", "dgrad", "wgrad"};
+    const char *kind = c->tensors[0]->kind;
+    int is = 0;
+    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++)
+        is |= strcmp(kinds[i], kind) == 0;
+    return is && bits_in_use(c) <= 11;
+}
+
 int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
 {
     const mpsim_format *format = c->tensors[0]->format;
@@ -61,8 +73,11 @@ int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
     (void)error;
     if (!c->measurer.same || c->part.one_bit != 1 || c->part.differ != 1)
         return 0;
+    const int bit = single_bit(&c->part);
+    if (bit <= format->mbits + 1 - bits_in_use(c) && is_rounded_sum(c))
+        return 0;
     finding_init(f, VERDICT_FLIPPED_BIT);
-    f->bit = single_bit(&c->part);
+    f->bit = bit;
     finding_say(f, "one element of %s differs, and in one bit: bit %d, of %s", text_count(a, c->tensors[1]->count),
                 f->bit, part_of_code(format, f->bit));
     if (f->bit <= format->mbits + 1 - bits_in_use(c))
@@ -260,7 +275,7 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
     (void)error;
     const double rms_error = sqrt(fmax(0, mpsim_sum_value(&m->noise)) / (double)(m->compared ? m->compared : 1));
     if (!(relative <= noise_limit(unit)) || m->broke + m->mended || m->differ != m->compared ||
-        !is_balanced(m) || (m->differ >= 8 && fabs(alignment(m)) > 0.7) || (m->differ > 16 && m->max_abs > 16 * rms_error))
+        !is_balanced(m) || (m->differ >= 8 && relative > 4 * unit && fabs(alignment(m)) > 0.7) || (m->differ > 16 && m->max_abs > 16 * rms_error))
         return 0;
     finding_init(f, VERDICT_SUM_ORDER);
     finding_say(f, "%s of the elements differ, %s upwards and %s downwards", text_share(a, m->differ, m->count),
@@ -269,7 +284,8 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
                 text_number(b, relative / unit), bits_in_use(c));
     if (!c->measurer.same)
         finding_say(f, "; and the dtypes differ");
-    finding_say(f, ". It looks like it; other causes of small errors look alike");
+    finding_say(f, ". It looks like it; other causes of small errors look alike%s",
+                m->differ == 1 && m->one_bit ? ", and a flip of the last bit in use" : "");
     return 1;
 }
 
