@@ -101,9 +101,7 @@ static void open_standard_streams(void)
 /* The command's exit code, or that of what is written last. */
 static int run_all(const program *p, int argc, char **argv)
 {
-    if (argc < 2)
-        return usage(p, world_rank() ? stdout : stderr);
-    int code = environment_isa();
+    int code = argc < 2 ? usage(p, world_rank() ? stdout : stderr) : environment_isa();
     if (code == EXIT_OK)
         code = run(p, argc, argv);
     memory_done();

@@ -16,6 +16,8 @@ for c in formats info cast stat calc dot plot verify; do
     run 0 help $c && has "Usage: mpsim $c"; ok $? "help $c"
     run 2 $c --no-such-option && has "no-such-option" err; ok $? "$c: unknown option"
 done
+"$MPSIM" >"$dir/out" 2>"$dir/err" </dev/null
+[ $? -eq 2 ] && [ ! -s "$dir/out" ] && has '^Usage: mpsim COMMAND' err; ok $? "no words: the usage, exit code 2" # it was 4
 run 2 frobnicate && has "frobnicate" err; ok $? "unknown command"
 run 2 stat; ok $? "stat without a file"
 run 2 stat -f; ok $? "option without its argument"
