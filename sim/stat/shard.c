@@ -4,21 +4,8 @@
 #include <mpsim/digest.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- what all shards have in common ---- */
-
-/* The bytes of a file, which decide the shares: 0 where it is not there, as opening it will say. */
-static int file_bytes(const char *path, uint64_t *bytes)
-{
-    struct stat st;
-    *bytes = 0;
-    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
-        return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is no regular file", path);
-    if (stat(path, &st) == 0)
-        *bytes = (uint64_t)st.st_size;
-    return 0;
-}
 
 static void add_text(part_head *h, uint64_t *at, const char *text)
 {
@@ -37,9 +24,9 @@ static int list_files(shards *s)
     if (!s->starts)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < n; i++) {
-        const int code = file_bytes(s->in.tree.paths[i], &bytes);
-        if (code)
-            return code;
+        if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
+            return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is no regular file",
+                        s->in.tree.paths[i]);
         if (bytes > INT64_MAX - s->starts[i])
             return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");
         s->starts[i + 1] = s->starts[i] + bytes;

@@ -138,8 +138,11 @@ typedef struct trace_tree {
  * returned. */
 int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
                    trace_error *error);
-/* trace_tree_keeps -- whether a regular file below a directory is one of the tree. */
+/* trace_tree_keeps -- whether a regular file below a directory, or a folder, is one of the tree. */
 int trace_tree_keeps(const char *path, const trace_options *options);
+/* trace_tree_bytes -- what a path of the tree takes by the sizes of files alone: its file; all files that are one
+ * trace in a folder, or by an index. 0 for what is not there; -1 if it is no file (a pipe). */
+int trace_tree_bytes(const char *path, uint64_t *bytes);
 /* trace_tree_sort -- all paths in natural order, whatever the order of the operands. */
 void trace_tree_sort(trace_tree *tree);
 void trace_tree_clear(trace_tree *tree);

@@ -125,7 +125,7 @@ static int refuse(const listing *l)
 int trace_tree_keeps(const char *path, const trace_options *options)
 {
     errno = 0;
-    return trace_probe(path, options) || errno;
+    return trace_probe(path, options) || errno || trace_folder(path);
 }
 
 /* One name in a directory. What cannot be looked at (a dangling link, no permission) is
@@ -193,6 +193,13 @@ static int take_out(void *context, const char *file)
     return 0;
 }
 
+static int is_named_index(const char *name)
+{
+    static const char index[] = ".index.json";
+    const size_t n = strlen(name);
+    return n >= sizeof index && strcmp(name + n - (sizeof index - 1), index) == 0;
+}
+
 /* A directory that is one trace as a whole, or has an index of files: the trace instead of its files. */
 static int add_whole(listing *l, const char *path, listed *names)
 {
@@ -205,10 +212,7 @@ static int add_whole(listing *l, const char *path, listed *names)
             names->names[kept++] = names->names[i];
     names->n = kept;
     for (size_t i = 0; i < names->n; i++) {
-        static const char index[] = ".index.json";
-        const size_t n = strlen(names->names[i]);
-        char *file = n >= sizeof index && strcmp(names->names[i] + n - (sizeof index - 1), index) == 0
-                         ? join(path, names->names[i]) : NULL;
+        char *file = is_named_index(names->names[i]) ? join(path, names->names[i]) : NULL;
         char *name = file ? strdup(names->names[i]) : NULL;
         if (name && trace_probe(file, l->options)) {
             trace_shards(file, take_out, names);
@@ -243,6 +247,61 @@ static int add_directory(listing *l, const char *path, const struct stat *st, co
         free(names.names[i]);
     free(names.names);
     return result;
+}
+
+/* The bytes of files beside each other. */
+typedef struct weighing {
+    const char *folder;
+    uint64_t bytes;
+} weighing;
+
+static int weigh(void *context, const char *file)
+{
+    weighing *w = context;
+    struct stat st;
+    char *path = join(w->folder, file);
+    if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        w->bytes += (uint64_t)st.st_size;
+    free(path);
+    return path ? 0 : -1;
+}
+
+static int weigh_folder(const char *path, uint64_t *bytes)
+{
+    const trace_layout_type *whole = trace_folder(path);
+    weighing w = {path, 0};
+    DIR *dir = whole ? opendir(path) : NULL;
+    const struct dirent *e;
+    while (dir && (e = readdir(dir)))
+        if (trace_folder_has(whole, e->d_name))
+            weigh(&w, e->d_name);
+    if (dir)
+        closedir(dir);
+    *bytes = w.bytes;
+    return whole ? 0 : -1;
+}
+
+int trace_tree_bytes(const char *path, uint64_t *bytes)
+{
+    struct stat st;
+    *bytes = 0;
+    if (strcmp(path, "-") == 0)
+        return -1;
+    if (stat(path, &st))
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return weigh_folder(path, bytes);
+    if (!S_ISREG(st.st_mode))
+        return -1;
+    *bytes = (uint64_t)st.st_size;
+    const char *slash = strrchr(path, '/');
+    char *folder = is_named_index(path) ? strndup(slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1) : NULL;
+    weighing w = {folder, 0};
+    if (folder)
+        trace_shards(path, weigh, &w);
+    free(folder);
+    *bytes += w.bytes;
+    return 0;
 }
 
 int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
