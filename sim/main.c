@@ -1,8 +1,6 @@
 /* main.c -- the mpsim program: all commands, in one process. */
-#include "cli/progress.h"
 #include "commands.h"
 #include "program.h"
-#include "trace/temporary.h"
 
 static const char more[] =
     "\n"
@@ -12,12 +10,11 @@ static const char more[] =
     "standard input.\n"
     "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
     "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
-    "130, 143, 129 ended by INT (train, stat), TERM, HUP (train); other commands end by the signal.\n"
+    "130, 143, 129 ended by INT, TERM, HUP (train, stat); other commands end by the signal.\n"
     "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic; the results are the same),\n"
     "MPSIM_POLICIES, MPSIM_PLOTS, MPSIM_GNUPLOT, MPSIM_HWVECTORS (where things are), TMPDIR.\n";
 
 int main(int argc, char **argv)
 {
-    temporary_last(progress_erase);
     return program_main(argc, argv, commands, "mpsim", more);
 }

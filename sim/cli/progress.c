@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include "../report/report.h"
+#include "../trace/temporary.h"
 #include "../trace/trace.h"
 #include "world.h"
 
@@ -109,6 +110,15 @@ static void write_line(long long at)
 
 /* ---- counting ---- */
 
+/* What a signal's handler does before the program ends. */
+static void erase(int number)
+{
+    static const char clear[] = "\r\033[K";
+    (void)number;
+    if (atomic_exchange(&shown, 0) && write(STDERR_FILENO, clear, sizeof clear - 1) < 0)
+        return;
+}
+
 static void begin(void)
 {
     if (atomic_load(&due))
@@ -118,6 +128,8 @@ static void begin(void)
     is_terminal = isatty(STDERR_FILENO);
     if (!is_terminal && when != ALWAYS)
         return;
+    if (is_terminal && world_size() == 1)
+        temporary_last(erase);
     began = now();
     atomic_store(&done, 0);
     atomic_store(&due, began + FIRST);
@@ -199,12 +211,4 @@ void progress_end(void)
     atomic_store(&total, 0);
     said[0] = '\0';
     progress_hide();
-}
-
-void progress_erase(int number)
-{
-    static const char erase[] = "\r\033[K";
-    (void)number;
-    if (atomic_exchange(&shown, 0) && write(STDERR_FILENO, erase, sizeof erase - 1) < 0)
-        return;
 }

@@ -26,10 +26,9 @@ __attribute__((format(printf, 1, 2)))
 #endif
 void progress_say(const char *words, ...);
 
-/* progress_hide -- erase the line; it comes back. progress_end -- erase it; nothing is counted any more.
- * progress_erase -- what a signal's handler may call. */
+/* progress_hide -- erase the line; it comes back. progress_end -- erase it; nothing is counted any more. A signal that
+ * ends the program erases it, too. */
 void progress_hide(void);
 void progress_end(void);
-void progress_erase(int number);
 
 #endif
