@@ -308,7 +308,7 @@ START_TEST(zero_shapes_that_lie)
     }
     copy_folder("z", ZERO1);
     change_pickle(RANK(1), "K!\x85", "K \x85", 3);
-    expect("vector", "z", "the partitions of group 0 have 68 elements, its parameters need 69");
+    expect("vector", "z", "the partitions of group 0 end within 'n.bias'");
 }
 END_TEST
 
