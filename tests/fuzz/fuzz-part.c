@@ -33,7 +33,7 @@ static void seal(uint8_t *p, size_t n)
 static void merge(const uint8_t *data, size_t n)
 {
     static const report_style styles[] = {REPORT_TEXT, REPORT_JSON, REPORT_NDJSON, REPORT_CSV};
-    const part_source source = {"part", data, n};
+    const part_source source = {.name = "part", .bytes = data, .n = n};
     parts p;
     messages_begin();
     const int code = parts_read(&p, &source, 1);
