@@ -53,8 +53,8 @@ typedef struct pickle_rules {
     size_t max_bytes;  /* of the pickle, but for byte strings and long texts */
     size_t max_memory; /* of the tree                                        */
     /* The name of what may not be in the tree ("refused: global NAME"), else NULL; asked when a global is named
-     * and when a value (a global, a persistent one or an object) is to make an object. NULL: globals may be all
-     * that, and make objects. */
+     * and when a value (a global, a persistent one or an object) is to make an object. NULL: nothing of that
+     * is refused. */
     const char *(*refused)(void *context, const pickle *p, pickle_ref what, pickle_use use);
     void *context;
 } pickle_rules;
