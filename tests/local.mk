@@ -173,8 +173,9 @@ tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_log_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_model_LDADD = $(fuzz_ldadd)
-tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd) tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd) \
-  tests_fuzz_fuzz_parts_LDADD
+tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_parts_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
