@@ -212,8 +212,9 @@ static int read_chunks(checkpoint *c, pickle_ref root)
     if (pickle_type_of(c->p, data) != PICKLE_DICT)
         return bad(c, "holds no storage_data: it is not the metadata of a checkpoint in files");
     c->n = pickle_count(c->p, data);
-    if (c->n > TRACE_ITEMS_MAX)
-        return bad(c, "more than %d chunks", TRACE_ITEMS_MAX);
+    if (c->n > TRACE_ITEMS_MAX || c->n * (sizeof *c->chunks + 2 * sizeof *c->files) + c->t->arena_bytes > TRACE_MEMORY)
+        return bad(c, "%zu chunks, more than %d or than %d MiB of memory hold", c->n, TRACE_ITEMS_MAX,
+                   TRACE_MEMORY >> 20);
     if (!(c->chunks = malloc((c->n + 1) * sizeof *c->chunks)))
         return trace_no_memory(c->t, c->error);
     for (size_t i = 0; i < c->n; i++)
