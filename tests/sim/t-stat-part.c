@@ -327,7 +327,7 @@ static part_source part_of(uint64_t k, void (*change)(part_head *))
     s.head = before;
     fclose(f);
     shards_close(&s);
-    return (part_source){k == 1 ? "one" : "two", NULL, text, n};
+    return (part_source){.name = k == 1 ? "one" : "two", .bytes = text, .n = n};
 }
 
 static void other_version(part_head *h)
