@@ -12,9 +12,9 @@ export MPSIM_PLOTS
 case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
 case $MPSIM_SRCDIR in /*) ;; *) MPSIM_PLOTS=$(cd "$MPSIM_PLOTS" && pwd) ;; esac
 top=${MPSIM_PLOTS%/plots}
-report=$top/tests/cli/plot/report.json
-dot=$top/tests/cli/plot/dot.json
-train=$top/tests/cli/plot/train.json
+report=$top/tests/cli/reports/report.json
+dot=$top/tests/cli/reports/dot.json
+train=$top/tests/cli/reports/train.json
 
 if ! gnuplot --version >/dev/null 2>&1; then
     echo '1..0 # SKIP gnuplot not found'
