@@ -7,6 +7,8 @@ set -u
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
 data=$MPSIM_SRCDIR/data
 case $data in /*) ;; *) data=$PWD/$data ;; esac
+MPSIM_POLICIES=$data/policies
+export MPSIM_POLICIES
 case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM") ;; esac
 
 # rename SCRIPT FROM TO: a safetensors file whose names sed has changed
@@ -35,6 +37,7 @@ renamed() {
 k() { printf 's#"%s:([^"]*)":\\{#"%s":{#g;' "$1" "$2"; }
 mkdir "$dir/short"
 cp -r "$data"/amp-mlp/adam/step_00000* "$dir/short"
+chmod -R u+w "$dir/short"
 renamed mpsim "$dir/short" ''
 renamed torch "$dir/short" "$(k weight 'model\/\1')$(k wgrad 'grads\/\1')$(k opt.m 'optimizer\/state\/\1\/exp_avg')$(
     k opt.v 'optimizer\/state\/\1\/exp_avg_sq')"
