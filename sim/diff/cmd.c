@@ -68,6 +68,8 @@ static int run(const options *o, char **operands, int n)
     int code = report_options_style(&style, &o->form, 0, "diff", "--json and --csv exclude each other");
     if (!code && n != 2)
         code = fail(EXIT_USAGE, "diff: takes two files or folders; try 'mpsim diff --help'");
+    if (!code && strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
+        code = fail(EXIT_USAGE, "diff: standard input is one file, and cannot be both");
     if (!code)
         code = input_check_kinds("diff", "kind", &o->from.kinds, NULL);
     if (!code)

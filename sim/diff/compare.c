@@ -40,9 +40,15 @@ static void one_side(comparison *c, int has)
 static void no_numbers(comparison *c)
 {
     const side_tensor *x = c->c.tensors[0], *y = c->c.tensors[1];
-    finding_init(&c->found, VERDICT_NOT_NUMBERS);
-    finding_say(&c->found, "%s in A, %s in B: no floating-point numbers%s", x->dtype, y->dtype,
-                has_same_shape(x, y) ? "" : ", and other shapes");
+    const char *shapes = has_same_shape(x, y) ? "" : ", and other shapes";
+    if (!x->format && !y->format) {
+        finding_init(&c->found, VERDICT_NOT_NUMBERS);
+        finding_say(&c->found, "%s in A, %s in B: no floating-point numbers%s", x->dtype, y->dtype, shapes);
+    } else {
+        finding_init(&c->found, VERDICT_INCOMPARABLE);
+        finding_say(&c->found, "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of "
+                    "a format", x->dtype, y->dtype, x->format ? "A" : "B", shapes);
+    }
 }
 
 void compare_begin(comparison *c, int lanes)

@@ -94,7 +94,7 @@ int pattern_flipped_bits(verdict_case *c, finding *f, trace_error *error)
     char a[32], b[32];
     (void)error;
     if (!c->measurer.same || m->one_bit != m->differ ||
-        (bit < 0 ? m->differ > FEW || m->max_ulp >> unused >> LAST == 0 : bit <= unused && m->differ <= LAST))
+        (bit < 0 ? m->differ > FEW || m->max_ulp >> unused >> LAST == 0 : bit <= unused))
         return 0;
     finding_init(f, VERDICT_FLIPPED_BIT);
     f->bit = bit;

@@ -39,7 +39,7 @@ static int judge(verdict_case *c, int x, finding *f, trace_error *error)
         finding_say(f, "%s is what %s was at step %" PRId64 ", in all bits: it is a step behind", x ? "B" : "A",
                     x ? "A" : "B", c->step_before);
     if (stays && behind)
-        finding_say(f, "; so was %s then", x ? "A" : "B");
+        finding_say(f, "; %s was the same there", x ? "A" : "B");
     return 1;
 }
 

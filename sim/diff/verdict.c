@@ -34,6 +34,7 @@ const verdict_word verdict_words[VERDICTS] = {
     [VERDICT_UNRELATED] = {"unrelated", "unrelated numbers"},
     [VERDICT_MISSING] = {"missing", "missing in B"},
     [VERDICT_EXTRA] = {"extra", "only in B"},
+    [VERDICT_INCOMPARABLE] = {"incomparable", "numbers on one side only"},
     [VERDICT_NOT_NUMBERS] = {"not-numbers", "not compared"},
     [VERDICT_UNREADABLE] = {"unreadable", "could not be read"},
 };

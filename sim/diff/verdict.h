@@ -33,7 +33,8 @@ typedef enum verdict {
     VERDICT_UNRELATED,
     VERDICT_MISSING,       /* not in B                                      */
     VERDICT_EXTRA,         /* not in A                                      */
-    VERDICT_NOT_NUMBERS,   /* not compared: integers and the like           */
+    VERDICT_INCOMPARABLE,  /* numbers on one side, integers or the like on the other */
+    VERDICT_NOT_NUMBERS,   /* not compared: integers and the like on both   */
     VERDICT_UNREADABLE,    /* with --keep-going                             */
     VERDICTS
 } verdict;

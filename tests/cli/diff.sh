@@ -38,6 +38,11 @@ ok $? "safetensors and npy, one tensor each"
 
 # ---- a difference ----
 fresh
+edit 09 '1s/"F32"/"I32"/'
+run 1 diff "$adam" "$dir/b" && has 'numbers on one side only$' && has '^I32 in B\|F32 in A, I32 in B'
+ok $? "bug_20261122_integers_against_numbers"
+run 2 diff - - && has 'cannot be both' err; ok $? "standard input twice"
+fresh
 file=$dir/b/step_000017/$name
 size=$(wc -c <"$file")
 last=$(od -An -tu1 -j $((size - 1)) -N1 "$file" | tr -d ' ')
