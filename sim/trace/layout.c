@@ -106,13 +106,13 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
         return trace_fail(t, error, TRACE_NO_OFFSET, "is empty");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (n >= others[i].n && memcmp(head, others[i].magic, others[i].n) == 0)
-            return trace_fail(t, error, 0, "not a safetensors, npy or npz file but %s",
+            return trace_fail(t, error, 0, "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file but %s",
                               others[i].what);
     if (t->size < 8)
         return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors",
                           t->size);
     const uint64_t length = le64(head);
-    static const char lead[] = "not a safetensors, npy or npz file (as safetensors: ";
+    static const char lead[] = "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file (as safetensors: ";
     if (length > t->max_header)
         return trace_fail(t, error, 0, "%sheader length %" PRIu64 " is above the cap of %"
                           PRIu64 ")", lead, length, t->max_header);
