@@ -98,7 +98,8 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
     if (n && name[n - 1] == '/' && m->size == 0)
         return 0; /* a directory */
     if (n < 4 || strcmp(name + n - 4, ".npy") != 0)
-        return trace_fail(t, error, m->offset, "not an npy member");
+        return trace_fail(t, error, m->offset, "not an npy member, and no member is a data.pkl, as PyTorch's files "
+                          "have one");
 
     uint64_t header = 0;
     trace_entry *e = trace_add(t, error);
