@@ -212,16 +212,25 @@ static int op_empty(machine *m, uint64_t u, int arg)
     return push(m, arg == PICKLE_TUPLE ? m->empty : tree_container(m->p, (pickle_type)arg, NULL, 0));
 }
 
+/* What stands above the mark, to be the items of a container. */
+static const pickle_ref *items_since_mark(machine *m, int container, size_t *n)
+{
+    const pickle_ref *items = since_mark(m, n);
+    if (items && container == PICKLE_DICT && *n % 2) {
+        bad(m, "a dict of an odd number of values");
+        return NULL;
+    }
+    return items;
+}
+
 /* Of what stands above the mark. */
 static int op_collect(machine *m, uint64_t u, int arg)
 {
     (void)u;
     size_t n;
-    const pickle_ref *items = since_mark(m, &n);
+    const pickle_ref *items = items_since_mark(m, arg, &n);
     if (!items)
         return -1;
-    if (arg == PICKLE_DICT && n % 2)
-        return bad(m, "a dict of an odd number of values");
     return push(m, tree_container(m->p, (pickle_type)arg, items, n));
 }
 
@@ -274,11 +283,9 @@ static int op_extend(machine *m, uint64_t u, int arg)
 {
     (void)u;
     size_t n;
-    const pickle_ref *items = since_mark(m, &n);
+    const pickle_ref *items = items_since_mark(m, arg, &n);
     if (!items)
         return -1;
-    if (arg == PICKLE_DICT && n % 2)
-        return bad(m, "a dict of an odd number of values");
     return extend(m, items, n, arg); /* what is popped stays where it is meanwhile */
 }
 

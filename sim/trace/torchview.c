@@ -46,6 +46,21 @@ static void copy(unsigned char *to, size_t to_step, const unsigned char *from, s
     }
 }
 
+/* The next index in the dimensions from `first` on, and its places in the storage and in the result; 0 past the last. */
+static inline int next_index(const dimension *d, size_t first, size_t rank, uint64_t *index, uint64_t *from, uint64_t *at)
+{
+    for (size_t i = first; i < rank; i++) {
+        *from += d[i].stride;
+        *at += d[i].to;
+        if (++index[i] < d[i].size)
+            return 1;
+        *from -= d[i].size * d[i].stride;
+        *at -= d[i].size * d[i].to;
+        index[i] = 0;
+    }
+    return 0;
+}
+
 /* The elements of some dimensions out of the window, whose first byte is that of the first. */
 static void pick(const gather *g, const dimension *d, size_t rank, unsigned char *to)
 {
@@ -58,17 +73,7 @@ static void pick(const gather *g, const dimension *d, size_t rank, unsigned char
     for (;;) {
         copy(to + at * width, (size_t)d[0].to * width, g->window + from * width, (size_t)d[0].stride * width, width,
              d[0].size);
-        size_t i = 1;
-        for (; i < rank; i++) {
-            from += d[i].stride;
-            at += d[i].to;
-            if (++index[i] < d[i].size)
-                break;
-            from -= d[i].size * d[i].stride;
-            at -= d[i].size * d[i].to;
-            index[i] = 0;
-        }
-        if (i >= rank)
+        if (!next_index(d, 1, rank, index, &from, &at))
             return;
     }
 }
@@ -131,17 +136,7 @@ static int fetch_box(gather *g, dimension *d, size_t rank, uint64_t from, unsign
         }
         if (covered)
             d[cut].size = whole;
-        size_t i = covered;
-        for (; i < rank; i++) {
-            from += d[i].stride;
-            at += d[i].to;
-            if (++index[i] < d[i].size)
-                break;
-            from -= d[i].size * d[i].stride;
-            at -= d[i].size * d[i].to;
-            index[i] = 0;
-        }
-        if (i >= rank)
+        if (!next_index(d, covered, rank, index, &from, &at))
             return 0;
     }
 }
