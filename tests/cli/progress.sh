@@ -34,7 +34,7 @@ if timeout --foreground 1 true 2>/dev/null; then
     always 3 cast -f fp16 -q --dtype fp32 -o "$dir/cast" "$large"
     [ $code -eq 130 ] && ! has . err && [ ! -e "$dir/cast" ]; ok $? "-q is quiet, and cast ends as before"
     always 3 train -P fp32 --width 32 --steps 100000000
-    [ $code -eq 130 ] && has '^fp32, loss [0-9.]*: [0-9,]* of 100,000,000 steps, ' err; ok $? "train: steps"
+    [ $code -eq 130 ] && has '^fp32, loss [0-9.e-]*: [0-9,]* of 100,000,000 steps, ' err; ok $? "train: steps"
 
     # ---- what an interrupted report says, in each form ----
     interrupted() { # interrupted WORDS...
