@@ -1,7 +1,7 @@
 # lib/ -- libmpsim: the numerics, a folder a module. libc and libm only. Beside it the trainer.
 mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
-  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/block.h \
+  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/optim.h lib/include/mpsim/recipe.h \
@@ -21,7 +21,7 @@ lib_libmpsim_la_SOURCES = \
   lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h lib/base/counts.h \
   lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c \
   lib/base/words.h lib/block/block.c lib/block/recipe.c lib/block/scale.c lib/block/scale.h \
-  lib/block/table.c lib/block/batch.c lib/block/batch.h lib/arith/kernel/lanes.h \
+  lib/block/hadamard.c lib/block/stats.c lib/block/stats.h lib/block/table.c lib/block/batch.c lib/block/batch.h lib/arith/kernel/lanes.h \
   lib/block/kernel/count.h lib/block/kernel/generic.c lib/block/kernel/kernel.c \
   lib/block/kernel/kernel.h lib/block/kernel/scales.h lib/block/kernel/vector.h \
   lib/digest/digest.c lib/digest/scalar.h \

@@ -129,6 +129,16 @@ static void dequantize(const work *w, float *values, const uint8_t *codes)
     }
 }
 
+static void add_casts(const work *w, mpsim_cast_stats *to, const mpsim_counts *c,
+                      const float *values)
+{
+    const float *origin = w->out->origin ? w->out->origin : w->x;
+    if (!to)
+        return;
+    mpsim_counts_add(&to->counts, c);
+    mpsim_cast_stats_add_values(to, origin + w->start, values, w->n);
+}
+
 /* Add the batch to the statistics. `cast` is what the cast of the scaled elements counted: of it,
  * subnormal results and overflow stand; an element whose product overflowed before it is added. */
 static void account(const work *w, const uint8_t *codes, const float *values,
@@ -149,10 +159,10 @@ static void account(const work *w, const uint8_t *codes, const float *values,
     }
     if (out->counts)
         mpsim_counts_add(out->counts, &c);
-    if (out->casts) {
-        mpsim_counts_add(&out->casts->counts, &c);
-        mpsim_cast_stats_add_values(out->casts, x, values, w->n);
-    }
+    add_casts(w, out->casts, &c, values);
+    add_casts(w, out->stats ? &out->stats->casts : NULL, &c, values);
+    if (w->seen)
+        mpsim_block_see(w->seen, x, values, w->n, c.overflow > 0);
 }
 
 void mpsim_block_batch_flush(work *w)
@@ -166,9 +176,10 @@ void mpsim_block_batch_flush(work *w)
     if (w->n == 0)
         return;
     encode(w, codes, &counts);
-    if (out->values || out->casts || out->counts)
+    const int accounts = out->casts || out->counts || out->stats;
+    if (out->values || accounts)
         dequantize(w, values, codes);
-    if (out->casts || out->counts)
+    if (accounts)
         account(w, codes, values, &counts);
     w->n = 0;
     w->irregular = 0;

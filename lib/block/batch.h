@@ -5,6 +5,7 @@
 
 #include "../round/scalar.h"
 #include "scale.h"
+#include "stats.h"
 
 enum { MPSIM_BLOCK_BATCH = 1024 };
 
@@ -23,6 +24,7 @@ typedef struct mpsim_block_work {
     int fp4_grid;        /* NVFP4's stochastic rounding                                */
     size_t start, n;     /* the batch: elements start to start + n - 1 of the matrix   */
     int irregular;       /* it may hold NaNs                                           */
+    mpsim_block_seen *seen; /* NULL, or of the block that all of the batch is of       */
     float y[MPSIM_BLOCK_BATCH];      /* scaled elements                                            */
     float factor[MPSIM_BLOCK_BATCH], inner[MPSIM_BLOCK_BATCH];
 } mpsim_block_work;

@@ -24,6 +24,7 @@ typedef struct group {
     float factor[BATCH], inverse[BATCH], inner[BATCH];
     uint8_t code[BATCH];
     uint8_t irregular[BATCH]; /* amax or factor is not finite */
+    mpsim_block_seen seen[BATCH]; /* for statistics of blocks */
     int any_irregular;
 } group;
 
@@ -134,12 +135,19 @@ static void store_scales(const mpsim_blocks *out, const group *g, const span *s)
 }
 
 /* All blocks of a row at once, or (`irregular`) those alone. */
-static void add_to_batch(work *w, const group *g, const span *s, size_t at, int irregular)
+static void add_to_batch(work *w, group *g, const span *s, size_t at, int irregular)
 {
-    for (size_t k = 0; k < s->n; k++)
-        if (!irregular || g->irregular[k])
-            mpsim_block_batch_add(&w->reference, at + k * s->width, s->width, g->factor[k],
-                                  g->inner[k], g->irregular[k]);
+    mpsim_block_work *r = &w->reference;
+    for (size_t k = 0; k < s->n; k++) {
+        if (irregular && !g->irregular[k])
+            continue;
+        if (r->out->stats) { /* a batch for each block */
+            mpsim_block_batch_flush(r);
+            r->seen = &g->seen[k];
+        }
+        mpsim_block_batch_add(r, at + k * s->width, s->width, g->factor[k], g->inner[k],
+                              g->irregular[k]);
+    }
 }
 
 static void cast_row(work *w, const group *g, const span *s, size_t at)
@@ -164,8 +172,9 @@ static void run_span(work *w, const span *s)
     const mpsim_blocks *out = w->reference.out;
     scale_blocks(w, &g, s);
     store_scales(out, &g, s);
-    if (!(out->codes || out->values || out->casts || out->counts))
+    if (!(out->codes || out->values || out->casts || out->counts || out->stats))
         return;
+    memset(g.seen, 0, s->n * sizeof *g.seen);
     /* nothing is counted twice */
     const int fast = w->cast && !(out->counts && g.any_irregular);
     for (size_t i = s->top; i < s->top + s->h; i++) {
@@ -174,9 +183,11 @@ static void run_span(work *w, const span *s)
             cast_row(w, &g, s, at);
         if (!fast || g.any_irregular)
             add_to_batch(w, &g, s, at, fast);
-        if (w->cast)
+        if (w->cast || out->stats)
             mpsim_block_batch_flush(&w->reference);
     }
+    for (size_t k = 0; out->stats && k < s->n; k++)
+        mpsim_block_tell(out->stats, w->reference.rule, &g.seen[k], g.code[k], g.inverse[k]);
 }
 
 static void run(work *w)
@@ -265,34 +276,11 @@ mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, s
     r->out = out;
     r->start = r->n = 0;
     r->irregular = 0;
+    r->seen = NULL;
     w.functions = mpsim_block_functions_active();
     prepare(&w, amax, given);
     if (tensor_scale)
         *tensor_scale = r->env.decode;
     run(&w);
-    return MPSIM_OK;
-}
-
-/* ---- Hadamard ---- */
-
-mpsim_status mpsim_hadamard(float *x, size_t n)
-{
-    static const float sign[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
-    if (n % 16 != 0 || (n > 0 && !x))
-        return MPSIM_EINVAL;
-    for (size_t g = 0; g < n; g += 16) {
-        float *v = x + g;
-        for (size_t i = 0; i < 16; i++)
-            v[i] *= sign[i];
-        for (size_t half = 1; half < 16; half *= 2)
-            for (size_t i = 0; i < 16; i++)
-                if (!(i & half)) {
-                    const float a = v[i], b = v[i + half];
-                    v[i] = a + b;
-                    v[i + half] = a - b;
-                }
-        for (size_t i = 0; i < 16; i++)
-            v[i] *= 0.25f;
-    }
     return MPSIM_OK;
 }

@@ -309,7 +309,7 @@ static mpsim_block_scale nvfp4_torchao_rule(const mpsim_scale_env *env, float am
 /* ---- the table ---- */
 
 #define E8M0(function, how, ...) \
-    {.block = (function), .cast = (how), .scale_bytes = 1, __VA_ARGS__}
+    {.block = (function), .cast = (how), .scale_bytes = 1, .largest_code = 254, __VA_ARGS__}
 #define BINARY32(function, ...) {.block = (function), .scale_bytes = 4, __VA_ARGS__}
 
 static const mpsim_scale_rule_row rules[] = {
@@ -324,9 +324,11 @@ static const mpsim_scale_rule_row rules[] = {
                                           .dequantize = MPSIM_OVER_FACTOR),
     [MPSIM_SCALE_MSAMP] = BINARY32(msamp_rule, .takes_given = 1),
     [MPSIM_SCALE_NVFP4_TE] = {nvfp4_te_tensor, nvfp4_te_rule, MPSIM_CAST_CUDA,
-                              MPSIM_TWO_SCALES, .drops_nan = 1, .scale_bytes = 1, .fp4_only = 1},
+                              MPSIM_TWO_SCALES, .drops_nan = 1, .scale_bytes = 1, .fp4_only = 1,
+                              .least_code = 1, .largest_code = 0x7e},
     [MPSIM_SCALE_NVFP4_TORCHAO] = {nvfp4_torchao_tensor, nvfp4_torchao_rule, MPSIM_CAST_TORCH,
-                                   MPSIM_TIMES_INVERSE, .scale_bytes = 1, .fp4_only = 1},
+                                   MPSIM_TIMES_INVERSE, .scale_bytes = 1, .fp4_only = 1,
+                                   .least_code = 8, .largest_code = 0x7e},
     [MPSIM_SCALE_GIVEN] = BINARY32(given_rule, .drops_nan = 1, .takes_given = 1),
     [MPSIM_SCALE_TORCHAO_018_FLOOR] = E8M0(floor_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
     [MPSIM_SCALE_TORCHAO_018_EVEN] = E8M0(even_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),

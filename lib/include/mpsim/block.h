@@ -7,6 +7,7 @@
 #ifndef MPSIM_BLOCK_H
 #define MPSIM_BLOCK_H
 
+#include <mpsim/blockstats.h>
 #include <mpsim/format.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>
@@ -94,6 +95,9 @@ typedef struct mpsim_blocks {
                                 that saturate, or stand for infinity or NaN                       */
     mpsim_counts *counts; /* added to: the counts alone, those of casts, without the time that errors
                              take                                                                */
+    mpsim_block_stats *stats; /* added to: casts, and what becomes of blocks                     */
+    const float *origin;  /* rows x cols: what the errors of casts and stats are against (x stands
+                                for it already, as values of another quantisation do); NULL: x */
 } mpsim_blocks;
 
 /* mpsim_block_quantize -- quantise a matrix.
@@ -118,6 +122,12 @@ MPSIM_API uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, s
  * (distance 1, 2, 4, 8), times 1/4. TransformerEngine multiplies by a matrix, in an order of its own.
  * MPSIM_EINVAL if n is no multiple of 16. */
 MPSIM_API mpsim_status mpsim_hadamard(float *x, size_t n);
+
+/* mpsim_hadamard_groups -- the transform of groups of `size` elements, in place, in binary32; a tail of fewer
+ * stays as it is. 16: mpsim_hadamard. 32, 64, 128: the same with signs from the seed (element i of a
+ * group is negated if the lowest bit of word i of (seed, stream 0) is set, see mpsim/rng.h) and times the
+ * number nearest to 1 / sqrt(size). MPSIM_EINVAL if size is none of them. */
+MPSIM_API mpsim_status mpsim_hadamard_groups(float *x, size_t n, unsigned size, uint64_t seed);
 
 MPSIM_END
 

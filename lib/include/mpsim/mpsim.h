@@ -10,6 +10,7 @@
 
 #include <mpsim/arith.h>
 #include <mpsim/block.h>
+#include <mpsim/blockstats.h>
 #include <mpsim/digest.h>
 #include <mpsim/dot.h>
 #include <mpsim/format.h>

@@ -1,0 +1,22 @@
+/* stats.h -- what becomes of blocks, one at a time. */
+#ifndef MPSIM_LIB_BLOCK_STATS_H
+#define MPSIM_LIB_BLOCK_STATS_H
+
+#include "scale.h"
+
+/* What the elements of a block were so far; each 0 or 1. */
+typedef struct mpsim_block_seen {
+    uint8_t nonzero, nonfinite; /* an element is                      */
+    uint8_t saturated;          /* a finite one counts as an overflow */
+    uint8_t kept;               /* a value is not zero                */
+} mpsim_block_seen;
+
+/* mpsim_block_see -- n elements of a block and their values; saturates: whether one of them does. */
+void mpsim_block_see(mpsim_block_seen *seen, const float *x, const float *values, size_t n,
+                     int saturates);
+
+/* mpsim_block_tell -- account for a block whose elements all were seen. */
+void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule,
+                      const mpsim_block_seen *seen, uint8_t code, float inverse);
+
+#endif
