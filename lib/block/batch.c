@@ -129,6 +129,14 @@ static void dequantize(const work *w, float *values, const uint8_t *codes)
     }
 }
 
+/* Whether q is the scaled element x, in exact numbers. */
+static int is_exact(const work *w, size_t i, float x, double q)
+{
+    if (w->rule->divides)
+        return q * (double)w->inner[i] == (double)x;
+    return q == (double)x * (double)w->factor[i];
+}
+
 static void add_casts(const work *w, mpsim_cast_stats *to, const mpsim_counts *c,
                       const float *values)
 {
@@ -152,7 +160,7 @@ static void account(const work *w, const uint8_t *codes, const float *values,
         if (isnan(x[i])) {
             c.nan++;
         } else if (isfinite(x[i])) {
-            c.inexact += !(q == (double)x[i] * (double)w->factor[i]);
+            c.inexact += !is_exact(w, i, x[i], q);
             c.underflow += x[i] != 0 && q == 0;
             c.overflow += !isfinite(w->y[i]) || (isfinite(q) && !isfinite(values[i]));
         }
@@ -196,7 +204,7 @@ void mpsim_block_batch_add(work *w, size_t at, size_t n, float factor, float inn
         const float *x = w->x + at;
         float *y = w->y + w->n;
         for (size_t i = 0; i < m; i++) {
-            y[i] = x[i] * factor;
+            y[i] = w->rule->divides ? x[i] / inner : x[i] * factor;
             w->factor[w->n + i] = factor;
             w->inner[w->n + i] = inner;
         }

@@ -2,7 +2,8 @@
  *
  * Every step is a binary32 operation of the source, rounded to nearest even, unless a comment
  * says otherwise. TransformerEngine @d0067d0d, torchao @36027d82 and release 0.18,
- * microxcaling @7bc41952, MS-AMP @9746ea85. */
+ * microxcaling @7bc41952, MS-AMP @9746ea85, DeepSeek-V3 @06231633 (inference/kernel.py), DeepGEMM
+ * @38939a4c (deep_gemm/utils/math.py). */
 #include "scale.h"
 
 #include "../round/scalar.h"
@@ -192,6 +193,24 @@ static mpsim_block_scale rceil_018_rule(const mpsim_scale_env *env, float amax)
     return s;
 }
 
+/* ---- DeepGEMM ---- */
+
+static float at_least(const mpsim_scale_env *env, float amax)
+{
+    const float least = (float)env->recipe->amax_epsilon;
+    return amax < least ? least : amax;
+}
+
+/* Codes are 1 to 254. */
+static mpsim_block_scale deepgemm_rule(const mpsim_scale_env *env, float amax)
+{
+    const float v = at_least(env, amax) / env->max;
+    if (!isfinite(v))
+        return e8m0(E8M0_NAN);
+    const int code = field(v) + has_fraction(v) + E8M0_BIAS;
+    return e8m0(code < 1 ? 1 : code);
+}
+
 /* ---- binary32 scales ---- */
 
 static mpsim_block_scale binary32(float factor)
@@ -216,6 +235,13 @@ static mpsim_block_scale amax_torchao_rule(const mpsim_scale_env *env, float ama
     if (!env->recipe->power_of_two || !isfinite(s) || s == 0)
         return binary32(s);
     return binary32(power_of_two(floor_log2_f32(s)));
+}
+
+static mpsim_block_scale amax_deepseek_rule(const mpsim_scale_env *env, float amax)
+{
+    const float v = at_least(env, amax) / env->max, s = v == 0 ? 1 : v;
+    const mpsim_block_scale scale = {.factor = 1 / s, .inverse = s, .inner = s};
+    return scale;
 }
 
 /* No amax (0, infinity, NaN): the scale so far, but for infinity 1 over it, since log2(max / inf)
@@ -334,6 +360,11 @@ static const mpsim_scale_rule_row rules[] = {
     [MPSIM_SCALE_TORCHAO_018_EVEN] = E8M0(even_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
     [MPSIM_SCALE_TORCHAO_018_CEIL] = E8M0(ceil_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
     [MPSIM_SCALE_TORCHAO_018_RCEIL] = E8M0(rceil_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
+    [MPSIM_SCALE_NVFP4_1LEVEL] = {NULL, nvfp4_torchao_rule, MPSIM_CAST_TORCH, MPSIM_TIMES_INVERSE,
+                                  .scale_bytes = 1, .fp4_only = 1, .least_code = 8,
+                                  .largest_code = 0x7e},
+    [MPSIM_SCALE_AMAX_DEEPSEEK] = BINARY32(amax_deepseek_rule, .drops_nan = 1, .divides = 1),
+    [MPSIM_SCALE_E8M0_DEEPGEMM] = E8M0(deepgemm_rule, MPSIM_CAST_TORCH, .least_code = 1),
 };
 
 const mpsim_scale_rule_row *mpsim_scale_rule_at(unsigned rule)

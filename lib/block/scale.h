@@ -50,6 +50,7 @@ typedef struct mpsim_scale_rule_row {
     uint8_t scale_bytes; /* of a block's scale, as it is stored           */
     uint8_t fp4_only;    /* the element format is e2m1                    */
     uint8_t takes_given; /* `given` enters                                */
+    uint8_t divides;     /* elements are divided by `inverse`             */
     uint8_t least_code, largest_code; /* of scales of blocks with numbers, for statistics */
 } mpsim_scale_rule_row;
 

@@ -10,9 +10,14 @@
 
 #define TE "TransformerEngine @d0067d0d, "
 #define AO "torchao @36027d82, "
+#define DS "DeepSeek-V3 @06231633, inference/kernel.py "
+#define DG "DeepGEMM @38939a4c, "
 #define OCP AO "to_mx FLOOR: the rule of OCP MX 1.0, 6.3"
 #define MX(n, e, r, s) \
     {.name = (n), .element = (e), .rule = (r), .block_rows = 1, .block_cols = 32, .source = (s)}
+#define DEEP(n, r, h, eps, s) \
+    {.name = (n), .element = "e4m3", .rule = (r), .block_rows = (h), .block_cols = 128, \
+     .amax_epsilon = (eps), .source = (s)}
 #define MICROX(n, e) \
     {.name = (n), .element = (e), .rule = MPSIM_SCALE_E8M0_MICROX, \
      .element_mode = MPSIM_ROUND_NEAREST_AWAY, .block_rows = 1, .block_cols = 32, \
@@ -61,6 +66,13 @@ static const mpsim_block_recipe recipes[] = {
     MX("torchao-0.18-even", "e4m3", MPSIM_SCALE_TORCHAO_018_EVEN, "torchao 0.18, to_mx EVEN"),
     MX("torchao-0.18-ceil", "e4m3", MPSIM_SCALE_TORCHAO_018_CEIL, "torchao 0.18, to_mx CEIL"),
     MX("torchao-0.18-rceil", "e4m3", MPSIM_SCALE_TORCHAO_018_RCEIL, "torchao 0.18, to_mx RCEIL"),
+    NVFP4("nvfp4-1level", MPSIM_SCALE_NVFP4_1LEVEL, 1,
+          .source = "torchao 0.18, nvfp4_quantize without per_tensor_scale"),
+    DEEP("deepseek-1x128", MPSIM_SCALE_AMAX_DEEPSEEK, 1, 0, DS "act_quant"),
+    DEEP("deepseek-128x128", MPSIM_SCALE_AMAX_DEEPSEEK, 128, 0, DS "act_quant, blocks of weight_dequant"),
+    DEEP("deepgemm-1x128", MPSIM_SCALE_E8M0_DEEPGEMM, 1, 1e-4, DG "per_token_cast_to_fp8, ue8m0"),
+    DEEP("deepgemm-128x128", MPSIM_SCALE_E8M0_DEEPGEMM, 128, 1e-4,
+         DG "per_block_cast_to_fp8, ue8m0"),
 };
 
 enum { RECIPES = sizeof recipes / sizeof recipes[0] };

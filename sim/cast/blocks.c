@@ -25,6 +25,9 @@ static const struct rule {
     [MPSIM_SCALE_TORCHAO_018_EVEN] = {"2^(floor(log2 amax) - emax), amax rounded to the element's significand first", "e8m0"},
     [MPSIM_SCALE_TORCHAO_018_CEIL] = {"2^(ceil(log2 amax) - emax)", "e8m0"},
     [MPSIM_SCALE_TORCHAO_018_RCEIL] = {"amax / max, rounded up to a power of two", "e8m0"},
+    [MPSIM_SCALE_NVFP4_1LEVEL] = {"amax / 6 in E4M3", "e4m3"},
+    [MPSIM_SCALE_AMAX_DEEPSEEK] = {"elements over amax / max", NULL},
+    [MPSIM_SCALE_E8M0_DEEPGEMM] = {"amax / max, rounded up to a power of two", "e8m0"},
 };
 
 typedef struct quantised {

@@ -109,7 +109,7 @@ static void quantise(const problem *p, const float *x, unsigned wanted, uint64_t
                                wanted & 4 ? at[2] : NULL, wanted & 8 ? (float *)(void *)at[3] : NULL,
                                wanted & 16 ? (float *)(void *)at[4] : NULL,
                                wanted & 32 ? (float *)(void *)at[5] : NULL, wanted & 64 ? &to->casts : NULL,
-                               wanted & 256 ? &to->counts : NULL};
+                               wanted & 256 ? &to->counts : NULL, NULL, NULL};
     const mpsim_status s = mpsim_block_quantize(&p->b, in, p->rows, p->cols, p->amax, p->given, &p->rng, &outs,
                                                 wanted & 128 ? &to->tensor_scale : NULL);
     if (s != MPSIM_OK)
@@ -191,7 +191,10 @@ static void elements(const problem *p, const float *x, const result *r)
     const size_t high = p->b.block_rows ? p->b.block_rows : p->rows, wide = p->b.block_cols ? p->b.block_cols : p->cols;
     for (size_t i = 0; i < p->rows * p->cols; i++) {
         const size_t block = i / p->cols / high * grid_cols + i % p->cols / wide;
-        const float s = f32_of_bits((uint32_t)code_load(r->bytes[3] + 4 * block, 4)), y = x[i] * s;
+        const float factor = f32_of_bits((uint32_t)code_load(r->bytes[3] + 4 * block, 4));
+        const float inverse = f32_of_bits((uint32_t)code_load(r->bytes[4] + 4 * block, 4));
+        const int divides = rule == MPSIM_SCALE_AMAX_DEEPSEEK;
+        const float s = divides ? inverse : factor, y = divides ? x[i] / s : x[i] * s;
         if (!isfinite(x[i]) || !isfinite(s) || s == 0)
             continue;
         const uint32_t word = mpsim_rng_word(p->rng.seed, p->rng.stream, p->rng.index + i);

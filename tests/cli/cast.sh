@@ -93,11 +93,11 @@ run 0 cast --explain 6,0.5 -f 1x128 && has 'cut down to a power of two' && has '
 ok $? "a block of 1 x 128"
 run 0 cast --explain "$(yes 1 | head -n 33 | tr '\n' ,)2" -f mxfp8 && has '^block 1$' && has '^  33  *2 '; ok $? "34 numbers are two blocks"
 run 0 cast --explain 1,2 -f ms-amp -s 4 && run 0 cast --explain 1 -f nvfp4-sr --seed 3; ok $? "a scale so far; random bits"
-list=$(sed -n '/^ \* mpsim_block_find\|^ \*   te-current /,/torchao-0.18-rceil/p' "$MPSIM_SRCDIR/lib/include/mpsim/block.h" | tr -d '*/')
+list=$(sed -n '/^ \* mpsim_block_find\|^ \*   te-current /,/deepgemm-128x128/p' "$MPSIM_SRCDIR/lib/include/mpsim/block.h" | tr -d '*/')
 for recipe in $list; do
     run 0 cast --explain 1,0.3,-2.5 -f "$recipe" && has "^$recipe: " && has '^  amax  *2.5$' || echo "$recipe"
 done >"$dir/bad"
-[ "$(echo "$list" | wc -w)" -ge 31 ] && [ ! -s "$dir/bad" ]; ok $? "every recipe"
+[ "$(echo "$list" | wc -w)" -ge 36 ] && [ ! -s "$dir/bad" ]; ok $? "every recipe"
 run 0 cast --explain 1 -f fp16,mxfp4 --json -o "$dir/explained.json" && grep -q '"recipe": "mxfp4"' "$dir/explained.json"; ok $? "a format and a recipe, into a file"
 for words in '--explain 1' '--explain x -f fp16' '--explain 1,,2 -f fp16' '--explain 1 -f fp61' '--explain 1 -f fp16 a.npy' '--explain 1 -f fp16 --widen' \
     '--explain 1 -f nvfp4 -s 2' '--explain 1 -f mxfp8 -r up' '--explain 1 -f mxfp8 --tensor-amax 3' '--explain 1 -f fp16 --tensor-amax 3' \

@@ -242,6 +242,11 @@ const row oracle_table[ORACLE_ROWS] = {
     {"torchao-0.18-even", "e4m3", MPSIM_SCALE_TORCHAO_018_EVEN, 0, EVEN, 1, 32, 0, 0},
     {"torchao-0.18-ceil", "e4m3", MPSIM_SCALE_TORCHAO_018_CEIL, 0, EVEN, 1, 32, 0, 0},
     {"torchao-0.18-rceil", "e4m3", MPSIM_SCALE_TORCHAO_018_RCEIL, 0, EVEN, 1, 32, 0, 0},
+    {"nvfp4-1level", "e2m1", MPSIM_SCALE_NVFP4_1LEVEL, 0, EVEN, 1, 16, 0, 0},
+    {"deepseek-1x128", "e4m3", MPSIM_SCALE_AMAX_DEEPSEEK, 0, EVEN, 1, 128, 0, 0},
+    {"deepseek-128x128", "e4m3", MPSIM_SCALE_AMAX_DEEPSEEK, 0, EVEN, 128, 128, 0, 0},
+    {"deepgemm-1x128", "e4m3", MPSIM_SCALE_E8M0_DEEPGEMM, 0, EVEN, 1, 128, 0, 1e-4},
+    {"deepgemm-128x128", "e4m3", MPSIM_SCALE_E8M0_DEEPGEMM, 0, EVEN, 128, 128, 0, 1e-4},
 };
 
 /* A row with the caller's scale. */
@@ -262,7 +267,7 @@ mpsim_block_recipe oracle_recipe(const row *r)
 int propagates_nan(int rule)
 {
     return rule != MPSIM_SCALE_E8M0_TE && rule != MPSIM_SCALE_AMAX_TE && rule != MPSIM_SCALE_GIVEN
-           && rule != MPSIM_SCALE_NVFP4_TE;
+           && rule != MPSIM_SCALE_NVFP4_TE && rule != MPSIM_SCALE_AMAX_DEEPSEEK;
 }
 
 /* ---- scales ---- */
@@ -439,6 +444,23 @@ static void nvfp4_scale(scale *s, const row *r, const tensor *t)
     }
 }
 
+/* Both divide amax by the largest number. */
+static void deep_scale(scale *s, const row *r, const grid *g)
+{
+    const float least = (float)r->epsilon, a = s->amax < least ? least : s->amax;
+    const float v = f32_div(a, (float)grid_max(g));
+    if (r->rule == MPSIM_SCALE_AMAX_DEEPSEEK) {
+        s->inverse = v == 0 ? 1 : v;
+        s->factor = f32_div(1, s->inverse);
+        return;
+    }
+    int e = isfinite(v) ? floor_log2((double)v) + !is_power((double)v) : 128;
+    e = v < 0x1p-126f ? -126 : e;
+    s->code = (unsigned)(e + 127);
+    s->factor = e == 128 ? (float)NAN : f32_power(-e);
+    s->inverse = e == 128 ? (float)NAN : f32_power(e);
+}
+
 scale oracle_scale(const row *r, const grid *g, const tensor *t, float amax, float given)
 {
     scale s = {.amax = amax};
@@ -456,7 +478,12 @@ scale oracle_scale(const row *r, const grid *g, const tensor *t, float amax, flo
         break;
     case MPSIM_SCALE_NVFP4_TE:
     case MPSIM_SCALE_NVFP4_TORCHAO:
+    case MPSIM_SCALE_NVFP4_1LEVEL: /* under a tensor scale of 1 */
         nvfp4_scale(&s, r, t);
+        break;
+    case MPSIM_SCALE_AMAX_DEEPSEEK:
+    case MPSIM_SCALE_E8M0_DEEPGEMM:
+        deep_scale(&s, r, g);
         break;
     case MPSIM_SCALE_TORCHAO_018_FLOOR:
     case MPSIM_SCALE_TORCHAO_018_EVEN:
@@ -469,6 +496,18 @@ scale oracle_scale(const row *r, const grid *g, const tensor *t, float amax, flo
         break;
     }
     return s;
+}
+
+float oracle_scaled(const row *r, const scale *s, float x)
+{
+    return r->rule == MPSIM_SCALE_AMAX_DEEPSEEK ? f32_div(x, s->inverse) : f32_mul(x, s->factor);
+}
+
+int oracle_is_exact(const row *r, const scale *s, float x, double q)
+{
+    if (r->rule == MPSIM_SCALE_AMAX_DEEPSEEK)
+        return q * (double)s->inverse == (double)x;
+    return q == (double)x * (double)s->factor;
 }
 
 /* As the source dequantises. */

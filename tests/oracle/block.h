@@ -1,7 +1,7 @@
 /* block.h -- what block quantisation gives, computed a second time.
  *
  * The rows and rules are typed from TransformerEngine @d0067d0d, torchao @36027d82 and 0.18,
- * microxcaling @7bc41952, MS-AMP @9746ea85 and OCP MX 1.0. The oracle enumerates the magnitudes of
+ * microxcaling @7bc41952, MS-AMP @9746ea85, DeepSeek-V3, DeepGEMM @38939a4c and OCP MX 1.0. The oracle enumerates the magnitudes of
  * an element format from bias and field widths and rounds by comparing with exact midpoints; its
  * binary32 operations are MPFR's at 24 bits with the exponents and subnormals of binary32. It
  * shares no code and no constant with lib/. */
@@ -20,7 +20,7 @@ typedef struct grid {
     double v[130];     /* magnitudes by code, and one beyond the top  */
 } grid;
 
-enum { ORACLE_ELEMENTS = 5, ORACLE_ROWS = 31 };
+enum { ORACLE_ELEMENTS = 5, ORACLE_ROWS = 36 };
 
 extern const char *const oracle_elements[ORACLE_ELEMENTS]; /* their names */
 
@@ -69,6 +69,10 @@ typedef struct tensor {
 
 tensor oracle_tensor(const row *r, float amax);
 scale oracle_scale(const row *r, const grid *g, const tensor *t, float amax, float given);
+
+/* An element as it is cast; whether q is that in exact numbers. */
+float oracle_scaled(const row *r, const scale *s, float x);
+int oracle_is_exact(const row *r, const scale *s, float x, double q);
 
 /* What an element stands for, as the source dequantises. */
 float oracle_value(const row *r, const scale *s, const tensor *t, double q);

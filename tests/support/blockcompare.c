@@ -157,8 +157,8 @@ static void compare_block(report *p, tally *t, const row *r, const grid *g, cons
             const size_t k = i * cols + j;
             const unsigned random = r->mode != STOCHASTIC ? 0
                                     : mpsim_rng_word(rng->seed, rng->stream, rng->index + k) >> 24;
-            element e = oracle_cast(g, r->mode, f32_mul(x[k], s.factor), random);
-            e.inexact = (double)x[k] * (double)s.factor != e.value; /* the exact product */
+            element e = oracle_cast(g, r->mode, oracle_scaled(r, &s, x[k]), random);
+            e.inexact = !oracle_is_exact(r, &s, x[k], e.value);
             const float value = oracle_value(r, &s, whole, e.value);
             if (!same_code(r, g, out.codes[k], &e))
                 complain(p, "code", r, k, out.codes[k], e.code, (double)x[k]);

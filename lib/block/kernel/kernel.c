@@ -51,7 +51,7 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     const mpsim_block_functions *active = mpsim_block_functions_active();
     const mpsim_format *f = w->f;
     const int emin = mpsim_emin(f), emax = (int)(f->max_finite >> f->mbits) - f->bias;
-    if (!active || w->out->casts || w->out->stats || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 ||
+    if (!active || w->out->casts || w->out->stats || w->rule->divides || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 ||
         emax > 80 || (mpsim_is_stochastic(w->rounding.mode) && !w->fp4_grid))
         return NULL;
     unsigned flags;

@@ -129,6 +129,7 @@ V_INLINE scale scale_of(const mpsim_scale_env *env, int rule, vu32 amax)
     }
     case MPSIM_SCALE_NVFP4_TE:
         return nvfp4_te(env, (vf32)amax);
+    case MPSIM_SCALE_NVFP4_1LEVEL:
     case MPSIM_SCALE_NVFP4_TORCHAO:
         return nvfp4_torchao(env, (vf32)amax);
     case MPSIM_SCALE_TORCHAO_018_FLOOR:
@@ -181,6 +182,7 @@ static int scales_run(const mpsim_scale_env *env, const uint32_t *amax, size_t n
         RULE(MPSIM_SCALE_E8M0_MICROX);
         RULE(MPSIM_SCALE_NVFP4_TE);
         RULE(MPSIM_SCALE_NVFP4_TORCHAO);
+        RULE(MPSIM_SCALE_NVFP4_1LEVEL);
         RULE(MPSIM_SCALE_TORCHAO_018_FLOOR);
         RULE(MPSIM_SCALE_TORCHAO_018_EVEN);
         RULE(MPSIM_SCALE_TORCHAO_018_CEIL);

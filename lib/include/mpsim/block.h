@@ -43,7 +43,13 @@ typedef enum mpsim_scale_rule {
     MPSIM_SCALE_TORCHAO_018_FLOOR,
     MPSIM_SCALE_TORCHAO_018_EVEN,
     MPSIM_SCALE_TORCHAO_018_CEIL,
-    MPSIM_SCALE_TORCHAO_018_RCEIL
+    MPSIM_SCALE_TORCHAO_018_RCEIL,
+    MPSIM_SCALE_NVFP4_1LEVEL,  /* NVFP4_TORCHAO without a tensor scale: e4m3 of amax / 6, at least 2^-6 */
+    MPSIM_SCALE_AMAX_DEEPSEEK, /* DeepSeek-V3 act_quant: s = f32(amax / max), elements divided by s,
+                                  codes times s. s = 0 counts as 1 (there 0 / 0). Divisions are
+                                  rounded correctly; whether Triton's are is not confirmed         */
+    MPSIM_SCALE_E8M0_DEEPGEMM  /* DeepGEMM ceil_to_ue8m0: f32(amax / max) rounded up to a power of two,
+                                  2^-126 to 2^127; inf and NaN: code 255, for which it has none    */
 } mpsim_scale_rule;
 
 typedef struct mpsim_block_recipe {
@@ -57,7 +63,7 @@ typedef struct mpsim_block_recipe {
     uint32_t block_rows, block_cols; /* 0: the whole dimension                                   */
     double scale_for_inf; /* AMAX_TE: what an infinite scale becomes: FLT_MAX, 0x1.fep127 (bf16
                              input), 65504 (fp16 input)                                          */
-    double amax_epsilon;  /* AMAX rules: amax is at least this                                   */
+    double amax_epsilon;  /* AMAX rules, E8M0_DEEPGEMM: amax is at least this                    */
     double margin;        /* MSAMP: exponents below; a whole number, -126 to 126                 */
     const char *source;
 } mpsim_block_recipe;
@@ -67,10 +73,29 @@ typedef struct mpsim_block_recipe {
  *   mxfp8-floor mxfp8-even mxfp8-ceil mxfp8-rceil mxfp6-e3m2 mxfp6-e2m3 mxfp4 nvfp4 nvfp4-2d
  *   nvfp4-sr nvfp4-torchao microx-e4m3 microx-e5m2 microx-e3m2 microx-e2m3 microx-e2m1
  *   torchao-tensorwise torchao-tensorwise-e5m2 torchao-rowwise ms-amp
- *   torchao-0.18-floor torchao-0.18-even torchao-0.18-ceil torchao-0.18-rceil */
+ *   torchao-0.18-floor torchao-0.18-even torchao-0.18-ceil torchao-0.18-rceil
+ *   nvfp4-1level deepseek-1x128 deepseek-128x128 deepgemm-1x128 deepgemm-128x128 */
 MPSIM_API size_t mpsim_block_count(void);
 MPSIM_API const mpsim_block_recipe *mpsim_block_at(size_t i);
 MPSIM_API const mpsim_block_recipe *mpsim_block_find(const char *name);
+
+/* mpsim_block_parse -- a recipe from its text, NAME[:WORD]...
+ *
+ *   NAME  of the table ('-' may be left out), or ELEMENT/RxC, ELEMENT/tensor, ELEMENT/row: blocks of R rows
+ *         and C columns (1 to 4294967295), the whole tensor, a row, with binary32 scales
+ *   WORD  floor even ceil rceil te microx  the rule of E8M0 scales: of mxfp8, mxfp8-e5m2, mxfp6-e3m2,
+ *                                          mxfp6-e2m3, mxfp4 and ELEMENT/...
+ *         ue8m0, f32                       scales of ELEMENT/...: E8M0_DEEPGEMM; AMAX_DEEPSEEK, the default
+ *         2d, sr                           of nvfp4: blocks of 16 x 16; elements rounded by random bits
+ *         1level                           of nvfp4, nvfp4-torchao: NVFP4_1LEVEL, no tensor scale
+ *         rht, rht16, rht32, rht64, rht128 of all: *transform, the caller's to do; rht is rht16
+ *
+ * b->name is the text in one spelling: "mxfp6-e3m2:ceil:rht16", words in the order of this list. *transform
+ * is 0 or the size of the groups of mpsim_hadamard_groups. MPSIM_ENOTFOUND if NAME is neither of the
+ * table nor has a '/' (names of formats are none); MPSIM_EINVAL, and in `error` one line without a full stop
+ * that says why, for what else is wrong. *b and *transform are touched by MPSIM_OK only. */
+MPSIM_API mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform,
+                                         const char *text, char *error, size_t size);
 
 /* mpsim_block_check -- MPSIM_OK if the recipe is consistent and its element format is known:
  * signed, at most 8 bits, with a significand field; e2m1 under the NVFP4 rules. */
@@ -86,7 +111,8 @@ typedef struct mpsim_blocks {
     float *values;        /* rows x cols: what it stands for, as the source dequantises, in
                              binary32                                                            */
     uint8_t *scale_codes; /* per block: E8M0 or E4M3 code; 0 in rules whose scale is binary32    */
-    float *scales;        /* per block: the factor that elements were multiplied by              */
+    float *scales;        /* per block: the factor that elements were multiplied by (AMAX_DEEPSEEK:
+                             1 / s, of what they were divided by)                                */
     float *inverses;      /* per block: the factor beside the codes, tensor scale included; values
                              are formed as the source does, which may round twice          */
     float *amax;          /* per block, as the rule sees it (NaN dropped or not)                 */
