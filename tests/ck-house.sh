@@ -49,7 +49,8 @@ cat >"$dir/borders" <<'TABLE'
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/text/                ^sim/text/|^<
 ^sim/pickle/              ^sim/pickle/|^<
-^sim/trace/               ^sim/(pickle|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/quant/               ^sim/quant/|^lib/include/mpsim/|^<
+^sim/trace/               ^sim/(pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
 ^sim/report/              ^sim/(report|text)/|^lib/include/|^<
 ^sim/cli/                 ^sim/(cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
