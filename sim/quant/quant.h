@@ -72,7 +72,7 @@ typedef enum quant_code_shape {
 typedef enum quant_swizzle {
     QUANT_UNSWIZZLED, /* never                                            */
     QUANT_TILES,      /* [32 * tiles down, 16 * tiles across], of torchao */
-    QUANT_SIDES       /* [128 * tiles down, 4 * tiles across]             */
+    QUANT_AS_PLAIN    /* that of the plain order, whose padding is a tile's */
 } quant_swizzle;
 
 /* A row of the table: one kind of quantised tensor of one layout. */
@@ -89,11 +89,11 @@ typedef struct quant_form {
     quant_swizzle swizzle;
     quant_tensor_scale tensor_scale;
     uint8_t tensor_rank; /* of the tensor scale: 0 or 1 ([1])                                  */
-    uint8_t edges;       /* blocks at the edges may be smaller; else the sides of the tensor are multiples */
-    uint8_t prefix;      /* names: '_' before the last component, which the suffix follows     */
+    uint8_t multiple_rows, multiple_cols; /* the sides of a tensor are multiples; 0: of the block's */
     uint8_t rank;        /* dimensions a tensor may have at most                               */
+    uint8_t prefix;      /* names: '_' before the last component, which the suffix follows     */
     const char *suffix[3];  /* by quant_part: "" is the tensor's own name; NULL: no such part  */
-    const char *dtypes[3];  /* of safetensors; the first is written: "U8 F8_E8M0"; codes NULL: the element's own */
+    const char *dtypes[3];  /* of safetensors; the first is written; "": the format's own      */
     const char *source;
 } quant_form;
 
@@ -139,14 +139,16 @@ typedef struct quant_geometry {
     uint64_t line_scales;             /* PADDED, TURNED, GRID: scales of a stored row              */
 } quant_geometry;
 
-/* quant_geometry_of -- of a tensor of this shape; blocks as of quant_form_find. 0, or -1 and why the form has no
- * place for it: "3 x 40 is no multiple of the block, 1 x 32". */
+/* quant_geometry_of -- of a tensor of this shape, two dimensions or more; blocks as of quant_form_find. In the swizzled
+ * order a block has one row or one column: those of others are stored once for each of their rows. 0, or -1 and why the
+ * form has no place for it: "its 40 columns are no multiple of 32, as blocks of 1x32 need". */
 int quant_geometry_of(quant_geometry *g, const quant_form *f, size_t rank, const uint64_t *shape, uint32_t block_rows,
                       uint32_t block_cols, int swizzled, char *why, size_t size);
 
-/* quant_geometry_from -- from the shapes of the codes and of the scales as they are stored (F4 and F6 dtypes: in
- * elements, `packed` is 0; else in bytes). Sides of blocks that the form leaves open (QUANT_ANY) come from the
- * shapes: a power of two, or the whole dimension. 0, or -1 and why they do not fit each other. */
+/* quant_geometry_from -- from the shapes of the codes and of the scales as they are stored (`count` is not looked at).
+ * packed: the last side of codes counts bytes; else elements, as with dtypes of less than a byte. Sides of blocks that
+ * the form leaves open (QUANT_ANY) come from the shapes: a power of two, or the whole dimension. 0, or -1 and why
+ * they do not fit each other. */
 int quant_geometry_from(quant_geometry *g, const quant_form *f, const quant_shape *codes, const quant_shape *scales,
                         int swizzled, int packed, char *why, size_t size);
 
