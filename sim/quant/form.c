@@ -9,7 +9,7 @@
 
 #define TORCHAO "torchao 0.18, prototype/safetensors and "
 #define MX TORCHAO "prototype/mx_formats/mx_tensor.py"
-#define TE "TransformerEngine 2.12, pytorch/tensor and its get_metadata: "
+#define TE "TransformerEngine 2.20, get_metadata and get_scale_shape of pytorch/tensor/"
 #define COMPRESSED "compressed-tensors 0.20, compressors/"
 #define MODELOPT "nvidia-modelopt 0.47, torch/export and torch/quantization/qtensor/"
 
@@ -37,6 +37,9 @@ static const quant_form forms[] = {
      .swizzle = QUANT_TILES, .multiple_rows = 1, .rank = 3, TORCHAO_NAMES, .dtypes = {"U8 F4", "F8_E8M0"}, .source = MX},
     {.layout = "torchao", .type = "MXTensor", .elements = "e3m2 e2m3", MX_BLOCK, .swizzle = QUANT_TILES,
      .multiple_rows = 1, .rank = 3, TORCHAO_NAMES, .dtypes = {"U8", "F8_E8M0"}, .source = MX},
+    {.layout = "torchao", .type = "MXTensor", .elements = "e3m2 e2m3", MX_BLOCK, .packing = QUANT_SIXES_TORCHAO,
+     .multiple_rows = 1, .rank = 3, TORCHAO_NAMES, .dtypes = {"U8", "F8_E8M0"},
+     .source = "torchao 0.13, prototype/mx_formats/kernels.py (pack_uint6_pytorch); 0.18 does not pack"},
     {.layout = "torchao", .type = "NVFP4Tensor", NVFP4, .block_rows = 1, .block_cols = 16, .swizzle = QUANT_TILES,
      .tensor_scale = QUANT_MAYBE, .multiple_rows = 1, .rank = 3, TORCHAO_NAMES,
      .dtypes = {"U8 F4", "F8_E4M3", "F32"}, .source = TORCHAO "prototype/mx_formats/nvfp4_tensor.py"},
@@ -63,14 +66,14 @@ static const quant_form forms[] = {
      .tensor_scale = QUANT_AMAX, .tensor_rank = 1, .multiple_rows = 16, .multiple_cols = 16,
      .dtypes = {"U8", "U8", "F32"}, .source = TE "nvfp4_tensor.py"},
     {TE_ROWS, .type = "Float8BlockwiseQTensor", .elements = "e4m3 e5m2", .scale = "binary32", .block_rows = 1,
-     .block_cols = 128, .arrangement = QUANT_TURNED, .pad_rows = 1, .pad_cols = 4, .multiple_rows = 1,
-     .multiple_cols = 1, .dtypes = {"U8", "F32"}, .source = TE "float8_blockwise_tensor.py"},
+     .block_cols = 128, .arrangement = QUANT_TURNED, .pad_rows = 1, .pad_cols = 4, .multiple_rows = 128,
+     .multiple_cols = 128, .dtypes = {"U8", "F32"}, .source = TE "float8_blockwise_tensor.py"},
     {TE_COLUMNS, .type = "Float8BlockwiseQTensor", .elements = "e4m3 e5m2", .scale = "binary32", .block_rows = 128,
      .block_cols = 1, .code_shape = QUANT_TRANSPOSED, .arrangement = QUANT_PADDED, .pad_rows = 1, .pad_cols = 4,
-     .multiple_rows = 1, .multiple_cols = 1, .dtypes = {"U8", "F32"}, .source = TE "float8_blockwise_tensor.py"},
+     .multiple_rows = 128, .multiple_cols = 128, .dtypes = {"U8", "F32"}, .source = TE "float8_blockwise_tensor.py"},
     {TE_ROWS, .type = "Float8BlockwiseQTensor", .elements = "e4m3 e5m2", .scale = "binary32", .block_rows = 128,
-     .block_cols = 128, .arrangement = QUANT_PADDED, .pad_rows = 1, .pad_cols = 4, .multiple_rows = 1,
-     .multiple_cols = 1, .dtypes = {"U8", "F32"}, .source = TE "float8_blockwise_tensor.py"},
+     .block_cols = 128, .arrangement = QUANT_PADDED, .pad_rows = 1, .pad_cols = 4, .multiple_rows = 128,
+     .multiple_cols = 128, .dtypes = {"U8", "F32"}, .source = TE "float8_blockwise_tensor.py"},
     {.layout = "te", .type = "Float8Tensor", .elements = "e4m3 e5m2", .scale = "binary32", .block_rows = QUANT_WHOLE,
      .block_cols = QUANT_WHOLE, .arrangement = QUANT_ONE, .multiple_rows = 1, .multiple_cols = 1,
      .rank = QUANT_RANK_MAX, .suffix = {".data", ".fp8_scale_inv"}, .dtypes = {"U8", "F32"},
@@ -178,6 +181,13 @@ static void side_name(char *to, size_t size, uint32_t side)
         snprintf(to, size, "%u", (unsigned)side);
 }
 
+/* Whether two rows differ in how the same numbers lie. */
+static int same_numbers(const quant_form *a, const quant_form *b)
+{
+    return strcmp(a->elements, b->elements) == 0 && strcmp(a->scale, b->scale) == 0 &&
+           a->block_rows == b->block_rows && a->block_cols == b->block_cols;
+}
+
 /* "deepseek holds e4m3 with binary32 scales in blocks of 128x128" */
 static void say_what(const quant_form *f, char *why, size_t size)
 {
@@ -185,6 +195,8 @@ static void say_what(const quant_form *f, char *why, size_t size)
     char rows[16], cols[16];
     size_t n = (size_t)snprintf(why, size, "%s holds", layout);
     for (int first = 1; f < forms + FORMS && strcmp(f->layout, layout) == 0 && n < size; f++, first = 0) {
+        if (!first && same_numbers(f, f - 1))
+            continue;
         side_name(rows, sizeof rows, f->block_rows);
         side_name(cols, sizeof cols, f->block_cols);
         n += (size_t)snprintf(why + n, size - n, "%s %s with %s scales in blocks of %sx%s", first ? "" : ",",
@@ -220,19 +232,24 @@ static const char *last_component(const char *name)
     return dot ? dot + 1 : NULL;
 }
 
+static const char *suffix_of(const quant_form *f, quant_part p)
+{
+    return p == QUANT_TENSOR_SCALE && f->tensor_scale == QUANT_NONE ? NULL : f->suffix[p];
+}
+
 int quant_part_name(const quant_form *f, quant_part p, const char *name, char *to, size_t size)
 {
-    const char *last = f->prefix ? last_component(name) : NULL;
-    if (!f->suffix[p] || (f->prefix && !last))
+    const char *suffix = suffix_of(f, p), *last = f->prefix ? last_component(name) : NULL;
+    if (!suffix || (f->prefix && !last))
         return -1;
     if (!f->prefix)
-        return snprintf(to, size, "%s%s", name, f->suffix[p]);
-    return snprintf(to, size, "%.*s_%s_%s", (int)(last - name), name, last, f->suffix[p]);
+        return snprintf(to, size, "%s%s", name, suffix);
+    return snprintf(to, size, "%.*s_%s_%s", (int)(last - name), name, last, suffix);
 }
 
 int quant_part_of(const quant_form *f, quant_part p, const char *stored, char *name, size_t size)
 {
-    const char *suffix = f->suffix[p], *last = f->prefix ? last_component(stored) : NULL;
+    const char *suffix = suffix_of(f, p), *last = f->prefix ? last_component(stored) : NULL;
     if (!suffix || (f->prefix && (!last || *last != '_')))
         return 0;
     const size_t n = strlen(stored), m = strlen(suffix), joint = f->prefix ? 1 : 0;

@@ -200,7 +200,8 @@ int quant_geometry_of(quant_geometry *g, const quant_form *f, size_t rank, const
 /* Codes in so many bytes; -1 if that is no number of them. */
 static int unpacked(const quant_form *f, uint64_t bytes, uint64_t *codes)
 {
-    static const uint8_t each[][2] = {[QUANT_BYTES] = {1, 1}, [QUANT_NIBBLES] = {2, 1}, [QUANT_SIXES] = {4, 3}};
+    static const uint8_t each[][2] = {[QUANT_BYTES] = {1, 1}, [QUANT_NIBBLES] = {2, 1}, [QUANT_SIXES] = {4, 3},
+                                       [QUANT_SIXES_TORCHAO] = {4, 3}};
     const uint8_t *e = each[f->packing];
     if (bytes % e[1] || bytes > LIMIT)
         return -1;

@@ -17,7 +17,9 @@
 typedef enum quant_packing {
     QUANT_BYTES,   /* a code in each byte                                                          */
     QUANT_NIBBLES, /* two in a byte, the first in bits 0 to 3                                      */
-    QUANT_SIXES    /* four in three bytes, little-endian: the first in bits 0 to 5 of the first    */
+    QUANT_SIXES,   /* four in three bytes, little-endian: the first in bits 0 to 5 of the first    */
+    QUANT_SIXES_TORCHAO /* four in three bytes as torchao 0.13 has them: from the highest bit down the upper four
+                           bits of codes 0, 1, 3, 2, then the lower two of 0, 1, 3, 2                */
 } quant_packing;
 
 /* quant_packed -- bytes of n codes. */
@@ -92,7 +94,7 @@ typedef struct quant_form {
     uint8_t multiple_rows, multiple_cols; /* the sides of a tensor are multiples; 0: of the block's */
     uint8_t rank;        /* dimensions a tensor may have at most                               */
     uint8_t prefix;      /* names: '_' before the last component, which the suffix follows     */
-    const char *suffix[3];  /* by quant_part: "" is the tensor's own name; NULL: no such part  */
+    const char *suffix[3];  /* by quant_part: "" is the tensor's own name; the last only with a tensor_scale */
     const char *dtypes[3];  /* of safetensors; the first is written; "": the format's own      */
     const char *source;
 } quant_form;
@@ -114,7 +116,8 @@ const quant_form *quant_form_find(const char *layout, const char *element, const
 /* quant_form_has -- whether word is one of the words of a list ("e4m3 e5m2"). */
 int quant_form_has(const char *list, const char *word);
 
-/* quant_part_name -- the name of a part of the tensor `name`; what snprintf returns. */
+/* quant_part_name -- the name of a part of the tensor `name`: what snprintf returns; -1 if the form has no such part, or
+ * no name for it (a prefix needs a '.' in the tensor's). */
 int quant_part_name(const quant_form *f, quant_part p, const char *name, char *to, size_t size);
 /* quant_part_of -- whether `stored` can be the name of that part: then `name` is the tensor's. */
 int quant_part_of(const quant_form *f, quant_part p, const char *stored, char *name, size_t size);
