@@ -58,7 +58,7 @@ tests_libsupport_la_SOURCES = \
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
   tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
-  tests/block/t-kernel tests/block/t-recorded tests/arith/t-arith-proof \
+  tests/block/t-kernel tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
@@ -228,7 +228,7 @@ check-valgrind:
 
 # ---- what frameworks recorded, reproduced: values and mismatches, a line each
 recorded_tests = tests/scaler/t-recorded tests/optim/t-gradient-recorded tests/optim/t-recorded \
-  tests/optim/t-training tests/block/t-recorded
+  tests/optim/t-training tests/block/t-recorded tests/block/t-references
 recorded: mpsim $(recorded_tests)
 	@{ for t in $(recorded_tests); do echo "== $$t"; \
 	  MPSIM_SRCDIR=$(abs_top_srcdir) CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \
