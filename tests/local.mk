@@ -59,6 +59,7 @@ tests_libsupport_la_SOURCES = \
 unit_tests = \
   tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
   tests/block/t-kernel tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
+  tests/block/t-published \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
@@ -246,6 +247,13 @@ recorded: mpsim $(recorded_tests)
 	    END { print "== in all: optimizer runs of PyTorch " torch ", of torchao and optimi " \
 	      others "; scaler runs " cases ", steps " steps }'
 .PHONY: recorded
+
+# ---- what papers print of block formats, computed again: theirs, ours, the difference
+published_tests = tests/block/t-published tests/block/t-figures
+published: $(published_tests)
+	@for t in $(published_tests); do \
+	  CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | grep -e '^#' -e '^not ok'; done
+.PHONY: published
 
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.

@@ -1,5 +1,5 @@
 /* t-figures.c -- published figures about formats and block scales: signal to noise,
- * landmarks, which exponent rule saturates. */
+ * landmarks, which exponent rule saturates. Errors of block formats: t-published.c. */
 #include "support/support.h"
 
 #include <math.h>
@@ -15,16 +15,6 @@ static const struct {
 
 enum { SAMPLES = 400000, PART = 4000 };
 
-/* Two normal deviates by Box and Muller. */
-static void normal_pair(uint64_t *state, double *x)
-{
-    const double u = ((double)(test_random(state) >> 11) + 1) * 0x1p-53;
-    const double v = (double)(test_random(state) >> 11) * 0x1p-53;
-    const double radius = sqrt(-2 * log(u)), turn = 6.283185307179586 * v;
-    x[0] = radius * cos(turn);
-    x[1] = radius * sin(turn);
-}
-
 START_TEST(signal_to_noise)
 {
     const mpsim_format *f = mpsim_format_find(published[_i].format);
@@ -38,7 +28,7 @@ START_TEST(signal_to_noise)
     mpsim_cast_stats_init(&c);
     for (size_t done = 0; done < SAMPLES; done += PART) {
         for (size_t i = 0; i < PART; i += 2)
-            normal_pair(&state, x + i);
+            test_normal_pair(&state, x + i);
         mpsim_stats_add(&s, x, PART);
         ck_assert_int_eq(mpsim_cast_stats_add(&c, f, &r, NULL, x, PART), MPSIM_OK);
     }
@@ -92,7 +82,7 @@ START_TEST(round_up_never_saturates)
         mpsim_blocks bu = {.casts = &cu}, bd = {.casts = &cd};
         int e;
         for (int i = 0; i < 32; i++) {
-            normal_pair(&state, pair);
+            test_normal_pair(&state, pair);
             x[i] = (float)pair[0];
             amax = fmax(amax, fabs((double)x[i]));
         }

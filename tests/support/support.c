@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,16 @@ uint64_t test_random(uint64_t *state)
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
+}
+
+/* By Box and Muller. */
+void test_normal_pair(uint64_t *state, double *x)
+{
+    const double u = ((double)(test_random(state) >> 11) + 1) * 0x1p-53;
+    const double v = (double)(test_random(state) >> 11) * 0x1p-53;
+    const double radius = sqrt(-2 * log(u)), turn = 6.283185307179586 * v;
+    x[0] = radius * cos(turn);
+    x[1] = radius * sin(turn);
 }
 
 uint32_t bits_of_f32(float x)

@@ -19,6 +19,7 @@ int      test_expensive(void);
 
 /* splitmix64: test inputs only, shares nothing with the library's generator. */
 uint64_t test_random(uint64_t *state);
+void     test_normal_pair(uint64_t *state, double *x); /* two deviates of a unit normal */
 
 /* Bits and values. */
 uint32_t bits_of_f32(float x);
