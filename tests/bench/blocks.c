@@ -1,4 +1,5 @@
-/* blocks.c -- speed of block recipes: values, amax and scales included, and codes. */
+/* blocks.c -- speed of block recipes: values, amax and scales included, and codes; what they do to a
+ * tensor, in one pass, compared with reading it. */
 #include "frame.h"
 
 #include <mpsim/mpsim.h>
@@ -9,10 +10,15 @@ static const char *const recipes[] = {"te-current", "te-block-1x128", "te-block-
                                       "mxfp8-rceil", "mxfp6-e3m2", "mxfp4", "nvfp4", "nvfp4-2d",
                                       "nvfp4-sr", "torchao-rowwise"};
 
+/* Whose statistics are measured. */
+static const char *const measured[] = {"mxfp8", "mxfp8-floor", "mxfp4", "nvfp4", "te-block-1x128",
+                                       "te-block-128x128"};
+
 typedef struct work {
     bench *b;
     const mpsim_block_recipe *recipe;
     int codes;
+    mpsim_block_stats stats;
 } work;
 
 static void run_quantize(void *context, size_t from, size_t n)
@@ -22,6 +28,27 @@ static void run_quantize(void *context, size_t from, size_t n)
     const mpsim_blocks out = {.values = w->codes ? NULL : w->b->y + from,
                               .codes = w->codes ? (uint8_t *)w->b->y + from : NULL};
     (void)mpsim_block_quantize(w->recipe, w->b->x + from, n / COLS, COLS, -1, 1, &g, &out, NULL);
+}
+
+static void run_statistics(void *context, size_t from, size_t n)
+{
+    work *w = context;
+    const mpsim_blocks out = {.stats = &w->stats};
+    (void)mpsim_block_quantize(w->recipe, w->b->x + from, n / COLS, COLS, -1, 1, NULL, &out, NULL);
+}
+
+static void statistics_rows(bench *b)
+{
+    const bench_job sum = bench_sum(b);
+    work w = {.b = b};
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        const bench_job j = {.operation = "quantize", .what = measured[i], .how = "statistics",
+                             .n = b->n, .bytes = 4, .run = run_statistics, .context = &w, .to = &sum};
+        w.recipe = mpsim_block_find(measured[i]);
+        mpsim_block_stats_init(&w.stats);
+        if (w.recipe)
+            bench_run(b, &j);
+    }
 }
 
 int main(int argc, char **argv)
@@ -46,5 +73,6 @@ int main(int argc, char **argv)
                 bench_run(&b, &j);
         }
     }
+    statistics_rows(&b);
     return bench_end(&b);
 }

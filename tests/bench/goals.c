@@ -25,6 +25,8 @@ const bench_goal bench_goals[] = {
     {CASTS, NARROW, "nearest-even*", NULL, 1, GOAL_RATIO, 0.9,
      "to-nearest-even to every format of at most 16 bits 0.9"},
     {CASTS, NARROW, OTHERS, NULL, 1, GOAL_RATIO, 0.7, "other deterministic modes 0.7"},
+    {"quantize", "*", "statistics", NULL, 1, GOAL_RATIO, 0.2,
+     "quantising and its statistics in one pass, 0.2 of reading for one recipe"},
     {"quantize", "*", "*", NULL, 1, GOAL_RATIO, 0.3, "block recipes: 0.3 of memcpy for values"},
     {"add sub mul fma", "fp16 bf16 e4m3 e5m2", DETERMINISTIC, NULL, 1, GOAL_SPEED, 300e6,
      "300 million a second and core for add, sub, mul and fma in fp16, bf16 and fp8"},
