@@ -16,7 +16,7 @@ sim_libsim_la_SOURCES = \
   sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
   sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
-  sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
+  sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
   sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
   sim/cli/element.c sim/cli/element.h sim/cli/twice.c sim/cli/twice.h sim/cli/progress.c \
   sim/cli/progress.h \
@@ -71,6 +71,8 @@ sim_libsim_la_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
   sim/scaler/words.h \
+  sim/stat/blockplan.c sim/stat/blockplan.h sim/stat/blockquant.c sim/stat/blockquant.h \
+  sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/elements.c sim/stat/elements.h sim/stat/peaks.c sim/stat/peaks.h \
   sim/stat/bytes.c sim/stat/bytes.h sim/stat/cmd.c sim/stat/cmd.h sim/stat/group.c sim/stat/group.h sim/stat/pack.c sim/stat/pack.h \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \

@@ -274,6 +274,45 @@ static size_t count_words(const char *list)
     return n;
 }
 
+/* What concerns scalar formats alone, where there is none. */
+static int check_unused(const target_list *l, const target_options *o, const char *verb)
+{
+    const struct {
+        const char *name;
+        int given;
+    } rows[] = {{"scale", o->scales != NULL},           {"round", o->round != NULL},
+                {"preset", o->preset != NULL},          {"overflow", o->overflow != NULL},
+                {"flush-subnormals", o->flush_output}, {"flush-inputs", o->flush_input}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && l->count == 0; i++)
+        if (rows[i].given)
+            return fail(EXIT_USAGE, "%s: --%s is for scalar formats, and none is given: recipes have scales and "
+                                    "roundings of their own", verb, rows[i].name);
+    if (l->blocks.count == 0 && (o->hadamard || o->axis))
+        return fail(EXIT_USAGE, "%s: --%s is for block recipes, and none is given, as in -f mxfp8", verb,
+                    o->hadamard ? "rht" : "axis");
+    return 0;
+}
+
+/* A format, with each of the scales. */
+static int add_format(target_list *l, char *label, const target_options *o, const scale_list *scales,
+                      const char *verb)
+{
+    target t;
+    memset(&t, 0, sizeof t);
+    const int code = parse_target(&t, label, o, verb);
+    if (code)
+        return code;
+    const target *same = find_same(l, &t);
+    if (same)
+        return fail(EXIT_USAGE, "%s: format '%s' repeats '%s'", verb, label, same->label);
+    for (size_t k = 0; k < scales->count; k++) {
+        target *next = &l->items[l->count++];
+        *next = t;
+        next->rounding.scale = scales->items[k];
+    }
+    return 0;
+}
+
 int target_list_make(target_list *l, const target_options *o, const char *verb,
                      const char *default_formats)
 {
@@ -290,25 +329,17 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
     l->labels = calloc(nf, sizeof *l->labels);
     if (!l->items || !l->labels)
         return fail(EXIT_IO, "out of memory");
-    for (size_t i = 0; i < nf; i++) {
-        target t;
-        memset(&t, 0, sizeof t);
+    for (size_t i = 0; i < nf && !code; i++) {
+        int is_recipe = 0;
         char *label = l->labels[l->label_count++] = next_word(&formats);
         if (!label)
             return fail(EXIT_IO, "out of memory");
-        code = parse_target(&t, label, o, verb);
-        if (code)
-            return code;
-        const target *same = find_same(l, &t);
-        if (same)
-            return fail(EXIT_USAGE, "%s: format '%s' repeats '%s'", verb, label, same->label);
-        for (size_t k = 0; k < scales.count; k++) {
-            target *next = &l->items[l->count++];
-            *next = t;
-            next->rounding.scale = scales.items[k];
-        }
+        if (o->recipes)
+            code = block_list_add(&l->blocks, label, o->hadamard, o->axis, verb, &is_recipe);
+        if (!code && !is_recipe)
+            code = add_format(l, label, o, &scales, verb);
     }
-    return 0;
+    return !code && o->recipes ? check_unused(l, o, verb) : code;
 }
 
 void target_list_clear(target_list *l)
@@ -317,6 +348,7 @@ void target_list_clear(target_list *l)
         free(l->labels[i]);
     free(l->labels);
     free(l->items);
+    block_list_clear(&l->blocks);
     memset(l, 0, sizeof *l);
 }
 

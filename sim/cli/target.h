@@ -2,6 +2,7 @@
 #ifndef MPSIM_SIM_CLI_TARGET_H
 #define MPSIM_SIM_CLI_TARGET_H
 
+#include "blocktarget.h"
 #include "options.h"
 
 #include <mpsim/mpsim.h>
@@ -23,6 +24,9 @@ typedef struct target_options {
     const char *overflow; /* "inf", "saturate" */
     int flush_input, flush_output;
     uint64_t seed;
+    int recipes;          /* the command takes block recipes among the formats, with what follows */
+    const char *hadamard; /* "16" */
+    const char *axis;     /* "both" */
 } target_options;
 
 /* The rows of these options for a command's table; `o` is a target_options variable. */
@@ -43,9 +47,10 @@ typedef struct target_options {
 
 typedef struct target_list {
     target *items; /* formats x scales, scales varying fastest */
-    size_t count;
+    size_t count;  /* 0 where there are block recipes alone    */
     char **labels;
     size_t label_count;
+    block_list blocks;
 } target_list;
 
 /* target_list_make -- 0, or an exit code after a message. `verb` is for the message;

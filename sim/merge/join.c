@@ -225,7 +225,7 @@ int join_parts(const parts *p, const target_list *targets, int histogram, tally 
 {
     joining j = {.targets = targets, .to = to};
     int code;
-    if (group_init(&j.piece, targets->count, histogram) || group_init(&j.all, targets->count, histogram))
+    if (group_init(&j.piece, targets, histogram) || group_init(&j.all, targets, histogram))
         code = fail(EXIT_IO, "out of memory");
     else
         code = take_all(&j, p);

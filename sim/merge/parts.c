@@ -207,11 +207,39 @@ int parts_complete(const parts *p)
 
 /* ---- settings ---- */
 
+/* Format k of the head is what it is here. */
+static int check_target(const parts *p, size_t k, const char *label, const char *text)
+{
+    const part_pairs *formats = &p->head.formats;
+    if (k < formats->count && strcmp(formats->items[k].name, label) == 0 &&
+        strcmp(formats->items[k].value, text) == 0)
+        return 0;
+    return refuse(p->sources[0].name, "another definition of the format %.60s: %.350s; here: %.350s", label,
+                  k < formats->count ? formats->items[k].value : "none", text);
+}
+
+static int check_targets(const parts *p, const target_list *targets)
+{
+    const block_list *blocks = &targets->blocks;
+    char text[512];
+    size_t k = 0;
+    int code = 0;
+    for (size_t i = 0; i < targets->count && !code; i++) {
+        const target *t = &targets->items[i];
+        if (target_is_first(targets, i))
+            code = check_target(p, k++, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
+    }
+    for (size_t i = 0; i < blocks->count && !code; i++)
+        if (block_is_first(blocks, i))
+            code = check_target(p, k++, blocks->items[i].label,
+                                part_describe_block(text, sizeof text, &blocks->items[i]));
+    return code;
+}
+
 int parts_settings(const parts *p, stat_settings *s, target_list *targets)
 {
     const char *part = p->sources[0].name;
-    const part_pairs *words = &p->head.words, *formats = &p->head.formats;
-    char text[512];
+    const part_pairs *words = &p->head.words;
     memset(s, 0, sizeof *s);
     memset(targets, 0, sizeof *targets);
     for (size_t i = 0; i < words->count; i++) {
@@ -225,16 +253,5 @@ int parts_settings(const parts *p, stat_settings *s, target_list *targets)
     const int code = stat_settings_targets(s, targets, part);
     if (code)
         return code == EXIT_USAGE ? EXIT_DATA : code;
-    for (size_t i = 0, k = 0; i < targets->count; i++) {
-        const target *t = &targets->items[i];
-        if (!target_is_first(targets, i))
-            continue;
-        part_describe(text, sizeof text, &t->format, &t->rounding);
-        if (k == formats->count || strcmp(formats->items[k].name, t->label) != 0 ||
-            strcmp(formats->items[k].value, text) != 0)
-            return refuse(part, "another definition of the format %.60s: %.350s; here: %.350s", t->label,
-                          k < formats->count ? formats->items[k].value : "none", text);
-        k++;
-    }
-    return 0;
+    return check_targets(p, targets);
 }

@@ -19,16 +19,27 @@ static const char more[] =
     "A loss scale multiplies gradients: agrad, dgrad, wgrad, and tensors without a kind. The others\n"
     "are cast as they are, with the scale 1, unless --scale-kinds names them.\n"
     "\n"
+    "Block recipes: NAME[:WORD]... mxfp8 mxfp8-e5m2 mxfp6e3m2 mxfp6e2m3 mxfp4 with the scale rule floor even\n"
+    "ceil rceil te or microx, or * for all of them; nvfp4 with 2d, 1level, sr; ELEMENT/RxC, as e4m3/1x128\n"
+    "or e4m3/128x128, with f32 (default) or ue8m0 scales; ELEMENT/row, ELEMENT/tensor; rht or rht16 ... rht128\n"
+    "with all. 'mpsim formats --recipes' lists more. Saturated: finite elements that become the largest number, and\n"
+    "the share of blocks with such; lost blocks: not zero, and all elements become zero; scales: what codes are\n"
+    "multiplied by, from the smallest to the largest as powers of two. SQNR of a transformed recipe is of the\n"
+    "transformed tensor. Wider elements are rounded to binary32 first.\n"
+    "\n"
     "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. Names: nan, inf,\n"
     "zero, underflow, subnormal, overflow, saturated (overflow where the cast saturates), inexact:\n"
     "elements, or with % a share of all; alone they mean > 0. amax, amin; of a cast sqnr (dB), mse,\n"
-    "max_rel_err. One holds if it holds for any tensor and any cast; LEVEL is tensor, kind, step or\n"
+    "max_rel_err, which also judge recipes; of these alone saturated_blocks, lost_blocks, nonfinite_blocks,\n"
+    "a share of blocks with %. One holds if it holds for any tensor and any cast; LEVEL is tensor, kind, step or\n"
     "total: of these sums instead. Each that holds is a line on standard error.\n"
     "\n"
     "Examples:\n"
     "  mpsim stat trace/                                all files below, usual formats\n"
     "  mpsim stat -f fp16 -s 1,2^10,2^16 -k agrad,wgrad trace/\n"
     "  mpsim stat -f fp16 -s 2^0..2^32 --json -o sweep.json trace/    for mpsim plot sweep\n"
+    "  mpsim stat -f 'mxfp8:*' trace/                   floor or rceil?\n"
+    "  mpsim stat -f mxfp8:rceil,nvfp4,e4m3/128x128 --axis both --rht 16 trace/\n"
     "  mpsim stat -f fp16 -s 2^16 --fail-if nan,inf,'underflow>1%',total:sqnr'<40' trace/\n"
     "  mpsim stat -f e4m3@cuda,e5m2@cuda,e2m1 --json -o report.json grads.safetensors\n"
     "  zcat dump.bin.gz | mpsim stat --dtype bf16 --shape 1024,4096 -\n";
@@ -130,13 +141,19 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
     const option_row table_of_options[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &s.to.formats, "LIST",
-         "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2)"},
+         "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2), and block recipes, as "
+         "mxfp8:rceil,nvfp4,e4m3/128x128; see below"},
         {'s', "scale", OPTION_STRING, &s.to.scales, "LIST",
          "loss scales that multiply gradients first, as 1,1024,2^16, or every power of two of a "
          "range, as 2^0..2^32 (default 1); see below"},
         {0, "scale-kinds", OPTION_LIST, &s.scaled, "LIST",
          "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
         TARGET_OPTION_ROWS(s.to),
+        {0, "rht", OPTION_STRING, &s.to.hadamard, "N",
+         "beside each recipe also the one behind a Hadamard transform of groups of N: 16, 32, 64 or 128"},
+        {0, "axis", OPTION_STRING, &s.to.axis, "AXIS",
+         "recipes along rows (the last dimension; default), columns, or both: also what is requantised along "
+         "columns, as a tensor that is used transposed"},
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(s.from),
         KEEP_GOING_OPTION_ROW(s.from),

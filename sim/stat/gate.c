@@ -1,6 +1,8 @@
 /* gate.c -- see gate.h. */
 #include "gate.h"
 
+#include "blockreport.h"
+
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,12 +11,13 @@
 
 /* ---- what can be judged ---- */
 
-/* Counts are of elements, and a per cent of all of them; numbers need a value to compare with. */
-typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER } measure_kind;
+/* Counts are of elements, or of blocks, and a per cent of all of them; numbers need a value to compare with. */
+typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER, BLOCK_COUNT } measure_kind;
 
 typedef enum measure {
     NAN_COUNT, INF_COUNT, ZERO_COUNT, AMAX, AMIN,
     UNDERFLOWS, SUBNORMALS, OVERFLOWS, SATURATED, INEXACT, SQNR, MSE, MAX_REL_ERR,
+    SATURATED_BLOCKS, LOST_BLOCKS, NONFINITE_BLOCKS,
     MEASURES
 } measure;
 
@@ -35,6 +38,9 @@ static const struct {
     [SQNR] = {"sqnr", CAST_NUMBER},
     [MSE] = {"mse", CAST_NUMBER},
     [MAX_REL_ERR] = {"max_rel_err", CAST_NUMBER},
+    [SATURATED_BLOCKS] = {"saturated_blocks", BLOCK_COUNT},
+    [LOST_BLOCKS] = {"lost_blocks", BLOCK_COUNT},
+    [NONFINITE_BLOCKS] = {"nonfinite_blocks", BLOCK_COUNT},
 };
 
 static const char *const levels[] = {"tensor", "kind", "step", "total"};
@@ -53,7 +59,7 @@ struct gate_condition {
 
 static int is_count(measure m)
 {
-    return measures[m].kind == COUNT || measures[m].kind == CAST_COUNT;
+    return measures[m].kind != NUMBER && measures[m].kind != CAST_NUMBER;
 }
 
 /* ---- reading ---- */
@@ -66,7 +72,8 @@ static int unknown(const char *name)
         suggestion_consider(&s, measures[i].name);
     return fail(EXIT_USAGE, "stat: --fail-if: '%s' is no condition%s", name,
                 suggestion_end(&s, ": nan, inf, zero, amax, amin, underflow, subnormal, overflow, "
-                                   "saturated, inexact, sqnr, mse, max_rel_err"));
+                                   "saturated, inexact, sqnr, mse, max_rel_err, saturated_blocks, "
+                                   "lost_blocks, nonfinite_blocks"));
 }
 
 /* "total:underflow" -> the level, and what follows it. */
@@ -154,6 +161,9 @@ int gate_make(gate *g, const option_list *words, const target_list *targets, int
             if (counts && measures[c->what].kind == CAST_NUMBER)
                 return fail(EXIT_USAGE, "stat: --fail-if: '%s': --counts leaves %s out", c->text,
                             measures[c->what].name);
+            if (measures[c->what].kind == BLOCK_COUNT && targets->blocks.count == 0)
+                return fail(EXIT_USAGE, "stat: --fail-if: '%s': %s is of block recipes, and none is given", c->text,
+                            measures[c->what].name);
             p = comma ? comma + 1 : NULL;
         }
     return 0;
@@ -209,6 +219,36 @@ static double of_cast(measure m, const target *t, const mpsim_cast_stats *c, con
     }
 }
 
+/* The same of a recipe, all of which saturate. */
+static double of_recipe(measure m, const block_sums *b, const group *g)
+{
+    const mpsim_cast_stats *c = &b->stats.casts;
+    const int all_lost = c->compared == 0 && b->elements > g->stats.nan + g->stats.inf;
+    switch (m) {
+    case UNDERFLOWS:
+        return (double)c->counts.underflow;
+    case SUBNORMALS:
+        return (double)c->counts.subnormal;
+    case OVERFLOWS:
+    case SATURATED:
+        return (double)c->counts.overflow;
+    case INEXACT:
+        return (double)c->counts.inexact;
+    case SATURATED_BLOCKS:
+        return (double)b->stats.saturated_blocks;
+    case LOST_BLOCKS:
+        return (double)b->stats.lost_blocks;
+    case NONFINITE_BLOCKS:
+        return (double)b->stats.nonfinite_blocks;
+    case SQNR:
+        return all_lost ? -(double)INFINITY : block_sqnr_db(b, g);
+    case MSE:
+        return all_lost ? (double)INFINITY : block_mse(b);
+    default:
+        return all_lost ? (double)INFINITY : block_max_rel_err(b);
+    }
+}
+
 static int holds(const gate_condition *c, double x)
 {
     return c->comparison == ABOVE    ? x > c->limit
@@ -217,12 +257,13 @@ static int holds(const gate_condition *c, double x)
                                      : x <= c->limit;
 }
 
-static void put_value(char *out, size_t size, const gate_condition *c, double x, const mpsim_stats *s)
+static void put_value(char *out, size_t size, const gate_condition *c, double x, uint64_t all)
 {
     char a[32], b[32];
     if (is_count(c->what))
-        snprintf(out, size, "%s element%s, %s", text_count(a, (uint64_t)x), x == 1 ? "" : "s",
-                 text_share(b, (uint64_t)x, s->count));
+        snprintf(out, size, "%s %s%s, %s", text_count(a, (uint64_t)x),
+                 measures[c->what].kind == BLOCK_COUNT ? "block" : "element", x == 1 ? "" : "s",
+                 text_share(b, (uint64_t)x, all));
     else
         snprintf(out, size, "%s%s", text_number(a, x), c->what == SQNR ? " dB" : "");
 }
@@ -243,10 +284,10 @@ static void put_place(char *out, size_t size, const group_label *l)
                                                 : "files without a step");
 }
 
-static void judge(gate_condition *c, const group_label *l, const group *of, const char *cast, double x)
+/* A number, or a count of `all`. */
+static void judge(gate_condition *c, const group_label *l, const char *cast, double x, uint64_t all)
 {
-    const mpsim_stats *s = &of->stats;
-    const double value = c->per_cent ? 100 * x / (double)s->count : x;
+    const double value = c->per_cent ? 100 * x / (double)all : x;
     const int larger = c->comparison == ABOVE || c->comparison == AT_LEAST;
     char place[480], shown[96];
     if (isnan(value) || !holds(c, value))
@@ -255,7 +296,7 @@ static void judge(gate_condition *c, const group_label *l, const group *of, cons
         return;
     c->worst = value;
     put_place(place, sizeof place, l);
-    put_value(shown, sizeof shown, c, x, s);
+    put_value(shown, sizeof shown, c, x, all);
     snprintf(c->where, sizeof c->where, "%s%s: %s", place, cast, shown);
 }
 
@@ -270,7 +311,23 @@ static void judge_casts(const gate *g, gate_condition *c, const group_label *l, 
         if (scale != 1)
             snprintf(at, sizeof at, " times %s", text_scale(a, scale));
         snprintf(cast, sizeof cast, "%s as %.80s", at, t->label);
-        judge(c, l, of, cast, of_cast(c->what, t, &of->casts[i], &of->stats));
+        judge(c, l, cast, of_cast(c->what, t, &of->casts[i], &of->stats), of->stats.count);
+    }
+}
+
+static void judge_recipes(const gate *g, gate_condition *c, const group_label *l, const group *of)
+{
+    const block_list *blocks = &g->targets->blocks;
+    for (size_t i = 0; i < of->n_blocks; i++) {
+        const block_target *t = &blocks->items[i];
+        const block_sums *b = &of->blocks[i];
+        char as[160];
+        if (!b->elements)
+            continue;
+        snprintf(as, sizeof as, " as %.80s%s%s", t->label, t->axis == BLOCK_ROWS ? "" : ", ",
+                 t->axis == BLOCK_ROWS ? "" : block_axis_name(t->axis));
+        judge(c, l, as, of_recipe(c->what, b, of),
+              measures[c->what].kind == BLOCK_COUNT ? b->stats.blocks : b->elements);
     }
 }
 
@@ -283,8 +340,10 @@ void gate_see(gate *g, const group_label *label, const group *of)
             continue;
         if (kind == CAST_COUNT || kind == CAST_NUMBER)
             judge_casts(g, c, label, of);
+        if (kind == COUNT || kind == NUMBER)
+            judge(c, label, "", of_group(c->what, &of->stats), of->stats.count);
         else
-            judge(c, label, of, "", of_group(c->what, &of->stats));
+            judge_recipes(g, c, label, of);
     }
 }
 

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-int group_init(group *g, size_t n_casts, int histogram)
+int group_init(group *g, const target_list *targets, int histogram)
 {
     memset(g, 0, sizeof *g);
-    g->n_casts = n_casts;
-    g->casts = calloc(n_casts ? n_casts : 1, sizeof *g->casts);
+    g->n_casts = targets->count;
+    g->n_blocks = targets->blocks.count;
+    g->casts = calloc(g->n_casts + 1, sizeof *g->casts);
+    g->blocks = calloc(g->n_blocks + 1, sizeof *g->blocks);
     g->histogram = histogram ? calloc(1, sizeof *g->histogram) : NULL;
-    if (g->casts && (!histogram || g->histogram)) {
+    if (g->casts && g->blocks && (!histogram || g->histogram)) {
         group_reset(g);
         return 0;
     }
@@ -26,6 +28,10 @@ void group_reset(group *g)
         mpsim_histogram_init(g->histogram);
     for (size_t i = 0; i < g->n_casts; i++)
         mpsim_cast_stats_init(&g->casts[i]);
+    for (size_t i = 0; i < g->n_blocks; i++) {
+        g->blocks[i].elements = 0;
+        mpsim_block_stats_init(&g->blocks[i].stats);
+    }
 }
 
 void group_merge(group *to, const group *from)
@@ -37,11 +43,16 @@ void group_merge(group *to, const group *from)
         mpsim_histogram_merge(to->histogram, from->histogram);
     for (size_t i = 0; i < to->n_casts; i++)
         mpsim_cast_stats_merge(&to->casts[i], &from->casts[i]);
+    for (size_t i = 0; i < to->n_blocks; i++) {
+        to->blocks[i].elements += from->blocks[i].elements;
+        mpsim_block_stats_merge(&to->blocks[i].stats, &from->blocks[i].stats);
+    }
 }
 
 void group_clear(group *g)
 {
     free(g->casts);
+    free(g->blocks);
     free(g->histogram);
     memset(g, 0, sizeof *g);
 }

@@ -6,6 +6,12 @@
 
 #include <mpsim/mpsim.h>
 
+/* What a block recipe does to elements. */
+typedef struct block_sums {
+    uint64_t elements; /* of those of the group: a tensor of one dimension has no columns, and so none along them */
+    mpsim_block_stats stats;
+} block_sums;
+
 /* It merges exactly. */
 typedef struct group {
     uint64_t tensors;
@@ -14,10 +20,12 @@ typedef struct group {
     mpsim_histogram *histogram; /* NULL if not asked for */
     mpsim_cast_stats *casts;    /* one for each target   */
     size_t n_casts;
+    block_sums *blocks;         /* one for each recipe   */
+    size_t n_blocks;
 } group;
 
 /* group_init -- 0, or -1 if out of memory. */
-int group_init(group *g, size_t n_casts, int histogram);
+int group_init(group *g, const target_list *targets, int histogram);
 void group_reset(group *g); /* back to empty */
 void group_merge(group *to, const group *from);
 void group_clear(group *g);

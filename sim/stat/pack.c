@@ -145,9 +145,8 @@ static size_t target_of(const group *g, const target_list *targets, size_t i)
     return i;
 }
 
-static void put_cast(putter *b, const group *g, const target_list *targets, size_t i)
+static void put_cast_stats(putter *b, const mpsim_cast_stats *c)
 {
-    const mpsim_cast_stats *c = &g->casts[target_of(g, targets, i)];
     bytes_put_count(b, c->counts.inexact);
     bytes_put_count(b, c->counts.underflow);
     bytes_put_count(b, c->counts.subnormal);
@@ -159,10 +158,13 @@ static void put_cast(putter *b, const group *g, const target_list *targets, size
     put_sum(b, &c->sum_squares_left_out);
 }
 
-static void take_cast(taker *t, group *g, size_t i)
+static void put_cast(putter *b, const group *g, const target_list *targets, size_t i)
 {
-    mpsim_cast_stats *c = &g->casts[i];
-    const uint64_t most = g->stats.count;
+    put_cast_stats(b, &g->casts[target_of(g, targets, i)]);
+}
+
+static void take_cast_stats(taker *t, mpsim_cast_stats *c, uint64_t most)
+{
     c->counts.inexact = take_number(t, most);
     c->counts.underflow = take_number(t, most);
     c->counts.subnormal = take_number(t, most);
@@ -172,6 +174,64 @@ static void take_cast(taker *t, group *g, size_t i)
     c->max_rel_err = take_magnitude(t);
     take_sum(t, &c->sum_squared_error);
     take_sum(t, &c->sum_squares_left_out);
+}
+
+static void take_cast(taker *t, group *g, size_t i)
+{
+    take_cast_stats(t, &g->casts[i], g->stats.count);
+}
+
+static size_t count_blocks(const group *g, const target_list *targets)
+{
+    (void)targets;
+    return g->n_blocks;
+}
+
+/* The counts of blocks: those of all first, which bounds the others. */
+enum { BLOCK_COUNTS = 9 };
+
+static void block_counts(uint64_t *counts[BLOCK_COUNTS], mpsim_block_stats *s)
+{
+    uint64_t *const all[BLOCK_COUNTS] = {&s->blocks,           &s->zero_blocks,  &s->saturated_blocks,
+                                         &s->lost_blocks,      &s->nonfinite_blocks, &s->least_scales,
+                                         &s->largest_scales,   &s->scale_zero,   &s->scale_nonfinite};
+    memcpy(counts, all, sizeof all);
+}
+
+static void put_block(putter *b, const group *g, const target_list *targets, size_t i)
+{
+    mpsim_block_stats *s = &g->blocks[i].stats;
+    uint64_t *counts[BLOCK_COUNTS];
+    size_t first = 0, end = MPSIM_SCALE_BINS;
+    (void)targets;
+    bytes_put_count(b, g->blocks[i].elements);
+    put_cast_stats(b, &s->casts);
+    block_counts(counts, s);
+    for (size_t k = 0; k < BLOCK_COUNTS; k++)
+        bytes_put_count(b, *counts[k]);
+    while (first < end && s->scales[first] == 0)
+        first++;
+    while (end > first && s->scales[end - 1] == 0)
+        end--;
+    bytes_put_count(b, first);
+    bytes_put_count(b, end);
+    for (size_t k = first; k < end; k++)
+        bytes_put_count(b, s->scales[k]);
+}
+
+static void take_block(taker *t, group *g, size_t i)
+{
+    mpsim_block_stats *s = &g->blocks[i].stats;
+    uint64_t *counts[BLOCK_COUNTS];
+    g->blocks[i].elements = take_number(t, g->stats.count);
+    take_cast_stats(t, &s->casts, g->stats.count);
+    block_counts(counts, s);
+    for (size_t k = 0; k < BLOCK_COUNTS; k++)
+        *counts[k] = take_number(t, k ? s->blocks : UINT64_MAX);
+    const size_t first = (size_t)take_number(t, MPSIM_SCALE_BINS);
+    const size_t end = (size_t)take_number(t, MPSIM_SCALE_BINS);
+    for (size_t k = first; k < end && !t->bad; k++)
+        s->scales[k] = take_number(t, s->blocks);
 }
 
 /* What a group accumulates. The first row has the count of its elements, which bounds what follows. */
@@ -184,6 +244,7 @@ static const struct {
     {'s', one, put_stats, take_stats},
     {'h', one_if_histogram, put_histogram, take_histogram},
     {'c', count_casts, put_cast, take_cast},
+    {'b', count_blocks, put_block, take_block},
 };
 
 /* ---- groups ---- */

@@ -8,7 +8,7 @@
 /* Records of a group follow each other in the order of the rows: of row r there are pack_count, each with its
  * tag. To add an accumulator is to add a row (pack.c). A group whose tensors are not scaled has one cast for each
  * format. */
-enum { PACK_ROWS = 3 };
+enum { PACK_ROWS = 4 };
 
 char pack_tag(int row);
 size_t pack_count(int row, const group *g, const target_list *targets);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char magic[] = "mpsim-part/";
-enum { VERSION = 1, FRAME = 5, RANK_MOST = 64 };
+enum { VERSION = 2, VERSION_WITHOUT_RECIPES = 1, FRAME = 5, RANK_MOST = 64 };
 
 /* ---- the head ---- */
 
@@ -25,6 +25,16 @@ const char *part_describe(char *out, size_t size, const mpsim_format *f, const m
         snprintf(out + n, size - (size_t)n, "; mode %d random %d overflow %d infinity %d %d nan %d %d negative %d "
                  "zero %d flush %d %d", r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan,
                  r->negative, r->no_zero, r->flush_input, r->flush_output);
+    return out;
+}
+
+const char *part_describe_block(char *out, size_t size, const block_target *t)
+{
+    const mpsim_block_recipe *b = &t->recipe;
+    snprintf(out, size, "%s: element %s rule %d power of two %d mode %d random %d block %u x %u infinity %a epsilon %a "
+             "margin %a transform %u", t->label, b->element, b->rule, b->power_of_two, b->element_mode, b->sr_bits,
+             (unsigned)b->block_rows, (unsigned)b->block_cols, b->scale_for_inf, b->amax_epsilon, b->margin,
+             t->transform);
     return out;
 }
 
@@ -94,7 +104,7 @@ void part_write_head(part_writer *w, FILE *to, const part_head *h)
 {
     memset(w, 0, sizeof *w);
     w->to = to;
-    fprintf(to, "%s%d\n", magic, VERSION);
+    fprintf(to, "%s%d\n", magic, h->recipes ? VERSION : VERSION_WITHOUT_RECIPES);
     bytes_put_count(&w->b, h->sections);
     bytes_put_count(&w->b, h->shards);
     bytes_put_text(&w->b, h->version);
@@ -232,7 +242,6 @@ static int open_file(part_reader *r, trace_error *error)
 int part_open(part_reader *r, const part_source *source, trace_error *error)
 {
     char text[sizeof magic + 16] = "";
-    unsigned version = 0;
     memset(r, 0, sizeof *r);
     r->source = source;
     r->size = source->n;
@@ -244,13 +253,13 @@ int part_open(part_reader *r, const part_source *source, trace_error *error)
             return -1;
         n++;
     }
-    if (strncmp(text, magic, sizeof magic - 1) != 0 || sscanf(text + sizeof magic - 1, "%u\n", &version) != 1 ||
-        version == 0 || text[n - 1] != '\n')
+    if (strncmp(text, magic, sizeof magic - 1) != 0 || sscanf(text + sizeof magic - 1, "%u\n", &r->version) != 1 ||
+        r->version == 0 || text[n - 1] != '\n')
         return failed(r, error, EXIT_DATA, "not a part of a report, as 'mpsim stat --shard' writes it");
-    if (version > VERSION)
+    if (r->version > VERSION)
         return trace_error_set(error, EXIT_DATA, source->name, UINT64_MAX,
                                "mpsim-part/%u: a newer version than mpsim-part/%d, which is the newest that is known "
-                               "here", version, VERSION);
+                               "here", r->version, VERSION);
     return 0;
 }
 
@@ -334,6 +343,7 @@ int part_read_head(part_reader *r, part_head *h, trace_error *error)
         return part_damaged(r, "it does not begin with a head", error);
     h->memory = r->record.p; /* the texts stay */
     r->record = (struct part_buffer){NULL, 0};
+    h->recipes = r->version > VERSION_WITHOUT_RECIPES;
     h->sections = take_number(&t, SHARDS_MOST);
     h->shards = take_number(&t, SHARDS_MOST);
     h->version = take_text(&t);

@@ -1,6 +1,6 @@
 /* part.h -- parts of a report: the file format mpsim-part/1, written and read, in files or in memory.
  *
- * A part is the line "mpsim-part/1", a head and sections, all of them records: a tag of one byte, the length of
+ * A part is the line "mpsim-part/1" (2 where there are block recipes), a head and sections, all of them records: a tag of one byte, the length of
  * what follows (4 bytes, little-endian), and that; numbers and texts as bytes.h has them. The head says what was
  * asked for, of what, and how many sections follow. A section is what one shard found, in the order of the files:
  *
@@ -13,7 +13,7 @@
  *   'X'  a file failed (or, place 0, what stands for files): its place and one, its path, exit code and message
  *   'Z'  ends it: how many files were counted, and a digest of all bytes of the section before that
  *
- * The digest of the head stands at its end. Whoever adds a record, or a field, makes it version 2.
+ * The digest of the head stands at its end. Whoever adds a record, or a field, makes it version 3.
  *
  * What is here holds no global state: writers and readers may be used by several threads, each its own. */
 #ifndef MPSIM_SIM_STAT_PART_H
@@ -44,12 +44,15 @@ typedef struct part_head {
     const char *first;             /* the first path                                    */
     part_pairs words;              /* the settings: stat_settings_word                  */
     part_pairs formats;            /* what their formats and roundings are              */
+    int recipes;                   /* whether there are block recipes: mpsim-part/2     */
     void *memory;                  /* where all the texts are; NULL: with the caller    */
 } part_head;
 
 void part_head_clear(part_head *h);
 /* part_describe -- what a target is, all of it, as text: format and rounding but for the scale. Returns out. */
 const char *part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r);
+/* part_describe_block -- the same of a recipe. */
+const char *part_describe_block(char *out, size_t size, const block_target *t);
 
 /* ---- writing ---- */
 
@@ -84,6 +87,7 @@ typedef struct part_reader {
     const part_source *source;
     FILE *from;               /* NULL: in memory          */
     uint64_t place, size;     /* next byte; of all        */
+    unsigned version;
     uint64_t at, digest;      /* of the section, as above */
     struct part_buffer {
         unsigned char *p;

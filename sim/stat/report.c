@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "../cli/input.h"
+#include "blockreport.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -106,6 +107,8 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
             json_array_append_new(casts, cast);
         }
     json_object_set_new(v, "formats", casts);
+    if (g->n_blocks)
+        json_object_set_new(v, "blocks", block_group_json(&r->targets->blocks, g, r->counts));
     if (g->histogram)
         json_object_set_new(v, "histogram", histogram_json(g->histogram));
     return v;
@@ -139,10 +142,10 @@ static json_t *formats_json(const target_list *l)
 
 static const char csv_header[] =
     "level,file,name,kind,step,dtype,shape,count,zero,nan,inf,amax,amin,mean,l2,format,scale,"
-    "underflow,subnormal,overflow,inexact,sqnr_db,mse,max_rel_err,compared\n";
+    "underflow,subnormal,overflow,inexact,sqnr_db,mse,max_rel_err,compared";
 static const char csv_header_of_counts[] =
     "level,file,name,kind,step,dtype,shape,count,zero,nan,inf,amax,amin,format,scale,"
-    "underflow,subnormal,overflow,inexact\n";
+    "underflow,subnormal,overflow,inexact";
 
 static void csv_optional(FILE *to, const char *s)
 {
@@ -156,44 +159,68 @@ static void csv_number(FILE *to, double x)
     csv_double(to, x);
 }
 
-static void group_csv(const statreport *r, const group_label *l, const group *g)
+/* The cells of a group, which all its lines begin with. */
+static void csv_group(const statreport *r, const group_label *l, const group *g)
 {
     FILE *to = r->file;
     const mpsim_stats *s = &g->stats;
+    csv_text(to, l->level);
+    csv_optional(to, l->file);
+    csv_optional(to, l->name);
+    csv_optional(to, l->kind);
+    if (l->step >= 0)
+        fprintf(to, ",%" PRId64, l->step);
+    else
+        fputc(',', to);
+    csv_optional(to, l->dtype);
+    csv_optional(to, l->shape);
+    fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->count, s->zero, s->nan, s->inf);
+    csv_number(to, s->amax);
+    csv_number(to, s->amin);
+    if (!r->counts) {
+        csv_number(to, mpsim_stats_mean(s));
+        csv_number(to, mpsim_stats_l2(s));
+    }
+}
+
+/* What a cast, or a recipe, loses. */
+static void csv_losses(const statreport *r, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    FILE *to = r->file;
+    fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->counts.underflow, c->counts.subnormal,
+            c->counts.overflow, c->counts.inexact);
+    if (r->counts)
+        return;
+    csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
+    csv_number(to, mpsim_cast_stats_mse(c));
+    csv_number(to, max_rel_err(c));
+    fprintf(to, ",%" PRIu64, c->compared);
+}
+
+static void group_csv(const statreport *r, const group_label *l, const group *g)
+{
+    const block_list *blocks = &r->targets->blocks;
     for (size_t i = 0; i < g->n_casts; i++) {
-        const mpsim_cast_stats *c = &g->casts[i];
         double scale;
         if (!group_shows(g, r->targets, i, &scale))
             continue;
-        csv_text(to, l->level);
-        csv_optional(to, l->file);
-        csv_optional(to, l->name);
-        csv_optional(to, l->kind);
-        if (l->step >= 0)
-            fprintf(to, ",%" PRId64, l->step);
-        else
-            fputc(',', to);
-        csv_optional(to, l->dtype);
-        csv_optional(to, l->shape);
-        fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->count, s->zero, s->nan,
-                s->inf);
-        csv_number(to, s->amax);
-        csv_number(to, s->amin);
-        if (!r->counts) {
-            csv_number(to, mpsim_stats_mean(s));
-            csv_number(to, mpsim_stats_l2(s));
-        }
-        csv_optional(to, r->targets->items[i].label);
-        csv_number(to, scale);
-        fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->counts.underflow,
-                c->counts.subnormal, c->counts.overflow, c->counts.inexact);
-        if (!r->counts) {
-            csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
-            csv_number(to, mpsim_cast_stats_mse(c));
-            csv_number(to, max_rel_err(c));
-            fprintf(to, ",%" PRIu64, c->compared);
-        }
-        fputc('\n', to);
+        csv_group(r, l, g);
+        csv_optional(r->file, r->targets->items[i].label);
+        csv_number(r->file, scale);
+        csv_losses(r, &g->casts[i], &g->stats);
+        if (blocks->count)
+            block_csv_cells(r->file, blocks, g, -1);
+        fputc('\n', r->file);
+    }
+    for (size_t i = 0; i < g->n_blocks; i++) {
+        if (!block_shows(blocks, g, i))
+            continue;
+        csv_group(r, l, g);
+        csv_optional(r->file, blocks->items[i].label);
+        fputc(',', r->file);
+        csv_losses(r, &g->blocks[i].stats.casts, &g->stats);
+        block_csv_cells(r->file, blocks, g, (int)i);
+        fputc('\n', r->file);
     }
 }
 
@@ -252,6 +279,19 @@ int statreport_is_broken(const group *g)
     return g->stats.nan > 0 || g->stats.inf > 0;
 }
 
+static void blocks_text(statreport *r, const group_label *l, const group *g, table *t)
+{
+    const block_list *blocks = &r->targets->blocks;
+    int shown = 0;
+    for (size_t i = 0; i < g->n_blocks; i++) {
+        if (!block_shows(blocks, g, i))
+            continue;
+        text_label(t, l, shown++ == 0);
+        block_text_cells(t, blocks, g, i, r->counts);
+        r->marked_blocks |= !r->counts && block_left_out(&g->blocks[i], g);
+    }
+}
+
 static void group_text(statreport *r, const group_label *l, const group *g)
 {
     char a[32];
@@ -291,6 +331,7 @@ static void group_text(statreport *r, const group_label *l, const group *g)
             table_cell(t, "%s", c->compared ? text_number(a, c->max_rel_err) : "-");
         }
     }
+    blocks_text(r, l, g, first ? r->first_blocks : r->blocks);
 }
 
 /* ---- the report ---- */
@@ -303,19 +344,26 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
     r->style = style;
     r->targets = targets;
     r->counts = counts;
-    if (style == REPORT_CSV)
+    if (style == REPORT_CSV) {
         fputs(counts ? csv_header_of_counts : csv_header, to);
+        if (targets->blocks.count)
+            block_csv_titles(to);
+        fputc('\n', to);
+    }
     if (style == REPORT_TEXT || style == REPORT_CSV) {
         json_decref(config);
         return;
     }
-    json_t *formats = formats_json(targets);
+    json_t *formats = formats_json(targets), *recipes = block_recipes_json(&targets->blocks);
     if (style == REPORT_NDJSON) {
         json_t *v = json_object();
         json_object_set_new(v, "schema", json_string("mpsim.stat/1"));
         json_object_set_new(v, "level", json_string("config"));
         json_object_update(v, config);
         json_object_set_new(v, "formats", formats);
+        if (targets->blocks.count)
+            json_object_set(v, "recipes", recipes);
+        json_decref(recipes);
         json_decref(config);
         r->failed |= json_write(to, v) != 0;
         fputc('\n', to);
@@ -325,6 +373,12 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
         fputs(",\n\"formats\": ", to);
         r->failed |= json_write(to, formats) != 0;
         fputs(",\n", to);
+        if (targets->blocks.count) {
+            fputs("\"recipes\": ", to);
+            r->failed |= json_write(to, json_incref(recipes)) != 0;
+            fputs(",\n", to);
+        }
+        json_decref(recipes);
     }
 }
 
@@ -350,7 +404,10 @@ void statreport_list(statreport *r, const char *name, const char *title)
                  r->counts ? "" : "|>SQNR dB|>max rel err");
         r->loses = table_new(columns);
         r->first_loses = table_new(columns);
-        r->failed |= !r->holds || !r->loses || !r->first_holds || !r->first_loses;
+        snprintf(columns, sizeof columns, "<%s%s", key, block_text_titles(r->counts));
+        r->blocks = table_new(columns);
+        r->first_blocks = table_new(columns);
+        r->failed |= !r->holds || !r->loses || !r->first_holds || !r->first_loses || !r->blocks || !r->first_blocks;
     }
 }
 
@@ -393,6 +450,11 @@ void statreport_list_end(statreport *r)
             fputc('\n', r->file);
             r->failed |= table_print(r->first_loses, r->file, "  ") != 0;
         }
+        if (r->targets->blocks.count) {
+            table_move(r->first_blocks, r->blocks);
+            fputc('\n', r->file);
+            r->failed |= table_print(r->first_blocks, r->file, "  ") != 0;
+        }
         statreport_list_drop(r);
     }
 }
@@ -403,7 +465,9 @@ void statreport_list_drop(statreport *r)
     table_free(r->loses);
     table_free(r->first_holds);
     table_free(r->first_loses);
-    r->holds = r->loses = r->first_holds = r->first_loses = NULL;
+    table_free(r->blocks);
+    table_free(r->first_blocks);
+    r->holds = r->loses = r->blocks = r->first_holds = r->first_loses = r->first_blocks = NULL;
 }
 
 void statreport_list_broken(statreport *r, uint64_t left_out)
@@ -441,11 +505,15 @@ int statreport_end(statreport *r)
 {
     if (r->marked)
         fputs("\n* without the elements that became Inf or NaN (counted as overflow)\n", r->file);
+    if (r->marked_blocks)
+        fputs("\n+ without finite elements that NaN or Inf of their block made Inf or NaN\n", r->file);
     if (r->partial && r->style == REPORT_CSV) {
         fputs("partial", r->file);
         for (const char *c = r->counts ? csv_header_of_counts : csv_header; *c; c++)
             if (*c == ',')
                 fputc(',', r->file);
+        if (r->targets->blocks.count)
+            block_csv_cells(r->file, &r->targets->blocks, NULL, -1);
         fputc('\n', r->file);
     }
     statreport_list_drop(r);

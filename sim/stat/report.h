@@ -24,8 +24,10 @@ typedef struct statreport {
     int partial; /* not 0: the report is of what was read before it was interrupted */
     const char *title;    /* text: the open section and its tables */
     table *holds, *loses;
-    table *first_holds, *first_loses; /* of tensors with NaN or Inf, which come first */
+    table *blocks;        /* under block recipes                   */
+    table *first_holds, *first_loses, *first_blocks; /* of tensors with NaN or Inf, which come first */
     int marked;           /* an SQNR leaves out elements           */
+    int marked_blocks;    /* one of a recipe does                  */
 } statreport;
 
 /* The report in order: begin, then for each of "tensors", "kinds", "steps" a list of

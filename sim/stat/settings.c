@@ -32,7 +32,9 @@ void stat_form_clear(stat_form *f)
 
 int stat_settings_targets(const stat_settings *s, target_list *targets, const char *verb)
 {
-    const int code = target_list_make(targets, &s->to, verb, default_formats);
+    target_options to = s->to;
+    to.recipes = 1;
+    const int code = target_list_make(targets, &to, verb, default_formats);
     return code ? code : input_check_kinds(verb, "scale-kinds", &s->scaled, "all");
 }
 
@@ -73,6 +75,19 @@ static json_t *list_json(const option_list *l)
     return v;
 }
 
+/* The recipes by name, and along which axes. */
+static void put_recipes(json_t *config, const block_list *l)
+{
+    json_t *names = json_array(), *axes = json_array();
+    for (size_t i = 0; i < l->count; i++)
+        if (block_is_first(l, i))
+            json_array_append_new(names, json_string(l->items[i].label));
+    for (size_t i = 0; i < l->count && strcmp(l->items[i].label, l->items[0].label) == 0; i++)
+        json_array_append_new(axes, json_string(block_axis_name(l->items[i].axis)));
+    json_object_set_new(config, "recipes", names);
+    json_object_set_new(config, "axes", axes);
+}
+
 json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version)
 {
     json_t *v = json_object(), *scales = json_array(), *labels = json_array(), *scaled = json_array();
@@ -86,7 +101,9 @@ json_t *stat_settings_json(const stat_settings *s, const target_list *targets, c
     for (int i = 0; (kind = trace_kind_at(i)); i++)
         if (stat_is_scaled(s, kind))
             json_array_append_new(scaled, json_string(kind));
-    const mpsim_rounding *r = &targets->items[0].rounding;
+    mpsim_rounding none;
+    mpsim_rounding_init(&none, MPSIM_ROUND_NEAREST_EVEN);
+    const mpsim_rounding *r = targets->count ? &targets->items[0].rounding : &none;
     json_object_set_new(v, "mpsim", json_string(version));
     json_object_set_new(v, "formats", labels);
     json_object_set_new(v, "scales", scales);
@@ -102,6 +119,8 @@ json_t *stat_settings_json(const stat_settings *s, const target_list *targets, c
     json_object_set_new(v, "kinds", list_json(&s->from.kinds));
     if (s->counts)
         json_object_set_new(v, "counts", json_true());
+    if (targets->blocks.count)
+        put_recipes(v, &targets->blocks);
     if (s->names)
         json_object_set_new(v, "map", json_loads(s->names, 0, NULL));
     return v;
@@ -139,6 +158,8 @@ static const struct {
     {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},
     {"counts", OPTION_FLAG, offsetof(stat_settings, counts)},
     {"histogram", OPTION_FLAG, offsetof(stat_settings, histogram)},
+    {"rht", OPTION_STRING, offsetof(stat_settings, to.hadamard)},
+    {"axis", OPTION_STRING, offsetof(stat_settings, to.axis)},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

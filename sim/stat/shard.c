@@ -70,6 +70,12 @@ static int describe(shards *s)
         if (target_is_first(&s->targets, i))
             code = add_pair(&s->head.formats, t[i].label,
                             part_describe(text, sizeof text, &t[i].format, &t[i].rounding));
+    const block_list *blocks = &s->targets.blocks;
+    for (size_t i = 0; i < blocks->count && !code; i++)
+        if (block_is_first(blocks, i))
+            code = add_pair(&s->head.formats, blocks->items[i].label,
+                            part_describe_block(text, sizeof text, &blocks->items[i]));
+    s->head.recipes = blocks->count > 0;
     for (size_t i = 0; i < sizeof read / sizeof read[0] && !code; i++)
         if (read[i].f)
             code = add_pair(&s->head.formats, read[i].name, part_describe(text, sizeof text, read[i].f, NULL));

@@ -45,7 +45,7 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     }
     keyed *items = l->items;
     keyed fresh = key;
-    if (group_init(&fresh.g, r->targets->count, r->settings->histogram))
+    if (group_init(&fresh.g, r->targets, r->settings->histogram))
         return NULL;
     memmove(items + at + 1, items + at, (l->count - at) * sizeof *items);
     items[at] = fresh;
@@ -191,19 +191,21 @@ static void print_scaled(FILE *to, const tally *r)
 static void print_head(FILE *to, const tally *r)
 {
     char a[32], b[32], c[32], d[32], e[64] = "";
-    const target *first = &r->targets->items[0];
-    const char *preset = first->preset;
+    const target *first = r->targets->count ? &r->targets->items[0] : NULL;
+    const char *preset = first ? first->preset : "";
     const size_t steps = r->steps.count - (r->steps.items[0].step < 0); /* the first is "none" */
     for (size_t i = 1; i < r->targets->count; i++)
         if (strcmp(preset, r->targets->items[i].preset) != 0)
             preset = "several";
     if (steps)
         snprintf(e, sizeof e, ", %s step%s", text_count(d, steps), steps == 1 ? "" : "s");
-    fprintf(to, "%s file%s, %s tensor%s, %s element%s%s; rounding %s, preset %s\n",
+    fprintf(to, "%s file%s, %s tensor%s, %s element%s%s",
             text_count(a, r->files), r->files == 1 ? "" : "s", text_count(b, r->total.tensors),
             r->total.tensors == 1 ? "" : "s", text_count(c, r->total.stats.count),
-            r->total.stats.count == 1 ? "" : "s", e,
-            mpsim_round_mode_name((mpsim_round_mode)first->rounding.mode), preset);
+            r->total.stats.count == 1 ? "" : "s", e);
+    if (first)
+        fprintf(to, "; rounding %s, preset %s", mpsim_round_mode_name((mpsim_round_mode)first->rounding.mode), preset);
+    fputc('\n', to);
     if (r->failed)
         fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", r->failed,
                 r->failed == 1 ? "" : "s", r->failed == 1 ? "is" : "are");
@@ -259,7 +261,7 @@ int tally_init(tally *r, const stat_settings *settings, const stat_form *form, c
     r->by_tensor = form->tensors || form->style != REPORT_TEXT;
     r->level = form->style == REPORT_CSV ? (form->level ? form->level : "tensor") : NULL;
     const int code = gate_make(&r->gate, &form->fail_if, targets, settings->counts);
-    if (!code && group_init(&r->total, targets->count, settings->histogram))
+    if (!code && group_init(&r->total, targets, settings->histogram))
         return fail(EXIT_IO, "out of memory");
     return code;
 }

@@ -6,6 +6,7 @@
 #include "tensor.h"
 
 #include "../cli/stream.h"
+#include "blocks.h"
 
 #include <train/parallel.h>
 
@@ -25,6 +26,7 @@ enum {
 typedef struct lane {
     mpsim_summary *summary;
     unsigned char *codes;
+    blocklane *blocks; /* NULL without recipes */
     int used, failed_at; /* of the tensor at hand: the piece of the error, or INT_MAX */
     trace_error error;
 } lane;
@@ -49,6 +51,9 @@ struct tensorstat {
     uint64_t bytes; /* of those that wait        */
     item *at;       /* the large one at hand     */
     uint64_t stream, piece, first; /* first: element of the block that is read in order */
+    blockrun *run;  /* under recipes, its phase at hand, the first of the tiles at hand */
+    int phase;
+    uint64_t tile;
     atomic_int failed_at;
     atomic_ullong counted; /* elements of it */
     const volatile sig_atomic_t *asked; /* or NULL */
@@ -59,7 +64,7 @@ struct tensorstat {
 
 static size_t group_bytes(const target_list *targets, int histogram)
 {
-    return sizeof(item) + targets->count * sizeof(mpsim_cast_stats) +
+    return sizeof(item) + targets->count * sizeof(mpsim_cast_stats) + targets->blocks.count * sizeof(block_sums) +
            (histogram ? sizeof(mpsim_histogram) : 0);
 }
 
@@ -84,10 +89,11 @@ tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned w
         lane *l = &s->lanes[s->n_lanes];
         l->summary = mpsim_summary_new();
         l->codes = malloc(PIECE);
-        ok = l->summary && l->codes;
+        l->blocks = targets->blocks.count ? blocklane_new(targets) : NULL;
+        ok = l->summary && l->codes && (l->blocks || !targets->blocks.count);
     }
     for (; ok && s->room < room; s->room++)
-        ok = group_init(&s->items[s->room].g, targets->count, histogram) == 0;
+        ok = group_init(&s->items[s->room].g, targets, histogram) == 0;
     if (ok)
         return s;
     tensorstat_free(s);
@@ -101,6 +107,7 @@ void tensorstat_free(tensorstat *s)
     for (int i = 0; i < s->n_lanes; i++) {
         mpsim_summary_free(s->lanes[i].summary);
         free(s->lanes[i].codes);
+        blocklane_free(s->lanes[i].blocks);
     }
     for (size_t i = 0; i < s->room; i++)
         group_clear(&s->items[i].g);
@@ -204,12 +211,62 @@ static int run_small(const tensorstat *s, lane *l, item *it)
     return finish(s, l->summary, it);
 }
 
+/* ---- under block recipes ---- */
+
+static blockrun *new_run(const tensorstat *s, item *it)
+{
+    const blockrun_of of = {.t = it->of.t,
+                            .i = it->of.i,
+                            .first = it->of.first,
+                            .n = it->of.n,
+                            .seed = s->seed,
+                            .stream = tensor_stream(it->of.t, trace_at(it->of.t, it->of.i))};
+    return blockrun_new(&of, s->targets, s->asked, &it->error);
+}
+
+/* What the lanes that were used have found of it, in the first of them; `counted` elements were. */
+static int finish_blocks(const tensorstat *s, const blockrun *run, lane *lanes, int n, item *it, uint64_t counted)
+{
+    cut(s, it, blockrun_whole(run) || counted == it->of.n ? counted : 0);
+    for (int i = 1; i < n; i++)
+        if (lanes[i].used && mpsim_summary_merge(lanes[0].summary, lanes[i].summary) != MPSIM_OK)
+            return no_memory(it->of.t, &it->error);
+    if (finish(s, lanes[0].summary, it))
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (lanes[i].used)
+            blockrun_take(run, lanes[i].blocks, &it->g);
+    blockrun_end(run, &it->g, it->of.n);
+    return 0;
+}
+
+static int run_small_blocks(const tensorstat *s, lane *l, item *it)
+{
+    uint64_t counted = 0;
+    int code = 0;
+    if (begin(s, l->summary, it) != MPSIM_OK)
+        return no_memory(it->of.t, &it->error);
+    blocklane_begin(l->blocks);
+    l->used = 1;
+    blockrun *run = new_run(s, it);
+    if (!run)
+        return -1;
+    for (int phase = 0; phase < blockrun_phases(run) && !code; phase++)
+        for (uint64_t k = 0; k < blockrun_tiles(run, phase) && !code && !is_asked(s); k++)
+            code = blockrun_tile(run, phase, k, l->blocks, l->summary, l->codes, PIECE, &counted, &it->error);
+    if (!code)
+        code = finish_blocks(s, run, l, 1, it, counted);
+    blockrun_free(run);
+    return code;
+}
+
 static void run_item(int k, void *context)
 {
     tensorstat *s = context;
     item *it = &s->items[k];
+    lane *l = &s->lanes[parallel_self()];
     if (!it->is_file && trace_at(it->of.t, it->of.i)->format)
-        it->failed = run_small(s, &s->lanes[parallel_self()], it);
+        it->failed = l->blocks ? run_small_blocks(s, l, it) : run_small(s, l, it);
 }
 
 /* ---- a large tensor: a piece for each thread ---- */
@@ -222,7 +279,18 @@ static int lane_begin(tensorstat *s, lane *l)
     if (begin(s, l->summary, s->at) != MPSIM_OK)
         return no_memory(s->at->of.t, &l->error);
     l->used = 1;
+    if (l->blocks)
+        blocklane_begin(l->blocks);
     return 0;
+}
+
+/* Piece k of the tensor failed. */
+static void note_failed(tensorstat *s, lane *l, int k)
+{
+    l->failed_at = k;
+    int others = atomic_load(&s->failed_at);
+    while (k < others && !atomic_compare_exchange_weak(&s->failed_at, &others, k))
+        continue;
 }
 
 static void run_piece(int k, void *context)
@@ -241,10 +309,21 @@ static void run_piece(int k, void *context)
         }
         no_memory(it->of.t, &l->error);
     }
-    l->failed_at = k;
-    int others = atomic_load(&s->failed_at);
-    while (k < others && !atomic_compare_exchange_weak(&s->failed_at, &others, k))
-        continue;
+    note_failed(s, l, k);
+}
+
+static void run_tile(int k, void *context)
+{
+    tensorstat *s = context;
+    lane *l = &s->lanes[parallel_self()];
+    uint64_t n = 0;
+    if (is_asked(s) || atomic_load(&s->failed_at) < k || l->failed_at < k)
+        return;
+    if (lane_begin(s, l) == 0 && blockrun_tile(s->run, s->phase, s->tile + (uint64_t)k, l->blocks, l->summary,
+                                               l->codes, PIECE, &n, &l->error) == 0)
+        atomic_fetch_add(&s->counted, n);
+    else
+        note_failed(s, l, k);
 }
 
 /* What lanes hold of one block of a tensor that is read in order. */
@@ -299,7 +378,7 @@ static int run_in_order(tensorstat *s, item *it)
     }
 }
 
-static int run_large(tensorstat *s, item *it)
+static void begin_large(tensorstat *s, item *it)
 {
     const trace_tensor *x = trace_at(it->of.t, it->of.i);
     s->at = it;
@@ -311,6 +390,40 @@ static int run_large(tensorstat *s, item *it)
         s->lanes[i].used = 0;
         s->lanes[i].failed_at = INT_MAX;
     }
+}
+
+/* The tiles of a phase, some at a time. */
+static void run_phase(tensorstat *s)
+{
+    enum { AT_ONCE = 1 << 16 };
+    const uint64_t n = blockrun_tiles(s->run, s->phase);
+    for (s->tile = 0; s->tile < n && lane_failed(s) < 0 && !is_asked(s); s->tile += AT_ONCE)
+        parallel_for((int)(n - s->tile < AT_ONCE ? n - s->tile : AT_ONCE), run_tile, s);
+}
+
+static int run_large_blocks(tensorstat *s, item *it)
+{
+    int code = -1;
+    begin_large(s, it);
+    s->run = new_run(s, it);
+    if (!s->run)
+        return -1;
+    for (s->phase = 0; s->phase < blockrun_phases(s->run) && lane_failed(s) < 0; s->phase++)
+        run_phase(s);
+    if (lane_failed(s) >= 0)
+        it->error = s->lanes[lane_failed(s)].error;
+    else if (lane_begin(s, &s->lanes[0])) /* also of a tensor without elements */
+        it->error = s->lanes[0].error;
+    else
+        code = finish_blocks(s, s->run, s->lanes, s->n_lanes, it, atomic_load(&s->counted));
+    blockrun_free(s->run);
+    s->run = NULL;
+    return code;
+}
+
+static int run_large(tensorstat *s, item *it)
+{
+    begin_large(s, it);
     if (!trace_is_flat(it->of.t)) {
         if (run_in_order(s, it))
             return -1;
@@ -390,7 +503,7 @@ int tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
         return code;
     item *it = next_item(s, piece, 0);
     s->n = 0;
-    it->failed = run_large(s, it);
+    it->failed = s->targets->blocks.count ? run_large_blocks(s, it) : run_large(s, it);
     code = tell(s, it);
     return code ? code : is_asked(s) ? 128 + *s->asked : 0;
 }

@@ -4,6 +4,7 @@
 #include "../cli/steps.h"
 #include "../cli/world.h"
 #include "../trace/temporary.h"
+#include "blockplan.h"
 #include "tensor.h"
 
 /* The signal that ends the work, after which there is a report of what was read; or 0. */
@@ -13,6 +14,7 @@ typedef struct walker {
     input *in;
     const stat_settings *settings;
     const share *share; /* NULL: everything */
+    const block_list *blocks;
     const walk_sink *sink;
     void *context;
     tensorstat *stat;
@@ -67,6 +69,17 @@ static uint64_t selected_bytes(const walker *w, const trace *t)
     return sum;
 }
 
+/* Pieces under block recipes begin and end between blocks: 1, or 0 where nothing is left. */
+static int align(const walker *w, const trace_tensor *x, tensorstat_piece *p)
+{
+    const uint64_t first = block_align(w->blocks, x, p->first), end = block_align(w->blocks, x, p->first + p->n);
+    if (p->n == 0)
+        return 1;
+    p->first = first;
+    p->n = end - first;
+    return p->n > 0;
+}
+
 static int put_tensors(walker *w, const input_file *f)
 {
     int code = 0;
@@ -83,8 +96,8 @@ static int put_tensors(walker *w, const input_file *f)
                                   .ordinal = ordinal++,
                                   .scaled = stat_is_scaled(w->settings, x->kind),
                                   .n = x->count};
-        if (!w->share || share_cut_tensor(&cut, at, x->count, width_of(x), !trace_is_flat(f->t), &piece.first,
-                                          &piece.n))
+        if (!w->share || (share_cut_tensor(&cut, at, x->count, width_of(x), !trace_is_flat(f->t), &piece.first,
+                                           &piece.n) && align(w, x, &piece)))
             code = tensorstat_put(w->stat, &piece);
         at += x->count * width_of(x);
     }
@@ -132,7 +145,7 @@ int walk(input *in, const stat_settings *settings, const target_list *targets, c
     static const tensorstat_told told = {told_tensor, told_file};
     const unsigned want = (settings->counts ? 0 : MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS) |
                           (settings->histogram ? MPSIM_SUMMARY_HISTOGRAM : 0);
-    walker w = {.in = in, .settings = settings, .share = of, .sink = sink, .context = context};
+    walker w = {.in = in, .settings = settings, .share = of, .blocks = &targets->blocks, .sink = sink, .context = context};
     w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
     if (!w.stat)
         return fail(EXIT_IO, "out of memory");

@@ -1,0 +1,123 @@
+/* blockplan.c -- see blockplan.h. */
+#include "blockplan.h"
+
+block_matrix block_matrix_of(const trace_tensor *x)
+{
+    const uint64_t last = x->rank ? x->shape[x->rank - 1] : 1, others = last ? x->count / last : 0;
+    const int turned = x->fortran && x->rank > 1;
+    return (block_matrix){.rows = turned ? last : others,
+                          .cols = turned ? others : last,
+                          .turned = turned,
+                          .line = x->rank < 2};
+}
+
+/* ---- units ---- */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t common_multiple(uint64_t a, uint64_t b)
+{
+    const uint64_t of_a = a / common_divisor(a, b);
+    return of_a > UINT64_MAX / b ? UINT64_MAX : of_a * b;
+}
+
+block_unit block_unit_join(block_unit a, block_unit b)
+{
+    return (block_unit){common_multiple(a.rows, b.rows), common_multiple(a.cols, b.cols)};
+}
+
+block_unit block_unit_of(const block_target *t, int turned)
+{
+    const uint64_t across = t->recipe.block_cols ? t->recipe.block_cols : 1;
+    const block_unit along = {t->recipe.block_rows ? t->recipe.block_rows : 1,
+                              t->transform ? common_multiple(across, t->transform) : across};
+    const block_unit other = {along.cols, along.rows};
+    if (t->axis == BLOCK_REQUANTISED)
+        return block_unit_join(along, other);
+    return (t->axis == BLOCK_COLUMNS) != turned ? other : along;
+}
+
+/* ---- runs ---- */
+
+static uint64_t round_up(uint64_t i, uint64_t unit, uint64_t most)
+{
+    const uint64_t rest = i % unit;
+    return rest == 0 ? i : unit - rest > most - i ? most : i - rest + unit;
+}
+
+uint64_t block_align(const block_list *l, const trace_tensor *x, uint64_t i)
+{
+    const block_matrix m = block_matrix_of(x);
+    block_unit all = {1, 1};
+    if (l->count == 0 || i >= x->count)
+        return i;
+    for (size_t k = 0; k < l->count; k++)
+        if (!m.line || l->items[k].axis == BLOCK_ROWS)
+            all = block_unit_join(all, block_unit_of(&l->items[k], m.turned));
+    uint64_t row = i / m.cols, col = i % m.cols;
+    if (all.rows == 1 || m.rows == 1)
+        return row * m.cols + round_up(col, all.cols, m.cols);
+    row = round_up(row + (col > 0), all.rows, m.rows);
+    return row * m.cols;
+}
+
+size_t block_parts(block_part parts[BLOCK_PARTS], const block_matrix *m, uint64_t first, uint64_t end)
+{
+    size_t n = 0;
+    while (first < end) {
+        const uint64_t row = first / m->cols, col = first % m->cols, left = end - first;
+        block_part *p = &parts[n++];
+        if (col == 0 && left >= m->cols)
+            *p = (block_part){row, 0, left / m->cols, m->cols};
+        else
+            *p = (block_part){row, col, 1, left < m->cols - col ? left : m->cols - col};
+        first += p->rows * p->cols;
+    }
+    return n;
+}
+
+/* ---- tiles ---- */
+
+static uint64_t at_most(uint64_t n, uint64_t most)
+{
+    return n < most ? n : most;
+}
+
+/* The largest multiple of a unit up to n, at least one of it. */
+static uint64_t multiple(uint64_t n, uint64_t unit)
+{
+    return n < unit ? unit : n / unit * unit;
+}
+
+block_tiling block_tile(const block_part *of, block_unit unit)
+{
+    block_tiling t = {.of = *of};
+    const uint64_t high = at_most(unit.rows, of->rows);
+    if (of->rows == 0 || of->cols == 0)
+        return t;
+    if (of->cols <= BLOCK_TILE / high) {
+        t.cols = of->cols;
+        t.rows = at_most(multiple(BLOCK_TILE / of->cols, unit.rows), of->rows);
+    } else {
+        t.cols = at_most(multiple(BLOCK_TILE / high, unit.cols), of->cols);
+        t.rows = high;
+    }
+    t.across = (of->cols - 1) / t.cols + 1;
+    t.count = ((of->rows - 1) / t.rows + 1) * t.across;
+    return t;
+}
+
+block_part block_tile_at(const block_tiling *t, uint64_t k)
+{
+    const uint64_t row = k / t->across * t->rows, col = k % t->across * t->cols;
+    return (block_part){t->of.row + row, t->of.col + col, at_most(t->rows, t->of.rows - row),
+                        at_most(t->cols, t->of.cols - col)};
+}

@@ -1,0 +1,56 @@
+/* blockplan.h -- how a tensor is worked through under block recipes: as a matrix, in tiles that hold whole blocks.
+ *
+ * Its elements lie in the matrix of all dimensions but the last, and the last; those of a column-major tensor in the
+ * transposed one. A tile is a rectangle of it whose sides are multiples of those of all blocks, but at the edges. Recipes whose
+ * blocks have no small common multiple are worked through one after the other, in passes. Nothing that is computed
+ * depends on the tiles. */
+#ifndef MPSIM_SIM_STAT_BLOCKPLAN_H
+#define MPSIM_SIM_STAT_BLOCKPLAN_H
+
+#include "../cli/target.h"
+#include "../trace/trace.h"
+
+typedef struct block_matrix {
+    uint64_t rows, cols; /* as the elements lie */
+    int turned;          /* a row of the tensor's matrix is a column of this one */
+    int line;            /* the tensor has one dimension, and so no columns      */
+} block_matrix;
+
+block_matrix block_matrix_of(const trace_tensor *x);
+
+/* Elements in a matrix: a rectangle. */
+typedef struct block_part {
+    uint64_t row, col, rows, cols;
+} block_part;
+
+/* A run of whole blocks: up to three rectangles. */
+enum { BLOCK_PARTS = 3 };
+
+/* Sides of a tile are multiples of these. */
+typedef struct block_unit {
+    uint64_t rows, cols;
+} block_unit;
+
+/* block_unit_of -- of a target; block_unit_join -- of two, so much as fits in 64 bits. */
+block_unit block_unit_of(const block_target *t, int turned);
+block_unit block_unit_join(block_unit a, block_unit b);
+
+/* block_align -- the first element at or behind element i where a run of whole blocks of all recipes may begin. */
+uint64_t block_align(const block_list *l, const trace_tensor *x, uint64_t i);
+
+/* block_parts -- elements `first` to `end` - 1, aligned, as rectangles: how many. */
+size_t block_parts(block_part parts[BLOCK_PARTS], const block_matrix *m, uint64_t first, uint64_t end);
+
+/* The tiles of a rectangle. */
+typedef struct block_tiling {
+    block_part of;
+    uint64_t rows, cols; /* of a tile */
+    uint64_t across, count;
+} block_tiling;
+
+enum { BLOCK_TILE = 1 << 16, BLOCK_TILE_MOST = 1 << 20 }; /* elements of a tile, but of one of large blocks */
+
+block_tiling block_tile(const block_part *of, block_unit unit);
+block_part block_tile_at(const block_tiling *t, uint64_t k);
+
+#endif
