@@ -32,7 +32,7 @@ sim_libsim_la_SOURCES = \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
   sim/dot/operand.c sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h \
   sim/formats/cmd.c \
-  sim/info/cmd.c \
+  sim/info/cmd.c sim/info/quantised.c sim/info/quantised.h \
   sim/memory/activations.c sim/memory/cmd.c sim/memory/count.h sim/memory/ledger.c \
   sim/memory/ledger.h sim/memory/optimizer.c sim/memory/optimizer.h sim/memory/parameters.c \
   sim/memory/report.c sim/memory/report.h sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c \
@@ -83,6 +83,7 @@ sim_libsim_la_SOURCES = \
   sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
   sim/trace/namemap.h sim/trace/parameters.c sim/stat/gate.h sim/trace/npy.c sim/trace/npyheader.c \
   sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c sim/trace/raw.c \
+  sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedhint.c sim/trace/quantisedread.c \
   sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
   sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c \
   sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \

@@ -94,6 +94,7 @@ static int resolve_options(input *in)
     int code;
     in->layout.max_header = o->max_header;
     in->layout.max_ratio = o->max_ratio;
+    in->layout.quantised = o->quantised;
     if (o->dtype) {
         if ((code = parse_format(in, &in->dtype, "dtype", o->dtype)))
             return code;
@@ -115,6 +116,9 @@ static int resolve_options(input *in)
             return fail(EXIT_USAGE, "%s: --as takes a format of 8 or 16 bits", in->verb);
         *(bytes == 1 ? &in->layout.as_int8 : &in->layout.as_int16) = &in->as;
     }
+    char why[256];
+    if (o->quantised && trace_quantised_word(o->quantised, why, sizeof why))
+        return fail(EXIT_USAGE, "%s: --quantised: %s", in->verb, why);
     return input_check_kinds(in->verb, "kind", &o->kinds, NULL);
 }
 

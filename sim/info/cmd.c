@@ -3,6 +3,7 @@
 #include "../cli/input.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "quantised.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,12 +11,14 @@
 static const char more[] = "Examples:\n"
                            "  mpsim info trace/                    every file of a trace\n"
                            "  mpsim info -v x.safetensors          with its metadata\n"
-                           "  mpsim info -m 'wgrad:*' x.safetensors --csv\n";
+                           "  mpsim info -m 'wgrad:*' x.safetensors --csv\n"
+                           "  mpsim info --scales model.safetensors    a quantised model\n";
 
 typedef struct context {
     FILE *to;
     report_style style;
     int metadata;   /* text: print it */
+    int scales;     /* those of quantised tensors are read */
     table *summary; /* text: a row for each file */
     uint64_t files, tensors, elements;
     int failed;
@@ -69,11 +72,13 @@ static json_t *file_json(const trace *t)
     json_object_set_new(v, "without_kind", json_of_count(count_without_kind(t)));
     if (trace_clash(t))
         json_object_set_new(v, "clash", json_of_path(trace_clash(t)));
+    if (trace_quantised_note(t))
+        json_object_set_new(v, "not_quantised", json_of_path(trace_quantised_note(t)));
     json_object_set_new(v, "metadata", metadata);
     return v;
 }
 
-static json_t *tensor_json(const trace_tensor *t)
+static json_t *tensor_json(const trace_tensor *t, const trace_scale_stats *scales)
 {
     json_t *v = json_object(), *shape = json_array();
     for (size_t i = 0; i < t->rank; i++)
@@ -88,6 +93,8 @@ static json_t *tensor_json(const trace_tensor *t)
     json_object_set_new(v, "offset", json_of_count(t->offset));
     json_object_set_new(v, "big_endian", json_boolean(t->big_endian));
     json_object_set_new(v, "fortran", json_boolean(t->fortran));
+    if (t->quantised)
+        json_object_set_new(v, "quantised", quantised_json(t->quantised, scales));
     return v;
 }
 
@@ -145,16 +152,18 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
         fprintf(to, ", step %" PRId64, trace_step(t));
     fputc('\n', to);
     print_names(to, t);
+    quantised_line(to, t);
     for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
         fprintf(to, "  %s = %s\n", escape_text(key, sizeof key, trace_metadata_key(t, i)),
                 escape_text(value, sizeof value, trace_metadata_value(t, i)));
 }
 
-static void print_tensor(context *c, const trace *t, const trace_tensor *tensor, table *rows)
+static void print_tensor(context *c, const trace *t, const trace_tensor *tensor, const trace_scale_stats *scales,
+                         table *rows)
 {
     char shape[256], name[512], fqn[512], count[32];
     if (c->style == REPORT_NDJSON) {
-        json_t *v = tensor_json(tensor);
+        json_t *v = tensor_json(tensor, scales);
         json_object_set_new(v, "file", json_of_path(trace_path(t)));
         c->failed |= json_write(c->to, v);
         fputc('\n', c->to);
@@ -177,6 +186,7 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
         table_cell(rows, "%s", text_count(count, tensor->count));
         table_cell(rows, "%s%s", tensor->big_endian ? "big-endian " : "",
                    tensor->fortran ? "column-major" : "");
+        quantised_cells(rows, tensor->quantised, scales);
     }
 }
 
@@ -185,6 +195,7 @@ static int visit_file(input *in, trace *t, void *p)
     context *c = p;
     table *rows = NULL;
     selection s = {0};
+    int code = 0;
     if (c->style == REPORT_JSON) {
         fputs(c->files ? ",\n {\"info\": " : "\n {\"info\": ", c->to);
         c->failed |= json_write(c->to, file_json(t));
@@ -193,19 +204,25 @@ static int visit_file(input *in, trace *t, void *p)
         if (c->files)
             fputc('\n', c->to);
         print_file_head(c->to, t, c->metadata);
-        rows = table_new(is_foreign(t) ? "<name|<is|<dtype|<format|<shape|>elements|<order"
-                                       : "<name|<dtype|<format|<shape|>elements|<order");
+        rows = table_new(is_foreign(t) ? "<name|<is|<dtype|<format|<shape|>elements|<order" QUANTISED_COLUMNS
+                                       : "<name|<dtype|<format|<shape|>elements|<order" QUANTISED_COLUMNS);
     }
     c->files++;
-    for (size_t i = 0; i < trace_count(t); i++) {
+    for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const trace_tensor *tensor = trace_at(t, i);
+        trace_scale_stats stats, *scales = c->scales && tensor->quantised ? &stats : NULL;
+        trace_error error;
         if (!input_selects(in, tensor))
             continue;
+        if (scales && trace_scales(t, i, scales, &error)) {
+            code = input_failed(in, &error);
+            scales = NULL;
+        }
         if (c->style == REPORT_JSON) {
             fputs(s.tensors ? ",\n   " : "\n   ", c->to);
-            c->failed |= json_write(c->to, tensor_json(tensor));
+            c->failed |= json_write(c->to, tensor_json(tensor, scales));
         } else {
-            print_tensor(c, t, tensor, rows);
+            print_tensor(c, t, tensor, scales, rows);
         }
         add_to_selection(&s, tensor);
     }
@@ -218,12 +235,12 @@ static int visit_file(input *in, trace *t, void *p)
         add_summary_row(c->summary, t, &s);
     }
     table_free(rows);
-    return 0;
+    return code;
 }
 
 int cmd_info(const command *self, int argc, char **argv)
 {
-    int metadata = 0, first;
+    int metadata = 0, scales = 0, first;
     input_options from = {.may_keep_going = 1};
     report_options form = {0};
     const option_row table_of_options[] = {
@@ -233,6 +250,8 @@ int cmd_info(const command *self, int argc, char **argv)
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'v', "metadata", OPTION_FLAG, &metadata, NULL,
          "list the metadata of files too (JSON always does)"},
+        {0, "scales", OPTION_FLAG, &scales, NULL,
+         "read the block scales of quantised tensors: the least, the largest, those at the ends of their format"},
         JSON_OPTION_ROW(form, "mpsim.info/1"),
         NDJSON_OPTION_ROW(form, "tensor and line"),
         CSV_OPTION_ROW(form, ""),
@@ -241,7 +260,7 @@ int cmd_info(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     input in = {0};
     output out = {0};
-    context c = {.metadata = metadata};
+    context c = {.metadata = metadata, .scales = scales};
     if (code >= 0)
         goto done;
     if ((code = report_options_style(&c.style, &form, 0, "info",

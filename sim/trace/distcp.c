@@ -375,4 +375,5 @@ static int open_distcp(trace *t, const trace_options *options, trace_error *erro
 }
 
 const trace_layout_type trace_layout_distcp = {
-    .name = "torch.distributed.checkpoint", .open = open_distcp, .codes = parts_codes, .close = parts_close, .has_parts = 1};
+    .name = "torch.distributed.checkpoint", .open = open_distcp, .codes = parts_codes, .close = parts_close, .has_parts = 1,
+    .all_elements = 1};

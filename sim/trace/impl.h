@@ -60,6 +60,7 @@ typedef struct trace_layout_type {
     int (*finish)(trace *t, trace_error *error);
     void (*close)(trace *t); /* NULL: nothing to free */
     int has_parts;           /* its tensors lie in other files */
+    int all_elements;        /* elements of entries without a format can be read, too (trace_stored) */
 } trace_layout_type;
 
 /* Opening and closing other files: `bytes` bytes of one from `at` on, or all of it (0, 0). They have no parts. */
@@ -85,12 +86,13 @@ struct trace {
     char label[64];      /* of trace_layout, if it is packed                                  */
     const trace_layout_type *type;
     trace_entry *entries;
-    size_t count, room;
+    size_t count, room;    /* behind the first `count` entries: parts of quantised tensors (quantised.c) */
     const char **metadata; /* key, value, key, value, ... */
     size_t n_metadata, metadata_room;
     int64_t step;
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
+    char lone[512];         /* see trace_quantised_note                                    */
     struct arena *arena;
     size_t arena_bytes;
     char *text; /* a header whose strings are in use, or NULL                  */
@@ -151,6 +153,15 @@ int trace_is_index(const unsigned char *head, size_t n);
 /* trace_shards -- visit the names of the files of an index, while it returns 0; what is no index has none. */
 int trace_shards(const char *path, int (*visit)(void *context, const char *file), void *context);
 
+/* quantised.c with quantisedhint.c; quantisedread.c */
+
+/* trace_find_quantised -- codes and scales of a trace whose directory is read become tensors. */
+int trace_find_quantised(trace *t, const trace_options *options, trace_error *error);
+
+/* trace_quantised_codes -- `codes` of such tensors. */
+int trace_quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                          trace_error *error);
+
 /* layout.c */
 
 /* trace_layout_of -- the layout that the first bytes of a file look like, or NULL. */
@@ -183,6 +194,13 @@ ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset);
 
 /* trace_file_pread -- the same of the file of t, from byte `at` of its own on. */
 ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at);
+
+/* trace_width -- bytes of an element of an entry; 1 where several are packed into a byte: bytes are its elements then. */
+size_t trace_width(const trace_entry *e);
+
+/* trace_stored -- n elements of an entry, which may be of no format, from element `first` on: as they are stored, in
+ * the byte order of the host. From several threads at once, in layouts with all_elements. */
+int trace_stored(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error);
 
 /* trace_bytes -- the next n bytes at t->at of the file or of the selected member. */
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error);

@@ -26,7 +26,7 @@ typedef struct parts {
     piece *pieces;
     size_t n_pieces, pieces_room;
     size_t *first;
-    size_t first_room;
+    size_t first_room, n_tensors;
     size_t compared; /* pairs of pieces */
 } parts;
 
@@ -107,6 +107,7 @@ trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, 
     }
     e->bytes = bytes;
     s->first[t->count - 1] = s->n_pieces;
+    s->n_tensors = t->count;
     return e;
 }
 
@@ -278,14 +279,14 @@ static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uin
     if (!there || (p->entry == PARTS_ONLY && from->count != 1))
         trace_fail(from, error, TRACE_NO_OFFSET, "%zu tensors, where there is to be a piece of '%s'", from->count,
                    x->name);
-    else if (there->format != x->format)
+    else if (there->format != x->format || (!x->format && strcmp(there->dtype, x->dtype) != 0))
         trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' is of dtype %s, not %s as '%s', of which it is a piece",
                    there->name, there->dtype, x->dtype, x->name);
     else if (there->count < need || (p->entry == PARTS_ONLY && there->count != need))
         trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' has %" PRIu64 " elements, not the %" PRIu64
                    " of a piece of '%s'", there->name, there->count, need, x->name);
     else
-        result = trace_codes(from, entry, p->first + at, codes, n, error);
+        result = trace_stored(from, &from->entries[entry], p->first + at, codes, n, error);
     parts_leave(t, p->source);
     return result;
 }
@@ -297,7 +298,7 @@ static int box_codes(const trace *t, const trace_entry *e, const piece *p, uint6
 {
     _Alignas(16) unsigned char buffer[BUFFER];
     const trace_tensor *x = &e->tensor;
-    const size_t rank = x->rank, width = mpsim_format_code_bytes(x->format);
+    const size_t rank = x->rank, width = trace_width(e);
     const uint64_t *corner = p->box, *size = p->box + rank, end = box_before(x, p->box, high);
     for (uint64_t at = box_before(x, p->box, low); at < end;) {
         const size_t n = end - at < BUFFER / width ? (size_t)(end - at) : BUFFER / width;
@@ -321,8 +322,8 @@ int parts_codes(const trace *t, const trace_entry *e, uint64_t first, void *code
 {
     const parts *s = t->state;
     const size_t begin = s->first[e->at];
-    const size_t end = e->at + 1 < t->count ? s->first[e->at + 1] : s->n_pieces;
-    const size_t width = mpsim_format_code_bytes(e->tensor.format);
+    const size_t end = e->at + 1 < s->n_tensors ? s->first[e->at + 1] : s->n_pieces;
+    const size_t width = trace_width(e);
     const uint64_t last = first + n;
     size_t low = begin, high = end;
     while (low < high) { /* the first piece that reaches beyond `first` */

@@ -56,6 +56,7 @@ part_sources *part_sources_new(trace *t, const trace_options *options, trace_err
     }
     s->whole = t;
     s->options = *options;
+    s->options.quantised = "parts"; /* codes and scales may be in different files: the whole looks at them */
     atomic_flag_clear(&s->lock);
     return s;
 }

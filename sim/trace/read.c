@@ -65,11 +65,19 @@ int trace_bytes(trace *t, void *p, size_t n, trace_error *error)
     return 0;
 }
 
+size_t trace_width(const trace_entry *e)
+{
+    const trace_tensor *x = &e->tensor;
+    return x->format ? mpsim_format_code_bytes(x->format) : e->bytes > x->count && x->count ? e->bytes / x->count : 1;
+}
+
 /* n elements of an entry from element `first`, which are to be there, in the byte order of the entry. */
 static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n,
                        trace_error *error)
 {
-    const size_t width = mpsim_format_code_bytes(e->tensor.format);
+    const size_t width = trace_width(e);
+    if (e->tensor.quantised)
+        return trace_quantised_codes(t, e, first, codes, n, error);
     if (t->type->codes)
         return t->type->codes(t, e, first, codes, n, error);
     return file_bytes(t, codes, n * width, e->tensor.offset + first * width, error);
@@ -78,7 +86,7 @@ static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, voi
 /* The same of the next elements of the selected tensor. */
 static int next_codes(trace *t, void *codes, size_t n, trace_error *error)
 {
-    if (t->type->codes)
+    if (t->type->codes || t->current->tensor.quantised)
         return entry_codes(t, t->current, t->done, codes, n, error);
     return trace_bytes(t, codes, n * mpsim_format_code_bytes(t->current->tensor.format), error);
 }
@@ -102,7 +110,7 @@ int trace_select(trace *t, size_t i, trace_error *error)
     if (!e)
         return -1;
     t->at = e->tensor.offset;
-    if (t->type->start && t->type->start(t, e, error))
+    if (!e->tensor.quantised && t->type->start && t->type->start(t, e, error))
         return -1;
     t->current = e;
     t->done = 0;
@@ -120,13 +128,24 @@ static void swap_bytes(unsigned char *p, size_t width, size_t n)
         }
 }
 
-/* n codes of x, as they lie in the file, into the byte order of the host. */
-static void to_host(const trace_tensor *x, void *codes, size_t n)
+/* n elements of e, as they lie in the file, into the byte order of the host. */
+static void to_host(const trace_entry *e, void *codes, size_t n)
 {
     static const uint16_t one = 1;
     const int host_is_big = *(const unsigned char *)&one == 0;
-    if (x->big_endian != host_is_big)
-        swap_bytes(codes, mpsim_format_code_bytes(x->format), n);
+    if (e->tensor.big_endian != host_is_big)
+        swap_bytes(codes, trace_width(e), n);
+}
+
+int trace_stored(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
+{
+    const uint64_t count = e->tensor.format ? e->tensor.count : e->bytes / trace_width(e);
+    if (!trace_is_flat(t) || first > count || n > count - first)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", e->tensor.name);
+    if (entry_codes(t, e, first, codes, n, error))
+        return -1;
+    to_host(e, codes, n);
+    return 0;
 }
 
 int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *error)
@@ -138,7 +157,7 @@ int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *
     const size_t m = x->count - t->done < n ? (size_t)(x->count - t->done) : n;
     if (next_codes(t, codes, m, error))
         goto fail;
-    to_host(x, codes, m);
+    to_host(t->current, codes, m);
     t->done += m;
     if (t->done == x->count && !t->finished) {
         t->finished = 1;
@@ -188,7 +207,7 @@ int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n,
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", x->name);
     if (entry_codes(t, e, first, codes, n, error))
         return -1;
-    to_host(x, codes, n);
+    to_host(e, codes, n);
     return 0;
 }
 

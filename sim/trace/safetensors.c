@@ -249,5 +249,5 @@ static int open_safetensors(trace *t, const trace_options *options, trace_error 
     return check_all(t, 8 + n, error);
 }
 
-const trace_layout_type trace_layout_safetensors = {.name = "safetensors",
-                                                    .open = open_safetensors};
+const trace_layout_type trace_layout_safetensors = {
+    .name = "safetensors", .open = open_safetensors, .all_elements = 1};

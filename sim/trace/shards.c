@@ -255,4 +255,5 @@ done:
 }
 
 const trace_layout_type trace_layout_shards = {
-    .name = "safetensors index", .open = open_shards, .codes = parts_codes, .close = parts_close, .has_parts = 1};
+    .name = "safetensors index", .open = open_shards, .codes = parts_codes, .close = parts_close, .has_parts = 1,
+    .all_elements = 1};

@@ -47,9 +47,11 @@ static int open_tar(trace *t, const trace_options *options, trace_error *error)
     return failed;
 }
 
-const trace_layout_type trace_layout_torch = {.name = "torch", .codes = torch_codes, .close = torch_close};
-const trace_layout_type trace_layout_torch_legacy = {.name = "torch-legacy", .codes = torch_codes, .close = torch_close};
+const trace_layout_type trace_layout_torch = {
+    .name = "torch", .codes = torch_codes, .close = torch_close, .all_elements = 1};
+const trace_layout_type trace_layout_torch_legacy = {
+    .name = "torch-legacy", .codes = torch_codes, .close = torch_close, .all_elements = 1};
 const trace_layout_type trace_layout_torch_tar = {
-    .name = "torch-tar", .open = open_tar, .codes = torch_codes, .close = torch_close};
+    .name = "torch-tar", .open = open_tar, .codes = torch_codes, .close = torch_close, .all_elements = 1};
 const trace_layout_type trace_layout_pickle = {
-    .name = "pickle", .open = open_pickle, .codes = torch_codes, .close = torch_close};
+    .name = "pickle", .open = open_pickle, .codes = torch_codes, .close = torch_close, .all_elements = 1};

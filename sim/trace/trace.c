@@ -95,7 +95,7 @@ static trace *new_trace(const char *path, const trace_options *options, trace_er
 static trace *finish(trace *t, const trace_options *options, int failed, trace_error *error)
 {
     t->member = NULL;
-    if (failed || trace_find_kinds(t, options, error)) {
+    if (failed || trace_find_quantised(t, options, error) || trace_find_kinds(t, options, error)) {
         trace_close(t);
         return NULL;
     }
@@ -161,6 +161,11 @@ const char *trace_convention(const trace *t)
 const char *trace_clash(const trace *t)
 {
     return t->clash[0] ? t->clash : NULL;
+}
+
+const char *trace_quantised_note(const trace *t)
+{
+    return t->lone[0] ? t->lone : NULL;
 }
 
 size_t trace_count(const trace *t)

@@ -26,6 +26,19 @@ typedef struct trace_error {
     char text[1024];
 } trace_error;
 
+/* What a tensor is made of that the file does not hold as it is: codes, scales of blocks, perhaps a scale of the
+ * tensor, each a tensor of its own that is not shown (--quantised parts shows them instead). */
+typedef struct trace_quantised {
+    const char *layout, *type;       /* whose layout it is, and the kind of tensor there: "torchao", "MXTensor" */
+    const mpsim_format *element;     /* of the codes                                                 */
+    const mpsim_format *scale;       /* of the block scales                                          */
+    uint64_t block_rows, block_cols; /* elements that share a scale; rows: all dimensions but the last */
+    const char *order;               /* of the scales: "plain" or "swizzled"                         */
+    const char *tensor_scale;        /* name of that part, or NULL                                   */
+    const char *evidence;            /* how this is known: "metadata", "names and shapes"            */
+    uint64_t bytes;                  /* of all parts                                                 */
+} trace_quantised;
+
 /* One tensor of a file. All pointers belong to the trace and live until trace_close. */
 typedef struct trace_tensor {
     const char *name;           /* key, UTF-8, never NULL; "" for the array of an npy or raw file */
@@ -39,6 +52,7 @@ typedef struct trace_tensor {
     uint64_t offset;            /* of the first byte in the file (in the member, for npz)         */
     int big_endian;
     int fortran;                /* column-major; elements are read in storage order all the same  */
+    const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
 } trace_tensor;
 
 typedef struct trace_options {
@@ -56,6 +70,8 @@ typedef struct trace_options {
     uint64_t max_ratio;             /* how many times its size a packed file may unpack to, beyond
                                        64 MiB; 0: 1000                                            */
     const struct namemap *map;      /* what names mean, before all conventions (namemap.h); or NULL */
+    const char *quantised;          /* codes with scales are one tensor: NULL where that is evident; "parts": never;
+                                       "LAYOUT" or "LAYOUT:ELEMENT": in this layout (trace_quantised_word) */
 } trace_options;
 
 typedef struct trace trace;
@@ -169,6 +185,24 @@ const char *trace_convention(const trace *t);
 /* trace_clash -- tensors that would be the same by a convention, and so have no kind: a line that names two of
  * them; NULL: none. */
 const char *trace_clash(const trace *t);
+
+/* trace_quantised_word -- whether a word can be trace_options.quantised; if not, why not. */
+int trace_quantised_word(const char *word, char *why, size_t size);
+
+/* trace_quantised_note -- codes without their scales, which are a tensor of their own then: a line that names the first;
+ * NULL: there are none. */
+const char *trace_quantised_note(const trace *t);
+
+/* trace_scales -- what the block scales of a quantised tensor are, those of zero blocks included, which are not
+ * told apart. */
+typedef struct trace_scale_stats {
+    uint64_t count;
+    double least, largest; /* of those that are numbers above 0: as they are stored, without the tensor's scale */
+    uint64_t least_codes, largest_codes; /* with the least code (E4M3: 0 or 1) and the largest finite one; 0 where
+                                            scales are wider than 8 bits */
+    uint64_t zeros, nonfinite, negative;
+} trace_scale_stats;
+int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error *error);
 
 /* trace_step -- the training step a file belongs to: metadata "mpsim.step" (or "step"), else
  * the last path component of the form [text]step_N or [text]step-N or [text]stepN (also

@@ -1,0 +1,54 @@
+/* quantised.h -- tensors that a file holds as codes and scales (quantised.c finds them with what quantisedhint.c
+ * knows of metadata, quantisedread.c reads them). How they lie in files is a table of sim/quant. */
+#ifndef MPSIM_SIM_TRACE_QUANTISED_H
+#define MPSIM_SIM_TRACE_QUANTISED_H
+
+#include "../quant/describe.h"
+#include "impl.h"
+
+#define QUANTISED_ABSENT UINT32_MAX
+
+/* What trace_tensor.quantised points to. */
+typedef struct quantised {
+    trace_quantised said;
+    const quant_form *form;
+    uint32_t parts[QUANT_PARTS];     /* entries of the trace; QUANTISED_ABSENT: there is none       */
+    uint32_t block_rows, block_cols; /* for quant_geometry_of                                       */
+    int swizzled;
+} quantised;
+
+/* quantised_geometry -- of the tensor that an entry is; it was found once, so that it is there. */
+void quantised_geometry(const trace_entry *e, quant_geometry *g);
+
+/* quantised_name -- as quant_part_name. object: as an attribute of an object that was pickled, NAME/rowwise_data.
+ * quantised_name_of -- as quant_part_of. */
+int quantised_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size);
+int quantised_name_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size);
+
+/* ---- what metadata say (quantisedhint.c) ---- */
+
+/* Of one tensor; what is empty is not said. */
+typedef struct quantised_hint {
+    int known;                   /* something is                                                    */
+    int described;               /* by mpsim: shape and blocks, too                                 */
+    const char *layout;          /* NULL: not said                                                  */
+    char type[64], element[32];
+    int swizzled;                /* -1: not said                                                    */
+    quant_description mpsim;
+} quantised_hint;
+
+/* Metadata in the order of their keys. */
+typedef struct quantised_pair {
+    const char *key, *value;
+} quantised_pair;
+typedef struct quantised_index {
+    quantised_pair *pairs;
+    size_t n;
+} quantised_index;
+
+int quantised_index_new(quantised_index *x, const trace *t, trace_error *error);
+void quantised_index_free(quantised_index *x);
+/* quantised_hints -- of the tensor of that name. -1 and why if what is said of it cannot be understood. */
+int quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size);
+
+#endif
