@@ -223,6 +223,7 @@ extern const mpsim_step mpsim_sgd_fused_cpu, mpsim_adam_fused_cpu;
 extern const mpsim_step mpsim_sgd_apex, mpsim_adam_apex, mpsim_sgd_ieee, mpsim_adam_ieee;
 extern const mpsim_step mpsim_adam_torchao, mpsim_sgd_optimi, mpsim_adam_optimi;
 extern const mpsim_step mpsim_sgd_optimi_triton, mpsim_adam_optimi_triton;
+extern const mpsim_step mpsim_adam_coat, mpsim_adam_msamp;
 
 /* What an element of mpsim_optim_reference is updated with. */
 typedef struct mpsim_reference {

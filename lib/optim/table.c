@@ -175,6 +175,16 @@ static const mpsim_optim_row rows[] = {
                  "approximate division and root of Triton"},
      .kernel = {MPSIM_STEP_SGD_TRITON, MPSIM_STEP_ADAM_TRITON},
      .sgd = &mpsim_sgd_optimi_triton, .adam = &mpsim_adam_optimi_triton},
+    {.variant = {"coat", 1 << MPSIM_OPTIM_ADAMW, NEAREST, MPSIM_OPTIM_OPEN,
+                 "COAT's AdamW, its moments as states say",
+                 "NVlabs/VILA @36f6adcd fp8_adamw_expand_cuda_kernel.cu; arXiv 2410.19313",
+                 "contraction by the device compiler; powf of the device"},
+     .adam = &mpsim_adam_coat},
+    {.variant = {"ms-amp", ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+                 "MS-AMP's LBAdam and LBAdamW, its moments as states say",
+                 "Azure/MS-AMP msamp/optim/adamw.py @03d05edc, adamw.cu @4480ffa4; arXiv 2310.18313",
+                 "contraction by the device compiler"},
+     .adam = &mpsim_adam_msamp, .options = MPSIM_HAS_MAXIMIZE},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };

@@ -14,7 +14,7 @@ START_TEST(table_and_names)
         "torch-cpu-foreach", "torch-cpu-foreach-default", "torch-fused-a", "torch-fused-b",
         "torch-fused-c", "torch-fused-cpu", "torch-fused-cpu-default", "apex", "torchao",
         "torchao-cpu", "optimi", "optimi-cpu", "optimi-cpu-default", "optimi-cpu-foreach",
-        "optimi-cpu-foreach-default", "optimi-triton"};
+        "optimi-cpu-foreach-default", "optimi-triton", "coat", "ms-amp"};
     ck_assert_uint_eq(mpsim_optim_variant_count(), sizeof names / sizeof names[0]);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const mpsim_optim_variant *v = mpsim_optim_variant_find(names[i]);

@@ -309,6 +309,48 @@ static inline void triton_adam(const plan *q, element *e)
     e->k = to(q->pf, q->pick[4] ? add(B32, k, sub(B32, p, e->p)) : sub(B32, add(B32, k, p), e->p));
 }
 
+/* ---------------------------------------------------------------------------- COAT and MS-AMP */
+
+/* Open: whether beta^step is binary32 before 1 - beta^step is formed (pick 0). */
+static inline void fp8_scalars(plan *q)
+{
+    const mpsim_optim *o = q->o;
+    DIGITS(q, 2);
+    q->lr = to(B32, o->lr);
+    q->b1 = to(B32, o->beta1);
+    q->b2 = to(B32, o->beta2);
+    q->w1 = sub(B32, 1, q->b1);
+    q->w2 = sub(B32, 1, q->b2);
+    q->wd = to(B32, o->weight_decay);
+    q->eps = to(B32, o->eps);
+    q->bc1 = to(B32, sub(B64, 1, power(q->pick[0] ? B32 : B64, q->b1, q->step)));
+    q->bc2s = root(B32, to(B32, sub(B64, 1, power(q->pick[0] ? B32 : B64, q->b2, q->step))));
+    q->value = quo(B32, q->lr, q->bc1);
+    q->decay = to(B32, sub(B64, 1, mul(B64, o->lr, o->weight_decay)));
+}
+
+static inline void coat_adam(const plan *q, element *e)
+{
+    const double m = fused(B32, e->m, q->b1, mul(B32, q->w1, e->g));
+    const double v = fused(B32, e->v, q->b2, mul(B32, mul(B32, q->w2, e->g), e->g));
+    const double d = mul(B32, add(B32, quo(B32, root(B32, v), q->bc2s), q->eps), q->bc1);
+    const double u = fused(B32, q->wd, e->p, quo(B32, m, d));
+    fused_store(q, e, fused(B32, -q->lr, u, e->p), m, v, 0);
+}
+
+static inline void msamp_adam(const plan *q, element *e)
+{
+    double p = e->p, g = q->o->maximize ? -e->g : e->g;
+    if (decays(q) && decoupled(q))
+        p = mul(B32, p, q->decay);
+    else if (decays(q))
+        g = fused(B32, q->wd, p, g);
+    const double m = fused(B32, e->m, q->b1, mul(B32, q->w1, g));
+    const double v = fused(B32, e->v, q->b2, mul(B32, q->w2, mul(B32, g, g)));
+    const double d = add(B32, quo(B32, root(B32, v), q->bc2s), q->eps);
+    fused_store(q, e, fused(B32, -q->value, quo(B32, m, d), p), m, v, 0);
+}
+
 /* -------------------------------------------------------------------------------------- ieee */
 
 /* The order of <mpsim/optim.h>, scalars formed in binary64; no FMA. */
@@ -378,6 +420,8 @@ static const sequence sequences[] = {
     {"optimi-cpu-foreach", 512, 32, OPTIMI},
     {"optimi-cpu-foreach-default", 512, 32, OPTIMI},
     {"optimi-triton", 192, 0, triton_scalars, triton_adam, NULL, NULL},
+    {"coat", 2, 0, fp8_scalars, coat_adam, NULL, NULL},
+    {"ms-amp", 2, 0, fp8_scalars, msamp_adam, NULL, NULL},
 };
 enum { SEQUENCES = sizeof sequences / sizeof sequences[0], ALTERNATIVES = 512 * (FMA_ALL + 1) };
 

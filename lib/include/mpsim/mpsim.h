@@ -19,6 +19,7 @@
 #include <mpsim/isa.h>
 #include <mpsim/layer.h>
 #include <mpsim/optim.h>
+#include <mpsim/optimstate.h>
 #include <mpsim/recipe.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>

@@ -74,6 +74,8 @@ typedef struct mpsim_optim_variant {
  *   optimi-cpu, optimi-cpu-default, optimi-cpu-foreach, optimi-cpu-foreach-default
  *                      the same on CPU, as torch-cpu*
  *   optimi-triton      Kahan summation, binary32 but for the parameter
+ *   coat, ms-amp       AdamW of COAT; Adam and AdamW of MS-AMP (FP8-LM): moments in FP8 by
+ *                      mpsim/optimstate.h
  *
  * ieee, with every scalar formed in binary64 and rounded to binary32, from left to right:
  *   g = g / grad_scale;  maximize: g = -g
@@ -120,8 +122,8 @@ MPSIM_API void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a,
  * betas < 1, eps >= 0, momentum >= 0, grad_scale > 0, nesterov needs momentum > 0 and dampening 0,
  * ...).
  *
- * apex, torchao and optimi* have no maximize; apex and optimi* have no amsgrad, SGD has none
- * anywhere; optimi* have no nesterov, and their dampening is 0 or equal to the momentum (a switch
+ * apex, torchao, optimi* and coat have no maximize; apex, optimi*, coat and ms-amp have no amsgrad, SGD
+ * has none anywhere; optimi* have no nesterov, and their dampening is 0 or equal to the momentum (a switch
  * there). */
 MPSIM_API mpsim_status mpsim_optim_check(const mpsim_optim *o);
 
