@@ -16,6 +16,11 @@ typedef struct work {
     const mpsim_block_functions *functions; /* NULL: the reference does everything    */
     mpsim_block_kernel kernel;
     mpsim_block_cast_function *cast;        /* NULL: the batches do all casts         */
+    mpsim_block_errors_function *account;   /* NULL: the batches make all statistics  */
+    mpsim_block_errors errors;              /* that it adds to `found`                */
+    mpsim_cast_stats found;
+    int lowest, highest; /* exponents of the smallest number, and above the largest  */
+    int step;            /* most errors are below 2^step scales                      */
 } work;
 
 /* Scales of a group of blocks. */
@@ -26,6 +31,9 @@ typedef struct group {
     uint8_t irregular[BATCH]; /* amax or factor is not finite */
     mpsim_block_seen seen[BATCH]; /* for statistics of blocks */
     int any_irregular;
+    uint8_t plain[BATCH], left[BATCH]; /* for `account`: to it, to the batches */
+    int16_t top[BATCH];
+    int any_plain, any_left;
 } group;
 
 /* ---- sizes ---- */
@@ -81,9 +89,9 @@ static uint32_t amax_scalar(const float *x, size_t n, int drops_nan, uint32_t so
 }
 
 /* Of n blocks of a row, `width` wide each; bits are those of the rows before, or 0. */
-static void amax_row(const work *w, uint32_t *bits, const float *x, size_t width, size_t n)
+static void amax_row(const work *w, uint32_t *bits, const float *x, size_t width, size_t n,
+                     int drops_nan)
 {
-    const int drops_nan = w->reference.rule->drops_nan;
     if (w->functions)
         w->functions->amax(bits, x, width, n, drops_nan);
     else
@@ -99,13 +107,32 @@ typedef struct span {
     size_t top, h, left, width, n, index;
 } span;
 
+/* NaN is dropped here where the rule does, so that a block with one is known before. */
+static void drop_nans(const work *w, group *g, const span *s)
+{
+    const mpsim_block_work *r = &w->reference;
+    for (size_t k = 0; r->rule->drops_nan && k < s->n; k++) {
+        if (g->amax[k] <= 0x7f800000u)
+            continue;
+        g->amax[k] = 0;
+        for (size_t i = s->top; i < s->top + s->h; i++)
+            g->amax[k] = amax_scalar(r->x + i * r->cols + s->left + k * s->width, s->width, 1,
+                                     g->amax[k]);
+        g->left[k] = 1;
+    }
+}
+
 static void scale_blocks(const work *w, group *g, const span *s)
 {
     const mpsim_block_work *r = &w->reference;
     const mpsim_block_scales to = {g->factor, g->inverse, g->inner, g->code};
     memset(g->amax, 0, s->n * sizeof *g->amax);
+    memset(g->left, 0, s->n);
     for (size_t i = s->top; i < s->top + s->h; i++)
-        amax_row(w, g->amax, r->x + i * r->cols + s->left, s->width, s->n);
+        amax_row(w, g->amax, r->x + i * r->cols + s->left, s->width, s->n,
+                 r->rule->drops_nan && !w->account);
+    if (w->account)
+        drop_nans(w, g, s);
     const int done = w->functions && w->functions->scales(&r->env, g->amax, s->n, &to);
     g->any_irregular = 0;
     for (size_t k = 0; k < s->n; k++) {
@@ -134,12 +161,12 @@ static void store_scales(const mpsim_blocks *out, const group *g, const span *s)
         memcpy(out->amax + s->index, g->amax, s->n * sizeof *g->amax);
 }
 
-/* All blocks of a row at once, or (`irregular`) those alone. */
-static void add_to_batch(work *w, group *g, const span *s, size_t at, int irregular)
+/* All blocks of a row at once, or those of `which` alone. */
+static void add_to_batch(work *w, group *g, const span *s, size_t at, const uint8_t *which)
 {
     mpsim_block_work *r = &w->reference;
     for (size_t k = 0; k < s->n; k++) {
-        if (irregular && !g->irregular[k])
+        if (which && !which[k])
             continue;
         if (r->out->stats) { /* a batch for each block */
             mpsim_block_batch_flush(r);
@@ -166,6 +193,100 @@ static void cast_row(work *w, const group *g, const span *s, size_t at)
     }
 }
 
+static void cast_span(work *w, group *g, const span *s)
+{
+    const mpsim_blocks *out = w->reference.out;
+    /* nothing is counted twice */
+    const int fast = w->cast && !(out->counts && g->any_irregular);
+    for (size_t i = s->top; i < s->top + s->h; i++) {
+        const size_t at = i * w->reference.cols + s->left;
+        if (fast)
+            cast_row(w, g, s, at);
+        if (!fast || g->any_irregular)
+            add_to_batch(w, g, s, at, fast ? g->irregular : NULL);
+        if (w->cast || out->stats)
+            mpsim_block_batch_flush(&w->reference);
+    }
+}
+
+/* ---- statistics of blocks ---- */
+
+static int exponent(float x)
+{
+    return (int)(mpsim_bits_f32(x) >> 23) - 127;
+}
+
+/* Whether block k is one of kernel/errors.h. Its products and values are finite, and what does not
+ * vanish is far from the subnormal numbers. */
+static int is_plain(const work *w, group *g, size_t k)
+{
+    const float amax = mpsim_f32_bits(g->amax[k]), inverse = g->inverse[k], far = 0x1p120f;
+    if (!(inverse >= 0x1p-120f && inverse <= far && g->factor[k] > 0x1p-120f &&
+          g->factor[k] < far && amax < far && amax * g->factor[k] < far))
+        return 0;
+    const int e = exponent(inverse);
+    g->top[k] = (int16_t)(2 * (e + w->step));
+    return e + w->lowest >= -90 && e + w->highest <= 120;
+}
+
+/* Zeros stay zeros if the numbers that they meet are ones. */
+static int is_zero(const work *w, const group *g, size_t k)
+{
+    const mpsim_blocks *out = w->reference.out;
+    return g->amax[k] == 0 && isfinite(g->factor[k]) && g->factor[k] > 0 &&
+           isfinite(g->inner[k]) && isfinite(g->inverse[k]) && !out->codes && !out->values && !out->origin;
+}
+
+static void sort_blocks(work *w, group *g, const span *s)
+{
+    g->any_plain = g->any_left = 0;
+    for (size_t k = 0; k < s->n; k++) {
+        g->plain[k] = !g->left[k] && !g->irregular[k] && g->amax[k] > 0 && is_plain(w, g, k);
+        g->left[k] = !g->plain[k] && (g->left[k] || !is_zero(w, g, k));
+        g->any_plain |= g->plain[k];
+        g->any_left |= g->left[k];
+        if (!g->left[k])
+            w->found.compared += s->h * s->width;
+    }
+}
+
+static void account_row(work *w, group *g, const span *s, size_t at)
+{
+    const mpsim_block_work *r = &w->reference;
+    const mpsim_blocks *out = r->out;
+    const size_t total = s->n * s->width; /* more than a batch: one wide block */
+    uint32_t room[BATCH + MPSIM_RNG_ROOM];
+    for (size_t i = 0, m; i < total; i += m) {
+        m = total - i < BATCH ? total - i : BATCH;
+        const mpsim_block_row row = {
+            .x = r->x + at + i, .origin = out->origin ? out->origin + at + i : NULL,
+            .words = r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
+            .codes = out->codes ? out->codes + at + i : NULL,
+            .values = out->values ? out->values + at + i : NULL,
+            .width = s->n > 1 ? s->width : m, .n = s->n, .factor = g->factor, .inner = g->inner,
+            .plain = g->plain, .top = g->top, .seen = g->seen};
+        w->account(&w->kernel, &row, &w->errors);
+    }
+}
+
+static void account_span(work *w, group *g, const span *s)
+{
+    sort_blocks(w, g, s);
+    for (size_t k = 0; k < s->n; k++)
+        g->seen[k].nonzero = g->plain[k];
+    for (size_t i = s->top; i < s->top + s->h; i++) {
+        const size_t at = i * w->reference.cols + s->left;
+        if (g->any_plain)
+            account_row(w, g, s, at);
+        if (g->any_left) {
+            add_to_batch(w, g, s, at, g->left);
+            mpsim_block_batch_flush(&w->reference);
+        }
+    }
+}
+
+/* ---- all blocks ---- */
+
 static void run_span(work *w, const span *s)
 {
     group g;
@@ -175,17 +296,10 @@ static void run_span(work *w, const span *s)
     if (!(out->codes || out->values || out->casts || out->counts || out->stats))
         return;
     memset(g.seen, 0, s->n * sizeof *g.seen);
-    /* nothing is counted twice */
-    const int fast = w->cast && !(out->counts && g.any_irregular);
-    for (size_t i = s->top; i < s->top + s->h; i++) {
-        const size_t at = i * w->reference.cols + s->left;
-        if (fast)
-            cast_row(w, &g, s, at);
-        if (!fast || g.any_irregular)
-            add_to_batch(w, &g, s, at, fast);
-        if (w->cast || out->stats)
-            mpsim_block_batch_flush(&w->reference);
-    }
+    if (w->account)
+        account_span(w, &g, s);
+    else
+        cast_span(w, &g, s);
     for (size_t k = 0; out->stats && k < s->n; k++)
         mpsim_block_tell(out->stats, w->reference.rule, &g.seen[k], g.code[k], g.inverse[k]);
 }
@@ -225,7 +339,7 @@ static float amax_of_all(const work *w)
 {
     const mpsim_block_work *r = &w->reference;
     uint32_t bits = 0;
-    amax_row(w, &bits, r->x, r->rows * r->cols, 1);
+    amax_row(w, &bits, r->x, r->rows * r->cols, 1, r->rule->drops_nan);
     return mpsim_f32_bits(bits);
 }
 
@@ -252,7 +366,25 @@ static void prepare(work *all, float amax, float given)
     w->env.encode = w->env.decode = 1;
     if (w->rule->tensor)
         w->rule->tensor(&w->env, !(amax < 0) ? amax : amax_of_all(all));
-    all->cast = mpsim_block_kernel_init(&all->kernel, w);
+    all->cast = mpsim_block_kernel_init(&all->kernel, w, &all->account);
+    all->lowest = mpsim_emin(f) - f->mbits;
+    all->highest = w->env.emax + 1;
+    /* errors are below two steps of the largest numbers; those of the origin come to them */
+    all->step = w->env.emax - f->mbits + (w->out->origin ? 7 : 2);
+    mpsim_cast_stats_init(&all->found);
+    mpsim_block_errors_begin(&all->errors, &all->found);
+}
+
+/* What was accounted for here goes to the caller; its sums then are in the one form that they have. */
+static void finish(work *w)
+{
+    const mpsim_blocks *out = w->reference.out;
+    if (!out->stats)
+        return;
+    mpsim_block_errors_move(&w->errors, 0);
+    mpsim_cast_stats_merge(&out->stats->casts, &w->found);
+    if (out->counts)
+        mpsim_counts_add(out->counts, &w->found.counts);
 }
 
 mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, size_t rows,
@@ -282,5 +414,6 @@ mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, s
     if (tensor_scale)
         *tensor_scale = r->env.decode;
     run(&w);
+    finish(&w);
     return MPSIM_OK;
 }

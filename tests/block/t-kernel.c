@@ -38,7 +38,7 @@ typedef struct results {
 } results;
 
 static results got, want;
-static float x[MOST + 1], given = 0.37f;
+static float x[MOST + 1], origin[MOST + 1], given = 0.37f;
 
 /* Numbers of a tensor, of which some rows are special: kind 0 to 7. */
 static void fill(size_t n, int kind, uint64_t *random)
@@ -125,6 +125,45 @@ static void compare_counts(const mpsim_block_recipe *b, size_t rows, size_t cols
     SAME(values);
 }
 
+/* Another tensor that x stands for: near it, sometimes far away or no number. */
+static void fill_origin(size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t w = test_random(random);
+        const float by = (float)((double)(w >> 40) * 0x1p-26 + 0.875);
+        origin[i] = w % 50 == 0 ? 0 : w % 50 == 1 ? -x[i] : w % 500 == 2 ? f32_of_bits((uint32_t)w) : x[i] * by;
+    }
+}
+
+/* Statistics of blocks: all bytes of them. Codes and values are those that there are without. */
+static void compare_stats(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, float amax,
+                          const float *against, int outputs)
+{
+    static mpsim_block_stats stats[2];
+    static uint8_t codes[MOST + 64];
+    static float values[MOST + 64];
+    const mpsim_rng rng = {3, 4, 5};
+    const char *isa = mpsim_isa_active();
+    for (int turn = 0; turn < 2; turn++) {
+        mpsim_counts counts = {0, 0, 0, 0, 0};
+        const mpsim_blocks out = {.stats = &stats[turn], .origin = against, .codes = outputs ? codes : NULL,
+                                  .values = outputs ? values : NULL, .counts = outputs ? &counts : NULL};
+        ck_assert_int_eq(mpsim_isa_use(turn ? "scalar" : isa), MPSIM_OK);
+        mpsim_block_stats_init(&stats[turn]);
+        memset(codes, 0x5a, sizeof codes);
+        memset(values, 0x5a, sizeof values);
+        mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &out, NULL);
+        if (!outputs)
+            continue;
+        ck_assert(memcmp(&counts, &stats[turn].casts.counts, sizeof counts) == 0);
+        ck_assert_msg(memcmp(codes, got.codes, sizeof codes) == 0, "%s: codes beside statistics", b->name);
+        ck_assert_msg(memcmp(values, got.values, sizeof values) == 0, "%s: values beside statistics", b->name);
+    }
+    ck_assert_int_eq(mpsim_isa_use(isa), MPSIM_OK);
+    if (memcmp(&stats[0], &stats[1], sizeof stats[0]) != 0)
+        differ(b, rows, cols, kind, "word of statistics", &stats[0], &stats[1], 8);
+}
+
 /* The same with one output alone is tried as well. */
 static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, float amax)
 {
@@ -152,6 +191,11 @@ static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int k
     ck_assert(memcmp(values, want.values, sizeof values) == 0);
     ck_assert(memcmp(codes, want.codes, sizeof codes) == 0);
     compare_counts(b, rows, cols, kind, amax);
+    compare_stats(b, rows, cols, kind, amax, NULL, 0);
+    compare_stats(b, rows, cols, kind, amax, NULL, 1);
+    uint64_t random = rows * 1000 + cols + (size_t)kind;
+    fill_origin(rows * cols, &random);
+    compare_stats(b, rows, cols, kind, amax, origin, 0);
 }
 
 static const size_t shapes[][2] = {{1, 1},   {3, 7},    {5, 16},  {2, 33},    {17, 47},  {40, 96},

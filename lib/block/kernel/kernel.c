@@ -46,12 +46,14 @@ static uint32_t least_saturating(const mpsim_block_work *w, uint32_t sign)
     return high;
 }
 
-mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w)
+mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w,
+                                                   mpsim_block_errors_function **errors)
 {
     const mpsim_block_functions *active = mpsim_block_functions_active();
     const mpsim_format *f = w->f;
     const int emin = mpsim_emin(f), emax = (int)(f->max_finite >> f->mbits) - f->bias;
-    if (!active || w->out->casts || w->out->stats || w->rule->divides || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 ||
+    *errors = NULL;
+    if (!active || w->out->casts || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 ||
         emax > 80 || (mpsim_is_stochastic(w->rounding.mode) && !w->fp4_grid))
         return NULL;
     unsigned flags;
@@ -68,10 +70,13 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     k->nan_code = (uint32_t)mpsim_scalar_encode(f, &w->rounding, w->rounding.mode, nan, 0, &flags);
     k->nan_value = mpsim_bits_f32(w->decoded[k->nan_code]);
     k->dequantize = w->rule->dequantize;
+    k->divides = w->rule->divides;
     k->decode = w->env.decode;
     k->microx = w->rule->cast == MPSIM_CAST_MICROX;
     k->below_half = w->below_half;
     for (uint32_t sign = 0; sign < 2; sign++)
-        k->over[sign] = w->out->counts && !w->fp4_grid ? least_saturating(w, sign << 31) : 0;
+        k->over[sign] = (w->out->counts || w->out->stats) && !w->fp4_grid ? least_saturating(w, sign << 31) : 0;
+    if (w->out->stats)
+        *errors = w->fp4_grid ? active->errors_fp4_grid : active->errors[w->rounding.mode];
     return w->fp4_grid ? active->fp4_grid : active->cast[w->rounding.mode];
 }

@@ -1,7 +1,7 @@
 /* kernel.h -- the fast path of scaled quantisation: largest magnitudes, scales, elements.
  *
  * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
- * batch.h, and so are errors of casts (mpsim_blocks.casts). Needs the default floating-point
+ * batch.h, and so is mpsim_blocks.casts; statistics of blocks are made here. Needs the default floating-point
  * environment, as block.h says: operations of binary32 are those of the sources. Elements below the
  * smallest normal number 2^emin are rounded to nearest by adding 2^(emin - mbits + 23), whose last
  * place is the format's; those above as integers.
@@ -10,6 +10,7 @@
 #define MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
 
 #include "../batch.h"
+#include "../errors.h"
 
 /* The numbers of a format, in plain integers; bits are those of binary32. */
 typedef struct mpsim_element_grid {
@@ -28,6 +29,7 @@ typedef struct mpsim_block_kernel {
     int one_zero;        /* zero has no sign        */
     uint32_t nan_code, nan_value;
     int dequantize;      /* mpsim_dequantize        */
+    int divides;         /* elements, by `inner`    */
     float decode;        /* of the tensor's scale   */
     int microx;          /* microxcaling's zeros    */
     uint32_t below_half;
@@ -58,11 +60,29 @@ typedef void mpsim_block_cast_function(const mpsim_block_kernel *k, uint8_t *cod
                                        const uint32_t *words, size_t width, size_t n,
                                        mpsim_counts *counts);
 
+/* A row of n blocks of `width` elements, and what is made of those that are plain. */
+typedef struct mpsim_block_row {
+    const float *x, *origin; /* NULL: x itself                                       */
+    const uint32_t *words;   /* random ones, for FP4 by random bits                  */
+    uint8_t *codes;          /* NULL, or as above; not of blocks that are not plain  */
+    float *values;
+    size_t width, n;         /* together at most MPSIM_BLOCK_BATCH elements          */
+    const float *factor, *inner;
+    const uint8_t *plain;
+    const int16_t *top;      /* squares of most errors are below 2^top, an even one  */
+    mpsim_block_seen *seen;
+} mpsim_block_row;
+
+/* Adds errors, and counts, to e->to, but for the compared elements. */
+typedef void mpsim_block_errors_function(const mpsim_block_kernel *k, const mpsim_block_row *r,
+                                         mpsim_block_errors *e);
+
 /* By mode; the stochastic ones are NULL. */
 typedef struct mpsim_block_functions {
     mpsim_block_amax_function *amax;
     mpsim_block_scales_function *scales;
     mpsim_block_cast_function *cast[MPSIM_ROUND_STOCHASTIC_A], *fp4_grid;
+    mpsim_block_errors_function *errors[MPSIM_ROUND_STOCHASTIC_A], *errors_fp4_grid;
 } mpsim_block_functions;
 
 extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_block_avx2,
@@ -71,7 +91,9 @@ extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_
 /* mpsim_block_functions_active -- those of the active instruction set; NULL: the reference. */
 const mpsim_block_functions *mpsim_block_functions_active(void);
 
-/* mpsim_block_kernel_init -- fill *k for this work; returns the cast, NULL if there is none. */
-mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w);
+/* mpsim_block_kernel_init -- fill *k for this work; returns the cast, NULL if there is none, and sets
+ * *errors if the work wants statistics of blocks. Both are NULL if it wants those of casts. */
+mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w,
+                                                   mpsim_block_errors_function **errors);
 
 #endif

@@ -182,6 +182,12 @@ V_INLINE vf32 scaled_back(const mpsim_block_kernel *k, vf32 q, vf32 factor, vf32
     return k->dequantize == MPSIM_TWO_SCALES ? q * k->decode : q;
 }
 
+/* What is cast for x. */
+V_INLINE vf32 scaled(const mpsim_block_kernel *k, vf32 x, vf32 factor, vf32 inner)
+{
+    return k->divides ? x / inner : x * factor;
+}
+
 #include "count.h"
 
 /* The first n < V_LANES elements of a vector; t: NULL, or where they are counted. */
@@ -192,7 +198,7 @@ V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, f
     vu32 code;
     uint8_t bytes[V_LANES];
     float back[V_LANES];
-    const vf32 from = (vf32)v_load_u32_part(x, n), y = from * factor;
+    const vf32 from = (vf32)v_load_u32_part(x, n), y = scaled(k, from, factor, inner);
     const vu32 word = mode == GRID ? v_load_u32_part(words, n) : v_u32(0);
     const vf32 q = element(k, mode, y, word, &code);
     v_store_u8(bytes, code);
@@ -203,7 +209,7 @@ V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, f
     if (values)
         memcpy(values, back, n * sizeof *values);
     if (t) /* zeros otherwise, even where those times `inner` are none */
-        count(k, mode, t, from, factor, y, word, q, (vf32)v_load_u32_part(back, n));
+        count(k, mode, t, from, factor, inner, y, word, q, (vf32)v_load_u32_part(back, n));
 }
 
 V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values,
@@ -216,7 +222,7 @@ V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, f
         const vf32 factor = v_f32(factors[j]), inner = v_f32(inners[j]);
         for (size_t i = at; i < at + whole; i += V_LANES) {
             vu32 code;
-            const vf32 from = v_load_f32(x + i), y = from * factor;
+            const vf32 from = v_load_f32(x + i), y = scaled(&k, from, factor, inner);
             const vu32 word = mode == GRID ? v_load_u32(words + i) : v_u32(0);
             const vf32 q = element(&k, mode, y, word, &code);
             if (codes)
@@ -224,7 +230,8 @@ V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, f
             if (values)
                 v_store_f32(values + i, scaled_back(&k, q, factor, inner));
             if (t)
-                count(&k, mode, t, from, factor, y, word, q, scaled_back(&k, q, factor, inner));
+                count(&k, mode, t, from, factor, inner, y, word, q,
+                      scaled_back(&k, q, factor, inner));
         }
         if (whole < width) {
             const size_t i = at + whole;
@@ -256,6 +263,7 @@ CAST(cast_to_odd, MPSIM_ROUND_TO_ODD)
 CAST(cast_fp4_grid, GRID)
 #undef CAST
 
+#include "errors.h"
 #include "scales.h"
 
 const mpsim_block_functions V_NAME(mpsim_block) = {
@@ -266,4 +274,9 @@ const mpsim_block_functions V_NAME(mpsim_block) = {
              [MPSIM_ROUND_TOWARD_ZERO] = cast_toward_zero, [MPSIM_ROUND_UP] = cast_up,
              [MPSIM_ROUND_DOWN] = cast_down, [MPSIM_ROUND_TO_ODD] = cast_to_odd},
     .fp4_grid = cast_fp4_grid,
+    .errors = {[MPSIM_ROUND_NEAREST_EVEN] = errors_nearest_even,
+               [MPSIM_ROUND_NEAREST_AWAY] = errors_nearest_away,
+               [MPSIM_ROUND_TOWARD_ZERO] = errors_toward_zero, [MPSIM_ROUND_UP] = errors_up,
+               [MPSIM_ROUND_DOWN] = errors_down, [MPSIM_ROUND_TO_ODD] = errors_to_odd},
+    .errors_fp4_grid = errors_fp4_grid,
 };
