@@ -72,7 +72,8 @@ sim_libsim_la_SOURCES = \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
   sim/scaler/words.h \
   sim/stat/blockplan.c sim/stat/blockplan.h sim/stat/blockquant.c sim/stat/blockquant.h \
-  sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/elements.c sim/stat/elements.h sim/stat/peaks.c sim/stat/peaks.h \
+  sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h \
+  sim/stat/blockviews.c sim/stat/blockviews.h sim/stat/elements.c sim/stat/elements.h sim/stat/peaks.c sim/stat/peaks.h \
   sim/stat/bytes.c sim/stat/bytes.h sim/stat/cmd.c sim/stat/cmd.h sim/stat/group.c sim/stat/group.h sim/stat/pack.c sim/stat/pack.h \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \

@@ -1,7 +1,7 @@
 /* blocks.h -- a tensor, or a piece of it, under the block recipes of a command, from one reading where that is enough.
  *
  * A run has phases, whose tiles may be worked through by any thread in any order, but all of a phase before the next. The
- * first looks for the largest magnitudes where a scale is of more than a tile holds. */
+ * first ones look for the largest magnitudes where a scale is of more than a tile holds. */
 #ifndef MPSIM_SIM_STAT_BLOCKS_H
 #define MPSIM_SIM_STAT_BLOCKS_H
 
@@ -31,17 +31,24 @@ void blockrun_free(blockrun *r); /* accepts NULL */
 
 int blockrun_phases(const blockrun *r);
 uint64_t blockrun_tiles(const blockrun *r, int phase);
-/* blockrun_whole -- whether the last phase is all there is, so that what some of its tiles gave is something. */
+/* blockrun_whole -- whether one phase quantises, so that what some of its tiles gave is something. */
 int blockrun_whole(const blockrun *r);
 
-/* blockrun_tile -- tile k, read through `codes` of `bytes`. One phase tells the summary of each element. Adds to *n
- * how many these are. 0, or -1 with *error. */
-int blockrun_tile(blockrun *r, int phase, uint64_t k, blocklane *l, mpsim_summary *summary, void *codes, size_t bytes,
-                  uint64_t *n, trace_error *error);
+/* How a tile is read: through `codes` of `bytes`, and what is told of its elements, once; NULL: nothing. */
+typedef struct blocktile_how {
+    mpsim_summary *summary;
+    void *codes;
+    size_t bytes;
+} blocktile_how;
 
-/* blockrun_take -- what a lane has found, added to a group. blockrun_end -- that was all of it, of n elements whose
+/* blockrun_tile -- a tile of a phase. In one phase the summary is told of the elements, and their number added to *n.
+ * 0, or -1 with *error. */
+int blockrun_tile(blockrun *r, int phase, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,
+                  trace_error *error);
+
+/* blocklane_take -- what a lane has found, added to a group. blockrun_end -- that was all of it, of n elements whose
  * statistics the group has. */
-void blockrun_take(const blockrun *r, const blocklane *l, group *g);
+void blocklane_take(const blocklane *l, group *g);
 void blockrun_end(const blockrun *r, group *g, uint64_t n);
 
 #endif

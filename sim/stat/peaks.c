@@ -24,6 +24,13 @@ void peak_add(peak *p, const float *x, size_t n)
     *p = q;
 }
 
+void peak_merge(peak *to, const peak *from)
+{
+    to->finite = larger(to->finite, from->finite);
+    to->number = larger(to->number, from->number);
+    to->all = larger(to->all, from->all);
+}
+
 static void share(_Atomic uint32_t *to, uint32_t u)
 {
     uint32_t others = atomic_load_explicit(to, memory_order_relaxed);

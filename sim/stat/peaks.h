@@ -19,6 +19,7 @@ typedef struct shared_peak {
 } shared_peak;
 
 void peak_add(peak *p, const float *x, size_t n);
+void peak_merge(peak *to, const peak *from);
 void peak_share(shared_peak *to, const peak *p);
 peak peak_of(shared_peak *p);
 

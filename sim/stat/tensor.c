@@ -235,13 +235,14 @@ static int finish_blocks(const tensorstat *s, const blockrun *run, lane *lanes, 
         return -1;
     for (int i = 0; i < n; i++)
         if (lanes[i].used)
-            blockrun_take(run, lanes[i].blocks, &it->g);
+            blocklane_take(lanes[i].blocks, &it->g);
     blockrun_end(run, &it->g, it->of.n);
     return 0;
 }
 
 static int run_small_blocks(const tensorstat *s, lane *l, item *it)
 {
+    const blocktile_how how = {l->summary, l->codes, PIECE};
     uint64_t counted = 0;
     int code = 0;
     if (begin(s, l->summary, it) != MPSIM_OK)
@@ -253,7 +254,7 @@ static int run_small_blocks(const tensorstat *s, lane *l, item *it)
         return -1;
     for (int phase = 0; phase < blockrun_phases(run) && !code; phase++)
         for (uint64_t k = 0; k < blockrun_tiles(run, phase) && !code && !is_asked(s); k++)
-            code = blockrun_tile(run, phase, k, l->blocks, l->summary, l->codes, PIECE, &counted, &it->error);
+            code = blockrun_tile(run, phase, k, l->blocks, &how, &counted, &it->error);
     if (!code)
         code = finish_blocks(s, run, l, 1, it, counted);
     blockrun_free(run);
@@ -316,11 +317,12 @@ static void run_tile(int k, void *context)
 {
     tensorstat *s = context;
     lane *l = &s->lanes[parallel_self()];
+    const blocktile_how how = {l->summary, l->codes, PIECE};
     uint64_t n = 0;
     if (is_asked(s) || atomic_load(&s->failed_at) < k || l->failed_at < k)
         return;
-    if (lane_begin(s, l) == 0 && blockrun_tile(s->run, s->phase, s->tile + (uint64_t)k, l->blocks, l->summary,
-                                               l->codes, PIECE, &n, &l->error) == 0)
+    if (lane_begin(s, l) == 0 &&
+        blockrun_tile(s->run, s->phase, s->tile + (uint64_t)k, l->blocks, &how, &n, &l->error) == 0)
         atomic_fetch_add(&s->counted, n);
     else
         note_failed(s, l, k);

@@ -1,0 +1,372 @@
+/* blockviews.c -- see blockviews.h. */
+#include "blockviews.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned transforms[BLOCK_SLOTS] = {0, 16, 32, 64, BLOCK_SIDE_MOST};
+
+static int slot_of(unsigned transform)
+{
+    int i = 0;
+    while (i + 1 < BLOCK_SLOTS && transforms[i] != transform)
+        i++;
+    return i;
+}
+
+/* Whether rows of a view are columns of the matrix as it lies. */
+static int is_turned(const block_views *v, int axis)
+{
+    return (axis == BLOCK_COLUMNS) != v->m.turned;
+}
+
+int block_views_applies(const block_views *v, const block_target *t)
+{
+    return !v->m.line || t->axis == BLOCK_ROWS;
+}
+
+/* ---- what is needed ---- */
+
+static void use(const block_views *v, block_view *of, int axis, const block_target *t)
+{
+    of->used = 1;
+    of->needs_tensor |= block_needs_tensor(&t->recipe);
+    of->needs_rows |= block_needs_rows(&t->recipe);
+    of->rows = is_turned(v, axis) ? v->m.cols : v->m.rows;
+}
+
+/* The signs that each transform begins with: it makes the sign of element i of what element i alone is. */
+static void find_signs(block_views *v)
+{
+    for (int slot = 1; slot < BLOCK_SLOTS; slot++)
+        for (unsigned i = 0; i < transforms[slot]; i++) {
+            float x[BLOCK_SIDE_MOST] = {0};
+            x[i] = 1;
+            mpsim_hadamard_groups(x, transforms[slot], transforms[slot], v->seed);
+            v->signs[slot][i] = x[0] < 0 ? -1 : 1;
+        }
+}
+
+int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
+{
+    memset(v, 0, sizeof *v);
+    v->list = list;
+    v->m = *m;
+    v->seed = seed;
+    v->stream = stream;
+    v->again = calloc(list->count + 1, sizeof *v->again);
+    if (!v->again)
+        return -1;
+    int transformed = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const block_target *t = &list->items[i];
+        const int slot = slot_of(t->transform);
+        transformed |= slot;
+        if (!block_views_applies(v, t))
+            continue;
+        if (t->axis != BLOCK_COLUMNS)
+            use(v, &v->of[BLOCK_ROWS][slot], BLOCK_ROWS, t);
+        if (t->axis != BLOCK_ROWS)
+            use(v, &v->of[BLOCK_COLUMNS][slot], BLOCK_COLUMNS, t);
+        if (t->axis == BLOCK_REQUANTISED)
+            use(v, &v->again[i], BLOCK_COLUMNS, t);
+    }
+    if (transformed)
+        find_signs(v);
+    return 0;
+}
+
+void block_views_clear(block_views *v)
+{
+    for (int axis = 0; axis < BLOCK_AXES; axis++)
+        for (int slot = 0; slot < BLOCK_SLOTS; slot++)
+            free(v->of[axis][slot].of_rows);
+    for (size_t i = 0; v->again && i < v->list->count; i++)
+        free(v->again[i].of_rows);
+    free(v->again);
+}
+
+/* What a view needs and no tile tells. */
+static uint64_t plan(block_view *of, int whole_rows, int single)
+{
+    of->looks_for_tensor = of->needs_tensor && !single;
+    if (!of->needs_rows || whole_rows)
+        return 0;
+    if (of->rows > BLOCK_ROWS_MOST)
+        return of->rows;
+    of->of_rows = calloc((size_t)of->rows, sizeof *of->of_rows);
+    return of->of_rows ? 0 : UINT64_MAX;
+}
+
+uint64_t block_views_plan(block_views *v, int whole_rows, int whole_cols)
+{
+    const int single = whole_rows && whole_cols, of_columns = v->m.turned ? whole_rows : whole_cols;
+    uint64_t bad = 0;
+    for (int axis = 0; axis < BLOCK_AXES && !bad; axis++)
+        for (int slot = 0; slot < BLOCK_SLOTS && !bad; slot++)
+            bad = plan(&v->of[axis][slot], is_turned(v, axis) ? whole_cols : whole_rows, single);
+    for (size_t i = 0; i < v->list->count && !bad; i++)
+        bad = plan(&v->again[i], of_columns, single);
+    return bad;
+}
+
+static int looks(const block_view *of)
+{
+    return of->looks_for_tensor || of->of_rows;
+}
+
+int block_views_looks(const block_views *v, block_unit *unit)
+{
+    int some = 0;
+    *unit = (block_unit){1, 1};
+    for (int axis = 0; axis < BLOCK_AXES; axis++)
+        for (int slot = 0; slot < BLOCK_SLOTS; slot++) {
+            const uint64_t side = slot ? transforms[slot] : 1;
+            const int turned = is_turned(v, axis);
+            if (!looks(&v->of[axis][slot]))
+                continue;
+            some = 1;
+            *unit = block_unit_join(*unit, (block_unit){turned ? side : 1, turned ? 1 : side});
+        }
+    return some;
+}
+
+int block_views_looks_again(const block_views *v, size_t i)
+{
+    return looks(&v->again[i]);
+}
+
+/* ---- buffers ---- */
+
+/* The elements of the largest tile of these recipes. */
+static size_t largest_tile(const block_list *l)
+{
+    uint64_t most = BLOCK_TILE;
+    for (size_t i = 0; i < l->count; i++) {
+        const block_unit u = block_unit_of(&l->items[i], 0);
+        most = u.rows * u.cols > most ? u.rows * u.cols : most;
+    }
+    return (size_t)most;
+}
+
+int block_buffers_make(block_buffers *b, const block_list *list)
+{
+    const size_t room = largest_tile(list);
+    int twice = 0, of_rows = 0, ok = 1;
+    memset(b, 0, sizeof *b);
+    for (size_t i = 0; i < list->count; i++) {
+        twice |= list->items[i].axis == BLOCK_REQUANTISED;
+        of_rows |= block_needs_rows(&list->items[i].recipe);
+    }
+    float **const some[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second}; /* the last two if twice */
+    for (int i = 0; i < (twice ? 5 : 3); i++)
+        ok &= (*some[i] = malloc(room * sizeof **some[i])) != NULL;
+    peak **const peaks[] = {&b->peaks[0], &b->peaks[1], &b->peaks_again};
+    for (int i = 0; i < (of_rows ? 3 : 0); i++)
+        ok &= (*peaks[i] = malloc(room * sizeof **peaks[i])) != NULL;
+    return block_room_make(&b->room) || !ok ? -1 : 0;
+}
+
+void block_buffers_clear(block_buffers *b)
+{
+    void *const all[] = {b->x,      b->views[0], b->views[1], b->first,
+                         b->second, b->peaks[0], b->peaks[1], b->peaks_again};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+    block_room_clear(&b->room);
+}
+
+/* ---- elements ---- */
+
+static void transpose(float *to, const float *from, size_t rows, size_t cols)
+{
+    enum { SIDE = 16 };
+    for (size_t i = 0; i < rows; i += SIDE)
+        for (size_t j = 0; j < cols; j += SIDE)
+            for (size_t a = i; a < rows && a < i + SIDE; a++)
+                for (size_t b = j; b < cols && b < j + SIDE; b++)
+                    to[b * rows + a] = from[a * cols + b];
+}
+
+/* Groups of each row; what is left at its end stays. */
+static void transform(const block_views *v, float *x, size_t rows, size_t cols, int slot)
+{
+    const unsigned size = transforms[slot];
+    if (cols % size == 0)
+        mpsim_hadamard_groups(x, rows * cols, size, v->seed);
+    else
+        for (size_t i = 0; i < rows; i++)
+            mpsim_hadamard_groups(x + i * cols, cols, size, v->seed);
+}
+
+static void apply_signs(const block_views *v, float *x, size_t rows, size_t cols, int slot)
+{
+    const size_t size = transforms[slot], whole = cols / size * size;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < whole; j++)
+            x[i * cols + j] *= v->signs[slot][j % size];
+}
+
+/* Hadamard's matrix is its own transposed one: the signs come last. */
+static void transform_back(const block_views *v, float *x, size_t rows, size_t cols, int slot)
+{
+    apply_signs(v, x, rows, cols, slot);
+    transform(v, x, rows, cols, slot);
+    apply_signs(v, x, rows, cols, slot);
+}
+
+/* Squares of finite elements that the transform made infinite or NaN, with others of their group. */
+static void leave_out(mpsim_sum *sum, const float *x, const float *y, size_t rows, size_t cols, int turned)
+{
+    for (size_t i = 0; i < rows * cols; i++)
+        if (!isfinite(y[i])) {
+            const float from = turned ? x[i % cols * rows + i / cols] : x[i];
+            if (isfinite(from))
+                mpsim_sum_add_square(sum, (double)from);
+        }
+}
+
+/* The tile of a view: its elements are in the buffer, or as they were read. */
+static void make_rectangle(const block_views *v, block_rectangle *to, const block_part *p, block_buffers *b, int axis,
+                           int slot)
+{
+    const int turned = is_turned(v, axis);
+    float *buffer = b->views[axis];
+    *to = (block_rectangle){.x = turned || slot ? buffer : b->x,
+                            .rows = (size_t)(turned ? p->cols : p->rows),
+                            .cols = (size_t)(turned ? p->rows : p->cols),
+                            .row = turned ? p->col : p->row,
+                            .col = turned ? p->row : p->col,
+                            .all_cols = turned ? v->m.rows : v->m.cols,
+                            .begins = p->row == 0 && p->col == 0};
+    if (turned)
+        transpose(buffer, b->x, (size_t)p->rows, (size_t)p->cols);
+    else if (slot)
+        memcpy(buffer, b->x, to->rows * to->cols * sizeof *buffer);
+    mpsim_sum_init(&b->left_out[axis]);
+    if (!slot)
+        return;
+    transform(v, buffer, to->rows, to->cols, slot);
+    leave_out(&b->left_out[axis], b->x, buffer, to->rows, to->cols, turned);
+}
+
+/* ---- the largest magnitudes ---- */
+
+static void look_at(block_view *of, const block_rectangle *x)
+{
+    peak all = {0, 0, 0};
+    for (size_t i = 0; i < x->rows; i++) {
+        peak one = {0, 0, 0};
+        peak_add(&one, x->x + i * x->cols, x->cols);
+        if (of->of_rows)
+            peak_share(&of->of_rows[x->row + i], &one);
+        peak_merge(&all, &one);
+    }
+    peak_share(&of->tensor, &all);
+}
+
+/* Those that recipes need with a tile: of all that there are, or of the tile. */
+static void find_peaks(block_view *of, block_rectangle *x, peak *peaks)
+{
+    if (of->looks_for_tensor)
+        x->tensor = peak_of(&of->tensor);
+    else if (of->needs_tensor)
+        peak_add(&x->tensor, x->x, x->rows * x->cols);
+    for (size_t i = 0; of->needs_rows && i < x->rows; i++) {
+        peaks[i] = of->of_rows ? peak_of(&of->of_rows[x->row + i]) : (peak){0, 0, 0};
+        if (!of->of_rows)
+            peak_add(&peaks[i], x->x + i * x->cols, x->cols);
+    }
+    x->of_rows = peaks;
+}
+
+void block_views_look(block_views *v, const block_part *of, block_buffers *b)
+{
+    block_rectangle x;
+    for (int axis = 0; axis < BLOCK_AXES; axis++)
+        for (int slot = 0; slot < BLOCK_SLOTS; slot++)
+            if (looks(&v->of[axis][slot])) {
+                make_rectangle(v, &x, of, b, axis, slot);
+                look_at(&v->of[axis][slot], &x);
+            }
+}
+
+/* ---- recipes ---- */
+
+/* What quantising along rows makes of it, along columns: in the rectangle `across`, which says where. */
+static void quantise_first(block_views *v, const block_target *t, const block_rectangle *along,
+                           block_rectangle *across, block_buffers *b)
+{
+    const int slot = slot_of(t->transform);
+    const mpsim_rng words = {v->seed, v->stream, 0};
+    block_rectangle first = *along;
+    first.values = b->first;
+    block_quantise(&t->recipe, &first, &words, &b->room, NULL);
+    if (slot)
+        transform_back(v, b->first, along->rows, along->cols, slot);
+    transpose(b->second, b->first, along->rows, along->cols);
+    if (slot)
+        transform(v, b->second, across->rows, across->cols, slot);
+    across->x = b->second;
+    across->tensor = (peak){0, 0, 0};
+}
+
+static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block_part *of, block_buffers *b, int slot)
+{
+    for (int axis = 0; axis < BLOCK_AXES; axis++)
+        if (v->of[axis][slot].used) {
+            make_rectangle(v, &x[axis], of, b, axis, slot);
+            find_peaks(&v->of[axis][slot], &x[axis], b->peaks[axis]);
+        }
+}
+
+void block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i)
+{
+    const block_target *t = &v->list->items[i];
+    block_rectangle x[BLOCK_AXES];
+    make_both(v, x, of, b, slot_of(t->transform));
+    quantise_first(v, t, &x[BLOCK_ROWS], &x[BLOCK_COLUMNS], b);
+    look_at(&v->again[i], &x[BLOCK_COLUMNS]);
+}
+
+/* Quantised along rows, and what that stands for along columns: its errors against the elements along columns. */
+static void requantise(block_views *v, size_t i, const block_rectangle *along, const block_rectangle *across,
+                       block_buffers *b, mpsim_block_stats *to)
+{
+    const block_target *t = &v->list->items[i];
+    const mpsim_rng words = {v->seed, ~v->stream, 0};
+    block_rectangle second = *across;
+    second.origin = across->x;
+    quantise_first(v, t, along, &second, b);
+    find_peaks(&v->again[i], &second, b->peaks_again);
+    block_quantise(&t->recipe, &second, &words, &b->room, to);
+}
+
+static void quantise_slot(block_views *v, const block_part *of, block_buffers *b, int slot, const size_t *pass_of,
+                          size_t pass, mpsim_block_stats *found)
+{
+    const mpsim_rng words = {v->seed, v->stream, 0};
+    block_rectangle x[BLOCK_AXES];
+    make_both(v, x, of, b, slot);
+    for (size_t i = 0; i < v->list->count; i++) {
+        const block_target *t = &v->list->items[i];
+        mpsim_sum *left_out = &found[i].casts.sum_squares_left_out;
+        if (pass_of[i] != pass || !block_views_applies(v, t) || slot_of(t->transform) != slot)
+            continue;
+        if (t->axis == BLOCK_REQUANTISED)
+            requantise(v, i, &x[BLOCK_ROWS], &x[BLOCK_COLUMNS], b, &found[i]);
+        else
+            block_quantise(&t->recipe, &x[t->axis], &words, &b->room, &found[i]);
+        mpsim_sum_merge(left_out, &b->beyond);
+        mpsim_sum_merge(left_out, &b->left_out[t->axis == BLOCK_ROWS ? BLOCK_ROWS : BLOCK_COLUMNS]);
+    }
+}
+
+void block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of, size_t pass,
+                          mpsim_block_stats *found)
+{
+    for (int slot = 0; slot < BLOCK_SLOTS; slot++)
+        if (v->of[BLOCK_ROWS][slot].used || v->of[BLOCK_COLUMNS][slot].used)
+            quantise_slot(v, of, b, slot, pass_of, pass, found);
+}
