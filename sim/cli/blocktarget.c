@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of a block; ELEMENT/tensor and ELEMENT/row have no such bound. */
-enum { BLOCK_MOST = 1 << 20 };
-
 static const char *const rules[] = {"floor", "even", "ceil", "rceil", "te", "microx"};
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -39,21 +36,12 @@ int block_is_first(const block_list *l, size_t i)
     return i == 0 || strcmp(l->items[i].label, l->items[i - 1].label) != 0;
 }
 
-static int check_size(const block_target *t, const char *word, const char *verb)
-{
-    const mpsim_block_recipe *b = &t->recipe;
-    if ((uint64_t)b->block_rows * (b->block_cols ? b->block_cols : 1) > BLOCK_MOST || b->block_cols > BLOCK_MOST)
-        return fail(EXIT_USAGE, "%s: %s: a block of more than %d elements; ELEMENT/tensor has one scale for all", verb,
-                    word, BLOCK_MOST);
-    return 0;
-}
-
 /* One recipe, along all axes that are asked for. */
 static int add(block_list *l, block_target *t, const char *axis, const char *word, const char *verb)
 {
     block_axis first, last;
-    int code = parse_axis(&first, &last, axis, verb);
-    if (code || (code = check_size(t, word, verb)))
+    const int code = parse_axis(&first, &last, axis, verb);
+    if (code)
         return code;
     snprintf(t->label, sizeof t->label, "%s", t->recipe.name);
     for (size_t i = 0; i < l->count; i++)

@@ -1,6 +1,8 @@
 /* settings.c -- see settings.h. */
 #include "settings.h"
 
+#include "blockplan.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +32,27 @@ void stat_form_clear(stat_form *f)
     option_list_clear(&f->fail_if);
 }
 
+/* Blocks are worked through as a whole, and what is requantised in squares of them. */
+static int check_blocks(const block_list *l, const char *verb)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const block_unit u = block_unit_of(&l->items[i], 0);
+        if (u.rows > BLOCK_TILE_MOST / u.cols)
+            return fail(EXIT_USAGE, "%s: %s: %s of more than %d elements", verb, l->items[i].label,
+                        l->items[i].axis == BLOCK_REQUANTISED
+                            ? "--axis both: the smallest square of whole blocks along both axes is"
+                            : "a block is", BLOCK_TILE_MOST);
+    }
+    return 0;
+}
+
 int stat_settings_targets(const stat_settings *s, target_list *targets, const char *verb)
 {
     target_options to = s->to;
     to.recipes = 1;
-    const int code = target_list_make(targets, &to, verb, default_formats);
+    int code = target_list_make(targets, &to, verb, default_formats);
+    if (!code)
+        code = check_blocks(&targets->blocks, verb);
     return code ? code : input_check_kinds(verb, "scale-kinds", &s->scaled, "all");
 }
 
