@@ -5,29 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How the scale comes about, in the words of mpsim/block.h; the format of its code. */
-static const struct rule {
-    const char *words, *code;
-} rules[] = {
-    [MPSIM_SCALE_E8M0_FLOOR] = {"2^(floor(log2 amax) - emax)", "e8m0"},
-    [MPSIM_SCALE_E8M0_EVEN] = {"2^(floor(log2 amax) - emax), amax rounded to the element's significand first", "e8m0"},
-    [MPSIM_SCALE_E8M0_CEIL] = {"2^(ceil(log2 amax) - emax)", "e8m0"},
-    [MPSIM_SCALE_E8M0_RCEIL] = {"amax / max, rounded up to a power of two", "e8m0"},
-    [MPSIM_SCALE_E8M0_TE] = {"amax / max, rounded up to a power of two", "e8m0"},
-    [MPSIM_SCALE_E8M0_MICROX] = {"2^(floor(log2 amax) - emax), log2 rounded to binary32", "e8m0"},
-    [MPSIM_SCALE_AMAX_TE] = {"elements times max / amax", NULL},
-    [MPSIM_SCALE_AMAX_TORCHAO] = {"elements times max / amax, in binary64", NULL},
-    [MPSIM_SCALE_MSAMP] = {"elements times the power of two below max / amax, times 2^-margin", NULL},
-    [MPSIM_SCALE_NVFP4_TE] = {"amax / 6 in E4M3, under the scale of the tensor", "e4m3"},
-    [MPSIM_SCALE_NVFP4_TORCHAO] = {"amax / 6 in E4M3, under the scale of the tensor", "e4m3"},
-    [MPSIM_SCALE_GIVEN] = {"the caller's", NULL},
-    [MPSIM_SCALE_TORCHAO_018_FLOOR] = {"2^(floor(log2 amax) - emax)", "e8m0"},
-    [MPSIM_SCALE_TORCHAO_018_EVEN] = {"2^(floor(log2 amax) - emax), amax rounded to the element's significand first", "e8m0"},
-    [MPSIM_SCALE_TORCHAO_018_CEIL] = {"2^(ceil(log2 amax) - emax)", "e8m0"},
-    [MPSIM_SCALE_TORCHAO_018_RCEIL] = {"amax / max, rounded up to a power of two", "e8m0"},
-    [MPSIM_SCALE_NVFP4_1LEVEL] = {"amax / 6 in E4M3", "e4m3"},
-    [MPSIM_SCALE_AMAX_DEEPSEEK] = {"elements over amax / max", NULL},
-    [MPSIM_SCALE_E8M0_DEEPGEMM] = {"amax / max, rounded up to a power of two", "e8m0"},
+/* How the scale comes about, in the words of mpsim/block.h. */
+static const char *const rules[] = {
+    [MPSIM_SCALE_E8M0_FLOOR] = "2^(floor(log2 amax) - emax)",
+    [MPSIM_SCALE_E8M0_EVEN] = "2^(floor(log2 amax) - emax), amax rounded to the element's significand first",
+    [MPSIM_SCALE_E8M0_CEIL] = "2^(ceil(log2 amax) - emax)",
+    [MPSIM_SCALE_E8M0_RCEIL] = "amax / max, rounded up to a power of two",
+    [MPSIM_SCALE_E8M0_TE] = "amax / max, rounded up to a power of two",
+    [MPSIM_SCALE_E8M0_MICROX] = "2^(floor(log2 amax) - emax), log2 rounded to binary32",
+    [MPSIM_SCALE_AMAX_TE] = "elements times max / amax",
+    [MPSIM_SCALE_AMAX_TORCHAO] = "elements times max / amax, in binary64",
+    [MPSIM_SCALE_MSAMP] = "elements times the power of two below max / amax, times 2^-margin",
+    [MPSIM_SCALE_NVFP4_TE] = "amax / 6 in E4M3, under the scale of the tensor",
+    [MPSIM_SCALE_NVFP4_TORCHAO] = "amax / 6 in E4M3, under the scale of the tensor",
+    [MPSIM_SCALE_GIVEN] = "the caller's",
+    [MPSIM_SCALE_TORCHAO_018_FLOOR] = "2^(floor(log2 amax) - emax)",
+    [MPSIM_SCALE_TORCHAO_018_EVEN] = "2^(floor(log2 amax) - emax), amax rounded to the element's significand first",
+    [MPSIM_SCALE_TORCHAO_018_CEIL] = "2^(ceil(log2 amax) - emax)",
+    [MPSIM_SCALE_TORCHAO_018_RCEIL] = "amax / max, rounded up to a power of two",
+    [MPSIM_SCALE_NVFP4_1LEVEL] = "amax / 6 in E4M3",
+    [MPSIM_SCALE_AMAX_DEEPSEEK] = "elements over amax / max",
+    [MPSIM_SCALE_E8M0_DEEPGEMM] = "amax / max, rounded up to a power of two",
 };
 
 typedef struct quantised {
@@ -45,10 +43,11 @@ static int quantise(quantised *q, const explain_blocks *b)
     size_t grid_rows, grid_cols;
     const size_t n = b->n;
     const mpsim_rng rng = {.seed = b->seed};
-    mpsim_block_grid(b->recipe, 1, n, &grid_rows, &grid_cols);
-    *q = (quantised){.b = b, .f = mpsim_format_find(b->recipe->element), .blocks = grid_cols};
-    q->scale_format = rules[b->recipe->rule].code;
-    q->width = b->recipe->block_cols ? b->recipe->block_cols : n;
+    const mpsim_block_recipe *r = &b->recipe->block;
+    mpsim_block_grid(r, 1, n, &grid_rows, &grid_cols);
+    *q = (quantised){.b = b, .f = mpsim_format_find(r->element), .blocks = grid_cols};
+    q->scale_format = strcmp(b->recipe->scale, "binary32") == 0 ? NULL : b->recipe->scale;
+    q->width = r->block_cols ? r->block_cols : n;
     float *numbers = calloc(5 * n + 1, sizeof *numbers);
     uint8_t *codes = calloc(2 * n + 1, 1);
     q->memory = numbers;
@@ -65,9 +64,9 @@ static int quantise(quantised *q, const explain_blocks *b)
         q->x[i] = (float)b->x[i].value;
     const mpsim_blocks out = {.codes = q->codes, .values = q->values, .scale_codes = q->scale_codes,
                               .scales = q->scales, .inverses = q->inverses, .amax = q->amax};
-    return mpsim_block_quantize(b->recipe, q->x, 1, n, b->amax, b->given, &rng, &out, &q->tensor) == MPSIM_OK
-               ? 0
-               : -1;
+    if (b->recipe->transform)
+        (void)mpsim_hadamard_groups(q->x, n, b->recipe->transform, b->seed);
+    return mpsim_block_quantize(r, q->x, 1, n, b->amax, b->recipe->given, &rng, &out, &q->tensor) == MPSIM_OK ? 0 : -1;
 }
 
 static void clear(quantised *q)
@@ -121,7 +120,7 @@ static int block_text(const quantised *q, size_t k, FILE *to)
 
 int explain_blocks_text(const explain_blocks *b, FILE *to)
 {
-    const mpsim_block_recipe *r = b->recipe;
+    const mpsim_block_recipe *r = &b->recipe->block;
     quantised q;
     int bad = quantise(&q, b), rounded = 0;
     if (bad) {
@@ -133,8 +132,10 @@ int explain_blocks_text(const explain_blocks *b, FILE *to)
         fprintf(to, "in blocks of %u x %u\n", (unsigned)r->block_rows, (unsigned)r->block_cols);
     else
         fputs(r->block_rows ? "with a scale for each row\n" : "with a scale for the tensor\n", to);
-    fprintf(to, "  source     %s\n  scale      %s%s\n", r->source, rules[r->rule].words,
+    fprintf(to, "  source     %s\n  scale      %s%s\n", r->source, rules[r->rule],
             r->power_of_two ? ", cut down to a power of two" : "");
+    if (b->recipe->transform)
+        fprintf(to, "  transform  Hadamard, of groups of %u: x is what it gives\n", b->recipe->transform);
     if (q.tensor != 1)
         fprintf(to, "  tensor     scale %.9g, beside those of the blocks\n", (double)q.tensor);
     for (size_t k = 0; k < q.blocks && !bad; k++)
@@ -184,8 +185,10 @@ int explain_blocks_json(const explain_blocks *b, json_t **v)
     for (size_t k = 0; k < q.blocks; k++)
         json_array_append_new(blocks, block_json(&q, k));
     *v = json_object();
-    json_object_set_new(*v, "recipe", json_string(b->recipe->name));
-    json_object_set_new(*v, "element_format", json_string(b->recipe->element));
+    json_object_set_new(*v, "recipe", json_string(b->recipe->block.name));
+    json_object_set_new(*v, "element_format", json_string(b->recipe->block.element));
+    if (b->recipe->transform)
+        json_object_set_new(*v, "transform", json_integer(b->recipe->transform));
     json_object_set_new(*v, "tensor_scale", json_of_double((double)q.tensor));
     json_object_set_new(*v, "blocks", blocks);
     clear(&q);

@@ -8,16 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "1x128" is short for a recipe of TransformerEngine's. */
-static const mpsim_block_recipe *find_recipe(const char *name)
-{
-    static const char *const aliases[][2] = {{"1x128", "te-block-1x128"}, {"128x128", "te-block-128x128"}};
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (strcmp(name, aliases[i][0]) == 0)
-            name = aliases[i][1];
-    return mpsim_block_find(name);
-}
-
 static int parse_from(mpsim_format *f, const char *name, const char *otherwise)
 {
     if (mpsim_format_parse(f, name ? name : otherwise) != MPSIM_OK)
@@ -42,36 +32,27 @@ static void begin(explaining *e)
 
 /* ---- a recipe ---- */
 
-static int parse_scales(explain_blocks *b, const explain_options *o)
+static int parse_amax(explain_blocks *b, const explain_options *o, const cast_recipe *r)
 {
-    double amax = -1, given = 1;
-    const int is_msamp = b->recipe->rule == MPSIM_SCALE_MSAMP;
-    const int is_nvfp4 = b->recipe->rule == MPSIM_SCALE_NVFP4_TE || b->recipe->rule == MPSIM_SCALE_NVFP4_TORCHAO;
-    const target_options *to = &o->to;
-    if (to->scales && !is_msamp)
-        return fail(EXIT_USAGE, "cast: %s makes its own scale: --scale does not go with it", b->recipe->name);
-    if (to->round || to->preset || to->overflow || to->flush_input || to->flush_output)
-        return fail(EXIT_USAGE, "cast: %s says how it rounds: no options of rounding with it", b->recipe->name);
-    if (o->tensor_amax && !is_nvfp4)
+    double amax = -1;
+    if (o->tensor_amax && !r->tensor_scale)
         return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
-    if (to->scales && (parse_number(&given, to->scales) || !(given > 0 && given <= (double)FLT_MAX)))
-        return fail(EXIT_USAGE, "cast: --scale: '%s' is no positive number of binary32", to->scales);
     if (o->tensor_amax && (parse_number(&amax, o->tensor_amax) || !(amax >= 0 && amax <= (double)FLT_MAX)))
         return fail(EXIT_USAGE, "cast: --tensor-amax: '%s' is no magnitude of binary32", o->tensor_amax);
     b->amax = (float)amax;
-    b->given = (float)given;
     return 0;
 }
 
-static int explain_recipe(explaining *e, const mpsim_block_recipe *recipe)
+static int explain_recipe(explaining *e, cast_recipe *r)
 {
-    explain_blocks b = {.recipe = recipe, .seed = e->o->to.seed};
+    explain_blocks b = {.recipe = r, .seed = e->o->to.seed};
     const mpsim_format *binary32 = mpsim_format_find("binary32");
     mpsim_format from;
     element *x = NULL;
     json_t *v = NULL;
     int code;
-    if ((code = parse_scales(&b, e->o)) || (code = parse_from(&from, e->o->from, "binary32")))
+    if ((code = recipe_options(r, &e->o->to)) || (code = parse_amax(&b, e->o, r)) ||
+        (code = parse_from(&from, e->o->from, "binary32")))
         return code;
     if (from.mbits > binary32->mbits || mpsim_format_max(&from) > mpsim_format_max(binary32))
         return fail(EXIT_USAGE, "cast: --from: recipes take numbers of binary32, and %s has others", from.name);
@@ -133,8 +114,9 @@ int explain_run(const explain_options *o)
     if (o->json)
         fprintf(e.to, "{\"schema\": \"mpsim.explain/1\",\n\"version\": \"%s\",\n\"results\": [", mpsim_version());
     for (char *name = strtok_r(names, ",", &rest); name && !code; name = strtok_r(NULL, ",", &rest)) {
-        const mpsim_block_recipe *recipe = find_recipe(name);
-        code = recipe ? explain_recipe(&e, recipe) : explain_format(&e, name);
+        cast_recipe recipe;
+        code = recipe_parse(&recipe, name);
+        code = code > 0 ? code : code == 0 ? explain_recipe(&e, &recipe) : explain_format(&e, name);
     }
     if (o->json)
         fputs("]}\n", e.to);

@@ -6,6 +6,7 @@
 #include "../cli/element.h"
 #include "../cli/target.h"
 #include "../report/report.h"
+#include "recipe.h"
 
 typedef struct explain_options {
     const char *numbers;     /* "0.1,0x3f800000"                                          */
@@ -31,10 +32,10 @@ json_t *explain_number_json(const explain_number *n);
 
 /* Numbers as a row of a matrix under a recipe. amax: see mpsim_block_quantize. */
 typedef struct explain_blocks {
-    const mpsim_block_recipe *recipe;
+    const cast_recipe *recipe;
     const element *x;
     size_t n;
-    float amax, given;
+    float amax;
     uint64_t seed;
 } explain_blocks;
 

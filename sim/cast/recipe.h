@@ -1,0 +1,21 @@
+/* recipe.h -- block recipes as they are typed after -f, and what goes with them on a command line. */
+#ifndef MPSIM_SIM_CAST_RECIPE_H
+#define MPSIM_SIM_CAST_RECIPE_H
+
+#include "../cli/target.h"
+
+typedef struct cast_recipe {
+    mpsim_block_recipe block;
+    unsigned transform; /* size of the groups of the Hadamard transform before it, or 0 */
+    const char *scale;  /* format of the codes of block scales; "binary32" if they are numbers */
+    int tensor_scale;   /* NVFP4: there is one beside those of the blocks               */
+    float given;        /* MS-AMP: the scale so far, of --scale                         */
+} cast_recipe;
+
+/* recipe_parse -- from a word of -f: 0; -1 if it is none (but perhaps a format), or an exit code after a message. */
+int recipe_parse(cast_recipe *r, const char *text);
+
+/* recipe_options -- whether the other options of a cast go with it; `given` is set. 0, or EXIT_USAGE after a message. */
+int recipe_options(cast_recipe *r, const target_options *o);
+
+#endif
