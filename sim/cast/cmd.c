@@ -5,6 +5,7 @@
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
 #include "explain.h"
+#include "quantise.h"
 #include "tensors.h"
 
 #include <inttypes.h>
@@ -16,6 +17,10 @@ static const char more[] =
     "where that is needed). Its metadata say how it was made. Elements that are not\n"
     "floating-point numbers, and tensors that --match leaves out, are not copied.\n"
     "\n"
+    "FORMAT may be a block recipe (mxfp8:rceil, nvfp4:2d, e4m3/128x128, ...: lib/include/mpsim/block.h). Then matrices\n"
+    "(a tensor's last dimension, and all others) are written as codes and scales, in the layout that --quantised\n"
+    "names, or with --widen as the values that these stand for; what is no matrix stays as it is.\n"
+    "\n"
     "--explain casts numbers of the command line instead and says why they become what they do: of a format\n"
     "the candidates and the choice between them, of a block recipe amax, scale, elements and codes. A\n"
     "number is decimal, hexadecimal (0x1p-3), inf or nan, and 0x3dcccccd a code. Recipes: nvfp4, mxfp8, mxfp4,\n"
@@ -25,6 +30,9 @@ static const char more[] =
     "  mpsim cast -f e4m3@cuda -s 2^10 -o out.safetensors grads.safetensors\n"
     "  mpsim cast -f e2m1 --widen -o out.npy weight.npy\n"
     "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n"
+    "  mpsim cast -f nvfp4 --quantised torchao --keep '*embed*' -o q.safetensors model.safetensors\n"
+    "  mpsim cast -f mxfp8:rceil --scale-order swizzled -o q.safetensors model.safetensors\n"
+    "  mpsim cast -f e4m3/128x128 --quantised deepseek -o q.safetensors model.safetensors\n"
     "  mpsim cast --explain 0.1,465 -f fp16,e4m3@cuda\n"
     "  mpsim cast --explain 0.1,-3,0.02 -f nvfp4,mxfp8\n";
 
@@ -34,6 +42,9 @@ typedef struct options {
     report_options form; /* of it: threads */
     const char *path, *layout;
     int widen, quiet;
+    const char *quantised, *order, *axis; /* of recipes */
+    uint64_t transform;
+    option_list keep;
     explain_options explain;
 } options;
 
@@ -161,25 +172,31 @@ static const char *ml_dtypes_name(const mpsim_format *f)
     return f->name;
 }
 
-static void print_summary(const job *j)
+static void print_counts(const mpsim_counts *c, uint64_t elements)
 {
-    char path[4096], n[32], count[32], share[32];
+    char count[32], share[32];
     const struct {
         const char *what;
         uint64_t n;
-    } rows[] = {{"underflow", j->c.counts.underflow},
-                {"subnormal", j->c.counts.subnormal},
-                {"overflow", j->c.counts.overflow},
-                {"inexact", j->c.counts.inexact},
-                {"NaN", j->c.counts.nan}};
+    } rows[] = {{"underflow", c->underflow},
+                {"subnormal", c->subnormal},
+                {"overflow", c->overflow},
+                {"inexact", c->inexact},
+                {"NaN", c->nan}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        printf("  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
+               rows[i].n ? text_share(share, rows[i].n, elements) : "");
+}
+
+static void print_summary(const job *j)
+{
+    char path[4096], n[32];
     printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, j->n == 1 ? "" : "s",
            text_count(n, j->elements), j->elements == 1 ? "" : "s", j->c.to->label);
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
     putchar('\n');
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        printf("  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
-               rows[i].n ? text_share(share, rows[i].n, j->elements) : "");
+    print_counts(&j->c.counts, j->elements);
     if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
         printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->c.out));
 }
@@ -197,6 +214,84 @@ static const mpsim_format *output_format(const job *j, int widen)
          j->npy ? "npy" : "safetensors", !other ? "" : j->npy ? ", or write safetensors"
                                                               : ", or write npy");
     return NULL;
+}
+
+/* ---- a block recipe ---- */
+
+/* One of two words, the first if it is not given; -1 after a message. */
+static int which(const char *option, const char *word, const char *first, const char *second)
+{
+    if (!word || strcmp(word, first) == 0)
+        return 0;
+    if (strcmp(word, second) == 0)
+        return 1;
+    fail(EXIT_USAGE, "cast: --%s is '%s' or '%s', not '%s'", option, first, second, word);
+    return -1;
+}
+
+/* The recipe of -f, with --rht. 0; -1 if it is none; or an exit code after a message. */
+static int find_recipe(const options *o, cast_recipe *r)
+{
+    char text[128];
+    int code = recipe_parse(r, o->to.formats);
+    if (code || !o->transform)
+        return code;
+    if (r->transform && r->transform != o->transform)
+        return fail(EXIT_USAGE, "cast: %s and --rht %" PRIu64 " contradict each other", r->block.name, o->transform);
+    if (snprintf(text, sizeof text, "%s:rht%" PRIu64, r->block.name, o->transform) >= (int)sizeof text)
+        return fail(EXIT_USAGE, "cast: --format: too long");
+    return r->transform ? 0 : recipe_parse(r, text);
+}
+
+typedef struct recipe_job {
+    quantise_options o;
+    quantise_result r;
+} recipe_job;
+
+static int visit_recipe(input *in, trace *t, void *context)
+{
+    recipe_job *j = context;
+    return quantise_file(&j->o, in, t, &j->r);
+}
+
+static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
+{
+    const int npy = o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy");
+    const int swizzled = which("scale-order", o->order, "plain", "swizzled");
+    const int columns = which("axis", o->axis, "rows", "columns");
+    const char *layout = o->quantised ? o->quantised : "plain";
+    if (swizzled < 0 || columns < 0 || recipe_options(r, &o->to))
+        return EXIT_USAGE;
+    if (o->widen && (o->quantised || o->order))
+        return fail(EXIT_USAGE, "cast: --widen writes values: --quantised and --scale-order do not go with it");
+    if (npy && !o->widen)
+        return fail(EXIT_USAGE, "cast: npy has no place for codes and scales: use --widen, or write safetensors");
+    if (!quant_layout_find(layout)) {
+        char all[256] = "";
+        for (size_t i = 0; quant_layout_at(i); i++)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s %s", i ? "," : "", quant_layout_at(i)->layout);
+        return fail(EXIT_USAGE, "cast: --quantised: '%s' is no layout; there are%s", layout, all);
+    }
+    *j = (recipe_job){.o = {r, o->path, layout, swizzled, columns, o->widen, npy, 0, o->to.seed, &o->keep}};
+    return 0;
+}
+
+static void print_recipe(const recipe_job *j)
+{
+    char path[4096], n[32];
+    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->o.path), j->r.quantised,
+           j->r.quantised == 1 ? "" : "s", text_count(n, j->r.elements), j->r.elements == 1 ? "" : "s",
+           j->o.how->block.name);
+    if (j->o.columns)
+        printf(" along columns");
+    if (j->o.widen)
+        printf(" in binary32");
+    else
+        printf(" in the layout %s%s", j->o.layout, j->o.swizzled ? ", scales swizzled" : "");
+    if (j->r.kept)
+        printf("; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
+    putchar('\n');
+    print_counts(&j->r.counts, j->r.elements);
 }
 
 /* ---- the command ---- */
@@ -235,37 +330,72 @@ static int choose(job *j, const options *o, target_list *targets)
     return j->c.out ? 0 : EXIT_USAGE;
 }
 
-static int cast_file(const options *o, char *operand)
+static int open_one(input *in, const options *o, char *operand)
+{
+    int code = input_open(in, "cast", &o->from, &operand, 1);
+    if (!code)
+        code = output_check(o->path);
+    if (!code && in->tree.count != 1)
+        code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", operand, in->tree.count);
+    return code;
+}
+
+static void note_left_out(uint64_t n)
+{
+    if (n)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", n, n == 1 ? "" : "s");
+}
+
+static int cast_format(const options *o, char *operand, int summary)
 {
     target_list targets = {0};
     input in = {0};
     job j = {.path = o->path,
              .npy = o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy")};
-    const int summary = !o->quiet && strcmp(o->path, "-") != 0;
-    int code;
-    if ((code = choose(&j, o, &targets)) ||
-        (code = input_open(&in, "cast", &o->from, &operand, 1)) ||
-        (code = output_check(o->path)))
-        goto done;
-    if (in.tree.count != 1) {
-        code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", operand,
-                    in.tree.count);
-        goto done;
-    }
+    int code = choose(&j, o, &targets);
     j.c.seed = o->to.seed;
     j.c.row_major = !j.npy;
     j.c.counted = summary;
-    if ((code = input_each(&in, visit_file, &j)))
-        goto done;
-    if (j.left_out)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", j.left_out,
-             j.left_out == 1 ? "" : "s");
-    if (summary)
-        print_summary(&j);
-done:
+    if (!code && !(code = open_one(&in, o, operand)) && !(code = input_each(&in, visit_file, &j))) {
+        note_left_out(j.left_out);
+        if (summary)
+            print_summary(&j);
+    }
     input_close(&in);
     target_list_clear(&targets);
     return code;
+}
+
+static int cast_recipe_file(const options *o, cast_recipe *r, char *operand, int summary)
+{
+    input in = {0};
+    recipe_job j;
+    int code = set_recipe(o, r, &j);
+    if (code)
+        return code;
+    j.o.counted = summary;
+    if (!(code = open_one(&in, o, operand)) && !(code = input_each(&in, visit_recipe, &j))) {
+        note_left_out(j.r.left_out);
+        if (summary)
+            print_recipe(&j);
+    }
+    input_close(&in);
+    return code;
+}
+
+static int cast_file(const options *o, char *operand)
+{
+    const int summary = !o->quiet && strcmp(o->path, "-") != 0;
+    cast_recipe r;
+    const int code = find_recipe(o, &r);
+    if (code > 0)
+        return code;
+    if (code == 0)
+        return cast_recipe_file(o, &r, operand, summary);
+    if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
+        return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe, and '%s' "
+                                "is none", o->to.formats);
+    return cast_format(o, operand, summary);
 }
 
 int cmd_cast(const command *self, int argc, char **argv)
@@ -274,10 +404,23 @@ int cmd_cast(const command *self, int argc, char **argv)
     int first;
     const option_row table_of_options[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
-        {'f', "format", OPTION_STRING, &o.to.formats, "FORMAT", "the format, as e4m3 or e4m3@cuda"},
+        {'f', "format", OPTION_STRING, &o.to.formats, "FORMAT",
+         "the format, as e4m3 or e4m3@cuda, or a block recipe, as mxfp8:rceil"},
         {'s', "scale", OPTION_STRING, &o.to.scales, "S",
          "multiply by S first, as 1024 or 2^16 (default 1)"},
         TARGET_OPTION_ROWS(o.to),
+        {0, "Block recipes", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "quantised", OPTION_STRING, &o.quantised, "LAYOUT",
+         "names and shapes of codes and scales: plain (default), torchao, te, compressed-tensors, modelopt, deepseek, "
+         "gpt-oss; see doc/quantised.md"},
+        {0, "scale-order", OPTION_STRING, &o.order, "ORDER",
+         "block scales plain (default), or swizzled as cuBLAS and Blackwell read them"},
+        {0, "axis", OPTION_STRING, &o.axis, "AXIS",
+         "blocks along rows (default), which is the last dimension, or along columns"},
+        {0, "rht", OPTION_COUNT, &o.transform, "N",
+         "a random Hadamard transform of groups of N first: 16, 32, 64 or 128; signs by --seed, but of 16"},
+        {0, "keep", OPTION_LIST, &o.keep, "GLOB",
+         "tensors that stay as they are, beside those that are no matrices; may be repeated"},
         {0, "Numbers instead of a file", OPTION_HEADING, NULL, NULL, NULL},
         {0, "explain", OPTION_STRING, &o.explain.numbers, "X[,X...]",
          "say what becomes of these; -f may name several formats and block recipes"},
@@ -309,5 +452,6 @@ int cmd_cast(const command *self, int argc, char **argv)
         }
     }
     input_options_clear(&o.from);
+    option_list_clear(&o.keep);
     return code;
 }

@@ -183,8 +183,7 @@ static int run_pieces(work *k)
 
 /* ---- a tensor at a time ---- */
 
-/* Column-major codes as row-major ones: all of a tensor, in memory. */
-static unsigned char *to_row_major(const unsigned char *codes, const trace_tensor *t, size_t bytes)
+unsigned char *tensor_row_major(const unsigned char *codes, const trace_tensor *t, size_t bytes)
 {
     unsigned char *out = malloc(t->count ? t->count * bytes : 1);
     uint64_t *index = calloc(t->rank + 1, sizeof *index);
@@ -239,7 +238,7 @@ static int run_tensor(work *k, const item *at)
         return no_memory(k);
     int result = read_tensor(k, at, whole);
     if (!result) {
-        ordered = to_row_major(whole, x, bytes);
+        ordered = tensor_row_major(whole, x, bytes);
         result = ordered ? trace_writer_data(k->w, ordered, x->count * bytes, k->error) : no_memory(k);
     }
     free(whole);

@@ -161,7 +161,8 @@ uint64_t quant_scale_at(const quant_geometry *g, uint64_t i, uint64_t j);
 /* quant_factor -- what codes are multiplied by, from a block scale and the tensor's as they are stored (1 where there
  * is none), with the roundings to binary32 of the form's own dequantisation. */
 float quant_factor(const quant_form *f, float scale, float tensor);
-/* quant_stored -- from the global decode scale of mpsim/block.h to the tensor scale as it is stored. */
+/* quant_stored -- the tensor scale as it is stored, from the global decode scale of mpsim/block.h and the largest
+ * magnitude that it is of; of a recipe without one: 1 and 6 * 448. */
 float quant_stored(const quant_form *f, float decode, float amax);
 
 #endif

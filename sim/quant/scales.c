@@ -4,6 +4,8 @@
  * 0.18 (prototype/mx_formats/utils.py, to_blocked). */
 #include "quant.h"
 
+#include <math.h>
+
 enum { TILE_OUTER = 128, TILE_INNER = 4, TILE = TILE_OUTER * TILE_INNER };
 
 static uint64_t tiles(uint64_t n, uint64_t side)
@@ -52,8 +54,8 @@ float quant_factor(const quant_form *f, float scale, float tensor)
 float quant_stored(const quant_form *f, float decode, float amax)
 {
     switch (f->tensor_scale) {
-    case QUANT_DIVIDE: /* compressed-tensors: 448 * 6 / amax; 1 of a tensor without a scale of its own */
-        return 1 / decode;
+    case QUANT_DIVIDE: /* compressed-tensors: 448 * 6 / amax; 1 where that is no number */
+        return amax > 0 && full / amax < INFINITY ? full / amax : 1 / decode;
     case QUANT_AMAX:
         return amax;
     default:

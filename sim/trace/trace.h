@@ -222,10 +222,10 @@ const char *trace_safetensors_dtype(const mpsim_format *f);
  * codes as ml_dtypes writes them; NULL for others. */
 const char *trace_npy_descr(const mpsim_format *f);
 
-/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used) are laid
- * out in the given order; then trace_writer_data is called with their bytes, back to back,
- * little-endian codes, row-major. The header is padded with spaces so that data starts at a
- * multiple of 8. metadata: n_metadata pairs key, value. */
+/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used; without a format only those of
+ * dtype "U8", which are bytes) are laid out in the given order; then trace_writer_data is called with their
+ * bytes, back to back, little-endian codes, row-major. The header is padded with spaces so that data starts
+ * at a multiple of 8. metadata: n_metadata pairs key, value. */
 trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,
                                        const char *const (*metadata)[2], size_t n_metadata,
                                        trace_error *error);

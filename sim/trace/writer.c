@@ -87,7 +87,7 @@ static int tensor_bytes(const char *path, const trace_tensor *x, uint64_t *bytes
                         trace_error *error)
 {
     uint64_t count;
-    const unsigned bits = (unsigned)mpsim_format_code_bytes(x->format) * 8;
+    const unsigned bits = x->format ? (unsigned)mpsim_format_code_bytes(x->format) * 8 : 8;
     if (x->rank > TRACE_RANK_MAX || trace_shape_bytes(x->shape, x->rank, bits, &count, bytes))
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
                                "the shape of tensor '%s' is too large to write", x->name);
@@ -126,7 +126,9 @@ static int put_tensor(text *t, const char *path, const trace_tensor *x, uint64_t
                       trace_error *error)
 {
     uint64_t bytes;
-    const char *dtype = x->format ? trace_safetensors_dtype(x->format) : NULL;
+    const char *dtype = x->format                                ? trace_safetensors_dtype(x->format)
+                        : x->dtype && strcmp(x->dtype, "U8") == 0 ? x->dtype
+                                                                  : NULL;
     if (!dtype)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "tensor '%s': "
                                "safetensors has no dtype for %s", x->name,

@@ -1,0 +1,180 @@
+/* about.c -- what a quantised file says of itself: see quantise.h. */
+#include "../quant/describe.h"
+#include "quantise.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OWN = 8 }; /* pairs about the file */
+
+/* A text that is the pairs' own; NULL without memory. */
+static const char *own(quantise_pairs *p, char *text)
+{
+    if (text)
+        p->texts[p->n_texts++] = text;
+    return text;
+}
+
+static int put(quantise_pairs *p, const char *key, const char *value)
+{
+    if (!key || !value)
+        return -1;
+    p->pairs[p->n][0] = key;
+    p->pairs[p->n++][1] = value;
+    return 0;
+}
+
+static char *joined(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b);
+    char *s = malloc(n + m + 1);
+    if (s) {
+        memcpy(s, a, n);
+        memcpy(s + n, b, m + 1);
+    }
+    return s;
+}
+
+/* ---- mpsim's own ---- */
+
+static int describe(quantise_pairs *p, const quantise_options *o, const quantised *q)
+{
+    quant_description d = {.rank = q->g->tensor.rank, .block_rows = (uint32_t)q->g->block_rows,
+                           .block_cols = (uint32_t)q->g->block_cols, .columns = o->columns, .swizzled = q->g->swizzled,
+                           .tensor_scale = q->has[QUANT_TENSOR_SCALE], .transform = o->how->transform};
+    snprintf(d.layout, sizeof d.layout, "%s", q->g->form->layout);
+    snprintf(d.recipe, sizeof d.recipe, "%s", o->how->block.name);
+    snprintf(d.element, sizeof d.element, "%s", o->how->block.element);
+    snprintf(d.scale, sizeof d.scale, "%s",
+             strcmp(q->g->form->scale, "binary32") == 0 ? "binary32" : o->how->scale);
+    memcpy(d.shape, q->g->tensor.sides, d.rank * sizeof *d.shape);
+    return put(p, own(p, joined(QUANT_KEY, q->name)), own(p, quant_describe(&d)));
+}
+
+/* ---- torchao's ---- */
+
+static json_t *torch_dtype(const char *name)
+{
+    return json_pack("{s:s, s:s}", "_type", "torch.dtype", "_data", name);
+}
+
+/* What torch calls the format of a tensor that was quantised; it is one of these for torchao. */
+static const char *torch_name(const mpsim_format *f)
+{
+    static const char *const names[][2] = {{"bf16", "bfloat16"}, {"fp16", "float16"}, {"binary64", "float64"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(f->name, names[i][0]) == 0)
+            return names[i][1];
+    return "float32";
+}
+
+static json_t *torchao_element(const char *element)
+{
+    static const char *const dtypes[][2] = {
+        {"e4m3", "float8_e4m3fn"}, {"e5m2", "float8_e5m2"}, {"e2m1", "float4_e2m1fn_x2"}};
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (strcmp(element, dtypes[i][0]) == 0)
+            return torch_dtype(dtypes[i][1]);
+    return json_sprintf("fp6_%s", element); /* mx_formats/constants.py */
+}
+
+/* The attributes of torchao 0.18's classes: tensor_attribute_names, optional_tensor_attribute_names. */
+static json_t *torchao_data(const quantise_options *o, const quantised *q)
+{
+    const char *type = q->g->form->type, *dtype = torch_name(q->x->format);
+    const json_int_t rows = (json_int_t)q->g->block_rows, cols = (json_int_t)q->g->block_cols;
+    if (strcmp(type, "MXTensor") == 0)
+        return json_pack("{s:o, s:I, s:o, s:{s:s, s:s}, s:n, s:b}", "elem_dtype", torchao_element(o->how->block.element),
+                         "block_size", cols, "orig_dtype", torch_dtype(dtype), "kernel_preference", "_type",
+                         "KernelPreference", "_data", "EMULATED", "act_quant_kwargs", "is_swizzled_scales",
+                         q->g->swizzled);
+    if (strcmp(type, "NVFP4Tensor") == 0)
+        return json_pack("{s:b, s:b, s:n, s:I, s:o}", "is_swizzled_scales", q->g->swizzled, "use_triton_kernel", 0,
+                         "act_quant_kwargs", "block_size", cols, "orig_dtype", torch_dtype(dtype));
+    json_t *sides = q->g->tensor.rank == 3 ? json_pack("[i, I, I]", 1, rows, cols) : json_pack("[I, I]", rows, cols);
+    return json_pack("{s:o, s:n, s:n, s:{s:s, s:s}, s:o}", "block_size", sides, "mm_config", "act_quant_kwargs",
+                     "kernel_preference", "_type", "KernelPreference", "_data", "AUTO", "dtype", torch_dtype(dtype));
+}
+
+static char *torchao_text(const quantise_options *o, const quantised *q)
+{
+    json_t *v = q->kept ? json_pack("{s:s}", "_type", "Tensor")
+                        : json_pack("{s:s, s:o, s:[s, s]}", "_type", q->g->form->type, "_data", torchao_data(o, q),
+                                    "_tensor_data_names", "qdata", "scale");
+    if (v && q->has[QUANT_TENSOR_SCALE])
+        json_array_insert_new(json_object_get(v, "_tensor_data_names"), 0, json_string("per_tensor_scale"));
+    char *text = v ? json_dumps(v, 0) : NULL;
+    json_decref(v);
+    return text;
+}
+
+static int torchao_all(quantise_pairs *p, const quantise_options *o, const quantised *q, size_t n)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_array_append_new(names, json_string(q[i].name));
+        if (put(p, q[i].name, own(p, torchao_text(o, &q[i])))) {
+            json_decref(names);
+            return -1;
+        }
+    }
+    char *text = json_dumps(names, 0);
+    json_decref(names);
+    return put(p, "tensor_names", own(p, text));
+}
+
+/* ---- all ---- */
+
+static int about_file(quantise_pairs *p, const quantise_options *o)
+{
+    const cast_recipe *r = o->how;
+    char text[64];
+    int bad = put(p, "mpsim.cast.recipe", r->block.name) | put(p, "mpsim.cast.layout", o->widen ? "values" : o->layout) |
+              put(p, "mpsim.cast.axis", o->columns ? "columns" : "rows") |
+              put(p, "mpsim.cast.version", mpsim_version());
+    if (r->transform) {
+        snprintf(text, sizeof text, "%u", r->transform);
+        bad |= put(p, "mpsim.cast.transform", own(p, strdup(text)));
+    }
+    if (r->transform || r->block.element_mode >= MPSIM_ROUND_STOCHASTIC_A) {
+        snprintf(text, sizeof text, "%" PRIu64, o->seed);
+        bad |= put(p, "mpsim.cast.seed", own(p, strdup(text)));
+    }
+    if (r->block.rule == MPSIM_SCALE_MSAMP) {
+        snprintf(text, sizeof text, "%.9g", (double)r->given);
+        bad |= put(p, "mpsim.cast.scale", own(p, strdup(text)));
+    }
+    return bad;
+}
+
+int quantise_metadata(quantise_pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n)
+{
+    const int torchao = !o->widen && strcmp(o->layout, "torchao") == 0;
+    size_t given = 0;
+    int bad = 0;
+    while (trace_metadata_key(t, given))
+        given++;
+    *p = (quantise_pairs){calloc(given + 2 * n + OWN + 1, sizeof *p->pairs), calloc(3 * n + OWN + 1, sizeof *p->texts), 0, 0};
+    if (!p->pairs || !p->texts)
+        return -1;
+    for (size_t i = 0; i < given && !torchao; i++) {
+        const char *key = trace_metadata_key(t, i);
+        if (strncmp(key, "mpsim.cast.", 11) != 0 && strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) != 0)
+            bad |= put(p, key, trace_metadata_value(t, i));
+    }
+    bad |= about_file(p, o);
+    for (size_t i = 0; i < n && !bad; i++)
+        if (q[i].g)
+            bad |= describe(p, o, &q[i]);
+    return bad || (torchao && torchao_all(p, o, q, n)) ? -1 : 0;
+}
+
+void quantise_forget(quantise_pairs *p)
+{
+    for (size_t i = 0; i < p->n_texts; i++)
+        free(p->texts[i]);
+    free(p->texts);
+    free(p->pairs);
+}

@@ -1,0 +1,38 @@
+/* lay.h -- a piece of a quantised tensor laid into the parts of a file, with its share of the padding. */
+#ifndef MPSIM_SIM_CAST_LAY_H
+#define MPSIM_SIM_CAST_LAY_H
+
+#include "../quant/quant.h"
+#include "spool.h"
+
+/* A piece of the matrix. Its sides are whole blocks, and multiples of what a packed group of codes and a tile of
+ * swizzled scales hold, but at the ends of the matrix. */
+typedef struct tile {
+    uint64_t row, rows, col, cols;
+} tile;
+
+/* What became of it: as it lies in memory, or turned, columns as lines. */
+typedef struct laid {
+    const quant_geometry *g;
+    const spool *to;
+    uint64_t at[QUANT_PARTS]; /* of the parts in the data */
+    tile t;
+    int turned;
+    const unsigned char *codes;
+    const unsigned char *scale_codes; /* of the recipe's blocks, in the order of the lines     */
+    const float *scales;              /* the same as numbers; scale_codes is NULL then         */
+    uint64_t block_lines, block_codes; /* of the recipe: lines of a block, codes of one in it  */
+    unsigned char *room;              /* for as many bytes as lay_room says                    */
+} laid;
+
+/* lay_room -- of a tile of so many elements. */
+size_t lay_room(const quant_geometry *g, const tile *t);
+
+/* lay_codes, lay_scales -- 0, or -1 with *error filled. */
+int lay_codes(const laid *l, trace_error *error);
+int lay_scales(const laid *l, trace_error *error);
+
+/* turn -- rows x cols elements of `bytes` (1 or 4) become cols x rows. */
+void turn(void *to, const void *from, size_t rows, size_t cols, size_t bytes);
+
+#endif

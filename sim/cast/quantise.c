@@ -1,0 +1,307 @@
+/* quantise.c -- see quantise.h.
+ *
+ * All is decided before anything is written: what the layout has no place for leaves nothing. Tensors of a file lie in
+ * order of the bytes of an element, largest first, as safetensors itself writes them: readers want them aligned. */
+#include "quantise.h"
+
+#include "tensors.h"
+#include "tiles.h"
+
+#include "../cli/stream.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+    const quantise_options *o;
+    trace *t;
+    quantised *q;
+    size_t n;
+    trace_tensor *out; /* the tensors of the file, in their order */
+    uint64_t **places; /* of each: where its place in the data goes */
+    size_t n_out;
+    uint64_t bytes;
+    spool to;
+    quantise_result *r;
+} job;
+
+/* ---- what is to be done ---- */
+
+static int is_kept(const quantise_options *o, const trace_tensor *x)
+{
+    int kept = x->rank < 2 || x->count == 0;
+    for (size_t i = 0; i < o->keep->count && !kept; i++)
+        kept = fnmatch(o->keep->items[i], x->name, 0) == 0;
+    return kept;
+}
+
+static int no_place(const job *j, const quantised *q, const char *why)
+{
+    char name[512], shape[512], path[512];
+    return fail(EXIT_DATA, "%s: tensor '%s' of shape %s under %s: %s",
+                escape_text(path, sizeof path, trace_path(j->t)), escape_text(name, sizeof name, q->name),
+                shape_text(shape, sizeof shape, q->x), j->o->how->block.name, why);
+}
+
+/* The parts of a tensor in the layout. */
+static int place(const job *j, quantised *q, const quant_form *f)
+{
+    const mpsim_block_recipe *b = &j->o->how->block;
+    char why[512], name[8192];
+    if (!(q->g = malloc(sizeof *q->g)))
+        return fail(EXIT_IO, "out of memory");
+    if (quant_geometry_of(q->g, f, q->x->rank, q->x->shape, j->o->columns ? b->block_cols : b->block_rows,
+                          j->o->columns ? b->block_rows : b->block_cols, j->o->swizzled, why, sizeof why))
+        return no_place(j, q, why);
+    for (quant_part p = 0; p < QUANT_PARTS; p++) {
+        q->has[p] = p != QUANT_TENSOR_SCALE || (f->tensor_scale != QUANT_NONE &&
+                                                (f->tensor_scale != QUANT_MAYBE || j->o->how->tensor_scale));
+        if (!q->has[p])
+            continue;
+        const int n = quant_part_name(f, p, q->name, name, sizeof name);
+        if (n < 0 || (size_t)n >= sizeof name)
+            return no_place(j, q, n < 0 ? "names of this layout have a '.'" : "its name is too long");
+        if (!(q->names[p] = strdup(name)))
+            return fail(EXIT_IO, "out of memory");
+    }
+    return 0;
+}
+
+static int choose_form(const quantise_options *o, const quant_form **f)
+{
+    const mpsim_block_recipe *b = &o->how->block;
+    char why[1024];
+    *f = NULL;
+    if (o->widen)
+        return 0;
+    *f = quant_form_find(o->layout, b->element, o->how->scale, o->columns ? b->block_cols : b->block_rows,
+                         o->columns ? b->block_rows : b->block_cols, o->how->tensor_scale, why, sizeof why);
+    if (!*f)
+        return fail(EXIT_USAGE, "cast: no place for %s%s: %s", b->name, o->columns ? " along columns" : "", why);
+    if (o->swizzled && ((*f)->swizzle == QUANT_UNSWIZZLED || strcmp(o->how->scale, "binary32") == 0))
+        return fail(EXIT_USAGE, "cast: %s of %s has no swizzled scales", b->name, o->layout);
+    return 0;
+}
+
+static int select_tensors(job *j, const input *in)
+{
+    const quant_form *f;
+    int code = choose_form(j->o, &f);
+    j->q = calloc(trace_count(j->t) + 1, sizeof *j->q);
+    if (!j->q)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < trace_count(j->t) && !code; i++) {
+        const trace_tensor *x = trace_at(j->t, i);
+        if (!input_selects(in, x) || !x->format) {
+            j->r->left_out += !x->format && input_selects(in, x);
+            continue;
+        }
+        quantised *q = &j->q[j->n++];
+        *q = (quantised){.index = i, .x = x, .kept = is_kept(j->o, x), .has = {1, 0, 0}};
+        q->name = x->name[0] == '\0' && !j->o->npy ? "tensor" : x->name; /* an npy or raw file has no names */
+        j->r->kept += (size_t)q->kept;
+        j->r->quantised += !q->kept;
+        j->r->elements += q->kept ? 0 : x->count;
+        if (f && !q->kept)
+            code = place(j, q, f);
+    }
+    return code;
+}
+
+/* ---- the file ---- */
+
+/* A part as a tensor of the file. */
+static void add(job *j, quantised *q, quant_part p)
+{
+    trace_tensor *x = &j->out[j->n_out];
+    *x = *q->x;
+    x->fortran = 0;
+    j->places[j->n_out++] = &q->at[p];
+    if (!q->g) {
+        x->name = q->name;
+        x->format = q->kept ? x->format : mpsim_format_find("binary32");
+        return;
+    }
+    static const char *const names[][2] = {{"F32", "binary32"}, {"F8_E8M0", "e8m0"}, {"F8_E4M3", "e4m3"}};
+    const char *dtype = q->g->form->dtypes[p];
+    x->name = q->names[p];
+    x->format = *dtype ? NULL : mpsim_format_find(p == QUANT_CODES ? j->o->how->block.element : j->o->how->scale);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(dtype, names[i][0], strlen(names[i][0])) == 0)
+            x->format = mpsim_format_find(names[i][1]);
+    if (!x->format || !trace_safetensors_dtype(x->format)) {
+        x->format = NULL;
+        x->dtype = "U8";
+    }
+    x->shape = q->g->parts[p].sides;
+    x->rank = q->g->parts[p].rank;
+    x->count = q->g->parts[p].count;
+}
+
+static size_t element_bytes(const trace_tensor *x)
+{
+    return x->format ? mpsim_format_code_bytes(x->format) : 1;
+}
+
+static int set_order(job *j)
+{
+    enum { WIDEST = 8 };
+    trace_tensor *all = calloc(QUANT_PARTS * j->n + 1, sizeof *all);
+    uint64_t **places = calloc(QUANT_PARTS * j->n + 1, sizeof *places);
+    size_t n = 0;
+    j->out = calloc(QUANT_PARTS * j->n + 1, sizeof *j->out);
+    j->places = calloc(QUANT_PARTS * j->n + 1, sizeof *j->places);
+    const int ok = all && places && j->out && j->places;
+    for (size_t i = 0; i < j->n && ok; i++)
+        for (quant_part p = 0; p < QUANT_PARTS; p++)
+            if (j->q[i].has[p])
+                add(j, &j->q[i], p);
+    for (size_t bytes = WIDEST; ok && bytes > 0; bytes /= 2)
+        for (size_t i = 0; i < j->n_out; i++)
+            if (element_bytes(&j->out[i]) == bytes) {
+                all[n] = j->out[i];
+                places[n++] = j->places[i];
+                *j->places[i] = j->bytes;
+                j->bytes += j->out[i].count * bytes;
+            }
+    free(j->out);
+    free(j->places);
+    j->out = all;
+    j->places = places;
+    return ok ? 0 : fail(EXIT_IO, "out of memory");
+}
+
+static trace_writer *open_writer(job *j, trace_error *error)
+{
+    quantise_pairs p;
+    trace_writer *w = NULL;
+    if (j->o->npy)
+        return trace_writer_npy(j->o->path, j->out, error);
+    if (quantise_metadata(&p, j->o, j->t, j->q, j->n))
+        trace_error_set(error, EXIT_IO, j->o->path, UINT64_MAX, "out of memory");
+    else
+        w = trace_writer_safetensors(j->o->path, j->out, j->n_out, (const char *const(*)[2])p.pairs, p.n, error);
+    quantise_forget(&p);
+    return w;
+}
+
+/* ---- tensors ---- */
+
+/* All codes of a tensor, row-major; NULL with *error filled. */
+static unsigned char *read_whole(const job *j, const quantised *q, trace_error *error)
+{
+    const size_t bytes = mpsim_format_code_bytes(q->x->format);
+    unsigned char *codes = malloc((size_t)q->x->count * bytes + 1), *ordered = NULL;
+    size_t n = 1, first = 0;
+    int failed = codes ? trace_select(j->t, q->index, error)
+                       : trace_error_set(error, EXIT_IO, trace_path(j->t), UINT64_MAX, "out of memory");
+    for (; !failed && n; first += n)
+        failed = trace_read_codes(j->t, codes + first * bytes, (size_t)q->x->count - first, &n, error);
+    if (!failed && q->x->fortran && q->x->rank > 1) {
+        ordered = tensor_row_major(codes, q->x, bytes);
+        failed = ordered ? 0 : trace_error_set(error, EXIT_IO, trace_path(j->t), UINT64_MAX, "out of memory");
+        free(codes);
+        codes = ordered;
+    }
+    if (failed) {
+        free(codes);
+        codes = NULL;
+    }
+    return codes;
+}
+
+/* A tensor as it is; `whole` or NULL: its codes. */
+static int keep(const job *j, const quantised *q, unsigned char *whole, trace_error *error)
+{
+    enum { PIECE = 1 << 13 };
+    const size_t bytes = mpsim_format_code_bytes(q->x->format);
+    uint64_t codes[PIECE];
+    for (uint64_t first = 0; first < q->x->count; first += PIECE) {
+        const uint64_t left = q->x->count - first;
+        const size_t n = left < PIECE ? (size_t)left : PIECE;
+        if (whole)
+            memcpy(codes, whole + first * bytes, n * bytes);
+        else if (trace_codes(j->t, q->index, first, codes, n, error))
+            return -1;
+        trace_to_little_endian((unsigned char *)codes, bytes, n);
+        if (spool_put(&j->to, q->at[0] + first * bytes, codes, n * bytes, error))
+            return -1;
+    }
+    return 0;
+}
+
+static int quantise(job *j, const quantised *q, const unsigned char *whole, trace_error *error)
+{
+    const uint64_t cols = q->x->shape[q->x->rank - 1];
+    quantising one = {.how = j->o->how, .columns = j->o->columns, .seed = j->o->seed,
+                      .stream = tensor_stream(j->t, q->x), .g = q->g, .from = j->t, .index = q->index, .whole = whole,
+                      .rows = q->x->count / cols, .cols = cols, .to = &j->to, .counted = j->o->counted};
+    memcpy(one.at, q->at, sizeof one.at);
+    if (tiles_run(&one, error))
+        return -1;
+    mpsim_counts *to = &j->r->counts;
+    to->inexact += one.counts.inexact;
+    to->underflow += one.counts.underflow;
+    to->subnormal += one.counts.subnormal;
+    to->overflow += one.counts.overflow;
+    to->nan += one.counts.nan;
+    if (!q->has[QUANT_TENSOR_SCALE])
+        return 0;
+    float stored = quant_stored(q->g->form, one.tensor, j->o->how->tensor_scale ? one.amax : 6 * 448);
+    trace_to_little_endian((unsigned char *)&stored, sizeof stored, 1);
+    return spool_put(&j->to, q->at[QUANT_TENSOR_SCALE], &stored, sizeof stored, error);
+}
+
+static int write_tensors(job *j, trace_error *error)
+{
+    const int flat = trace_is_flat(j->t);
+    for (size_t i = 0; i < j->n; i++) {
+        const quantised *q = &j->q[i];
+        unsigned char *whole = NULL;
+        if ((!flat || (q->x->fortran && q->x->rank > 1)) && q->x->count && !(whole = read_whole(j, q, error)))
+            return -1;
+        const int failed = q->kept ? keep(j, q, whole, error) : quantise(j, q, whole, error);
+        free(whole);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_file(job *j)
+{
+    trace_error error;
+    trace_writer *w = open_writer(j, &error);
+    if (w && (spool_open(&j->to, w, j->bytes, &error) ||
+              spool_close(&j->to, write_tensors(j, &error), &error))) {
+        trace_writer_abandon(w);
+        w = NULL;
+    }
+    return !w || trace_writer_finish(w, &error) ? fail(error.exit, "%s", error.text) : 0;
+}
+
+int quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r)
+{
+    job j = {.o = o, .t = t, .r = r};
+    char name[512];
+    memset(r, 0, sizeof *r);
+    int code = select_tensors(&j, in);
+    if (!code && o->npy && j.n != 1)
+        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
+                                "safetensors", j.n, escape_text(name, sizeof name, trace_path(t)));
+    if (!code && r->quantised == 0)
+        code = fail(EXIT_DATA, "%s: no tensor of two dimensions or more to quantise",
+                    escape_text(name, sizeof name, trace_path(t)));
+    if (!code && !(code = set_order(&j)))
+        code = write_file(&j);
+    for (size_t i = 0; i < j.n; i++) {
+        for (quant_part p = 0; p < QUANT_PARTS; p++)
+            free(j.q[i].names[p]);
+        free(j.q[i].g);
+    }
+    free(j.q);
+    free(j.out);
+    free(j.places);
+    return code;
+}
