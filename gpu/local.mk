@@ -11,7 +11,7 @@ EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/tr
   gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
   gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma.cu \
   gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh gpu/kernels/engine.cu \
-  gpu/kernels/engine.cuh gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh \
+  gpu/kernels/engine.cuh gpu/kernels/engine_blocks.cuh gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh \
   gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cu gpu/kernels/gemm_wgmma.cuh \

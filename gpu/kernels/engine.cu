@@ -5,6 +5,7 @@
 #include "engine.cuh"
 
 #include "elements.cuh"
+#include "engine_blocks.cuh"
 #include "engine_layers.cuh"
 #include "engine_quantize.cuh"
 #include "engine_updates.cuh"
@@ -169,6 +170,8 @@ static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, trai
         return -1;
     if (d->data == g->a->data || d->data == g->b->data)
         return cuda_fail(e, "gemm: the result is an operand");
+    if (check_product(e, g))
+        return -1;
     p.depth_limit = g->depth_limit;
     p.a = matrix_of(g->a, g->a_transposed);
     p.b = matrix_of(g->b, g->b_transposed);
@@ -181,6 +184,8 @@ static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, trai
     p.counts = slot_of(e, counts, &failed);
     if (failed)
         return -1;
+    if (g->a_blocks)
+        return size_of(d) && gemm_blocks(e, g, &p) ? -1 : wrote(e, "gemm", d);
     if (size_of(d) && gpu_gemm(&p, self_of(e)->sm, GPU_GEMM_AUTO, why, sizeof why))
         return cuda_fail(e, "gemm: %s", why);
     return wrote(e, "gemm", d);
@@ -212,6 +217,7 @@ static const train_ops cuda_ops = {
     cuda_cast,
     cuda_gemm,
     cuda_quantize,
+    cuda_hadamard,
     cuda_index_new,
     cuda_index_free,
     cuda_gather,

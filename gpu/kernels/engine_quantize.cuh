@@ -11,22 +11,28 @@
 /* The rule as kernels know it, GPU_SCALE_NONE: there is none. */
 static int scale_rule_of(const mpsim_block_recipe *b, int whole)
 {
-    const int columns_fit = b->block_cols == 0 || b->block_cols % GPU_TILE == 0;
-    if (b->element_mode != MPSIM_ROUND_NEAREST_EVEN)
+    static const struct {
+        int rule, kernel;
+    } rows[] = {{MPSIM_SCALE_E8M0_TE, GPU_SCALE_E8M0},       {MPSIM_SCALE_E8M0_FLOOR, GPU_SCALE_FLOOR},
+                {MPSIM_SCALE_E8M0_EVEN, GPU_SCALE_EVEN},     {MPSIM_SCALE_E8M0_CEIL, GPU_SCALE_CEIL},
+                {MPSIM_SCALE_E8M0_RCEIL, GPU_SCALE_RCEIL},   {MPSIM_SCALE_AMAX_TE, GPU_SCALE_AMAX},
+                {MPSIM_SCALE_NVFP4_TE, GPU_SCALE_NVFP4}};
+    const int fp4 = b->rule == MPSIM_SCALE_NVFP4_TE;
+    const int columns_fit = b->block_cols == 16 || b->block_cols % GPU_TILE == 0;
+    if (b->element_mode != MPSIM_ROUND_NEAREST_EVEN && !fp4)
         return GPU_SCALE_NONE;
-    if (b->rule == MPSIM_SCALE_GIVEN)
+    if (b->rule == MPSIM_SCALE_GIVEN || (b->rule == MPSIM_SCALE_AMAX_TE && whole))
         return GPU_SCALE_ONE;
-    if (b->rule == MPSIM_SCALE_AMAX_TE && whole)
-        return GPU_SCALE_ONE;
-    if (b->rule == MPSIM_SCALE_AMAX_TE && columns_fit)
-        return GPU_SCALE_AMAX;
-    return b->rule == MPSIM_SCALE_E8M0_TE && columns_fit && !whole ? GPU_SCALE_E8M0
-                                                                   : GPU_SCALE_NONE;
+    for (const auto &row : rows)
+        if (row.rule == b->rule && columns_fit && !whole)
+            return row.kernel;
+    return GPU_SCALE_NONE;
 }
 
-static void quantize_set(gpu_quantize *g, const mpsim_block_recipe *b, const gpu_format &element,
-                         const train_tensor *y, const train_tensor *x, int transposed)
+static void quantize_set(gpu_quantize *g, const train_quantize *q, const gpu_format &element,
+                         const train_tensor *y, const train_tensor *x)
 {
+    const mpsim_block_recipe *b = q->recipe;
     memset(g, 0, sizeof *g);
     g->from = format_of(x);
     g->element = element;
@@ -36,8 +42,13 @@ static void quantize_set(gpu_quantize *g, const mpsim_block_recipe *b, const gpu
     g->block_rows = b->block_rows ? b->block_rows : y->rows ? y->rows : 1;
     g->block_cols = b->block_cols ? b->block_cols : y->cols ? y->cols : 1;
     g->grid_cols = (y->cols + g->block_cols - 1) / g->block_cols;
-    g->transposed = transposed;
-    g->per_tensor = b->block_rows == 0 && b->block_cols == 0;
+    g->transposed = q->transposed != 0;
+    g->codes = (b->block_rows == 0 && b->block_cols == 0) || q->blocks;
+    g->factors = static_cast<float *>(at_of(q->blocks));
+    g->span = g->block_cols == 16 ? 16 : GPU_TILE;
+    g->keeps_nan = b->rule >= MPSIM_SCALE_E8M0_FLOOR && b->rule <= MPSIM_SCALE_E8M0_RCEIL;
+    g->stochastic = mpsim_is_stochastic((mpsim_round_mode)b->element_mode);
+    g->rng = q->rng;
     g->max = (float)mpsim_format_max(&element.math.format);
     g->epsilon = (float)b->amax_epsilon;
     g->for_inf = (float)b->scale_for_inf;
@@ -84,6 +95,19 @@ static int quantize_amax(train_engine *e, const gpu_quantize *g, const void *x, 
     return r ? 0 : -1;
 }
 
+/* NVFP4's scales of the tensor, as nvfp4_te_tensor has them. */
+static int quantize_tensor(train_engine *e, gpu_quantize *g, const void *x)
+{
+    float whole = 0;
+    if (gpu_format_set(&g->scale, mpsim_format_find("e4m3")) || quantize_amax(e, g, x, &whole))
+        return -1;
+    const float most = 448 * g->max / whole;
+    const float encode = whole == 0 || most == 0 ? 1 : most < FLT_MAX ? most : FLT_MAX;
+    g->encode = encode * (1 / g->max);
+    g->decode = 1 / encode;
+    return 0;
+}
+
 static int quantize_run(train_engine *e, gpu_quantize *g, train_tensor *y, const train_tensor *x,
                         const train_quantize *q, float *amax)
 {
@@ -98,22 +122,38 @@ static int quantize_run(train_engine *e, gpu_quantize *g, train_tensor *y, const
         amax = NULL;
     } else if (g->rule == GPU_SCALE_ONE) {
         g->factor = q->given;
+    } else if (g->rule == GPU_SCALE_NVFP4 && quantize_tensor(e, g, at_of(x))) {
+        return -1;
     }
     if (amax && results_begin(e, "quantize"))
         return -1;
     g->amax = amax ? &self_of(e)->results->amax : NULL;
-    g->in_warp = g->rule != GPU_SCALE_ONE && g->block_rows == 1 && g->block_cols == GPU_TILE;
+    g->in_warp = g->rule != GPU_SCALE_ONE && g->block_rows == 1 && g->block_cols == (size_t)g->span;
     if (g->rule == GPU_SCALE_ONE || g->in_warp)
         quantize_launch(*g, at_of(y), at_of(x));
     else if (quantize_blocks(e, g, at_of(y), at_of(x)))
         return -1;
-    y->inverse = g->per_tensor && size_of(y) ? 1 / g->factor : 1;
+    y->inverse = g->codes && !q->blocks && size_of(y) ? 1 / g->factor : 1;
     if (!amax)
         return cuda_launched(e, "quantize");
     const cuda_results *r = results_end(e, "quantize");
     if (r)
         *amax = mpsim_f32_bits(r->amax);
     return r ? 0 : -1;
+}
+
+/* Factors have a number for each block of y, and are all that is needed beside the codes. */
+static int check_factors(train_engine *e, const train_quantize *q, const train_tensor *y, int rule)
+{
+    size_t rows, cols;
+    if (!q->blocks)
+        return 0;
+    mpsim_block_grid(q->recipe, y->rows, y->cols, &rows, &cols);
+    if (rule == GPU_SCALE_NVFP4)
+        return cuda_fail(e, "quantize: %s has two scales", q->recipe->name);
+    if (check_shape(e, "quantize: blocks", q->blocks, rows, cols))
+        return -1;
+    return check_formats(e, "quantize: blocks", q->blocks->format, mpsim_format_find("binary32"));
 }
 
 static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
@@ -128,21 +168,38 @@ static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x
     const int whole = b->block_rows == 0 && b->block_cols == 0;
     const int rule = scale_rule_of(b, whole);
     if (rule == GPU_SCALE_NONE || gpu_format_set(&element, mpsim_format_find(b->element)) ||
-        element.kind != GPU_BITS || element.inf == 0)
+        (rule != GPU_SCALE_NVFP4 && (element.kind != GPU_BITS || element.inf == 0)))
         return cuda_fail(e, "quantize: the device has no kernel for recipe %s", b->name);
     if (check(e, "quantize", x) ||
         check_shape(e, "quantize", y, q->transposed ? x->cols : x->rows,
                     q->transposed ? x->rows : x->cols) ||
-        check_formats(e, "quantize", y->format, mpsim_format_find(whole ? b->element : "bf16")))
+        check_formats(e, "quantize", y->format,
+                      mpsim_format_find(whole || q->blocks ? b->element : "bf16")) ||
+        check_factors(e, q, y, rule))
         return -1;
     if (y->data == x->data)
         return cuda_fail(e, "quantize: the result is the operand");
     if (b->rule == MPSIM_SCALE_GIVEN && !(q->given >= 0))
         return cuda_fail(e, "quantize: %s with scale %g", b->name, (double)q->given);
-    quantize_set(&g, b, element, y, x, q->transposed != 0);
+    quantize_set(&g, q, element, y, x);
     g.rule = rule;
     g.counts = slot_of(e, counts, &failed);
     return failed ? -1 : quantize_run(e, &g, y, x, q, amax);
+}
+
+static int cuda_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
+{
+    if (check(e, "hadamard", x) ||
+        check_shape(e, "hadamard", y, transposed ? x->cols : x->rows,
+                    transposed ? x->rows : x->cols) ||
+        check_formats(e, "hadamard", y->format, x->format))
+        return -1;
+    if (y->data == x->data)
+        return cuda_fail(e, "hadamard: the result is the operand");
+    GPU_LAUNCH(hadamard_kernel, blocks_of(y->rows * ((y->cols + 15) / 16), GPU_THREADS_ELEMENT),
+               GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y), at_of(x), y->rows, y->cols,
+               transposed != 0);
+    return wrote(e, "hadamard", y);
 }
 
 #endif

@@ -22,11 +22,11 @@ static void turned_weight(int32_t *index, const train_layer *l, size_t images, s
 static train_operand operand_agrad(train_build *b, size_t i, const train_tensor *dy, int input)
 {
     const train_layer *l = &b->t->run->layers[i];
-    const int blocks = train_copy_kind(b, i, TRAIN_AGRAD) == COPY_BLOCKS;
+    const int blocks = train_in_blocks(b, i, TRAIN_AGRAD);
     train_counts *counts = &b->t->agrad;
     train_operand o = {.turned = blocks};
     o.base = train_in_format(b, i, "agrad", dy, &b->plan->layers[i].format[TRAIN_AGRAD], counts);
-    o.second = blocks ? train_copy_of(b, i, TRAIN_AGRAD, ".qt", o.base, 1, counts)
+    o.second = blocks ? train_copy_for_wgrad(b, i, TRAIN_AGRAD, o.base, counts)
                       : train_copy_of(b, i, TRAIN_AGRAD, ".q", o.base, 0, counts);
     o.first = blocks ? o.base : o.second;
     if (!input)
@@ -45,7 +45,7 @@ static train_operand operand_agrad(train_build *b, size_t i, const train_tensor 
 static void operand_weight(train_build *b, size_t i)
 {
     const train_layer *l = &b->t->run->layers[i];
-    const int blocks = train_copy_kind(b, i, TRAIN_WEIGHT) == COPY_BLOCKS;
+    const int blocks = train_in_blocks(b, i, TRAIN_WEIGHT);
     const int conv = l->type == TRAIN_CONV;
     train_operand *o = &b->weight[i];
     o->second = blocks ? o->base : o->first;

@@ -211,12 +211,19 @@ train_copy train_copy_kind(const train_build *b, size_t layer, train_role role)
 {
     const train_placement *l = &b->plan->layers[layer];
     const mpsim_block_recipe *r = l->recipe[role];
+    if (r && r->block_rows == 0 && r->block_cols == 0)
+        return COPY_TENSOR;
     if (r)
-        return r->block_rows == 0 && r->block_cols == 0 ? COPY_TENSOR : COPY_BLOCKS;
+        return l->promote ? COPY_CODES : COPY_BLOCKS;
     return b->t->run->settings.tf32 &&
                    mpsim_format_same(&l->format[role], mpsim_format_find("binary32"))
                ? COPY_TF32
                : COPY_NONE;
+}
+
+int train_in_blocks(const train_build *b, size_t layer, train_role role)
+{
+    return train_copy_kind(b, layer, role) >= COPY_BLOCKS;
 }
 
 static const char *role_word(train_role role)
@@ -233,11 +240,21 @@ static size_t fp8_of(train_role role)
 static const mpsim_format *copy_format(train_build *b, const mpsim_block_recipe *r, train_copy kind)
 {
     const mpsim_format *f = mpsim_format_find(kind == COPY_TF32     ? "tf32"
-                                              : kind == COPY_TENSOR ? r->element
-                                                                    : "bf16");
+                                              : kind == COPY_BLOCKS ? "bf16"
+                                                                    : r->element);
     if (!f && !b->failed)
         b->failed = train_fail(b->error, "recipe %s: its elements have no format", r->name);
     return f;
+}
+
+/* The factors of blocks, a second result. */
+static void add_factors(train_build *b, train_do *d, size_t layer, const char *word)
+{
+    char kind[32];
+    size_t rows, cols;
+    mpsim_block_grid(&d->recipe, d->results[0].to->rows, d->results[0].to->cols, &rows, &cols);
+    snprintf(kind, sizeof kind, "%s.blocks", word);
+    train_add_result(b, d, layer, kind, rows, cols, mpsim_format_find("binary32"));
 }
 
 const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
@@ -264,8 +281,36 @@ const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role,
             d->delayed = &b->t->fp8[layer][fp8_of(role)].state;
             d->record = b->p->training;
         }
+        if (kind == COPY_CODES)
+            add_factors(b, d, layer, word);
     }
     return d->results[0].to;
+}
+
+const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role,
+                                         const train_tensor *x, train_counts *counts)
+{
+    char word[24];
+    if (!b->plan->layers[layer].hadamard)
+        return train_copy_of(b, layer, role, ".qt", x, 1, counts);
+    snprintf(word, sizeof word, "%s.rht", role_word(role));
+    train_do *d = train_add(b, WORK_HADAMARD, layer, word, x->cols, x->rows, x->format);
+    d->x = x;
+    d->transposed = 1;
+    return train_copy_of(b, layer, role, ".qt", d->results[0].to, 0, counts);
+}
+
+/* The factors of the blocks of a copy, and the rows of such a block; NULL: it has none. */
+static const train_tensor *factors_of(const train_build *b, const train_tensor *x, size_t *rows)
+{
+    for (size_t i = 0; i < b->p->n; i++) {
+        const train_do *d = b->p->list[i];
+        if (d->work != WORK_QUANTIZE || d->n < 2 || d->results[0].to != x)
+            continue;
+        *rows = d->recipe.block_rows ? d->recipe.block_rows : x->rows;
+        return d->results[1].to;
+    }
+    return NULL;
 }
 
 void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_turned,
@@ -280,6 +325,9 @@ void train_product(train_build *b, train_do *d, size_t layer, const train_tensor
         return;
     }
     d->gemm = (train_gemm){.model = &d->model, .a = x, .b = y, .a_transposed = x_turned,
-                           .b_transposed = y_turned, .bias = bias};
+                           .b_transposed = y_turned, .bias = bias,
+                           .promote = b->plan->layers[layer].promote};
+    d->gemm.a_blocks = factors_of(b, x, &d->gemm.a_rows);
+    d->gemm.b_blocks = factors_of(b, y, &d->gemm.b_rows);
     d->counts = counts;
 }

@@ -11,7 +11,7 @@ static const train_placement *place(const train_build *b, size_t layer)
 static void operand_act(train_build *b, size_t i, const train_tensor *x)
 {
     const train_layer *l = &b->t->run->layers[i];
-    const int blocks = train_copy_kind(b, i, TRAIN_ACT) == COPY_BLOCKS;
+    const int blocks = train_in_blocks(b, i, TRAIN_ACT);
     train_counts *counts = &b->t->act;
     train_operand *o = &b->act[i];
     o->base = train_in_format(b, i, "act", x, &place(b, i)->format[TRAIN_ACT], counts);
@@ -28,7 +28,7 @@ static void operand_act(train_build *b, size_t i, const train_tensor *x)
     x = o->first;
     o->first = train_copy_of(b, i, TRAIN_ACT, ".q", x, 0, counts);
     if (b->p->training)
-        o->second = train_copy_of(b, i, TRAIN_ACT, ".qt", x, 1, counts);
+        o->second = train_copy_for_wgrad(b, i, TRAIN_ACT, x, counts);
 }
 
 /* Weight and bias in format[WEIGHT]: always tensors of their own, so that the operands of a product

@@ -19,7 +19,8 @@ static int do_quantize(train *t, train_do *d)
     const train_quantize q = {.recipe = &d->recipe, .transposed = d->transposed,
                               .given = d->delayed ? d->delayed->scale : 1.0f,
                               .rng = {.seed = t->run->settings.seed,
-                                      .stream = stream_of(t, d)}};
+                                      .stream = stream_of(t, d)},
+                              .blocks = d->n > 1 ? d->results[1].to : NULL};
     float amax = 0;
     const int code = t->e->ops->quantize(t->e, d->results[0].to, d->x, &q,
                                          d->delayed && d->record ? &amax : NULL, d->counts);
@@ -58,6 +59,7 @@ static int do_one(train *t, train_do *d)
     switch ((train_work)d->work) {
     case WORK_CAST: return ops->cast(t->e, to, d->x, d->mode, d->counts);
     case WORK_QUANTIZE: return do_quantize(t, d);
+    case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
     case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
     case WORK_GEMM: return ops->gemm(t->e, to, &d->gemm, d->counts);
     case WORK_RELU: return ops->relu(t->e, to, d->x);

@@ -30,10 +30,31 @@ static int check_place(const train_layer *l, const train_placement *p, char *err
     return 0;
 }
 
+/* A transform and promotion need blocks to be of use; codes are multiplied where all have one scale
+ * for the same products, and an instruction for them. */
+static int check_blocks(const train_layer *l, const train_placement *p, char *error)
+{
+    static const train_role roles[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
+    if (p->hadamard != 0 && p->hadamard != 16)
+        return train_fail(error, "%s: a Hadamard transform of %lu: only 16", l->name,
+                          (unsigned long)p->hadamard);
+    for (size_t i = 0; i < 3 && (p->hadamard || p->promote); i++) {
+        const mpsim_block_recipe *r = p->recipe[roles[i]];
+        if (!r || (r->block_rows == 0 && r->block_cols == 0))
+            return train_fail(error, "%s: %s needs recipes with blocks", l->name,
+                              p->hadamard ? "a Hadamard transform" : "promotion");
+        if (p->promote && (r->block_cols != p->promote || mpsim_format_find(r->element)->bits != 8))
+            return train_fail(error, "%s: promotion every %lu: recipe %s has no blocks of so many "
+                                     "codes of a byte", l->name, (unsigned long)p->promote, r->name);
+    }
+    return 0;
+}
+
 static int check_plan(const train_run *r, const train_plan *p, char *error)
 {
     for (size_t i = 0; i < r->n_layers; i++)
-        if (check_place(&r->layers[i], &p->layers[i], error))
+        if (check_place(&r->layers[i], &p->layers[i], error) ||
+            check_blocks(&r->layers[i], &p->layers[i], error))
             return -1;
     if (mpsim_scaler_config_check(&p->scaler))
         return train_fail(error, "plan of step %llu: the scaler's settings are none",

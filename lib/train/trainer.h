@@ -32,6 +32,7 @@ typedef enum train_work {
     WORK_NONE, /* another name of a tensor that is there */
     WORK_CAST,
     WORK_QUANTIZE,
+    WORK_HADAMARD,
     WORK_GATHER,
     WORK_GEMM,
     WORK_RELU,
@@ -170,11 +171,16 @@ const train_tensor *train_in_format(train_build *b, size_t layer, const char *ki
                                     const train_tensor *x, const mpsim_format *f,
                                     train_counts *counts);
 /* How products read a tensor of a role. */
-typedef enum train_copy { COPY_NONE, COPY_TF32, COPY_TENSOR, COPY_BLOCKS } train_copy;
+typedef enum train_copy { COPY_NONE, COPY_TF32, COPY_TENSOR, COPY_BLOCKS, COPY_CODES } train_copy;
 train_copy train_copy_kind(const train_build *b, size_t layer, train_role role);
+/* Each product has a copy of its own: COPY_BLOCKS, or COPY_CODES, with factors beside them. */
+int train_in_blocks(const train_build *b, size_t layer, train_role role);
 /* That copy; COPY_NONE gives x. */
 const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
                                   const train_tensor *x, int transposed, train_counts *counts);
+/* In blocks: the copy of x transposed that the product for the weight's gradient reads. */
+const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role,
+                                         const train_tensor *x, train_counts *counts);
 const train_tensor *train_gathered(train_build *b, size_t layer, const char *kind,
                                    const train_tensor *x, size_t rows, size_t cols,
                                    const void *index);

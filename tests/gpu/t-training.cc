@@ -12,35 +12,47 @@ struct row {
     train_master master;
     int tf32;
     unsigned steps;
+    const char *weights; /* their recipe, NULL: that of all */
+    unsigned hadamard, promote;
 };
 
 static const row rows[] = {
     {"mlp", "binary32", NULL, "sgd", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
-     TRAIN_NO_MASTER, 0, 3},
+     TRAIN_NO_MASTER, 0, 3, NULL, 0, 0},
     {"mlp", "fp16", "binary32", "sgd", "torch", "torch:init=2^30", NULL, NULL, "torch", 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 4},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 4, NULL, 0, 0},
     {"mlp", "fp16", "binary32", "adamw", "ieee", "torch", NULL, NULL, "deepspeed", 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, NULL, 0, 0},
     {"mlp", "bf16", "binary32", "adamw", "torch-foreach", "none", NULL, NULL, NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_SPLIT_MASTER, 0, 3},
+     MPSIM_STORE_NEAREST, TRAIN_SPLIT_MASTER, 0, 3, NULL, 0, 0},
     {"mlp", "bf16", NULL, "adamw", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_STOCHASTIC,
-     TRAIN_NO_MASTER, 0, 3},
+     TRAIN_NO_MASTER, 0, 3, NULL, 0, 0},
     {"mlp", "bf16", "binary32", "adam", "ieee", "none", "te-current", "te-current-e5m2", NULL, 1, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 4},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 4, NULL, 0, 0},
     {"mlp", "bf16", "binary32", "adam", "ieee", "none", "te-current", "te-current-e5m2", NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, NULL, 0, 0},
     {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8", "mxfp8", NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, NULL, 0, 0},
+    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "nvfp4", "nvfp4-sr", NULL, 0, 0,
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, "nvfp4-2d", 16, 0},
+    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8-floor", "mxfp8-rceil", NULL, 0, 0,
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, "mxfp8-even", 16, 0},
+    {"mlp", "bf16", "binary32", "adam", "ieee", "none", "te-block-1x128", "te-block-1x128", NULL, 0, 0,
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, "te-block-128x128", 0, 128},
     {"mlp", "binary32", NULL, "adam", "torch", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
-     TRAIN_NO_MASTER, 1, 2},
+     TRAIN_NO_MASTER, 1, 2, NULL, 0, 0},
     {"cnn", "binary32", NULL, "adamw", "ieee", "none", NULL, NULL, NULL, 0, 1, MPSIM_STORE_NEAREST,
-     TRAIN_NO_MASTER, 0, 2},
+     TRAIN_NO_MASTER, 0, 2, NULL, 0, 0},
     {"cnn", "fp16", "binary32", "sgd", "torch", "torch", NULL, NULL, NULL, 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, NULL, 0, 0},
     {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8", "mxfp8", NULL, 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, NULL, 0, 0},
+    {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "nvfp4", "nvfp4-sr", NULL, 0, 1,
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, "nvfp4-2d", 16, 0},
+    {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "te-block-1x128", "te-block-1x128", NULL, 0, 1,
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 1, "te-block-128x128", 0, 128},
     {"cnn", "bf16", "binary32", "adam", "ieee", "none", "te-current", "te-current-e5m2", NULL, 1, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2},
+     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, NULL, 0, 0},
 };
 
 static int fill(train_run *r, train_plan *p, const row &c)
@@ -68,6 +80,10 @@ static int fill(train_run *r, train_plan *p, const row &c)
         if (c.recipe && (r->layers[i].type == TRAIN_LINEAR || r->layers[i].type == TRAIN_CONV)) {
             l->recipe[TRAIN_ACT] = l->recipe[TRAIN_WEIGHT] = mpsim_block_find(c.recipe);
             l->recipe[TRAIN_AGRAD] = mpsim_block_find(c.gradients);
+            if (c.weights)
+                l->recipe[TRAIN_WEIGHT] = mpsim_block_find(c.weights);
+            l->hadamard = c.hadamard;
+            l->promote = c.promote;
         }
     }
     snprintf(p->precision, sizeof p->precision, "test");

@@ -189,8 +189,8 @@ static void linear(oracle_train *o, layer *l, const oracle_format *f)
         windows(&l->columns, &a, l->is->side);
         a = l->columns;
     }
-    a = blocks ? in_bf16(l, ACT_Q, &l->q[ACT_Q], &a, 0) : a;
-    w = blocks ? in_bf16(l, WEIGHT_Q, &l->q[WEIGHT_Q], &w, 0) : entering(o, l, WEIGHT_Q, &w);
+    a = blocks ? in_pieces(o, l, ACT_Q, &a, COPY_ROWS) : a;
+    w = blocks ? in_pieces(o, l, WEIGHT_Q, &w, COPY_ROWS) : entering(o, l, WEIGHT_Q, &w);
     product(o, &l->out, f, a, 0, w, 1, conv ? NULL : &l->p[1].used);
 }
 
@@ -271,8 +271,8 @@ static void weight_back(oracle_train *o, layer *l, matrix g)
     const matrix x = l->is->type == TRAIN_CONV ? l->columns
                      : l->q[ACT_Q].v && !in_blocks(l, ACT_Q) ? l->q[ACT_Q] : l->act;
     if (in_blocks(l, ACT_Q))
-        product(o, &l->p[0].grad, f, in_bf16(l, AGRAD_Q, &l->qt[AGRAD_Q], &g, 1), 0,
-                in_bf16(l, ACT_Q, &l->qt[ACT_Q], &x, 1), 1, NULL);
+        product(o, &l->p[0].grad, f, in_pieces(o, l, AGRAD_Q, &g, COPY_WEIGHT), 0,
+                in_pieces(o, l, ACT_Q, &x, COPY_WEIGHT), 1, NULL);
     else
         product(o, &l->p[0].grad, f, g, 1, x, 0, NULL);
 }
@@ -298,8 +298,8 @@ static void input_back(oracle_train *o, layer *l, matrix g)
         turned(&l->turn, &w, l->is->inputs);
     }
     if (blocks)
-        product(o, &l->dgrad, f, in_bf16(l, AGRAD_Q, &l->q[AGRAD_Q], conv ? &l->around : &g, 0), 0,
-                in_bf16(l, WEIGHT_Q, &l->qt[WEIGHT_Q], conv ? &l->turn : &w, !conv), 1, NULL);
+        product(o, &l->dgrad, f, in_pieces(o, l, AGRAD_Q, conv ? &l->around : &g, COPY_ROWS), 0,
+                in_pieces(o, l, WEIGHT_Q, conv ? &l->turn : &w, conv ? COPY_TURNED : COPY_COLUMNS), 1, NULL);
     else
         product(o, &l->dgrad, f, conv ? l->around : g, 0, conv ? l->turn : w, conv, NULL);
 }

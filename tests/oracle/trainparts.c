@@ -4,6 +4,7 @@
 
 #include "core.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ void shape(matrix *m, size_t rows, size_t cols, const oracle_format *f)
     m->cols = cols;
     m->f = f;
     m->inverse = 1;
+    m->blocks = NULL;
 }
 
 const oracle_format *oracle_format_of(const mpsim_format *f)
@@ -61,6 +63,21 @@ static const oracle_core *core_of(const oracle_train *o, const matrix *a, const 
     return wide ? &fma : oracle_core_find(a->f->name);
 }
 
+/* Row i of a by row j of b, both along the depth: the sums of 128, each with its factors. */
+static float promoted(const oracle_core *core, const matrix *a, const oracle_part *pa, size_t i,
+                      const matrix *b, const oracle_part *pb, size_t j)
+{
+    const float *u = a->blocks->v + i / a->block_rows * a->blocks->cols;
+    const float *v = b->blocks->v + j / b->block_rows * b->blocks->cols;
+    float s = 0;
+    for (size_t k = 0; k < a->cols; k += 128) {
+        const size_t n = a->cols - k < 128 ? a->cols - k : 128;
+        const float p = core_dot(core, a->f->precision, pa + k, 1, b->f->precision, pb + k, 1, n);
+        s = fmaf(u[k / 128] * v[k / 128], p, s);
+    }
+    return s;
+}
+
 void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta,
                     matrix b, int tb, const matrix *bias)
 {
@@ -77,9 +94,10 @@ void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a,
     const float factor = a.inverse * b.inverse;
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++) {
-            float s = core_dot(core, a.f->precision, ta ? pa + i : pa + i * a.cols,
-                                 ta ? a.cols : 1, b.f->precision, tb ? pb + j * b.cols : pb + j,
-                                 tb ? 1 : b.cols, depth);
+            float s = a.blocks ? promoted(core, &a, pa + i * depth, i, &b, pb + j * depth, j)
+                               : core_dot(core, a.f->precision, ta ? pa + i : pa + i * a.cols,
+                                          ta ? a.cols : 1, b.f->precision,
+                                          tb ? pb + j * b.cols : pb + j, tb ? 1 : b.cols, depth);
             if (a.inverse != 1 || b.inverse != 1)
                 s = s * factor;
             if (bias)
@@ -128,25 +146,84 @@ int in_blocks(const layer *l, int which)
     return r && (r->block_rows || r->block_cols);
 }
 
-matrix in_bf16(const layer *l, int which, matrix *y, const matrix *x, int transposed)
+/* Element i of 16 after the transforms of neighbours up to the distance h. */
+static float rotated(const float *v, size_t i, size_t h)
 {
-    matrix t = {0};
+    static const int negative[16] = {0, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1};
+    if (h == 0)
+        return negative[i] ? -v[i] : v[i];
+    const float a = rotated(v, i & ~h, h / 2), b = rotated(v, i | h, h / 2);
+    return i & h ? a - b : a + b;
+}
+
+static void rotate(matrix *y, const matrix *x)
+{
+    cast(y, x, x->f);
+    for (size_t r = 0; r < x->rows; r++)
+        for (size_t k = 0; k + 16 <= x->cols; k += 16)
+            for (size_t i = 0; i < 16; i++)
+                y->v[r * x->cols + k + i] =
+                    oracle_to(x->f, (double)(rotated(x->v + r * x->cols + k, i, 8) * 0.25f));
+}
+
+/* The words of a copy: those of the tensor, or of the copy for the weight's gradient its own. */
+static mpsim_rng words_of(const oracle_train *o, const layer *l, int which, copy_for use)
+{
+    static const char *const kinds[QUANTISED] = {"act", "weight", "agrad"};
+    char name[2 * TRAIN_NAME];
+    (void)snprintf(name, sizeof name, "%s%s:%s", kinds[which], use == COPY_ROWS ? "" : ".qt", l->is->name);
+    return (mpsim_rng){.seed = o->run->settings.seed, .stream = oracle_stream_of_step(o, name)};
+}
+
+/* Codes as numbers, and their factors. */
+static void in_codes(matrix *y, matrix *factors, const mpsim_block_recipe *r, const matrix *t)
+{
+    mpsim_blocks b;
+    const size_t n = t->rows * t->cols, high = r->block_rows ? r->block_rows : t->rows;
+    uint8_t *codes = malloc(n);
+    shape(y, t->rows, t->cols, oracle_format_find(r->element));
+    shape(factors, (t->rows + high - 1) / high, (t->cols + r->block_cols - 1) / r->block_cols,
+          oracle_format_find(NULL));
+    memset(&b, 0, sizeof b);
+    b.codes = codes;
+    b.inverses = factors->v;
+    if (!codes || mpsim_block_quantize(r, t->v, t->rows, t->cols, -1, 1, NULL, &b, NULL) != MPSIM_OK)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        y->v[i] = (float)mpsim_decode(mpsim_format_find(r->element), codes[i]);
+    free(codes);
+    y->blocks = factors;
+    y->block_rows = high;
+}
+
+matrix in_pieces(const oracle_train *o, layer *l, int which, const matrix *x, copy_for use)
+{
+    const mpsim_block_recipe *r = l->in->recipe[oracle_roles[which]];
+    matrix *y = use == COPY_ROWS ? &l->q[which] : &l->qt[which], t = {0};
+    const mpsim_rng rng = words_of(o, l, which, use);
     cast(&t, x, x->f);
-    if (transposed) {
+    if (use == COPY_COLUMNS || use == COPY_WEIGHT) {
         t.rows = x->cols;
         t.cols = x->rows;
+        for (size_t i = 0; i < x->rows * x->cols; i++)
+            t.v[i % x->cols * t.cols + i / x->cols] = x->v[i];
     }
-    for (size_t i = 0; transposed && i < x->rows * x->cols; i++)
-        t.v[i % x->cols * t.cols + i / x->cols] = x->v[i];
-    shape(y, t.rows, t.cols, oracle_format_find("bf16"));
-    mpsim_blocks b;
-    memset(&b, 0, sizeof b);
-    b.values = y->v;
-    if (mpsim_block_quantize(l->in->recipe[oracle_roles[which]], t.v, t.rows, t.cols, -1, 1, NULL,
-                             &b, NULL) != MPSIM_OK)
-        abort();
-    for (size_t i = 0; i < t.rows * t.cols; i++)
-        y->v[i] = oracle_to(y->f, (double)y->v[i]);
+    if (use == COPY_WEIGHT && l->in->hadamard) {
+        rotate(&l->rht[which], &t);
+        memcpy(t.v, l->rht[which].v, t.rows * t.cols * sizeof *t.v);
+    }
+    if (l->in->promote) {
+        in_codes(y, use == COPY_ROWS ? &l->q_blocks[which] : &l->qt_blocks[which], r, &t);
+    } else {
+        mpsim_blocks b;
+        shape(y, t.rows, t.cols, oracle_format_find("bf16"));
+        memset(&b, 0, sizeof b);
+        b.values = y->v;
+        if (mpsim_block_quantize(r, t.v, t.rows, t.cols, -1, 1, &rng, &b, NULL) != MPSIM_OK)
+            abort();
+        for (size_t i = 0; i < t.rows * t.cols; i++)
+            y->v[i] = oracle_to(y->f, (double)y->v[i]);
+    }
     free(t.v);
     return *y;
 }

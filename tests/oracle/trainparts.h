@@ -9,6 +9,8 @@ typedef struct matrix {
     float *v;
     const oracle_format *f;
     float inverse;
+    const struct matrix *blocks; /* factors of blocks, or NULL */
+    size_t block_rows;
 } matrix;
 
 /* Weight and bias of a layer: as the model keeps them, as they enter, what gathers updates. */
@@ -25,6 +27,7 @@ typedef struct layer {
     const train_layer *is;
     const train_placement *in;
     matrix act, out, agrad, dgrad, q[QUANTISED], qt[QUANTISED], mean, inverse, running[2];
+    matrix q_blocks[QUANTISED], qt_blocks[QUANTISED], rht[QUANTISED];
     matrix columns, around, turn; /* what convolutions multiply */
     parameter p[2];
     mpsim_delayed scale[QUANTISED];
@@ -67,11 +70,16 @@ void turned(matrix *t, const matrix *w, size_t inputs);
 extern const train_role oracle_roles[QUANTISED];
 
 /* Whether the recipe of ACT_Q, WEIGHT_Q or AGRAD_Q has blocks; a copy for one product in blocks
- * along its rows, as bf16; what enters all products in place of x: x, its copy with one scale or in
+ * along its rows (COLUMNS, WEIGHT: of x transposed; the latter for the weight's gradient), as bf16, or
+ * codes with factors; what enters all products in place of x: x, its copy with one scale or in
  * tf32. */
 int in_blocks(const layer *l, int which);
-matrix in_bf16(const layer *l, int which, matrix *y, const matrix *x, int transposed);
+typedef enum copy_for { COPY_ROWS, COPY_COLUMNS, COPY_TURNED, COPY_WEIGHT } copy_for;
+matrix in_pieces(const oracle_train *o, layer *l, int which, const matrix *x, copy_for use);
 matrix entering(const oracle_train *o, layer *l, int which, const matrix *x);
+
+/* The stream of random words of a parameter or tensor in this step. */
+uint64_t oracle_stream_of_step(const oracle_train *o, const char *name);
 
 /* The copies of what was updated: the model's, and as it enters products. */
 void refresh(const oracle_train *o, const layer *l, parameter *p);

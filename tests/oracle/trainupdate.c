@@ -29,8 +29,8 @@ static float kept_to(const matrix *m, float x)
     return oracle_to(m->f, (double)x);
 }
 
-/* The stream of a parameter in step N: FNV-1a of the 8 bytes of N + 1, then of the name. */
-static uint64_t stream_of(const oracle_train *o, const char *name)
+/* Of step N: FNV-1a of the 8 bytes of N + 1, then of the name. */
+uint64_t oracle_stream_of_step(const oracle_train *o, const char *name)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     for (int i = 0; i < 8; i++)
@@ -49,7 +49,7 @@ static float stored(const oracle_train *o, const parameter *p, size_t i, float x
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     const uint32_t low = u << 16, word = mpsim_rng_word(o->run->settings.seed,
-                                                        stream_of(o, p->name), i);
+                                                        oracle_stream_of_step(o, p->name), i);
     u = (u >> 16 << 16) + (low > UINT32_MAX - word ? 0x10000 : 0);
     memcpy(&x, &u, sizeof x);
     return x;
@@ -205,6 +205,12 @@ static size_t entries_of(oracle_train *o, layer *l, entry *e)
         {"agrad.q", name, &l->q[AGRAD_Q]}, {"mean", name, &l->mean},
         {"act.qt", name, &l->qt[ACT_Q]}, {"weight.qt", name, &l->qt[WEIGHT_Q]},
         {"agrad.qt", name, &l->qt[AGRAD_Q]},
+        {"act.q.blocks", name, &l->q_blocks[ACT_Q]}, {"act.qt.blocks", name, &l->qt_blocks[ACT_Q]},
+        {"weight.q.blocks", name, &l->q_blocks[WEIGHT_Q]},
+        {"weight.qt.blocks", name, &l->qt_blocks[WEIGHT_Q]},
+        {"agrad.q.blocks", name, &l->q_blocks[AGRAD_Q]},
+        {"agrad.qt.blocks", name, &l->qt_blocks[AGRAD_Q]},
+        {"act.rht", name, &l->rht[ACT_Q]}, {"agrad.rht", name, &l->rht[AGRAD_Q]},
         {"inverse", name, &l->inverse},  {"columns", name, &l->columns},
         {"agrad.columns", name, &l->around}, {"weight.turned", name, &l->turn},
         {"weight.in", name, &l->p[0].entered}, {"bias.in", name, &l->p[1].entered},
@@ -227,7 +233,7 @@ static size_t entries_of(oracle_train *o, layer *l, entry *e)
     return n;
 }
 
-enum { ENTRIES = 32 };
+enum { ENTRIES = 40 };
 
 int oracle_train_name(oracle_train *o, size_t at, char name[2 * TRAIN_NAME])
 {
@@ -289,6 +295,8 @@ void oracle_train_close(oracle_train *o)
             &l->act,     &l->out,        &l->agrad,      &l->dgrad,   &l->q[0],   &l->q[1],
             &l->q[2],    &l->qt[0],      &l->qt[1],      &l->qt[2],   &l->mean,   &l->inverse,
             &l->columns, &l->running[0], &l->running[1], &l->around,  &l->turn,
+            &l->rht[0],  &l->rht[2],     &l->q_blocks[0], &l->q_blocks[1], &l->q_blocks[2],
+            &l->qt_blocks[0], &l->qt_blocks[1], &l->qt_blocks[2],
         };
         clear(own, sizeof own / sizeof *own);
         for (int k = 0; k < 2; k++) {

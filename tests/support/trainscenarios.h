@@ -21,7 +21,9 @@ enum {
     LOW_STATE = 512, /* moments in the format of the parameter            */
     ODD = 1024,      /* batch, gain, loss factor and seed                 */
     DAMPENED = 2048,
-    STOCHASTIC = 4096 /* parameters stored so */
+    STOCHASTIC = 4096, /* parameters stored so */
+    HADAMARD = 8192,  /* NVFP4 as published: transform, square blocks, stochastic gradients */
+    PROMOTED = 16384  /* codes multiplied, sums moved every 128 */
 };
 
 typedef struct scenario {
@@ -87,6 +89,16 @@ static const scenario scenarios[] = {
      0.1, 0, DEEPSEEK, "binary32", "hopper", 4, 0},
     {"nvfp4", "mlp", 2, 24, 0, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD, 0.1, 0, 0, NVFP4,
      "binary32", "hopper", 4, 0},
+    {"nvfp4 as published", "mlp", 2, 40, 0, "bf16", "bf16", TRAIN_MASTER, "none", ADAMW, 0.01, 0.1, 0,
+     NVFP4 | HADAMARD, "binary32", "hopper", 4, 0},
+    {"nvfp4 as published, tails", "mlp", 1, 24, 0, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD, 0.1,
+     0, 0, NVFP4 | HADAMARD | ODD, "binary32", "hopper", 4, 0},
+    {"fp8 in blocks of 128, promoted", "mlp", 2, 150, 0, "bf16", "bf16", TRAIN_MASTER, "none", ADAMW, 0.01,
+     0.1, 0, DEEPSEEK | PROMOTED, "binary32", "hopper", 3, 0},
+    {"cnn nvfp4 as published", "cnn", 2, 4, 1, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD, 0.05, 0, 0,
+     NVFP4 | HADAMARD, "binary32", "hopper", 3, 0},
+    {"cnn fp8 in blocks of 128, promoted", "cnn", 2, 4, 1, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD,
+     0.05, 0, 0, DEEPSEEK | PROMOTED, "binary32", "hopper", 3, 0},
     {"cnn mxfp8", "cnn", 2, 4, 1, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD, 0.05, 0, 0,
      MXFP8, "binary32", "hopper", 3, 0},
     {"cnn fp32", "cnn", 2, 4, 0, "binary32", "binary32", TRAIN_NO_MASTER, "none", SGD, 0.05, 0, 0,
@@ -111,6 +123,7 @@ static const struct {
     {FP8 | FP8_ALL_ONE, "te-current", "te-current", "te-current"},
     {MXFP8, "mxfp8", "mxfp8", "mxfp8"},
     {NVFP4, "nvfp4", "nvfp4", "nvfp4"},
+    {NVFP4 | HADAMARD, "nvfp4", "nvfp4-2d", "nvfp4-sr"},
     {DEEPSEEK, "te-block-1x128", "te-block-128x128", "te-block-1x128"},
 };
 
@@ -132,6 +145,8 @@ static void place(const scenario *s, const train_layer *l, train_placement *p)
             p->recipe[TRAIN_ACT] = mpsim_block_find(recipes[i].act);
             p->recipe[TRAIN_WEIGHT] = mpsim_block_find(recipes[i].weight);
             p->recipe[TRAIN_AGRAD] = mpsim_block_find(recipes[i].agrad);
+            p->hadamard = s->flags & HADAMARD ? 16 : 0;
+            p->promote = s->flags & PROMOTED ? 128 : 0;
         }
 }
 

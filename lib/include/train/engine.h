@@ -45,13 +45,22 @@ typedef struct train_counts {
  *   s = the model's chain from +0 over k ascending, result format binary32
  *   s = s * factor;  with bias: s = s + bias[column];  d = RN(d->format, s)
  *
- * factor is f32(a->inverse * b->inverse), and the product is left out where both inverses are 1. */
+ * factor is f32(a->inverse * b->inverse), and the product is left out where both inverses are 1.
+ *
+ * With blocks: a and b hold what the codes of blocks stand for, `promote` products deep, and have a
+ * factor for each: a_blocks and b_blocks, binary32, (rows / a_rows, rounded up) x (depth / promote,
+ * rounded up), the same of b. a is not transposed, b is. Then
+ *
+ *   s = +0;  for every block of the depth: p = the model's chain from +0 over its products,
+ *   s = fma(f32(a_blocks[row / a_rows, block] * b_blocks[column / b_rows, block]), p, s) */
 typedef struct train_gemm {
     const mpsim_model *model; /* for the formats of a and b, result binary32 */
     const train_tensor *a, *b;
     int a_transposed, b_transposed;
     const train_tensor *bias; /* 1 x columns, or NULL */
     size_t depth_limit;       /* 0; else only the first products: to find where two engines part */
+    const train_tensor *a_blocks, *b_blocks; /* both, or NULL */
+    size_t a_rows, b_rows, promote;          /* with blocks: above 0 */
 } train_gemm;
 
 /* Windows of a convolution or of pooling over images in NHWC order: rows of a tensor are pixels
@@ -65,6 +74,9 @@ typedef struct train_quantize {
     int transposed; /* x is read transposed first: y has the shape of x^T */
     float given;    /* MPSIM_SCALE_GIVEN: the scale; MSAMP: the scale so far */
     mpsim_rng rng;  /* for stochastic element modes */
+    train_tensor *blocks; /* NULL, or for blocks of one-byte elements with one factor each: y holds
+                             the numbers of the codes, in the element's format, and this, binary32,
+                             a number for each block, what they are multiplied by */
 } train_quantize;
 
 typedef struct train_update {
@@ -99,6 +111,9 @@ typedef struct train_ops {
      * x, of mpsim_blocks.casts; nonfinite: of y */
     int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x,
                     const train_quantize *q, float *amax, train_counts *counts);
+    /* y = RN(y's format, each row through mpsim_hadamard_groups of 16), of x, or of x transposed;
+     * the formats of x and y are one */
+    int (*hadamard)(train_engine *e, train_tensor *y, const train_tensor *x, int transposed);
     /* y[i] = x[index[i]], or +0 where index[i] is -1; rows * cols of y indices, from index_new.
      * x and y have one format. Convolutions are this and gemm. */
     int (*index_new)(train_engine *e, const int32_t *index, size_t n, void **handle);

@@ -40,6 +40,11 @@ typedef struct train_placement { /* of one layer */
     mpsim_format state;   /* of momentum and moments                                             */
     const mpsim_block_recipe *recipe[TRAIN_ROLES]; /* of ACT, WEIGHT and AGRAD, or NULL: rows of
                                                       mpsim_block_at; of what enters a product   */
+    uint32_t hadamard; /* 16: operands of the weight's gradient go through the random Hadamard
+                          transform in groups of so many along the depth before their recipe; 0  */
+    uint32_t promote;  /* depth of a block, of recipes with one-byte elements: their codes are
+                          multiplied, and sums leave the tensor core with their scales after so
+                          many products; 0: what code and scale stand for, as bf16 numbers       */
 } train_placement;
 
 /* ---- from gradients to the optimizer ---- */

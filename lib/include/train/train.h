@@ -30,7 +30,12 @@
  * W as they are, dx takes dy as it is and W transposed, dW takes dy and x transposed, each
  * quantised on its own. Such copies are rounded to bf16 and multiplied as bf16: that is the
  * trainer's definition of block-scaled recipes, not what hardware with block-scaled instructions
- * does. FP8 per tensor runs in the default row of arch in all three products; TransformerEngine
+ * does. With `promote` the codes are multiplied, in the default row of arch for their formats, each
+ * block of the depth on its own, and its sum times both scales is added in binary32, by fma: DeepGEMM's
+ * `final_accum += scale * accum` as nvcc contracts it by default. With `hadamard` both operands of dW go
+ * through the transform along the batch first ("act.rht:fc1"), rounded to their format again, as
+ * TransformerEngine's kernels do (hadamard_transform_cast_fusion.cu); fewer than 16 at the end of the
+ * depth stay as they are in both. FP8 per tensor runs in the default row of arch in all three products; TransformerEngine
  * promotes partial sums (hopper-wgmma-fp8-promoted) in dx and dW, which is not modelled here.
  * Stochastic recipes: the stream of step N and of the tensor's name ("agrad:fc1"), of a transposed
  * copy its own ("agrad.qt:fc1").
@@ -228,7 +233,8 @@ void train_measure_bytes(const train *t, train_bytes *b);
 /* A tensor of the trainer, after a step. Kinds and names as in mpsim-trace/1: "act:fc1",
  * "out:fc1", "agrad:fc1", "dgrad:fc1", "weight:fc1.weight", "wgrad:fc1.weight" (as backward left
  * it, times loss scale and factor), "master:fc1.weight", "opt.m:fc1.weight", "opt.v:...". Others:
- * "act.q:fc1" (and ".qt": transposed, of blocks) for copies that products read, "weight.in:fc1"
+ * "act.q:fc1" (and ".qt": transposed, of blocks; ".q.blocks", ".qt.blocks": the factors of codes; ".rht":
+ * transposed and transformed) for copies that products read, "weight.in:fc1"
  * and "bias.in:fc1" in format WEIGHT, "columns:conv1" and "agrad.columns:conv1" (im2col),
  * "weight.turned:conv1", "mean:bn1", "inverse:bn1", "running:bn1.mean", "running:bn1.var",
  * "grad:fc1.weight" (unscaled, clipped), "opt.vmax:", "kahan:". A tensor that two layers share

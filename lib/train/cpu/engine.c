@@ -127,6 +127,18 @@ static int cpu_cast(train_engine *e, train_tensor *y, const train_tensor *x, mps
 
 /* ---- products ---- */
 
+/* Factors of blocks have a row for each `rows` of x's, a number for each block of the depth. */
+static int check_blocks(train_engine *e, const train_tensor *blocks, const train_tensor *x,
+                        size_t rows, size_t promote)
+{
+    if (!rows || !promote)
+        return cpu_fail(e, "gemm: blocks without extents");
+    if (cpu_check_shape(e, "gemm: blocks", blocks, (x->rows + rows - 1) / rows,
+                        (x->cols + promote - 1) / promote))
+        return -1;
+    return cpu_is_binary32(blocks->format) ? 0 : cpu_fail(e, "gemm: blocks not in binary32");
+}
+
 static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *g, size_t *depth)
 {
     if (!g || !g->model)
@@ -146,8 +158,45 @@ static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *
         return cpu_fail(e, "gemm: model %s has no binary32 results", g->model->name);
     if (d->data == g->a->data || d->data == g->b->data)
         return cpu_fail(e, "gemm: the result is an operand");
+    if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
+        return cpu_fail(e, "gemm: blocks of one operand, or across the depth");
+    if (g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
+                        check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote)))
+        return -1;
     *depth = g->depth_limit && g->depth_limit < deep ? g->depth_limit : deep;
     return 0;
+}
+
+/* s += the block's sums in p, each times the product of its two factors. */
+static void promote(const train_gemm *g, float *s, const float *p, const train_tensor *d,
+                    size_t block)
+{
+    const float *a = cpu_values(g->a_blocks), *b = cpu_values(g->b_blocks);
+    for (size_t i = 0; i < d->rows; i++)
+        for (size_t j = 0; j < d->cols; j++) {
+            const float factor = a[i / g->a_rows * g->a_blocks->cols + block] *
+                                 b[j / g->b_rows * g->b_blocks->cols + block];
+            s[i * d->cols + j] = fmaf(factor, p[i * d->cols + j], s[i * d->cols + j]);
+        }
+}
+
+/* The sum of sums, each of the products of a block of the depth. */
+static mpsim_status multiply_blocks(train_engine *e, const train_gemm *g, const train_tensor *d,
+                                    size_t depth, const mpsim_matrix *a, const mpsim_matrix *b,
+                                    float *s, const mpsim_pool *pool)
+{
+    float *p = cpu_floats(e, 3, cpu_size(d));
+    mpsim_status status = p ? MPSIM_OK : MPSIM_ENOMEM;
+    memset(s, 0, cpu_size(d) * sizeof *s);
+    for (size_t k = 0; k < depth && !status; k += g->promote) {
+        mpsim_matrix ak = *a, bk = *b;
+        ak.codes = (const char *)a->codes + k * mpsim_format_code_bytes(a->format);
+        bk.codes = (const char *)b->codes + k * mpsim_format_code_bytes(b->format);
+        const size_t n = depth - k < g->promote ? depth - k : g->promote;
+        status = mpsim_gemm(g->model, d->rows, d->cols, n, &ak, &bk, NULL, p, d->cols, NULL, pool);
+        promote(g, s, p, d, k / g->promote);
+    }
+    return status;
 }
 
 /* s * factor, s + bias[column]. */
@@ -186,8 +235,10 @@ static int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train
     float *s = cpu_floats(e, 2, n);
     if (!a.codes || !b.codes || !s)
         return -1;
-    const mpsim_status status = mpsim_gemm(g->model, d->rows, d->cols, depth, &a, &b, NULL, s,
-                                           d->cols, NULL, pool);
+    const mpsim_status status =
+        g->a_blocks ? multiply_blocks(e, g, d, depth, &a, &b, s, pool)
+                    : mpsim_gemm(g->model, d->rows, d->cols, depth, &a, &b, NULL, s, d->cols, NULL,
+                                 pool);
     if (status)
         return cpu_fail(e, "gemm: %s of %s and %s: %s", g->model->name, a.format->name,
                         b.format->name, mpsim_status_string(status));
@@ -214,29 +265,39 @@ static void decode_bytes(float *y, const mpsim_format *f, const uint8_t *codes, 
         y[i] = table[codes[i]];
 }
 
-/* y from x, which has y's shape; codes in buffer 1. */
+/* Where the results of quantising go: codes, or values, in buffer 1. */
+static int outputs_of(train_engine *e, const train_tensor *y, const train_quantize *q,
+                      float *inverse, mpsim_blocks *out)
+{
+    const size_t n = cpu_size(y);
+    if (q->blocks) {
+        out->codes = cpu_buffer(e, 1, n);
+        out->inverses = cpu_values(q->blocks);
+    } else if (q->recipe->block_rows == 0 && q->recipe->block_cols == 0) {
+        out->codes = cpu_buffer(e, 1, n);
+        out->inverses = n ? inverse : NULL;
+    } else {
+        out->values = cpu_floats(e, 1, n);
+    }
+    return out->codes || out->values ? 0 : -1;
+}
+
+/* y from x, which has y's shape. */
 static int quantize(train_engine *e, train_tensor *y, const float *x, const train_quantize *q,
                     train_counts *counts)
 {
-    const int one_block = q->recipe->block_rows == 0 && q->recipe->block_cols == 0;
     const size_t n = cpu_size(y);
     mpsim_counts cast = {0, 0, 0, 0, 0};
     float inverse = 1;
     mpsim_blocks out = {.counts = counts ? &cast : NULL};
-    if (one_block) {
-        out.codes = cpu_buffer(e, 1, n);
-        out.inverses = n ? &inverse : NULL;
-    } else {
-        out.values = cpu_floats(e, 1, n);
-    }
-    if (!out.codes && !out.values)
+    if (outputs_of(e, y, q, &inverse, &out))
         return -1;
     const mpsim_status s = mpsim_block_quantize(q->recipe, x, y->rows, y->cols, -1, q->given,
                                                 &q->rng, &out, NULL);
     if (s)
         return cpu_fail(e, "quantize: %s (scale %g): %s", q->recipe->name, (double)q->given,
                         mpsim_status_string(s));
-    if (one_block)
+    if (out.codes)
         decode_bytes(cpu_values(y), y->format, out.codes, n);
     else if (cpu_store(e, y, out.values, NULL))
         return -1;
@@ -247,6 +308,20 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
         counts->overflow += cast.overflow;
     }
     return 0;
+}
+
+/* Factors have a number for each block of y, and are all that is needed beside the codes. */
+static int check_factors(train_engine *e, const train_quantize *q, const train_tensor *y)
+{
+    size_t rows, cols;
+    if (!q->blocks)
+        return 0;
+    mpsim_block_grid(q->recipe, y->rows, y->cols, &rows, &cols);
+    if (q->recipe->rule == MPSIM_SCALE_NVFP4_TE || q->recipe->rule == MPSIM_SCALE_NVFP4_TORCHAO)
+        return cpu_fail(e, "quantize: %s has two scales", q->recipe->name);
+    if (cpu_check_shape(e, "quantize: blocks", q->blocks, rows, cols))
+        return -1;
+    return cpu_is_binary32(q->blocks->format) ? 0 : cpu_fail(e, "quantize: blocks not in binary32");
 }
 
 static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
@@ -260,7 +335,9 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
         return -1;
     const int one_block = q->recipe->block_rows == 0 && q->recipe->block_cols == 0;
     if (cpu_check_formats(e, "quantize", y->format,
-                          mpsim_format_find(one_block ? q->recipe->element : "bf16")))
+                          mpsim_format_find(one_block || q->blocks ? q->recipe->element : "bf16")))
+        return -1;
+    if (check_factors(e, q, y))
         return -1;
     if (y->data == x->data)
         return cpu_fail(e, "quantize: the result is the operand");
@@ -273,6 +350,27 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
         return -1;
     transpose(turned, cpu_values(x), x->rows, x->cols);
     return quantize(e, y, turned, q, counts);
+}
+
+static int cpu_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
+{
+    if (cpu_check(e, "hadamard", x) ||
+        cpu_check_shape(e, "hadamard", y, transposed ? x->cols : x->rows,
+                        transposed ? x->rows : x->cols) ||
+        cpu_check_formats(e, "hadamard", y->format, x->format))
+        return -1;
+    if (y->data == x->data)
+        return cpu_fail(e, "hadamard: the result is the operand");
+    float *v = cpu_floats(e, 0, cpu_size(x));
+    if (!v)
+        return -1;
+    if (transposed)
+        transpose(v, cpu_values(x), x->rows, x->cols);
+    else if (cpu_size(x))
+        memcpy(v, cpu_values(x), cpu_size(x) * sizeof *v);
+    for (size_t i = 0; i < y->rows; i++)
+        mpsim_hadamard_groups(v + i * y->cols, y->cols, 16, 0);
+    return cpu_store(e, y, v, NULL);
 }
 
 /* ---- the engine ---- */
@@ -296,6 +394,7 @@ static const train_ops cpu_ops = {
     .cast = cpu_cast,
     .gemm = cpu_gemm,
     .quantize = cpu_quantize,
+    .hadamard = cpu_hadamard,
     .index_new = cpu_index_new,
     .index_free = cpu_index_free,
     .gather = cpu_gather,

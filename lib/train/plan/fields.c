@@ -64,7 +64,9 @@ static const train_field layer_fields[] = {
     {"state", FORMAT, AT(train_placement, state), 0, NULL},
     {"act.recipe", RECIPE, ROW(TRAIN_ACT), 0, NULL},
     {"weight.recipe", RECIPE, ROW(TRAIN_WEIGHT), 0, NULL},
-    {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL}};
+    {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL},
+    {"hadamard", DEPTH, AT(train_placement, hadamard), 0, NULL},
+    {"promote", DEPTH, AT(train_placement, promote), 0, NULL}};
 
 const char *const train_master_words[] = {"none", "master", "split", NULL};
 
@@ -114,6 +116,7 @@ void train_write_value(FILE *out, const train_field *f, const void *base)
     switch ((train_field_type)f->type) {
     case TEXT: fputs(at, out); break;
     case FLAG: fprintf(out, "%u", (unsigned)*(const uint8_t *)at); break;
+    case DEPTH:
     case U32: fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at); break;
     case U64: fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at); break;
     case I16: fprintf(out, "%d", (int)*(const int16_t *)(const void *)at); break;
@@ -127,7 +130,14 @@ void train_write_value(FILE *out, const train_field *f, const void *base)
 int train_is_missing(const train_field *f, const void *base)
 {
     const char *at = (const char *)base + f->offset;
+    if (f->type == DEPTH)
+        return *(const uint32_t *)(const void *)at == 0;
     return f->type == RECIPE && !*(const mpsim_block_recipe *const *)(const void *)at;
+}
+
+int train_may_miss(const train_field *f)
+{
+    return f->type == RECIPE || f->type == DEPTH;
 }
 
 /* ---- reading: values ---- */
@@ -197,9 +207,9 @@ int train_read_text(const char *text, char *to, size_t size)
 int train_read_value(const train_field *f, void *base, const char *text)
 {
     void *at = (char *)base + f->offset;
-    const uint64_t max = f->type == FLAG  ? 1
-                         : f->type == U32 ? UINT32_MAX
-                                          : UINT64_MAX;
+    const uint64_t max = f->type == FLAG                      ? 1
+                         : f->type == U32 || f->type == DEPTH ? UINT32_MAX
+                                                              : UINT64_MAX;
     uint64_t u = 0;
     int64_t s = 0;
     unsigned word = 0;
@@ -217,7 +227,7 @@ int train_read_value(const train_field *f, void *base, const char *text)
         return -1;
     if (f->type == FLAG || f->type == WORD)
         *(uint8_t *)at = (uint8_t)u;
-    else if (f->type == U32)
+    else if (f->type == U32 || f->type == DEPTH)
         *(uint32_t *)at = (uint32_t)u;
     else if (f->type == U64)
         *(uint64_t *)at = u;

@@ -14,7 +14,8 @@ typedef enum train_field_type {
     F64,
     WORD,
     FORMAT,
-    RECIPE
+    RECIPE, /* may be missing: none */
+    DEPTH   /* of a uint32_t; may be missing: 0 */
 } train_field_type;
 
 typedef struct train_field {
@@ -37,7 +38,8 @@ extern const train_fields train_settings_fields, train_optim_fields, train_histo
 extern const char *const train_master_words[];
 
 void train_write_value(FILE *out, const train_field *f, const void *base);
-/* A recipe that is not there. */
+/* One that may be missing, and is: what a key that is not read leaves. */
+int train_may_miss(const train_field *f);
 int train_is_missing(const train_field *f, const void *base);
 /* 0, or -1 if the text is no value of the field. */
 int train_read_value(const train_field *f, void *base, const char *text);

@@ -1,7 +1,7 @@
 /* text.c -- runs as text: written from tables, read by the same tables; see train.h.
  *
  * What is read is not trusted: every line is one of those that are due, every key of it is there
- * once (recipes may be missing), every number and word is in its domain. */
+ * once (recipes, and depths that are 0, may be missing), every number and word is in its domain. */
 #include "../trainer.h"
 #include "fields.h"
 
@@ -148,7 +148,7 @@ static int read_pairs(reader *r, const train_fields *all, void *base)
             return bad(r, "not a value here:", value);
     }
     for (size_t i = 0; i < n; i++)
-        if (!(seen >> i & 1) && f[i].type != RECIPE)
+        if (!(seen >> i & 1) && !train_may_miss(&f[i]))
             return bad(r, "missing:", f[i].key);
     return r->rest ? bad(r, "more than one space, or one at the end", NULL) : 0;
 }
