@@ -16,6 +16,10 @@ dist_policies_DATA += \
   data/policies/keras-mixed-float16.yaml \
   data/policies/megatron-bf16.yaml \
   data/policies/megatron-fp16.yaml \
+  data/policies/mxfp8-ceil.yaml \
+  data/policies/mxfp8-even.yaml \
+  data/policies/mxfp8-floor.yaml \
+  data/policies/mxfp8-rceil.yaml \
   data/policies/nemo-bf16-mixed.yaml \
   data/policies/nemo-fp16-mixed.yaml \
   data/policies/nemo-fp8-e4m3-max.yaml \
@@ -25,11 +29,16 @@ dist_policies_DATA += \
   data/policies/nemo-rl-bf16.yaml \
   data/policies/nemo-rl-fp16.yaml \
   data/policies/nemo-rl-fp32.yaml \
+  data/policies/nvfp4-pretraining.yaml \
   data/policies/pytorch-amp-bf16.yaml \
   data/policies/pytorch-amp-fp16.yaml \
   data/policies/te-mxfp8.yaml \
   data/policies/te-nvfp4.yaml \
-  data/policies/tf-mixed-float16.yaml
+  data/policies/te-nvfp4-without-2d.yaml \
+  data/policies/te-nvfp4-without-rht.yaml \
+  data/policies/te-nvfp4-without-sr.yaml \
+  data/policies/tf-mixed-float16.yaml \
+  data/policies/torchao-nvfp4.yaml
 
 # The rest is distributed, not installed. A folder stands for all that is in it.
 EXTRA_DIST += data/README.md data/policies/README.md data/amp-mlp data/charlm data/counts data/digits/README.md \

@@ -47,7 +47,7 @@ sim_libsim_la_SOURCES = \
   sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h sim/plot/select.c sim/plot/select.h \
   sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h \
-  sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/nemo.c \
+  sim/policy/blocks.c sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/nemo.c \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/program.c sim/program.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \

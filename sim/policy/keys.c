@@ -4,6 +4,7 @@
 #include "keys.h"
 
 #include "../cli/options.h"
+#include "blocks.h"
 #include "parts.h"
 
 #include <stdio.h>
@@ -371,9 +372,8 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
         return -1;
     const recipe_row *row = p->recipe = d->recipe ? recipe_find(d->recipe) : NULL;
     if (d->recipe && !row)
-        return policy_bad(&d->r, d->line[KEY_FP8_RECIPE], "fp8_recipe: '%.60s' is not known: "
-                          "delayed, current, tensorwise, blockwise, mxfp8, mxfp6, mxfp4, nvfp4, "
-                          "torchao-tensorwise, torchao-rowwise, ms-amp", d->recipe);
+        return policy_bad(&d->r, d->line[KEY_FP8_RECIPE], "fp8_recipe: '%.60s' is not known: %s", d->recipe,
+                          recipe_words());
     p->fp8_e4m3 = format ? strcasecmp(format, "e4m3") == 0 : row ? row->default_e4m3 : 0;
     if (format && !(p->fp8_e4m3 ? row->agrad_e4m3 : row->agrad_hybrid))
         return policy_bad(&d->r, d->at, "fp8: the recipe %s has no %s form", row->name,
@@ -524,7 +524,7 @@ static const struct key_row {
     [KEY_AUTOCAST] = {"autocast", set_autocast, PLAN_KEY | ANEW},
     [KEY_KEEP_BATCHNORM] = {"keep_batchnorm_fp32", set_keep_batchnorm, PLAN_KEY | ANEW},
     [KEY_MASTER_WEIGHTS] = {"master_weights", set_master, PLAN_KEY | ANEW},
-    /* plan.recipe, fp8_*, delayed */
+    /* plan.recipe, fp8_*, delayed, without_*, ends_kept */
     [KEY_FP8_RECIPE] = {"fp8_recipe", set_fp8_recipe, PLAN_KEY | ANEW},
     [KEY_FP8] = {"fp8", set_fp8, PLAN_KEY | ANEW},
     [KEY_FP8_PARAMS] = {"fp8_params", set_fp8_params, PLAN_KEY | ANEW},
@@ -532,6 +532,12 @@ static const struct key_row {
     [KEY_FP8_MARGIN] = {"fp8_margin", set_margin, PLAN_KEY | ANEW},
     [KEY_FP8_HISTORY] = {"fp8_amax_history_len", set_history, PLAN_KEY | ANEW},
     [KEY_FP8_ALGO] = {"fp8_amax_compute_algo", set_algorithm, PLAN_KEY | ANEW},
+    [KEY_WITHOUT_RHT] = {"disable_rht", blocks_set_without_rht, PLAN_KEY | ANEW},
+    [KEY_WITHOUT_2D] = {"disable_2d_quantization", blocks_set_without_2d, PLAN_KEY | ANEW},
+    [KEY_WITHOUT_SR] = {"disable_stochastic_rounding", blocks_set_without_sr, PLAN_KEY | ANEW},
+    [KEY_ENDS] = {"first_last_layers_bf16", blocks_set_ends, PLAN_KEY | ANEW},
+    [KEY_AT_START] = {"num_layers_at_start_in_bf16", blocks_set_start, PLAN_KEY | ANEW},
+    [KEY_AT_END] = {"num_layers_at_end_in_bf16", blocks_set_end, PLAN_KEY | ANEW},
     /* the rest of a plan */
     [KEY_KEEP_FP32] = {"keep_fp32", set_keep_fp32, PLAN_KEY},
     [KEY_LAYER_KINDS] = {"layer_kinds", set_layer_kinds, PLAN_KEY},

@@ -2,8 +2,15 @@
 #include "plan.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+static const char *count_text(const plan_count *c, char *out, size_t size)
+{
+    snprintf(out, size, c->share > 0 ? "%g %%" : "%.0f", c->share > 0 ? c->share : (double)c->n);
+    return out;
+}
 
 /* The first pattern that fits, or NULL. */
 static const policy_pattern *find_pattern(const policy_patterns *list, const char *layer)
@@ -60,8 +67,71 @@ void plan_place(const plan *p, layer_kind k, const char *layer, train_placement 
     if (!recipe || k != LAYER_LINEAR || kept || find_pattern(p->fp8_exclude, layer))
         return;
     to->recipe[TRAIN_ACT] = block_recipe(recipe->act);
-    to->recipe[TRAIN_WEIGHT] = block_recipe(recipe->weight);
-    to->recipe[TRAIN_AGRAD] = block_recipe(p->fp8_e4m3 ? recipe->agrad_e4m3 : recipe->agrad_hybrid);
+    to->recipe[TRAIN_WEIGHT] = block_recipe(p->without_2d ? recipe->act : recipe->weight);
+    to->recipe[TRAIN_AGRAD] = block_recipe(p->without_sr  ? recipe->act
+                                           : p->fp8_e4m3 ? recipe->agrad_e4m3
+                                                         : recipe->agrad_hybrid);
+    to->hadamard = p->without_rht ? 0 : recipe->hadamard;
+    to->promote = recipe->promote;
+}
+
+/* ---- layers at the ends ---- */
+
+/* Digits from `text` on, up to `end`: their number; 0 where there are none or too many. */
+static int number_of(const char *text, const char *end, uint64_t *n)
+{
+    *n = 0;
+    for (const char *c = text; c < end; c++) {
+        if (*c < '0' || *c > '9' || c - text >= 9)
+            return 0;
+        *n = 10 * *n + (uint64_t)(*c - '0');
+    }
+    return end > text;
+}
+
+static int layer_number(const char *layer, uint64_t *n)
+{
+    const char *at = layer, *end;
+    for (;; at = end + 1) {
+        end = at + strcspn(at, ".");
+        if (number_of(at, end, n))
+            return 1;
+        if (!*end)
+            break;
+    }
+    for (at = end; at > layer && at[-1] >= '0' && at[-1] <= '9';)
+        at--;
+    return number_of(at, end, n);
+}
+
+int policy_depth_add(policy_depth *d, const char *layer)
+{
+    const policy_depth before = *d;
+    uint64_t n;
+    if (!layer_number(layer, &n))
+        return 0;
+    d->first = !d->known || n < d->first ? n : d->first;
+    d->last = !d->known || n > d->last ? n : d->last;
+    d->known = 1;
+    return !before.known || d->first != before.first || d->last != before.last;
+}
+
+static uint64_t layers_of(const plan_count *c, uint64_t all)
+{
+    const uint64_t share = (uint64_t)ceil(c->share * (double)all / 100);
+    return c->n ? c->n : share;
+}
+
+void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, train_placement *to)
+{
+    uint64_t n;
+    if (!p->ends_kept || !d->known || !layer_number(layer, &n) || n < d->first || n > d->last)
+        return;
+    const uint64_t all = d->last - d->first + 1;
+    if (n - d->first >= layers_of(&p->at_start, all) && d->last - n >= layers_of(&p->at_end, all))
+        return;
+    memset(to->recipe, 0, sizeof to->recipe);
+    to->hadamard = to->promote = 0;
 }
 
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm)
@@ -71,6 +141,22 @@ const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm
             (c->variants[i]->stores >> c->store & 1))
             return c->variants[i];
     return NULL;
+}
+
+/* What the plan leaves out of NVFP4's recipe; which layers it keeps. */
+static int describe_blocks(const plan *p, char *out, size_t size)
+{
+    static const char *const words[] = {"", " without RHT", " without 2D scales", " without stochastic rounding"};
+    char start[32], end[32];
+    if (!p->recipe || size == 0)
+        return 0;
+    int n = snprintf(out, size, "%s%s%s", words[p->without_rht], words[2 * p->without_2d],
+                     words[3 * p->without_sr]);
+    if (p->ends_kept && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", first %s and last %s layers in %s",
+                      count_text(&p->at_start, start, sizeof start),
+                      count_text(&p->at_end, end, sizeof end), p->compute.name);
+    return n;
 }
 
 const char *plan_describe(const plan *p, char *out, size_t size)
@@ -86,6 +172,7 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->recipe && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
                       !p->recipe->agrad_hybrid ? "" : p->fp8_e4m3 ? " e4m3" : " hybrid");
+    n += describe_blocks(p, out + n, (size_t)n < size ? size - (size_t)n : 0);
     if (p->reduce_given && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order],
                       " over a wire of ", p->reduce.wire.name);

@@ -31,6 +31,12 @@ typedef struct plan_optimizer {
     int nesterov, amsgrad, maximize;                                 /* -1: from the trace  */
 } plan_optimizer;
 
+/* A number of layers, or a share of all in percent, rounded up; the other is 0. */
+typedef struct plan_count {
+    uint64_t n;
+    double share;
+} plan_count;
+
 typedef struct plan {
     uint64_t from;        /* the first step that it is in force for                              */
     char precision[32];   /* the word of the policy: "fp16", "O2", ...                          */
@@ -53,6 +59,10 @@ typedef struct plan {
     int fp8_e4m3;         /* e4m3 for all roles, not hybrid                                      */
     int fp8_params;       /* the model's copy of linear weights is kept in FP8                   */
     mpsim_delayed_config delayed; /* margin, history, algorithm                                  */
+    int without_rht, without_2d, without_sr; /* of NVFP4's recipe: random Hadamard transforms, weights
+                             in square blocks, stochastic rounding of gradients are left out     */
+    int ends_kept;        /* the first and last numbered layers stay in the compute format       */
+    plan_count at_start, at_end; /* how many                                                     */
     const policy_patterns *keep_fp32, *fp8_exclude, *layer_kinds; /* or NULL; the policy's      */
 } plan;
 
@@ -67,6 +77,20 @@ layer_kind policy_layer(const plan *p, const char *layer, int weight_rank);
  * parameters are stored in `params` where WEIGHT is. A recipe has what enters the products of linear
  * layers, neither kept nor excluded. */
 void plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to);
+
+/* The numbers of a network's layers, as their names have them. */
+typedef struct policy_depth {
+    int known; /* 0: no name has one */
+    uint64_t first, last;
+} policy_depth;
+
+/* policy_depth_add -- a layer's name: its number is the first component of digits only, or the digits at
+ * the end of the last one ("model.layers.3.mlp.up": 3, "fc1": 1). 1: it has widened the depth. */
+int policy_depth_add(policy_depth *d, const char *layer);
+
+/* plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the
+ * plan keeps. */
+void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, train_placement *to);
 
 /* policy_variant -- the first variant of the list that has the algorithm and stores as the policy
  * says, or NULL. */

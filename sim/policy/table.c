@@ -91,32 +91,48 @@ const autocast_row *autocast_find(const char *name)
 
 /* ---- FP8 and other block recipes ---- */
 
-/* Act, weight, agrad as e4m3, agrad as hybrid (E5M2); the default; delayed. */
+/* Act, weight, agrad as e4m3, agrad as hybrid (E5M2); the default; delayed, hadamard, promote, columns. */
 static const recipe_row recipes[] = {
     /* TransformerEngine DelayedScaling */
-    {"delayed", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 1},
+    {"delayed", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 1, 0, 0, 0},
     /* TransformerEngine Float8CurrentScaling */
-    {"current", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0},
+    {"current", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0, 0, 0, 0},
     /* the same, in NeMo's word */
-    {"tensorwise", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0},
-    /* TransformerEngine Float8BlockScaling; DeepSeek-V3 */
-    {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0},
-    /* TransformerEngine MXFP8BlockScaling */
-    {"mxfp8", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0},
+    {"tensorwise", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0, 0, 0, 0},
+    /* TransformerEngine Float8BlockScaling: what code and scale stand for is multiplied */
+    {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0, 0, 0, 0},
+    /* the same, multiplied as DeepSeek-V3 and DeepGEMM do: codes, sums moved every 128 */
+    {"deepseek", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0, 0, 128, 0},
+    /* TransformerEngine MXFP8BlockScaling, also by the rule's word; the other rules are torchao's */
+    {"mxfp8", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0, 0, 0, 0},
+    {"mxfp8:te", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0, 0, 0, 0},
+    {"mxfp8:floor", "mxfp8-floor", "mxfp8-floor", "mxfp8-floor", NULL, 1, 0, 0, 0, 0},
+    {"mxfp8:even", "mxfp8-even", "mxfp8-even", "mxfp8-even", NULL, 1, 0, 0, 0, 0},
+    {"mxfp8:ceil", "mxfp8-ceil", "mxfp8-ceil", "mxfp8-ceil", NULL, 1, 0, 0, 0, 0},
+    {"mxfp8:rceil", "mxfp8-rceil", "mxfp8-rceil", "mxfp8-rceil", NULL, 1, 0, 0, 0, 0},
     /* OCP MXFP6 */
-    {"mxfp6", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e3m2", NULL, 1, 0},
+    {"mxfp6", "mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e3m2", NULL, 1, 0, 0, 0, 0},
     /* OCP MXFP4 */
-    {"mxfp4", "mxfp4", "mxfp4", "mxfp4", NULL, 1, 0},
+    {"mxfp4", "mxfp4", "mxfp4", "mxfp4", NULL, 1, 0, 0, 0, 0},
     /* TransformerEngine NVFP4BlockScaling */
-    {"nvfp4", "nvfp4", "nvfp4-2d", "nvfp4-sr", NULL, 1, 0},
+    {"nvfp4", "nvfp4", "nvfp4-2d", "nvfp4-sr", NULL, 1, 0, 16, 0, 1},
+    /* torchao's NVFP4 quantiser for all three, to nearest, in blocks of 16 along the depth */
+    {"nvfp4:torchao", "nvfp4-torchao", "nvfp4-torchao", "nvfp4-torchao", NULL, 1, 0, 0, 0, 1},
     /* torchao float8 tensorwise */
     {"torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise",
-     "torchao-tensorwise-e5m2", 0, 0},
+     "torchao-tensorwise-e5m2", 0, 0, 0, 0, 0},
     /* torchao float8 rowwise */
-    {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise", "torchao-rowwise", NULL, 1, 0},
+    {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise", "torchao-rowwise", NULL, 1, 0, 0, 0, 0},
     /* MS-AMP */
-    {"ms-amp", "ms-amp", "ms-amp", "ms-amp", NULL, 1, 0},
+    {"ms-amp", "ms-amp", "ms-amp", "ms-amp", NULL, 1, 0, 0, 0, 0},
 };
+
+const char *recipe_words(void)
+{
+    return "delayed, current, tensorwise, blockwise, deepseek, mxfp8, mxfp8:te, mxfp8:floor, mxfp8:even, "
+           "mxfp8:ceil, mxfp8:rceil, mxfp6, mxfp4, nvfp4, nvfp4:torchao, torchao-tensorwise, "
+           "torchao-rowwise, ms-amp";
+}
 
 const recipe_row *recipe_find(const char *name)
 {

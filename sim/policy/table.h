@@ -30,6 +30,9 @@ typedef struct recipe_row {
     const char *agrad_e4m3, *agrad_hybrid;  /* of gradients, hybrid in E5M2; NULL: no such form */
     uint8_t default_e4m3;
     uint8_t delayed;
+    uint8_t hadamard; /* of train_placement: NVFP4 as TransformerEngine has it               */
+    uint8_t promote;  /* of train_placement                                                  */
+    uint8_t columns;  /* replays cast what the weight's gradient is made of on its own, too  */
 } recipe_row;
 
 typedef struct precision_row {
@@ -42,6 +45,8 @@ typedef struct precision_row {
 /* Rows by name, without regard to letter case; NULL: none. opt_level: a word of Apex's. */
 const autocast_row *autocast_find(const char *name);
 const recipe_row *recipe_find(const char *name);
+/* recipe_words -- all of them, for error lines. */
+const char *recipe_words(void);
 const precision_row *precision_find(const char *word, int opt_level);
 /* precision_words -- all of them, for error lines. */
 const char *precision_words(int opt_level);

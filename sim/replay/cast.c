@@ -88,13 +88,16 @@ void replay_states_update(replay *r)
 
 /* ---- casts ---- */
 
-int replay_add_cast(replay *r, const char *kind, const char *of)
+/* What becomes of the tensor KIND:OF, under the name KIND-SUFFIX:OF. */
+static int add_cast(replay *r, const char *kind, const char *suffix, const char *of)
 {
-    char name[512];
-    snprintf(name, sizeof name, "%s:%s", kind, of);
+    char name[512], tensor[512];
+    snprintf(name, sizeof name, "%s%s:%s", kind, suffix, of);
+    snprintf(tensor, sizeof tensor, "%s:%s", kind, of);
     cast_state *s = replay_state(r, name); /* keeps the name for us */
     if (!s)
         return -1;
+    s->mine = replay_is_mine(r, tensor);
     if (r->n_casts == r->room_casts) {
         const size_t room = r->room_casts ? 2 * r->room_casts : 64;
         replay_cast *casts = realloc(r->casts, room * sizeof *casts);
@@ -106,9 +109,19 @@ int replay_add_cast(replay *r, const char *kind, const char *of)
     replay_cast *c = &r->casts[r->n_casts++];
     memset(c, 0, sizeof *c);
     c->name = s->name;
-    c->kind = trace_kind(c->name);
+    c->kind = trace_kind(tensor);
     c->next = c->scale = c->sqnr_db = (double)NAN;
     return 0;
+}
+
+int replay_add_cast(replay *r, const char *kind, const char *of)
+{
+    return add_cast(r, kind, "", of);
+}
+
+int replay_add_columns(replay *r, const char *kind, const char *of)
+{
+    return add_cast(r, kind, ".qt", of);
 }
 
 /* What is cast, to what, and what there is to say of both: each its share of a cast. */
@@ -202,17 +215,37 @@ static void cast_blocks(const replay *r, replay_cast *c, cast_state *s,
     }
     if (delayed)
         b.rule = MPSIM_SCALE_GIVEN;
-    if (mpsim_block_quantize(&b, y, how->cols ? how->n / how->cols : 0, how->cols, -1.0f, given, &rng,
-                             &out, NULL)) {
+    const size_t rows = how->cols ? how->n / how->cols : 0;
+    if (mpsim_block_quantize(&b, y, how->columns ? how->cols : rows, how->columns ? rows : how->cols, -1.0f,
+                             given, &rng, &out, NULL)) {
         replay_fails(problem, EXIT_DATA, "replay: recipe %s does not fit %s", recipe->name, c->name);
         return;
     }
     take_counts(c, &casts, &plain.stats);
-    snprintf(c->format, sizeof c->format, "%.12s > %.30s", compute->name,
-             delayed ? b.element : recipe->name);
+    snprintf(c->format, sizeof c->format, "%.12s > %s%.24s", compute->name,
+             how->columns && how->place->hadamard ? "rht " : "", delayed ? b.element : recipe->name);
     c->scale = (double)NAN;
     if (delayed)
         end_delayed(r, s, c, &b, how, y, given, casts.counts.overflow);
+}
+
+/* The matrix of y, transposed, each row through the transform and rounded to f again. */
+static float *turned(const replay_casting *how, const mpsim_format *f, const float *y)
+{
+    const size_t rows = how->cols ? how->n / how->cols : 0;
+    float *t = malloc((how->n ? how->n : 1) * sizeof *t);
+    if (!t)
+        return NULL;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < how->cols; j++)
+            t[j * rows + i] = y[i * how->cols + j];
+    if (!how->place->hadamard)
+        return t;
+    for (size_t j = 0; j < how->cols && rows; j++)
+        mpsim_hadamard_groups(t + j * rows, rows, how->place->hadamard, 0);
+    const record_values values = {.narrow = t};
+    replay_round(f, 1, t, &values, 0, how->n);
+    return t;
 }
 
 void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
@@ -252,6 +285,11 @@ void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
     c->underflow = o.casts.counts.underflow;
     c->overflow = o.casts.counts.overflow;
     replay_round(f, how->factor, y, x, 0, how->n);
-    cast_blocks(r, c, &r->states[state], recipe, how, y, problem);
+    float *t = how->columns ? turned(how, f, y) : NULL;
+    if (how->columns && !t)
+        replay_lacks_memory(problem);
+    else
+        cast_blocks(r, c, &r->states[state], recipe, how, t ? t : y, problem);
+    free(t);
     free(y);
 }

@@ -83,6 +83,7 @@ static void place_parameter(const replay *r, parameter *p)
 {
     p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
     plan_place(r->plan, p->kind, p->layer, &p->place);
+    plan_keep_ends(r->plan, &r->depth, p->layer, &p->place);
 }
 
 static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)
@@ -173,6 +174,7 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     if (!s->layer_known) {
         s->layer = policy_layer(r->plan, layer, replay_weight_rank(r, layer));
         plan_place(r->plan, s->layer, layer, &s->place);
+        plan_keep_ends(r->plan, &r->depth, layer, &s->place);
         s->layer_known = 1;
     }
     const int backward = role == TRAIN_AGRAD || role == TRAIN_DGRAD;
@@ -184,10 +186,15 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
             b ? mpsim_block_bytes(b, cols ? (size_t)tensor->count / cols : 0, cols)
               : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
     const train_placement place = s->place;
-    const replay_casting how = {role, s->layer, &place, 1, n, cols,
-                                backward ? r->scaler.scale / from : 1};
+    replay_casting how = {role, s->layer, &place, 1, n, cols, backward ? r->scaler.scale / from : 1, 0};
     replay_problem problem = {0};
     replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
+    if (b && r->plan->recipe->columns && !problem.code) {
+        if (replay_add_columns(r, tensor->kind, layer))
+            return replay_no_memory();
+        how.columns = 1;
+        replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
+    }
     return problem.code ? fail(problem.code, "%s", problem.text) : 0;
 }
 
@@ -234,6 +241,19 @@ static void place_anew(replay *r)
         place_parameter(r, &r->parameters[i]);
 }
 
+/* The layers of the file at hand: 1 if there are now more than before. */
+static int number_layers(replay *r)
+{
+    int more = 0;
+    for (size_t i = 0; i < r->n_layer_names; i++) {
+        const char *layer = r->layer_names[i];
+        const int rank = replay_weight_rank(r, layer);
+        if (rank >= 2 && rank != POLICY_TABLE)
+            more |= policy_depth_add(&r->depth, layer);
+    }
+    return more;
+}
+
 static int begin_step(replay *r, int64_t step)
 {
     const plan *p = policy_plan(r->policy, step > 0 ? (uint64_t)step : 0);
@@ -261,7 +281,7 @@ static int begin_step(replay *r, int64_t step)
 /* The model's weights as the forward pass reads them. */
 static void cast_weight(replay *r, parameter *p, replay_weight *w)
 {
-    const replay_casting how = {TRAIN_WEIGHT, p->kind, &p->place, p->shape_rank == 2, p->n, p->cols, 1};
+    const replay_casting how = {TRAIN_WEIGHT, p->kind, &p->place, p->shape_rank == 2, p->n, p->cols, 1, 0};
     const record_values model = {.narrow = p->model};
     (void)w;
     if (p->p)
@@ -416,6 +436,8 @@ static int visit(input *in, trace *t, void *context)
     say_not_recorded(r, t);
     r->files++;
     code = replay_index_weights(r, t);
+    if (!code && number_layers(r))
+        place_anew(r);
     if (!code)
         code = replay_divide(r, t);
     for (size_t i = 0; i < trace_count(t) && !code; i++) {

@@ -189,6 +189,7 @@ typedef struct replay {
     cast_state *states;
     size_t n_states;
     nameindex state_names, parameter_names;
+    policy_depth depth;     /* numbers of the layers seen so far */
     nameindex weight_ranks; /* of the file at hand: a layer's name to the rank of its weight */
     char **layer_names;     /* of these */
     size_t n_layer_names;
@@ -300,9 +301,11 @@ typedef struct replay_casting {
     int is_operand;
     size_t n, cols;
     double factor;
+    int columns; /* as the weight's gradient has it: along the columns, through the transform of the place */
 } replay_casting;
 
 int replay_add_cast(replay *r, const char *kind, const char *name);
+int replay_add_columns(replay *r, const char *kind, const char *name); /* named as the trainer's copy: "act.qt:fc1" */
 void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
                         const record_values *x, replay_problem *problem);
 cast_state *replay_state(replay *r, const char *name);

@@ -74,7 +74,8 @@ static void reduce_gradient(const replay *r, parameter *p, float **wire)
 {
     train_placement place = p->place;
     const mpsim_format *f = &place.format[TRAIN_WGRAD];
-    const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r)};
+    const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r),
+                                0};
     place.format[TRAIN_WGRAD] = *gradient_format(r, p);
     for (size_t k = 0; k < p->ranks && !p->problem.code; k++) {
         wire[k] = malloc((p->n ? p->n : 1) * sizeof **wire);

@@ -40,7 +40,7 @@ static const mpsim_format *operand(const train_settings *s, const train_placemen
 {
     const mpsim_block_recipe *b = p->recipe[role];
     if (b)
-        return mpsim_format_find(b->block_rows || b->block_cols ? "bf16" : b->element);
+        return mpsim_format_find((b->block_rows || b->block_cols) && !p->promote ? "bf16" : b->element);
     return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32")
                                                                     : &p->format[role];
 }

@@ -60,11 +60,24 @@ static int is_product(const train_layer *l)
 }
 
 /* A recipe is for what enters a product, whatever layer_kinds call the layer. */
-static void place(const plan *p, const train_layer *l, train_placement *to)
+static void place(const plan *p, const policy_depth *d, const train_layer *l, train_placement *to)
 {
     plan_place(p, policy_layer(p, l->name, weight_rank[l->type]), l->name, to);
-    if (!is_product(l))
-        memset(to->recipe, 0, sizeof to->recipe);
+    plan_keep_ends(p, d, l->name, to);
+    if (is_product(l))
+        return;
+    memset(to->recipe, 0, sizeof to->recipe);
+    to->hadamard = to->promote = 0;
+}
+
+/* The numbers of layers that multiply: "fc1" to "fcN", or of convolutions. */
+static policy_depth depth_of(const train_run *r)
+{
+    policy_depth d = {0, 0, 0};
+    for (size_t i = 0; i < r->n_layers; i++)
+        if (is_product(&r->layers[i]))
+            policy_depth_add(&d, r->layers[i].name);
+    return d;
 }
 
 /* ---- the optimizer ---- */
@@ -218,11 +231,12 @@ int train_policy_scales(const policy *p)
 static int make_plan(const train_run *r, const plan *p, const train_overrides *v, train_plan *t,
                      char *error)
 {
+    const policy_depth depth = depth_of(r);
     memset(t, 0, sizeof *t);
     t->from = p->from ? p->from - 1 : 0;
     snprintf(t->precision, sizeof t->precision, "%s", p->precision);
     for (size_t i = 0; i < r->n_layers; i++)
-        place(p, &r->layers[i], &t->layers[i]);
+        place(p, &depth, &r->layers[i], &t->layers[i]);
     t->master = p->master;
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))

@@ -67,14 +67,16 @@ static void print_policy(train_report *r, const train_job *j)
             fprintf(f, "no use     %.*s\n", (int)strcspn(p, "\n"), p);
 }
 
-/* Whether a tensor is scaled by blocks: then what code and scale stand for is multiplied in bf16. */
-static int has_blocks(const train_run *r)
+/* Whether a tensor is scaled by blocks: then what code and scale stand for is multiplied in bf16, or
+ * (`promoted`) codes are. */
+static int has_blocks(const train_run *r, int promoted)
 {
     for (size_t i = 0; i < r->n_plans; i++)
         for (size_t k = 0; k < r->n_layers; k++)
             for (int role = 0; role < TRAIN_ROLES; role++) {
-                const mpsim_block_recipe *b = r->plans[i].layers[k].recipe[role];
-                if (b && (b->block_rows || b->block_cols))
+                const train_placement *p = &r->plans[i].layers[k];
+                const mpsim_block_recipe *b = p->recipe[role];
+                if (b && (b->block_rows || b->block_cols) && !p->promote == !promoted)
                     return 1;
             }
     return 0;
@@ -92,7 +94,10 @@ void train_text_run(train_report *r, const train_job *j)
     const size_t n = strlen(text);
     train_products_text(text + n, sizeof text - n, &j->run);
     text_wrapped(f, "products   ", text);
-    if (has_blocks(&j->run))
+    if (has_blocks(&j->run, 1))
+        fputs("           block recipes: sums of codes, times their scales, added in fp32 at the end of each "
+              "block\n", f);
+    if (has_blocks(&j->run, 0))
         fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not "
               "modelled\n", f);
     fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps,

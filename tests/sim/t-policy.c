@@ -94,7 +94,16 @@ static const want wants[] = {
     {"megatron-bf16", 0, MEGATRON_BF16, NO_FP8, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"te-mxfp8", 0, MEGATRON_BF16, "mxfp8", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
     {"te-nvfp4", 0, MEGATRON_BF16, "nvfp4", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
-    {"deepseek-v3-fp8", 0, MEGATRON_BF16, "blockwise", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", MPSIM_STORE_NEAREST, "bf16"},
+    {"te-nvfp4-without-rht", 0, MEGATRON_BF16, "nvfp4", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"te-nvfp4-without-2d", 0, MEGATRON_BF16, "nvfp4", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"te-nvfp4-without-sr", 0, MEGATRON_BF16, "nvfp4", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"nvfp4-pretraining", 0, MEGATRON_BF16, "nvfp4", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"mxfp8-floor", 0, MEGATRON_BF16, "mxfp8:floor", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"mxfp8-even", 0, MEGATRON_BF16, "mxfp8:even", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"mxfp8-ceil", 0, MEGATRON_BF16, "mxfp8:ceil", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"mxfp8-rceil", 0, MEGATRON_BF16, "mxfp8:rceil", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
+    {"torchao-nvfp4", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, "nvfp4:torchao", 1, 0, 0, NO_CLIP, NULL, "torch-foreach", NEAREST},
+    {"deepseek-v3-fp8", 0, MEGATRON_BF16, "deepseek", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", MPSIM_STORE_NEAREST, "bf16"},
     {"bf16-pure", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
     {"bf16-stochastic", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC, NULL},
     {"bf16-kahan", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "optimi", MPSIM_STORE_KAHAN, NULL},
@@ -254,6 +263,94 @@ START_TEST(bundled_details)
     ck_assert_str_eq(policy_plan(&p, 6001)->precision, "fp16");
     ck_assert_str_eq(policy_plan(&p, UINT64_MAX)->precision, "fp16");
     policy_clear(&p);
+}
+END_TEST
+
+/* What enters the products of a linear layer in the middle. */
+START_TEST(bundled_blocks)
+{
+    static const struct {
+        const char *name, *act, *weight, *agrad;
+        unsigned hadamard, promote;
+    } rows[] = {{"te-nvfp4", "nvfp4", "nvfp4-2d", "nvfp4-sr", 16, 0},
+                {"te-nvfp4-without-rht", "nvfp4", "nvfp4-2d", "nvfp4-sr", 0, 0},
+                {"te-nvfp4-without-2d", "nvfp4", "nvfp4", "nvfp4-sr", 16, 0},
+                {"te-nvfp4-without-sr", "nvfp4", "nvfp4-2d", "nvfp4", 16, 0},
+                {"nvfp4-pretraining", "nvfp4", "nvfp4-2d", "nvfp4-sr", 16, 0},
+                {"torchao-nvfp4", "nvfp4-torchao", "nvfp4-torchao", "nvfp4-torchao", 0, 0},
+                {"te-mxfp8", "mxfp8", "mxfp8", "mxfp8", 0, 0},
+                {"mxfp8-floor", "mxfp8-floor", "mxfp8-floor", "mxfp8-floor", 0, 0},
+                {"mxfp8-even", "mxfp8-even", "mxfp8-even", "mxfp8-even", 0, 0},
+                {"mxfp8-ceil", "mxfp8-ceil", "mxfp8-ceil", "mxfp8-ceil", 0, 0},
+                {"mxfp8-rceil", "mxfp8-rceil", "mxfp8-rceil", "mxfp8-rceil", 0, 0},
+                {"deepseek-v3-fp8", "te-block-1x128", "te-block-128x128", "te-block-1x128", 0, 128}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        policy p;
+        trace_error e = {0};
+        ck_assert_int_eq(policy_load(&p, rows[i].name, 0, &e), 0);
+        const train_placement *to = placed(&p.plans[0], LAYER_LINEAR, "layers.7.up");
+        same_word(rows[i].name, "act", to->recipe[TRAIN_ACT]->name, rows[i].act);
+        same_word(rows[i].name, "weight", to->recipe[TRAIN_WEIGHT]->name, rows[i].weight);
+        same_word(rows[i].name, "agrad", to->recipe[TRAIN_AGRAD]->name, rows[i].agrad);
+        same_number(rows[i].name, "hadamard", to->hadamard, rows[i].hadamard);
+        same_number(rows[i].name, "promote", to->promote, rows[i].promote);
+        ck_assert_ptr_null(placed(&p.plans[0], LAYER_NORM, "layers.7.norm")->recipe[TRAIN_ACT]);
+        policy_clear(&p);
+    }
+}
+END_TEST
+
+/* Whether a layer of a network with layers of the numbers first to last has its recipe. */
+static int is_quantised(const char *keys, uint64_t first, uint64_t last, const char *layer)
+{
+    policy p;
+    char text[256];
+    const policy_depth d = {1, first, last};
+    (void)snprintf(text, sizeof text, "precision: nvfp4\nfirst_last_layers_bf16: true\n%s", keys);
+    load(&p, text);
+    train_placement to = *placed(&p.plans[0], LAYER_LINEAR, layer);
+    plan_keep_ends(&p.plans[0], &d, layer, &to);
+    const int quantised = to.recipe[TRAIN_ACT] != NULL;
+    ck_assert_int_eq(quantised, to.hadamard == 16);
+    policy_clear(&p);
+    return quantised;
+}
+
+START_TEST(layers_at_the_ends)
+{
+    static const char two_eight[] = "num_layers_at_start_in_bf16: 3.2 %\nnum_layers_at_end_in_bf16: 12.9 %\n";
+    static const struct {
+        const char *keys;
+        uint64_t first, last;
+        const char *layer;
+        int quantised;
+    } rows[] = {{"", 0, 3, "layers.0.up", 0},
+                {"", 0, 3, "layers.1.up", 1},
+                {"", 0, 3, "model.layers.2.mlp.fc1", 1},
+                {"", 0, 3, "layers.3.up", 0},
+                {"", 1, 4, "fc1", 0},
+                {"", 1, 4, "fc2", 1},
+                {"", 1, 4, "fc4", 0},
+                {"", 0, 3, "head", 1},
+                {"", 0, 3, "layers.12345678901234567890.up", 1},
+                {"num_layers_at_start_in_bf16: 0\nnum_layers_at_end_in_bf16: 4\n", 0, 9, "h.0.fc", 1},
+                {"num_layers_at_start_in_bf16: 0\nnum_layers_at_end_in_bf16: 4\n", 0, 9, "h.5.fc", 1},
+                {"num_layers_at_start_in_bf16: 0\nnum_layers_at_end_in_bf16: 4\n", 0, 9, "h.6.fc", 0},
+                {two_eight, 0, 61, "h.1.fc", 0},
+                {two_eight, 0, 61, "h.2.fc", 1},
+                {two_eight, 0, 61, "h.53.fc", 1},
+                {two_eight, 0, 61, "h.54.fc", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        ck_assert_msg(is_quantised(rows[i].keys, rows[i].first, rows[i].last, rows[i].layer) ==
+                          rows[i].quantised, "row %zu", i);
+    policy_depth d = {0, 0, 0};
+    ck_assert_int_eq(policy_depth_add(&d, "head"), 0);
+    ck_assert_int_eq(policy_depth_add(&d, "h.7.fc"), 1);
+    ck_assert_int_eq(policy_depth_add(&d, "h.7.proj"), 0);
+    ck_assert_int_eq(policy_depth_add(&d, "h.11.fc"), 1);
+    ck_assert_int_eq(policy_depth_add(&d, "h.9.fc"), 0);
+    ck_assert_uint_eq(d.first, 7);
+    ck_assert_uint_eq(d.last, 11);
 }
 END_TEST
 
@@ -501,6 +598,8 @@ int main(void)
     TCase *bundle = test_case("bundled", 20), *layers = test_case("layers", 20);
     tcase_add_test(bundle, bundled);
     tcase_add_test(bundle, bundled_details);
+    tcase_add_test(bundle, bundled_blocks);
+    tcase_add_test(bundle, layers_at_the_ends);
     tcase_add_test(bundle, bundled_all);
     tcase_add_test(layers, kinds_by_name);
     tcase_add_loop_test(layers, low_roles, 0, sizeof lows / sizeof lows[0]);

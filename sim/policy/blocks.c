@@ -1,0 +1,82 @@
+/* blocks.c -- see blocks.h. The words are those of TransformerEngine's NVFP4BlockScaling @d0067d0d and of
+ * Megatron's transformer_config.py (first_last_layers_bf16; by default one layer at each end); shares are
+ * ours, for papers that speak of them. */
+#include "blocks.h"
+
+#include "../cli/options.h"
+
+#include <string.h>
+
+/* ---- NVFP4's recipe ---- */
+
+static int set_without(policy_draft *d, const yaml_value *v, int *without)
+{
+    if (v && value_bool(&d->r, d->name, v, without))
+        return -1;
+    if (v && !(d->plan->recipe && d->plan->recipe->hadamard))
+        return policy_bad(&d->r, d->at, "%s: there is no NVFP4 recipe of TransformerEngine", d->name);
+    return 0;
+}
+
+int blocks_set_without_rht(policy_draft *d, const yaml_value *v)
+{
+    return set_without(d, v, &d->plan->without_rht);
+}
+
+int blocks_set_without_2d(policy_draft *d, const yaml_value *v)
+{
+    return set_without(d, v, &d->plan->without_2d);
+}
+
+int blocks_set_without_sr(policy_draft *d, const yaml_value *v)
+{
+    return set_without(d, v, &d->plan->without_sr);
+}
+
+/* ---- layers at the ends ---- */
+
+int blocks_set_ends(policy_draft *d, const yaml_value *v)
+{
+    if (!v)
+        return 0;
+    if (value_bool(&d->r, d->name, v, &d->plan->ends_kept))
+        return -1;
+    if (!d->plan->recipe)
+        return policy_bad(&d->r, d->at, "%s: there is no FP8 recipe", d->name);
+    d->plan->at_start.n = d->plan->at_end.n = d->plan->ends_kept ? 1 : 0;
+    return 0;
+}
+
+/* "4", or "12.5 %" of all. */
+static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
+{
+    const char *text = NULL;
+    char number[32];
+    if (!v)
+        return 0;
+    if (!d->plan->ends_kept)
+        return policy_bad(&d->r, d->at, "%s: needs first_last_layers_bf16: true", d->name);
+    if (value_text(&d->r, d->name, v, &text))
+        return -1;
+    const size_t n = strcspn(text, " %");
+    const int share = strcmp(text + n, "%") == 0 || strcmp(text + n, " %") == 0;
+    if (!share && text[n] == '\0' && parse_count(&to->n, text) == 0)
+        return 0;
+    memcpy(number, text, n < sizeof number ? n : 0);
+    number[n < sizeof number ? n : 0] = '\0';
+    if (!share || parse_number(&to->share, number) || !(to->share >= 0 && to->share <= 100))
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is neither a number of layers nor a share as 15 %%",
+                          d->name, text);
+    to->n = 0;
+    return 0;
+}
+
+int blocks_set_start(policy_draft *d, const yaml_value *v)
+{
+    return set_count(d, v, &d->plan->at_start);
+}
+
+int blocks_set_end(policy_draft *d, const yaml_value *v)
+{
+    return set_count(d, v, &d->plan->at_end);
+}

@@ -1,0 +1,16 @@
+/* blocks.h -- keys of recipes with blocks: what of NVFP4's recipe is left out, first and last layers in
+ * bf16. */
+#ifndef MPSIM_SIM_POLICY_BLOCKS_H
+#define MPSIM_SIM_POLICY_BLOCKS_H
+
+#include "keys.h"
+
+/* A key's value, NULL where it is not given, into the draft's plan: 0, or -1 after policy_bad. */
+int blocks_set_without_rht(policy_draft *d, const yaml_value *v);
+int blocks_set_without_2d(policy_draft *d, const yaml_value *v);
+int blocks_set_without_sr(policy_draft *d, const yaml_value *v);
+int blocks_set_ends(policy_draft *d, const yaml_value *v);
+int blocks_set_start(policy_draft *d, const yaml_value *v);
+int blocks_set_end(policy_draft *d, const yaml_value *v);
+
+#endif
