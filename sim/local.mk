@@ -54,7 +54,7 @@ sim_libsim_la_SOURCES = \
   sim/pickle/coding.c sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
-  sim/replay/measure.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
+  sim/replay/measure.c sim/replay/moments.c sim/replay/moments.h sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
   sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
   sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/share.c \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \

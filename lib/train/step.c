@@ -144,19 +144,34 @@ unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
 
 /* ---- memory ---- */
 
+/* Of an array that states may quantise. */
+static uint64_t array_bytes(const mpsim_states *s, const mpsim_state *array, uint64_t n, uint64_t each)
+{
+    return s && mpsim_states_apply(s, array, n) ? mpsim_state_bytes(array, n) : n * each;
+}
+
+static uint64_t moment_bytes(const train_placement *l, unsigned needs, uint64_t n)
+{
+    const mpsim_states *s = l->states;
+    const uint64_t each = s && s->binary32 ? 4 : mpsim_format_code_bytes(&l->state);
+    return (needs & TRAIN_NEEDS_M ? array_bytes(s, s ? s->m : NULL, n, each) : 0) +
+           (needs & TRAIN_NEEDS_V ? array_bytes(s, s ? s->v : NULL, n, each) : 0) +
+           (needs & TRAIN_NEEDS_VMAX ? array_bytes(s, s ? s->v : NULL, n, each) : 0);
+}
+
 void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
                      const mpsim_optim *o, uint64_t n, uint64_t quantised)
 {
-    const size_t stored = mpsim_format_code_bytes(&l->storage);
+    const size_t stored = mpsim_format_code_bytes(&l->storage), kept = mpsim_format_code_bytes(&l->kept);
     const unsigned needs = train_needs(o, &l->kept);
-    const unsigned moments = (needs & TRAIN_NEEDS_M ? 1u : 0u) + (needs & TRAIN_NEEDS_V ? 1u : 0u) +
-                             (needs & TRAIN_NEEDS_VMAX ? 1u : 0u);
-    b->weights += quantised ? quantised : n * stored;
-    if (!mpsim_format_same(&l->kept, &l->storage) || (quantised && stored == 4))
-        b->master += n * (master == TRAIN_SPLIT_MASTER ? 2 : mpsim_format_code_bytes(&l->kept));
+    const mpsim_state *array = l->states ? l->states->kept : NULL;
+    const int has_master = !mpsim_format_same(&l->kept, &l->storage) || (quantised && stored == 4);
+    b->weights += quantised ? quantised : array_bytes(l->states, has_master ? NULL : array, n, stored);
+    if (has_master)
+        b->master += master == TRAIN_SPLIT_MASTER ? 2 * n : array_bytes(l->states, array, n, kept);
     /* binary32 parameters have binary32 gradients, whatever backward rounded them to */
     b->gradients += n * (stored < 4 ? mpsim_format_code_bytes(&l->format[TRAIN_WGRAD]) : 4);
-    b->state += n * mpsim_format_code_bytes(&l->state) * moments;
+    b->state += moment_bytes(l, needs, n);
     if (needs & TRAIN_NEEDS_KAHAN)
         b->state += n * mpsim_format_code_bytes(&l->kept);
 }

@@ -201,6 +201,20 @@ static int set_store(policy_reader *r, const yaml_value *v, plan_optimizer *o)
     return policy_bad(r, v->line, "store: '%.60s' is none of nearest, stochastic, kahan", word);
 }
 
+static int set_states(policy_reader *r, const yaml_value *v, plan_optimizer *o)
+{
+    const char *word = NULL;
+    char list[256] = "";
+    if (value_text(r, "states", v, &word))
+        return -1;
+    o->states = mpsim_states_find(word);
+    for (size_t i = 0; i < mpsim_states_count(); i++) {
+        const size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", mpsim_states_at(i)->name);
+    }
+    return o->states ? 0 : policy_bad(r, v->line, "states: '%.60s' is none of %s", word, list);
+}
+
 static int set_betas(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     if (v->type != YAML_LIST || v->count != 2)
@@ -244,6 +258,8 @@ static int set_key(policy_reader *r, const yaml_item *item, plan_optimizer *o)
         return set_store(r, item->value, o);
     if (strcmp(item->key, "betas") == 0)
         return set_betas(r, item->value, o);
+    if (strcmp(item->key, "states") == 0)
+        return set_states(r, item->value, o);
     if (strcmp(item->key, "state") == 0) {
         o->state_given = 1;
         return value_format(r, "state", item->value, &o->state);
@@ -294,6 +310,8 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optim
             return policy_bad(r, line, "optimizer: %s has no %s",
                               mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), rows[i].key);
     }
+    if (o->states && o->state_given)
+        return policy_bad(r, line_of(v, "state"), "optimizer: state contradicts states");
     if (line_of(v, "betas") && (line_of(v, "beta1") || line_of(v, "beta2")))
         return policy_bad(r, line_of(v, line_of(v, "beta1") ? "beta1" : "beta2"),
                           "optimizer: beta1 and beta2 contradict betas");

@@ -64,6 +64,7 @@ void plan_place(const plan *p, layer_kind k, const char *layer, train_placement 
     to->storage = low >> TRAIN_WEIGHT & 1 ? p->params : *fp32;
     to->kept = p->master == TRAIN_NO_MASTER ? to->storage : *fp32;
     to->state = p->optimizer.state_given ? p->optimizer.state : to->kept;
+    to->states = p->optimizer.states;
     if (!recipe || k != LAYER_LINEAR || kept || find_pattern(p->fp8_exclude, layer))
         return;
     to->recipe[TRAIN_ACT] = block_recipe(recipe->act);
@@ -179,6 +180,8 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 &&
         (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, " with sums in %s", p->reduce.accumulator.name);
+    if (p->optimizer.states && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", moments %s", p->optimizer.states->name);
     if (p->clip != MPSIM_CLIP_NONE && (size_t)n < size)
         snprintf(out + n, size - (size_t)n, ", clip %g (%s)", p->max_norm,
                  mpsim_clip_name(p->clip));

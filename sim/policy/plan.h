@@ -27,6 +27,7 @@ typedef struct plan_optimizer {
     mpsim_store store;
     int state_given;
     mpsim_format state;
+    const mpsim_states *states; /* moments in few bits, or NULL */
     double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: from the trace */
     int nesterov, amsgrad, maximize;                                 /* -1: from the trace  */
 } plan_optimizer;

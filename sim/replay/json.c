@@ -40,9 +40,32 @@ static json_t *json_cast(const replay_cast *c)
     return v;
 }
 
+static json_t *json_error(const replay_error *e)
+{
+    return json_pack("{s:o,s:o,s:o,s:o}", "count", json_of_count(e->count), "nonzero", json_of_count(e->nonzero),
+                     "become_zero", json_of_count(e->lost), "sqnr_db", json_of_double(replay_error_db(e)));
+}
+
+static json_t *json_moments(const replay_moments *m)
+{
+    const struct {
+        const char *key;
+        const replay_error *e;
+    } parts[] = {{"m", &m->m}, {"v", &m->v}, {"weights", &m->kept}, {"step", &m->step}};
+    json_t *v = json_object();
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].e->count)
+            json_object_set_new(v, parts[i].key, json_error(parts[i].e));
+    if (m->step.count)
+        json_object_update_new(v, json_pack("{s:o,s:o,s:o}", "largest_step", json_of_double(m->largest), "largest_step_stored",
+                                            json_of_double(m->largest_stored), "v_became_zero_m_not",
+                                            json_of_count(m->unbounded)));
+    return v;
+}
+
 static json_t *json_weight(const replay_weight *w)
 {
-    return json_pack("{s:s,s:s?,s:s?,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", w->name,
+    json_t *v = json_pack("{s:s,s:s?,s:s?,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", w->name,
                      "storage", w->storage, "gradient", w->grads, "master", w->master, "count",
                      json_of_count(w->count), "updates", json_of_count(w->updates), "lost",
                      json_of_count(w->lost), "lost_in_model", json_of_count(w->lost_model),
@@ -51,6 +74,9 @@ static json_t *json_weight(const replay_weight *w)
                      json_of_double(w->kept_fp32), "compared", json_of_count(w->compared),
                      "differ", json_of_count(w->differ), "max_difference",
                      json_of_double(w->max_difference));
+    if (w->moments.arrays)
+        json_object_set_new(v, "moments", json_moments(&w->moments));
+    return v;
 }
 
 json_t *replay_json_step(const replay_step *s)
@@ -133,6 +159,21 @@ static void add_record(json_t *v, const replay_total *t)
                                   "first_in", t->unheld_in));
 }
 
+/* Moments in few bits: which, in total, and of every parameter. */
+static void add_moments(json_t *v, const replay_total *t)
+{
+    json_t *list = json_array(), *m = json_moments(&t->moments);
+    for (size_t i = 0; i < t->n_stored; i++) {
+        json_t *one = json_moments(&t->stored[i].sum);
+        json_object_set_new(one, "name", json_string(t->stored[i].name));
+        json_array_append_new(list, one);
+    }
+    json_object_set_new(m, "states", json_string(t->states->name));
+    json_object_set_new(m, "source", json_string(t->states->source));
+    json_object_set_new(m, "parameters", list);
+    json_object_set_new(v, "moments", m);
+}
+
 json_t *replay_json_total(const replay_total *t)
 {
     json_t *v = json_pack(
@@ -150,5 +191,7 @@ json_t *replay_json_total(const replay_total *t)
     for (int g = 0; g < REPLAY_GROUPS; g++)
         json_object_set_new(v, keys[g], json_counts(&t->groups[g]));
     add_record(v, t);
+    if (t->states)
+        add_moments(v, t);
     return v;
 }

@@ -21,6 +21,7 @@
 
 #include "../cli/input.h"
 #include "../policy/policy.h"
+#include "moments.h"
 
 typedef enum replay_weights {
     REPLAY_AUTO,     /* carry on over consecutive steps */
@@ -85,6 +86,7 @@ typedef struct replay_weight {
     replay_comparison carried[REPLAY_CARRIED];
     uint64_t compared, differ; /* all of them */
     double max_difference;
+    replay_moments moments; /* in few bits, as the plan's states say */
 } replay_weight;
 
 /* The settings of a parameter group in one step: the record's, where the policy has none. */

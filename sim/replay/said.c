@@ -4,6 +4,7 @@
 #include "../report/step.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* ---- the optimizer ---- */
 
@@ -51,6 +52,66 @@ void replay_text_optimizer(FILE *to, const replay_total *t)
 {
     text_settings(to, t);
     text_clipped(to, t);
+}
+
+/* ---- moments in few bits ---- */
+
+static const char *db_text(char out[32], const replay_error *e)
+{
+    const double db = replay_error_db(e);
+    if (isfinite(db))
+        snprintf(out, 32, "%.1f dB", db);
+    else
+        snprintf(out, 32, "no error");
+    return out;
+}
+
+static void text_stored(FILE *to, const char *title, const char *what, const replay_error *e)
+{
+    char a[32], b[64], c[64];
+    if (e->count)
+        fprintf(to, "%s%s: SQNR %s, %s of %s that are not zero become zero\n", title, what, db_text(a, e),
+                text_share(b, e->lost, e->nonzero), text_count(c, e->nonzero));
+}
+
+static void text_worst_stored(FILE *to, const replay_total *t)
+{
+    enum { WORST = 3 };
+    for (size_t i = 0; i < t->n_stored && i < WORST; i++) {
+        const replay_moments *m = &t->stored[i].sum;
+        char name[256], a[32], b[32], c[32];
+        fprintf(to, "%s%.60s m %s", i ? "           " : "lowest     ", escape_text(name, sizeof name, t->stored[i].name),
+                db_text(a, &m->m));
+        if (m->v.count)
+            fprintf(to, ", v %s", db_text(b, &m->v));
+        if (m->step.count)
+            fprintf(to, ", steps %s", db_text(c, &m->step));
+        fputc('\n', to);
+    }
+}
+
+void replay_text_moments(FILE *to, const replay_total *t)
+{
+    const replay_moments *m = &t->moments;
+    char line[512], a[32], b[64], c[64], d[64];
+    if (!t->states)
+        return;
+    snprintf(line, sizeof line, "%s, %s%s%s%s", t->states->name, t->states->what,
+             m->arrays ? "" : ", no tensor of this trace is large enough or fills its blocks",
+             t->states->open ? ", open: " : "", t->states->open ? t->states->open : "");
+    text_wrapped(to, "moments    ", line);
+    text_stored(to, "           ", "m", &m->m);
+    text_stored(to, "           ", "v", &m->v);
+    text_stored(to, "           ", "weights", &m->kept);
+    if (m->step.count) {
+        snprintf(line, sizeof line,
+                 "steps m / (sqrt(v) + eps) with the stored moments: SQNR %s, the largest %s, before it was stored %s, "
+                 "%s have a v that became zero and divide m by eps",
+                 db_text(a, &m->step), text_number(b, m->largest_stored), text_number(c, m->largest),
+                 text_count(d, m->unbounded));
+        text_wrapped(to, "           ", line);
+    }
+    text_worst_stored(to, t);
 }
 
 /* ---- the record ---- */

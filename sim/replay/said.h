@@ -7,6 +7,7 @@
 #include "total.h"
 
 void replay_text_optimizer(FILE *to, const replay_total *t);
+void replay_text_moments(FILE *to, const replay_total *t);
 void replay_text_record(FILE *to, const replay_total *t);
 
 #endif

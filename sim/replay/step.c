@@ -232,6 +232,29 @@ static float *copy_of(const float *x, size_t n, int *bad)
     return y;
 }
 
+/* Moments in few bits: stored, and what that did to them. Adam's largest moment as its second one. */
+static void store_moments(const mpsim_optim *o, parameter *p, replay_weight *w)
+{
+    const mpsim_states *const s = p->place.states;
+    const replay_arrays largest = replay_moments_arrays(s, p->count, NULL, p->vmax, NULL);
+    const replay_arrays after = replay_moments_arrays(s, p->count, o->algorithm == MPSIM_OPTIM_SGD && o->momentum == 0
+                                                                       ? NULL : p->pm,
+                                                      o->algorithm == MPSIM_OPTIM_SGD ? NULL : p->pv, p->p);
+    int bad = 0;
+    const replay_arrays before = {copy_of(after.m, p->n, &bad), copy_of(after.v, p->n, &bad),
+                                  copy_of(after.kept, p->n, &bad)};
+    if (bad)
+        replay_lacks_memory(&p->problem);
+    else if (s) {
+        replay_moments_store(s, &after, p->n);
+        replay_moments_store(s, &largest, p->n);
+        replay_moments_measure(o, p->t, &before, &after, p->n, &w->moments);
+    }
+    free(before.m);
+    free(before.v);
+    free(before.kept);
+}
+
 static void step_parameter(const replay *r, parameter *p, replay_weight *w)
 {
     mpsim_optim o = *replay_optimizer_of(r, p);
@@ -257,6 +280,8 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
                      "replay: %s cannot be stepped: variant %s of %s in %s: %s", p->name,
                      o.variant->name, mpsim_optim_name((mpsim_optim_algorithm)o.algorithm),
                      o.param.name, mpsim_status_string(s ? s : MPSIM_EINVAL));
+    if (!p->problem.code)
+        store_moments(&o, p, w);
     parameter_refresh(r, p);
     if (!p->problem.code)
         replay_count_lost(&o, p, &old, w);

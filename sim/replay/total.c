@@ -21,6 +21,10 @@ void replay_total_clear(replay_total *t)
         free(t->differing[i].name);
     free(t->differing);
     nameindex_clear(&t->differing_names);
+    for (size_t i = 0; i < t->n_stored; i++)
+        free(t->stored[i].name);
+    free(t->stored);
+    nameindex_clear(&t->stored_names);
     free(t->settings);
     replay_total_init(t);
 }
@@ -117,18 +121,51 @@ static int by_difference(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+int replay_total_doubts(const replay_total *t)
+{
+    return t->differ > 0 || t->compared == 0;
+}
+
+/* ---- moments in few bits ---- */
+
+static int add_moments(replay_total *t, const replay_weight *w)
+{
+    ptrdiff_t at = nameindex_find(&t->stored_names, w->name);
+    replay_moments_add(&t->moments, &w->moments);
+    if (at < 0) {
+        replay_stored *grown = realloc(t->stored, (t->n_stored + 1) * sizeof *grown);
+        if (!grown)
+            return -1;
+        t->stored = grown;
+        grown[t->n_stored] = (replay_stored){.name = strdup(w->name)};
+        if (!grown[t->n_stored].name || nameindex_add(&t->stored_names, grown[t->n_stored].name, t->n_stored)) {
+            free(grown[t->n_stored].name);
+            return -1;
+        }
+        at = (ptrdiff_t)t->n_stored++;
+    }
+    replay_moments_add(&t->stored[at].sum, &w->moments);
+    return 0;
+}
+
+static int by_noise(const void *a, const void *b)
+{
+    const replay_stored *x = a, *y = b;
+    const double dx = replay_error_db(x->sum.step.count ? &x->sum.step : &x->sum.m);
+    const double dy = replay_error_db(y->sum.step.count ? &y->sum.step : &y->sum.m);
+    return dx < dy ? -1 : dx > dy ? 1 : strcmp(x->name, y->name);
+}
+
 void replay_total_sort(replay_total *t)
 {
     nameindex_clear(&t->differing_names); /* numbers change */
+    nameindex_clear(&t->stored_names);
+    if (t->n_stored)
+        qsort(t->stored, t->n_stored, sizeof *t->stored, by_noise);
     if (t->n_differing)
         qsort(t->differing, t->n_differing, sizeof *t->differing, by_difference);
     while (t->n_differing && t->differing[t->n_differing - 1].c.differ == 0)
         free(t->differing[--t->n_differing].name);
-}
-
-int replay_total_doubts(const replay_total *t)
-{
-    return t->differ > 0 || t->compared == 0;
 }
 
 static int add_weight(replay_total *t, const replay_weight *w)
@@ -140,6 +177,8 @@ static int add_weight(replay_total *t, const replay_weight *w)
     t->differ += w->differ;
     if (w->max_difference > t->max_difference)
         t->max_difference = w->max_difference;
+    if (w->moments.arrays && add_moments(t, w))
+        return -1;
     return add_differences(t, w);
 }
 
@@ -184,6 +223,8 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->reduces |= s->plan->reduce_given;
     if (s->ranks > t->ranks)
         t->ranks = s->ranks;
+    if (s->plan->optimizer.states)
+        t->states = s->plan->optimizer.states;
     t->clipped += (uint64_t)s->clipped;
     t->from_record += (uint64_t)s->from_record;
     if (s->trains)

@@ -35,6 +35,12 @@ typedef struct replay_difference {
     replay_comparison c;
 } replay_difference;
 
+/* The moments of a parameter in few bits, over all steps. */
+typedef struct replay_stored {
+    char *name;
+    replay_moments sum;
+} replay_stored;
+
 /* A run added up. */
 typedef struct replay_total {
     uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record,
@@ -54,6 +60,11 @@ typedef struct replay_total {
     replay_difference *differing; /* tensors that differ somewhere from the record */
     size_t n_differing;
     nameindex differing_names;
+    const mpsim_states *states; /* of the last plan that has some, or NULL */
+    replay_moments moments;
+    replay_stored *stored; /* parameters whose moments are in few bits */
+    size_t n_stored;
+    nameindex stored_names;
     int reduces; /* a plan says how ranks are added    */
     size_t ranks; /* the most in a step                */
     char unmatched[512]; /* patterns of the policy that fit no layer */
@@ -69,6 +80,7 @@ void replay_total_init(replay_total *t);
 int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
 /* The tensors that differ, the worst first: of most of their elements, then by the most. */
 void replay_total_sort(replay_total *t);
+/* replay_total_sort does the same for moments: those whose steps, or first moments, differ most come first. */
 /* Whether what the record lacks may have made a difference: not where all carried numbers are equal. */
 int replay_total_doubts(const replay_total *t);
 void replay_total_clear(replay_total *t);

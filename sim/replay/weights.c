@@ -180,6 +180,13 @@ static void reference_from_record(parameter *p, const record_values *start)
     }
 }
 
+/* What begins is in few bits, too. */
+static void store_moments(parameter *p)
+{
+    const replay_arrays a = replay_moments_arrays(p->place.states, p->count, p->pm, p->pv, p->p);
+    replay_moments_store(p->place.states, &a, p->n);
+}
+
 static void from_record(const replay *r, parameter *p)
 {
     const record_values *start = values_there(&p->master) ? &p->master : &p->weight;
@@ -190,6 +197,7 @@ static void from_record(const replay *r, parameter *p)
     /* at least the second moment, if it is not known */
     round_from(&p->place.state, p->vmax,
                values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
+    store_moments(p);
     if (p->kahan)
         memset(p->kahan, 0, p->n * sizeof *p->kahan);
     p->t = p->t_reference = steps_done(r, p);
@@ -208,6 +216,7 @@ static void convert(parameter *p)
     round_to(&p->place.state, p->pv, p->pv, p->n);
     round_to(&p->place.state, p->vmax, p->vmax, p->n);
     round_to(&p->place.kept, p->kahan, p->kahan, p->n);
+    store_moments(p);
 }
 
 static const char *const carried_kinds[REPLAY_CARRIED] = {

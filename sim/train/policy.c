@@ -184,6 +184,9 @@ static int check_steps(const train_run *r, const train_plan *t, char *error)
 static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim *o, char *error)
 {
     plan_optimizer c = p->optimizer;
+    if (c.states)
+        return bad(error, "optimizer: states %s: a training keeps moments in a format (state); mpsim replay "
+                          "quantises them", c.states->name);
     if (override_optimizer(v, &c, error) || check_given(v, c.algorithm, error))
         return -1;
     const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);

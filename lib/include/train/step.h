@@ -45,6 +45,7 @@ typedef struct train_placement { /* of one layer */
     uint32_t promote;  /* depth of a block, of recipes with one-byte elements: their codes are
                           multiplied, and sums leave the tensor core with their scales after so
                           many products; 0: what code and scale stand for, as bf16 numbers       */
+    const mpsim_states *states; /* in which moments are kept in few bits: replays; NULL: as `state` says */
 } train_placement;
 
 /* ---- from gradients to the optimizer ---- */
