@@ -7,10 +7,12 @@ dist_policies_DATA += \
   data/policies/bf16-kahan.yaml \
   data/policies/bf16-pure.yaml \
   data/policies/bf16-stochastic.yaml \
+  data/policies/coat-fp8-states.yaml \
   data/policies/deepseek-v3-fp8.yaml \
   data/policies/deepspeed-fp16.yaml \
   data/policies/fp32.yaml \
   data/policies/fp16-static.yaml \
+  data/policies/fp8-lm.yaml \
   data/policies/fp16-unscaled.yaml \
   data/policies/fp32-bf16-fp16.yaml \
   data/policies/keras-mixed-float16.yaml \
@@ -34,11 +36,11 @@ dist_policies_DATA += \
   data/policies/pytorch-amp-fp16.yaml \
   data/policies/te-mxfp8.yaml \
   data/policies/te-nvfp4.yaml \
-  data/policies/te-nvfp4-without-2d.yaml \
-  data/policies/te-nvfp4-without-rht.yaml \
-  data/policies/te-nvfp4-without-sr.yaml \
-  data/policies/tf-mixed-float16.yaml \
-  data/policies/torchao-nvfp4.yaml
+  data/policies/te-nvfp4-without-2d.yaml data/policies/te-nvfp4-without-rht.yaml \
+  data/policies/te-nvfp4-without-sr.yaml data/policies/tf-mixed-float16.yaml \
+  data/policies/torchao-nvfp4.yaml data/policies/torchao-adamw4bit.yaml \
+  data/policies/torchao-adamw8bit.yaml data/policies/torchao-adamwfp8.yaml \
+  data/policies/torchao-bf16-sr.yaml
 
 # The rest is distributed, not installed. A folder stands for all that is in it.
 EXTRA_DIST += data/README.md data/policies/README.md data/amp-mlp data/charlm data/counts data/digits/README.md \

@@ -12,69 +12,31 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SMALLEST = 4096 };
-
-static void add_state(ledger *l, const char *what, uint64_t bytes)
+/* Moments in few bits, as mpsim/optimstate.h has them; those that stay whole, as they are. */
+static void state_few_bits(ledger *l, const optimizer_row *o, const shape_tensor *t, uint64_t n,
+                           const train_placement *place)
 {
-    ledger_term t = {.bytes = bytes};
-    snprintf(t.what, sizeof t.what, "%s", what);
-    ledger_add(l, LEDGER_STATE, t);
-}
-
-/* Two states in whole elements. */
-static void add_plain(ledger *l, const char *name, uint64_t each, uint64_t n)
-{
-    ledger_term t = {.each = 2 * each, .n = n, .whole = n};
-    snprintf(t.what, sizeof t.what, "two of %s, unquantised", name);
-    ledger_add(l, LEDGER_STATE, t);
-}
-
-static void state_bitsandbytes(ledger *l, const shape_tensor *t, uint64_t n,
-                               const train_placement *place)
-{
+    const mpsim_states *s = mpsim_states_find(o->states);
+    const mpsim_format *f = s->binary32 ? mpsim_format_find("binary32") : &place->kept;
+    ledger_term term = {.bytes = 0};
     (void)t;
-    (void)place;
-    if (n < SMALLEST)
-        add_plain(l, "binary32", 4, n);
-    else
-        add_state(l, "two of 1 n + 4 ceil(n / 256)", 2 * (n + 4 * (n / 256 + (n % 256 != 0))));
-}
-
-static void state_torchao(ledger *l, uint64_t n, const train_placement *place, uint64_t block,
-                          const char *formula, uint64_t bytes)
-{
-    if (n < SMALLEST || n % block != 0)
-        add_plain(l, place->kept.name, mpsim_format_code_bytes(&place->kept), n);
-    else
-        add_state(l, formula, bytes);
-}
-
-static void state_torchao_8bit(ledger *l, const shape_tensor *t, uint64_t n,
-                               const train_placement *place)
-{
-    (void)t;
-    state_torchao(l, n, place, 256, "two of 1 n + 4 n / 256 + 1024", 2 * (n + 4 * (n / 256) + 1024));
-}
-
-static void state_torchao_4bit(ledger *l, const shape_tensor *t, uint64_t n,
-                               const train_placement *place)
-{
-    (void)t;
-    state_torchao(l, n, place, 128, "two of n / 2 + 4 n / 128 + 64", 2 * (n / 2 + 4 * (n / 128) + 64));
-}
-
-static void state_torchao_fp8(ledger *l, const shape_tensor *t, uint64_t n,
-                              const train_placement *place)
-{
-    (void)t;
-    state_torchao(l, n, place, 256, "two of 1 n + 4 n / 256", 2 * (n + 4 * (n / 256)));
+    if (mpsim_states_apply(s, s->m, n)) {
+        term.bytes = mpsim_state_bytes(s->m, n) + mpsim_state_bytes(s->v, n);
+        snprintf(term.what, sizeof term.what, "%s", o->formula);
+    } else {
+        term.each = 2 * mpsim_format_code_bytes(f);
+        term.n = term.whole = n;
+        snprintf(term.what, sizeof term.what, "two of %.32s, unquantised", f->name);
+    }
+    ledger_add(l, LEDGER_STATE, term);
 }
 
 /* Rows and columns of the last two dimensions, for each of those before them. A part of a rank is the
  * whole: what is factored is not cut. */
-static void state_adafactor(ledger *l, const shape_tensor *t, uint64_t n, const train_placement *place)
+static void state_adafactor(ledger *l, const optimizer_row *o, const shape_tensor *t, uint64_t n,
+                            const train_placement *place)
 {
-    (void)n;
+    (void)o, (void)n;
     ledger_term term = {.each = mpsim_format_code_bytes(&place->state)};
     const int factored = t->rank >= 2;
     const uint64_t columns = t->inner ? t->rows / t->inner : 0; /* how many matrices */
@@ -83,6 +45,11 @@ static void state_adafactor(ledger *l, const shape_tensor *t, uint64_t n, const 
              factored ? "rows and columns" : "vectors");
     ledger_add(l, LEDGER_STATE, term);
 }
+
+#define COAT "arXiv 2410.19313; NVlabs/VILA @36f6adcd fp8_adamw.py"
+#define FEW_BITS(n, kept, text, say, from) \
+    {.name = (n), .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .no_moments = 1, .states = (kept), \
+     .formula = (text), .state = state_few_bits, .what = (say), .source = (from)}
 
 static const optimizer_row rows[] = {
     {.name = "sgd", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .what = "no state"},
@@ -101,18 +68,19 @@ static const optimizer_row rows[] = {
     {.name = "adafactor", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .shapes = 1,
      .no_moments = 1, .state = state_adafactor, .what = "second moments of rows and columns, not cut by ZeRO",
      .source = "torch optim/_adafactor.py @051d6a09; arXiv 1804.04235"},
-    {.name = "adamw8bit", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .no_moments = 1,
-     .state = state_bitsandbytes, .what = "bitsandbytes: 8-bit moments in blocks of 256",
-     .source = "bitsandbytes optim/optimizer.py @51294d90; arXiv 2110.02861"},
-    {.name = "torchao-adamw8bit", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD,
-     .no_moments = 1, .state = state_torchao_8bit, .what = "8-bit moments in blocks of 256",
-     .source = "torchao 0.13 optim/subclass_8bit.py"},
-    {.name = "torchao-adamw4bit", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD,
-     .no_moments = 1, .state = state_torchao_4bit, .what = "4-bit moments in blocks of 128",
-     .source = "torchao 0.13 optim/subclass_4bit.py"},
-    {.name = "torchao-adamwfp8", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD,
-     .no_moments = 1, .state = state_torchao_fp8, .what = "E4M3 moments in blocks of 256",
-     .source = "torchao 0.13 optim/subclass_fp8.py"},
+    FEW_BITS("adamw8bit", "bitsandbytes-8bit", "two of 1 n + 4 ceil(n / 256)", "bitsandbytes: 8-bit moments in blocks of 256",
+             "bitsandbytes optim/optimizer.py @51294d90; arXiv 2110.02861"),
+    FEW_BITS("torchao-adamw8bit", "torchao-8bit", "two of 1 n + 4 n / 256 + 1024", "8-bit moments in blocks of 256",
+             "torchao 0.13 optim/subclass_8bit.py"),
+    FEW_BITS("torchao-adamw4bit", "torchao-4bit", "two of n / 2 + 4 n / 128 + 64", "4-bit moments in blocks of 128",
+             "torchao 0.13 optim/subclass_4bit.py"),
+    FEW_BITS("torchao-adamwfp8", "torchao-fp8", "two of 1 n + 4 n / 256", "E4M3 moments in blocks of 256",
+             "torchao 0.13 optim/subclass_fp8.py"),
+    FEW_BITS("coat", "coat", "two of 1 n + 12 ceil(n / 128)", "E4M3 moments in groups of 128, three numbers each", COAT),
+    FEW_BITS("coat-e5m2", "coat-e5m2", "two of 1 n + 12 ceil(n / 128)", "the same, v in E5M2", COAT),
+    FEW_BITS("coat-plain", "coat-plain", "two of 1 n + 4 ceil(n / 128)", "E4M3 moments in groups of 128", COAT),
+    FEW_BITS("fp8-lm", "fp8-lm", "1 n + 2 n + 8", "MS-AMP: E4M3 and fp16 moments, fp16 masters, a scale each",
+             "Azure/MS-AMP msamp/optim/adamw.py @03d05edc; arXiv 2310.18313"),
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -132,6 +100,9 @@ const optimizer_row *optimizer_find(const char *name)
 const optimizer_row *optimizer_of_plan(const plan *p)
 {
     const plan_optimizer *o = &p->optimizer;
+    for (size_t i = 0; o->states && i < ROWS; i++)
+        if (rows[i].states && strcmp(rows[i].states, o->states->name) == 0)
+            return &rows[i];
     if (o->algorithm == MPSIM_OPTIM_SGD)
         return optimizer_find(o->momentum > 0 ? "momentum" : "sgd");
     if (o->amsgrad > 0)

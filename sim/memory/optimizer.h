@@ -14,8 +14,10 @@ typedef struct optimizer_row {
     uint8_t momentum, amsgrad;             /* of both, SGD and Adam                               */
     uint8_t shapes;                        /* shapes must be known                                */
     uint8_t no_moments;                    /* `state` counts them                                 */
+    const char *states, *formula;          /* moments in few bits: mpsim_states_find; NULL: none  */
     /* state of n elements of a parameter (the part of a rank); NULL: train_needs says it */
-    void (*state)(ledger *l, const shape_tensor *t, uint64_t n, const train_placement *place);
+    void (*state)(ledger *l, const struct optimizer_row *o, const shape_tensor *t, uint64_t n,
+                  const train_placement *place);
     const char *what, *source;
 } optimizer_row;
 

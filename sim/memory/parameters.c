@@ -134,7 +134,7 @@ static void count_state(counting *c, const shape_tensor *t, const train_placemen
             (unsigned)((each - kahan) / mpsim_format_code_bytes(&place->state)), place->state.name);
     add(c->l, LEDGER_STATE, kahan, n, t->n, "%s of Kahan", place->kept.name);
     if (c->o->state)
-        c->o->state(c->l, t, n, place);
+        c->o->state(c->l, c->o, t, n, place);
 }
 
 /* TransformerEngine fp8.py: three tensors of the forward and two of the backward pass have a history of
@@ -147,6 +147,16 @@ static void count_scaling(counting *c, const shape_tensor *t, const train_placem
             "5 histories and scales of a layer");
 }
 
+/* What accumulates updates, where the optimizer has it in fewer bits, or NULL. */
+static const mpsim_state *kept_in(const counting *c, train_bytes *each)
+{
+    const mpsim_states *s = c->o->states ? mpsim_states_find(c->o->states) : NULL;
+    if (!s || !s->kept)
+        return NULL;
+    *(each->master ? &each->master : &each->weights) = s->kept->bits / 8u;
+    return s->kept;
+}
+
 static void count_parameter(const shape_tensor *t, void *context)
 {
     counting *c = context;
@@ -156,13 +166,17 @@ static void count_parameter(const shape_tensor *t, void *context)
     train_placement place;
     train_bytes each = {0}; /* of an element */
     plan_place(c->p, kind, t->layer, &place);
+    place.states = NULL; /* the optimizer's own count; of what is kept below */
     const mpsim_block_recipe *b = place.recipe[TRAIN_WEIGHT];
     const mpsim_block_recipe *quantised = c->p->fp8_params && (t->rank == 0 || t->rank == 2) ? b : NULL;
     train_bytes_add(&each, &place, c->p->master, &o, 1, quantised != NULL);
+    const mpsim_state *kept = kept_in(c, &each);
     begin_layer(c, t->layer);
     count_weights(c, t, &place, each.weights, quantised);
     add(c->l, LEDGER_MASTER, each.master, cut(c, 1, t->n), t->n, "%s",
-        c->p->master == TRAIN_SPLIT_MASTER ? "other bits" : place.kept.name);
+        c->p->master == TRAIN_SPLIT_MASTER ? "other bits" : kept ? kept->name : place.kept.name);
+    if (kept)
+        add(c->l, LEDGER_SCALING, 4 * kept->numbers, 1, 1, "scale of a tensor");
     add(c->l, LEDGER_GRADIENTS, each.gradients, cut(c, 2, t->n), t->n, "%s",
         each.gradients == 4 ? "binary32" : place.format[TRAIN_WGRAD].name);
     if (c->how->master_gradients && each.master && each.gradients < 4)

@@ -66,6 +66,7 @@ typedef struct want {
 #define MEGATRON_CLIP MPSIM_CLIP_MEGATRON, 1
 #define MEGATRON_BF16 "bf16", "bf16", F32, "megatron", TRAIN_MASTER, NO_SCALER
 #define NEAREST MPSIM_STORE_NEAREST, NULL
+#define BF16_SR "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC
 
 /* clang-format off */
 static const want wants[] = {
@@ -107,6 +108,12 @@ static const want wants[] = {
     {"bf16-pure", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
     {"bf16-stochastic", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC, NULL},
     {"bf16-kahan", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "optimi", MPSIM_STORE_KAHAN, NULL},
+    {"coat-fp8-states", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "coat", NEAREST},
+    {"fp8-lm", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, "ms-amp", 1, 0, 0, NO_CLIP, NULL, "ms-amp", NEAREST},
+    {"torchao-adamw8bit", 0, BF16_SR, NULL},
+    {"torchao-adamw4bit", 0, BF16_SR, NULL},
+    {"torchao-adamwfp8", 0, BF16_SR, NULL},
+    {"torchao-bf16-sr", 0, BF16_SR, NULL},
     /* epochs 2 and 7 of 1000 steps, counted from 1: their first steps */
     {"fp32-bf16-fp16", 0, F32, F32, F32, "none", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
     {"fp32-bf16-fp16", 1001, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, MPSIM_CLIP_TORCH, 1, NULL, "ieee", NEAREST},
