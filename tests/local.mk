@@ -59,7 +59,7 @@ tests_libsupport_la_SOURCES = \
 unit_tests = \
   tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
   tests/block/t-kernel tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
-  tests/block/t-published \
+  tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
@@ -104,7 +104,7 @@ mpfr_tests = \
   tests/arith/t-arith tests/arith/t-array tests/arith/t-fma tests/arith/t-function \
   tests/arith/t-wide \
   tests/block/t-block tests/block/t-block-proof tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
-  tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules \
+  tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules tests/block/t-blockstats \
   tests/dot/t-dot \
   tests/format/t-codes \
   tests/layer/t-math \

@@ -12,7 +12,7 @@
 #include <mpsim/stats.h>
 
 enum {
-    MPSIM_ERROR_LEVELS = 3,
+    MPSIM_ERROR_LEVELS = 5,
     MPSIM_ERROR_LANES = 8,       /* the most that a vector of binary64 has */
     MPSIM_ERROR_STEP = 43,       /* bits from a level to the next          */
     MPSIM_ERROR_ADDITIONS = 256, /* to a lane                              */

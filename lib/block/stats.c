@@ -45,17 +45,17 @@ void mpsim_block_see(mpsim_block_seen *seen, const float *x, const float *values
 static void count_scale(mpsim_block_stats *s, const mpsim_scale_rule_row *rule, uint8_t code,
                         float inverse)
 {
-    const mpsim_number scale = mpsim_number_f32(inverse);
+    const uint32_t bits = mpsim_bits_f32(inverse);
     if (rule->scale_bytes == 1) {
         s->least_scales += code <= rule->least_code;
         s->largest_scales += code == rule->largest_code;
     }
-    if (scale.kind != MPSIM_NUMBER_FINITE)
+    if (bits >= 0x7f800000u) /* scales are not negative */
         s->scale_nonfinite++;
-    else if (scale.hi == 0)
+    else if (bits == 0)
         s->scale_zero++;
     else
-        s->scales[scale.exp - MPSIM_SCALE_MIN]++;
+        s->scales[mpsim_number_f32(inverse).exp - MPSIM_SCALE_MIN]++;
 }
 
 void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule,

@@ -1,5 +1,5 @@
-/* blocks.c -- speed of block recipes: values, amax and scales included, and codes; what they do to a
- * tensor, in one pass, compared with reading it. */
+/* blocks.c -- speed of block recipes: values, amax and scales included, and codes; statistics of blocks,
+ * compared with a plain sum. */
 #include "frame.h"
 
 #include <mpsim/mpsim.h>
@@ -10,15 +10,13 @@ static const char *const recipes[] = {"te-current", "te-block-1x128", "te-block-
                                       "mxfp8-rceil", "mxfp6-e3m2", "mxfp4", "nvfp4", "nvfp4-2d",
                                       "nvfp4-sr", "torchao-rowwise"};
 
-/* Whose statistics are measured. */
-static const char *const measured[] = {"mxfp8", "mxfp8-floor", "mxfp4", "nvfp4", "te-block-1x128",
-                                       "te-block-128x128"};
+static const char *const counted[] = {"mxfp8", "mxfp8:rceil", "mxfp4", "nvfp4", "nvfp4:2d", "e4m3/1x128",
+                                      "e4m3/128x128", "e4m3/1x128:ue8m0"};
 
 typedef struct work {
     bench *b;
     const mpsim_block_recipe *recipe;
     int codes;
-    mpsim_block_stats stats;
 } work;
 
 static void run_quantize(void *context, size_t from, size_t n)
@@ -30,24 +28,26 @@ static void run_quantize(void *context, size_t from, size_t n)
     (void)mpsim_block_quantize(w->recipe, w->b->x + from, n / COLS, COLS, -1, 1, &g, &out, NULL);
 }
 
-static void run_statistics(void *context, size_t from, size_t n)
+static void run_stats(void *context, size_t from, size_t n)
 {
-    work *w = context;
-    const mpsim_blocks out = {.stats = &w->stats};
-    (void)mpsim_block_quantize(w->recipe, w->b->x + from, n / COLS, COLS, -1, 1, NULL, &out, NULL);
+    static mpsim_block_stats stats;
+    const work *w = context;
+    const mpsim_rng g = {1, 2, from};
+    const mpsim_blocks out = {.stats = &stats};
+    (void)mpsim_block_quantize(w->recipe, w->b->x + from, n / COLS, COLS, 0x1p21f, 1, &g, &out, NULL);
 }
 
-static void statistics_rows(bench *b)
+static void run_counted(work *w)
 {
-    const bench_job sum = bench_sum(b);
-    work w = {.b = b};
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        const bench_job j = {.operation = "quantize", .what = measured[i], .how = "statistics",
-                             .n = b->n, .bytes = 4, .run = run_statistics, .context = &w, .to = &sum};
-        w.recipe = mpsim_block_find(measured[i]);
-        mpsim_block_stats_init(&w.stats);
-        if (w.recipe)
-            bench_run(b, &j);
+    const bench_job sum = bench_sum(w->b);
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        mpsim_block_recipe b;
+        unsigned transform;
+        const bench_job j = {.operation = "blocks", .what = counted[i], .how = "statistics", .n = w->b->n,
+                             .bytes = 4, .run = run_stats, .context = w, .to = &sum};
+        w->recipe = &b;
+        if (mpsim_block_parse(&b, &transform, counted[i], NULL, 0) == MPSIM_OK)
+            bench_run(w->b, &j);
     }
 }
 
@@ -73,6 +73,6 @@ int main(int argc, char **argv)
                 bench_run(&b, &j);
         }
     }
-    statistics_rows(&b);
+    run_counted(&w);
     return bench_end(&b);
 }

@@ -53,6 +53,89 @@ START_TEST(hadamard_bits)
 }
 END_TEST
 
+/* ---- groups of any size ---- */
+
+static const unsigned sizes[] = {16, 32, 64, 128};
+
+static int sign_of(unsigned size, uint64_t seed, unsigned i)
+{
+    return size == 16 ? signs[i] : mpsim_rng_word(seed, 0, i) & 1 ? -1 : 1;
+}
+
+/* One group, by the oracle's operations. */
+static void group(float *y, unsigned size, uint64_t seed)
+{
+    const float norm = (float)(1 / sqrt((double)size)); /* no half is near */
+    for (unsigned i = 0; i < size; i++)
+        y[i] = sign_of(size, seed, i) < 0 ? -y[i] : y[i];
+    for (unsigned h = 1; h < size; h *= 2)
+        for (unsigned i = 0; i < size; i++)
+            if (!(i & h)) {
+                const float a = y[i], b = y[i + h];
+                y[i] = f32_add(a, b);
+                y[i + h] = f32_add(a, -b);
+            }
+    for (unsigned i = 0; i < size; i++)
+        y[i] = f32_mul(y[i], norm);
+}
+
+START_TEST(groups_bits)
+{
+    enum { MOST = 700 };
+    uint64_t state = test_seed() + 14;
+    for (size_t run = 0; run < test_scaled(400); run++) {
+        static float x[MOST], y[MOST];
+        const unsigned size = sizes[run % 4];
+        const uint64_t seed = test_random(&state);
+        const size_t n = test_random(&state) % MOST;
+        for (size_t i = 0; i < MOST; i++)
+            x[i] = y[i] = run % 11 == 10 && test_random(&state) % 50 == 0
+                              ? (run % 2 ? (float)INFINITY : (float)NAN)
+                              : ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4, 14);
+        for (size_t i = 0; i + size <= n; i += size)
+            group(y + i, size, seed);
+        ck_assert(mpsim_hadamard_groups(x, n, size, seed) == MPSIM_OK);
+        for (size_t i = 0; i < MOST; i++)
+            ck_assert_msg(block_same(x[i], y[i]), "size %u, %zu of %zu: %a, oracle %a", size, i, n,
+                          (double)x[i], (double)y[i]);
+        if (size == 16 && n % 16 == 0) { /* the other function */
+            memcpy(y, x, sizeof y);
+            ck_assert(mpsim_hadamard(x, n) == MPSIM_OK && mpsim_hadamard_groups(y, n, 16, seed) == MPSIM_OK);
+            for (size_t i = 0; i < n; i++)
+                ck_assert(block_same(x[i], y[i]));
+        }
+    }
+}
+END_TEST
+
+/* Sylvester's matrix with the signs; the signs of seeds are no constant. */
+START_TEST(groups_of_unit_vectors)
+{
+    for (int s = 0; s < 4; s++)
+        for (uint64_t seed = 0; seed < 3; seed++) {
+            const unsigned n = sizes[s];
+            int minus = 0;
+            for (unsigned i = 0; i < n; i++) {
+                float v[128] = {0};
+                v[i] = 1;
+                minus += sign_of(n, seed, i) < 0;
+                ck_assert(mpsim_hadamard_groups(v, n, n, seed) == MPSIM_OK);
+                for (unsigned j = 0; j < n; j++) {
+                    const int odd = __builtin_popcount(i & j) & 1;
+                    const double want = (odd ? -1 : 1) * sign_of(n, seed, i) / sqrt((double)n);
+                    ck_assert(v[j] == (float)want);
+                }
+            }
+            ck_assert_msg(minus > (int)n / 8 && minus < (int)(n - n / 8), "size %u seed %d: %d", n, (int)seed, minus);
+        }
+    float x[16] = {0};
+    for (unsigned size = 0; size < 300; size++)
+        if (size != 16 && size != 32 && size != 64 && size != 128)
+            ck_assert(mpsim_hadamard_groups(x, 16, size, 1) == MPSIM_EINVAL);
+    ck_assert(mpsim_hadamard_groups(NULL, 1, 16, 1) == MPSIM_EINVAL);
+}
+END_TEST
+
 /* The matrix that unit vectors show: Sylvester's with the signs, and orthogonal. */
 START_TEST(hadamard_is_orthogonal)
 {
@@ -108,6 +191,7 @@ START_TEST(hadamard_arguments)
             for (size_t i = 0; i < 33; i++)
                 ck_assert(x[i] == 1);
     }
+    ck_assert(mpsim_hadamard_groups(NULL, 0, 16, 0) == MPSIM_OK);
     ck_assert(mpsim_hadamard(NULL, 0) == MPSIM_OK);
     ck_assert(mpsim_hadamard(NULL, 16) == MPSIM_EINVAL);
 }
@@ -119,6 +203,8 @@ int main(void)
     tcase_add_test(f, hadamard_bits);
     tcase_add_test(f, hadamard_is_orthogonal);
     tcase_add_test(f, hadamard_arguments);
+    tcase_add_test(f, groups_bits);
+    tcase_add_test(f, groups_of_unit_vectors);
     TCase *const cases[] = {f, NULL};
     return test_main("block-hadamard", cases);
 }

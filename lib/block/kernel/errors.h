@@ -50,14 +50,26 @@ V_INLINE vf64 extract(vf64 *level, vf64 s)
     return s - taken;
 }
 
+V_INLINE int any_rest(vf64 first, vf64 last)
+{
+    const vu64 rest = (vu64)first | (vu64)last;
+    return m64_any(v_test_u64(rest, rest));
+}
+
 static __attribute__((noinline)) void add_rests(mpsim_block_errors *e, vf64 first, vf64 last)
 {
     double rest[2][V_LANES / 2];
-    vf64 level[2] = {v_load_f64(e->level[2][0]), v_load_f64(e->level[2][1])};
-    v_store_f64(rest[0], extract(&level[0], first));
-    v_store_f64(rest[1], extract(&level[1], last));
-    v_store_f64(e->level[2][0], level[0]);
-    v_store_f64(e->level[2][1], level[1]);
+    for (int i = 2; i < MPSIM_ERROR_LEVELS; i++) {
+        vf64 a = v_load_f64(e->level[i][0]), b = v_load_f64(e->level[i][1]);
+        first = extract(&a, first);
+        last = extract(&b, last);
+        v_store_f64(e->level[i][0], a);
+        v_store_f64(e->level[i][1], b);
+        if (!any_rest(first, last))
+            return;
+    }
+    v_store_f64(rest[0], first);
+    v_store_f64(rest[1], last);
     mpsim_block_errors_rest(e, rest[0], V_LANES);
 }
 
@@ -66,8 +78,7 @@ V_INLINE void add_squares(mpsim_block_errors *e, squares *s, vf32 d)
     const vf64 first = v_first_f64(d), last = v_last_f64(d);
     const vf64 a = extract(&s->level[1][0], extract(&s->level[0][0], first * first));
     const vf64 b = extract(&s->level[1][1], extract(&s->level[0][1], last * last));
-    const vu64 rest = (vu64)a | (vu64)b;
-    if (m64_any(v_test_u64(rest, rest)))
+    if (any_rest(a, b))
         add_rests(e, a, b);
 }
 
