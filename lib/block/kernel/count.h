@@ -11,7 +11,9 @@ typedef struct tally {
 V_INLINE m32 saturates(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word)
 {
     const vu32 a = magnitude((vu32)y);
-    const vu32 least = v_pick_u32(v_top_u32((vu32)y), v_u32(k->over[1]), v_u32(k->over[0]));
+    vu32 least = v_u32(k->over[0]);
+    if (mode == MPSIM_ROUND_UP || mode == MPSIM_ROUND_DOWN)
+        least = v_pick_u32(v_top_u32((vu32)y), v_u32(k->over[1]), least);
     m32 beyond = m32_not(less_u31(a, least));
     if (mode == GRID)
         beyond = m32_not(v_gt_f32(v_f32(8), fp4_sum(a, word)));

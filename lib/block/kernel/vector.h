@@ -149,8 +149,8 @@ V_INLINE void correct_zeros(const mpsim_block_kernel *k, int mode, vu32 u, round
     }
 }
 
-/* Sets *code, returns the value. */
-V_INLINE vf32 element(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, vu32 *code)
+/* Sets *code, returns the value; of numbers. */
+V_INLINE vf32 number(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, vu32 *code)
 {
     const vu32 u = (vu32)y, a = v_min_u32(magnitude(u), v_u32(k->grid.max));
     vu32 sign = u & 0x80000000u;
@@ -165,7 +165,13 @@ V_INLINE vf32 element(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, 
         correct_zeros(k, mode, u, &r, &sign);
     const vu32 sign_code = v_keep_u32(v_test_u32(sign, sign), v_u32(k->sign_bit));
     *code = r.code | sign_code;
-    vu32 value = (vu32)r.value | sign;
+    return (vf32)((vu32)r.value | sign);
+}
+
+V_INLINE vf32 element(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, vu32 *code)
+{
+    const vu32 u = (vu32)y;
+    vu32 value = (vu32)number(k, mode, y, word, code);
     const m32 nan = less_u31(v_u32(INFINITE), magnitude(u));
     if (m32_any(nan)) {
         *code = v_pick_u32(nan, v_u32(k->nan_code), *code);
