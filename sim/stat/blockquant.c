@@ -61,7 +61,8 @@ static void subtract(mpsim_cast_stats *from, const mpsim_cast_stats *c)
 static void copy_rows(float *to, const float *from, size_t n, size_t cols, const peak *peaks)
 {
     for (size_t i = 0; i < n; i++, to += cols + EXTRA) {
-        memcpy(to, from + i * cols, cols * sizeof *to);
+        if (cols)
+            memcpy(to, from + i * cols, cols * sizeof *to);
         to[cols] = peak_float(peaks[i].number);
         to[cols + 1] = peak_float(peaks[i].all);
     }
@@ -87,12 +88,10 @@ static void quantise_rows(const mpsim_block_recipe *b, const float *x, const flo
         take_values(values, room->values, n, cols);
     if (!to)
         return;
-    for (size_t i = 0; i < n; i++) {
-        const float extra[EXTRA] = {peak_float(peaks[i].number), peak_float(peaks[i].all)};
-        mpsim_block_stats_init(&room->extra);
-        quantise(b, extra, NULL, 1, EXTRA, -1, NULL, NULL, &room->extra);
-        subtract(&room->found.casts, &room->extra.casts);
-    }
+    copy_rows(room->x, NULL, n, 0, peaks);
+    mpsim_block_stats_init(&room->extra);
+    quantise(b, room->x, NULL, n, EXTRA, -1, NULL, NULL, &room->extra);
+    subtract(&room->found.casts, &room->extra.casts);
     mpsim_cast_stats_merge(&to->casts, &room->found.casts);
 }
 
@@ -100,10 +99,16 @@ static void quantise_rows(const mpsim_block_recipe *b, const float *x, const flo
 static void see_rows(const mpsim_block_recipe *b, const peak *peaks, size_t n, block_room *room,
                      mpsim_block_stats *to)
 {
-    for (size_t i = 0; i < n; i++) {
-        const float three[] = {peak_float(peaks[i].finite), peak_float(peaks[i].number), peak_float(peaks[i].all)};
+    enum { ALL = 3 };
+    for (size_t i = 0, m; i < n; i += m) {
+        m = n - i < ROOM / ALL ? n - i : ROOM / ALL;
+        for (size_t k = 0; k < m; k++) {
+            room->x[ALL * k] = peak_float(peaks[i + k].finite);
+            room->x[ALL * k + 1] = peak_float(peaks[i + k].number);
+            room->x[ALL * k + 2] = peak_float(peaks[i + k].all);
+        }
         mpsim_block_stats_init(&room->extra);
-        quantise(b, three, NULL, 1, sizeof three / sizeof three[0], -1, NULL, NULL, &room->extra);
+        quantise(b, room->x, NULL, m, ALL, -1, NULL, NULL, &room->extra);
         mpsim_cast_stats_init(&room->extra.casts);
         mpsim_block_stats_merge(to, &room->extra);
     }
