@@ -63,6 +63,11 @@ static int too_long(const char *word, const char *verb)
     return fail(EXIT_USAGE, "%s: '%.40s...': no recipe has so long a name", verb, word);
 }
 
+static int bad_word(const char *verb, const char *word, const char *error)
+{
+    return fail(EXIT_USAGE, "%s: %s: %s", verb, word, error);
+}
+
 /* The recipe of a word without '*', and with the transform. */
 static int add_both(block_list *l, const char *word, const char *hadamard, const char *axis, const char *verb)
 {
@@ -70,14 +75,14 @@ static int add_both(block_list *l, const char *word, const char *hadamard, const
     block_target t;
     memset(&t, 0, sizeof t);
     if (mpsim_block_parse(&t.recipe, &t.transform, word, error, sizeof error) != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: %s", verb, error);
-    int code = add(l, &t, axis, word, verb);
+        return bad_word(verb, word, error);
+    const int code = add(l, &t, axis, word, verb);
     if (code || !hadamard || t.transform)
         return code;
-    if (snprintf(longer, sizeof longer, "%s:rht%s", word, hadamard) >= (int)sizeof longer)
+    if (snprintf(longer, sizeof longer, "%s:rht%s", word, *hadamard ? hadamard : "0") >= (int)sizeof longer)
         return too_long(word, verb);
     if (mpsim_block_parse(&t.recipe, &t.transform, longer, error, sizeof error) != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: %s", verb, error);
+        return fail(EXIT_USAGE, "%s: --rht is 16, 32, 64 or 128, not '%s'", verb, hadamard);
     return add(l, &t, axis, longer, verb);
 }
 
@@ -116,8 +121,14 @@ int block_list_add(block_list *l, const char *word, const char *hadamard, const 
     if (!*is)
         return 0;
     if (status != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: %s", verb, error);
+        return bad_word(verb, word, error);
     return rest ? add_rules(l, word, star, hadamard, axis, verb) : add_both(l, word, hadamard, axis, verb);
+}
+
+void block_list_suggest(suggestion *s)
+{
+    for (size_t i = 0; i < mpsim_block_count(); i++)
+        suggestion_consider(s, mpsim_block_at(i)->name);
 }
 
 void block_list_clear(block_list *l)

@@ -11,7 +11,7 @@
 
 /* ---- messages that help ---- */
 
-#define BLOCKS ": block formats are not there yet; its elements are "
+#define BLOCKS ": block recipes are for stat and cast; its elements are "
 
 /* Names that people try and that are none, or not yet; patterns of folded names. */
 static const struct {
@@ -28,7 +28,7 @@ static const struct {
     {"mxfp6*", BLOCKS "e3m2 or e2m3, its scales e8m0"},
     {"mxfp4*", BLOCKS "e2m1, its scales e8m0"},
     {"nvfp4*", BLOCKS "e2m1, its scales e4m3"},
-    {"mxint8*", ": neither block formats nor integers are there yet"},
+    {"mxint8*", ": integers are not there yet"},
     {"int[0-9]*", ": integers are not there yet"},
     {"uint[0-9]*", ": integers are not there yet"},
     {"[iu][0-9]*", ": integers are not there yet"},
@@ -48,19 +48,22 @@ static const char *first_word(char *out, size_t size, const char *list, const ch
     return list + n + strspn(list + n, stops);
 }
 
-static int unknown_format(const char *verb, const char *name)
+/* recipes: block recipes are taken, too. */
+static int unknown_format(const char *verb, const char *name, int recipes)
 {
     char folded[64], head[64];
     suggestion s;
     fold_word(folded, sizeof folded, name);
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
-        if (fnmatch(hints[i].pattern, folded, 0) == 0)
+        if (!(recipes && strstr(hints[i].text, BLOCKS)) && fnmatch(hints[i].pattern, folded, 0) == 0)
             return fail(EXIT_USAGE, "%s: %s%s", verb, name, hints[i].text);
     first_word(head, sizeof head, name, ":");
     if (strchr(name, ':') && mpsim_format_find(head))
         return fail(EXIT_USAGE, "%s: unknown format '%s': options follow eXmY only, as in "
                                 "e5m7:fn", verb, name);
     suggestion_init(&s, name);
+    if (recipes)
+        block_list_suggest(&s);
     for (size_t i = 0; i < mpsim_format_count(); i++) {
         const mpsim_format *f = mpsim_format_at(i);
         suggestion_consider(&s, f->name);
@@ -149,11 +152,11 @@ static void parse_reason(char *why, size_t size, const char *name, mpsim_status 
         snprintf(why, size, "no normal number");
 }
 
-static int bad_format(const char *verb, const char *name, mpsim_status status)
+static int bad_format(const char *verb, const char *name, mpsim_status status, int recipes)
 {
     char why[256];
     if (status == MPSIM_ENOTFOUND)
-        return unknown_format(verb, name);
+        return unknown_format(verb, name, recipes);
     parse_reason(why, sizeof why, name, status);
     return fail(EXIT_USAGE, "%s: format '%s': %s", verb, name, why);
 }
@@ -224,7 +227,7 @@ static int parse_target(target *t, char *text, const target_options *o, const ch
         *at = '\0';
     const mpsim_status s = mpsim_format_parse(&t->format, text);
     if (s != MPSIM_OK)
-        return bad_format(verb, text, s);
+        return bad_format(verb, text, s, o->recipes);
     const mpsim_preset *p = mpsim_preset_find(preset);
     if (!p)
         return unknown_preset(verb, preset);

@@ -117,7 +117,7 @@ static target_list targets;
 
 static void make_targets(const char *formats, const char *scales)
 {
-    ck_assert(target_list_make(&targets, &(target_options){.formats = formats, .scales = scales}, "test", "fp16") == 0);
+    ck_assert(target_list_make(&targets, &(target_options){.formats = formats, .scales = scales, .recipes = 1}, "test", "fp16") == 0);
 }
 
 /* Numbers of all sizes, with what is none. */
@@ -137,6 +137,14 @@ static void account(group *g, const double *x, size_t n, uint64_t first)
         r.scale = g->scaled ? r.scale : 1;
         ck_assert(mpsim_cast_stats_add(&g->casts[i], &targets.items[i].format, &r, &rng, x, n) == MPSIM_OK);
     }
+    for (size_t i = 0; i < targets.blocks.count; i++) /* blocks of one element: any split has the same */
+        for (size_t k = 0; k < n; k++) {
+            const float element = (float)x[k];
+            const mpsim_blocks out = {.stats = &g->blocks[i].stats};
+            g->blocks[i].elements++;
+            ck_assert(mpsim_block_quantize(&targets.blocks.items[i].recipe, &element, 1, 1, -1, 1, NULL, &out, NULL) ==
+                      MPSIM_OK);
+        }
 }
 
 /* All records of a group in one piece. */
@@ -192,7 +200,7 @@ START_TEST(groups_come_back_and_merge)
 {
     enum { MOST = 400, PIECES = 8 };
     uint64_t state = test_seed();
-    make_targets("fp16,e4m3@cuda,e2m1", "1,2^10,3");
+    make_targets("fp16,e4m3@cuda,e2m1,mxfp8:floor,nvfp4,e4m3/tensor", "1,2^10,3");
     for (size_t run = 0; run < test_scaled(300); run++) {
         double x[MOST];
         group whole, pieces[PIECES], sum;
@@ -234,7 +242,7 @@ END_TEST
 START_TEST(any_bytes_are_taken_or_refused)
 {
     uint64_t state = test_seed();
-    make_targets("fp16", "1");
+    make_targets("fp16,mxfp4", "1");
     group g, from;
     ck_assert(group_init(&g, &targets, 1) == 0 && group_init(&from, &targets, 1) == 0);
     const double x[] = {1, -0x1p-1074, 1e308, 3e-5, -7};

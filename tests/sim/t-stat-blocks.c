@@ -1,0 +1,406 @@
+/* t-stat-blocks.c -- tensors under block recipes, in tiles, on threads, in shards: equal to the library called once
+ * for the whole tensor, which is transposed, transformed and requantised here in the plainest way. */
+#include "sim/cli/stream.h"
+#include "sim/stat/blockplan.h"
+#include "sim/stat/tensor.h"
+#include "support/badzip.h"
+#include "support/support.h"
+
+#include <train/parallel.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED = 3, RANK = 4 };
+
+static const unsigned everything = MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS;
+
+/* ---- tensors ---- */
+
+static const struct {
+    const char *dtype;
+    size_t width, rank, shape[RANK];
+} tensors[] = {
+    {"F32", 4, 2, {40, 50}},    {"BF16", 2, 2, {140, 513}}, {"F64", 8, 2, {65, 70}},  {"F16", 2, 1, {70001}},
+    {"F32", 4, 2, {2, 40000}},  {"F32", 4, 2, {35000, 2}},  {"F32", 4, 0, {0}},       {"BF16", 2, 2, {5, 0}},
+    {"F32", 4, 4, {2, 3, 5, 64}}, {"F32", 4, 2, {1, 66000}}, {"F32", 4, 2, {65, 6}}, {"F32", 4, 1, {33}},
+    {"F32", 4, 2, {129, 1}},
+};
+enum { TENSORS = sizeof tensors / sizeof tensors[0] };
+
+static size_t count_of(size_t i)
+{
+    size_t n = 1;
+    for (size_t k = 0; k < tensors[i].rank; k++)
+        n *= tensors[i].shape[k];
+    return n;
+}
+
+/* Numbers of many sizes, zeros in runs, and NaN and infinities in some tensors. */
+static double any_number(uint64_t *state, size_t i)
+{
+    const uint64_t u = test_random(state), kind = u % 64;
+    const double x = ((double)(u >> 11) - 0x1p52) * 0x1p-52 * pow(2, (double)(int)(u >> 8 & 15) - 12);
+    if (i % 3 == 0 && u >> 40 == 0)
+        return kind < 32 ? (double)NAN : -(double)INFINITY;
+    if (i % 3 == 1 && (u >> 20) % 1000 == 0)
+        return x * 0x1p-60;
+    return kind == 0 ? 0 : x;
+}
+
+static void put_number(blob *b, size_t i, double x)
+{
+    static const char *const formats[] = {"F32", "fp32", "F16", "fp16", "BF16", "bf16"};
+    if (tensors[i].width == 8) {
+        blob_int(b, f64_of_bits(0) == 0 ? bits_of_f64(x == x && fabs(x) > 100 ? x * 0x1p124 : x) : 0, 8);
+        return;
+    }
+    for (size_t k = 0; k < 6; k += 2)
+        if (strcmp(tensors[i].dtype, formats[k]) == 0) {
+            mpsim_rounding r;
+            mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+            blob_int(b, mpsim_encode_f64(mpsim_format_find(formats[k + 1]), &r, x, 0, NULL),
+                     (unsigned)tensors[i].width);
+        }
+}
+
+static const char *make_file(void)
+{
+    blob b = {0}, header = {0}, data = {0};
+    uint64_t state = test_seed();
+    char c = '{';
+    for (size_t i = 0; i < TENSORS; i++) {
+        const size_t n = count_of(i);
+        blob_text(&header, "%c\"t%02zu\":{\"dtype\":\"%s\",\"shape\":[", c, i, tensors[i].dtype);
+        for (size_t k = 0; k < tensors[i].rank; k++)
+            blob_text(&header, "%s%zu", k ? "," : "", tensors[i].shape[k]);
+        blob_text(&header, "],\"data_offsets\":[%zu,%zu]}", data.n, data.n + n * tensors[i].width);
+        for (size_t k = 0; k < n; k++)
+            put_number(&data, i, any_number(&state, i));
+        c = ',';
+    }
+    blob_text(&header, "}");
+    blob_int(&b, header.n, 8);
+    blob_add(&b, header.data, header.n);
+    blob_add(&b, data.data, data.n);
+    blob_clear(&header);
+    blob_clear(&data);
+    return bad_write("blocks.safetensors", &b);
+}
+
+/* ---- what it must be ---- */
+
+/* A matrix, and of what is not in it: squares of finite elements that became infinite or NaN. */
+typedef struct matrix {
+    float *x;
+    size_t rows, cols;
+    mpsim_sum left_out;
+} matrix;
+
+static matrix matrix_new(size_t rows, size_t cols)
+{
+    matrix m = {malloc((rows * cols + 1) * sizeof *m.x), rows, cols, {{0}, 0, 0, 0}};
+    ck_assert_ptr_nonnull(m.x);
+    return m;
+}
+
+/* The tensor as rows; `columns`: first index last. A tensor in Fortran's order is stored so. */
+static matrix matrix_of(trace *t, size_t i)
+{
+    const trace_tensor *x = trace_at(t, i);
+    const size_t cols = x->rank ? (size_t)x->shape[x->rank - 1] : 1, rows = cols ? (size_t)x->count / cols : 0;
+    matrix m = matrix_new(rows, cols);
+    double *v = malloc(((size_t)x->count + 1) * sizeof *v);
+    trace_error e;
+    size_t got;
+    trace *again = trace_open(trace_path(t), NULL, &e);
+    ck_assert(v && again && trace_select(again, i, &e) == 0 && trace_read(again, v, (size_t)x->count + 1, &got, &e) == 0);
+    mpsim_sum_init(&m.left_out);
+    for (size_t k = 0; k < got; k++) {
+        const size_t at = x->fortran ? k % rows * cols + k / rows : k;
+        m.x[at] = (float)v[k];
+        if (isfinite(v[k]) && !isfinite(m.x[at]))
+            mpsim_sum_add_square(&m.left_out, v[k]);
+    }
+    trace_close(again);
+    free(v);
+    return m;
+}
+
+static matrix transposed(const matrix *m)
+{
+    matrix t = matrix_new(m->cols, m->rows);
+    t.left_out = m->left_out;
+    for (size_t i = 0; i < m->rows; i++)
+        for (size_t j = 0; j < m->cols; j++)
+            t.x[j * m->rows + i] = m->x[i * m->cols + j];
+    return t;
+}
+
+static void transform(matrix *m, unsigned size)
+{
+    for (size_t i = 0; i < m->rows * (size != 0); i++) {
+        float *x = m->x + i * m->cols, *before = malloc((m->cols + 1) * sizeof *before);
+        ck_assert_ptr_nonnull(before);
+        memcpy(before, x, m->cols * sizeof *x);
+        mpsim_hadamard_groups(x, m->cols, size, SEED);
+        for (size_t j = 0; j < m->cols; j++)
+            if (isfinite(before[j]) && !isfinite(x[j]))
+                mpsim_sum_add_square(&m->left_out, (double)before[j]);
+        free(before);
+    }
+}
+
+/* H D, then D H: signs are what the transform makes of a unit vector, at its first place. */
+static void transform_back(matrix *m, unsigned size)
+{
+    float sign[128];
+    for (unsigned k = 0; k < size; k++) {
+        float unit[128] = {0};
+        unit[k] = 1;
+        mpsim_hadamard_groups(unit, size, size, SEED);
+        sign[k] = unit[0] > 0 ? 1 : -1;
+    }
+    for (int twice = 0; twice < 2 && size; twice++) {
+        for (size_t i = 0; i < m->rows; i++)
+            for (size_t j = 0; j < m->cols / size * size; j++)
+                m->x[i * m->cols + j] *= sign[j % size];
+        for (size_t i = 0; i < m->rows && !twice; i++)
+            mpsim_hadamard_groups(m->x + i * m->cols, m->cols, size, SEED);
+    }
+}
+
+static void quantise(const block_target *t, const matrix *m, const float *origin, uint64_t stream, float *values,
+                     mpsim_block_stats *to)
+{
+    const mpsim_rng rng = {SEED, stream, 0};
+    const mpsim_blocks out = {.values = values, .stats = to, .origin = origin};
+    ck_assert(mpsim_block_quantize(&t->recipe, m->x, m->rows, m->cols, -1, 1, &rng, &out, NULL) == MPSIM_OK);
+}
+
+static void expected(const block_target *t, const matrix *m, uint64_t stream, mpsim_block_stats *to)
+{
+    matrix along = t->axis == BLOCK_COLUMNS ? transposed(m) : matrix_new(m->rows, m->cols);
+    mpsim_block_stats_init(to);
+    if (t->axis != BLOCK_COLUMNS) {
+        memcpy(along.x, m->x, m->rows * m->cols * sizeof *m->x);
+        along.left_out = m->left_out;
+    }
+    transform(&along, t->transform);
+    if (t->axis != BLOCK_REQUANTISED) {
+        quantise(t, &along, NULL, stream, NULL, to);
+        mpsim_sum_merge(&to->casts.sum_squares_left_out, &along.left_out);
+    } else {
+        matrix values = matrix_new(m->rows, m->cols), origin = transposed(m);
+        quantise(t, &along, NULL, stream, values.x, NULL);
+        transform_back(&values, t->transform);
+        matrix again = transposed(&values);
+        transform(&again, t->transform);
+        transform(&origin, t->transform);
+        quantise(t, &again, origin.x, ~stream, NULL, to);
+        mpsim_sum_merge(&to->casts.sum_squares_left_out, &origin.left_out);
+        free(values.x);
+        free(again.x);
+        free(origin.x);
+    }
+    free(along.x);
+}
+
+/* ---- comparing ---- */
+
+static void settle(mpsim_sum *s)
+{
+    mpsim_sum nothing;
+    mpsim_sum_init(&nothing);
+    mpsim_sum_merge(s, &nothing);
+}
+
+static void must_be_equal(const char *what, const block_target *t, const mpsim_block_stats *want,
+                          const mpsim_block_stats *got)
+{
+    mpsim_block_stats a = *want, b = *got;
+    const mpsim_cast_stats *c = &a.casts, *d = &b.casts;
+    settle(&a.casts.sum_squared_error);
+    settle(&b.casts.sum_squared_error);
+    settle(&a.casts.sum_squares_left_out);
+    settle(&b.casts.sum_squares_left_out);
+    const char *name = block_axis_name(t->axis);
+    ck_assert_msg(memcmp(&c->counts, &d->counts, sizeof c->counts) == 0, "%s %s %s: counts", what, t->label, name);
+    ck_assert_msg(c->compared == d->compared && memcmp(&c->max_rel_err, &d->max_rel_err, sizeof c->max_rel_err) == 0,
+                  "%s %s %s: compared %llu, %llu; %g, %g", what, t->label, name, (unsigned long long)c->compared,
+                  (unsigned long long)d->compared, c->max_rel_err, d->max_rel_err);
+    ck_assert_msg(memcmp(c->sum_squared_error.limb, d->sum_squared_error.limb, sizeof c->sum_squared_error.limb) == 0,
+                  "%s %s %s: errors", what, t->label, name);
+    ck_assert_msg(memcmp(c->sum_squares_left_out.limb, d->sum_squares_left_out.limb,
+                         sizeof c->sum_squares_left_out.limb) == 0, "%s %s %s: left out", what, t->label, name);
+    ck_assert_msg(a.blocks == b.blocks && a.zero_blocks == b.zero_blocks && a.lost_blocks == b.lost_blocks &&
+                      a.saturated_blocks == b.saturated_blocks && a.nonfinite_blocks == b.nonfinite_blocks,
+                  "%s %s %s: blocks %llu, %llu; %llu, %llu saturated; %llu, %llu lost", what, t->label, name,
+                  (unsigned long long)a.blocks, (unsigned long long)b.blocks, (unsigned long long)a.saturated_blocks,
+                  (unsigned long long)b.saturated_blocks, (unsigned long long)a.lost_blocks,
+                  (unsigned long long)b.lost_blocks);
+    ck_assert_msg(a.least_scales == b.least_scales && a.largest_scales == b.largest_scales &&
+                      a.scale_zero == b.scale_zero && a.scale_nonfinite == b.scale_nonfinite &&
+                      memcmp(a.scales, b.scales, sizeof a.scales) == 0, "%s %s %s: scales", what, t->label, name);
+}
+
+typedef struct expectation {
+    const target_list *targets;
+    mpsim_block_stats *want; /* of each target, of the tensor at hand    */
+    group sum;               /* of the pieces of the tensor at hand       */
+    size_t told;
+} expectation;
+
+static int told_file(void *context, trace *t, size_t i, const trace_error *error)
+{
+    (void)context;
+    (void)t;
+    (void)i;
+    ck_assert_ptr_null(error);
+    return 0;
+}
+
+static int told_tensor(void *context, const tensorstat_piece *piece, const group *of, const trace_error *error)
+{
+    expectation *x = context;
+    ck_assert_msg(!error, "%s", error ? error->text : "");
+    ck_assert(of && of->stats.count == piece->n);
+    group_merge(&x->sum, of);
+    x->told++;
+    return 0;
+}
+
+/* A tensor in so many runs of about the same length. */
+static void put_tensor(tensorstat *s, expectation *x, trace *t, size_t i, uint64_t runs)
+{
+    const trace_tensor *a = trace_at(t, i);
+    uint64_t first = 0;
+    group_reset(&x->sum);
+    for (uint64_t k = 1; k <= runs; k++) {
+        const uint64_t end = block_align(&x->targets->blocks, a, a->count * k / runs);
+        const tensorstat_piece piece = {.t = t, .i = i, .scaled = 1, .first = first, .n = end - first};
+        if (piece.n || runs == 1)
+            ck_assert_int_eq(tensorstat_put(s, &piece), 0);
+        first = end;
+    }
+    ck_assert_int_eq(tensorstat_flush(s), 0);
+    ck_assert_uint_eq(first, a->count);
+    ck_assert_uint_eq(x->sum.stats.count, a->count);
+}
+
+/* The same tensor on 1 and 3 threads, whole and in runs. */
+static void check_tensor(const target_list *targets, trace *t, size_t i)
+{
+    static const tensorstat_told told = {told_tensor, told_file};
+    const trace_tensor *a = trace_at(t, i);
+    const block_list *l = &targets->blocks;
+    const uint64_t stream = tensor_stream(t, a);
+    expectation x = {.targets = targets, .want = calloc(l->count, sizeof *x.want)};
+    matrix m = matrix_of(t, i);
+    ck_assert(x.want && group_init(&x.sum, targets, 0) == 0);
+    for (size_t k = 0; k < l->count; k++)
+        expected(&l->items[k], &m, stream, &x.want[k]);
+    for (unsigned run = 0; run < 4; run++) {
+        parallel_init(run % 2 ? 3 : 1);
+        tensorstat *s = tensorstat_new(targets, SEED, everything, &told, &x);
+        ck_assert_ptr_nonnull(s);
+        put_tensor(s, &x, t, i, run < 2 || !trace_is_flat(t) ? 1 : run + 3);
+        for (size_t k = 0; k < l->count; k++) {
+            const block_target *b = &l->items[k];
+            const int is = a->rank > 1 || b->axis == BLOCK_ROWS;
+            ck_assert_uint_eq(x.sum.blocks[k].elements, is ? a->count : 0);
+            if (is)
+                must_be_equal(a->name, b, &x.want[k], &x.sum.blocks[k].stats);
+            else
+                ck_assert_uint_eq(x.sum.blocks[k].stats.blocks, 0);
+        }
+        tensorstat_free(s);
+    }
+    group_clear(&x.sum);
+    free(x.want);
+    free(m.x);
+}
+
+static void check_file(const char *path, const target_options *o)
+{
+    target_options with = *o;
+    target_list targets;
+    trace_error e;
+    with.recipes = 1;
+    ck_assert_int_eq(target_list_make(&targets, &with, "test", "fp16"), 0);
+    trace *t = trace_open(path, NULL, &e);
+    ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+    for (size_t i = 0; i < trace_count(t); i++)
+        check_tensor(&targets, t, i);
+    trace_close(t);
+    target_list_clear(&targets);
+}
+
+START_TEST(blocks_of_tensors)
+{
+    const char *path = make_file();
+    check_file(path, &(target_options){.formats = "mxfp8:rceil,nvfp4,e4m3/128x128,bf16", .axis = "both"});
+    check_file(path, &(target_options){.formats = "mxfp8:*,mxfp4", .axis = "rows", .hadamard = "32"});
+    check_file(path, &(target_options){.formats = "nvfp4,nvfp4:2d,mxfp8", .axis = "both", .hadamard = "16"});
+}
+END_TEST
+
+START_TEST(scales_of_rows_and_tensors)
+{
+    const char *path = make_file();
+    check_file(path, &(target_options){.formats = "e4m3/row,e4m3/tensor,torchao-tensorwise", .axis = "both"});
+    check_file(path, &(target_options){.formats = "te-current,torchao-rowwise,e5m2/row,ms-amp", .axis = "columns"});
+    check_file(path, &(target_options){.formats = "e4m3/row:rht64,e4m3/tensor:rht128,nvfp4-torchao", .axis = "both"});
+}
+END_TEST
+
+/* Blocks without a small common multiple, and random bits. */
+START_TEST(odd_blocks)
+{
+    const char *path = make_file();
+    check_file(path, &(target_options){.formats = "e4m3/7x11,e4m3/128x96,nvfp4:2d,e5m2/1x5000", .axis = "rows"});
+    check_file(path, &(target_options){.formats = "e4m3/3x5,mxfp6e2m3,e4m3/13x2:ue8m0", .axis = "both"});
+    check_file(path, &(target_options){.formats = "nvfp4:sr,fp16", .axis = "both", .seed = 77});
+}
+END_TEST
+
+/* Members of an archive, which are read in order: small, large, and column by column. */
+START_TEST(tensors_in_order)
+{
+    archive a = {0};
+    const char *const names[] = {"a.npy", "b.npy", "c.npy"};
+    const size_t rows[] = {100, 70, 700}, cols[] = {70, 1100, 90};
+    blob data[3] = {{0}, {0}, {0}};
+    uint64_t state = test_seed();
+    for (int i = 0; i < 3; i++) {
+        char dict[160];
+        blob payload = {0};
+        snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': %s, 'shape': (%zu, %zu), }",
+                 i == 1 ? "False" : "True", rows[i], cols[i]);
+        for (size_t k = 0; k < rows[i] * cols[i]; k++)
+            blob_int(&payload, bits_of_f32((float)any_number(&state, 1)), 4);
+        data[i] = bad_npy(1, dict, payload.data, payload.n);
+        blob_clear(&payload);
+        archive_member(&a, names[i], &data[i], 0);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        archive_central(&a, i, names[i], &data[i], 0);
+        blob_clear(&data[i]);
+    }
+    archive_end(&a);
+    const char *path = bad_write("blocks.npz", &a.b);
+    check_file(path, &(target_options){.formats = "mxfp8,nvfp4:sr,e4m3/row,e4m3/tensor,e4m3/3x5", .axis = "both"});
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = test_case("stat-blocks", 300);
+    tcase_add_test(c, blocks_of_tensors);
+    tcase_add_test(c, scales_of_rows_and_tensors);
+    tcase_add_test(c, odd_blocks);
+    tcase_add_test(c, tensors_in_order);
+    TCase *const cases[] = {c, NULL};
+    return bad_main("stat-blocks", cases);
+}
