@@ -82,7 +82,7 @@ unit_tests = \
   tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
-  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 \
+  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update \
@@ -204,7 +204,7 @@ fuzz:
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
-  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/torch \
+  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised tests/trace/torch \
   tests/bench/scale.sh
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded

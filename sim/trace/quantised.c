@@ -35,6 +35,7 @@ typedef struct finder {
     unsigned char *hidden;       /* parts of what was made                                         */
     size_t n_made;
     char misfit[WHY_MAX + 512];  /* why codes that have scales fit no row                          */
+    int weak;                    /* a dtype is why: of a row whose dtypes fit there is more to say */
     char missing[WHY_MAX + 512]; /* which part is not there                                        */
 } finder;
 
@@ -125,9 +126,19 @@ static int is_packed(const trace_entry *e)
 static int misfit(finder *f, const quant_form *form, uint32_t codes, uint32_t scales, const char *why)
 {
     const trace_entry *e = f->t->entries;
-    if (!f->misfit[0])
+    if (!f->misfit[0] || f->weak)
         snprintf(f->misfit, sizeof f->misfit, "codes '%.180s' with scales '%.180s' are no %s of %s: %.200s",
                  e[codes].tensor.name, e[scales].tensor.name, form->type, form->layout, why);
+    f->weak = 0;
+    return 0;
+}
+
+static int misfit_dtype(finder *f, const quant_form *form, uint32_t codes, uint32_t scales, const char *why)
+{
+    const int first = !f->misfit[0], weak = f->weak;
+    if (first)
+        misfit(f, form, codes, scales, why);
+    f->weak = first || weak;
     return 0;
 }
 
@@ -150,7 +161,7 @@ static int fit_tensor_scale(finder *f, fit *x, const char *name)
     }
     const trace_entry *e = &t->entries[*at];
     if (!dtype_of(form, QUANT_TENSOR_SCALE, e))
-        return misfit(f, form, x->q.parts[QUANT_CODES], *at, "the dtype of the tensor's scale");
+        return misfit_dtype(f, form, x->q.parts[QUANT_CODES], *at, "the dtype of the tensor's scale");
     if (e->tensor.count != 1 && !(x->g.tensor.rank == 3 && e->tensor.count == x->g.tensor.sides[0]))
         return misfit(f, form, x->q.parts[QUANT_CODES], *at, "there is more than one number, but no such matrices");
     return 1;
@@ -170,7 +181,7 @@ static int fit_shapes(finder *f, fit *x, const quantised_hint *hint)
     const trace_entry *e = f->t->entries;
     const uint32_t codes = x->q.parts[QUANT_CODES], scales = x->q.parts[QUANT_SCALES];
     quant_shape code_shape, scale_shape;
-    char why[WHY_MAX];
+    char why[WHY_MAX], second[WHY_MAX];
     shape_of(&e[codes], &code_shape);
     shape_of(&e[scales], &scale_shape);
     if (hint->described) {
@@ -187,8 +198,8 @@ static int fit_shapes(finder *f, fit *x, const quantised_hint *hint)
     }
     const int first = hint->swizzled > 0, last = hint->swizzled < 0 ? 1 : hint->swizzled;
     for (int swizzled = first; swizzled <= last; swizzled++)
-        if (quant_geometry_from(&x->g, x->q.form, &code_shape, &scale_shape, swizzled, is_packed(&e[codes]), why,
-                                sizeof why) == 0) {
+        if (quant_geometry_from(&x->g, x->q.form, &code_shape, &scale_shape, swizzled, is_packed(&e[codes]),
+                                swizzled == first ? why : second, WHY_MAX) == 0) {
             x->q.swizzled = swizzled;
             return 1;
         }
@@ -250,7 +261,7 @@ static int try_form(finder *f, const quant_form *form, int object, uint32_t code
     }
     const char *scale = dtype_of(form, QUANT_SCALES, &e[scales]);
     if (!scale)
-        return misfit(f, form, codes, scales, "the dtype of the scales");
+        return misfit_dtype(f, form, codes, scales, "the dtype of the scales");
     const trace_dtype *d = trace_dtype_find(scale);
     x->q.said.scale = !d || d->format ? e[scales].tensor.format : mpsim_format_find(form->scale);
     x->q.said.element = element_of(f, x, &hint, dtype);
@@ -378,6 +389,7 @@ static int look_at(finder *f, uint32_t codes)
     int fits = 0;
     const quant_form *form;
     f->misfit[0] = f->missing[0] = 0;
+    f->weak = 0;
     for (size_t i = 0; (form = quant_form_at(i)); i++)
         for (int object = 0; object <= may_be_object(f, form); object++) {
             if (!try_form(f, form, object, codes, &x))
@@ -394,7 +406,7 @@ static int look_at(finder *f, uint32_t codes)
         }
     if (fits)
         return take(f, codes, &found);
-    if (f->misfit[0])
+    if (f->misfit[0] && !(f->weak && f->missing[0]))
         return refuse(f, f->misfit);
     if (f->missing[0] && f->layout[0])
         return refuse(f, f->missing);
@@ -446,6 +458,26 @@ static int arrange(finder *f)
     return 0;
 }
 
+/* Where the user says the layout: scales whose codes are not there. */
+static int look_for_codes(finder *f, uint32_t scales)
+{
+    const trace_entry *e = &f->t->entries[scales];
+    const quant_form *form;
+    for (size_t i = 0; (form = quant_form_at(i)); i++)
+        for (int object = 0; object <= may_be_object(f, form); object++) {
+            if (strcmp(form->layout, f->layout) != 0 || !form->suffix[QUANT_CODES][0] ||
+                !dtype_of(form, QUANT_SCALES, e) ||
+                !quantised_name_of(form, QUANT_SCALES, object, e->tensor.name, f->name, f->room) ||
+                quantised_name(form, QUANT_CODES, object, f->name, f->other, f->room) < 0 ||
+                find(f, f->other) != QUANTISED_ABSENT)
+                continue;
+            char what[600];
+            snprintf(what, sizeof what, "'%.250s' is there without '%.250s'", e->tensor.name, f->other);
+            return refuse(f, what);
+        }
+    return 0;
+}
+
 static int search(finder *f)
 {
     trace *t = f->t;
@@ -463,6 +495,9 @@ static int search(finder *f)
         return -1;
     for (size_t i = 0; i < t->count; i++)
         if (may_be_codes(&t->entries[i]) && look_at(f, (uint32_t)i))
+            return -1;
+    for (size_t i = 0; i < t->count && f->layout[0]; i++)
+        if (!f->hidden[i] && look_for_codes(f, (uint32_t)i))
             return -1;
     return f->n_made ? arrange(f) : 0;
 }
