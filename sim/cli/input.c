@@ -94,7 +94,7 @@ static int resolve_options(input *in)
     int code;
     in->layout.max_header = o->max_header;
     in->layout.max_ratio = o->max_ratio;
-    in->layout.quantised = o->quantised;
+    in->layout.quantised = o->stored;
     if (o->dtype) {
         if ((code = parse_format(in, &in->dtype, "dtype", o->dtype)))
             return code;
@@ -117,8 +117,8 @@ static int resolve_options(input *in)
         *(bytes == 1 ? &in->layout.as_int8 : &in->layout.as_int16) = &in->as;
     }
     char why[256];
-    if (o->quantised && trace_quantised_word(o->quantised, why, sizeof why))
-        return fail(EXIT_USAGE, "%s: --quantised: %s", in->verb, why);
+    if (o->stored && trace_quantised_word(o->stored, why, sizeof why))
+        return fail(EXIT_USAGE, "%s: --stored: %s", in->verb, why);
     return input_check_kinds(in->verb, "kind", &o->kinds, NULL);
 }
 

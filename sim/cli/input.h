@@ -11,7 +11,7 @@
 
 typedef struct input_options {
     option_list match, kinds, map;
-    const char *dtype, *shape, *assume, *as, *quantised;
+    const char *dtype, *shape, *assume, *as, *stored;
     uint64_t offset, max_header, max_ratio;
     int big_endian, keep_going;
     int may_keep_going; /* the command has KEEP_GOING_OPTION_ROW */
@@ -39,9 +39,9 @@ void input_options_clear(input_options *o);
      "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"},           \
     {0, "as", OPTION_STRING, &(o).as, "FORMAT",                                                 \
      "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
-    {0, "quantised", OPTION_STRING, &(o).quantised, "HOW",                                      \
-     "codes with scales: parts (as they are stored), or their layout, as torchao or te:e5m2, "   \
-     "where that is not evident"},                                                              \
+    {0, "stored", OPTION_STRING, &(o).stored, "HOW",                                            \
+     "codes with scales: parts (tensors of their own), or the layout they are stored in where "  \
+     "that is not evident, as torchao or te:e5m2"},                                             \
     {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
      "cap on a file's header (default 16Mi)"},                                                  \
     {0, "max-ratio", OPTION_COUNT, &(o).max_ratio, "N",                                         \

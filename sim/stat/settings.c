@@ -171,7 +171,7 @@ static const struct {
     {"big-endian", OPTION_FLAG, offsetof(stat_settings, from.big_endian)},
     {"assume", OPTION_STRING, offsetof(stat_settings, from.assume)},
     {"as", OPTION_STRING, offsetof(stat_settings, from.as)},
-    {"quantised", OPTION_STRING, offsetof(stat_settings, from.quantised)},
+    {"stored", OPTION_STRING, offsetof(stat_settings, from.stored)},
     {"max-header", OPTION_COUNT, offsetof(stat_settings, from.max_header)},
     {"max-ratio", OPTION_COUNT, offsetof(stat_settings, from.max_ratio)},
     {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},

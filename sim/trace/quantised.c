@@ -217,7 +217,7 @@ static const mpsim_format *element_of(finder *f, const fit *x, const quantised_h
         word = form->elements;
     if (!*word)
         misfit(f, form, x->q.parts[QUANT_CODES], x->q.parts[QUANT_SCALES],
-               "nothing says which elements they are (--quantised LAYOUT:ELEMENT)");
+               "nothing says which elements they are (--stored LAYOUT:ELEMENT)");
     if (!*word || !quant_form_has(form->elements, word) || (f->element[0] && strcmp(f->element, word) != 0))
         return NULL;
     const mpsim_format *element = mpsim_format_find(word);
@@ -310,7 +310,7 @@ static const trace_entry *make(finder *f, const fit *x)
     q->said.block_rows = x->g.block_rows;
     q->said.block_cols = x->g.block_cols;
     q->said.order = q->swizzled ? "swizzled" : "plain";
-    q->said.evidence = f->layout[0] ? "--quantised" : x->evidence;
+    q->said.evidence = f->layout[0] ? "--stored" : x->evidence;
     q->said.tensor_scale = tensor_scale == QUANTISED_ABSENT ? NULL : t->entries[tensor_scale].tensor.name;
     for (int p = 0; p < QUANT_PARTS; p++)
         q->said.bytes += q->parts[p] == QUANTISED_ABSENT ? 0 : t->entries[q->parts[p]].bytes;
@@ -325,7 +325,7 @@ static const trace_entry *make(finder *f, const fit *x)
 
 static int refuse(const finder *f, const char *what)
 {
-    return trace_fail(f->t, f->error, TRACE_NO_OFFSET, "%s (--quantised parts reads what is stored)", what);
+    return trace_fail(f->t, f->error, TRACE_NO_OFFSET, "%s (--stored parts reads what is stored)", what);
 }
 
 /* What is stored under the name of the tensor itself: nothing, its codes, or the shell of an object. */
@@ -396,7 +396,7 @@ static int look_at(finder *f, uint32_t codes)
                 continue;
             if (fits && !same_meaning(&found, &x)) {
                 char what[600];
-                snprintf(what, sizeof what, "tensor '%.250s' may be %s of %s or %s of %s: say which with --quantised",
+                snprintf(what, sizeof what, "tensor '%.250s' may be %s of %s or %s of %s: say which with --stored",
                          f->t->entries[codes].tensor.name, found.q.form->type, found.q.form->layout, form->type,
                          form->layout);
                 return refuse(f, what);

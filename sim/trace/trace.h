@@ -27,7 +27,7 @@ typedef struct trace_error {
 } trace_error;
 
 /* What a tensor is made of that the file does not hold as it is: codes, scales of blocks, perhaps a scale of the
- * tensor, each a tensor of its own that is not shown (--quantised parts shows them instead). */
+ * tensor, each a tensor of its own that is not shown (--stored parts shows them instead). */
 typedef struct trace_quantised {
     const char *layout, *type;       /* whose layout it is, and the kind of tensor there: "torchao", "MXTensor" */
     const mpsim_format *element;     /* of the codes                                                 */
