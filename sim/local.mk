@@ -97,7 +97,7 @@ sim_libsim_la_SOURCES = \
   sim/trace/folder.c sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/parts.c sim/trace/parts.h \
   sim/trace/shards.c sim/trace/zero.c sim/trace/zeroname.c sim/trace/zeroname.h \
   sim/trace/partsource.c sim/trace/partsource.h sim/trace/zero.h sim/trace/zerotensor.c \
-  sim/trace/torchrebuild.c \
+  sim/trace/torchquantised.c sim/trace/torchrebuild.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
   sim/train/digests.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \

@@ -2,7 +2,7 @@
  *
  * Calls go one way: torch.c knows the forms of files (torchzip.c, torchlegacy.c, torchtar.c), whose pickles
  * become trees (torchpickle.c with torchglobal.c); torchtree.c walks a tree and makes tensors of it
- * (torchrebuild.c, torchnumpy.c, torchtensor.c) over storages, whose bytes are sections of the file or unpacked (torchdata.c);
+ * (torchrebuild.c, torchnumpy.c, torchquantised.c, torchtensor.c) over storages, whose bytes are sections of the file or unpacked (torchdata.c);
  * torchview.c delivers elements in the order of their tensor.
  *
  * Sources: torch/serialization.py, torch/_utils.py, torch/_tensor.py, torch/_weights_only_unpickler.py of PyTorch
@@ -219,6 +219,13 @@ int torch_rebuild_storage(torch_walker *w, pickle_ref r);
 
 /* ---- trees (torchtree.c) ---- */
 int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error);
+
+/* ---- quantised tensors that a function makes (torchquantised.c) ---- */
+/* torch_quantised -- if `made` is such a function and the arguments are understood: their names, up to NULL, "" for those
+ * that are not wanted, and what the elements are. Else NULL. */
+const char *const *torch_quantised(const pickle *p, const char *made, pickle_ref args, const char **element);
+/* torch_is_element -- whether an argument of that name is the type of the elements. */
+int torch_is_element(const char *argument);
 
 /* ---- elements (torchview.c) ---- */
 int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,

@@ -177,15 +177,40 @@ static int walk_state(torch_walker *w, pickle_ref state, int depth)
     }
 }
 
+/* Arguments that have names, and the type of elements. */
+static int walk_arguments(torch_walker *w, const char *const *names, pickle_ref args, const char *element, int depth)
+{
+    const pickle *p = w->tree->p;
+    const size_t before = w->path_bytes;
+    for (size_t i = 0; i < pickle_count(p, args) && names[i]; i++) {
+        const pickle_ref value = pickle_item(p, args, i);
+        if (!*names[i] || pickle_type_of(p, value) == PICKLE_NONE)
+            continue;
+        int failed;
+        if (torch_is_element(names[i]))
+            failed = push_text(w, names[i], depth) || add_metadata(w, w->path, element);
+        else
+            failed = walk_below(w, 0, names[i], value, depth);
+        if (failed)
+            return -1;
+        w->path_bytes = before;
+        w->path[before] = 0;
+    }
+    return 0;
+}
+
 static int walk_data(torch_walker *w, pickle_ref r, int known, const char *name, int depth)
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
+    const char *element = NULL, *const *names;
     if (w->marks[r] & SEEN)
         return 0;
     w->marks[r] |= SEEN;
     if (!known)
         note(s->classes, sizeof s->classes, &s->n_classes, name);
+    if (!known && (names = torch_quantised(p, name, pickle_args(p, r), &element)))
+        return walk_arguments(w, names, pickle_args(p, r), element, depth);
     if (!known && pickle_use_of(p, r) == PICKLE_CALLED) {
         char text[VALUE_MAX];
         snprintf(text, sizeof text, "%s (%s)", w->path, name);

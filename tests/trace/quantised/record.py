@@ -183,8 +183,99 @@ def transformers():
     value_lines("deepseek.safetensors", {name: _dequantize_fp8_weight(codes, scale, [128, 128], torch.float32)})
 
 
+def te():
+    """TransformerEngine does not run here: stand-ins of its classes, pickled as the __reduce_ex__ of 2.12 says, and codes
+    times scales as its dequantisation of rows says. No file of theirs was at hand to confirm it."""
+    import enum
+    import types
+
+    def module(name):
+        parts = name.split(".")
+        for i in range(1, len(parts) + 1):
+            part = ".".join(parts[:i])
+            sys.modules.setdefault(part, types.ModuleType(part))
+        return sys.modules[name]
+
+    class DType:  # of pybind11
+        def __init__(self, value=0):
+            self.value = value
+
+        def __getstate__(self):
+            return self.value
+
+        def __setstate__(self, value):
+            self.value = value
+
+    class Number(enum.IntEnum):
+        E4M3 = 7
+        E5M2 = 8
+
+    native = module("transformer_engine_torch")
+    for cls, name in ((DType, "DType"), (Number, "NumberOfDType")):
+        cls.__module__, cls.__qualname__ = native.__name__, name
+        setattr(native, name, cls)
+
+    def maker(where, name):
+        home = module("transformer_engine.pytorch.tensor." + where)
+
+        def make(*arguments):
+            made = cls()
+            made.arguments = arguments
+            return made
+
+        cls = type(name, (), {"__reduce_ex__": lambda self, protocol: (cls._make_in_reduce_ex, self.arguments),
+                              "_make_in_reduce_ex": staticmethod(make)})
+        cls.__module__, cls.__qualname__ = home.__name__, name
+        make.__module__, make.__qualname__ = home.__name__, name + "._make_in_reduce_ex"
+        setattr(home, name, cls)
+        return make
+
+    g = torch.Generator().manual_seed(8)
+
+    def codes(*shape):
+        c = torch.randint(0, 256, shape, generator=g, dtype=torch.uint8)
+        return torch.where(c & 0x7F >= 0x7C, 0, c)
+
+    def padded(x, rows, cols):
+        out = torch.zeros(-(-x.shape[0] // rows) * rows, -(-x.shape[1] // cols) * cols, dtype=x.dtype)
+        out[: x.shape[0], : x.shape[1]] = x
+        return out
+
+    e2m1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    values, m = {}, {}
+
+    x, s = codes(32, 64), torch.randint(110, 135, (32, 2), generator=g, dtype=torch.uint8)
+    m["m.mxfp8"] = maker("mxfp8_tensor", "MXFP8Tensor")(
+        x, padded(s, 128, 4), x, padded(s[:1].repeat(1, 32), 4, 128), DType(7), torch.bfloat16, torch.Size([32, 64]), None,
+        False)
+    values["m.mxfp8"] = x.view(torch.float8_e4m3fn).float() * torch.exp2(s.float() - 127).repeat_interleave(32, 1)
+
+    x, s, amax = codes(16, 16), codes(16, 2) & 0x7F, torch.tensor([3.7])
+    m["m.nvfp4"] = maker("nvfp4_tensor", "NVFP4Tensor")(
+        torch.Size([16, 32]), x, padded(s, 128, 4), None, None, amax, None, DType(10), torch.bfloat16, None, False)
+    c = torch.stack([x & 15, x >> 4], -1).reshape(16, 32).long()
+    v = torch.where(c > 7, -1.0, 1.0) * e2m1[c & 7]
+    f = s.view(torch.float8_e4m3fn).float() * amax * np.float32(1 / 2688)
+    values["m.nvfp4"] = v * f.repeat_interleave(16, 1)
+
+    block = maker("float8_blockwise_tensor", "Float8BlockwiseQTensor")
+    x, s = codes(128, 256), torch.rand(128, 2, generator=g)
+    m["m.rows"] = block(torch.Size([128, 256]), x, padded(s.t(), 1, 4), None, None, DType(7), torch.bfloat16, None, False)
+    values["m.rows"] = x.view(torch.float8_e4m3fn).float() * s.repeat_interleave(128, 1)
+    s = torch.rand(1, 2, generator=g)
+    m["m.tiles"] = block(torch.Size([128, 256]), x, padded(s, 1, 4), None, None, DType(8), torch.bfloat16, None, True)
+    values["m.tiles"] = x.view(torch.float8_e5m2).float() * s.repeat_interleave(128, 1)
+
+    x = codes(5, 3)
+    m["m.float8"] = maker("float8_tensor", "Float8Tensor")(
+        x, Number.E4M3, torch.tensor([0.125]), torch.float32, torch.Size([5, 3]))
+    values["m.float8"] = x.view(torch.float8_e4m3fn).float() * 0.125
+    torch.save(m, f"{HERE}/te.pt")
+    value_lines("te.pt", values)
+
+
 if __name__ == "__main__":
-    for job in (torchao, compressed, modelopt, transformers):
+    for job in (torchao, compressed, modelopt, transformers, te):
         if len(sys.argv) < 2 or job.__name__ in sys.argv[1:]:
             job()
     if len(sys.argv) < 2:
