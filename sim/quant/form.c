@@ -33,6 +33,9 @@ static const quant_form forms[] = {
 
     {.layout = "torchao", .type = "MXTensor", .elements = "e4m3 e5m2", MX_BLOCK, .swizzle = QUANT_TILES,
      .multiple_rows = 1, .rank = 3, TORCHAO_NAMES, .dtypes = {"", "F8_E8M0"}, .source = MX},
+    /* a transposed tensor: codes and scales are views with their dimensions exchanged */
+    {.layout = "torchao", .type = "MXTensor", .elements = "e4m3 e5m2", .scale = "e8m0", .block_rows = 32,
+     .block_cols = 1, .multiple_cols = 1, .rank = 2, .view = 1, TORCHAO_NAMES, .dtypes = {"", "F8_E8M0"}, .source = MX},
     {.layout = "torchao", .type = "MXTensor", .elements = "e2m1", MX_BLOCK, .packing = QUANT_NIBBLES,
      .swizzle = QUANT_TILES, .multiple_rows = 1, .rank = 3, TORCHAO_NAMES, .dtypes = {"U8 F4", "F8_E8M0"}, .source = MX},
     {.layout = "torchao", .type = "MXTensor", .elements = "e3m2 e2m3", MX_BLOCK, .swizzle = QUANT_TILES,
@@ -195,7 +198,7 @@ static void say_what(const quant_form *f, char *why, size_t size)
     char rows[16], cols[16];
     size_t n = (size_t)snprintf(why, size, "%s holds", layout);
     for (int first = 1; f < forms + FORMS && strcmp(f->layout, layout) == 0 && n < size; f++, first = 0) {
-        if (!first && same_numbers(f, f - 1))
+        if (f->view || (!first && same_numbers(f, f - 1)))
             continue;
         side_name(rows, sizeof rows, f->block_rows);
         side_name(cols, sizeof cols, f->block_cols);
@@ -215,7 +218,7 @@ const quant_form *quant_form_find(const char *layout, const char *element, const
     }
     for (int several = 0; several <= 1; several++)
         for (const quant_form *f = begin; f < forms + FORMS && strcmp(f->layout, layout) == 0; f++)
-            if (quant_form_has(f->elements, element) && holds_scale(f, scale) &&
+            if (!f->view && quant_form_has(f->elements, element) && holds_scale(f, scale) &&
                 holds_side(f->block_rows, block_rows, several) && holds_side(f->block_cols, block_cols, several) &&
                 (!tensor_scale || f->tensor_scale != QUANT_NONE))
                 return f;

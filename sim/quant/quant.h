@@ -94,6 +94,7 @@ typedef struct quant_form {
     uint8_t multiple_rows, multiple_cols; /* the sides of a tensor are multiples; 0: of the block's */
     uint8_t rank;        /* dimensions a tensor may have at most                               */
     uint8_t prefix;      /* names: '_' before the last component, which the suffix follows     */
+    uint8_t view;        /* only of views in pickles: nobody writes it                         */
     const char *suffix[3];  /* by quant_part: "" is the tensor's own name; the last only with a tensor_scale */
     const char *dtypes[3];  /* of safetensors; the first is written; "": the format's own      */
     const char *source;

@@ -224,10 +224,10 @@ static const mpsim_format *element_of(finder *f, const fit *x, const quantised_h
     return element && element->bits <= 8 ? element : NULL;
 }
 
-/* What a row lacks to be tried: whose codes, of which dtype, and what is said of them. NULL: nothing. */
-static int suits(const finder *f, const quant_form *form, const quantised_hint *hint)
+/* Whether a row is to be tried on a tensor of which this is said. */
+static int suits(const finder *f, const quant_form *form, int object, const quantised_hint *hint)
 {
-    if (f->layout[0] && strcmp(f->layout, form->layout) != 0)
+    if ((f->layout[0] && strcmp(f->layout, form->layout) != 0) || (form->view && !object))
         return 0;
     if (hint->layout && strcmp(hint->layout, form->layout) != 0)
         return 0;
@@ -249,7 +249,7 @@ static int try_form(finder *f, const quant_form *form, int object, uint32_t code
         snprintf(f->misfit, sizeof f->misfit, "tensor '%.180s': %s", f->name, why);
         return 0;
     }
-    if (!suits(f, form, &hint) || quantised_name(form, QUANT_SCALES, object, f->name, f->other, f->room) < 0)
+    if (!suits(f, form, object, &hint) || quantised_name(form, QUANT_SCALES, object, f->name, f->other, f->room) < 0)
         return 0;
     *x = (fit){.q = {.form = form, .parts = {codes, find(f, f->other), QUANTISED_ABSENT}}, .object = object};
     const uint32_t scales = x->q.parts[QUANT_SCALES];

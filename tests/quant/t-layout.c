@@ -168,7 +168,8 @@ static const quant_form *form_of(const char *type, const char *element)
 {
     for (size_t i = 0; quant_form_at(i); i++)
         if (strcmp(quant_form_at(i)->type, type) == 0 && strcmp(quant_form_at(i)->layout, "torchao") == 0 &&
-            quant_form_has(quant_form_at(i)->elements, element) && quant_form_at(i)->block_rows != 1)
+            quant_form_has(quant_form_at(i)->elements, element) && quant_form_at(i)->block_rows != 1 &&
+            !quant_form_at(i)->view)
             return quant_form_at(i);
     for (size_t i = 0; quant_form_at(i); i++)
         if (strcmp(quant_form_at(i)->type, type) == 0 && strcmp(quant_form_at(i)->layout, "torchao") == 0 &&

@@ -71,6 +71,8 @@ def torchao():
     flat, metadata = flatten_tensor_state_dict(m)
     save_file(flat, f"{HERE}/torchao.safetensors", metadata)
     value_lines("torchao.safetensors", values)
+    m["m.e4m3_transposed"] = MXTensor.to_mx(x.bfloat16(), torch.float8_e4m3fn, 32).t()  # views
+    values["m.e4m3_transposed"] = m["m.e4m3_transposed"].dequantize(torch.float32)
     torch.save(m, f"{HERE}/torchao.pt")
     value_lines("torchao.pt", values)
 
