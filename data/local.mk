@@ -9,6 +9,8 @@ dist_policies_DATA += \
   data/policies/bf16-stochastic.yaml \
   data/policies/coat-fp8-states.yaml \
   data/policies/deepseek-v3-fp8.yaml \
+  data/policies/deepseek-v3-fp8-f32.yaml \
+  data/policies/deepseek-v3-fp8-ue8m0.yaml \
   data/policies/deepspeed-fp16.yaml \
   data/policies/fp32.yaml \
   data/policies/fp16-static.yaml \

@@ -16,7 +16,8 @@ static int scale_rule_of(const mpsim_block_recipe *b, int whole)
     } rows[] = {{MPSIM_SCALE_E8M0_TE, GPU_SCALE_E8M0},       {MPSIM_SCALE_E8M0_FLOOR, GPU_SCALE_FLOOR},
                 {MPSIM_SCALE_E8M0_EVEN, GPU_SCALE_EVEN},     {MPSIM_SCALE_E8M0_CEIL, GPU_SCALE_CEIL},
                 {MPSIM_SCALE_E8M0_RCEIL, GPU_SCALE_RCEIL},   {MPSIM_SCALE_AMAX_TE, GPU_SCALE_AMAX},
-                {MPSIM_SCALE_NVFP4_TE, GPU_SCALE_NVFP4}};
+                {MPSIM_SCALE_NVFP4_TE, GPU_SCALE_NVFP4},     {MPSIM_SCALE_AMAX_DEEPSEEK, GPU_SCALE_DEEPSEEK},
+                {MPSIM_SCALE_E8M0_DEEPGEMM, GPU_SCALE_DEEPGEMM}};
     const int fp4 = b->rule == MPSIM_SCALE_NVFP4_TE;
     const int columns_fit = b->block_cols == 16 || b->block_cols % GPU_TILE == 0;
     if (b->element_mode != MPSIM_ROUND_NEAREST_EVEN && !fp4)
@@ -46,7 +47,8 @@ static void quantize_set(gpu_quantize *g, const train_quantize *q, const gpu_for
     g->codes = (b->block_rows == 0 && b->block_cols == 0) || q->blocks;
     g->factors = static_cast<float *>(at_of(q->blocks));
     g->span = g->block_cols == 16 ? 16 : GPU_TILE;
-    g->keeps_nan = b->rule >= MPSIM_SCALE_E8M0_FLOOR && b->rule <= MPSIM_SCALE_E8M0_RCEIL;
+    g->keeps_nan = (b->rule >= MPSIM_SCALE_E8M0_FLOOR && b->rule <= MPSIM_SCALE_E8M0_RCEIL) ||
+                   b->rule == MPSIM_SCALE_E8M0_DEEPGEMM;
     g->stochastic = mpsim_is_stochastic((mpsim_round_mode)b->element_mode);
     g->rng = q->rng;
     g->max = (float)mpsim_format_max(&element.math.format);

@@ -13,6 +13,8 @@ enum gpu_scale_rule {
     GPU_SCALE_ONE,  /* one factor for the tensor                     */
     GPU_SCALE_E8M0, /* MPSIM_SCALE_E8M0_TE of a block's amax         */
     GPU_SCALE_FLOOR, GPU_SCALE_EVEN, GPU_SCALE_CEIL, GPU_SCALE_RCEIL, /* MPSIM_SCALE_E8M0_...  */
+    GPU_SCALE_DEEPGEMM, /* MPSIM_SCALE_E8M0_DEEPGEMM                 */
+    GPU_SCALE_DEEPSEEK, /* MPSIM_SCALE_AMAX_DEEPSEEK: elements are divided by the inverse        */
     GPU_SCALE_AMAX, /* MPSIM_SCALE_AMAX_TE of a block's amax         */
     GPU_SCALE_NVFP4 /* MPSIM_SCALE_NVFP4_TE, of that and the tensor's */
 };
@@ -92,6 +94,21 @@ static __device__ __forceinline__ gpu_factor gpu_factor_ao(const gpu_quantize &q
     return gpu_factor_code((e < -127 ? -127 : e) + 127);
 }
 
+/* amax / max, or (DEEPGEMM) that rounded up to a power of two from 2^-126 on. */
+static __device__ __forceinline__ gpu_factor gpu_factor_quotient(const gpu_quantize &q, uint32_t amax)
+{
+    const float a = __uint_as_float(amax), v = __fdiv_rn(a < q.epsilon ? q.epsilon : a, q.max);
+    const uint32_t u = __float_as_uint(v);
+    gpu_factor s;
+    if (q.rule == GPU_SCALE_DEEPGEMM) {
+        const int code = (int)(u >> 23) + ((u & 0x7fffffu) != 0);
+        return gpu_factor_code(!gpu_is_finite(v) ? 255 : code < 1 ? 1 : code);
+    }
+    s.inverse = v == 0 ? 1 : v;
+    s.factor = __fdiv_rn(1, s.inverse);
+    return s;
+}
+
 /* The block's scale in E4M3 under the tensor's. */
 static __device__ __forceinline__ gpu_factor gpu_factor_nvfp4(const gpu_quantize &q, float amax)
 {
@@ -130,6 +147,8 @@ static __device__ __forceinline__ gpu_factor gpu_factor_of(const gpu_quantize &q
         return gpu_factor_amax(q, __uint_as_float(amax));
     if (q.rule == GPU_SCALE_NVFP4)
         return gpu_factor_nvfp4(q, __uint_as_float(amax));
+    if (q.rule == GPU_SCALE_DEEPSEEK || q.rule == GPU_SCALE_DEEPGEMM)
+        return gpu_factor_quotient(q, amax);
     if (q.rule != GPU_SCALE_ONE)
         return gpu_factor_ao(q, amax);
     gpu_factor s;
@@ -200,7 +219,7 @@ static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q,
 static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, void *y, size_t at,
                                                         float x, gpu_factor s, gpu_counter *c)
 {
-    const float scaled = __fmul_rn(x, s.factor);
+    const float scaled = q.rule == GPU_SCALE_DEEPSEEK ? __fdiv_rn(x, s.inverse) : __fmul_rn(x, s.factor);
     const int fp4 = q.rule == GPU_SCALE_NVFP4;
     gpu_code code = fp4 ? gpu_fp4_encode(q, at, scaled) : gpu_encode(q.element, GPU_SATURATE, scaled);
     const int lost = fp4 ? (code.code & 7) == 0 : gpu_is_zero_code(q.element, code.code);

@@ -103,6 +103,9 @@ static const recipe_row recipes[] = {
     {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0, 0, 0, 0},
     /* the same, multiplied as DeepSeek-V3 and DeepGEMM do: codes, sums moved every 128 */
     {"deepseek", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0, 0, 128, 0},
+    /* with the binary32 scales of its act_quant; with the powers of two of DeepGEMM */
+    {"deepseek:f32", "deepseek-1x128", "deepseek-128x128", "deepseek-1x128", NULL, 1, 0, 0, 128, 0},
+    {"deepseek:ue8m0", "deepgemm-1x128", "deepgemm-128x128", "deepgemm-1x128", NULL, 1, 0, 0, 128, 0},
     /* TransformerEngine MXFP8BlockScaling, also by the rule's word; the other rules are torchao's */
     {"mxfp8", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0, 0, 0, 0},
     {"mxfp8:te", "mxfp8", "mxfp8", "mxfp8", "mxfp8-e5m2", 1, 0, 0, 0, 0},
@@ -129,8 +132,8 @@ static const recipe_row recipes[] = {
 
 const char *recipe_words(void)
 {
-    return "delayed, current, tensorwise, blockwise, deepseek, mxfp8, mxfp8:te, mxfp8:floor, mxfp8:even, "
-           "mxfp8:ceil, mxfp8:rceil, mxfp6, mxfp4, nvfp4, nvfp4:torchao, torchao-tensorwise, "
+    return "delayed, current, tensorwise, blockwise, deepseek, deepseek:f32, deepseek:ue8m0, mxfp8, mxfp8:te, "
+           "mxfp8:floor, mxfp8:even, mxfp8:ceil, mxfp8:rceil, mxfp6, mxfp4, nvfp4, nvfp4:torchao, torchao-tensorwise, "
            "torchao-rowwise, ms-amp";
 }
 

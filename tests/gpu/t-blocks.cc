@@ -40,7 +40,8 @@ static int quantize_one(source *s, const quantized &t)
 static void test_quantize(source *s)
 {
     for (const char *name : {"nvfp4", "nvfp4-2d", "nvfp4-sr", "mxfp8-floor", "mxfp8-even", "mxfp8-ceil",
-                             "mxfp8-rceil", "te-block-1x128", "te-block-128x128", "mxfp8"}) {
+                             "mxfp8-rceil", "te-block-1x128", "te-block-128x128", "mxfp8", "deepseek-1x128",
+                             "deepseek-128x128", "deepgemm-1x128", "deepgemm-128x128"}) {
         const mpsim_block_recipe *b = mpsim_block_find(name);
         int good = 1;
         for (const char *from : {"binary32", "bf16", "fp16"})

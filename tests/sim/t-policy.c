@@ -105,6 +105,8 @@ static const want wants[] = {
     {"mxfp8-rceil", 0, MEGATRON_BF16, "mxfp8:rceil", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", NEAREST},
     {"torchao-nvfp4", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, "nvfp4:torchao", 1, 0, 0, NO_CLIP, NULL, "torch-foreach", NEAREST},
     {"deepseek-v3-fp8", 0, MEGATRON_BF16, "deepseek", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", MPSIM_STORE_NEAREST, "bf16"},
+    {"deepseek-v3-fp8-f32", 0, MEGATRON_BF16, "deepseek:f32", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", MPSIM_STORE_NEAREST, "bf16"},
+    {"deepseek-v3-fp8-ue8m0", 0, MEGATRON_BF16, "deepseek:ue8m0", 1, 0, 0, MEGATRON_CLIP, NULL, "apex", MPSIM_STORE_NEAREST, "bf16"},
     {"bf16-pure", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
     {"bf16-stochastic", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC, NULL},
     {"bf16-kahan", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "optimi", MPSIM_STORE_KAHAN, NULL},
@@ -290,7 +292,9 @@ START_TEST(bundled_blocks)
                 {"mxfp8-even", "mxfp8-even", "mxfp8-even", "mxfp8-even", 0, 0},
                 {"mxfp8-ceil", "mxfp8-ceil", "mxfp8-ceil", "mxfp8-ceil", 0, 0},
                 {"mxfp8-rceil", "mxfp8-rceil", "mxfp8-rceil", "mxfp8-rceil", 0, 0},
-                {"deepseek-v3-fp8", "te-block-1x128", "te-block-128x128", "te-block-1x128", 0, 128}};
+                {"deepseek-v3-fp8", "te-block-1x128", "te-block-128x128", "te-block-1x128", 0, 128},
+                {"deepseek-v3-fp8-f32", "deepseek-1x128", "deepseek-128x128", "deepseek-1x128", 0, 128},
+                {"deepseek-v3-fp8-ue8m0", "deepgemm-1x128", "deepgemm-128x128", "deepgemm-1x128", 0, 128}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         policy p;
         trace_error e = {0};

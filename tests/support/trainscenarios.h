@@ -23,7 +23,8 @@ enum {
     DAMPENED = 2048,
     STOCHASTIC = 4096, /* parameters stored so */
     HADAMARD = 8192,  /* NVFP4 as published: transform, square blocks, stochastic gradients */
-    PROMOTED = 16384  /* codes multiplied, sums moved every 128 */
+    PROMOTED = 16384, /* codes multiplied, sums moved every 128 */
+    QUOTIENT = 32768  /* DEEPSEEK with its binary32 scales     */
 };
 
 typedef struct scenario {
@@ -95,6 +96,8 @@ static const scenario scenarios[] = {
      0, 0, NVFP4 | HADAMARD | ODD, "binary32", "hopper", 4, 0},
     {"fp8 in blocks of 128, promoted", "mlp", 2, 150, 0, "bf16", "bf16", TRAIN_MASTER, "none", ADAMW, 0.01,
      0.1, 0, DEEPSEEK | PROMOTED, "binary32", "hopper", 3, 0},
+    {"fp8 in blocks of 128, promoted, binary32 scales", "mlp", 1, 150, 0, "bf16", "bf16", TRAIN_MASTER, "none",
+     ADAMW, 0.01, 0.1, 0, DEEPSEEK | PROMOTED | QUOTIENT, "binary32", "hopper", 3, 0},
     {"cnn nvfp4 as published", "cnn", 2, 4, 1, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD, 0.05, 0, 0,
      NVFP4 | HADAMARD, "binary32", "hopper", 3, 0},
     {"cnn fp8 in blocks of 128, promoted", "cnn", 2, 4, 1, "bf16", "binary32", TRAIN_NO_MASTER, "none", SGD,
@@ -125,6 +128,7 @@ static const struct {
     {NVFP4, "nvfp4", "nvfp4", "nvfp4"},
     {NVFP4 | HADAMARD, "nvfp4", "nvfp4-2d", "nvfp4-sr"},
     {DEEPSEEK, "te-block-1x128", "te-block-128x128", "te-block-1x128"},
+    {DEEPSEEK | QUOTIENT, "deepseek-1x128", "deepseek-128x128", "deepseek-1x128"},
 };
 
 static void place(const scenario *s, const train_layer *l, train_placement *p)
