@@ -6,6 +6,7 @@
 #include "sim/train/policy.h"
 #include "support/replaykept.h"
 #include "support/support.h"
+#include "support/trainruns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,6 +67,22 @@ static const struct trained {
 };
 enum { TRAINED = sizeof trained / sizeof *trained };
 
+/* Under recipes in blocks, whose transforms and scales go along batches. */
+static const struct in_blocks {
+    struct trained c;
+    uint32_t batch;
+} in_blocks[] = {
+    {{"data/policies/te-nvfp4.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 40},
+    {{"data/policies/te-nvfp4-without-sr.yaml", "cnn", NULL, 1, 1, -1, 0, 1}, 8},
+    {{"data/policies/torchao-nvfp4.yaml", "mlp", NULL, 0, 1, 2, 0, 0}, 20},
+    {{"data/policies/deepseek-v3-fp8.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 8},
+    {{"data/policies/deepseek-v3-fp8-f32.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 150},
+    {{"data/policies/mxfp8-rceil.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 8},
+    {{"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: 0\n", "mlp", NULL, 0, 1, 2, 0,
+      0}, 32},
+};
+enum { IN_BLOCKS = sizeof in_blocks / sizeof *in_blocks };
+
 /* ---- a training with its trace ---- */
 
 /* The path of a policy's file, that of a text written first. */
@@ -91,31 +108,41 @@ static void keep_step(const train_row *row, void *context)
     steps[row->step.step] = row->step;
 }
 
-/* Train and record; the folder of the trace. */
-static const char *record(const struct trained *c, const char *name, uint64_t seed,
-                          train_total *total)
+/* The run of a training. */
+static void run_of(const struct trained *c, uint32_t batch, uint64_t seed, train_run *r)
 {
-    static char folder[600];
     char error[TRAIN_ERROR];
     policy p;
     trace_error bad;
     train_settings s;
     train_overrides o;
-    train_job job = {.name = "trained", .policy = &p};
-    train_watch w = {.recorder = {.policy = "trained", .run = &job.run, .steps = {.every = 1}}};
-    snprintf(folder, sizeof folder, "%s/%s%d", replay_top, name, (int)(c - trained));
-    w.recorder.folder = folder;
     ck_assert_msg(policy_load(&p, policy_path(c->policy), 0, &bad) == 0, "%s", bad.text);
     train_settings_init(&s, c->net);
     s.width = strcmp(c->net, "cnn") == 0 ? 3 : 13;
-    s.batch = 8;
+    s.batch = batch;
     s.steps = STEPS;
     s.seed = seed;
     s.batchnorm = c->batchnorm;
     s.loss_factor = c->loss_factor;
     train_overrides_init(&o);
     o.scaler = c->scaler;
-    ck_assert_msg(train_run_of_policy(&job.run, &p, &s, &o, error) == 0, "%s", error);
+    ck_assert_msg(train_run_of_policy(r, &p, &s, &o, error) == 0, "%s", error);
+    policy_clear(&p);
+}
+
+/* Train and record; the folder of the trace. */
+static const char *record(const struct trained *c, uint32_t batch, const char *name, uint64_t seed,
+                          train_total *total)
+{
+    static char folder[600];
+    policy p;
+    trace_error bad;
+    train_job job = {.name = "trained", .policy = &p};
+    train_watch w = {.recorder = {.policy = "trained", .run = &job.run, .steps = {.every = 1}}};
+    snprintf(folder, sizeof folder, "%s/%s", replay_top, name);
+    w.recorder.folder = folder;
+    ck_assert_msg(policy_load(&p, policy_path(c->policy), 0, &bad) == 0, "%s", bad.text);
+    run_of(c, batch, seed, &job.run);
     ck_assert_int_eq(train_job_run(&job, &w, keep_step, NULL, NULL, total), 0);
     ck_assert_uint_eq(total->done, STEPS);
     ck_assert_uint_eq(w.recorder.written, STEPS + 1);
@@ -174,13 +201,14 @@ static void check_step(const replay_step *s, const train_step *t)
         ck_assert_double_eq(s->norm, t->norm);
 }
 
-START_TEST(a_replay_gives_the_training)
+static void same_training(const struct trained *c, uint32_t batch, int i)
 {
-    const struct trained *c = &trained[_i];
     train_total total;
     run r;
-    const uint64_t seed = 11 + (uint64_t)_i;
-    const char *folder = record(c, "right", seed, &total);
+    const uint64_t seed = 11 + (uint64_t)i;
+    char name[32];
+    snprintf(name, sizeof name, "right%d", i);
+    const char *folder = record(c, batch, name, seed, &total);
     replay_seeded(&r, replayed_policy(c), folder, seed);
     for (size_t i = 0; i < STEPS; i++)
         check_step(&r.step[i], &steps[i]);
@@ -196,6 +224,92 @@ START_TEST(a_replay_gives_the_training)
     ck_assert_uint_ge(all.compared, total.parameters * STEPS);
     ck_assert_int_eq(total.skipped > 0, c->skips);
     ck_assert_int_eq(total.clipped > 0, c->clips);
+    forget(&r);
+    train_total_clear(&total);
+}
+
+/* Rows with 8 images, or (past the end of `trained`) those of in_blocks. */
+START_TEST(a_replay_gives_the_training)
+{
+    const int k = _i - TRAINED;
+    same_training(k < 0 ? &trained[_i] : &in_blocks[k].c, k < 0 ? 8 : in_blocks[k].batch, _i);
+}
+END_TEST
+
+/* ---- casts ---- */
+
+/* Of x, the numbers that are zero in q. */
+static uint64_t lost_in(train *t, const char *kind, const char *x, const char *q, const char *layer)
+{
+    char name[64];
+    size_t n, m;
+    uint64_t lost = 0;
+    (void)snprintf(name, sizeof name, "%s%s:%s", kind, x, layer);
+    float *from = values_of(t, name, &n);
+    (void)snprintf(name, sizeof name, "%s%s:%s", kind, q, layer);
+    float *to = values_of(t, name, &m);
+    ck_assert_uint_eq(n, m);
+    uint64_t nonzero = 0, kept = 0; /* a copy that is transposed has other places */
+    for (size_t i = 0; i < n; i++) {
+        nonzero += from[i] != 0;
+        kept += to[i] != 0;
+    }
+    lost = nonzero - kept;
+    free(from);
+    free(to);
+    return lost;
+}
+
+static uint64_t lost_of(const replay_step *s, const char *kind, const char *layer)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s:%s", kind, layer);
+    for (size_t i = 0; i < s->n_casts; i++)
+        if (strcmp(s->casts[i].name, name) == 0)
+            return s->casts[i].underflow;
+    ck_abort_msg("no cast of %s", name);
+    return 0;
+}
+
+/* By rows and, for the weight's gradient, by columns: as many numbers are lost in a replay as in the
+ * training's own copies, random bits included. */
+START_TEST(a_replay_casts_as_the_training)
+{
+    static const struct {
+        const char *policy, *transformed;
+    } rows[] = {{"data/policies/te-nvfp4.yaml", ".rht"}, {"data/policies/te-nvfp4-without-rht.yaml", ""}};
+    static const char *const layers[] = {"fc1", "fc2", "head"}, *const kinds[] = {"act", "agrad"};
+    const struct trained c = {rows[_i].policy, "mlp", NULL, 0, 1, -1, 0, 0};
+    char error[TRAIN_ERROR] = "", copy[16];
+    train_total total;
+    train_engine e;
+    train_step step;
+    run r;
+    uint64_t compared = 0;
+    snprintf(copy, sizeof copy, "casts%d", _i);
+    const char *folder = record(&c, 40, copy, 3, &total);
+    replay_seeded(&r, c.policy, folder, 3);
+    train_run trained_run;
+    run_of(&c, 40, 3, &trained_run);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = train_open(&trained_run, &e, 0, error);
+    ck_assert_msg(t != NULL, "%s", error);
+    for (size_t i = 0; i < STEPS; i++) {
+        ck_assert_msg(train_next(t, &step, error) == 0, "%s", error);
+        for (int k = 0; k < 6; k++) {
+            const char *kind = kinds[k / 3], *layer = layers[k % 3];
+            (void)snprintf(copy, sizeof copy, "%s.qt", kind);
+            if (k != 3) /* the gradient of fc1 enters no product by rows: there is no gradient of images */
+                ck_assert_uint_eq(lost_of(&r.step[i], kind, layer), lost_in(t, kind, "", ".q", layer));
+            const uint64_t lost = lost_of(&r.step[i], copy, layer);
+            ck_assert_uint_eq(lost, lost_in(t, kind, rows[_i].transformed, ".qt", layer));
+            compared += lost;
+        }
+    }
+    ck_assert_uint_gt(compared, 200);
+    train_close(t);
+    train_engine_close(&e);
+    train_run_clear(&trained_run);
     forget(&r);
     train_total_clear(&total);
 }
@@ -223,7 +337,7 @@ START_TEST(a_wrong_replay_is_seen)
     run r;
     char name[32];
     snprintf(name, sizeof name, "wrong%d-", _i);
-    const char *folder = record(&trained[c->trained], name, 5, &total);
+    const char *folder = record(&trained[c->trained], 8, name, 5, &total);
     replay_seeded(&r, c->policy, folder, 5 + c->seed);
     const sums all = sum_run(&r);
     printf("# wrong replay %d: %llu of %llu differ\n", _i, (unsigned long long)all.differ,
@@ -237,7 +351,8 @@ END_TEST
 int main(void)
 {
     TCase *right = test_case("replayed", 60);
-    tcase_add_loop_test(right, a_replay_gives_the_training, 0, TRAINED);
+    tcase_add_loop_test(right, a_replay_gives_the_training, 0, TRAINED + IN_BLOCKS);
+    tcase_add_loop_test(right, a_replay_casts_as_the_training, 0, 2);
     TCase *wrong = test_case("wrong", 60);
     tcase_add_loop_test(wrong, a_wrong_replay_is_seen, 0, (int)(sizeof wrongs / sizeof *wrongs));
     return replay_test_main("train-replay", (TCase *const[]){right, wrong, NULL});
