@@ -149,7 +149,7 @@ static int describe_blocks(const plan *p, char *out, size_t size)
 {
     static const char *const words[] = {"", " without RHT", " without 2D scales", " without stochastic rounding"};
     char start[32], end[32];
-    if (!p->recipe || size == 0)
+    if (!p->recipe)
         return 0;
     int n = snprintf(out, size, "%s%s%s", words[p->without_rht], words[2 * p->without_2d],
                      words[3 * p->without_sr]);
@@ -173,7 +173,8 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->recipe && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
                       !p->recipe->agrad_hybrid ? "" : p->fp8_e4m3 ? " e4m3" : " hybrid");
-    n += describe_blocks(p, out + n, (size_t)n < size ? size - (size_t)n : 0);
+    if ((size_t)n < size)
+        n += describe_blocks(p, out + n, size - (size_t)n);
     if (p->reduce_given && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order],
                       " over a wire of ", p->reduce.wire.name);

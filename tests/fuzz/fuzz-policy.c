@@ -17,6 +17,7 @@ static void check_error(const trace_error *e, int code, const char *path)
 static void check_plan(const plan *p)
 {
     static const char *const layers[] = {"", "fc1", "blocks.0.ln1", "[", "lm_head"};
+    policy_depth depth = {0, 0, 0};
     char line[512], cut[20];
     must(mpsim_scaler_config_check(&p->scaler) == MPSIM_OK);
     must(p->precision[0] && p->autocast);
@@ -34,6 +35,8 @@ static void check_plan(const plan *p)
             train_placement place;
             must(k < LAYER_KINDS);
             plan_place(p, k, layers[i], &place);
+            policy_depth_add(&depth, layers[i]);
+            plan_keep_ends(p, &depth, layers[i], &place);
             must(mpsim_format_check(&place.storage) == MPSIM_OK);
             for (int role = 0; role < TRAIN_ROLES; role++) {
                 const mpsim_block_recipe *b = place.recipe[role];

@@ -73,6 +73,8 @@ static void any_place(train_placement *p, uint64_t *s)
     for (int i = 0; i < 3; i++)
         if (test_random(s) % 3 == 0)
             p->recipe[roles[i]] = mpsim_block_at(test_random(s) % mpsim_block_count());
+    p->hadamard = test_random(s) % 3 ? 0 : 16;
+    p->promote = test_random(s) % 3 ? 0 : (uint32_t)test_random(s);
 }
 
 static void any_plan(train_plan *p, size_t layers, uint64_t *s)
@@ -159,6 +161,8 @@ static void same_place(const train_placement *a, const train_placement *b)
     ck_assert(same_format(&a->storage, &b->storage));
     ck_assert(same_format(&a->kept, &b->kept));
     ck_assert(same_format(&a->state, &b->state));
+    ck_assert_uint_eq(a->hadamard, b->hadamard);
+    ck_assert_uint_eq(a->promote, b->promote);
 }
 
 static void same_plan(const train_plan *a, const train_plan *b, size_t layers)
@@ -309,6 +313,10 @@ static const struct change {
     {" act=", " act=x", "not a value here"},
     {" act=", "  act=", "no '=' in"},
     {" out=", " outs=", "unknown key 'outs'"},
+    {" state=", " hadamard=x state=", "not a value here: 'x'"},
+    {" state=", " promote=-1 state=", "not a value here: '-1'"},
+    {" state=", " promote=4294967296 state=", "not a value here"},
+    {" state=", " promote=0 promote=0 state=", "a second time: 'promote'"},
     {"\nend\n", "\nend\nend\n", "text after the end"},
     {"\nend\n", "\n\n", "a plan or the end is due"},
 };

@@ -201,13 +201,13 @@ static void check_step(const replay_step *s, const train_step *t)
         ck_assert_double_eq(s->norm, t->norm);
 }
 
-static void same_training(const struct trained *c, uint32_t batch, int i)
+static void same_training(const struct trained *c, uint32_t batch, int number)
 {
     train_total total;
     run r;
-    const uint64_t seed = 11 + (uint64_t)i;
+    const uint64_t seed = 11 + (uint64_t)number;
     char name[32];
-    snprintf(name, sizeof name, "right%d", i);
+    snprintf(name, sizeof name, "right%d", number);
     const char *folder = record(c, batch, name, seed, &total);
     replay_seeded(&r, replayed_policy(c), folder, seed);
     for (size_t i = 0; i < STEPS; i++)

@@ -763,6 +763,45 @@ START_TEST(fp32_learns)
 }
 END_TEST
 
+/* ---- plans that nothing can be done with ---- */
+
+START_TEST(blocks_that_do_not_fit)
+{
+    static const struct {
+        const char *recipe;
+        uint32_t hadamard, promote;
+        const char *expected;
+    } rows[] = {{"nvfp4", 8, 0, "fc1: a Hadamard transform of 8: only 16"},
+                {"te-current", 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
+                {NULL, 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
+                {NULL, 0, 128, "fc1: promotion needs recipes with blocks"},
+                {"te-block-1x128", 0, 64, "fc1: promotion every 64: recipe te-block-1x128 has no blocks of so many "
+                                          "codes of a byte"},
+                {"mxfp4", 0, 32, "fc1: promotion every 32: recipe mxfp4 has no blocks of so many codes of a byte"},
+                {"mxfp8", 16, 32, NULL},
+                {"deepgemm-128x128", 0, 128, NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const recipe_of_run c = {.net = "mlp", .low = "bf16", .optimizer = "sgd", .recipe = rows[i].recipe};
+        char error[TRAIN_ERROR] = "";
+        train_engine e;
+        train_run r;
+        make_run(&r, &c);
+        r.plans[0].layers[0].hadamard = rows[i].hadamard;
+        r.plans[0].layers[0].promote = rows[i].promote;
+        ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+        train *t = train_open(&r, &e, 0, error);
+        ck_assert_msg((t != NULL) == (rows[i].expected == NULL), "row %zu", i);
+        if (rows[i].expected)
+            ck_assert_str_eq(error, rows[i].expected);
+        else
+            (void)next(t);
+        train_close(t);
+        train_engine_close(&e);
+        train_run_clear(&r);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *values = test_case("values", 20), *rules = test_case("rules", 20);
@@ -783,6 +822,7 @@ int main(void)
     tcase_add_test(rules, stochastic_stores);
     tcase_add_test(rules, split_master);
     tcase_add_test(rules, delayed_scales);
+    tcase_add_test(rules, blocks_that_do_not_fit);
     TCase *const cases[] = {values, rules, NULL};
     return test_main("train-step", cases);
 }
