@@ -4,7 +4,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
-  lib/include/mpsim/mpsim.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
+  lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
   lib/include/mpsim/summary.h
@@ -39,7 +39,7 @@ lib_libmpsim_la_SOURCES = \
   lib/optim/expand.c lib/optim/expand.h lib/optim/fused.c lib/optim/gradient.c lib/optim/lowbits.c \
   lib/optim/kernel/fused.h lib/optim/kernel/generic.c lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c \
   lib/optim/kernel/kernel.h lib/optim/kernel/kernels.h lib/optim/kernel/ops.h \
-  lib/optim/lowp.c lib/optim/ops.c lib/optim/optim.c \
+  lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c \
   lib/optim/power.c lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h \
   lib/optim/state.c lib/optim/states.c lib/optim/store.c lib/optim/table.c \
   lib/round/kernel/cast32.h lib/round/kernel/cast64.h lib/round/kernel/decode.h \

@@ -67,6 +67,7 @@ unit_tests = \
   tests/layer/t-batchnorm tests/layer/t-xent \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \
+  tests/optim/t-muon \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
@@ -228,7 +229,8 @@ check-valgrind:
 
 # ---- what frameworks recorded, reproduced: values and mismatches, a line each
 recorded_tests = tests/scaler/t-recorded tests/optim/t-gradient-recorded tests/optim/t-recorded \
-  tests/optim/t-training tests/block/t-recorded tests/block/t-references tests/optim/t-states
+  tests/optim/t-training tests/block/t-recorded tests/block/t-references tests/optim/t-states \
+  tests/optim/t-muon
 recorded: mpsim $(recorded_tests)
 	@{ for t in $(recorded_tests); do echo "== $$t"; \
 	  MPSIM_SRCDIR=$(abs_top_srcdir) CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \

@@ -1,0 +1,379 @@
+/* muon.c -- see mpsim/muon.h. */
+#include <mpsim/gradient.h>
+#include <mpsim/muon.h>
+
+#include "steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- settings ---- */
+
+void mpsim_muon_init(mpsim_muon *o, mpsim_muon_form form, const mpsim_optim_variant *v)
+{
+    memset(o, 0, sizeof *o);
+    o->variant = v;
+    o->form = (uint8_t)form;
+    o->nesterov = 1;
+    o->steps = 5;
+    o->lr = form == MPSIM_MUON_KELLER ? 0.02 : 1e-3;
+    o->momentum = 0.95;
+    o->weight_decay = form == MPSIM_MUON_KELLER ? 0 : 0.1;
+    o->eps = 1e-7;
+    o->a = 3.4445;
+    o->b = -4.7750;
+    o->c = 2.0315;
+    o->param = *mpsim_format_find("binary32");
+    o->format = *mpsim_format_find("bf16");
+    mpsim_model_parse(&o->model, "exact");
+}
+
+static int is_narrow(const mpsim_format *f)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+}
+
+mpsim_status mpsim_muon_check(const mpsim_muon *o)
+{
+    enum { MOST_STEPS = 99 };
+    const double not_negative[] = {o->lr, o->weight_decay, o->eps}, any[] = {o->a, o->b, o->c};
+    const mpsim_optim_row *row = mpsim_optim_row_of(o->variant);
+    for (size_t i = 0; i < 3; i++)
+        if (!isfinite(not_negative[i]) || not_negative[i] < 0 || !isfinite(any[i]))
+            return MPSIM_EINVAL;
+    if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS ||
+        o->form > MPSIM_MUON_KELLER || o->scale > MPSIM_MUON_NONE || mpsim_model_check(&o->model))
+        return MPSIM_EINVAL;
+    if (!row->rules || (o->nesterov && o->momentum == 0))
+        return MPSIM_EUNAVAILABLE;
+    return is_narrow(&o->param) && is_narrow(&o->format) && is_narrow(&o->model.result.format) &&
+                   (!o->model.operands || mpsim_model_accepts(&o->model, &o->format, &o->format))
+               ? MPSIM_OK
+               : MPSIM_ERANGE;
+}
+
+double mpsim_muon_work(const mpsim_muon *o, size_t rows, size_t columns)
+{
+    const double m = (double)(rows < columns ? rows : columns), n = (double)(rows < columns ? columns : rows);
+    return o->steps * (2 * m * m * n + m * m * m);
+}
+
+double mpsim_muon_factor(const mpsim_muon *o, size_t rows, size_t columns)
+{
+    const double r = (double)rows, c = (double)columns;
+    switch (o->scale) {
+    case MPSIM_MUON_ORIGINAL:
+        return sqrt(r > c ? r / c : 1);
+    case MPSIM_MUON_MATCH_RMS_ADAMW:
+        return 0.2 * sqrt(r > c ? r : c);
+    case MPSIM_MUON_SPECTRAL:
+        return sqrt(r / c);
+    default:
+        return 1;
+    }
+}
+
+/* ---- operations on elements, as steps of an optimizer do them: vectors of a tensor and its tail ---- */
+
+typedef struct part {
+    const mpsim_muon *o;
+    mpsim_held param;
+    mpsim_ops ops;
+} part;
+
+typedef void part_function(const part *p, float *x, float *y, const float *z);
+
+static void each_part(const mpsim_muon *o, part_function *run, float *x, float *y, const float *z, size_t n)
+{
+    const mpsim_optim_row *row = mpsim_optim_row_of(o->variant);
+    part p = {o, mpsim_hold(&o->param), {.rules = row->rules}};
+    const size_t multiple = row->body[p.param.exact ? 0 : 1], body = multiple ? n - n % multiple : 0;
+    for (size_t i = 0; i < n; i += p.ops.n) {
+        const size_t end = i < body ? body : n;
+        p.ops.n = end - i < MPSIM_OPTIM_BLOCK ? end - i : MPSIM_OPTIM_BLOCK;
+        p.ops.tail = i >= body;
+        run(&p, x + i, y ? y + i : NULL, z ? z + i : NULL);
+    }
+}
+
+static void momentum_part(const part *p, float *b, float *u, const float *g)
+{
+    float update[MPSIM_OPTIM_BLOCK];
+    mpsim_op_lerp(&p->ops, &p->param, b, g, 1 - p->o->momentum);
+    memcpy(update, p->o->nesterov ? g : b, p->ops.n * sizeof *update);
+    if (p->o->nesterov)
+        mpsim_op_lerp(&p->ops, &p->param, update, b, p->o->momentum);
+    memcpy(u, update, p->ops.n * sizeof *update);
+}
+
+mpsim_status mpsim_muon_momentum(const mpsim_muon *o, float *b, float *u, const float *g, size_t n)
+{
+    const mpsim_status s = mpsim_muon_check(o);
+    if (s || (n > 0 && (!b || !u || !g)))
+        return s ? s : MPSIM_EINVAL;
+    each_part(o, momentum_part, b, u, g, n);
+    return MPSIM_OK;
+}
+
+/* What apply needs of a matrix. */
+typedef struct applied {
+    mpsim_muon o; /* first: parts see it */
+    double decay, alpha;
+} applied;
+
+static void apply_part(const part *p, float *x, float *unused, const float *y)
+{
+    const applied *a = (const applied *)(const void *)p->o;
+    (void)unused;
+    mpsim_op_mul(&p->ops, &p->param, x, a->decay);
+    mpsim_op_add(&p->ops, &p->param, x, y, a->alpha);
+}
+
+mpsim_status mpsim_muon_apply(const mpsim_muon *o, float *p, float *y, size_t rows, size_t columns)
+{
+    const mpsim_status s = mpsim_muon_check(o);
+    const size_t n = rows * columns;
+    if (s || (n > 0 && (!p || !y)))
+        return s ? s : MPSIM_EINVAL;
+    const double factor = mpsim_muon_factor(o, rows, columns);
+    applied a = {*o, 1 - o->lr * o->weight_decay, -o->lr * (o->form == MPSIM_MUON_TORCH ? factor : 1)};
+    if (o->form == MPSIM_MUON_KELLER) {
+        const mpsim_held h = mpsim_hold(&o->format);
+        mpsim_op(MPSIM_OP_SCALE, y, y, NULL, (float)factor, n);
+        mpsim_hold_array(&h, y, n);
+    }
+    each_part(&a.o, apply_part, p, NULL, y, n);
+    return MPSIM_OK;
+}
+
+/* ---- orthogonalise ---- */
+
+/* X is m x n with m <= n; matrices are values, and codes where they enter a product. */
+typedef struct iteration {
+    const mpsim_muon *o;
+    mpsim_held h;
+    size_t m, n;
+    float *x, *a, *b, *product; /* m n, m m, m m, m n */
+    void *left, *right;         /* codes              */
+    const mpsim_pool *pool;
+    float ca, cb, cc;
+} iteration;
+
+static int allocate(iteration *t)
+{
+    const size_t code = mpsim_format_code_bytes(&t->o->format), wide = sizeof(double);
+    if (t->n > SIZE_MAX / wide / t->m)
+        return 0;
+    const size_t large = t->m * t->n, small = t->m * t->m;
+    t->x = malloc(large * sizeof(float));
+    t->a = malloc(small * sizeof(float));
+    t->b = malloc(small * sizeof(float));
+    t->product = malloc(large * wide); /* codes of the result first */
+    t->left = malloc(large * code);
+    t->right = malloc(large * code);
+    return t->x && t->a && t->b && t->product && t->left && t->right;
+}
+
+static void release(iteration *t)
+{
+    free(t->x);
+    free(t->a);
+    free(t->b);
+    free(t->product);
+    free(t->left);
+    free(t->right);
+}
+
+/* Codes of values that are numbers of the format. */
+static void encode(const iteration *t, void *codes, const float *x, size_t n)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_encode_array_f32(&t->o->format, &r, NULL, codes, x, n, NULL);
+}
+
+/* t->product = P(x, y), x of m x depth, y of depth x columns, or of columns x depth and transposed. */
+static mpsim_status multiply(iteration *t, const float *x, const float *y, size_t depth, size_t columns,
+                             int transposed)
+{
+    const mpsim_format *f = &t->o->format, *result = &t->o->model.result.format;
+    const mpsim_held held = mpsim_hold(result);
+    const size_t n = t->m * columns, bytes = mpsim_format_code_bytes(result);
+    encode(t, t->left, x, t->m * depth);
+    encode(t, t->right, y, depth * columns);
+    const mpsim_matrix a = {f, t->left, depth, 0}, b = {f, t->right, transposed ? depth : columns, transposed};
+    const mpsim_status s =
+        mpsim_gemm(&t->o->model, t->m, columns, depth, &a, &b, NULL, t->product, columns, NULL, t->pool);
+    if (s || held.exact)
+        return s;
+    for (size_t i = n; i-- > 0;) { /* codes are not wider than values: from the end */
+        uint64_t code = 0;
+        memcpy(&code, (const char *)t->product + i * bytes, bytes);
+        t->product[i] = (float)mpsim_decode(result, code);
+    }
+    return MPSIM_OK;
+}
+
+static void round_all(const iteration *t, float *x, size_t n)
+{
+    mpsim_hold_array(&t->h, x, n);
+}
+
+/* y = [ca p + cb x] in TORCH's form, [[cb x] + [p]] in KELLER's, where p was made of a factor already. */
+static void combine(const iteration *t, float *y, float *p, float ca, const float *x, float cb, size_t n)
+{
+    float z[MPSIM_OPTIM_BLOCK];
+    for (size_t i = 0, size; i < n; i += size) {
+        size = n - i < MPSIM_OPTIM_BLOCK ? n - i : MPSIM_OPTIM_BLOCK;
+        mpsim_op(MPSIM_OP_SCALE, z, x + i, NULL, cb, size);
+        if (t->o->form == MPSIM_MUON_KELLER) {
+            round_all(t, z, size);
+            round_all(t, p + i, size);
+        } else {
+            mpsim_op(MPSIM_OP_SCALE, p + i, p + i, NULL, ca, size);
+        }
+        mpsim_op(MPSIM_OP_ADD, z, p + i, NULL, 0, size);
+        memcpy(y + i, z, size * sizeof *z);
+    }
+    round_all(t, y, n);
+}
+
+static void scale_by(const iteration *t, float *y, const float *x, float factor, size_t n)
+{
+    mpsim_op(MPSIM_OP_SCALE, y, x, NULL, factor, n);
+    round_all(t, y, n);
+}
+
+static mpsim_status iterate(iteration *t)
+{
+    const size_t small = t->m * t->m, large = t->m * t->n;
+    mpsim_status s = multiply(t, t->x, t->x, t->n, t->m, 1);
+    memcpy(t->a, t->product, small * sizeof(float));
+    round_all(t, t->a, small);
+    memcpy(t->b, t->a, small * sizeof(float));
+    if (t->o->form == MPSIM_MUON_KELLER)
+        scale_by(t, t->b, t->a, t->cc, small);
+    if (!s)
+        s = multiply(t, t->b, t->a, t->m, t->m, 0);
+    combine(t, t->b, t->product, t->cc, t->a, t->cb, small);
+    if (!s)
+        s = multiply(t, t->b, t->x, t->m, t->n, 0);
+    combine(t, t->x, t->product, 1, t->x, t->ca, large);
+    return s;
+}
+
+static void normalise(const iteration *t)
+{
+    const size_t n = t->m * t->n;
+    const float eps = mpsim_hold_one(&t->h, (float)t->o->eps);
+    float norm = mpsim_norm(&t->o->format, t->x, n);
+    if (t->o->form == MPSIM_MUON_KELLER)
+        norm = mpsim_hold_one(&t->h, norm + eps);
+    else
+        norm = norm < eps ? eps : norm;
+    mpsim_op(MPSIM_OP_DIVIDE, t->x, t->x, NULL, norm, n);
+    round_all(t, t->x, n);
+}
+
+/* to[j][i] = from[i][j] of a rows x columns matrix, or a copy of it. */
+static void turn(int transposed, float *to, const float *from, size_t rows, size_t columns)
+{
+    if (!transposed) {
+        memcpy(to, from, rows * columns * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            to[j * rows + i] = from[i * columns + j];
+}
+
+mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float *u, size_t rows, size_t columns,
+                                      const mpsim_pool *pool)
+{
+    const int tall = rows > columns;
+    mpsim_status s = mpsim_muon_check(o);
+    if (s || rows == 0 || columns == 0)
+        return s;
+    if (!y || !u)
+        return MPSIM_EINVAL;
+    iteration t = {.o = o, .h = mpsim_hold(&o->format), .m = tall ? columns : rows, .n = tall ? rows : columns,
+                   .pool = pool, .ca = (float)o->a, .cb = (float)o->b, .cc = (float)o->c};
+    if (!allocate(&t))
+        s = MPSIM_ENOMEM;
+    if (!s) {
+        turn(tall, t.x, u, rows, columns);
+        round_all(&t, t.x, rows * columns);
+        normalise(&t);
+    }
+    for (unsigned k = 0; k < o->steps && !s; k++)
+        s = iterate(&t);
+    if (!s)
+        turn(tall, y, t.x, t.m, t.n);
+    release(&t);
+    return s;
+}
+
+/* ---- in binary64 ---- */
+
+/* c = a b, of m x depth and depth x n. */
+static void multiply_wide(double *c, const double *a, const double *b, size_t m, size_t depth, size_t n)
+{
+    memset(c, 0, m * n * sizeof *c);
+    for (size_t i = 0; i < m; i++)
+        for (size_t k = 0; k < depth; k++)
+            for (size_t j = 0; j < n; j++)
+                c[i * n + j] += a[i * depth + k] * b[k * n + j];
+}
+
+static void iterate_wide(const mpsim_muon *o, double *x, double *a, double *b, double *p, size_t m, size_t n)
+{
+    for (size_t i = 0; i < m; i++) /* x transposed */
+        for (size_t j = 0; j < n; j++)
+            p[j * m + i] = x[i * n + j];
+    multiply_wide(a, x, p, m, n, m);
+    multiply_wide(b, a, a, m, m, m);
+    for (size_t i = 0; i < m * m; i++)
+        b[i] = o->c * b[i] + o->b * a[i];
+    multiply_wide(p, b, x, m, m, n);
+    for (size_t i = 0; i < m * n; i++)
+        x[i] = p[i] + o->a * x[i];
+}
+
+mpsim_status mpsim_muon_reference(const mpsim_muon *o, double *y, const double *u, size_t rows, size_t columns)
+{
+    const int tall = rows > columns;
+    const size_t m = tall ? columns : rows, n = tall ? rows : columns;
+    const mpsim_status s = mpsim_muon_check(o);
+    if (s || rows == 0 || columns == 0)
+        return s;
+    if (!y || !u)
+        return MPSIM_EINVAL;
+    if (n > SIZE_MAX / sizeof(double) / m)
+        return MPSIM_ENOMEM;
+    double *x = malloc(m * n * sizeof *x), *p = malloc(m * n * sizeof *p);
+    double *a = malloc(m * m * sizeof *a), *b = malloc(m * m * sizeof *b);
+    double norm = 0;
+    for (size_t i = 0; x && p && a && b && i < rows; i++)
+        for (size_t j = 0; j < columns; j++) {
+            x[tall ? j * rows + i : i * columns + j] = u[i * columns + j];
+            norm += u[i * columns + j] * u[i * columns + j];
+        }
+    norm = sqrt(norm);
+    norm = norm < o->eps ? o->eps : norm;
+    const int there = x && p && a && b;
+    for (size_t i = 0; there && i < m * n; i++)
+        x[i] /= norm;
+    for (unsigned k = 0; there && k < o->steps; k++)
+        iterate_wide(o, x, a, b, p, m, n);
+    for (size_t i = 0; there && i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            y[i * columns + j] = x[tall ? j * rows + i : i * columns + j];
+    free(x);
+    free(p);
+    free(a);
+    free(b);
+    return there ? MPSIM_OK : MPSIM_ENOMEM;
+}

@@ -1,0 +1,233 @@
+/* t-muon.c -- Muon against torch.optim.Muon and the iteration of KellerJordan/Muon (data/vectors/optim-states), bit for
+ * bit where products are exact sums, within a tolerance where they are torch's own; models, bad arguments. */
+#include "support/recorded.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <mpsim/mpsim.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MUON "data/vectors/optim-states/muon.safetensors"
+
+static size_t different(const float *a, const float *b, size_t n)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        wrong += !recorded_same(a[i], b[i]);
+    return wrong;
+}
+
+/* The largest difference, relative to the largest magnitude. */
+static double farthest(const float *a, const float *b, size_t n)
+{
+    double most = 0, scale = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)a[i] - (double)b[i]));
+        scale = fmax(scale, fabs((double)b[i]));
+    }
+    return most / scale;
+}
+
+static void set_options(mpsim_muon *o, const char *facts)
+{
+    char text[32];
+    mpsim_muon_init(o, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch-cpu"));
+    o->lr = recorded_number(facts, "lr", 1e-3);
+    o->weight_decay = recorded_number(facts, "weight_decay", 0.1);
+    o->momentum = recorded_number(facts, "momentum", 0.95);
+    o->nesterov = recorded_number(facts, "nesterov", 1) == 1;
+    if (strcmp(recorded_text(facts, "scale", "", text, sizeof text), "match_rms_adamw") == 0)
+        o->scale = MPSIM_MUON_MATCH_RMS_ADAMW;
+}
+
+static size_t repeat(recorded *file, const char *name, size_t *values)
+{
+    const char *facts = recorded_facts(file, name);
+    const size_t rows = (size_t)recorded_number(facts, "rows", 0), columns = (size_t)recorded_number(facts, "columns", 0);
+    size_t n = 0, wrong = 0;
+    mpsim_muon o;
+    set_options(&o, facts);
+    float *p = recorded_floats(file, name, "p.0", &n), *m = calloc(n, sizeof *m), *u = malloc(n * sizeof *u);
+    ck_assert(p && m && u && n == rows * columns);
+    for (unsigned step = 1; step <= 2; step++) {
+        char text[16];
+        snprintf(text, sizeof text, "g.%u", step);
+        float *g = recorded_floats(file, name, text, NULL);
+        snprintf(text, sizeof text, "p.%u", step);
+        float *want = recorded_floats(file, name, text, NULL);
+        snprintf(text, sizeof text, "m.%u", step);
+        float *buffer = recorded_floats(file, name, text, NULL);
+        ck_assert_int_eq(mpsim_muon_momentum(&o, m, u, g, n), MPSIM_OK);
+        ck_assert_int_eq(mpsim_muon_orthogonalise(&o, u, u, rows, columns, NULL), MPSIM_OK);
+        ck_assert_int_eq(mpsim_muon_apply(&o, p, u, rows, columns), MPSIM_OK);
+        wrong += different(p, want, n) + different(m, buffer, n);
+        *values += 2 * n;
+        free(g);
+        free(want);
+        free(buffer);
+    }
+    free(p);
+    free(m);
+    free(u);
+    return wrong;
+}
+
+START_TEST(torch_step_by_step)
+{
+    recorded *file = recorded_open(MUON);
+    size_t runs = 0, values = 0, wrong = 0;
+    for (size_t i = 0; i < recorded_count(file); i++) {
+        const char *name = recorded_case(file, i);
+        if (recorded_number(recorded_facts(file, name), "iteration", 0) == 1)
+            continue;
+        wrong += repeat(file, name, &values);
+        runs++;
+    }
+    recorded_close(file);
+    printf("# torch.optim.Muon, exact products: %zu runs, %zu values, %zu mismatches\n", runs, values, wrong);
+    ck_assert_uint_eq(runs, 6);
+    ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+/* Both forms with exact products bit for bit; torch's own products in bfloat16 within 2^-5 of the largest element;
+ * in binary64 as rounded to binary32. */
+START_TEST(iterations)
+{
+    static const char *const names[] = {"wide", "tall", "square"};
+    recorded *file = recorded_open(MUON);
+    for (size_t k = 0; k < 3; k++) {
+        const char *facts = recorded_facts(file, names[k]);
+        const size_t rows = (size_t)recorded_number(facts, "rows", 0);
+        const size_t columns = (size_t)recorded_number(facts, "columns", 0);
+        size_t n = 0, wrong = 0;
+        float *u = recorded_floats(file, names[k], "u", &n), *torch = recorded_floats(file, names[k], "torch", NULL);
+        float *keller = recorded_floats(file, names[k], "keller", NULL);
+        float *plain = recorded_floats(file, names[k], "plain", NULL);
+        float *wide = recorded_floats(file, names[k], "double", NULL), *y = malloc(n * sizeof *y);
+        double *x = malloc(n * sizeof *x), *z = malloc(n * sizeof *z);
+        ck_assert(y && x && z && n == rows * columns);
+        mpsim_muon o;
+        mpsim_muon_init(&o, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch-cpu"));
+        ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, rows, columns, NULL), MPSIM_OK);
+        wrong += different(y, torch, n);
+        const double own = farthest(y, plain, n);
+        o.form = MPSIM_MUON_KELLER;
+        ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, rows, columns, NULL), MPSIM_OK);
+        wrong += different(y, keller, n);
+        for (size_t i = 0; i < n; i++)
+            x[i] = (double)u[i];
+        o.form = MPSIM_MUON_TORCH;
+        ck_assert_int_eq(mpsim_muon_reference(&o, z, x, rows, columns), MPSIM_OK);
+        for (size_t i = 0; i < n; i++)
+            y[i] = (float)z[i];
+        const double far = farthest(y, wide, n);
+        o.format = *mpsim_format_find("binary32");
+        ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, rows, columns, NULL), MPSIM_OK);
+        const double single = farthest(y, wide, n);
+        printf("# %s: %zu values, %zu mismatches; torch's own bf16 products %.2g away, binary64 %.1g, binary32 %.1g\n",
+               names[k], 2 * n, wrong, own, far, single);
+        ck_assert_uint_eq(wrong, 0);
+        ck_assert(own < 0.03125 && far < 1e-7 && single < 1e-4);
+        free(u);
+        free(torch);
+        free(keller);
+        free(plain);
+        free(wide);
+        free(y);
+        free(x);
+        free(z);
+    }
+    recorded_close(file);
+}
+END_TEST
+
+/* Every model that takes bf16: near to each other; a pool of threads changes nothing. */
+static void run_backwards(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
+{
+    (void)self;
+    while (n-- > 0)
+        task(n, job);
+}
+
+START_TEST(models)
+{
+    enum { ROWS = 20, COLUMNS = 50, N = ROWS * COLUMNS };
+    static const char *const names[] = {"exact", "fma", "sequential", "pairwise", "hopper-bf16-fp32", "fma:bf16",
+                                        "blackwell-bf16-fp32"};
+    const mpsim_pool pool = {run_backwards, NULL};
+    uint64_t random = test_seed();
+    float u[N], y[N], z[N], first[N];
+    mpsim_muon o;
+    mpsim_muon_init(&o, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch"));
+    for (size_t i = 0; i < N; i++)
+        u[i] = (float)((double)(int64_t)test_random(&random) * 0x1p-66);
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        ck_assert_int_eq(mpsim_model_parse(&o.model, names[k]), MPSIM_OK);
+        ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_OK);
+        ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, ROWS, COLUMNS, NULL), MPSIM_OK);
+        ck_assert_int_eq(mpsim_muon_orthogonalise(&o, z, u, ROWS, COLUMNS, &pool), MPSIM_OK);
+        ck_assert_uint_eq(different(y, z, N), 0);
+        if (k == 0)
+            memcpy(first, y, sizeof first);
+        ck_assert_msg(farthest(y, first, N) < 0.3, "%s: %g", names[k], farthest(y, first, N));
+    }
+}
+END_TEST
+
+START_TEST(arguments)
+{
+    const mpsim_optim_variant *v = mpsim_optim_variant_find("torch");
+    mpsim_muon good, o;
+    float x[4] = {1, 2, 3, 4};
+    mpsim_muon_init(&good, MPSIM_MUON_KELLER, v);
+    ck_assert(good.lr == 0.02 && good.weight_decay == 0);
+    mpsim_muon_init(&good, MPSIM_MUON_TORCH, v);
+    ck_assert_int_eq(mpsim_muon_check(&good), MPSIM_OK);
+    ck_assert(good.lr == 1e-3 && good.weight_decay == 0.1 && good.momentum == 0.95 && good.steps == 5);
+    o = good;
+    o.lr = (double)NAN;
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
+    o = good;
+    o.momentum = 1.5;
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
+    o = good;
+    o.steps = 100;
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
+    o = good;
+    o.variant = mpsim_optim_variant_find("apex");
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EUNAVAILABLE);
+    o = good;
+    o.momentum = 0;
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EUNAVAILABLE);
+    o = good;
+    o.format = *mpsim_format_find("binary64");
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_ERANGE);
+    o = good;
+    ck_assert_int_eq(mpsim_model_parse(&o.model, "hopper-fp16-fp32"), MPSIM_OK);
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_ERANGE); /* bf16 operands */
+    ck_assert_int_eq(mpsim_muon_momentum(&good, NULL, x, x, 4), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_orthogonalise(&good, NULL, x, 2, 2, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_orthogonalise(&good, NULL, NULL, 0, 2, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_muon_reference(&good, NULL, NULL, 2, 2), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_apply(&good, x, NULL, 2, 2), MPSIM_EINVAL);
+    ck_assert(mpsim_muon_work(&good, 10, 20) == 5 * (2 * 2000 + 1000) && mpsim_muon_factor(&good, 8, 2) == 2);
+    good.scale = MPSIM_MUON_MATCH_RMS_ADAMW;
+    ck_assert(fabs(mpsim_muon_factor(&good, 4, 25) - 1) < 1e-15);
+    good.scale = MPSIM_MUON_SPECTRAL;
+    ck_assert(mpsim_muon_factor(&good, 4, 16) == 0.5);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *const t = test_case("muon", 60);
+    tcase_add_test(t, torch_step_by_step);
+    tcase_add_test(t, iterations);
+    tcase_add_test(t, models);
+    tcase_add_test(t, arguments);
+    TCase *const cases[] = {t, NULL};
+    return test_main("optim-muon", cases);
+}
