@@ -20,10 +20,8 @@ dist_policies_DATA += \
   data/policies/keras-mixed-float16.yaml \
   data/policies/megatron-bf16.yaml \
   data/policies/megatron-fp16.yaml \
-  data/policies/mxfp8-ceil.yaml \
-  data/policies/mxfp8-even.yaml \
-  data/policies/mxfp8-floor.yaml \
-  data/policies/mxfp8-rceil.yaml \
+  data/policies/mxfp8-ceil.yaml data/policies/mxfp8-even.yaml data/policies/mxfp8-floor.yaml \
+  data/policies/mxfp8-rceil.yaml data/policies/muon-bf16.yaml \
   data/policies/nemo-bf16-mixed.yaml \
   data/policies/nemo-fp16-mixed.yaml \
   data/policies/nemo-fp8-e4m3-max.yaml \

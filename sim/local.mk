@@ -47,14 +47,15 @@ sim_libsim_la_SOURCES = \
   sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h sim/plot/select.c sim/plot/select.h \
   sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h \
-  sim/policy/blocks.c sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h sim/policy/nemo.c \
+  sim/policy/blocks.c sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c \
+  sim/policy/list.h sim/policy/nemo.c sim/policy/muon.c sim/policy/muon.h \
   sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
   sim/policy/policy.h sim/program.c sim/program.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
   sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
   sim/pickle/coding.c sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
-  sim/replay/measure.c sim/replay/moments.c sim/replay/moments.h sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
+  sim/replay/measure.c sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
   sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
   sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/share.c \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \

@@ -44,6 +44,8 @@ mpsim_status mpsim_muon_check(const mpsim_muon *o)
     for (size_t i = 0; i < 3; i++)
         if (!isfinite(not_negative[i]) || not_negative[i] < 0 || !isfinite(any[i]))
             return MPSIM_EINVAL;
+    if (!(o->factor >= 0 && isfinite(o->factor)))
+        return MPSIM_EINVAL;
     if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS ||
         o->form > MPSIM_MUON_KELLER || o->scale > MPSIM_MUON_NONE || mpsim_model_check(&o->model))
         return MPSIM_EINVAL;
@@ -64,6 +66,8 @@ double mpsim_muon_work(const mpsim_muon *o, size_t rows, size_t columns)
 double mpsim_muon_factor(const mpsim_muon *o, size_t rows, size_t columns)
 {
     const double r = (double)rows, c = (double)columns;
+    if (o->factor > 0)
+        return o->factor;
     switch (o->scale) {
     case MPSIM_MUON_ORIGINAL:
         return sqrt(r > c ? r / c : 1);

@@ -100,6 +100,8 @@ const optimizer_row *optimizer_find(const char *name)
 const optimizer_row *optimizer_of_plan(const plan *p)
 {
     const plan_optimizer *o = &p->optimizer;
+    if (o->has_muon)
+        return optimizer_find("muon");
     for (size_t i = 0; o->states && i < ROWS; i++)
         if (rows[i].states && strcmp(rows[i].states, o->states->name) == 0)
             return &rows[i];

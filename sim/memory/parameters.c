@@ -161,7 +161,9 @@ static void count_parameter(const shape_tensor *t, void *context)
 {
     counting *c = context;
     const layer_kind kind = policy_layer(c->p, t->layer, t->weight_rank);
-    const int is_matrix = t->rank != 1 && (kind == LAYER_LINEAR || kind == LAYER_CONV);
+    const int is_matrix = c->p->optimizer.has_muon && t->rank
+                              ? plan_is_muon(c->p, kind, t->layer, (uint64_t)t->rank)
+                              : t->rank != 1 && (kind == LAYER_LINEAR || kind == LAYER_CONV);
     const mpsim_optim o = optimizer_settings(c->o, c->p, is_matrix);
     train_placement place;
     train_bytes each = {0}; /* of an element */

@@ -397,6 +397,13 @@ static int set_fp8_exclude(policy_draft *d, const yaml_value *v)
     return set_patterns(d, v, &d->plan->fp8_exclude);
 }
 
+static int set_muon_exclude(policy_draft *d, const yaml_value *v)
+{
+    if (v && !d->plan->optimizer.has_muon)
+        return policy_bad(&d->r, d->at, "muon_exclude: the optimizer has no muon");
+    return set_patterns(d, v, &d->plan->muon_exclude);
+}
+
 /* Keys of delayed scaling have a use where there is delayed scaling. */
 static int is_delayed(policy_draft *d)
 {
@@ -543,6 +550,7 @@ static const struct key_row {
     [KEY_LAYER_KINDS] = {"layer_kinds", set_layer_kinds, PLAN_KEY},
     [KEY_LOSS_SCALING] = {"loss_scaling", set_scaling, PLAN_KEY | ANEW},
     [KEY_OPTIMIZER] = {"optimizer", set_optimizer, PLAN_KEY},
+    [KEY_MUON_EXCLUDE] = {"muon_exclude", set_muon_exclude, PLAN_KEY},
     [KEY_CLIP] = {"clip", set_clip, PLAN_KEY},
     [KEY_MAX_GRAD_NORM] = {"max_grad_norm", set_max_grad_norm, PLAN_KEY},
     [KEY_GRAD_REDUCE] = {"grad_reduce", set_reduce, PLAN_KEY},

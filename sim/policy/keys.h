@@ -39,6 +39,7 @@ typedef enum policy_key {
     KEY_LAYER_KINDS,
     KEY_LOSS_SCALING,
     KEY_OPTIMIZER,
+    KEY_MUON_EXCLUDE,
     KEY_CLIP,
     KEY_MAX_GRAD_NORM,
     KEY_GRAD_REDUCE,

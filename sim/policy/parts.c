@@ -1,6 +1,8 @@
 /* parts.c -- see parts.h. */
 #include "parts.h"
 
+#include "muon.h"
+
 #include "../cli/options.h"
 #include "../cli/scalerword.h"
 
@@ -258,6 +260,10 @@ static int set_key(policy_reader *r, const yaml_item *item, plan_optimizer *o)
         return set_store(r, item->value, o);
     if (strcmp(item->key, "betas") == 0)
         return set_betas(r, item->value, o);
+    if (strcmp(item->key, "muon") == 0) {
+        o->has_muon = 1;
+        return resolve_muon(r, item->value, &o->muon);
+    }
     if (strcmp(item->key, "states") == 0)
         return set_states(r, item->value, o);
     if (strcmp(item->key, "state") == 0) {
@@ -310,6 +316,9 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optim
             return policy_bad(r, line, "optimizer: %s has no %s",
                               mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), rows[i].key);
     }
+    if (o->has_muon && (o->states || o->state_given || o->store == MPSIM_STORE_KAHAN))
+        return policy_bad(r, line_of(v, "muon"), "optimizer: muon keeps its buffer in the parameter's format and stores to "
+                                                 "nearest: no state, no states, no kahan");
     if (o->states && o->state_given)
         return policy_bad(r, line_of(v, "state"), "optimizer: state contradicts states");
     if (line_of(v, "betas") && (line_of(v, "beta1") || line_of(v, "beta2")))

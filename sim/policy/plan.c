@@ -135,6 +135,14 @@ void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, tra
     to->hadamard = to->promote = 0;
 }
 
+/* torch's takes matrices alone. */
+int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank)
+{
+    const int fits = p->optimizer.muon.form == MPSIM_MUON_KELLER ? rank >= 2 : rank == 2;
+    return p->optimizer.has_muon && fits && (k == LAYER_LINEAR || k == LAYER_CONV) &&
+           !find_pattern(p->muon_exclude, layer);
+}
+
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm)
 {
     for (size_t i = 0; i < c->n_variants; i++)
@@ -181,6 +189,8 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 &&
         (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, " with sums in %s", p->reduce.accumulator.name);
+    if (p->optimizer.has_muon && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", matrices by muon");
     if (p->optimizer.states && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", moments %s", p->optimizer.states->name);
     if (p->clip != MPSIM_CLIP_NONE && (size_t)n < size)

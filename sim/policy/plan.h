@@ -28,6 +28,8 @@ typedef struct plan_optimizer {
     int state_given;
     mpsim_format state;
     const mpsim_states *states; /* moments in few bits, or NULL */
+    int has_muon;               /* for matrices of layers that muon_exclude does not name */
+    mpsim_muon muon;
     double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: from the trace */
     int nesterov, amsgrad, maximize;                                 /* -1: from the trace  */
 } plan_optimizer;
@@ -64,7 +66,7 @@ typedef struct plan {
                              in square blocks, stochastic rounding of gradients are left out     */
     int ends_kept;        /* the first and last numbered layers stay in the compute format       */
     plan_count at_start, at_end; /* how many                                                     */
-    const policy_patterns *keep_fp32, *fp8_exclude, *layer_kinds; /* or NULL; the policy's      */
+    const policy_patterns *keep_fp32, *fp8_exclude, *layer_kinds, *muon_exclude; /* or NULL; the policy's */
 } plan;
 
 /* policy_layer -- the kind of a layer named `layer`: from the policy's layer_kinds, else from its
@@ -92,6 +94,9 @@ int policy_depth_add(policy_depth *d, const char *layer);
 /* plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the
  * plan keeps. */
 void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, train_placement *to);
+
+/* plan_is_muon -- whether Muon has the parameter of such a layer, of `rank` dimensions. */
+int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank);
 
 /* policy_variant -- the first variant of the list that has the algorithm and stores as the policy
  * says, or NULL. */

@@ -1,6 +1,7 @@
 /* json.c -- steps and totals of a replay as JSON; see json.h. */
 #include "json.h"
 
+#include "../policy/muon.h"
 #include "../report/step.h"
 
 static json_t *json_counts(const replay_counts *c)
@@ -51,7 +52,8 @@ static json_t *json_moments(const replay_moments *m)
     const struct {
         const char *key;
         const replay_error *e;
-    } parts[] = {{"m", &m->m}, {"v", &m->v}, {"weights", &m->kept}, {"step", &m->step}};
+    } parts[] = {{"m", &m->m}, {"v", &m->v}, {"weights", &m->kept}, {"step", &m->step},
+                 {"muon", &m->muon}};
     json_t *v = json_object();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].e->count)
@@ -168,8 +170,13 @@ static void add_moments(json_t *v, const replay_total *t)
         json_object_set_new(one, "name", json_string(t->stored[i].name));
         json_array_append_new(list, one);
     }
-    json_object_set_new(m, "states", json_string(t->states->name));
-    json_object_set_new(m, "source", json_string(t->states->source));
+    char line[512];
+    if (t->states) {
+        json_object_set_new(m, "states", json_string(t->states->name));
+        json_object_set_new(m, "source", json_string(t->states->source));
+    }
+    if (t->muon.model.name[0])
+        json_object_set_new(m, "muon_settings", json_string(muon_describe(&t->muon, line, sizeof line)));
     json_object_set_new(m, "parameters", list);
     json_object_set_new(v, "moments", m);
 }
@@ -191,7 +198,7 @@ json_t *replay_json_total(const replay_total *t)
     for (int g = 0; g < REPLAY_GROUPS; g++)
         json_object_set_new(v, keys[g], json_counts(&t->groups[g]));
     add_record(v, t);
-    if (t->states)
+    if (t->states || t->muon.model.name[0])
         add_moments(v, t);
     return v;
 }

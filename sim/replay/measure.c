@@ -14,7 +14,7 @@
 enum { BLOCK = 4096 }; /* elements that are at hand in binary64 */
 
 /* The mean of the ranks' gradients, times factor, in binary64. */
-static double mean_gradient(const parameter *p, size_t i, double factor)
+double replay_mean_gradient(const parameter *p, size_t i, double factor)
 {
     double sum = 0;
     for (size_t k = 0; k < p->ranks; k++)
@@ -27,7 +27,7 @@ static void add_squares(replay *r, parameter *p, replay_weight *w)
     mpsim_sum *sum = &replay_self(r)->squares;
     (void)w;
     for (size_t j = 0; p->ranks && j < p->n; j++) {
-        const double g = mean_gradient(p, j, r->reference_factor);
+        const double g = replay_mean_gradient(p, j, r->reference_factor);
         if (isfinite(g))
             mpsim_sum_add_square(sum, g);
     }
@@ -98,7 +98,7 @@ void replay_references(const mpsim_optim *o, parameter *p, double factor)
     for (size_t i = 0; i < p->n && !p->problem.code; i += BLOCK) {
         const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
         for (size_t j = 0; j < n; j++) {
-            g64[j] = mean_gradient(p, i + j, factor);
+            g64[j] = replay_mean_gradient(p, i + j, factor);
             g32[j] = (float)g64[j];
         }
         const mpsim_optim_tensor t = {.param = p->p32 + i, .grad = g32, .m = p->m32 + i,

@@ -50,6 +50,7 @@ void replay_moments_add(replay_moments *to, const replay_moments *from)
     add_error(&to->v, &from->v);
     add_error(&to->kept, &from->kept);
     add_error(&to->step, &from->step);
+    add_error(&to->muon, &from->muon);
     to->largest = fmax(to->largest, from->largest);
     to->largest_stored = fmax(to->largest_stored, from->largest_stored);
     to->unbounded += from->unbounded;
@@ -98,6 +99,15 @@ static void measure_array(const float *before, const float *after, size_t n, rep
     begin(&s, e);
     for (size_t i = 0; i < n; i++)
         take(&s, (double)before[i], (double)after[i]);
+    end(&s);
+}
+
+void replay_error_measure(const double *a, const float *b, size_t n, replay_error *e)
+{
+    sums s;
+    begin(&s, e);
+    for (size_t i = 0; i < n; i++)
+        take(&s, a[i], (double)b[i]);
     end(&s);
 }
 

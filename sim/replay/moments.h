@@ -17,6 +17,7 @@ typedef struct replay_moments {
     replay_error m, v, kept;
     replay_error step; /* m / (sqrt(v) + eps), corrected: with the stored moments */
     double largest, largest_stored; /* magnitude of that before and after */
+    replay_error muon; /* the orthogonalised update of Muon against that of binary64 */
     uint64_t unbounded; /* v is zero now and was not, m is not zero: m / eps */
 } replay_moments;
 
@@ -36,6 +37,9 @@ void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_array
 
 /* replay_moments_format -- the format of moments of a parameter of `count` elements while a step runs. */
 const mpsim_format *replay_moments_format(const mpsim_states *s, uint64_t count, const mpsim_format *otherwise);
+
+/* replay_error_measure -- n numbers b that stand for a. */
+void replay_error_measure(const double *a, const float *b, size_t n, replay_error *e);
 
 void replay_moments_add(replay_moments *to, const replay_moments *from);
 double replay_error_db(const replay_error *e); /* infinite where nothing differs */

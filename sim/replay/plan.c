@@ -15,6 +15,8 @@ void replay_count_bytes(replay *r)
         /* without an optimizer so far: one without moments */
         mpsim_optim o = known ? *known : (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = 0};
         o.store = (uint8_t)r->plan->optimizer.store;
+        if (replay_is_muon(r, p))
+            o = (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = r->plan->optimizer.muon.momentum};
         const mpsim_block_recipe *recipe = p->place.recipe[TRAIN_WEIGHT];
         const int fp8 = r->plan->fp8_params && recipe && p->shape_rank == 2;
         if (p->p)
@@ -68,6 +70,8 @@ void replay_find_unmatched(const replay *r, char *out, size_t size)
             list_unmatched(r, "keep_fp32", p->keep_fp32, out, size);
         if (!before || before->fp8_exclude != p->fp8_exclude)
             list_unmatched(r, "fp8_exclude", p->fp8_exclude, out, size);
+        if (!before || before->muon_exclude != p->muon_exclude)
+            list_unmatched(r, "muon_exclude", p->muon_exclude, out, size);
         if (!before || before->layer_kinds != p->layer_kinds)
             list_unmatched(r, "layer_kinds", p->layer_kinds, out, size);
     }

@@ -111,6 +111,8 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     p->n = p->mine ? (size_t)tensor->count : 0;
     p->cols = columns(tensor);
     p->shape_rank = tensor->rank;
+    p->rows = tensor->rank ? (size_t)tensor->shape[0] : 1;
+    p->kernel = tensor->rank > 1 ? (size_t)tensor->shape[tensor->rank - 2] : 1;
     p->weight_rank = replay_weight_rank(r, p->layer);
     place_parameter(r, p);
     r->n_parameters++;

@@ -265,6 +265,7 @@ static void text_total(replay_report *r, const replay_total *t)
         fputs("           the framework raises its error there, and training ends: later steps are "
               "left out\n", r->file);
     replay_text_optimizer(r->file, t);
+    replay_text_muon(r->file, t);
     replay_text_moments(r->file, t);
     if (t->reduces && t->ranks <= 1)
         fputs("ranks      one, or reduced before they were recorded: grad_reduce has no effect\n",

@@ -1,6 +1,7 @@
 /* said.c -- see said.h. */
 #include "said.h"
 
+#include "../policy/muon.h"
 #include "../report/step.h"
 
 #include <inttypes.h>
@@ -79,15 +80,31 @@ static void text_worst_stored(FILE *to, const replay_total *t)
     enum { WORST = 3 };
     for (size_t i = 0; i < t->n_stored && i < WORST; i++) {
         const replay_moments *m = &t->stored[i].sum;
+        const int is_muon = m->muon.count > 0;
         char name[256], a[32], b[32], c[32];
-        fprintf(to, "%s%.60s m %s", i ? "           " : "lowest     ", escape_text(name, sizeof name, t->stored[i].name),
-                db_text(a, &m->m));
+        fprintf(to, "%s%.60s%s %s", i ? "           " : "lowest     ", escape_text(name, sizeof name, t->stored[i].name),
+                is_muon ? "" : " m", db_text(a, is_muon ? &m->muon : &m->m));
         if (m->v.count)
             fprintf(to, ", v %s", db_text(b, &m->v));
         if (m->step.count)
             fprintf(to, ", steps %s", db_text(c, &m->step));
         fputc('\n', to);
     }
+}
+
+void replay_text_muon(FILE *to, const replay_total *t)
+{
+    char line[512], a[32], b[64];
+    const replay_error *e = &t->moments.muon;
+    if (!t->muon.model.name[0])
+        return;
+    text_wrapped(to, "muon       ", muon_describe(&t->muon, line, sizeof line));
+    if (!e->count) {
+        fputs("           no matrix of this trace is its\n", to);
+        return;
+    }
+    fprintf(to, "           updates against those of binary64: SQNR %s of %s\n", db_text(a, e), text_count(b, e->count));
+    text_worst_stored(to, t);
 }
 
 void replay_text_moments(FILE *to, const replay_total *t)

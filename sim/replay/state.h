@@ -37,6 +37,8 @@ typedef struct parameter {
     int mine;       /* this process has them (share.c)                      */
     size_t n, cols; /* n: how many are here, all or none                    */
     uint64_t shape_rank;
+    size_t rows;    /* of the matrix that the first dimension and all others make */
+    size_t kernel;  /* the last dimension but one                                 */
     int weight_rank; /* of the layer's weight, or -1 */
     /* of the record, this step */
     record_values weight, master, m, v, vmax_recorded;
@@ -322,6 +324,11 @@ void parameter_free(parameter *p);
 /* step.c: the step itself. */
 int replay_update(replay *r);
 
+/* muon.c: whether Muon has a parameter; its step; that of the references. */
+int replay_is_muon(const replay *r, const parameter *p);
+void replay_muon_step(replay *r, parameter *p, replay_weight *w);
+void replay_muon_references(const replay *r, parameter *p, double factor);
+
 /* measure.c: the references of fp32 and binary64, updates that are lost, distances from the
  * references: |a - b| / |b| over elements, 0 where all are equal. The four are: model from fp32,
  * model from binary64, fp32 from binary64, kept from fp32. */
@@ -331,6 +338,7 @@ typedef struct replay_before {
     float *p, *model, *m, *v, *vmax, *kahan; /* NULL: none, zeros */
 } replay_before;
 
+double replay_mean_gradient(const parameter *p, size_t i, double factor); /* of the ranks */
 int replay_reference_factor(replay *r, double *factor); /* 0 or an exit code */
 void replay_references(const mpsim_optim *o, parameter *p, double factor);
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,

@@ -299,9 +299,14 @@ static void step_one(replay *r, parameter *p, replay_weight *w)
 {
     if (!replay_is_updated(p))
         return;
-    if (!r->skip)
+    const int is_muon = replay_is_muon(r, p);
+    if (!r->skip && is_muon)
+        replay_muon_step(r, p, w);
+    else if (!r->skip)
         step_parameter(r, p, w);
-    if (!p->problem.code && p->p64 && r->finite)
+    if (!p->problem.code && p->p64 && r->finite && is_muon)
+        replay_muon_references(r, p, r->reference_factor);
+    else if (!p->problem.code && p->p64 && r->finite)
         replay_references(replay_optimizer_of(r, p), p, r->reference_factor);
     if (!p->problem.code && p->p64)
         replay_measure(p, w, replay_self(r));

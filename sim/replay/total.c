@@ -148,11 +148,15 @@ static int add_moments(replay_total *t, const replay_weight *w)
     return 0;
 }
 
+static const replay_error *error_of(const replay_moments *m)
+{
+    return m->muon.count ? &m->muon : m->step.count ? &m->step : &m->m;
+}
+
 static int by_noise(const void *a, const void *b)
 {
     const replay_stored *x = a, *y = b;
-    const double dx = replay_error_db(x->sum.step.count ? &x->sum.step : &x->sum.m);
-    const double dy = replay_error_db(y->sum.step.count ? &y->sum.step : &y->sum.m);
+    const double dx = replay_error_db(error_of(&x->sum)), dy = replay_error_db(error_of(&y->sum));
     return dx < dy ? -1 : dx > dy ? 1 : strcmp(x->name, y->name);
 }
 
@@ -225,6 +229,8 @@ int replay_total_add(replay_total *t, const replay_step *s)
         t->ranks = s->ranks;
     if (s->plan->optimizer.states)
         t->states = s->plan->optimizer.states;
+    if (s->plan->optimizer.has_muon)
+        t->muon = s->plan->optimizer.muon;
     t->clipped += (uint64_t)s->clipped;
     t->from_record += (uint64_t)s->from_record;
     if (s->trains)

@@ -61,8 +61,9 @@ typedef struct replay_total {
     size_t n_differing;
     nameindex differing_names;
     const mpsim_states *states; /* of the last plan that has some, or NULL */
+    mpsim_muon muon; /* of the last plan that has it; its model has a name then */
     replay_moments moments;
-    replay_stored *stored; /* parameters whose moments are in few bits */
+    replay_stored *stored; /* parameters whose moments are in few bits, and Muon's */
     size_t n_stored;
     nameindex stored_names;
     int reduces; /* a plan says how ranks are added    */

@@ -139,6 +139,13 @@ static int algorithm_of(const replay *r, const parameter *p)
     return chosen >= 0 ? chosen : replay_group_settings(r, p)->optimizer;
 }
 
+static void drop_state(parameter *p)
+{
+    values_free(&p->m);
+    values_free(&p->v);
+    values_free(&p->vmax_recorded);
+}
+
 /* Momentum is no first moment: the record's state is used by the record's optimizer only. */
 static void drop_foreign_state(const replay *r, parameter *p)
 {
@@ -147,9 +154,7 @@ static void drop_foreign_state(const replay *r, parameter *p)
     const int adam = chosen > MPSIM_OPTIM_SGD, recorded_adam = recorded > MPSIM_OPTIM_SGD;
     if (chosen < 0 || recorded < 0 || adam == recorded_adam)
         return;
-    values_free(&p->m);
-    values_free(&p->v);
-    values_free(&p->vmax_recorded);
+    drop_state(p);
 }
 
 /* Updates that were taken before this step. SGD's first one, in torch, is where there is no momentum
@@ -190,6 +195,8 @@ static void store_moments(parameter *p)
 static void from_record(const replay *r, parameter *p)
 {
     const record_values *start = values_there(&p->master) ? &p->master : &p->weight;
+    if (replay_is_muon(r, p)) /* no recorded moment is Muon's buffer */
+        drop_state(p);
     drop_foreign_state(r, p);
     round_from(&p->place.kept, p->p, start, p->n);
     round_from(&p->place.state, p->pm, &p->m, p->n);

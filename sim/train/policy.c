@@ -184,6 +184,8 @@ static int check_steps(const train_run *r, const train_plan *t, char *error)
 static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim *o, char *error)
 {
     plan_optimizer c = p->optimizer;
+    if (c.has_muon)
+        return bad(error, "optimizer: muon: the engines of a training have none; mpsim replay has");
     if (c.states)
         return bad(error, "optimizer: states %s: a training keeps moments in a format (state); mpsim replay "
                           "quantises them", c.states->name);

@@ -112,6 +112,7 @@ static const want wants[] = {
     {"bf16-kahan", 0, "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "optimi", MPSIM_STORE_KAHAN, NULL},
     {"coat-fp8-states", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "coat", NEAREST},
     {"fp8-lm", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, "ms-amp", 1, 0, 0, NO_CLIP, NULL, "ms-amp", NEAREST},
+    {"muon-bf16", 0, "bf16", F32, "bf16", "torch", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torch-foreach", NEAREST},
     {"torchao-adamw8bit", 0, BF16_SR, NULL},
     {"torchao-adamw4bit", 0, BF16_SR, NULL},
     {"torchao-adamwfp8", 0, BF16_SR, NULL},

@@ -1,0 +1,184 @@
+/* muon.c -- Muon's parameters: a step under the plan's model, the references, updates that are lost; see state.h.
+ *
+ * The buffer is the parameter's first moment, in the format of what is kept; it begins at zero, where weights are
+ * taken from a record, too. Matrices that would take too long are refused. */
+#include "state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Multiply-adds of a matrix in a step: half a minute in binary64. */
+static const double most_work = 0x1p36;
+
+int replay_is_muon(const replay *r, const parameter *p)
+{
+    return plan_is_muon(r->plan, p->kind, p->layer, p->shape_rank);
+}
+
+/* Muon's settings for a parameter. KELLER's scale of a kernel is that of its last two dimensions. */
+static mpsim_muon settings_of(const replay *r, const parameter *p)
+{
+    mpsim_muon o = r->plan->optimizer.muon;
+    o.param = p->place.kept;
+    if (o.form == MPSIM_MUON_KELLER && p->shape_rank > 2)
+        o.factor = mpsim_muon_factor(&o, p->kernel, p->cols);
+    return o;
+}
+
+static size_t columns_of(const parameter *p)
+{
+    return p->rows ? p->n / p->rows : 0;
+}
+
+static int refused(parameter *p, const mpsim_muon *o)
+{
+    const double work = mpsim_muon_work(o, p->rows, columns_of(p));
+    if (!(work > most_work))
+        return 0;
+    replay_fails(&p->problem, EXIT_DATA, "replay: muon: %s of %zu x %zu takes %.2g multiply-adds a step, more than %.2g: "
+                 "muon_exclude leaves it to the other optimizer", p->name, p->rows, columns_of(p), work, most_work);
+    return 1;
+}
+
+static int failed(parameter *p, mpsim_status s)
+{
+    if (s == MPSIM_ENOMEM)
+        replay_lacks_memory(&p->problem);
+    else if (s)
+        replay_fails(&p->problem, EXIT_DATA, "replay: muon: %s cannot be stepped: %s", p->name, mpsim_status_string(s));
+    return s != MPSIM_OK;
+}
+
+/* ---- what is lost ---- */
+
+/* Elements that would move with the update of binary64, and do not. */
+static void count_lost(const mpsim_muon *o, const parameter *p, const float *before, const float *model_before,
+                       const double *update, replay_weight *w)
+{
+    const double step = o->lr * mpsim_muon_factor(o, p->rows, columns_of(p)), kept = 1 - o->lr * o->weight_decay;
+    for (size_t i = 0; i < p->n; i++) {
+        const double x = (double)before[i];
+        if (!(x * kept - step * update[i] != x))
+            continue;
+        w->updates++;
+        w->lost += p->p[i] == before[i];
+        w->lost_model += p->model[i] == model_before[i];
+    }
+}
+
+/* ---- the step ---- */
+
+/* Room for a step: all of n elements. */
+typedef struct room {
+    float *u, *before, *model;
+    double *wide, *update;
+} room;
+
+static void *elements(size_t n, size_t size)
+{
+    return malloc((n ? n : 1) * size);
+}
+
+static int open_room(room *m, size_t n)
+{
+    *m = (room){elements(n, sizeof(float)), elements(n, sizeof(float)), elements(n, sizeof(float)),
+                elements(n, sizeof(double)), elements(n, sizeof(double))};
+    return m->u && m->before && m->model && m->wide && m->update ? 0 : -1;
+}
+
+static void close_room(room *m)
+{
+    free(m->u);
+    free(m->before);
+    free(m->model);
+    free(m->wide);
+    free(m->update);
+}
+
+static mpsim_status step(const replay *r, const mpsim_muon *o, parameter *p, room *m, replay_weight *w)
+{
+    const size_t n = p->n, columns = columns_of(p);
+    for (size_t i = 0; i < n; i++)
+        m->u[i] = r->grad_scale != 1 ? p->g[i] / (float)r->grad_scale : p->g[i];
+    const record_values g = {.narrow = m->u};
+    replay_round(&o->param, 1, m->u, &g, 0, n); /* torch's gradients have the parameter's format */
+    mpsim_status s = mpsim_muon_momentum(o, p->pm, m->u, m->u, n);
+    for (size_t i = 0; i < n && !s; i++)
+        m->wide[i] = (double)m->u[i];
+    if (!s)
+        s = mpsim_muon_reference(o, m->update, m->wide, p->rows, columns);
+    if (!s)
+        s = mpsim_muon_orthogonalise(o, m->u, m->u, p->rows, columns, NULL);
+    if (!s) {
+        w->moments.arrays = 1;
+        replay_error_measure(m->update, m->u, n, &w->moments.muon);
+        s = mpsim_muon_apply(o, p->p, m->u, p->rows, columns);
+    }
+    return s;
+}
+
+void replay_muon_step(replay *r, parameter *p, replay_weight *w)
+{
+    const mpsim_muon o = settings_of(r, p);
+    room m;
+    p->t++;
+    if (p->n == 0 || refused(p, &o))
+        return;
+    if (open_room(&m, p->n)) {
+        replay_lacks_memory(&p->problem);
+    } else {
+        memcpy(m.before, p->p, p->n * sizeof *m.before);
+        memcpy(m.model, p->model, p->n * sizeof *m.model);
+        if (!failed(p, step(r, &o, p, &m, w))) {
+            parameter_refresh(r, p);
+            count_lost(&o, p, m.before, m.model, m.update, w);
+        }
+    }
+    close_room(&m);
+}
+
+/* ---- references ---- */
+
+/* In binary32, every operation rounded; products are chains. */
+static mpsim_status step_narrow(const mpsim_muon *o, parameter *p, float *u, double factor)
+{
+    mpsim_muon plain = *o;
+    plain.param = plain.format = *mpsim_format_find("binary32");
+    plain.variant = mpsim_optim_variant_find("torch-cpu-default");
+    mpsim_model_parse(&plain.model, "sequential");
+    for (size_t i = 0; i < p->n; i++)
+        u[i] = (float)replay_mean_gradient(p, i, factor);
+    mpsim_status s = mpsim_muon_momentum(&plain, p->m32, u, u, p->n);
+    if (!s)
+        s = mpsim_muon_orthogonalise(&plain, u, u, p->rows, columns_of(p), NULL);
+    return s ? s : mpsim_muon_apply(&plain, p->p32, u, p->rows, columns_of(p));
+}
+
+static mpsim_status step_wide(const mpsim_muon *o, parameter *p, double *u, double *y, double factor)
+{
+    const double step = o->lr * mpsim_muon_factor(o, p->rows, columns_of(p)), kept = 1 - o->lr * o->weight_decay;
+    for (size_t i = 0; i < p->n; i++) {
+        const double g = replay_mean_gradient(p, i, factor);
+        p->m64[i] += (1 - o->momentum) * (g - p->m64[i]);
+        u[i] = o->nesterov ? g + o->momentum * (p->m64[i] - g) : p->m64[i];
+    }
+    const mpsim_status s = mpsim_muon_reference(o, y, u, p->rows, columns_of(p));
+    for (size_t i = 0; i < p->n && !s; i++)
+        p->p64[i] = p->p64[i] * kept - step * y[i];
+    return s;
+}
+
+void replay_muon_references(const replay *r, parameter *p, double factor)
+{
+    const mpsim_muon o = settings_of(r, p);
+    room m;
+    p->t_reference++;
+    if (p->n == 0 || refused(p, &o))
+        return;
+    if (open_room(&m, p->n))
+        replay_lacks_memory(&p->problem);
+    else if (!failed(p, step_narrow(&o, p, m.u, factor)))
+        (void)failed(p, step_wide(&o, p, m.wide, m.update, factor));
+    close_room(&m);
+}

@@ -1,0 +1,87 @@
+#!/bin/sh
+# optimizers.sh -- mpsim replay with moments in few bits and with Muon: what the reports say of them, JSON, threads,
+# bad keys; that train refuses them.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
+export MPSIM_POLICIES
+charlm=$MPSIM_SRCDIR/data/charlm
+mlp=$MPSIM_SRCDIR/data/amp-mlp/adam
+
+# ---- moments in few bits
+policy() { # policy STATES: every parameter's moments
+    printf 'precision: no\noptimizer: {name: trace, states: %s}\n' "$1" >"$dir/p.yaml"
+}
+for s in torchao-8bit torchao-4bit torchao-fp8 bitsandbytes-8bit coat coat-e5m2 coat-plain fp8-lm; do
+    policy $s
+    run 0 replay -P "$dir/p.yaml" "$charlm" && has "^moments    $s, " && has '^           m: SQNR [1-7][0-9]*\.[0-9] dB' &&
+        has '^           v: SQNR' && has '^           steps m / ' && has '^lowest     '
+    ok $? "charlm: $s"
+done
+policy torchao-8bit
+run 0 replay -P "$dir/p.yaml" "$mlp" && has 'no tensor of this trace is large enough' &&
+    has '^record     0 of 75,020 carried'
+ok $? "small tensors stay whole, and the run is the recorded one"
+policy coat-plain
+run 0 replay -P "$dir/p.yaml" "$mlp" && has '0.23 % of 14,158 that are not zero become zero' &&
+    has 'before it was stored 1700.5, 33 have a v that became zero'
+ok $? "a second moment that becomes zero, and the largest step"
+policy coat
+run 0 replay -P "$dir/p.yaml" "$mlp" && has 'v: SQNR .* 0 of 19,360 that are not zero become zero' && has ', 0 have a v that became zero'
+ok $? "none with its range expanded"
+run 0 replay --json -P "$dir/p.yaml" "$mlp" && has '"moments"' && has '"states": "coat"' && has '"largest_step_stored"' && has '"become_zero"'
+ok $? "JSON"
+cp "$dir/out" "$dir/json"
+OMP_NUM_THREADS=1 run 0 replay --json -P "$dir/p.yaml" "$mlp" && cmp -s "$dir/out" "$dir/json"; ok $? "any threads"
+run 0 replay -P fp32 "$mlp" && ! has '^moments' && ! has '^muon'; ok $? "nothing is said without them"
+printf 'precision: bf16\nparams: bf16\nautocast: all\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9, states: coat}\n' >"$dir/p.yaml"
+run 0 replay -P "$dir/p.yaml" "$MPSIM_SRCDIR/data/digits-cnn" && has '^           m: SQNR' && ! has '^           v: '
+ok $? "a momentum buffer counts as the first moment"
+
+# ---- Muon
+run 0 replay -P muon-bf16 "$charlm" && has '^muon       lr 0.02, momentum 0.95, nesterov' &&
+    has 'updates against those of binary64: SQNR 2[0-9]\.[0-9] dB of 122,880'
+ok $? "charlm: muon"
+cp "$dir/out" "$dir/text"
+OMP_NUM_THREADS=1 run 0 replay -P muon-bf16 "$charlm" && cmp -s "$dir/out" "$dir/text"; ok $? "muon: any threads"
+muon() { # muon KEYS: for linear layers
+    printf 'precision: no\noptimizer: {name: trace, muon: {%s}}\n' "$1" >"$dir/p.yaml"
+}
+muon 'ns_dtype: fp32, model: sequential'
+run 0 replay -P "$dir/p.yaml" "$charlm" && has 'updates against those of binary64: SQNR 1[0-9][0-9]\.'; ok $? "muon in fp32"
+muon 'form: keller, model: "fma:bf16"'
+run 0 replay -P "$dir/p.yaml" "$MPSIM_SRCDIR/data/digits-cnn" && has 'keller form' && has '^lowest     '
+ok $? "muon in the form of its author, sums in bf16, kernels of convolutions"
+muon 'momentum: 0.9'
+run 0 replay --json -P "$dir/p.yaml" "$charlm" && has '"muon_settings"' && has '"muon": {"count"'; ok $? "muon: JSON"
+
+# ---- bad keys
+bad() { # bad TEXT FRAGMENT
+    printf '%b' "$1" >"$dir/bad.yaml"
+    run 3 replay -P "$dir/bad.yaml" "$mlp" && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "$2" err
+    ok $? "refused: $2"
+}
+bad 'optimizer: {states: coatt}\n' "states: 'coatt' is none of torchao-8bit"
+bad 'optimizer: {states: coat, state: bf16}\n' 'state contradicts states'
+bad 'optimizer: {muon: {lr: 1}, states: coat}\n' 'muon keeps its buffer'
+bad 'optimizer: {muon: 3}\n' "muon: 'key: value' pairs are needed"
+bad 'optimizer: {muon: {step: 3}}\n' "muon: unknown key 'step'"
+bad 'optimizer: {muon: {ns_steps: 100}}\n' 'less than 100'
+bad 'optimizer: {muon: {model: nothing}}\n' "'nothing' is no model"
+bad 'optimizer: {muon: {model: volta}}\n' "architecture that multiplies bf16"
+bad 'optimizer: {muon: {model: hopper-fp16-fp32}}\n' 'does not multiply bf16'
+bad 'optimizer: {muon: {variant: apex}}\n' 'no operations on tensors'
+bad 'optimizer: {muon: {adjust_lr: big}}\n' 'none of original, match_rms_adamw'
+bad 'optimizer: {muon: {ns_coefficients: [1, 2]}}\n' 'three numbers are needed'
+bad 'optimizer: {muon: {momentum: 0}}\n' 'nesterov needs a momentum'
+bad 'optimizer: {muon: {lr: -1}}\n' 'no Muon has such settings'
+bad 'muon_exclude: [head]\n' 'the optimizer has no muon'
+
+# ---- train
+run 3 train -P coat-fp8-states --steps 1 && has 'states coat' err; ok $? "train: no moments in few bits"
+run 3 train -P muon-bf16 --steps 1 && has 'muon' err; ok $? "train: no muon"
+finish
