@@ -40,12 +40,12 @@ sim_libsim_la_SOURCES = \
   sim/memory/report.c sim/memory/report.h sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c \
   sim/merge/join.c sim/merge/join.h sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c \
   sim/merge/parts.h sim/merge/ranks.c sim/merge/ranks.h \
-  sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/data.c \
+  sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/comparison.c sim/plot/comparison.h sim/plot/cmd.c sim/plot/data.c \
   sim/plot/data.h sim/plot/differences.c sim/plot/differences.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
-  sim/plot/heatmap.c sim/plot/heatmap.h \
+  sim/plot/distribution.c sim/plot/distribution.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/noise.c sim/plot/noise.h \
   sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
   sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h sim/plot/select.c sim/plot/select.h \
-  sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/text.c sim/plot/text.h \
+  sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h \
   sim/policy/blocks.c sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c \
   sim/policy/list.h sim/policy/nemo.c sim/policy/muon.c sim/policy/muon.h \

@@ -16,6 +16,10 @@ static const char more[] =
     "                --match of each tensor; steps of one name are taken together\n"
     "  sweep         underflow, overflow and SQNR over the loss scale, and the window of scales that\n"
     "                are safe: nothing overflows, at most --underflow per cent underflow\n"
+    "  scales        scales of blocks by binary exponent, a lane for each block recipe, and how many blocks\n"
+    "                and elements saturate; needs a report made with block recipes\n"
+    "  sqnr          SQNR of formats and block recipes side by side, for each kind of tensor (or --by\n"
+    "                tensor, layer, step, total)\n"
     "  accumulation  relative error of dot products over their length K, a curve for each\n"
     "                accumulation model; needs a report with several K\n"
     "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
@@ -35,6 +39,8 @@ static const char more[] =
     "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
     "  mpsim stat --json -f fp16 -s 2^0..2^32 trace/ -o sweep.json\n"
     "  mpsim plot sweep --venue icml sweep.json\n"
+    "  mpsim stat --json -f fp16,e4m3,mxfp8:rceil,mxfp8:floor,nvfp4 trace/ -o blocks.json\n"
+    "  mpsim plot scales blocks.json; mpsim plot sqnr --venue icml blocks.json\n"
     "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
     "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
     "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
@@ -162,6 +168,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
         code = plot_draw(figure, &in, r);
     plot_data_clear(&in.tensors);
     plot_scaled_clear(&in.scaled);
+    plot_targets_clear(&in.targets);
     plot_sweep_clear(&in.sweep);
     plot_runs_clear(&in.runs);
     plot_differences_clear(&in.differences);
@@ -190,7 +197,7 @@ int cmd_plot(const command *self, int argc, char **argv)
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "by", OPTION_STRING, &selection.by, "WHAT",
          "sweep: a curve for each kind (default), each tensor (default with --match), or in total; "
-         "diff: a row for each tensor (default) or layer"},
+         "scales, sqnr: kind, tensor, layer, step or total; diff: a row for each tensor (default) or layer"},
         {0, "underflow", OPTION_STRING, &selection.underflow, "PERCENT",
          "sweep: underflow of a curve that is safe, per cent of its elements (default 1)"},
         {0, "column", OPTION_STRING, &selection.column, "NAME",
@@ -212,7 +219,7 @@ int cmd_plot(const command *self, int argc, char **argv)
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
         code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, sweep, "
-                                "accumulation, training, diff", argv[first]);
+                                "scales, sqnr, accumulation, training, diff", argv[first]);
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {

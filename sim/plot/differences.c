@@ -66,18 +66,6 @@ static int get_cell(const plot_differences *d, const json_t *item, plot_cell *ce
     return code;
 }
 
-/* The layer of a tensor: its name without the kind and, of a parameter, without the last part. */
-static char *layer_name(const char *name, const char *kind)
-{
-    static const char *const of_modules[] = {"act", "out", "agrad", "dgrad"};
-    const char *colon = kind ? strchr(name, ':') : NULL;
-    const char *layer = colon ? colon + 1 : name, *dot = strrchr(layer, '.');
-    for (size_t i = 0; kind && i < sizeof of_modules / sizeof of_modules[0]; i++)
-        if (strcmp(kind, of_modules[i]) == 0)
-            dot = NULL;
-    return dot ? strndup(layer, (size_t)(dot - layer)) : strdup(layer);
-}
-
 /* ---- reading: steps, then rows that differ, then cells ---- */
 
 typedef struct reading {
@@ -162,7 +150,7 @@ static int read_item(void *context, const json_t *item)
     int code = get_cell(d, item, &cell);
     if (code || !name) /* a whole step that is missing has no name */
         return code;
-    char *row = d->by_layer ? layer_name(name, json_string_value(json_object_get(item, "kind"))) : strdup(name);
+    char *row = d->by_layer ? plot_layer_name(name, json_string_value(json_object_get(item, "kind"))) : strdup(name);
     if (!row)
         return fail(EXIT_IO, "out of memory");
     if (p->pass == 1) {

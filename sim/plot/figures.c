@@ -5,6 +5,8 @@
 #include "figures.h"
 
 #include "accumulation.h"
+#include "comparison.h"
+#include "distribution.h"
 #include "heatmap.h"
 #include "text.h"
 #include "training.h"
@@ -310,6 +312,16 @@ static int read_sweep(plot_input *in, const plot_selection *selection)
     return plot_scaled_read(&in->scaled, &in->report, selection);
 }
 
+static int read_scales(plot_input *in, const plot_selection *selection)
+{
+    return plot_targets_read(&in->targets, &in->report, selection, PLOT_TOTAL, 0);
+}
+
+static int read_sqnr(plot_input *in, const plot_selection *selection)
+{
+    return plot_targets_read(&in->targets, &in->report, selection, PLOT_KIND, 1);
+}
+
 static int read_diff(plot_input *in, const plot_selection *selection)
 {
     return plot_differences_read(&in->differences, &in->report, selection);
@@ -322,6 +334,10 @@ const plot_figure plot_figures[] = {
      put_ruler_variables},
     {"sweep", "stat", "kind match step format scale by underflow", read_sweep, plot_put_window,
      plot_put_window_variables},
+    {"scales", "stat", "kind match step format by", read_scales, plot_put_distribution,
+     plot_put_distribution_variables},
+    {"sqnr", "stat", "kind match step format scale by", read_sqnr, plot_put_comparison,
+     plot_put_comparison_variables},
     {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation,
      plot_put_accumulation_variables},
     {"training", "train", "match column reports", read_training, plot_put_training,

@@ -7,6 +7,7 @@
 #include "runs.h"
 #include "scaled.h"
 #include "sweep.h"
+#include "targets.h"
 
 #include <stdio.h>
 
@@ -26,6 +27,7 @@ typedef struct plot_input {
     plot_report report;
     plot_data tensors; /* of mpsim stat  */
     plot_scaled scaled; /* the same, over its scales */
+    plot_targets targets; /* the same, formats and recipes side by side */
     plot_sweep sweep;  /* of mpsim dot   */
     plot_runs runs;    /* of mpsim train */
     plot_differences differences; /* of mpsim diff */

@@ -80,40 +80,7 @@ static int add_count(const plot_scaled *s, uint64_t *to, uint64_t n)
     return 0;
 }
 
-/* What an item holds. */
-typedef struct held {
-    uint64_t finite, zero;
-    double l2;
-} held;
-
-/* SQNR is the ratio of two sums over the elements that were compared; the report has their ratio, and
- * of the noise the mean. Where there is no noise, the signal is that of all elements if all were
- * compared, 0 if only zeros were, and not known otherwise. */
-static int add_sqnr(const plot_scaled *s, plot_scaled_cast *c, const json_t *cast, const held *of)
-{
-    const json_t *sqnr = json_object_get(cast, "sqnr_db"), *mse = json_object_get(cast, "mse"),
-                 *compared = json_object_get(cast, "compared");
-    const char *text = json_string_value(sqnr);
-    if (text ? strcmp(text, "NaN") && strcmp(text, "Infinity") && strcmp(text, "-Infinity")
-             : !json_is_number(sqnr))
-        return plot_wrong_member(s->report, "sqnr_db", "decibels");
-    c->sqnr = !text                     ? json_number_value(sqnr)
-              : strcmp(text, "NaN") == 0 ? (double)NAN
-              : *text == '-'             ? -HUGE_VAL
-                                         : HUGE_VAL;
-    const json_int_t n = json_is_integer(compared) ? json_integer_value(compared) : -1;
-    if (n == 0)
-        return 0;
-    const double noise = n > 0 && json_is_number(mse) ? json_number_value(mse) * (double)n : (double)NAN;
-    c->noise += noise;
-    c->signal += noise > 0                  ? noise * pow(10, c->sqnr / 10)
-                 : (uint64_t)n == of->finite ? of->l2 * of->l2
-                 : (uint64_t)n <= of->zero   ? 0
-                                             : (double)NAN;
-    return 0;
-}
-
-static int add_cast(const plot_scaled *s, plot_scaled_cast *c, const json_t *cast, const held *of)
+static int add_cast(const plot_scaled *s, plot_scaled_cast *c, const json_t *cast, const plot_held *of)
 {
     uint64_t underflow, overflow;
     int code = plot_get_count(s->report, cast, "underflow", &underflow);
@@ -122,11 +89,10 @@ static int add_cast(const plot_scaled *s, plot_scaled_cast *c, const json_t *cas
         code = plot_malformed(s->report, "counts contradict each other");
     code = code ? code : add_count(s, &c->underflow, underflow);
     code = code ? code : add_count(s, &c->overflow, overflow);
-    c->items++;
-    return code ? code : add_sqnr(s, c, cast, of);
+    return code ? code : plot_noise_add(&c->noise, s->report, cast, of);
 }
 
-static int add_casts(const plot_scaled *s, plot_curve *c, const json_t *item, const held *of)
+static int add_casts(const plot_scaled *s, plot_curve *c, const json_t *item, const plot_held *of)
 {
     const json_t *casts = json_object_get(item, "formats");
     size_t i;
@@ -143,29 +109,21 @@ static int add_casts(const plot_scaled *s, plot_curve *c, const json_t *item, co
                     code = add_cast(s, cast_of(s, c, f, k), cast, of);
     }
     for (size_t k = 0; !code && k < s->formats.count * s->scales.count; k++)
-        if (c->casts[k].items != c->items)
+        if (c->casts[k].noise.items != c->items)
             code = plot_malformed(s->report, "a cast is missing, or there twice");
     return code;
 }
 
 static int add_item(const plot_scaled *s, plot_curve *c, const json_t *item)
 {
-    uint64_t n[4];
-    static const char *const counts[] = {"count", "zero", "nan", "inf"};
-    int code = 0;
-    for (size_t i = 0; !code && i < 4; i++)
-        code = plot_get_count(s->report, item, counts[i], &n[i]);
+    plot_held of;
+    int code = plot_held_read(&of, s->report, item);
     if (code)
         return code;
-    if (n[1] > n[0] || n[2] > n[0] - n[1] || n[3] > n[0] - n[1] - n[2])
-        return plot_malformed(s->report, "counts contradict each other");
-    code = add_count(s, &c->count, n[0]);
-    code = code ? code : add_count(s, &c->zero, n[1]);
-    code = code ? code : add_count(s, &c->not_finite, n[2] + n[3]);
+    code = add_count(s, &c->count, of.count);
+    code = code ? code : add_count(s, &c->zero, of.zero);
+    code = code ? code : add_count(s, &c->not_finite, of.count - of.finite);
     c->items++;
-    const json_t *l2 = json_object_get(item, "l2");
-    const held of = {.finite = n[0] - n[2] - n[3], .zero = n[1],
-                     .l2 = json_is_number(l2) ? json_number_value(l2) : (double)NAN};
     return code ? code : add_casts(s, c, item, &of);
 }
 
@@ -255,13 +213,7 @@ double plot_scaled_overflow(const plot_scaled *s, size_t curve, size_t format, s
 
 double plot_scaled_sqnr(const plot_scaled *s, size_t curve, size_t format, size_t scale)
 {
-    const plot_curve *c = &s->curves[curve];
-    const plot_scaled_cast *k = cast_of(s, c, format, scale);
-    if (c->items == 1)
-        return k->sqnr;
-    if (!(k->signal > 0))
-        return (double)NAN;
-    return k->noise > 0 ? 10 * log10(k->signal / k->noise) : k->noise == 0 ? HUGE_VAL : (double)NAN;
+    return plot_noise_decibels(&cast_of(s, &s->curves[curve], format, scale)->noise);
 }
 
 /* The largest share of underflow at a scale; < 0 if something overflows. */

@@ -2,16 +2,15 @@
 #ifndef MPSIM_SIM_PLOT_SCALED_H
 #define MPSIM_SIM_PLOT_SCALED_H
 
+#include "noise.h"
 #include "select.h"
 
 enum { PLOT_CURVES_MAX = 12 };
 
 /* Of a curve, in a format, at a scale. */
 typedef struct plot_scaled_cast {
-    size_t items; /* of the report that were added up */
     uint64_t underflow, overflow;
-    double sqnr;          /* of these items; NaN: not known, or nothing to compare */
-    double signal, noise; /* what it is the ratio of, to be added up */
+    plot_noise noise; /* of the items of the report that were added up */
 } plot_scaled_cast;
 
 typedef struct plot_curve {

@@ -163,3 +163,13 @@ int plot_item_scaled(const json_t *item, const plot_report *r)
     return 0;
 }
 
+char *plot_layer_name(const char *name, const char *kind)
+{
+    static const char *const of_modules[] = {"act", "out", "agrad", "dgrad"};
+    const char *colon = kind ? strchr(name, ':') : NULL;
+    const char *layer = colon ? colon + 1 : name, *dot = strrchr(layer, '.');
+    for (size_t i = 0; kind && i < sizeof of_modules / sizeof of_modules[0]; i++)
+        if (strcmp(kind, of_modules[i]) == 0)
+            dot = NULL;
+    return dot ? strndup(layer, (size_t)(dot - layer)) : strdup(layer);
+}

@@ -1,0 +1,110 @@
+/* comparison.c -- see comparison.h. */
+#include "comparison.h"
+
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { NAME_SHOWN = 30 };
+
+/* Characters of a name beside the plot. */
+static size_t name_label(const plot_request *r)
+{
+    const double characters = (0.36 * r->width - 0.10) / 0.0525;
+    return characters < NAME_SHOWN ? (size_t)characters : NAME_SHOWN;
+}
+
+/* All that is selected. */
+static double total(const plot_targets *t, size_t item)
+{
+    plot_noise all = {0};
+    for (size_t i = 0; i < t->n_rows; i++)
+        plot_noise_merge(&all, &t->rows[i].effects[item].noise);
+    return all.items ? plot_noise_decibels(&all) : (double)NAN;
+}
+
+static double decibels(const plot_targets *t, size_t row, size_t item)
+{
+    const plot_noise *n = &t->rows[row].effects[item].noise;
+    return n->items ? plot_noise_decibels(n) : (double)NAN;
+}
+
+static void put_decibels(FILE *to, double x)
+{
+    if (isinf(x) || isnan(x))
+        fputs(isnan(x) || x < 0 ? " NaN" : " exact", to);
+    else
+        fprintf(to, " %.6g", x);
+}
+
+static void put_name(FILE *to, const char *name, size_t characters)
+{
+    fputc(' ', to);
+    plot_put_label(to, name, characters);
+    fputc(' ', to);
+    plot_put_data(to, name);
+    fputc('\n', to);
+}
+
+void plot_put_comparison(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_targets *t = &in->targets;
+    fputs("\n\n# targets\n# 1 target  2 1: a block recipe, 0: a format  3 SQNR in decibels of all that is selected\n"
+          "# 4 label  5 name\n", to);
+    for (size_t k = 0; k < t->n_items; k++) {
+        fprintf(to, "%zu %d", k, *t->items[k].axis != '\0');
+        put_decibels(to, total(t, k));
+        put_name(to, t->items[k].label, name_label(r));
+    }
+    fputs("\n\n# groups\n# 1 group  2 label  3 name\n", to);
+    for (size_t i = 0; i < t->n_rows; i++) {
+        fprintf(to, "%zu", i);
+        put_name(to, t->rows[i].name, name_label(r));
+    }
+    fputs("\n\n# decibels\n# 1 target  2 group  3 SQNR in decibels, exact: no error, NaN: nothing to compare\n", to);
+    for (size_t i = 0; i < t->n_rows; i++)
+        for (size_t k = 0; k < t->n_items; k++)
+            if (t->rows[i].effects[k].noise.items) {
+                fprintf(to, "%zu %zu", k, i);
+                put_decibels(to, decibels(t, i, k));
+                fputc('\n', to);
+            }
+}
+
+/* Where block recipes begin, behind formats. */
+static size_t first_recipe(const plot_targets *t)
+{
+    size_t n = 0;
+    while (n < t->n_items && !*t->items[n].axis)
+        n++;
+    return n;
+}
+
+void plot_put_comparison_variables(FILE *to, const plot_input *in, const plot_request *r)
+{
+    const plot_targets *t = &in->targets;
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    size_t longest = 0, longest_group = 0;
+    for (size_t k = 0; k < t->n_items; k++) {
+        const size_t n = plot_characters(t->items[k].label);
+        longest = n > longest ? n : longest;
+        for (size_t i = 0; i < t->n_rows; i++) {
+            const double x = decibels(t, i, k);
+            low = isfinite(x) ? fmin(low, x) : low;
+            high = isfinite(x) ? fmax(high, x) : high;
+        }
+    }
+    for (size_t i = 0; i < t->n_rows; i++) {
+        const size_t n = plot_characters(t->rows[i].name);
+        longest_group = n > longest_group ? n : longest_group;
+    }
+    if (!(low <= high))
+        low = high = 0;
+    fprintf(to, "v_low = %g; v_high = %g # decibels\n", floor(low) - 1, ceil(high) + 1);
+    fprintf(to, "n_targets = %zu; n_formats = %zu; n_groups = %zu\n", t->n_items, first_recipe(t), t->n_rows);
+    fprintf(to, "name_length = %zu; group_length = %zu # characters\n",
+            longest < name_label(r) ? longest : name_label(r),
+            longest_group < name_label(r) ? longest_group : name_label(r));
+    plot_targets_put_note(to, t);
+}
