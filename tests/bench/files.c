@@ -187,6 +187,15 @@ static void make_many(files *f, size_t tensors)
     " -s 1,2,4,8,16,32,64,128,256,512,2^10,2^11,2^12,2^13,2^14,2^15,2^16,2^17,2^18,2^19,2^20,2^21," \
     "2^22,2^23,2^24 "
 
+static const struct {
+    const char *how, *line;
+} recipes[] = {
+    {"blocks of mxfp8", STAT "1 --dtype binary32 -f mxfp8 IN "},
+    {"blocks of nvfp4", STAT "1 --dtype binary32 -f nvfp4 IN "},
+    {"blocks of e4m3/1x128", STAT "1 --dtype binary32 -f e4m3/1x128 IN "},
+    {"blocks of e4m3/128x128", STAT "1 --dtype binary32 -f e4m3/128x128 IN "},
+};
+
 static void binary32_rows(files *f)
 {
     const double n = (double)f->b->n;
@@ -200,6 +209,10 @@ static void binary32_rows(files *f)
             (way){run_command, "stat --counts --histogram --json -o OUT --threads 1 --dtype FORMAT IN " FOUR, ""},
             the_sum);
     measure(f, "stat", "binary32", "all of 4 formats", 1, n, one, the_sum);
+    measure(f, "stat", "binary32", "all of fp16", 1, n, (way){run_command, STAT "1 --dtype binary32 -f fp16 IN ", ""},
+            the_sum);
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        measure(f, "stat", "binary32", recipes[i].how, 1, n, (way){run_command, recipes[i].line, ""}, the_sum);
     measure(f, "stat", "binary32", "25 scales of 4 formats", 1, n,
             (way){run_command, STAT "1 --dtype FORMAT IN " FOUR SCALES, ""}, one);
     measure(f, "stat", "binary32", "stochastic fp16", 1, n,

@@ -40,6 +40,7 @@ const bench_goal bench_goals[] = {
      "counts and exponent histogram for four formats 0.5"},
     {"stat", "binary32", "all*4*", NULL, 1, GOAL_RATIO, 0.2,
      "with mean, l2, amax, amin, SQNR, MSE and largest relative error for four formats 0.2"},
+    {"stat", "binary32", "blocks*", NULL, 1, GOAL_RATIO, 0.2, "quantising and its statistics 0.2 of reading for one recipe"},
     {"stat", "binary32", "25?scales*", NULL, 1, GOAL_RATIO, 1 / 1.5,
      "a sweep over 25 scales costs at most 1.5 times one scale"},
     {"stat", "fp16 bf16", "all*", NULL, 1, GOAL_RATIO, 0.3,
