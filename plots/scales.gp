@@ -98,7 +98,7 @@ do for [type in types] {
             set label value(words) left at 0.08, note_y font small_font
         }
     }
-    if (n_lanes) {
+    if (has_scales) {
         plot data index 'scales' \
             using ($2 < x_low || $2 >= x_high ? NaN : x($2)):(base_of[int($1) + 1]):(x($2)):(x($2 + 1)):(base_of[int($1) + 1]): \
                   (base_of[int($1) + 1] + max(0.008, $4 * lane_height)) \

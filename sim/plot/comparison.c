@@ -15,19 +15,25 @@ static size_t name_label(const plot_request *r)
     return characters < NAME_SHOWN ? (size_t)characters : NAME_SHOWN;
 }
 
+/* Finite ones as far as a figure goes: a report may say anything. */
+static double decibels_of(const plot_noise *n)
+{
+    const double most = 1e5, x = n->items ? plot_noise_decibels(n) : (double)NAN;
+    return isfinite(x) ? fmax(-most, fmin(most, x)) : x;
+}
+
+static double decibels(const plot_targets *t, size_t row, size_t item)
+{
+    return decibels_of(&t->rows[row].effects[item].noise);
+}
+
 /* All that is selected. */
 static double total(const plot_targets *t, size_t item)
 {
     plot_noise all = {0};
     for (size_t i = 0; i < t->n_rows; i++)
         plot_noise_merge(&all, &t->rows[i].effects[item].noise);
-    return all.items ? plot_noise_decibels(&all) : (double)NAN;
-}
-
-static double decibels(const plot_targets *t, size_t row, size_t item)
-{
-    const plot_noise *n = &t->rows[row].effects[item].noise;
-    return n->items ? plot_noise_decibels(n) : (double)NAN;
+    return decibels_of(&all);
 }
 
 static void put_decibels(FILE *to, double x)

@@ -143,6 +143,7 @@ void plot_put_distribution_variables(FILE *to, const plot_input *in, const plot_
         lost += e->lost_blocks;
         widen(e, &first, &last);
     }
+    fprintf(to, "has_scales = %d # some lane has a bin\n", first <= last);
     if (last < first)
         first = last = -MPSIM_SCALE_MIN;
     find_beyond(t, first, last, beyond);

@@ -112,6 +112,8 @@ train --plan ../in/plan --check-digests ../in/digests --json
 train --resume ../in/point --steps 3 --checkpoint out
 plot histogram -o out ../in/report
 plot sweep --by total -o out ../in/report
+plot scales --by kind -o out $top/tests/cli/reports/blocks.json
+plot sqnr --by layer -o out $top/tests/cli/reports/blocks.json
 verify --list
 TABLE
 

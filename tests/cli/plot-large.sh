@@ -36,6 +36,7 @@ if [ $base -lt 400000 ]; then
     limited $most histogram -o "$dir/h" "$dir/stat.json"; ok $? "histogram in 50 MB"
     limited $most histogram -m 'weight:*' -o "$dir/h" "$dir/stat.json" && grep -q '^# elements: 192000$' "$dir/h.dat"; ok $? "histogram of 6000 tensors"
     limited $most ruler -m 'weight:*' -o "$dir/r" "$dir/stat.json" && grep -q ' 192000 24000 "weight:fc1.weight"' "$dir/r.dat"; ok $? "ruler of 6000 tensors"
+    limited $most sqnr -m 'weight:*' -o "$dir/q" "$dir/stat.json" && grep -q ' "weight:fc1.weight"' "$dir/q.dat"; ok $? "SQNR of 6000 tensors"
     limited $most accumulation -o "$dir/a" "$dir/dot.json"; ok $? "accumulation in 50 MB"
     limited $most training -o "$dir/t" "$dir/train.json" && grep -q 'steps 1 to 150020' "$dir/t.dat"; ok $? "training in 50 MB"
     limited $most training -o "$dir/t" - <"$dir/train.json"; ok $? "training from standard input"

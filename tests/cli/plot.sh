@@ -15,6 +15,7 @@ top=${MPSIM_PLOTS%/plots}
 report=$top/tests/cli/reports/report.json
 dot=$top/tests/cli/reports/dot.json
 train=$top/tests/cli/reports/train.json
+blocks=$top/tests/cli/reports/blocks.json
 
 if ! gnuplot --version >/dev/null 2>&1; then
     echo '1..0 # SKIP gnuplot not found'
@@ -53,8 +54,9 @@ nothing() { # nothing PREFIX: no figure, no temporary
 
 # ---- figures ----
 "$MPSIM" diff --json -o differ.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adamw" >out 2>err
-for figure in histogram ruler sweep accumulation training diff; do
+for figure in histogram ruler sweep scales sqnr accumulation training diff; do
     from=$report
+    case $figure in scales | sqnr) from=$blocks ;; esac
     [ $figure = accumulation ] && from=$dot
     [ $figure = training ] && from=$train
     [ $figure = diff ] && from=differ.json
@@ -194,6 +196,83 @@ ok $? 'sweep: no elements at all'
 "$MPSIM" stat --quiet --json -f fp16 -s 2^-1000..2^-990,1000,2^1010..2^1023 -o far.json "$trace/step_020000" &&
     "$MPSIM" plot sweep -o sw far.json >out 2>err && whole sw && says sw.svg 2⁻⁵¹² && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
 ok $? 'sweep: as far as numbers go'
+
+# ---- scales ----
+"$MPSIM" plot scales --venue icml --title "it's" -o sc "$blocks" >out 2>err && whole sc &&
+    says sc.svg mxfp8:rceil mxfp8:floor 'mxfp8:floor ↓' 'mxfp8:floor →↓' 'saturated (%)' blocks elements 'lost (%)' 28.6 3.6 \
+        'scale of a block' 2⁻³² '↓ along columns; →↓ along rows, then columns' 'steps 1 to 2 together' "it's" &&
+    gnuplot -d sc.gp >out 2>err && [ ! -s err ]
+ok $? 'scales: what it says, and no warning of gnuplot'
+"$MPSIM" plot scales -f 'mxfp8:r*' -k weight --type svg -o sc "$blocks" >out 2>err && grep -q '^0 0 16 0 0 0 0 0 0 0 0 "mxfp8:rceil"' sc.dat &&
+    says sc.svg 0 && ! grep -q 'floor\|lost\|together\|↓' sc.svg && [ "$(grep -c '^0 -' sc.dat)" -eq 3 ] && grep -q '^0 -9 50 1$' sc.dat
+ok $? 'scales: one recipe of one kind'
+"$MPSIM" plot scales --by kind -f mxfp8:floor -o sc "$blocks" >out 2>err && whole sc && says sc.svg weight agrad act &&
+    gnuplot -d sc.gp >out 2>err && [ ! -s err ] && [ "$(grep -c '"mxfp8:floor"' sc.dat)" -eq 3 ] && [ "$(grep -c '↓"$' sc.dat)" -eq 4 ]
+ok $? 'scales --by kind'
+recipes=mxfp8:rceil,mxfp8:floor,mxfp6e3m2,nvfp4,e4m3/128x128
+"$MPSIM" stat --quiet --json -f fp16,e4m3,$recipes -o tiles.json "$trace" &&
+    "$MPSIM" stat --quiet --csv --level kind -f fp16,e4m3,$recipes -o tiles.csv "$trace" &&
+    "$MPSIM" plot scales --venue icml --by kind -k weight,wgrad -o sc tiles.json >out 2>err && whole sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ]
+ok $? 'scales: a report of mpsim stat'
+# the data are the counts of the report
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["axis"] != "" && ($at["kind"] == "weight" || $at["kind"] == "wgrad") { b = $at["blocks"]
+        printf "%s %d %d %.4g %.4g %.4g\n", $at["format"], b, $at["zero_blocks"], 100 * $at["saturated_blocks"] / b,
+            100 * $at["overflow"] / $at["count"], 100 * $at["lost_blocks"] / b }' tiles.csv | sort >wanted
+awk '/^# scales/ { exit } NF == 13 && !/^#/ { gsub("\"", "", $13); printf "%s %d %d %.4g %.4g %.4g\n", $13, $3, $4, $5, $6, $7 }' sc.dat | sort >got
+cmp wanted got >out 2>err && [ "$(wc -l <got)" -eq 10 ]
+ok $? 'scales: shares are those of the report'
+sed 's/"counts": \[[^]]*\]/"counts": []/' "$blocks" >none.json
+"$MPSIM" plot scales -o sc none.json >out 2>err && whole sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ]
+ok $? 'scales: no scale in any bin'
+sed 's/"first": -10, "counts": \[[^]]*\]/"first": -149, "counts": [1]/; s/"first": -40, "counts": \[[^]]*\]/"first": 127, "counts": [9223372036854775807]/
+    s/"nan": 0/"nan": 1/' "$blocks" >far.json
+"$MPSIM" plot scales --by tensor --venue icml -o sc far.json >out 2>err && whole sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ] &&
+    says sc.svg 2⁻¹²⁸ '3 elements recorded as Inf or NaN; steps 1 to 2 together' || says sc.svg 'steps 1 to 2 together; 3 elements recorded as Inf or NaN'
+ok $? 'scales: as far as numbers go'
+
+# ---- sqnr ----
+"$MPSIM" plot sqnr --venue icml -o sq "$blocks" >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
+    says sq.svg fp16 e4m3 mxfp8:rceil 'mxfp8:floor →↓' weight agrad act all 70.0 31.5 ∞ – 'SQNR (dB)' 'steps 1 to 2 together'
+ok $? 'sqnr: what it says, and no warning of gnuplot'
+"$MPSIM" plot sqnr -m 'agrad:*' -f 'fp16,mxfp8:floor' --type svg -o sq "$blocks" >out 2>err && says sq.svg agrad:fc1 20.0 29.0 &&
+    ! grep -q 'rceil\|>all<\|together' sq.svg && [ "$(sed -n '/^# decibels/,$p' sq.dat | grep -c '^[0-9]')" -eq 4 ]
+ok $? 'sqnr: one tensor, some formats'
+"$MPSIM" plot sqnr --by step --type svg -o sq "$blocks" >out 2>err && says sq.svg 'step 1' 'step 2' && ! grep -q together sq.svg &&
+    "$MPSIM" plot sqnr --by layer --type svg -o sq "$blocks" >out 2>err && says sq.svg fc1 &&
+    "$MPSIM" plot sqnr --by total --type svg -o sq "$blocks" >out 2>err && says sq.svg all && [ "$(grep -c '^0 "all"' sq.dat)" -eq 1 ]
+ok $? 'sqnr --by step, layer, total'
+# kinds as the report has them; sums of tensors give the same
+"$MPSIM" plot sqnr --venue icml -o sq tiles.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%.4f\n", $at["sqnr_db"] }' tiles.csv | sort >wanted &&
+    awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
+ok $? 'sqnr: the numbers of the report'
+awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort >wanted
+"$MPSIM" plot sqnr -m '*' --by kind --venue icml --type svg -o sq tiles.json >out 2>err &&
+    awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
+ok $? 'sqnr: sums over tensors'
+"$MPSIM" plot sqnr --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
+    says sq.svg agrad:fc1 weight:conv1.weight mxfp8:rceil all
+ok $? 'sqnr: more tensors than columns: a row for each'
+"$MPSIM" plot sqnr -f fp16,e4m3 -s 2^10 -k agrad --type svg -o sq scales.json >out 2>err && says sq.svg 'fp16 × 1024' 'e4m3 × 1024' &&
+    "$MPSIM" plot sqnr --type svg -o sq scales.json >out 2>err && ! grep -q '×' sq.svg
+ok $? 'sqnr: without recipes; at a loss scale'
+sed 's/"sqnr_db": [^,]*/"sqnr_db": "NaN"/g; s/"compared": [0-9]*/"compared": 0/g' "$blocks" >none.json
+"$MPSIM" plot sqnr -o sq none.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ]
+ok $? 'sqnr: nothing to compare'
+sed 's/"sqnr_db": 28.0/"sqnr_db": 1e308/; s/"sqnr_db": 27.0/"sqnr_db": -1e308/' "$blocks" >far.json
+"$MPSIM" plot sqnr -o sq far.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ]
+ok $? 'sqnr: as far as numbers go'
+sed 's/"blocks": \[/"x": [/' "$blocks" >scales-less.json
+"$MPSIM" stat --quiet --json -f mxfp8 -o wide.json "$top/data/charlm/" || :
+fails 3 'made without block recipes: run mpsim stat --json -f mxfp8' scales -o bad "$report" && nothing bad &&
+    fails 3 '"blocks" are missing' scales scales-less.json
+ok $? 'scales: a report without block recipes'
+fails 2 'none of kind, tensor, layer, step, total' scales --by x "$blocks" && fails 2 'none of kind, tensor, layer, step, total' sqnr --by x "$blocks" &&
+    fails 2 'the report has none of these' sqnr -f nvfp4 "$blocks" && fails 2 'the report has none of these' scales -f fp16 "$blocks" &&
+    fails 2 'scale is not for scales' scales -s 1 "$blocks" && fails 2 'select no tensor' scales -m nothing "$blocks" &&
+    fails 2 'more than 60 recipes and groups: choose' scales --by tensor tiles.json && fails 2 'more than 60 rows' sqnr --by tensor wide.json
+ok $? 'scales, sqnr: what is refused'
 
 # ---- diff ----
 "$MPSIM" plot diff --venue icml -o df differ.json >out 2>err && whole df && says df.svg weight:fc1.bias opt.v:fc2.weight \
@@ -368,6 +447,29 @@ bad_sweep 'a negative count' 's/"overflow": 0/"overflow": -1/' '"overflow"'
 bad_sweep 'a scale of 0' 's/"scales": \[1, 1024\]/"scales": [0, 1024]/' 'a scale is not a number above zero'
 bad_sweep 'nothing that is scaled' 's/"scales": \[1, 1024\]/"scales": [1, 1024], "scaled_kinds": ["dgrad"]/; s/"kind": null/"kind": "act"/' \
     'its scales multiply none of the selected tensors: .*--scale-kinds'
+bad_blocks() { # bad_blocks NAME SED TEXT: the same for scales and sqnr
+    sed "$2" "$blocks" >changed.json
+    for figure in scales sqnr; do
+        fails 3 "changed.json: not a report of mpsim stat: .*$3" $figure -o bad changed.json && nothing bad && [ ! -e bad.gp ]
+        ok $? "bad report of stat, $figure: $1"
+    done
+}
+bad_blocks 'blocks that are no list' 's/"blocks": \[/"blocks": 1, "x": [/' '"blocks" is missing or not an array'
+bad_blocks 'a recipe without a name' 's/"recipe": "mxfp8:floor"/"x": 1/' '"recipe" is missing or not a string'
+bad_blocks 'an axis that is none' 's/"axis": "columns"/"axis": "diagonal"/' '"axis" is none of rows, columns, requantised'
+bad_blocks 'a negative count' 's/"lost_blocks": 1/"lost_blocks": -1/' '"lost_blocks" is missing or not a count'
+bad_blocks 'no blocks in a recipe' 's/"saturated_blocks"/"x"/' '"saturated_blocks" is missing or not a count'
+bad_blocks 'more saturated blocks than blocks' 's/"saturated_blocks": 4/"saturated_blocks": 400/' 'counts contradict each other'
+bad_blocks 'more elements than the tensor has' 's/"elements": 512/"elements": 513/' 'counts contradict each other'
+bad_blocks 'no scales' 's/"scales": {/"x": {/' '"zero" is missing or not a count'
+bad_blocks 'scales that are no list' 's/"counts": \[2, 8, 6\]/"counts": 5/' '"counts" is missing or not an array'
+bad_blocks 'a scale beyond binary32' 's/"first": -40/"first": 125/' 'scales have exponents beyond those of binary32'
+bad_blocks 'a scale before binary32' 's/"first": -40/"first": -150/' 'scales have exponents beyond those of binary32'
+bad_blocks 'scales that are not counted' 's/\[2, 8, 6\]/[2, -8, 6]/' 'a number of scales is not a count'
+sed 's/"first": -8, "counts": \[1\]/"first": -9, "counts": [9223372036854775807]/; s/\[4, 8, 4\]/[1, 9223372036854775807, 4]/
+    s/"first": -40, "counts": \[2, 0/"first": -9, "counts": [9223372036854775807, 0/' "$blocks" >changed.json
+fails 3 'changed.json: .*: counts are too large' scales -o bad changed.json && nothing bad
+ok $? 'bad report of stat, scales: counts that overflow'
 for share in -1 101 x '' nan; do
     fails 2 "'$share' is not per cent" sweep --underflow "$share" "$report"
     ok $? "sweep --underflow '$share'"
