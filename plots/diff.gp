@@ -39,7 +39,7 @@ do for [type in types] {
     set bmargin at screen 0; set tmargin at screen 1
     set xrange [0:width]; set yrange [0:height]
     if (strlen(title)) {
-        set label title center at width / 2, height - 0.13 noenhanced font normal_font
+        set label title center at width / 2.0, height - 0.13 noenhanced font normal_font
     }
     set label (several ? 'step (of several in a column the worst is shown)' : 'step') center \
         at left + plot_width / 2, bottom - 0.26 font normal_font

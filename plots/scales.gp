@@ -4,6 +4,7 @@
 # Reads the blocks lanes, groups and scales.
 
 # ---- layout, inches ----
+width = real(width)
 lane_height = 0.21; lane_gap = 0.035
 heading_height = headings ? 0.17 : 0
 column = 0.43 # of the table

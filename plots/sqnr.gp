@@ -9,6 +9,7 @@ stats data index 'targets' using (target_name[int($1) + 1] = stringcolumn(4), al
 stats data index 'groups' using (group_name[int($1) + 1] = stringcolumn(2), 0) nooutput
 
 # ---- layout, inches ----
+width = real(width)
 few = n_groups <= 8
 apart = 0.06 # between formats and recipes, before what is of all
 n_split = n_formats > 0 && n_formats < n_targets
@@ -46,7 +47,7 @@ mix(a, b, t) = int(a + (b - a) * t + 0.5)
 colour_of(t) = 65536 * mix(8, 236, t) + 256 * mix(36, 243, t) + mix(84, 249, t) # from a dark blue to a light one
 cell_colour(s) = s eq 'NaN' ? white : s eq 'exact' ? faint : colour_of(part(real(s)))
 cell_text(s) = s eq 'NaN' ? '–' : s eq 'exact' ? '∞' : sprintf(decimals ? '%.1f' : '%.0f', real(s))
-text_colour(s) = s ne 'NaN' && s ne 'exact' && part(real(s)) < 0.5 ? white : black
+text_colour(s) = s ne 'NaN' && s ne 'exact' && part(real(s)) < 0.4 ? white : black
 nice(t) = t <= 1 ? 1 : t <= 2 ? 2 : t <= 5 ? 5 : 10 # the next of 1, 2, 5, 10
 rounded(t) = 10 ** floor(log10(t)) * nice(t / 10 ** floor(log10(t)) - 1e-9)
 

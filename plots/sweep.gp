@@ -100,7 +100,7 @@ do for [type in types] {
     set bmargin at screen 0; set tmargin at screen 1
     set xrange [0:width]; set yrange [0:height]
     if (strlen(title)) {
-        set label 1 title center at width / 2, height - 0.13 noenhanced font normal_font
+        set label 1 title center at width / 2.0, height - 0.13 noenhanced font normal_font
     }
     array safe_from[n_formats]; array safe_to[n_formats]; array name[n_formats]; array says[n_formats]
     stats data index 'windows' using \
