@@ -25,8 +25,6 @@ const bench_goal bench_goals[] = {
     {CASTS, NARROW, "nearest-even*", NULL, 1, GOAL_RATIO, 0.9,
      "to-nearest-even to every format of at most 16 bits 0.9"},
     {CASTS, NARROW, OTHERS, NULL, 1, GOAL_RATIO, 0.7, "other deterministic modes 0.7"},
-    {"quantize", "*", "statistics", NULL, 1, GOAL_RATIO, 0.2,
-     "quantising and its statistics in one pass, 0.2 of reading for one recipe"},
     {"quantize", "*", "*", NULL, 1, GOAL_RATIO, 0.3, "block recipes: 0.3 of memcpy for values"},
     /* 0.2 of the plain sum over a mapped file, see below */
     {"blocks", "*", "statistics", NULL, 1, GOAL_SPEED, 300e6,
