@@ -69,9 +69,17 @@ V_INLINE int any_rest(vf64 first, vf64 last)
     return m64_any(v_test_u64(rest, rest));
 }
 
-static __attribute__((noinline)) void add_rests(mpsim_block_errors *e, vf64 first, vf64 last)
+static __attribute__((noinline)) void leave_rests(mpsim_block_errors *e, vf64 first, vf64 last)
 {
     double rest[2][V_LANES / 2];
+    v_store_f64(rest[0], first);
+    v_store_f64(rest[1], last);
+    mpsim_block_errors_rest(e, rest[0], V_LANES);
+}
+
+/* The levels that stay in memory. */
+V_INLINE void add_rests(mpsim_block_errors *e, vf64 first, vf64 last)
+{
     for (int i = 2; i < MPSIM_ERROR_LEVELS; i++) {
         vf64 a = v_load_f64(e->level[i][0]), b = v_load_f64(e->level[i][1]);
         first = extract(&a, first);
@@ -81,9 +89,7 @@ static __attribute__((noinline)) void add_rests(mpsim_block_errors *e, vf64 firs
         if (!any_rest(first, last))
             return;
     }
-    v_store_f64(rest[0], first);
-    v_store_f64(rest[1], last);
-    mpsim_block_errors_rest(e, rest[0], V_LANES);
+    leave_rests(e, first, last);
 }
 
 V_INLINE void add_squares(mpsim_block_errors *e, squares *s, vf32 d)
