@@ -220,13 +220,11 @@ static int exponent(float x)
  * vanish is far from the subnormal numbers. */
 static int is_plain(const work *w, group *g, size_t k)
 {
-    const float amax = mpsim_f32_bits(g->amax[k]), inverse = g->inverse[k], far = 0x1p120f;
-    if (!(inverse >= 0x1p-120f && inverse <= far && g->factor[k] > 0x1p-120f &&
-          g->factor[k] < far && amax < far && amax * g->factor[k] < far))
-        return 0;
-    const int e = exponent(inverse);
+    const int e = exponent(g->inverse[k]), of = exponent(g->factor[k]);
+    const int largest = (int)(g->amax[k] >> 23) - 127;
     g->top[k] = (int16_t)(2 * (e + w->step));
-    return e + w->lowest >= -90 && e + w->highest <= 120;
+    return (e + w->lowest >= -90) & (e + w->highest <= 120) & (of >= -120) & (of <= 119) &
+           (largest <= 119) & (largest + of <= 118) & (g->amax[k] > 0);
 }
 
 /* Zeros stay zeros if the numbers that they meet are ones. */
@@ -239,15 +237,18 @@ static int is_zero(const work *w, const group *g, size_t k)
 
 static void sort_blocks(work *w, group *g, const span *s)
 {
+    size_t left = 0;
     g->any_plain = g->any_left = 0;
     for (size_t k = 0; k < s->n; k++) {
-        g->plain[k] = !g->left[k] && !g->irregular[k] && g->amax[k] > 0 && is_plain(w, g, k);
-        g->left[k] = !g->plain[k] && (g->left[k] || !is_zero(w, g, k));
+        g->plain[k] = (!(g->left[k] | g->irregular[k])) & is_plain(w, g, k);
+        if (!g->plain[k])
+            g->left[k] = g->left[k] || !is_zero(w, g, k);
         g->any_plain |= g->plain[k];
         g->any_left |= g->left[k];
-        if (!g->left[k])
-            w->found.compared += s->h * s->width;
+        g->seen[k].nonzero = g->plain[k];
+        left += g->left[k];
     }
+    w->found.compared += (s->n - left) * s->h * s->width;
 }
 
 static void account_row(work *w, group *g, const span *s, size_t at)
@@ -272,8 +273,6 @@ static void account_row(work *w, group *g, const span *s, size_t at)
 static void account_span(work *w, group *g, const span *s)
 {
     sort_blocks(w, g, s);
-    for (size_t k = 0; k < s->n; k++)
-        g->seen[k].nonzero = g->plain[k];
     for (size_t i = s->top; i < s->top + s->h; i++) {
         const size_t at = i * w->reference.cols + s->left;
         if (g->any_plain)
@@ -300,8 +299,8 @@ static void run_span(work *w, const span *s)
         account_span(w, &g, s);
     else
         cast_span(w, &g, s);
-    for (size_t k = 0; out->stats && k < s->n; k++)
-        mpsim_block_tell(out->stats, w->reference.rule, &g.seen[k], g.code[k], g.inverse[k]);
+    if (out->stats)
+        mpsim_block_tell(out->stats, w->reference.rule, g.seen, g.code, g.inverse, s->n);
 }
 
 static void run(work *w)

@@ -42,31 +42,42 @@ void mpsim_block_see(mpsim_block_seen *seen, const float *x, const float *values
     }
 }
 
-static void count_scale(mpsim_block_stats *s, const mpsim_scale_rule_row *rule, uint8_t code,
-                        float inverse)
+static void count_inverse(mpsim_block_stats *s, float inverse)
 {
     const uint32_t bits = mpsim_bits_f32(inverse);
-    if (rule->scale_bytes == 1) {
-        s->least_scales += code <= rule->least_code;
-        s->largest_scales += code == rule->largest_code;
-    }
     if (bits >= 0x7f800000u) /* scales are not negative */
         s->scale_nonfinite++;
-    else if (bits == 0)
-        s->scale_zero++;
-    else
+    else if (bits >= 0x800000)
+        s->scales[(int)(bits >> 23) - 127 - MPSIM_SCALE_MIN]++;
+    else if (bits)
         s->scales[mpsim_number_f32(inverse).exp - MPSIM_SCALE_MIN]++;
+    else
+        s->scale_zero++;
 }
 
 void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule,
-                      const mpsim_block_seen *seen, uint8_t code, float inverse)
+                      const mpsim_block_seen *seen, const uint8_t *code, const float *inverse,
+                      size_t n)
 {
-    s->blocks++;
-    s->saturated_blocks += seen->saturated;
-    s->nonfinite_blocks += seen->nonfinite;
-    s->zero_blocks += !seen->nonzero;
-    if (!seen->nonzero)
-        return;
-    s->lost_blocks += !seen->nonfinite && !seen->kept;
-    count_scale(s, rule, code, inverse);
+    const int has_codes = rule->scale_bytes == 1;
+    uint64_t zero = 0, saturated = 0, nonfinite = 0, lost = 0, least = 0, largest = 0;
+    for (size_t k = 0; k < n; k++) {
+        const mpsim_block_seen b = seen[k];
+        saturated += b.saturated;
+        nonfinite += b.nonfinite;
+        zero += !b.nonzero;
+        if (!b.nonzero)
+            continue;
+        lost += !b.nonfinite & !b.kept;
+        least += code[k] <= rule->least_code;
+        largest += code[k] == rule->largest_code;
+        count_inverse(s, inverse[k]);
+    }
+    s->blocks += n;
+    s->zero_blocks += zero;
+    s->saturated_blocks += saturated;
+    s->nonfinite_blocks += nonfinite;
+    s->lost_blocks += lost;
+    s->least_scales += has_codes ? least : 0;
+    s->largest_scales += has_codes ? largest : 0;
 }

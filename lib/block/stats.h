@@ -15,8 +15,9 @@ typedef struct mpsim_block_seen {
 void mpsim_block_see(mpsim_block_seen *seen, const float *x, const float *values, size_t n,
                      int saturates);
 
-/* mpsim_block_tell -- account for a block whose elements all were seen. */
+/* mpsim_block_tell -- account for n blocks whose elements all were seen, their scales' codes and inverses. */
 void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule,
-                      const mpsim_block_seen *seen, uint8_t code, float inverse);
+                      const mpsim_block_seen *seen, const uint8_t *code, const float *inverse,
+                      size_t n);
 
 #endif
