@@ -202,8 +202,8 @@ void block_csv_cells(FILE *to, const block_list *l, const group *g, int i)
 
 const char *block_text_titles(int counts)
 {
-    return counts ? "|<recipe|<axis|>underflow|>saturated|>in blocks|>lost blocks|>scales"
-                  : "|<recipe|<axis|>underflow|>saturated|>in blocks|>lost blocks|>scales|>SQNR dB";
+    return counts ? "|<recipe|<axis|>underflow|>saturated|>sat. blocks|>lost blocks|>scales"
+                  : "|<recipe|<axis|>underflow|>saturated|>sat. blocks|>lost blocks|>scales|>SQNR dB";
 }
 
 /* A share, "0" without any. */

@@ -106,6 +106,15 @@ void tally_failed(tally *r)
     r->failed++;
 }
 
+/* Whether a tensor has elements, but none of them along columns. */
+static int lacks_columns(const group *of, const block_list *l)
+{
+    for (size_t i = 0; i < of->n_blocks; i++)
+        if (l->items[i].axis != BLOCK_ROWS)
+            return of->stats.count > 0 && of->blocks[i].elements == 0;
+    return 0;
+}
+
 int tally_tensor(tally *r, const stat_place *place, const group *of)
 {
     if (!of) {
@@ -119,6 +128,7 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
     group_merge(kind, of);
     group_merge(at_step, of);
     group_merge(&r->total, of);
+    r->lines += (uint64_t)lacks_columns(of, &r->targets->blocks);
     report_tensor(r, place, of);
     return 0;
 }
@@ -333,6 +343,9 @@ int tally_end(tally *r, int code, const char *names)
     if (!code && r->left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out,
              r->left_out == 1 ? "" : "s");
+    if (!code && r->lines)
+        note("%" PRIu64 " tensor%s of one dimension, without columns, left out of what is along columns", r->lines,
+             r->lines == 1 ? "" : "s");
     if (!code && r->report.partial) {
         note("stat: interrupted: the report is partial");
         return r->report.partial;

@@ -31,6 +31,7 @@ typedef struct tally {
     const char *level; /* CSV: the one level that is written */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
     uint64_t broken;          /* tensors with NaN or Inf                                */
+    uint64_t lines;           /* of one dimension, where recipes are along columns      */
     size_t all;               /* files that there are                                   */
     uint64_t cut;             /* tensors of which a part was read                       */
     int failed;               /* files                                                  */
