@@ -179,14 +179,34 @@ void block_buffers_clear(block_buffers *b)
 
 /* ---- elements ---- */
 
+enum { SIDE = 4 };
+
+/* Four rows of four at a time, which the compiler keeps in registers. */
+static void transpose_square(float *to, const float *from, size_t rows, size_t cols)
+{
+    float x[SIDE][SIDE], y[SIDE][SIDE];
+    for (size_t a = 0; a < SIDE; a++)
+        memcpy(x[a], from + a * cols, sizeof x[a]);
+    for (size_t b = 0; b < SIDE; b++)
+        for (size_t a = 0; a < SIDE; a++)
+            y[b][a] = x[a][b];
+    for (size_t b = 0; b < SIDE; b++)
+        memcpy(to + b * rows, y[b], sizeof y[b]);
+}
+
 static void transpose(float *to, const float *from, size_t rows, size_t cols)
 {
-    enum { SIDE = 16 };
-    for (size_t i = 0; i < rows; i += SIDE)
-        for (size_t j = 0; j < cols; j += SIDE)
-            for (size_t a = i; a < rows && a < i + SIDE; a++)
-                for (size_t b = j; b < cols && b < j + SIDE; b++)
-                    to[b * rows + a] = from[a * cols + b];
+    const size_t most = rows / SIDE * SIDE, wide = cols / SIDE * SIDE;
+    for (size_t i = 0; i < most; i += SIDE) {
+        for (size_t j = 0; j < wide; j += SIDE)
+            transpose_square(to + j * rows + i, from + i * cols + j, rows, cols);
+        for (size_t j = wide; j < cols; j++)
+            for (size_t a = i; a < i + SIDE; a++)
+                to[j * rows + a] = from[a * cols + j];
+    }
+    for (size_t i = most; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            to[j * rows + i] = from[i * cols + j];
 }
 
 /* Groups of each row; what is left at its end stays. */
