@@ -77,6 +77,11 @@ static int choose_form(const quantise_options *o, const quant_form **f)
         return 0;
     *f = quant_form_find(o->layout, b->element, o->how->scale, o->columns ? b->block_cols : b->block_rows,
                          o->columns ? b->block_rows : b->block_cols, o->how->tensor_scale, why, sizeof why);
+    if (*f && o->columns && b->block_rows > 1 && (*f)->block_rows == 1) { /* square blocks: the form of columns, if any */
+        const quant_form *turned = quant_form_find(o->layout, b->element, o->how->scale, b->block_cols, 1,
+                                                   o->how->tensor_scale, NULL, 0);
+        *f = turned ? turned : *f;
+    }
     if (!*f)
         return fail(EXIT_USAGE, "cast: no place for %s%s: %s", b->name, o->columns ? " along columns" : "", why);
     if (o->swizzled && ((*f)->swizzle == QUANT_UNSWIZZLED || strcmp(o->how->scale, "binary32") == 0))

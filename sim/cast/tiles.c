@@ -85,12 +85,12 @@ static void cut(work *k)
         inner = common(inner, q->how->transform, k->inner);
     if (b->element_mode >= MPSIM_ROUND_STOCHASTIC_A)
         inner = k->inner; /* random bits are counted along the matrix */
+    uint64_t rows = q->columns ? inner : line, cols = q->columns ? line : inner;
     if (q->g && q->g->swizzled) {
-        const uint64_t along = q->columns ? q->g->block_rows : q->g->block_cols;
-        line = common(line, 128, lines_all);
-        inner = common(inner, 4 * along, k->inner);
+        const int down = q->g->block_rows > q->g->block_cols;
+        rows = common(rows, down ? 4 * q->g->block_rows : 128, q->rows);
+        cols = common(cols, down ? 128 : 4 * q->g->block_cols, q->cols);
     }
-    const uint64_t rows = q->columns ? inner : line, cols = q->columns ? line : inner;
     k->tile_cols = q->cols <= WIDE / rows ? q->cols : multiple(cols, TILE / rows, q->cols);
     k->tile_rows = multiple(rows, TILE / k->tile_cols, q->rows);
     k->down = up(q->rows, k->tile_rows);
