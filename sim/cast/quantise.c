@@ -82,6 +82,9 @@ static int choose_form(const quantise_options *o, const quant_form **f)
                                                    o->how->tensor_scale, NULL, 0);
         *f = turned ? turned : *f;
     }
+    if (*f && strcmp((*f)->scale, "binary32") == 0 && strcmp(o->how->scale, "e8m0") == 0 &&
+        b->rule != MPSIM_SCALE_E8M0_DEEPGEMM) /* whose powers of two are stored as numbers */
+        *f = quant_form_find(o->layout, "", "", 0, 0, 0, why, sizeof why);
     if (!*f)
         return fail(EXIT_USAGE, "cast: no place for %s%s: %s", b->name, o->columns ? " along columns" : "", why);
     if (o->swizzled && ((*f)->swizzle == QUANT_UNSWIZZLED || strcmp(o->how->scale, "binary32") == 0))
