@@ -44,7 +44,7 @@ tests_libsupport_la_SOURCES = \
   tests/support/recorded.h tests/support/replaykept.c tests/support/replaykept.h \
   tests/support/replaytrace.c tests/support/replaytrace.h tests/support/sha256.c \
   tests/support/sha256.h tests/support/subjects.c tests/support/subjects.h \
-  tests/support/support.c tests/support/support.h tests/support/sweep.c \
+  tests/support/stored.c tests/support/stored.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
   tests/support/sweep.h tests/support/trainer.c tests/support/trainer.h \
   tests/support/trainengine.c tests/support/trainengine.h \
   tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
@@ -67,7 +67,7 @@ unit_tests = \
   tests/layer/t-batchnorm tests/layer/t-xent \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \
-  tests/optim/t-muon tests/quant/t-tiles \
+  tests/optim/t-muon tests/quant/t-tiles tests/quant/t-written \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
@@ -205,8 +205,9 @@ fuzz:
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
-  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised tests/trace/torch \
-  tests/bench/scale.sh
+  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised \
+  tests/trace/torch tests/bench/scale.sh tests/quant/layouts.safetensors \
+  tests/quant/record_layouts.py tests/quant/roundtrip.py
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all

@@ -7,9 +7,9 @@
 #include "sim/quant/quant.h"
 
 #include "support/recorded.h"
+#include "support/stored.h"
 #include "support/support.h"
 
-#include <jansson.h>
 #include <mpsim/format.h>
 #include <mpsim/round.h>
 #include <stdio.h>
@@ -111,38 +111,6 @@ END_TEST
 
 /* ---- what torchao stored ---- */
 
-typedef struct stored {
-    json_t *header;
-    unsigned char *bytes, *data;
-} stored;
-
-static stored load(const char *path)
-{
-    stored s = {0};
-    FILE *f = fopen(test_source_path(path), "rb");
-    ck_assert(f != NULL && (s.bytes = malloc(1 << 20)) != NULL);
-    const size_t n = fread(s.bytes, 1, 1 << 20, f);
-    fclose(f);
-    const size_t length = (size_t)code_load(s.bytes, 8);
-    ck_assert(n > 8 && n < 1 << 20 && length < n - 8);
-    s.header = json_loadb((char *)s.bytes + 8, length, 0, NULL);
-    s.data = s.bytes + 8 + length;
-    ck_assert(s.header != NULL);
-    return s;
-}
-
-static const unsigned char *part(const stored *s, const char *name, quant_shape *shape)
-{
-    const json_t *v = json_object_get(s->header, name);
-    if (!v)
-        return NULL;
-    const json_t *sides = json_object_get(v, "shape");
-    shape->rank = json_array_size(sides);
-    for (size_t i = 0; i < shape->rank; i++)
-        shape->sides[i] = (uint64_t)json_integer_value(json_array_get(sides, i));
-    return s->data + json_integer_value(json_array_get(json_object_get(v, "data_offsets"), 0));
-}
-
 /* A tensor of the state dict; the element of those whose dtype is U8. */
 static const struct {
     const char *name, *type, *element, *scale;
@@ -197,10 +165,11 @@ typedef struct tally {
 } tally;
 
 /* Codes, scales and values of one tensor, from its parts. */
-static void check_tensor(const stored *s, recorded *want, size_t which, tally *t)
+static void check_tensor(const stored_file *s, recorded *want, size_t which, tally *t)
 {
     const char *name = tensors[which].name;
     const quant_form *f = form_of(tensors[which].type, tensors[which].element);
+    stored_tensor found;
     const unsigned char *data[QUANT_PARTS];
     quant_shape shapes[QUANT_PARTS];
     quant_geometry g;
@@ -208,7 +177,9 @@ static void check_tensor(const stored *s, recorded *want, size_t which, tally *t
     for (quant_part p = 0; p < QUANT_PARTS; p++) {
         data[p] = NULL;
         if (quant_part_name(f, p, name, part_name, sizeof part_name) >= 0) {
-            data[p] = part(s, part_name, &shapes[p]);
+            data[p] = stored_find(s, part_name, &found) ? found.data : NULL;
+            shapes[p].rank = found.rank;
+            memcpy(shapes[p].sides, found.sides, sizeof found.sides);
             ck_assert(quant_part_of(f, p, part_name, back, sizeof back) && strcmp(back, name) == 0);
         }
     }
@@ -250,7 +221,7 @@ static void check_tensor(const stored *s, recorded *want, size_t which, tally *t
 
 START_TEST(torchao_state)
 {
-    stored s = load(FOLDER "torchao.safetensors");
+    stored_file s = stored_open(test_source_path(FOLDER "torchao.safetensors"));
     recorded *want = recorded_open(FOLDER "expected.safetensors");
     tally t = {0};
     for (size_t i = 0; i < COUNT(tensors); i++)
@@ -259,8 +230,7 @@ START_TEST(torchao_state)
            t.scales, t.values, t.wrong);
     ck_assert(t.wrong == 0 && t.values > 3000);
     recorded_close(want);
-    json_decref(s.header);
-    free(s.bytes);
+    stored_close(&s);
 }
 END_TEST
 
