@@ -93,6 +93,8 @@ struct trace {
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
     char lone[512];         /* see trace_quantised_note                                    */
+    int (*quantised)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                     trace_error *error); /* `codes` of tensors that are codes and scales  */
     struct arena *arena;
     size_t arena_bytes;
     char *text; /* a header whose strings are in use, or NULL                  */
@@ -153,14 +155,10 @@ int trace_is_index(const unsigned char *head, size_t n);
 /* trace_shards -- visit the names of the files of an index, while it returns 0; what is no index has none. */
 int trace_shards(const char *path, int (*visit)(void *context, const char *file), void *context);
 
-/* quantised.c with quantisedhint.c; quantisedread.c */
+/* quantised.c with quantisedhint.c and quantisedread.c */
 
 /* trace_find_quantised -- codes and scales of a trace whose directory is read become tensors. */
 int trace_find_quantised(trace *t, const trace_options *options, trace_error *error);
-
-/* trace_quantised_codes -- `codes` of such tensors. */
-int trace_quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
-                          trace_error *error);
 
 /* layout.c */
 

@@ -36,12 +36,13 @@ typedef struct finder {
     size_t n_made;
     char misfit[WHY_MAX + 512];  /* why codes that have scales fit no row                          */
     int weak;                    /* a dtype is why: of a row whose dtypes fit there is more to say */
-    char missing[WHY_MAX + 512]; /* which part is not there                                        */
+    char missing[WHY_MAX + 512]; /* which part is not there, or what is not said                   */
 } finder;
 
 /* ---- names ---- */
 
-int quantised_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size)
+/* As quant_part_name. object: as an attribute of an object that was pickled, NAME/rowwise_data. */
+static int part_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size)
 {
     const char *suffix = f->suffix[p];
     if (!object)
@@ -49,7 +50,8 @@ int quantised_name(const quant_form *f, quant_part p, int object, const char *na
     return suffix ? snprintf(to, size, "%s/%s", name, suffix + (*suffix == '.')) : -1;
 }
 
-int quantised_name_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size)
+/* As quant_part_of. */
+static int part_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size)
 {
     const char *suffix = f->suffix[p], *slash = strrchr(stored, '/');
     if (!object)
@@ -151,7 +153,7 @@ static int fit_tensor_scale(finder *f, fit *x, const char *name)
     *at = QUANTISED_ABSENT;
     if (!form->suffix[QUANT_TENSOR_SCALE] || form->tensor_scale == QUANT_NONE)
         return 1;
-    if (quantised_name(form, QUANT_TENSOR_SCALE, x->object, name, f->other, f->room) >= 0)
+    if (part_name(form, QUANT_TENSOR_SCALE, x->object, name, f->other, f->room) >= 0)
         *at = find(f, f->other);
     if (*at == QUANTISED_ABSENT) {
         if (form->tensor_scale != QUANT_MAYBE && !f->missing[0])
@@ -215,9 +217,9 @@ static const mpsim_format *element_of(finder *f, const fit *x, const quantised_h
     const char *word = !d || d->format ? own->name : f->element[0] ? f->element : hint->element;
     if (!*word && !strchr(form->elements, ' '))
         word = form->elements;
-    if (!*word)
-        misfit(f, form, x->q.parts[QUANT_CODES], x->q.parts[QUANT_SCALES],
-               "nothing says which elements they are (--stored LAYOUT:ELEMENT)");
+    if (!*word && !f->missing[0])
+        snprintf(f->missing, sizeof f->missing, "nothing says which elements the codes '%.180s' are (--stored LAYOUT:ELEMENT)",
+                 f->t->entries[x->q.parts[QUANT_CODES]].tensor.name);
     if (!*word || !quant_form_has(form->elements, word) || (f->element[0] && strcmp(f->element, word) != 0))
         return NULL;
     const mpsim_format *element = mpsim_format_find(word);
@@ -243,13 +245,13 @@ static int try_form(finder *f, const quant_form *form, int object, uint32_t code
     char why[WHY_MAX];
     const trace_entry *e = f->t->entries;
     const char *dtype = dtype_of(form, QUANT_CODES, &e[codes]);
-    if (!dtype || !quantised_name_of(form, QUANT_CODES, object, e[codes].tensor.name, f->name, f->room))
+    if (!dtype || !part_of(form, QUANT_CODES, object, e[codes].tensor.name, f->name, f->room))
         return 0;
     if (quantised_hints(&f->metadata, f->name, &hint, why, sizeof why)) {
         snprintf(f->misfit, sizeof f->misfit, "tensor '%.180s': %s", f->name, why);
         return 0;
     }
-    if (!suits(f, form, object, &hint) || quantised_name(form, QUANT_SCALES, object, f->name, f->other, f->room) < 0)
+    if (!suits(f, form, object, &hint) || part_name(form, QUANT_SCALES, object, f->name, f->other, f->room) < 0)
         return 0;
     *x = (fit){.q = {.form = form, .parts = {codes, find(f, f->other), QUANTISED_ABSENT}}, .object = object};
     const uint32_t scales = x->q.parts[QUANT_SCALES];
@@ -355,7 +357,7 @@ static int is_second(finder *f, const fit *x)
             return 0;
         if (strcmp(form->layout, x->q.form->layout) != 0 ||
             strcmp(form->suffix[QUANT_CODES], x->q.form->suffix[QUANT_CODES]) == 0 ||
-            quantised_name(form, QUANT_CODES, x->object, f->name, f->other, f->room) < 0)
+            part_name(form, QUANT_CODES, x->object, f->name, f->other, f->room) < 0)
             continue;
         const uint32_t codes = find(f, f->other);
         if (codes != QUANTISED_ABSENT && try_form(f, form, x->object, codes, &other))
@@ -366,7 +368,7 @@ static int is_second(finder *f, const fit *x)
 static int take(finder *f, uint32_t codes, fit *x)
 {
     /* trying other rows has changed the name */
-    quantised_name_of(x->q.form, QUANT_CODES, x->object, f->t->entries[codes].tensor.name, f->name, f->room);
+    part_of(x->q.form, QUANT_CODES, x->object, f->t->entries[codes].tensor.name, f->name, f->room);
     for (int p = 0; p < QUANT_PARTS; p++)
         if (x->q.parts[p] != QUANTISED_ABSENT)
             f->hidden[x->q.parts[p]] = 1;
@@ -454,6 +456,7 @@ static int arrange(finder *f)
     free(t->entries);
     t->entries = all;
     t->count = seen;
+    t->quantised = quantised_codes;
     t->room = n + f->n_made;
     return 0;
 }
@@ -467,8 +470,8 @@ static int look_for_codes(finder *f, uint32_t scales)
         for (int object = 0; object <= may_be_object(f, form); object++) {
             if (strcmp(form->layout, f->layout) != 0 || !form->suffix[QUANT_CODES][0] ||
                 !dtype_of(form, QUANT_SCALES, e) ||
-                !quantised_name_of(form, QUANT_SCALES, object, e->tensor.name, f->name, f->room) ||
-                quantised_name(form, QUANT_CODES, object, f->name, f->other, f->room) < 0 ||
+                !part_of(form, QUANT_SCALES, object, e->tensor.name, f->name, f->room) ||
+                part_name(form, QUANT_CODES, object, f->name, f->other, f->room) < 0 ||
                 find(f, f->other) != QUANTISED_ABSENT)
                 continue;
             char what[600];

@@ -17,13 +17,8 @@ typedef struct quantised {
     int swizzled;
 } quantised;
 
-/* quantised_geometry -- of the tensor that an entry is; it was found once, so that it is there. */
-void quantised_geometry(const trace_entry *e, quant_geometry *g);
-
-/* quantised_name -- as quant_part_name. object: as an attribute of an object that was pickled, NAME/rowwise_data.
- * quantised_name_of -- as quant_part_of. */
-int quantised_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size);
-int quantised_name_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size);
+/* quantised_codes -- trace.quantised (quantisedread.c). */
+int quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
 
 /* ---- what metadata say (quantisedhint.c) ---- */
 

@@ -28,7 +28,8 @@ typedef struct reader {
     _Alignas(16) unsigned char bytes[SPAN]; /* as they are stored */
 } reader;
 
-void quantised_geometry(const trace_entry *e, quant_geometry *g)
+/* Of the tensor that an entry is. */
+static void geometry_of(const trace_entry *e, quant_geometry *g)
 {
     const quantised *q = (const quantised *)(const void *)e->tensor.quantised;
     char why[256];
@@ -53,7 +54,7 @@ static reader *begin(const trace *t, const trace_entry *e, trace_error *error)
     r->t = t;
     r->error = error;
     r->q = (const quantised *)(const void *)e->tensor.quantised;
-    quantised_geometry(e, &r->g);
+    geometry_of(e, &r->g);
     for (unsigned code = 0; code < 256; code++) {
         r->values[code] = (float)mpsim_decode(r->q->said.element, code);
         r->scales[code] = (float)mpsim_decode(r->q->said.scale, code);
@@ -244,8 +245,7 @@ static int read_rectangle(reader *r, const rectangle *a, float *values)
     return 0;
 }
 
-int trace_quantised_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n,
-                          trace_error *error)
+int quantised_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     if (n == 0)
         return 0;

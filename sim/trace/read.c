@@ -77,7 +77,7 @@ static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, voi
 {
     const size_t width = trace_width(e);
     if (e->tensor.quantised)
-        return trace_quantised_codes(t, e, first, codes, n, error);
+        return t->quantised(t, e, first, codes, n, error);
     if (t->type->codes)
         return t->type->codes(t, e, first, codes, n, error);
     return file_bytes(t, codes, n * width, e->tensor.offset + first * width, error);

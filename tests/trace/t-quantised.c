@@ -306,7 +306,7 @@ static const bad rows[] = {
     {"the tensor beside its codes", NULL, {{"w_blocks", "U8", "[1,1,16]", 16, NULL}, {"w_scales", "U8", "[1,1]", 1, NULL},
      {"w", "F32", "[32]", 128, NULL}}, NULL, "tensor 'w' is there beside its codes 'w_blocks'"},
     {"elements that nobody tells", NULL, {{"w.rowwise_data", "U8", "[32,32]", 1024, NULL},
-     {"w.rowwise_scale_inv", "U8", "[128,4]", 512, NULL}}, NULL, "nothing says which elements they are"},
+     {"w.rowwise_scale_inv", "U8", "[128,4]", 512, NULL}}, "te", "nothing says which elements the codes 'w.rowwise_data' are"},
     {"a description that is none", "{\"mpsim.quantised.w\":\"[]\"}", {{"w", "F8_E4M3", "[1,32]", 32, NULL},
      {"w.scale", "F8_E8M0", "[1,1]", 1, NULL}}, NULL, "tensor 'w': its description has no object that can be read"},
     {"a layout that is none", OWN("x", "e4m3", "[1,32]", "[1,32]"), {{"w", "F8_E4M3", "[1,32]", 32, NULL},
