@@ -87,7 +87,8 @@ sim_libsim_la_SOURCES = \
   sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
   sim/trace/namemap.h sim/trace/parameters.c sim/stat/gate.h sim/trace/npy.c sim/trace/npyheader.c \
   sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c sim/trace/raw.c \
-  sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedhint.c sim/trace/quantisedread.c \
+  sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h sim/trace/quantisedhint.c \
+  sim/trace/quantisedread.c \
   sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
   sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c \
   sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \

@@ -1,0 +1,50 @@
+/* quantisedfit.h -- whether a row of the table of layouts fits tensors of a file (quantisedfit.c; for quantised.c). */
+#ifndef MPSIM_SIM_TRACE_QUANTISEDFIT_H
+#define MPSIM_SIM_TRACE_QUANTISEDFIT_H
+
+#include "quantised.h"
+
+enum { QUANTISED_WHY = 256, QUANTISED_WORD = 64 };
+
+/* One row that fits. */
+typedef struct quantised_fit {
+    quantised q;
+    quant_geometry g;
+    const char *evidence;
+    int object; /* how names are written */
+} quantised_fit;
+
+typedef struct quantised_finder {
+    trace *t;
+    trace_error *error;
+    const trace_entry **by_name; /* in the order of names                                          */
+    quantised_index metadata;
+    char *name, *other;          /* room for any name                                              */
+    size_t room;
+    char layout[QUANTISED_WORD], element[QUANTISED_WORD]; /* the user's words, or empty                        */
+    const trace_entry **made;    /* by place of the codes: NULL, or what becomes of them           */
+    unsigned char *hidden;       /* parts of what was made                                         */
+    size_t n_made;
+    char misfit[QUANTISED_WHY + 512];  /* why codes that have scales fit no row                          */
+    int weak;                    /* a dtype is why: of a row whose dtypes fit there is more to say */
+    char missing[QUANTISED_WHY + 512]; /* which part is not there, or what is not said                   */
+} quantised_finder;
+
+/* quantised_part_name -- as quant_part_name. object: as an attribute of an object that was pickled, NAME/rowwise_data.
+ * quantised_part_of -- as quant_part_of. */
+int quantised_part_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size);
+int quantised_part_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size);
+/* quantised_is_object -- whether a row's tensors may be objects of Python in the file, which a pickle then is. */
+int quantised_is_object(const quantised_finder *f, const quant_form *form);
+
+/* quantised_find -- the place of the tensor of that name, or QUANTISED_ABSENT. */
+uint32_t quantised_find(const quantised_finder *f, const char *name);
+
+/* quantised_dtype -- which dtype of a row's list an entry has; "": that of its own format. NULL: none. */
+const char *quantised_dtype(const quant_form *form, quant_part p, const trace_entry *e);
+
+/* quantised_try -- whether a row fits a tensor as its codes; f->name is the tensor's then. If not, f->misfit or
+ * f->missing may say why. */
+int quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x);
+
+#endif
