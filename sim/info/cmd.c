@@ -19,6 +19,7 @@ typedef struct context {
     report_style style;
     int metadata;   /* text: print it */
     int scales;     /* those of quantised tensors are read */
+    int quantised;  /* the file has such                   */
     table *summary; /* text: a row for each file */
     uint64_t files, tensors, elements;
     int failed;
@@ -186,16 +187,23 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
         table_cell(rows, "%s", text_count(count, tensor->count));
         table_cell(rows, "%s%s", tensor->big_endian ? "big-endian " : "",
                    tensor->fortran ? "column-major" : "");
-        quantised_cells(rows, tensor->quantised, scales);
+        if (c->quantised)
+            quantised_cells(rows, tensor->quantised, scales);
     }
 }
+
+#define COLUMNS(names) names "|<dtype|<format|<shape|>elements|<order"
 
 static int visit_file(input *in, trace *t, void *p)
 {
     context *c = p;
+    static const char *const columns[2][2] = {
+        {COLUMNS("<name"), COLUMNS("<name") QUANTISED_COLUMNS},
+        {COLUMNS("<name|<is"), COLUMNS("<name|<is") QUANTISED_COLUMNS}};
     table *rows = NULL;
     selection s = {0};
     int code = 0;
+    c->quantised = quantised_is(t);
     if (c->style == REPORT_JSON) {
         fputs(c->files ? ",\n {\"info\": " : "\n {\"info\": ", c->to);
         c->failed |= json_write(c->to, file_json(t));
@@ -204,8 +212,7 @@ static int visit_file(input *in, trace *t, void *p)
         if (c->files)
             fputc('\n', c->to);
         print_file_head(c->to, t, c->metadata);
-        rows = table_new(is_foreign(t) ? "<name|<is|<dtype|<format|<shape|>elements|<order" QUANTISED_COLUMNS
-                                       : "<name|<dtype|<format|<shape|>elements|<order" QUANTISED_COLUMNS);
+        rows = table_new(columns[is_foreign(t)][c->quantised]);
     }
     c->files++;
     for (size_t i = 0; i < trace_count(t) && !code; i++) {

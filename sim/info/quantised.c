@@ -8,6 +8,14 @@
 
 enum { CELLS = 6, SCALE_CELLS = 4, WAYS_MAX = 16 };
 
+int quantised_is(const trace *t)
+{
+    for (size_t i = 0; i < trace_count(t); i++)
+        if (trace_at(t, i)->quantised)
+            return 1;
+    return 0;
+}
+
 static void no_cells(table *rows, int n)
 {
     while (n--)

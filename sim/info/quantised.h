@@ -5,8 +5,10 @@
 #include "../report/report.h"
 #include "../trace/trace.h"
 
-/* The columns of a text table, which are left out where nothing is in them, and their cells; scales: what --scales
- * asks for, or NULL. */
+/* quantised_is -- whether a file holds any. */
+int quantised_is(const trace *t);
+
+/* The columns of a text table for files that hold them, and their cells; scales: what --scales asks for, or NULL. */
 #define QUANTISED_COLUMNS "|<quantised|>stored|>scales|>least|>largest|<at the ends"
 void quantised_cells(table *rows, const trace_quantised *q, const trace_scale_stats *scales);
 

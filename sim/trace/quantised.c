@@ -30,23 +30,32 @@ static uint32_t side(uint64_t block, uint64_t whole)
     return block >= whole || block >= QUANT_ANY ? QUANT_WHOLE : (uint32_t)block;
 }
 
-/* An entry for the tensor that was found; NULL without memory. */
-static const trace_entry *make(quantised_finder *f, const quantised_fit *x)
+/* Whether so many entries, and what belongs to them, are within the bounds of trace_add. */
+static int check_memory(const quantised_finder *f, size_t entries)
 {
-    static const uint16_t one = 1;
+    const trace *t = f->t;
+    if (t->arena_bytes + entries * sizeof *t->entries <= TRACE_MEMORY + (t->max_header - t->text_bytes))
+        return 0;
+    return trace_fail(t, f->error, TRACE_NO_OFFSET, "its quantised tensors take more than %d MiB of memory "
+                      "(--stored parts reads what is stored)", TRACE_MEMORY >> 20);
+}
+
+/* The tensor that was found; NULL without memory. */
+static quantised *make(quantised_finder *f, const quantised_fit *x)
+{
     trace *t = f->t;
-    const trace_entry *codes = &t->entries[x->q.parts[QUANT_CODES]];
+    const char *codes = t->entries[x->q.parts[QUANT_CODES]].tensor.name;
     const uint32_t tensor_scale = x->q.parts[QUANT_TENSOR_SCALE];
-    const size_t rank = x->g.tensor.rank;
-    trace_entry *e = trace_alloc(t, sizeof *e);
     quantised *q = trace_alloc(t, sizeof *q);
-    uint64_t *shape = trace_alloc(t, rank * sizeof *shape);
-    const char *name = strcmp(f->name, codes->tensor.name) == 0 ? codes->tensor.name
-                                                                : trace_string(t, f->name, strlen(f->name));
-    if (!e || !q || !shape || !name)
+    uint64_t *shape = trace_alloc(t, x->g.tensor.rank * sizeof *shape);
+    const char *name = strcmp(f->name, codes) == 0 ? codes : trace_string(t, f->name, strlen(f->name));
+    if (!q || !shape || !name)
         return NULL;
-    memcpy(shape, x->g.tensor.sides, rank * sizeof *shape);
+    memcpy(shape, x->g.tensor.sides, x->g.tensor.rank * sizeof *shape);
     *q = x->q;
+    q->name = name;
+    q->shape = shape;
+    q->rank = x->g.tensor.rank;
     q->block_rows = side(x->g.block_rows, x->g.rows);
     q->block_cols = side(x->g.block_cols, x->g.cols);
     q->said.layout = q->form->layout;
@@ -58,12 +67,20 @@ static const trace_entry *make(quantised_finder *f, const quantised_fit *x)
     q->said.tensor_scale = tensor_scale == QUANTISED_ABSENT ? NULL : t->entries[tensor_scale].tensor.name;
     for (int p = 0; p < QUANT_PARTS; p++)
         q->said.bytes += q->parts[p] == QUANTISED_ABSENT ? 0 : t->entries[q->parts[p]].bytes;
-    *e = *codes;
-    e->tensor = (trace_tensor){.name = name, .dtype = codes->tensor.dtype, .format = mpsim_format_find("binary32"),
-                               .shape = shape, .rank = rank, .count = x->g.tensor.count,
-                               .offset = codes->tensor.offset, .big_endian = *(const unsigned char *)&one == 0,
-                               .quantised = &q->said};
-    e->bytes = 4 * e->tensor.count;
+    return q;
+}
+
+/* Its entry, from that of its codes. */
+static trace_entry entry_of(const quantised *q, const trace_entry *codes)
+{
+    static const uint16_t one = 1;
+    trace_entry e = *codes;
+    e.tensor = (trace_tensor){.name = q->name, .dtype = codes->tensor.dtype, .format = mpsim_format_find("binary32"),
+                              .shape = q->shape, .rank = q->rank, .count = 1, .offset = codes->tensor.offset,
+                              .big_endian = *(const unsigned char *)&one == 0, .quantised = &q->said};
+    for (size_t i = 0; i < q->rank; i++)
+        e.tensor.count *= q->shape[i];
+    e.bytes = 4 * e.tensor.count;
     return e;
 }
 
@@ -109,7 +126,7 @@ static int is_second(quantised_finder *f, const quantised_fit *x)
 
 static int take(quantised_finder *f, uint32_t codes, quantised_fit *x)
 {
-    /* trying other rows has changed the name */
+    f->named = NULL; /* trying other rows has changed the name */
     quantised_part_of(x->q.form, QUANT_CODES, x->object, f->t->entries[codes].tensor.name, f->name, f->room);
     for (int p = 0; p < QUANT_PARTS; p++)
         if (x->q.parts[p] != QUANTISED_ABSENT)
@@ -118,12 +135,9 @@ static int take(quantised_finder *f, uint32_t codes, quantised_fit *x)
         return 0;
     if (check_name(f, codes))
         return -1;
-    const trace_entry *e = make(f, x);
-    if (!e)
-        return trace_no_memory(f->t, f->error);
-    f->made[codes] = e;
+    f->made[codes] = make(f, x);
     f->n_made++;
-    return 0;
+    return f->made[codes] ? check_memory(f, f->t->count) : trace_no_memory(f->t, f->error);
 }
 
 /* Whether a tensor is codes, and of what. */
@@ -172,6 +186,8 @@ static int arrange(quantised_finder *f)
 {
     trace *t = f->t;
     const size_t n = t->count;
+    if (check_memory(f, 2 * n + f->n_made))
+        return -1;
     trace_entry *all = malloc((n + f->n_made) * sizeof *all);
     uint32_t *to = malloc(n * sizeof *to);
     size_t seen = 0;
@@ -182,7 +198,7 @@ static int arrange(quantised_finder *f)
     }
     for (size_t i = 0; i < n; i++)
         if (f->made[i] || !f->hidden[i])
-            all[seen++] = f->made[i] ? *f->made[i] : t->entries[i];
+            all[seen++] = f->made[i] ? entry_of(f->made[i], &t->entries[i]) : t->entries[i];
     size_t end = seen;
     for (size_t i = 0; i < n; i++)
         if (f->hidden[i]) {
@@ -191,7 +207,7 @@ static int arrange(quantised_finder *f)
         }
     for (size_t i = 0; i < n; i++)
         for (int p = 0; f->made[i] && p < QUANT_PARTS; p++) {
-            uint32_t *part = &((quantised *)(uintptr_t)f->made[i]->tensor.quantised)->parts[p];
+            uint32_t *part = &f->made[i]->parts[p];
             *part = *part == QUANTISED_ABSENT ? *part : to[*part];
         }
     free(to);

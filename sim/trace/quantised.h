@@ -15,6 +15,9 @@ typedef struct quantised {
     uint32_t parts[QUANT_PARTS];     /* entries of the trace; QUANTISED_ABSENT: there is none       */
     uint32_t block_rows, block_cols; /* for quant_geometry_of                                       */
     int swizzled;
+    const char *name; /* and shape of the tensor, until it has an entry                             */
+    const uint64_t *shape;
+    size_t rank;
 } quantised;
 
 /* quantised_codes -- trace.quantised (quantisedread.c). */

@@ -182,41 +182,69 @@ static const mpsim_format *element_of(quantised_finder *f, const quantised_fit *
     return element && element->bits <= 8 ? element : NULL;
 }
 
-/* Whether a row is to be tried on a tensor of which this is said. */
-static int suits(const quantised_finder *f, const quant_form *form, int object, const quantised_hint *hint)
+/* Whether a row is one of the layout that the user says, if so, and of such files. */
+static int is_asked(const quantised_finder *f, const quant_form *form, int object)
 {
-    if ((f->layout[0] && strcmp(f->layout, form->layout) != 0) || (form->view && !object))
+    return (!f->layout[0] || strcmp(f->layout, form->layout) == 0) && (!form->view || object);
+}
+
+/* Whether a row is to be tried on a tensor of which this is said. mpsim's own names are everybody's. */
+static int suits(const quantised_finder *f, const quant_form *form, const quantised_hint *hint)
+{
+    if ((hint->layout && strcmp(hint->layout, form->layout) != 0) ||
+        (hint->type[0] && strcmp(hint->type, form->type) != 0))
         return 0;
-    if (hint->layout && strcmp(hint->layout, form->layout) != 0)
-        return 0;
-    if (hint->type[0] && strcmp(hint->type, form->type) != 0)
-        return 0;
-    return hint->described || f->layout[0] || strcmp(form->layout, "plain") != 0; /* its names are everybody's */
+    return hint->described || f->layout[0] || strcmp(form->layout, "plain") != 0;
+}
+
+/* Whether two rows have the same names of codes and scales: those of a layout often do. */
+static int same_names(const quant_form *a, const quant_form *b)
+{
+    return a->prefix == b->prefix && strcmp(a->suffix[QUANT_CODES], b->suffix[QUANT_CODES]) == 0 &&
+           strcmp(a->suffix[QUANT_SCALES], b->suffix[QUANT_SCALES]) == 0;
+}
+
+/* Whether an entry has the name of codes: f->name is the tensor's then, f->other that of its scales. */
+static int has_name(quantised_finder *f, const quant_form *form, int object, uint32_t codes, uint32_t *scales)
+{
+    if (!f->named || f->named_codes != codes || f->named_object != object || !same_names(f->named, form)) {
+        f->is_named = quantised_part_of(form, QUANT_CODES, object, f->t->entries[codes].tensor.name, f->name, f->room) &&
+                      quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room) >= 0;
+        f->named = form;
+        f->named_codes = codes;
+        f->named_object = object;
+        f->named_scales = f->is_named ? quantised_find(f, f->other) : QUANTISED_ABSENT;
+    }
+    *scales = f->named_scales;
+    return f->is_named;
 }
 
 int quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x)
 {
     quantised_hint hint;
     char why[QUANTISED_WHY];
+    uint32_t scales;
     const trace_entry *e = f->t->entries;
-    const char *dtype = quantised_dtype(form, QUANT_CODES, &e[codes]);
-    if (!dtype || !quantised_part_of(form, QUANT_CODES, object, e[codes].tensor.name, f->name, f->room))
+    const char *dtype = is_asked(f, form, object) ? quantised_dtype(form, QUANT_CODES, &e[codes]) : NULL;
+    if (!dtype || !has_name(f, form, object, codes, &scales) ||
+        (scales == QUANTISED_ABSENT && !form->suffix[QUANT_CODES][0] && !f->metadata.n))
         return 0;
     if (quantised_hints(&f->metadata, f->name, &hint, why, sizeof why)) {
         snprintf(f->misfit, sizeof f->misfit, "tensor '%.180s': %s", f->name, why);
         return 0;
     }
-    if (!suits(f, form, object, &hint) || quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room) < 0)
+    if (!suits(f, form, &hint))
         return 0;
-    *x = (quantised_fit){.q = {.form = form, .parts = {codes, quantised_find(f, f->other), QUANTISED_ABSENT}},
-                         .object = object};
-    const uint32_t scales = x->q.parts[QUANT_SCALES];
     if (scales == QUANTISED_ABSENT || scales == codes) {
-        if ((form->suffix[QUANT_CODES][0] || hint.known) && !f->missing[0])
+        if ((form->suffix[QUANT_CODES][0] || hint.known) && !f->missing[0]) {
+            quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room);
             snprintf(f->missing, sizeof f->missing, "'%.180s' is there without '%.180s'", e[codes].tensor.name,
                      f->other);
+        }
         return 0;
     }
+    x->q = (quantised){.form = form, .parts = {codes, scales, QUANTISED_ABSENT}};
+    x->object = object;
     const char *scale = quantised_dtype(form, QUANT_SCALES, &e[scales]);
     if (!scale)
         return misfit_dtype(f, form, codes, scales, "the dtype of the scales");

@@ -129,8 +129,11 @@ static void attributes(const quantised_index *x, const char *name, quantised_hin
 
 int quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size)
 {
-    memset(hint, 0, sizeof *hint);
+    hint->known = hint->described = hint->type[0] = hint->element[0] = 0;
+    hint->layout = NULL;
     hint->swizzled = -1;
+    if (!x->n)
+        return 0;
     const char *text = value_of(x, QUANT_KEY, name, "");
     if (text)
         return described(text, hint, why, size);
