@@ -25,6 +25,9 @@ static void read_all(const char *path, const trace_options *options)
         uint64_t n = 0;
         size_t got = 1;
         (void)trace_kind(x->name);
+        trace_scale_stats scales;
+        if (x->quantised && trace_scales(t, i, &scales, &e))
+            check(&e);
         if (trace_select(t, i, &e)) {
             check(&e);
             continue;
@@ -43,6 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const trace_options options[] = {
         {.max_header = 1 << 20},
         {.assume_v1 = e4m3, .assume_v2 = bf16, .as_int16 = bf16, .as_int8 = e4m3},
+        {.max_header = 1 << 20, .quantised = "parts"},
+        {.max_header = 1 << 20, .quantised = "te:e5m2"},
+        {.max_header = 1 << 20, .quantised = "compressed-tensors"},
         {.raw_format = bf16, .raw_offset = 1},
         {.raw_format = e4m3, .raw_shape = shape, .raw_rank = 2},
     };
