@@ -11,11 +11,6 @@
 /* Multiply-adds of a matrix in a step: half a minute in binary64. */
 static const double most_work = 0x1p36;
 
-int replay_is_muon(const replay *r, const parameter *p)
-{
-    return plan_is_muon(r->plan, p->kind, p->layer, p->shape_rank);
-}
-
 /* Muon's settings for a parameter. KELLER's scale of a kernel is that of its last two dimensions. */
 static mpsim_muon settings_of(const replay *r, const parameter *p)
 {

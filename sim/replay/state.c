@@ -52,6 +52,11 @@ int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *
     return 0;
 }
 
+int replay_is_muon(const replay *r, const parameter *p)
+{
+    return plan_is_muon(r->plan, p->kind, p->layer, p->shape_rank);
+}
+
 replay_worker *replay_self(const replay *r)
 {
     return &r->workers[parallel_self()];

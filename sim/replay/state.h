@@ -273,6 +273,9 @@ __attribute__((format(printf, 3, 4)))
 void replay_fails(replay_problem *p, int code, const char *message, ...);
 void replay_lacks_memory(replay_problem *p);
 
+/* Whether Muon has a parameter. */
+int replay_is_muon(const replay *r, const parameter *p);
+
 /* A task for every parameter, on all threads; the first problem in their order is told. */
 int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *w));
 
@@ -324,8 +327,7 @@ void parameter_free(parameter *p);
 /* step.c: the step itself. */
 int replay_update(replay *r);
 
-/* muon.c: whether Muon has a parameter; its step; that of the references. */
-int replay_is_muon(const replay *r, const parameter *p);
+/* muon.c: a step of a parameter that Muon has; that of its references. */
 void replay_muon_step(replay *r, parameter *p, replay_weight *w);
 void replay_muon_references(const replay *r, parameter *p, double factor);
 

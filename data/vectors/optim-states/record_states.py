@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-SEED, N, STEPS = 20263, 512, 3
+SEED, N, STEPS = 20263, 256, 3
 f32, f64 = np.float32, np.float64
 
 
@@ -84,7 +84,8 @@ def record_torchao(directory):
         drawn.append(real(*a, **k))
         return drawn[-1]
     real, torch.randint = torch.randint, randint
-    ao._AdamBase._new_buffer = lambda self, p, signed: self._subclass_zeros(p, signed, self.block_size)
+    ao._AdamBase._new_buffer = lambda self, p, signed: (
+        torch.zeros_like(p) if isinstance(self, ao._AdamW) else self._subclass_zeros(p, signed, self.block_size))
     out, meta = {}, {"mpsim.recorder": "data/vectors/optim-states/record_states.py",
                      "mpsim.framework": "torchao 0.18.0, torch " + torch.__version__.split("+")[0]}
     cases = [("8bit", ao.AdamW8bit, "torchao-8bit", {}), ("4bit", ao.AdamW4bit, "torchao-4bit", {}),
@@ -92,7 +93,9 @@ def record_torchao(directory):
              ("8bit-adam", ao.Adam8bit, "torchao-8bit", dict(weight_decay=0.01)),
              ("8bit-sr", ao.AdamW8bit, "torchao-8bit", dict(bf16_stochastic_round=True)),
              ("fp8-sr", ao.AdamWFp8, "torchao-fp8", dict(bf16_stochastic_round=True)),
-             ("fp8-bf16", ao.AdamWFp8, "torchao-fp8", {})]
+             ("fp8-bf16", ao.AdamWFp8, "torchao-fp8", {}),
+             ("whole-sr", ao._AdamW, "none", dict(bf16_stochastic_round=True)),
+             ("whole-amsgrad-sr", ao._AdamW, "none", dict(amsgrad=True, bf16_stochastic_round=True))]
     for name, make, states, more in cases:
         bf16 = "sr" in name or "bf16" in name
         dtype = torch.bfloat16 if bf16 else torch.float32
@@ -101,7 +104,8 @@ def record_torchao(directory):
         opt = make([p], lr=1e-2, betas=(0.9, 0.99), eps=1e-8, **more)
         given = dict(lr=1e-2, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=more.get("weight_decay", 0.01))
         meta[name] = " ".join([f"states={states}", f"optimizer={'adam' if 'adam' in name else 'adamw'}",
-                               f"dtype={'bf16' if bf16 else 'f32'}", f"sr={int('sr' in name)}"] +
+                               f"dtype={'bf16' if bf16 else 'f32'}", f"sr={int('sr' in name)}",
+                                f"amsgrad={int('amsgrad' in name)}"] +
                               [f"{k}={v!r}" for k, v in given.items()])
         tag = "bf16" if bf16 else "f32"
         out[f"in-{tag}/p"] = p0
@@ -114,7 +118,12 @@ def record_torchao(directory):
             out[f"{name}/p.{t}"] = p.detach().float().numpy().copy()
             if "sr" in name:
                 out[f"{name}/r.{t}"] = drawn[-1].numpy().astype(np.uint16)
-            for key, letter in (("exp_avg", "m"), ("exp_avg_sq", "v")):
+            for key, letter in (("exp_avg", "m"), ("exp_avg_sq", "v"), ("max_exp_avg_sq", "x")):
+                if key not in opt.state[p]:
+                    continue
+                if states == "none":
+                    out[f"{name}/{letter}.{t}"] = opt.state[p][key].float().numpy().copy()
+                    continue
                 codes, scale, _ = parts(opt.state[p][key])
                 out[f"{name}/{letter}.codes.{t}"] = codes
                 out[f"{name}/{letter}.numbers.{t}"] = scale

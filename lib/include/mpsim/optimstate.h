@@ -83,7 +83,7 @@ MPSIM_API mpsim_status mpsim_state_values(const mpsim_state *s, const uint16_t *
 /* What an optimizer keeps: rows of the table, or NULL: an array as it is. */
 typedef struct mpsim_states {
     const char *name;
-    const mpsim_state *m, *v; /* moments; m also of a momentum buffer                            */
+    const mpsim_state *m, *v; /* moments; m also of a momentum buffer, v of amsgrad's largest one */
     const mpsim_state *kept;  /* of what accumulates updates                                     */
     uint32_t least;           /* arrays of fewer elements stay as they are                       */
     uint8_t whole;            /* 1: so do those that do not fill their blocks                    */
