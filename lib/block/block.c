@@ -3,38 +3,16 @@
 
 #include "../base/counts.h"
 #include "../round/rng.h"
-#include "kernel/kernel.h"
+#include "account.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Blocks are scaled in groups of about a batch in width, then cast, row by row. */
 enum { BATCH = MPSIM_BLOCK_BATCH };
 
-typedef struct work {
-    mpsim_block_work reference;
-    const mpsim_block_functions *functions; /* NULL: the reference does everything    */
-    mpsim_block_kernel kernel;
-    mpsim_block_cast_function *cast;        /* NULL: the batches do all casts         */
-    mpsim_block_errors_function *account;   /* NULL: the batches make all statistics  */
-    mpsim_block_errors errors;              /* that it adds to `found`                */
-    mpsim_cast_stats found;
-    int lowest, highest; /* exponents of the smallest number, and above the largest  */
-    int step;            /* most errors are below 2^step scales                      */
-} work;
-
-/* Scales of a group of blocks. */
-typedef struct group {
-    uint32_t amax[BATCH]; /* its bits */
-    float factor[BATCH], inverse[BATCH], inner[BATCH];
-    uint8_t code[BATCH];
-    uint8_t irregular[BATCH]; /* amax or factor is not finite */
-    mpsim_block_seen seen[BATCH]; /* for statistics of blocks */
-    int any_irregular;
-    uint8_t plain[BATCH], left[BATCH]; /* for `account`: to it, to the batches */
-    int16_t top[BATCH];
-    int any_plain, any_left;
-} group;
+typedef mpsim_block_pass work;
+typedef mpsim_block_group group;
+typedef mpsim_block_span span;
 
 /* ---- sizes ---- */
 
@@ -100,12 +78,6 @@ static void amax_row(const work *w, uint32_t *bits, const float *x, size_t width
 }
 
 /* ---- blocks ---- */
-
-/* Blocks of one row of blocks, `h` rows of the matrix from row `top` on: `n` from column `left` on that
- * are `width` wide, or one narrower one at the edge. Their results are at `index`. */
-typedef struct span {
-    size_t top, h, left, width, n, index;
-} span;
 
 /* NaN is dropped here where the rule does, so that a block with one is known before. */
 static void drop_nans(const work *w, group *g, const span *s)
@@ -209,74 +181,13 @@ static void cast_span(work *w, group *g, const span *s)
     }
 }
 
-/* ---- statistics of blocks ---- */
-
-static int exponent(float x)
-{
-    return (int)(mpsim_bits_f32(x) >> 23) - 127;
-}
-
-/* Whether block k is one of kernel/errors.h. Its products and values are finite, and what does not
- * vanish is far from the subnormal numbers. */
-static int is_plain(const work *w, group *g, size_t k)
-{
-    const int e = exponent(g->inverse[k]), of = exponent(g->factor[k]);
-    const int largest = (int)(g->amax[k] >> 23) - 127;
-    g->top[k] = (int16_t)(2 * (e + w->step));
-    return (e + w->lowest >= -90) & (e + w->highest <= 120) & (of >= -120) & (of <= 119) &
-           (largest <= 119) & (largest + of <= 118) & (g->amax[k] > 0);
-}
-
-/* Zeros stay zeros if the numbers that they meet are ones. */
-static int is_zero(const work *w, const group *g, size_t k)
-{
-    const mpsim_blocks *out = w->reference.out;
-    return g->amax[k] == 0 && isfinite(g->factor[k]) && g->factor[k] > 0 &&
-           isfinite(g->inner[k]) && isfinite(g->inverse[k]) && !out->codes && !out->values && !out->origin;
-}
-
-static void sort_blocks(work *w, group *g, const span *s)
-{
-    size_t left = 0;
-    g->any_plain = g->any_left = 0;
-    for (size_t k = 0; k < s->n; k++) {
-        g->plain[k] = (!(g->left[k] | g->irregular[k])) & is_plain(w, g, k);
-        if (!g->plain[k])
-            g->left[k] = g->left[k] || !is_zero(w, g, k);
-        g->any_plain |= g->plain[k];
-        g->any_left |= g->left[k];
-        g->seen[k].nonzero = g->plain[k];
-        left += g->left[k];
-    }
-    w->found.compared += (s->n - left) * s->h * s->width;
-}
-
-static void account_row(work *w, group *g, const span *s, size_t at)
-{
-    const mpsim_block_work *r = &w->reference;
-    const mpsim_blocks *out = r->out;
-    const size_t total = s->n * s->width; /* more than a batch: one wide block */
-    uint32_t room[BATCH + MPSIM_RNG_ROOM];
-    for (size_t i = 0, m; i < total; i += m) {
-        m = total - i < BATCH ? total - i : BATCH;
-        const mpsim_block_row row = {
-            .x = r->x + at + i, .origin = out->origin ? out->origin + at + i : NULL,
-            .words = r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
-            .codes = out->codes ? out->codes + at + i : NULL,
-            .values = out->values ? out->values + at + i : NULL,
-            .width = s->n > 1 ? s->width : m, .n = s->n, .factor = g->factor, .inner = g->inner,
-            .plain = g->plain, .top = g->top, .seen = g->seen};
-        w->account(&w->kernel, &row, &w->errors);
-    }
-}
-
 static void account_span(work *w, group *g, const span *s)
 {
-    sort_blocks(w, g, s);
+    mpsim_block_sort(w, g, s);
     for (size_t i = s->top; i < s->top + s->h; i++) {
         const size_t at = i * w->reference.cols + s->left;
         if (g->any_plain)
-            account_row(w, g, s, at);
+            mpsim_block_account(w, g, s, at);
         if (g->any_left) {
             add_to_batch(w, g, s, at, g->left);
             mpsim_block_batch_flush(&w->reference);

@@ -5,19 +5,34 @@ enum { LARGEST = 128 };
 
 static const float te_signs[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
 
-static void transform(float *v, size_t size, const float *sign, float norm)
+/* Neighbours at distance 1, then 2, of four numbers. */
+static inline void first_stages(float *v)
 {
+    const float a = v[0] + v[1], b = v[0] - v[1], c = v[2] + v[3], d = v[2] - v[3];
+    v[0] = a + c;
+    v[1] = b + d;
+    v[2] = a - c;
+    v[3] = b - d;
+}
+
+/* Of a size that the compiler knows. */
+static inline void transform(float *x, const size_t size, const float *sign, float norm)
+{
+    float v[LARGEST];
     for (size_t i = 0; i < size; i++)
-        v[i] *= sign[i];
-    for (size_t half = 1; half < size; half *= 2)
-        for (size_t i = 0; i < size; i++)
-            if (!(i & half)) {
-                const float a = v[i], b = v[i + half];
-                v[i] = a + b;
-                v[i + half] = a - b;
-            }
+        v[i] = x[i] * sign[i];
+    for (size_t i = 0; i < size; i += 4)
+        first_stages(v + i);
+    for (size_t half = 4; half < size; half *= 2)
+        for (size_t i = 0; i < size; i += 2 * half)
+            for (size_t j = i; j < i + half; j += 4)
+                for (size_t k = j; k < j + 4; k++) {
+                    const float a = v[k], b = v[k + half];
+                    v[k] = a + b;
+                    v[k + half] = a - b;
+                }
     for (size_t i = 0; i < size; i++)
-        v[i] *= norm;
+        x[i] = v[i] * norm;
 }
 
 /* The number nearest to 1 / sqrt(size); 0: there is no such group. */
@@ -47,7 +62,19 @@ mpsim_status mpsim_hadamard_groups(float *x, size_t n, unsigned size, uint64_t s
     for (unsigned i = 0; i < size; i++)
         room[i] = mpsim_rng_word(seed, 0, i) & 1 ? -1 : 1;
     for (size_t g = 0; g + size <= n; g += size)
-        transform(x + g, size, sign, norm);
+        switch (size) {
+        case 16:
+            transform(x + g, 16, sign, norm);
+            break;
+        case 32:
+            transform(x + g, 32, sign, norm);
+            break;
+        case 64:
+            transform(x + g, 64, sign, norm);
+            break;
+        default:
+            transform(x + g, LARGEST, sign, norm);
+        }
     return MPSIM_OK;
 }
 
