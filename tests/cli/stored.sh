@@ -102,6 +102,7 @@ fi
 finish
 #!/bin/sh
 # quantised.sh -- quantised checkpoints in the commands: what info says of them, the same numbers in stat whatever holds
+# stored.sh -- quantised checkpoints in the commands: what info says of them, the same numbers in stat whatever holds
 # them, on any threads and shards, in diff and cast, from pipes and packed files; --stored.
 set -u
 # shellcheck source=tests/cli/common.sh
