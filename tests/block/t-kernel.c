@@ -311,10 +311,10 @@ END_TEST
 
 int main(void)
 {
-    TCase *casts = test_case("casts", 60);
+    TCase *casts = test_case("casts", 120);
     tcase_add_loop_test(casts, every_recipe, 0, isa_count());
     tcase_add_loop_test(casts, every_element_format_and_mode, 0, isa_count());
-    TCase *scales = test_case("scales", 60);
+    TCase *scales = test_case("scales", 120);
     tcase_add_loop_test(scales, any_tensor_amax, 0, isa_count());
     tcase_add_loop_test(scales, any_given_scale, 0, isa_count());
     tcase_add_loop_test(scales, amax_near_powers_of_two, 0, isa_count());

@@ -118,6 +118,16 @@ static __attribute__((noinline)) void leave(mpsim_block_errors *e, vf32 from, vf
             mpsim_block_errors_relative(e, x[i], error[i]);
 }
 
+/* Whether an error of the lanes of m really is a larger one: where few numbers come again and again, the largest
+ * does, too. */
+V_INLINE int any_larger(const mpsim_block_errors *e, m32 m, vu32 error, vu32 of)
+{
+    const vf32 d = (vf32)v_keep_u32(m, error), x = (vf32)v_pick_u32(m, of, (vu32)v_f32(1));
+    const vf64 most = v_f64(e->to->max_rel_err);
+    return m64_any(m64_or(v_gt_f64(v_first_f64(d) / v_first_f64(x), most),
+                          v_gt_f64(v_last_f64(d) / v_last_f64(x), most)));
+}
+
 /* The errors of `value`, which is zero in the lanes of `zero`, against `from`; returns the lanes that were
  * left. */
 V_INLINE m32 add_errors(mpsim_block_errors *e, squares *s, const lanes_of_block *b, vf32 from,
@@ -131,7 +141,8 @@ V_INLINE m32 add_errors(mpsim_block_errors *e, squares *s, const lanes_of_block 
     const m32 some = m32_and(m32_or(apart, beyond), m32_not(zero));
     if (m32_any(m32_or(far, some))) {
         const m32 left = m32_or(far, m32_and(apart, m32_not(zero)));
-        leave(e, from, value, d, m32_bits(left), m32_bits(some));
+        if (m32_any(left) || any_larger(e, some, size, m))
+            leave(e, from, value, d, m32_bits(left), m32_bits(some));
         d = (vf32)v_keep_u32(m32_not(left), (vu32)d);
     }
     add_squares(e, s, d);
