@@ -97,10 +97,18 @@ static uint64_t multiple(uint64_t n, uint64_t unit)
     return n < unit ? unit : n / unit * unit;
 }
 
+/* Rows of a tile that has not all columns: one, or enough for columns of several blocks. */
+static uint64_t height(block_unit unit)
+{
+    enum { ENOUGH = 128 };
+    const uint64_t rows = round_up(ENOUGH, unit.rows, UINT64_MAX);
+    return unit.rows > 1 && rows <= BLOCK_TILE / unit.cols ? rows : unit.rows;
+}
+
 block_tiling block_tile(const block_part *of, block_unit unit)
 {
     block_tiling t = {.of = *of};
-    const uint64_t high = at_most(unit.rows, of->rows);
+    const uint64_t high = at_most(height(unit), of->rows);
     if (of->rows == 0 || of->cols == 0)
         return t;
     if (of->cols <= BLOCK_TILE / high) {
