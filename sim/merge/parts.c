@@ -66,6 +66,9 @@ static int check_head(const part_head *h, const part_head *first, const char *pa
     int code;
     if (strcmp(h->version, first->version) != 0)
         return refuse(part, "written by mpsim %.60s, %.300s by %.60s", h->version, other, first->version);
+    if (h->recipes != first->recipes)
+        return refuse(part, "of mpsim-part/%d, %.300s of mpsim-part/%d", h->recipes ? 2 : 1, other,
+                      first->recipes ? 2 : 1);
     if ((code = check_words(&h->words, &first->words, part, other)) ||
         (code = check_formats(&h->formats, &first->formats, part, other)))
         return code;
@@ -224,6 +227,9 @@ static int check_targets(const parts *p, const target_list *targets)
     char text[512];
     size_t k = 0;
     int code = 0;
+    if (p->head.recipes != (blocks->count > 0))
+        return refuse(p->sources[0].name, "damaged: its version is that of parts %s block recipes",
+                      p->head.recipes ? "with" : "without");
     for (size_t i = 0; i < targets->count && !code; i++) {
         const target *t = &targets->items[i];
         if (target_is_first(targets, i))

@@ -84,8 +84,8 @@ static void fuzz_numbers(const char *text)
 /* The lines of the text, each as an option; an empty one is not given. */
 static void fuzz_targets(char *text)
 {
-    target_options o = {0};
-    const char **lines[] = {&o.formats, &o.scales, &o.round, &o.preset, &o.overflow};
+    target_options o = {.recipes = text && strlen(text) % 2};
+    const char **lines[] = {&o.formats, &o.scales, &o.round, &o.preset, &o.overflow, &o.hadamard, &o.axis};
     target_list l;
     for (size_t i = 0; text && i < sizeof lines / sizeof *lines; i++) {
         char *end = strchr(text, '\n');
@@ -97,11 +97,13 @@ static void fuzz_targets(char *text)
     messages_begin();
     const int code = target_list_make(&l, &o, "fuzz", "fp16");
     messages_check(code);
-    must(code || l.count > 0);
+    must(code || l.count + l.blocks.count > 0);
     for (size_t i = 0; !code && i < l.count; i++) {
         must(mpsim_format_check(&l.items[i].format) == MPSIM_OK);
         must(mpsim_rounding_check(&l.items[i].rounding) == MPSIM_OK);
     }
+    for (size_t i = 0; !code && i < l.blocks.count; i++)
+        must(mpsim_block_check(&l.blocks.items[i].recipe) == MPSIM_OK);
     target_list_clear(&l);
 }
 
