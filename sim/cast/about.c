@@ -149,6 +149,13 @@ static int about_file(quantise_pairs *p, const quantise_options *o)
     return bad;
 }
 
+int quantise_is_about_codes(const char *key, const char *value)
+{
+    static const char torchao[] = "{\"_type\"";
+    return strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 || (strcmp(key, "tensor_names") == 0 && *value == '[') ||
+           strncmp(value, torchao, strlen(torchao)) == 0;
+}
+
 int quantise_metadata(quantise_pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n)
 {
     const int torchao = !o->widen && strcmp(o->layout, "torchao") == 0;
@@ -160,9 +167,9 @@ int quantise_metadata(quantise_pairs *p, const quantise_options *o, const trace 
     if (!p->pairs || !p->texts)
         return -1;
     for (size_t i = 0; i < given && !torchao; i++) {
-        const char *key = trace_metadata_key(t, i);
-        if (strncmp(key, "mpsim.cast.", 11) != 0 && strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) != 0)
-            bad |= put(p, key, trace_metadata_value(t, i));
+        const char *key = trace_metadata_key(t, i), *value = trace_metadata_value(t, i);
+        if (strncmp(key, "mpsim.cast.", 11) != 0 && !quantise_is_about_codes(key, value))
+            bad |= put(p, key, value);
     }
     bad |= about_file(p, o);
     for (size_t i = 0; i < n && !bad; i++)

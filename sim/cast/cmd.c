@@ -82,7 +82,8 @@ static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor
         return NULL;
     }
     for (size_t i = 0; i < n; i++)
-        if (strncmp(trace_metadata_key(t, i), "mpsim.cast.", 11) != 0) {
+        if (strncmp(trace_metadata_key(t, i), "mpsim.cast.", 11) != 0 &&
+            !quantise_is_about_codes(trace_metadata_key(t, i), trace_metadata_value(t, i))) {
             pairs[kept][0] = trace_metadata_key(t, i);
             pairs[kept++][1] = trace_metadata_value(t, i);
         }

@@ -47,4 +47,8 @@ typedef struct quantise_pairs {
 int quantise_metadata(quantise_pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n);
 void quantise_forget(quantise_pairs *p);
 
+/* quantise_is_about_codes -- whether a pair of the input's metadata is about codes and scales, of mpsim or torchao, which
+ * a cast reads as numbers: it is not true of the output. */
+int quantise_is_about_codes(const char *key, const char *value);
+
 #endif

@@ -60,6 +60,11 @@ weights -f nvfp4 --quantised compressed-tensors && parts '.weight_packed":{"dtyp
 ok $? "compressed-tensors: nvfp4"
 weights -f e4m3/128x128:ue8m0 --quantised deepseek && parts '.weight_scale_inv":{"dtype":"F32","shape":[1,1]'
 ok $? "deepseek, with scales that are powers of two"
+# what a file said of its codes does not outlive them
+weights -f mxfp8 --quantised torchao && cp "$dir/q.safetensors" "$dir/codes.safetensors" && header | grep -q tensor_names &&
+    run 0 cast -q -f bf16 -o "$dir/q.safetensors" "$dir/codes.safetensors" && parts '"mpsim.cast.format":"bf16"' &&
+    ! header | grep -q 'tensor_names\|mpsim.quantised\|_type'
+ok $? "metadata of codes go with them"
 weights -f mxfp8 --keep '*fc1.w*' --keep none -m 'weight:head.weight' && parts '.fc1.weight":{"dtype":"F32","shape":[128,32]' '"weight:head.weight.scale"'
 ok $? "--keep"
 run 0 cast -f e4m3/128x128 -k weight -o "$dir/q.safetensors" "$f" && has 'tensors, .* elements as e4m3/128x128 in the layout plain; [0-9]* as they are$' &&
@@ -71,6 +76,13 @@ printf '\315\314\314\075\000\000\100\300\012\327\243\074\000\000\000\000' >"$dir
 run 0 cast -q -f mxfp8 --widen --dtype binary32 --shape 1,4 -o "$dir/q.npy" "$dir/four" &&
     [ "$(tail -c 16 "$dir/q.npy" | od -A n -t x4 | tr -d '\n')" = " 3dd00000 c0400000 3ca00000 00000000" ] # 0.1015625 -3 0.01953125 0
 ok $? "a block of mxfp8 as --explain has it"
+
+# Sixteen ones: the signs of TransformerEngine add up to 6 - 10 in the first place of the transform, a quarter of which is -1.
+run 0 cast --explain 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 -f mxfp8:rceil:rht && has '^mxfp8:rceil:rht16: e4m3 in blocks of 1 x 32$' &&
+    has '^  transform  Hadamard, of groups of 16: x is what it gives$' && has '^ *0  *-1  *-128  *0xf0  *-128  *-1  *0' &&
+    run 0 cast --explain 1 -f e4m3/128x128:ue8m0,nvfp4:2d --json && has '"recipe": "e4m3/128x128:ue8m0"' && has '"recipe": "nvfp4:2d"' &&
+    run 2 cast --explain 1 -f mxfp8:up && has '"up" is no word of this recipe; there are floor even' err
+ok $? "--explain knows the words of recipes"
 
 # Nothing is written.
 for words in '2 -f mxfp8 --quantised gpt-oss' '2 -f nvfp4 --quantised deepseek' '2 -f mxfp8 --quantised torchao --axis columns' \
