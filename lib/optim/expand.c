@@ -5,6 +5,7 @@
 #include "../round/scalar.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* log2 of a positive finite binary32 number: 2^e times a number from sqrt(1/2) to sqrt(2), whose logarithm is
  * 2 artanh(s) with |s| < 0.172. */
@@ -17,10 +18,12 @@ static double log2_of(float x)
         m *= 2;
         e--;
     }
+    static const double odd[] = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
+                                 1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
     const double s = (m - 1) / (m + 1), s2 = s * s;
     double sum = 0;
-    for (int k = 23; k > 1; k -= 2)
-        sum = (sum + 1.0 / k) * s2;
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
+        sum = (sum + odd[k]) * s2;
     const double ln = 2 * s + 2 * s * sum;
     return (double)e + (ln * log2_e + ln * tail);
 }
@@ -29,10 +32,14 @@ static double log2_of(float x)
 static double exp2_of(double y)
 {
     static const double ln2 = 0x1.62e42fefa39efp-1;
+    static const double terms[] = { /* 1 / 14! to 1 / 0! */
+        1.0 / 87178291200, 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
+        1.0 / 362880,      1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,
+        1.0 / 24,          1.0 / 6,          0.5,             1,              1};
     const double n = floor(y + 0.5), f = (y - n) * ln2;
-    double sum = 1;
-    for (int k = 17; k > 0; k--)
-        sum = 1 + sum * f / k;
+    double sum = 0;
+    for (size_t k = 0; k < sizeof terms / sizeof *terms; k++)
+        sum = sum * f + terms[k];
     return ldexp(sum, (int)n);
 }
 
