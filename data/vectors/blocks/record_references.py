@@ -19,8 +19,10 @@ SOURCES is a folder with
     microxcaling/mx/    mx_ops.py (3b429a8), elemwise_ops.py (4adf988), formats.py (3b429a8)
     DeepGEMM/deep_gemm/utils/math.py (38939a4)
 and torch 2.15.0 (CPU), torchao 0.18.0 are installed.  Of TransformerEngine, microxcaling and
-DeepGEMM the functions that quantise were run alone, their text unchanged, on CPU (the packages need a
-GPU build, and microxcaling is on no registry).  Stand-ins: those of record_te.py, no others.
+DeepGEMM the functions that quantise were run alone on CPU (the packages need a GPU build, and
+microxcaling is on no registry), statement by statement as they stand there but for branches not taken
+here: CUDA extensions, sparse tensors, integer elements, packed scales.  Stand-ins: those of
+record_te.py, no others.
 torchao's blockwise references are compiled from their source text, since their module needs Triton.
 DeepSeek-V3's and the MXFP8 kernels exist for GPUs only: deepseek() and te_mxfp8() below are NumPy
 versions of the published kernels, not runs of them.
