@@ -170,7 +170,7 @@ static void account(const work *w, const uint8_t *codes, const float *values,
     add_casts(w, out->casts, &c, values);
     add_casts(w, out->stats ? &out->stats->casts : NULL, &c, values);
     if (w->seen)
-        mpsim_block_see(w->seen, x, values, w->n, c.overflow > 0);
+        mpsim_block_see(out->stats, w->seen, x, values, w->n, c.overflow);
 }
 
 void mpsim_block_batch_flush(work *w)

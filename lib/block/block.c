@@ -293,6 +293,8 @@ static void finish(work *w)
         return;
     mpsim_block_errors_move(&w->errors, 0);
     mpsim_cast_stats_merge(&out->stats->casts, &w->found);
+    out->stats->underflow += w->found.counts.underflow; /* plain blocks: finite values, 0 as the codes */
+    out->stats->saturated += w->found.counts.overflow;
     if (out->counts)
         mpsim_counts_add(out->counts, &w->found.counts);
 }

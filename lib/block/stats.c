@@ -14,6 +14,9 @@ void mpsim_block_stats_init(mpsim_block_stats *s)
 void mpsim_block_stats_merge(mpsim_block_stats *to, const mpsim_block_stats *from)
 {
     mpsim_cast_stats_merge(&to->casts, &from->casts);
+    to->underflow += from->underflow;
+    to->saturated += from->saturated;
+    to->spoilt += from->spoilt;
     to->blocks += from->blocks;
     to->zero_blocks += from->zero_blocks;
     to->saturated_blocks += from->saturated_blocks;
@@ -27,18 +30,31 @@ void mpsim_block_stats_merge(mpsim_block_stats *to, const mpsim_block_stats *fro
         to->scales[i] += from->scales[i];
 }
 
-void mpsim_block_see(mpsim_block_seen *seen, const float *x, const float *values, size_t n,
-                     int saturates)
+/* What saturates stands for the largest number times the scale: for 0 only if all values are 0. */
+void mpsim_block_see(mpsim_block_stats *s, mpsim_block_seen *seen, const float *x,
+                     const float *values, size_t n, uint64_t overflow)
 {
-    if (saturates)
-        seen->saturated = 1;
+    uint64_t underflow = 0, spoilt = 0;
+    int number = 0;
     for (size_t i = 0; i < n; i++) {
+        const int finite = isfinite(values[i]);
+        number |= finite && values[i] != 0;
+        if (isfinite(x[i])) {
+            spoilt += !finite;
+            underflow += x[i] != 0 && values[i] == 0;
+        }
         if (x[i] != 0) /* NaN is not, either */
             seen->nonzero = 1;
         if (!isfinite(x[i]))
             seen->nonfinite = 1;
         if (values[i] != 0)
             seen->kept = 1;
+    }
+    s->underflow += underflow;
+    s->spoilt += spoilt;
+    if (number && overflow > spoilt) {
+        s->saturated += overflow - spoilt;
+        seen->saturated = 1;
     }
 }
 

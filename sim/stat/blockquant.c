@@ -45,8 +45,14 @@ static void quantise(const mpsim_block_recipe *b, const float *x, const float *o
 
 /* ---- scales of whole rows, or of the tensor ---- */
 
-static void subtract(mpsim_cast_stats *from, const mpsim_cast_stats *c)
+/* Elements, not blocks. */
+static void subtract(mpsim_block_stats *of, const mpsim_block_stats *extra)
 {
+    mpsim_cast_stats *from = &of->casts;
+    const mpsim_cast_stats *c = &extra->casts;
+    of->underflow -= extra->underflow;
+    of->saturated -= extra->saturated;
+    of->spoilt -= extra->spoilt;
     from->counts.inexact -= c->counts.inexact;
     from->counts.underflow -= c->counts.underflow;
     from->counts.subnormal -= c->counts.subnormal;
@@ -91,8 +97,11 @@ static void quantise_rows(const mpsim_block_recipe *b, const float *x, const flo
     copy_rows(room->x, NULL, n, 0, peaks);
     mpsim_block_stats_init(&room->extra);
     quantise(b, room->x, NULL, n, EXTRA, -1, NULL, NULL, &room->extra);
-    subtract(&room->found.casts, &room->extra.casts);
+    subtract(&room->found, &room->extra);
     mpsim_cast_stats_merge(&to->casts, &room->found.casts);
+    to->underflow += room->found.underflow;
+    to->saturated += room->found.saturated;
+    to->spoilt += room->found.spoilt;
 }
 
 /* What becomes of n whole rows as blocks. */
@@ -110,6 +119,7 @@ static void see_rows(const mpsim_block_recipe *b, const peak *peaks, size_t n, b
         mpsim_block_stats_init(&room->extra);
         quantise(b, room->x, NULL, m, ALL, -1, NULL, NULL, &room->extra);
         mpsim_cast_stats_init(&room->extra.casts);
+        room->extra.underflow = room->extra.saturated = room->extra.spoilt = 0;
         mpsim_block_stats_merge(to, &room->extra);
     }
 }

@@ -135,9 +135,10 @@ static json_t *recipe_json(const block_target *t, const block_sums *b, const gro
     json_object_set_new(v, "recipe", json_string(t->label));
     json_object_set_new(v, "axis", json_string(block_axis_name(t->axis)));
     json_object_set_new(v, "elements", json_of_count(b->elements));
-    json_object_set_new(v, "underflow", json_of_count(s->casts.counts.underflow));
+    json_object_set_new(v, "underflow", json_of_count(s->underflow));
     json_object_set_new(v, "subnormal", json_of_count(s->casts.counts.subnormal));
-    json_object_set_new(v, "overflow", json_of_count(s->casts.counts.overflow));
+    json_object_set_new(v, "overflow", json_of_count(s->saturated));
+    json_object_set_new(v, "spoilt", json_of_count(s->spoilt));
     json_object_set_new(v, "inexact", json_of_count(s->casts.counts.inexact));
     if (!counts) {
         json_object_set_new(v, "sqnr_db", json_of_double(block_sqnr_db(b, g)));
@@ -167,7 +168,7 @@ json_t *block_group_json(const block_list *l, const group *g, int counts)
 
 /* ---- CSV ---- */
 
-static const char csv_titles[] = ",axis,blocks,zero_blocks,saturated_blocks,lost_blocks,nonfinite_blocks,least_scales,"
+static const char csv_titles[] = ",axis,spoilt,blocks,zero_blocks,saturated_blocks,lost_blocks,nonfinite_blocks,least_scales,"
                                  "largest_scales,zero_scales,nonfinite_scales,scale_min_log2,scale_max_log2";
 
 void block_csv_titles(FILE *to)
@@ -184,7 +185,7 @@ void block_csv_cells(FILE *to, const block_list *l, const group *g, int i)
         return;
     }
     const mpsim_block_stats *s = &g->blocks[i].stats;
-    const uint64_t counts[] = {s->blocks,           s->zero_blocks,  s->saturated_blocks, s->lost_blocks,
+    const uint64_t counts[] = {s->spoilt, s->blocks,           s->zero_blocks,  s->saturated_blocks, s->lost_blocks,
                                s->nonfinite_blocks, s->least_scales, s->largest_scales,   s->scale_zero,
                                s->scale_nonfinite};
     int first, end;
@@ -202,8 +203,8 @@ void block_csv_cells(FILE *to, const block_list *l, const group *g, int i)
 
 const char *block_text_titles(int counts)
 {
-    return counts ? "|<recipe|<axis|>underflow|>saturated|>sat. blocks|>lost blocks|>scales"
-                  : "|<recipe|<axis|>underflow|>saturated|>sat. blocks|>lost blocks|>scales|>SQNR dB";
+    return counts ? "|<recipe|<axis|>underflow|>saturated|>sat. blocks|>spoilt|>lost blocks|>scales"
+                  : "|<recipe|<axis|>underflow|>saturated|>sat. blocks|>spoilt|>lost blocks|>scales|>SQNR dB";
 }
 
 /* A share, "0" without any. */
@@ -248,9 +249,10 @@ void block_text_cells(table *t, const block_list *l, const group *g, size_t i, i
         rows_alone &= l->items[k].axis == BLOCK_ROWS;
     table_cell(t, "%s", l->items[i].label);
     table_cell(t, "%s", rows_alone ? "" : block_axis_name(l->items[i].axis));
-    text_part(t, s->casts.counts.underflow, b->elements);
-    text_part(t, s->casts.counts.overflow, b->elements);
+    text_part(t, s->underflow, b->elements);
+    text_part(t, s->saturated, b->elements);
     text_part(t, s->saturated_blocks, s->blocks);
+    table_cell(t, "%s", s->spoilt ? text_share(a, s->spoilt, b->elements) : "");
     table_cell(t, "%s", s->lost_blocks ? text_share(a, s->lost_blocks, s->blocks) : "");
     text_scales(t, s);
     if (!counts)

@@ -278,14 +278,15 @@ void blocklane_take(const blocklane *l, group *g)
         mpsim_block_stats_merge(&g->blocks[i].stats, &l->found[i]);
 }
 
-/* A tensor of one dimension has no columns: all of it is left out there. */
+/* A tensor of one dimension has no columns: all of it is left out there. So it is of what a transform takes the place
+ * of, whose squares were subtracted. */
 void blockrun_end(const blockrun *r, group *g, uint64_t n)
 {
     for (size_t i = 0; i < g->n_blocks; i++) {
         block_sums *b = &g->blocks[i];
         const int is = block_views_applies(&r->views, &r->list->items[i]);
         b->elements = is ? n : 0;
-        if (!is)
+        if (!is || r->list->items[i].transform)
             mpsim_sum_merge(&b->stats.casts.sum_squares_left_out, &g->stats.sum_squares);
     }
 }

@@ -165,7 +165,8 @@ int block_buffers_make(block_buffers *b, const block_list *list)
     peak **const peaks[] = {&b->peaks[0], &b->peaks[1], &b->peaks_again};
     for (int i = 0; i < (of_rows ? 3 : 0); i++)
         ok &= (*peaks[i] = malloc(room * sizeof **peaks[i])) != NULL;
-    return block_room_make(&b->room) || !ok ? -1 : 0;
+    b->summary = mpsim_summary_new();
+    return block_room_make(&b->room) || !ok || !b->summary ? -1 : 0;
 }
 
 void block_buffers_clear(block_buffers *b)
@@ -174,6 +175,7 @@ void block_buffers_clear(block_buffers *b)
                          b->second, b->peaks[0], b->peaks[1], b->peaks_again};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
+    mpsim_summary_free(b->summary);
     block_room_clear(&b->room);
 }
 
@@ -236,17 +238,6 @@ static void transform_back(const block_views *v, float *x, size_t rows, size_t c
     apply_signs(v, x, rows, cols, slot);
 }
 
-/* Squares of finite elements that the transform made infinite or NaN, with others of their group. */
-static void leave_out(mpsim_sum *sum, const float *x, const float *y, size_t rows, size_t cols, int turned)
-{
-    for (size_t i = 0; i < rows * cols; i++)
-        if (!isfinite(y[i])) {
-            const float from = turned ? x[i % cols * rows + i / cols] : x[i];
-            if (isfinite(from))
-                mpsim_sum_add_square(sum, (double)from);
-        }
-}
-
 /* The tile of a view: its elements are in the buffer, or as they were read. */
 static void make_rectangle(const block_views *v, block_rectangle *to, const block_part *p, block_buffers *b, int axis,
                            int slot)
@@ -264,11 +255,8 @@ static void make_rectangle(const block_views *v, block_rectangle *to, const bloc
         transpose(buffer, b->x, (size_t)p->rows, (size_t)p->cols);
     else if (slot)
         memcpy(buffer, b->x, to->rows * to->cols * sizeof *buffer);
-    mpsim_sum_init(&b->left_out[axis]);
-    if (!slot)
-        return;
-    transform(v, buffer, to->rows, to->cols, slot);
-    leave_out(&b->left_out[axis], b->x, buffer, to->rows, to->cols, turned);
+    if (slot)
+        transform(v, buffer, to->rows, to->cols, slot);
 }
 
 /* ---- the largest magnitudes ---- */
@@ -363,12 +351,27 @@ static void requantise(block_views *v, size_t i, const block_rectangle *along, c
     block_quantise(&t->recipe, &second, &words, &b->room, to);
 }
 
+/* Squares of the finite elements of a view. Nothing fails: there are no casts, and all pointers are good. */
+static void sum_squares(mpsim_sum *to, mpsim_summary *with, const block_rectangle *x)
+{
+    mpsim_stats found;
+    mpsim_stats_init(&found);
+    mpsim_summary_begin(with, NULL, 0, MPSIM_SUMMARY_SUMS);
+    mpsim_summary_add_f32(with, NULL, x->x, x->rows * x->cols);
+    mpsim_summary_read(with, &found, NULL, NULL);
+    *to = found.sum_squares;
+}
+
 static void quantise_slot(block_views *v, const block_part *of, block_buffers *b, int slot, const size_t *pass_of,
                           size_t pass, mpsim_block_stats *found)
 {
     const mpsim_rng words = {v->seed, v->stream, 0};
     block_rectangle x[BLOCK_AXES];
+    mpsim_sum squares[BLOCK_AXES];
     make_both(v, x, of, b, slot);
+    for (int axis = 0; axis < BLOCK_AXES; axis++)
+        if (slot && v->of[axis][slot].used)
+            sum_squares(&squares[axis], b->summary, &x[axis]);
     for (size_t i = 0; i < v->list->count; i++) {
         const block_target *t = &v->list->items[i];
         mpsim_sum *left_out = &found[i].casts.sum_squares_left_out;
@@ -378,8 +381,10 @@ static void quantise_slot(block_views *v, const block_part *of, block_buffers *b
             requantise(v, i, &x[BLOCK_ROWS], &x[BLOCK_COLUMNS], b, &found[i]);
         else
             block_quantise(&t->recipe, &x[t->axis], &words, &b->room, &found[i]);
-        mpsim_sum_merge(left_out, &b->beyond);
-        mpsim_sum_merge(left_out, &b->left_out[t->axis == BLOCK_ROWS ? BLOCK_ROWS : BLOCK_COLUMNS]);
+        if (slot)
+            mpsim_sum_subtract(left_out, &squares[t->axis == BLOCK_ROWS ? BLOCK_ROWS : BLOCK_COLUMNS]);
+        else
+            mpsim_sum_merge(left_out, &b->beyond);
     }
 }
 

@@ -30,7 +30,8 @@ typedef struct block_buffers {
     float *x, *views[BLOCK_AXES], *first, *second;
     peak *peaks[BLOCK_AXES], *peaks_again;
     block_room room;
-    mpsim_sum beyond, left_out[BLOCK_AXES]; /* squares of elements that are not finite in what is quantised: all, of a view */
+    mpsim_summary *summary;
+    mpsim_sum beyond; /* squares of finite elements that are not finite in binary32 */
 } block_buffers;
 
 /* Each 0, or -1 without memory; to be cleared in any case. */
@@ -51,7 +52,8 @@ int block_views_looks(const block_views *v, block_unit *unit);
 int block_views_looks_again(const block_views *v, size_t i);
 
 /* With the elements of a tile, `of`, in b->x and b->beyond: look; look at what is quantised the second time for target
- * i; quantise, for the targets i with pass_of[i] = pass, into found[i]. */
+ * i; quantise, for the targets i with pass_of[i] = pass, into found[i]. The squares of what a transform makes of the
+ * elements are subtracted from those that are left out: with those of the elements (blockrun_end) the signal is theirs. */
 void block_views_look(block_views *v, const block_part *of, block_buffers *b);
 void block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i);
 void block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of, size_t pass,

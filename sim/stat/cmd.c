@@ -34,7 +34,7 @@ static const char more[] =
     "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. Names: nan, inf,\n"
     "zero, underflow, subnormal, overflow, saturated (overflow where the cast saturates), inexact:\n"
     "elements, or with % a share of all; alone they mean > 0. amax, amin; of a cast sqnr (dB), mse,\n"
-    "max_rel_err. They judge recipes, too; of these alone: saturated_blocks, lost_blocks,\n"
+    "max_rel_err. They judge recipes, too; of these alone: spoilt; saturated_blocks, lost_blocks,\n"
     "nonfinite_blocks, with % a share of all blocks. One holds if it holds for any tensor and any cast;\n"
     "LEVEL is tensor, kind, step or total: of these sums instead. Each that holds is a line on standard\n"
     "error.\n"

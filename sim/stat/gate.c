@@ -12,12 +12,12 @@
 /* ---- what can be judged ---- */
 
 /* Counts are of elements, or of blocks, and a per cent of all of them; numbers need a value to compare with. */
-typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER, BLOCK_COUNT } measure_kind;
+typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER, RECIPE_COUNT, BLOCK_COUNT } measure_kind;
 
 typedef enum measure {
     NAN_COUNT, INF_COUNT, ZERO_COUNT, AMAX, AMIN,
     UNDERFLOWS, SUBNORMALS, OVERFLOWS, SATURATED, INEXACT, SQNR, MSE, MAX_REL_ERR,
-    SATURATED_BLOCKS, LOST_BLOCKS, NONFINITE_BLOCKS,
+    SPOILT, SATURATED_BLOCKS, LOST_BLOCKS, NONFINITE_BLOCKS,
     MEASURES
 } measure;
 
@@ -38,6 +38,7 @@ static const struct {
     [SQNR] = {"sqnr", CAST_NUMBER},
     [MSE] = {"mse", CAST_NUMBER},
     [MAX_REL_ERR] = {"max_rel_err", CAST_NUMBER},
+    [SPOILT] = {"spoilt", RECIPE_COUNT},
     [SATURATED_BLOCKS] = {"saturated_blocks", BLOCK_COUNT},
     [LOST_BLOCKS] = {"lost_blocks", BLOCK_COUNT},
     [NONFINITE_BLOCKS] = {"nonfinite_blocks", BLOCK_COUNT},
@@ -72,7 +73,7 @@ static int unknown(const char *name)
         suggestion_consider(&s, measures[i].name);
     return fail(EXIT_USAGE, "stat: --fail-if: '%s' is no condition%s", name,
                 suggestion_end(&s, ": nan, inf, zero, amax, amin, underflow, subnormal, overflow, "
-                                   "saturated, inexact, sqnr, mse, max_rel_err, saturated_blocks, "
+                                   "saturated, inexact, sqnr, mse, max_rel_err, spoilt, saturated_blocks, "
                                    "lost_blocks, nonfinite_blocks"));
 }
 
@@ -226,14 +227,16 @@ static double of_recipe(measure m, const block_sums *b, const group *g)
     const int all_lost = c->compared == 0 && b->elements > g->stats.nan + g->stats.inf;
     switch (m) {
     case UNDERFLOWS:
-        return (double)c->counts.underflow;
+        return (double)b->stats.underflow;
     case SUBNORMALS:
         return (double)c->counts.subnormal;
     case OVERFLOWS:
     case SATURATED:
-        return (double)c->counts.overflow;
+        return (double)b->stats.saturated;
     case INEXACT:
         return (double)c->counts.inexact;
+    case SPOILT:
+        return (double)b->stats.spoilt;
     case SATURATED_BLOCKS:
         return (double)b->stats.saturated_blocks;
     case LOST_BLOCKS:

@@ -206,6 +206,9 @@ static void put_block(putter *b, const group *g, const target_list *targets, siz
     (void)targets;
     bytes_put_count(b, g->blocks[i].elements);
     put_cast_stats(b, &s->casts);
+    bytes_put_count(b, s->underflow);
+    bytes_put_count(b, s->saturated);
+    bytes_put_count(b, s->spoilt);
     block_counts(counts, s);
     for (size_t k = 0; k < BLOCK_COUNTS; k++)
         bytes_put_count(b, *counts[k]);
@@ -225,6 +228,9 @@ static void take_block(taker *t, group *g, size_t i)
     uint64_t *counts[BLOCK_COUNTS];
     g->blocks[i].elements = take_number(t, g->stats.count);
     take_cast_stats(t, &s->casts, g->stats.count);
+    s->underflow = take_number(t, g->blocks[i].elements);
+    s->saturated = take_number(t, g->blocks[i].elements);
+    s->spoilt = take_number(t, g->blocks[i].elements);
     block_counts(counts, s);
     for (size_t k = 0; k < BLOCK_COUNTS; k++)
         *counts[k] = take_number(t, k ? s->blocks : UINT64_MAX);

@@ -184,11 +184,12 @@ static void csv_group(const statreport *r, const group_label *l, const group *g)
 }
 
 /* What a cast, or a recipe, loses. */
-static void csv_losses(const statreport *r, const mpsim_cast_stats *c, const mpsim_stats *s)
+static void csv_losses(const statreport *r, uint64_t underflow, uint64_t overflow, const mpsim_cast_stats *c,
+                       const mpsim_stats *s)
 {
     FILE *to = r->file;
-    fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->counts.underflow, c->counts.subnormal,
-            c->counts.overflow, c->counts.inexact);
+    fprintf(to, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, underflow, c->counts.subnormal, overflow,
+            c->counts.inexact);
     if (r->counts)
         return;
     csv_number(to, mpsim_cast_stats_sqnr_db(c, s));
@@ -207,7 +208,7 @@ static void group_csv(const statreport *r, const group_label *l, const group *g)
         csv_group(r, l, g);
         csv_optional(r->file, r->targets->items[i].label);
         csv_number(r->file, scale);
-        csv_losses(r, &g->casts[i], &g->stats);
+        csv_losses(r, g->casts[i].counts.underflow, g->casts[i].counts.overflow, &g->casts[i], &g->stats);
         if (blocks->count)
             block_csv_cells(r->file, blocks, g, -1);
         fputc('\n', r->file);
@@ -218,7 +219,8 @@ static void group_csv(const statreport *r, const group_label *l, const group *g)
         csv_group(r, l, g);
         csv_optional(r->file, blocks->items[i].label);
         fputc(',', r->file);
-        csv_losses(r, &g->blocks[i].stats.casts, &g->stats);
+        const mpsim_block_stats *b = &g->blocks[i].stats;
+        csv_losses(r, b->underflow, b->saturated, &b->casts, &g->stats);
         block_csv_cells(r->file, blocks, g, (int)i);
         fputc('\n', r->file);
     }

@@ -20,7 +20,7 @@ static float x[MOST], origin[MOST];
 /* ---- the judge ---- */
 
 typedef struct judged {
-    uint64_t inexact, underflow, subnormal, overflow, nan, compared;
+    uint64_t inexact, underflow, subnormal, overflow, nan, compared, vanished, saturates, spoilt;
     uint64_t blocks, zero, saturated, lost, nonfinite, least, largest, scale_zero, scale_nonfinite;
     uint64_t scales[MPSIM_SCALE_BINS];
     double relative;
@@ -63,7 +63,10 @@ static void judge_element(judged *j, seen *b, float v, float from, const element
     const int over = isfinite(v) && (e->overflow || !isfinite(value));
     b->nonzero |= v != 0;
     b->nonfinite |= !isfinite(v);
-    b->saturated |= over;
+    b->saturated |= over && isfinite(value) && value != 0;
+    j->saturates += (uint64_t)(over && isfinite(value) && value != 0);
+    j->spoilt += (uint64_t)(isfinite(v) && !isfinite(value));
+    j->vanished += (uint64_t)(isfinite(v) && v != 0 && value == 0);
     b->kept |= value != 0;
     j->nan += isnan(v) != 0;
     j->overflow += (uint64_t)over;
@@ -183,6 +186,9 @@ static const char *difference(const mpsim_block_stats *s, const judged *j)
         {"overflow", s->casts.counts.overflow, j->overflow},
         {"nan", s->casts.counts.nan, j->nan},
         {"compared", s->casts.compared, j->compared},
+        {"elements that vanish", s->underflow, j->vanished},
+        {"elements that saturate", s->saturated, j->saturates},
+        {"elements that are spoilt", s->spoilt, j->spoilt},
         {"blocks", s->blocks, j->blocks},
         {"zero blocks", s->zero_blocks, j->zero},
         {"saturated blocks", s->saturated_blocks, j->saturated},
@@ -311,7 +317,8 @@ START_TEST(a_row_by_hand)
     mpsim_block_stats_init(&s);
     ck_assert_int_eq(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), x, 1, 165, -1, 1, NULL, &wanted, NULL),
                      MPSIM_OK);
-    ck_assert(s.blocks == 6 && s.zero_blocks == 1 && s.saturated_blocks == 3 && s.nonfinite_blocks == 1);
+    ck_assert(s.blocks == 6 && s.zero_blocks == 1 && s.saturated_blocks == 2 && s.nonfinite_blocks == 1);
+    ck_assert(s.saturated == 2 && s.spoilt == 31 && s.underflow == 2);
     ck_assert(s.lost_blocks == 1 && s.least_scales == 1 && s.largest_scales == 0);
     ck_assert(s.scale_zero == 0 && s.scale_nonfinite == 1);
     ck_assert(s.scales[0 + 149] == 2 && s.scales[-127 + 149] == 1 && s.scales[119 + 149] == 1);

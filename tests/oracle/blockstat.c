@@ -236,14 +236,15 @@ static float judge_element(judged *j, const judged_recipe *r, const scale *s, co
         q = copysign(q, (double)y);
     const float value = r->rule == JUDGED_NVFP4 ? (float)q * s->block * g->decode : (float)q * s->inverse;
     if (isfinite(x)) {
-        const int lost = beyond || !isfinite(value);
+        const int lost = beyond || !isfinite(value), cut = beyond && isfinite(value) && value != 0;
         const double exact = (double)x * (double)s->factor;
         const int differs = s->divides ? q * (double)s->factor != (double)x : q != exact;
-        j->underflow += q == 0 && x != 0;
+        j->underflow += value == 0 && x != 0;
         j->subnormal += i > 0 && i < 1L << r->fraction_bits;
-        j->overflow += (uint64_t)lost;
+        j->overflow += (uint64_t)cut;
+        j->spoilt += isfinite(value) == 0;
         j->inexact += lost || differs;
-        in->saturated |= lost;
+        in->saturated |= cut;
     }
     in->any |= x != 0;
     in->nonfinite |= !isfinite(x);

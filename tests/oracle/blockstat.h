@@ -34,7 +34,7 @@ typedef struct judged_recipe {
 enum { JUDGED_MIN = -149, JUDGED_BINS = 277 };
 
 typedef struct judged {
-    uint64_t elements, underflow, subnormal, overflow, inexact, compared;
+    uint64_t elements, underflow, subnormal, overflow, spoilt, inexact, compared;
     uint64_t blocks, zero_blocks, saturated_blocks, lost_blocks, nonfinite_blocks;
     uint64_t least_scales, largest_scales, scale_zero, scale_nonfinite;
     uint64_t scales[JUDGED_BINS]; /* by floor(log2) - JUDGED_MIN */
