@@ -10,7 +10,7 @@ cnn=$MPSIM_SRCDIR/data/digits-cnn/step_020000
 
 # ---- words ----
 # names WORDS...: the recipes and axes of the report, one a line
-names() { "$MPSIM" stat --csv --level total "$@" "$cnn" 2>"$dir/err" | tail -n +2 | awk -F, '{ print $16, $(NF - 11) }'; }
+names() { "$MPSIM" stat --csv --level total "$@" "$cnn" 2>"$dir/err" | tail -n +2 | awk -F, '{ print $16, $(NF - 12) }'; }
 [ "$(names -f 'mxfp8:*' | tr '\n' ' ')" = 'mxfp8:floor rows mxfp8:even rows mxfp8:ceil rows mxfp8:rceil rows mxfp8:te rows mxfp8:microx rows ' ]; ok $? "* is all rules"
 [ "$(names -f nvfp4,bf16,mxfp6e3m2 --rht 16 | tr '\n' ' ')" = 'bf16  nvfp4 rows nvfp4:rht16 rows mxfp6-e3m2 rows mxfp6-e3m2:rht16 rows ' ]; ok $? "formats first; --rht stands beside each"
 [ "$(names -f e4m3/1x128:ue8m0 --axis both | tr '\n' ' ')" = 'e4m3/1x128:ue8m0 rows e4m3/1x128:ue8m0 columns e4m3/1x128:ue8m0 requantised ' ]; ok $? "--axis both"
@@ -54,7 +54,7 @@ run 0 stat -q -f bf16,e4m3/128x128 --axis both --rht 16 --json -k weight "$step"
     has '"axes": \["rows", "columns", "requantised"\]'; ok $? "JSON"
 run 0 stat -f mxfp8 --counts --ndjson -k weight "$step" && ! has sqnr_db && [ "$(grep -c '"blocks": \[{"recipe": "mxfp8"' "$dir/out")" -eq 32 ]; ok $? "NDJSON, counts"
 run 0 stat -f fp16,mxfp8 --csv -k weight "$step" && [ "$(awk -F'"[^"]*"|,' '{ print NF }' "$dir/out" | sort -u | wc -l)" -le 2 ] &&
-    head -n 1 "$dir/out" | grep -q ',compared,axis,blocks,zero_blocks,saturated_blocks,'; ok $? "CSV: columns of recipes behind"
+    head -n 1 "$dir/out" | grep -q ',compared,axis,spoilt,blocks,zero_blocks,saturated_blocks,'; ok $? "CSV: columns of recipes behind"
 run 0 stat -f fp16 --csv -k weight "$step" && ! has axis; ok $? "CSV: none without recipes"
 
 # ---- what has no columns ----
