@@ -20,6 +20,7 @@ typedef struct lane {
     void *stored; /* elements as they are stored */
     float *x, *other, *inverses;
     mpsim_counts counts;
+    mpsim_block_stats found; /* in the tile at hand */
     int failed_at; /* the tile of the error, or INT_MAX */
     trace_error error;
 } lane;
@@ -225,27 +226,38 @@ static void count(mpsim_counts *to, const mpsim_counts *counts, uint64_t times)
     to->nan += times * counts->nan;
 }
 
+/* As stat says it: by what elements stand for, which scales of 0, infinities and NaN decide beside codes. */
+static void count_found(mpsim_counts *to, const mpsim_block_stats *s, uint64_t times)
+{
+    mpsim_counts counts = s->casts.counts;
+    counts.underflow = s->underflow;
+    counts.overflow = s->saturated + s->spoilt;
+    count(to, &counts, times);
+}
+
 static void quantise(const work *k, const tile *t, lane *l, size_t lines, size_t n)
 {
     quantising *q = k->q;
     const mpsim_rng rng = {q->seed, q->stream, (q->columns ? t->col : t->row) * k->inner};
     const mpsim_blocks out = {.codes = q->g ? l->codes : NULL, .values = q->g ? NULL : l->other,
                               .scale_codes = l->scale_codes, .inverses = l->inverses,
-                              .counts = q->counted ? &l->counts : NULL};
+                              .stats = q->counted ? &l->found : NULL};
     const int whole = is_whole(&k->block);
     float *more = l->x + lines * n;
     if (whole) {
         memset(more, 0, n * sizeof *more);
         more[0] = q->amax;
     }
+    mpsim_block_stats_init(&l->found);
     (void)mpsim_block_quantize(&k->block, l->x, lines + (whole ? 1 : 0), n, q->how->tensor_scale ? q->amax : -1,
                                q->how->given, &rng, &out, NULL);
+    count_found(&l->counts, &l->found, 1);
     if (whole && q->counted) {
-        mpsim_counts counts = {0};
         const mpsim_rng last = {rng.seed, rng.stream, rng.index + lines * n};
-        (void)mpsim_block_quantize(&k->block, more, 1, n, -1, q->how->given, &last, &(mpsim_blocks){.counts = &counts},
+        mpsim_block_stats_init(&l->found);
+        (void)mpsim_block_quantize(&k->block, more, 1, n, -1, q->how->given, &last, &(mpsim_blocks){.stats = &l->found},
                                    NULL);
-        count(&l->counts, &counts, UINT64_MAX); /* the line is not of the tensor */
+        count_found(&l->counts, &l->found, UINT64_MAX); /* the line is not of the tensor */
     }
 }
 

@@ -96,6 +96,7 @@ static whole in_one_piece(const cast_recipe *r, const float *x, uint64_t rows, u
     const size_t lines = (size_t)(columns ? cols : rows), n = (size_t)(columns ? rows : cols);
     float *turned = malloc(lines * n * sizeof *turned);
     size_t down;
+    static mpsim_block_stats found;
     whole w = {malloc(lines * n), malloc(lines * n), malloc(lines * n * sizeof(float)), malloc(lines * n * sizeof(float)), 0};
     ck_assert(turned && w.codes && w.scale_codes && w.values && w.inverses);
     for (size_t l = 0; l < lines; l++)
@@ -105,8 +106,16 @@ static whole in_one_piece(const cast_recipe *r, const float *x, uint64_t rows, u
         ck_assert(mpsim_hadamard_groups(turned + l * n, n, r->transform, rng->seed) == MPSIM_OK);
     mpsim_block_grid(&r->block, lines, n, &down, &w.across);
     const mpsim_blocks out = {.codes = w.codes, .values = w.values, .scale_codes = w.scale_codes,
-                              .inverses = w.inverses, .counts = counts};
+                              .inverses = w.inverses, .stats = &found};
+    mpsim_block_stats_init(&found);
     ck_assert(mpsim_block_quantize(&r->block, turned, lines, n, -1, 1, rng, &out, NULL) == MPSIM_OK);
+    *counts = found.casts.counts;
+    counts->underflow = counts->overflow = 0;
+    for (size_t i = 0; i < lines * n; i++) {
+        counts->underflow += isfinite(turned[i]) && turned[i] != 0 && w.values[i] == 0;
+        counts->overflow += isfinite(turned[i]) && !isfinite(w.values[i]);
+    }
+    counts->overflow += found.saturated;
     free(turned);
     return w;
 }
