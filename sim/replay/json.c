@@ -43,8 +43,9 @@ static json_t *json_cast(const replay_cast *c)
 
 static json_t *json_error(const replay_error *e)
 {
-    return json_pack("{s:o,s:o,s:o,s:o}", "count", json_of_count(e->count), "nonzero", json_of_count(e->nonzero),
-                     "become_zero", json_of_count(e->lost), "sqnr_db", json_of_double(replay_error_db(e)));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "count", json_of_count(e->count), "nonzero", json_of_count(e->nonzero),
+                     "not_finite", json_of_count(e->not_finite), "become_zero", json_of_count(e->lost), "sqnr_db",
+                     json_of_double(replay_error_db(e)));
 }
 
 static json_t *json_moments(const replay_moments *m)
@@ -59,9 +60,10 @@ static json_t *json_moments(const replay_moments *m)
         if (parts[i].e->count)
             json_object_set_new(v, parts[i].key, json_error(parts[i].e));
     if (m->step.count)
-        json_object_update_new(v, json_pack("{s:o,s:o,s:o}", "largest_step", json_of_double(m->largest), "largest_step_stored",
-                                            json_of_double(m->largest_stored), "v_became_zero_m_not",
-                                            json_of_count(m->unbounded)));
+        json_object_update_new(v, json_pack("{s:o,s:o,s:o}", "largest_step",
+                                            json_of_double(replay_moments_largest(m, m->largest)), "largest_step_stored",
+                                            json_of_double(replay_moments_largest(m, m->largest_stored)),
+                                            "v_became_zero_m_not", json_of_count(m->unbounded)));
     return v;
 }
 

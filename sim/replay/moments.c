@@ -21,8 +21,10 @@ static void take(sums *s, double x, double y)
 {
     s->e->count++;
     s->e->nonzero += x != 0;
-    if (!isfinite(x) || !isfinite(y))
+    if (!isfinite(x) || !isfinite(y)) {
+        s->e->not_finite++;
         return;
+    }
     s->e->lost += x != 0 && y == 0;
     mpsim_sum_add_square(&s->signal, x);
     mpsim_sum_add_square(&s->noise, x - y);
@@ -40,6 +42,7 @@ static void add_error(replay_error *to, const replay_error *e)
     to->noise += e->noise;
     to->count += e->count;
     to->nonzero += e->nonzero;
+    to->not_finite += e->not_finite;
     to->lost += e->lost;
 }
 
@@ -58,7 +61,19 @@ void replay_moments_add(replay_moments *to, const replay_moments *from)
 
 double replay_error_db(const replay_error *e)
 {
+    if (e->count == e->not_finite)
+        return (double)NAN;
     return e->noise > 0 ? 10 * log10(e->signal / e->noise) : (double)INFINITY;
+}
+
+const replay_error *replay_moments_error(const replay_moments *m)
+{
+    return m->muon.count ? &m->muon : m->step.count ? &m->step : &m->m;
+}
+
+double replay_moments_largest(const replay_moments *m, double largest)
+{
+    return m->step.count == m->step.not_finite ? (double)NAN : largest;
 }
 
 /* ---- storing ---- */

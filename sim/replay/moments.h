@@ -4,10 +4,11 @@
 
 #include <mpsim/mpsim.h>
 
-/* Numbers against the binary32 numbers that they are stored for; those that are finite before and after. */
+/* Numbers against the binary32 numbers that they are stored for; compared are those that are finite before and after. */
 typedef struct replay_error {
     double signal, noise;    /* sums of squares, of the numbers and of the differences */
     uint64_t count, nonzero; /* all of them; before they were stored                   */
+    uint64_t not_finite;     /* NaN or infinite before or now: not compared            */
     uint64_t lost;           /* not zero before, zero now                              */
 } replay_error;
 
@@ -42,6 +43,10 @@ const mpsim_format *replay_moments_format(const mpsim_states *s, uint64_t count,
 void replay_error_measure(const double *a, const float *b, size_t n, replay_error *e);
 
 void replay_moments_add(replay_moments *to, const replay_moments *from);
-double replay_error_db(const replay_error *e); /* infinite where nothing differs */
+double replay_error_db(const replay_error *e); /* infinite where nothing differs, NaN where nothing was compared */
+/* replay_moments_error -- by which parameters are compared: of Muon's update, of steps, or of first moments. */
+const replay_error *replay_moments_error(const replay_moments *m);
+/* replay_moments_largest -- one of m's largest steps; NaN where none was compared. */
+double replay_moments_largest(const replay_moments *m, double largest);
 
 #endif

@@ -60,19 +60,37 @@ void replay_text_optimizer(FILE *to, const replay_total *t)
 static const char *db_text(char out[32], const replay_error *e)
 {
     const double db = replay_error_db(e);
-    if (isfinite(db))
-        snprintf(out, 32, "%.1f dB", db);
-    else
+    if (isnan(db))
+        snprintf(out, 32, "-");
+    else if (db > 0 && isinf(db))
         snprintf(out, 32, "no error");
+    else
+        snprintf(out, 32, "%.1f dB", db);
     return out;
+}
+
+/* ", 3 not finite"; nothing where all are finite. */
+static const char *not_finite_text(char out[96], const replay_error *e)
+{
+    char n[64];
+    out[0] = '\0';
+    if (e->not_finite)
+        snprintf(out, 96, ", %s not finite", text_count(n, e->not_finite));
+    return out;
+}
+
+static const char *largest_text(char *out, const replay_moments *m, double largest)
+{
+    const double x = replay_moments_largest(m, largest);
+    return isnan(x) ? "-" : text_number(out, x);
 }
 
 static void text_stored(FILE *to, const char *title, const char *what, const replay_error *e)
 {
-    char a[32], b[64], c[64];
+    char a[32], b[64], c[64], d[96];
     if (e->count)
-        fprintf(to, "%s%s: SQNR %s, %s of %s that are not zero become zero\n", title, what, db_text(a, e),
-                text_share(b, e->lost, e->nonzero), text_count(c, e->nonzero));
+        fprintf(to, "%s%s: SQNR %s, %s of %s that are not zero become zero%s\n", title, what, db_text(a, e),
+                text_share(b, e->lost, e->nonzero), text_count(c, e->nonzero), not_finite_text(d, e));
 }
 
 static void text_worst_stored(FILE *to, const replay_total *t)
@@ -81,20 +99,20 @@ static void text_worst_stored(FILE *to, const replay_total *t)
     for (size_t i = 0; i < t->n_stored && i < WORST; i++) {
         const replay_moments *m = &t->stored[i].sum;
         const int is_muon = m->muon.count > 0;
-        char name[256], a[32], b[32], c[32];
+        char name[256], a[32], b[32], c[32], d[96];
         fprintf(to, "%s%.60s%s %s", i ? "           " : "lowest     ", escape_text(name, sizeof name, t->stored[i].name),
                 is_muon ? "" : " m", db_text(a, is_muon ? &m->muon : &m->m));
         if (m->v.count)
             fprintf(to, ", v %s", db_text(b, &m->v));
         if (m->step.count)
             fprintf(to, ", steps %s", db_text(c, &m->step));
-        fputc('\n', to);
+        fprintf(to, "%s\n", not_finite_text(d, replay_moments_error(m)));
     }
 }
 
 void replay_text_muon(FILE *to, const replay_total *t)
 {
-    char line[512], a[32], b[64];
+    char line[512], a[32], b[64], c[96];
     const replay_error *e = &t->moments.muon;
     if (!t->muon.model.name[0])
         return;
@@ -103,14 +121,15 @@ void replay_text_muon(FILE *to, const replay_total *t)
         fputs("           no matrix of this trace is its\n", to);
         return;
     }
-    fprintf(to, "           updates against those of binary64: SQNR %s of %s\n", db_text(a, e), text_count(b, e->count));
+    fprintf(to, "           updates against those of binary64: SQNR %s of %s%s\n", db_text(a, e), text_count(b, e->count),
+            not_finite_text(c, e));
     text_worst_stored(to, t);
 }
 
 void replay_text_moments(FILE *to, const replay_total *t)
 {
     const replay_moments *m = &t->moments;
-    char line[512], a[32], b[64], c[64], d[64];
+    char line[512], a[32], b[64], c[64], d[64], f[96];
     if (!t->states)
         return;
     snprintf(line, sizeof line, "%s, %s%s%s%s", t->states->name, t->states->what,
@@ -123,9 +142,10 @@ void replay_text_moments(FILE *to, const replay_total *t)
     if (m->step.count) {
         snprintf(line, sizeof line,
                  "steps m / (sqrt(v) + eps) with the stored moments: SQNR %s, the largest %s, before it was stored %s, "
-                 "%s have a v that became zero and divide m by eps",
-                 db_text(a, &m->step), text_number(b, m->largest_stored), text_number(c, m->largest),
-                 text_count(d, m->unbounded));
+                 "%s have a v that became zero and divide m by eps%s",
+                 db_text(a, &m->step), largest_text(b, m, m->largest_stored),
+                 largest_text(c, m, m->largest), text_count(d, m->unbounded),
+                 not_finite_text(f, &m->step));
         text_wrapped(to, "           ", line);
     }
     text_worst_stored(to, t);

@@ -148,15 +148,17 @@ static int add_moments(replay_total *t, const replay_weight *w)
     return 0;
 }
 
-static const replay_error *error_of(const replay_moments *m)
+/* Where nothing was compared: below all others. */
+static double db_for_order(const replay_moments *m)
 {
-    return m->muon.count ? &m->muon : m->step.count ? &m->step : &m->m;
+    const double db = replay_error_db(replay_moments_error(m));
+    return isnan(db) ? -(double)INFINITY : db;
 }
 
 static int by_noise(const void *a, const void *b)
 {
     const replay_stored *x = a, *y = b;
-    const double dx = replay_error_db(error_of(&x->sum)), dy = replay_error_db(error_of(&y->sum));
+    const double dx = db_for_order(&x->sum), dy = db_for_order(&y->sum);
     return dx < dy ? -1 : dx > dy ? 1 : strcmp(x->name, y->name);
 }
 

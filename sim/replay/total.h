@@ -81,7 +81,8 @@ void replay_total_init(replay_total *t);
 int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
 /* The tensors that differ, the worst first: of most of their elements, then by the most. */
 void replay_total_sort(replay_total *t);
-/* replay_total_sort does the same for moments: those whose steps, or first moments, differ most come first. */
+/* replay_total_sort does the same for moments: those whose steps, or first moments, differ most come first,
+ * before them those of which nothing was finite. */
 /* Whether what the record lacks may have made a difference: not where all carried numbers are equal. */
 int replay_total_doubts(const replay_total *t);
 void replay_total_clear(replay_total *t);

@@ -37,6 +37,12 @@ run 0 replay --json -P "$dir/p.yaml" "$mlp" && has '"moments"' && has '"states":
 ok $? "JSON"
 cp "$dir/out" "$dir/json"
 OMP_NUM_THREADS=1 run 0 replay --json -P "$dir/p.yaml" "$mlp" && cmp -s "$dir/out" "$dir/json"; ok $? "any threads"
+"$MPSIM" train -P fp32 --optimizer adam --width 32 --steps 3 --loss-factor 1e-18 --trace "$dir/tiny" -o /dev/null --quiet
+run 0 replay -P fp8-lm "$dir/tiny" && has '^           v: SQNR -, 0 of 8,408 that are not zero become zero, 10,398 not finite$' &&
+    has 'the largest -' && has '^lowest     fc1.bias m .*, v -, steps -, 96 not finite$' && ! has 'steps no error'
+ok $? "bug_20261122_not_finite_is_no_error"
+run 0 replay -P fp8-lm --json "$dir/tiny" && has '"not_finite": [1-9]' && has '"largest_step_stored": "NaN"'
+ok $? "bug_20261122_not_finite_is_no_error: JSON"
 run 0 replay -P fp32 "$mlp" && ! has '^moments' && ! has '^muon'; ok $? "nothing is said without them"
 printf 'precision: bf16\nparams: bf16\nautocast: all\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9, states: coat}\n' >"$dir/p.yaml"
 run 0 replay -P "$dir/p.yaml" "$MPSIM_SRCDIR/data/digits-cnn" && has '^           m: SQNR' && ! has '^           v: '
