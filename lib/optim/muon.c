@@ -366,7 +366,7 @@ mpsim_status mpsim_muon_reference(const mpsim_muon *o, double *y, const double *
             norm += u[i * columns + j] * u[i * columns + j];
         }
     norm = sqrt(norm);
-    norm = norm < o->eps ? o->eps : norm;
+    norm = o->form == MPSIM_MUON_KELLER ? norm + o->eps : norm < o->eps ? o->eps : norm;
     const int there = x && p && a && b;
     for (size_t i = 0; there && i < m * n; i++)
         x[i] /= norm;

@@ -177,6 +177,31 @@ START_TEST(models)
 }
 END_TEST
 
+/* With exact products in binary32 both forms are near their own reference, also where eps is large beside the norm. */
+START_TEST(bug_20261122_keller_adds_eps)
+{
+    enum { ROWS = 20, COLUMNS = 50, N = ROWS * COLUMNS };
+    uint64_t random = test_seed();
+    float u[N], y[N];
+    double x[N], wide[N], signal = 0, noise = 0;
+    mpsim_muon o;
+    mpsim_muon_init(&o, (mpsim_muon_form)_i, mpsim_optim_variant_find("torch"));
+    o.format = *mpsim_format_find("binary32");
+    o.eps = 0.1;
+    for (size_t i = 0; i < N; i++) {
+        u[i] = (float)((double)(int64_t)test_random(&random) * 0x1p-73);
+        x[i] = (double)u[i];
+    }
+    ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, ROWS, COLUMNS, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_muon_reference(&o, wide, x, ROWS, COLUMNS), MPSIM_OK);
+    for (size_t i = 0; i < N; i++) {
+        signal += wide[i] * wide[i];
+        noise += (wide[i] - (double)y[i]) * (wide[i] - (double)y[i]);
+    }
+    ck_assert_msg(10 * log10(signal / noise) > 110, "form %d: %g dB", _i, 10 * log10(signal / noise));
+}
+END_TEST
+
 START_TEST(arguments)
 {
     const mpsim_optim_variant *v = mpsim_optim_variant_find("torch");
@@ -227,6 +252,7 @@ int main(void)
     tcase_add_test(t, torch_step_by_step);
     tcase_add_test(t, iterations);
     tcase_add_test(t, models);
+    tcase_add_loop_test(t, bug_20261122_keller_adds_eps, MPSIM_MUON_TORCH, MPSIM_MUON_KELLER + 1);
     tcase_add_test(t, arguments);
     TCase *const cases[] = {t, NULL};
     return test_main("optim-muon", cases);

@@ -75,7 +75,7 @@ MPSIM_API mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, c
                                                 size_t columns, const mpsim_pool *pool);
 MPSIM_API mpsim_status mpsim_muon_apply(const mpsim_muon *o, float *p, float *y, size_t rows, size_t columns);
 
-/* mpsim_muon_reference -- orthogonalise in binary64 throughout, TORCH's form; products are sums from k = 0 on. */
+/* mpsim_muon_reference -- orthogonalise in binary64 throughout, in o's form; products are sums from k = 0 on. */
 MPSIM_API mpsim_status mpsim_muon_reference(const mpsim_muon *o, double *y, const double *u, size_t rows,
                                             size_t columns);
 
