@@ -316,9 +316,9 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optim
             return policy_bad(r, line, "optimizer: %s has no %s",
                               mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), rows[i].key);
     }
-    if (o->has_muon && (o->states || o->state_given || o->store == MPSIM_STORE_KAHAN))
-        return policy_bad(r, line_of(v, "muon"), "optimizer: muon keeps its buffer in the parameter's format and stores to "
-                                                 "nearest: no state, no states, no kahan");
+    if (o->has_muon && (o->states || o->state_given || o->store != MPSIM_STORE_NEAREST || o->maximize > 0))
+        return policy_bad(r, line_of(v, "muon"), "optimizer: muon keeps its buffer in the parameter's format, stores to "
+                                                 "nearest and minimises: no state, states, stochastic, kahan, maximize");
     if (o->states && o->state_given)
         return policy_bad(r, line_of(v, "state"), "optimizer: state contradicts states");
     if (line_of(v, "betas") && (line_of(v, "beta1") || line_of(v, "beta2")))

@@ -74,6 +74,8 @@ bad() { # bad TEXT FRAGMENT
 bad 'optimizer: {states: coatt}\n' "states: 'coatt' is none of torchao-8bit"
 bad 'optimizer: {states: coat, state: bf16}\n' 'state contradicts states'
 bad 'optimizer: {muon: {lr: 1}, states: coat}\n' 'muon keeps its buffer'
+bad 'optimizer: {muon: {lr: 1}, store: stochastic}\n' 'stores to nearest'
+bad 'optimizer: {muon: {lr: 1}, maximize: true}\n' 'and minimises'
 bad 'optimizer: {muon: 3}\n' "muon: 'key: value' pairs are needed"
 bad 'optimizer: {muon: {step: 3}}\n' "muon: unknown key 'step'"
 bad 'optimizer: {muon: {ns_steps: 100}}\n' 'less than 100'
