@@ -255,6 +255,34 @@ static void store_moments(const mpsim_optim *o, parameter *p, replay_weight *w)
     free(before.kept);
 }
 
+/* The setting that the variant lacks, where mpsim_optim_check says MPSIM_EUNAVAILABLE. */
+static const char *lacking(mpsim_optim o)
+{
+    const struct {
+        const char *name;
+        uint8_t *flag;
+    } flags[] = {{"amsgrad", &o.amsgrad}, {"nesterov", &o.nesterov}, {"maximize", &o.maximize}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const int asked = *flags[i].flag;
+        *flags[i].flag = 0;
+        if (asked && mpsim_optim_check(&o) != MPSIM_EUNAVAILABLE)
+            return flags[i].name;
+    }
+    o.dampening = 0;
+    return mpsim_optim_check(&o) != MPSIM_EUNAVAILABLE ? "such dampening" : "such storing or scaling";
+}
+
+static void refuse_step(parameter *p, const mpsim_optim *o, mpsim_status s)
+{
+    const char *name = mpsim_optim_name((mpsim_optim_algorithm)o->algorithm);
+    if (s == MPSIM_EUNAVAILABLE)
+        replay_fails(&p->problem, EXIT_DATA, "replay: %s cannot be stepped: variant %s of %s has no %s", p->name,
+                     o->variant->name, name, lacking(*o));
+    else
+        replay_fails(&p->problem, EXIT_DATA, "replay: %s cannot be stepped: variant %s of %s in %s: %s", p->name,
+                     o->variant->name, name, o->param.name, mpsim_status_string(s));
+}
+
 static void step_parameter(const replay *r, parameter *p, replay_weight *w)
 {
     mpsim_optim o = *replay_optimizer_of(r, p);
@@ -276,10 +304,7 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
     if (bad)
         replay_lacks_memory(&p->problem);
     else if (s || mpsim_optim_step(&o, p->t, &t, &rng))
-        replay_fails(&p->problem, EXIT_DATA,
-                     "replay: %s cannot be stepped: variant %s of %s in %s: %s", p->name,
-                     o.variant->name, mpsim_optim_name((mpsim_optim_algorithm)o.algorithm),
-                     o.param.name, mpsim_status_string(s ? s : MPSIM_EINVAL));
+        refuse_step(p, &o, s ? s : MPSIM_EINVAL);
     if (!p->problem.code)
         store_moments(&o, p, w);
     parameter_refresh(r, p);

@@ -89,6 +89,14 @@ bad 'optimizer: {muon: {momentum: 0}}\n' 'nesterov needs a momentum'
 bad 'optimizer: {muon: {lr: -1}}\n' 'no Muon has such settings'
 bad 'muon_exclude: [head]\n' 'the optimizer has no muon'
 
+for c in 'coat-fp8-states amsgrad-adamw coat of adamw has no amsgrad' 'te-nvfp4 amsgrad-adam apex of adam has no amsgrad' \
+    'bf16-kahan sgd-nesterov optimi of sgd has no nesterov' 'bf16-kahan sgd-dampening optimi of sgd has no such dampening' \
+    'te-nvfp4 groups-sgd apex of sgd has no maximize'; do
+    at=${c#* }
+    run 3 replay -P "${c%% *}" "$MPSIM_SRCDIR/data/replay-cases/${at%% *}" && has "cannot be stepped: variant ${at#* }\$" err
+    ok $? "variant ${at#* }"
+done
+
 # ---- train
 run 3 train -P coat-fp8-states --steps 1 && has 'states coat' err; ok $? "train: no moments in few bits"
 run 3 train -P muon-bf16 --steps 1 && has 'muon' err; ok $? "train: no muon"
