@@ -4,6 +4,7 @@
 
 #include "steps.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ mpsim_status mpsim_muon_check(const mpsim_muon *o)
     const double not_negative[] = {o->lr, o->weight_decay, o->eps}, any[] = {o->a, o->b, o->c};
     const mpsim_optim_row *row = mpsim_optim_row_of(o->variant);
     for (size_t i = 0; i < 3; i++)
-        if (!isfinite(not_negative[i]) || not_negative[i] < 0 || !isfinite(any[i]))
+        if (!isfinite(not_negative[i]) || not_negative[i] < 0 || !(fabs(any[i]) <= (double)FLT_MAX))
             return MPSIM_EINVAL;
     if (!(o->factor >= 0 && isfinite(o->factor)))
         return MPSIM_EINVAL;

@@ -66,8 +66,10 @@ static int set_variant(policy_reader *r, const yaml_item *item, mpsim_muon *o)
     const char *word = NULL;
     if (value_text(r, item->key, item->value, &word))
         return -1;
+    mpsim_muon plain; /* what other keys say is not the variant's */
     o->variant = mpsim_optim_variant_find(word);
-    return o->variant && mpsim_muon_check(o) != MPSIM_EUNAVAILABLE
+    mpsim_muon_init(&plain, MPSIM_MUON_TORCH, o->variant);
+    return mpsim_muon_check(&plain) == MPSIM_OK
                ? 0
                : policy_bad(r, item->line, "muon: variant: '%.60s' has no operations on tensors: torch, torch-foreach, "
                                            "torch-cpu, torch-cpu-default, ... have", word);
@@ -139,8 +141,9 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
         return policy_bad(r, v->line, "muon: model %s does not multiply %s, or its result is no binary32 number",
                           o->model.name, o->format.name);
     default:
-        return policy_bad(r, v->line, "muon: no Muon has such settings: lr %g, momentum %g, weight decay %g, eps %g", o->lr,
-                          o->momentum, o->weight_decay, o->eps);
+        return policy_bad(r, v->line, "muon: no Muon has such settings: lr %g, momentum %g, weight decay %g, eps %g, "
+                                         "coefficients %g %g %g", o->lr, o->momentum, o->weight_decay, o->eps, o->a, o->b,
+                          o->c);
     }
 }
 

@@ -64,6 +64,10 @@ run 0 replay -P "$dir/p.yaml" "$MPSIM_SRCDIR/data/digits-cnn" && has 'keller for
 ok $? "muon in the form of its author, sums in bf16, kernels of convolutions"
 muon 'momentum: 0.9'
 run 0 replay --json -P "$dir/p.yaml" "$charlm" && has '"muon_settings"' && has '"muon": {"count"'; ok $? "muon: JSON"
+muon 'momentum: 0, variant: torch, nesterov: false'
+run 0 replay -P "$dir/p.yaml" "$charlm" && cp "$dir/out" "$dir/text"
+muon 'variant: torch, nesterov: false, momentum: 0'
+run 0 replay -P "$dir/p.yaml" "$charlm" && cmp -s "$dir/out" "$dir/text"; ok $? "bug_20261122_muon_keys_in_any_order"
 
 # ---- bad keys
 bad() { # bad TEXT FRAGMENT
@@ -86,6 +90,8 @@ bad 'optimizer: {muon: {variant: apex}}\n' 'no operations on tensors'
 bad 'optimizer: {muon: {adjust_lr: big}}\n' 'none of original, match_rms_adamw'
 bad 'optimizer: {muon: {ns_coefficients: [1, 2]}}\n' 'three numbers are needed'
 bad 'optimizer: {muon: {momentum: 0}}\n' 'nesterov needs a momentum'
+bad 'optimizer: {muon: {ns_coefficients: [1e300, 2, 3]}}\n' 'no Muon has such settings: .*, coefficients 1e+300 2 3'
+bad 'optimizer: {muon: {momentum: 0, variant: apex, nesterov: false}}\n' "'apex' has no operations on tensors"
 bad 'optimizer: {muon: {lr: -1}}\n' 'no Muon has such settings'
 bad 'muon_exclude: [head]\n' 'the optimizer has no muon'
 

@@ -219,6 +219,9 @@ START_TEST(arguments)
     o.momentum = 1.5;
     ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
     o = good;
+    o.b = -1e39; /* no binary32 number */
+    ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
+    o = good;
     o.steps = 100;
     ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
     o = good;
