@@ -105,7 +105,7 @@ static void count_copies(counting *c, ledger *to, const shape_tensor *t, const t
 }
 
 static void count_weights(counting *c, const shape_tensor *t, const train_placement *place,
-                          uint64_t each, const mpsim_block_recipe *quantised)
+                          uint64_t each, const char *storage, const mpsim_block_recipe *quantised)
 {
     const uint64_t ranks = c->how->zero >= 3 ? c->how->ranks : 1;
     const uint64_t blocks = quantised ? block_bytes(quantised, t, 0) : 0;
@@ -114,13 +114,13 @@ static void count_weights(counting *c, const shape_tensor *t, const train_placem
         add_blocks(c->l, LEDGER_WEIGHTS, blocks / ranks + (blocks % ranks != 0),
                    ", blocks and scales", quantised->name);
     else
-        add(c->l, LEDGER_WEIGHTS, each, cut(c, 3, t->n), t->n, "%s", place->storage.name);
+        add(c->l, LEDGER_WEIGHTS, each, cut(c, 3, t->n), t->n, "%s", storage);
     if (c->how->zero >= 3 && t->rank == 0)
         return; /* no layer is known */
     if (c->how->zero >= 3 && quantised)
         add_blocks(whole, LEDGER_GATHERED, blocks, ", largest layer", quantised->name);
     else if (c->how->zero >= 3)
-        add(whole, LEDGER_GATHERED, each, t->n, t->n, "%s, largest layer", place->storage.name);
+        add(whole, LEDGER_GATHERED, each, t->n, t->n, "%s, largest layer", storage);
     count_copies(c, whole, t, place, quantised != NULL);
 }
 
@@ -174,7 +174,7 @@ static void count_parameter(const shape_tensor *t, void *context)
     train_bytes_add(&each, &place, c->p->master, &o, 1, quantised != NULL);
     const mpsim_state *kept = kept_in(c, &each);
     begin_layer(c, t->layer);
-    count_weights(c, t, &place, each.weights, quantised);
+    count_weights(c, t, &place, each.weights, kept && !each.master ? kept->name : place.storage.name, quantised);
     add(c->l, LEDGER_MASTER, each.master, cut(c, 1, t->n), t->n, "%s",
         c->p->master == TRAIN_SPLIT_MASTER ? "other bits" : kept ? kept->name : place.kept.name);
     if (kept)

@@ -115,6 +115,9 @@ for words in '7e9=28000000000' '7B=28000000000' '1.3B=5200000000' '125M=50000000
 done
 run 0 memory --params 7B -P fp32 -P bf16-pure --json && has '"mpsim.memory/1"' && has '"total": 112000000000' && has '"formula": "bf16: 2 x 7,000,000,000"'
 ok $? "JSON"
+run 0 memory --params 1e9 -P fp8-lm && has '^weights  *2,000,000,000 .*  scaled-fp16: 2 x 1,000,000,000$' &&
+    run 0 memory --params 1e9 -P fp8-lm --json && has '"formula": "scaled-fp16: 2 x 1,000,000,000"'
+ok $? "bug_20261122_storage_of_what_is_kept"
 run 0 memory --params 7B -P fp32 -P bf16-pure && has '112.00  *104.31' && has 'GB (10^9 bytes)'; ok $? "GB and GiB are said"
 run 0 memory --params 3 -P fp32-bf16-fp16 && has 'plan that needs most'; ok $? "a schedule: the plan that needs most"
 run 0 memory --params 3 -P fp32 --zero 3 --ranks 2 && has 'without the layer that ZeRO 3 gathers'; ok $? "what is not known is said"
