@@ -15,12 +15,17 @@ static inline void first_stages(float *v)
     v[3] = b - d;
 }
 
+/* What the elements of a group are multiplied by. */
+typedef struct factors {
+    float before[LARGEST], after[LARGEST];
+} factors;
+
 /* Of a size that the compiler knows. */
-static inline void transform(float *x, const size_t size, const float *sign, float norm)
+static inline void transform(float *x, const size_t size, const factors *f)
 {
     float v[LARGEST];
     for (size_t i = 0; i < size; i++)
-        v[i] = x[i] * sign[i];
+        v[i] = x[i] * f->before[i];
     for (size_t i = 0; i < size; i += 4)
         first_stages(v + i);
     for (size_t half = 4; half < size; half *= 2)
@@ -32,7 +37,7 @@ static inline void transform(float *x, const size_t size, const float *sign, flo
                     v[k + half] = a - b;
                 }
     for (size_t i = 0; i < size; i++)
-        x[i] = v[i] * norm;
+        x[i] = v[i] * f->after[i];
 }
 
 /* The number nearest to 1 / sqrt(size); 0: there is no such group. */
@@ -52,30 +57,43 @@ static float norm_of(unsigned size)
     }
 }
 
-mpsim_status mpsim_hadamard_groups(float *x, size_t n, unsigned size, uint64_t seed)
+/* Of Hadamard's matrix H, signs S and norm c: c H S, or back c S H. */
+static mpsim_status groups(float *x, size_t n, unsigned size, uint64_t seed, int back)
 {
     const float norm = norm_of(size);
-    float room[LARGEST];
-    const float *sign = size == 16 ? te_signs : room;
+    factors f;
     if (norm == 0 || (n > 0 && !x))
         return MPSIM_EINVAL;
-    for (unsigned i = 0; i < size; i++)
-        room[i] = mpsim_rng_word(seed, 0, i) & 1 ? -1 : 1;
+    for (unsigned i = 0; i < size && n >= size; i++) {
+        const float sign = size == 16 ? te_signs[i] : mpsim_rng_word(seed, 0, i) & 1 ? -1 : 1;
+        f.before[i] = back ? 1 : sign;
+        f.after[i] = back ? norm * sign : norm;
+    }
     for (size_t g = 0; g + size <= n; g += size)
         switch (size) {
         case 16:
-            transform(x + g, 16, sign, norm);
+            transform(x + g, 16, &f);
             break;
         case 32:
-            transform(x + g, 32, sign, norm);
+            transform(x + g, 32, &f);
             break;
         case 64:
-            transform(x + g, 64, sign, norm);
+            transform(x + g, 64, &f);
             break;
         default:
-            transform(x + g, LARGEST, sign, norm);
+            transform(x + g, LARGEST, &f);
         }
     return MPSIM_OK;
+}
+
+mpsim_status mpsim_hadamard_groups(float *x, size_t n, unsigned size, uint64_t seed)
+{
+    return groups(x, n, size, seed, 0);
+}
+
+mpsim_status mpsim_hadamard_groups_back(float *x, size_t n, unsigned size, uint64_t seed)
+{
+    return groups(x, n, size, seed, 1);
 }
 
 mpsim_status mpsim_hadamard(float *x, size_t n)

@@ -178,32 +178,12 @@ static void find_amax(const work *k, const tile *t, int i, const lane *l)
 
 /* ---- the second ---- */
 
-/* The transform undone: of y = F x, F = c H S with signs S: x = S c H y = S F S y. */
-static void undo_transform(const work *k, float *x, size_t n)
-{
-    enum { MOST = 128 };
-    const unsigned size = k->q->how->transform;
-    float unit[MOST], sign[MOST];
-    for (unsigned i = 0; i < size; i++) {
-        memset(unit, 0, sizeof unit);
-        unit[i] = 1;
-        (void)mpsim_hadamard_groups(unit, size, size, k->q->seed);
-        sign[i] = unit[0] < 0 ? -1 : 1;
-    }
-    const size_t whole = n / size * size;
-    for (size_t i = 0; i < whole; i++)
-        x[i] *= sign[i % size];
-    (void)mpsim_hadamard_groups(x, n, size, k->q->seed);
-    for (size_t i = 0; i < whole; i++)
-        x[i] *= sign[i % size];
-}
-
 static int lay_values(const work *k, const tile *t, lane *l, size_t lines, size_t n)
 {
     const quantising *q = k->q;
     float *values = l->other;
     for (size_t i = 0; i < lines && q->how->transform; i++)
-        undo_transform(k, values + i * n, n);
+        (void)mpsim_hadamard_groups_back(values + i * n, n, q->how->transform, q->seed);
     if (q->columns) {
         turn(l->x, values, lines, n, sizeof *values);
         values = l->x;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned transforms[BLOCK_SLOTS] = {0, 16, 32, 64, BLOCK_SIDE_MOST};
+static const unsigned transforms[BLOCK_SLOTS] = {0, 16, 32, 64, 128};
 
 static int slot_of(unsigned transform)
 {
@@ -36,18 +36,6 @@ static void use(const block_views *v, block_view *of, int axis, const block_targ
     of->rows = is_turned(v, axis) ? v->m.cols : v->m.rows;
 }
 
-/* The signs that each transform begins with: it makes the sign of element i of what element i alone is. */
-static void find_signs(block_views *v)
-{
-    for (int slot = 1; slot < BLOCK_SLOTS; slot++)
-        for (unsigned i = 0; i < transforms[slot]; i++) {
-            float x[BLOCK_SIDE_MOST] = {0};
-            x[i] = 1;
-            mpsim_hadamard_groups(x, transforms[slot], transforms[slot], v->seed);
-            v->signs[slot][i] = x[0] < 0 ? -1 : 1;
-        }
-}
-
 int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
 {
     memset(v, 0, sizeof *v);
@@ -58,11 +46,9 @@ int block_views_make(block_views *v, const block_list *list, const block_matrix 
     v->again = calloc(list->count + 1, sizeof *v->again);
     if (!v->again)
         return -1;
-    int transformed = 0;
     for (size_t i = 0; i < list->count; i++) {
         const block_target *t = &list->items[i];
         const int slot = slot_of(t->transform);
-        transformed |= slot;
         if (!block_views_applies(v, t))
             continue;
         if (t->axis != BLOCK_COLUMNS)
@@ -72,8 +58,6 @@ int block_views_make(block_views *v, const block_list *list, const block_matrix 
         if (t->axis == BLOCK_REQUANTISED)
             use(v, &v->again[i], BLOCK_COLUMNS, t);
     }
-    if (transformed)
-        find_signs(v);
     return 0;
 }
 
@@ -211,31 +195,18 @@ static void transpose(float *to, const float *from, size_t rows, size_t cols)
             to[j * rows + i] = from[i * cols + j];
 }
 
+/* Of mpsim/block.h: one way, or back. */
+typedef mpsim_status transform_groups(float *x, size_t n, unsigned size, uint64_t seed);
+
 /* Groups of each row; what is left at its end stays. */
-static void transform(const block_views *v, float *x, size_t rows, size_t cols, int slot)
+static void transform(const block_views *v, float *x, size_t rows, size_t cols, int slot, transform_groups *by)
 {
     const unsigned size = transforms[slot];
     if (cols % size == 0)
-        mpsim_hadamard_groups(x, rows * cols, size, v->seed);
+        by(x, rows * cols, size, v->seed);
     else
         for (size_t i = 0; i < rows; i++)
-            mpsim_hadamard_groups(x + i * cols, cols, size, v->seed);
-}
-
-static void apply_signs(const block_views *v, float *x, size_t rows, size_t cols, int slot)
-{
-    const size_t size = transforms[slot], whole = cols / size * size;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < whole; j++)
-            x[i * cols + j] *= v->signs[slot][j % size];
-}
-
-/* Hadamard's matrix is its own transposed one: the signs come last. */
-static void transform_back(const block_views *v, float *x, size_t rows, size_t cols, int slot)
-{
-    apply_signs(v, x, rows, cols, slot);
-    transform(v, x, rows, cols, slot);
-    apply_signs(v, x, rows, cols, slot);
+            by(x + i * cols, cols, size, v->seed);
 }
 
 /* The tile of a view: its elements are in the buffer, or as they were read. */
@@ -256,7 +227,7 @@ static void make_rectangle(const block_views *v, block_rectangle *to, const bloc
     else if (slot)
         memcpy(buffer, b->x, to->rows * to->cols * sizeof *buffer);
     if (slot)
-        transform(v, buffer, to->rows, to->cols, slot);
+        transform(v, buffer, to->rows, to->cols, slot, mpsim_hadamard_groups);
 }
 
 /* ---- the largest magnitudes ---- */
@@ -312,10 +283,10 @@ static void quantise_first(block_views *v, const block_target *t, const block_re
     first.values = b->first;
     block_quantise(&t->recipe, &first, &words, &b->room, NULL);
     if (slot)
-        transform_back(v, b->first, along->rows, along->cols, slot);
+        transform(v, b->first, along->rows, along->cols, slot, mpsim_hadamard_groups_back);
     transpose(b->second, b->first, along->rows, along->cols);
     if (slot)
-        transform(v, b->second, across->rows, across->cols, slot);
+        transform(v, b->second, across->rows, across->cols, slot, mpsim_hadamard_groups);
     across->x = b->second;
     across->tensor = (peak){0, 0, 0};
 }

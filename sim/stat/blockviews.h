@@ -6,7 +6,7 @@
 #include "blockplan.h"
 #include "blockquant.h"
 
-enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5, BLOCK_SIDE_MOST = 128 }; /* transforms: none, and four sizes up to this */
+enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5 }; /* transforms: none, and four sizes */
 
 /* One of these matrices, and the largest magnitudes in it as far as a tile does not tell them. */
 typedef struct block_view {
@@ -22,7 +22,6 @@ typedef struct block_views {
     uint64_t seed, stream;
     block_view of[BLOCK_AXES][BLOCK_SLOTS];
     block_view *again; /* of each recipe that requantises: what is quantised the second time */
-    float signs[BLOCK_SLOTS][BLOCK_SIDE_MOST];
 } block_views;
 
 /* What a thread needs: the elements of a tile as they were read, and of two views; values between two quantisations. */

@@ -108,6 +108,53 @@ START_TEST(groups_bits)
 }
 END_TEST
 
+/* Back is the transform between signs, by the oracle's: S F S y. */
+START_TEST(groups_back_bits)
+{
+    enum { MOST = 700 };
+    uint64_t state = test_seed() + 15;
+    for (size_t run = 0; run < test_scaled(400); run++) {
+        static float x[MOST], y[MOST];
+        const unsigned size = sizes[run % 4];
+        const uint64_t seed = test_random(&state);
+        const size_t n = test_random(&state) % MOST;
+        for (size_t i = 0; i < MOST; i++)
+            x[i] = y[i] = run % 11 == 10 && test_random(&state) % 50 == 0
+                              ? (run % 2 ? (float)INFINITY : (float)NAN)
+                              : ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4, 14);
+        for (size_t i = 0; i + size <= n; i += size) {
+            for (unsigned k = 0; k < size; k++)
+                y[i + k] = sign_of(size, seed, k) < 0 ? -y[i + k] : y[i + k];
+            group(y + i, size, seed);
+            for (unsigned k = 0; k < size; k++)
+                y[i + k] = sign_of(size, seed, k) < 0 ? -y[i + k] : y[i + k];
+        }
+        ck_assert(mpsim_hadamard_groups_back(x, n, size, seed) == MPSIM_OK);
+        for (size_t i = 0; i < MOST; i++)
+            ck_assert_msg(block_same(x[i], y[i]), "size %u, %zu of %zu: %a, oracle %a", size, i, n,
+                          (double)x[i], (double)y[i]);
+    }
+}
+END_TEST
+
+/* Whole numbers whose sums are exact come back as they were: of 16 and 64 the norm is a power of two. */
+START_TEST(groups_there_and_back)
+{
+    uint64_t state = test_seed() + 16;
+    for (int s = 0; s < 4; s++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            float x[300], y[300];
+            for (size_t i = 0; i < 300; i++)
+                x[i] = y[i] = (float)(test_random(&state) % 2001) - 1000;
+            ck_assert(mpsim_hadamard_groups(y, 300, sizes[s], seed) == MPSIM_OK);
+            ck_assert(mpsim_hadamard_groups_back(y, 300, sizes[s], seed) == MPSIM_OK);
+            for (size_t i = 0; i < 300; i++)
+                ck_assert_msg(sizes[s] == 16 || sizes[s] == 64 ? y[i] == x[i] : fabsf(y[i] - x[i]) < 0.01f,
+                              "size %u, %zu: %a, not %a", sizes[s], i, (double)y[i], (double)x[i]);
+        }
+}
+END_TEST
+
 /* Sylvester's matrix with the signs; the signs of seeds are no constant. */
 START_TEST(groups_of_unit_vectors)
 {
@@ -131,8 +178,10 @@ START_TEST(groups_of_unit_vectors)
     float x[16] = {0};
     for (unsigned size = 0; size < 300; size++)
         if (size != 16 && size != 32 && size != 64 && size != 128)
-            ck_assert(mpsim_hadamard_groups(x, 16, size, 1) == MPSIM_EINVAL);
+            ck_assert(mpsim_hadamard_groups(x, 16, size, 1) == MPSIM_EINVAL &&
+                      mpsim_hadamard_groups_back(x, 16, size, 1) == MPSIM_EINVAL);
     ck_assert(mpsim_hadamard_groups(NULL, 1, 16, 1) == MPSIM_EINVAL);
+    ck_assert(mpsim_hadamard_groups_back(NULL, 1, 16, 1) == MPSIM_EINVAL);
 }
 END_TEST
 
@@ -204,6 +253,8 @@ int main(void)
     tcase_add_test(f, hadamard_is_orthogonal);
     tcase_add_test(f, hadamard_arguments);
     tcase_add_test(f, groups_bits);
+    tcase_add_test(f, groups_back_bits);
+    tcase_add_test(f, groups_there_and_back);
     tcase_add_test(f, groups_of_unit_vectors);
     TCase *const cases[] = {f, NULL};
     return test_main("block-hadamard", cases);

@@ -155,6 +155,10 @@ MPSIM_API mpsim_status mpsim_hadamard(float *x, size_t n);
  * number nearest to 1 / sqrt(size). MPSIM_EINVAL if size is none of them. */
 MPSIM_API mpsim_status mpsim_hadamard_groups(float *x, size_t n, unsigned size, uint64_t seed);
 
+/* mpsim_hadamard_groups_back -- the inverse, which is the transposed matrix: the same butterflies, the signs after
+ * them. What comes back is x up to the roundings of both. */
+MPSIM_API mpsim_status mpsim_hadamard_groups_back(float *x, size_t n, unsigned size, uint64_t seed);
+
 MPSIM_END
 
 #endif
