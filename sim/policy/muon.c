@@ -150,7 +150,7 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
 const char *muon_describe(const mpsim_muon *o, char *out, size_t size)
 {
     snprintf(out, size, "lr %g, momentum %g%s, weight decay %g, %s form, %u steps of Newton and Schulz in %s, products by %s, "
-                        "scale %s", o->lr, o->momentum, o->nesterov ? ", nesterov" : "", o->weight_decay, forms[o->form],
+                        "adjust_lr %s", o->lr, o->momentum, o->nesterov ? ", nesterov" : "", o->weight_decay, forms[o->form],
              o->steps, o->format.name, o->model.name, scales[o->scale]);
     return out;
 }
