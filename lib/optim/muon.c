@@ -256,17 +256,20 @@ static mpsim_status iterate(iteration *t)
 {
     const size_t small = t->m * t->m, large = t->m * t->n;
     mpsim_status s = multiply(t, t->x, t->x, t->n, t->m, 1);
+    if (s)
+        return s;
     memcpy(t->a, t->product, small * sizeof(float));
     round_all(t, t->a, small);
     memcpy(t->b, t->a, small * sizeof(float));
     if (t->o->form == MPSIM_MUON_KELLER)
         scale_by(t, t->b, t->a, t->cc, small);
-    if (!s)
-        s = multiply(t, t->b, t->a, t->m, t->m, 0);
+    s = multiply(t, t->b, t->a, t->m, t->m, 0);
+    if (s)
+        return s;
     combine(t, t->b, t->product, t->cc, t->a, t->cb, small);
+    s = multiply(t, t->b, t->x, t->m, t->n, 0);
     if (!s)
-        s = multiply(t, t->b, t->x, t->m, t->n, 0);
-    combine(t, t->x, t->product, 1, t->x, t->ca, large);
+        combine(t, t->x, t->product, 1, t->x, t->ca, large);
     return s;
 }
 

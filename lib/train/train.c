@@ -31,7 +31,7 @@ static int check_place(const train_layer *l, const train_placement *p, char *err
 }
 
 /* A transform and promotion need blocks to be of use; codes are multiplied where all have one scale
- * for the same products, and an instruction for them. */
+ * for the same products. */
 static int check_blocks(const train_layer *l, const train_placement *p, char *error)
 {
     static const train_role roles[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};

@@ -3,7 +3,7 @@
  * A step computes in binary32 and its moments are quantised when they are stored, in blocks of consecutive
  * elements with numbers of their own (scales): the next step begins with what codes and numbers stand for.
  * So a quantised moment is here an array of binary32 values that codes stand for, and storing is
- * mpsim_state_store. Needs the default floating-point environment. */
+ * mpsim_state_quantise. Needs the default floating-point environment. */
 #ifndef MPSIM_OPTIMSTATE_H
 #define MPSIM_OPTIMSTATE_H
 
@@ -22,7 +22,8 @@ MPSIM_BEGIN
  * SCALED    s[0] = a / largest number of the format; c = x / s[0], to nearest even, saturating.
  *           Value: c s[0].
  * POWER     one block for all: s[0] = 2^floor(log2(largest / amax)), 1 where amax is 0, infinite or NaN;
- *           c = x s[0], to nearest even, saturating. Value: c / s[0].
+ *           c = x s[0], to nearest even, saturating. Value: c / s[0]. Where the quotient is infinite s[0] is, too:
+ *           zeros become NaN, in fp16 all numbers.
  * EXPANDED  COAT's dynamic range expansion: with M and m the largest and least |x|, both plus `least`,
  *             s[2] = sqrt(M m), s[1] = floor(log2(largest^2 / 2) / log2(M / m) 16) / 16 = k,
  *             s[0] = (M / s[2])^k / largest,
