@@ -46,22 +46,54 @@ static const char *next_line(const char **text, size_t *n)
     return NULL;
 }
 
-/* The place of the word, between blanks and commas, in which two lines begin to differ. */
-static size_t differing_word(const char *x, size_t n, const char *y, size_t m)
+static int is_between(char c)
 {
-    size_t i = 0, word = 0;
-    for (; i < n && i < m && x[i] == y[i]; i++)
-        if (x[i] == ' ' || x[i] == ',')
-            word = i + 1;
-    return word;
+    return c == ' ' || c == ',';
 }
 
-static int word_length(const char *x, size_t n)
+static size_t word_length(const char *x, size_t n)
 {
     size_t i = 0;
-    while (i < n && x[i] != ' ' && x[i] != ',')
+    while (i < n && !is_between(x[i]))
         i++;
-    return (int)(i < 60 ? i : 60);
+    return i;
+}
+
+/* The place of the word, between blanks and commas, in which two lines begin to differ: of one that goes on where the
+ * other ends, the next one. */
+static size_t differing_word(const char *x, size_t n, const char *y, size_t m)
+{
+    const size_t least = n < m ? n : m;
+    size_t i = 0, word = 0;
+    for (; i < least && x[i] == y[i]; i++)
+        if (is_between(x[i]))
+            word = i + 1;
+    return i == least && n != m && is_between((n < m ? y : x)[i]) ? i + 1 : word;
+}
+
+/* A part of a line, cut at `most`; where there is none, what says so. */
+typedef struct piece {
+    const char *text;
+    int n;
+} piece;
+
+static piece cut(const char *x, size_t n, size_t most)
+{
+    return n ? (piece){x, (int)(n < most ? n : most)} : (piece){"nothing more", 12};
+}
+
+static piece word_at(const char *x, size_t n, size_t at)
+{
+    return at < n ? cut(x + at, word_length(x + at, n - at), 60) : cut(NULL, 0, 0);
+}
+
+/* What the line is of: "optimizer", and of a layer its name, too: "layer h.0". */
+static piece subject(const char *x, size_t n, size_t at)
+{
+    const size_t first = word_length(x, n);
+    const int of_layer = first == 5 && memcmp(x, "layer", 5) == 0 && n > 6;
+    const size_t both = of_layer ? 6 + word_length(x + 6, n - 6) : first;
+    return cut(x, both < at ? both : first, 90);
 }
 
 int run_difference(char *out, size_t size, const char *a, const char *b)
@@ -74,13 +106,9 @@ int run_difference(char *out, size_t size, const char *a, const char *b)
         if (x && y && n == m && memcmp(x, y, n) == 0)
             continue;
         const size_t at = x && y ? differing_word(x, n, y, m) : 0;
-        if (at > 0) /* "optimizer lr=0x1p-3, not lr=0x1p-4" */
-            snprintf(out, size, "%.*s %.*s, not %.*s", word_length(x, n), x,
-                     word_length(x + at, n - at), x + at, word_length(y + at, m - at), y + at);
-        else
-            snprintf(out, size, "%.*s, not %.*s", (int)(x ? n < 90 ? n : 90 : 12),
-                     x ? x : "nothing more", (int)(y ? m < 90 ? m : 90 : 12),
-                     y ? y : "nothing more");
+        const piece of = at ? subject(x, n, at) : (piece){"", 0}, p = at ? word_at(x, n, at) : cut(x, n, 90),
+                    q = at ? word_at(y, m, at) : cut(y, m, 90);
+        snprintf(out, size, "%.*s%s%.*s, not %.*s", of.n, of.text, at ? " " : "", p.n, p.text, q.n, q.text);
         return 1;
     }
 }

@@ -209,6 +209,10 @@ ok $? "--resume: the same trace"
 run 0 train --resume "$dir/point" --steps 10 --check-digests "$dir/digests" && has 'in 4 steps'; ok $? "--resume without a policy"
 # shellcheck disable=SC2086
 train 3 $again --lr 0.2 --resume "$dir/point" && has 'another run: optimizer lr=' err; ok $? "--resume: another run"
+run 0 train -P te-nvfp4 --width 32 --steps 2 --quiet --checkpoint "$dir/nvfp4" -o "$dir/out" &&
+    run 3 train -P te-nvfp4-without-rht --width 32 --steps 4 --quiet --resume "$dir/nvfp4" -o "$dir/out" &&
+    has 'another run: layer fc1 hadamard=16, not nothing more$' err
+ok $? "--resume: a line that goes on where the other ends"
 train 3 -P fp32 --resume "$dir/point" && has 'another run: precision fp16, not no$' err; ok $? "--resume: another policy"
 # shellcheck disable=SC2086
 train 2 $again --steps 6 --resume "$dir/point" && has 'has done 6 steps' err; ok $? "--resume: nothing left to do"
