@@ -9,12 +9,22 @@
 
 /* ---- NVFP4's recipe ---- */
 
+/* Whether the key at hand comes from before the schedule's entry. */
+static int is_inherited(const policy_draft *d)
+{
+    return d->at < d->entry;
+}
+
+/* A part is left out where there is one; false is always right. */
 static int set_without(policy_draft *d, const yaml_value *v, int *without)
 {
-    if (v && value_bool(&d->r, d->name, v, without))
+    const int has = d->plan->recipe && d->plan->recipe->hadamard;
+    int yes = 0;
+    if (v && value_bool(&d->r, d->name, v, &yes))
         return -1;
-    if (v && !(d->plan->recipe && d->plan->recipe->hadamard))
+    if (yes && !has && !is_inherited(d))
         return policy_bad(&d->r, d->at, "%s: there is no NVFP4 recipe of TransformerEngine", d->name);
+    *without = yes && has;
     return 0;
 }
 
@@ -37,12 +47,12 @@ int blocks_set_without_sr(policy_draft *d, const yaml_value *v)
 
 int blocks_set_ends(policy_draft *d, const yaml_value *v)
 {
-    if (!v)
-        return 0;
-    if (value_bool(&d->r, d->name, v, &d->plan->ends_kept))
+    int yes = 0;
+    if (v && value_bool(&d->r, d->name, v, &yes))
         return -1;
-    if (!d->plan->recipe)
+    if (yes && !d->plan->recipe && !is_inherited(d))
         return policy_bad(&d->r, d->at, "%s: there is no FP8 recipe", d->name);
+    d->plan->ends_kept = yes && d->plan->recipe;
     d->plan->at_start.n = d->plan->at_end.n = d->plan->ends_kept ? 1 : 0;
     return 0;
 }
@@ -52,7 +62,7 @@ static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
 {
     const char *text = NULL;
     char number[32];
-    if (!v)
+    if (!v || (!d->plan->ends_kept && is_inherited(d)))
         return 0;
     if (!d->plan->ends_kept)
         return policy_bad(&d->r, d->at, "%s: needs first_last_layers_bf16: true", d->name);

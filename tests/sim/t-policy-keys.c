@@ -174,6 +174,12 @@ static const row good[] = {
     {"precision: fp16\nloss_scaling: keras\nschedule: [{step: 9, precision: bf16}]\n", 2, "scaler none"},
     {"precision: bf16\nloss_scaling: keras\nschedule: [{step: 9, clip: 1}]\n", 2, "scaler keras"},
     {"precision: bf16\nparams: bf16\nmaster_weights: split\nschedule: [{step: 9, opt_level: O3}]\n", 2, "O3: compute fp16, autocast all, parameters fp16, gradients fp16, scaler static"},
+    /* parts switched off, and what an entry inherits without a use for it */
+    {"precision: bf16\ndisable_rht: false\nfirst_last_layers_bf16: false\n", 1, "scaler none"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_start_in_bf16: 2\nschedule:\n  - {step: 9, first_last_layers_bf16: false}\n", 2, "nvfp4"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_start_in_bf16: 2\nschedule:\n  - {step: 9, first_last_layers_bf16: false}\n  - {step: 10, first_last_layers_bf16: true}\n", 3, "nvfp4, first 2 and last 1 layers in bf16"},
+    {"precision: nvfp4\ndisable_rht: true\nschedule:\n  - {step: 9, fp8_recipe: mxfp8:floor}\n", 2, ", mxfp8:floor"},
+    {"precision: nvfp4\ndisable_rht: true\nschedule:\n  - {step: 9, fp8_recipe: mxfp8:floor}\n  - {step: 10, fp8_recipe: nvfp4}\n", 3, "nvfp4 without RHT"},
     {"precision: bf16\nparams: bf16\nschedule: [{step: 9, grads: fp32}]\n", 2, "bf16: compute bf16, autocast torch, parameters bf16, gradients binary32"},
 };
 
@@ -352,6 +358,9 @@ static const row bad[] = {
     {"precision: mxfp8\ndisable_rht: true\n", 2, "disable_rht: there is no NVFP4 recipe"},
     {"precision: nvfp4\nfp8_recipe: nvfp4:torchao\ndisable_2d_quantization: true\n", 3, "disable_2d_quantization: there is no NVFP4 recipe"},
     {"disable_stochastic_rounding: true\n", 1, "disable_stochastic_rounding: there is no NVFP4 recipe"},
+    {"precision: mxfp8\nschedule:\n  - {step: 9, disable_rht: true}\n", 3, "disable_rht: there is no NVFP4 recipe"},
+    {"precision: bf16\nschedule:\n  - {step: 9, first_last_layers_bf16: true}\n", 3, "first_last_layers_bf16: there is no FP8 recipe"},
+    {"precision: nvfp4\nschedule:\n  - step: 9\n    num_layers_at_end_in_bf16: 1\n", 4, "num_layers_at_end_in_bf16: needs first_last_layers_bf16: true"},
     {"precision: nvfp4\ndisable_rht: 16\n", 2, "disable_rht: '16' is neither true nor false"},
     {"precision: bf16\nfirst_last_layers_bf16: true\n", 2, "first_last_layers_bf16: there is no FP8 recipe"},
     {"precision: nvfp4\nnum_layers_at_start_in_bf16: 1\n", 2, "num_layers_at_start_in_bf16: needs first_last_layers_bf16: true"},
