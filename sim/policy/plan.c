@@ -2,13 +2,17 @@
 #include "plan.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *count_text(const plan_count *c, char *out, size_t size)
 {
-    snprintf(out, size, c->share > 0 ? "%g %%" : "%.0f", c->share > 0 ? c->share : (double)c->n);
+    if (c->share > 0)
+        snprintf(out, size, "%g %%", c->share);
+    else
+        snprintf(out, size, "%" PRIu64, c->n);
     return out;
 }
 

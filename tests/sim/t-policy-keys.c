@@ -138,6 +138,7 @@ static const row good[] = {
     {"precision: fp8\nfp8_margin: -3\nfp8_amax_history_len: 1Ki\nfp8_amax_compute_algo: MAX\n", 1, "delayed"},
     {"precision: nvfp4\n", 1, "scaler none, nvfp4"},
     {"precision: nvfp4\ndisable_rht: true\ndisable_2d_quantization: yes\ndisable_stochastic_rounding: on\n", 1, "nvfp4 without RHT without 2D scales without stochastic rounding"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: 18446744073709551615\n", 1, "last 18446744073709551615 layers"},
     {"precision: nvfp4\ndisable_rht: false\n", 1, "nvfp4"},
     {"precision: fp8\nfirst_last_layers_bf16: true\n", 1, "delayed hybrid, first 1 and last 1 layers in bf16"},
     {"precision: mxfp8\nfp8_recipe: mxfp8:rceil\nfirst_last_layers_bf16: true\nnum_layers_at_start_in_bf16: 0\nnum_layers_at_end_in_bf16: 12.5%\n", 1, "mxfp8:rceil, first 0 and last 12.5 % layers in bf16"},
