@@ -75,14 +75,27 @@ static void clear(quantised *q)
     free(q->codes);
 }
 
+/* Beyond the largest number after rounding, as stat counts it. */
+static int saturates(const quantised *q, double scaled)
+{
+    mpsim_rounding r;
+    unsigned flags = 0;
+    if (q->b->recipe->element_mode >= MPSIM_ROUND_STOCHASTIC_A)
+        return fabs(scaled) > mpsim_format_max(q->f);
+    mpsim_rounding_init(&r, (mpsim_round_mode)q->b->recipe->element_mode);
+    r.overflow = MPSIM_OVERFLOW_MAX;
+    (void)mpsim_encode_f64(q->f, &r, scaled, 0, &flags);
+    return (flags & MPSIM_FLAG_OVERFLOW) != 0;
+}
+
 /* What of it a reader may want to see: why the value is far from x. */
 static const char *remark(const quantised *q, size_t i)
 {
     const double scaled = (double)q->x[i] * (double)q->scales[i / q->width];
     const double value = mpsim_decode(q->f, q->codes[i]);
-    return fabs(scaled) > mpsim_format_max(q->f) && isfinite(value) ? "saturates"
-           : value == 0 && q->x[i] != 0                            ? "becomes zero"
-                                                                   : "";
+    return isfinite(scaled) && isfinite(value) && saturates(q, scaled) ? "saturates"
+           : value == 0 && q->x[i] != 0                                ? "becomes zero"
+                                                                       : "";
 }
 
 static int block_text(const quantised *q, size_t k, FILE *to)

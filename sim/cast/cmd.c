@@ -273,6 +273,9 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s %s", i ? "," : "", quant_layout_at(i)->layout);
         return fail(EXIT_USAGE, "cast: --quantised: '%s' is no layout; there are%s", layout, all);
     }
+    if (r->transform && !o->widen && strcmp(layout, "plain") != 0)
+        return fail(EXIT_USAGE, "cast: %s: the layout %s cannot say that its numbers are behind a transform: plain can, and "
+                                "--widen undoes it", r->block.name, layout);
     *j = (recipe_job){.o = {r, o->path, layout, swizzled, columns, o->widen, npy, 0, o->to.seed, &o->keep}};
     return 0;
 }
@@ -303,6 +306,9 @@ static int check_options(const options *o, int operands)
     if (o->explain.numbers) {
         if (!o->to.formats || operands || layout || o->widen)
             return fail(EXIT_USAGE, "cast: --explain needs --format, and takes no file, --to or --widen");
+        if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
+            return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep are not for --explain; a recipe "
+                                    "says the transform itself, as nvfp4:rht16");
         return 0;
     }
     if (o->explain.from || o->explain.tensor_amax || o->explain.json)

@@ -314,11 +314,29 @@ int input_failed(input *in, const trace_error *error)
     return 0;
 }
 
+/* Numbers behind a transform are not those that were transformed: said once. */
+static void note_transform(const trace *t)
+{
+    static int said;
+    char path[1024], name[512];
+    for (size_t i = 0; i < trace_count(t) && !said; i++) {
+        const trace_quantised *q = trace_at(t, i)->quantised;
+        if (!q || !q->transform)
+            continue;
+        said = 1;
+        note("%s: '%s' is behind a Hadamard transform of groups of %u, and read as what that gave",
+             escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, trace_at(t, i)->name),
+             q->transform);
+    }
+}
+
 trace *input_trace_open(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->layout;
     o.map = maps_of(&in->maps, path);
     trace *t = trace_open(path, &o, error);
+    if (t)
+        note_transform(t);
     if (!t || !in->needs_kinds || !trace_clash(t))
         return t;
     trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "%s (%s); --map says which it is", trace_clash(t),

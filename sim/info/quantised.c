@@ -38,9 +38,12 @@ void quantised_cells(table *rows, const trace_quantised *q, const trace_scale_st
         no_cells(rows, CELLS);
         return;
     }
-    table_cell(rows, "%s %s: %s in %" PRIu64 "x%" PRIu64 ", %s%s scales%s", q->layout, q->type, q->element->name,
+    if (q->transform)
+        snprintf(text, sizeof text, ", behind a Hadamard transform of %u", q->transform);
+    table_cell(rows, "%s %s: %s in %" PRIu64 "x%" PRIu64 ", %s%s scales%s%s", q->layout, q->type, q->element->name,
                q->block_rows, q->block_cols, q->order[0] == 's' ? "swizzled " : "", q->scale->name,
-               q->tensor_scale ? ", tensor scale" : "");
+               q->tensor_scale ? ", tensor scale" : "", text);
+    text[0] = '\0';
     table_bytes(rows, q->bytes);
     if (!scales) {
         no_cells(rows, SCALE_CELLS);
@@ -119,6 +122,7 @@ json_t *quantised_json(const trace_quantised *q, const trace_scale_stats *scales
     json_object_set_new(v, "block", block);
     json_object_set_new(v, "order", json_string(q->order));
     json_object_set_new(v, "tensor_scale", q->tensor_scale ? json_string(q->tensor_scale) : json_null());
+    json_object_set_new(v, "transform", json_integer(q->transform));
     json_object_set_new(v, "bytes", json_of_count(q->bytes));
     json_object_set_new(v, "evidence", json_string(q->evidence));
     if (scales)

@@ -508,7 +508,7 @@ int statreport_end(statreport *r)
     if (r->marked)
         fputs("\n* without the elements that became Inf or NaN (counted as overflow)\n", r->file);
     if (r->marked_blocks)
-        fputs("\n+ without finite elements that NaN or Inf of their block made Inf or NaN\n", r->file);
+        fputs("\n+ without finite elements that their block made Inf or NaN (spoilt)\n", r->file);
     if (r->partial && r->style == REPORT_CSV) {
         fputs("partial", r->file);
         for (const char *c = r->counts ? csv_header_of_counts : csv_header; *c; c++)

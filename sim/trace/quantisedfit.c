@@ -151,6 +151,7 @@ static int fit_shapes(quantised_finder *f, quantised_fit *x, const quantised_hin
             s->rank != scale_shape.rank || memcmp(s->sides, scale_shape.sides, s->rank * sizeof *s->sides) != 0)
             return misfit(f, x->q.form, codes, scales, "their shapes are not those of their description");
         x->q.swizzled = d->swizzled;
+        x->q.said.transform = d->transform;
         return 1;
     }
     const int first = hint->swizzled > 0, last = hint->swizzled < 0 ? 1 : hint->swizzled;

@@ -35,6 +35,8 @@ typedef struct trace_quantised {
     uint64_t block_rows, block_cols; /* elements that share a scale; rows: all dimensions but the last */
     const char *order;               /* of the scales: "plain" or "swizzled"                         */
     const char *tensor_scale;        /* name of that part, or NULL                                   */
+    unsigned transform;              /* groups of the Hadamard transform that the numbers are behind, or 0;
+                                        they are read as what the transform gave                     */
     const char *evidence;            /* how this is known: "metadata", "names and shapes"            */
     uint64_t bytes;                  /* of all parts                                                 */
 } trace_quantised;

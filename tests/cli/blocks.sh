@@ -47,7 +47,7 @@ run 0 stat -f mxfp8:floor,mxfp8:rceil -k weight "$step" && has '^  kind    recip
 run 0 stat -f fp16,mxfp8 -k weight "$step" && has 'rounding nearest-even' && has 'max rel err' && has '  recipe  '; ok $? "text: both"
 run 0 stat -f mxfp8 --counts -k weight "$step" && ! has 'SQNR' && has 'sat. blocks'; ok $? "text: counts"
 run 0 stat -f mxfp8 -k act "$step" && has '^  act   mxfp8 *.* 2^-.*2^127 ' ; ok $? "text: a block with infinity"
-run 0 stat -f mxfp8:rceil -k act "$step" && has ' [0-9.]*+$' && has '^+ without finite elements that NaN or Inf of their block made Inf or NaN$'; ok $? "text: what SQNR leaves out"
+run 0 stat -f mxfp8:rceil -k act "$step" && has ' [0-9.]*+$' && has '^+ without finite elements that their block made Inf or NaN (spoilt)$'; ok $? "text: what SQNR leaves out"
 run 0 stat -q -f bf16,e4m3/128x128 --axis both --rht 16 --json -k weight "$step" && [ "$(tail -c 3 "$dir/out" | head -c 1)" = '}' ] &&
     has '^"recipes": \[{"name": "e4m3/128x128", "element": "e4m3", "rule": "f32", "block_rows": 128, "block_cols": 128, "scale_format": "binary32", "tensor_scale": false, "transform": 0, "source": "' &&
     has '"blocks": \[{"recipe": "e4m3/128x128", "axis": "rows", "elements": [0-9]*, "underflow": 0' && has '"scales": {"zero": 0, "nonfinite": 0, "first": -14, "counts": \[' &&
