@@ -41,8 +41,9 @@ static char *joined(const char *a, const char *b)
 
 static int describe(quantise_pairs *p, const quantise_options *o, const quantised *q)
 {
-    quant_description d = {.rank = q->g->tensor.rank, .block_rows = (uint32_t)q->g->block_rows,
-                           .block_cols = (uint32_t)q->g->block_cols, .columns = o->columns, .swizzled = q->g->swizzled,
+    quant_description d = {.rank = q->g->tensor.rank, .block_rows = quant_side(q->g->block_rows, QUANT_ANY),
+                           .block_cols = quant_side(q->g->block_cols, QUANT_ANY), .columns = o->columns,
+                           .swizzled = q->g->swizzled,
                            .tensor_scale = q->has[QUANT_TENSOR_SCALE], .transform = o->how->transform};
     snprintf(d.layout, sizeof d.layout, "%s", q->g->form->layout);
     snprintf(d.recipe, sizeof d.recipe, "%s", o->how->block.name);

@@ -18,7 +18,7 @@ typedef struct quant_description {
     char layout[32], recipe[64], element[32], scale[32];
     size_t rank;
     uint64_t shape[QUANT_RANK_MAX];
-    uint32_t block_rows, block_cols; /* that a stored scale is of; QUANT_WHOLE is spelled out    */
+    uint32_t block_rows, block_cols; /* that a stored scale is of; QUANT_WHOLE: of 2^32 or more  */
     int columns;                     /* the axis                                                 */
     int swizzled;
     int tensor_scale;                /* there is one                                             */

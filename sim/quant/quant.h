@@ -149,6 +149,13 @@ typedef struct quant_geometry {
 int quant_geometry_of(quant_geometry *g, const quant_form *f, size_t rank, const uint64_t *shape, uint32_t block_rows,
                       uint32_t block_cols, int swizzled, char *why, size_t size);
 
+/* quant_side -- what it takes for a block's side of so many elements: QUANT_WHOLE for `whole` of them, or more than the
+ * number holds. */
+static inline uint32_t quant_side(uint64_t block, uint64_t whole)
+{
+    return block >= whole || block >= QUANT_ANY ? QUANT_WHOLE : (uint32_t)block;
+}
+
 /* quant_geometry_from -- from the shapes of the codes and of the scales as they are stored (`count` is not looked at).
  * packed: the last side of codes counts bytes; else elements, as with dtypes of less than a byte. Sides of blocks that
  * the form leaves open (QUANT_ANY) come from the shapes: a power of two, or the whole dimension. 0, or -1 and why

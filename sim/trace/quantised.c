@@ -24,12 +24,6 @@ static int same_meaning(const quantised_fit *a, const quantised_fit *b)
            a->q.form->tensor_scale == b->q.form->tensor_scale && memcmp(a->q.parts, b->q.parts, sizeof a->q.parts) == 0;
 }
 
-/* The number that quant_geometry_of takes for a side of blocks. */
-static uint32_t side(uint64_t block, uint64_t whole)
-{
-    return block >= whole || block >= QUANT_ANY ? QUANT_WHOLE : (uint32_t)block;
-}
-
 /* Whether so many entries, and what belongs to them, are within the bounds of trace_add. */
 static int check_memory(const quantised_finder *f, size_t entries)
 {
@@ -56,8 +50,8 @@ static quantised *make(quantised_finder *f, const quantised_fit *x)
     q->name = name;
     q->shape = shape;
     q->rank = x->g.tensor.rank;
-    q->block_rows = side(x->g.block_rows, x->g.rows);
-    q->block_cols = side(x->g.block_cols, x->g.cols);
+    q->block_rows = quant_side(x->g.block_rows, x->g.rows);
+    q->block_cols = quant_side(x->g.block_cols, x->g.cols);
     q->said.layout = q->form->layout;
     q->said.type = q->form->type;
     q->said.block_rows = x->g.block_rows;
