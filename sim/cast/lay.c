@@ -17,11 +17,6 @@ void turn(void *to, const void *from, size_t rows, size_t cols, size_t bytes)
                         ((uint32_t *)to)[j * rows + i] = ((const uint32_t *)from)[i * cols + j];
 }
 
-static uint64_t up(uint64_t n, uint64_t side)
-{
-    return n / side + (n % side != 0);
-}
-
 /* Bytes of a scale as it is stored. */
 static size_t scale_bytes(const laid *l)
 {
@@ -41,7 +36,7 @@ static uint64_t span_end(const span *s)
 /* Blocks of the grid whose first element the tile has. */
 static span blocks_of(uint64_t first, uint64_t n, uint64_t side, uint64_t all)
 {
-    return (span){up(first, side), up(first + n, side), all, all};
+    return (span){quant_up(first, side), quant_up(first + n, side), all, all};
 }
 
 static uint64_t part_rows(const quant_shape *s)
@@ -100,7 +95,7 @@ static void put_scale(const laid *l, unsigned char *to, uint64_t i, uint64_t j)
 {
     const uint64_t row = i * l->g->block_rows - l->t.row, col = j * l->g->block_cols - l->t.col;
     const uint64_t line = l->turned ? col : row, code = l->turned ? row : col;
-    const uint64_t across = up(l->turned ? l->t.rows : l->t.cols, l->block_codes);
+    const uint64_t across = quant_up(l->turned ? l->t.rows : l->t.cols, l->block_codes);
     const uint64_t k = line / l->block_lines * across + code / l->block_codes;
     if (l->scale_codes) {
         *to = l->scale_codes[k];
@@ -115,7 +110,7 @@ static int lay_swizzled(const laid *l, const span *rows, const span *cols, trace
 {
     const int down = l->g->block_rows > l->g->block_cols;
     const span *outer = down ? cols : rows, *inner = down ? rows : cols;
-    const uint64_t across = up(inner->all, 4), left = inner->first / 4, n = up(inner->end, 4) - left;
+    const uint64_t across = quant_up(inner->all, 4), left = inner->first / 4, n = quant_up(inner->end, 4) - left;
     for (uint64_t o = outer->first; o < outer->end; o += 128) {
         const uint64_t begin = (o / 128 * across + left) * 512;
         memset(l->room, 0, (size_t)(n * 512));

@@ -44,11 +44,6 @@ static int no_memory(const work *k, trace_error *error)
 
 /* ---- tiles ---- */
 
-static uint64_t up(uint64_t n, uint64_t side)
-{
-    return n / side + (n % side != 0);
-}
-
 /* The smallest multiple of both, but at most n. */
 static uint64_t common(uint64_t a, uint64_t b, uint64_t n)
 {
@@ -94,8 +89,8 @@ static void cut(work *k)
     }
     k->tile_cols = q->cols <= WIDE / rows ? q->cols : multiple(cols, TILE / rows, q->cols);
     k->tile_rows = multiple(rows, TILE / k->tile_cols, q->rows);
-    k->down = up(q->rows, k->tile_rows);
-    k->across = up(q->cols, k->tile_cols);
+    k->down = quant_up(q->rows, k->tile_rows);
+    k->across = quant_up(q->cols, k->tile_cols);
 }
 
 static tile tile_at(const work *k, int i)

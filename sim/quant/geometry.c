@@ -20,14 +20,9 @@ static int refuse(char *why, size_t size, const char *format, ...)
     return -1;
 }
 
-static uint64_t up(uint64_t n, uint64_t side)
-{
-    return n / side + (n % side != 0);
-}
-
 static uint64_t padded(uint64_t n, uint64_t side)
 {
-    return up(n, side) * side;
+    return quant_up(n, side) * side;
 }
 
 /* The product of the sides; -1 if it is too large to count with. */
@@ -95,8 +90,8 @@ static int set_blocks(quant_geometry *g, uint32_t block_rows, uint32_t block_col
         return refuse(why, size, "its %" PRIu64 " %s are no multiple of %" PRIu64 ", as blocks of %" PRIu64 "x%" PRIu64
                       " of %s need", g->rows % down ? g->rows : g->cols, g->rows % down ? "rows" : "columns",
                       g->rows % down ? down : across, g->block_rows, g->block_cols, f->layout);
-    g->grid_rows = up(g->rows, g->block_rows);
-    g->grid_cols = up(g->cols, g->block_cols);
+    g->grid_rows = quant_up(g->rows, g->block_rows);
+    g->grid_cols = quant_up(g->cols, g->block_cols);
     return 0;
 }
 
@@ -164,14 +159,14 @@ static int set_swizzled(quant_geometry *g, char *why, size_t size)
         break;
     }
     if (g->form->rank == QUANT_RANK_MAX || g->tensor.rank == 2) {
-        matrix(s, 32 * up(outer, 128), 16 * up(inner, 4));
+        matrix(s, 32 * quant_up(outer, 128), 16 * quant_up(inner, 4));
         return 0;
     }
     if (each % 128)
         return refuse(why, size, "the swizzled scales of %s need a multiple of 128 rows in each matrix, not %" PRIu64,
                       g->form->layout, each);
     s->sides[s->rank - 2] = each / 128 * 32;
-    s->sides[s->rank - 1] = 16 * up(inner, 4);
+    s->sides[s->rank - 1] = 16 * quant_up(inner, 4);
     return 0;
 }
 
@@ -238,7 +233,7 @@ static uint32_t side_of(uint64_t n, uint64_t blocks)
     if (blocks == 1)
         return QUANT_WHOLE;
     for (uint32_t side = 2; side <= UINT32_C(1) << 30; side *= 2)
-        if (up(n, side) == blocks)
+        if (quant_up(n, side) == blocks)
             return side;
     return QUANT_ANY;
 }

@@ -11,6 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* quant_up -- how many pieces of `side` cover n. */
+static inline uint64_t quant_up(uint64_t n, uint64_t side)
+{
+    return n / side + (n % side != 0);
+}
+
 /* ---- codes (pack.c) ---- */
 
 /* A row of codes, which begins at a byte. Bits that are left over are 0. */

@@ -8,19 +8,14 @@
 
 enum { TILE_OUTER = 128, TILE_INNER = 4, TILE = TILE_OUTER * TILE_INNER };
 
-static uint64_t tiles(uint64_t n, uint64_t side)
-{
-    return n / side + (n % side != 0);
-}
-
 uint64_t quant_swizzled_count(uint64_t outer, uint64_t inner)
 {
-    return tiles(outer, TILE_OUTER) * tiles(inner, TILE_INNER) * TILE;
+    return quant_up(outer, TILE_OUTER) * quant_up(inner, TILE_INNER) * TILE;
 }
 
 uint64_t quant_swizzled_index(uint64_t o, uint64_t i, uint64_t inner)
 {
-    const uint64_t tile = o / TILE_OUTER * tiles(inner, TILE_INNER) + i / TILE_INNER;
+    const uint64_t tile = o / TILE_OUTER * quant_up(inner, TILE_INNER) + i / TILE_INNER;
     return tile * TILE + o % 32 * 16 + o % TILE_OUTER / 32 * 4 + i % TILE_INNER;
 }
 
