@@ -80,9 +80,9 @@ static int saturates(const quantised *q, double scaled)
 {
     mpsim_rounding r;
     unsigned flags = 0;
-    if (q->b->recipe->element_mode >= MPSIM_ROUND_STOCHASTIC_A)
+    if (q->b->recipe->block.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
         return fabs(scaled) > mpsim_format_max(q->f);
-    mpsim_rounding_init(&r, (mpsim_round_mode)q->b->recipe->element_mode);
+    mpsim_rounding_init(&r, (mpsim_round_mode)q->b->recipe->block.element_mode);
     r.overflow = MPSIM_OVERFLOW_MAX;
     (void)mpsim_encode_f64(q->f, &r, scaled, 0, &flags);
     return (flags & MPSIM_FLAG_OVERFLOW) != 0;
