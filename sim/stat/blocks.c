@@ -221,9 +221,9 @@ static block_part tile_at(const phase *p, uint64_t k)
     return block_tile_at(&p->tilings[i], k);
 }
 
-/* n elements from `first` on. */
-static int read_run(const blockrun *r, uint64_t first, uint64_t n, float *to, const blocktile_how *how,
-                    mpsim_sum *beyond, trace_error *error)
+/* n elements from `first` on, to those of the tile from `at` on. */
+static int read_run(const blockrun *r, uint64_t first, uint64_t n, block_buffers *b, uint64_t at,
+                    const blocktile_how *how, trace_error *error)
 {
     const uint64_t most = how->bytes / r->from.width;
     for (uint64_t i = 0, m; i < n; i += m) {
@@ -231,7 +231,7 @@ static int read_run(const blockrun *r, uint64_t first, uint64_t n, float *to, co
         m = n - i < most ? n - i : most;
         if (elements_codes(&r->from, first + i, how->codes, (size_t)m, error))
             return -1;
-        elements_floats(&r->from, to + i, how->codes, (size_t)m, beyond);
+        elements_floats(&r->from, b->x, (size_t)(at + i), how->codes, (size_t)m, &b->beyond);
         if (how->summary &&
             mpsim_summary_add_codes(how->summary, r->from.format, &rng, how->codes, (size_t)m) != MPSIM_OK)
             return no_memory(&r->of, error);
@@ -244,9 +244,10 @@ static int read_tile(const blockrun *r, const block_part *p, block_buffers *b, c
 {
     const int whole = p->cols == r->views.m.cols; /* rows of it lie one behind the other */
     const uint64_t n = whole ? p->rows * p->cols : p->cols, runs = whole ? 1 : p->rows;
-    mpsim_sum_init(&b->beyond);
+    mpsim_sum_init(&b->beyond.squares);
+    b->beyond.infinite = b->beyond.zeros = 0;
     for (uint64_t i = 0; i < runs; i++)
-        if (read_run(r, (p->row + i) * r->views.m.cols + p->col, n, b->x + i * n, how, &b->beyond, error))
+        if (read_run(r, (p->row + i) * r->views.m.cols + p->col, n, b, i * n, how, error))
             return -1;
     return 0;
 }

@@ -143,12 +143,13 @@ int block_buffers_make(block_buffers *b, const block_list *list)
         twice |= list->items[i].axis == BLOCK_REQUANTISED;
         of_rows |= block_needs_rows(&list->items[i].recipe);
     }
-    float **const some[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second}; /* the last two if twice */
-    for (int i = 0; i < (twice ? 5 : 3); i++)
+    float **const some[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second}; /* the last one if twice */
+    for (int i = 0; i < (twice ? 5 : 4); i++)
         ok &= (*some[i] = malloc(room * sizeof **some[i])) != NULL;
     peak **const peaks[] = {&b->peaks[0], &b->peaks[1], &b->peaks_again};
     for (int i = 0; i < (of_rows ? 3 : 0); i++)
         ok &= (*peaks[i] = malloc(room * sizeof **peaks[i])) != NULL;
+    ok &= (b->beyond.zero = malloc(room * sizeof *b->beyond.zero)) != NULL;
     b->summary = mpsim_summary_new();
     return block_room_make(&b->room) || !ok || !b->summary ? -1 : 0;
 }
@@ -156,7 +157,7 @@ int block_buffers_make(block_buffers *b, const block_list *list)
 void block_buffers_clear(block_buffers *b)
 {
     void *const all[] = {b->x,      b->views[0], b->views[1], b->first,
-                         b->second, b->peaks[0], b->peaks[1], b->peaks_again};
+                         b->second, b->peaks[0], b->peaks[1], b->peaks_again, b->beyond.zero};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
     mpsim_summary_free(b->summary);
@@ -309,17 +310,64 @@ void block_views_look_again(block_views *v, const block_part *of, block_buffers 
     look_at(&v->again[i], &x[BLOCK_COLUMNS]);
 }
 
+/* ---- what binary32 does not hold ---- */
+
+/* Elements that binary32 made 0, where they are still: what they stand for is in `values`, like r->x. They are counted
+ * as 0 already, with an error of 0 if that stands for a number. What a transform makes of elements has its own sums. */
+static void add_zeros(const block_views *v, const block_part *of, const elements_beyond *beyond, int axis, int slot,
+                      const block_rectangle *r, const float *values, mpsim_block_stats *to)
+{
+    const int turned = is_turned(v, axis);
+    for (size_t i = 0; i < beyond->zeros; i++) {
+        const size_t cols = (size_t)of->cols, at = beyond->zero[i].at;
+        const size_t k = turned ? at % cols * r->cols + at / cols : at;
+        const double x = beyond->zero[i].x;
+        const int is = r->x[k] == 0 && values[k] == 0;
+        to->underflow += (uint64_t)is;
+        if (slot)
+            continue;
+        if (!isfinite(values[k]))
+            mpsim_sum_add_square(&to->casts.sum_squares_left_out, x);
+        if (!is)
+            continue;
+        to->casts.counts.inexact++;
+        mpsim_sum_add_square(&to->casts.sum_squared_error, x);
+        to->casts.max_rel_err = fmax(to->casts.max_rel_err, 1);
+    }
+}
+
+static void add_infinite(const elements_beyond *beyond, int slot, mpsim_block_stats *to)
+{
+    to->spoilt += beyond->infinite;
+    if (slot)
+        return;
+    to->casts.counts.inexact += beyond->infinite;
+    mpsim_sum_merge(&to->casts.sum_squares_left_out, &beyond->squares);
+}
+
+/* Quantise, and account for what was so before. Values are asked for where there is something to see. */
+static void quantise_view(const block_views *v, const block_target *t, const block_part *of, const block_rectangle *x,
+                          const mpsim_rng *words, block_buffers *b, mpsim_block_stats *to)
+{
+    const int axis = t->axis == BLOCK_ROWS ? BLOCK_ROWS : BLOCK_COLUMNS, slot = slot_of(t->transform);
+    block_rectangle r = *x;
+    r.values = b->beyond.zeros ? b->first : NULL;
+    block_quantise(&t->recipe, &r, words, &b->room, to);
+    add_zeros(v, of, &b->beyond, axis, slot, &r, r.values, to);
+    add_infinite(&b->beyond, slot, to);
+}
+
 /* Quantised along rows, and what that stands for along columns: its errors against the elements along columns. */
-static void requantise(block_views *v, size_t i, const block_rectangle *along, const block_rectangle *across,
+static void requantise(block_views *v, size_t i, const block_part *of, const block_rectangle x[BLOCK_AXES],
                        block_buffers *b, mpsim_block_stats *to)
 {
     const block_target *t = &v->list->items[i];
     const mpsim_rng words = {v->seed, ~v->stream, 0};
-    block_rectangle second = *across;
-    second.origin = across->x;
-    quantise_first(v, t, along, &second, b);
+    block_rectangle second = x[BLOCK_COLUMNS];
+    second.origin = second.x;
+    quantise_first(v, t, &x[BLOCK_ROWS], &second, b);
     find_peaks(&v->again[i], &second, b->peaks_again);
-    block_quantise(&t->recipe, &second, &words, &b->room, to);
+    quantise_view(v, t, of, &second, &words, b, to);
 }
 
 /* Squares of the finite elements of a view. Nothing fails: there are no casts, and all pointers are good. */
@@ -349,13 +397,11 @@ static void quantise_slot(block_views *v, const block_part *of, block_buffers *b
         if (pass_of[i] != pass || !block_views_applies(v, t) || slot_of(t->transform) != slot)
             continue;
         if (t->axis == BLOCK_REQUANTISED)
-            requantise(v, i, &x[BLOCK_ROWS], &x[BLOCK_COLUMNS], b, &found[i]);
+            requantise(v, i, of, x, b, &found[i]);
         else
-            block_quantise(&t->recipe, &x[t->axis], &words, &b->room, &found[i]);
+            quantise_view(v, t, of, &x[t->axis], &words, b, &found[i]);
         if (slot)
             mpsim_sum_subtract(left_out, &squares[t->axis == BLOCK_ROWS ? BLOCK_ROWS : BLOCK_COLUMNS]);
-        else
-            mpsim_sum_merge(left_out, &b->beyond);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "blockplan.h"
 #include "blockquant.h"
+#include "elements.h"
 
 enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5 }; /* transforms: none, and four sizes */
 
@@ -24,13 +25,14 @@ typedef struct block_views {
     block_view *again; /* of each recipe that requantises: what is quantised the second time */
 } block_views;
 
-/* What a thread needs: the elements of a tile as they were read, and of two views; values between two quantisations. */
+/* What a thread needs: the elements of a tile as they were read, and of two views; values between two quantisations, or
+ * of the last one. */
 typedef struct block_buffers {
     float *x, *views[BLOCK_AXES], *first, *second;
     peak *peaks[BLOCK_AXES], *peaks_again;
     block_room room;
     mpsim_summary *summary;
-    mpsim_sum beyond; /* squares of finite elements that are not finite in binary32 */
+    elements_beyond beyond;
 } block_buffers;
 
 /* Each 0, or -1 without memory; to be cleared in any case. */

@@ -126,26 +126,35 @@ static void widen_halves(float *to, const unsigned char *codes, size_t n)
     }
 }
 
-void elements_floats(const elements *e, float *to, const void *codes, size_t n, mpsim_sum *beyond)
+static void note_beyond(elements_beyond *b, size_t at, double x, float rounded)
+{
+    if (rounded == 0 && x != 0)
+        b->zero[b->zeros++] = (struct elements_zero){at, x};
+    if (isinf(rounded) && !isinf(x)) {
+        b->infinite++;
+        mpsim_sum_add_square(&b->squares, x);
+    }
+}
+
+void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond)
 {
     enum { AT_ONCE = 1024 };
     double wide[AT_ONCE];
     const unsigned char *p = codes;
     if (strcmp(e->format->name, "binary32") == 0) {
-        memcpy(to, p, n * sizeof *to);
+        memcpy(to + at, p, n * sizeof *to);
         return;
     }
     if (strcmp(e->format->name, "bf16") == 0) {
-        widen_halves(to, p, n);
+        widen_halves(to + at, p, n);
         return;
     }
     for (size_t i = 0, m; i < n; i += m) {
         m = n - i < AT_ONCE ? n - i : AT_ONCE;
         mpsim_decode_array(e->format, wide, p + i * e->width, m);
         for (size_t k = 0; k < m; k++) {
-            to[i + k] = (float)wide[k];
-            if (isinf(to[i + k]) && !isinf(wide[k]))
-                mpsim_sum_add_square(beyond, wide[k]);
+            to[at + i + k] = (float)wide[k];
+            note_beyond(beyond, at + i + k, wide[k], to[at + i + k]);
         }
     }
 }

@@ -17,6 +17,17 @@ typedef struct elements {
     unsigned char *memory;
 } elements;
 
+/* What binary32 does not hold of elements that were read: their room in `zero` is for all of them. */
+typedef struct elements_beyond {
+    uint64_t infinite; /* finite ones that became infinite: how many, and their squares */
+    mpsim_sum squares;
+    size_t zeros;      /* those that became 0 and are not */
+    struct elements_zero {
+        size_t at;
+        double x;
+    } *zero;
+} elements_beyond;
+
 /* elements_open -- of tensor i, which has numbers. Copies what is not flat: in memory if it is small, else to a
  * temporary file without a name, until *asked (NULL: never) is not 0. 0, or -1 with *error; elements_close in any
  * case. */
@@ -26,8 +37,8 @@ void elements_close(elements *e);
 /* elements_codes -- n of them from `first` on. 0, or -1 with *error. */
 int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error);
 
-/* elements_floats -- codes as binary32 numbers; those of a wider format are rounded to nearest, and the squares of the
- * finite ones that become infinite added to *beyond. */
-void elements_floats(const elements *e, float *to, const void *codes, size_t n, mpsim_sum *beyond);
+/* elements_floats -- codes as binary32 numbers, to[at] and on; those of a wider format are rounded to nearest, and the
+ * finite ones that become infinite, or 0, are added to *beyond. */
+void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond);
 
 #endif

@@ -72,6 +72,14 @@ run 0 stat -f fp16 --csv -k weight "$step" && ! has axis; ok $? "CSV: none witho
 "$MPSIM" stat -f mxfp8:rceil --axis columns --fail-if 'total:underflow>99%,kind:sqnr<99' -q -k weight "$cnn" >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] && has 'weight as mxfp8:rceil, columns: 31.[0-9]* dB$' err; ok $? "--fail-if says the axis"
 
+# binary64 beyond binary32: 2^-166 becomes 0, 2^166 infinite
+for i in 1 2 3 4 5 6 7 8; do printf '\0\0\0\0\0\0\220\065'; done >"$dir/tiny"
+for i in 1 2 3 4 5 6 7 8; do printf '\0\0\0\0\0\0\120\112'; done >"$dir/huge"
+"$MPSIM" stat -q -f mxfp8 --dtype binary64 --fail-if 'underflow,sqnr<20,spoilt' "$dir/tiny" >/dev/null 2>"$dir/err"
+[ $? -eq 1 ] && has 'underflow: .* 8 elements, 100 %$' err && has 'sqnr<20: .* 0 dB$' err && [ "$(wc -l <"$dir/err")" -eq 2 ]; ok $? "what binary32 makes 0 is underflow"
+"$MPSIM" stat -q -f mxfp8 --dtype binary64 --fail-if 'underflow,sqnr<20,spoilt' "$dir/huge" >/dev/null 2>"$dir/err"
+[ $? -eq 1 ] && has 'spoilt: .* 8 elements, 100 %$' err && has 'sqnr<20: .* -inf dB$' err && [ "$(wc -l <"$dir/err")" -eq 2 ]; ok $? "what binary32 makes infinite is spoilt"
+
 # ---- shards and threads ----
 # same NAME FORM WORDS...: a run on one and three threads, and merged shards
 same() {

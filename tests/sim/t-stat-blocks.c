@@ -25,9 +25,9 @@ static const struct {
     {"F32", 4, 2, {40, 50}},    {"BF16", 2, 2, {140, 513}}, {"F64", 8, 2, {65, 70}},  {"F16", 2, 1, {70001}},
     {"F32", 4, 2, {2, 40000}},  {"F32", 4, 2, {35000, 2}},  {"F32", 4, 0, {0}},       {"BF16", 2, 2, {5, 0}},
     {"F32", 4, 4, {2, 3, 5, 64}}, {"F32", 4, 2, {1, 66000}}, {"F32", 4, 2, {65, 6}}, {"F32", 4, 1, {33}},
-    {"F32", 4, 2, {129, 1}},
+    {"F32", 4, 2, {129, 1}},   {"F64", 8, 2, {96, 80}},   {"F64", 8, 2, {600, 130}}, {"F64", 8, 1, {3000}},
 };
-enum { TENSORS = sizeof tensors / sizeof tensors[0] };
+enum { TENSORS = sizeof tensors / sizeof tensors[0], FAR = 13 }; /* FAR: from here on beyond binary32, too */
 
 static size_t count_of(size_t i)
 {
@@ -47,6 +47,16 @@ static double any_number(uint64_t *state, size_t i)
     if (i % 3 == 1 && (u >> 20) % 1000 == 0)
         return x * 0x1p-60;
     return kind == 0 ? 0 : x;
+}
+
+/* Beyond binary32: half of the numbers below it, in the first few above it, too; in the last all below it. */
+static double far_number(uint64_t *state, size_t i, double x)
+{
+    const uint64_t u = test_random(state) >> 20;
+    return i == FAR + 2 || u % 2          ? x * 0x1p-400
+           : i == FAR && u / 2 % 500 == 0 ? x * 0x1p400
+           : i > FAR                      ? x * 0x1p-120
+                                          : x;
 }
 
 static void put_number(blob *b, size_t i, double x)
@@ -76,8 +86,10 @@ static const char *make_file(void)
         for (size_t k = 0; k < tensors[i].rank; k++)
             blob_text(&header, "%s%zu", k ? "," : "", tensors[i].shape[k]);
         blob_text(&header, "],\"data_offsets\":[%zu,%zu]}", data.n, data.n + n * tensors[i].width);
-        for (size_t k = 0; k < n; k++)
-            put_number(&data, i, any_number(&state, i));
+        for (size_t k = 0; k < n; k++) {
+            const double x = any_number(&state, i);
+            put_number(&data, i, i < FAR ? x : far_number(&state, i, x));
+        }
         c = ',';
     }
     blob_text(&header, "}");
@@ -94,15 +106,25 @@ static const char *make_file(void)
 /* A matrix, and of what is not in it: squares of finite elements that became infinite or NaN. */
 typedef struct matrix {
     float *x;
+    double *stored; /* as they are before they are rounded, also behind a transform */
     size_t rows, cols;
     mpsim_sum left_out, squares; /* squares: of all finite elements as they are stored */
 } matrix;
 
 static matrix matrix_new(size_t rows, size_t cols)
 {
-    matrix m = {malloc((rows * cols + 1) * sizeof *m.x), rows, cols, {{0}, 0, 0, 0}, {{0}, 0, 0, 0}};
-    ck_assert_ptr_nonnull(m.x);
+    matrix m = {.x = malloc((rows * cols + 1) * sizeof *m.x),
+                .stored = malloc((rows * cols + 1) * sizeof *m.stored),
+                .rows = rows,
+                .cols = cols};
+    ck_assert(m.x && m.stored);
     return m;
+}
+
+static void matrix_free(matrix *m)
+{
+    free(m->x);
+    free(m->stored);
 }
 
 /* The tensor as rows; `columns`: first index last. A tensor in Fortran's order is stored so. */
@@ -121,6 +143,7 @@ static matrix matrix_of(trace *t, size_t i)
     for (size_t k = 0; k < got; k++) {
         const size_t at = x->fortran ? k % rows * cols + k / rows : k;
         m.x[at] = (float)v[k];
+        m.stored[at] = v[k];
         if (isfinite(v[k]))
             mpsim_sum_add_square(&m.squares, v[k]);
         if (isfinite(v[k]) && !isfinite(m.x[at]))
@@ -137,8 +160,10 @@ static matrix transposed(const matrix *m)
     t.left_out = m->left_out;
     t.squares = m->squares;
     for (size_t i = 0; i < m->rows; i++)
-        for (size_t j = 0; j < m->cols; j++)
+        for (size_t j = 0; j < m->cols; j++) {
             t.x[j * m->rows + i] = m->x[i * m->cols + j];
+            t.stored[j * m->rows + i] = m->stored[i * m->cols + j];
+        }
     return t;
 }
 
@@ -186,33 +211,64 @@ static void quantise(const block_target *t, const matrix *m, const float *origin
     ck_assert(mpsim_block_quantize(&t->recipe, m->x, m->rows, m->cols, -1, 1, &rng, &out, NULL) == MPSIM_OK);
 }
 
+/* What rounding to binary32 did: `x` was quantised, to `values`; `m` has what was stored. */
+static void see_rounding(const matrix *m, const float *x, const float *values, unsigned transform, mpsim_block_stats *to)
+{
+    for (size_t k = 0; k < m->rows * m->cols; k++) {
+        const double v = m->stored[k];
+        const float f = (float)v;
+        if (!isfinite(v) || v == 0 || (isfinite(f) && f != 0))
+            continue;
+        const int infinite = !isfinite(f), zero = !infinite && x[k] == 0 && values[k] == 0;
+        to->spoilt += (uint64_t)infinite;
+        to->underflow += (uint64_t)zero;
+        if (transform)
+            continue;
+        to->casts.counts.inexact += (uint64_t)(infinite || zero);
+        if (zero) {
+            mpsim_sum_add_square(&to->casts.sum_squared_error, v);
+            to->casts.max_rel_err = fmax(to->casts.max_rel_err, 1);
+        } else if (!infinite && !isfinite(values[k])) {
+            mpsim_sum_add_square(&to->casts.sum_squares_left_out, v);
+        }
+    }
+    ck_assert(to->underflow <= m->rows * m->cols && to->spoilt <= m->rows * m->cols &&
+              to->casts.counts.inexact <= m->rows * m->cols);
+}
+
 static void expected(const block_target *t, const matrix *m, uint64_t stream, mpsim_block_stats *to)
 {
     matrix along = t->axis == BLOCK_COLUMNS ? transposed(m) : matrix_new(m->rows, m->cols);
+    matrix values = matrix_new(m->rows, m->cols);
     mpsim_block_stats_init(to);
     if (t->axis != BLOCK_COLUMNS) {
         memcpy(along.x, m->x, m->rows * m->cols * sizeof *m->x);
+        memcpy(along.stored, m->stored, m->rows * m->cols * sizeof *m->stored);
         along.left_out = m->left_out;
         along.squares = m->squares;
     }
     transform(&along, t->transform);
     if (t->axis != BLOCK_REQUANTISED) {
-        quantise(t, &along, NULL, stream, NULL, to);
+        quantise(t, &along, NULL, stream, values.x, to);
+        see_rounding(&along, along.x, values.x, t->transform, to);
         mpsim_sum_merge(&to->casts.sum_squares_left_out, &along.left_out);
     } else {
-        matrix values = matrix_new(m->rows, m->cols), origin = transposed(m);
+        matrix origin = transposed(m), last = matrix_new(m->cols, m->rows);
+        memcpy(values.stored, m->stored, m->rows * m->cols * sizeof *m->stored);
         quantise(t, &along, NULL, stream, values.x, NULL);
         transform_back(&values, t->transform);
         matrix again = transposed(&values);
         transform(&again, t->transform);
         transform(&origin, t->transform);
-        quantise(t, &again, origin.x, ~stream, NULL, to);
+        quantise(t, &again, origin.x, ~stream, last.x, to);
+        see_rounding(&origin, again.x, last.x, t->transform, to);
         mpsim_sum_merge(&to->casts.sum_squares_left_out, &origin.left_out);
-        free(values.x);
-        free(again.x);
-        free(origin.x);
+        matrix_free(&last);
+        matrix_free(&again);
+        matrix_free(&origin);
     }
-    free(along.x);
+    matrix_free(&values);
+    matrix_free(&along);
 }
 
 /* ---- comparing ---- */
@@ -329,7 +385,7 @@ static void check_tensor(const target_list *targets, trace *t, size_t i)
     }
     group_clear(&x.sum);
     free(x.want);
-    free(m.x);
+    matrix_free(&m);
 }
 
 static void check_file(const char *path, const target_options *o)
