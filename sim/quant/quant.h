@@ -156,10 +156,10 @@ int quant_geometry_of(quant_geometry *g, const quant_form *f, size_t rank, const
                       uint32_t block_cols, int swizzled, char *why, size_t size);
 
 /* quant_side -- what it takes for a block's side of so many elements: QUANT_WHOLE for `whole` of them, or more than the
- * number holds. */
+ * number holds. A block longer than the matrix stays as it is: in the swizzled order it tells along which side blocks lie. */
 static inline uint32_t quant_side(uint64_t block, uint64_t whole)
 {
-    return block >= whole || block >= QUANT_ANY ? QUANT_WHOLE : (uint32_t)block;
+    return block == whole || block >= QUANT_ANY ? QUANT_WHOLE : (uint32_t)block;
 }
 
 /* quant_geometry_from -- from the shapes of the codes and of the scales as they are stored (`count` is not looked at).

@@ -79,6 +79,25 @@ done
 [ $same -eq 0 ] && [ -s "$dir/plain.plain" ] && [ -s "$dir/te.swizzled" ] && [ -s "$dir/modelopt.plain" ]
 ok $? "cast: the same numbers in every layout"
 
+# blocks that are longer than the matrix keep their direction
+printf '\315\314\314\075\000\000\100\300\012\327\243\074\000\000\000\000' >"$dir/four"
+for i in 1 2 3 4 5 6 7 8 9 10; do cat "$dir/four"; done >"$dir/forty"
+same=0
+for recipe in mxfp8 nvfp4; do
+    for shape in 1,40 1,1,40 40,1 3,8; do
+        for axis in rows columns; do
+            for order in plain swizzled; do
+                head -c $((4 * $(echo $shape | sed 's/,/*/g'))) "$dir/forty" >"$dir/raw"
+                run 0 cast -q -f $recipe --axis $axis --scale-order $order --dtype binary32 --shape $shape "$dir/raw" -o "$dir/q.safetensors" &&
+                    run 0 info --scales "$dir/q.safetensors" && run 0 stat --csv "$dir/q.safetensors" || same=1
+                numbers >"$dir/long.$order"
+            done
+            [ -s "$dir/long.plain" ] && cmp -s "$dir/long.plain" "$dir/long.swizzled" || same=1
+        done
+    done
+done
+ok $same "blocks longer than the matrix: the same numbers in both orders of scales"
+
 run 2 stat --stored tea "$files" && has "stat: --stored: 'tea' is none of parts plain torchao te compressed-tensors" err
 ok $? "a word that is none"
 run 0 info --stored modelopt "$files/modelopt.safetensors" && has '; modelopt by --stored$'
