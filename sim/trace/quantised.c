@@ -4,7 +4,8 @@
  * to be beside it, their dtypes and shapes, and what the metadata say. Where a row fits, the tensor takes the place of its
  * codes, and its parts move behind the last entry, where they are found by who reads it. Codes whose scales have a shape
  * or a dtype that no row knows are an error; codes without scales, and the other way, are left as they are (a checkpoint
- * in pieces may have them in two of its files) and noted, unless the user said what the layout is. */
+ * in pieces may have them in two of its files) and noted, unless the user said what the layout is. A file with tensors that
+ * may be codes, none of which is of the layout that the user said, is an error too; one without any is as it is. */
 #include "quantisedfit.h"
 
 #include <inttypes.h>
@@ -233,6 +234,14 @@ static int look_for_codes(quantised_finder *f, uint32_t scales)
     return 0;
 }
 
+/* Where the user says the layout: tensors that may be codes, and none that is. */
+static int none_made(const quantised_finder *f)
+{
+    char what[2 * QUANTISED_WORD + 64];
+    snprintf(what, sizeof what, "no tensor of the layout %s%s%s", f->layout, f->element[0] ? ":" : "", f->element);
+    return refuse(f, what);
+}
+
 static int compare_entries(const void *pa, const void *pb)
 {
     const trace_entry *const *a = pa, *const *b = pb;
@@ -260,6 +269,8 @@ static int search(quantised_finder *f)
     for (size_t i = 0; i < t->count && f->layout[0]; i++)
         if (!f->hidden[i] && look_for_codes(f, (uint32_t)i))
             return -1;
+    if (!f->n_made && f->layout[0])
+        return none_made(f);
     return f->n_made ? arrange(f) : 0;
 }
 

@@ -102,4 +102,12 @@ run 2 stat --stored tea "$files" && has "stat: --stored: 'tea' is none of parts 
 ok $? "a word that is none"
 run 0 info --stored modelopt "$files/modelopt.safetensors" && has '; modelopt by --stored$'
 ok $? "a layout that the user says"
+run 0 cast -q -f mxfp8 -m m.mxfp8 "$files/te.pt" -o "$dir/q.safetensors"
+for word in te:e5m2 gpt-oss deepseek plain:e5m2; do
+    run 3 info --stored $word "$dir/q.safetensors" && has "q.safetensors: no tensor of the layout $word (--stored parts reads what is stored)$" err &&
+        run 3 stat --stored $word "$dir/q.safetensors" && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ]
+    ok $? "a layout that the file has not: $word"
+done
+run 0 info --stored plain:e4m3 "$dir/q.safetensors" && has '; plain by --stored$' && run 0 info --stored te "$dir/values.safetensors"
+ok $? "a layout that it has; a file that has nothing to say it of"
 finish
