@@ -6,25 +6,6 @@
 #include <float.h>
 #include <string.h>
 
-/* The format of a rule's scales. */
-static const char *scale_format(unsigned rule)
-{
-    switch (rule) {
-    case MPSIM_SCALE_AMAX_TE:
-    case MPSIM_SCALE_AMAX_TORCHAO:
-    case MPSIM_SCALE_AMAX_DEEPSEEK:
-    case MPSIM_SCALE_MSAMP:
-    case MPSIM_SCALE_GIVEN:
-        return "binary32";
-    case MPSIM_SCALE_NVFP4_TE:
-    case MPSIM_SCALE_NVFP4_TORCHAO:
-    case MPSIM_SCALE_NVFP4_1LEVEL:
-        return "e4m3";
-    default:
-        return "e8m0";
-    }
-}
-
 int recipe_parse(cast_recipe *r, const char *text)
 {
     /* "1x128" is short for a recipe of TransformerEngine's */
@@ -39,8 +20,8 @@ int recipe_parse(cast_recipe *r, const char *text)
         return -1;
     if (s != MPSIM_OK)
         return fail(EXIT_USAGE, "cast: --format: %s", error);
-    r->scale = scale_format(r->block.rule);
-    r->tensor_scale = r->block.rule == MPSIM_SCALE_NVFP4_TE || r->block.rule == MPSIM_SCALE_NVFP4_TORCHAO;
+    r->scale = target_scale_format(&r->block);
+    r->tensor_scale = target_has_tensor_scale(&r->block);
     r->given = 1;
     return 0;
 }

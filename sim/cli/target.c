@@ -361,3 +361,28 @@ mpsim_rounding target_rounding(const target *t, const mpsim_format *source)
     r.flush_below = r.flush_input ? mpsim_format_min_normal(source) : 0;
     return r;
 }
+
+/* ---- what a recipe stores ---- */
+
+const char *target_scale_format(const mpsim_block_recipe *b)
+{
+    switch (b->rule) {
+    case MPSIM_SCALE_AMAX_TE:
+    case MPSIM_SCALE_AMAX_TORCHAO:
+    case MPSIM_SCALE_AMAX_DEEPSEEK:
+    case MPSIM_SCALE_MSAMP:
+    case MPSIM_SCALE_GIVEN:
+        return "binary32";
+    case MPSIM_SCALE_NVFP4_TE:
+    case MPSIM_SCALE_NVFP4_TORCHAO:
+    case MPSIM_SCALE_NVFP4_1LEVEL:
+        return "e4m3";
+    default:
+        return "e8m0";
+    }
+}
+
+int target_has_tensor_scale(const mpsim_block_recipe *b)
+{
+    return b->rule == MPSIM_SCALE_NVFP4_TE || b->rule == MPSIM_SCALE_NVFP4_TORCHAO;
+}

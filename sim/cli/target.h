@@ -63,4 +63,9 @@ void target_list_clear(target_list *l);
  * means the subnormal numbers of that format. */
 mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
 
+/* target_scale_format -- the format in which a recipe's block scales are stored: "e8m0", "e4m3" or "binary32".
+ * target_has_tensor_scale -- whether there is a scale of the tensor beside them. */
+const char *target_scale_format(const mpsim_block_recipe *b);
+int target_has_tensor_scale(const mpsim_block_recipe *b);
+
 #endif

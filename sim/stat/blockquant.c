@@ -27,7 +27,7 @@ void block_room_clear(block_room *r)
 
 int block_needs_tensor(const mpsim_block_recipe *b)
 {
-    return b->rule == MPSIM_SCALE_NVFP4_TE || b->rule == MPSIM_SCALE_NVFP4_TORCHAO || b->block_rows == 0;
+    return target_has_tensor_scale(b) || b->block_rows == 0;
 }
 
 int block_needs_rows(const mpsim_block_recipe *b)

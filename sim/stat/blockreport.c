@@ -72,24 +72,6 @@ static const char *rule_name(const mpsim_block_recipe *b)
     return b->rule < sizeof names / sizeof names[0] && names[b->rule] ? names[b->rule] : "other";
 }
 
-static const char *scale_format(const mpsim_block_recipe *b)
-{
-    switch (b->rule) {
-    case MPSIM_SCALE_AMAX_TE:
-    case MPSIM_SCALE_AMAX_TORCHAO:
-    case MPSIM_SCALE_MSAMP:
-    case MPSIM_SCALE_GIVEN:
-    case MPSIM_SCALE_AMAX_DEEPSEEK:
-        return "binary32";
-    case MPSIM_SCALE_NVFP4_TE:
-    case MPSIM_SCALE_NVFP4_TORCHAO:
-    case MPSIM_SCALE_NVFP4_1LEVEL:
-        return "e4m3";
-    default:
-        return "e8m0";
-    }
-}
-
 /* ---- JSON ---- */
 
 json_t *block_recipes_json(const block_list *l)
@@ -105,8 +87,8 @@ json_t *block_recipes_json(const block_list *l)
         json_object_set_new(v, "rule", json_string(rule_name(b)));
         json_object_set_new(v, "block_rows", json_integer(b->block_rows));
         json_object_set_new(v, "block_cols", json_integer(b->block_cols));
-        json_object_set_new(v, "scale_format", json_string(scale_format(b)));
-        json_object_set_new(v, "tensor_scale", json_boolean(b->rule == MPSIM_SCALE_NVFP4_TE || b->rule == MPSIM_SCALE_NVFP4_TORCHAO));
+        json_object_set_new(v, "scale_format", json_string(target_scale_format(b)));
+        json_object_set_new(v, "tensor_scale", json_boolean(target_has_tensor_scale(b)));
         json_object_set_new(v, "transform", json_integer(l->items[i].transform));
         json_object_set_new(v, "source", json_string(b->source ? b->source : ""));
         json_array_append_new(all, v);
