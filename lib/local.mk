@@ -7,7 +7,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
-  lib/include/mpsim/summary.h
+  lib/include/mpsim/summary.h lib/include/mpsim/transformer.h
 
 lib_LTLIBRARIES += lib/libmpsim.la
 lib_libmpsim_la_LIBTOOLFLAGS = # shared and static

@@ -28,6 +28,7 @@
 #include <mpsim/stats.h>
 #include <mpsim/status.h>
 #include <mpsim/summary.h>
+#include <mpsim/transformer.h>
 
 MPSIM_BEGIN
 

@@ -39,6 +39,18 @@ typedef struct train_counts {
     uint64_t nonfinite; /* results that are infinite or NaN              */
 } train_counts;
 
+/* Rows first to first + n - 1 of each matrix of a stack. */
+typedef struct train_part {
+    size_t first, n;
+} train_part;
+
+/* What the product meets in d. */
+typedef enum train_start {
+    TRAIN_FROM_ZERO,
+    TRAIN_FROM_SUM, /* the chain begins with the number in d, not with +0; both inverses are 1 */
+    TRAIN_ADD_TO    /* the result, as it would be stored, is added to the number in d: d = d + s */
+} train_start;
+
 /* d = a b: rows x depth times depth x columns, where a (b) is read transposed if a_transposed
  * (b_transposed) is 1: it is depth x rows then.
  *
@@ -61,6 +73,13 @@ typedef struct train_gemm {
     size_t depth_limit;       /* 0; else only the first products: to find where two engines part */
     const train_tensor *a_blocks, *b_blocks; /* both, or NULL */
     size_t a_rows, b_rows, promote;          /* with blocks: above 0 */
+    /* stacks: d is so many matrices of equal height, one below the other, a as well, b of stacks / shared,
+     * each of which `shared` consecutive products take (0: 1); every matrix of d is its own product.
+     * Of each matrix of a, b, d only the rows of `a_part` ... are there (n = 0: all): what is not
+     * in d's part is left alone. Without bias, blocks and depth_limit. 0: one matrix, no parts. */
+    size_t stacks, shared;
+    train_part a_part, b_part, d_part;
+    uint8_t start; /* train_start; other than TRAIN_FROM_ZERO: d is binary32 */
 } train_gemm;
 
 /* Windows of a convolution or of pooling over images in NHWC order: rows of a tensor are pixels
@@ -78,6 +97,20 @@ typedef struct train_quantize {
                              the numbers of the codes, in the element's format, and this, binary32,
                              a number for each block, what they are multiplied by */
 } train_quantize;
+
+/* Heads of attention: x has sequences * length rows, of which `heads` groups of `size` columns, from
+ * column `first` on, are the heads of a tensor y of sequences * heads * length rows and `size` columns, in
+ * the order sequence, head, place. */
+typedef struct train_heads {
+    size_t sequences, length, heads, size, first;
+    const train_tensor *cos, *sin; /* binary32, length x size / 2: rotation by place; NULL, both: none */
+} train_heads;
+
+/* Attention in tiles: mpsim_causal_tile without pointers and formats, matrices = stacks. */
+typedef struct train_tile {
+    size_t matrices, length, first, cols, size;
+    float scale, p_scale;
+} train_tile;
 
 typedef struct train_update {
     train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
@@ -171,6 +204,78 @@ typedef struct train_ops {
      * if asked to. Stochastic rounding: element i takes index rng->index + i */
     int (*optim)(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
                  const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
+    /* ---- transformers: mpsim/transformer.h; counts are of what is rounded to the result's format ---- */
+
+    /* y = RN(y's format, a + b), one shape; y may be a or b */
+    int (*add)(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
+               train_counts *counts);
+    /* y[r] = RN(x[r] + table[r mod rows of table]); y may be x. backward: dtable[t] = RN(s), s = +0, then
+     * s = s + dy[r] for r = t, t + rows of dtable, ... ascending, in binary32 */
+    int (*add_rows)(train_engine *e, train_tensor *y, const train_tensor *x,
+                    const train_tensor *table, train_counts *counts);
+    int (*add_rows_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy,
+                             train_counts *counts);
+    /* y[r] = RN(table[index[r]]); index on the host, y->rows numbers below the rows of table. backward:
+     * dtable[v] = RN(s), s = +0 or, with `added` 1, the number in dtable, then s = s + dy[r] for all
+     * r with index[r] = v, ascending, in binary32 */
+    int (*embed)(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index,
+                 train_counts *counts);
+    int (*embed_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy,
+                          const uint32_t *index, int added, train_counts *counts);
+    /* y = RN(heads of x): without rotation the numbers; with it, for c < size / 2, C and S those of the
+     * place, in binary32 operations: y[c] = (x[c] C[c]) - (x[c + size / 2] S[c]),
+     * y[c + size / 2] = (x[c + size / 2] C[c]) + (x[c] S[c]). join: the heads of dx = RN(dy turned back):
+     * S with the other sign; other columns of dx are left alone */
+    int (*split)(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
+                 train_counts *counts);
+    int (*join)(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_heads *h,
+                train_counts *counts);
+    /* mpsim_rownorm_*, rows, cols and f from the tensors; mean and inverse: rows x 1, binary32; bias and
+     * dbias NULL: none; dweight, dbias rounded to their tensor's format. counts: of y; of dx. y may be
+     * x, dx may be dy */
+    int (*rownorm)(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean,
+                   train_tensor *inverse, const train_tensor *x, const train_tensor *weight,
+                   const train_tensor *bias, train_counts *counts);
+    int (*rownorm_backward)(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
+                            train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
+                            const train_tensor *x, const train_tensor *mean,
+                            const train_tensor *inverse, const train_tensor *weight,
+                            train_counts *counts);
+    /* mpsim_activate*, f: the result's format */
+    int (*activate)(train_engine *e, mpsim_activation kind, const mpsim_format *math,
+                    train_tensor *y, const train_tensor *x, train_counts *counts);
+    int (*activate_backward)(train_engine *e, mpsim_activation kind, const mpsim_format *math,
+                             train_tensor *dx, const train_tensor *dy, const train_tensor *x,
+                             train_counts *counts);
+    /* mpsim_causal_softmax*, matrices = rows / cols of the tensors, which are of one shape; f: the result's
+     * format; p may be s, ds may be dp */
+    int (*causal)(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
+                  const train_tensor *s, train_counts *counts);
+    int (*causal_backward)(train_engine *e, const mpsim_format *math, float scale, train_tensor *ds,
+                           const train_tensor *dp, const train_tensor *p, train_counts *counts);
+    /* y = RN(((x0 + x1) + x2) + ...), binary32 sums: y is a stack of matrices of `length` rows, x of `group`
+     * times as many, of which x0, x1, ... are those below one another that belong to one of y's */
+    int (*add_groups)(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
+                      size_t group, train_counts *counts);
+    /* mpsim_causal_tile_*; max, sum, lse, d: matrices * length x 1, o: matrices * length x size, all binary32,
+     * as s and dp are; s, p, dp, ds: matrices * (length - first) x cols */
+    int (*tile_forward)(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
+                        train_tensor *max, train_tensor *sum, const train_tensor *s,
+                        train_counts *counts);
+    int (*tile_end)(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
+                    const train_tensor *o, const train_tensor *max, const train_tensor *sum,
+                    train_counts *counts);
+    int (*tile_dots)(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
+                     const train_tensor *y);
+    int (*tile_again)(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
+                      const train_tensor *lse, train_counts *counts);
+    int (*tile_backward)(train_engine *e, const train_tile *t, train_tensor *ds,
+                         const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
+                         const train_tensor *d, train_counts *counts);
+    /* y = mpsim_reduce_array of x[0] ... x[ranks - 1], of y's shape; y may be one of them; r->result is
+     * y's format */
+    int (*reduce)(train_engine *e, const mpsim_reduce *r, train_tensor *y,
+                  const train_tensor *const *x, size_t ranks);
     void (*close)(train_engine *e); /* frees e->self; for train_engine_close, which may find NULL */
 } train_ops;
 

@@ -46,6 +46,87 @@
  * 3 + kx) O + o] = W[o, (2 - ky, 2 - kx, c)]: one chain a number, nothing is scattered. Copies
  * with one scale are made before im2col, with blocks after it.
  *
+ * Transformers (gpt, llama). Rows are places: sequence after sequence of `context` tokens; the label of a
+ * place is the next token. The layers of block K (from 0), "hK." before their names:
+ *
+ *   ln1 attn.qkv attn.heads attn.scores attn.softmax attn.context attn.proj add1
+ *   ln2 mlp.fc mlp.act mlp.proj add2
+ *
+ * before them wte, and wpe with learned positions; after them lnf, head, loss. The stream is what passes
+ * from add to add.
+ *
+ *   wte: y = RN(OUT, row of the weight); the weight is read as the model has it. wpe: y = RN(OUT, x + row
+ *     of the weight), x as it comes. Their gradients, from dy in AGRAD, are chains, in WGRAD.
+ *   ln1, ln2, lnf: x in ACT; weight and bias in WEIGHT; y in OUT; dy in AGRAD; dx in DGRAD; dweight and
+ *     dbias in WGRAD. eps 1e-5.
+ *   attn.qkv: a linear layer; its columns are the queries of all heads, then the keys, then the values of
+ *     kv_heads. mlp.fc: a linear layer, of swiglu with 2 * hidden columns.
+ *   attn.heads: queries, keys (both turned by place with rotary positions) and values in OUT, from what
+ *     comes as it is; their gradients together in DGRAD.
+ *   attn.scores: Q in ACT, K in WEIGHT; scores in OUT; their gradient in AGRAD; dQ and dK in DGRAD. Every
+ *     head's S = Q K^T; dQ = dS K; dK = dS^T Q; of kv_heads, dK of every head, then their sum in DGRAD.
+ *   attn.softmax: scores in ACT, P in OUT, dP in AGRAD, dS in DGRAD; scale f32(1 / sqrt(size of a head)).
+ *   attn.context: P in ACT, V in WEIGHT; O in OUT; dO in AGRAD; dP and dV in DGRAD. O = P V; dP = dO V^T;
+ *     dV = P^T dO, as dK.
+ *   mlp.act: x as it comes; y and dx in the format of x and dy (as relu).
+ *   add1, add2: y = RN(OUT, x + the input of ln1 (ln2)), both as they come; going back dy in AGRAD goes to
+ *     the branch as it is, and at the branch's beginning (ln1, ln2) RN(add's DGRAD, dx of ln + dy) goes on.
+ *   head: linear without bias; tied: its weight is that of wte, where it lies as wte's placement says;
+ *     its gradient is stored first, in WGRAD of wte, then that of wte begins with it.
+ *
+ * Recipes and tf32 of attn.scores and attn.context are of both operands of a product, ACT, WEIGHT and
+ * AGRAD; only with one scale a tensor. Products of heads are stacks (train_gemm.stacks) of `heads` a
+ * sequence.
+ *
+ * In tiles (attention = "tiled") the same, but for each tile of `tile` columns, ascending: S in binary32;
+ * mpsim_causal_tile_forward with P in context's ACT; O, binary32, goes on from the tile before
+ * (TRAIN_FROM_SUM); in the end y in context's OUT. Keys and values of a tile meet rows from its first
+ * column on only. With a recipe for context's ACT, P is in its element format with p_scale = 2^floor(log2 of
+ * the format's largest number); Q, K and V are quantised as without tiles. Going back: nothing is
+ * quantised; dO in context's AGRAD, d = mpsim_causal_tile_dots(dO, y); tile after tile S again, P in
+ * context's ACT, dV of the tile = P^T dO in context's DGRAD; dP = dO V^T in binary32; dS in
+ * scores' AGRAD; dK of the tile = dS^T Q in scores' DGRAD; dQ = dQ + dS K in binary32 (TRAIN_ADD_TO), in the
+ * end in scores' DGRAD. softmax's placement is not looked at; nothing of a tile has a name.
+ *
+ * Names: "out:", "out.key:", "out.value:" and "dgrad:" of hK.attn.heads; of attn.scores "act:" (Q), "key:",
+ * their copies "act.q:", "key.q:", and "agrad:", "agrad.q:", "dgrad:" (dQ), "dgrad.key:"; of attn.context
+ * "act:" (P), "value:", their copies "act.q:", "value.q:", "agrad:" (dO), "agrad.q:", "dgrad:" (dP),
+ * "dgrad.value:"; with fewer kv_heads "dgrad.keys:", "dgrad.values:" of every head before their sums. In tiles
+ * also "lse:" and "dots:" of attn.context, and neither P nor dP. "dgrad:hK.add1": the sum at the beginning
+ * of its branch. Only act, out, agrad, dgrad and wgrad are traced.
+ *
+ * Tables of rotary positions: of place p and c < size / 2, w = exp(-((2 c) / size) * ln(base)) with exp and
+ * ln correctly rounded to binary64 (mpsim_function_apply) and all else binary64 operations from left to
+ * right; a = p * w; a = a - floor(a * 0x1.45f306dc9c883p-3 + 0.5) * 0x1.921fb54442d18p+2; C = mpsim_cos(f32(a)),
+ * S = mpsim_sin(f32(a)). base 10000.
+ *
+ * Initial weights of transformers: normal with deviation 0.02 * gain, of attn.proj and mlp.proj divided by
+ * sqrt(2 * depth) in binary64; biases 0; norms 1 and 0. Element i of "init NAME": with the words v of index 2 i
+ * and w of 2 i + 1, in binary32: u = ((v >> 8) + 1) * 2^-24; z = sqrt(-2 * mpsim_log(u)) *
+ * mpsim_cos(((w >> 8) * 2^-24) * 0x1.921fb6p+2); f32(deviation) * z, then to the kept format.
+ *
+ * Windows of text: sequence b of micro-batch m of rank r in step s (all from 0) begins at token floor(x * (n -
+ * context) / 2^32), n the tokens that are trained on, x the word of index ((s * accumulate + m) * ranks +
+ * r) * batch + b, stream "text windows". Validation: windows 0, 1, 2, ... of context + 1 tokens each, one
+ * beginning `context` tokens after the other, of the held-back part; `validation` of them or as many as there
+ * are, in passes of up to `batch`; the loss is the sum of the passes' mean losses, each times its windows, by
+ * their number, in binary64.
+ *
+ * Micro-batches and ranks: rank 0 does its `accumulate` micro-batches, then rank 1, ...; the coefficient of
+ * the loss is f32(scale * loss_factor / (rows * accumulate)). With accumulate > 1 a rank's gradient is g =
+ * RN(accumulate_format, g + micro-batch's), from the first micro-batch's, rounded so; with ranks > 1 those of
+ * ranks are reduced: mpsim_reduce_array with the orders, wire and accumulator of the settings, averaged after
+ * the sum, result binary32. What comes out takes the place of what backward left ("wgrad:" of a micro-batch
+ * is "wgrad.micro:" then, and not traced). Random bits of tensors in micro-batch k, counted over all ranks
+ * from 0, are of the stream of NAME, with k > 0 of NAME/k. The loss of a step is the mean over micro-batches
+ * and ranks, in binary64 and in their order.
+ *
+ * Schedules: step s takes lr times the factor, in binary64: s < warmup: (s + 1) / warmup; else with
+ * p = (s - warmup) / (steps - warmup): constant 1; linear 1 - (1 - min_lr) * p; cosine min_lr + (1 -
+ * min_lr) * 0.5 * (1 + mpsim_cos(f32(p * 0x1.921fb54442d18p+1))). cooldown > 0: in the last `cooldown` steps that
+ * times (steps - s) / (cooldown + 1). Weight decay is 0 for what has one dimension (norms, biases) unless
+ * decay_all is 1, with transformers only.
+ *
  * Random bits are words (mpsim_rng_word) of the seed, a stream and an index. "init NAME": initial
  * value of element i of parameter NAME: u = (w >> 8) 2^-24 2 - 1 of word i; u * bound in
  * binary64, rounded to binary32, then to the kept format; bound = gain / sqrt(fan_in), of biases
@@ -65,7 +146,7 @@
 extern "C" {
 #endif
 
-enum { TRAIN_ERROR = 256, TRAIN_NAME = 48, TRAIN_LAYERS = 64, TRAIN_PLANS = 16 };
+enum { TRAIN_ERROR = 256, TRAIN_NAME = 48, TRAIN_LAYERS = 256, TRAIN_PLANS = 16 };
 
 /* train_out_of_memory -- whether such a line says that memory ran out: all of them do in these words. */
 int train_out_of_memory(const char *error);
@@ -94,6 +175,22 @@ void train_batch(uint64_t seed, uint64_t step, size_t batch, uint32_t *images);
 /* train_stream -- the stream of random bits of a purpose: FNV-1a, 64 bits, of its name. */
 uint64_t train_stream(const char *purpose);
 
+/* ---- data: text as tokens ---- */
+
+/* What a transformer trains on: `trained` tokens, then `held` that are held back. */
+typedef struct train_text {
+    const char *name;      /* without spaces, below 64 characters */
+    const void *tokens;    /* of `bytes` bytes each: 1, 2 or 4    */
+    uint8_t bytes;
+    size_t trained, held;
+    uint32_t vocabulary;   /* above every token                   */
+    uint64_t digest;       /* mpsim_digest_bytes of the tokens as little-endian numbers of 4 bytes */
+} train_text;
+
+/* train_text_bundled -- "mpsim": this project's own pages, bytes as tokens, vocabulary 256. */
+const train_text *train_text_bundled(void);
+uint32_t train_token(const train_text *t, size_t i);
+
 /* ---- the network ---- */
 
 typedef enum train_type {
@@ -104,6 +201,15 @@ typedef enum train_type {
     TRAIN_MAXPOOL,   /* 2 x 2                                                                    */
     TRAIN_FLATTEN,   /* pixels of an image to one row, order (y, x, channel)                     */
     TRAIN_LOSS,      /* softmax and cross-entropy, mean over the batch                           */
+    TRAIN_EMBED,     /* rows of a table by tokens; W is vocabulary x width                       */
+    TRAIN_POSITIONS, /* plus a row of a table by place; W is context x width                     */
+    TRAIN_NORM,      /* LayerNorm, RMSNorm of every row                                          */
+    TRAIN_HEADS,     /* queries, keys, values of heads                                           */
+    TRAIN_SCORES,    /* Q K^T                                                                    */
+    TRAIN_SOFTMAX,   /* causal                                                                   */
+    TRAIN_CONTEXT,   /* P V                                                                      */
+    TRAIN_ACTIVATION,
+    TRAIN_ADD,       /* plus the input of layer `from`                                           */
     TRAIN_TYPES
 } train_type;
 
@@ -114,11 +220,44 @@ typedef struct train_layer {
     uint8_t type;
     uint32_t inputs, outputs; /* columns (channels) before and after                             */
     uint32_t side;            /* of the image before: 8, 4, 2; 0: rows are whole images          */
-} train_layer;
+    uint32_t from;            /* of TRAIN_ADD: where its branch begins, the number of a layer    */
+    uint8_t plain;            /* 1: without bias (linear layers, norms)                          */
+} train_layer; /* TRAIN_EMBED: inputs = vocabulary, outputs = width, W is inputs x outputs; TRAIN_POSITIONS: the
+                  same with context; TRAIN_CONTEXT to heads * size columns */
+
+/* A transformer and how it is trained; of other networks all zeros but accumulate, ranks: 1. In the text of
+ * a run these are there with net gpt and llama only, in this order, after the other settings. Words are
+ * enumerators of their tables. */
+typedef enum train_decay { TRAIN_CONSTANT, TRAIN_LINEAR_DECAY, TRAIN_COSINE } train_decay;
+
+typedef struct train_decoder {
+    uint32_t heads, kv_heads;  /* 4; kv_heads as heads                                            */
+    uint32_t hidden;           /* of the feed-forward network: 4 width; of swiglu 8/3 width, up to a
+                                  multiple of 8                                                  */
+    uint32_t context;          /* tokens of a sequence: 64                                        */
+    uint32_t vocabulary;       /* that of the text                                                */
+    uint8_t norm;              /* mpsim_norm_kind: "layernorm", "rmsnorm"                         */
+    uint8_t activation;        /* mpsim_activation: "gelu-tanh", "gelu", "swiglu"                 */
+    uint8_t rotary;            /* 0: learned positions                                            */
+    uint8_t biases;            /* of linear layers but the head, and of LayerNorm                 */
+    uint8_t tied;              /* the head's weight is wte's                                      */
+    uint32_t tile;             /* 0: attention materialised; else columns of a tile               */
+    char math_norm[16], math_softmax[16]; /* "": as `math`: of norms, of attention's softmax      */
+    uint32_t accumulate, ranks; /* micro-batches, 1; simulated ranks, 1; `batch` sequences each    */
+    char accumulate_format[16], wire[16], sum[16]; /* "binary32"; of reductions wire and accumulator */
+    uint8_t reduce;            /* mpsim_reduce_order: "sequential", "ring", "tree"                */
+    uint8_t decay;             /* train_decay: "constant", "linear", "cosine"                     */
+    uint8_t decay_all;         /* 1: norms and biases decay, too                                  */
+    uint64_t warmup, cooldown; /* steps                                                           */
+    double min_lr;             /* a share of lr                                                   */
+    uint32_t validation;       /* windows                                                         */
+    char text[64];             /* name of the text: "mpsim"                                       */
+    uint64_t text_digest;      /* train_text.digest                                               */
+} train_decoder;
 
 /* What is trained and how long. Written as text and read back (train_run_write). */
 typedef struct train_settings {
-    char net[16];       /* "mlp", "cnn"                                                          */
+    char net[16];       /* "mlp", "cnn", "gpt", "llama"                                          */
     uint32_t depth;     /* hidden layers (mlp: 2, up to 20), convolutions (cnn: 2, 1 to 3)       */
     uint32_t width;     /* units of a hidden layer (mlp: 128); channels of the first convolution,
                            doubled by each further one (cnn: 16)                                 */
@@ -135,9 +274,13 @@ typedef struct train_settings {
                            see train_model                                                       */
     uint32_t tf32;      /* 1: binary32 operands are rounded to tf32 (nearest-away) and multiplied
                            by tensor cores                                                       */
+    train_decoder decoder; /* of gpt and llama                                                   */
 } train_settings;
 
 void train_settings_init(train_settings *s, const char *net); /* of an unknown net: those of mlp */
+/* train_text_check -- -1, with a line, where the text is too short for the windows, or not that of the
+ * settings. */
+int train_text_check(const train_text *t, const train_settings *s, char *error);
 /* train_network -- the layers; the number of them, 0 after an error (also: settings out of
  * range). */
 size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], char *error);
@@ -173,6 +316,8 @@ typedef struct train_run {
     size_t n_layers;
     train_plan *plans;
     size_t n_plans;
+    const train_text *text; /* of transformers; NULL: the bundled one. Not written: its name and digest are
+                               settings, and must be those                                       */
 } train_run;
 
 /* Another plan: parameters are rounded to its kept formats, moments to its state formats,
@@ -198,7 +343,8 @@ typedef struct train_step {
     uint64_t step;           /* from 0                                                            */
     const train_plan *plan;
     float loss;              /* mean over the batch, before the update, without the loss factor   */
-    double accuracy;         /* of the batch, before the update                                   */
+    double accuracy;         /* of the batch, before the update; of transformers of the next token */
+    double lr;               /* that the optimizer was given                                      */
     double scale, next_scale;
     unsigned events;         /* MPSIM_SCALER_*                                                    */
     int skipped, stopped;    /* stopped: the scaler raised its error; nothing more can be done    */
