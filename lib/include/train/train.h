@@ -56,23 +56,26 @@
  * from add to add.
  *
  *   wte: y = RN(OUT, row of the weight); the weight is read as the model has it. wpe: y = RN(OUT, x + row
- *     of the weight), x as it comes. Their gradients, from dy in AGRAD, are chains, in WGRAD.
+ *     of the weight), x as it comes. Their gradients, from dy in AGRAD, are chains, in WGRAD; dy in AGRAD of
+ *     wpe goes on to wte as it is.
  *   ln1, ln2, lnf: x in ACT; weight and bias in WEIGHT; y in OUT; dy in AGRAD; dx in DGRAD; dweight and
  *     dbias in WGRAD. eps 1e-5.
  *   attn.qkv: a linear layer; its columns are the queries of all heads, then the keys, then the values of
  *     kv_heads. mlp.fc: a linear layer, of swiglu with 2 * hidden columns.
  *   attn.heads: queries, keys (both turned by place with rotary positions) and values in OUT, from what
- *     comes as it is; their gradients together in DGRAD.
+ *     comes as it is; their gradients together in DGRAD. Their rows are in the order sequence, head, place.
  *   attn.scores: Q in ACT, K in WEIGHT; scores in OUT; their gradient in AGRAD; dQ and dK in DGRAD. Every
  *     head's S = Q K^T; dQ = dS K; dK = dS^T Q; of kv_heads, dK of every head, then their sum in DGRAD.
  *   attn.softmax: scores in ACT, P in OUT, dP in AGRAD, dS in DGRAD; scale f32(1 / sqrt(size of a head)).
  *   attn.context: P in ACT, V in WEIGHT; O in OUT; dO in AGRAD; dP and dV in DGRAD. O = P V; dP = dO V^T;
- *     dV = P^T dO, as dK.
- *   mlp.act: x as it comes; y and dx in the format of x and dy (as relu).
+ *     dV = P^T dO, as dK. O in that order is "out.heads:"; "out:" has it at its place, in rows of heads * size
+ *     columns. So has "agrad:" dO; "agrad.heads:", in the order of heads, is what products or their copies read.
+ *   mlp.act: x as it comes; y and dx in the format of x and dy (as relu); in `math`.
  *   add1, add2: y = RN(OUT, x + the input of ln1 (ln2)), both as they come; going back dy in AGRAD goes to
  *     the branch as it is, and at the branch's beginning (ln1, ln2) RN(add's DGRAD, dx of ln + dy) goes on.
  *   head: linear without bias; tied: its weight is that of wte, where it lies as wte's placement says;
- *     its gradient is stored first, in WGRAD of wte, then that of wte begins with it.
+ *     its gradient is stored first, in WGRAD of wte, then that of wte begins with it ("wgrad:wte.weight" is
+ *     shown once, after both).
  *
  * Recipes and tf32 of attn.scores and attn.context are of both operands of a product, ACT, WEIGHT and
  * AGRAD; only with one scale a tensor. Products of heads are stacks (train_gemm.stacks) of `heads` a
@@ -82,18 +85,22 @@
  * mpsim_causal_tile_forward with P in context's ACT; O, binary32, goes on from the tile before
  * (TRAIN_FROM_SUM); in the end y in context's OUT. Keys and values of a tile meet rows from its first
  * column on only. With a recipe for context's ACT, P is in its element format with p_scale = 2^floor(log2 of
- * the format's largest number); Q, K and V are quantised as without tiles. Going back: nothing is
+ * the format's largest number); Q, K and V are quantised as without tiles; O = O * V's inverse
+ * (mpsim_scale_array) before its end, where that is not 1. Going back: nothing is
  * quantised; dO in context's AGRAD, d = mpsim_causal_tile_dots(dO, y); tile after tile S again, P in
  * context's ACT, dV of the tile = P^T dO in context's DGRAD; dP = dO V^T in binary32; dS in
  * scores' AGRAD; dK of the tile = dS^T Q in scores' DGRAD; dQ = dQ + dS K in binary32 (TRAIN_ADD_TO), in the
- * end in scores' DGRAD. softmax's placement is not looked at; nothing of a tile has a name.
+ * end in scores' DGRAD. tf32: of all these operands, forward and back, P and dS after their rounding. softmax's
+ * placement is not looked at; nothing of a tile has a name.
  *
  * Names: "out:", "out.key:", "out.value:" and "dgrad:" of hK.attn.heads; of attn.scores "act:" (Q), "key:",
  * their copies "act.q:", "key.q:", and "agrad:", "agrad.q:", "dgrad:" (dQ), "dgrad.key:"; of attn.context
- * "act:" (P), "value:", their copies "act.q:", "value.q:", "agrad:" (dO), "agrad.q:", "dgrad:" (dP),
+ * "act:" (P), "value:", their copies "act.q:", "value.q:", "agrad:" (dO), "agrad.heads:", "agrad.q:", "dgrad:" (dP),
  * "dgrad.value:"; with fewer kv_heads "dgrad.keys:", "dgrad.values:" of every head before their sums. In tiles
- * also "lse:" and "dots:" of attn.context, and neither P nor dP. "dgrad:hK.add1": the sum at the beginning
- * of its branch. Only act, out, agrad, dgrad and wgrad are traced.
+ * also "lse:" and "dots:" of attn.context, and neither scores, P, dP nor dS. "dgrad:hK.add1": the sum at the
+ * beginning of its branch. "mean:", "inverse:" of norms: a number a row. Only act, out, agrad, dgrad and wgrad
+ * are traced. Counts are of what is rounded to a format of a placement (P, y with act; dV, dS, dK, dQ with agrad;
+ * P of the backward pass, and numbers that only change their order, are not counted).
  *
  * Tables of rotary positions: of place p and c < size / 2, w = exp(-((2 c) / size) * ln(base)) with exp and
  * ln correctly rounded to binary64 (mpsim_function_apply) and all else binary64 operations from left to
@@ -223,7 +230,8 @@ typedef struct train_layer {
     uint32_t from;            /* of TRAIN_ADD: where its branch begins, the number of a layer    */
     uint8_t plain;            /* 1: without bias (linear layers, norms)                          */
 } train_layer; /* TRAIN_EMBED: inputs = vocabulary, outputs = width, W is inputs x outputs; TRAIN_POSITIONS: the
-                  same with context; TRAIN_CONTEXT to heads * size columns */
+                  same with context; TRAIN_HEADS to those of a head (size), TRAIN_SCORES to context, TRAIN_CONTEXT to
+                  heads * size columns */
 
 /* A transformer and how it is trained; of other networks all zeros but accumulate, ranks: 1. In the text of
  * a run these are there with net gpt and llama only, in this order, after the other settings. Words are
@@ -242,7 +250,7 @@ typedef struct train_decoder {
     uint8_t biases;            /* of linear layers but the head, and of LayerNorm                 */
     uint8_t tied;              /* the head's weight is wte's                                      */
     uint32_t tile;             /* 0: attention materialised; else columns of a tile               */
-    char math_norm[16], math_softmax[16]; /* "": as `math`: of norms, of attention's softmax      */
+    char math_norm[16], math_softmax[16]; /* of norms, of attention's softmax; "": as `math`      */
     uint32_t accumulate, ranks; /* micro-batches, 1; simulated ranks, 1; `batch` sequences each    */
     char accumulate_format[16], wire[16], sum[16]; /* "binary32"; of reductions wire and accumulator */
     uint8_t reduce;            /* mpsim_reduce_order: "sequential", "ring", "tree"                */
@@ -353,7 +361,8 @@ typedef struct train_step {
     int clipped;
     const char *cause;       /* first gradient with an infinity or NaN, or NULL                   */
     train_counts act, agrad, wgrad; /* act: ACT, WEIGHT, OUT; agrad: AGRAD, DGRAD; with their copies
-                                       for products; wgrad: WGRAD of linear layers, convolutions  */
+                                       for products; wgrad: WGRAD of linear layers, convolutions,
+                                       embeddings, positions */
     uint64_t updates, lost;  /* see train_ops.optim; 0 unless counted                             */
 } train_step;
 
