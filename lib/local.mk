@@ -35,7 +35,8 @@ lib_libmpsim_la_SOURCES = \
   lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/scalar.h lib/dot/sums.c \
   lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h \
   lib/format/format.c \
-  lib/layer/batchnorm.c lib/layer/layer.c lib/layer/scalar.h lib/layer/shared.h \
+  lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c lib/layer/functions.h lib/layer/layer.c \
+  lib/layer/rownorm.c lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
   lib/optim/expand.c lib/optim/expand.h lib/optim/fused.c lib/optim/gradient.c lib/optim/lowbits.c \
   lib/optim/kernel/fused.h lib/optim/kernel/generic.c lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c \
   lib/optim/kernel/kernel.h lib/optim/kernel/kernels.h lib/optim/kernel/ops.h \

@@ -119,8 +119,9 @@ static inline MPSIM_HD mpsim_pair mpsim_exp_reduced(float r, float tail)
     return s;
 }
 
-/* y 2^n for y in (0.7, 1.42), rounded once. The code of a result below 2^-125 is its number of
- * units of 2^-149: y is rounded to their multiples in the sum with c, 2^23 of them. */
+/* y 2^n below 2^128, rounded once; y is 0, or y.hi its nearest number, a normal one. The code of a
+ * result below 2^-125 is its number of units of 2^-149: y is rounded to their multiples in the sum
+ * with c, 2^23 of them. */
 static inline MPSIM_HD float mpsim_exp_scale(mpsim_pair y, int32_t n)
 {
     const int32_t code = (int32_t)mpsim_bits_f32(mpsim_f32_add(y.hi, y.lo)) + n * 0x800000;
@@ -133,7 +134,25 @@ static inline MPSIM_HD float mpsim_exp_scale(mpsim_pair y, int32_t n)
     return mpsim_f32_bits(mpsim_bits_f32(mpsim_f32_add(t, rest)) - c_bits);
 }
 
-/* x = n ln 2 + r, n the nearest integer to x / ln 2: the low bits of its sum with 3 * 2^22. */
+/* x = n ln 2 + r + tail, n the nearest integer to x / ln 2. */
+typedef struct mpsim_exp_argument {
+    float r, tail;
+    int32_t n;
+} mpsim_exp_argument;
+
+/* |x| <= 104; n is the low bits of its sum with 3 * 2^22. */
+static inline MPSIM_HD mpsim_exp_argument mpsim_exp_reduce(float x)
+{
+    mpsim_exp_argument a;
+    const float big = mpsim_f32_fma(x, 0x1.715476p+0f, 0x1.8p+23f);
+    const float n = mpsim_f32_sub(big, 0x1.8p+23f);
+    const float part = mpsim_f32_fma(-n, MPSIM_LN2_HI, x); /* exact */
+    a.r = mpsim_f32_fma(-n, MPSIM_LN2_LO, part);
+    a.tail = mpsim_f32_fma(-n, MPSIM_LN2_LO, mpsim_f32_sub(part, a.r));
+    a.n = (int32_t)(mpsim_bits_f32(big) - 0x4b400000u);
+    return a;
+}
+
 static inline MPSIM_HD float mpsim_exp_f32(float x)
 {
     if (x > 0x1.62e42ep+6f)
@@ -142,13 +161,8 @@ static inline MPSIM_HD float mpsim_exp_f32(float x)
         return 0.0f;
     if (x != x)
         return mpsim_f32_add(x, x);
-    const float big = mpsim_f32_fma(x, 0x1.715476p+0f, 0x1.8p+23f);
-    const float n = mpsim_f32_sub(big, 0x1.8p+23f);
-    const float part = mpsim_f32_fma(-n, MPSIM_LN2_HI, x); /* exact */
-    const float r = mpsim_f32_fma(-n, MPSIM_LN2_LO, part);
-    const float tail = mpsim_f32_fma(-n, MPSIM_LN2_LO, mpsim_f32_sub(part, r));
-    return mpsim_exp_scale(mpsim_exp_reduced(r, tail),
-                           (int32_t)(mpsim_bits_f32(big) - 0x4b400000u));
+    const mpsim_exp_argument a = mpsim_exp_reduce(x);
+    return mpsim_exp_scale(mpsim_exp_reduced(a.r, a.tail), a.n);
 }
 
 /* ln(1 + f) for f in (-0.2929, 0.4143): f - f^2 / 2 + f^3 (c + f q(f)), c in two parts, q of degree
