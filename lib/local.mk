@@ -91,8 +91,9 @@ lib_train_libtrain_la_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
   lib/include/train/step.h lib/include/train/train.h \
   lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/compare.c \
-  lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c lib/train/cpu/layers.c \
-  lib/train/cpu/update.c \
+  lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
+  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
+  lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
   lib/train/digests.c lib/train/forward.c lib/train/network.c lib/train/parallel.c \
   lib/train/params.c lib/train/pass.c \
   lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c \

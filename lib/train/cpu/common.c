@@ -74,6 +74,23 @@ int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *
     return 0;
 }
 
+int cpu_check_floats(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
+                     size_t cols)
+{
+    if (cpu_check_shape(e, operation, x, rows, cols))
+        return -1;
+    if (!cpu_is_binary32(x->format))
+        return cpu_fail(e, "%s: a tensor is in %s where binary32 is needed", operation,
+                        x->format->name);
+    return 0;
+}
+
+int cpu_check_apart(train_engine *e, const char *operation, const train_tensor *y,
+                    const train_tensor *x)
+{
+    return y->data == x->data ? cpu_fail(e, "%s: the result is the operand", operation) : 0;
+}
+
 int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
                       const mpsim_format *b)
 {
@@ -93,38 +110,52 @@ int cpu_is_binary32(const mpsim_format *f)
 
 /* 1 where |x|, as bits, is below that of infinity, and where it is not 0 either; comparisons are the top
  * bits of differences of numbers below 2^31, so that compilers make vectors of these loops. */
+enum { SOME = 64 };
+
 static uint32_t is_finite(uint32_t magnitude)
 {
     return (magnitude - 0x7f800000) >> 31;
 }
 
-static void count_some(const float *before, const float *after, size_t n, uint32_t *nonzero,
-                       uint32_t *finite)
+/* The next of x, zeros filled up. */
+static void take(uint32_t *bits, const float *x, size_t n)
 {
-    enum { SOME = 64 };
-    uint32_t b[SOME] = {0}, a[SOME] = {0}, x = 0, y = 0;
-    memcpy(b, before, n * sizeof *b);
-    memcpy(a, after, n * sizeof *a);
-    for (size_t i = 0; i < SOME; i++) {
-        const uint32_t m = b[i] & 0x7fffffff;
-        x += is_finite(m) & (0 - m) >> 31;
-        y += is_finite(a[i] & 0x7fffffff);
+    memset(bits, 0, SOME * sizeof *bits);
+    memcpy(bits, x, (n < SOME ? n : SOME) * sizeof *bits);
+}
+
+uint64_t cpu_count_nonzero(const float *x, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i += SOME) {
+        uint32_t bits[SOME], some = 0;
+        take(bits, x + i, n - i);
+        for (size_t j = 0; j < SOME; j++) {
+            const uint32_t m = bits[j] & 0x7fffffff;
+            some += is_finite(m) & (0 - m) >> 31;
+        }
+        sum += some;
     }
-    *nonzero += x;
-    *finite += y - (uint32_t)(SOME - n); /* zeros fill up */
+    return sum;
+}
+
+uint64_t cpu_count_finite(const float *x, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i += SOME) {
+        uint32_t bits[SOME], some = 0;
+        take(bits, x + i, n - i);
+        for (size_t j = 0; j < SOME; j++)
+            some += is_finite(bits[j] & 0x7fffffff);
+        sum += some;
+    }
+    return n % SOME ? sum - (SOME - n % SOME) : sum;
 }
 
 void cpu_count(train_counts *counts, const float *before, const float *after, size_t n)
 {
-    uint64_t nonzero = 0, finite = 0;
-    for (size_t i = 0; i < n; i += 64) {
-        uint32_t x = 0, y = 0;
-        count_some(before + i, after + i, n - i < 64 ? n - i : 64, &x, &y);
-        nonzero += x;
-        finite += y;
-    }
-    counts->nonzero += nonzero;
-    counts->nonfinite += n - finite;
+    counts->nonzero += cpu_count_nonzero(before, n);
+    counts->nonfinite += n - cpu_count_finite(after, n);
 }
 
 int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,

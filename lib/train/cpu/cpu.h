@@ -39,6 +39,12 @@ int cpu_check(train_engine *e, const char *operation, const train_tensor *x);
 /* The same, of the given shape. */
 int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
                     size_t cols);
+/* The same, of binary32. */
+int cpu_check_floats(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
+                     size_t cols);
+/* 0 if a result is not the operand. */
+int cpu_check_apart(train_engine *e, const char *operation, const train_tensor *y,
+                    const train_tensor *x);
 /* 0 if the formats have the same numbers and codes. */
 int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
                       const mpsim_format *b);
@@ -50,6 +56,30 @@ int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, flo
 int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts);
 /* Those of train_counts that do not need the rounding. */
 void cpu_count(train_counts *counts, const float *before, const float *after, size_t n);
+
+uint64_t cpu_count_nonzero(const float *x, size_t n); /* finite and not zero */
+uint64_t cpu_count_finite(const float *x, size_t n);
+
+/* rows.c */
+enum { CPU_PIECES = 64 }; /* that work is split into at most */
+/* Things first to first + n - 1, as one piece of all. */
+typedef void cpu_task(void *job, size_t piece, size_t first, size_t n);
+/* n things in pieces of a multiple of `unit`, on the threads that are lent; `cost`: elements of a thing. */
+void cpu_pieces(train_engine *e, size_t n, size_t unit, size_t cost, cpu_task *task, void *job);
+void cpu_add_counts(train_counts *to, const train_counts *from);
+/* x rounded to f where it is, to nearest-even. */
+mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_counts *counts);
+/* Rows first to first + n - 1 of a result, before they are rounded. */
+typedef mpsim_status cpu_rows_of(const void *operation, size_t first, size_t n);
+/* All rows of y, in pieces of a multiple of `unit`; rounded to its format then. Its inverse becomes 1.
+ * of NULL: y holds them already. */
+int cpu_rows(train_engine *e, const char *name, train_tensor *y, size_t unit, cpu_rows_of *of,
+             const void *operation, train_counts *counts);
+
+/* gemm.c */
+/* The codes of a tensor, in buffer i unless they are the values themselves; NULL with a line. */
+const void *cpu_codes(train_engine *e, int i, const train_tensor *x);
+int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
 
 /* layers.c */
 int cpu_index_new(train_engine *e, const int32_t *index, size_t n, void **handle);
@@ -87,5 +117,61 @@ int cpu_norm(train_engine *e, const train_tensor *x, const mpsim_format *f, floa
 int cpu_scale(train_engine *e, train_tensor *x, float factor);
 int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
               const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
+
+/* tokens.c */
+int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
+            train_counts *counts);
+int cpu_add_rows(train_engine *e, train_tensor *y, const train_tensor *x,
+                 const train_tensor *table, train_counts *counts);
+int cpu_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
+                          train_counts *counts);
+int cpu_embed(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index,
+              train_counts *counts);
+int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
+                       const uint32_t *index, int added, train_counts *counts);
+int cpu_reduce(train_engine *e, const mpsim_reduce *r, train_tensor *y,
+               const train_tensor *const *x, size_t ranks);
+
+/* heads.c */
+int cpu_split(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
+              train_counts *counts);
+int cpu_join(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_heads *h,
+             train_counts *counts);
+int cpu_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
+                   size_t group, train_counts *counts);
+
+/* norm.c */
+int cpu_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean,
+                train_tensor *inverse, const train_tensor *x, const train_tensor *weight,
+                const train_tensor *bias, train_counts *counts);
+int cpu_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
+                         train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
+                         const train_tensor *x, const train_tensor *mean,
+                         const train_tensor *inverse, const train_tensor *weight,
+                         train_counts *counts);
+int cpu_activate(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *y,
+                 const train_tensor *x, train_counts *counts);
+int cpu_activate_backward(train_engine *e, mpsim_activation kind, const mpsim_format *math,
+                          train_tensor *dx, const train_tensor *dy, const train_tensor *x,
+                          train_counts *counts);
+
+/* attention.c */
+int cpu_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
+               const train_tensor *s, train_counts *counts);
+int cpu_causal_backward(train_engine *e, const mpsim_format *math, float scale, train_tensor *ds,
+                        const train_tensor *dp, const train_tensor *p, train_counts *counts);
+int cpu_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
+                     train_tensor *max, train_tensor *sum, const train_tensor *s,
+                     train_counts *counts);
+int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
+                 const train_tensor *o, const train_tensor *max, const train_tensor *sum,
+                 train_counts *counts);
+int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
+                  const train_tensor *y);
+int cpu_tile_again(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
+                   const train_tensor *lse, train_counts *counts);
+int cpu_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
+                      const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
+                      const train_tensor *d, train_counts *counts);
 
 #endif

@@ -1,5 +1,5 @@
-/* engine.c -- the CPU engine: tensors, casts, products, quantising. Everything is the library's
- * arithmetic on binary32 values; only products use threads. */
+/* engine.c -- the CPU engine: tensors, casts, quantising. Everything is the library's arithmetic on
+ * binary32 values. */
 #include "cpu.h"
 
 #include <math.h>
@@ -73,33 +73,13 @@ static int cpu_get(train_engine *e, const train_tensor *x, float *values)
     return 0;
 }
 
-/* The codes of a tensor, in buffer i unless they are the values themselves. */
-static const void *codes_of(train_engine *e, int i, const train_tensor *x)
-{
-    const size_t n = cpu_size(x);
-    mpsim_rounding r;
-    if (cpu_is_binary32(x->format))
-        return cpu_values(x);
-    void *codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format));
-    if (!codes)
-        return NULL;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN); /* numbers of the format: none is rounded */
-    const mpsim_status s =
-        mpsim_encode_array_f32(x->format, &r, NULL, codes, cpu_values(x), n, NULL);
-    if (s) {
-        cpu_fail(e, "codes of %s: %s", x->format->name, mpsim_status_string(s));
-        return NULL;
-    }
-    return codes;
-}
-
 static int cpu_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
 {
     if (cpu_check(e, "digest", x))
         return -1;
     if (!digest)
         return cpu_fail(e, "digest: nowhere to put it");
-    const void *codes = codes_of(e, 0, x);
+    const void *codes = cpu_codes(e, 0, x);
     if (!codes)
         return -1;
     *digest = mpsim_digest(x->format, codes, cpu_size(x), 0);
@@ -123,127 +103,6 @@ static int cpu_cast(train_engine *e, train_tensor *y, const train_tensor *x, mps
         return cpu_store(e, y, cpu_values(x), counts);
     y->inverse = 1;
     return cpu_round(e, y->format, mode, cpu_values(y), cpu_values(x), cpu_size(x), counts);
-}
-
-/* ---- products ---- */
-
-/* Factors of blocks have a row for each `rows` of x's, a number for each block of the depth. */
-static int check_blocks(train_engine *e, const train_tensor *blocks, const train_tensor *x,
-                        size_t rows, size_t promote)
-{
-    if (!rows || !promote)
-        return cpu_fail(e, "gemm: blocks without extents");
-    if (cpu_check_shape(e, "gemm: blocks", blocks, (x->rows + rows - 1) / rows,
-                        (x->cols + promote - 1) / promote))
-        return -1;
-    return cpu_is_binary32(blocks->format) ? 0 : cpu_fail(e, "gemm: blocks not in binary32");
-}
-
-static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *g, size_t *depth)
-{
-    if (!g || !g->model)
-        return cpu_fail(e, "gemm: a model is missing");
-    if (cpu_check(e, "gemm", g->a) || cpu_check(e, "gemm", g->b))
-        return -1;
-    const size_t rows = g->a_transposed ? g->a->cols : g->a->rows;
-    const size_t deep = g->a_transposed ? g->a->rows : g->a->cols;
-    const size_t columns = g->b_transposed ? g->b->rows : g->b->cols;
-    if ((g->b_transposed ? g->b->cols : g->b->rows) != deep)
-        return cpu_fail(e, "gemm: depth of a is %zu, of b %zu", deep,
-                        g->b_transposed ? g->b->cols : g->b->rows);
-    if (cpu_check_shape(e, "gemm", d, rows, columns) ||
-        (g->bias && cpu_check_shape(e, "gemm: bias", g->bias, 1, columns)))
-        return -1;
-    if (!cpu_is_binary32(&g->model->result.format))
-        return cpu_fail(e, "gemm: model %s has no binary32 results", g->model->name);
-    if (d->data == g->a->data || d->data == g->b->data)
-        return cpu_fail(e, "gemm: the result is an operand");
-    if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
-        return cpu_fail(e, "gemm: blocks of one operand, or across the depth");
-    if (g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
-                        check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote)))
-        return -1;
-    *depth = g->depth_limit && g->depth_limit < deep ? g->depth_limit : deep;
-    return 0;
-}
-
-/* s += the block's sums in p, each times the product of its two factors. */
-static void promote(const train_gemm *g, float *s, const float *p, const train_tensor *d,
-                    size_t block)
-{
-    const float *a = cpu_values(g->a_blocks), *b = cpu_values(g->b_blocks);
-    for (size_t i = 0; i < d->rows; i++)
-        for (size_t j = 0; j < d->cols; j++) {
-            const float factor = a[i / g->a_rows * g->a_blocks->cols + block] *
-                                 b[j / g->b_rows * g->b_blocks->cols + block];
-            s[i * d->cols + j] = fmaf(factor, p[i * d->cols + j], s[i * d->cols + j]);
-        }
-}
-
-/* The sum of sums, each of the products of a block of the depth. */
-static mpsim_status multiply_blocks(train_engine *e, const train_gemm *g, const train_tensor *d,
-                                    size_t depth, const mpsim_matrix *a, const mpsim_matrix *b,
-                                    float *s, const mpsim_pool *pool)
-{
-    float *p = cpu_floats(e, 3, cpu_size(d));
-    mpsim_status status = p ? MPSIM_OK : MPSIM_ENOMEM;
-    memset(s, 0, cpu_size(d) * sizeof *s);
-    for (size_t k = 0; k < depth && !status; k += g->promote) {
-        mpsim_matrix ak = *a, bk = *b;
-        ak.codes = (const char *)a->codes + k * mpsim_format_code_bytes(a->format);
-        bk.codes = (const char *)b->codes + k * mpsim_format_code_bytes(b->format);
-        const size_t n = depth - k < g->promote ? depth - k : g->promote;
-        status = mpsim_gemm(g->model, d->rows, d->cols, n, &ak, &bk, NULL, p, d->cols, NULL, pool);
-        promote(g, s, p, d, k / g->promote);
-    }
-    return status;
-}
-
-/* s * factor, s + bias[column]. */
-static void scale_and_bias(const train_gemm *g, float *s, size_t rows, size_t columns)
-{
-    if (g->a->inverse != 1 || g->b->inverse != 1) {
-        const float factor = g->a->inverse * g->b->inverse;
-        for (size_t i = 0; i < rows * columns; i++)
-            s[i] *= factor;
-    }
-    if (g->bias) {
-        const float *bias = cpu_values(g->bias);
-        for (size_t i = 0; i < rows; i++)
-            for (size_t j = 0; j < columns; j++)
-                s[i * columns + j] += bias[j];
-    }
-}
-
-/* Below about a millisecond of work waking threads costs more than it saves. */
-static int is_large(const train_tensor *d, size_t depth)
-{
-    return (double)d->rows * (double)d->cols * (double)depth >= 0x1p+21;
-}
-
-static int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
-{
-    size_t depth = 0;
-    if (check_gemm(e, d, g, &depth))
-        return -1;
-    const mpsim_pool *pool = is_large(d, depth) ? e->pool : NULL;
-    const size_t n = cpu_size(d);
-    const mpsim_matrix a = {.format = g->a->format, .codes = codes_of(e, 0, g->a),
-                            .stride = g->a->cols, .transposed = g->a_transposed != 0};
-    const mpsim_matrix b = {.format = g->b->format, .codes = codes_of(e, 1, g->b),
-                            .stride = g->b->cols, .transposed = g->b_transposed != 0};
-    float *s = cpu_floats(e, 2, n);
-    if (!a.codes || !b.codes || !s)
-        return -1;
-    const mpsim_status status =
-        g->a_blocks ? multiply_blocks(e, g, d, depth, &a, &b, s, pool)
-                    : mpsim_gemm(g->model, d->rows, d->cols, depth, &a, &b, NULL, s, d->cols, NULL,
-                                 pool);
-    if (status)
-        return cpu_fail(e, "gemm: %s of %s and %s: %s", g->model->name, a.format->name,
-                        b.format->name, mpsim_status_string(status));
-    scale_and_bias(g, s, d->rows, d->cols);
-    return cpu_store(e, d, s, counts);
 }
 
 /* ---- quantising ---- */
@@ -411,6 +270,26 @@ static const train_ops cpu_ops = {
     .norm = cpu_norm,
     .scale = cpu_scale,
     .optim = cpu_optim,
+    .add = cpu_add,
+    .add_rows = cpu_add_rows,
+    .add_rows_backward = cpu_add_rows_backward,
+    .embed = cpu_embed,
+    .embed_backward = cpu_embed_backward,
+    .split = cpu_split,
+    .join = cpu_join,
+    .rownorm = cpu_rownorm,
+    .rownorm_backward = cpu_rownorm_backward,
+    .activate = cpu_activate,
+    .activate_backward = cpu_activate_backward,
+    .causal = cpu_causal,
+    .causal_backward = cpu_causal_backward,
+    .add_groups = cpu_add_groups,
+    .tile_forward = cpu_tile_forward,
+    .tile_end = cpu_tile_end,
+    .tile_dots = cpu_tile_dots,
+    .tile_again = cpu_tile_again,
+    .tile_backward = cpu_tile_backward,
+    .reduce = cpu_reduce,
     .close = cpu_close,
 };
 

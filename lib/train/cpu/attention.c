@@ -1,0 +1,251 @@
+/* attention.c -- the CPU engine: softmax of causal attention, whole and in tiles. Pieces are whole
+ * matrices. */
+#include "cpu.h"
+
+/* ---- whole ---- */
+
+typedef struct causal {
+    mpsim_causal c;
+    float *to;
+    const float *s, *p;
+} causal;
+
+static int check_causal(train_engine *e, const char *operation, const train_tensor *x,
+                        const train_tensor *y)
+{
+    if (cpu_check(e, operation, x) || cpu_check_shape(e, operation, y, x->rows, x->cols))
+        return -1;
+    if (!x->cols || x->rows % x->cols)
+        return cpu_fail(e, "%s: %zu x %zu are no square matrices", operation, x->rows, x->cols);
+    return 0;
+}
+
+/* The settings of a piece, whose first element is at *at. */
+static mpsim_causal piece_of(const causal *o, size_t first, size_t n, size_t *at)
+{
+    mpsim_causal c = o->c;
+    c.matrices = n / c.length;
+    *at = first * c.length;
+    return c;
+}
+
+static mpsim_status softmax(const void *operation, size_t first, size_t n)
+{
+    const causal *o = operation;
+    size_t at;
+    const mpsim_causal c = piece_of(o, first, n, &at);
+    return mpsim_causal_softmax(&c, o->to + at, o->s + at);
+}
+
+static mpsim_status softmax_back(const void *operation, size_t first, size_t n)
+{
+    const causal *o = operation;
+    size_t at;
+    const mpsim_causal c = piece_of(o, first, n, &at);
+    return mpsim_causal_softmax_backward(&c, o->to + at, o->s + at, o->p + at);
+}
+
+int cpu_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
+               const train_tensor *s, train_counts *counts)
+{
+    if (check_causal(e, "causal", s, p))
+        return -1;
+    const causal o = {.c = {.length = s->cols, .scale = scale, .math = math},
+                      .to = cpu_values(p), .s = cpu_values(s)};
+    return cpu_rows(e, "causal", p, s->cols, softmax, &o, counts);
+}
+
+int cpu_causal_backward(train_engine *e, const mpsim_format *math, float scale, train_tensor *ds,
+                        const train_tensor *dp, const train_tensor *p, train_counts *counts)
+{
+    const char *name = "causal_backward";
+    if (check_causal(e, name, dp, ds) || cpu_check_shape(e, name, p, dp->rows, dp->cols) ||
+        cpu_check_apart(e, name, ds, p))
+        return -1;
+    const causal o = {.c = {.length = dp->cols, .scale = scale, .math = math},
+                      .to = cpu_values(ds), .s = cpu_values(dp), .p = cpu_values(p)};
+    return cpu_rows(e, name, ds, dp->cols, softmax_back, &o, counts);
+}
+
+/* ---- in tiles ---- */
+
+/* Of one matrix and of the next: rows of a tile, numbers of a row of the whole. */
+typedef struct tiles {
+    mpsim_causal_tile t;
+    size_t rows;
+    float *to, *o, *max, *sum;
+    const float *s, *dp, *from, *lse, *d;
+} tiles;
+
+static tiles tiles_of(const train_tile *t)
+{
+    return (tiles){.t = {.c = {.length = t->length, .scale = t->scale}, .first = t->first,
+                         .cols = t->cols, .size = t->size, .p_scale = t->p_scale},
+                   .rows = t->length - t->first};
+}
+
+/* A tile that lies in its matrices, whose rows can be counted. */
+static int check_tile(train_engine *e, const char *operation, const train_tile *t)
+{
+    if (!t)
+        return cpu_fail(e, "%s: a tile is missing", operation);
+    if (!t->length || t->first >= t->length || !t->cols || t->cols > t->length - t->first ||
+        t->matrices > SIZE_MAX / t->length)
+        return cpu_fail(e, "%s: columns %zu to %zu of %zu matrices of %zu", operation, t->first,
+                        t->first + t->cols, t->matrices, t->length);
+    return 0;
+}
+
+/* Numbers of tiles. */
+static int check_tiles(train_engine *e, const char *operation, const train_tile *t,
+                       const train_tensor *x)
+{
+    return cpu_check_shape(e, operation, x, t->matrices * (t->length - t->first), t->cols);
+}
+
+static int check_scores(train_engine *e, const char *operation, const train_tile *t,
+                        const train_tensor *x)
+{
+    return cpu_check_floats(e, operation, x, t->matrices * (t->length - t->first), t->cols);
+}
+
+/* A number for each row. */
+static int check_numbers(train_engine *e, const char *operation, const train_tile *t,
+                         const train_tensor *x)
+{
+    return cpu_check_floats(e, operation, x, t->matrices * t->length, 1);
+}
+
+static mpsim_causal_tile piece(const tiles *o, size_t matrices)
+{
+    mpsim_causal_tile t = o->t;
+    t.c.matrices = matrices;
+    return t;
+}
+
+static mpsim_status tile_forward(const void *operation, size_t first, size_t n)
+{
+    const tiles *o = operation;
+    const mpsim_causal_tile t = piece(o, n / o->rows);
+    const size_t row = first / o->rows * t.c.length, at = first * t.cols;
+    return mpsim_causal_tile_forward(&t, o->to + at, o->o + row * t.size, o->max + row,
+                                     o->sum + row, o->s + at);
+}
+
+int cpu_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
+                     train_tensor *max, train_tensor *sum, const train_tensor *s,
+                     train_counts *counts)
+{
+    const char *name = "tile_forward";
+    if (check_tile(e, name, t) || check_scores(e, name, t, s) || check_tiles(e, name, t, p) ||
+        check_numbers(e, name, t, max) || check_numbers(e, name, t, sum) ||
+        cpu_check_floats(e, name, o, t->matrices * t->length, t->size))
+        return -1;
+    tiles x = tiles_of(t);
+    x.to = cpu_values(p);
+    x.o = cpu_values(o);
+    x.max = cpu_values(max);
+    x.sum = cpu_values(sum);
+    x.s = cpu_values(s);
+    return cpu_rows(e, name, p, x.rows, tile_forward, &x, counts);
+}
+
+static mpsim_status tile_end(const void *operation, size_t first, size_t n)
+{
+    const tiles *o = operation;
+    const mpsim_causal_tile t = piece(o, n / o->t.c.length);
+    return mpsim_causal_tile_end(&t, o->to + first * t.size, o->o + first,
+                                 o->from + first * t.size, o->max + first, o->sum + first);
+}
+
+int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
+                 const train_tensor *o, const train_tensor *max, const train_tensor *sum,
+                 train_counts *counts)
+{
+    const char *name = "tile_end";
+    if (check_tile(e, name, t) || check_numbers(e, name, t, lse) ||
+        check_numbers(e, name, t, max) || check_numbers(e, name, t, sum) ||
+        cpu_check_floats(e, name, o, t->matrices * t->length, t->size) ||
+        cpu_check_shape(e, name, y, t->matrices * t->length, t->size))
+        return -1;
+    tiles x = tiles_of(t);
+    x.to = cpu_values(y);
+    x.o = cpu_values(lse);
+    x.from = cpu_values(o);
+    x.max = cpu_values(max);
+    x.sum = cpu_values(sum);
+    lse->inverse = 1;
+    return cpu_rows(e, name, y, t->length, tile_end, &x, counts);
+}
+
+static mpsim_status tile_dots(const void *operation, size_t first, size_t n)
+{
+    const tiles *o = operation;
+    const mpsim_causal_tile t = piece(o, n / o->t.c.length);
+    return mpsim_causal_tile_dots(&t, o->to + first, o->dp + first * t.size,
+                                  o->from + first * t.size);
+}
+
+int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
+                  const train_tensor *y)
+{
+    const char *name = "tile_dots";
+    if (check_tile(e, name, t) || check_numbers(e, name, t, d) ||
+        cpu_check_shape(e, name, dy, t->matrices * t->length, t->size) ||
+        cpu_check_shape(e, name, y, t->matrices * t->length, t->size))
+        return -1;
+    tiles x = tiles_of(t);
+    x.to = cpu_values(d);
+    x.dp = cpu_values(dy);
+    x.from = cpu_values(y);
+    return cpu_rows(e, name, d, t->length, tile_dots, &x, NULL);
+}
+
+static mpsim_status tile_again(const void *operation, size_t first, size_t n)
+{
+    const tiles *o = operation;
+    const mpsim_causal_tile t = piece(o, n / o->rows);
+    const size_t row = first / o->rows * t.c.length, at = first * t.cols;
+    return mpsim_causal_tile_again(&t, o->to + at, o->s + at, o->lse + row);
+}
+
+int cpu_tile_again(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
+                   const train_tensor *lse, train_counts *counts)
+{
+    const char *name = "tile_again";
+    if (check_tile(e, name, t) || check_scores(e, name, t, s) || check_tiles(e, name, t, p) ||
+        check_numbers(e, name, t, lse))
+        return -1;
+    tiles x = tiles_of(t);
+    x.to = cpu_values(p);
+    x.s = cpu_values(s);
+    x.lse = cpu_values(lse);
+    return cpu_rows(e, name, p, x.rows, tile_again, &x, counts);
+}
+
+static mpsim_status tile_backward(const void *operation, size_t first, size_t n)
+{
+    const tiles *o = operation;
+    const mpsim_causal_tile t = piece(o, n / o->rows);
+    const size_t row = first / o->rows * t.c.length, at = first * t.cols;
+    return mpsim_causal_tile_backward(&t, o->to + at, o->dp + at, o->s + at, o->lse + row,
+                                      o->d + row);
+}
+
+int cpu_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
+                      const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
+                      const train_tensor *d, train_counts *counts)
+{
+    const char *name = "tile_backward";
+    if (check_tile(e, name, t) || check_scores(e, name, t, s) || check_scores(e, name, t, dp) ||
+        check_tiles(e, name, t, ds) || check_numbers(e, name, t, lse) ||
+        check_numbers(e, name, t, d))
+        return -1;
+    tiles x = tiles_of(t);
+    x.to = cpu_values(ds);
+    x.dp = cpu_values(dp);
+    x.s = cpu_values(s);
+    x.lse = cpu_values(lse);
+    x.d = cpu_values(d);
+    return cpu_rows(e, name, ds, x.rows, tile_backward, &x, counts);
+}

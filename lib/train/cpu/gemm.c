@@ -1,0 +1,303 @@
+/* gemm.c -- the CPU engine: matrix products, one or a stack of them. */
+#include "cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+const void *cpu_codes(train_engine *e, int i, const train_tensor *x)
+{
+    const size_t n = cpu_size(x);
+    mpsim_rounding r;
+    if (cpu_is_binary32(x->format))
+        return cpu_values(x);
+    void *codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format));
+    if (!codes)
+        return NULL;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN); /* numbers of the format: none is rounded */
+    const mpsim_status s =
+        mpsim_encode_array_f32(x->format, &r, NULL, codes, cpu_values(x), n, NULL);
+    if (s) {
+        cpu_fail(e, "codes of %s: %s", x->format->name, mpsim_status_string(s));
+        return NULL;
+    }
+    return codes;
+}
+
+/* ---- checks ---- */
+
+/* Factors of blocks have a row for each `rows` of x's, a number for each block of the depth. */
+static int check_blocks(train_engine *e, const train_tensor *blocks, const train_tensor *x,
+                        size_t rows, size_t promote)
+{
+    if (!rows || !promote)
+        return cpu_fail(e, "gemm: blocks without extents");
+    if (cpu_check_shape(e, "gemm: blocks", blocks, (x->rows + rows - 1) / rows,
+                        (x->cols + promote - 1) / promote))
+        return -1;
+    return cpu_is_binary32(blocks->format) ? 0 : cpu_fail(e, "gemm: blocks not in binary32");
+}
+
+/* Rows of each matrix of a stack that lies in x: how many, the first, and from matrix to matrix. */
+typedef struct slice {
+    size_t rows, first, height;
+} slice;
+
+static int slice_of(train_engine *e, const char *name, const train_tensor *x, size_t matrices,
+                    const train_part *part, slice *s)
+{
+    if (cpu_check(e, "gemm", x))
+        return -1;
+    if (x->rows % matrices)
+        return cpu_fail(e, "gemm: %zu rows of %s are no stack of %zu", x->rows, name, matrices);
+    s->height = x->rows / matrices;
+    s->first = part->first;
+    s->rows = part->n ? part->n : s->height;
+    if (s->rows > s->height || s->first > s->height - s->rows)
+        return cpu_fail(e, "gemm: rows %zu to %zu of %s, whose matrices have %zu", part->first,
+                        part->first + part->n, name, s->height);
+    return 0;
+}
+
+/* A stack of products, each rows x depth times depth x columns. */
+typedef struct product {
+    const train_gemm *g;
+    train_tensor *d;
+    size_t stacks, shared, columns, depth;
+    slice sa, sb, sd;
+    mpsim_matrix a, b; /* the whole tensors */
+    float *sums;       /* of stacks x rows x columns; NULL: they are left in d */
+    const mpsim_pool *pool; /* for one product */
+    int counting;
+    mpsim_status status[CPU_PIECES];
+    train_counts counts[CPU_PIECES];
+} product;
+
+/* What a product alone may have. */
+static int check_alone(train_engine *e, const product *p)
+{
+    const train_gemm *g = p->g;
+    const int alone = p->stacks == 1 && !g->a_part.n && !g->b_part.n && !g->d_part.n;
+    if (!alone && (g->bias || g->a_blocks || g->depth_limit))
+        return cpu_fail(e, "gemm: a stack with bias, blocks or a limit");
+    if (g->bias && cpu_check_shape(e, "gemm: bias", g->bias, 1, p->columns))
+        return -1;
+    if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
+        return cpu_fail(e, "gemm: blocks of one operand, or across the depth");
+    if (g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
+                        check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote)))
+        return -1;
+    return 0;
+}
+
+static int check_start(train_engine *e, const product *p)
+{
+    const train_gemm *g = p->g;
+    if (g->start > TRAIN_ADD_TO)
+        return cpu_fail(e, "gemm: no start %d", (int)g->start);
+    if (g->start == TRAIN_FROM_ZERO)
+        return 0;
+    if (!cpu_is_binary32(p->d->format))
+        return cpu_fail(e, "gemm: sums go on in %s, not in binary32", p->d->format->name);
+    if (g->start == TRAIN_FROM_SUM && (g->a_blocks || g->a->inverse != 1 || g->b->inverse != 1))
+        return cpu_fail(e, "gemm: sums with scales cannot go on");
+    return 0;
+}
+
+static int check_gemm(train_engine *e, product *p)
+{
+    const train_gemm *g = p->g;
+    if (!g || !g->model)
+        return cpu_fail(e, "gemm: a model is missing");
+    p->stacks = g->stacks ? g->stacks : 1;
+    p->shared = g->shared ? g->shared : 1;
+    if (p->stacks % p->shared)
+        return cpu_fail(e, "gemm: %zu products share %zu each", p->stacks, p->shared);
+    if (slice_of(e, "a", g->a, p->stacks, &g->a_part, &p->sa) ||
+        slice_of(e, "b", g->b, p->stacks / p->shared, &g->b_part, &p->sb) ||
+        slice_of(e, "d", p->d, p->stacks, &g->d_part, &p->sd))
+        return -1;
+    const size_t rows = g->a_transposed ? g->a->cols : p->sa.rows;
+    const size_t deep = g->a_transposed ? p->sa.rows : g->a->cols;
+    const size_t deep_b = g->b_transposed ? g->b->cols : p->sb.rows;
+    p->columns = g->b_transposed ? p->sb.rows : g->b->cols;
+    if (deep_b != deep)
+        return cpu_fail(e, "gemm: depth of a is %zu, of b %zu", deep, deep_b);
+    if (p->sd.rows != rows || p->d->cols != p->columns)
+        return cpu_fail(e, "gemm: a tensor is %zu x %zu where %zu x %zu is needed", p->sd.rows,
+                        p->d->cols, rows, p->columns);
+    if (!cpu_is_binary32(&g->model->result.format))
+        return cpu_fail(e, "gemm: model %s has no binary32 results", g->model->name);
+    if (cpu_check_apart(e, "gemm", p->d, g->a) || cpu_check_apart(e, "gemm", p->d, g->b))
+        return -1;
+    p->depth = g->depth_limit && g->depth_limit < deep ? g->depth_limit : deep;
+    return check_alone(e, p) || check_start(e, p);
+}
+
+/* ---- one product ---- */
+
+/* Where the numbers of product i are in d, and where its sums are. */
+static float *result_of(const product *p, size_t i)
+{
+    return cpu_values(p->d) + (i * p->sd.height + p->sd.first) * p->columns;
+}
+
+static float *sums_of(const product *p, size_t i)
+{
+    return p->sums ? p->sums + i * p->sd.rows * p->columns : result_of(p, i);
+}
+
+static mpsim_matrix matrix_of(const mpsim_matrix *x, const slice *s, size_t i)
+{
+    mpsim_matrix m = *x;
+    m.codes = (const char *)x->codes +
+              (i * s->height + s->first) * x->stride * mpsim_format_code_bytes(x->format);
+    return m;
+}
+
+static mpsim_status multiply(const product *p, size_t i, const mpsim_pool *pool)
+{
+    float *s = sums_of(p, i);
+    const mpsim_matrix a = matrix_of(&p->a, &p->sa, i);
+    const mpsim_matrix b = matrix_of(&p->b, &p->sb, i / p->shared);
+    const mpsim_matrix c = {.format = &p->g->model->result.format, .codes = s,
+                            .stride = p->columns};
+    return mpsim_gemm(p->g->model, p->sd.rows, p->columns, p->depth, &a, &b,
+                      p->g->start == TRAIN_FROM_SUM ? &c : NULL, s, p->columns, NULL, pool);
+}
+
+/* ---- blocks of the depth ---- */
+
+typedef struct promotion {
+    const train_gemm *g;
+    float *s;
+    const float *p;
+    size_t columns, block;
+} promotion;
+
+/* s += the block's sums in p, each times the product of its two factors. */
+static void promote(void *job, size_t piece, size_t first, size_t n)
+{
+    const promotion *o = job;
+    const train_gemm *g = o->g;
+    const float *a = cpu_values(g->a_blocks), *b = cpu_values(g->b_blocks);
+    (void)piece;
+    for (size_t i = first; i < first + n; i++)
+        for (size_t j = 0; j < o->columns; j++) {
+            const float factor = a[i / g->a_rows * g->a_blocks->cols + o->block] *
+                                 b[j / g->b_rows * g->b_blocks->cols + o->block];
+            o->s[i * o->columns + j] =
+                fmaf(factor, o->p[i * o->columns + j], o->s[i * o->columns + j]);
+        }
+}
+
+/* The sum of sums, each of the products of a block of the depth. */
+static mpsim_status multiply_blocks(train_engine *e, const product *o)
+{
+    const train_gemm *g = o->g;
+    const size_t rows = o->sd.rows, cols = o->columns;
+    float *s = sums_of(o, 0), *p = cpu_floats(e, 3, rows * cols);
+    mpsim_status status = p ? MPSIM_OK : MPSIM_ENOMEM;
+    memset(s, 0, rows * cols * sizeof *s);
+    for (size_t k = 0; k < o->depth && !status; k += g->promote) {
+        mpsim_matrix a = o->a, b = o->b;
+        promotion sum = {g, s, p, cols, k / g->promote};
+        a.codes = (const char *)a.codes + k * mpsim_format_code_bytes(a.format);
+        b.codes = (const char *)b.codes + k * mpsim_format_code_bytes(b.format);
+        const size_t n = o->depth - k < g->promote ? o->depth - k : g->promote;
+        status = mpsim_gemm(g->model, rows, cols, n, &a, &b, NULL, p, cols, NULL, o->pool);
+        if (!status)
+            cpu_pieces(e, rows, 1, cols, promote, &sum);
+    }
+    return status;
+}
+
+/* ---- what follows the sums ---- */
+
+/* Rows first to first + n - 1 of product i: s * factor, s + bias[column], d + s, rounding. */
+static mpsim_status finish(const product *p, size_t i, size_t first, size_t n,
+                           train_counts *counts)
+{
+    const train_gemm *g = p->g;
+    const size_t columns = p->columns;
+    float *s = sums_of(p, i) + first * columns, *d = result_of(p, i) + first * columns;
+    if (g->a->inverse != 1 || g->b->inverse != 1) {
+        const float factor = g->a->inverse * g->b->inverse;
+        for (size_t k = 0; k < n * columns; k++)
+            s[k] *= factor;
+    }
+    for (size_t k = 0; g->bias && k < n; k++) {
+        const float *bias = cpu_values(g->bias);
+        for (size_t j = 0; j < columns; j++)
+            s[k * columns + j] += bias[j];
+    }
+    for (size_t k = 0; g->start == TRAIN_ADD_TO && k < n * columns; k++)
+        d[k] += s[k];
+    return cpu_round_here(p->d->format, d, n * columns, counts);
+}
+
+static void finish_some(void *job, size_t piece, size_t first, size_t n)
+{
+    product *p = job;
+    p->status[piece] = finish(p, 0, first, n, p->counting ? &p->counts[piece] : NULL);
+}
+
+static void some_products(void *job, size_t piece, size_t first, size_t n)
+{
+    product *p = job;
+    for (size_t i = first; i < first + n && !p->status[piece]; i++) {
+        p->status[piece] = multiply(p, i, NULL);
+        if (!p->status[piece])
+            p->status[piece] =
+                finish(p, i, 0, p->sd.rows, p->counting ? &p->counts[piece] : NULL);
+    }
+}
+
+/* ---- all ---- */
+
+/* Products of one that threads are woken for: below about a millisecond they cost more than they save. */
+#define LARGE 0x1p+21
+
+static mpsim_status multiply_all(train_engine *e, product *p)
+{
+    const double work = (double)p->sd.rows * (double)p->columns * (double)p->depth;
+    p->pool = work >= LARGE ? e->pool : NULL;
+    if (p->stacks > 1) {
+        cpu_pieces(e, p->stacks, 1, work < LARGE ? (size_t)(work / 16) : (size_t)LARGE,
+                   some_products, p);
+    } else {
+        const mpsim_status s = p->g->a_blocks ? multiply_blocks(e, p) : multiply(p, 0, p->pool);
+        if (s)
+            return s;
+        cpu_pieces(e, p->sd.rows, 1, p->columns, finish_some, p);
+    }
+    for (size_t i = 0; i < CPU_PIECES; i++)
+        if (p->status[i])
+            return p->status[i];
+    return MPSIM_OK;
+}
+
+int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+{
+    product p = {.g = g, .d = d, .counting = counts != NULL};
+    if (check_gemm(e, &p))
+        return -1;
+    p.a = (mpsim_matrix){.format = g->a->format, .codes = cpu_codes(e, 0, g->a),
+                         .stride = g->a->cols, .transposed = g->a_transposed != 0};
+    p.b = (mpsim_matrix){.format = g->b->format, .codes = cpu_codes(e, 1, g->b),
+                         .stride = g->b->cols, .transposed = g->b_transposed != 0};
+    if (!p.a.codes || !p.b.codes)
+        return -1;
+    if (g->start == TRAIN_ADD_TO) {
+        p.sums = cpu_floats(e, 2, p.stacks * p.sd.rows * p.columns);
+        if (!p.sums)
+            return -1;
+    }
+    const mpsim_status s = multiply_all(e, &p);
+    if (s)
+        return cpu_fail(e, "gemm: %s of %s and %s: %s", g->model->name, p.a.format->name,
+                        p.b.format->name, mpsim_status_string(s));
+    for (size_t i = 0; counts && i < CPU_PIECES; i++)
+        cpu_add_counts(counts, &p.counts[i]);
+    d->inverse = 1;
+    return 0;
+}
