@@ -14,7 +14,7 @@ NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvc
 CFLAGS ?= -O2
 B = gpu/build
 cflags = -std=c17 -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
-  -Idata/digits -D_GNU_SOURCE -DGPU_PLANS_DIR='"gpu/plans"' $(CFLAGS)
+  -Idata/digits -Idata/text -D_GNU_SOURCE -DGPU_PLANS_DIR='"gpu/plans"' $(CFLAGS)
 # What the library has run on in tests, and PTX for what comes later.
 ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89 \
   -gencode arch=compute_90,code=[sm_90,compute_90]
@@ -30,7 +30,7 @@ host = $(filter-out $(unfit),$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
 cuda90a = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
 cuda = $(filter-out $(cuda90a),$(wildcard gpu/*/*.cu))
 objects = $(host:%.c=$(B)/%.o) $(cuda:%.cu=$(B)/%.cu.o) $(cuda90a:%.cu=$(B)/%.cu90a.o)
-headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh lib/*/*.h lib/*/*/*.h data/digits/*.inc)
+headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
 record: build
 	@status=0; \

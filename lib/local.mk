@@ -84,7 +84,7 @@ pkgconfig_DATA += lib/mpsim.pc
 # The trainer and its CPU engine: no options, no JSON, no YAML. The programs of sim/ and gpu/ link it.
 noinst_LTLIBRARIES += lib/train/libtrain.la
 lib_train_libtrain_la_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
-  -I$(top_srcdir)/data/digits
+  -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text
 lib_train_libtrain_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
 lib_train_libtrain_la_LIBADD = lib/libmpsim.la
 lib_train_libtrain_la_SOURCES = \
@@ -97,6 +97,6 @@ lib_train_libtrain_la_SOURCES = \
   lib/train/digests.c lib/train/forward.c lib/train/network.c lib/train/parallel.c \
   lib/train/params.c lib/train/pass.c \
   lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c \
-  lib/train/state.c lib/train/step.c lib/train/train.c lib/train/trainer.h lib/train/update.c \
-  lib/train/visit.c
-EXTRA_DIST += lib/README.md data/digits/digits.inc
+  lib/train/state.c lib/train/step.c lib/train/text.c lib/train/train.c lib/train/trainer.h \
+  lib/train/update.c lib/train/visit.c
+EXTRA_DIST += lib/README.md data/digits/digits.inc data/text/text.inc

@@ -41,7 +41,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/include/mpsim/       ^lib/include/mpsim/|^<(stddef|stdint)[.]h>
 ^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
 ^lib/train/parallel[.]c   ^lib/include/train/parallel[.]h|^<
-^lib/train/               ^lib/include/|^lib/train/|^data/digits/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
+^lib/train/               ^lib/include/|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
 ^lib/base/environment[.]h ^<(fenv|immintrin|stdint)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
@@ -73,7 +73,7 @@ includes() { # of the tree in the current folder: FILE TARGET, a line each
         else {
             target = plain(folder what)
             if (!there(target)) { # what lies on a path of the build
-                if (what == "digits.inc") target = "data/digits/" what
+                if (what == "digits.inc" || what == "text.inc") target = "data/" substr(what, 1, length(what) - 4) "/" what
                 else if (what ~ /^host/) target = "tests/gpu/" what
                 else target = what
             }

@@ -23,6 +23,8 @@ typedef struct train_param {
     train_tensor m, v, vmax, kahan; /* those that some plan needs                      */
     train_tensor wgrad; /* as backward left it                                         */
     train_tensor grad;  /* unscaled, clipped, in kept's format                         */
+    train_tensor *sums; /* a rank each, and what they are reduced to; NULL: none       */
+    const train_tensor *source; /* what unscaling reads: wgrad, or what micro-batches and ranks left */
     uint64_t age;       /* updates so far                                              */
 } train_param;
 
@@ -126,6 +128,10 @@ int train_fits_binary32(const mpsim_format *f);
 uint64_t train_hash(uint64_t h, uint64_t x);
 /* The stream of a tensor's random bits in a step (from 0): of step + 1 and of the name. */
 uint64_t train_stream_of_step(uint64_t step, const char *name);
+
+/* text.c: n tokens from `start` on, and those that follow each. */
+void train_text_fill(const train_text *x, size_t start, size_t n, uint32_t *tokens,
+                     uint32_t *labels);
 
 /* params.c */
 int train_params_open(train *t, char *error);

@@ -9,7 +9,7 @@ objects = $(sources:%.c=$(out)/%.o)
 sanitizers = -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 FUZZ_CFLAGS = -g -O2 -fno-omit-frame-pointer
 compile = $(FUZZ_CC) -std=c17 $(FP_CFLAGS) $(VIS_CFLAGS) $(sanitizers) -fsanitize=fuzzer-no-link $(compared) $(FUZZ_CFLAGS) \
-  -I. -I$(srcdir)/lib/include -I$(srcdir) -I$(srcdir)/data/digits -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
+  -I. -I$(srcdir)/lib/include -I$(srcdir) -I$(srcdir)/data/digits -I$(srcdir)/data/text -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -DMPSIM_PLOTS_DIR='""' -DMPSIM_POLICIES_DIR='""' $(LIBRARY_CFLAGS)
 
 # Comparisons are traced, which finds magic words and is slow, where input is read.
