@@ -2,61 +2,37 @@
 #include "words.h"
 
 #include "../cli/scalerword.h"
+#include "value.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum word_type { WORD_COUNT, WORD_COUNT32, WORD_NUMBER };
-
-/* A number of the command line: 0, or an exit code after a message. */
-static int read_word(const char *option, const char *text, enum word_type type, double least,
-                     double most, void *to)
-{
-    uint64_t n = 0;
-    double x = 0;
-    if (!text)
-        return 0;
-    if (type == WORD_NUMBER ? parse_number(&x, text) != 0 : parse_count(&n, text) != 0)
-        return fail(EXIT_USAGE, "train: --%s: '%s' is not a %s", option, text,
-                    type == WORD_NUMBER ? "number" : "non-negative integer");
-    const double value = type == WORD_NUMBER ? x : (double)n;
-    if (value < least || value > most)
-        return fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most);
-    if (type == WORD_NUMBER)
-        *(double *)to = x;
-    else if (type == WORD_COUNT)
-        *(uint64_t *)to = n;
-    else
-        *(uint32_t *)to = (uint32_t)n;
-    return 0;
-}
 
 static int read_numbers(const train_words *w, train_settings *s, train_overrides *o)
 {
     const struct {
         const char *option, *text;
-        enum word_type type;
+        value_type type;
         double least, most;
         void *to;
     } rows[] = {
-        {"steps", w->steps, WORD_COUNT, 1, 1e9, &s->steps},
-        {"batch", w->batch, WORD_COUNT32, 0, UINT32_MAX, &s->batch},
-        {"seed", w->seed, WORD_COUNT, 0, (double)UINT64_MAX, &s->seed},
-        {"depth", w->depth, WORD_COUNT32, 0, UINT32_MAX, &s->depth},
-        {"width", w->width, WORD_COUNT32, 0, UINT32_MAX, &s->width},
-        {"gain", w->gain, WORD_NUMBER, 1e-18, 1e18, &s->gain},
-        {"loss-factor", w->loss_factor, WORD_NUMBER, 1e-18, 1e18, &s->loss_factor},
-        {"lr", w->lr, WORD_NUMBER, 0, 1e6, &o->lr},
-        {"momentum", w->momentum, WORD_NUMBER, 0, 1, &o->momentum},
-        {"dampening", w->dampening, WORD_NUMBER, 0, 1, &o->dampening},
-        {"weight-decay", w->weight_decay, WORD_NUMBER, 0, 1e6, &o->weight_decay},
-        {"beta1", w->beta1, WORD_NUMBER, 0, 1, &o->beta1},
-        {"beta2", w->beta2, WORD_NUMBER, 0, 1, &o->beta2},
-        {"eps", w->eps, WORD_NUMBER, 0, 1e6, &o->eps},
+        {"steps", w->steps, VALUE_COUNT, 1, 1e9, &s->steps},
+        {"batch", w->batch, VALUE_COUNT32, 0, UINT32_MAX, &s->batch},
+        {"seed", w->seed, VALUE_COUNT, 0, (double)UINT64_MAX, &s->seed},
+        {"depth", w->depth, VALUE_COUNT32, 0, UINT32_MAX, &s->depth},
+        {"width", w->width, VALUE_COUNT32, 0, UINT32_MAX, &s->width},
+        {"gain", w->gain, VALUE_NUMBER, 1e-18, 1e18, &s->gain},
+        {"loss-factor", w->loss_factor, VALUE_NUMBER, 1e-18, 1e18, &s->loss_factor},
+        {"lr", w->lr, VALUE_NUMBER, 0, 1e6, &o->lr},
+        {"momentum", w->momentum, VALUE_NUMBER, 0, 1, &o->momentum},
+        {"dampening", w->dampening, VALUE_NUMBER, 0, 1, &o->dampening},
+        {"weight-decay", w->weight_decay, VALUE_NUMBER, 0, 1e6, &o->weight_decay},
+        {"beta1", w->beta1, VALUE_NUMBER, 0, 1, &o->beta1},
+        {"beta2", w->beta2, VALUE_NUMBER, 0, 1, &o->beta2},
+        {"eps", w->eps, VALUE_NUMBER, 0, 1e6, &o->eps},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = read_word(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most,
+        code = value_read(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most,
                          rows[i].to);
     return code;
 }
@@ -77,19 +53,30 @@ static int read_clip(train_words *w, train_overrides *o)
         o->clip_rule = w->rule;
     }
     return none ? 0
-                : read_word("clip", colon ? colon + 1 : text, WORD_NUMBER, 1e-30, 1e30,
+                : value_read("clip", colon ? colon + 1 : text, VALUE_NUMBER, 1e-30, 1e30,
                             &o->max_norm);
 }
 
+/* FORMAT, or of transformers PART=FORMAT. */
 static int read_math(const train_words *w, train_settings *s)
 {
-    const mpsim_format *f = w->math ? mpsim_format_find(w->math) : NULL;
-    if (!w->math)
-        return 0;
-    if (!f || strlen(f->name) >= sizeof s->math)
-        return fail(EXIT_USAGE, "train: --math: '%s' is no format: binary32, fp16, bf16", w->math);
-    strcpy(s->math, f->name);
-    return 0;
+    int code = 0;
+    for (size_t i = 0; i < w->math.count && !code; i++) {
+        const char *text = w->math.items[i], *equals = strchr(text, '=');
+        const size_t n = equals ? (size_t)(equals - text) : 0;
+        const int norm = n == 4 && memcmp(text, "norm", 4) == 0,
+                  softmax = n == 7 && memcmp(text, "softmax", 7) == 0;
+        if (equals && !is_decoder(s))
+            return fail(EXIT_USAGE, "train: --math: '%s': parts are for transformers, --net gpt or llama", text);
+        if (equals && !norm && !softmax)
+            return fail(EXIT_USAGE, "train: --math: '%.*s' is none of norm, softmax", (int)n, text);
+        code = value_format("math", equals ? equals + 1 : text,
+                            norm      ? s->decoder.math_norm
+                            : softmax ? s->decoder.math_softmax
+                                      : s->math,
+                            sizeof s->math);
+    }
+    return code;
 }
 
 /* The names among the options: the network, where products run. */
@@ -102,6 +89,9 @@ static int read_names(const train_words *w, train_settings *s)
         return fail(EXIT_USAGE, "train: --arch: '%.40s...' is too long a name", w->arch);
     if (w->arch)
         strcpy(s->arch, w->arch);
+    if (is_decoder(s) && (w->batchnorm || w->no_batchnorm))
+        return fail(EXIT_USAGE, "train: --%s is for --net mlp or cnn, not for %s",
+                    w->batchnorm ? "batchnorm" : "no-batchnorm", s->net);
     if (w->batchnorm && w->no_batchnorm)
         return fail(EXIT_USAGE, "train: --batchnorm and --no-batchnorm exclude each other");
     s->batchnorm = w->batchnorm ? 1 : w->no_batchnorm ? 0 : s->batchnorm;
@@ -135,23 +125,43 @@ static int read_optimizer(const train_words *w, train_overrides *o)
 
 int train_words_read(train_words *w, train_settings *s, train_overrides *o)
 {
-    if (w->net && strcmp(w->net, "mlp") != 0 && strcmp(w->net, "cnn") != 0)
-        return fail(EXIT_USAGE, "train: --net is mlp or cnn, not '%s'", w->net);
-    train_settings_init(s, w->net ? w->net : "mlp");
+    static const char *const nets[] = {"mlp", "cnn", "gpt", "llama"};
+    const char *net = w->net ? w->net : w->decoder.gpt2 ? "gpt" : "mlp";
+    int known = 0;
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
+        known |= strcmp(nets[i], net) == 0;
+    if (!known)
+        return fail(EXIT_USAGE, "train: --net is mlp, cnn, gpt or llama, not '%s'", net);
+    train_settings_init(s, net);
     train_overrides_init(o);
     int code = read_optimizer(w, o);
+    if (!code)
+        code = decoder_words_sizes(&w->decoder, s, w->net, w->depth, w->width);
     if (!code)
         code = read_numbers(w, s, o);
     if (!code)
         code = read_clip(w, o);
     if (!code)
         code = read_math(w, s);
+    if (!code)
+        code = decoder_words_read(&w->decoder, s, &w->text);
     return code ? code : read_names(w, s);
+}
+
+int train_words_text(train_words *w, train_run *r, const char *path)
+{
+    return decoder_words_text(&w->decoder, r, path, &w->text);
+}
+
+void train_words_clear(train_words *w)
+{
+    option_list_clear(&w->math);
+    text_file_clear(&w->text);
 }
 
 int train_words_steps(const train_words *w, train_settings *s)
 {
-    return read_word("steps", w->steps, WORD_COUNT, 1, 1e9, &s->steps);
+    return value_read("steps", w->steps, VALUE_COUNT, 1, 1e9, &s->steps);
 }
 
 const char *train_words_given(const train_words *w, const char *but)
@@ -163,7 +173,7 @@ const char *train_words_given(const train_words *w, const char *but)
         {"net", w->net != NULL}, {"steps", w->steps != NULL}, {"batch", w->batch != NULL},
         {"seed", w->seed != NULL}, {"depth", w->depth != NULL}, {"width", w->width != NULL},
         {"gain", w->gain != NULL}, {"loss-factor", w->loss_factor != NULL},
-        {"math", w->math != NULL}, {"arch", w->arch != NULL},
+        {"math", w->math.count > 0}, {"arch", w->arch != NULL},
         {"optimizer", w->optimizer != NULL}, {"variant", w->variant != NULL},
         {"lr", w->lr != NULL}, {"momentum", w->momentum != NULL},
         {"dampening", w->dampening != NULL}, {"weight-decay", w->weight_decay != NULL},
@@ -174,5 +184,5 @@ const char *train_words_given(const train_words *w, const char *but)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && (!but || strcmp(rows[i].option, but) != 0))
             return rows[i].option;
-    return NULL;
+    return decoder_words_given(&w->decoder);
 }

@@ -1,0 +1,59 @@
+/* value.c -- see value.h. */
+#include "value.h"
+
+#include "../cli/options.h"
+
+#include <mpsim/mpsim.h>
+
+#include <stdio.h>
+#include <string.h>
+
+int value_read(const char *option, const char *text, value_type type, double least, double most,
+               void *to)
+{
+    uint64_t n = 0;
+    double x = 0;
+    if (!text)
+        return 0;
+    if (type == VALUE_NUMBER ? parse_number(&x, text) != 0 : parse_count(&n, text) != 0)
+        return fail(EXIT_USAGE, "train: --%s: '%s' is not a %s", option, text,
+                    type == VALUE_NUMBER ? "number" : "non-negative integer");
+    const double value = type == VALUE_NUMBER ? x : (double)n;
+    if (value < least || value > most)
+        return fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most);
+    if (type == VALUE_NUMBER)
+        *(double *)to = x;
+    else if (type == VALUE_COUNT)
+        *(uint64_t *)to = n;
+    else
+        *(uint32_t *)to = (uint32_t)n;
+    return 0;
+}
+
+int value_word(const char *option, const char *text, const char *const *words, unsigned char *to)
+{
+    char list[128] = "";
+    if (!text)
+        return 0;
+    for (unsigned i = 0; words[i]; i++) {
+        const size_t n = strlen(list);
+        if (strcmp(words[i], text) == 0) {
+            *to = (unsigned char)i;
+            return 0;
+        }
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
+    }
+    return fail(EXIT_USAGE, "train: --%s: '%s' is none of %s", option, text, list);
+}
+
+int value_format(const char *option, const char *text, char *to, size_t size)
+{
+    const mpsim_format *f = text ? mpsim_format_find(text) : NULL;
+    if (!text)
+        return 0;
+    if (!f || strlen(f->name) >= size)
+        return fail(EXIT_USAGE, "train: --%s: '%s' is no format: binary32, fp16, bf16", option, text);
+    memset(to, 0, size);
+    strcpy(to, f->name);
+    return 0;
+}
