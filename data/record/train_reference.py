@@ -4,7 +4,7 @@
     python3 train_reference.py ../vectors/train
 
 Initial weights, order of the images and networks are rebuilt here from the description in
-lib/include/train/train.h (Philox4x32-10 in NumPy, nothing of mpsim is run); forward, backward and SGD with
+lib/include/train/train.h (mpsim_random.py, nothing of mpsim is run); forward, backward and SGD with
 momentum are PyTorch's, in float64. Three steps of each case are recorded: losses, all gradients,
 and running statistics, rounded to float32 for the file.
 """
@@ -13,6 +13,7 @@ import os
 
 import numpy as np
 import torch
+from mpsim_random import words
 from mpsim_recorder import save_safetensors
 from train_amp_mlp import digits
 
@@ -26,40 +27,9 @@ CASES = {  # net, depth, width, batchnorm
 }
 
 
-def philox(counter, key):
-    """Philox4x32-10 (Salmon et al., 2011) of arrays of four counter words."""
-    c = [np.asarray(w, dtype=np.uint64) for w in counter]
-    k0, k1 = key
-    low = np.uint64(0xffffffff)
-    for _ in range(10):
-        p0 = c[0] * np.uint64(0xD2511F53)
-        p1 = c[2] * np.uint64(0xCD9E8D57)
-        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), p1 & low,
-             (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), p0 & low]
-        k0, k1 = (k0 + 0x9E3779B9) & 0xffffffff, (k1 + 0xBB67AE85) & 0xffffffff
-    return c
-
-
-def stream(purpose):
-    h = 0xcbf29ce484222325
-    for byte in purpose.encode():
-        h = (h ^ byte) * 0x100000001b3 % 2 ** 64
-    return h
-
-
-def words(purpose, n):
-    s = stream(purpose)
-    blocks = np.arange((n + 3) // 4, dtype=np.uint64)
-    zeros = np.zeros_like(blocks)
-    out = philox([blocks & np.uint64(0xffffffff), blocks >> np.uint64(32),
-                  zeros + np.uint64(s & 0xffffffff), zeros + np.uint64(s >> 32)],
-                 (SEED & 0xffffffff, SEED >> 32))
-    return np.stack(out, 1).reshape(-1)[:n].astype(np.int64)
-
-
 def initial(name, shape, fan_in):
     n = int(np.prod(shape))
-    u = (words("init " + name, n) >> 8) * 2.0 ** -23 - 1
+    u = (words(SEED, "init " + name, 0, n) >> 8) * 2.0 ** -23 - 1
     return torch.tensor((u / np.sqrt(float(fan_in))).astype(np.float32).astype(np.float64)
                         .reshape(shape))
 
@@ -67,7 +37,7 @@ def initial(name, shape, fan_in):
 def images(step):
     per_pass = TRAINING // BATCH
     order = list(range(TRAINING))
-    w = words(f"order of pass {step // per_pass}", TRAINING)
+    w = words(SEED, f"order of pass {step // per_pass}", 0, TRAINING)
     for k in range(TRAINING - 1, 0, -1):
         j = int(w[k]) * (k + 1) >> 32
         order[k], order[j] = order[j], order[k]
