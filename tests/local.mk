@@ -40,7 +40,7 @@ tests_libsupport_la_SOURCES = \
   tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
   tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \
-  tests/support/dotcases.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
+  tests/support/dotcases.h tests/support/layerinput.c tests/support/layerinput.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
   tests/support/points.h tests/support/recorded.c \
   tests/support/recorded.h tests/support/replaykept.c tests/support/replaykept.h \
   tests/support/replaytrace.c tests/support/replaytrace.h tests/support/sha256.c \
@@ -65,7 +65,7 @@ unit_tests = \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-record \
-  tests/layer/t-batchnorm tests/layer/t-xent \
+  tests/layer/t-activation tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm tests/layer/t-xent \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \
   tests/optim/t-muon tests/quant/t-tiles tests/quant/t-written \
@@ -109,7 +109,7 @@ mpfr_tests = \
   tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules tests/block/t-blockstats \
   tests/dot/t-dot \
   tests/format/t-codes \
-  tests/layer/t-math \
+  tests/layer/t-functions tests/layer/t-math \
   tests/optim/t-contract tests/optim/t-gradient tests/optim/t-gradient-clip \
   tests/optim/t-gradient-reduce tests/optim/t-kernels tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
   tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny tests/sim/t-stat-rationals \
