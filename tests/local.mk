@@ -87,7 +87,8 @@ unit_tests = \
   tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
-  tests/train/t-engine-products tests/train/t-engine-tensors tests/train/t-engine-update tests/train/t-layers \
+  tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
+  tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
   tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \
   tests/train/t-step tests/train/t-torch
 
