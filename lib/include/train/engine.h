@@ -48,7 +48,8 @@ typedef struct train_part {
 typedef enum train_start {
     TRAIN_FROM_ZERO,
     TRAIN_FROM_SUM, /* the chain begins with the number in d, not with +0; both inverses are 1 */
-    TRAIN_ADD_TO    /* the result, as it would be stored, is added to the number in d: d = d + s */
+    TRAIN_ADD_TO    /* the result, as it would be stored, is added to the number in d: d = d + s; counts are
+                       of these sums */
 } train_start;
 
 /* d = a b: rows x depth times depth x columns, where a (b) is read transposed if a_transposed
