@@ -390,6 +390,15 @@ static int set_fp8_params(policy_draft *d, const yaml_value *v)
     return 0;
 }
 
+static int set_fp8_attention(policy_draft *d, const yaml_value *v)
+{
+    if (v && value_bool(&d->r, d->name, v, &d->plan->fp8_attention))
+        return -1;
+    if (!d->plan->recipe && d->plan->fp8_attention)
+        return policy_bad(&d->r, d->at, "fp8_attention: there is no FP8 recipe");
+    return 0;
+}
+
 static int set_fp8_exclude(policy_draft *d, const yaml_value *v)
 {
     if (v && !d->plan->recipe)
@@ -535,6 +544,7 @@ static const struct key_row {
     [KEY_FP8_RECIPE] = {"fp8_recipe", set_fp8_recipe, PLAN_KEY | ANEW},
     [KEY_FP8] = {"fp8", set_fp8, PLAN_KEY | ANEW},
     [KEY_FP8_PARAMS] = {"fp8_params", set_fp8_params, PLAN_KEY | ANEW},
+    [KEY_FP8_ATTENTION] = {"fp8_attention", set_fp8_attention, PLAN_KEY | ANEW},
     [KEY_FP8_EXCLUDE] = {"fp8_exclude", set_fp8_exclude, PLAN_KEY | ANEW},
     [KEY_FP8_MARGIN] = {"fp8_margin", set_margin, PLAN_KEY | ANEW},
     [KEY_FP8_HISTORY] = {"fp8_amax_history_len", set_history, PLAN_KEY | ANEW},

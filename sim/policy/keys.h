@@ -25,6 +25,7 @@ typedef enum policy_key {
     KEY_FP8_RECIPE,
     KEY_FP8,
     KEY_FP8_PARAMS,
+    KEY_FP8_ATTENTION,
     KEY_FP8_EXCLUDE,
     KEY_FP8_MARGIN,
     KEY_FP8_HISTORY,

@@ -54,10 +54,21 @@ static const mpsim_block_recipe *block_recipe(const char *name)
     return name ? mpsim_block_find(name) : NULL;
 }
 
+int plan_is_kept(const plan *p, const char *layer)
+{
+    return find_pattern(p->keep_fp32, layer) != NULL;
+}
+
+int plan_casts_all(const plan *p)
+{
+    const unsigned weights = 1u << TRAIN_WEIGHT;
+    return (p->autocast->low[LAYER_OTHER] & weights) != 0;
+}
+
 void plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const int kept = find_pattern(p->keep_fp32, layer) != NULL;
+    const int kept = plan_is_kept(p, layer);
     const unsigned low = kept ? 0 : p->autocast->low[k];
     const recipe_row *recipe = p->recipe;
     memset(to, 0, sizeof *to);
@@ -78,6 +89,30 @@ void plan_place(const plan *p, layer_kind k, const char *layer, train_placement 
                                                          : recipe->agrad_hybrid);
     to->hadamard = p->without_rht ? 0 : recipe->hadamard;
     to->promote = recipe->promote;
+}
+
+static int has_one_scale(const mpsim_block_recipe *r)
+{
+    return !r || (r->block_rows == 0 && r->block_cols == 0);
+}
+
+int plan_attends(const plan *p)
+{
+    const recipe_row *r = p->recipe;
+    return p->fp8_attention && r && has_one_scale(block_recipe(r->act)) &&
+           has_one_scale(block_recipe(r->weight));
+}
+
+static void drop_recipe(train_placement *to)
+{
+    memset(to->recipe, 0, sizeof to->recipe);
+    to->hadamard = to->promote = 0;
+}
+
+void plan_place_attention(const plan *p, train_placement *to)
+{
+    if (!plan_attends(p))
+        drop_recipe(to);
 }
 
 /* ---- layers at the ends ---- */
@@ -106,7 +141,8 @@ static int layer_number(const char *layer, uint64_t *n)
     }
     for (at = end; at > layer && at[-1] >= '0' && at[-1] <= '9';)
         at--;
-    return number_of(at, end, n);
+    return number_of(at, end, n) ||
+           (layer[0] == 'h' && layer[strcspn(layer, ".")] && number_of(layer + 1, layer + strcspn(layer, "."), n));
 }
 
 int policy_depth_add(policy_depth *d, const char *layer)
@@ -135,8 +171,7 @@ void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, tra
     const uint64_t all = d->last - d->first + 1;
     if (n - d->first >= layers_of(&p->at_start, all) && d->last - n >= layers_of(&p->at_end, all))
         return;
-    memset(to->recipe, 0, sizeof to->recipe);
-    to->hadamard = to->promote = 0;
+    drop_recipe(to);
 }
 
 /* torch's takes matrices alone. */
@@ -185,6 +220,8 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->recipe && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
                       !p->recipe->agrad_hybrid ? "" : p->fp8_e4m3 ? " e4m3" : " hybrid");
+    if (p->fp8_attention && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", attention too");
     if ((size_t)n < size)
         n += describe_blocks(p, out + n, size - (size_t)n);
     if (p->reduce_given && (size_t)n < size)

@@ -61,6 +61,8 @@ typedef struct plan {
     const recipe_row *recipe; /* or NULL                                                         */
     int fp8_e4m3;         /* e4m3 for all roles, not hybrid                                      */
     int fp8_params;       /* the model's copy of linear weights is kept in FP8                   */
+    int fp8_attention;    /* the products of attention go through the recipe, too, if it has one scale
+                             a tensor                                                            */
     mpsim_delayed_config delayed; /* margin, history, algorithm                                  */
     int without_rht, without_2d, without_sr; /* of NVFP4's recipe: random Hadamard transforms, weights
                              in square blocks, stochastic rounding of gradients are left out     */
@@ -87,8 +89,20 @@ typedef struct policy_depth {
     uint64_t first, last;
 } policy_depth;
 
+/* plan_is_kept -- whether a layer is kept in fp32. plan_casts_all -- whether autocast has a format for what
+ * no list of ATen's speaks of: all rows but "none" and "torch". */
+int plan_is_kept(const plan *p, const char *layer);
+int plan_casts_all(const plan *p);
+
+/* plan_place_attention -- takes the recipe from a product of attention, which plan_place takes for a linear
+ * layer, unless the plan has one for it. */
+void plan_place_attention(const plan *p, train_placement *to);
+/* plan_attends -- whether the recipe of a plan is one for the products of attention. */
+int plan_attends(const plan *p);
+
 /* policy_depth_add -- a layer's name: its number is the first component of digits only, or the digits at
- * the end of the last one ("model.layers.3.mlp.up": 3, "fc1": 1). 1: it has widened the depth. */
+ * the end of the last one ("model.layers.3.mlp.up": 3, "fc1": 1), or those of a block of ours
+ * ("h3.attn.qkv": 3). 1: it has widened the depth. */
 int policy_depth_add(policy_depth *d, const char *layer);
 
 /* plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the

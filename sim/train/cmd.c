@@ -6,6 +6,7 @@
 #include "../policy/list.h"
 #include "../trace/inputs.h"
 #include "checkpoint.h"
+#include "describe.h"
 #include "device.h"
 #include "policy.h"
 #include "report.h"
@@ -26,6 +27,11 @@ static const char more[] =
     "Every tensor is in the format that the policy says, every matrix product is added as the\n"
     "chosen hardware adds it, and a run gives the same bits everywhere, on any number of threads.\n"
     "What a policy leaves open: SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001.\n"
+    "\n"
+    "--net gpt and llama are decoders, as GPT-2 and Llama have them, which learn to continue a text:\n"
+    "0.1 M parameters by default, 124 M with --gpt2; doc/transformers.md. What a policy leaves open\n"
+    "there: AdamW with learning rate 0.001, betas 0.9 and 0.95, weight decay 0.1 (of matrices), the\n"
+    "norm of gradients clipped at 1.\n"
     "\n"
     "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell: tensor cores for\n"
     "              low precision, fma in binary32 for binary32; or one model for all products:\n"
@@ -54,7 +60,9 @@ static const char more[] =
     "  mpsim train -P fp32 -P mine.yaml --net cnn --steps 100\n"
     "  mpsim train -P bf16-pure --lr 0.01 --trace run     then: mpsim replay -P bf16-pure run\n"
     "  mpsim train -P fp32 --steps 100 --checkpoint half\n"
-    "  mpsim train --resume half --steps 200\n";
+    "  mpsim train --resume half --steps 200\n"
+    "  mpsim train --net gpt --compare -P fp32 -P pytorch-amp-fp16 --steps 50\n"
+    "  mpsim train --net llama -P te-mxfp8 --text book.txt --accumulate 2 --ranks 4\n";
 
 /* ---- the command line ---- */
 
@@ -80,6 +88,14 @@ static const char *const compared[] = {
     "deepspeed-fp16", "megatron-fp16",   "pytorch-amp-bf16", "megatron-bf16",
     "bf16-pure",      "bf16-stochastic", "bf16-kahan",      "nemo-fp8-hybrid-max",
     "te-mxfp8",
+};
+
+/* And of transformers: what is argued about there. */
+static const char *const compared_decoders[] = {
+    "fp32",           "fp16-unscaled",     "pytorch-amp-fp16",    "apex-O2",         "apex-O3",
+    "megatron-fp16",  "pytorch-amp-bf16",  "megatron-bf16",       "bf16-pure",       "bf16-stochastic",
+    "bf16-kahan",     "nemo-fp8-hybrid-max", "deepseek-v3-fp8",   "te-mxfp8",        "te-nvfp4",
+    "nvfp4-pretraining",
 };
 
 /* ---- what is trained ---- */
@@ -126,6 +142,8 @@ static int job_of_file(request *q)
         code = fail(error.exit, "%s", error.text);
     }
     q->n_jobs = !code;
+    if (!code)
+        code = train_words_text(&q->words, &q->jobs[0].run, path);
     if (!code && !q->plan)
         code = train_words_steps(&q->words, &q->jobs[0].run.settings);
     return code;
@@ -139,7 +157,9 @@ static int choose_clip(request *q)
         return fail(EXIT_USAGE, "train: --as-published %s",
                     several ? "and --clip exclude each other" : "goes with --compare or several policies");
     if (several && !q->as_published && !q->words.clip)
-        q->overrides.clip_rule = mpsim_clip_name(MPSIM_CLIP_NONE);
+        q->overrides.clip_rule = mpsim_clip_name(is_decoder(&q->settings) ? MPSIM_CLIP_TORCH : MPSIM_CLIP_NONE);
+    if (several && !q->as_published && !q->words.clip && is_decoder(&q->settings))
+        q->overrides.max_norm = 1;
     return 0;
 }
 
@@ -157,15 +177,27 @@ static void note_unscaled(const request *q)
     free(names);
 }
 
+static int add_compared(request *q)
+{
+    const int decoder = is_decoder(&q->settings);
+    const char *const *names = decoder ? compared_decoders : compared;
+    const size_t n = decoder ? sizeof compared_decoders / sizeof *names : sizeof compared / sizeof *names;
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++)
+        code = policy_list_add(&q->policies, "train", names[i]);
+    return code;
+}
+
 static int jobs_of_policies(request *q, const option_list *paths)
 {
     char line[TRAIN_ERROR];
     int code = train_words_read(&q->words, &q->settings, &q->overrides);
-    q->policies.steps_per_epoch = train_steps_per_pass(&q->settings);
+    const train_text *text = q->words.text.text.bytes ? &q->words.text.text : train_text_bundled();
+    q->policies.steps_per_epoch = train_steps_per_pass(&q->settings, text->trained);
     if (!code)
         code = policy_list_add_all(&q->policies, "train", paths);
-    for (size_t i = 0; paths->count == 0 && i < sizeof compared / sizeof *compared && !code; i++)
-        code = policy_list_add(&q->policies, "train", compared[i]);
+    if (paths->count == 0 && !code)
+        code = add_compared(q);
     if (!code)
         code = choose_clip(q);
     if (!code)
@@ -178,6 +210,7 @@ static int jobs_of_policies(request *q, const option_list *paths)
             code = fail(train_error_exit(line), "train: %s: %s", j->name, line);
         else
             q->n_jobs++;
+        j->run.text = q->words.text.text.bytes ? &q->words.text.text : NULL;
     }
     if (!code)
         note_unscaled(q);
@@ -208,13 +241,16 @@ static int make_jobs(request *q, const option_list *paths)
 static json_t *config_json(const request *q)
 {
     const train_settings *s = &q->jobs[0].run.settings;
-    return json_pack("{s:s,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "version",
+    json_t *config = json_pack("{s:s,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "version",
                      mpsim_version(), "net", s->net, "depth", json_of_count(s->depth), "width",
                      json_of_count(s->width), "batchnorm", (int)s->batchnorm, "batch",
                      json_of_count(s->batch), "steps", json_of_count(s->steps), "seed",
                      json_of_count(s->seed), "gain", json_of_double(s->gain), "loss_factor",
                      json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32",
                      (int)s->tf32);
+    if (is_decoder(s))
+        json_object_set_new(config, "decoder", train_decoder_json(s));
+    return config;
 }
 
 /* The folder of a policy's trace, to be freed: DIR; of several, DIR/NAME. NULL after a message. */
@@ -516,5 +552,6 @@ int cmd_train(const command *self, int argc, char **argv)
     }
     clear_request(&q);
     option_list_clear(&policies);
+    train_words_clear(w);
     return code;
 }

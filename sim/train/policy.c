@@ -1,6 +1,8 @@
 /* policy.c -- see policy.h. */
 #include "policy.h"
 
+#include "decoder.h"
+
 #include "../cli/options.h"
 
 #include <fnmatch.h>
@@ -11,14 +13,31 @@
 #include <string.h>
 
 /* What an optimizer has where neither policy nor command line says it; NaN: mpsim_optim_init's. */
-static const struct optimizer_defaults {
-    double lr, momentum;
-} defaults[MPSIM_OPTIM_ALGORITHMS] = {
-    [MPSIM_OPTIM_SGD] = {0.1, 0.9},
-    [MPSIM_OPTIM_ADAM] = {1e-3, (double)NAN},
-    [MPSIM_OPTIM_ADAMW] = {1e-3, (double)NAN},
-};
-static const mpsim_optim_algorithm default_algorithm = MPSIM_OPTIM_SGD;
+typedef struct optimizer_defaults {
+    double lr, momentum, weight_decay, beta1, beta2;
+} optimizer_defaults;
+
+#define UNSET (double)NAN
+
+static const struct network_defaults {
+    mpsim_optim_algorithm algorithm;
+    optimizer_defaults of[MPSIM_OPTIM_ALGORITHMS];
+    double max_norm; /* of clipping by torch's rule; 0: none */
+} of_images = {MPSIM_OPTIM_SGD,
+               {[MPSIM_OPTIM_SGD] = {0.1, 0.9, UNSET, UNSET, UNSET},
+                [MPSIM_OPTIM_ADAM] = {1e-3, UNSET, UNSET, UNSET, UNSET},
+                [MPSIM_OPTIM_ADAMW] = {1e-3, UNSET, UNSET, UNSET, UNSET}},
+               0},
+  of_text = {MPSIM_OPTIM_ADAMW,
+             {[MPSIM_OPTIM_SGD] = {0.1, 0.9, UNSET, UNSET, UNSET},
+              [MPSIM_OPTIM_ADAM] = {1e-3, UNSET, UNSET, 0.9, 0.95},
+              [MPSIM_OPTIM_ADAMW] = {1e-3, UNSET, 0.1, 0.9, 0.95}},
+             1};
+
+static const struct network_defaults *defaults_of(const train_settings *s)
+{
+    return is_decoder(s) ? &of_text : &of_images;
+}
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
@@ -40,34 +59,75 @@ void train_overrides_init(train_overrides *o)
                            .max_norm = unset};
 }
 
-uint64_t train_steps_per_pass(const train_settings *s)
+uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained)
 {
-    const uint64_t n = s->batch ? TRAIN_IMAGES / s->batch : 0;
+    const train_decoder *d = &s->decoder;
+    const uint64_t tokens = (uint64_t)s->batch * d->context * d->accumulate * d->ranks;
+    const uint64_t n = is_decoder(s) ? (tokens ? trained / tokens : 0)
+                       : s->batch    ? TRAIN_IMAGES / s->batch
+                                     : 0;
     return n ? n : 1;
 }
 
 /* ---- layers ---- */
 
-/* The rank of a layer's weight, which tells its kind where the name does not; -1: it has none. */
-static const int weight_rank[TRAIN_TYPES] = {
-    [TRAIN_LINEAR] = 2, [TRAIN_CONV] = 4,     [TRAIN_BATCHNORM] = 1, [TRAIN_RELU] = -1,
-    [TRAIN_MAXPOOL] = -1, [TRAIN_FLATTEN] = -1, [TRAIN_LOSS] = -1,
+/* A layer's weight: its rank tells the layer's kind where the name does not; -1: it has none. Products of
+ * attention are such of a linear layer, whose weight another layer has made. */
+static const struct type_row {
+    int rank, weighs, multiplies;
+} types[TRAIN_TYPES] = {
+    [TRAIN_LINEAR] = {2, 1, 1},    [TRAIN_CONV] = {4, 1, 1},     [TRAIN_BATCHNORM] = {1, 1, 0},
+    [TRAIN_RELU] = {-1, 0, 0},     [TRAIN_MAXPOOL] = {-1, 0, 0}, [TRAIN_FLATTEN] = {-1, 0, 0},
+    [TRAIN_LOSS] = {-1, 0, 0},     [TRAIN_NORM] = {1, 1, 0},     [TRAIN_EMBED] = {POLICY_TABLE, 1, 0},
+    [TRAIN_POSITIONS] = {POLICY_TABLE, 1, 0}, [TRAIN_HEADS] = {-1, 0, 0}, [TRAIN_SCORES] = {2, 0, 1},
+    [TRAIN_SOFTMAX] = {-1, 0, 0},  [TRAIN_CONTEXT] = {2, 0, 1},  [TRAIN_ACTIVATION] = {-1, 0, 0},
+    [TRAIN_ADD] = {-1, 0, 0},
 };
 
 static int is_product(const train_layer *l)
 {
-    return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
+    return types[l->type].multiplies;
+}
+
+static int is_attention(const train_layer *l)
+{
+    return l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT;
 }
 
 /* A recipe is for what enters a product, whatever layer_kinds call the layer. */
 static void place(const plan *p, const policy_depth *d, const train_layer *l, train_placement *to)
 {
-    plan_place(p, policy_layer(p, l->name, weight_rank[l->type]), l->name, to);
+    plan_place(p, policy_layer(p, l->name, types[l->type].rank), l->name, to);
     plan_keep_ends(p, d, l->name, to);
+    if (is_attention(l))
+        plan_place_attention(p, to);
     if (is_product(l))
         return;
     memset(to->recipe, 0, sizeof to->recipe);
     to->hadamard = to->promote = 0;
+}
+
+/* The promoted format of two operands, as torch has it: theirs if it is one, else binary32. */
+static const mpsim_format *promoted(const mpsim_format *a, const mpsim_format *b)
+{
+    return mpsim_format_same(a, b) ? a : mpsim_format_find("binary32");
+}
+
+/* Residuals under an autocast that says nothing of them take what comes: the stream, whose format this
+ * follows from layer to layer, and the branch that ends before them. */
+static void place_residuals(const plan *p, const train_run *r, train_placement *places)
+{
+    const mpsim_format *stream = NULL;
+    for (size_t i = 0; i < r->n_layers; i++) {
+        const train_layer *l = &r->layers[i];
+        train_placement *to = &places[i];
+        if (l->type == TRAIN_ADD && !plan_casts_all(p) && !plan_is_kept(p, l->name)) {
+            const mpsim_format f = *promoted(stream, &places[i - 1].format[TRAIN_OUT]);
+            to->format[TRAIN_OUT] = to->format[TRAIN_AGRAD] = to->format[TRAIN_DGRAD] = f;
+        }
+        if (l->type == TRAIN_EMBED || l->type == TRAIN_POSITIONS || l->type == TRAIN_ADD)
+            stream = &to->format[TRAIN_OUT];
+    }
 }
 
 /* The numbers of layers that multiply: "fc1" to "fcN", or of convolutions. */
@@ -88,9 +148,10 @@ static double pick(double given, double of_policy, double otherwise)
 }
 
 /* The policy's optimizer with the variant and the algorithm of the overrides in it. */
-static int override_optimizer(const train_overrides *v, plan_optimizer *c, char *error)
+static int override_optimizer(const train_overrides *v, const struct network_defaults *n, plan_optimizer *c,
+                              char *error)
 {
-    mpsim_optim_algorithm a = default_algorithm;
+    mpsim_optim_algorithm a = n->algorithm;
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
         return bad(error, "optimizer: '%.60s' is none of sgd, adam, adamw", v->optimizer);
     if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
@@ -108,17 +169,18 @@ static int override_optimizer(const train_overrides *v, plan_optimizer *c, char 
 }
 
 /* Numbers of the policy, the overrides and the defaults. */
-static void set_numbers(const train_overrides *v, const plan_optimizer *c, mpsim_optim *o)
+static void set_numbers(const train_overrides *v, const struct network_defaults *n, const plan_optimizer *c,
+                        mpsim_optim *o)
 {
-    const struct optimizer_defaults *d = &defaults[c->algorithm];
+    const optimizer_defaults *d = &n->of[c->algorithm];
     const struct {
         double *to, given, of_policy, otherwise;
     } numbers[] = {{&o->lr, v->lr, c->lr, d->lr},
                    {&o->momentum, v->momentum, c->momentum, d->momentum},
                    {&o->dampening, v->dampening, c->dampening, (double)NAN},
-                   {&o->weight_decay, v->weight_decay, c->weight_decay, (double)NAN},
-                   {&o->beta1, v->beta1, c->beta1, (double)NAN},
-                   {&o->beta2, v->beta2, c->beta2, (double)NAN},
+                   {&o->weight_decay, v->weight_decay, c->weight_decay, d->weight_decay},
+                   {&o->beta1, v->beta1, c->beta1, d->beta1},
+                   {&o->beta2, v->beta2, c->beta2, d->beta2},
                    {&o->eps, v->eps, c->eps, (double)NAN}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i].to = pick(numbers[i].given, numbers[i].of_policy,
@@ -171,7 +233,7 @@ static int blame(const mpsim_optim *o, mpsim_status s, char *error)
 static int check_steps(const train_run *r, const train_plan *t, char *error)
 {
     for (size_t i = 0; i < r->n_layers; i++) {
-        if (weight_rank[r->layers[i].type] < 0)
+        if (!types[r->layers[i].type].weighs)
             continue;
         const mpsim_optim o = train_optim_of(&t->optimizer, &t->layers[i]);
         const mpsim_status s = mpsim_optim_check(&o);
@@ -181,7 +243,8 @@ static int check_steps(const train_run *r, const train_plan *t, char *error)
     return 0;
 }
 
-static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim *o, char *error)
+static int choose_optimizer(const plan *p, const train_overrides *v, const struct network_defaults *n,
+                            mpsim_optim *o, char *error)
 {
     plan_optimizer c = p->optimizer;
     if (c.has_muon)
@@ -189,7 +252,7 @@ static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim
     if (c.states)
         return bad(error, "optimizer: states %s: a training keeps moments in a format (state); mpsim replay "
                           "quantises them", c.states->name);
-    if (override_optimizer(v, &c, error) || check_given(v, c.algorithm, error))
+    if (override_optimizer(v, n, &c, error) || check_given(v, c.algorithm, error))
         return -1;
     const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);
     if (!variant)
@@ -197,16 +260,21 @@ static int choose_optimizer(const plan *p, const train_overrides *v, mpsim_optim
                    c.variants[0]->name,
                    mpsim_optim_name((mpsim_optim_algorithm)c.algorithm));
     mpsim_optim_init(o, (mpsim_optim_algorithm)c.algorithm, variant);
-    set_numbers(v, &c, o);
+    set_numbers(v, n, &c, o);
     return 0;
 }
 
 /* ---- plans ---- */
 
-static int set_clip(const plan *p, const train_overrides *v, train_plan *t, char *error)
+static int set_clip(const plan *p, const train_overrides *v, const struct network_defaults *n, train_plan *t,
+                    char *error)
 {
     t->clip = p->clip;
     t->max_norm = p->max_norm;
+    if (!p->clip_given && n->max_norm > 0) {
+        t->clip = MPSIM_CLIP_TORCH;
+        t->max_norm = n->max_norm;
+    }
     if (v->clip_rule && mpsim_clip_parse(&t->clip, v->clip_rule))
         return bad(error, "clip: '%.60s' is no rule", v->clip_rule);
     if (!isnan(v->max_norm)) {
@@ -237,11 +305,13 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
                      char *error)
 {
     const policy_depth depth = depth_of(r);
+    const struct network_defaults *n = defaults_of(&r->settings);
     memset(t, 0, sizeof *t);
     t->from = p->from ? p->from - 1 : 0;
     snprintf(t->precision, sizeof t->precision, "%s", p->precision);
     for (size_t i = 0; i < r->n_layers; i++)
         place(p, &depth, &r->layers[i], &t->layers[i]);
+    place_residuals(p, r, t->layers);
     t->master = p->master;
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
@@ -249,7 +319,7 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
                           "domain", v->scaler);
     t->delayed = p->recipe && p->recipe->delayed;
     t->history = p->delayed;
-    return set_clip(p, v, t, error) || choose_optimizer(p, v, &t->optimizer, error) ||
+    return set_clip(p, v, n, t, error) || choose_optimizer(p, v, n, &t->optimizer, error) ||
                    check_steps(r, t, error)
                ? -1
                : 0;
@@ -325,7 +395,13 @@ const char *train_policy_notes(const policy *p, const train_run *r, char *out, s
     for (size_t i = 0; i < p->count; i++) {
         const plan *q = &p->plans[i];
         if (q->reduce_given)
-            add_note(out, size, "grad_reduce: there is one rank, nothing is reduced");
+            add_note(out, size, r->settings.decoder.ranks > 1
+                                    ? "grad_reduce: here --reduce, --wire and --wire-sum say how ranks are added"
+                                    : "grad_reduce: there is one rank, nothing is reduced");
+        if (q->fp8_attention && !is_decoder(&r->settings))
+            add_note(out, size, "fp8_attention: there is no attention");
+        else if (q->fp8_attention && !plan_attends(q))
+            add_note(out, size, "fp8_attention: the recipe has a scale for each block, attention stays as it is");
         if (q->recorded_norm)
             add_note(out, size, "clip: norm: trace: there is none, the run's own norm is taken");
         if (q->fp8_params)

@@ -22,7 +22,8 @@ void train_overrides_init(train_overrides *o); /* nothing given */
 /* train_run_of_policy -- a run: settings *s, the layers of their network, a plan for each of the
  * policy's. Steps of a policy count from 1, those of a run from 0. What policy and overrides leave
  * open ("from the trace") is the default: SGD with learning rate 0.1 and momentum 0.9; Adam and
- * AdamW 0.001; the rest as mpsim_optim_init has it. An override that names another optimizer than
+ * AdamW 0.001; the rest as mpsim_optim_init has it; of transformers AdamW, weight decay 0.1, betas 0.9 and
+ * 0.95, norms clipped at 1 by torch's rule. An override that names another optimizer than
  * the policy drops the policy's numbers for its own. overrides may be NULL.
  *
  * 0, or -1 with one line in `error` (TRAIN_ERROR bytes) that names the key. The run is cleared with
@@ -37,8 +38,8 @@ int train_policy_scales(const policy *p);
  * nothing. */
 const char *train_policy_notes(const policy *p, const train_run *r, char *out, size_t size);
 
-/* train_steps_per_pass -- whole batches of a pass over the training images, at least 1: the length
- * of a policy's epochs if it has no steps_per_epoch (policy_load). */
-uint64_t train_steps_per_pass(const train_settings *s);
+/* train_steps_per_pass -- whole batches of a pass over the training images, or over the `trained` tokens of a
+ * text, at least 1: the length of a policy's epochs if it has no steps_per_epoch (policy_load). */
+uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained);
 
 #endif

@@ -39,7 +39,7 @@ static void load(const char *name)
 {
     trace_error e = {0};
     policy_clear(&loaded);
-    ck_assert_msg(policy_load(&loaded, name, train_steps_per_pass(&settings), &e) == 0,
+    ck_assert_msg(policy_load(&loaded, name, train_steps_per_pass(&settings, 0), &e) == 0,
                   "%s: %s", name, e.text);
 }
 
@@ -468,13 +468,13 @@ START_TEST(test_schedule)
     ck_assert_str_eq(run.plans[1].scaler.name, "none");
     ck_assert_str_eq(run.plans[2].scaler.name, "torch");
     /* passes over the images, 1437 / 64 = 22 steps each, where the policy does not say */
-    ck_assert_uint_eq(train_steps_per_pass(&settings), 22);
+    ck_assert_uint_eq(train_steps_per_pass(&settings, 0), 22);
     load_text("schedule: [{epoch: 2, precision: bf16}, {step: 50, precision: fp16}]\n");
     make("passes");
     ck_assert_uint_eq(run.plans[1].from, 22);
     ck_assert_uint_eq(run.plans[2].from, 49);
     settings.batch = 2000;
-    ck_assert_uint_eq(train_steps_per_pass(&settings), 1);
+    ck_assert_uint_eq(train_steps_per_pass(&settings, 0), 1);
     settings.batch = 64;
     /* a plan from the first step on takes the place of the policy's own */
     load_text("schedule: [{step: 1, precision: bf16}, {step: 2, precision: fp16}]\n");
