@@ -471,6 +471,7 @@ static int do_request(request *q, const option_list *policies, train_report *rep
     if (code)
         return code;
     report->compare = (q->compare || q->n_jobs > 1) && report->style != REPORT_JSON;
+    report->decoder = is_decoder(&q->jobs[0].run.settings);
     report->as_published = q->as_published;
     report->resumed = q->resume;
     report->checked = q->check;

@@ -1,9 +1,23 @@
 /* describe.c -- see describe.h. */
 #include "describe.h"
 
+#include "../report/report.h"
+#include "decoder.h"
+#include "operations.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+const char *train_loss_text(char *out, double x)
+{
+    if (isfinite(x) && fabs(x) < 1e4 && (x == 0 || fabs(x) >= 1e-3))
+        snprintf(out, 32, "%.4f", x);
+    else
+        text_number(out, x);
+    return out;
+}
 
 const char *train_status(char *out, size_t size, const train_total *t)
 {
@@ -34,17 +48,6 @@ const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i
     return plan_describe(&shown, out, size);
 }
 
-/* What a layer multiplies: the format of a role, that of its quantised form, or tf32. */
-static const mpsim_format *operand(const train_settings *s, const train_placement *p,
-                                   train_role role)
-{
-    const mpsim_block_recipe *b = p->recipe[role];
-    if (b)
-        return mpsim_format_find((b->block_rows || b->block_cols) && !p->promote ? "bf16" : b->element);
-    return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32")
-                                                                    : &p->format[role];
-}
-
 static void add_product(char *out, size_t size, const train_settings *s, const mpsim_format *a,
                         const mpsim_format *b)
 {
@@ -63,15 +66,15 @@ const char *train_products_text(char *out, size_t size, const train_run *r)
     const train_settings *s = &r->settings;
     out[0] = '\0';
     for (size_t i = 0; i < r->n_plans; i++) {
-        int first = 1; /* no gradient of the images */
+        int first = !is_decoder(s); /* no gradient of the images */
         for (size_t k = 0; k < r->n_layers; k++) {
             const train_placement *p = &r->plans[i].layers[k];
             const uint8_t type = r->layers[k].type;
-            if (type != TRAIN_LINEAR && type != TRAIN_CONV)
+            if (type != TRAIN_LINEAR && type != TRAIN_CONV && type != TRAIN_SCORES && type != TRAIN_CONTEXT)
                 continue;
-            const mpsim_format *act = operand(s, p, TRAIN_ACT),
-                               *weight = operand(s, p, TRAIN_WEIGHT),
-                               *agrad = operand(s, p, TRAIN_AGRAD);
+            const mpsim_format *act = train_operand(s, p, TRAIN_ACT),
+                               *weight = train_operand(s, p, TRAIN_WEIGHT),
+                               *agrad = train_operand(s, p, TRAIN_AGRAD);
             add_product(out, size, s, act, weight);
             if (!first)
                 add_product(out, size, s, agrad, weight);
@@ -98,4 +101,53 @@ const char *train_clip_text(char *out, size_t size, const train_run *r)
                                   mpsim_clip_name(t->clip));
     }
     return out;
+}
+
+/* ---- transformers ---- */
+
+double train_perplexity(double loss)
+{
+    const mpsim_format *f64 = mpsim_format_find("binary64");
+    mpsim_rounding nearest;
+    uint64_t code;
+    double x;
+    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
+    memcpy(&code, &loss, sizeof code);
+    code = mpsim_function_apply(MPSIM_FUNCTION_EXP, f64, f64, &nearest, code, 0, NULL);
+    memcpy(&x, &code, sizeof x);
+    return x;
+}
+
+train_decoder_words train_decoder_say(const train_decoder *d)
+{
+    static const char *const norms[] = {"layernorm", "rmsnorm"},
+                      *const activations[] = {"gelu-tanh", "gelu", "swiglu"},
+                      *const orders[] = {"sequential", "ring", "tree"},
+                      *const decays[] = {"constant", "linear", "cosine"};
+    return (train_decoder_words){norms[d->norm], activations[d->activation], orders[d->reduce], decays[d->decay]};
+}
+
+const char *train_decoder_text(char *out, size_t size, const train_settings *s)
+{
+    const train_decoder *d = &s->decoder;
+    const train_decoder_words w = train_decoder_say(d);
+    int n = snprintf(out, size, "%s: %" PRIu32 " block%s of width %" PRIu32 ", %" PRIu32 " heads of %" PRIu32, s->net,
+                     s->depth, s->depth == 1 ? "" : "s", s->width, d->heads, s->width / d->heads);
+    if (d->kv_heads != d->heads && (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, " with keys and values of %" PRIu32, d->kv_heads);
+    if ((size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", %s to %" PRIu32 ", %s, %s positions, %s, %s head", w.activation,
+                      d->hidden, w.norm, d->rotary ? "rotary" : "learned", d->biases ? "biases" : "no biases",
+                      d->tied ? "tied" : "own");
+    if (d->tile && (size_t)n < size)
+        snprintf(out + n, size - (size_t)n, ", attention in tiles of %" PRIu32, d->tile);
+    return out;
+}
+
+size_t train_last_plan(const train_run *r, const train_total *t)
+{
+    size_t i = 0;
+    while (i + 1 < r->n_plans && r->plans[i + 1].from < t->done)
+        i++;
+    return i;
 }

@@ -5,7 +5,9 @@
 #include "../cli/progress.h"
 #include "../trace/temporary.h"
 #include "checkpoint.h"
+#include "decoder.h"
 #include "meter.h"
+#include "operations.h"
 
 #include <train/parallel.h>
 
@@ -118,6 +120,16 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Tokens by the seconds of steps, evaluations left out. */
+static double tokens_per_second(const train_total *t, const train_settings *s)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < t->n_losses; i++)
+        seconds += (double)t->times[i];
+    return is_decoder(s) && seconds > 0 ? (double)(t->n_losses * train_tokens_per_step(s)) / seconds
+                                        : (double)NAN;
+}
+
 /* The median; the first step, which warms a device up, counts only if it is alone. */
 static double median_ms(const train_total *t)
 {
@@ -140,9 +152,14 @@ uint64_t train_count_parameters(const train_run *r)
     uint64_t n = 0;
     for (size_t i = 0; i < r->n_layers; i++) {
         const train_layer *l = &r->layers[i];
-        n += l->type == TRAIN_LINEAR      ? (uint64_t)l->outputs * l->inputs + l->outputs
-             : l->type == TRAIN_CONV      ? (uint64_t)l->outputs * l->inputs * 9
+        const uint64_t matrix = (uint64_t)l->outputs * l->inputs;
+        const int tied = r->settings.decoder.tied && strcmp(l->name, "head") == 0;
+        n += l->type == TRAIN_LINEAR      ? (tied ? 0 : matrix) + (l->plain ? 0 : l->outputs)
+             : l->type == TRAIN_CONV      ? matrix * 9
+             : l->type == TRAIN_EMBED     ? matrix
+             : l->type == TRAIN_POSITIONS ? matrix
              : l->type == TRAIN_BATCHNORM ? (uint64_t)l->outputs * 2
+             : l->type == TRAIN_NORM      ? (uint64_t)l->outputs * (l->plain ? 1 : 2)
                                           : 0;
     }
     return n;
@@ -294,10 +311,21 @@ static int do_step(going *g, void (*each)(const train_row *r, void *context), vo
     return g->watch->checkpoint ? write_state(g) : 0;
 }
 
+static void say_step(const going *g, const train_step *s)
+{
+    char name[64];
+    const train_settings *of = &g->job->run.settings;
+    escape_text(name, sizeof name, g->job->name);
+    if (is_decoder(of) && g->seconds > 0)
+        progress_say("%.40s, loss %.4g, %.3g tokens a second", name, (double)s->loss,
+                     (double)train_tokens_per_step(of) / g->seconds);
+    else
+        progress_say("%.40s, loss %.4g", name, (double)s->loss);
+}
+
 static int run_steps(going *g, void (*each)(const train_row *r, void *context),
                      void (*row)(const train_row *r, void *context), void *context)
 {
-    char name[64];
     progress_steps("steps", g->job->run.settings.steps - train_steps_done(g->train));
     train_step s;
     int code = 0, ends = 0;
@@ -306,7 +334,7 @@ static int run_steps(going *g, void (*each)(const train_row *r, void *context),
         if (code)
             break;
         if (g->done) {
-            progress_say("%.40s, loss %.4g", escape_text(name, sizeof name, g->job->name), (double)s.loss);
+            say_step(g, &s);
             progress_add(1);
         }
         if (g->row.evaluated) {
@@ -330,7 +358,7 @@ int train_job_run(const train_job *j, train_watch *w,
     going g = {.job = j, .watch = w, .total = t, .seconds = (double)NAN};
     memset(t, 0, sizeof *t);
     t->parameters = train_count_parameters(&j->run);
-    t->ms_per_step = t->test_loss = t->test_accuracy = (double)NAN;
+    t->ms_per_step = t->tokens_per_second = t->test_loss = t->test_accuracy = (double)NAN;
     if (train_meter_open(&g.meter, w->device, &parallel_pool, &interrupted, line, sizeof line))
         return fail(EXIT_IO, "train: %s%s", w->device ? "--device: " : "", line);
     g.train = train_open(&j->run, &g.meter.engine, !w->device, line);
@@ -355,6 +383,7 @@ int train_job_run(const train_job *j, train_watch *w,
     t->compared = w->digests.compared;
     memcpy(t->difference, w->digests.difference, sizeof t->difference);
     finish_total(t);
+    t->tokens_per_second = tokens_per_second(t, &j->run.settings);
     if (w->device)
         t->ms_per_step = median_ms(t);
     return code;

@@ -60,9 +60,10 @@ typedef struct train_total {
     uint64_t products;      /* multiply-adds of matrix products                              */
     double product_seconds, seconds; /* processor time in them, in all                       */
     double ms_per_step;     /* on a device, median; NaN: on the CPU                          */
+    double tokens_per_second; /* of a transformer; NaN                                       */
     uint64_t compared;      /* steps whose digests were compared                             */
     char difference[512];   /* the first difference, or ""                                   */
-    float *losses, *times;  /* of every step from `first`; times on a device, in seconds     */
+    float *losses, *times;  /* of every step from `first`; times in seconds                  */
     size_t n_losses;
 } train_total;
 
@@ -75,7 +76,7 @@ int train_job_run(const train_job *j, train_watch *w,
                   void (*row)(const train_row *r, void *context), void *context, train_total *t);
 void train_total_clear(train_total *t);
 
-/* train_count_parameters -- weights, biases, scales of a run's layers. */
+/* train_count_parameters -- weights, biases, scales of a run's layers, what is tied once. */
 uint64_t train_count_parameters(const train_run *r);
 
 /* train_catch_interrupt -- from here on SIGINT, SIGTERM and SIGHUP end a run after the step at hand,

@@ -62,17 +62,29 @@ static void lend(void *self, size_t n, void (*task)(size_t i, void *job), void *
 
 /* ---- measuring ---- */
 
+/* Rows of each matrix of a stack that a product takes. */
+static size_t rows_of(const train_tensor *x, size_t stacks, const train_part *part)
+{
+    return part->n ? part->n : x->rows / stacks;
+}
+
+static uint64_t multiply_adds(const train_tensor *d, const train_gemm *g)
+{
+    const size_t stacks = g->stacks ? g->stacks : 1;
+    const size_t depth = g->a_transposed ? rows_of(g->a, stacks, &g->a_part) : g->a->cols;
+    return (uint64_t)stacks * rows_of(d, stacks, &g->d_part) * d->cols * depth;
+}
+
 /* The engine's own product, between two looks at the clock. */
 static int gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
     train_meter *m = (train_meter *)e;
-    const size_t depth = g->a_transposed ? g->a->rows : g->a->cols;
     const double before = processor_time();
     const int bad = is_over(m) || m->inner->gemm(e, d, g, counts) || atomic_load(&m->stopped);
     if (atomic_load(&m->stopped))
         snprintf(e->error, sizeof e->error, "it was told to stop");
     m->product_seconds += processor_time() - before;
-    m->products += (uint64_t)d->rows * d->cols * depth;
+    m->products += multiply_adds(d, g);
     return bad ? -1 : 0;
 }
 

@@ -2,7 +2,9 @@
 #include "report.h"
 
 #include "../cli/input.h"
+#include "decoder.h"
 #include "describe.h"
+#include "operations.h"
 #include "table.h"
 
 #include <inttypes.h>
@@ -18,7 +20,15 @@ static json_t *json_counts(const train_counts *c)
                      json_of_count(c->nonfinite));
 }
 
-static json_t *json_step(const train_row *r)
+/* What a transformer's evaluation found. */
+static void json_validation(json_t *v, double loss, double accuracy)
+{
+    json_object_set_new(v, "validation_loss", json_of_double(loss));
+    json_object_set_new(v, "perplexity", json_of_double(train_perplexity(loss)));
+    json_object_set_new(v, "validation_accuracy", json_of_double(accuracy));
+}
+
+static json_t *json_step(const train_row *r, int decoder)
 {
     const train_step *s = &r->step;
     json_t *v = json_pack(
@@ -29,14 +39,29 @@ static json_t *json_step(const train_row *r)
         "cause", s->cause, "norm", json_of_double(s->norm), "clipped", s->clipped, "act",
         json_counts(&s->act), "agrad", json_counts(&s->agrad), "wgrad", json_counts(&s->wgrad),
         "updates", json_of_count(s->updates), "lost", json_of_count(s->lost));
-    if (r->evaluated) {
+    if (decoder)
+        json_object_set_new(v, "lr", json_of_double(s->lr));
+    if (r->evaluated && decoder) {
+        json_validation(v, r->test_loss, r->test_accuracy);
+    } else if (r->evaluated) {
         json_object_set_new(v, "test_loss", json_of_double(r->test_loss));
         json_object_set_new(v, "test_accuracy", json_of_double(r->test_accuracy));
     }
     return v;
 }
 
-static json_t *json_total(const train_total *t)
+static json_t *json_operations(const train_run *r, const train_total *t)
+{
+    train_operations o;
+    json_t *list = json_array();
+    train_operations_count(&o, r, train_last_plan(r, t));
+    for (size_t i = 0; i < o.count; i++)
+        json_array_append_new(list, json_pack("{s:s,s:o}", "operands", o.rows[i].name, "multiply_adds",
+                                              json_of_count(o.rows[i].n)));
+    return list;
+}
+
+static json_t *json_total(const train_total *t, const train_run *r)
 {
     char status[96];
     json_t *v = json_pack(
@@ -59,6 +84,15 @@ static json_t *json_total(const train_total *t)
     json_object_set_new(v, "bytes", step_bytes_json(&t->bytes));
     if (!isnan(t->ms_per_step))
         json_object_set_new(v, "ms_per_step", json_of_double(t->ms_per_step));
+    if (is_decoder(&r->settings)) {
+        json_object_del(v, "test_loss");
+        json_object_del(v, "test_accuracy");
+        json_validation(v, t->test_loss, t->test_accuracy);
+        json_object_set_new(v, "tokens_per_step", json_of_count(train_tokens_per_step(&r->settings)));
+        json_object_set_new(v, "operations_per_step", json_operations(r, t));
+        if (!isnan(t->ms_per_step))
+            json_object_set_new(v, "tokens_per_second", json_of_double(t->tokens_per_second));
+    }
     if (t->compared)
         json_object_set_new(v, "digests",
                             json_pack("{s:o,s:s?}", "steps", json_of_count(t->compared),
@@ -84,6 +118,31 @@ static json_t *json_run(const train_job *j)
                      train_clip_text(clip, sizeof clip, &j->run));
 }
 
+json_t *train_decoder_json(const train_settings *s)
+{
+    const train_decoder *d = &s->decoder;
+    const train_decoder_words w = train_decoder_say(d);
+    char digest[24];
+    snprintf(digest, sizeof digest, "%016" PRIx64, d->text_digest);
+    json_t *v = json_pack("{s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:s,s:b,s:b,s:o,s:s,s:s}", "heads", json_of_count(d->heads),
+                          "kv_heads", json_of_count(d->kv_heads), "hidden", json_of_count(d->hidden), "context",
+                          json_of_count(d->context), "vocabulary", json_of_count(d->vocabulary), "norm", w.norm,
+                          "activation", w.activation, "positions", d->rotary ? "rotary" : "learned", "biases",
+                          (int)d->biases, "tied", (int)d->tied, "tile", json_of_count(d->tile), "math_norm",
+                          d->math_norm[0] ? d->math_norm : s->math, "math_softmax",
+                          d->math_softmax[0] ? d->math_softmax : s->math);
+    json_t *how = json_pack("{s:o,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:b,s:o,s:s,s:s}", "accumulate",
+                            json_of_count(d->accumulate), "accumulate_format", d->accumulate_format, "ranks",
+                            json_of_count(d->ranks), "reduce", w.reduce, "wire", d->wire, "wire_sum", d->sum,
+                            "schedule", w.decay, "warmup", json_of_count(d->warmup), "cooldown",
+                            json_of_count(d->cooldown), "min_lr", json_of_double(d->min_lr), "decay_all",
+                            (int)d->decay_all, "validation", json_of_count(d->validation), "text", d->text,
+                            "text_digest", digest);
+    json_object_update(v, how);
+    json_decref(how);
+    return v;
+}
+
 /* ---- CSV ---- */
 
 static void csv_counts(FILE *f, const train_counts *c)
@@ -94,15 +153,19 @@ static void csv_counts(FILE *f, const train_counts *c)
 
 #define COUNTS(kind) kind "_nonzero," kind "_lost," kind "_overflow," kind "_nonfinite,"
 
+#define CASTS COUNTS("act") COUNTS("agrad") COUNTS("wgrad") "updates,lost"
+
 static void csv_header(const train_report *r)
 {
-    fputs(r->compare ? "policy,status,first,steps,initial_loss,final_loss,test_loss,test_accuracy,"
-                       "skipped,final_scale," COUNTS("act") COUNTS("agrad") COUNTS("wgrad")
-                       "updates,lost,weights,master,gradients,state,activations,ms_per_step,clip\n"
-                     : "policy,step,loss,accuracy,scale,next_scale,events,norm,clipped,"
-                       COUNTS("act") COUNTS("agrad") COUNTS("wgrad")
-                       "updates,lost,test_loss,test_accuracy\n",
-          r->file);
+    static const char *const headers[2][2] = {
+        {"policy,step,loss,accuracy,scale,next_scale,events,norm,clipped," CASTS ",test_loss,test_accuracy\n",
+         "policy,step,loss,accuracy,scale,next_scale,events,norm,clipped," CASTS
+         ",validation_loss,validation_accuracy,perplexity,lr\n"},
+        {"policy,status,first,steps,initial_loss,final_loss,test_loss,test_accuracy,skipped,final_scale," CASTS
+         ",weights,master,gradients,state,activations,ms_per_step,clip\n",
+         "policy,status,first,steps,initial_loss,final_loss,validation_loss,validation_accuracy,skipped,final_scale,"
+         CASTS ",weights,master,gradients,state,activations,ms_per_step,clip,perplexity,tokens_per_second,operations\n"}};
+    fputs(headers[r->compare != 0][r->decoder != 0], r->file);
 }
 
 static void csv_cell(FILE *f, double x, int there)
@@ -133,7 +196,22 @@ static void csv_step(const train_report *r, const train_row *row)
     fprintf(f, ",%" PRIu64 ",%" PRIu64, s->updates, s->lost);
     csv_cell(f, row->test_loss, row->evaluated);
     csv_cell(f, row->test_accuracy, row->evaluated);
+    if (r->decoder) {
+        csv_cell(f, row->evaluated ? train_perplexity(row->test_loss) : 0, row->evaluated);
+        csv_cell(f, s->lr, 1);
+    }
     fputc('\n', f);
+}
+
+/* The columns of transformers alone; operations: "bf16 x bf16=1234;...". */
+static void csv_decoder(FILE *f, const train_run *run, const train_total *t)
+{
+    train_operations o;
+    train_operations_count(&o, run, train_last_plan(run, t));
+    csv_cell(f, train_perplexity(t->test_loss), 1);
+    csv_cell(f, t->tokens_per_second, !isnan(t->ms_per_step));
+    for (size_t i = 0; i < o.count; i++)
+        fprintf(f, "%c%s=%" PRIu64, i ? ';' : ',', o.rows[i].name, o.rows[i].n);
 }
 
 static void csv_compare(const train_report *r, const train_job *jobs, const train_total *totals,
@@ -162,6 +240,8 @@ static void csv_compare(const train_report *r, const train_job *jobs, const trai
         csv_cell(f, t->ms_per_step, !isnan(t->ms_per_step));
         fputc(',', f);
         csv_text(f, train_clip_text(status, sizeof status, &jobs[i].run));
+        if (r->decoder)
+            csv_decoder(f, &jobs[i].run, t);
         fputc('\n', f);
     }
 }
@@ -200,7 +280,7 @@ void train_report_step(const train_row *step, void *report)
     train_report *r = report;
     if (r->style == REPORT_JSON) {
         fputs(r->entries++ ? ",\n" : "\n", r->file);
-        r->failed |= json_write(r->file, json_step(step));
+        r->failed |= json_write(r->file, json_step(step, is_decoder(&r->job->run.settings)));
     } else if (r->style == REPORT_CSV && !r->compare) {
         csv_step(r, step);
     }
@@ -217,7 +297,7 @@ void train_report_total(train_report *r, const train_total *t)
 {
     if (r->style == REPORT_JSON) {
         fputs("],\n\"total\": ", r->file);
-        r->failed |= json_write(r->file, json_total(t));
+        r->failed |= json_write(r->file, json_total(t, &r->job->run));
         fputs("}", r->file);
     } else if (r->style == REPORT_TEXT && !r->compare) {
         train_text_total(r, t);

@@ -9,6 +9,7 @@ typedef struct train_report {
     FILE *file;
     report_style style;
     int compare;         /* text and CSV: the table of all runs only                  */
+    int decoder;         /* transformers: their columns                               */
     int as_published;    /* of compare: each policy clips as it says                  */
     const char *resumed; /* file that the run was resumed from, or NULL               */
     const char *checked; /* file of digests that it was compared with, or NULL        */
@@ -17,6 +18,9 @@ typedef struct train_report {
     int runs, entries;   /* JSON: so far                                              */
     int failed;
 } train_report;
+
+/* train_decoder_json -- the settings of a transformer. */
+json_t *train_decoder_json(const train_settings *s);
 
 /* In this order; config is consumed. compare: after the last run, text and CSV. */
 void train_report_begin(train_report *r, json_t *config);

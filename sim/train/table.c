@@ -1,6 +1,8 @@
 /* table.c -- see table.h. */
 #include "table.h"
 
+#include "decoder.h"
+#include "decodertable.h"
 #include "describe.h"
 #include "policy.h"
 
@@ -9,15 +11,6 @@
 #include <string.h>
 
 /* ---- words ---- */
-
-static const char *loss_text(char *out, double x)
-{
-    if (isfinite(x) && fabs(x) < 1e4 && (x == 0 || fabs(x) >= 1e-3))
-        snprintf(out, 32, "%.4f", x);
-    else
-        text_number(out, x);
-    return out;
-}
 
 static const char *percent_text(char *out, double x)
 {
@@ -30,6 +23,10 @@ static void print_layers(FILE *f, const train_run *r)
     char text[2048];
     size_t n = 0;
     text[0] = '\0';
+    if (is_decoder(&r->settings)) {
+        decoder_print_network(f, r);
+        return;
+    }
     for (size_t i = 0; i < r->n_layers && n < sizeof text; i++) {
         const train_layer *l = &r->layers[i];
         const int sized = l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
@@ -82,6 +79,14 @@ static int has_blocks(const train_run *r, int promoted)
     return 0;
 }
 
+static void print_steps(FILE *f, const train_settings *s)
+{
+    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps,
+            s->batch, s->seed);
+    if (strcmp(s->math, "binary32") != 0)
+        fprintf(f, ", softmax and normalisation in %s", s->math);
+}
+
 void train_text_run(train_report *r, const train_job *j)
 {
     const train_settings *s = &j->run.settings;
@@ -100,28 +105,33 @@ void train_text_run(train_report *r, const train_job *j)
     if (has_blocks(&j->run, 0))
         fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not "
               "modelled\n", f);
-    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps,
-            s->batch, s->seed);
-    if (strcmp(s->math, "binary32") != 0)
-        fprintf(f, ", softmax and normalisation in %s", s->math);
+    if (is_decoder(s))
+        decoder_print_steps(f, &j->run);
+    else
+        print_steps(f, s);
     if (s->loss_factor != 1)
         fprintf(f, ", loss times %g", s->loss_factor);
     if (s->gain != 1)
         fprintf(f, ", gain %g", s->gain);
     fprintf(f, "%s%s\n\n", r->resumed ? ", resumed from " : "",
             escape_text(text, sizeof text, r->resumed ? r->resumed : ""));
-    r->rows = table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
-                        ">wgrad|>updates");
+    r->rows = is_decoder(s) ? decoder_rows()
+                            : table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
+                                        ">wgrad|>updates");
 }
 
 void train_text_row(train_report *r, const train_row *row)
 {
     char text[64];
     table *t = r->rows;
+    if (is_decoder(&r->job->run.settings)) {
+        decoder_row(t, row);
+        return;
+    }
     table_cell(t, "%" PRIu64, row->step.step + 1);
-    table_cell(t, "%s", loss_text(text, row->loss));
+    table_cell(t, "%s", train_loss_text(text, row->loss));
     table_cell(t, "%s", percent_text(text, row->accuracy));
-    table_cell(t, "%s", loss_text(text, row->test_loss));
+    table_cell(t, "%s", train_loss_text(text, row->test_loss));
     table_cell(t, "%s", percent_text(text, row->test_accuracy));
     table_cell(t, "%s", text_scale(text, row->step.scale));
     table_cell(t, "%s", row->skipped ? text_count(text, row->skipped) : "");
@@ -131,20 +141,24 @@ void train_text_row(train_report *r, const train_row *row)
     table_share(t, row->lost, row->updates);
 }
 
-static void print_loss(FILE *f, const train_total *t)
+static void print_loss(FILE *f, const train_total *t, const train_run *r)
 {
     char a[64], b[64];
     if (t->n_losses == 0)
         fputs("\nloss       none: no step was done", f);
     else
         fprintf(f, "\nloss       %s at step %" PRIu64 ", %s at the end (mean of %" PRIu64 " step%s)",
-                loss_text(a, t->initial_loss), t->first, loss_text(b, t->final_loss), t->tail,
+                train_loss_text(a, t->initial_loss), t->first, train_loss_text(b, t->final_loss), t->tail,
                 t->tail == 1 ? "" : "s");
+    if (is_decoder(&r->settings)) {
+        decoder_print_loss(f, t, r);
+        return;
+    }
     if (isnan(t->test_accuracy)) { /* interrupted */
         fputs("\n", f);
         return;
     }
-    fprintf(f, ", %s on the test images\n", loss_text(a, t->test_loss));
+    fprintf(f, ", %s on the test images\n", train_loss_text(a, t->test_loss));
     fprintf(f, "accuracy   %.2f %% of the %d test images\n", 100 * t->test_accuracy, TRAIN_TESTS);
 }
 
@@ -182,11 +196,19 @@ static void print_lost(train_report *r, const train_total *t)
     table_free(out);
 }
 
+static void print_tokens(FILE *f, const train_total *t)
+{
+    if (!isnan(t->tokens_per_second))
+        fprintf(f, "; %.4g tokens a second", t->tokens_per_second);
+    fputc('\n', f);
+}
+
 static void print_speed(FILE *f, const train_total *t)
 {
     const double millions = 1e-6 * (double)t->products;
     if (!isnan(t->ms_per_step)) {
-        fprintf(f, "speed      %.3g ms a step, median\n", t->ms_per_step);
+        fprintf(f, "speed      %.3g ms a step, median", t->ms_per_step);
+        print_tokens(f, t);
         return;
     }
     fprintf(f, "speed      %.1f million multiply-adds in products", millions);
@@ -194,7 +216,7 @@ static void print_speed(FILE *f, const train_total *t)
         fprintf(f, ", %.1f a second and core", millions / t->product_seconds);
     if (t->seconds > 0)
         fprintf(f, "; %.1f with all else", millions / t->seconds);
-    fputc('\n', f);
+    print_tokens(f, t);
 }
 
 void train_text_total(train_report *r, const train_total *t)
@@ -204,9 +226,9 @@ void train_text_total(train_report *r, const train_total *t)
     r->failed |= table_print(r->rows, f, "");
     table_free(r->rows);
     r->rows = NULL;
-    fputs("loss, accuracy, act, agrad, wgrad, updates: over the steps since the row above\n"
-          "act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", f);
-    print_loss(f, t);
+    fprintf(f, "loss, %sact, agrad, wgrad, updates: over the steps since the row above\n"
+          "act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", is_decoder(&r->job->run.settings) ? "" : "accuracy, ");
+    print_loss(f, t, &r->job->run);
     if (train_status(a, sizeof a, t)[0])
         fprintf(f, "status     %s\n", a);
     print_scaler(f, t);
@@ -222,6 +244,8 @@ void train_text_total(train_report *r, const train_total *t)
         fprintf(f, "digests    differ from %s: %s\n", checked, t->difference);
     else if (r->checked)
         fprintf(f, "digests    equal to %s in %" PRIu64 " steps\n", checked, t->compared);
+    if (is_decoder(&r->job->run.settings))
+        decoder_print_operations(f, r->job, t);
     print_speed(f, t);
 }
 
@@ -236,9 +260,9 @@ static void compare_results(train_report *r, const train_job *jobs, const train_
     for (size_t i = 0; i < n; i++) {
         const train_total *t = &totals[i];
         table_cell(out, "%s", jobs[i].name);
-        table_cell(out, "%s", loss_text(text, t->initial_loss));
-        table_cell(out, "%s", loss_text(text, t->final_loss));
-        table_cell(out, "%s", loss_text(text, t->test_loss));
+        table_cell(out, "%s", train_loss_text(text, t->initial_loss));
+        table_cell(out, "%s", train_loss_text(text, t->final_loss));
+        table_cell(out, "%s", train_loss_text(text, t->test_loss));
         table_cell(out, "%s", percent_text(text, t->test_accuracy));
         table_cell(out, "%s", t->skipped ? text_count(text, t->skipped) : "");
         table_cell(out, "%s", text_scale(text, t->final_scale));
@@ -283,14 +307,11 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
             clipped ? "; clipped: steps" : "");
 }
 
-void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
+static void compare_images(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     const train_settings *s = &jobs[0].run.settings;
     FILE *f = r->file;
     char text[64];
-    if (n == 0)
-        return;
-    print_layers(f, &jobs[0].run);
     fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s "
                "parameters\n\n",
             s->steps, s->batch, s->seed, s->arch,
@@ -299,6 +320,24 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
     fprintf(f, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "
                "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail,
             totals[0].tail == 1 ? "" : "s", TRAIN_TESTS);
+}
+
+void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
+{
+    const train_settings *s = &jobs[0].run.settings;
+    FILE *f = r->file;
+    char text[64];
+    if (n == 0)
+        return;
+    print_layers(f, &jobs[0].run);
+    if (is_decoder(s)) {
+        decoder_print_steps(f, &jobs[0].run);
+        fprintf(f, "\nproducts   %s, %s parameters\n\n", s->arch,
+                text_count(text, train_count_parameters(&jobs[0].run)));
+        decoder_compare_results(r, jobs, totals, n);
+    } else {
+        compare_images(r, jobs, totals, n);
+    }
     compare_lost(r, jobs, totals, n);
     table *out = step_bytes_table();
     for (size_t i = 0; i < n; i++)
@@ -306,4 +345,6 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
     fputc('\n', f);
     r->failed |= table_print(out, f, "");
     table_free(out);
+    if (is_decoder(s))
+        decoder_compare_operations(r, jobs, totals, n);
 }

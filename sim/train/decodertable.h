@@ -1,0 +1,20 @@
+/* decodertable.h -- the text of train's report where it speaks of transformers. */
+#ifndef MPSIM_SIM_TRAIN_DECODERTABLE_H
+#define MPSIM_SIM_TRAIN_DECODERTABLE_H
+
+#include "report.h"
+
+/* The network and what it is trained on; the steps, their batches, ranks and schedule, without a line's end;
+ * the table of steps; a row of it. */
+void decoder_print_network(FILE *f, const train_run *r);
+void decoder_print_steps(FILE *f, const train_run *r);
+table *decoder_rows(void);
+void decoder_row(table *t, const train_row *row);
+/* After "loss ... at the end": the rest of the line, and perplexity and accuracy. */
+void decoder_print_loss(FILE *f, const train_total *t, const train_run *r);
+void decoder_print_operations(FILE *f, const train_job *j, const train_total *t);
+/* The table of several runs with its explanation, and their operations. */
+void decoder_compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
+void decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
+
+#endif
