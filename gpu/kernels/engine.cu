@@ -138,14 +138,78 @@ static int cuda_cast(train_engine *e, train_tensor *y, const train_tensor *x, mp
 
 /* ---- products ---- */
 
-static mpsim_matrix matrix_of(const train_tensor *x, int transposed)
+/* From row `first` on. */
+static mpsim_matrix matrix_of(const train_tensor *x, size_t first, int transposed)
 {
     mpsim_matrix m;
     m.format = x->format;
-    m.codes = at_of(x);
+    m.codes = static_cast<const unsigned char *>(at_of(x)) + first * x->cols * (size_t)format_of(x).bytes;
     m.stride = x->cols;
     m.transposed = transposed != 0;
     return m;
+}
+
+/* The matrices of x, one of `stacks` below one another: from row *first, *n rows of each. */
+static int part_of(train_engine *e, const train_tensor *x, size_t stacks, const train_part *part,
+                   size_t *first, size_t *n)
+{
+    if (check(e, "gemm", x))
+        return -1;
+    const size_t height = x->rows / stacks;
+    if (x->rows % stacks || part->first > height || part->n > height - part->first)
+        return cuda_fail(e, "gemm: %zu rows are no stack of %zu, or without rows %zu to %zu of each",
+                         x->rows, stacks, part->first, part->first + part->n);
+    *first = part->n ? part->first : 0;
+    *n = part->n ? part->n : height;
+    return 0;
+}
+
+/* The shape of a product, or of each product of a stack. */
+static int shape_of(train_engine *e, const train_tensor *d, const train_gemm *g, gpu_product *p)
+{
+    static const train_part all = {0, 0};
+    const size_t stacks = g->stacks ? g->stacks : 1, shared = g->stacks && g->shared ? g->shared : 1;
+    size_t a, b, c, height, deep, rows;
+    if (stacks % shared)
+        return cuda_fail(e, "gemm: a stack of %zu, of which %zu share an operand", stacks, shared);
+    if (part_of(e, g->a, stacks, g->stacks ? &g->a_part : &all, &a, &height) ||
+        part_of(e, g->b, stacks / shared, g->stacks ? &g->b_part : &all, &b, &deep) ||
+        part_of(e, d, stacks, g->stacks ? &g->d_part : &all, &c, &rows))
+        return -1;
+    p->rows = g->a_transposed ? g->a->cols : height;
+    p->depth = g->a_transposed ? height : g->a->cols;
+    p->columns = g->b_transposed ? deep : g->b->cols;
+    deep = g->b_transposed ? g->b->cols : deep;
+    if (deep != p->depth)
+        return cuda_fail(e, "gemm: depth of a is %zu, of b %zu", p->depth, deep);
+    if (rows != p->rows || d->cols != p->columns)
+        return cuda_fail(e, "gemm: a product of %zu x %zu for a place of %zu x %zu", p->rows, p->columns,
+                         rows, d->cols);
+    p->stacks = stacks;
+    p->shared = shared;
+    p->a_apart = g->a->rows / stacks * g->a->cols;
+    p->b_apart = g->b->rows / (stacks / shared) * g->b->cols;
+    p->d_apart = d->rows / stacks * d->cols;
+    p->a = matrix_of(g->a, a, g->a_transposed);
+    p->b = matrix_of(g->b, b, g->b_transposed);
+    p->d = static_cast<unsigned char *>(at_of(d)) + c * d->cols * (size_t)format_of(d).bytes;
+    return 0;
+}
+
+static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *g)
+{
+    if (d->data == g->a->data || d->data == g->b->data)
+        return cuda_fail(e, "gemm: the result is an operand");
+    if (g->bias && check_shape(e, "gemm: bias", g->bias, 1, d->cols))
+        return -1;
+    if (g->stacks && (g->bias || g->a_blocks || g->b_blocks || g->depth_limit))
+        return cuda_fail(e, "gemm: a stack with bias, blocks or a limit");
+    if (g->start != TRAIN_FROM_ZERO &&
+        (g->start > TRAIN_ADD_TO || g->a_blocks || format_of(d).kind != GPU_BINARY32))
+        return cuda_fail(e, "gemm: sums that go on are binary32, and without blocks");
+    if (g->start == TRAIN_FROM_SUM && (g->a->inverse != 1 || g->b->inverse != 1))
+        return cuda_fail(e, "gemm: a chain that goes on has no factor");
+    return check_product(e, g);
 }
 
 static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
@@ -156,31 +220,16 @@ static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, trai
     memset(&p, 0, sizeof p);
     if (!g || !g->model)
         return cuda_fail(e, "gemm: a model is missing");
-    if (check(e, "gemm", g->a) || check(e, "gemm", g->b))
+    if (shape_of(e, d, g, &p) || check_gemm(e, d, g))
         return -1;
     p.model = g->model;
-    p.rows = g->a_transposed ? g->a->cols : g->a->rows;
-    p.depth = g->a_transposed ? g->a->rows : g->a->cols;
-    p.columns = g->b_transposed ? g->b->rows : g->b->cols;
-    if ((g->b_transposed ? g->b->cols : g->b->rows) != p.depth)
-        return cuda_fail(e, "gemm: depth of a is %zu, of b %zu", p.depth,
-                         g->b_transposed ? g->b->cols : g->b->rows);
-    if (check_shape(e, "gemm", d, p.rows, p.columns) ||
-        (g->bias && check_shape(e, "gemm: bias", g->bias, 1, p.columns)))
-        return -1;
-    if (d->data == g->a->data || d->data == g->b->data)
-        return cuda_fail(e, "gemm: the result is an operand");
-    if (check_product(e, g))
-        return -1;
     p.depth_limit = g->depth_limit;
-    p.a = matrix_of(g->a, g->a_transposed);
-    p.b = matrix_of(g->b, g->b_transposed);
     p.factor = g->a->inverse != 1 || g->b->inverse != 1 ? g->a->inverse * g->b->inverse : 1;
     p.bias_format = g->bias ? g->bias->format : NULL;
     p.bias = at_of(g->bias);
     p.format = d->format;
-    p.d = at_of(d);
     p.d_stride = d->cols;
+    p.start = g->start;
     p.counts = slot_of(e, counts, &failed);
     if (failed)
         return -1;

@@ -91,7 +91,7 @@ static int types_of(const mpsim_format *a, const mpsim_format *b)
     return -1;
 }
 
-static int lines_set(gpu_lines *x, const mpsim_matrix *m, int along, size_t lines)
+static int lines_set(gpu_lines *x, const mpsim_matrix *m, int along, size_t lines, size_t apart)
 {
     if (gpu_format_set(&x->format, m->format) != 0)
         return -1;
@@ -100,7 +100,9 @@ static int lines_set(gpu_lines *x, const mpsim_matrix *m, int along, size_t line
     x->lines = lines;
     x->along = along;
     x->shift = x->format.bytes == 1 ? 0 : x->format.bytes == 2 ? 1 : 2;
-    x->aligned = reinterpret_cast<uintptr_t>(x->at) % 16 == 0 && (x->stride << x->shift) % 16 == 0;
+    x->apart = apart << x->shift;
+    x->aligned = reinterpret_cast<uintptr_t>(x->at) % 16 == 0 &&
+                 (x->stride << x->shift) % 16 == 0 && x->apart % 16 == 0;
     return 0;
 }
 
@@ -116,35 +118,38 @@ static int finish_set(gpu_finish *o, const gpu_product *p)
     o->rows = p->rows;
     o->columns = p->columns;
     o->stride = p->d_stride;
+    o->apart = p->d_apart * static_cast<size_t>(o->format.bytes);
+    o->start = p->start;
     o->counts = p->counts;
-    o->pairs = p->d_stride % 2 == 0 &&
+    o->pairs = p->d_stride % 2 == 0 && p->d_apart % 2 == 0 &&
                reinterpret_cast<uintptr_t>(o->d) % (2 * static_cast<size_t>(o->format.bytes)) == 0;
     return 0;
 }
 
 /* ---- launches ---- */
 
-static cudaError_t tiles_set(gpu_job *j, size_t rows_of_tile, size_t columns_of_tile)
+static cudaError_t tiles_set(gpu_job *j, size_t stacks, size_t rows_of_tile, size_t columns_of_tile)
 {
     const size_t m = (j->out.rows + rows_of_tile - 1) / rows_of_tile;
     const size_t n = (j->out.columns + columns_of_tile - 1) / columns_of_tile;
-    if (n > 0xffff || m * n > 0x7fffffff)
+    if (n > 0xffff || m * n > 0x7fffffff || stacks > 0x7fffffff / (m * n))
         return cudaErrorInvalidConfiguration;
     j->tiles_m = static_cast<unsigned>(m);
     j->tiles_n = static_cast<unsigned>(n);
+    j->blocks = static_cast<unsigned>(m * n * stacks);
     return cudaSuccess;
 }
 
 typedef void kernel(const gpu_job j);
 
-static cudaError_t launch(kernel *k, gpu_job *j, int tile, int threads, int shared)
+static cudaError_t launch(kernel *k, gpu_job *j, size_t stacks, int tile, int threads, int shared)
 {
-    cudaError_t e = tiles_set(j, static_cast<size_t>(tile), static_cast<size_t>(tile));
+    cudaError_t e = tiles_set(j, stacks, static_cast<size_t>(tile), static_cast<size_t>(tile));
     if (e == cudaSuccess && shared > 48 * 1024)
         e = cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess)
         return e;
-    GPU_LAUNCH(k, j->tiles_m * j->tiles_n, threads, shared, *j);
+    GPU_LAUNCH(k, j->blocks, threads, shared, *j);
     return cudaGetLastError();
 }
 
@@ -161,20 +166,21 @@ static kernel *const fast_kernels[2][2][2] = {
     {{gemm_fast_kernel<GPU_TYPES_BF16, 0, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 0, 1>},
      {gemm_fast_kernel<GPU_TYPES_BF16, 1, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 1, 1>}}};
 
-static cudaError_t launch_path(gpu_job *j, gpu_gemm_path path, int types, int fused, int promote)
+static cudaError_t launch_path(gpu_job *j, size_t stacks, gpu_gemm_path path, int types, int fused,
+                               int promote)
 {
     cudaError_t e;
     switch (path) {
     case GPU_GEMM_FMA:
-        return launch(fused ? gemm_fma_kernel<1> : gemm_fma_kernel<0>, j, FMA_LINES, FMA_THREADS,
-                      0);
+        return launch(fused ? gemm_fma_kernel<1> : gemm_fma_kernel<0>, j, stacks, FMA_LINES,
+                      FMA_THREADS, 0);
     case GPU_GEMM_MMA:
-        return launch(mma_kernels[types], j, MMA_LINES, MMA_THREADS, 0);
+        return launch(mma_kernels[types], j, stacks, MMA_LINES, MMA_THREADS, 0);
     case GPU_GEMM_FAST:
-        return launch(fast_kernels[types][j->a.along][j->b.along], j, FAST_LINES, FAST_THREADS,
-                      FAST_SHARED);
+        return launch(fast_kernels[types][j->a.along][j->b.along], j, stacks, FAST_LINES,
+                      FAST_THREADS, FAST_SHARED);
     default:
-        e = tiles_set(j, 128, path == GPU_GEMM_WIDE ? 256 : 128);
+        e = tiles_set(j, stacks, 128, path == GPU_GEMM_WIDE ? 256 : 128);
         return e != cudaSuccess ? e
                                 : gpu_gemm_wgmma_launch(j, types, path == GPU_GEMM_WIDE, promote);
     }
@@ -182,9 +188,9 @@ static cudaError_t launch_path(gpu_job *j, gpu_gemm_path path, int types, int fu
 
 /* The fast kernel does whole pieces of 16 bytes. Few tiles of 128 leave most of a device idle: then
  * smaller ones. */
-static gpu_gemm_path path_for(const model_row *r, const gpu_job *j)
+static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stacks)
 {
-    const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128);
+    const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128) * stacks;
     if (r->paths & FMA)
         return GPU_GEMM_FMA;
     if (r->paths & FAST && j->a.aligned && j->b.aligned && tiles >= 32)
@@ -206,16 +212,21 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
         return gemm_fail(why, size, "model \"%s\" does not take operands %s and %s", p->model->name,
                     p->a.format->name, p->b.format->name);
     memset(static_cast<void *>(&j), 0, sizeof j);
-    if (lines_set(&j.a, &p->a, !p->a.transposed, p->rows) != 0 ||
-        lines_set(&j.b, &p->b, p->b.transposed, p->columns) != 0 || finish_set(&j.out, p) != 0)
+    if (lines_set(&j.a, &p->a, !p->a.transposed, p->rows, p->a_apart) != 0 ||
+        lines_set(&j.b, &p->b, p->b.transposed, p->columns, p->b_apart) != 0 ||
+        finish_set(&j.out, p) != 0)
         return gemm_fail(why, size, "a format of the product has numbers that binary32 has not");
     j.depth = p->depth_limit && p->depth_limit < p->depth ? p->depth_limit : p->depth;
     if (j.depth > 1 << 29) /* kernels count its bytes, and stages behind its end, in an int */
         return gemm_fail(why, size, "a depth of more than 2^29");
+    if (p->start != TRAIN_FROM_ZERO && j.out.format.kind != GPU_BINARY32)
+        return gemm_fail(why, size, "sums that go on are binary32");
     if (p->rows == 0 || p->columns == 0)
         return 0;
+    const size_t stacks = p->stacks ? p->stacks : 1;
+    j.shared = p->shared ? static_cast<unsigned>(p->shared) : 1;
     if (path == GPU_GEMM_AUTO)
-        path = path_for(r, &j);
+        path = path_for(r, &j, stacks);
     if (!(r->paths >> path & 1) || (path == GPU_GEMM_FAST && (!j.a.aligned || !j.b.aligned)))
         return gemm_fail(why, size, "this kernel does not compute model \"%s\" with these operands",
                          p->model->name);
@@ -223,7 +234,7 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
     gpu_host_cores_set(sm);
 #endif
     const cudaError_t e =
-        launch_path(&j, path, types, p->model->addition == MPSIM_ADDITION_FMA, r->promote);
+        launch_path(&j, stacks, path, types, p->model->addition == MPSIM_ADDITION_FMA, r->promote);
     if (e != cudaSuccess) {
         cudaGetLastError(); /* one that does not stay shall not meet the next launch */
         return gemm_fail(why, size, "matrix product: %s", cudaGetErrorString(e));

@@ -2,11 +2,12 @@
  *
  * Every element of the result is one chain, whatever tile, warp or kernel computes it:
  *
- *   s = +0
+ *   s = +0, or the number in d
  *   s = one tensor-core instruction (s, a[k0 .. k0 + S), b[k0 .. k0 + S)), for k0 = 0, S, 2 S, ...
- *   s = s * factor, unless factor is 1;  s = s + bias[column];  d = RN(format, s)
+ *   s = s * factor, unless factor is 1;  s = s + bias[column];  d = RN(format, s), or d = d + s
  *
- * with the depth filled up with products 0 * 0, which change nothing. There is no split of the
+ * with the depth filled up with products 0 * 0, which change nothing: the first instruction has made a
+ * number of d one of its own, and -0 to +0. There is no split of the
  * depth. So the bits depend on the instruction only, and that is a row of the table of models. */
 #ifndef MPSIM_GPU_KERNELS_GEMM_H
 #define MPSIM_GPU_KERNELS_GEMM_H
@@ -31,6 +32,10 @@ typedef struct gpu_product {
     void *d;
     size_t d_stride;
     unsigned long long *counts; /* the four of train_counts, added to, or NULL */
+    /* A stack: so many products of this shape, 0: one, by one launch. Matrix s of a begins a_apart codes
+     * after the one before, as d's; that of b is number s / shared (0: 1). */
+    size_t stacks, shared, a_apart, b_apart, d_apart;
+    int start; /* train_start: what is in d begins the chain, or is added to; d is binary32 then */
 } gpu_product;
 
 /* Kernels. They differ in speed only. */

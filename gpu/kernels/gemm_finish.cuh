@@ -5,6 +5,8 @@
 
 #include "fragments.cuh"
 
+#include <train/engine.h>
+
 /* ---- what a kernel is told ---- */
 
 struct gpu_lines { /* an operand; lines are rows of a, columns of b */
@@ -12,30 +14,57 @@ struct gpu_lines { /* an operand; lines are rows of a, columns of b */
     size_t stride, lines; /* elements */
     int along;   /* 1: the depth is contiguous, else the lines are */
     int shift;   /* bytes of an element: 1 << shift */
-    int aligned; /* address and stride are multiples of 16 bytes */
+    int aligned; /* address, stride and apart are multiples of 16 bytes */
+    size_t apart; /* bytes from a matrix of the stack to the next */
     gpu_format format;
 };
 
 struct gpu_finish { /* the result */
     int scaled, pairs; /* pairs: two neighbours in a row may be stored at once */
+    int start;         /* train_start */
     float factor;
     const void *bias; /* or NULL */
     gpu_format format, bias_format;
     unsigned char *d;
     size_t rows, columns, stride;
+    size_t apart; /* bytes from a matrix of the stack to the next */
     gpu_word *counts;
 };
 
 struct gpu_job {
     gpu_lines a, b;
     size_t depth; /* after the limit */
-    unsigned tiles_m, tiles_n;
+    unsigned tiles_m, tiles_n; /* of a matrix of the stack */
+    unsigned shared;           /* matrices of d that take the same of b */
+    unsigned blocks;           /* of the grid: all tiles of all matrices */
     gpu_finish out;
 };
 
 /* In gemm_wgmma.cu, compiled for sm_90a. types: GPU_TYPES_*; wide: tiles of 256 columns; promote:
  * sums leave the tensor core every 128 products (FP8, not wide). */
 cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int types, int wide, int promote);
+
+/* ---- matrices of a stack: a grid has the tiles of the first, then those of the second, ... ---- */
+
+static __device__ __forceinline__ unsigned gpu_stack(const gpu_job &j)
+{
+    return blockIdx.x / (j.tiles_m * j.tiles_n);
+}
+
+static __device__ __forceinline__ const unsigned char *gpu_a(const gpu_job &j)
+{
+    return j.a.at + gpu_stack(j) * j.a.apart;
+}
+
+static __device__ __forceinline__ const unsigned char *gpu_b(const gpu_job &j)
+{
+    return j.b.at + gpu_stack(j) / j.shared * j.b.apart;
+}
+
+static __device__ __forceinline__ unsigned char *gpu_d(const gpu_job &j)
+{
+    return j.out.d + gpu_stack(j) * j.out.apart;
+}
 
 /* ---- operands ---- */
 
@@ -54,11 +83,11 @@ static __device__ __forceinline__ uint32_t gpu_element(const unsigned char *p, s
     return reinterpret_cast<const uint32_t *>(p)[i];
 }
 
-/* Elements k, k + 1, ... of a line as 32 bits; zeros outside. A code of tf32 has its 19 bits at the
- * top of the word. */
+/* Elements k, k + 1, ... of a line of the matrix at `from` as 32 bits; zeros outside. A code of tf32 has
+ * its 19 bits at the top of the word. */
 template <int TYPES>
-static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, size_t line, size_t k,
-                                                    size_t depth)
+static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, const unsigned char *from,
+                                                      size_t line, size_t k, size_t depth)
 {
     constexpr int SHIFT = gpu_types_shift(TYPES), PER = 4 >> SHIFT;
     constexpr unsigned LEFT = TYPES == GPU_TYPES_TF32 ? 13 : 0;
@@ -66,7 +95,7 @@ static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, size_t
     if (line >= x.lines || k >= depth)
         return 0;
     if (x.along) {
-        const unsigned char *at = x.at + ((line * x.stride + k) << SHIFT);
+        const unsigned char *at = from + ((line * x.stride + k) << SHIFT);
         if (k + PER <= depth && (reinterpret_cast<uintptr_t>(at) & 3) == 0)
             return *reinterpret_cast<const uint32_t *>(at) << LEFT;
 #pragma unroll
@@ -75,7 +104,7 @@ static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, size_t
                 word |= gpu_element<SHIFT>(at, i) << (8u * i << SHIFT);
         return word << LEFT;
     }
-    const unsigned char *at = x.at + ((k * x.stride + line) << SHIFT);
+    const unsigned char *at = from + ((k * x.stride + line) << SHIFT);
 #pragma unroll
     for (int i = 0; i < PER; i++)
         if (k + i < depth)
@@ -96,13 +125,22 @@ static __device__ __forceinline__ int gpu_bytes_left(size_t at, size_t end, int 
  * groups of eight rows of tiles, column by column. */
 static __device__ __forceinline__ void gpu_tile(const gpu_job &j, unsigned *m, unsigned *n)
 {
-    const unsigned group = 8 * j.tiles_n, first = blockIdx.x / group * 8;
+    const unsigned tile = blockIdx.x % (j.tiles_m * j.tiles_n);
+    const unsigned group = 8 * j.tiles_n, first = tile / group * 8;
     const unsigned rows = j.tiles_m - first < 8 ? j.tiles_m - first : 8;
-    *m = first + blockIdx.x % group % rows;
-    *n = blockIdx.x % group / rows;
+    *m = first + tile % group % rows;
+    *n = tile % group / rows;
 }
 
 /* ---- results ---- */
+
+/* What the chain of an element begins with. */
+static __device__ __forceinline__ float gpu_begin(const gpu_job &j, size_t row, size_t column)
+{
+    if (j.out.start != TRAIN_FROM_SUM || row >= j.out.rows || column >= j.out.columns)
+        return 0;
+    return reinterpret_cast<const float *>(gpu_d(j))[row * j.out.stride + column];
+}
 
 static __device__ __forceinline__ float gpu_scale_add(const gpu_finish &o, size_t column, float s)
 {
@@ -113,8 +151,12 @@ static __device__ __forceinline__ float gpu_scale_add(const gpu_finish &o, size_
     return s;
 }
 
-static __device__ __forceinline__ uint32_t gpu_round(const gpu_finish &o, float s, gpu_counter *c)
+/* The code of a sum that goes to place `at` of the matrix at d. */
+static __device__ __forceinline__ uint32_t gpu_round(const gpu_finish &o, const unsigned char *d,
+                                                     size_t at, float s, gpu_counter *c)
 {
+    if (o.start == TRAIN_ADD_TO)
+        s = __fadd_rn(reinterpret_cast<const float *>(d)[at], s);
     const gpu_code y = gpu_encode(o.format, GPU_NEAREST, s);
     c->add(o.format, s, y);
     return y.code;
@@ -139,9 +181,11 @@ static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, in
 
 /* The block, whose threads all call it, finishes a tile of ROWS x COLUMNS sums. */
 template <int ROWS, int COLUMNS>
-static __device__ __forceinline__ void gpu_finish_tile(const gpu_finish &o, const float *sums,
+static __device__ __forceinline__ void gpu_finish_tile(const gpu_job &j, const float *sums,
                                                        size_t first_row, size_t first_column)
 {
+    const gpu_finish &o = j.out;
+    unsigned char *const d = gpu_d(j);
     gpu_counter counted;
     __syncthreads();
 #pragma unroll 1
@@ -157,18 +201,18 @@ static __device__ __forceinline__ void gpu_finish_tile(const gpu_finish &o, cons
         uint32_t code[2];
 #pragma unroll 1
         for (int k = 0; k < n; k++) {
-            code[1] = gpu_round(o, gpu_scale_add(o, column + k, s[k]), &counted);
+            code[1] = gpu_round(o, d, at + k, gpu_scale_add(o, column + k, s[k]), &counted);
             if (k == 0)
                 code[0] = code[1];
         }
         if (n == 2 && o.pairs && o.format.bytes == 2) {
-            *reinterpret_cast<uint32_t *>(o.d + 2 * at) = code[0] | code[1] << 16;
+            *reinterpret_cast<uint32_t *>(d + 2 * at) = code[0] | code[1] << 16;
         } else if (n == 2 && o.pairs && o.format.bytes == 4) {
-            *reinterpret_cast<uint2 *>(o.d + 4 * at) = make_uint2(code[0], code[1]);
+            *reinterpret_cast<uint2 *>(d + 4 * at) = make_uint2(code[0], code[1]);
         } else {
-            gpu_store(o.format, o.d, at, code[0]);
+            gpu_store(o.format, d, at, code[0]);
             if (n == 2)
-                gpu_store(o.format, o.d, at + 1, code[1]);
+                gpu_store(o.format, d, at + 1, code[1]);
         }
     }
     counted.give(o.counts);

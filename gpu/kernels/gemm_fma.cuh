@@ -10,7 +10,8 @@
 enum { FMA_LINES = 64, FMA_DEEP = 16, FMA_PITCH = 68, FMA_THREADS = 256 };
 
 static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gpu_lines &x,
-                                                size_t first, size_t k0, size_t depth)
+                                                const unsigned char *from, size_t first, size_t k0,
+                                                size_t depth)
 {
     for (int n = 0; n < FMA_LINES * FMA_DEEP / FMA_THREADS; n++) {
         const int i = n * FMA_THREADS + static_cast<int>(threadIdx.x);
@@ -20,7 +21,7 @@ static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gp
         if (first + line < x.lines && k0 + k < depth) {
             const size_t at = x.along ? (first + line) * x.stride + k0 + k
                                       : (k0 + k) * x.stride + first + line;
-            v = gpu_value(x.format, x.at, at);
+            v = gpu_value(x.format, from, at);
         }
         to[k][line] = v;
     }
@@ -37,12 +38,16 @@ __global__ void __launch_bounds__(FMA_THREADS) gemm_fma_kernel(const __grid_cons
     float s[4][4] = {};
     unsigned m, n;
     gpu_tile(j, &m, &n);
+    const unsigned char *const from_a = gpu_a(j), *const from_b = gpu_b(j);
     const size_t first_row = static_cast<size_t>(m) * FMA_LINES;
     const size_t first_column = static_cast<size_t>(n) * FMA_LINES;
+    if (j.out.start == TRAIN_FROM_SUM)
+        for (int i = 0; i < 16; i++)
+            s[i / 4][i % 4] = gpu_begin(j, first_row + row + i / 4, first_column + column + i % 4);
     for (size_t k0 = 0; k0 < j.depth; k0 += FMA_DEEP) {
         const int deep = j.depth - k0 < FMA_DEEP ? static_cast<int>(j.depth - k0) : FMA_DEEP;
-        fma_load(a, j.a, first_row, k0, j.depth);
-        fma_load(b, j.b, first_column, k0, j.depth);
+        fma_load(a, j.a, from_a, first_row, k0, j.depth);
+        fma_load(b, j.b, from_b, first_column, k0, j.depth);
         __syncthreads();
         for (int k = 0; k < deep; k++) {
 #pragma unroll
@@ -57,7 +62,7 @@ __global__ void __launch_bounds__(FMA_THREADS) gemm_fma_kernel(const __grid_cons
 #pragma unroll
     for (int i = 0; i < 8; i++)
         gpu_sums_put(sums, FMA_LINES, row + i / 2, column + i % 2 * 2, &s[i / 2][i % 2 * 2]);
-    gpu_finish_tile<FMA_LINES, FMA_LINES>(j.out, sums, first_row, first_column);
+    gpu_finish_tile<FMA_LINES, FMA_LINES>(j, sums, first_row, first_column);
 }
 
 #endif

@@ -24,14 +24,15 @@ static __device__ __forceinline__ int mma_word(int along, int i)
 
 template <int TYPES>
 static __device__ __forceinline__ void mma_fetch(uint32_t r[MMA_EACH], const gpu_lines &x,
-                                                 size_t line, size_t k, size_t depth)
+                                                 const unsigned char *from, size_t line, size_t k,
+                                                 size_t depth)
 {
     constexpr int PER = 4 >> gpu_types_shift(TYPES);
 #pragma unroll
     for (int n = 0; n < MMA_EACH; n++) {
         const int i = n * MMA_THREADS + static_cast<int>(threadIdx.x);
-        r[n] =
-            gpu_packed<TYPES>(x, line + mma_line(x.along, i), k + PER * mma_word(x.along, i), depth);
+        r[n] = gpu_packed<TYPES>(x, from, line + mma_line(x.along, i),
+                                 k + PER * mma_word(x.along, i), depth);
     }
 }
 
@@ -60,18 +61,26 @@ __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_c
     float d[2][4][4] = {};
     unsigned m, n;
     gpu_tile(j, &m, &n);
+    const unsigned char *const from_a = gpu_a(j), *const from_b = gpu_b(j);
     const size_t first_row = static_cast<size_t>(m) * MMA_LINES;
     const size_t first_column = static_cast<size_t>(n) * MMA_LINES;
+    if (j.out.start == TRAIN_FROM_SUM) {
+#pragma unroll
+        for (int i = 0; i < 32; i++)
+            d[i / 16][i / 4 % 4][i % 4] =
+                gpu_begin(j, first_row + row + 16 * (i / 16) + g + 8 * (i / 2 % 2),
+                          first_column + column + 8 * (i / 4 % 4) + 2 * t + i % 2);
+    }
 
-    mma_fetch<TYPES>(next_a, j.a, first_row, 0, j.depth);
-    mma_fetch<TYPES>(next_b, j.b, first_column, 0, j.depth);
+    mma_fetch<TYPES>(next_a, j.a, from_a, first_row, 0, j.depth);
+    mma_fetch<TYPES>(next_b, j.b, from_b, first_column, 0, j.depth);
     for (size_t k = 0; k < j.depth; k += DEEP) {
         mma_store(a, next_a, j.a.along);
         mma_store(b, next_b, j.b.along);
         __syncthreads();
         if (k + DEEP < j.depth) {
-            mma_fetch<TYPES>(next_a, j.a, first_row, k + DEEP, j.depth);
-            mma_fetch<TYPES>(next_b, j.b, first_column, k + DEEP, j.depth);
+            mma_fetch<TYPES>(next_a, j.a, from_a, first_row, k + DEEP, j.depth);
+            mma_fetch<TYPES>(next_b, j.b, from_b, first_column, k + DEEP, j.depth);
         }
 #pragma unroll
         for (int w = 0; w < MMA_WORDS; w += 8) {
@@ -93,7 +102,7 @@ __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_c
     for (int i = 0; i < 16; i++)
         gpu_sums_put(sums, MMA_LINES, row + 16 * (i / 8) + g + 8 * (i % 2),
                      column + 8 * (i / 2 % 4) + 2 * t, d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<MMA_LINES, MMA_LINES>(j.out, sums, first_row, first_column);
+    gpu_finish_tile<MMA_LINES, MMA_LINES>(j, sums, first_row, first_column);
 }
 
 /* ---- fast ----
@@ -131,7 +140,7 @@ struct fast_source {
     static constexpr int NEXT_LINE = ALONG ? FAST_THREADS / 4 : 0;
     static constexpr int NEXT_K = ALONG ? 0 : FAST_THREADS / 16;
 
-    __device__ __forceinline__ fast_source(const gpu_lines &x, size_t first)
+    __device__ __forceinline__ fast_source(const gpu_lines &x, const unsigned char *at, size_t first)
         : line(static_cast<int>(ALONG ? threadIdx.x / 4 : threadIdx.x % 16 * 8)),
           k(static_cast<int>(ALONG ? threadIdx.x % 4 * 8 : threadIdx.x / 16))
     {
@@ -139,7 +148,7 @@ struct fast_source {
         lines_left = left < FAST_LINES ? static_cast<int>(left) : int(FAST_LINES);
         apart = 2 * x.stride * (ALONG ? NEXT_LINE : NEXT_K);
         advance = 2 * FAST_DEEP * (ALONG ? 1 : x.stride);
-        from = x.at + 2 * (ALONG ? (first + line) * x.stride + k : k * x.stride + first + line);
+        from = at + 2 * (ALONG ? (first + line) * x.stride + k : k * x.stride + first + line);
     }
     /* The next stage, of which `left` of depth is there. */
     __device__ __forceinline__ void copy(unsigned char *to, int left)
@@ -206,9 +215,16 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
     gpu_tile(j, &m, &n);
     const size_t first_row = static_cast<size_t>(m) * FAST_LINES;
     const size_t first_column = static_cast<size_t>(n) * FAST_LINES;
-    fast_source<ALONG_A> a(j.a, first_row);
-    fast_source<ALONG_B> b(j.b, first_column);
+    fast_source<ALONG_A> a(j.a, gpu_a(j), first_row);
+    fast_source<ALONG_B> b(j.b, gpu_b(j), first_column);
     float d[4][4][4] = {};
+    if (j.out.start == TRAIN_FROM_SUM) {
+#pragma unroll
+        for (int i = 0; i < 64; i++)
+            d[i / 16][i / 4 % 4][i % 4] =
+                gpu_begin(j, first_row + row + 16 * (i / 16) + lane / 4 + 8 * (i / 2 % 2),
+                          first_column + column + 8 * (i / 4 % 4) + 2 * (lane % 4) + i % 2);
+    }
 
     const int depth = static_cast<int>(j.depth);
     int asked = 0; /* depth that has been copied or is on its way */
@@ -245,7 +261,7 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
     for (int i = 0; i < 32; i++)
         gpu_sums_put(sums, FAST_LINES, row + 16 * (i / 8) + lane / 4 + 8 * (i % 2),
                      column + 8 * (i / 2 % 4) + 2 * (lane % 4), d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<FAST_LINES, FAST_LINES>(j.out, sums, first_row, first_column);
+    gpu_finish_tile<FAST_LINES, FAST_LINES>(j, sums, first_row, first_column);
 }
 
 #endif

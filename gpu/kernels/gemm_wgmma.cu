@@ -9,7 +9,7 @@ static cudaError_t launch(const gpu_job *j)
         gemm_wgmma_kernel<TYPES, N, PROMOTE>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess)
         return e;
-    GPU_LAUNCH((gemm_wgmma_kernel<TYPES, N, PROMOTE>), j->tiles_m * j->tiles_n, WG_THREADS, shared,
+    GPU_LAUNCH((gemm_wgmma_kernel<TYPES, N, PROMOTE>), j->blocks, WG_THREADS, shared,
                *j);
     return cudaGetLastError();
 }

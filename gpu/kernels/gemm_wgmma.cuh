@@ -171,6 +171,7 @@ struct wg_operand {
     static constexpr int APART = WG_THREADS / 8, COPIES = LINES / APART; /* a thread's lines */
 
     const gpu_lines &x;
+    const unsigned char *const matrix;
     const size_t first;
     const int by_pieces;       /* contiguous and aligned: pieces of 16 bytes by cp.async */
     const unsigned char *from; /* by pieces: this thread's in its first line of the next stage */
@@ -178,15 +179,16 @@ struct wg_operand {
     const int to;              /* where its first piece is in a stage */
     const int lines_left;      /* counted from its first line */
 
-    __device__ __forceinline__ wg_operand(const gpu_lines &of, size_t first_line)
-        : x(of), first(first_line), by_pieces(of.along && of.aligned),
+    __device__ __forceinline__ wg_operand(const gpu_lines &of, const unsigned char *at,
+                                          size_t first_line)
+        : x(of), matrix(at), first(first_line), by_pieces(of.along && of.aligned),
           next_line((APART * of.stride) << SHIFT),
           to(own_line() * WG_BYTES + (piece() ^ own_line() % 8) * 16),
           lines_left(static_cast<int>(
                          of.lines - first_line < LINES ? of.lines - first_line : size_t(LINES)) -
                      own_line())
     {
-        from = of.at + (((first_line + own_line()) * of.stride) << SHIFT) + piece() * 16;
+        from = at + (((first_line + own_line()) * of.stride) << SHIFT) + piece() * 16;
     }
     static __device__ __forceinline__ int own_line() { return static_cast<int>(threadIdx.x) / 8; }
     static __device__ __forceinline__ int piece() { return threadIdx.x % 8; }
@@ -222,7 +224,7 @@ struct wg_operand {
             const int line = x.along ? i / 32 : i % LINES, word = x.along ? i % 32 : i / LINES;
             *reinterpret_cast<uint32_t *>(stage + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 +
                                           word % 4 * 4) =
-                gpu_packed<TYPES>(x, first + line, k + PER * word, depth);
+                gpu_packed<TYPES>(x, matrix, first + line, k + PER * word, depth);
         }
     }
 };
@@ -245,7 +247,7 @@ struct wg_pipeline {
 
     __device__ __forceinline__ wg_pipeline(const gpu_job &j, unsigned char *room, int group,
                                            size_t row, size_t column)
-        : a(j.a, row), b(j.b, column), shared(room),
+        : a(j.a, gpu_a(j), row), b(j.b, gpu_b(j), column), shared(room),
           descriptor_a(wg_descriptor(room + group * 64 * WG_BYTES)),
           descriptor_b(wg_descriptor(room + WG_LINES * WG_BYTES)),
           end(static_cast<int>(j.depth << gpu_types_shift(TYPES))), asked(0), read(0), write(0)
@@ -298,8 +300,8 @@ struct wg_pipeline {
         ask();
         wg_wait<1>();
     }
-    /* d and e are zero before and after it. To add sums of zeros to a sum changes nothing: it began
-     * as +0, and so is never -0. */
+    /* d and e are zero before and after it. To add sums of zeros to a sum changes nothing: it is never
+     * -0 but before the first. */
     __device__ __forceinline__ void turn_promoted(float (&sum)[N / 2], float (&d)[N / 2],
                                                   float (&e)[N / 2])
     {
@@ -335,6 +337,14 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
     gpu_tile(j, &m, &n);
     const size_t first_row = static_cast<size_t>(m) * WG_LINES;
     const size_t first_column = static_cast<size_t>(n) * N;
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = threadIdx.x % 32;
+    const int row = 64 * group + 16 * warp + lane / 4;
+    if (j.out.start == TRAIN_FROM_SUM) {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++)
+            d[i] = gpu_begin(j, first_row + row + 8 * (i / 2 % 2),
+                             first_column + 8 * (i / 4) + 2 * (lane % 4) + i % 2);
+    }
 
     wg_pipeline<TYPES, N, PROMOTE> p(j, shared, group, first_row, first_column);
     if constexpr (PROMOTE) {
@@ -352,13 +362,11 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
     gpu_copy_wait<0>();
     __syncthreads();
 
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = threadIdx.x % 32;
-    const int row = 64 * group + 16 * warp + lane / 4;
     float *const sums = reinterpret_cast<float *>(shared);
 #pragma unroll
     for (int i = 0; i < N / 4; i++)
         gpu_sums_put(sums, N, row + 8 * (i % 2), 8 * (i / 2) + 2 * (lane % 4), d + 2 * i);
-    gpu_finish_tile<WG_LINES, N>(j.out, sums, first_row, first_column);
+    gpu_finish_tile<WG_LINES, N>(j, sums, first_row, first_column);
 }
 
 #endif
