@@ -64,6 +64,8 @@ static void gradients(train_build *b, size_t i, const train_operand *dy)
     train *t = b->t;
     train_do *d = train_add_bare(b, WORK_GEMM);
     train_add_gradient(b, d, t->weight_of[i]);
+    if (t->params[t->weight_of[i]].layer != i)
+        train_hide(d);
     train_product(b, d, i, dy->second, !dy->turned, b->act[i].second, b->act[i].turned, NULL,
                   &t->wgrad);
     if (t->bias_of[i] < 0)
@@ -144,12 +146,23 @@ static const train_tensor *loss_layer(train_build *b, size_t i, const train_tens
 
 void train_build_backward(train_build *b)
 {
-    static const train_tensor *(*const layers[TRAIN_TYPES])(train_build *, size_t,
-                                                            const train_tensor *) = {
-        [TRAIN_LINEAR] = product_layer, [TRAIN_CONV] = product_layer,
-        [TRAIN_BATCHNORM] = norm_layer, [TRAIN_RELU] = relu_layer,
-        [TRAIN_MAXPOOL] = pool_layer,   [TRAIN_FLATTEN] = flatten_layer,
-        [TRAIN_LOSS] = loss_layer};
+    static train_builder *const layers[TRAIN_TYPES] = {
+        [TRAIN_LINEAR] = product_layer,
+        [TRAIN_CONV] = product_layer,
+        [TRAIN_BATCHNORM] = norm_layer,
+        [TRAIN_RELU] = relu_layer,
+        [TRAIN_MAXPOOL] = pool_layer,
+        [TRAIN_FLATTEN] = flatten_layer,
+        [TRAIN_LOSS] = loss_layer,
+        [TRAIN_EMBED] = train_embed_backward,
+        [TRAIN_POSITIONS] = train_positions_backward,
+        [TRAIN_NORM] = train_norm_backward,
+        [TRAIN_HEADS] = train_heads_backward,
+        [TRAIN_SCORES] = train_scores_backward,
+        [TRAIN_SOFTMAX] = train_softmax_backward,
+        [TRAIN_CONTEXT] = train_context_backward,
+        [TRAIN_ACTIVATION] = train_activation_backward,
+        [TRAIN_ADD] = train_add_backward};
     const train_tensor *dy = NULL;
     const size_t from = b->p->n;
     for (size_t i = b->t->run->n_layers; i-- > 0 && !b->failed;)

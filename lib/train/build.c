@@ -34,6 +34,7 @@ static train_do *append(train_build *b, train_work work)
     return d;
 }
 
+/* A row is a pixel, a whole image, or a token. */
 static void set_shape(const train_build *b, train_result *r)
 {
     const size_t pixels = r->to->rows / b->p->images;
@@ -43,7 +44,7 @@ static void set_shape(const train_build *b, train_result *r)
     r->rank = 2;
     r->shape[0] = r->to->rows;
     r->shape[1] = r->to->cols;
-    if (pixels < 2 || pixels * b->p->images != r->to->rows || side * side != pixels)
+    if (b->p->tokens || pixels < 2 || pixels * b->p->images != r->to->rows || side * side != pixels)
         return;
     r->rank = 4;
     r->shape[0] = b->p->images;
@@ -62,7 +63,7 @@ static int is_traced(const char *kind)
 
 /* Result number d->n - 1 in a tensor of its own. */
 static void own_result(train_build *b, train_do *d, const char *kind, const char *name, size_t rows,
-                       size_t cols, const mpsim_format *f)
+                       size_t cols, const mpsim_format *f, int borrowed)
 {
     train_result *r = &d->results[d->n - 1];
     train_engine *e = b->t->e;
@@ -74,10 +75,13 @@ static void own_result(train_build *b, train_do *d, const char *kind, const char
     r->shape[1] = cols;
     if (b->failed)
         return;
-    if (e->ops->alloc(e, &r->own)) {
+    r->borrowed = borrowed;
+    if (borrowed)
+        b->failed = train_borrow(b->p, kind, &r->own, 0, b->error);
+    else if (e->ops->alloc(e, &r->own))
         b->failed = train_engine_failed(b->t, r->name, b->error);
+    if (b->failed)
         return;
-    }
     r->traced = is_traced(kind);
     if (r->traced)
         set_shape(b, r);
@@ -87,7 +91,18 @@ train_do *train_add(train_build *b, train_work work, size_t layer, const char *k
                     size_t cols, const mpsim_format *f)
 {
     train_do *d = append(b, work);
-    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f);
+    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f, 0);
+    return d;
+}
+
+/* Of copies of weights: a pass without a way back has one tensor for those of all layers. */
+static train_do *add_copy(train_build *b, train_work work, size_t layer, const char *kind,
+                          size_t rows, size_t cols, const mpsim_format *f, int of_weight)
+{
+    train_do *d = append(b, work);
+    d->weight_copy = of_weight;
+    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f,
+               of_weight && !b->p->training);
     return d;
 }
 
@@ -97,7 +112,20 @@ void train_add_result(train_build *b, train_do *d, size_t layer, const char *kin
     if (d == &b->sink)
         return;
     d->n++;
-    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f);
+    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f, 0);
+}
+
+void train_hide(train_do *d)
+{
+    d->results[d->n - 1].hidden = 1;
+}
+
+void train_go_on(train_build *b, train_do *d, train_tensor *x)
+{
+    if (d == &b->sink)
+        return;
+    d->results[d->n++].to = x;
+    train_hide(d);
 }
 
 /* Another name of a tensor that is there. */
@@ -144,6 +172,17 @@ const train_tensor *train_in_format(train_build *b, size_t layer, const char *ki
     d->x = x;
     d->mode = MPSIM_ROUND_NEAREST_EVEN;
     d->counts = counts;
+    return d->results[0].to;
+}
+
+const train_tensor *train_entering(train_build *b, size_t layer, int param, const char *kind)
+{
+    const train_tensor *x = train_param_model(&b->t->params[param]);
+    train_do *d = add_copy(b, WORK_CAST, layer, kind, x->rows, x->cols,
+                           &b->plan->layers[layer].format[TRAIN_WEIGHT], 1);
+    d->x = x;
+    d->mode = MPSIM_ROUND_NEAREST_EVEN;
+    d->counts = &b->t->act;
     return d->results[0].to;
 }
 
@@ -260,20 +299,27 @@ static void add_factors(train_build *b, train_do *d, size_t layer, const char *w
 const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
                                   const train_tensor *x, int transposed, train_counts *counts)
 {
+    char word[24];
+    snprintf(word, sizeof word, "%s%s", role_word(role), suffix);
+    return train_copy_named(b, layer, role, word, x, transposed, counts);
+}
+
+const train_tensor *train_copy_named(train_build *b, size_t layer, train_role role,
+                                     const char *word, const train_tensor *x, int transposed,
+                                     train_counts *counts)
+{
     const train_copy kind = train_copy_kind(b, layer, role);
     const mpsim_block_recipe *r = b->plan->layers[layer].recipe[role];
-    char word[24];
     if (kind == COPY_NONE)
         return x;
-    snprintf(word, sizeof word, "%s%s", role_word(role), suffix);
-    train_do *d = train_add(b, kind == COPY_TF32 ? WORK_CAST : WORK_QUANTIZE, layer, word,
-                            transposed ? x->cols : x->rows, transposed ? x->rows : x->cols,
-                            copy_format(b, r, kind));
+    train_do *d = add_copy(b, kind == COPY_TF32 ? WORK_CAST : WORK_QUANTIZE, layer, word,
+                           transposed ? x->cols : x->rows, transposed ? x->rows : x->cols,
+                           copy_format(b, r, kind),
+                           role == TRAIN_WEIGHT && b->t->weight_of[layer] >= 0);
     d->x = x;
     d->counts = counts;
     d->mode = MPSIM_ROUND_NEAREST_AWAY;
     d->transposed = transposed;
-    d->weight_copy = role == TRAIN_WEIGHT;
     if (kind != COPY_TF32) {
         d->recipe = *r;
         if (b->plan->delayed && kind == COPY_TENSOR) {
@@ -313,17 +359,21 @@ static const train_tensor *factors_of(const train_build *b, const train_tensor *
     return NULL;
 }
 
+void train_product_model(train_build *b, size_t layer, const mpsim_format *x,
+                         const mpsim_format *y, mpsim_model *m)
+{
+    char line[TRAIN_ERROR];
+    if (!b->failed && train_model(&b->t->run->settings, x, y, m, line))
+        b->failed = train_fail(b->error, "%s: %.190s", b->t->run->layers[layer].name, line);
+}
+
 void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_turned,
                    const train_tensor *y, int y_turned, const train_tensor *bias,
                    train_counts *counts)
 {
-    char line[TRAIN_ERROR];
+    train_product_model(b, layer, x->format, y->format, &d->model);
     if (b->failed)
         return;
-    if (train_model(&b->t->run->settings, x->format, y->format, &d->model, line)) {
-        b->failed = train_fail(b->error, "%s: %.190s", b->t->run->layers[layer].name, line);
-        return;
-    }
     d->gemm = (train_gemm){.model = &d->model, .a = x, .b = y, .a_transposed = x_turned,
                            .b_transposed = y_turned, .bias = bias,
                            .promote = b->plan->layers[layer].promote};

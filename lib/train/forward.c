@@ -31,30 +31,15 @@ static void operand_act(train_build *b, size_t i, const train_tensor *x)
         o->second = train_copy_for_wgrad(b, i, TRAIN_ACT, x, counts);
 }
 
-/* Weight and bias in format[WEIGHT]: always tensors of their own, so that the operands of a product
- * are there after the update. */
-static const train_tensor *entering(train_build *b, size_t layer, int param, const char *kind)
-{
-    train_param *p = &b->t->params[param];
-    const train_tensor *x = train_param_model(p);
-    train_do *d = train_add(b, WORK_CAST, layer, kind, x->rows, x->cols,
-                            &place(b, layer)->format[TRAIN_WEIGHT]);
-    d->x = x;
-    d->mode = MPSIM_ROUND_NEAREST_EVEN;
-    d->counts = &b->t->act;
-    d->weight_copy = 1;
-    return d->results[0].to;
-}
-
 static const train_tensor *product_layer(train_build *b, size_t i, const train_tensor *x)
 {
     const train_layer *l = &b->t->run->layers[i];
     const train_tensor *bias = NULL;
     operand_act(b, i, x);
-    b->weight[i].base = entering(b, i, b->t->weight_of[i], "weight.in");
+    b->weight[i].base = train_entering(b, i, b->t->weight_of[i], "weight.in");
     b->weight[i].first = train_copy_of(b, i, TRAIN_WEIGHT, ".q", b->weight[i].base, 0, &b->t->act);
     if (b->t->bias_of[i] >= 0)
-        bias = entering(b, i, b->t->bias_of[i], "bias.in");
+        bias = train_entering(b, i, b->t->bias_of[i], "bias.in");
     train_do *d = train_add(b, WORK_GEMM, i, "out", b->act[i].first->rows, l->outputs,
                             &place(b, i)->format[TRAIN_OUT]);
     train_product(b, d, i, b->act[i].first, 0, b->weight[i].first, 1, bias, &b->t->act);
@@ -69,8 +54,8 @@ static const train_tensor *norm_layer(train_build *b, size_t i, const train_tens
     const mpsim_format *fp32 = mpsim_format_find("binary32");
     const train_placement *l = place(b, i);
     x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
-    const train_tensor *weight = entering(b, i, b->t->weight_of[i], "weight.in");
-    const train_tensor *bias = entering(b, i, b->t->bias_of[i], "bias.in");
+    const train_tensor *weight = train_entering(b, i, b->t->weight_of[i], "weight.in");
+    const train_tensor *bias = train_entering(b, i, b->t->bias_of[i], "bias.in");
     train_do *d = train_add(b, b->p->training ? WORK_NORM : WORK_NORM_TEST, i, "out", x->rows,
                             x->cols, &l->format[TRAIN_OUT]);
     if (b->p->training) {
@@ -128,13 +113,26 @@ static const train_tensor *loss_layer(train_build *b, size_t i, const train_tens
 
 void train_build_forward(train_build *b)
 {
-    static const train_tensor *(*const layers[TRAIN_TYPES])(train_build *, size_t,
-                                                            const train_tensor *) = {
-        [TRAIN_LINEAR] = product_layer, [TRAIN_CONV] = product_layer,
-        [TRAIN_BATCHNORM] = norm_layer, [TRAIN_RELU] = relu_layer,
-        [TRAIN_MAXPOOL] = pool_layer,   [TRAIN_FLATTEN] = flatten_layer,
-        [TRAIN_LOSS] = loss_layer};
+    static train_builder *const layers[TRAIN_TYPES] = {
+        [TRAIN_LINEAR] = product_layer,
+        [TRAIN_CONV] = product_layer,
+        [TRAIN_BATCHNORM] = norm_layer,
+        [TRAIN_RELU] = relu_layer,
+        [TRAIN_MAXPOOL] = pool_layer,
+        [TRAIN_FLATTEN] = flatten_layer,
+        [TRAIN_LOSS] = loss_layer,
+        [TRAIN_EMBED] = train_embed_forward,
+        [TRAIN_POSITIONS] = train_positions_forward,
+        [TRAIN_NORM] = train_norm_forward,
+        [TRAIN_HEADS] = train_heads_forward,
+        [TRAIN_SCORES] = train_scores_forward,
+        [TRAIN_SOFTMAX] = train_softmax_forward,
+        [TRAIN_CONTEXT] = train_context_forward,
+        [TRAIN_ACTIVATION] = train_activation_forward,
+        [TRAIN_ADD] = train_add_forward};
     const train_tensor *x = &b->p->pixels;
-    for (size_t i = 0; i < b->t->run->n_layers && !b->failed; i++)
+    for (size_t i = 0; i < b->t->run->n_layers && !b->failed; i++) {
+        b->input[i] = x;
         x = layers[b->t->run->layers[i].type](b, i, x);
+    }
 }

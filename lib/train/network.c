@@ -1,23 +1,6 @@
 /* network.c -- settings, layers, and how products run; see train.h. */
 #include "trainer.h"
 
-#include <math.h>
-#include <stdarg.h>
-
-int train_fail(char *error, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(error, TRAIN_ERROR, format, list);
-    va_end(list);
-    return -1;
-}
-
-int train_out_of_memory(const char *error)
-{
-    return strstr(error, "out of memory") != NULL;
-}
-
 /* ---- settings ---- */
 
 void train_settings_init(train_settings *s, const char *net)
@@ -25,6 +8,7 @@ void train_settings_init(train_settings *s, const char *net)
     const int cnn = strcmp(net, "cnn") == 0;
     memset(s, 0, sizeof *s);
     snprintf(s->net, sizeof s->net, "%.15s", net);
+    s->decoder.accumulate = s->decoder.ranks = 1;
     s->depth = 2;
     s->width = cnn ? 16 : 128;
     s->batchnorm = cnn ? 1 : 0;
@@ -33,15 +17,17 @@ void train_settings_init(train_settings *s, const char *net)
     s->gain = s->loss_factor = 1;
     strcpy(s->math, "binary32");
     strcpy(s->arch, "hopper");
+    if (train_is_text(s))
+        train_decoder_init(s);
 }
 
 static int check_settings(const train_settings *s, char *error)
 {
-    const int cnn = strcmp(s->net, "cnn") == 0;
-    const unsigned deepest = cnn ? 3 : 20, widest = cnn ? 256 : 8192;
+    const int cnn = strcmp(s->net, "cnn") == 0, text = train_is_text(s);
+    const unsigned deepest = cnn ? 3 : text ? TRAIN_DEEPEST : 20, widest = cnn ? 256 : 8192;
     mpsim_format math;
-    if (!cnn && strcmp(s->net, "mlp") != 0)
-        return train_fail(error, "network '%.15s': there are mlp and cnn", s->net);
+    if (!cnn && !text && strcmp(s->net, "mlp") != 0)
+        return train_fail(error, "network '%.15s': there are mlp, cnn, gpt and llama", s->net);
     if (s->depth < 1 || s->depth > deepest)
         return train_fail(error, "%s: depth %u: 1 to %u", s->net, (unsigned)s->depth, deepest);
     if (s->width < 1 || s->width > widest)
@@ -58,14 +44,7 @@ static int check_settings(const train_settings *s, char *error)
         return train_fail(error, "batchnorm and tf32 are 0 or 1");
     if (mpsim_format_parse(&math, s->math) || !train_fits_binary32(&math))
         return train_fail(error, "math '%.15s': no format within binary32", s->math);
-    return 0;
-}
-
-int train_fits_binary32(const mpsim_format *f)
-{
-    return f->mbits <= 23 && mpsim_format_is_signed(f) && f->zero != MPSIM_ZERO_NONE &&
-           f->nan != MPSIM_NAN_NONE && mpsim_format_max(f) <= 0x1.fffffep+127 &&
-           mpsim_format_min_positive(f) >= 0x1p-149;
+    return text ? train_decoder_check(s, error) : 0;
 }
 
 /* ---- layers ---- */
@@ -101,6 +80,8 @@ size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], 
     const int cnn = strcmp(s->net, "cnn") == 0;
     if (check_settings(s, error))
         return 0;
+    if (train_is_text(s))
+        return train_decoder_layers(s, layers);
     if (cnn) {
         b.columns = 1;
         b.side = TRAIN_SIDE;

@@ -4,11 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-int train_engine_failed(const train *t, const char *what, char *error)
-{
-    return train_fail(error, "%.80s: %.160s", what, t->e->error);
-}
-
 const train_placement *train_param_place(const train *t, const train_param *p)
 {
     return &t->plan->layers[p->layer];
@@ -22,12 +17,11 @@ const train_tensor *train_param_model(const train_param *p)
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4])
 {
     const train_layer *l = &t->run->layers[p->layer];
-    shape[0] = l->outputs;
-    shape[1] = l->inputs;
-    if (p->bias || l->type == TRAIN_BATCHNORM)
-        return 1;
-    if (l->type != TRAIN_CONV)
-        return 2;
+    const int table = l->type == TRAIN_EMBED || l->type == TRAIN_POSITIONS;
+    shape[0] = table ? l->inputs : l->outputs;
+    shape[1] = table ? l->outputs : l->inputs;
+    if (l->type != TRAIN_CONV || p->bias)
+        return p->rank;
     shape[1] = shape[2] = 3;
     shape[3] = l->inputs;
     return 4;
@@ -41,6 +35,7 @@ static train_param *add(train *t, size_t layer, const char *what, size_t rows, s
     const train_layer *l = &t->run->layers[layer];
     p->layer = layer;
     p->bias = what[0] == 'b';
+    p->rank = p->bias || l->type == TRAIN_BATCHNORM || l->type == TRAIN_NORM ? 1 : 2;
     snprintf(p->name, sizeof p->name, "%.47s.%.6s", l->name, what);
     p->kept.rows = rows;
     p->kept.cols = cols;
@@ -48,36 +43,81 @@ static train_param *add(train *t, size_t layer, const char *what, size_t rows, s
     return p;
 }
 
+static void list_layer(train *t, size_t i)
+{
+    const train_layer *l = &t->run->layers[i];
+    switch ((train_type)l->type) {
+    case TRAIN_LINEAR: add(t, i, "weight", l->outputs, l->inputs); break;
+    case TRAIN_CONV: add(t, i, "weight", l->outputs, 9 * (size_t)l->inputs); return;
+    case TRAIN_EMBED:
+    case TRAIN_POSITIONS: add(t, i, "weight", l->inputs, l->outputs); return;
+    case TRAIN_BATCHNORM:
+    case TRAIN_NORM: add(t, i, "weight", 1, l->outputs); break;
+    default: return;
+    }
+    if (!l->plain)
+        add(t, i, "bias", 1, l->outputs);
+}
+
 static void list(train *t)
 {
+    const train_settings *s = &t->run->settings;
+    const size_t head = t->run->n_layers - 2;
     for (size_t i = 0; i < t->run->n_layers; i++) {
-        const train_layer *l = &t->run->layers[i];
         t->weight_of[i] = t->bias_of[i] = -1;
-        if (l->type == TRAIN_LINEAR || l->type == TRAIN_CONV)
-            add(t, i, "weight", l->outputs, l->type == TRAIN_CONV ? 9 * l->inputs : l->inputs);
-        if (l->type == TRAIN_BATCHNORM)
-            add(t, i, "weight", 1, l->outputs);
-        if (l->type == TRAIN_LINEAR || l->type == TRAIN_BATCHNORM)
-            add(t, i, "bias", 1, l->outputs);
+        if (i == head && train_is_text(s) && s->decoder.tied)
+            t->weight_of[i] = t->weight_of[0];
+        else
+            list_layer(t, i);
     }
 }
 
 /* ---- initial values ---- */
 
-static void initial(const train *t, const train_param *p, float *values, size_t n)
+/* Uniform in +-gain / sqrt(fan_in). */
+static void initial_uniform(const train *t, const train_param *p, uint64_t stream, float *values,
+                            size_t n)
 {
     const train_settings *s = &t->run->settings;
     const train_layer *l = &t->run->layers[p->layer];
     const double fan_in = (double)l->inputs * (l->type == TRAIN_CONV ? 9 : 1);
     const double bound = (p->bias ? 1 : s->gain) / sqrt(fan_in);
-    char purpose[TRAIN_NAME + 16];
-    snprintf(purpose, sizeof purpose, "init %s", p->name);
-    const uint64_t stream = train_stream(purpose);
     for (size_t i = 0; i < n; i++) {
         const uint32_t w = mpsim_rng_word(s->seed, stream, i);
         const double u = (double)(w >> 8) * 0x1p-24 * 2 - 1;
-        values[i] = l->type == TRAIN_BATCHNORM ? (p->bias ? 0.0f : 1.0f) : (float)(u * bound);
+        values[i] = (float)(u * bound);
     }
+}
+
+/* Normal, by Box and Muller, of what ends on the stream with a smaller deviation. */
+static void initial_normal(const train *t, const train_param *p, uint64_t stream, float *values,
+                           size_t n)
+{
+    const train_settings *s = &t->run->settings;
+    const char *dot = strstr(p->name, ".proj.");
+    double deviation = 0.02 * s->gain;
+    if (dot)
+        deviation = deviation / sqrt(2.0 * s->depth);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t v = mpsim_rng_word(s->seed, stream, 2 * (uint64_t)i);
+        const uint32_t w = mpsim_rng_word(s->seed, stream, 2 * (uint64_t)i + 1);
+        const float u = (float)((v >> 8) + 1) * 0x1p-24f, turn = (float)(w >> 8) * 0x1p-24f;
+        const float radius = sqrtf(-2.0f * mpsim_log(u));
+        values[i] = (float)deviation * (radius * mpsim_cos(turn * 0x1.921fb6p+2f));
+    }
+}
+
+static void initial(const train *t, const train_param *p, float *values, size_t n)
+{
+    const int text = train_is_text(&t->run->settings);
+    const int norm = p->rank == 1 && !p->bias;
+    char purpose[TRAIN_NAME + 16];
+    snprintf(purpose, sizeof purpose, "init %s", p->name);
+    if (norm || (p->bias && (text || t->run->layers[p->layer].type == TRAIN_BATCHNORM)))
+        for (size_t i = 0; i < n; i++)
+            values[i] = norm ? 1.0f : 0.0f;
+    else
+        (text ? initial_normal : initial_uniform)(t, p, train_stream(purpose), values, n);
 }
 
 /* kept = values, rounded to its format. */
@@ -125,7 +165,7 @@ static int begin_running(train *t, size_t layer, char *error)
 
 int train_params_open(train *t, char *error)
 {
-    int code = 0;
+    int code = train_decoder_open(t, error);
     list(t);
     for (size_t i = 0; i < t->n_params && !code; i++)
         code = begin(t, &t->params[i], error);
@@ -155,6 +195,8 @@ void train_params_close(train *t)
         drop(t, &t->running[i][0]);
         drop(t, &t->running[i][1]);
     }
+    drop(t, &t->rotary[0]);
+    drop(t, &t->rotary[1]);
 }
 
 /* ---- a plan comes into force ---- */

@@ -1,25 +1,29 @@
 /* pass.c -- a pass: made from its operations, done, given back; see trainer.h. */
 #include "trainer.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- doing ---- */
 
-/* Of "agrad.q:fc1" that of "agrad:fc1", as in a replay; of "agrad.qt:fc1" its own. */
-static uint64_t stream_of(const train *t, const train_do *d)
+/* Of "agrad.q:fc1" that of "agrad:fc1", as in a replay; of "agrad.qt:fc1" its own; of micro-batches after
+ * the first with their number. */
+static uint64_t stream_of(const train *t, const train_pass *p, const train_do *d)
 {
     const char *name = d->results[0].name, *q = strstr(name, ".q:");
-    char text[4 * TRAIN_NAME];
-    snprintf(text, sizeof text, "%.*s%s", q ? (int)(q - name) : 0, name, q ? q + 2 : name);
+    char text[4 * TRAIN_NAME], micro[16] = "";
+    if (p->micro)
+        snprintf(micro, sizeof micro, "/%u", p->micro);
+    snprintf(text, sizeof text, "%.*s%s%s", q ? (int)(q - name) : 0, name, q ? q + 2 : name, micro);
     return train_stream_of_step(t->step, text);
 }
 
-static int do_quantize(train *t, train_do *d)
+static int do_quantize(train *t, const train_pass *p, train_do *d)
 {
     const train_quantize q = {.recipe = &d->recipe, .transposed = d->transposed,
                               .given = d->delayed ? d->delayed->scale : 1.0f,
                               .rng = {.seed = t->run->settings.seed,
-                                      .stream = stream_of(t, d)},
+                                      .stream = stream_of(t, p, d)},
                               .blocks = d->n > 1 ? d->results[1].to : NULL};
     float amax = 0;
     const int code = t->e->ops->quantize(t->e, d->results[0].to, d->x, &q,
@@ -52,13 +56,58 @@ static int do_norm(train *t, train_do *d)
                                    d->inverse, d->weight, d->counts);
 }
 
-static int do_one(train *t, train_do *d)
+/* Its bias has gradients where there are three results. */
+static int do_rownorm(train *t, train_do *d)
+{
+    const mpsim_rownorm n = {.rows = d->x->rows, .cols = d->x->cols, .eps = 1e-5f,
+                             .kind = t->run->settings.decoder.norm, .math = &t->math_norm,
+                             .f = d->results[0].to->format};
+    train_result *r = d->results;
+    if (d->work == WORK_ROWNORM)
+        return t->e->ops->rownorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->x, d->weight, d->bias,
+                                  d->counts);
+    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, r[1].to, d->n > 2 ? r[2].to : NULL, d->y,
+                                       d->x, d->mean, d->inverse, d->weight, d->counts);
+}
+
+/* Operations that transformers alone have. */
+static int do_decoder(train *t, train_do *d)
+{
+    const train_ops *ops = t->e->ops;
+    const train_decoder *s = &t->run->settings.decoder;
+    const mpsim_activation kind = (mpsim_activation)s->activation;
+    const float scale = (float)(1 / sqrt((double)train_head_size(&t->run->settings)));
+    train_tensor *to = d->results[0].to;
+    switch ((train_work)d->work) {
+    case WORK_EMBED: return ops->embed(t->e, to, d->x, d->tokens, d->counts);
+    case WORK_EMBED_BACK:
+        return ops->embed_backward(t->e, to, d->x, d->tokens, s->tied, d->counts);
+    case WORK_POSITIONS: return ops->add_rows(t->e, to, d->x, d->y, d->counts);
+    case WORK_POSITIONS_BACK: return ops->add_rows_backward(t->e, to, d->x, d->counts);
+    case WORK_ROWNORM:
+    case WORK_ROWNORM_BACK: return do_rownorm(t, d);
+    case WORK_SPLIT: return ops->split(t->e, to, d->x, &d->heads, d->counts);
+    case WORK_JOIN: return ops->join(t->e, to, d->x, &d->heads, d->counts);
+    case WORK_CAUSAL: return ops->causal(t->e, &t->math_softmax, scale, to, d->x, d->counts);
+    case WORK_CAUSAL_BACK:
+        return ops->causal_backward(t->e, &t->math_softmax, scale, to, d->x, d->y, d->counts);
+    case WORK_ACTIVATE: return ops->activate(t->e, kind, &t->math, to, d->x, d->counts);
+    case WORK_ACTIVATE_BACK:
+        return ops->activate_backward(t->e, kind, &t->math, to, d->y, d->x, d->counts);
+    case WORK_ADD: return ops->add(t->e, to, d->x, d->y, d->counts);
+    case WORK_GROUPS:
+        return ops->add_groups(t->e, to, d->x, d->heads.length, d->heads.heads, d->counts);
+    default: return train_do_tiles(t, d);
+    }
+}
+
+static int do_one(train *t, const train_pass *p, train_do *d)
 {
     const train_ops *ops = t->e->ops;
     train_tensor *to = d->results[0].to;
     switch ((train_work)d->work) {
     case WORK_CAST: return ops->cast(t->e, to, d->x, d->mode, d->counts);
-    case WORK_QUANTIZE: return do_quantize(t, d);
+    case WORK_QUANTIZE: return do_quantize(t, p, d);
     case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
     case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
     case WORK_GEMM: return ops->gemm(t->e, to, &d->gemm, d->counts);
@@ -71,7 +120,8 @@ static int do_one(train *t, train_do *d)
     case WORK_NORM:
     case WORK_NORM_BACK:
     case WORK_NORM_TEST: return do_norm(t, d);
-    default: return 0;
+    case WORK_NONE: return 0;
+    default: return do_decoder(t, d);
     }
 }
 
@@ -87,28 +137,46 @@ int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t fir
 {
     if (put_images(t, p, images, first))
         return train_engine_failed(t, "pixels", error);
+    return train_pass_do(t, p, error);
+}
+
+int train_pass_do(train *t, train_pass *p, char *error)
+{
     for (size_t i = 0; i < p->n; i++)
-        if (do_one(t, p->list[i]))
+        if (do_one(t, p, p->list[i]))
             return train_engine_failed(t, p->list[i]->results[0].name, error);
     return 0;
 }
 
 /* ---- open, close ---- */
 
+/* Room for what comes from outside. */
+static int open_data(train *t, train_pass *p, char *error)
+{
+    const train_settings *s = &t->run->settings;
+    const uint32_t columns = t->run->layers[0].inputs;
+    if (train_is_text(s)) {
+        p->tokens = calloc(p->images * s->decoder.context, sizeof *p->tokens);
+        return p->tokens ? 0 : train_fail(error, "out of memory");
+    }
+    p->pixels = (train_tensor){.format = mpsim_format_find("binary32"),
+                               .rows = p->images * TRAIN_PIXELS / columns, .cols = columns};
+    return t->e->ops->alloc(t->e, &p->pixels) ? train_engine_failed(t, "pixels", error) : 0;
+}
+
 int train_pass_open(train *t, train_pass *p, size_t images, int training, char *error)
 {
     train_build b = {.t = t, .p = p, .plan = t->plan, .error = error};
-    const uint32_t columns = t->run->layers[0].inputs;
     memset(p, 0, sizeof *p);
     p->images = images;
     p->training = training;
-    p->pixels = (train_tensor){.format = mpsim_format_find("binary32"),
-                               .rows = images * TRAIN_PIXELS / columns, .cols = columns};
-    if (t->e->ops->alloc(t->e, &p->pixels))
-        return train_engine_failed(t, "pixels", error);
+    if (open_data(t, p, error))
+        return -1;
     train_build_forward(&b);
     if (training)
         train_build_backward(&b);
+    if (!b.failed)
+        b.failed = train_scratch_open(t, p, error);
     if (b.failed)
         train_pass_close(t, p);
     return b.failed ? -1 : 0;
@@ -119,14 +187,17 @@ void train_pass_close(train *t, train_pass *p)
     const train_ops *ops = t->e->ops;
     for (size_t i = 0; i < p->n; i++) {
         for (size_t k = 0; k < TRAIN_RESULTS; k++)
-            if (p->list[i]->results[k].own.data)
+            if (p->list[i]->results[k].own.data && !p->list[i]->results[k].borrowed)
                 ops->release(t->e, &p->list[i]->results[k].own);
+        free(p->list[i]->tiles);
         free(p->list[i]);
     }
     for (size_t i = 0; i < p->n_indices; i++)
         ops->index_free(t->e, p->indices[i]);
     if (p->pixels.data)
         ops->release(t->e, &p->pixels);
+    train_scratch_close(t, p);
+    free(p->tokens);
     free(p->list);
     memset(p, 0, sizeof *p);
 }

@@ -38,6 +38,13 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
     if (p->hadamard != 0 && p->hadamard != 16)
         return train_fail(error, "%s: a Hadamard transform of %lu: only 16", l->name,
                           (unsigned long)p->hadamard);
+    for (size_t i = 0; i < 3; i++) {
+        const mpsim_block_recipe *r = p->recipe[roles[i]];
+        if ((l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT) && r &&
+            (r->block_rows || r->block_cols))
+            return train_fail(error, "%s: recipe %.31s: attention takes one scale a tensor only",
+                              l->name, r->name);
+    }
     for (size_t i = 0; i < 3 && (p->hadamard || p->promote); i++) {
         const mpsim_block_recipe *r = p->recipe[roles[i]];
         if (!r || (r->block_rows == 0 && r->block_cols == 0))

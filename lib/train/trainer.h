@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { TRAIN_PARAMS = 2 * TRAIN_LAYERS, TRAIN_RESULTS = 3, TRAIN_FP8 = 3 };
+enum { TRAIN_DEEPEST = (TRAIN_LAYERS - 5) / 13 }; /* of blocks of a transformer */
 
 /* ---- parameters (params.c) ---- */
 
@@ -18,6 +19,7 @@ typedef struct train_param {
     char name[TRAIN_NAME + 8]; /* "fc1.weight"                                         */
     size_t layer;
     int bias;
+    unsigned rank;      /* 1: of one dimension: biases, norms; 2: matrices             */
     train_tensor kept;  /* what accumulates updates                                    */
     train_tensor copy;  /* the model's, in storage; no data if kept has that format    */
     train_tensor m, v, vmax, kahan; /* those that some plan needs                      */
@@ -46,6 +48,23 @@ typedef enum train_work {
     WORK_NORM,
     WORK_NORM_BACK,
     WORK_NORM_TEST,
+    WORK_EMBED,
+    WORK_EMBED_BACK,
+    WORK_POSITIONS,
+    WORK_POSITIONS_BACK,
+    WORK_ROWNORM,
+    WORK_ROWNORM_BACK,
+    WORK_SPLIT,
+    WORK_JOIN,
+    WORK_CAUSAL,
+    WORK_CAUSAL_BACK,
+    WORK_ACTIVATE,
+    WORK_ACTIVATE_BACK,
+    WORK_ADD,
+    WORK_GROUPS,
+    WORK_DOTS,
+    WORK_TILES,
+    WORK_TILES_BACK,
     WORKS
 } train_work;
 
@@ -55,7 +74,34 @@ typedef struct train_result {
     train_tensor *to;
     size_t rank, shape[4];
     int traced;
+    int hidden;   /* 1: another operation goes on with it and shows it */
+    int borrowed; /* 1: own's data is of the pass (train_scratch)      */
 } train_result;
+
+/* Attention in tiles (decoder/tiles.c): what it reads and, of the pass, where it works. */
+typedef enum train_scratch_use {
+    SCRATCH_S,
+    SCRATCH_P,
+    SCRATCH_P_TF32,
+    SCRATCH_DP,
+    SCRATCH_DS,
+    SCRATCH_DS_TF32,
+    SCRATCH_SUM, /* O, dQ while they grow */
+    SCRATCH_ROW_MAX,
+    SCRATCH_ROW_SUM,
+    SCRATCH_ZEROS,     /* zeros as many as SCRATCH_SUM has numbers  */
+    SCRATCH_INFINITES, /* -inf, one a row                           */
+    SCRATCH_USES
+} train_scratch_use;
+
+typedef struct train_tiles {
+    train_tile shape; /* first, cols: set for each tile */
+    size_t tile, shared;
+    const train_tensor *q, *k, *v, *dy, *lse, *dots;
+    train_tensor scratch[SCRATCH_USES];
+    mpsim_model scores, context, dvalue, dp, dkey, dquery; /* of the products */
+    train_counts *act, *agrad;
+} train_tiles;
 
 typedef struct train_do {
     uint8_t work, backward;
@@ -74,14 +120,30 @@ typedef struct train_do {
     int weight_copy;        /* 1: of a parameter, not of an activation */
     const void *index;
     train_pool pool;
+    const uint32_t *tokens;
+    train_heads heads;
+    train_tiles *tiles; /* own */
 } train_do;
+
+/* Memory that operations of a pass take one after the other: of the largest that needs it. */
+typedef struct train_scratch {
+    char use[24];
+    train_tensor tensor;  /* rows: numbers, cols: 1 */
+    float value;          /* that all of it begins with */
+    train_tensor **users; /* what gets its data         */
+    size_t n, room;
+} train_scratch;
 
 typedef struct train_pass {
     size_t images;
     int training;
+    unsigned micro; /* number of the micro-batch, of all ranks: random bits */
     train_do **list;
     size_t n, room;
     train_tensor pixels;
+    uint32_t *tokens; /* images * context; NULL with images */
+    train_scratch *scratch;
+    size_t n_scratch;
     void *indices[4 * TRAIN_LAYERS];
     size_t n_indices;
 } train_pass;
@@ -96,7 +158,7 @@ struct train {
     const train_run *run;
     train_engine *e;
     const train_plan *plan; /* in force; NULL at first */
-    mpsim_format math;
+    mpsim_format math, math_norm, math_softmax;
     int count;
     uint64_t step; /* done */
     mpsim_scaler scaler;
@@ -104,6 +166,7 @@ struct train {
     size_t n_params;
     int weight_of[TRAIN_LAYERS], bias_of[TRAIN_LAYERS]; /* parameters of a layer, -1: none */
     train_tensor running[TRAIN_LAYERS][2];              /* of batch normalisation */
+    train_tensor rotary[2];                             /* cosines, sines of places */
     train_fp8 fp8[TRAIN_LAYERS][TRAIN_FP8];
     train_pass batch, test;
     train_counts act, agrad, wgrad;
@@ -115,13 +178,27 @@ struct train {
     uint64_t correct, updates, lost;
 };
 
-/* network.c */
+/* common.c */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 int train_fail(char *error, const char *format, ...);
+int train_engine_failed(const train *t, const char *what, char *error);
 /* Numbers of f are binary32 numbers, signed, with a zero and a NaN. */
 int train_fits_binary32(const mpsim_format *f);
+/* Whether a network reads text. */
+int train_is_text(const train_settings *s);
+
+/* decoder/settings.c: of transformers the defaults, checks, layers. */
+void train_decoder_init(train_settings *s);
+int train_decoder_check(const train_settings *s, char *error);
+size_t train_decoder_layers(const train_settings *s, train_layer *layers);
+/* Columns of a head. */
+size_t train_head_size(const train_settings *s);
+
+/* decoder/open.c: formats of its arithmetic, t->rotary. */
+int train_decoder_open(train *t, char *error);
+
 /* batch.c: FNV-1a, 64 bits, of what gave h (TRAIN_HASH: of nothing) and of the eight bytes of x,
  * the lowest first. */
 #define TRAIN_HASH ((uint64_t)0xcbf29ce484222325u)
@@ -143,7 +220,12 @@ const train_tensor *train_param_model(const train_param *p);
 const train_placement *train_param_place(const train *t, const train_param *p);
 /* The rank; shape as in train_item. */
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4]);
-int train_engine_failed(const train *t, const char *what, char *error);
+
+/* scratch.c: x gets memory of the pass, which others of the same use and format get, too, once all are
+ * known and train_scratch_open is called; value: that its elements have then. 0, or -1 with a line. */
+int train_borrow(train_pass *p, const char *use, train_tensor *x, float value, char *error);
+int train_scratch_open(train *t, train_pass *p, char *error);
+void train_scratch_close(train *t, train_pass *p);
 
 /* A pass under construction; build.c appends operations to it. */
 typedef struct train_operand {
@@ -162,7 +244,14 @@ typedef struct train_build {
     train_do sink; /* where operations go after a failure */
     train_operand act[TRAIN_LAYERS], weight[TRAIN_LAYERS];
     train_do *layer[TRAIN_LAYERS]; /* the operation that gives the output */
+    const train_tensor *input[TRAIN_LAYERS];  /* of a layer, as it comes                        */
+    const train_tensor *around[TRAIN_LAYERS]; /* going back: what an add hands on past its branch */
+    const train_tensor *key, *value;          /* of the block at hand; going back their gradients */
 } train_build;
+
+/* The operations of a layer of a pass: from its input the output, going back from the output's gradient
+ * that of the input. */
+typedef const train_tensor *train_builder(train_build *b, size_t layer, const train_tensor *x);
 
 /* An operation of a layer with one result KIND:LAYER in a tensor of its own. */
 train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
@@ -172,6 +261,13 @@ void train_add_result(train_build *b, train_do *d, size_t layer, const char *kin
                       size_t cols, const mpsim_format *f);
 void train_add_gradient(train_build *b, train_do *d, int param);
 train_do *train_add_bare(train_build *b, train_work work); /* without a result so far */
+/* The last result is not shown: another operation goes on with it, or has gone on. */
+void train_hide(train_do *d);
+/* d goes on with the result of another operation. */
+void train_go_on(train_build *b, train_do *d, train_tensor *x);
+/* A parameter in format WEIGHT: always a tensor of its own, so that the operands of a product are
+ * there after the update. */
+const train_tensor *train_entering(train_build *b, size_t layer, int param, const char *kind);
 /* x in format f under the name KIND:LAYER: x itself, or a cast. */
 const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind,
                                     const train_tensor *x, const mpsim_format *f,
@@ -184,6 +280,10 @@ int train_in_blocks(const train_build *b, size_t layer, train_role role);
 /* That copy; COPY_NONE gives x. */
 const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
                                   const train_tensor *x, int transposed, train_counts *counts);
+/* The same under the name WORD:LAYER. */
+const train_tensor *train_copy_named(train_build *b, size_t layer, train_role role,
+                                     const char *word, const train_tensor *x, int transposed,
+                                     train_counts *counts);
 /* In blocks: the copy of x transposed that the product for the weight's gradient reads. */
 const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role,
                                          const train_tensor *x, train_counts *counts);
@@ -201,6 +301,21 @@ void train_product(train_build *b, train_do *g, size_t layer, const train_tensor
                    const train_tensor *y, int y_turned, const train_tensor *bias,
                    train_counts *counts);
 
+/* The model of products of two formats, for a layer. */
+void train_product_model(train_build *b, size_t layer, const mpsim_format *x,
+                         const mpsim_format *y, mpsim_model *m);
+
+/* decoder/layers.c, decoder/attention.c */
+train_builder train_embed_forward, train_embed_backward, train_positions_forward,
+    train_positions_backward, train_norm_forward, train_norm_backward, train_activation_forward,
+    train_activation_backward, train_add_forward, train_add_backward;
+train_builder train_heads_forward, train_heads_backward, train_scores_forward,
+    train_scores_backward, train_softmax_forward, train_softmax_backward, train_context_forward,
+    train_context_backward;
+
+/* decoder/tiles.c: attention in tiles, done. */
+int train_do_tiles(train *t, train_do *d);
+
 /* forward.c, backward.c: all operations of a pass; backward after forward. */
 void train_build_forward(train_build *b);
 void train_build_backward(train_build *b);
@@ -209,6 +324,8 @@ void train_build_backward(train_build *b);
 int train_pass_open(train *t, train_pass *p, size_t images, int training, char *error);
 void train_pass_close(train *t, train_pass *p);
 int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t first, char *error);
+/* Its operations, of what is in pixels or tokens, and in t->labels. */
+int train_pass_do(train *t, train_pass *p, char *error);
 
 /* train.c: makes it the plan in force. */
 int train_use(train *t, const train_plan *plan, char *error);

@@ -22,8 +22,11 @@ static int show_pass(const train_pass *p, const visitor *v)
         const train_do *d = p->list[i];
         for (size_t k = 0; k < d->n; k++) {
             const train_result *r = &d->results[k];
-            const int code = show(v, r->name, r->to, 0, r->traced,
-                                  d->work == WORK_GEMM ? &d->gemm : NULL, r->rank, r->shape);
+            if (r->hidden)
+                continue;
+            const int whole = d->work == WORK_GEMM && !d->gemm.stacks;
+            const int code = show(v, r->name, r->to, 0, r->traced, whole ? &d->gemm : NULL, r->rank,
+                                  r->shape);
             if (code)
                 return code;
         }
@@ -100,6 +103,11 @@ static int is_made_again(const train_do *d)
            (d->work == WORK_CAST && d->mode == MPSIM_ROUND_NEAREST_AWAY);
 }
 
+static int tiles_read(const train_tiles *t, const train_tensor *x)
+{
+    return t && (t->q == x || t->k == x || t->v == x || t->lse == x);
+}
+
 /* Does a backward operation read x, or what is made of it again? */
 static int kept_for_backward(const train_pass *p, const train_tensor *x)
 {
@@ -108,7 +116,7 @@ static int kept_for_backward(const train_pass *p, const train_tensor *x)
         if (!d->backward && is_made_again(d) && d->x == x && kept_for_backward(p, d->results[0].to))
             return 1;
         if (d->backward && (d->x == x || d->y == x || d->mean == x || d->inverse == x ||
-                            d->gemm.a == x || d->gemm.b == x))
+                            d->gemm.a == x || d->gemm.b == x || tiles_read(d->tiles, x)))
             return 1;
     }
     return 0;
