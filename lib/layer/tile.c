@@ -41,7 +41,8 @@ static place place_of(const mpsim_causal_tile *t, size_t b, size_t i)
 static void finish(const mpsim_causal_tile *t, const mpsim_math *out, float *p, size_t n)
 {
     mpsim_rows_round(out, p, n);
-    memset(p + n, 0, (t->cols - n) * sizeof *p);
+    for (; n < t->cols; n++)
+        p[n] = 0;
 }
 
 /* ---- forward ---- */

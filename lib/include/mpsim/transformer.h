@@ -6,7 +6,8 @@
  * mean there: inputs and the result of every operation written below are rounded to `math`. The
  * functions are evaluated in binary32, of the argument as it is, and rounded. f, NULL: binary32, is
  * the format that results y, dx, P, dS are rounded to in the end, nearest-even, overflow to infinity.
- * Constants are binary32 numbers, rounded to `math` before they are used. NaN: as operations say.
+ * Constants are binary32 numbers, rounded to `math` before they are used, but for 1, 0.5 and -0.5.
+ * NaN: as operations say.
  *
  * Where it returns a status: MPSIM_EINVAL if a format is invalid or a needed pointer is NULL,
  * MPSIM_ERANGE if a format has numbers that binary32 has not; nothing is touched then. Outputs may be
@@ -22,7 +23,8 @@ MPSIM_BEGIN
 /* ---- functions ---- */
 
 /* In binary32, by integer operations, sums, products, fma, quotients and square roots only. The
- * largest errors over all 2^32 arguments stand in lib/README.md. NaN gives NaN.
+ * largest errors over all 2^32 arguments stand in lib/README.md; rsqrt is correctly rounded, and
+ * tanh, erf, sigmoid and rsqrt are monotone. NaN gives NaN.
  *
  * mpsim_tanh      tanh(+-0) = +-0, tanh(+-inf) = +-1
  * mpsim_erf       erf(+-0) = +-0, erf(+-inf) = +-1
@@ -62,7 +64,7 @@ typedef struct mpsim_rownorm {
  *   y = (d * inverse) * w;  with bias: y = y + b
  *
  * mean, inverse: rows each, for the backward pass. With no columns y has nothing, and mean and inverse
- * are untouched. */
+ * are untouched. A kind that is none is MPSIM_EINVAL, as is an activation below. */
 MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean,
                                              float *inverse, const float *x, const float *weight,
                                              const float *bias);
@@ -73,7 +75,7 @@ MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, f
  *   RMS                      c = sum(g * h) / n;  dx = inverse * (g - (h * c))
  *   dweight = sum over rows of dy * h;  dbias = sum over rows of dy
  *
- * dweight and dbias (NULL: not wanted) are left in `math`. */
+ * dweight and dbias (NULL: not wanted) are left in `math`; +0 without rows. mean of RMS may be NULL. */
 MPSIM_API mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dweight,
                                               float *dbias, const float *dy, const float *x,
                                               const float *mean, const float *inverse,
@@ -140,7 +142,8 @@ typedef struct mpsim_causal_tile {
 } mpsim_causal_tile;
 
 /* mpsim_causal_tile_forward -- before the product P V is added to o. max, sum and o are -inf, +0 and +0
- * before the first tile. Of row i, x[j] = scale * s[j] over the columns of the tile j <= i:
+ * before the first tile; of two zeros max may be either. Of row i, x[j] = scale * s[j] over the columns
+ * of the tile j <= i:
  *
  *   m = the larger of max and all x[j] (NaN if one is NaN);  r = m, or +0 if m is -inf
  *   a = exp(max - r);  e[j] = exp(x[j] - r);  z = mpsim_sum_lanes(e, MPSIM_LANES_ROW)
