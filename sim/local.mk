@@ -102,7 +102,7 @@ sim_libsim_la_SOURCES = \
   sim/trace/torchquantised.c sim/trace/torchrebuild.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
-  sim/train/digests.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \
+  sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \
   sim/train/operations.c sim/train/operations.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
   sim/train/report.c sim/train/report.h sim/train/seal.c sim/train/seal.h sim/train/store.c sim/train/store.h sim/train/table.c \
   sim/train/table.h sim/train/text.c sim/train/text.h sim/train/value.c sim/train/value.h sim/train/words.c sim/train/words.h \

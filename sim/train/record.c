@@ -2,6 +2,9 @@
 #include "record.h"
 
 #include "../cli/options.h"
+#include "decoder.h"
+#include "describe.h"
+#include "groups.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,6 +72,7 @@ typedef struct pairs {
     const char *pair[PAIRS][2];
     char text[PAIRS][128];
     size_t count;
+    char *groups, *tied; /* of any length, to be freed */
 } pairs;
 
 #if defined(__GNUC__)
@@ -87,6 +91,13 @@ static void say(pairs *m, const char *key, const char *format, ...)
     m->count++;
 }
 
+/* A text of any length, which stays where it is. */
+static void say_text(pairs *m, const char *key, const char *text)
+{
+    say(m, key, "%s", "");
+    m->pair[m->count - 1][1] = text;
+}
+
 static void say_number(pairs *m, const char *key, double x)
 {
     say(m, key, "%.17g", x);
@@ -97,11 +108,11 @@ static void say_flag(pairs *m, const char *key, int flag)
     say(m, key, "%s", flag ? "true" : "false");
 }
 
-static void say_optimizer(pairs *m, const mpsim_optim *o)
+static void say_optimizer(pairs *m, const mpsim_optim *o, double lr)
 {
     say(m, "mpsim.optimizer", "%s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     say(m, "mpsim.optimizer_impl", "%s", o->variant->name);
-    say_number(m, "mpsim.lr", o->lr);
+    say_number(m, "mpsim.lr", lr);
     say_number(m, "mpsim.weight_decay", o->weight_decay);
     if (o->algorithm == MPSIM_OPTIM_SGD) {
         say_number(m, "mpsim.momentum", o->momentum);
@@ -117,8 +128,56 @@ static void say_optimizer(pairs *m, const mpsim_optim *o)
     say_flag(m, "mpsim.maximize", o->maximize);
 }
 
-/* What a run and a plan say of every step. */
-static void say_run(pairs *m, const train_recorder *r, uint64_t step, const train_plan *p)
+/* The format that matrix products of the backward pass leave gradients in, in PyTorch's word; NULL: binary32, or
+ * one without such a word. */
+static const char *computed_in(const train_run *r, const train_plan *p)
+{
+    for (size_t i = 0; i < r->n_layers; i++)
+        if (r->layers[i].type == TRAIN_LINEAR) {
+            const char *name = p->layers[i].format[TRAIN_WGRAD].name;
+            return strcmp(name, "fp16") == 0 ? "float16" : strcmp(name, "bf16") == 0 ? "bfloat16" : NULL;
+        }
+    return NULL;
+}
+
+/* Of a transformer: parameter groups, the sum that a gradient is. 0, or an exit code after a message. */
+static int say_decoder(pairs *m, const train_recorder *r, const train_plan *p, double lr)
+{
+    const train_decoder *d = &r->run->settings.decoder;
+    const uint64_t sums = (uint64_t)d->accumulate * d->ranks;
+    m->groups = train_groups_json(r->run, &p->optimizer, lr, r->taken);
+    m->tied = d->tied ? train_tied_json() : NULL;
+    if (!m->groups || (d->tied && !m->tied))
+        return fail(EXIT_IO, "train: out of memory");
+    say_text(m, "mpsim.groups", m->groups);
+    if (m->tied)
+        say_text(m, "mpsim.tied", m->tied);
+    say(m, "mpsim.accumulation", "%" PRIu64, sums);
+    if (computed_in(r->run, p))
+        say(m, "mpsim.autocast", "%s", computed_in(r->run, p));
+    say(m, "mpsim.text", "%s", d->text);
+    say(m, "mpsim.context", "%" PRIu32, d->context);
+    return 0;
+}
+
+static void clear_pairs(pairs *m)
+{
+    free(m->groups);
+    free(m->tied);
+}
+
+static void say_model(pairs *m, const train_settings *s)
+{
+    char text[128];
+    if (is_decoder(s))
+        say(m, "mpsim.model", "%s", train_decoder_text(text, sizeof text, s));
+    else
+        say(m, "mpsim.model", "%s, depth %" PRIu32 ", width %" PRIu32 "%s", s->net, s->depth, s->width,
+            s->batchnorm ? ", batch normalisation" : "");
+}
+
+/* What a run and a plan say of every step; lr: of this one. 0, or an exit code after a message. */
+static int say_run(pairs *m, const train_recorder *r, uint64_t step, const train_plan *p, double lr)
 {
     const train_settings *s = &r->run->settings;
     say(m, "mpsim.schema", "mpsim-trace/1");
@@ -128,10 +187,8 @@ static void say_run(pairs *m, const train_recorder *r, uint64_t step, const trai
     say(m, "mpsim.micro_batch", "0");
     say(m, "mpsim.reduced", "post");
     say(m, "mpsim.framework", "mpsim %s", mpsim_version());
-    say(m, "mpsim.model", "%s, depth %" PRIu32 ", width %" PRIu32 "%s", s->net, s->depth, s->width,
-        s->batchnorm ? ", batch normalisation" : "");
-    say(m, "mpsim.policy", "%s", "");
-    m->pair[m->count - 1][1] = r->policy; /* of any length */
+    say_model(m, s);
+    say_text(m, "mpsim.policy", r->policy);
     say(m, "mpsim.precision", "%s", p->precision);
     say(m, "mpsim.arch", "%s%s", s->arch, s->tf32 ? ", tf32" : "");
     say(m, "mpsim.batch", "%" PRIu32, s->batch);
@@ -140,8 +197,9 @@ static void say_run(pairs *m, const train_recorder *r, uint64_t step, const trai
     say(m, "mpsim.scaler", "%s", p->scaler.name);
     say(m, "mpsim.optimizer_steps", "%" PRIu64, r->taken);
     say(m, "mpsim.grads_scaled", "true");
-    say_optimizer(m, &p->optimizer);
+    say_optimizer(m, &p->optimizer, is_decoder(s) ? lr : p->optimizer.lr);
     say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
+    return is_decoder(s) ? say_decoder(m, r, p, lr) : 0;
 }
 
 static void say_step(pairs *m, const train_step *s)
@@ -258,9 +316,10 @@ int train_record_after(train_recorder *r, train *t, const train_step *s)
     pairs m = {.count = 0};
     int code = 0;
     if (r->due) {
-        say_run(&m, r, s->step + 1, s->plan);
+        code = say_run(&m, r, s->step + 1, s->plan, s->lr);
         say_step(&m, s);
-        code = take_all(&r->after, t, 0);
+        if (!code)
+            code = take_all(&r->after, t, 0);
         if (!code && stored_join(&r->before, &r->after))
             code = fail(EXIT_IO, "train: out of memory");
         if (!code)
@@ -268,6 +327,7 @@ int train_record_after(train_recorder *r, train *t, const train_step *s)
         r->last = s->step + 1;
     }
     r->taken += !s->skipped && !s->stopped;
+    clear_pairs(&m);
     return code;
 }
 
@@ -276,10 +336,14 @@ int train_record_end(train_recorder *r, train *t, const train_step *last)
     pairs m = {.count = 0};
     if (!r->folder || !r->last || r->last != train_steps_done(t))
         return 0;
-    say_run(&m, r, r->last + 1, last->plan);
+    int code = say_run(&m, r, r->last + 1, last->plan, last->lr);
     say_number(&m, "mpsim.loss_scale", last->next_scale);
-    const int code = take_all(&r->before, t, 1);
-    return code ? code : write_step(r, r->last + 1, &m);
+    if (!code)
+        code = take_all(&r->before, t, 1);
+    if (!code)
+        code = write_step(r, r->last + 1, &m);
+    clear_pairs(&m);
+    return code;
 }
 
 void train_record_clear(train_recorder *r)
