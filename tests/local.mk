@@ -39,6 +39,7 @@ check_LTLIBRARIES += tests/libsupport.la
 tests_libsupport_la_SOURCES = \
   tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
+  tests/support/decoderinput.c tests/support/decoderinput.h \
   tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \
   tests/support/dotcases.h tests/support/layerinput.c tests/support/layerinput.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
   tests/support/points.h tests/support/recorded.c \
@@ -86,6 +87,7 @@ unit_tests = \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
   tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
+  tests/train/t-decoder-autocast \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
   tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
