@@ -5,9 +5,12 @@
 #include "engine.cuh"
 
 #include "elements.cuh"
+#include "engine_attention.cuh"
 #include "engine_blocks.cuh"
 #include "engine_layers.cuh"
 #include "engine_quantize.cuh"
+#include "engine_rows.cuh"
+#include "engine_tokens.cuh"
 #include "engine_updates.cuh"
 #include "gemm.h"
 
@@ -283,6 +286,26 @@ static const train_ops cuda_ops = {
     cuda_norm,
     cuda_scale,
     cuda_optim,
+    cuda_add,
+    cuda_add_rows,
+    cuda_add_rows_backward,
+    cuda_embed,
+    cuda_embed_backward,
+    cuda_split,
+    cuda_join,
+    cuda_rownorm,
+    cuda_rownorm_backward,
+    cuda_activate,
+    cuda_activate_backward,
+    cuda_causal,
+    cuda_causal_backward,
+    cuda_add_groups,
+    cuda_tile_forward,
+    cuda_tile_end,
+    cuda_tile_dots,
+    cuda_tile_again,
+    cuda_tile_backward,
+    cuda_reduce,
     cuda_close,
 };
 

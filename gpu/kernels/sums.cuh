@@ -13,11 +13,12 @@
  * row. */
 enum { GPU_COLUMNS = 32, GPU_COLUMN_ROWS = 8, GPU_COLUMN_LANES = 32 };
 
-/* The sum of term(row) over all rows, in every thread of the column. `tree` is shared; all threads
- * of the block come here, those with inside = 0 without a column. */
-template <class Term>
+/* The sum by add(a, b) of term(row) over all rows, in every thread of the column. `tree` is shared; all
+ * threads of the block come here, those with inside = 0 without a column. */
+template <class Add, class Term>
 static __device__ float gpu_column_sum(size_t rows, int inside,
-                                       float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS], Term term)
+                                       float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS], Add add,
+                                       Term term)
 {
     float s[GPU_COLUMN_LANES];
     const unsigned c = threadIdx.x, r = threadIdx.y;
@@ -30,7 +31,7 @@ static __device__ float gpu_column_sum(size_t rows, int inside,
             for (int k = 0; k < GPU_COLUMN_LANES; k++) {
                 const size_t row = first + (size_t)(GPU_COLUMN_ROWS * k) + r;
                 if (row < rows)
-                    s[k] = __fadd_rn(s[k], term(row));
+                    s[k] = add(s[k], term(row));
             }
         }
     GPU_UNROLL
@@ -38,17 +39,27 @@ static __device__ float gpu_column_sum(size_t rows, int inside,
         GPU_UNROLL
         for (int k = 0; k < GPU_COLUMN_LANES / 2; k++)
             if (k < h)
-                s[k] = __fadd_rn(s[k], s[k + h]);
+                s[k] = add(s[k], s[k + h]);
     tree[r][c] = s[0];
     __syncthreads();
     for (unsigned h = GPU_COLUMN_ROWS / 2; h > 0; h /= 2) {
         if (r < h)
-            tree[r][c] = __fadd_rn(tree[r][c], tree[r + h][c]);
+            tree[r][c] = add(tree[r][c], tree[r + h][c]);
         __syncthreads();
     }
     const float sum = tree[0][c];
     __syncthreads();
     return sum;
+}
+
+/* The same in binary32. */
+template <class Term>
+static __device__ __forceinline__ float gpu_column_sum(size_t rows, int inside,
+                                                       float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS],
+                                                       Term term)
+{
+    return gpu_column_sum(
+        rows, inside, tree, [](float a, float b) { return __fadd_rn(a, b); }, term);
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)

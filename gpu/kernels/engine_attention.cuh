@@ -1,0 +1,252 @@
+/* engine_attention.cuh -- operations of attention beside its products. */
+#ifndef MPSIM_GPU_KERNELS_ENGINE_ATTENTION_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_ATTENTION_CUH
+
+#include "attention.cuh"
+#include "engine_rows.cuh"
+
+/* ---- heads ---- */
+
+/* x: rows of places, y: heads. */
+static int heads_set(train_engine *e, const char *operation, gpu_heads *g, const train_heads *h,
+                     const train_tensor *x, const train_tensor *y)
+{
+    if (!h)
+        return cuda_fail(e, "%s: heads are missing", operation);
+    if (check(e, operation, x) || check(e, operation, y) || check_apart(e, operation, x, y))
+        return -1;
+    if (!h->sequences || !h->length || !h->heads || !h->size || h->first > x->cols ||
+        h->heads > (x->cols - h->first) / h->size)
+        return cuda_fail(e, "%s: %zu heads of %zu from column %zu of %zu", operation, h->heads,
+                         h->size, h->first, x->cols);
+    if (x->rows % h->length || x->rows / h->length != h->sequences || y->rows % h->heads ||
+        y->rows / h->heads != x->rows || y->cols != h->size)
+        return cuda_fail(e, "%s: %zu x %zu and %zu x %zu of %zu sequences of %zu", operation,
+                         x->rows, x->cols, y->rows, y->cols, h->sequences, h->length);
+    if (!h->cos != !h->sin || (h->cos && h->size % 2))
+        return cuda_fail(e, "%s: a table of rotations is missing, or half a number", operation);
+    if (h->cos && (check_floats(e, operation, h->cos, h->length, h->size / 2) ||
+                   check_floats(e, operation, h->sin, h->length, h->size / 2)))
+        return -1;
+    g->length = h->length;
+    g->heads = h->heads;
+    g->size = h->size;
+    g->first = h->first;
+    g->cols = x->cols;
+    g->n = size_of(y);
+    g->cos = h->cos ? floats_of(h->cos) : NULL;
+    g->sin = h->sin ? floats_of(h->sin) : NULL;
+    return 0;
+}
+
+static int cuda_split(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
+                      train_counts *counts)
+{
+    gpu_heads g;
+    int failed = 0;
+    if (heads_set(e, "split", &g, h, x, y))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    g.from = format_of(x);
+    g.to = format_of(y);
+    GPU_LAUNCH(split_kernel, blocks_of(g.n, 256), 256, 0, g, at_of(y), at_of(x), slot);
+    return wrote(e, "split", y);
+}
+
+static int cuda_join(train_engine *e, train_tensor *dx, const train_tensor *dy,
+                     const train_heads *h, train_counts *counts)
+{
+    gpu_heads g;
+    int failed = 0;
+    if (heads_set(e, "join", &g, h, dx, dy))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    g.from = format_of(dy);
+    g.to = format_of(dx);
+    GPU_LAUNCH(join_kernel, blocks_of(g.n, 256), 256, 0, g, at_of(dx), at_of(dy), slot);
+    return wrote(e, "join", dx);
+}
+
+/* ---- softmax ---- */
+
+static int causal_set(train_engine *e, const char *operation, gpu_causal *q,
+                      const mpsim_format *math, float scale, const train_tensor *x,
+                      const train_tensor *y)
+{
+    if (check(e, operation, x) || check_shape(e, operation, y, x->rows, x->cols) ||
+        math_set(e, operation, &q->math, math))
+        return -1;
+    if (!x->cols || x->rows % x->cols)
+        return cuda_fail(e, "%s: %zu x %zu are no square matrices", operation, x->rows, x->cols);
+    q->from = format_of(x);
+    q->to = format_of(y);
+    q->rows = x->rows;
+    q->length = x->cols;
+    q->scale = mpsim_math_round(&q->math.math, scale);
+    return 0;
+}
+
+static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
+                       const train_tensor *s, train_counts *counts)
+{
+    gpu_causal q;
+    int failed = 0;
+    memset(&q, 0, sizeof q);
+    if (causal_set(e, "causal", &q, math, scale, s, p))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    GPU_LAUNCH_BY_MATH(q.math, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, q,
+                       at_of(p), at_of(s), slot);
+    return wrote(e, "causal", p);
+}
+
+static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float scale,
+                                train_tensor *ds, const train_tensor *dp, const train_tensor *p,
+                                train_counts *counts)
+{
+    const char *name = "causal_backward";
+    gpu_causal q;
+    int failed = 0;
+    memset(&q, 0, sizeof q);
+    if (causal_set(e, name, &q, math, scale, dp, ds) ||
+        check_shape(e, name, p, dp->rows, dp->cols) || check_apart(e, name, ds, p))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    q.p = format_of(p);
+    GPU_LAUNCH_BY_MATH(q.math, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS),
+                       GPU_ROW_THREADS, q, at_of(ds), at_of(dp), at_of(p), slot);
+    return wrote(e, name, ds);
+}
+
+/* ---- tiles ---- */
+
+/* The tile's own rows, or with `all` every row of its matrices. */
+static int tile_set(train_engine *e, const char *operation, gpu_tiles *g, const train_tile *t,
+                    int all)
+{
+    if (!t)
+        return cuda_fail(e, "%s: a tile is missing", operation);
+    if (!t->length || t->first >= t->length || !t->cols || t->cols > t->length - t->first ||
+        t->matrices > SIZE_MAX / t->length)
+        return cuda_fail(e, "%s: columns %zu to %zu of %zu matrices of %zu", operation, t->first,
+                         t->first + t->cols, t->matrices, t->length);
+    g->length = t->length;
+    g->first = t->first;
+    g->cols = t->cols;
+    g->size = t->size;
+    g->rows = t->matrices * (all ? t->length : t->length - t->first);
+    g->scale = t->scale;
+    g->p_scale = t->p_scale;
+    g->back = mpsim_f32_div(1.0f, t->p_scale);
+    return 0;
+}
+
+/* A number for each row of the matrices. */
+static int check_numbers(train_engine *e, const char *operation, const train_tile *t,
+                         const train_tensor *x)
+{
+    return check_floats(e, operation, x, t->matrices * t->length, 1);
+}
+
+static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
+                             train_tensor *max, train_tensor *sum, const train_tensor *s,
+                             train_counts *counts)
+{
+    const char *name = "tile_forward";
+    gpu_tiles g;
+    int failed = 0;
+    if (tile_set(e, name, &g, t, 0) || check_floats(e, name, s, g.rows, g.cols) ||
+        check_shape(e, name, p, g.rows, g.cols) || check_numbers(e, name, t, max) ||
+        check_numbers(e, name, t, sum) ||
+        check_floats(e, name, o, t->matrices * t->length, t->size) || check_apart(e, name, p, s))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    GPU_LAUNCH(tile_forward_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g,
+               format_of(p), at_of(p), floats_of(o), floats_of(max), floats_of(sum), floats_of(s),
+               slot);
+    return wrote(e, name, p);
+}
+
+static int cuda_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
+                         const train_tensor *o, const train_tensor *max, const train_tensor *sum,
+                         train_counts *counts)
+{
+    const char *name = "tile_end";
+    gpu_tiles g;
+    int failed = 0;
+    if (tile_set(e, name, &g, t, 1) || check_numbers(e, name, t, lse) ||
+        check_numbers(e, name, t, max) || check_numbers(e, name, t, sum) ||
+        check_floats(e, name, o, g.rows, t->size) || check_shape(e, name, y, g.rows, t->size))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    lse->inverse = 1;
+    GPU_LAUNCH(tile_end_kernel, blocks_of(g.rows * (g.size ? g.size : 1), 256), 256, 0, g,
+               format_of(y), at_of(y), floats_of(lse), floats_of(o), floats_of(max), floats_of(sum),
+               slot);
+    return wrote(e, name, y);
+}
+
+static int cuda_tile_dots(train_engine *e, const train_tile *t, train_tensor *d,
+                          const train_tensor *dy, const train_tensor *y)
+{
+    const char *name = "tile_dots";
+    gpu_tiles g;
+    if (tile_set(e, name, &g, t, 1) || check_numbers(e, name, t, d) ||
+        check_shape(e, name, dy, g.rows, t->size) || check_shape(e, name, y, g.rows, t->size))
+        return -1;
+    GPU_LAUNCH(tile_dots_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g,
+               floats_of(d), format_of(dy), at_of(dy), format_of(y), at_of(y));
+    return wrote(e, name, d);
+}
+
+static int cuda_tile_again(train_engine *e, const train_tile *t, train_tensor *p,
+                           const train_tensor *s, const train_tensor *lse, train_counts *counts)
+{
+    const char *name = "tile_again";
+    gpu_tiles g;
+    int failed = 0;
+    if (tile_set(e, name, &g, t, 0) || check_floats(e, name, s, g.rows, g.cols) ||
+        check_shape(e, name, p, g.rows, g.cols) || check_numbers(e, name, t, lse))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const size_t n = size_of(p);
+    GPU_LAUNCH(tile_again_kernel, blocks_of(n, 256), 256, 0, g, format_of(p), at_of(p),
+               floats_of(s), floats_of(lse), n, slot);
+    return wrote(e, name, p);
+}
+
+static int cuda_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
+                              const train_tensor *dp, const train_tensor *s,
+                              const train_tensor *lse, const train_tensor *d, train_counts *counts)
+{
+    const char *name = "tile_backward";
+    gpu_tiles g;
+    int failed = 0;
+    if (tile_set(e, name, &g, t, 0) || check_floats(e, name, s, g.rows, g.cols) ||
+        check_floats(e, name, dp, g.rows, g.cols) || check_shape(e, name, ds, g.rows, g.cols) ||
+        check_numbers(e, name, t, lse) || check_numbers(e, name, t, d))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const size_t n = size_of(ds);
+    GPU_LAUNCH(tile_backward_kernel, blocks_of(n, 256), 256, 0, g, format_of(ds), at_of(ds),
+               floats_of(dp), floats_of(s), floats_of(lse), floats_of(d), n, slot);
+    return wrote(e, name, ds);
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* engine_rows.cuh -- operations on rows of transformers: normalisation, activations. */
+#ifndef MPSIM_GPU_KERNELS_ENGINE_ROWS_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_ROWS_CUH
+
+#include "engine_layers.cuh"
+#include "engine_tokens.cuh"
+#include "rows.cuh"
+
+/* The format of the arithmetic, NULL: binary32. */
+static int math_set(train_engine *e, const char *operation, gpu_format *f, const mpsim_format *math)
+{
+    if (gpu_format_set(f, math ? math : mpsim_format_find("binary32")) ||
+        f->math.kind == MPSIM_MATH_REFERENCE)
+        return cuda_fail(e, "%s: the device does not compute in %s", operation, math->name);
+    return 0;
+}
+
+static int check_floats(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
+                        size_t cols)
+{
+    if (check_shape(e, operation, x, rows, cols))
+        return -1;
+    return format_of(x).kind == GPU_BINARY32 ? 0
+                                             : cuda_fail(e, "%s: a tensor is not binary32", operation);
+}
+
+static float *floats_of(const train_tensor *x)
+{
+    return static_cast<float *>(at_of(x));
+}
+
+/* ---- normalisation ---- */
+
+static int rownorm_set(train_engine *e, const char *operation, gpu_rownorm *g,
+                       const mpsim_rownorm *r, const train_tensor *x, const train_tensor *mean,
+                       const train_tensor *inverse, const train_tensor *weight)
+{
+    if (!r || r->kind > MPSIM_NORM_RMS)
+        return cuda_fail(e, "%s: settings are missing", operation);
+    memset(g, 0, sizeof *g);
+    if (check(e, operation, x) || check_floats(e, operation, mean, x->rows, 1) ||
+        check_floats(e, operation, inverse, x->rows, 1) ||
+        check_shape(e, operation, weight, 1, x->cols) || math_set(e, operation, &g->math, r->math))
+        return -1;
+    g->x = format_of(x);
+    g->weight = format_of(weight);
+    g->rows = x->rows;
+    g->cols = x->cols;
+    g->layer = r->kind == MPSIM_NORM_LAYER;
+    g->n = mpsim_math_round(&g->math.math, (float)x->cols);
+    g->eps = mpsim_math_round(&g->math.math, r->eps);
+    return 0;
+}
+
+static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y,
+                        train_tensor *mean, train_tensor *inverse, const train_tensor *x,
+                        const train_tensor *weight, const train_tensor *bias, train_counts *counts)
+{
+    gpu_rownorm g;
+    int failed = 0;
+    if (rownorm_set(e, "rownorm", &g, r, x, mean, inverse, weight) ||
+        check_shape(e, "rownorm", y, x->rows, x->cols) ||
+        (bias && check_shape(e, "rownorm", bias, 1, x->cols)))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    g.y = format_of(y);
+    g.bias = bias ? format_of(bias) : g.weight;
+    mean->inverse = inverse->inverse = 1;
+    if (size_of(x))
+        GPU_LAUNCH_BY_MATH(g.math, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS),
+                           GPU_ROW_THREADS, g, at_of(y), floats_of(mean), floats_of(inverse),
+                           at_of(x), at_of(weight), at_of(bias), slot);
+    return wrote(e, "rownorm", y);
+}
+
+static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
+                                 train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
+                                 const train_tensor *x, const train_tensor *mean,
+                                 const train_tensor *inverse, const train_tensor *weight,
+                                 train_counts *counts)
+{
+    const char *name = "rownorm_backward";
+    gpu_rownorm g;
+    int failed = 0;
+    if (rownorm_set(e, name, &g, r, x, mean, inverse, weight) ||
+        check_shape(e, name, dy, x->rows, x->cols) || check_shape(e, name, dx, x->rows, x->cols) ||
+        check_shape(e, name, dweight, 1, x->cols) ||
+        (dbias && check_shape(e, name, dbias, 1, x->cols)) || check_apart(e, name, dx, x))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const gpu_rownorm_in in = {at_of(dy), at_of(x), at_of(weight), floats_of(mean),
+                               floats_of(inverse)};
+    g.y = format_of(dy);
+    g.dx = format_of(dx);
+    g.dweight = format_of(dweight);
+    g.dbias = dbias ? format_of(dbias) : g.dweight;
+    dweight->inverse = 1;
+    if (dbias)
+        dbias->inverse = 1;
+    if (x->cols) /* before dx is written, which may be dy */
+        GPU_LAUNCH_BY_MATH(g.math, rownorm_gradients_kernel, column_blocks(x->cols),
+                           dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), g, in, at_of(dweight), at_of(dbias));
+    if (size_of(x))
+        GPU_LAUNCH_BY_MATH(g.math, rownorm_backward_kernel, blocks_of(x->rows, GPU_ROW_WARPS),
+                           GPU_ROW_THREADS, g, in, at_of(dx), slot);
+    return wrote(e, name, dx);
+}
+
+/* ---- activations ---- */
+
+/* y: the result of the forward pass, or its gradient. */
+static int activation_set(train_engine *e, const char *operation, gpu_activation *a,
+                          mpsim_activation kind, const mpsim_format *math, const train_tensor *x,
+                          const train_tensor *y)
+{
+    if (kind != MPSIM_GELU_TANH && kind != MPSIM_GELU && kind != MPSIM_SWIGLU)
+        return cuda_fail(e, "%s: no activation %d", operation, (int)kind);
+    memset(a, 0, sizeof *a);
+    if (check(e, operation, x) || check(e, operation, y) ||
+        math_set(e, operation, &a->math, math))
+        return -1;
+    if (kind == MPSIM_SWIGLU && x->cols % 2)
+        return cuda_fail(e, "%s: %zu columns are no gates and values", operation, x->cols);
+    if (check_shape(e, operation, y, x->rows, kind == MPSIM_SWIGLU ? x->cols / 2 : x->cols))
+        return -1;
+    a->x = format_of(x);
+    a->y = format_of(y);
+    a->kind = kind;
+    a->n = size_of(y);
+    a->cols = y->cols;
+    mpsim_gelu_set(&a->gelu, &a->math.math);
+    return 0;
+}
+
+static int cuda_activate(train_engine *e, mpsim_activation kind, const mpsim_format *math,
+                         train_tensor *y, const train_tensor *x, train_counts *counts)
+{
+    gpu_activation a;
+    int failed = 0;
+    if (activation_set(e, "activate", &a, kind, math, x, y) || check_apart(e, "activate", y, x))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    GPU_LAUNCH_BY_MATH(a.math, activate_kernel, blocks_of(a.n, 256), 256, a, at_of(y), at_of(x),
+                       slot);
+    return wrote(e, "activate", y);
+}
+
+static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const mpsim_format *math,
+                                  train_tensor *dx, const train_tensor *dy, const train_tensor *x,
+                                  train_counts *counts)
+{
+    const char *name = "activate_backward";
+    gpu_activation a;
+    int failed = 0;
+    if (activation_set(e, name, &a, kind, math, x, dy) ||
+        check_shape(e, name, dx, x->rows, x->cols) || check_apart(e, name, dx, dy) ||
+        check_apart(e, name, dx, x))
+        return -1;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    a.dx = format_of(dx);
+    GPU_LAUNCH_BY_MATH(a.math, activate_backward_kernel, blocks_of(a.n, 256), 256, a, at_of(dx),
+                       at_of(dy), at_of(x), slot);
+    return wrote(e, name, dx);
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* engine_tokens.cuh -- operations on tokens, sums of tensors, sums over ranks. */
+#ifndef MPSIM_GPU_KERNELS_ENGINE_TOKENS_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_TOKENS_CUH
+
+#include "engine.cuh"
+#include "tokens.cuh"
+
+static int check_apart(train_engine *e, const char *operation, const train_tensor *y,
+                       const train_tensor *x)
+{
+    return y->data == x->data ? cuda_fail(e, "%s: the result is an operand", operation) : 0;
+}
+
+/* ---- sums of two ---- */
+
+static int add_repeated(train_engine *e, const char *operation, train_tensor *y,
+                        const train_tensor *a, const train_tensor *b, train_counts *counts)
+{
+    int failed = 0;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const size_t n = size_of(y);
+    if (n)
+        GPU_LAUNCH(add_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+                   format_of(y), at_of(y), format_of(a), at_of(a), format_of(b), at_of(b), n,
+                   size_of(b), slot);
+    return wrote(e, operation, y);
+}
+
+static int cuda_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
+                    train_counts *counts)
+{
+    if (check(e, "add", y) || check_shape(e, "add", a, y->rows, y->cols) ||
+        check_shape(e, "add", b, y->rows, y->cols))
+        return -1;
+    return add_repeated(e, "add", y, a, b, counts);
+}
+
+static int cuda_add_rows(train_engine *e, train_tensor *y, const train_tensor *x,
+                         const train_tensor *table, train_counts *counts)
+{
+    if (check(e, "add_rows", x) || check_shape(e, "add_rows", y, x->rows, x->cols) ||
+        check(e, "add_rows", table) ||
+        check_shape(e, "add_rows: table", table, table->rows, x->cols) ||
+        check_apart(e, "add_rows", y, table))
+        return -1;
+    if (!table->rows && x->rows)
+        return cuda_fail(e, "add_rows: a table without rows");
+    return add_repeated(e, "add_rows", y, x, table, counts);
+}
+
+/* A gradient of a table from rows of dy. */
+static int check_table(train_engine *e, const char *operation, const train_tensor *dtable,
+                       const train_tensor *dy)
+{
+    if (check(e, operation, dy) || check(e, operation, dtable) ||
+        check_shape(e, operation, dtable, dtable->rows, dy->cols))
+        return -1;
+    return check_apart(e, operation, dtable, dy);
+}
+
+static int cuda_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
+                                  train_counts *counts)
+{
+    int failed = 0;
+    if (check_table(e, "add_rows_backward", dtable, dy))
+        return -1;
+    if (!dtable->rows && dy->rows)
+        return cuda_fail(e, "add_rows_backward: a table without rows");
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const size_t n = size_of(dtable);
+    GPU_LAUNCH(add_rows_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(dtable), at_of(dtable), format_of(dy), at_of(dy), n, size_of(dy), slot);
+    return wrote(e, "add_rows_backward", dtable);
+}
+
+static int cuda_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
+                           size_t group, train_counts *counts)
+{
+    int failed = 0;
+    if (check(e, "add_groups", y) || check(e, "add_groups", x) ||
+        check_shape(e, "add_groups", x, x->rows, y->cols) || check_apart(e, "add_groups", y, x))
+        return -1;
+    if (!length || !group || !y->cols || y->rows % length || x->rows % group ||
+        x->rows / group != y->rows)
+        return cuda_fail(e, "add_groups: %zu x %zu of %zu x %zu in groups of %zu matrices of %zu rows",
+                         y->rows, y->cols, x->rows, x->cols, group, length);
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (failed)
+        return -1;
+    const size_t n = size_of(y);
+    GPU_LAUNCH(add_groups_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(y), at_of(y), format_of(x), at_of(x), n, length * y->cols, group, slot);
+    return wrote(e, "add_groups", y);
+}
+
+/* ---- rows of a table ---- */
+
+static int check_tokens(train_engine *e, const char *operation, const uint32_t *index, size_t n,
+                        size_t rows)
+{
+    if (!index && n)
+        return cuda_fail(e, "%s: numbers are missing", operation);
+    if (n > UINT32_MAX)
+        return cuda_fail(e, "%s: %zu rows are too many", operation, n);
+    for (size_t i = 0; i < n; i++)
+        if (index[i] >= rows)
+            return cuda_fail(e, "%s: number %zu is %lu of %zu rows", operation, i,
+                             (unsigned long)index[i], rows);
+    return 0;
+}
+
+/* Numbers of the host in buffer i of the device; NULL after an error. */
+static uint32_t *numbers_to_device(train_engine *e, const char *operation, int i,
+                                   const uint32_t *numbers, size_t n)
+{
+    uint32_t *to = static_cast<uint32_t *>(buffer_of(e, i, n * sizeof *numbers));
+    if (!to || (n && cuda_done(e, operation,
+                               cudaMemcpy(to, numbers, n * sizeof *numbers, cudaMemcpyHostToDevice))))
+        return NULL;
+    return to;
+}
+
+static int cuda_embed(train_engine *e, train_tensor *y, const train_tensor *table,
+                      const uint32_t *index, train_counts *counts)
+{
+    int failed = 0;
+    if (check(e, "embed", table) || check(e, "embed", y) ||
+        check_shape(e, "embed", y, y->rows, table->cols) || check_apart(e, "embed", y, table) ||
+        check_tokens(e, "embed", index, y->rows, table->rows))
+        return -1;
+    const uint32_t *on_device = numbers_to_device(e, "embed", 0, index, y->rows);
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (!on_device || failed)
+        return -1;
+    const size_t n = size_of(y);
+    GPU_LAUNCH(embed_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(y), at_of(y), format_of(table), at_of(table), on_device, n, y->cols, slot);
+    return wrote(e, "embed", y);
+}
+
+/* Places 0 to n - 1 sorted by number, ascending within one: where those of each of `rows` numbers begin
+ * (rows + 1), then the n places. In memory of the host; NULL with a line. */
+static uint32_t *sorted_places(train_engine *e, const uint32_t *index, size_t n, size_t rows)
+{
+    uint32_t *begin = static_cast<uint32_t *>(staging_of(e, (rows + 1 + n) * sizeof *begin));
+    if (!begin)
+        return NULL;
+    uint32_t *places = begin + rows + 1, sum = 0;
+    memset(begin, 0, (rows + 1) * sizeof *begin);
+    for (size_t i = 0; i < n; i++)
+        begin[index[i]]++;
+    for (size_t v = 0; v <= rows; v++) {
+        const uint32_t own = begin[v];
+        begin[v] = sum;
+        sum += own;
+    }
+    for (size_t i = 0; i < n; i++)
+        places[begin[index[i]]++] = (uint32_t)i;
+    memmove(begin + 1, begin, rows * sizeof *begin); /* each stands where the next begins now */
+    begin[0] = 0;
+    return begin;
+}
+
+static int cuda_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
+                               const uint32_t *index, int added, train_counts *counts)
+{
+    const char *name = "embed_backward";
+    int failed = 0;
+    if (check_table(e, name, dtable, dy) || check_tokens(e, name, index, dy->rows, dtable->rows))
+        return -1;
+    const uint32_t *sorted = sorted_places(e, index, dy->rows, dtable->rows);
+    const uint32_t *begin =
+        sorted ? numbers_to_device(e, name, 0, sorted, dtable->rows + 1 + dy->rows) : NULL;
+    gpu_word *slot = slot_of(e, counts, &failed);
+    if (!begin || failed)
+        return -1;
+    const size_t n = size_of(dtable);
+    GPU_LAUNCH(embed_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(dtable), at_of(dtable), format_of(dy), at_of(dy), begin,
+               begin + dtable->rows + 1, n, dtable->cols, added, slot);
+    return wrote(e, name, dtable);
+}
+
+/* ---- sums over ranks ---- */
+
+/* The tensors' places on the device; NULL with a line. */
+static const void *const *ranks_to_device(train_engine *e, const train_tensor *y,
+                                          const train_tensor *const *x, size_t ranks)
+{
+    const void **at = static_cast<const void **>(staging_of(e, ranks * sizeof *at));
+    if (!at)
+        return NULL;
+    for (size_t i = 0; i < ranks; i++) {
+        if (check_shape(e, "reduce", x[i], y->rows, y->cols) ||
+            check_formats(e, "reduce", x[i]->format, x[0]->format))
+            return NULL;
+        at[i] = at_of(x[i]);
+    }
+    void *to = buffer_of(e, 0, ranks * sizeof *at);
+    if (!to || cuda_done(e, "reduce", cudaMemcpy(to, at, ranks * sizeof *at, cudaMemcpyHostToDevice)))
+        return NULL;
+    return static_cast<const void *const *>(to);
+}
+
+static int cuda_reduce(train_engine *e, const mpsim_reduce *r, train_tensor *y,
+                       const train_tensor *const *x, size_t ranks)
+{
+    gpu_reduce g;
+    if (!r || !x || ranks == 0 || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER)
+        return cuda_fail(e, "reduce: settings or ranks are missing");
+    if (ranks > GPU_RANKS)
+        return cuda_fail(e, "reduce: %zu ranks are too many", ranks);
+    if (check(e, "reduce", y) || check_formats(e, "reduce", y->format, &r->result))
+        return -1;
+    if (gpu_format_set(&g.wire, &r->wire) || gpu_format_set(&g.accumulator, &r->accumulator))
+        return cuda_fail(e, "reduce: the device has no numbers of %s or %s", r->wire.name,
+                         r->accumulator.name);
+    const void *const *at = ranks_to_device(e, y, x, ranks);
+    if (!at)
+        return -1;
+    g.x = format_of(x[0]);
+    g.result = format_of(y);
+    g.order = r->order;
+    g.average = r->average;
+    g.n = size_of(y);
+    g.ranks = ranks;
+    g.chunk = g.n / ranks + (g.n % ranks != 0);
+    g.share = (float)(1 / (double)ranks);
+    GPU_LAUNCH(reduce_kernel, blocks_of(g.n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, g,
+               at_of(y), at);
+    return wrote(e, "reduce", y);
+}
+
+#endif

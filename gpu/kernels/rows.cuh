@@ -1,0 +1,268 @@
+/* rows.cuh -- rows of transformers: normalisation, activations. mpsim/transformer.h in parallel; the elements are
+ * those of lib/layer/transformer.h, the trees of sums those of mpsim_sum_lanes: a warp has a row. */
+#ifndef MPSIM_GPU_KERNELS_ROWS_CUH
+#define MPSIM_GPU_KERNELS_ROWS_CUH
+
+#include "codes.cuh"
+#include "sums.cuh"
+
+#include "../../lib/layer/transformer.h"
+
+enum { GPU_ROW_THREADS = 128, GPU_ROW_WARPS = GPU_ROW_THREADS / 32 };
+
+/* ---- rounding to the format of the arithmetic, whose kind a compiler knows ---- */
+
+template <int KIND>
+static __device__ __forceinline__ mpsim_math gpu_math(const gpu_format &f)
+{
+    mpsim_math m;
+    m.kind = KIND;
+    m.shift = f.math.shift;
+    m.min_normal = f.math.min_normal;
+    m.max = f.math.max;
+    m.beyond = f.math.beyond;
+    m.subnormal = f.math.subnormal;
+    return m;
+}
+
+/* Of binary32 alone. */
+static __device__ __forceinline__ mpsim_math gpu_math_binary32()
+{
+    mpsim_math m;
+    m.kind = MPSIM_MATH_BINARY32;
+    return m;
+}
+
+/* A kernel<KIND> with its arguments; f: a format of the device, not of kind REFERENCE. */
+#define GPU_LAUNCH_BY_MATH(f, kernel, blocks, threads, ...)                                \
+    do {                                                                                   \
+        if ((f).math.kind == MPSIM_MATH_BINARY32)                                          \
+            GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32>), blocks, threads, 0, __VA_ARGS__);    \
+        else                                                                               \
+            GPU_LAUNCH((kernel<MPSIM_MATH_BITS>), blocks, threads, 0, __VA_ARGS__);        \
+    } while (0)
+
+static __device__ __forceinline__ float gpu_take(const mpsim_math *m, const gpu_format &f,
+                                                 const void *x, size_t i)
+{
+    return mpsim_math_round(m, gpu_value(f, x, i));
+}
+
+/* ---- rows ---- */
+
+/* A loop of a warp over rows: all lanes come to its collectives. */
+#define GPU_FOR_ROWS(row, rows)                                                               \
+    for (size_t row = (size_t)blockIdx.x * GPU_ROW_WARPS + threadIdx.x / 32; row < (rows);    \
+         row += (size_t)gridDim.x * GPU_ROW_WARPS)
+
+/* The sum of term(i) for i < n in 32 lanes, in every lane of the warp. */
+template <class Term>
+static __device__ __forceinline__ float gpu_row_sum(const mpsim_math *m, size_t n, Term term)
+{
+    float s = 0;
+    for (size_t i = threadIdx.x % 32; i < n; i += 32)
+        s = mpsim_math_add(m, s, term(i));
+    for (unsigned h = 16; h > 0; h /= 2)
+        s = mpsim_math_add(m, s, __shfl_down_sync(0xffffffffu, s, h));
+    return __shfl_sync(0xffffffffu, s, 0);
+}
+
+/* The largest of `first` and x(i) for i < n, as one after the other gives it: of equal ones the first,
+ * NaN if one is NaN. */
+template <class X>
+static __device__ __forceinline__ float gpu_row_max(float first, size_t n, X x)
+{
+    float most = threadIdx.x % 32 == 0 ? first : __uint_as_float(0xff800000u);
+    size_t at = 0;
+    for (size_t i = threadIdx.x % 32; i < n; i += 32) {
+        const float v = x(i);
+        if (most == most && (v > most || v != v)) {
+            most = v;
+            at = i + 1;
+        }
+    }
+    for (int h = 16; h > 0; h /= 2) {
+        const float v = __shfl_xor_sync(0xffffffffu, most, h);
+        const size_t w = __shfl_xor_sync(0xffffffffu, at, h);
+        if (most == most && (v > most || v != v || (v == most && w < at))) {
+            most = v;
+            at = w;
+        }
+    }
+    return most;
+}
+
+/* ---- normalisation ---- */
+
+struct gpu_rownorm {
+    gpu_format math, x, y;   /* backward: of x, and of dy and dx apart */
+    gpu_format dx, weight, bias;
+    gpu_format dweight, dbias;
+    size_t rows, cols;
+    int layer;    /* LayerNorm, else RMSNorm */
+    float n, eps; /* rounded to math */
+};
+
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
+    rownorm_kernel(const __grid_constant__ gpu_rownorm r, void *y, float *mean, float *inverse,
+                   const void *x, const void *weight, const void *bias, gpu_word *counts)
+{
+    const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
+    const size_t n = r.cols;
+    gpu_counter counter;
+    GPU_FOR_ROWS(row, r.rows) {
+        const size_t first = row * n;
+        float centre = 0;
+        if (r.layer)
+            centre = mpsim_math_div(
+                m, gpu_row_sum(m, n, [&](size_t c) { return gpu_take(m, r.x, x, first + c); }), r.n);
+        const float var = mpsim_math_div(m, gpu_row_sum(m, n, [&](size_t c) {
+            return mpsim_batchnorm_square(m, gpu_take(m, r.x, x, first + c), centre);
+        }), r.n);
+        const float factor = mpsim_batchnorm_inverse(m, var, r.eps);
+        if (threadIdx.x % 32 == 0) {
+            mean[row] = centre;
+            inverse[row] = factor;
+        }
+        for (size_t c = threadIdx.x % 32; c < n; c += 32) {
+            const float h =
+                mpsim_batchnorm_normal(m, gpu_take(m, r.x, x, first + c), centre, factor);
+            float v = mpsim_rownorm_y(m, h, gpu_take(m, r.weight, weight, c));
+            if (bias)
+                v = mpsim_math_add(m, v, gpu_take(m, r.bias, bias, c));
+            gpu_put(r.y, y, first + c, v, &counter);
+        }
+    }
+    counter.give(counts);
+}
+
+/* What the backward pass reads. */
+struct gpu_rownorm_in {
+    const void *dy, *x, *weight;
+    const float *mean, *inverse;
+};
+
+static __device__ __forceinline__ float rownorm_h(const mpsim_math *m, const gpu_rownorm &r,
+                                                  const gpu_rownorm_in &in, size_t row, size_t c,
+                                                  float mean, float inverse)
+{
+    return mpsim_batchnorm_normal(m, gpu_take(m, r.x, in.x, row * r.cols + c), mean, inverse);
+}
+
+/* A block has GPU_COLUMNS columns of all rows. */
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
+    rownorm_gradients_kernel(const __grid_constant__ gpu_rownorm r,
+                             const __grid_constant__ gpu_rownorm_in in, void *dweight, void *dbias)
+{
+    GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
+    const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
+    const size_t c = (size_t)blockIdx.x * GPU_COLUMNS + threadIdx.x;
+    const int inside = c < r.cols;
+    const auto add = [&](float a, float b) { return mpsim_math_add(m, a, b); };
+    const float products = gpu_column_sum(r.rows, inside, tree, add, [&](size_t row) {
+        const float mean = r.layer ? mpsim_math_round(m, in.mean[row]) : 0.0f;
+        const float h = rownorm_h(m, r, in, row, c, mean, mpsim_math_round(m, in.inverse[row]));
+        return mpsim_math_mul(m, gpu_take(m, r.y, in.dy, row * r.cols + c), h);
+    });
+    if (inside && threadIdx.y == 0)
+        gpu_store(r.dweight, dweight, c, gpu_encode(r.dweight, GPU_NEAREST, products).code);
+    if (!dbias)
+        return;
+    const float sum = gpu_column_sum(r.rows, inside, tree, add, [&](size_t row) {
+        return gpu_take(m, r.y, in.dy, row * r.cols + c);
+    });
+    if (inside && threadIdx.y == 0)
+        gpu_store(r.dbias, dbias, c, gpu_encode(r.dbias, GPU_NEAREST, sum).code);
+}
+
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
+    rownorm_backward_kernel(const __grid_constant__ gpu_rownorm r,
+                            const __grid_constant__ gpu_rownorm_in in, void *dx, gpu_word *counts)
+{
+    const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
+    gpu_counter counter;
+    GPU_FOR_ROWS(row, r.rows) {
+        const float mean = r.layer ? mpsim_math_round(m, in.mean[row]) : 0.0f;
+        const float inverse = mpsim_math_round(m, in.inverse[row]);
+        const auto g = [&](size_t c) {
+            return mpsim_math_mul(m, gpu_take(m, r.y, in.dy, row * r.cols + c),
+                                  gpu_take(m, r.weight, in.weight, c));
+        };
+        float a = 0;
+        if (r.layer)
+            a = mpsim_math_div(m, gpu_row_sum(m, r.cols, g), r.n);
+        const float b = mpsim_math_div(m, gpu_row_sum(m, r.cols, [&](size_t c) {
+            return mpsim_math_mul(m, g(c), rownorm_h(m, r, in, row, c, mean, inverse));
+        }), r.n);
+        for (size_t c = threadIdx.x % 32; c < r.cols; c += 32)
+            gpu_put(r.dx, dx, row * r.cols + c,
+                    mpsim_batchnorm_dx(m, g(c), rownorm_h(m, r, in, row, c, mean, inverse), inverse,
+                                       a, b),
+                    &counter);
+    }
+    counter.give(counts);
+}
+
+/* ---- activations ---- */
+
+struct gpu_activation {
+    gpu_format math, x, y; /* backward: of x, and of dy and dx apart */
+    gpu_format dx;
+    mpsim_gelu gelu;
+    int kind;       /* mpsim_activation */
+    size_t n, cols; /* elements and columns of y */
+};
+
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(256)
+    activate_kernel(const __grid_constant__ gpu_activation a, void *y, const void *x,
+                    gpu_word *counts)
+{
+    const mpsim_math math = gpu_math<KIND>(a.math), *const m = &math;
+    gpu_counter counter;
+    GPU_FOR(i, a.n) {
+        const size_t row = i / a.cols;
+        const float v = gpu_take(m, a.x, x, a.kind == MPSIM_SWIGLU ? i + row * a.cols : i);
+        float to;
+        if (a.kind == MPSIM_SWIGLU)
+            to = mpsim_swiglu_y(m, v, gpu_take(m, a.x, x, i + (row + 1) * a.cols),
+                                mpsim_swiglu_s(m, v));
+        else
+            to = mpsim_gelu_y(m, v, a.kind == MPSIM_GELU ? mpsim_gelu_erf_t(m, &a.gelu, v)
+                                                         : mpsim_gelu_tanh_t(m, &a.gelu, v));
+        gpu_put(a.y, y, i, to, &counter);
+    }
+    counter.give(counts);
+}
+
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(256)
+    activate_backward_kernel(const __grid_constant__ gpu_activation a, void *dx, const void *dy,
+                             const void *x, gpu_word *counts)
+{
+    const mpsim_math math = gpu_math<KIND>(a.math), *const m = &math;
+    gpu_counter counter;
+    GPU_FOR(i, a.n) {
+        const float d = gpu_take(m, a.y, dy, i);
+        if (a.kind == MPSIM_SWIGLU) {
+            const size_t gate = i + i / a.cols * a.cols, value = gate + a.cols;
+            const float g = gpu_take(m, a.x, x, gate), v = gpu_take(m, a.x, x, value);
+            const float s = mpsim_swiglu_s(m, g);
+            gpu_put(a.dx, dx, gate, mpsim_swiglu_dgate(m, d, g, v, s), &counter);
+            gpu_put(a.dx, dx, value, mpsim_swiglu_dvalue(m, d, g, s), &counter);
+            continue;
+        }
+        const float v = gpu_take(m, a.x, x, i);
+        gpu_put(a.dx, dx, i,
+                a.kind == MPSIM_GELU
+                    ? mpsim_gelu_erf_dx(m, &a.gelu, d, v, mpsim_gelu_erf_t(m, &a.gelu, v))
+                    : mpsim_gelu_tanh_dx(m, &a.gelu, d, v, mpsim_gelu_tanh_t(m, &a.gelu, v)),
+                &counter);
+    }
+    counter.give(counts);
+}
+
+#endif
