@@ -103,6 +103,9 @@ tests_libsupport_la_SOURCES += \
   tests/support/ops.h tests/support/optiminput.c tests/support/optiminput.h \
   tests/support/plainsummary.c tests/support/plainsummary.h tests/support/rounding.c tests/support/rounding.h \
   tests/oracle/block.c tests/oracle/block.h tests/oracle/blockstat.c tests/oracle/blockstat.h tests/oracle/optim.h tests/oracle/optimexact.h \
+  tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c tests/oracle/decodergrad.c \
+  tests/oracle/decodernames.c tests/oracle/decoderoptim.c tests/oracle/decoderoptim.h tests/oracle/decoderparts.h \
+  tests/oracle/decoderrows.c tests/oracle/decoderrows.h \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
   tests/oracle/rounded.h
 mpfr_tests = \
@@ -117,7 +120,7 @@ mpfr_tests = \
   tests/optim/t-gradient-reduce tests/optim/t-kernels tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
   tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny tests/sim/t-stat-rationals \
   tests/scaler/t-adaptive \
-  tests/stats/t-stats tests/stats/t-sum tests/stats/t-summary-proof
+  tests/stats/t-stats tests/stats/t-sum tests/stats/t-summary-proof tests/train/t-decoder
 else
 mpfr_tests =
 endif

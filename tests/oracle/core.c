@@ -4,17 +4,33 @@
 #include <math.h>
 #include <string.h>
 
-static const oracle_core cores[] = {
-    {"fp16", 16, 25, 23}, {"bf16", 16, 25, 23}, {"tf32", 8, 25, 23},
-    {"e4m3", 32, 13, 13}, {"e5m2", 32, 13, 13},
+static const struct {
+    const char *architecture;
+    oracle_core core;
+} cores[] = {
+    {"hopper", {"fp16", 16, 25, 23}},   {"hopper", {"bf16", 16, 25, 23}},
+    {"hopper", {"tf32", 8, 25, 23}},    {"hopper", {"e4m3", 32, 13, 13}},
+    {"hopper", {"e5m2", 32, 13, 13}},   {"volta", {"fp16", 4, 23, 23}},
+    {"ampere", {"fp16", 8, 24, 23}},    {"ampere", {"bf16", 8, 24, 23}},
+    {"ampere", {"tf32", 4, 24, 23}},    {"ada", {"bf16", 8, 24, 23}},
+    {"ada", {"e4m3", 16, 13, 13}},      {"ada", {"e5m2", 16, 13, 13}},
+    {"blackwell", {"fp16", 16, 25, 23}}, {"blackwell", {"bf16", 16, 25, 23}},
+    {"blackwell", {"tf32", 8, 25, 23}}, {"blackwell", {"e4m3", 32, 25, 23}},
+    {"blackwell", {"e5m2", 32, 25, 23}},
 };
+
+const oracle_core *oracle_core_of(const char *architecture, const char *operand)
+{
+    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
+        if (strcmp(cores[i].architecture, architecture) == 0 &&
+            strcmp(cores[i].core.operands, operand) == 0)
+            return &cores[i].core;
+    return NULL;
+}
 
 const oracle_core *oracle_core_find(const char *operand)
 {
-    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
-        if (strcmp(cores[i].operands, operand) == 0)
-            return &cores[i];
-    return NULL;
+    return oracle_core_of("hopper", operand);
 }
 
 oracle_part oracle_take_apart(const oracle_format *f, float x)
@@ -104,7 +120,12 @@ static float add(const oracle_core *c, float s, int pa, const oracle_part *a, si
 float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size_t stride_a,
                  int precision_b, const oracle_part *b, size_t stride_b, size_t n)
 {
-    float s = 0;
+    return core_dot_from(c, 0, precision_a, a, stride_a, precision_b, b, stride_b, n);
+}
+
+float core_dot_from(const oracle_core *c, float s, int precision_a, const oracle_part *a,
+                    size_t stride_a, int precision_b, const oracle_part *b, size_t stride_b, size_t n)
+{
     const size_t length = c->length ? (size_t)c->length : 1;
     for (size_t k = 0; k < n; k += length) {
         const oracle_part *x = a + k * stride_a, *y = b + k * stride_b;

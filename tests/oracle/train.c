@@ -97,8 +97,7 @@ static int same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *
            a->growth == b->growth && a->backoff == b->backoff;
 }
 
-/* The plan of this step: formats, the scaler, FP8 scales. Numbers are rounded, the rest goes on. */
-static void plan_now(oracle_train *o)
+void plan_now(oracle_train *o)
 {
     const train_plan *before = o->plan;
     for (size_t i = 0; i < o->run->n_plans && o->run->plans[i].from <= o->step; i++)
@@ -178,8 +177,7 @@ static void normalise(oracle_train *o, layer *l)
                    l->act.v, l->p[0].used.v, l->p[1].used.v);
 }
 
-/* y = x W^T + b */
-static void linear(oracle_train *o, layer *l, const oracle_format *f)
+void linear(oracle_train *o, layer *l, const oracle_format *f)
 {
     const int conv = l->is->type == TRAIN_CONV, blocks = in_blocks(l, ACT_Q);
     matrix a = l->act, w = l->p[0].used;
@@ -191,7 +189,7 @@ static void linear(oracle_train *o, layer *l, const oracle_format *f)
     }
     a = blocks ? in_pieces(o, l, ACT_Q, &a, COPY_ROWS) : a;
     w = blocks ? in_pieces(o, l, WEIGHT_Q, &w, COPY_ROWS) : entering(o, l, WEIGHT_Q, &w);
-    product(o, &l->out, f, a, 0, w, 1, conv ? NULL : &l->p[1].used);
+    product(o, &l->out, f, a, 0, w, 1, l->p[1].exists ? &l->p[1].used : NULL);
 }
 
 /* Layers that pass on the format that comes. */
@@ -256,7 +254,7 @@ static layer *forward(oracle_train *o, const uint32_t *images, size_t n)
     return loss;
 }
 
-static float mean_loss(const oracle_train *o, const float *losses, size_t n)
+float mean_loss(const oracle_train *o, const float *losses, size_t n)
 {
     const float sum = oracle_sum(o->math, losses, n, 1, 256);
     return oracle_div(o->math, sum, oracle_to(o->math, (double)(float)n));
@@ -267,7 +265,8 @@ static float mean_loss(const oracle_train *o, const float *losses, size_t n)
 /* dW = dy^T x */
 static void weight_back(oracle_train *o, layer *l, matrix g)
 {
-    const oracle_format *f = oracle_format_of(&l->in->format[TRAIN_WGRAD]);
+    const layer *of = l->shared ? l->shared : l;
+    const oracle_format *f = oracle_format_of(&of->in->format[TRAIN_WGRAD]);
     const matrix x = l->is->type == TRAIN_CONV ? l->columns
                      : l->q[ACT_Q].v && !in_blocks(l, ACT_Q) ? l->q[ACT_Q] : l->act;
     if (in_blocks(l, ACT_Q))
@@ -304,7 +303,7 @@ static void input_back(oracle_train *o, layer *l, matrix g)
         product(o, &l->dgrad, f, conv ? l->around : g, 0, conv ? l->turn : w, conv, NULL);
 }
 
-static void linear_back(oracle_train *o, layer *l, int first)
+void linear_back(oracle_train *o, layer *l, int first)
 {
     const matrix g = in_blocks(l, AGRAD_Q) ? l->agrad : entering(o, l, AGRAD_Q, &l->agrad);
     weight_back(o, l, g);

@@ -60,7 +60,7 @@ static const oracle_core *core_of(const oracle_train *o, const matrix *a, const 
     const int wide = a->f->precision == 24 && b->f->precision == 24;
     if (strcmp(o->run->settings.arch, "fp32-sequential") == 0)
         return &sequential;
-    return wide ? &fma : oracle_core_find(a->f->name);
+    return wide ? &fma : oracle_core_of(o->run->settings.arch, a->f->name);
 }
 
 /* Row i of a by row j of b, both along the depth: the sums of 128, each with its factors. */
@@ -78,8 +78,14 @@ static float promoted(const oracle_core *core, const matrix *a, const oracle_par
     return s;
 }
 
-void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta,
-                    matrix b, int tb, const matrix *bias)
+void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
+             int tb, const matrix *bias)
+{
+    product_from(o, d, f, a, ta, b, tb, bias, NULL);
+}
+
+void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
+                  int tb, const matrix *bias, const float *start)
 {
     const oracle_core *core = core_of(o, &a, &b);
     const size_t rows = ta ? a.cols : a.rows, depth = ta ? a.rows : a.cols;
@@ -95,9 +101,10 @@ void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a,
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++) {
             float s = a.blocks ? promoted(core, &a, pa + i * depth, i, &b, pb + j * depth, j)
-                               : core_dot(core, a.f->precision, ta ? pa + i : pa + i * a.cols,
-                                          ta ? a.cols : 1, b.f->precision,
-                                          tb ? pb + j * b.cols : pb + j, tb ? 1 : b.cols, depth);
+                               : core_dot_from(core, start ? start[i * cols + j] : 0, a.f->precision,
+                                               ta ? pa + i : pa + i * a.cols, ta ? a.cols : 1,
+                                               b.f->precision, tb ? pb + j * b.cols : pb + j,
+                                               tb ? 1 : b.cols, depth);
             if (a.inverse != 1 || b.inverse != 1)
                 s = s * factor;
             if (bias)
@@ -172,6 +179,8 @@ static mpsim_rng words_of(const oracle_train *o, const layer *l, int which, copy
     static const char *const kinds[QUANTISED] = {"act", "weight", "agrad"};
     char name[2 * TRAIN_NAME];
     (void)snprintf(name, sizeof name, "%s%s:%s", kinds[which], use == COPY_ROWS ? "" : ".qt", l->is->name);
+    if (o->micro) /* of transformers */
+        (void)snprintf(name + strlen(name), sizeof name - strlen(name), "/%u", o->micro);
     return (mpsim_rng){.seed = o->run->settings.seed, .stream = oracle_stream_of_step(o, name)};
 }
 
@@ -228,8 +237,10 @@ matrix in_pieces(const oracle_train *o, layer *l, int which, const matrix *x, co
     return *y;
 }
 
-static matrix in_tf32(matrix *y, const matrix *x)
+matrix in_tf32(const oracle_train *o, matrix *y, const matrix *x)
 {
+    if (!o->run->settings.tf32 || x->f->precision != 24)
+        return *x;
     cast(y, x, x->f);
     y->f = oracle_format_find("tf32");
     for (size_t i = 0; i < x->rows * x->cols; i++)
@@ -241,7 +252,7 @@ matrix entering(const oracle_train *o, layer *l, int which, const matrix *x)
 {
     matrix *y = &l->q[which];
     if (!l->in->recipe[oracle_roles[which]])
-        return o->run->settings.tf32 && x->f->precision == 24 ? in_tf32(y, x) : *x;
+        return in_tf32(o, y, x);
     mpsim_block_recipe r = *l->in->recipe[oracle_roles[which]];
     if (o->plan->delayed)
         r.rule = MPSIM_SCALE_GIVEN;

@@ -32,6 +32,7 @@ typedef struct layer {
     parameter p[2];
     mpsim_delayed scale[QUANTISED];
     float *history[QUANTISED];
+    struct layer *shared; /* whose weight it has, or NULL */
 } layer;
 
 struct oracle_train {
@@ -46,6 +47,7 @@ struct oracle_train {
     uint32_t labels[TRAIN_IMAGES + TRAIN_TESTS];
     const oracle_format *math;
     int testing;
+    unsigned micro; /* number of the micro-batch of transformers */
 };
 
 const oracle_format *oracle_format_of(const mpsim_format *f);
@@ -60,6 +62,9 @@ float nearest_away(const oracle_format *f, float x);
 /* d = op(a) op(b), transposed where ta, tb are 1, plus bias, which may be NULL. */
 void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
              int tb, const matrix *bias);
+/* The same with chains that begin with the numbers of start; NULL: +0. */
+void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
+                  int tb, const matrix *bias, const float *start);
 
 /* Rows: pixels; columns: (y, x, channel) of the 3 x 3 around each, +0 outside. */
 void windows(matrix *w, const matrix *x, size_t side);
@@ -78,11 +83,25 @@ typedef enum copy_for { COPY_ROWS, COPY_COLUMNS, COPY_TURNED, COPY_WEIGHT } copy
 matrix in_pieces(const oracle_train *o, layer *l, int which, const matrix *x, copy_for use);
 matrix entering(const oracle_train *o, layer *l, int which, const matrix *x);
 
+/* binary32 where the run rounds it to tf32: y, a copy; else x. */
+matrix in_tf32(const oracle_train *o, matrix *y, const matrix *x);
+
+/* Linear layers and convolutions: y = x W^T + b; its gradients, of x unless it is the first layer. */
+void linear(oracle_train *o, layer *l, const oracle_format *f);
+void linear_back(oracle_train *o, layer *l, int first);
+float mean_loss(const oracle_train *o, const float *losses, size_t n);
+
+/* The plan of this step: formats, the scaler, FP8 scales. Numbers are rounded, the rest goes on. */
+void plan_now(oracle_train *o);
+
 /* The stream of random words of a parameter or tensor in this step. */
 uint64_t oracle_stream_of_step(const oracle_train *o, const char *name);
 
 /* The copies of what was updated: the model's, and as it enters products. */
 void refresh(const oracle_train *o, const layer *l, parameter *p);
+
+/* The loss scale after a step. */
+void rescale(oracle_train *o, int found);
 
 /* From gradients as backward leaves them to new parameters and a new scale. */
 void update(oracle_train *o, oracle_step *out);

@@ -145,7 +145,7 @@ static void rescale_torch(oracle_train *o, int found)
     }
 }
 
-static void rescale(oracle_train *o, int found)
+void rescale(oracle_train *o, int found)
 {
     if (!o->plan->scaler.dynamic)
         return;
