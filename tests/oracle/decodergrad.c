@@ -206,11 +206,11 @@ void decoder_update(oracle_decoder *d, oracle_decoded *out)
     const int found = out->cause != NULL, early = plan->scaler.order == MPSIM_UPDATE_BEFORE_UNSCALE;
     if (early)
         rescale(o, found);
-    const double scale = (double)o->scale;
+    out->step.skipped = found && plan->scaler.skip;
+    const double scale = out->step.skipped ? out->step.scale : (double)o->scale;
     const int clips = plan->clip != MPSIM_CLIP_NONE, both = clips && mpsim_clip_unscales(plan->clip);
     const int fused = !clips && mpsim_optim_variant_unscales(plan->optimizer.variant);
     out->step.norm = (double)NAN;
-    out->step.skipped = found && plan->scaler.skip;
     unscale(d, both || fused ? 1 : scale);
     if (clips && !out->step.skipped)
         clip(d, scale, out);
