@@ -25,6 +25,40 @@ static const train_field settings_fields[] = {
     {"arch", TEXT, AT(train_settings, arch), 64, NULL},
     {"tf32", U32, AT(train_settings, tf32), 0, NULL}};
 
+static const char *const norm_words[] = {"layernorm", "rmsnorm", NULL};
+static const char *const activation_words[] = {"gelu-tanh", "gelu", "swiglu", NULL};
+static const char *const reduce_words[] = {"sequential", "ring", "tree", NULL};
+static const char *const decay_words[] = {"constant", "linear", "cosine", NULL};
+
+static const train_field decoder_fields[] = {
+    {"heads", U32, AT(train_decoder, heads), 0, NULL},
+    {"kv_heads", U32, AT(train_decoder, kv_heads), 0, NULL},
+    {"hidden", U32, AT(train_decoder, hidden), 0, NULL},
+    {"context", U32, AT(train_decoder, context), 0, NULL},
+    {"vocabulary", U32, AT(train_decoder, vocabulary), 0, NULL},
+    {"norm", WORD, AT(train_decoder, norm), 0, norm_words},
+    {"activation", WORD, AT(train_decoder, activation), 0, activation_words},
+    {"rotary", FLAG, AT(train_decoder, rotary), 0, NULL},
+    {"biases", FLAG, AT(train_decoder, biases), 0, NULL},
+    {"tied", FLAG, AT(train_decoder, tied), 0, NULL},
+    {"tile", U32, AT(train_decoder, tile), 0, NULL},
+    {"math_norm", OPTION, AT(train_decoder, math_norm), 16, NULL},
+    {"math_softmax", OPTION, AT(train_decoder, math_softmax), 16, NULL},
+    {"accumulate", U32, AT(train_decoder, accumulate), 0, NULL},
+    {"ranks", U32, AT(train_decoder, ranks), 0, NULL},
+    {"accumulate_format", TEXT, AT(train_decoder, accumulate_format), 16, NULL},
+    {"wire", TEXT, AT(train_decoder, wire), 16, NULL},
+    {"sum", TEXT, AT(train_decoder, sum), 16, NULL},
+    {"reduce", WORD, AT(train_decoder, reduce), 0, reduce_words},
+    {"decay", WORD, AT(train_decoder, decay), 0, decay_words},
+    {"decay_all", FLAG, AT(train_decoder, decay_all), 0, NULL},
+    {"warmup", U64, AT(train_decoder, warmup), 0, NULL},
+    {"cooldown", U64, AT(train_decoder, cooldown), 0, NULL},
+    {"min_lr", F64, AT(train_decoder, min_lr), 0, NULL},
+    {"validation", U32, AT(train_decoder, validation), 0, NULL},
+    {"text", TEXT, AT(train_decoder, text), 64, NULL},
+    {"text_digest", U64, AT(train_decoder, text_digest), 0, NULL}};
+
 static const char *const store_words[] = {"nearest", "stochastic", "kahan", NULL};
 
 static const train_field optim_fields[] = {
@@ -103,6 +137,7 @@ static const train_field scaler_fields[] = {
     {"check", WORD, AT(mpsim_scaler_config, check), 0, check_words}};
 
 const train_fields train_settings_fields = {settings_fields, COUNT(settings_fields)};
+const train_fields train_decoder_fields = {decoder_fields, COUNT(decoder_fields)};
 const train_fields train_optim_fields = {optim_fields, COUNT(optim_fields)};
 const train_fields train_history_fields = {history_fields, COUNT(history_fields)};
 const train_fields train_layer_fields = {layer_fields, COUNT(layer_fields)};
@@ -115,6 +150,7 @@ void train_write_value(FILE *out, const train_field *f, const void *base)
     const char *at = (const char *)base + f->offset;
     switch ((train_field_type)f->type) {
     case TEXT: fputs(at, out); break;
+    case OPTION: fputs(*at ? at : "-", out); break;
     case FLAG: fprintf(out, "%u", (unsigned)*(const uint8_t *)at); break;
     case DEPTH:
     case U32: fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at); break;
@@ -216,6 +252,7 @@ int train_read_value(const train_field *f, void *base, const char *text)
     int code = -1;
     switch ((train_field_type)f->type) {
     case TEXT: return train_read_text(text, at, f->size);
+    case OPTION: return train_read_text(strcmp(text, "-") == 0 ? "" : text, at, f->size);
     case F64: return read_number(text, at);
     case FORMAT: return mpsim_format_parse(at, text) ? -1 : 0;
     case RECIPE: return read_recipe(text, at);

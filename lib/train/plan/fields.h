@@ -7,6 +7,7 @@
 
 typedef enum train_field_type {
     TEXT,
+    OPTION, /* text, "-": none */
     FLAG,
     U32,
     U64,
@@ -22,7 +23,7 @@ typedef struct train_field {
     const char *key;
     uint8_t type;
     size_t offset;
-    size_t size;              /* TEXT: of the array                  */
+    size_t size;              /* TEXT, OPTION: of the array          */
     const char *const *words; /* WORD: of a uint8_t, NULL at the end */
 } train_field;
 
@@ -31,9 +32,9 @@ typedef struct train_fields {
     size_t n;
 } train_fields;
 
-/* Of train_settings, mpsim_optim, mpsim_delayed_config, train_placement and mpsim_scaler_config
+/* Of train_settings, train_decoder, mpsim_optim, mpsim_delayed_config, train_placement and mpsim_scaler_config
  * (whose keys are those of mpsim_scaler_parse, which reads them). */
-extern const train_fields train_settings_fields, train_optim_fields, train_history_fields,
+extern const train_fields train_settings_fields, train_decoder_fields, train_optim_fields, train_history_fields,
     train_layer_fields, train_scaler_fields;
 extern const char *const train_master_words[];
 

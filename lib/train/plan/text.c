@@ -41,14 +41,21 @@ static void write_plan(const train_run *r, const train_plan *p, FILE *f)
     }
 }
 
+static void write_lines(FILE *out, const train_fields *all, const void *base)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        fprintf(out, "%s ", all->list[i].key);
+        train_write_value(out, &all->list[i], base);
+        fputc('\n', out);
+    }
+}
+
 int train_run_write(const train_run *r, FILE *f)
 {
     fputs("mpsim-train/1\n", f);
-    for (size_t i = 0; i < train_settings_fields.n; i++) {
-        fprintf(f, "%s ", train_settings_fields.list[i].key);
-        train_write_value(f, &train_settings_fields.list[i], &r->settings);
-        fputc('\n', f);
-    }
+    write_lines(f, &train_settings_fields, &r->settings);
+    if (train_is_text(&r->settings))
+        write_lines(f, &train_decoder_fields, &r->settings.decoder);
     for (size_t i = 0; i < r->n_plans; i++)
         write_plan(r, &r->plans[i], f);
     fputs("end\n", f);
@@ -264,22 +271,33 @@ static int read_from(reader *r, const train_run *run, uint64_t *from)
     return 1;
 }
 
+/* A line for each field. */
+static int read_lines(reader *r, const train_fields *all, void *base)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const train_field *f = &all->list[i];
+        const char *value = due(r, f->key);
+        if (!value || line_ends(r))
+            return -1;
+        if (train_read_value(f, base, value))
+            return bad(r, "not a value here:", value);
+    }
+    return 0;
+}
+
 static int read_settings(reader *r, train_run *run)
 {
+    train_settings *s = &run->settings;
     char line[TRAIN_ERROR];
     if (next_line(r))
         return -1;
     if (strcmp(r->text, "mpsim-train/1") != 0)
         return bad(r, "not a training plan (mpsim-train/1):", r->text);
-    for (size_t i = 0; i < train_settings_fields.n; i++) {
-        const train_field *f = &train_settings_fields.list[i];
-        const char *value = due(r, f->key);
-        if (!value || line_ends(r))
-            return -1;
-        if (train_read_value(f, &run->settings, value))
-            return bad(r, "not a value here:", value);
-    }
-    run->n_layers = train_network(&run->settings, run->layers, line);
+    train_settings_init(s, "mlp"); /* of others: they have no decoder */
+    if (read_lines(r, &train_settings_fields, s) ||
+        (train_is_text(s) && read_lines(r, &train_decoder_fields, &s->decoder)))
+        return -1;
+    run->n_layers = train_network(s, run->layers, line);
     return run->n_layers ? 0 : train_fail(r->error, "training plan: %.200s", line);
 }
 
