@@ -92,7 +92,7 @@ unit_tests = \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
   tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
   tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \
-  tests/train/t-step tests/train/t-torch
+  tests/train/t-schedule tests/train/t-step tests/train/t-text tests/train/t-torch
 
 # ---- against MPFR
 if HAVE_MPFR

@@ -109,7 +109,8 @@ int train_use(train *t, const train_plan *plan, char *error)
         return 0;
     train_pass_close(t, &t->batch);
     train_pass_close(t, &t->test);
-    if (use_fp8(t, plan, error) || train_params_use(t, plan, error))
+    train_pass_close(t, &t->rest);
+    if (use_fp8(t, plan, error) || train_params_use(t, plan, error) || train_gather_open(t, error))
         return -1;
     if ((!old || !train_same_scaler(&old->scaler, &plan->scaler)) &&
         mpsim_scaler_init(&t->scaler, &plan->scaler))
@@ -118,6 +119,11 @@ int train_use(train *t, const train_plan *plan, char *error)
 }
 
 /* ---- open, close ---- */
+
+static const train_text *text_of(const train_run *r)
+{
+    return r->text ? r->text : train_text_bundled();
+}
 
 static int check_run(const train_run *r, char *error)
 {
@@ -136,16 +142,28 @@ static int check_run(const train_run *r, char *error)
         if (check_plan(r, &r->plans[i], error))
             return -1;
     }
-    return 0;
+    return train_is_text(&r->settings) ? train_text_check(text_of(r), &r->settings, error) : 0;
+}
+
+/* Room for what a pass takes from the data. */
+static int open_room(train *t)
+{
+    const train_settings *s = &t->run->settings;
+    const size_t batch = s->batch, images = batch > TRAIN_TESTS ? batch : TRAIN_TESTS;
+    if (train_is_text(s)) {
+        t->text = text_of(t->run);
+        t->labels = malloc(batch * s->decoder.context * sizeof *t->labels);
+        t->starts = malloc(batch * sizeof *t->starts);
+        return t->labels && t->starts ? 0 : -1;
+    }
+    t->labels = malloc(images * sizeof *t->labels);
+    t->pixels = malloc(images * TRAIN_PIXELS * sizeof *t->pixels);
+    return t->labels && t->pixels ? 0 : -1;
 }
 
 static int open_all(train *t, char *error)
 {
-    const size_t batch = t->run->settings.batch;
-    t->room_images = batch > TRAIN_TESTS ? batch : TRAIN_TESTS;
-    t->labels = malloc(t->room_images * sizeof *t->labels);
-    t->pixels = malloc(t->room_images * TRAIN_PIXELS * sizeof *t->pixels);
-    if (!t->labels || !t->pixels || mpsim_format_parse(&t->math, t->run->settings.math))
+    if (open_room(t) || mpsim_format_parse(&t->math, t->run->settings.math))
         return train_fail(error, "out of memory");
     return train_params_open(t, error) || train_use(t, plan_at(t->run, 0), error) ? -1 : 0;
 }
@@ -175,12 +193,15 @@ void train_close(train *t)
         return;
     train_pass_close(t, &t->batch);
     train_pass_close(t, &t->test);
+    train_pass_close(t, &t->rest);
+    train_gather_close(t);
     train_params_close(t);
     for (size_t i = 0; i < TRAIN_LAYERS; i++)
         for (int k = 0; k < TRAIN_FP8; k++)
             free(t->fp8[i][k].state.history);
     free(t->labels);
     free(t->pixels);
+    free(t->starts);
     free(t);
 }
 
@@ -196,13 +217,48 @@ train_engine *train_engine_of(train *t)
 
 /* ---- a step ---- */
 
-static int forward_backward(train *t, char *error)
+/* Windows of the text into a pass. */
+static void fill(train *t, train_pass *p, const size_t *starts)
+{
+    const size_t context = t->run->settings.decoder.context;
+    for (size_t b = 0; b < p->images; b++)
+        train_text_fill(t->text, starts[b], context, p->tokens + b * context, t->labels + b * context);
+}
+
+static int run_batch(train *t, uint32_t micro, uint32_t rank, char *error)
 {
     const train_settings *s = &t->run->settings;
     uint32_t images[TRAIN_IMAGES];
+    if (train_is_text(s)) {
+        train_windows(t, micro, rank, t->starts);
+        fill(t, &t->batch, t->starts);
+        return train_pass_do(t, &t->batch, error);
+    }
     train_batch(s->seed, t->step, s->batch, images);
-    t->coefficient = (float)(t->scaler.scale * s->loss_factor / (double)s->batch);
     return train_pass_run(t, &t->batch, images, 0, error);
+}
+
+/* The mean loss of all micro-batches and ranks, and the gradients that are the step's. */
+static int forward_backward(train *t, train_step *out, char *error)
+{
+    const train_settings *s = &t->run->settings;
+    const uint32_t micros = train_micro_batches(s), ranks = train_ranks(s);
+    const double rows = (double)s->batch * (train_is_text(s) ? s->decoder.context : 1);
+    const double passes = (double)micros * ranks;
+    double loss = 0;
+    uint64_t correct = 0;
+    t->coefficient = (float)(t->scaler.scale * s->loss_factor / (rows * micros));
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        for (uint32_t micro = 0; micro < micros; micro++) {
+            t->batch.micro = rank * micros + micro;
+            if (run_batch(t, micro, rank, error) || train_gather(t, micro, rank, error))
+                return -1;
+            loss += (double)t->loss;
+            correct += t->correct;
+        }
+    out->loss = (float)(loss / passes);
+    out->accuracy = (double)correct / (rows * passes);
+    return train_gather_ranks(t, error);
 }
 
 static void next_scales(train *t)
@@ -225,12 +281,10 @@ int train_next(train *t, train_step *out, char *error)
     t->updates = t->lost = t->correct = 0;
     if (t->scaler.stopped)
         return train_fail(error, "the scaler has stopped the training");
-    if (train_prepare(t, error) || forward_backward(t, error))
+    if (train_prepare(t, error) || forward_backward(t, out, error))
         return -1;
     out->step = t->step;
     out->plan = t->plan;
-    out->loss = t->loss;
-    out->accuracy = (double)t->correct / (double)t->run->settings.batch;
     if (train_apply(t, out, error))
         return -1;
     if (t->e->ops->finish(t->e))
@@ -245,17 +299,56 @@ int train_next(train *t, train_step *out, char *error)
     return 0;
 }
 
-int train_evaluate(train *t, double *loss, double *accuracy, char *error)
+/* ---- evaluation ---- */
+
+/* Held-back windows from number `first` on, as many as the pass takes. */
+static int run_held(train *t, train_pass *p, size_t images, size_t first, char *error)
+{
+    const size_t context = t->run->settings.decoder.context;
+    if (p->n == 0 && train_pass_open(t, p, images, 0, error))
+        return -1;
+    for (size_t b = 0; b < images; b++)
+        t->starts[b] = t->text->trained + (first + b) * context;
+    fill(t, p, t->starts);
+    return train_pass_do(t, p, error);
+}
+
+static int evaluate_text(train *t, double *loss, double *accuracy, char *error)
+{
+    const train_settings *s = &t->run->settings;
+    const size_t n = train_windows_held(t->text, s);
+    uint64_t correct = 0;
+    double sum = 0;
+    if (n == 0)
+        return train_fail(error, "no windows to evaluate on");
+    for (size_t at = 0; at < n; at += s->batch) {
+        const size_t images = n - at < s->batch ? n - at : s->batch;
+        if (run_held(t, images < s->batch ? &t->rest : &t->test, images, at, error))
+            return -1;
+        sum += (double)t->loss * (double)images;
+        correct += t->correct;
+    }
+    *loss = sum / (double)n;
+    *accuracy = (double)correct / ((double)n * s->decoder.context);
+    return 0;
+}
+
+static int evaluate_digits(train *t, double *loss, double *accuracy, char *error)
 {
     if (t->test.n == 0 && train_pass_open(t, &t->test, TRAIN_TESTS, 0, error))
         return -1;
-    t->coefficient = 1.0f / TRAIN_TESTS;
-    t->correct = 0;
     if (train_pass_run(t, &t->test, NULL, TRAIN_IMAGES, error))
         return -1;
-    if (t->e->ops->finish(t->e))
-        return train_engine_failed(t, "evaluation", error);
     *loss = (double)t->loss;
     *accuracy = (double)t->correct / TRAIN_TESTS;
     return 0;
+}
+
+int train_evaluate(train *t, double *loss, double *accuracy, char *error)
+{
+    t->coefficient = 1.0f / TRAIN_TESTS; /* of gradients, of which there are none */
+    if ((train_is_text(&t->run->settings) ? evaluate_text : evaluate_digits)(t, loss, accuracy,
+                                                                             error))
+        return -1;
+    return t->e->ops->finish(t->e) ? train_engine_failed(t, "evaluation", error) : 0;
 }

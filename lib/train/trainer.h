@@ -168,11 +168,14 @@ struct train {
     train_tensor running[TRAIN_LAYERS][2];              /* of batch normalisation */
     train_tensor rotary[2];                             /* cosines, sines of places */
     train_fp8 fp8[TRAIN_LAYERS][TRAIN_FP8];
-    train_pass batch, test;
+    train_pass batch, test, rest; /* rest: the last windows, where they are fewer than a batch */
     train_counts act, agrad, wgrad;
     uint32_t *labels; /* of the batch, or of the test images */
     float *pixels;
-    size_t room_images;
+    const train_text *text; /* of transformers, and where a pass's windows begin */
+    size_t *starts;
+    mpsim_format accumulate; /* of the sums of micro-batches */
+    mpsim_reduce reduce;     /* of ranks */
     /* of the step at hand */
     float coefficient, loss;
     uint64_t correct, updates, lost;
@@ -326,6 +329,23 @@ void train_pass_close(train *t, train_pass *p);
 int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t first, char *error);
 /* Its operations, of what is in pixels or tokens, and in t->labels. */
 int train_pass_do(train *t, train_pass *p, char *error);
+
+/* windows.c: where the windows of a micro-batch begin; how many there are to evaluate on. */
+void train_windows(const train *t, uint32_t micro, uint32_t rank, size_t *starts);
+size_t train_windows_held(const train_text *x, const train_settings *s);
+
+/* schedule.c: what the learning rate is multiplied by. */
+double train_schedule(const train_settings *s, uint64_t step);
+
+/* gather.c: micro-batches and ranks of a step (1 where there is no text); with more than one the
+ * sums of parameters, by the plan in force; what a micro-batch left is added to its rank's; the
+ * ranks are reduced. */
+uint32_t train_micro_batches(const train_settings *s);
+uint32_t train_ranks(const train_settings *s);
+int train_gather_open(train *t, char *error);
+void train_gather_close(train *t);
+int train_gather(train *t, uint32_t micro, uint32_t rank, char *error);
+int train_gather_ranks(train *t, char *error);
 
 /* train.c: makes it the plan in force. */
 int train_use(train *t, const train_plan *plan, char *error);

@@ -21,7 +21,7 @@ static int unscale(void *context, size_t i, mpsim_unscale_rule rule, double scal
     const gradients *g = context;
     train_param *p = &g->t->params[i];
     unsigned found = 0; /* of the check, which is over */
-    return g->t->e->ops->unscale(g->t->e, &p->grad, &p->wgrad, rule, scale, &found)
+    return g->t->e->ops->unscale(g->t->e, &p->grad, p->source, rule, scale, &found)
                ? train_engine_failed(g->t, p->name, g->error)
                : 0;
 }
@@ -54,7 +54,7 @@ static int unscale_all(train *t, mpsim_unscale_rule rule, double scale, const ch
     for (size_t i = 0; i < t->n_params; i++) {
         train_param *p = &t->params[i];
         unsigned found = 0;
-        if (t->e->ops->unscale(t->e, &p->grad, &p->wgrad, rule, scale, &found))
+        if (t->e->ops->unscale(t->e, &p->grad, p->source, rule, scale, &found))
             return train_engine_failed(t, p->name, error);
         if (!*cause && (found & MPSIM_FOUND_INPUT))
             *cause = p->name;
@@ -70,7 +70,7 @@ static int overflows(train *t, const char **cause, int *found, char *error)
     if (t->plan->scaler.check != MPSIM_CHECK_NORM)
         return 0;
     for (size_t i = 0; i < t->n_params; i++)
-        if (t->e->ops->norm(t->e, &t->params[i].wgrad, NULL, &norms[i]))
+        if (t->e->ops->norm(t->e, t->params[i].source, NULL, &norms[i]))
             return train_engine_failed(t, t->params[i].name, error);
     *found = train_norm_overflows(norms, t->n_params);
     if (*found && !*cause)
@@ -85,9 +85,16 @@ static train_tensor *needed(unsigned needs, unsigned bit, train_tensor *x)
     return needs & bit ? x : NULL;
 }
 
+/* Of transformers norms and biases do not, unless the settings say so. */
+static int decays(const train *t, const train_param *p)
+{
+    const train_settings *s = &t->run->settings;
+    return !train_is_text(s) || s->decoder.decay_all || p->rank > 1;
+}
+
 static int step_param(train *t, const mpsim_optim *all, train_param *p, char *error)
 {
-    const mpsim_optim o = train_optim_of(all, train_param_place(t, p));
+    mpsim_optim o = train_optim_of(all, train_param_place(t, p));
     const unsigned needs = train_needs(&o, &o.param);
     const mpsim_rng rng = {.seed = t->run->settings.seed,
                            .stream = train_stream_of_step(t->step, p->name)};
@@ -96,6 +103,8 @@ static int step_param(train *t, const mpsim_optim *all, train_param *p, char *er
                             .v = needed(needs, TRAIN_NEEDS_V, &p->v),
                             .vmax = needed(needs, TRAIN_NEEDS_VMAX, &p->vmax),
                             .kahan = needed(needs, TRAIN_NEEDS_KAHAN, &p->kahan)};
+    if (!decays(t, p))
+        o.weight_decay = 0;
     const mpsim_status s = mpsim_optim_check(&o);
     if (s)
         return train_fail(error, "%s cannot be updated: variant %s of %s in %s: %s", p->name,
@@ -121,6 +130,7 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
     out->norm = ready.norm;
     out->clipped = ready.clipped;
     o.grad_scale = ready.in_optimizer;
+    o.lr = out->lr;
     for (size_t i = 0; i < t->n_params; i++)
         if (step_param(t, &o, &t->params[i], error))
             return -1;
@@ -146,5 +156,6 @@ int train_apply(train *t, train_step *out, char *error)
     out->stopped = (s.events & MPSIM_SCALER_RAISED) != 0;
     out->skipped = (s.events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED)) != 0;
     out->norm = (double)NAN;
+    out->lr = p->optimizer.lr * train_schedule(&t->run->settings, t->step);
     return out->skipped ? 0 : move(t, &rules, s.unscale, unscaled, out, error);
 }

@@ -16,22 +16,52 @@ static int show(const visitor *v, const char *name, const train_tensor *x, int s
     return v->each(&item, v->context);
 }
 
-static int show_pass(const train_pass *p, const visitor *v)
+static const char gradient[] = "wgrad:";
+
+/* Gradients of a micro-batch, where those of the step are others. */
+static int is_of_micro_batch(const train *t, const train_result *r)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        const train_do *d = p->list[i];
-        for (size_t k = 0; k < d->n; k++) {
-            const train_result *r = &d->results[k];
-            if (r->hidden)
-                continue;
-            const int whole = d->work == WORK_GEMM && !d->gemm.stacks;
-            const int code = show(v, r->name, r->to, 0, r->traced, whole ? &d->gemm : NULL, r->rank,
-                                  r->shape);
+    return t->n_params > 0 && t->params[0].sums && strncmp(r->name, gradient, strlen(gradient)) == 0;
+}
+
+/* Stacks, and what begins with a number that is gone, are not computed in part again. */
+static const train_gemm *product_of(const train_do *d)
+{
+    const int whole = d->gemm.stacks == 0 && d->gemm.start == TRAIN_FROM_ZERO;
+    return d->work == WORK_GEMM && whole ? &d->gemm : NULL;
+}
+
+static int show_result(const train *t, const train_do *d, const train_result *r, const visitor *v)
+{
+    char name[2 * TRAIN_NAME] = {0};
+    const int micro = is_of_micro_batch(t, r);
+    snprintf(name, sizeof name, "%s%.80s", micro ? "wgrad.micro:" : "",
+             r->name + (micro ? strlen(gradient) : 0));
+    return show(v, name, r->to, 0, r->traced && !micro, product_of(d), r->rank, r->shape);
+}
+
+static int show_pass(const train *t, const train_pass *p, const visitor *v)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->list[i]->n; k++) {
+            const train_result *r = &p->list[i]->results[k];
+            const int code = r->hidden ? 0 : show_result(t, p->list[i], r, v);
             if (code)
                 return code;
         }
-    }
     return 0;
+}
+
+/* What micro-batches and ranks left. */
+static int show_gathered(const train *t, const train_param *p, const visitor *v)
+{
+    char name[2 * TRAIN_NAME] = {0};
+    size_t shape[4];
+    const size_t rank = train_param_shape(t, p, shape);
+    if (!p->sums)
+        return 0;
+    snprintf(name, sizeof name, "%s%s", gradient, p->name);
+    return show(v, name, p->source, 0, 1, NULL, rank, shape);
 }
 
 static int show_param(const train *t, const train_param *p, const visitor *v)
@@ -80,7 +110,9 @@ static int show_running(const train *t, size_t layer, const visitor *v)
 int train_visit(train *t, int (*each)(const train_item *x, void *context), void *context)
 {
     const visitor v = {each, context};
-    int code = show_pass(&t->batch, &v);
+    int code = show_pass(t, &t->batch, &v);
+    for (size_t i = 0; i < t->n_params && !code; i++)
+        code = show_gathered(t, &t->params[i], &v);
     for (size_t i = 0; i < t->run->n_layers && !code; i++)
         code = show_running(t, i, &v);
     for (size_t i = 0; i < t->n_params && !code; i++)
@@ -136,6 +168,8 @@ void train_measure_bytes(const train *t, train_bytes *b)
         const train_tensor *kept = &t->params[i].kept;
         train_bytes_add(b, train_param_place(t, &t->params[i]), t->plan->master,
                         &t->plan->optimizer, (uint64_t)kept->rows * kept->cols, 0);
+        if (train_micro_batches(&t->run->settings) > 1)
+            b->gradients += bytes_of(&t->params[i].sums[0]);
     }
     for (size_t i = 0; i < p->n && !p->list[i]->backward; i++) {
         const train_do *d = p->list[i];
