@@ -95,7 +95,7 @@ typedef enum train_scratch_use {
 } train_scratch_use;
 
 typedef struct train_tiles {
-    train_tile shape; /* first, cols: set for each tile */
+    train_tile shape; /* of all columns; first, cols: set for each tile */
     size_t tile, shared;
     const train_tensor *q, *k, *v, *dy, *lse, *dots;
     train_tensor scratch[SCRATCH_USES];

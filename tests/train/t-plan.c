@@ -391,7 +391,7 @@ START_TEST(deepest_network_fits)
     ck_assert_str_eq(error, "mlp: depth 21: 1 to 20");
     train_settings_init(&s, "rnn");
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
-    ck_assert_str_eq(error, "network 'rnn': there are mlp and cnn");
+    ck_assert_str_eq(error, "network 'rnn': there are mlp, cnn, gpt and llama");
 }
 END_TEST
 

@@ -264,7 +264,8 @@ static train_tiles *new_tiles(train_build *b, train_do *d, size_t tile)
     d->tiles = t;
     t->tile = tile < s->context ? tile : s->context;
     t->shared = shared(b);
-    t->shape = (train_tile){.matrices = stacks(b), .length = s->context, .size = head_size(b),
+    t->shape = (train_tile){.matrices = stacks(b), .length = s->context, .cols = s->context,
+                            .size = head_size(b),
                             .scale = (float)(1 / sqrt((double)head_size(b))), .p_scale = 1};
     t->act = &b->t->act;
     t->agrad = &b->t->agrad;
