@@ -20,7 +20,7 @@ LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/li
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/quantised.sh tests/cli/counts.sh \
-  tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
+  tests/cli/decoder.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \

@@ -112,12 +112,23 @@ static json_t *config_json(const replay_options *o, const input *in)
                      o->references, "inputs", inputs);
 }
 
+/* A replay has no products, and of attention no scales. */
+static void note_attention(const policy *p)
+{
+    int given = 0;
+    for (size_t i = 0; i < p->count; i++)
+        given |= p->plans[i].fp8_attention;
+    if (given)
+        note("%s: fp8_attention has no use in a replay", p->name);
+}
+
 static int replay_policies(run *r, input *in, const replay_options *o)
 {
     int code = 0;
     replay_report_begin(&r->report, config_json(o, in));
     for (r->now = 0; r->now < r->policies.count && !code; r->now++) {
         const policy *p = &r->policies.items[r->now];
+        note_attention(p);
         replay_report_policy(&r->report, p);
         code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched,
                           sizeof r->totals[r->now].unmatched);
