@@ -1,7 +1,7 @@
 /* decoder.c -- see decoder.h. */
 #include "decoder.h"
 
-#include "value.h"
+#include "typed.h"
 
 #include <string.h>
 
@@ -73,26 +73,26 @@ static int read_numbers(const decoder_words *w, train_decoder *d)
 {
     const struct {
         const char *option, *text;
-        value_type type;
+        typed_type type;
         double least, most;
         void *to;
     } rows[] = {
-        {"heads", w->heads, VALUE_COUNT32, 1, 1 << 16, &d->heads},
-        {"kv-heads", w->kv_heads, VALUE_COUNT32, 1, 1 << 16, &d->kv_heads},
-        {"hidden", w->hidden, VALUE_COUNT32, 1, 1 << 20, &d->hidden},
-        {"context", w->context, VALUE_COUNT32, 1, 1 << 20, &d->context},
-        {"vocabulary", w->vocabulary, VALUE_COUNT32, 2, 1 << 24, &d->vocabulary},
-        {"tile", w->tile, VALUE_COUNT32, 1, 1 << 20, &d->tile},
-        {"validation", w->validation, VALUE_COUNT32, 1, 1 << 20, &d->validation},
-        {"accumulate", w->accumulate, VALUE_COUNT32, 1, 1 << 16, &d->accumulate},
-        {"ranks", w->ranks, VALUE_COUNT32, 1, 1 << 16, &d->ranks},
-        {"warmup", w->warmup, VALUE_COUNT, 0, 1e9, &d->warmup},
-        {"cooldown", w->cooldown, VALUE_COUNT, 0, 1e9, &d->cooldown},
-        {"min-lr", w->min_lr, VALUE_NUMBER, 0, 1, &d->min_lr},
+        {"heads", w->heads, TYPED_COUNT32, 1, 1 << 16, &d->heads},
+        {"kv-heads", w->kv_heads, TYPED_COUNT32, 1, 1 << 16, &d->kv_heads},
+        {"hidden", w->hidden, TYPED_COUNT32, 1, 1 << 20, &d->hidden},
+        {"context", w->context, TYPED_COUNT32, 1, 1 << 20, &d->context},
+        {"vocabulary", w->vocabulary, TYPED_COUNT32, 2, 1 << 24, &d->vocabulary},
+        {"tile", w->tile, TYPED_COUNT32, 1, 1 << 20, &d->tile},
+        {"validation", w->validation, TYPED_COUNT32, 1, 1 << 20, &d->validation},
+        {"accumulate", w->accumulate, TYPED_COUNT32, 1, 1 << 16, &d->accumulate},
+        {"ranks", w->ranks, TYPED_COUNT32, 1, 1 << 16, &d->ranks},
+        {"warmup", w->warmup, TYPED_COUNT, 0, 1e9, &d->warmup},
+        {"cooldown", w->cooldown, TYPED_COUNT, 0, 1e9, &d->cooldown},
+        {"min-lr", w->min_lr, TYPED_NUMBER, 0, 1, &d->min_lr},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = value_read(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most, rows[i].to);
+        code = typed_number(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most, rows[i].to);
     return code;
 }
 
@@ -103,15 +103,15 @@ static int read_choices(const decoder_words *w, train_decoder *d)
                       *const positions[] = {"learned", "rotary", NULL},
                       *const orders[] = {"sequential", "ring", "tree", NULL},
                       *const decays[] = {"constant", "linear", "cosine", NULL};
-    int code = value_word("norm", w->norm, norms, &d->norm);
+    int code = typed_word("norm", w->norm, norms, &d->norm);
     if (!code)
-        code = value_word("activation", w->activation, activations, &d->activation);
+        code = typed_word("activation", w->activation, activations, &d->activation);
     if (!code)
-        code = value_word("positions", w->positions, positions, &d->rotary);
+        code = typed_word("positions", w->positions, positions, &d->rotary);
     if (!code)
-        code = value_word("reduce", w->reduce, orders, &d->reduce);
+        code = typed_word("reduce", w->reduce, orders, &d->reduce);
     if (!code)
-        code = value_word("schedule", w->decay, decays, &d->decay);
+        code = typed_word("schedule", w->decay, decays, &d->decay);
     if (!code)
         code = exclude(w->biases, w->no_biases, "biases", "no-biases");
     if (!code)
@@ -131,7 +131,7 @@ static int read_formats(const decoder_words *w, train_decoder *d)
                 {"wire", w->wire, d->wire}, {"wire-sum", w->sum, d->sum}};
     int code = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = value_format(rows[i].option, rows[i].text, rows[i].to, sizeof d->wire);
+        code = typed_format(rows[i].option, rows[i].text, rows[i].to, sizeof d->wire);
     return code;
 }
 
@@ -140,7 +140,7 @@ static int read_attention(const decoder_words *w, const train_settings *s, train
 {
     static const char *const forms[] = {"materialised", "tiled", NULL};
     unsigned char tiled = 0;
-    const int code = value_word("attention", w->attention, forms, &tiled);
+    const int code = typed_word("attention", w->attention, forms, &tiled);
     if (!code && w->tile && !tiled)
         return fail(EXIT_USAGE, "train: --tile goes with --attention tiled");
     if (tiled && !w->tile)

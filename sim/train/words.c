@@ -2,7 +2,7 @@
 #include "words.h"
 
 #include "../cli/scalerword.h"
-#include "value.h"
+#include "typed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,28 +11,28 @@ static int read_numbers(const train_words *w, train_settings *s, train_overrides
 {
     const struct {
         const char *option, *text;
-        value_type type;
+        typed_type type;
         double least, most;
         void *to;
     } rows[] = {
-        {"steps", w->steps, VALUE_COUNT, 1, 1e9, &s->steps},
-        {"batch", w->batch, VALUE_COUNT32, 0, UINT32_MAX, &s->batch},
-        {"seed", w->seed, VALUE_COUNT, 0, (double)UINT64_MAX, &s->seed},
-        {"depth", w->depth, VALUE_COUNT32, 0, UINT32_MAX, &s->depth},
-        {"width", w->width, VALUE_COUNT32, 0, UINT32_MAX, &s->width},
-        {"gain", w->gain, VALUE_NUMBER, 1e-18, 1e18, &s->gain},
-        {"loss-factor", w->loss_factor, VALUE_NUMBER, 1e-18, 1e18, &s->loss_factor},
-        {"lr", w->lr, VALUE_NUMBER, 0, 1e6, &o->lr},
-        {"momentum", w->momentum, VALUE_NUMBER, 0, 1, &o->momentum},
-        {"dampening", w->dampening, VALUE_NUMBER, 0, 1, &o->dampening},
-        {"weight-decay", w->weight_decay, VALUE_NUMBER, 0, 1e6, &o->weight_decay},
-        {"beta1", w->beta1, VALUE_NUMBER, 0, 1, &o->beta1},
-        {"beta2", w->beta2, VALUE_NUMBER, 0, 1, &o->beta2},
-        {"eps", w->eps, VALUE_NUMBER, 0, 1e6, &o->eps},
+        {"steps", w->steps, TYPED_COUNT, 1, 1e9, &s->steps},
+        {"batch", w->batch, TYPED_COUNT32, 0, UINT32_MAX, &s->batch},
+        {"seed", w->seed, TYPED_COUNT, 0, (double)UINT64_MAX, &s->seed},
+        {"depth", w->depth, TYPED_COUNT32, 0, UINT32_MAX, &s->depth},
+        {"width", w->width, TYPED_COUNT32, 0, UINT32_MAX, &s->width},
+        {"gain", w->gain, TYPED_NUMBER, 1e-18, 1e18, &s->gain},
+        {"loss-factor", w->loss_factor, TYPED_NUMBER, 1e-18, 1e18, &s->loss_factor},
+        {"lr", w->lr, TYPED_NUMBER, 0, 1e6, &o->lr},
+        {"momentum", w->momentum, TYPED_NUMBER, 0, 1, &o->momentum},
+        {"dampening", w->dampening, TYPED_NUMBER, 0, 1, &o->dampening},
+        {"weight-decay", w->weight_decay, TYPED_NUMBER, 0, 1e6, &o->weight_decay},
+        {"beta1", w->beta1, TYPED_NUMBER, 0, 1, &o->beta1},
+        {"beta2", w->beta2, TYPED_NUMBER, 0, 1, &o->beta2},
+        {"eps", w->eps, TYPED_NUMBER, 0, 1e6, &o->eps},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = value_read(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most,
+        code = typed_number(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most,
                          rows[i].to);
     return code;
 }
@@ -53,7 +53,7 @@ static int read_clip(train_words *w, train_overrides *o)
         o->clip_rule = w->rule;
     }
     return none ? 0
-                : value_read("clip", colon ? colon + 1 : text, VALUE_NUMBER, 1e-30, 1e30,
+                : typed_number("clip", colon ? colon + 1 : text, TYPED_NUMBER, 1e-30, 1e30,
                             &o->max_norm);
 }
 
@@ -70,7 +70,7 @@ static int read_math(const train_words *w, train_settings *s)
             return fail(EXIT_USAGE, "train: --math: '%s': parts are for transformers, --net gpt or llama", text);
         if (equals && !norm && !softmax)
             return fail(EXIT_USAGE, "train: --math: '%.*s' is none of norm, softmax", (int)n, text);
-        code = value_format("math", equals ? equals + 1 : text,
+        code = typed_format("math", equals ? equals + 1 : text,
                             norm      ? s->decoder.math_norm
                             : softmax ? s->decoder.math_softmax
                                       : s->math,
@@ -161,7 +161,7 @@ void train_words_clear(train_words *w)
 
 int train_words_steps(const train_words *w, train_settings *s)
 {
-    return value_read("steps", w->steps, VALUE_COUNT, 1, 1e9, &s->steps);
+    return typed_number("steps", w->steps, TYPED_COUNT, 1, 1e9, &s->steps);
 }
 
 const char *train_words_given(const train_words *w, const char *but)

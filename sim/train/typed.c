@@ -1,5 +1,5 @@
-/* value.c -- see value.h. */
-#include "value.h"
+/* typed.c -- see typed.h. */
+#include "typed.h"
 
 #include "../cli/options.h"
 
@@ -8,29 +8,29 @@
 #include <stdio.h>
 #include <string.h>
 
-int value_read(const char *option, const char *text, value_type type, double least, double most,
+int typed_number(const char *option, const char *text, typed_type type, double least, double most,
                void *to)
 {
     uint64_t n = 0;
     double x = 0;
     if (!text)
         return 0;
-    if (type == VALUE_NUMBER ? parse_number(&x, text) != 0 : parse_count(&n, text) != 0)
+    if (type == TYPED_NUMBER ? parse_number(&x, text) != 0 : parse_count(&n, text) != 0)
         return fail(EXIT_USAGE, "train: --%s: '%s' is not a %s", option, text,
-                    type == VALUE_NUMBER ? "number" : "non-negative integer");
-    const double value = type == VALUE_NUMBER ? x : (double)n;
+                    type == TYPED_NUMBER ? "number" : "non-negative integer");
+    const double value = type == TYPED_NUMBER ? x : (double)n;
     if (value < least || value > most)
         return fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most);
-    if (type == VALUE_NUMBER)
+    if (type == TYPED_NUMBER)
         *(double *)to = x;
-    else if (type == VALUE_COUNT)
+    else if (type == TYPED_COUNT)
         *(uint64_t *)to = n;
     else
         *(uint32_t *)to = (uint32_t)n;
     return 0;
 }
 
-int value_word(const char *option, const char *text, const char *const *words, unsigned char *to)
+int typed_word(const char *option, const char *text, const char *const *words, unsigned char *to)
 {
     char list[128] = "";
     if (!text)
@@ -46,7 +46,7 @@ int value_word(const char *option, const char *text, const char *const *words, u
     return fail(EXIT_USAGE, "train: --%s: '%s' is none of %s", option, text, list);
 }
 
-int value_format(const char *option, const char *text, char *to, size_t size)
+int typed_format(const char *option, const char *text, char *to, size_t size)
 {
     const mpsim_format *f = text ? mpsim_format_find(text) : NULL;
     if (!text)
