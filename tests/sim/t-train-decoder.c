@@ -45,17 +45,17 @@ static void write_file(const void *bytes, size_t n)
 }
 
 /* The run of a policy: a bundled one's name, or its text. */
-static void make(const char *policy)
+static void make(const char *which)
 {
     char error[TRAIN_ERROR];
     trace_error e = {0};
-    const int is_text = strchr(policy, ':') != NULL;
+    const int is_text = strchr(which, ':') != NULL;
     train_run_clear(&run);
     policy_clear(&loaded);
     if (is_text)
-        write_file(policy, strlen(policy));
-    ck_assert_msg(policy_load(&loaded, is_text ? path : policy, 10, &e) == 0, "%s", e.text);
-    ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, NULL, error) == 0, "%s: %s", policy, error);
+        write_file(which, strlen(which));
+    ck_assert_msg(policy_load(&loaded, is_text ? path : which, 10, &e) == 0, "%s", e.text);
+    ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, NULL, error) == 0, "%s: %s", which, error);
 }
 
 static const train_placement *layer(const char *name)
@@ -203,9 +203,9 @@ END_TEST
 
 START_TEST(attention_in_fp8_needs_a_recipe)
 {
-    static const char policy[] = "precision: bf16\nfp8_attention: true\n";
+    static const char said[] = "precision: bf16\nfp8_attention: true\n";
     trace_error e = {0};
-    write_file(policy, sizeof policy - 1);
+    write_file(said, sizeof said - 1);
     ck_assert_int_ne(policy_load(&loaded, path, 10, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "fp8_attention: there is no FP8 recipe"));
 }
@@ -359,7 +359,7 @@ START_TEST(bad_tokens)
                 {20240520, 1, 0, 1, 0, "the header says 0 tokens"},
                 {20240520, 3, 30, 30, 0, "in version 3, not 1"},
                 {20240326, 1, 30, 30, 0, "no tokens of llm.c"},
-                {20240520, 1, 30, 30, 257, "token 3 is 259, not below the vocabulary of 257"}};
+                {20240520, 1, 30, 30, 257, "token 1 is 257, not below the vocabulary of 257"}};
     trace_error e = {0};
     for (size_t i = 0; i < COUNT(rows); i++) {
         write_tokens(rows[i].magic, rows[i].version, rows[i].said, 2, rows[i].there);

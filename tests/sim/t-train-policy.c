@@ -86,7 +86,8 @@ static const train_placement *layer(size_t at, const char *name)
 
 static int has_parameters(const train_layer *l)
 {
-    return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV || l->type == TRAIN_BATCHNORM;
+    return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV || l->type == TRAIN_BATCHNORM ||
+           l->type == TRAIN_NORM || l->type == TRAIN_EMBED || l->type == TRAIN_POSITIONS;
 }
 
 static void check_plan(const char *name, const train_plan *t)
@@ -130,7 +131,7 @@ static int is_for_replays(const char *name, const char *net)
 
 START_TEST(test_bundled)
 {
-    static const char *const nets[] = {"mlp", "cnn"};
+    static const char *const nets[] = {"mlp", "cnn", "gpt", "llama"};
     DIR *dir = opendir(getenv("MPSIM_POLICIES"));
     ck_assert_ptr_nonnull(dir);
     size_t n = 0, refused = 0;
@@ -574,7 +575,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/policy.yaml", folder);
     TCase *t = test_case("runs", 60);
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, test_bundled, 0, 2);
+    tcase_add_loop_test(t, test_bundled, 0, 4);
     tcase_add_test(t, test_formats);
     tcase_add_loop_test(t, test_formats_of_amp, 0, 2);
     tcase_add_test(t, test_split);
