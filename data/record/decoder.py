@@ -26,6 +26,7 @@ class Config:
     positions: str = ""        # learned, rotary
     biases: int = -1
     tied: int = -1
+    attention: str = "materialised"  # or sdpa: PyTorch's own, whose scores no hook sees
 
     def __post_init__(self):
         gpt = self.net == "gpt"
@@ -125,12 +126,17 @@ class Add(torch.nn.Module):
 class Attention(torch.nn.Module):
     def __init__(self, c):
         super().__init__()
+        self.c = c
         self.qkv = torch.nn.Linear(c.width, (c.heads + 2 * c.kv_heads) * c.size, bias=bool(c.biases))
         self.heads, self.scores, self.softmax, self.context = Heads(c), Scores(), Softmax(c), Context()
         self.proj = torch.nn.Linear(c.width, c.width, bias=bool(c.biases))
 
     def forward(self, x):
         q, k, v = self.heads(self.qkv(x))
+        if self.c.attention == "sdpa":
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                                                 enable_gqa=self.c.kv_heads < self.c.heads)
+            return self.proj(y.transpose(1, 2).flatten(2))
         return self.proj(self.context(self.softmax(self.scores(q, k)), v))
 
 

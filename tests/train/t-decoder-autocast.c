@@ -525,7 +525,7 @@ static void replay_case(replay *r)
 static void print_row(const char *low, kind k, const tally *t)
 {
     if (t->tensors)
-        printf("# %-4s  %-28s %3zu %6zu %6zu %9.3g %9.2g\n", low, rows[k].name, t->tensors, t->elements, t->equal,
+        printf("# %-4s  %-28s %5zu %6zu %6zu %9.3g %9.2g\n", low, rows[k].name, t->tensors, t->elements, t->equal,
                t->ulps, t->share);
 }
 
@@ -550,7 +550,7 @@ START_TEST(steps)
         free(r.data[1]);
         recorded_close(r.file);
     }
-    printf("# %-4s  %-28s cases numbers  equal  most ulps  share of largest\n", low, "");
+    printf("# %-4s  %-28s tensors numbers  equal  most ulps  share of largest\n", low, "");
     for (int k = 0; k < KINDS; k++) {
         print_row(low, (kind)k, &tallies[k]);
         ck_assert_msg(tallies[k].tensors, "%s: none", rows[k].name);
