@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 64, HELP_COLUMN = 27, HELP_WIDTH = 92, PROGRESS = 1 };
+enum { OPTIONS_MAX = 128, HELP_COLUMN = 27, HELP_WIDTH = 92, PROGRESS = 1 };
 
 /* ---- messages ---- */
 
@@ -338,8 +338,10 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     int n = 0;
     size_t s = 1;
     for (const option_row *o = table; o->name; o++) {
-        if (o->type == OPTION_HEADING || n == OPTIONS_MAX - 3)
+        if (o->type == OPTION_HEADING)
             continue;
+        if (n == OPTIONS_MAX - 3)
+            return fail(EXIT_IO, "%s: more than %d options", c->name, OPTIONS_MAX - 3);
         const int has_argument = o->argument != NULL;
         longs[n] = (struct option){o->name, has_argument, NULL, 256 + n};
         row[n++] = o;
