@@ -23,8 +23,8 @@ MPSIM_BEGIN
 /* ---- functions ---- */
 
 /* In binary32, by integer operations, sums, products, fma, quotients and square roots only. The
- * largest errors over all 2^32 arguments stand in lib/README.md; rsqrt is correctly rounded, and
- * tanh, erf, sigmoid and rsqrt are monotone. NaN gives NaN.
+ * largest errors over all 2^32 arguments stand in lib/README.md; tanh, erf,
+ * sigmoid and rsqrt are monotone. NaN gives NaN.
  *
  * mpsim_tanh      tanh(+-0) = +-0, tanh(+-inf) = +-1
  * mpsim_erf       erf(+-0) = +-0, erf(+-inf) = +-1
