@@ -49,7 +49,7 @@ tests_libsupport_la_SOURCES = \
   tests/support/stored.c tests/support/stored.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
   tests/support/sweep.h tests/support/trainer.c tests/support/trainer.h \
   tests/support/trainengine.c tests/support/trainengine.h \
-  tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
+  tests/support/textruns.h tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
   tests/support/vectors.h tests/support/walls.c tests/support/walls.h \
   tests/support/words.c tests/support/words.h \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
@@ -88,7 +88,7 @@ unit_tests = \
   tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
   tests/train/t-decoder-autocast \
-  tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
+  tests/train/t-accumulate tests/train/t-decoder-run tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
   tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
   tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \

@@ -67,51 +67,6 @@ END_TEST
 
 /* ---- checkpoints ---- */
 
-typedef struct kept {
-    float *values[400];
-    size_t n, at;
-    train_engine *e;
-    int put;
-} kept;
-
-static int keep(const train_item *x, void *context)
-{
-    kept *k = context;
-    if (!x->state)
-        return 0;
-    if (k->put)
-        return k->e->ops->put(k->e, x->tensor, k->values[k->at++]);
-    ck_assert_uint_lt(k->n, 400);
-    k->values[k->n] = malloc(x->tensor->rows * x->tensor->cols * sizeof(float) + 1);
-    ck_assert_ptr_nonnull(k->values[k->n]);
-    return k->e->ops->get(k->e, x->tensor, k->values[k->n++]);
-}
-
-/* A second run from the state of *t after `done` steps. */
-static train *restored(train *t, const train_run *r, train_engine *e)
-{
-    char text[4096], again[4096], error[TRAIN_ERROR];
-    kept k = {.e = train_engine_of(t)};
-    const size_t n = train_state_save(t, text, sizeof text);
-    ck_assert_uint_lt(n, sizeof text);
-    ck_assert_uint_eq(n, strlen(text));
-    ck_assert_int_eq(train_visit(t, keep, &k), 0);
-    train *u = begin(r, e);
-    error[0] = 0;
-    const int code = train_state_load(u, text, error);
-    ck_assert_msg(code == 0, "%s\n%s", error, text);
-    k.e = e;
-    k.put = 1;
-    ck_assert_int_eq(train_visit(u, keep, &k), 0);
-    ck_assert_uint_eq(k.at, k.n);
-    ck_assert_uint_eq(train_steps_done(u), train_steps_done(t));
-    train_state_save(u, again, sizeof again);
-    ck_assert_str_eq(text, again);
-    for (size_t i = 0; i < k.n; i++)
-        free(k.values[i]);
-    return u;
-}
-
 START_TEST(checkpoint_goes_on)
 {
     static const int splits[] = {0, 1, 4, 6};
