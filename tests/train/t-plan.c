@@ -96,11 +96,52 @@ static void any_plan(train_plan *p, size_t layers, uint64_t *s)
     p->history.margin = (int16_t)((int)(test_random(s) % 253) - 126);
 }
 
-static void any_run(train_run *r, uint64_t *s)
+static uint32_t below(uint64_t *s, uint32_t n)
+{
+    return (uint32_t)(test_random(s) % n);
+}
+
+static void any_decoder(train_settings *t, uint64_t *s)
+{
+    static const char *const math[] = {"", "bf16", "fp16", "binary32"};
+    train_decoder *d = &t->decoder;
+    t->batchnorm = 0;
+    memset(d, 0, sizeof *d);
+    d->kv_heads = 1 + below(s, 3);
+    d->heads = d->kv_heads * (1 + below(s, 3));
+    t->width = d->heads * 2 * (1 + below(s, 10));
+    d->hidden = 1 + below(s, 300);
+    d->context = 1 + below(s, 200);
+    d->vocabulary = 256 + below(s, 1000);
+    d->norm = (uint8_t)below(s, 2);
+    d->activation = (uint8_t)below(s, 3);
+    d->rotary = (uint8_t)below(s, 2);
+    d->biases = (uint8_t)below(s, 2);
+    d->tied = (uint8_t)below(s, 2);
+    d->tile = below(s, 2) ? 0 : 1 + below(s, 100);
+    strcpy(d->math_norm, math[below(s, 4)]);
+    strcpy(d->math_softmax, math[below(s, 4)]);
+    d->accumulate = 1 + below(s, 5);
+    d->ranks = 1 + below(s, 5);
+    strcpy(d->accumulate_format, math[1 + below(s, 3)]);
+    strcpy(d->wire, math[1 + below(s, 3)]);
+    strcpy(d->sum, math[1 + below(s, 3)]);
+    d->reduce = (uint8_t)below(s, 3);
+    d->decay = (uint8_t)below(s, 3);
+    d->decay_all = (uint8_t)below(s, 2);
+    d->warmup = below(s, 1000);
+    d->cooldown = below(s, 1000);
+    d->min_lr = 0x1p-10 * (double)below(s, 1025);
+    d->validation = 1 + below(s, 100);
+    snprintf(d->text, sizeof d->text, "text-%u", (unsigned)below(s, 1000));
+    d->text_digest = test_random(s);
+}
+
+static void any_run(train_run *r, const char *net, uint64_t *s)
 {
     char error[TRAIN_ERROR];
     memset(r, 0, sizeof *r);
-    train_settings_init(&r->settings, test_random(s) % 2 ? "mlp" : "cnn");
+    train_settings_init(&r->settings, net);
     r->settings.depth = (uint32_t)(1 + test_random(s) % 3);
     r->settings.width = (uint32_t)(1 + test_random(s) % 200);
     r->settings.batchnorm = (uint32_t)(test_random(s) % 2);
@@ -110,6 +151,8 @@ static void any_run(train_run *r, uint64_t *s)
     r->settings.gain = any_number(s);
     r->settings.loss_factor = any_number(s);
     r->settings.tf32 = (uint32_t)(test_random(s) % 2);
+    if (strcmp(net, "gpt") == 0 || strcmp(net, "llama") == 0)
+        any_decoder(&r->settings, s);
     r->n_layers = train_network(&r->settings, r->layers, error);
     ck_assert_msg(r->n_layers > 0, "%s", error);
     r->n_plans = 1 + test_random(s) % 4;
@@ -190,6 +233,8 @@ static void same_plan(const train_plan *a, const train_plan *b, size_t layers)
               a->history.variant == b->history.variant);
 }
 
+static const char *const nets[] = {"mlp", "cnn", "gpt", "llama"};
+
 START_TEST(round_trip)
 {
     uint64_t s = test_seed();
@@ -198,7 +243,7 @@ START_TEST(round_trip)
         train_run r, again;
         char error[TRAIN_ERROR];
         size_t n, m;
-        any_run(&r, &s);
+        any_run(&r, nets[i % 4], &s);
         char *text = text_of(&r, &n);
         ck_assert_msg(read_text(&again, text, n, error) == 0, "%s\n%s", error, text);
         ck_assert_mem_eq(&r.settings, &again.settings, sizeof r.settings);
@@ -217,12 +262,12 @@ START_TEST(round_trip)
 END_TEST
 
 /* The text of a small run with one plan. */
-static char *small_text(size_t *n)
+static char *small_text(const char *net, size_t *n)
 {
     uint64_t s = 1;
     train_run r;
     do {
-        any_run(&r, &s);
+        any_run(&r, net, &s);
         if (r.n_plans == 2 && r.settings.depth == 1)
             break;
         train_run_clear(&r);
@@ -235,7 +280,7 @@ static char *small_text(size_t *n)
 START_TEST(truncations_are_refused)
 {
     size_t n;
-    char *text = small_text(&n), error[TRAIN_ERROR];
+    char *text = small_text(nets[_i], &n), error[TRAIN_ERROR];
     for (size_t i = 0; i < n; i++) {
         train_run r;
         const int code = read_text(&r, text, i, error);
@@ -253,7 +298,7 @@ START_TEST(changed_bytes)
 {
     uint64_t s = test_seed() + 1;
     size_t n, m, refused = 0;
-    char *text = small_text(&n), error[TRAIN_ERROR];
+    char *text = small_text(nets[_i], &n), error[TRAIN_ERROR];
     const size_t tries = test_scaled(4000);
     for (size_t i = 0; i < tries; i++) {
         const size_t at = test_random(&s) % n;
@@ -321,22 +366,49 @@ static const struct change {
     {"\nend\n", "\n\n", "a plan or the end is due"},
 };
 
+static const struct change decoder_changes[] = {
+    {"\nheads ", "\nhead ", "'heads' is due here"},
+    {"\nheads ", "\nheads 4294967295", "not a value here"},
+    {"\nkv_heads ", "\nkv_heads 9", "kv_heads"},
+    {"\nnorm ", "\nnorm x", "not a value here"},
+    {"\nactivation ", "\nactivation x", "not a value here"},
+    {"\nrotary ", "\nrotary 2", "not a value here"},
+    {"\ntied ", "\ntied -", "not a value here"},
+    {"\nmath_norm ", "\nmath_norm x", "no format within binary32"},
+    {"\nmath_softmax ", "\nmath_softmax - ", "more than is expected"},
+    {"\nwire ", "\nwire -", "no format within binary32"},
+    {"\nreduce ", "\nreduce x", "not a value here"},
+    {"\ndecay ", "\ndecay x", "not a value here"},
+    {"\nmin_lr 0x", "\nmin_lr -0x", "min_lr"},
+    {"\ntext ", "\ntext 0123456789012345678901234567890123456789012345678901234567890123", "not a value here"},
+    {"\ntext_digest ", "\ntext_digest x", "not a value here"},
+    {"\ntext_digest ", "\nplan ", "'text_digest' is due here"},
+};
+
+static void refused(const char *text, size_t n, const struct change *c)
+{
+    char error[TRAIN_ERROR];
+    const char *at = strstr(text, c->from);
+    char *bad = malloc(n + strlen(c->to) + 1);
+    train_run r;
+    ck_assert_ptr_nonnull(at);
+    ck_assert_ptr_nonnull(bad);
+    sprintf(bad, "%.*s%s%s", (int)(at - text), text, c->to, at + strlen(c->from));
+    ck_assert_msg(read_text(&r, bad, strlen(bad), error) == -1, "%s is read", c->to);
+    ck_assert_msg(strstr(error, c->expected) != NULL, "'%s': %s", c->to, error);
+    free(bad);
+}
+
 START_TEST(bad_text)
 {
     size_t n;
-    char *text = small_text(&n), error[TRAIN_ERROR];
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        const struct change *c = &changes[i];
-        const char *at = strstr(text, c->from);
-        char *bad = malloc(n + strlen(c->to) + 1);
-        train_run r;
-        ck_assert_ptr_nonnull(at);
-        ck_assert_ptr_nonnull(bad);
-        sprintf(bad, "%.*s%s%s", (int)(at - text), text, c->to, at + strlen(c->from));
-        ck_assert_msg(read_text(&r, bad, strlen(bad), error) == -1, "%s is read", c->to);
-        ck_assert_msg(strstr(error, c->expected) != NULL, "'%s': %s", c->to, error);
-        free(bad);
-    }
+    char *text = small_text("mlp", &n);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        refused(text, n, &changes[i]);
+    free(text);
+    text = small_text("gpt", &n);
+    for (size_t i = 0; i < sizeof decoder_changes / sizeof *decoder_changes; i++)
+        refused(text, n, &decoder_changes[i]);
     free(text);
 }
 END_TEST
@@ -509,8 +581,8 @@ int main(void)
 {
     TCase *text = test_case("text", 10), *networks_case = test_case("networks", 5);
     tcase_add_test(text, round_trip);
-    tcase_add_test(text, truncations_are_refused);
-    tcase_add_test(text, changed_bytes);
+    tcase_add_loop_test(text, truncations_are_refused, 0, 4);
+    tcase_add_loop_test(text, changed_bytes, 0, 4);
     tcase_add_test(text, bad_text);
     tcase_add_test(networks_case, networks);
     tcase_add_test(networks_case, deepest_network_fits);
