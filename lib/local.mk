@@ -35,7 +35,8 @@ lib_libmpsim_la_SOURCES = \
   lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/scalar.h lib/dot/sums.c \
   lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h \
   lib/format/format.c \
-  lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c lib/layer/functions.h lib/layer/layer.c \
+  lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c lib/layer/functions.h \
+  lib/layer/kernel/functions.h lib/layer/kernel/kernel.c lib/layer/kernel/kernel.h lib/layer/layer.c \
   lib/layer/rownorm.c lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
   lib/optim/expand.c lib/optim/expand.h lib/optim/fused.c lib/optim/gradient.c lib/optim/lowbits.c \
   lib/optim/kernel/fused.h lib/optim/kernel/generic.c lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c \
@@ -65,7 +66,7 @@ if HAVE_AVX2
 noinst_LTLIBRARIES += lib/libavx2.la
 lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
   lib/arith/kernel/avx2.c lib/arith/kernel/vector.h lib/block/kernel/avx2.c \
-  lib/block/kernel/vector.h lib/optim/kernel/avx2.c
+  lib/block/kernel/vector.h lib/layer/kernel/avx2.c lib/optim/kernel/avx2.c
 lib_libavx2_la_CPPFLAGS = $(public_cppflags)
 lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx2.la
@@ -74,7 +75,8 @@ if HAVE_AVX512
 noinst_LTLIBRARIES += lib/libavx512.la
 lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
   lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h \
-  lib/block/kernel/avx512.c lib/block/kernel/vector.h lib/optim/kernel/avx512.c
+  lib/block/kernel/avx512.c lib/block/kernel/vector.h lib/layer/kernel/avx512.c \
+  lib/optim/kernel/avx512.c
 lib_libavx512_la_CPPFLAGS = $(public_cppflags)
 lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
 lib_libmpsim_la_LIBADD += lib/libavx512.la

@@ -1,12 +1,14 @@
 /* causal.c -- softmax of the rows of causal attention; see mpsim/transformer.h. */
 #include <mpsim/transformer.h>
 
+#include "kernel/kernel.h"
 #include "rows.h"
 #include "transformer.h"
 
 typedef struct job {
     mpsim_math m, out;
     float scale;
+    const mpsim_layer_kernels *kernels;
 } job;
 
 static mpsim_status start(job *j, const mpsim_causal *c, const void *const *needed, size_t n)
@@ -21,6 +23,7 @@ static mpsim_status start(job *j, const mpsim_causal *c, const void *const *need
     for (size_t i = 0; i < n; i++)
         if (!needed[i] && c->matrices > 0 && c->length > 0)
             return MPSIM_EINVAL;
+    j->kernels = mpsim_layer_kernels_active();
     j->scale = mpsim_math_round(&j->m, c->scale);
     return MPSIM_OK;
 }
@@ -38,8 +41,10 @@ static inline void softmax_row(const job *j, const mpsim_math *m, float *p, cons
         max = mpsim_softmax_max(max, mpsim_causal_x(m, j->scale, mpsim_math_round(m, s[i])));
     for (size_t i = 0; i < n; i++) {
         const float x = mpsim_causal_x(m, j->scale, mpsim_math_round(m, s[i]));
-        p[i] = mpsim_softmax_exp(m, x, max);
+        p[i] = mpsim_math_sub(m, x, max);
     }
+    j->kernels->exp(p, p, n);
+    mpsim_rows_round(m, p, n);
     for (size_t i = 0; i < n; i += MPSIM_LANES_ROW)
         mpsim_lanes_add(m, &a, p + i, mpsim_rows_width(n, i));
     const float z = mpsim_lanes_sum(m, &a);

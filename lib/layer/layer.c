@@ -1,6 +1,7 @@
 /* layer.c -- exp, log, sums, softmax with cross-entropy; see mpsim/layer.h. */
 #include <mpsim/layer.h>
 
+#include "kernel/kernel.h"
 #include "shared.h"
 
 enum { LANES_MAX = 1024 };
@@ -52,6 +53,7 @@ typedef struct softmax {
     mpsim_math m, out;
     size_t classes;
     float coefficient;
+    const mpsim_layer_kernels *kernels;
 } softmax;
 
 /* The largest of x, NaN if there is one; *first is where the first largest one stands. */
@@ -72,12 +74,18 @@ static float find_max(const softmax *p, const float *x, size_t *first)
 static float exponentials(const softmax *p, float *e, const float *x, float max)
 {
     float s[MPSIM_LANES_ROW] = {0};
-    for (size_t j = 0; j < p->classes; j++) {
-        const float v = mpsim_softmax_exp(&p->m, mpsim_math_round(&p->m, x[j]), max);
-        float *lane = &s[j % MPSIM_LANES_ROW];
-        *lane = mpsim_math_add(&p->m, *lane, v);
+    for (size_t at = 0; at < p->classes; at += MPSIM_LANES_ROW) {
+        float some[MPSIM_LANES_ROW];
+        const size_t n = p->classes - at < MPSIM_LANES_ROW ? p->classes - at : MPSIM_LANES_ROW;
+        for (size_t t = 0; t < n; t++)
+            some[t] = mpsim_math_sub(&p->m, mpsim_math_round(&p->m, x[at + t]), max);
+        p->kernels->exp(some, some, n);
+        for (size_t t = 0; t < n; t++) {
+            some[t] = mpsim_math_round(&p->m, some[t]);
+            s[t] = mpsim_math_add(&p->m, s[t], some[t]);
+        }
         if (e)
-            e[j] = v;
+            memcpy(e + at, some, n * sizeof *e);
     }
     return mpsim_lanes_tree(&p->m, s, MPSIM_LANES_ROW);
 }
@@ -100,7 +108,7 @@ mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f,
                                 size_t classes, const float *x, const uint32_t *labels,
                                 float coefficient, float *loss, float *dx, uint64_t *correct)
 {
-    softmax p = {.classes = classes};
+    softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
     uint64_t hits = 0;
     mpsim_status s = mpsim_math_init(&p.m, math);
     if (s == MPSIM_OK)

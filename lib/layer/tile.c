@@ -1,6 +1,7 @@
 /* tile.c -- softmax of causal attention in tiles of columns; see mpsim/transformer.h. */
 #include <mpsim/transformer.h>
 
+#include "kernel/kernel.h"
 #include "rows.h"
 #include "transformer.h"
 
@@ -55,12 +56,19 @@ static float largest(float max, const float *s, float scale, size_t n)
     return max;
 }
 
+/* p: what the exponentials are of. */
+static void differences(float *p, const float *s, float scale, float r, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        p[j] = mpsim_f32_sub(mpsim_causal_x(binary32, scale, s[j]), r);
+}
+
 /* p: the exponentials of n scores; their sum. */
 static float exponentials(float *p, const float *s, float scale, float r, size_t n)
 {
     mpsim_lanes a = {{0}};
-    for (size_t j = 0; j < n; j++)
-        p[j] = mpsim_tile_exp(mpsim_causal_x(binary32, scale, s[j]), r);
+    differences(p, s, scale, r, n);
+    mpsim_layer_kernels_active()->exp(p, p, n);
     for (size_t j = 0; j < n; j += MPSIM_LANES_ROW)
         mpsim_lanes_add(binary32, &a, p + j, mpsim_rows_width(n, j));
     return mpsim_lanes_sum(binary32, &a);
@@ -153,12 +161,25 @@ mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const
     for (size_t b = 0; status == MPSIM_OK && b < t->c.matrices; b++)
         for (size_t i = t->first; i < t->c.length; i++) {
             const place w = place_of(t, b, i);
-            for (size_t j = 0; j < w.n; j++)
-                p[w.at + j] = mpsim_tile_exp(mpsim_causal_x(binary32, t->c.scale, s[w.at + j]),
-                                             lse[w.row]);
+            differences(p + w.at, s + w.at, t->c.scale, lse[w.row], w.n);
+            mpsim_layer_kernels_active()->exp(p + w.at, p + w.at, w.n);
             finish(t, &out, p + w.at, w.n);
         }
     return status;
+}
+
+/* ds may be dp or s. */
+static void backward_row(const mpsim_causal_tile *t, float *ds, const float *dp, const float *s,
+                         float lse, float d, size_t n)
+{
+    float e[MPSIM_LANES_ROW];
+    for (size_t at = 0; at < n; at += MPSIM_LANES_ROW) {
+        const size_t width = mpsim_rows_width(n, at);
+        differences(e, s + at, t->c.scale, lse, width);
+        mpsim_layer_kernels_active()->exp(e, e, width);
+        for (size_t j = 0; j < width; j++)
+            ds[at + j] = mpsim_causal_ds(binary32, e[j], dp[at + j], d, t->c.scale);
+    }
 }
 
 mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds, const float *dp,
@@ -169,11 +190,7 @@ mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds, c
     for (size_t b = 0; status == MPSIM_OK && b < t->c.matrices; b++)
         for (size_t i = t->first; i < t->c.length; i++) {
             const place w = place_of(t, b, i);
-            for (size_t j = 0; j < w.n; j++) {
-                const float x = mpsim_causal_x(binary32, t->c.scale, s[w.at + j]);
-                ds[w.at + j] = mpsim_causal_ds(binary32, mpsim_tile_exp(x, lse[w.row]),
-                                               dp[w.at + j], d[w.row], t->c.scale);
-            }
+            backward_row(t, ds + w.at, dp + w.at, s + w.at, lse[w.row], d[w.row], w.n);
             finish(t, &out, ds + w.at, w.n);
         }
     return status;

@@ -35,18 +35,27 @@ static inline MPSIM_HD void mpsim_gelu_set(mpsim_gelu *g, const mpsim_math *m)
     g->q = mpsim_math_round(m, 0x1.988454p-2f);
 }
 
-/* t of GELU_TANH. */
-static inline MPSIM_HD float mpsim_gelu_tanh_t(const mpsim_math *m, const mpsim_gelu *g, float x)
+/* What t is the tanh, the erf of. */
+static inline MPSIM_HD float mpsim_gelu_tanh_u(const mpsim_math *m, const mpsim_gelu *g, float x)
 {
     const float cube = mpsim_math_mul(m, mpsim_math_mul(m, x, x), x);
     const float inner = mpsim_math_add(m, x, mpsim_math_mul(m, g->c, cube));
-    return mpsim_math_round(m, mpsim_tanh_f32(mpsim_math_mul(m, g->k, inner)));
+    return mpsim_math_mul(m, g->k, inner);
 }
 
-/* t of GELU. */
+static inline MPSIM_HD float mpsim_gelu_erf_u(const mpsim_math *m, const mpsim_gelu *g, float x)
+{
+    return mpsim_math_mul(m, x, g->r);
+}
+
+static inline MPSIM_HD float mpsim_gelu_tanh_t(const mpsim_math *m, const mpsim_gelu *g, float x)
+{
+    return mpsim_math_round(m, mpsim_tanh_f32(mpsim_gelu_tanh_u(m, g, x)));
+}
+
 static inline MPSIM_HD float mpsim_gelu_erf_t(const mpsim_math *m, const mpsim_gelu *g, float x)
 {
-    return mpsim_math_round(m, mpsim_erf_f32(mpsim_math_mul(m, x, g->r)));
+    return mpsim_math_round(m, mpsim_erf_f32(mpsim_gelu_erf_u(m, g, x)));
 }
 
 /* y of both. */
@@ -66,13 +75,25 @@ static inline MPSIM_HD float mpsim_gelu_tanh_dx(const mpsim_math *m, const mpsim
     return mpsim_math_mul(m, dy, mpsim_math_add(m, left, right));
 }
 
+/* What the density of GELU's derivative is the exponential of; e: that, rounded. */
+static inline MPSIM_HD float mpsim_gelu_power(const mpsim_math *m, float x)
+{
+    return mpsim_math_mul(m, -0.5f, mpsim_math_mul(m, x, x));
+}
+
+static inline MPSIM_HD float mpsim_gelu_erf_slope(const mpsim_math *m, const mpsim_gelu *g,
+                                                  float dy, float x, float t, float e)
+{
+    const float p = mpsim_math_mul(m, g->q, e);
+    const float left = mpsim_math_mul(m, 0.5f, mpsim_math_add(m, 1.0f, t));
+    return mpsim_math_mul(m, dy, mpsim_math_add(m, left, mpsim_math_mul(m, x, p)));
+}
+
 static inline MPSIM_HD float mpsim_gelu_erf_dx(const mpsim_math *m, const mpsim_gelu *g, float dy,
                                                float x, float t)
 {
-    const float power = mpsim_math_mul(m, -0.5f, mpsim_math_mul(m, x, x));
-    const float p = mpsim_math_mul(m, g->q, mpsim_math_round(m, mpsim_exp_f32(power)));
-    const float left = mpsim_math_mul(m, 0.5f, mpsim_math_add(m, 1.0f, t));
-    return mpsim_math_mul(m, dy, mpsim_math_add(m, left, mpsim_math_mul(m, x, p)));
+    const float e = mpsim_math_round(m, mpsim_exp_f32(mpsim_gelu_power(m, x)));
+    return mpsim_gelu_erf_slope(m, g, dy, x, t, e);
 }
 
 /* sigmoid of a gate: s. */

@@ -1,0 +1,111 @@
+/* t-vectors.c -- the vector functions of every instruction set (lib/layer/kernel) against the functions of
+ * one number: exp, tanh, erf, sigmoid of arguments from all binades, in arrays of any length. */
+#include "support/support.h"
+
+#include <mpsim/isa.h>
+#include <mpsim/transformer.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Rows of a tile: the last of them have all columns. */
+enum { COLS = 67, ROWS = 200, LENGTH = COLS + ROWS, N = ROWS * COLS };
+
+static float x[2 * LENGTH * COLS], y[2 * LENGTH * COLS];
+
+static int isa_count(void)
+{
+    int n = 0;
+    while (mpsim_isa_at((size_t)n))
+        n++;
+    return n;
+}
+
+/* Whether test number i of a loop over the instruction sets is to run: on set i. */
+static int use_isa(int i)
+{
+    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
+    if (wanted && *wanted && strcmp(name, wanted) != 0)
+        return 0;
+    return mpsim_isa_use(name) == MPSIM_OK;
+}
+
+/* Any codes, or numbers up to 128 and their neighbours. */
+static void draw(float *to, size_t n, uint64_t *seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t u = test_random(seed);
+        to[i] = f32_of_bits((uint32_t)(u >> 32));
+        if (u % 2)
+            to[i] = (float)ldexp((double)(int32_t)(u >> 32), -24 - (int)(u >> 8 & 15));
+    }
+}
+
+static void same(const char *what, float from, float got, float want)
+{
+    ck_assert_msg(bits_of_f32(got) == bits_of_f32(want) || (isnan(got) && isnan(want)),
+                  "%s, %s of %a: %a, expected %a", mpsim_isa_active(), what, (double)from, (double)got,
+                  (double)want);
+}
+
+static void check_exp(void)
+{
+    const mpsim_causal_tile t = {.c = {.matrices = 1, .length = LENGTH, .scale = 1}, .cols = COLS};
+    static const float zeros[LENGTH];
+    ck_assert(mpsim_causal_tile_again(&t, y, x, zeros) == MPSIM_OK);
+    for (size_t i = LENGTH * COLS - N; i < LENGTH * COLS; i++)
+        same("exp", x[i], y[i], mpsim_exp(x[i]));
+}
+
+static float gelu(mpsim_activation kind, float v)
+{
+    if (kind == MPSIM_GELU)
+        return 0.5f * v * (1 + mpsim_erf(v * 0x1.6a09e6p-1f));
+    const float inner = v + 0x1.6e4e26p-5f * (v * v * v);
+    return 0.5f * v * (1 + mpsim_tanh(0x1.988454p-1f * inner));
+}
+
+static void check_gelu(const char *what, mpsim_activation kind, size_t cols)
+{
+    ck_assert(mpsim_activate(kind, NULL, NULL, y, x, N / cols, cols) == MPSIM_OK);
+    for (size_t i = 0; i < N / cols * cols; i++)
+        same(what, x[i], y[i], gelu(kind, x[i]));
+}
+
+static void check_sigmoid(void)
+{
+    ck_assert(mpsim_activate(MPSIM_SWIGLU, NULL, NULL, y, x, ROWS, COLS) == MPSIM_OK);
+    for (size_t i = 0; i < N; i++) {
+        const float gate = x[i / COLS * 2 * COLS + i % COLS];
+        const float value = x[(i / COLS * 2 + 1) * COLS + i % COLS];
+        same("sigmoid", gate, y[i], gate * mpsim_sigmoid(gate) * value);
+    }
+}
+
+START_TEST(test_vectors)
+{
+    uint64_t seed = test_seed();
+    if (!use_isa(_i))
+        return;
+    for (size_t k = 0; k < test_scaled(4); k++) {
+        draw(x, sizeof x / sizeof *x, &seed);
+        x[7] = 0.0f;
+        x[8] = -0.0f;
+        check_exp();
+        check_gelu("tanh", MPSIM_GELU_TANH, 1 + k);
+        check_gelu("erf", MPSIM_GELU, 300);
+        check_gelu("erf", MPSIM_GELU, COLS);
+        check_sigmoid();
+    }
+    mpsim_isa_use(mpsim_isa_at(0));
+}
+END_TEST
+
+int main(void)
+{
+    test_seed();
+    TCase *t = test_case("vectors", 60);
+    tcase_add_loop_test(t, test_vectors, 0, isa_count());
+    TCase *const cases[] = {t, NULL};
+    return test_main("layer-vectors", cases);
+}
