@@ -176,7 +176,7 @@ fuzz_targets = \
   tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern \
   tests/fuzz/fuzz-plan tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
   tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names tests/fuzz/fuzz-parts \
-  tests/fuzz/fuzz-vectors
+  tests/fuzz/fuzz-text tests/fuzz/fuzz-vectors
 check_PROGRAMS += $(fuzz_targets)
 fuzz_ldadd = tests/fuzz/libinput.la sim/libsim.la
 tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
@@ -192,6 +192,7 @@ tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_spec_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_state_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_text_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_torch_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_trace_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_vectors_LDADD = $(fuzz_ldadd)

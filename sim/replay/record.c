@@ -171,6 +171,7 @@ static int read_counts(const trace *t, step_record *m)
     m->steps_known = taken != NULL;
     if (taken && parse_count(&m->optimizer_steps, taken))
         return replay_bad_file(t, "mpsim.optimizer_steps is not an integer");
+    m->summed_wide = strcasecmp(text_of(t, "mpsim.accumulation_format"), "binary32") == 0;
     m->accumulation = 1;
     if (sum && (parse_count(&m->accumulation, sum) || m->accumulation == 0))
         return replay_bad_file(t, "mpsim.accumulation is not a number of micro-batches");

@@ -20,16 +20,22 @@ static int computed_in(const replay *r, const mpsim_format *f)
 }
 
 /* A sum of gradients (over micro-batches, or over the uses of a tied weight) is formed in the format of
- * the parameter: it is no number of the format that backward computes in. A policy may say otherwise. */
+ * the parameter: it is no number of the format that backward computes in. A policy may say otherwise, but
+ * for a record that says the format of its sums. */
 static int is_sum(const replay *r, const parameter *p)
 {
+    if (r->record.accumulation > 1 && r->record.summed_wide)
+        return computed_in(r, &p->place.format[TRAIN_WGRAD]);
     return (r->record.accumulation > 1 || p->tied) && !r->plan->grads_given &&
            p->place.storage.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
 }
 
 static const mpsim_format *gradient_format(const replay *r, const parameter *p)
 {
-    return is_sum(r, p) ? &p->place.storage : &p->place.format[TRAIN_WGRAD];
+    const int wide = r->record.accumulation > 1 && r->record.summed_wide;
+    return !is_sum(r, p) ? &p->place.format[TRAIN_WGRAD]
+           : wide        ? mpsim_format_find("binary32")
+                         : &p->place.storage;
 }
 
 /* Recorded gradients that a run in format f would not have: counted, unless the run is known to have

@@ -15,7 +15,7 @@ longest() {
     state) echo 512 ;;
     digests) echo 1024 ;;
     log) echo 768 ;;
-    names | policy | torch | trace | vectors) echo 2048 ;;
+    names | policy | text | torch | trace | vectors) echo 2048 ;;
     *) echo 8192 ;;
     esac
 }
