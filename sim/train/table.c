@@ -196,19 +196,13 @@ static void print_lost(train_report *r, const train_total *t)
     table_free(out);
 }
 
-static void print_tokens(FILE *f, const train_total *t)
-{
-    if (!isnan(t->tokens_per_second))
-        fprintf(f, "; %.4g tokens a second", t->tokens_per_second);
-    fputc('\n', f);
-}
-
 static void print_speed(FILE *f, const train_total *t)
 {
     const double millions = 1e-6 * (double)t->products;
+    if (!isnan(t->tokens_per_second))
+        fprintf(f, "speed      %.4g tokens a second\n", t->tokens_per_second);
     if (!isnan(t->ms_per_step)) {
-        fprintf(f, "speed      %.3g ms a step, median", t->ms_per_step);
-        print_tokens(f, t);
+        fprintf(f, "speed      %.3g ms a step, median\n", t->ms_per_step);
         return;
     }
     fprintf(f, "speed      %.1f million multiply-adds in products", millions);
@@ -216,7 +210,7 @@ static void print_speed(FILE *f, const train_total *t)
         fprintf(f, ", %.1f a second and core", millions / t->product_seconds);
     if (t->seconds > 0)
         fprintf(f, "; %.1f with all else", millions / t->seconds);
-    print_tokens(f, t);
+    fputc('\n', f);
 }
 
 void train_text_total(train_report *r, const train_total *t)
