@@ -89,6 +89,7 @@ unit_tests = \
   tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
   tests/train/t-decoder-autocast tests/train/t-accumulate tests/train/t-decoder-run \
+  tests/train/t-decoder-torch \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-decoder-graph \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \

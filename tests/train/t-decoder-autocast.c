@@ -1,6 +1,7 @@
 /* t-decoder-autocast.c -- operations of transformers against steps of PyTorch under autocast on a CPU
  * (data/vectors/decoder): each on the inputs that PyTorch had, so that errors do not add up. What is
  * equal in every bit, and how many units in the last place the rest is apart, is printed and bounded. */
+#include "sim/train/policy.h"
 #include "support/decoderinput.h"
 #include "support/recorded.h"
 #include "support/trainengine.h"
@@ -560,9 +561,75 @@ START_TEST(steps)
 }
 END_TEST
 
+/* ---- which dtypes ---- */
+
+/* Where a CPU's autocast and the policies, which have CUDA's lists, part: a CPU has softmax in no list. "dgrad" of add1 and
+ * add2 is another thing: PyTorch's is the branch's gradient, cast; ours goes on as the stream does. */
+static const struct {
+    const char *layer, *role;
+} apart[] = {{"attn.softmax", "act"}, {"attn.softmax", "out"}, {"attn.softmax", "agrad"}, {"attn.softmax", "dgrad"},
+             {"add1", "dgrad"}, {"add2", "dgrad"}};
+
+static int is_apart(const char *layer, const char *role)
+{
+    for (size_t i = 0; i < COUNT(apart); i++)
+        if (strstr(layer, apart[i].layer) && strcmp(apart[i].role, role) == 0)
+            return 1;
+    return 0;
+}
+
+static void open_policy(train_run *run, const char *low, const char *net)
+{
+    char path[128], error[TRAIN_ERROR];
+    trace_error trouble;
+    train_settings s;
+    policy p;
+    snprintf(path, sizeof path, "data/policies/pytorch-amp-%s.yaml", low);
+    train_settings_init(&s, net);
+    s.depth = 1;
+    ck_assert_msg(policy_load(&p, test_source_path(path), 0, &trouble) == 0, "%s", trouble.text);
+    ck_assert_msg(train_run_of_policy(run, &p, &s, NULL, error) == 0, "%s", error);
+    policy_clear(&p);
+}
+
+START_TEST(placement)
+{
+    static const struct {
+        const char *name;
+        int role;
+    } roles[] = {{"act", TRAIN_ACT}, {"out", TRAIN_OUT}, {"agrad", TRAIN_AGRAD}, {"dgrad", TRAIN_DGRAD}};
+    char path[128], key[128], word[16];
+    size_t equal = 0, different = 0;
+    train_run run;
+    snprintf(path, sizeof path, "data/vectors/decoder/autocast-%s.safetensors", files[_i]);
+    recorded *file = recorded_open(path);
+    open_policy(&run, recorded_metadata(file, "mpsim.low"), recorded_metadata(file, "mpsim.net"));
+    for (size_t i = 0; i < run.n_layers; i++) {
+        snprintf(key, sizeof key, "mpsim.dtypes.%s", run.layers[i].name);
+        const char *facts = recorded_metadata(file, key);
+        for (size_t k = 0; facts && k < COUNT(roles); k++) {
+            const mpsim_format *f = &run.plans[0].layers[i].format[roles[k].role];
+            recorded_text(facts, roles[k].name, "", word, sizeof word);
+            if (!*word)
+                continue;
+            const int same = mpsim_format_same(f, format(word));
+            ck_assert_msg(same != is_apart(run.layers[i].name, roles[k].name), "%s: %s of %s is %s, the policy's %s",
+                          files[_i], roles[k].name, run.layers[i].name, word, f->name);
+            equal += (size_t)same;
+            different += (size_t)!same;
+        }
+    }
+    printf("# %s: dtypes of %zu tensors are the policy's, of %zu not\n", files[_i], equal, different);
+    ck_assert_uint_gt(equal, 50);
+    train_run_clear(&run);
+    recorded_close(file);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_loop_test(t, steps, 0, 2);
+    tcase_add_loop_test(t, placement, 0, (int)COUNT(files));
 }
 
 int main(void)
