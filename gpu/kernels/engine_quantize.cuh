@@ -34,6 +34,7 @@ static void quantize_set(gpu_quantize *g, const train_quantize *q, const gpu_for
                          const train_tensor *y, const train_tensor *x)
 {
     const mpsim_block_recipe *b = q->recipe;
+    const int rule = b->rule;
     memset(g, 0, sizeof *g);
     g->from = format_of(x);
     g->element = element;
@@ -47,8 +48,8 @@ static void quantize_set(gpu_quantize *g, const train_quantize *q, const gpu_for
     g->codes = (b->block_rows == 0 && b->block_cols == 0) || q->blocks;
     g->factors = static_cast<float *>(at_of(q->blocks));
     g->span = g->block_cols == 16 ? 16 : GPU_TILE;
-    g->keeps_nan = (b->rule >= MPSIM_SCALE_E8M0_FLOOR && b->rule <= MPSIM_SCALE_E8M0_RCEIL) ||
-                   b->rule == MPSIM_SCALE_E8M0_DEEPGEMM;
+    g->keeps_nan = (rule >= MPSIM_SCALE_E8M0_FLOOR && rule <= MPSIM_SCALE_E8M0_RCEIL) ||
+                   rule == MPSIM_SCALE_E8M0_DEEPGEMM;
     g->stochastic = mpsim_is_stochastic((mpsim_round_mode)b->element_mode);
     g->rng = q->rng;
     g->max = (float)mpsim_format_max(&element.math.format);

@@ -186,14 +186,20 @@ static cudaError_t launch_path(gpu_job *j, size_t stacks, gpu_gemm_path path, in
     }
 }
 
-/* The fast kernel does whole pieces of 16 bytes. Few tiles of 128 leave most of a device idle: then
+/* The fast kernel does whole pieces of 16 bytes, and chains from +0: its registers are full. */
+static int is_fast(const gpu_job *j)
+{
+    return j->a.aligned && j->b.aligned && j->out.start != TRAIN_FROM_SUM;
+}
+
+/* Few tiles of 128 leave most of a device idle: then
  * smaller ones. */
 static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stacks)
 {
     const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128) * stacks;
     if (r->paths & FMA)
         return GPU_GEMM_FMA;
-    if (r->paths & FAST && j->a.aligned && j->b.aligned && tiles >= 32)
+    if (r->paths & FAST && is_fast(j) && tiles >= 32)
         return GPU_GEMM_FAST;
     if (r->paths & MMA)
         return GPU_GEMM_MMA;
@@ -227,7 +233,7 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
     j.shared = p->shared ? static_cast<unsigned>(p->shared) : 1;
     if (path == GPU_GEMM_AUTO)
         path = path_for(r, &j, stacks);
-    if (!(r->paths >> path & 1) || (path == GPU_GEMM_FAST && (!j.a.aligned || !j.b.aligned)))
+    if (!(r->paths >> path & 1) || (path == GPU_GEMM_FAST && !is_fast(&j)))
         return gemm_fail(why, size, "this kernel does not compute model \"%s\" with these operands",
                          p->model->name);
 #if GPU_ON_HOST

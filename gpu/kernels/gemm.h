@@ -43,7 +43,7 @@ typedef enum gpu_gemm_path {
     GPU_GEMM_AUTO,
     GPU_GEMM_FMA,   /* binary32 in order: models "fma" and "sequential"; any shape */
     GPU_GEMM_MMA,   /* mma.sync, any shape */
-    GPU_GEMM_FAST,  /* mma.sync of fp16 and bf16, by cp.async and ldmatrix: strides in eights */
+    GPU_GEMM_FAST,  /* mma.sync of fp16 and bf16, by cp.async and ldmatrix: strides in eights, from +0 */
     GPU_GEMM_WGMMA, /* wgmma of sm_90a, any shape, tiles of 128 x 128 */
     GPU_GEMM_WIDE   /* the same with tiles of 128 x 256 */
 } gpu_gemm_path;

@@ -218,13 +218,6 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
     fast_source<ALONG_A> a(j.a, gpu_a(j), first_row);
     fast_source<ALONG_B> b(j.b, gpu_b(j), first_column);
     float d[4][4][4] = {};
-    if (j.out.start == TRAIN_FROM_SUM) {
-#pragma unroll
-        for (int i = 0; i < 64; i++)
-            d[i / 16][i / 4 % 4][i % 4] =
-                gpu_begin(j, first_row + row + 16 * (i / 16) + lane / 4 + 8 * (i / 2 % 2),
-                          first_column + column + 8 * (i / 4 % 4) + 2 * (lane % 4) + i % 2);
-    }
 
     const int depth = static_cast<int>(j.depth);
     int asked = 0; /* depth that has been copied or is on its way */

@@ -72,9 +72,8 @@ inline void gpu_host_cores_set(int sm)
     }
 }
 
-/* Nothing but zeros on one side, and numbers on the other: s stays as it is, with +0 for a sum of
- * nothing. What a kernel fills up with is not computed; tests of the models say that it changes
- * nothing. */
+/* Nothing but zeros on one side, and numbers on the other: a sum that stays as it is need not be computed.
+ * That is what kernels fill up with. */
 inline int gpu_host_is_idle(int types, const uint32_t x[8], const uint32_t y[8])
 {
     static const uint32_t top[GPU_TYPES_COUNT][2] = {{0x7c00, 16}, {0x7f80, 16}, {0x7f800000, 32}};
@@ -90,6 +89,18 @@ inline int gpu_host_is_idle(int types, const uint32_t x[8], const uint32_t y[8])
     return numbers ? any[0] == 0 || any[1] == 0 : any[0] == 0 && any[1] == 0;
 }
 
+/* Whether s + nothing is s: +0, or what the addition does not cut off; tests of the models say that it is so
+ * for their own sums. -0 becomes +0. */
+inline int gpu_host_stays(const mpsim_model *m, float s)
+{
+    uint32_t u;
+    memcpy(&u, &s, sizeof u);
+    if (u == 0 || !isfinite(s))
+        return 1;
+    const int cut = m->chunk || m->fraction >= 23 ? 0 : 23 - m->fraction;
+    return (u >> 23 & 255) != 0 && ilogbf(s) >= m->floor && (u & ((1u << cut) - 1)) == 0;
+}
+
 /* 8 words of each operand as codes, and the types. */
 inline float gpu_host_addition(const mpsim_model *m, int types, const uint32_t x[8],
                                const uint32_t y[8], float c)
@@ -97,7 +108,7 @@ inline float gpu_host_addition(const mpsim_model *m, int types, const uint32_t x
     const mpsim_format *fa = gpu_host_cores.a[types], *fb = gpu_host_cores.b[types];
     uint32_t a[8], b[8], addend;
     uint64_t d = 0;
-    if (gpu_host_is_idle(types, x, y))
+    if (gpu_host_stays(m, c) && gpu_host_is_idle(types, x, y))
         return c;
     for (int i = 0; i < 8; i++) {
         a[i] = types == GPU_TYPES_TF32 ? x[i] >> 13 : x[i];

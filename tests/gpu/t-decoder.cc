@@ -1,0 +1,466 @@
+/* t-decoder.cc -- the CUDA engine of training on a CPU: every operation of transformers, and products in
+ * stacks, against the CPU engine, bit for bit. */
+#include "pairs.h"
+
+#include <mpsim/dot.h>
+
+static const input kinds[] = {ORDINARY, WIDE, CODES, FEW};
+static const char *const maths[] = {"", "binary32", "bf16", "fp16", "e5m2"};
+
+static const mpsim_format *math_of(const char *name)
+{
+    return *name ? format(name) : NULL;
+}
+
+/* ---- sums, tables ---- */
+
+static int add_one(source *s, const char *f, const char *g, const char *to, const shape &a,
+                   input kind)
+{
+    const size_t period = 1 + s->below((unsigned)a.rows);
+    pair x(s, format(f), a.rows, a.cols, kind), z(s, format(g), a.rows, a.cols, kind);
+    pair table(s, format(g), period, a.cols, kind), y(format(to), a.rows, a.cols);
+    pair dtable(format(to), period, a.cols);
+    counts n, m, k;
+    return BOTH(add, of(y), of(x), of(z), of(n)) && y.same("add") && n.same("add") &&
+           BOTH(add_rows, of(y), of(x), of(table), of(m)) && y.same("add_rows") &&
+           m.same("add_rows") && BOTH(add_rows_backward, of(dtable), of(x), of(k)) &&
+           dtable.same("add_rows_backward") && k.same("add_rows_backward") &&
+           BOTH(add, of(x), of(z), of(x), (train_counts *)NULL) && x.same("add in place") &&
+           BOTH(add_rows, of(z), of(z), of(table), (train_counts *)NULL) &&
+           z.same("add_rows in place");
+}
+
+static int embed_one(source *s, const char *f, const char *to, const shape &a, input kind)
+{
+    const size_t vocabulary = 1 + s->below(40);
+    std::vector<uint32_t> index(a.rows);
+    for (uint32_t &i : index)
+        i = s->below((unsigned)vocabulary);
+    pair table(s, format(f), vocabulary, a.cols, kind), y(format(to), a.rows, a.cols);
+    pair dy(s, format(to), a.rows, a.cols, kind), dtable(s, format(f), vocabulary, a.cols, kind);
+    counts n, m;
+    int good = BOTH(embed, of(y), of(table), index.data(), of(n)) && y.same("embed") &&
+               n.same("embed");
+    for (int added : {1, 0})
+        good = good && BOTH(embed_backward, of(dtable), of(dy), index.data(), added, of(m)) &&
+               dtable.same("embed_backward") && m.same("embed_backward");
+    return good;
+}
+
+static int groups_one(source *s, const char *f, const char *to, size_t group, input kind)
+{
+    const size_t length = 1 + s->below(9), matrices = 1 + s->below(4), cols = 1 + s->below(17);
+    pair x(s, format(f), matrices * group * length, cols, kind);
+    pair y(format(to), matrices * length, cols);
+    counts n;
+    return BOTH(add_groups, of(y), of(x), length, group, of(n)) && y.same("add_groups") &&
+           n.same("add_groups");
+}
+
+static void test_tokens()
+{
+    static const char *const some[] = {"binary32", "fp16", "bf16", "e4m3"};
+    source s = {21};
+    int sums = 1, tables = 1, groups = 1;
+    for (const char *f : some)
+        for (const char *g : some)
+            for (const char *to : some)
+                for (const shape &a : shapes)
+                    for (input kind : kinds) {
+                        sums = sums && (!chosen(&s, 9) || add_one(&s, f, g, to, a, kind));
+                        tables = tables && (!chosen(&s, 9) || embed_one(&s, f, to, a, kind));
+                        groups = groups && (!chosen(&s, 9) ||
+                                            groups_one(&s, f, to, 1 + s.below(5), kind));
+                    }
+    OK(sums, "sums of tensors, with repeated rows, and the gradient of these");
+    OK(tables, "rows of a table by tokens, and their gradient, anew and added");
+    OK(groups, "sums of the heads that share one");
+    const uint32_t beyond[] = {0, 7};
+    pair table(&s, format("fp16"), 7, 3, ORDINARY), y(format("fp16"), 2, 3);
+    OK(cuda.ops->embed(&cuda, &y.g, &table.g, beyond, NULL) == -1 && strstr(cuda.error, "number 1") &&
+           cuda.ops->embed_backward(&cuda, &table.g, &y.g, beyond, 0, NULL) == -1,
+       "a token beyond the table is an error");
+}
+
+/* ---- ranks ---- */
+
+static int reduce_one(source *s, unsigned ranks, int order, int average, const char *wire,
+                      const char *sum, const char *to, input kind)
+{
+    const size_t n = 1 + s->below(300);
+    std::vector<pair *> x;
+    std::vector<train_tensor *> c, g;
+    mpsim_reduce r;
+    memset(&r, 0, sizeof r);
+    r.wire = *format(wire);
+    r.accumulator = *format(sum);
+    r.result = *format(to);
+    r.order = (uint8_t)order;
+    r.average = (uint8_t)average;
+    for (unsigned i = 0; i < ranks; i++) {
+        x.push_back(new pair(s, format(to), 1, n, kind));
+        c.push_back(&x[i]->c);
+        g.push_back(&x[i]->g);
+    }
+    pair &y = *x[s->below(ranks)];
+    const int good = !failed(cpu.ops->reduce(&cpu, &r, &y.c, c.data(), ranks) |
+                             cuda.ops->reduce(&cuda, &r, &y.g, g.data(), ranks)) &&
+                     y.same("reduce");
+    for (pair *p : x)
+        delete p;
+    return good;
+}
+
+static void test_reduce()
+{
+    source s = {22};
+    int good = 1;
+    for (unsigned ranks : {1u, 2u, 3u, 4u, 7u, 8u, 33u})
+        for (int order = 0; order <= MPSIM_REDUCE_TREE; order++)
+            for (int average = 0; average <= MPSIM_AVERAGE_AFTER; average++)
+                for (const char *wire : {"binary32", "bf16", "e5m2"})
+                    for (const char *sum : {"binary32", "bf16"})
+                        for (input kind : kinds)
+                            good = good && (!chosen(&s, 5) ||
+                                            reduce_one(&s, ranks, order, average, wire, sum,
+                                                       s.below(2) ? "binary32" : "fp16", kind));
+    OK(good, "sums over ranks in every order, precision and average");
+}
+
+/* ---- heads ---- */
+
+static int heads_one(source *s, const char *f, const char *to, size_t size, int rotation, input kind)
+{
+    const size_t length = 1 + s->below(9), sequences = 1 + s->below(3), heads = 1 + s->below(4);
+    const size_t first = s->below(7), cols = first + heads * size + s->below(5);
+    const mpsim_format *single = format("binary32");
+    pair x(s, format(f), sequences * length, cols, kind);
+    pair y(format(to), sequences * heads * length, size);
+    pair cosines(s, single, length, size / 2, ORDINARY), sines(s, single, length, size / 2, ORDINARY);
+    train_heads c = {sequences, length, heads, size, first, NULL, NULL};
+    counts n, m;
+    if (rotation) {
+        c.cos = &cosines.c;
+        c.sin = &sines.c;
+    }
+    train_heads g = c;
+    if (rotation) {
+        g.cos = &cosines.g;
+        g.sin = &sines.g;
+    }
+    return !failed(cpu.ops->split(&cpu, &y.c, &x.c, &c, &n.c) |
+                   cuda.ops->split(&cuda, &y.g, &x.g, &g, &n.g)) &&
+           y.same("split") && n.same("split") &&
+           !failed(cpu.ops->join(&cpu, &x.c, &y.c, &c, &m.c) |
+                   cuda.ops->join(&cuda, &x.g, &y.g, &g, &m.g)) &&
+           x.same("join") && m.same("join");
+}
+
+static void test_heads()
+{
+    source s = {23};
+    int good = 1;
+    for (const char *f : all_formats)
+        for (const char *to : all_formats)
+            for (size_t size : {1u, 2u, 5u, 8u, 24u})
+                for (int rotation : {0, 1})
+                    for (input kind : kinds)
+                        good = good && (!chosen(&s, 6) ||
+                                        heads_one(&s, f, to, size, rotation && size % 2 == 0, kind));
+    OK(good, "heads of rows and back, turned by place and as they are");
+}
+
+/* ---- rows ---- */
+
+static int norm_one(source *s, const char *f, const char *small, const char *math, int rms,
+                    const shape &a, input kind)
+{
+    const mpsim_format *single = format("binary32");
+    mpsim_rownorm r;
+    memset(&r, 0, sizeof r);
+    r.kind = rms ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER;
+    r.eps = 1e-5f;
+    r.math = math_of(math);
+    pair x(s, format(f), a.rows, a.cols, kind), y(format(f), a.rows, a.cols);
+    pair w(s, format(small), 1, a.cols, kind), b(s, format(small), 1, a.cols, kind);
+    pair mean(single, a.rows, 1), inverse(single, a.rows, 1);
+    pair dy(s, format(f), a.rows, a.cols, kind), dx(format(f), a.rows, a.cols);
+    pair dw(format(small), 1, a.cols), db(format(small), 1, a.cols);
+    counts n, k;
+    train_tensor *const none = NULL;
+    return BOTH(rownorm, &r, of(y), of(mean), of(inverse), of(x), of(w), rms ? none : of(b),
+                of(n)) &&
+           y.same("rownorm") && mean.same("mean") && inverse.same("inverse") && n.same("rownorm") &&
+           BOTH(rownorm_backward, &r, of(dx), of(dw), rms ? none : of(db), of(dy), of(x), of(mean),
+                of(inverse), of(w), of(k)) &&
+           dx.same("rownorm dx") && dw.same("dweight") && db.same("dbias") && k.same("backward") &&
+           BOTH(rownorm_backward, &r, of(dy), of(dw), rms ? none : of(db), of(dy), of(x), of(mean),
+                of(inverse), of(w), (train_counts *)NULL) &&
+           dy.same("backward in place") &&
+           BOTH(rownorm, &r, of(x), of(mean), of(inverse), of(x), of(w), of(b),
+                (train_counts *)NULL) &&
+           x.same("rownorm in place");
+}
+
+static int activate_one(source *s, mpsim_activation kind, const char *f, const char *to,
+                        const char *math, const shape &a, input of_x)
+{
+    const size_t width = kind == MPSIM_SWIGLU ? 2 * a.cols : a.cols;
+    pair x(s, format(f), a.rows, width, of_x), y(format(to), a.rows, a.cols);
+    pair dy(s, format(to), a.rows, a.cols, of_x), dx(format(f), a.rows, width);
+    counts n, k;
+    return BOTH(activate, kind, math_of(math), of(y), of(x), of(n)) && y.same("activate") &&
+           n.same("activate") &&
+           BOTH(activate_backward, kind, math_of(math), of(dx), of(dy), of(x), of(k)) &&
+           dx.same("activate_backward") && k.same("activate_backward");
+}
+
+static void test_rows()
+{
+    static const shape sizes[] = {{1, 1}, {3, 5}, {300, 7}, {17, 64}, {2, 300}};
+    source s = {24};
+    int norms = 1, activations = 1;
+    for (const char *f : {"binary32", "fp16", "bf16", "e4m3"})
+        for (const char *to : {"binary32", "bf16"})
+            for (const char *math : maths)
+                for (const shape &a : sizes)
+                    for (input kind : kinds) {
+                        for (int rms : {0, 1})
+                            norms = norms &&
+                                    (!chosen(&s, 50) || norm_one(&s, f, to, math, rms, a, kind));
+                        for (mpsim_activation k : {MPSIM_GELU_TANH, MPSIM_GELU, MPSIM_SWIGLU})
+                            activations = activations && (!chosen(&s, 12) ||
+                                                          activate_one(&s, k, f, to, math, a, kind));
+                    }
+    OK(norms, "LayerNorm and RMSNorm of rows, forward and backward");
+    OK(activations, "GELU by tanh and erf, SwiGLU, forward and backward");
+    mpsim_format odd;
+    pair x(&s, format("fp16"), 2, 2, ORDINARY), y(format("fp16"), 2, 2);
+    OK(mpsim_format_parse(&odd, "e4m3fnuz") == MPSIM_OK &&
+           cuda.ops->activate(&cuda, MPSIM_GELU, &odd, &y.g, &x.g, NULL) == -1 &&
+           strstr(cuda.error, "does not compute in"),
+       "arithmetic in a format without signed zeros is an error");
+}
+
+/* ---- attention ---- */
+
+static int causal_one(source *s, const char *f, const char *to, const char *math, size_t matrices,
+                      size_t length, input kind)
+{
+    const size_t rows = matrices * length;
+    const float scale = 0x1.6a09e6p-2f;
+    pair x(s, format(f), rows, length, kind), p(format(to), rows, length);
+    pair dp(s, format(f), rows, length, kind), ds(format(to), rows, length);
+    counts n, k;
+    return BOTH(causal, math_of(math), scale, of(p), of(x), of(n)) && p.same("causal") &&
+           n.same("causal") &&
+           BOTH(causal_backward, math_of(math), scale, of(ds), of(dp), of(p), of(k)) &&
+           ds.same("causal_backward") && k.same("causal_backward") &&
+           BOTH(causal_backward, math_of(math), scale, of(dp), of(dp), of(p), (train_counts *)NULL) &&
+           dp.same("causal_backward in place") &&
+           BOTH(causal, math_of(math), scale, of(x), of(x), (train_counts *)NULL) &&
+           x.same("causal in place");
+}
+
+/* All tiles of `tile` columns, and what follows them. */
+static int tiles_one(source *s, const char *f, size_t matrices, size_t length, size_t tile,
+                     size_t size, input kind, float p_scale)
+{
+    const mpsim_format *single = format("binary32");
+    const size_t rows = matrices * length;
+    pair o(single, rows, size), sum(single, rows, 1), lse(single, rows, 1), d(single, rows, 1);
+    pair max(single, rows, 1, std::vector<float>(rows, -INFINITY));
+    pair y(format(f), rows, size), dy(s, format(f), rows, size, ORDINARY);
+    int good = 1;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t first = 0; first < length; first += tile) {
+            const size_t cols = length - first < tile ? length - first : tile;
+            const train_tile t = {matrices, length, first, cols, size, 0x1.6a09e6p-2f, p_scale};
+            const size_t height = matrices * (length - first);
+            pair x(s, single, height, cols, kind), p(format(f), height, cols);
+            pair dp(s, single, height, cols, kind);
+            counts n;
+            good = good && (pass == 0 ? BOTH(tile_forward, &t, of(p), of(o), of(max), of(sum),
+                                             of(x), of(n))
+                                      : BOTH(tile_again, &t, of(p), of(x), of(lse), of(n)) &&
+                                            p.same("tile_again") &&
+                                            BOTH(tile_backward, &t, of(p), of(dp), of(x), of(lse),
+                                                 of(d), of(n)));
+            good = good && p.same(pass ? "tile_backward" : "tile_forward") && n.same("tile") &&
+                   max.same("max") && sum.same("sum") && o.same("o");
+            if (pass == 0) { /* what a product would leave there */
+                const std::vector<float> more = draw_all(s, single, ORDINARY, rows * size);
+                o.put(more);
+            }
+        }
+        const train_tile whole = {matrices, length, 0, length, size, 1, p_scale};
+        counts n;
+        good = good && (pass || (BOTH(tile_end, &whole, of(y), of(lse), of(o), of(max), of(sum),
+                                      of(n)) &&
+                                 y.same("tile_end") && lse.same("lse") && n.same("tile_end") &&
+                                 BOTH(tile_dots, &whole, of(d), of(dy), of(y)) && d.same("dots")));
+    }
+    return good;
+}
+
+static void test_attention()
+{
+    source s = {25};
+    int whole = 1, tiles = 1;
+    for (const char *f : {"binary32", "fp16", "bf16", "e5m2"})
+        for (const char *to : {"binary32", "bf16", "e4m3"})
+            for (const char *math : maths)
+                for (size_t length : {1u, 5u, 33u, 70u})
+                    for (input kind : kinds)
+                        whole = whole && (!chosen(&s, 20) ||
+                                          causal_one(&s, f, to, math, 1 + s.below(3), length, kind));
+    for (const char *f : {"binary32", "fp16", "bf16", "e4m3"})
+        for (size_t length : {1u, 8u, 37u, 70u})
+            for (size_t tile : {1u, 4u, 16u, 64u})
+                for (input kind : kinds)
+                    tiles = tiles && (!chosen(&s, 6) ||
+                                      tiles_one(&s, f, 1 + s.below(3), length, tile, 1 + s.below(12),
+                                                kind, s.below(2) ? 256.0f : 1.0f));
+    OK(whole, "softmax of causal scores, forward and backward");
+    OK(tiles, "the same in tiles: every one, the end, backward");
+}
+
+/* ---- products in stacks ---- */
+
+struct stack {
+    const char *model, *fa, *fb, *fd;
+    size_t rows, columns, depth, stacks, shared;
+    int a_transposed, b_transposed, parts;
+    train_start start;
+};
+
+/* Rows of an operand of which a product takes n: how many a matrix has, and where they are. */
+static size_t with_part(source *s, int parts, size_t n, train_part *part)
+{
+    const train_part all = {0, 0};
+    *part = all;
+    if (!parts || n == 0 || !s->below(2)) /* 0 rows are all */
+        return n;
+    part->first = s->below(6);
+    part->n = n;
+    return part->first + n + s->below(5);
+}
+
+static int stack_one(source *s, const stack &t, input kind)
+{
+    mpsim_model m;
+    train_gemm c;
+    char what[200];
+    counts n;
+    memset(&c, 0, sizeof c);
+    if (mpsim_model_parse(&m, t.model) != MPSIM_OK)
+        return 0;
+    const size_t deep_a = t.a_transposed ? t.depth : t.rows, wide_a = t.a_transposed ? t.rows : t.depth;
+    const size_t deep_b = t.b_transposed ? t.columns : t.depth;
+    const size_t a_rows = with_part(s, t.parts, deep_a, &c.a_part);
+    const size_t b_rows = with_part(s, t.parts, deep_b, &c.b_part);
+    const size_t d_rows = with_part(s, t.parts, t.rows, &c.d_part);
+    pair a(s, format(t.fa), t.stacks * a_rows, wide_a, kind);
+    pair b(s, format(t.fb), t.stacks / t.shared * b_rows, t.b_transposed ? t.depth : t.columns, kind);
+    pair d(s, format(t.fd), t.stacks * d_rows, t.columns, kind == CODES ? FEW : ORDINARY);
+    if (t.start != TRAIN_FROM_SUM && s->below(2))
+        a.c.inverse = a.g.inverse = 0.375f;
+    c.model = &m;
+    c.a_transposed = t.a_transposed;
+    c.b_transposed = t.b_transposed;
+    c.stacks = t.stacks;
+    c.shared = t.shared;
+    c.start = (uint8_t)t.start;
+    train_gemm g = c;
+    c.a = &a.c, c.b = &b.c;
+    g.a = &a.g, g.b = &b.g;
+    snprintf(what, sizeof what, "%s %zu x %zu x %zu, %zu / %zu, transposed %d %d, start %d", t.model,
+             t.rows, t.columns, t.depth, t.stacks, t.shared, t.a_transposed, t.b_transposed,
+             (int)t.start);
+    return !failed(cpu.ops->gemm(&cpu, &d.c, &c, &n.c) | cuda.ops->gemm(&cuda, &d.g, &g, &n.g)) &&
+           d.same(what) && n.same(what);
+}
+
+static void test_stacks()
+{
+    static const struct {
+        const char *model, *a, *b;
+    } rows[] = {{"fma", "binary32", "binary32"},
+                {"sequential", "binary32", "bf16"},
+                {"hopper-tf32-fp32", "tf32", "tf32"},
+                {"hopper-fp16-fp32", "fp16", "fp16"},
+                {"hopper-bf16-fp32", "bf16", "bf16"},
+                {"hopper-mma-fp8-fp32", "e4m3", "e5m2"},
+                {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"},
+                {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
+    source s = {26};
+    for (const auto &r : rows) {
+        int good = 1;
+        for (int bits = 0; bits < 8; bits++)
+            for (train_start start : {TRAIN_FROM_ZERO, TRAIN_FROM_SUM, TRAIN_ADD_TO}) {
+                const size_t shared = 1 + s.below(3);
+                const stack t = {r.model, r.a, r.b,
+                                 start == TRAIN_FROM_ZERO && s.below(2) ? "bf16" : "binary32",
+                                 1 + s.below(13), 1 + s.below(13), s.below(70), shared * (1 + s.below(2)),
+                                 shared, bits & 1, bits >> 1 & 1, bits >> 2 & 1, start};
+                good = good && stack_one(&s, t, kinds[s.below(3)]);
+            }
+        OK(good, "%s: stacks with parts, shared operands, transposed, chains that go on", r.model);
+    }
+    const stack large = {"hopper-fp16-fp32", "fp16", "fp16", "binary32", 16, 24, 40, 32, 2, 0, 1, 0,
+                         TRAIN_ADD_TO}; /* enough tiles for the fast kernel */
+    OK(stack_one(&s, large, ORDINARY), "a stack of products by the fast kernel");
+}
+
+static void test_errors()
+{
+    mpsim_model m;
+    train_gemm g;
+    source s = {27};
+    memset(&g, 0, sizeof g);
+    pair a(&s, format("fp16"), 8, 4, ORDINARY), b(&s, format("fp16"), 8, 4, ORDINARY);
+    pair d(format("binary32"), 8, 4), half(format("fp16"), 8, 4);
+    if (mpsim_model_parse(&m, "hopper-fp16-fp32") != MPSIM_OK)
+        return;
+    g.model = &m;
+    g.a = &a.g;
+    g.b = &b.g;
+    g.b_transposed = 1;
+    g.stacks = 3;
+    int good = cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "no stack of 3");
+    g.stacks = 2;
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == 0;
+    g.a_part = {3, 2};
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "rows 3 to 5");
+    g.a_part = {0, 0};
+    g.start = TRAIN_FROM_SUM;
+    good = good && cuda.ops->gemm(&cuda, &half.g, &g, NULL) == -1 && strstr(cuda.error, "binary32");
+    a.g.inverse = 0.5f;
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "factor");
+    g.start = TRAIN_FROM_ZERO;
+    g.shared = 3;
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "share");
+    g.shared = 1;
+    g.bias = &d.g;
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1;
+    OK(good, "stacks that do not fit are errors");
+}
+
+int main()
+{
+    if (open_engines())
+        return 1;
+    test_tokens();
+    test_reduce();
+    test_heads();
+    test_rows();
+    test_attention();
+    test_stacks();
+    test_errors();
+    OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
+    printf("# %llu elements compared\n", (unsigned long long)compared);
+    train_engine_close(&cpu);
+    train_engine_close(&cuda);
+    return tap_end();
+}
