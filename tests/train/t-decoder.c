@@ -51,6 +51,66 @@ static void settle(train_settings *s, const char *net, const train_text *x)
     s->decoder.text_digest = x->digest;
 }
 
+/* ---- its layers ---- */
+
+static const train_layer *layer_at(const train_run *r, size_t i, const char *name, train_type type, uint32_t inputs,
+                                   uint32_t outputs)
+{
+    const train_layer *l = &r->layers[i];
+    ck_assert_uint_lt(i, r->n_layers);
+    ck_assert_msg(strcmp(l->name, name) == 0, "layer %zu is %s, not %s", i, l->name, name);
+    ck_assert_msg(l->type == type, "%s: type %d, not %d", name, l->type, (int)type);
+    ck_assert_msg(!inputs || (l->inputs == inputs && l->outputs == outputs), "%s: %u to %u, not %u to %u", name,
+                  l->inputs, l->outputs, inputs, outputs);
+    return l;
+}
+
+static size_t check_block(const train_run *r, uint32_t k, size_t at)
+{
+    const train_settings *s = &r->settings;
+    const train_decoder *d = &s->decoder;
+    const uint32_t w = s->width, size = w / d->heads, qkv = (d->heads + 2 * d->kv_heads) * size;
+    const uint32_t fc = d->hidden * (d->activation == MPSIM_SWIGLU ? 2 : 1);
+    const struct {
+        const char *name;
+        train_type type;
+        uint32_t inputs, outputs; /* inputs 0: not said */
+    } rows[] = {{"ln1", TRAIN_NORM, w, w},           {"attn.qkv", TRAIN_LINEAR, w, qkv},
+                {"attn.heads", TRAIN_HEADS, qkv, size}, {"attn.scores", TRAIN_SCORES, size, d->context},
+                {"attn.softmax", TRAIN_SOFTMAX, 0, 0}, {"attn.context", TRAIN_CONTEXT, d->context, w},
+                {"attn.proj", TRAIN_LINEAR, w, w},    {"add1", TRAIN_ADD, w, w},
+                {"ln2", TRAIN_NORM, w, w},            {"mlp.fc", TRAIN_LINEAR, w, fc},
+                {"mlp.act", TRAIN_ACTIVATION, fc, d->hidden}, {"mlp.proj", TRAIN_LINEAR, d->hidden, w},
+                {"add2", TRAIN_ADD, w, w}};
+    size_t begins = at;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, at++) {
+        char name[TRAIN_NAME];
+        (void)snprintf(name, sizeof name, "h%u.%s", k, rows[i].name);
+        const train_layer *l = layer_at(r, at, name, rows[i].type, rows[i].inputs, rows[i].outputs);
+        begins = l->type == TRAIN_NORM ? at : begins;
+        ck_assert(l->type != TRAIN_ADD || l->from == begins);
+        ck_assert(l->type != TRAIN_LINEAR || l->plain == !d->biases);
+        ck_assert(l->type != TRAIN_NORM || l->plain == (!d->biases || d->norm == MPSIM_NORM_RMS));
+    }
+    return at;
+}
+
+/* As train.h names them. */
+static void check_layers(const train_run *r)
+{
+    const train_settings *s = &r->settings;
+    size_t at = 0;
+    (void)layer_at(r, at++, "wte", TRAIN_EMBED, s->decoder.vocabulary, s->width);
+    if (!s->decoder.rotary)
+        (void)layer_at(r, at++, "wpe", TRAIN_POSITIONS, s->decoder.context, s->width);
+    for (uint32_t k = 0; k < s->depth; k++)
+        at = check_block(r, k, at);
+    (void)layer_at(r, at++, "lnf", TRAIN_NORM, s->width, s->width);
+    ck_assert(layer_at(r, at++, "head", TRAIN_LINEAR, s->width, s->decoder.vocabulary)->plain);
+    (void)layer_at(r, at++, "loss", TRAIN_LOSS, 0, 0);
+    ck_assert_uint_eq(r->n_layers, at);
+}
+
 /* ---- side by side ---- */
 
 typedef struct both {
@@ -171,6 +231,7 @@ static void side_by_side(const char *name, const train_run *run, uint64_t skips)
     b->e = &engine;
     b->t = train_open(run, &engine, 0, error);
     ck_assert_msg(b->t != NULL, "%s: %s", name, error);
+    check_layers(run);
     b->o = oracle_decoder_open(run, run->text ? run->text : train_text_bundled());
     uint64_t skipped = 0;
     for (; b->step < run->settings.steps; b->step++) {
@@ -293,8 +354,8 @@ static void exact_gelu(train_settings *s) { s->decoder.activation = MPSIM_GELU; 
 static void swapped(train_settings *s) /* of gpt what llama has, and the other way */
 {
     const int gpt = strcmp(s->net, "gpt") == 0;
-    s->decoder.norm = gpt ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER;
-    s->decoder.activation = gpt ? MPSIM_SWIGLU : MPSIM_GELU_TANH;
+    s->decoder.norm = (uint8_t)(gpt ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER);
+    s->decoder.activation = (uint8_t)(gpt ? MPSIM_SWIGLU : MPSIM_GELU_TANH);
     s->decoder.rotary = gpt;
     s->decoder.biases = !gpt;
     s->decoder.tied = !gpt;
