@@ -356,7 +356,7 @@ static void swapped(train_settings *s) /* of gpt what llama has, and the other w
     const int gpt = strcmp(s->net, "gpt") == 0;
     s->decoder.norm = (uint8_t)(gpt ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER);
     s->decoder.activation = (uint8_t)(gpt ? MPSIM_SWIGLU : MPSIM_GELU_TANH);
-    s->decoder.rotary = gpt;
+    s->decoder.rotary = gpt != 0;
     s->decoder.biases = !gpt;
     s->decoder.tied = !gpt;
 }
