@@ -313,7 +313,7 @@ static void tiles_forward(oracle_decoder *d, layer *scores)
 /* What the tiles of a backward pass read and leave. */
 typedef struct tile_work {
     matrix q, k, v, g;       /* operands: not quantised */
-    matrix copies[4];        /* of them, in tf32        */
+    matrix copies[3];        /* of q, k, v, in tf32     */
     matrix dq, dk, dv;       /* dk, dv: of every head   */
 } tile_work;
 
@@ -370,7 +370,7 @@ static void tiles_back(oracle_decoder *d, layer *scores)
     w.q = in_tf32(&d->base, &w.copies[0], &scores->act);
     w.k = in_tf32(&d->base, &w.copies[1], &m->key);
     w.v = in_tf32(&d->base, &w.copies[2], &m[2].key);
-    w.g = in_tf32(&d->base, &w.copies[3], &m[2].agrad_heads);
+    w.g = in_tf32(&d->base, &scores[2].q[AGRAD_Q], &m[2].agrad_heads);
     const size_t rows = all.heads * z.length;
     shape(&w.dq, rows, z.size, oracle_format_find(NULL));
     shape(&w.dk, rows, z.size, oracle_format_of(&scores->in->format[TRAIN_DGRAD]));
@@ -387,7 +387,7 @@ static void tiles_back(oracle_decoder *d, layer *scores)
     shared_sums(d, m, &w.dk);
     shared_sums(d, &m[2], &w.dv);
     free(w.dq.v);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 3; i++)
         free(w.copies[i].v);
 }
 

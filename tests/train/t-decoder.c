@@ -276,13 +276,22 @@ static int is_for_replays(const char *name)
     return 0;
 }
 
+static const char *folder_of_policies(void)
+{
+    static char folder[2048];
+    const char *source = getenv("MPSIM_SRCDIR");
+    (void)snprintf(folder, sizeof folder, "%s/data/policies", source ? source : ".");
+    return folder;
+}
+
 static int run_of(train_run *r, const char *policy_name, const train_settings *s, const train_text *x)
 {
     policy p;
     trace_error why = {0};
-    char error[TRAIN_ERROR] = "";
+    char error[TRAIN_ERROR] = "", path[4096];
     memset(&p, 0, sizeof p);
-    ck_assert_msg(policy_load(&p, policy_name, 1, &why) == 0, "%s: %s", policy_name, why.text);
+    (void)snprintf(path, sizeof path, "%s/%s.yaml", folder_of_policies(), policy_name);
+    ck_assert_msg(policy_load(&p, path, 1, &why) == 0, "%s: %s", policy_name, why.text);
     const int there = train_run_of_policy(r, &p, s, NULL, error) == 0;
     policy_clear(&p);
     ck_assert_msg(there || is_for_replays(policy_name), "%s: %s", policy_name, error);
@@ -298,12 +307,9 @@ static int is_policy(const struct dirent *e)
 
 START_TEST(every_policy)
 {
-    char folder[4096];
     struct dirent **found;
     const train_text x = text_new();
-    const char *source = getenv("MPSIM_SRCDIR");
-    (void)snprintf(folder, sizeof folder, "%s/data/policies", source ? source : ".");
-    const int n = scandir(folder, &found, is_policy, alphasort);
+    const int n = scandir(folder_of_policies(), &found, is_policy, alphasort);
     ck_assert_int_gt(n, 40);
     for (int i = 0; i < n; i++) {
         train_run run;
