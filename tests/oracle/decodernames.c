@@ -59,6 +59,17 @@ static size_t entries_of_layer(const oracle_decoder *d, const layer *l, entry *e
     return entries_of_attention(d, l, e, PUT(e, 0, own));
 }
 
+/* An array that one plan of a run needs is there in all. */
+static int compensated(const oracle_decoder *d, size_t i)
+{
+    for (size_t k = 0; k < d->base.run->n_plans; k++) {
+        const train_plan *p = &d->base.run->plans[k];
+        if (p->optimizer.store == MPSIM_STORE_KAHAN && oracle_format_of(&p->layers[i].kept)->precision < 24)
+            return 1;
+    }
+    return 0;
+}
+
 static size_t entries_of(const oracle_decoder *d, const layer *l, entry *e)
 {
     size_t n = entries_of_layer(d, l, e);
@@ -68,8 +79,7 @@ static size_t entries_of(const oracle_decoder *d, const layer *l, entry *e)
     for (int k = 0; k < 2; k++) {
         const parameter *p = &l->p[k];
         const int two = plan->master != TRAIN_NO_MASTER && p->kept.f != p->stored.f;
-        const int kahan = plan->optimizer.store == MPSIM_STORE_KAHAN && p->kept.f &&
-                          p->kept.f->precision < 24;
+        const int kahan = compensated(d, decoder_index(d, l));
         const entry own[] = {{"weight", p->name, &p->stored},
                              {"wgrad", p->name, &p->grad},
                              {"wgrad.micro", p->name, &m->micro[k]},

@@ -14,22 +14,25 @@
 
 enum { TRAINED = 600, HELD = 75, VOCABULARY = 32, PLACES = 8, SEQUENCES = 2, STEPS = 3 };
 
-static uint16_t tokens[TRAINED + HELD];
+static uint32_t tokens[TRAINED + HELD];
+static uint16_t narrow_tokens[TRAINED + HELD];
 
-/* Words that follow each other, and noise. */
-static train_text text_new(void)
+/* Words that follow each other, and noise; tokens of 2 or 4 bytes. */
+static train_text text_new(int narrow)
 {
     uint8_t codes[4 * (TRAINED + HELD)];
     uint32_t state = 12345;
     for (size_t i = 0; i < TRAINED + HELD; i++) {
         state = state * 1664525 + 1013904223;
-        const uint32_t next = state >> 30 ? (i ? tokens[i - 1] * 5U + 3 : 7) : state >> 20;
-        tokens[i] = (uint16_t)(next % VOCABULARY);
+        const uint32_t next = state >> 30 ? (i ? tokens[i - 1] * 5 + 3 : 7) : state >> 20;
+        tokens[i] = next % VOCABULARY;
+        narrow_tokens[i] = (uint16_t)tokens[i];
         const uint8_t own[4] = {(uint8_t)tokens[i], 0, 0, 0};
         memcpy(codes + 4 * i, own, sizeof own);
     }
-    return (train_text){.name = "tiny", .tokens = tokens, .bytes = 2, .trained = TRAINED, .held = HELD,
-                        .vocabulary = VOCABULARY, .digest = mpsim_digest_bytes(codes, sizeof codes, 0)};
+    return (train_text){.name = "tiny", .tokens = narrow ? (const void *)narrow_tokens : tokens,
+                        .bytes = narrow ? 2 : 4, .trained = TRAINED, .held = HELD, .vocabulary = VOCABULARY,
+                        .digest = mpsim_digest_bytes(codes, sizeof codes, 0)};
 }
 
 static void settle(train_settings *s, const char *net, const train_text *x)
@@ -119,7 +122,7 @@ typedef struct both {
     train *t;
     train_engine *e;
     uint64_t step;
-    size_t tensors, values;
+    size_t tensors, values, nonzero, odd; /* of numbers: finite and not zero; infinite or NaN */
     char others[4000], seen[20000]; /* names the oracle has not; names that were compared */
 } both;
 
@@ -166,6 +169,10 @@ static int compare(const train_item *x, void *context)
     const size_t i = oracle_differs(v, t.values, n);
     ck_assert_msg(i == n, "%s, step %llu, %s: number %zu of %zu x %zu is %a, not %a", b->name, step, x->name, i,
                   t.rows, t.cols, (double)v[i], (double)t.values[i]);
+    for (size_t k = 0; k < n; k++) {
+        b->nonzero += (size_t)(isfinite(v[k]) && v[k] != 0);
+        b->odd += (size_t)!isfinite(v[k]);
+    }
     free(v);
     b->tensors++;
     b->values += n;
@@ -216,7 +223,9 @@ static void nothing_is_left_out(const both *b)
     for (size_t i = 0; oracle_decoder_name(b->o, i, name); i++)
         ck_assert_msg(noted(b->seen, name), "%s: no %s", b->name, name);
     ck_assert_msg(!*b->others, "%s: not in the oracle:%s", b->name, b->others);
-    printf("# %s: %zu tensors, %zu values\n", b->name, b->tensors, b->values);
+    ck_assert_msg(3 * b->nonzero > b->values, "%s: %zu of %zu values are zero or not finite", b->name,
+                  b->values - b->nonzero, b->values);
+    printf("# %s: %zu tensors, %zu values, %zu not finite\n", b->name, b->tensors, b->values, b->odd);
 }
 
 static void side_by_side(const char *name, const train_run *run, uint64_t skips)
@@ -308,7 +317,7 @@ static int is_policy(const struct dirent *e)
 START_TEST(every_policy)
 {
     struct dirent **found;
-    const train_text x = text_new();
+    const train_text x = text_new(1);
     const int n = scandir(folder_of_policies(), &found, is_policy, alphasort);
     ck_assert_int_gt(n, 40);
     for (int i = 0; i < n; i++) {
@@ -319,8 +328,10 @@ START_TEST(every_policy)
         settle(&s, nets[_i], &x);
         (void)snprintf(name, sizeof name, "%s, %s", nets[_i], found[i]->d_name);
         if (run_of(&run, found[i]->d_name, &s, &x)) {
-            for (size_t k = 0; k < run.n_plans; k++) /* of a schedule */
+            for (size_t k = 0; k < run.n_plans; k++) { /* of a schedule; what begins at 2^32 skips more steps */
                 run.plans[k].from = k;
+                run.plans[k].scaler.init = fmin(run.plans[k].scaler.init, 65536);
+            }
             run.settings.steps += run.n_plans - 1;
             side_by_side(name, &run, 0);
             train_run_clear(&run);
@@ -373,6 +384,14 @@ static void gathered(train_settings *s)
     WORD(s->decoder.accumulate_format, "bf16");
 }
 
+static void gathered_tiles(train_settings *s)
+{
+    gathered(s);
+    grouped_tiles(s);
+    s->decoder.ranks = 2;
+    WORD(s->decoder.sum, "fp16");
+}
+
 static void ring(train_settings *s)
 {
     s->decoder.ranks = 3;
@@ -423,6 +442,24 @@ static void tf32_tiles(train_settings *s)
 
 static void ampere(train_settings *s) { WORD(s->arch, "ampere"); }
 static void ada(train_settings *s) { WORD(s->arch, "ada"); }
+static void odd(train_settings *s)
+{
+    s->seed = UINT64_C(0x123456789abcdef0);
+    s->gain = 2.1;
+    s->loss_factor = 0.3;
+    s->batch = 3;
+    s->depth = 1;
+    s->decoder.context = 11;
+    s->decoder.validation = 100;
+}
+
+static void odd_tiles(train_settings *s)
+{
+    odd(s);
+    s->decoder.tile = 4;
+    s->decoder.validation = 1;
+}
+
 static void volta(train_settings *s) { WORD(s->arch, "volta"); }
 static void blackwell(train_settings *s) { WORD(s->arch, "blackwell"); }
 static void chains(train_settings *s) { WORD(s->arch, "fp32-sequential"); }
@@ -447,17 +484,6 @@ static void cosine(train_settings *s)
 }
 
 static void constant(train_settings *s) { s->decoder.decay = TRAIN_CONSTANT; }
-
-static void odd(train_settings *s)
-{
-    s->seed = UINT64_C(0x123456789abcdef0);
-    s->gain = 2.1;
-    s->loss_factor = 0.3;
-    s->batch = 3;
-    s->depth = 1;
-    s->decoder.context = 11;
-    s->decoder.validation = 100;
-}
 
 static void placed(train_run *r, const char *act, const char *weight, const char *agrad, int delayed)
 {
@@ -544,6 +570,7 @@ static const option_scenario options[] = {
     {"accumulated, delayed scaling", "gpt", "nemo-fp8-hybrid-max", gathered, NULL, 0},
     {"norm in fp16, softmax in bf16", "gpt", "pytorch-amp-bf16", math_fp16, NULL, 0},
     {"math in bf16", "llama", "bf16-pure", math_bf16, NULL, 0},
+    {"math in bf16, tanh", "gpt", "pytorch-amp-bf16", math_bf16, NULL, 0},
     {"math in fp16 but norms", "gpt", "fp16-static", math_all, NULL, 0},
     {"tf32", "gpt", "fp32", tf32, NULL, 0},
     {"tf32 in tiles", "llama", "fp32", tf32_tiles, NULL, 0},
@@ -561,30 +588,60 @@ static const option_scenario options[] = {
     {"cosine", "llama", "pytorch-amp-bf16", cosine, NULL, 0},
     {"constant, SGD", "gpt", "fp32", constant, sgd, 0},
     {"odd sizes", "gpt", "pytorch-amp-bf16", odd, NULL, 0},
-    {"odd sizes, tiles", "llama", "fp32", odd, NULL, 0},
+    {"odd sizes, tiles", "llama", "fp32", odd_tiles, NULL, 0},
     {"mixed formats", "gpt", "fp32", NULL, mixed, 0},
     {"mixed formats, tiles", "llama", "fp32", grouped_tiles, mixed, 0},
     {"overflows", "gpt", "pytorch-amp-fp16", NULL, overflowing, 1},
+    {"overflows of ranks, accumulated, tiles", "llama", "pytorch-amp-fp16", gathered_tiles, overflowing, 1},
+    {"stochastic, accumulated, tiles", "llama", "bf16-stochastic", gathered_tiles, NULL, 0},
+    {"Kahan, a ring", "gpt", "bf16-kahan", ring, NULL, 0},
     {"clipped as fairseq does", "llama", "pytorch-amp-fp16", NULL, clipped, 0},
 };
 
 START_TEST(every_option)
 {
-    const train_text x = text_new();
+    const train_text texts[] = {text_new(0), text_new(1)};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const option_scenario *o = &options[i];
         train_run run;
         train_settings s;
-        settle(&s, o->net, &x);
+        settle(&s, o->net, &texts[i % 2]);
         if (o->set)
             o->set(&s);
-        ck_assert(run_of(&run, o->policy, &s, &x));
+        ck_assert(run_of(&run, o->policy, &s, &texts[i % 2]));
         if (o->place)
             o->place(&run);
         side_by_side(o->name, &run, o->skips);
         train_run_clear(&run);
     }
     report();
+}
+END_TEST
+
+/* One plan after the other: numbers are rounded to the new formats; scalers and FP8 scales begin anew where they
+ * changed. */
+START_TEST(plans_one_after_the_other)
+{
+    static const char *const names[] = {"fp32",      "pytorch-amp-fp16", "nemo-fp8-hybrid-max", "nemo-fp8-hybrid-max",
+                                        "bf16-pure", "te-nvfp4",         "deepseek-v3-fp8",     "apex-O2",
+                                        "bf16-kahan", "fp32"};
+    enum { PLANS = sizeof names / sizeof *names };
+    const train_text x = text_new(1);
+    train_run run, other;
+    train_settings s;
+    settle(&s, nets[_i], &x);
+    s.steps = 2 * PLANS;
+    s.decoder.tile = _i ? 3 : 0;
+    ck_assert(run_of(&run, names[0], &s, &x));
+    for (size_t i = 1; i < PLANS; i++) {
+        ck_assert(run_of(&other, names[i], &s, &x));
+        run.plans[i] = other.plans[0];
+        run.plans[i].from = 2 * i;
+        train_run_clear(&other);
+    }
+    run.n_plans = PLANS;
+    side_by_side("plans", &run, 0);
+    train_run_clear(&run);
 }
 END_TEST
 
@@ -609,6 +666,7 @@ int main(void)
     TCase *c = test_case("steps", 120);
     tcase_add_loop_test(c, every_policy, 0, 2);
     tcase_add_test(c, every_option);
+    tcase_add_loop_test(c, plans_one_after_the_other, 0, 2);
     tcase_add_test(c, bundled_text);
     TCase *const cases[] = {c, NULL};
     return test_main("train-decoder", cases);
