@@ -77,31 +77,82 @@ static float *optional(const train_tensor *x)
     return x ? cpu_values(x) : NULL;
 }
 
-/* The numbers of a tensor in binary64 at *to, which moves on; NULL for none. */
-static double *widen(double **to, const float *x, size_t n)
+/* Elements whose step is also taken in binary64 at a time: they stay in the cache. */
+enum { SOME = 4096 };
+
+typedef struct update {
+    const mpsim_optim *o;
+    uint64_t step;
+    mpsim_optim_tensor t;
+    const mpsim_rng *rng;
+    int counting;
+    mpsim_status status[CPU_PIECES];
+    uint64_t updates[CPU_PIECES], lost[CPU_PIECES];
+} update;
+
+static mpsim_optim_tensor part_of(const mpsim_optim_tensor *t, size_t first, size_t n)
 {
-    double *y = x ? *to : NULL;
-    for (size_t i = 0; x && i < n; i++)
-        y[i] = (double)x[i];
-    *to += x ? n : 0;
-    return y;
+    mpsim_optim_tensor part = *t;
+    float **const all[] = {&part.param, &part.m, &part.v, &part.vmax, &part.kahan};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = *all[i] ? *all[i] + first : NULL;
+    part.grad += first;
+    part.n = n;
+    return part;
 }
 
-/* The parameter after the same step in binary64, in buffer 0. */
-static double *reference(train_engine *e, const mpsim_optim *o, uint64_t step,
-                         const mpsim_optim_tensor *t)
+static double *widen(double *y, const float *x, size_t n)
 {
-    double *to = cpu_buffer(e, 0, 5 * t->n * sizeof *to);
-    if (!to)
-        return NULL;
-    double *param = widen(&to, t->param, t->n), *grad = widen(&to, t->grad, t->n);
-    double *m = widen(&to, t->m, t->n), *v = widen(&to, t->v, t->n);
-    double *vmax = widen(&to, t->vmax, t->n);
-    if (mpsim_optim_reference(o, step, param, grad, m, v, vmax, t->n)) {
-        cpu_fail(e, "optim: the reference cannot be computed");
-        return NULL;
+    for (size_t i = 0; x && i < n; i++)
+        y[i] = (double)x[i];
+    return x ? y : NULL;
+}
+
+/* moves[i]: the same step in binary64 changes the parameter. */
+static mpsim_status reference(const update *u, const mpsim_optim_tensor *t, unsigned char *moves)
+{
+    double param[SOME], grad[SOME], m[SOME], v[SOME], vmax[SOME];
+    const mpsim_status s = mpsim_optim_reference(
+        u->o, u->step, widen(param, t->param, t->n), widen(grad, t->grad, t->n),
+        widen(m, t->m, t->n), widen(v, t->v, t->n), widen(vmax, t->vmax, t->n), t->n);
+    for (size_t i = 0; !s && i < t->n; i++)
+        moves[i] = param[i] != (double)t->param[i];
+    return s;
+}
+
+static mpsim_status some_elements(update *u, size_t piece, size_t first, size_t n)
+{
+    unsigned char moves[SOME];
+    float before[SOME], kahan[SOME];
+    const mpsim_optim_tensor t = part_of(&u->t, first, n);
+    mpsim_rng rng = {0, 0, 0};
+    if (u->rng) {
+        rng = *u->rng;
+        rng.index += first;
     }
-    return param;
+    if (u->counting) {
+        const mpsim_status s = reference(u, &t, moves);
+        if (s)
+            return s;
+        memcpy(before, t.param, n * sizeof *before);
+        if (t.kahan)
+            memcpy(kahan, t.kahan, n * sizeof *kahan);
+    }
+    const mpsim_status s = mpsim_optim_step(u->o, u->step, &t, u->rng ? &rng : NULL);
+    for (size_t i = 0; !s && u->counting && i < n; i++) {
+        const int stays = t.param[i] == before[i] && (!t.kahan || t.kahan[i] == kahan[i]);
+        u->updates[piece] += moves[i];
+        u->lost[piece] += moves[i] && stays ? 1 : 0;
+    }
+    return s;
+}
+
+static void some_pieces(void *job, size_t piece, size_t first, size_t n)
+{
+    update *u = job;
+    const size_t most = u->counting ? SOME : n;
+    for (size_t i = 0; i < n && !u->status[piece]; i += most)
+        u->status[piece] = some_elements(u, piece, first + i, n - i < most ? n - i : most);
 }
 
 int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
@@ -109,30 +160,19 @@ int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_
 {
     if (check_update(e, o, u))
         return -1;
-    const size_t n = cpu_size(u->param);
-    const mpsim_optim_tensor t = {.param = cpu_values(u->param), .grad = cpu_values(u->grad),
-                                  .m = optional(u->m), .v = optional(u->v),
-                                  .vmax = optional(u->vmax), .kahan = optional(u->kahan), .n = n};
-    const int counting = updates || lost;
-    const double *moved = counting ? reference(e, o, step, &t) : NULL;
-    float *before = counting ? cpu_floats(e, 1, 2 * n) : NULL, *kahan = before ? before + n : NULL;
-    if (counting && (!moved || !before))
-        return -1;
-    if (counting && n)
-        memcpy(before, t.param, n * sizeof *before);
-    if (counting && n && t.kahan)
-        memcpy(kahan, t.kahan, n * sizeof *kahan);
-    const mpsim_status s = mpsim_optim_step(o, step, &t, rng);
-    if (s)
-        return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)step,
-                        o->variant->name, mpsim_status_string(s));
-    for (size_t i = 0; counting && i < n; i++) {
-        const int moves = moved[i] != (double)before[i];
-        const int stays = t.param[i] == before[i] && (!t.kahan || t.kahan[i] == kahan[i]);
+    update all = {.o = o, .step = step, .rng = rng, .counting = updates || lost,
+                  .t = {.param = cpu_values(u->param), .grad = cpu_values(u->grad),
+                        .m = optional(u->m), .v = optional(u->v), .vmax = optional(u->vmax),
+                        .kahan = optional(u->kahan), .n = cpu_size(u->param)}};
+    cpu_pieces(e, all.t.n, SOME, 1, some_pieces, &all);
+    for (size_t i = 0; i < CPU_PIECES; i++) {
+        if (all.status[i])
+            return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)step,
+                            o->variant->name, mpsim_status_string(all.status[i]));
         if (updates)
-            *updates += moves ? 1 : 0;
+            *updates += all.updates[i];
         if (lost)
-            *lost += moves && stays ? 1 : 0;
+            *lost += all.lost[i];
     }
     return 0;
 }
