@@ -393,6 +393,98 @@ START_TEST(test_tile_backward)
 }
 END_TEST
 
+/* ---- what is refused ---- */
+
+START_TEST(test_errors_of_tokens)
+{
+    train_tensor x = any("fp16", 6, 8, 0), y = make(format("bf16"), 6, 8, NULL);
+    train_tensor small = any("fp16", 4, 8, 0), none = x, empty = make(format("fp16"), 0, 8, NULL);
+    const uint32_t index[6] = {0, 1, 2, 3, 4, 3};
+    none.data = NULL;
+    FAILS(ops->add(&engine, &y, &x, &small, NULL), "6 x 8 is needed");
+    FAILS(ops->add(&engine, &y, &x, NULL, NULL), "missing");
+    FAILS(ops->add_rows(&engine, &small, &x, &small, NULL), "6 x 8 is needed");
+    FAILS(ops->add_rows(&engine, &y, &x, &empty, NULL), "without rows");
+    FAILS(ops->add_rows_backward(&engine, &empty, &x, NULL), "without rows");
+    FAILS(ops->add_rows_backward(&engine, &x, &x, NULL), "the result is the operand");
+    FAILS(ops->embed(&engine, &y, &small, index, NULL), "embed: number 4 is 4 of 4 rows");
+    FAILS(ops->embed(&engine, &y, &small, NULL, NULL), "numbers are missing");
+    FAILS(ops->embed(&engine, &y, &none, index, NULL), "a tensor is missing");
+    FAILS(ops->embed_backward(&engine, &small, &x, index, 0, NULL), "number 4 is 4 of 4 rows");
+    const train_tensor *ranks[2] = {&x, &small};
+    mpsim_reduce r = {.wire = *format("bf16"), .accumulator = *format("bf16"),
+                      .result = *format("bf16"), .order = MPSIM_REDUCE_RING};
+    FAILS(ops->reduce(&engine, &r, &y, ranks, 2), "6 x 8 is needed");
+    FAILS(ops->reduce(&engine, &r, &x, ranks, 1), "must be one");
+    FAILS(ops->reduce(&engine, &r, &y, ranks, 0), "ranks are missing");
+    FAILS(ops->reduce(&engine, NULL, &y, ranks, 1), "settings");
+    r.order = 9;
+    FAILS(ops->reduce(&engine, &r, &y, ranks, 1), "reduce: ");
+    DROP(&x, &y, &small, &empty);
+}
+END_TEST
+
+START_TEST(test_errors_of_heads)
+{
+    train_tensor x = any("fp16", 6, 8, 0), y = make(format("bf16"), 12, 3, NULL);
+    train_tensor table = any("binary32", 3, 1, 0), wrong = any("fp16", 3, 1, 0);
+    train_heads h = {.sequences = 2, .length = 3, .heads = 2, .size = 3, .first = 2};
+    OK(ops->split(&engine, &y, &x, &h, NULL));
+    FAILS(ops->split(&engine, &y, &x, NULL, NULL), "heads are missing");
+    h.first = 3;
+    FAILS(ops->join(&engine, &x, &y, &h, NULL), "2 heads of 3 from column 3 of 8");
+    h.first = SIZE_MAX;
+    FAILS(ops->join(&engine, &x, &y, &h, NULL), "of 8");
+    h.first = 0;
+    h.cos = &table;
+    FAILS(ops->split(&engine, &y, &x, &h, NULL), "a table of rotations is missing");
+    h.sin = &table;
+    FAILS(ops->split(&engine, &y, &x, &h, NULL), "half a number");
+    h.size = 2;
+    FAILS(ops->split(&engine, &y, &x, &h, NULL), "6 x 8 and 12 x 3 of 2 sequences of 3");
+    train_tensor z = make(format("bf16"), 12, 2, NULL);
+    OK(ops->split(&engine, &z, &x, &h, NULL));
+    h.sin = &wrong;
+    FAILS(ops->split(&engine, &z, &x, &h, NULL), "in fp16 where binary32 is needed");
+    FAILS(ops->add_groups(&engine, &z, &y, 3, 2, NULL), "12 x 2 is needed");
+    FAILS(ops->add_groups(&engine, &z, &z, 3, 1, NULL), "the result is the operand");
+    train_tensor one = make(format("fp16"), 6, 2, NULL);
+    FAILS(ops->add_groups(&engine, &one, &z, 4, 2, NULL), "in groups of 2 matrices of 4 rows");
+    FAILS(ops->add_groups(&engine, &one, &z, 3, 0, NULL), "in groups of 0");
+    DROP(&x, &y, &z, &one, &table, &wrong);
+}
+END_TEST
+
+START_TEST(test_errors_of_rows)
+{
+    train_tensor x = any("fp16", 6, 8, 0), y = make(format("bf16"), 6, 8, NULL);
+    train_tensor w = any("fp16", 1, 8, 0), m = make(format("binary32"), 6, 1, NULL), i = any("binary32", 6, 1, 0);
+    mpsim_rownorm r = {.eps = 1e-5f};
+    FAILS(ops->rownorm(&engine, NULL, &y, &m, &i, &x, &w, NULL, NULL), "settings are missing");
+    FAILS(ops->rownorm(&engine, &r, &y, &w, &i, &x, &w, NULL, NULL), "6 x 1 is needed");
+    FAILS(ops->rownorm(&engine, &r, &y, &m, &i, &x, &m, NULL, NULL), "1 x 8 is needed");
+    r.kind = 7;
+    FAILS(ops->rownorm(&engine, &r, &y, &m, &i, &x, &w, NULL, NULL), "rownorm: ");
+    FAILS(ops->rownorm_backward(&engine, &r, &y, &w, &m, &x, &x, &m, &i, &w, NULL), "1 x 8");
+    FAILS(ops->rownorm_backward(&engine, &r, &y, &w, NULL, &x, &x, &m, &i, &w, NULL), "_backward: ");
+    FAILS(ops->activate(&engine, (mpsim_activation)9, NULL, &y, &x, NULL), "no activation 9");
+    FAILS(ops->activate(&engine, MPSIM_SWIGLU, NULL, &y, &x, NULL), "6 x 4 is needed");
+    FAILS(ops->activate(&engine, MPSIM_GELU, format("binary64"), &y, &x, NULL), "activate: ");
+    FAILS(ops->activate_backward(&engine, MPSIM_GELU, NULL, &y, &w, &x, NULL), "6 x 8 is needed");
+    FAILS(ops->causal(&engine, NULL, 1, &y, &x, NULL), "6 x 8 are no square matrices");
+    FAILS(ops->causal_backward(&engine, NULL, 1, &y, &x, &w, NULL), "no square matrices");
+    train_tile t = {.matrices = 2, .length = 3, .first = 1, .cols = 3, .size = 8};
+    FAILS(ops->tile_forward(&engine, &t, &y, &y, &m, &i, &x, NULL), "columns 1 to 4 of 2 matrices of 3");
+    FAILS(ops->tile_end(&engine, NULL, &y, &m, &x, &m, &m, NULL), "a tile is missing");
+    t.cols = 2;
+    FAILS(ops->tile_again(&engine, &t, &y, &x, &m, NULL), "4 x 2 is needed");
+    FAILS(ops->tile_dots(&engine, &t, &i, &x, &w), "6 x 8 is needed");
+    FAILS(ops->tile_end(&engine, &t, &y, &m, &x, &m, &i, NULL), "in fp16 where binary32 is needed");
+    FAILS(ops->tile_backward(&engine, &t, &y, &x, &x, &m, &i, NULL), "4 x 2 is needed");
+    DROP(&x, &y, &w, &m, &i);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_loop_test(t, test_add, 0, PAIRS);
@@ -406,6 +498,9 @@ static void add(TCase *t)
     tcase_add_loop_test(t, test_causal, 0, PAIRS);
     tcase_add_loop_test(t, test_tile_forward, 0, PAIRS);
     tcase_add_loop_test(t, test_tile_backward, 0, PAIRS);
+    tcase_add_test(t, test_errors_of_tokens);
+    tcase_add_test(t, test_errors_of_heads);
+    tcase_add_test(t, test_errors_of_rows);
 }
 
 int main(void)
