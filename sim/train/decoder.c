@@ -186,21 +186,19 @@ static int read_text(const decoder_words *w, uint32_t vocabulary, text_file *own
     trace_error error;
     if (exclude(w->text != NULL, w->tokens != NULL, "text", "tokens"))
         return EXIT_USAGE;
-    if (w->text || w->tokens)
-        return text_file_tokens(own, w->text ? w->text : w->tokens, w->tokens != NULL, vocabulary, &error)
-                   ? fail(error.exit, "%s", error.text)
-                   : 0;
-    if (vocabulary && vocabulary != train_text_bundled()->vocabulary)
-        text_file_bundled(own, vocabulary);
-    return 0;
+    if (!w->text && !w->tokens)
+        return 0;
+    return text_file_tokens(own, w->text ? w->text : w->tokens, w->tokens != NULL, vocabulary, &error)
+               ? fail(error.exit, "%s", error.text)
+               : 0;
 }
 
-static void set_text(train_decoder *d, const train_text *t)
+static void set_text(train_decoder *d, const train_text *t, uint32_t vocabulary)
 {
     memset(d->text, 0, sizeof d->text);
     strncpy(d->text, t->name, sizeof d->text - 1);
     d->text_digest = t->digest;
-    d->vocabulary = t->vocabulary;
+    d->vocabulary = vocabulary ? vocabulary : t->vocabulary;
 }
 
 static const train_text *text_of(const text_file *own)
@@ -255,10 +253,11 @@ int decoder_words_read(const decoder_words *w, train_settings *s, text_file *own
     if (code)
         return code;
     follow(w, s);
-    code = read_text(w, w->gpt2 ? all : d->vocabulary, own);
+    const uint32_t vocabulary = w->gpt2 ? all : d->vocabulary;
+    code = read_text(w, vocabulary, own);
     if (code)
         return code;
-    set_text(d, text_of(own));
+    set_text(d, text_of(own), vocabulary);
     return train_text_check(text_of(own), s, line)
                ? fail(w->text || w->tokens ? EXIT_DATA : EXIT_USAGE, "train: %s", line)
                : 0;

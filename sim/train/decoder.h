@@ -67,7 +67,7 @@ typedef struct decoder_words {
 int is_decoder(const train_settings *s);
 
 /* decoder_words_read -- into the settings of gpt or llama, whose width is known; of another network each
- * option is refused. *own: the text, if it is not the bundled one with its vocabulary. 0, or an exit code
+ * option is refused. *own: the text, if it is not the bundled one. 0, or an exit code
  * after a message.
  * decoder_words_sizes -- of --gpt2, before the options that it leaves open.
  * decoder_words_text -- the text of a run that was read from `path`, with its name and digest.

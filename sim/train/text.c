@@ -119,13 +119,6 @@ int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabu
     return digest(x, path, error);
 }
 
-void text_file_bundled(text_file *x, uint32_t vocabulary)
-{
-    text_file_clear(x);
-    x->text = *train_text_bundled();
-    x->text.vocabulary = vocabulary;
-}
-
 void text_file_clear(text_file *x)
 {
     free(x->bytes);

@@ -17,8 +17,6 @@ typedef struct text_file {
  * their tokenizer. 0, or -1 with *error. The text lasts as long as *x stays where it is. */
 int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabulary,
                      trace_error *error);
-/* text_file_bundled -- the bundled text with another vocabulary. */
-void text_file_bundled(text_file *x, uint32_t vocabulary);
 void text_file_clear(text_file *x);
 
 #endif
