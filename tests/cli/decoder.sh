@@ -48,7 +48,7 @@ train 0 -P fp32 --json && json && has '"decoder": {"heads": 2, ' && has '"text":
 ok $? "JSON"
 train 0 -P fp32 --csv && rows 7 27 && has '^policy,step,.*,validation_loss,validation_accuracy,perplexity,lr$'; ok $? "CSV: a line per step"
 train 0 -P fp32 -P pytorch-amp-bf16 --csv && rows 3 34 && has ',clip,perplexity,tokens_per_second,operations$'; ok $? "CSV: a line per policy"
-train 0 -P fp32 -P pytorch-amp-bf16 && has '^policy  *loss  *at the end  *validation  *perplexity' && has '^  pytorch-amp-bf16  *bf16 x bf16  *[0-9.]* M  *100.0 %$' &&
+train 0 -P fp32 -P pytorch-amp-bf16 && has '^policy  *loss  *at the end  *validation  *perplexity' && has '^  pytorch-amp-bf16  *bf16 x bf16  *[0-9.]* M  *100 %$' &&
     has '1 (torch)' && awk 'length > 100 { exit 1 }' "$dir/out"
 ok $? "side by side: losses, operations by format, one clip for all"
 # shellcheck disable=SC2086
