@@ -36,7 +36,7 @@ float decoder_weight(const char *name, size_t i)
         return v * 0x1p-14f;
     return ends_with(name, "ln1.weight") || ends_with(name, "ln2.weight") || ends_with(name, "lnf.weight")
                ? 1 + v * 0x1p-13f
-               : v * 0x1p-12f;
+               : v * 0x1p-13f;
 }
 
 const train_text *decoder_text(uint32_t vocabulary)

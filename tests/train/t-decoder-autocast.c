@@ -39,7 +39,7 @@ static const struct {
     [LAYER_INVERSE] = {"its 1 / deviation", 2, 0, 0.6},
     [LAYER_BACK] = {"LayerNorm, dx", 0, 2e-7, 0.3},
     [LAYER_WEIGHT] = {"LayerNorm, dweight, dbias", 0, 2e-7, 0.5},
-    [RMS] = {"RMSNorm", 3, 0, 0.8},
+    [RMS] = {"RMSNorm", 3, 0, 0.6},
     [RMS_BACK] = {"RMSNorm, dx", 0, 2e-7, 0.3},
     [RMS_WEIGHT] = {"RMSNorm, dweight", 0, 2e-7, 0.3},
     [GELU] = {"GELU (tanh)", 0, 0, 1},

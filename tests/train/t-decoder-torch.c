@@ -192,8 +192,9 @@ START_TEST(gradients)
     ck_assert(loss != NULL);
     const double apart = fabs((double)step.loss - (double)*loss) / (double)*loss;
     ck_assert_int_eq(train_visit(c.t, compare, &c), 0);
-    printf("# %-9s %s: %zu gradients of %zu parameters, at most %.1e of the largest apart (%s); loss %.1e\n", name,
-           tile ? "tiled       " : "materialised", c.values, c.tensors, c.worst, c.where, apart);
+    printf("# %-9s %s: %zu gradients of %zu parameters, at most %.1e of the largest apart (%s; PyTorch's own in float32 %s); "
+           "loss %.1e\n", name, tile ? "tiled       " : "materialised", c.values, c.tensors, c.worst, c.where,
+           recorded_metadata(c.file, "mpsim.float32_apart"), apart);
     ck_assert(apart < TOLERANCE);
     ck_assert_uint_gt(c.tensors, 10);
     ck_assert_uint_eq(c.tensors, recorded_gradients(c.file, &run));

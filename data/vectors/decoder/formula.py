@@ -23,10 +23,10 @@ def name_hash(name):
 
 
 def weight(name, shape):
-    """12 bits v of each element: matrices v 2^-12, below 0.5 in magnitude; biases v 2^-14; norms 1 + v 2^-13."""
+    """12 bits v of each element: matrices v 2^-13, up to 0.25 in magnitude; biases v 2^-14; norms 1 + v 2^-13."""
     v = torch.tensor((hashed(name_hash(name), int(np.prod(shape))) >> 20) - 2048, dtype=torch.float64).reshape(shape)
     if len(shape) == 2:
-        return v * 2.0 ** -12
+        return v * 2.0 ** -13
     return v * 2.0 ** -14 if name.endswith(".bias") else 1 + v * 2.0 ** -13
 
 
