@@ -67,28 +67,15 @@ static __device__ __forceinline__ float gpu_row_sum(const mpsim_math *m, size_t 
     return __shfl_sync(0xffffffffu, s, 0);
 }
 
-/* The largest of `first` and x(i) for i < n, as one after the other gives it: of equal ones the first,
- * NaN if one is NaN. */
+/* The largest of `first` and x(i) for i < n, in every lane; NaN if one is NaN. */
 template <class X>
 static __device__ __forceinline__ float gpu_row_max(float first, size_t n, X x)
 {
-    float most = threadIdx.x % 32 == 0 ? first : __uint_as_float(0xff800000u);
-    size_t at = 0;
-    for (size_t i = threadIdx.x % 32; i < n; i += 32) {
-        const float v = x(i);
-        if (most == most && (v > most || v != v)) {
-            most = v;
-            at = i + 1;
-        }
-    }
-    for (int h = 16; h > 0; h /= 2) {
-        const float v = __shfl_xor_sync(0xffffffffu, most, h);
-        const size_t w = __shfl_xor_sync(0xffffffffu, at, h);
-        if (most == most && (v > most || v != v || (v == most && w < at))) {
-            most = v;
-            at = w;
-        }
-    }
+    float most = first;
+    for (size_t i = threadIdx.x % 32; i < n; i += 32)
+        most = mpsim_softmax_max(most, x(i));
+    for (int h = 16; h > 0; h /= 2)
+        most = mpsim_softmax_max(most, __shfl_xor_sync(0xffffffffu, most, h));
     return most;
 }
 
