@@ -108,7 +108,7 @@ tests_libsupport_la_SOURCES += \
   tests/oracle/block.c tests/oracle/block.h tests/oracle/blockstat.c tests/oracle/blockstat.h tests/oracle/optim.h tests/oracle/optimexact.h \
   tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c tests/oracle/decodergrad.c \
   tests/oracle/decodernames.c tests/oracle/decoderoptim.c tests/oracle/decoderoptim.h tests/oracle/decoderparts.h \
-  tests/oracle/decoderrows.c tests/oracle/decoderrows.h \
+  tests/oracle/decoderrows.c tests/oracle/decoderrows.h tests/support/decoderscenarios.h \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
   tests/oracle/rounded.h
 mpfr_tests = \
