@@ -555,16 +555,16 @@ START_TEST(steps)
     for (int k = 0; k < KINDS; k++) {
         print_row(low, (kind)k, &tallies[k]);
         ck_assert_msg(tallies[k].tensors, "%s: none", rows[k].name);
-        ck_assert_msg((double)tallies[k].equal >= rows[k].equal * (double)tallies[k].elements, "%s: %zu of %zu are equal",
-                      rows[k].name, tallies[k].equal, tallies[k].elements);
+        ck_assert_msg((double)tallies[k].equal >= rows[k].equal * (double)tallies[k].elements,
+                      "%s: %zu of %zu are equal", rows[k].name, tallies[k].equal, tallies[k].elements);
     }
 }
 END_TEST
 
 /* ---- which dtypes ---- */
 
-/* Where a CPU's autocast and the policies, which have CUDA's lists, part: a CPU has softmax in no list. "dgrad" of add1 and
- * add2 is another thing: PyTorch's is the branch's gradient, cast; ours goes on as the stream does. */
+/* Where a CPU's autocast and the policies, which have CUDA's lists, part: a CPU has softmax in no list. "dgrad"
+ * of add1 and add2 is another thing: PyTorch's is the branch's gradient, cast; ours goes on as the stream does. */
 static const struct {
     const char *layer, *role;
 } apart[] = {{"attn.softmax", "act"}, {"attn.softmax", "out"}, {"attn.softmax", "agrad"}, {"attn.softmax", "dgrad"},
