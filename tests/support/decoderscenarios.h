@@ -320,7 +320,7 @@ static const option_scenario options[] = {
     {"odd sizes", "gpt", "pytorch-amp-bf16", odd, NULL, 0},
     {"odd sizes, tiles", "llama", "fp32", odd_tiles, NULL, 0},
     {"wide", "gpt", "fp32", wide, NULL, 0},
-    {"wide, tiles", "llama", "pytorch-amp-bf16", wide_tiles, NULL, 0},
+    {"wide, tiles", "llama", "fp32", wide_tiles, NULL, 0},
     {"mixed formats", "gpt", "fp32", NULL, mixed, 0},
     {"mixed formats, tiles", "llama", "fp32", grouped_tiles, mixed, 0},
     {"overflows", "gpt", "pytorch-amp-fp16", NULL, overflowing, 1},
