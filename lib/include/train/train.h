@@ -131,7 +131,7 @@
  * Schedules: step s takes lr times the factor, in binary64: s < warmup: (s + 1) / warmup; else with
  * p = (s - warmup) / (steps - warmup): constant 1; linear 1 - (1 - min_lr) * p; cosine min_lr + (1 -
  * min_lr) * 0.5 * (1 + mpsim_cos(f32(p * 0x1.921fb54442d18p+1))). cooldown > 0: in the last `cooldown` steps that
- * times (steps - s) / (cooldown + 1). Weight decay is 0 for what has one dimension (norms, biases) unless
+ * times (steps - s) / (cooldown + 1). Steps after the last take what the last took. Weight decay is 0 for what has one dimension (norms, biases) unless
  * decay_all is 1, with transformers only.
  *
  * Random bits are words (mpsim_rng_word) of the seed, a stream and an index. "init NAME": initial
@@ -243,7 +243,7 @@ typedef struct train_decoder {
     uint32_t hidden;           /* of the feed-forward network: 4 width; of swiglu 8/3 width, up to a
                                   multiple of 8                                                  */
     uint32_t context;          /* tokens of a sequence: 64                                        */
-    uint32_t vocabulary;       /* that of the text                                                */
+    uint32_t vocabulary;       /* that of the text, or above                                      */
     uint8_t norm;              /* mpsim_norm_kind: "layernorm", "rmsnorm"                         */
     uint8_t activation;        /* mpsim_activation: "gelu-tanh", "gelu", "swiglu"                 */
     uint8_t rotary;            /* 0: learned positions                                            */
@@ -286,8 +286,8 @@ typedef struct train_settings {
 } train_settings;
 
 void train_settings_init(train_settings *s, const char *net); /* of an unknown net: those of mlp */
-/* train_text_check -- -1, with a line, where the text is too short for the windows, or not that of the
- * settings. */
+/* train_text_check -- -1, with a line, where the text is too short for the windows, not that of the
+ * settings, or has tokens beyond their vocabulary. */
 int train_text_check(const train_text *t, const train_settings *s, char *error);
 /* train_network -- the layers; the number of them, 0 after an error (also: settings out of
  * range). */
@@ -335,7 +335,7 @@ typedef struct train_run {
 /* train_run_write, train_run_read -- a run as text, complete and readable: "mpsim-train/1", a
  * line "key value" for every setting, then of every plan "plan FROM", "precision", "master",
  * "scaler" (as mpsim_scaler_parse), "optimizer", "clip", "fp8" and "layer NAME act=FORMAT ..."
- * for every layer, "end". Formats have their canonical names, numbers that are no integers are
+ * for every layer, "end". `math_norm` and `math_softmax` that are "" are "-". Formats have their canonical names, numbers that are no integers are
  * hexadecimal floating point. What is read is equal to what was written, but for what the trainer
  * sets; plans of a read run are freed by train_run_clear. Text that is not like this is refused
  * with its line. write: -1 only if the FILE fails. */
@@ -380,7 +380,8 @@ int train_next(train *t, train_step *out, char *error);
  * normalisation uses its running statistics. Nothing else changes. */
 int train_evaluate(train *t, double *loss, double *accuracy, char *error);
 uint64_t train_steps_done(const train *t);
-/* train_measure_bytes -- memory by the formats of the plan in force; activations: what the
+/* train_measure_bytes -- memory of a rank by the formats of the plan in force; gradients: with the sums of
+ * micro-batches, where there are several; activations: what the
  * forward pass keeps for the backward pass, quantised copies with their scales; not im2col and
  * tf32, which are made again from what is kept. */
 void train_measure_bytes(const train *t, train_bytes *b);
