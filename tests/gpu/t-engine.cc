@@ -513,8 +513,8 @@ static int gemm_one(source *s, const char *fa, const char *fb, const char *fd, s
     counts n;
     const int scaled = strncmp(fa, "e", 1) == 0;
     a.c.inverse = a.g.inverse = scaled ? 0x1.3p-2f : 1;
-    train_gemm u = {&m, &a.c, &b.c, ta, tb, bias ? &z.c : NULL, limit, NULL, NULL, 0, 0, 0};
-    train_gemm v = {&m, &a.g, &b.g, ta, tb, bias ? &z.g : NULL, limit, NULL, NULL, 0, 0, 0};
+    train_gemm u = {&m, &a.c, &b.c, ta, tb, bias ? &z.c : NULL, limit, NULL, NULL, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, 0};
+    train_gemm v = {&m, &a.g, &b.g, ta, tb, bias ? &z.g : NULL, limit, NULL, NULL, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, 0};
     return !failed(cpu.ops->gemm(&cpu, &d.c, &u, &n.c) | cuda.ops->gemm(&cuda, &d.g, &v, &n.g)) &&
            d.same(m.name) && n.same(m.name);
 }

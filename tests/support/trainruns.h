@@ -166,16 +166,16 @@ static inline float *values_of(train *t, const char *name, size_t *n)
 
 /* ---- checkpoints ---- */
 
-typedef struct kept {
+typedef struct kept_state {
     float *values[400];
     size_t n, at;
     train_engine *e;
     int put;
-} kept;
+} kept_state;
 
 static inline int keep(const train_item *x, void *context)
 {
-    kept *k = context;
+    kept_state *k = context;
     if (!x->state)
         return 0;
     if (k->put)
@@ -190,7 +190,7 @@ static inline int keep(const train_item *x, void *context)
 static inline train *restored(train *t, const train_run *r, train_engine *e)
 {
     char text[4096], again[4096], error[TRAIN_ERROR];
-    kept k = {.e = train_engine_of(t)};
+    kept_state k = {.e = train_engine_of(t)};
     const size_t n = train_state_save(t, text, sizeof text);
     ck_assert_uint_lt(n, sizeof text);
     ck_assert_uint_eq(n, strlen(text));
