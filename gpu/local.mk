@@ -30,7 +30,9 @@ gpu_plans = gpu/plans/mlp-fp16.plan gpu/plans/mlp-bf16.plan gpu/plans/mlp-fp8.pl
   gpu/plans/mlp-mxfp8.plan gpu/plans/mlp-tf32.plan gpu/plans/mlp-fp32.plan \
   gpu/plans/mlp-stochastic.plan gpu/plans/mlp-masters.plan gpu/plans/cnn-fp16.plan \
   gpu/plans/cnn-bf16.plan gpu/plans/cnn-fp8.plan gpu/plans/cnn-mxfp8.plan gpu/plans/cnn-tf32.plan \
-  gpu/plans/cnn-fp32.plan gpu/plans/cnn-stochastic.plan gpu/plans/cnn-masters.plan
+  gpu/plans/cnn-fp32.plan gpu/plans/cnn-stochastic.plan gpu/plans/cnn-masters.plan \
+  gpu/plans/gpt-fp32.plan gpu/plans/gpt-tf32.plan gpu/plans/gpt-bf16.plan gpu/plans/gpt-fp16.plan \
+  gpu/plans/gpt-fp8.plan gpu/plans/gpt-mxfp8.plan
 EXTRA_DIST += gpu/plans/list $(gpu_plans)
 
 if HAVE_CUDA

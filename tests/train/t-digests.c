@@ -129,20 +129,26 @@ static int use_isa(size_t i)
 static const struct golden {
     const char *name, *plan, *arch; /* arch: NULL: the plan's */
     uint64_t steps;
-    uint32_t batch;
+    uint32_t batch, context; /* context: of transformers */
 } goldens[] = {
-    {"mlp-fp16", "mlp-fp16", NULL, 12, 32}, /* eight overflows, then four steps */
-    {"mlp-bf16", "mlp-bf16", NULL, 8, 32},
-    {"mlp-fp8", "mlp-fp8", NULL, 8, 32},
-    {"mlp-mxfp8", "mlp-mxfp8", NULL, 6, 32},
-    {"mlp-tf32", "mlp-tf32", NULL, 6, 32},
-    {"mlp-fp32", "mlp-fp32", NULL, 8, 32},
-    {"mlp-stochastic", "mlp-stochastic", NULL, 8, 32},
-    {"mlp-ampere", "mlp-masters", "ampere", 8, 32},
-    {"mlp-exact", "mlp-bf16", "exact", 5, 32},
-    {"cnn-bf16", "cnn-bf16", NULL, 3, 12},
-    {"cnn-fp8", "cnn-fp8", NULL, 3, 12},
-    {"cnn-sequential", "cnn-masters", "fp32-sequential", 3, 12},
+    {"mlp-fp16", "mlp-fp16", NULL, 12, 32, 0}, /* eight overflows, then four steps */
+    {"mlp-bf16", "mlp-bf16", NULL, 8, 32, 0},
+    {"mlp-fp8", "mlp-fp8", NULL, 8, 32, 0},
+    {"mlp-mxfp8", "mlp-mxfp8", NULL, 6, 32, 0},
+    {"mlp-tf32", "mlp-tf32", NULL, 6, 32, 0},
+    {"mlp-fp32", "mlp-fp32", NULL, 8, 32, 0},
+    {"mlp-stochastic", "mlp-stochastic", NULL, 8, 32, 0},
+    {"mlp-ampere", "mlp-masters", "ampere", 8, 32, 0},
+    {"mlp-exact", "mlp-bf16", "exact", 5, 32, 0},
+    {"cnn-bf16", "cnn-bf16", NULL, 3, 12, 0},
+    {"cnn-fp8", "cnn-fp8", NULL, 3, 12, 0},
+    {"cnn-sequential", "cnn-masters", "fp32-sequential", 3, 12, 0},
+    {"gpt-fp32", "gpt-fp32", NULL, 2, 2, 12},
+    {"gpt-tf32", "gpt-tf32", NULL, 2, 2, 12},
+    {"gpt-bf16", "gpt-bf16", NULL, 2, 1, 20}, /* tiles of 16 and 4 */
+    {"gpt-fp16", "gpt-fp16", NULL, 4, 2, 12},
+    {"gpt-fp8", "gpt-fp8", NULL, 2, 2, 12},
+    {"gpt-mxfp8", "gpt-mxfp8", NULL, 2, 1, 12}, /* two ranks */
 };
 enum { GOLDENS = sizeof goldens / sizeof *goldens };
 
@@ -165,8 +171,23 @@ static int read_plan(const char *name, train_run *r, char *why)
     return code ? complain(why, line) : 0;
 }
 
-/* Tensors of the first and of the last step. */
-static int write_steps(FILE *f, const train_run *r, char *why)
+/* The plan, made short. */
+static int read_short(const struct golden *g, train_run *r, char *why)
+{
+    char line[TRAIN_ERROR];
+    int code = read_plan(g->plan, r, why);
+    r->settings.steps = g->steps;
+    r->settings.batch = g->batch;
+    if (g->arch)
+        snprintf(r->settings.arch, sizeof r->settings.arch, "%s", g->arch);
+    if (code || !g->context)
+        return code;
+    r->settings.decoder.context = g->context;
+    return train_network(&r->settings, r->layers, line) ? 0 : complain(why, line);
+}
+
+/* Tensors of the first step, and of the last one unless they are many. */
+static int write_steps(FILE *f, const train_run *r, int many, char *why)
 {
     char line[TRAIN_ERROR] = "";
     train_engine e;
@@ -180,7 +201,7 @@ static int write_steps(FILE *f, const train_run *r, char *why)
         memset(&s, 0, sizeof s);
         code = train_next(t, &s, line) || train_digests_take(&now, t, &s, line);
         if (!code)
-            train_digests_write(&w, &now, i == 0 || i + 1 == r->settings.steps);
+            train_digests_write(&w, &now, i == 0 || (!many && i + 1 == r->settings.steps));
     }
     if (!code)
         train_digests_end(&w);
@@ -194,14 +215,10 @@ static int write_steps(FILE *f, const train_run *r, char *why)
 static int write_golden(const struct golden *g, char *why)
 {
     train_run r = {0};
-    int code = read_plan(g->plan, &r, why);
+    int code = read_short(g, &r, why);
     FILE *f = code ? NULL : fopen(golden_path(g), "w");
     if (f) {
-        r.settings.steps = g->steps;
-        r.settings.batch = g->batch;
-        if (g->arch)
-            snprintf(r.settings.arch, sizeof r.settings.arch, "%s", g->arch);
-        code = write_steps(f, &r, why);
+        code = write_steps(f, &r, g->context > 0, why);
         fclose(f);
     } else if (!code) {
         code = complain(why, "cannot be written");
@@ -234,22 +251,41 @@ static void test_goldens(void)
 
 /* ---- the plans of gpu/plans ---- */
 
-/* What each must be: a device trains it long enough, with Hopper's products. */
+/* What each must be: a device trains it long enough, with Hopper's products, and it learns (of transformers
+ * that is asked with MPSIM_TEST_EXPENSIVE=1: all their steps). */
+static const struct trained {
+    const char *net;
+    uint64_t steps;
+    float least, most, last; /* loss of the first step; of the last, 0: not asked */
+} trained[] = {{"mlp", 500, 1, 4, 0}, {"cnn", 100, 1, 4, 0}, {"gpt", 200, 5, 6, 4}};
+
+static int train_plan_of(train *t, const struct trained *want, uint64_t steps, char *line)
+{
+    train_step s = {0};
+    if (train_next(t, &s, line) || !(s.loss > want->least) || !(s.loss < want->most))
+        return -1;
+    for (uint64_t i = 1; i < steps; i++)
+        if (train_next(t, &s, line))
+            return -1;
+    return steps > 1 && !(s.loss < want->last) ? -1 : 0;
+}
+
 static int check_plan(const char *name, char *why)
 {
+    const struct trained *want = trained;
     char line[TRAIN_ERROR] = "";
     train_run r = {0};
     train_engine e = {0};
-    train_step s = {0};
     int code = read_plan(name, &r, why);
-    const int cnn = strcmp(r.settings.net, "cnn") == 0;
-    if (!code && (strncmp(name, r.settings.net, 3) != 0 || strcmp(r.settings.arch, "hopper") != 0 ||
-                  r.settings.steps < (cnn ? 100u : 500u)))
+    while (want < trained + 2 && strncmp(name, want->net, 3) != 0)
+        want++;
+    if (!code && (strcmp(want->net, r.settings.net) != 0 || strcmp(r.settings.arch, "hopper") != 0 ||
+                  r.settings.steps < want->steps))
         code = complain(why, "another network or architecture, or too few steps");
     if (!code && train_engine_cpu(&e, NULL) == 0) {
         train *t = train_open(&r, &e, 0, line);
-        if (!t || train_next(t, &s, line) || !(s.loss > 1) || !(s.loss < 4))
-            code = complain(why, line[0] ? line : "not a first step");
+        if (!t || train_plan_of(t, want, want->last > 0 && test_expensive() ? r.settings.steps : 1, line))
+            code = complain(why, line[0] ? line : "the losses of another network");
         if (t)
             train_close(t);
     }
@@ -272,7 +308,7 @@ static void test_plans(void)
         fclose(f);
     if (bad)
         printf("# %s\n", line);
-    ok(!bad && n == 16, "the plans for devices: the CPU begins each", why);
+    ok(!bad && n == 22, "the plans for devices: the CPU begins each", why);
 }
 
 /* ---- the reader finds what is wrong ---- */
@@ -445,7 +481,7 @@ static void test_sealed(void)
     int bad = !f || read_plan("mlp-fp32", &r, why);
     r.settings.steps = 3;
     r.settings.batch = 16;
-    if (!bad && !(bad = write_steps(f, &r, why))) {
+    if (!bad && !(bad = write_steps(f, &r, 0, why))) {
         rewind(f);
         n = fread(bytes, 1, sizeof bytes - 1, f);
         rewind(f);
