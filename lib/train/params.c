@@ -89,22 +89,41 @@ static void initial_uniform(const train *t, const train_param *p, uint64_t strea
     }
 }
 
-/* Normal, by Box and Muller, of what ends on the stream with a smaller deviation. */
+/* Normal numbers, drawn on threads. */
+typedef struct normal {
+    mpsim_rng rng;
+    float deviation, *values;
+    size_t n;
+} normal;
+
+enum { DRAWN = 1 << 16 }; /* by a task */
+
+static void draw(size_t i, void *job)
+{
+    const normal *d = job;
+    const size_t first = i * DRAWN, left = d->n - first;
+    mpsim_rng rng = d->rng;
+    rng.index = first;
+    mpsim_normal_array(&rng, d->deviation, d->values + first, left < DRAWN ? left : DRAWN);
+}
+
+/* Of what ends on the stream with a smaller deviation. */
 static void initial_normal(const train *t, const train_param *p, uint64_t stream, float *values,
                            size_t n)
 {
     const train_settings *s = &t->run->settings;
-    const char *dot = strstr(p->name, ".proj.");
+    const mpsim_pool *pool = t->e->pool;
+    const size_t tasks = n / DRAWN + (n % DRAWN != 0);
     double deviation = 0.02 * s->gain;
-    if (dot)
+    if (strstr(p->name, ".proj."))
         deviation = deviation / sqrt(2.0 * s->depth);
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t v = mpsim_rng_word(s->seed, stream, 2 * (uint64_t)i);
-        const uint32_t w = mpsim_rng_word(s->seed, stream, 2 * (uint64_t)i + 1);
-        const float u = (float)((v >> 8) + 1) * 0x1p-24f, turn = (float)(w >> 8) * 0x1p-24f;
-        const float radius = sqrtf(-2.0f * mpsim_log(u));
-        values[i] = (float)deviation * (radius * mpsim_cos(turn * 0x1.921fb6p+2f));
-    }
+    normal d = {.rng = {.seed = s->seed, .stream = stream}, .deviation = (float)deviation,
+                .values = values, .n = n};
+    if (pool && tasks > 1)
+        pool->run(pool->self, tasks, draw, &d);
+    else
+        for (size_t i = 0; i < tasks; i++)
+            draw(i, &d);
 }
 
 static void initial(const train *t, const train_param *p, float *values, size_t n)

@@ -17,6 +17,7 @@
 #define MPSIM_TRANSFORMER_H
 
 #include <mpsim/layer.h>
+#include <mpsim/rng.h>
 
 MPSIM_BEGIN
 
@@ -38,6 +39,11 @@ MPSIM_API float mpsim_sigmoid(float x);
 MPSIM_API float mpsim_rsqrt(float x);
 MPSIM_API float mpsim_sin(float x);
 MPSIM_API float mpsim_cos(float x);
+
+/* mpsim_normal_array -- normal numbers of a stream: y[k] is element i = rng->index + k. With the words v of index
+ * 2 i and w of 2 i + 1 of seed and stream, in binary32: u = ((v >> 8) + 1) * 2^-24; z = sqrt(-2 * mpsim_log(u)) *
+ * mpsim_cos(((w >> 8) * 2^-24) * 0x1.921fb6p+2f); y = deviation * z. */
+MPSIM_API void mpsim_normal_array(const mpsim_rng *rng, float deviation, float *y, size_t n);
 
 /* ---- normalisation of rows ---- */
 

@@ -1,5 +1,5 @@
 /* functions.h -- exp, tanh, erf and sigmoid of the lanes of a vector: scalar.h and ../functions.h with all
- * branches computed and one picked. Included once by the unit of each instruction set, after its words. */
+ * branches computed and one picked. log and cos are the scalar code, by this set's instructions. Included once by the unit of each instruction set, after its words. */
 #ifndef MPSIM_LIB_LAYER_KERNEL_FUNCTIONS_H
 #define MPSIM_LIB_LAYER_KERNEL_FUNCTIONS_H
 
@@ -279,11 +279,23 @@ static void V_NAME(array_erf)(float *y, const float *x, size_t n)
     }
 }
 
+#define LOOP(name)                                                                                 \
+    static void V_NAME(array_##name)(float *y, const float *x, size_t n)                           \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = mpsim_##name##_f32(x[i]);                                                       \
+    }
+LOOP(log)
+LOOP(cos)
+#undef LOOP
+
 const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .exp = V_NAME(array_exp),
     .tanh = V_NAME(array_tanh),
     .erf = V_NAME(array_erf),
     .sigmoid = V_NAME(array_sigmoid),
+    .log = V_NAME(array_log),
+    .cos = V_NAME(array_cos),
 };
 
 #endif

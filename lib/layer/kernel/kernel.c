@@ -16,9 +16,12 @@ LOOP(exp)
 LOOP(tanh)
 LOOP(erf)
 LOOP(sigmoid)
+LOOP(log)
+LOOP(cos)
 #undef LOOP
 
-static const mpsim_layer_kernels scalar = {array_exp, array_tanh, array_erf, array_sigmoid};
+static const mpsim_layer_kernels scalar = {array_exp, array_tanh, array_erf, array_sigmoid,
+                                          array_log, array_cos};
 
 static const mpsim_layer_kernels *const kernels[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &scalar,

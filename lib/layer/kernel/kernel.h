@@ -1,4 +1,4 @@
-/* kernel.h -- exp, tanh, erf and sigmoid of arrays in vectors, beside scalar.h and functions.h, which say
+/* kernel.h -- exp, tanh, erf, sigmoid, log and cos of arrays in vectors, beside scalar.h and functions.h, which say
  * what they are: the same operations in the same order, with the same bits, but for which NaN a NaN is.
  * Compiled once for each instruction set that has a fused multiply-add. */
 #ifndef MPSIM_LIB_LAYER_KERNEL_KERNEL_H
@@ -10,7 +10,7 @@
 typedef void mpsim_layer_function(float *y, const float *x, size_t n);
 
 typedef struct mpsim_layer_kernels {
-    mpsim_layer_function *exp, *tanh, *erf, *sigmoid;
+    mpsim_layer_function *exp, *tanh, *erf, *sigmoid, *log, *cos;
 } mpsim_layer_kernels;
 
 extern const mpsim_layer_kernels mpsim_layer_kernels_avx2, mpsim_layer_kernels_avx512;

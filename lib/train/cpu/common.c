@@ -158,34 +158,93 @@ void cpu_count(train_counts *counts, const float *before, const float *after, si
     counts->nonfinite += n - cpu_count_finite(after, n);
 }
 
-int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
-              const float *x, size_t n, train_counts *counts)
+/* Elements that stay in the cache between two looks at them. */
+enum { IN_CACHE = 4096 };
+
+/* y = x, rounded unless f is NULL. */
+static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, float *y,
+                               const float *x, size_t n, mpsim_counts *counts)
 {
     mpsim_rounding r;
-    mpsim_counts c = {0, 0, 0, 0, 0};
+    if (!f) {
+        if (y != x && n)
+            memcpy(y, x, n * sizeof *y);
+        return MPSIM_OK;
+    }
     mpsim_rounding_init(&r, mode);
-    const mpsim_status s = mpsim_round_array_f32(f, &r, NULL, y, x, n, &c);
-    if (s)
-        return cpu_fail(e, "rounding to %s: %s", f ? f->name : "no format",
-                        mpsim_status_string(s));
-    if (counts) {
-        cpu_count(counts, x, y, n);
+    return mpsim_round_array_f32(f, &r, NULL, y, x, n, counts);
+}
+
+/* The same, and what it did; y may be x. */
+static mpsim_status round_counting(const mpsim_format *f, mpsim_round_mode mode, float *y,
+                                   const float *x, size_t n, train_counts *counts)
+{
+    for (size_t i = 0; i < n; i += IN_CACHE) {
+        const size_t some = n - i < IN_CACHE ? n - i : IN_CACHE;
+        mpsim_counts c = {0, 0, 0, 0, 0};
+        counts->nonzero += cpu_count_nonzero(x + i, some);
+        const mpsim_status s = round_some(f, mode, y + i, x + i, some, &c);
+        if (s)
+            return s;
+        counts->nonfinite += some - cpu_count_finite(y + i, some);
         counts->lost += c.underflow;
         counts->overflow += c.overflow;
+    }
+    return MPSIM_OK;
+}
+
+mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_counts *counts)
+{
+    const mpsim_format *to = cpu_is_binary32(f) ? NULL : f;
+    return counts ? round_counting(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, counts)
+                  : round_some(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, NULL);
+}
+
+/* ---- rounding on threads ---- */
+
+typedef struct rounding {
+    const mpsim_format *f; /* NULL: copied */
+    mpsim_round_mode mode;
+    float *y;
+    const float *x;
+    int counting;
+    mpsim_status status[CPU_PIECES];
+    train_counts counts[CPU_PIECES];
+} rounding;
+
+static void round_piece(void *job, size_t piece, size_t first, size_t n)
+{
+    rounding *r = job;
+    r->status[piece] = r->counting ? round_counting(r->f, r->mode, r->y + first, r->x + first, n,
+                                                    &r->counts[piece])
+                                   : round_some(r->f, r->mode, r->y + first, r->x + first, n, NULL);
+}
+
+static int round_all(train_engine *e, rounding *r, size_t n, train_counts *counts)
+{
+    r->counting = counts != NULL;
+    cpu_pieces(e, n, IN_CACHE, 1, round_piece, r);
+    for (size_t i = 0; i < CPU_PIECES; i++) {
+        if (r->status[i])
+            return cpu_fail(e, "rounding to %s: %s", r->f ? r->f->name : "no format",
+                            mpsim_status_string(r->status[i]));
+        if (counts)
+            cpu_add_counts(counts, &r->counts[i]);
     }
     return 0;
 }
 
+int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
+              const float *x, size_t n, train_counts *counts)
+{
+    rounding r = {.f = f, .mode = mode, .y = y, .x = x};
+    return round_all(e, &r, n, counts);
+}
+
 int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts)
 {
-    float *to = cpu_values(y);
-    const size_t n = cpu_size(y);
+    rounding r = {.f = cpu_is_binary32(y->format) ? NULL : y->format,
+                  .mode = MPSIM_ROUND_NEAREST_EVEN, .y = cpu_values(y), .x = x};
     y->inverse = 1;
-    if (!cpu_is_binary32(y->format))
-        return cpu_round(e, y->format, MPSIM_ROUND_NEAREST_EVEN, to, x, n, counts);
-    if (counts)
-        cpu_count(counts, x, x, n);
-    if (to != x && n)
-        memmove(to, x, n * sizeof *to);
-    return 0;
+    return r.f || counts || r.y != x ? round_all(e, &r, cpu_size(y), counts) : 0;
 }

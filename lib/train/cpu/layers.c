@@ -209,16 +209,47 @@ int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *
 
 /* ---- sums and the loss ---- */
 
+/* Columns that are summed side by side: mpsim_sum_lanes of each. */
+enum { ABREAST = 16 };
+
+typedef struct columns {
+    const float *x;
+    float *sums;
+    size_t rows, cols;
+} columns;
+
+static void sum_abreast(const columns *o, size_t first, size_t n)
+{
+    float s[MPSIM_LANES_ALL][ABREAST] = {{0}};
+    for (size_t i = 0; i < o->rows; i++) {
+        float *to = s[i % MPSIM_LANES_ALL];
+        const float *x = o->x + i * o->cols + first;
+        for (size_t j = 0; j < n; j++)
+            to[j] += x[j];
+    }
+    for (size_t h = MPSIM_LANES_ALL / 2; h > 0; h /= 2)
+        for (size_t t = 0; t < h; t++)
+            for (size_t j = 0; j < n; j++)
+                s[t][j] += s[t + h][j];
+    memcpy(o->sums + first, s[0], n * sizeof *s[0]);
+}
+
+static void sum_columns(void *job, size_t piece, size_t first, size_t n)
+{
+    (void)piece;
+    for (size_t i = 0; i < n; i += ABREAST)
+        sum_abreast(job, first + i, n - i < ABREAST ? n - i : ABREAST);
+}
+
 int cpu_column_sums(train_engine *e, train_tensor *d, const train_tensor *x, train_counts *counts)
 {
     if (cpu_check(e, "column_sums", x) || cpu_check_shape(e, "column_sums", d, 1, x->cols))
         return -1;
-    float *s = cpu_floats(e, 0, x->cols);
-    if (!s)
+    columns o = {cpu_values(x), cpu_floats(e, 0, x->cols), x->rows, x->cols};
+    if (!o.sums)
         return -1;
-    for (size_t j = 0; j < x->cols; j++)
-        s[j] = mpsim_sum_lanes(NULL, cpu_values(x) + j, x->rows, x->cols, MPSIM_LANES_ALL);
-    return cpu_store(e, d, s, counts);
+    cpu_pieces(e, x->cols, ABREAST, x->rows, sum_columns, &o);
+    return cpu_store(e, d, o.sums, counts);
 }
 
 /* The mean of n losses, in math. */
@@ -232,6 +263,25 @@ static int mean_of(train_engine *e, const mpsim_format *math, const float *losse
     return math ? cpu_round(e, math, MPSIM_ROUND_NEAREST_EVEN, mean, mean, 1, NULL) : 0;
 }
 
+typedef struct loss {
+    const mpsim_format *math;
+    size_t classes;
+    const float *x;
+    const uint32_t *labels;
+    float coefficient, *losses, *dx;
+    mpsim_status status[CPU_PIECES];
+    uint64_t correct[CPU_PIECES];
+} loss;
+
+static void some_losses(void *job, size_t piece, size_t first, size_t n)
+{
+    loss *o = job;
+    const size_t at = first * o->classes;
+    o->status[piece] = mpsim_softmax_xent(o->math, NULL, n, o->classes, o->x + at,
+                                          o->labels + first, o->coefficient, o->losses + first,
+                                          o->dx ? o->dx + at : NULL, &o->correct[piece]);
+}
+
 int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
                      const uint32_t *labels, float coefficient, const mpsim_format *math,
                      float *mean_loss, uint64_t *correct, train_counts *counts)
@@ -239,16 +289,25 @@ int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
     if (cpu_check(e, "softmax_xent", x) ||
         (dx && cpu_check_shape(e, "softmax_xent", dx, x->rows, x->cols)))
         return -1;
-    float *g = dx ? cpu_floats(e, 0, cpu_size(x)) : NULL, *losses = cpu_floats(e, 1, x->rows);
-    if (!losses || (dx && !g))
+    if (!labels && x->rows)
+        return cpu_fail(e, "softmax_xent: labels are missing");
+    loss o = {.math = math, .classes = x->cols, .x = cpu_values(x), .labels = labels,
+              .coefficient = coefficient, .losses = cpu_floats(e, 1, x->rows),
+              .dx = dx ? cpu_values(dx) : NULL};
+    if (!o.losses)
         return -1;
-    const mpsim_status s = mpsim_softmax_xent(math, NULL, x->rows, x->cols, cpu_values(x), labels,
-                                              coefficient, losses, g, correct);
-    if (s)
-        return cpu_fail(e, "softmax_xent: %s", mpsim_status_string(s));
-    if (mean_loss && mean_of(e, math, losses, x->rows, mean_loss))
+    cpu_pieces(e, x->rows, 1, x->cols, some_losses, &o);
+    uint64_t hits = 0;
+    for (size_t i = 0; i < CPU_PIECES; i++) {
+        if (o.status[i])
+            return cpu_fail(e, "softmax_xent: %s", mpsim_status_string(o.status[i]));
+        hits += o.correct[i];
+    }
+    if (correct)
+        *correct = hits;
+    if (mean_loss && mean_of(e, math, o.losses, x->rows, mean_loss))
         return -1;
-    return dx ? cpu_store(e, dx, g, counts) : 0;
+    return dx ? cpu_store(e, dx, o.dx, counts) : 0;
 }
 
 /* ---- batch normalisation ---- */

@@ -45,35 +45,6 @@ void cpu_add_counts(train_counts *to, const train_counts *from)
     to->nonfinite += from->nonfinite;
 }
 
-/* ---- rounding in place ---- */
-
-mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_counts *counts)
-{
-    enum { SOME = 4096 }; /* stays in the cache between the two looks at it */
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    const int rounds = !cpu_is_binary32(f);
-    if (!rounds && !counts)
-        return MPSIM_OK;
-    for (size_t i = 0; i < n; i += SOME) {
-        const size_t some = n - i < SOME ? n - i : SOME;
-        mpsim_counts c = {0, 0, 0, 0, 0};
-        if (counts)
-            counts->nonzero += cpu_count_nonzero(x + i, some);
-        const mpsim_status s =
-            rounds ? mpsim_round_array_f32(f, &r, NULL, x + i, x + i, some, counts ? &c : NULL)
-                   : MPSIM_OK;
-        if (s)
-            return s;
-        if (counts) {
-            counts->nonfinite += some - cpu_count_finite(x + i, some);
-            counts->lost += c.underflow;
-            counts->overflow += c.overflow;
-        }
-    }
-    return MPSIM_OK;
-}
-
 /* ---- rows ---- */
 
 typedef struct rows {
