@@ -30,7 +30,26 @@ shift
 seeds=$*
 awk='function mean(s, n) { return s / n }
 function deviation(s, squares, n) { s = n > 1 ? (squares - s * s / n) / (n - 1) : 0; return s > 0 ? sqrt(s) : 0 }
-function finite(x) { return x ~ /^[-+0-9.]/ && x !~ /[nN]/ }'
+function finite(x) { return x ~ /^[-+0-9.]/ && x !~ /[nN]/ }
+
+# ranks(x, n, r): of x[1] to x[n], 1 the smallest, those of equal numbers their mean
+function ranks(x, n, r, i, j, below, equal) {
+    for (i = 1; i <= n; i++) {
+        below = equal = 0
+        for (j = 1; j <= n; j++) { below += x[j] < x[i]; equal += x[j] == x[i] }
+        r[i] = below + (equal + 1) / 2
+    }
+}
+
+# spearman(x, y, n): the correlation of their ranks
+function spearman(x, y, n, r, q, i, m, a, b, c) {
+    ranks(x, n, r); ranks(y, n, q)
+    m = (n + 1) / 2
+    for (i = 1; i <= n; i++) {
+        a += (r[i] - m) ^ 2; b += (q[i] - m) ^ 2; c += (r[i] - m) * (q[i] - m)
+    }
+    return a * b > 0 ? c / sqrt(a * b) : 0
+}'
 
 # begin NAME TITLE: an experiment; its rows are in NAME.rows
 begin() {
