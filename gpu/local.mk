@@ -8,7 +8,7 @@ gpu_libchecks_la_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/train.h \
-  gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
+  gpu/checks/arith.cu gpu/checks/block_scaled.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
   gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma.cu \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh gpu/kernels/engine.cu \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
