@@ -34,6 +34,8 @@ dist_policies_DATA += \
   data/policies/nvfp4-pretraining.yaml \
   data/policies/pytorch-amp-bf16.yaml \
   data/policies/pytorch-amp-fp16.yaml \
+  data/policies/te-fp8-current.yaml data/policies/te-fp8-current-dpa.yaml \
+  data/policies/te-fp8-delayed.yaml data/policies/te-fp8-delayed-dpa.yaml \
   data/policies/te-mxfp8.yaml \
   data/policies/te-nvfp4.yaml \
   data/policies/te-nvfp4-without-2d.yaml data/policies/te-nvfp4-without-rht.yaml \
