@@ -39,18 +39,22 @@ static const char more[] =
     "              recipes (MXFP8, NVFP4) are multiplied as bf16 numbers, those of DeepSeek-V3 as\n"
     "              codes, with sums moved to fp32 every 128 products; fp8 per tensor without\n"
     "              promotion of sums (TransformerEngine promotes in the backward pass)\n"
-    "scale         the loss scale\n"
+    "at the end    the mean loss of the last tenth of the steps\n"
+    "validation    the loss on held-back text; perplexity is e to it\n"
+    "scale         the loss scale; skipped: steps without an update, as gradients overflowed\n"
     "act, agrad, wgrad   lost: results (activations, their gradients, weight gradients) that\n"
     "              rounding makes zero, as a share of those that are not zero; what is lost inside\n"
     "              softmax and normalisation (--math) is not counted\n"
     "updates       lost: weights that would move in binary64 and do not\n"
     "diverged      the loss is NaN or infinite from that step to the last\n"
     "activations   bytes: what the forward pass keeps for the backward pass\n"
+    "multiplies    multiply-adds of matrix products by the formats of their operands, forward and\n"
+    "              back: what a device would spend; operands of recipes have the recipe's name\n"
     "speed         the only line that differs between two runs\n"
     "\n"
     "By SIGINT, SIGTERM and SIGHUP a run ends with the step at hand, or without it if that takes\n"
     "long, saves its checkpoint, reports what there is, and exits with 130, 143 or 129. All of\n"
-    "--compare takes a minute, of --net cnn two.\n"
+    "--compare takes a minute, of --net cnn two; of gpt and llama a policy takes minutes.\n"
     "A replay of a trace needs what was said here instead of the policy: optimizer and its\n"
     "numbers are in the trace, --clip, --variant, --loss-scaling and --seed are not.\n"
     "\n"
@@ -94,8 +98,8 @@ static const char *const compared[] = {
 static const char *const compared_decoders[] = {
     "fp32",           "fp16-unscaled",     "pytorch-amp-fp16",    "apex-O2",         "apex-O3",
     "megatron-fp16",  "pytorch-amp-bf16",  "megatron-bf16",       "bf16-pure",       "bf16-stochastic",
-    "bf16-kahan",     "nemo-fp8-hybrid-max", "deepseek-v3-fp8",   "te-mxfp8",        "te-nvfp4",
-    "nvfp4-pretraining",
+    "bf16-kahan",     "te-fp8-delayed",    "te-fp8-current",      "te-fp8-current-dpa", "deepseek-v3-fp8",
+    "te-mxfp8",       "te-nvfp4",          "nvfp4-pretraining",
 };
 
 /* ---- what is trained ---- */
@@ -500,9 +504,10 @@ int cmd_train(const command *self, int argc, char **argv)
         POLICY_OPTION_ROW(policies),
         {0, "compare", OPTION_FLAG, &q.compare, NULL,
          "policies side by side, as always with several; without --policy: fp32, fp16 with every "
-         "way of scaling, bf16 with and without masters, fp8"},
+         "way of scaling, bf16 with and without masters, fp8; of gpt and llama also blocks"},
         {0, "as-published", OPTION_FLAG, &q.as_published, NULL,
-         "side by side: clip as each policy says (default: all as --clip says, else none)"},
+         "side by side: clip as each policy says (default: all as --clip says, else none; "
+         "gpt, llama: else 1)"},
         TRAIN_WORD_ROWS(*w),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",

@@ -28,40 +28,50 @@ typedef struct decoder_words {
     {0, "context", OPTION_STRING, &(d).context, "N", "tokens of a sequence (default 64)"},         \
     {0, "vocabulary", OPTION_STRING, &(d).vocabulary, "N",                                         \
      "tokens there are (bytes: 256; of llm.c: 50257, 128256)"},                                    \
-    {0, "norm", OPTION_STRING, &(d).norm, "layernorm|rmsnorm", "(gpt: the former; llama: the latter)"}, \
+    {0, "norm", OPTION_STRING, &(d).norm, "layernorm|rmsnorm",                                     \
+     "of layers (gpt: layernorm; llama: rmsnorm)"},                                                \
     {0, "activation", OPTION_STRING, &(d).activation, "gelu-tanh|gelu|swiglu",                     \
-     "(gpt: the first; llama: the last)"},                                                         \
+     "of the feed-forward network (gpt: gelu-tanh; llama: swiglu)"},                               \
     {0, "positions", OPTION_STRING, &(d).positions, "learned|rotary",                              \
-     "(gpt: the former; llama: the latter)"},                                                      \
-    {0, "biases", OPTION_FLAG, &(d).biases, NULL, "in linear layers and norms (default of gpt)"},  \
-    {0, "no-biases", OPTION_FLAG, &(d).no_biases, NULL, "none (default of llama)"},                \
+     "how tokens get their places (gpt: learned; llama: rotary)"},                                 \
+    {0, "biases", OPTION_FLAG, &(d).biases, NULL,                                                  \
+     "biases in linear layers and norms (default of gpt)"},                                        \
+    {0, "no-biases", OPTION_FLAG, &(d).no_biases, NULL, "no biases (default of llama)"},           \
     {0, "tied", OPTION_FLAG, &(d).tied, NULL,                                                      \
-     "the head's weight is the table of tokens (default of gpt)"},                                 \
-    {0, "own-head", OPTION_FLAG, &(d).own_head, NULL, "it has its own (default of llama)"},        \
+     "the head multiplies the table of tokens (default of gpt)"},                                  \
+    {0, "own-head", OPTION_FLAG, &(d).own_head, NULL,                                              \
+     "the head has its own weight (default of llama)"},                                            \
     {0, "attention", OPTION_STRING, &(d).attention, "materialised|tiled",                          \
      "all scores at once (default), or tiles of them: online softmax"},                            \
     {0, "tile", OPTION_STRING, &(d).tile, "N", "columns of a tile (default 64)"},                  \
+    {0, "The text of a transformer", OPTION_HEADING, NULL, NULL, NULL},                            \
     {0, "text", OPTION_STRING, &(d).text, "FILE",                                                  \
      "train on its bytes; the last tenth is held back (default: this project's own pages)"},       \
     {0, "tokens", OPTION_STRING, &(d).tokens, "FILE", "train on tokens, as llm.c keeps them"},     \
     {0, "validation", OPTION_STRING, &(d).validation, "N",                                         \
      "sequences of what is held back (default 32)"},                                               \
+    {0, "Batches and ranks of a transformer", OPTION_HEADING, NULL, NULL, NULL},                   \
     {0, "accumulate", OPTION_STRING, &(d).accumulate, "N",                                         \
      "micro-batches of a step, of --batch sequences each (default 1)"},                            \
     {0, "accumulate-format", OPTION_STRING, &(d).accumulate_format, "FORMAT",                      \
-     "of their sum (default binary32)"},                                                           \
+     "format of their sum (default binary32)"},                                                    \
     {0, "ranks", OPTION_STRING, &(d).ranks, "N", "simulated ranks (default 1), in data parallel"}, \
     {0, "reduce", OPTION_STRING, &(d).reduce, "ring|tree|sequential",                              \
      "the order in which their gradients are added (default ring)"},                               \
-    {0, "wire", OPTION_STRING, &(d).wire, "FORMAT", "of what ranks send (default binary32)"},      \
-    {0, "wire-sum", OPTION_STRING, &(d).sum, "FORMAT", "of the sums (default binary32)"},          \
+    {0, "wire", OPTION_STRING, &(d).wire, "FORMAT",                                                \
+     "format of what ranks send (default binary32)"},                                              \
+    {0, "wire-sum", OPTION_STRING, &(d).sum, "FORMAT",                                             \
+     "format of the sums on their way (default binary32)"},                                        \
+    {0, "The learning rate of a transformer", OPTION_HEADING, NULL, NULL, NULL},                   \
     {0, "schedule", OPTION_STRING, &(d).decay, "constant|linear|cosine",                           \
-     "of the learning rate after the warm-up (default cosine)"},                                   \
-    {0, "warmup", OPTION_STRING, &(d).warmup, "N", "steps in which it rises (default 20)"},        \
-    {0, "cooldown", OPTION_STRING, &(d).cooldown, "N", "last steps, in which it falls to 0 (default 0)"}, \
+     "how it falls after the warm-up (default cosine)"},                                           \
+    {0, "warmup", OPTION_STRING, &(d).warmup, "N", "first steps, in which it rises (default 20)"}, \
+    {0, "cooldown", OPTION_STRING, &(d).cooldown, "N",                                             \
+     "last steps, in which it falls to 0 (default 0)"},                                            \
     {0, "min-lr", OPTION_STRING, &(d).min_lr, "X",                                                 \
-     "what linear and cosine end with, as a share (default 0.1)"},                                 \
-    {0, "decay-all", OPTION_FLAG, &(d).decay_all, NULL, "weight decay of norms and biases, too"}
+     "what linear and cosine end with, as a share of --lr (default 0.1)"},                         \
+    {0, "decay-all", OPTION_FLAG, &(d).decay_all, NULL,                                            \
+     "weight decay of norms and biases, too (default: of matrices)"}
 
 /* is_decoder -- gpt or llama. */
 int is_decoder(const train_settings *s);

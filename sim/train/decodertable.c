@@ -110,6 +110,8 @@ void decoder_print_operations(FILE *f, const train_job *j, const train_total *t)
     for (size_t i = 0; i < o.count && n < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %s", i ? ", " : "", o.rows[i].name,
                               millions(number, o.rows[i].n));
+    if (n < sizeof text)
+        snprintf(text + n, sizeof text - n, " multiply-adds");
     text_wrapped(f, "a step     ", text);
 }
 
@@ -137,7 +139,15 @@ void decoder_compare_results(train_report *r, const train_job *jobs, const train
     r->failed |= table_print(out, r->file, "");
     table_free(out);
     fprintf(r->file, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; validation: of what is held "
-                     "back\nscale: the next loss scale\n", totals[0].tail, totals[0].tail == 1 ? "" : "s");
+                     "back\nperplexity: e to the validation loss; ",
+            totals[0].tail, totals[0].tail == 1 ? "" : "s");
+    fputs("skipped: steps without an update; scale: the next loss scale\n", r->file);
+}
+
+void decoder_print_lost(FILE *f)
+{
+    fputs("act, agrad, wgrad: activations, their gradients and those of weights that rounding makes zero, "
+          "as a\nshare of those that are not; updates: weights that would move in binary64 and do not\n", f);
 }
 
 void decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
@@ -157,7 +167,8 @@ void decoder_compare_operations(train_report *r, const train_job *jobs, const tr
             table_share(out, o.rows[k].n, all);
         }
     }
-    fputs("\nwhat a step multiplies, forward and back\n", r->file);
+    fputs("bytes, in the formats of the policy; activations: what forward keeps for backward\n", r->file);
+    fputs("\nmatrix products of a step, forward and back, by the formats of their operands\n", r->file);
     r->failed |= table_print(out, r->file, "  ");
     table_free(out);
 }

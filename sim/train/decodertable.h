@@ -13,6 +13,8 @@ void decoder_row(table *t, const train_row *row);
 /* After "loss ... at the end": the rest of the line, and perplexity and accuracy. */
 void decoder_print_loss(FILE *f, const train_total *t, const train_run *r);
 void decoder_print_operations(FILE *f, const train_job *j, const train_total *t);
+/* What act, agrad, wgrad and updates of a table are. */
+void decoder_print_lost(FILE *f);
 /* The table of several runs with its explanation, and their operations. */
 void decoder_compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
 void decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n);

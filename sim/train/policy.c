@@ -389,6 +389,16 @@ static void note_globs(const train_run *r, const char *key, const policy_pattern
     }
 }
 
+/* Whether one of the layers of a plan goes through a recipe. */
+static int has_recipe(const train_run *r, const train_plan *p)
+{
+    for (size_t i = 0; i < r->n_layers; i++)
+        for (int role = 0; role < TRAIN_ROLES; role++)
+            if (p->layers[i].recipe[role])
+                return 1;
+    return 0;
+}
+
 const char *train_policy_notes(const policy *p, const train_run *r, char *out, size_t size)
 {
     out[0] = '\0';
@@ -402,6 +412,8 @@ const char *train_policy_notes(const policy *p, const train_run *r, char *out, s
             add_note(out, size, "fp8_attention: there is no attention");
         else if (q->fp8_attention && !plan_attends(q))
             add_note(out, size, "fp8_attention: the recipe has a scale for each block, attention stays as it is");
+        if (is_decoder(&r->settings) && q->recipe && i < r->n_plans && !has_recipe(r, &r->plans[i]))
+            add_note(out, size, "fp8_recipe: no layer is left for it, all stay in compute");
         if (q->recorded_norm)
             add_note(out, size, "clip: norm: trace: there is none, the run's own norm is taken");
         if (q->fp8_params)

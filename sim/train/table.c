@@ -38,6 +38,15 @@ static void print_layers(FILE *f, const train_run *r)
     text_wrapped(f, "network    ", text);
 }
 
+/* What of a table is a share, and of what. */
+static void print_shares(FILE *f, const train_run *r)
+{
+    if (is_decoder(&r->settings))
+        decoder_print_lost(f);
+    else
+        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", f);
+}
+
 /* ---- one run ---- */
 
 static void print_policy(train_report *r, const train_job *j)
@@ -220,8 +229,9 @@ void train_text_total(train_report *r, const train_total *t)
     r->failed |= table_print(r->rows, f, "");
     table_free(r->rows);
     r->rows = NULL;
-    fprintf(f, "loss, %sact, agrad, wgrad, updates: over the steps since the row above\n"
-          "act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", is_decoder(&r->job->run.settings) ? "" : "accuracy, ");
+    fprintf(f, "loss, %sact, agrad, wgrad, updates: over the steps since the row above\n",
+            is_decoder(&r->job->run.settings) ? "" : "accuracy, ");
+    print_shares(f, &r->job->run);
     print_loss(f, t, &r->job->run);
     if (train_status(a, sizeof a, t)[0])
         fprintf(f, "status     %s\n", a);
@@ -293,7 +303,7 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
     fputc('\n', r->file);
     r->failed |= table_print(out, r->file, "");
     table_free(out);
-    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
+    print_shares(r->file, &jobs[0].run);
     if (overflows)
         fputs("overflow: numbers of these three that overflowed\n", r->file);
     fprintf(r->file, "clip: largest norm (rule), %s%s\n",

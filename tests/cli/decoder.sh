@@ -37,7 +37,7 @@ train 0 -P pytorch-amp-fp16 && has '^network  *gpt: 1 block of width 16, 2 heads
     has '^optimizer  adamw, lr 0.001, betas 0.9 0.95, eps 1e-08, weight decay 0.1$' && has 'clip 1 (torch)$' &&
     has '^run  *6 steps of 32 tokens, seed 0, lr cosine to 0.1 after 2$'
 ok $? "text: the network, its text, its parameters, what the policy leaves open"
-has '^step  *loss  *validation  *perplexity  *lr ' && has '^perplexity [0-9.]*; [0-9.]* % of the next tokens' && has '^a step .*fp16 x fp16 [0-9.]* M' &&
+has '^step  *loss  *validation  *perplexity  *lr ' && has '^perplexity [0-9.]*; [0-9.]* % of the next tokens' && has '^a step .*fp16 x fp16 [0-9.]* M multiply-adds$' &&
     has '^speed .* tokens a second$' && ! has accuracy
 ok $? "text: validation, perplexity, operations, tokens a second"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "text: lines of at most 100 columns"
@@ -52,7 +52,7 @@ train 0 -P fp32 -P pytorch-amp-bf16 && has '^policy  *loss  *at the end  *valida
     has '1 (torch)' && awk 'length > 100 { exit 1 }' "$dir/out"
 ok $? "side by side: losses, operations by format, one clip for all"
 # shellcheck disable=SC2086
-run 0 train --net gpt --compare --csv --depth 1 --width 16 --heads 2 --context 4 --batch 1 --steps 1 --warmup 0 --validation 1 && [ "$(wc -l <"$dir/out")" -eq 17 ]
+run 0 train --net gpt --compare --csv --depth 1 --width 16 --heads 2 --context 4 --batch 1 --steps 1 --warmup 0 --validation 1 && [ "$(wc -l <"$dir/out")" -eq 19 ]
 ok $? "--compare: a row per policy"
 run 0 train --net mlp -P fp32 --json --width 4 --depth 1 --batch 4 --steps 1 && ! has decoder && ! has perplexity; ok $? "of other networks all as it was"
 
@@ -90,7 +90,7 @@ run 2 train --gpt2 --net llama -P fp32 && run 2 train --gpt2 --net mlp -P fp32 &
 
 # ---- policies ----
 printf 'precision: fp8\nfp8_attention: true\n' >"$dir/attention.yaml"
-train 0 -P "$dir/attention.yaml" && has 'attention too' && has '^a step  *e4m3 x e4m3 [0-9.]* M, e5m2 x e4m3 [0-9.]* M$'; ok $? "fp8_attention"
+train 0 -P "$dir/attention.yaml" && has 'attention too' && has '^a step  *e4m3 x e4m3 [0-9.]* M, e5m2 x e4m3 [0-9.]* M multiply-adds$'; ok $? "fp8_attention"
 for file in "$MPSIM_POLICIES"/*.yaml; do
     grep -Eq '^ *(states|muon):' "$file" && continue
     run 0 train --net gpt -P "$file" --depth 1 --width 16 --heads 2 --context 4 --batch 1 --steps 1 --warmup 0 --validation 1 --arch exact; ok $? "bundled: ${file##*/}"
