@@ -26,7 +26,9 @@ set tmargin at screen 1 - 0.06 / height
 set bmargin at screen 0.42 / height
 set xrange [low - 0.03 * span:high + 0.03 * span]
 set yrange [rows + 0.6:0.4]
-set xtics out nomirror scale 0.5 font small_font
+step = 10 ** floor(log10(span / 2.5))
+step = step * (span / step > 12 ? 5 : span / step > 5 ? 2 : 1)
+set xtics step out nomirror scale 0.5 font small_font
 set ytics scale 0 font small_font
 set xlabel axis font normal_font offset 0, 0.4
 do for [i = 1:rows] {

@@ -1,0 +1,18 @@
+#!/bin/sh
+# all-policies.sh -- the validation losses of all bundled policies that a training takes, on one GPT.
+# shellcheck source=data/experiments/transformer/common.sh
+. "$(dirname "$0")/common.sh"
+
+begin all-policies 'All policies'
+list=
+for file in "$MPSIM_POLICIES"/*.yaml; do
+    if ! grep -Eq '^ +(states|muon):' "$file"; then # of replays
+        name=${file##*/}
+        list="$list -P ${name%.yaml}"
+    fi
+done
+# shellcheck disable=SC2086 # a list of options
+train all --gain 4 --width 32 --context 32 --batch 4 --lr 0.003 --steps 100 $list
+table sorted
+paired fp32
+dots all-policies 'validation loss: difference from fp32' 0.05
