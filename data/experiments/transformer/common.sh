@@ -139,7 +139,7 @@ table() {
                 k = order[i]; n = runs[k]
                 split(k, part, "\t")
                 m = sum[k] / n
-                loss = sprintf("%.4f ± %.4f | %.4f to %.4f | %.2f | %.4f", m, \
+                loss = sprintf("%.4f ± %.4f | %.4f to %.4f | %.4g | %.4f", m, \
                     deviation(sum[k], squares[k], n), low[k], high[k], exp(m), end[k] / n)
                 if (bad[k]) loss = "NaN (" bad[k] " of " n ") | | |"
                 printf "%.9f\t| %s | %s | %s | %s | %s | %d | %s |\n", bad[k] ? 1e9 : m, part[1], \

@@ -61,4 +61,17 @@ done
             -P policies/fp16-none.yaml
     done
     table
+    paired fp16-all
+
+    begin islands-depth 'Islands in eight blocks'
+    islands bf16
+    train stored --depth 8 --gain 4 $small --steps 60 -P policies/bf16-all.yaml \
+        -P policies/bf16-all-but-residual.yaml -P policies/bf16-none.yaml
+    for part in softmax norm; do
+        train "$part-in-bf16" --depth 8 --math $part=bf16 --gain 4 $small --steps 60 \
+            -P policies/bf16-none.yaml
+    done
+    table
+    paired bf16-all stored
+    dots islands-depth 'validation loss in eight blocks: difference from bf16-all'
 }
