@@ -15,10 +15,13 @@ for lr in 0.0001 0.0003 0.001 0.003; do
 done
 table
 paired fp32
-for what in 'loss 4' 'updates 9'; do
-    awk -F '\t' -v column="${what#* }" '
-        /cooldown-0/ { split($1, part, "-"); print $2 "\t" part[2] "\t" $column }' \
-        bf16-masters.rows >"bf16-masters.${what% *}"
-done
-curves bf16-masters-loss 'learning rate' 'validation loss' bf16-masters.loss x
+awk -F '\t' '
+    !/cooldown-40/ || /pure/ {
+        split($1, part, /[-:] */)
+        sub(/.*: /, "", $1)
+        print $1 (part[4] ? " and cool-down" : "") "\t" part[2] "\t" $3
+    }' bf16-masters.paired >bf16-masters.loss
+curves bf16-masters-loss 'learning rate' 'validation loss: difference from fp32' bf16-masters.loss x
+awk -F '\t' '/cooldown-0/ { split($1, part, "-"); print $2 "\t" part[2] "\t" $9 }' \
+    bf16-masters.rows >bf16-masters.updates
 curves bf16-masters-updates 'learning rate' 'updates lost, %' bf16-masters.updates x
