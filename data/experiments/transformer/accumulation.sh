@@ -16,12 +16,12 @@ params: bf16
 master_weights: true
 grads: fp32
 END
-long='--depth 1 --width 32 --context 32 --batch 128 --steps 40 --lr 0.003 --warmup 5'
+long='--depth 1 --width 32 --context 32 --batch 128 --steps 24 --lr 0.003 --warmup 5'
 # shellcheck disable=SC2086 # a list of options
 {
-    train 14-bits --arch hopper $long -P policies/e4m3-current.yaml -P deepseek-v3-fp8 -P megatron-bf16
+    train 14-bits --arch hopper $long -P policies/e4m3-current.yaml -P deepseek-v3-fp8
     train promoted --arch hopper-wgmma-fp8-promoted $long -P policies/e4m3-current.yaml
-    train exact --arch exact $long -P policies/e4m3-current.yaml -P megatron-bf16
+    train exact --arch exact $long -P policies/e4m3-current.yaml
 }
 table
 paired e4m3-current exact

@@ -35,7 +35,7 @@ for r in 1 0; do
         done
     done
 done
-small='--depth 4 --width 32 --context 32 --batch 4 --steps 120 --lr 0.003'
+small='--depth 4 --width 32 --context 32 --batch 4 --steps 120 --lr 0.001'
 # shellcheck disable=SC2086 # lists of options
 {
     train bf16 $small -P megatron-bf16

@@ -53,7 +53,7 @@ done <"$experiment.recipes"
 
 # shellcheck disable=SC2086 # lists of options
 trainings() { # RUN LR GAIN: all trained, and the table of how well the step predicts the order
-    begin_rows
+    : >"$experiment.rows"
     train "$1" $small --steps 120 --lr "$2" --gain "$3" -P fp32 $policies
     trace=$experiment/trace-$1
     if [ -z "$KEEP" ] || [ ! -s "$trace.replay" ]; then
@@ -70,10 +70,6 @@ trainings() { # RUN LR GAIN: all trained, and the table of how well the step pre
     predicted "$trace.stat" "$trace.replay"
 }
 
-begin_rows() {
-    : >"$experiment.rows"
-}
-
 # predicted STAT REPLAY: what the step says of each recipe, and Spearman's rank correlation with the
 # mean difference of its validation loss from fp32's. Noise: the power of the casts' errors in
 # activations, weights and activation gradients of linear layers, as shares of the powers of these
@@ -82,7 +78,7 @@ begin_rows() {
 predicted() {
     printf '\n| policy | noise (dB) | becomes zero | update | together: rank | rank trained |'
     printf ' validation loss: difference from fp32 | |\n|---|---|---|---|---|---|---|---|\n'
-    awk -v files="$1 $2 $experiment.rows" "$awk"'
+    awk -v files="$1 $2 $experiment.rows" -v out="$experiment.ranked" "$awk"'
         function number(text, key) {
             return match(text, "\"" key "\": *[0-9.eE+-]+") ? \
                 substr(text, RSTART + length(key) + 4, RLENGTH - length(key) - 4) + 0 : 0
@@ -95,8 +91,8 @@ predicted() {
             m = 0
             for (i = 1; i <= n; i++)
                 if (!chosen || far[i]) { m++; a[m] = x[i]; b[m] = trained[i] }
-            printf "| %s | %s | %d | %.2f |\n", title, chosen ? "those whose loss differs" : "all", m, \
-                spearman(a, b, m)
+            printf "| %s | %s | %d | %s |\n", title, chosen ? "those whose loss differs" : "all", m, \
+                m > 2 ? sprintf("%.2f", spearman(a, b, m)) : "too few"
         }
         function both(title, x) { report(title, x, 0); report(title, x, 1) }
         BEGIN {
@@ -137,7 +133,7 @@ predicted() {
             sum = squares = bad = 0
             for (s = 1; s <= seeds; s++) {
                 if (!finite(loss[$1, seed[s]])) { bad++; continue }
-                d = loss[$1, seed[s]] - loss["fp32", seed[s]]
+                d = difference[n, s] = loss[$1, seed[s]] - loss["fp32", seed[s]]
                 sum += d; squares += d * d
             }
             trained[n] = bad ? 1e9 : sum / seeds
@@ -148,16 +144,22 @@ predicted() {
             ranks(noise, n, r1); ranks(lost, n, r2); ranks(update, n, r3)
             for (i = 1; i <= n; i++) together[i] = (r1[i] + r2[i] + r3[i]) / 3
             ranks(together, n, rank); ranks(trained, n, rank_trained)
+            printf "" >out
             for (place = 1; place <= n; place += 0.5)
                 for (i = 1; i <= n; i++)
-                    if (rank[i] == place)
+                    if (rank[i] == place) {
+                        for (s = 1; s <= seeds; s++)
+                            if ((i, s) in difference)
+                                print name_of[i] "\t" seed[s] "\t" difference[i, s] >out
                         printf "| %s | %.1f | %.3f %% | %.2e | %g | %g | %s | %s |\n", name_of[i], \
                             10 * log(noise[i]) / log(10), 100 * lost[i], update[i], rank[i], rank_trained[i], \
                             trained[i] == 1e9 ? "NaN" : sprintf("%+.5f ± %.5f", trained[i], spread[i]), \
                             far[i] ? (trained[i] > 0 ? "worse" : "better") : "no difference"
+                    }
             print "\n| from | recipes | number | rank correlation with the trained losses |\n|---|---|---|---|"
             both("noise", noise); both("becomes zero", lost); both("update", update); both("together", together)
         }' "$experiment.recipes"
 }
 
-trainings small 0.003 1
+trainings small 0.001 1
+dots prediction 'validation loss: difference from fp32; from best to worst as predicted' 0 "$experiment.ranked"
