@@ -92,7 +92,7 @@ predicted() {
             for (i = 1; i <= n; i++)
                 if (!chosen || far[i]) { m++; a[m] = x[i]; b[m] = trained[i] }
             printf "| %s | %s | %d | %s |\n", title, chosen ? "those whose loss differs" : "all", m, \
-                m > 2 ? sprintf("%.2f", spearman(a, b, m)) : "too few"
+                (m > 2 ? sprintf("%.2f", spearman(a, b, m)) : "too few")
         }
         function both(title, x) { report(title, x, 0); report(title, x, 1) }
         BEGIN {
