@@ -29,6 +29,11 @@ float mpsim_log(float x)
     return mpsim_log_f32(x);
 }
 
+mpsim_number_counts mpsim_count_numbers(const float *x, size_t n)
+{
+    return mpsim_layer_kernels_active()->count(x, n);
+}
+
 /* ---- sums ---- */
 
 float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride,

@@ -114,6 +114,13 @@ MPSIM_API mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float
                                                  const float *running_var, const float *weight,
                                                  const float *bias);
 
+/* mpsim_count_numbers -- of n elements: how many are finite and not zero, how many are finite. */
+typedef struct mpsim_number_counts {
+    uint64_t nonzero, finite;
+} mpsim_number_counts;
+
+MPSIM_API mpsim_number_counts mpsim_count_numbers(const float *x, size_t n);
+
 MPSIM_END
 
 #endif

@@ -289,6 +289,21 @@ LOOP(log)
 LOOP(cos)
 #undef LOOP
 
+static mpsim_number_counts V_NAME(count_numbers)(const float *x, size_t n)
+{
+    const vu32 infinity = v_u32(0x7f800000u);
+    const size_t filled = n % V_LANES ? V_LANES - n % V_LANES : 0; /* by zeros */
+    mpsim_number_counts c = {0, 0};
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 m = (vu32)take(x + i, n - i) & v_u32(0x7fffffffu);
+        const m32 finite = v_gt_u32(infinity, m);
+        c.finite += m32_count(finite);
+        c.nonzero += m32_count(m32_and(finite, v_test_u32(m, m)));
+    }
+    c.finite -= filled;
+    return c;
+}
+
 const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .exp = V_NAME(array_exp),
     .tanh = V_NAME(array_tanh),
@@ -296,6 +311,7 @@ const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .sigmoid = V_NAME(array_sigmoid),
     .log = V_NAME(array_log),
     .cos = V_NAME(array_cos),
+    .count = V_NAME(count_numbers),
 };
 
 #endif

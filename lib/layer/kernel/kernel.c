@@ -20,8 +20,19 @@ LOOP(log)
 LOOP(cos)
 #undef LOOP
 
+static mpsim_number_counts count(const float *x, size_t n)
+{
+    mpsim_number_counts c = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t m = mpsim_bits_f32(x[i]) & 0x7fffffffu;
+        c.finite += m < 0x7f800000u;
+        c.nonzero += m < 0x7f800000u && m > 0;
+    }
+    return c;
+}
+
 static const mpsim_layer_kernels scalar = {array_exp, array_tanh, array_erf, array_sigmoid,
-                                          array_log, array_cos};
+                                          array_log, array_cos, count};
 
 static const mpsim_layer_kernels *const kernels[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &scalar,

@@ -4,13 +4,18 @@
 #ifndef MPSIM_LIB_LAYER_KERNEL_KERNEL_H
 #define MPSIM_LIB_LAYER_KERNEL_KERNEL_H
 
+#include <mpsim/layer.h>
+
 #include <stddef.h>
 
 /* y[i] = f(x[i]); y may be x. */
 typedef void mpsim_layer_function(float *y, const float *x, size_t n);
 
+typedef mpsim_number_counts mpsim_count_function(const float *x, size_t n);
+
 typedef struct mpsim_layer_kernels {
     mpsim_layer_function *exp, *tanh, *erf, *sigmoid, *log, *cos;
+    mpsim_count_function *count;
 } mpsim_layer_kernels;
 
 extern const mpsim_layer_kernels mpsim_layer_kernels_avx2, mpsim_layer_kernels_avx512;

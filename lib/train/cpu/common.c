@@ -108,62 +108,14 @@ int cpu_is_binary32(const mpsim_format *f)
     return f->bits == 32 && f->ebits == 8 && f->mbits == 23 && f->bias == 127 && f->inf;
 }
 
-/* 1 where |x|, as bits, is below that of infinity, and where it is not 0 either; comparisons are the top
- * bits of differences of numbers below 2^31, so that compilers make vectors of these loops. */
-enum { SOME = 64 };
-
-static uint32_t is_finite(uint32_t magnitude)
-{
-    return (magnitude - 0x7f800000) >> 31;
-}
-
-/* The next of x, zeros filled up. */
-static void take(uint32_t *bits, const float *x, size_t n)
-{
-    memset(bits, 0, SOME * sizeof *bits);
-    memcpy(bits, x, (n < SOME ? n : SOME) * sizeof *bits);
-}
-
-uint64_t cpu_count_nonzero(const float *x, size_t n)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i += SOME) {
-        uint32_t bits[SOME], some = 0;
-        take(bits, x + i, n - i);
-        for (size_t j = 0; j < SOME; j++) {
-            const uint32_t m = bits[j] & 0x7fffffff;
-            some += is_finite(m) & (0 - m) >> 31;
-        }
-        sum += some;
-    }
-    return sum;
-}
-
-uint64_t cpu_count_finite(const float *x, size_t n)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i += SOME) {
-        uint32_t bits[SOME], some = 0;
-        take(bits, x + i, n - i);
-        for (size_t j = 0; j < SOME; j++)
-            some += is_finite(bits[j] & 0x7fffffff);
-        sum += some;
-    }
-    return n % SOME ? sum - (SOME - n % SOME) : sum;
-}
-
 void cpu_count(train_counts *counts, const float *before, const float *after, size_t n)
 {
-    counts->nonzero += cpu_count_nonzero(before, n);
-    counts->nonfinite += n - cpu_count_finite(after, n);
+    counts->nonzero += mpsim_count_numbers(before, n).nonzero;
+    counts->nonfinite += n - mpsim_count_numbers(after, n).finite;
 }
 
-/* Elements that stay in the cache between two looks at them. */
-enum { IN_CACHE = 4096 };
-
-/* y = x, rounded unless f is NULL. */
-static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, float *y,
-                               const float *x, size_t n, mpsim_counts *counts)
+mpsim_status cpu_round_some(const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x,
+                            size_t n, mpsim_counts *counts)
 {
     mpsim_rounding r;
     if (!f) {
@@ -179,14 +131,14 @@ static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, flo
 static mpsim_status round_counting(const mpsim_format *f, mpsim_round_mode mode, float *y,
                                    const float *x, size_t n, train_counts *counts)
 {
-    for (size_t i = 0; i < n; i += IN_CACHE) {
-        const size_t some = n - i < IN_CACHE ? n - i : IN_CACHE;
+    for (size_t i = 0; i < n; i += CPU_IN_CACHE) {
+        const size_t some = n - i < CPU_IN_CACHE ? n - i : CPU_IN_CACHE;
         mpsim_counts c = {0, 0, 0, 0, 0};
-        counts->nonzero += cpu_count_nonzero(x + i, some);
-        const mpsim_status s = round_some(f, mode, y + i, x + i, some, &c);
+        counts->nonzero += mpsim_count_numbers(x + i, some).nonzero;
+        const mpsim_status s = cpu_round_some(f, mode, y + i, x + i, some, &c);
         if (s)
             return s;
-        counts->nonfinite += some - cpu_count_finite(y + i, some);
+        counts->nonfinite += some - mpsim_count_numbers(y + i, some).finite;
         counts->lost += c.underflow;
         counts->overflow += c.overflow;
     }
@@ -197,7 +149,7 @@ mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_cou
 {
     const mpsim_format *to = cpu_is_binary32(f) ? NULL : f;
     return counts ? round_counting(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, counts)
-                  : round_some(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, NULL);
+                  : cpu_round_some(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, NULL);
 }
 
 /* ---- rounding on threads ---- */
@@ -217,13 +169,13 @@ static void round_piece(void *job, size_t piece, size_t first, size_t n)
     rounding *r = job;
     r->status[piece] = r->counting ? round_counting(r->f, r->mode, r->y + first, r->x + first, n,
                                                     &r->counts[piece])
-                                   : round_some(r->f, r->mode, r->y + first, r->x + first, n, NULL);
+                                   : cpu_round_some(r->f, r->mode, r->y + first, r->x + first, n, NULL);
 }
 
 static int round_all(train_engine *e, rounding *r, size_t n, train_counts *counts)
 {
     r->counting = counts != NULL;
-    cpu_pieces(e, n, IN_CACHE, 1, round_piece, r);
+    cpu_pieces(e, n, CPU_IN_CACHE, 1, round_piece, r);
     for (size_t i = 0; i < CPU_PIECES; i++) {
         if (r->status[i])
             return cpu_fail(e, "rounding to %s: %s", r->f ? r->f->name : "no format",

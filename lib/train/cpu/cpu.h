@@ -52,6 +52,9 @@ int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format
 /* y[i] = x[i] rounded to f, on threads; y may be x. */
 int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
               const float *x, size_t n, train_counts *counts);
+/* y[i] = x[i], rounded unless f is NULL, by who calls; y may be x. */
+mpsim_status cpu_round_some(const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x,
+                            size_t n, mpsim_counts *counts);
 /* x rounded to f where it is, to nearest-even, by who calls. */
 mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_counts *counts);
 /* x into y, rounded to nearest-even; y's inverse becomes 1. */
@@ -59,11 +62,11 @@ int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *co
 /* Those of train_counts that do not need the rounding. */
 void cpu_count(train_counts *counts, const float *before, const float *after, size_t n);
 
-uint64_t cpu_count_nonzero(const float *x, size_t n); /* finite and not zero */
-uint64_t cpu_count_finite(const float *x, size_t n);
-
 /* rows.c */
-enum { CPU_PIECES = 64 }; /* that work is split into at most */
+enum {
+    CPU_PIECES = 64,    /* that work is split into at most                          */
+    CPU_IN_CACHE = 4096 /* elements that stay in the cache between two looks at them */
+};
 /* Things first to first + n - 1, as one piece of all. */
 typedef void cpu_task(void *job, size_t piece, size_t first, size_t n);
 /* n things in pieces of a multiple of `unit`, on the threads that are lent; `cost`: elements of a thing. */

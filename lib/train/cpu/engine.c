@@ -114,58 +114,96 @@ static void transpose(float *y, const float *x, size_t rows, size_t cols)
             y[j * rows + i] = x[i * cols + j];
 }
 
-/* Codes of one byte as numbers. */
-static void decode_bytes(float *y, const mpsim_format *f, const uint8_t *codes, size_t n)
+/* A matrix, quantised by pieces: rows of whole blocks. */
+typedef struct quantising {
+    const train_quantize *q;
+    const train_tensor *y;
+    const float *x;
+    float amax;          /* of NVFP4; -1: of the piece, which is all then */
+    float decoded[256];  /* what codes of one byte stand for */
+    uint8_t *codes;      /* buffer 1: these, or values */
+    float *values, *inverses, inverse;
+    size_t grid_cols;    /* blocks of a row */
+    int counting;
+    mpsim_status status[CPU_PIECES];
+    train_counts counts[CPU_PIECES];
+} quantising;
+
+static int in_one_block(const mpsim_block_recipe *b)
 {
-    float table[256];
-    for (unsigned code = 0; code < 256; code++)
-        table[code] = (float)mpsim_decode(f, code);
-    for (size_t i = 0; i < n; i++)
-        y[i] = table[codes[i]];
+    return b->block_rows == 0 && b->block_cols == 0;
 }
 
-/* Where the results of quantising go: codes, or values, in buffer 1. */
-static int outputs_of(train_engine *e, const train_tensor *y, const train_quantize *q,
-                      float *inverse, mpsim_blocks *out)
+/* Rows of a piece that is whole: of blocks whose scales are their own, or the caller's. 0: all rows. */
+static size_t rows_of_piece(const mpsim_block_recipe *b)
 {
-    const size_t n = cpu_size(y);
-    if (q->blocks) {
-        out->codes = cpu_buffer(e, 1, n);
-        out->inverses = cpu_values(q->blocks);
-    } else if (q->recipe->block_rows == 0 && q->recipe->block_cols == 0) {
-        out->codes = cpu_buffer(e, 1, n);
-        out->inverses = n ? inverse : NULL;
-    } else {
-        out->values = cpu_floats(e, 1, n);
+    if (b->rule == MPSIM_SCALE_GIVEN)
+        return b->block_rows ? b->block_rows : 1;
+    return b->rule == MPSIM_SCALE_NVFP4_TORCHAO ? 0 : b->block_rows;
+}
+
+/* Rows first to first + n - 1. */
+static void quantize_some(void *job, size_t piece, size_t first, size_t n)
+{
+    quantising *o = job;
+    const mpsim_block_recipe *b = o->q->recipe;
+    const size_t cols = o->y->cols, at = first * cols, all = n * cols;
+    float *y = cpu_values(o->y) + at, inverse = 1;
+    mpsim_counts cast = {0, 0, 0, 0, 0};
+    mpsim_rng rng = o->q->rng;
+    rng.index += at;
+    mpsim_blocks out = {.counts = o->counting ? &cast : NULL};
+    out.codes = o->codes ? o->codes + at : NULL;
+    out.values = o->values ? o->values + at : NULL;
+    if (o->inverses)
+        out.inverses = o->inverses + first / b->block_rows * o->grid_cols;
+    else if (o->codes && all)
+        out.inverses = &inverse;
+    o->status[piece] = mpsim_block_quantize(b, o->x + at, n, cols, o->amax, o->q->given, &rng,
+                                            &out, NULL);
+    if (o->status[piece])
+        return;
+    for (size_t i = 0; out.codes && i < all; i++)
+        y[i] = o->decoded[out.codes[i]];
+    if (out.values)
+        o->status[piece] = cpu_round_some(o->y->format, MPSIM_ROUND_NEAREST_EVEN, y, out.values,
+                                          all, NULL);
+    if (piece == 0)
+        o->inverse = inverse;
+    if (o->counting) {
+        cpu_count(&o->counts[piece], o->x + at, y, all);
+        o->counts[piece].lost += cast.underflow;
+        o->counts[piece].overflow += cast.overflow;
     }
-    return out->codes || out->values ? 0 : -1;
 }
 
 /* y from x, which has y's shape. */
 static int quantize(train_engine *e, train_tensor *y, const float *x, const train_quantize *q,
                     train_counts *counts)
 {
-    const size_t n = cpu_size(y);
-    mpsim_counts cast = {0, 0, 0, 0, 0};
-    float inverse = 1;
-    mpsim_blocks out = {.counts = counts ? &cast : NULL};
-    if (outputs_of(e, y, q, &inverse, &out))
+    const size_t n = cpu_size(y), unit = rows_of_piece(q->recipe);
+    const int codes = q->blocks || in_one_block(q->recipe);
+    size_t grid_rows;
+    quantising o = {.q = q, .y = y, .x = x, .amax = -1, .inverse = 1, .counting = counts != NULL};
+    mpsim_block_grid(q->recipe, y->rows, y->cols, &grid_rows, &o.grid_cols);
+    void *room = cpu_buffer(e, 1, codes ? n : n * sizeof *o.values);
+    if (!room)
         return -1;
-    const mpsim_status s = mpsim_block_quantize(q->recipe, x, y->rows, y->cols, -1, q->given,
-                                                &q->rng, &out, NULL);
-    if (s)
-        return cpu_fail(e, "quantize: %s (scale %g): %s", q->recipe->name, (double)q->given,
-                        mpsim_status_string(s));
-    if (out.codes)
-        decode_bytes(cpu_values(y), y->format, out.codes, n);
-    else if (cpu_store(e, y, out.values, NULL))
-        return -1;
-    y->inverse = inverse;
-    if (counts) {
-        cpu_count(counts, x, cpu_values(y), n);
-        counts->lost += cast.underflow;
-        counts->overflow += cast.overflow;
+    *(codes ? (void **)&o.codes : (void **)&o.values) = room;
+    for (uint64_t code = 0; codes && code < 256; code++)
+        o.decoded[code] = (float)mpsim_decode(y->format, code);
+    o.inverses = q->blocks ? cpu_values(q->blocks) : NULL;
+    if (q->recipe->rule == MPSIM_SCALE_NVFP4_TE)
+        o.amax = mpsim_amax(x, n);
+    cpu_pieces(e, y->rows, unit ? unit : y->rows + 1, y->cols, quantize_some, &o);
+    for (size_t i = 0; i < CPU_PIECES; i++) {
+        if (o.status[i])
+            return cpu_fail(e, "quantize: %s (scale %g): %s", q->recipe->name, (double)q->given,
+                            mpsim_status_string(o.status[i]));
+        if (counts)
+            cpu_add_counts(counts, &o.counts[i]);
     }
+    y->inverse = o.inverse;
     return 0;
 }
 
@@ -192,9 +230,8 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
         cpu_check_shape(e, "quantize", y, q->transposed ? x->cols : x->rows,
                         q->transposed ? x->rows : x->cols))
         return -1;
-    const int one_block = q->recipe->block_rows == 0 && q->recipe->block_cols == 0;
     if (cpu_check_formats(e, "quantize", y->format,
-                          mpsim_format_find(one_block || q->blocks ? q->recipe->element : "bf16")))
+                          mpsim_format_find(in_one_block(q->recipe) || q->blocks ? q->recipe->element : "bf16")))
         return -1;
     if (check_factors(e, q, y))
         return -1;

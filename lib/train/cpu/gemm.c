@@ -4,23 +4,39 @@
 #include <math.h>
 #include <string.h>
 
+typedef struct encoding {
+    const train_tensor *x;
+    char *codes;
+    mpsim_status status[CPU_PIECES];
+} encoding;
+
+/* Numbers of the format: none is rounded. */
+static void encode_some(void *job, size_t piece, size_t first, size_t n)
+{
+    encoding *o = job;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    o->status[piece] = mpsim_encode_array_f32(
+        o->x->format, &r, NULL, o->codes + first * mpsim_format_code_bytes(o->x->format),
+        cpu_values(o->x) + first, n, NULL);
+}
+
 const void *cpu_codes(train_engine *e, int i, const train_tensor *x)
 {
     const size_t n = cpu_size(x);
-    mpsim_rounding r;
     if (cpu_is_binary32(x->format))
         return cpu_values(x);
-    void *codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format));
-    if (!codes)
+    encoding o = {.x = x,
+                  .codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format))};
+    if (!o.codes)
         return NULL;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN); /* numbers of the format: none is rounded */
-    const mpsim_status s =
-        mpsim_encode_array_f32(x->format, &r, NULL, codes, cpu_values(x), n, NULL);
-    if (s) {
-        cpu_fail(e, "codes of %s: %s", x->format->name, mpsim_status_string(s));
-        return NULL;
-    }
-    return codes;
+    cpu_pieces(e, n, CPU_IN_CACHE, 1, encode_some, &o);
+    for (size_t k = 0; k < CPU_PIECES; k++)
+        if (o.status[k]) {
+            cpu_fail(e, "codes of %s: %s", x->format->name, mpsim_status_string(o.status[k]));
+            return NULL;
+        }
+    return o.codes;
 }
 
 /* ---- checks ---- */
