@@ -90,6 +90,12 @@ static int has_parameters(const train_layer *l)
            l->type == TRAIN_NORM || l->type == TRAIN_EMBED || l->type == TRAIN_POSITIONS;
 }
 
+/* Whether recipes may be for it: linear layers and, by fp8_attention, the products of attention. */
+static int multiplies(const train_layer *l)
+{
+    return l->type == TRAIN_LINEAR || l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT;
+}
+
 static void check_plan(const char *name, const train_plan *t)
 {
     ck_assert_msg(mpsim_scaler_config_check(&t->scaler) == MPSIM_OK, "%s", name);
@@ -99,7 +105,7 @@ static void check_plan(const char *name, const train_plan *t)
         mpsim_optim o = t->optimizer;
         for (int role = 0; role < TRAIN_ROLES; role++) {
             ck_assert_msg(mpsim_format_check(&l->format[role]) == MPSIM_OK, "%s", name);
-            ck_assert(!l->recipe[role] || run.layers[i].type == TRAIN_LINEAR);
+            ck_assert(!l->recipe[role] || multiplies(&run.layers[i]));
             ck_assert(!l->recipe[role] || role == TRAIN_ACT || role == TRAIN_WEIGHT ||
                       role == TRAIN_AGRAD);
         }
