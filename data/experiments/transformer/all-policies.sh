@@ -15,4 +15,8 @@ done
 train all --gain 4 --width 32 --context 32 --batch 4 --lr 0.003 --steps 100 $list
 table sorted
 paired fp32
-dots all-policies 'validation loss: difference from fp32' 0.05
+awk -F '\t' '
+    { sum[$1] += $3; line[NR] = $0; of[NR] = $1 }
+    END { for (i = 1; i <= NR; i++) printf "%.9f\t%s\n", sum[of[i]], line[i] }' \
+    all-policies.paired | sort -s -k 1,1n | cut -f 2- >all-policies.sorted
+dots all-policies 'validation loss: difference from fp32' 0.05 all-policies.sorted

@@ -65,10 +65,10 @@ done
 
     begin islands-depth 'Islands in eight blocks'
     islands bf16
-    train stored --depth 8 --gain 4 $small --steps 60 -P policies/bf16-all.yaml \
+    train stored --depth 8 --gain 4 $small --steps 40 -P policies/bf16-all.yaml \
         -P policies/bf16-all-but-residual.yaml -P policies/bf16-none.yaml
     for part in softmax norm; do
-        train "$part-in-bf16" --depth 8 --math $part=bf16 --gain 4 $small --steps 60 \
+        train "$part-in-bf16" --depth 8 --math $part=bf16 --gain 4 $small --steps 40 \
             -P policies/bf16-none.yaml
     done
     table

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 begin loss-scaling 'fp16 loss scaling against depth'
-small='--gain 4 --width 32 --context 32 --batch 4 --lr 0.003 --steps 40'
+small='--gain 4 --width 32 --context 32 --batch 4 --lr 0.003 --steps 30'
 three='-P fp32 -P fp16-unscaled -P pytorch-amp-fp16'
 # shellcheck disable=SC2086 # lists of options
 {
