@@ -149,8 +149,8 @@ table() {
 }
 
 # paired POLICY [RUN]: differences of validation losses from POLICY's in the same run (or in RUN),
-# seed by seed: mean and deviation, and whether they can be told from nothing: the 95 % interval of
-# Student's t. Each difference is in EXPERIMENT.paired: label (POLICY, of several runs
+# seed by seed: mean and deviation, and whether they can be told from nothing: by the 95 % interval of
+# Student's t, and 0.00001 at least. Each difference is in EXPERIMENT.paired: label (POLICY, of several runs
 # RUN: POLICY), seed, difference.
 paired() {
     echo
@@ -186,7 +186,8 @@ paired() {
                     continue
                 }
                 m = sum / n; s = deviation(sum, squares, n)
-                far = n > 1 && n <= 10 && (m > 0 ? m : -m) > t[n - 1] * s / sqrt(n)
+                size = m > 0 ? m : -m
+                far = n > 1 && n <= 10 && size >= 5e-6 && size > t[n - 1] * s / sqrt(n)
                 printf "| %s | %s | %+.5f ± %.5f | %+.5f to %+.5f | %d of %d | %s |\n", part[1], \
                     part[2], m, s, low, high, above, n, \
                     (!far ? "no difference" : (m > 0 ? "worse" : "better"))
