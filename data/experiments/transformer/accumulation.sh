@@ -16,7 +16,7 @@ params: bf16
 master_weights: true
 grads: fp32
 END
-long='--depth 1 --width 32 --context 32 --batch 128 --steps 24 --lr 0.003 --warmup 5'
+long='--gain 4 --depth 1 --width 32 --context 32 --batch 128 --steps 20 --lr 0.003 --warmup 5'
 # shellcheck disable=SC2086 # a list of options
 {
     train 14-bits --arch hopper $long -P policies/e4m3-current.yaml -P deepseek-v3-fp8

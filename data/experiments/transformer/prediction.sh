@@ -54,7 +54,7 @@ done <"$experiment.recipes"
 # shellcheck disable=SC2086 # lists of options
 trainings() { # RUN LR GAIN: all trained, and the table of how well the step predicts the order
     : >"$experiment.rows"
-    train "$1" $small --steps 120 --lr "$2" --gain "$3" -P fp32 $policies
+    train "$1" $small --steps 80 --lr "$2" --gain "$3" -P fp32 $policies
     trace=$experiment/trace-$1
     if [ -z "$KEEP" ] || [ ! -s "$trace.replay" ]; then
         rm -rf "$trace"
@@ -161,5 +161,5 @@ predicted() {
         }' "$experiment.recipes"
 }
 
-trainings small 0.001 1
+trainings gain-4 0.003 4
 dots prediction 'validation loss: difference from fp32; from best to worst as predicted' 0 "$experiment.ranked"
