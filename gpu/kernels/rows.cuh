@@ -8,6 +8,8 @@
 
 #include "../../lib/layer/transformer.h"
 
+#include <mpsim/transformer.h>
+
 enum { GPU_ROW_THREADS = 128, GPU_ROW_WARPS = GPU_ROW_THREADS / 32 };
 
 /* ---- rounding to the format of the arithmetic, whose kind a compiler knows ---- */
@@ -137,31 +139,45 @@ static __device__ __forceinline__ float rownorm_h(const mpsim_math *m, const gpu
     return mpsim_batchnorm_normal(m, gpu_take(m, r.x, in.x, row * r.cols + c), mean, inverse);
 }
 
-/* A block has GPU_COLUMNS columns of all rows. */
+/* A term of dweight, or of dbias; calls, since a sum over columns has 32 of them in a row. */
+template <int KIND>
+static __device__ GPU_NOINLINE float rownorm_term(const gpu_rownorm &r, const gpu_rownorm_in &in,
+                                                  size_t row, size_t c, int of_weight)
+{
+    const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
+    const float dy = gpu_take(m, r.y, in.dy, row * r.cols + c);
+    if (!of_weight)
+        return dy;
+    const float mean = r.layer ? mpsim_math_round(m, in.mean[row]) : 0.0f;
+    const float inverse = mpsim_math_round(m, in.inverse[row]);
+    return mpsim_math_mul(m, dy, rownorm_h(m, r, in, row, c, mean, inverse));
+}
+
+template <int KIND>
+static __device__ GPU_NOINLINE float rownorm_add(const gpu_rownorm &r, float a, float b)
+{
+    const mpsim_math math = gpu_math<KIND>(r.math);
+    return mpsim_math_add(&math, a, b);
+}
+
+/* A block has GPU_COLUMNS columns of all rows: first of dweight, then of dbias. */
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
     rownorm_gradients_kernel(const __grid_constant__ gpu_rownorm r,
                              const __grid_constant__ gpu_rownorm_in in, void *dweight, void *dbias)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
-    const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
     const size_t c = (size_t)blockIdx.x * GPU_COLUMNS + threadIdx.x;
     const int inside = c < r.cols;
-    const auto add = [&](float a, float b) { return mpsim_math_add(m, a, b); };
-    const float products = gpu_column_sum(r.rows, inside, tree, add, [&](size_t row) {
-        const float mean = r.layer ? mpsim_math_round(m, in.mean[row]) : 0.0f;
-        const float h = rownorm_h(m, r, in, row, c, mean, mpsim_math_round(m, in.inverse[row]));
-        return mpsim_math_mul(m, gpu_take(m, r.y, in.dy, row * r.cols + c), h);
-    });
-    if (inside && threadIdx.y == 0)
-        gpu_store(r.dweight, dweight, c, gpu_encode(r.dweight, GPU_NEAREST, products).code);
-    if (!dbias)
-        return;
-    const float sum = gpu_column_sum(r.rows, inside, tree, add, [&](size_t row) {
-        return gpu_take(m, r.y, in.dy, row * r.cols + c);
-    });
-    if (inside && threadIdx.y == 0)
-        gpu_store(r.dbias, dbias, c, gpu_encode(r.dbias, GPU_NEAREST, sum).code);
+#pragma unroll 1
+    for (int of_weight = 1; of_weight >= (dbias ? 0 : 1); of_weight--) {
+        const float sum = gpu_column_sum(
+            r.rows, inside, tree, [&](float a, float b) { return rownorm_add<KIND>(r, a, b); },
+            [&](size_t row) { return rownorm_term<KIND>(r, in, row, c, of_weight); });
+        const gpu_format &to = of_weight ? r.dweight : r.dbias;
+        if (inside && threadIdx.y == 0)
+            gpu_store(to, of_weight ? dweight : dbias, c, gpu_encode(to, GPU_NEAREST, sum).code);
+    }
 }
 
 template <int KIND>

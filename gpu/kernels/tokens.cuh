@@ -5,6 +5,8 @@
 
 #include "elements.cuh"
 
+#include <mpsim/gradient.h>
+
 /* y = a + b, b of `period` elements that are repeated. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     add_kernel(const __grid_constant__ gpu_format to, void *y, const __grid_constant__ gpu_format fa,
