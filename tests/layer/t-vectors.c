@@ -82,6 +82,35 @@ static void check_sigmoid(void)
     }
 }
 
+/* Normal numbers one at a time, from any index on. */
+static void check_normal(void)
+{
+    const mpsim_rng rng = {7, 11, 5};
+    mpsim_normal_array(&rng, 0.02f, y, 1001);
+    for (size_t i = 0; i < 1001; i++) {
+        const uint64_t at = 2 * (rng.index + i);
+        const uint32_t v = mpsim_rng_word(7, 11, at), w = mpsim_rng_word(7, 11, at + 1);
+        const float u = (float)((v >> 8) + 1) * 0x1p-24f, turn = (float)(w >> 8) * 0x1p-24f;
+        const float radius = sqrtf(-2.0f * mpsim_log(u));
+        same("normal", u, y[i], 0.02f * (radius * mpsim_cos(turn * 0x1.921fb6p+2f)));
+    }
+}
+
+static void check_counts(void)
+{
+    for (size_t n = 0; n < 70; n++) {
+        uint64_t nonzero = 0, finite = 0;
+        for (size_t i = 0; i < n; i++) {
+            y[i] = i % 5 == 1 ? 0.0f : i % 7 == 3 ? -INFINITY : i % 11 == 4 ? NAN : x[i];
+            finite += isfinite(y[i]) != 0;
+            nonzero += isfinite(y[i]) && y[i] != 0;
+        }
+        const mpsim_number_counts c = mpsim_count_numbers(y, n);
+        ck_assert_uint_eq(c.nonzero, nonzero);
+        ck_assert_uint_eq(c.finite, finite);
+    }
+}
+
 START_TEST(test_vectors)
 {
     uint64_t seed = test_seed();
@@ -96,6 +125,8 @@ START_TEST(test_vectors)
         check_gelu("erf", MPSIM_GELU, 300);
         check_gelu("erf", MPSIM_GELU, COLS);
         check_sigmoid();
+        check_counts();
+        check_normal();
     }
     mpsim_isa_use(mpsim_isa_at(0));
 }

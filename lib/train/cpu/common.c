@@ -101,6 +101,49 @@ int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format
     return cpu_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
 }
 
+/* ---- pieces ---- */
+
+/* Elements of a piece at least: waking a thread must be worth it. */
+enum { SMALLEST = 1 << 13 };
+
+typedef struct split {
+    size_t n, size; /* things, and things a piece */
+    cpu_task *task;
+    void *job;
+} split;
+
+static void run_piece(size_t piece, void *context)
+{
+    const split *s = context;
+    const size_t first = piece * s->size, left = s->n - first;
+    s->task(s->job, piece, first, left < s->size ? left : s->size);
+}
+
+void cpu_pieces(train_engine *e, size_t n, size_t unit, size_t cost, cpu_task *task, void *job)
+{
+    const size_t units = (n - 1) / unit + 1, elements = unit * (cost ? cost : 1);
+    const size_t worth = elements < SMALLEST ? (SMALLEST - 1) / elements + 1 : 1;
+    const size_t share = (units - 1) / CPU_PIECES + 1;
+    split s = {.n = n, .size = unit * (worth > share ? worth : share), .task = task, .job = job};
+    if (n == 0)
+        return;
+    const size_t pieces = (n - 1) / s.size + 1;
+    if (e->pool && pieces > 1) {
+        e->pool->run(e->pool->self, pieces, run_piece, &s);
+        return;
+    }
+    for (size_t i = 0; i < pieces; i++)
+        run_piece(i, &s);
+}
+
+void cpu_add_counts(train_counts *to, const train_counts *from)
+{
+    to->nonzero += from->nonzero;
+    to->lost += from->lost;
+    to->overflow += from->overflow;
+    to->nonfinite += from->nonfinite;
+}
+
 /* ---- rounding ---- */
 
 int cpu_is_binary32(const mpsim_format *f)
@@ -114,8 +157,9 @@ void cpu_count(train_counts *counts, const float *before, const float *after, si
     counts->nonfinite += n - mpsim_count_numbers(after, n).finite;
 }
 
-mpsim_status cpu_round_some(const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x,
-                            size_t n, mpsim_counts *counts)
+/* y = x, rounded unless f is NULL. */
+static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, float *y,
+                               const float *x, size_t n, mpsim_counts *counts)
 {
     mpsim_rounding r;
     if (!f) {
@@ -135,7 +179,7 @@ static mpsim_status round_counting(const mpsim_format *f, mpsim_round_mode mode,
         const size_t some = n - i < CPU_IN_CACHE ? n - i : CPU_IN_CACHE;
         mpsim_counts c = {0, 0, 0, 0, 0};
         counts->nonzero += mpsim_count_numbers(x + i, some).nonzero;
-        const mpsim_status s = cpu_round_some(f, mode, y + i, x + i, some, &c);
+        const mpsim_status s = round_some(f, mode, y + i, x + i, some, &c);
         if (s)
             return s;
         counts->nonfinite += some - mpsim_count_numbers(y + i, some).finite;
@@ -149,7 +193,7 @@ mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_cou
 {
     const mpsim_format *to = cpu_is_binary32(f) ? NULL : f;
     return counts ? round_counting(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, counts)
-                  : cpu_round_some(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, NULL);
+                  : round_some(to, MPSIM_ROUND_NEAREST_EVEN, x, x, n, NULL);
 }
 
 /* ---- rounding on threads ---- */
@@ -169,7 +213,7 @@ static void round_piece(void *job, size_t piece, size_t first, size_t n)
     rounding *r = job;
     r->status[piece] = r->counting ? round_counting(r->f, r->mode, r->y + first, r->x + first, n,
                                                     &r->counts[piece])
-                                   : cpu_round_some(r->f, r->mode, r->y + first, r->x + first, n, NULL);
+                                   : round_some(r->f, r->mode, r->y + first, r->x + first, n, NULL);
 }
 
 static int round_all(train_engine *e, rounding *r, size_t n, train_counts *counts)

@@ -49,20 +49,6 @@ int cpu_check_apart(train_engine *e, const char *operation, const train_tensor *
 int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
                       const mpsim_format *b);
 
-/* y[i] = x[i] rounded to f, on threads; y may be x. */
-int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
-              const float *x, size_t n, train_counts *counts);
-/* y[i] = x[i], rounded unless f is NULL, by who calls; y may be x. */
-mpsim_status cpu_round_some(const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x,
-                            size_t n, mpsim_counts *counts);
-/* x rounded to f where it is, to nearest-even, by who calls. */
-mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_counts *counts);
-/* x into y, rounded to nearest-even; y's inverse becomes 1. */
-int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts);
-/* Those of train_counts that do not need the rounding. */
-void cpu_count(train_counts *counts, const float *before, const float *after, size_t n);
-
-/* rows.c */
 enum {
     CPU_PIECES = 64,    /* that work is split into at most                          */
     CPU_IN_CACHE = 4096 /* elements that stay in the cache between two looks at them */
@@ -72,6 +58,17 @@ typedef void cpu_task(void *job, size_t piece, size_t first, size_t n);
 /* n things in pieces of a multiple of `unit`, on the threads that are lent; `cost`: elements of a thing. */
 void cpu_pieces(train_engine *e, size_t n, size_t unit, size_t cost, cpu_task *task, void *job);
 void cpu_add_counts(train_counts *to, const train_counts *from);
+/* y[i] = x[i] rounded to f, on threads; y may be x. */
+int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
+              const float *x, size_t n, train_counts *counts);
+/* x rounded to f where it is, to nearest-even, by who calls. */
+mpsim_status cpu_round_here(const mpsim_format *f, float *x, size_t n, train_counts *counts);
+/* x into y, rounded to nearest-even; y's inverse becomes 1. */
+int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts);
+/* Those of train_counts that do not need the rounding. */
+void cpu_count(train_counts *counts, const float *before, const float *after, size_t n);
+
+/* rows.c */
 /* Rows first to first + n - 1 of a result, before they are rounded. */
 typedef mpsim_status cpu_rows_of(const void *operation, size_t first, size_t n);
 /* All rows of y, in pieces of a multiple of `unit`; rounded to its format then. Its inverse becomes 1.

@@ -121,8 +121,8 @@ typedef struct quantising {
     const float *x;
     float amax;          /* of NVFP4; -1: of the piece, which is all then */
     float decoded[256];  /* what codes of one byte stand for */
-    uint8_t *codes;      /* buffer 1: these, or values */
-    float *values, *inverses, inverse;
+    uint8_t *codes;      /* buffer 1; NULL: values, in y */
+    float *inverses, inverse;
     size_t grid_cols;    /* blocks of a row */
     int counting;
     mpsim_status status[CPU_PIECES];
@@ -154,7 +154,7 @@ static void quantize_some(void *job, size_t piece, size_t first, size_t n)
     rng.index += at;
     mpsim_blocks out = {.counts = o->counting ? &cast : NULL};
     out.codes = o->codes ? o->codes + at : NULL;
-    out.values = o->values ? o->values + at : NULL;
+    out.values = o->codes ? NULL : y;
     if (o->inverses)
         out.inverses = o->inverses + first / b->block_rows * o->grid_cols;
     else if (o->codes && all)
@@ -166,8 +166,7 @@ static void quantize_some(void *job, size_t piece, size_t first, size_t n)
     for (size_t i = 0; out.codes && i < all; i++)
         y[i] = o->decoded[out.codes[i]];
     if (out.values)
-        o->status[piece] = cpu_round_some(o->y->format, MPSIM_ROUND_NEAREST_EVEN, y, out.values,
-                                          all, NULL);
+        o->status[piece] = cpu_round_here(o->y->format, y, all, NULL);
     if (piece == 0)
         o->inverse = inverse;
     if (o->counting) {
@@ -186,10 +185,8 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
     size_t grid_rows;
     quantising o = {.q = q, .y = y, .x = x, .amax = -1, .inverse = 1, .counting = counts != NULL};
     mpsim_block_grid(q->recipe, y->rows, y->cols, &grid_rows, &o.grid_cols);
-    void *room = cpu_buffer(e, 1, codes ? n : n * sizeof *o.values);
-    if (!room)
+    if (codes && !(o.codes = cpu_buffer(e, 1, n)))
         return -1;
-    *(codes ? (void **)&o.codes : (void **)&o.values) = room;
     for (uint64_t code = 0; codes && code < 256; code++)
         o.decoded[code] = (float)mpsim_decode(y->format, code);
     o.inverses = q->blocks ? cpu_values(q->blocks) : NULL;
