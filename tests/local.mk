@@ -217,7 +217,8 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
   tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised \
-  tests/trace/torch tests/bench/scale.sh tests/quant/layouts.safetensors \
+  tests/trace/torch tests/bench/program.sh tests/bench/scale.sh tests/bench/transformers.sh \
+  tests/quant/layouts.safetensors \
   tests/quant/record_layouts.py tests/quant/roundtrip.py
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
@@ -271,7 +272,7 @@ published: $(published_tests)
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
-  tests/bench/files tests/bench/dot tests/bench/steps tests/bench/train
+  tests/bench/files tests/bench/dot tests/bench/steps tests/bench/layers tests/bench/train
 check_LTLIBRARIES += tests/bench/libbench.la
 tests_bench_libbench_la_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
   tests/bench/goals.h tests/bench/timing.h
@@ -282,6 +283,7 @@ tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)
 tests_bench_casts_LDADD = $(bench_ldadd)
 tests_bench_dot_LDADD = $(bench_ldadd)
+tests_bench_layers_LDADD = $(bench_ldadd)
 tests_bench_stats_LDADD = $(bench_ldadd)
 tests_bench_steps_LDADD = $(bench_ldadd)
 # what runs commands of the program
@@ -303,8 +305,10 @@ bench-quick: $(benchmarks)
 # mpsim-mpi against the number of ranks and the size of a trace
 bench-scale: mpsim
 	@MPSIM=./mpsim sh $(srcdir)/tests/bench/scale.sh
+bench-transformers: mpsim
+	@MPSIM=./mpsim MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/transformers.sh
 bench-mpi: $(bin_PROGRAMS)
 	@MPSIM=$(abs_builddir)/mpsim MPSIM_MPI=$(abs_builddir)/mpsim-mpi MPIRUN='$(MPIRUN)' \
 	  MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/mpi.sh
 CLEANFILES += bench.csv bench-quick.csv
-.PHONY: bench bench-mpi bench-quick bench-scale
+.PHONY: bench bench-mpi bench-quick bench-scale bench-transformers

@@ -9,7 +9,7 @@ csv=$dir/bench.csv
 MPSIM_POLICIES=$(cd "$MPSIM_SRCDIR" && pwd)/data/policies
 export MPSIM_POLICIES
 
-for b in casts blocks arith stats files dot steps train; do
+for b in casts blocks arith stats files dot steps layers train; do
     rows=$([ -e "$csv" ] && wc -l <"$csv")
     "$folder/$b" --tiny --csv "$csv" >"$dir/out" 2>"$dir/err" && [ ! -s "$dir/err" ] && has '  a second  ratio to  *goal$'
     ok $? "$b runs"

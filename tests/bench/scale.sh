@@ -40,13 +40,8 @@ watch() {
     done
     echo "$most"
 }
-program=$MPSIM # libtool's script would be watched instead of the program
-real=$(dirname "$MPSIM")/.libs/$(basename "$MPSIM")
-if [ -x "$real" ]; then
-    program=$real
-    LD_LIBRARY_PATH=$(cd "$(dirname "$MPSIM")" && pwd)/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    export LD_LIBRARY_PATH
-fi
+# shellcheck source=tests/bench/program.sh
+. "$(dirname "$0")/program.sh"
 
 # measure WHAT SIZE THREADS WORDS...: a row
 measure() {
