@@ -21,7 +21,7 @@ awk -F '\t' '/^depth/ { sub(/depth-/, "", $1); print $2 "\t" $1 "\t" $7 }' loss-
     >loss-scaling.lost
 curves loss-scaling-depth blocks 'activation gradients rounded to zero, %' loss-scaling.lost x
 awk -F '\t' '
-    $1 == "depth-2" { print $2 "\t1\t" $4 }
-    /^factor/ { sub(/factor-2-/, "", $1); print $2 "\t" 2 ^ -$1 "\t" $4 }' loss-scaling.rows \
+    $1 == "depth-2" { print $2 "\t0\t" $4 }
+    /^factor/ { sub(/factor-2-/, "", $1); print $2 "\t" (-$1) "\t" $4 }' loss-scaling.rows \
     >loss-scaling.factor
-curves loss-scaling-factor 'factor of the loss' 'validation loss' loss-scaling.factor x
+curves loss-scaling-factor 'factor of the loss: power of 2' 'validation loss' loss-scaling.factor
