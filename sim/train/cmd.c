@@ -131,6 +131,14 @@ static int run_of_plan(train_run *r, const char *path)
     return code;
 }
 
+/* Say that a longer run has another learning rate from here on, where a schedule ends with the run. */
+static void note_schedule(const train_settings *s, uint64_t planned)
+{
+    const train_decoder *d = &s->decoder;
+    if (is_decoder(s) && s->steps != planned && (d->decay != TRAIN_CONSTANT || d->cooldown > 0))
+        note("--steps: the learning rate is now that of a run of %" PRIu64 " steps, not of %" PRIu64, s->steps, planned);
+}
+
 /* The run of a file: a plan, or a checkpoint, which --steps may make longer. */
 static int job_of_file(request *q)
 {
@@ -148,8 +156,11 @@ static int job_of_file(request *q)
     q->n_jobs = !code;
     if (!code)
         code = train_words_text(&q->words, &q->jobs[0].run, path);
+    const uint64_t planned = q->jobs[0].run.settings.steps;
     if (!code && !q->plan)
         code = train_words_steps(&q->words, &q->jobs[0].run.settings);
+    if (!code)
+        note_schedule(&q->jobs[0].run.settings, planned);
     return code;
 }
 

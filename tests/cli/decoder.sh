@@ -130,8 +130,11 @@ ok $? "--plan: the same digests"
 train 0 $again --schedule constant --digests "$dir/digests" && train 0 $again --schedule constant --steps 3 --checkpoint "$dir/point" &&
     run 0 train --resume "$dir/point" --steps 6 --check-digests "$dir/digests" && has 'in 3 steps'
 ok $? "--resume: the same digests"
+train 0 -P fp32 --steps 3 --checkpoint "$dir/point" && timeout 60 "$MPSIM" train --resume "$dir/point" --steps 6 >"$dir/out" 2>"$dir/err" && has 'learning rate is now that of a run of 6 steps, not of 3' err &&
+    train 0 -P fp32 --steps 3 --schedule constant --checkpoint "$dir/point" && run 0 train --resume "$dir/point" --steps 6 && ! has 'learning rate' err
+ok $? "--resume: a longer run has another schedule"
 train 0 -P fp32 --text "$dir/a text" --checkpoint "$dir/point" --steps 3 && run 2 train --resume "$dir/point" --steps 6 && has "the text 'a_text'" err &&
-    run 0 train --resume "$dir/point" --steps 6 --text "$dir/a text"
+    run 0 train --resume "$dir/point" --steps 6 --quiet --text "$dir/a text"
 ok $? "--resume: needs its text"
 cp "$dir/a text" "$dir/b"
 run 3 train --resume "$dir/point" --steps 6 --text "$dir/b" && mkdir "$dir/other" && sed 's/e/f/' "$dir/a text" >"$dir/other/a text" &&
