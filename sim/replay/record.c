@@ -158,6 +158,16 @@ static int check_numbers(const trace *t)
     return 0;
 }
 
+/* A format of gradients, within binary32; NULL: none is said. */
+static const mpsim_format *format_of_sums(const char *name)
+{
+    const mpsim_format *f = mpsim_format_find(name);
+    return f && f->mbits <= 23 && mpsim_format_is_signed(f) && f->nan != MPSIM_NAN_NONE &&
+                   mpsim_format_max(f) <= 0x1.fffffep+127
+               ? f
+               : NULL;
+}
+
 static int read_counts(const trace *t, step_record *m)
 {
     const char *world = trace_metadata(t, "mpsim.world"), *rank = trace_metadata(t, "mpsim.rank");
@@ -171,7 +181,7 @@ static int read_counts(const trace *t, step_record *m)
     m->steps_known = taken != NULL;
     if (taken && parse_count(&m->optimizer_steps, taken))
         return replay_bad_file(t, "mpsim.optimizer_steps is not an integer");
-    m->summed_wide = strcasecmp(text_of(t, "mpsim.accumulation_format"), "binary32") == 0;
+    m->summed_in = format_of_sums(text_of(t, "mpsim.accumulation_format"));
     m->accumulation = 1;
     if (sum && (parse_count(&m->accumulation, sum) || m->accumulation == 0))
         return replay_bad_file(t, "mpsim.accumulation is not a number of micro-batches");

@@ -104,7 +104,7 @@ typedef struct step_record {
     double grad_norm_type;   /* 2 if not said                                     */
     double grad_clip, grad_clip_value; /* NaN: not said; 0: none                  */
     uint64_t accumulation;   /* micro-batches that a gradient is the sum of       */
-    int summed_wide;         /* the record says that these sums are binary32      */
+    const mpsim_format *summed_in; /* the format of these sums; NULL: not said    */
     record_precision computed;
     record_device device;
     int contracts;           /* the CPU's kernels use FMA: 1, 0; -1: not said     */

@@ -24,7 +24,7 @@ static int computed_in(const replay *r, const mpsim_format *f)
  * for a record that says the format of its sums. */
 static int is_sum(const replay *r, const parameter *p)
 {
-    if (r->record.accumulation > 1 && r->record.summed_wide)
+    if (r->record.accumulation > 1 && r->record.summed_in)
         return computed_in(r, &p->place.format[TRAIN_WGRAD]);
     return (r->record.accumulation > 1 || p->tied) && !r->plan->grads_given &&
            p->place.storage.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
@@ -32,9 +32,9 @@ static int is_sum(const replay *r, const parameter *p)
 
 static const mpsim_format *gradient_format(const replay *r, const parameter *p)
 {
-    const int wide = r->record.accumulation > 1 && r->record.summed_wide;
+    const int said = r->record.accumulation > 1 && r->record.summed_in;
     return !is_sum(r, p) ? &p->place.format[TRAIN_WGRAD]
-           : wide        ? mpsim_format_find("binary32")
+           : said        ? r->record.summed_in
                          : &p->place.storage;
 }
 

@@ -154,7 +154,7 @@ static int say_decoder(pairs *m, const train_recorder *r, const train_plan *p, d
         say_text(m, "mpsim.tied", m->tied);
     say(m, "mpsim.accumulation", "%" PRIu64, sums);
     if (sums > 1)
-        say(m, "mpsim.accumulation_format", "binary32");
+        say(m, "mpsim.accumulation_format", "%s", d->ranks > 1 ? "binary32" : d->accumulate_format);
     if (computed_in(r->run, p))
         say(m, "mpsim.autocast", "%s", computed_in(r->run, p));
     say(m, "mpsim.text", "%s", d->text);

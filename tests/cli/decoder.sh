@@ -160,6 +160,8 @@ for net in gpt llama; do
 done
 net=gpt
 replayed pytorch-amp-fp16 --accumulate 2
+replayed apex-O2 --accumulate 2 --accumulate-format bf16
+run 0 info -v "$dir/trace/step_000003" && has '^  mpsim.accumulation_format = bf16$'; ok $? "bug_20261122_format_of_sums: a record says in which they are"
 replayed apex-O2 --accumulate 2 --ranks 2
 replayed megatron-bf16 --accumulate 2 --ranks 2 --wire bf16
 replayed pytorch-amp-fp16 --decay-all --optimizer sgd
