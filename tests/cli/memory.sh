@@ -110,6 +110,8 @@ replay -P ../in/policies --json -o out $top/data/amp-mlp/adam
 train -P pytorch-amp-fp16 --width 8 --depth 1 --batch 8 --steps 2 --trace out --checkpoint point --digests digests
 train --plan ../in/plan --check-digests ../in/digests --json
 train --resume ../in/point --steps 3 --checkpoint out
+train --net gpt -P te-mxfp8 --width 8 --heads 2 --depth 1 --context 4 --batch 2 --steps 2 --accumulate 2 --ranks 2 --validation 3 --trace out --checkpoint point
+train --net llama -P nemo-fp8-hybrid-max --width 8 --heads 2 --kv-heads 1 --depth 1 --context 6 --batch 2 --steps 2 --tile 4 --attention tiled --validation 3 --json
 plot histogram -o out ../in/report
 plot sweep --by total -o out ../in/report
 plot scales --by kind -o out $top/tests/cli/reports/blocks.json
