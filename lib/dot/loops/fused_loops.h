@@ -105,7 +105,8 @@ static __attribute__((noinline)) unsigned do_alone(unsigned lanes, const mpsim_t
     return redo;
 }
 
-/* One addition of n products to the accumulators of `rows` rows. */
+/* One addition of n products to the accumulators of `rows` rows. What is no finite number becomes any integer,
+ * whose sums may wrap: its exponent is trouble by itself. */
 static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, const mpsim_tile *t,
                                        const fused_constants *constant, const float *a,
                                        const int16_t *ea, size_t next, const float *b,
@@ -142,7 +143,8 @@ static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, con
             const vf32 y = v_load_f32(b + k * MPSIM_TILE);
             UNROLL
             for (size_t r = 0; r < rows; r++)
-                sum[r] += v_i32_of_f32(v_f32(a[r * next + k]) * y * up[r]);
+                sum[r] = (vi32)((vu32)sum[r] +
+                                (vu32)v_i32_of_f32(v_f32(a[r * next + k]) * y * up[r]));
         }
         UNROLL
         for (size_t r = 0; r < rows; r++)
