@@ -85,10 +85,10 @@ effects() {
                     mean_effect[c] < 0 ? "better" : "worse", mean_removed[c], removed_error[c], \
                     far(mean_removed[c], removed_error[c], n) ? "" : " (no difference)", rank[c], published[c]
             rho = spearman(mean_effect, published, 4)
-            printf "\nRank correlation of the four with the published order: %.2f: %s. ", rho, \
-                (rho > 0.7 ? "agrees" : "does not agree")
+            printf "\nRank correlation of the four means with the published order: %.2f: they %s. ", rho, \
+                (rho > 0.7 ? "agree" : "do not agree")
             printf "%d of the four can be told from nothing%s.\n", some, \
-                (some < 2 ? ": there is no order to compare" : "")
+                (some < 2 ? ": of the order of the others that says nothing" : "")
         }' "$experiment.rows"
 }
 
