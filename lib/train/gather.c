@@ -55,7 +55,7 @@ static int open_sums(train *t, train_param *p, char *error)
 static int set_format(mpsim_format *f, const char *text, char *error)
 {
     return mpsim_format_parse(f, text) || !train_fits_binary32(f)
-               ? train_fail(error, "gradients in '%.15s': no format within binary32", text)
+               ? train_fail(error, "gradients in '%.15s': " TRAIN_NO_FIT, text)
                : 0;
 }
 

@@ -43,7 +43,7 @@ static int check_settings(const train_settings *s, char *error)
     if (s->batchnorm > 1 || s->tf32 > 1)
         return train_fail(error, "batchnorm and tf32 are 0 or 1");
     if (mpsim_format_parse(&math, s->math) || !train_fits_binary32(&math))
-        return train_fail(error, "math '%.15s': no format within binary32", s->math);
+        return train_fail(error, "math '%.15s': " TRAIN_NO_FIT, s->math);
     return text ? train_decoder_check(s, error) : 0;
 }
 

@@ -189,6 +189,8 @@ int train_fail(char *error, const char *format, ...);
 int train_engine_failed(const train *t, const char *what, char *error);
 /* Numbers of f are binary32 numbers, signed, with a zero and a NaN. */
 int train_fits_binary32(const mpsim_format *f);
+/* What is said of one whose numbers are not. */
+#define TRAIN_NO_FIT "no signed format within binary32 with a NaN"
 /* Whether a network reads text. */
 int train_is_text(const train_settings *s);
 

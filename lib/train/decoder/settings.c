@@ -53,8 +53,7 @@ static int check_formats(const train_decoder *d, char *error)
         if (all[i].may_miss && !all[i].name[0])
             continue;
         if (mpsim_format_parse(&f, all[i].name) || !train_fits_binary32(&f))
-            return train_fail(error, "%s '%.15s': no format within binary32", all[i].what,
-                              all[i].name);
+            return train_fail(error, "%s '%.15s': " TRAIN_NO_FIT, all[i].what, all[i].name);
     }
     return 0;
 }
