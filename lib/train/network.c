@@ -24,7 +24,7 @@ void train_settings_init(train_settings *s, const char *net)
 static int check_settings(const train_settings *s, char *error)
 {
     const int cnn = strcmp(s->net, "cnn") == 0, text = train_is_text(s);
-    const unsigned deepest = cnn ? 3 : text ? TRAIN_DEEPEST : 20, widest = cnn ? 256 : 8192;
+    const unsigned deepest = cnn ? 3 : text ? TRAIN_DEEPEST : 20, widest = cnn ? 256 : TRAIN_MOST_WIDTH;
     mpsim_format math;
     if (!cnn && !text && strcmp(s->net, "mlp") != 0)
         return train_fail(error, "network '%.15s': there are mlp, cnn, gpt and llama", s->net);

@@ -77,17 +77,17 @@ static int read_numbers(const decoder_words *w, train_decoder *d)
         double least, most;
         void *to;
     } rows[] = {
-        {"heads", w->heads, TYPED_COUNT32, 1, 1 << 16, &d->heads},
-        {"kv-heads", w->kv_heads, TYPED_COUNT32, 1, 1 << 16, &d->kv_heads},
-        {"hidden", w->hidden, TYPED_COUNT32, 1, 1 << 20, &d->hidden},
-        {"context", w->context, TYPED_COUNT32, 1, 1 << 20, &d->context},
-        {"vocabulary", w->vocabulary, TYPED_COUNT32, 2, 1 << 24, &d->vocabulary},
-        {"tile", w->tile, TYPED_COUNT32, 1, 1 << 20, &d->tile},
-        {"validation", w->validation, TYPED_COUNT32, 1, 1 << 20, &d->validation},
-        {"accumulate", w->accumulate, TYPED_COUNT32, 1, 1 << 16, &d->accumulate},
-        {"ranks", w->ranks, TYPED_COUNT32, 1, 1 << 16, &d->ranks},
-        {"warmup", w->warmup, TYPED_COUNT, 0, 1e9, &d->warmup},
-        {"cooldown", w->cooldown, TYPED_COUNT, 0, 1e9, &d->cooldown},
+        {"heads", w->heads, TYPED_COUNT32, 1, TRAIN_MOST_WIDTH, &d->heads},
+        {"kv-heads", w->kv_heads, TYPED_COUNT32, 1, TRAIN_MOST_WIDTH, &d->kv_heads},
+        {"hidden", w->hidden, TYPED_COUNT32, 1, TRAIN_MOST_HIDDEN, &d->hidden},
+        {"context", w->context, TYPED_COUNT32, 1, TRAIN_MOST_CONTEXT, &d->context},
+        {"vocabulary", w->vocabulary, TYPED_COUNT32, 2, TRAIN_MOST_VOCABULARY, &d->vocabulary},
+        {"tile", w->tile, TYPED_COUNT32, 1, TRAIN_MOST_CONTEXT, &d->tile},
+        {"validation", w->validation, TYPED_COUNT32, 1, TRAIN_MOST_VALIDATION, &d->validation},
+        {"accumulate", w->accumulate, TYPED_COUNT32, 1, TRAIN_MOST_ACCUMULATE, &d->accumulate},
+        {"ranks", w->ranks, TYPED_COUNT32, 1, TRAIN_MOST_RANKS, &d->ranks},
+        {"warmup", w->warmup, TYPED_COUNT, 0, TRAIN_MOST_SCHEDULE, &d->warmup},
+        {"cooldown", w->cooldown, TYPED_COUNT, 0, TRAIN_MOST_SCHEDULE, &d->cooldown},
         {"min-lr", w->min_lr, TYPED_NUMBER, 0, 1, &d->min_lr},
     };
     int code = 0;

@@ -20,7 +20,9 @@ int typed_number(const char *option, const char *text, typed_type type, double l
                     type == TYPED_NUMBER ? "number" : "non-negative integer");
     const double value = type == TYPED_NUMBER ? x : (double)n;
     if (value < least || value > most)
-        return fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most);
+        return type == TYPED_NUMBER
+                   ? fail(EXIT_USAGE, "train: --%s: %s is not in %g to %g", option, text, least, most)
+                   : fail(EXIT_USAGE, "train: --%s: %s is not in %.0f to %.0f", option, text, least, most);
     if (type == TYPED_NUMBER)
         *(double *)to = x;
     else if (type == TYPED_COUNT)

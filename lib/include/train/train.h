@@ -233,6 +233,18 @@ typedef struct train_layer {
                   same with context; TRAIN_HEADS to those of a head (size), TRAIN_SCORES to context, TRAIN_CONTEXT to
                   heads * size columns */
 
+/* What a transformer has at most; warm-up and cool-down of so many steps. */
+enum {
+    TRAIN_MOST_WIDTH = 8192,
+    TRAIN_MOST_HIDDEN = 1 << 16,
+    TRAIN_MOST_CONTEXT = 1 << 14, /* and columns of a tile */
+    TRAIN_MOST_VOCABULARY = 1 << 20,
+    TRAIN_MOST_ACCUMULATE = 1 << 12,
+    TRAIN_MOST_RANKS = 64,
+    TRAIN_MOST_SCHEDULE = 1000000000,
+    TRAIN_MOST_VALIDATION = 1 << 20
+};
+
 /* A transformer and how it is trained; of other networks all zeros but accumulate, ranks: 1. In the text of
  * a run these are there with net gpt and llama only, in this order, after the other settings. Words are
  * enumerators of their tables. */

@@ -74,23 +74,23 @@ static int check_ranges(const train_settings *s, char *error)
         uint64_t value, from, to;
     } all[] = {{"heads", d->heads, 1, s->width},
                {"kv_heads", d->kv_heads, 1, d->heads},
-               {"hidden", d->hidden, 1, 1u << 16},
-               {"context", d->context, 1, 1u << 14},
-               {"vocabulary", d->vocabulary, 2, 1u << 20},
+               {"hidden", d->hidden, 1, TRAIN_MOST_HIDDEN},
+               {"context", d->context, 1, TRAIN_MOST_CONTEXT},
+               {"vocabulary", d->vocabulary, 2, TRAIN_MOST_VOCABULARY},
                {"norm", d->norm, 0, MPSIM_NORM_RMS},
                {"activation", d->activation, 0, MPSIM_SWIGLU},
                {"rotary", d->rotary, 0, 1},
                {"biases", d->biases, 0, 1},
                {"tied", d->tied, 0, 1},
-               {"tile", d->tile, 0, 1u << 14},
-               {"accumulate", d->accumulate, 1, 1u << 12},
-               {"ranks", d->ranks, 1, 64},
+               {"tile", d->tile, 0, TRAIN_MOST_CONTEXT},
+               {"accumulate", d->accumulate, 1, TRAIN_MOST_ACCUMULATE},
+               {"ranks", d->ranks, 1, TRAIN_MOST_RANKS},
                {"reduce", d->reduce, 0, MPSIM_REDUCE_TREE},
                {"decay", d->decay, 0, TRAIN_COSINE},
                {"decay_all", d->decay_all, 0, 1},
-               {"warmup", d->warmup, 0, (uint64_t)1 << 53},
-               {"cooldown", d->cooldown, 0, (uint64_t)1 << 53},
-               {"validation", d->validation, 1, 1u << 20}};
+               {"warmup", d->warmup, 0, TRAIN_MOST_SCHEDULE},
+               {"cooldown", d->cooldown, 0, TRAIN_MOST_SCHEDULE},
+               {"validation", d->validation, 1, TRAIN_MOST_VALIDATION}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (check_range(all[i].what, all[i].value, all[i].from, all[i].to, error))
             return -1;
