@@ -21,10 +21,15 @@ ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
 nvccflags = -std=c++17 -O2 -Ilib/include -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -lineinfo \
   --compiler-options=-ffp-contract=off
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
-ifeq ($(shell uname -m),x86_64)
+machine := $(shell uname -m)
+ifeq ($(machine),x86_64)
 vectors = AVX2 FMA AVX512
-else
+unfit = %/neon.c
+else ifeq ($(machine),aarch64)
+vectors = NEON
 unfit = %/avx2.c %/avx512.c %/fma.c
+else
+unfit = %/avx2.c %/avx512.c %/fma.c %/neon.c
 endif
 host = $(filter-out $(unfit),$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
 cuda90a = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
