@@ -94,8 +94,11 @@ void decoder_print_loss(FILE *f, const train_total *t, const train_run *r)
             train_perplexity(t->test_loss), 100 * t->test_accuracy, r->settings.decoder.validation);
 }
 
+/* In millions; as a count where that would be 0.0 or hardly more. */
 static const char *millions(char *out, uint64_t n)
 {
+    if (n < 100000)
+        return text_count(out, n);
     snprintf(out, 32, "%.1f M", 1e-6 * (double)n);
     return out;
 }
@@ -103,7 +106,7 @@ static const char *millions(char *out, uint64_t n)
 void decoder_print_operations(FILE *f, const train_job *j, const train_total *t)
 {
     train_operations o;
-    char text[1024], number[32];
+    char text[4096], number[32];
     size_t n = 0;
     train_operations_count(&o, &j->run, train_last_plan(&j->run, t));
     text[0] = '\0';

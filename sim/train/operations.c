@@ -25,15 +25,15 @@ static const char *operand_name(const train_settings *s, const train_placement *
 
 static void add(train_operations *o, const char *a, const char *b, uint64_t n)
 {
-    char name[64];
+    char name[sizeof o->rows[0].name];
     size_t i = 0;
     snprintf(name, sizeof name, "%s x %s", a, b);
     while (i < o->count && strcmp(o->rows[i].name, name) != 0)
         i++;
-    if (i == OPERATION_KINDS)
-        return;
+    if (i > OPERATION_KINDS)
+        i = OPERATION_KINDS;
     if (i == o->count)
-        snprintf(o->rows[o->count++].name, sizeof name, "%s", name);
+        snprintf(o->rows[o->count++].name, sizeof name, "%s", i < OPERATION_KINDS ? name : "others");
     o->rows[i].n += n;
 }
 

@@ -4,13 +4,13 @@
 
 #include <train/train.h>
 
-enum { OPERATION_KINDS = 16 };
+enum { OPERATION_KINDS = 16 }; /* pairs by name; all further ones are "others", the last row */
 
 typedef struct train_operations {
     struct {
-        char name[64]; /* "bf16 x bf16", "mxfp8 x mxfp8" */
+        char name[128]; /* "bf16 x bf16", "mxfp8 x mxfp8" */
         uint64_t n;
-    } rows[OPERATION_KINDS];
+    } rows[OPERATION_KINDS + 1];
     size_t count;
 } train_operations;
 

@@ -94,8 +94,10 @@ static void say(pairs *m, const char *key, const char *format, ...)
 /* A text of any length, which stays where it is. */
 static void say_text(pairs *m, const char *key, const char *text)
 {
-    say(m, key, "%s", "");
-    m->pair[m->count - 1][1] = text;
+    if (m->count == PAIRS)
+        return;
+    m->pair[m->count][0] = key;
+    m->pair[m->count++][1] = text;
 }
 
 static void say_number(pairs *m, const char *key, double x)

@@ -126,6 +126,16 @@ ok $? "texts that are none"
 : >"$dir/empty"
 train 3 -P fp32 --text "$dir/empty" && head -c 30 "$dir/a text" >"$dir/short" && train 3 -P fp32 --text "$dir/short"; ok $? "a text that is too short"
 
+# ---- operations ----
+# products: the multiply-adds of all pairs of operands in the last output, JSON
+products() { grep -o '"operands": "[^"]*", "multiply_adds": [0-9]*' "$dir/out" | awk '{ n += $NF } END { print n }'; }
+train 0 -P fp32 --depth 3 --arch exact --json && all=$(products) && train 0 -P fp32 --depth 3 --arch exact --write-plan "$dir/plan" &&
+    awk '/^layer .*(qkv|proj|fc|scores|context|head) / { sub(" act=binary32", " act=e8m" ++n) } { print }' "$dir/plan" >"$dir/many" &&
+    run 0 train --plan "$dir/many" --json && [ "$(grep -o '"operands": "[^"]*"' "$dir/out" | wc -l)" -eq 17 ] && has '"others"' && [ "$(products)" -eq "$all" ] && [ "$all" -gt 0 ]
+ok $? "more than 16 pairs of formats: the rest together"
+run 0 train --plan "$dir/many" && has 'others [0-9,.]* M multiply-adds$' && awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "and as text"
+train 0 -P fp32 -P bf16-pure --context 4 --batch 1 && has '^  bf16-pure  *bf16 x bf16  *[1-9][0-9],[0-9]*  *100 %$'; ok $? "few multiply-adds are counted"
+
 # ---- checkpoints, plans ----
 again="-P nemo-fp8-hybrid-max --accumulate 2"
 # shellcheck disable=SC2086
