@@ -171,19 +171,25 @@ static void print_loss(FILE *f, const train_total *t, const train_run *r)
     fprintf(f, "accuracy   %.2f %% of the %d test images\n", 100 * t->test_accuracy, TRAIN_TESTS);
 }
 
-static void print_scaler(FILE *f, const train_total *t)
+/* Reports of transformers count one of a kind as one. */
+static const char *plural(const train_run *r, uint64_t n)
 {
+    return is_decoder(&r->settings) ? train_plural(n) : "s";
+}
+
+static void print_scaler(FILE *f, const train_total *t, const train_run *r)
+{
+    const uint64_t done = t->done + 1 - t->first;
     char a[64];
-    fprintf(f, "scaler     %" PRIu64 " steps: %" PRIu64 " skipped, %" PRIu64 " overflows, "
-               "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
-            t->done + 1 - t->first, t->skipped, t->overflows, t->backoffs, t->growths,
-            text_scale(a, t->final_scale));
+    fprintf(f, "scaler     %" PRIu64 " step%s: %" PRIu64 " skipped, %" PRIu64 " overflow%s, "
+               "%" PRIu64 " backoff%s, %" PRIu64 " growth%s; next loss scale %s\n",
+            done, plural(r, done), t->skipped, t->overflows, plural(r, t->overflows), t->backoffs,
+            plural(r, t->backoffs), t->growths, plural(r, t->growths), text_scale(a, t->final_scale));
     if (t->first_skipped)
         fprintf(f, "skipped    first at step %" PRIu64 "%s%s\n", t->first_skipped,
                 t->cause[0] ? ": Inf or NaN in " : "", t->cause);
     if (t->clipped)
-        fprintf(f, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped,
-                t->done + 1 - t->first);
+        fprintf(f, "clipped    %" PRIu64 " of %" PRIu64 " step%s\n", t->clipped, done, plural(r, done));
 }
 
 static void print_lost(train_report *r, const train_total *t)
@@ -235,7 +241,7 @@ void train_text_total(train_report *r, const train_total *t)
     print_loss(f, t, &r->job->run);
     if (train_status(a, sizeof a, t)[0])
         fprintf(f, "status     %s\n", a);
-    print_scaler(f, t);
+    print_scaler(f, t, &r->job->run);
     print_lost(r, t);
     fputc('\n', f);
     if (t->updates)
@@ -247,7 +253,8 @@ void train_text_total(train_report *r, const train_total *t)
     if (r->checked && t->difference[0])
         fprintf(f, "digests    differ from %s: %s\n", checked, t->difference);
     else if (r->checked)
-        fprintf(f, "digests    equal to %s in %" PRIu64 " steps\n", checked, t->compared);
+        fprintf(f, "digests    equal to %s in %" PRIu64 " step%s\n", checked, t->compared,
+                plural(&r->job->run, t->compared));
     if (is_decoder(&r->job->run.settings))
         decoder_print_operations(f, r->job, t);
     print_speed(f, t);

@@ -129,9 +129,9 @@ static const struct {
     spoiler *spoil;
     const char *line;
 } spoilt[] = {{three_heads, "width 64: not a multiple of 3 heads"},
-              {no_heads, "heads 0: 1 to 64"},
+              {no_heads, "heads 0: 1 to 64, the width"},
               {three_kv_heads, "4 heads: not a multiple of 3 kv_heads"},
-              {more_kv_heads, "kv_heads 8: 1 to 4"},
+              {more_kv_heads, "kv_heads 8: 1 to 4, the number of heads"},
               {odd_heads, "heads of 15 columns: rotary positions need an even number"},
               {no_context, "context 0: 1 to 16384"},
               {no_vocabulary, "vocabulary 1: 2 to 1048576"},

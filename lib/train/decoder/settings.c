@@ -58,41 +58,47 @@ static int check_formats(const train_decoder *d, char *error)
     return 0;
 }
 
-static int check_range(const char *what, uint64_t value, uint64_t from, uint64_t to, char *error)
+typedef struct range {
+    const char *what;
+    uint64_t value, from, to;
+    const char *why; /* the upper end is where it is */
+} range;
+
+static int check_range(const range *r, char *error)
 {
-    return value >= from && value <= to
+    return r->value >= r->from && r->value <= r->to
                ? 0
-               : train_fail(error, "%s %llu: %llu to %llu", what, (unsigned long long)value,
-                            (unsigned long long)from, (unsigned long long)to);
+               : train_fail(error, "%s %llu: %llu to %llu%s%s", r->what, (unsigned long long)r->value,
+                            (unsigned long long)r->from, (unsigned long long)r->to, r->why ? ", " : "",
+                            r->why ? r->why : "");
 }
 
 static int check_ranges(const train_settings *s, char *error)
 {
     const train_decoder *d = &s->decoder;
-    const struct {
-        const char *what;
-        uint64_t value, from, to;
-    } all[] = {{"heads", d->heads, 1, s->width},
-               {"kv_heads", d->kv_heads, 1, d->heads},
-               {"hidden", d->hidden, 1, TRAIN_MOST_HIDDEN},
-               {"context", d->context, 1, TRAIN_MOST_CONTEXT},
-               {"vocabulary", d->vocabulary, 2, TRAIN_MOST_VOCABULARY},
-               {"norm", d->norm, 0, MPSIM_NORM_RMS},
-               {"activation", d->activation, 0, MPSIM_SWIGLU},
-               {"rotary", d->rotary, 0, 1},
-               {"biases", d->biases, 0, 1},
-               {"tied", d->tied, 0, 1},
-               {"tile", d->tile, 0, TRAIN_MOST_CONTEXT},
-               {"accumulate", d->accumulate, 1, TRAIN_MOST_ACCUMULATE},
-               {"ranks", d->ranks, 1, TRAIN_MOST_RANKS},
-               {"reduce", d->reduce, 0, MPSIM_REDUCE_TREE},
-               {"decay", d->decay, 0, TRAIN_COSINE},
-               {"decay_all", d->decay_all, 0, 1},
-               {"warmup", d->warmup, 0, TRAIN_MOST_SCHEDULE},
-               {"cooldown", d->cooldown, 0, TRAIN_MOST_SCHEDULE},
-               {"validation", d->validation, 1, TRAIN_MOST_VALIDATION}};
+    const range all[] = {
+        {"heads", d->heads, 1, s->width, "the width"},
+        {"kv_heads", d->kv_heads, 1, d->heads, "the number of heads"},
+        {"hidden", d->hidden, 1, TRAIN_MOST_HIDDEN, NULL},
+        {"context", d->context, 1, TRAIN_MOST_CONTEXT, NULL},
+        {"vocabulary", d->vocabulary, 2, TRAIN_MOST_VOCABULARY, NULL},
+        {"norm", d->norm, 0, MPSIM_NORM_RMS, NULL},
+        {"activation", d->activation, 0, MPSIM_SWIGLU, NULL},
+        {"rotary", d->rotary, 0, 1, NULL},
+        {"biases", d->biases, 0, 1, NULL},
+        {"tied", d->tied, 0, 1, NULL},
+        {"tile", d->tile, 0, TRAIN_MOST_CONTEXT, NULL},
+        {"accumulate", d->accumulate, 1, TRAIN_MOST_ACCUMULATE, NULL},
+        {"ranks", d->ranks, 1, TRAIN_MOST_RANKS, NULL},
+        {"reduce", d->reduce, 0, MPSIM_REDUCE_TREE, NULL},
+        {"decay", d->decay, 0, TRAIN_COSINE, NULL},
+        {"decay_all", d->decay_all, 0, 1, NULL},
+        {"warmup", d->warmup, 0, TRAIN_MOST_SCHEDULE, NULL},
+        {"cooldown", d->cooldown, 0, TRAIN_MOST_SCHEDULE, NULL},
+        {"validation", d->validation, 1, TRAIN_MOST_VALIDATION, NULL},
+    };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (check_range(all[i].what, all[i].value, all[i].from, all[i].to, error))
+        if (check_range(&all[i], error))
             return -1;
     return 0;
 }
