@@ -430,6 +430,9 @@ START_TEST(test_errors_of_heads)
     train_tensor table = any("binary32", 3, 1, 0), wrong = any("fp16", 3, 1, 0);
     train_heads h = {.sequences = 2, .length = 3, .heads = 2, .size = 3, .first = 2};
     OK(ops->split(&engine, &y, &x, &h, NULL));
+    x.format = format("binary64");
+    FAILS(ops->join(&engine, &x, &y, &h, NULL), "join: ");
+    x.format = format("fp16");
     FAILS(ops->split(&engine, &y, &x, NULL, NULL), "heads are missing");
     h.first = 3;
     FAILS(ops->join(&engine, &x, &y, &h, NULL), "2 heads of 3 from column 3 of 8");

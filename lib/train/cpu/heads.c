@@ -92,7 +92,8 @@ int cpu_split(train_engine *e, train_tensor *y, const train_tensor *x, const tra
 typedef struct joined {
     turn t;
     const train_tensor *dx;
-    train_counts *counts; /* a piece each */
+    train_counts *counts; /* a piece each, as status */
+    mpsim_status *status;
     int counting;
     float *side; /* tokens x (heads * size) */
 } joined;
@@ -110,7 +111,8 @@ static void join_some(void *job, size_t piece, size_t first, size_t n)
             one_head(&j->t, side + i * width + k * h->size, j->t.from + row * h->size, row, 1);
         }
     }
-    cpu_round_here(j->dx->format, side, n * width, j->counting ? &j->counts[piece] : NULL);
+    j->status[piece] = cpu_round_here(j->dx->format, side, n * width,
+                                      j->counting ? &j->counts[piece] : NULL);
     for (size_t i = 0; i < n; i++)
         memcpy(to + (first + i) * j->t.cols, side + i * width, width * sizeof *to);
 }
@@ -119,14 +121,18 @@ int cpu_join(train_engine *e, train_tensor *dx, const train_tensor *dy, const tr
              train_counts *counts)
 {
     train_counts pieces[CPU_PIECES] = {{0, 0, 0, 0}};
+    mpsim_status status[CPU_PIECES] = {MPSIM_OK};
     if (check_heads(e, "join", dx, dy, h))
         return -1;
     float *side = cpu_floats(e, 0, cpu_size(dy));
     if (!side)
         return -1;
     joined j = {.t = turn_of(h, cpu_values(dy), NULL, dx->cols), .dx = dx, .counts = pieces,
-                .counting = counts != NULL, .side = side};
+                .status = status, .counting = counts != NULL, .side = side};
     cpu_pieces(e, dx->rows, 1, h->heads * h->size, join_some, &j);
+    for (size_t i = 0; i < CPU_PIECES; i++)
+        if (status[i])
+            return cpu_fail(e, "join: %s", mpsim_status_string(status[i]));
     for (size_t i = 0; counts && i < CPU_PIECES; i++)
         cpu_add_counts(counts, &pieces[i]);
     dx->inverse = 1;
