@@ -275,15 +275,20 @@ static size_t fp8_of(train_role role)
     return role == TRAIN_ACT ? 0 : role == TRAIN_WEIGHT ? 1 : 2;
 }
 
-/* The rows of the formats table outlive everything. */
-static const mpsim_format *copy_format(train_build *b, const mpsim_block_recipe *r, train_copy kind)
+const mpsim_format *train_element_format(train_build *b, const mpsim_block_recipe *r)
 {
-    const mpsim_format *f = mpsim_format_find(kind == COPY_TF32     ? "tf32"
-                                              : kind == COPY_BLOCKS ? "bf16"
-                                                                    : r->element);
+    const mpsim_format *f = mpsim_format_find(r->element);
     if (!f && !b->failed)
         b->failed = train_fail(b->error, "recipe %s: its elements have no format", r->name);
     return f;
+}
+
+/* The rows of the formats table outlive everything. */
+static const mpsim_format *copy_format(train_build *b, const mpsim_block_recipe *r, train_copy kind)
+{
+    return kind == COPY_TF32     ? mpsim_format_find("tf32")
+           : kind == COPY_BLOCKS ? mpsim_format_find("bf16")
+                                 : train_element_format(b, r);
 }
 
 /* The factors of blocks, a second result. */

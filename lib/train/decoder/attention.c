@@ -313,12 +313,12 @@ static const train_tensor *tiles_forward(train_build *b, size_t i)
     const mpsim_format *fp32 = mpsim_format_find("binary32");
     const size_t scores = i - 2, rows = rows_of_heads(b);
     const mpsim_block_recipe *r = place(b, i)->recipe[TRAIN_ACT];
-    const mpsim_format *f = r ? mpsim_format_find(r->element) : &place(b, i)->format[TRAIN_ACT];
+    const mpsim_format *f = r ? train_element_format(b, r) : &place(b, i)->format[TRAIN_ACT];
     train_do *d = train_add(b, WORK_TILES, i, "out.heads", rows, head_size(b),
                             &place(b, i)->format[TRAIN_OUT]);
     train_add_result(b, d, i, "lse", rows, 1, fp32);
     train_tiles *t = new_tiles(b, d, decoder(b)->tile);
-    if (!t || !f)
+    if (!t)
         return d->results[0].to;
     t->q = b->act[scores].first;
     t->k = b->weight[scores].first;
