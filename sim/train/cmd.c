@@ -54,7 +54,8 @@ static const char more[] =
     "\n"
     "By SIGINT, SIGTERM and SIGHUP a run ends with the step at hand, or without it if that takes\n"
     "long, saves its checkpoint, reports what there is, and exits with 130, 143 or 129. All of\n"
-    "--compare takes a minute, of --net cnn two; of gpt and llama a policy takes minutes.\n"
+    "--compare takes a minute, of --net cnn two; of gpt and llama much longer: there a policy takes\n"
+    "half a minute to minutes, less with smaller --width, --context, --steps.\n"
     "A replay of a trace needs what was said here instead of the policy: optimizer and its\n"
     "numbers are in the trace, --clip, --variant, --loss-scaling and --seed are not.\n"
     "\n"
@@ -517,8 +518,8 @@ int cmd_train(const command *self, int argc, char **argv)
          "policies side by side, as always with several; without --policy: fp32, fp16 with every "
          "way of scaling, bf16 with and without masters, fp8; of gpt and llama also blocks"},
         {0, "as-published", OPTION_FLAG, &q.as_published, NULL,
-         "side by side: clip as each policy says (default: all as --clip says, else none; "
-         "gpt, llama: else 1)"},
+         "side by side: clip as each policy says (default: all as --clip says, else none; gpt, llama: "
+         "else at 1, by the rule torch)"},
         TRAIN_WORD_ROWS(*w),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",
@@ -534,7 +535,8 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "checkpoint", OPTION_STRING, &q.checkpoint, "FILE", "save the run at its end"},
         {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "and every N steps"},
         {0, "resume", OPTION_STRING, &q.resume, "FILE",
-         "go on from a checkpoint, to the same bits; without --policy as it was, but for --steps"},
+         "go on from a checkpoint, to the same bits (not where a schedule ends with the run and --steps is "
+         "larger now); without --policy as it was, but for --steps"},
         {0, "digests", OPTION_STRING, &q.digests, "FILE", "write a digest of every step"},
         {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "and of every tensor"},
         {0, "check-digests", OPTION_STRING, &q.check, "FILE",
