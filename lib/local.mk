@@ -97,7 +97,7 @@ lib_train_libtrain_la_SOURCES = \
   lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
-  lib/train/decoder/settings.c lib/train/decoder/tiles.c \
+  lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \
   lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c lib/train/parallel.c \
   lib/train/params.c lib/train/pass.c \
   lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c lib/train/schedule.c lib/train/scratch.c \

@@ -80,8 +80,10 @@ size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], 
     const int cnn = strcmp(s->net, "cnn") == 0;
     if (check_settings(s, error))
         return 0;
-    if (train_is_text(s))
-        return train_decoder_layers(s, layers);
+    if (train_is_text(s)) {
+        const size_t n = train_decoder_layers(s, layers);
+        return train_decoder_sizes(s, layers, n, error) ? 0 : n;
+    }
     if (cnn) {
         b.columns = 1;
         b.side = TRAIN_SIDE;

@@ -201,6 +201,9 @@ size_t train_decoder_layers(const train_settings *s, train_layer *layers);
 /* Columns of a head. */
 size_t train_head_size(const train_settings *s);
 
+/* decoder/sizes.c: 0 if no tensor of a batch, nor all parameters, have more numbers than a run may have. */
+int train_decoder_sizes(const train_settings *s, const train_layer *layers, size_t n, char *error);
+
 /* decoder/open.c: formats of its arithmetic, t->rotary. */
 int train_decoder_open(train *t, char *error);
 

@@ -124,6 +124,12 @@ SPOILER(high_min_lr, s->decoder.min_lr = 1.5)
 SPOILER(no_min_lr, s->decoder.min_lr = (double)NAN)
 SPOILER(no_text, s->decoder.text[0] = 0)
 SPOILER(batchnorm, s->batchnorm = 1)
+SPOILER(all_large, s->decoder.context = 8192; s->batch = TRAIN_IMAGES; s->width = 8192)
+SPOILER(many_scores, s->decoder.context = 8192; s->decoder.tile = 4096; s->batch = 17)
+SPOILER(many_logits, s->decoder.context = 1024; s->batch = 43; s->decoder.vocabulary = 50257)
+SPOILER(wide_hidden, s->decoder.context = 1024; s->batch = 64; s->decoder.hidden = 1u << 16)
+SPOILER(long_head, s->width = 4096; s->batch = 1; s->decoder.vocabulary = 1u << 20)
+SPOILER(every_rank, s->width = 2048; s->depth = 19; s->decoder.hidden = 8192; s->decoder.ranks = 64)
 
 static const struct {
     spoiler *spoil;
@@ -146,7 +152,13 @@ static const struct {
               {high_min_lr, "min_lr 1.5: 0 to 1"},
               {no_min_lr, "min_lr nan: 0 to 1"},
               {no_text, "the name of the text is none"},
-              {batchnorm, "gpt has no batch normalisation"}};
+              {batchnorm, "gpt has no batch normalisation"},
+              {all_large, "wte: a tensor of 11771904 x 8192 numbers: at most 2147483648 in all"},
+              {many_scores, "h0.attn.scores: a tensor of 557056 x 4096 numbers: at most 2147483648 in all"},
+              {many_logits, "head: a tensor of 44032 x 50257 numbers: at most 2147483648 in all"},
+              {wide_hidden, "h0.mlp.fc: a tensor of 65536 x 65536 numbers: at most 2147483648 in all"},
+              {long_head, "wte: a tensor of 1048576 x 4096 numbers: at most 2147483648 in all"},
+              {every_rank, "957466624 parameters on 64 ranks: at most 8589934592 in all"}};
 
 START_TEST(settings_out_of_range)
 {
@@ -157,6 +169,26 @@ START_TEST(settings_out_of_range)
     spoilt[_i].spoil(&s);
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
     ck_assert_str_eq(error, spoilt[_i].line);
+}
+END_TEST
+
+START_TEST(gpt2_is_not_too_large)
+{
+    train_layer layers[TRAIN_LAYERS];
+    char error[TRAIN_ERROR];
+    train_settings s;
+    train_settings_init(&s, "gpt");
+    s.depth = 12;
+    s.width = 768;
+    s.decoder.heads = s.decoder.kv_heads = 12;
+    s.decoder.hidden = 3072;
+    s.decoder.context = 1024;
+    s.decoder.vocabulary = 50257;
+    for (s.decoder.ranks = 1; s.decoder.ranks <= 64; s.decoder.ranks++)
+        ck_assert_msg(train_network(&s, layers, error) == 161, "%s", error);
+    s.decoder.ranks = 1;
+    s.batch = 41; /* logits of 2.1e9 numbers */
+    ck_assert_msg(train_network(&s, layers, error) == 161, "%s", error);
 }
 END_TEST
 
@@ -642,6 +674,7 @@ int main(void)
     tcase_add_test(layers, layers_of_llama);
     tcase_add_test(layers, depth_of_gpt2_and_the_deepest_fit);
     tcase_add_loop_test(layers, settings_out_of_range, 0, sizeof spoilt / sizeof *spoilt);
+    tcase_add_test(layers, gpt2_is_not_too_large);
     tcase_add_test(layers, other_networks_have_no_decoder);
     tcase_add_loop_test(graph, tensors_of_a_pass, 0, 2);
     tcase_add_loop_test(graph, gradients_are_those_of_the_loss, 0, SMALLS);

@@ -399,6 +399,26 @@ static void refused(const char *text, size_t n, const struct change *c)
     free(bad);
 }
 
+/* Every size is in range, but not what they make together. */
+START_TEST(too_large_together)
+{
+    uint64_t s = 1;
+    size_t n;
+    char error[TRAIN_ERROR];
+    train_run r;
+    any_run(&r, "gpt", &s);
+    r.settings.batch = TRAIN_IMAGES;
+    r.settings.decoder.context = 8192;
+    r.settings.decoder.vocabulary = 1u << 20;
+    char *text = text_of(&r, &n);
+    train_run_clear(&r);
+    ck_assert_int_eq(read_text(&r, text, n, error), -1);
+    ck_assert_msg(strstr(error, "training plan: ") == error && strstr(error, ": a tensor of 11771904 x "), "%s",
+                  error);
+    free(text);
+}
+END_TEST
+
 START_TEST(bad_text)
 {
     size_t n;
@@ -583,6 +603,7 @@ int main(void)
     tcase_add_test(text, round_trip);
     tcase_add_loop_test(text, truncations_are_refused, 0, 4);
     tcase_add_loop_test(text, changed_bytes, 0, 4);
+    tcase_add_test(text, too_large_together);
     tcase_add_test(text, bad_text);
     tcase_add_test(networks_case, networks);
     tcase_add_test(networks_case, deepest_network_fits);
