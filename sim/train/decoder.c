@@ -172,11 +172,10 @@ static int check_needs(const decoder_words *w, const train_decoder *d)
 static void follow(const decoder_words *w, train_settings *s)
 {
     train_decoder *d = &s->decoder;
-    const uint64_t width = s->width;
     if (!w->kv_heads)
         d->kv_heads = d->heads;
     if (!w->hidden)
-        d->hidden = (uint32_t)(d->activation == MPSIM_SWIGLU ? (width + 2) / 3 * 8 : 4 * width);
+        d->hidden = train_decoder_hidden(s);
 }
 
 /* ---- the text ---- */

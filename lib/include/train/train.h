@@ -298,6 +298,9 @@ typedef struct train_settings {
 } train_settings;
 
 void train_settings_init(train_settings *s, const char *net); /* of an unknown net: those of mlp */
+/* train_decoder_hidden -- `hidden` where it is not said, of width and activation: 4 * width; of swiglu 8 / 3
+ * of it, up to a multiple of 8. */
+uint32_t train_decoder_hidden(const train_settings *s);
 /* train_text_check -- -1, with a line, where the text is too short for the windows, not that of the
  * settings, or has tokens beyond their vocabulary. */
 int train_text_check(const train_text *t, const train_settings *s, char *error);

@@ -12,11 +12,11 @@ void train_decoder_init(train_settings *s)
     s->batch = 8;
     s->steps = 300;
     d->heads = d->kv_heads = 4;
-    d->hidden = llama ? (8 * s->width / 3 + 7) / 8 * 8 : 4 * s->width;
     d->context = 64;
     d->vocabulary = text->vocabulary;
     d->norm = llama ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER;
     d->activation = llama ? MPSIM_SWIGLU : MPSIM_GELU_TANH;
+    d->hidden = train_decoder_hidden(s);
     d->rotary = (uint8_t)llama;
     d->biases = d->tied = !llama;
     strcpy(d->accumulate_format, "binary32");

@@ -7,6 +7,11 @@
 #define MOST_OF_TENSOR ((uint64_t)1 << 31)
 #define MOST_PARAMETERS ((uint64_t)1 << 33)
 
+uint32_t train_decoder_hidden(const train_settings *s)
+{
+    return s->decoder.activation == MPSIM_SWIGLU ? (s->width + 2) / 3 * 8 : 4 * s->width;
+}
+
 static int check_tensor(const train_layer *l, uint64_t rows, uint64_t cols, char *error)
 {
     return rows * cols <= MOST_OF_TENSOR
