@@ -3,15 +3,16 @@
 
 enum { FUSED_ROWS = 4 };
 
-/* S toward zero to the 24 bits of binary32. */
+/* S toward zero to the 24 bits of binary32; of -2^31, which is of trouble only, anything. */
 static ALWAYS_INLINE vf32 toward_zero(vi32 s)
 {
 #ifdef __AVX512F__
     return (vf32)_mm512_cvt_roundepi32_ps((__m512i)s, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 #else
-    const vi32 sign = s >> 31, m = (s ^ sign) - sign; /* below 2^31 */
+    const vi32 sign = s >> 31, m = (vi32)((vu32)(s ^ sign) - (vu32)sign); /* below 2^31 */
     const vf32 near = v_f32_of_i32(m);
-    const vi32 above = (m - v_i32_of_f32(near)) >> 31; /* -1: near is above m; 2^31 is -2^31 */
+    /* -1: near is above m; 2^31 is -2^31 */
+    const vi32 above = (vi32)((vu32)m - (vu32)v_i32_of_f32(near)) >> 31;
     return (vf32)(((vi32)near + above) | (s & v_i32(INT32_MIN)));
 #endif
 }
