@@ -34,7 +34,7 @@ left() {
     find ../tmp ! -path ../tmp
 }
 
-# ended SIGNAL CODE: it ended by that signal, or of itself; 137 is a KILL six seconds later (machines are busy)
+# ended SIGNAL CODE: it ended by that signal, or of itself; 137 is a KILL two seconds later
 ended() {
     case $1 in INT) by=130 ;; TERM) by=143 ;; *) by=129 ;; esac
     [ "$2" -eq 0 ] || [ "$2" -eq $by ]
@@ -55,7 +55,7 @@ while read -r seconds may words; do
             feeder=$!
         fi
         # shellcheck disable=SC2086 # words
-        timeout --foreground --preserve-status -s $signal -k 6 "$after" "$MPSIM" ${words#@} <$input >../out 2>../err
+        timeout --foreground --preserve-status -s $signal -k 2 "$after" "$MPSIM" ${words#@} <$input >../out 2>../err
         code=$?
         ended $signal $code || bad="$bad $signal-ended-with-$code"
         [ $input = /dev/null ] || { kill $feeder && wait $feeder; } 2>/dev/null
