@@ -26,6 +26,10 @@ typedef struct gpu_device {
  * device that the compiled code does not run on. */
 int gpu_open(gpu_device *d, char *why, size_t size);
 
+/* gpu_is_lost -- 1: a kernel has faulted, and no CUDA call of this process succeeds any more. Waits for the
+ * device. */
+int gpu_is_lost(void);
+
 typedef enum gpu_status {
     GPU_DONE,
     GPU_SKIPPED, /* this device lacks the instruction, or it has no model: `text` says  */
@@ -78,6 +82,7 @@ typedef struct gpu_probe {
     uint32_t a[GPU_PROBE_K], b[GPU_PROBE_K], c;
     gpu_status status;
     uint32_t d;               /* the hardware's answer                               */
+    char text[160];           /* why there is no answer, or ""                        */
 } gpu_probe;
 
 size_t gpu_probe_count(void);

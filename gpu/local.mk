@@ -24,8 +24,9 @@ EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/tr
   gpu/speed/speed.h gpu/speed/streams.cuh
 
 # The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.
-gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/print.c \
-  gpu/program/print.h gpu/program/training.c gpu/program/training.h
+gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/output.c \
+  gpu/program/parts.c gpu/program/print.c gpu/program/print.h gpu/program/session.h gpu/program/training.c \
+  gpu/program/training.h gpu/program/worker.c gpu/program/worker.h
 gpu_plans = gpu/plans/mlp-fp16.plan gpu/plans/mlp-bf16.plan gpu/plans/mlp-fp8.plan \
   gpu/plans/mlp-mxfp8.plan gpu/plans/mlp-tf32.plan gpu/plans/mlp-fp32.plan \
   gpu/plans/mlp-stochastic.plan gpu/plans/mlp-masters.plan gpu/plans/cnn-fp16.plan \

@@ -1,54 +1,149 @@
 #!/bin/sh
-# session.sh -- what to ask of a machine with a device, in three calls of at most six minutes:
+# session.sh -- what to ask of a machine with a device, in one call of ten minutes at most:
 #
-#   sh gpu/session.sh --output-dir DIR first     tiny checks, probes and speed, all checks, trainings
-#   sh gpu/session.sh --output-dir DIR second    compute-sanitizer on a tiny run; PyTorch's AMP steps
-#   sh gpu/session.sh --output-dir DIR third     transformers: trainings, and the same model in PyTorch
+#   sh gpu/session.sh --output-dir DIR all       every part of the list below, the most valuable first
+#   sh gpu/session.sh --output-dir DIR PART...   these parts alone
 #
-# In the top directory; gpu/build/mpsim-gpu (or MPSIM_GPU) is built elsewhere. A part that takes too long
-# is stopped and leaves what it found. DIR then holds CALL.txt, all that was printed, and CALL.tar.gz,
-# everything else: records, digests, traces, each part's own output.
+# In the top folder; gpu/build/mpsim-gpu (or MPSIM_GPU) is built elsewhere. Every part has a process and a
+# time of its own; within mpsim-gpu every check, probe, plan and row of speed has, too. What is printed,
+# records, digests and traces come into DIR/session.tar.gz, which is written anew after every part, and
+# every 20 seconds within one: whenever this is killed, an archive of what was found is there. Its summary.txt has
+# the time of each part, and at its end what is missing, with the commands that ask for it again.
+# Exit: 0: all parts were run and agree; 1: one differs, failed or is missing; 2: usage; 4: DIR cannot be written.
 set -u
+
+# Parts: name, seconds it may take, seconds it is thought to take (no device has run them yet: estimates), command.
+# GPU: mpsim-gpu, its record named by the part; SANITIZER: compute-sanitizer; TO: the folder of results.
+list() {
+    cat <<'PARTS'
+machine     10   2  nvidia-smi -q
+checks      80  40  GPU --only checks --skip wgmma
+wgmma       45  20  GPU --only wgmma --skip speed
+probes      20   5  GPU --only probes
+speed       75  45  GPU --only speed
+training    55  35  GPU --only training --skip fp8 --skip gpt
+fp8         35  25  GPU --only fp8 --skip gpt --skip checks --skip speed
+gpt         80  50  GPU --only gpt
+pytorch     90  85  PYTHON data/record/ask_device.py --device cuda --total 80 --output-dir TO/pytorch
+memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
+racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
+PARTS
+}
+most=590 # seconds for all of it
+
 usage() {
-    echo "usage: $0 --output-dir DIR first|second|third" >&2
+    echo "usage: $0 --output-dir DIR all|PART..." >&2
+    echo "parts: $(list | awk '{ printf "%s%s", sep, $1; sep = " " }')" >&2
     exit 2
 }
-if [ $# -ne 3 ] || [ "$1" != --output-dir ]; then usage; fi
-out=$2 call=$3
-: "${MPSIM_GPU:=gpu/build/mpsim-gpu}" "${PYTHON:=python3}" "${SANITIZER:=compute-sanitizer}"
-case $call in first | second | third) ;; *) usage ;; esac
-mkdir -p "$out/$call" || exit 4
+if [ $# -lt 3 ] || [ "$1" != --output-dir ]; then usage; fi
+out=$2
+shift 2
+if [ "$*" = all ]; then
+    # shellcheck disable=SC2046 # words
+    set -- $(list | awk '{ print $1 }')
+fi
+for name in "$@"; do
+    list | grep -q "^$name " || usage
+done
 
-part() { # part NAME SECONDS COMMAND...
-    name=$1 seconds=$2
-    shift 2
-    echo "== $name: $*"
-    timeout -k 5 "$seconds" "$@" >"$out/$call/$name.txt" 2>&1
-    status=$?
-    tail -n 200 "$out/$call/$name.txt"
-    echo "== $name: exit $status"
-}
-
-first() {
-    part machine 10 nvidia-smi
-    part tiny 30 "$MPSIM_GPU" --tiny --only checks --output "$out/first/tiny.json"
-    part speed 60 "$MPSIM_GPU" --only probes --only speed --output "$out/first/speed.json"
-    part checks 140 "$MPSIM_GPU" --only checks --output "$out/first/checks.json"
-    part training 100 "$MPSIM_GPU" --only training --skip gpt --output "$out/first/training.json"
-}
-
-second() {
-    part sanitizer 180 "$SANITIZER" "$MPSIM_GPU" --tiny --output "$out/second/sanitizer.json"
-    part amp-mlp 150 "$PYTHON" data/record/train_amp_mlp.py --device cuda "$out/second/amp-mlp"
-}
-
-third() {
-    part gpt 200 "$MPSIM_GPU" --only gpt --output "$out/third/gpt.json"
-    for low in bf16 fp16; do
-        part "train-gpt-$low" 60 "$PYTHON" data/record/train_gpt.py --device cuda --autocast $low \
-            --steps 200 --batch 2 --record "$out/third/train-gpt-$low"
+# compute-sanitizer is often not on the path, but below the CUDA folder.
+find_sanitizer() {
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    for at in "$(command -v compute-sanitizer)" "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" \
+        "$(dirname "$nvcc")/compute-sanitizer" \
+        "${CUDA_HOME:-/usr/local/cuda}"/compute-sanitizer/compute-sanitizer; do
+        if [ -x "$at" ]; then
+            echo "$at"
+            return
+        fi
     done
+    echo compute-sanitizer
+}
+: "${MPSIM_GPU:=gpu/build/mpsim-gpu}" "${PYTHON:=python3}" "${SANITIZER:=$(find_sanitizer)}"
+
+mkdir -p "$out" && work=$(mktemp -d) && mkdir "$work/session" || exit 4
+to=$work/session
+summary=$to/summary.txt
+began=$(date +%s)
+pack() {
+    tar -czf "$out/session.tar.gz.new" -C "$work" session && mv "$out/session.tar.gz.new" "$out/session.tar.gz"
+}
+process=
+trap '[ -z "$process" ] || kill "$process" 2>/dev/null; pack; rm -rf "$work"; exit 1' HUP INT TERM
+
+# The words of a part's command, one a line.
+command_of() {
+    list | awk -v name="$1" '$1 == name { for (i = 4; i <= NF; i++) print $i }' |
+        sed "s|^TO/|$to/|; s|^PYTHON\$|$PYTHON|; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|"
+    case $(list | grep "^$1 ") in *" GPU "*) printf '%s\n' --output "$to/$1.json" ;; esac
 }
 
-$call 2>&1 | tee "$out/$call.txt"
-tar -czf "$out/$call.tar.gz" -C "$out" "$call" && rm -rf "${out:?}/$call"
+# part NAME: its output in NAME.txt, its line in the summary. $status: its exit status.
+part() {
+    limit=$(list | awk -v name="$1" '$1 == name { print $2 }')
+    thought=$(list | awk -v name="$1" '$1 == name { print $3 }')
+    left=$((most - $(date +%s) + began))
+    [ "$left" -lt "$limit" ] && limit=$left
+    if [ "$limit" -le 5 ]; then
+        status=late
+        printf '%-10s not begun: the time was over\n' "$1" | tee -a "$summary"
+        return
+    fi
+    from=$(date +%s) ticks=0
+    # a command's words hold no white space but in the paths of the environment
+    IFS='
+'
+    # shellcheck disable=SC2046 # words
+    set -- "$1" $(command_of "$1")
+    unset IFS
+    name=$1
+    shift
+    echo "== $name: $*"
+    timeout -k 5 "$limit" "$@" >"$to/$name.txt" 2>&1 </dev/null &
+    process=$!
+    while kill -0 "$process" 2>/dev/null; do
+        sleep 0.2
+        ticks=$((ticks + 1))
+        [ $((ticks % 100)) -ne 0 ] || pack
+    done
+    wait "$process"
+    status=$? process=
+    tail -n 200 "$to/$name.txt"
+    printf '%-10s exit %-3s  %3d s (at most %d, thought to take %d)\n' "$name" "$status" \
+        $(($(date +%s) - from)) "$limit" "$thought" | tee -a "$summary"
+    pack
+}
+
+# What an exit status leaves to be asked again, or nothing.
+missing() {
+    case $2 in
+    0 | 1) [ ! -e "$to/$1.json.part" ] || echo "ended early" ;;
+    4) echo "something failed" ;;
+    77) echo "no device" ;;
+    124 | 137) echo "cut short by its time" ;;
+    127 | 126) echo "its program is not there" ;;
+    late) echo "not begun" ;;
+    *) echo "exit status $2" ;;
+    esac
+}
+
+verdict=0
+: >"$to/again"
+for p in "$@"; do
+    part "$p"
+    [ "$status" = 0 ] || verdict=1
+    why=$(missing "$p" "$status")
+    if [ -n "$why" ]; then
+        printf '  %-32s sh gpu/session.sh --output-dir DIR %s\n' "$p: $why" "$p" >>"$to/again"
+    fi
+done
+if [ -s "$to/again" ]; then
+    { echo "missing:" && cat "$to/again"; } | tee -a "$summary"
+else
+    echo "nothing is missing" | tee -a "$summary"
+fi
+rm "$to/again"
+pack || verdict=4
+rm -rf "$work"
+exit $verdict

@@ -214,7 +214,7 @@ enum { SAME = sizeof same_rows / sizeof same_rows[0] };
 
 /* ---- checks ---- */
 
-static void short_name(char *to, size_t size, const gpu_instruction *in)
+void gpu_instruction_name(const gpu_instruction *in, char *to, size_t size)
 {
     const char *dot = strrchr(in->name, 'k');
     const int family = (int)strcspn(in->name, ".");
@@ -270,7 +270,7 @@ int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
     if (!find_dots(i - SCALARS, &instruction, &distribution, &same_as))
         return 0;
     const gpu_instruction *in = &instructions[instruction];
-    short_name(name, sizeof name, in);
+    gpu_instruction_name(in, name, sizeof name);
     if (same_as < 0)
         snprintf(c->name, sizeof c->name, "%s %s", name, distributions[distribution]);
     else
@@ -285,6 +285,17 @@ int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
     if (same_as >= 0)
         c->dots.stream += 1000000;
     return 1;
+}
+
+void gpu_check_group(size_t i, char *to, size_t size)
+{
+    gpu_check c;
+    int instruction, distribution, same_as;
+    (void)gpu_check_at(&c, i, 0, GPU_RUN_TINY);
+    if (c.is_dots && find_dots(i - SCALARS, &instruction, &distribution, &same_as))
+        gpu_instruction_name(&instructions[instruction], to, size);
+    else
+        snprintf(to, size, "%s", c.name);
 }
 
 /* ---- the CPU's answer ---- */

@@ -93,6 +93,9 @@ typedef struct gpu_instruction {
 /* NULL past the end. */
 const gpu_instruction *gpu_instruction_at(int i);
 
+/* gpu_instruction_name -- "mma.k16 bf16-fp32": what its checks are called by. */
+void gpu_instruction_name(const gpu_instruction *in, char *to, size_t size);
+
 /* gpu_architecture -- the name in the table of models, as "hopper", or NULL. */
 const char *gpu_architecture(int sm);
 
@@ -119,6 +122,9 @@ typedef struct gpu_check {
 /* gpu_check_at -- check i for a device: 1; 0 past the end; -1 if the device has no such instruction
  * or there is no model of it (name and since are filled, sm = 0 always says so for dot products). */
 int gpu_check_at(gpu_check *c, size_t i, int sm, int quick);
+
+/* gpu_check_group -- the instruction that check i asks: of dot products its name, else that of the check. */
+void gpu_check_group(size_t i, char *to, size_t size);
 
 /* gpu_check_reference -- output `index` by the public functions of the library. */
 uint64_t gpu_check_reference(const gpu_check *c, uint64_t index);

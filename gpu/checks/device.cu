@@ -53,7 +53,7 @@ int gpu_open(gpu_device *d, char *why, size_t size)
         cudaGetLastError();
         return -1;
     }
-    snprintf(d->name, sizeof d->name, "%s", properties.name);
+    snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof d->name - 1, properties.name);
     d->sm = 10 * properties.major + properties.minor;
     d->memory = properties.totalGlobalMem;
     cudaDriverGetVersion(&d->driver);
@@ -180,13 +180,18 @@ static const char *lacks(const gpu_check *c)
     return device.compiled < in->since ? "no such instruction in the code for this device" : NULL;
 }
 
+int gpu_is_lost(void)
+{
+    device.lost = device.lost || cudaDeviceSynchronize() != cudaSuccess;
+    return device.lost;
+}
+
 static void failed(gpu_result *r, cudaError_t e)
 {
     cudaGetLastError(); /* one that does not stay shall not meet the next launch */
-    device.lost = cudaDeviceSynchronize() != cudaSuccess;
     r->status = GPU_FAILED;
     snprintf(r->text, sizeof r->text, "CUDA: %s%s", cudaGetErrorString(e),
-             device.lost ? "; the context is lost, nothing more runs" : "");
+             gpu_is_lost() ? "; the context is lost" : "");
 }
 
 /* The first mismatch once more, to see the output. */
@@ -240,7 +245,7 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     r->large_step = c.large_step;
     r->odd_nans = t.odd_nans;
     r->first = t.first;
-    r->kept = t.kept < GPU_KEPT ? t.kept : GPU_KEPT;
+    r->kept = t.kept < GPU_KEPT ? t.kept : (unsigned)GPU_KEPT;
     memcpy(r->kept_index, t.kept_index, sizeof r->kept_index);
     memcpy(r->kept_output, t.kept_output, sizeof r->kept_output);
     if (r->mismatches)
@@ -249,33 +254,47 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
 
 /* ---- probes ---- */
 
+static void end_probe(gpu_probe *p, gpu_status status, const char *text)
+{
+    p->status = status;
+    snprintf(p->text, sizeof p->text, "%.*s", (int)sizeof p->text - 1, text);
+}
+
 void gpu_probe_run(size_t i, gpu_probe *p)
 {
     gpu_check c;
     gpu_tally t;
     int instruction;
     uint32_t out[TILE];
+    char text[256];
     memset(p, 0, sizeof *p);
-    p->status = GPU_SKIPPED;
-    if (!gpu_probe_fill(i, p, &instruction) || device.lost)
+    if (!gpu_probe_fill(i, p, &instruction) || device.lost) {
+        end_probe(p, GPU_SKIPPED, "not run: the context was lost");
         return;
+    }
     memset(&c, 0, sizeof c);
     c.is_dots = 1;
     c.sample_step = c.large_step = 1;
-    if (gpu_dots_fill(&c.dots, device.sm, instruction, GPU_PROBE) != 0 || lacks(&c))
+    const int found = gpu_dots_fill(&c.dots, device.sm, instruction, GPU_PROBE) == 0;
+    const char *why = found ? lacks(&c) : "no such instruction on this device, or no model of it";
+    if (why) {
+        end_probe(p, GPU_SKIPPED, why);
         return;
+    }
     memcpy(c.dots.probe_a, p->a, sizeof p->a);
     memcpy(c.dots.probe_b, p->b, sizeof p->b);
     c.dots.probe_c = p->c;
-    char text[256];
     const uint64_t n = (uint64_t)(c.dots.rows * GPU_COLUMNS);
-    p->status = GPU_FAILED;
-    if (check_layout(&c, text, sizeof text) != cudaSuccess || text[0] ||
-        run_few(&c, 0, n, out, &t) != cudaSuccess)
-        return;
-    for (uint64_t k = 1; k < n; k++) /* the same everywhere in the tile */
+    cudaError_t e = check_layout(&c, text, sizeof text);
+    if (e == cudaSuccess && !text[0])
+        e = run_few(&c, 0, n, out, &t);
+    if (e != cudaSuccess)
+        snprintf(text, sizeof text, "CUDA: %.200s%s", cudaGetErrorString(e),
+                 gpu_is_lost() ? "; the context is lost" : "");
+    for (uint64_t k = 1; k < n && !text[0]; k++)
         if (out[k] != out[0])
-            return;
-    p->d = out[0];
-    p->status = GPU_DONE;
+            snprintf(text, sizeof text, "not the same everywhere in the tile: 0x%08x, 0x%08x", out[0],
+                     out[k]);
+    p->d = text[0] ? 0 : out[0];
+    end_probe(p, text[0] ? GPU_FAILED : GPU_DONE, text);
 }

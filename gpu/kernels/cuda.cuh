@@ -36,7 +36,7 @@
 
 #define GPU_ON_HOST 1
 #define GPU_UNROLL
-#define GPU_KERNEL [[maybe_unused]] __global__ /* which is static there */
+#define GPU_KERNEL [[maybe_unused]] __global__
 #include "../../tests/gpu/host.h"
 
 #endif

@@ -4,6 +4,7 @@
 #include "../gpu.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef GPU_PLANS_DIR
@@ -21,6 +22,9 @@ static int usage(FILE *to, int status)
             "  --only WORD       only what has WORD in its name: probes, training, speed, checks,\n"
             "                    or a part of a name, as wgmma or mlp-fp16; may be repeated\n"
             "  --skip WORD       all but these; may be repeated\n"
+            "  --limit SECONDS   an item that is silent for so long is given up (default: 15 to 60)\n"
+            "  --one-process     do everything in one process, which the first fault ends: for\n"
+            "                    debuggers and compute-sanitizer\n"
             "  --plans DIR       the trainings (default: " GPU_PLANS_DIR ")\n"
             "  --output FILE     write the record (JSON, schema mpsim.gpu/1), and beside it the\n"
             "                    digests of the trainings\n"
@@ -40,7 +44,7 @@ static int add_word(const char **words, const char *word)
     return 0;
 }
 
-/* An option and its value: 1; 0: not one of these; -1: too many. */
+/* An option and its value: 1; 0: not one of these; -1: too many, or not a number. */
 static int take(gpu_options *o, const char *name, const char *value)
 {
     const struct {
@@ -54,6 +58,11 @@ static int take(gpu_options *o, const char *name, const char *value)
             *single[k].value = value;
             return 1;
         }
+    if (value && strcmp(name, "--limit") == 0) {
+        char *end;
+        o->limit = strtod(value, &end);
+        return *end == 0 && o->limit >= 0.1 && o->limit <= 86400 ? 1 : -1;
+    }
     if (value && strcmp(name, "--only") == 0)
         return add_word(o->only, value) ? -1 : 1;
     if (value && strcmp(name, "--skip") == 0)
@@ -73,6 +82,8 @@ int gpu_options_parse(gpu_options *o, int argc, char **argv)
             o->quick = GPU_RUN_QUICK;
         else if (taken == 0 && strcmp(argv[i], "--tiny") == 0)
             o->quick = GPU_RUN_TINY;
+        else if (taken == 0 && strcmp(argv[i], "--one-process") == 0)
+            o->one_process = 1;
         else
             return 1 + (strcmp(argv[i], "--help") == 0 ? usage(stdout, GPU_AGREES)
                                                        : usage(stderr, GPU_USAGE));

@@ -18,6 +18,8 @@ typedef struct gpu_options {
     const char *plans;              /* the folder of the plans        */
     const char *only[GPU_WORDS], *skip[GPU_WORDS]; /* NULL past the last one */
     int quick;                      /* GPU_RUN_FULL, ...              */
+    int one_process;                /* 1: no workers                  */
+    double limit;                   /* seconds of silence that an item may keep; 0: the parts' own */
 } gpu_options;
 
 /* gpu_options_parse -- 0, or an exit status + 1 after help or usage was printed. */

@@ -74,6 +74,12 @@ static void write_check(FILE *to, size_t i, const gpu_record *record)
     fprintf(to, ",\"seconds\":%.3f}", r->seconds);
 }
 
+static void write_text(FILE *to, const char *name, const char *s)
+{
+    fprintf(to, ",\"%s\":", name);
+    string(to, s);
+}
+
 static void write_codes(FILE *to, const char *name, const uint32_t *codes, int n)
 {
     fprintf(to, ",\"%s\":[", name);
@@ -99,6 +105,8 @@ static void write_probe(FILE *to, size_t i, const gpu_record *record)
     fprintf(to, ",\"c\":%" PRIu32, p->c);
     if (p->status == GPU_DONE)
         fprintf(to, ",\"d\":%" PRIu32, p->d);
+    else
+        write_text(to, "text", p->text);
     putc('}', to);
 }
 
@@ -109,12 +117,6 @@ static void write_number(FILE *to, const char *name, double x)
         fprintf(to, ",\"%s\":%.9g", name, x);
     else
         fprintf(to, ",\"%s\":null", name);
-}
-
-static void write_text(FILE *to, const char *name, const char *s)
-{
-    fprintf(to, ",\"%s\":", name);
-    string(to, s);
 }
 
 static void write_training(FILE *to, size_t i, const gpu_record *record)
@@ -147,6 +149,12 @@ static void write_speed(FILE *to, size_t i, const gpu_record *record)
     const gpu_speed_row *r = &record->speed[i];
     fprintf(to, "%s\n  {\"name\":", i ? "," : "");
     string(to, r->name);
+    write_text(to, "status", status_name(r->status));
+    if (r->status != GPU_DONE) {
+        write_text(to, "text", r->text);
+        putc('}', to);
+        return;
+    }
     write_number(to, "bytes", r->bytes);
     write_number(to, "flops", r->flops);
     write_number(to, "seconds", r->seconds);
@@ -156,6 +164,11 @@ static void write_speed(FILE *to, size_t i, const gpu_record *record)
         fprintf(to, ",\"compared\":%" PRIu64 ",\"differing\":%" PRIu64, r->compared, r->differing);
     if (r->difference > 0)
         write_number(to, "difference", r->difference);
+    if (r->sm_clock) {
+        fprintf(to, ",\"sm_clock\":%u,\"memory_clock\":%u,\"power\":%u,\"temperature\":%u,\"throttle\":%" PRIu64,
+                r->sm_clock, r->memory_clock, r->power, r->temperature, r->throttle);
+        write_text(to, "throttle_text", r->throttle_text);
+    }
     if (r->text[0])
         write_text(to, "text", r->text);
     putc('}', to);
@@ -185,8 +198,6 @@ int gpu_record_write(FILE *to, const gpu_record *r)
     write_list(to, "probes", r->probes, r, write_probe);
     write_list(to, "training", r->trainings, r, write_training);
     write_list(to, "speed", r->speeds, r, write_speed);
-    if (r->speed_failed)
-        write_text(to, "speed_failed", r->speed_failed);
     fprintf(to, "}\n");
     return fflush(to) == 0 && !ferror(to) ? 0 : -1;
 }

@@ -22,7 +22,6 @@ typedef struct gpu_record {
     const gpu_probe *probe;
     const gpu_training *training;
     const gpu_speed_row *speed;
-    const char *speed_failed; /* NULL: nothing failed */
 } gpu_record;
 
 /* gpu_record_write -- 0, or -1 if something could not be written. */

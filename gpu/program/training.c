@@ -168,7 +168,8 @@ static int digest_step(gpu_training *t, digest_output *d, train *device, const t
 }
 
 /* Both in step; from a difference on the device alone, since its digests are what is scarce. */
-static int run_steps(gpu_training *t, digest_output *d, train *device, train *cpu)
+static int run_steps(gpu_training *t, digest_output *d, train *device, train *cpu,
+                     const gpu_training_how *how)
 {
     char line[TRAIN_ERROR];
     train_step a, b;
@@ -191,6 +192,8 @@ static int run_steps(gpu_training *t, digest_output *d, train *device, train *cp
             t->compared++;
             t->tensors += d->now.count;
         }
+        if (how->alive)
+            how->alive();
         if (a.stopped)
             break;
     }
@@ -248,7 +251,7 @@ static void run_both(gpu_training *t, const train_run *r, train_engine *device, 
         end(t, GPU_TRAINING_FAILED, line);
     else if (open_digests(&d, t, how, r) == 0) {
         const double began = now();
-        (void)run_steps(t, &d, a, b);
+        (void)run_steps(t, &d, a, b, how);
         t->seconds = now() - began;
         close_digests(&d, t);
     }

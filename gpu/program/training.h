@@ -44,6 +44,7 @@ typedef struct gpu_training_how {
     int timed;              /* steps that are timed, at most 100; 0: none          */
     const char *prefix;     /* digests go to PREFIX-PLAN.digests; NULL: nowhere    */
     const char *device;     /* a line for that file: device and date               */
+    void (*alive)(void);    /* called after each step, or NULL                     */
 } gpu_training_how;
 
 /* gpu_training_list -- the names in FOLDER/list, one a line with words after it, into t[].plan:

@@ -1,12 +1,14 @@
-/* device_host.cc -- what makes mpsim-gpu a program without a device: a "CPU executor" that has no
- * instructions to check, and the engine of training on tests/gpu/host.h.
+/* device_host.cc -- what makes mpsim-gpu a program without a device: gpu/checks/device.cu on a "CPU executor",
+ * whose instructions the reference plays, and the engine of training on tests/gpu/host.h. Kernels and
+ * instructions fault and hang on request (host_faults.h).
  *
  * MPSIM_TEST_FAULT=N: from the N-th matrix product on (from 1) each product forgets its last
  * multiply-add: what a broken kernel would look like. gpu/program/main.c is compiled with
  * train_engine_cuda as another name. */
 #undef train_engine_cuda
-#include "../../gpu/checks/checks.h"
 #include "../../gpu/kernels/fragments.cuh"
+
+#include "../../gpu/checks/device.cu"
 #include "../../gpu/train.h"
 
 /* ---- the engine, with a fault on request ---- */
@@ -40,28 +42,93 @@ extern "C" int test_engine_cuda(train_engine *e, char *why, size_t size)
     return code;
 }
 
-/* ---- the rest of gpu.h ---- */
+/* ---- instructions, played by the reference ---- */
 
-int gpu_open(gpu_device *d, char *, size_t)
+static cudaError_t answer(const char *name, const gpu_span *span, gpu_tally *tally,
+                          uint64_t (*output)(const void *of, uint64_t index), const void *of)
+{
+    gpu_local local(tally);
+    const int wrong = gpu_host_wants("wrong", name, nullptr);
+    if (gpu_host_faults(name, nullptr))
+        gpu_host_fail(cudaErrorLaunchFailure, "a fault that the tests asked for");
+    for (uint64_t i = span->first; i < span->end && gpu_host.error == cudaSuccess; i++) {
+        const uint64_t y = output(of, i);
+        local.add(*span, i, wrong && i % 3 == 0 ? y ^ 1 : y, y);
+    }
+    local.give();
+    return gpu_host.error;
+}
+
+static uint64_t scalar_output(const void *of, uint64_t index)
+{
+    const gpu_scalar *s = static_cast<const gpu_scalar *>(of);
+    uint32_t in[3];
+    int odd;
+    gpu_scalar_case(s, index, in);
+    return gpu_scalar_output(s, gpu_scalar_reference(s, in), &odd);
+}
+
+static uint64_t dots_output(const void *of, uint64_t index)
+{
+    const gpu_dots *j = static_cast<const gpu_dots *>(of);
+    const uint64_t outputs = uint64_t(j->rows * GPU_COLUMNS), tile = index / outputs;
+    const int row = int(index % outputs) / GPU_COLUMNS, column = int(index % GPU_COLUMNS);
+    uint32_t a[GPU_DEPTH], b[GPU_DEPTH];
+    if (j->distribution == GPU_LAYOUT)
+        return gpu_layout_answer(j, row, column);
+    for (int k = 0; k < j->k; k++) {
+        a[k] = gpu_operand(j, tile, 0, row, k);
+        b[k] = gpu_operand(j, tile, 1, column, k);
+    }
+    return gpu_dot_reference(j, a, b, gpu_addend(j, tile, row, column));
+}
+
+/* "wgmma_kernel wgmma.k16 bf16-fp32 inputs" */
+static cudaError_t answer_dots(const char *kernel, const gpu_dots *j, const gpu_span *span,
+                               gpu_tally *tally)
+{
+    char instruction[48], name[128];
+    gpu_instruction_name(gpu_instruction_at(j->instruction), instruction, sizeof instruction);
+    snprintf(name, sizeof name, "%s %s%s", kernel, instruction,
+             j->distribution == GPU_LAYOUT ? " layout" : j->distribution == GPU_PROBE ? " probe" : " inputs");
+    return answer(name, span, tally, dots_output, j);
+}
+
+cudaError_t gpu_mma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally)
+{
+    return answer_dots("mma_kernel", j, span, tally);
+}
+
+cudaError_t gpu_wgmma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally, int)
+{
+    return answer_dots("wgmma_kernel", j, span, tally);
+}
+
+static cudaError_t answer_scalar(const char *kernel, const gpu_scalar *s, const gpu_span *span,
+                                 gpu_tally *tally)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s %d", kernel, s->instruction);
+    return answer(name, span, tally, scalar_output, s);
+}
+
+cudaError_t gpu_convert_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
+{
+    return answer_scalar("convert_kernel", s, span, tally);
+}
+
+cudaError_t gpu_arith_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
+{
+    return answer_scalar("arith_kernel", s, span, tally);
+}
+
+int gpu_compiled_for()
 {
     gpu_host_cores_set(90);
-    memset(d, 0, sizeof *d);
-    snprintf(d->name, sizeof d->name, "CPU executor");
-    d->sm = 90;
-    return 0;
+    return 90;
 }
 
-void gpu_check_run(size_t, int, gpu_result *r)
+int gpu_wgmma_compiled()
 {
-    memset(r, 0, sizeof *r);
-    r->status = GPU_SKIPPED;
-    snprintf(r->text, sizeof r->text, "no device");
-}
-
-void gpu_probe_run(size_t i, gpu_probe *p)
-{
-    int instruction;
-    memset(p, 0, sizeof *p);
-    (void)gpu_probe_fill(i, p, &instruction);
-    p->status = GPU_SKIPPED;
+    return 1;
 }

@@ -2,6 +2,8 @@
 #ifndef MPSIM_TESTS_GPU_HOST_FIBERS_H
 #define MPSIM_TESTS_GPU_HOST_FIBERS_H
 
+#include "host_faults.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,6 +65,7 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
+    cudaErrorNoDevice = 100,
     cudaErrorLaunchFailure = 719
 };
 
@@ -449,15 +452,17 @@ inline void gpu_host_grid(dim3 grid, dim3 block, size_t shared, void (*body)(voi
 }
 
 template <class... P, class... A>
-static inline void gpu_host_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                                   A... arguments)
+static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+                                   size_t shared, A... arguments)
 {
+    if (gpu_host_faults(name, reinterpret_cast<const void *>(kernel)))
+        gpu_host_fail(cudaErrorLaunchFailure, "a fault that the tests asked for");
     auto call = [&] { kernel(static_cast<P>(arguments)...); };
     gpu_host_grid(
         grid, block, shared, [](void *p) { (*static_cast<decltype(call) *>(p))(); }, &call);
 }
 
 #define GPU_LAUNCH(kernel, grid, block, shared, ...) \
-    gpu_host_launch(kernel, grid, block, shared, __VA_ARGS__)
+    gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)
 
 #endif

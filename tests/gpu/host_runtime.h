@@ -35,7 +35,7 @@ static inline cudaError_t cudaSetDevice(int)
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
     memset(p, 0, sizeof *p);
-    snprintf(p->name, sizeof p->name, "host executor");
+    snprintf(p->name, sizeof p->name, "CPU executor");
     p->totalGlobalMem = size_t(1) << 32;
     p->sharedMemPerBlockOptin = 232448;
     p->major = 9;
@@ -43,9 +43,22 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     return cudaSuccess;
 }
 
+static inline cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+
 template <class T>
 static inline cudaError_t cudaMalloc(T **p, size_t bytes)
 {
+    if (gpu_host.error != cudaSuccess)
+        return gpu_host.error;
     unsigned char *base = static_cast<unsigned char *>(
         aligned_alloc(256, (bytes + 2 * GPU_HOST_GUARD + 192 + 255) / 256 * 256));
     if (!base)

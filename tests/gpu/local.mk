@@ -5,7 +5,7 @@ kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CF
 kernel_libs = tests/gpu/libkernels.la lib/train/libtrain.la lib/libmpsim.la -lm
 check_LTLIBRARIES += tests/gpu/libkernels.la
 tests_gpu_libkernels_la_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
-  tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_fibers.h \
+  tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_faults.h tests/gpu/host_fibers.h \
   tests/gpu/host_runtime.h
 tests_gpu_libkernels_la_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_la_CXXFLAGS = $(kernel_cxxflags)
@@ -54,4 +54,5 @@ tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_
 tests_gpu_mpsim_gpu_host_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
 tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags) $(OPENMP_CFLAGS)
 tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la $(kernel_libs) -ldl
+tests_gpu_mpsim_gpu_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 endif

@@ -1,6 +1,6 @@
 #!/bin/sh
-# session.sh -- gpu/session.sh with programs that only say how they were called: parts, their order and time,
-# what is left in the folder.
+# session.sh -- gpu/session.sh with programs that only say how they were called, fail or hang: parts, their order and
+# times, the archive, what is said to be missing.
 set -u
 : "${MPSIM_SRCDIR:=.}"
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
@@ -8,40 +8,88 @@ if ! command -v timeout >/dev/null; then
     echo "1..0 # SKIP no timeout"
     exit 0
 fi
-cat >"$dir/program" <<'X'
+cat >"$dir/program" <<'X2'
 #!/bin/sh
+# says how it was called; writes a record; as the tests want it, differs, ends early or hangs
 for last; do :; done
 echo "asked: $*"
-case $* in
-*"only training"*) exit 1 ;;
-*output*) echo '{}' >"$last" ;;
-*device*) mkdir "$last" ;;
+case " $* " in
+*" ${TEST_DIFFERS:-none} "*) echo '{}' >"$last"; exit 1 ;;
+*" ${TEST_CUT:-none} "*) echo '{}' >"$last.part"; exit 4 ;;
+*" ${TEST_HANGS:-none} "*) echo '{}' >"$last.part"; exec sleep 60 ;;
+*" --output-dir "*) mkdir "$last" ;;
+*" --output "*) echo '{}' >"$last" ;;
 esac
-X
+X2
 chmod +x "$dir/program"
-MPSIM_GPU=$dir/program PYTHON=$dir/program SANITIZER=$dir/program
-export MPSIM_GPU PYTHON SANITIZER
+mkdir "$dir/bin"
+printf '#!/bin/sh\necho a device\n' >"$dir/bin/nvidia-smi"
+chmod +x "$dir/bin/nvidia-smi"
+MPSIM_GPU=$dir/program PYTHON=$dir/program SANITIZER=$dir/program PATH=$dir/bin:$PATH
+export MPSIM_GPU PYTHON SANITIZER PATH
+session() {
+    rm -rf "$dir/to" "$dir/session"
+    sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    [ -f "$dir/to/session.tar.gz" ] && tar -xzf "$dir/to/session.tar.gz" -C "$dir"
+    return $status
+}
 
-sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" first >"$dir/out" 2>"$dir/err" && has '^== training: exit 1$'
-ok $? "the first call: a part that differs does not end it"
-[ "$(sed -n 's/^== \([a-z]*\): exit.*/\1/p' "$dir/to/first.txt" | tr '\n' ' ')" = "machine tiny speed checks training " ]
-ok $? "tiny checks, probes and speed, all checks, trainings"
-sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" second >"$dir/out" 2>"$dir/err" && has 'exit 0$' &&
-    has "^asked: $dir/program --tiny --output " && has '^asked: data/record/train_amp_mlp.py --device cuda '
-ok $? "the second call: compute-sanitizer, PyTorch"
-sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" third >"$dir/out" 2>"$dir/err" &&
-    has "^asked: --only gpt --output " && has '^asked: data/record/train_gpt.py --device cuda --autocast fp16 '
-ok $? "the third call: transformers, here and in PyTorch"
-ls "$dir/to" | tr '\n' ' ' >"$dir/out"
-has '^first.tar.gz first.txt second.tar.gz second.txt third.tar.gz third.txt $'
-ok $? "two files of a call are left"
-tar -tzf "$dir/to/first.tar.gz" | sort >"$dir/out"
-has '^first/checks.json$' && has '^first/speed.json$' && has '^first/tiny.txt$' && has '^first/training.txt$'
-ok $? "records and outputs are packed"
-[ "$(awk '$1 == "part" { s += $3 + 5 } END { print (s <= 1080) }' "$MPSIM_SRCDIR/gpu/session.sh")" -eq 1 ] &&
-    [ "$(awk '/^first/,/^}/' "$MPSIM_SRCDIR/gpu/session.sh" | awk '$1 == "part" { s += $3 } END { print s }')" -le 350 ]
-ok $? "the times of a call's parts are six minutes at most"
-sh "$MPSIM_SRCDIR/gpu/session.sh" first >"$dir/out" 2>"$dir/err"
+session all && has '^nothing is missing$'
+ok $? "all parts"
+[ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | tr '\n' ' ')" = \
+    "machine checks wgmma probes speed training fp8 gpt pytorch memcheck racecheck " ]
+ok $? "the most valuable first"
+has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
+    has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
+    has '^asked: data/record/ask_device.py --device cuda --total 80 --output-dir /.*/session/pytorch$'
+ok $? "what each part asks"
+[ "$(ls -A "$dir/to")" = session.tar.gz ]
+ok $? "one file is left"
+(cd "$dir/session" && ls -d checks.json checks.txt gpt.json machine.txt pytorch speed.json summary.txt) >"$dir/out" 2>&1
+ok $? "it holds records, folders and what was printed"
+cp "$dir/session/summary.txt" "$dir/out"
+has '^wgmma  *exit 0    *[0-9]* s (at most 45, thought to take 20)$' && [ "$(wc -l <"$dir/out")" -eq 12 ]
+ok $? "the summary has the time of each part"
+
+TEST_DIFFERS=gpt TEST_CUT=probes
+export TEST_DIFFERS TEST_CUT
+session probes gpt
+[ $? -eq 1 ] && has '^gpt  *exit 1 ' && has '^  probes: something failed  *sh gpu/session.sh --output-dir DIR probes$' &&
+    ! has '^  gpt:' && [ -f "$dir/session/probes.json.part" ]
+ok $? "one that differs is complete; one that failed is missing, with its command"
+unset TEST_DIFFERS TEST_CUT
+
+# killed in the middle: an archive of what there is, and nothing beside it
+TEST_HANGS=speed
+export TEST_HANGS
+rm -rf "$dir/to" "$dir/session"
+sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" probes speed >"$dir/out" 2>"$dir/err" &
+process=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    has '^== speed' && break
+    sleep 0.5
+done
+sleep 0.5
+kill "$process"
+wait "$process"
+tar -xzf "$dir/to/session.tar.gz" -C "$dir" && [ -f "$dir/session/probes.json" ] && [ -f "$dir/session/speed.json.part" ] &&
+    [ "$(ls -A "$dir/to")" = session.tar.gz ]
+ok $? "ended by a signal: the archive has the parts before and what this one had found"
+sed 's/^speed  *75/speed 6/' "$MPSIM_SRCDIR/gpu/session.sh" >"$dir/short.sh"
+rm -rf "$dir/session"
+sh "$dir/short.sh" --output-dir "$dir/to" speed >"$dir/out" 2>"$dir/err"
+[ $? -eq 1 ] && has '^speed  *exit 124 ' && has '^  speed: cut short by its time  *sh gpu/session.sh'
+ok $? "a part that hangs is ended by its time"
+unset TEST_HANGS
+
+list=$(sed -n '/<<.PARTS/,/^PARTS/p' "$MPSIM_SRCDIR/gpu/session.sh" | sed '1d;$d')
+[ "$(echo "$list" | awk '{ s += $2 } END { print s }')" -le 590 ]
+ok $? "the times of all parts are ten minutes at most"
+sh "$MPSIM_SRCDIR/gpu/session.sh" all >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && has usage err
 ok $? "usage"
+sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" nonsense >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && has '^parts: machine checks ' err
+ok $? "a part that is not there: the list"
 finish

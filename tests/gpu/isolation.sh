@@ -1,0 +1,83 @@
+#!/bin/sh
+# isolation.sh -- what a kernel that faults or hangs costs, in every part of mpsim-gpu: one row. The program
+# without a device (mpsim-gpu-host), whose kernels fault and hang on request (host_faults.h).
+set -u
+: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+: "${MPSIM_GPU_HOST:=$(dirname "$MPSIM")/tests/gpu/mpsim-gpu-host}"
+MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
+export MPSIM_POLICIES
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+if [ ! -x "$MPSIM_GPU_HOST" ]; then
+    echo "1..0 # SKIP no C++ compiler"
+    exit 0
+fi
+mkdir "$dir/plans"
+printf 'one\ntwo\nthree\n' >"$dir/plans/list"
+for p in one three; do
+    "$MPSIM" train -P pytorch-amp-fp16 --width 16 --batch 8 --steps 3 --write-plan "$dir/plans/$p.plan"
+done
+"$MPSIM" train -P pytorch-amp-fp16 --net cnn --width 4 --depth 1 --batch 2 --steps 3 --write-plan "$dir/plans/two.plan"
+
+asks() { # asks "fault NAME"|"hang NAME" CODE ARGUMENT...: a tiny run, two seconds an item; the record in $dir/out
+    what=$1 want=$2
+    shift 2
+    rm -f "$dir"/record*
+    MPSIM_TEST_KERNEL=$what "$MPSIM_GPU_HOST" --tiny --limit 2 --plans "$dir/plans" "$@" --output "$dir/record.json" \
+        >"$dir/said" 2>"$dir/err" </dev/null
+    [ $? -eq "$want" ] && mv "$dir/record.json" "$dir/out" && [ ! -e "$dir/record.json.part" ]
+}
+count() { grep -c "$1" "$dir/out"; }
+
+# ---- checks ----
+asks "none" 0 --only checks && ! has '"status":"failed"'
+ok $? "checks: all agree where nothing is wrong"
+all=$(count '"name":.*"status":"done","model":\|"name":.*"status":"done","count":')
+w='wgmma_kernel wgmma.k16 bf16-fp32'
+asks "fault $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
+    has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: CUDA: .*the context is lost'
+ok $? "checks: a faulting instruction fails in one row"
+lost=$(count '"status":"skipped","text":"not run: wgmma.k16 bf16-fp32 failed in checks wgmma.k16 bf16-fp32 random"')
+[ "$lost" -gt 3 ] && [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
+ok $? "its other checks are not tried, all others are done"
+asks "hang $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
+    has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: hung: no answer within 2 s, its process was killed"' &&
+    [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
+ok $? "a hanging one: the same"
+asks "wrong mma_kernel mma.k16 bf16-fp32 inputs" 1 --only "mma.k16 bf16-fp32 normal" --skip wgmma && has '"mismatches":[1-9]' &&
+    has '"samples":\[\[0,[0-9]*\],\[3,'
+ok $? "a wrong one differs: nothing is lost, mismatches are kept"
+
+# ---- probes: an instruction that faults in probes alone ----
+asks "none" 0 --only probes
+answers=$(count '"id":.*"status":"done"')
+for how in fault hang; do
+    asks "$how mma_kernel mma.k16 fp16-fp32 probe" 4 --only probes && [ "$(count '"id":.*"status":"failed"')" -eq 1 ] &&
+        lost=$(count '"id":.*"status":"skipped".*"text":"not run: mma.k16 fp16-fp32 failed in probes P') &&
+        [ "$(count '"id":.*"status":"done"')" -eq $((answers - lost - 1)) ] && [ "$lost" -gt 0 ]
+    ok $? "probes: one instruction's $how costs that instruction's"
+done
+
+# ---- speed ----
+asks "none" 0 --only speed
+rows=$(count '^  {"name":".*"seconds":.*"bits":')
+for how in fault hang; do
+    asks "$how gemm_wgmma_kernel" 4 --only speed && [ "$(count '"name":.*"status":"failed"')" -ge 1 ] &&
+        done=$(count '^  {"name":".*"seconds":.*"bits":') && [ "$done" -ge $((rows - 12)) ] && [ "$done" -lt "$rows" ] &&
+        ! grep '"status":"done"' "$dir/out" | grep -q '"name":"[^"]*wgmma' && has '"name":"[^"]*mma.sync[^"]*","status":"done"'
+    ok $? "speed: kernels by wgmma that $how cost rows of wgmma"
+done
+
+# ---- trainings ----
+for how in fault hang; do
+    asks "$how maxpool" 4 --only training && has '"plan":"one","status":"equal"' && has '"plan":"three","status":"equal"' &&
+        has '"plan":"two","status":"failed","report":'
+    ok $? "trainings: one plan's $how costs that plan"
+done
+has '"report":"behind 0 equal steps: hung: no answer within 2 s, its process was killed"'
+ok $? "the report says how far it came"
+# ---- everything, in one run ----
+asks "hang $w" 4 && has '"plan":"three","status":"equal"' && has '"id":"P.*"status":"done"' && has '"name":"copy[^"]*","status":"done"'
+ok $? "a hang in the first part: all parts are run"
+asks "fault $w" 4 --one-process && has 'not run: an item before it spoilt the process'
+ok $? "--one-process: nothing follows a fault, and says so"
+finish
