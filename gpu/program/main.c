@@ -159,43 +159,32 @@ static void find_trainings(session *s)
 
 /* ---- speed ---- */
 
-/* More rows behind those there are, printed and in the record. */
-static void measure(session *s, const gpu_speed_plan *plan)
-{
-    gpu_speed_row *rows = s->speeds + s->record.speeds;
-    size_t count = 0;
-    if (gpu_speed_run(rows, GPU_SPEED_ROWS - s->record.speeds, &count, plan, s->speed_failed,
-                      sizeof s->speed_failed)) {
-        printf("speed FAILED: %s\n", s->speed_failed);
-        s->record.speed_failed = s->speed_failed;
-        note(s, GPU_TROUBLE);
-    }
-    s->record.speeds += count;
-    gpu_speed_table(stdout, rows, count);
-    for (size_t i = 0; i < count; i++)
-        note(s, rows[i].checked == 0 ? GPU_DIFFERS : GPU_AGREES);
-    putchar('\n');
-    write_record(s, 0);
-}
-
-/* Tensors, then products: what stops the second leaves the first. */
 static void run_speed(session *s)
 {
     static const size_t elements[] = {(size_t)1 << 28, (size_t)1 << 27, (size_t)1 << 14};
     static const size_t order[] = {4096, 4096, 128};
     static const int before[] = {5, 3, 0}, runs[] = {30, 7, 1};
     const int quick = s->options.quick;
-    gpu_speed_plan plan = {.sm = s->record.device.sm,
-                           .elements = elements[quick],
-                           .before = before[quick],
-                           .runs = runs[quick]};
+    const gpu_speed_plan plan = {.sm = s->record.device.sm,
+                                 .elements = elements[quick],
+                                 .order = order[quick],
+                                 .before = before[quick],
+                                 .runs = runs[quick]};
     if (!gpu_options_chosen(&s->options, "speed", ""))
         return;
-    measure(s, &plan);
-    plan.elements = 0;
-    plan.order = order[quick];
-    if (!s->record.speed_failed)
-        measure(s, &plan);
+    s->record.speeds = gpu_speed_list(s->speeds, GPU_SPEED_ROWS, &plan);
+    for (size_t i = 0; i < s->record.speeds && !s->record.speed_failed; i++) {
+        if (gpu_speed_measure(s->speeds, s->record.speeds, i, &plan)) {
+            snprintf(s->speed_failed, sizeof s->speed_failed, "%s: %.150s", s->speeds[i].name,
+                     s->speeds[i].text);
+            s->record.speed_failed = s->speed_failed;
+            note(s, GPU_TROUBLE);
+        }
+        note(s, s->speeds[i].checked == 0 ? GPU_DIFFERS : GPU_AGREES);
+        write_record(s, 0);
+    }
+    gpu_speed_table(stdout, s->speeds, s->record.speeds);
+    putchar('\n');
 }
 
 /* ---- checks ---- */
