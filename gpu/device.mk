@@ -5,8 +5,8 @@
 #   make -f gpu/device.mk QUICK=1    a thousandth of the inputs, no record
 #
 # In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc (CUDA 12.8
-# or newer); variables: CC, CFLAGS, NVCC, ARCHS (nvcc's code generation, all but that of wgmma.cu,
-# kernels/gemm_wgmma.cu and block_scaled.cu).
+# or newer); variables: CC, CFLAGS, NVCC, ARCHS (nvcc's code generation, all but that of wgmma.cu and
+# kernels/gemm_wgmma.cu).
 ifeq ($(filter -j% --jobs% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(or $(shell nproc 2>/dev/null),4)
 endif
@@ -33,10 +33,8 @@ unfit = %/avx2.c %/avx512.c %/fma.c %/neon.c
 endif
 host = $(filter-out $(unfit),$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
 cuda90a = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
-cuda120a = gpu/checks/block_scaled.cu
-cuda = $(filter-out $(cuda90a) $(cuda120a),$(wildcard gpu/*/*.cu))
-objects = $(host:%.c=$(B)/%.o) $(cuda:%.cu=$(B)/%.cu.o) $(cuda90a:%.cu=$(B)/%.cu90a.o) \
-  $(cuda120a:%.cu=$(B)/%.cu120a.o)
+cuda = $(filter-out $(cuda90a),$(wildcard gpu/*/*.cu))
+objects = $(host:%.c=$(B)/%.o) $(cuda:%.cu=$(B)/%.cu.o) $(cuda90a:%.cu=$(B)/%.cu90a.o)
 headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
 record: build
@@ -63,9 +61,6 @@ $(B)/%.o: %.c $(headers) $(B)/config.h
 $(B)/%.cu90a.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
 	$(NVCC) $(nvccflags) -gencode arch=compute_90a,code=sm_90a -c -o $@ $<
-$(B)/%.cu120a.o: %.cu $(headers) $(B)/config.h
-	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) -gencode arch=compute_120a,code=sm_120a -c -o $@ $<
 $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
 	$(NVCC) $(nvccflags) $(ARCHS) -c -o $@ $<

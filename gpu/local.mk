@@ -8,7 +8,7 @@ gpu_libchecks_la_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/train.h \
-  gpu/checks/arith.cu gpu/checks/block_scaled.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
+  gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
   gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma.cu \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh gpu/kernels/engine.cu \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
@@ -17,11 +17,12 @@ EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/tr
   gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cu gpu/kernels/gemm_wgmma.cuh \
-  gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh gpu/kernels/pairs.cuh \
-  gpu/kernels/quantize.cuh gpu/kernels/statistics.cuh gpu/kernels/stream.cuh \
-  gpu/kernels/rows.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
-  gpu/speed/cublas.h gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.cu \
-  gpu/speed/speed.h gpu/speed/streams.cuh
+  gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh \
+  gpu/kernels/quantize.cuh gpu/kernels/rows.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
+  gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.cu gpu/speed/speed.h gpu/speed/tensors.cuh
+# Libraries of NVIDIA, looked for at run time.
+speed_libraries = gpu/speed/cublas.c gpu/speed/cublas.h gpu/speed/library.c gpu/speed/library.h \
+  gpu/speed/nvml.c gpu/speed/nvml.h
 
 # The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.
 gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/output.c \
@@ -43,7 +44,7 @@ cuda_objects = gpu/checks/arith.lo gpu/checks/convert.lo gpu/checks/device.lo gp
   gpu/kernels/engine.lo gpu/kernels/gemm.lo gpu/speed/speed.lo
 # wgmma is an instruction of this target alone
 cuda_wgmma_objects = gpu/checks/wgmma.lo gpu/kernels/gemm_wgmma.lo
-gpu_libgpu_la_SOURCES = gpu/speed/cublas.c gpu/speed/cublas.h
+gpu_libgpu_la_SOURCES = $(speed_libraries)
 gpu_libgpu_la_CPPFLAGS = $(public_cppflags)
 gpu_libgpu_la_CFLAGS = $(base_cflags)
 gpu_libgpu_la_LIBADD = $(cuda_objects) $(cuda_wgmma_objects) gpu/libchecks.la

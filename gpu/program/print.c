@@ -70,7 +70,7 @@ int gpu_print_probe(const gpu_probe *p, size_t i, int sm)
 
 void gpu_print_speeds_head(void)
 {
-    printf("%-46s %10s %12s %7s  %-9s %6s %5s  %s\n", "speed", "ms", "", "share", "bits", "MHz", "W", "");
+    printf("%-46s %10s %12s %7s  %-9s\n", "speed", "ms", "", "share", "bits");
 }
 
 int gpu_print_speed(const gpu_speed_row *r)
@@ -81,14 +81,16 @@ int gpu_print_speed(const gpu_speed_row *r)
         return r->status == GPU_SKIPPED ? GPU_AGREES : GPU_TROUBLE;
     }
     const double rate = r->seconds > 0 ? (r->bytes + r->flops) / r->seconds : 0;
-    printf("%-46s %10.3f %7.1f %s %6.1f%%  %-9s %6u %5u  %s", r->name, r->seconds * 1e3,
+    printf("%-46s %10.3f %7.1f %s %6.1f%%  %-9s  %s", r->name, r->seconds * 1e3,
            r->bytes > 0 ? rate * 1e-9 : rate * 1e-12, r->bytes > 0 ? "GB/s" : "Tf/s", r->share * 100,
-           bits[r->checked + 1], r->sm_clock, r->power / 1000, r->text);
+           bits[r->checked + 1], r->text);
     if (r->differing)
         printf(": %" PRIu64 " of %" PRIu64 " differ", r->differing, r->compared);
     if (r->difference > 0)
         printf(", largest difference %.2g of the largest number", r->difference);
-    if (r->throttle_text[0])
+    if (r->sm_clock)
+        printf("; %u and %u MHz, %.0f W, %u C", r->sm_clock, r->memory_clock, r->power * 1e-3, r->temperature);
+    if (r->throttle)
         printf(", held down by %s", r->throttle_text);
     putchar('\n');
     return r->checked == 0 ? GPU_DIFFERS : GPU_AGREES;

@@ -4,16 +4,19 @@
 #define MPSIM_GPU_SPEED_MEASURE_CUH
 
 #include "../kernels/codes.cuh"
+#include "../kernels/gemm.h"
+#include "nvml.h"
 #include "speed.h"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 namespace {
 
 /* ---- inputs, the same on CPU and device ---- */
 
-enum input { CONSTANT, BELL, UNIFORM_EXPONENTS };
+enum input { BELL, UNIFORM_EXPONENTS };
 
 __host__ __device__ inline uint32_t mix(uint64_t i)
 {
@@ -23,12 +26,10 @@ __host__ __device__ inline uint32_t mix(uint64_t i)
     return static_cast<uint32_t>(x >> 32);
 }
 
-/* Bits of element i: 1; the sum of four uniform numbers about 0, of variance 1/3; any sign,
+/* Bits of element i: the sum of four uniform numbers about 0, of variance 1/3; any sign,
  * exponent and significand of a finite number. Sums of multiples of 2^-16 below 2: exact. */
 __host__ __device__ inline uint32_t input_bits(int kind, uint64_t i)
 {
-    if (kind == CONSTANT)
-        return 0x3f800000;
     const uint32_t a = mix(2 * i), b = mix(2 * i + 1);
     if (kind == UNIFORM_EXPONENTS)
         return (a & 0x807fffff) | b % 255 << 23;
@@ -36,10 +37,10 @@ __host__ __device__ inline uint32_t input_bits(int kind, uint64_t i)
     return mpsim_bits_f32(static_cast<float>(sum) * 0x1p-16f);
 }
 
-__global__ void fill_kernel(uint32_t *x, size_t n, int kind)
+__global__ void fill_kernel(uint32_t *x, size_t n)
 {
     GPU_FOR(i, n)
-        x[i] = input_bits(kind, i);
+        x[i] = input_bits(BELL, i);
 }
 
 __global__ void compare_kernel(const uint32_t *x, const uint32_t *y, size_t n, gpu_word *apart)
@@ -50,39 +51,49 @@ __global__ void compare_kernel(const uint32_t *x, const uint32_t *y, size_t n, g
     gpu_counter::one(apart, mine);
 }
 
-/* ---- memory and time ---- */
+/* ---- rows ---- */
 
-struct memory {
-    void *p = nullptr;
-    ~memory() { cudaFree(p); }
-    cudaError_t get(size_t bytes)
-    {
-        unsigned char *q = nullptr;
-        const cudaError_t e = cudaMalloc(&q, bytes ? bytes : 16);
-        p = q;
-        return e;
-    }
+struct session;
+struct tensor_case;
+struct product_case;
+
+/* A row of the table: what it is, and how it is measured. */
+struct item {
+    char name[64], group[32];
+    double bytes, flops;
+    void (*measure)(session *s, const item *it);
+    const tensor_case *tensor;   /* of operations on tensors */
+    const product_case *product; /* of products: operands, model, and which path or library */
+    char model[96];
+    gpu_gemm_path path;
+    int library, transposed, fast; /* library: one of NVIDIA's, no path of ours */
 };
 
+struct item_list {
+    item at[GPU_SPEED_ROWS];
+    size_t n;
+};
+
+/* One row being measured. */
 struct session {
     const gpu_speed_plan *plan;
-    gpu_speed_row *rows;
-    size_t max, count;
+    const item *items;         /* of all rows */
+    const gpu_speed_row *rows; /* all rows; those before `at` may be measured */
+    size_t at;
+    gpu_speed_row *row;
     int multiprocessors;
-    double copy; /* bytes a second */
+    gpu_nvml *nvml; /* or NULL */
     cudaError_t error;
 };
 
-gpu_speed_row *add_row(session *s, const char *name, double bytes, double flops)
+item *add_item(item_list *list, const char *group, void (*measure)(session *, const item *))
 {
-    static gpu_speed_row beyond;
-    gpu_speed_row *r = s->count < s->max ? &s->rows[s->count++] : &beyond;
-    memset(r, 0, sizeof *r);
-    snprintf(r->name, sizeof r->name, "%s", name);
-    r->bytes = bytes;
-    r->flops = flops;
-    r->checked = -1;
-    return r;
+    static item beyond;
+    item *it = list->n < GPU_SPEED_ROWS ? &list->at[list->n++] : &beyond;
+    memset(it, 0, sizeof *it);
+    snprintf(it->group, sizeof it->group, "%s", group);
+    it->measure = measure;
+    return it;
 }
 
 void keep_error(session *s, cudaError_t e)
@@ -90,6 +101,34 @@ void keep_error(session *s, cudaError_t e)
     if (s->error == cudaSuccess)
         s->error = e;
 }
+
+/* The row says that it cannot be measured, and why. */
+void give_up(session *s, gpu_status status, const char *why)
+{
+    s->row->status = status;
+    snprintf(s->row->text, sizeof s->row->text, "%.180s", why);
+}
+
+/* Bytes and operations a second of a row that was measured; 0: it was not. */
+double rate_of(const gpu_speed_row *r)
+{
+    return r->status == GPU_DONE && r->seconds > 0 ? (r->bytes + r->flops) / r->seconds : 0;
+}
+
+/* ---- memory ---- */
+
+struct memory {
+    void *p = nullptr;
+    memory() = default;
+    memory(const memory &) = delete;
+    ~memory() { cudaFree(p); }
+    void get(session *s, size_t bytes)
+    {
+        unsigned char *q = nullptr;
+        keep_error(s, cudaMalloc(&q, bytes ? bytes : 16));
+        p = q;
+    }
+};
 
 /* Blocks of a grid that fills the device, as many as fit on a multiprocessor at once. */
 template <class... T>
@@ -100,15 +139,51 @@ int grid_of(session *s, void (*kernel)(T...), int threads)
     return s->multiprocessors * (n > 0 ? n : 1);
 }
 
-/* The median of the runs, in seconds. A run that does not count goes before each: while it is under
- * way the host asks for the next, so that no launch is waited for. None, if none shall warm up. */
+/* ---- time ---- */
+
+/* The clocks of a device that was idle are low: runs for 200 ms before the first that is timed. */
 template <class F>
-double seconds_of(session *s, F run)
+void warm_up(session *s, F run)
+{
+    const auto began = std::chrono::steady_clock::now();
+    while (s->error == cudaSuccess &&
+           std::chrono::steady_clock::now() - began < std::chrono::milliseconds(200)) {
+        run();
+        keep_error(s, cudaDeviceSynchronize());
+    }
+}
+
+/* Clocks, power and temperature while the device is at work: some 20 ms of runs are given to it first. */
+template <class F>
+void sample_clocks(session *s, double seconds, F run)
+{
+    gpu_clocks c;
+    const double runs = seconds > 0 ? 0.02 / seconds : 0;
+    if (!s->nvml || s->error != cudaSuccess)
+        return;
+    for (int i = 0; i < std::min(runs, 200.0) && s->plan->before > 0; i++)
+        run();
+    gpu_nvml_sample(s->nvml, &c);
+    keep_error(s, cudaDeviceSynchronize());
+    s->row->sm_clock = c.sm;
+    s->row->memory_clock = c.memory;
+    s->row->power = c.power;
+    s->row->temperature = c.temperature;
+    s->row->throttle = c.throttle;
+    gpu_nvml_reasons(c.throttle, s->row->throttle_text, sizeof s->row->throttle_text);
+}
+
+/* The row gets the median of the runs, in seconds. A run that does not count goes before each: while it is
+ * under way the host asks for the next, so that no launch is waited for. None, if none shall warm up. */
+template <class F>
+void measure_time(session *s, F run)
 {
     std::vector<float> ms;
     cudaEvent_t from = nullptr, to = nullptr;
     keep_error(s, cudaEventCreate(&from));
     keep_error(s, cudaEventCreate(&to));
+    if (s->plan->before > 0)
+        warm_up(s, run);
     for (int i = 0; i < s->plan->runs + s->plan->before && s->error == cudaSuccess; i++) {
         float t = 0;
         if (s->plan->before > 0)
@@ -125,46 +200,29 @@ double seconds_of(session *s, F run)
     cudaEventDestroy(from);
     cudaEventDestroy(to);
     if (ms.empty())
-        return 0;
+        return;
     std::sort(ms.begin(), ms.end());
-    return static_cast<double>(ms[ms.size() / 2]) * 1e-3;
+    s->row->seconds = static_cast<double>(ms[ms.size() / 2]) * 1e-3;
+    sample_clocks(s, s->row->seconds, run);
 }
 
-void set_time(session *s, gpu_speed_row *r, double seconds)
-{
-    r->seconds = seconds;
-    if (r->bytes > 0 && seconds > 0 && s->copy > 0)
-        r->share = r->bytes / seconds / s->copy;
-}
-
-enum { SAMPLE = 1 << 20 };
-
-size_t sample_of(const session *s)
-{
-    return s->plan->elements < SAMPLE ? s->plan->elements : size_t(SAMPLE);
-}
-
-void fill(session *s, void *x, size_t n, int kind)
-{
-    GPU_LAUNCH(fill_kernel, grid_of(s, fill_kernel, 256), 256, 0, static_cast<uint32_t *>(x), n,
-               kind);
-}
-
-/* Words of x that are not those of y are counted in the row, a share of `compared`. */
-void compare(session *s, gpu_speed_row *r, const void *x, const void *y, size_t n)
+/* Words of x that are not those of y are counted in the row. */
+void compare(session *s, const void *x, const void *y, size_t n)
 {
     gpu_word apart = 0;
     memory count;
-    keep_error(s, count.get(sizeof apart));
-    keep_error(s, cudaMemset(count.p, 0, sizeof apart));
+    count.get(s, sizeof apart);
+    if (s->error == cudaSuccess)
+        keep_error(s, cudaMemset(count.p, 0, sizeof apart));
     if (s->error != cudaSuccess)
         return;
     GPU_LAUNCH(compare_kernel, grid_of(s, compare_kernel, 256), 256, 0,
                static_cast<const uint32_t *>(x), static_cast<const uint32_t *>(y), n,
                static_cast<gpu_word *>(count.p));
     keep_error(s, cudaMemcpy(&apart, count.p, sizeof apart, cudaMemcpyDeviceToHost));
-    r->compared = n;
-    r->differing = apart;
+    s->row->compared = n;
+    s->row->differing = apart;
+    s->row->checked = apart == 0;
 }
 
 } // namespace

@@ -5,7 +5,6 @@
 #define MPSIM_GPU_SPEED_PRODUCTS_CUH
 
 #include "cublas.h"
-#include "../kernels/gemm.h"
 #include "measure.cuh"
 
 #include <mpsim/mpsim.h>
@@ -13,6 +12,10 @@
 namespace {
 
 enum { DOTS = 64 };
+
+struct product_case {
+    const char *format, *model, *more; /* more: what the model adds to a name */
+};
 
 /* Codes of a bell for an n x n matrix; `seed` tells two matrices apart. Across: the same numbers,
  * transposed. */
@@ -26,244 +29,299 @@ __global__ void fill_codes_kernel(void *x, size_t n, const __grid_constant__ gpu
     }
 }
 
-struct product_memory { /* of the device: d = a b; across: b transposed; first: the first path's d */
-    memory a, b, across, d, first;
-};
+/* ---- a product on the device ---- */
 
-struct product_problem { /* of one format and model */
+struct product {
     session *s;
-    const product_memory *at;
-    const gpu_cublas *cublas; /* or NULL */
-    const char *no_cublas;
-    const char *format_name, *first_name; /* first_name: of the first path, or NULL */
-    const char *more;                     /* what the model adds to a name */
     const mpsim_format *format;
     mpsim_model model;
-    size_t n, bytes; /* of a code */
-    double flops, best; /* best: of cuBLAS, a second */
-    size_t rows; /* the first row of this problem */
+    size_t n, bytes;           /* order; of a code */
+    memory a, b, across, d;    /* d = a b; across: b transposed */
 };
 
-/* The text begins with format and order. */
-gpu_speed_row *add_product(product_problem *x, const char *what)
+void fill_codes(product *x, const memory &m, const gpu_format &f, uint64_t seed, int across)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.8s %zu^3, %.32s%.12s", x->format_name, x->n, what, x->more);
-    return add_row(x->s, name, 0, x->flops);
+    GPU_LAUNCH(fill_codes_kernel, grid_of(x->s, fill_codes_kernel, 256), 256, 0, m.p, x->n, f, seed,
+               across);
 }
 
-void fill_codes(session *s, const memory &m, const gpu_format &f, uint64_t seed, int across)
-{
-    GPU_LAUNCH(fill_codes_kernel, grid_of(s, fill_codes_kernel, 256), 256, 0, m.p, s->plan->order, f,
-               seed, across);
-}
-
-/* 0, or -1: not a model or format of the device. */
-int product_set(product_problem *x, const char *model)
+/* 0, or -1: the row says why. */
+int product_set(product *x, session *s, const item *it)
 {
     gpu_format g;
-    x->format = mpsim_format_find(x->format_name);
-    if (mpsim_model_parse(&x->model, model) != MPSIM_OK || gpu_format_set(&g, x->format) != 0)
-        return -1;
-    x->n = x->s->plan->order;
+    const size_t n = s->plan->order;
+    x->s = s;
+    x->n = n;
+    x->format = mpsim_format_find(it->product->format);
     x->bytes = mpsim_format_code_bytes(x->format);
-    const double n = static_cast<double>(x->n);
-    x->flops = 2 * n * n * n;
-    x->rows = x->s->count;
-    fill_codes(x->s, x->at->a, g, (uint64_t)1 << 40, 0);
-    fill_codes(x->s, x->at->b, g, (uint64_t)1 << 41, 0);
-    fill_codes(x->s, x->at->across, g, (uint64_t)1 << 41, 1);
+    if (mpsim_model_parse(&x->model, it->model) != MPSIM_OK || gpu_format_set(&g, x->format) != 0) {
+        give_up(s, GPU_FAILED, "no such model");
+        return -1;
+    }
+    x->a.get(s, n * n * x->bytes);
+    x->b.get(s, n * n * x->bytes);
+    x->across.get(s, n * n * x->bytes);
+    x->d.get(s, 4 * n * n);
+    if (s->error != cudaSuccess)
+        return -1;
+    fill_codes(x, x->a, g, (uint64_t)1 << 40, 0);
+    fill_codes(x, x->b, g, (uint64_t)1 << 41, 0);
+    fill_codes(x, x->across, g, (uint64_t)1 << 41, 1);
+    keep_error(s, cudaMemset(x->d.p, 0xff, 4 * n * n));
+    keep_error(s, cudaDeviceSynchronize());
+    return s->error == cudaSuccess ? 0 : -1;
+}
+
+/* Some elements of the result, and what mpsim_dot gives: 0, or -1 if the model refuses. */
+int sample_dots(product *x, uint32_t got[DOTS], uint32_t want[DOTS])
+{
+    const size_t n = x->n, line = n * x->bytes;
+    std::vector<unsigned char> row(line), column(line);
+    for (uint64_t i = 0; i < DOTS; i++) {
+        const size_t r = mix(7 * i) % n, c = mix(7 * i + 3) % n;
+        uint64_t sum;
+        const unsigned char *a = static_cast<const unsigned char *>(x->a.p);
+        const unsigned char *across = static_cast<const unsigned char *>(x->across.p);
+        const uint32_t *d = static_cast<const uint32_t *>(x->d.p);
+        keep_error(x->s, cudaMemcpy(row.data(), a + r * line, line, cudaMemcpyDeviceToHost));
+        keep_error(x->s, cudaMemcpy(column.data(), across + c * line, line, cudaMemcpyDeviceToHost));
+        keep_error(x->s, cudaMemcpy(&got[i], d + r * n + c, sizeof *got, cudaMemcpyDeviceToHost));
+        if (mpsim_dot(&x->model, x->format, row.data(), x->format, column.data(), n, 0, NULL,
+                      &sum) != MPSIM_OK)
+            return -1;
+        want[i] = static_cast<uint32_t>(sum);
+    }
     return 0;
 }
 
-/* ---- cuBLAS ---- */
+/* ---- NVIDIA's libraries: by tolerance only, since their order of additions is not published ---- */
 
-/* What cuBLAS makes of the same matrices: the last result, or empty. */
-std::vector<uint32_t> measure_cublas(product_problem *x)
+void compare_library(product *x)
 {
-    std::vector<uint32_t> result;
-    if (x->bytes != 2)
-        return result;
-    if (!x->cublas) {
-        gpu_speed_row *r = add_product(x, "cuBLAS");
-        snprintf(r->text, sizeof r->text, "%s", x->no_cublas);
-        return result;
+    uint32_t got[DOTS], want[DOTS];
+    double most = 0, apart = 0;
+    if (sample_dots(x, got, want) != 0)
+        return;
+    for (int i = 0; i < DOTS; i++) {
+        const double ours = static_cast<double>(mpsim_f32_bits(want[i]));
+        const double e = fabs(static_cast<double>(mpsim_f32_bits(got[i])) - ours);
+        most = std::max(most, fabs(ours));
+        apart = e <= apart ? apart : e == e ? e : HUGE_VAL;
     }
-    for (int transposed = 0; transposed < 2; transposed++) {
-        gpu_speed_row *r = add_product(x, transposed ? "cuBLAS, b transposed" : "cuBLAS");
-        int status = 0;
-        set_time(x->s, r, seconds_of(x->s, [&] {
-            status |= gpu_cublas_gemm(x->cublas, static_cast<int>(x->n),
-                                      strcmp(x->format_name, "bf16") == 0, transposed, x->at->a.p,
-                                      transposed ? x->at->across.p : x->at->b.p, x->at->d.p);
-        }));
-        if (status) {
-            snprintf(r->text, sizeof r->text, "cublasGemmEx gives %d", status);
-            continue;
-        }
-        snprintf(r->text, sizeof r->text, "%.120s", x->cublas->name);
-        if (r->seconds > 0)
-            x->best = std::max(x->best, x->flops / r->seconds);
-        result.resize(x->n * x->n);
-        keep_error(x->s, cudaMemcpy(result.data(), x->at->d.p, 4 * result.size(),
-                                    cudaMemcpyDeviceToHost));
-    }
-    return result;
+    x->s->row->difference = most > 0 ? apart / most : 0;
 }
 
-/* By tolerance only: its order of additions is not published. */
-void compare_cublas(product_problem *x, const std::vector<uint32_t> &theirs)
+/* After the runs: what went wrong, or where the library is and how far off it is. */
+void finish_library(product *x, const char *function, int status, const gpu_library *library)
 {
-    std::vector<uint32_t> ours(theirs.size());
-    double most = 0, apart = 0;
-    if (theirs.empty() || !x->first_name)
+    char why[128];
+    if (status) {
+        const int refused = status == GPU_CUBLAS_ARCH_MISMATCH || status == GPU_CUBLAS_NOT_SUPPORTED;
+        snprintf(why, sizeof why, "%s gives %d", function, status);
+        give_up(x->s, refused ? GPU_SKIPPED : GPU_FAILED, why);
         return;
-    keep_error(x->s, cudaMemcpy(ours.data(), x->at->first.p, 4 * ours.size(),
-                                cudaMemcpyDeviceToHost));
-    for (size_t i = 0; i < ours.size(); i++) {
-        const double a = static_cast<double>(mpsim_f32_bits(ours[i]));
-        const double b = static_cast<double>(mpsim_f32_bits(theirs[i]));
-        most = std::max(most, fabs(a));
-        apart = std::max(apart, fabs(a - b));
     }
-    for (size_t i = x->rows; i < x->s->count && most > 0; i++) {
-        gpu_speed_row *r = &x->s->rows[i];
-        if (strstr(r->name, "cuBLAS, b transposed"))
-            r->difference = apart / most;
+    snprintf(x->s->row->text, sizeof x->s->row->text, "%.180s", library->name);
+    compare_library(x);
+}
+
+void measure_cublas(session *s, const item *it)
+{
+    gpu_cublas library;
+    char why[128];
+    product x;
+    int status = 0;
+    if (product_set(&x, s, it) != 0)
+        return;
+    if (gpu_cublas_open(&library, s->plan->cublas, why, sizeof why)) {
+        give_up(s, GPU_SKIPPED, why);
+        return;
     }
+    const int bf16 = strcmp(it->product->format, "bf16") == 0;
+    measure_time(s, [&] {
+        status = status ? status
+                        : gpu_cublas_gemm(&library, static_cast<int>(x.n), bf16, it->transposed, x.a.p,
+                                          it->transposed ? x.across.p : x.b.p, x.d.p);
+    });
+    finish_library(&x, "cublasGemmEx", status, &library.library);
+    gpu_cublas_close(&library);
+}
+
+void measure_cublaslt(session *s, const item *it)
+{
+    gpu_cublaslt library;
+    char why[128];
+    product x;
+    memory workspace;
+    if (product_set(&x, s, it) != 0)
+        return;
+    workspace.get(s, GPU_CUBLASLT_WORKSPACE);
+    if (s->error != cudaSuccess)
+        return;
+    if (gpu_cublaslt_open(&library, s->plan->cublaslt, why, sizeof why)) {
+        give_up(s, GPU_SKIPPED, why);
+        return;
+    }
+    int status = gpu_cublaslt_prepare(&library, static_cast<int>(x.n), it->fast);
+    const char *const function = status ? "cublasLtMatmulAlgoGetHeuristic" : "cublasLtMatmul";
+    if (!status)
+        measure_time(s, [&] {
+            status = status ? status
+                            : gpu_cublaslt_gemm(&library, x.a.p, x.across.p, x.d.p, workspace.p);
+        });
+    finish_library(&x, function, status, &library.library);
+    gpu_cublaslt_close(&library);
 }
 
 /* ---- our kernels ---- */
 
-/* 64 elements of the first path's result by mpsim_dot: 1, 0, or -1 if the model refuses. */
-int product_matches(product_problem *x)
+/* A launch of a path. 0, or -1: the row says why. */
+int launch_path(product *x, const item *it, void *d)
 {
-    const size_t n = x->n, bytes = x->bytes;
-    std::vector<unsigned char> row(n * bytes), column(n * bytes);
-    for (uint64_t i = 0; i < DOTS; i++) {
-        const size_t r = mix(7 * i) % n, c = mix(7 * i + 3) % n;
-        uint64_t want;
-        uint32_t got = 0;
-        const unsigned char *a = static_cast<const unsigned char *>(x->at->a.p);
-        const unsigned char *across = static_cast<const unsigned char *>(x->at->across.p);
-        const uint32_t *first = static_cast<const uint32_t *>(x->at->first.p);
-        keep_error(x->s, cudaMemcpy(row.data(), a + r * n * bytes, n * bytes,
-                                    cudaMemcpyDeviceToHost));
-        keep_error(x->s, cudaMemcpy(column.data(), across + c * n * bytes, n * bytes,
-                                    cudaMemcpyDeviceToHost));
-        keep_error(x->s, cudaMemcpy(&got, first + r * n + c, sizeof got, cudaMemcpyDeviceToHost));
-        if (mpsim_dot(&x->model, x->format, row.data(), x->format, column.data(), n, 0, NULL,
-                      &want) != MPSIM_OK)
-            return -1;
-        if (got != want)
-            return 0;
-    }
-    return 1;
-}
-
-void check_path(product_problem *x, gpu_speed_row *r, const char *name)
-{
-    const size_t total = x->n * x->n;
-    if (!x->first_name) {
-        x->first_name = name;
-        keep_error(x->s, cudaMemcpy(x->at->first.p, x->at->d.p, 4 * total,
-                                    cudaMemcpyDeviceToDevice));
-        r->checked = product_matches(x);
-        snprintf(r->text, sizeof r->text, "%d elements by mpsim_dot, model %s", DOTS,
-                 x->model.name);
-        return;
-    }
-    compare(x->s, r, x->at->d.p, x->at->first.p, total);
-    r->checked = r->differing == 0;
-    snprintf(r->text, sizeof r->text, "all elements: those of %s", x->first_name);
-}
-
-void measure_path(product_problem *x, const char *name, gpu_gemm_path path, int transposed)
-{
-    char why[128];
+    char why[160] = "";
     gpu_product p = {};
     p.model = &x->model;
     p.rows = p.columns = p.depth = x->n;
-    p.a = mpsim_matrix{x->format, x->at->a.p, x->n, 0};
-    p.b = mpsim_matrix{x->format, transposed ? x->at->across.p : x->at->b.p, x->n, transposed};
+    p.a = mpsim_matrix{x->format, x->a.p, x->n, 0};
+    p.b = mpsim_matrix{x->format, it->transposed ? x->across.p : x->b.p, x->n, it->transposed};
     p.factor = 1;
     p.format = mpsim_format_find("binary32");
-    p.d = x->at->d.p;
+    p.d = d;
     p.d_stride = x->n;
-    keep_error(x->s, cudaMemset(p.d, 0xff, 4 * x->n * x->n));
-    const int failed = gpu_gemm(&p, x->s->plan->sm, path, why, sizeof why) != 0;
-    if (failed && strncmp(why, "matrix product: ", 16) != 0)
-        return; /* not of this device or format */
-    gpu_speed_row *r = add_product(x, name);
-    if (failed) {
-        snprintf(r->text, sizeof r->text, "FAILED: %.100s", why);
-        return;
-    }
-    check_path(x, r, name);
-    r->seconds = seconds_of(x->s, [&] { gpu_gemm(&p, x->s->plan->sm, path, why, sizeof why); });
+    if (gpu_gemm(&p, x->s->plan->sm, it->path, why, sizeof why) == 0)
+        return 0;
+    give_up(x->s, strncmp(why, "matrix product: ", 16) == 0 ? GPU_FAILED : GPU_SKIPPED, why);
+    return -1;
 }
 
-/* The kernels of one format, and cuBLAS. */
-void measure_products(product_problem x, const char *model)
+/* The first path of the same model, or NULL: it is this one. */
+const item *first_path(const session *s, size_t *at)
 {
-    static const struct {
-        const char *name;
-        gpu_gemm_path path;
-        int transposed;
-    } paths[] = {{"mma.sync", GPU_GEMM_FAST, 0}, {"mma.sync, b transposed", GPU_GEMM_FAST, 1},
-                 {"wgmma, b transposed", GPU_GEMM_WGMMA, 1},
-                 {"wgmma 128 x 256, b transposed", GPU_GEMM_WIDE, 1}};
-    if (product_set(&x, model) != 0)
+    for (size_t i = 0; i < s->at; i++)
+        if (s->items[i].product && !s->items[i].library &&
+            strcmp(s->items[i].model, s->items[s->at].model) == 0)
+            return *at = i, &s->items[i];
+    return NULL;
+}
+
+void check_sample(product *x, const char *more)
+{
+    uint32_t got[DOTS], want[DOTS];
+    gpu_speed_row *r = x->s->row;
+    r->checked = sample_dots(x, got, want) ? -1 : memcmp(got, want, sizeof got) == 0;
+    snprintf(r->text, sizeof r->text, "%d elements by mpsim_dot, model %s%s", DOTS, x->model.name,
+             more);
+}
+
+/* All of the result with that of the first path, which is computed again, or a sample. */
+void check_path(product *x)
+{
+    size_t at = 0;
+    session *s = x->s;
+    const item *first = first_path(s, &at);
+    char text[160] = "";
+    if (!first || s->rows[at].status != GPU_DONE || s->rows[at].checked != 1) {
+        if (first)
+            snprintf(text, sizeof text, "; unchecked: all of it, %.64s was not measured well",
+                     first->name);
+        check_sample(x, text);
         return;
-    const std::vector<uint32_t> theirs = measure_cublas(&x);
-    for (const auto &k : paths)
-        measure_path(&x, k.name, k.path, k.transposed);
-    compare_cublas(&x, theirs);
-    for (size_t i = x.rows; i < x.s->count; i++) {
-        gpu_speed_row *r = &x.s->rows[i];
-        if (r->seconds > 0 && x.best > 0)
-            r->share = r->flops / r->seconds / x.best;
+    }
+    memory again;
+    again.get(s, 4 * x->n * x->n);
+    if (s->error != cudaSuccess || launch_path(x, first, again.p) != 0)
+        return;
+    compare(s, x->d.p, again.p, x->n * x->n);
+    snprintf(s->row->text, sizeof s->row->text, "all elements: those of %s",
+             strchr(first->name, ',') + 2);
+}
+
+void measure_path(session *s, const item *it)
+{
+    product x;
+    if (product_set(&x, s, it) != 0 || launch_path(&x, it, x.d.p) != 0)
+        return;
+    keep_error(s, cudaDeviceSynchronize());
+    if (s->error == cudaSuccess)
+        check_path(&x);
+    if (s->error == cudaSuccess && s->row->status == GPU_DONE)
+        measure_time(s, [&] { launch_path(&x, it, x.d.p); });
+}
+
+/* ---- all of them ---- */
+
+void set_share_of_libraries(session *s)
+{
+    double best = 0;
+    const char *const format = s->items[s->at].product->format;
+    for (size_t i = 0; i <= s->at; i++)
+        if (s->items[i].library && strcmp(s->items[i].product->format, format) == 0)
+            best = std::max(best, rate_of(&s->rows[i]));
+    if (best > 0)
+        s->row->share = rate_of(s->row) / best;
+}
+
+enum way_for { ALL, SIXTEEN_BITS, EIGHT_BITS }; /* formats */
+
+struct product_way {
+    const char *name, *group;
+    way_for operands;
+    void (*measure)(session *s, const item *it);
+    gpu_gemm_path path;
+    int transposed, fast;
+};
+
+const product_way product_ways[] = {
+    {"cuBLAS", "cuBLAS", SIXTEEN_BITS, measure_cublas, GPU_GEMM_AUTO, 0, 0},
+    {"cuBLAS, b transposed", "cuBLAS", SIXTEEN_BITS, measure_cublas, GPU_GEMM_AUTO, 1, 0},
+    {"cublasLt, b transposed", "cublasLt", EIGHT_BITS, measure_cublaslt, GPU_GEMM_AUTO, 1, 0},
+    {"cublasLt, fast, b transposed", "cublasLt", EIGHT_BITS, measure_cublaslt, GPU_GEMM_AUTO, 1, 1},
+    {"mma.sync", "mma.sync", SIXTEEN_BITS, measure_path, GPU_GEMM_FAST, 0, 0},
+    {"mma.sync, b transposed", "mma.sync", SIXTEEN_BITS, measure_path, GPU_GEMM_FAST, 1, 0},
+    {"wgmma, b transposed", "wgmma", ALL, measure_path, GPU_GEMM_WGMMA, 1, 0},
+    {"wgmma 128 x 256, b transposed", "wgmma 128 x 256", ALL, measure_path, GPU_GEMM_WIDE, 1, 0}};
+
+/* The ways to compute one model's product; of libraries once for a format, which the first model has. */
+void list_ways(item_list *list, const gpu_speed_plan *plan, const product_case *c, const char *model)
+{
+    const int bits = mpsim_format_find(c->format)->bits;
+    const double n = static_cast<double>(plan->order);
+    for (const product_way &w : product_ways) {
+        const int library = w.measure != measure_path;
+        const int is_wgmma = w.path == GPU_GEMM_WGMMA || w.path == GPU_GEMM_WIDE;
+        if ((w.operands != ALL && (w.operands == SIXTEEN_BITS) != (bits == 16)) ||
+            (is_wgmma && plan->sm != 90) ||
+            (c->more[0] && (library || w.path == GPU_GEMM_WIDE))) /* no such kernel */
+            continue;
+        item *it = add_item(list, "", w.measure);
+        snprintf(it->name, sizeof it->name, "%.8s %zu^3, %.32s%.12s", c->format, plan->order, w.name,
+                 c->more);
+        snprintf(it->group, sizeof it->group, "%.20s %.8s", w.group, c->format);
+        snprintf(it->model, sizeof it->model, "%s", model);
+        it->flops = 2 * n * n * n;
+        it->product = c;
+        it->path = w.path;
+        it->library = library;
+        it->transposed = w.transposed;
+        it->fast = w.fast;
     }
 }
 
-void measure_gemm(session *s)
+void list_products(item_list *list, const gpu_speed_plan *plan)
 {
-    static const struct {
-        const char *format, *model, *more;
-    } formats[] = {{"fp16", "fp16-fp32", ""},
-                   {"bf16", "bf16-fp32", ""},
-                   {"e4m3", "wgmma-fp8-fp32", ""},
-                   {"e4m3", "wgmma-fp8-promoted", ", promoted"}};
+    static const product_case cases[] = {{"fp16", "fp16-fp32", ""},
+                                         {"bf16", "bf16-fp32", ""},
+                                         {"e4m3", "wgmma-fp8-fp32", ""},
+                                         {"e4m3", "wgmma-fp8-promoted", ", promoted"}};
     static const char *const architectures[] = {"ampere", "ada", "hopper", "blackwell",
                                                 "rtx-blackwell"};
-    const size_t total = s->plan->order * s->plan->order;
-    product_memory m;
-    gpu_cublas cublas;
-    char why[100] = "";
-    keep_error(s, m.a.get(2 * total));
-    keep_error(s, m.b.get(2 * total));
-    keep_error(s, m.across.get(2 * total));
-    keep_error(s, m.d.get(4 * total));
-    keep_error(s, m.first.get(4 * total));
-    if (s->error != cudaSuccess)
-        return;
-    const int found = gpu_cublas_open(&cublas, s->plan->cublas, why, sizeof why) == 0;
-    for (const auto &f : formats)
+    for (const product_case &c : cases)
         for (const char *arch : architectures) {
-            product_problem x = {};
             char model[96];
-            x.s = s;
-            x.at = &m;
-            x.cublas = found ? &cublas : NULL;
-            x.no_cublas = why;
-            x.format_name = f.format;
-            x.more = f.more;
-            snprintf(model, sizeof model, "%s-%s", arch, f.model);
-            if (gpu_gemm_has(model, s->plan->sm))
-                measure_products(x, model);
+            snprintf(model, sizeof model, "%s-%s", arch, c.model);
+            if (gpu_gemm_has(model, plan->sm))
+                list_ways(list, plan, &c, model);
         }
-    if (found)
-        gpu_cublas_close(&cublas);
 }
 
 } // namespace

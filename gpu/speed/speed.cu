@@ -1,52 +1,93 @@
 /* speed.cu -- see speed.h. */
 #include "products.cuh"
-#include "streams.cuh"
+#include "tensors.cuh"
 
-int gpu_speed_run(gpu_speed_row *rows, size_t max, size_t *count, const gpu_speed_plan *plan,
-                  char *why, size_t size)
+/* ---- the table ---- */
+
+static int is_in_range(const gpu_speed_plan *plan)
 {
-    cudaDeviceProp device;
-    session s = {plan, rows, max, 0, 1, 0, cudaSuccess};
-    *count = 0;
-    if (plan->runs < 1 || plan->runs > 100 || plan->elements % 8 || plan->order % 128) {
-        snprintf(why, size, "speed: runs, elements or order out of range");
-        return -1;
-    }
-    keep_error(&s, cudaGetDeviceProperties(&device, 0));
-    s.multiprocessors = device.multiProcessorCount;
-    if (s.error == cudaSuccess && plan->elements)
-        measure_streams(&s);
-    if (s.error == cudaSuccess && plan->order)
-        measure_gemm(&s);
-    *count = s.count;
-    if (s.error != cudaSuccess) {
-        snprintf(why, size, "speed: %s", cudaGetErrorString(s.error));
-        return -1;
-    }
-    return 0;
+    const size_t n = plan->elements;
+    return plan->runs >= 1 && plan->runs <= 100 && n % COLUMNS == 0 &&
+           (n < SAMPLE || n % SAMPLE == 0) && plan->order % 128 == 0;
 }
 
-/* ---- reports ---- */
-
-static const char *speed_verdict(const gpu_speed_row *r)
+static void list_items(item_list *list, const gpu_speed_plan *plan)
 {
-    return r->checked < 0 ? "-" : r->checked ? "equal" : "DIFFERENT";
+    list->n = 0;
+    if (is_in_range(plan) && plan->elements)
+        list_tensors(list, plan);
+    if (is_in_range(plan) && plan->order)
+        list_products(list, plan);
 }
 
-void gpu_speed_table(FILE *to, const gpu_speed_row *rows, size_t count)
+static void begin_row(gpu_speed_row *r, const item *it, gpu_status status, const char *text)
 {
-    fprintf(to, "%-46s %10s %12s %7s  %-9s  %s\n", "", "ms", "", "share", "bits", "");
-    for (size_t i = 0; i < count; i++) {
-        const gpu_speed_row *r = &rows[i];
-        const double rate = r->seconds > 0 ? (r->bytes + r->flops) / r->seconds : 0;
-        fprintf(to, "%-46s %10.3f %7.1f %s %6.1f%%  %-9s  %s", r->name, r->seconds * 1e3,
-                r->bytes > 0 ? rate * 1e-9 : rate * 1e-12, r->bytes > 0 ? "GB/s" : "Tf/s",
-                r->share * 100, speed_verdict(r), r->text);
-        if (r->differing)
-            fprintf(to, ": %llu of %llu differ", (unsigned long long)r->differing,
-                    (unsigned long long)r->compared);
-        if (r->difference > 0)
-            fprintf(to, ", largest difference %.2g of the largest number", r->difference);
-        putc('\n', to);
+    memset(r, 0, sizeof *r);
+    snprintf(r->name, sizeof r->name, "%s", it->name);
+    snprintf(r->group, sizeof r->group, "%s", it->group);
+    snprintf(r->text, sizeof r->text, "%s", text);
+    r->status = status;
+    r->bytes = it->bytes;
+    r->flops = it->flops;
+    r->checked = -1;
+}
+
+size_t gpu_speed_list(gpu_speed_row *rows, size_t max, const gpu_speed_plan *plan)
+{
+    item_list list;
+    list_items(&list, plan);
+    const size_t n = list.n < max ? list.n : max;
+    for (size_t i = 0; i < n; i++)
+        begin_row(&rows[i], &list.at[i], GPU_SKIPPED, "not reached");
+    return n;
+}
+
+/* ---- a row ---- */
+
+/* The device, and its clocks if they can be asked for. */
+static void open_session(session *s, gpu_nvml *nvml)
+{
+    cudaDeviceProp device = {};
+    char bus[32] = "";
+    keep_error(s, cudaGetDeviceProperties(&device, 0));
+    s->multiprocessors = device.multiProcessorCount;
+#if !GPU_ON_HOST
+    keep_error(s, cudaDeviceGetPCIBusId(bus, sizeof bus, 0));
+#endif
+    if (gpu_nvml_open(nvml, s->plan->nvml, bus) == 0)
+        s->nvml = nvml;
+}
+
+static void close_session(session *s)
+{
+    keep_error(s, cudaDeviceSynchronize());
+    if (s->error != cudaSuccess)
+        give_up(s, GPU_FAILED, cudaGetErrorString(s->error));
+    if (s->row->status != GPU_DONE) {
+        s->row->seconds = 0;
+        s->row->checked = -1;
     }
+    if (s->nvml)
+        gpu_nvml_close(s->nvml);
+}
+
+int gpu_speed_measure(gpu_speed_row *rows, size_t count, size_t i, const gpu_speed_plan *plan)
+{
+    item_list list;
+    gpu_nvml nvml;
+    list_items(&list, plan);
+    if (i >= count || count > list.n)
+        return -1;
+    const item *it = &list.at[i];
+    session s = {plan, list.at, rows, i, &rows[i], 1, NULL, cudaSuccess};
+    begin_row(s.row, it, GPU_DONE, "");
+    open_session(&s, &nvml);
+    if (s.error == cudaSuccess)
+        it->measure(&s, it);
+    close_session(&s);
+    if (s.row->status == GPU_DONE && it->product)
+        set_share_of_libraries(&s);
+    else if (s.row->status == GPU_DONE)
+        set_share_of_copy(&s);
+    return s.row->status == GPU_FAILED ? -1 : 0;
 }

@@ -38,18 +38,22 @@ tests_gpu_t_transformer_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_transformer_LDADD = $(kernel_libs)
 if HAVE_CHECK
 kernel_tests += tests/gpu/t-gemm
-tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc gpu/speed/cublas.c
+tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc
 tests_gpu_t_gemm_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_gemm_CFLAGS = $(base_cflags)
 tests_gpu_t_gemm_CXXFLAGS = $(kernel_cxxflags) $(CHECK_CFLAGS)
-tests_gpu_t_gemm_LDADD = $(LDADD) -ldl
+kernel_tests += tests/gpu/t-speed
+tests_gpu_t_speed_SOURCES = tests/gpu/t-speed.cc $(speed_libraries)
+tests_gpu_t_speed_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_speed_CFLAGS = $(base_cflags)
+tests_gpu_t_speed_CXXFLAGS = $(kernel_cxxflags) $(CHECK_CFLAGS)
+tests_gpu_t_speed_LDADD = tests/gpu/libkernels.la lib/train/libtrain.la $(LDADD) -ldl
 endif
 check_PROGRAMS += $(kernel_tests)
 TESTS += $(kernel_tests)
 # mpsim-gpu on a CPU: tests/gpu/program.sh runs it.
 check_PROGRAMS += tests/gpu/mpsim-gpu-host
 tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
-  gpu/speed/cublas.c
+  $(speed_libraries)
 tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
 tests_gpu_mpsim_gpu_host_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
 tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags) $(OPENMP_CFLAGS)

@@ -66,7 +66,7 @@ has '"device":"CPU executor"' && has '"plan":"one","status":"equal","arch":"hopp
 ok $? "the record says what was trained"
 
 # ---- a broken kernel ----
-MPSIM_TEST_FAULT=30 gpu 1 --plans "$dir/plans" --only one --output "$dir/to/fault.json" &&
+MPSIM_TEST_FAULT=30 gpu 1 --plans "$dir/plans" --only "training one" --output "$dir/to/fault.json" &&
     has '^one .* DIFFERS: step 3: .*\[[0-9]*\]\[[0-9]*\]: 0x[0-9a-f]* (.*) by cuda, 0x[0-9a-f]* (.*) by cpu; they part at products k = [0-9]*\.\.[0-9]*$' &&
     ! has '^two'
 ok $? "a difference names step, tensor, index, both numbers and products"

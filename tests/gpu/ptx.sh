@@ -48,10 +48,9 @@ for f in convert arith mma device; do
     ptx $f compute_90
 done
 ptx wgmma compute_90a
-ptx block_scaled compute_120a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
-for f in convert mma wgmma device block_scaled; do
+for f in convert mma wgmma device; do
     none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
 done
 none "no flushing to zero and no approximation outside arith.cu" \
@@ -106,10 +105,6 @@ lists "wgmma.cu has every wgmma, and what they wait for" "$dir/wgmma.ptx" \
 grep -q '^[ 	]*fence\.proxy\.async\.shared::cta;' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.sync\.aligned' \
     "$dir/wgmma.ptx" && grep -q 'wgmma\.commit_group\.sync\.aligned' "$dir/wgmma.ptx"
 ok $? "wgmma.cu fences and commits"
-scaled=mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32
-lists "block_scaled.cu has the products of MXFP8" "$dir/block_scaled.ptx" $scaled.e4m3.e4m3.f32.ue8m0 \
-    $scaled.e4m3.e5m2.f32.ue8m0 $scaled.e5m2.e4m3.f32.ue8m0 $scaled.e5m2.e5m2.f32.ue8m0
-
 # ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
 rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
     { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg)\.'

@@ -1,17 +1,16 @@
-/* t-gemm.cc -- the kernels of matrix products and of statistics on the host executor, whose tensor
- * cores are the models: every element is what mpsim_gemm gives, in every bit, and so are the
- * counters. */
+/* t-gemm.cc -- the kernels of matrix products on the host executor, whose tensor cores are the
+ * models: every element is what mpsim_gemm gives, in every bit, and so are the counters. */
 extern "C" {
 #include "support/support.h"
 }
 
 #include "../../gpu/kernels/gemm.cu"
 #include "../../gpu/kernels/gemm_wgmma.cu"
-#include "../../gpu/speed/speed.cu"
 
 #include <mpsim/mpsim.h>
 
 #include <string>
+#include <vector>
 
 /* ---- a product, on the device and by the library ---- */
 
@@ -465,201 +464,6 @@ START_TEST(refused)
 }
 END_TEST
 
-/* ---- statistics and casts ---- */
-
-/* Every threshold and its neighbours, special values, any bits. */
-static std::vector<uint32_t> stat_inputs(size_t n)
-{
-    static const uint32_t edges[] = {0x477ff000, 0x7f7f8000, 0x43e80000, 0x47700000, 0x33000000,
-                                     0x00008000, 0x3a800000, 0x37000000, 0x7f800000, 0x7fc00000,
-                                     0x00000000, 0x00800000, 0x7f7fffff, 0x3f800000};
-    std::vector<uint32_t> x;
-    for (uint32_t e : edges)
-        for (uint32_t i = 0; i < 3; i++)
-            for (uint32_t sign = 0; sign < 2; sign++)
-                x.push_back((e + i - 1) ^ sign << 31);
-    while (x.size() < n)
-        x.push_back(static_cast<uint32_t>(test_random(&seed) >> 32));
-    x.resize(n);
-    return x;
-}
-
-static const char *const cast_names[GPU_CASTS] = {"fp16", "bf16", "e4m3", "e5m2"};
-
-/* By the library's histogram and casts, not by thresholds. */
-static void stat_expected(const std::vector<double> &x, gpu_statistics *w)
-{
-    static mpsim_stats s;
-    static mpsim_histogram h;
-    mpsim_stats_init(&s);
-    mpsim_histogram_init(&h);
-    mpsim_stats_add(&s, x.data(), x.size());
-    mpsim_histogram_add(&h, x.data(), x.size());
-    memset(w, 0, sizeof *w);
-    w->zero = s.zero;
-    w->nan = s.nan;
-    w->inf = s.inf;
-    w->amax = bits_of_f32(static_cast<float>(s.amax));
-    w->bin[0] = s.zero;
-    w->bin[255] = s.nan + s.inf;
-    for (int e = -149; e < 128; e++)
-        w->bin[e < -126 ? 0 : e + 127] += h.bin[e - MPSIM_HISTOGRAM_MIN];
-    for (int k = 0; k < GPU_CASTS; k++) {
-        std::vector<uint64_t> codes(x.size());
-        mpsim_counts c = {};
-        mpsim_rounding r;
-        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-        mpsim_encode_array_f64(format_of(cast_names[k]), &r, NULL, codes.data(), x.data(), x.size(),
-                               &c);
-        w->overflow[k] = c.overflow;
-        w->underflow[k] = c.underflow;
-    }
-}
-
-static void stat_compare(const gpu_statistics *device, const gpu_statistics *want)
-{
-    gpu_statistics got;
-    ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);
-    cudaMemcpy(&got, device, sizeof got, cudaMemcpyDeviceToHost);
-    gpu_statistics_finish(&got);
-    for (int i = 0; i < 256; i++)
-        ck_assert_msg(got.bin[i] == want->bin[i], "bin %d", i);
-    for (int k = 0; k < GPU_CASTS; k++) {
-        ck_assert_msg(got.overflow[k] == want->overflow[k], "overflow of %s", cast_names[k]);
-        ck_assert_msg(got.underflow[k] == want->underflow[k], "underflow of %s", cast_names[k]);
-    }
-    ck_assert_uint_eq(got.zero, want->zero);
-    ck_assert_uint_eq(got.nan, want->nan);
-    ck_assert_uint_eq(got.inf, want->inf);
-    ck_assert_uint_eq(got.amax, want->amax);
-    cudaMemset(const_cast<gpu_statistics *>(device), 0, sizeof *device);
-}
-
-START_TEST(statistics)
-{
-    static const size_t sizes[] = {0, 1, 3, 7, 1029, 20003};
-    gpu_statistics *to, want;
-    ck_assert_int_eq(cudaMalloc(&to, sizeof *to), cudaSuccess);
-    cudaMemset(to, 0, sizeof *to);
-    for (size_t n : sizes)
-        for (int source = 0; source < 3; source++) { /* binary32, fp16, bf16 */
-            const mpsim_format *f = format_of(source ? cast_names[source - 1] : "binary32");
-            const std::vector<uint32_t> bits = stat_inputs(n);
-            std::vector<double> x(n);
-            std::vector<uint16_t> half(n);
-            void *p;
-            ck_assert_int_eq(cudaMalloc(&p, 4 * n + 16), cudaSuccess);
-            for (size_t i = 0; i < n; i++)
-                half[i] = static_cast<uint16_t>(bits[i] ^ bits[i] >> 16);
-            mpsim_decode_array(f, x.data(), source ? (const void *)half.data() : bits.data(), n);
-            cudaMemcpy(p, source ? (const void *)half.data() : bits.data(), (source ? 2 : 4) * n,
-                       cudaMemcpyHostToDevice);
-            stat_source s = {p, n, {}};
-            gpu_format_set(&s.format, f);
-            if (source)
-                GPU_LAUNCH(statistics_kernel<2>, 2, STAT_THREADS, 0, s, to);
-            else
-                GPU_LAUNCH(statistics_kernel<4>, 2, STAT_THREADS, 0, s, to);
-            stat_expected(x, &want);
-            stat_compare(to, &want);
-            cudaFree(p);
-        }
-    cudaFree(to);
-}
-END_TEST
-
-START_TEST(casts)
-{
-    static const size_t sizes[] = {5, 8, 4099};
-    gpu_statistics *to, want;
-    ck_assert_int_eq(cudaMalloc(&to, sizeof *to), cudaSuccess);
-    cudaMemset(to, 0, sizeof *to);
-    for (size_t n : sizes) {
-        const std::vector<uint32_t> bits = stat_inputs(n);
-        std::vector<double> x(n);
-        stat_casts c = {};
-        float *p;
-        ck_assert_int_eq(cudaMalloc(&p, 4 * n), cudaSuccess);
-        cudaMemcpy(p, bits.data(), 4 * n, cudaMemcpyHostToDevice);
-        mpsim_decode_array(format_of("binary32"), x.data(), bits.data(), n);
-        for (int k = 0; k < GPU_CASTS; k++) {
-            ck_assert_int_eq(cudaMalloc(&c.to[k], 2 * n), cudaSuccess);
-            gpu_format_set(&c.format[k], format_of(cast_names[k]));
-        }
-        stat_source s = {p, n, {}};
-        gpu_format_set(&s.format, format_of("binary32"));
-        GPU_LAUNCH((casts_kernel<15, 1>), 2, STAT_THREADS, 0, s, c, to);
-        stat_expected(x, &want);
-        stat_compare(to, &want);
-        for (int k = 0; k < GPU_CASTS; k++) {
-            const mpsim_format *f = format_of(cast_names[k]);
-            const size_t bytes = mpsim_format_code_bytes(f);
-            mpsim_rounding r;
-            mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-            if (k >= GPU_CAST_E4M3)
-                r.overflow = MPSIM_OVERFLOW_MAX, r.infinity = MPSIM_INFINITY_MAX;
-            for (size_t i = 0; i < n; i++) {
-                const uint64_t got =
-                    code_load(static_cast<unsigned char *>(c.to[k]) + i * bytes, bytes);
-                const uint64_t one = mpsim_encode_f32(f, &r, f32_of_bits(bits[i]), 0, NULL);
-                ck_assert_msg(got == one || (mpsim_classify(f, got) == MPSIM_CLASS_NAN &&
-                                             mpsim_classify(f, one) == MPSIM_CLASS_NAN),
-                              "%s of %08x: %llx, not %llx", f->name, bits[i],
-                              (unsigned long long)got, (unsigned long long)one);
-            }
-            cudaFree(c.to[k]);
-        }
-        cudaFree(p);
-    }
-    cudaFree(to);
-}
-END_TEST
-
-/* Words that differ are counted, all of them. */
-START_TEST(compared)
-{
-    const gpu_speed_plan plan = {};
-    session s = {&plan, NULL, 0, 0, 1, 0, cudaSuccess};
-    std::vector<uint32_t> x(5003, 7), y(5003, 7);
-    for (size_t i : {size_t(0), size_t(4999), size_t(5002)})
-        y[i] ^= 1u << i % 32;
-    memory a, b;
-    gpu_speed_row r = {};
-    ck_assert_int_eq(a.get(4 * x.size()), cudaSuccess);
-    ck_assert_int_eq(b.get(4 * y.size()), cudaSuccess);
-    cudaMemcpy(a.p, x.data(), 4 * x.size(), cudaMemcpyHostToDevice);
-    cudaMemcpy(b.p, y.data(), 4 * y.size(), cudaMemcpyHostToDevice);
-    compare(&s, &r, a.p, b.p, x.size());
-    ck_assert_int_eq(s.error, cudaSuccess);
-    ck_assert_uint_eq(r.compared, 5003);
-    ck_assert_uint_eq(r.differing, 3);
-    compare(&s, &r, a.p, a.p, x.size());
-    ck_assert_uint_eq(r.differing, 0);
-}
-END_TEST
-
-/* ---- the table of speeds: every row that compares with the CPU does, and is equal ---- */
-
-START_TEST(speed)
-{
-    gpu_speed_row rows_of[GPU_SPEED_ROWS];
-    size_t n = 0;
-    char why[256] = "";
-    const int products = test_expensive();
-    gpu_speed_plan plan = {90, 4096, products ? 128u : 0u, !products, 1, "no-such-library.so"};
-    ck_assert_msg(gpu_speed_run(rows_of, GPU_SPEED_ROWS, &n, &plan, why, sizeof why) == 0, "%s",
-                  why);
-    int equal = 0, absent = 0;
-    for (size_t i = 0; i < n; i++) {
-        ck_assert_msg(rows_of[i].checked != 0, "%s", rows_of[i].name);
-        equal += rows_of[i].checked == 1;
-        absent += strcmp(rows_of[i].text, "cuBLAS not found") == 0;
-    }
-    ck_assert_int_eq(equal, products ? 2 + 3 + 5 + 3 + 4 + 4 + 2 + 1 : 2 + 3 + 5 + 3);
-    ck_assert_int_eq(absent, products ? 2 : 0);
-}
-END_TEST
-
 int main(void)
 {
     TCase *c = test_case("gemm", 20);
@@ -673,10 +477,6 @@ int main(void)
     tcase_add_test(c, negative_zero);
     tcase_add_test(c, idle_steps);
     tcase_add_test(c, refused);
-    tcase_add_test(c, statistics);
-    tcase_add_test(c, casts);
-    tcase_add_test(c, compared);
-    tcase_add_test(c, speed);
     TCase *cases[] = {c, NULL};
     return test_main("gpu/gemm", cases);
 }
