@@ -8,6 +8,8 @@
 #include "nvml.h"
 #include "speed.h"
 
+#include <stdio.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>
