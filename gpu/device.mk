@@ -45,7 +45,7 @@ record: build
 build: $(B)/mpsim-gpu
 
 $(B)/mpsim-gpu: $(objects)
-	$(NVCC) -o $@ $(objects) -Xcompiler -fopenmp -lm -ldl
+	$(NVCC) -o $@ $(objects) -lm -ldl -lpthread
 # The library asks config.h for its version and for its vector kernels.
 $(B)/config.h: configure.ac
 	@mkdir -p $(B)
@@ -54,7 +54,6 @@ $(B)/config.h: configure.ac
 %/avx2.o: cflags += -mavx2 -mfma
 %/fma.o: cflags += -mavx2 -mfma
 %/avx512.o: cflags += -mavx512f -mavx512dq -mavx512bw -mavx512vl
-$(B)/lib/train/parallel.o: cflags += -fopenmp
 $(B)/%.o: %.c $(headers) $(B)/config.h
 	@mkdir -p $(@D)
 	$(CC) $(cflags) -c -o $@ $<

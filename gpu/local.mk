@@ -51,7 +51,7 @@ gpu_libgpu_la_LIBADD = $(cuda_objects) $(cuda_wgmma_objects) gpu/libchecks.la
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = $(gpu_program)
 mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_PLANS_DIR='"$(gpuplansdir)"'
-mpsim_gpu_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
+mpsim_gpu_CFLAGS = $(base_cflags)
 gpuplansdir = $(pkgdatadir)/gpu-plans
 dist_gpuplans_DATA = gpu/plans/list $(gpu_plans)
 mpsim_gpu_LDADD = gpu/libgpu.la lib/train/libtrain.la lib/libmpsim.la $(CUDA_LIBS)

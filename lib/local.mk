@@ -87,7 +87,7 @@ pkgconfig_DATA += lib/mpsim.pc
 noinst_LTLIBRARIES += lib/train/libtrain.la
 lib_train_libtrain_la_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text
-lib_train_libtrain_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
+lib_train_libtrain_la_CFLAGS = $(base_cflags)
 lib_train_libtrain_la_LIBADD = lib/libmpsim.la
 lib_train_libtrain_la_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
@@ -99,7 +99,7 @@ lib_train_libtrain_la_SOURCES = \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \
   lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c lib/train/parallel.c \
-  lib/train/params.c lib/train/pass.c \
+  lib/train/params.c lib/train/pass.c lib/train/processors.c lib/train/processors.h \
   lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c lib/train/schedule.c lib/train/scratch.c \
   lib/train/state.c lib/train/step.c lib/train/text.c lib/train/train.c lib/train/trainer.h \
   lib/train/update.c lib/train/visit.c lib/train/windows.c

@@ -4,7 +4,7 @@ sim_cppflags = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 noinst_LTLIBRARIES += sim/libsim.la
 sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
   -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
-sim_libsim_la_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
+sim_libsim_la_CFLAGS = $(base_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)
@@ -152,7 +152,7 @@ sim/plot/libsim_la-plot.lo sim/policy/libsim_la-policy.lo: Makefile
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
-mpsim_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
+mpsim_CFLAGS = $(base_cflags)
 mpsim_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs)
 mpsim_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 
@@ -161,7 +161,7 @@ if HAVE_MPI
 bin_PROGRAMS += mpsim-mpi
 mpsim_mpi_SOURCES = sim/mpi/main.c
 mpsim_mpi_CPPFLAGS = $(sim_cppflags)
-mpsim_mpi_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS) $(MPI_CFLAGS)
+mpsim_mpi_CFLAGS = $(base_cflags) $(MPI_CFLAGS)
 mpsim_mpi_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs) $(MPI_LIBS)
 mpsim_mpi_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
 endif

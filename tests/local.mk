@@ -6,7 +6,7 @@ TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
 AM_TESTS_ENVIRONMENT = \
-  CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; \
+  CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; MPSIM_TEST_EAGER=1; export MPSIM_TEST_EAGER; \
   MPSIM=$(abs_top_builddir)/mpsim; MPSIM_SRCDIR=$(abs_top_srcdir); \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   MPSIM_MPI=$(abs_top_builddir)/mpsim-mpi; MPIRUN='$(MPIRUN)'; export MPSIM_MPI MPIRUN; \
@@ -94,7 +94,7 @@ unit_tests = \
   tests/train/t-decoder-graph \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
   tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
-  tests/train/t-oracle tests/train/t-plan tests/train/t-replay tests/train/t-run \
+  tests/train/t-oracle tests/train/t-parallel tests/train/t-plan tests/train/t-replay tests/train/t-run \
   tests/train/t-schedule tests/train/t-step tests/train/t-text tests/train/t-torch
 
 # ---- against MPFR

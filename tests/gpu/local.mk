@@ -55,8 +55,8 @@ check_PROGRAMS += tests/gpu/mpsim-gpu-host
 tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
   $(speed_libraries)
 tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
-tests_gpu_mpsim_gpu_host_CFLAGS = $(base_cflags) $(OPENMP_CFLAGS)
-tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags) $(OPENMP_CFLAGS)
+tests_gpu_mpsim_gpu_host_CFLAGS = $(base_cflags)
+tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la $(kernel_libs) -ldl
 tests_gpu_mpsim_gpu_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 endif

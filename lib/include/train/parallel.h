@@ -1,21 +1,28 @@
 /* parallel.h -- the only place that knows threads.
  *
  * Work is split by index; what a task computes may depend on its index only. Which thread runs it may
- * decide where it keeps its buffers, and its sums where these merge exactly. */
+ * decide where it keeps its buffers, and its sums where these merge exactly.
+ *
+ * Threads that have nothing to do sleep. Whoever calls begins at once and waits only for tasks that another
+ * thread has begun, never for a thread that has not woken yet: beside other busy processes work takes
+ * its share of the machine and no longer. Work that is not worth waking anyone (some 50 us) stays with
+ * its caller. */
 #ifndef MPSIM_TRAIN_PARALLEL_H
 #define MPSIM_TRAIN_PARALLEL_H
 
 #include <mpsim/dot.h>
 
-/* parallel_init -- use `threads` threads; 0: as many as OMP_NUM_THREADS or the processors
- * allow. */
+/* parallel_init -- use `threads` threads. 0: as many as OMP_NUM_THREADS says; else as many processors as
+ * the process may use (affinity, the quota of its control group) less those that others keep busy (the
+ * load average of the last minute), but at least half of them. Not while parallel_for runs. */
 void parallel_init(unsigned threads);
 
-/* parallel_for -- call task(i, context) for 0 <= i < n, in any order, on all threads. */
+/* parallel_for -- call task(i, context) for 0 <= i < n, in any order, on at most n threads. Within a task (of
+ * more than one), or while another thread is in parallel_for: on the calling thread alone. */
 void parallel_for(int n, void (*task)(int i, void *context), void *context);
 
-/* parallel_threads -- how many threads there may be; parallel_self -- which of them, from 0, runs the
- * task that asks. */
+/* parallel_threads -- how many threads there may be; parallel_self -- which of those of a parallel_for,
+ * from 0, below its n, runs the task that asks. */
 int parallel_threads(void);
 int parallel_self(void);
 

@@ -1,0 +1,294 @@
+/* t-parallel.c -- threads: every task once, numbers of threads, nested and competing calls, that who waits
+ * sleeps; how many processors a process has, by control groups of our own making. */
+#include "support/support.h"
+
+#include "lib/train/processors.c"
+
+#include <train/parallel.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static double wall_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void work(double seconds)
+{
+    const double end = wall_seconds() + seconds;
+    while (wall_seconds() < end)
+        ;
+}
+
+static void doze(double seconds)
+{
+    const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&t, NULL);
+}
+
+/* ---- every task once ---- */
+
+enum { TASKS = 3000, THREADS = 5 };
+
+typedef struct seen {
+    atomic_int times[TASKS], bad;
+    int n;
+    double seconds; /* of a task */
+} seen;
+
+static void see(int i, void *context)
+{
+    seen *s = context;
+    if (s->seconds > 0)
+        work(s->seconds);
+    atomic_fetch_add(&s->times[i], 1);
+    if (parallel_self() < 0 || parallel_self() >= (s->n < THREADS ? s->n : THREADS))
+        atomic_fetch_add(&s->bad, 1);
+}
+
+static void check_all(int n, double seconds)
+{
+    static seen s;
+    memset(&s, 0, sizeof s);
+    s.n = n;
+    s.seconds = seconds;
+    parallel_for(n, see, &s);
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(atomic_load(&s.times[i]), 1);
+    ck_assert_int_eq(atomic_load(&s.bad), 0);
+    ck_assert_int_eq(parallel_self(), 0);
+}
+
+/* Long tasks after short ones, and the reverse: what is remembered of them is wrong then. */
+START_TEST(every_task_once)
+{
+    unsetenv("MPSIM_TEST_EAGER");
+    parallel_init(THREADS);
+    ck_assert_int_eq(parallel_threads(), THREADS);
+    for (int round = 0; round < 300; round++)
+        for (int n = 0; n < 9; n++)
+            check_all(n, 0);
+    check_all(TASKS, 0);
+    check_all(200, 1e-4);
+    check_all(TASKS, 0);
+    check_all(3, 1e-3);
+    for (int round = 0; round < 100; round++)
+        check_all(TASKS, round % 10 == 9 ? 1e-6 : 0);
+    setenv("MPSIM_TEST_EAGER", "1", 1);
+    parallel_init(THREADS);
+    for (int round = 0; round < 30; round++)
+        check_all(TASKS, 0);
+    parallel_init(1);
+    check_all(1, 0);
+}
+END_TEST
+
+static void count_size(size_t i, void *job)
+{
+    atomic_fetch_add((atomic_llong *)job, (long long)i);
+}
+
+START_TEST(more_tasks_than_an_int_of_calls)
+{
+    const size_t n = (size_t)3 << 20;
+    atomic_llong sum = 0;
+    parallel_init(3);
+    parallel_pool.run(parallel_pool.self, n, count_size, &sum);
+    ck_assert_int_eq(atomic_load(&sum), (long long)(n * (n - 1) / 2));
+}
+END_TEST
+
+/* ---- calls within tasks, and of two threads at once ---- */
+
+static atomic_int inner_tasks, inner_bad;
+
+static void inner(int i, void *context)
+{
+    (void)i;
+    atomic_fetch_add(&inner_tasks, 1);
+    if (parallel_self() != 0 || !pthread_equal(*(pthread_t *)context, pthread_self()))
+        atomic_fetch_add(&inner_bad, 1);
+}
+
+static void outer(int i, void *context)
+{
+    pthread_t me = pthread_self();
+    const int number = parallel_self();
+    (void)i;
+    (void)context;
+    parallel_for(10, inner, &me);
+    if (parallel_self() != number)
+        atomic_fetch_add(&inner_bad, 1);
+    work(1e-4);
+}
+
+START_TEST(nested)
+{
+    parallel_init(4);
+    parallel_for(40, outer, NULL);
+    ck_assert_int_eq(atomic_load(&inner_tasks), 400);
+    ck_assert_int_eq(atomic_load(&inner_bad), 0);
+}
+END_TEST
+
+static atomic_int enough;
+
+static void *other_caller(void *unused)
+{
+    while (!atomic_load(&enough))
+        parallel_for(40, outer, unused);
+    return NULL;
+}
+
+START_TEST(two_callers)
+{
+    pthread_t t;
+    parallel_init(3);
+    ck_assert_int_eq(pthread_create(&t, NULL, other_caller, NULL), 0);
+    for (int round = 0; round < 20; round++)
+        parallel_for(40, outer, NULL);
+    atomic_store(&enough, 1);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(atomic_load(&inner_tasks) % 400, 0);
+    ck_assert_int_eq(atomic_load(&inner_bad), 0);
+}
+END_TEST
+
+/* ---- who waits sleeps ---- */
+
+static void first_dozes(int i, void *context)
+{
+    (void)context;
+    if (i == 0)
+        doze(0.5);
+    else
+        doze(0.01); /* long enough for all threads to come */
+}
+
+START_TEST(waiting_sleeps)
+{
+    parallel_init(4);
+    const double began = cpu_seconds();
+    parallel_for(4, first_dozes, NULL);
+    doze(0.3); /* between two calls, too */
+    const double took = cpu_seconds() - began;
+    ck_assert_msg(took < 0.1, "%.3f s of CPU time went by while all threads slept", took);
+}
+END_TEST
+
+/* A long task is handed out at once, and two such go on side by side. */
+static void dozes(int i, void *context)
+{
+    (void)i;
+    (void)context;
+    doze(0.2);
+}
+
+START_TEST(tasks_go_on_side_by_side)
+{
+    parallel_init(4);
+    const double began = wall_seconds();
+    parallel_for(4, dozes, NULL);
+    parallel_for(4, dozes, NULL);
+    const double took = wall_seconds() - began;
+    ck_assert_msg(took < 1.2, "%.3f s instead of 0.4", took); /* one after the other: 1.6 */
+}
+END_TEST
+
+/* ---- processors ---- */
+
+START_TEST(affinity)
+{
+    const int all = train_processors();
+    ck_assert_int_ge(all, 1);
+    ck_assert_int_ge(train_processors_free(), (all + 1) / 2);
+    ck_assert_int_le(train_processors_free(), all);
+#ifdef __linux__
+    cpu_set_t set, one;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET((size_t)i, &set))
+            CPU_SET((size_t)i, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    ck_assert_int_eq(train_processors(), 1);
+    ck_assert_int_eq(train_processors_free(), 1);
+#endif
+}
+END_TEST
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[1300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int groups(const char *mount, const char *path, int version)
+{
+    char copy[256];
+    snprintf(copy, sizeof copy, "%s", path);
+    return in_groups(mount, copy, version);
+}
+
+START_TEST(quotas)
+{
+    char mount[] = "/tmp/t-parallel-XXXXXX", a[64], b[64];
+    ck_assert_ptr_nonnull(mkdtemp(mount));
+    snprintf(a, sizeof a, "%s/a", mount);
+    snprintf(b, sizeof b, "%s/a/b", mount);
+    ck_assert_int_eq(mkdir(a, 0777) | mkdir(b, 0777), 0);
+    ck_assert_int_eq(groups(mount, "/a/b", 2), MOST); /* no file */
+    write_file(b, "cpu.max", "max 100000\n");
+    ck_assert_int_eq(groups(mount, "/a/b", 2), MOST);
+    write_file(a, "cpu.max", "250000 100000\n");
+    ck_assert_int_eq(groups(mount, "/a/b", 2), 3); /* 2.5, rounded up; the group above counts */
+    ck_assert_int_eq(groups(mount, "/", 2), MOST);
+    write_file(mount, "cpu.max", "50000 100000\n"); /* as a container sees its own group */
+    ck_assert_int_eq(groups(mount, "/", 2), 1);
+    ck_assert_int_eq(groups(mount, "/a/b", 2), 1);
+    write_file(a, "cpu.cfs_quota_us", "400000\n");
+    write_file(a, "cpu.cfs_period_us", "100000\n");
+    write_file(b, "cpu.cfs_quota_us", "-1\n");
+    write_file(b, "cpu.cfs_period_us", "100000\n");
+    ck_assert_int_eq(groups(mount, "/a/b", 1), 4);
+    static const char *const files[] = {"a/b/cpu.max", "a/b/cpu.cfs_quota_us", "a/b/cpu.cfs_period_us", "a/b", "a/cpu.max",
+                                        "a/cpu.cfs_quota_us", "a/cpu.cfs_period_us", "a", "cpu.max", ""};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", mount, files[i]);
+        ck_assert_int_eq(remove(path), 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *all = test_case("all", 20);
+    tcase_add_test(all, every_task_once);
+    tcase_add_test(all, more_tasks_than_an_int_of_calls);
+    tcase_add_test(all, nested);
+    tcase_add_test(all, two_callers);
+    tcase_add_test(all, waiting_sleeps);
+    tcase_add_test(all, tasks_go_on_side_by_side);
+    tcase_add_test(all, affinity);
+    tcase_add_test(all, quotas);
+    TCase *const cases[] = {all, NULL};
+    return test_main("train-parallel", cases);
+}
