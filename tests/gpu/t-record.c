@@ -205,10 +205,17 @@ static int replay_training(const json_t *o, const char *folder, char *why)
     return 0;
 }
 
+/* A speed; without a status (older records) it was measured. One that could not be is of its day. */
 static int replay_speed(const json_t *o, char *why)
 {
-    const char *name = text(o, "name"), *bits = text(o, "bits");
+    const char *name = text(o, "name"), *bits = text(o, "bits"), *status = text(o, "status");
     const double seconds = json_number_value(json_object_get(o, "seconds"));
+    if (strcmp(status, "skipped") == 0 || strcmp(status, "failed") == 0)
+        return *name && *text(o, "text") && !(seconds > 0) && strcmp(bits, "different") != 0
+                   ? 0
+                   : complain(why, name, "not measured, without a reason or with a time");
+    if (*status && strcmp(status, "done") != 0)
+        return complain(why, name, "no status of a speed");
     if (!*name || (!(seconds > 0) && !*text(o, "text")))
         return complain(why, name, "no speed");
     if ((strcmp(bits, "equal") != 0 && strcmp(bits, "unchecked") != 0) || number(o, "differing"))
@@ -454,6 +461,8 @@ static void test_tampered_trainings(json_t *root)
         {"speed", 1, "bits", "\"different\""},
         {"speed", 1, "bits", NULL},
         {"speed", 1, "differing", "1"},
+        {"speed", 1, "status", "\"skipped\""}, /* with a time */
+        {"speed", 1, "status", "\"odd\""},
     };
     char why[WHY] = "", missed[WHY] = "";
     for (size_t i = 0; root && i < sizeof rows / sizeof *rows; i++) {
@@ -470,7 +479,18 @@ static void test_tampered_trainings(json_t *root)
         json_decref(saved);
     }
     ok(root && !missed[0], "a training or a speed that is not whole is found", missed);
-    ok(replay(root, "/nonexistent", why) == 2, "digests that are not there are missed", why);
+    json_t *row = json_array_get(json_object_get(root, "speed"), 1), *status = json_string("failed");
+    json_object_set_new(row, "status", status);
+    json_object_set_new(row, "seconds", json_integer(0));
+    json_object_set_new(row, "bits", json_string("unchecked"));
+    json_object_set_new(row, "text", json_string("an illegal instruction was encountered"));
+    int whole = replay(root, NULL, why) == 0;
+    json_string_set(status, "skipped");
+    whole = whole && replay(root, NULL, why) == 0;
+    json_object_set_new(row, "text", json_string(""));
+    whole = whole && replay(root, NULL, why) == 1;
+    ok(whole, "a speed that could not be measured is none of the replay's business, if it says why", why);
+    ok(replay(root, "/nonexistent", why) == 3, "digests that are not there are missed", why);
     json_object_del(root, "training");
     json_object_del(root, "speed");
     ok(replay(root, NULL, why) == 0, "a record without trainings and speeds is one, too", why);
