@@ -4,9 +4,9 @@
 #   make -f gpu/device.mk            and run everything, write data/gpu/<device>-<date>.json
 #   make -f gpu/device.mk QUICK=1    a thousandth of the inputs, no record
 #
-# In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc (CUDA 12.8
-# or newer); variables: CC, CFLAGS, NVCC, ARCHS (nvcc's code generation, all but that of wgmma.cu and
-# kernels/gemm_wgmma.cu).
+# In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc (CUDA 12.8 or
+# newer); variables: CC, CFLAGS, NVCC, NVCCFLAGS ("-O2 -lineinfo": lines for profilers and compute-sanitizer, four
+# times the size), ARCHS (nvcc's code generation, all but that of wgmma).
 ifeq ($(filter -j% --jobs% --jobserver%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(or $(shell nproc 2>/dev/null),4)
 endif
@@ -15,11 +15,12 @@ CFLAGS ?= -O2
 B = gpu/build
 cflags = -std=c17 -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
   -Idata/digits -Idata/text -D_GNU_SOURCE -DGPU_PLANS_DIR='"gpu/plans"' $(CFLAGS)
-# What the library has run on in tests, and PTX for what comes later.
-ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89 \
-  -gencode arch=compute_90,code=[sm_90,compute_90]
-nvccflags = -std=c++17 -O2 -Ilib/include -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -lineinfo \
-  --compiler-options=-ffp-contract=off
+include gpu/cuda.mk
+# The device at hand; others: ARCHS='-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89'.
+ARCHS ?= -gencode arch=compute_90,code=sm_90
+NVCCFLAGS ?= -O2
+# Code for devices is packed: the program travels.
+nvccflags = -std=c++17 -Ilib/include -Xfatbin -compress-all $(NVCCFLAGS) $(cuda_fp_flags)
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
 machine := $(shell uname -m)
 ifeq ($(machine),x86_64)
@@ -32,9 +33,9 @@ else
 unfit = %/avx2.c %/avx512.c %/fma.c %/neon.c
 endif
 host = $(filter-out $(unfit),$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
-cuda90a = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
-cuda = $(filter-out $(cuda90a),$(wildcard gpu/*/*.cu))
-objects = $(host:%.c=$(B)/%.o) $(cuda:%.cu=$(B)/%.cu.o) $(cuda90a:%.cu=$(B)/%.cu90a.o)
+cuda_objects = $(cuda_sources:%=$(B)/%.o)
+cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
+objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects)
 headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
 record: build
@@ -57,12 +58,11 @@ $(B)/config.h: configure.ac
 $(B)/%.o: %.c $(headers) $(B)/config.h
 	@mkdir -p $(@D)
 	$(CC) $(cflags) -c -o $@ $<
-$(B)/%.cu90a.o: %.cu $(headers) $(B)/config.h
-	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) -gencode arch=compute_90a,code=sm_90a -c -o $@ $<
+codes = $(ARCHS)
+$(cuda_wgmma_objects): codes = $(cuda_wgmma_codes)
 $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) $(ARCHS) -c -o $@ $<
+	$(NVCC) $(nvccflags) $(codes) -c -o $@ $<
 clean:
 	rm -rf $(B)
 .PHONY: record build clean

@@ -7,19 +7,19 @@ gpu_libchecks_la_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/
   gpu/checks/probes.c gpu/checks/reference.h gpu/program/record.c gpu/program/record.h
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
-EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/train.h \
-  gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
-  gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma.cu \
-  gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh gpu/kernels/engine.cu \
+EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh \
+  gpu/train.h \
+  gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh \
+  gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
   gpu/kernels/engine_tokens.cuh \
-  gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
+  gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
-  gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cu gpu/kernels/gemm_wgmma.cuh \
+  gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cuh \
   gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh \
   gpu/kernels/quantize.cuh gpu/kernels/rows.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
-  gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.cu gpu/speed/speed.h gpu/speed/tensors.cuh
+  gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.h gpu/speed/tensors.cuh
 # Libraries of NVIDIA, looked for at run time.
 speed_libraries = gpu/speed/cublas.c gpu/speed/cublas.h gpu/speed/library.c gpu/speed/library.h \
   gpu/speed/nvml.c gpu/speed/nvml.h
@@ -40,10 +40,8 @@ EXTRA_DIST += gpu/plans/list $(gpu_plans)
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
 noinst_LTLIBRARIES += gpu/libgpu.la
-cuda_objects = gpu/checks/arith.lo gpu/checks/convert.lo gpu/checks/device.lo gpu/checks/mma.lo \
-  gpu/kernels/engine.lo gpu/kernels/gemm.lo gpu/speed/speed.lo
-# wgmma is an instruction of this target alone
-cuda_wgmma_objects = gpu/checks/wgmma.lo gpu/kernels/gemm_wgmma.lo
+cuda_objects = $(cuda_sources:.cu=.lo)
+cuda_wgmma_objects = $(cuda_wgmma_sources:.cu=.lo)
 gpu_libgpu_la_SOURCES = $(speed_libraries)
 gpu_libgpu_la_CPPFLAGS = $(public_cppflags)
 gpu_libgpu_la_CFLAGS = $(base_cflags)
@@ -63,19 +61,17 @@ cuda_wgmma_objects =
 cuda_nvcc =
 endif
 
-# nvcc under libtool. The flags that the bits depend on stand behind the user's.
+# nvcc under libtool.
 SUFFIXES = .cu
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
-cuda_fp_flags = -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
-  --compiler-options=-ffp-contract=off
 cuda_codes = $(CUDA_ARCHS)
 nvcc_compile = $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) --mode=compile \
   $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
-$(cuda_wgmma_objects): cuda_codes = $(CUDA_WGMMA_ARCH)
+$(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 .cu.lo:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
 cuda_dependencies = $(cuda_objects:.lo=.lo.d) $(cuda_wgmma_objects:.lo=.lo.d)

@@ -26,7 +26,7 @@ dnl   --with-cuda=no    do not look, also if NVCC is set
 dnl   --with-cuda-archs=LIST  the architectures that get code, as 80,89,90; PTX of the last one for what comes
 dnl                     later. Default: that of the device here, 90 where there is none
 dnl Sets HAVE_CUDA (conditional), NVCC, NVCCFLAGS (-O2 -lineinfo if not set), CUDA_ARCHS (code generation
-dnl flags; may be set by the user), CUDA_WGMMA_ARCH, CUDA_LDFLAGS, CUDA_LIBS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h, cuda_fp6.h
+dnl flags; may be set by the user), CUDA_LDFLAGS, CUDA_LIBS, HAVE_CUDA_HEADERS (conditional: cuda_fp8.h, cuda_fp6.h
 dnl and cuda_fp4.h compile as plain C), CUDA_CPPFLAGS, cuda_summary.
 AC_DEFUN([MPSIM_CUDA], [
     AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=auto|yes|no|DIR],
@@ -59,15 +59,14 @@ AC_DEFUN([MPSIM_CUDA], [
         mpsim_cuda_root=`AS_DIRNAME(["$mpsim_cuda_root"])`
         AS_IF([test -d "$mpsim_cuda_root/lib64"], [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib64"],
             [CUDA_LDFLAGS="-L$mpsim_cuda_root/lib"])
-        dnl sm_90a: from CUDA 12 on
-        CUDA_WGMMA_ARCH="-gencode arch=compute_90a,code=sm_90a"
+        dnl sm_90a, the target of cuda_wgmma_codes in gpu/cuda.mk: from CUDA 12 on
         AS_IF([test -n "$CUDA_ARCHS"], [mpsim_archs=$CUDA_ARCHS], [MPSIM_CUDA_ARCHS])
         AC_MSG_CHECKING([whether $NVCC compiles and links a kernel for sm_90a])
         cat >conftest.cu <<\_MPSIM_EOF
 __global__ void twice(float *x) { *x *= 2; }
 int main(void) { twice<<<1, 1>>>(nullptr); return 0; }
 _MPSIM_EOF
-        AS_IF([$NVCC $NVCCFLAGS $CUDA_WGMMA_ARCH -o conftest_cuda conftest.cu \
+        AS_IF([$NVCC $NVCCFLAGS -arch=sm_90a -o conftest_cuda conftest.cu \
             >&AS_MESSAGE_LOG_FD 2>&1],
             [have_cuda=yes])
         AC_MSG_RESULT([$have_cuda])
@@ -100,7 +99,6 @@ _MPSIM_EOF
     dnl the static runtime, so that programs start where there is no driver
     CUDA_LIBS="-lcudart_static -ldl -lrt -lpthread -lstdc++"
     AC_SUBST([CUDA_LIBS])
-    AC_SUBST([CUDA_WGMMA_ARCH])
     AC_SUBST([CUDA_LDFLAGS])
     AC_SUBST([CUDA_CPPFLAGS])
     AM_CONDITIONAL([HAVE_CUDA], [test $have_cuda = yes])

@@ -191,6 +191,7 @@ void train_close(train *t)
 {
     if (!t)
         return;
+    (void)t->e->ops->finish(t->e); /* after a step that failed the engine owes it counts */
     train_pass_close(t, &t->batch);
     train_pass_close(t, &t->test);
     train_pass_close(t, &t->rest);

@@ -50,7 +50,7 @@ tests_gpu_t_speed_LDADD = tests/gpu/libkernels.la lib/train/libtrain.la $(LDADD)
 endif
 check_PROGRAMS += $(kernel_tests)
 TESTS += $(kernel_tests)
-# mpsim-gpu on a CPU: tests/gpu/program.sh runs it.
+# mpsim-gpu on a CPU: tests/gpu/program.sh and libraries.sh run it.
 check_PROGRAMS += tests/gpu/mpsim-gpu-host
 tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
   $(speed_libraries)
@@ -60,3 +60,4 @@ tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la $(kernel_libs) -ldl
 tests_gpu_mpsim_gpu_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 endif
+EXTRA_DIST += tests/gpu/standin-cublas.c

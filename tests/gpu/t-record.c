@@ -215,7 +215,7 @@ static int replay_speed(const json_t *o, char *why)
     const char *name = text(o, "name"), *bits = text(o, "bits");
     const double seconds = json_number_value(json_object_get(o, "seconds"));
     if (*name && strcmp(text(o, "status"), "done") != 0)
-        return replay_unanswered(o, name, why);
+        return seconds > 0 ? complain(why, name, "a time, without an answer") : replay_unanswered(o, name, why);
     if (!*name || !(seconds > 0))
         return complain(why, name, "no speed");
     if ((strcmp(bits, "equal") != 0 && strcmp(bits, "unchecked") != 0) || number(o, "differing"))
@@ -467,6 +467,8 @@ static void test_tampered_trainings(json_t *root)
         {"speed", 2, "bits", "\"different\""},
         {"speed", 2, "bits", NULL},
         {"speed", 2, "differing", "1"},
+        {"speed", 0, "status", "\"skipped\""}, /* with a time */
+        {"speed", 0, "status", "\"odd\""},
     };
     char why[WHY] = "", missed[WHY] = "";
     for (size_t i = 0; root && i < sizeof rows / sizeof *rows; i++) {
@@ -483,7 +485,18 @@ static void test_tampered_trainings(json_t *root)
         json_decref(saved);
     }
     ok(root && !missed[0], "a training or a speed that is not whole is found", missed);
-    ok(replay(root, "/nonexistent", why) == 2, "digests that are not there are missed", why);
+    json_t *row = json_array_get(json_object_get(root, "speed"), 1), *status = json_string("failed");
+    json_object_set_new(row, "status", status);
+    json_object_set_new(row, "seconds", json_integer(0));
+    json_object_set_new(row, "bits", json_string("unchecked"));
+    json_object_set_new(row, "text", json_string("an illegal instruction was encountered"));
+    int whole = replay(root, NULL, why) == 0;
+    json_string_set(status, "skipped");
+    whole = whole && replay(root, NULL, why) == 0;
+    json_object_set_new(row, "text", json_string(""));
+    whole = whole && replay(root, NULL, why) == 1;
+    ok(whole, "a speed that could not be measured is none of the replay's business, if it says why", why);
+    ok(replay(root, "/nonexistent", why) == 3, "digests that are not there are missed", why);
     json_object_del(root, "training");
     json_object_del(root, "speed");
     ok(replay(root, NULL, why) == 0, "a record without trainings and speeds is one, too", why);

@@ -196,6 +196,44 @@ START_TEST(failed)
 }
 END_TEST
 
+/* A library in a Python environment that only python3 knows of, and one that the environment names, which comes
+ * first. */
+START_TEST(python)
+{
+    static const char make[] =
+        "command -v python3 >/dev/null && mkdir -p %s/python/nvidia/cu13/lib %s/toolkit/lib64 && cd %s && "
+        "echo 'int answer(void) { return 42; }' | ${CC:-cc} -shared -fPIC -x c -o toolkit/lib64/libmpsim-stand-in.so.12 - "
+        "2>/dev/null && cp toolkit/lib64/*.12 python/nvidia/cu13/lib/libmpsim-stand-in.so.13";
+    char folder[] = "/tmp/mpsim-speed-XXXXXX", command[1024], want[256];
+    gpu_library l;
+    int (*answer)(void) = NULL;
+    const char *const name = "answer";
+    void *const function = &answer;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(command, sizeof command, make, folder, folder, folder);
+    const int made = system(command) == 0; /* else: no Python, or no compiler of shared libraries */
+    ck_assert_int_eq(gpu_library_open(&l, "libmpsim-stand-in", NULL), -1);
+    snprintf(want, sizeof want, "%s/python", folder);
+    setenv("PYTHONPATH", want, 1);
+    if (made) {
+        ck_assert_int_eq(gpu_library_open(&l, "libmpsim-stand-in", NULL), 0);
+        snprintf(want, sizeof want, "%s/python/nvidia/cu13/lib/libmpsim-stand-in.so.13", folder);
+        ck_assert_str_eq(l.name, want);
+        ck_assert_int_eq(gpu_library_functions(&l, 1, &name, &function), 0);
+        ck_assert_int_eq(answer(), 42);
+        gpu_library_close(&l);
+        snprintf(want, sizeof want, "%s/toolkit", folder);
+        setenv("CUDA_HOME", want, 1);
+        ck_assert_int_eq(gpu_library_open(&l, "libmpsim-stand-in", NULL), 0);
+        snprintf(want, sizeof want, "%s/toolkit/lib64/libmpsim-stand-in.so.12", folder);
+        ck_assert_str_eq(l.name, want);
+        gpu_library_close(&l);
+    }
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 /* What holds clocks down, in words; bits without one as a number. */
 START_TEST(reasons)
 {
@@ -221,6 +259,7 @@ int main(void)
     tcase_add_test(c, shares);
     tcase_add_test(c, wrong_tensor);
     tcase_add_test(c, failed);
+    tcase_add_test(c, python);
     tcase_add_test(c, reasons);
     TCase *cases[] = {c, NULL};
     return test_main("gpu/speed", cases);

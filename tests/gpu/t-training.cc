@@ -89,12 +89,55 @@ static void test_mutants()
     cuda.ops = right;
 }
 
+/* ---- a step that fails on its way ---- */
+
+static int products_left, finished;
+
+static int failing_product(train_engine *e, train_tensor *d, const train_gemm *g,
+                           train_counts *counts)
+{
+    if (products_left-- > 0)
+        return right->gemm(e, d, g, counts);
+    snprintf(e->error, sizeof e->error, "a product that fails");
+    return -1;
+}
+
+static int counted_finish(train_engine *e)
+{
+    finished++;
+    return right->finish(e);
+}
+
+/* An engine adds to counts when it is finished: those of a training must not be asked for after it is
+ * closed, also where a step stopped between (under AddressSanitizer this test would end here). */
+static void test_failed_step()
+{
+    static train_plan plan;
+    static train_run r;
+    char error[TRAIN_ERROR] = "", text[1000];
+    train_step s;
+    train_ops failing = *cuda.ops;
+    right = cuda.ops;
+    failing.gemm = failing_product;
+    failing.finish = counted_finish;
+    cuda.ops = &failing;
+    products_left = 4;
+    train *t = fill(&r, &plan, rows[1]) ? NULL : train_open(&r, &cuda, 1, error);
+    const int failed = t && train_next(t, &s, error) && strstr(error, "a product that fails");
+    finished = 0;
+    train_close(t);
+    OK(failed && finished == 1, "a training that is closed after a failed step leaves no counts behind");
+    cuda.ops = right;
+    OK(run_both(rows[1], text, sizeof text) == 0, "and the engine trains on, to the bit");
+}
+
 int main()
 {
     if (open_engines())
         return 1;
     test_rows(rows);
     test_mutants();
+    test_failed_step();
     OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
     train_engine_close(&cpu);
     train_engine_close(&cuda);
