@@ -91,7 +91,7 @@ int gpu_print_speed(const gpu_speed_row *r)
     if (r->sm_clock)
         printf("; %u and %u MHz, %.0f W, %u C", r->sm_clock, r->memory_clock, r->power * 1e-3, r->temperature);
     if (r->throttle)
-        printf(", held down by %s", r->throttle_text);
+        printf(", held down by: %s", r->throttle_text);
     putchar('\n');
     return r->checked == 0 ? GPU_DIFFERS : GPU_AGREES;
 }
