@@ -2,7 +2,7 @@
 # session.sh -- what to ask of a machine with a device, in one call of ten minutes at most:
 #
 #   sh gpu/session.sh --output-dir DIR all       every part of the list below, the most valuable first
-#   sh gpu/session.sh --output-dir DIR PART...   these parts alone
+#   sh gpu/session.sh --output-dir DIR PART...   these parts alone; a single one has all the time
 #
 # In the top folder; gpu/build/mpsim-gpu (or MPSIM_GPU) is built elsewhere. Every part has a process and a
 # time of its own; within mpsim-gpu every check, probe, plan and row of speed has, too. What is printed,
@@ -13,7 +13,8 @@
 set -u
 
 # Parts: name, seconds it may take, seconds it is thought to take (no device has run them yet: estimates), command.
-# GPU: mpsim-gpu, its record named by the part; SANITIZER: compute-sanitizer; TO: the folder of results.
+# GPU: mpsim-gpu, its record named by the part; SANITIZER: compute-sanitizer; TO: the folder of results; LIMIT: ten seconds
+# less than the part may take.
 list() {
     cat <<'PARTS'
 machine     10   2  nvidia-smi -q
@@ -24,7 +25,7 @@ speed       75  45  GPU --only speed
 training    55  35  GPU --only training --skip fp8 --skip gpt
 fp8         35  25  GPU --only fp8 --skip gpt --skip checks --skip speed
 gpt         80  50  GPU --only gpt
-pytorch     90  85  PYTHON data/record/ask_device.py --device cuda --total 80 --output-dir TO/pytorch
+pytorch     90  85  PYTHON data/record/ask_device.py --device cuda --total LIMIT --output-dir TO/pytorch
 memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
 racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 PARTS
@@ -75,7 +76,7 @@ trap '[ -z "$process" ] || kill "$process" 2>/dev/null; pack; rm -rf "$work"; ex
 # The words of a part's command, one a line.
 command_of() {
     list | awk -v name="$1" '$1 == name { for (i = 4; i <= NF; i++) print $i }' |
-        sed "s|^TO/|$to/|; s|^PYTHON\$|$PYTHON|; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|"
+        sed "s|^TO/|$to/|; s|^LIMIT\$|$((limit - 10))|; s|^PYTHON\$|$PYTHON|; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|"
     case $(list | grep "^$1 ") in *" GPU "*) printf '%s\n' --output "$to/$1.json" ;; esac
 }
 
@@ -84,6 +85,7 @@ part() {
     limit=$(list | awk -v name="$1" '$1 == name { print $2 }')
     thought=$(list | awk -v name="$1" '$1 == name { print $3 }')
     left=$((most - $(date +%s) + began))
+    [ "$alone" = 0 ] || limit=$left
     [ "$left" -lt "$limit" ] && limit=$left
     if [ "$limit" -le 5 ]; then
         status=late
@@ -128,7 +130,8 @@ missing() {
     esac
 }
 
-verdict=0
+verdict=0 alone=0
+[ $# -ne 1 ] || alone=1
 : >"$to/again"
 for p in "$@"; do
     part "$p"

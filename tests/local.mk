@@ -65,7 +65,7 @@ unit_tests = \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
-  tests/gpu/t-record \
+  tests/gpu/t-plans tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm \
   tests/layer/t-xent tests/layer/t-vectors \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \

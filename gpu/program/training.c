@@ -17,11 +17,14 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* -1. A difference that was found stays what is reported. */
+/* -1. A difference that was found stays what is reported; what happened later follows it. */
 static int end(gpu_training *t, gpu_training_status status, const char *what)
 {
-    if (t->status == GPU_TRAINING_DIFFERS)
+    if (t->status == GPU_TRAINING_DIFFERS) {
+        const size_t n = strlen(t->report);
+        snprintf(t->report + n, sizeof t->report - n, "; then %.200s", what);
         return -1;
+    }
     t->status = status;
     snprintf(t->report, sizeof t->report, "%.500s", what);
     return -1;
@@ -242,6 +245,7 @@ static void run_both(gpu_training *t, const train_run *r, train_engine *device, 
                      const gpu_training_how *how)
 {
     char line[TRAIN_ERROR];
+    int trained = 0; /* to the end, also apart */
     digest_output d;
     memset(&d, 0, sizeof d);
     train *a = NULL, *b = train_open(r, cpu, 0, line);
@@ -251,7 +255,7 @@ static void run_both(gpu_training *t, const train_run *r, train_engine *device, 
         end(t, GPU_TRAINING_FAILED, line);
     else if (open_digests(&d, t, how, r) == 0) {
         const double began = now();
-        (void)run_steps(t, &d, a, b, how);
+        trained = run_steps(t, &d, a, b, how) == 0;
         t->seconds = now() - began;
         close_digests(&d, t);
     }
@@ -259,7 +263,7 @@ static void run_both(gpu_training *t, const train_run *r, train_engine *device, 
         train_close(a);
     if (b)
         train_close(b);
-    if (t->status <= GPU_TRAINING_DIFFERS && how->timed > 0)
+    if (trained && how->timed > 0)
         (void)measure(t, r, device, how->timed);
 }
 

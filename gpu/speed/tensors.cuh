@@ -74,8 +74,8 @@ struct tensor_case {
     double bytes;                         /* of an element, read and written */
 };
 
-/* A block recipe reads twice where its scale needs the largest number of the tensor, or of a block of
- * rows. */
+/* One scale for a tensor needs its largest number first: it is read twice. That operation and the digest wait for
+ * the device, as they do in a training; their times have the wait in them. */
 const tensor_case tensor_cases[] = {
     {"cast of binary32 to fp16", "cast", "binary32", "fp16", NULL, 4 + 2},
     {"cast of binary32 to bf16", "cast", "binary32", "bf16", NULL, 4 + 2},

@@ -52,6 +52,8 @@ cp "$dir/session/summary.txt" "$dir/out"
 has '^wgmma  *exit 0    *[0-9]* s (at most 45, thought to take 20)$' && [ "$(wc -l <"$dir/out")" -eq 12 ]
 ok $? "the summary has the time of each part"
 
+session pytorch && has '^asked: .* --total 5[0-9][0-9] --output-dir ' && has '^pytorch .*(at most 5[0-9][0-9],'
+ok $? "a single part has all the time"
 TEST_DIFFERS=gpt TEST_CUT=probes
 export TEST_DIFFERS TEST_CUT
 session probes gpt
@@ -76,7 +78,7 @@ wait "$process"
 tar -xzf "$dir/to/session.tar.gz" -C "$dir" && [ -f "$dir/session/probes.json" ] && [ -f "$dir/session/speed.json.part" ] &&
     [ "$(ls -A "$dir/to")" = session.tar.gz ]
 ok $? "ended by a signal: the archive has the parts before and what this one had found"
-sed 's/^speed  *75/speed 6/' "$MPSIM_SRCDIR/gpu/session.sh" >"$dir/short.sh"
+sed 's/^most=590/most=6/' "$MPSIM_SRCDIR/gpu/session.sh" >"$dir/short.sh"
 rm -rf "$dir/session"
 sh "$dir/short.sh" --output-dir "$dir/to" speed >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] && has '^speed  *exit 124 ' && has '^  speed: cut short by its time  *sh gpu/session.sh'
