@@ -20,6 +20,8 @@ ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
   -gencode arch=compute_90,code=[sm_90,compute_90]
 nvccflags = -std=c++17 -O2 -Ilib/include -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -lineinfo \
   --compiler-options=-ffp-contract=off
+# What ptxas says of X.o is in X.o.ptxas.
+nvcc = sh gpu/nvcc-wrap.sh $@.ptxas $(NVCC)
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
 machine := $(shell uname -m)
 ifeq ($(machine),x86_64)
@@ -48,6 +50,8 @@ build: $(B)/mpsim-gpu
 
 $(B)/mpsim-gpu: $(objects)
 	$(NVCC) -o $@ $(objects) -Xcompiler -fopenmp -lm -ldl
+	@sh gpu/ptxas.sh serialised $(cuda90a:%.cu=$(B)/%.cu90a.o.ptxas) || \
+	  echo "device.mk: the same bits, but wgmma slower than it can be"
 # The library asks config.h for its version and for its vector kernels.
 $(B)/config.h: configure.ac
 	@mkdir -p $(B)
@@ -62,13 +66,13 @@ $(B)/%.o: %.c $(headers) $(B)/config.h
 	$(CC) $(cflags) -c -o $@ $<
 $(B)/%.cu90a.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) -gencode arch=compute_90a,code=sm_90a -c -o $@ $<
+	$(nvcc) $(nvccflags) -gencode arch=compute_90a,code=sm_90a -c -o $@ $<
 $(B)/%.cu120a.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) -gencode arch=compute_120a,code=sm_120a -c -o $@ $<
+	$(nvcc) $(nvccflags) -gencode arch=compute_120a,code=sm_120a -c -o $@ $<
 $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) $(ARCHS) -c -o $@ $<
+	$(nvcc) $(nvccflags) $(ARCHS) -c -o $@ $<
 clean:
 	rm -rf $(B)
 .PHONY: record build clean
