@@ -21,6 +21,8 @@ ARCHS ?= -gencode arch=compute_90,code=sm_90
 NVCCFLAGS ?= -O2
 # Code for devices is packed: the program travels.
 nvccflags = -std=c++17 -Ilib/include -Xfatbin -compress-all $(NVCCFLAGS) $(cuda_fp_flags)
+# What ptxas says of X.o is in X.o.ptxas.
+nvcc = sh gpu/nvcc-wrap.sh $@.ptxas $(NVCC)
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
 machine := $(shell uname -m)
 ifeq ($(machine),x86_64)
@@ -47,6 +49,8 @@ build: $(B)/mpsim-gpu
 
 $(B)/mpsim-gpu: $(objects)
 	$(NVCC) -o $@ $(objects) -lm -ldl -lpthread
+	@sh gpu/ptxas.sh serialised $(cuda_wgmma_objects:%=%.ptxas) || \
+	  echo "device.mk: the same bits, but wgmma slower than it can be"
 # The library asks config.h for its version and for its vector kernels.
 $(B)/config.h: configure.ac
 	@mkdir -p $(B)
@@ -62,7 +66,7 @@ codes = $(ARCHS)
 $(cuda_wgmma_objects): codes = $(cuda_wgmma_codes)
 $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
-	$(NVCC) $(nvccflags) $(codes) -c -o $@ $<
+	$(nvcc) $(nvccflags) $(codes) -c -o $@ $<
 clean:
 	rm -rf $(B)
 .PHONY: record build clean

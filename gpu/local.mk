@@ -7,7 +7,7 @@ gpu_libchecks_la_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/
   gpu/checks/probes.c gpu/checks/reference.h gpu/program/record.c gpu/program/record.h
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
-EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh \
+EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh \
   gpu/train.h \
   gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
@@ -61,7 +61,7 @@ cuda_wgmma_objects =
 cuda_nvcc =
 endif
 
-# nvcc under libtool.
+# nvcc under libtool; X.ptxas beside X.lo is what ptxas said.
 SUFFIXES = .cu
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
@@ -69,14 +69,14 @@ am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 cuda_codes = $(CUDA_ARCHS)
 nvcc_compile = $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) --mode=compile \
-  $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
+  $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(@:.lo=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 .cu.lo:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
 cuda_dependencies = $(cuda_objects:.lo=.lo.d) $(cuda_wgmma_objects:.lo=.lo.d)
 -include $(cuda_dependencies)
-MOSTLYCLEANFILES = $(cuda_dependencies)
+MOSTLYCLEANFILES = $(cuda_dependencies) $(cuda_objects:.lo=.ptxas) $(cuda_wgmma_objects:.lo=.ptxas)
 # Automake cleans after libtool where it compiles itself.
 mostlyclean-local:
 	-rm -f $(cuda_objects) $(cuda_objects:.lo=.o) $(cuda_wgmma_objects) $(cuda_wgmma_objects:.lo=.o)

@@ -1,5 +1,6 @@
-/* engine_blocks.cuh -- products of operands in blocks: the sums of each block of the depth by any kernel of
- * gemm.h, then added with the factors of the blocks, as DeepGEMM's promotion adds them. */
+/* engine_blocks.cuh -- products of operands in blocks: the sums of each block of the depth, added with the factors
+ * of the blocks, as DeepGEMM's promotion adds them. One launch where gemm.h has it; else (another architecture,
+ * model or length of blocks) a product for each block, by any kernel of gemm.h. */
 #ifndef MPSIM_GPU_KERNELS_ENGINE_BLOCKS_CUH
 #define MPSIM_GPU_KERNELS_ENGINE_BLOCKS_CUH
 
@@ -25,15 +26,17 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     }
 }
 
-/* d = s + bias, rounded. */
+/* d = s * factor + bias, rounded; to multiply by a factor of 1 changes nothing. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     finish_kernel(const __grid_constant__ gpu_format to, void *d, const float *s, size_t n,
-                  size_t columns, const __grid_constant__ gpu_format of_bias, const void *bias,
+                  size_t columns, float factor, const __grid_constant__ gpu_format of_bias, const void *bias,
                   gpu_word *counts)
 {
     gpu_counter c;
-    GPU_FOR(i, n)
-        gpu_put(to, d, i, bias ? __fadd_rn(s[i], gpu_value(of_bias, bias, i % columns)) : s[i], &c);
+    GPU_FOR(i, n) {
+        const float x = __fmul_rn(s[i], factor);
+        gpu_put(to, d, i, bias ? __fadd_rn(x, gpu_value(of_bias, bias, i % columns)) : x, &c);
+    }
     c.give(counts);
 }
 
@@ -59,7 +62,7 @@ static int check_product(train_engine *e, const train_gemm *g)
 }
 
 /* p: the product as a whole. */
-static int gemm_blocks(train_engine *e, const train_gemm *g, const gpu_product *p)
+static int gemm_one_by_one(train_engine *e, const train_gemm *g, const gpu_product *p)
 {
     char why[160] = "";
     const size_t depth = p->depth_limit && p->depth_limit < p->depth ? p->depth_limit : p->depth;
@@ -91,9 +94,19 @@ static int gemm_blocks(train_engine *e, const train_gemm *g, const gpu_product *
             return cuda_fail(e, "gemm: %s", why);
         GPU_LAUNCH(promote_kernel, blocks, GPU_THREADS_ELEMENT, 0, q, s, part, k / g->promote);
     }
-    GPU_LAUNCH(finish_kernel, blocks, GPU_THREADS_ELEMENT, 0, to, p->d, s, n, p->columns, of_bias,
-               p->bias, p->counts);
+    GPU_LAUNCH(finish_kernel, blocks, GPU_THREADS_ELEMENT, 0, to, p->d, s, n, p->columns,
+               p->factor, of_bias, p->bias, p->counts);
     return 0;
+}
+
+static int gemm_blocks(train_engine *e, const train_gemm *g, gpu_product *p)
+{
+    char why[160] = "";
+    if (g->promote != GPU_GEMM_BLOCK || !gpu_gemm_has_factors(p->model->name, self_of(e)->sm))
+        return gemm_one_by_one(e, g, p);
+    p->a_factors = {static_cast<const float *>(at_of(g->a_blocks)), g->a_rows, g->a_blocks->cols};
+    p->b_factors = {static_cast<const float *>(at_of(g->b_blocks)), g->b_rows, g->b_blocks->cols};
+    return gpu_gemm(p, self_of(e)->sm, GPU_GEMM_AUTO, why, sizeof why) ? cuda_fail(e, "gemm: %s", why) : 0;
 }
 
 #endif

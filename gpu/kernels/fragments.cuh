@@ -95,6 +95,14 @@ static __device__ __forceinline__ void gpu_copy_if(unsigned char *to, const unsi
                  "l"(from), "r"((uint32_t)there)
                  : "memory");
 }
+/* 4 bytes, or zeros. */
+static __device__ __forceinline__ void gpu_copy_word(unsigned char *to, const void *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(there ? 4 : 0)
+                 : "memory");
+}
 static __device__ __forceinline__ void gpu_copy_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");

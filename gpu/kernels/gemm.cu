@@ -23,33 +23,34 @@ struct model_row {
     int first, last; /* compute capabilities */
     unsigned paths;
     int promote; /* sums leave the tensor core every 128 products */
+    int factors; /* they can, each time to be multiplied by factors */
 };
 
 /* Blackwell (sm_100): its mma.sync; tcgen05 has no kernel. */
 static const model_row model_rows[] = {
-    {"fma", 0, ANY_DEVICE, FMA, 0},
-    {"sequential", 0, ANY_DEVICE, FMA, 0},
-    {"ampere-fp16-fp32", 80, 87, MMA | FAST, 0},
-    {"ampere-bf16-fp32", 80, 87, MMA | FAST, 0},
-    {"ampere-tf32-fp32", 80, 87, MMA, 0},
-    {"ada-fp16-fp32", 89, 89, MMA | FAST, 0},
-    {"ada-bf16-fp32", 89, 89, MMA | FAST, 0},
-    {"ada-tf32-fp32", 89, 89, MMA, 0},
-    {"ada-fp8-fp32", 89, 89, MMA, 0},
-    {"hopper-fp16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0},
-    {"hopper-bf16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0},
-    {"hopper-tf32-fp32", 90, 90, MMA, 0},
-    {"hopper-wgmma-fp8-fp32", 90, 90, WGMMA | WIDE, 0},
-    {"hopper-wgmma-fp8-promoted", 90, 90, WGMMA, 1},
-    {"hopper-mma-fp8-fp32", 90, 90, MMA, 0},
-    {"blackwell-fp16-fp32", 100, 103, MMA | FAST, 0},
-    {"blackwell-bf16-fp32", 100, 103, MMA | FAST, 0},
-    {"blackwell-tf32-fp32", 100, 103, MMA, 0},
-    {"blackwell-mma-fp8-fp32", 100, 103, MMA, 0},
-    {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST, 0},
-    {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST, 0},
-    {"rtx-blackwell-tf32-fp32", 120, 121, MMA, 0},
-    {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0},
+    {"fma", 0, ANY_DEVICE, FMA, 0, 0},
+    {"sequential", 0, ANY_DEVICE, FMA, 0, 0},
+    {"ampere-fp16-fp32", 80, 87, MMA | FAST, 0, 0},
+    {"ampere-bf16-fp32", 80, 87, MMA | FAST, 0, 0},
+    {"ampere-tf32-fp32", 80, 87, MMA, 0, 0},
+    {"ada-fp16-fp32", 89, 89, MMA | FAST, 0, 0},
+    {"ada-bf16-fp32", 89, 89, MMA | FAST, 0, 0},
+    {"ada-tf32-fp32", 89, 89, MMA, 0, 0},
+    {"ada-fp8-fp32", 89, 89, MMA, 0, 0},
+    {"hopper-fp16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0, 0},
+    {"hopper-bf16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0, 0},
+    {"hopper-tf32-fp32", 90, 90, MMA, 0, 0},
+    {"hopper-wgmma-fp8-fp32", 90, 90, WGMMA | WIDE, 0, 1},
+    {"hopper-wgmma-fp8-promoted", 90, 90, WGMMA, 1, 0},
+    {"hopper-mma-fp8-fp32", 90, 90, MMA, 0, 0},
+    {"blackwell-fp16-fp32", 100, 103, MMA | FAST, 0, 0},
+    {"blackwell-bf16-fp32", 100, 103, MMA | FAST, 0, 0},
+    {"blackwell-tf32-fp32", 100, 103, MMA, 0, 0},
+    {"blackwell-mma-fp8-fp32", 100, 103, MMA, 0, 0},
+    {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST, 0, 0},
+    {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST, 0, 0},
+    {"rtx-blackwell-tf32-fp32", 120, 121, MMA, 0, 0},
+    {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0, 0},
 };
 
 static const model_row *row_of(const char *model, int sm)
@@ -63,6 +64,12 @@ static const model_row *row_of(const char *model, int sm)
 int gpu_gemm_has(const char *model, int sm)
 {
     return row_of(model, sm) != nullptr;
+}
+
+int gpu_gemm_has_factors(const char *model, int sm)
+{
+    const model_row *r = row_of(model, sm);
+    return r && r->factors;
 }
 
 /* ---- operands ---- */
@@ -167,7 +174,7 @@ static kernel *const fast_kernels[2][2][2] = {
      {gemm_fast_kernel<GPU_TYPES_BF16, 1, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 1, 1>}}};
 
 static cudaError_t launch_path(gpu_job *j, size_t stacks, gpu_gemm_path path, int types, int fused,
-                               int promote)
+                               gpu_sums sums)
 {
     cudaError_t e;
     switch (path) {
@@ -182,14 +189,19 @@ static cudaError_t launch_path(gpu_job *j, size_t stacks, gpu_gemm_path path, in
     default:
         e = tiles_set(j, stacks, 128, path == GPU_GEMM_WIDE ? 256 : 128);
         return e != cudaSuccess ? e
-                                : gpu_gemm_wgmma_launch(j, types, path == GPU_GEMM_WIDE, promote);
+                                : gpu_gemm_wgmma_launch(j, types, path == GPU_GEMM_WIDE, sums);
     }
 }
 
-/* The fast kernel does whole pieces of 16 bytes, and chains from +0: its registers are full. */
-static int is_fast(const gpu_job *j)
+/* What a path can do beside its row: the fast kernel whole pieces of 16 bytes, and that and the wide tiles
+ * sums from +0 alone, since their registers are full; factors are those of the narrow tiles. */
+static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
 {
-    return j->a.aligned && j->b.aligned && j->out.start != TRAIN_FROM_SUM;
+    if (!(r->paths >> path & 1) || (j->a_factors.at && path != GPU_GEMM_WGMMA))
+        return 0;
+    if (path == GPU_GEMM_FAST && !(j->a.aligned && j->b.aligned))
+        return 0;
+    return (path != GPU_GEMM_FAST && path != GPU_GEMM_WIDE) || j->out.start != TRAIN_FROM_SUM;
 }
 
 /* Few tiles of 128 leave most of a device idle: then
@@ -199,11 +211,11 @@ static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stack
     const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128) * stacks;
     if (r->paths & FMA)
         return GPU_GEMM_FMA;
-    if (r->paths & FAST && is_fast(j) && tiles >= 32)
+    if (can(r, j, GPU_GEMM_FAST) && tiles >= 32)
         return GPU_GEMM_FAST;
     if (r->paths & MMA)
         return GPU_GEMM_MMA;
-    return r->paths & WIDE && tiles >= 528 ? GPU_GEMM_WIDE : GPU_GEMM_WGMMA;
+    return can(r, j, GPU_GEMM_WIDE) && tiles >= 528 ? GPU_GEMM_WIDE : GPU_GEMM_WGMMA;
 }
 
 int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size)
@@ -227,20 +239,27 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
         return gemm_fail(why, size, "a depth of more than 2^29");
     if (p->start != TRAIN_FROM_ZERO && j.out.format.kind != GPU_BINARY32)
         return gemm_fail(why, size, "sums that go on are binary32");
+    if (p->a_factors.at && (!r->factors || p->start != TRAIN_FROM_ZERO || p->stacks > 1))
+        return gemm_fail(why, size, "model \"%s\" has no factors of blocks, or not for this", p->model->name);
+    j.a_factors = p->a_factors;
+    j.b_factors = p->b_factors;
     if (p->rows == 0 || p->columns == 0)
         return 0;
     const size_t stacks = p->stacks ? p->stacks : 1;
     j.shared = p->shared ? static_cast<unsigned>(p->shared) : 1;
     if (path == GPU_GEMM_AUTO)
         path = path_for(r, &j, stacks);
-    if (!(r->paths >> path & 1) || (path == GPU_GEMM_FAST && !is_fast(&j)))
+    if (!can(r, &j, path))
         return gemm_fail(why, size, "this kernel does not compute model \"%s\" with these operands",
                          p->model->name);
 #if GPU_ON_HOST
     gpu_host_cores_set(sm);
 #endif
+    const gpu_sums sums = p->a_factors.at ? GPU_SUMS_FACTORED
+                          : r->promote    ? GPU_SUMS_PROMOTED
+                                          : GPU_SUMS_KEPT;
     const cudaError_t e =
-        launch_path(&j, stacks, path, types, p->model->addition == MPSIM_ADDITION_FMA, r->promote);
+        launch_path(&j, stacks, path, types, p->model->addition == MPSIM_ADDITION_FMA, sums);
     if (e != cudaSuccess) {
         cudaGetLastError(); /* one that does not stay shall not meet the next launch */
         return gemm_fail(why, size, "matrix product: %s", cudaGetErrorString(e));

@@ -6,6 +6,10 @@
  *   s = one tensor-core instruction (s, a[k0 .. k0 + S), b[k0 .. k0 + S)), for k0 = 0, S, 2 S, ...
  *   s = s * factor, unless factor is 1;  s = s + bias[column];  d = RN(format, s), or d = d + s
  *
+ * or, with factors, the first two lines from +0 over each block of 128 of the depth, whose result is p:
+ *
+ *   s = fma(f32(factor of the row's * factor of the column's), p, s), from s = +0
+ *
  * with the depth filled up with products 0 * 0, which change nothing: the first instruction has made a
  * number of d one of its own, and -0 to +0. There is no split of the
  * depth. So the bits depend on the instruction only, and that is a row of the table of models. */
@@ -17,6 +21,15 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum { GPU_GEMM_BLOCK = 128 }; /* of the depth, with factors */
+
+/* Binary32 numbers by which the sums of blocks are multiplied: line l of an operand has `at[l / lines *
+ * stride + block]`. */
+typedef struct gpu_factors {
+    const float *at;
+    size_t lines, stride;
+} gpu_factors;
 
 /* Pointers are the device's. a: rows x depth, b: depth x columns, after transposition (see
  * mpsim_matrix: codes of mpsim_format_code_bytes each). d is row-major, d_stride codes a row. */
@@ -35,6 +48,7 @@ typedef struct gpu_product {
     /* A stack: so many products of this shape, 0: one, by one launch. Matrix s of a begins a_apart codes
      * after the one before, as d's; that of b is number s / shared (0: 1). */
     size_t stacks, shared, a_apart, b_apart, d_apart;
+    gpu_factors a_factors, b_factors; /* at: NULL in both, or in none; then no stack, no sums that go on */
     int start; /* train_start: what is in d begins the chain, or is added to; d is binary32 then */
 } gpu_product;
 
@@ -45,7 +59,7 @@ typedef enum gpu_gemm_path {
     GPU_GEMM_MMA,   /* mma.sync, any shape */
     GPU_GEMM_FAST,  /* mma.sync of fp16 and bf16, by cp.async and ldmatrix: strides in eights, from +0 */
     GPU_GEMM_WGMMA, /* wgmma of sm_90a, any shape, tiles of 128 x 128 */
-    GPU_GEMM_WIDE   /* the same with tiles of 128 x 256 */
+    GPU_GEMM_WIDE   /* the same with tiles of 128 x 256, from +0 */
 } gpu_gemm_path;
 
 /* gpu_gemm -- launch the product on a device of compute capability sm (90), on the default stream.
@@ -57,6 +71,9 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
 /* gpu_gemm_has -- whether there is a kernel that gives the bits of the model of that name on a
  * device of compute capability sm. */
 int gpu_gemm_has(const char *model, int sm);
+
+/* gpu_gemm_has_factors -- the same for products with factors. */
+int gpu_gemm_has_factors(const char *model, int sm);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #define MPSIM_GPU_KERNELS_GEMM_FINISH_CUH
 
 #include "fragments.cuh"
+#include "gemm.h"
 
 #include <train/engine.h>
 
@@ -33,6 +34,7 @@ struct gpu_finish { /* the result */
 
 struct gpu_job {
     gpu_lines a, b;
+    gpu_factors a_factors, b_factors; /* of products whose sums are GPU_SUMS_FACTORED */
     size_t depth; /* after the limit */
     unsigned tiles_m, tiles_n; /* of a matrix of the stack */
     unsigned shared;           /* matrices of d that take the same of b */
@@ -40,9 +42,13 @@ struct gpu_job {
     gpu_finish out;
 };
 
-/* In gemm_wgmma.cu, compiled for sm_90a. types: GPU_TYPES_*; wide: tiles of 256 columns; promote:
- * sums leave the tensor core every 128 products (FP8, not wide). */
-cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int types, int wide, int promote);
+/* Where sums stay: in the tensor core; or they leave it every 128 products, to be added to others, after
+ * they have been multiplied by the factors of their block or not. */
+enum gpu_sums { GPU_SUMS_KEPT, GPU_SUMS_PROMOTED, GPU_SUMS_FACTORED };
+
+/* In gemm_wgmma.cu, compiled for sm_90a. types: GPU_TYPES_*; wide: tiles of 256 columns, for sums that are
+ * kept and begin with +0; the others are of FP8. */
+cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int types, int wide, gpu_sums sums);
 
 /* ---- matrices of a stack: a grid has the tiles of the first, then those of the second, ... ---- */
 

@@ -10,8 +10,11 @@
  * barrier of turn s both warpgroups have done with stage s - 2, into whose place stage
  * s - 2 + wg_stages is copied. The sums of a thread are accumulated in order of depth, group by
  * group. Sums that are promoted after each stage have two stages a turn, in registers of their own:
- * those of the first leave while the second is multiplied. (From turn to turn ptxas would serialise
- * them.) */
+ * those of the first leave while the second is multiplied.
+ *
+ * ptxas serialises the multiplications of a kernel in which it cannot see which registers they have
+ * (C7510 to C7519): so whether sums begin with what is in d is decided when compiling, and promoted sums
+ * are set to zero by what it cannot move (wg_hold). gpu/ptxas.sh searches what it says. */
 #ifndef MPSIM_GPU_KERNELS_GEMM_WGMMA_CUH
 #define MPSIM_GPU_KERNELS_GEMM_WGMMA_CUH
 
@@ -20,20 +23,26 @@
 enum { WG_LINES = 128, WG_BYTES = 128, WG_THREADS = 256, WG_ATOM = 8 * WG_BYTES };
 enum { WG_STEPS = WG_BYTES / 32 };
 
-static __host__ __device__ constexpr int wg_stage_bytes(int n)
+static __host__ __device__ constexpr int wg_operand_bytes(int n)
 {
     return (WG_LINES + n) * WG_BYTES;
 }
 
-/* As many as fit: 192 KiB of the 227 that a block may have. */
+/* Behind the operands of a stage the factors of their lines, if there are any: an atom with tiles of 128. */
+static __host__ __device__ constexpr int wg_stage_bytes(int n, int sums)
+{
+    return wg_operand_bytes(n) + (sums == GPU_SUMS_FACTORED ? (WG_LINES + n) * 4 : 0);
+}
+
+/* As many as fit: 192 KiB, and 6 of factors, of the 227 that a block may have. */
 static __host__ __device__ constexpr int wg_stages(int n)
 {
     return n == 128 ? 6 : 4;
 }
 
-static __host__ __device__ constexpr int wg_shared_bytes(int n)
+static __host__ __device__ constexpr int wg_shared_bytes(int n, int sums)
 {
-    return wg_stages(n) * wg_stage_bytes(n);
+    return wg_stages(n) * wg_stage_bytes(n, sums);
 }
 
 /* ---- instructions ---- */
@@ -97,7 +106,8 @@ static __device__ __forceinline__ void wg_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
-/* The sums are there from here on: without it a compiler might read them before the wait. */
+/* The registers have their numbers from here on: without it a compiler might read sums before the wait, or set
+ * them to zero behind the fence. */
 template <int N>
 static __device__ __forceinline__ void wg_hold(float (&d)[N / 2])
 {
@@ -229,17 +239,57 @@ struct wg_operand {
     }
 };
 
+/* The factors of a stage, which is a block of the depth: each thread copies that of its line, of a for the
+ * first half of the threads, of b for the second. Other sums have none. */
+template <int SUMS>
+struct wg_factors {
+    __device__ __forceinline__ wg_factors(const gpu_job &, size_t, size_t) {}
+    __device__ __forceinline__ void ask(unsigned char *, bool) {}
+};
+
+template <>
+struct wg_factors<GPU_SUMS_FACTORED> {
+    static_assert(int(WG_BYTES) == int(GPU_GEMM_BLOCK) && WG_THREADS == 2 * WG_LINES, "a block is a stage");
+    const float *from; /* that of the next stage */
+    const bool is_there;
+
+    __device__ __forceinline__ wg_factors(const gpu_job &j, size_t row, size_t column)
+        : wg_factors(is_of_a() ? j.a_factors : j.b_factors,
+                     is_of_a() ? row + threadIdx.x : column + threadIdx.x - WG_LINES,
+                     is_of_a() ? j.out.rows : j.out.columns)
+    {
+    }
+    __device__ __forceinline__ wg_factors(const gpu_factors &f, size_t line, size_t lines)
+        : from(line < lines ? f.at + line / f.lines * f.stride : f.at), is_there(line < lines)
+    {
+    }
+    static __device__ __forceinline__ bool is_of_a() { return threadIdx.x < WG_LINES; }
+
+    __device__ __forceinline__ void ask(unsigned char *to, bool in_depth)
+    {
+        gpu_copy_word(to + 4 * threadIdx.x, from, is_there && in_depth);
+        from++;
+    }
+};
+
 /* ---- the kernel ---- */
 
+/* The first of the two rows of the tile of which this thread has sums, eight apart. */
+static __device__ __forceinline__ int wg_row()
+{
+    return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
+}
+
 /* The stages of a block on their way from memory to the tensor cores. */
-template <int TYPES, int N, int PROMOTE>
+template <int TYPES, int N, int SUMS>
 struct wg_pipeline {
-    static constexpr int STAGE = wg_stage_bytes(N), ALL = wg_shared_bytes(N);
-    static constexpr int EACH = PROMOTE ? 2 : 1;   /* stages a turn */
-    static constexpr int AHEAD = wg_stages(N) - 2; /* stages asked for when a turn begins */
+    static constexpr int STAGE = wg_stage_bytes(N, SUMS), ALL = wg_shared_bytes(N, SUMS);
+    static constexpr int EACH = SUMS == GPU_SUMS_KEPT ? 1 : 2; /* stages a turn */
+    static constexpr int AHEAD = wg_stages(N) - 2;             /* stages asked for when a turn begins */
 
     wg_operand<TYPES, WG_LINES> a;
     wg_operand<TYPES, N> b;
+    wg_factors<SUMS> factors;
     unsigned char *const shared;
     const uint64_t descriptor_a, descriptor_b; /* in the first place */
     const int end;                             /* bytes of depth */
@@ -247,7 +297,7 @@ struct wg_pipeline {
 
     __device__ __forceinline__ wg_pipeline(const gpu_job &j, unsigned char *room, int group,
                                            size_t row, size_t column)
-        : a(j.a, gpu_a(j), row), b(j.b, gpu_b(j), column), shared(room),
+        : a(j.a, gpu_a(j), row), b(j.b, gpu_b(j), column), factors(j, row, column), shared(room),
           descriptor_a(wg_descriptor(room + group * 64 * WG_BYTES)),
           descriptor_b(wg_descriptor(room + WG_LINES * WG_BYTES)),
           end(static_cast<int>(j.depth << gpu_types_shift(TYPES))), asked(0), read(0), write(0)
@@ -267,6 +317,7 @@ struct wg_pipeline {
         if (asked < end + (EACH - 1) * WG_BYTES) {
             a.ask(shared + write, asked, end);
             b.ask(shared + write + WG_LINES * WG_BYTES, asked, end);
+            factors.ask(shared + write + wg_operand_bytes(N), asked < end);
         }
         gpu_copy_commit();
         asked += WG_BYTES;
@@ -300,33 +351,50 @@ struct wg_pipeline {
         ask();
         wg_wait<1>();
     }
-    /* d and e are zero before and after it. To add sums of zeros to a sum changes nothing: it is never
-     * -0 but before the first. */
-    __device__ __forceinline__ void turn_promoted(float (&sum)[N / 2], float (&d)[N / 2],
-                                                  float (&e)[N / 2])
+    /* Behind an odd number of stages comes one of zeros: its sums change nothing. (Without factors a sum is
+     * never -0 but before the first stage.) */
+    __device__ __forceinline__ void turn_promoted(float (&sum)[N / 2])
     {
+        float d[N / 2] = {}, e[N / 2] = {};
+        wg_hold<N>(d);
+        wg_hold<N>(e);
+        const bool two = asked - (AHEAD - 1) * WG_BYTES < end;
         arrive<AHEAD - 2>();
+        const int of_d = read;
         multiply(d);
+        const int of_e = read;
         multiply(e);
         ask();
         ask();
         wg_wait<1>();
-        promote(sum, d);
+        promote(sum, d, of_d, true);
         wg_wait<0>();
-        promote(sum, e);
+        promote(sum, e, of_e, two);
     }
-    static __device__ __forceinline__ void promote(float (&sum)[N / 2], float (&d)[N / 2])
+    /* d: the sums of the stage at `place`, which is of the depth or is zeros behind it. */
+    __device__ __forceinline__ void promote(float (&sum)[N / 2], float (&d)[N / 2], int place,
+                                            bool in_depth) const
     {
         wg_hold<N>(d);
+        if constexpr (SUMS == GPU_SUMS_PROMOTED) {
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) {
-            sum[i] = __fadd_rn(sum[i], d[i]);
-            d[i] = 0;
+            for (int i = 0; i < N / 2; i++)
+                sum[i] = __fadd_rn(sum[i], d[i]);
+        } else {
+            const float *const of_a = reinterpret_cast<const float *>(shared + place + wg_operand_bytes(N));
+            const float *const of_b = of_a + WG_LINES + 2 * (threadIdx.x % 4);
+            const int row = wg_row();
+            /* -0 * +0, the factor of zeros, leaves -0 as it is */
+            const float high = in_depth ? of_a[row] : -0.0f, low = in_depth ? of_a[row + 8] : -0.0f;
+#pragma unroll
+            for (int i = 0; i < N / 2; i++)
+                sum[i] = __fmaf_rn(__fmul_rn(i / 2 % 2 ? low : high, of_b[8 * (i / 4) + i % 2]), d[i],
+                                   sum[i]);
         }
     }
 };
 
-template <int TYPES, int N, int PROMOTE>
+template <int TYPES, int N, int SUMS, int START>
 __global__ void __launch_bounds__(WG_THREADS, 1)
     gemm_wgmma_kernel(const __grid_constant__ gpu_job j)
 {
@@ -337,21 +405,19 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
     gpu_tile(j, &m, &n);
     const size_t first_row = static_cast<size_t>(m) * WG_LINES;
     const size_t first_column = static_cast<size_t>(n) * N;
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = threadIdx.x % 32;
-    const int row = 64 * group + 16 * warp + lane / 4;
-    if (j.out.start == TRAIN_FROM_SUM) {
+    const int row = wg_row(), lane = threadIdx.x % 32;
+    if constexpr (START) {
 #pragma unroll
         for (int i = 0; i < N / 2; i++)
             d[i] = gpu_begin(j, first_row + row + 8 * (i / 2 % 2),
                              first_column + 8 * (i / 4) + 2 * (lane % 4) + i % 2);
     }
 
-    wg_pipeline<TYPES, N, PROMOTE> p(j, shared, group, first_row, first_column);
-    if constexpr (PROMOTE) {
-        float first[N / 2] = {}, second[N / 2] = {};
+    wg_pipeline<TYPES, N, SUMS> p(j, shared, group, first_row, first_column);
+    if constexpr (SUMS != GPU_SUMS_KEPT) {
 #pragma unroll 1
         while (!p.is_done())
-            p.turn_promoted(d, first, second);
+            p.turn_promoted(d);
     } else {
 #pragma unroll 1
         while (!p.is_done())

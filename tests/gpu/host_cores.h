@@ -12,7 +12,7 @@
 struct gpu_host_copy {
     unsigned char *to;
     const unsigned char *from;
-    int bytes;
+    int bytes, size; /* given; of the place, whose rest becomes zeros */
     unsigned group;
 };
 
@@ -195,20 +195,29 @@ inline gpu_host_queue *gpu_host_queue_now()
     return &s->queues[gpu_host.now->number];
 }
 
-static inline void gpu_copy(unsigned char *to, const unsigned char *from, int bytes)
+inline void gpu_host_copy_later(unsigned char *to, const unsigned char *from, int bytes, int size)
 {
     gpu_host_queue *q = gpu_host_queue_now();
-    if (reinterpret_cast<uintptr_t>(to) % 16 || reinterpret_cast<uintptr_t>(from) % 16 ||
-        bytes < 0 || bytes > 16)
+    const auto whole = static_cast<uintptr_t>(size);
+    if (reinterpret_cast<uintptr_t>(to) % whole || reinterpret_cast<uintptr_t>(from) % whole ||
+        bytes < 0 || bytes > size)
         gpu_host_fail(cudaErrorLaunchFailure, "cp.async of what is not aligned");
     if (!gpu_host_is_device(from, static_cast<size_t>(bytes)))
         gpu_host_fail(cudaErrorLaunchFailure, "cp.async from beside the memory of the device");
-    memset(to, 0xff, 16);
-    q->copies.push_back(gpu_host_copy{to, from, bytes, q->copy_group});
+    memset(to, 0xff, whole);
+    q->copies.push_back(gpu_host_copy{to, from, bytes, size, q->copy_group});
+}
+static inline void gpu_copy(unsigned char *to, const unsigned char *from, int bytes)
+{
+    gpu_host_copy_later(to, from, bytes, 16);
 }
 static inline void gpu_copy_if(unsigned char *to, const unsigned char *from, bool there)
 {
     gpu_copy(to, from, there ? 16 : 0);
+}
+static inline void gpu_copy_word(unsigned char *to, const void *from, bool there)
+{
+    gpu_host_copy_later(to, static_cast<const unsigned char *>(from), there ? 4 : 0, 4);
 }
 static inline void gpu_copy_commit() { gpu_host_queue_now()->copy_group++; }
 template <int N>
@@ -218,7 +227,7 @@ static inline void gpu_copy_wait()
     std::vector<gpu_host_copy> left;
     for (const gpu_host_copy &c : q->copies)
         if (c.group + N < q->copy_group) {
-            memset(c.to, 0, 16);
+            memset(c.to, 0, static_cast<size_t>(c.size));
             memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
         } else {
             left.push_back(c);

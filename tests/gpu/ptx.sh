@@ -125,22 +125,69 @@ lists "gemm.cu has every mma.sync that trainings take" "$dir/gemm.ptx" \
     ${mma}k8.row.col.f32.tf32.tf32.f32 ${mma}k32.row.col.f32.e4m3.e4m3.f32 \
     ${mma}k32.row.col.f32.e4m3.e5m2.f32 ${mma}k32.row.col.f32.e5m2.e4m3.f32 \
     ${mma}k32.row.col.f32.e5m2.e5m2.f32
-if [ "${MPSIM_TEST_EXPENSIVE:-0}" != 0 ]; then
-    ptx gemm_wgmma compute_90a
-    rounded "gemm_wgmma.cu: the same" "$dir/gemm_wgmma.ptx"
-    none "gemm_wgmma.cu: no fma" "$(grep -n ' fma\.' "$dir/gemm_wgmma.ptx")"
-    w=wgmma.mma_async.sync.aligned.m64n128
-    lists "gemm_wgmma.cu has every wgmma that trainings take" "$dir/gemm_wgmma.ptx" \
-        ${w}k16.f32.f16.f16 ${w}k16.f32.bf16.bf16 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 \
-        ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
-    none "gemm_wgmma.cu: fences of shared memory alone" \
-        "$(grep 'fence\.proxy' "$dir/gemm_wgmma.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
-    # shellcheck disable=SC2086 # flags
-    "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -cubin -Xptxas -v \
-        -gencode arch=compute_90a,code=sm_90a -o "$dir/gemm_wgmma.cubin" "$MPSIM_SRCDIR/gpu/kernels/gemm_wgmma.cu" >"$dir/out" 2>&1 &&
-        has 'Compiling entry function .*gemm_wgmma' && ! has 'serialized' && ! has '[1-9][0-9]* bytes spill'
-    ok $? "gemm_wgmma.cu: ptxas serialises no wgmma and spills nothing"
-fi
+ptx gemm_wgmma compute_90a
+rounded "gemm_wgmma.cu: the same" "$dir/gemm_wgmma.ptx"
+awk '/\.entry/ { name = $0 } / fma\./ && name !~ /gemm_wgmma_kernelILi[3-6]ELi128ELi2ELi0E/ { print name }' \
+    "$dir/gemm_wgmma.ptx" | sort -u >"$dir/out" # 2: GPU_SUMS_FACTORED
+grep -q ' fma\.rn\.f32' "$dir/gemm_wgmma.ptx" && [ ! -s "$dir/out" ]
+ok $? "gemm_wgmma.cu: fma where sums are multiplied by factors, in kernels of FP8, and nowhere else"
+w=wgmma.mma_async.sync.aligned.m64n128
+lists "gemm_wgmma.cu has every wgmma that trainings take" "$dir/gemm_wgmma.ptx" \
+    ${w}k16.f32.f16.f16 ${w}k16.f32.bf16.bf16 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 \
+    ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
+none "gemm_wgmma.cu: fences of shared memory alone" \
+    "$(grep 'fence\.proxy' "$dir/gemm_wgmma.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
+
+# ---- what ptxas made of it in the build: X.ptxas beside X.lo, by gpu/nvcc-wrap.sh ----
+ptxas() { # ptxas WANTED WHAT FILE...: the exit code of gpu/ptxas.sh
+    want=$1
+    shift
+    sh "$MPSIM_SRCDIR/gpu/ptxas.sh" "$@" >"$dir/out" 2>"$dir/err"
+    [ $? -eq "$want" ]
+}
+built=$(dirname "${MPSIM_GPU:-./mpsim-gpu}")/gpu
+ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
+    "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
+ok $? "ptxas serialises no wgmma"
+# checks/mma.cu is not asked: its kernel has the reference in integers beside one instruction.
+ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" "$built/checks/wgmma.ptxas"
+ok $? "and spills nothing in matrix products"
+
+# ---- the search itself: a register of a product under way is read; more registers than there are; no file ----
+cat >"$dir/slow.cu" <<'X'
+#define D(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+__global__ void __launch_bounds__(128) serial(float *x, unsigned long long a)
+{
+    float d[4] = {};
+    for (int i = 0; i < 9; i++) {
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+                     "{%0,%1,%2,%3}, %4, %4, p, 1, 1, 0, 0; }" : D(0) : "l"(a));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        x[threadIdx.x] += d[0];
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    x[threadIdx.x] += d[1] + d[2] + d[3];
+}
+__global__ void __launch_bounds__(1024, 2) spilt(float *x)
+{
+    float d[64];
+    for (int i = 0; i < 64; i++)
+        d[i] = x[i * threadIdx.x];
+    __syncthreads();
+    for (int i = 0; i < 64; i++)
+        x[i + threadIdx.x] = d[i] * d[63 - i];
+}
+X
+sh "$MPSIM_SRCDIR/gpu/nvcc-wrap.sh" "$dir/slow.ptxas" "$NVCC" -O2 -cubin -gencode arch=compute_90a,code=sm_90a \
+    -o "$dir/slow.cubin" "$dir/slow.cu" >"$dir/out" 2>"$dir/err"
+ok $? "kernels that are slow compile"
+ptxas 1 serialised "$dir/slow.ptxas" && has serial
+ok $? "a serialised wgmma is recognised"
+ptxas 1 spills "$dir/slow.ptxas" && has spilt && ! has serial
+ok $? "a spill is recognised"
+ptxas 2 spills "$dir/slow.cubin" && ptxas 2 serialised "$dir/none.ptxas"
+ok $? "and so is what ptxas did not write"
 
 # ---- the check itself: contraction would be seen ----
 cat >"$dir/bad.cu" <<'X'

@@ -91,40 +91,116 @@ static void test_hadamard(source *s)
     OK(good, "random Hadamard transforms, straight and transposed");
 }
 
-static int product(source *s, const char *fa, const char *fb, size_t rows, size_t cols, size_t depth,
-                   size_t b_rows, const char *fd, int bias, size_t limit)
+struct blocks_product {
+    const char *fa, *fb, *fd;
+    size_t rows, cols, depth, a_rows, b_rows, promote, limit;
+    int bias;
+    float inverse;
+    input factors;
+};
+
+/* Of codes, with factors, on both engines; *launches: those of the device. */
+static int product(source *s, const blocks_product &t, uint64_t *launches)
 {
+    const size_t blocks = (t.depth + t.promote - 1) / t.promote;
     mpsim_model m;
-    if (mpsim_model_for(&m, "hopper", format(fa), format(fb), format("binary32")) != MPSIM_OK)
+    if (mpsim_model_for(&m, "hopper", format(t.fa), format(t.fb), format("binary32")) != MPSIM_OK)
         return 0;
-    pair a(s, format(fa), rows, depth, ORDINARY), b(s, format(fb), cols, depth, CODES);
-    pair u(s, format("binary32"), rows, (depth + 127) / 128, WIDE);
-    pair v(s, format("binary32"), (cols + b_rows - 1) / b_rows, (depth + 127) / 128, ORDINARY);
-    pair d(format(fd), rows, cols), z(s, format("bf16"), 1, cols, ORDINARY);
+    pair a(s, format(t.fa), t.rows, t.depth, ORDINARY), b(s, format(t.fb), t.cols, t.depth, CODES);
+    pair u(s, format("binary32"), (t.rows + t.a_rows - 1) / t.a_rows, blocks, t.factors);
+    pair v(s, format("binary32"), (t.cols + t.b_rows - 1) / t.b_rows, blocks, ORDINARY);
+    pair d(format(t.fd), t.rows, t.cols), z(s, format("bf16"), 1, t.cols, ORDINARY);
     counts n;
     train_gemm g;
     memset(&g, 0, sizeof g);
     g.model = &m;
     g.b_transposed = 1;
-    g.depth_limit = limit;
-    g.a_rows = 1;
-    g.b_rows = b_rows;
-    g.promote = 128;
+    g.depth_limit = t.limit;
+    g.a_rows = t.a_rows;
+    g.b_rows = t.b_rows;
+    g.promote = t.promote;
+    a.c.inverse = a.g.inverse = t.inverse;
     train_gemm h = g;
-    g.a = &a.c, g.b = &b.c, g.a_blocks = &u.c, g.b_blocks = &v.c, g.bias = bias ? &z.c : NULL;
-    h.a = &a.g, h.b = &b.g, h.a_blocks = &u.g, h.b_blocks = &v.g, h.bias = bias ? &z.g : NULL;
-    return !failed(cpu.ops->gemm(&cpu, &d.c, &g, &n.c) | cuda.ops->gemm(&cuda, &d.g, &h, &n.g)) &&
-           d.same(m.name) && n.same(m.name);
+    g.a = &a.c, g.b = &b.c, g.a_blocks = &u.c, g.b_blocks = &v.c, g.bias = t.bias ? &z.c : NULL;
+    h.a = &a.g, h.b = &b.g, h.a_blocks = &u.g, h.b_blocks = &v.g, h.bias = t.bias ? &z.g : NULL;
+    if (failed(cpu.ops->gemm(&cpu, &d.c, &g, &n.c)))
+        return 0;
+    const uint64_t before = gpu_host.launches;
+    if (failed(cuda.ops->gemm(&cuda, &d.g, &h, &n.g)))
+        return 0;
+    *launches = gpu_host.launches - before;
+    return d.same(m.name) && n.same(m.name);
 }
 
 static void test_products(source *s)
 {
-    OK(product(s, "e4m3", "e4m3", 20, 9, 128, 1, "binary32", 0, 0) &&
-           product(s, "e4m3", "e4m3", 3, 150, 300, 128, "bf16", 1, 0) &&
-           product(s, "e5m2", "e4m3", 5, 4, 129, 1, "fp16", 0, 0) &&
-           product(s, "e4m3", "e5m2", 7, 130, 513, 128, "binary32", 1, 200) &&
-           product(s, "e4m3", "e4m3", 2, 2, 5, 1, "bf16", 0, 0),
-       "products of codes, the sums of 128 with their factors");
+    static const blocks_product one_launch[] = {
+        {"e4m3", "e4m3", "binary32", 20, 9, 128, 1, 1, 128, 0, 0, 1, WIDE},
+        {"e4m3", "e4m3", "bf16", 3, 150, 300, 1, 128, 128, 0, 1, 1, WIDE},
+        {"e5m2", "e4m3", "fp16", 5, 4, 129, 1, 1, 128, 0, 0, 1, ORDINARY},
+        {"e4m3", "e5m2", "binary32", 7, 130, 513, 1, 128, 128, 200, 1, 0.75f, WIDE},
+        {"e5m2", "e5m2", "binary32", 131, 5, 256, 128, 1, 128, 0, 0, 1, CODES},
+        {"e4m3", "e4m3", "binary32", 140, 140, 1168, 128, 128, 128, 0, 1, 1, WIDE},
+        {"e4m3", "e4m3", "binary32", 9, 17, 640, 3, 5, 128, 0, 0, 1, WIDE},
+        {"e4m3", "e4m3", "bf16", 2, 2, 5, 1, 1, 128, 0, 0, 1, ORDINARY}};
+    uint64_t launches = 0;
+    int good = 1, once = 1;
+    for (const auto &t : one_launch) {
+        good = good && product(s, t, &launches);
+        once = once && launches == 1;
+    }
+    OK(good, "products of codes, the sums of 128 with their factors");
+    OK(once, "each is one launch");
+    const blocks_product others = {"e4m3", "e4m3", "bf16", 20, 33, 200, 1, 1, 64, 0, 1, 0.75f, WIDE};
+    OK(product(s, others, &launches) && launches == 2 * 4 + 1,
+       "blocks of another length, a product for each");
+}
+
+/* Where factors times sums underflow s becomes -0, and stays so over the zeros behind the depth. */
+static void test_negative_zero()
+{
+    std::vector<float> small(4 * 128, 0x1p-9f), least(4, -0x1p-149f), one(4, 1.0f);
+    mpsim_model m;
+    train_gemm g;
+    counts n;
+    memset(&g, 0, sizeof g);
+    pair a(format("e4m3"), 4, 128, small), b(format("e4m3"), 4, 128, small), d(format("binary32"), 4, 4);
+    pair u(format("binary32"), 4, 1, least), v(format("binary32"), 4, 1, one);
+    int good = mpsim_model_parse(&m, "hopper-wgmma-fp8-fp32") == MPSIM_OK;
+    g.model = &m;
+    g.b_transposed = 1;
+    g.a_rows = g.b_rows = 1;
+    g.promote = 128;
+    g.a = &a.g, g.b = &b.g, g.a_blocks = &u.g, g.b_blocks = &v.g;
+    float got[16];
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, &n.g) == 0 && cuda.ops->get(&cuda, &d.g, got) == 0;
+    for (float x : got)
+        good = good && x == 0 && signbit(x);
+    OK(good, "a sum that underflows to -0 keeps its sign");
+}
+
+/* Promoted sums that begin with what is in d, over an odd and an even number of blocks. */
+static void test_promoted_goes_on(source *s)
+{
+    int good = 1;
+    for (size_t depth : {(size_t)40, (size_t)300, (size_t)512, (size_t)1040}) {
+        mpsim_model m;
+        train_gemm g;
+        counts n;
+        memset(&g, 0, sizeof g);
+        good = good && mpsim_model_parse(&m, "hopper-wgmma-fp8-promoted") == MPSIM_OK;
+        pair a(s, format("e4m3"), 131, depth, ORDINARY), b(s, format("e5m2"), 7, depth, ORDINARY);
+        pair d(s, format("binary32"), 131, 7, ORDINARY);
+        g.model = &m;
+        g.b_transposed = 1;
+        g.start = TRAIN_FROM_SUM;
+        train_gemm h = g;
+        g.a = &a.c, g.b = &b.c;
+        h.a = &a.g, h.b = &b.g;
+        good = good && !failed(cpu.ops->gemm(&cpu, &d.c, &g, &n.c) | cuda.ops->gemm(&cuda, &d.g, &h, &n.g)) &&
+               d.same(m.name) && n.same(m.name);
+    }
+    OK(good, "promoted sums that go on");
 }
 
 /* What both engines refuse, in words that name it. */
@@ -163,6 +239,8 @@ int main()
     test_random_bits(&s);
     test_hadamard(&s);
     test_products(&s);
+    test_negative_zero();
+    test_promoted_goes_on(&s);
     test_errors(&s);
     OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
     train_engine_close(&cpu);
