@@ -14,11 +14,11 @@ EXTRA_DIST += gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/session.sh gpu/tr
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
   gpu/kernels/engine_tokens.cuh \
-  gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
+  gpu/kernels/engine_lists.cuh gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh gpu/kernels/gemm.cu \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cu gpu/kernels/gemm_wgmma.cuh \
-  gpu/kernels/layers.cuh gpu/kernels/optimizer.cuh gpu/kernels/pairs.cuh \
-  gpu/kernels/quantize.cuh gpu/kernels/statistics.cuh gpu/kernels/stream.cuh \
+  gpu/kernels/layers.cuh gpu/kernels/lists.cuh gpu/kernels/optimizer.cuh gpu/kernels/pairs.cuh \
+  gpu/kernels/quantize.cuh gpu/kernels/squares.cuh gpu/kernels/statistics.cuh gpu/kernels/stream.cuh \
   gpu/kernels/rows.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
   gpu/speed/cublas.h gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.cu \
   gpu/speed/speed.h gpu/speed/streams.cuh
