@@ -1,5 +1,4 @@
-/* elements.cuh -- kernels that make an element of one or a few: casts, gather, ReLU, pooling,
- * gradients, digests. See lib/include/train/engine.h for what each is to the bit. */
+/* elements.cuh -- kernels that make an element of one or a few: gather, ReLU, pooling, digests. See lib/include/train/engine.h for what each is to the bit. */
 #ifndef MPSIM_GPU_KERNELS_ELEMENTS_CUH
 #define MPSIM_GPU_KERNELS_ELEMENTS_CUH
 
@@ -8,21 +7,6 @@
 #include "../../lib/digest/scalar.h"
 
 enum { GPU_THREADS_ELEMENT = 256 };
-
-GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    cast_kernel(const __grid_constant__ gpu_format to, void *y,
-                const __grid_constant__ gpu_format from, const void *x, size_t n, int mode,
-                gpu_word *counts)
-{
-    gpu_counter c;
-    GPU_FOR(i, n) {
-        const float v = gpu_value(from, x, i);
-        const gpu_code code = gpu_encode(to, mode, v);
-        c.add(to, v, code);
-        gpu_store(to, y, i, code.code);
-    }
-    c.give(counts);
-}
 
 template <class T>
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
@@ -113,26 +97,6 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
                 gpu_load(of, dy, ((image * height + row) * width + column) * p.channels + channel);
         gpu_store(of, dx, i, code);
     }
-}
-
-/* ---- gradients ---- */
-
-/* y = x * factor, or x / factor. *found: MPSIM_FOUND_INPUT = 1, _OUTPUT = 2. */
-GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    unscale_kernel(const __grid_constant__ gpu_format to, void *y,
-                   const __grid_constant__ gpu_format from, const void *x, size_t n, float factor,
-                   int divide, unsigned *found)
-{
-    unsigned seen = 0;
-    GPU_FOR(i, n) {
-        const float v = gpu_value(from, x, i);
-        const float w = divide ? __fdiv_rn(v, factor) : __fmul_rn(v, factor);
-        const gpu_code code = gpu_encode(to, GPU_NEAREST, w);
-        gpu_store(to, y, i, code.code);
-        seen |= (gpu_is_finite(v) ? 0u : 1u) | (gpu_is_nonfinite_code(to, code.code) ? 2u : 0u);
-    }
-    if (found && seen)
-        atomicOr(found, seen);
 }
 
 /* ---- digests ---- */

@@ -1,13 +1,14 @@
 /* engine.cu -- the CUDA engine of training: lib/include/train/engine.h with kernels. See gpu/train.h.
  *
  * Launches go to one stream. Only operations with a result for the host wait: get, digest, finish,
- * unscale with found, norm, softmax, amax, counted updates. */
+ * unscale with found, norm, and quantize where a scale follows from the whole tensor. */
 #include "engine.cuh"
 
 #include "elements.cuh"
 #include "engine_attention.cuh"
 #include "engine_blocks.cuh"
 #include "engine_layers.cuh"
+#include "engine_lists.cuh"
 #include "engine_quantize.cuh"
 #include "engine_rows.cuh"
 #include "engine_tokens.cuh"
@@ -72,7 +73,7 @@ static int cuda_put(train_engine *e, train_tensor *x, const float *values)
         c.inexact != 0)
         return cuda_fail(e, "put: a value is no number of %s", x->format->name);
     x->inverse = 1;
-    return n ? cuda_done(e, "put", cudaMemcpy(at_of(x), codes, bytes, cudaMemcpyHostToDevice)) : 0;
+    return upload(e, "put", at_of(x), codes, bytes);
 }
 
 static int cuda_get(train_engine *e, const train_tensor *x, float *values)
@@ -87,7 +88,7 @@ static int cuda_get(train_engine *e, const train_tensor *x, float *values)
     unsigned char *codes = static_cast<unsigned char *>(staging_of(e, n * size));
     if (!codes)
         return -1;
-    if (n && cuda_done(e, "get", cudaMemcpy(codes, at_of(x), n * size, cudaMemcpyDeviceToHost)))
+    if (read_back(e, "get", codes, at_of(x), n * size))
         return -1;
     for (size_t i = 0; i < n; i += PART) {
         const size_t m = n - i < PART ? n - i : PART;
@@ -118,25 +119,7 @@ static int cuda_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
 
 static int cuda_finish(train_engine *e)
 {
-    return flush_counts(e) ? -1 : cuda_done(e, "finish", cudaDeviceSynchronize());
-}
-
-static int cuda_cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
-                     train_counts *counts)
-{
-    int failed = 0;
-    if (check(e, "cast", x) || check_shape(e, "cast", y, x->rows, x->cols))
-        return -1;
-    if (mode != MPSIM_ROUND_NEAREST_EVEN && mode != MPSIM_ROUND_NEAREST_AWAY)
-        return cuda_fail(e, "cast: only to nearest");
-    gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
-        return -1;
-    const size_t n = size_of(x);
-    GPU_LAUNCH(cast_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y),
-               at_of(y), format_of(x), at_of(x), n,
-               mode == MPSIM_ROUND_NEAREST_AWAY ? int(GPU_AWAY) : int(GPU_NEAREST), slot);
-    return wrote(e, "cast", y);
+    return self_of(e)->used ? flush_slots(e) : wait_for(e, "finish"); /* a copy waits for all before it */
 }
 
 /* ---- products ---- */
@@ -252,6 +235,7 @@ static void cuda_close(train_engine *e)
         return;
     cudaFree(self->results);
     cudaFree(self->slots);
+    cudaFreeHost(self->pinned);
     for (int i = 0; i < CUDA_BUFFERS; i++)
         cudaFree(self->buffer[i]);
     free(self->staging);
@@ -267,6 +251,7 @@ static const train_ops cuda_ops = {
     cuda_digest,
     cuda_finish,
     cuda_cast,
+    cuda_cast_list,
     cuda_gemm,
     cuda_quantize,
     cuda_hadamard,
@@ -352,9 +337,10 @@ int train_engine_cuda(train_engine *e, char *why, size_t size)
     self->sm = sm;
     e->self = self;
     e->ops = &cuda_ops;
-    const size_t bytes = CUDA_SLOTS * GPU_COUNTERS * sizeof(gpu_word);
+    const size_t bytes = CUDA_SLOTS * CUDA_WORDS * sizeof(gpu_word);
     if (cuda_done(e, "open", cudaMalloc(&self->results, sizeof *self->results)) ||
         cuda_done(e, "open", cudaMalloc(&self->slots, bytes)) ||
+        cuda_done(e, "open", cudaMallocHost(&self->pinned, CUDA_PINNED)) ||
         cuda_done(e, "open", cudaMemset(self->slots, 0, bytes))) {
         snprintf(why, size, "%s", e->error);
         cuda_close(e);

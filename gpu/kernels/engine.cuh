@@ -3,7 +3,6 @@
 #define MPSIM_GPU_KERNELS_ENGINE_CUH
 
 #include "codes.cuh"
-#include "sums.cuh"
 #include "../train.h"
 
 #include <stdarg.h>
@@ -25,22 +24,35 @@ struct cuda_index {
 
 /* Results that an operation waits for. */
 struct cuda_results {
-    gpu_squares squares;
-    gpu_word digest, moved[2];
-    unsigned found, amax, correct;
-    float mean;
+    gpu_word digest;
+    unsigned amax;
 };
 
-/* Counts are added up on the device, four to a slot, and given to their owners by finish. */
-enum { CUDA_SLOTS = 256, CUDA_BUFFERS = 3 };
+/* Results that nobody waits for: on the device, four words to a slot, given to their owners by finish. */
+enum cuda_kind {
+    CUDA_COUNTS, /* train_counts                             */
+    CUDA_MOVED,  /* two words: what moves, what of it stays  */
+    CUDA_SCORE,  /* a float and an unsigned: loss, hits      */
+    CUDA_AMAX    /* bits of a float                          */
+};
+
+struct cuda_owner {
+    int kind;
+    void *to, *more; /* places of a slot's results, or NULL */
+};
+
+/* PINNED: bytes of the host that copies to the device are made from, so that nobody waits for them. */
+enum { CUDA_SLOTS = 1024, CUDA_WORDS = 4, CUDA_BUFFERS = 3, CUDA_PINNED = 4 << 20 };
 
 struct cuda_self {
     int sm;
     cuda_results *results; /* on the device */
     cuda_results host;
     gpu_word *slots; /* on the device */
-    train_counts *owners[CUDA_SLOTS];
+    cuda_owner owners[CUDA_SLOTS];
     int used;
+    unsigned char *pinned; /* on the host: what lies below pinned_used may still be copied */
+    size_t pinned_used;
     void *buffer[CUDA_BUFFERS]; /* on the device: kept from one operation to the next */
     size_t bytes[CUDA_BUFFERS];
     void *staging; /* on the host */
@@ -176,44 +188,122 @@ static unsigned blocks_of(size_t n, unsigned threads)
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-/* ---- counts and results ---- */
+/* ---- copies ---- */
 
-static int flush_counts(train_engine *e)
+/* Bytes of the device, after all work before: the host waits. */
+static int read_back(train_engine *e, const char *operation, void *to, const void *from, size_t bytes)
+{
+    self_of(e)->pinned_used = 0;
+    return bytes ? cuda_done(e, operation, cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost)) : 0;
+}
+
+static int wait_for(train_engine *e, const char *operation)
+{
+    self_of(e)->pinned_used = 0;
+    return cuda_done(e, operation, cudaDeviceSynchronize());
+}
+
+/* Bytes to the device, which the caller may change afterwards; it waits for large ones only, or where many
+ * have not been copied yet. */
+static int upload(train_engine *e, const char *operation, void *to, const void *from, size_t bytes)
 {
     cuda_self *self = self_of(e);
-    gpu_word host[CUDA_SLOTS * GPU_COUNTERS];
-    const size_t bytes = (size_t)self->used * GPU_COUNTERS * sizeof *host;
+    if (bytes > CUDA_PINNED)
+        return cuda_done(e, operation, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    if (bytes > CUDA_PINNED - self->pinned_used && wait_for(e, operation))
+        return -1;
+    unsigned char *at = self->pinned + self->pinned_used;
+    if (bytes)
+        memcpy(at, from, bytes);
+    self->pinned_used += bytes;
+    return bytes ? cuda_done(e, operation, cudaMemcpyAsync(to, at, bytes, cudaMemcpyHostToDevice)) : 0;
+}
+
+/* ---- counts and results ---- */
+
+static void give_counts(train_counts *to, const gpu_word *c)
+{
+    to->nonzero += c[GPU_COUNT_NONZERO];
+    to->lost += c[GPU_COUNT_LOST];
+    to->overflow += c[GPU_COUNT_OVERFLOW];
+    to->nonfinite += c[GPU_COUNT_NONFINITE];
+}
+
+static void give_moved(const cuda_owner *o, const gpu_word *c)
+{
+    if (o->to)
+        *static_cast<uint64_t *>(o->to) += c[0];
+    if (o->more)
+        *static_cast<uint64_t *>(o->more) += c[1];
+}
+
+static void give_score(const cuda_owner *o, const gpu_word *c)
+{
+    if (o->to)
+        memcpy(o->to, c, sizeof(float));
+    if (o->more)
+        *static_cast<uint64_t *>(o->more) = c[1];
+}
+
+static void give_amax(float *to, const gpu_word *c)
+{
+    const float amax = mpsim_f32_bits((uint32_t)c[0]);
+    if (amax > *to)
+        *to = amax;
+}
+
+static int flush_slots(train_engine *e)
+{
+    cuda_self *self = self_of(e);
+    gpu_word host[CUDA_SLOTS * CUDA_WORDS];
+    const size_t bytes = (size_t)self->used * CUDA_WORDS * sizeof *host;
     if (self->used == 0)
         return 0;
-    if (cuda_done(e, "counts", cudaMemcpy(host, self->slots, bytes, cudaMemcpyDeviceToHost)) ||
-        cuda_done(e, "counts", cudaMemset(self->slots, 0, bytes)))
+    if (read_back(e, "results", host, self->slots, bytes) ||
+        cuda_done(e, "results", cudaMemsetAsync(self->slots, 0, bytes)))
         return -1;
     for (int i = 0; i < self->used; i++) {
-        const gpu_word *c = host + GPU_COUNTERS * i;
-        self->owners[i]->nonzero += c[GPU_COUNT_NONZERO];
-        self->owners[i]->lost += c[GPU_COUNT_LOST];
-        self->owners[i]->overflow += c[GPU_COUNT_OVERFLOW];
-        self->owners[i]->nonfinite += c[GPU_COUNT_NONFINITE];
+        const cuda_owner *o = &self->owners[i];
+        const gpu_word *c = host + CUDA_WORDS * i;
+        switch (o->kind) {
+        case CUDA_COUNTS: give_counts(static_cast<train_counts *>(o->to), c); break;
+        case CUDA_MOVED: give_moved(o, c); break;
+        case CUDA_SCORE: give_score(o, c); break;
+        default: give_amax(static_cast<float *>(o->to), c);
+        }
     }
     self->used = 0;
     return 0;
 }
 
+/* Before an operation takes n: none is given away before it is launched. */
+static int reserve_slots(train_engine *e, size_t n)
+{
+    return n > (size_t)(CUDA_SLOTS - self_of(e)->used) ? flush_slots(e) : 0;
+}
+
+/* Zeros on the device, or what the same owner has there already; a score has always a new one. NULL
+ * after an error. */
+static gpu_word *slot_for(train_engine *e, cuda_kind kind, void *to, void *more)
+{
+    cuda_self *self = self_of(e);
+    for (int i = 0; i < self->used && kind != CUDA_SCORE; i++) {
+        const cuda_owner *o = &self->owners[i];
+        if (o->kind == kind && o->to == to && o->more == more)
+            return self->slots + CUDA_WORDS * i;
+    }
+    if (self->used == CUDA_SLOTS && flush_slots(e))
+        return NULL;
+    self->owners[self->used] = cuda_owner{kind, to, more};
+    return self->slots + CUDA_WORDS * self->used++;
+}
+
 /* Where an operation counts; NULL: it does not. *failed is set after an error. */
 static gpu_word *slot_of(train_engine *e, train_counts *counts, int *failed)
 {
-    cuda_self *self = self_of(e);
-    if (!counts)
-        return NULL;
-    for (int i = 0; i < self->used; i++)
-        if (self->owners[i] == counts)
-            return self->slots + GPU_COUNTERS * i;
-    if (self->used == CUDA_SLOTS && flush_counts(e)) {
-        *failed = 1;
-        return NULL;
-    }
-    self->owners[self->used] = counts;
-    return self->slots + GPU_COUNTERS * self->used++;
+    gpu_word *slot = counts ? slot_for(e, CUDA_COUNTS, counts, NULL) : NULL;
+    *failed = counts && !slot ? 1 : *failed;
+    return slot;
 }
 
 /* Results as zeros, before an operation that waits for them. */
@@ -228,9 +318,7 @@ static const cuda_results *results_end(train_engine *e, const char *operation)
 {
     cuda_self *self = self_of(e);
     if (cuda_launched(e, operation) ||
-        cuda_done(
-            e, operation,
-            cudaMemcpy(&self->host, self->results, sizeof self->host, cudaMemcpyDeviceToHost)))
+        read_back(e, operation, &self->host, self->results, sizeof self->host))
         return NULL;
     return &self->host;
 }

@@ -197,18 +197,13 @@ static uint32_t *labels_to_device(train_engine *e, const uint32_t *labels, size_
             return NULL;
         }
     uint32_t *to = static_cast<uint32_t *>(buffer_of(e, 0, rows * sizeof *labels));
-    if (!to ||
-        (rows && cuda_done(e, "softmax_xent",
-                           cudaMemcpy(to, labels, rows * sizeof *labels, cudaMemcpyHostToDevice))))
-        return NULL;
-    return to;
+    return to && upload(e, "softmax_xent", to, labels, rows * sizeof *labels) == 0 ? to : NULL;
 }
 
 static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
                              const uint32_t *labels, float coefficient, const mpsim_format *math,
                              float *mean_loss, uint64_t *correct, train_counts *counts)
 {
-    cuda_self *self = self_of(e);
     gpu_softmax p;
     int failed = 0;
     memset(&p, 0, sizeof p);
@@ -225,26 +220,20 @@ static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tens
     p.coefficient = coefficient;
     const uint32_t *on_device = labels_to_device(e, labels, x->rows, x->cols);
     float *losses = static_cast<float *>(buffer_of(e, 1, x->rows * sizeof(float)));
+    if (!on_device || !losses || reserve_slots(e, 2))
+        return -1;
     gpu_word *slot = slot_of(e, dx ? counts : NULL, &failed);
-    if (!on_device || !losses || failed || results_begin(e, "softmax_xent"))
+    gpu_word *score = slot_for(e, CUDA_SCORE, mean_loss, correct);
+    if (failed || !score)
         return -1;
     GPU_LAUNCH(softmax_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0,
-               p, losses, dx ? at_of(dx) : NULL, at_of(x), on_device, &self->results->correct,
-               slot);
-    GPU_LAUNCH(mean_kernel, 1, GPU_LIST_THREADS, 0, losses, x->rows, (float)x->rows,
-               &self->results->mean);
+               p, losses, dx ? at_of(dx) : NULL, at_of(x), on_device,
+               reinterpret_cast<unsigned *>(score + 1), slot);
+    GPU_LAUNCH(mean_kernel, 1, GPU_MEAN_THREADS, 0, losses, x->rows, (float)x->rows,
+               reinterpret_cast<float *>(score));
     if (dx)
         dx->inverse = 1;
-    if (!mean_loss && !correct)
-        return cuda_launched(e, "softmax_xent");
-    const cuda_results *r = results_end(e, "softmax_xent");
-    if (!r)
-        return -1;
-    if (mean_loss)
-        *mean_loss = r->mean;
-    if (correct)
-        *correct = r->correct;
-    return 0;
+    return cuda_launched(e, "softmax_xent");
 }
 
 /* ---- batch normalisation ---- */

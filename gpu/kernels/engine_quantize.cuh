@@ -111,6 +111,13 @@ static int quantize_tensor(train_engine *e, gpu_quantize *g, const void *x)
     return 0;
 }
 
+/* The larger of both, where it is wanted. */
+static void raise(float *amax, float whole)
+{
+    if (amax && whole > *amax)
+        *amax = whole;
+}
+
 static int quantize_run(train_engine *e, gpu_quantize *g, train_tensor *y, const train_tensor *x,
                         const train_quantize *q, float *amax)
 {
@@ -120,29 +127,23 @@ static int quantize_run(train_engine *e, gpu_quantize *g, train_tensor *y, const
         if (quantize_amax(e, g, at_of(x), &whole))
             return -1;
         g->factor = mpsim_fp8_scale(whole, g->max, g->epsilon, g->for_inf, g->power_of_two);
-        if (amax)
-            *amax = whole;
+        raise(amax, whole);
         amax = NULL;
     } else if (g->rule == GPU_SCALE_ONE) {
         g->factor = q->given;
     } else if (g->rule == GPU_SCALE_NVFP4 && quantize_tensor(e, g, at_of(x))) {
         return -1;
     }
-    if (amax && results_begin(e, "quantize"))
+    g->amax = reinterpret_cast<unsigned *>(amax ? slot_for(e, CUDA_AMAX, amax, NULL) : NULL);
+    if (amax && !g->amax)
         return -1;
-    g->amax = amax ? &self_of(e)->results->amax : NULL;
     g->in_warp = g->rule != GPU_SCALE_ONE && g->block_rows == 1 && g->block_cols == (size_t)g->span;
     if (g->rule == GPU_SCALE_ONE || g->in_warp)
         quantize_launch(*g, at_of(y), at_of(x));
     else if (quantize_blocks(e, g, at_of(y), at_of(x)))
         return -1;
     y->inverse = g->codes && !q->blocks && size_of(y) ? 1 / g->factor : 1;
-    if (!amax)
-        return cuda_launched(e, "quantize");
-    const cuda_results *r = results_end(e, "quantize");
-    if (r)
-        *amax = mpsim_f32_bits(r->amax);
-    return r ? 0 : -1;
+    return cuda_launched(e, "quantize");
 }
 
 /* Factors have a number for each block of y, and are all that is needed beside the codes. */
@@ -186,6 +187,8 @@ static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x
         return cuda_fail(e, "quantize: %s with scale %g", b->name, (double)q->given);
     quantize_set(&g, q, element, y, x);
     g.rule = rule;
+    if (reserve_slots(e, 2))
+        return -1;
     g.counts = slot_of(e, counts, &failed);
     return failed ? -1 : quantize_run(e, &g, y, x, q, amax);
 }

@@ -2,7 +2,7 @@
 #ifndef MPSIM_GPU_KERNELS_ENGINE_TOKENS_CUH
 #define MPSIM_GPU_KERNELS_ENGINE_TOKENS_CUH
 
-#include "engine.cuh"
+#include "engine_lists.cuh"
 #include "tokens.cuh"
 
 static int check_apart(train_engine *e, const char *operation, const train_tensor *y,
@@ -118,10 +118,7 @@ static uint32_t *numbers_to_device(train_engine *e, const char *operation, int i
                                    const uint32_t *numbers, size_t n)
 {
     uint32_t *to = static_cast<uint32_t *>(buffer_of(e, i, n * sizeof *numbers));
-    if (!to || (n && cuda_done(e, operation,
-                               cudaMemcpy(to, numbers, n * sizeof *numbers, cudaMemcpyHostToDevice))))
-        return NULL;
-    return to;
+    return to && upload(e, operation, to, numbers, n * sizeof *numbers) == 0 ? to : NULL;
 }
 
 static int cuda_embed(train_engine *e, train_tensor *y, const train_tensor *table,
@@ -187,52 +184,84 @@ static int cuda_embed_backward(train_engine *e, train_tensor *dtable, const trai
 
 /* ---- sums over ranks ---- */
 
-/* The tensors' places on the device; NULL with a line. */
-static const void *const *ranks_to_device(train_engine *e, const train_tensor *y,
-                                          const train_tensor *const *x, size_t ranks)
+/* The places of every sum's tensors on the device, `ranks` of each; NULL with a line. */
+static const void *const *ranks_to_device(train_engine *e, const train_sum *list, size_t n, size_t ranks)
 {
-    const void **at = static_cast<const void **>(staging_of(e, ranks * sizeof *at));
-    if (!at)
-        return NULL;
-    for (size_t i = 0; i < ranks; i++) {
-        if (check_shape(e, "reduce", x[i], y->rows, y->cols) ||
-            check_formats(e, "reduce", x[i]->format, x[0]->format))
-            return NULL;
-        at[i] = at_of(x[i]);
-    }
-    void *to = buffer_of(e, 0, ranks * sizeof *at);
-    if (!to || cuda_done(e, "reduce", cudaMemcpy(to, at, ranks * sizeof *at, cudaMemcpyHostToDevice)))
-        return NULL;
-    return static_cast<const void *const *>(to);
+    const size_t bytes = n * ranks * sizeof(void *);
+    const void **at = static_cast<const void **>(staging_of(e, bytes));
+    void *to = at ? buffer_of(e, 0, bytes) : NULL;
+    for (size_t i = 0; to && i < n; i++)
+        for (size_t k = 0; k < ranks; k++)
+            at[i * ranks + k] = at_of(list[i].x[k]);
+    return to && upload(e, "reduce", to, at, bytes) == 0 ? static_cast<const void *const *>(to) : NULL;
 }
 
-static int cuda_reduce(train_engine *e, const mpsim_reduce *r, train_tensor *y,
-                       const train_tensor *const *x, size_t ranks)
+static int check_sum(train_engine *e, const mpsim_reduce *r, const train_sum *s, size_t ranks)
+{
+    if (check(e, "reduce", s->y) || check_formats(e, "reduce", s->y->format, &r->result))
+        return -1;
+    for (size_t k = 0; k < ranks; k++)
+        if (check_shape(e, "reduce", s->x[k], s->y->rows, s->y->cols) ||
+            check_formats(e, "reduce", s->x[k]->format, s->x[0]->format))
+            return -1;
+    return 0;
+}
+
+static int reduce_set(train_engine *e, gpu_reduce *g, const mpsim_reduce *r, size_t ranks)
+{
+    if (gpu_format_set(&g->wire, &r->wire) || gpu_format_set(&g->accumulator, &r->accumulator) ||
+        gpu_format_set(&g->result, &r->result))
+        return cuda_fail(e, "reduce: the device has no numbers of %s, %s or %s", r->wire.name,
+                         r->accumulator.name, r->result.name);
+    g->order = r->order;
+    g->average = r->average;
+    g->ranks = ranks;
+    g->share = (float)(1 / (double)ranks);
+    return 0;
+}
+
+static int reduce_run(train_engine *e, gpu_reduce *g, const train_sum *list, size_t n)
+{
+    gpu_sums now;
+    size_t first = 0;
+    unsigned blocks;
+    const size_t ranks = g->ranks;
+    const void *const *at = ranks_to_device(e, list, n, ranks);
+    unsigned char *taken = at ? untaken(e, n) : NULL;
+    if (!taken)
+        return -1;
+    const auto alike = [&](size_t a, size_t b) {
+        return mpsim_format_same(list[a].x[0]->format, list[b].x[0]->format);
+    };
+    const auto fill = [&](gpu_sum *s, size_t i) {
+        const size_t elements = size_of(list[i].y);
+        *s = gpu_sum{at_of(list[i].y), at + i * ranks, elements, elements / ranks + (elements % ranks != 0)};
+        return elements;
+    };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0) {
+        g->x = format_of(list[first].x[0]);
+        GPU_LAUNCH(reduce_kernel, blocks, GPU_LIST_THREADS, 0, *g, now);
+    }
+    return cuda_launched(e, "reduce");
+}
+
+static int cuda_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
+                       size_t ranks)
 {
     gpu_reduce g;
-    if (!r || !x || ranks == 0 || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER)
+    if (!r || (!list && n) || ranks == 0 || r->order > MPSIM_REDUCE_TREE ||
+        r->average > MPSIM_AVERAGE_AFTER)
         return cuda_fail(e, "reduce: settings or ranks are missing");
     if (ranks > GPU_RANKS)
         return cuda_fail(e, "reduce: %zu ranks are too many", ranks);
-    if (check(e, "reduce", y) || check_formats(e, "reduce", y->format, &r->result))
+    for (size_t i = 0; i < n; i++)
+        if (check_sum(e, r, &list[i], ranks))
+            return -1;
+    if (reduce_set(e, &g, r, ranks))
         return -1;
-    if (gpu_format_set(&g.wire, &r->wire) || gpu_format_set(&g.accumulator, &r->accumulator))
-        return cuda_fail(e, "reduce: the device has no numbers of %s or %s", r->wire.name,
-                         r->accumulator.name);
-    const void *const *at = ranks_to_device(e, y, x, ranks);
-    if (!at)
-        return -1;
-    g.x = format_of(x[0]);
-    g.result = format_of(y);
-    g.order = r->order;
-    g.average = r->average;
-    g.n = size_of(y);
-    g.ranks = ranks;
-    g.chunk = g.n / ranks + (g.n % ranks != 0);
-    g.share = (float)(1 / (double)ranks);
-    GPU_LAUNCH(reduce_kernel, blocks_of(g.n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, g,
-               at_of(y), at);
-    return wrote(e, "reduce", y);
+    for (size_t i = 0; i < n; i++)
+        list[i].y->inverse = 1;
+    return reduce_run(e, &g, list, n);
 }
 
 #endif

@@ -1,68 +1,10 @@
-/* engine_updates.cuh -- operations on gradients, and the optimizer's. */
+/* engine_updates.cuh -- the optimizer's operation. */
 #ifndef MPSIM_GPU_KERNELS_ENGINE_UPDATES_CUH
 #define MPSIM_GPU_KERNELS_ENGINE_UPDATES_CUH
 
-#include "elements.cuh"
 #include "engine.cuh"
+#include "engine_lists.cuh"
 #include "optimizer.cuh"
-
-/* ---- gradients ---- */
-
-static int cuda_unscale(train_engine *e, train_tensor *y, const train_tensor *x,
-                        mpsim_unscale_rule rule, double scale, unsigned *found)
-{
-    cuda_self *self = self_of(e);
-    if (check(e, "unscale", x) || check_shape(e, "unscale", y, x->rows, x->cols))
-        return -1;
-    const size_t n = size_of(x);
-    const int divide = rule == MPSIM_UNSCALE_DIVIDE;
-    float factor = divide ? (float)scale : mpsim_unscale_factor(scale);
-    if (rule == MPSIM_UNSCALE_ROUNDED)
-        factor = mpsim_math_round(&format_of(y).math, factor);
-    if (found && results_begin(e, "unscale"))
-        return -1;
-    GPU_LAUNCH(unscale_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(y), at_of(y), format_of(x), at_of(x), n, factor, divide,
-               found ? &self->results->found : static_cast<unsigned *>(NULL));
-    y->inverse = 1;
-    if (!found)
-        return cuda_launched(e, "unscale");
-    const cuda_results *r = results_end(e, "unscale");
-    if (r)
-        *found |= r->found;
-    return r ? 0 : -1;
-}
-
-static int cuda_norm(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm)
-{
-    cuda_self *self = self_of(e);
-    if (check(e, "norm", x))
-        return -1;
-    if (!norm)
-        return cuda_fail(e, "norm: nowhere to put it");
-    const size_t n = size_of(x);
-    if (results_begin(e, "norm"))
-        return -1;
-    GPU_LAUNCH(squares_kernel, blocks_of(n, GPU_LIST_THREADS), GPU_LIST_THREADS, 0, format_of(x),
-               at_of(x), n, &self->results->squares);
-    const cuda_results *r = results_end(e, "norm");
-    if (r)
-        *norm = gpu_squares_norm(&r->squares, f);
-    return r ? 0 : -1;
-}
-
-static int cuda_scale(train_engine *e, train_tensor *x, float factor)
-{
-    if (check(e, "scale", x))
-        return -1;
-    const size_t n = size_of(x);
-    GPU_LAUNCH(unscale_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(x), at_of(x), format_of(x), at_of(x), n, factor, 0,
-               static_cast<unsigned *>(NULL));
-    return cuda_launched(e, "scale");
-}
-
-/* ---- the optimizer ---- */
 
 /* NULL, or like the parameter. */
 static int check_like(train_engine *e, const train_tensor *x, const train_tensor *param,
@@ -74,9 +16,10 @@ static int check_like(train_engine *e, const train_tensor *x, const train_tensor
            (f && check_formats(e, "optim", x->format, f));
 }
 
-static int check_update(train_engine *e, const mpsim_optim *o, const train_update *u)
+static int check_update(train_engine *e, const train_update *u)
 {
-    if (!o || !u || !o->variant)
+    const mpsim_optim *o = u->optim;
+    if (!o || !o->variant)
         return cuda_fail(e, "optim: an optimizer or its tensors are missing");
     const mpsim_status s = mpsim_optim_check(o);
     if (s)
@@ -96,40 +39,66 @@ static int check_update(train_engine *e, const mpsim_optim *o, const train_updat
                : 0;
 }
 
-static int cuda_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
-                      const mpsim_rng *rng, uint64_t *updates, uint64_t *lost)
+/* What a kernel is told of one, but for its tensors. */
+static int optim_set(train_engine *e, const train_update *u, gpu_optim *g, gpu_reference *r)
 {
-    cuda_self *self = self_of(e);
+    if (check_update(e, u))
+        return -1;
+    const mpsim_optim *o = u->optim;
+    if (u->step == 0 || (o->store == MPSIM_STORE_STOCHASTIC && !u->rng))
+        return cuda_fail(e, "optim: a step from 1 and random bits are needed");
+    if (gpu_optim_set(g, r, o, u->step) || u->kahan)
+        return cuda_fail(e, "optim: the device has no kernel for variant %s", o->variant->name);
+    g->param = format_of(u->param);
+    g->grad = format_of(u->grad);
+    if (gpu_format_set(&g->state, &o->state))
+        return cuda_fail(e, "optim: the device has no tensors of %s", o->state.name);
+    return 0;
+}
+
+static int alike_updates(const train_update *a, const train_update *b)
+{
+    const mpsim_optim *p = a->optim, *q = b->optim;
+    return a->step == b->step && mpsim_format_same(a->grad->format, b->grad->format) &&
+           mpsim_format_same(&p->param, &q->param) && mpsim_format_same(&p->state, &q->state) &&
+           p->variant == q->variant && p->algorithm == q->algorithm && p->store == q->store &&
+           p->nesterov == q->nesterov && p->amsgrad == q->amsgrad && p->maximize == q->maximize &&
+           p->lr == q->lr && p->momentum == q->momentum && p->dampening == q->dampening &&
+           p->weight_decay == q->weight_decay && p->beta1 == q->beta1 && p->beta2 == q->beta2 &&
+           p->eps == q->eps && p->grad_scale == q->grad_scale;
+}
+
+static size_t optim_fill(gpu_update *to, const train_update *u)
+{
+    *to = gpu_update{{at_of(u->param), at_of(u->m), at_of(u->v), at_of(u->vmax), at_of(u->grad)},
+                     size_of(u->param), u->rng ? *u->rng : mpsim_rng{0, 0, 0}};
+    return to->n;
+}
+
+static int cuda_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates, uint64_t *lost)
+{
     gpu_optim g;
     gpu_reference r;
-    const int counting = updates || lost;
-    if (check_update(e, o, u))
+    gpu_updates now;
+    size_t first = 0;
+    unsigned blocks;
+    if (!list && n)
+        return cuda_fail(e, "optim: tensors are missing");
+    for (size_t i = 0; i < n; i++)
+        if (optim_set(e, &list[i], &g, &r))
+            return -1;
+    gpu_word *moved = updates || lost ? slot_for(e, CUDA_MOVED, updates, lost) : NULL;
+    unsigned char *taken = untaken(e, n);
+    if (!taken || ((updates || lost) && !moved))
         return -1;
-    if (step == 0 || (o->store == MPSIM_STORE_STOCHASTIC && !rng))
-        return cuda_fail(e, "optim: a step from 1 and random bits are needed");
-    if (gpu_optim_set(&g, &r, o, step) || u->kahan)
-        return cuda_fail(e, "optim: the device has no kernel for variant %s", o->variant->name);
-    const gpu_optim_tensors t = {at_of(u->param), at_of(u->m), at_of(u->v), at_of(u->vmax),
-                                 at_of(u->grad)};
-    g.param = format_of(u->param);
-    g.grad = format_of(u->grad);
-    if (gpu_format_set(&g.state, &o->state))
-        return cuda_fail(e, "optim: the device has no tensors of %s", o->state.name);
-    if (rng)
-        g.rng = *rng;
-    g.n = size_of(u->param);
-    if (counting && results_begin(e, "optim"))
-        return -1;
-    GPU_LAUNCH(optim_kernel, blocks_of(g.n, 256), 256, 0, g, t, r,
-               counting ? self->results->moved : static_cast<gpu_word *>(NULL));
-    if (!counting)
-        return cuda_launched(e, "optim");
-    const cuda_results *result = results_end(e, "optim");
-    if (result && updates)
-        *updates += result->moved[0];
-    if (result && lost)
-        *lost += result->moved[1];
-    return result ? 0 : -1;
+    const auto alike = [&](size_t a, size_t b) { return alike_updates(&list[a], &list[b]); };
+    const auto fill = [&](gpu_update *to, size_t i) { return optim_fill(to, &list[i]); };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0) {
+        if (optim_set(e, &list[first], &g, &r))
+            return -1;
+        GPU_LAUNCH(optim_kernel, blocks, GPU_LIST_THREADS, 0, g, r, now, moved);
+    }
+    return cuda_launched(e, "optim");
 }
 
 #endif

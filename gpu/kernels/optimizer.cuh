@@ -4,7 +4,7 @@
 #ifndef MPSIM_GPU_KERNELS_OPTIMIZER_CUH
 #define MPSIM_GPU_KERNELS_OPTIMIZER_CUH
 
-#include "codes.cuh"
+#include "lists.cuh"
 
 #include <mpsim/optim.h>
 
@@ -19,7 +19,6 @@ struct gpu_optim {
     float beta1, beta2, rest1, rest2;
     float correction1, correction2; /* ieee: 1 - beta^t; torch: step size, root of 1 - beta2^t */
     float eps, grad_scale;
-    mpsim_rng rng;
     size_t n;
 };
 
@@ -176,44 +175,66 @@ static __device__ __forceinline__ void optim_store(const gpu_format &f, void *to
     gpu_store(f, to, i, gpu_encode(f, GPU_NEAREST, x).code);
 }
 
-/* moved: two counters, of elements that the reference moves, and of those of them that stay; or
- * NULL */
-GPU_KERNEL void __launch_bounds__(256)
-    optim_kernel(const __grid_constant__ gpu_optim o, const __grid_constant__ gpu_optim_tensors t,
-                 const __grid_constant__ gpu_reference r, gpu_word *moved)
+struct gpu_update {
+    gpu_optim_tensors at;
+    size_t n;
+    mpsim_rng rng;
+};
+
+typedef gpu_list<gpu_update, 36> gpu_updates;
+static_assert(sizeof(gpu_optim) + sizeof(gpu_reference) + sizeof(gpu_updates) + 8 <= GPU_LIST_PARAMETERS,
+              "too many");
+
+/* Element i. 1: the reference would move it; *stays: and it stays. */
+static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_reference &r,
+                                                const gpu_update &u, size_t i, int counting, int *stays)
+{
+    const gpu_optim_tensors &t = u.at;
+    gpu_parameter x;
+    x.p = gpu_value(o.param, t.param, i);
+    x.g = gpu_value(o.grad, t.grad, i);
+    x.m = t.m ? gpu_value(o.state, t.m, i) : 0;
+    x.v = t.v ? gpu_value(o.state, t.v, i) : 0;
+    x.vmax = t.vmax ? gpu_value(o.state, t.vmax, i) : 0;
+    const float before = x.p;
+    const int would = counting && reference_step(o, r, x) != (double)before;
+    if (o.torch)
+        torch_step(o, &x);
+    else
+        ieee_step(o, &x);
+    uint32_t code;
+    if (o.stochastic) {
+        uint32_t words[4];
+        const uint64_t index = u.rng.index + i;
+        mpsim_rng_block(words, u.rng.seed, u.rng.stream, index / 4);
+        code = gpu_encode_stochastic(o.param, x.p, words[index % 4]);
+    } else {
+        code = gpu_encode(o.param, GPU_NEAREST, x.p).code;
+    }
+    gpu_store(o.param, t.param, i, code);
+    if (t.m && (o.adam || o.has_momentum))
+        optim_store(o.state, t.m, i, x.m);
+    if (t.v && o.adam)
+        optim_store(o.state, t.v, i, x.v);
+    if (t.vmax && o.amsgrad)
+        optim_store(o.state, t.vmax, i, x.vmax);
+    *stays = would && gpu_decode(o.param, code) == before;
+    return would;
+}
+
+/* Parameters with the same settings. moved: two counters, of elements that the reference moves, and of those
+ * of them that stay; or NULL */
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    optim_kernel(const __grid_constant__ gpu_optim o, const __grid_constant__ gpu_reference r,
+                 const __grid_constant__ gpu_updates list, gpu_word *moved)
 {
     unsigned moves = 0, stays = 0;
-    GPU_FOR(i, o.n) {
-        gpu_parameter x;
-        x.p = gpu_value(o.param, t.param, i);
-        x.g = gpu_value(o.grad, t.grad, i);
-        x.m = t.m ? gpu_value(o.state, t.m, i) : 0;
-        x.v = t.v ? gpu_value(o.state, t.v, i) : 0;
-        x.vmax = t.vmax ? gpu_value(o.state, t.vmax, i) : 0;
-        const float before = x.p;
-        const int would = moved && reference_step(o, r, x) != (double)before;
-        if (o.torch)
-            torch_step(o, &x);
-        else
-            ieee_step(o, &x);
-        uint32_t code;
-        if (o.stochastic) {
-            uint32_t words[4];
-            const uint64_t index = o.rng.index + i;
-            mpsim_rng_block(words, o.rng.seed, o.rng.stream, index / 4);
-            code = gpu_encode_stochastic(o.param, x.p, words[index % 4]);
-        } else {
-            code = gpu_encode(o.param, GPU_NEAREST, x.p).code;
-        }
-        gpu_store(o.param, t.param, i, code);
-        if (t.m && (o.adam || o.has_momentum))
-            optim_store(o.state, t.m, i, x.m);
-        if (t.v && o.adam)
-            optim_store(o.state, t.v, i, x.v);
-        if (t.vmax && o.amsgrad)
-            optim_store(o.state, t.vmax, i, x.vmax);
-        moves += would;
-        stays += would && gpu_decode(o.param, code) == before;
+    const unsigned k = gpu_list_item(list);
+    const gpu_update u = list.item[k];
+    GPU_FOR_ITEM(i, list, k, u.n) {
+        int stay;
+        moves += (unsigned)optim_one(o, r, u, i, moved != NULL, &stay);
+        stays += (unsigned)stay;
     }
     if (moved) {
         gpu_counter::one(moved, moves);

@@ -4,6 +4,7 @@
 #define MPSIM_GPU_KERNELS_TOKENS_CUH
 
 #include "elements.cuh"
+#include "lists.cuh"
 
 #include <mpsim/gradient.h>
 
@@ -88,9 +89,19 @@ enum { GPU_RANKS = 1 << 16, GPU_RANK_LEVELS = 17 + 1 };
 struct gpu_reduce {
     gpu_format x, wire, accumulator, result;
     int order, average; /* mpsim_reduce_order, mpsim_reduce_average */
-    size_t n, ranks, chunk;
+    size_t ranks;
     float share; /* 1 / ranks */
 };
+
+/* A tensor of the list; chunk: elements of a rank's part of a ring. */
+struct gpu_sum {
+    void *y;
+    const void *const *x;
+    size_t n, chunk;
+};
+
+typedef gpu_list<gpu_sum, 64> gpu_sums;
+static_assert(sizeof(gpu_reduce) + sizeof(gpu_sums) <= GPU_LIST_PARAMETERS, "too many");
 
 static __device__ __forceinline__ float reduce_one(const gpu_reduce &r, const void *const *x,
                                                    size_t rank, size_t i)
@@ -119,9 +130,9 @@ static __device__ float reduce_tree(const gpu_reduce &r, const void *const *x, s
     return s[0];
 }
 
-static __device__ float reduce_chain(const gpu_reduce &r, const void *const *x, size_t i)
+static __device__ float reduce_chain(const gpu_reduce &r, const void *const *x, size_t chunk, size_t i)
 {
-    size_t rank = r.order == MPSIM_REDUCE_RING ? i / r.chunk : 0;
+    size_t rank = r.order == MPSIM_REDUCE_RING ? i / chunk : 0;
     float s = reduce_one(r, x, rank, i);
     for (size_t k = 1; k < r.ranks; k++) {
         rank = rank + 1 < r.ranks ? rank + 1 : 0;
@@ -131,14 +142,17 @@ static __device__ float reduce_chain(const gpu_reduce &r, const void *const *x, 
 }
 
 /* y may be one of x: a thread reads its element of all ranks before it writes it. */
-GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    reduce_kernel(const __grid_constant__ gpu_reduce r, void *y, const void *const *x)
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    reduce_kernel(const __grid_constant__ gpu_reduce r, const __grid_constant__ gpu_sums list)
 {
-    GPU_FOR(i, r.n) {
-        float s = r.order == MPSIM_REDUCE_TREE ? reduce_tree(r, x, i) : reduce_chain(r, x, i);
+    const unsigned k = gpu_list_item(list);
+    const gpu_sum a = list.item[k];
+    GPU_FOR_ITEM(i, list, k, a.n) {
+        float s = r.order == MPSIM_REDUCE_TREE ? reduce_tree(r, a.x, i)
+                                               : reduce_chain(r, a.x, a.chunk, i);
         if (r.average == MPSIM_AVERAGE_AFTER)
             s = __fdiv_rn(s, (float)r.ranks);
-        gpu_store(r.result, y, i, gpu_encode(r.result, GPU_NEAREST, s).code);
+        gpu_store(r.result, a.y, i, gpu_encode(r.result, GPU_NEAREST, s).code);
     }
 }
 

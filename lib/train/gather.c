@@ -88,32 +88,36 @@ void train_gather_close(train *t)
 int train_gather(train *t, uint32_t micro, uint32_t rank, char *error)
 {
     const train_ops *ops = t->e->ops;
+    train_pair list[TRAIN_PARAMS];
+    size_t n = 0;
     for (size_t i = 0; i < t->n_params; i++) {
         train_param *p = &t->params[i];
         train_tensor *to = p->sums ? &p->sums[rank] : NULL;
-        if (to && (micro ? ops->add(t->e, to, to, &p->wgrad, NULL)
-                         : ops->cast(t->e, to, &p->wgrad, MPSIM_ROUND_NEAREST_EVEN, NULL)))
+        if (to && micro && ops->add(t->e, to, to, &p->wgrad, NULL))
             return train_engine_failed(t, p->name, error);
+        if (to && !micro)
+            list[n++] = (train_pair){.y = to, .x = &p->wgrad};
     }
-    return 0;
+    return ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN)
+               ? train_engine_failed(t, "gradients", error)
+               : 0;
 }
 
 int train_gather_ranks(train *t, char *error)
 {
-    const size_t ranks = train_ranks(&t->run->settings);
-    const train_tensor **x = ranks > 1 ? malloc(ranks * sizeof *x) : NULL;
-    int code = 0;
+    const size_t ranks = train_ranks(&t->run->settings), n = t->n_params;
     if (ranks == 1)
         return 0;
+    const train_tensor **x = malloc((n ? n : 1) * ranks * sizeof *x);
+    train_sum list[TRAIN_PARAMS];
     if (!x)
         return train_fail(error, "out of memory");
-    for (size_t i = 0; i < t->n_params && !code; i++) {
-        train_param *p = &t->params[i];
+    for (size_t i = 0; i < n; i++) {
+        list[i] = (train_sum){.y = &t->params[i].sums[ranks], .x = x + i * ranks};
         for (size_t k = 0; k < ranks; k++)
-            x[k] = &p->sums[k];
-        if (t->e->ops->reduce(t->e, &t->reduce, &p->sums[ranks], x, ranks))
-            code = train_engine_failed(t, p->name, error);
+            x[i * ranks + k] = &t->params[i].sums[k];
     }
+    const int code = t->e->ops->reduce(t->e, &t->reduce, list, n, ranks);
     free(x);
-    return code;
+    return code ? train_engine_failed(t, "gradients", error) : 0;
 }

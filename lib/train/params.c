@@ -240,13 +240,18 @@ static int bring(train *t, train_tensor *x, const train_tensor *like, const mpsi
     return 0;
 }
 
-int train_param_refresh(train *t, train_param *p, char *error)
+int train_params_refresh(train *t, char *error)
 {
     const mpsim_round_mode mode = t->plan->master == TRAIN_SPLIT_MASTER ? MPSIM_ROUND_NEAREST_AWAY
                                                                         : MPSIM_ROUND_NEAREST_EVEN;
-    if (p->copy.data && t->e->ops->cast(t->e, &p->copy, &p->kept, mode, NULL))
-        return train_engine_failed(t, p->name, error);
-    return 0;
+    train_pair list[TRAIN_PARAMS];
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_params; i++)
+        if (t->params[i].copy.data)
+            list[n++] = (train_pair){.y = &t->params[i].copy, .x = &t->params[i].kept};
+    return t->e->ops->cast_list(t->e, list, n, mode)
+               ? train_engine_failed(t, "the model's copies", error)
+               : 0;
 }
 
 /* What any plan of the run needs: so a checkpoint has the same tensors whatever the step. */
@@ -288,8 +293,5 @@ int train_params_use(train *t, const train_plan *plan, char *error)
         if (use(t, plan, &t->params[i]))
             return train_engine_failed(t, t->params[i].name, error);
     t->plan = plan;
-    for (size_t i = 0; i < t->n_params; i++)
-        if (train_param_refresh(t, &t->params[i], error))
-            return -1;
-    return 0;
+    return train_params_refresh(t, error);
 }

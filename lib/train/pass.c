@@ -25,18 +25,15 @@ static int do_quantize(train *t, const train_pass *p, train_do *d)
                               .rng = {.seed = t->run->settings.seed,
                                       .stream = stream_of(t, p, d)},
                               .blocks = d->n > 1 ? d->results[1].to : NULL};
-    float amax = 0;
-    const int code = t->e->ops->quantize(t->e, d->results[0].to, d->x, &q,
-                                         d->delayed && d->record ? &amax : NULL, d->counts);
-    if (!code && d->delayed && d->record)
-        mpsim_delayed_record(d->delayed, amax);
-    return code;
+    return t->e->ops->quantize(t->e, d->results[0].to, d->x, &q,
+                               d->delayed && d->record ? &d->amax : NULL, d->counts);
 }
 
-static int do_loss(train *t, train_do *d)
+static int do_loss(train *t, const train_pass *p, train_do *d)
 {
+    train_score *s = &t->scores[p->micro];
     return t->e->ops->softmax_xent(t->e, d->n ? d->results[0].to : NULL, d->x, t->labels,
-                                   t->coefficient, &t->math, &t->loss, &t->correct, d->counts);
+                                   t->coefficient, &t->math, &s->loss, &s->correct, d->counts);
 }
 
 static int do_norm(train *t, train_do *d)
@@ -116,13 +113,26 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     case WORK_POOL: return ops->maxpool(t->e, to, d->x, &d->pool);
     case WORK_POOL_BACK: return ops->maxpool_backward(t->e, to, d->x, d->y, &d->pool);
     case WORK_SUMS: return ops->column_sums(t->e, to, d->x, d->counts);
-    case WORK_LOSS: return do_loss(t, d);
+    case WORK_LOSS: return do_loss(t, p, d);
     case WORK_NORM:
     case WORK_NORM_BACK:
     case WORK_NORM_TEST: return do_norm(t, d);
     case WORK_NONE: return 0;
     default: return do_decoder(t, d);
     }
+}
+
+/* Parameters in the formats that they enter the pass with, at once. */
+static int do_entering(train *t, const train_pass *p)
+{
+    train_pair list[TRAIN_PARAMS]; /* two of a layer at most */
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const train_do *d = p->list[i];
+        if (d->entering)
+            list[n++] = (train_pair){.y = d->results[0].to, .x = d->x, .counts = d->counts};
+    }
+    return t->e->ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN);
 }
 
 /* Rows of pixels and labels: image number images[i], or first + i. */
@@ -142,8 +152,10 @@ int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t fir
 
 int train_pass_do(train *t, train_pass *p, char *error)
 {
+    if (do_entering(t, p))
+        return train_engine_failed(t, "parameters", error);
     for (size_t i = 0; i < p->n; i++)
-        if (do_one(t, p, p->list[i]))
+        if (!p->list[i]->entering && do_one(t, p, p->list[i]))
             return train_engine_failed(t, p->list[i]->results[0].name, error);
     return 0;
 }

@@ -3,8 +3,6 @@
 
 #include "plan/fields.h"
 
-#include <train/parallel.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -33,52 +31,9 @@ static const mpsim_format *common_format(const train_gradients *g)
     return f;
 }
 
-/* ---- gradient after gradient, or many at once ---- */
-
-typedef struct pass {
-    const train_rules *rules;
-    const train_gradients *g;
-    int (*run)(const struct pass *p, size_t i);
-    double before; /* they are divided by */
-    float factor;
-} pass;
-
 static int is_torch(mpsim_clip_rule rule)
 {
     return rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
-}
-
-static int unscale_one(const pass *p, size_t i)
-{
-    return p->g->unscale(p->g->context, i, p->rules->unscale, p->before);
-}
-
-static int norm_one(const pass *p, size_t i)
-{
-    const train_gradients *g = p->g;
-    return g->norm(g->context, i, is_torch(p->rules->clip) ? g->format(g->context, i) : NULL,
-                   &g->norms[i]);
-}
-
-static int scale_one(const pass *p, size_t i)
-{
-    return p->g->scale(p->g->context, i, p->factor);
-}
-
-static void run_one(int i, void *context)
-{
-    const pass *p = context;
-    (void)p->run(p, (size_t)i);
-}
-
-static int run_all(pass *p)
-{
-    int code = 0;
-    if (p->g->concurrent)
-        parallel_for((int)p->g->n, run_one, p);
-    for (size_t i = 0; !p->g->concurrent && i < p->g->n && !code; i++)
-        code = p->run(p, i);
-    return code;
 }
 
 static int clip(const train_rules *r, const train_gradients *g, double scale, double norm,
@@ -86,10 +41,7 @@ static int clip(const train_rules *r, const train_gradients *g, double scale, do
 {
     const int unscales = mpsim_clip_unscales(r->clip);
     const mpsim_format *f = common_format(g);
-    pass norms = {.rules = r, .g = g, .run = norm_one};
-    int code = run_all(&norms);
-    if (!code && g->complete)
-        code = g->complete(g->context, g->norms, g->n);
+    const int code = g->norm(g->context, is_torch(r->clip), g->norms);
     if (code)
         return code;
     const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n)
@@ -97,17 +49,15 @@ static int clip(const train_rules *r, const train_gradients *g, double scale, do
     const mpsim_clip c = mpsim_clip_factor(r->clip, f, total, r->max_norm, scale);
     out->norm = unscales ? total / scale : total;
     out->clipped = c.clipped;
-    pass scale_by = {.rules = r, .g = g, .run = scale_one, .factor = (float)c.factor};
-    return c.apply ? run_all(&scale_by) : 0;
+    return c.apply ? g->scale(g->context, (float)c.factor) : 0;
 }
 
 int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled,
                 double norm, train_readied *out)
 {
     const train_unscaling u = train_unscaling_of(r, scale);
-    pass before = {.rules = r, .g = g, .run = unscale_one, .before = u.before};
     *out = (train_readied){.norm = (double)NAN, .in_optimizer = u.in_optimizer};
-    const int code = u.before != unscaled ? run_all(&before) : 0;
+    const int code = u.before != unscaled ? g->unscale(g->context, r->unscale, u.before) : 0;
     return code || r->clip == MPSIM_CLIP_NONE ? code : clip(r, g, scale, norm, out);
 }
 

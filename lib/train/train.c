@@ -150,6 +150,9 @@ static int open_room(train *t)
 {
     const train_settings *s = &t->run->settings;
     const size_t batch = s->batch, images = batch > TRAIN_TESTS ? batch : TRAIN_TESTS;
+    t->scores = calloc((size_t)train_micro_batches(s) * train_ranks(s), sizeof *t->scores);
+    if (!t->scores)
+        return -1;
     if (train_is_text(s)) {
         t->text = text_of(t->run);
         t->labels = malloc(batch * s->decoder.context * sizeof *t->labels);
@@ -200,6 +203,7 @@ void train_close(train *t)
     for (size_t i = 0; i < TRAIN_LAYERS; i++)
         for (int k = 0; k < TRAIN_FP8; k++)
             free(t->fp8[i][k].state.history);
+    free(t->scores);
     free(t->labels);
     free(t->pixels);
     free(t->starts);
@@ -217,6 +221,11 @@ train_engine *train_engine_of(train *t)
 }
 
 /* ---- a step ---- */
+
+static int finish(train *t, const char *what, char *error)
+{
+    return t->e->ops->finish(t->e) ? train_engine_failed(t, what, error) : 0;
+}
 
 /* Windows of the text into a pass. */
 static void fill(train *t, train_pass *p, const size_t *starts)
@@ -239,34 +248,52 @@ static int run_batch(train *t, uint32_t micro, uint32_t rank, char *error)
     return train_pass_run(t, &t->batch, images, 0, error);
 }
 
-/* The mean loss of all micro-batches and ranks, and the gradients that are the step's. */
-static int forward_backward(train *t, train_step *out, char *error)
+/* The gradients that are the step's, of all micro-batches and ranks. */
+static int forward_backward(train *t, char *error)
 {
     const train_settings *s = &t->run->settings;
     const uint32_t micros = train_micro_batches(s), ranks = train_ranks(s);
     const double rows = (double)s->batch * (train_is_text(s) ? s->decoder.context : 1);
-    const double passes = (double)micros * ranks;
-    double loss = 0;
-    uint64_t correct = 0;
     t->coefficient = (float)(t->scaler.scale * s->loss_factor / (rows * micros));
     for (uint32_t rank = 0; rank < ranks; rank++)
         for (uint32_t micro = 0; micro < micros; micro++) {
             t->batch.micro = rank * micros + micro;
             if (run_batch(t, micro, rank, error) || train_gather(t, micro, rank, error))
                 return -1;
-            loss += (double)t->loss;
-            correct += t->correct;
         }
-    out->loss = (float)(loss / passes);
-    out->accuracy = (double)correct / (rows * passes);
     return train_gather_ranks(t, error);
 }
 
+/* The mean loss of all micro-batches and ranks. */
+static void add_scores(const train *t, train_step *out)
+{
+    const train_settings *s = &t->run->settings;
+    const double rows = (double)s->batch * (train_is_text(s) ? s->decoder.context : 1);
+    const size_t n = (size_t)train_micro_batches(s) * train_ranks(s);
+    double loss = 0;
+    uint64_t correct = 0;
+    for (size_t i = 0; i < n; i++) {
+        loss += (double)t->scores[i].loss;
+        correct += t->scores[i].correct;
+    }
+    out->loss = (float)(loss / (double)n);
+    out->accuracy = (double)correct / (rows * (double)n);
+}
+
+/* All amaxes are told before a scale follows from them. */
 static void next_scales(train *t)
 {
-    for (size_t i = 0; i < t->batch.n; i++)
-        if (t->batch.list[i]->delayed && t->batch.list[i]->record)
-            mpsim_delayed_update(t->batch.list[i]->delayed, 0.0f);
+    for (int update = 0; update < 2; update++)
+        for (size_t i = 0; i < t->batch.n; i++) {
+            train_do *d = t->batch.list[i];
+            if (!d->delayed || !d->record)
+                continue;
+            if (update)
+                mpsim_delayed_update(d->delayed, 0.0f);
+            else
+                mpsim_delayed_record(d->delayed, d->amax);
+            d->amax = 0;
+        }
 }
 
 int train_prepare(train *t, char *error)
@@ -279,17 +306,18 @@ int train_next(train *t, train_step *out, char *error)
     memset(out, 0, sizeof *out);
     memset(&t->act, 0, sizeof t->act);
     t->agrad = t->wgrad = t->act;
-    t->updates = t->lost = t->correct = 0;
+    t->updates = t->lost = 0;
     if (t->scaler.stopped)
         return train_fail(error, "the scaler has stopped the training");
-    if (train_prepare(t, error) || forward_backward(t, out, error))
+    if (train_prepare(t, error) || forward_backward(t, error))
         return -1;
     out->step = t->step;
     out->plan = t->plan;
     if (train_apply(t, out, error))
         return -1;
-    if (t->e->ops->finish(t->e))
-        return train_engine_failed(t, "the end of a step", error);
+    if (finish(t, "the end of a step", error))
+        return -1;
+    add_scores(t, out);
     out->act = t->act;
     out->agrad = t->agrad;
     out->wgrad = t->wgrad;
@@ -311,7 +339,7 @@ static int run_held(train *t, train_pass *p, size_t images, size_t first, char *
     for (size_t b = 0; b < images; b++)
         t->starts[b] = t->text->trained + (first + b) * context;
     fill(t, p, t->starts);
-    return train_pass_do(t, p, error);
+    return train_pass_do(t, p, error) || finish(t, "evaluation", error) ? -1 : 0;
 }
 
 static int evaluate_text(train *t, double *loss, double *accuracy, char *error)
@@ -326,8 +354,8 @@ static int evaluate_text(train *t, double *loss, double *accuracy, char *error)
         const size_t images = n - at < s->batch ? n - at : s->batch;
         if (run_held(t, images < s->batch ? &t->rest : &t->test, images, at, error))
             return -1;
-        sum += (double)t->loss * (double)images;
-        correct += t->correct;
+        sum += (double)t->scores->loss * (double)images;
+        correct += t->scores->correct;
     }
     *loss = sum / (double)n;
     *accuracy = (double)correct / ((double)n * s->decoder.context);
@@ -338,18 +366,16 @@ static int evaluate_digits(train *t, double *loss, double *accuracy, char *error
 {
     if (t->test.n == 0 && train_pass_open(t, &t->test, TRAIN_TESTS, 0, error))
         return -1;
-    if (train_pass_run(t, &t->test, NULL, TRAIN_IMAGES, error))
+    if (train_pass_run(t, &t->test, NULL, TRAIN_IMAGES, error) || finish(t, "evaluation", error))
         return -1;
-    *loss = (double)t->loss;
-    *accuracy = (double)t->correct / TRAIN_TESTS;
+    *loss = (double)t->scores->loss;
+    *accuracy = (double)t->scores->correct / TRAIN_TESTS;
     return 0;
 }
 
 int train_evaluate(train *t, double *loss, double *accuracy, char *error)
 {
     t->coefficient = 1.0f / TRAIN_TESTS; /* of gradients, of which there are none */
-    if ((train_is_text(&t->run->settings) ? evaluate_text : evaluate_digits)(t, loss, accuracy,
-                                                                             error))
-        return -1;
-    return t->e->ops->finish(t->e) ? train_engine_failed(t, "evaluation", error) : 0;
+    return (train_is_text(&t->run->settings) ? evaluate_text : evaluate_digits)(t, loss, accuracy,
+                                                                                 error);
 }

@@ -116,7 +116,9 @@ typedef struct train_do {
     mpsim_block_recipe recipe;
     int transposed;
     mpsim_delayed *delayed; /* the state that gives the scale, or NULL */
-    int record;             /* 1: tells it the amax */
+    int record;             /* 1: it is told the amax, once a step */
+    float amax;             /* the largest of the step so far; complete after finish */
+    int entering;           /* 1: a parameter that the pass begins with */
     int weight_copy;        /* 1: of a parameter, not of an activation */
     const void *index;
     train_pool pool;
@@ -137,7 +139,7 @@ typedef struct train_scratch {
 typedef struct train_pass {
     size_t images;
     int training;
-    unsigned micro; /* number of the micro-batch, of all ranks: random bits */
+    unsigned micro; /* number of the micro-batch, of all ranks: random bits, scores */
     train_do **list;
     size_t n, room;
     train_tensor pixels;
@@ -153,6 +155,12 @@ typedef struct train_fp8 {
     int used;
     mpsim_delayed state;
 } train_fp8;
+
+/* What a pass says of its batch; complete after finish. */
+typedef struct train_score {
+    float loss;
+    uint64_t correct;
+} train_score;
 
 struct train {
     const train_run *run;
@@ -170,6 +178,7 @@ struct train {
     train_fp8 fp8[TRAIN_LAYERS][TRAIN_FP8];
     train_pass batch, test, rest; /* rest: the last windows, where they are fewer than a batch */
     train_counts act, agrad, wgrad;
+    train_score *scores; /* of every micro-batch of all ranks; of evaluations the first */
     uint32_t *labels; /* of the batch, or of the test images */
     float *pixels;
     const train_text *text; /* of transformers, and where a pass's windows begin */
@@ -177,8 +186,8 @@ struct train {
     mpsim_format accumulate; /* of the sums of micro-batches */
     mpsim_reduce reduce;     /* of ranks */
     /* of the step at hand */
-    float coefficient, loss;
-    uint64_t correct, updates, lost;
+    float coefficient;
+    uint64_t updates, lost;
 };
 
 /* common.c */
@@ -222,7 +231,8 @@ void train_text_fill(const train_text *x, size_t start, size_t n, uint32_t *toke
 int train_params_open(train *t, char *error);
 int train_params_use(train *t, const train_plan *plan, char *error); /* t->plan is the old one */
 void train_params_close(train *t);
-int train_param_refresh(train *t, train_param *p, char *error);
+/* The model's copies of all parameters. */
+int train_params_refresh(train *t, char *error);
 /* The parameter as the model has it. */
 const train_tensor *train_param_model(const train_param *p);
 const train_placement *train_param_place(const train *t, const train_param *p);

@@ -2,6 +2,7 @@
 #include "trainer.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- the gradients of all parameters, as step.h sees them ---- */
 
@@ -16,64 +17,78 @@ static const mpsim_format *format_of(void *context, size_t i)
     return g->t->params[i].grad.format;
 }
 
-static int unscale(void *context, size_t i, mpsim_unscale_rule rule, double scale)
+static int failed(const train *t, char *error)
 {
-    const gradients *g = context;
-    train_param *p = &g->t->params[i];
-    unsigned found = 0; /* of the check, which is over */
-    return g->t->e->ops->unscale(g->t->e, &p->grad, p->source, rule, scale, &found)
-               ? train_engine_failed(g->t, p->name, g->error)
-               : 0;
+    return train_engine_failed(t, "gradients", error);
 }
 
-static int norm_of(void *context, size_t i, const mpsim_format *f, float *norm)
+/* All unscaled; found, if not NULL: of each, and 0 before. */
+static int unscale_all(train *t, mpsim_unscale_rule rule, double scale, unsigned *found, char *error)
 {
-    const gradients *g = context;
-    train_param *p = &g->t->params[i];
-    return g->t->e->ops->norm(g->t->e, &p->grad, f, norm)
-               ? train_engine_failed(g->t, p->name, g->error)
-               : 0;
+    train_pair list[TRAIN_PARAMS];
+    for (size_t i = 0; i < t->n_params; i++)
+        list[i] = (train_pair){.y = &t->params[i].grad, .x = t->params[i].source};
+    return t->e->ops->unscale(t->e, list, t->n_params, rule, scale, found) ? failed(t, error) : 0;
 }
 
-static int scale_by(void *context, size_t i, float factor)
+static int unscale(void *context, mpsim_unscale_rule rule, double scale)
 {
     const gradients *g = context;
-    train_param *p = &g->t->params[i];
-    return g->t->e->ops->scale(g->t->e, &p->grad, factor)
-               ? train_engine_failed(g->t, p->name, g->error)
-               : 0;
+    return unscale_all(g->t, rule, scale, NULL, g->error); /* the check is over */
+}
+
+static int norms_of(void *context, int own, float *norms)
+{
+    const gradients *g = context;
+    const train_tensor *x[TRAIN_PARAMS];
+    const mpsim_format *f[TRAIN_PARAMS];
+    for (size_t i = 0; i < g->t->n_params; i++) {
+        x[i] = &g->t->params[i].grad;
+        f[i] = own ? x[i]->format : NULL;
+    }
+    return g->t->e->ops->norm(g->t->e, x, g->t->n_params, f, norms) ? failed(g->t, g->error) : 0;
+}
+
+static int scale_by(void *context, float factor)
+{
+    const gradients *g = context;
+    train_tensor *x[TRAIN_PARAMS];
+    for (size_t i = 0; i < g->t->n_params; i++)
+        x[i] = &g->t->params[i].grad;
+    return g->t->e->ops->scale(g->t->e, x, g->t->n_params, factor) ? failed(g->t, g->error) : 0;
 }
 
 /* ---- the check ---- */
 
-/* All gradients unscaled; *cause: the first that came with an infinity or NaN. */
-static int unscale_all(train *t, mpsim_unscale_rule rule, double scale, const char **cause,
-                       char *error)
+/* The first gradient that came with an infinity or NaN, or NULL. */
+static const char *cause_of(const train *t, const unsigned *found)
 {
-    *cause = NULL;
-    for (size_t i = 0; i < t->n_params; i++) {
-        train_param *p = &t->params[i];
-        unsigned found = 0;
-        if (t->e->ops->unscale(t->e, &p->grad, p->source, rule, scale, &found))
-            return train_engine_failed(t, p->name, error);
-        if (!*cause && (found & MPSIM_FOUND_INPUT))
-            *cause = p->name;
-    }
-    return 0;
+    for (size_t i = 0; i < t->n_params; i++)
+        if (found[i] & MPSIM_FOUND_INPUT)
+            return t->params[i].name;
+    return NULL;
 }
 
-/* Does the step overflow, as the scaler's check sees it? *cause comes from the elements. */
-static int overflows(train *t, const char **cause, int *found, char *error)
+/* All gradients unscaled. Does the step overflow, as the scaler's check sees it? *cause comes from the
+ * elements, if they say so. */
+static int check(train *t, mpsim_unscale_rule rule, double scale, const char **cause, int *overflows,
+                 char *error)
 {
+    const train_tensor *x[TRAIN_PARAMS];
     float norms[TRAIN_PARAMS];
-    *found = *cause != NULL;
+    unsigned found[TRAIN_PARAMS] = {0};
+    if (unscale_all(t, rule, scale, found, error))
+        return -1;
+    *cause = cause_of(t, found);
+    *overflows = *cause != NULL;
     if (t->plan->scaler.check != MPSIM_CHECK_NORM)
         return 0;
     for (size_t i = 0; i < t->n_params; i++)
-        if (t->e->ops->norm(t->e, t->params[i].source, NULL, &norms[i]))
-            return train_engine_failed(t, t->params[i].name, error);
-    *found = train_norm_overflows(norms, t->n_params);
-    if (*found && !*cause)
+        x[i] = t->params[i].source;
+    if (t->e->ops->norm(t->e, x, t->n_params, NULL, norms))
+        return failed(t, error);
+    *overflows = train_norm_overflows(norms, t->n_params);
+    if (*overflows && !*cause)
         *cause = train_norm_name;
     return 0;
 }
@@ -92,29 +107,47 @@ static int decays(const train *t, const train_param *p)
     return !train_is_text(s) || s->decoder.decay_all || p->rank > 1;
 }
 
-static int step_param(train *t, const mpsim_optim *all, train_param *p, char *error)
+/* A parameter's, with what it points to. */
+typedef struct update {
+    mpsim_optim optim;
+    mpsim_rng rng;
+} update;
+
+static int set_update(train *t, const mpsim_optim *all, train_param *p, update *own, train_update *u,
+                      char *error)
 {
-    mpsim_optim o = train_optim_of(all, train_param_place(t, p));
-    const unsigned needs = train_needs(&o, &o.param);
-    const mpsim_rng rng = {.seed = t->run->settings.seed,
-                           .stream = train_stream_of_step(t->step, p->name)};
-    const train_update u = {.param = &p->kept, .grad = &p->grad,
-                            .m = needed(needs, TRAIN_NEEDS_M, &p->m),
-                            .v = needed(needs, TRAIN_NEEDS_V, &p->v),
-                            .vmax = needed(needs, TRAIN_NEEDS_VMAX, &p->vmax),
-                            .kahan = needed(needs, TRAIN_NEEDS_KAHAN, &p->kahan)};
+    mpsim_optim *o = &own->optim;
+    *o = train_optim_of(all, train_param_place(t, p));
+    const unsigned needs = train_needs(o, &o->param);
     if (!decays(t, p))
-        o.weight_decay = 0;
-    const mpsim_status s = mpsim_optim_check(&o);
-    if (s)
-        return train_fail(error, "%s cannot be updated: variant %s of %s in %s: %s", p->name,
-                          o.variant->name, mpsim_optim_name((mpsim_optim_algorithm)o.algorithm),
-                          o.param.name, mpsim_status_string(s));
-    if (t->e->ops->optim(t->e, &o, p->age + 1, &u, &rng, t->count ? &t->updates : NULL,
+        o->weight_decay = 0;
+    own->rng = (mpsim_rng){.seed = t->run->settings.seed,
+                           .stream = train_stream_of_step(t->step, p->name)};
+    *u = (train_update){.param = &p->kept, .grad = &p->grad,
+                        .m = needed(needs, TRAIN_NEEDS_M, &p->m),
+                        .v = needed(needs, TRAIN_NEEDS_V, &p->v),
+                        .vmax = needed(needs, TRAIN_NEEDS_VMAX, &p->vmax),
+                        .kahan = needed(needs, TRAIN_NEEDS_KAHAN, &p->kahan),
+                        .optim = o, .step = p->age + 1, .rng = &own->rng};
+    const mpsim_status s = mpsim_optim_check(o);
+    return s ? train_fail(error, "%s cannot be updated: variant %s of %s in %s: %s", p->name,
+                          o->variant->name, mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
+                          o->param.name, mpsim_status_string(s))
+             : 0;
+}
+
+static int step_params(train *t, const mpsim_optim *all, update *own, char *error)
+{
+    train_update list[TRAIN_PARAMS];
+    for (size_t i = 0; i < t->n_params; i++)
+        if (set_update(t, all, &t->params[i], &own[i], &list[i], error))
+            return -1;
+    if (t->e->ops->optim(t->e, list, t->n_params, t->count ? &t->updates : NULL,
                          t->count ? &t->lost : NULL))
-        return train_engine_failed(t, p->name, error);
-    p->age++;
-    return train_param_refresh(t, p, error);
+        return train_engine_failed(t, "parameters", error);
+    for (size_t i = 0; i < t->n_params; i++)
+        t->params[i].age++;
+    return train_params_refresh(t, error);
 }
 
 static int move(train *t, const train_rules *rules, double scale, double unscaled, train_step *out,
@@ -122,7 +155,7 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
 {
     float norms[TRAIN_PARAMS];
     gradients context = {t, error};
-    const train_gradients g = {&context, t->n_params, norms, format_of, unscale, norm_of, scale_by, 0, NULL};
+    const train_gradients g = {&context, t->n_params, norms, format_of, unscale, norms_of, scale_by};
     mpsim_optim o = t->plan->optimizer;
     train_readied ready;
     if (train_ready(rules, &g, scale, unscaled, (double)NAN, &ready))
@@ -131,10 +164,10 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
     out->clipped = ready.clipped;
     o.grad_scale = ready.in_optimizer;
     o.lr = out->lr;
-    for (size_t i = 0; i < t->n_params; i++)
-        if (step_param(t, &o, &t->params[i], error))
-            return -1;
-    return 0;
+    update *own = malloc((t->n_params ? t->n_params : 1) * sizeof *own);
+    const int code = own ? step_params(t, &o, own, error) : train_fail(error, "out of memory");
+    free(own);
+    return code;
 }
 
 int train_apply(train *t, train_step *out, char *error)
@@ -145,8 +178,7 @@ int train_apply(train *t, train_step *out, char *error)
     const double unscaled = train_unscaling_of(&rules, t->scaler.scale).before;
     const char *cause;
     int found;
-    if (unscale_all(t, rules.unscale, unscaled, &cause, error) ||
-        overflows(t, &cause, &found, error))
+    if (check(t, rules.unscale, unscaled, &cause, &found, error))
         return -1;
     const mpsim_scaler_result s = mpsim_scaler_update(&t->scaler, found);
     out->scale = s.scale;

@@ -4,6 +4,8 @@
 
 #include "../cli/world.h"
 
+#include <train/parallel.h>
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -50,42 +52,80 @@ static int any_differs(const replay *r, parameter *const *list, size_t n, int *d
 
 /* ---- the gradients of all parameters, as train/step.h sees them ---- */
 
+/* The list, as the context of train_gradients. */
+typedef struct gradients {
+    parameter **list;
+    size_t n;
+} gradients;
+
 /* The format of a gradient as the optimizer gets it: that of the parameter it updates. */
 static const mpsim_format *format_of(void *context, size_t i)
 {
-    parameter *const *list = context;
-    return &list[i]->place.kept;
+    const gradients *g = context;
+    return &g->list[i]->place.kept;
 }
 
-static int unscale(void *context, size_t i, mpsim_unscale_rule rule, double scale)
+/* What is done to each of them, on all threads. */
+typedef struct task {
+    parameter *const *list;
+    void (*one)(const struct task *t, size_t i);
+    mpsim_unscale_rule rule;
+    double scale;
+    float factor, *norms;
+    int own; /* 1: norms are rounded to the gradients' formats */
+} task;
+
+static void run_one(int i, void *context)
 {
-    parameter *p = ((parameter **)context)[i];
-    if (scale != 1)
-        mpsim_unscale_array(rule, scale, &p->place.kept, p->g, p->g, p->n);
+    const task *t = context;
+    t->one(t, (size_t)i);
+}
+
+static void run(const gradients *g, task t)
+{
+    t.list = g->list;
+    parallel_for((int)g->n, run_one, &t);
+}
+
+static void unscale_one(const task *t, size_t i)
+{
+    parameter *p = t->list[i];
+    if (t->scale != 1)
+        mpsim_unscale_array(t->rule, t->scale, &p->place.kept, p->g, p->g, p->n);
     else if (p->place.kept.mbits < 23)
         mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, 1.0f);
+}
+
+static void norm_one(const task *t, size_t i)
+{
+    const parameter *p = t->list[i];
+    t->norms[i] = mpsim_norm(t->own ? &p->place.kept : NULL, p->g, p->n);
+}
+
+static void scale_one(const task *t, size_t i)
+{
+    parameter *p = t->list[i];
+    mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, t->factor);
+}
+
+static int unscale(void *context, mpsim_unscale_rule rule, double scale)
+{
+    run(context, (task){.one = unscale_one, .rule = rule, .scale = scale});
     return 0;
 }
 
-static int norm_of(void *context, size_t i, const mpsim_format *f, float *norm)
+/* Those of other processes are 0 here. */
+static int norms_of(void *context, int own, float *norms)
 {
-    const parameter *p = ((parameter **)context)[i];
-    *norm = mpsim_norm(f, p->g, p->n);
-    return 0;
+    const gradients *g = context;
+    run(g, (task){.one = norm_one, .norms = norms, .own = own});
+    return world_unite(norms, g->n * sizeof *norms);
 }
 
-static int scale_by(void *context, size_t i, float factor)
+static int scale_by(void *context, float factor)
 {
-    parameter *p = ((parameter **)context)[i];
-    mpsim_scale_array(&p->place.kept, p->g, p->g, p->n, factor);
+    run(context, (task){.one = scale_one, .factor = factor});
     return 0;
-}
-
-/* Those of other processes, which are 0 here. */
-static int complete(void *context, float *norms, size_t n)
-{
-    (void)context;
-    return world_unite(norms, n * sizeof *norms);
 }
 
 /* Each element within +-limit, as clip_grad_value_ does; a NaN stays. */
@@ -102,7 +142,7 @@ static void clip_values(parameter *const *list, size_t n, float limit)
 
 /* *norm: NaN is the exact one. Gradients are unscaled where that is done before; *done: by what they were
  * divided already. 0 or an exit code. */
-static int find_norm(replay *r, const train_rules *rules, train_gradients *g, double scale, double *done,
+static int find_norm(replay *r, const train_rules *rules, gradients *g, double scale, double *done,
                      double *norm)
 {
     const plan *pl = r->plan;
@@ -114,7 +154,7 @@ static int find_norm(replay *r, const train_rules *rules, train_gradients *g, do
         *norm = r->record.grad_norm;
         return 0;
     }
-    if ((code = any_differs(r, g->context, g->n, &differ)) || differ)
+    if ((code = any_differs(r, g->list, g->n, &differ)) || differ)
         return code;
     if (!isnan(r->record.grad_norm)) {
         *norm = r->record.grad_norm;
@@ -122,9 +162,8 @@ static int find_norm(replay *r, const train_rules *rules, train_gradients *g, do
     }
     if (!mpsim_clip_unscales(rules->clip)) {
         *done = train_unscaling_of(rules, scale).before;
-        for (size_t i = 0; i < g->n; i++)
-            unscale(g->context, i, rules->unscale, *done);
-        code = replay_cpu_norm(r, g->context, g->n, norm);
+        unscale(g, rules->unscale, *done);
+        code = replay_cpu_norm(r, g->list, g->n, norm);
     }
     if (!code && isnan(*norm))
         replay_say(r, NOTE_NORM, "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
@@ -161,17 +200,17 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
     const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip,
                                r->out.max_norm, variant_of(r)};
     const size_t room = r->n_parameters ? r->n_parameters : 1;
-    parameter **list = malloc(room * sizeof *list);
-    train_gradients g = {list, 0, malloc(room * sizeof *g.norms), format_of, unscale, norm_of,
-                         scale_by, 1, complete};
+    gradients all = {malloc(room * sizeof *all.list), 0};
+    train_gradients g = {&all, 0, malloc(room * sizeof *g.norms), format_of, unscale, norms_of, scale_by};
     train_readied ready;
-    int code = list && g.norms ? check_norm(r, &rules) : replay_no_memory();
+    int code = all.list && g.norms ? check_norm(r, &rules) : replay_no_memory();
     for (size_t i = 0; i < r->n_parameters && !code; i++)
         if (replay_is_updated(&r->parameters[i]))
-            list[g.n++] = &r->parameters[i];
+            all.list[all.n++] = &r->parameters[i];
+    g.n = all.n;
     double unscaled, norm;
     if (!code)
-        code = find_norm(r, &rules, &g, scale, &unscaled, &norm);
+        code = find_norm(r, &rules, &all, scale, &unscaled, &norm);
     if (!code)
         code = train_ready(&rules, &g, scale, unscaled, norm, &ready);
     if (!code) {
@@ -179,9 +218,9 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
         r->out.clipped = ready.clipped;
         *in_optimizer = ready.in_optimizer;
         if (r->out.clip_value > 0)
-            clip_values(list, g.n, (float)(r->out.clip_value * ready.in_optimizer));
+            clip_values(all.list, all.n, (float)(r->out.clip_value * ready.in_optimizer));
     }
-    free(list);
+    free(all.list);
     free(g.norms);
     return code;
 }

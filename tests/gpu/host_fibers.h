@@ -141,7 +141,7 @@ struct gpu_host_state {
     std::vector<gpu_host_memory> memory;
     cudaError_t error;
     char text[256];
-    uint64_t launches;
+    uint64_t launches, waits; /* waits: of the host for the device */
 
     ~gpu_host_state()
     {

@@ -107,12 +107,35 @@ static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, c
     }
     if (bytes)
         memmove(to, from, bytes);
+    gpu_host.waits++;
     return gpu_host.error;
 }
 
+/* Copies to the device from here do not wait. */
+inline std::vector<gpu_host_memory> gpu_host_pinned;
+
+template <class T>
+static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
+{
+    *p = static_cast<T *>(malloc(bytes));
+    gpu_host_pinned.push_back(gpu_host_memory{reinterpret_cast<unsigned char *>(*p), bytes});
+    return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t cudaFreeHost(void *p)
+{
+    for (gpu_host_memory &m : gpu_host_pinned)
+        if (m.base == p)
+            m.bytes = 0;
+    free(p);
+    return cudaSuccess;
+}
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
                                           cudaMemcpyKind kind, cudaStream_t = nullptr)
 {
+    const unsigned char *q = static_cast<const unsigned char *>(from);
+    for (const gpu_host_memory &m : gpu_host_pinned)
+        if (kind == cudaMemcpyHostToDevice && q >= m.base && q + bytes <= m.base + m.bytes)
+            gpu_host.waits--;
     return cudaMemcpy(to, from, bytes, kind);
 }
 
@@ -139,6 +162,7 @@ static inline cudaError_t cudaGetLastError()
 }
 static inline cudaError_t cudaDeviceSynchronize()
 {
+    gpu_host.waits++;
     return gpu_host_check();
 }
 static inline const char *cudaGetErrorString(cudaError_t e)

@@ -104,8 +104,9 @@ static int reduce_one(source *s, unsigned ranks, int order, int average, const c
         g.push_back(&x[i]->g);
     }
     pair &y = *x[s->below(ranks)];
-    const int good = !failed(cpu.ops->reduce(&cpu, &r, &y.c, c.data(), ranks) |
-                             cuda.ops->reduce(&cuda, &r, &y.g, g.data(), ranks)) &&
+    const train_sum u = {&y.c, c.data()}, v = {&y.g, g.data()};
+    const int good = !failed(cpu.ops->reduce(&cpu, &r, &u, 1, ranks) |
+                             cuda.ops->reduce(&cuda, &r, &v, 1, ranks)) &&
                      y.same("reduce");
     for (pair *p : x)
         delete p;

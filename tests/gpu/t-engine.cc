@@ -160,6 +160,12 @@ static void test_column_sums()
     OK(BOTH(column_sums, of(d), of(x), NULL) && d.same("5000 rows"), "sums of 5000 rows");
 }
 
+static int norms(pair *x, const mpsim_format *f, float *u, float *v)
+{
+    const train_tensor *c = &x->c, *g = &x->g;
+    return !failed(cpu.ops->norm(&cpu, &c, 1, &f, u) | cuda.ops->norm(&cuda, &g, 1, &f, v));
+}
+
 static void test_norm()
 {
     source s = {6};
@@ -171,23 +177,20 @@ static void test_norm()
                     pair x(&s, format(f), a.rows, a.cols, kind);
                     float u = 1, v = 2;
                     good = good &&
-                           !failed(cpu.ops->norm(&cpu, &x.c, *to ? format(to) : NULL, &u) |
-                                   cuda.ops->norm(&cuda, &x.g, *to ? format(to) : NULL, &v)) &&
+                           norms(&x, *to ? format(to) : NULL, &u, &v) &&
                            same_float("norm", u, v);
                 }
     OK(good, "exact norms");
     std::vector<float> x(70, 0x1.fffffep127f);
     float u = 1, v = 2;
     pair most(format("binary32"), 7, 10, x);
-    good = !failed(cpu.ops->norm(&cpu, &most.c, NULL, &u) |
-                   cuda.ops->norm(&cuda, &most.g, NULL, &v)) &&
+    good = norms(&most, NULL, &u, &v) &&
            same_float("largest", u, v);
     for (float &e : x)
         e = 0x1p-149f;
     most.put(x);
     good = good &&
-           !failed(cpu.ops->norm(&cpu, &most.c, NULL, &u) |
-                   cuda.ops->norm(&cuda, &most.g, NULL, &v)) &&
+           norms(&most, NULL, &u, &v) &&
            same_float("smallest", u, v) && v > 0;
     OK(good, "norms of the largest and of the smallest numbers");
 }
@@ -205,12 +208,14 @@ static int softmax_one(source *s, const char *f, const char *to, const shape &a,
     for (uint32_t &l : labels)
         l = s->below((unsigned)a.cols);
     if (failed(cpu.ops->softmax_xent(&cpu, &dx.c, &x.c, labels.data(), c, NULL, &u, &j, &n.c) |
-               cuda.ops->softmax_xent(&cuda, &dx.g, &x.g, labels.data(), c, NULL, &v, &k, &n.g)) ||
+               cuda.ops->softmax_xent(&cuda, &dx.g, &x.g, labels.data(), c, NULL, &v, &k, &n.g) |
+               cuda.ops->finish(&cuda)) ||
         !dx.same("softmax") || !same_float("loss", u, v) || !n.same("softmax") || j != k)
         return 0;
     return !failed(
                cpu.ops->softmax_xent(&cpu, NULL, &x.c, labels.data(), c, NULL, &u, &j, NULL) |
-               cuda.ops->softmax_xent(&cuda, NULL, &x.g, labels.data(), c, NULL, &v, &k, NULL)) &&
+               cuda.ops->softmax_xent(&cuda, NULL, &x.g, labels.data(), c, NULL, &v, &k, NULL) |
+               cuda.ops->finish(&cuda)) &&
            same_float("loss alone", u, v) && j == k;
 }
 
@@ -302,9 +307,10 @@ static void test_unscale()
                     for (input kind : {ORDINARY, WIDE, CODES}) {
                         pair x(&s, format(f), 21, 13, kind), y(format(to), 21, 13);
                         unsigned a = 0, b = 0;
+                        const train_pair c = {&y.c, &x.c, NULL}, g = {&y.g, &x.g, NULL};
                         good = good &&
-                               !failed(cpu.ops->unscale(&cpu, &y.c, &x.c, rule, scale, &a) |
-                                       cuda.ops->unscale(&cuda, &y.g, &x.g, rule, scale, &b)) &&
+                               !failed(cpu.ops->unscale(&cpu, &c, 1, rule, scale, &a) |
+                                       cuda.ops->unscale(&cuda, &g, 1, rule, scale, &b)) &&
                                y.same("unscale") && a == b;
                     }
     OK(good, "unscaling by every rule, and what it finds");
@@ -312,7 +318,11 @@ static void test_unscale()
     for (const char *f : all_formats)
         for (input kind : {ORDINARY, WIDE, CODES}) {
             pair x(&s, format(f), 21, 13, kind);
-            good = good && BOTH(scale, of(x), 0x1.8p-3f) && x.same("scale");
+            train_tensor *c = &x.c, *g = &x.g;
+            good = good &&
+                   !failed(cpu.ops->scale(&cpu, &c, 1, 0x1.8p-3f) |
+                           cuda.ops->scale(&cuda, &g, 1, 0x1.8p-3f)) &&
+                   x.same("scale");
         }
     OK(good, "scaling in place");
 }
@@ -328,13 +338,14 @@ static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, 
     pair y(f, transposed ? a.cols : a.rows, transposed ? a.rows : a.cols);
     train_quantize q;
     counts n;
-    float u = 1, v = 2;
+    float u = 0, v = 0;
     memset(&q, 0, sizeof q);
     q.recipe = b;
     q.transposed = transposed;
     q.given = given;
     return !failed(cpu.ops->quantize(&cpu, &y.c, &x.c, &q, &u, &n.c) |
-                   cuda.ops->quantize(&cuda, &y.g, &x.g, &q, &v, &n.g)) &&
+                   cuda.ops->quantize(&cuda, &y.g, &x.g, &q, &v, &n.g) |
+                   cuda.ops->finish(&cuda)) &&
            y.same(b->name) && same_float("amax", u, v) && n.same(b->name);
 }
 
@@ -434,13 +445,15 @@ static int optim_run(source *s, const settings &t, input kind, int counting)
                           adam || t.momentum != 0 ? &m1.c : NULL,
                           adam ? &m2.c : NULL,
                           t.amsgrad ? &m3.c : NULL,
-                          NULL};
+                          NULL,
+                          &o,
+                          step,
+                          &rng};
         train_update v = {&w.g, &g.g, u.m ? &m1.g : NULL, u.v ? &m2.g : NULL, u.vmax ? &m3.g : NULL,
-                          NULL};
-        if (failed(cpu.ops->optim(&cpu, &o, step, &u, &rng, counting ? &a : NULL,
-                                  counting ? &b : NULL) |
-                   cuda.ops->optim(&cuda, &o, step, &v, &rng, counting ? &c : NULL,
-                                   counting ? &d : NULL)))
+                          NULL, &o, step, &rng};
+        if (failed(cpu.ops->optim(&cpu, &u, 1, counting ? &a : NULL, counting ? &b : NULL) |
+                   cuda.ops->optim(&cuda, &v, 1, counting ? &c : NULL, counting ? &d : NULL) |
+                   cuda.ops->finish(&cuda)))
             return 0;
         if (!w.same("parameter") || !m1.same("m") || !m2.same("v") || !m3.same("vmax") || a != c ||
             b != d) {
@@ -490,8 +503,8 @@ static void test_optim()
     mpsim_optim o;
     mpsim_optim_init(&o, adamw, mpsim_optim_variant_find("apex"));
     pair w(&s, format("binary32"), 2, 2, ORDINARY), g(&s, format("binary32"), 2, 2, ORDINARY);
-    train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, NULL};
-    OK(cuda.ops->optim(&cuda, &o, 1, &u, NULL, NULL, NULL) == -1 &&
+    train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, NULL, &o, 1, NULL};
+    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 &&
            strstr(cuda.error, "variant apex"),
        "a variant without a kernel is an error");
 }
@@ -561,7 +574,7 @@ static void test_views()
     one.rows = one.cols = 1;
     pair z(format("bf16"), 1, 1);
     OK(cuda.ops->put(&cuda, &z.g, &no_number) == -1, "put takes numbers of the format only");
-    train_counts many[600];
+    static train_counts many[1500];
     memset(many, 0, sizeof many);
     int good = 1;
     for (train_counts &c : many)

@@ -146,7 +146,8 @@ START_TEST(test_reduce)
     train_tensor y = make(format(f[1]), 30, 41, NULL);
     ck_assert(mpsim_reduce_array(&r, want, values, 5, 1230) == MPSIM_OK);
     y.inverse = 3;
-    OK(ops->reduce(&engine, &r, &y, ranks, 5));
+    const train_sum sum = {.y = &y, .x = ranks};
+    OK(ops->reduce(&engine, &r, &sum, 1, 5));
     ck_assert(y.inverse == 1);
     engine_same("reduce", get(&y), want, 1230);
     for (size_t i = 0; i < 5; i++)
@@ -414,12 +415,13 @@ START_TEST(test_errors_of_tokens)
     const train_tensor *ranks[2] = {&x, &small};
     mpsim_reduce r = {.wire = *format("bf16"), .accumulator = *format("bf16"),
                       .result = *format("bf16"), .order = MPSIM_REDUCE_RING};
-    FAILS(ops->reduce(&engine, &r, &y, ranks, 2), "6 x 8 is needed");
-    FAILS(ops->reduce(&engine, &r, &x, ranks, 1), "must be one");
-    FAILS(ops->reduce(&engine, &r, &y, ranks, 0), "ranks are missing");
-    FAILS(ops->reduce(&engine, NULL, &y, ranks, 1), "settings");
+    const train_sum sum = {.y = &y, .x = ranks}, wrong = {.y = &x, .x = ranks};
+    FAILS(ops->reduce(&engine, &r, &sum, 1, 2), "6 x 8 is needed");
+    FAILS(ops->reduce(&engine, &r, &wrong, 1, 1), "must be one");
+    FAILS(ops->reduce(&engine, &r, &sum, 1, 0), "ranks are missing");
+    FAILS(ops->reduce(&engine, NULL, &sum, 1, 1), "settings");
     r.order = 9;
-    FAILS(ops->reduce(&engine, &r, &y, ranks, 1), "reduce: ");
+    FAILS(ops->reduce(&engine, &r, &sum, 1, 1), "reduce: ");
     DROP(&x, &y, &small, &empty);
 }
 END_TEST

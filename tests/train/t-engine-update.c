@@ -26,16 +26,19 @@ START_TEST(test_gradients)
             expected |= isfinite(v[i]) ? 0 : MPSIM_FOUND_INPUT;
             expected |= isfinite(want[i]) ? 0 : MPSIM_FOUND_OUTPUT;
         }
-        OK(ops->unscale(&engine, &y, &x, rule, scale, &found));
+        const train_pair both = {.y = &y, .x = &x};
+        const train_tensor *const of = &y;
+        train_tensor *const to = &y;
+        OK(ops->unscale(&engine, &both, 1, rule, scale, &found));
         engine_same("unscale", get(&y), want, 400);
         ck_assert_uint_eq(found, expected);
         float norm = 0;
-        OK(ops->norm(&engine, &y, f, &norm));
+        OK(ops->norm(&engine, &of, 1, &f, &norm));
         const float norm_ = mpsim_norm(f, want, 400);
         engine_same("norm", &norm, &norm_, 1);
         for (size_t i = 0; i < 400; i++)
             want[i] = rounded(f, want[i] * 0.3f, NULL);
-        OK(ops->scale(&engine, &y, 0.3f));
+        OK(ops->scale(&engine, &to, 1, 0.3f));
         engine_same("scale", get(&y), want, 400);
         drop(&x);
         drop(&y);
@@ -66,8 +69,8 @@ START_TEST(test_optim_sgd)
         expected_lost += i != 7 && i != 9 && want[i] == p[i];
     }
     train_tensor param = make(f, 20, 20, p), grad = make(f, 20, 20, g);
-    const train_update u = {.param = &param, .grad = &grad};
-    OK(ops->optim(&engine, &o, 1, &u, NULL, &updates, &lost));
+    const train_update u = {.param = &param, .grad = &grad, .optim = &o, .step = 1};
+    OK(ops->optim(&engine, &u, 1, &updates, &lost));
     engine_same("sgd", get(&param), want, n);
     ck_assert_uint_eq(updates, expected_updates);
     ck_assert_uint_eq(lost, expected_lost);
@@ -118,8 +121,9 @@ START_TEST(test_optim)
     train_tensor tp = make(fp, 13, 20, p), tg = make(fp, 13, 20, NULL), tm = make(fs, 13, 20, NULL);
     train_tensor tv = make(fs, 13, 20, NULL), tx = make(fs, 13, 20, NULL);
     train_tensor tk = make(fp, 13, 20, NULL);
-    const train_update u = {.param = &tp, .grad = &tg, .m = &tm, .v = adam ? &tv : NULL,
-                            .vmax = c->amsgrad ? &tx : NULL, .kahan = kahan ? &tk : NULL};
+    train_update u = {.param = &tp, .grad = &tg, .m = &tm, .v = adam ? &tv : NULL,
+                      .vmax = c->amsgrad ? &tx : NULL, .kahan = kahan ? &tk : NULL, .optim = &o,
+                      .rng = &rng};
     uint64_t updates = 0, lost = 0, expected_updates = 0, expected_lost = 0;
     for (uint64_t t = 1; t <= 4; t++) {
         fill(fp, g, N, 0, 20, 0);
@@ -143,7 +147,8 @@ START_TEST(test_optim)
             expected_updates += (uint64_t)moves;
             expected_lost += moves && p[i] == before[i] && k[i] == kept[i] ? 1 : 0;
         }
-        OK(ops->optim(&engine, &o, t, &u, &rng, t % 2 ? &updates : NULL, t % 2 ? &lost : NULL));
+        u.step = t;
+        OK(ops->optim(&engine, &u, 1, t % 2 ? &updates : NULL, t % 2 ? &lost : NULL));
         if (t % 2 == 0) {
             updates = expected_updates;
             lost = expected_lost;

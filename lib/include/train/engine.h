@@ -115,7 +115,23 @@ typedef struct train_tile {
 
 typedef struct train_update {
     train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
+    const mpsim_optim *optim;
+    uint64_t step;
+    const mpsim_rng *rng; /* of stochastic rounding: element i takes index rng->index + i; or NULL */
 } train_update;
+
+/* One of a list that an operation works through at once: no y is what another one reads or writes. */
+typedef struct train_pair {
+    train_tensor *y;
+    const train_tensor *x;
+    train_counts *counts;
+} train_pair;
+
+/* What the ranks' x are reduced to. */
+typedef struct train_sum {
+    train_tensor *y;
+    const train_tensor *const *x;
+} train_sum;
 
 typedef struct train_engine train_engine;
 
@@ -130,19 +146,22 @@ typedef struct train_ops {
     int (*get)(train_engine *e, const train_tensor *x, float *values);
     /* mpsim_digest of the tensor's codes */
     int (*digest)(train_engine *e, const train_tensor *x, uint64_t *digest);
-    /* counts given to the operations before are complete when this returns */
+    /* Until this returns, numbers that the operations before were given a place for may be missing there:
+     * counts, the largest magnitude of quantize, loss and hits of softmax_xent, updates of optim */
     int (*finish)(train_engine *e);
 
     /* y = x rounded to y's format, same shape; mode NEAREST_EVEN, or NEAREST_AWAY (split
      * masters). y may be x. counts, here and below: NULL, or added to */
     int (*cast)(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
                 train_counts *counts);
+    /* the same, of a list */
+    int (*cast_list)(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode);
     int (*gemm)(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
     /* y = x through a block recipe. A recipe with one block (block_rows = block_cols = 0): y's
      * format is the element's, y->inverse as mpsim_block_quantize gives it. Others: y's format
      * is bf16 and y = RN(bf16, value), value as mpsim_blocks.values. The columns of y run along
-     * the depth of the product to come. amax, if not NULL: of x, as mpsim_amax. counts: against
-     * x, of mpsim_blocks.casts; nonfinite: of y */
+     * the depth of the product to come. *amax, if not NULL, becomes the larger of itself and
+     * mpsim_amax of x. counts: against x, of mpsim_blocks.casts; nonfinite: of y */
     int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x,
                     const train_quantize *q, float *amax, train_counts *counts);
     /* y = RN(y's format, each row through mpsim_hadamard_groups of 16), of x, or of x transposed;
@@ -168,8 +187,8 @@ typedef struct train_ops {
     int (*column_sums)(train_engine *e, train_tensor *d, const train_tensor *x,
                        train_counts *counts);
     /* mpsim_softmax_xent; dx NULL: none; labels: x->rows, on the host. *mean_loss =
-     * f32(mpsim_sum_lanes(losses, MPSIM_LANES_ALL, in math)) / f32(rows), both in math. May wait
-     * for the device. */
+     * f32(mpsim_sum_lanes(losses, MPSIM_LANES_ALL, in math)) / f32(rows), both in math; *correct: rows
+     * whose largest number is the label's */
     int (*softmax_xent)(train_engine *e, train_tensor *dx, const train_tensor *x,
                         const uint32_t *labels, float coefficient, const mpsim_format *math,
                         float *mean_loss, uint64_t *correct, train_counts *counts);
@@ -191,20 +210,22 @@ typedef struct train_ops {
                                const train_tensor *running_var, const train_tensor *weight,
                                const train_tensor *bias);
 
-    /* gradients: mpsim_unscale_array into y (any of x's shape; rounding format y's), *found |=
-     * its result. y is rounded to its format also where the factor is 1, MPSIM_FOUND_OUTPUT is
-     * of y as it is then, and y may be x. mpsim_norm rounded to f (NULL: binary32);
-     * mpsim_scale_array in place to x's format */
-    int (*unscale)(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_unscale_rule rule,
+    /* Lists of tensors of all parameters. unscale: mpsim_unscale_array into y (any of x's shape; rounding
+     * format y's), found[i] |= its result, unless found is NULL. y is rounded to its format also where the
+     * factor is 1, MPSIM_FOUND_OUTPUT is of y as it is then, and y may be its own x. norm: norms[i] =
+     * mpsim_norm of x[i], rounded to f[i] (f, or f[i], NULL: binary32); both wait for the device.
+     * scale: mpsim_scale_array in place to x's format */
+    int (*unscale)(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
                    double scale, unsigned *found);
-    int (*norm)(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm);
-    int (*scale)(train_engine *e, train_tensor *x, float factor);
-    /* mpsim_optim_step. `updates`, if not NULL, is added to: elements of which the same step in
+    int (*norm)(train_engine *e, const train_tensor *const *x, size_t n,
+                const mpsim_format *const *f, float *norms);
+    int (*scale)(train_engine *e, train_tensor *const *x, size_t n, float factor);
+    /* mpsim_optim_step of each. `updates`, if not NULL, is added to: elements of which the same step in
      * binary64 (mpsim_optim_reference, from the same numbers) would change the parameter;
      * `lost`: those of them that the step leaves as they are. An engine that cannot count fails
-     * if asked to. Stochastic rounding: element i takes index rng->index + i */
-    int (*optim)(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
-                 const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
+     * if asked to */
+    int (*optim)(train_engine *e, const train_update *list, size_t n, uint64_t *updates,
+                 uint64_t *lost);
     /* ---- transformers: mpsim/transformer.h; counts are of what is rounded to the result's format ---- */
 
     /* y = RN(y's format, a + b), one shape; y may be a or b */
@@ -273,10 +294,10 @@ typedef struct train_ops {
     int (*tile_backward)(train_engine *e, const train_tile *t, train_tensor *ds,
                          const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
                          const train_tensor *d, train_counts *counts);
-    /* y = mpsim_reduce_array of x[0] ... x[ranks - 1], of y's shape; y may be one of them; r->result is
-     * y's format */
-    int (*reduce)(train_engine *e, const mpsim_reduce *r, train_tensor *y,
-                  const train_tensor *const *x, size_t ranks);
+    /* y = mpsim_reduce_array of x[0] ... x[ranks - 1], of y's shape, for each of a list; y may be one of
+     * its x; r->result is y's format */
+    int (*reduce)(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
+                  size_t ranks);
     void (*close)(train_engine *e); /* frees e->self; for train_engine_close, which may find NULL */
 } train_ops;
 

@@ -67,8 +67,8 @@ typedef struct train_unscaling {
 
 train_unscaling train_unscaling_of(const train_rules *r, double scale);
 
-/* The gradients of a step, wherever they are. The functions return 0 or stop with what they
- * return. */
+/* The gradients of a step, wherever they are. The functions work on all of them, and return 0 or stop
+ * with what they return. */
 typedef struct train_gradients {
     void *context;
     size_t n;
@@ -76,14 +76,12 @@ typedef struct train_gradients {
     /* the format that the optimizer gets gradient i in */
     const mpsim_format *(*format)(void *context, size_t i);
     /* what backward left, divided by `scale`, rounded to that format */
-    int (*unscale)(void *context, size_t i, mpsim_unscale_rule rule, double scale);
-    /* its norm, rounded to f (NULL: binary32), as in mpsim_norm */
-    int (*norm)(void *context, size_t i, const mpsim_format *f, float *norm);
-    /* times factor, rounded to its format, as in mpsim_scale_array */
-    int (*scale)(void *context, size_t i, float factor);
-    int concurrent; /* 1: the functions may run in several threads at once, and return 0 */
-    /* called once with all norms, to add those that are known elsewhere; NULL: there are none */
-    int (*complete)(void *context, float *norms, size_t n);
+    int (*unscale)(void *context, mpsim_unscale_rule rule, double scale);
+    /* norms, as in mpsim_norm, rounded to that format, with own = 0: to binary32; those that are known
+     * elsewhere are added */
+    int (*norm)(void *context, int own, float *norms);
+    /* times factor, rounded to that format, as in mpsim_scale_array */
+    int (*scale)(void *context, float factor);
 } train_gradients;
 
 typedef struct train_readied {

@@ -111,12 +111,13 @@ int cpu_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_ten
                             const train_tensor *bias);
 
 /* update.c */
-int cpu_unscale(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_unscale_rule rule,
+int cpu_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
                 double scale, unsigned *found);
-int cpu_norm(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm);
-int cpu_scale(train_engine *e, train_tensor *x, float factor);
-int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
-              const mpsim_rng *rng, uint64_t *updates, uint64_t *lost);
+int cpu_norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f,
+             float *norms);
+int cpu_scale(train_engine *e, train_tensor *const *x, size_t n, float factor);
+int cpu_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates,
+              uint64_t *lost);
 
 /* tokens.c */
 int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
@@ -129,8 +130,8 @@ int cpu_embed(train_engine *e, train_tensor *y, const train_tensor *table, const
               train_counts *counts);
 int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
                        const uint32_t *index, int added, train_counts *counts);
-int cpu_reduce(train_engine *e, const mpsim_reduce *r, train_tensor *y,
-               const train_tensor *const *x, size_t ranks);
+int cpu_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
+               size_t ranks);
 
 /* heads.c */
 int cpu_split(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,

@@ -105,6 +105,14 @@ static int cpu_cast(train_engine *e, train_tensor *y, const train_tensor *x, mps
     return cpu_round(e, y->format, mode, cpu_values(y), cpu_values(x), cpu_size(x), counts);
 }
 
+static int cpu_cast_list(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode)
+{
+    for (size_t i = 0; i < n; i++)
+        if (cpu_cast(e, list[i].y, list[i].x, mode, list[i].counts))
+            return -1;
+    return 0;
+}
+
 /* ---- quantising ---- */
 
 static void transpose(float *y, const float *x, size_t rows, size_t cols)
@@ -234,8 +242,9 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
         return -1;
     if (y->data == x->data)
         return cpu_fail(e, "quantize: the result is the operand");
-    if (amax)
-        *amax = mpsim_amax(cpu_values(x), cpu_size(x));
+    const float most = amax ? mpsim_amax(cpu_values(x), cpu_size(x)) : 0;
+    if (amax && most > *amax)
+        *amax = most;
     if (!q->transposed)
         return quantize(e, y, cpu_values(x), q, counts);
     float *turned = cpu_floats(e, 0, cpu_size(x));
@@ -285,6 +294,7 @@ static const train_ops cpu_ops = {
     .digest = cpu_digest,
     .finish = cpu_finish,
     .cast = cpu_cast,
+    .cast_list = cpu_cast_list,
     .gemm = cpu_gemm,
     .quantize = cpu_quantize,
     .hadamard = cpu_hadamard,

@@ -165,13 +165,9 @@ int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor
 
 enum { RANKS = 1 << 16 };
 
-int cpu_reduce(train_engine *e, const mpsim_reduce *r, train_tensor *y,
-               const train_tensor *const *x, size_t ranks)
+static int reduce_one(train_engine *e, const mpsim_reduce *r, train_tensor *y,
+                      const train_tensor *const *x, size_t ranks)
 {
-    if (!r || !x || ranks == 0)
-        return cpu_fail(e, "reduce: settings or ranks are missing");
-    if (ranks > RANKS)
-        return cpu_fail(e, "reduce: %zu ranks are too many", ranks);
     if (cpu_check(e, "reduce", y) || cpu_check_formats(e, "reduce", y->format, &r->result))
         return -1;
     const float **values = cpu_buffer(e, 0, ranks * sizeof *values);
@@ -186,5 +182,18 @@ int cpu_reduce(train_engine *e, const mpsim_reduce *r, train_tensor *y,
     if (s)
         return cpu_fail(e, "reduce: %s", mpsim_status_string(s));
     y->inverse = 1;
+    return 0;
+}
+
+int cpu_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
+               size_t ranks)
+{
+    if (!r || (!list && n) || ranks == 0)
+        return cpu_fail(e, "reduce: settings or ranks are missing");
+    if (ranks > RANKS)
+        return cpu_fail(e, "reduce: %zu ranks are too many", ranks);
+    for (size_t i = 0; i < n; i++)
+        if (reduce_one(e, r, list[i].y, list[i].x, ranks))
+            return -1;
     return 0;
 }

@@ -6,15 +6,15 @@
 
 /* ---- gradients ---- */
 
-int cpu_unscale(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_unscale_rule rule,
-                double scale, unsigned *found)
+static int unscale_one(train_engine *e, const train_pair *p, mpsim_unscale_rule rule, double scale,
+                       unsigned *found)
 {
-    if (cpu_check(e, "unscale", x) || cpu_check_shape(e, "unscale", y, x->rows, x->cols))
+    if (cpu_check(e, "unscale", p->x) || cpu_check_shape(e, "unscale", p->y, p->x->rows, p->x->cols))
         return -1;
-    float *to = cpu_values(y);
-    const size_t n = cpu_size(y);
-    unsigned all = mpsim_unscale_array(rule, scale, y->format, to, cpu_values(x), n);
-    if (cpu_store(e, y, to, NULL)) /* where the factor is 1, nothing has been rounded */
+    float *to = cpu_values(p->y);
+    const size_t n = cpu_size(p->y);
+    unsigned all = mpsim_unscale_array(rule, scale, p->y->format, to, cpu_values(p->x), n);
+    if (cpu_store(e, p->y, to, NULL)) /* where the factor is 1, nothing has been rounded */
         return -1;
     for (size_t i = 0; i < n && !(all & MPSIM_FOUND_OUTPUT); i++)
         if (!isfinite(to[i]))
@@ -24,21 +24,35 @@ int cpu_unscale(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_u
     return 0;
 }
 
-int cpu_norm(train_engine *e, const train_tensor *x, const mpsim_format *f, float *norm)
+int cpu_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
+                double scale, unsigned *found)
 {
-    if (cpu_check(e, "norm", x))
-        return -1;
-    if (!norm)
-        return cpu_fail(e, "norm: nowhere to put it");
-    *norm = mpsim_norm(f, cpu_values(x), cpu_size(x));
+    for (size_t i = 0; i < n; i++)
+        if (unscale_one(e, &list[i], rule, scale, found ? &found[i] : NULL))
+            return -1;
     return 0;
 }
 
-int cpu_scale(train_engine *e, train_tensor *x, float factor)
+int cpu_norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f,
+             float *norms)
 {
-    if (cpu_check(e, "scale", x))
-        return -1;
-    mpsim_scale_array(x->format, cpu_values(x), cpu_values(x), cpu_size(x), factor);
+    if (!norms && n)
+        return cpu_fail(e, "norm: nowhere to put it");
+    for (size_t i = 0; i < n; i++) {
+        if (cpu_check(e, "norm", x[i]))
+            return -1;
+        norms[i] = mpsim_norm(f ? f[i] : NULL, cpu_values(x[i]), cpu_size(x[i]));
+    }
+    return 0;
+}
+
+int cpu_scale(train_engine *e, train_tensor *const *x, size_t n, float factor)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (cpu_check(e, "scale", x[i]))
+            return -1;
+        mpsim_scale_array(x[i]->format, cpu_values(x[i]), cpu_values(x[i]), cpu_size(x[i]), factor);
+    }
     return 0;
 }
 
@@ -54,9 +68,10 @@ static int check_like(train_engine *e, const train_tensor *x, const train_tensor
            (f && cpu_check_formats(e, "optim", x->format, f));
 }
 
-static int check_update(train_engine *e, const mpsim_optim *o, const train_update *u)
+static int check_update(train_engine *e, const train_update *u)
 {
-    if (!o || !u || !o->variant)
+    const mpsim_optim *o = u->optim;
+    if (!o || !o->variant)
         return cpu_fail(e, "optim: an optimizer or its tensors are missing");
     const mpsim_status s = mpsim_optim_check(o);
     if (s)
@@ -155,24 +170,34 @@ static void some_pieces(void *job, size_t piece, size_t first, size_t n)
         u->status[piece] = some_elements(u, piece, first + i, n - i < most ? n - i : most);
 }
 
-int cpu_optim(train_engine *e, const mpsim_optim *o, uint64_t step, const train_update *u,
-              const mpsim_rng *rng, uint64_t *updates, uint64_t *lost)
+static int optim_one(train_engine *e, const train_update *u, uint64_t *updates, uint64_t *lost)
 {
-    if (check_update(e, o, u))
+    if (check_update(e, u))
         return -1;
-    update all = {.o = o, .step = step, .rng = rng, .counting = updates || lost,
+    update all = {.o = u->optim, .step = u->step, .rng = u->rng, .counting = updates || lost,
                   .t = {.param = cpu_values(u->param), .grad = cpu_values(u->grad),
                         .m = optional(u->m), .v = optional(u->v), .vmax = optional(u->vmax),
                         .kahan = optional(u->kahan), .n = cpu_size(u->param)}};
     cpu_pieces(e, all.t.n, SOME, 1, some_pieces, &all);
     for (size_t i = 0; i < CPU_PIECES; i++) {
         if (all.status[i])
-            return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)step,
-                            o->variant->name, mpsim_status_string(all.status[i]));
+            return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)u->step,
+                            u->optim->variant->name, mpsim_status_string(all.status[i]));
         if (updates)
             *updates += all.updates[i];
         if (lost)
             *lost += all.lost[i];
     }
+    return 0;
+}
+
+int cpu_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates,
+              uint64_t *lost)
+{
+    if (!list && n)
+        return cpu_fail(e, "optim: tensors are missing");
+    for (size_t i = 0; i < n; i++)
+        if (optim_one(e, &list[i], updates, lost))
+            return -1;
     return 0;
 }

@@ -109,7 +109,7 @@ static int forward(train *t, train_do *d)
         if (tile_forward(&h))
             return -1;
     }
-    if (x->v->inverse != 1 && ops->scale(t->e, o, x->v->inverse))
+    if (x->v->inverse != 1 && ops->scale(t->e, &o, 1, x->v->inverse))
         return -1;
     return ops->tile_end(t->e, &x->shape, d->results[0].to, d->results[1].to, o,
                          &x->scratch[SCRATCH_ROW_MAX], &x->scratch[SCRATCH_ROW_SUM], x->act);

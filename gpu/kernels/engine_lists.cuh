@@ -1,0 +1,203 @@
+/* engine_lists.cuh -- operations on many tensors at once: casts, gradients. */
+#ifndef MPSIM_GPU_KERNELS_ENGINE_LISTS_CUH
+#define MPSIM_GPU_KERNELS_ENGINE_LISTS_CUH
+
+#include "engine.cuh"
+#include "lists.cuh"
+
+/* Bytes, one for each of n, that are 0; NULL with a line. */
+static unsigned char *untaken(train_engine *e, size_t n)
+{
+    unsigned char *taken = static_cast<unsigned char *>(staging_of(e, n));
+    if (taken)
+        memset(taken, 0, n);
+    return taken;
+}
+
+/* Pairs in launches of those whose formats are alike; result(i): of pair i. run(blocks, formats of y and of x,
+ * list). */
+template <class Result, class Run>
+static int run_pairs(train_engine *e, const char *operation, const train_pair *list, size_t n,
+                     Result result, Run run)
+{
+    gpu_pairs now;
+    size_t first = 0;
+    unsigned blocks;
+    unsigned char *taken = untaken(e, n);
+    if (!taken)
+        return -1;
+    const auto alike = [&](size_t a, size_t b) {
+        return mpsim_format_same(list[a].x->format, list[b].x->format) &&
+               mpsim_format_same(list[a].y->format, list[b].y->format);
+    };
+    const auto fill = [&](gpu_pair *p, size_t i) {
+        *p = gpu_pair{at_of(list[i].y), at_of(list[i].x), size_of(list[i].x), result(i)};
+        return p->n;
+    };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
+        run(blocks, format_of(list[first].y), format_of(list[first].x), now);
+    return cuda_launched(e, operation);
+}
+
+static int check_pairs(train_engine *e, const char *operation, const train_pair *list, size_t n)
+{
+    if (!list && n)
+        return cuda_fail(e, "%s: tensors are missing", operation);
+    for (size_t i = 0; i < n; i++)
+        if (check(e, operation, list[i].x) ||
+            check_shape(e, operation, list[i].y, list[i].x->rows, list[i].x->cols))
+            return -1;
+    return 0;
+}
+
+/* ---- casts ---- */
+
+static int cuda_cast_list(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode)
+{
+    int failed = 0;
+    if (check_pairs(e, "cast", list, n))
+        return -1;
+    if (mode != MPSIM_ROUND_NEAREST_EVEN && mode != MPSIM_ROUND_NEAREST_AWAY)
+        return cuda_fail(e, "cast: only to nearest");
+    if (n > CUDA_SLOTS)
+        return cuda_cast_list(e, list, CUDA_SLOTS, mode) ||
+                       cuda_cast_list(e, list + CUDA_SLOTS, n - CUDA_SLOTS, mode)
+                   ? -1
+                   : 0;
+    if (reserve_slots(e, n))
+        return -1;
+    const int how = mode == MPSIM_ROUND_NEAREST_AWAY ? int(GPU_AWAY) : int(GPU_NEAREST);
+    for (size_t i = 0; i < n; i++)
+        list[i].y->inverse = 1;
+    const int code = run_pairs(
+        e, "cast", list, n, [&](size_t i) { return slot_of(e, list[i].counts, &failed); },
+        [&](unsigned blocks, const gpu_format &to, const gpu_format &from, const gpu_pairs &now) {
+            GPU_LAUNCH(cast_kernel, blocks, GPU_LIST_THREADS, 0, to, from, now, how);
+        });
+    return failed ? -1 : code;
+}
+
+static int cuda_cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
+                     train_counts *counts)
+{
+    const train_pair one = {y, x, counts};
+    return cuda_cast_list(e, &one, 1, mode);
+}
+
+/* ---- gradients ---- */
+
+/* n zeros on the device, until the next operation; NULL with a line. */
+template <class T>
+static T *zeros_of(train_engine *e, const char *operation, size_t n)
+{
+    T *to = static_cast<T *>(buffer_of(e, 0, n * sizeof(T)));
+    return to && cuda_done(e, operation, cudaMemsetAsync(to, 0, n * sizeof(T))) == 0 ? to : NULL;
+}
+
+/* They come back; NULL with a line. */
+template <class T>
+static const T *results_of(train_engine *e, const char *operation, const T *on_device, size_t n)
+{
+    T *host = static_cast<T *>(staging_of(e, n * sizeof(T)));
+    return host && read_back(e, operation, host, on_device, n * sizeof(T)) == 0 ? host : NULL;
+}
+
+static int multiply(train_engine *e, const char *operation, const train_pair *list, size_t n, float factor,
+                    int divide, unsigned *found)
+{
+    return run_pairs(
+        e, operation, list, n, [&](size_t i) { return found ? found + i : NULL; },
+        [&](unsigned blocks, const gpu_format &to, const gpu_format &from, const gpu_pairs &now) {
+            GPU_LAUNCH(unscale_kernel, blocks, GPU_LIST_THREADS, 0, to, from, now, factor, divide);
+        });
+}
+
+/* The same rounding of the factor for tensors of one format. */
+static int unscale_run(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
+                       double scale, unsigned *found)
+{
+    const int divide = rule == MPSIM_UNSCALE_DIVIDE;
+    const float factor = divide ? (float)scale : mpsim_unscale_factor(scale);
+    for (size_t i = 0; i < n; i++)
+        list[i].y->inverse = 1;
+    if (rule != MPSIM_UNSCALE_ROUNDED)
+        return multiply(e, "unscale", list, n, factor, divide, found);
+    for (size_t i = 0, run; i < n; i += run) {
+        for (run = 1; i + run < n && mpsim_format_same(list[i].y->format, list[i + run].y->format);)
+            run++;
+        if (multiply(e, "unscale", list + i, run, mpsim_math_round(&format_of(list[i].y).math, factor), 0,
+                     found ? found + i : NULL))
+            return -1;
+    }
+    return 0;
+}
+
+static int cuda_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
+                        double scale, unsigned *found)
+{
+    if (check_pairs(e, "unscale", list, n))
+        return -1;
+    unsigned *on_device = found ? zeros_of<unsigned>(e, "unscale", n) : NULL;
+    if ((found && !on_device) || unscale_run(e, list, n, rule, scale, on_device))
+        return -1;
+    const unsigned *host = found ? results_of(e, "unscale", on_device, n) : NULL;
+    for (size_t i = 0; host && i < n; i++)
+        found[i] |= host[i];
+    return found && !host ? -1 : 0;
+}
+
+/* Each with itself; NULL with a line. The caller frees them. */
+static train_pair *pairs_of(train_engine *e, const char *operation, const train_tensor *const *x, size_t n)
+{
+    train_pair *list = static_cast<train_pair *>(calloc(n ? n : 1, sizeof *list));
+    if (!list)
+        cuda_fail(e, "%s: out of memory", operation);
+    for (size_t i = 0; list && i < n; i++) {
+        list[i].y = const_cast<train_tensor *>(x[i]);
+        list[i].x = x[i];
+    }
+    return list;
+}
+
+static int norm_run(train_engine *e, const train_pair *list, size_t n, const mpsim_format *const *f,
+                    float *norms)
+{
+    if (check_pairs(e, "norm", list, n))
+        return -1;
+    gpu_squares *sums = zeros_of<gpu_squares>(e, "norm", n);
+    if (!sums || run_pairs(
+                     e, "norm", list, n, [&](size_t i) { return sums + i; },
+                     [&](unsigned blocks, const gpu_format &, const gpu_format &from, const gpu_pairs &now) {
+                         GPU_LAUNCH(squares_kernel, blocks, GPU_LIST_THREADS, 0, from, now);
+                     }))
+        return -1;
+    const gpu_squares *host = results_of(e, "norm", sums, n);
+    for (size_t i = 0; host && i < n; i++)
+        norms[i] = gpu_squares_norm(&host[i], f ? f[i] : NULL);
+    return host ? 0 : -1;
+}
+
+static int cuda_norm(train_engine *e, const train_tensor *const *x, size_t n,
+                     const mpsim_format *const *f, float *norms)
+{
+    if ((!x || !norms) && n)
+        return cuda_fail(e, "norm: nowhere to put it");
+    train_pair *list = pairs_of(e, "norm", x, n);
+    const int code = list ? norm_run(e, list, n, f, norms) : -1;
+    free(list);
+    return code;
+}
+
+static int cuda_scale(train_engine *e, train_tensor *const *x, size_t n, float factor)
+{
+    if (!x && n)
+        return cuda_fail(e, "scale: tensors are missing");
+    train_pair *list = pairs_of(e, "scale", x, n);
+    const int code = list && check_pairs(e, "scale", list, n) == 0
+                         ? multiply(e, "scale", list, n, factor, 0, NULL)
+                         : -1;
+    free(list);
+    return code;
+}
+
+#endif

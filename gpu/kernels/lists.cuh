@@ -1,0 +1,137 @@
+/* lists.cuh -- kernels that work on many tensors at once: casts, gradients, sums of squares. A launch takes
+ * tensors of one format, as many as its parameters hold, and gives each blocks of its own. See
+ * lib/include/train/engine.h for what each is to the bit. */
+#ifndef MPSIM_GPU_KERNELS_LISTS_CUH
+#define MPSIM_GPU_KERNELS_LISTS_CUH
+
+#include "codes.cuh"
+#include "squares.cuh"
+
+/* PARAMETERS: bytes that every driver takes. LEAST: elements that are worth a block. */
+enum { GPU_LIST_PARAMETERS = 4096, GPU_LIST_THREADS = 256, GPU_LIST_LEAST = 1024 };
+
+template <class Item, unsigned N>
+struct gpu_list {
+    enum { ROOM = N };
+    unsigned n;
+    unsigned end[N]; /* of the blocks of an item */
+    Item item[N];
+};
+
+/* Number of a block's item. */
+template <class List>
+static __device__ __forceinline__ unsigned gpu_list_item(const List &list)
+{
+    unsigned low = 0, high = list.n - 1;
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        if (blockIdx.x < list.end[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* A loop of a thread over the n elements of item k of a list; bodies hold no collective. */
+#define GPU_FOR_ITEM(i, list, k, n)                                                                     \
+    for (size_t i = (size_t)(blockIdx.x - ((k) ? (list).end[(k)-1] : 0)) * blockDim.x + threadIdx.x; \
+         i < (n); i += (size_t)((list).end[k] - ((k) ? (list).end[(k)-1] : 0)) * blockDim.x)
+
+struct gpu_pair {
+    void *y;
+    const void *x;
+    size_t n;
+    void *result; /* of the kernel's kind, or NULL */
+};
+
+typedef gpu_list<gpu_pair, 96> gpu_pairs;
+static_assert(sizeof(gpu_pairs) + 2 * sizeof(gpu_format) + 64 <= GPU_LIST_PARAMETERS, "too many");
+
+/* result: gpu_word[GPU_COUNTERS] */
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    cast_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
+                const __grid_constant__ gpu_pairs list, int mode)
+{
+    gpu_counter c;
+    const unsigned k = gpu_list_item(list);
+    const gpu_pair p = list.item[k];
+    GPU_FOR_ITEM(i, list, k, p.n) {
+        const float v = gpu_value(from, p.x, i);
+        const gpu_code code = gpu_encode(to, mode, v);
+        c.add(to, v, code);
+        gpu_store(to, p.y, i, code.code);
+    }
+    c.give(static_cast<gpu_word *>(p.result));
+}
+
+/* y = x * factor, or x / factor. result: unsigned, MPSIM_FOUND_INPUT = 1, _OUTPUT = 2. */
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    unscale_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
+                   const __grid_constant__ gpu_pairs list, float factor, int divide)
+{
+    unsigned seen = 0;
+    const unsigned k = gpu_list_item(list);
+    const gpu_pair p = list.item[k];
+    GPU_FOR_ITEM(i, list, k, p.n) {
+        const float v = gpu_value(from, p.x, i);
+        const float w = divide ? __fdiv_rn(v, factor) : __fmul_rn(v, factor);
+        const gpu_code code = gpu_encode(to, GPU_NEAREST, w);
+        gpu_store(to, p.y, i, code.code);
+        seen |= (gpu_is_finite(v) ? 0u : 1u) | (gpu_is_nonfinite_code(to, code.code) ? 2u : 0u);
+    }
+    if (p.result && seen)
+        atomicOr(static_cast<unsigned *>(p.result), seen);
+}
+
+/* result: gpu_squares */
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    squares_kernel(const __grid_constant__ gpu_format f, const __grid_constant__ gpu_pairs list)
+{
+    GPU_SHARED(gpu_word, limb, [GPU_SQUARES_LIMBS + 2]);
+    gpu_square_run run = {0, 0, 0, 0};
+    unsigned found = 0;
+    const unsigned k = gpu_list_item(list);
+    const gpu_pair p = list.item[k];
+    gpu_squares *const sum = static_cast<gpu_squares *>(p.result);
+    if (threadIdx.x < GPU_SQUARES_LIMBS + 2)
+        limb[threadIdx.x] = 0;
+    __syncthreads();
+    GPU_FOR_ITEM(i, list, k, p.n)
+        gpu_squares_add(limb, &run, &found, gpu_value(f, p.x, i));
+    gpu_squares_give(limb, run);
+    __syncthreads();
+    if (threadIdx.x < GPU_SQUARES_LIMBS && limb[threadIdx.x])
+        atomicAdd(&sum->limb[threadIdx.x], limb[threadIdx.x]);
+    if (found)
+        atomicOr(&sum->found, found);
+}
+
+/* ---- on the host ---- */
+
+/* The next launch of a list of n: its first tensor that has not been in one, and those after it that
+ * are alike(first, i); `taken` remembers them. fill(&item, i) gives the number of elements. 0 blocks:
+ * all have been. */
+template <class List, class Alike, class Fill>
+static inline unsigned gpu_list_next(List *list, unsigned char *taken, size_t n, size_t *first, Alike alike,
+                                     Fill fill)
+{
+    unsigned blocks = 0;
+    list->n = 0;
+    for (size_t i = 0; i < n && list->n < (unsigned)List::ROOM; i++) {
+        if (taken[i] || (list->n > 0 && !alike(*first, i)))
+            continue;
+        if (list->n == 0)
+            *first = i;
+        const size_t elements = fill(&list->item[list->n], i), most = 4096;
+        const size_t own = (elements + GPU_LIST_LEAST - 1) / GPU_LIST_LEAST;
+        taken[i] = 1;
+        if (own == 0)
+            continue;
+        blocks += (unsigned)(own < most ? own : most);
+        list->end[list->n++] = blocks;
+    }
+    return blocks;
+}
+
+#endif
