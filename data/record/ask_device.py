@@ -99,6 +99,18 @@ def ask(a, question, seconds):
     return {0: "done", 77: "skipped"}.get(status, "crashed" if status < 0 else "failed"), status
 
 
+def old_manifest(a):
+    """That of an earlier call for the same folder and device, or a new one."""
+    try:
+        with open(os.path.join(a.output_dir, "manifest.json"), encoding="utf-8") as f:
+            old = json.load(f)
+        if old.get("kind") == a.device and old["quick"] == a.quick:
+            return old
+    except (OSError, ValueError):
+        pass
+    return {"schema": "mpsim.device-manifest/1", "quick": a.quick, "questions": {}}
+
+
 def write_manifest(a, manifest):
     path = os.path.join(a.output_dir, "manifest.json")
     with open(path + ".part", "w", encoding="utf-8") as f:
@@ -114,7 +126,7 @@ def main():
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the `finally` above
     os.makedirs(a.output_dir, exist_ok=True)
-    began, manifest = time.monotonic(), {"schema": "mpsim.device-manifest/1", "quick": a.quick, "questions": {}}
+    began, manifest = time.monotonic(), old_manifest(a)
     for question in a.questions:
         path = os.path.join(a.output_dir, question + ".ndjson")
         if os.path.exists(path):                 # of an earlier call
@@ -131,7 +143,7 @@ def main():
                                            "seconds": round(seconds, 1), "answers": count}
         write_manifest(a, manifest)
         print(f"{question}: {state}, {count} answers, {seconds:.1f} s", flush=True)
-    sys.exit(any(q["state"] not in ("done", "skipped") for q in manifest["questions"].values()))
+    sys.exit(any(manifest["questions"][q]["state"] not in ("done", "skipped") for q in a.questions))
 
 
 if __name__ == "__main__":

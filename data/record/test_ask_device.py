@@ -94,8 +94,8 @@ def main():
         for name, text in MODULES.items():
             with open(os.path.join(folder, name + ".py"), "w", encoding="ascii") as f:
                 f.write(text)
-        questions_are_isolated(folder, os.path.join(folder, "out"))
-        total_time_is_kept(folder, os.path.join(folder, "out"))
+        questions_are_isolated(folder, os.path.join(folder, "one"))
+        total_time_is_kept(folder, os.path.join(folder, "two"))
     words_are_those_of_the_library()
     print("all passed")
 

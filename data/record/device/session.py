@@ -147,13 +147,12 @@ class Session:
                                   shift(w, 63) << 31 | exponent << 23 | (w & 0x3ff) << 13, dtype))
         return torch.cat(pieces).reshape(shape)
 
-    def places(self, n, count, stream):
-        """Some places below n: the first, the last, others anywhere; all where there are few."""
-        if n <= count:
-            return torch.arange(n, device=self.device)
+    def sample(self, y, count, stream, below=None):
+        """Elements of y in full, `count` places below its size: the first, the last, others by the words of a stream."""
+        n = below or y.numel()
         at = shift(self.words(count, stream), 1) % n
         at[0], at[1] = 0, n - 1
-        return at
+        return {"places": [count, stream, n], "d": hexadecimal(y.flatten()[at])}
 
     def try_answer(self, case, function):
         """function() gives the facts; what this PyTorch or device refuses becomes a line that says so."""

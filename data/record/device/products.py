@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products of cuBLAS, by torch.mm: which additions, in which chunks, split how over the depth?
+
+a is of stream 40, b of stream 41, of the shapes that are multiplied (M by K, K by N); a T says that the operand's memory
+is transposed. 64 places of the result in full, a digest of all, the names of kernels. The reader adds up the 64 by the
+model rows, also with the depth in parts.
+"""
+import torch
+
+from session import digest
+
+SHAPES = ((128, 128, 16), (128, 128, 32), (128, 128, 64), (128, 128, 256), (256, 128, 1024), (128, 128, 8192),
+          (512, 512, 512), (1024, 1024, 1024), (2048, 1024, 4096), (4096, 4096, 2048), (4096, 4096, 8192))
+QUICK = ((16, 16, 16), (32, 48, 64), (128, 128, 256))
+# the operands' format; which of torch's permissions are given: tf32, parts of sums in 16 bits, all sums in fp16
+KINDS = {"float16": ("float16", ""), "float16 reduced": ("float16", "reduced"), "float16 sums": ("float16", "sums"),
+         "bfloat16": ("bfloat16", ""), "bfloat16 reduced": ("bfloat16", "reduced"), "tf32": ("tf32", "tf32"),
+         "float32 as tf32": ("float32", "tf32"), "float32": ("float32", "")}
+
+
+def kernels(function):
+    """Names of what ran on the device."""
+    from torch.profiler import ProfilerActivity, profile
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        function()
+        torch.cuda.synchronize()
+    return sorted({e.key for e in seen.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA})
+
+
+def laid_out(x, transposed):
+    return x.t().contiguous().t() if transposed else x
+
+
+def multiply(s, kind, layout, shape):
+    m, n, k = shape
+    form, given = KINDS[kind]
+    allow = torch.backends.cuda.matmul
+    allow.allow_tf32 = given == "tf32"
+    allow.allow_fp16_reduced_precision_reduction = allow.allow_bf16_reduced_precision_reduction = given == "reduced"
+    if given == "sums" or s.device == "cuda":
+        allow.allow_fp16_accumulation = given == "sums"
+    a = laid_out(s.draw(form, (m, k), 40), layout[0] == "T")
+    b = laid_out(s.draw(form, (k, n), 41), layout[1] == "T")
+    d = torch.mm(a, b)
+    facts = {"form": form, "m": m, "n": n, "k": k, "streams": [40, 41], **s.sample(d, 64, 42),
+             "digest": digest(d), "again": digest(torch.mm(a, b)) == digest(d)}
+    if s.device == "cuda":
+        facts["kernels"] = kernels(lambda: torch.mm(a, b))
+    return facts
+
+
+def ask(s):
+    for shape in QUICK if s.quick else SHAPES:
+        for kind in KINDS:
+            if s.device == "cpu" and KINDS[kind][1]:
+                continue
+            for layout in ("NN", "NT", "TN"):
+                name = f"{kind} {layout} " + "x".join(str(size) for size in shape)
+                s.try_answer(name, lambda: multiply(s, kind, layout, shape))
