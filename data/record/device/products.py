@@ -12,10 +12,11 @@ from session import digest
 SHAPES = ((128, 128, 16), (128, 128, 32), (128, 128, 64), (128, 128, 256), (256, 128, 1024), (128, 128, 8192),
           (512, 512, 512), (1024, 1024, 1024), (2048, 1024, 4096), (4096, 4096, 2048), (4096, 4096, 8192))
 QUICK = ((16, 16, 16), (32, 48, 64), (128, 128, 256))
-# the operands' format; which of torch's permissions are given: tf32, parts of sums in 16 bits, all sums in fp16
-KINDS = {"float16": ("float16", ""), "float16 reduced": ("float16", "reduced"), "float16 sums": ("float16", "sums"),
-         "bfloat16": ("bfloat16", ""), "bfloat16 reduced": ("bfloat16", "reduced"), "tf32": ("tf32", "tf32"),
-         "float32 as tf32": ("float32", "tf32"), "float32": ("float32", "")}
+# the operands' format; what is asked or allowed: a result of binary32, tf32, parts of sums in 16 bits, all sums in fp16
+KINDS = {"float16": ("float16", ""), "float16 wide": ("float16", "wide"), "float16 reduced": ("float16", "reduced"),
+         "float16 sums": ("float16", "sums"), "bfloat16": ("bfloat16", ""), "bfloat16 wide": ("bfloat16", "wide"),
+         "bfloat16 reduced": ("bfloat16", "reduced"), "tf32": ("tf32", "tf32"), "float32 as tf32": ("float32", "tf32"),
+         "float32": ("float32", "")}
 
 
 def kernels(function):
@@ -41,11 +42,12 @@ def multiply(s, kind, layout, shape):
         allow.allow_fp16_accumulation = given == "sums"
     a = laid_out(s.draw(form, (m, k), 40), layout[0] == "T")
     b = laid_out(s.draw(form, (k, n), 41), layout[1] == "T")
-    d = torch.mm(a, b)
-    facts = {"form": form, "m": m, "n": n, "k": k, "streams": [40, 41], **s.sample(d, 64, 42),
-             "digest": digest(d), "again": digest(torch.mm(a, b)) == digest(d)}
+    more = {"out_dtype": torch.float32} if given == "wide" else {}
+    d = torch.mm(a, b, **more)
+    facts = {"form": form, "out": str(d.dtype)[6:], "m": m, "n": n, "k": k, "streams": [40, 41], **s.sample(d, 64, 42),
+             "digest": digest(d), "again": digest(torch.mm(a, b, **more)) == digest(d)}
     if s.device == "cuda":
-        facts["kernels"] = kernels(lambda: torch.mm(a, b))
+        facts["kernels"] = kernels(lambda: torch.mm(a, b, **more))
     return facts
 
 

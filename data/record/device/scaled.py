@@ -38,7 +38,7 @@ def multiply(s, forms, kind, fast, out, shape):
 
     d = call()
     facts = {"forms": list(forms), "scales": kind, "fast": fast, "m": m, "n": n, "k": k, "streams": [50, 51, 52, 53],
-             **s.sample(d, 64, 54), "digest": digest(d)}
+             **s.sample(d, 32, 54), "digest": digest(d)}
     if s.device == "cuda":
         facts["kernels"] = kernels(call)
     return facts

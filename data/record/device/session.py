@@ -47,12 +47,13 @@ def mix(index, output):
 
 
 def codes_of(t):
-    """A tensor's bit patterns as int64, flat; NaNs become all ones."""
+    """A tensor's bit patterns as int64, flat; NaNs become all ones, but for types whose only NaN is minus zero."""
     raw, mask = UNSIGNED[t.element_size()]
     t = t.detach().contiguous().flatten()
     codes = t.view(raw).to(torch.int64) & mask
-    nan = torch.isnan(t.to(torch.float32)) if t.is_floating_point() else torch.zeros_like(codes, dtype=torch.bool)
-    return torch.where(nan, torch.full_like(codes, mask), codes)
+    if not t.is_floating_point() or "fnuz" in str(t.dtype):
+        return codes
+    return torch.where(torch.isnan(t.to(torch.float32)), torch.full_like(codes, mask), codes)
 
 
 def digest(t):
@@ -161,4 +162,4 @@ class Session:
         except (RuntimeError, NotImplementedError, ValueError, TypeError, AssertionError, AttributeError) as e:
             if "CUDA error" in str(e) or "out of memory" in str(e):  # the context is lost
                 raise
-            self.answer(case, refused=f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200])
+            self.answer(case, refused=f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:120])

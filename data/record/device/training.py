@@ -33,6 +33,6 @@ def compare(s, folder, policy):
 def ask(s):
     if not s.traces:
         raise Skipped("--traces was not given: nothing to compare with")
-    for net in ("gpt", "llama"):
-        for policy in AUTOCAST:
-            s.try_answer(f"{net} {policy}", lambda: compare(s, os.path.join(s.traces, f"{net}-{policy}"), policy))
+    for run in sorted(os.listdir(s.traces)):
+        net, _, policy = run.partition("-")
+        s.try_answer(f"{net} {policy}", lambda: compare(s, os.path.join(s.traces, run), policy))
