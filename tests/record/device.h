@@ -18,6 +18,10 @@ typedef void device_reader(const json_t *head, const json_t *c, char *answer);
 device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers,
     device_products, device_scaled, device_autocast, device_attention, device_training;
 
+/* Puts into a case of products what a device would answer that multiplies by this row, the depth in
+ * these parts (0: whole). */
+void device_play_products(json_t *c, const char *row, size_t part);
+
 /* Ends the program where there is no memory, or the library refuses what it must not. */
 void device_need(int given);
 

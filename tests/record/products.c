@@ -141,8 +141,8 @@ static void product_element(const product *p, size_t at, element *e, float (*nea
     e->out = p->out;
     e->k = p->k;
     for (size_t k = 0; k < p->k; k++) {
-        e->a[k] = nearer(device_number(p->form, -3, 1, p->streams[0], row * p->k + k));
-        e->b[k] = nearer(device_number(p->form, -3, 1, p->streams[1], k * p->n + column));
+        e->a[k] = nearer(device_number(p->form, -6, 4, p->streams[0], row * p->k + k));
+        e->b[k] = nearer(device_number(p->form, -6, 4, p->streams[1], k * p->n + column));
     }
     encode(e->fa, e->ca, e->a, e->k);
     encode(e->fb, e->cb, e->b, e->k);
@@ -245,33 +245,34 @@ static const struct {
                    {" of tf32 to nearest, ties away", ties_away, 1},
                    {" of tf32 to nearest even", to_nearest, 1}};
 
+/* What a case says; 0: it cannot be understood. */
+static int read_product(const json_t *c, product *p)
+{
+    *p = (product){.c = c, .form = device_text(c, "form"), .words = device_text(c, "d"),
+                   .n = (size_t)device_integer(c, "n"), .k = (size_t)device_integer(c, "k"),
+                   .operand = strstr(device_text(c, "case"), "tf32")
+                                  ? mpsim_format_find("tf32") : device_format(device_text(c, "form")),
+                   .out = device_format(device_text(c, "out"))};
+    for (size_t i = 0; i < 2; i++)
+        p->streams[i] =
+            (uint64_t)json_integer_value(json_array_get(json_object_get(c, "streams"), i));
+    p->places = device_codes(p->words);
+    return p->operand && p->out && p->k > 0 && p->k <= MOST && p->n > 0;
+}
+
 void device_products(const json_t *head, const json_t *c, char *answer)
 {
     static candidates all;
     device_fits fits = {"", 0};
-    const json_t *streams = json_object_get(c, "streams");
-    product p = {.c = c, .form = device_text(c, "form"), .words = device_text(c, "d"),
-                 .n = (size_t)device_integer(c, "n"), .k = (size_t)device_integer(c, "k"),
-                 .operand = device_format(device_text(c, "form"))};
-    const int tf32 = strstr(device_text(c, "case"), "tf32") != NULL;
-    for (size_t i = 0; i < 2; i++)
-        p.streams[i] = (uint64_t)json_integer_value(json_array_get(streams, i));
-    p.places = device_codes(p.words);
-    if (!p.operand || p.k == 0 || p.k > MOST || p.n == 0 || p.places == 0) {
+    product p;
+    if (!read_product(c, &p) || p.places == 0) {
         device_say(answer, "not understood");
         return;
     }
-    const mpsim_format *given = p.operand;
-    p.out = device_format(device_text(c, "out"));
-    if (!p.out) {
-        device_say(answer, "not understood");
-        return;
-    }
+    const int rounds = strstr(device_text(c, "case"), "as tf32") != NULL;
     for (size_t i = 0; i < 4; i++) {
-        if (operands_as[i].tf32 && strstr(device_text(c, "case"), "as tf32") == NULL)
+        if (operands_as[i].tf32 > rounds)
             continue;
-        p.operand = operands_as[i].tf32 || (tf32 && strcmp(p.form, "tf32") == 0)
-                        ? mpsim_format_find("tf32") : given;
         collect(&all, &p, architecture(head), strstr(device_text(c, "case"), "reduced") != NULL);
         judge(&all, &p, operands_as[i].nearer);
         name_fits(&all, operands_as[i].text, &fits);
@@ -279,6 +280,22 @@ void device_products(const json_t *head, const json_t *c, char *answer)
     device_say_fits(answer, &fits);
     if (json_is_false(json_object_get(c, "again")))
         strncat(answer, "; not the same again", DEVICE_ANSWER - strlen(answer) - 1);
+}
+
+void device_play_products(json_t *c, const char *row, size_t part)
+{
+    static element e;
+    char words[64 * 9 + 1] = "";
+    product p;
+    way w = {.part = part};
+    const size_t places = (size_t)json_integer_value(json_array_get(json_object_get(c, "places"), 0));
+    device_need(read_product(c, &p) && places <= 64 && mpsim_model_parse(&w.m, row) == MPSIM_OK);
+    for (size_t i = 0; i < places; i++) {
+        product_element(&p, device_place(c, i), &e, as_it_is);
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%0*x", i ? " " : "",
+                 p.out->bits / 4, (unsigned)device_encode(p.out, whole(&w, &e)));
+    }
+    json_object_set_new(c, "d", json_string(words));
 }
 
 /* ---- products of torch._scaled_mm ---- */
@@ -339,8 +356,8 @@ static void scaled_element(const scaled *s, size_t at, element *e)
     e->fb = device_format(s->forms[1]);
     e->k = s->k;
     for (size_t k = 0; k < s->k; k++) {
-        e->a[k] = device_number(s->forms[0], -3, 1, s->streams[0], at / s->n * s->k + k);
-        e->b[k] = device_number(s->forms[1], -3, 1, s->streams[1], k * s->n + at % s->n);
+        e->a[k] = device_number(s->forms[0], -6, 6, s->streams[0], at / s->n * s->k + k);
+        e->b[k] = device_number(s->forms[1], -6, 6, s->streams[1], k * s->n + at % s->n);
     }
     encode(e->fa, e->ca, e->a, e->k);
     encode(e->fb, e->cb, e->b, e->k);

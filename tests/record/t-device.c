@@ -194,6 +194,37 @@ static void check_damage(const char *folder, const char *name, const struct ques
     free(b.text);
 }
 
+/* A device that the model rows play: its row, and its parts, are found. */
+static void check_played(void)
+{
+    static const struct {
+        const char *kind, *form, *out, *row, *answer;
+        size_t part;
+    } played[] = {
+        {"float16 wide", "float16", "float32", "hopper-fp16-fp32", "fits hopper-fp16-fp32", 0},
+        {"bfloat16 wide", "bfloat16", "float32", "hopper-bf16-fp32",
+         "fits hopper-bf16-fp32 in parts of 256", 256},
+        {"float16 sums", "float16", "float16", "hopper-fp16-fp16", "fits hopper-fp16-fp16", 0},
+        {"tf32", "tf32", "float32", "hopper-tf32-fp32", "fits hopper-tf32-fp32 in parts of 352", 352},
+        {"float32", "float32", "float32", "fma", "fits fma in parts of 512", 512},
+    };
+    json_t *head = json_pack("{s:[i,i]}", "capability", 9, 0);
+    for (size_t i = 0; i < sizeof played / sizeof played[0]; i++) {
+        char answer[DEVICE_ANSWER] = "";
+        json_t *c = json_pack("{s:s,s:s,s:s,s:i,s:i,s:[i,i],s:[i,i,i]}", "case", played[i].kind,
+                              "form", played[i].form, "out", played[i].out, "n", 128, "k", 1024,
+                              "streams", 40, 41, "places", 64, 42, 128 * 128);
+        device_need(head && c);
+        device_play_products(c, played[i].row, played[i].part);
+        device_products(head, c, answer);
+        ok(strcmp(answer, played[i].answer) == 0, "products of %s, played by %s", played[i].kind,
+           played[i].row);
+        printf("# %s\n", answer);
+        json_decref(c);
+    }
+    json_decref(head);
+}
+
 /* ---- folders ---- */
 
 static int by_name(const void *a, const void *b)
@@ -275,6 +306,7 @@ int main(int argc, char **argv)
         snprintf(path, sizeof path, "data/vectors/device/%s", found[i]);
         check_folder(test_source_path(path), found[i]);
     }
+    check_played();
     wait_for_devices(top, found, folders);
     printf("1..%d\n", plan);
     return failures > 0;

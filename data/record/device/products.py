@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrix products of cuBLAS, by torch.mm: which additions, in which chunks, split how over the depth?
 
-a is of stream 40, b of stream 41, of the shapes that are multiplied (M by K, K by N); a T says that the operand's memory
-is transposed. 64 places of the result in full, a digest of all, the names of kernels. The reader adds up the 64 by the
-model rows, also with the depth in parts.
+a (M by K) is of stream 40, b (K by N) of stream 41, exponents -6 to 3, so that terms are cut off where a tensor core
+aligns; a T says that the operand's memory is transposed. 64 places of the result in full, a digest of all, whether
+another call gives the same, the names of kernels. The reader adds up the 64 by the model rows, also with the depth in
+parts.
 """
 import torch
 
@@ -40,8 +41,8 @@ def multiply(s, kind, layout, shape):
     allow.allow_fp16_reduced_precision_reduction = allow.allow_bf16_reduced_precision_reduction = given == "reduced"
     if given == "sums" or s.device == "cuda":
         allow.allow_fp16_accumulation = given == "sums"
-    a = laid_out(s.draw(form, (m, k), 40), layout[0] == "T")
-    b = laid_out(s.draw(form, (k, n), 41), layout[1] == "T")
+    a = laid_out(s.draw(form, (m, k), 40, -6, 4), layout[0] == "T")
+    b = laid_out(s.draw(form, (k, n), 41, -6, 4), layout[1] == "T")
     more = {"out_dtype": torch.float32} if given == "wide" else {}
     d = torch.mm(a, b, **more)
     facts = {"form": form, "out": str(d.dtype)[6:], "m": m, "n": n, "k": k, "streams": [40, 41], **s.sample(d, 64, 42),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """FP8 products by torch._scaled_mm: how many bits do sums keep, when are they promoted, how are scales applied?
 
-a (M by K) is of stream 50, b (K by N, its memory transposed) of stream 51, scales binary32 of streams 52 and 53,
-exponents -1 to 1: a number, a row each of a and a column each of b, or blocks: 1 by 128 of a, and 128 by 1 or 128 by 128 of b.
+a (M by K) is of stream 50, b (K by N, its memory transposed) of stream 51, exponents -6 to 5; scales binary32 of
+streams 52 and 53, exponents -1 to 1: a number, a row each of a and a column each of b, or blocks: 1 by 128 of a, and 128
+by 1 or 128 by 128 of b.
 """
 import torch
 
@@ -29,8 +30,8 @@ def scales_of(s, kind, m, n, k):
 
 def multiply(s, forms, kind, fast, out, shape):
     m, n, k = shape
-    a = s.draw(forms[0], (m, k), 50)
-    b = s.draw(forms[1], (k, n), 51).view(torch.uint8).t().contiguous().t().view(getattr(torch, forms[1]))
+    a = s.draw(forms[0], (m, k), 50, -6, 6)
+    b = s.draw(forms[1], (k, n), 51, -6, 6).view(torch.uint8).t().contiguous().t().view(getattr(torch, forms[1]))
     x, y = scales_of(s, kind, m, n, k)
 
     def call():
