@@ -20,8 +20,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Seconds on a device, importing torch and making a context included: 600 in all.
-QUESTIONS = {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 150,
-             "scaled": 60, "attention": 60, "training": 90, "division": 30}
+QUESTIONS = {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 140,
+             "scaled": 70, "attention": 60, "training": 90, "division": 30}
 
 
 def arguments():

@@ -257,6 +257,8 @@ static int read_product(const json_t *c, product *p)
         p->streams[i] =
             (uint64_t)json_integer_value(json_array_get(json_object_get(c, "streams"), i));
     p->places = device_codes(p->words);
+    if (p->out && p->out->bits == 16 && p->k > 1024 && p->places > 16)
+        p->places = 16; /* where many ways fit, all would take seconds a case, and tell no more */
     return p->operand && p->out && p->k > 0 && p->k <= MOST && p->n > 0;
 }
 

@@ -21,12 +21,15 @@ KINDS = {"float16": ("float16", ""), "float16 wide": ("float16", "wide"), "float
 
 
 def kernels(function):
-    """Names of what ran on the device."""
-    from torch.profiler import ProfilerActivity, profile
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-        function()
-        torch.cuda.synchronize()
-    return sorted({e.key for e in seen.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA})
+    """Names of what ran on the device, or why they are not known."""
+    try:
+        from torch.profiler import ProfilerActivity, profile
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+            function()
+            torch.cuda.synchronize()
+        return sorted({e.key for e in seen.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA})
+    except Exception as e:                       # the answer is worth more than its kernel's name
+        return [f"not known: {type(e).__name__}"]
 
 
 def laid_out(x, transposed):
@@ -39,7 +42,7 @@ def multiply(s, kind, layout, shape):
     allow = torch.backends.cuda.matmul
     allow.allow_tf32 = given == "tf32"
     allow.allow_fp16_reduced_precision_reduction = allow.allow_bf16_reduced_precision_reduction = given == "reduced"
-    if given == "sums" or s.device == "cuda":
+    if given == "sums" or hasattr(allow, "allow_fp16_accumulation"):
         allow.allow_fp16_accumulation = given == "sums"
     a = laid_out(s.draw(form, (m, k), 40, -6, 4), layout[0] == "T")
     b = laid_out(s.draw(form, (k, n), 41, -6, 4), layout[1] == "T")

@@ -25,7 +25,9 @@ def scales_of(s, kind, m, n, k):
     sizes = {"tensor": ((), ()), "rows": ((m, 1), (1, n)), "1x128 by 1x128": ((m, k // 128), (k // 128, n)),
              "1x128 by 128x128": ((m, k // 128), (k // 128, n // 128))}[kind]
     x, y = (s.draw("float32", size, 52 + i, -1, 2) for i, size in enumerate(sizes))
-    return (x, y) if "x" not in kind else (x.t().contiguous().t(), y.t().contiguous().t())
+    if "x" in kind:                              # neighbours in memory are rows of a; columns of b, or its blocks of depth
+        x, y = x.t().contiguous().t(), y.t().contiguous().t() if kind.endswith("128x128") else y
+    return x, y
 
 
 def multiply(s, forms, kind, fast, out, shape):
@@ -40,7 +42,7 @@ def multiply(s, forms, kind, fast, out, shape):
     d = call()
     facts = {"forms": list(forms), "scales": kind, "fast": fast, "m": m, "n": n, "k": k, "streams": [50, 51, 52, 53],
              **s.sample(d, 32, 54), "digest": digest(d)}
-    if s.device == "cuda":
+    if s.device == "cuda" and forms == FORMS[0]:  # a profile takes longer than the product
         facts["kernels"] = kernels(call)
     return facts
 
