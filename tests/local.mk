@@ -70,7 +70,7 @@ unit_tests = \
   tests/layer/t-xent tests/layer/t-vectors \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \
-  tests/optim/t-muon tests/quant/t-tiles tests/quant/t-written \
+  tests/optim/t-muon tests/quant/t-tiles tests/quant/t-written tests/record/t-device \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
@@ -136,6 +136,10 @@ tests_round_t_cudahdr_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAG
 else
 nvidia_tests =
 endif
+
+# what devices answered through PyTorch: a reader for each kind of question
+tests_record_t_device_SOURCES = tests/record/t-device.c tests/record/device.c tests/record/device.h \
+  tests/record/elementwise.c tests/record/optimizers.c tests/record/products.c tests/record/sums.c tests/record/tables.c
 
 check_PROGRAMS += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 TESTS += $(unit_tests) $(mpfr_tests) $(nvidia_tests)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask a device questions that PyTorch alone can answer: each in a process and a time of its own.
+
+    python3 ask_device.py --device cuda --output-dir OUT            all questions, in the order of QUESTIONS
+    python3 ask_device.py --device cpu --quick --output-dir OUT casts products
+
+A question is a module of the folder device/ with ask(session); README.md there says what its answers hold. OUT gets
+QUESTION.ndjson, a line as soon as it is known, QUESTION.log, what was printed, and manifest.json: versions, and of
+each question its state (done, skipped, failed, crashed, out of time), seconds and answers. What is out of time is ended;
+its lines stay, and the next question runs. The exit status is 1 where a question was not done or skipped.
+"""
+import argparse
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Seconds on a device, importing torch and making a context included: 600 in all.
+QUESTIONS = {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 140,
+             "scaled": 70, "attention": 60, "training": 90, "division": 30}
+
+
+def arguments():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("questions", nargs="*", metavar="QUESTION", help="else all: " + " ".join(QUESTIONS))
+    ap.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
+    ap.add_argument("--output-dir", required=True)
+    ap.add_argument("--quick", action="store_true", help="few and small cases")
+    ap.add_argument("--limit", type=float, help="seconds for each question, instead of its own")
+    ap.add_argument("--total", type=float, default=600, help="seconds for all")
+    ap.add_argument("--traces", help="what `training` compares with: a folder made by device/traces.sh")
+    ap.add_argument("--modules", default=os.path.join(HERE, "device"), help="where the modules are")
+    ap.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)  # the process of one question
+    a = ap.parse_args()
+    if not a.inside:
+        known = [q for q in a.questions if os.path.exists(os.path.join(a.modules, q + ".py"))]
+        if known != a.questions:
+            ap.error("no such question: " + " ".join(sorted(set(a.questions) - set(known))))
+        a.questions = a.questions or list(QUESTIONS)
+    return a
+
+
+# ---- the process of one question ----
+
+def inside(a):
+    """Exit status: 0 done, 77 skipped, else failed."""
+    sys.path[:0] = [a.modules, os.path.join(HERE, "device"), HERE]
+    from session import Session, Skipped
+    question, = a.questions
+    session = Session(question, a)
+    try:
+        importlib.import_module(question).ask(session)
+    except Skipped as why:
+        session.end(skipped=str(why))
+        sys.exit(77)
+    session.end()
+
+
+# ---- the driver: does not import torch ----
+
+def answers_of(path):
+    """The head of a question's file, and how many answers it holds; a last line that is cut off does not count."""
+    lines = []
+    try:
+        with open(path, encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f if line.endswith("\n")]
+    except (OSError, ValueError):
+        pass
+    return (lines[0] if lines else {}), sum("case" in line for line in lines[1:])
+
+
+def end(process):
+    """The process and all that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def ask(a, question, seconds):
+    """State and exit status."""
+    options = ["--device", a.device, "--output-dir", a.output_dir, "--modules", a.modules, "--inside"]
+    options += ["--quick"] if a.quick else []
+    options += ["--traces", a.traces] if a.traces else []
+    with open(os.path.join(a.output_dir, question + ".log"), "wb") as log:
+        process = subprocess.Popen([sys.executable, os.path.abspath(__file__), question] + options, stdout=log,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return "out of time", None
+        finally:
+            end(process)
+    return {0: "done", 77: "skipped"}.get(status, "crashed" if status < 0 else "failed"), status
+
+
+def old_manifest(a):
+    """That of an earlier call for the same folder and device, or a new one."""
+    try:
+        with open(os.path.join(a.output_dir, "manifest.json"), encoding="utf-8") as f:
+            old = json.load(f)
+        if old.get("kind") == a.device and old["quick"] == a.quick:
+            return old
+    except (OSError, ValueError):
+        pass
+    return {"schema": "mpsim.device-manifest/1", "quick": a.quick, "questions": {}}
+
+
+def write_manifest(a, manifest):
+    path = os.path.join(a.output_dir, "manifest.json")
+    with open(path + ".part", "w", encoding="utf-8") as f:
+        json.dump(manifest, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".part", path)
+
+
+def main():
+    a = arguments()
+    if a.inside:
+        inside(a)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the `finally` above
+    os.makedirs(a.output_dir, exist_ok=True)
+    began, manifest = time.monotonic(), old_manifest(a)
+    for question in a.questions:
+        path = os.path.join(a.output_dir, question + ".ndjson")
+        if os.path.exists(path):                 # of an earlier call
+            os.remove(path)
+        limit, started = a.limit or QUESTIONS.get(question, 60), time.monotonic()
+        limit = min(limit, a.total - (started - began))
+        state, status = ask(a, question, limit) if limit > 0 else ("no time left", None)
+        seconds = time.monotonic() - started
+        head, count = answers_of(path)
+        for key in ("device", "kind", "torch", "cuda", "driver", "capability", "triton"):
+            if key in head:
+                manifest.setdefault(key, head[key])
+        manifest["questions"][question] = {"state": state, "status": status, "limit": round(limit, 1),
+                                           "seconds": round(seconds, 1), "answers": count}
+        write_manifest(a, manifest)
+        print(f"{question}: {state}, {count} answers, {seconds:.1f} s", flush=True)
+    sys.exit(any(manifest["questions"][q]["state"] not in ("done", "skipped") for q in a.questions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+/* device.h -- what devices answered through PyTorch (data/vectors/device), read again.
+ *
+ * data/record/device/session.py says how inputs are drawn; here they are drawn again. A reader looks
+ * at one case of a question and says in words what of the library gives the same bits. */
+#ifndef MPSIM_TESTS_RECORD_DEVICE_H
+#define MPSIM_TESTS_RECORD_DEVICE_H
+
+#include <jansson.h>
+#include <mpsim/format.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DEVICE_ANSWER = 512 };
+
+/* head: the first line of the file; c: the case. The answer begins with "fits" where the library has
+ * something that gives the same. */
+typedef void device_reader(const json_t *head, const json_t *c, char *answer);
+device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers,
+    device_products, device_scaled, device_autocast, device_attention, device_training;
+
+/* Puts into a case of products what a device would answer that multiplies by this row, the depth in
+ * these parts (0: whole). */
+void device_play_products(json_t *c, const char *row, size_t part);
+
+/* Ends the program where there is no memory, or the library refuses what it must not. */
+void device_need(int given);
+
+/* Members of a case: 0, "" where there is none. */
+uint64_t device_integer(const json_t *o, const char *key);
+const char *device_text(const json_t *o, const char *key);
+
+/* Of a list of hexadecimal words: the i-th; how many there are. */
+uint64_t device_code(const char *words, size_t i);
+size_t device_codes(const char *words);
+
+int device_same_digest(const json_t *o, const char *key, uint64_t digest);
+
+/* Names that fit, collected, the first few in words; at the end the answer. */
+enum { DEVICE_FITS = 6 };
+typedef struct device_fits {
+    char names[DEVICE_ANSWER - 40];
+    size_t count;
+} device_fits;
+void device_fit(device_fits *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void device_say(char *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void device_say_fits(char *answer, const device_fits *f);
+
+/* mpsim's format of a name of torch. */
+const mpsim_format *device_format(const char *torch);
+
+/* Number i of a stream, as Session.draw draws it. */
+float device_number(const char *torch, int low, int high, uint64_t stream, uint64_t i);
+uint64_t device_word(uint64_t stream, uint64_t i);
+
+/* Place i of Session.sample, whose "places" are in the case. */
+size_t device_place(const json_t *c, size_t i);
+
+/* x rounded to f to nearest. */
+float device_round(const mpsim_format *f, float x);
+uint64_t device_encode(const mpsim_format *f, float x);
+
+#endif

@@ -1,0 +1,208 @@
+/* sums.c -- reductions of devices: orders of additions that give the same sum. */
+#include "device.h"
+
+#include "support/support.h"
+
+#include <math.h>
+#include <mpsim/layer.h>
+#include <mpsim/gradient.h>
+#include <mpsim/transformer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- orders ---- */
+
+static float sequential(const float *x, size_t n)
+{
+    float s = 0;
+    for (size_t i = 0; i < n; i++)
+        s += x[i];
+    return s;
+}
+
+/* Neighbours, then neighbours of these; an odd last one passes. */
+static float pairwise(const float *x, size_t n)
+{
+    size_t half = 1;
+    if (n <= 1)
+        return n ? x[0] : 0;
+    while (half * 2 < n)
+        half *= 2;
+    return pairwise(x, half) + pairwise(x + half, n - half);
+}
+
+/* In binary64, rounded once at the end. */
+static float wide(const float *x, size_t n)
+{
+    double s = 0;
+    for (size_t i = 0; i < n; i++)
+        s += (double)x[i];
+    return (float)s;
+}
+
+/* Partial sums of `threads` threads, folded: halves from the largest down to warps, then within
+ * warps upwards (1, 2, ... 16) or downwards. */
+static float fold(float *s, size_t threads, int up)
+{
+    size_t offset = threads / 2;
+    for (; offset >= 32; offset /= 2)
+        for (size_t i = 0; i < offset; i++)
+            s[i] += s[i + offset];
+    const size_t warp = threads < 32 ? threads : 32;
+    for (size_t step = up ? 1 : warp / 2; step > 0 && step < warp; step = up ? step * 2 : step / 2)
+        for (size_t i = 0; i + step < warp; i++)
+            s[i] += s[i + step];
+    return s[0];
+}
+
+/* As a kernel that reduces one row does: each of `threads` threads takes groups of `vector` numbers
+ * by turns, adds each place of the group apart and these at the end; the threads are folded. `apart`
+ * 1: places are numbers `threads` apart, not neighbours. Ends that fill no group are added last. */
+static float by_threads(const float *x, size_t n, size_t threads, size_t vector, int apart, int up)
+{
+    static float of[1024][8], s[1024];
+    const size_t group = threads * vector, full = n / group * group;
+    memset(of, 0, sizeof of);
+    for (size_t i = 0; i < n; i++) {
+        const size_t in = i % group;
+        const int tail = i >= full;
+        const size_t t = apart ? in % threads : tail ? (i - full) / vector : in / vector;
+        const size_t v = apart ? in / threads : in % vector;
+        of[t][v] += x[i];
+    }
+    for (size_t t = 0; t < threads; t++) {
+        s[t] = of[t][0];
+        for (size_t v = 1; v < vector; v++)
+            s[t] += of[t][v];
+    }
+    return fold(s, threads, up);
+}
+
+/* Orders that give `want` after `end`: what is done with the sum. */
+typedef float ending(float sum, size_t n);
+
+static float as_sum(float sum, size_t n)
+{
+    (void)n;
+    return sum;
+}
+
+static float as_mean(float sum, size_t n)
+{
+    return sum / (float)n;
+}
+
+static float as_norm(float sum, size_t n)
+{
+    (void)n;
+    return sqrtf(sum);
+}
+
+typedef struct wanted {
+    const float *x;
+    size_t n;
+    const mpsim_format *f;
+    uint64_t code;
+    ending *end;
+} wanted;
+
+static void try_sum(const wanted *w, device_fits *fits, float sum, const char *name)
+{
+    if (device_encode(w->f, w->end(sum, w->n)) == w->code)
+        device_fit(fits, "%s", name);
+}
+
+static void try_orders(const wanted *w, device_fits *fits)
+{
+    char name[80];
+    try_sum(w, fits, sequential(w->x, w->n), "sequential");
+    try_sum(w, fits, pairwise(w->x, w->n), "pairwise");
+    try_sum(w, fits, wide(w->x, w->n), "binary64");
+    for (size_t lanes = 2; lanes <= 1024; lanes *= 2) {
+        snprintf(name, sizeof name, "%zu lanes", lanes);
+        try_sum(w, fits, mpsim_sum_lanes(NULL, w->x, w->n, 1, lanes), name);
+    }
+    /* Longer rows are several blocks', in an order that is not here. */
+    for (size_t threads = 32; threads <= 1024 && w->n <= 1 << 16; threads *= 2)
+        for (size_t vector = 1; vector <= 8; vector *= 2)
+            for (int k = 0; k < 4; k++) {
+                snprintf(name, sizeof name, "%zu threads of %zu%s, folded %s", threads, vector,
+                         k & 1 ? " apart" : "", k & 2 ? "up" : "down");
+                try_sum(w, fits, by_threads(w->x, w->n, threads, vector, k & 1, k >> 1), name);
+            }
+}
+
+/* ---- cases ---- */
+
+static float *numbers(const json_t *c, const char *type, size_t n, int squares)
+{
+    float *x = malloc(n * sizeof *x);
+    device_need(x != NULL);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = device_number(type, -3, 1, device_integer(c, "stream"), i);
+        x[i] = squares ? x[i] * x[i] : x[i];
+    }
+    return x;
+}
+
+/* Mean, reciprocal deviation, and the row, by mpsim's LayerNorm beside the orders of its mean. */
+static void layer_norm(const json_t *c, const char *type, const float *x, size_t n, device_fits *fits)
+{
+    const mpsim_format *b32 = mpsim_format_find("binary32");
+    const json_t *mean = json_object_get(c, "mean"), *rstd = json_object_get(c, "rstd");
+    const wanted w = {x, n, b32, device_code(device_text(mean, "d"), 0), as_mean};
+    const mpsim_rownorm r = {.rows = 1, .cols = n, .kind = MPSIM_NORM_LAYER, .eps = 1e-5f};
+    float *y = malloc(n * sizeof *y), *one = malloc(n * sizeof *one), m, inverse;
+    device_need(y && one);
+    for (size_t i = 0; i < n; i++)
+        one[i] = 1;
+    if (strcmp(type, "float32") == 0 &&
+        mpsim_rownorm_forward(&r, y, &m, &inverse, x, one, NULL) == MPSIM_OK &&
+        bits_of_f32(m) == w.code &&
+        bits_of_f32(inverse) == device_code(device_text(rstd, "d"), 0))
+        device_fit(fits, "mpsim's mean and deviation");
+    try_orders(&w, fits);
+    free(y);
+    free(one);
+}
+
+static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x, size_t n,
+                          device_fits *fits)
+{
+    float loss = 0;
+    const uint32_t label = (uint32_t)device_integer(c, "label");
+    const mpsim_status s = mpsim_softmax_xent(NULL, f, 1, n, x, &label, 1, &loss, NULL, NULL);
+    if (s == MPSIM_OK && device_encode(f, loss) == device_code(device_text(c, "d"), 0))
+        device_fit(fits, "mpsim's cross-entropy");
+}
+
+void device_reductions(const json_t *head, const json_t *c, char *answer)
+{
+    char what[32], type[32];
+    device_fits fits = {"", 0};
+    const size_t n = (size_t)device_integer(c, "n");
+    (void)head;
+    if (sscanf(device_text(c, "case"), "%31s %31s", what, type) != 2 || !device_format(type) ||
+        n == 0 || n > (size_t)1 << 24) {
+        device_say(answer, "not understood");
+        return;
+    }
+    const mpsim_format *f = device_format(type);
+    const int norm = strcmp(what, "norm") == 0;
+    float *x = numbers(c, type, n, norm);
+    const wanted w = {x, n, f, device_code(device_text(c, "d"), 0), norm ? as_norm : as_sum};
+    if (strcmp(what, "layer_norm") == 0)
+        layer_norm(c, type, x, n, &fits);
+    else if (strcmp(what, "cross_entropy") == 0)
+        cross_entropy(c, f, x, n, &fits);
+    else
+        try_orders(&w, &fits);
+    free(x);
+    if (fits.count)
+        device_say_fits(answer, &fits);
+    else
+        device_say(answer, "none fits; %.2f ulp from the true value",
+                   json_number_value(json_object_get(
+                       *device_text(c, "d") ? c : json_object_get(c, "mean"), "ulps")));
+}
