@@ -144,7 +144,7 @@ template <class... P, class... A>
 static void finds(const char *what, const char *expected, void (*kernel)(P...), unsigned threads,
                   A... a)
 {
-    gpu_host_launch(kernel, 1, threads, 0, a...);
+    gpu_host_launch("kernel", kernel, 1, threads, 0, a...);
     const int found = cudaGetLastError() != cudaSuccess &&
                       strstr(cudaGetErrorString(cudaGetLastError()), expected);
     OK(found, "%s", what);
