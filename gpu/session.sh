@@ -17,15 +17,16 @@ set -u
 # less than the part may take.
 list() {
     cat <<'PARTS'
-machine     10   2  nvidia-smi -q
-checks      80  40  GPU --only checks --skip wgmma
+machine      5   2  nvidia-smi -q
+checks      75  40  GPU --only checks --skip wgmma
 wgmma       45  20  GPU --only wgmma --skip speed
-probes      20   5  GPU --only probes
-speed       75  45  GPU --only speed
-training    55  35  GPU --only training --skip fp8 --skip gpt
+probes      15   5  GPU --only probes
+speed       70  45  GPU --only speed
+training    50  35  GPU --only training --skip fp8 --skip gpt
 fp8         35  25  GPU --only fp8 --skip gpt --skip checks --skip speed
-gpt         80  50  GPU --only gpt
-pytorch     90  85  PYTHON data/record/ask_device.py --device cuda --total LIMIT --output-dir TO/pytorch
+gpt         75  50  GPU --only gpt
+pytorch     90  80  PYTHON data/record/ask_device.py --device cuda --total LIMIT --output-dir TO/pytorch
+amp         30  25  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
 memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
 racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 PARTS

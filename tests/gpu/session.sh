@@ -38,7 +38,7 @@ session() {
 session all && has '^nothing is missing$'
 ok $? "all parts"
 [ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | tr '\n' ' ')" = \
-    "machine checks wgmma probes speed training fp8 gpt pytorch memcheck racecheck " ]
+    "machine checks wgmma probes speed training fp8 gpt pytorch amp memcheck racecheck " ]
 ok $? "the most valuable first"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
@@ -49,7 +49,7 @@ ok $? "one file is left"
 (cd "$dir/session" && ls -d checks.json checks.txt gpt.json machine.txt pytorch speed.json summary.txt) >"$dir/out" 2>&1
 ok $? "it holds records, folders and what was printed"
 cp "$dir/session/summary.txt" "$dir/out"
-has '^wgmma  *exit 0    *[0-9]* s (at most 45, thought to take 20)$' && [ "$(wc -l <"$dir/out")" -eq 12 ]
+has '^wgmma  *exit 0    *[0-9]* s (at most 45, thought to take 20)$' && [ "$(wc -l <"$dir/out")" -eq 13 ]
 ok $? "the summary has the time of each part"
 
 session pytorch && has '^asked: .* --total 5[0-9][0-9] --output-dir ' && has '^pytorch .*(at most 5[0-9][0-9],'
