@@ -88,7 +88,7 @@ part() {
     left=$((most - $(date +%s) + began))
     [ "$alone" = 0 ] || limit=$left
     [ "$left" -lt "$limit" ] && limit=$left
-    if [ "$limit" -le 5 ]; then
+    if [ "$limit" -lt 3 ]; then
         status=late
         printf '%-10s not begun: the time was over\n' "$1" | tee -a "$summary"
         return
