@@ -64,7 +64,7 @@ static int check_plan(const train_run *r, const train_plan *p, char *error)
             check_blocks(&r->layers[i], &p->layers[i], error))
             return -1;
     if (mpsim_scaler_config_check(&p->scaler))
-        return train_fail(error, "plan of step %llu: the scaler's settings are none",
+        return train_fail(error, "plan of step %llu: the loss scaler's settings are out of range",
                           (unsigned long long)p->from);
     if (!p->optimizer.variant)
         return train_fail(error, "plan of step %llu: no optimizer", (unsigned long long)p->from);
@@ -78,7 +78,7 @@ static int start_delayed(train_fp8 *s, const train_plan *plan, const char *eleme
     if (s->used && train_same_history(&s->state.config, &c))
         return 0;
     if (mpsim_delayed_config_check(&c))
-        return train_fail(error, "the settings of delayed scaling are none");
+        return train_fail(error, "the settings of delayed scaling are out of range");
     free(s->state.history);
     s->used = 0;
     float *history = calloc(c.history, sizeof *history);
@@ -114,7 +114,7 @@ int train_use(train *t, const train_plan *plan, char *error)
         return -1;
     if ((!old || !train_same_scaler(&old->scaler, &plan->scaler)) &&
         mpsim_scaler_init(&t->scaler, &plan->scaler))
-        return train_fail(error, "the scaler's settings are none");
+        return train_fail(error, "the loss scaler's settings are out of range");
     return train_pass_open(t, &t->batch, t->run->settings.batch, 1, error);
 }
 

@@ -400,8 +400,8 @@ static int cast_file(const options *o, char *operand)
     if (code == 0)
         return cast_recipe_file(o, &r, operand, summary);
     if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
-        return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe, and '%s' "
-                                "is none", o->to.formats);
+        return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe; '%s' "
+                                "is a format", o->to.formats);
     return cast_format(o, operand, summary);
 }
 

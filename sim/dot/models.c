@@ -87,7 +87,7 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
         why = order_reason(name);
         if (why)
             return fail(EXIT_USAGE, "%s: model '%s': %s", verb, name, why);
-        return fail(EXIT_USAGE, "%s: model '%s': a change is none, comes twice, is out of range or has "
+        return fail(EXIT_USAGE, "%s: model '%s': a change is not known, comes twice, is out of range or has "
                                 "no effect here (see mpsim dot --help)", verb, name);
     }
     if (fa && !mpsim_model_accepts(&m, fa, fb))

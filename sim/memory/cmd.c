@@ -141,7 +141,7 @@ static const optimizer_row *find_optimizer(const char *name)
     suggestion_init(&s, name);
     for (size_t i = 0; optimizer_at(i); i++)
         suggestion_consider(&s, optimizer_at(i)->name);
-    fail(EXIT_USAGE, "memory: --optimizer: '%s' is none that is counted%s", name,
+    fail(EXIT_USAGE, "memory: --optimizer: '%s' is not known%s", name,
          suggestion_end(&s, "; see 'mpsim memory --help'"));
     return NULL;
 }

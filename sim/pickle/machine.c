@@ -383,7 +383,7 @@ static int refused(machine *m, pickle_ref what, pickle_use use)
     if (m->rules->refused)
         name = m->rules->refused(m->rules->context, m->p, what, use);
     else if (pickle_type_of(m->p, what) < PICKLE_GLOBAL)
-        name = "that is none";
+        name = "expected, found another value";
     return name ? input_fail(&m->in, m->op_at, "refused: global %s", name) : 0;
 }
 

@@ -354,7 +354,7 @@ int part_read_head(part_reader *r, part_head *h, trace_error *error)
     if (take_pairs(&t, &h->words) || take_pairs(&t, &h->formats))
         return failed(r, error, EXIT_IO, "out of memory");
     if (take_end(&t) || h->sections < 1 || h->sections > h->shards)
-        return part_damaged(r, "its head is none", error);
+        return part_damaged(r, "its head is malformed", error);
     return 0;
 }
 
@@ -428,7 +428,7 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
     default: /* of a group, or nothing */
         return 0;
     }
-    return t->bad || (x->tag != 'F' && take_end(t)) ? part_damaged(r, "a record is none", error) : 0;
+    return t->bad || (x->tag != 'F' && take_end(t)) ? part_damaged(r, "a record is malformed", error) : 0;
 }
 
 int part_take_group(part_reader *r, const part_record *tensor, const target_list *targets, group *of,
@@ -442,7 +442,7 @@ int part_take_group(part_reader *r, const part_record *tensor, const target_list
             if (get_record(r, &tag, &t, error))
                 return -1;
             else if (tag != pack_tag(row) || pack_take(&t, row, of, i))
-                return part_damaged(r, "what is known of a tensor is none", error);
+                return part_damaged(r, "the records of a tensor are malformed or in another order", error);
     pack_end(of, targets);
     return of->stats.count == tensor->piece.n ? 0
                                               : part_damaged(r, "a tensor of other elements", error);

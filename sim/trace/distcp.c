@@ -64,7 +64,7 @@ static const char *refused(void *context, const pickle *p, pickle_ref what, pick
     (void)context;
     (void)use;
     if (!name)
-        return "that is none";
+        return "expected, found another value";
     if (strncmp(name, module, sizeof module - 1) == 0 || torch_dtype_find(name))
         return NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -322,7 +322,7 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref
     if (!d)
         return bad(c, "the dtype of tensor '%.200s' is not known", name);
     if (read_sizes(c, field(c, what, "size"), shape, &like.rank))
-        return bad(c, "the size of tensor '%.200s' is none", name);
+        return bad(c, "the size of tensor '%.200s' is not a list of integers", name);
     like.dtype = d->name;
     like.format = torch_format(c->options, d->name, d->format);
     if (trace_shape_bytes(shape, like.rank, d->bytes * 8u, &like.count, &bytes))

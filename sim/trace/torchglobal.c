@@ -218,5 +218,5 @@ static const char *refused_use(const char *name, pickle_use use)
 const char *torch_refused(void *context, const pickle *p, pickle_ref what, pickle_use use)
 {
     const char *name = torch_callable(p, what, context, TORCH_GLOBAL_MAX);
-    return name ? refused_use(name, use) : "that is none";
+    return name ? refused_use(name, use) : "expected, found another value";
 }

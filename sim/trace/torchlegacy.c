@@ -66,7 +66,7 @@ static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *
     int failed = 0;
     *at = pickle_end(p);
     if (pickle_type_of(p, root) != PICKLE_LIST)
-        failed = trace_fail(t, error, TRACE_NO_OFFSET, "the list of storages is none");
+        failed = trace_fail(t, error, TRACE_NO_OFFSET, "expected a list of storages, found another value");
     for (size_t i = 0; i < pickle_count(p, root) && !failed; i++) {
         size_t n;
         const char *name = pickle_text(p, pickle_item(p, root, i), &n);

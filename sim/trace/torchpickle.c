@@ -89,8 +89,8 @@ static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key
     if (!key->storage.dtype && !torch_storage_untyped(name)) {
         const torch_dtype *dtype = torch_dtype_find(name);
         if (!dtype)
-            return trace_fail(t, error, TRACE_NO_OFFSET, "refused: global %s, which is no class of storages",
-                              name ? name : "that is none");
+            return trace_fail(t, error, TRACE_NO_OFFSET, "refused: %s where a class of storages was expected",
+                              name ? name : "another value");
         key->storage.dtype = dtype;
     }
     if (!(key->key = pickle_text(p, pickle_item(p, id, 2), &key->n)))
@@ -187,7 +187,7 @@ static int decode(trace *t, const pickle_bytes *data, uint32_t section, trace_er
         have += n;
         const long k = pickle_decode(data->coding, in, have, done == data->n, out, &used);
         if (k < 0)
-            return trace_fail(t, error, TRACE_NO_OFFSET, "a text of the pickle that stands for bytes is none");
+            return trace_fail(t, error, TRACE_NO_OFFSET, "a string of the pickle that encodes bytes is malformed");
         if (torch_spool(t, out, (size_t)k, error))
             return -1;
         memmove(in, in + used, have - used);

@@ -68,7 +68,7 @@ static const torch_dtype *dtype_at(torch_walker *w, pickle_ref r)
     const char *name = pickle_type_of(p, r) == PICKLE_GLOBAL ? pickle_global(p, r) : NULL;
     const torch_dtype *d = torch_dtype_find(name);
     if (!d)
-        trace_fail(w->t, w->error, TRACE_NO_OFFSET, "refused: global %s, which is no dtype", name ? name : "that is none");
+        trace_fail(w->t, w->error, TRACE_NO_OFFSET, "refused: %s where a dtype was expected", name ? name : "another value");
     return d;
 }
 

@@ -53,7 +53,7 @@ static int find_members(trace *t, uint32_t section[3], trace_error *error)
     }
     for (unsigned i = 0; i < 3; i++)
         if (!(found & 1u << i))
-            return trace_fail(t, error, TRACE_NO_OFFSET, "the tar archive has no member '%s': it is none of PyTorch's", names[i]);
+            return trace_fail(t, error, TRACE_NO_OFFSET, "the tar archive has no member '%s', as every one that PyTorch writes has", names[i]);
     return 0;
 }
 

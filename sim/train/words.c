@@ -111,7 +111,7 @@ static int read_optimizer(const train_words *w, train_overrides *o)
     if (w->optimizer && mpsim_optim_parse(&a, w->optimizer) != MPSIM_OK)
         return fail(EXIT_USAGE, "train: --optimizer is sgd, adam or adamw, not '%s'", w->optimizer);
     if (w->variant && !mpsim_optim_variant_find(w->variant))
-        return fail(EXIT_USAGE, "train: --variant: '%s' is none: ieee, torch, torch-foreach, apex, "
+        return fail(EXIT_USAGE, "train: --variant: '%s' is not one of ieee, torch, torch-foreach, apex, "
                                 "... (mpsim/optim.h)", w->variant);
     const char *why = w->scaler ? scaler_read(&scaler, w->scaler) : NULL;
     if (why)

@@ -151,7 +151,7 @@ static const struct {
               {other_decay, "decay 3: 0 to 2"},
               {high_min_lr, "min_lr 1.5: 0 to 1"},
               {no_min_lr, "min_lr nan: 0 to 1"},
-              {no_text, "the name of the text is none"},
+              {no_text, "the name of the text must be one word of 1 to 63 bytes"},
               {batchnorm, "gpt has no batch normalisation"},
               {all_large, "wte: a tensor of 11771904 x 8192 numbers: at most 2147483648 in all"},
               {many_scores, "h0.attn.scores: a tensor of 557056 x 4096 numbers: at most 2147483648 in all"},

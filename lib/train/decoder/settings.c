@@ -122,7 +122,7 @@ int train_decoder_check(const train_settings *s, char *error)
     if (!(d->min_lr >= 0 && d->min_lr <= 1))
         return train_fail(error, "min_lr %g: 0 to 1", d->min_lr);
     if (!d->text[0] || !memchr(d->text, 0, sizeof d->text) || strchr(d->text, ' '))
-        return train_fail(error, "the name of the text is none");
+        return train_fail(error, "the name of the text must be one word of 1 to %zu bytes", sizeof d->text - 1);
     return 0;
 }
 
