@@ -3,17 +3,23 @@
 #ifndef MPSIM_GPU_KERNELS_ATTENTION_CUH
 #define MPSIM_GPU_KERNELS_ATTENTION_CUH
 
+#include "lists.cuh"
 #include "rows.cuh"
 
 /* ---- heads ---- */
 
 struct gpu_heads {
-    gpu_format from, to;
+    void *y;
+    const void *x;
+    gpu_word *counts;
     size_t length, heads, size, first; /* of train_heads */
     size_t cols;                       /* of the tensor whose rows are places */
     size_t n;                          /* elements of heads */
     const float *cos, *sin;            /* or NULL */
 };
+
+typedef gpu_list<gpu_heads, 32> gpu_heads_list;
+static_assert(sizeof(gpu_heads_list) + 2 * sizeof(gpu_format) <= GPU_LIST_PARAMETERS, "too many");
 
 /* Where element i of the heads is in rows of places; *place: of the sequence. */
 static __device__ __forceinline__ size_t heads_at(const gpu_heads &h, size_t i, size_t *place)
@@ -25,40 +31,32 @@ static __device__ __forceinline__ size_t heads_at(const gpu_heads &h, size_t i, 
 }
 
 /* Element c of a head, `at` of x, turned by its place; back: turned back. */
-static __device__ __forceinline__ float heads_turned(const gpu_heads &h, const void *x, size_t at,
+static __device__ __forceinline__ float heads_turned(const gpu_heads &h, const gpu_format &from, size_t at,
                                                      size_t c, size_t place, int back)
 {
-    const float v = gpu_value(h.from, x, at);
+    const float v = gpu_value(from, h.x, at);
     if (!h.cos)
         return v;
     const size_t half = h.size / 2, k = place * half + c % half;
     const float sine = back ? -h.sin[k] : h.sin[k], kept = __fmul_rn(v, h.cos[k]);
-    return c < half ? __fsub_rn(kept, __fmul_rn(gpu_value(h.from, x, at + half), sine))
-                    : __fadd_rn(kept, __fmul_rn(gpu_value(h.from, x, at - half), sine));
+    return c < half ? __fsub_rn(kept, __fmul_rn(gpu_value(from, h.x, at + half), sine))
+                    : __fadd_rn(kept, __fmul_rn(gpu_value(from, h.x, at - half), sine));
 }
 
-GPU_KERNEL void __launch_bounds__(256)
-    split_kernel(const __grid_constant__ gpu_heads h, void *y, const void *x, gpu_word *counts)
+/* back: from heads to rows of places */
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    heads_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
+                 const __grid_constant__ gpu_heads_list list, int back)
 {
     gpu_counter c;
-    GPU_FOR(i, h.n) {
+    const unsigned k = gpu_list_item(list);
+    const gpu_heads h = list.item[k];
+    GPU_FOR_ITEM(i, list, k, h.n) {
         size_t place;
         const size_t at = heads_at(h, i, &place);
-        gpu_put(h.to, y, i, heads_turned(h, x, at, i % h.size, place, 0), &c);
+        gpu_put(to, h.y, back ? at : i, heads_turned(h, from, back ? i : at, i % h.size, place, back), &c);
     }
-    c.give(counts);
-}
-
-GPU_KERNEL void __launch_bounds__(256)
-    join_kernel(const __grid_constant__ gpu_heads h, void *dx, const void *dy, gpu_word *counts)
-{
-    gpu_counter c;
-    GPU_FOR(i, h.n) {
-        size_t place;
-        const size_t at = heads_at(h, i, &place);
-        gpu_put(h.to, dx, at, heads_turned(h, dy, i, i % h.size, place, 1), &c);
-    }
-    c.give(counts);
+    c.give(h.counts);
 }
 
 /* ---- softmax ---- */

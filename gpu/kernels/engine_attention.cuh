@@ -39,36 +39,50 @@ static int heads_set(train_engine *e, const char *operation, gpu_heads *g, const
     return 0;
 }
 
-static int cuda_split(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
-                      train_counts *counts)
+static int alike_turns(const train_turn *a, const train_turn *b)
 {
-    gpu_heads g;
-    int failed = 0;
-    if (heads_set(e, "split", &g, h, x, y))
-        return -1;
-    gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
-        return -1;
-    g.from = format_of(x);
-    g.to = format_of(y);
-    GPU_LAUNCH(split_kernel, blocks_of(g.n, 256), 256, 0, g, at_of(y), at_of(x), slot);
-    return wrote(e, "split", y);
+    return mpsim_format_same(a->x->format, b->x->format) && mpsim_format_same(a->y->format, b->y->format);
 }
 
-static int cuda_join(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                     const train_heads *h, train_counts *counts)
+/* back: y holds the rows of places */
+static int turn_heads(train_engine *e, const char *operation, const train_turn *list, size_t n, int back)
 {
-    gpu_heads g;
+    gpu_heads_list now;
+    gpu_heads h;
+    size_t first = 0;
+    unsigned blocks;
     int failed = 0;
-    if (heads_set(e, "join", &g, h, dx, dy))
+    for (size_t i = 0; i < n; i++)
+        if (heads_set(e, operation, &h, list[i].heads, back ? list[i].y : list[i].x,
+                      back ? list[i].x : list[i].y))
+            return -1;
+    unsigned char *taken = untaken(e, n);
+    if (!taken || reserve_slots(e, n))
         return -1;
-    gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
-        return -1;
-    g.from = format_of(dy);
-    g.to = format_of(dx);
-    GPU_LAUNCH(join_kernel, blocks_of(g.n, 256), 256, 0, g, at_of(dx), at_of(dy), slot);
-    return wrote(e, "join", dx);
+    const auto alike = [&](size_t a, size_t b) { return alike_turns(&list[a], &list[b]); };
+    const auto fill = [&](gpu_heads *to, size_t i) {
+        const train_turn *t = &list[i];
+        (void)heads_set(e, operation, to, t->heads, back ? t->y : t->x, back ? t->x : t->y);
+        to->y = at_of(t->y);
+        to->x = at_of(t->x);
+        to->counts = slot_of(e, t->counts, &failed);
+        t->y->inverse = 1;
+        return gpu_list_blocks(to->n);
+    };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
+        GPU_LAUNCH(heads_kernel, blocks, GPU_LIST_THREADS, 0, format_of(list[first].y),
+                   format_of(list[first].x), now, back);
+    return failed ? -1 : cuda_launched(e, operation);
+}
+
+static int cuda_split(train_engine *e, const train_turn *list, size_t n)
+{
+    return turn_heads(e, "split", list, n, 0);
+}
+
+static int cuda_join(train_engine *e, const train_turn *list, size_t n)
+{
+    return turn_heads(e, "join", list, n, 1);
 }
 
 /* ---- softmax ---- */

@@ -4,7 +4,7 @@
 #define MPSIM_GPU_KERNELS_ENGINE_LAYERS_CUH
 
 #include "elements.cuh"
-#include "engine.cuh"
+#include "engine_lists.cuh"
 #include "layers.cuh"
 
 /* ---- gather ---- */
@@ -162,19 +162,30 @@ static unsigned column_blocks(size_t cols)
     return (unsigned)((cols + GPU_COLUMNS - 1) / GPU_COLUMNS);
 }
 
-static int cuda_column_sums(train_engine *e, train_tensor *d, const train_tensor *x,
-                            train_counts *counts)
+static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
 {
+    gpu_column_list now;
+    size_t first = 0;
+    unsigned blocks;
     int failed = 0;
-    if (check(e, "column_sums", x) || check_shape(e, "column_sums", d, 1, x->cols))
+    for (size_t i = 0; i < n; i++)
+        if (check(e, "column_sums", list[i].x) ||
+            check_shape(e, "column_sums", list[i].y, 1, list[i].x->cols))
+            return -1;
+    unsigned char *taken = untaken(e, n);
+    if (!taken || reserve_slots(e, n))
         return -1;
-    gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
-        return -1;
-    if (x->cols)
-        GPU_LAUNCH(column_sums_kernel, column_blocks(x->cols), dim3(GPU_COLUMNS, GPU_COLUMN_ROWS),
-                   0, format_of(d), at_of(d), format_of(x), at_of(x), x->rows, x->cols, slot);
-    return wrote(e, "column_sums", d);
+    const auto alike = [&](size_t a, size_t b) { return alike_pairs(&list[a], &list[b]); };
+    const auto fill = [&](gpu_columns *c, size_t i) {
+        const train_tensor *x = list[i].x;
+        list[i].y->inverse = 1;
+        *c = gpu_columns{at_of(list[i].y), at_of(x), x->rows, x->cols, slot_of(e, list[i].counts, &failed)};
+        return column_blocks(x->cols);
+    };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
+        GPU_LAUNCH(column_sums_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0,
+                   format_of(list[first].y), format_of(list[first].x), now);
+    return failed ? -1 : cuda_launched(e, "column_sums");
 }
 
 /* ---- the loss ---- */

@@ -14,6 +14,11 @@ static unsigned char *untaken(train_engine *e, size_t n)
     return taken;
 }
 
+static int alike_pairs(const train_pair *a, const train_pair *b)
+{
+    return mpsim_format_same(a->x->format, b->x->format) && mpsim_format_same(a->y->format, b->y->format);
+}
+
 /* Pairs in launches of those whose formats are alike; result(i): of pair i. run(blocks, formats of y and of x,
  * list). */
 template <class Result, class Run>
@@ -26,13 +31,10 @@ static int run_pairs(train_engine *e, const char *operation, const train_pair *l
     unsigned char *taken = untaken(e, n);
     if (!taken)
         return -1;
-    const auto alike = [&](size_t a, size_t b) {
-        return mpsim_format_same(list[a].x->format, list[b].x->format) &&
-               mpsim_format_same(list[a].y->format, list[b].y->format);
-    };
+    const auto alike = [&](size_t a, size_t b) { return alike_pairs(&list[a], &list[b]); };
     const auto fill = [&](gpu_pair *p, size_t i) {
         *p = gpu_pair{at_of(list[i].y), at_of(list[i].x), size_of(list[i].x), result(i)};
-        return p->n;
+        return gpu_list_blocks(p->n);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
         run(blocks, format_of(list[first].y), format_of(list[first].x), now);

@@ -236,7 +236,7 @@ static int reduce_run(train_engine *e, gpu_reduce *g, const train_sum *list, siz
     const auto fill = [&](gpu_sum *s, size_t i) {
         const size_t elements = size_of(list[i].y);
         *s = gpu_sum{at_of(list[i].y), at + i * ranks, elements, elements / ranks + (elements % ranks != 0)};
-        return elements;
+        return gpu_list_blocks(elements);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0) {
         g->x = format_of(list[first].x[0]);

@@ -68,11 +68,11 @@ static int alike_updates(const train_update *a, const train_update *b)
            p->eps == q->eps && p->grad_scale == q->grad_scale;
 }
 
-static size_t optim_fill(gpu_update *to, const train_update *u)
+static unsigned optim_fill(gpu_update *to, const train_update *u)
 {
     *to = gpu_update{{at_of(u->param), at_of(u->m), at_of(u->v), at_of(u->vmax), at_of(u->grad)},
                      size_of(u->param), u->rng ? *u->rng : mpsim_rng{0, 0, 0}};
-    return to->n;
+    return gpu_list_blocks(to->n);
 }
 
 static int cuda_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates, uint64_t *lost)

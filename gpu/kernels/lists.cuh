@@ -33,10 +33,23 @@ static __device__ __forceinline__ unsigned gpu_list_item(const List &list)
     return low;
 }
 
+/* Number of a block among those of its item k. */
+template <class List>
+static __device__ __forceinline__ unsigned gpu_list_block(const List &list, unsigned k)
+{
+    return k ? blockIdx.x - list.end[k - 1] : blockIdx.x;
+}
+
+template <class List>
+static __device__ __forceinline__ unsigned gpu_list_own(const List &list, unsigned k)
+{
+    return k ? list.end[k] - list.end[k - 1] : list.end[0];
+}
+
 /* A loop of a thread over the n elements of item k of a list; bodies hold no collective. */
-#define GPU_FOR_ITEM(i, list, k, n)                                                                     \
-    for (size_t i = (size_t)(blockIdx.x - ((k) ? (list).end[(k)-1] : 0)) * blockDim.x + threadIdx.x; \
-         i < (n); i += (size_t)((list).end[k] - ((k) ? (list).end[(k)-1] : 0)) * blockDim.x)
+#define GPU_FOR_ITEM(i, list, k, n)                                                       \
+    for (size_t i = (size_t)gpu_list_block(list, k) * blockDim.x + threadIdx.x; i < (n); \
+         i += (size_t)gpu_list_own(list, k) * blockDim.x)
 
 struct gpu_pair {
     void *y;
@@ -109,9 +122,16 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
 
 /* ---- on the host ---- */
 
-/* The next launch of a list of n: its first tensor that has not been in one, and those after it that
- * are alike(first, i); `taken` remembers them. fill(&item, i) gives the number of elements. 0 blocks:
- * all have been. */
+/* Blocks of n elements. */
+static inline unsigned gpu_list_blocks(size_t n)
+{
+    const size_t most = 4096, blocks = (n + GPU_LIST_LEAST - 1) / GPU_LIST_LEAST;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* The next launch of a list of n: its first one that has not been in a launch, and those after it that
+ * are alike(first, i); `taken` remembers them. fill(&item, i) gives the item's blocks, which may be none.
+ * Returns all blocks; 0: the list is at its end. */
 template <class List, class Alike, class Fill>
 static inline unsigned gpu_list_next(List *list, unsigned char *taken, size_t n, size_t *first, Alike alike,
                                      Fill fill)
@@ -123,12 +143,11 @@ static inline unsigned gpu_list_next(List *list, unsigned char *taken, size_t n,
             continue;
         if (list->n == 0)
             *first = i;
-        const size_t elements = fill(&list->item[list->n], i), most = 4096;
-        const size_t own = (elements + GPU_LIST_LEAST - 1) / GPU_LIST_LEAST;
+        const unsigned own = fill(&list->item[list->n], i);
         taken[i] = 1;
         if (own == 0)
             continue;
-        blocks += (unsigned)(own < most ? own : most);
+        blocks += own;
         list->end[list->n++] = blocks;
     }
     return blocks;

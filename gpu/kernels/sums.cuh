@@ -2,7 +2,7 @@
 #ifndef MPSIM_GPU_KERNELS_SUMS_CUH
 #define MPSIM_GPU_KERNELS_SUMS_CUH
 
-#include "codes.cuh"
+#include "lists.cuh"
 
 /* ---- columns of a matrix ----
  *
@@ -60,23 +60,35 @@ static __device__ __forceinline__ float gpu_column_sum(size_t rows, int inside,
         rows, inside, tree, [](float a, float b) { return __fadd_rn(a, b); }, term);
 }
 
+struct gpu_columns {
+    void *y;
+    const void *x;
+    size_t rows, cols;
+    gpu_word *counts;
+};
+
+typedef gpu_list<gpu_columns, 64> gpu_column_list;
+static_assert(sizeof(gpu_column_list) + 2 * sizeof(gpu_format) <= GPU_LIST_PARAMETERS, "too many");
+
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    column_sums_kernel(const __grid_constant__ gpu_format to, void *d,
-                       const __grid_constant__ gpu_format from, const void *x, size_t rows,
-                       size_t cols, gpu_word *counts)
+    column_sums_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
+                       const __grid_constant__ gpu_column_list list)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     gpu_counter c;
-    const size_t column = (size_t)blockIdx.x * GPU_COLUMNS + threadIdx.x;
-    const int inside = column < cols;
-    const float sum = gpu_column_sum(
-        rows, inside, tree, [&](size_t row) { return gpu_value(from, x, row * cols + column); });
+    const unsigned k = gpu_list_item(list);
+    const gpu_columns p = list.item[k];
+    const size_t column = (size_t)gpu_list_block(list, k) * GPU_COLUMNS + threadIdx.x;
+    const int inside = column < p.cols;
+    const float sum = gpu_column_sum(p.rows, inside, tree, [&](size_t row) {
+        return gpu_value(from, p.x, row * p.cols + column);
+    });
     if (inside && threadIdx.y == 0)
-        gpu_put(to, d, column, sum, &c);
-    c.give(counts);
+        gpu_put(to, p.y, column, sum, &c);
+    c.give(p.counts);
 }
 
-/* ---- a list ---- */
+/* ---- a mean ---- */
 
 enum { GPU_MEAN_THREADS = 256 };
 

@@ -74,6 +74,7 @@ static void gradients(train_build *b, size_t i, const train_operand *dy)
     train_add_gradient(b, d, t->bias_of[i]);
     d->x = dy->base;
     d->counts = &t->wgrad;
+    d->when = WHEN_LAST;
 }
 
 static const train_tensor *product_layer(train_build *b, size_t i, const train_tensor *dy)

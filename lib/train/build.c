@@ -183,7 +183,8 @@ const train_tensor *train_entering(train_build *b, size_t layer, int param, cons
     d->x = x;
     d->mode = MPSIM_ROUND_NEAREST_EVEN;
     d->counts = &b->t->act;
-    d->entering = b->p->training; /* else all have one memory, one after the other */
+    if (b->p->training) /* else all have one memory, one after the other */
+        d->when = WHEN_FIRST;
     return d->results[0].to;
 }
 

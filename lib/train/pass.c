@@ -83,8 +83,6 @@ static int do_decoder(train *t, train_do *d)
     case WORK_POSITIONS_BACK: return ops->add_rows_backward(t->e, to, d->x, d->counts);
     case WORK_ROWNORM:
     case WORK_ROWNORM_BACK: return do_rownorm(t, d);
-    case WORK_SPLIT: return ops->split(t->e, to, d->x, &d->heads, d->counts);
-    case WORK_JOIN: return ops->join(t->e, to, d->x, &d->heads, d->counts);
     case WORK_CAUSAL: return ops->causal(t->e, &t->math_softmax, scale, to, d->x, d->counts);
     case WORK_CAUSAL_BACK:
         return ops->causal_backward(t->e, &t->math_softmax, scale, to, d->x, d->y, d->counts);
@@ -103,7 +101,6 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     const train_ops *ops = t->e->ops;
     train_tensor *to = d->results[0].to;
     switch ((train_work)d->work) {
-    case WORK_CAST: return ops->cast(t->e, to, d->x, d->mode, d->counts);
     case WORK_QUANTIZE: return do_quantize(t, p, d);
     case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
     case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
@@ -112,7 +109,6 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     case WORK_RELU_BACK: return ops->relu_backward(t->e, to, d->x, d->y);
     case WORK_POOL: return ops->maxpool(t->e, to, d->x, &d->pool);
     case WORK_POOL_BACK: return ops->maxpool_backward(t->e, to, d->x, d->y, &d->pool);
-    case WORK_SUMS: return ops->column_sums(t->e, to, d->x, d->counts);
     case WORK_LOSS: return do_loss(t, p, d);
     case WORK_NORM:
     case WORK_NORM_BACK:
@@ -122,17 +118,93 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     }
 }
 
-/* Parameters in the formats that they enter the pass with, at once. */
-static int do_entering(train *t, const train_pass *p)
+/* ---- several at once ---- */
+
+/* Those of the pass that are done before all others, or after them; two of a layer at most. */
+static size_t pairs_of(const train_pass *p, train_when when, train_pair *list)
 {
-    train_pair list[TRAIN_PARAMS]; /* two of a layer at most */
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         const train_do *d = p->list[i];
-        if (d->entering)
+        if (d->when == when)
             list[n++] = (train_pair){.y = d->results[0].to, .x = d->x, .counts = d->counts};
     }
+    return n;
+}
+
+/* Parameters in the formats that they enter the pass with. */
+static int do_first(train *t, const train_pass *p)
+{
+    train_pair list[TRAIN_PARAMS];
+    const size_t n = pairs_of(p, WHEN_FIRST, list);
     return t->e->ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN);
+}
+
+/* Gradients of biases. */
+static int do_last(train *t, const train_pass *p)
+{
+    train_pair list[TRAIN_PARAMS];
+    const size_t n = pairs_of(p, WHEN_LAST, list);
+    return t->e->ops->column_sums(t->e, list, n);
+}
+
+/* Whether an operation writes what d reads. */
+static int reads_of(const train_do *d, const train_do *const *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->results[0].to == d->x)
+            return 1;
+    return 0;
+}
+
+/* Operations from number `first` on that are done as one: of one kind, where none reads what another one
+ * writes. *next: behind them. */
+static size_t alike(const train_pass *p, size_t first, const train_do **all, size_t *next)
+{
+    const train_do *d = p->list[first];
+    size_t n = 0, i = first;
+    for (; i < p->n && n < TRAIN_AT_ONCE; i++) {
+        const train_do *e = p->list[i];
+        if (e->when != WHEN_IN_ORDER || e->work == WORK_NONE)
+            continue;
+        if (e->work != d->work || e->mode != d->mode || reads_of(e, all, n))
+            break;
+        all[n++] = e;
+    }
+    *next = i;
+    return n;
+}
+
+static int do_casts(train *t, const train_do *const *all, size_t n)
+{
+    train_pair list[TRAIN_AT_ONCE];
+    for (size_t i = 0; i < n; i++)
+        list[i] = (train_pair){.y = all[i]->results[0].to, .x = all[i]->x, .counts = all[i]->counts};
+    return t->e->ops->cast_list(t->e, list, n, all[0]->mode);
+}
+
+static int do_heads(train *t, const train_do *const *all, size_t n)
+{
+    train_turn list[TRAIN_AT_ONCE];
+    for (size_t i = 0; i < n; i++)
+        list[i] = (train_turn){.y = all[i]->results[0].to, .x = all[i]->x, .heads = &all[i]->heads,
+                               .counts = all[i]->counts};
+    return (all[0]->work == WORK_SPLIT ? t->e->ops->split : t->e->ops->join)(t->e, list, n);
+}
+
+/* Operation `first`, and those after it that are done with it. *next: the next one. */
+static int do_some(train *t, const train_pass *p, size_t first, size_t *next)
+{
+    const train_do *all[TRAIN_AT_ONCE];
+    train_do *d = p->list[first];
+    *next = first + 1;
+    if (d->when != WHEN_IN_ORDER)
+        return 0;
+    if (d->work == WORK_CAST)
+        return do_casts(t, all, alike(p, first, all, next));
+    if (d->work == WORK_SPLIT || d->work == WORK_JOIN)
+        return do_heads(t, all, alike(p, first, all, next));
+    return do_one(t, p, d);
 }
 
 /* Rows of pixels and labels: image number images[i], or first + i. */
@@ -152,12 +224,12 @@ int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t fir
 
 int train_pass_do(train *t, train_pass *p, char *error)
 {
-    if (do_entering(t, p))
+    if (do_first(t, p))
         return train_engine_failed(t, "parameters", error);
-    for (size_t i = 0; i < p->n; i++)
-        if (!p->list[i]->entering && do_one(t, p, p->list[i]))
+    for (size_t i = 0, next; i < p->n; i = next)
+        if (do_some(t, p, i, &next))
             return train_engine_failed(t, p->list[i]->results[0].name, error);
-    return 0;
+    return do_last(t, p) ? train_engine_failed(t, "gradients of biases", error) : 0;
 }
 
 /* ---- open, close ---- */

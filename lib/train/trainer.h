@@ -103,6 +103,10 @@ typedef struct train_tiles {
     train_counts *act, *agrad;
 } train_tiles;
 
+/* Casts of parameters, sums of columns: all of a pass at once, whatever their place in its list. */
+typedef enum train_when { WHEN_IN_ORDER, WHEN_FIRST, WHEN_LAST } train_when;
+enum { TRAIN_AT_ONCE = 8 }; /* casts, or heads, that follow one another */
+
 typedef struct train_do {
     uint8_t work, backward;
     size_t n; /* results */
@@ -118,7 +122,7 @@ typedef struct train_do {
     mpsim_delayed *delayed; /* the state that gives the scale, or NULL */
     int record;             /* 1: it is told the amax, once a step */
     float amax;             /* the largest of the step so far; complete after finish */
-    int entering;           /* 1: a parameter that the pass begins with */
+    uint8_t when;           /* train_when */
     int weight_copy;        /* 1: of a parameter, not of an activation */
     const void *index;
     train_pool pool;

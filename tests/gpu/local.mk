@@ -15,8 +15,8 @@ tests_gpu_libkernels_la_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.c
 tests_gpu_libkernels_la_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_la_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_libkernels_la_LIBADD = lib/libmpsim.la
-kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-training \
-  tests/gpu/t-transformer
+kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-launches \
+  tests/gpu/t-training tests/gpu/t-transformer
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
 tests_gpu_t_blocks_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_blocks_CXXFLAGS = $(kernel_cxxflags)
@@ -33,6 +33,10 @@ tests_gpu_t_engine_SOURCES = tests/gpu/t-engine.cc tests/gpu/pairs.h
 tests_gpu_t_engine_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_engine_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_engine_LDADD = $(kernel_libs)
+tests_gpu_t_launches_SOURCES = tests/gpu/t-launches.cc
+tests_gpu_t_launches_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_launches_CXXFLAGS = $(kernel_cxxflags)
+tests_gpu_t_launches_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_CXXFLAGS = $(kernel_cxxflags)

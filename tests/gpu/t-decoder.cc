@@ -150,11 +150,11 @@ static int heads_one(source *s, const char *f, const char *to, size_t size, int 
         g.cos = &cosines.g;
         g.sin = &sines.g;
     }
-    return !failed(cpu.ops->split(&cpu, &y.c, &x.c, &c, &n.c) |
-                   cuda.ops->split(&cuda, &y.g, &x.g, &g, &n.g)) &&
+    const train_turn u[] = {{&y.c, &x.c, &c, &n.c}, {&x.c, &y.c, &c, &m.c}};
+    const train_turn v[] = {{&y.g, &x.g, &g, &n.g}, {&x.g, &y.g, &g, &m.g}};
+    return !failed(cpu.ops->split(&cpu, &u[0], 1) | cuda.ops->split(&cuda, &v[0], 1)) &&
            y.same("split") && n.same("split") &&
-           !failed(cpu.ops->join(&cpu, &x.c, &y.c, &c, &m.c) |
-                   cuda.ops->join(&cuda, &x.g, &y.g, &g, &m.g)) &&
+           !failed(cpu.ops->join(&cpu, &u[1], 1) | cuda.ops->join(&cuda, &v[1], 1)) &&
            x.same("join") && m.same("join");
 }
 

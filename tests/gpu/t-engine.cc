@@ -142,6 +142,12 @@ static void test_maxpool()
 
 /* ---- sums ---- */
 
+static int sums_of(pair *d, pair *x, train_counts *c, train_counts *g)
+{
+    const train_pair u = {&d->c, &x->c, c}, v = {&d->g, &x->g, g};
+    return !failed(cpu.ops->column_sums(&cpu, &u, 1) | cuda.ops->column_sums(&cuda, &v, 1));
+}
+
 static void test_column_sums()
 {
     source s = {5};
@@ -152,12 +158,12 @@ static void test_column_sums()
                 for (input kind : {ORDINARY, WIDE, CODES, FEW}) {
                     pair x(&s, format(f), a.rows, a.cols, kind), d(format(h), 1, a.cols);
                     counts n;
-                    good = good && BOTH(column_sums, of(d), of(x), of(n)) &&
-                           d.same("column_sums") && n.same("column_sums");
+                    good = good && sums_of(&d, &x, &n.c, &n.g) && d.same("column_sums") &&
+                           n.same("column_sums");
                 }
     OK(good, "sums of columns in 256 lanes");
     pair x(&s, format("binary32"), 5000, 3, WIDE), d(format("binary32"), 1, 3);
-    OK(BOTH(column_sums, of(d), of(x), NULL) && d.same("5000 rows"), "sums of 5000 rows");
+    OK(sums_of(&d, &x, NULL, NULL) && d.same("5000 rows"), "sums of 5000 rows");
 }
 
 static int norms(pair *x, const mpsim_format *f, float *u, float *v)

@@ -47,11 +47,11 @@ static const row rows[] = {
 
 static const train_ops *right;
 
-static int nudged_sums(train_engine *e, train_tensor *d, const train_tensor *x,
-                       train_counts *counts)
+static int nudged_sums(train_engine *e, const train_pair *list, size_t n)
 {
-    if (right->column_sums(e, d, x, counts))
+    if (right->column_sums(e, list, n))
         return -1;
+    train_tensor *d = list[0].y;
     std::vector<float> v(d->rows * d->cols);
     if (right->get(e, d, v.data()))
         return -1;

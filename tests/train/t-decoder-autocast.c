@@ -235,7 +235,7 @@ static void replay_column_sums(replay *r)
 {
     const size_t cols = fact(r, "cols");
     train_tensor y = output(r, "y", cols), x = input(r, "x", 0, cols);
-    OK(ops->column_sums(&engine, &y, &x, NULL));
+    OK(ops->column_sums(&engine, &(train_pair){.y = &y, .x = &x}, 1));
     compare(r, COLUMN_SUMS, &y, "y");
     drop(&x);
 }
@@ -443,7 +443,7 @@ static void replay_heads(replay *r)
     train_tensor tables[2] = {input(r, "cos", 0, size / 2), input(r, "sin", 0, size / 2)};
     train_tensor x = input(r, "x", 0, cols), y = output(r, "y", size);
     const train_heads h = heads_of(r, x.rows / fact(r, "length"), tables);
-    OK(ops->split(&engine, &y, &x, &h, NULL));
+    OK(ops->split(&engine, &(train_turn){.y = &y, .x = &x, .heads = &h}, 1));
     compare(r, ROTARY, &y, "y");
     drop(&x);
     drop(&tables[0]);
@@ -463,7 +463,7 @@ static void replay_heads_backward(replay *r)
     for (size_t i = 0; i < dx.rows; i++)
         memset(before + i * cols + h.first, 0, h.heads * size * sizeof *before);
     OK(ops->put(&engine, &dx, before));
-    OK(ops->join(&engine, &dx, &dy, &h, NULL));
+    OK(ops->join(&engine, &(train_turn){.y = &dx, .x = &dy, .heads = &h}, 1));
     compare(r, ROTARY_BACK, &dx, "y");
     free(before);
     drop(&dy);

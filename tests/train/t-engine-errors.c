@@ -120,7 +120,8 @@ START_TEST(test_errors_of_layers)
     FAILS(ops->maxpool(&engine, &one, &a, &p), "1 x 6 is needed");
     FAILS(ops->maxpool_backward(&engine, &a, &one, &a, &p), "1 x 6 is needed");
     FAILS(ops->maxpool(&engine, &small, &a, NULL), "windows");
-    FAILS(ops->column_sums(&engine, &d, &a, NULL), "1 x 6 is needed");
+    const train_pair sums = {.y = &d, .x = &a};
+    FAILS(ops->column_sums(&engine, &sums, 1), "1 x 6 is needed");
     FAILS(ops->softmax_xent(&engine, &d, &a, labels, 1, NULL, &loss, NULL, NULL), "4 x 6");
     FAILS(ops->softmax_xent(&engine, NULL, &a, NULL, 1, NULL, &loss, NULL, NULL), "softmax");
     drop_all();

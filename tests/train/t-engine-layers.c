@@ -175,7 +175,7 @@ START_TEST(test_column_sums)
         const float *v = get(&x);
         for (size_t j = 0; j < cols; j++)
             want[j] = rounded(out, tree(fp32, v + j, rows, cols, MPSIM_LANES_ALL), &expected);
-        OK(ops->column_sums(&engine, &d, &x, &got));
+        OK(ops->column_sums(&engine, &(train_pair){.y = &d, .x = &x, .counts = &got}, 1));
         engine_same("column sums", get(&d), want, cols);
         same_counts("column sums", &got, &expected);
         drop(&x);

@@ -197,7 +197,7 @@ static void check_heads(const char *const *f, int rotary)
         const float *from = vx + in_rows(i / SIZE / LENGTH / HEADS, k, p, 0);
         want[i] = rotary ? turned(from, vc, vs, p, c, 0) : from[c];
     }
-    OK(ops->split(&engine, &y, &x, &h, &got));
+    OK(ops->split(&engine, &(train_turn){.y = &y, .x = &x, .heads = &h, .counts = &got}, 1));
     check("split", &y);
     start();
     const float *vy = get(&y);
@@ -209,7 +209,7 @@ static void check_heads(const char *const *f, int rotary)
         want[in_rows(s, k, p, c)] =
             rounded(dx.format, rotary ? turned(from, vc, vs, p, c, 1) : from[c], &expected);
     }
-    OK(ops->join(&engine, &dx, &y, &h, &got));
+    OK(ops->join(&engine, &(train_turn){.y = &dx, .x = &y, .heads = &h, .counts = &got}, 1));
     engine_same("join", get(&dx), want, SEQUENCES * LENGTH * COLS);
     same_counts("join", &got, &expected);
     DROP(&x, &dx, &y, &cos, &sin);
@@ -431,26 +431,29 @@ START_TEST(test_errors_of_heads)
     train_tensor x = any("fp16", 6, 8, 0), y = make(format("bf16"), 12, 3, NULL);
     train_tensor table = any("binary32", 3, 1, 0), wrong = any("fp16", 3, 1, 0);
     train_heads h = {.sequences = 2, .length = 3, .heads = 2, .size = 3, .first = 2};
-    OK(ops->split(&engine, &y, &x, &h, NULL));
+    const train_turn there = {.y = &y, .x = &x, .heads = &h}, back = {.y = &x, .x = &y, .heads = &h};
+    const train_turn nothing = {.y = &y, .x = &x};
+    OK(ops->split(&engine, &there, 1));
     x.format = format("binary64");
-    FAILS(ops->join(&engine, &x, &y, &h, NULL), "join: ");
+    FAILS(ops->join(&engine, &back, 1), "join: ");
     x.format = format("fp16");
-    FAILS(ops->split(&engine, &y, &x, NULL, NULL), "heads are missing");
+    FAILS(ops->split(&engine, &nothing, 1), "heads are missing");
     h.first = 3;
-    FAILS(ops->join(&engine, &x, &y, &h, NULL), "2 heads of 3 from column 3 of 8");
+    FAILS(ops->join(&engine, &back, 1), "2 heads of 3 from column 3 of 8");
     h.first = SIZE_MAX;
-    FAILS(ops->join(&engine, &x, &y, &h, NULL), "of 8");
+    FAILS(ops->join(&engine, &back, 1), "of 8");
     h.first = 0;
     h.cos = &table;
-    FAILS(ops->split(&engine, &y, &x, &h, NULL), "a table of rotations is missing");
+    FAILS(ops->split(&engine, &there, 1), "a table of rotations is missing");
     h.sin = &table;
-    FAILS(ops->split(&engine, &y, &x, &h, NULL), "half a number");
+    FAILS(ops->split(&engine, &there, 1), "half a number");
     h.size = 2;
-    FAILS(ops->split(&engine, &y, &x, &h, NULL), "6 x 8 and 12 x 3 of 2 sequences of 3");
+    FAILS(ops->split(&engine, &there, 1), "6 x 8 and 12 x 3 of 2 sequences of 3");
     train_tensor z = make(format("bf16"), 12, 2, NULL);
-    OK(ops->split(&engine, &z, &x, &h, NULL));
+    const train_turn other = {.y = &z, .x = &x, .heads = &h};
+    OK(ops->split(&engine, &other, 1));
     h.sin = &wrong;
-    FAILS(ops->split(&engine, &z, &x, &h, NULL), "in fp16 where binary32 is needed");
+    FAILS(ops->split(&engine, &other, 1), "in fp16 where binary32 is needed");
     FAILS(ops->add_groups(&engine, &z, &y, 3, 2, NULL), "12 x 2 is needed");
     FAILS(ops->add_groups(&engine, &z, &z, 3, 1, NULL), "the result is the operand");
     train_tensor one = make(format("fp16"), 6, 2, NULL);

@@ -127,6 +127,14 @@ typedef struct train_pair {
     train_counts *counts;
 } train_pair;
 
+/* The same of heads, of which y is those of x; join: x those of y. */
+typedef struct train_turn {
+    train_tensor *y;
+    const train_tensor *x;
+    const train_heads *heads;
+    train_counts *counts;
+} train_turn;
+
 /* What the ranks' x are reduced to. */
 typedef struct train_sum {
     train_tensor *y;
@@ -183,9 +191,8 @@ typedef struct train_ops {
     int (*maxpool)(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p);
     int (*maxpool_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy,
                             const train_tensor *x, const train_pool *p);
-    /* d[column] = RN(d->format, mpsim_sum_lanes over the rows of x, binary32, MPSIM_LANES_ALL) */
-    int (*column_sums)(train_engine *e, train_tensor *d, const train_tensor *x,
-                       train_counts *counts);
+    /* y[column] = RN(y's format, mpsim_sum_lanes over the rows of x, binary32, MPSIM_LANES_ALL) */
+    int (*column_sums)(train_engine *e, const train_pair *list, size_t n);
     /* mpsim_softmax_xent; dx NULL: none; labels: x->rows, on the host. *mean_loss =
      * f32(mpsim_sum_lanes(losses, MPSIM_LANES_ALL, in math)) / f32(rows), both in math; *correct: rows
      * whose largest number is the label's */
@@ -244,14 +251,12 @@ typedef struct train_ops {
                  train_counts *counts);
     int (*embed_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy,
                           const uint32_t *index, int added, train_counts *counts);
-    /* y = RN(heads of x): without rotation the numbers; with it, for c < size / 2, C and S those of the
-     * place, in binary32 operations: y[c] = (x[c] C[c]) - (x[c + size / 2] S[c]),
-     * y[c + size / 2] = (x[c + size / 2] C[c]) + (x[c] S[c]). join: the heads of dx = RN(dy turned back):
-     * S with the other sign; other columns of dx are left alone */
-    int (*split)(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
-                 train_counts *counts);
-    int (*join)(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_heads *h,
-                train_counts *counts);
+    /* lists. y = RN(heads of x): without rotation the numbers; with it, for c < size / 2, C and S those of
+     * the place, in binary32 operations: y[c] = (x[c] C[c]) - (x[c + size / 2] S[c]),
+     * y[c + size / 2] = (x[c + size / 2] C[c]) + (x[c] S[c]). join: the heads of y = RN(x turned back):
+     * S with the other sign; other columns of y are left alone, and may be another one's of the list */
+    int (*split)(train_engine *e, const train_turn *list, size_t n);
+    int (*join)(train_engine *e, const train_turn *list, size_t n);
     /* mpsim_rownorm_*, rows, cols and f from the tensors; mean and inverse: rows x 1, binary32; bias and
      * dbias NULL: none; dweight, dbias rounded to their tensor's format. counts: of y; of dx. y may be
      * x, dx may be dy */

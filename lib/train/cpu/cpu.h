@@ -91,8 +91,7 @@ int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
 int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p);
 int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
                          const train_tensor *x, const train_pool *p);
-int cpu_column_sums(train_engine *e, train_tensor *d, const train_tensor *x,
-                    train_counts *counts);
+int cpu_column_sums(train_engine *e, const train_pair *list, size_t n);
 int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
                      const uint32_t *labels, float coefficient, const mpsim_format *math,
                      float *mean_loss, uint64_t *correct, train_counts *counts);
@@ -134,10 +133,8 @@ int cpu_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, si
                size_t ranks);
 
 /* heads.c */
-int cpu_split(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
-              train_counts *counts);
-int cpu_join(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_heads *h,
-             train_counts *counts);
+int cpu_split(train_engine *e, const train_turn *list, size_t n);
+int cpu_join(train_engine *e, const train_turn *list, size_t n);
 int cpu_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
                    size_t group, train_counts *counts);
 

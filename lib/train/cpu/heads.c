@@ -78,13 +78,21 @@ static turn turn_of(const train_heads *h, const float *from, float *to, size_t c
                   .sin = h->sin ? cpu_values(h->sin) : NULL};
 }
 
-int cpu_split(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
-              train_counts *counts)
+static int split_one(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
+                     train_counts *counts)
 {
     if (check_heads(e, "split", x, y, h))
         return -1;
     const turn t = turn_of(h, cpu_values(x), cpu_values(y), x->cols);
     return cpu_rows(e, "split", y, 1, split_some, &t, counts);
+}
+
+int cpu_split(train_engine *e, const train_turn *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (split_one(e, list[i].y, list[i].x, list[i].heads, list[i].counts))
+            return -1;
+    return 0;
 }
 
 /* ---- back: the heads of a token, side by side ---- */
@@ -117,8 +125,8 @@ static void join_some(void *job, size_t piece, size_t first, size_t n)
         memcpy(to + (first + i) * j->t.cols, side + i * width, width * sizeof *to);
 }
 
-int cpu_join(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_heads *h,
-             train_counts *counts)
+static int join_one(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_heads *h,
+                    train_counts *counts)
 {
     train_counts pieces[CPU_PIECES] = {{0, 0, 0, 0}};
     mpsim_status status[CPU_PIECES] = {MPSIM_OK};
@@ -136,6 +144,14 @@ int cpu_join(train_engine *e, train_tensor *dx, const train_tensor *dy, const tr
     for (size_t i = 0; counts && i < CPU_PIECES; i++)
         cpu_add_counts(counts, &pieces[i]);
     dx->inverse = 1;
+    return 0;
+}
+
+int cpu_join(train_engine *e, const train_turn *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (join_one(e, list[i].y, list[i].x, list[i].heads, list[i].counts))
+            return -1;
     return 0;
 }
 

@@ -241,7 +241,7 @@ static void sum_columns(void *job, size_t piece, size_t first, size_t n)
         sum_abreast(job, first + i, n - i < ABREAST ? n - i : ABREAST);
 }
 
-int cpu_column_sums(train_engine *e, train_tensor *d, const train_tensor *x, train_counts *counts)
+static int sums_of(train_engine *e, train_tensor *d, const train_tensor *x, train_counts *counts)
 {
     if (cpu_check(e, "column_sums", x) || cpu_check_shape(e, "column_sums", d, 1, x->cols))
         return -1;
@@ -250,6 +250,14 @@ int cpu_column_sums(train_engine *e, train_tensor *d, const train_tensor *x, tra
         return -1;
     cpu_pieces(e, x->cols, ABREAST, x->rows, sum_columns, &o);
     return cpu_store(e, d, o.sums, counts);
+}
+
+int cpu_column_sums(train_engine *e, const train_pair *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sums_of(e, list[i].y, list[i].x, list[i].counts))
+            return -1;
+    return 0;
 }
 
 /* The mean of n losses, in math. */

@@ -1,0 +1,62 @@
+/* t-launches.cc -- what a step of the plans in gpu/plans costs a device beside its arithmetic: launches of
+ * kernels, and how often the host waits for a copy. A step that updates, the second one. */
+#include "steps.h"
+
+struct cost {
+    const char *plan;
+    unsigned launches, waits; /* at most */
+};
+
+static const cost costs[] = {
+    {"gpt-fp32", 91, 3},   {"gpt-tf32", 117, 3},  {"gpt-fp16", 117, 3},
+    {"gpt-fp8", 129, 3},   {"gpt-bf16", 172, 3},  /* attention in four tiles */
+    {"gpt-mxfp8", 309, 3},                        /* two ranks: a pass for each */
+    {"mlp-fp32", 26, 2},   {"mlp-tf32", 24, 2},   {"mlp-fp16", 21, 2},
+    {"mlp-bf16", 24, 3},   {"mlp-fp8", 33, 3},    {"mlp-mxfp8", 40, 3},
+    {"mlp-masters", 22, 2}, {"mlp-stochastic", 21, 2},
+};
+
+/* Of the second step; 0 if it could not be done. */
+static int step_of(const char *name, cost *found)
+{
+    char path[1024], error[TRAIN_ERROR] = "";
+    const char *top = getenv("MPSIM_SRCDIR");
+    train_run r;
+    train_step s;
+    memset(&r, 0, sizeof r);
+    snprintf(path, sizeof path, "%s/gpu/plans/%s.plan", top ? top : ".", name);
+    FILE *f = fopen(path, "r");
+    int good = f && train_run_read(&r, f, error) == 0;
+    if (f)
+        fclose(f);
+    if (good && r.plans[0].scaler.dynamic)
+        r.plans[0].scaler.init = 1024; /* a step that is skipped updates nothing */
+    train *t = good ? train_open(&r, &cuda, 0, error) : NULL;
+    good = t && train_next(t, &s, error) == 0;
+    const uint64_t launches = gpu_host.launches, waits = gpu_host.waits;
+    good = good && train_next(t, &s, error) == 0 && !s.skipped;
+    found->launches = unsigned(gpu_host.launches - launches);
+    found->waits = unsigned(gpu_host.waits - waits);
+    if (!good)
+        printf("# %s: %s\n", path, error[0] ? error : f ? "the step is skipped" : "no such file");
+    if (t)
+        train_close(t);
+    train_run_clear(&r);
+    return good;
+}
+
+int main()
+{
+    if (open_engines())
+        return 1;
+    for (const cost &c : costs) {
+        cost found = c;
+        const int good = step_of(c.plan, &found);
+        OK(good && found.launches <= c.launches && found.waits <= c.waits,
+           "%s: %u launches of at most %u, %u waits of at most %u", c.plan, found.launches, c.launches,
+           found.waits, c.waits);
+    }
+    train_engine_close(&cpu);
+    train_engine_close(&cuda);
+    return tap_end();
+}
