@@ -290,10 +290,11 @@ static double run_pass(train *t, train_pass *p)
         t->labels[i] = tokens[i + 1];
     }
     t->coefficient = 1.0f / (BATCH * CONTEXT);
-    t->correct = 0;
+    t->scores[p->micro].correct = 0;
     const int code = train_pass_do(t, p, error);
     ck_assert_msg(code == 0, "%s", error);
-    return (double)t->loss;
+    ck_assert_int_eq(t->e->ops->finish(t->e), 0);
+    return (double)t->scores[p->micro].loss;
 }
 
 /* ---- tensors by name ---- */
