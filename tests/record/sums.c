@@ -56,27 +56,51 @@ static float fold(float *s, size_t threads, int up)
     return s[0];
 }
 
-/* As a kernel that reduces one row does: each of `threads` threads takes groups of `vector` numbers
- * by turns, adds each place of the group apart and these at the end; the threads are folded. `apart`
- * 1: places are numbers `threads` apart, not neighbours. Ends that fill no group are added last. */
-static float by_threads(const float *x, size_t n, size_t threads, size_t vector, int apart, int up)
+/* As a kernel that reduces one row does: each of `threads` threads of each block takes groups of
+ * `vector` numbers by turns, adds each place of the group apart and these at the end; what fills no
+ * group goes to the first threads, a number each. The threads of a block are folded, then the blocks. `apart`
+ * 1: places are numbers `threads` apart, not neighbours. */
+static float by_threads(const float *x, size_t n, size_t threads, size_t blocks, size_t vector, int apart,
+                        int up)
 {
-    static float of[1024][8], s[1024];
-    const size_t group = threads * vector, full = n / group * group;
-    memset(of, 0, sizeof of);
+    const size_t all = threads * blocks, group = all * vector;
+    const size_t grouped = apart ? n : n - n % vector;
+    float *of = calloc(group, sizeof *of), *s = calloc(all + 1024, sizeof *s);
+    device_need(of && s);
     for (size_t i = 0; i < n; i++) {
         const size_t in = i % group;
-        const int tail = i >= full;
-        const size_t t = apart ? in % threads : tail ? (i - full) / vector : in / vector;
-        const size_t v = apart ? in / threads : in % vector;
-        of[t][v] += x[i];
+        const size_t t = i >= grouped ? i - grouped : apart ? in % all : in / vector;
+        of[t * vector + (i >= grouped ? 0 : apart ? in / all : in % vector)] += x[i];
     }
-    for (size_t t = 0; t < threads; t++) {
-        s[t] = of[t][0];
+    for (size_t t = 0; t < all; t++) {
+        s[t] = of[t * vector];
         for (size_t v = 1; v < vector; v++)
-            s[t] += of[t][v];
+            s[t] += of[t * vector + v];
     }
-    return fold(s, threads, up);
+    for (size_t b = 0; b < blocks; b++)
+        s[b] = fold(s + b * threads, threads, up);
+    memset(s + blocks, 0, (all - blocks) * sizeof *s);
+    for (size_t i = threads; i < blocks; i++)
+        s[i % threads] += s[i];
+    const float sum = blocks > 1 ? fold(s, threads, up) : s[0];
+    free(of);
+    free(s);
+    return sum;
+}
+
+/* ATen's Reduce.cuh as we read it: up to 512 threads, by fours; blocks where a thread would have 256
+ * numbers or more, so many that it has 16 (a device of 132 multiprocessors takes 528 at most).
+ * No device has confirmed it. */
+static float aten(const float *x, size_t n)
+{
+    size_t threads = 1;
+    while (threads * 2 <= n / 4 && threads < 512)
+        threads *= 2;
+    const size_t each = (n + threads - 1) / threads;
+    size_t blocks = each >= 256 ? (each + 15) / 16 : 1;
+    if (blocks > 528)
+        blocks = 528;
+    return by_threads(x, n, threads, blocks, 4, 0, 1);
 }
 
 /* Orders that give `want` after `end`: what is done with the sum. */
@@ -119,6 +143,7 @@ static void try_orders(const wanted *w, device_fits *fits)
     try_sum(w, fits, sequential(w->x, w->n), "sequential");
     try_sum(w, fits, pairwise(w->x, w->n), "pairwise");
     try_sum(w, fits, wide(w->x, w->n), "binary64");
+    try_sum(w, fits, aten(w->x, w->n), "ATen's for CUDA");
     for (size_t lanes = 2; lanes <= 1024; lanes *= 2) {
         snprintf(name, sizeof name, "%zu lanes", lanes);
         try_sum(w, fits, mpsim_sum_lanes(NULL, w->x, w->n, 1, lanes), name);
@@ -129,7 +154,7 @@ static void try_orders(const wanted *w, device_fits *fits)
             for (int k = 0; k < 4; k++) {
                 snprintf(name, sizeof name, "%zu threads of %zu%s, folded %s", threads, vector,
                          k & 1 ? " apart" : "", k & 2 ? "up" : "down");
-                try_sum(w, fits, by_threads(w->x, w->n, threads, vector, k & 1, k >> 1), name);
+                try_sum(w, fits, by_threads(w->x, w->n, threads, 1, vector, k & 1, k >> 1), name);
             }
 }
 
