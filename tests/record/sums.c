@@ -132,22 +132,43 @@ typedef struct wanted {
     ending *end;
 } wanted;
 
-static void try_sum(const wanted *w, device_fits *fits, float sum, const char *name)
+/* Orders in turn: those that failed once are out; of the last sum those that are left are named. */
+typedef struct trial {
+    unsigned char out[256];
+    size_t at;
+    int last;
+    device_fits *fits;
+} trial;
+
+/* 1: the order of this turn is out, and its sum not needed. */
+static int is_out(trial *t)
 {
-    if (device_encode(w->f, w->end(sum, w->n)) == w->code)
-        device_fit(fits, "%s", name);
+    if (!t->out[t->at])
+        return 0;
+    t->at++;
+    return 1;
 }
 
-static void try_orders(const wanted *w, device_fits *fits)
+static void try_sum(const wanted *w, trial *t, float sum, const char *name)
+{
+    const size_t k = t->at++;
+    t->out[k] |= device_encode(w->f, w->end(sum, w->n)) != w->code;
+    if (t->last && !t->out[k])
+        device_fit(t->fits, "%s", name);
+}
+
+static void try_orders(const wanted *w, trial *t)
 {
     char name[80];
-    try_sum(w, fits, sequential(w->x, w->n), "sequential");
-    try_sum(w, fits, pairwise(w->x, w->n), "pairwise");
-    try_sum(w, fits, wide(w->x, w->n), "binary64");
-    try_sum(w, fits, aten(w->x, w->n), "ATen's for CUDA");
+    t->at = 0;
+    try_sum(w, t, sequential(w->x, w->n), "sequential");
+    try_sum(w, t, pairwise(w->x, w->n), "pairwise");
+    try_sum(w, t, wide(w->x, w->n), "binary64");
+    try_sum(w, t, aten(w->x, w->n), "ATen's for CUDA");
     for (size_t lanes = 2; lanes <= 1024; lanes *= 2) {
         snprintf(name, sizeof name, "%zu lanes", lanes);
-        try_sum(w, fits, mpsim_sum_lanes(NULL, w->x, w->n, 1, lanes), name);
+        if (!is_out(t))
+            try_sum(w, t, mpsim_sum_lanes(NULL, w->x, w->n, 1, lanes), name);
     }
     /* Longer rows are several blocks', in an order that is not here. */
     for (size_t threads = 32; threads <= 1024 && w->n <= 1 << 16; threads *= 2)
@@ -155,18 +176,19 @@ static void try_orders(const wanted *w, device_fits *fits)
             for (int k = 0; k < 4; k++) {
                 snprintf(name, sizeof name, "%zu threads of %zu%s, folded %s", threads, vector,
                          k & 1 ? " apart" : "", k & 2 ? "up" : "down");
-                try_sum(w, fits, by_threads(w->x, w->n, threads, 1, vector, k & 1, k >> 1), name);
+                if (!is_out(t))
+                    try_sum(w, t, by_threads(w->x, w->n, threads, 1, vector, k & 1, k >> 1), name);
             }
 }
 
 /* ---- cases ---- */
 
-static float *numbers(const json_t *c, const char *type, size_t n, int squares)
+static float *numbers(uint64_t stream, const char *type, size_t n, int squares)
 {
     float *x = malloc(n * sizeof *x);
     device_need(x != NULL);
     for (size_t i = 0; i < n; i++) {
-        x[i] = device_number(type, -3, 1, device_integer(c, "stream"), i);
+        x[i] = device_number(type, -3, 1, stream, i);
         x[i] = squares ? x[i] * x[i] : x[i];
     }
     return x;
@@ -188,7 +210,8 @@ static void layer_norm(const json_t *c, const char *type, const float *x, size_t
         bits_of_f32(m) == w.code &&
         bits_of_f32(inverse) == device_code(device_text(rstd, "d"), 0))
         device_fit(fits, "mpsim's mean and deviation");
-    try_orders(&w, fits);
+    trial t = {.last = 1, .fits = fits};
+    try_orders(&w, &t);
     free(y);
     free(one);
 }
@@ -203,32 +226,46 @@ static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x
         device_fit(fits, "mpsim's cross-entropy");
 }
 
+/* Sums, or norms, of several streams, all of which an order must give. */
+static void sums(const json_t *c, const char *type, size_t n, int norm, device_fits *fits)
+{
+    const json_t *streams = json_object_get(c, "streams");
+    trial t = {.fits = fits};
+    for (size_t i = 0; i < json_array_size(streams); i++) {
+        float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, i)), type, n, norm);
+        const wanted w = {x, n, device_format(type), device_code(device_text(c, "d"), i),
+                          norm ? as_norm : as_sum};
+        t.last = i + 1 == json_array_size(streams);
+        try_orders(&w, &t);
+        free(x);
+    }
+}
+
 void device_reductions(const json_t *head, const json_t *c, char *answer)
 {
     char what[32], type[32];
     device_fits fits = {"", 0};
     const size_t n = (size_t)device_integer(c, "n");
+    const json_t *streams = json_object_get(c, "streams");
+    const size_t codes = device_codes(device_text(c, "d"));
     (void)head;
     if (sscanf(device_text(c, "case"), "%31s %31s", what, type) != 2 || !device_format(type) ||
-        n == 0 || n > (size_t)1 << 24) {
+        n == 0 || n > (size_t)1 << 24 || (codes > 0 && codes != json_array_size(streams))) {
         device_say(answer, "not understood");
         return;
     }
-    const mpsim_format *f = device_format(type);
     const int norm = strcmp(what, "norm") == 0;
-    float *x = numbers(c, type, n, norm);
-    const wanted w = {x, n, f, device_code(device_text(c, "d"), 0), norm ? as_norm : as_sum};
+    float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, 0)), type, n, 0);
     if (strcmp(what, "layer_norm") == 0)
         layer_norm(c, type, x, n, &fits);
     else if (strcmp(what, "cross_entropy") == 0)
-        cross_entropy(c, f, x, n, &fits);
+        cross_entropy(c, device_format(type), x, n, &fits);
     else
-        try_orders(&w, &fits);
+        sums(c, type, n, norm, &fits);
     free(x);
     if (fits.count)
         device_say_fits(answer, &fits);
     else
         device_say(answer, "none fits; %.2f ulp from the true value",
-                   json_number_value(json_object_get(
-                       *device_text(c, "d") ? c : json_object_get(c, "mean"), "ulps")));
+                   json_number_value(json_object_get(codes ? c : json_object_get(c, "mean"), "ulps")));
 }
