@@ -14,7 +14,7 @@ set -u
 
 # Parts: name, seconds it may take, seconds it is thought to take (no device has run them yet: estimates), command.
 # GPU: mpsim-gpu, its record named by the part; SANITIZER: compute-sanitizer; TO: the folder of results; LIMIT: ten seconds
-# less than the part may take.
+# less than the part may take; TRACES: mpsim's trainings, if data/record/device/traces.sh has written them to gpu/build/traces.
 list() {
     cat <<'PARTS'
 machine      5   2  nvidia-smi -q
@@ -25,7 +25,7 @@ speed       70  45  GPU --only speed
 training    50  35  GPU --only training --skip fp8 --skip gpt
 fp8         35  25  GPU --only fp8 --skip gpt --skip checks --skip speed
 gpt         75  50  GPU --only gpt
-pytorch     90  80  PYTHON data/record/ask_device.py --device cuda --total LIMIT --output-dir TO/pytorch
+pytorch     90  80  PYTHON data/record/ask_device.py --device cuda --total LIMIT TRACES --output-dir TO/pytorch
 amp         30  25  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
 memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
 racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
@@ -74,10 +74,13 @@ pack() {
 process=
 trap '[ -z "$process" ] || kill "$process" 2>/dev/null; pack; rm -rf "$work"; exit 1' HUP INT TERM
 
+traces='/^TRACES$/d'
+[ ! -d gpu/build/traces ] || traces='s|^TRACES$|--traces=gpu/build/traces|'
+
 # The words of a part's command, one a line.
 command_of() {
     list | awk -v name="$1" '$1 == name { for (i = 4; i <= NF; i++) print $i }' |
-        sed "s|^TO/|$to/|; s|^LIMIT\$|$((limit - 10))|; s|^PYTHON\$|$PYTHON|; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|"
+        sed "s|^TO/|$to/|; s|^LIMIT\$|$((limit - 10))|; s|^PYTHON\$|$PYTHON|; $traces; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|"
     case $(list | grep "^$1 ") in *" GPU "*) printf '%s\n' --output "$to/$1.json" ;; esac
 }
 

@@ -42,7 +42,7 @@ ok $? "all parts"
 ok $? "the most valuable first"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
-    has '^asked: data/record/ask_device.py --device cuda --total 80 --output-dir /.*/session/pytorch$'
+    has '^asked: data/record/ask_device.py --device cuda --total [0-9]* --output-dir /.*/session/pytorch$'
 ok $? "what each part asks"
 [ "$(ls -A "$dir/to")" = session.tar.gz ]
 ok $? "one file is left"

@@ -56,27 +56,52 @@ static float fold(float *s, size_t threads, int up)
     return s[0];
 }
 
-/* As a kernel that reduces one row does: each of `threads` threads takes groups of `vector` numbers
- * by turns, adds each place of the group apart and these at the end; the threads are folded. `apart`
- * 1: places are numbers `threads` apart, not neighbours. Ends that fill no group are added last. */
-static float by_threads(const float *x, size_t n, size_t threads, size_t vector, int apart, int up)
+/* As a kernel that reduces one row does: each of `threads` threads of each block takes groups of
+ * `vector` numbers by turns, adds each place of the group apart and these at the end; what fills no
+ * group goes to the first threads, a number each. The threads of a block are folded, then the blocks. `apart`
+ * 1: places are numbers `threads` apart, not neighbours. */
+static float by_threads(const float *x, size_t n, size_t threads, size_t blocks, size_t vector, int apart,
+                        int up)
 {
-    static float of[1024][8], s[1024];
-    const size_t group = threads * vector, full = n / group * group;
-    memset(of, 0, sizeof of);
+    const size_t all = threads * blocks, group = all * vector;
+    const size_t grouped = apart ? n : n - n % vector;
+    float *of = calloc(group, sizeof *of), *s = calloc(all + 1024, sizeof *s);
+    device_need(of && s);
     for (size_t i = 0; i < n; i++) {
         const size_t in = i % group;
-        const int tail = i >= full;
-        const size_t t = apart ? in % threads : tail ? (i - full) / vector : in / vector;
-        const size_t v = apart ? in / threads : in % vector;
-        of[t][v] += x[i];
+        const size_t t = i >= grouped ? i - grouped : apart ? in % all : in / vector;
+        of[t * vector + (i >= grouped ? 0 : apart ? in / all : in % vector)] += x[i];
     }
-    for (size_t t = 0; t < threads; t++) {
-        s[t] = of[t][0];
+    for (size_t t = 0; t < all; t++) {
+        s[t] = of[t * vector];
         for (size_t v = 1; v < vector; v++)
-            s[t] += of[t][v];
+            s[t] += of[t * vector + v];
     }
-    return fold(s, threads, up);
+    for (size_t b = 0; b < blocks; b++)
+        s[b] = fold(s + b * threads, threads, up);
+    memset(s + blocks, 0, (all - blocks) * sizeof *s);
+    for (size_t i = threads; i < blocks; i++)
+        s[i % threads] += s[i];
+    const float sum = blocks > 1 ? fold(s, threads, up) : s[0];
+    free(of);
+    free(s);
+    return sum;
+}
+
+/* ATen's Reduce.cuh as we read it: up to 512 threads, neighbours by fours above 128 numbers, else four
+ * numbers apart; more blocks where a thread would have 256 numbers, so many that it has 16 (a device of 132
+ * multiprocessors takes 528 at most). No device has confirmed it. */
+static float aten(const float *x, size_t n)
+{
+    const int vectors = n > 128;
+    size_t threads = 1;
+    while (threads * 2 <= (vectors ? n / 4 : n) && threads < 512)
+        threads *= 2;
+    const size_t each = (n + threads - 1) / threads;
+    size_t blocks = each >= 256 ? (each + 15) / 16 : 1;
+    if (blocks > 528)
+        blocks = 528;
+    return by_threads(x, n, threads, blocks, 4, !vectors, 1);
 }
 
 /* Orders that give `want` after `end`: what is done with the sum. */
@@ -107,21 +132,43 @@ typedef struct wanted {
     ending *end;
 } wanted;
 
-static void try_sum(const wanted *w, device_fits *fits, float sum, const char *name)
+/* Orders in turn: those that failed once are out; of the last sum those that are left are named. */
+typedef struct trial {
+    unsigned char out[256];
+    size_t at;
+    int last;
+    device_fits *fits;
+} trial;
+
+/* 1: the order of this turn is out, and its sum not needed. */
+static int is_out(trial *t)
 {
-    if (device_encode(w->f, w->end(sum, w->n)) == w->code)
-        device_fit(fits, "%s", name);
+    if (!t->out[t->at])
+        return 0;
+    t->at++;
+    return 1;
 }
 
-static void try_orders(const wanted *w, device_fits *fits)
+static void try_sum(const wanted *w, trial *t, float sum, const char *name)
+{
+    const size_t k = t->at++;
+    t->out[k] |= device_encode(w->f, w->end(sum, w->n)) != w->code;
+    if (t->last && !t->out[k])
+        device_fit(t->fits, "%s", name);
+}
+
+static void try_orders(const wanted *w, trial *t)
 {
     char name[80];
-    try_sum(w, fits, sequential(w->x, w->n), "sequential");
-    try_sum(w, fits, pairwise(w->x, w->n), "pairwise");
-    try_sum(w, fits, wide(w->x, w->n), "binary64");
+    t->at = 0;
+    try_sum(w, t, sequential(w->x, w->n), "sequential");
+    try_sum(w, t, pairwise(w->x, w->n), "pairwise");
+    try_sum(w, t, wide(w->x, w->n), "binary64");
+    try_sum(w, t, aten(w->x, w->n), "ATen's for CUDA");
     for (size_t lanes = 2; lanes <= 1024; lanes *= 2) {
         snprintf(name, sizeof name, "%zu lanes", lanes);
-        try_sum(w, fits, mpsim_sum_lanes(NULL, w->x, w->n, 1, lanes), name);
+        if (!is_out(t))
+            try_sum(w, t, mpsim_sum_lanes(NULL, w->x, w->n, 1, lanes), name);
     }
     /* Longer rows are several blocks', in an order that is not here. */
     for (size_t threads = 32; threads <= 1024 && w->n <= 1 << 16; threads *= 2)
@@ -129,18 +176,19 @@ static void try_orders(const wanted *w, device_fits *fits)
             for (int k = 0; k < 4; k++) {
                 snprintf(name, sizeof name, "%zu threads of %zu%s, folded %s", threads, vector,
                          k & 1 ? " apart" : "", k & 2 ? "up" : "down");
-                try_sum(w, fits, by_threads(w->x, w->n, threads, vector, k & 1, k >> 1), name);
+                if (!is_out(t))
+                    try_sum(w, t, by_threads(w->x, w->n, threads, 1, vector, k & 1, k >> 1), name);
             }
 }
 
 /* ---- cases ---- */
 
-static float *numbers(const json_t *c, const char *type, size_t n, int squares)
+static float *numbers(uint64_t stream, const char *type, size_t n, int squares)
 {
     float *x = malloc(n * sizeof *x);
     device_need(x != NULL);
     for (size_t i = 0; i < n; i++) {
-        x[i] = device_number(type, -3, 1, device_integer(c, "stream"), i);
+        x[i] = device_number(type, -3, 1, stream, i);
         x[i] = squares ? x[i] * x[i] : x[i];
     }
     return x;
@@ -162,7 +210,8 @@ static void layer_norm(const json_t *c, const char *type, const float *x, size_t
         bits_of_f32(m) == w.code &&
         bits_of_f32(inverse) == device_code(device_text(rstd, "d"), 0))
         device_fit(fits, "mpsim's mean and deviation");
-    try_orders(&w, fits);
+    trial t = {.last = 1, .fits = fits};
+    try_orders(&w, &t);
     free(y);
     free(one);
 }
@@ -177,32 +226,46 @@ static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x
         device_fit(fits, "mpsim's cross-entropy");
 }
 
+/* Sums, or norms, of several streams, all of which an order must give. */
+static void sums(const json_t *c, const char *type, size_t n, int norm, device_fits *fits)
+{
+    const json_t *streams = json_object_get(c, "streams");
+    trial t = {.fits = fits};
+    for (size_t i = 0; i < json_array_size(streams); i++) {
+        float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, i)), type, n, norm);
+        const wanted w = {x, n, device_format(type), device_code(device_text(c, "d"), i),
+                          norm ? as_norm : as_sum};
+        t.last = i + 1 == json_array_size(streams);
+        try_orders(&w, &t);
+        free(x);
+    }
+}
+
 void device_reductions(const json_t *head, const json_t *c, char *answer)
 {
     char what[32], type[32];
     device_fits fits = {"", 0};
     const size_t n = (size_t)device_integer(c, "n");
+    const json_t *streams = json_object_get(c, "streams");
+    const size_t codes = device_codes(device_text(c, "d"));
     (void)head;
     if (sscanf(device_text(c, "case"), "%31s %31s", what, type) != 2 || !device_format(type) ||
-        n == 0 || n > (size_t)1 << 24) {
+        n == 0 || n > (size_t)1 << 24 || (codes > 0 && codes != json_array_size(streams))) {
         device_say(answer, "not understood");
         return;
     }
-    const mpsim_format *f = device_format(type);
     const int norm = strcmp(what, "norm") == 0;
-    float *x = numbers(c, type, n, norm);
-    const wanted w = {x, n, f, device_code(device_text(c, "d"), 0), norm ? as_norm : as_sum};
+    float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, 0)), type, n, 0);
     if (strcmp(what, "layer_norm") == 0)
         layer_norm(c, type, x, n, &fits);
     else if (strcmp(what, "cross_entropy") == 0)
-        cross_entropy(c, f, x, n, &fits);
+        cross_entropy(c, device_format(type), x, n, &fits);
     else
-        try_orders(&w, &fits);
+        sums(c, type, n, norm, &fits);
     free(x);
     if (fits.count)
         device_say_fits(answer, &fits);
     else
         device_say(answer, "none fits; %.2f ulp from the true value",
-                   json_number_value(json_object_get(
-                       *device_text(c, "d") ? c : json_object_get(c, "mean"), "ulps")));
+                   json_number_value(json_object_get(codes ? c : json_object_get(c, "mean"), "ulps")));
 }
