@@ -127,6 +127,11 @@ static int finish_set(gpu_finish *o, const gpu_product *p)
     o->stride = p->d_stride;
     o->apart = p->d_apart * static_cast<size_t>(o->format.bytes);
     o->start = p->start;
+    o->result = p->start == TRAIN_ADD_TO                ? GPU_RESULT_ANY
+                : o->format.kind == GPU_BINARY32        ? GPU_RESULT_BINARY32
+                : o->format.convert == GPU_CVT_F16      ? GPU_RESULT_F16
+                : o->format.convert == GPU_CVT_BF16     ? GPU_RESULT_BF16
+                                                        : GPU_RESULT_ANY;
     o->counts = p->counts;
     o->pairs = p->d_stride % 2 == 0 && p->d_apart % 2 == 0 &&
                reinterpret_cast<uintptr_t>(o->d) % (2 * static_cast<size_t>(o->format.bytes)) == 0;
@@ -204,18 +209,31 @@ static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
     return (path != GPU_GEMM_FAST && path != GPU_GEMM_WIDE) || j->out.start != TRAIN_FROM_SUM;
 }
 
-/* Few tiles of 128 leave most of a device idle: then
- * smaller ones. */
+/* What AUTO takes: the first of these that the model has and that can do it, with so many tiles of 128 x 128
+ * or more: few leave most of a device idle, then smaller ones are faster. `whole`: only where both operands go by
+ * pieces of 16 bytes along the depth; wgmma reads others word by word, slower than mma.sync by ldmatrix. 132 tiles
+ * are one for each multiprocessor of an H100, 528 are four.
+ *
+ * fp16 and bf16 of Hopper have one model row for mma.sync and wgmma, by which these may be exchanged. Recorded
+ * outputs that it rests on are of mma.sync; no device has confirmed yet that wgmma gives the same bits. That is
+ * what the checks "wgmma... as mma.sync" ask (data/gpu/README.md): should one differ, WGMMA and WIDE go from
+ * these rows of the table above. */
+static const struct {
+    gpu_gemm_path path;
+    size_t tiles;
+    int whole;
+} choices[] = {{GPU_GEMM_FMA, 0, 0},     {GPU_GEMM_WIDE, 528, 1}, {GPU_GEMM_WGMMA, 132, 1},
+               {GPU_GEMM_FAST, 32, 0},   {GPU_GEMM_MMA, 0, 0},    {GPU_GEMM_WIDE, 528, 0},
+               {GPU_GEMM_WGMMA, 0, 0}};
+
 static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stacks)
 {
     const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128) * stacks;
-    if (r->paths & FMA)
-        return GPU_GEMM_FMA;
-    if (can(r, j, GPU_GEMM_FAST) && tiles >= 32)
-        return GPU_GEMM_FAST;
-    if (r->paths & MMA)
-        return GPU_GEMM_MMA;
-    return can(r, j, GPU_GEMM_WIDE) && tiles >= 528 ? GPU_GEMM_WIDE : GPU_GEMM_WGMMA;
+    const int whole = j->a.along && j->a.aligned && j->b.along && j->b.aligned;
+    for (const auto &c : choices)
+        if (can(r, j, c.path) && tiles >= c.tiles && whole >= c.whole)
+            return c.path;
+    return GPU_GEMM_AUTO; /* none: every row of the table has FMA, MMA or WGMMA */
 }
 
 int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size)

@@ -63,8 +63,7 @@ typedef enum gpu_gemm_path {
 } gpu_gemm_path;
 
 /* gpu_gemm -- launch the product on a device of compute capability sm (90), on the default stream.
- * AUTO takes the fast kernel where strides and addresses allow, and wgmma where the model is one of
- * wgmma only. 0, or -1 with one line in `why`: no kernel for this model on this device, operands
+ * AUTO takes what is fastest for shape and operands by a table in gemm.cu. 0, or -1 with one line in `why`: no kernel for this model on this device, operands
  * that the model or the path does not take, or a launch that failed. */
 int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size);
 

@@ -20,7 +20,11 @@ struct gpu_lines { /* an operand; lines are rows of a, columns of b */
     gpu_format format;
 };
 
+/* Formats of results that kernels know when they are compiled, nothing added to what is there; any. */
+enum gpu_result { GPU_RESULT_ANY, GPU_RESULT_BINARY32, GPU_RESULT_F16, GPU_RESULT_BF16 };
+
 struct gpu_finish { /* the result */
+    gpu_result result;
     int scaled, pairs; /* pairs: two neighbours in a row may be stored at once */
     int start;         /* train_start */
     float factor;
@@ -148,24 +152,59 @@ static __device__ __forceinline__ float gpu_begin(const gpu_job &j, size_t row, 
     return reinterpret_cast<const float *>(gpu_d(j))[row * j.out.stride + column];
 }
 
-static __device__ __forceinline__ float gpu_scale_add(const gpu_finish &o, size_t column, float s)
+/* f with the fields that its format decides as constants, so that a compiler drops the other cases. */
+template <gpu_result RESULT>
+static __host__ __device__ __forceinline__ gpu_format gpu_fixed(gpu_format f)
 {
-    if (o.scaled)
-        s = __fmul_rn(s, o.factor);
-    if (o.bias)
-        s = __fadd_rn(s, gpu_value(o.bias_format, o.bias, column));
-    return s;
+    constexpr bool SINGLE = RESULT == GPU_RESULT_BINARY32, HALF = RESULT == GPU_RESULT_F16;
+    f.kind = SINGLE ? GPU_BINARY32 : GPU_BITS;
+    f.bytes = SINGLE ? 4 : 2;
+    f.mbits = SINGLE ? 23 : HALF ? 10 : 7;
+    f.shift = 23 - f.mbits;
+    f.mask = SINGLE ? 0x7fffffff : 0x7fff;
+    f.sign = f.mask + 1;
+    f.max = SINGLE ? 0x7f7fffff : HALF ? 0x7bff : 0x7f7f;
+    f.inf = f.max + 1;
+    if constexpr (!SINGLE) {
+        f.convert = HALF ? GPU_CVT_F16 : GPU_CVT_BF16;
+        f.least = HALF ? 0x38800000 : 0x00800000;
+        f.limit = HALF ? 0x477ff000 : 0x7f7f8000;
+    }
+    return f;
 }
 
-/* The code of a sum that goes to place `at` of the matrix at d. */
-static __device__ __forceinline__ uint32_t gpu_round(const gpu_finish &o, const unsigned char *d,
-                                                     size_t at, float s, gpu_counter *c)
+/* Two neighbours of a row, of which n are there: their sums s to place `at` of the matrix at d. */
+template <gpu_result RESULT>
+static __device__ __forceinline__ void gpu_finish_pair(const gpu_finish &o, const gpu_format &f,
+                                                       unsigned char *d, size_t at, int n,
+                                                       const float *s, const float bias[2],
+                                                       gpu_counter *c)
 {
-    if (o.start == TRAIN_ADD_TO)
-        s = __fadd_rn(reinterpret_cast<const float *>(d)[at], s);
-    const gpu_code y = gpu_encode(o.format, GPU_NEAREST, s);
-    c->add(o.format, s, y);
-    return y.code;
+    uint32_t code[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        if (k == n)
+            break;
+        float x = s[k];
+        if (o.scaled)
+            x = __fmul_rn(x, o.factor);
+        if (o.bias)
+            x = __fadd_rn(x, bias[k]);
+        if (RESULT == GPU_RESULT_ANY && o.start == TRAIN_ADD_TO)
+            x = __fadd_rn(reinterpret_cast<const float *>(d)[at + k], x);
+        const gpu_code y = gpu_encode(f, GPU_NEAREST, x);
+        c->add(f, x, y);
+        code[k] = y.code;
+    }
+    if (n == 2 && o.pairs && f.bytes == 2) {
+        *reinterpret_cast<uint32_t *>(d + 2 * at) = code[0] | code[1] << 16;
+    } else if (n == 2 && o.pairs && f.bytes == 4) {
+        *reinterpret_cast<uint2 *>(d + 4 * at) = make_uint2(code[0], code[1]);
+    } else {
+        gpu_store(f, d, at, code[0]);
+        if (n == 2)
+            gpu_store(f, d, at + 1, code[1]);
+    }
 }
 
 /* Sums of a tile in shared memory: lines of `columns` binary32 numbers, GPU_SUMS_PAD more from line
@@ -185,43 +224,62 @@ static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, in
     *reinterpret_cast<float2 *>(to) = make_float2(s[0], s[1]);
 }
 
-/* The block, whose threads all call it, finishes a tile of ROWS x COLUMNS sums. */
-template <int ROWS, int COLUMNS>
+/* This thread's part of a tile of ROWS x COLUMNS sums: two columns, every so many rows. */
+template <int ROWS, int COLUMNS, int THREADS, gpu_result RESULT>
+static __device__ __forceinline__ void gpu_finish_rows(const gpu_job &j, const float *sums,
+                                                       size_t first_row, size_t first_column,
+                                                       gpu_counter *c)
+{
+    constexpr int PAIRS = COLUMNS / 2;
+    static_assert(THREADS % PAIRS == 0, "a thread has the same columns in every row");
+    const gpu_finish &o = j.out;
+    unsigned char *const d = gpu_d(j);
+    const int place = static_cast<int>(threadIdx.x) % PAIRS * 2;
+    const size_t column = first_column + place;
+    if (column >= o.columns)
+        return;
+    const int n = column + 1 < o.columns ? 2 : 1;
+    float bias[2] = {0, 0};
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+        if (o.bias && k < n)
+            bias[k] = gpu_value(o.bias_format, o.bias, column + k);
+#pragma unroll 1
+    for (int line = static_cast<int>(threadIdx.x) / PAIRS; line < ROWS && first_row + line < o.rows;
+         line += THREADS / PAIRS) {
+        const float *s = sums + line * (COLUMNS + GPU_SUMS_PAD) + place;
+        const size_t at = (first_row + line) * o.stride + column;
+        if constexpr (RESULT == GPU_RESULT_ANY) /* not a copy: that would take a stack */
+            gpu_finish_pair<RESULT>(o, o.format, d, at, n, s, bias, c);
+        else
+            gpu_finish_pair<RESULT>(o, gpu_fixed<RESULT>(o.format), d, at, n, s, bias, c);
+    }
+}
+
+/* The block, whose THREADS threads all call it, finishes a tile. */
+template <int ROWS, int COLUMNS, int THREADS>
 static __device__ __forceinline__ void gpu_finish_tile(const gpu_job &j, const float *sums,
                                                        size_t first_row, size_t first_column)
 {
-    const gpu_finish &o = j.out;
-    unsigned char *const d = gpu_d(j);
-    gpu_counter counted;
+    gpu_counter c;
     __syncthreads();
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < ROWS * COLUMNS / 2;
-         i += static_cast<int>(blockDim.x)) {
-        const int line = i / (COLUMNS / 2), place = i % (COLUMNS / 2) * 2;
-        const size_t row = first_row + line, column = first_column + place;
-        if (row >= o.rows || column >= o.columns)
-            continue;
-        const float *s = sums + line * (COLUMNS + GPU_SUMS_PAD) + place;
-        const int n = column + 1 < o.columns ? 2 : 1;
-        const size_t at = row * o.stride + column;
-        uint32_t code[2];
-#pragma unroll 1
-        for (int k = 0; k < n; k++) {
-            code[1] = gpu_round(o, d, at + k, gpu_scale_add(o, column + k, s[k]), &counted);
-            if (k == 0)
-                code[0] = code[1];
-        }
-        if (n == 2 && o.pairs && o.format.bytes == 2) {
-            *reinterpret_cast<uint32_t *>(d + 2 * at) = code[0] | code[1] << 16;
-        } else if (n == 2 && o.pairs && o.format.bytes == 4) {
-            *reinterpret_cast<uint2 *>(d + 4 * at) = make_uint2(code[0], code[1]);
-        } else {
-            gpu_store(o.format, d, at, code[0]);
-            if (n == 2)
-                gpu_store(o.format, d, at + 1, code[1]);
-        }
+#define FINISH(result)                                                                                 \
+    gpu_finish_rows<ROWS, COLUMNS, THREADS, result>(j, sums, first_row, first_column, &c)
+    switch (j.out.result) {
+    case GPU_RESULT_BINARY32:
+        FINISH(GPU_RESULT_BINARY32);
+        break;
+    case GPU_RESULT_F16:
+        FINISH(GPU_RESULT_F16);
+        break;
+    case GPU_RESULT_BF16:
+        FINISH(GPU_RESULT_BF16);
+        break;
+    default:
+        FINISH(GPU_RESULT_ANY);
     }
-    counted.give(o.counts);
+#undef FINISH
+    c.give(j.out.counts);
 }
 
 #endif

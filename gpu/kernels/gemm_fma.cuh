@@ -28,7 +28,7 @@ static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gp
 }
 
 template <int FUSED>
-__global__ void __launch_bounds__(FMA_THREADS) gemm_fma_kernel(const __grid_constant__ gpu_job j)
+__global__ void __launch_bounds__(FMA_THREADS, 4) gemm_fma_kernel(const __grid_constant__ gpu_job j)
 {
     GPU_SHARED(float4, room, [gpu_sums_bytes(FMA_LINES, FMA_LINES) / 16]);
     float *const sums = reinterpret_cast<float *>(room);
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(FMA_THREADS) gemm_fma_kernel(const __grid_cons
 #pragma unroll
     for (int i = 0; i < 8; i++)
         gpu_sums_put(sums, FMA_LINES, row + i / 2, column + i % 2 * 2, &s[i / 2][i % 2 * 2]);
-    gpu_finish_tile<FMA_LINES, FMA_LINES>(j, sums, first_row, first_column);
+    gpu_finish_tile<FMA_LINES, FMA_LINES, FMA_THREADS>(j, sums, first_row, first_column);
 }
 
 #endif

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_c
     for (int i = 0; i < 16; i++)
         gpu_sums_put(sums, MMA_LINES, row + 16 * (i / 8) + g + 8 * (i % 2),
                      column + 8 * (i / 2 % 4) + 2 * t, d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<MMA_LINES, MMA_LINES>(j, sums, first_row, first_column);
+    gpu_finish_tile<MMA_LINES, MMA_LINES, MMA_THREADS>(j, sums, first_row, first_column);
 }
 
 /* ---- fast ----
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
     for (int i = 0; i < 32; i++)
         gpu_sums_put(sums, FAST_LINES, row + 16 * (i / 8) + lane / 4 + 8 * (i % 2),
                      column + 8 * (i / 2 % 4) + 2 * (lane % 4), d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<FAST_LINES, FAST_LINES>(j, sums, first_row, first_column);
+    gpu_finish_tile<FAST_LINES, FAST_LINES, FAST_THREADS>(j, sums, first_row, first_column);
 }
 
 #endif

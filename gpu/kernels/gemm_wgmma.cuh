@@ -174,8 +174,9 @@ static __device__ __forceinline__ uint64_t wg_descriptor(const unsigned char *p)
 
 /* ---- stages ---- */
 
-/* What of an operand goes into shared memory, stage by stage: LINES lines from `first` on. */
-template <int TYPES, int LINES>
+/* What of an operand goes into shared memory, stage by stage: LINES lines from `first` on. AT_ONCE: words that
+ * a thread reads at once, where it reads words; each takes registers. */
+template <int TYPES, int LINES, int AT_ONCE>
 struct wg_operand {
     static constexpr int SHIFT = gpu_types_shift(TYPES);
     static constexpr int APART = WG_THREADS / 8, COPIES = LINES / APART; /* a thread's lines */
@@ -229,7 +230,7 @@ struct wg_operand {
     {
         constexpr int PER = 4 >> SHIFT;
         const size_t k = static_cast<size_t>(at >> SHIFT), depth = static_cast<size_t>(end >> SHIFT);
-#pragma unroll 4
+#pragma unroll AT_ONCE
         for (int i = static_cast<int>(threadIdx.x); i < LINES * 32; i += WG_THREADS) {
             const int line = x.along ? i / 32 : i % LINES, word = x.along ? i % 32 : i / LINES;
             *reinterpret_cast<uint32_t *>(stage + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 +
@@ -286,9 +287,10 @@ struct wg_pipeline {
     static constexpr int STAGE = wg_stage_bytes(N, SUMS), ALL = wg_shared_bytes(N, SUMS);
     static constexpr int EACH = SUMS == GPU_SUMS_KEPT ? 1 : 2; /* stages a turn */
     static constexpr int AHEAD = wg_stages(N) - 2;             /* stages asked for when a turn begins */
+    static constexpr int AT_ONCE = SUMS == GPU_SUMS_KEPT ? 4 : 2;
 
-    wg_operand<TYPES, WG_LINES> a;
-    wg_operand<TYPES, N> b;
+    wg_operand<TYPES, WG_LINES, AT_ONCE> a;
+    wg_operand<TYPES, N, AT_ONCE> b;
     wg_factors<SUMS> factors;
     unsigned char *const shared;
     const uint64_t descriptor_a, descriptor_b; /* in the first place */
@@ -432,7 +434,7 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
 #pragma unroll
     for (int i = 0; i < N / 4; i++)
         gpu_sums_put(sums, N, row + 8 * (i % 2), 8 * (i / 2) + 2 * (lane % 4), d + 2 * i);
-    gpu_finish_tile<WG_LINES, N>(j, sums, first_row, first_column);
+    gpu_finish_tile<WG_LINES, N, WG_THREADS>(j, sums, first_row, first_column);
 }
 
 #endif

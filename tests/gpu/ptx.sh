@@ -117,7 +117,7 @@ ptx speed compute_90
 for f in gemm speed; do
     rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
 done
-awk '/\.entry/ { name = $0 } / fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
+awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
 grep -q 'fma\.rn\.f32' "$dir/gemm.ptx" && [ ! -s "$dir/out" ]
 ok $? "gemm.cu: fma in the kernel of that model and nowhere else"
 lists "gemm.cu has every mma.sync that trainings take" "$dir/gemm.ptx" \
@@ -127,9 +127,9 @@ lists "gemm.cu has every mma.sync that trainings take" "$dir/gemm.ptx" \
     ${mma}k32.row.col.f32.e5m2.e5m2.f32
 ptx gemm_wgmma compute_90a
 rounded "gemm_wgmma.cu: the same" "$dir/gemm_wgmma.ptx"
-awk '/\.entry/ { name = $0 } / fma\./ && name !~ /gemm_wgmma_kernelILi[3-6]ELi128ELi2ELi0E/ { print name }' \
+awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_wgmma_kernelILi[3-6]ELi128ELi2ELi0E/ { print name }' \
     "$dir/gemm_wgmma.ptx" | sort -u >"$dir/out" # 2: GPU_SUMS_FACTORED
-grep -q ' fma\.rn\.f32' "$dir/gemm_wgmma.ptx" && [ ! -s "$dir/out" ]
+grep -q '[ 	]fma\.rn\.f32' "$dir/gemm_wgmma.ptx" && [ ! -s "$dir/out" ]
 ok $? "gemm_wgmma.cu: fma where sums are multiplied by factors, in kernels of FP8, and nowhere else"
 w=wgmma.mma_async.sync.aligned.m64n128
 lists "gemm_wgmma.cu has every wgmma that trainings take" "$dir/gemm_wgmma.ptx" \

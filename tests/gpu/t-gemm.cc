@@ -339,6 +339,86 @@ START_TEST(wgmma_stages)
 }
 END_TEST
 
+/* ---- what AUTO takes ---- */
+
+static gpu_gemm_path chosen(const char *model, size_t rows, size_t columns, size_t stacks, int along,
+                            int aligned, int start)
+{
+    gpu_job j;
+    memset(static_cast<void *>(&j), 0, sizeof j);
+    j.out.rows = rows;
+    j.out.columns = columns;
+    j.out.start = start;
+    j.a.along = j.b.along = along;
+    j.a.aligned = j.b.aligned = aligned;
+    return path_for(row_of(model, 90), &j, stacks);
+}
+
+START_TEST(choices_by_size)
+{
+    for (const char *m : {"hopper-fp16-fp32", "hopper-bf16-fp32"}) {
+        ck_assert_int_eq(chosen(m, 128, 128 * 31, 1, 1, 1, 0), GPU_GEMM_MMA);
+        ck_assert_int_eq(chosen(m, 128, 128 * 32, 1, 1, 1, 0), GPU_GEMM_FAST);
+        ck_assert_int_eq(chosen(m, 128, 128 * 131, 1, 1, 1, 0), GPU_GEMM_FAST);
+        ck_assert_int_eq(chosen(m, 128, 128 * 132, 1, 1, 1, 0), GPU_GEMM_WGMMA);
+        ck_assert_int_eq(chosen(m, 1, 1, 132, 1, 1, 0), GPU_GEMM_WGMMA);
+        ck_assert_int_eq(chosen(m, 129, 128 * 264, 1, 1, 1, 0), GPU_GEMM_WIDE);
+        ck_assert_int_eq(chosen(m, 4096, 4096, 1, 1, 1, TRAIN_FROM_SUM), GPU_GEMM_WGMMA);
+        ck_assert_int_eq(chosen(m, 4096, 4096, 1, 0, 1, 0), GPU_GEMM_FAST);
+        ck_assert_int_eq(chosen(m, 4096, 4096, 1, 1, 0, 0), GPU_GEMM_MMA);
+    }
+    ck_assert_int_eq(chosen("hopper-wgmma-fp8-fp32", 1, 1, 1, 0, 0, 0), GPU_GEMM_WGMMA);
+    ck_assert_int_eq(chosen("hopper-wgmma-fp8-fp32", 4096, 4096, 1, 0, 1, 0), GPU_GEMM_WIDE);
+    ck_assert_int_eq(chosen("hopper-wgmma-fp8-promoted", 4096, 4096, 1, 0, 1, 0), GPU_GEMM_WGMMA);
+    for (const model_row &r : model_rows) /* every row has something for every product */
+        for (int i = 0; i < 8; i++) {
+            gpu_job j;
+            memset(static_cast<void *>(&j), 0, sizeof j);
+            j.out.rows = i & 1 ? 1 : 4096;
+            j.out.columns = 4096;
+            j.out.start = i & 2 ? TRAIN_FROM_SUM : TRAIN_FROM_ZERO;
+            j.a.along = j.a.aligned = j.b.along = j.b.aligned = i >> 2;
+            ck_assert_msg(path_for(&r, &j, 1) != GPU_GEMM_AUTO, "%s", r.model);
+        }
+}
+END_TEST
+
+/* So large that AUTO takes wgmma: what the library gives, as every path does. */
+START_TEST(choices_equal)
+{
+    for (const char *f : {"fp16", "bf16"})
+        for (size_t columns : {(size_t)16896 - 120, (size_t)67584 - 121}) {
+            const std::string model = std::string("hopper-") + f + "-fp32";
+            problem p = {model.c_str(), 90, GPU_GEMM_AUTO, f, f, f, 2, columns, 40, 0, 0, 1,
+                         1, "binary32", 0, 0, 0};
+            ck_assert_int_eq(chosen(p.model, p.rows, p.columns, 1, 1, 1, 0),
+                             columns > 20000 ? GPU_GEMM_WIDE : GPU_GEMM_WGMMA);
+            run(p);
+        }
+    report("AUTO");
+}
+END_TEST
+
+/* Formats that kernels know when compiled are those of the table. */
+START_TEST(fixed_formats)
+{
+    gpu_format f, g;
+    for (const char *name : {"binary32", "fp16", "bf16"}) {
+        ck_assert_int_eq(gpu_format_set(&f, format_of(name)), 0);
+        const gpu_format blank = {};
+        const gpu_result r = name[0] == 'f'   ? GPU_RESULT_F16
+                             : name[1] == 'f' ? GPU_RESULT_BF16
+                                              : GPU_RESULT_BINARY32;
+        g = r == GPU_RESULT_F16    ? gpu_fixed<GPU_RESULT_F16>(blank)
+            : r == GPU_RESULT_BF16 ? gpu_fixed<GPU_RESULT_BF16>(blank)
+                                   : gpu_fixed<GPU_RESULT_BINARY32>(blank);
+        ck_assert(g.kind == f.kind && g.convert == f.convert && g.bytes == f.bytes && g.mbits == f.mbits);
+        ck_assert(g.shift == f.shift && g.mask == f.mask && g.sign == f.sign && g.max == f.max);
+        ck_assert(g.inf == f.inf && (r == GPU_RESULT_BINARY32 || (g.least == f.least && g.limit == f.limit)));
+    }
+}
+END_TEST
+
 /* ---- binary32 ---- */
 
 START_TEST(binary32)
@@ -473,6 +553,9 @@ int main(void)
     tcase_add_test(c, fast);
     tcase_add_test(c, wgmma);
     tcase_add_test(c, wgmma_stages);
+    tcase_add_test(c, choices_by_size);
+    tcase_add_test(c, choices_equal);
+    tcase_add_test(c, fixed_formats);
     tcase_add_test(c, binary32);
     tcase_add_test(c, negative_zero);
     tcase_add_test(c, idle_steps);
