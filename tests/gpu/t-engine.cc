@@ -333,6 +333,56 @@ static void test_unscale()
     OK(good, "scaling in place");
 }
 
+/* ---- lists ---- */
+
+/* More tensors than a launch takes, of all formats, some of them empty: the numbers, counts and what is found
+ * are each one's own. */
+static void test_lists()
+{
+    enum { N = 230 };
+    source s = {14};
+    std::vector<pair *> x, y;
+    std::vector<counts> n(N);
+    std::vector<train_pair> u(N), v(N);
+    std::vector<const train_tensor *> a(N), b(N);
+    std::vector<const mpsim_format *> f(N);
+    std::vector<float> p(N), q(N);
+    std::vector<unsigned> found(N), seen(N);
+    for (size_t i = 0; i < N; i++) {
+        const size_t rows = s.below(9) ? 1 + s.below(40) : 0;
+        const char *from = all_formats[s.below(FORMATS)], *to = all_formats[s.below(FORMATS)];
+        x.push_back(new pair(&s, format(from), rows, 60, i % 3 ? ORDINARY : CODES));
+        y.push_back(new pair(format(to), rows, 60));
+        u[i] = train_pair{&y[i]->c, &x[i]->c, &n[i].c};
+        v[i] = train_pair{&y[i]->g, &x[i]->g, &n[i].g};
+        a[i] = &x[i]->c;
+        b[i] = &x[i]->g;
+        f[i] = i % 2 ? x[i]->c.format : NULL;
+    }
+    int good = !failed(cpu.ops->cast_list(&cpu, u.data(), N, MPSIM_ROUND_NEAREST_EVEN) |
+                       cuda.ops->cast_list(&cuda, v.data(), N, MPSIM_ROUND_NEAREST_EVEN));
+    for (size_t i = 0; i < N; i++)
+        good = good && y[i]->same("cast") && n[i].same("cast");
+    OK(good, "casts of %d tensors at once", (int)N);
+    for (mpsim_unscale_rule rule :
+         {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_ROUNDED, MPSIM_UNSCALE_DIVIDE}) {
+        good = good && !failed(cpu.ops->unscale(&cpu, u.data(), N, rule, 3, found.data()) |
+                               cuda.ops->unscale(&cuda, v.data(), N, rule, 3, seen.data()));
+        for (size_t i = 0; i < N; i++)
+            good = good && y[i]->same("unscale") && found[i] == seen[i];
+    }
+    OK(good, "gradients of %d tensors unscaled at once", (int)N);
+    good = !failed(cpu.ops->norm(&cpu, a.data(), N, f.data(), p.data()) |
+                   cuda.ops->norm(&cuda, b.data(), N, f.data(), q.data()));
+    for (size_t i = 0; i < N; i++)
+        good = good && same_float("norm", p[i], q[i]);
+    OK(good, "norms of %d tensors at once", (int)N);
+    for (size_t i = 0; i < N; i++) {
+        delete x[i];
+        delete y[i];
+    }
+}
+
 /* ---- quantising ---- */
 
 static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, input kind,
@@ -608,6 +658,7 @@ int main()
     test_softmax();
     test_batchnorm();
     test_unscale();
+    test_lists();
     test_quantize();
     test_optim();
     test_gemm();

@@ -1,5 +1,5 @@
 /* t-launches.cc -- what a step of the plans in gpu/plans costs a device beside its arithmetic: launches of
- * kernels, and how often the host waits for a copy. A step that updates, the second one. */
+ * kernels, and how often the host waits for a copy. The first step, which updates. */
 #include "steps.h"
 
 struct cost {
@@ -16,7 +16,7 @@ static const cost costs[] = {
     {"mlp-masters", 22, 2}, {"mlp-stochastic", 21, 2},
 };
 
-/* Of the second step; 0 if it could not be done. */
+/* Of the first step; 0 if it could not be done. */
 static int step_of(const char *name, cost *found)
 {
     char path[1024], error[TRAIN_ERROR] = "";
@@ -32,9 +32,8 @@ static int step_of(const char *name, cost *found)
     if (good && r.plans[0].scaler.dynamic)
         r.plans[0].scaler.init = 1024; /* a step that is skipped updates nothing */
     train *t = good ? train_open(&r, &cuda, 0, error) : NULL;
-    good = t && train_next(t, &s, error) == 0;
     const uint64_t launches = gpu_host.launches, waits = gpu_host.waits;
-    good = good && train_next(t, &s, error) == 0 && !s.skipped;
+    good = t && train_next(t, &s, error) == 0 && !s.skipped;
     found->launches = unsigned(gpu_host.launches - launches);
     found->waits = unsigned(gpu_host.waits - waits);
     if (!good)
