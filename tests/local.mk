@@ -221,7 +221,7 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
   tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised \
-  tests/trace/torch tests/bench/program.sh tests/bench/scale.sh tests/bench/transformers.sh \
+  tests/trace/torch tests/bench/busy.sh tests/bench/program.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
   tests/quant/record_layouts.py tests/quant/roundtrip.py
 
@@ -311,8 +311,10 @@ bench-scale: mpsim
 	@MPSIM=./mpsim sh $(srcdir)/tests/bench/scale.sh
 bench-transformers: mpsim
 	@MPSIM=./mpsim MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/transformers.sh
+bench-busy: mpsim
+	@MPSIM=./mpsim MPSIM_SRCDIR=$(abs_srcdir) sh $(srcdir)/tests/bench/busy.sh
 bench-mpi: $(bin_PROGRAMS)
 	@MPSIM=$(abs_builddir)/mpsim MPSIM_MPI=$(abs_builddir)/mpsim-mpi MPIRUN='$(MPIRUN)' \
 	  MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/mpi.sh
 CLEANFILES += bench.csv bench-quick.csv
-.PHONY: bench bench-mpi bench-quick bench-scale bench-transformers
+.PHONY: bench bench-busy bench-mpi bench-quick bench-scale bench-transformers

@@ -23,7 +23,7 @@ typedef struct report_options {
 #define OUTPUT_OPTION_ROW(o)                                                                    \
     {'o', "output", OPTION_STRING, &(o).path, "FILE", "write to FILE instead of standard output"}
 #define THREADS_OPTION_ROW(o, more)                                                             \
-    {0, "threads", OPTION_COUNT, &(o).threads, "N", "threads (default: all processors)" more}
+    {0, "threads", OPTION_COUNT, &(o).threads, "N", "threads (default: the processors that are free)" more}
 #define QUIET_OPTION_ROW(o, what)                                                               \
     {'q', "quiet", OPTION_FLAG, &(o).quiet, NULL, "no " what " on standard error"}
 
