@@ -116,6 +116,7 @@ int program_main(int argc, char **argv, const command *commands, const char *usa
 {
     const program p = {commands, usage, more};
     environment_floats();
+    environment_threads();
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other, */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that grows beyond its limit   */

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <time.h>
 
 enum { MOST = 1024 };
@@ -35,7 +34,7 @@ static struct {
     int started; /* threads that there are, but for the caller */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .end = PTHREAD_COND_INITIALIZER};
 
-static int threads = 1;
+static int threads = 1, by_default; /* by_default: 0: processors that are free */
 static int is_eager;                          /* tests: every region wakes the others */
 static atomic_flag is_taken = ATOMIC_FLAG_INIT; /* one caller at a time has the pool */
 static _Thread_local int self, is_inside;
@@ -171,13 +170,25 @@ static void run_all(uintptr_t of, int n, void (*task)(int i, void *context), voi
 
 /* ---- the interface ---- */
 
+static int at_most(unsigned n)
+{
+    return n < MOST ? (int)n : MOST;
+}
+
 void parallel_init(unsigned wanted)
 {
-    const char *set = getenv("OMP_NUM_THREADS");
-    const long said = set ? strtol(set, NULL, 10) : 0;
-    const long n = wanted ? (long)wanted : said > 0 ? said : train_processors_free();
-    threads = n < MOST ? (int)n : MOST;
-    is_eager = getenv("MPSIM_TEST_EAGER") != NULL;
+    const int n = wanted ? at_most(wanted) : by_default;
+    threads = n ? n : at_most((unsigned)train_processors_free());
+}
+
+void parallel_default(unsigned wanted)
+{
+    by_default = at_most(wanted);
+}
+
+void parallel_eager(int eager)
+{
+    is_eager = eager;
 }
 
 void parallel_for(int n, void (*task)(int i, void *context), void *context)

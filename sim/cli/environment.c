@@ -7,10 +7,19 @@
 #include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <train/parallel.h>
 
 void environment_floats(void)
 {
     (void)fesetenv(FE_DFL_ENV); /* on x86-64 and arm64 this ends flush-to-zero as well */
+}
+
+void environment_threads(void)
+{
+    const char *set = getenv("OMP_NUM_THREADS"); /* "4", or "4,2" for nested regions */
+    const long n = set ? strtol(set, NULL, 10) : 0;
+    parallel_default(n > 0 && n < 1 << 16 ? (unsigned)n : 0);
+    parallel_eager(getenv("MPSIM_TEST_EAGER") != NULL);
 }
 
 int environment_isa(void)

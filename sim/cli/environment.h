@@ -7,6 +7,10 @@
  * called before any thread is, since a thread begins with that of the one that starts it. */
 void environment_floats(void);
 
+/* environment_threads -- how many threads there are where no option says it: OMP_NUM_THREADS, as programs
+ * with OpenMP read it; unset or no number: what parallel_init makes of 0. MPSIM_TEST_EAGER: parallel_eager. */
+void environment_threads(void);
+
 /* environment_isa -- use the instruction set that MPSIM_ISA names. 0, also where it is unset or empty,
  * or EXIT_USAGE after a message if it is unknown or the machine lacks it. */
 int environment_isa(void);

@@ -182,6 +182,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     parts want = room(g, r), got = room(g, r);
     quantising q = {.how = r, .columns = all[c].columns, .seed = 7, .stream = 9, .g = g, .from = t, .rows = all[c].rows,
                     .cols = all[c].cols, .to = &to, .at = {0, want.scales, 0}, .counted = 1};
+    parallel_eager(1);
     parallel_init(threads);
     put_parts(&want, g, r, &w, all[c].columns);
     ck_assert_msg(tiles_run(&q, &error) == 0, "%s", error.text);

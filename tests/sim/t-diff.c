@@ -269,6 +269,7 @@ enum { CASES = sizeof cases / sizeof cases[0] };
 static void check_cases(size_t rows, unsigned threads)
 {
     char wrong[512] = "";
+    parallel_eager(1);
     parallel_init(threads);
     state = test_seed();
     for (int i = 0; i < CASES && !wrong[0]; i++) {

@@ -368,6 +368,7 @@ static void check_tensor(const target_list *targets, trace *t, size_t i)
     for (size_t k = 0; k < l->count; k++)
         expected(&l->items[k], &m, stream, &x.want[k]);
     for (unsigned run = 0; run < 4; run++) {
+        parallel_eager(1);
         parallel_init(run % 2 ? 3 : 1);
         tensorstat *s = tensorstat_new(targets, SEED, everything, &told, &x);
         ck_assert_ptr_nonnull(s);

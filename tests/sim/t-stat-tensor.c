@@ -190,6 +190,7 @@ static void run(const char *path, const target_options *o, unsigned want, size_t
     for (int k = 0; k < 3; k++) {
         expectation x = {.targets = &targets, .want = want};
         trace_error e;
+        parallel_eager(1);
         parallel_init(threads[k]);
         trace *t = trace_open(path, NULL, &e);
         ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
@@ -237,6 +238,7 @@ START_TEST(errors_at_their_place)
         expectation x = {.targets = &targets, .want = everything};
         trace_error e, other;
         char place[64];
+        parallel_eager(1);
         parallel_init(threads);
         trace *t = trace_open(path, NULL, &e);
         tensorstat *s = tensorstat_new(&targets, SEED, everything, &told, &x);

@@ -75,7 +75,6 @@ static void check_all(int n, double seconds)
 /* Long tasks after short ones, and the reverse: what is remembered of them is wrong then. */
 START_TEST(every_task_once)
 {
-    unsetenv("MPSIM_TEST_EAGER");
     parallel_init(THREADS);
     ck_assert_int_eq(parallel_threads(), THREADS);
     for (int round = 0; round < 300; round++)
@@ -87,8 +86,7 @@ START_TEST(every_task_once)
     check_all(3, 1e-3);
     for (int round = 0; round < 100; round++)
         check_all(TASKS, round % 10 == 9 ? 1e-6 : 0);
-    setenv("MPSIM_TEST_EAGER", "1", 1);
-    parallel_init(THREADS);
+    parallel_eager(1);
     for (int round = 0; round < 30; round++)
         check_all(TASKS, 0);
     parallel_init(1);
@@ -210,6 +208,22 @@ END_TEST
 
 /* ---- processors ---- */
 
+START_TEST(defaults)
+{
+    parallel_default(7);
+    parallel_init(0);
+    ck_assert_int_eq(parallel_threads(), 7);
+    parallel_init(2);
+    ck_assert_int_eq(parallel_threads(), 2);
+    parallel_default(0);
+    parallel_init(0);
+    ck_assert_int_ge(parallel_threads(), 1);
+    ck_assert_int_le(parallel_threads(), train_processors());
+    parallel_init(5000);
+    ck_assert_int_eq(parallel_threads(), 1024);
+}
+END_TEST
+
 START_TEST(affinity)
 {
     const int all = train_processors();
@@ -287,6 +301,7 @@ int main(void)
     tcase_add_test(all, two_callers);
     tcase_add_test(all, waiting_sleeps);
     tcase_add_test(all, tasks_go_on_side_by_side);
+    tcase_add_test(all, defaults);
     tcase_add_test(all, affinity);
     tcase_add_test(all, quotas);
     TCase *const cases[] = {all, NULL};

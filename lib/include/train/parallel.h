@@ -12,10 +12,14 @@
 
 #include <mpsim/dot.h>
 
-/* parallel_init -- use `threads` threads. 0: as many as OMP_NUM_THREADS says; else as many processors as
+/* parallel_init -- use `threads` threads. 0: as many as parallel_default said, else as many processors as
  * the process may use (affinity, the quota of its control group) less those that others keep busy (the
  * load average of the last minute), but at least half of them. Not while parallel_for runs. */
 void parallel_init(unsigned threads);
+void parallel_default(unsigned threads); /* 0: as at first */
+
+/* parallel_eager -- 1: wake the others for any work: tests of threads. */
+void parallel_eager(int eager);
 
 /* parallel_for -- call task(i, context) for 0 <= i < n, in any order, on at most n threads. Within a task (of
  * more than one), or while another thread is in parallel_for: on the calling thread alone. */
