@@ -69,7 +69,7 @@ struct gpu_causal {
 };
 
 /* p may be s: a lane reads what it writes, and all have read before. */
-template <int KIND>
+template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     causal_kernel(const __grid_constant__ gpu_causal q, void *p, const void *s, gpu_word *counts)
 {
@@ -77,19 +77,20 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     gpu_counter counter;
     GPU_FOR_ROWS(row, q.rows) {
         const size_t first = row * q.length, n = row % q.length + 1;
-        const auto x = [&](size_t j) {
+        const auto x = gpu_row_of<HELD>(n, [&](size_t j) {
             return mpsim_causal_x(m, q.scale, gpu_take(m, q.from, s, first + j));
-        };
-        const float most = gpu_row_max(__uint_as_float(0xff800000u), n, x);
-        const auto e = [&](size_t j) { return mpsim_softmax_exp(m, x(j), most); };
-        const float z = gpu_row_sum(m, n, e);
-        for (size_t j = threadIdx.x % 32; j < q.length; j += 32)
-            gpu_put(q.to, p, first + j, j < n ? mpsim_causal_p(m, e(j), z) : 0.0f, &counter);
+        });
+        const float most = gpu_row_max(__uint_as_float(0xff800000u), x);
+        const auto e = x.map([&](size_t, float v) { return mpsim_softmax_exp(m, v, most); });
+        const float z = gpu_row_sum(m, e);
+        e.each(q.length, [&](size_t j, float v) {
+            gpu_put(q.to, p, first + j, j < n ? mpsim_causal_p(m, v, z) : 0.0f, &counter);
+        });
     }
     counter.give(counts);
 }
 
-template <int KIND>
+template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     causal_backward_kernel(const __grid_constant__ gpu_causal q, void *ds, const void *dp,
                            const void *p, gpu_word *counts)
@@ -98,17 +99,16 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     gpu_counter counter;
     GPU_FOR_ROWS(row, q.rows) {
         const size_t first = row * q.length, n = row % q.length + 1;
-        const float d = gpu_row_sum(m, n, [&](size_t j) {
-            return mpsim_causal_term(m, gpu_take(m, q.p, p, first + j),
-                                     gpu_take(m, q.from, dp, first + j));
+        const auto x = gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.p, p, first + j); });
+        const auto y =
+            gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.from, dp, first + j); });
+        const auto terms =
+            x.map([&](size_t j, float v) { return mpsim_causal_term(m, v, y.at(j)); });
+        const float d = gpu_row_sum(m, terms);
+        x.each(q.length, [&](size_t j, float v) {
+            gpu_put(q.to, ds, first + j, j < n ? mpsim_causal_ds(m, v, y.at(j), d, q.scale) : 0.0f,
+                    &counter);
         });
-        for (size_t j = threadIdx.x % 32; j < q.length; j += 32) {
-            float v = 0;
-            if (j < n)
-                v = mpsim_causal_ds(m, gpu_take(m, q.p, p, first + j),
-                                    gpu_take(m, q.from, dp, first + j), d, q.scale);
-            gpu_put(q.to, ds, first + j, v, &counter);
-        }
     }
     counter.give(counts);
 }
@@ -136,6 +136,7 @@ static __device__ __forceinline__ gpu_tile_row tile_row(const gpu_tiles &t, size
     return r;
 }
 
+template <int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     tile_forward_kernel(const __grid_constant__ gpu_tiles t, const __grid_constant__ gpu_format to,
                         void *p, float *o, float *max, float *sum, const float *s, gpu_word *counts)
@@ -144,11 +145,12 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     gpu_counter counter;
     GPU_FOR_ROWS(row, t.rows) {
         const gpu_tile_row w = tile_row(t, row);
-        const auto x = [&](size_t j) { return mpsim_causal_x(m, t.scale, s[w.at + j]); };
-        const float before = max[w.row], most = gpu_row_max(before, w.n, x);
+        const auto x = gpu_row_of<HELD>(
+            w.n, [&](size_t j) { return mpsim_causal_x(m, t.scale, s[w.at + j]); });
+        const float before = max[w.row], most = gpu_row_max(before, x);
         const float r = mpsim_tile_r(most), a = mpsim_tile_exp(before, r);
-        const auto e = [&](size_t j) { return mpsim_tile_exp(x(j), r); };
-        const float z = gpu_row_sum(m, w.n, e);
+        const auto e = x.map([&](size_t, float v) { return mpsim_tile_exp(v, r); });
+        const float z = gpu_row_sum(m, e);
         __syncwarp(); /* all have read max */
         if (threadIdx.x % 32 == 0) {
             sum[w.row] = mpsim_tile_sum(sum[w.row], a, z);
@@ -156,8 +158,9 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
         }
         for (size_t c = threadIdx.x % 32; c < t.size; c += 32)
             o[w.row * t.size + c] = __fmul_rn(o[w.row * t.size + c], a);
-        for (size_t j = threadIdx.x % 32; j < t.cols; j += 32)
-            gpu_put(to, p, w.at + j, j < w.n ? __fmul_rn(e(j), t.p_scale) : 0.0f, &counter);
+        e.each(t.cols, [&](size_t j, float v) {
+            gpu_put(to, p, w.at + j, j < w.n ? __fmul_rn(v, t.p_scale) : 0.0f, &counter);
+        });
     }
     counter.give(counts);
 }
@@ -182,10 +185,11 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     GPU_FOR_ROWS(row, t.rows) {
-        const float s = gpu_row_sum(m, t.size, [&](size_t c) {
+        const auto terms = gpu_row_of<0>(t.size, [&](size_t c) {
             const size_t at = row * t.size + c;
             return mpsim_causal_term(m, gpu_value(f, dy, at), gpu_value(g, y, at));
         });
+        const float s = gpu_row_sum(m, terms);
         if (threadIdx.x % 32 == 0)
             d[row] = s;
     }

@@ -115,8 +115,8 @@ static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, t
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH_BY_MATH(q.math, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, q,
-                       at_of(p), at_of(s), slot);
+    GPU_LAUNCH_ROWS(q.math, q.length, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q, at_of(p),
+                    at_of(s), slot);
     return wrote(e, "causal", p);
 }
 
@@ -135,8 +135,8 @@ static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float
     if (failed)
         return -1;
     q.p = format_of(p);
-    GPU_LAUNCH_BY_MATH(q.math, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS),
-                       GPU_ROW_THREADS, q, at_of(ds), at_of(dp), at_of(p), slot);
+    GPU_LAUNCH_ROWS(q.math, q.length, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q,
+                    at_of(ds), at_of(dp), at_of(p), slot);
     return wrote(e, name, ds);
 }
 
@@ -185,9 +185,9 @@ static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor 
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH(tile_forward_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g,
-               format_of(p), at_of(p), floats_of(o), floats_of(max), floats_of(sum), floats_of(s),
-               slot);
+    GPU_LAUNCH(g.cols <= GPU_ROW_HELD ? tile_forward_kernel<1> : tile_forward_kernel<0>,
+               blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, format_of(p), at_of(p),
+               floats_of(o), floats_of(max), floats_of(sum), floats_of(s), slot);
     return wrote(e, name, p);
 }
 

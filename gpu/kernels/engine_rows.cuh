@@ -69,9 +69,9 @@ static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y
     g.bias = bias ? format_of(bias) : g.weight;
     mean->inverse = inverse->inverse = 1;
     if (size_of(x))
-        GPU_LAUNCH_BY_MATH(g.math, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS),
-                           GPU_ROW_THREADS, g, at_of(y), floats_of(mean), floats_of(inverse),
-                           at_of(x), at_of(weight), at_of(bias), slot);
+        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS), g,
+                        at_of(y), floats_of(mean), floats_of(inverse), at_of(x), at_of(weight),
+                        at_of(bias), slot);
     return wrote(e, "rownorm", y);
 }
 
@@ -105,8 +105,8 @@ static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_
         GPU_LAUNCH_BY_MATH(g.math, rownorm_gradients_kernel, column_blocks(x->cols),
                            dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), g, in, at_of(dweight), at_of(dbias));
     if (size_of(x))
-        GPU_LAUNCH_BY_MATH(g.math, rownorm_backward_kernel, blocks_of(x->rows, GPU_ROW_WARPS),
-                           GPU_ROW_THREADS, g, in, at_of(dx), slot);
+        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_backward_kernel,
+                        blocks_of(x->rows, GPU_ROW_WARPS), g, in, at_of(dx), slot);
     return wrote(e, name, dx);
 }
 
