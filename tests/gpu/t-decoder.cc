@@ -219,7 +219,7 @@ static int activate_one(source *s, mpsim_activation kind, const char *f, const c
 
 static void test_rows()
 {
-    static const shape sizes[] = {{1, 1}, {3, 5}, {300, 7}, {17, 64}, {2, 300}};
+    static const shape sizes[] = {{1, 1}, {3, 5}, {300, 7}, {17, 64}, {3, 128}, {2, 129}, {2, 300}};
     source s = {24};
     int norms = 1, activations = 1;
     for (const char *f : {"binary32", "fp16", "bf16", "e4m3"})
@@ -324,7 +324,7 @@ static void test_attention()
     for (const char *f : {"binary32", "fp16", "bf16", "e5m2"})
         for (const char *to : {"binary32", "bf16", "e4m3"})
             for (const char *math : maths)
-                for (size_t length : {1u, 5u, 33u, 70u})
+                for (size_t length : {1u, 5u, 33u, 70u, 128u, 129u}) /* 128 is held in registers */
                     for (input kind : kinds)
                         whole = whole && (!chosen(&s, 20) ||
                                           causal_one(&s, f, to, math, 1 + s.below(3), length, kind));
@@ -335,6 +335,8 @@ static void test_attention()
                     tiles = tiles && (!chosen(&s, 6) ||
                                       tiles_one(&s, f, 1 + s.below(3), length, tile, 1 + s.below(12),
                                                 kind, s.below(2) ? 256.0f : 1.0f));
+    for (size_t tile : {128u, 129u})
+        tiles = tiles && tiles_one(&s, "bf16", 1, 140, tile, 3, ORDINARY, 1);
     OK(whole, "softmax of causal scores, forward and backward");
     OK(tiles, "the same in tiles: every one, the end, backward");
 }
