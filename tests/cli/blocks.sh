@@ -115,11 +115,11 @@ for at in 300 2000 5000 $((size - 300)); do
 done; ok $bad "damaged parts"
 
 # ---- interrupted ----
-if timeout --version >/dev/null 2>&1; then
+if timeout --version >/dev/null 2>&1; then # --foreground: one signal, a second one ends at once
     mkdir "$dir/sparse" && truncate -s 40960000000 "$dir/sparse/raw"
-    timeout --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,nvfp4 --dtype bf16 --shape 5000000,4096 --json "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
+    timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,nvfp4 --dtype bf16 --shape 5000000,4096 --json "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
     [ $? -eq 130 ] && has 'interrupted before a tensor was read' err; ok $? "nothing of a tensor while its largest magnitude is looked for"
-    timeout --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,e4m3/128x128 --axis both --dtype bf16 --shape 5000000,4096 --csv "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
+    timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,e4m3/128x128 --axis both --dtype bf16 --shape 5000000,4096 --csv "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
     [ $? -eq 130 ] && tail -n 1 "$dir/out" | grep -q '^partial,,' &&
         [ "$(awk -F, '/^tensor/ { bad += $(NF - 10) < 100 } END { print NR, bad + 0 }' "$dir/out")" = '8 0' ]; ok $? "blocks that were read are in a partial report"
     rm -r "$dir/sparse"
