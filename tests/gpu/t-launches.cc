@@ -4,7 +4,7 @@
 
 struct cost {
     const char *plan;
-    unsigned launches, waits; /* at most */
+    unsigned launches, waits;
 };
 
 static const cost costs[] = {
@@ -31,6 +31,11 @@ static int step_of(const char *name, cost *found)
         fclose(f);
     if (good && r.plans[0].scaler.dynamic)
         r.plans[0].scaler.init = 1024; /* a step that is skipped updates nothing */
+    if (good && strncmp(name, "gpt", 3) == 0) { /* shorter texts: no launch less, as many tiles */
+        r.settings.batch = 1;
+        r.settings.decoder.context /= 4;
+        r.settings.decoder.tile /= 4;
+    }
     train *t = good ? train_open(&r, &cuda, 0, error) : NULL;
     const uint64_t launches = gpu_host.launches, waits = gpu_host.waits;
     good = t && train_next(t, &s, error) == 0 && !s.skipped;
@@ -51,9 +56,9 @@ int main()
     for (const cost &c : costs) {
         cost found = c;
         const int good = step_of(c.plan, &found);
-        OK(good && found.launches <= c.launches && found.waits <= c.waits,
-           "%s: %u launches of at most %u, %u waits of at most %u", c.plan, found.launches, c.launches,
-           found.waits, c.waits);
+        OK(good && found.launches == c.launches && found.waits == c.waits,
+           "%s: %u launches (%u in the table), %u waits of the host (%u)", c.plan, found.launches,
+           c.launches, found.waits, c.waits);
     }
     train_engine_close(&cpu);
     train_engine_close(&cuda);
