@@ -186,11 +186,10 @@ int gpu_is_lost(void)
     return device.lost;
 }
 
-static void failed(gpu_result *r, cudaError_t e)
+static void say_error(char *text, size_t size, cudaError_t e)
 {
     cudaGetLastError(); /* one that does not stay shall not meet the next launch */
-    r->status = GPU_FAILED;
-    snprintf(r->text, sizeof r->text, "CUDA: %s%s", cudaGetErrorString(e),
+    snprintf(text, size, "CUDA: %.200s%s", cudaGetErrorString(e),
              gpu_is_lost() ? "; the context is lost" : "");
 }
 
@@ -233,7 +232,8 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     r->seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (e != cudaSuccess) {
-        failed(r, e);
+        r->status = GPU_FAILED;
+        say_error(r->text, sizeof r->text, e);
         return;
     }
     r->count = r->sample_end = c.count;
@@ -289,8 +289,7 @@ void gpu_probe_run(size_t i, gpu_probe *p)
     if (e == cudaSuccess && !text[0])
         e = run_few(&c, 0, n, out, &t);
     if (e != cudaSuccess)
-        snprintf(text, sizeof text, "CUDA: %.200s%s", cudaGetErrorString(e),
-                 gpu_is_lost() ? "; the context is lost" : "");
+        say_error(text, sizeof text, e);
     for (uint64_t k = 1; k < n && !text[0]; k++)
         if (out[k] != out[0])
             snprintf(text, sizeof text, "not the same everywhere in the tile: 0x%08x, 0x%08x", out[0],

@@ -148,17 +148,20 @@ static int do_last(train *t, const train_pass *p)
     return t->e->ops->column_sums(t->e, list, n);
 }
 
-/* Whether an operation writes what d reads. */
-static int reads_of(const train_do *d, const train_do *const *all, size_t n)
+/* Whether d may not be done at the same time as one of these: memory that one writes the other reads, be it by
+ * another view, or two casts write. (Heads that are joined write columns of their own.) */
+static int clashes(const train_do *d, const train_do *const *all, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (all[i]->results[0].to == d->x)
+    const void *x = d->x->data, *y = d->results[0].to->data;
+    for (size_t i = 0; i < n; i++) {
+        const void *written = all[i]->results[0].to->data;
+        if (written == x || all[i]->x->data == y || (written == y && d->work == WORK_CAST))
             return 1;
+    }
     return 0;
 }
 
-/* Operations from number `first` on that are done as one: of one kind, where none reads what another one
- * writes. *next: behind them. */
+/* Operations from number `first` on that are done as one, of one kind. *next: behind them. */
 static size_t alike(const train_pass *p, size_t first, const train_do **all, size_t *next)
 {
     const train_do *d = p->list[first];
@@ -167,7 +170,7 @@ static size_t alike(const train_pass *p, size_t first, const train_do **all, siz
         const train_do *e = p->list[i];
         if (e->when != WHEN_IN_ORDER || e->work == WORK_NONE)
             continue;
-        if (e->work != d->work || e->mode != d->mode || reads_of(e, all, n))
+        if (e->work != d->work || e->mode != d->mode || clashes(e, all, n))
             break;
         all[n++] = e;
     }
