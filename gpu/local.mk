@@ -1,9 +1,9 @@
 # gpu/ -- the cross-check with CUDA devices. The table of checks and the writer of records are plain C
 # and built without CUDA too: tests replay records with them.
-noinst_LTLIBRARIES += gpu/libchecks.la
-gpu_libchecks_la_CPPFLAGS = $(public_cppflags)
-gpu_libchecks_la_CFLAGS = $(base_cflags)
-gpu_libchecks_la_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h \
+noinst_LIBRARIES += gpu/libchecks.a
+gpu_libchecks_a_CPPFLAGS = $(public_cppflags)
+gpu_libchecks_a_CFLAGS = $(product_cflags)
+gpu_libchecks_a_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h \
   gpu/checks/probes.c gpu/checks/reference.h gpu/program/record.c gpu/program/record.h
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
@@ -39,21 +39,21 @@ EXTRA_DIST += gpu/plans/list $(gpu_plans)
 
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
-noinst_LTLIBRARIES += gpu/libgpu.la
-cuda_objects = $(cuda_sources:.cu=.lo)
-cuda_wgmma_objects = $(cuda_wgmma_sources:.cu=.lo)
-gpu_libgpu_la_SOURCES = $(speed_libraries)
-gpu_libgpu_la_CPPFLAGS = $(public_cppflags)
-gpu_libgpu_la_CFLAGS = $(base_cflags)
-gpu_libgpu_la_LIBADD = $(cuda_objects) $(cuda_wgmma_objects) gpu/libchecks.la
+noinst_LIBRARIES += gpu/libgpu.a
+cuda_objects = $(cuda_sources:.cu=.o)
+cuda_wgmma_objects = $(cuda_wgmma_sources:.cu=.o)
+gpu_libgpu_a_SOURCES = $(speed_libraries)
+gpu_libgpu_a_CPPFLAGS = $(public_cppflags)
+gpu_libgpu_a_CFLAGS = $(product_cflags)
+gpu_libgpu_a_LIBADD = $(cuda_objects) $(cuda_wgmma_objects)
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = $(gpu_program)
 mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_PLANS_DIR='"$(gpuplansdir)"'
-mpsim_gpu_CFLAGS = $(base_cflags)
+mpsim_gpu_CFLAGS = $(product_cflags)
 gpuplansdir = $(pkgdatadir)/gpu-plans
 dist_gpuplans_DATA = gpu/plans/list $(gpu_plans)
-mpsim_gpu_LDADD = gpu/libgpu.la lib/train/libtrain.la lib/libmpsim.la $(CUDA_LIBS)
-mpsim_gpu_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
+mpsim_gpu_LDADD = gpu/libgpu.a gpu/libchecks.a $(train_libs) $(CUDA_LDFLAGS) $(CUDA_LIBS)
+mpsim_gpu_LINK = $(LINK)
 cuda_nvcc = $(NVCC)
 else
 cuda_objects =
@@ -61,23 +61,18 @@ cuda_wgmma_objects =
 cuda_nvcc =
 endif
 
-# nvcc under libtool; X.ptxas beside X.lo is what ptxas said.
+# X.ptxas beside X.o is what ptxas said.
 SUFFIXES = .cu
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 cuda_codes = $(CUDA_ARCHS)
-nvcc_compile = $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) --mode=compile \
-  $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(@:.lo=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
+nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
-.cu.lo:
+.cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
-cuda_dependencies = $(cuda_objects:.lo=.lo.d) $(cuda_wgmma_objects:.lo=.lo.d)
+cuda_dependencies = $(cuda_objects:.o=.o.d) $(cuda_wgmma_objects:.o=.o.d)
 -include $(cuda_dependencies)
-MOSTLYCLEANFILES = $(cuda_dependencies) $(cuda_objects:.lo=.ptxas) $(cuda_wgmma_objects:.lo=.ptxas)
-# Automake cleans after libtool where it compiles itself.
-mostlyclean-local:
-	-rm -f $(cuda_objects) $(cuda_objects:.lo=.o) $(cuda_wgmma_objects) $(cuda_wgmma_objects:.lo=.o)
-	-rm -rf gpu/checks/.libs gpu/kernels/.libs gpu/speed/.libs
+MOSTLYCLEANFILES = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_dependencies) $(cuda_objects:.o=.ptxas) $(cuda_wgmma_objects:.o=.ptxas)

@@ -9,13 +9,21 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
   lib/include/mpsim/summary.h lib/include/mpsim/transformer.h
 
+# Compiled once, without libtool, for the static library, which programs and tests link, and for the shared one, which
+# is all of the static one.
+lib_LIBRARIES += lib/libmpsim.a
+EXTRA_LIBRARIES =
+lib_libmpsim_a_CPPFLAGS = $(public_cppflags)
+lib_libmpsim_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+lib_libmpsim_a_LIBADD =
+if SHARED
 lib_LTLIBRARIES += lib/libmpsim.la
-lib_libmpsim_la_LIBTOOLFLAGS = # shared and static
-lib_libmpsim_la_CPPFLAGS = $(public_cppflags)
-lib_libmpsim_la_CFLAGS = $(base_cflags)
-lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined
-lib_libmpsim_la_LIBADD =
-lib_libmpsim_la_SOURCES = \
+lib_libmpsim_la_SOURCES =
+lib_libmpsim_la_LIBTOOLFLAGS = --tag=disable-static
+lib_libmpsim_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBMPSIM)
+lib_libmpsim_la_DEPENDENCIES = lib/libmpsim.a
+endif
+lib_libmpsim_a_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
   lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h lib/base/counts.h \
@@ -58,38 +66,38 @@ lib_libmpsim_la_SOURCES = \
   lib/stats/target.c lib/stats/target.h
 
 if HAVE_NEON
-lib_libmpsim_la_SOURCES += lib/arith/kernel/neon.c lib/block/kernel/neon.c lib/round/kernel/neon.c
+lib_libmpsim_a_SOURCES += lib/arith/kernel/neon.c lib/block/kernel/neon.c lib/round/kernel/neon.c
 endif
 
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2
-noinst_LTLIBRARIES += lib/libavx2.la
-lib_libavx2_la_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
+EXTRA_LIBRARIES += lib/libavx2.a
+lib_libavx2_a_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
   lib/arith/kernel/avx2.c lib/arith/kernel/vector.h lib/block/kernel/avx2.c \
   lib/block/kernel/vector.h lib/layer/kernel/avx2.c lib/optim/kernel/avx2.c
-lib_libavx2_la_CPPFLAGS = $(public_cppflags)
-lib_libavx2_la_CFLAGS = $(base_cflags) $(AVX2_CFLAGS)
-lib_libmpsim_la_LIBADD += lib/libavx2.la
+lib_libavx2_a_CPPFLAGS = $(public_cppflags)
+lib_libavx2_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(AVX2_CFLAGS)
+lib_libmpsim_a_LIBADD += $(lib_libavx2_a_OBJECTS)
 endif
 if HAVE_AVX512
-noinst_LTLIBRARIES += lib/libavx512.la
-lib_libavx512_la_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
+EXTRA_LIBRARIES += lib/libavx512.a
+lib_libavx512_a_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
   lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h \
   lib/block/kernel/avx512.c lib/block/kernel/vector.h lib/layer/kernel/avx512.c \
   lib/optim/kernel/avx512.c
-lib_libavx512_la_CPPFLAGS = $(public_cppflags)
-lib_libavx512_la_CFLAGS = $(base_cflags) $(AVX512_CFLAGS)
-lib_libmpsim_la_LIBADD += lib/libavx512.la
+lib_libavx512_a_CPPFLAGS = $(public_cppflags)
+lib_libavx512_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(AVX512_CFLAGS)
+lib_libmpsim_a_LIBADD += $(lib_libavx512_a_OBJECTS)
 endif
 pkgconfig_DATA += lib/mpsim.pc
 
 # The trainer and its CPU engine: no options, no JSON, no YAML. The programs of sim/ and gpu/ link it.
-noinst_LTLIBRARIES += lib/train/libtrain.la
-lib_train_libtrain_la_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
+noinst_LIBRARIES += lib/train/libtrain.a
+train_libs = lib/train/libtrain.a lib/libmpsim.a
+lib_train_libtrain_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text
-lib_train_libtrain_la_CFLAGS = $(base_cflags)
-lib_train_libtrain_la_LIBADD = lib/libmpsim.la
-lib_train_libtrain_la_SOURCES = \
+lib_train_libtrain_a_CFLAGS = $(product_cflags)
+lib_train_libtrain_a_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
   lib/include/train/step.h lib/include/train/train.h \
   lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/common.c lib/train/compare.c \

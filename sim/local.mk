@@ -1,14 +1,15 @@
-# sim/ -- the mpsim program, a folder a command: all but main.c in a convenience library, so that
+# sim/ -- the mpsim program, a folder a command: all but main.c in a library, so that
 # tests can link it.
 sim_cppflags = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
-noinst_LTLIBRARIES += sim/libsim.la
-sim_libsim_la_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
+noinst_LIBRARIES += sim/libsim.a
+sim_libsim_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
   -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
-sim_libsim_la_CFLAGS = $(base_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
+sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-sim_libsim_la_LIBADD = lib/train/libtrain.la lib/libmpsim.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
-  $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)
-sim_libsim_la_SOURCES = \
+# libsim and all that it needs
+sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+  $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
+sim_libsim_a_SOURCES = \
   sim/calc/cmd.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
   sim/cast/explain.h sim/cast/number.c \
@@ -112,57 +113,60 @@ sim_libsim_la_SOURCES = \
 
 # layouts of files that need a library which may not be there
 if HAVE_LIBARCHIVE
-sim_libsim_la_SOURCES += sim/trace/streamlibarchive.c
+sim_libsim_a_SOURCES += sim/trace/streamlibarchive.c
 endif
 if HAVE_HDF5
-sim_libsim_la_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5dataset.c sim/trace/hdf5driver.c \
+sim_libsim_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5dataset.c sim/trace/hdf5driver.c \
   sim/trace/hdf5metadata.c
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,
 # which the tests use, too.
 oracle_libs =
+oracle_libraries =
 verify_libs =
+cuda_libraries =
 if HAVE_MPFR
-sim_libsim_la_SOURCES += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c \
+sim_libsim_a_SOURCES += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c \
   sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c sim/verify/mpfr_rows.h
-noinst_LTLIBRARIES += sim/liboracle.la
-sim_liboracle_la_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
+noinst_LIBRARIES += sim/liboracle.a
+sim_liboracle_a_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
   sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h
-sim_liboracle_la_CPPFLAGS = $(sim_cppflags)
-sim_liboracle_la_CFLAGS = $(base_cflags)
-sim_liboracle_la_LIBADD = $(MPFR_LIBS)
-oracle_libs += sim/liboracle.la
+sim_liboracle_a_CPPFLAGS = $(sim_cppflags)
+sim_liboracle_a_CFLAGS = $(product_cflags)
+oracle_libs += sim/liboracle.a
+oracle_libraries += $(MPFR_LIBS)
 endif
 if HAVE_CUDA_HEADERS
-noinst_LTLIBRARIES += sim/libnvidia.la
-sim_libnvidia_la_SOURCES = sim/verify/nvidia.c
-sim_libnvidia_la_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
-sim_libnvidia_la_CFLAGS = -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
-verify_libs += sim/libnvidia.la
+noinst_LIBRARIES += sim/libnvidia.a
+sim_libnvidia_a_SOURCES = sim/verify/nvidia.c
+sim_libnvidia_a_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
+sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
+verify_libs += sim/libnvidia.a
 endif
 if HAVE_CUDA
-sim_libsim_la_SOURCES += sim/verify/gpu.c
-verify_libs += gpu/libgpu.la $(CUDA_LIBS)
+sim_libsim_a_SOURCES += sim/verify/gpu.c
+verify_libs += gpu/libgpu.a gpu/libchecks.a
+cuda_libraries += $(CUDA_LDFLAGS) $(CUDA_LIBS)
 endif
 
 # folders that are compiled in: another --prefix compiles them anew
-sim/plot/libsim_la-plot.lo sim/policy/libsim_la-policy.lo: Makefile
+sim/plot/libsim_a-plot.o sim/policy/libsim_a-policy.o: Makefile
 
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
-mpsim_CFLAGS = $(base_cflags)
-mpsim_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs)
-mpsim_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
+mpsim_CFLAGS = $(product_cflags)
+mpsim_LDADD = $(sim_libs)
+mpsim_LINK = $(LINK)
 
 # The ranks of an MPI job: the one file that is compiled with MPI's flags.
 if HAVE_MPI
 bin_PROGRAMS += mpsim-mpi
 mpsim_mpi_SOURCES = sim/mpi/main.c
 mpsim_mpi_CPPFLAGS = $(sim_cppflags)
-mpsim_mpi_CFLAGS = $(base_cflags) $(MPI_CFLAGS)
-mpsim_mpi_LDADD = sim/libsim.la $(oracle_libs) $(verify_libs) $(MPI_LIBS)
-mpsim_mpi_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
+mpsim_mpi_CFLAGS = $(product_cflags) $(MPI_CFLAGS)
+mpsim_mpi_LDADD = $(sim_libs) $(MPI_LIBS)
+mpsim_mpi_LINK = $(LINK)
 endif
 EXTRA_DIST += sim/README.md

@@ -109,9 +109,9 @@ circles() { # nm -A on stdin: the loops
     END { for (i = 1; i <= n; i++) { split(need[i], p, " ")
         if (p[2] in of && of[p[2]] != p[1]) print p[1], of[p[2]] } }' | sort -u | tsort 2>&1 >/dev/null
 }
-objects() { # of libraries and program, once each: those of libtool in .libs where there are such; none whose source is gone
-    (cd "$build" && { find lib sim gpu -path '*/.libs/*.o' | grep . || find lib sim gpu -name '*.o'; }) | while read -r object; do
-        source=$(echo "$object" | sed 's,/\.libs/,/,; s,/[^/]*-,/,; s,o$,c,')
+objects() { # of libraries and program; none whose source is gone
+    (cd "$build" && find lib sim gpu -name '*.o') | while read -r object; do
+        source=$(echo "$object" | sed 's,/[^/]*-,/,; s,o$,c,')
         if [ -e "$source" ] || [ -e "${source}u" ]; then echo "$object"; fi
     done
 }

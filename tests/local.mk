@@ -14,9 +14,9 @@ AM_TESTS_ENVIRONMENT = \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
 
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
-AM_CFLAGS = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-LDADD = tests/libsupport.la $(oracle_libs) gpu/libchecks.la sim/libsim.la lib/libmpsim.la \
-  $(CHECK_LIBS) $(MPFR_LIBS) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -lpthread -lm
+AM_CFLAGS = $(TEST_CFLAGS) $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
+LDADD = $(support_libs) $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
+support_libs =
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/quantised.sh tests/cli/counts.sh \
@@ -35,8 +35,10 @@ TESTS += $(shell_tests)
 
 if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
-check_LTLIBRARIES += tests/libsupport.la
-tests_libsupport_la_SOURCES = \
+check_LIBRARIES += tests/libsupport.a
+support_libs += tests/libsupport.a
+tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(AM_CFLAGS)
+tests_libsupport_a_SOURCES = \
   tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
   tests/support/decoderinput.c tests/support/decoderinput.h \
@@ -99,7 +101,7 @@ unit_tests = \
 
 # ---- against MPFR
 if HAVE_MPFR
-tests_libsupport_la_SOURCES += \
+tests_libsupport_a_SOURCES += \
   tests/support/blockcompare.c tests/support/blockcompare.h tests/support/cases.c \
   tests/support/cases.h tests/support/exact.c tests/support/exact.h \
   tests/support/gradientinput.c tests/support/gradientinput.h tests/support/ops.c \
@@ -155,27 +157,27 @@ endif
 check_PROGRAMS += tests/example
 nodist_tests_example_SOURCES = tests/example.c
 tests_example_CPPFLAGS = $(public_cppflags)
-tests_example_CFLAGS = $(base_cflags)
-tests_example_LDADD = lib/libmpsim.la
+tests_example_LDADD = lib/libmpsim.a
 tests/example.c: $(top_srcdir)/README.md
 	@$(MKDIR_P) tests
 	$(AM_V_GEN)sed -n '/^    #include <mpsim/,/^    }$$/s/^    //p' $(top_srcdir)/README.md >$@
 CLEANFILES += tests/example.c
 
 # ---- loaded before the program, it lets allocations fail, for tests/cli/memory.sh; glibc only
-check_LTLIBRARIES += tests/support/failmalloc.la
-tests_support_failmalloc_la_SOURCES = tests/support/failmalloc.c
-tests_support_failmalloc_la_LDFLAGS = -module -avoid-version -rpath $(abs_builddir)
-tests_support_failmalloc_la_LIBADD = -ldl
+check_PROGRAMS += tests/support/failmalloc.so
+tests_support_failmalloc_so_SOURCES = tests/support/failmalloc.c
+tests_support_failmalloc_so_CFLAGS = $(base_cflags) -fPIC
+tests_support_failmalloc_so_LINK = $(CCLD) -shared -o $@
+tests_support_failmalloc_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
 check_PROGRAMS += tests/support/mkvectors
-tests_support_mkvectors_LDADD = lib/libmpsim.la $(LIBZIP_LIBS)
+tests_support_mkvectors_LDADD = lib/libmpsim.a $(LIBZIP_LIBS)
 
 # ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz
-check_LTLIBRARIES += tests/fuzz/libinput.la
-tests_fuzz_libinput_la_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
-tests_fuzz_libinput_la_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
+check_LIBRARIES += tests/fuzz/libinput.a
+tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
+tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
   tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
   tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern \
@@ -183,7 +185,7 @@ fuzz_targets = \
   tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names tests/fuzz/fuzz-parts \
   tests/fuzz/fuzz-text tests/fuzz/fuzz-vectors
 check_PROGRAMS += $(fuzz_targets)
-fuzz_ldadd = tests/fuzz/libinput.la sim/libsim.la
+fuzz_ldadd = tests/fuzz/libinput.a $(sim_libs)
 tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)
@@ -212,8 +214,8 @@ fuzz:
 	  AVX512_CFLAGS='$(AVX512_CFLAGS)' \
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
-	  SOURCES='$(lib_libmpsim_la_SOURCES) $(lib_libavx2_la_SOURCES) \
-	    $(lib_libavx512_la_SOURCES) $(lib_train_libtrain_la_SOURCES) $(sim_libsim_la_SOURCES)'
+	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
+	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(sim_libsim_a_SOURCES)'
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)
 .PHONY: fuzz
 
@@ -221,14 +223,14 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
   tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised \
-  tests/trace/torch tests/bench/busy.sh tests/bench/program.sh tests/bench/scale.sh tests/bench/transformers.sh \
+  tests/trace/torch tests/bench/busy.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
   tests/quant/record_layouts.py tests/quant/roundtrip.py
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
 # 2^32 inputs, too); the unit tests once for each instruction set; everything under valgrind.
-check-long: $(check_PROGRAMS) $(check_LTLIBRARIES)
+check-long: $(check_PROGRAMS) $(check_LIBRARIES)
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
 	./tests/round/x-cast
@@ -241,7 +243,7 @@ check-isa:
 	  MPSIM_ISA=$$i $(MAKE) $(AM_MAKEFLAGS) check || exit 1; done
 check-valgrind:
 	$(MAKE) $(AM_MAKEFLAGS) check \
-	  LOG_COMPILER="$(LIBTOOL) --mode=execute valgrind -q --error-exitcode=1"
+	  LOG_COMPILER="valgrind -q --error-exitcode=1"
 .PHONY: check-long check-wide check-isa check-valgrind
 
 # ---- what frameworks recorded, reproduced: values and mismatches, a line each
@@ -277,12 +279,12 @@ published: $(published_tests)
 # (tests/bench/run.sh). The first prints the head.
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
   tests/bench/files tests/bench/dot tests/bench/steps tests/bench/layers tests/bench/train
-check_LTLIBRARIES += tests/bench/libbench.la
-tests_bench_libbench_la_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
+check_LIBRARIES += tests/bench/libbench.a
+tests_bench_libbench_a_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
   tests/bench/goals.h tests/bench/timing.h
-tests_bench_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(CFLAGS)"'
+tests_bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(OPT_CFLAGS) $(CFLAGS)"'
 check_PROGRAMS += $(benchmarks)
-bench_ldadd = tests/bench/libbench.la lib/libmpsim.la -lpthread
+bench_ldadd = tests/bench/libbench.a lib/libmpsim.a -lpthread
 tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)
 tests_bench_casts_LDADD = $(bench_ldadd)
@@ -291,7 +293,7 @@ tests_bench_layers_LDADD = $(bench_ldadd)
 tests_bench_stats_LDADD = $(bench_ldadd)
 tests_bench_steps_LDADD = $(bench_ldadd)
 # what runs commands of the program
-bench_sim_ldadd = tests/bench/libbench.la sim/libsim.la $(oracle_libs) $(verify_libs) -lpthread
+bench_sim_ldadd = tests/bench/libbench.a $(sim_libs) -lpthread
 tests_bench_files_SOURCES = tests/bench/files.c tests/bench/command.c tests/bench/command.h
 tests_bench_files_LDADD = $(bench_sim_ldadd)
 tests_bench_train_SOURCES = tests/bench/train.c tests/bench/command.c tests/bench/command.h

@@ -102,8 +102,8 @@ static int read_folder(templates *t, char path[PATH_SIZE], const char *folder,
     return code;
 }
 
-/* From MPSIM_PLOTS and nowhere else; or from where the program is: in the build tree, libtool's
- * .libs of it, or an installation that was moved; or from where it was to be installed. */
+/* From MPSIM_PLOTS and nowhere else; or from where the program is: in the source tree, in a build folder
+ * of it, in an installation that was moved; or from where they were to be installed. */
 static int find_templates(templates *t, const char *figure)
 {
     static const char *const beside[] = {"plots", "../plots", "../share/mpsim/plots"};

@@ -52,8 +52,8 @@ const plan *policy_plan(const policy *p, uint64_t step)
 
 enum { PATH_SIZE = 4096 };
 
-/* Where the bundled policies are: MPSIM_POLICIES and nowhere else; or beside the program, in the build
- * tree, libtool's .libs of it, or an installation that was moved; or where they were to be installed. */
+/* Where the bundled policies are: MPSIM_POLICIES and nowhere else; or beside the program: in the source
+ * tree, in a build folder of it, in an installation that was moved; or where they were to be installed. */
 static const char *bundled_folder(char folder[PATH_SIZE])
 {
     static const char *const beside[] = {"data/policies", "../data/policies",

@@ -40,8 +40,6 @@ watch() {
     done
     echo "$most"
 }
-# shellcheck source=tests/bench/program.sh
-. "$(dirname "$0")/program.sh"
 
 # measure WHAT SIZE THREADS WORDS...: a row
 measure() {
@@ -49,7 +47,7 @@ measure() {
     shift 3
     rm -f "$dir/pid"
     ( # whose only child is the program, so that `times` has its time alone
-        "$program" stat --threads "$threads" -f fp16 --csv --level total -o "$dir/report" "$@" &
+        "$MPSIM" stat --threads "$threads" -f fp16 --csv --level total -o "$dir/report" "$@" &
         echo $! >"$dir/pid.new" && mv "$dir/pid.new" "$dir/pid"
         wait $!
         times >"$dir/times"

@@ -10,8 +10,6 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 99' HUP INT TERM
 [ $# -gt 0 ] || set -- fp32 pytorch-amp-bf16 bf16-pure apex-O2 nemo-fp8-hybrid-max te-mxfp8 te-nvfp4
-# shellcheck source=tests/bench/program.sh
-. "$(dirname "$0")/program.sh"
 
 # The largest resident size so far of a process, in KiB, while it runs.
 watch() {
@@ -28,7 +26,7 @@ printf '%-24s %12s %12s %14s\n' policy 'CPU seconds' 'on two cores' 'resident Gi
 for policy in "$@"; do
     rm -f "$dir/pid"
     ( # whose only child is the program, so that `times` has its time alone
-        "$program" train --gpt2 --context 256 --batch 1 --steps 1 --validation 1 --threads 2 -q -P "$policy" -o "$dir/report" &
+        "$MPSIM" train --gpt2 --context 256 --batch 1 --steps 1 --validation 1 --threads 2 -q -P "$policy" -o "$dir/report" &
         echo $! >"$dir/pid.new" && mv "$dir/pid.new" "$dir/pid"
         wait $!
         times >"$dir/times"

@@ -6,15 +6,13 @@ set -u
 # shellcheck source=tests/cli/common.sh
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
 build=$(cd "$(dirname "$MPSIM")" && pwd)
-fail=$(ls "$build"/tests/support/.libs/failmalloc.so 2>/dev/null)
-program=$build/.libs/$(basename "$MPSIM") # what is loaded before a script would fail in the shell, too
-[ -x "$program" ] || program=$build/$(basename "$MPSIM")
+fail=$(ls "$build"/tests/support/failmalloc.so 2>/dev/null)
+program=$build/$(basename "$MPSIM")
 top=$(cd "$MPSIM_SRCDIR" && pwd)
 MPSIM_POLICIES=$top/data/policies
 OMP_NUM_THREADS=1
 TMPDIR=$dir/tmp
-LD_LIBRARY_PATH=$build/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export MPSIM_POLICIES OMP_NUM_THREADS TMPDIR LD_LIBRARY_PATH
+export MPSIM_POLICIES OMP_NUM_THREADS TMPDIR
 mkdir "$dir/tmp" "$dir/in" "$dir/work" && cd "$dir/in" || exit 99
 if ! [ "$fail" ] || ! LD_PRELOAD=$fail MPSIM_FAIL_COUNT=count "$program" formats fp16 >out 2>&1 || ! [ -s count ]; then
     echo "1..0 # SKIP no library that lets allocations fail"

@@ -642,14 +642,10 @@ echo '# ruler' >templates/ruler.gp
 fails 4 'line ' ruler -o bad "$report" && nothing bad
 ok $? 'a broken template: its line, no figure'
 
-# Beside the program itself: not the script that libtool puts in front of it.
-real=${MPSIM%/*}/.libs/${MPSIM##*/}
-[ -x "$real" ] || real=$MPSIM
+# Beside the program.
 mkdir -p place/bin place/share/mpsim
-cp "$real" place/bin/mpsim
+cp "$MPSIM" place/bin/mpsim
 cp -R "$plots" place/mine
-LD_LIBRARY_PATH=${MPSIM%/*}/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
 unset MPSIM_PLOTS
 MPSIM=$dir/place/bin/mpsim
 for found in bin/plots plots share/mpsim/plots; do

@@ -2,60 +2,50 @@
 # gpu/program/training.c with an engine that has faults.
 if HAVE_CHECK
 tests_gpu_t_plans_SOURCES = tests/gpu/t-plans.c gpu/program/training.c gpu/program/training.h
-tests_gpu_t_plans_CFLAGS = $(AM_CFLAGS)
+tests_gpu_t_plans_CPPFLAGS = $(AM_CPPFLAGS)
 endif
 if HAVE_CXX
 kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
 kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CFLAGS)
-kernel_libs = tests/gpu/libkernels.la lib/train/libtrain.la lib/libmpsim.la -lm
-check_LTLIBRARIES += tests/gpu/libkernels.la
-tests_gpu_libkernels_la_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
+AM_CXXFLAGS = $(TEST_CXXFLAGS) $(kernel_cxxflags) $(CHECK_CFLAGS)
+kernel_libs = tests/gpu/libkernels.a $(train_libs)
+check_LIBRARIES += tests/gpu/libkernels.a
+tests_gpu_libkernels_a_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
   tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_faults.h tests/gpu/host_fibers.h \
   tests/gpu/host_runtime.h
-tests_gpu_libkernels_la_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_libkernels_la_CXXFLAGS = $(kernel_cxxflags)
-tests_gpu_libkernels_la_LIBADD = lib/libmpsim.la
+tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-launches \
   tests/gpu/t-training tests/gpu/t-transformer
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
 tests_gpu_t_blocks_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_blocks_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_blocks_LDADD = $(kernel_libs)
 tests_gpu_t_decoder_SOURCES = tests/gpu/t-decoder.cc
 tests_gpu_t_decoder_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_decoder_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_decoder_LDADD = $(kernel_libs)
 tests_gpu_t_host_SOURCES = tests/gpu/t-host.cc tests/gpu/tap.h
 tests_gpu_t_host_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_host_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_host_LDADD = $(kernel_libs)
 tests_gpu_t_engine_SOURCES = tests/gpu/t-engine.cc tests/gpu/pairs.h
 tests_gpu_t_engine_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_engine_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_engine_LDADD = $(kernel_libs)
 tests_gpu_t_launches_SOURCES = tests/gpu/t-launches.cc
 tests_gpu_t_launches_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_launches_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_launches_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_training_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_training_LDADD = $(kernel_libs)
 tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc
 tests_gpu_t_transformer_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_transformer_CXXFLAGS = $(kernel_cxxflags)
 tests_gpu_t_transformer_LDADD = $(kernel_libs)
 if HAVE_CHECK
 kernel_tests += tests/gpu/t-gemm
 tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc
 tests_gpu_t_gemm_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_gemm_CXXFLAGS = $(kernel_cxxflags) $(CHECK_CFLAGS)
 kernel_tests += tests/gpu/t-speed
 tests_gpu_t_speed_SOURCES = tests/gpu/t-speed.cc $(speed_libraries)
 tests_gpu_t_speed_CPPFLAGS = $(kernel_cppflags)
-tests_gpu_t_speed_CFLAGS = $(base_cflags)
-tests_gpu_t_speed_CXXFLAGS = $(kernel_cxxflags) $(CHECK_CFLAGS)
-tests_gpu_t_speed_LDADD = tests/gpu/libkernels.la lib/train/libtrain.la $(LDADD) -ldl
+tests_gpu_t_speed_LDADD = tests/gpu/libkernels.a $(LDADD) -ldl
 endif
 check_PROGRAMS += $(kernel_tests)
 TESTS += $(kernel_tests)
@@ -64,9 +54,7 @@ check_PROGRAMS += tests/gpu/mpsim-gpu-host
 tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
   $(speed_libraries)
 tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
-tests_gpu_mpsim_gpu_host_CFLAGS = $(base_cflags)
-tests_gpu_mpsim_gpu_host_CXXFLAGS = $(kernel_cxxflags)
-tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.la $(kernel_libs) -ldl
-tests_gpu_mpsim_gpu_host_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.a $(kernel_libs) -ldl
+tests_gpu_mpsim_gpu_host_LINK = $(CXXLINK) -rdynamic
 endif
 EXTRA_DIST += tests/gpu/standin-cublas.c

@@ -138,7 +138,7 @@ lists "gemm_wgmma.cu has every wgmma that trainings take" "$dir/gemm_wgmma.ptx" 
 none "gemm_wgmma.cu: fences of shared memory alone" \
     "$(grep 'fence\.proxy' "$dir/gemm_wgmma.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
 
-# ---- what ptxas made of it in the build: X.ptxas beside X.lo, by gpu/nvcc-wrap.sh ----
+# ---- what ptxas made of it in the build: X.ptxas beside X.o, by gpu/nvcc-wrap.sh ----
 ptxas() { # ptxas WANTED WHAT FILE...: the exit code of gpu/ptxas.sh
     want=$1
     shift
