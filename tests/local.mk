@@ -31,11 +31,11 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/qu
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/program.sh tests/gpu/ptx-engine.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
 dist_check_SCRIPTS += $(shell_tests)
-TESTS += $(shell_tests)
+tests_all += $(shell_tests)
 
 if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
-check_LIBRARIES += tests/libsupport.a
+EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
 tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(AM_CFLAGS)
 tests_libsupport_a_SOURCES = \
@@ -143,14 +143,14 @@ endif
 tests_record_t_device_SOURCES = tests/record/t-device.c tests/record/device.c tests/record/device.h \
   tests/record/elementwise.c tests/record/optimizers.c tests/record/products.c tests/record/sums.c tests/record/tables.c
 
-check_PROGRAMS += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
-TESTS += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
+programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
+tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # ---- all 2^32 inputs: make check-long
 if HAVE_MPFR
-check_PROGRAMS += tests/arith/x-arith tests/round/x-sweep
+programs_all += tests/arith/x-arith tests/round/x-sweep
 endif
-check_PROGRAMS += tests/round/x-cast
+programs_all += tests/round/x-cast
 endif
 
 # ---- the program of the front page, for tests/cli/doc.sh: the public headers and the library are all it needs
@@ -164,18 +164,18 @@ tests/example.c: $(top_srcdir)/README.md
 CLEANFILES += tests/example.c
 
 # ---- loaded before the program, it lets allocations fail, for tests/cli/memory.sh; glibc only
-check_PROGRAMS += tests/support/failmalloc.so
+programs_all += tests/support/failmalloc.so
 tests_support_failmalloc_so_SOURCES = tests/support/failmalloc.c
 tests_support_failmalloc_so_CFLAGS = $(base_cflags) -fPIC
 tests_support_failmalloc_so_LINK = $(CCLD) -shared -o $@
 tests_support_failmalloc_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
-check_PROGRAMS += tests/support/mkvectors
+programs_all += tests/support/mkvectors
 tests_support_mkvectors_LDADD = lib/libmpsim.a $(LIBZIP_LIBS)
 
 # ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz
-check_LIBRARIES += tests/fuzz/libinput.a
+EXTRA_LIBRARIES += tests/fuzz/libinput.a
 tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
 tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
@@ -184,7 +184,7 @@ fuzz_targets = \
   tests/fuzz/fuzz-plan tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
   tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names tests/fuzz/fuzz-parts \
   tests/fuzz/fuzz-text tests/fuzz/fuzz-vectors
-check_PROGRAMS += $(fuzz_targets)
+programs_all += $(fuzz_targets)
 fuzz_ldadd = tests/fuzz/libinput.a $(sim_libs)
 tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
@@ -230,7 +230,7 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
 # 2^32 inputs, too); the unit tests once for each instruction set; everything under valgrind.
-check-long: $(check_PROGRAMS) $(check_LIBRARIES)
+check-long: $(check_PROGRAMS)
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
 	./tests/round/x-cast
@@ -279,11 +279,14 @@ published: $(published_tests)
 # (tests/bench/run.sh). The first prints the head.
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
   tests/bench/files tests/bench/dot tests/bench/steps tests/bench/layers tests/bench/train
-check_LIBRARIES += tests/bench/libbench.a
+bench_objects = $(benchmarks:=.$(OBJEXT)) tests/bench/command.$(OBJEXT)
+$(bench_objects): TEST_CFLAGS = $(OPT_CFLAGS)
+EXTRA_LIBRARIES += tests/bench/libbench.a
 tests_bench_libbench_a_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
   tests/bench/goals.h tests/bench/timing.h
+tests_bench_libbench_a_CFLAGS = $(product_cflags)
 tests_bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(OPT_CFLAGS) $(CFLAGS)"'
-check_PROGRAMS += $(benchmarks)
+programs_all += $(benchmarks)
 bench_ldadd = tests/bench/libbench.a lib/libmpsim.a -lpthread
 tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)

@@ -11,7 +11,9 @@ trace=$MPSIM_SRCDIR/data/digits-cnn
 # ---- help, usage ----
 run 0 --help && has 'stat '; ok $? "help lists the commands"
 run 0 --version && has '^mpsim [0-9]'; ok $? "version"
-for c in formats info cast stat calc dot plot verify; do
+commands=$("$MPSIM" --help | sed -n 's/^  \([a-z]*\)   *[A-Z].*/\1/p')
+[ "$(echo "$commands" | wc -l)" -ge 14 ]; ok $? "help names fourteen commands"
+for c in $commands; do
     run 0 $c --help && has "Usage: mpsim $c" && has Examples; ok $? "$c --help"
     run 0 help $c && has "Usage: mpsim $c"; ok $? "help $c"
     run 2 $c --no-such-option && has "no-such-option" err; ok $? "$c: unknown option"

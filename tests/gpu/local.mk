@@ -9,7 +9,7 @@ kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/t
 kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CFLAGS)
 AM_CXXFLAGS = $(TEST_CXXFLAGS) $(kernel_cxxflags) $(CHECK_CFLAGS)
 kernel_libs = tests/gpu/libkernels.a $(train_libs)
-check_LIBRARIES += tests/gpu/libkernels.a
+EXTRA_LIBRARIES += tests/gpu/libkernels.a
 tests_gpu_libkernels_a_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
   tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_faults.h tests/gpu/host_fibers.h \
   tests/gpu/host_runtime.h
@@ -47,10 +47,10 @@ tests_gpu_t_speed_SOURCES = tests/gpu/t-speed.cc $(speed_libraries)
 tests_gpu_t_speed_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_speed_LDADD = tests/gpu/libkernels.a $(LDADD) -ldl
 endif
-check_PROGRAMS += $(kernel_tests)
-TESTS += $(kernel_tests)
+programs_all += $(kernel_tests)
+tests_all += $(kernel_tests)
 # mpsim-gpu on a CPU: tests/gpu/program.sh and libraries.sh run it.
-check_PROGRAMS += tests/gpu/mpsim-gpu-host
+programs_all += tests/gpu/mpsim-gpu-host
 tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host.cc $(gpu_program) \
   $(speed_libraries)
 tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
