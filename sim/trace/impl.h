@@ -70,7 +70,7 @@ typedef struct trace_others {
 } trace_others;
 
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
-    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_torch_tar, trace_layout_pickle,
+    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle,
     trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
     trace_layout_distcp;
 

@@ -51,11 +51,6 @@ static int is_pickle(const unsigned char *head, size_t n)
     return 0;
 }
 
-static int is_tar(const unsigned char *head, size_t n)
-{
-    return n >= 512 && memcmp(head + 257, "ustar", 5) == 0;
-}
-
 const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
 {
     static const struct {
@@ -82,8 +77,6 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
         return &trace_layout_safetensors;
     if (is_pickle(head, n))
         return &trace_layout_pickle;
-    if (is_tar(head, n))
-        return &trace_layout_torch_tar;
     return NULL;
 }
 
@@ -91,21 +84,23 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
                          trace_error *error)
 {
     static const struct {
+        size_t at;
         const char *magic;
-        size_t n;
         const char *what;
     } others[] = {
-        {"\x93NUM", 4, "a damaged npy file"},
-        {"PK", 2, "a damaged or split zip file"},
-        {"\x89HDF", 4, "an HDF5 file, which this mpsim was built without: save it as safetensors or npz"},
-        {"mpsim-part/", 11, "a part of a report: see mpsim merge --list"},
-        {"\x1f\x8b", 2, "damaged gzip data"},
-        {"\xc8\xd7\x34\x01", 4, "a tokenizer of llm.c, which holds no tensors"},
+        {0, "\x93NUM", "a damaged npy file"},
+        {0, "PK", "a damaged or split zip file"},
+        {0, "\x89HDF", "an HDF5 file, which this mpsim was built without: save it as safetensors or npz"},
+        {0, "mpsim-part/", "a part of a report: see mpsim merge --list"},
+        {0, "\x1f\x8b", "damaged gzip data"},
+        {0, "\xc8\xd7\x34\x01", "a tokenizer of llm.c, which holds no tensors"},
+        {257, "ustar", "a tar archive: unpack it first (one that PyTorch wrote before 0.1.10: load and save it by a later one)"},
     };
     if (t->size == 0)
         return trace_fail(t, error, TRACE_NO_OFFSET, "is empty");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (n >= others[i].n && memcmp(head, others[i].magic, others[i].n) == 0)
+        if (n >= others[i].at + strlen(others[i].magic) &&
+            memcmp(head + others[i].at, others[i].magic, strlen(others[i].magic)) == 0)
             return trace_fail(t, error, 0, "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file but %s",
                               others[i].what);
     if (t->size < 8)

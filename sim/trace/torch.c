@@ -1,4 +1,4 @@
-/* torch.c -- the layouts of PyTorch's files: torch (zip), torch-legacy (stream), torch-tar, pickle. */
+/* torch.c -- the layouts of PyTorch's files: torch (zip), torch-legacy (stream), pickle. */
 #include "torch.h"
 
 #include <stdlib.h>
@@ -36,22 +36,9 @@ static int open_pickle(trace *t, const trace_options *options, trace_error *erro
     return finish(t, options, &tree, failed, error);
 }
 
-static int open_tar(trace *t, const trace_options *options, trace_error *error)
-{
-    torch_tree tree = {0};
-    torch_tar tar = {0};
-    if (!torch_state_new(t, error))
-        return -1;
-    const int failed = finish(t, options, &tree, torch_open_tar(t, &tree, &tar, error), error);
-    torch_tar_clear(&tar);
-    return failed;
-}
-
 const trace_layout_type trace_layout_torch = {
     .name = "torch", .codes = torch_codes, .close = torch_close, .all_elements = 1};
 const trace_layout_type trace_layout_torch_legacy = {
     .name = "torch-legacy", .codes = torch_codes, .close = torch_close, .all_elements = 1};
-const trace_layout_type trace_layout_torch_tar = {
-    .name = "torch-tar", .open = open_tar, .codes = torch_codes, .close = torch_close, .all_elements = 1};
 const trace_layout_type trace_layout_pickle = {
     .name = "pickle", .open = open_pickle, .codes = torch_codes, .close = torch_close, .all_elements = 1};

@@ -1,6 +1,6 @@
 /* torch.h -- what the files of PyTorch's layouts share (torch*.c).
  *
- * Calls go one way: torch.c knows the forms of files (torchzip.c, torchlegacy.c, torchtar.c), whose pickles
+ * Calls go one way: torch.c knows the forms of files (torchzip.c, torchlegacy.c), whose pickles
  * become trees (torchpickle.c with torchglobal.c); torchtree.c walks a tree and makes tensors of it
  * (torchrebuild.c, torchnumpy.c, torchquantised.c, torchtensor.c) over storages, whose bytes are sections of the file or unpacked (torchdata.c);
  * torchview.c delivers elements in the order of their tensor.
@@ -95,7 +95,6 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error);
 typedef struct torch_key {
     const char *key; /* of a storage, in the chars of the tree */
     size_t n;
-    int64_t number;  /* of tars, where key is NULL             */
     torch_storage storage;
     int known;       /* the storage is */
 } torch_key;
@@ -107,8 +106,7 @@ typedef struct torch_tree {
     int depth;          /* of trees within trees   */
     torch_key *keys;    /* in the order of key     */
     size_t n_keys;
-    const struct torch_tar *tar; /* NULL: it is of none */
-    size_t accounted;            /* memory of it that counts against the trace's */
+    size_t accounted;   /* memory of it that counts against the trace's */
 } torch_tree;
 
 /* torch_pickle -- the pickle at `at` of a section. Memory counts against the trace's until torch_tree_clear. */
@@ -116,7 +114,7 @@ int torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trac
 void torch_tree_clear(trace *t, torch_tree *tree);
 /* torch_keys -- fill tree->keys: all storages that the tree names, with dtype and size as it says. */
 int torch_keys(trace *t, torch_tree *tree, trace_error *error);
-torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n, int64_t number);
+torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n);
 /* torch_unfold -- the bytes of a text or byte string as a section: in place, or decoded into the spool. */
 int torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *section, uint64_t *first, uint64_t *n,
                  trace_error *error);
@@ -238,22 +236,6 @@ int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *
 int torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy, trace_error *error);
 /* torch_open_nested -- likewise of the bytes that a value of another tree is. */
 int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree *tree, trace_error *error);
-
-/* torchtar.c. torch_open_tar -- the tree, its tensors in tree->tar. torch_tar_tensor -- one by its id; -1. */
-int torch_open_tar(trace *t, torch_tree *tree, struct torch_tar *tar, trace_error *error);
-typedef struct torch_tar_item {
-    int64_t key;
-    torch_storage storage;
-    uint64_t at; /* of a tensor: where its sizes are, in the section of tensors */
-} torch_tar_item;
-typedef struct torch_tar {
-    uint32_t tensors_section;
-    torch_tar_item *storages, *tensors;
-    size_t n_storages, n_tensors;
-} torch_tar;
-int torch_tar_tensor(trace *t, const torch_tree *tree, pickle_ref id, const char *name, torch_view *v,
-                     trace_error *error);
-void torch_tar_clear(torch_tar *tar);
 
 /* torchzip.c */
 int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error);

@@ -70,7 +70,7 @@ static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *
     for (size_t i = 0; i < pickle_count(p, root) && !failed; i++) {
         size_t n;
         const char *name = pickle_text(p, pickle_item(p, root, i), &n);
-        torch_key *key = name ? torch_find_key(tree, name, n, 0) : NULL;
+        torch_key *key = name ? torch_find_key(tree, name, n) : NULL;
         if (!name)
             failed = trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is no text");
         else if (!key)

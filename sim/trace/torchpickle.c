@@ -66,12 +66,12 @@ static int compare_keys(const void *pa, const void *pb)
     const torch_key *a = pa, *b = pb;
     const size_t n = a->n < b->n ? a->n : b->n;
     const int c = n ? memcmp(a->key, b->key, n) : 0;
-    return c ? c : a->n != b->n ? (a->n < b->n ? -1 : 1) : a->number != b->number ? (a->number < b->number ? -1 : 1) : 0;
+    return c ? c : (a->n > b->n) - (a->n < b->n);
 }
 
-torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n, int64_t number)
+torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n)
 {
-    const torch_key wanted = {.key = key, .n = n, .number = number};
+    const torch_key wanted = {.key = key, .n = n};
     return tree->n_keys ? bsearch(&wanted, tree->keys, tree->n_keys, sizeof wanted, compare_keys) : NULL;
 }
 
@@ -158,7 +158,7 @@ int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_stora
         return trace_fail(t, error, TRACE_NO_OFFSET, "a tensor without a storage");
     if (read_id(t, p, r, &id, error))
         return -1;
-    const torch_key *key = torch_find_key(tree, id.key, id.n, 0);
+    const torch_key *key = torch_find_key(tree, id.key, id.n);
     if (!key || !key->known)
         return trace_fail(t, error, TRACE_NO_OFFSET, "there is no storage '%.200s'", id.key);
     *storage = key->storage;

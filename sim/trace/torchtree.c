@@ -326,13 +326,7 @@ static int walk_persistent(torch_walker *w, pickle_ref r)
     const pickle_ref id = pickle_persistent(p, r);
     if (pickle_is_text(p, pickle_item(p, id, 0), "module"))
         return scalar(w, pickle_item(p, id, 1));
-    if (!w->tree->tar)
-        return torch_rebuild_storage(w, r);
-    torch_view v = {0};
-    return torch_tar_tensor(w->t, w->tree, id, w->path, &v, w->error) ||
-                   torch_add(w->t, w->options, w->path, &v, w->error)
-               ? -1
-               : 0;
+    return torch_rebuild_storage(w, r);
 }
 
 static int walk(torch_walker *w, pickle_ref r, int depth)

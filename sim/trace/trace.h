@@ -6,7 +6,7 @@
  * truncated while it is read gives an error, not a crash (files are read, never mapped).
  *
  * Layouts: safetensors, npy (versions 1 to 3), npz (zip of npy members, stored or
- * deflated), PyTorch's (torch, torch-legacy, torch-tar, pickle: in the order of the pickle), GGUF, the files of
+ * deflated), PyTorch's (torch, torch-legacy, pickle: in the order of the pickle), GGUF, the files of
  * llm.c, HDF5 if it is built in, raw (the caller states dtype, shape and offset). "-" and pipes are copied to an
  * unnamed temporary file first, packed files (stream.h) unpacked to one, so that every layout can be read from them. */
 #ifndef MPSIM_SIM_TRACE_TRACE_H

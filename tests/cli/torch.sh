@@ -18,8 +18,9 @@ layout() { # layout NAME FILE
 layout torch torch-2.6.0/train.zip.pt
 layout torch torch-1.5.1/torchscript_linear.jit.pt
 layout torch-legacy torch-1.0.1/state_dict.legacy.pt
-layout torch-tar torch-2.6.0/tar_int.tar.pt
 layout pickle torch-2.6.0/plain_protocol0.pkl
+(cd "$files" && tar cf "$dir/old.pt" README.md)
+run 3 info "$dir/old.pt" && has 'a tar archive: unpack it first' err; ok $? "info: a tar archive is called one"
 
 run 0 info -v "$train" && has '^  step = 1234$' && has '^  args/name = résumé$' && has ', step 1234$'
 ok $? "info: scalars are metadata"

@@ -1,4 +1,4 @@
-/* fuzz-torch.c -- any bytes as a pickle, a legacy stream or a tar, and as the pickle of a PyTorch archive with four
+/* fuzz-torch.c -- any bytes as a pickle or a legacy stream, and as the pickle of a PyTorch archive with four
  * storages: they are read or refused. What is read is what the tensors promise, also in pieces. */
 #include "input.h"
 #include "sim/trace/impl.h"

@@ -123,10 +123,13 @@ static void push_interval(cases *c, const oracle_format *of, uint64_t i, double 
     }
 }
 
+/* Formats of more numbers are taken in parts, but for the ends of the format and of its binades. */
+enum { ALWAYS = 256, PARTS = 4 };
+
 void cases_numbers(cases *c, const oracle_format *of, double scale, size_t limit)
 {
     const uint64_t n = of->max_code + 1;
-    if (n <= limit) {
+    if (n <= ALWAYS && n <= limit) {
         for (uint64_t i = 0; i < n; i++)
             push_interval(c, of, i, scale);
         return;
@@ -147,9 +150,10 @@ void cases_numbers(cases *c, const oracle_format *of, double scale, size_t limit
         push_interval(c, of, k * binade + 1, scale);
     }
     /* Everywhere: a stride that is odd, and so meets odd and even codes. */
-    const uint64_t stride = (n / (limit - third)) | 1;
-    for (uint64_t i = stride / 2; i < n; i += stride)
-        push_interval(c, of, i, scale);
+    const uint64_t stride = n <= limit ? 1 : (n / (limit - third)) | 1;
+    for (uint64_t i = stride / 2, k = 0; i < n; i += stride, k++)
+        if (test_in_part(k, PARTS))
+            push_interval(c, of, i, scale);
 }
 
 void cases_sweep(cases *c, const oracle_format *of, size_t n, uint64_t seed)

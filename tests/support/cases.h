@@ -32,7 +32,7 @@ void cases_edges(cases *c, const oracle_format *of, double scale, int near);
  *
  * Divided by scale, so that x * scale lies there. If the format has more than `limit`
  * magnitudes, about `limit` of them are taken: both ends, the ends of each binade, and a
- * stride between. */
+ * stride between. What lies between runs in parts (test_in_part) where a format has more than 256 magnitudes. */
 void cases_numbers(cases *c, const oracle_format *of, double scale, size_t limit);
 
 /* cases_sweep -- n patterns of the source type: for binary32 a prime stride through all

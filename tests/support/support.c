@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Asked once, before Check forks: a test may last past midnight. */
+static uint64_t part;
+
 uint64_t test_seed(void)
 {
     static int known;
@@ -19,9 +22,11 @@ uint64_t test_seed(void)
             seed = strtoull(s, NULL, 0);
         if (seed == 0)
             seed = (uint64_t)time(NULL);
-        printf("# MPSIM_TEST_SEED=%" PRIu64 " MPSIM_TEST_MULTIPLIER=%g\n", seed,
-               test_multiplier());
         known = 1;
+        s = getenv("MPSIM_TEST_PART");
+        part = s && *s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL) / 86400;
+        printf("# MPSIM_TEST_SEED=%" PRIu64 " MPSIM_TEST_MULTIPLIER=%g MPSIM_TEST_PART=%" PRIu64 "%s\n", seed,
+               test_multiplier(), part, test_expensive() ? ", all parts" : "");
     }
     return seed;
 }
@@ -43,6 +48,12 @@ int test_expensive(void)
 {
     const char *s = getenv("MPSIM_TEST_EXPENSIVE");
     return s && strcmp(s, "1") == 0;
+}
+
+int test_in_part(uint64_t index, unsigned parts)
+{
+    test_seed();
+    return test_expensive() || index % parts == part % parts;
 }
 
 uint64_t test_random(uint64_t *state)

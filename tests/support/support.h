@@ -3,8 +3,10 @@
  * Environment
  *   MPSIM_TEST_SEED        seed of all random test inputs; fixed by default, 0 = from the time
  *   MPSIM_TEST_MULTIPLIER  a positive number that scales the random loops; default 1
+ *   MPSIM_TEST_PART        a number that says which part of the long enumerations runs; default: the
+ *                          number of today, so that the parts take turns; printed with the seed
  *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there
- *   MPSIM_TEST_EXPENSIVE   1: run what takes minutes (set by make check-long)              */
+ *   MPSIM_TEST_EXPENSIVE   1: run what takes minutes, and all parts (set by make check-wide) */
 #ifndef MPSIM_TESTS_SUPPORT_SUPPORT_H
 #define MPSIM_TESTS_SUPPORT_SUPPORT_H
 
@@ -16,6 +18,11 @@ uint64_t test_seed(void);              /* printed once, as a TAP comment        
 double   test_multiplier(void);
 size_t   test_scaled(size_t n);        /* n * multiplier, at least 1                       */
 int      test_expensive(void);
+
+/* Whether item `index` of a long enumeration, cut into `parts`, is in the part that runs: the index modulo
+ * parts is MPSIM_TEST_PART modulo parts. Always with MPSIM_TEST_EXPENSIVE=1. What boundaries and special values
+ * prove is not asked for here, so that it runs each time. */
+int      test_in_part(uint64_t index, unsigned parts);
 
 /* splitmix64: test inputs only, shares nothing with the library's generator. */
 uint64_t test_random(uint64_t *state);

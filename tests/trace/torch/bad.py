@@ -298,27 +298,6 @@ def deflated():
     return out.getvalue()
 put('zip_deflate_bomb.pt', deflated(), REF + 'data/0 is 16 MiB, 4 float32 need 16 bytes; not inflated for that')
 put('zip_deflate_pkl_bomb.pt', (lambda o: (lambda z: (z.writestr('archive/data.pkl', b'\x80\x02' + b'N0' * (40 << 20)), z.close(), o.getvalue())[2])(zipfile.ZipFile(o, 'w', zipfile.ZIP_DEFLATED)))(io.BytesIO()), REF + 'data.pkl above 64 MiB (80 MiB), or its opcodes; memory bounded')
-# tar
-import tarfile
-def tar(members):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode='w:', format=tarfile.USTAR_FORMAT) as t:
-        for n, b in members: x = tarfile.TarInfo(n); x.size = len(b); t.addfile(x, io.BytesIO(b))
-    return out.getvalue()
-ST = pickle.dumps(1, 2) + doc(b'(M\xe9\x03' + u('cpu') + g('torch', 'FloatStorage') + b't') + struct.pack('<q', 4) + F4 + pickle.dumps([], 2)
-def TN(size=(4,), stride=(1,), off=0, sid=1001, ndim=None): return pickle.dumps(1, 2) + doc(b'(M\xd1\x07' + i(sid) + g('torch', 'FloatTensor') + b't') + struct.pack('<i', len(size) if ndim is None else ndim) + b'\0' * 4 + struct.pack('<%dq' % len(size), *size) + struct.pack('<%dq' % len(stride), *stride) + struct.pack('<q', off)
-PK = doc(dic(('w', u('2001') + b'Q')))
-put('tar_ok.pt', tar([('storages', ST), ('tensors', TN()), ('pickle', PK)]), 'good: w = 1 2 3 4')
-put('tar_no_pickle.pt', tar([('storages', ST), ('tensors', TN())]), REF + 'no member pickle')
-put('tar_twice.pt', tar([('storages', ST), ('tensors', TN()), ('pickle', PK), ('pickle', PK)]), 'exit 3 or the last (tarfile takes the last)')
-put('tar_ndim_negative.pt', tar([('storages', ST), ('tensors', TN(ndim=-1)), ('pickle', PK)]), REF + 'dimensions below 0')
-put('tar_ndim_huge.pt', tar([('storages', ST), ('tensors', TN(ndim=0x7fffffff)), ('pickle', PK)]), REF + 'dimensions beyond the member')
-put('tar_beyond.pt', tar([('storages', ST), ('tensors', TN(off=1)), ('pickle', PK)]), REF + 'elements beyond the storage')
-put('tar_storage_unknown.pt', tar([('storages', ST), ('tensors', TN(sid=7)), ('pickle', PK)]), REF + 'storage 7 is not there')
-put('tar_tensor_unknown.pt', tar([('storages', ST), ('tensors', TN()), ('pickle', doc(dic(('w', u('9') + b'Q'))))]), REF + 'tensor 9 is not there')
-put('tar_cut.pt', tar([('storages', ST), ('tensors', TN()), ('pickle', PK)])[:600], REF + 'truncated')
-put('tar_size_lies.pt', (lambda b: b[:124] + b'77777777777\0' + b[136:])(tar([('storages', ST), ('tensors', TN()), ('pickle', PK)])), REF + 'member beyond the file, or the checksum of the header')
-put('tar_count_lies.pt', tar([('storages', pickle.dumps(1 << 30, 2) + ST[len(pickle.dumps(1, 2)):]), ('tensors', TN()), ('pickle', PK)]), REF + '2^30 storages in 100 bytes')
 # ---- 46: kept but skipped -----------------------------------------------------------------------------------------------
 put('quantized_te.pt', ptzip(doc(dic(('high_precision', tensor()), ('quantized', g('transformer_engine.pytorch.tensor.float8_tensor', 'Float8Tensor') + b')\x81}b'))), {'0': F4}), 'high_precision is read, quantized skipped with a note, exit 0 (or 5); not executed')
 put('unknown_class_beside.pt', ptzip(doc(dic(('w', tensor()), ('x', g('mymodule', 'Config') + b')\x81}' + b'(' + u('lr') + b'G?\xb9\x99\x99\x99\x99\x99\x9a' + b'ub'))), {'0': F4}), 'either refused: global mymodule.Config (exit 3), or w read and x skipped with a note: the same decision as for namespace.* of the good files; nothing executed')

@@ -7,7 +7,7 @@ record.py digest FILE...    the lines of digests (to standard output) and scalar
 Runs from torch 1.0 (Python 3.7) on.
 """
 from __future__ import print_function
-import collections, ctypes, hashlib, io, os, pickle, struct, sys, tarfile, types, warnings, zipfile
+import collections, ctypes, hashlib, io, os, pickle, struct, sys, types, warnings, zipfile
 import numpy as np
 import torch
 import torch.nn as nn
@@ -243,42 +243,6 @@ def big_object():
     return collections.OrderedDict([('f4', fill((2, 3), 40)), ('f8', fill((3,), 41, torch.float64)), ('i2', torch.tensor([1, 258, -3], dtype=torch.int16)), ('u1', torch.tensor([1, 2], dtype=torch.uint8)),
         ('c8', torch.complex(fill((2,), 42), fill((2,), 43)))])
 
-class Persist(pickle.Pickler):
-    pass
-
-def tar_file(ids_as_text):
-    """the form of torch 0.1.1: a tar of `storages`, `tensors` and `pickle` (torch.serialization, the loader of legacy tars)"""
-    name = (lambda n: str(n)) if ids_as_text else (lambda n: n)
-    st = io.BytesIO()
-    a = np.arange(12, dtype='<f4') * np.float32(0.25)
-    b = np.arange(5, dtype='<i8') - 2
-    pickle.dump(2, st, 2)
-    for key, kind, x in ((1001, torch.FloatStorage, a), (1002, torch.LongStorage, b)):
-        pickle.dump((key, 'cpu', kind), st, 2)
-        st.write(struct.pack('<q', x.size) + x.tobytes())
-    pickle.dump([(1003, 1001, 4, 6)], st, 2)                    # a view of elements 4 to 9 of the first storage
-    tn = io.BytesIO()
-    ts = [(2001, 1001, torch.FloatTensor, (3, 4), (4, 1), 0), (2002, 1001, torch.FloatTensor, (4, 3), (1, 4), 0), (2003, 1002, torch.LongTensor, (5,), (1,), 0),
-        (2004, 1003, torch.FloatTensor, (2, 2), (3, 1), 1)]
-    pickle.dump(len(ts), tn, 2)
-    for key, s, kind, size, stride, off in ts:
-        pickle.dump((key, s, kind), tn, 2)
-        tn.write(struct.pack('<i', len(size)) + b'\0' * 4 + struct.pack('<%dq' % len(size), *size) + struct.pack('<%dq' % len(size), *stride) + struct.pack('<q', off))
-    class Ref(object):
-        def __init__(self, n): self.n = n
-    pk = io.BytesIO()
-    class P(pickle.Pickler):
-        def persistent_id(self, o):
-            return name(o.n) if isinstance(o, Ref) else None
-    P(pk, 2).dump(collections.OrderedDict([('weight', Ref(2001)), ('transposed', Ref(2002)), ('steps', Ref(2003)), ('view', Ref(2004)), ('epoch', 3), ('again', Ref(2001))]))
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode='w:', format=tarfile.PAX_FORMAT) as t:
-        for n, d in (('storages', st), ('tensors', tn), ('pickle', pk)):
-            i = tarfile.TarInfo(n)
-            i.size = len(d.getvalue())
-            t.addfile(i, io.BytesIO(d.getvalue()))
-    return out.getvalue()
-
 def make():
     for oname, obj in objects():
         for form, kw in FORMS:
@@ -334,8 +298,6 @@ def make():
     if pickle.HIGHEST_PROTOCOL >= 5:
         put('plain_numpy5.pkl', lambda: pickle.dumps([np.arange(6, dtype=np.int64).reshape(3, 2), np.asfortranarray(np.arange(6.0).reshape(2, 3))], 5))
     put('plain_scalars.pkl', lambda: pickle.dumps({'loss': [1.0, 2.5], 'step': 3}, 4))
-    put('tar_int.tar.pt', lambda: tar_file(False))
-    put('tar_text.tar.pt', lambda: tar_file(True))
 
 # ---- what is in a file --------------------------------------------------------------------------------------------------
 def esc(s):
