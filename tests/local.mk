@@ -14,7 +14,8 @@ AM_TESTS_ENVIRONMENT = \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
 
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
-AM_CFLAGS = $(TEST_CFLAGS) $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
+AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
+test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 LDADD = $(support_libs) $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
@@ -37,7 +38,7 @@ if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
 EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
-tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(AM_CFLAGS)
+tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_libsupport_a_SOURCES = \
   tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
@@ -145,6 +146,11 @@ tests_record_t_device_SOURCES = tests/record/t-device.c tests/record/device.c te
 
 programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
+
+# Those that spend their time in loops of their own.
+hot_objects = tests/gpu/t-record.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/sums.$(OBJEXT) \
+  tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT)
+$(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 
 # ---- all 2^32 inputs: make check-long
 if HAVE_MPFR

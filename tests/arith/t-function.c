@@ -93,9 +93,11 @@ START_TEST(every_number_of_16_bits)
     const oracle_format *of = oracle_find(half[_i % 2]);
     const mpsim_function f = (mpsim_function)(_i / 2);
     uint64_t state = test_seed();
-    for (uint64_t code = 0; code < 65536; code++) {
+    for (uint64_t code = 0; code < 65536; code++) { /* in parts, but for the ends */
+        if (!test_in_part(code, 4) && (code & 0x7fff) > 256 && (code & 0x7fff) < 0x7800)
+            continue;
         check_code(f, format, of, format, of, MPSIM_ROUND_NEAREST_EVEN, code, 0);
-        if (code % 4 == 0)
+        if (code / 4 % 4 == 0)
             check_code(f, format, of, format, of, (int)(test_random(&state) % MODES), code,
                        (uint32_t)test_random(&state));
     }
@@ -126,7 +128,7 @@ START_TEST(random_binary32)
                                 mpsim_format_find("e4m3"), mpsim_format_find("tf32")};
     const oracle_format *of = oracle_find("binary32");
     uint64_t state = test_seed() + (uint64_t)_i;
-    for (size_t k = 0; k < test_scaled(30000); k++) {
+    for (size_t k = 0; k < test_scaled(10000); k++) {
         const uint64_t code = bits_of_f32((float)operand(f, &state, 23, -126, k));
         const mpsim_format *t = to[k % 8 < 5 ? 0 : k % 8 - 4];
         check_code(f, to[0], of, t, oracle_find(t->name), (int)(k % MODES), code,
@@ -194,7 +196,7 @@ START_TEST(random_binary64)
 {
     const mpsim_function f = (mpsim_function)_i;
     uint64_t state = test_seed() + (uint64_t)_i;
-    for (size_t k = 0; k < test_scaled(10000); k++)
+    for (size_t k = 0; k < test_scaled(3000); k++)
         check_binary64(f, operand(f, &state, 52, -1022, k));
 }
 END_TEST

@@ -38,6 +38,19 @@ run() {
 # has TEXT [err]: a line of the output, or of the errors, has the pattern
 has() { grep -q -- "$1" "$dir/${2:-out}"; }
 
+# turn WORD...: one of the words, day by day the next (MPSIM_TEST_PART, see tests/support/support.h); all with
+# MPSIM_TEST_EXPENSIVE=1
+part=${MPSIM_TEST_PART:-$(($(date +%s) / 86400))}
+echo "# MPSIM_TEST_PART=$part"
+turn() {
+    if [ "${MPSIM_TEST_EXPENSIVE:-0}" = 1 ]; then
+        echo "$@"
+    else
+        shift $((part % $#))
+        echo "$1"
+    fi
+}
+
 finish() { # the plan, and the exit status
     echo "1..$n"
     exit $failed

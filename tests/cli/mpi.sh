@@ -17,7 +17,7 @@ fi
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_plm=isolated
 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_orte_execute_quiet=1
-OMPI_MCA_odls_base_sigkill_timeout=1 # Open MPI waits so long after every exit code but 0
+OMPI_MCA_odls_base_sigkill_timeout=0 # Open MPI waits so long after every exit code but 0
 OMP_NUM_THREADS=1 LC_ALL=C MPSIM_POLICIES=
 ASAN_OPTIONS=detect_leaks=0 # MPI's own
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe \

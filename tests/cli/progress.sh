@@ -29,16 +29,16 @@ always() { # always SECONDS WORDS...: ended after some seconds
     code=$?
 }
 if timeout --foreground 1 true 2>/dev/null; then
-    always 3 stat --json --dtype fp32 "$large"
+    always 1.6 stat --json --dtype fp32 "$large"
     [ $code -eq 130 ] && has 'of 32.0 GiB, [0-9]* %, .* a second, .* left' err && has '"partial": true' && has '^{"schema"'; ok $? "stat: bytes, rate, what is left; interrupted: partial"
-    always 3 cast -f fp16 -q --dtype fp32 -o "$dir/cast" "$large"
+    always 1.6 cast -f fp16 -q --dtype fp32 -o "$dir/cast" "$large"
     [ $code -eq 130 ] && ! has . err && [ ! -e "$dir/cast" ]; ok $? "-q is quiet, and cast ends as before"
-    always 3 train -P fp32 --width 32 --steps 100000000
+    always 1.6 train -P fp32 --width 32 --steps 100000000
     [ $code -eq 130 ] && has '^fp32, loss [0-9.e-]*: [0-9,]* of 100,000,000 steps, ' err; ok $? "train: steps"
 
     # ---- what an interrupted report says, in each form ----
     interrupted() { # interrupted WORDS...
-        timeout --foreground --preserve-status -s INT -k 20 2 "$MPSIM" stat "$@" --dtype fp32 "$large" >"$dir/out" 2>"$dir/err" </dev/null
+        timeout --foreground --preserve-status -s INT -k 20 0.7 "$MPSIM" stat "$@" --dtype fp32 "$large" >"$dir/out" 2>"$dir/err" </dev/null
         [ $? -eq 130 ] && has '^mpsim: note: stat: interrupted: the report is partial$' err
     }
     interrupted && [ "$(grep -c '^PARTIAL: interrupted; 1 of 1 file begun, 1 tensor, 1 of them in part$' "$dir/out")" -eq 2 ] &&
@@ -47,7 +47,7 @@ if timeout --foreground 1 true 2>/dev/null; then
         [ "$(tail -n 1 "$dir/out" | tr -cd , | wc -c)" -eq "$(head -n 1 "$dir/out" | tr -cd , | wc -c)" ]; ok $? "CSV: a last row"
     interrupted --ndjson && tail -n 1 "$dir/out" | grep -q '"level": "total".*"partial": true'; ok $? "NDJSON: a key of the total"
     interrupted --json -o "$dir/report" && grep -q '^"partial": true}$' "$dir/report"; ok $? "JSON, into a file"
-    timeout --foreground --preserve-status -s INT -k 20 2 "$MPSIM" stat --shard 1/2 --dtype fp32 -o "$dir/part" "$large" 2>"$dir/err"
+    timeout --foreground --preserve-status -s INT -k 20 0.7 "$MPSIM" stat --shard 1/2 --dtype fp32 -o "$dir/part" "$large" 2>"$dir/err"
     [ $? -eq 130 ] && [ ! -e "$dir/part" ]; ok $? "a shard leaves no part"
 else
     echo "# no timeout of coreutils: nothing is interrupted"
@@ -63,7 +63,7 @@ fi
 
 # ---- on a terminal ----
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    script -qec "timeout --foreground -s INT 4 $MPSIM stat --json -o $dir/report --dtype fp32 $large" "$dir/typescript" >/dev/null 2>&1 </dev/null
+    script -qec "timeout --foreground -s INT 2 $MPSIM stat --json -o $dir/report --dtype fp32 $large" "$dir/typescript" >/dev/null 2>&1 </dev/null
     tr '\r' '\n' <"$dir/typescript" >"$dir/out"
     grep -q "of 32.0 GiB, .* left$escape\[K" "$dir/out"; ok $? "a line on a terminal"
     grep -A 2 "left$escape\[K" "$dir/out" | tail -n 2 | grep -q "^$escape\[K"; ok $? "which is erased"

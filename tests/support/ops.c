@@ -241,12 +241,22 @@ void tally_two_ways(tally *t, operation *p, uint64_t a, uint64_t b, uint64_t c, 
     }
 }
 
+/* The ends of the format and of its normal range, zeros, infinities, NaNs. */
+static int at_an_end(const oracle_format *of, uint64_t code)
+{
+    const uint64_t sign = of->is_signed ? (uint64_t)1 << (of->bits - 1) : 0, m = code & ~sign;
+    const uint64_t normal = (uint64_t)1 << (of->precision - 1);
+    return m <= 2 || m + 1 >= of->max_code || (m + 1 >= normal && m <= normal + 1);
+}
+
 void tally_pairs(tally *t, operation *p, const codes *a, const codes *b)
 {
     const size_t nb = op_operands(p->oracle.op) > 1 ? b->n : 1;
     for (size_t i = 0; i < a->n; i++)
         for (size_t k = 0; k < nb; k++)
-            tally_modes(t, p, a->code[i], b->code[k], 0, i + 7 * k);
+            if (a->n * nb <= 4096 || test_in_part(i + k, 4) ||
+                (at_an_end(p->oracle.operand[0], a->code[i]) && at_an_end(p->oracle.operand[1], b->code[k])))
+                tally_modes(t, p, a->code[i], b->code[k], 0, i + 7 * k);
 }
 
 void tally_triples(tally *t, operation *p, const codes *a, const codes *b, const codes *c)

@@ -11,6 +11,7 @@
 
 /* Asked once, before Check forks: a test may last past midnight. */
 static uint64_t part;
+static int expensive;
 
 uint64_t test_seed(void)
 {
@@ -24,9 +25,10 @@ uint64_t test_seed(void)
             seed = (uint64_t)time(NULL);
         known = 1;
         s = getenv("MPSIM_TEST_PART");
+        expensive = test_expensive();
         part = s && *s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL) / 86400;
         printf("# MPSIM_TEST_SEED=%" PRIu64 " MPSIM_TEST_MULTIPLIER=%g MPSIM_TEST_PART=%" PRIu64 "%s\n", seed,
-               test_multiplier(), part, test_expensive() ? ", all parts" : "");
+               test_multiplier(), part, expensive ? ", all parts" : "");
     }
     return seed;
 }
@@ -50,10 +52,15 @@ int test_expensive(void)
     return s && strcmp(s, "1") == 0;
 }
 
+uint64_t test_part_seed(void)
+{
+    return test_seed() + part * 0x9e3779b97f4a7c15u;
+}
+
 int test_in_part(uint64_t index, unsigned parts)
 {
     test_seed();
-    return test_expensive() || index % parts == part % parts;
+    return expensive || index % parts == part % parts;
 }
 
 uint64_t test_random(uint64_t *state)
@@ -158,6 +165,7 @@ int test_main(const char *suite, TCase *const *cases)
         return EXIT_SUCCESS;
     }
     printf("# instruction set: %s\n", mpsim_isa_active());
+    test_seed(); /* printed once, before Check forks */
     Suite *s = suite_create(suite);
     for (; *cases; cases++)
         suite_add_tcase(s, *cases);

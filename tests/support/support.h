@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Check writes each assertion that holds to a file, to name the last one before a crash: that cost more than most
+ * tests do. A debugger names it, too. */
+#define _mark_point(file, line) ((void)0)
+
 uint64_t test_seed(void);              /* printed once, as a TAP comment                   */
 double   test_multiplier(void);
 size_t   test_scaled(size_t n);        /* n * multiplier, at least 1                       */
@@ -23,6 +27,7 @@ int      test_expensive(void);
  * parts is MPSIM_TEST_PART modulo parts. Always with MPSIM_TEST_EXPENSIVE=1. What boundaries and special values
  * prove is not asked for here, so that it runs each time. */
 int      test_in_part(uint64_t index, unsigned parts);
+uint64_t test_part_seed(void); /* another seed for each part: of random inputs that are compared exactly */
 
 /* splitmix64: test inputs only, shares nothing with the library's generator. */
 uint64_t test_random(uint64_t *state);
