@@ -27,7 +27,7 @@ cp "$dir/toolkit/lib64/libcublas.so.13" "$dir/toolkit/lib64/libcublasLt.so.13"
 speed() { # speed CODE [NAME=VALUE]...: the rows, in $dir/out
     want=$1
     shift
-    env CUDA_HOME="$dir/toolkit" "$@" "$MPSIM_GPU_HOST" --tiny --only speed --plans "$dir" >"$dir/out" 2>"$dir/err" </dev/null
+    env CUDA_HOME="$dir/toolkit" "$@" "$MPSIM_GPU_HOST" --tiny --only speed --runs "$dir" >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq "$want" ]
 }
 
