@@ -14,7 +14,7 @@ NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvc
 CFLAGS ?= -O2
 B = gpu/build
 cflags = -std=c17 -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
-  -Idata/digits -Idata/text -D_GNU_SOURCE -DGPU_PLANS_DIR='"gpu/plans"' $(CFLAGS)
+  -Idata/digits -Idata/text -D_GNU_SOURCE -DGPU_RUNS_DIR='"gpu/runs"' $(CFLAGS)
 include gpu/cuda.mk
 # The device at hand; others: ARCHS='-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89'.
 ARCHS ?= -gencode arch=compute_90,code=sm_90

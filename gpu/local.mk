@@ -24,18 +24,18 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk 
 speed_libraries = gpu/speed/cublas.c gpu/speed/cublas.h gpu/speed/library.c gpu/speed/library.h \
   gpu/speed/nvml.c gpu/speed/nvml.h
 
-# The program; tests build it for a CPU, too. Plans are written by mpsim train, see README.md.
+# The program; tests build it for a CPU, too. Runs are written by mpsim train, see README.md.
 gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/output.c \
   gpu/program/parts.c gpu/program/print.c gpu/program/print.h gpu/program/session.h gpu/program/training.c \
   gpu/program/training.h gpu/program/worker.c gpu/program/worker.h
-gpu_plans = gpu/plans/mlp-fp16.plan gpu/plans/mlp-bf16.plan gpu/plans/mlp-fp8.plan \
-  gpu/plans/mlp-mxfp8.plan gpu/plans/mlp-tf32.plan gpu/plans/mlp-fp32.plan \
-  gpu/plans/mlp-stochastic.plan gpu/plans/mlp-masters.plan gpu/plans/cnn-fp16.plan \
-  gpu/plans/cnn-bf16.plan gpu/plans/cnn-fp8.plan gpu/plans/cnn-mxfp8.plan gpu/plans/cnn-tf32.plan \
-  gpu/plans/cnn-fp32.plan gpu/plans/cnn-stochastic.plan gpu/plans/cnn-masters.plan \
-  gpu/plans/gpt-fp32.plan gpu/plans/gpt-tf32.plan gpu/plans/gpt-bf16.plan gpu/plans/gpt-fp16.plan \
-  gpu/plans/gpt-fp8.plan gpu/plans/gpt-mxfp8.plan
-EXTRA_DIST += gpu/plans/list $(gpu_plans)
+gpu_runs = gpu/runs/mlp-fp16.run gpu/runs/mlp-bf16.run gpu/runs/mlp-fp8.run \
+  gpu/runs/mlp-mxfp8.run gpu/runs/mlp-tf32.run gpu/runs/mlp-fp32.run \
+  gpu/runs/mlp-stochastic.run gpu/runs/mlp-masters.run gpu/runs/cnn-fp16.run \
+  gpu/runs/cnn-bf16.run gpu/runs/cnn-fp8.run gpu/runs/cnn-mxfp8.run gpu/runs/cnn-tf32.run \
+  gpu/runs/cnn-fp32.run gpu/runs/cnn-stochastic.run gpu/runs/cnn-masters.run \
+  gpu/runs/gpt-fp32.run gpu/runs/gpt-tf32.run gpu/runs/gpt-bf16.run gpu/runs/gpt-fp16.run \
+  gpu/runs/gpt-fp8.run gpu/runs/gpt-mxfp8.run
+EXTRA_DIST += gpu/runs/list $(gpu_runs)
 
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
@@ -48,10 +48,10 @@ gpu_libgpu_a_CFLAGS = $(product_cflags)
 gpu_libgpu_a_LIBADD = $(cuda_objects) $(cuda_wgmma_objects)
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = $(gpu_program)
-mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_PLANS_DIR='"$(gpuplansdir)"'
+mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_RUNS_DIR='"$(gpurunsdir)"'
 mpsim_gpu_CFLAGS = $(product_cflags)
-gpuplansdir = $(pkgdatadir)/gpu-plans
-dist_gpuplans_DATA = gpu/plans/list $(gpu_plans)
+gpurunsdir = $(pkgdatadir)/gpu-runs
+dist_gpuruns_DATA = gpu/runs/list $(gpu_runs)
 mpsim_gpu_LDADD = gpu/libgpu.a gpu/libchecks.a $(train_libs) $(CUDA_LDFLAGS) $(CUDA_LIBS)
 mpsim_gpu_LINK = $(LINK)
 cuda_nvcc = $(NVCC)

@@ -5,7 +5,7 @@
 #   sh gpu/session.sh --output-dir DIR PART...   these parts alone; a single one has all the time
 #
 # In the top folder; gpu/build/mpsim-gpu (or MPSIM_GPU) is built elsewhere. Every part has a process and a
-# time of its own; within mpsim-gpu every check, probe, plan and row of speed has, too. What is printed,
+# time of its own; within mpsim-gpu every check, probe, run and row of speed has, too. What is printed,
 # records, digests and traces come into DIR/session.tar.gz, which is written anew after every part, and
 # every 20 seconds within one: whenever this is killed, an archive of what was found is there. Its summary.txt has
 # the time of each part, and at its end what is missing, with the commands that ask for it again.

@@ -3,10 +3,10 @@
 
     python3 train_gpt.py --steps 20 --record TRACE --record-steps 1,2,20
     python3 train_gpt.py --device cuda --autocast bf16 --attention sdpa --width 768 --depth 12 --heads 12 --batch 8
-    python3 train_gpt.py --plan RUN.txt --compare TRACE_OF_MPSIM
+    python3 train_gpt.py --run RUN.txt --compare TRACE_OF_MPSIM
 
 Text, windows, schedule, groups and clipping are those of `mpsim train --net gpt` or llama (lib/include/train/train.h).
---plan takes all settings from a run as text or from a checkpoint of mpsim; --weights the weights from a checkpoint or a
+--run takes all settings from a run as text or from a checkpoint of mpsim; --weights the weights from a checkpoint or a
 step of a trace, else torch draws them. --compare begins with the weights of a trace's first step, trains beside it, and
 prints at each of its steps the losses of both and, with the trace's own weights, how far the gradients are apart; the
 exit status is 1 where that is more than --loss-tolerance or --tolerance.
@@ -61,12 +61,12 @@ class Safetensors:
 def plan_of(path):
     """The lines "key value" of a run, before its first plan."""
     with open(path, "rb") as f:
-        is_text = f.read(13) == b"mpsim-train/1"
+        is_text = f.read(13) == b"mpsim-run/1"
     if is_text:
         with open(path, encoding="utf-8") as f:
             text = f.read()
     else:
-        text = Safetensors(path).metadata["mpsim.train.plan"]
+        text = Safetensors(path).metadata["mpsim.train.run"]
     settings = {}
     for line in text.splitlines()[1:]:
         key, _, value = line.partition(" ")
@@ -111,7 +111,7 @@ def arguments():
     ap.add_argument("--repeatable", action="store_true", help="on a CPU: equal bits at every run, IEEE's square roots")
     ap.add_argument("--record")
     ap.add_argument("--record-steps", default="1,2")
-    ap.add_argument("--plan")
+    ap.add_argument("--run")
     ap.add_argument("--weights")
     ap.add_argument("--compare")
     ap.add_argument("--loss-tolerance", type=float)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef GPU_PLANS_DIR
-#define GPU_PLANS_DIR "gpu/plans"
+#ifndef GPU_RUNS_DIR
+#define GPU_RUNS_DIR "gpu/runs"
 #endif
 
 static int usage(FILE *to, int status)
@@ -25,7 +25,7 @@ static int usage(FILE *to, int status)
             "  --limit SECONDS   an item that is silent for so long is given up (default: 15 to 60)\n"
             "  --one-process     do everything in one process, which the first fault ends: for\n"
             "                    debuggers and compute-sanitizer\n"
-            "  --plans DIR       the trainings (default: " GPU_PLANS_DIR ")\n"
+            "  --runs DIR       the trainings (default: " GPU_RUNS_DIR ")\n"
             "  --output FILE     write the record (JSON, schema mpsim.gpu/1), and beside it the\n"
             "                    digests of the trainings\n"
             "  --output-dir DIR  the same, named DIR/<device>-<date>.json; DIR is made if need be\n"
@@ -52,7 +52,7 @@ static int take(gpu_options *o, const char *name, const char *value)
         const char **value;
     } single[] = {{"--output", &o->output},
                   {"--output-dir", &o->directory},
-                  {"--plans", &o->plans}};
+                  {"--runs", &o->runs}};
     for (size_t k = 0; value && k < sizeof single / sizeof *single; k++)
         if (strcmp(name, single[k].name) == 0) {
             *single[k].value = value;
@@ -73,7 +73,7 @@ static int take(gpu_options *o, const char *name, const char *value)
 int gpu_options_parse(gpu_options *o, int argc, char **argv)
 {
     memset(o, 0, sizeof *o);
-    o->plans = GPU_PLANS_DIR;
+    o->runs = GPU_RUNS_DIR;
     for (int i = 1; i < argc; i++) {
         const int taken = take(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
         if (taken > 0)

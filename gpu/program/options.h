@@ -15,7 +15,7 @@ enum { GPU_WORDS = 8 };
 
 typedef struct gpu_options {
     const char *output, *directory; /* of the record; both NULL: none */
-    const char *plans;              /* the folder of the plans        */
+    const char *runs;               /* the folder of the runs         */
     const char *only[GPU_WORDS], *skip[GPU_WORDS]; /* NULL past the last one */
     int quick;                      /* GPU_RUN_FULL, ...              */
     int one_process;                /* 1: no workers                  */

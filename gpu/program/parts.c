@@ -236,7 +236,7 @@ static size_t count_trainings(const gpu_session *s)
 
 static const char *training_name(const gpu_session *s, size_t i)
 {
-    return s->trainings[i].plan;
+    return s->trainings[i].run;
 }
 
 /* Each has kernels of its own. */
@@ -267,7 +267,7 @@ static void run_training(gpu_session *s, size_t i)
     snprintf(device, sizeof device, "%.128s, driver %.63s, %.31s", s->record.device.name,
              s->record.device.driver_name, s->record.date);
     parallel_init(0);
-    gpu_training_run(&s->trainings[i], s->options.plans, &how);
+    gpu_training_run(&s->trainings[i], s->options.runs, &how);
 }
 
 static int print_training(gpu_session *s, size_t i)
@@ -335,14 +335,14 @@ static void list_checks(gpu_session *s)
     }
 }
 
-/* Plans that are missing are trouble only where one is asked for. */
+/* Runs that are missing are trouble only where one is asked for. */
 static void list_trainings(gpu_session *s)
 {
     char why[1200];
     s->record.trainings =
-        gpu_training_list(s->trainings, GPU_TRAININGS, s->options.plans, why, sizeof why);
+        gpu_training_list(s->trainings, GPU_TRAININGS, s->options.runs, why, sizeof why);
     for (size_t i = 0; i < s->record.trainings; i++)
-        skip_training(s, i, reason(s, "training", s->trainings[i].plan));
+        skip_training(s, i, reason(s, "training", s->trainings[i].run));
     if (s->record.trainings == 0 && gpu_options_chosen(&s->options, "training", "")) {
         fprintf(stderr, "mpsim-gpu: %s\n", why);
         gpu_session_note(s, GPU_TROUBLE);

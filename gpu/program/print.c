@@ -110,12 +110,12 @@ int gpu_print_training(const gpu_training *t)
     static const char *const words[] = {"", "DIFFERS: ", "skipped: ", "FAILED: "};
     char loss[40];
     if (t->status == GPU_TRAINING_SKIPPED) {
-        printf("%-16s skipped: %s\n", t->plan, t->report);
+        printf("%-16s skipped: %s\n", t->run, t->report);
         return GPU_AGREES;
     }
     snprintf(loss, sizeof loss, "%.4f to %.4f", (double)t->first_loss, (double)t->last_loss);
     printf("%-16s %-14s %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %18s %9" PRIu64 " %9.3f  %s%s\n",
-           t->plan, t->arch, t->steps, t->compared, t->tensors, loss, t->skipped,
+           t->run, t->arch, t->steps, t->compared, t->tensors, loss, t->skipped,
            1e3 * t->seconds_step, words[t->status], t->report);
     return statuses[t->status];
 }

@@ -123,8 +123,8 @@ static void write_training(FILE *to, size_t i, const gpu_record *record)
 {
     static const char *const statuses[] = {"equal", "differs", "skipped", "failed"};
     const gpu_training *t = &record->training[i];
-    fprintf(to, "%s\n  {\"plan\":", i ? "," : "");
-    string(to, t->plan);
+    fprintf(to, "%s\n  {\"run\":", i ? "," : "");
+    string(to, t->run);
     write_text(to, "status", statuses[t->status]);
     if (t->report[0])
         write_text(to, "report", t->report);

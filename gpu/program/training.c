@@ -30,7 +30,7 @@ static int end(gpu_training *t, gpu_training_status status, const char *what)
     return -1;
 }
 
-/* ---- the plans ---- */
+/* ---- the runs ---- */
 
 size_t gpu_training_list(gpu_training *t, size_t max, const char *folder, char *why, size_t size)
 {
@@ -44,16 +44,16 @@ size_t gpu_training_list(gpu_training *t, size_t max, const char *folder, char *
     }
     while (n < max && fgets(line, sizeof line, f)) {
         const size_t length = strcspn(line, " \t\r\n");
-        if (length == 0 || line[0] == '#' || length >= sizeof t->plan)
+        if (length == 0 || line[0] == '#' || length >= sizeof t->run)
             continue;
         memset(&t[n], 0, sizeof t[n]);
-        memcpy(t[n].plan, line, length);
+        memcpy(t[n].run, line, length);
         t[n].status = GPU_TRAINING_SKIPPED;
         snprintf(t[n++].report, sizeof t->report, "not reached");
     }
     fclose(f);
     if (n == 0)
-        snprintf(why, size, "%s: it names no plans", path);
+        snprintf(why, size, "%s: it names no runs", path);
     return n;
 }
 
@@ -66,11 +66,11 @@ static int is_architecture(const char *name)
     return 0;
 }
 
-/* The plan, with the device's products and as many steps as are asked for. */
+/* The run, with the device's products and as many steps as are asked for. */
 static int read_run(gpu_training *t, const char *folder, const gpu_training_how *how, train_run *r)
 {
     char path[1024], line[TRAIN_ERROR], what[1400];
-    snprintf(path, sizeof path, "%s/%s.plan", folder, t->plan);
+    snprintf(path, sizeof path, "%s/%s.run", folder, t->run);
     FILE *f = fopen(path, "r");
     int bad = !f;
     if (!f)
@@ -108,10 +108,10 @@ static int open_digests(digest_output *d, gpu_training *t, const gpu_training_ho
     if (!how->prefix)
         return 0;
     const char *slash = strrchr(how->prefix, '/');
-    snprintf(d->path, sizeof d->path, "%s-%s.digests", how->prefix, t->plan);
+    snprintf(d->path, sizeof d->path, "%s-%s.digests", how->prefix, t->run);
     snprintf(d->part, sizeof d->part, "%s.part", d->path);
     snprintf(t->digests, sizeof t->digests, "%.150s-%s.digests", slash ? slash + 1 : how->prefix,
-             t->plan);
+             t->run);
     d->to = fopen(d->part, "w");
     char what[1100];
     if (d->to && train_digests_head(&d->writer, d->to, r) == 0) {

@@ -1,6 +1,6 @@
 /* training.h -- trainings on the device and on the CPU in step. Plain C.
  *
- * A training is a plan file (lib/include/train/train.h). Both engines run it; after each step every
+ * A training is a file with a run (train_run_write). Both engines run it; after each step every
  * tensor, loss, scale and flag is compared. The digests of the device's run are written as a file
  * that `mpsim train --check-digests` repeats without a device. */
 #ifndef MPSIM_GPU_PROGRAM_TRAINING_H
@@ -16,13 +16,13 @@ typedef enum gpu_training_status {
     GPU_TRAINING_EQUAL,
     GPU_TRAINING_DIFFERS,
     GPU_TRAINING_SKIPPED, /* not asked for, or the device has no such products: `report` says   */
-    GPU_TRAINING_FAILED   /* the plan cannot be read, an operation failed: `report` says         */
+    GPU_TRAINING_FAILED   /* the run cannot be read, an operation failed: `report` says          */
 } gpu_training_status;
 
 enum { GPU_TRAININGS = 64, GPU_TENSORS_STEPS = 3 /* steps whose tensors' digests are written */ };
 
 typedef struct gpu_training {
-    char plan[48];     /* "mlp-fp16"                                                              */
+    char run[48];      /* "mlp-fp16"                                                              */
     char arch[64];     /* whose products: the device's                                            */
     gpu_training_status status;
     uint64_t steps;    /* asked for                                                               */
@@ -39,19 +39,19 @@ typedef struct gpu_training {
 typedef struct gpu_training_how {
     int (*open)(train_engine *e, char *why, size_t size); /* the device's engine */
     const mpsim_pool *pool; /* threads for the CPU's engine, or NULL               */
-    const char *arch;       /* of the device: taken for the plan's; NULL: the plan's */
+    const char *arch;       /* of the device: taken for the run's; NULL: the run's   */
     uint64_t part, most;    /* a part-th of the steps, at most `most` of them      */
     int timed;              /* steps that are timed, at most 100; 0: none          */
-    const char *prefix;     /* digests go to PREFIX-PLAN.digests; NULL: nowhere    */
+    const char *prefix;     /* digests go to PREFIX-RUN.digests ; NULL: nowhere    */
     const char *device;     /* a line for that file: device and date               */
     void (*alive)(void);    /* called after each step, or NULL                     */
 } gpu_training_how;
 
-/* gpu_training_list -- the names in FOLDER/list, one a line with words after it, into t[].plan:
+/* gpu_training_list -- the names in FOLDER/list, one a line with words after it, into t[].run:
  * their number, or 0 with one line in `why`. All are SKIPPED then. */
 size_t gpu_training_list(gpu_training *t, size_t max, const char *folder, char *why, size_t size);
 
-/* gpu_training_run -- train FOLDER/PLAN.plan, t->plan says which. */
+/* gpu_training_run -- train FOLDER/RUN.run, t->run says which. */
 void gpu_training_run(gpu_training *t, const char *folder, const gpu_training_how *how);
 
 #ifdef __cplusplus

@@ -54,7 +54,7 @@ typedef struct row {
 #define F8  "e4m3 e5m2"
 #define F86 "e4m3 e5m2 e3m2 e2m3 e2m1"
 
-/* What no recorded output decides, as it is printed: a "step" there is an addition. Most recordings
+/* What no recorded output decides, as it is printed. Most recordings
  * are of a single one (K <= L) of moderate numbers. The floor of the alignment exponent can only
  * bind where all terms are below 2^-126, or in a result in fp16. */
 #define SIGN    "the sign of a zero sum (+0 here, as in MMA and wherever one was recorded)"
@@ -62,7 +62,7 @@ typedef struct row {
 #define CORNERS SIGN RANGE "; zero times a huge number"
 #define LOW     "; the floor of the alignment exponent; subnormal operands"
 #define FLOOR   "; the floor of the alignment exponent"
-#define ONE     "; more than one step; whether a step is longer"
+#define ONE     "; more than one addition; whether an addition is longer"
 #define HALF    "; F, which fp16 results hardly show"
 #define NO_BITS "no outputs of this hardware compared; " CORNERS
 
@@ -119,7 +119,7 @@ static const row rows[] = {
          "KM (H100), MMA"),
     CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ,
          "binary32", VECTORS,
-         CORNERS LOW ONE "; that wgmma gives the same bits" "; products 5 to 8 of a step",
+         CORNERS LOW ONE "; that wgmma gives the same bits" "; products 5 to 8 of an addition",
          "KM (H100), MMA"),
     CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32",
          VECTORS, CORNERS LOW ONE, "KM (H100), MMA"),

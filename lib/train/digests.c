@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "# mpsim-train-digests/2", schema_1[] = "# mpsim-train-digests/1";
-static const char plan_prefix[] = "# plan ", end_prefix[] = "# end ";
+static const char schema[] = "# mpsim-train-digests/2";
+static const char run_prefix[] = "# run ", end_prefix[] = "# end ";
 
 /* ---- a step ---- */
 
@@ -82,20 +82,20 @@ static void put(train_digest_writer *w, const char *format, ...)
 int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
 {
     char part[512];
-    FILE *plan = tmpfile();
-    int begins = 1, bad = !plan || train_run_write(r, plan) != 0;
+    FILE *text = tmpfile();
+    int begins = 1, bad = !text || train_run_write(r, text) != 0;
     *w = (train_digest_writer){.to = to};
     if (!bad) {
-        rewind(plan);
+        rewind(text);
         put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
-        while (fgets(part, sizeof part, plan)) {
-            put(w, "%s%s", begins ? plan_prefix : "", part);
+        while (fgets(part, sizeof part, text)) {
+            put(w, "%s%s", begins ? run_prefix : "", part);
             begins = strchr(part, '\n') != NULL;
         }
-        bad = ferror(plan) != 0;
+        bad = ferror(text) != 0;
     }
-    if (plan)
-        fclose(plan);
+    if (text)
+        fclose(text);
     return bad || ferror(to) ? -1 : 0;
 }
 
@@ -149,35 +149,35 @@ static int peek(train_digest_file *d, char *error)
     return 0;
 }
 
-/* A line more of the plan. */
-static int add_plan(train_digest_file *d, const char *line, size_t *length, char *error)
+/* Another line of the run. */
+static int add_run(train_digest_file *d, const char *line, size_t *length, char *error)
 {
     const size_t n = strlen(line);
-    char *plan = realloc(d->plan, *length + n + 2);
-    if (!plan)
+    char *run = realloc(d->run, *length + n + 2);
+    if (!run)
         return trouble(d, "out of memory", error);
-    memcpy(plan + *length, line, n);
-    memcpy(plan + *length + n, "\n", 2);
-    d->plan = plan;
+    memcpy(run + *length, line, n);
+    memcpy(run + *length + n, "\n", 2);
+    d->run = run;
     *length += n + 1;
     return 0;
 }
 
 static int read_head(train_digest_file *d, char *error)
 {
-    const size_t prefix = sizeof plan_prefix - 1;
+    const size_t prefix = sizeof run_prefix - 1;
     size_t length = 0;
     if (peek(d, error))
         return -1;
     while (d->have_line && d->line[0] == '#') {
-        if (strncmp(d->line, plan_prefix, prefix) == 0 &&
-            add_plan(d, d->line + prefix, &length, error))
+        if (strncmp(d->line, run_prefix, prefix) == 0 &&
+            add_run(d, d->line + prefix, &length, error))
             return -1;
         d->have_line = 0;
         if (peek(d, error))
             return -1;
     }
-    return d->plan ? 0 : bad_line(d, "no plan in the comments above", error);
+    return d->run ? 0 : bad_line(d, "no lines '# run ...' above the first step", error);
 }
 
 static int scan_hex(const char **p, size_t digits, uint64_t *x)
@@ -273,15 +273,14 @@ static int check_whole(train_digest_file *d, char *error)
     int ended = 0;
     if (peek(d, error))
         return -1;
-    d->unsealed = d->have_line && strcmp(d->line, schema_1) == 0;
-    if (!d->have_line || (!d->unsealed && strcmp(d->line, schema) != 0)) {
+    if (!d->have_line || strcmp(d->line, schema) != 0) {
         d->line_number = 1;
         return bad_line(d, "these are no digests of mpsim train", error);
     }
     while (d->have_line) {
         if (ended)
             return bad_line(d, "something after its end", error);
-        ended = !d->unsealed && strncmp(d->line, end_prefix, sizeof end_prefix - 1) == 0;
+        ended = strncmp(d->line, end_prefix, sizeof end_prefix - 1) == 0;
         if (ended ? check_end(d, error) : check_line(d, &step, error))
             return -1;
         count_line(d);
@@ -289,8 +288,7 @@ static int check_whole(train_digest_file *d, char *error)
         if (peek(d, error))
             return -1;
     }
-    return ended || d->unsealed ? 0 : bad_line(d, "the last line is to be '# end DIGEST': it is cut "
-                                                  "off", error);
+    return ended ? 0 : bad_line(d, "the last line should be '# end DIGEST': the file is cut off", error);
 }
 
 int train_digest_file_open(train_digest_file *d, FILE *from, char *error)
@@ -308,8 +306,8 @@ int train_digest_file_open(train_digest_file *d, FILE *from, char *error)
 
 void train_digest_file_close(train_digest_file *d)
 {
-    free(d->plan);
-    d->plan = NULL;
+    free(d->run);
+    d->run = NULL;
 }
 
 /* ---- comparison ---- */

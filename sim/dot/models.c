@@ -198,7 +198,7 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "architecture", text_or_null(m->architecture));
     json_object_set_new(v, "instruction", text_or_null(m->instruction));
     json_object_set_new(v, "operands", text_or_null(m->operands));
-    json_object_set_new(v, "step", json_string(addition_names[m->addition]));
+    json_object_set_new(v, "addition", json_string(addition_names[m->addition]));
     json_object_set_new(v, "order", json_string(order_names[m->order]));
     json_object_set_new(v, "length", fused ? json_integer(m->length) : json_null());
     json_object_set_new(v, "fraction", fused ? json_integer(m->fraction) : json_null());
@@ -378,7 +378,7 @@ int models_print(const model_list *l, report_style style, FILE *to)
         return 0;
     }
     if (style == REPORT_CSV) {
-        fputs("name,operands,step,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
+        fputs("name,operands,addition,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
               "instruction,source,unconfirmed\n", to);
         for (size_t i = 0; i < l->count; i++)
             print_csv(to, &l->items[i]);

@@ -99,10 +99,10 @@ static int make_scalers(run *r, const char *otherwise)
 static int restore(run *r, const char *otherwise)
 {
     char spec[STATE_SPEC], state[STATE_TEXT] = "", name[512];
-    int code, sealed = 0;
+    int code;
     if (!r->o->state_in)
         return make_scalers(r, otherwise);
-    if ((code = scalerstate_read(r->o->state_in, spec, state, &sealed)) ||
+    if ((code = scalerstate_read(r->o->state_in, spec, state)) ||
         (code = make_scalers(r, spec)))
         return code;
     if (r->scalers.count > 1)
@@ -114,9 +114,6 @@ static int restore(run *r, const char *otherwise)
     if (mpsim_scaler_load(&t->scaler, state) != MPSIM_OK)
         return fail(EXIT_DATA, "%s: no state of %s", escape_text(name, sizeof name, r->o->state_in),
                     t->label);
-    if (!sealed)
-        note("%s: a state of version 1, without a digest: damage would not be seen",
-             escape_text(name, sizeof name, r->o->state_in));
     t->least = t->most = t->last = t->scaler.scale;
     return 0;
 }

@@ -88,9 +88,7 @@ int scalerspec_add_list(scalerrun *s, const char *text)
 
 /* ---- states ---- */
 
-/* Files of version 1 have no digest. */
-static const char state_head[] = "mpsim.scaler-state/2 ", state_head_1[] = "mpsim.scaler-state/1 ";
-static const char state_end[] = "digest ";
+static const char state_head[] = "mpsim.scaler-state/2 ", state_end[] = "digest ";
 enum { STATE_HEAD = sizeof state_head - 1, STATE_MOST = 4 << 10 /* bytes of a file */ };
 
 /* The first two lines of a state and what is behind them: 0, or -1. */
@@ -104,16 +102,18 @@ static int split_state(char *text, char **state, char **rest)
     return 0;
 }
 
-/* Whether the last line is the digest of those above, and the last one. */
-static int has_digest(const char *text, const char *rest)
+/* Whether `rest`, all that is behind the first two lines, is their digest: 0, or an exit code after a message. */
+static int check_digest(const char *name, const char *text, const char *rest)
 {
     char want[64];
-    snprintf(want, sizeof want, "%s%016" PRIx64 "\n", state_end,
-             mpsim_digest_bytes(text, (size_t)(rest - text), 0));
-    return strcmp(rest, want) == 0;
+    snprintf(want, sizeof want, "%s%016" PRIx64, state_end, mpsim_digest_bytes(text, (size_t)(rest - text), 0));
+    const size_t n = strlen(want);
+    if (strncmp(rest, want, n) == 0 && strcmp(rest + n, "\n") == 0)
+        return 0;
+    return fail(EXIT_DATA, "%s: damaged: by its first two lines the third and last should be '%s'", name, want);
 }
 
-int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT], int *sealed)
+int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     char *line = NULL, *rest = NULL;
@@ -122,14 +122,11 @@ int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_T
     char *text = text_file_read(path, STATE_MOST, NULL, &error);
     if (!text)
         return fail(error.exit, "%s", error.text);
-    const int old = strncmp(text, state_head_1, STATE_HEAD) == 0;
-    if ((!old && strncmp(text, state_head, STATE_HEAD) != 0) || split_state(text, &line, &rest))
+    if (strncmp(text, state_head, STATE_HEAD) != 0 || split_state(text, &line, &rest))
         code = fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out", name);
-    else if (old ? *rest : !has_digest(text, rest))
-        code = fail(EXIT_DATA, "%s: damaged: %s", name,
-                    old ? "a state is two lines" : "its last line is not the digest of those above");
+    else
+        code = check_digest(name, text, rest);
     if (!code) {
-        *sealed = !old;
         snprintf(spec, STATE_SPEC, "%.*s", (int)(line - text) - STATE_HEAD - 1, text + STATE_HEAD);
         snprintf(state, STATE_TEXT, "%.*s", (int)(rest - line) - 1, line);
     }

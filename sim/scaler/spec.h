@@ -15,9 +15,8 @@ int scalerspec_add(scalerrun *s, const char *spec);
 int scalerspec_add_list(scalerrun *s, const char *text);
 
 /* A state file is "mpsim.scaler-state/2 SPEC", the line of mpsim_scaler_save and "digest DIGEST",
- * mpsim_digest_bytes of both lines. Any other is refused, but for those of version 1, which have no
- * digest: *sealed is 0. Both return 0, or an exit code after a message. */
-int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT], int *sealed);
+ * mpsim_digest_bytes of both lines. Any other is refused. Both return 0, or an exit code after a message. */
+int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT]);
 int scalerstate_write(const char *path, const track *t);
 
 #endif

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files of version 1 have no digests. */
-static const char schema[] = "mpsim-train-checkpoint/2", schema_1[] = "mpsim-train-checkpoint/1";
-static const char key_schema[] = "mpsim.schema", key_plan[] = "mpsim.train.plan",
+static const char schema[] = "mpsim-train-checkpoint/2";
+static const char key_schema[] = "mpsim.schema", key_run[] = "mpsim.train.run",
                   key_state[] = "mpsim.train.state", key_step[] = "mpsim.step",
                   key_taken[] = "mpsim.optimizer_steps", key_digests[] = "mpsim.train.digests";
 
@@ -151,17 +150,17 @@ int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_
 
 int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error)
 {
-    char *plan = run_text(r), step[24], taken[24];
+    char *run = run_text(r), step[24], taken[24];
     snprintf(step, sizeof step, "%" PRIu64, c->note.step);
     snprintf(taken, sizeof taken, "%" PRIu64, c->note.taken);
     const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
-                              {key_plan, plan},     {key_state, c->state}, {key_digests, NULL}};
+                              {key_run, run},      {key_state, c->state}, {key_digests, NULL}};
     const size_t n = sizeof pairs / sizeof *pairs;
-    char *digests = plan ? seal_text(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
+    char *digests = run ? seal_text(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
     pairs[n - 1][1] = digests;
     const int bad = !digests ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory")
                              : stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
-    free(plan);
+    free(run);
     free(digests);
     return bad;
 }
@@ -184,11 +183,11 @@ static int bad_file(const trace *t, trace_error *error, const char *what)
 static int check_file(trace *t, trace_error *error)
 {
     const char *is = trace_metadata(t, key_schema);
-    if (!is || (strcmp(is, schema) != 0 && strcmp(is, schema_1) != 0))
+    if (!is || strcmp(is, schema) != 0)
         return bad_file(t, error, "not a checkpoint of mpsim train");
-    if (strcmp(is, schema) == 0 && seal_check(t, key_digests, error))
+    if (seal_check(t, key_digests, error))
         return -1;
-    return trace_metadata(t, key_plan) && trace_metadata(t, key_state) && trace_metadata(t, key_step)
+    return trace_metadata(t, key_run) && trace_metadata(t, key_state) && trace_metadata(t, key_step)
                ? 0
                : bad_file(t, error, "not a checkpoint of mpsim train");
 }
@@ -290,7 +289,7 @@ static int check_run(const trace *t, const train_run *r, trace_error *error)
     int bad = 0;
     if (!own)
         return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-    if (run_difference(difference, sizeof difference, trace_metadata(t, key_plan), own))
+    if (run_difference(difference, sizeof difference, trace_metadata(t, key_run), own))
         bad = trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX,
                               "a checkpoint of another run: %s", difference);
     free(own);
@@ -323,7 +322,6 @@ int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_n
         bad = train_visit(t, put, &p);
     if (!bad && p.found != trace_count(from))
         bad = bad_file(from, error, "it holds tensors that the run does not have");
-    n->unsealed = strcmp(trace_metadata(from, key_schema), schema_1) == 0;
     trace_close(from);
     return bad ? -1 : 0;
 }
@@ -335,13 +333,13 @@ int checkpoint_run(const char *path, train_run *r, trace_error *error)
     trace *t = open_checkpoint(path, error);
     if (!t)
         return -1;
-    const char *text = trace_metadata(t, key_plan);
+    const char *text = trace_metadata(t, key_run);
     char *copy = strdup(text);
     FILE *f = copy && *copy ? fmemopen(copy, strlen(copy), "r") : NULL;
     if (!copy || (!f && *copy))
         bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
     else if (!f)
-        bad = bad_file(t, error, "its plan cannot be read");
+        bad = bad_file(t, error, "the run that its metadata should describe is empty");
     else if (train_run_read(r, f, line))
         bad = bad_file(t, error, line);
     if (f)

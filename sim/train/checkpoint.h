@@ -11,9 +11,8 @@
 
 /* What a checkpoint knows beside the trainer. */
 typedef struct checkpoint_note {
-    uint64_t step;  /* steps done                                        */
-    uint64_t taken; /* of these: steps that the optimizer took           */
-    int unsealed;   /* read from a file of version 1: it had no digests  */
+    uint64_t step;  /* steps done                              */
+    uint64_t taken; /* of these: steps that the optimizer took */
 } checkpoint_note;
 
 /* A trainer's state at some time. All zeros at first. */

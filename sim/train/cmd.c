@@ -79,7 +79,7 @@ typedef struct request {
     train_job *jobs;
     train_total *totals;
     size_t n_jobs;
-    const char *plan, *write_plan, *resume, *checkpoint, *trace, *trace_steps, *digests, *check;
+    const char *run, *write_run, *resume, *checkpoint, *trace, *trace_steps, *digests, *check;
     uint64_t trace_every, checkpoint_every, every;
     train_opener device; /* NULL: the CPU */
     int compare, as_published, digest_tensors;
@@ -112,8 +112,8 @@ static int add_jobs(request *q, size_t n)
     return q->jobs && q->totals ? 0 : fail(EXIT_IO, "train: out of memory");
 }
 
-/* The run that a plan's text says; "-" is standard input. */
-static int run_of_plan(train_run *r, const char *path)
+/* The run that a file of --write-run says; "-" is standard input. */
+static int run_of_text(train_run *r, const char *path)
 {
     char line[TRAIN_ERROR];
     trace_error error;
@@ -140,17 +140,17 @@ static void note_schedule(const train_settings *s, uint64_t planned)
         note("--steps: the learning rate is now that of a run of %" PRIu64 " steps, not of %" PRIu64, s->steps, planned);
 }
 
-/* The run of a file: a plan, or a checkpoint, which --steps may make longer. */
+/* The run of a file: of --write-run, or a checkpoint, which --steps may make longer. */
 static int job_of_file(request *q)
 {
     trace_error error;
-    const char *path = q->plan ? q->plan : q->resume, *slash = strrchr(path, '/');
+    const char *path = q->run ? q->run : q->resume, *slash = strrchr(path, '/');
     int code = add_jobs(q, 1);
     if (code)
         return code;
     q->jobs[0].name = slash ? slash + 1 : path;
-    if (q->plan) {
-        code = run_of_plan(&q->jobs[0].run, path);
+    if (q->run) {
+        code = run_of_text(&q->jobs[0].run, path);
     } else if (checkpoint_run(path, &q->jobs[0].run, &error)) {
         code = fail(error.exit, "%s", error.text);
     }
@@ -158,7 +158,7 @@ static int job_of_file(request *q)
     if (!code)
         code = train_words_text(&q->words, &q->jobs[0].run, path);
     const uint64_t planned = q->jobs[0].run.settings.steps;
-    if (!code && !q->plan)
+    if (!code && !q->run)
         code = train_words_steps(&q->words, &q->jobs[0].run.settings);
     if (!code)
         note_schedule(&q->jobs[0].run.settings, planned);
@@ -235,16 +235,16 @@ static int jobs_of_policies(request *q, const option_list *paths)
 
 static int make_jobs(request *q, const option_list *paths)
 {
-    const char *given = train_words_given(&q->words, q->plan ? NULL : "steps");
-    if (q->plan && (given || paths->count || q->compare))
-        return fail(EXIT_USAGE, "train: --plan is the whole run: --%s cannot change it",
+    const char *given = train_words_given(&q->words, q->run ? NULL : "steps");
+    if (q->run && (given || paths->count || q->compare))
+        return fail(EXIT_USAGE, "train: --run is the whole run: --%s cannot change it",
                     given ? given : q->compare ? "compare" : "policy");
-    if (q->resume && !q->plan && given && !paths->count && !q->compare)
+    if (q->resume && !q->run && given && !paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot "
                                 "change it", given);
     if (q->as_published && !paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: --as-published goes with --compare or several policies");
-    if (q->plan || (q->resume && !paths->count && !q->compare))
+    if (q->run || (q->resume && !paths->count && !q->compare))
         return job_of_file(q);
     if (!paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: which policy? --policy FILE, as fp32 or pytorch-amp-fp16; "
@@ -356,15 +356,15 @@ static int verdict(const request *q)
                : 0;
 }
 
-static int write_plan(const request *q)
+static int write_run(const request *q)
 {
     output out;
-    int code = output_open(&out, q->write_plan);
+    int code = output_open(&out, q->write_run);
     if (code)
         return code;
     if (train_run_write(&q->jobs[0].run, out.file)) {
         output_abandon(&out);
-        return fail(EXIT_IO, "train: %s: the plan could not be written", q->write_plan);
+        return fail(EXIT_IO, "train: %s: the run could not be written", q->write_run);
     }
     return output_close(&out);
 }
@@ -411,9 +411,9 @@ static int check_belongs(const request *q)
         const char *given, *option;
     } of_runs[] = {{q->form.path, "output"}, {q->checkpoint, "checkpoint"}, {q->trace, "trace"},
                    {q->digests, "digests"}, {q->check, "check-digests"}};
-    for (size_t i = 0; q->write_plan && i < sizeof of_runs / sizeof *of_runs; i++)
+    for (size_t i = 0; q->write_run && i < sizeof of_runs / sizeof *of_runs; i++)
         if (of_runs[i].given)
-            return fail(EXIT_USAGE, "train: --write-plan trains nothing: --%s has no use",
+            return fail(EXIT_USAGE, "train: --write-run trains nothing: --%s has no use",
                         of_runs[i].option);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && !rows[i].needed)
@@ -426,7 +426,7 @@ static int check_belongs(const request *q)
 /* Nothing is written twice. */
 static int check_outputs(const request *q)
 {
-    const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_plan};
+    const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_run};
     const size_t n = sizeof written / sizeof *written;
     if (q->digests && strcmp(q->digests, "-") == 0 && (!q->form.path || strcmp(q->form.path, "-") == 0))
         return fail(EXIT_USAGE, "train: --digests -: the report is on standard output, too; "
@@ -441,7 +441,7 @@ static int check_outputs(const request *q)
 /* What is written is not what is read, but for a checkpoint that goes on. */
 static int check_inputs(const request *q)
 {
-    const char *const written[] = {q->digests, q->checkpoint, q->write_plan};
+    const char *const written[] = {q->digests, q->checkpoint, q->write_run};
     inputs_add_path(q->check); /* what is read later */
     inputs_add_path(q->resume);
     int code = output_check(q->form.path);
@@ -461,7 +461,7 @@ static int check_single(const request *q)
     const struct {
         const char *given, *option;
     } rows[] = {{q->resume, "resume"}, {q->checkpoint, "checkpoint"}, {q->digests, "digests"},
-                {q->check, "check-digests"}, {q->write_plan, "write-plan"}};
+                {q->check, "check-digests"}, {q->write_run, "write-run"}};
     for (size_t i = 0; q->n_jobs > 1 && i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given)
             return fail(EXIT_USAGE, "train: --%s is for one policy, not for %zu", rows[i].option,
@@ -471,7 +471,7 @@ static int check_single(const request *q)
 
 /* ---- the command ---- */
 
-/* The run or the plan that was asked for. */
+/* The run, or its text, that was asked for. */
 static int do_request(request *q, const option_list *policies, train_report *report)
 {
     int code = check_belongs(q);
@@ -491,7 +491,7 @@ static int do_request(request *q, const option_list *policies, train_report *rep
     report->as_published = q->as_published;
     report->resumed = q->resume;
     report->checked = q->check;
-    return q->write_plan ? write_plan(q) : train_all(q, report);
+    return q->write_run ? write_run(q) : train_all(q, report);
 }
 
 static void clear_request(request *q)
@@ -541,9 +541,9 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "and of every tensor"},
         {0, "check-digests", OPTION_STRING, &q.check, "FILE",
          "compare with such a file; stop at the first difference, exit code 1"},
-        {0, "write-plan", OPTION_STRING, &q.write_plan, "FILE",
+        {0, "write-run", OPTION_STRING, &q.write_run, "FILE",
          "write the whole run as text, and train nothing"},
-        {0, "plan", OPTION_STRING, &q.plan, "FILE", "train what such a file says"},
+        {0, "run", OPTION_STRING, &q.run, "FILE", "train what such a file says"},
         {0, "device", OPTION_STRING, &device, "cpu|cuda",
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
          "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "

@@ -30,13 +30,10 @@ static int open_other(train_digests *d, const train_run *r)
         return fail(EXIT_IO, "train: out of memory");
     if (train_digest_file_open(&d->file, d->from, line))
         return file_failed(d, line);
-    if (d->file.unsealed)
-        note("%s: digests of version 1, without one of their own: a step that is missing would not be "
-             "seen", d->path);
     char *own = run_text(r);
     if (!own)
         return fail(EXIT_IO, "train: out of memory");
-    if (run_difference(difference, sizeof difference, d->file.plan, own)) {
+    if (run_difference(difference, sizeof difference, d->file.run, own)) {
         snprintf(line, sizeof line, "digests of another run: %.200s", difference);
         code = file_failed(d, line);
     }

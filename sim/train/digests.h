@@ -18,7 +18,7 @@ typedef struct train_digests {
     train_step_digests now; /* of the step at hand                                            */
 } train_digests;
 
-/* train_digests_begin -- write the head, open the other file and compare its plan: 0, or an exit
+/* train_digests_begin -- write the head, open the other file and compare its run: 0, or an exit
  * code after a message. train_digests_finish -- write the last line.
  * train_digests_step -- after a step: write, compare. 0, or an exit code after a message; a
  * difference is no error: it stands in d->difference. */

@@ -192,9 +192,6 @@ static int resume(going *g)
     if (g->watch->resume &&
         checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
         return fail(error.exit, "%s", error.text);
-    if (g->note.unsealed)
-        note("%s: a checkpoint of version 1, without digests: damage would not be seen",
-             g->watch->resume);
     g->watch->recorder.taken = g->note.taken;
     g->total->done = train_steps_done(g->train);
     g->total->first = g->total->done + 1;

@@ -13,7 +13,7 @@ enum { EXIT_INTERRUPTED = 128 };
 
 /* What is trained. */
 typedef struct train_job {
-    const char *name;     /* of the policy, or of the file of a plan */
+    const char *name;     /* of the policy, or of the file of a run */
     const policy *policy; /* NULL: the run comes from a file         */
     train_run run;
 } train_job;

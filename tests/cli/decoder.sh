@@ -70,7 +70,7 @@ ok $? "--accumulate, --ranks"
 train 0 -P fp32 --schedule linear --min-lr 0 --cooldown 2 --decay-all --math softmax=fp16 --math norm=bf16 &&
     has 'lr linear to 0 after 2, falling in the last 2, all decays, normalisation in bf16, softmax of attention in fp16$'
 ok $? "--schedule, --cooldown, --math PART=FORMAT"
-run 0 train --gpt2 --context 8 --write-plan "$dir/plan" -P fp32 && grep -q '^depth 12$' "$dir/plan" && grep -q '^vocabulary 50257$' "$dir/plan" && grep -q '^context 8$' "$dir/plan"
+run 0 train --gpt2 --context 8 --write-run "$dir/plan" -P fp32 && grep -q '^depth 12$' "$dir/plan" && grep -q '^vocabulary 50257$' "$dir/plan" && grep -q '^context 8$' "$dir/plan"
 ok $? "--gpt2"
 for o in '--norm batchnorm' '--activation relu' '--positions none' '--attention flash' '--reduce star' '--schedule step' '--heads 0' '--heads 3' '--kv-heads 3' \
     '--context 0' '--vocabulary 1' '--tile 8' '--attention tiled --tile 0' '--accumulate 0' '--accumulate-format bf16' '--accumulate 2 --accumulate-format bf61' \
@@ -129,11 +129,11 @@ train 3 -P fp32 --text "$dir/empty" && head -c 30 "$dir/a text" >"$dir/short" &&
 # ---- operations ----
 # products: the multiply-adds of all pairs of operands in the last output, JSON
 products() { grep -o '"operands": "[^"]*", "multiply_adds": [0-9]*' "$dir/out" | awk '{ n += $NF } END { print n }'; }
-train 0 -P fp32 --depth 3 --arch exact --json && all=$(products) && train 0 -P fp32 --depth 3 --arch exact --write-plan "$dir/plan" &&
+train 0 -P fp32 --depth 3 --arch exact --json && all=$(products) && train 0 -P fp32 --depth 3 --arch exact --write-run "$dir/plan" &&
     awk '/^layer .*(qkv|proj|fc|scores|context|head) / { sub(" act=binary32", " act=e8m" ++n) } { print }' "$dir/plan" >"$dir/many" &&
-    run 0 train --plan "$dir/many" --json && [ "$(grep -o '"operands": "[^"]*"' "$dir/out" | wc -l)" -eq 17 ] && has '"others"' && [ "$(products)" -eq "$all" ] && [ "$all" -gt 0 ]
+    run 0 train --run "$dir/many" --json && [ "$(grep -o '"operands": "[^"]*"' "$dir/out" | wc -l)" -eq 17 ] && has '"others"' && [ "$(products)" -eq "$all" ] && [ "$all" -gt 0 ]
 ok $? "more than 16 pairs of formats: the rest together"
-run 0 train --plan "$dir/many" && has 'others [0-9,.]* M multiply-adds$' && awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "and as text"
+run 0 train --run "$dir/many" && has 'others [0-9,.]* M multiply-adds$' && awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "and as text"
 train 0 -P fp32 --context 1 --batch 1 --heads 1 --steps 1 --warmup 0 --validation 1 --clip 0.01 && has ' 1 head of 16, ' && has '^run  *1 step of 1 token, seed 0,' &&
     has '(up to 1 sequence)$' && has '^scaler  *1 step: 0 skipped, 0 overflows,' && has '^clipped  *1 of 1 step$'
 ok $? "one is one"
@@ -145,8 +145,8 @@ again="-P nemo-fp8-hybrid-max --accumulate 2"
 # shellcheck disable=SC2086
 train 0 $again --digests "$dir/digests" && train 0 $again --steps 6 --checkpoint "$dir/whole"; ok $? "--digests, --checkpoint"
 # shellcheck disable=SC2086
-timeout 60 "$MPSIM" train --net gpt $small $again --write-plan "$dir/plan" && run 0 train --plan "$dir/plan" --check-digests "$dir/digests" --every 6 && has 'in 6 steps'
-ok $? "--plan: the same digests"
+timeout 60 "$MPSIM" train --net gpt $small $again --write-run "$dir/plan" && run 0 train --run "$dir/plan" --check-digests "$dir/digests" --every 6 && has 'in 6 steps'
+ok $? "--run: the same digests"
 # shellcheck disable=SC2086
 train 0 $again --schedule constant --digests "$dir/digests" && train 0 $again --schedule constant --steps 3 --checkpoint "$dir/point" &&
     run 0 train --resume "$dir/point" --steps 6 --check-digests "$dir/digests" && has 'in 3 steps'
@@ -161,7 +161,7 @@ cp "$dir/a text" "$dir/b"
 run 3 train --resume "$dir/point" --steps 6 --text "$dir/b" && mkdir "$dir/other" && sed 's/e/f/' "$dir/a text" >"$dir/other/a text" &&
     run 3 train --resume "$dir/point" --steps 6 --text "$dir/other/a text"
 ok $? "--resume: another text"
-train 0 -P fp32 --text "$dir/a text" --write-plan "$dir/plan" && run 2 train --plan "$dir/plan" && run 0 train --plan "$dir/plan" --text "$dir/a text"; ok $? "--plan: needs its text"
+train 0 -P fp32 --text "$dir/a text" --write-run "$dir/plan" && run 2 train --run "$dir/plan" && run 0 train --run "$dir/plan" --text "$dir/a text"; ok $? "--run: needs its text"
 run 0 train -P fp32 --width 4 --depth 1 --batch 4 --steps 1 --checkpoint "$dir/mlp" && run 2 train --resume "$dir/mlp" --steps 2 --text "$dir/b"; ok $? "--resume: a network without text"
 
 # ---- traces ----

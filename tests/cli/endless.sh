@@ -31,7 +31,7 @@ start() { # start INPUT WHAT COMMAND...: INPUT for standard input
     } &
 }
 for f in /dev/zero "$dir/fifo"; do
-    for c in 'train --steps 1 -P' 'train --resume' 'train --plan' 'train -P fp32 --steps 1 --check-digests' 'scaler --pattern 1x10 --state-in' \
+    for c in 'train --steps 1 -P' 'train --resume' 'train --run' 'train -P fp32 --steps 1 --check-digests' 'scaler --pattern 1x10 --state-in' \
         'scaler --log' 'scaler' 'plot histogram' 'plot training' merge 'merge --list' stat info 'cast -f bf16 -o x' dot 'verify vectors --vectors'; do
         # shellcheck disable=SC2086 # words
         start /dev/null "$c $(basename "$f")" $c "$f"
@@ -64,7 +64,7 @@ for d in silent devices dangling; do
 done
 
 # ---- standard input without an end ----
-for c in 'train --steps 1 -P -' 'train --plan -' 'train -P fp32 --steps 1 --check-digests -' 'scaler --pattern @-' 'scaler --pattern 1 --state-in -' 'plot histogram -' 'plot training -' 'stat -' 'replay -P fp32 -' 'cast -f bf16 -o x -'; do
+for c in 'train --steps 1 -P -' 'train --run -' 'train -P fp32 --steps 1 --check-digests -' 'scaler --pattern @-' 'scaler --pattern 1 --state-in -' 'plot histogram -' 'plot training -' 'stat -' 'replay -P fp32 -' 'cast -f bf16 -o x -'; do
     # shellcheck disable=SC2086 # words
     yes '{"a": [' 2>/dev/null | timeout 8 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
     code=$?

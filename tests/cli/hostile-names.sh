@@ -68,7 +68,7 @@ try "cast" cast -f bf16 -o "$dir/cast.safetensors" "$f"
 try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\200\256').safetensors" "$f"
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
 try "dot: which tensor" dot --a '*' --b '*' "$f"
-for c in stat info replay dot "memory -P fp32" verify 'train --plan' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
+for c in stat info replay dot "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
     # shellcheck disable=SC2086 # words
     try "$c: no such file" $c "$(printf 'none\033[2J\302\205\342\200\256\n')"
 done

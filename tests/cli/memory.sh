@@ -24,8 +24,8 @@ trace=$top/data/amp-mlp/adam/step_000001/rank_00000.safetensors
 {
     printf 'step %d scale 65536 skipped 0\n' 1 2 3 4 5 >log && mkdir policies && cp "$top/data/policies/fp32.yaml" policies &&
     "$MPSIM" scaler --pattern 1,0 -s torch --state-out state >/dev/null &&
-    "$MPSIM" train -P fp32 --width 8 --depth 1 --batch 8 --steps 2 --write-plan plan &&
-    "$MPSIM" train --plan plan -q --digests digests --checkpoint point >/dev/null &&
+    "$MPSIM" train -P fp32 --width 8 --depth 1 --batch 8 --steps 2 --write-run plan &&
+    "$MPSIM" train --run plan -q --digests digests --checkpoint point >/dev/null &&
     "$MPSIM" cast -f fp16 -q -o column.npy --match weight:fc1.weight "$trace" &&
     "$MPSIM" stat --shard 1/2 -o part.1 "$trace" && "$MPSIM" stat --shard 2/2 -o part.2 "$trace" &&
     "$MPSIM" stat --json --histogram -s 2^0..2^2 -o report "$trace"
@@ -106,7 +106,7 @@ scaler --log ../in/log
 scaler --pattern 1,0 --state-in ../in/state --state-out out
 replay -P ../in/policies --json -o out $top/data/amp-mlp/adam
 train -P pytorch-amp-fp16 --width 8 --depth 1 --batch 8 --steps 2 --trace out --checkpoint point --digests digests
-train --plan ../in/plan --check-digests ../in/digests --json
+train --run ../in/plan --check-digests ../in/digests --json
 train --resume ../in/point --steps 3 --checkpoint out
 train --net gpt -P te-mxfp8 --width 8 --heads 2 --depth 1 --context 4 --batch 2 --steps 2 --accumulate 2 --ranks 2 --validation 3 --trace out --checkpoint point
 train --net llama -P nemo-fp8-hybrid-max --width 8 --heads 2 --kv-heads 1 --depth 1 --context 6 --batch 2 --steps 2 --tile 4 --attention tiled --validation 3 --json

@@ -19,8 +19,8 @@ mkdir "$dir/made" "$dir/plots" "$dir/work" && cd "$dir/made" || exit 99
     cp "$top/data/policies/pytorch-amp-fp16.yaml" policy &&
     printf 'step %d scale 65536 skipped 0\n' 1 2 3 >log && echo '1*3,0*20' >pattern &&
     "$MPSIM" scaler --pattern 1,0 -s torch --state-out state >/dev/null &&
-    "$MPSIM" train -P "$top/data/policies/fp32.yaml" $run --write-plan plan &&
-    "$MPSIM" train --plan plan -q --digests digests --checkpoint checkpoint >/dev/null &&
+    "$MPSIM" train -P "$top/data/policies/fp32.yaml" $run --write-run plan &&
+    "$MPSIM" train --run plan -q --digests digests --checkpoint checkpoint >/dev/null &&
     "$MPSIM" stat --shard 1/1 -o part trace &&
     "$MPSIM" stat --json --histogram -o report trace && cp "$top"/plots/*.gp "$dir/plots"
 } || exit 99
@@ -84,19 +84,19 @@ policy replay -P fp32 -P policy -o OUT ../made/trace
 policy train -P policy --width 8 --steps 2 -o OUT
 policy train -P policy --width 8 --steps 2 --digests OUT
 policy train -P policy --width 8 --steps 2 --checkpoint OUT
-policy train -P policy --width 8 --steps 2 --write-plan OUT
+policy train -P policy --width 8 --steps 2 --write-run OUT
 log scaler --log log -o OUT
 log scaler -o OUT log
 pattern scaler --pattern @pattern -o OUT
 pattern scaler --pattern @pattern --state-out OUT
 state scaler --pattern 1,0 --state-in state -o OUT
-plan train --plan plan -o OUT
-plan train --plan plan --digests OUT
-plan train --plan plan --checkpoint OUT
-plan train --plan plan --write-plan OUT
-digests train --plan ../made/plan --check-digests digests -o OUT
-digests train --plan ../made/plan --check-digests digests --digests OUT
-digests train --plan ../made/plan --check-digests digests --checkpoint OUT
+plan train --run plan -o OUT
+plan train --run plan --digests OUT
+plan train --run plan --checkpoint OUT
+plan train --run plan --write-run OUT
+digests train --run ../made/plan --check-digests digests -o OUT
+digests train --run ../made/plan --check-digests digests --digests OUT
+digests train --run ../made/plan --check-digests digests --checkpoint OUT
 checkpoint train --resume checkpoint --steps 5 -o OUT
 checkpoint train --resume checkpoint --steps 5 --digests OUT
 TABLE
@@ -115,12 +115,12 @@ trace scaler -o OUT -
 policy replay -P - -o OUT ../made/trace
 policy train -P - --width 8 --steps 2 -o OUT
 log scaler --log - -o OUT
-plan train --plan - -o OUT
+plan train --run - -o OUT
 TABLE
 
 # Standard output that goes to the end of the input.
 for words in 'stat trace' 'stat --ndjson trace' 'info trace' 'cast -f bf16 -q -o - trace' \
-    'scaler --log log' 'replay -P fp32 trace' 'train --plan plan'; do
+    'scaler --log log' 'replay -P fp32 trace' 'train --run plan'; do
     input=${words##* }
     cp "$dir/made/$input" . # shellcheck disable=SC2086 # words
     "$MPSIM" $words >>"$input" 2>../err
@@ -175,8 +175,8 @@ rm -f name.* && ln -s name.gp name.dat && : >name.gp
 # ---- outputs against each other ----
 clean && : >one && ln one two && ln -s one three
 for words in 'scaler --pattern 1,0 -o one --state-out two' 'scaler --pattern 1,0 -o three --state-out one' \
-    'train --plan ../made/plan -o one --digests three' 'train --plan ../made/plan --checkpoint two --digests ./one' \
-    'train --plan ../made/plan -o new --checkpoint ./new'; do
+    'train --run ../made/plan -o one --digests three' 'train --run ../made/plan --checkpoint two --digests ./one' \
+    'train --run ../made/plan -o new --checkpoint ./new'; do
     # shellcheck disable=SC2086 # words
     "$MPSIM" $words >../out 2>../err
     [ $? -eq 2 ] && [ ! -s one ] && [ ! -e new ]; ok $? "two outputs are one file: $words"

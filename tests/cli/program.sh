@@ -227,7 +227,7 @@ scaler --pattern @FILE
 scaler --pattern 1,0 --state-in FILE
 replay -P fp32 FILE
 train -P FILE
-train --plan FILE
+train --run FILE
 train --resume FILE
 plot histogram FILE
 verify vectors --vectors FILE

@@ -107,7 +107,7 @@ train 0 -P megatron-fp16 && has 'clip 1 (megatron)'; ok $? "a policy alone is as
 run 0 train --compare --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(column clip | sort -u)" = none ]; ok $? "--compare: no clip, for all"
 run 0 train --compare --as-published --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(column clip | sort -u | wc -l)" -eq 3 ]
 ok $? "--compare --as-published: three clips"
-train 2 -P fp32 --as-published && train 2 -P fp32 -P apex-O2 --as-published --clip 1 && train 2 --as-published --plan x; ok $? "--as-published: of several, without --clip"
+train 2 -P fp32 --as-published && train 2 -P fp32 -P apex-O2 --as-published --clip 1 && train 2 --as-published --run x; ok $? "--as-published: of several, without --clip"
 "$MPSIM" train $small -P fp32 -P pytorch-amp-fp16 -P bf16-pure --loss-scaling static:64 --csv >"$dir/out" 2>"$dir/err"
 [ "$(column final_scale | tr '\n' ' ')" = '1 64 1 ' ] && has 'note: --loss-scaling: .*: fp32, bf16-pure$' err && [ "$(wc -l <"$dir/err")" -eq 1 ]
 ok $? "--loss-scaling: where there is a scale, and says where there is none"
@@ -160,18 +160,24 @@ again='-P pytorch-amp-fp16 --loss-scaling torch:init=2^22'
 train 0 $again --check-digests "$dir/digests" && has "^digests  *equal to .* in 10 steps"; ok $? "--check-digests: equal"
 # shellcheck disable=SC2086
 train 0 $again --steps 20 --check-digests "$dir/digests" && has "in 10 steps"; ok $? "--check-digests: of the steps that are there"
-# version1: as files were that have no digest of their own, which may say anything
-version1() { sed 's|^# mpsim-train-digests/2|# mpsim-train-digests/1|; /^# end /d'; }
+# with_end: standard input with the last line that is due, as the message about a wrong one says it
+with_end() {
+    sed '/^# end /d' >"$dir/body"
+    { cat "$dir/body"; echo '# end 0000000000000000'; } >"$dir/unfinished"
+    train 3 -P fp32 --check-digests "$dir/unfinished"
+    cat "$dir/body"
+    sed -n 's/.*what is above has digest \([0-9a-f]*\), not.*/# end \1/p' "$dir/err"
+}
 sed '/^4 /,$s/^  out:head .*/  out:head 0123456789abcdef/' "$dir/digests" >"$dir/tampered"
 # shellcheck disable=SC2086
 train 3 $again --check-digests "$dir/tampered" && has "^mpsim: $dir/tampered: line [0-9]*: what is above has digest " err
 ok $? "--check-digests: a tampered file"
-version1 <"$dir/tampered" >"$dir/other"
+with_end <"$dir/tampered" >"$dir/other"
 # shellcheck disable=SC2086
 train 1 $again --quiet --check-digests "$dir/other" && has 'differ from .*: step 4, tensor out:head: digest .*, there 0123456789abcdef$' &&
     has '^status *digests differ at step 4$'
 ok $? "--check-digests: the first tensor that differs"
-sed '/^  /d; s/^6 \(........\) .*/6 \1 0123456789abcdef/' "$dir/digests" | version1 >"$dir/other"
+sed '/^  /d; s/^6 \(........\) .*/6 \1 0123456789abcdef/' "$dir/digests" | with_end >"$dir/other"
 # shellcheck disable=SC2086
 train 1 $again --quiet --check-digests "$dir/other" && has 'differ from .*: step 6: digest '; ok $? "--check-digests: the first step that differs"
 # shellcheck disable=SC2086
@@ -184,14 +190,13 @@ for edit in '/^5 /d' '/^5 /p' '/^5 /{h;d};/^6 /G' '$d'; do
     # shellcheck disable=SC2086
     train 3 $again --check-digests "$dir/tampered"; ok $? "--check-digests: edited by $edit"
 done
-version1 <"$dir/digests" >"$dir/other"
+sed '$d' "$dir/digests" >"$dir/other"
 # shellcheck disable=SC2086
-"$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err" && has 'in 10 steps' && has 'note: .*version 1' err
-ok $? "--check-digests: version 1, with a note"
-{ grep '^#' "$dir/digests"; echo '1 12 34'; } | version1 >"$dir/other"
+train 3 $again --check-digests "$dir/other" && has 'cut off' err; ok $? "--check-digests: without its last line"
+{ grep '^#' "$dir/digests"; echo '1 12 34'; } | grep -v '^# end' >"$dir/other"
 # shellcheck disable=SC2086
 train 3 $again --check-digests "$dir/other" && has 'line [0-9]*: not ' err; ok $? "--check-digests: a bad line"
-grep '^#' "$dir/digests" | version1 >"$dir/other"
+grep '^#' "$dir/digests" | with_end >"$dir/other"
 # shellcheck disable=SC2086
 "$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'none of the steps' err; ok $? "--check-digests: no steps"
@@ -225,7 +230,7 @@ run 3 train --resume "$dir/trace/step_000003/rank_00000.safetensors" && has 'not
 run 4 train --resume "$dir/none"; ok $? "--resume: no file"
 run 2 train --resume "$dir/point" --steps 12 --lr 0.2 && has '--lr cannot change it' err; ok $? "--resume: an option of the run, without a policy"
 cp "$dir/point" "$dir/kept"
-for o in output digests write-plan; do
+for o in output digests write-run; do
     train 2 $again --resume "$dir/point" "--$o" "$dir/point" && cmp -s "$dir/point" "$dir/kept"; ok $? "--resume: --$o does not replace it"
 done
 run 0 train --resume "$dir/kept" --steps 12 --checkpoint "$dir/kept" && run 0 info "$dir/kept" && has 'step 12$'
@@ -241,17 +246,17 @@ run 0 train -P fp32 --width 4 --depth 1 --batch 4 --steps 2 --checkpoint "$dir/e
 ) && cmp -s "$dir/early" "$dir/kept" && [ -z "$(find "$dir" -name '*.tmp')" ]
 ok $? "no room: the earlier checkpoint stays, and nothing temporary"
 
-# ---- plans ----
+# ---- runs as text ----
 # shellcheck disable=SC2086
-train 0 $again --write-plan "$dir/plan" && [ ! -s "$dir/out" ] && grep -q '^mpsim-train/1$' "$dir/plan"; ok $? "--write-plan"
-run 0 train --plan "$dir/plan" --check-digests "$dir/digests" && has 'in 10 steps'; ok $? "--plan: the same digests"
-run 2 train --plan "$dir/plan" --steps 5 && has 'whole run' err; ok $? "--plan and an option of the run"
-run 2 train --plan "$dir/plan" -P fp32; ok $? "--plan and a policy"
-sed 's/^steps .*/steps 0/' "$dir/plan" >"$dir/other"
-run 3 train --plan "$dir/other" && has 'steps 0: at least 1' err; ok $? "--plan: no steps"
-sed 's/^batch 16/batch 0/' "$dir/plan" >"$dir/other"
-run 3 train --plan "$dir/other" && has "^mpsim: $dir/other: " err; ok $? "--plan: a bad one"
-run 4 train --plan "$dir/none"; ok $? "--plan: no file"
+train 0 $again --write-run "$dir/run.txt" && [ ! -s "$dir/out" ] && grep -q '^mpsim-run/1$' "$dir/run.txt"; ok $? "--write-run"
+run 0 train --run "$dir/run.txt" --check-digests "$dir/digests" && has 'in 10 steps'; ok $? "--run: the same digests"
+run 2 train --run "$dir/run.txt" --steps 5 && has 'whole run' err; ok $? "--run and an option of the run"
+run 2 train --run "$dir/run.txt" -P fp32; ok $? "--run and a policy"
+sed 's/^steps .*/steps 0/' "$dir/run.txt" >"$dir/other"
+run 3 train --run "$dir/other" && has 'steps 0: at least 1' err; ok $? "--run: no steps"
+sed 's/^batch 16/batch 0/' "$dir/run.txt" >"$dir/other"
+run 3 train --run "$dir/other" && has "^mpsim: $dir/other: " err; ok $? "--run: a bad one"
+run 4 train --run "$dir/none"; ok $? "--run: no file"
 
 # ---- interrupts ----
 if timeout --foreground 1 true 2>/dev/null; then
@@ -298,15 +303,15 @@ train 2 -P fp32 --optimizer sdg && train 2 -P fp32 --variant none && train 2 -P 
 ok $? "bad names"
 train 2 -P fp32 --json --csv && train 2 -P fp32 extra && train 2 -P fp32 --batchnorm --no-batchnorm; ok $? "what excludes each other"
 train 2 -P fp32 --trace-every 2 && train 2 -P fp32 --checkpoint-every 2 && train 2 -P fp32 --digests-tensors; ok $? "what goes with another option"
-for o in checkpoint resume digests check-digests write-plan; do
+for o in checkpoint resume digests check-digests write-run; do
     train 2 -P fp32 -P apex-O1 "--$o" "$dir/x" && has "$o is for one policy" err && [ ! -e "$dir/x" ]; ok $? "--$o and two policies"
 done
 for o in output checkpoint trace digests check-digests; do
-    train 2 -P fp32 --write-plan "$dir/x" "--$o" "$dir/y" && has "$o has no use" err && [ ! -e "$dir/x" ]; ok $? "--write-plan and --$o"
+    train 2 -P fp32 --write-run "$dir/x" "--$o" "$dir/y" && has "$o has no use" err && [ ! -e "$dir/x" ]; ok $? "--write-run and --$o"
 done
 train 2 -P fp32 -P fp32 --trace "$dir/x" && has "two policies are called 'fp32'" err && [ ! -e "$dir/x" ]; ok $? "--trace: one name twice"
 cp "$MPSIM_POLICIES/fp32.yaml" "$dir/mine.yaml"
-for o in output digests checkpoint write-plan; do
+for o in output digests checkpoint write-run; do
     train 2 -P "$dir/mine.yaml" "--$o" "$dir/mine.yaml" && cmp -s "$MPSIM_POLICIES/fp32.yaml" "$dir/mine.yaml"; ok $? "an input is not replaced: --$o"
 done
 train 2 -P fp32 -o "$dir/twice" --digests "$dir/twice" && [ ! -e "$dir/twice" ]; ok $? "two outputs are not one file"

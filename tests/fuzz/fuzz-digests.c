@@ -43,11 +43,11 @@ static void check_file(char *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t size;
-    char *text = input_text(data, n), *sealed = input_sealed(data, n, "# end ", &size);
+    char *text = input_text(data, n), *ended = input_with_digest(data, n, "# end ", &size);
     if (n)
         check_file(text, n);
-    check_file(sealed, size);
+    check_file(ended, size);
     free(text);
-    free(sealed);
+    free(ended);
     return 0;
 }

@@ -11,11 +11,10 @@ static void check_file(const uint8_t *data, size_t n)
 {
     const char *path = input_path(data, n);
     char spec[STATE_SPEC], state[STATE_TEXT];
-    int sealed = 0;
     mpsim_scaler_config c;
     mpsim_scaler s;
     messages_begin();
-    const int code = scalerstate_read(path, spec, state, &sealed);
+    const int code = scalerstate_read(path, spec, state);
     messages_check(code);
     if (code)
         return;
@@ -30,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     size_t size;
     check_file(data, n);
     if (n >= sizeof head - 1 && memcmp(data, head, sizeof head - 1) == 0) {
-        char *text = input_sealed(data, n, "digest ", &size);
+        char *text = input_with_digest(data, n, "digest ", &size);
         check_file((const uint8_t *)text, size);
         free(text);
     }

@@ -66,7 +66,7 @@ char *input_text(const uint8_t *data, size_t n)
     return text;
 }
 
-char *input_sealed(const uint8_t *data, size_t n, const char *before, size_t *size)
+char *input_with_digest(const uint8_t *data, size_t n, const char *before, size_t *size)
 {
     const size_t all = n + strlen(before) + 20;
     char *text = malloc(all);

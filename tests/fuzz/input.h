@@ -18,9 +18,9 @@ const char *input_path(const uint8_t *data, size_t n);
 /* input_text -- the bytes and a zero, on the heap, with nothing behind; to be freed. */
 char *input_text(const uint8_t *data, size_t n);
 
-/* input_sealed -- the bytes, a new line if they do not end in one, and a line of `before` and their digest
+/* input_with_digest -- the bytes, a new line if they do not end in one, and a line of `before` and their digest
  * (mpsim_digest_bytes), *size bytes in all; to be freed. */
-char *input_sealed(const uint8_t *data, size_t n, const char *before, size_t *size);
+char *input_with_digest(const uint8_t *data, size_t n, const char *before, size_t *size);
 
 /* must_be_line -- the text is one line that a terminal can be shown, and is not empty. */
 void must_be_line(const char *text);

@@ -9,7 +9,7 @@ if [ ! -x "$MPSIM_GPU" ]; then
     exit 0
 fi
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
-set -- --quick --plans "$MPSIM_SRCDIR/gpu/plans"
+set -- --quick --runs "$MPSIM_SRCDIR/gpu/runs"
 "$MPSIM_GPU" "$@" --output "$dir/record.json" >"$dir/out" 2>"$dir/err"
 status=$?
 if [ $status -eq 77 ]; then
@@ -19,8 +19,8 @@ fi
 ok $status "every check, probe, training and measured result agrees with the reference"
 grep -q '"schema":"mpsim.gpu/1"' "$dir/record.json"
 ok $? "a record is written"
-run 0 train --plan "$MPSIM_SRCDIR/gpu/plans/mlp-fp16.plan" --check-digests "$dir/record-mlp-fp16.digests" || # another
-    grep -q '^# plan arch [a-gi-z]' "$dir/record-mlp-fp16.digests" # architecture
+run 0 train --run "$MPSIM_SRCDIR/gpu/runs/mlp-fp16.run" --check-digests "$dir/record-mlp-fp16.digests" || # another
+    grep -q '^# run arch [a-gi-z]' "$dir/record-mlp-fp16.digests" # architecture
 ok $? "mpsim train repeats a training of the device"
 "$MPSIM_GPU" "$@" --output "$dir/no/such/folder" >"$dir/out" 2>"$dir/err"
 [ $? -eq 4 ] && grep -q '^mpsim-gpu: ' "$dir/err"

@@ -11,18 +11,18 @@ if [ ! -x "$MPSIM_GPU_HOST" ]; then
     echo "1..0 # SKIP no C++ compiler"
     exit 0
 fi
-mkdir "$dir/plans"
-printf 'one\ntwo\nthree\n' >"$dir/plans/list"
+mkdir "$dir/runs"
+printf 'one\ntwo\nthree\n' >"$dir/runs/list"
 for p in one three; do
-    "$MPSIM" train -P pytorch-amp-fp16 --width 16 --batch 8 --steps 3 --write-plan "$dir/plans/$p.plan"
+    "$MPSIM" train -P pytorch-amp-fp16 --width 16 --batch 8 --steps 3 --write-run "$dir/runs/$p.run"
 done
-"$MPSIM" train -P pytorch-amp-fp16 --net cnn --width 4 --depth 1 --batch 2 --steps 3 --write-plan "$dir/plans/two.plan"
+"$MPSIM" train -P pytorch-amp-fp16 --net cnn --width 4 --depth 1 --batch 2 --steps 3 --write-run "$dir/runs/two.run"
 
 asks() { # asks "fault NAME"|"hang NAME" CODE ARGUMENT...: a tiny run, four seconds an item; the record in $dir/out
     what=$1 want=$2
     shift 2
     rm -f "$dir"/record*
-    MPSIM_TEST_KERNEL=$what "$MPSIM_GPU_HOST" --tiny --limit 4 --plans "$dir/plans" "$@" --output "$dir/record.json" \
+    MPSIM_TEST_KERNEL=$what "$MPSIM_GPU_HOST" --tiny --limit 4 --runs "$dir/runs" "$@" --output "$dir/record.json" \
         >"$dir/said" 2>"$dir/err" </dev/null
     [ $? -eq "$want" ] && mv "$dir/record.json" "$dir/out" && [ ! -e "$dir/record.json.part" ]
 }
@@ -69,14 +69,14 @@ done
 
 # ---- trainings ----
 for how in fault hang; do
-    asks "$how maxpool" 4 --only training && has '"plan":"one","status":"equal"' && has '"plan":"three","status":"equal"' &&
-        has '"plan":"two","status":"failed","report":'
-    ok $? "trainings: one plan's $how costs that plan"
+    asks "$how maxpool" 4 --only training && has '"run":"one","status":"equal"' && has '"run":"three","status":"equal"' &&
+        has '"run":"two","status":"failed","report":'
+    ok $? "trainings: one run's $how costs that run"
 done
 has '"report":"behind 0 equal steps: hung: no answer within 4 s, its process was killed"'
 ok $? "the report says how far it came"
 # ---- everything, in one run ----
-asks "hang $w" 4 && has '"plan":"three","status":"equal"' && has '"id":"P.*"status":"done"' && has '"name":"copy[^"]*","status":"done"'
+asks "hang $w" 4 && has '"run":"three","status":"equal"' && has '"id":"P.*"status":"done"' && has '"name":"copy[^"]*","status":"done"'
 ok $? "a hang in the first part: all parts are run"
 asks "fault $w" 4 --one-process && has 'not run: an item before it spoilt the process'
 ok $? "--one-process: nothing follows a fault, and says so"

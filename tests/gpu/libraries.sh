@@ -27,7 +27,7 @@ cp "$dir/toolkit/lib64/libcublas.so.13" "$dir/toolkit/lib64/libcublasLt.so.13"
 speed() { # speed CODE ROWS [NAME=VALUE]...: the rows with that word in their names, in $dir/out
     want=$1 rows=$2
     shift 2
-    env CUDA_HOME="$dir/toolkit" "$@" "$MPSIM_GPU_HOST" --tiny --only "$rows" --plans "$dir" >"$dir/out" 2>"$dir/err" </dev/null
+    env CUDA_HOME="$dir/toolkit" "$@" "$MPSIM_GPU_HOST" --tiny --only "$rows" --runs "$dir" >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq "$want" ]
 }
 

@@ -1,9 +1,9 @@
-/* t-launches.cc -- what a step of the plans in gpu/plans costs a device beside its arithmetic: launches of
+/* t-launches.cc -- what a step of the runs in gpu/runs costs a device beside its arithmetic: launches of
  * kernels, and how often the host waits for a copy. The first step, which updates. */
 #include "steps.h"
 
 struct cost {
-    const char *plan;
+    const char *run;
     unsigned launches, waits;
 };
 
@@ -24,7 +24,7 @@ static int step_of(const char *name, cost *found)
     train_run r;
     train_step s;
     memset(&r, 0, sizeof r);
-    snprintf(path, sizeof path, "%s/gpu/plans/%s.plan", top ? top : ".", name);
+    snprintf(path, sizeof path, "%s/gpu/runs/%s.run", top ? top : ".", name);
     FILE *f = fopen(path, "r");
     int good = f && train_run_read(&r, f, error) == 0;
     if (f)
@@ -55,9 +55,9 @@ int main()
         return 1;
     for (const cost &c : costs) {
         cost found = c;
-        const int good = step_of(c.plan, &found);
+        const int good = step_of(c.run, &found);
         OK(good && found.launches == c.launches && found.waits == c.waits,
-           "%s: %u launches (%u in the table), %u waits of the host (%u)", c.plan, found.launches,
+           "%s: %u launches (%u in the table), %u waits of the host (%u)", c.run, found.launches,
            c.launches, found.waits, c.waits);
     }
     train_engine_close(&cpu);

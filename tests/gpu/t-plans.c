@@ -1,4 +1,4 @@
-/* t-plans.c -- gpu/program/training.c: a plan on a "device" and the CPU in step. The device is the CPU's engine
+/* t-plans.c -- gpu/program/training.c: a run on a "device" and the CPU in step. The device is the CPU's engine
  * with a fault: a product that is wrong, then one that fails. */
 #include "support/support.h"
 
@@ -37,16 +37,16 @@ static int open_faulty(train_engine *e, char *why, size_t size)
     return 0;
 }
 
-/* A step of the plan has eight products. */
+/* A step of the run has eight products. */
 static gpu_training train_with(long wrong_product, long failing_product)
 {
     const gpu_training_how how = {.open = open_faulty, .part = 1, .most = 5, .timed = 2};
     gpu_training t;
     memset(&t, 0, sizeof t);
-    snprintf(t.plan, sizeof t.plan, "mlp-fp32");
+    snprintf(t.run, sizeof t.run, "mlp-fp32");
     wrong_at = wrong_product;
     failing_at = failing_product;
-    gpu_training_run(&t, test_source_path("gpu/plans"), &how);
+    gpu_training_run(&t, test_source_path("gpu/runs"), &how);
     return t;
 }
 
@@ -101,5 +101,5 @@ int main(void)
     tcase_add_test(c, fails);
     tcase_add_test(c, differs_and_fails);
     TCase *cases[] = {c, NULL};
-    return test_main("gpu/plans", cases);
+    return test_main("gpu/runs", cases);
 }

@@ -186,12 +186,12 @@ static int replay_probe(const json_t *o, size_t i, int sm, char *why)
 /* What a training says of itself; `folder` is that of the record, NULL: not known. */
 static int replay_training(const json_t *o, const char *folder, char *why)
 {
-    const char *name = text(o, "plan"), *status = text(o, "status"), *file = text(o, "digests");
+    const char *name = text(o, "run"), *status = text(o, "status"), *file = text(o, "digests");
     const uint64_t steps = number(o, "steps"), equal = number(o, "compared");
     const int has_report = text(o, "report")[0] != 0;
     char path[4096];
     if (!*name)
-        return complain(why, "training", "without a plan");
+        return complain(why, "training", "without a run");
     if (strcmp(status, "skipped") == 0 || strcmp(status, "failed") == 0)
         return has_report ? 0 : complain(why, name, "not trained, and no reason");
     if (strcmp(status, "equal") != 0 && strcmp(status, "differs") != 0)
@@ -315,14 +315,14 @@ static void play_probe(gpu_probe *p, size_t i, int sm)
 
 /* Trainings of each kind. */
 static const gpu_training trainings[] = {
-    {.plan = "mlp-fp16", .arch = "hopper", .status = GPU_TRAINING_EQUAL, .steps = 500,
+    {.run = "mlp-fp16", .arch = "hopper", .status = GPU_TRAINING_EQUAL, .steps = 500,
      .compared = 500, .tensors = 23500, .skipped = 9, .first_loss = 2.3f, .last_loss = 0.25f,
      .seconds = 3, .seconds_step = 1e-3, .digests = "x-mlp-fp16.digests"},
-    {.plan = "cnn-fp8", .arch = "hopper", .status = GPU_TRAINING_DIFFERS, .steps = 100,
+    {.run = "cnn-fp8", .arch = "hopper", .status = GPU_TRAINING_DIFFERS, .steps = 100,
      .compared = 7, .tensors = 700, .first_loss = 2.3f, .last_loss = NAN,
      .digests = "x-cnn-fp8.digests",
      .report = "step 7: out:fc1[3][0]: 0x3c74c000 by cuda, \"0x3c80e000\" by cpu"},
-    {.plan = "cnn-tf32", .status = GPU_TRAINING_SKIPPED, .report = "not asked for"},
+    {.run = "cnn-tf32", .status = GPU_TRAINING_SKIPPED, .report = "not asked for"},
 };
 static const gpu_speed_row speeds[] = {
     {.name = "copy", .bytes = 2e9, .seconds = 1e-3, .checked = -1},
@@ -443,7 +443,7 @@ static void test_tampered_trainings(json_t *root)
         size_t i;
         const char *key, *value; /* value: JSON; NULL: the key goes */
     } rows[] = {
-        {"training", 0, "plan", NULL},
+        {"training", 0, "run", NULL},
         {"training", 0, "status", "\"failed\""},
         {"training", 0, "status", NULL},
         {"training", 0, "status", "\"differs\""},

@@ -2,6 +2,7 @@
  * of another run. */
 #include "sim/cli/options.h"
 #include "sim/train/checkpoint.h"
+#include "sim/train/seal.h"
 #include "support/replaykept.h"
 #include "support/support.h"
 #include "support/trainer.h"
@@ -50,7 +51,6 @@ START_TEST(a_resumed_run_gives_the_same_bits)
                       "%s", error.text);
         ck_assert_uint_eq(read.step, from);
         ck_assert_uint_eq(read.taken, 2);
-        ck_assert_int_eq(read.unsealed, 0);
         for (uint64_t i = from; i < STEPS; i++)
             ck_assert_uint_eq(trainer_next(&b), whole[i]);
         trainer_close(&b);
@@ -59,12 +59,12 @@ START_TEST(a_resumed_run_gives_the_same_bits)
 }
 END_TEST
 
-/* A checkpoint taken apart, to be written with one thing changed: as version 1, which has no digests
- * that would speak first. */
+/* A checkpoint taken apart, to be written with one thing changed and with the digests of what it says then, which would
+ * be refused before anything else. */
 typedef struct parts {
     trainer own;
     stored_list list;
-    char *plan, state[1 << 16], step[24], taken[24], schema[64];
+    char *run, state[1 << 16], step[24], taken[24], schema[64];
 } parts;
 
 static int take_state(const train_item *x, void *context)
@@ -82,16 +82,16 @@ static void take_apart(parts *p, const char *name)
     (void)trainer_next(&p->own);
     ck_assert_int_eq(train_visit(p->own.train, take_state, p), 0);
     ck_assert_uint_lt(train_state_save(p->own.train, p->state, sizeof p->state), sizeof p->state);
-    p->plan = run_text(&p->own.run);
+    p->run = run_text(&p->own.run);
     strcpy(p->step, "2");
     strcpy(p->taken, "2");
-    strcpy(p->schema, "mpsim-train-checkpoint/1");
+    strcpy(p->schema, "mpsim-train-checkpoint/2");
 }
 
 static void forget_parts(parts *p)
 {
     stored_clear(&p->list);
-    free(p->plan);
+    free(p->run);
     trainer_close(&p->own);
 }
 
@@ -101,14 +101,19 @@ static const char *try(const parts *p, const char *name)
     static trace_error error;
     trainer t;
     checkpoint_note note;
-    const char *const pairs[][2] = {{"mpsim.schema", p->schema},
-                                    {"mpsim.step", p->step},
-                                    {"mpsim.optimizer_steps", p->taken},
-                                    {"mpsim.train.plan", p->plan},
-                                    {"mpsim.train.state", p->state}};
+    const char *pairs[][2] = {{"mpsim.schema", p->schema},
+                              {"mpsim.step", p->step},
+                              {"mpsim.optimizer_steps", p->taken},
+                              {"mpsim.train.run", p->run},
+                              {"mpsim.train.state", p->state},
+                              {"mpsim.train.digests", NULL}};
+    char *digests = seal_text(&p->list, (const char *const(*)[2])pairs, 5);
     const char *path = trainer_path("damaged");
     memset(&error, 0, sizeof error);
-    ck_assert_msg(stored_write(&p->list, path, pairs, 5, &error) == 0, "%s", error.text);
+    ck_assert_ptr_nonnull(digests);
+    pairs[5][1] = digests;
+    ck_assert_msg(stored_write(&p->list, path, (const char *const(*)[2])pairs, 6, &error) == 0, "%s", error.text);
+    free(digests);
     trainer_open(&t, name, "mlp", 6);
     if (checkpoint_read(path, &t.run, t.train, &note, &error) == 0)
         error.text[0] = '\0';
@@ -169,7 +174,7 @@ START_TEST(damaged_checkpoints_are_refused)
     /* what it is */
     strcpy(p.schema, "mpsim-trace/1");
     REFUSED(&p, "not a checkpoint");
-    strcpy(p.schema, "mpsim-train-checkpoint/1");
+    strcpy(p.schema, "mpsim-train-checkpoint/2");
     /* the state */
     char *age = strstr(p.state, "\nage ");
     age = strchr(age + 1, '\n') - 1; /* of two steps no parameter has three updates */
@@ -197,14 +202,14 @@ START_TEST(checkpoints_of_other_runs_are_refused)
     ck_assert_ptr_nonnull(strstr(try(&p, POLICY), "not "));
     forget_parts(&p);
     take_apart(&p, POLICY);
-    char *batch = strstr(p.plan, "batch 8");
+    char *batch = strstr(p.run, "batch 8");
     ck_assert_ptr_nonnull(batch);
     batch[6] = '9';
     REFUSED(&p, "batch 9, not 8");
     batch[6] = '8';
-    p.plan[strlen(p.plan) - 9] = '\0';
+    p.run[strlen(p.run) - 9] = '\0';
     REFUSED(&p, "another run");
-    p.plan[0] = '\0';
+    p.run[0] = '\0';
     REFUSED(&p, "nothing more, not ");
     forget_parts(&p);
 }
@@ -248,10 +253,10 @@ START_TEST(the_run_of_a_checkpoint)
     ck_assert_str_eq(try(&p, POLICY), "");
     ck_assert_msg(checkpoint_run(trainer_path("damaged"), &read, &error) == 0, "%s", error.text);
     char *text = run_text(&read);
-    ck_assert_str_eq(text, p.plan);
+    ck_assert_str_eq(text, p.run);
     free(text);
     train_run_clear(&read);
-    strcpy(p.plan + strlen(p.plan) / 2, "nonsense\n");
+    strcpy(p.run + strlen(p.run) / 2, "nonsense\n");
     (void)try(&p, POLICY);
     ck_assert_int_ne(checkpoint_run(trainer_path("damaged"), &read, &error), 0);
     ck_assert_int_eq(error.exit, EXIT_DATA);

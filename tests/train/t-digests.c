@@ -2,7 +2,7 @@
  *
  * tests/golden/train-NAME.digests are short runs of our own: they pin every bit of a training over
  * compilers, instruction sets and platforms. They prove nothing about correctness.
- * MPSIM_GOLDEN_UPDATE=1 rewrites them (explain it in NEWS.md), from the plans of gpu/plans, by the
+ * MPSIM_GOLDEN_UPDATE=1 rewrites them (explain it in NEWS.md), from the runs of gpu/runs, by the
  * generic loops; every instruction set is compared with them.
  *
  * data/gpu/NAME.digests are runs of real devices: the first steps always, all with
@@ -14,6 +14,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <mpsim/digest.h>
 #include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static uint64_t compared, tensors; /* by all of this program */
 /* The run whose digests these are. */
 static int run_of(const train_digest_file *d, train_run *r, char *line)
 {
-    FILE *f = fmemopen(d->plan, strlen(d->plan), "r");
+    FILE *f = fmemopen(d->run, strlen(d->run), "r");
     if (!f)
         return -1;
     const int code = train_run_read(r, f, line);
@@ -127,7 +128,7 @@ static int use_isa(size_t i)
 /* ---- our own runs ---- */
 
 static const struct golden {
-    const char *name, *plan, *arch; /* arch: NULL: the plan's */
+    const char *name, *run, *arch; /* arch: NULL: the run's */
     uint64_t steps;
     uint32_t batch, context; /* context: of transformers */
 } goldens[] = {
@@ -159,23 +160,23 @@ static const char *golden_path(const struct golden *g)
     return test_source_path(path);
 }
 
-static int read_plan(const char *name, train_run *r, char *why)
+static int read_run(const char *name, train_run *r, char *why)
 {
     char path[96], line[TRAIN_ERROR];
-    snprintf(path, sizeof path, "gpu/plans/%s.plan", name);
+    snprintf(path, sizeof path, "gpu/runs/%s.run", name);
     FILE *f = fopen(test_source_path(path), "r");
     if (!f)
-        return complain(why, "a plan that cannot be read");
+        return complain(why, "a run that cannot be read");
     const int code = train_run_read(r, f, line);
     fclose(f);
     return code ? complain(why, line) : 0;
 }
 
-/* The plan, made short. */
+/* The run, made short. */
 static int read_short(const struct golden *g, train_run *r, char *why)
 {
     char line[TRAIN_ERROR];
-    int code = read_plan(g->plan, r, why);
+    int code = read_run(g->run, r, why);
     r->settings.steps = g->steps;
     r->settings.batch = g->batch;
     if (g->arch)
@@ -249,7 +250,7 @@ static void test_goldens(void)
         ;
 }
 
-/* ---- the plans of gpu/plans ---- */
+/* ---- the runs of gpu/runs ---- */
 
 /* What each must be: a device trains it long enough, with Hopper's products, and it learns (of transformers
  * that is asked with MPSIM_TEST_EXPENSIVE=1: all their steps). */
@@ -259,7 +260,7 @@ static const struct trained {
     float least, most, last; /* loss of the first step; of the last, 0: not asked */
 } trained[] = {{"mlp", 500, 1, 4, 0}, {"cnn", 100, 1, 4, 0}, {"gpt", 200, 5, 6, 4}};
 
-static int train_plan_of(train *t, const struct trained *want, uint64_t steps, char *line)
+static int train_run_of(train *t, const struct trained *want, uint64_t steps, char *line)
 {
     train_step s = {0};
     if (train_next(t, &s, line) || !(s.loss > want->least) || !(s.loss < want->most))
@@ -270,13 +271,13 @@ static int train_plan_of(train *t, const struct trained *want, uint64_t steps, c
     return steps > 1 && !(s.loss < want->last) ? -1 : 0;
 }
 
-static int check_plan(const char *name, char *why)
+static int check_run(const char *name, char *why)
 {
     const struct trained *want = trained;
     char line[TRAIN_ERROR] = "";
     train_run r = {0};
     train_engine e = {0};
-    int code = read_plan(name, &r, why);
+    int code = read_run(name, &r, why);
     while (want < trained + 2 && strncmp(name, want->net, 3) != 0)
         want++;
     if (!code && (strcmp(want->net, r.settings.net) != 0 || strcmp(r.settings.arch, "hopper") != 0 ||
@@ -284,7 +285,7 @@ static int check_plan(const char *name, char *why)
         code = complain(why, "another network or architecture, or too few steps");
     if (!code && train_engine_cpu(&e, NULL) == 0) {
         train *t = train_open(&r, &e, 0, line);
-        if (!t || train_plan_of(t, want, want->last > 0 && test_expensive() ? r.settings.steps : 1, line))
+        if (!t || train_run_of(t, want, want->last > 0 && test_expensive() ? r.settings.steps : 1, line))
             code = complain(why, line[0] ? line : "the losses of another network");
         if (t)
             train_close(t);
@@ -294,21 +295,21 @@ static int check_plan(const char *name, char *why)
     return code;
 }
 
-static void test_plans(void)
+static void test_runs(void)
 {
     char line[1024], why[WHY] = "";
     int n = 0, bad = 0;
-    FILE *f = fopen(test_source_path("gpu/plans/list"), "r");
+    FILE *f = fopen(test_source_path("gpu/runs/list"), "r");
     while (f && !bad && fgets(line, sizeof line, f)) {
         line[strcspn(line, " \n")] = 0;
-        bad = check_plan(line, why);
+        bad = check_run(line, why);
         n++;
     }
     if (f)
         fclose(f);
     if (bad)
         printf("# %s\n", line);
-    ok(!bad && n == 22, "the plans for devices: the CPU begins each", why);
+    ok(!bad && n == 22, "the runs for devices: the CPU begins each", why);
 }
 
 /* ---- the reader finds what is wrong ---- */
@@ -325,11 +326,16 @@ static char *read_text(const char *path)
     return text;
 }
 
-static int repeat_text(const char *text, char *why)
+/* ended: with the last line that is due instead of its own. */
+static int repeat_text(const char *text, int ended, char *why)
 {
+    const char *end = ended ? strstr(text, "# end ") : NULL;
+    const size_t n = end ? (size_t)(end - text) : strlen(text);
     FILE *f = tmpfile();
     int code = complain(why, "no temporary file");
-    if (f && fputs(text, f) != EOF) {
+    if (f && fwrite(text, 1, n, f) == n) {
+        if (ended)
+            fprintf(f, "# end %016" PRIx64 "\n", mpsim_digest_bytes(text, n, 0));
         rewind(f);
         code = repeat_file(f, UINT64_MAX, why);
     }
@@ -350,12 +356,12 @@ static void test_changed(void)
         while (begin > text && begin[-1] != '\n')
             begin--;
         const char *last = strchr(begin, '\n');
-        if (!last || p < last - 16 || p >= last || (p - text) % 67)
+        if (!last || *begin == '#' || p < last - 16 || p >= last || (p - text) % 67)
             continue; /* in the digest that ends the line */
         saved = *p;
         *p = saved == '0' ? '1' : '0';
         tried++;
-        const int code = repeat_text(text, why);
+        const int code = repeat_text(text, 1, why);
         if (code == 1 && strncmp(why, "step ", 5) == 0 &&
             (*begin != ' ' || strstr(why, ", tensor ") != NULL))
             found++;
@@ -371,15 +377,15 @@ static void test_changed(void)
 static void test_refused(void)
 {
     static const struct {
-        const char *head, *body; /* head: 1: that of a golden file comes first */
+        const char *head, *body; /* head: "": body alone, "e": and its end, "h": that of a golden file, body, end */
         int code;
         const char *says;
     } rows[] = {
         {"", "", -1, "line 1: these are no digests"},
         {"", "# mpsim-train-digests/3\n", -1, "line 1: these are no digests"},
         {"", "# mpsim-train-digests/2\n", -1, "cut off"},
-        {"", "# mpsim-train-digests/1\n1 40135c29 00f1e2d3c4b5a697\n", -1, "no plan"},
-        {"", "# mpsim-train-digests/1\n# plan mpsim-train/1\n# plan net mlp\n", -1, "too early"},
+        {"e", "# mpsim-train-digests/2\n1 40135c29 00f1e2d3c4b5a697\n", -1, "no lines '# run"},
+        {"e", "# mpsim-train-digests/2\n# run mpsim-run/1\n# run net mlp\n", -1, "too early"},
         {"h", "", -1, "no steps"},
         {"h", "1 40135c29\n", -1, "not 'STEP LOSS DIGEST'"},
         {"h", "1 40135c29 00f1e2d3c4b5a69\n", -1, "not 'STEP LOSS DIGEST'"},
@@ -404,8 +410,8 @@ static void test_refused(void)
     if (head)
         head[1] = 0;
     for (size_t i = 0; head && i < sizeof rows / sizeof *rows; i++) {
-        snprintf(all, sizeof all, "%s%s", rows[i].head[0] ? text : "", rows[i].body);
-        const int code = repeat_text(all, why);
+        snprintf(all, sizeof all, "%s%s", rows[i].head[0] == 'h' ? text : "", rows[i].body);
+        const int code = repeat_text(all, rows[i].head[0], why);
         if (code == rows[i].code && strstr(why, rows[i].says))
             continue;
         bad = 1;
@@ -415,7 +421,7 @@ static void test_refused(void)
     free(text);
 }
 
-/* ---- version 2: the file has a digest of its own ---- */
+/* ---- the file has a digest of its own ---- */
 
 /* What is read as text is refused at once, before a step is repeated. */
 static int refused_at_once(const char *bytes, size_t n, char *why)
@@ -478,7 +484,7 @@ static void test_sealed(void)
     train_run r = {0};
     size_t n = 0, lines = 0, flips = 0, positions = 0, passed = 0;
     FILE *f = tmpfile();
-    int bad = !f || read_plan("mlp-fp32", &r, why);
+    int bad = !f || read_run("mlp-fp32", &r, why);
     r.settings.steps = 3;
     r.settings.batch = 16;
     if (!bad && !(bad = write_steps(f, &r, 0, why))) {
@@ -564,7 +570,7 @@ int main(int argc, char **argv)
         if (update && strcmp(update, "1") == 0)
             update_goldens();
         test_goldens();
-        test_plans();
+        test_runs();
         test_changed();
         test_refused();
     test_sealed();

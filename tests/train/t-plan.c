@@ -285,7 +285,7 @@ START_TEST(truncations_are_refused)
         train_run r;
         const int code = read_text(&r, text, i, error);
         ck_assert_msg(code == -1 && error[0], "%zu of %zu characters are read", i, n);
-        ck_assert_msg(strncmp(error, "training plan", 13) == 0, "%s", error);
+        ck_assert_msg(strncmp(error, "run", 3) == 0, "%s", error);
         ck_assert_ptr_null(strchr(error, '\n'));
         ck_assert_ptr_null(r.plans);
     }
@@ -329,7 +329,7 @@ END_TEST
 static const struct change {
     const char *from, *to, *expected;
 } changes[] = {
-    {"mpsim-train/1", "mpsim-train/2", "line 1: not a training plan"},
+    {"mpsim-run/1", "mpsim-run/2", "line 1: expected 'mpsim-run/1', not 'mpsim-run/2'"},
     {"\ndepth ", "\nwidth ", "line 3: 'depth' is due here"},
     {"\nbatch ", "\nbatch 0", "not a value here"},
     {"\nbatch ", "\nbatch 999999999999999999999", "not a value here"},
@@ -413,7 +413,7 @@ START_TEST(too_large_together)
     char *text = text_of(&r, &n);
     train_run_clear(&r);
     ck_assert_int_eq(read_text(&r, text, n, error), -1);
-    ck_assert_msg(strstr(error, "training plan: ") == error && strstr(error, ": a tensor of ") &&
+    ck_assert_msg(strstr(error, "run: ") == error && strstr(error, ": a tensor of ") &&
                       strstr(error, " numbers: at most 2147483648 in all"),
                   "%s", error);
     free(text);

@@ -10,7 +10,7 @@ fi
 : "${MPSIM:=./mpsim}"
 for run in gpt-fp32 gpt-pytorch-amp-bf16 gpt-pytorch-amp-fp16 llama-pytorch-amp-bf16; do
     mkdir -p "$1/$run"
-    for output in "--write-plan $1/$run/run.txt" "--trace $1/$run/trace --trace-steps 1,2,10"; do
+    for output in "--write-run $1/$run/run.txt" "--trace $1/$run/trace --trace-steps 1,2,10"; do
         # shellcheck disable=SC2086 # two words or four
         "$MPSIM" train -P "${run#*-}" --net "${run%%-*}" --width 32 --context 32 --batch 2 --steps 10 $output >/dev/null
     done

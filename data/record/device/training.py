@@ -19,7 +19,7 @@ LINE = re.compile(r"step (\d+): mpsim's loss (\S+); here (\S+) \(\S+\), with its
 
 def compare(s, folder, policy):
     command = [sys.executable, os.path.join(HERE, "..", "train_gpt.py"), "--device", s.device, "--autocast",
-               AUTOCAST[policy], "--plan", os.path.join(folder, "run.txt"), "--compare", os.path.join(folder, "trace")]
+               AUTOCAST[policy], "--run", os.path.join(folder, "run.txt"), "--compare", os.path.join(folder, "trace")]
     result = subprocess.run(command, capture_output=True, text=True)
     print(result.stdout, result.stderr, flush=True)
     steps = [LINE.match(line).groups() for line in result.stdout.splitlines() if LINE.match(line)]

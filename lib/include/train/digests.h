@@ -1,14 +1,13 @@
 /* digests.h -- the digests of a training's steps as a file: what two machines compare.
  *
- *   # mpsim-train-digests/2      comments; a line of the run's plan each after "# plan "
- *   # plan net mlp
+ *   # mpsim-train-digests/2      comments; a line of the run as text (train.h) each after "# run "
+ *   # run net mlp
  *   1 40135c29 00f1e2d3c4b5a697  step (from 1), bits of the loss in binary32, digest of the step
  *     act:fc1 0011223344556677   two spaces: a tensor of the step above, its digest
  *   # end 8899aabbccddeeff       the last line: mpsim_digest_bytes of all bytes above it
  *
  * Numbers but the step are hexadecimal; a loss that is a NaN is 7fc00000. A file may have any
- * steps, in ascending order, each with its tensors or without. Version 1 is the same without the last
- * line: that something in it is missing or was changed cannot be told.
+ * steps, in ascending order, each with its tensors or without.
  *
  * Functions return 0, or -1 with one line in `error` of TRAIN_ERROR bytes. */
 #ifndef MPSIM_TRAIN_DIGESTS_H
@@ -55,11 +54,10 @@ void train_digests_end(train_digest_writer *w);
 /* A file that is read. It is untrusted. */
 typedef struct train_digest_file {
     FILE *from;         /* the caller's                                                   */
-    char *plan;         /* its run as text, by train_run_write                            */
+    char *run;          /* its run as text, by train_run_write                            */
     uint64_t compared;  /* steps                                                          */
     int io;             /* of an error: 1: of reading or memory, 0: of what the file says */
     uint64_t line_number;
-    int unsealed;           /* version 1                                                  */
     uint64_t bytes, digest; /* above the line that was read last                          */
     int have_line, newline; /* newline: behind it                                         */
     char line[1024];    /* read ahead */

@@ -347,7 +347,7 @@ typedef struct train_run {
  * nearest-even; ages and the optimizer's arrays go on; the scaler goes on if its configuration is
  * the same, else it starts anew; so do FP8 histories. As in a replay. */
 
-/* train_run_write, train_run_read -- a run as text, complete and readable: "mpsim-train/1", a
+/* train_run_write, train_run_read -- a run as text, complete and readable: "mpsim-run/1", a
  * line "key value" for every setting, then of every plan "plan FROM", "precision", "master",
  * "scaler" (as mpsim_scaler_parse), "optimizer", "clip", "fp8" and "layer NAME act=FORMAT ..."
  * for every layer, "end". `math_norm` and `math_softmax` that are "" are "-". Formats have their canonical names, numbers that are no integers are

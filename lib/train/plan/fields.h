@@ -1,4 +1,4 @@
-/* fields.h -- the keys of a training plan: tables of the fields of its structures, how a field is
+/* fields.h -- the keys of a run as text: tables of the fields of its structures, how a field is
  * written and read. */
 #ifndef MPSIM_LIB_TRAIN_PLAN_FIELDS_H
 #define MPSIM_LIB_TRAIN_PLAN_FIELDS_H

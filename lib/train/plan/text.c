@@ -52,7 +52,7 @@ static void write_lines(FILE *out, const train_fields *all, const void *base)
 
 int train_run_write(const train_run *r, FILE *f)
 {
-    fputs("mpsim-train/1\n", f);
+    fputs("mpsim-run/1\n", f);
     write_lines(f, &train_settings_fields, &r->settings);
     if (train_is_text(&r->settings))
         write_lines(f, &train_decoder_fields, &r->settings.decoder);
@@ -79,7 +79,7 @@ static int bad(reader *r, const char *what, const char *word)
     for (; word && word[n] && n + 1 < sizeof clean; n++)
         clean[n] = word[n] > ' ' && word[n] < 127 ? word[n] : '?';
     clean[n] = 0;
-    return train_fail(r->error, "training plan, line %lu: %.120s%s%s%s", r->line, what,
+    return train_fail(r->error, "run, line %lu: %.120s%s%s%s", r->line, what,
                       word ? " '" : "", clean, word ? "'" : "");
 }
 
@@ -291,14 +291,14 @@ static int read_settings(reader *r, train_run *run)
     char line[TRAIN_ERROR];
     if (next_line(r))
         return -1;
-    if (strcmp(r->text, "mpsim-train/1") != 0)
-        return bad(r, "not a training plan (mpsim-train/1):", r->text);
+    if (strcmp(r->text, "mpsim-run/1") != 0)
+        return bad(r, "expected 'mpsim-run/1', not", r->text);
     train_settings_init(s, "mlp"); /* of others: they have no decoder */
     if (read_lines(r, &train_settings_fields, s) ||
         (train_is_text(s) && read_lines(r, &train_decoder_fields, &s->decoder)))
         return -1;
     run->n_layers = train_network(s, run->layers, line);
-    return run->n_layers ? 0 : train_fail(r->error, "training plan: %.200s", line);
+    return run->n_layers ? 0 : train_fail(r->error, "run: %.200s", line);
 }
 
 static int read_run(reader *r, train_run *run)
