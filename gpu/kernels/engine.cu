@@ -254,6 +254,7 @@ static const train_ops cuda_ops = {
     cuda_cast_list,
     cuda_gemm,
     cuda_quantize,
+    cuda_quantize_list,
     cuda_hadamard,
     cuda_index_new,
     cuda_index_free,

@@ -329,6 +329,8 @@ const train_tensor *train_copy_named(train_build *b, size_t layer, train_role ro
     d->transposed = transposed;
     if (kind != COPY_TF32) {
         d->recipe = *r;
+        if (d->weight_copy && b->p->training && x == b->weight[layer].base)
+            d->when = WHEN_FIRST;
         if (b->plan->delayed && kind == COPY_TENSOR) {
             d->recipe.rule = MPSIM_SCALE_GIVEN;
             d->delayed = &b->t->fp8[layer][fp8_of(role)].state;

@@ -18,15 +18,22 @@ static uint64_t stream_of(const train *t, const train_pass *p, const train_do *d
     return train_stream_of_step(t->step, text);
 }
 
-static int do_quantize(train *t, const train_pass *p, train_do *d)
+/* Operations that quantise, done as one. */
+static int do_quantize(train *t, const train_pass *p, train_do *const *all, size_t n)
 {
-    const train_quantize q = {.recipe = &d->recipe, .transposed = d->transposed,
-                              .given = d->delayed ? d->delayed->scale : 1.0f,
-                              .rng = {.seed = t->run->settings.seed,
-                                      .stream = stream_of(t, p, d)},
-                              .blocks = d->n > 1 ? d->results[1].to : NULL};
-    return t->e->ops->quantize(t->e, d->results[0].to, d->x, &q,
-                               d->delayed && d->record ? &d->amax : NULL, d->counts);
+    train_quantize how[TRAIN_PARAMS];
+    train_quantized list[TRAIN_PARAMS];
+    for (size_t i = 0; i < n; i++) {
+        train_do *d = all[i];
+        how[i] = (train_quantize){.recipe = &d->recipe, .transposed = d->transposed,
+                                  .given = d->delayed ? d->delayed->scale : 1.0f,
+                                  .rng = {.seed = t->run->settings.seed, .stream = stream_of(t, p, d)},
+                                  .blocks = d->n > 1 ? d->results[1].to : NULL};
+        list[i] = (train_quantized){.y = d->results[0].to, .x = d->x, .how = &how[i],
+                                    .amax = d->delayed && d->record ? &d->amax : NULL,
+                                    .counts = d->counts};
+    }
+    return t->e->ops->quantize_list(t->e, list, n);
 }
 
 static int do_loss(train *t, const train_pass *p, train_do *d)
@@ -101,7 +108,6 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     const train_ops *ops = t->e->ops;
     train_tensor *to = d->results[0].to;
     switch ((train_work)d->work) {
-    case WORK_QUANTIZE: return do_quantize(t, p, d);
     case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
     case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
     case WORK_GEMM: return ops->gemm(t->e, to, &d->gemm, d->counts);
@@ -120,54 +126,96 @@ static int do_one(train *t, const train_pass *p, train_do *d)
 
 /* ---- several at once ---- */
 
-/* Those of the pass that are done before all others, or after them; two of a layer at most. */
-static size_t pairs_of(const train_pass *p, train_when when, train_pair *list)
+/* Operations of one kind that are done before all others, or after them. */
+static size_t those_of(const train_pass *p, train_when when, train_work work, train_do **all)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const train_do *d = p->list[i];
-        if (d->when == when)
-            list[n++] = (train_pair){.y = d->results[0].to, .x = d->x, .counts = d->counts};
+        train_do *d = p->list[i];
+        if (d->when == when && d->work == work)
+            all[n++] = d;
     }
     return n;
 }
 
-/* Parameters in the formats that they enter the pass with. */
-static int do_first(train *t, const train_pass *p)
+static size_t pairs_of(train_do *const *all, size_t n, train_pair *list)
+{
+    for (size_t i = 0; i < n; i++)
+        list[i] = (train_pair){.y = all[i]->results[0].to, .x = all[i]->x, .counts = all[i]->counts};
+    return n;
+}
+
+static int do_casts(train *t, train_do *const *all, size_t n)
 {
     train_pair list[TRAIN_PARAMS];
-    const size_t n = pairs_of(p, WHEN_FIRST, list);
-    return t->e->ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN);
+    pairs_of(all, n, list);
+    return n ? t->e->ops->cast_list(t->e, list, n, all[0]->mode) : 0;
+}
+
+/* Parameters in the formats that they enter the pass with, then what products read instead of them. */
+static int do_first(train *t, const train_pass *p)
+{
+    train_do *all[TRAIN_PARAMS];
+    if (do_casts(t, all, those_of(p, WHEN_FIRST, WORK_CAST, all)))
+        return -1;
+    return do_quantize(t, p, all, those_of(p, WHEN_FIRST, WORK_QUANTIZE, all));
 }
 
 /* Gradients of biases. */
 static int do_last(train *t, const train_pass *p)
 {
+    train_do *all[TRAIN_PARAMS];
     train_pair list[TRAIN_PARAMS];
-    const size_t n = pairs_of(p, WHEN_LAST, list);
-    return t->e->ops->column_sums(t->e, list, n);
+    const size_t n = those_of(p, WHEN_LAST, WORK_SUMS, all);
+    return t->e->ops->column_sums(t->e, list, pairs_of(all, n, list));
 }
 
-/* Whether d may not be done at the same time as one of these: memory that one writes the other reads, be it by
- * another view, or two casts write. (Heads that are joined write columns of their own.) */
-static int clashes(const train_do *d, const train_do *const *all, size_t n)
+static int reads(const train_do *d, const void *data)
 {
-    const void *x = d->x->data, *y = d->results[0].to->data;
-    for (size_t i = 0; i < n; i++) {
-        const void *written = all[i]->results[0].to->data;
-        if (written == x || all[i]->x->data == y || (written == y && d->work == WORK_CAST))
+    const train_gemm *g = &d->gemm;
+    const train_tensor *const all[] = {d->x, g->a, g->b, g->bias, g->a_blocks, g->b_blocks};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] && all[i]->data == data)
+            return 1;
+    return 0;
+}
+
+static int writes(const train_do *d, const void *data)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (d->results[i].to->data == data)
+            return 1;
+    return 0;
+}
+
+/* Whether what d writes is memory that e reads, or writes, be it by another view. (Heads that are joined write
+ * columns of their own.) */
+static int disturbs(const train_do *d, const train_do *e)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const void *data = d->results[i].to->data;
+        if (reads(e, data) || (d->work != WORK_JOIN && writes(e, data)))
             return 1;
     }
     return 0;
 }
 
+/* Whether d may not be done at the same time as one of these. */
+static int clashes(const train_do *d, train_do *const *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (disturbs(d, all[i]) || disturbs(all[i], d))
+            return 1;
+    return 0;
+}
+
 /* Operations from number `first` on that are done as one, of one kind. *next: behind them. */
-static size_t alike(const train_pass *p, size_t first, const train_do **all, size_t *next)
+static size_t alike(const train_pass *p, size_t first, train_do **all, size_t *next)
 {
     const train_do *d = p->list[first];
     size_t n = 0, i = first;
     for (; i < p->n && n < TRAIN_AT_ONCE; i++) {
-        const train_do *e = p->list[i];
+        train_do *e = p->list[i];
         if (e->when != WHEN_IN_ORDER || e->work == WORK_NONE)
             continue;
         if (e->work != d->work || e->mode != d->mode || clashes(e, all, n))
@@ -178,15 +226,7 @@ static size_t alike(const train_pass *p, size_t first, const train_do **all, siz
     return n;
 }
 
-static int do_casts(train *t, const train_do *const *all, size_t n)
-{
-    train_pair list[TRAIN_AT_ONCE];
-    for (size_t i = 0; i < n; i++)
-        list[i] = (train_pair){.y = all[i]->results[0].to, .x = all[i]->x, .counts = all[i]->counts};
-    return t->e->ops->cast_list(t->e, list, n, all[0]->mode);
-}
-
-static int do_heads(train *t, const train_do *const *all, size_t n)
+static int do_heads(train *t, train_do *const *all, size_t n)
 {
     train_turn list[TRAIN_AT_ONCE];
     for (size_t i = 0; i < n; i++)
@@ -198,13 +238,14 @@ static int do_heads(train *t, const train_do *const *all, size_t n)
 /* Operation `first`, and those after it that are done with it. *next: the next one. */
 static int do_some(train *t, const train_pass *p, size_t first, size_t *next)
 {
-    const train_do *all[TRAIN_AT_ONCE];
-    train_do *d = p->list[first];
+    train_do *all[TRAIN_AT_ONCE], *d = p->list[first];
     *next = first + 1;
     if (d->when != WHEN_IN_ORDER)
         return 0;
     if (d->work == WORK_CAST)
         return do_casts(t, all, alike(p, first, all, next));
+    if (d->work == WORK_QUANTIZE)
+        return do_quantize(t, p, all, alike(p, first, all, next));
     if (d->work == WORK_SPLIT || d->work == WORK_JOIN)
         return do_heads(t, all, alike(p, first, all, next));
     return do_one(t, p, d);

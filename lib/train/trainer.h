@@ -103,9 +103,10 @@ typedef struct train_tiles {
     train_counts *act, *agrad;
 } train_tiles;
 
-/* Casts of parameters, sums of columns: all of a pass at once, whatever their place in its list. */
+/* Casts of parameters and the copies of these that products read; sums of columns: all of a pass at once,
+ * whatever their place in its list. */
 typedef enum train_when { WHEN_IN_ORDER, WHEN_FIRST, WHEN_LAST } train_when;
-enum { TRAIN_AT_ONCE = 8 }; /* casts, or heads, that follow one another */
+enum { TRAIN_AT_ONCE = 8 }; /* operations of one kind that follow one another */
 
 typedef struct train_do {
     uint8_t work, backward;

@@ -405,6 +405,47 @@ static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, 
            y.same(b->name) && same_float("amax", u, v) && n.same(b->name);
 }
 
+/* Many at once, of which launches take those alike: recipes of one launch and of two, straight and transposed,
+ * with factors apart, formats, random numbers, some of them empty. */
+static void test_quantize_list()
+{
+    enum { N = 90 };
+    static const char *const names[] = {"mxfp8", "mxfp8-e5m2", "te-current", "given", "te-block-128x128", "nvfp4-sr"};
+    source s = {15};
+    std::vector<pair *> x, y;
+    std::vector<counts> n(N);
+    std::vector<train_quantize> how(N);
+    std::vector<train_quantized> u, v;
+    std::vector<mpsim_block_recipe> b(N);
+    std::vector<float> p(N), q(N);
+    for (size_t i = 0; i < N; i++) {
+        const char *name = names[s.below(i % 2 ? 6 : 2)], *from = i % 3 ? "bf16" : "binary32";
+        const size_t rows = s.below(9) ? 1 + s.below(70) : 0, cols = 1 + s.below(90);
+        const int given = strcmp(name, "given") == 0, transposed = (int)s.below(2);
+        b[i] = *mpsim_block_find(given ? "te-current" : name);
+        if (given)
+            b[i].rule = MPSIM_SCALE_GIVEN;
+        x.push_back(new pair(&s, format(from), rows, cols, ORDINARY));
+        y.push_back(new pair(format(b[i].block_rows ? "bf16" : b[i].element), transposed ? cols : rows,
+                             transposed ? rows : cols));
+        memset(&how[i], 0, sizeof how[i]);
+        how[i].recipe = &b[i];
+        how[i].transposed = transposed;
+        how[i].given = (float)(1 + s.below(5));
+        how[i].rng.stream = i;
+        u.push_back(train_quantized{&y[i]->c, &x[i]->c, &how[i], i % 4 ? &p[i] : NULL, &n[i].c});
+        v.push_back(train_quantized{&y[i]->g, &x[i]->g, &how[i], i % 4 ? &q[i] : NULL, &n[i].g});
+    }
+    int good = !failed(cpu.ops->quantize_list(&cpu, u.data(), N) | cuda.ops->quantize_list(&cuda, v.data(), N) |
+                       cuda.ops->finish(&cuda));
+    for (size_t i = 0; i < N; i++) {
+        good = good && y[i]->same(b[i].name) && n[i].same(b[i].name) && same_float("amax", p[i], q[i]);
+        delete x[i];
+        delete y[i];
+    }
+    OK(good, "quantising: %d tensors at once", (int)N);
+}
+
 /* Blocks whose largest element lies at a power of two times the format's largest number, or beside
  * it. */
 static void test_scales(source *s)
@@ -455,6 +496,7 @@ static void test_quantize()
         OK(good, "quantising: %s, straight and transposed", name);
     }
     test_scales(&s);
+    test_quantize_list();
 }
 
 /* ---- the optimizer ---- */

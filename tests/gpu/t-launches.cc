@@ -9,10 +9,10 @@ struct cost {
 
 static const cost costs[] = {
     {"gpt-fp32", 91, 3},   {"gpt-tf32", 117, 3},  {"gpt-fp16", 117, 3},
-    {"gpt-fp8", 129, 3},   {"gpt-bf16", 172, 3},  /* attention in four tiles */
-    {"gpt-mxfp8", 309, 3},                        /* two ranks: a pass for each */
+    {"gpt-fp8", 121, 3},   {"gpt-bf16", 172, 3},  /* attention in four tiles */
+    {"gpt-mxfp8", 239, 3},                        /* two ranks: a pass for each */
     {"mlp-fp32", 26, 2},   {"mlp-tf32", 24, 2},   {"mlp-fp16", 21, 2},
-    {"mlp-bf16", 24, 3},   {"mlp-fp8", 33, 3},    {"mlp-mxfp8", 40, 3},
+    {"mlp-bf16", 24, 3},   {"mlp-fp8", 31, 3},    {"mlp-mxfp8", 31, 3},
     {"mlp-masters", 22, 2}, {"mlp-stochastic", 21, 2},
 };
 

@@ -214,12 +214,46 @@ START_TEST(test_quantize_blocks)
 }
 END_TEST
 
+/* Each of a list as if it were alone. */
+START_TEST(test_quantize_list)
+{
+    const mpsim_block_recipe *recipe = mpsim_block_find("mxfp8");
+    train_quantize how[2] = {{.recipe = recipe}, {.recipe = recipe, .transposed = 1}};
+    train_quantized list[2];
+    train_tensor y[2], alone[2];
+    train_counts got = {0, 0, 0, 0}, expected = got;
+    float values[600], amax[2] = {0, 0}, most = 0;
+    fill(format("bf16"), values, 600, 11, 12, 0);
+    train_tensor x = make(format("bf16"), 20, 30, values);
+    for (int i = 0; i < 2; i++) {
+        y[i] = make(format("bf16"), i ? 30 : 20, i ? 20 : 30, NULL);
+        alone[i] = make(format("bf16"), i ? 30 : 20, i ? 20 : 30, NULL);
+        list[i] = (train_quantized){&y[i], &x, &how[i], &amax[i], &got};
+        OK(ops->quantize(&engine, &alone[i], &x, &how[i], &most, &expected));
+    }
+    OK(ops->quantize_list(&engine, list, 2));
+    same_counts("of both", &got, &expected);
+    for (int i = 0; i < 2; i++) {
+        float want[600];
+        memcpy(want, get(&alone[i]), sizeof want);
+        engine_same("of a list", get(&y[i]), want, 600);
+        ck_assert(amax[i] == most);
+        drop(&y[i]);
+        drop(&alone[i]);
+    }
+    drop(&x);
+    how[1].recipe = NULL;
+    ck_assert_int_eq(ops->quantize_list(&engine, list, 2), -1);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_loop_test(t, test_gemm, 0, (int)COUNT(products));
     tcase_add_test(t, test_pool);
     tcase_add_loop_test(t, test_quantize_tensor, 0, 16);
     tcase_add_loop_test(t, test_quantize_blocks, 0, 2 * (int)COUNT(block_names));
+    tcase_add_test(t, test_quantize_list);
 }
 
 int main(void)

@@ -127,6 +127,15 @@ typedef struct train_pair {
     train_counts *counts;
 } train_pair;
 
+/* One of a list that is quantised at once: as the operation quantize has them. */
+typedef struct train_quantized {
+    train_tensor *y;
+    const train_tensor *x;
+    const train_quantize *how; /* its blocks are no one else's */
+    float *amax;
+    train_counts *counts;
+} train_quantized;
+
 /* The same of heads, of which y is those of x; join: x those of y. */
 typedef struct train_turn {
     train_tensor *y;
@@ -172,6 +181,8 @@ typedef struct train_ops {
      * mpsim_amax of x. counts: against x, of mpsim_blocks.casts; nonfinite: of y */
     int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x,
                     const train_quantize *q, float *amax, train_counts *counts);
+    /* the same, of a list */
+    int (*quantize_list)(train_engine *e, const train_quantized *list, size_t n);
     /* y = RN(y's format, each row through mpsim_hadamard_groups of 16), of x, or of x transposed;
      * the formats of x and y are one */
     int (*hadamard)(train_engine *e, train_tensor *y, const train_tensor *x, int transposed);
