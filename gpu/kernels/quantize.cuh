@@ -5,7 +5,7 @@
 #define MPSIM_GPU_KERNELS_QUANTIZE_CUH
 
 #include "elements.cuh"
-#include "lists.cuh"
+#include "list.cuh"
 
 #include <float.h>
 

@@ -110,7 +110,6 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     switch ((train_work)d->work) {
     case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
     case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
-    case WORK_GEMM: return ops->gemm(t->e, to, &d->gemm, d->counts);
     case WORK_RELU: return ops->relu(t->e, to, d->x);
     case WORK_RELU_BACK: return ops->relu_backward(t->e, to, d->x, d->y);
     case WORK_POOL: return ops->maxpool(t->e, to, d->x, &d->pool);
@@ -226,6 +225,14 @@ static size_t alike(const train_pass *p, size_t first, train_do **all, size_t *n
     return n;
 }
 
+static int do_products(train *t, train_do *const *all, size_t n)
+{
+    train_multiply list[TRAIN_AT_ONCE];
+    for (size_t i = 0; i < n; i++)
+        list[i] = (train_multiply){.d = all[i]->results[0].to, .g = &all[i]->gemm, .counts = all[i]->counts};
+    return t->e->ops->gemm_list(t->e, list, n);
+}
+
 static int do_heads(train *t, train_do *const *all, size_t n)
 {
     train_turn list[TRAIN_AT_ONCE];
@@ -246,6 +253,8 @@ static int do_some(train *t, const train_pass *p, size_t first, size_t *next)
         return do_casts(t, all, alike(p, first, all, next));
     if (d->work == WORK_QUANTIZE)
         return do_quantize(t, p, all, alike(p, first, all, next));
+    if (d->work == WORK_GEMM)
+        return do_products(t, all, alike(p, first, all, next));
     if (d->work == WORK_SPLIT || d->work == WORK_JOIN)
         return do_heads(t, all, alike(p, first, all, next));
     return do_one(t, p, d);

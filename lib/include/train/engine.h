@@ -83,6 +83,14 @@ typedef struct train_gemm {
     uint8_t start; /* train_start; other than TRAIN_FROM_ZERO: d is binary32 */
 } train_gemm;
 
+/* One of a list of products that are done at once: none reads or writes what another one writes, but other rows
+ * of the same matrices (d_part). */
+typedef struct train_multiply {
+    train_tensor *d;
+    const train_gemm *g;
+    train_counts *counts;
+} train_multiply;
+
 /* Windows of a convolution or of pooling over images in NHWC order: rows of a tensor are pixels
  * (image, y, x), columns are channels. */
 typedef struct train_pool {
@@ -174,6 +182,7 @@ typedef struct train_ops {
     /* the same, of a list */
     int (*cast_list)(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode);
     int (*gemm)(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
+    int (*gemm_list)(train_engine *e, const train_multiply *list, size_t n);
     /* y = x through a block recipe. A recipe with one block (block_rows = block_cols = 0): y's
      * format is the element's, y->inverse as mpsim_block_quantize gives it. Others: y's format
      * is bf16 and y = RN(bf16, value), value as mpsim_blocks.values. The columns of y run along

@@ -80,6 +80,7 @@ int cpu_rows(train_engine *e, const char *name, train_tensor *y, size_t unit, cp
 /* The codes of a tensor, in buffer i unless they are the values themselves; NULL with a line. */
 const void *cpu_codes(train_engine *e, int i, const train_tensor *x);
 int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
+int cpu_gemm_list(train_engine *e, const train_multiply *list, size_t n);
 
 /* layers.c */
 int cpu_index_new(train_engine *e, const int32_t *index, size_t n, void **handle);

@@ -306,6 +306,7 @@ static const train_ops cpu_ops = {
     .cast = cpu_cast,
     .cast_list = cpu_cast_list,
     .gemm = cpu_gemm,
+    .gemm_list = cpu_gemm_list,
     .quantize = cpu_quantize,
     .quantize_list = cpu_quantize_list,
     .hadamard = cpu_hadamard,
