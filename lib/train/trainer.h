@@ -80,12 +80,6 @@ typedef struct train_result {
 
 /* Attention in tiles (decoder/tiles.c): what it reads and, of the pass, where it works. */
 typedef enum train_scratch_use {
-    SCRATCH_S,
-    SCRATCH_P,
-    SCRATCH_P_TF32,
-    SCRATCH_DP,
-    SCRATCH_DS,
-    SCRATCH_DS_TF32,
     SCRATCH_SUM, /* O, dQ while they grow */
     SCRATCH_ROW_MAX,
     SCRATCH_ROW_SUM,
@@ -94,11 +88,16 @@ typedef enum train_scratch_use {
     SCRATCH_USES
 } train_scratch_use;
 
+/* Of a tile, as many as are done at once: few where they are large, so that long sequences do not take the
+ * memory that tiles are there to save. */
+typedef enum train_tile_use { TILE_S, TILE_P, TILE_P_TF32, TILE_DP, TILE_DS, TILE_DS_TF32, TILE_USES } train_tile_use;
+enum { TRAIN_TILES_AT_ONCE = 4, TRAIN_TILES_NUMBERS = 1 << 22 }; /* NUMBERS: of S, of all that are done at once */
+
 typedef struct train_tiles {
     train_tile shape; /* of all columns; first, cols: set for each tile */
-    size_t tile, shared;
+    size_t tile, shared, at_once;
     const train_tensor *q, *k, *v, *dy, *lse, *dots;
-    train_tensor scratch[SCRATCH_USES];
+    train_tensor scratch[SCRATCH_USES], own[TRAIN_TILES_AT_ONCE][TILE_USES];
     mpsim_model scores, context, dvalue, dp, dkey, dquery; /* of the products */
     train_counts *act, *agrad;
 } train_tiles;

@@ -121,6 +121,15 @@ typedef struct train_tile {
     float scale, p_scale;
 } train_tile;
 
+/* One of some tiles that are worked through going back: p (tile_again) or ds (tile_backward) of it. */
+typedef struct train_tiled {
+    const train_tile *tile;
+    train_tensor *y;
+    const train_tensor *s, *lse;
+    const train_tensor *dp, *d; /* of tile_backward */
+    train_counts *counts;
+} train_tiled;
+
 typedef struct train_update {
     train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
     const mpsim_optim *optim;
@@ -305,7 +314,7 @@ typedef struct train_ops {
     int (*add_groups)(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
                       size_t group, train_counts *counts);
     /* mpsim_causal_tile_*; max, sum, lse, d: matrices * length x 1, o: matrices * length x size, all binary32,
-     * as s and dp are; s, p, dp, ds: matrices * (length - first) x cols */
+     * as s and dp are; s, p, dp, ds: matrices * (length - first) x cols. again, backward: of each of a list */
     int (*tile_forward)(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
                         train_tensor *max, train_tensor *sum, const train_tensor *s,
                         train_counts *counts);
@@ -314,11 +323,8 @@ typedef struct train_ops {
                     train_counts *counts);
     int (*tile_dots)(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
                      const train_tensor *y);
-    int (*tile_again)(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
-                      const train_tensor *lse, train_counts *counts);
-    int (*tile_backward)(train_engine *e, const train_tile *t, train_tensor *ds,
-                         const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
-                         const train_tensor *d, train_counts *counts);
+    int (*tile_again)(train_engine *e, const train_tiled *list, size_t n);
+    int (*tile_backward)(train_engine *e, const train_tiled *list, size_t n);
     /* y = mpsim_reduce_array of x[0] ... x[ranks - 1], of y's shape, for each of a list; y may be one of
      * its x; r->result is y's format */
     int (*reduce)(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,

@@ -167,10 +167,7 @@ int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_te
                  train_counts *counts);
 int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
                   const train_tensor *y);
-int cpu_tile_again(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
-                   const train_tensor *lse, train_counts *counts);
-int cpu_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
-                      const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
-                      const train_tensor *d, train_counts *counts);
+int cpu_tile_again(train_engine *e, const train_tiled *list, size_t n);
+int cpu_tile_backward(train_engine *e, const train_tiled *list, size_t n);
 
 #endif
