@@ -314,6 +314,7 @@ static const train_ops cuda_ops = {
     cuda_join,
     cuda_rownorm,
     cuda_rownorm_backward,
+    cuda_rownorm_gradients,
     cuda_activate,
     cuda_activate_backward,
     cuda_causal,

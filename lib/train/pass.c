@@ -60,18 +60,38 @@ static int do_norm(train *t, train_do *d)
                                    d->inverse, d->weight, d->counts);
 }
 
-/* Its bias has gradients where there are three results. */
+static mpsim_rownorm rownorm_of(const train *t, const train_do *d)
+{
+    return (mpsim_rownorm){.rows = d->x->rows, .cols = d->x->cols, .eps = 1e-5f,
+                           .kind = t->run->settings.decoder.norm, .math = &t->math_norm,
+                           .f = d->results[0].to->format};
+}
+
+/* Gradients of its parameters come with those of all others: do_rownorm_gradients. */
 static int do_rownorm(train *t, train_do *d)
 {
-    const mpsim_rownorm n = {.rows = d->x->rows, .cols = d->x->cols, .eps = 1e-5f,
-                             .kind = t->run->settings.decoder.norm, .math = &t->math_norm,
-                             .f = d->results[0].to->format};
+    const mpsim_rownorm n = rownorm_of(t, d);
     train_result *r = d->results;
     if (d->work == WORK_ROWNORM)
         return t->e->ops->rownorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->x, d->weight, d->bias,
                                   d->counts);
-    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, r[1].to, d->n > 2 ? r[2].to : NULL, d->y,
-                                       d->x, d->mean, d->inverse, d->weight, d->counts);
+    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, NULL, NULL, d->y, d->x, d->mean, d->inverse,
+                                       d->weight, d->counts);
+}
+
+/* A bias has one where there are three results. */
+static int do_rownorm_gradients(train *t, train_do *const *all, size_t n)
+{
+    mpsim_rownorm r[TRAIN_PARAMS];
+    train_normed list[TRAIN_PARAMS];
+    for (size_t i = 0; i < n; i++) {
+        const train_do *d = all[i];
+        r[i] = rownorm_of(t, d);
+        list[i] = (train_normed){.r = &r[i], .dweight = d->results[1].to,
+                                 .dbias = d->n > 2 ? d->results[2].to : NULL, .dy = d->y, .x = d->x,
+                                 .mean = d->mean, .inverse = d->inverse, .weight = d->weight};
+    }
+    return t->e->ops->rownorm_gradients(t->e, list, n);
 }
 
 /* Operations that transformers alone have. */
@@ -125,7 +145,7 @@ static int do_one(train *t, const train_pass *p, train_do *d)
 
 /* ---- several at once ---- */
 
-/* Operations of one kind that are done before all others, or after them. */
+/* Operations of one kind that are done before all others, after them, or in order. */
 static size_t those_of(const train_pass *p, train_when when, train_work work, train_do **all)
 {
     size_t n = 0;
@@ -160,13 +180,15 @@ static int do_first(train *t, const train_pass *p)
     return do_quantize(t, p, all, those_of(p, WHEN_FIRST, WORK_QUANTIZE, all));
 }
 
-/* Gradients of biases. */
+/* Gradients of biases, and of the parameters of norms. */
 static int do_last(train *t, const train_pass *p)
 {
     train_do *all[TRAIN_PARAMS];
     train_pair list[TRAIN_PARAMS];
     const size_t n = those_of(p, WHEN_LAST, WORK_SUMS, all);
-    return t->e->ops->column_sums(t->e, list, pairs_of(all, n, list));
+    if (t->e->ops->column_sums(t->e, list, pairs_of(all, n, list)))
+        return -1;
+    return do_rownorm_gradients(t, all, those_of(p, WHEN_IN_ORDER, WORK_ROWNORM_BACK, all));
 }
 
 static int reads(const train_do *d, const void *data)
@@ -282,7 +304,7 @@ int train_pass_do(train *t, train_pass *p, char *error)
     for (size_t i = 0, next; i < p->n; i = next)
         if (do_some(t, p, i, &next))
             return train_engine_failed(t, p->list[i]->results[0].name, error);
-    return do_last(t, p) ? train_engine_failed(t, "gradients of biases", error) : 0;
+    return do_last(t, p) ? train_engine_failed(t, "gradients of biases and norms", error) : 0;
 }
 
 /* ---- open, close ---- */

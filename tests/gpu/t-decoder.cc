@@ -264,6 +264,41 @@ static int causal_one(source *s, const char *f, const char *to, const char *math
            x.same("causal in place");
 }
 
+/* Gradients of many norms at once, more than a launch takes: those alike, others, with a bias and without. */
+static void test_rownorm_gradients()
+{
+    enum { N = 90 };
+    const mpsim_format *single = format("binary32");
+    source s = {21};
+    std::vector<pair *> all;
+    std::vector<mpsim_rownorm> r(N);
+    std::vector<train_normed> u, v;
+    const auto made = [&](pair *x) {
+        all.push_back(x);
+        return x;
+    };
+    for (size_t i = 0; i < N; i++) {
+        const int odd = i % 4 == 3;
+        const size_t rows = odd ? s.below(20) : 9, cols = odd ? 1 + s.below(70) : 40;
+        const mpsim_format *f = format(i % 5 ? "bf16" : "fp16");
+        r[i] = mpsim_rownorm{1, 1, uint8_t(i % 7 ? MPSIM_NORM_LAYER : MPSIM_NORM_RMS), 1e-5f,
+                             i % 9 ? NULL : format("bf16"), NULL};
+        pair *dw = made(new pair(single, 1, cols)), *db = i % 6 ? made(new pair(single, 1, cols)) : NULL;
+        pair *dy = made(new pair(&s, f, rows, cols, ORDINARY)), *x = made(new pair(&s, f, rows, cols, ORDINARY));
+        pair *mean = made(new pair(&s, single, rows, 1, ORDINARY));
+        pair *inverse = made(new pair(&s, single, rows, 1, ORDINARY));
+        pair *w = made(new pair(&s, f, 1, cols, ORDINARY));
+        u.push_back(train_normed{&r[i], &dw->c, db ? &db->c : NULL, &dy->c, &x->c, &mean->c, &inverse->c, &w->c});
+        v.push_back(train_normed{&r[i], &dw->g, db ? &db->g : NULL, &dy->g, &x->g, &mean->g, &inverse->g, &w->g});
+    }
+    int good = !failed(cpu.ops->rownorm_gradients(&cpu, u.data(), N) | cuda.ops->rownorm_gradients(&cuda, v.data(), N));
+    for (pair *x : all) {
+        good = good && x->same("rownorm_gradients");
+        delete x;
+    }
+    OK(good, "gradients of %d norms at once", (int)N);
+}
+
 /* The same numbers: of two zeros the largest may be either. */
 static int same_largest(const pair &max)
 {
@@ -496,6 +531,7 @@ int main()
     test_reduce();
     test_heads();
     test_rows();
+    test_rownorm_gradients();
     test_attention();
     test_stacks();
     test_errors();

@@ -278,8 +278,10 @@ START_TEST(test_rownorm)
     r.f = NULL;
     ck_assert(mpsim_rownorm_backward(&r, want, dw, bias ? db : NULL, get(&dy), get(&x), mean,
                                      inverse, get(&w)) == MPSIM_OK);
-    OK(ops->rownorm_backward(&engine, &r, &dy, &dweight, bias ? &dbias : NULL, &dy, &x, &m, &i, &w,
-                             &got));
+    const train_normed alone = {&r, &dweight, bias ? &dbias : NULL, &dy, &x, &m, &i, &w};
+    OK(_i % 2 ? ops->rownorm_gradients(&engine, &alone, 1) : 0); /* else with dx */
+    OK(ops->rownorm_backward(&engine, &r, &dy, _i % 2 ? NULL : &dweight, bias ? &dbias : NULL, &dy, &x, &m,
+                             &i, &w, &got));
     check("rownorm_backward", &dy);
     for (size_t c = 0; c < 70; c++) {
         dw[c] = rounded(dweight.format, dw[c], NULL);
@@ -477,7 +479,8 @@ START_TEST(test_errors_of_rows)
     r.kind = 7;
     FAILS(ops->rownorm(&engine, &r, &y, &m, &i, &x, &w, NULL, NULL), "rownorm: ");
     FAILS(ops->rownorm_backward(&engine, &r, &y, &w, &m, &x, &x, &m, &i, &w, NULL), "1 x 8");
-    FAILS(ops->rownorm_backward(&engine, &r, &y, &w, NULL, &x, &x, &m, &i, &w, NULL), "_backward: ");
+    FAILS(ops->rownorm_backward(&engine, &r, &y, &w, NULL, &x, &x, &m, &i, &w, NULL), "rownorm_gradients: ");
+    FAILS(ops->rownorm_backward(&engine, &r, &y, NULL, NULL, &x, &x, &m, &i, &w, NULL), "_backward: ");
     FAILS(ops->activate(&engine, (mpsim_activation)9, NULL, &y, &x, NULL), "no activation 9");
     FAILS(ops->activate(&engine, MPSIM_SWIGLU, NULL, &y, &x, NULL), "6 x 4 is needed");
     FAILS(ops->activate(&engine, MPSIM_GELU, format("binary64"), &y, &x, NULL), "activate: ");

@@ -130,6 +130,13 @@ typedef struct train_tiled {
     train_counts *counts;
 } train_tiled;
 
+/* What rows were normalised by, going back: gradients of its parameters. */
+typedef struct train_normed {
+    const mpsim_rownorm *r;
+    train_tensor *dweight, *dbias; /* dbias NULL: none */
+    const train_tensor *dy, *x, *mean, *inverse, *weight;
+} train_normed;
+
 typedef struct train_update {
     train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
     const mpsim_optim *optim;
@@ -288,7 +295,7 @@ typedef struct train_ops {
     int (*join)(train_engine *e, const train_turn *list, size_t n);
     /* mpsim_rownorm_*, rows, cols and f from the tensors; mean and inverse: rows x 1, binary32; bias and
      * dbias NULL: none; dweight, dbias rounded to their tensor's format. counts: of y; of dx. y may be
-     * x, dx may be dy */
+     * x, dx may be dy. dweight NULL: dx alone; gradients: dweight and dbias alone, of a list */
     int (*rownorm)(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean,
                    train_tensor *inverse, const train_tensor *x, const train_tensor *weight,
                    const train_tensor *bias, train_counts *counts);
@@ -297,6 +304,7 @@ typedef struct train_ops {
                             const train_tensor *x, const train_tensor *mean,
                             const train_tensor *inverse, const train_tensor *weight,
                             train_counts *counts);
+    int (*rownorm_gradients)(train_engine *e, const train_normed *list, size_t n);
     /* mpsim_activate*, f: the result's format */
     int (*activate)(train_engine *e, mpsim_activation kind, const mpsim_format *math,
                     train_tensor *y, const train_tensor *x, train_counts *counts);

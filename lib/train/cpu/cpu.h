@@ -148,6 +148,7 @@ int cpu_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *
                          const train_tensor *x, const train_tensor *mean,
                          const train_tensor *inverse, const train_tensor *weight,
                          train_counts *counts);
+int cpu_rownorm_gradients(train_engine *e, const train_normed *list, size_t n);
 int cpu_activate(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *y,
                  const train_tensor *x, train_counts *counts);
 int cpu_activate_backward(train_engine *e, mpsim_activation kind, const mpsim_format *math,

@@ -335,6 +335,7 @@ static const train_ops cpu_ops = {
     .join = cpu_join,
     .rownorm = cpu_rownorm,
     .rownorm_backward = cpu_rownorm_backward,
+    .rownorm_gradients = cpu_rownorm_gradients,
     .activate = cpu_activate,
     .activate_backward = cpu_activate_backward,
     .causal = cpu_causal,
