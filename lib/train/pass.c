@@ -171,10 +171,24 @@ static int do_casts(train *t, train_do *const *all, size_t n)
     return n ? t->e->ops->cast_list(t->e, list, n, all[0]->mode) : 0;
 }
 
-/* Parameters in the formats that they enter the pass with, then what products read instead of them. */
+int train_enters_anew(const train_pass *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const train_do *d = p->list[i];
+        if (d->when == WHEN_FIRST && d->work == WORK_QUANTIZE &&
+            d->recipe.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
+            return 1;
+    }
+    return 0;
+}
+
+/* Parameters in the formats that they enter the pass with, then what products read instead of them: once a
+ * step, but where every micro-batch has random numbers of its own. */
 static int do_first(train *t, const train_pass *p)
 {
     train_do *all[TRAIN_PARAMS];
+    if (p->micro > 0 && !train_enters_anew(p))
+        return 0;
     if (do_casts(t, all, those_of(p, WHEN_FIRST, WORK_CAST, all)))
         return -1;
     return do_quantize(t, p, all, those_of(p, WHEN_FIRST, WORK_QUANTIZE, all));

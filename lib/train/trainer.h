@@ -182,6 +182,7 @@ struct train {
     train_fp8 fp8[TRAIN_LAYERS][TRAIN_FP8];
     train_pass batch, test, rest; /* rest: the last windows, where they are fewer than a batch */
     train_counts act, agrad, wgrad;
+    train_counts entering; /* of parameters that enter a pass; at the end of a step they are added to act */
     train_score *scores; /* of every micro-batch of all ranks; of evaluations the first */
     uint32_t *labels; /* of the batch, or of the test images */
     float *pixels;
@@ -348,6 +349,8 @@ void train_build_backward(train_build *b);
 int train_pass_open(train *t, train_pass *p, size_t images, int training, char *error);
 void train_pass_close(train *t, train_pass *p);
 int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t first, char *error);
+/* Whether parameters enter every pass of a step with other numbers; else the first pass does it for all. */
+int train_enters_anew(const train_pass *p);
 /* Its operations, of what is in pixels or tokens, and in t->labels. */
 int train_pass_do(train *t, train_pass *p, char *error);
 
