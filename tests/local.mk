@@ -51,7 +51,7 @@ tests_libsupport_a_SOURCES = \
   tests/support/sha256.h tests/support/subjects.c tests/support/subjects.h \
   tests/support/stored.c tests/support/stored.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
   tests/support/sweep.h tests/support/trainer.c tests/support/trainer.h \
-  tests/support/trainengine.c tests/support/trainengine.h \
+  tests/support/trainengine.c tests/support/trainengine.h tests/support/onebyone.h \
   tests/support/textruns.h tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
   tests/support/vectors.h tests/support/walls.c tests/support/walls.h \
   tests/support/words.c tests/support/words.h \

@@ -195,36 +195,48 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     }
 }
 
-/* n: elements of the tile. */
-GPU_KERNEL void __launch_bounds__(256)
-    tile_again_kernel(const __grid_constant__ gpu_tiles t, const __grid_constant__ gpu_format to,
-                      void *p, const float *s, const float *lse, size_t n, gpu_word *counts)
+/* A tile of a list: y is P or dS. */
+struct gpu_tiled {
+    gpu_tiles t;
+    void *y;
+    const float *s, *lse, *dp, *d;
+    size_t n; /* elements of the tile */
+    gpu_word *counts;
+};
+
+typedef gpu_list<gpu_tiled, 24> gpu_tiled_list;
+static_assert(sizeof(gpu_tiled_list) + sizeof(gpu_format) <= GPU_LIST_PARAMETERS, "too many");
+
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    tile_again_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_tiled_list list)
 {
     gpu_counter counter;
-    GPU_FOR(i, n) {
-        const gpu_tile_row w = tile_row(t, i / t.cols);
-        gpu_put(to, p, i, i % t.cols < w.n ? mpsim_tile_exp(__fmul_rn(t.scale, s[i]), lse[w.row]) : 0.0f,
-                &counter);
+    const unsigned k = gpu_list_item(list);
+    const gpu_tiled p = list.item[k];
+    GPU_FOR_ITEM(i, list, k, p.n) {
+        const gpu_tile_row w = tile_row(p.t, i / p.t.cols);
+        const int seen = i % p.t.cols < w.n;
+        gpu_put(to, p.y, i, seen ? mpsim_tile_exp(__fmul_rn(p.t.scale, p.s[i]), p.lse[w.row]) : 0.0f, &counter);
     }
-    counter.give(counts);
+    counter.give(p.counts);
 }
 
-GPU_KERNEL void __launch_bounds__(256)
-    tile_backward_kernel(const __grid_constant__ gpu_tiles t, const __grid_constant__ gpu_format to,
-                         void *ds, const float *dp, const float *s, const float *lse,
-                         const float *d, size_t n, gpu_word *counts)
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    tile_backward_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_tiled_list list)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     gpu_counter counter;
-    GPU_FOR(i, n) {
-        const gpu_tile_row w = tile_row(t, i / t.cols);
+    const unsigned k = gpu_list_item(list);
+    const gpu_tiled p = list.item[k];
+    GPU_FOR_ITEM(i, list, k, p.n) {
+        const gpu_tile_row w = tile_row(p.t, i / p.t.cols);
         float v = 0;
-        if (i % t.cols < w.n)
-            v = mpsim_causal_ds(m, mpsim_tile_exp(__fmul_rn(t.scale, s[i]), lse[w.row]), dp[i],
-                                d[w.row], t.scale);
-        gpu_put(to, ds, i, v, &counter);
+        if (i % p.t.cols < w.n)
+            v = mpsim_causal_ds(m, mpsim_tile_exp(__fmul_rn(p.t.scale, p.s[i]), p.lse[w.row]), p.dp[i],
+                                p.d[w.row], p.t.scale);
+        gpu_put(to, p.y, i, v, &counter);
     }
-    counter.give(counts);
+    counter.give(p.counts);
 }
 
 #endif

@@ -198,32 +198,64 @@ static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *
     return check_product(e, g);
 }
 
-static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+static int product_of(train_engine *e, const train_multiply *m, gpu_product *p)
 {
-    gpu_product p;
-    char why[160] = "";
+    const train_gemm *g = m->g;
     int failed = 0;
-    memset(&p, 0, sizeof p);
+    memset(p, 0, sizeof *p);
     if (!g || !g->model)
         return cuda_fail(e, "gemm: a model is missing");
-    if (shape_of(e, d, g, &p) || check_gemm(e, d, g))
+    if (shape_of(e, m->d, g, p) || check_gemm(e, m->d, g))
         return -1;
-    p.model = g->model;
-    p.depth_limit = g->depth_limit;
-    p.factor = g->a->inverse != 1 || g->b->inverse != 1 ? g->a->inverse * g->b->inverse : 1;
-    p.bias_format = g->bias ? g->bias->format : NULL;
-    p.bias = at_of(g->bias);
-    p.format = d->format;
-    p.d_stride = d->cols;
-    p.start = g->start;
-    p.counts = slot_of(e, counts, &failed);
-    if (failed)
+    p->model = g->model;
+    p->depth_limit = g->depth_limit;
+    p->factor = g->a->inverse != 1 || g->b->inverse != 1 ? g->a->inverse * g->b->inverse : 1;
+    p->bias_format = g->bias ? g->bias->format : NULL;
+    p->bias = at_of(g->bias);
+    p->format = m->d->format;
+    p->d_stride = m->d->cols;
+    p->start = g->start;
+    p->counts = slot_of(e, m->counts, &failed);
+    return failed ? -1 : 0;
+}
+
+/* GPU_GEMM_AT_ONCE at most. Those with blocks are done one by one. */
+static int multiply_some(train_engine *e, const train_multiply *list, size_t n)
+{
+    gpu_product p[GPU_GEMM_AT_ONCE];
+    char why[160] = "";
+    size_t k = 0;
+    if (reserve_slots(e, n))
         return -1;
-    if (g->a_blocks)
-        return size_of(d) && gemm_blocks(e, g, &p) ? -1 : wrote(e, "gemm", d);
-    if (size_of(d) && gpu_gemm(&p, self_of(e)->sm, GPU_GEMM_AUTO, why, sizeof why))
+    for (size_t i = 0; i < n; i++) {
+        if (product_of(e, &list[i], &p[k]))
+            return -1;
+        if (!list[i].g->a_blocks)
+            k += size_of(list[i].d) > 0;
+        else if (size_of(list[i].d) && gemm_blocks(e, list[i].g, &p[k]))
+            return -1;
+    }
+    if (gpu_gemm_list(p, k, self_of(e)->sm, why, sizeof why))
         return cuda_fail(e, "gemm: %s", why);
-    return wrote(e, "gemm", d);
+    for (size_t i = 0; i < n; i++)
+        list[i].d->inverse = 1;
+    return cuda_launched(e, "gemm");
+}
+
+static int cuda_gemm_list(train_engine *e, const train_multiply *list, size_t n)
+{
+    if (!list && n)
+        return cuda_fail(e, "gemm: products are missing");
+    for (size_t i = 0; i < n; i += GPU_GEMM_AT_ONCE)
+        if (multiply_some(e, list + i, n - i < GPU_GEMM_AT_ONCE ? n - i : size_t(GPU_GEMM_AT_ONCE)))
+            return -1;
+    return 0;
+}
+
+static int cuda_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+{
+    const train_multiply one = {d, g, counts};
+    return multiply_some(e, &one, 1);
 }
 
 /* ---- the engine ---- */
@@ -253,7 +285,9 @@ static const train_ops cuda_ops = {
     cuda_cast,
     cuda_cast_list,
     cuda_gemm,
+    cuda_gemm_list,
     cuda_quantize,
+    cuda_quantize_list,
     cuda_hadamard,
     cuda_index_new,
     cuda_index_free,
@@ -280,6 +314,7 @@ static const train_ops cuda_ops = {
     cuda_join,
     cuda_rownorm,
     cuda_rownorm_backward,
+    cuda_rownorm_gradients,
     cuda_activate,
     cuda_activate_backward,
     cuda_causal,

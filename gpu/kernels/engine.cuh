@@ -257,12 +257,14 @@ static int flush_slots(train_engine *e)
     cuda_self *self = self_of(e);
     gpu_word host[CUDA_SLOTS * CUDA_WORDS];
     const size_t bytes = (size_t)self->used * CUDA_WORDS * sizeof *host;
-    if (self->used == 0)
+    const int used = self->used;
+    self->used = 0; /* also where the copy fails: owners may be gone when the next one is made */
+    if (used == 0)
         return 0;
     if (read_back(e, "results", host, self->slots, bytes) ||
         cuda_done(e, "results", cudaMemsetAsync(self->slots, 0, bytes)))
         return -1;
-    for (int i = 0; i < self->used; i++) {
+    for (int i = 0; i < used; i++) {
         const cuda_owner *o = &self->owners[i];
         const gpu_word *c = host + CUDA_WORDS * i;
         switch (o->kind) {
@@ -272,7 +274,6 @@ static int flush_slots(train_engine *e)
         default: give_amax(static_cast<float *>(o->to), c);
         }
     }
-    self->used = 0;
     return 0;
 }
 

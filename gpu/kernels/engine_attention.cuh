@@ -225,42 +225,70 @@ static int cuda_tile_dots(train_engine *e, const train_tile *t, train_tensor *d,
     return wrote(e, name, d);
 }
 
-static int cuda_tile_again(train_engine *e, const train_tile *t, train_tensor *p,
-                           const train_tensor *s, const train_tensor *lse, train_counts *counts)
+/* Of a list; backward: dP and d are read, too. */
+static int tiled_set(train_engine *e, const char *operation, gpu_tiled *g, const train_tiled *i, int backward)
 {
-    const char *name = "tile_again";
-    gpu_tiles g;
-    int failed = 0;
-    if (tile_set(e, name, &g, t, 0) || check_floats(e, name, s, g.rows, g.cols) ||
-        check_shape(e, name, p, g.rows, g.cols) || check_numbers(e, name, t, lse))
+    const train_tile *t = i->tile;
+    memset(g, 0, sizeof *g);
+    if (tile_set(e, operation, &g->t, t, 0) || check_floats(e, operation, i->s, g->t.rows, g->t.cols) ||
+        check_shape(e, operation, i->y, g->t.rows, g->t.cols) || check_numbers(e, operation, t, i->lse))
         return -1;
-    gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
+    if (backward && (check_floats(e, operation, i->dp, g->t.rows, g->t.cols) ||
+                     check_numbers(e, operation, t, i->d)))
         return -1;
-    const size_t n = size_of(p);
-    GPU_LAUNCH(tile_again_kernel, blocks_of(n, 256), 256, 0, g, format_of(p), at_of(p),
-               floats_of(s), floats_of(lse), n, slot);
-    return wrote(e, name, p);
+    g->y = at_of(i->y);
+    g->s = floats_of(i->s);
+    g->lse = floats_of(i->lse);
+    g->dp = backward ? floats_of(i->dp) : NULL;
+    g->d = backward ? floats_of(i->d) : NULL;
+    g->n = size_of(i->y);
+    return 0;
 }
 
-static int cuda_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
-                              const train_tensor *dp, const train_tensor *s,
-                              const train_tensor *lse, const train_tensor *d, train_counts *counts)
+static int tiled_some(train_engine *e, const char *operation, const train_tiled *list, size_t n, int backward)
 {
-    const char *name = "tile_backward";
-    gpu_tiles g;
+    gpu_tiled_list now;
+    size_t first = 0;
+    unsigned blocks;
     int failed = 0;
-    if (tile_set(e, name, &g, t, 0) || check_floats(e, name, s, g.rows, g.cols) ||
-        check_floats(e, name, dp, g.rows, g.cols) || check_shape(e, name, ds, g.rows, g.cols) ||
-        check_numbers(e, name, t, lse) || check_numbers(e, name, t, d))
+    unsigned char *taken = untaken(e, n);
+    if (!taken || reserve_slots(e, n))
         return -1;
-    gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
-        return -1;
-    const size_t n = size_of(ds);
-    GPU_LAUNCH(tile_backward_kernel, blocks_of(n, 256), 256, 0, g, format_of(ds), at_of(ds),
-               floats_of(dp), floats_of(s), floats_of(lse), floats_of(d), n, slot);
-    return wrote(e, name, ds);
+    const auto alike = [&](size_t a, size_t b) {
+        return mpsim_format_same(list[a].y->format, list[b].y->format);
+    };
+    const auto fill = [&](gpu_tiled *g, size_t i) {
+        failed |= tiled_set(e, operation, g, &list[i], backward);
+        g->counts = slot_of(e, list[i].counts, &failed);
+        list[i].y->inverse = 1;
+        return gpu_list_blocks(g->n);
+    };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0 && !failed)
+        GPU_LAUNCH(backward ? tile_backward_kernel : tile_again_kernel, blocks, GPU_LIST_THREADS, 0,
+                   format_of(list[first].y), now);
+    return failed ? -1 : cuda_launched(e, operation);
+}
+
+static int tiled(train_engine *e, const char *operation, const train_tiled *list, size_t n, int backward)
+{
+    gpu_tiled checked;
+    for (size_t i = 0; i < n; i++)
+        if (tiled_set(e, operation, &checked, &list[i], backward))
+            return -1;
+    for (size_t i = 0; i < n; i += CUDA_SLOTS)
+        if (tiled_some(e, operation, list + i, n - i < CUDA_SLOTS ? n - i : size_t(CUDA_SLOTS), backward))
+            return -1;
+    return 0;
+}
+
+static int cuda_tile_again(train_engine *e, const train_tiled *list, size_t n)
+{
+    return tiled(e, "tile_again", list, n, 0);
+}
+
+static int cuda_tile_backward(train_engine *e, const train_tiled *list, size_t n)
+{
+    return tiled(e, "tile_backward", list, n, 1);
 }
 
 #endif

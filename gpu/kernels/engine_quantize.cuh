@@ -1,8 +1,8 @@
-/* engine_quantize.cuh -- the operation quantize: rules, scales, passes. */
+/* engine_quantize.cuh -- the operation quantize, of one tensor and of many: rules, scales, passes. */
 #ifndef MPSIM_GPU_KERNELS_ENGINE_QUANTIZE_CUH
 #define MPSIM_GPU_KERNELS_ENGINE_QUANTIZE_CUH
 
-#include "engine.cuh"
+#include "engine_lists.cuh"
 #include "quantize.cuh"
 
 #include <mpsim/block.h>
@@ -30,68 +30,100 @@ static int scale_rule_of(const mpsim_block_recipe *b, int whole)
     return GPU_SCALE_NONE;
 }
 
-static void quantize_set(gpu_quantize *g, const train_quantize *q, const gpu_format &element,
-                         const train_tensor *y, const train_tensor *x)
+static int in_one_block(const mpsim_block_recipe *b)
 {
-    const mpsim_block_recipe *b = q->recipe;
+    return b->block_rows == 0 && b->block_cols == 0;
+}
+
+/* The element's format must be one of the device: see check_quantize. */
+static void quantize_set(gpu_quantize *g, const train_quantized *t)
+{
+    const mpsim_block_recipe *b = t->how->recipe;
     const int rule = b->rule;
     memset(g, 0, sizeof *g);
-    g->from = format_of(x);
-    g->element = element;
-    g->to = format_of(y);
+    gpu_format_set(&g->element, mpsim_format_find(b->element));
+    g->from = format_of(t->x);
+    g->to = format_of(t->y);
+    g->codes = in_one_block(b) || t->how->blocks;
+    g->rule = scale_rule_of(b, in_one_block(b));
+    g->span = b->block_cols == 16 ? 16 : GPU_TILE;
+    g->in_warp = g->rule != GPU_SCALE_ONE && b->block_rows == 1 && b->block_cols == (uint32_t)g->span;
+    g->keeps_nan = (rule >= MPSIM_SCALE_E8M0_FLOOR && rule <= MPSIM_SCALE_E8M0_RCEIL) ||
+                   rule == MPSIM_SCALE_E8M0_DEEPGEMM;
+    g->max = (float)mpsim_format_max(&g->element.math.format);
+    g->epsilon = (float)b->amax_epsilon;
+    g->for_inf = (float)b->scale_for_inf;
+    g->power_of_two = b->power_of_two;
+    g->stochastic = mpsim_is_stochastic((mpsim_round_mode)b->element_mode);
+    if (g->rule == GPU_SCALE_NVFP4)
+        gpu_format_set(&g->scale, mpsim_format_find("e4m3"));
+}
+
+/* All but its scale of the tensor and where results go. */
+static void quantized_set(gpu_quantized *g, const train_quantized *t)
+{
+    const mpsim_block_recipe *b = t->how->recipe;
+    const train_tensor *y = t->y;
+    memset(g, 0, sizeof *g);
+    g->y = at_of(y);
+    g->x = at_of(t->x);
     g->rows = y->rows;
     g->cols = y->cols;
     g->block_rows = b->block_rows ? b->block_rows : y->rows ? y->rows : 1;
     g->block_cols = b->block_cols ? b->block_cols : y->cols ? y->cols : 1;
     g->grid_cols = (y->cols + g->block_cols - 1) / g->block_cols;
-    g->transposed = q->transposed != 0;
-    g->codes = (b->block_rows == 0 && b->block_cols == 0) || q->blocks;
-    g->factors = static_cast<float *>(at_of(q->blocks));
-    g->span = g->block_cols == 16 ? 16 : GPU_TILE;
-    g->keeps_nan = (rule >= MPSIM_SCALE_E8M0_FLOOR && rule <= MPSIM_SCALE_E8M0_RCEIL) ||
-                   rule == MPSIM_SCALE_E8M0_DEEPGEMM;
-    g->stochastic = mpsim_is_stochastic((mpsim_round_mode)b->element_mode);
-    g->rng = q->rng;
-    g->max = (float)mpsim_format_max(&element.math.format);
-    g->epsilon = (float)b->amax_epsilon;
-    g->for_inf = (float)b->scale_for_inf;
-    g->power_of_two = b->power_of_two;
+    g->transposed = t->how->transposed != 0;
+    g->factors = static_cast<float *>(at_of(t->how->blocks));
+    g->rng = t->how->rng;
 }
 
-static void quantize_launch(const gpu_quantize &g, void *y, const void *x)
+static unsigned quantized_tiles(const gpu_quantized *g)
 {
-    const size_t across = (g.cols + GPU_TILE - 1) / GPU_TILE,
-                 down = (g.rows + GPU_TILE - 1) / GPU_TILE;
-    if (across > 0 && down > 0)
-        GPU_LAUNCH(quantize_kernel, (unsigned)(across * down), dim3(GPU_TILE, GPU_TILE_ROWS), 0, g,
-                   y, x);
+    return (unsigned)((g->cols + GPU_TILE - 1) / GPU_TILE * ((g->rows + GPU_TILE - 1) / GPU_TILE));
+}
+
+static void quantize_launch(const gpu_quantize &g, const gpu_quantized_list &list)
+{
+    if (list.n > 0)
+        GPU_LAUNCH(quantize_kernel, list.end[list.n - 1], dim3(GPU_TILE, GPU_TILE_ROWS), 0, g, list);
+}
+
+static void quantize_launch_one(const gpu_quantize &g, const gpu_quantized &own)
+{
+    gpu_quantized_list list;
+    list.end[0] = quantized_tiles(&own);
+    list.n = list.end[0] > 0;
+    list.item[0] = own;
+    quantize_launch(g, list);
 }
 
 /* Blocks whose largest element no single warp sees: their amax first. */
-static int quantize_blocks(train_engine *e, gpu_quantize *g, void *y, const void *x)
+static int quantize_blocks(train_engine *e, const gpu_quantize &g, gpu_quantized *own)
 {
-    const size_t blocks = g->grid_cols * ((g->rows + g->block_rows - 1) / g->block_rows);
-    gpu_quantize first = *g;
+    const size_t blocks = own->grid_cols * ((own->rows + own->block_rows - 1) / own->block_rows);
+    gpu_quantize first = g;
+    gpu_quantized most = *own;
     unsigned *amax = static_cast<unsigned *>(buffer_of(e, 0, blocks * sizeof *amax));
     if (!amax || cuda_done(e, "quantize", cudaMemsetAsync(amax, 0, blocks * sizeof *amax)))
         return -1;
     first.rule = GPU_SCALE_NONE;
-    first.block_amax = g->block_amax = amax;
-    first.amax = NULL;
-    quantize_launch(first, NULL, x);
-    quantize_launch(*g, y, x);
+    most.block_amax = own->block_amax = amax;
+    most.amax = NULL;
+    quantize_launch_one(first, most);
+    quantize_launch_one(g, *own);
     return 0;
 }
 
-/* The scale of the whole tensor, and its amax. */
-static int quantize_amax(train_engine *e, const gpu_quantize *g, const void *x, float *amax)
+/* The largest magnitude of the whole tensor, for which the host waits. */
+static int quantize_amax(train_engine *e, const gpu_quantize &g, const gpu_quantized &own, float *amax)
 {
-    gpu_quantize first = *g;
+    gpu_quantize first = g;
+    gpu_quantized most = own;
     first.rule = GPU_SCALE_NONE;
-    first.amax = &self_of(e)->results->amax;
+    most.amax = &self_of(e)->results->amax;
     if (results_begin(e, "quantize"))
         return -1;
-    quantize_launch(first, NULL, x);
+    quantize_launch_one(first, most);
     const cuda_results *r = results_end(e, "quantize");
     if (r)
         *amax = mpsim_f32_bits(r->amax);
@@ -99,52 +131,63 @@ static int quantize_amax(train_engine *e, const gpu_quantize *g, const void *x, 
 }
 
 /* NVFP4's scales of the tensor, as nvfp4_te_tensor has them. */
-static int quantize_tensor(train_engine *e, gpu_quantize *g, const void *x)
+static int quantize_tensor(train_engine *e, const gpu_quantize &g, gpu_quantized *own)
 {
     float whole = 0;
-    if (gpu_format_set(&g->scale, mpsim_format_find("e4m3")) || quantize_amax(e, g, x, &whole))
+    if (quantize_amax(e, g, *own, &whole))
         return -1;
-    const float most = 448 * g->max / whole;
+    const float most = 448 * g.max / whole;
     const float encode = whole == 0 || most == 0 ? 1 : most < FLT_MAX ? most : FLT_MAX;
-    g->encode = encode * (1 / g->max);
-    g->decode = 1 / encode;
+    own->encode = encode * (1 / g.max);
+    own->decode = 1 / encode;
     return 0;
 }
 
-/* The larger of both, where it is wanted. */
-static void raise(float *amax, float whole)
+/* Where a tensor's results go. */
+static int quantized_results(train_engine *e, const train_quantized *t, gpu_quantized *own)
 {
-    if (amax && whole > *amax)
-        *amax = whole;
+    int failed = 0;
+    own->counts = slot_of(e, t->counts, &failed);
+    own->amax = reinterpret_cast<unsigned *>(t->amax ? slot_for(e, CUDA_AMAX, t->amax, NULL) : NULL);
+    return failed || (t->amax && !own->amax) ? -1 : 0;
 }
 
-static int quantize_run(train_engine *e, gpu_quantize *g, train_tensor *y, const train_tensor *x,
-                        const train_quantize *q, float *amax)
+/* What codes of a tensor with one scale stand for. */
+static void set_inverse(const train_quantized *t, float factor)
 {
-    const mpsim_block_recipe *b = q->recipe;
-    float whole = 0;
-    if (b->rule == MPSIM_SCALE_AMAX_TE && g->rule == GPU_SCALE_ONE) {
-        if (quantize_amax(e, g, at_of(x), &whole))
-            return -1;
-        g->factor = mpsim_fp8_scale(whole, g->max, g->epsilon, g->for_inf, g->power_of_two);
-        raise(amax, whole);
-        amax = NULL;
-    } else if (g->rule == GPU_SCALE_ONE) {
-        g->factor = q->given;
-    } else if (g->rule == GPU_SCALE_NVFP4 && quantize_tensor(e, g, at_of(x))) {
-        return -1;
-    }
-    g->amax = reinterpret_cast<unsigned *>(amax ? slot_for(e, CUDA_AMAX, amax, NULL) : NULL);
-    if (amax && !g->amax)
-        return -1;
-    g->in_warp = g->rule != GPU_SCALE_ONE && g->block_rows == 1 && g->block_cols == (size_t)g->span;
-    if (g->rule == GPU_SCALE_ONE || g->in_warp)
-        quantize_launch(*g, at_of(y), at_of(x));
-    else if (quantize_blocks(e, g, at_of(y), at_of(x)))
-        return -1;
-    y->inverse = g->codes && !q->blocks && size_of(y) ? 1 / g->factor : 1;
-    return cuda_launched(e, "quantize");
+    t->y->inverse = in_one_block(t->how->recipe) && !t->how->blocks && size_of(t->y) ? 1 / factor : 1;
 }
+
+static int waits_for_amax(const gpu_quantize &g, const train_quantized *t)
+{
+    return g.rule == GPU_SCALE_NVFP4 ||
+           (g.rule == GPU_SCALE_ONE && t->how->recipe->rule == MPSIM_SCALE_AMAX_TE);
+}
+
+/* One that takes more than a launch. */
+static int quantize_alone(train_engine *e, const gpu_quantize &g, const train_quantized *t)
+{
+    gpu_quantized own;
+    float whole = 0;
+    quantized_set(&own, t);
+    if (quantized_results(e, t, &own))
+        return -1;
+    if (g.rule == GPU_SCALE_NVFP4) {
+        if (quantize_tensor(e, g, &own))
+            return -1;
+    } else if (waits_for_amax(g, t)) {
+        if (quantize_amax(e, g, own, &whole))
+            return -1;
+        own.factor = mpsim_fp8_scale(whole, g.max, g.epsilon, g.for_inf, g.power_of_two);
+    }
+    set_inverse(t, own.factor);
+    if (g.rule != GPU_SCALE_ONE && !g.in_warp)
+        return quantize_blocks(e, g, &own);
+    quantize_launch_one(g, own);
+    return 0;
+}
+
+/* ---- checks ---- */
 
 /* Factors have a number for each block of y, and are all that is needed beside the codes. */
 static int check_factors(train_engine *e, const train_quantize *q, const train_tensor *y, int rule)
@@ -160,37 +203,110 @@ static int check_factors(train_engine *e, const train_quantize *q, const train_t
     return check_formats(e, "quantize: blocks", q->blocks->format, mpsim_format_find("binary32"));
 }
 
-static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
-                         const train_quantize *q, float *amax, train_counts *counts)
+static int check_recipe(train_engine *e, const train_quantize *q)
 {
-    gpu_quantize g;
     gpu_format element;
-    int failed = 0;
     if (!q || mpsim_block_check(q->recipe))
         return cuda_fail(e, "quantize: no valid recipe");
     const mpsim_block_recipe *b = q->recipe;
-    const int whole = b->block_rows == 0 && b->block_cols == 0;
-    const int rule = scale_rule_of(b, whole);
+    const int rule = scale_rule_of(b, in_one_block(b));
     if (rule == GPU_SCALE_NONE || gpu_format_set(&element, mpsim_format_find(b->element)) ||
         (rule != GPU_SCALE_NVFP4 && (element.kind != GPU_BITS || element.inf == 0)))
         return cuda_fail(e, "quantize: the device has no kernel for recipe %s", b->name);
-    if (check(e, "quantize", x) ||
+    return 0;
+}
+
+static int check_quantize(train_engine *e, const train_quantized *t)
+{
+    const train_quantize *q = t->how;
+    const train_tensor *x = t->x, *y = t->y;
+    if (check_recipe(e, q) || check(e, "quantize", x) ||
         check_shape(e, "quantize", y, q->transposed ? x->cols : x->rows,
-                    q->transposed ? x->rows : x->cols) ||
-        check_formats(e, "quantize", y->format,
-                      mpsim_format_find(whole || q->blocks ? b->element : "bf16")) ||
-        check_factors(e, q, y, rule))
+                    q->transposed ? x->rows : x->cols))
+        return -1;
+    const mpsim_block_recipe *b = q->recipe;
+    if (check_formats(e, "quantize", y->format,
+                      mpsim_format_find(in_one_block(b) || q->blocks ? b->element : "bf16")) ||
+        check_factors(e, q, y, scale_rule_of(b, in_one_block(b))))
         return -1;
     if (y->data == x->data)
         return cuda_fail(e, "quantize: the result is the operand");
     if (b->rule == MPSIM_SCALE_GIVEN && !(q->given >= 0))
         return cuda_fail(e, "quantize: %s with scale %g", b->name, (double)q->given);
-    quantize_set(&g, q, element, y, x);
-    g.rule = rule;
-    if (reserve_slots(e, 2))
+    return 0;
+}
+
+/* ---- many ---- */
+
+/* Whether what kernels know of both is one. */
+static int alike_quantized(const train_quantized *s, const train_quantized *t)
+{
+    const mpsim_block_recipe *a = s->how->recipe, *b = t->how->recipe;
+    return mpsim_format_same(s->x->format, t->x->format) && mpsim_format_same(s->y->format, t->y->format) &&
+           !s->how->blocks == !t->how->blocks && strcmp(a->element, b->element) == 0 &&
+           a->rule == b->rule && a->element_mode == b->element_mode && a->power_of_two == b->power_of_two &&
+           a->block_rows == b->block_rows && a->block_cols == b->block_cols &&
+           a->amax_epsilon == b->amax_epsilon && a->scale_for_inf == b->scale_for_inf;
+}
+
+/* Those that take more than a launch; the others stay untaken. */
+static int quantize_those_alone(train_engine *e, const train_quantized *list, size_t n, unsigned char *taken)
+{
+    for (size_t i = 0; i < n; i++) {
+        gpu_quantize g;
+        quantize_set(&g, &list[i]);
+        taken[i] = waits_for_amax(g, &list[i]) || (g.rule != GPU_SCALE_ONE && !g.in_warp);
+        if (taken[i] && quantize_alone(e, g, &list[i]))
+            return -1;
+    }
+    return 0;
+}
+
+/* The others, those alike by one launch. */
+static int quantize_at_once(train_engine *e, const train_quantized *list, size_t n, unsigned char *taken)
+{
+    gpu_quantized_list now;
+    gpu_quantize g;
+    size_t first = 0;
+    int failed = 0;
+    const auto alike = [&](size_t a, size_t b) { return alike_quantized(&list[a], &list[b]); };
+    const auto fill = [&](gpu_quantized *own, size_t i) {
+        quantized_set(own, &list[i]);
+        own->factor = list[i].how->given;
+        set_inverse(&list[i], own->factor);
+        failed |= quantized_results(e, &list[i], own);
+        return quantized_tiles(own);
+    };
+    while (gpu_list_next(&now, taken, n, &first, alike, fill) > 0 && !failed) {
+        quantize_set(&g, &list[first]);
+        quantize_launch(g, now);
+    }
+    return failed ? -1 : cuda_launched(e, "quantize");
+}
+
+static int cuda_quantize_list(train_engine *e, const train_quantized *list, size_t n)
+{
+    if (!list && n)
+        return cuda_fail(e, "quantize: tensors are missing");
+    if (n > CUDA_SLOTS / 2)
+        return cuda_quantize_list(e, list, CUDA_SLOTS / 2) ||
+                       cuda_quantize_list(e, list + CUDA_SLOTS / 2, n - CUDA_SLOTS / 2)
+                   ? -1
+                   : 0;
+    for (size_t i = 0; i < n; i++)
+        if (check_quantize(e, &list[i]))
+            return -1;
+    unsigned char *taken = untaken(e, n);
+    if (!taken || reserve_slots(e, 2 * n) || quantize_those_alone(e, list, n, taken))
         return -1;
-    g.counts = slot_of(e, counts, &failed);
-    return failed ? -1 : quantize_run(e, &g, y, x, q, amax);
+    return quantize_at_once(e, list, n, taken);
+}
+
+static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
+                         const train_quantize *q, float *amax, train_counts *counts)
+{
+    const train_quantized one = {y, x, q, amax, counts};
+    return cuda_quantize_list(e, &one, 1);
 }
 
 static int cuda_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)

@@ -75,6 +75,69 @@ static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y
     return wrote(e, "rownorm", y);
 }
 
+/* ---- gradients of many ---- */
+
+/* What kernels know of one of a list, but for its places. */
+static int normed_set(train_engine *e, gpu_rownorm *g, const train_normed *i)
+{
+    const char *name = "rownorm_gradients";
+    if (rownorm_set(e, name, g, i->r, i->x, i->mean, i->inverse, i->weight) ||
+        check_shape(e, name, i->dy, i->x->rows, i->x->cols) || check_shape(e, name, i->dweight, 1, i->x->cols) ||
+        (i->dbias && check_shape(e, name, i->dbias, 1, i->x->cols)))
+        return -1;
+    g->y = format_of(i->dy);
+    g->dweight = format_of(i->dweight);
+    g->dbias = i->dbias ? format_of(i->dbias) : g->dweight;
+    return 0;
+}
+
+static int same_format(const train_tensor *a, const train_tensor *b)
+{
+    return !a == !b && (!a || mpsim_format_same(a->format, b->format));
+}
+
+static int same_math(const mpsim_format *a, const mpsim_format *b)
+{
+    return !a == !b && (!a || mpsim_format_same(a, b));
+}
+
+static int alike_normed(const train_normed *a, const train_normed *b)
+{
+    return a->x->rows == b->x->rows && a->x->cols == b->x->cols && a->r->kind == b->r->kind &&
+           same_math(a->r->math, b->r->math) && same_format(a->x, b->x) && same_format(a->dy, b->dy) &&
+           same_format(a->dweight, b->dweight) && same_format(a->dbias, b->dbias);
+}
+
+static int cuda_rownorm_gradients(train_engine *e, const train_normed *list, size_t n)
+{
+    gpu_rownorm g;
+    gpu_normed_list now;
+    size_t first = 0;
+    unsigned blocks;
+    for (size_t i = 0; i < n; i++)
+        if (normed_set(e, &g, &list[i]))
+            return -1;
+    unsigned char *taken = untaken(e, n);
+    if (!taken)
+        return -1;
+    const auto alike = [&](size_t a, size_t b) { return alike_normed(&list[a], &list[b]); };
+    const auto fill = [&](gpu_normed *p, size_t i) {
+        const train_normed *t = &list[i];
+        *p = gpu_normed{{at_of(t->dy), at_of(t->x), at_of(t->weight), floats_of(t->mean), floats_of(t->inverse)},
+                        at_of(t->dweight), at_of(t->dbias)};
+        t->dweight->inverse = 1;
+        if (t->dbias)
+            t->dbias->inverse = 1;
+        return t->x->cols ? column_blocks(t->x->cols) : 0;
+    };
+    while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0) {
+        if (normed_set(e, &g, &list[first]))
+            return -1;
+        GPU_LAUNCH_BY_MATH(g.math, rownorm_gradients_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), g, now);
+    }
+    return cuda_launched(e, "rownorm_gradients");
+}
+
 static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
                                  train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
                                  const train_tensor *x, const train_tensor *mean,
@@ -82,28 +145,19 @@ static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_
                                  train_counts *counts)
 {
     const char *name = "rownorm_backward";
+    const train_normed own = {r, dweight, dbias, dy, x, mean, inverse, weight};
     gpu_rownorm g;
     int failed = 0;
     if (rownorm_set(e, name, &g, r, x, mean, inverse, weight) ||
         check_shape(e, name, dy, x->rows, x->cols) || check_shape(e, name, dx, x->rows, x->cols) ||
-        check_shape(e, name, dweight, 1, x->cols) ||
-        (dbias && check_shape(e, name, dbias, 1, x->cols)) || check_apart(e, name, dx, x))
+        check_apart(e, name, dx, x))
         return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
-    if (failed)
+    if (failed || (dweight && cuda_rownorm_gradients(e, &own, 1))) /* before dx is written, which may be dy */
         return -1;
-    const gpu_rownorm_in in = {at_of(dy), at_of(x), at_of(weight), floats_of(mean),
-                               floats_of(inverse)};
+    const gpu_rownorm_in in = {at_of(dy), at_of(x), at_of(weight), floats_of(mean), floats_of(inverse)};
     g.y = format_of(dy);
     g.dx = format_of(dx);
-    g.dweight = format_of(dweight);
-    g.dbias = dbias ? format_of(dbias) : g.dweight;
-    dweight->inverse = 1;
-    if (dbias)
-        dbias->inverse = 1;
-    if (x->cols) /* before dx is written, which may be dy */
-        GPU_LAUNCH_BY_MATH(g.math, rownorm_gradients_kernel, column_blocks(x->cols),
-                           dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), g, in, at_of(dweight), at_of(dbias));
     if (size_of(x))
         GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_backward_kernel,
                         blocks_of(x->rows, GPU_ROW_WARPS), g, in, at_of(dx), slot);

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { GPU_GEMM_BLOCK = 128 }; /* of the depth, with factors */
+enum { GPU_GEMM_BLOCK = 128, GPU_GEMM_AT_ONCE = 12 }; /* BLOCK: of the depth, with factors */
 
 /* Binary32 numbers by which the sums of blocks are multiplied: line l of an operand has `at[l / lines *
  * stride + block]`. */
@@ -66,6 +66,10 @@ typedef enum gpu_gemm_path {
  * AUTO takes what is fastest for shape and operands by a table in gemm.cu. 0, or -1 with one line in `why`: no kernel for this model on this device, operands
  * that the model or the path does not take, or a launch that failed. */
 int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size);
+
+/* gpu_gemm_list -- products, GPU_GEMM_AT_ONCE at most, none of which reads or writes what another writes: as
+ * gpu_gemm with AUTO. Small ones that are alike are one launch. */
+int gpu_gemm_list(const gpu_product *p, size_t n, int sm, char *why, size_t size);
 
 /* gpu_gemm_has -- whether there is a kernel that gives the bits of the model of that name on a
  * device of compute capability sm. */

@@ -5,6 +5,7 @@
 
 #include "fragments.cuh"
 #include "gemm.h"
+#include "list.cuh"
 
 #include <train/engine.h>
 
@@ -17,7 +18,6 @@ struct gpu_lines { /* an operand; lines are rows of a, columns of b */
     int shift;   /* bytes of an element: 1 << shift */
     int aligned; /* address, stride and apart are multiples of 16 bytes */
     size_t apart; /* bytes from a matrix of the stack to the next */
-    gpu_format format;
 };
 
 /* Formats of results that kernels know when they are compiled, nothing added to what is there; any. */
@@ -29,7 +29,6 @@ struct gpu_finish { /* the result */
     int start;         /* train_start */
     float factor;
     const void *bias; /* or NULL */
-    gpu_format format, bias_format;
     unsigned char *d;
     size_t rows, columns, stride;
     size_t apart; /* bytes from a matrix of the stack to the next */
@@ -42,9 +41,18 @@ struct gpu_job {
     size_t depth; /* after the limit */
     unsigned tiles_m, tiles_n; /* of a matrix of the stack */
     unsigned shared;           /* matrices of d that take the same of b */
-    unsigned blocks;           /* of the grid: all tiles of all matrices */
+    unsigned first, blocks;    /* of the grid: all tiles of all matrices */
+    unsigned to;               /* number of the result's format in gpu_formats */
     gpu_finish out;
 };
+
+/* Apart, since several products of a launch have them in common; results are in one of the two in `out`. */
+struct gpu_formats {
+    gpu_format a, b, bias, out[2];
+};
+
+typedef gpu_list<gpu_job, GPU_GEMM_AT_ONCE> gpu_jobs;
+static_assert(sizeof(gpu_jobs) + sizeof(gpu_formats) <= GPU_LIST_PARAMETERS, "too many");
 
 /* Where sums stay: in the tensor core; or they leave it every 128 products, to be added to others, after
  * they have been multiplied by the factors of their block or not. */
@@ -52,13 +60,13 @@ enum gpu_sums { GPU_SUMS_KEPT, GPU_SUMS_PROMOTED, GPU_SUMS_FACTORED };
 
 /* In gemm_wgmma.cu, compiled for sm_90a. types: GPU_TYPES_*; wide: tiles of 256 columns, for sums that are
  * kept and begin with +0; the others are of FP8. */
-cudaError_t gpu_gemm_wgmma_launch(const gpu_job *j, int types, int wide, gpu_sums sums);
+cudaError_t gpu_gemm_wgmma_launch(const gpu_formats *f, const gpu_job *j, int types, int wide, gpu_sums sums);
 
 /* ---- matrices of a stack: a grid has the tiles of the first, then those of the second, ... ---- */
 
 static __device__ __forceinline__ unsigned gpu_stack(const gpu_job &j)
 {
-    return blockIdx.x / (j.tiles_m * j.tiles_n);
+    return (blockIdx.x - j.first) / (j.tiles_m * j.tiles_n);
 }
 
 static __device__ __forceinline__ const unsigned char *gpu_a(const gpu_job &j)
@@ -135,7 +143,7 @@ static __device__ __forceinline__ int gpu_bytes_left(size_t at, size_t end, int 
  * groups of eight rows of tiles, column by column. */
 static __device__ __forceinline__ void gpu_tile(const gpu_job &j, unsigned *m, unsigned *n)
 {
-    const unsigned tile = blockIdx.x % (j.tiles_m * j.tiles_n);
+    const unsigned tile = (blockIdx.x - j.first) % (j.tiles_m * j.tiles_n);
     const unsigned group = 8 * j.tiles_n, first = tile / group * 8;
     const unsigned rows = j.tiles_m - first < 8 ? j.tiles_m - first : 8;
     *m = first + tile % group % rows;
@@ -226,7 +234,8 @@ static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, in
 
 /* This thread's part of a tile of ROWS x COLUMNS sums: two columns, every so many rows. */
 template <int ROWS, int COLUMNS, int THREADS, gpu_result RESULT>
-static __device__ __forceinline__ void gpu_finish_rows(const gpu_job &j, const float *sums,
+static __device__ __forceinline__ void gpu_finish_rows(const gpu_formats &f, const gpu_format &to,
+                                                       const gpu_job &j, const float *sums,
                                                        size_t first_row, size_t first_column,
                                                        gpu_counter *c)
 {
@@ -243,28 +252,30 @@ static __device__ __forceinline__ void gpu_finish_rows(const gpu_job &j, const f
 #pragma unroll
     for (int k = 0; k < 2; k++)
         if (o.bias && k < n)
-            bias[k] = gpu_value(o.bias_format, o.bias, column + k);
+            bias[k] = gpu_value(f.bias, o.bias, column + k);
 #pragma unroll 1
     for (int line = static_cast<int>(threadIdx.x) / PAIRS; line < ROWS && first_row + line < o.rows;
          line += THREADS / PAIRS) {
         const float *s = sums + line * (COLUMNS + GPU_SUMS_PAD) + place;
         const size_t at = (first_row + line) * o.stride + column;
         if constexpr (RESULT == GPU_RESULT_ANY) /* not a copy: that would take a stack */
-            gpu_finish_pair<RESULT>(o, o.format, d, at, n, s, bias, c);
+            gpu_finish_pair<RESULT>(o, to, d, at, n, s, bias, c);
         else
-            gpu_finish_pair<RESULT>(o, gpu_fixed<RESULT>(o.format), d, at, n, s, bias, c);
+            gpu_finish_pair<RESULT>(o, gpu_fixed<RESULT>(to), d, at, n, s, bias, c);
     }
 }
 
-/* The block, whose THREADS threads all call it, finishes a tile. */
+/* The block, whose THREADS threads all call it, finishes a tile. to: f.out[j.to], which is f.out[0] where there is
+ * one product. */
 template <int ROWS, int COLUMNS, int THREADS>
-static __device__ __forceinline__ void gpu_finish_tile(const gpu_job &j, const float *sums,
+static __device__ __forceinline__ void gpu_finish_tile(const gpu_formats &f, const gpu_format &to,
+                                                       const gpu_job &j, const float *sums,
                                                        size_t first_row, size_t first_column)
 {
     gpu_counter c;
     __syncthreads();
 #define FINISH(result)                                                                                 \
-    gpu_finish_rows<ROWS, COLUMNS, THREADS, result>(j, sums, first_row, first_column, &c)
+    gpu_finish_rows<ROWS, COLUMNS, THREADS, result>(f, to, j, sums, first_row, first_column, &c)
     switch (j.out.result) {
     case GPU_RESULT_BINARY32:
         FINISH(GPU_RESULT_BINARY32);

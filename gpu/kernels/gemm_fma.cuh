@@ -9,10 +9,11 @@
  * up: an underflow to -0 would become +0 by adding +0. */
 enum { FMA_LINES = 64, FMA_DEEP = 16, FMA_PITCH = 68, FMA_THREADS = 256 };
 
-static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gpu_lines &x,
-                                                const unsigned char *from, size_t first, size_t k0,
-                                                size_t depth)
+static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gpu_format &f,
+                                                const gpu_lines &x, const unsigned char *from,
+                                                size_t first, size_t k0, size_t depth)
 {
+#pragma unroll 2 /* four at once do not fit into 64 registers */
     for (int n = 0; n < FMA_LINES * FMA_DEEP / FMA_THREADS; n++) {
         const int i = n * FMA_THREADS + static_cast<int>(threadIdx.x);
         const int line = x.along ? i / FMA_DEEP : i % FMA_LINES;
@@ -21,17 +22,19 @@ static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gp
         if (first + line < x.lines && k0 + k < depth) {
             const size_t at = x.along ? (first + line) * x.stride + k0 + k
                                       : (k0 + k) * x.stride + first + line;
-            v = gpu_value(x.format, from, at);
+            v = gpu_value(f, from, at);
         }
         to[k][line] = v;
     }
 }
 
+enum { FMA_ROOM = gpu_sums_bytes(FMA_LINES, FMA_LINES) };
+
+/* A block's part of a product; sums: FMA_ROOM bytes of shared memory. */
 template <int FUSED>
-__global__ void __launch_bounds__(FMA_THREADS, 4) gemm_fma_kernel(const __grid_constant__ gpu_job j)
+static __device__ __forceinline__ void fma_product(const gpu_formats &f, const gpu_format &to,
+                                                   const gpu_job &j, float *sums)
 {
-    GPU_SHARED(float4, room, [gpu_sums_bytes(FMA_LINES, FMA_LINES) / 16]);
-    float *const sums = reinterpret_cast<float *>(room);
     float(*const a)[FMA_PITCH] = reinterpret_cast<float(*)[FMA_PITCH]>(sums);
     float(*const b)[FMA_PITCH] = a + FMA_DEEP;
     const int row = static_cast<int>(threadIdx.x) / 16 * 4, column = threadIdx.x % 16 * 4;
@@ -46,8 +49,8 @@ __global__ void __launch_bounds__(FMA_THREADS, 4) gemm_fma_kernel(const __grid_c
             s[i / 4][i % 4] = gpu_begin(j, first_row + row + i / 4, first_column + column + i % 4);
     for (size_t k0 = 0; k0 < j.depth; k0 += FMA_DEEP) {
         const int deep = j.depth - k0 < FMA_DEEP ? static_cast<int>(j.depth - k0) : FMA_DEEP;
-        fma_load(a, j.a, from_a, first_row, k0, j.depth);
-        fma_load(b, j.b, from_b, first_column, k0, j.depth);
+        fma_load(a, f.a, j.a, from_a, first_row, k0, j.depth);
+        fma_load(b, f.b, j.b, from_b, first_column, k0, j.depth);
         __syncthreads();
         for (int k = 0; k < deep; k++) {
 #pragma unroll
@@ -62,7 +65,24 @@ __global__ void __launch_bounds__(FMA_THREADS, 4) gemm_fma_kernel(const __grid_c
 #pragma unroll
     for (int i = 0; i < 8; i++)
         gpu_sums_put(sums, FMA_LINES, row + i / 2, column + i % 2 * 2, &s[i / 2][i % 2 * 2]);
-    gpu_finish_tile<FMA_LINES, FMA_LINES, FMA_THREADS>(j, sums, first_row, first_column);
+    gpu_finish_tile<FMA_LINES, FMA_LINES, FMA_THREADS>(f, to, j, sums, first_row, first_column);
+}
+
+template <int FUSED>
+__global__ void __launch_bounds__(FMA_THREADS, 4)
+    gemm_fma_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_job j)
+{
+    GPU_SHARED(float4, room, [FMA_ROOM / 16]);
+    fma_product<FUSED>(f, f.out[0], j, reinterpret_cast<float *>(room));
+}
+
+template <int FUSED>
+__global__ void __launch_bounds__(FMA_THREADS, 4)
+    gemm_fma_list_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_jobs list)
+{
+    GPU_SHARED(float4, room, [FMA_ROOM / 16]);
+    const gpu_job &j = list.item[gpu_list_item(list)];
+    fma_product<FUSED>(f, f.out[j.to], j, reinterpret_cast<float *>(room));
 }
 
 #endif

@@ -46,12 +46,14 @@ static __device__ __forceinline__ void mma_store(uint32_t (*to)[MMA_PITCH],
     }
 }
 
+enum { MMA_ROOM = gpu_sums_bytes(MMA_LINES, MMA_LINES) };
+
+/* A block's part of a product; sums: MMA_ROOM bytes of shared memory. */
 template <int TYPES>
-__global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_constant__ gpu_job j)
+static __device__ __forceinline__ void mma_product(const gpu_formats &f, const gpu_format &to,
+                                                   const gpu_job &j, float *sums)
 {
     constexpr int DEEP = MMA_WORDS * (4 >> gpu_types_shift(TYPES));
-    GPU_SHARED(float4, room, [gpu_sums_bytes(MMA_LINES, MMA_LINES) / 16]);
-    float *const sums = reinterpret_cast<float *>(room);
     uint32_t(*const a)[MMA_PITCH] = reinterpret_cast<uint32_t(*)[MMA_PITCH]>(sums);
     uint32_t(*const b)[MMA_PITCH] = a + MMA_LINES;
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -102,7 +104,24 @@ __global__ void __launch_bounds__(MMA_THREADS, 2) gemm_mma_kernel(const __grid_c
     for (int i = 0; i < 16; i++)
         gpu_sums_put(sums, MMA_LINES, row + 16 * (i / 8) + g + 8 * (i % 2),
                      column + 8 * (i / 2 % 4) + 2 * t, d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<MMA_LINES, MMA_LINES, MMA_THREADS>(j, sums, first_row, first_column);
+    gpu_finish_tile<MMA_LINES, MMA_LINES, MMA_THREADS>(f, to, j, sums, first_row, first_column);
+}
+
+template <int TYPES>
+__global__ void __launch_bounds__(MMA_THREADS, 2)
+    gemm_mma_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_job j)
+{
+    GPU_SHARED(float4, room, [MMA_ROOM / 16]);
+    mma_product<TYPES>(f, f.out[0], j, reinterpret_cast<float *>(room));
+}
+
+template <int TYPES>
+__global__ void __launch_bounds__(MMA_THREADS, 2)
+    gemm_mma_list_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_jobs list)
+{
+    GPU_SHARED(float4, room, [MMA_ROOM / 16]);
+    const gpu_job &j = list.item[gpu_list_item(list)];
+    mma_product<TYPES>(f, f.out[j.to], j, reinterpret_cast<float *>(room));
 }
 
 /* ---- fast ----
@@ -206,7 +225,7 @@ static __device__ __forceinline__ void fast_multiply(float d[4][4][4], const fas
 
 template <int TYPES, int ALONG_A, int ALONG_B>
 __global__ void __launch_bounds__(FAST_THREADS, 2)
-    gemm_fast_kernel(const __grid_constant__ gpu_job j)
+    gemm_fast_kernel(const __grid_constant__ gpu_formats formats, const __grid_constant__ gpu_job j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
     const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -254,7 +273,7 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
     for (int i = 0; i < 32; i++)
         gpu_sums_put(sums, FAST_LINES, row + 16 * (i / 8) + lane / 4 + 8 * (i % 2),
                      column + 8 * (i / 2 % 4) + 2 * (lane % 4), d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<FAST_LINES, FAST_LINES, FAST_THREADS>(j, sums, first_row, first_column);
+    gpu_finish_tile<FAST_LINES, FAST_LINES, FAST_THREADS>(formats, formats.out[0], j, sums, first_row, first_column);
 }
 
 #endif

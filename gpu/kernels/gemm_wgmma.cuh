@@ -398,7 +398,7 @@ struct wg_pipeline {
 
 template <int TYPES, int N, int SUMS, int START>
 __global__ void __launch_bounds__(WG_THREADS, 1)
-    gemm_wgmma_kernel(const __grid_constant__ gpu_job j)
+    gemm_wgmma_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_job j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
     const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
@@ -434,7 +434,7 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
 #pragma unroll
     for (int i = 0; i < N / 4; i++)
         gpu_sums_put(sums, N, row + 8 * (i % 2), 8 * (i / 2) + 2 * (lane % 4), d + 2 * i);
-    gpu_finish_tile<WG_LINES, N, WG_THREADS>(j, sums, first_row, first_column);
+    gpu_finish_tile<WG_LINES, N, WG_THREADS>(f, f.out[0], j, sums, first_row, first_column);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #define MPSIM_GPU_KERNELS_QUANTIZE_CUH
 
 #include "elements.cuh"
+#include "list.cuh"
 
 #include <float.h>
 
@@ -21,29 +22,39 @@ enum gpu_scale_rule {
 
 enum { GPU_TILE = 32, GPU_TILE_ROWS = 8 };
 
+/* How tensors are quantised; those of a launch alike. */
 struct gpu_quantize {
     gpu_format from, element,
-        to;            /* to: the element's format, or bf16 with the scale multiplied in */
-    size_t rows, cols; /* of y                                                 */
-    size_t block_rows, block_cols, grid_cols; /* extents of a block; blocks in a row      */
-    int transposed;
-    int codes;    /* 1: y holds codes, else what they stand for                    */
-    int rule;     /* gpu_scale_rule                                                */
-    int span;     /* lanes with one block: 16, 32                                  */
-    int in_warp;  /* 1: blocks of 1 x span, whose amax a warp finds itself         */
-    int keeps_nan; /* 1: a NaN is the largest magnitude of its block               */
-    float factor; /* GPU_SCALE_ONE                                                 */
+        to;         /* to: the element's format, or bf16 with the scale multiplied in */
+    int codes;      /* 1: y holds codes, else what they stand for                    */
+    int rule;       /* gpu_scale_rule                                                */
+    int span;       /* lanes with one block: 16, 32                                  */
+    int in_warp;    /* 1: blocks of 1 x span, whose amax a warp finds itself         */
+    int keeps_nan;  /* 1: a NaN is the largest magnitude of its block                */
     float max, epsilon, for_inf;
     int power_of_two;
-    gpu_format scale;         /* NVFP4: of the block's scale                              */
-    float encode, decode;     /* NVFP4: the tensor's, the former times 1 / 6              */
-    int stochastic;           /* NVFP4's own rule, with 8 bits                            */
+    gpu_format scale; /* NVFP4: of the block's scale                                 */
+    int stochastic;   /* NVFP4's own rule, with 8 bits                               */
+};
+
+/* One of them. */
+struct gpu_quantized {
+    void *y;
+    const void *x;
+    size_t rows, cols; /* of y                                                       */
+    size_t block_rows, block_cols, grid_cols; /* extents of a block; blocks in a row */
+    float factor;         /* GPU_SCALE_ONE                                           */
+    float encode, decode; /* NVFP4: the tensor's, the former times 1 / 6             */
+    int transposed;
     mpsim_rng rng;
-    float *factors;       /* of every block: what codes are multiplied by, or NULL        */
-    unsigned *block_amax; /* bits, of every block, or NULL                                */
-    unsigned *amax;       /* bits, of the tensor, or NULL                                 */
+    float *factors;       /* of every block: what codes are multiplied by, or NULL   */
+    unsigned *block_amax; /* bits, of every block, or NULL                           */
+    unsigned *amax;       /* bits, of the tensor, or NULL                            */
     gpu_word *counts;
 };
+
+typedef gpu_list<gpu_quantized, 20> gpu_quantized_list;
+static_assert(sizeof(gpu_quantized_list) + sizeof(gpu_quantize) <= GPU_LIST_PARAMETERS, "too many");
 
 struct gpu_factor {
     float factor, inverse;
@@ -110,12 +121,13 @@ static __device__ __forceinline__ gpu_factor gpu_factor_quotient(const gpu_quant
 }
 
 /* The block's scale in E4M3 under the tensor's. */
-static __device__ __forceinline__ gpu_factor gpu_factor_nvfp4(const gpu_quantize &q, float amax)
+static __device__ __forceinline__ gpu_factor gpu_factor_nvfp4(const gpu_quantize &q, const gpu_quantized &p,
+                                                              float amax)
 {
     gpu_factor s;
-    const float v = __fmul_rn(amax, q.encode);
+    const float v = __fmul_rn(amax, p.encode);
     s.inner = gpu_decode(q.scale, gpu_encode(q.scale, GPU_SATURATE, v).code);
-    s.inverse = __fmul_rn(s.inner, q.decode);
+    s.inverse = __fmul_rn(s.inner, p.decode);
     const float f = __fdiv_rn(1, s.inverse);
     s.factor = f > FLT_MAX ? FLT_MAX : f;
     return s;
@@ -139,21 +151,22 @@ static __device__ __forceinline__ gpu_factor gpu_factor_amax(const gpu_quantize 
     return s;
 }
 
-static __device__ __forceinline__ gpu_factor gpu_factor_of(const gpu_quantize &q, unsigned amax)
+static __device__ __forceinline__ gpu_factor gpu_factor_of(const gpu_quantize &q, const gpu_quantized &p,
+                                                           unsigned amax)
 {
     if (q.rule == GPU_SCALE_E8M0)
         return gpu_factor_e8m0(__uint_as_float(amax), q.max);
     if (q.rule == GPU_SCALE_AMAX)
         return gpu_factor_amax(q, __uint_as_float(amax));
     if (q.rule == GPU_SCALE_NVFP4)
-        return gpu_factor_nvfp4(q, __uint_as_float(amax));
+        return gpu_factor_nvfp4(q, p, __uint_as_float(amax));
     if (q.rule == GPU_SCALE_DEEPSEEK || q.rule == GPU_SCALE_DEEPGEMM)
         return gpu_factor_quotient(q, amax);
     if (q.rule != GPU_SCALE_ONE)
         return gpu_factor_ao(q, amax);
     gpu_factor s;
-    s.factor = q.factor;
-    s.inverse = __fdiv_rn(1, q.factor);
+    s.factor = p.factor;
+    s.inverse = __fdiv_rn(1, p.factor);
     return s;
 }
 
@@ -193,7 +206,8 @@ static __device__ __forceinline__ float gpu_fp4_value(uint32_t code)
     return code & 8 ? -v : v;
 }
 
-static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q, size_t at, float x)
+static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q, const gpu_quantized &p,
+                                                          size_t at, float x)
 {
     gpu_code y;
     y.code = 7;
@@ -202,8 +216,8 @@ static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q,
         return y;
     if (q.stochastic) {
         uint32_t words[4];
-        const uint64_t index = q.rng.index + at;
-        mpsim_rng_block(words, q.rng.seed, q.rng.stream, index / 4);
+        const uint64_t index = p.rng.index + at;
+        mpsim_rng_block(words, p.rng.seed, p.rng.stream, index / 4);
         y = gpu_fp4_stochastic(x, words[index % 4]);
     } else {
         y = gpu_fp4_nearest(x);
@@ -216,21 +230,21 @@ static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q,
 
 /* An element: x times the factor, cast, and scaled back where blocks have their own scales. Counts
  * as mpsim_blocks.casts does. */
-static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, void *y, size_t at,
-                                                        float x, gpu_factor s, gpu_counter *c)
+static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, const gpu_quantized &p,
+                                                        size_t at, float x, gpu_factor s, gpu_counter *c)
 {
     const float scaled = q.rule == GPU_SCALE_DEEPSEEK ? __fdiv_rn(x, s.inverse) : __fmul_rn(x, s.factor);
     const int fp4 = q.rule == GPU_SCALE_NVFP4;
-    gpu_code code = fp4 ? gpu_fp4_encode(q, at, scaled) : gpu_encode(q.element, GPU_SATURATE, scaled);
+    gpu_code code = fp4 ? gpu_fp4_encode(q, p, at, scaled) : gpu_encode(q.element, GPU_SATURATE, scaled);
     const int lost = fp4 ? (code.code & 7) == 0 : gpu_is_zero_code(q.element, code.code);
     int overflow = code.overflow + !gpu_is_finite(scaled);
     const float element = fp4 ? gpu_fp4_value(code.code) : gpu_decode(q.element, code.code);
-    const float value = fp4 ? __fmul_rn(__fmul_rn(element, s.inner), q.decode)
+    const float value = fp4 ? __fmul_rn(__fmul_rn(element, s.inner), p.decode)
                             : __fmul_rn(element, s.inverse);
     overflow += gpu_is_finite(element) && !gpu_is_finite(value);
     if (!q.codes)
         code = gpu_encode(q.to, GPU_NEAREST, value);
-    gpu_store(q.to, y, at, code.code);
+    gpu_store(q.to, p.y, at, code.code);
     if (gpu_is_finite(x)) {
         c->nonzero += x != 0;
         c->lost += x != 0 && lost;
@@ -239,60 +253,62 @@ static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, v
     c->nonfinite += gpu_is_nonfinite_code(q.to, code.code);
 }
 
-/* A block of 32 x 8 threads has a tile of 32 x 32 elements of y; a warp has the rows r, r + 8, ...
+/* A block of 32 x 8 threads has a tile of 32 x 32 elements of one y; a warp has the rows r, r + 8, ...
  * of it. */
 GPU_KERNEL void __launch_bounds__(GPU_TILE * GPU_TILE_ROWS)
-    quantize_kernel(const __grid_constant__ gpu_quantize q, void *y, const void *x)
+    quantize_kernel(const __grid_constant__ gpu_quantize q, const __grid_constant__ gpu_quantized_list list)
 {
     GPU_SHARED(float, tile, [GPU_TILE][GPU_TILE + 1]);
     gpu_counter counter;
+    const unsigned item = gpu_list_item(list), at_tile = gpu_list_block(list, item);
+    const gpu_quantized &p = list.item[item];
     const unsigned c = threadIdx.x, r = threadIdx.y;
-    const size_t tiles = (q.cols + GPU_TILE - 1) / GPU_TILE;
-    const size_t top = blockIdx.x / tiles * GPU_TILE, left = blockIdx.x % tiles * GPU_TILE;
+    const size_t tiles = (p.cols + GPU_TILE - 1) / GPU_TILE;
+    const size_t top = at_tile / tiles * GPU_TILE, left = at_tile % tiles * GPU_TILE;
     for (unsigned k = r; k < GPU_TILE; k += GPU_TILE_ROWS) {
-        const size_t row = q.transposed ? left + k : top + k,
-                     col = q.transposed ? top + c : left + c;
-        const size_t rows = q.transposed ? q.cols : q.rows, cols = q.transposed ? q.rows : q.cols;
-        tile[k][c] = row < rows && col < cols ? gpu_value(q.from, x, row * cols + col) : 0;
+        const size_t row = p.transposed ? left + k : top + k,
+                     col = p.transposed ? top + c : left + c;
+        const size_t rows = p.transposed ? p.cols : p.rows, cols = p.transposed ? p.rows : p.cols;
+        tile[k][c] = row < rows && col < cols ? gpu_value(q.from, p.x, row * cols + col) : 0;
     }
     __syncthreads();
     unsigned most = 0;
     for (unsigned k = r; k < GPU_TILE; k += GPU_TILE_ROWS) {
-        const size_t row = top + k, col = left + c, at = row * q.cols + col;
-        const size_t block = row / q.block_rows * q.grid_cols + col / q.block_cols;
-        const float v = q.transposed ? tile[c][k] : tile[k][c];
-        const int inside = row < q.rows && col < q.cols;
+        const size_t row = top + k, col = left + c, at = row * p.cols + col;
+        const size_t block = row / p.block_rows * p.grid_cols + col / p.block_cols;
+        const float v = p.transposed ? tile[c][k] : tile[k][c];
+        const int inside = row < p.rows && col < p.cols;
         const unsigned bits = __float_as_uint(v) & 0x7fffffffu;
         const unsigned number = bits > 0x7f800000u ? 0 : bits; /* NaN is dropped */
         unsigned amax = q.keeps_nan ? bits : number;
         most = number > most ? number : most;
-        if (q.in_warp || q.block_amax) {
+        if (q.in_warp || p.block_amax) {
             for (int h = q.span / 2; h > 0; h /= 2) {
                 const unsigned other = __shfl_xor_sync(0xffffffffu, amax, h);
                 amax = other > amax ? other : amax;
             }
         }
         if (q.rule == GPU_SCALE_NONE) {
-            if (q.block_amax && c % (unsigned)q.span == 0 && inside)
-                atomicMax(q.block_amax + block, amax);
+            if (p.block_amax && c % (unsigned)q.span == 0 && inside)
+                atomicMax(p.block_amax + block, amax);
         } else if (inside) {
             const int own = q.in_warp || q.rule == GPU_SCALE_ONE;
-            const gpu_factor s = gpu_factor_of(q, own ? amax : q.block_amax[block]);
-            gpu_quantize_one(q, y, at, v, s, &counter);
-            if (q.factors && row % q.block_rows == 0 && col % q.block_cols == 0)
-                q.factors[block] = s.inverse;
+            const gpu_factor s = gpu_factor_of(q, p, own ? amax : p.block_amax[block]);
+            gpu_quantize_one(q, p, at, v, s, &counter);
+            if (p.factors && row % p.block_rows == 0 && col % p.block_cols == 0)
+                p.factors[block] = s.inverse;
         }
     }
-    if (q.amax) {
+    if (p.amax) {
         for (int h = 16; h > 0; h /= 2) {
             const unsigned other = __shfl_xor_sync(0xffffffffu, most, h);
             most = other > most ? other : most;
         }
         if (c == 0)
-            atomicMax(q.amax, most);
+            atomicMax(p.amax, most);
     }
     if (q.rule != GPU_SCALE_NONE)
-        counter.give(q.counts);
+        counter.give(p.counts);
 }
 
 /* ---- the transform ---- */

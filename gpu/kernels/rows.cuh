@@ -230,23 +230,34 @@ static __device__ GPU_NOINLINE float rownorm_add(const gpu_rownorm &r, float a, 
     return mpsim_math_add(&math, a, b);
 }
 
+/* One of a list, of which gpu_rownorm says what they have in common. */
+struct gpu_normed {
+    gpu_rownorm_in in;
+    void *dweight, *dbias;
+};
+
+typedef gpu_list<gpu_normed, 40> gpu_normed_list;
+static_assert(sizeof(gpu_normed_list) + sizeof(gpu_rownorm) <= GPU_LIST_PARAMETERS, "too many");
+
 /* A block has GPU_COLUMNS columns of all rows: first of dweight, then of dbias. */
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
     rownorm_gradients_kernel(const __grid_constant__ gpu_rownorm r,
-                             const __grid_constant__ gpu_rownorm_in in, void *dweight, void *dbias)
+                             const __grid_constant__ gpu_normed_list list)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
-    const size_t c = (size_t)blockIdx.x * GPU_COLUMNS + threadIdx.x;
+    const unsigned k = gpu_list_item(list);
+    const gpu_normed &p = list.item[k];
+    const size_t c = (size_t)gpu_list_block(list, k) * GPU_COLUMNS + threadIdx.x;
     const int inside = c < r.cols;
 #pragma unroll 1
-    for (int of_weight = 1; of_weight >= (dbias ? 0 : 1); of_weight--) {
+    for (int of_weight = 1; of_weight >= (p.dbias ? 0 : 1); of_weight--) {
         const float sum = gpu_column_sum(
             r.rows, inside, tree, [&](float a, float b) { return rownorm_add<KIND>(r, a, b); },
-            [&](size_t row) { return rownorm_term<KIND>(r, in, row, c, of_weight); });
+            [&](size_t row) { return rownorm_term<KIND>(r, p.in, row, c, of_weight); });
         const gpu_format &to = of_weight ? r.dweight : r.dbias;
         if (inside && threadIdx.y == 0)
-            gpu_store(to, of_weight ? dweight : dbias, c, gpu_encode(to, GPU_NEAREST, sum).code);
+            gpu_store(to, of_weight ? p.dweight : p.dbias, c, gpu_encode(to, GPU_NEAREST, sum).code);
     }
 }
 

@@ -167,7 +167,7 @@ mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dw
 {
     job j;
     const void *used = r && r->kind == MPSIM_NORM_RMS ? inverse : mean;
-    const mpsim_status s = start(&j, r, NEEDED(dx, dy, x, used, inverse, weight));
+    const mpsim_status s = start(&j, r, NEEDED(dy, x, used, inverse, weight));
     if (s != MPSIM_OK)
         return s;
     for (size_t at = 0; (dweight || dbias) && at < r->cols; at += WIDTH) {
@@ -182,7 +182,7 @@ mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dw
         if (dbias)
             columns_sum(&j.m, a.dbias, width, dbias + at);
     }
-    for (size_t i = 0; r->cols > 0 && i < r->rows; i++) {
+    for (size_t i = 0; dx && r->cols > 0 && i < r->rows; i++) {
         const row line = row_at(&j, i, dy, x, mean, inverse, weight);
         MPSIM_ROWS_BY_MATH(&j.m, m, backward_row(&j, m, dx + i * r->cols, &line));
     }

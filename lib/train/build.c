@@ -175,6 +175,12 @@ const train_tensor *train_in_format(train_build *b, size_t layer, const char *ki
     return d->results[0].to;
 }
 
+static void enters_first(train_build *b, train_do *d)
+{
+    d->when = WHEN_FIRST;
+    d->counts = &b->t->entering;
+}
+
 const train_tensor *train_entering(train_build *b, size_t layer, int param, const char *kind)
 {
     const train_tensor *x = train_param_model(&b->t->params[param]);
@@ -184,7 +190,7 @@ const train_tensor *train_entering(train_build *b, size_t layer, int param, cons
     d->mode = MPSIM_ROUND_NEAREST_EVEN;
     d->counts = &b->t->act;
     if (b->p->training) /* else all have one memory, one after the other */
-        d->when = WHEN_FIRST;
+        enters_first(b, d);
     return d->results[0].to;
 }
 
@@ -329,6 +335,8 @@ const train_tensor *train_copy_named(train_build *b, size_t layer, train_role ro
     d->transposed = transposed;
     if (kind != COPY_TF32) {
         d->recipe = *r;
+        if (d->weight_copy && b->p->training && x == b->weight[layer].base)
+            enters_first(b, d);
         if (b->plan->delayed && kind == COPY_TENSOR) {
             d->recipe.rule = MPSIM_SCALE_GIVEN;
             d->delayed = &b->t->fp8[layer][fp8_of(role)].state;

@@ -18,15 +18,22 @@ static uint64_t stream_of(const train *t, const train_pass *p, const train_do *d
     return train_stream_of_step(t->step, text);
 }
 
-static int do_quantize(train *t, const train_pass *p, train_do *d)
+/* Operations that quantise, done as one. */
+static int do_quantize(train *t, const train_pass *p, train_do *const *all, size_t n)
 {
-    const train_quantize q = {.recipe = &d->recipe, .transposed = d->transposed,
-                              .given = d->delayed ? d->delayed->scale : 1.0f,
-                              .rng = {.seed = t->run->settings.seed,
-                                      .stream = stream_of(t, p, d)},
-                              .blocks = d->n > 1 ? d->results[1].to : NULL};
-    return t->e->ops->quantize(t->e, d->results[0].to, d->x, &q,
-                               d->delayed && d->record ? &d->amax : NULL, d->counts);
+    train_quantize how[TRAIN_PARAMS];
+    train_quantized list[TRAIN_PARAMS];
+    for (size_t i = 0; i < n; i++) {
+        train_do *d = all[i];
+        how[i] = (train_quantize){.recipe = &d->recipe, .transposed = d->transposed,
+                                  .given = d->delayed ? d->delayed->scale : 1.0f,
+                                  .rng = {.seed = t->run->settings.seed, .stream = stream_of(t, p, d)},
+                                  .blocks = d->n > 1 ? d->results[1].to : NULL};
+        list[i] = (train_quantized){.y = d->results[0].to, .x = d->x, .how = &how[i],
+                                    .amax = d->delayed && d->record ? &d->amax : NULL,
+                                    .counts = d->counts};
+    }
+    return t->e->ops->quantize_list(t->e, list, n);
 }
 
 static int do_loss(train *t, const train_pass *p, train_do *d)
@@ -53,18 +60,38 @@ static int do_norm(train *t, train_do *d)
                                    d->inverse, d->weight, d->counts);
 }
 
-/* Its bias has gradients where there are three results. */
+static mpsim_rownorm rownorm_of(const train *t, const train_do *d)
+{
+    return (mpsim_rownorm){.rows = d->x->rows, .cols = d->x->cols, .eps = 1e-5f,
+                           .kind = t->run->settings.decoder.norm, .math = &t->math_norm,
+                           .f = d->results[0].to->format};
+}
+
+/* Gradients of its parameters come with those of all others: do_rownorm_gradients. */
 static int do_rownorm(train *t, train_do *d)
 {
-    const mpsim_rownorm n = {.rows = d->x->rows, .cols = d->x->cols, .eps = 1e-5f,
-                             .kind = t->run->settings.decoder.norm, .math = &t->math_norm,
-                             .f = d->results[0].to->format};
+    const mpsim_rownorm n = rownorm_of(t, d);
     train_result *r = d->results;
     if (d->work == WORK_ROWNORM)
         return t->e->ops->rownorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->x, d->weight, d->bias,
                                   d->counts);
-    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, r[1].to, d->n > 2 ? r[2].to : NULL, d->y,
-                                       d->x, d->mean, d->inverse, d->weight, d->counts);
+    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, NULL, NULL, d->y, d->x, d->mean, d->inverse,
+                                       d->weight, d->counts);
+}
+
+/* A bias has one where there are three results. */
+static int do_rownorm_gradients(train *t, train_do *const *all, size_t n)
+{
+    mpsim_rownorm r[TRAIN_PARAMS];
+    train_normed list[TRAIN_PARAMS];
+    for (size_t i = 0; i < n; i++) {
+        const train_do *d = all[i];
+        r[i] = rownorm_of(t, d);
+        list[i] = (train_normed){.r = &r[i], .dweight = d->results[1].to,
+                                 .dbias = d->n > 2 ? d->results[2].to : NULL, .dy = d->y, .x = d->x,
+                                 .mean = d->mean, .inverse = d->inverse, .weight = d->weight};
+    }
+    return t->e->ops->rownorm_gradients(t->e, list, n);
 }
 
 /* Operations that transformers alone have. */
@@ -101,10 +128,8 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     const train_ops *ops = t->e->ops;
     train_tensor *to = d->results[0].to;
     switch ((train_work)d->work) {
-    case WORK_QUANTIZE: return do_quantize(t, p, d);
     case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
     case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
-    case WORK_GEMM: return ops->gemm(t->e, to, &d->gemm, d->counts);
     case WORK_RELU: return ops->relu(t->e, to, d->x);
     case WORK_RELU_BACK: return ops->relu_backward(t->e, to, d->x, d->y);
     case WORK_POOL: return ops->maxpool(t->e, to, d->x, &d->pool);
@@ -120,54 +145,112 @@ static int do_one(train *t, const train_pass *p, train_do *d)
 
 /* ---- several at once ---- */
 
-/* Those of the pass that are done before all others, or after them; two of a layer at most. */
-static size_t pairs_of(const train_pass *p, train_when when, train_pair *list)
+/* Operations of one kind that are done before all others, after them, or in order. */
+static size_t those_of(const train_pass *p, train_when when, train_work work, train_do **all)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const train_do *d = p->list[i];
-        if (d->when == when)
-            list[n++] = (train_pair){.y = d->results[0].to, .x = d->x, .counts = d->counts};
+        train_do *d = p->list[i];
+        if (d->when == when && d->work == work)
+            all[n++] = d;
     }
     return n;
 }
 
-/* Parameters in the formats that they enter the pass with. */
-static int do_first(train *t, const train_pass *p)
+static size_t pairs_of(train_do *const *all, size_t n, train_pair *list)
 {
-    train_pair list[TRAIN_PARAMS];
-    const size_t n = pairs_of(p, WHEN_FIRST, list);
-    return t->e->ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (train_pair){.y = all[i]->results[0].to, .x = all[i]->x, .counts = all[i]->counts};
+    return n;
 }
 
-/* Gradients of biases. */
-static int do_last(train *t, const train_pass *p)
+static int do_casts(train *t, train_do *const *all, size_t n)
 {
     train_pair list[TRAIN_PARAMS];
-    const size_t n = pairs_of(p, WHEN_LAST, list);
-    return t->e->ops->column_sums(t->e, list, n);
+    pairs_of(all, n, list);
+    return n ? t->e->ops->cast_list(t->e, list, n, all[0]->mode) : 0;
 }
 
-/* Whether d may not be done at the same time as one of these: memory that one writes the other reads, be it by
- * another view, or two casts write. (Heads that are joined write columns of their own.) */
-static int clashes(const train_do *d, const train_do *const *all, size_t n)
+int train_enters_anew(const train_pass *p)
 {
-    const void *x = d->x->data, *y = d->results[0].to->data;
-    for (size_t i = 0; i < n; i++) {
-        const void *written = all[i]->results[0].to->data;
-        if (written == x || all[i]->x->data == y || (written == y && d->work == WORK_CAST))
+    for (size_t i = 0; i < p->n; i++) {
+        const train_do *d = p->list[i];
+        if (d->when == WHEN_FIRST && d->work == WORK_QUANTIZE &&
+            d->recipe.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
             return 1;
     }
     return 0;
 }
 
+/* Parameters in the formats that they enter the pass with, then what products read instead of them: once a
+ * step, but where every micro-batch has random numbers of its own. */
+static int do_first(train *t, const train_pass *p)
+{
+    train_do *all[TRAIN_PARAMS];
+    if (p->micro > 0 && !train_enters_anew(p))
+        return 0;
+    if (do_casts(t, all, those_of(p, WHEN_FIRST, WORK_CAST, all)))
+        return -1;
+    return do_quantize(t, p, all, those_of(p, WHEN_FIRST, WORK_QUANTIZE, all));
+}
+
+/* Gradients of biases, and of the parameters of norms. */
+static int do_last(train *t, const train_pass *p)
+{
+    train_do *all[TRAIN_PARAMS];
+    train_pair list[TRAIN_PARAMS];
+    const size_t n = those_of(p, WHEN_LAST, WORK_SUMS, all);
+    if (t->e->ops->column_sums(t->e, list, pairs_of(all, n, list)))
+        return -1;
+    return do_rownorm_gradients(t, all, those_of(p, WHEN_IN_ORDER, WORK_ROWNORM_BACK, all));
+}
+
+static int reads(const train_do *d, const void *data)
+{
+    const train_gemm *g = &d->gemm;
+    const train_tensor *const all[] = {d->x, g->a, g->b, g->bias, g->a_blocks, g->b_blocks};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] && all[i]->data == data)
+            return 1;
+    return 0;
+}
+
+static int writes(const train_do *d, const void *data)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (d->results[i].to->data == data)
+            return 1;
+    return 0;
+}
+
+/* Whether what d writes is memory that e reads, or writes, be it by another view. (Heads that are joined write
+ * columns of their own.) */
+static int disturbs(const train_do *d, const train_do *e)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const void *data = d->results[i].to->data;
+        if (reads(e, data) || (d->work != WORK_JOIN && writes(e, data)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether d may not be done at the same time as one of these. */
+static int clashes(const train_do *d, train_do *const *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (disturbs(d, all[i]) || disturbs(all[i], d))
+            return 1;
+    return 0;
+}
+
 /* Operations from number `first` on that are done as one, of one kind. *next: behind them. */
-static size_t alike(const train_pass *p, size_t first, const train_do **all, size_t *next)
+static size_t alike(const train_pass *p, size_t first, train_do **all, size_t *next)
 {
     const train_do *d = p->list[first];
     size_t n = 0, i = first;
     for (; i < p->n && n < TRAIN_AT_ONCE; i++) {
-        const train_do *e = p->list[i];
+        train_do *e = p->list[i];
         if (e->when != WHEN_IN_ORDER || e->work == WORK_NONE)
             continue;
         if (e->work != d->work || e->mode != d->mode || clashes(e, all, n))
@@ -178,15 +261,15 @@ static size_t alike(const train_pass *p, size_t first, const train_do **all, siz
     return n;
 }
 
-static int do_casts(train *t, const train_do *const *all, size_t n)
+static int do_products(train *t, train_do *const *all, size_t n)
 {
-    train_pair list[TRAIN_AT_ONCE];
+    train_multiply list[TRAIN_AT_ONCE];
     for (size_t i = 0; i < n; i++)
-        list[i] = (train_pair){.y = all[i]->results[0].to, .x = all[i]->x, .counts = all[i]->counts};
-    return t->e->ops->cast_list(t->e, list, n, all[0]->mode);
+        list[i] = (train_multiply){.d = all[i]->results[0].to, .g = &all[i]->gemm, .counts = all[i]->counts};
+    return t->e->ops->gemm_list(t->e, list, n);
 }
 
-static int do_heads(train *t, const train_do *const *all, size_t n)
+static int do_heads(train *t, train_do *const *all, size_t n)
 {
     train_turn list[TRAIN_AT_ONCE];
     for (size_t i = 0; i < n; i++)
@@ -198,13 +281,16 @@ static int do_heads(train *t, const train_do *const *all, size_t n)
 /* Operation `first`, and those after it that are done with it. *next: the next one. */
 static int do_some(train *t, const train_pass *p, size_t first, size_t *next)
 {
-    const train_do *all[TRAIN_AT_ONCE];
-    train_do *d = p->list[first];
+    train_do *all[TRAIN_AT_ONCE], *d = p->list[first];
     *next = first + 1;
     if (d->when != WHEN_IN_ORDER)
         return 0;
     if (d->work == WORK_CAST)
         return do_casts(t, all, alike(p, first, all, next));
+    if (d->work == WORK_QUANTIZE)
+        return do_quantize(t, p, all, alike(p, first, all, next));
+    if (d->work == WORK_GEMM)
+        return do_products(t, all, alike(p, first, all, next));
     if (d->work == WORK_SPLIT || d->work == WORK_JOIN)
         return do_heads(t, all, alike(p, first, all, next));
     return do_one(t, p, d);
@@ -232,7 +318,7 @@ int train_pass_do(train *t, train_pass *p, char *error)
     for (size_t i = 0, next; i < p->n; i = next)
         if (do_some(t, p, i, &next))
             return train_engine_failed(t, p->list[i]->results[0].name, error);
-    return do_last(t, p) ? train_engine_failed(t, "gradients of biases", error) : 0;
+    return do_last(t, p) ? train_engine_failed(t, "gradients of biases and norms", error) : 0;
 }
 
 /* ---- open, close ---- */

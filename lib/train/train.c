@@ -280,6 +280,18 @@ static void add_scores(const train *t, train_step *out)
     out->accuracy = (double)correct / (rows * (double)n);
 }
 
+/* Counts of parameters are those of every pass. */
+static void add_entering(train *t)
+{
+    const train_settings *s = &t->run->settings;
+    const uint64_t passes = (uint64_t)train_micro_batches(s) * train_ranks(s);
+    const uint64_t times = train_enters_anew(&t->batch) ? 1 : passes;
+    t->act.nonzero += times * t->entering.nonzero;
+    t->act.lost += times * t->entering.lost;
+    t->act.overflow += times * t->entering.overflow;
+    t->act.nonfinite += times * t->entering.nonfinite;
+}
+
 /* All amaxes are told before a scale follows from them. */
 static void next_scales(train *t)
 {
@@ -305,7 +317,7 @@ int train_next(train *t, train_step *out, char *error)
 {
     memset(out, 0, sizeof *out);
     memset(&t->act, 0, sizeof t->act);
-    t->agrad = t->wgrad = t->act;
+    t->agrad = t->wgrad = t->entering = t->act;
     t->updates = t->lost = 0;
     if (t->scaler.stopped)
         return train_fail(error, "the scaler has stopped the training");
@@ -318,6 +330,7 @@ int train_next(train *t, train_step *out, char *error)
     if (finish(t, "the end of a step", error))
         return -1;
     add_scores(t, out);
+    add_entering(t);
     out->act = t->act;
     out->agrad = t->agrad;
     out->wgrad = t->wgrad;

@@ -80,12 +80,6 @@ typedef struct train_result {
 
 /* Attention in tiles (decoder/tiles.c): what it reads and, of the pass, where it works. */
 typedef enum train_scratch_use {
-    SCRATCH_S,
-    SCRATCH_P,
-    SCRATCH_P_TF32,
-    SCRATCH_DP,
-    SCRATCH_DS,
-    SCRATCH_DS_TF32,
     SCRATCH_SUM, /* O, dQ while they grow */
     SCRATCH_ROW_MAX,
     SCRATCH_ROW_SUM,
@@ -94,18 +88,24 @@ typedef enum train_scratch_use {
     SCRATCH_USES
 } train_scratch_use;
 
+/* Of a tile, as many as are done at once: few where they are large, so that long sequences do not take the
+ * memory that tiles are there to save. */
+typedef enum train_tile_use { TILE_S, TILE_P, TILE_P_TF32, TILE_DP, TILE_DS, TILE_DS_TF32, TILE_USES } train_tile_use;
+enum { TRAIN_TILES_AT_ONCE = 4, TRAIN_TILES_NUMBERS = 1 << 22 }; /* NUMBERS: of S, of all that are done at once */
+
 typedef struct train_tiles {
     train_tile shape; /* of all columns; first, cols: set for each tile */
-    size_t tile, shared;
+    size_t tile, shared, at_once;
     const train_tensor *q, *k, *v, *dy, *lse, *dots;
-    train_tensor scratch[SCRATCH_USES];
+    train_tensor scratch[SCRATCH_USES], own[TRAIN_TILES_AT_ONCE][TILE_USES];
     mpsim_model scores, context, dvalue, dp, dkey, dquery; /* of the products */
     train_counts *act, *agrad;
 } train_tiles;
 
-/* Casts of parameters, sums of columns: all of a pass at once, whatever their place in its list. */
+/* Casts of parameters and the copies of these that products read; sums of columns: all of a pass at once,
+ * whatever their place in its list. */
 typedef enum train_when { WHEN_IN_ORDER, WHEN_FIRST, WHEN_LAST } train_when;
-enum { TRAIN_AT_ONCE = 8 }; /* casts, or heads, that follow one another */
+enum { TRAIN_AT_ONCE = 8 }; /* operations of one kind that follow one another */
 
 typedef struct train_do {
     uint8_t work, backward;
@@ -182,6 +182,7 @@ struct train {
     train_fp8 fp8[TRAIN_LAYERS][TRAIN_FP8];
     train_pass batch, test, rest; /* rest: the last windows, where they are fewer than a batch */
     train_counts act, agrad, wgrad;
+    train_counts entering; /* of parameters that enter a pass; at the end of a step they are added to act */
     train_score *scores; /* of every micro-batch of all ranks; of evaluations the first */
     uint32_t *labels; /* of the batch, or of the test images */
     float *pixels;
@@ -348,6 +349,8 @@ void train_build_backward(train_build *b);
 int train_pass_open(train *t, train_pass *p, size_t images, int training, char *error);
 void train_pass_close(train *t, train_pass *p);
 int train_pass_run(train *t, train_pass *p, const uint32_t *images, uint32_t first, char *error);
+/* Whether parameters enter every pass of a step with other numbers; else the first pass does it for all. */
+int train_enters_anew(const train_pass *p);
 /* Its operations, of what is in pixels or tokens, and in t->labels. */
 int train_pass_do(train *t, train_pass *p, char *error);
 

@@ -75,17 +75,24 @@ static uint64_t multiply_adds(const train_tensor *d, const train_gemm *g)
     return (uint64_t)stacks * rows_of(d, stacks, &g->d_part) * d->cols * depth;
 }
 
-/* The engine's own product, between two looks at the clock. */
-static int gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+/* The engine's own products, between two looks at the clock. */
+static int gemm_list(train_engine *e, const train_multiply *list, size_t n)
 {
     train_meter *m = (train_meter *)e;
     const double before = processor_time();
-    const int bad = is_over(m) || m->inner->gemm(e, d, g, counts) || atomic_load(&m->stopped);
+    const int bad = is_over(m) || m->inner->gemm_list(e, list, n) || atomic_load(&m->stopped);
     if (atomic_load(&m->stopped))
         snprintf(e->error, sizeof e->error, "it was told to stop");
     m->product_seconds += processor_time() - before;
-    m->products += multiply_adds(d, g);
+    for (size_t i = 0; i < n; i++)
+        m->products += multiply_adds(list[i].d, list[i].g);
     return bad ? -1 : 0;
+}
+
+static int gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
+{
+    const train_multiply one = {d, g, counts};
+    return gemm_list(e, &one, 1);
 }
 
 int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *threads,
@@ -101,6 +108,7 @@ int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *thre
     m->inner = m->engine.ops;
     m->ops = *m->inner;
     m->ops.gemm = gemm;
+    m->ops.gemm_list = gemm_list;
     m->engine.ops = &m->ops;
     m->began = processor_time();
     return 0;

@@ -77,6 +77,7 @@ run 0 train --help && has '^Usage: mpsim train' && has '--check-digests FILE' &&
 
 # ---- JSON, CSV ----
 train 0 -P pytorch-amp-fp16 --json && json; ok $? "JSON: it is"
+grep -q '"lost": [0-9]*, "multiply_adds": [1-9]' "$dir/out"; ok $? "JSON: products are counted"
 has '"schema": "mpsim.train/1"' && has '"name": "pytorch-amp-fp16"' && [ "$(grep -c '^{"step": ' "$dir/out")" -eq 10 ]
 ok $? "JSON: schema, policy, steps"
 cp "$dir/out" "$dir/want"

@@ -264,6 +264,41 @@ static int causal_one(source *s, const char *f, const char *to, const char *math
            x.same("causal in place");
 }
 
+/* Gradients of many norms at once, more than a launch takes: those alike, others, with a bias and without. */
+static void test_rownorm_gradients()
+{
+    enum { N = 90 };
+    const mpsim_format *single = format("binary32");
+    source s = {21};
+    std::vector<pair *> all;
+    std::vector<mpsim_rownorm> r(N);
+    std::vector<train_normed> u, v;
+    const auto made = [&](pair *x) {
+        all.push_back(x);
+        return x;
+    };
+    for (size_t i = 0; i < N; i++) {
+        const int odd = i % 4 == 3;
+        const size_t rows = odd ? s.below(20) : 9, cols = odd ? 1 + s.below(70) : 40;
+        const mpsim_format *f = format(i % 5 ? "bf16" : "fp16");
+        r[i] = mpsim_rownorm{1, 1, uint8_t(i % 7 ? MPSIM_NORM_LAYER : MPSIM_NORM_RMS), 1e-5f,
+                             i % 9 ? NULL : format("bf16"), NULL};
+        pair *dw = made(new pair(single, 1, cols)), *db = i % 6 ? made(new pair(single, 1, cols)) : NULL;
+        pair *dy = made(new pair(&s, f, rows, cols, ORDINARY)), *x = made(new pair(&s, f, rows, cols, ORDINARY));
+        pair *mean = made(new pair(&s, single, rows, 1, ORDINARY));
+        pair *inverse = made(new pair(&s, single, rows, 1, ORDINARY));
+        pair *w = made(new pair(&s, f, 1, cols, ORDINARY));
+        u.push_back(train_normed{&r[i], &dw->c, db ? &db->c : NULL, &dy->c, &x->c, &mean->c, &inverse->c, &w->c});
+        v.push_back(train_normed{&r[i], &dw->g, db ? &db->g : NULL, &dy->g, &x->g, &mean->g, &inverse->g, &w->g});
+    }
+    int good = !failed(cpu.ops->rownorm_gradients(&cpu, u.data(), N) | cuda.ops->rownorm_gradients(&cuda, v.data(), N));
+    for (pair *x : all) {
+        good = good && x->same("rownorm_gradients");
+        delete x;
+    }
+    OK(good, "gradients of %d norms at once", (int)N);
+}
+
 /* The same numbers: of two zeros the largest may be either. */
 static int same_largest(const pair &max)
 {
@@ -276,6 +311,44 @@ static int same_largest(const pair &max)
     return 1;
 }
 
+/* Going back: all tiles at once, of two formats. */
+struct tiles_back {
+    train_tile t;
+    pair s, dp, p, ds;
+    counts n;
+    tiles_back(source *from, const train_tile &tile, const char *f, size_t height, input kind)
+        : t(tile), s(from, format("binary32"), height, t.cols, kind),
+          dp(from, format("binary32"), height, t.cols, kind), p(format(f), height, t.cols),
+          ds(format(from->below(2) ? f : "fp16"), height, t.cols)
+    {
+    }
+};
+
+static int all_backward(source *s, const char *f, train_tile t, size_t tile, input kind, const pair &lse,
+                        const pair &d)
+{
+    std::vector<tiles_back *> all;
+    std::vector<train_tiled> p[2], ds[2];
+    for (t.first = 0; t.first < t.length; t.first += tile) {
+        t.cols = t.length - t.first < tile ? t.length - t.first : tile;
+        tiles_back *x = new tiles_back(s, t, f, t.matrices * (t.length - t.first), kind);
+        all.push_back(x);
+        p[0].push_back(train_tiled{&x->t, &x->p.c, &x->s.c, &lse.c, NULL, NULL, &x->n.c});
+        p[1].push_back(train_tiled{&x->t, &x->p.g, &x->s.g, &lse.g, NULL, NULL, &x->n.g});
+        ds[0].push_back(train_tiled{&x->t, &x->ds.c, &x->s.c, &lse.c, &x->dp.c, &d.c, &x->n.c});
+        ds[1].push_back(train_tiled{&x->t, &x->ds.g, &x->s.g, &lse.g, &x->dp.g, &d.g, &x->n.g});
+    }
+    const size_t n = all.size();
+    int good = !failed(cpu.ops->tile_again(&cpu, p[0].data(), n) | cuda.ops->tile_again(&cuda, p[1].data(), n) |
+                       cpu.ops->tile_backward(&cpu, ds[0].data(), n) |
+                       cuda.ops->tile_backward(&cuda, ds[1].data(), n));
+    for (tiles_back *x : all) {
+        good = good && x->p.same("tile_again") && x->ds.same("tile_backward") && x->n.same("tile");
+        delete x;
+    }
+    return good;
+}
+
 /* All tiles of `tile` columns, and what follows them. */
 static int tiles_one(source *s, const char *f, size_t matrices, size_t length, size_t tile,
                      size_t size, input kind, float p_scale)
@@ -285,36 +358,24 @@ static int tiles_one(source *s, const char *f, size_t matrices, size_t length, s
     pair o(single, rows, size), sum(single, rows, 1), lse(single, rows, 1), d(single, rows, 1);
     pair max(single, rows, 1, std::vector<float>(rows, -INFINITY));
     pair y(format(f), rows, size), dy(s, format(f), rows, size, ORDINARY);
+    train_tile t = {matrices, length, 0, 0, size, 0x1.6a09e6p-2f, p_scale};
     int good = 1;
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t first = 0; first < length; first += tile) {
-            const size_t cols = length - first < tile ? length - first : tile;
-            const train_tile t = {matrices, length, first, cols, size, 0x1.6a09e6p-2f, p_scale};
-            const size_t height = matrices * (length - first);
-            pair x(s, single, height, cols, kind), p(format(f), height, cols);
-            pair dp(s, single, height, cols, kind);
-            counts n;
-            good = good && (pass == 0 ? BOTH(tile_forward, &t, of(p), of(o), of(max), of(sum),
-                                             of(x), of(n))
-                                      : BOTH(tile_again, &t, of(p), of(x), of(lse), of(n)) &&
-                                            p.same("tile_again") &&
-                                            BOTH(tile_backward, &t, of(p), of(dp), of(x), of(lse),
-                                                 of(d), of(n)));
-            good = good && p.same(pass ? "tile_backward" : "tile_forward") && n.same("tile") &&
-                   same_largest(max) && sum.same("sum") && o.same("o");
-            if (pass == 0) { /* what a product would leave there */
-                const std::vector<float> more = draw_all(s, single, ORDINARY, rows * size);
-                o.put(more);
-            }
-        }
-        const train_tile whole = {matrices, length, 0, length, size, 1, p_scale};
+    for (t.first = 0; t.first < length; t.first += tile) {
+        t.cols = length - t.first < tile ? length - t.first : tile;
+        const size_t height = matrices * (length - t.first);
+        pair x(s, single, height, t.cols, kind), p(format(f), height, t.cols);
         counts n;
-        good = good && (pass || (BOTH(tile_end, &whole, of(y), of(lse), of(o), of(max), of(sum),
-                                      of(n)) &&
-                                 y.same("tile_end") && lse.same("lse") && n.same("tile_end") &&
-                                 BOTH(tile_dots, &whole, of(d), of(dy), of(y)) && d.same("dots")));
+        good = good && BOTH(tile_forward, &t, of(p), of(o), of(max), of(sum), of(x), of(n)) &&
+               p.same("tile_forward") && n.same("tile") && same_largest(max) && sum.same("sum") && o.same("o");
+        const std::vector<float> more = draw_all(s, single, ORDINARY, rows * size);
+        o.put(more); /* what a product would leave there */
     }
-    return good;
+    const train_tile whole = {matrices, length, 0, length, size, 1, p_scale};
+    counts n;
+    return good && BOTH(tile_end, &whole, of(y), of(lse), of(o), of(max), of(sum), of(n)) &&
+           y.same("tile_end") && lse.same("lse") && n.same("tile_end") &&
+           BOTH(tile_dots, &whole, of(d), of(dy), of(y)) && d.same("dots") &&
+           all_backward(s, f, t, tile, kind, lse, d);
 }
 
 static void test_attention()
@@ -470,6 +531,7 @@ int main()
     test_reduce();
     test_heads();
     test_rows();
+    test_rownorm_gradients();
     test_attention();
     test_stacks();
     test_errors();

@@ -405,6 +405,47 @@ static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, 
            y.same(b->name) && same_float("amax", u, v) && n.same(b->name);
 }
 
+/* Many at once, of which launches take those alike: recipes of one launch and of two, straight and transposed,
+ * with factors apart, formats, random numbers, some of them empty. */
+static void test_quantize_list()
+{
+    enum { N = 90 };
+    static const char *const names[] = {"mxfp8", "mxfp8-e5m2", "te-current", "given", "te-block-128x128", "nvfp4-sr"};
+    source s = {15};
+    std::vector<pair *> x, y;
+    std::vector<counts> n(N);
+    std::vector<train_quantize> how(N);
+    std::vector<train_quantized> u, v;
+    std::vector<mpsim_block_recipe> b(N);
+    std::vector<float> p(N), q(N);
+    for (size_t i = 0; i < N; i++) {
+        const char *name = names[s.below(i % 2 ? 6 : 2)], *from = i % 3 ? "bf16" : "binary32";
+        const size_t rows = s.below(9) ? 1 + s.below(70) : 0, cols = 1 + s.below(90);
+        const int given = strcmp(name, "given") == 0, transposed = (int)s.below(2);
+        b[i] = *mpsim_block_find(given ? "te-current" : name);
+        if (given)
+            b[i].rule = MPSIM_SCALE_GIVEN;
+        x.push_back(new pair(&s, format(from), rows, cols, ORDINARY));
+        y.push_back(new pair(format(b[i].block_rows ? "bf16" : b[i].element), transposed ? cols : rows,
+                             transposed ? rows : cols));
+        memset(&how[i], 0, sizeof how[i]);
+        how[i].recipe = &b[i];
+        how[i].transposed = transposed;
+        how[i].given = (float)(1 + s.below(5));
+        how[i].rng.stream = i;
+        u.push_back(train_quantized{&y[i]->c, &x[i]->c, &how[i], i % 4 ? &p[i] : NULL, &n[i].c});
+        v.push_back(train_quantized{&y[i]->g, &x[i]->g, &how[i], i % 4 ? &q[i] : NULL, &n[i].g});
+    }
+    int good = !failed(cpu.ops->quantize_list(&cpu, u.data(), N) | cuda.ops->quantize_list(&cuda, v.data(), N) |
+                       cuda.ops->finish(&cuda));
+    for (size_t i = 0; i < N; i++) {
+        good = good && y[i]->same(b[i].name) && n[i].same(b[i].name) && same_float("amax", p[i], q[i]);
+        delete x[i];
+        delete y[i];
+    }
+    OK(good, "quantising: %d tensors at once", (int)N);
+}
+
 /* Blocks whose largest element lies at a power of two times the format's largest number, or beside
  * it. */
 static void test_scales(source *s)
@@ -455,6 +496,7 @@ static void test_quantize()
         OK(good, "quantising: %s, straight and transposed", name);
     }
     test_scales(&s);
+    test_quantize_list();
 }
 
 /* ---- the optimizer ---- */
@@ -611,6 +653,71 @@ static void test_gemm()
     }
 }
 
+/* A product of a list, on both engines. */
+struct listed {
+    pair *a, *b, *d, *bias;
+    mpsim_model model;
+    train_gemm u, v;
+    counts n;
+};
+
+static void list_one(source *s, listed *x, const char *operand, const char *result)
+{
+    const size_t rows = 1 + s->below(90), cols = s->below(20) ? 1 + s->below(90) : 0, depth = 1 + s->below(40);
+    const size_t stacks = s->below(3), high = stacks ? stacks : 1;
+    const int ta = (int)s->below(2), tb = (int)s->below(2);
+    const int to_sum = strcmp(result, "binary32") == 0 && s->below(2);
+    x->a = new pair(s, format(operand), high * (ta ? depth : rows), ta ? rows : depth, ORDINARY);
+    x->b = new pair(s, format(operand), high * (tb ? cols : depth), tb ? depth : cols, ORDINARY);
+    x->d = new pair(s, format(result), high * rows, cols, ORDINARY);
+    x->bias = new pair(s, format("bf16"), 1, cols, ORDINARY);
+    memset(&x->u, 0, sizeof x->u);
+    x->u.model = &x->model;
+    x->u.a_transposed = ta;
+    x->u.b_transposed = tb;
+    x->u.stacks = stacks;
+    x->u.start = (uint8_t)(to_sum ? s->below(3) : 0);
+    const int biased = !stacks && !x->u.start && s->below(4) == 0;
+    x->v = x->u;
+    x->u.a = &x->a->c;
+    x->v.a = &x->a->g;
+    x->u.b = &x->b->c;
+    x->v.b = &x->b->g;
+    x->u.bias = biased ? &x->bias->c : NULL;
+    x->v.bias = biased ? &x->bias->g : NULL;
+}
+
+/* More products than a launch takes: operands and results in several formats, as many as two of the latter and
+ * more, stacks, sums that go on, with and without bias, and some without elements. */
+static void test_gemm_list()
+{
+    enum { N = 70 };
+    static const char *const operands[] = {"binary32", "bf16", "bf16", "e4m3"};
+    static const char *const results[] = {"binary32", "bf16", "fp16"};
+    source s = {16};
+    std::vector<listed> all(N);
+    std::vector<train_multiply> u, v;
+    int good = 1;
+    for (listed &x : all) {
+        const char *f = operands[s.below(4)];
+        good = good && (strcmp(f, "binary32") == 0
+                            ? mpsim_model_parse(&x.model, "fma")
+                            : mpsim_model_for(&x.model, "hopper", format(f), format(f), format("binary32"))) == 0;
+        list_one(&s, &x, f, results[s.below(3)]);
+        u.push_back(train_multiply{&x.d->c, &x.u, &x.n.c});
+        v.push_back(train_multiply{&x.d->g, &x.v, &x.n.g});
+    }
+    good = good && !failed(cpu.ops->gemm_list(&cpu, u.data(), N) | cuda.ops->gemm_list(&cuda, v.data(), N));
+    for (listed &x : all) {
+        good = good && x.d->same("products") && x.n.same("products");
+        delete x.a;
+        delete x.b;
+        delete x.d;
+        delete x.bias;
+    }
+    OK(good, "%d products at once", (int)N);
+}
+
 /* ---- the engine ---- */
 
 static void test_views()
@@ -662,6 +769,7 @@ int main()
     test_quantize();
     test_optim();
     test_gemm();
+    test_gemm_list();
     test_views();
     const int clean = cuda.ops->finish(&cuda) == 0;
     OK(clean, "no kernel wrote beside its memory or waited in vain");

@@ -1,5 +1,6 @@
 /* t-plans.c -- gpu/program/training.c: a run on a "device" and the CPU in step. The device is the CPU's engine
  * with a fault: a product that is wrong, then one that fails. */
+#include "support/onebyone.h"
 #include "support/support.h"
 
 #include "gpu/program/training.h"
@@ -32,6 +33,7 @@ static int open_faulty(train_engine *e, char *why, size_t size)
     right = e->ops;
     wrong = *right;
     wrong.gemm = faulty_gemm;
+    wrong.gemm_list = one_by_one;
     e->ops = &wrong;
     products = 0;
     return 0;

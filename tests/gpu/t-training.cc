@@ -2,6 +2,7 @@
  * executor, in step. Every tensor after every step, loss, scale and flag must be equal; a wrong
  * kernel must be found and named. */
 #include "steps.h"
+#include "support/onebyone.h"
 
 static const row rows[] = {
     {"mlp", "binary32", NULL, "sgd", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
@@ -83,6 +84,7 @@ static void test_mutants()
     OK(result == 1 && strstr(text, "bias"), "a wrong unit in a sum of columns is found and named");
     wrong = *right;
     wrong.gemm = short_product;
+    wrong.gemm_list = one_by_one;
     result = run_both(rows[0], text, sizeof text);
     printf("# %s\n", text);
     OK(result == 1 && strstr(text, "fc1"), "a product with too few terms is found and named");
@@ -119,6 +121,7 @@ static void test_failed_step()
     train_ops failing = *cuda.ops;
     right = cuda.ops;
     failing.gemm = failing_product;
+    failing.gemm_list = one_by_one;
     failing.finish = counted_finish;
     cuda.ops = &failing;
     products_left = 4;

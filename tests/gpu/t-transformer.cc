@@ -2,6 +2,7 @@
  * step. Every tensor after every step, loss, scale and flag must be equal; a wrong kernel must be found
  * and named. */
 #include "steps.h"
+#include "support/onebyone.h"
 
 #define SGD "sgd", "ieee"
 #define ADAMW "adamw", "ieee"
@@ -66,6 +67,7 @@ static void test_mutants()
     train_ops wrong = *cuda.ops;
     right = cuda.ops;
     wrong.gemm = wrong_stack;
+    wrong.gemm_list = one_by_one;
     cuda.ops = &wrong;
     int result = run_both(rows[0], text, sizeof text);
     printf("# %s\n", text);

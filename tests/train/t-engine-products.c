@@ -97,6 +97,35 @@ START_TEST(test_gemm)
 }
 END_TEST
 
+/* Each of a list as if it were alone. */
+START_TEST(test_gemm_list)
+{
+    mpsim_model m;
+    train_tensor a = any("fp16", 9, 33, 0), b = any("fp16", 9, 33, 0), d[2], alone[2];
+    train_counts got = {0, 0, 0, 0}, expected = got;
+    ck_assert(mpsim_model_for(&m, "hopper", format("fp16"), format("fp16"), format("binary32")) == MPSIM_OK);
+    const train_gemm g[2] = {{.model = &m, .a = &a, .b = &b, .b_transposed = 1},
+                             {.model = &m, .a = &a, .b = &b, .a_transposed = 1}};
+    for (int i = 0; i < 2; i++) {
+        d[i] = make(format("bf16"), i ? 33 : 9, i ? 33 : 9, NULL);
+        alone[i] = make(format("bf16"), i ? 33 : 9, i ? 33 : 9, NULL);
+        OK(ops->gemm(&engine, &alone[i], &g[i], &expected));
+    }
+    const train_multiply list[2] = {{&d[0], &g[0], &got}, {&d[1], &g[1], &got}};
+    OK(ops->gemm_list(&engine, list, 2));
+    same_counts("of both", &got, &expected);
+    for (int i = 0; i < 2; i++) {
+        static float want[1089];
+        memcpy(want, get(&alone[i]), (i ? 1089 : 81) * sizeof *want);
+        engine_same("of a list", get(&d[i]), want, i ? 1089 : 81);
+        drop(&d[i]);
+        drop(&alone[i]);
+    }
+    drop(&a);
+    drop(&b);
+}
+END_TEST
+
 static size_t tasks;
 
 static void backwards(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
@@ -214,12 +243,47 @@ START_TEST(test_quantize_blocks)
 }
 END_TEST
 
+/* Each of a list as if it were alone. */
+START_TEST(test_quantize_list)
+{
+    const mpsim_block_recipe *recipe = mpsim_block_find("mxfp8");
+    train_quantize how[2] = {{.recipe = recipe}, {.recipe = recipe, .transposed = 1}};
+    train_quantized list[2];
+    train_tensor y[2], alone[2];
+    train_counts got = {0, 0, 0, 0}, expected = got;
+    float values[600], amax[2] = {0, 0}, most = 0;
+    fill(format("bf16"), values, 600, 11, 12, 0);
+    train_tensor x = make(format("bf16"), 20, 30, values);
+    for (int i = 0; i < 2; i++) {
+        y[i] = make(format("bf16"), i ? 30 : 20, i ? 20 : 30, NULL);
+        alone[i] = make(format("bf16"), i ? 30 : 20, i ? 20 : 30, NULL);
+        list[i] = (train_quantized){&y[i], &x, &how[i], &amax[i], &got};
+        OK(ops->quantize(&engine, &alone[i], &x, &how[i], &most, &expected));
+    }
+    OK(ops->quantize_list(&engine, list, 2));
+    same_counts("of both", &got, &expected);
+    for (int i = 0; i < 2; i++) {
+        float want[600];
+        memcpy(want, get(&alone[i]), sizeof want);
+        engine_same("of a list", get(&y[i]), want, 600);
+        ck_assert(amax[i] == most);
+        drop(&y[i]);
+        drop(&alone[i]);
+    }
+    drop(&x);
+    how[1].recipe = NULL;
+    ck_assert_int_eq(ops->quantize_list(&engine, list, 2), -1);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_loop_test(t, test_gemm, 0, (int)COUNT(products));
     tcase_add_test(t, test_pool);
+    tcase_add_test(t, test_gemm_list);
     tcase_add_loop_test(t, test_quantize_tensor, 0, 16);
     tcase_add_loop_test(t, test_quantize_blocks, 0, 2 * (int)COUNT(block_names));
+    tcase_add_test(t, test_quantize_list);
 }
 
 int main(void)

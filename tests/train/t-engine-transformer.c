@@ -278,8 +278,10 @@ START_TEST(test_rownorm)
     r.f = NULL;
     ck_assert(mpsim_rownorm_backward(&r, want, dw, bias ? db : NULL, get(&dy), get(&x), mean,
                                      inverse, get(&w)) == MPSIM_OK);
-    OK(ops->rownorm_backward(&engine, &r, &dy, &dweight, bias ? &dbias : NULL, &dy, &x, &m, &i, &w,
-                             &got));
+    const train_normed alone = {&r, &dweight, bias ? &dbias : NULL, &dy, &x, &m, &i, &w};
+    OK(_i % 2 ? ops->rownorm_gradients(&engine, &alone, 1) : 0); /* else with dx */
+    OK(ops->rownorm_backward(&engine, &r, &dy, _i % 2 ? NULL : &dweight, bias ? &dbias : NULL, &dy, &x, &m,
+                             &i, &w, &got));
     check("rownorm_backward", &dy);
     for (size_t c = 0; c < 70; c++) {
         dw[c] = rounded(dweight.format, dw[c], NULL);
@@ -383,12 +385,15 @@ START_TEST(test_tile_backward)
     OK(ops->tile_dots(&engine, &same_tile, &d, &dy, &y));
     engine_same("tile_dots", get(&d), dots, 720);
     ck_assert(mpsim_causal_tile_again(&tile, want, get(&s), get(&lse)) == MPSIM_OK);
-    OK(ops->tile_again(&engine, &same_tile, &p, &s, &lse, &got));
+    const train_tiled of_p = {.tile = &same_tile, .y = &p, .s = &s, .lse = &lse, .counts = &got};
+    const train_tiled of_ds = {.tile = &same_tile, .y = &ds, .s = &s, .lse = &lse, .dp = &dp, .d = &d,
+                               .counts = &got};
+    OK(ops->tile_again(&engine, &of_p, 1));
     check("tile_again", &p);
     start();
     ck_assert(mpsim_causal_tile_backward(&tile, want, get(&dp), get(&s), get(&lse), dots) ==
               MPSIM_OK);
-    OK(ops->tile_backward(&engine, &same_tile, &ds, &dp, &s, &lse, &d, &got));
+    OK(ops->tile_backward(&engine, &of_ds, 1));
     check("tile_backward", &ds);
     DROP(&s, &p, &dp, &ds, &dy, &y, &lse, &d);
 }
@@ -474,7 +479,8 @@ START_TEST(test_errors_of_rows)
     r.kind = 7;
     FAILS(ops->rownorm(&engine, &r, &y, &m, &i, &x, &w, NULL, NULL), "rownorm: ");
     FAILS(ops->rownorm_backward(&engine, &r, &y, &w, &m, &x, &x, &m, &i, &w, NULL), "1 x 8");
-    FAILS(ops->rownorm_backward(&engine, &r, &y, &w, NULL, &x, &x, &m, &i, &w, NULL), "_backward: ");
+    FAILS(ops->rownorm_backward(&engine, &r, &y, &w, NULL, &x, &x, &m, &i, &w, NULL), "rownorm_gradients: ");
+    FAILS(ops->rownorm_backward(&engine, &r, &y, NULL, NULL, &x, &x, &m, &i, &w, NULL), "_backward: ");
     FAILS(ops->activate(&engine, (mpsim_activation)9, NULL, &y, &x, NULL), "no activation 9");
     FAILS(ops->activate(&engine, MPSIM_SWIGLU, NULL, &y, &x, NULL), "6 x 4 is needed");
     FAILS(ops->activate(&engine, MPSIM_GELU, format("binary64"), &y, &x, NULL), "activate: ");
@@ -485,10 +491,11 @@ START_TEST(test_errors_of_rows)
     FAILS(ops->tile_forward(&engine, &t, &y, &y, &m, &i, &x, NULL), "columns 1 to 4 of 2 matrices of 3");
     FAILS(ops->tile_end(&engine, NULL, &y, &m, &x, &m, &m, NULL), "a tile is missing");
     t.cols = 2;
-    FAILS(ops->tile_again(&engine, &t, &y, &x, &m, NULL), "4 x 2 is needed");
+    const train_tiled of_y = {.tile = &t, .y = &y, .s = &x, .lse = &m, .dp = &x, .d = &i};
+    FAILS(ops->tile_again(&engine, &of_y, 1), "4 x 2 is needed");
     FAILS(ops->tile_dots(&engine, &t, &i, &x, &w), "6 x 8 is needed");
     FAILS(ops->tile_end(&engine, &t, &y, &m, &x, &m, &i, NULL), "in fp16 where binary32 is needed");
-    FAILS(ops->tile_backward(&engine, &t, &y, &x, &x, &m, &i, NULL), "4 x 2 is needed");
+    FAILS(ops->tile_backward(&engine, &of_y, 1), "4 x 2 is needed");
     DROP(&x, &y, &w, &m, &i);
 }
 END_TEST

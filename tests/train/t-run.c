@@ -1,5 +1,6 @@
 /* t-run.c -- runs of the trainer: the same bits on any threads, through checkpoints and
  * changes of plan; gradients against differences in binary64; two engines that part. */
+#include "support/onebyone.h"
 #include "support/trainruns.h"
 
 #include <pthread.h>
@@ -208,6 +209,7 @@ START_TEST(fault_is_found)
         fault.ops = *e[1].ops;
         fault.ops.name = "faulty";
         fault.ops.gemm = faulty_gemm;
+        fault.ops.gemm_list = one_by_one;
         e[1].ops = &fault.ops;
         fault.calls = 0;
         fault.a = fault.b = NULL;

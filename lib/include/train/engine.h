@@ -83,6 +83,14 @@ typedef struct train_gemm {
     uint8_t start; /* train_start; other than TRAIN_FROM_ZERO: d is binary32 */
 } train_gemm;
 
+/* One of a list of products that are done at once: none reads or writes what another one writes, but other rows
+ * of the same matrices (d_part). */
+typedef struct train_multiply {
+    train_tensor *d;
+    const train_gemm *g;
+    train_counts *counts;
+} train_multiply;
+
 /* Windows of a convolution or of pooling over images in NHWC order: rows of a tensor are pixels
  * (image, y, x), columns are channels. */
 typedef struct train_pool {
@@ -113,6 +121,22 @@ typedef struct train_tile {
     float scale, p_scale;
 } train_tile;
 
+/* One of some tiles that are worked through going back: p (tile_again) or ds (tile_backward) of it. */
+typedef struct train_tiled {
+    const train_tile *tile;
+    train_tensor *y;
+    const train_tensor *s, *lse;
+    const train_tensor *dp, *d; /* of tile_backward */
+    train_counts *counts;
+} train_tiled;
+
+/* What rows were normalised by, going back: gradients of its parameters. */
+typedef struct train_normed {
+    const mpsim_rownorm *r;
+    train_tensor *dweight, *dbias; /* dbias NULL: none */
+    const train_tensor *dy, *x, *mean, *inverse, *weight;
+} train_normed;
+
 typedef struct train_update {
     train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
     const mpsim_optim *optim;
@@ -126,6 +150,15 @@ typedef struct train_pair {
     const train_tensor *x;
     train_counts *counts;
 } train_pair;
+
+/* One of a list that is quantised at once: as the operation quantize has them. */
+typedef struct train_quantized {
+    train_tensor *y;
+    const train_tensor *x;
+    const train_quantize *how; /* its blocks are no one else's */
+    float *amax;
+    train_counts *counts;
+} train_quantized;
 
 /* The same of heads, of which y is those of x; join: x those of y. */
 typedef struct train_turn {
@@ -165,6 +198,7 @@ typedef struct train_ops {
     /* the same, of a list */
     int (*cast_list)(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode);
     int (*gemm)(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
+    int (*gemm_list)(train_engine *e, const train_multiply *list, size_t n);
     /* y = x through a block recipe. A recipe with one block (block_rows = block_cols = 0): y's
      * format is the element's, y->inverse as mpsim_block_quantize gives it. Others: y's format
      * is bf16 and y = RN(bf16, value), value as mpsim_blocks.values. The columns of y run along
@@ -172,6 +206,8 @@ typedef struct train_ops {
      * mpsim_amax of x. counts: against x, of mpsim_blocks.casts; nonfinite: of y */
     int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x,
                     const train_quantize *q, float *amax, train_counts *counts);
+    /* the same, of a list */
+    int (*quantize_list)(train_engine *e, const train_quantized *list, size_t n);
     /* y = RN(y's format, each row through mpsim_hadamard_groups of 16), of x, or of x transposed;
      * the formats of x and y are one */
     int (*hadamard)(train_engine *e, train_tensor *y, const train_tensor *x, int transposed);
@@ -259,7 +295,7 @@ typedef struct train_ops {
     int (*join)(train_engine *e, const train_turn *list, size_t n);
     /* mpsim_rownorm_*, rows, cols and f from the tensors; mean and inverse: rows x 1, binary32; bias and
      * dbias NULL: none; dweight, dbias rounded to their tensor's format. counts: of y; of dx. y may be
-     * x, dx may be dy */
+     * x, dx may be dy. dweight NULL: dx alone; gradients: dweight and dbias alone, of a list */
     int (*rownorm)(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean,
                    train_tensor *inverse, const train_tensor *x, const train_tensor *weight,
                    const train_tensor *bias, train_counts *counts);
@@ -268,6 +304,7 @@ typedef struct train_ops {
                             const train_tensor *x, const train_tensor *mean,
                             const train_tensor *inverse, const train_tensor *weight,
                             train_counts *counts);
+    int (*rownorm_gradients)(train_engine *e, const train_normed *list, size_t n);
     /* mpsim_activate*, f: the result's format */
     int (*activate)(train_engine *e, mpsim_activation kind, const mpsim_format *math,
                     train_tensor *y, const train_tensor *x, train_counts *counts);
@@ -285,7 +322,7 @@ typedef struct train_ops {
     int (*add_groups)(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
                       size_t group, train_counts *counts);
     /* mpsim_causal_tile_*; max, sum, lse, d: matrices * length x 1, o: matrices * length x size, all binary32,
-     * as s and dp are; s, p, dp, ds: matrices * (length - first) x cols */
+     * as s and dp are; s, p, dp, ds: matrices * (length - first) x cols. again, backward: of each of a list */
     int (*tile_forward)(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
                         train_tensor *max, train_tensor *sum, const train_tensor *s,
                         train_counts *counts);
@@ -294,11 +331,8 @@ typedef struct train_ops {
                     train_counts *counts);
     int (*tile_dots)(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
                      const train_tensor *y);
-    int (*tile_again)(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
-                      const train_tensor *lse, train_counts *counts);
-    int (*tile_backward)(train_engine *e, const train_tile *t, train_tensor *ds,
-                         const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
-                         const train_tensor *d, train_counts *counts);
+    int (*tile_again)(train_engine *e, const train_tiled *list, size_t n);
+    int (*tile_backward)(train_engine *e, const train_tiled *list, size_t n);
     /* y = mpsim_reduce_array of x[0] ... x[ranks - 1], of y's shape, for each of a list; y may be one of
      * its x; r->result is y's format */
     int (*reduce)(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,

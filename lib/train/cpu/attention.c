@@ -209,18 +209,25 @@ static mpsim_status tile_again(const void *operation, size_t first, size_t n)
     return mpsim_causal_tile_again(&t, o->to + at, o->s + at, o->lse + row);
 }
 
-int cpu_tile_again(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
-                   const train_tensor *lse, train_counts *counts)
+static int again(train_engine *e, const train_tiled *i)
 {
     const char *name = "tile_again";
-    if (check_tile(e, name, t) || check_scores(e, name, t, s) || check_tiles(e, name, t, p) ||
-        check_numbers(e, name, t, lse))
+    if (check_tile(e, name, i->tile) || check_scores(e, name, i->tile, i->s) ||
+        check_tiles(e, name, i->tile, i->y) || check_numbers(e, name, i->tile, i->lse))
         return -1;
-    tiles x = tiles_of(t);
-    x.to = cpu_values(p);
-    x.s = cpu_values(s);
-    x.lse = cpu_values(lse);
-    return cpu_rows(e, name, p, x.rows, tile_again, &x, counts);
+    tiles x = tiles_of(i->tile);
+    x.to = cpu_values(i->y);
+    x.s = cpu_values(i->s);
+    x.lse = cpu_values(i->lse);
+    return cpu_rows(e, name, i->y, x.rows, tile_again, &x, i->counts);
+}
+
+int cpu_tile_again(train_engine *e, const train_tiled *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (again(e, &list[i]))
+            return -1;
+    return 0;
 }
 
 static mpsim_status tile_backward(const void *operation, size_t first, size_t n)
@@ -232,20 +239,26 @@ static mpsim_status tile_backward(const void *operation, size_t first, size_t n)
                                       o->d + row);
 }
 
-int cpu_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
-                      const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
-                      const train_tensor *d, train_counts *counts)
+static int backward(train_engine *e, const train_tiled *i)
 {
     const char *name = "tile_backward";
-    if (check_tile(e, name, t) || check_scores(e, name, t, s) || check_scores(e, name, t, dp) ||
-        check_tiles(e, name, t, ds) || check_numbers(e, name, t, lse) ||
-        check_numbers(e, name, t, d))
+    const train_tile *t = i->tile;
+    if (check_tile(e, name, t) || check_scores(e, name, t, i->s) || check_scores(e, name, t, i->dp) ||
+        check_tiles(e, name, t, i->y) || check_numbers(e, name, t, i->lse) || check_numbers(e, name, t, i->d))
         return -1;
     tiles x = tiles_of(t);
-    x.to = cpu_values(ds);
-    x.dp = cpu_values(dp);
-    x.s = cpu_values(s);
-    x.lse = cpu_values(lse);
-    x.d = cpu_values(d);
-    return cpu_rows(e, name, ds, x.rows, tile_backward, &x, counts);
+    x.to = cpu_values(i->y);
+    x.dp = cpu_values(i->dp);
+    x.s = cpu_values(i->s);
+    x.lse = cpu_values(i->lse);
+    x.d = cpu_values(i->d);
+    return cpu_rows(e, name, i->y, x.rows, tile_backward, &x, i->counts);
+}
+
+int cpu_tile_backward(train_engine *e, const train_tiled *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (backward(e, &list[i]))
+            return -1;
+    return 0;
 }

@@ -80,6 +80,7 @@ int cpu_rows(train_engine *e, const char *name, train_tensor *y, size_t unit, cp
 /* The codes of a tensor, in buffer i unless they are the values themselves; NULL with a line. */
 const void *cpu_codes(train_engine *e, int i, const train_tensor *x);
 int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
+int cpu_gemm_list(train_engine *e, const train_multiply *list, size_t n);
 
 /* layers.c */
 int cpu_index_new(train_engine *e, const int32_t *index, size_t n, void **handle);
@@ -147,6 +148,7 @@ int cpu_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *
                          const train_tensor *x, const train_tensor *mean,
                          const train_tensor *inverse, const train_tensor *weight,
                          train_counts *counts);
+int cpu_rownorm_gradients(train_engine *e, const train_normed *list, size_t n);
 int cpu_activate(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *y,
                  const train_tensor *x, train_counts *counts);
 int cpu_activate_backward(train_engine *e, mpsim_activation kind, const mpsim_format *math,
@@ -166,10 +168,7 @@ int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_te
                  train_counts *counts);
 int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
                   const train_tensor *y);
-int cpu_tile_again(train_engine *e, const train_tile *t, train_tensor *p, const train_tensor *s,
-                   const train_tensor *lse, train_counts *counts);
-int cpu_tile_backward(train_engine *e, const train_tile *t, train_tensor *ds,
-                      const train_tensor *dp, const train_tensor *s, const train_tensor *lse,
-                      const train_tensor *d, train_counts *counts);
+int cpu_tile_again(train_engine *e, const train_tiled *list, size_t n);
+int cpu_tile_backward(train_engine *e, const train_tiled *list, size_t n);
 
 #endif

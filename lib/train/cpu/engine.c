@@ -254,6 +254,16 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
     return quantize(e, y, turned, q, counts);
 }
 
+static int cpu_quantize_list(train_engine *e, const train_quantized *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const train_quantized *t = &list[i];
+        if (cpu_quantize(e, t->y, t->x, t->how, t->amax, t->counts))
+            return -1;
+    }
+    return 0;
+}
+
 static int cpu_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
 {
     if (cpu_check(e, "hadamard", x) ||
@@ -296,7 +306,9 @@ static const train_ops cpu_ops = {
     .cast = cpu_cast,
     .cast_list = cpu_cast_list,
     .gemm = cpu_gemm,
+    .gemm_list = cpu_gemm_list,
     .quantize = cpu_quantize,
+    .quantize_list = cpu_quantize_list,
     .hadamard = cpu_hadamard,
     .index_new = cpu_index_new,
     .index_free = cpu_index_free,
@@ -323,6 +335,7 @@ static const train_ops cpu_ops = {
     .join = cpu_join,
     .rownorm = cpu_rownorm,
     .rownorm_backward = cpu_rownorm_backward,
+    .rownorm_gradients = cpu_rownorm_gradients,
     .activate = cpu_activate,
     .activate_backward = cpu_activate_backward,
     .causal = cpu_causal,

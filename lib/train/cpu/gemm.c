@@ -317,3 +317,11 @@ int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts
     d->inverse = 1;
     return 0;
 }
+
+int cpu_gemm_list(train_engine *e, const train_multiply *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (cpu_gemm(e, list[i].d, list[i].g, list[i].counts))
+            return -1;
+    return 0;
+}

@@ -55,6 +55,34 @@ int cpu_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_
     return cpu_rows(e, "rownorm", y, 1, normalise, &o, counts);
 }
 
+static int gradients(train_engine *e, const train_normed *i)
+{
+    const char *name = "rownorm_gradients";
+    const train_tensor *x = i->x;
+    if (check_norm(e, name, i->r, x, i->mean, i->inverse, i->weight) ||
+        cpu_check_shape(e, name, i->dy, x->rows, x->cols) || cpu_check_shape(e, name, i->dweight, 1, x->cols) ||
+        (i->dbias && cpu_check_shape(e, name, i->dbias, 1, x->cols)))
+        return -1;
+    const mpsim_rownorm own = settings_for(i->r, x);
+    float *d = cpu_floats(e, 0, 2 * x->cols), *db = d && i->dbias ? d + x->cols : NULL;
+    if (!d)
+        return -1;
+    const mpsim_status s = mpsim_rownorm_backward(&own, NULL, d, db, cpu_values(i->dy), cpu_values(x),
+                                                  cpu_values(i->mean), cpu_values(i->inverse),
+                                                  cpu_values(i->weight));
+    if (s)
+        return cpu_fail(e, "%s: %s", name, mpsim_status_string(s));
+    return cpu_store(e, i->dweight, d, NULL) || (db && cpu_store(e, i->dbias, db, NULL)) ? -1 : 0;
+}
+
+int cpu_rownorm_gradients(train_engine *e, const train_normed *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (gradients(e, &list[i]))
+            return -1;
+    return 0;
+}
+
 int cpu_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
                          train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
                          const train_tensor *x, const train_tensor *mean,
@@ -62,25 +90,20 @@ int cpu_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *
                          train_counts *counts)
 {
     const char *name = "rownorm_backward";
+    const train_normed own = {r, dweight, dbias, dy, x, mean, inverse, weight};
     if (check_norm(e, name, r, x, mean, inverse, weight) ||
         cpu_check_shape(e, name, dy, x->rows, x->cols) ||
-        cpu_check_shape(e, name, dx, x->rows, x->cols) ||
-        cpu_check_shape(e, name, dweight, 1, x->cols) ||
-        (dbias && cpu_check_shape(e, name, dbias, 1, x->cols)) || cpu_check_apart(e, name, dx, x))
+        cpu_check_shape(e, name, dx, x->rows, x->cols) || cpu_check_apart(e, name, dx, x))
         return -1;
-    const mpsim_rownorm own = settings_for(r, x);
-    float *d = cpu_floats(e, 0, 2 * x->cols);
-    if (!d)
+    if (dweight && gradients(e, &own)) /* before dx is written, which may be dy */
         return -1;
-    const mpsim_status s = mpsim_rownorm_backward(
-        &own, cpu_values(dx), d, dbias ? d + x->cols : NULL, cpu_values(dy), cpu_values(x),
-        cpu_values(mean), cpu_values(inverse), cpu_values(weight));
+    const mpsim_rownorm settings = settings_for(r, x);
+    const mpsim_status s = mpsim_rownorm_backward(&settings, cpu_values(dx), NULL, NULL, cpu_values(dy),
+                                                  cpu_values(x), cpu_values(mean), cpu_values(inverse),
+                                                  cpu_values(weight));
     if (s)
         return cpu_fail(e, "%s: %s", name, mpsim_status_string(s));
-    return cpu_store(e, dweight, d, NULL) || (dbias && cpu_store(e, dbias, d + x->cols, NULL)) ||
-                   cpu_rows(e, name, dx, 1, NULL, NULL, counts)
-               ? -1
-               : 0;
+    return cpu_rows(e, name, dx, 1, NULL, NULL, counts);
 }
 
 /* ---- activations ---- */

@@ -240,15 +240,29 @@ const train_tensor *train_softmax_backward(train_build *b, size_t i, const train
 
 /* ---- in tiles ---- */
 
+static void borrow_named(train_build *b, const char *name, train_tensor *x, size_t rows, size_t cols,
+                         const mpsim_format *f, float value)
+{
+    *x = (train_tensor){.format = f, .rows = rows, .cols = cols};
+    if (!b->failed)
+        b->failed = train_borrow(b->p, name, x, value, b->error);
+}
+
 static void borrow(train_build *b, train_tiles *t, train_scratch_use use, size_t rows, size_t cols,
                    const mpsim_format *f)
 {
     char name[16];
     snprintf(name, sizeof name, "tiles.%d", (int)use);
-    t->scratch[use] = (train_tensor){.format = f, .rows = rows, .cols = cols};
-    if (!b->failed)
-        b->failed = train_borrow(b->p, name, &t->scratch[use],
-                                 use == SCRATCH_INFINITES ? -INFINITY : 0, b->error);
+    borrow_named(b, name, &t->scratch[use], rows, cols, f, use == SCRATCH_INFINITES ? -INFINITY : 0);
+}
+
+/* How many tiles are done at once. */
+static size_t at_once(const train_build *b, const train_tiles *t)
+{
+    const size_t tiles = (t->shape.length + t->tile - 1) / t->tile;
+    const size_t fit = TRAIN_TILES_NUMBERS / t->tile / rows_of_heads(b);
+    const size_t most = fit < TRAIN_TILES_AT_ONCE ? fit : TRAIN_TILES_AT_ONCE;
+    return most < 1 ? 1 : most < tiles ? most : tiles;
 }
 
 /* Of an operation its tiles, or NULL after a failure. */
@@ -267,35 +281,39 @@ static train_tiles *new_tiles(train_build *b, train_do *d, size_t tile)
     t->shape = (train_tile){.matrices = stacks(b), .length = s->context, .cols = s->context,
                             .size = head_size(b),
                             .scale = (float)(1 / sqrt((double)head_size(b))), .p_scale = 1};
+    t->at_once = at_once(b, t);
     t->act = &b->t->act;
     t->agrad = &b->t->agrad;
     return t;
 }
 
-static void borrow_tile(train_build *b, train_tiles *t, train_scratch_use use,
-                        const mpsim_format *f)
+static void borrow_tile(train_build *b, train_tiles *t, train_tile_use use, const mpsim_format *f)
 {
-    borrow(b, t, use, rows_of_heads(b), t->tile, f);
+    for (size_t k = 0; k < t->at_once; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "tile.%d.%zu", (int)use, k);
+        borrow_named(b, name, &t->own[k][use], rows_of_heads(b), t->tile, f, 0);
+    }
 }
 
 /* What S and the sums of all tiles need. */
 static void borrow_all(train_build *b, train_tiles *t)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    borrow_tile(b, t, SCRATCH_S, fp32);
+    borrow_tile(b, t, TILE_S, fp32);
     borrow(b, t, SCRATCH_SUM, rows_of_heads(b), head_size(b), fp32);
     borrow(b, t, SCRATCH_ZEROS, rows_of_heads(b), head_size(b), fp32);
 }
 
 /* P or dS, rounded to f, as products read them: in tf32 a copy. */
-static const mpsim_format *borrow_operand(train_build *b, train_tiles *t, train_scratch_use use,
+static const mpsim_format *borrow_operand(train_build *b, train_tiles *t, train_tile_use use,
                                           const mpsim_format *f, train_copy kind)
 {
     borrow_tile(b, t, use, f);
     if (kind != COPY_TF32)
         return f;
     f = mpsim_format_find("tf32");
-    borrow_tile(b, t, use == SCRATCH_P ? SCRATCH_P_TF32 : SCRATCH_DS_TF32, f);
+    borrow_tile(b, t, use == TILE_P ? TILE_P_TF32 : TILE_DS_TF32, f);
     return f;
 }
 
@@ -329,7 +347,7 @@ static const train_tensor *tiles_forward(train_build *b, size_t i)
     borrow(b, t, SCRATCH_ROW_MAX, rows, 1, fp32);
     borrow(b, t, SCRATCH_ROW_SUM, rows, 1, fp32);
     borrow(b, t, SCRATCH_INFINITES, rows, 1, fp32);
-    f = borrow_operand(b, t, SCRATCH_P, f, train_copy_kind(b, i, TRAIN_ACT));
+    f = borrow_operand(b, t, TILE_P, f, train_copy_kind(b, i, TRAIN_ACT));
     train_product_model(b, scores, t->q->format, t->k->format, &t->scores);
     train_product_model(b, i, f, t->v->format, &t->context);
     b->layer[i] = d;
@@ -383,10 +401,10 @@ static const train_tensor *tiles_backward(train_build *b, size_t i, const train_
     t->lse = b->layer[i]->results[1].to;
     t->dots = sums;
     borrow_all(b, t);
-    borrow_tile(b, t, SCRATCH_DP, fp32);
-    const mpsim_format *p = borrow_operand(b, t, SCRATCH_P, &place(b, i)->format[TRAIN_ACT],
+    borrow_tile(b, t, TILE_DP, fp32);
+    const mpsim_format *p = borrow_operand(b, t, TILE_P, &place(b, i)->format[TRAIN_ACT],
                                            train_copy_kind(b, i, TRAIN_ACT));
-    const mpsim_format *ds = borrow_operand(b, t, SCRATCH_DS, &place(b, scores)->format[TRAIN_AGRAD],
+    const mpsim_format *ds = borrow_operand(b, t, TILE_DS, &place(b, scores)->format[TRAIN_AGRAD],
                                             train_copy_kind(b, scores, TRAIN_AGRAD));
     models_backward(b, t, scores, i, p, ds);
     b->value = sum_of_groups(b, i, "dgrad.value", d->results[0].to);

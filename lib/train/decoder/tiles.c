@@ -1,23 +1,14 @@
 /* tiles.c -- attention in tiles, done: the operations of an engine for each tile of columns, and for each
- * only the rows that meet it; see train.h. */
+ * only the rows that meet it; what does not depend on other tiles is done for some of them at once; see train.h. */
 #include "../trainer.h"
 
-/* A tile at hand: its columns, and the rows of a head from its first column on. */
+/* A tile at hand: its columns, the rows of a head from its first column on, and its matrices. */
 typedef struct at_hand {
-    train *t;
-    train_tiles *x;
     train_tile shape;
     train_part columns, below;
+    train_tensor s, p, dp, ds;
+    train_tensor p_read, ds_read; /* as products read them */
 } at_hand;
-
-static at_hand tile_at(train *t, train_tiles *x, size_t first)
-{
-    const size_t left = x->shape.length - first, n = left < x->tile ? left : x->tile;
-    at_hand h = {t, x, x->shape, {first, n}, {first, left}};
-    h.shape.first = first;
-    h.shape.cols = n;
-    return h;
-}
 
 static train_tensor view(const train_tensor *x, size_t rows, size_t cols)
 {
@@ -28,73 +19,114 @@ static train_tensor view(const train_tensor *x, size_t rows, size_t cols)
     return y;
 }
 
-/* The tile of a tensor that holds scores. */
-static train_tensor tile_of(const at_hand *h, train_scratch_use use)
+/* The tile from column `first` on, in place k. */
+static at_hand tile_at(const train_tiles *x, size_t first, size_t k)
 {
-    return view(&h->x->scratch[use], h->shape.matrices * h->below.n, h->shape.cols);
+    const size_t left = x->shape.length - first, n = left < x->tile ? left : x->tile;
+    const size_t rows = x->shape.matrices * left;
+    const train_tensor *all = x->own[k];
+    at_hand h = {.shape = x->shape, .columns = {first, n}, .below = {first, left},
+                 .s = view(&all[TILE_S], rows, n), .p = view(&all[TILE_P], rows, n),
+                 .dp = view(&all[TILE_DP], rows, n), .ds = view(&all[TILE_DS], rows, n),
+                 .p_read = view(&all[all[TILE_P_TF32].data ? TILE_P_TF32 : TILE_P], rows, n),
+                 .ds_read = view(&all[all[TILE_DS_TF32].data ? TILE_DS_TF32 : TILE_DS], rows, n)};
+    h.shape.first = first;
+    h.shape.cols = n;
+    return h;
 }
 
-static int multiply(const at_hand *h, train_tensor *d, train_gemm g, const mpsim_model *m,
-                    train_counts *counts)
+/* Those from column *first on that are done at once, and *first behind them. */
+static size_t tiles_at(const train_tiles *x, size_t *first, at_hand *h)
+{
+    size_t n = 0;
+    for (; n < x->at_once && *first < x->shape.length; *first += x->tile, n++)
+        h[n] = tile_at(x, *first, n);
+    return n;
+}
+
+/* ---- products that are done at once ---- */
+
+typedef struct products {
+    train_gemm g[2 * TRAIN_TILES_AT_ONCE];
+    train_multiply list[2 * TRAIN_TILES_AT_ONCE];
+    size_t n;
+} products;
+
+static void add(products *p, const at_hand *h, train_tensor *d, train_gemm g, const mpsim_model *m,
+                train_counts *counts)
 {
     g.model = m;
     g.stacks = h->shape.matrices;
-    return h->t->e->ops->gemm(h->t->e, d, &g, counts);
+    p->g[p->n] = g;
+    p->list[p->n] = (train_multiply){.d = d, .g = &p->g[p->n], .counts = counts};
+    p->n++;
 }
 
-/* P, dS as products read them. */
-static int as_operand(const at_hand *h, train_tensor *x, train_scratch_use tf32)
+static int multiply(train *t, const products *p)
 {
-    if (!h->x->scratch[tf32].data)
-        return 0;
-    train_tensor y = tile_of(h, tf32);
-    const int code = h->t->e->ops->cast(h->t->e, &y, x, MPSIM_ROUND_NEAREST_AWAY, NULL);
-    *x = y;
-    return code;
+    return t->e->ops->gemm_list(t->e, p->list, p->n);
 }
 
-static int scores(const at_hand *h, train_tensor *s)
+static void add_scores(products *p, const train_tiles *x, at_hand *h)
 {
-    const train_tiles *x = h->x;
-    return multiply(h, s,
-                    (train_gemm){.a = x->q, .a_part = h->below, .b = x->k, .b_part = h->columns,
-                                 .b_transposed = 1, .shared = x->shared},
-                    &x->scores, NULL);
+    add(p, h, &h->s,
+        (train_gemm){.a = x->q, .a_part = h->below, .b = x->k, .b_part = h->columns, .b_transposed = 1,
+                     .shared = x->shared},
+        &x->scores, NULL);
+}
+
+/* One of a list of copies in tf32, where products read such. */
+static size_t add_copy(train_pair *list, size_t n, train_tensor *y, const train_tensor *x)
+{
+    if (y->data == x->data)
+        return n;
+    list[n] = (train_pair){.y = y, .x = x};
+    return n + 1;
 }
 
 /* ---- forward ---- */
 
-static int begin(const train_ops *ops, train_engine *e, train_tiles *x)
+static int begin(train *t, train_tiles *x)
 {
     const size_t rows = x->shape.matrices * x->shape.length;
-    train_tensor zeros = x->scratch[SCRATCH_ZEROS];
-    if (ops->cast(e, &x->scratch[SCRATCH_SUM], &zeros, MPSIM_ROUND_NEAREST_EVEN, NULL))
-        return -1;
-    if (!x->scratch[SCRATCH_ROW_MAX].data)
-        return 0;
-    zeros = view(&zeros, rows, 1);
-    return ops->cast(e, &x->scratch[SCRATCH_ROW_MAX], &x->scratch[SCRATCH_INFINITES],
-                     MPSIM_ROUND_NEAREST_EVEN, NULL) ||
-                   ops->cast(e, &x->scratch[SCRATCH_ROW_SUM], &zeros, MPSIM_ROUND_NEAREST_EVEN, NULL)
-               ? -1
-               : 0;
+    const train_tensor zeros = view(&x->scratch[SCRATCH_ZEROS], rows, 1);
+    const train_pair list[] = {
+        {.y = &x->scratch[SCRATCH_SUM], .x = &x->scratch[SCRATCH_ZEROS]},
+        {.y = &x->scratch[SCRATCH_ROW_MAX], .x = &x->scratch[SCRATCH_INFINITES]},
+        {.y = &x->scratch[SCRATCH_ROW_SUM], .x = &zeros}};
+    const size_t n = x->scratch[SCRATCH_ROW_MAX].data ? 3 : 1;
+    return t->e->ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN);
 }
 
-static int tile_forward(const at_hand *h)
+/* A tile after those before it: their sums go on. */
+static int tile_forward(train *t, train_tiles *x, at_hand *h)
 {
-    train_tiles *x = h->x;
-    train_tensor s = tile_of(h, SCRATCH_S), p = tile_of(h, SCRATCH_P);
     train_tensor *o = &x->scratch[SCRATCH_SUM];
     const train_tensor v = view(x->v, x->v->rows, x->v->cols);
-    if (scores(h, &s) ||
-        h->t->e->ops->tile_forward(h->t->e, &h->shape, &p, o, &x->scratch[SCRATCH_ROW_MAX],
-                                   &x->scratch[SCRATCH_ROW_SUM], &s, x->act) ||
-        as_operand(h, &p, SCRATCH_P_TF32))
+    train_pair copy;
+    products p = {.n = 0};
+    if (t->e->ops->tile_forward(t->e, &h->shape, &h->p, o, &x->scratch[SCRATCH_ROW_MAX],
+                                &x->scratch[SCRATCH_ROW_SUM], &h->s, x->act) ||
+        t->e->ops->cast_list(t->e, &copy, add_copy(&copy, 0, &h->p_read, &h->p), MPSIM_ROUND_NEAREST_AWAY))
         return -1;
-    return multiply(h, o,
-                    (train_gemm){.a = &p, .b = &v, .b_part = h->columns, .d_part = h->below,
-                                 .shared = x->shared, .start = TRAIN_FROM_SUM},
-                    &x->context, NULL);
+    add(&p, h, o,
+        (train_gemm){.a = &h->p_read, .b = &v, .b_part = h->columns, .d_part = h->below,
+                     .shared = x->shared, .start = TRAIN_FROM_SUM},
+        &x->context, NULL);
+    return multiply(t, &p);
+}
+
+static int some_forward(train *t, train_tiles *x, at_hand *h, size_t n)
+{
+    products p = {.n = 0};
+    for (size_t k = 0; k < n; k++)
+        add_scores(&p, x, &h[k]);
+    if (multiply(t, &p))
+        return -1;
+    for (size_t k = 0; k < n; k++)
+        if (tile_forward(t, x, &h[k]))
+            return -1;
+    return 0;
 }
 
 static int forward(train *t, train_do *d)
@@ -102,13 +134,12 @@ static int forward(train *t, train_do *d)
     const train_ops *ops = t->e->ops;
     train_tiles *x = d->tiles;
     train_tensor *o = &x->scratch[SCRATCH_SUM];
-    if (begin(ops, t->e, x))
+    at_hand h[TRAIN_TILES_AT_ONCE];
+    if (begin(t, x))
         return -1;
-    for (size_t first = 0; first < x->shape.length; first += x->tile) {
-        const at_hand h = tile_at(t, x, first);
-        if (tile_forward(&h))
+    for (size_t first = 0, n; (n = tiles_at(x, &first, h)) > 0;)
+        if (some_forward(t, x, h, n))
             return -1;
-    }
     if (x->v->inverse != 1 && ops->scale(t->e, &o, 1, x->v->inverse))
         return -1;
     return ops->tile_end(t->e, &x->shape, d->results[0].to, d->results[1].to, o,
@@ -117,54 +148,86 @@ static int forward(train *t, train_do *d)
 
 /* ---- back ---- */
 
-/* P of the tile and, from it, dV. */
-static int values_backward(const at_hand *h, train_tensor *dv, const train_tensor *s)
+/* S and dP. */
+static int multiply_scores(train *t, const train_tiles *x, at_hand *h, size_t n)
 {
-    const train_tiles *x = h->x;
-    train_tensor p = tile_of(h, SCRATCH_P);
-    if (h->t->e->ops->tile_again(h->t->e, &h->shape, &p, s, x->lse, NULL) ||
-        as_operand(h, &p, SCRATCH_P_TF32))
-        return -1;
-    return multiply(h, dv,
-                    (train_gemm){.a = &p, .a_transposed = 1, .b = x->dy, .b_part = h->below,
-                                 .d_part = h->columns},
-                    &x->dvalue, x->agrad);
+    products p = {.n = 0};
+    for (size_t k = 0; k < n; k++) {
+        add_scores(&p, x, &h[k]);
+        add(&p, &h[k], &h[k].dp,
+            (train_gemm){.a = x->dy, .a_part = h[k].below, .b = x->v, .b_part = h[k].columns,
+                         .b_transposed = 1, .shared = x->shared},
+            &x->dp, NULL);
+    }
+    return multiply(t, &p);
 }
 
-/* dS of the tile and, from it, dK and a part of dQ. */
-static int tile_backward(const at_hand *h, train_tensor *dk, const train_tensor *s)
+/* P and dS, as products read them. */
+static int rows_backward(train *t, const train_tiles *x, at_hand *h, size_t n)
 {
-    train_tiles *x = h->x;
-    train_tensor dp = tile_of(h, SCRATCH_DP), ds = tile_of(h, SCRATCH_DS);
-    if (multiply(h, &dp,
-                 (train_gemm){.a = x->dy, .a_part = h->below, .b = x->v, .b_part = h->columns,
-                              .b_transposed = 1, .shared = x->shared},
-                 &x->dp, NULL) ||
-        h->t->e->ops->tile_backward(h->t->e, &h->shape, &ds, &dp, s, x->lse, x->dots, x->agrad) ||
-        as_operand(h, &ds, SCRATCH_DS_TF32) ||
-        multiply(h, dk,
-                 (train_gemm){.a = &ds, .a_transposed = 1, .b = x->q, .b_part = h->below,
-                              .d_part = h->columns},
-                 &x->dkey, x->agrad))
+    const train_ops *ops = t->e->ops;
+    train_tiled p[TRAIN_TILES_AT_ONCE], ds[TRAIN_TILES_AT_ONCE];
+    train_pair copies[2 * TRAIN_TILES_AT_ONCE];
+    size_t copied = 0;
+    for (size_t k = 0; k < n; k++) {
+        p[k] = (train_tiled){.tile = &h[k].shape, .y = &h[k].p, .s = &h[k].s, .lse = x->lse};
+        ds[k] = (train_tiled){.tile = &h[k].shape, .y = &h[k].ds, .s = &h[k].s, .lse = x->lse,
+                              .dp = &h[k].dp, .d = x->dots, .counts = x->agrad};
+        copied = add_copy(copies, copied, &h[k].p_read, &h[k].p);
+        copied = add_copy(copies, copied, &h[k].ds_read, &h[k].ds);
+    }
+    return ops->tile_again(t->e, p, n) || ops->tile_backward(t->e, ds, n)
+               ? -1
+               : ops->cast_list(t->e, copies, copied, MPSIM_ROUND_NEAREST_AWAY);
+}
+
+/* dV and dK. */
+static int multiply_gradients(train *t, const train_tiles *x, const at_hand *h, size_t n, train_do *d)
+{
+    products p = {.n = 0};
+    for (size_t k = 0; k < n; k++) {
+        add(&p, &h[k], d->results[0].to,
+            (train_gemm){.a = &h[k].p_read, .a_transposed = 1, .b = x->dy, .b_part = h[k].below,
+                         .d_part = h[k].columns},
+            &x->dvalue, x->agrad);
+        add(&p, &h[k], d->results[2].to,
+            (train_gemm){.a = &h[k].ds_read, .a_transposed = 1, .b = x->q, .b_part = h[k].below,
+                         .d_part = h[k].columns},
+            &x->dkey, x->agrad);
+    }
+    return multiply(t, &p);
+}
+
+/* A tile's part of dQ, after those of the tiles before it. */
+static int add_dquery(train *t, train_tiles *x, const at_hand *h)
+{
+    products p = {.n = 0};
+    add(&p, h, &x->scratch[SCRATCH_SUM],
+        (train_gemm){.a = &h->ds_read, .b = x->k, .b_part = h->columns, .d_part = h->below,
+                     .shared = x->shared, .start = TRAIN_ADD_TO},
+        &x->dquery, NULL);
+    return multiply(t, &p);
+}
+
+static int some_backward(train *t, train_tiles *x, at_hand *h, size_t n, train_do *d)
+{
+    if (multiply_scores(t, x, h, n) || rows_backward(t, x, h, n) || multiply_gradients(t, x, h, n, d))
         return -1;
-    return multiply(h, &x->scratch[SCRATCH_SUM],
-                    (train_gemm){.a = &ds, .b = x->k, .b_part = h->columns, .d_part = h->below,
-                                 .shared = x->shared, .start = TRAIN_ADD_TO},
-                    &x->dquery, NULL);
+    for (size_t k = 0; k < n; k++)
+        if (add_dquery(t, x, &h[k]))
+            return -1;
+    return 0;
 }
 
 static int backward(train *t, train_do *d)
 {
     train_tiles *x = d->tiles;
-    if (begin(t->e->ops, t->e, x))
+    at_hand h[TRAIN_TILES_AT_ONCE];
+    if (begin(t, x))
         return -1;
-    for (size_t first = 0; first < x->shape.length; first += x->tile) {
-        const at_hand h = tile_at(t, x, first);
-        train_tensor s = tile_of(&h, SCRATCH_S);
-        if (scores(&h, &s) || values_backward(&h, d->results[0].to, &s) ||
-            tile_backward(&h, d->results[2].to, &s))
+    for (size_t first = 0, n; (n = tiles_at(x, &first, h)) > 0;)
+        if (some_backward(t, x, h, n, d))
             return -1;
-    }
     return t->e->ops->cast(t->e, d->results[1].to, &x->scratch[SCRATCH_SUM],
                            MPSIM_ROUND_NEAREST_EVEN, x->agrad);
 }
