@@ -1,8 +1,8 @@
 /* tiles.c -- see tiles.h.
  *
  * A tile lies in memory as blocks want it: lines along which they are, so that blocks along columns are those of
- * the tile turned. The scale of a tensor comes from a first pass; that of a block that is the whole tensor, too: its
- * largest magnitude stands behind each tile as one more line. */
+ * the tile transposed. The amax of a tensor, of which its scale is, or that of a block that is the whole tensor, comes
+ * from a first pass. */
 #include "tiles.h"
 
 #include <train/parallel.h>
@@ -191,23 +191,22 @@ static int lay_values(const work *k, const tile *t, lane *l, size_t lines, size_
     return 0;
 }
 
-/* to += times * counts; times may be UINT64_MAX, which takes them away. */
-static void count(mpsim_counts *to, const mpsim_counts *counts, uint64_t times)
+static void count(mpsim_counts *to, const mpsim_counts *counts)
 {
-    to->inexact += times * counts->inexact;
-    to->underflow += times * counts->underflow;
-    to->subnormal += times * counts->subnormal;
-    to->overflow += times * counts->overflow;
-    to->nan += times * counts->nan;
+    to->inexact += counts->inexact;
+    to->underflow += counts->underflow;
+    to->subnormal += counts->subnormal;
+    to->overflow += counts->overflow;
+    to->nan += counts->nan;
 }
 
 /* As stat says it: by what elements stand for, which scales of 0, infinities and NaN decide beside codes. */
-static void count_found(mpsim_counts *to, const mpsim_block_stats *s, uint64_t times)
+static void count_found(mpsim_counts *to, const mpsim_block_stats *s)
 {
     mpsim_counts counts = s->casts.counts;
     counts.underflow = s->underflow;
     counts.overflow = s->saturated + s->spoilt;
-    count(to, &counts, times);
+    count(to, &counts);
 }
 
 static void quantise(const work *k, const tile *t, lane *l, size_t lines, size_t n)
@@ -216,24 +215,12 @@ static void quantise(const work *k, const tile *t, lane *l, size_t lines, size_t
     const mpsim_rng rng = {q->seed, q->stream, (q->columns ? t->col : t->row) * k->inner};
     const mpsim_blocks out = {.codes = q->g ? l->codes : NULL, .values = q->g ? NULL : l->other,
                               .scale_codes = l->scale_codes, .inverses = l->inverses,
-                              .stats = q->counted ? &l->found : NULL};
-    const int whole = is_whole(&k->block);
-    float *more = l->x + lines * n;
-    if (whole) {
-        memset(more, 0, n * sizeof *more);
-        more[0] = q->amax;
-    }
+                              .stats = q->counted ? &l->found : NULL,
+                              .block_amax = is_whole(&k->block) ? &q->amax : NULL};
     mpsim_block_stats_init(&l->found);
-    (void)mpsim_block_quantize(&k->block, l->x, lines + (whole ? 1 : 0), n, q->how->tensor_scale ? q->amax : -1,
-                               q->how->given, &rng, &out, NULL);
-    count_found(&l->counts, &l->found, 1);
-    if (whole && q->counted) {
-        const mpsim_rng last = {rng.seed, rng.stream, rng.index + lines * n};
-        mpsim_block_stats_init(&l->found);
-        (void)mpsim_block_quantize(&k->block, more, 1, n, -1, q->how->given, &last, &(mpsim_blocks){.stats = &l->found},
-                                   NULL);
-        count_found(&l->counts, &l->found, UINT64_MAX); /* the line is not of the tensor */
-    }
+    (void)mpsim_block_quantize(&k->block, l->x, lines, n, q->how->tensor_scale ? q->amax : -1, q->how->given, &rng, &out,
+                               NULL);
+    count_found(&l->counts, &l->found);
 }
 
 static int write_tile(const work *k, const tile *t, lane *l)
@@ -287,10 +274,10 @@ static int run(work *k, trace_error *error)
 static int make_lanes(work *k)
 {
     const tile largest = {0, k->tile_rows, 0, k->tile_cols};
-    const size_t n = (size_t)(k->tile_rows * k->tile_cols), more = (size_t)k->inner; /* room for one more line */
+    const size_t n = (size_t)(k->tile_rows * k->tile_cols);
     size_t grid_rows, grid_cols;
     const int columns = k->q->columns;
-    mpsim_block_grid(&k->block, (size_t)(columns ? k->tile_cols : k->tile_rows) + 1,
+    mpsim_block_grid(&k->block, (size_t)(columns ? k->tile_cols : k->tile_rows),
                      (size_t)(columns ? k->tile_rows : k->tile_cols), &grid_rows, &grid_cols);
     const size_t blocks = grid_rows * grid_cols;
     const int threads = parallel_threads();
@@ -301,9 +288,9 @@ static int make_lanes(work *k)
         lane *l = &k->lanes[i];
         l->failed_at = INT_MAX;
         l->stored = malloc(n * mpsim_format_code_bytes(k->source));
-        l->x = malloc((n + more) * sizeof *l->x);
-        l->other = malloc((n + more) * sizeof *l->other);
-        l->codes = malloc(n + more);
+        l->x = malloc(n * sizeof *l->x);
+        l->other = malloc(n * sizeof *l->other);
+        l->codes = malloc(n);
         l->scale_codes = malloc(blocks);
         l->inverses = malloc(blocks * sizeof *l->inverses);
         l->room = malloc(k->q->g ? lay_room(k->q->g, &largest) : 1);
@@ -324,7 +311,7 @@ static void clear(work *k)
         free(l->scale_codes);
         free(l->inverses);
         free(l->room);
-        count(&k->q->counts, &l->counts, 1);
+        count(&k->q->counts, &l->counts);
     }
     free(k->lanes);
     free(k->amax);

@@ -20,8 +20,8 @@ typedef struct block_rectangle {
 
 /* Buffers of a thread. */
 typedef struct block_room {
-    float *x, *origin, *values;    /* ROOM elements each */
-    mpsim_block_stats found, extra;
+    float *x, *origin, *values; /* of a block        */
+    float *amax;                /* of several blocks */
 } block_room;
 
 /* block_room_make -- 0, or -1 without memory; block_room_clear in any case. */
