@@ -60,6 +60,7 @@ sim_libsim_la_SOURCES = \
   sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/share.c \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
   sim/replay/weights.c \
+  sim/pass/pass.c sim/pass/pass.h \
   sim/quant/describe.c sim/quant/describe.h sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h \
   sim/quant/scales.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
