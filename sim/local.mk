@@ -60,7 +60,8 @@ sim_libsim_la_SOURCES = \
   sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/share.c \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
   sim/replay/weights.c \
-  sim/pass/pass.c sim/pass/pass.h \
+  sim/pass/elements.c sim/pass/elements.h sim/pass/pass.c sim/pass/pass.h sim/pass/peaks.c sim/pass/peaks.h \
+  sim/pass/tiles.c sim/pass/tiles.h \
   sim/quant/describe.c sim/quant/describe.h sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h \
   sim/quant/scales.c \
   sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
@@ -75,9 +76,9 @@ sim_libsim_la_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
   sim/scaler/words.h \
-  sim/stat/blockplan.c sim/stat/blockplan.h sim/stat/blockquant.c sim/stat/blockquant.h \
+  sim/stat/blockquant.c sim/stat/blockquant.h \
   sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h \
-  sim/stat/blockviews.c sim/stat/blockviews.h sim/stat/elements.c sim/stat/elements.h sim/stat/peaks.c sim/stat/peaks.h \
+  sim/stat/blockviews.c sim/stat/blockviews.h \
   sim/stat/bytes.c sim/stat/bytes.h sim/stat/cmd.c sim/stat/cmd.h sim/stat/group.c sim/stat/group.h sim/stat/pack.c sim/stat/pack.h \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \

@@ -3,7 +3,7 @@
 #define MPSIM_SIM_STAT_BLOCKQUANT_H
 
 #include "../cli/target.h"
-#include "peaks.h"
+#include "../pass/peaks.h"
 
 /* A rectangle of the matrix that is quantised, `cols` of whose `all_cols` columns it has, from row `row` and column
  * `col` on; whole blocks, but of recipes whose scale is that of a row or of the tensor. */

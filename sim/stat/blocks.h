@@ -5,8 +5,7 @@
 #ifndef MPSIM_SIM_STAT_BLOCKS_H
 #define MPSIM_SIM_STAT_BLOCKS_H
 
-#include "blockplan.h"
-#include "elements.h"
+#include "../pass/tiles.h"
 #include "group.h"
 
 typedef struct blockrun blockrun;
@@ -34,7 +33,7 @@ uint64_t blockrun_tiles(const blockrun *r, int phase);
 /* blockrun_whole -- whether one phase quantises, so that what some of its tiles gave is something. */
 int blockrun_whole(const blockrun *r);
 
-/* How a tile is read: through `codes` of `bytes`, and what is told of its elements, once; NULL: nothing. */
+/* How a tile is read: through `codes` of `bytes`; the summary is told of its elements, in one phase. */
 typedef struct blocktile_how {
     mpsim_summary *summary;
     void *codes;

@@ -3,9 +3,8 @@
 #ifndef MPSIM_SIM_STAT_BLOCKVIEWS_H
 #define MPSIM_SIM_STAT_BLOCKVIEWS_H
 
-#include "blockplan.h"
+#include "../pass/tiles.h"
 #include "blockquant.h"
-#include "elements.h"
 
 enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5 }; /* transforms: none, and four sizes */
 

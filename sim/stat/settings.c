@@ -1,7 +1,7 @@
 /* settings.c -- see settings.h. */
 #include "settings.h"
 
-#include "blockplan.h"
+#include "../pass/tiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

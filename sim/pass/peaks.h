@@ -1,6 +1,6 @@
 /* peaks.h -- the largest magnitudes of elements, as scale rules may see them. */
-#ifndef MPSIM_SIM_STAT_PEAKS_H
-#define MPSIM_SIM_STAT_PEAKS_H
+#ifndef MPSIM_SIM_PASS_PEAKS_H
+#define MPSIM_SIM_PASS_PEAKS_H
 
 #include <stdatomic.h>
 #include <stddef.h>
