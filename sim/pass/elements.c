@@ -225,6 +225,21 @@ void elements_close(elements *e)
     memset(e, 0, sizeof *e);
 }
 
+int elements_load(elements *e, trace_error *error)
+{
+    const size_t n = (size_t)trace_at(e->t, e->i)->count;
+    unsigned char *memory = e->memory ? e->memory : malloc(n * e->width + 1);
+    if (!memory)
+        return failed(e, "out of memory", error);
+    if (!e->memory && elements_codes(e, 0, memory, n, error)) {
+        free(memory);
+        return -1;
+    }
+    e->memory = memory;
+    e->copied = 1;
+    return 0;
+}
+
 /* ---- numbers ---- */
 
 /* bf16 is the upper half of binary32; a NaN comes out quiet, as from any arithmetic. */

@@ -46,6 +46,9 @@ int elements_open(elements *e, trace *t, size_t i, elements_order order, const v
                   trace_error *error);
 void elements_close(elements *e);
 
+/* elements_load -- copy them to memory, whatever they are. 0, or -1 with *error. */
+int elements_load(elements *e, trace_error *error);
+
 /* elements_codes -- n of them from `first` on. 0, or -1 with *error. */
 int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error);
 
