@@ -231,7 +231,7 @@ int tiles_run(quantising *q, trace_error *error)
     const block_part all = {0, 0, q->rows, q->cols};
     work k = {.q = q, .block = q->how->block, .inner = q->columns ? q->rows : q->cols};
     q->tensor = 1;
-    k.tiles = block_tile(&all, unit_of(&k));
+    k.tiles = block_tile_lines(&all, unit_of(&k));
     int result = make_lanes(&k) ? no_memory(&k, error) : 0;
     if (!result && (q->how->tensor_scale || is_whole(&k.block)))
         result = first_pass(&k, error);

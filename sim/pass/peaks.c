@@ -10,18 +10,44 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+static uint32_t magnitude(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u & 0x7fffffff;
+}
+
+/* The largest, of several that do not wait for each other. */
+static uint32_t largest(const float *x, size_t n)
+{
+    enum { SIDE_BY_SIDE = 8 };
+    int32_t m[SIDE_BY_SIDE] = {0};
+    size_t i = 0;
+    for (; i + SIDE_BY_SIDE <= n; i += SIDE_BY_SIDE)
+        for (size_t k = 0; k < SIDE_BY_SIDE; k++) {
+            const int32_t u = (int32_t)magnitude(x[i + k]);
+            m[k] = u > m[k] ? u : m[k];
+        }
+    uint32_t all = 0;
+    for (size_t k = 0; k < SIDE_BY_SIDE; k++)
+        all = larger(all, (uint32_t)m[k]);
+    for (; i < n; i++)
+        all = larger(all, magnitude(x[i]));
+    return all;
+}
+
 void peak_add(peak *p, const float *x, size_t n)
 {
-    peak q = *p;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &x[i], sizeof u);
-        u &= 0x7fffffff;
+    const uint32_t all = largest(x, n);
+    peak q = {all, all, all};
+    if (all >= infinity)
+        q.finite = q.number = 0;
+    for (size_t i = 0; all >= infinity && i < n; i++) {
+        const uint32_t u = magnitude(x[i]);
         q.finite = larger(q.finite, u < infinity ? u : 0);
         q.number = larger(q.number, u <= infinity ? u : 0);
-        q.all = larger(q.all, u);
     }
-    *p = q;
+    peak_merge(p, &q);
 }
 
 void peak_merge(peak *to, const peak *from)

@@ -107,13 +107,14 @@ static uint64_t height(block_unit unit)
     return unit.rows > 1 && rows <= BLOCK_TILE / unit.cols ? rows : unit.rows;
 }
 
-block_tiling block_tile(const block_part *of, block_unit unit)
+/* Tiles with all columns if as many fit in `most` elements with `high` rows; else of so many rows. */
+static block_tiling tile(const block_part *of, block_unit unit, uint64_t high, uint64_t most)
 {
     block_tiling t = {.of = *of};
-    const uint64_t high = at_most(height(unit), of->rows);
     if (of->rows == 0 || of->cols == 0)
         return t;
-    if (of->cols <= BLOCK_TILE / high) {
+    high = at_most(high, of->rows);
+    if (of->cols <= most / high) {
         t.cols = of->cols;
         t.rows = at_most(multiple(BLOCK_TILE / of->cols, unit.rows), of->rows);
     } else {
@@ -123,6 +124,16 @@ block_tiling block_tile(const block_part *of, block_unit unit)
     t.across = (of->cols - 1) / t.cols + 1;
     t.count = ((of->rows - 1) / t.rows + 1) * t.across;
     return t;
+}
+
+block_tiling block_tile(const block_part *of, block_unit unit)
+{
+    return tile(of, unit, height(unit), BLOCK_TILE);
+}
+
+block_tiling block_tile_lines(const block_part *of, block_unit unit)
+{
+    return tile(of, unit, unit.rows, BLOCK_TILE_MOST);
 }
 
 block_part block_tile_at(const block_tiling *t, uint64_t k)

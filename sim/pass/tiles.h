@@ -50,7 +50,10 @@ typedef struct block_tiling {
 
 enum { BLOCK_TILE = 1 << 16, BLOCK_TILE_MOST = 1 << 20 }; /* elements of a tile, but of one of large blocks */
 
+/* block_tile -- tiles that are near to squares where the unit has several rows. block_tile_lines -- such that have all
+ * columns, if they fit: then each is one run of elements. */
 block_tiling block_tile(const block_part *of, block_unit unit);
+block_tiling block_tile_lines(const block_part *of, block_unit unit);
 block_part block_tile_at(const block_tiling *t, uint64_t k);
 
 /* How tiles are read: the elements of a matrix of so many columns, as they lie, through `codes` of `bytes`. `tell` (NULL:
