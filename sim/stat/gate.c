@@ -305,16 +305,14 @@ static void judge(gate_condition *c, const group_label *l, const char *cast, dou
 
 static void judge_casts(const gate *g, gate_condition *c, const group_label *l, const group *of)
 {
-    double scale;
-    for (size_t i = 0; i < of->n_casts; i++) {
-        const target *t = &g->targets->items[i];
+    group_cast k;
+    for (size_t i = 0; i < group_casts(of); i++) {
         char cast[160], a[32], at[64] = "";
-        if (!group_shows(of, g->targets, i, &scale))
-            continue;
-        if (scale != 1)
-            snprintf(at, sizeof at, " times %s", text_scale(a, scale));
-        snprintf(cast, sizeof cast, "%s as %.80s", at, t->label);
-        judge(c, l, cast, of_cast(c->what, t, &of->casts[i], &of->stats), of->stats.count);
+        group_cast_at(of, g->targets, i, &k);
+        if (k.scale != 1)
+            snprintf(at, sizeof at, " times %s", text_scale(a, k.scale));
+        snprintf(cast, sizeof cast, "%s as %.80s", at, k.to->label);
+        judge(c, l, cast, of_cast(c->what, k.to, &k.stats, &of->stats), of->stats.count);
     }
 }
 

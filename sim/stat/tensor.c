@@ -96,33 +96,29 @@ static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const ite
     enum { FEW = 64 };
     mpsim_cast few[FEW], *casts = few;
     const mpsim_format *source = trace_at(it->of.t, it->of.i)->format;
-    size_t n = 0;
-    if (s->targets->count > FEW && !(casts = malloc(s->targets->count * sizeof *casts)))
+    const size_t n = it->of.scaled ? s->targets->count : s->targets->formats;
+    if (n > FEW && !(casts = malloc(n * sizeof *casts)))
         return MPSIM_ENOMEM;
-    for (size_t i = 0; i < s->targets->count; i++)
-        if (it->of.scaled || target_is_first(s->targets, i)) {
-            casts[n].format = &s->targets->items[i].format;
-            casts[n].rounding = target_rounding(&s->targets->items[i], source);
-            if (!it->of.scaled)
-                casts[n].rounding.scale = 1;
-            n++;
-        }
+    for (size_t i = 0; i < n; i++) {
+        const target *t = it->of.scaled ? &s->targets->items[i] : target_of_format(s->targets, i);
+        casts[i] = (mpsim_cast){.format = &t->format, .rounding = target_rounding(t, source)};
+        casts[i].rounding.scale = it->of.scaled ? t->rounding.scale : 1;
+    }
     const mpsim_status status = mpsim_summary_begin(summary, casts, n, s->want);
     if (casts != few)
         free(casts);
     return status;
 }
 
-static int finish(const tensorstat *s, mpsim_summary *summary, item *it)
+static int finish(mpsim_summary *summary, item *it)
 {
     group *g = &it->g;
+    size_t n;
     group_reset(g);
-    if (mpsim_summary_read(summary, &g->stats, g->histogram, g->casts) != MPSIM_OK)
-        return no_memory(it->of.t, &it->error);
-    if (!it->of.scaled)
-        group_spread(g, s->targets);
     g->tensors = 1;
     g->scaled = it->of.scaled != 0;
+    if (mpsim_summary_read(summary, &g->stats, g->histogram, group_own(g, &n)) != MPSIM_OK)
+        return no_memory(it->of.t, &it->error);
     return 0;
 }
 
@@ -244,7 +240,7 @@ static int merge(work *w)
     for (int i = 1; i < w->n_lanes; i++)
         if (w->lanes[i].used && mpsim_summary_merge(w->lanes[0].summary, w->lanes[i].summary) != MPSIM_OK)
             return no_memory(it->of.t, &it->error);
-    return finish(w->s, w->lanes[0].summary, it);
+    return finish(w->lanes[0].summary, it);
 }
 
 static int run_tensor(work *w)
