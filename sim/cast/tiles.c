@@ -6,7 +6,7 @@
 #include "tiles.h"
 
 #include "../pass/pass.h"
-#include "../pass/peaks.h"
+#include "../pass/amax.h"
 #include "convert.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct work {
     mpsim_block_recipe block; /* of the matrix, transposed if blocks are along columns; sides of whole dimensions are 0 */
     uint64_t inner;           /* codes of a line of it */
     block_tiling tiles;
-    shared_peak peak;
+    shared_amax3 amax;
     int looks;                /* for that, in the first pass */
     lane *lanes;
     int n_lanes;
@@ -147,13 +147,13 @@ static int run_tile(void *context, uint64_t i, int lane_number, trace_error *err
     work *k = context;
     lane *l = &k->lanes[lane_number];
     const block_part t = block_tile_at(&k->tiles, i);
-    peak found = {0, 0, 0};
+    amax3 found = {0, 0, 0};
     if (read_tile(k, &t, l, error))
         return -1;
     if (!k->looks)
         return write_tile(k, &t, l, error);
-    peak_add(&found, l->x, (size_t)(t.rows * t.cols));
-    peak_share(&k->peak, &found);
+    amax3_add(&found, l->x, (size_t)(t.rows * t.cols));
+    amax3_share(&k->amax, &found);
     return 0;
 }
 
@@ -217,8 +217,8 @@ static int first_pass(work *k, trace_error *error)
     if (run(k, error))
         return -1;
     k->looks = 0;
-    const peak found = peak_of(&k->peak);
-    const float most[] = {peak_float(found.number), peak_float(found.all)};
+    const amax3 found = amax3_of(&k->amax);
+    const float most[] = {amax3_float(found.number), amax3_float(found.all)};
     all.block_rows = all.block_cols = 0;
     (void)mpsim_block_quantize(&all, most, 1, 2, 1, k->q->how->given, &rng, &(mpsim_blocks){.amax = &k->q->amax}, NULL);
     (void)mpsim_block_quantize(&k->block, &zero, 1, 1, k->q->amax, k->q->how->given, &rng, &(mpsim_blocks){0},

@@ -47,18 +47,18 @@ static void quantise(const mpsim_block_recipe *b, const float *x, const float *o
 
 /* ---- scales of whole rows, or of the tensor ---- */
 
-/* Blocks whose largest magnitudes are `peaks`: room->amax has their amax as the rule sees it, with NaN or without, and
+/* Blocks whose largest magnitudes are `amaxes`: room->amax has their amax as the rule sees it, with NaN or without, and
  * *to (NULL: nothing) learns what becomes of them. */
-static void see_blocks(const mpsim_block_recipe *b, const peak *peaks, size_t n, block_room *room,
+static void see_blocks(const mpsim_block_recipe *b, const amax3 *amaxes, size_t n, block_room *room,
                        mpsim_block_stats *to)
 {
     mpsim_block_stats found;
     const mpsim_blocks out = {.amax = room->amax, .stats = to ? &found : NULL};
     const mpsim_rng none = {0, 0, 0};
     for (size_t i = 0; i < n; i++) {
-        room->x[MAGNITUDES * i] = peak_float(peaks[i].finite);
-        room->x[MAGNITUDES * i + 1] = peak_float(peaks[i].number);
-        room->x[MAGNITUDES * i + 2] = peak_float(peaks[i].all);
+        room->x[MAGNITUDES * i] = amax3_float(amaxes[i].finite);
+        room->x[MAGNITUDES * i + 1] = amax3_float(amaxes[i].number);
+        room->x[MAGNITUDES * i + 2] = amax3_float(amaxes[i].all);
     }
     mpsim_block_stats_init(&found);
     mpsim_block_quantize(b, room->x, n, MAGNITUDES, -1, 1, &none, &out, NULL);
@@ -74,13 +74,13 @@ static void quantise_whole(const mpsim_block_recipe *b, const block_rectangle *r
     mpsim_block_recipe of_row = *b;
     const int tensor = b->block_rows == 0, begins = tensor ? r->begins : r->col == 0;
     const size_t rows = tensor ? 1 : r->rows, cols = tensor ? r->rows * r->cols : r->cols;
-    const peak *peaks = tensor ? &r->tensor : r->of_rows;
+    const amax3 *amaxes = tensor ? &r->tensor : r->of_rows;
     of_row.block_rows = 1;
     of_row.block_cols = 0;
     for (size_t i = 0, n; i < rows; i += n) {
         const size_t at = i * cols;
         n = rows - i < ROWS ? rows - i : ROWS;
-        see_blocks(&of_row, peaks + i, n, room, begins ? to : NULL);
+        see_blocks(&of_row, amaxes + i, n, room, begins ? to : NULL);
         const mpsim_blocks out = {.values = r->values ? r->values + at : NULL,
                                   .stats = to,
                                   .origin = r->origin ? r->origin + at : NULL,

@@ -264,8 +264,8 @@ void blocklane_take(const blocklane *l, group *g)
         mpsim_block_stats_merge(&g->blocks[i].stats, &l->found[i]);
 }
 
-/* A tensor of one dimension has no columns: all of it is left out there. So it is of what a transform takes the place
- * of, whose squares were subtracted. */
+/* A tensor of one dimension has no columns: all of its squares are left out there. Behind a transform they are added, too;
+ * see blockviews.h. */
 void blockrun_end(const blockrun *r, group *g, uint64_t n)
 {
     for (size_t i = 0; i < g->n_blocks; i++) {

@@ -146,9 +146,9 @@ int block_buffers_make(block_buffers *b, const block_list *list)
     float **const some[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second}; /* the last one if twice */
     for (int i = 0; i < (twice ? 5 : 4); i++)
         ok &= (*some[i] = malloc(room * sizeof **some[i])) != NULL;
-    peak **const peaks[] = {&b->peaks[0], &b->peaks[1], &b->peaks_again};
+    amax3 **const amaxes[] = {&b->amaxes[0], &b->amaxes[1], &b->amaxes_again};
     for (int i = 0; i < (of_rows ? 3 : 0); i++)
-        ok &= (*peaks[i] = malloc(room * sizeof **peaks[i])) != NULL;
+        ok &= (*amaxes[i] = malloc(room * sizeof **amaxes[i])) != NULL;
     ok &= (b->beyond.zero = malloc(room * sizeof *b->beyond.zero)) != NULL;
     b->summary = mpsim_summary_new();
     return block_room_make(&b->room) || !ok || !b->summary ? -1 : 0;
@@ -157,7 +157,7 @@ int block_buffers_make(block_buffers *b, const block_list *list)
 void block_buffers_clear(block_buffers *b)
 {
     void *const all[] = {b->x,      b->views[0], b->views[1], b->first,
-                         b->second, b->peaks[0], b->peaks[1], b->peaks_again, b->beyond.zero};
+                         b->second, b->amaxes[0], b->amaxes[1], b->amaxes_again, b->beyond.zero};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
     mpsim_summary_free(b->summary);
@@ -205,30 +205,30 @@ static void make_rectangle(const block_views *v, block_rectangle *to, const bloc
 
 static void look_at(block_view *of, const block_rectangle *x)
 {
-    peak all = {0, 0, 0};
+    amax3 all = {0, 0, 0};
     for (size_t i = 0; i < x->rows; i++) {
-        peak one = {0, 0, 0};
-        peak_add(&one, x->x + i * x->cols, x->cols);
+        amax3 one = {0, 0, 0};
+        amax3_add(&one, x->x + i * x->cols, x->cols);
         if (of->of_rows)
-            peak_share(&of->of_rows[x->row + i], &one);
-        peak_merge(&all, &one);
+            amax3_share(&of->of_rows[x->row + i], &one);
+        amax3_merge(&all, &one);
     }
-    peak_share(&of->tensor, &all);
+    amax3_share(&of->tensor, &all);
 }
 
 /* Those that recipes need with a tile: of all that there are, or of the tile. */
-static void find_peaks(block_view *of, block_rectangle *x, peak *peaks)
+static void find_amaxes(block_view *of, block_rectangle *x, amax3 *amaxes)
 {
     if (of->looks_for_tensor)
-        x->tensor = peak_of(&of->tensor);
+        x->tensor = amax3_of(&of->tensor);
     else if (of->needs_tensor)
-        peak_add(&x->tensor, x->x, x->rows * x->cols);
+        amax3_add(&x->tensor, x->x, x->rows * x->cols);
     for (size_t i = 0; of->needs_rows && i < x->rows; i++) {
-        peaks[i] = of->of_rows ? peak_of(&of->of_rows[x->row + i]) : (peak){0, 0, 0};
+        amaxes[i] = of->of_rows ? amax3_of(&of->of_rows[x->row + i]) : (amax3){0, 0, 0};
         if (!of->of_rows)
-            peak_add(&peaks[i], x->x + i * x->cols, x->cols);
+            amax3_add(&amaxes[i], x->x + i * x->cols, x->cols);
     }
-    x->of_rows = peaks;
+    x->of_rows = amaxes;
 }
 
 void block_views_look(block_views *v, const block_part *of, block_buffers *b)
@@ -259,7 +259,7 @@ static void quantise_first(block_views *v, const block_target *t, const block_re
     if (slot)
         transform(v, b->second, across->rows, across->cols, slot, mpsim_hadamard_groups);
     across->x = b->second;
-    across->tensor = (peak){0, 0, 0};
+    across->tensor = (amax3){0, 0, 0};
 }
 
 static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block_part *of, block_buffers *b, int slot)
@@ -267,7 +267,7 @@ static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block
     for (int axis = 0; axis < BLOCK_AXES; axis++)
         if (v->of[axis][slot].used) {
             make_rectangle(v, &x[axis], of, b, axis, slot);
-            find_peaks(&v->of[axis][slot], &x[axis], b->peaks[axis]);
+            find_amaxes(&v->of[axis][slot], &x[axis], b->amaxes[axis]);
         }
 }
 
@@ -336,7 +336,7 @@ static void requantise(block_views *v, size_t i, const block_part *of, const blo
     block_rectangle second = x[BLOCK_COLUMNS];
     second.origin = second.x;
     quantise_first(v, t, &x[BLOCK_ROWS], &second, b);
-    find_peaks(&v->again[i], &second, b->peaks_again);
+    find_amaxes(&v->again[i], &second, b->amaxes_again);
     quantise_view(v, t, of, &second, &words, b, to);
 }
 

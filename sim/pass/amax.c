@@ -1,5 +1,5 @@
-/* peaks.c -- see peaks.h. */
-#include "peaks.h"
+/* amax.c -- see amax.h. */
+#include "amax.h"
 
 #include <string.h>
 
@@ -36,10 +36,10 @@ static uint32_t largest(const float *x, size_t n)
     return all;
 }
 
-void peak_add(peak *p, const float *x, size_t n)
+void amax3_add(amax3 *p, const float *x, size_t n)
 {
     const uint32_t all = largest(x, n);
-    peak q = {all, all, all};
+    amax3 q = {all, all, all};
     if (all >= infinity)
         q.finite = q.number = 0;
     for (size_t i = 0; all >= infinity && i < n; i++) {
@@ -47,10 +47,10 @@ void peak_add(peak *p, const float *x, size_t n)
         q.finite = larger(q.finite, u < infinity ? u : 0);
         q.number = larger(q.number, u <= infinity ? u : 0);
     }
-    peak_merge(p, &q);
+    amax3_merge(p, &q);
 }
 
-void peak_merge(peak *to, const peak *from)
+void amax3_merge(amax3 *to, const amax3 *from)
 {
     to->finite = larger(to->finite, from->finite);
     to->number = larger(to->number, from->number);
@@ -64,19 +64,19 @@ static void share(_Atomic uint32_t *to, uint32_t u)
         continue;
 }
 
-void peak_share(shared_peak *to, const peak *p)
+void amax3_share(shared_amax3 *to, const amax3 *p)
 {
     share(&to->finite, p->finite);
     share(&to->number, p->number);
     share(&to->all, p->all);
 }
 
-peak peak_of(shared_peak *p)
+amax3 amax3_of(shared_amax3 *p)
 {
-    return (peak){atomic_load(&p->finite), atomic_load(&p->number), atomic_load(&p->all)};
+    return (amax3){atomic_load(&p->finite), atomic_load(&p->number), atomic_load(&p->all)};
 }
 
-float peak_float(uint32_t bits)
+float amax3_float(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
