@@ -63,7 +63,7 @@ tests_libsupport_a_SOURCES = \
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
   tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
-  tests/block/t-kernel tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
+  tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \

@@ -94,6 +94,13 @@ static void drop_nans(const work *w, group *g, const span *s)
     }
 }
 
+/* Blocks of which there is more than x holds. */
+static void raise_amax(const mpsim_block_work *r, group *g, const span *s)
+{
+    for (size_t k = 0; k < s->n; k++)
+        g->amax[k] = amax_scalar(r->out->block_amax + s->index + k, 1, r->rule->drops_nan, g->amax[k]);
+}
+
 static void scale_blocks(const work *w, group *g, const span *s)
 {
     const mpsim_block_work *r = &w->reference;
@@ -105,6 +112,8 @@ static void scale_blocks(const work *w, group *g, const span *s)
                  r->rule->drops_nan && !w->account);
     if (w->account)
         drop_nans(w, g, s);
+    if (r->out->block_amax)
+        raise_amax(r, g, s);
     const int done = w->functions && w->functions->scales(&r->env, g->amax, s->n, &to);
     g->any_irregular = 0;
     for (size_t k = 0; k < s->n; k++) {
@@ -210,7 +219,7 @@ static void run_span(work *w, const span *s)
         account_span(w, &g, s);
     else
         cast_span(w, &g, s);
-    if (out->stats)
+    if (out->stats && !out->block_amax)
         mpsim_block_tell(out->stats, w->reference.rule, g.seen, g.code, g.inverse, s->n);
 }
 

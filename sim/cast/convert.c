@@ -139,3 +139,12 @@ void converter_run(const converter *c, const mpsim_rng *rng, void *to, const voi
     }
     trace_to_little_endian(to, out, n);
 }
+
+void counts_add(mpsim_counts *to, const mpsim_counts *from)
+{
+    to->inexact += from->inexact;
+    to->underflow += from->underflow;
+    to->subnormal += from->subnormal;
+    to->overflow += from->overflow;
+    to->nan += from->nan;
+}

@@ -22,6 +22,8 @@ void converter_clear(converter *c);
 void converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n,
                    mpsim_counts *counts);
 
+void counts_add(mpsim_counts *to, const mpsim_counts *from);
+
 /* widened -- the format that holds every number of f, of those that other tools read. */
 const mpsim_format *widened(const mpsim_format *f);
 

@@ -4,19 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void turn(void *to, const void *from, size_t rows, size_t cols, size_t bytes)
-{
-    enum { SIDE = 32 }; /* both ways in the cache */
-    for (size_t i0 = 0; i0 < rows; i0 += SIDE)
-        for (size_t j0 = 0; j0 < cols; j0 += SIDE)
-            for (size_t i = i0; i < rows && i < i0 + SIDE; i++)
-                for (size_t j = j0; j < cols && j < j0 + SIDE; j++)
-                    if (bytes == 1)
-                        ((uint8_t *)to)[j * rows + i] = ((const uint8_t *)from)[i * cols + j];
-                    else
-                        ((uint32_t *)to)[j * rows + i] = ((const uint32_t *)from)[i * cols + j];
-}
-
 /* Bytes of a scale as it is stored. */
 static size_t scale_bytes(const laid *l)
 {
@@ -44,13 +31,13 @@ static uint64_t part_rows(const quant_shape *s)
     return s->rank ? s->count / (s->sides[s->rank - 1] ? s->sides[s->rank - 1] : 1) : 1;
 }
 
-static void spans(const quant_geometry *g, const tile *t, span *rows, span *cols)
+static void spans(const quant_geometry *g, const block_part *t, span *rows, span *cols)
 {
     *rows = blocks_of(t->row, t->rows, g->block_rows, g->grid_rows);
     *cols = blocks_of(t->col, t->cols, g->block_cols, g->grid_cols);
 }
 
-size_t lay_room(const quant_geometry *g, const tile *t)
+size_t lay_room(const quant_geometry *g, const block_part *t)
 {
     span rows, cols;
     spans(g, t, &rows, &cols);
@@ -65,16 +52,16 @@ size_t lay_room(const quant_geometry *g, const tile *t)
 int lay_codes(const laid *l, trace_error *error)
 {
     const quant_geometry *g = l->g;
-    const tile *t = &l->t;
-    const int transposed = g->form->code_shape == QUANT_TRANSPOSED;
-    const uint64_t lines = transposed ? t->cols : t->rows, n = transposed ? t->rows : t->cols;
-    const uint64_t line = transposed ? t->col : t->row, first = transposed ? t->row : t->col;
+    const block_part *t = &l->t;
+    const int transposes = g->form->code_shape == QUANT_TRANSPOSED;
+    const uint64_t lines = transposes ? t->cols : t->rows, n = transposes ? t->rows : t->cols;
+    const uint64_t line = transposes ? t->col : t->row, first = transposes ? t->row : t->col;
     const uint64_t bytes = quant_packed(g->form->packing, n);
     const uint64_t begin = l->at[QUANT_CODES] + line * g->line_bytes + quant_packed(g->form->packing, first);
     const unsigned char *codes = l->codes;
     unsigned char *to = l->room;
-    if (transposed != l->turned) {
-        turn(to, codes, (size_t)n, (size_t)lines, 1);
+    if (transposes != l->transposed) {
+        block_transpose_bytes(to, codes, (size_t)n, (size_t)lines);
         codes = to;
         to += lines * n;
     }
@@ -94,8 +81,8 @@ int lay_codes(const laid *l, trace_error *error)
 static void put_scale(const laid *l, unsigned char *to, uint64_t i, uint64_t j)
 {
     const uint64_t row = i * l->g->block_rows - l->t.row, col = j * l->g->block_cols - l->t.col;
-    const uint64_t line = l->turned ? col : row, code = l->turned ? row : col;
-    const uint64_t across = quant_up(l->turned ? l->t.rows : l->t.cols, l->block_codes);
+    const uint64_t line = l->transposed ? col : row, code = l->transposed ? row : col;
+    const uint64_t across = quant_up(l->transposed ? l->t.rows : l->t.cols, l->block_codes);
     const uint64_t k = line / l->block_lines * across + code / l->block_codes;
     if (l->scale_codes) {
         *to = l->scale_codes[k];
@@ -126,13 +113,13 @@ static int lay_swizzled(const laid *l, const span *rows, const span *cols, trace
 int lay_scales(const laid *l, trace_error *error)
 {
     const quant_geometry *g = l->g;
-    const int turned = g->form->arrangement == QUANT_TURNED;
+    const int transposed = g->form->arrangement == QUANT_TURNED;
     const size_t each = scale_bytes(l);
     span rows, cols;
     spans(g, &l->t, &rows, &cols);
     if (g->swizzled)
         return lay_swizzled(l, &rows, &cols, error);
-    span lines = turned ? cols : rows, places = turned ? rows : cols;
+    span lines = transposed ? cols : rows, places = transposed ? rows : cols;
     lines.padded = part_rows(&g->parts[QUANT_SCALES]);
     places.padded = g->line_scales;
     const uint64_t first = lines.first, end = span_end(&lines), n = span_end(&places) - places.first;
@@ -142,7 +129,7 @@ int lay_scales(const laid *l, trace_error *error)
     memset(l->room, 0, (size_t)((end - first) * n * each));
     for (uint64_t a = first; a < lines.end; a++)
         for (uint64_t b = places.first; b < places.end; b++)
-            put_scale(l, l->room + ((a - first) * n + b - places.first) * each, turned ? b : a, turned ? a : b);
+            put_scale(l, l->room + ((a - first) * n + b - places.first) * each, transposed ? b : a, transposed ? a : b);
     if (n == g->line_scales)
         return spool_put(l->to, begin, l->room, (size_t)((end - first) * n * each), error);
     for (uint64_t a = first; a < end; a++)

@@ -2,22 +2,18 @@
 #ifndef MPSIM_SIM_CAST_LAY_H
 #define MPSIM_SIM_CAST_LAY_H
 
+#include "../pass/tiles.h"
 #include "../quant/quant.h"
 #include "spool.h"
 
-/* A piece of the matrix. Its sides are whole blocks, and multiples of what a packed group of codes and a tile of
- * swizzled scales hold, but at the ends of the matrix. */
-typedef struct tile {
-    uint64_t row, rows, col, cols;
-} tile;
-
-/* What became of it: as it lies in memory, or turned, columns as lines. */
+/* What became of a tile of the matrix, whose sides are whole blocks, and multiples of what a packed group of codes and a
+ * tile of swizzled scales hold, but at the ends of the matrix: as it lies in memory, or transposed, columns as lines. */
 typedef struct laid {
     const quant_geometry *g;
     const spool *to;
     uint64_t at[QUANT_PARTS]; /* of the parts in the data */
-    tile t;
-    int turned;
+    block_part t;
+    int transposed;
     const unsigned char *codes;
     const unsigned char *scale_codes; /* of the recipe's blocks, in the order of the lines     */
     const float *scales;              /* the same as numbers; scale_codes is NULL then         */
@@ -26,13 +22,10 @@ typedef struct laid {
 } laid;
 
 /* lay_room -- of a tile of so many elements. */
-size_t lay_room(const quant_geometry *g, const tile *t);
+size_t lay_room(const quant_geometry *g, const block_part *t);
 
 /* lay_codes, lay_scales -- 0, or -1 with *error filled. */
 int lay_codes(const laid *l, trace_error *error);
 int lay_scales(const laid *l, trace_error *error);
-
-/* turn -- rows x cols elements of `bytes` (1 or 4) become cols x rows. */
-void turn(void *to, const void *from, size_t rows, size_t cols, size_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
  * order of the bytes of an element, largest first, as safetensors itself writes them: readers want them aligned. */
 #include "quantise.h"
 
-#include "tensors.h"
+#include "convert.h"
 #include "tiles.h"
 
 #include "../cli/stream.h"
@@ -196,41 +196,16 @@ static trace_writer *open_writer(job *j, trace_error *error)
 
 /* ---- tensors ---- */
 
-/* All codes of a tensor, row-major; NULL with *error filled. */
-static unsigned char *read_whole(const job *j, const quantised *q, trace_error *error)
-{
-    const size_t bytes = mpsim_format_code_bytes(q->x->format);
-    unsigned char *codes = malloc((size_t)q->x->count * bytes + 1), *ordered = NULL;
-    size_t n = 1, first = 0;
-    int failed = codes ? trace_select(j->t, q->index, error)
-                       : trace_error_set(error, EXIT_IO, trace_path(j->t), UINT64_MAX, "out of memory");
-    for (; !failed && n; first += n)
-        failed = trace_read_codes(j->t, codes + first * bytes, (size_t)q->x->count - first, &n, error);
-    if (!failed && q->x->fortran && q->x->rank > 1) {
-        ordered = tensor_row_major(codes, q->x, bytes);
-        failed = ordered ? 0 : trace_error_set(error, EXIT_IO, trace_path(j->t), UINT64_MAX, "out of memory");
-        free(codes);
-        codes = ordered;
-    }
-    if (failed) {
-        free(codes);
-        codes = NULL;
-    }
-    return codes;
-}
-
-/* A tensor as it is; `whole` or NULL: its codes. */
-static int keep(const job *j, const quantised *q, unsigned char *whole, trace_error *error)
+/* A tensor as it is. */
+static int keep(const job *j, const quantised *q, const elements *from, trace_error *error)
 {
     enum { PIECE = 1 << 13 };
-    const size_t bytes = mpsim_format_code_bytes(q->x->format);
+    const size_t bytes = from->width;
     uint64_t codes[PIECE];
     for (uint64_t first = 0; first < q->x->count; first += PIECE) {
         const uint64_t left = q->x->count - first;
         const size_t n = left < PIECE ? (size_t)left : PIECE;
-        if (whole)
-            memcpy(codes, whole + first * bytes, n * bytes);
-        else if (trace_codes(j->t, q->index, first, codes, n, error))
+        if (elements_codes(from, first, codes, n, error))
             return -1;
         trace_to_little_endian((unsigned char *)codes, bytes, n);
         if (spool_put(&j->to, q->at[0] + first * bytes, codes, n * bytes, error))
@@ -239,21 +214,16 @@ static int keep(const job *j, const quantised *q, unsigned char *whole, trace_er
     return 0;
 }
 
-static int quantise(job *j, const quantised *q, const unsigned char *whole, trace_error *error)
+static int quantise(job *j, const quantised *q, const elements *from, trace_error *error)
 {
     const uint64_t cols = q->x->shape[q->x->rank - 1];
     quantising one = {.how = j->o->how, .columns = j->o->columns, .seed = j->o->seed,
-                      .stream = tensor_stream(j->t, q->x), .g = q->g, .from = j->t, .index = q->index, .whole = whole,
-                      .rows = q->x->count / cols, .cols = cols, .to = &j->to, .counted = j->o->counted};
+                      .stream = tensor_stream(j->t, q->x), .g = q->g, .from = from, .rows = q->x->count / cols,
+                      .cols = cols, .to = &j->to, .counted = j->o->counted};
     memcpy(one.at, q->at, sizeof one.at);
     if (tiles_run(&one, error))
         return -1;
-    mpsim_counts *to = &j->r->counts;
-    to->inexact += one.counts.inexact;
-    to->underflow += one.counts.underflow;
-    to->subnormal += one.counts.subnormal;
-    to->overflow += one.counts.overflow;
-    to->nan += one.counts.nan;
+    counts_add(&j->r->counts, &one.counts);
     if (!q->has[QUANT_TENSOR_SCALE])
         return 0;
     float stored = quant_stored(q->g->form, one.tensor, j->o->how->tensor_scale ? one.amax : 6 * 448);
@@ -263,18 +233,16 @@ static int quantise(job *j, const quantised *q, const unsigned char *whole, trac
 
 static int write_tensors(job *j, trace_error *error)
 {
-    const int flat = trace_is_flat(j->t);
-    for (size_t i = 0; i < j->n; i++) {
+    int failed = 0;
+    for (size_t i = 0; i < j->n && !failed; i++) {
         const quantised *q = &j->q[i];
-        unsigned char *whole = NULL;
-        if ((!flat || (q->x->fortran && q->x->rank > 1)) && q->x->count && !(whole = read_whole(j, q, error)))
-            return -1;
-        const int failed = q->kept ? keep(j, q, whole, error) : quantise(j, q, whole, error);
-        free(whole);
-        if (failed)
-            return -1;
+        elements from;
+        failed = elements_open(&from, j->t, q->index, ELEMENTS_ROWS, NULL, error);
+        if (!failed)
+            failed = q->kept ? keep(j, q, &from, error) : quantise(j, q, &from, error);
+        elements_close(&from);
     }
-    return 0;
+    return failed;
 }
 
 static int write_file(job *j)

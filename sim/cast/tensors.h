@@ -18,8 +18,4 @@ typedef struct caster {
 int caster_write(caster *c, trace *t, const size_t *chosen, size_t n, trace_writer *w,
                  trace_error *error);
 
-/* tensor_row_major -- column-major codes of `bytes` each as row-major ones: all of a tensor, in memory, to be freed;
- * NULL without. */
-unsigned char *tensor_row_major(const unsigned char *codes, const trace_tensor *t, size_t bytes);
-
 #endif

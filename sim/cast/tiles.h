@@ -12,9 +12,7 @@ typedef struct quantising {
     uint64_t seed; /* of random bits and signs                                               */
     uint64_t stream;
     const quant_geometry *g; /* NULL: values are written, as binary32 numbers                 */
-    const trace *from;
-    size_t index;               /* the tensor */
-    const unsigned char *whole; /* not NULL: its codes, row-major, if they cannot be read from any place */
+    const elements *from; /* the tensor, row-major */
     uint64_t rows, cols;
     const spool *to;
     uint64_t at[QUANT_PARTS]; /* of the parts in the data; values: the first */

@@ -313,6 +313,7 @@ static int add_format(target_list *l, char *label, const target_options *o, cons
         *next = t;
         next->rounding.scale = scales->items[k];
     }
+    l->formats++;
     return 0;
 }
 
@@ -328,6 +329,7 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
     int code = scale_list_parse(&scales, o->scales ? o->scales : "1", verb);
     if (code)
         return code;
+    l->scales = scales.count;
     l->items = calloc(nf * scales.count, sizeof *l->items);
     l->labels = calloc(nf, sizeof *l->labels);
     if (!l->items || !l->labels)
@@ -343,6 +345,11 @@ int target_list_make(target_list *l, const target_options *o, const char *verb,
             code = add_format(l, label, o, &scales, verb);
     }
     return !code && o->recipes ? check_unused(l, o, verb) : code;
+}
+
+const target *target_of_format(const target_list *l, size_t f)
+{
+    return &l->items[f * l->scales];
 }
 
 void target_list_clear(target_list *l)

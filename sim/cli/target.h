@@ -48,6 +48,7 @@ typedef struct target_options {
 typedef struct target_list {
     target *items; /* formats x scales, scales varying fastest */
     size_t count;  /* 0 where there are block recipes alone    */
+    size_t formats, scales;
     char **labels;
     size_t label_count;
     block_list blocks;
@@ -58,6 +59,9 @@ typedef struct target_list {
 int target_list_make(target_list *l, const target_options *o, const char *verb,
                      const char *default_formats);
 void target_list_clear(target_list *l);
+
+/* target_of_format -- the first target of format f, of l->formats; the others of it differ in their scales. */
+const target *target_of_format(const target_list *l, size_t f);
 
 /* target_rounding -- the rounding of t for a tensor of the format `source`: --flush-inputs
  * means the subnormal numbers of that format. */

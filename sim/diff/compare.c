@@ -70,14 +70,9 @@ void compare_begin(comparison *c, int lanes)
     measure_init(&k->all);
     c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
                 source_open(&k->walk.of[1], k->sides[1], y, &c->error);
-    c->opened = !c->failed;
-    if (c->opened && walk_open(&k->walk, lanes))
+    c->opened = 1;
+    if (!c->failed && walk_open(&k->walk, lanes))
         out_of_memory(c);
-}
-
-int compare_is_flat(const comparison *c)
-{
-    return !c->opened || (source_is_flat(&c->c.walk.of[0]) && source_is_flat(&c->c.walk.of[1]));
 }
 
 /* ---- reading ---- */

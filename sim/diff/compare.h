@@ -15,14 +15,11 @@ typedef struct comparison {
 
 /* compare_begin -- open both tensors, of c->c.sides and c->c.tensors (NULL: that side has it not), to be read by
  * `lanes` threads. What can be said without reading is said. compare_look -- read them; of several comparisons at once, if
- * each has one lane and is_flat. compare_end -- judge the difference, and close them. A failure is c->failed, with
+ * each has one lane. compare_end -- judge the difference, and close them. A failure is c->failed, with
  * c->error. */
 void compare_begin(comparison *c, int lanes);
 void compare_look(comparison *c);
 void compare_end(comparison *c);
-
-/* compare_is_flat -- whether what was begun can be read at the same time as others. */
-int compare_is_flat(const comparison *c);
 
 /* compare_differs -- whether a verdict is a difference; with a tolerance, other codes of equal values are none. */
 int compare_differs(verdict v, const tolerance *within);

@@ -216,15 +216,15 @@ static void print_pairs(FILE *to, const char *title, const json_t *list)
     size_t n = 0;
     const size_t size = json_array_size(list), each = (size + MOST - 1) / MOST;
     for (size_t i = 0; i < size && n < sizeof text; i += each) {
-        uint64_t elements = 0;
+        uint64_t sum = 0;
         const double first = number_of(json_array_get(json_array_get(list, i), 0));
         for (size_t k = i; k < i + each && k < size; k++)
-            elements += count_of(json_array_get(json_array_get(list, k), 1));
+            sum += count_of(json_array_get(json_array_get(list, k), 1));
         if (first >= 1024)
             text_scale(a, first);
         else
             snprintf(a, sizeof a, "%.0f", first);
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s", n ? ", " : "", a, text_count(b, elements));
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s", n ? ", " : "", a, text_count(b, sum));
     }
     if (n)
         text_wrapped(to, title, text);

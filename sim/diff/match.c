@@ -171,7 +171,7 @@ static int digest_of(side *s, const side_tensor *t, uint64_t *digest, trace_erro
     *digest = 0;
     if (!t->format)
         return 0;
-    source from = {.t = NULL};
+    source from = {.tensor = NULL};
     double *values = malloc(AT_ONCE * sizeof *values);
     unsigned char *codes = malloc(AT_ONCE * sizeof *values);
     int bad = !values || !codes ? trace_error_set(error, EXIT_IO, t->file->path, UINT64_MAX, "out of memory")
@@ -182,7 +182,7 @@ static int digest_of(side *s, const side_tensor *t, uint64_t *digest, trace_erro
         if (!bad && mpsim_decode_array(t->format, values, codes, n) == MPSIM_OK)
             *digest += mpsim_digest(wide, values, n, at);
     }
-    source_free(&from);
+    source_close(&from);
     free(values);
     free(codes);
     return bad;

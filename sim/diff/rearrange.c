@@ -37,10 +37,10 @@ static uint64_t place_in_a(const side_tensor *a, int flip, const int *axes, uint
     return place;
 }
 
-static int try_axes(walk *w, int flip, const int *axes, uint64_t *looked, trace_error *error)
+/* `all` elements, or some. */
+static int try_axes(walk *w, int all, int flip, const int *axes, uint64_t *looked, trace_error *error)
 {
     const side_tensor *a = w->of[0].tensor;
-    const int all = w->of[0].memory && w->of[1].memory;
     const uint64_t n = a->count, samples = all || n < SAMPLES ? n : SAMPLES;
     uint64_t x, y, random = 1;
     for (uint64_t i = 0; i < samples; i++) {
@@ -92,14 +92,13 @@ int rearrange_axes(walk *w, int flip, int axes[REARRANGE_RANK], uint64_t *looked
     const int rank = (int)a->rank;
     if (a->rank < (flip ? 1 : 2) || a->rank > REARRANGE_RANK || a->count != w->of[1].tensor->count || a->count == 0)
         return 0;
-    if (source_load(&w->of[0], error) || source_load(&w->of[1], error))
+    const int loaded[] = {source_load(&w->of[0], error), source_load(&w->of[1], error)};
+    if (loaded[0] < 0 || loaded[1] < 0)
         return -1;
-    if (!source_can_jump(&w->of[0]) || !source_can_jump(&w->of[1]))
-        return 0;
     for (int k = 0; k < rank; k++)
         axes[k] = flip ? 0 : k;
     while (flip ? next_flip(axes, rank) : next_permutation(axes, rank)) {
-        const int found = try_axes(w, flip, axes, looked, error);
+        const int found = try_axes(w, loaded[0] && loaded[1], flip, axes, looked, error);
         if (found)
             return found;
     }
@@ -185,7 +184,7 @@ static int count_same(walk *w, uint64_t first, uint64_t end, int64_t shift, uint
                       trace_error *error)
 {
     const uint64_t n = w->of[0].tensor->count;
-    equality e = {.width = w->of[1].width};
+    equality e = {.width = w->of[1].from.width};
     if (shift < 0 && first < (uint64_t)-shift)
         first = (uint64_t)-shift;
     if (shift > 0 && end > n - (uint64_t)shift)
@@ -214,7 +213,7 @@ static int tells(const unsigned char *window, size_t n, size_t width)
     return different >= 3 && different >= n / 4;
 }
 
-/* Look for the n elements of a window in A, which may be read in order only, and judge the shifts that lead there. */
+/* Look for the n elements of a window in A, from its beginning on, and judge the shifts that lead there. */
 static int search(walk *w, const unsigned char *window, size_t n, uint64_t at, uint64_t first, uint64_t end,
                   int64_t *shift, uint64_t *same, uint64_t *of, trace_error *error)
 {
@@ -228,7 +227,7 @@ static int search(walk *w, const unsigned char *window, size_t n, uint64_t at, u
         if (source_read(a, from, codes, got, error))
             return -1;
         for (size_t i = 0; i + n <= got && i < SEARCHED && tried < CANDIDATES; i++) {
-            if (memcmp(codes + i * a->width, window, n * a->width) != 0 || from + i == at)
+            if (memcmp(codes + i * a->from.width, window, n * a->from.width) != 0 || from + i == at)
                 continue;
             *shift = (int64_t)(from + i) - (int64_t)at;
             if (count_same(w, first, end, *shift, same, of, error))
@@ -248,7 +247,7 @@ int rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint6
     source *b = &w->of[1];
     const uint64_t span = end - first;
     const size_t n = span >= 4 * WINDOW ? WINDOW : span / 4 > 3 ? (size_t)(span / 4) : 3;
-    if (w->of[0].width != b->width || span < 6 || w->lanes > 1024)
+    if (w->of[0].from.width != b->from.width || span < 6 || w->lanes > 1024)
         return 0;
     for (int i = 0; i < WINDOWS; i++) {
         const uint64_t at = first + span / (WINDOWS + 1) * (uint64_t)(i + 1);
@@ -256,7 +255,7 @@ int rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint6
             break;
         if (source_read(b, at, window, n, error))
             return -1;
-        if (!tells(window, n, b->width))
+        if (!tells(window, n, b->from.width))
             continue;
         const int found = search(w, window, n, at, first, end, shift, same, of, error);
         if (found)
@@ -288,7 +287,7 @@ static int look_mismatch(void *context, int lane, const walk_piece *p)
 static int find_mismatch(walk *w, uint64_t first, uint64_t end, int64_t shift, uint64_t *from, uint64_t *to,
                          trace_error *error)
 {
-    mismatch m = {.width = w->of[1].width};
+    mismatch m = {.width = w->of[1].from.width};
     for (int i = 0; i < w->lanes; i++)
         m.first[i] = UINT64_MAX;
     if (walk_range(w, first, end, shift, 0, look_mismatch, &m, error))
@@ -306,7 +305,7 @@ int rearrange_gap(walk *w, uint64_t length, uint64_t *at, trace_error *error)
 {
     const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, n = a < b ? a : b, gap = a < b ? b - a : a - b;
     uint64_t from, to, unused;
-    if (n == 0 || w->of[0].width != w->of[1].width || w->lanes > 1024)
+    if (n == 0 || w->of[0].from.width != w->of[1].from.width || w->lanes > 1024)
         return 0;
     if (find_mismatch(w, 0, n, 0, &from, &unused, error))
         return -1;

@@ -4,9 +4,8 @@
  * of them keeps its order. */
 #include "sequence.h"
 
+#include "../pass/pass.h"
 #include "order.h"
-
-#include <train/parallel.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +29,9 @@ typedef struct sequence {
     void *context;
     stage now[2], before[2];
     match_list pairs;
-    comparison *batch;
+    comparison *batch; /* that wait, and of each: */
     sequence_entry *entries;
-    int n; /* that wait */
-    uint64_t bytes;
+    pass_queue queue;
 } sequence;
 
 /* ---- the step before ---- */
@@ -80,40 +78,20 @@ static void clear_stage(stage *s)
 
 /* ---- tensors ---- */
 
-static int tell(sequence *s, int i)
-{
-    sequence_entry *e = &s->entries[i];
-    comparison *c = &s->batch[i];
-    compare_end(c);
-    if (c->failed) {
-        const int code = input_failed(&s->sides[1]->in, &c->error);
-        if (code)
-            return code;
-    }
-    return s->told(s->context, e);
-}
-
-static void look_one(int i, void *context)
+static void look(void *context, int i, int lane)
 {
     sequence *s = context;
+    (void)lane;
     compare_look(&s->batch[i]);
 }
 
-static int flush(sequence *s)
+static int tell(void *context, int i, int stopped)
 {
-    int code = 0;
-    const int n = s->n;
-    s->n = 0;
-    s->bytes = 0;
-    parallel_for(n, look_one, s);
-    for (int i = 0; i < n; i++)
-        if (!code)
-            code = tell(s, i);
-        else
-            compare_end(&s->batch[i]);
-    side_pin(s->sides[0]);
-    side_pin(s->sides[1]);
-    return code;
+    sequence *s = context;
+    comparison *c = &s->batch[i];
+    compare_end(c);
+    const int code = c->failed && !stopped ? input_failed(&s->sides[1]->in, &c->error) : 0;
+    return code || stopped ? code : s->told(s->context, &s->entries[i]);
 }
 
 static uint64_t bytes_of(const side_tensor *t)
@@ -121,12 +99,11 @@ static uint64_t bytes_of(const side_tensor *t)
     return t && t->format ? t->count * mpsim_format_code_bytes(t->format) : 0;
 }
 
-static comparison *add(sequence *s, const sequence_entry *e)
+static void add(sequence *s, const sequence_entry *e, int lanes)
 {
-    comparison *c = &s->batch[s->n];
-    s->entries[s->n] = *e;
-    s->entries[s->n].compared = c;
-    s->n++;
+    comparison *c = &s->batch[s->queue.n];
+    s->entries[s->queue.n] = *e;
+    s->entries[s->queue.n].compared = c;
     c->within = s->within;
     for (int k = 0; k < 2; k++) {
         c->c.sides[k] = s->sides[k];
@@ -134,33 +111,25 @@ static comparison *add(sequence *s, const sequence_entry *e)
         c->c.before[k] = find_before(&s->before[k], e->tensors[k]);
     }
     c->c.step_before = s->before[0].g.of ? s->before[0].g.step : -1;
-    return c;
+    compare_begin(c, lanes);
+}
+
+/* Files that nothing waits for may be closed. */
+static int pin(sequence *s, int code)
+{
+    for (int k = 0; k < 2 && s->queue.n == 0; k++)
+        side_pin(s->sides[k]);
+    return code;
 }
 
 static int put(sequence *s, const sequence_entry *e)
 {
     const uint64_t a = bytes_of(e->tensors[0]), b = bytes_of(e->tensors[1]), bytes = a > b ? a : b;
-    const int small = bytes < SMALL;
-    int code = 0;
-    if (!small)
-        code = flush(s);
+    const int alone = bytes >= SMALL, code = alone ? pin(s, pass_alone(&s->queue)) : 0;
     if (code)
         return code;
-    comparison *c = add(s, e);
-    compare_begin(c, small ? 1 : parallel_threads());
-    if (small && compare_is_flat(c)) {
-        s->bytes += bytes;
-        return s->n == BATCH || s->bytes >= BATCH_BYTES ? flush(s) : 0;
-    }
-    if (s->n > 1) { /* read in order: alone, but after those that wait */
-        compare_end(c);
-        s->n--;
-        if ((code = flush(s)))
-            return code;
-        c = add(s, e);
-        compare_begin(c, 1);
-    }
-    return flush(s);
+    add(s, e, alone ? pass_lanes() : 1);
+    return pin(s, pass_put(&s->queue, bytes, alone));
 }
 
 static int compare_steps(sequence *s)
@@ -177,7 +146,7 @@ static int compare_steps(sequence *s)
         code = put(s, &e);
     }
     if (!code)
-        code = flush(s);
+        code = pin(s, pass_flush(&s->queue));
     match_clear(&s->pairs);
     return code;
 }
@@ -248,6 +217,7 @@ static int run_steps(sequence *s)
 int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context)
 {
     sequence s = {.sides = {a, b}, .within = within, .told = told, .context = context};
+    s.queue = (pass_queue){.run = look, .tell = tell, .context = &s, .room = BATCH, .most = BATCH_BYTES};
     s.batch = calloc(BATCH, sizeof *s.batch);
     s.entries = calloc(BATCH, sizeof *s.entries);
     const int code = s.batch && s.entries ? run_steps(&s) : fail(EXIT_IO, "out of memory");

@@ -14,7 +14,6 @@ typedef struct side_file {
     trace *t;          /* NULL: not open                                            */
     uint64_t used;     /* when it was asked for last                                */
     int once;          /* it can be read only once, and stays open                  */
-    const void *reader; /* who reads it in order at the moment (source.c)           */
 } side_file;
 
 /* Formats of tensors whose files may be closed. */

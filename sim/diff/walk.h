@@ -1,4 +1,4 @@
-/* walk.h -- two tensors side by side, in pieces, on all threads that are lent. */
+/* walk.h -- two tensors side by side, in pieces, on as many threads as are lent. */
 #ifndef MPSIM_SIM_DIFF_WALK_H
 #define MPSIM_SIM_DIFF_WALK_H
 
@@ -25,8 +25,7 @@ typedef struct walk {
     struct walk_lane *own;
 } walk;
 
-/* walk_open -- `lanes` at most; fewer where the files are read in order. 0, or -1 with *error; walk_close frees
- * it in both cases. */
+/* walk_open -- 0, or -1 without memory; walk_close in both cases, which closes the sources. */
 int walk_open(walk *w, int lanes);
 void walk_close(walk *w);
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 typedef struct joining {
-    const target_list *targets;
     tally *to;
     part_reader reader;
     trace_error error;
@@ -147,7 +146,7 @@ static int tell(joining *j, const part_record *x, const group *of)
 
 static int take_tensor(joining *j, const part_record *x)
 {
-    if (x->numbers && part_take_group(&j->reader, x, j->targets, &j->piece, &j->error))
+    if (x->numbers && part_take_group(&j->reader, x, &j->piece, &j->error))
         return fail(j->error.exit, "%s", j->error.text);
     if (j->failed)
         return 0;
@@ -223,7 +222,7 @@ static int take_all(joining *j, const parts *p)
 
 int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first)
 {
-    joining j = {.targets = targets, .to = to};
+    joining j = {.to = to};
     int code;
     if (group_init(&j.piece, targets, histogram) || group_init(&j.all, targets, histogram))
         code = fail(EXIT_IO, "out of memory");

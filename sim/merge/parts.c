@@ -230,10 +230,9 @@ static int check_targets(const parts *p, const target_list *targets)
     if (p->head.recipes != (blocks->count > 0))
         return refuse(p->sources[0].name, "damaged: its version is that of parts %s block recipes",
                       p->head.recipes ? "with" : "without");
-    for (size_t i = 0; i < targets->count && !code; i++) {
-        const target *t = &targets->items[i];
-        if (target_is_first(targets, i))
-            code = check_target(p, k++, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
+    for (; k < targets->formats && !code; k++) {
+        const target *t = target_of_format(targets, k);
+        code = check_target(p, k, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
     }
     for (size_t i = 0; i < blocks->count && !code; i++)
         if (block_is_first(blocks, i))

@@ -1,21 +1,22 @@
 /* blockquant.c -- see blockquant.h.
  *
- * A scale that is of more than the tile holds is brought about by two elements more, the largest magnitudes of all that
- * share it, whose part of the statistics is subtracted; sums are exact. What becomes of such a block as a whole follows
- * from these magnitudes alone, since rounding keeps the order. */
+ * A scale that is of more elements than the tile holds comes from the amax of all of them (mpsim_blocks.block_amax).
+ * What becomes of such a block as a whole follows from its largest magnitudes alone, since rounding keeps the order:
+ * these are quantised as a block of three elements, of which the statistics of blocks are taken. */
 #include "blockquant.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXTRA = 2, ROOM = 1 << 16 };
+enum { MAGNITUDES = 3, ROWS = 1 << 10, ROOM = 1 << 12 }; /* rows at once; ROOM: also the elements of a stochastic block */
 
 int block_room_make(block_room *r)
 {
     r->x = malloc(ROOM * sizeof *r->x);
     r->origin = malloc(ROOM * sizeof *r->origin);
     r->values = malloc(ROOM * sizeof *r->values);
-    return r->x && r->origin && r->values ? 0 : -1;
+    r->amax = malloc(ROWS * sizeof *r->amax);
+    return r->x && r->origin && r->values && r->amax ? 0 : -1;
 }
 
 void block_room_clear(block_room *r)
@@ -23,6 +24,7 @@ void block_room_clear(block_room *r)
     free(r->x);
     free(r->origin);
     free(r->values);
+    free(r->amax);
 }
 
 int block_needs_tensor(const mpsim_block_recipe *b)
@@ -45,106 +47,46 @@ static void quantise(const mpsim_block_recipe *b, const float *x, const float *o
 
 /* ---- scales of whole rows, or of the tensor ---- */
 
-/* Elements, not blocks. */
-static void subtract(mpsim_block_stats *of, const mpsim_block_stats *extra)
+/* Blocks whose largest magnitudes are `amaxes`: room->amax has their amax as the rule sees it, with NaN or without, and
+ * *to (NULL: nothing) learns what becomes of them. */
+static void see_blocks(const mpsim_block_recipe *b, const amax3 *amaxes, size_t n, block_room *room,
+                       mpsim_block_stats *to)
 {
-    mpsim_cast_stats *from = &of->casts;
-    const mpsim_cast_stats *c = &extra->casts;
-    of->underflow -= extra->underflow;
-    of->saturated -= extra->saturated;
-    of->spoilt -= extra->spoilt;
-    from->counts.inexact -= c->counts.inexact;
-    from->counts.underflow -= c->counts.underflow;
-    from->counts.subnormal -= c->counts.subnormal;
-    from->counts.overflow -= c->counts.overflow;
-    from->counts.nan -= c->counts.nan;
-    from->compared -= c->compared;
-    mpsim_sum_subtract(&from->sum_squared_error, &c->sum_squared_error);
-    mpsim_sum_subtract(&from->sum_squares_left_out, &c->sum_squares_left_out);
-}
-
-/* Elements of n rows with the magnitudes that their scales are of. */
-static void copy_rows(float *to, const float *from, size_t n, size_t cols, const peak *peaks)
-{
-    for (size_t i = 0; i < n; i++, to += cols + EXTRA) {
-        if (cols)
-            memcpy(to, from + i * cols, cols * sizeof *to);
-        to[cols] = peak_float(peaks[i].number);
-        to[cols + 1] = peak_float(peaks[i].all);
+    mpsim_block_stats found;
+    const mpsim_blocks out = {.amax = room->amax, .stats = to ? &found : NULL};
+    const mpsim_rng none = {0, 0, 0};
+    for (size_t i = 0; i < n; i++) {
+        room->x[MAGNITUDES * i] = amax3_float(amaxes[i].finite);
+        room->x[MAGNITUDES * i + 1] = amax3_float(amaxes[i].number);
+        room->x[MAGNITUDES * i + 2] = amax3_float(amaxes[i].all);
     }
-}
-
-static void take_values(float *to, const float *from, size_t n, size_t cols)
-{
-    for (size_t i = 0; i < n; i++)
-        memcpy(to + i * cols, from + i * (cols + EXTRA), cols * sizeof *to);
-}
-
-/* n rows, or parts of them, a scale for each. */
-static void quantise_rows(const mpsim_block_recipe *b, const float *x, const float *origin, float *values, size_t n,
-                          size_t cols, const peak *peaks, block_room *room, mpsim_block_stats *to)
-{
-    copy_rows(room->x, x, n, cols, peaks);
-    if (origin)
-        copy_rows(room->origin, origin, n, cols, peaks);
-    mpsim_block_stats_init(&room->found);
-    quantise(b, room->x, origin ? room->origin : NULL, n, cols + EXTRA, -1, NULL, values ? room->values : NULL,
-             to ? &room->found : NULL);
-    if (values)
-        take_values(values, room->values, n, cols);
-    if (!to)
-        return;
-    copy_rows(room->x, NULL, n, 0, peaks);
-    mpsim_block_stats_init(&room->extra);
-    quantise(b, room->x, NULL, n, EXTRA, -1, NULL, NULL, &room->extra);
-    subtract(&room->found, &room->extra);
-    mpsim_cast_stats_merge(&to->casts, &room->found.casts);
-    to->underflow += room->found.underflow;
-    to->saturated += room->found.saturated;
-    to->spoilt += room->found.spoilt;
-}
-
-/* What becomes of n whole rows as blocks. */
-static void see_rows(const mpsim_block_recipe *b, const peak *peaks, size_t n, block_room *room,
-                     mpsim_block_stats *to)
-{
-    enum { ALL = 3 };
-    for (size_t i = 0, m; i < n; i += m) {
-        m = n - i < ROOM / ALL ? n - i : ROOM / ALL;
-        for (size_t k = 0; k < m; k++) {
-            room->x[ALL * k] = peak_float(peaks[i + k].finite);
-            room->x[ALL * k + 1] = peak_float(peaks[i + k].number);
-            room->x[ALL * k + 2] = peak_float(peaks[i + k].all);
-        }
-        mpsim_block_stats_init(&room->extra);
-        quantise(b, room->x, NULL, m, ALL, -1, NULL, NULL, &room->extra);
-        mpsim_cast_stats_init(&room->extra.casts);
-        room->extra.underflow = room->extra.saturated = room->extra.spoilt = 0;
-        mpsim_block_stats_merge(to, &room->extra);
-    }
+    mpsim_block_stats_init(&found);
+    mpsim_block_quantize(b, room->x, n, MAGNITUDES, -1, 1, &none, &out, NULL);
+    mpsim_cast_stats_init(&found.casts); /* not of elements */
+    found.underflow = found.saturated = found.spoilt = 0;
+    if (to)
+        mpsim_block_stats_merge(to, &found);
 }
 
 static void quantise_whole(const mpsim_block_recipe *b, const block_rectangle *r, block_room *room,
                            mpsim_block_stats *to)
 {
     mpsim_block_recipe of_row = *b;
-    const int tensor = b->block_rows == 0;
+    const int tensor = b->block_rows == 0, begins = tensor ? r->begins : r->col == 0;
     const size_t rows = tensor ? 1 : r->rows, cols = tensor ? r->rows * r->cols : r->cols;
-    const peak *peaks = tensor ? &r->tensor : r->of_rows;
-    const size_t width = cols < ROOM - EXTRA ? cols : ROOM - EXTRA, most = ROOM / (width + EXTRA);
+    const amax3 *amaxes = tensor ? &r->tensor : r->of_rows;
     of_row.block_rows = 1;
     of_row.block_cols = 0;
     for (size_t i = 0, n; i < rows; i += n) {
-        n = rows - i < most ? rows - i : most;
-        for (size_t j = 0, w; j < cols; j += w) { /* parts of a row: then n is 1 */
-            const size_t at = i * cols + j;
-            w = cols - j < width ? cols - j : width;
-            quantise_rows(&of_row, r->x + at, r->origin ? r->origin + at : NULL, r->values ? r->values + at : NULL, n,
-                          w, peaks + i, room, to);
-        }
+        const size_t at = i * cols;
+        n = rows - i < ROWS ? rows - i : ROWS;
+        see_blocks(&of_row, amaxes + i, n, room, begins ? to : NULL);
+        const mpsim_blocks out = {.values = r->values ? r->values + at : NULL,
+                                  .stats = to,
+                                  .origin = r->origin ? r->origin + at : NULL,
+                                  .block_amax = room->amax};
+        mpsim_block_quantize(&of_row, r->x + at, n, cols, -1, 1, NULL, &out, NULL);
     }
-    if (to && (tensor ? r->begins : r->col == 0))
-        see_rows(&of_row, peaks, rows, room, to);
 }
 
 /* ---- random bits ---- */
@@ -199,17 +141,6 @@ static void quantise_squares(const mpsim_block_recipe *b, const block_rectangle 
 
 /* ---- all ---- */
 
-/* The amax of the tensor as the rule sees it: with NaN, or without. */
-static float tensor_amax(const mpsim_block_recipe *b, const peak *p)
-{
-    const float both[] = {peak_float(p->number), peak_float(p->all)};
-    float amax = 0;
-    const mpsim_blocks out = {.amax = &amax};
-    const mpsim_rng none = {0, 0, 0};
-    mpsim_block_quantize(b, both, 1, 2, -1, 1, &none, &out, NULL);
-    return amax;
-}
-
 void block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
                     mpsim_block_stats *to)
 {
@@ -217,7 +148,9 @@ void block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const
         quantise_whole(b, r, room, to);
         return;
     }
-    const float amax = block_needs_tensor(b) ? tensor_amax(b, &r->tensor) : 0;
+    if (block_needs_tensor(b))
+        see_blocks(b, &r->tensor, 1, room, NULL);
+    const float amax = block_needs_tensor(b) ? room->amax[0] : 0;
     if (!is_stochastic(b))
         quantise(b, r->x, r->origin, r->rows, r->cols, amax, NULL, r->values, to);
     else if (b->block_rows == 1)

@@ -1,39 +1,39 @@
-/* blockquant.h -- quantising what a tile holds of a tensor as if all of the tensor had been quantised at once. */
+/* blockquant.h -- quantising a tile of a matrix: the statistics of all tiles add up to those of the whole matrix. */
 #ifndef MPSIM_SIM_STAT_BLOCKQUANT_H
 #define MPSIM_SIM_STAT_BLOCKQUANT_H
 
 #include "../cli/target.h"
-#include "peaks.h"
+#include "../pass/amax.h"
 
-/* A rectangle of the matrix that is quantised, `cols` of whose `all_cols` columns it has, from row `row` and column
- * `col` on; whole blocks, but of recipes whose scale is that of a row or of the tensor. */
+/* A rectangle of a matrix of `all_cols` columns, from row `row` and column `col` on. It holds whole blocks, unless a block
+ * is a row or the matrix. */
 typedef struct block_rectangle {
     const float *x;
     const float *origin;      /* errors are against this; NULL: x */
     float *values;            /* or NULL                          */
     size_t rows, cols;
     uint64_t row, col, all_cols;
-    peak tensor;              /* of all its elements              */
-    const peak *of_rows;      /* of each of its rows; NULL where no recipe needs it */
-    int begins;               /* it has the tensor's first element */
+    amax3 tensor;             /* of the matrix                    */
+    const amax3 *of_rows;     /* of the whole rows that the rectangle is of; NULL where no recipe needs them */
+    int begins;               /* it has the first element of the matrix */
 } block_rectangle;
 
 /* Buffers of a thread. */
 typedef struct block_room {
-    float *x, *origin, *values;    /* ROOM elements each */
-    mpsim_block_stats found, extra;
+    float *x, *origin, *values; /* of a block        */
+    float *amax;                /* of several blocks */
 } block_room;
 
 /* block_room_make -- 0, or -1 without memory; block_room_clear in any case. */
 int block_room_make(block_room *r);
 void block_room_clear(block_room *r);
 
-/* What a recipe needs of the tensor before its blocks. */
+/* Whether a recipe needs the amax of all of the matrix, or those of its rows. */
 int block_needs_tensor(const mpsim_block_recipe *b);
 int block_needs_rows(const mpsim_block_recipe *b);
 
-/* block_quantise -- add to *to (NULL: nothing). Random bits: word i of the stream is that of element i of the matrix, but
- * under blocks of several rows of element i of the blocks, one behind the other, each as large as those in the middle. */
+/* block_quantise -- add the statistics to *to (NULL: nothing). Element i of the matrix takes random word i of the stream,
+ * counted row by row; with blocks of several rows it is counted block by block, those at the edges as large as others. */
 void block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
                     mpsim_block_stats *to);
 

@@ -81,7 +81,7 @@ static void divide(blockrun *r)
     r->count = 1;
     r->phases[0] = (phase){.kind = QUANTISE, .unit = {1, 1}};
     for (size_t i = 0; i < l->count; i++) {
-        const block_unit own = block_unit_of(&l->items[i], r->views.m.turned);
+        const block_unit own = block_unit_of(&l->items[i], r->views.m.transposed);
         size_t p = 0;
         if (!block_views_applies(&r->views, &l->items[i]))
             continue;
@@ -175,7 +175,7 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
     const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->phases || !r->pass_of
                         ? no_memory(of, error)
                         : plan(r, error);
-    if (!bad && elements_open(&r->from, of->t, of->i, asked, error) == 0)
+    if (!bad && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
         return r;
     blockrun_free(r);
     return NULL;
@@ -221,35 +221,18 @@ static block_part tile_at(const phase *p, uint64_t k)
     return block_tile_at(&p->tilings[i], k);
 }
 
-/* n elements from `first` on, to those of the tile from `at` on. */
-static int read_run(const blockrun *r, uint64_t first, uint64_t n, block_buffers *b, uint64_t at,
-                    const blocktile_how *how, trace_error *error)
-{
-    const uint64_t most = how->bytes / r->from.width;
-    for (uint64_t i = 0, m; i < n; i += m) {
-        const mpsim_rng rng = {r->of.seed, r->of.stream, first + i};
-        m = n - i < most ? n - i : most;
-        if (elements_codes(&r->from, first + i, how->codes, (size_t)m, error))
-            return -1;
-        elements_floats(&r->from, b->x, (size_t)(at + i), how->codes, (size_t)m, &b->beyond);
-        if (how->summary &&
-            mpsim_summary_add_codes(how->summary, r->from.format, &rng, how->codes, (size_t)m) != MPSIM_OK)
-            return no_memory(&r->of, error);
-    }
-    return 0;
-}
+/* The summary learns of elements. */
+typedef struct told {
+    const blockrun *of;
+    mpsim_summary *summary;
+} told;
 
-static int read_tile(const blockrun *r, const block_part *p, block_buffers *b, const blocktile_how *how,
-                     trace_error *error)
+static int tell(void *context, uint64_t first, const void *codes, size_t n, trace_error *error)
 {
-    const int whole = p->cols == r->views.m.cols; /* rows of it lie one behind the other */
-    const uint64_t n = whole ? p->rows * p->cols : p->cols, runs = whole ? 1 : p->rows;
-    mpsim_sum_init(&b->beyond.squares);
-    b->beyond.infinite = b->beyond.zeros = 0;
-    for (uint64_t i = 0; i < runs; i++)
-        if (read_run(r, (p->row + i) * r->views.m.cols + p->col, n, b, i * n, how, error))
-            return -1;
-    return 0;
+    const told *to = context;
+    const mpsim_rng rng = {to->of->of.seed, to->of->of.stream, first};
+    return mpsim_summary_add_codes(to->summary, to->of->from.format, &rng, codes, n) != MPSIM_OK
+               ? no_memory(&to->of->of, error) : 0;
 }
 
 int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,
@@ -258,8 +241,10 @@ int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blockti
     const phase *p = &r->phases[k];
     const block_part of = tile_at(p, tile);
     const int tells = (size_t)k == r->first;
-    const blocktile_how silent = {NULL, how->codes, how->bytes};
-    if (read_tile(r, &of, &l->buffers, tells ? how : &silent, error))
+    told to = {r, how->summary};
+    const block_reader reader = {&r->from, r->views.m.cols, how->codes, how->bytes, tells ? tell : NULL, &to};
+    elements_begin(&l->buffers.beyond);
+    if (block_read(&reader, &of, l->buffers.x, &l->buffers.beyond, error))
         return -1;
     if (p->kind == LOOK)
         block_views_look(&r->views, &of, &l->buffers);
@@ -279,8 +264,8 @@ void blocklane_take(const blocklane *l, group *g)
         mpsim_block_stats_merge(&g->blocks[i].stats, &l->found[i]);
 }
 
-/* A tensor of one dimension has no columns: all of it is left out there. So it is of what a transform takes the place
- * of, whose squares were subtracted. */
+/* A tensor of one dimension has no columns: all of its squares are left out there. Behind a transform they are added, too;
+ * see blockviews.h. */
 void blockrun_end(const blockrun *r, group *g, uint64_t n)
 {
     for (size_t i = 0; i < g->n_blocks; i++) {

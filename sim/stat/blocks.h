@@ -1,12 +1,12 @@
-/* blocks.h -- a tensor, or a piece of it, under the block recipes of a command, from one reading where that is enough.
+/* blocks.h -- a tensor, or a piece of it, under the block recipes of a command.
  *
- * A run has phases, whose tiles may be worked through by any thread in any order, but all of a phase before the next. The
- * first ones look for the largest magnitudes where a scale is of more than a tile holds. */
+ * A run has phases, one after the other; the tiles of a phase may be taken by any thread, in any order. Where a scale
+ * depends on more elements than a tile holds, the first phases look for the amax; the others quantise. Without such
+ * recipes there is one phase, and the elements are read once. */
 #ifndef MPSIM_SIM_STAT_BLOCKS_H
 #define MPSIM_SIM_STAT_BLOCKS_H
 
-#include "blockplan.h"
-#include "elements.h"
+#include "../pass/tiles.h"
 #include "group.h"
 
 typedef struct blockrun blockrun;
@@ -24,30 +24,31 @@ typedef struct blockrun_of {
     uint64_t seed, stream;
 } blockrun_of;
 
-/* blockrun_new -- NULL with *error. Until *asked is not 0 (NULL: never): after that what is there is of no use. */
+/* blockrun_new -- NULL with *error. Once *asked (NULL: never) is not 0 it may return before it has copied all elements:
+ * then no tile may be run. */
 blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const volatile sig_atomic_t *asked,
                        trace_error *error);
 void blockrun_free(blockrun *r); /* accepts NULL */
 
 int blockrun_phases(const blockrun *r);
 uint64_t blockrun_tiles(const blockrun *r, int phase);
-/* blockrun_whole -- whether one phase quantises, so that what some of its tiles gave is something. */
+/* blockrun_whole -- whether a single phase quantises. Then the statistics are those of the elements of the tiles that were
+ * run, even if others were not; with several phases, each with some of the recipes, all tiles of all must be run. */
 int blockrun_whole(const blockrun *r);
 
-/* How a tile is read: through `codes` of `bytes`, and what is told of its elements, once; NULL: nothing. */
+/* How a tile is read: through a buffer of so many bytes. The summary is given all elements, in one of the phases. */
 typedef struct blocktile_how {
     mpsim_summary *summary;
     void *codes;
     size_t bytes;
 } blocktile_how;
 
-/* blockrun_tile -- a tile of a phase. In one phase the summary is told of the elements, and their number added to *n.
- * 0, or -1 with *error. */
+/* blockrun_tile -- a tile of a phase. Elements that were given to the summary are counted in *n. 0, or -1 with *error. */
 int blockrun_tile(blockrun *r, int phase, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,
                   trace_error *error);
 
-/* blocklane_take -- what a lane has found, added to a group. blockrun_end -- that was all of it, of n elements whose
- * statistics the group has. */
+/* blocklane_take -- add what a lane has found to a group. blockrun_end -- to be called after all lanes, when the group also
+ * has the statistics of the n elements. */
 void blocklane_take(const blocklane *l, group *g);
 void blockrun_end(const blockrun *r, group *g, uint64_t n);
 

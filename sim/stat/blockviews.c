@@ -16,9 +16,9 @@ static int slot_of(unsigned transform)
 }
 
 /* Whether rows of a view are columns of the matrix as it lies. */
-static int is_turned(const block_views *v, int axis)
+static int is_transposed(const block_views *v, int axis)
 {
-    return (axis == BLOCK_COLUMNS) != v->m.turned;
+    return (axis == BLOCK_COLUMNS) != v->m.transposed;
 }
 
 int block_views_applies(const block_views *v, const block_target *t)
@@ -33,7 +33,7 @@ static void use(const block_views *v, block_view *of, int axis, const block_targ
     of->used = 1;
     of->needs_tensor |= block_needs_tensor(&t->recipe);
     of->needs_rows |= block_needs_rows(&t->recipe);
-    of->rows = is_turned(v, axis) ? v->m.cols : v->m.rows;
+    of->rows = is_transposed(v, axis) ? v->m.cols : v->m.rows;
 }
 
 int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
@@ -85,11 +85,11 @@ static uint64_t plan(block_view *of, int whole_rows, int single)
 
 uint64_t block_views_plan(block_views *v, int whole_rows, int whole_cols)
 {
-    const int single = whole_rows && whole_cols, of_columns = v->m.turned ? whole_rows : whole_cols;
+    const int single = whole_rows && whole_cols, of_columns = v->m.transposed ? whole_rows : whole_cols;
     uint64_t bad = 0;
     for (int axis = 0; axis < BLOCK_AXES && !bad; axis++)
         for (int slot = 0; slot < BLOCK_SLOTS && !bad; slot++)
-            bad = plan(&v->of[axis][slot], is_turned(v, axis) ? whole_cols : whole_rows, single);
+            bad = plan(&v->of[axis][slot], is_transposed(v, axis) ? whole_cols : whole_rows, single);
     for (size_t i = 0; i < v->list->count && !bad; i++)
         bad = plan(&v->again[i], of_columns, single);
     return bad;
@@ -107,11 +107,11 @@ int block_views_looks(const block_views *v, block_unit *unit)
     for (int axis = 0; axis < BLOCK_AXES; axis++)
         for (int slot = 0; slot < BLOCK_SLOTS; slot++) {
             const uint64_t side = slot ? transforms[slot] : 1;
-            const int turned = is_turned(v, axis);
+            const int transposed = is_transposed(v, axis);
             if (!looks(&v->of[axis][slot]))
                 continue;
             some = 1;
-            *unit = block_unit_join(*unit, (block_unit){turned ? side : 1, turned ? 1 : side});
+            *unit = block_unit_join(*unit, (block_unit){transposed ? side : 1, transposed ? 1 : side});
         }
     return some;
 }
@@ -146,9 +146,9 @@ int block_buffers_make(block_buffers *b, const block_list *list)
     float **const some[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second}; /* the last one if twice */
     for (int i = 0; i < (twice ? 5 : 4); i++)
         ok &= (*some[i] = malloc(room * sizeof **some[i])) != NULL;
-    peak **const peaks[] = {&b->peaks[0], &b->peaks[1], &b->peaks_again};
+    amax3 **const amaxes[] = {&b->amaxes[0], &b->amaxes[1], &b->amaxes_again};
     for (int i = 0; i < (of_rows ? 3 : 0); i++)
-        ok &= (*peaks[i] = malloc(room * sizeof **peaks[i])) != NULL;
+        ok &= (*amaxes[i] = malloc(room * sizeof **amaxes[i])) != NULL;
     ok &= (b->beyond.zero = malloc(room * sizeof *b->beyond.zero)) != NULL;
     b->summary = mpsim_summary_new();
     return block_room_make(&b->room) || !ok || !b->summary ? -1 : 0;
@@ -157,7 +157,7 @@ int block_buffers_make(block_buffers *b, const block_list *list)
 void block_buffers_clear(block_buffers *b)
 {
     void *const all[] = {b->x,      b->views[0], b->views[1], b->first,
-                         b->second, b->peaks[0], b->peaks[1], b->peaks_again, b->beyond.zero};
+                         b->second, b->amaxes[0], b->amaxes[1], b->amaxes_again, b->beyond.zero};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
     mpsim_summary_free(b->summary);
@@ -165,36 +165,6 @@ void block_buffers_clear(block_buffers *b)
 }
 
 /* ---- elements ---- */
-
-enum { SIDE = 4 };
-
-/* Four rows of four at a time, which the compiler keeps in registers. */
-static void transpose_square(float *to, const float *from, size_t rows, size_t cols)
-{
-    float x[SIDE][SIDE], y[SIDE][SIDE];
-    for (size_t a = 0; a < SIDE; a++)
-        memcpy(x[a], from + a * cols, sizeof x[a]);
-    for (size_t b = 0; b < SIDE; b++)
-        for (size_t a = 0; a < SIDE; a++)
-            y[b][a] = x[a][b];
-    for (size_t b = 0; b < SIDE; b++)
-        memcpy(to + b * rows, y[b], sizeof y[b]);
-}
-
-static void transpose(float *to, const float *from, size_t rows, size_t cols)
-{
-    const size_t most = rows / SIDE * SIDE, wide = cols / SIDE * SIDE;
-    for (size_t i = 0; i < most; i += SIDE) {
-        for (size_t j = 0; j < wide; j += SIDE)
-            transpose_square(to + j * rows + i, from + i * cols + j, rows, cols);
-        for (size_t j = wide; j < cols; j++)
-            for (size_t a = i; a < i + SIDE; a++)
-                to[j * rows + a] = from[a * cols + j];
-    }
-    for (size_t i = most; i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            to[j * rows + i] = from[i * cols + j];
-}
 
 /* Of mpsim/block.h: one way, or back. */
 typedef mpsim_status transform_groups(float *x, size_t n, unsigned size, uint64_t seed);
@@ -214,17 +184,17 @@ static void transform(const block_views *v, float *x, size_t rows, size_t cols, 
 static void make_rectangle(const block_views *v, block_rectangle *to, const block_part *p, block_buffers *b, int axis,
                            int slot)
 {
-    const int turned = is_turned(v, axis);
+    const int transposed = is_transposed(v, axis);
     float *buffer = b->views[axis];
-    *to = (block_rectangle){.x = turned || slot ? buffer : b->x,
-                            .rows = (size_t)(turned ? p->cols : p->rows),
-                            .cols = (size_t)(turned ? p->rows : p->cols),
-                            .row = turned ? p->col : p->row,
-                            .col = turned ? p->row : p->col,
-                            .all_cols = turned ? v->m.rows : v->m.cols,
+    *to = (block_rectangle){.x = transposed || slot ? buffer : b->x,
+                            .rows = (size_t)(transposed ? p->cols : p->rows),
+                            .cols = (size_t)(transposed ? p->rows : p->cols),
+                            .row = transposed ? p->col : p->row,
+                            .col = transposed ? p->row : p->col,
+                            .all_cols = transposed ? v->m.rows : v->m.cols,
                             .begins = p->row == 0 && p->col == 0};
-    if (turned)
-        transpose(buffer, b->x, (size_t)p->rows, (size_t)p->cols);
+    if (transposed)
+        block_transpose(buffer, b->x, (size_t)p->rows, (size_t)p->cols);
     else if (slot)
         memcpy(buffer, b->x, to->rows * to->cols * sizeof *buffer);
     if (slot)
@@ -235,30 +205,30 @@ static void make_rectangle(const block_views *v, block_rectangle *to, const bloc
 
 static void look_at(block_view *of, const block_rectangle *x)
 {
-    peak all = {0, 0, 0};
+    amax3 all = {0, 0, 0};
     for (size_t i = 0; i < x->rows; i++) {
-        peak one = {0, 0, 0};
-        peak_add(&one, x->x + i * x->cols, x->cols);
+        amax3 one = {0, 0, 0};
+        amax3_add(&one, x->x + i * x->cols, x->cols);
         if (of->of_rows)
-            peak_share(&of->of_rows[x->row + i], &one);
-        peak_merge(&all, &one);
+            amax3_share(&of->of_rows[x->row + i], &one);
+        amax3_merge(&all, &one);
     }
-    peak_share(&of->tensor, &all);
+    amax3_share(&of->tensor, &all);
 }
 
 /* Those that recipes need with a tile: of all that there are, or of the tile. */
-static void find_peaks(block_view *of, block_rectangle *x, peak *peaks)
+static void find_amaxes(block_view *of, block_rectangle *x, amax3 *amaxes)
 {
     if (of->looks_for_tensor)
-        x->tensor = peak_of(&of->tensor);
+        x->tensor = amax3_of(&of->tensor);
     else if (of->needs_tensor)
-        peak_add(&x->tensor, x->x, x->rows * x->cols);
+        amax3_add(&x->tensor, x->x, x->rows * x->cols);
     for (size_t i = 0; of->needs_rows && i < x->rows; i++) {
-        peaks[i] = of->of_rows ? peak_of(&of->of_rows[x->row + i]) : (peak){0, 0, 0};
+        amaxes[i] = of->of_rows ? amax3_of(&of->of_rows[x->row + i]) : (amax3){0, 0, 0};
         if (!of->of_rows)
-            peak_add(&peaks[i], x->x + i * x->cols, x->cols);
+            amax3_add(&amaxes[i], x->x + i * x->cols, x->cols);
     }
-    x->of_rows = peaks;
+    x->of_rows = amaxes;
 }
 
 void block_views_look(block_views *v, const block_part *of, block_buffers *b)
@@ -285,11 +255,11 @@ static void quantise_first(block_views *v, const block_target *t, const block_re
     block_quantise(&t->recipe, &first, &words, &b->room, NULL);
     if (slot)
         transform(v, b->first, along->rows, along->cols, slot, mpsim_hadamard_groups_back);
-    transpose(b->second, b->first, along->rows, along->cols);
+    block_transpose(b->second, b->first, along->rows, along->cols);
     if (slot)
         transform(v, b->second, across->rows, across->cols, slot, mpsim_hadamard_groups);
     across->x = b->second;
-    across->tensor = (peak){0, 0, 0};
+    across->tensor = (amax3){0, 0, 0};
 }
 
 static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block_part *of, block_buffers *b, int slot)
@@ -297,7 +267,7 @@ static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block
     for (int axis = 0; axis < BLOCK_AXES; axis++)
         if (v->of[axis][slot].used) {
             make_rectangle(v, &x[axis], of, b, axis, slot);
-            find_peaks(&v->of[axis][slot], &x[axis], b->peaks[axis]);
+            find_amaxes(&v->of[axis][slot], &x[axis], b->amaxes[axis]);
         }
 }
 
@@ -317,10 +287,10 @@ void block_views_look_again(block_views *v, const block_part *of, block_buffers 
 static void add_zeros(const block_views *v, const block_part *of, const elements_beyond *beyond, int axis, int slot,
                       const block_rectangle *r, const float *values, mpsim_block_stats *to)
 {
-    const int turned = is_turned(v, axis);
+    const int transposed = is_transposed(v, axis);
     for (size_t i = 0; i < beyond->zeros; i++) {
         const size_t cols = (size_t)of->cols, at = beyond->zero[i].at;
-        const size_t k = turned ? at % cols * r->cols + at / cols : at;
+        const size_t k = transposed ? at % cols * r->cols + at / cols : at;
         const double x = beyond->zero[i].x;
         const int is = r->x[k] == 0 && values[k] == 0;
         to->underflow += (uint64_t)is;
@@ -366,7 +336,7 @@ static void requantise(block_views *v, size_t i, const block_part *of, const blo
     block_rectangle second = x[BLOCK_COLUMNS];
     second.origin = second.x;
     quantise_first(v, t, &x[BLOCK_ROWS], &second, b);
-    find_peaks(&v->again[i], &second, b->peaks_again);
+    find_amaxes(&v->again[i], &second, b->amaxes_again);
     quantise_view(v, t, of, &second, &words, b, to);
 }
 

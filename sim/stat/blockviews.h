@@ -1,20 +1,20 @@
-/* blockviews.h -- a tensor as the matrices that recipes quantise: along rows or columns, perhaps transformed, perhaps
- * quantised before; tile by tile. */
+/* blockviews.h -- the matrices that recipes quantise, tile by tile: the tensor along rows or columns, as it is or behind
+ * a Hadamard transform, and with --axis both also what is quantised along rows first. Each is a view of the tensor. */
 #ifndef MPSIM_SIM_STAT_BLOCKVIEWS_H
 #define MPSIM_SIM_STAT_BLOCKVIEWS_H
 
-#include "blockplan.h"
+#include "../pass/tiles.h"
 #include "blockquant.h"
-#include "elements.h"
 
 enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5 }; /* transforms: none, and four sizes */
 
-/* One of these matrices, and the largest magnitudes in it as far as a tile does not tell them. */
+/* A view, and the amaxes of its rows and of all of it, where no tile holds all the elements that they are of. */
 typedef struct block_view {
-    int used, needs_tensor, needs_rows; /* recipes with a scale of more than a block */
-    int looks_for_tensor;
+    int used;                     /* by a recipe */
+    int needs_tensor, needs_rows; /* by one whose scales depend on all elements, or on those of a row */
+    int looks_for_tensor;         /* in a phase of its own */
     uint64_t rows;
-    shared_peak tensor, *of_rows; /* of_rows: NULL where every tile has whole rows of it */
+    shared_amax3 tensor, *of_rows; /* of_rows: NULL where every tile has whole rows of it */
 } block_view;
 
 typedef struct block_views {
@@ -22,14 +22,14 @@ typedef struct block_views {
     block_matrix m;
     uint64_t seed, stream;
     block_view of[BLOCK_AXES][BLOCK_SLOTS];
-    block_view *again; /* of each recipe that requantises: what is quantised the second time */
+    block_view *again; /* of each target of --axis both: what is quantised the second time */
 } block_views;
 
-/* What a thread needs: the elements of a tile as they were read, and of two views; values between two quantisations, or
- * of the last one. */
+/* What a thread needs: the elements of a tile as they were read, those of the views along both axes, and what quantising
+ * gives, the first and the second time. */
 typedef struct block_buffers {
     float *x, *views[BLOCK_AXES], *first, *second;
-    peak *peaks[BLOCK_AXES], *peaks_again;
+    amax3 *amaxes[BLOCK_AXES], *amaxes_again;
     block_room room;
     mpsim_summary *summary;
     elements_beyond beyond;
@@ -41,20 +41,28 @@ void block_views_clear(block_views *v);
 int block_buffers_make(block_buffers *b, const block_list *list);
 void block_buffers_clear(block_buffers *b);
 
-/* block_views_applies -- whether the tensor has what a recipe is along. */
+/* block_views_applies -- whether there is anything to quantise: a tensor of one dimension has no columns. */
 int block_views_applies(const block_views *v, const block_target *t);
 
-/* block_views_plan -- decide what has to be looked for, from what every tile has: whole rows, whole columns of the
- * matrix as it lies. 0; the number of rows, if they are too many; UINT64_MAX without memory. */
+/* block_views_plan -- decide which amaxes need a phase of their own; whole_rows and whole_cols say whether every tile has
+ * whole rows, or columns, of the matrix as it lies. 0; the number of rows if it is above BLOCK_ROWS_MOST, the most that
+ * are remembered; UINT64_MAX without memory. */
 enum { BLOCK_ROWS_MOST = 1 << 20 };
 uint64_t block_views_plan(block_views *v, int whole_rows, int whole_cols);
-/* block_views_looks -- whether there is something: the unit of tiles to look in. _looks_again: for target i. */
+/* block_views_looks -- whether there are such amaxes; *unit is that of the tiles of the phase. block_views_looks_again --
+ * whether there are some of what target i quantises the second time. */
 int block_views_looks(const block_views *v, block_unit *unit);
 int block_views_looks_again(const block_views *v, size_t i);
 
-/* With the elements of a tile, `of`, in b->x and b->beyond: look; look at what is quantised the second time for target
- * i; quantise, for the targets i with pass_of[i] = pass, into found[i]. The squares of what a transform makes of the
- * elements are subtracted from those that are left out: with those of the elements (blockrun_end) the signal is theirs. */
+/* Each works on a tile, `of`, whose elements are in b->x and b->beyond:
+ *
+ *   block_views_look        adds its magnitudes to the amaxes of the views
+ *   block_views_look_again  the same for what target i quantises the second time
+ *   block_views_quantise    adds to found[i] what the recipe does, for each target i with pass_of[i] = pass
+ *
+ * The signal of SQNR is the sum of the squares of all elements, S, less those that are left out. Behind a transform it has
+ * to be the squares of the transformed elements, T, less those of them that are left out, L: so found[i] gets L - T as
+ * what is left out, and blockrun_end adds S. */
 void block_views_look(block_views *v, const block_part *of, block_buffers *b);
 void block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i);
 void block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of, size_t pass,

@@ -27,9 +27,9 @@ static const char more[] =
     "  what libraries do, by name: te-current te-block-128x128 torchao-rowwise ... (doc/blocks.md)\n"
     "Saturated: finite elements that become the largest number; sat. blocks: those with such; lost\n"
     "blocks: not zero, and all their elements become zero; scales: what codes are multiplied by, the\n"
-    "smallest and the largest as powers of two. Behind a transform everything is of the transformed\n"
-    "tensor. Elements wider than binary32 are rounded to it first; blocks at the edges are smaller; a\n"
-    "tensor of one dimension has no columns.\n"
+    "smallest and the largest as powers of two. With a Hadamard transform all counts and errors are\n"
+    "those of the transformed tensor. Elements wider than binary32 are rounded to it first; blocks at\n"
+    "the edges are smaller; a tensor of one dimension has no columns.\n"
     "\n"
     "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. Names: nan, inf,\n"
     "zero, underflow, subnormal, overflow, saturated (overflow where the cast saturates), inexact:\n"
@@ -155,7 +155,7 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
          "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
         TARGET_OPTION_ROWS(s.to),
         {0, "rht", OPTION_STRING, &s.to.hadamard, "N",
-         "beside each recipe also the one behind a Hadamard transform of groups of N: 16, 32, 64 or 128"},
+         "each recipe also with a Hadamard transform of groups of N before it: 16, 32, 64 or 128"},
         {0, "axis", OPTION_STRING, &s.to.axis, "AXIS",
          "recipes along rows (the last dimension; default), columns, or both: also what is requantised along "
          "columns, as a tensor that is used transposed"},

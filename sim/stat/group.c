@@ -8,11 +8,13 @@ int group_init(group *g, const target_list *targets, int histogram)
 {
     memset(g, 0, sizeof *g);
     g->n_casts = targets->count;
+    g->n_unscaled = targets->formats;
     g->n_blocks = targets->blocks.count;
     g->casts = calloc(g->n_casts + 1, sizeof *g->casts);
+    g->unscaled = calloc(g->n_unscaled + 1, sizeof *g->unscaled);
     g->blocks = calloc(g->n_blocks + 1, sizeof *g->blocks);
     g->histogram = histogram ? calloc(1, sizeof *g->histogram) : NULL;
-    if (g->casts && g->blocks && (!histogram || g->histogram)) {
+    if (g->casts && g->unscaled && g->blocks && (!histogram || g->histogram)) {
         group_reset(g);
         return 0;
     }
@@ -28,6 +30,8 @@ void group_reset(group *g)
         mpsim_histogram_init(g->histogram);
     for (size_t i = 0; i < g->n_casts; i++)
         mpsim_cast_stats_init(&g->casts[i]);
+    for (size_t i = 0; i < g->n_unscaled; i++)
+        mpsim_cast_stats_init(&g->unscaled[i]);
     for (size_t i = 0; i < g->n_blocks; i++) {
         g->blocks[i].elements = 0;
         mpsim_block_stats_init(&g->blocks[i].stats);
@@ -43,6 +47,8 @@ void group_merge(group *to, const group *from)
         mpsim_histogram_merge(to->histogram, from->histogram);
     for (size_t i = 0; i < to->n_casts; i++)
         mpsim_cast_stats_merge(&to->casts[i], &from->casts[i]);
+    for (size_t i = 0; i < to->n_unscaled; i++)
+        mpsim_cast_stats_merge(&to->unscaled[i], &from->unscaled[i]);
     for (size_t i = 0; i < to->n_blocks; i++) {
         to->blocks[i].elements += from->blocks[i].elements;
         mpsim_block_stats_merge(&to->blocks[i].stats, &from->blocks[i].stats);
@@ -52,30 +58,29 @@ void group_merge(group *to, const group *from)
 void group_clear(group *g)
 {
     free(g->casts);
+    free(g->unscaled);
     free(g->blocks);
     free(g->histogram);
     memset(g, 0, sizeof *g);
 }
 
-int target_is_first(const target_list *l, size_t i)
+mpsim_cast_stats *group_own(const group *g, size_t *n)
 {
-    return i == 0 || l->items[i - 1].label != l->items[i].label;
+    *n = g->scaled ? g->n_casts : g->n_unscaled;
+    return g->scaled ? g->casts : g->unscaled;
 }
 
-void group_spread(group *g, const target_list *targets)
+size_t group_casts(const group *g)
 {
-    size_t formats = 0;
-    for (size_t i = 0; i < g->n_casts; i++)
-        formats += (size_t)target_is_first(targets, i);
-    for (size_t i = g->n_casts; i-- > 0;) { /* from the end: none is overwritten before it is copied */
-        g->casts[i] = g->casts[formats - 1];
-        formats -= (size_t)target_is_first(targets, i);
-    }
+    return g->tensors && !g->scaled ? g->n_unscaled : g->n_casts;
 }
 
-int group_shows(const group *g, const target_list *targets, size_t i, double *scale)
+void group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast)
 {
-    const int plain = g->tensors > 0 && g->scaled == 0;
-    *scale = plain ? 1 : targets->items[i].rounding.scale;
-    return !plain || target_is_first(targets, i);
+    const int unscaled = g->tensors && !g->scaled;
+    cast->to = unscaled ? target_of_format(targets, i) : &targets->items[i];
+    cast->scale = unscaled ? 1 : cast->to->rounding.scale;
+    cast->stats = unscaled ? g->unscaled[i] : g->casts[i];
+    if (!unscaled)
+        mpsim_cast_stats_merge(&cast->stats, &g->unscaled[i / targets->scales]);
 }

@@ -12,15 +12,17 @@ typedef struct block_sums {
     mpsim_block_stats stats;
 } block_sums;
 
-/* It merges exactly. */
+/* It merges exactly. Tensors that the scale multiplies are cast to each target; those of the other kinds to each format,
+ * with the scale 1. */
 typedef struct group {
     uint64_t tensors;
-    uint64_t scaled; /* of them: multiplied by the scale of the target; the others are cast as they are */
+    uint64_t scaled; /* of them: multiplied by the scale of the target */
     mpsim_stats stats;
-    mpsim_histogram *histogram; /* NULL if not asked for */
-    mpsim_cast_stats *casts;    /* one for each target   */
-    size_t n_casts;
-    block_sums *blocks;         /* one for each recipe   */
+    mpsim_histogram *histogram;  /* NULL if not asked for              */
+    mpsim_cast_stats *casts;     /* of those that are scaled, one for each target      */
+    mpsim_cast_stats *unscaled;  /* of those that are not, one for each format         */
+    size_t n_casts, n_unscaled;
+    block_sums *blocks;          /* one for each recipe */
     size_t n_blocks;
 } group;
 
@@ -30,15 +32,18 @@ void group_reset(group *g); /* back to empty */
 void group_merge(group *to, const group *from);
 void group_clear(group *g);
 
-/* group_spread -- casts are those of the formats with the scale 1, in their order: now they stand for all
- * targets of their formats. */
-void group_spread(group *g, const target_list *targets);
+/* group_own -- the casts of a group of one tensor, which is scaled or not: *n of them. */
+mpsim_cast_stats *group_own(const group *g, size_t *n);
 
-/* group_shows -- whether the cast to target i is one of its own in this group, and with which scale:
- * a group without scaled tensors has one for each format, with the scale 1. */
-int group_shows(const group *g, const target_list *targets, size_t i, double *scale);
+/* A cast that a report shows: to a target, of all tensors, where some are scaled; else to a format, with the scale 1. */
+typedef struct group_cast {
+    const target *to;
+    double scale;
+    mpsim_cast_stats stats;
+} group_cast;
 
-/* target_is_first -- whether target i is the first of its format: those of a format differ in their scales. */
-int target_is_first(const target_list *l, size_t i);
+/* group_casts -- how many there are. group_cast_at -- number i of them, of a group of these targets. */
+size_t group_casts(const group *g);
+void group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast);
 
 #endif

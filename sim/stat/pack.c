@@ -50,17 +50,15 @@ static double take_magnitude(taker *t)
 
 /* ---- rows ---- */
 
-static size_t one(const group *g, const target_list *targets)
+static size_t one(const group *g)
 {
     (void)g;
-    (void)targets;
     return 1;
 }
 
-static void put_stats(putter *b, const group *g, const target_list *targets, size_t i)
+static void put_stats(putter *b, const group *g, size_t i)
 {
     const mpsim_stats *s = &g->stats;
-    (void)targets;
     (void)i;
     bytes_put_count(b, s->count);
     bytes_put_count(b, s->zero);
@@ -87,17 +85,15 @@ static void take_stats(taker *t, group *g, size_t i)
     take_sum(t, &s->sum_squares);
 }
 
-static size_t one_if_histogram(const group *g, const target_list *targets)
+static size_t one_if_histogram(const group *g)
 {
-    (void)targets;
     return g->histogram != NULL;
 }
 
-static void put_histogram(putter *b, const group *g, const target_list *targets, size_t i)
+static void put_histogram(putter *b, const group *g, size_t i)
 {
     const mpsim_histogram *h = g->histogram;
     size_t first = 0, end = MPSIM_HISTOGRAM_BINS;
-    (void)targets;
     (void)i;
     while (first < end && h->bin[first] == 0)
         first++;
@@ -126,23 +122,11 @@ static void take_histogram(taker *t, group *g, size_t i)
         h->bin[k] = take_number(t, most);
 }
 
-/* Casts that differ. */
-static size_t count_casts(const group *g, const target_list *targets)
+static size_t count_casts(const group *g)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < targets->count; i++)
-        n += g->scaled || target_is_first(targets, i);
+    size_t n;
+    group_own(g, &n);
     return n;
-}
-
-/* Which of the targets the cast i of those that differ is. */
-static size_t target_of(const group *g, const target_list *targets, size_t i)
-{
-    size_t at = 0;
-    for (; !g->scaled && at < targets->count; at++)
-        if (target_is_first(targets, at) && i-- == 0)
-            return at;
-    return i;
 }
 
 static void put_cast_stats(putter *b, const mpsim_cast_stats *c)
@@ -158,9 +142,10 @@ static void put_cast_stats(putter *b, const mpsim_cast_stats *c)
     put_sum(b, &c->sum_squares_left_out);
 }
 
-static void put_cast(putter *b, const group *g, const target_list *targets, size_t i)
+static void put_cast(putter *b, const group *g, size_t i)
 {
-    put_cast_stats(b, &g->casts[target_of(g, targets, i)]);
+    size_t n;
+    put_cast_stats(b, &group_own(g, &n)[i]);
 }
 
 static void take_cast_stats(taker *t, mpsim_cast_stats *c, uint64_t most)
@@ -178,12 +163,12 @@ static void take_cast_stats(taker *t, mpsim_cast_stats *c, uint64_t most)
 
 static void take_cast(taker *t, group *g, size_t i)
 {
-    take_cast_stats(t, &g->casts[i], g->stats.count);
+    size_t n;
+    take_cast_stats(t, &group_own(g, &n)[i], g->stats.count);
 }
 
-static size_t count_blocks(const group *g, const target_list *targets)
+static size_t count_blocks(const group *g)
 {
-    (void)targets;
     return g->n_blocks;
 }
 
@@ -198,12 +183,11 @@ static void block_counts(uint64_t *counts[BLOCK_COUNTS], mpsim_block_stats *s)
     memcpy(counts, all, sizeof all);
 }
 
-static void put_block(putter *b, const group *g, const target_list *targets, size_t i)
+static void put_block(putter *b, const group *g, size_t i)
 {
     mpsim_block_stats *s = &g->blocks[i].stats;
     uint64_t *counts[BLOCK_COUNTS];
     size_t first = 0, end = MPSIM_SCALE_BINS;
-    (void)targets;
     bytes_put_count(b, g->blocks[i].elements);
     put_cast_stats(b, &s->casts);
     bytes_put_count(b, s->underflow);
@@ -243,8 +227,8 @@ static void take_block(taker *t, group *g, size_t i)
 /* What a group accumulates. The first row has the count of its elements, which bounds what follows. */
 static const struct {
     char tag;
-    size_t (*count)(const group *g, const target_list *targets);
-    void (*put)(putter *b, const group *g, const target_list *targets, size_t i);
+    size_t (*count)(const group *g);
+    void (*put)(putter *b, const group *g, size_t i);
     void (*take)(taker *t, group *g, size_t i);
 } rows[PACK_ROWS] = {
     {'s', one, put_stats, take_stats},
@@ -260,14 +244,14 @@ char pack_tag(int row)
     return rows[row].tag;
 }
 
-size_t pack_count(int row, const group *g, const target_list *targets)
+size_t pack_count(int row, const group *g)
 {
-    return rows[row].count(g, targets);
+    return rows[row].count(g);
 }
 
-void pack_put(putter *b, int row, const group *g, const target_list *targets, size_t i)
+void pack_put(putter *b, int row, const group *g, size_t i)
 {
-    rows[row].put(b, g, targets, i);
+    rows[row].put(b, g, i);
 }
 
 int pack_take(taker *t, int row, group *g, size_t i)
@@ -281,10 +265,4 @@ void pack_begin(group *g, int scaled)
     group_reset(g);
     g->tensors = 1;
     g->scaled = scaled != 0;
-}
-
-void pack_end(group *g, const target_list *targets)
-{
-    if (!g->scaled)
-        group_spread(g, targets);
 }

@@ -6,20 +6,18 @@
 #include "group.h"
 
 /* Records of a group follow each other in the order of the rows: of row r there are pack_count, each with its
- * tag. To add an accumulator is to add a row (pack.c). A group whose tensors are not scaled has one cast for each
- * format. */
+ * tag. To add an accumulator is to add a row (pack.c). It is a group of one tensor (group_own). */
 enum { PACK_ROWS = 4 };
 
 char pack_tag(int row);
-size_t pack_count(int row, const group *g, const target_list *targets);
+size_t pack_count(int row, const group *g);
 
 /* pack_put -- record i of a row. */
-void pack_put(putter *b, int row, const group *g, const target_list *targets, size_t i);
-/* pack_take -- the same between pack_begin and pack_end, the rows in their order; 0, or -1 if it is none. */
+void pack_put(putter *b, int row, const group *g, size_t i);
+/* pack_take -- the same after pack_begin, the rows in their order; 0, or -1 if it is none. */
 int pack_take(taker *t, int row, group *g, size_t i);
 
-/* pack_begin -- a group of one tensor, or of a piece of it, is about to be taken. pack_end -- it was. */
+/* pack_begin -- a group of one tensor, or of a piece of it, is about to be taken. */
 void pack_begin(group *g, int scaled);
-void pack_end(group *g, const target_list *targets);
 
 #endif

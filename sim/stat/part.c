@@ -117,9 +117,8 @@ void part_write_head(part_writer *w, FILE *to, const part_head *h)
     put_last_record(w, 'H');
 }
 
-void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_list *targets)
+void part_write_section(part_writer *w, uint64_t k, uint64_t n)
 {
-    w->targets = targets;
     bytes_put_count(&w->b, k);
     bytes_put_count(&w->b, n);
     put_record(w, 'S');
@@ -171,8 +170,8 @@ void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece
     bytes_put_count(b, of ? 1 + (uint64_t)(of->scaled != 0) : 0);
     put_record(w, 'T');
     for (int row = 0; of && row < PACK_ROWS; row++)
-        for (size_t i = 0; i < pack_count(row, of, w->targets); i++) {
-            pack_put(b, row, of, w->targets, i);
+        for (size_t i = 0; i < pack_count(row, of); i++) {
+            pack_put(b, row, of, i);
             put_record(w, pack_tag(row));
         }
 }
@@ -431,19 +430,17 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
     return t->bad || (x->tag != 'F' && take_end(t)) ? part_damaged(r, "a record is malformed", error) : 0;
 }
 
-int part_take_group(part_reader *r, const part_record *tensor, const target_list *targets, group *of,
-                    trace_error *error)
+int part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error)
 {
     int tag;
     taker t;
     pack_begin(of, tensor->scaled);
     for (int row = 0; row < PACK_ROWS; row++)
-        for (size_t i = 0, n = pack_count(row, of, targets); i < n; i++)
+        for (size_t i = 0, n = pack_count(row, of); i < n; i++)
             if (get_record(r, &tag, &t, error))
                 return -1;
             else if (tag != pack_tag(row) || pack_take(&t, row, of, i))
                 return part_damaged(r, "the records of a tensor are malformed or in another order", error);
-    pack_end(of, targets);
     return of->stats.count == tensor->piece.n ? 0
                                               : part_damaged(r, "a tensor of other elements", error);
 }

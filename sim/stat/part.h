@@ -58,14 +58,13 @@ const char *part_describe_block(char *out, size_t size, const block_target *t);
 
 typedef struct part_writer {
     FILE *to;
-    const target_list *targets;
     putter b;            /* the record at hand                          */
     uint64_t at, digest; /* of the section: its bytes so far, of these  */
 } part_writer;
 
 /* In this order. part_write_finish: 0, or -1 if memory ran out (failed writes are seen where `to` is closed). */
 void part_write_head(part_writer *w, FILE *to, const part_head *head);
-void part_write_section(part_writer *w, uint64_t k, uint64_t n, const target_list *targets);
+void part_write_section(part_writer *w, uint64_t k, uint64_t n);
 void part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look);
 void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of);
 void part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why);
@@ -131,8 +130,7 @@ int part_has_more(const part_reader *r);
 /* part_copy -- the next n bytes, as they are, to `to`. */
 int part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error);
 /* part_take_group -- the records of a tensor that has numbers, into *of. 0, or -1 with *error. */
-int part_take_group(part_reader *r, const part_record *tensor, const target_list *targets, group *of,
-                    trace_error *error);
+int part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error);
 /* part_damaged -- fill *error: the part is not what was written; -1. */
 int part_damaged(const part_reader *r, const char *what, trace_error *error);
 

@@ -86,7 +86,7 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
 {
     const mpsim_stats *s = &g->stats;
     json_t *v = label_json(l), *casts = json_array();
-    double scale;
+    group_cast c;
     if (!l->tensor)
         json_object_set_new(v, "tensors", json_of_count(g->tensors));
     json_object_set_new(v, "count", json_of_count(s->count));
@@ -99,13 +99,13 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
         json_object_set_new(v, "mean", json_of_double(mpsim_stats_mean(s)));
         json_object_set_new(v, "l2", json_of_double(mpsim_stats_l2(s)));
     }
-    for (size_t i = 0; i < g->n_casts; i++)
-        if (group_shows(g, r->targets, i, &scale)) {
-            json_t *cast = cast_json(&r->targets->items[i], scale, &g->casts[i]);
-            if (!r->counts)
-                put_errors(cast, &g->casts[i], s);
-            json_array_append_new(casts, cast);
-        }
+    for (size_t i = 0; i < group_casts(g); i++) {
+        group_cast_at(g, r->targets, i, &c);
+        json_t *cast = cast_json(c.to, c.scale, &c.stats);
+        if (!r->counts)
+            put_errors(cast, &c.stats, s);
+        json_array_append_new(casts, cast);
+    }
     json_object_set_new(v, "formats", casts);
     if (g->n_blocks)
         json_object_set_new(v, "blocks", block_group_json(&r->targets->blocks, g, r->counts));
@@ -118,12 +118,11 @@ static json_t *group_json(const statreport *r, const group_label *l, const group
 static json_t *formats_json(const target_list *l)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < l->count; i++) {
-        const mpsim_format *f = &l->items[i].format;
-        if (i > 0 && l->items[i].label == l->items[i - 1].label) /* another scale */
-            continue;
+    for (size_t i = 0; i < l->formats; i++) {
+        const target *t = target_of_format(l, i);
+        const mpsim_format *f = &t->format;
         json_t *v = json_object();
-        json_object_set_new(v, "name", json_string(l->items[i].label));
+        json_object_set_new(v, "name", json_string(t->label));
         json_object_set_new(v, "bits", json_integer(f->bits));
         json_object_set_new(v, "exponent_bits", json_integer(f->ebits));
         json_object_set_new(v, "significand_bits", json_integer(f->mbits));
@@ -132,7 +131,7 @@ static json_t *formats_json(const target_list *l)
         json_object_set_new(v, "min_normal", json_of_double(mpsim_format_min_normal(f)));
         json_object_set_new(v, "min_positive", json_of_double(mpsim_format_min_positive(f)));
         json_object_set_new(v, "epsilon", json_of_double(mpsim_format_epsilon(f)));
-        json_object_set_new(v, "preset", json_string(l->items[i].preset));
+        json_object_set_new(v, "preset", json_string(t->preset));
         json_array_append_new(all, v);
     }
     return all;
@@ -201,14 +200,13 @@ static void csv_losses(const statreport *r, uint64_t underflow, uint64_t overflo
 static void group_csv(const statreport *r, const group_label *l, const group *g)
 {
     const block_list *blocks = &r->targets->blocks;
-    for (size_t i = 0; i < g->n_casts; i++) {
-        double scale;
-        if (!group_shows(g, r->targets, i, &scale))
-            continue;
+    group_cast c;
+    for (size_t i = 0; i < group_casts(g); i++) {
+        group_cast_at(g, r->targets, i, &c);
         csv_group(r, l, g);
-        csv_optional(r->file, r->targets->items[i].label);
-        csv_number(r->file, scale);
-        csv_losses(r, g->casts[i].counts.underflow, g->casts[i].counts.overflow, &g->casts[i], &g->stats);
+        csv_optional(r->file, c.to->label);
+        csv_number(r->file, c.scale);
+        csv_losses(r, c.stats.counts.underflow, c.stats.counts.overflow, &c.stats, &g->stats);
         if (blocks->count)
             block_csv_cells(r->file, blocks, g, -1);
         fputc('\n', r->file);
@@ -314,16 +312,15 @@ static void group_text(statreport *r, const group_label *l, const group *g)
         table_cell(holds, "%s", text_number(a, mpsim_stats_mean(s)));
         table_cell(holds, "%s", text_number(a, mpsim_stats_l2(s)));
     }
-    for (size_t i = 0; i < g->n_casts; i++)
+    for (size_t i = 0; i < r->targets->count; i++)
         scaled |= r->targets->items[i].rounding.scale != 1;
-    for (size_t i = 0; i < g->n_casts; i++) {
-        const mpsim_cast_stats *c = &g->casts[i];
-        double scale;
-        if (!group_shows(g, r->targets, i, &scale))
-            continue;
+    for (size_t i = 0; i < group_casts(g); i++) {
+        group_cast k;
+        const mpsim_cast_stats *c = &k.stats;
+        group_cast_at(g, r->targets, i, &k);
         text_label(t, l, i == 0);
-        table_cell(t, "%s", r->targets->items[i].label);
-        table_cell(t, "%s", scaled ? text_scale(a, scale) : "");
+        table_cell(t, "%s", k.to->label);
+        table_cell(t, "%s", scaled ? text_scale(a, k.scale) : "");
         text_counted(t, c->counts.underflow, s->count);
         text_counted(t, c->counts.subnormal, s->count);
         text_counted(t, c->counts.overflow, s->count);

@@ -1,7 +1,7 @@
 /* settings.c -- see settings.h. */
 #include "settings.h"
 
-#include "blockplan.h"
+#include "../pass/tiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -109,11 +109,9 @@ static void put_recipes(json_t *config, const block_list *l)
 json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version)
 {
     json_t *v = json_object(), *scales = json_array(), *labels = json_array(), *scaled = json_array();
-    for (size_t i = 0; i < targets->count; i++)
-        if (i == 0 || targets->items[i].label != targets->items[i - 1].label)
-            json_array_append_new(labels, json_string(targets->items[i].label));
-    for (size_t i = 0; i < targets->count && targets->items[i].label == targets->items[0].label;
-         i++)
+    for (size_t f = 0; f < targets->formats; f++)
+        json_array_append_new(labels, json_string(target_of_format(targets, f)->label));
+    for (size_t i = 0; i < targets->count && i < targets->scales; i++)
         json_array_append_new(scales, json_of_double(targets->items[i].rounding.scale));
     const char *kind;
     for (int i = 0; (kind = trace_kind_at(i)); i++)

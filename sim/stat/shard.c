@@ -65,11 +65,10 @@ static int describe(shards *s)
         const mpsim_format *f;
     } read[] = {{"dtype", s->in.layout.raw_format}, {"V1", s->in.layout.assume_v1}, {"V2", s->in.layout.assume_v2},
                 {"as", s->in.layout.as_int8},       {"as", s->in.layout.as_int16}};
-    const target *t = s->targets.items;
-    for (size_t i = 0; i < s->targets.count && !code; i++)
-        if (target_is_first(&s->targets, i))
-            code = add_pair(&s->head.formats, t[i].label,
-                            part_describe(text, sizeof text, &t[i].format, &t[i].rounding));
+    for (size_t f = 0; f < s->targets.formats && !code; f++) {
+        const target *t = target_of_format(&s->targets, f);
+        code = add_pair(&s->head.formats, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
+    }
     const block_list *blocks = &s->targets.blocks;
     for (size_t i = 0; i < blocks->count && !code; i++)
         if (block_is_first(blocks, i))
@@ -179,7 +178,7 @@ int shards_write(shards *s, uint64_t k, FILE *to)
     writing x = {.in = &s->in};
     share_make(&x.share, k, s->n, s->starts, s->in.tree.count);
     part_write_head(&x.w, to, &s->head);
-    part_write_section(&x.w, k, s->n, &s->targets);
+    part_write_section(&x.w, k, s->n);
     for (size_t i = 0; i < s->in.n_refused && k == 1; i++)
         part_write_failed(&x.w, 0, "", &s->in.refused[i]);
     const int code = walk(&s->in, s->settings, &s->targets, &x.share, &sink, &x);

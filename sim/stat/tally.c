@@ -90,7 +90,7 @@ static void report_tensor(tally *r, const stat_place *p, const group *g)
                            .tensor = p->tensor};
     const int broken = statreport_is_broken(g);
     r->broken += (uint64_t)broken;
-    gate_see(&r->gate, &l, g);
+    conditions_judge(&r->conditions, &l, g);
     if (wants(r, "tensor") &&
         (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
         statreport_entry(&r->report, &l, g);
@@ -151,13 +151,13 @@ static void judge_sums(tally *r)
     const group_label total = {.level = "total", .step = -1};
     for (size_t i = 0; i < r->kinds.count; i++) {
         const group_label l = kind_label(r, i);
-        gate_see(&r->gate, &l, &r->kinds.items[i].g);
+        conditions_judge(&r->conditions, &l, &r->kinds.items[i].g);
     }
     for (size_t i = 0; i < r->steps.count; i++) {
         const group_label l = step_label(r, i);
-        gate_see(&r->gate, &l, &r->steps.items[i].g);
+        conditions_judge(&r->conditions, &l, &r->steps.items[i].g);
     }
-    gate_see(&r->gate, &total, &r->total);
+    conditions_judge(&r->conditions, &total, &r->total);
 }
 
 static void report_kinds(tally *r)
@@ -270,7 +270,7 @@ int tally_init(tally *r, const stat_settings *settings, const stat_form *form, c
     r->targets = targets;
     r->by_tensor = form->tensors || form->style != REPORT_TEXT;
     r->level = form->style == REPORT_CSV ? (form->level ? form->level : "tensor") : NULL;
-    const int code = gate_make(&r->gate, &form->fail_if, targets, settings->counts);
+    const int code = conditions_make(&r->conditions, &form->fail_if, targets, settings->counts);
     if (!code && group_init(&r->total, targets, settings->histogram))
         return fail(EXIT_IO, "out of memory");
     return code;
@@ -278,7 +278,7 @@ int tally_init(tally *r, const stat_settings *settings, const stat_form *form, c
 
 void tally_clear(tally *r)
 {
-    gate_clear(&r->gate);
+    conditions_clear(&r->conditions);
     group_clear(&r->total);
     clear_groups(&r->kinds);
     clear_groups(&r->steps);
@@ -350,7 +350,7 @@ int tally_end(tally *r, int code, const char *names)
         note("stat: interrupted: the report is partial");
         return r->report.partial;
     }
-    if (!code && !(code = gate_tell(&r->gate)) && r->failed)
+    if (!code && !(code = conditions_tell(&r->conditions)) && r->failed)
         code = EXIT_PARTIAL;
     return code;
 }

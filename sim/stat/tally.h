@@ -5,7 +5,7 @@
 #define MPSIM_SIM_STAT_TALLY_H
 
 #include "../cli/output.h"
-#include "gate.h"
+#include "conditions.h"
 #include "group.h"
 #include "report.h"
 #include "settings.h"
@@ -24,7 +24,7 @@ typedef struct tally {
     const target_list *targets;
     statreport report;
     output out;
-    gate gate;
+    conditions conditions;
     group total;
     keyed_list kinds, steps;
     int by_tensor, show_file;

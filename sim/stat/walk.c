@@ -4,7 +4,7 @@
 #include "../cli/steps.h"
 #include "../cli/world.h"
 #include "../trace/temporary.h"
-#include "blockplan.h"
+#include "../pass/tiles.h"
 #include "tensor.h"
 
 /* The signal that ends the work, after which there is a report of what was read; or 0. */

@@ -109,7 +109,7 @@ static void quantise(const problem *p, const float *x, unsigned wanted, uint64_t
                                wanted & 4 ? at[2] : NULL, wanted & 8 ? (float *)(void *)at[3] : NULL,
                                wanted & 16 ? (float *)(void *)at[4] : NULL,
                                wanted & 32 ? (float *)(void *)at[5] : NULL, wanted & 64 ? &to->casts : NULL,
-                               wanted & 256 ? &to->counts : NULL, NULL, NULL};
+                               wanted & 256 ? &to->counts : NULL, NULL, NULL, NULL};
     const mpsim_status s = mpsim_block_quantize(&p->b, in, p->rows, p->cols, p->amax, p->given, &p->rng, &outs,
                                                 wanted & 128 ? &to->tensor_scale : NULL);
     if (s != MPSIM_OK)

@@ -71,7 +71,8 @@ static void quantize(results *r, const mpsim_block_recipe *b, size_t rows, size_
                      int casts)
 {
     const mpsim_rng rng = {3, 4, 5};
-    mpsim_blocks out = {r->codes, r->values, r->scale_codes, r->scales, r->inverses, r->amax, NULL, NULL, NULL, NULL};
+    mpsim_blocks out = {.codes = r->codes, .values = r->values, .scale_codes = r->scale_codes,
+                        .scales = r->scales, .inverses = r->inverses, .amax = r->amax};
     memset(r, 0x5a, sizeof *r);
     mpsim_cast_stats_init(&r->casts);
     if (casts)

@@ -180,7 +180,9 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     const spool to = {.fd = fd};
     const whole w = in_one_piece(r, x, all[c].rows, all[c].cols, all[c].columns, &rng, &counts);
     parts want = room(g, r), got = room(g, r);
-    quantising q = {.how = r, .columns = all[c].columns, .seed = 7, .stream = 9, .g = g, .from = t, .rows = all[c].rows,
+    elements from;
+    ck_assert(elements_open(&from, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
+    quantising q = {.how = r, .columns = all[c].columns, .seed = 7, .stream = 9, .g = g, .from = &from, .rows = all[c].rows,
                     .cols = all[c].cols, .to = &to, .at = {0, want.scales, 0}, .counted = 1};
     parallel_eager(1);
     parallel_init(threads);
@@ -206,6 +208,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
         wrong += !(fabsf(values[i] - x[i]) <= 1);
     ck_assert_msg(wrong == 0, "%s: %zu values", all[c].recipe, wrong);
     close(fd);
+    elements_close(&from);
     free(values);
     free(w.codes);
     free(w.scale_codes);

@@ -125,7 +125,8 @@ static void compare(const expectation *x, const group *a, const group *b)
     if (x->want & MPSIM_SUMMARY_HISTOGRAM)
         ck_assert(memcmp(a->histogram, b->histogram, sizeof *a->histogram) == 0);
     for (size_t k = 0; k < a->n_casts; k++) {
-        const mpsim_cast_stats *c = &a->casts[k], *d = &b->casts[k];
+        const mpsim_cast_stats *c = &a->casts[k];
+        const mpsim_cast_stats *d = b->scaled ? &b->casts[k] : &b->unscaled[k / x->targets->scales];
         ck_assert(memcmp(&c->counts, &d->counts, sizeof c->counts) == 0);
         if (!(x->want & MPSIM_SUMMARY_ERRORS))
             continue;

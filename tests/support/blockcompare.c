@@ -18,7 +18,7 @@ block_outputs out;
 
 const mpsim_blocks outputs = {out.codes,    out.values, out.scale_codes, out.scales,
                               out.inverses, out.amax,   &out.casts,      NULL,
-                              NULL,         NULL};
+                              NULL,         NULL,       NULL};
 
 float block_amax(const row *r, const float *x, size_t cols, const size_t box[4])
 {

@@ -124,6 +124,12 @@ typedef struct mpsim_blocks {
     mpsim_block_stats *stats; /* added to: casts, and what becomes of blocks                     */
     const float *origin;  /* rows x cols: what the errors of casts and stats are against (x stands
                                 for it already, as values of another quantisation do); NULL: x */
+    const float *block_amax; /* per block: the largest magnitude of its elements that x does not hold, or of all of
+                                them; amax is then the larger of this and that of x. The sign is ignored; NaN
+                                makes amax NaN, or is dropped by the rule, which needs the largest number then.
+                                x may so be a part of the tensor with parts of blocks: cut along the blocks of
+                                the recipe as ever, it has the scales of the whole blocks; `amax` says what these
+                                come from, and `stats` counts the elements of x, but no blocks. NULL: x is all */
 } mpsim_blocks;
 
 /* mpsim_block_quantize -- quantise a matrix.

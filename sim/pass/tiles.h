@@ -1,18 +1,18 @@
-/* blockplan.h -- how a tensor is worked through under block recipes: as a matrix, in tiles that hold whole blocks.
+/* tiles.h -- how a tensor is worked through under block recipes: as a matrix, in tiles that hold whole blocks.
  *
  * Its elements lie in the matrix of all dimensions but the last, and the last; those of a column-major tensor in the
  * transposed one. A tile is a rectangle of it whose sides are multiples of those of all blocks, but at the edges. Recipes whose
  * blocks have no small common multiple are worked through one after the other, in passes. Nothing that is computed
  * depends on the tiles. */
-#ifndef MPSIM_SIM_STAT_BLOCKPLAN_H
-#define MPSIM_SIM_STAT_BLOCKPLAN_H
+#ifndef MPSIM_SIM_PASS_TILES_H
+#define MPSIM_SIM_PASS_TILES_H
 
 #include "../cli/target.h"
-#include "../trace/trace.h"
+#include "elements.h"
 
 typedef struct block_matrix {
     uint64_t rows, cols; /* as the elements lie */
-    int turned;          /* a row of the tensor's matrix is a column of this one */
+    int transposed;      /* a row of the tensor's matrix is a column of this one */
     int line;            /* the tensor has one dimension, and so no columns      */
 } block_matrix;
 
@@ -32,7 +32,7 @@ typedef struct block_unit {
 } block_unit;
 
 /* block_unit_of -- of a target; block_unit_join -- of two, so much as fits in 64 bits. */
-block_unit block_unit_of(const block_target *t, int turned);
+block_unit block_unit_of(const block_target *t, int transposed);
 block_unit block_unit_join(block_unit a, block_unit b);
 
 /* block_align -- the first element at or behind element i where a run of whole blocks of all recipes may begin. */
@@ -50,7 +50,28 @@ typedef struct block_tiling {
 
 enum { BLOCK_TILE = 1 << 16, BLOCK_TILE_MOST = 1 << 20 }; /* elements of a tile, but of one of large blocks */
 
+/* block_tile -- tiles that are near to squares where the unit has several rows. block_tile_lines -- such that have all
+ * columns, if they fit: then each is one run of elements. */
 block_tiling block_tile(const block_part *of, block_unit unit);
+block_tiling block_tile_lines(const block_part *of, block_unit unit);
 block_part block_tile_at(const block_tiling *t, uint64_t k);
+
+/* How tiles are read: the elements of a matrix of so many columns, as they lie, through `codes` of `bytes`. `tell` (NULL:
+ * nobody) is told of the codes from element `first` on: 0, or -1 with *error. */
+typedef struct block_reader {
+    const elements *from;
+    uint64_t cols;
+    void *codes;
+    size_t bytes;
+    int (*tell)(void *context, uint64_t first, const void *codes, size_t n, trace_error *error);
+    void *context;
+} block_reader;
+
+/* block_read -- the numbers of a tile, row by row, as elements_floats gives them. 0, or -1 with *error. */
+int block_read(const block_reader *r, const block_part *p, float *x, elements_beyond *beyond, trace_error *error);
+
+/* block_transpose -- rows x cols elements become cols x rows: binary32 numbers, or bytes. */
+void block_transpose(float *to, const float *from, size_t rows, size_t cols);
+void block_transpose_bytes(uint8_t *to, const uint8_t *from, size_t rows, size_t cols);
 
 #endif

@@ -1,5 +1,5 @@
-/* gate.c -- see gate.h. */
-#include "gate.h"
+/* conditions.c -- see conditions.h. */
+#include "conditions.h"
 
 #include "blockreport.h"
 
@@ -48,7 +48,7 @@ static const char *const levels[] = {"tensor", "kind", "step", "total"};
 static const char *const comparisons[] = {">=", "<=", ">", "<"}; /* the longer ones first */
 enum { LEVELS = sizeof levels / sizeof levels[0], AT_LEAST = 0, AT_MOST, ABOVE, BELOW, COMPARISONS };
 
-struct gate_condition {
+struct condition {
     char *text; /* as typed */
     measure what;
     int level, comparison, per_cent;
@@ -78,7 +78,7 @@ static int unknown(const char *name)
 }
 
 /* "total:underflow" -> the level, and what follows it. */
-static const char *read_level(gate_condition *c, const char *text)
+static const char *read_level(condition *c, const char *text)
 {
     for (int i = 0; i < LEVELS; i++) {
         const size_t n = strlen(levels[i]);
@@ -91,7 +91,7 @@ static const char *read_level(gate_condition *c, const char *text)
 }
 
 /* ">1%" behind the name. */
-static int read_limit(gate_condition *c, const char *text)
+static int read_limit(condition *c, const char *text)
 {
     char number[64];
     for (c->comparison = 0; c->comparison < COMPARISONS; c->comparison++)
@@ -114,7 +114,7 @@ static int read_limit(gate_condition *c, const char *text)
     return 0;
 }
 
-static int read_condition(gate_condition *c)
+static int read_condition(condition *c)
 {
     char name[64];
     const char *text = read_level(c, c->text);
@@ -136,7 +136,7 @@ static int read_condition(gate_condition *c)
                                     name, c->what == SQNR ? "<20" : ">1e-3");
 }
 
-int gate_make(gate *g, const option_list *words, const target_list *targets, int counts)
+int conditions_make(conditions *g, const option_list *words, const target_list *targets, int counts)
 {
     size_t n = 0;
     for (size_t i = 0; i < words->count; i++)
@@ -144,12 +144,12 @@ int gate_make(gate *g, const option_list *words, const target_list *targets, int
             n++;
     memset(g, 0, sizeof *g);
     g->targets = targets;
-    g->conditions = calloc(n + 1, sizeof *g->conditions);
-    if (!g->conditions)
+    g->items = calloc(n + 1, sizeof *g->items);
+    if (!g->items)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < words->count; i++)
         for (const char *p = words->items[i]; p;) {
-            gate_condition *c = &g->conditions[g->count];
+            condition *c = &g->items[g->count];
             const char *comma = strchr(p, ',');
             p += strspn(p, " ");
             c->text = strndup(p, comma ? (size_t)(comma - p) : strlen(p));
@@ -170,11 +170,11 @@ int gate_make(gate *g, const option_list *words, const target_list *targets, int
     return 0;
 }
 
-void gate_clear(gate *g)
+void conditions_clear(conditions *g)
 {
     for (size_t i = 0; i < g->count; i++)
-        free(g->conditions[i].text);
-    free(g->conditions);
+        free(g->items[i].text);
+    free(g->items);
     memset(g, 0, sizeof *g);
 }
 
@@ -252,7 +252,7 @@ static double of_recipe(measure m, const block_sums *b, const group *g)
     }
 }
 
-static int holds(const gate_condition *c, double x)
+static int holds(const condition *c, double x)
 {
     return c->comparison == ABOVE    ? x > c->limit
            : c->comparison == BELOW  ? x < c->limit
@@ -260,7 +260,7 @@ static int holds(const gate_condition *c, double x)
                                      : x <= c->limit;
 }
 
-static void put_value(char *out, size_t size, const gate_condition *c, double x, uint64_t all)
+static void put_value(char *out, size_t size, const condition *c, double x, uint64_t all)
 {
     char a[32], b[32];
     if (is_count(c->what))
@@ -288,7 +288,7 @@ static void put_place(char *out, size_t size, const group_label *l)
 }
 
 /* A number, or a count of `all`. */
-static void judge(gate_condition *c, const group_label *l, const char *cast, double x, uint64_t all)
+static void judge(condition *c, const group_label *l, const char *cast, double x, uint64_t all)
 {
     const double value = c->per_cent ? 100 * x / (double)all : x;
     const int larger = c->comparison == ABOVE || c->comparison == AT_LEAST;
@@ -303,22 +303,20 @@ static void judge(gate_condition *c, const group_label *l, const char *cast, dou
     snprintf(c->where, sizeof c->where, "%s%s: %s", place, cast, shown);
 }
 
-static void judge_casts(const gate *g, gate_condition *c, const group_label *l, const group *of)
+static void judge_casts(const conditions *g, condition *c, const group_label *l, const group *of)
 {
-    double scale;
-    for (size_t i = 0; i < of->n_casts; i++) {
-        const target *t = &g->targets->items[i];
+    group_cast k;
+    for (size_t i = 0; i < group_casts(of); i++) {
         char cast[160], a[32], at[64] = "";
-        if (!group_shows(of, g->targets, i, &scale))
-            continue;
-        if (scale != 1)
-            snprintf(at, sizeof at, " times %s", text_scale(a, scale));
-        snprintf(cast, sizeof cast, "%s as %.80s", at, t->label);
-        judge(c, l, cast, of_cast(c->what, t, &of->casts[i], &of->stats), of->stats.count);
+        group_cast_at(of, g->targets, i, &k);
+        if (k.scale != 1)
+            snprintf(at, sizeof at, " times %s", text_scale(a, k.scale));
+        snprintf(cast, sizeof cast, "%s as %.80s", at, k.to->label);
+        judge(c, l, cast, of_cast(c->what, k.to, &k.stats, &of->stats), of->stats.count);
     }
 }
 
-static void judge_recipes(const gate *g, gate_condition *c, const group_label *l, const group *of)
+static void judge_recipes(const conditions *g, condition *c, const group_label *l, const group *of)
 {
     const block_list *blocks = &g->targets->blocks;
     for (size_t i = 0; i < of->n_blocks; i++) {
@@ -334,10 +332,10 @@ static void judge_recipes(const gate *g, gate_condition *c, const group_label *l
     }
 }
 
-void gate_see(gate *g, const group_label *label, const group *of)
+void conditions_judge(conditions *g, const group_label *label, const group *of)
 {
     for (size_t i = 0; i < g->count && of->stats.count > 0; i++) {
-        gate_condition *c = &g->conditions[i];
+        condition *c = &g->items[i];
         const measure_kind kind = measures[c->what].kind;
         if (strcmp(levels[c->level], label->level) != 0)
             continue;
@@ -350,11 +348,11 @@ void gate_see(gate *g, const group_label *label, const group *of)
     }
 }
 
-int gate_tell(const gate *g)
+int conditions_tell(const conditions *g)
 {
     int code = 0;
     for (size_t i = 0; i < g->count; i++) {
-        const gate_condition *c = &g->conditions[i];
+        const condition *c = &g->items[i];
         char more[64] = "", n[32];
         if (!c->times)
             continue;

@@ -1,0 +1,294 @@
+/* elements.c -- see elements.h. */
+#include "elements.h"
+
+#include "../cli/options.h"
+#include "../trace/temporary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Bytes: read at once; kept in memory; of rows that are put together. */
+enum { BLOCK = 256 << 10, SMALL = 4 << 20, BAND = 64 << 20 };
+
+/* ---- a copy ---- */
+
+static int failed(const elements *e, const char *what, trace_error *error)
+{
+    return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "%s", what);
+}
+
+static int failed_temporary(const elements *e, trace_error *error)
+{
+    return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a temporary file in %s: %s",
+                           temporary_place(), strerror(errno ? errno : EIO));
+}
+
+static int write_all(const elements *e, const unsigned char *p, size_t n, trace_error *error)
+{
+    while (n > 0) {
+        errno = 0;
+        const ssize_t done = write(e->file, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return failed_temporary(e, error);
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int copy_to_memory(elements *e, uint64_t count, trace_error *error)
+{
+    size_t got;
+    e->memory = malloc((size_t)count * e->width + 1);
+    if (!e->memory)
+        return failed(e, "out of memory", error);
+    for (uint64_t at = 0;; at += got) /* to the end, where a member's CRC is compared */
+        if (trace_read_codes(e->t, e->memory + at * e->width, (size_t)(count - at), &got, error))
+            return -1;
+        else if (got == 0)
+            return 0;
+}
+
+static int copy_to_file(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
+{
+    size_t got = 1;
+    unsigned char *block = malloc(BLOCK);
+    int code = block ? 0 : failed(e, "out of memory", error);
+    if (!code && (e->file = temporary_unnamed()) < 0)
+        code = failed_temporary(e, error);
+    while (!code && got && !(asked && *asked)) {
+        code = trace_read_codes(e->t, block, BLOCK / e->width, &got, error);
+        if (!code)
+            code = write_all(e, block, got * e->width, error);
+    }
+    free(block);
+    return code;
+}
+
+/* As they are stored. */
+static int open_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
+{
+    const uint64_t count = trace_at(e->t, e->i)->count;
+    if (trace_is_flat(e->t))
+        return 0;
+    e->copied = 1;
+    if (trace_select(e->t, e->i, error))
+        return -1;
+    return count < SMALL / e->width ? copy_to_memory(e, count, error) : copy_to_file(e, asked, error);
+}
+
+/* ---- reading ---- */
+
+static int read_copy(const elements *e, uint64_t at, unsigned char *to, size_t n, trace_error *error)
+{
+    if (e->memory)
+        memcpy(to, e->memory + at, n);
+    while (!e->memory && n > 0) {
+        errno = 0;
+        const ssize_t got = pread(e->file, to, n, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return failed_temporary(e, error);
+        to += got;
+        at += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return 0;
+}
+
+int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error)
+{
+    return e->copied ? read_copy(e, first * e->width, codes, n * e->width, error)
+                     : trace_codes(e->t, e->i, first, codes, n, error);
+}
+
+/* ---- a copy by rows of what is stored by columns: the first axis varies fastest there ---- */
+
+int elements_by_columns(const trace_tensor *x)
+{
+    int long_axes = 0;
+    for (size_t k = 0; k < x->rank; k++)
+        long_axes += x->shape[k] > 1;
+    return x->fortran && long_axes > 1 && x->count;
+}
+
+/* The place in a row of what stands at `column` in the file: the other axes, the last one fastest here. */
+static uint64_t place_in_row(const trace_tensor *x, uint64_t column)
+{
+    uint64_t step = x->count / x->shape[0], place = 0;
+    for (size_t k = 1; k < x->rank; k++) {
+        step /= x->shape[k];
+        place += column % x->shape[k] * step;
+        column /= x->shape[k];
+    }
+    return place;
+}
+
+static void put_column(unsigned char *to, size_t stride, const unsigned char *from, size_t n, size_t width)
+{
+    switch (width) {
+    case 2:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * stride, from + 2 * i, 2);
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * stride, from + 4 * i, 4);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * stride, from + i * width, width);
+    }
+}
+
+void elements_in_rows(void *to, const void *codes, const trace_tensor *x, size_t width)
+{
+    const size_t length = (size_t)(x->count / x->shape[0]), n = (size_t)x->shape[0];
+    for (size_t column = 0; column < length; column++)
+        put_column((unsigned char *)to + place_in_row(x, column) * width, length * width,
+                   (const unsigned char *)codes + column * n * width, n, width);
+}
+
+/* n rows from `row` on, through `room` of `bytes`, which has place for a column of them: all rows as many columns at once
+ * as fit. */
+static int read_rows(const elements *stored, uint64_t row, size_t n, unsigned char *to, unsigned char *room,
+                     size_t bytes, trace_error *error)
+{
+    const trace_tensor *x = trace_at(stored->t, stored->i);
+    const uint64_t length = x->count / x->shape[0];
+    const size_t width = stored->width, column_bytes = n * width, fit = n == x->shape[0] ? bytes / column_bytes : 1;
+    for (uint64_t column = 0, m; column < length; column += m) {
+        m = length - column < fit ? length - column : fit;
+        if (elements_codes(stored, column * x->shape[0] + row, room, (size_t)m * n, error))
+            return -1;
+        for (size_t k = 0; k < m; k++)
+            put_column(to + place_in_row(x, column + k) * width, (size_t)length * width, room + k * column_bytes, n, width);
+    }
+    return 0;
+}
+
+/* Bands of rows, one after the other; the only one stays in memory. */
+static int copy_rows(elements *e, const elements *stored, const volatile sig_atomic_t *asked, trace_error *error)
+{
+    const trace_tensor *x = trace_at(e->t, e->i);
+    const uint64_t bytes = x->count / x->shape[0] * e->width, fit = bytes < BAND ? BAND / bytes : 1;
+    const size_t most = (size_t)(fit < x->shape[0] ? fit : x->shape[0]);
+    const size_t room_bytes = most * e->width > BLOCK ? most * e->width : BLOCK;
+    unsigned char *band = malloc(most * (size_t)bytes), *room = malloc(room_bytes);
+    int code = band && room ? 0 : failed(e, "out of memory", error);
+    if (!code && most < x->shape[0] && (e->file = temporary_unnamed()) < 0)
+        code = failed_temporary(e, error);
+    for (uint64_t row = 0, n; row < x->shape[0] && !code && !(asked && *asked); row += n) {
+        n = x->shape[0] - row < most ? x->shape[0] - row : most;
+        code = read_rows(stored, row, (size_t)n, band, room, room_bytes, error);
+        if (!code && e->file >= 0)
+            code = write_all(e, band, (size_t)(n * bytes), error);
+    }
+    free(room);
+    if (e->file >= 0 || code)
+        free(band);
+    else
+        e->memory = band;
+    return code;
+}
+
+static int open_rows(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
+{
+    elements stored = *e;
+    int code = open_stored(&stored, asked, error);
+    e->copied = 1;
+    if (!code)
+        code = copy_rows(e, &stored, asked, error);
+    elements_close(&stored);
+    return code;
+}
+
+int elements_open(elements *e, trace *t, size_t i, elements_order order, const volatile sig_atomic_t *asked,
+                  trace_error *error)
+{
+    const trace_tensor *x = trace_at(t, i);
+    *e = (elements){.t = t, .i = i, .format = x->format, .width = mpsim_format_code_bytes(x->format), .file = -1};
+    return order == ELEMENTS_ROWS && elements_by_columns(x) ? open_rows(e, asked, error) : open_stored(e, asked, error);
+}
+
+void elements_close(elements *e)
+{
+    free(e->memory);
+    if (e->copied && e->file >= 0)
+        close(e->file);
+    memset(e, 0, sizeof *e);
+}
+
+int elements_load(elements *e, trace_error *error)
+{
+    const size_t n = (size_t)trace_at(e->t, e->i)->count;
+    unsigned char *memory = e->memory ? e->memory : malloc(n * e->width + 1);
+    if (!memory)
+        return failed(e, "out of memory", error);
+    if (!e->memory && elements_codes(e, 0, memory, n, error)) {
+        free(memory);
+        return -1;
+    }
+    e->memory = memory;
+    e->copied = 1;
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+/* bf16 is the upper half of binary32; a NaN comes out quiet, as from any arithmetic. */
+static void widen_halves(float *to, const unsigned char *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint16_t code;
+        memcpy(&code, codes + 2 * i, sizeof code);
+        const uint32_t bits = (uint32_t)code << 16 | ((code & 0x7fff) > 0x7f80 ? 0x400000u : 0);
+        memcpy(&to[i], &bits, sizeof bits);
+    }
+}
+
+void elements_begin(elements_beyond *b)
+{
+    mpsim_sum_init(&b->squares);
+    b->infinite = b->zeros = 0;
+}
+
+static void note_beyond(elements_beyond *b, size_t at, double x, float rounded)
+{
+    if (rounded == 0 && x != 0)
+        b->zero[b->zeros++] = (struct elements_zero){at, x};
+    if (isinf(rounded) && !isinf(x)) {
+        b->infinite++;
+        mpsim_sum_add_square(&b->squares, x);
+    }
+}
+
+void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond)
+{
+    enum { AT_ONCE = 1024 };
+    double wide[AT_ONCE];
+    const unsigned char *p = codes;
+    if (strcmp(e->format->name, "binary32") == 0) {
+        memcpy(to + at, p, n * sizeof *to);
+        return;
+    }
+    if (strcmp(e->format->name, "bf16") == 0) {
+        widen_halves(to + at, p, n);
+        return;
+    }
+    for (size_t i = 0, m; i < n; i += m) {
+        m = n - i < AT_ONCE ? n - i : AT_ONCE;
+        mpsim_decode_array(e->format, wide, p + i * e->width, m);
+        for (size_t k = 0; k < m; k++) {
+            to[at + i + k] = (float)wide[k];
+            if (beyond)
+                note_beyond(beyond, at + i + k, wide[k], to[at + i + k]);
+        }
+    }
+}

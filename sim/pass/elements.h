@@ -1,0 +1,59 @@
+/* elements.h -- the elements of a tensor from any place, by any thread: of the file, or of a copy, where the file can be
+ * read from its beginning only or has another order. */
+#ifndef MPSIM_SIM_PASS_ELEMENTS_H
+#define MPSIM_SIM_PASS_ELEMENTS_H
+
+#include "../trace/trace.h"
+
+#include <mpsim/stats.h>
+#include <signal.h>
+
+typedef struct elements {
+    trace *t;
+    size_t i;
+    const mpsim_format *format;
+    size_t width;          /* bytes of a code */
+    int copied, file;      /* file: of the copy; -1: it is in memory */
+    unsigned char *memory;
+} elements;
+
+/* What binary32 does not hold of elements that were read: their room in `zero` is for all of them. */
+typedef struct elements_beyond {
+    uint64_t infinite; /* finite ones that became infinite: how many, and their squares */
+    mpsim_sum squares;
+    size_t zeros;      /* those that became 0 and are not */
+    struct elements_zero {
+        size_t at;
+        double x;
+    } *zero;
+} elements_beyond;
+
+void elements_begin(elements_beyond *b); /* of nothing yet */
+
+/* elements_in_rows -- the codes of all elements of a tensor that is stored by columns, `width` bytes each, row-major. */
+void elements_in_rows(void *to, const void *codes, const trace_tensor *x, size_t width);
+
+/* As the file has them, or row-major. */
+typedef enum elements_order { ELEMENTS_STORED, ELEMENTS_ROWS } elements_order;
+
+/* elements_by_columns -- whether the order of the file is another one than that of rows. */
+int elements_by_columns(const trace_tensor *x);
+
+/* elements_open -- of tensor i, which has numbers. Copies what is not flat or in another order: in memory if it is small,
+ * else to a temporary file without a name, until *asked (NULL: never) is not 0. 0, or -1 with *error; elements_close in
+ * any case. */
+int elements_open(elements *e, trace *t, size_t i, elements_order order, const volatile sig_atomic_t *asked,
+                  trace_error *error);
+void elements_close(elements *e);
+
+/* elements_load -- copy them to memory, whatever they are. 0, or -1 with *error. */
+int elements_load(elements *e, trace_error *error);
+
+/* elements_codes -- n of them from `first` on. 0, or -1 with *error. */
+int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error);
+
+/* elements_floats -- codes as binary32 numbers, to[at] and on; those of a wider format are rounded to nearest, and the
+ * finite ones that become infinite, or 0, are added to *beyond (NULL: nothing). */
+void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond);
+
+#endif
