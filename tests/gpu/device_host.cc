@@ -10,6 +10,7 @@
 
 #include "../../gpu/checks/device.cu"
 #include "../../gpu/train.h"
+#include "support/onebyone.h"
 
 /* ---- the engine, with a fault on request ---- */
 
@@ -37,6 +38,7 @@ extern "C" int test_engine_cuda(train_engine *e, char *why, size_t size)
         faulty_ops = *e->ops;
         whole_gemm = e->ops->gemm;
         faulty_ops.gemm = faulty_gemm;
+        faulty_ops.gemm_list = one_by_one;
         e->ops = &faulty_ops;
     }
     return code;
