@@ -22,9 +22,9 @@ struct blockrun {
     blockrun_of of;
     elements from;
     block_views views;
-    phase *phases;
-    size_t count, first; /* first: of those that quantise */
-    size_t *pass_of;     /* of each target: the phase     */
+    phase *looks, *passes; /* the phases: those that look, those that quantise */
+    size_t n_looks, n_passes;
+    size_t *pass_of;       /* of each target */
 };
 
 struct blocklane {
@@ -78,21 +78,21 @@ static void lay_tiles(const blockrun *r, phase *p, uint64_t first, uint64_t end)
 static void divide(blockrun *r)
 {
     const block_list *l = r->list;
-    r->count = 1;
-    r->phases[0] = (phase){.kind = QUANTISE, .unit = {1, 1}};
+    r->n_passes = 1;
+    r->passes[0] = (phase){.kind = QUANTISE, .unit = {1, 1}};
     for (size_t i = 0; i < l->count; i++) {
         const block_unit own = block_unit_of(&l->items[i], r->views.m.transposed);
         size_t p = 0;
         if (!block_views_applies(&r->views, &l->items[i]))
             continue;
-        for (; p < r->count; p++) {
-            const block_unit both = block_unit_join(r->phases[p].unit, own);
+        for (; p < r->n_passes; p++) {
+            const block_unit both = block_unit_join(r->passes[p].unit, own);
             if ((both.rows == own.rows && both.cols == own.cols) || both.rows <= BLOCK_TILE / both.cols)
                 break;
         }
-        if (p == r->count)
-            r->phases[r->count++] = (phase){.kind = QUANTISE, .unit = own};
-        r->phases[p].unit = block_unit_join(r->phases[p].unit, own);
+        if (p == r->n_passes)
+            r->passes[r->n_passes++] = (phase){.kind = QUANTISE, .unit = own};
+        r->passes[p].unit = block_unit_join(r->passes[p].unit, own);
         r->pass_of[i] = p;
     }
 }
@@ -106,29 +106,16 @@ static void see_tiles(const blockrun *r, const phase *p, int *whole_rows, int *w
     }
 }
 
-/* The phases that look, before the others. */
-static void insert_looks(blockrun *r, uint64_t all)
+static void add_looks(blockrun *r, uint64_t all)
 {
     block_unit unit;
-    const size_t quantising = r->count;
-    phase *looking = r->phases + quantising; /* there is room */
-    size_t n = 0;
     if (block_views_looks(&r->views, &unit))
-        looking[n++] = (phase){.kind = LOOK, .unit = unit};
+        r->looks[r->n_looks++] = (phase){.kind = LOOK, .unit = unit};
     for (size_t i = 0; i < r->list->count; i++)
         if (block_views_looks_again(&r->views, i))
-            looking[n++] = (phase){.kind = LOOK_AGAIN, .target = i, .unit = r->phases[r->pass_of[i]].unit};
-    for (size_t i = 0; i < n; i++)
-        lay_tiles(r, &looking[i], 0, all);
-    r->first = n;
-    r->count += n;
-    for (size_t i = 0; i < r->list->count; i++)
-        r->pass_of[i] += n;
-    for (; n > 0; n--) { /* the last one to the front */
-        const phase last = r->phases[r->count - 1];
-        memmove(r->phases + 1, r->phases, (r->count - 1) * sizeof *r->phases);
-        r->phases[0] = last;
-    }
+            r->looks[r->n_looks++] = (phase){.kind = LOOK_AGAIN, .target = i, .unit = r->passes[r->pass_of[i]].unit};
+    for (size_t i = 0; i < r->n_looks; i++)
+        lay_tiles(r, &r->looks[i], 0, all);
 }
 
 static int no_memory(const blockrun_of *of, trace_error *error)
@@ -141,11 +128,11 @@ static int plan(blockrun *r, trace_error *error)
     const uint64_t all = r->views.m.rows * r->views.m.cols;
     int whole_rows = 1, whole_cols = 1;
     divide(r);
-    for (size_t i = 0; i < r->count; i++) {
-        lay_tiles(r, &r->phases[i], 0, all);
-        see_tiles(r, &r->phases[i], &whole_rows, &whole_cols);
-        lay_tiles(r, &r->phases[i], r->of.first, r->of.first + r->of.n);
-        see_tiles(r, &r->phases[i], &whole_rows, &whole_cols);
+    for (size_t i = 0; i < r->n_passes; i++) {
+        lay_tiles(r, &r->passes[i], 0, all);
+        see_tiles(r, &r->passes[i], &whole_rows, &whole_cols);
+        lay_tiles(r, &r->passes[i], r->of.first, r->of.first + r->of.n);
+        see_tiles(r, &r->passes[i], &whole_rows, &whole_cols);
     }
     const uint64_t bad = block_views_plan(&r->views, whole_rows, whole_cols);
     if (bad == UINT64_MAX)
@@ -154,7 +141,7 @@ static int plan(blockrun *r, trace_error *error)
         return trace_error_set(error, EXIT_DATA, trace_path(r->of.t), UINT64_MAX,
                                "tensor '%.400s': a recipe with a scale for each row, of which there are more than %d "
                                "long ones", trace_at(r->of.t, r->of.i)->name, BLOCK_ROWS_MOST);
-    insert_looks(r, all);
+    add_looks(r, all);
     return 0;
 }
 
@@ -170,9 +157,11 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
     }
     r->list = l;
     r->of = *of;
-    r->phases = calloc(2 * l->count + 2, sizeof *r->phases);
+    r->looks = calloc(l->count + 1, sizeof *r->looks);
+    r->passes = calloc(l->count + 1, sizeof *r->passes);
     r->pass_of = calloc(l->count + 1, sizeof *r->pass_of);
-    const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->phases || !r->pass_of
+    const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes ||
+                            !r->pass_of
                         ? no_memory(of, error)
                         : plan(r, error);
     if (!bad && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
@@ -187,19 +176,25 @@ void blockrun_free(blockrun *r)
         return;
     block_views_clear(&r->views);
     elements_close(&r->from);
-    free(r->phases);
+    free(r->looks);
+    free(r->passes);
     free(r->pass_of);
     free(r);
 }
 
 int blockrun_phases(const blockrun *r)
 {
-    return (int)r->count;
+    return (int)(r->n_looks + r->n_passes);
+}
+
+static const phase *phase_at(const blockrun *r, int k)
+{
+    return (size_t)k < r->n_looks ? &r->looks[k] : &r->passes[(size_t)k - r->n_looks];
 }
 
 uint64_t blockrun_tiles(const blockrun *r, int k)
 {
-    const phase *p = &r->phases[k];
+    const phase *p = phase_at(r, k);
     uint64_t n = 0;
     for (size_t i = 0; i < p->parts; i++)
         n += p->tilings[i].count;
@@ -208,7 +203,7 @@ uint64_t blockrun_tiles(const blockrun *r, int k)
 
 int blockrun_whole(const blockrun *r)
 {
-    return r->count - r->first == 1;
+    return r->n_passes == 1;
 }
 
 /* ---- a tile ---- */
@@ -238,9 +233,9 @@ static int tell(void *context, uint64_t first, const void *codes, size_t n, trac
 int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,
                   trace_error *error)
 {
-    const phase *p = &r->phases[k];
+    const phase *p = phase_at(r, k);
     const block_part of = tile_at(p, tile);
-    const int tells = (size_t)k == r->first;
+    const int tells = (size_t)k == r->n_looks;
     told to = {r, how->summary};
     const block_reader reader = {&r->from, r->views.m.cols, how->codes, how->bytes, tells ? tell : NULL, &to};
     elements_begin(&l->buffers.beyond);
@@ -251,7 +246,7 @@ int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blockti
     else if (p->kind == LOOK_AGAIN)
         block_views_look_again(&r->views, &of, &l->buffers, p->target);
     else
-        block_views_quantise(&r->views, &of, &l->buffers, r->pass_of, (size_t)k, l->found);
+        block_views_quantise(&r->views, &of, &l->buffers, r->pass_of, (size_t)k - r->n_looks, l->found);
     *n += tells ? of.rows * of.cols : 0;
     return 0;
 }
