@@ -156,6 +156,11 @@ void table_free(table *t)
 
 /* ---- numbers ---- */
 
+const char *text_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 const char *text_count(char *out, uint64_t n)
 {
     char digits[24];

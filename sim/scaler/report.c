@@ -9,11 +9,6 @@
 
 enum { HEAD_ROWS = 24, TAIL_ROWS = 12 };
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* ---- verdicts ---- */
 
 /* What the trace knows: where Inf or NaN is, or which scale would have fitted. */
@@ -54,14 +49,14 @@ static void add_log_text(const scaler_report *r, verdict v, char *text, size_t s
         snprintf(text + n, size - n, " The loss is %s from line %" PRIu64 " on.", what, l->lost);
     else if (l->lost_lines)
         snprintf(text + n, size - n, " In %s line%s the loss is %s.", text_count(a, l->lost_lines),
-                 plural(l->lost_lines), what);
+                 text_plural(l->lost_lines), what);
     n = strlen(text);
     for (size_t i = 0; i < l->n_jumps; i++)
         jumps += !l->jumps[i].gap;
     if (jumps && v != VERDICT_RESUMED)
         snprintf(text + n, size - n,
                  " But the scale jumps %s time%s without an overflow or growth: see what the log "
-                 "does not explain.", text_count(a, jumps), plural(jumps));
+                 "does not explain.", text_count(a, jumps), text_plural(jumps));
 }
 
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)
@@ -122,8 +117,8 @@ static void print_trace_head(FILE *to, const scaler_report *r)
     }
     fprintf(to,
             "%s recorded step%s, %s gradient tensor%s, %s element%s; rounded to %s at the scale in "
-            "force\n", text_count(a, steps), plural(steps), text_count(b, run->tensors),
-            plural(run->tensors), text_count(c, elements), plural(elements), r->format);
+            "force\n", text_count(a, steps), text_plural(steps), text_count(b, run->tensors),
+            text_plural(run->tensors), text_count(c, elements), text_plural(elements), r->format);
     if (run->twice)
         fputs("Files of the same step and rank: are they of several runs? They count together.\n",
               to);
@@ -143,7 +138,7 @@ static void print_trace_head(FILE *to, const scaler_report *r)
               "then cannot be\nseen.\n", to);
     if (run->in->failed)
         fprintf(to, "%d file%s failed and %s not in these numbers.\n", run->in->failed,
-                plural((uint64_t)run->in->failed), run->in->failed == 1 ? "is" : "are");
+                text_plural((uint64_t)run->in->failed), run->in->failed == 1 ? "is" : "are");
     for (size_t i = 1; i < run->n_steps; i++)
         if (run->steps[i].number > run->steps[i - 1].number + 1 && run->steps[i - 1].number >= 0) {
             fputs("Not every step was recorded: those that were count as if they followed each "
@@ -175,16 +170,16 @@ static void print_log_head(FILE *to, const scaler_report *r)
                 " ranks log it: counted once.\n", l->copies, l->copies);
     if (l->other_ranks)
         fprintf(to, "%s line%s of other ranks than %" PRId64 " left out.\n",
-                text_count(a, l->other_ranks), plural(l->other_ranks), l->rank);
+                text_count(a, l->other_ranks), text_plural(l->other_ranks), l->rank);
     if (l->other_scalers)
         fprintf(to, "%s line%s of other loss scalers than %" PRId64 " left out.\n",
-                text_count(a, l->other_scalers), plural(l->other_scalers), l->scaler);
+                text_count(a, l->other_scalers), text_plural(l->other_scalers), l->scaler);
     if (l->bad)
         fprintf(to, "%s line%s without a usable scale left out.\n", text_count(a, l->bad),
-                plural(l->bad));
+                text_plural(l->bad));
     if (l->averages)
         fprintf(to, "%s line%s with a mean of several scales left out.\n",
-                text_count(a, l->averages), plural(l->averages));
+                text_count(a, l->averages), text_plural(l->averages));
     if (l->reader.cut)
         fprintf(to, "%s line%s longer than %d bytes: only their beginning was read.\n",
                 text_count(a, l->reader.cut), l->reader.cut == 1 ? " is" : "s are", LOG_WIDTH);
@@ -297,16 +292,16 @@ static void print_totals(FILE *to, const track *t, int mixed)
     if (t->taken)
         fprintf(to, ", taken %s", text_count(b, t->taken));
     fprintf(to, "\n  scale       up %s time%s, down %s time%s", text_count(a, t->growths),
-            plural(t->growths), text_count(b, t->backoffs), plural(t->backoffs));
+            text_plural(t->growths), text_count(b, t->backoffs), text_plural(t->backoffs));
     if (mixed)
         fputs(" that show; inside intervals of several steps they do not", to);
     if (t->tolerated)
-        fprintf(to, ", %s overflow%s tolerated", text_count(c, t->tolerated), plural(t->tolerated));
+        fprintf(to, ", %s overflow%s tolerated", text_count(c, t->tolerated), text_plural(t->tolerated));
     if (t->floored)
-        fprintf(to, ", %s time%s held by the floor", text_count(c, t->floored), plural(t->floored));
+        fprintf(to, ", %s time%s held by the floor", text_count(c, t->floored), text_plural(t->floored));
     if (t->refused)
         fprintf(to, ", growth to infinity refused %s time%s", text_count(c, t->refused),
-                plural(t->refused));
+                text_plural(t->refused));
     fputs("\n  range       ", to);
     if (t->least > t->most)
         fputs("not told", to);

@@ -44,20 +44,15 @@ static const char *place_text(char out[64], const log_place *p)
     return out;
 }
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static void say_episode(log_judgement *j, const episode *e)
 {
     char n[32], a[32], b[32], at[64];
     if (isnan(e->before) || isnan(e->after))
-        say(j, e->line, e->last_line, "%s overflow%s%s", text_count(n, e->n), plural(e->n),
+        say(j, e->line, e->last_line, "%s overflow%s%s", text_count(n, e->n), text_plural(e->n),
             place_text(at, &e->first));
     else
         say(j, e->line, e->last_line, "%s overflow%s%s, scale %s to %s%s", text_count(n, e->n),
-            plural(e->n), place_text(at, &e->first), text_scale(a, e->before),
+            text_plural(e->n), place_text(at, &e->first), text_scale(a, e->before),
             text_scale(b, e->after), e->inferred ? " (by the scale)" : "");
 }
 
@@ -132,12 +127,12 @@ static void say_tail(log_judgement *j, const facts *f)
         return;
     if (f->e.count && f->e.tail_steps)
         say(j, f->e.tail_line, 0, "%s clean step%s after the last overflow%s%s",
-            text_count(a, f->e.tail_steps), plural(f->e.tail_steps),
+            text_count(a, f->e.tail_steps), text_plural(f->e.tail_steps),
             isnan(f->t->last) ? "" : ", scale ",
             isnan(f->t->last) ? "" : text_scale(b, f->t->last));
     else if (f->e.count && f->e.tail_lines)
         say(j, f->e.tail_line, 0, "%s line%s with a finite loss or norm after the last overflow",
-            text_count(a, f->e.tail_lines), plural(f->e.tail_lines));
+            text_count(a, f->e.tail_lines), text_plural(f->e.tail_lines));
 }
 
 static void say_loss(log_judgement *j, const facts *f)
@@ -169,7 +164,7 @@ static void say_norm(log_judgement *j, const facts *f)
     if (f->norm.lost)
         say(j, f->norm.line, f->norm.last_line,
             "the norm of the gradients is NaN or Inf in %s line%s that tell no overflow",
-            text_count(a, f->norm.lost), plural(f->norm.lost));
+            text_count(a, f->norm.lost), text_plural(f->norm.lost));
 }
 
 static void say_marks(log_judgement *j, const facts *f)
@@ -219,12 +214,12 @@ static void unclear_text(const log_judgement *j, const facts *f, char *text, siz
         snprintf(text, size, "one line tells a scale, and no overflow.");
     else if (isnan(f->t->last))
         snprintf(text, size, "%s overflow%s at unknown scales: the excerpt does not tell why.",
-                 text_count(a, f->t->overflows), plural(f->t->overflows));
+                 text_count(a, f->t->overflows), text_plural(f->t->overflows));
     else
         snprintf(text, size,
                  "%s overflow%s, down to a scale of %s: the excerpt does not tell whether this is "
                  "a search, growth or divergence.", text_count(a, f->t->overflows),
-                 plural(f->t->overflows), text_scale(b, f->t->last));
+                 text_plural(f->t->overflows), text_scale(b, f->t->last));
 }
 
 static void diverging_text(const facts *f, char *text, size_t size)
@@ -259,7 +254,7 @@ static void resumed_text(const facts *f, char *text, size_t size)
     else
         snprintf(text, size,
                  "the scale jumps %s time%s without an overflow or growth: %s. See what the log "
-                 "does not explain.", text_count(a, f->l->n_jumps), plural(f->l->n_jumps),
+                 "does not explain.", text_count(a, f->l->n_jumps), text_plural(f->l->n_jumps),
                  f->l->restarts ? "the scaler's state was lost on resume"
                                 : "a new start without the scaler's state, or lines are missing");
 }
@@ -289,8 +284,8 @@ static void startup_text(const facts *f, char *text, size_t size)
         overflows += f->e.at[i].n;
     snprintf(text, size,
              "%s overflow%s while the scale came down to what the gradients fit, then none in %s "
-             "%s%s. This is normal.", text_count(a, overflows), plural(overflows),
-             text_count(b, after), f->e.tail_steps ? "step" : "line", plural(after));
+             "%s%s. This is normal.", text_count(a, overflows), text_plural(overflows),
+             text_count(b, after), f->e.tail_steps ? "step" : "line", text_plural(after));
 }
 
 static void find_text(const log_judgement *j, const facts *f, char *text, size_t size)

@@ -15,7 +15,7 @@ void decoder_print_network(FILE *f, const train_run *r)
     char text[512], trained[32], held[32];
     text_wrapped(f, "network    ", train_decoder_text(text, sizeof text, &r->settings));
     snprintf(text, sizeof text, "%s: %s token%s, %s held back, vocabulary %" PRIu32 ", context %" PRIu32, d->text,
-             text_count(trained, t->trained), train_plural(t->trained), text_count(held, t->held), d->vocabulary,
+             text_count(trained, t->trained), text_plural(t->trained), text_count(held, t->held), d->vocabulary,
              d->context);
     text_wrapped(f, "text       ", text);
 }
@@ -51,13 +51,13 @@ void decoder_print_steps(FILE *f, const train_run *r)
     const train_decoder *d = &s->decoder;
     const uint64_t tokens = train_tokens_per_step(s);
     char text[32];
-    fprintf(f, "run        %" PRIu64 " step%s of %s token%s, seed %" PRIu64, s->steps, train_plural(s->steps),
-            text_count(text, tokens), train_plural(tokens), s->seed);
+    fprintf(f, "run        %" PRIu64 " step%s of %s token%s, seed %" PRIu64, s->steps, text_plural(s->steps),
+            text_count(text, tokens), text_plural(tokens), s->seed);
     print_schedule(f, s);
     print_math(f, s);
     if (d->accumulate > 1)
         fprintf(f, "\nbatches    %" PRIu32 " a step of %" PRIu32 " sequence%s, added in %s", d->accumulate, s->batch,
-                train_plural(s->batch), d->accumulate_format);
+                text_plural(s->batch), d->accumulate_format);
     if (d->ranks > 1)
         fprintf(f, "\nranks      %" PRIu32 ", %s, wire %s, sums in %s", d->ranks, train_decoder_say(d).reduce, d->wire,
                 d->sum);
@@ -94,7 +94,7 @@ void decoder_print_loss(FILE *f, const train_total *t, const train_run *r)
     fprintf(f, ", %s on what is held back\n", train_loss_text(a, t->test_loss));
     fprintf(f, "perplexity %.5g; %.2f %% of the next tokens are right (up to %" PRIu32 " sequence%s)\n",
             train_perplexity(t->test_loss), 100 * t->test_accuracy, r->settings.decoder.validation,
-            train_plural(r->settings.decoder.validation));
+            text_plural(r->settings.decoder.validation));
 }
 
 /* In millions; as a count where that would be 0.0 or hardly more. */
@@ -146,7 +146,7 @@ void decoder_compare_results(train_report *r, const train_job *jobs, const train
     table_free(out);
     fprintf(r->file, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; validation: of what is held "
                      "back\nperplexity: e to the validation loss; ",
-            totals[0].tail, train_plural(totals[0].tail));
+            totals[0].tail, text_plural(totals[0].tail));
     fputs("skipped: steps without an update; scale: the next loss scale\n", r->file);
 }
 

@@ -127,17 +127,12 @@ train_decoder_words train_decoder_say(const train_decoder *d)
     return (train_decoder_words){norms[d->norm], activations[d->activation], orders[d->reduce], decays[d->decay]};
 }
 
-const char *train_plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 const char *train_decoder_text(char *out, size_t size, const train_settings *s)
 {
     const train_decoder *d = &s->decoder;
     const train_decoder_words w = train_decoder_say(d);
     int n = snprintf(out, size, "%s: %" PRIu32 " block%s of width %" PRIu32 ", %" PRIu32 " head%s of %" PRIu32, s->net,
-                     s->depth, train_plural(s->depth), s->width, d->heads, train_plural(d->heads), s->width / d->heads);
+                     s->depth, text_plural(s->depth), s->width, d->heads, text_plural(d->heads), s->width / d->heads);
     if (d->kv_heads != d->heads && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, " with keys and values of %" PRIu32, d->kv_heads);
     if ((size_t)n < size)

@@ -22,8 +22,6 @@ typedef struct train_decoder_words {
 } train_decoder_words;
 
 train_decoder_words train_decoder_say(const train_decoder *d);
-/* train_plural -- "", where there is one; "s". */
-const char *train_plural(uint64_t n);
 /* train_decoder_text -- the network: "gpt: 2 blocks of width 64, 4 heads of 16, ...". */
 const char *train_decoder_text(char *out, size_t size, const train_settings *s);
 /* train_last_plan -- the plan of the last step done. */

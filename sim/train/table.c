@@ -174,7 +174,7 @@ static void print_loss(FILE *f, const train_total *t, const train_run *r)
 /* Reports of transformers count one of a kind as one. */
 static const char *plural(const train_run *r, uint64_t n)
 {
-    return is_decoder(&r->settings) ? train_plural(n) : "s";
+    return is_decoder(&r->settings) ? text_plural(n) : "s";
 }
 
 static void print_scaler(FILE *f, const train_total *t, const train_run *r)

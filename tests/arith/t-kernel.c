@@ -20,23 +20,6 @@
 
 enum { N = 1500 };
 
-/* Whether test number i of a loop over the instruction sets is to run: on set i. */
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(name, wanted) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
 static mpsim_format format(const char *name)
 {
     mpsim_format f;
@@ -204,7 +187,7 @@ START_TEST(every_result_is_the_reference_s)
     static uint64_t room[3][N];
     void *const x[3] = {room[0], room[1], room[2]};
     uint64_t random = test_seed();
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     for (size_t i = 0; i < MIXES; i++)
         for (int op = 0; op < MPSIM_OPS; op++)
@@ -225,7 +208,7 @@ START_TEST(arrays_of_one_number)
     static uint16_t room[3][N];
     void *const x[3] = {room[0], room[1], room[2]};
     static const uint16_t codes[] = {0, 0x8000, 0x7c00, 0xfc00, 0x7e01, 0xfd03, 0x3c00, 0x8001};
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     for (int op = 0; op < MPSIM_OPS; op++)
         for (int m = 0; m < MPSIM_ROUND_MODES; m++)
@@ -281,7 +264,7 @@ START_TEST(the_environment_stays)
     static uint32_t room[3][N];
     void *const x[3] = {room[0], room[1], room[2]};
     uint64_t random = test_seed();
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     for (int op = 0; op < MPSIM_OPS; op++)
         for (size_t d = 0; d < sizeof directions / sizeof directions[0]; d++)
@@ -299,9 +282,9 @@ END_TEST
 int main(void)
 {
     TCase *results = test_case("results", 60);
-    tcase_add_loop_test(results, every_result_is_the_reference_s, 0, isa_count());
-    tcase_add_loop_test(results, arrays_of_one_number, 0, isa_count());
+    tcase_add_loop_test(results, every_result_is_the_reference_s, 0, test_isa_count());
+    tcase_add_loop_test(results, arrays_of_one_number, 0, test_isa_count());
     TCase *environment = test_case("environment", 20);
-    tcase_add_loop_test(environment, the_environment_stays, 0, isa_count());
+    tcase_add_loop_test(environment, the_environment_stays, 0, test_isa_count());
     return test_main("arith-kernel", (TCase *const[]){results, environment, NULL});
 }

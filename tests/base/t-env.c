@@ -228,24 +228,6 @@ static void run(results *out, const mpsim_format *f, const mpsim_rounding *r, co
     out->landmarks[3] = mpsim_format_epsilon(f);
 }
 
-/* Whether test number i of a loop over the instruction sets is to run: on set i, which is
- * used from here on; only on the wanted one if MPSIM_ISA names it. */
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(name, wanted) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
 /* Every format, every mode, three scales; one test per setting and instruction set. */
 START_TEST(conversions_do_not_depend_on_the_environment)
 {
@@ -257,7 +239,7 @@ START_TEST(conversions_do_not_depend_on_the_environment)
     uint64_t state = test_seed();
     size_t wrong = 0;
     char first[200] = "";
-    if (!use_isa(_i / SETTINGS))
+    if (!test_isa_use((size_t)(_i / SETTINGS)))
         return;
     for (size_t i = 0; i < mpsim_format_count(); i++) {
         const mpsim_format *f = mpsim_format_at(i);
@@ -314,7 +296,7 @@ START_TEST(arrays_without_counts_do_not_depend_on_the_environment)
     uint64_t state = test_seed();
     size_t wrong = 0;
     char first[200] = "";
-    if (!use_isa(_i / SETTINGS))
+    if (!test_isa_use((size_t)(_i / SETTINGS)))
         return;
     for (size_t i = 0; i < mpsim_format_count() * MPSIM_ROUND_MODES * 8; i++) {
         const mpsim_format *f = mpsim_format_at(i / 8 / MPSIM_ROUND_MODES);
@@ -456,9 +438,9 @@ int main(void)
     tcase_add_test(caller, settings_take_effect);
     tcase_add_test(caller, inputs_reach_subnormal_results);
     tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0,
-                        SETTINGS * isa_count());
+                        SETTINGS * test_isa_count());
     tcase_add_loop_test(caller, arrays_without_counts_do_not_depend_on_the_environment, 0,
-                        SETTINGS * isa_count());
+                        SETTINGS * test_isa_count());
     tcase_add_loop_test(caller, products_do_not_depend_on_the_environment, 0, SETTINGS);
     tcase_add_loop_test(caller, operations_do_not_depend_on_the_environment, 0, SETTINGS);
     return test_main("env", (TCase *const[]){build, caller, NULL});

@@ -149,24 +149,10 @@ static void compare(const mpsim_block_recipe *b, int kind, int kernels, int agai
     ck_assert_msg(got->spoilt == want->spoilt, "%s", b->name);
 }
 
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    return (!wanted || !*wanted || strcmp(name, wanted) == 0) && mpsim_isa_use(name) == MPSIM_OK;
-}
-
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
 START_TEST(every_recipe)
 {
     uint64_t random = test_seed();
-    for (size_t i = 0; i < mpsim_block_count() && use_isa(_i); i++)
+    for (size_t i = 0; i < mpsim_block_count() && test_isa_use((size_t)_i); i++)
         for (int kind = 0; kind < FILLS; kind++)
             for (int how = 0; how < 4 && mpsim_block_at(i)->sr_bits == 0; how++)
                 compare(mpsim_block_at(i), kind, how & 1, how >> 1, &random);
@@ -178,7 +164,7 @@ START_TEST(blocks_of_any_size)
     static const char *const words[] = {"e4m3/row", "e5m2/row:ue8m0", "e2m1/tensor", "e4m3/3x7", "e3m2/1x2000",
                                         "e2m3/tensor:ceil", "e4m3/row:microx", "e5m2/4x300"};
     uint64_t random = test_seed() + 1;
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && use_isa(_i); i++) {
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && test_isa_use((size_t)_i); i++) {
         mpsim_block_recipe b;
         unsigned transform;
         ck_assert(mpsim_block_parse(&b, &transform, words[i], NULL, 0) == MPSIM_OK);
@@ -211,7 +197,7 @@ int main(void)
 {
     TCase *parts = test_case("parts", 120);
     tcase_add_test(parts, by_hand);
-    tcase_add_loop_test(parts, every_recipe, 0, isa_count());
-    tcase_add_loop_test(parts, blocks_of_any_size, 0, isa_count());
+    tcase_add_loop_test(parts, every_recipe, 0, test_isa_count());
+    tcase_add_loop_test(parts, blocks_of_any_size, 0, test_isa_count());
     return test_main("block-parts", (TCase *const[]){parts, NULL});
 }

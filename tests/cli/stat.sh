@@ -7,10 +7,10 @@ set -u
 . "$MPSIM_SRCDIR/tests/cli/common.sh"
 data=$MPSIM_SRCDIR/data
 
-# same ARGUMENT...: 1, 2 and 7 threads give the same report
+# same ARGUMENT...: one thread and several (2 and 7, in turn) give the same report
 same() {
     "$MPSIM" stat --threads 1 "$@" >"$dir/one" 2>"$dir/one.err" || return 1
-    for threads in 2 7; do
+    for threads in $(turn 2 7); do
         "$MPSIM" stat --threads $threads "$@" >"$dir/more" 2>"$dir/err" &&
             cmp "$dir/one" "$dir/more" >"$dir/out" && cmp "$dir/one.err" "$dir/err" >"$dir/out" || return 1
     done
@@ -35,7 +35,7 @@ for source in binary32 bf16 fp16 e4m3 binary64; do
     code=0
     for options in '-f fp16,e4m3@cuda,e2m1' '-f e5m2,bf16 -r rup -s 1,3 --flush-subnormals' '--counts -s 2^-3,2^9'; do
         # shellcheck disable=SC2086 # words
-        for threads in 1 2; do
+        for threads in $(turn 1 2); do
             run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/raw" && mv "$dir/out" "$dir/whole" &&
                 run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/few" &&
                 cmp "$dir/whole" "$dir/out" >"$dir/err" &&

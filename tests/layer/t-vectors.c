@@ -13,23 +13,6 @@ enum { COLS = 67, ROWS = 200, LENGTH = COLS + ROWS, N = ROWS * COLS };
 
 static float x[2 * LENGTH * COLS], y[2 * LENGTH * COLS];
 
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
-/* Whether test number i of a loop over the instruction sets is to run: on set i. */
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(name, wanted) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
 /* Any codes, or numbers up to 128 and their neighbours. */
 static void draw(float *to, size_t n, uint64_t *seed)
 {
@@ -114,7 +97,7 @@ static void check_counts(void)
 START_TEST(test_vectors)
 {
     uint64_t seed = test_seed();
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     for (size_t k = 0; k < test_scaled(4); k++) {
         draw(x, sizeof x / sizeof *x, &seed);
@@ -136,7 +119,7 @@ int main(void)
 {
     test_seed();
     TCase *t = test_case("vectors", 60);
-    tcase_add_loop_test(t, test_vectors, 0, isa_count());
+    tcase_add_loop_test(t, test_vectors, 0, test_isa_count());
     TCase *const cases[] = {t, NULL};
     return test_main("layer-vectors", cases);
 }

@@ -137,29 +137,11 @@ static int write_golden(const char *path)
     return fclose(out) == 0;
 }
 
-/* Whether test number i of a loop over the instruction sets is to run: on set i, which is
- * used from here on; only on the wanted one if MPSIM_ISA names it. */
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(name, wanted) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
 /* Lines are compared in their order: the table's, then the modes'. */
 START_TEST(codes_have_the_recorded_hashes)
 {
     const char *path = test_source_path(golden_path);
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     make_inputs();
     FILE *in = fopen(path, "r");
@@ -259,6 +241,6 @@ int main(void)
     tcase_add_test(hash, sha256_gives_the_known_answers);
     tcase_add_test(hash, sha256_does_not_depend_on_pieces);
     TCase *golden = test_case("golden", 300);
-    tcase_add_loop_test(golden, codes_have_the_recorded_hashes, 0, isa_count());
+    tcase_add_loop_test(golden, codes_have_the_recorded_hashes, 0, test_isa_count());
     return test_main("golden", (TCase *const[]){hash, golden, NULL});
 }

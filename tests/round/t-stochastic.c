@@ -439,24 +439,6 @@ END_TEST
 
 /* ---- consumption ---- */
 
-/* Whether test number i of a loop over the instruction sets is to run: on set i, which is
- * used from here on; only on the wanted one if MPSIM_ISA names it. */
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(name, wanted) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
 enum { LENGTH = 3001 };
 
 /* Values of every kind: what an element consumes must not depend on it. */
@@ -486,7 +468,7 @@ START_TEST(one_word_per_element_by_its_index)
     const mpsim_format *f = mpsim_format_find("fp16");
     uint64_t state = test_seed();
     report p = {0};
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     for (size_t t = 0; t < FIRST_INDICES * 3; t++) {
         mpsim_rounding r;
@@ -519,7 +501,7 @@ START_TEST(any_split_over_calls_gives_the_same_bits)
     static unsigned char codes[2][LENGTH], codes64[2][LENGTH];
     const mpsim_format *f = mpsim_format_find("e5m2");
     uint64_t state = test_seed() + 1;
-    if (!use_isa(_i))
+    if (!test_isa_use((size_t)_i))
         return;
     for (size_t t = 0; t < 60; t++) {
         mpsim_rounding r;
@@ -654,8 +636,8 @@ int main(void)
     TCase *chance = test_case("frequencies", 20);
     tcase_add_loop_test(chance, frequencies_are_the_probabilities, 0, FREQUENCIES);
     TCase *words = test_case("words", 20);
-    tcase_add_loop_test(words, one_word_per_element_by_its_index, 0, isa_count());
-    tcase_add_loop_test(words, any_split_over_calls_gives_the_same_bits, 0, isa_count());
+    tcase_add_loop_test(words, one_word_per_element_by_its_index, 0, test_isa_count());
+    tcase_add_loop_test(words, any_split_over_calls_gives_the_same_bits, 0, test_isa_count());
     tcase_add_test(words, values_do_not_shift_the_draws_of_others);
     tcase_add_test(words, seeds_streams_and_indices_give_different_draws);
     tcase_add_test(words, only_stochastic_modes_need_an_rng);

@@ -245,22 +245,6 @@ static size_t random_casts(mpsim_cast *casts, uint64_t *state)
 
 /* ---- tests ---- */
 
-static int use_isa(int i)
-{
-    const char *name = mpsim_isa_at((size_t)i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(name, wanted) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
-static int isa_count(void)
-{
-    int n = 0;
-    while (mpsim_isa_at((size_t)n))
-        n++;
-    return n;
-}
-
 /* n elements of x in random parts to one of two summaries, which are merged and read. */
 static void summarise(facts *f, mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts,
                       unsigned want, size_t n, uint64_t *state)
@@ -312,8 +296,8 @@ static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_cas
     facts_init(&want_facts);
     judge(&want_facts, casts, n_casts, wide, n, 0);
     without(&want_facts, MPSIM_SUMMARY_HISTOGRAM);
-    for (int isa = 0; isa < isa_count(); isa++) {
-        if (!use_isa(isa))
+    for (int isa = 0; isa < test_isa_count(); isa++) {
+        if (!test_isa_use((size_t)isa))
             continue;
         facts_init(&got_facts);
         ck_assert(mpsim_summary_begin(s, casts, n_casts, MPSIM_SUMMARY_HISTOGRAM) == MPSIM_OK);
@@ -322,7 +306,7 @@ static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_cas
                   MPSIM_OK);
         compare(&got_facts, &want_facts, casts, n_casts, what);
     }
-    use_isa(0);
+    test_isa_use((size_t)0);
 }
 
 static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts, size_t n,
@@ -332,8 +316,8 @@ static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size
         wide[i] = (double)x[i];
     facts_init(&want_facts);
     judge(&want_facts, casts, n_casts, wide, n, 0);
-    for (int isa = 0; isa < isa_count(); isa++) {
-        if (!use_isa(isa))
+    for (int isa = 0; isa < test_isa_count(); isa++) {
+        if (!test_isa_use((size_t)isa))
             continue;
         const unsigned want = (unsigned)(test_random(state) % 8);
         summarise(&got_facts, s, casts, n_casts, ALL, n, state);
@@ -343,7 +327,7 @@ static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size
         summarise(&got_facts, s, casts, n_casts, want, n, state);
         compare(&got_facts, &fewer, casts, n_casts, what);
     }
-    use_isa(0);
+    test_isa_use((size_t)0);
 }
 
 START_TEST(summaries_of_any_input)
@@ -457,8 +441,8 @@ START_TEST(summaries_of_codes)
         ck_assert(mpsim_decode_array(f, wide, codes, n) == MPSIM_OK);
         facts_init(&want_facts);
         judge(&want_facts, casts, n_casts, wide, n, 0);
-        for (int isa = 0; isa < isa_count(); isa++) {
-            if (!use_isa(isa))
+        for (int isa = 0; isa < test_isa_count(); isa++) {
+            if (!test_isa_use((size_t)isa))
                 continue;
             const mpsim_rng later = {rng.seed, rng.stream, rng.index + n / 2};
             facts_init(&got_facts);
@@ -471,7 +455,7 @@ START_TEST(summaries_of_codes)
             compare(&got_facts, &want_facts, casts, n_casts, f->name);
         }
     }
-    use_isa(0);
+    test_isa_use((size_t)0);
     mpsim_summary_free(s);
 }
 END_TEST

@@ -157,6 +157,20 @@ TCase *test_case(const char *name, double timeout)
     return t;
 }
 
+int test_isa_use(size_t i)
+{
+    const char *name = mpsim_isa_at(i), *wanted = getenv("MPSIM_ISA");
+    return (!wanted || !*wanted || strcmp(name, wanted) == 0) && mpsim_isa_use(name) == MPSIM_OK;
+}
+
+int test_isa_count(void)
+{
+    int n = 0;
+    while (mpsim_isa_at((size_t)n))
+        n++;
+    return n;
+}
+
 int test_main(const char *suite, TCase *const *cases)
 {
     const char *isa = getenv("MPSIM_ISA");

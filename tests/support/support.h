@@ -49,6 +49,10 @@ void     code_store(void *p, size_t bytes, uint64_t code);
 int test_main(const char *suite, TCase *const *cases);
 TCase *test_case(const char *name, double timeout);
 
+/* Use instruction set number i; 0: it is not on this machine, or MPSIM_ISA wants another. How many there are. */
+int test_isa_use(size_t i);
+int test_isa_count(void);
+
 /* The path of a file of the source tree, from its path below the top: data/... tests/...
  * The result is valid until the fourth call after this one. */
 const char *test_source_path(const char *path);

@@ -116,15 +116,6 @@ static int repeat(const char *path, uint64_t most, char *why)
     return code;
 }
 
-/* The instruction sets that are asked for and that the machine has. */
-static int use_isa(size_t i)
-{
-    const char *name = mpsim_isa_at(i), *wanted = getenv("MPSIM_ISA");
-    if (wanted && *wanted && strcmp(wanted, name) != 0)
-        return 0;
-    return mpsim_isa_use(name) == MPSIM_OK;
-}
-
 /* ---- our own runs ---- */
 
 static const struct golden {
@@ -240,13 +231,13 @@ static void update_goldens(void)
 static void test_goldens(void)
 {
     for (size_t k = 0; mpsim_isa_at(k); k++)
-        for (int i = 0; i < GOLDENS && use_isa(k); i++) {
+        for (int i = 0; i < GOLDENS && test_isa_use((size_t)k); i++) {
             char name[128], why[WHY] = "";
             snprintf(name, sizeof name, "%s: the recorded digests by %s", goldens[i].name,
                      mpsim_isa_active());
             ok(repeat(golden_path(&goldens[i]), UINT64_MAX, why) == 0, name, why);
         }
-    for (size_t k = 0; mpsim_isa_at(k) && !use_isa(k); k++) /* the best one for what follows */
+    for (size_t k = 0; mpsim_isa_at(k) && !test_isa_use((size_t)k); k++) /* the best one for what follows */
         ;
 }
 
