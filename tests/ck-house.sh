@@ -1,6 +1,9 @@
 #!/bin/sh
 # ck-house.sh -- rules of the house that a script can check: what the library exports and uses, who includes
-# whom, and that no two files or folders need each other (HACKING.md).
+# whom, that no two files or folders need each other (HACKING.md), and how errors are worded.
+#
+#   ck-house.sh             the checks, as TAP
+#   ck-house.sh messages    every text of an error in the sources, FILE:LINE: TEXT, for a reader's eyes
 set -u
 : "${MPSIM:=./mpsim}" "${MPSIM_SRCDIR:=.}"
 n=0
@@ -15,8 +18,28 @@ ok() { # ok NAME OUTPUT: passes if OUTPUT is empty
         failed=1
     fi
 }
+messages() { # texts with a space among the arguments of the functions that report errors
+    find lib sim gpu -name '*.[ch]' -o -name '*.cu' | sort | while read -r file; do
+        awk -v file="$file" '
+        BEGIN { call = "(^|[^a-z0-9_])([a-z0-9_]*_)?(fail|failed|fails|bad|refuse|refused|damaged|misfit|trouble|error_set)(_[a-z]+)?[(]" }
+        /^[ \t]*(\/\*|\*)/ || /#define/ { next }
+        $0 ~ call { inside = 1; text = ""; line = NR }
+        inside {
+            rest = $0
+            while (match(rest, /"([^"\\]|\\.)*"/)) {
+                text = text substr(rest, RSTART + 1, RLENGTH - 2)
+                rest = substr(rest, RSTART + RLENGTH)
+            }
+            if ($0 ~ /;[ \t]*$/) { inside = 0; if (text ~ / /) print file ":" line ": " text }
+        }' "$file"
+    done
+}
 build=$(cd "$(dirname "$MPSIM")" && pwd)
 cd "$MPSIM_SRCDIR" || exit 1
+if [ "${1:-}" = messages ]; then
+    messages
+    exit
+fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -161,6 +184,11 @@ ok "a violation of each border is found" "$(for f in sim/stat/private.c sim/stat
 ok "a circle of folders is found" "$([ -s "$dir/loops" ] || echo "sim/cli and sim/stat were not found")"
 ok "a circle of files is found" "$([ -n "$(printf '%s\n' 'a.o: 0 T f' 'a.o: U g' 'b.o: 0 T g' 'b.o: U f' | circles)" ] || echo none
     printf '%s\n' 'a.o: 0 T f' 'a.o: U g' 'b.o: 0 T g' | circles)"
+
+# ---- words ----
+# sim/stat, sim/cast, sim/diff and gpu/kernels have such texts still
+ok "errors say what is not so: '%s' is not a format, not: is no format" "$(messages |
+    grep -E "(is|are) no |is none of" | grep -v -e '^sim/stat/' -e '^sim/cast/' -e '^sim/diff/' -e '^gpu/kernels/' -e 'there is no ')"
 
 # ---- oracles, news ----
 ok "the oracle uses no function of the library" "$(grep -n -E \

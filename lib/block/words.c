@@ -211,14 +211,14 @@ static mpsim_status tiles(parser *p, piece element, piece blocks)
         memcpy(typed, element.text, element.n);
     const mpsim_format *f = mpsim_format_find(typed);
     if (!f)
-        return refuse(p, element, "no format of elements");
+        return refuse(p, element, "not a format of elements");
     if (strlen(f->name) < sizeof b->element)
         memcpy(b->element, f->name, strlen(f->name) + 1);
     if (mpsim_block_check(b) != MPSIM_OK)
-        return refuse(p, element, "no format of elements: they have a sign, a significand and at "
+        return refuse(p, element, "not a format of elements: these have a sign, a significand and at "
                                   "most 8 bits");
     if (!shape(b, blocks))
-        return refuse(p, blocks, "no shape of blocks; there are RxC, tensor and row");
+        return refuse(p, blocks, "not a shape of blocks: expected RxC, tensor or row");
     return MPSIM_OK;
 }
 
@@ -239,7 +239,7 @@ static mpsim_status take_name(parser *p, piece name)
 
 static mpsim_status unknown(parser *p, piece typed)
 {
-    (void)refuse(p, typed, "no word of this recipe; there are");
+    (void)refuse(p, typed, "not a word of this recipe; its words are");
     for (size_t i = 0; i < WORDS; i++)
         if (words[i].of & p->family) {
             put_word(&p->error, " ");
@@ -334,7 +334,7 @@ mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const
     if (s != MPSIM_OK)
         return s;
     if (!put_name(&p))
-        return refuse(&p, at, "the end of too long a name");
+        return refuse(&p, at, "the name is too long");
     apply(&p);
     *b = p.b;
     *transform = p.chosen[TRANSFORM] ? p.chosen[TRANSFORM]->value : 0;

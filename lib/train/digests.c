@@ -259,7 +259,7 @@ static int check_line(train_digest_file *d, uint64_t *step, char *error)
                      : bad_line(d, "a tensor before the first step", error);
     if (scan_step(d, &theirs, error))
         return -1;
-    snprintf(what, sizeof what, "step %" PRIu64 " after step %" PRIu64 ": they are to ascend from 1",
+    snprintf(what, sizeof what, "step %" PRIu64 " after step %" PRIu64 ": steps must increase from 1",
              theirs.step, *step);
     if (theirs.step <= *step)
         return bad_line(d, what, error);
@@ -275,7 +275,7 @@ static int check_whole(train_digest_file *d, char *error)
         return -1;
     if (!d->have_line || strcmp(d->line, schema) != 0) {
         d->line_number = 1;
-        return bad_line(d, "these are no digests of mpsim train", error);
+        return bad_line(d, "not a file of digests of mpsim train (# mpsim-train-digests/2)", error);
     }
     while (d->have_line) {
         if (ended)

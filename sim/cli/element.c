@@ -38,7 +38,7 @@ int element_parse(element *e, const char *verb, const char *option, const mpsim_
         const char *digits = text + 2 + strspn(text + 2, "0");
         e->code = strlen(digits) <= 16 ? strtoull(text, NULL, 16) : 0;
         if (strlen(digits) > 16 || (f->bits < 64 && e->code >> f->bits != 0))
-            return fail(EXIT_USAGE, "%s: %s: '%s' is no code of %s, which has %d bits", verb, option, text,
+            return fail(EXIT_USAGE, "%s: %s: '%s' is not a code of %s, which has %d bits", verb, option, text,
                         f->name, f->bits);
     } else {
         mpsim_rounding r;

@@ -36,5 +36,5 @@ int environment_isa(void)
         return fail(EXIT_USAGE, "MPSIM_ISA: this machine has no %s", wanted);
     for (size_t i = 0; mpsim_isa_at(i) && n < sizeof known; i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", mpsim_isa_at(i));
-    return fail(EXIT_USAGE, "MPSIM_ISA: '%s' is none of %s", wanted, known);
+    return fail(EXIT_USAGE, "MPSIM_ISA: '%s' is not one of %s", wanted, known);
 }

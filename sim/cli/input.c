@@ -199,7 +199,7 @@ static int add_operand(input *in, const char *operand)
     if (in->tree.count > before || in->failed > failed)
         return 0;
     trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX,
-                    "no file of tensors below this directory");
+                    "this directory holds no file of tensors");
     return refuse(in, &error);
 }
 

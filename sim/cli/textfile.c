@@ -137,7 +137,7 @@ char *text_file_read(const char *path, size_t most, size_t *n, trace_error *erro
     if (n)
         *n = bytes;
     if (text && !n && memchr(text, 0, bytes)) {
-        refused(path, error, EXIT_DATA, "no text: it holds a zero byte");
+        refused(path, error, EXIT_DATA, "not a text: it holds a zero byte");
         free(text);
         text = NULL;
     }

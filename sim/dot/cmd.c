@@ -446,7 +446,7 @@ int cmd_dot(const command *self, int argc, char **argv)
     if (operands == 0 && o.a)
         return dot_of_numbers(&r, &fa, &fb);
     if (o.distribution && distribution_find(&r.distribution, o.distribution))
-        return fail(EXIT_USAGE, "dot: --values: '%s' is none of uniform, symmetric, normal, relu",
+        return fail(EXIT_USAGE, "dot: --values: '%s' is not one of uniform, symmetric, normal, relu",
                     o.distribution);
     if (!o.depths && operands == 0)
         o.depths = "4096";

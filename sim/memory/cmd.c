@@ -111,7 +111,7 @@ static int check(options *o, int *transformer, int operands)
             o->recompute = NULL;
         }
     if (o->recompute)
-        return fail(EXIT_USAGE, "memory: --recompute: '%s' is none of none, selective, full", o->recompute);
+        return fail(EXIT_USAGE, "memory: --recompute: '%s' is not one of none, selective, full", o->recompute);
     o->how.ranks = o->ranks;
     o->how.zero = (unsigned)o->zero;
     return 0;

@@ -60,12 +60,12 @@ static pickle_ref *top(machine *m, size_t n)
     return (pickle_ref *)m->stack.p + m->stack.n - n;
 }
 
-/* What stands above the last mark, which is removed; NULL: there is no mark. */
+/* What stands above the last mark, which is removed; NULL: a mark is needed on the stack, and there is none. */
 static pickle_ref *since_mark(machine *m, size_t *n)
 {
     static pickle_ref nothing;
     if (m->marks.n == 0) {
-        bad(m, "there is no mark");
+        bad(m, "a mark is needed on the stack, and there is none");
         return NULL;
     }
     const size_t floor = floor_of(m);
@@ -261,7 +261,7 @@ static int extend(machine *m, const pickle_ref *items, size_t n, int arg)
         }
         container = *part;
     } else if (pickle_type_of(m->p, container) != (pickle_type)arg) {
-        return bad(m, "something is added to what takes nothing of it");
+        return bad(m, "items are added to a value that cannot hold them");
     }
     return tree_append(m->p, container, items, n) ? fail_room(m) : 0;
 }
@@ -410,7 +410,7 @@ static int op_stack_global(machine *m, uint64_t u, int arg)
     if (!two)
         return -1;
     if (!module || !name)
-        return bad(m, "the name of a global is no text");
+        return bad(m, "the name of a global is not a string");
     m->stack.n -= 2;
     return push_global(m, module, a, name, b);
 }
@@ -419,7 +419,7 @@ static int op_stack_global(machine *m, uint64_t u, int arg)
 static int push_object(machine *m, pickle_ref callable, pickle_ref args, pickle_ref kwargs, pickle_use use)
 {
     if (pickle_type_of(m->p, args) != PICKLE_TUPLE)
-        return bad(m, "arguments that are no tuple");
+        return bad(m, "expected a tuple of arguments, found another value");
     if (refused(m, callable, use))
         return -1;
     const pickle_ref r = tree_object(m->p, callable, args, use);
@@ -469,7 +469,7 @@ static int op_object(machine *m, uint64_t u, int use)
         return -1;
     const pickle_ref callable = last[0], args = last[1], kwargs = n == 3 ? last[2] : 0;
     if (kwargs && pickle_type_of(m->p, kwargs) != PICKLE_DICT)
-        return bad(m, "named arguments that are no dict");
+        return bad(m, "expected a dict of named arguments, found another value");
     m->stack.n -= n;
     return push_object(m, callable, args, kwargs, n == 3 ? PICKLE_MADE : (pickle_use)use);
 }
@@ -483,7 +483,7 @@ static int op_obj(machine *m, uint64_t u, int arg)
     if (!items)
         return -1;
     if (n == 0)
-        return bad(m, "an object of no class");
+        return bad(m, "an object is made of a value that is not a class");
     const pickle_ref callable = items[0], args = tree_container(m->p, PICKLE_TUPLE, items + 1, n - 1);
     return args ? push_object(m, callable, args, 0, PICKLE_CALLED) : fail_room(m);
 }
@@ -496,7 +496,7 @@ static int op_build(machine *m, uint64_t u, int arg)
         return -1;
     const pickle_ref object = last[0], state = last[1];
     if (pickle_type_of(m->p, object) != PICKLE_OBJECT)
-        return bad(m, "a state for what is no object");
+        return bad(m, "a state is set on a value that is not an object");
     pickle_ref *part = tree_part(m->p, object, PART_STATE);
     if (!part)
         return fail_room(m);
@@ -664,7 +664,7 @@ static int step(machine *m)
         return -1;
     const unsigned char code = *op;
     if (!ops[code].run)
-        return input_fail(&m->in, m->op_at, "0x%02x is no instruction of a pickle", code);
+        return input_fail(&m->in, m->op_at, "0x%02x is not an instruction of a pickle", code);
     const unsigned char *b = input_take(&m->in, ops[code].bytes);
     uint64_t u = 0;
     if (!b)

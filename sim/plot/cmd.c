@@ -74,7 +74,7 @@ static int parse_width(double *width, const char *venue, const char *span)
     for (size_t i = 0; i < sizeof venues / sizeof venues[0] && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                  venues[i].name);
-    return fail(EXIT_USAGE, "plot: --venue: '%s' is none of %s", venue, known);
+    return fail(EXIT_USAGE, "plot: --venue: '%s' is not one of %s", venue, known);
 }
 
 static int parse_types(unsigned *types, const char *list)
@@ -89,7 +89,7 @@ static int parse_types(unsigned *types, const char *list)
                 known = 1;
             }
         if (!known)
-            return fail(EXIT_USAGE, "plot: --type: '%.*s' is none of pdf, png, svg", (int)n, s);
+            return fail(EXIT_USAGE, "plot: --type: '%.*s' is not one of pdf, png, svg", (int)n, s);
         s = s[n] ? s + n + 1 : NULL;
     }
     return 0;

@@ -10,9 +10,9 @@
 static int choose(plot_differences *d, const plot_selection *s, uint64_t *step)
 {
     if (s->column && strcmp(s->column, "ulp") != 0 && strcmp(s->column, "sqnr") != 0)
-        return fail(EXIT_USAGE, "plot: --column: '%s' is none of ulp, sqnr", s->column);
+        return fail(EXIT_USAGE, "plot: --column: '%s' is not one of ulp, sqnr", s->column);
     if (s->by && strcmp(s->by, "tensor") != 0 && strcmp(s->by, "layer") != 0)
-        return fail(EXIT_USAGE, "plot: --by: '%s' is none of tensor, layer", s->by);
+        return fail(EXIT_USAGE, "plot: --by: '%s' is not one of tensor, layer", s->by);
     if (s->step && parse_count(step, s->step) != 0)
         return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", s->step);
     d->by_sqnr = s->column && strcmp(s->column, "sqnr") == 0;

@@ -33,7 +33,7 @@ static int find_column(plot_runs *s, const char *wanted)
     for (size_t i = 0; i < COLUMNS; i++)
         if (strcmp(wanted, columns[i].name) == 0)
             return set_column(s, i);
-    return fail(EXIT_USAGE, "plot: --column: '%s' is none of wgrad, agrad, act, updates", wanted);
+    return fail(EXIT_USAGE, "plot: --column: '%s' is not one of wgrad, agrad, act, updates", wanted);
 }
 
 /* ---- one step ---- */

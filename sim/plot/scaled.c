@@ -47,7 +47,7 @@ static int choose_grouping(grouping *by, const plot_selection *selection)
             *by = (grouping)i;
             return 0;
         }
-    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is none of kind, tensor, total",
+    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is not one of kind, tensor, total",
                                 selection->by)
                          : 0;
 }

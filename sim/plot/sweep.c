@@ -25,7 +25,7 @@ static int choose_column(plot_sweep *s, const char *wanted)
             s->relative = columns[i].relative;
             return 0;
         }
-    return fail(EXIT_USAGE, "plot: --column: '%s' is none of rel_err, max_rel_err, bias", wanted);
+    return fail(EXIT_USAGE, "plot: --column: '%s' is not one of rel_err, max_rel_err, bias", wanted);
 }
 
 /* ---- one result ---- */

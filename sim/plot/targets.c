@@ -53,7 +53,7 @@ static int choose_rows(plot_targets *t, const plot_selection *selection, plot_by
             t->by = (plot_by)i;
             return 0;
         }
-    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is none of kind, tensor, layer, step, total",
+    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is not one of kind, tensor, layer, step, total",
                                 selection->by)
                          : 0;
 }
@@ -77,7 +77,7 @@ static int target_of(plot_targets *t, const char *name, const char *axis, double
     while (a < AXES && strcmp(axes[a].name, axis) != 0)
         a++;
     if (*axis && a == AXES)
-        return plot_malformed(t->report, "\"axis\" is none of rows, columns, requantised");
+        return plot_malformed(t->report, "\"axis\" is not one of rows, columns, requantised");
     for (*at = 0; *at < t->n_items; ++*at)
         if (t->items[*at].scale == scale && strcmp(t->items[*at].name, name) == 0 &&
             strcmp(t->items[*at].axis, axis) == 0)

@@ -23,7 +23,7 @@ static int set_without(policy_draft *d, const yaml_value *v, int *without)
     if (v && value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !has && !is_inherited(d))
-        return policy_bad(&d->r, d->at, "%s: there is no NVFP4 recipe of TransformerEngine", d->name);
+        return policy_bad(&d->r, d->at, "%s: works on TransformerEngine's NVFP4 recipe, which the policy does not have", d->name);
     *without = yes && has;
     return 0;
 }
@@ -51,7 +51,7 @@ int blocks_set_ends(policy_draft *d, const yaml_value *v)
     if (v && value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !d->plan->recipe && !is_inherited(d))
-        return policy_bad(&d->r, d->at, "%s: there is no FP8 recipe", d->name);
+        return policy_bad(&d->r, d->at, "%s: works on an FP8 recipe, and the policy has none", d->name);
     d->plan->ends_kept = yes && d->plan->recipe;
     d->plan->at_start.n = d->plan->at_end.n = d->plan->ends_kept ? 1 : 0;
     return 0;

@@ -114,7 +114,7 @@ static int take_precision(policy_draft *d, const yaml_value *v)
         return -1;
     const precision_row *row = precision_find(word, level);
     if (!row)
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is none of %s", d->name, word,
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word,
                           precision_words(level));
     d->precision = row;
     snprintf(p->precision, sizeof p->precision, "%s", word);
@@ -143,7 +143,7 @@ static int set_precision(policy_draft *d, const yaml_value *v)
     if (value_text(&d->r, d->name, v, &word))
         return -1;
     if (!precision_find(word, 0))
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is none of %s", d->name, word, precision_words(0));
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(0));
     return policy_remark(&d->r, d->at, "precision %.40s does not count beside opt_level %s of line %u", word,
                          d->plan->precision, d->line[KEY_OPT_LEVEL]);
 }
@@ -186,7 +186,7 @@ static int set_autocast(policy_draft *d, const yaml_value *v)
     if (d->plan->autocast)
         return 0;
     return policy_bad(&d->r, d->at,
-                      "autocast: '%.60s' is none of none, all, torch, norms-fp32, batchnorm-fp32, "
+                      "autocast: '%.60s' is not one of none, all, torch, norms-fp32, batchnorm-fp32, "
                       "megatron", word);
 }
 
@@ -321,7 +321,7 @@ static int set_layer_kinds(policy_draft *d, const yaml_value *v)
                 return -1;
             if (layer_kind_find(&kind, word))
                 return policy_bad(&d->r, v->items[i].line,
-                                  "layer_kinds: '%.60s' is none of linear, conv, batchnorm, norm, "
+                                  "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
                                   "softmax, embedding, loss, other", word);
             if (add_pattern(d, list, v->items[i].key, kind))
                 return -1;
@@ -348,7 +348,7 @@ static int take_fp8(policy_draft *d, const yaml_value *v, const char **format)
         return -1;
     const int none = strcasecmp(*format, "none") == 0;
     if (!none && strcasecmp(*format, "hybrid") != 0 && strcasecmp(*format, "e4m3") != 0)
-        return policy_bad(&d->r, d->at, "fp8: '%.60s' is none of hybrid, e4m3, none",
+        return policy_bad(&d->r, d->at, "fp8: '%.60s' is not one of hybrid, e4m3, none",
                           *format);
     if (none && d->recipe)
         return policy_bad(&d->r, d->at, "fp8: none contradicts the recipe %.60s",
@@ -386,7 +386,7 @@ static int set_fp8_params(policy_draft *d, const yaml_value *v)
     if (v && value_bool(&d->r, d->name, v, &d->plan->fp8_params))
         return -1;
     if (!d->plan->recipe && d->plan->fp8_params)
-        return policy_bad(&d->r, d->at, "fp8_params: there is no FP8 recipe");
+        return policy_bad(&d->r, d->at, "fp8_params: works on an FP8 recipe, and the policy has none");
     return 0;
 }
 
@@ -395,21 +395,21 @@ static int set_fp8_attention(policy_draft *d, const yaml_value *v)
     if (v && value_bool(&d->r, d->name, v, &d->plan->fp8_attention))
         return -1;
     if (!d->plan->recipe && d->plan->fp8_attention)
-        return policy_bad(&d->r, d->at, "fp8_attention: there is no FP8 recipe");
+        return policy_bad(&d->r, d->at, "fp8_attention: works on an FP8 recipe, and the policy has none");
     return 0;
 }
 
 static int set_fp8_exclude(policy_draft *d, const yaml_value *v)
 {
     if (v && !d->plan->recipe)
-        return policy_bad(&d->r, d->at, "fp8_exclude: there is no FP8 recipe");
+        return policy_bad(&d->r, d->at, "fp8_exclude: works on an FP8 recipe, and the policy has none");
     return set_patterns(d, v, &d->plan->fp8_exclude);
 }
 
 static int set_muon_exclude(policy_draft *d, const yaml_value *v)
 {
     if (v && !d->plan->optimizer.has_muon)
-        return policy_bad(&d->r, d->at, "muon_exclude: the optimizer has no muon");
+        return policy_bad(&d->r, d->at, "muon_exclude: works on the optimizer muon, which the policy does not have");
     return set_patterns(d, v, &d->plan->muon_exclude);
 }
 
@@ -419,7 +419,7 @@ static int is_delayed(policy_draft *d)
     const recipe_row *recipe = d->plan->recipe;
     if (recipe && recipe->delayed)
         return 1;
-    policy_bad(&d->r, d->at, "%s: there is no delayed scaling: %s%s", d->name,
+    policy_bad(&d->r, d->at, "%s: works on delayed scaling, which the policy does not have: %s%s", d->name,
                recipe ? "the recipe is " : "precision is ",
                recipe ? recipe->name : d->plan->precision);
     return 0;

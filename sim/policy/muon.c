@@ -21,7 +21,7 @@ static int word_of(policy_reader *r, const yaml_item *item, const char *const *w
             return i;
         snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
     }
-    return policy_bad(r, item->line, "muon: %s: '%.60s' is none of %s", item->key, word, list);
+    return policy_bad(r, item->line, "muon: %s: '%.60s' is not one of %s", item->key, word, list);
 }
 
 /* A model's name, or an architecture: its default for such operands. */
@@ -33,7 +33,7 @@ static int set_model(policy_reader *r, const yaml_item *item, mpsim_muon *o)
     if (mpsim_model_parse(&o->model, word) == MPSIM_OK ||
         mpsim_model_for(&o->model, word, &o->format, &o->format, mpsim_format_find("binary32")) == MPSIM_OK)
         return 0;
-    return policy_bad(r, item->line, "muon: model: '%.60s' is no model (mpsim formats --models) and no architecture that "
+    return policy_bad(r, item->line, "muon: model: '%.60s' is neither a model (mpsim formats --models) nor an architecture that "
                                      "multiplies %s", word, o->format.name);
 }
 
@@ -138,7 +138,7 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
     case MPSIM_EUNAVAILABLE:
         return policy_bad(r, v->line, "muon: nesterov needs a momentum");
     case MPSIM_ERANGE:
-        return policy_bad(r, v->line, "muon: model %s does not multiply %s, or its result is no binary32 number",
+        return policy_bad(r, v->line, "muon: model %s does not multiply %s, or its result is not in binary32",
                           o->model.name, o->format.name);
     default:
         return policy_bad(r, v->line, "muon: no Muon has such settings: lr %g, momentum %g, weight decay %g, eps %g, "

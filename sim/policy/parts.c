@@ -67,7 +67,7 @@ static int parse_scaler(policy_reader *r, unsigned line, const char *spec, mpsim
     const char *why = scaler_read(c, spec);
     if (!why)
         return 0;
-    return policy_bad(r, line, "loss_scaling: '%.100s' is no scaler: %s; see 'mpsim scaler --list'",
+    return policy_bad(r, line, "loss_scaling: '%.100s' is not a scaler: %s; see 'mpsim scaler --list'",
                       spec, why);
 }
 
@@ -150,7 +150,7 @@ static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
         return 0;
     }
     if (mpsim_optim_parse(&a, word))
-        return policy_bad(r, v->line, "optimizer: '%.60s' is none of sgd, adam, adamw, trace",
+        return policy_bad(r, v->line, "optimizer: '%.60s' is not one of sgd, adam, adamw, trace",
                           word);
     o->algorithm = (int)a;
     return 0;
@@ -173,7 +173,7 @@ static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
                  mpsim_optim_variant_at(i)->name);
     }
     return found ? policy_bad(r, v->line, "variant: too many")
-                 : policy_bad(r, v->line, "variant: '%.60s' is none of %s", word, list);
+                 : policy_bad(r, v->line, "variant: '%.60s' is not one of %s", word, list);
 }
 
 /* One word, or a list in the order of preference. */
@@ -200,7 +200,7 @@ static int set_store(policy_reader *r, const yaml_value *v, plan_optimizer *o)
             o->store = (mpsim_store)i;
             return 0;
         }
-    return policy_bad(r, v->line, "store: '%.60s' is none of nearest, stochastic, kahan", word);
+    return policy_bad(r, v->line, "store: '%.60s' is not one of nearest, stochastic, kahan", word);
 }
 
 static int set_states(policy_reader *r, const yaml_value *v, plan_optimizer *o)
@@ -214,7 +214,7 @@ static int set_states(policy_reader *r, const yaml_value *v, plan_optimizer *o)
         const size_t n = strlen(list);
         snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", mpsim_states_at(i)->name);
     }
-    return o->states ? 0 : policy_bad(r, v->line, "states: '%.60s' is none of %s", word, list);
+    return o->states ? 0 : policy_bad(r, v->line, "states: '%.60s' is not one of %s", word, list);
 }
 
 static int set_betas(policy_reader *r, const yaml_value *v, plan_optimizer *o)
@@ -419,7 +419,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
             if (value_text(r, "rule", item->value, &word))
                 return -1;
             if (mpsim_clip_parse(&p->clip, word))
-                return policy_bad(r, item->line, "clip: '%.60s' is no rule: torch, torch-cpu, apex, "
+                return policy_bad(r, item->line, "clip: '%.60s' is not a rule: torch, torch-cpu, apex, "
                                   "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, "
                                   "none", word);
         } else if (strcmp(item->key, "norm") == 0) {
@@ -454,7 +454,7 @@ static int set_word(policy_reader *r, const yaml_item *item, const char *const *
             *to = (uint8_t)i;
             return 0;
         }
-    return policy_bad(r, item->line, "grad_reduce: %s: '%.60s' is none of %s, %s, %s", item->key,
+    return policy_bad(r, item->line, "grad_reduce: %s: '%.60s' is not one of %s, %s, %s", item->key,
                       word, words[0], words[1], words[2]);
 }
 

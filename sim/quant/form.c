@@ -213,7 +213,7 @@ const quant_form *quant_form_find(const char *layout, const char *element, const
 {
     const quant_form *begin = quant_layout_find(layout);
     if (!begin) {
-        snprintf(why, size, "there is no layout '%s'", layout);
+        snprintf(why, size, "the layout '%s' is not known", layout);
         return NULL;
     }
     for (int several = 0; several <= 1; several++)

@@ -87,7 +87,7 @@ static int set_blocks(quant_geometry *g, uint32_t block_rows, uint32_t block_col
     const uint64_t down = f->multiple_rows ? f->multiple_rows : g->block_rows;
     const uint64_t across = f->multiple_cols ? f->multiple_cols : g->block_cols;
     if (g->rows % down || g->cols % across)
-        return refuse(why, size, "its %" PRIu64 " %s are no multiple of %" PRIu64 ", as blocks of %" PRIu64 "x%" PRIu64
+        return refuse(why, size, "its %" PRIu64 " %s are not a multiple of %" PRIu64 ", as blocks of %" PRIu64 "x%" PRIu64
                       " of %s need", g->rows % down ? g->rows : g->cols, g->rows % down ? "rows" : "columns",
                       g->rows % down ? down : across, g->block_rows, g->block_cols, f->layout);
     g->grid_rows = quant_up(g->rows, g->block_rows);
@@ -255,10 +255,10 @@ int quant_geometry_from(quant_geometry *g, const quant_form *f, const quant_shap
     quant_shape tensor;
     uint32_t block_rows = f->block_rows, block_cols = f->block_cols;
     if (logical_shape(f, codes, packed, &tensor))
-        return refuse(why, size, "the shape of the codes is none of %s of %s", f->type, f->layout);
+        return refuse(why, size, "the codes have none of the shapes of %s of %s", f->type, f->layout);
     if (block_rows == QUANT_ANY || block_cols == QUANT_ANY) {
         if (scales->rank < 2 || scales->rank > QUANT_RANK_MAX)
-            return refuse(why, size, "the scales are no matrix");
+            return refuse(why, size, "the scales are not a matrix");
         const size_t last = tensor.rank - 1;
         if (block_cols == QUANT_ANY)
             block_cols = side_of(tensor.sides[last], scales->sides[scales->rank - 1]);

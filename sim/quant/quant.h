@@ -151,7 +151,7 @@ typedef struct quant_geometry {
 
 /* quant_geometry_of -- of a tensor of this shape, two dimensions or more; blocks as of quant_form_find. In the swizzled
  * order a block has one row or one column: those of others are stored once for each of their rows. 0, or -1 and why the
- * form has no place for it: "its 40 columns are no multiple of 32, as blocks of 1x32 need". */
+ * form has no place for it: "its 40 columns are not a multiple of 32, as blocks of 1x32 need". */
 int quant_geometry_of(quant_geometry *g, const quant_form *f, size_t rank, const uint64_t *shape, uint32_t block_rows,
                       uint32_t block_cols, int swizzled, char *why, size_t size);
 

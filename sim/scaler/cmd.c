@@ -112,7 +112,7 @@ static int restore(run *r, const char *otherwise)
         return fail(EXIT_USAGE, "scaler: --state-in is a state of %s, not of %s",
                     escape_text(name, sizeof name, spec), t->label);
     if (mpsim_scaler_load(&t->scaler, state) != MPSIM_OK)
-        return fail(EXIT_DATA, "%s: no state of %s", escape_text(name, sizeof name, r->o->state_in),
+        return fail(EXIT_DATA, "%s: not a state of %s", escape_text(name, sizeof name, r->o->state_in),
                     t->label);
     t->least = t->most = t->last = t->scaler.scale;
     return 0;
@@ -309,7 +309,7 @@ static int log_of(const options *o, const input_options *from, char **operands, 
     if (n == 1 && texts)
         *path = operands[0];
     return n > 1 && texts == n
-               ? fail(EXIT_USAGE, "scaler: '%s' and the others are no files of tensors; if they "
+               ? fail(EXIT_USAGE, "scaler: '%s' and the others are not files of tensors; if they "
                                   "are logs: one at a time",
                       escape_text(name, sizeof name, operands[0]))
                : 0;
@@ -384,7 +384,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
     if (code)
         return code;
     if (report.log_path && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
-        return fail(EXIT_USAGE, "scaler: '%s' is no file of tensors; --amp, --state-in, "
+        return fail(EXIT_USAGE, "scaler: '%s' is not a file of tensors; --amp, --state-in, "
                                 "--state-out, --repeat and --format do not go with a log",
                     escape_text(name, sizeof name, report.log_path));
     if (!report.log_path && o->log_patterns.count)

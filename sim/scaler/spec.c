@@ -123,7 +123,7 @@ int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_T
     if (!text)
         return fail(error.exit, "%s", error.text);
     if (strncmp(text, state_head, STATE_HEAD) != 0 || split_state(text, &line, &rest))
-        code = fail(EXIT_DATA, "%s: no state of mpsim scaler --state-out", name);
+        code = fail(EXIT_DATA, "%s: not a state of mpsim scaler --state-out", name);
     else
         code = check_digest(name, text, rest);
     if (!code) {

@@ -174,7 +174,7 @@ static int read_chunk(checkpoint *c, pickle_ref key, pickle_ref value, chunk *to
         to->bytes == 0)
         return bad(c, "storage_data does not say of an item where it is");
     if (!*to->file || *to->file == '.' || strchr(to->file, '/'))
-        return bad(c, "'%.200s' is no name of a file beside .metadata", to->file);
+        return bad(c, "'%.200s' is not the name of a file beside .metadata", to->file);
     if (more && pickle_type_of(c->p, more) != PICKLE_NONE && pickle_count(c->p, more))
         return bad(c, "'%.200s' is stored with transformations, which are not read", to->name);
     return 0;
@@ -318,7 +318,7 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref
     const char *global = pickle_type_of(c->p, dtype) == PICKLE_GLOBAL ? pickle_global(c->p, dtype) : NULL;
     const torch_dtype *d = global ? torch_dtype_find(global) : NULL;
     if (!name || strlen(name) != n)
-        return bad(c, "the name of a tensor is no text");
+        return bad(c, "the name of a tensor is not a string");
     if (!d)
         return bad(c, "the dtype of tensor '%.200s' is not known", name);
     if (read_sizes(c, field(c, what, "size"), shape, &like.rank))
@@ -363,7 +363,7 @@ static int open_distcp(trace *t, const trace_options *options, trace_error *erro
     int result = read_metadata(&c);
     const pickle_ref root = c.p ? pickle_root(c.p) : PICKLE_ABSENT;
     if (result == 0 && !is_class(&c, root, "Metadata"))
-        result = bad(&c, "is no metadata of torch.distributed.checkpoint");
+        result = bad(&c, "is not the metadata of torch.distributed.checkpoint");
     if (result == 0)
         result = read_chunks(&c, root) || add_tensors(&c, root) ? -1 : 0;
     if (c.p)

@@ -277,7 +277,7 @@ static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uin
     const size_t entry = p->entry == PARTS_ONLY ? 0 : p->entry;
     const trace_tensor *there = entry < from->count ? &from->entries[entry].tensor : NULL;
     if (!there || (p->entry == PARTS_ONLY && from->count != 1))
-        trace_fail(from, error, TRACE_NO_OFFSET, "%zu tensors, where there is to be a piece of '%s'", from->count,
+        trace_fail(from, error, TRACE_NO_OFFSET, "%zu tensors, where there should be one piece of '%s'", from->count,
                    x->name);
     else if (there->format != x->format || (!x->format && strcmp(there->dtype, x->dtype) != 0))
         trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' is of dtype %s, not %s as '%s', of which it is a piece",

@@ -318,10 +318,10 @@ int trace_quantised_word(const char *word, char *why, size_t size)
     if (quant_layout_find(f.layout) && (!strchr(word, ':') || mpsim_format_find(f.element)))
         return 0;
     if (quant_layout_find(f.layout)) {
-        snprintf(why, size, "'%.64s' is no format of elements", f.element);
+        snprintf(why, size, "'%.64s' is not a format of elements", f.element);
         return -1;
     }
-    n += (size_t)snprintf(why, size, "'%.64s' is none of %s", word, parts_word);
+    n += (size_t)snprintf(why, size, "'%.64s' is not one of %s", word, parts_word);
     for (size_t i = 0; (form = quant_layout_at(i)) && n < size; i++)
         n += (size_t)snprintf(why + n, size - n, " %s", form->layout);
     return -1;

@@ -84,7 +84,7 @@ static int misfit(quantised_finder *f, const quant_form *form, uint32_t codes, u
 {
     const trace_entry *e = f->t->entries;
     if (!f->misfit[0] || f->weak)
-        snprintf(f->misfit, sizeof f->misfit, "codes '%.180s' with scales '%.180s' are no %s of %s: %.200s",
+        snprintf(f->misfit, sizeof f->misfit, "codes '%.180s' with scales '%.180s' do not fit %s of %s: %.200s",
                  e[codes].tensor.name, e[scales].tensor.name, form->type, form->layout, why);
     f->weak = 0;
     return 0;

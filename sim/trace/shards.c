@@ -40,7 +40,7 @@ static int compare_rows(const void *pa, const void *pb)
 static int add_row(json_cursor *c, index_map *m, const char *name, const char *file)
 {
     if (!*file || *file == '.' || strchr(file, '/'))
-        return trace_fail(c->t, c->error, cursor_offset(c), "'%.200s' is no name of a file beside the index", file);
+        return trace_fail(c->t, c->error, cursor_offset(c), "'%.200s' is not the name of a file beside the index", file);
     if (m->n == TRACE_ITEMS_MAX)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d tensors", TRACE_ITEMS_MAX);
     if (m->n == m->room) {

@@ -72,7 +72,7 @@ static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *
         const char *name = pickle_text(p, pickle_item(p, root, i), &n);
         torch_key *key = name ? torch_find_key(tree, name, n) : NULL;
         if (!name)
-            failed = trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is no text");
+            failed = trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string");
         else if (!key)
             failed = trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' is in the list and not in the object", name);
         else if (key->known)

@@ -86,7 +86,7 @@ int torch_add_array(trace *t, const trace_options *options, const torch_tree *tr
     if (row == -1)
         return 1;
     if (row < 0)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' has no byte order that is known", name);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' has a byte order that is not known", name);
     const int rank = torch_sizes(t, p, a.shape, name, "the shape", v.size, error);
     if (rank < 0)
         return -1;

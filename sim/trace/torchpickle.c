@@ -84,7 +84,7 @@ static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key
     memset(key, 0, sizeof *key);
     if (pickle_type_of(p, id) != PICKLE_TUPLE || pickle_count(p, id) < 5 ||
         !pickle_is_text(p, pickle_item(p, id, 0), "storage"))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle refers to something that is no storage of a tensor");
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle refers to something that is not a storage of a tensor");
     key->storage.dtype = torch_storage_find(name);
     if (!key->storage.dtype && !torch_storage_untyped(name)) {
         const torch_dtype *dtype = torch_dtype_find(name);
@@ -94,10 +94,10 @@ static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key
         key->storage.dtype = dtype;
     }
     if (!(key->key = pickle_text(p, pickle_item(p, id, 2), &key->n)))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is no text");
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string");
     const int64_t width = key->storage.dtype ? key->storage.dtype->bytes : 1;
     if (pickle_int(p, pickle_item(p, id, 4), &numel) || numel < 0 || numel > INT64_MAX / width)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' has no size that is possible", key->key);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the size of storage '%.200s' is not a possible one", key->key);
     key->storage.bytes = (uint64_t)(numel * width);
     return 0;
 }
@@ -160,7 +160,7 @@ int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_stora
         return -1;
     const torch_key *key = torch_find_key(tree, id.key, id.n);
     if (!key || !key->known)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "there is no storage '%.200s'", id.key);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle names no storage '%.200s'", id.key);
     *storage = key->storage;
     storage->dtype = id.storage.dtype;
     const pickle_ref view = pickle_item(p, pickle_persistent(p, r), 5);

@@ -87,7 +87,7 @@ static int read_shape(torch_walker *w, torch_view *v, pickle_ref size, pickle_re
     if (!stride)
         return 0;
     const int strides = torch_sizes(w->t, w->tree->p, stride, w->path, "its stride", v->stride, w->error);
-    return strides < 0 ? -1 : strides != rank ? torch_bad_tensor(w, "as many strides as sizes are needed") : 0;
+    return strides < 0 ? -1 : strides != rank ? torch_bad_tensor(w, "it has another number of strides than of sizes") : 0;
 }
 
 static int add_tensor(torch_walker *w, const torch_global *g, pickle_ref args)
@@ -107,7 +107,7 @@ static int add_tensor(torch_walker *w, const torch_global *g, pickle_ref args)
         return -1;
     set_dtype(&v, d);
     if (pickle_int(p, a[1], &offset) || offset < 0)
-        return torch_bad_tensor(w, "its offset is no natural number");
+        return torch_bad_tensor(w, "its offset is not a natural number");
     v.offset = (uint64_t)offset;
     int64_t negative = 0;
     if (pickle_count(p, a[5]) < 100)

@@ -14,7 +14,7 @@ int torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name,
     const pickle_type type = pickle_type_of(p, r);
     const size_t n = pickle_count(p, r);
     if (type != PICKLE_TUPLE && type != PICKLE_LIST)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s': %s is no tuple", name, what);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s': %s is not a tuple", name, what);
     if (n > TRACE_RANK_MAX)
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' has more than %d dimensions", name, TRACE_RANK_MAX);
     for (size_t i = 0; i < n; i++) {

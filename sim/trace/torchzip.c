@@ -137,7 +137,7 @@ static int open_members(archive *a, torch_tree *tree)
     if (find_root(a) || is_big_endian(a, &big) || short_text(a, "version", version, sizeof version))
         return -1;
     if (version[strspn(version, "0123456789\r\n ")])
-        return trace_fail(t, a->error, TRACE_NO_OFFSET, "version '%s' is no number", version);
+        return trace_fail(t, a->error, TRACE_NO_OFFSET, "version '%s' is not a number", version);
     const zip_member *m = member(a, "", "data.pkl");
     if (!m)
         return trace_fail(t, a->error, TRACE_NO_OFFSET, "the name of the pickle is too long");

@@ -113,7 +113,7 @@ static int add_parameter(zero_checkpoint *c, const char *path, const char *value
     const unsigned long long group = strtoull(path, &end, 10);
     if (end == path || *end != '/' || group >= GROUPS_MAX || read_shape(value, shape, &p.rank) ||
         trace_shape_bytes(shape, p.rank, 32, &p.count, &bytes))
-        return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "param_shapes/%.200s: '%.200s' is no shape", path, value);
+        return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "param_shapes/%.200s: '%.200s' is not a shape", path, value);
     if (c->n == TRACE_ITEMS_MAX)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d parameters", TRACE_ITEMS_MAX);
     if (c->n == c->room) {
@@ -284,7 +284,7 @@ static int read_vectors(zero_checkpoint *c, const trace *from, size_t rank)
         if (group >= c->groups)
             return trace_fail(from, c->error, TRACE_NO_OFFSET, "has more groups than rank 0");
         if (!x->format || x->rank != 1)
-            return trace_fail(from, c->error, TRACE_NO_OFFSET, "tensor '%s' is no vector of floating-point numbers",
+            return trace_fail(from, c->error, TRACE_NO_OFFSET, "tensor '%s' is not a vector of floating-point numbers",
                               x->name);
         row[group].entry[v->kind] = (uint32_t)i;
         if (v->kind == 0)

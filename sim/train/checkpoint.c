@@ -246,7 +246,7 @@ static int read_values(putting *p, const trace_tensor *tensor, const mpsim_forma
         for (size_t i = 0; i < got; i++)
             if (!(rounded[i] == values[at + i] || (isnan(rounded[i]) && isnan(values[at + i]))))
                 return trace_error_set(p->error, EXIT_DATA, trace_path(p->from), UINT64_MAX,
-                                       "tensor '%s': %g is no number of %s", tensor->name,
+                                       "tensor '%s': %g is not a number of %s", tensor->name,
                                        (double)values[at + i], f->name);
         at += got;
     }

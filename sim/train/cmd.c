@@ -306,7 +306,7 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     };
     int code = q->trace && !folder ? EXIT_IO : 0;
     if (!code && q->trace_steps && step_selection_parse(&w.recorder.steps, q->trace_steps))
-        code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is no list of steps, as 1,2,10-20",
+        code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is not a list of steps, as 1,2,10-20",
                     q->trace_steps);
     for (size_t k = 0; !code && k < w.recorder.steps.n_ranges; k++)
         if (w.recorder.steps.ranges[k].last > j->run.settings.steps)
@@ -560,7 +560,7 @@ int cmd_train(const command *self, int argc, char **argv)
         code = report_options_style(&report.style, &q.form, 0, "train",
                                     "--json and --csv exclude each other");
         if (!code && first < argc)
-            code = fail(EXIT_USAGE, "train: it takes no operand, and '%s' is one; try 'mpsim train "
+            code = fail(EXIT_USAGE, "train: it takes no operand, but '%s' is given; try 'mpsim train "
                                     "--help'", argv[first]);
         if (!code)
             code = report_options_threads(&q.form, "train");

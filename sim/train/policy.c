@@ -153,7 +153,7 @@ static int override_optimizer(const train_overrides *v, const struct network_def
 {
     mpsim_optim_algorithm a = n->algorithm;
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
-        return bad(error, "optimizer: '%.60s' is none of sgd, adam, adamw", v->optimizer);
+        return bad(error, "optimizer: '%.60s' is not one of sgd, adam, adamw", v->optimizer);
     if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
         c->lr = c->momentum = c->dampening = c->weight_decay = (double)NAN;
         c->beta1 = c->beta2 = c->eps = (double)NAN;
@@ -276,7 +276,7 @@ static int set_clip(const plan *p, const train_overrides *v, const struct networ
         t->max_norm = n->max_norm;
     }
     if (v->clip_rule && mpsim_clip_parse(&t->clip, v->clip_rule))
-        return bad(error, "clip: '%.60s' is no rule", v->clip_rule);
+        return bad(error, "clip: '%.60s' is not a rule", v->clip_rule);
     if (!isnan(v->max_norm)) {
         t->max_norm = v->max_norm;
         if (t->clip == MPSIM_CLIP_NONE && !v->clip_rule)
@@ -315,7 +315,7 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
     t->master = p->master;
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
-        return bad(error, "loss_scaling: '%.100s' is no scaler or has a parameter outside its "
+        return bad(error, "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its "
                           "domain", v->scaler);
     t->delayed = p->recipe && p->recipe->delayed;
     t->history = p->delayed;

@@ -59,7 +59,7 @@ static int find_tokens(text_file *x, size_t n, const char *path, trace_error *er
         if (layouts[i].magic == word_at(bytes, 0))
             l = &layouts[i];
     if (!l)
-        return refused(path, error, "no tokens of llm.c: it begins with neither 20240520 nor 20240801");
+        return refused(path, error, "not a file of tokens of llm.c: it begins with neither 20240520 nor 20240801");
     if (word_at(bytes, 1) != l->version)
         return trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "tokens of llm.c in version %" PRIu32 ", not %" PRIu32,
                                word_at(bytes, 1), l->version);

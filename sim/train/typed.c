@@ -45,7 +45,7 @@ int typed_word(const char *option, const char *text, const char *const *words, u
         }
         snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
     }
-    return fail(EXIT_USAGE, "train: --%s: '%s' is none of %s", option, text, list);
+    return fail(EXIT_USAGE, "train: --%s: '%s' is not one of %s", option, text, list);
 }
 
 int typed_format(const char *option, const char *text, char *to, size_t size)
@@ -54,7 +54,7 @@ int typed_format(const char *option, const char *text, char *to, size_t size)
     if (!text)
         return 0;
     if (!f || strlen(f->name) >= size)
-        return fail(EXIT_USAGE, "train: --%s: '%s' is no format: binary32, fp16, bf16", option, text);
+        return fail(EXIT_USAGE, "train: --%s: '%s' is not one of binary32, fp16, bf16", option, text);
     memset(to, 0, size);
     strcpy(to, f->name);
     return 0;

@@ -48,7 +48,7 @@ static int read_clip(train_words *w, train_overrides *o)
     if (colon || none) {
         snprintf(w->rule, sizeof w->rule, "%.*s", colon ? (int)(colon - text) : 4, text);
         if (mpsim_clip_parse(&known, w->rule) != MPSIM_OK || (known == MPSIM_CLIP_NONE && !none))
-            return fail(EXIT_USAGE, "train: --clip: '%s' is no rule: torch, apex, megatron, "
+            return fail(EXIT_USAGE, "train: --clip: '%s' is not a rule: torch, apex, megatron, "
                                     "deepspeed, ... (data/policies/README.md)", w->rule);
         o->clip_rule = w->rule;
     }
@@ -69,7 +69,7 @@ static int read_math(const train_words *w, train_settings *s)
         if (equals && !is_decoder(s))
             return fail(EXIT_USAGE, "train: --math: '%s': parts are for transformers, --net gpt or llama", text);
         if (equals && !norm && !softmax)
-            return fail(EXIT_USAGE, "train: --math: '%.*s' is none of norm, softmax", (int)n, text);
+            return fail(EXIT_USAGE, "train: --math: '%.*s' is not one of norm, softmax", (int)n, text);
         code = typed_format("math", equals ? equals + 1 : text,
                             norm      ? s->decoder.math_norm
                             : softmax ? s->decoder.math_softmax
@@ -115,7 +115,7 @@ static int read_optimizer(const train_words *w, train_overrides *o)
                                 "... (mpsim/optim.h)", w->variant);
     const char *why = w->scaler ? scaler_read(&scaler, w->scaler) : NULL;
     if (why)
-        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is no scaler of 'mpsim scaler --list': "
+        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is not a scaler of 'mpsim scaler --list': "
                                 "%s", w->scaler, why);
     o->optimizer = w->optimizer;
     o->variant = w->variant;

@@ -194,7 +194,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         (code = report_options_threads(&form, "verify")))
         goto done;
     if (architecture && !(v.architecture = architecture_find(architecture)))
-        code = fail(EXIT_USAGE, "verify: --architecture: '%s' is none of %s", architecture,
+        code = fail(EXIT_USAGE, "verify: --architecture: '%s' is not one of %s", architecture,
                     architecture_list());
     if (code || (code = check_groups(groups)) ||
         (code = check_options(&v, groups, vectors != NULL, architecture != NULL, list)))

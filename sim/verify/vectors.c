@@ -143,11 +143,11 @@ static int sort_arrays(const vector_file *f, const trace *t, type_arrays **types
         const int part = find_part(dot + 1);
         const int known = mpsim_format_parse(&fresh.format, fresh.name) == MPSIM_OK;
         if (known && part < 0)
-            return bad_array(f, error, x->name, "is none of a, b, c, d_fp32, d_fp16");
+            return bad_array(f, error, x->name, "is not one of a, b, c, d_fp32, d_fp16");
         if (part < 0)
             continue;
         if (!known)
-            return bad_array(f, error, x->name, "has no type: its name begins with no format");
+            return bad_array(f, error, x->name, "its name does not begin with a format, as fp16.a");
         size_t k = 0;
         while (k < n && strcmp(list[k].name, fresh.name) != 0)
             k++;

@@ -92,6 +92,6 @@ for part in "$@"; do
             measure GiB 1 $n --dtype fp32 "$dir/sparse"
         done
         ;;
-    *) echo "scale.sh: '$part' is none of tensors, files, steps, bytes, threads" >&2 && exit 2 ;;
+    *) echo "scale.sh: '$part' is not one of tensors, files, steps, bytes, threads" >&2 && exit 2 ;;
     esac
 done

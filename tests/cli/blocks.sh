@@ -23,12 +23,12 @@ refused() {
     ok $? "$*: $text"
 }
 refused "unknown format 'mxfp9': did you mean mxfp8" -f mxfp9
-refused 'mxfp8:foo: "foo" is no word of this recipe; there are floor' -f fp16,mxfp8:foo
-refused 'nvfp4:rceil: "rceil" is no word of this recipe' -f nvfp4:rceil
+refused 'mxfp8:foo: "foo" is not a word of this recipe; its words are floor' -f fp16,mxfp8:foo
+refused 'nvfp4:rceil: "rceil" is not a word of this recipe' -f nvfp4:rceil
 refused "'\\*' stands for the scale rules of a family" -f 'nvfp4:*'
 refused "recipe 'mxfp8' is there twice" -f mxfp8,fp16,mxfp8
 refused "recipe 'mxfp8:floor' is there twice" -f 'mxfp8:*,mxfp8:floor'
-refused '"0x4" is no shape of blocks' -f e4m3/0x4
+refused '"0x4" is not a shape of blocks' -f e4m3/0x4
 refused 'a block is of more than 1048576 elements' -f e4m3/2000x2000
 refused 'the smallest square of whole blocks along both axes is of more than' -f e4m3/100x77 --axis both
 refused "--rht is 16, 32, 64 or 128, not '17'" -f mxfp8 --rht 17

@@ -268,7 +268,7 @@ sed 's/"blocks": \[/"x": [/' "$blocks" >scales-less.json
 fails 3 'made without block recipes: run mpsim stat --json -f mxfp8' scales -o bad "$report" && nothing bad &&
     fails 3 '"blocks" are missing' scales scales-less.json
 ok $? 'scales: a report without block recipes'
-fails 2 'none of kind, tensor, layer, step, total' scales --by x "$blocks" && fails 2 'none of kind, tensor, layer, step, total' sqnr --by x "$blocks" &&
+fails 2 'not one of kind, tensor, layer, step, total' scales --by x "$blocks" && fails 2 'not one of kind, tensor, layer, step, total' sqnr --by x "$blocks" &&
     fails 2 'the report has none of these' sqnr -f nvfp4 "$blocks" && fails 2 'the report has none of these' scales -f fp16 "$blocks" &&
     fails 2 'scale is not for scales' scales -s 1 "$blocks" && fails 2 'select no tensor' scales -m nothing "$blocks" &&
     fails 2 'more than 60 recipes and groups: choose' scales --by tensor tiles.json && fails 2 'more than 60 rows' sqnr --by tensor wide.json
@@ -286,7 +286,7 @@ ok $? 'diff: one kind, one step'
 "$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && "$MPSIM" plot diff -o df same.json >out 2>err && whole df &&
     says df.svg 'all are equal' && gnuplot -d df.gp >out 2>err && [ ! -s err ]
 ok $? 'diff: nothing differs'
-fails 2 'none of ulp, sqnr' diff --column x differ.json && fails 2 'none of tensor, layer' diff --by kind differ.json &&
+fails 2 'not one of ulp, sqnr' diff --column x differ.json && fails 2 'not one of tensor, layer' diff --by kind differ.json &&
     fails 3 'takes one of mpsim diff --json' diff "$report"
 ok $? 'diff: what is refused'
 sed 's/"verdict": "close"/"verdict": 7/' differ.json >bad.json && fails 3 '"verdict" is missing or not a string' diff bad.json &&
@@ -456,7 +456,7 @@ bad_blocks() { # bad_blocks NAME SED TEXT: the same for scales and sqnr
 }
 bad_blocks 'blocks that are no list' 's/"blocks": \[/"blocks": 1, "x": [/' '"blocks" is missing or not an array'
 bad_blocks 'a recipe without a name' 's/"recipe": "mxfp8:floor"/"x": 1/' '"recipe" is missing or not a string'
-bad_blocks 'an axis that is none' 's/"axis": "columns"/"axis": "diagonal"/' '"axis" is none of rows, columns, requantised'
+bad_blocks 'an axis that is none' 's/"axis": "columns"/"axis": "diagonal"/' '"axis" is not one of rows, columns, requantised'
 bad_blocks 'a negative count' 's/"lost_blocks": 1/"lost_blocks": -1/' '"lost_blocks" is missing or not a count'
 bad_blocks 'no blocks in a recipe' 's/"saturated_blocks"/"x"/' '"saturated_blocks" is missing or not a count'
 bad_blocks 'more saturated blocks than blocks' 's/"saturated_blocks": 4/"saturated_blocks": 400/' 'counts contradict each other'
@@ -474,7 +474,7 @@ for share in -1 101 x '' nan; do
     fails 2 "'$share' is not per cent" sweep --underflow "$share" "$report"
     ok $? "sweep --underflow '$share'"
 done
-fails 2 "'layer' is none of kind, tensor, total" sweep --by layer "$report"
+fails 2 "'layer' is not one of kind, tensor, total" sweep --by layer "$report"
 ok $? 'sweep --by: the known words'
 fails 2 'more than 12 curves: .*--by' sweep -m '*' scales.json
 ok $? 'sweep: too many curves: how to choose'
@@ -531,7 +531,7 @@ bad_train 'a scale of 0' 's/"scale": 16.0/"scale": 0/'
 bad_train 'more lost than there are' \
     's/"wgrad": {"nonzero": [0-9]*, "lost": 0/"wgrad": {"nonzero": 3, "lost": 4/'
 bad_train 'no counts' 's/"wgrad": {/"x": {/'
-fails 2 "'loss' is none of wgrad" training --column loss "$train"
+fails 2 "'loss' is not one of wgrad" training --column loss "$train"
 ok $? 'training: an unknown column: the known ones'
 fails 2 'selects no run' training -m 'turing-*' "$train"
 ok $? 'training: no run selected'
@@ -567,7 +567,7 @@ for option in -kagrad --step=1 -ffp16 -s1 --log; do
 done
 fails 2 'column is not for ruler' ruler --column bias "$report"
 ok $? 'ruler --column: refused'
-fails 2 "'bits_lost' is none of rel_err" accumulation --column bits_lost "$dot"
+fails 2 "'bits_lost' is not one of rel_err" accumulation --column bits_lost "$dot"
 ok $? 'an unknown column: the known ones'
 fails 2 'selects no model' accumulation -m 'turing-*' "$dot"
 ok $? 'no model selected'
@@ -593,7 +593,7 @@ awk '/"name": "agrad:fc1"/ { for (i = 0; i < 61; i++) {
 fails 2 'more than 60 rows: .*--match.*--kind.*--step' ruler -m '*' -o bad many.json &&
     nothing bad
 ok $? 'too many rows: how to choose'
-fails 2 "'nips' is none of .*icml.*neurips" ruler --venue nips "$report"
+fails 2 "'nips' is not one of .*icml.*neurips" ruler --venue nips "$report"
 ok $? 'an unknown venue: the known ones'
 fails 2 'not a format' ruler --format fp16,fp8 "$report"
 ok $? 'a format that the report does not have'

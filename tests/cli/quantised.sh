@@ -81,7 +81,7 @@ ok $? "a block of mxfp8 as --explain has it"
 run 0 cast --explain 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 -f mxfp8:rceil:rht && has '^mxfp8:rceil:rht16: e4m3 in blocks of 1 x 32$' &&
     has '^  transform  Hadamard, of groups of 16: x is what it gives$' && has '^ *0  *-1  *-128  *0xf0  *-128  *-1  *0' &&
     run 0 cast --explain 1 -f e4m3/128x128:ue8m0,nvfp4:2d --json && has '"recipe": "e4m3/128x128:ue8m0"' && has '"recipe": "nvfp4:2d"' &&
-    run 2 cast --explain 1 -f mxfp8:up && has '"up" is no word of this recipe; there are floor even' err
+    run 2 cast --explain 1 -f mxfp8:up && has '"up" is not a word of this recipe; its words are floor even' err
 ok $? "--explain knows the words of recipes"
 
 # Nothing is written.
@@ -105,7 +105,7 @@ run 3 cast -f nvfp4 --quantised torchao -m act:blocks.0.attn.softmax -o "$dir/no
     has "tensor 'act:blocks.0.attn.softmax' of shape \[3, 2, 20, 20\] under nvfp4: torchao has no place for 4 dimensions" err
 ok $? "what has no place is named"
 run 3 cast -f mxfp8 --quantised te -m act:lnf -o "$dir/none" "$f" &&
-    has "tensor 'act:lnf' of shape \[3, 20, 32\] under mxfp8: its 60 rows are no multiple of 32, as blocks of 1x32 of te need" err
+    has "tensor 'act:lnf' of shape \[3, 20, 32\] under mxfp8: its 60 rows are not a multiple of 32, as blocks of 1x32 of te need" err
 ok $? "sides that the blocks do not divide"
 if [ -e /dev/full ]; then
     run 4 cast -q -f mxfp8 -o /dev/full "$f"

@@ -77,7 +77,7 @@ with_digest() {
 }
 printf 'mpsim.scaler-state/2 torch\nscale=1 step=x\n' >"$dir/head"
 with_digest "$dir/head" >"$dir/bad"
-run 3 scaler --pattern 0 --state-in "$dir/bad" && has 'no state of torch$' err; ok $? "a broken state"
+run 3 scaler --pattern 0 --state-in "$dir/bad" && has 'not a state of torch$' err; ok $? "a broken state"
 run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
 run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
 # every byte of a state with a bit flipped; lines that are missing, doubled, swapped; cut off, longer
@@ -184,7 +184,7 @@ ok $? "a trace from standard input"
 [ $? -eq 2 ] && has 'standard input can be read once only' err; ok $? "--repeat of standard input"
 mkfifo "$dir/pipe"
 cat "$trace/step_000500/rank_00000.safetensors" >"$dir/pipe" 2>/dev/null &
-run 2 scaler --repeat 3 "$dir/pipe" && has 'no regular file: it can be read once only' err; ok $? "--repeat of a pipe"
+run 2 scaler --repeat 3 "$dir/pipe" && has 'not a regular file: it can be read once only' err; ok $? "--repeat of a pipe"
 kill $! 2>/dev/null
 run 2 scaler --repeat 4294967295 "$trace" && has 'more than 10^8 steps' err; ok $? "--repeat without an end"
 run 3 scaler --match nosuch "$trace" && has 'no gradient is selected' err; ok $? "nothing selected"

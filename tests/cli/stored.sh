@@ -98,7 +98,7 @@ for recipe in mxfp8 nvfp4; do
 done
 ok $same "blocks longer than the matrix: the same numbers in both orders of scales"
 
-run 2 stat --stored tea "$files" && has "stat: --stored: 'tea' is none of parts plain torchao te compressed-tensors" err
+run 2 stat --stored tea "$files" && has "stat: --stored: 'tea' is not one of parts plain torchao te compressed-tensors" err
 ok $? "a word that is none"
 run 0 info --stored modelopt "$files/modelopt.safetensors" && has '; modelopt by --stored$'
 ok $? "a layout that the user says"

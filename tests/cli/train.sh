@@ -185,7 +185,7 @@ train 1 $again --quiet --check-digests "$dir/other" && has 'differ from .*: step
 train 3 $again --seed 1 --check-digests "$dir/digests" && has 'another run: seed 0, not 1' err; ok $? "--check-digests: of another run"
 printf 'x\n' >"$dir/other"
 # shellcheck disable=SC2086
-train 3 $again --check-digests "$dir/other" && has 'line 1: these are no digests' err; ok $? "--check-digests: no such file format"
+train 3 $again --check-digests "$dir/other" && has 'line 1: not a file of digests' err; ok $? "--check-digests: no such file format"
 for edit in '/^5 /d' '/^5 /p' '/^5 /{h;d};/^6 /G' '$d'; do
     sed "$edit" "$dir/digests" >"$dir/tampered"
     # shellcheck disable=SC2086

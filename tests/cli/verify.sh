@@ -139,7 +139,7 @@ bad 'array fp16.d_fp32 has shape 4, and 5' "results are short" short=d_fp32
 bad 'array fp16.a has 1 dimension, not 2' "a is flat" flat=a
 bad 'array fp16.b does not hold' "integers" whole=b
 bad 'array fp16.a, row 0, column 1: 0.333333343 (0x1.555556p-2) is not a number of fp16' "a value that fp16 does not have" third=a
-bad 'array fp16.e is none of' "an unknown array" name=e
+bad 'array fp16.e is not one of' "an unknown array" name=e
 file h100.npz hopper-fp16-fp16 fp16 5 16 third=d && unread 'd_fp16, row 1: 0.3333'; ok $? "a result that fp16 does not have"
 file h100.npz hopper-fp16-fp32 fp16 5 16
 head -c 300 "$v/h100.npz" >"$v/a100.npz"; unread 'a100.npz' && has '^vectors *h100.npz .* 5 *0 *hopper-fp16-fp32'; ok $? "a truncated file, and the other one is replayed"

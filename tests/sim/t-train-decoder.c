@@ -207,7 +207,7 @@ START_TEST(attention_in_fp8_needs_a_recipe)
     trace_error e = {0};
     write_file(said, sizeof said - 1);
     ck_assert_int_ne(policy_load(&loaded, path, 10, &e), 0);
-    ck_assert_ptr_nonnull(strstr(e.text, "fp8_attention: there is no FP8 recipe"));
+    ck_assert_ptr_nonnull(strstr(e.text, "fp8_attention: works on an FP8 recipe, and the policy has none"));
 }
 END_TEST
 
@@ -358,7 +358,7 @@ START_TEST(bad_tokens)
                 {20240520, 1, UINT32_MAX, 30, 0, "the header says 4294967295 tokens"},
                 {20240520, 1, 0, 1, 0, "the header says 0 tokens"},
                 {20240520, 3, 30, 30, 0, "in version 3, not 1"},
-                {20240326, 1, 30, 30, 0, "no tokens of llm.c"},
+                {20240326, 1, 30, 30, 0, "not a file of tokens of llm.c"},
                 {20240520, 1, 30, 30, 257, "token 1 is 257, not below the vocabulary of 257"}};
     trace_error e = {0};
     for (size_t i = 0; i < COUNT(rows); i++) {

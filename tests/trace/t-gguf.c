@@ -200,7 +200,7 @@ START_TEST(item_52_shapes_and_places)
     refused(&b, "is too large");
     b = head(1, 0);
     info(&b, "a", Q4_0, 33, 0);
-    refused(&b, "rows of 33 elements, which are no whole blocks of Q4_0");
+    refused(&b, "rows of 33 elements, which are not whole blocks of Q4_0");
     b = two();
     blob_set(&b, a + 25, UINT64_MAX, 8);
     refused(&b, "ends past the file's");

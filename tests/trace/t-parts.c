@@ -147,9 +147,9 @@ START_TEST(an_index_and_its_files_say_the_same)
         {"\"c\": \"1.safetensors\"", "", "tensor 'a' of '1.safetensors' is not in the index"},
         {"\"a\": \"1.safetensors\", \"a\": \"1.safetensors\"", "", "tensor 'a' occurs twice in the index"},
         {"\"a\": \"1.safetensors\"", "\"total_size\": 8", "total_size is 8, its tensors have 4 bytes"},
-        {"\"a\": \"../1.safetensors\"", "", "is no name of a file beside the index"},
-        {"\"a\": \"/etc/passwd\"", "", "is no name of a file beside the index"},
-        {"\"a\": \"\"", "", "is no name of a file beside the index"},
+        {"\"a\": \"../1.safetensors\"", "", "is not the name of a file beside the index"},
+        {"\"a\": \"/etc/passwd\"", "", "is not the name of a file beside the index"},
+        {"\"a\": \"\"", "", "is not the name of a file beside the index"},
         {"\"a\": \"model.safetensors.index.json\"", "", "a part of a trace cannot have parts itself"},
         {"\"a\": 1", "", "index is not valid: the name of its file expected"},
         {"\"a\": \"1.safetensors\",", "", "index is not valid"},
@@ -324,10 +324,10 @@ START_TEST(distributed_checkpoints_that_are_not_whole)
     expect("a file is missing", "d", "its file '__1_0.distcp' is missing");
     blob b = {0};
     bad_write("d/__1_0.distcp", &b);
-    expect("an empty file", "d", "are to be a tensor, but the file has 0");
+    expect("an empty file", "d", "should be a tensor, but the file has 0");
     copy_folder("d", "shards");
     change("d/.metadata", "__1_0.distcp", "../_0.distcp", 12);
-    expect("another folder", "d", "is no name of a file beside .metadata");
+    expect("another folder", "d", "is not the name of a file beside .metadata");
     copy_folder("d", "shards");
     change("d/.metadata", "TensorStorageMetadata", "TensorStorageMutadata", 21);
     expect("a class", "d", "'columns' is of class torch.distributed.checkpoint.metadata.TensorStorageMutadata");
@@ -340,7 +340,7 @@ START_TEST(distributed_checkpoints_that_are_not_whole)
     copy_folder("d", "shards");
     blob_text(&b, "\x80\4N.");
     bad_write("d/.metadata", &b);
-    expect("nothing", "d", "is no metadata of torch.distributed.checkpoint");
+    expect("nothing", "d", "is not the metadata of torch.distributed.checkpoint");
     blob_text(&b, "no pickle");
     bad_write("d/.metadata", &b);
     expect("text", "d", ".metadata: offset");

@@ -232,10 +232,10 @@ START_TEST(words_of_the_option)
     ck_assert_int_eq(trace_quantised_word("torchao", why, sizeof why), 0);
     ck_assert_int_eq(trace_quantised_word("te:e5m2", why, sizeof why), 0);
     ck_assert_int_eq(trace_quantised_word("te:e5m", why, sizeof why), -1);
-    ck_assert_str_eq(why, "'e5m' is no format of elements");
+    ck_assert_str_eq(why, "'e5m' is not a format of elements");
     ck_assert_int_eq(trace_quantised_word("", why, sizeof why), -1);
     ck_assert_int_eq(trace_quantised_word("tea", why, sizeof why), -1);
-    ck_assert_msg(strstr(why, "'tea' is none of parts plain torchao te"), "%s", why);
+    ck_assert_msg(strstr(why, "'tea' is not one of parts plain torchao te"), "%s", why);
 }
 END_TEST
 
@@ -278,19 +278,19 @@ typedef struct bad {
 /* clang-format off */
 static const bad rows[] = {
     {"scales of another shape", NULL, {{"w", "F8_E4M3", "[4,64]", 256, NULL}, {"w_scale", "U8", "[4,3]", 12, NULL}}, NULL,
-     "codes 'w' with scales 'w_scale' are no mxfp8-quantized of compressed-tensors: the shape of the scales does not fit"},
+     "codes 'w' with scales 'w_scale' do not fit mxfp8-quantized of compressed-tensors: the shape of the scales does not fit"},
     {"scales of another rank", NULL, {{"w", "F8_E4M3", "[4,64]", 256, NULL}, {"w_scale", "F32", "[2,2,2]", 32, NULL}}, NULL,
      "(--stored parts reads what is stored)"},
     {"scales of another dtype", NULL, {{"w", "F8_E4M3", "[4,64]", 256, NULL}, {"w_scale_inv", "I64", "[1,1]", 8, NULL}}, NULL,
      "the dtype of the scales"},
     {"tiles that are too few", NULL, {{"w", "F8_E4M3", "[4,640]", 2560, NULL}, {"w_scale_inv", "F32", "[1,4]", 16, NULL}}, NULL,
-     "no DeepSeek-V3 of deepseek"},
+     "do not fit DeepSeek-V3 of deepseek"},
     {"no multiple of the block", NULL, {{"w", "F8_E4M3", "[4,40]", 160, NULL}, {"w_scale", "U8", "[4,2]", 8, NULL}}, NULL,
-     "its 40 columns are no multiple of 32"},
+     "its 40 columns are not a multiple of 32"},
     {"one dimension", NULL, {{"w_packed", "U8", "[16]", 16, NULL}, {"w_scale", "U8", "[1]", 1, NULL}}, NULL,
-     "the shape of the codes is none of"},
+     "the codes have none of the shapes of"},
     {"packed codes that end within a group", NULL, {{"w_packed", "U8", "[1,25]", 25, NULL}, {"w_scale", "U8", "[1,1]", 1, NULL}}, NULL,
-     "no mxfp4-pack-quantized"},
+     "do not fit mxfp4-pack-quantized"},
     {"no scale of the tensor", NULL, {{"w_packed", "U8", "[1,16]", 16, NULL}, {"w_scale", "F8_E4M3", "[1,2]", 2, NULL}},
      "compressed-tensors", "'w_packed' is there without 'w_global_scale'"},
     {"no scales", NULL, {{"w_blocks", "U8", "[1,1,16]", 16, NULL}}, "gpt-oss", "'w_blocks' is there without 'w_scales'"},

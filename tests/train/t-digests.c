@@ -372,8 +372,8 @@ static void test_refused(void)
         int code;
         const char *says;
     } rows[] = {
-        {"", "", -1, "line 1: these are no digests"},
-        {"", "# mpsim-train-digests/3\n", -1, "line 1: these are no digests"},
+        {"", "", -1, "line 1: not a file of digests"},
+        {"", "# mpsim-train-digests/3\n", -1, "line 1: not a file of digests"},
         {"", "# mpsim-train-digests/2\n", -1, "cut off"},
         {"e", "# mpsim-train-digests/2\n1 40135c29 00f1e2d3c4b5a697\n", -1, "no lines '# run"},
         {"e", "# mpsim-train-digests/2\n# run mpsim-run/1\n# run net mlp\n", -1, "too early"},

@@ -211,7 +211,7 @@ START_TEST(test_errors)
     train_gemm g = {.model = &m, .a = &a, .b = &b, .b_transposed = 1, .stacks = 4};
     OK(ops->gemm(&engine, &d, &g, NULL));
     g.stacks = 5;
-    FAILS(ops->gemm(&engine, &d, &g, NULL), "12 rows of a are no stack of 5");
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "12 rows of a cannot be divided into 5 matrices");
     g.stacks = 4;
     g.shared = 3;
     FAILS(ops->gemm(&engine, &d, &g, NULL), "4 products share 3 each");

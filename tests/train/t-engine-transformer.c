@@ -485,8 +485,8 @@ START_TEST(test_errors_of_rows)
     FAILS(ops->activate(&engine, MPSIM_SWIGLU, NULL, &y, &x, NULL), "6 x 4 is needed");
     FAILS(ops->activate(&engine, MPSIM_GELU, format("binary64"), &y, &x, NULL), "activate: ");
     FAILS(ops->activate_backward(&engine, MPSIM_GELU, NULL, &y, &w, &x, NULL), "6 x 8 is needed");
-    FAILS(ops->causal(&engine, NULL, 1, &y, &x, NULL), "6 x 8 are no square matrices");
-    FAILS(ops->causal_backward(&engine, NULL, 1, &y, &x, &w, NULL), "no square matrices");
+    FAILS(ops->causal(&engine, NULL, 1, &y, &x, NULL), "6 x 8 is not a stack of square matrices");
+    FAILS(ops->causal_backward(&engine, NULL, 1, &y, &x, &w, NULL), "is not a stack of square matrices");
     train_tile t = {.matrices = 2, .length = 3, .first = 1, .cols = 3, .size = 8};
     FAILS(ops->tile_forward(&engine, &t, &y, &y, &m, &i, &x, NULL), "columns 1 to 4 of 2 matrices of 3");
     FAILS(ops->tile_end(&engine, NULL, &y, &m, &x, &m, &m, NULL), "a tile is missing");

@@ -334,7 +334,7 @@ static const struct change {
     {"\nbatch ", "\nbatch 0", "not a value here"},
     {"\nbatch ", "\nbatch 999999999999999999999", "not a value here"},
     {"\nbatch ", "\nbatch -", "not a value here"},
-    {"\ntf32 ", "\ntf32 1 ", "more than is expected"},
+    {"\ntf32 ", "\ntf32 1 ", "expected the end of the line, found"},
     {"\ngain 0x", "\ngain nan0x", "not a value here"},
     {"\nmath binary32", "\nmath e8m0", "no signed format within binary32 with a NaN"},
     {"\nmath binary32", "\nmath binary64", "no signed format within binary32 with a NaN"},
@@ -363,7 +363,7 @@ static const struct change {
     {" state=", " promote=4294967296 state=", "not a value here"},
     {" state=", " promote=0 promote=0 state=", "a second time: 'promote'"},
     {"\nend\n", "\nend\nend\n", "text after the end"},
-    {"\nend\n", "\n\n", "a plan or the end is due"},
+    {"\nend\n", "\n\n", "expected 'plan STEP' or 'end'"},
 };
 
 static const struct change decoder_changes[] = {
@@ -375,7 +375,7 @@ static const struct change decoder_changes[] = {
     {"\nrotary ", "\nrotary 2", "not a value here"},
     {"\ntied ", "\ntied -", "not a value here"},
     {"\nmath_norm ", "\nmath_norm x", "no signed format within binary32 with a NaN"},
-    {"\nmath_softmax ", "\nmath_softmax - ", "more than is expected"},
+    {"\nmath_softmax ", "\nmath_softmax - ", "expected the end of the line, found"},
     {"\nwire ", "\nwire -", "no signed format within binary32 with a NaN"},
     {"\nreduce ", "\nreduce x", "not a value here"},
     {"\ndecay ", "\ndecay x", "not a value here"},

@@ -16,7 +16,7 @@ static int check_causal(train_engine *e, const char *operation, const train_tens
     if (cpu_check(e, operation, x) || cpu_check_shape(e, operation, y, x->rows, x->cols))
         return -1;
     if (!x->cols || x->rows % x->cols)
-        return cpu_fail(e, "%s: %zu x %zu are no square matrices", operation, x->rows, x->cols);
+        return cpu_fail(e, "%s: %zu x %zu is not a stack of square matrices", operation, x->rows, x->cols);
     return 0;
 }
 

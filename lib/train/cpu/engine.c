@@ -54,7 +54,7 @@ static int cpu_put(train_engine *e, train_tensor *x, const float *values)
         return -1;
     for (size_t i = 0; i < n; i++)
         if (!(rounded[i] == values[i] || (isnan(rounded[i]) && isnan(values[i]))))
-            return cpu_fail(e, "put: element %zu, %a, is no number of %s", i, (double)values[i],
+            return cpu_fail(e, "put: element %zu, %a, is not a number of %s", i, (double)values[i],
                             x->format->name);
     x->inverse = 1;
     if (n)

@@ -64,7 +64,7 @@ static int slice_of(train_engine *e, const char *name, const train_tensor *x, si
     if (cpu_check(e, "gemm", x))
         return -1;
     if (x->rows % matrices)
-        return cpu_fail(e, "gemm: %zu rows of %s are no stack of %zu", x->rows, name, matrices);
+        return cpu_fail(e, "gemm: %zu rows of %s cannot be divided into %zu matrices", x->rows, name, matrices);
     s->height = x->rows / matrices;
     s->first = part->first;
     s->rows = part->n ? part->n : s->height;

@@ -125,7 +125,7 @@ static int check_activation(train_engine *e, const char *operation, mpsim_activa
         return -1;
     const size_t cols = kind == MPSIM_SWIGLU ? x->cols / 2 : x->cols;
     if (kind == MPSIM_SWIGLU && x->cols % 2)
-        return cpu_fail(e, "%s: %zu columns are no gates and values", operation, x->cols);
+        return cpu_fail(e, "%s: %zu columns cannot be halved into gates and values", operation, x->cols);
     return cpu_check_shape(e, operation, y, x->rows, cols);
 }
 

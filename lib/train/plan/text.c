@@ -131,7 +131,7 @@ static char *due(reader *r, const char *key)
 
 static int line_ends(reader *r)
 {
-    return r->rest ? bad(r, "more than is expected:", r->rest) : 0;
+    return r->rest ? bad(r, "expected the end of the line, found", r->rest) : 0;
 }
 
 /* The rest of a line: "key=value" of every field, each once, in any order. */
@@ -262,7 +262,7 @@ static int read_from(reader *r, const train_run *run, uint64_t *from)
     if (word && strcmp(word, "end") == 0 && !value && !r->rest)
         return run->n_plans ? 0 : bad(r, "no plan", NULL);
     if (!word || strcmp(word, "plan") != 0 || !value || r->rest)
-        return bad(r, "a plan or the end is due here, not", word ? word : "");
+        return bad(r, "expected 'plan STEP' or 'end', not", word ? word : "");
     if (run->n_plans == TRAIN_PLANS)
         return bad(r, "too many plans", NULL);
     if (train_read_integer(value, UINT64_MAX, from) ||
