@@ -4,7 +4,7 @@
 
 enum { WARPS = GPU_THREADS / 32, M = 16 };
 
-__global__ void __launch_bounds__(GPU_THREADS)
+__global__ void __launch_bounds__(GPU_THREADS, 1)
     mma_kernel(const __grid_constant__ gpu_dots j, const __grid_constant__ gpu_span span,
                gpu_tally *tally)
 {

@@ -149,9 +149,8 @@ built=$(dirname "${MPSIM_GPU:-./mpsim-gpu}")/gpu
 ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
     "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
 ok $? "ptxas serialises no wgmma"
-# checks/mma.cu is not asked: its kernel has the reference in integers beside one instruction.
-ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" "$built/checks/wgmma.ptxas"
-ok $? "and spills nothing in matrix products"
+ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
+ok $? "and spills nothing in matrix products and checks of their instructions"
 
 # ---- the search itself: a register of a product under way is read; more registers than there are; no file ----
 cat >"$dir/slow.cu" <<'X'
