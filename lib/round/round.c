@@ -187,7 +187,7 @@ enum {
     LEFT = 16,         /* codes that the reference decodes before the kernel tries again */
 };
 
-static void by_kernel(const job *j, const mpsim_kernels *kernels, mpsim_cast *k)
+static void by_kernel(const job *j, const mpsim_kernels *kernels, mpsim_cast_constants *k)
 {
     const size_t in = (size_t)k->source, out = (size_t)k->bytes;
     uint32_t words[WORDS + 64];
@@ -217,7 +217,7 @@ static int fits_f32(const mpsim_format *f)
 /* Check the arguments of an array function and do it. */
 static mpsim_status run(const job *j)
 {
-    mpsim_cast k;
+    mpsim_cast_constants k;
     if (mpsim_format_check(j->f) != MPSIM_OK || mpsim_rounding_check(j->r) != MPSIM_OK)
         return MPSIM_EINVAL;
     if (j->n > 0 && (!j->out || !j->in))

@@ -97,7 +97,7 @@ typedef struct cast_draws {
     int last, ties, to_even;
 } cast_draws;
 
-V_INLINE cast_draws cast_draws_of(const mpsim_cast *k)
+V_INLINE cast_draws cast_draws_of(const mpsim_cast_constants *k)
 {
     const cast_draws r = {v_u32((uint32_t)k->draw), v_u32((uint32_t)k->half),
                           v_u32((uint32_t)k->even), v_u32(k->ties == 3), k->last, k->ties, k->even};
@@ -140,7 +140,7 @@ typedef struct cast_limits { /* deterministic modes */
     vu32 threshold[2], by_odd, by_sign;
 } cast_limits;
 
-V_INLINE cast_limits cast_limits_of(const mpsim_cast *k)
+V_INLINE cast_limits cast_limits_of(const mpsim_cast_constants *k)
 {
     const cast_limits c = {{v_u32((uint32_t)k->threshold[0]), v_u32((uint32_t)k->threshold[1])},
                            v_u32((uint32_t)k->by_odd),
@@ -152,7 +152,7 @@ typedef struct cast_lean_constants {
     vu32 below, sign_bit, drop_base, past, base, unscale, max, subnormal, least, over[2];
 } cast_lean_constants;
 
-V_INLINE cast_lean_constants cast_lean_of(const mpsim_cast *k)
+V_INLINE cast_lean_constants cast_lean_of(const mpsim_cast_constants *k)
 {
     const cast_lean_constants c = {
         v_u32((uint32_t)k->below),           v_u32((uint32_t)k->sign_bit),
@@ -165,7 +165,7 @@ V_INLINE cast_lean_constants cast_lean_of(const mpsim_cast *k)
 }
 
 /* Infinities and NaN among the results. */
-V_INLINE vu32 cast_special(const mpsim_cast *k, vu32 a, m32 negative, m32 special, vu32 result)
+V_INLINE vu32 cast_special(const mpsim_cast_constants *k, vu32 a, m32 negative, m32 special, vu32 result)
 {
     const vu32 infinite[2] = {v_u32((uint32_t)k->infinite[0]), v_u32((uint32_t)k->infinite[1])};
     const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
@@ -176,7 +176,7 @@ V_INLINE vu32 cast_special(const mpsim_cast *k, vu32 a, m32 negative, m32 specia
     return v_pick_u32(special, specials, result);
 }
 
-V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
+V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x, size_t n,
                         const uint32_t *words, const int flat, const int product, const int mode,
                         const int values)
 {
@@ -251,7 +251,7 @@ V_INLINE void cast_lean(const mpsim_cast *k, void *out, const void *x, size_t n,
 #ifdef V_NEAR
 /* Results of sources u of magnitude a whose codes or values are `number`, signs and what is beyond all
  * numbers apart. */
-V_INLINE vu32 cast_signed(const mpsim_cast *k, vu32 u, vu32 a, vu32 number)
+V_INLINE vu32 cast_signed(const mpsim_cast_constants *k, vu32 u, vu32 a, vu32 number)
 {
     if (k->flush)
         number = v_keep_u32(v_gt_i32((vi32)number, v_i32((int32_t)k->flush_value)), number);
@@ -287,10 +287,10 @@ V_INLINE vu32 cast_sum_to(vu32 u, vu32 b, vu32 much, const int to)
 
 /* By a sum: h is so large a power of two that the last bit of a + h is that of the result,
  * which has the significand with its leading bit below h. Where k->near_sums says that all is normal. */
-V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_t n, const int to,
+V_INLINE void cast_sums(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const int to,
                         const int values)
 {
-    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const uint32_t lowest = (uint32_t)(k->near_base + 1) << 23, above = (uint32_t)k->near_drop << 23;
     const vu32 exponent = v_u32(0x7f800000), huge = v_u32((uint32_t)k->near_huge << 23),
                least = v_u32(lowest), up = v_u32(above), first = v_u32((lowest >> k->near_drop) + above);
@@ -308,9 +308,9 @@ V_INLINE void cast_sums(const mpsim_cast *given, void *out, const void *x, size_
 
 /* Nearest-even to the powers of two from 2^-127 on, without a sign and a zero: the code is binary32's
  * exponent field, up to 2^-126 by one bit less. A tie goes to the even code; up to 2^-128 there is none. */
-V_INLINE void cast_power(const mpsim_cast *given, void *out, const void *x, size_t n, const int values)
+V_INLINE void cast_power(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const int values)
 {
-    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const vu32 normal = v_u32(0x3fffff), subnormal = v_u32(0x1fffff), least = v_u32(0x400000);
     const vu32 over = v_u32((uint32_t)k->over[0]), small = v_u32((uint32_t)k->small[0]),
                refused = v_u32((uint32_t)k->negative), sign = v_u32((uint32_t)k->sign);
@@ -353,7 +353,7 @@ V_INLINE void cast_add(mpsim_counts *to, const cast_tally *t)
 }
 
 /* Deterministic: `rest` is the fraction. */
-V_INLINE m32 cast_decide(const mpsim_cast *k, vu32 rest, vu32 low, vu32 u)
+V_INLINE m32 cast_decide(const mpsim_cast_constants *k, vu32 rest, vu32 low, vu32 u)
 {
     vu32 odd = (low ^ (uint32_t)k->no_zero) & (uint32_t)k->by_odd;
     if (k->no_zero) /* nothing below the smallest number: even */
@@ -366,7 +366,7 @@ V_INLINE m32 cast_decide(const mpsim_cast *k, vu32 rest, vu32 low, vu32 u)
 }
 
 /* The value whose code (+ no_zero) is m: A was shifted by d and is E - h. */
-V_INLINE vu32 cast_value(const mpsim_cast *k, vu32 m, vu32 d, vu32 h)
+V_INLINE vu32 cast_value(const mpsim_cast_constants *k, vu32 m, vu32 d, vu32 h)
 {
     if (k->flat_values)
         return m << k->drop;
@@ -381,7 +381,7 @@ typedef struct cast_lanes {
     m32 kept, negative, special, over, zero;
 } cast_lanes;
 
-V_INLINE void cast_count(const mpsim_cast *k, cast_tally *t, const cast_lanes *l, m32 refused)
+V_INLINE void cast_count(const mpsim_cast_constants *k, cast_tally *t, const cast_lanes *l, m32 refused)
 {
     const vu32 none = v_u32(0);
     const m32 live = m32_and(l->kept, m32_not(l->special));
@@ -415,7 +415,7 @@ V_INLINE void cast_count(const mpsim_cast *k, cast_tally *t, const cast_lanes *l
 }
 
 /* The result of elements whose code (+ no_zero) is l->m, as a code or as `value`. */
-V_INLINE vu32 cast_result(const mpsim_cast *k, const cast_lanes *l, vu32 value, m32 refused,
+V_INLINE vu32 cast_result(const mpsim_cast_constants *k, const cast_lanes *l, vu32 value, m32 refused,
                           const int values)
 {
     const vu32 zero[2] = {v_u32((uint32_t)k->zero[0]), v_u32((uint32_t)k->zero[1])};
@@ -438,11 +438,11 @@ V_INLINE vu32 cast_result(const mpsim_cast *k, const cast_lanes *l, vu32 value, 
     return result;
 }
 
-V_INLINE void cast_full(const mpsim_cast *given, void *out, const void *x, size_t n,
+V_INLINE void cast_full(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
                         const uint32_t *words, mpsim_counts *counts, const int flat,
                         const int product, const int random, const int values, const int count)
 {
-    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     cast_tally tally = {v_u32(0), v_u32(0), v_u32(0), v_u32(0), v_u32(0)};
     for (size_t i = 0; i < n; i += V_LANES) {
         cast_lanes l;

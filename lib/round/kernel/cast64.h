@@ -71,7 +71,7 @@ V_INLINE vu64 cast64_contracted(vu64 e)
 }
 
 /* Stochastic, as cast_draw; here the fraction has all bits that matter, or-ed into one. */
-V_INLINE m64 cast64_draw(const mpsim_cast *k, vu64 b, vu64 d, vu64 word)
+V_INLINE m64 cast64_draw(const mpsim_cast_constants *k, vu64 b, vu64 d, vu64 word)
 {
     const vu64 near = v_shl_u64(b, 64 - d), far = v_shr_u64(b, d - 64);
     const m64 lost = m64_and(v_gt_i64((vi64)d, v_i64(64)),
@@ -81,7 +81,7 @@ V_INLINE m64 cast64_draw(const mpsim_cast *k, vu64 b, vu64 d, vu64 word)
     return v_gt_u64(f, limit + (~(f >> k->last) & (uint64_t)k->even));
 }
 
-V_INLINE m64 cast64_decide(const mpsim_cast *k, vu64 rest, vu64 low, vu64 u)
+V_INLINE m64 cast64_decide(const mpsim_cast_constants *k, vu64 rest, vu64 low, vu64 u)
 {
     vu64 odd = (low ^ k->no_zero) & (uint64_t)k->by_odd;
     if (k->no_zero)
@@ -91,14 +91,14 @@ V_INLINE m64 cast64_decide(const mpsim_cast *k, vu64 rest, vu64 low, vu64 u)
     return v_gt_u64(rest, v_pick_u64(other, v_u64(k->threshold[1]), v_u64(k->threshold[0])));
 }
 
-V_INLINE vu64 cast64_value(const mpsim_cast *k, vu64 m, vu64 d, vu64 h)
+V_INLINE vu64 cast64_value(const mpsim_cast_constants *k, vu64 m, vu64 d, vu64 h)
 {
     const vu64 e = v_shl_u64(m, d) + h + ((uint64_t)k->scale_exp << 52);
     const vu64 value = k->subnormal_values ? cast64_contracted(e) : e;
     return v_pick_u64(v_eq_u64(m, v_u64(1)), v_u64(k->least), value);
 }
 
-V_INLINE void cast64_count(const mpsim_cast *k, cast64_tally *t, const cast64_lanes *l, m64 refused)
+V_INLINE void cast64_count(const mpsim_cast_constants *k, cast64_tally *t, const cast64_lanes *l, m64 refused)
 {
     const vu64 none = v_u64(0);
     const m64 live = m64_and(l->kept, m64_not(l->special));
@@ -131,7 +131,7 @@ V_INLINE void cast64_count(const mpsim_cast *k, cast64_tally *t, const cast64_la
 }
 
 /* Infinities and NaN among the results. */
-V_INLINE vu64 cast64_special(const mpsim_cast *k, const cast64_lanes *l, vu64 result)
+V_INLINE vu64 cast64_special(const mpsim_cast_constants *k, const cast64_lanes *l, vu64 result)
 {
     const m64 is_nan = v_gt_i64((vi64)l->a, (vi64)l->infinity);
     const vu64 payload = l->a >> k->payload_shift & k->payload;
@@ -140,7 +140,7 @@ V_INLINE vu64 cast64_special(const mpsim_cast *k, const cast64_lanes *l, vu64 re
     return v_pick_u64(l->special, specials, result);
 }
 
-V_INLINE vu64 cast64_result(const mpsim_cast *k, const cast64_lanes *l, vu64 value, m64 refused,
+V_INLINE vu64 cast64_result(const mpsim_cast_constants *k, const cast64_lanes *l, vu64 value, m64 refused,
                             const int values)
 {
     const vu64 number = values ? value : l->m - k->no_zero;
@@ -159,7 +159,7 @@ V_INLINE vu64 cast64_result(const mpsim_cast *k, const cast64_lanes *l, vu64 val
 }
 
 /* The results of V_LANES / 2 sources, whose u, a, infinity and e are given. */
-V_INLINE vu64 cast64_half(const mpsim_cast *k, cast64_lanes *l, vu64 word, cast64_tally *tally,
+V_INLINE vu64 cast64_half(const mpsim_cast_constants *k, cast64_lanes *l, vu64 word, cast64_tally *tally,
                           const int product, const int random, const int values)
 {
     l->negative = v_top_u64(l->u & k->sign);
@@ -203,7 +203,7 @@ V_INLINE void cast64_put(void *out, size_t i, vu64 first, vu64 last, int bytes, 
 }
 
 /* The first and the last half of V_LANES sources from x on. */
-V_INLINE void cast64_load(const mpsim_cast *k, cast64_lanes l[2], const unsigned char *x, size_t i)
+V_INLINE void cast64_load(const mpsim_cast_constants *k, cast64_lanes l[2], const unsigned char *x, size_t i)
 {
     if (k->source == 4) {
         const vu32 u = v_load_u32(x + 4 * i), a = u & 0x7fffffff, e = cast_extended(a);
@@ -224,11 +224,11 @@ V_INLINE void cast64_load(const mpsim_cast *k, cast64_lanes l[2], const unsigned
     }
 }
 
-V_INLINE void cast_wide(const mpsim_cast *given, void *out, const void *x, size_t n,
+V_INLINE void cast_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
                         const uint32_t *words, mpsim_counts *counts, const int product,
                         const int random, const int values)
 {
-    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const vu64 none = v_u64(0);
     cast64_tally tally = {none, none, none, none, none};
     for (size_t i = 0; i < n; i += V_LANES) {
@@ -263,7 +263,7 @@ typedef struct cast64_sum {
     int drop, product, values;
 } cast64_sum;
 
-V_INLINE cast64_sum cast64_sum_of(const mpsim_cast *k, int product, int values)
+V_INLINE cast64_sum cast64_sum_of(const mpsim_cast_constants *k, int product, int values)
 {
     const uint64_t least = (uint64_t)(k->near_base + 1) << 52, up = (uint64_t)k->near_drop << 52;
     const cast64_sum s = {
@@ -297,7 +297,7 @@ V_INLINE vu64 cast64_add(const cast64_sum *s, vu64 a)
 }
 
 /* From binary64; results as u64, of V_LANES / 2 sources. */
-V_INLINE vu64 cast64_near(const mpsim_cast *k, const cast64_sum *s, vu64 u)
+V_INLINE vu64 cast64_near(const mpsim_cast_constants *k, const cast64_sum *s, vu64 u)
 {
     const vu64 a = u & ~CAST64_TOP;
     vu64 number = cast64_add(s, a);
@@ -319,10 +319,10 @@ V_INLINE vu64 cast64_near(const mpsim_cast *k, const cast64_sum *s, vu64 u)
     return __builtin_expect(m64_any(l.special), 0) ? cast64_special(k, &l, result) : result;
 }
 
-V_INLINE void cast64_sums(const mpsim_cast *given, void *out, const void *x, size_t n,
+V_INLINE void cast64_sums(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
                           const int product, const int values)
 {
-    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const cast64_sum s = cast64_sum_of(k, product, values);
     const unsigned char *from = x;
     for (size_t i = 0; i < n; i += V_LANES) {
@@ -333,10 +333,10 @@ V_INLINE void cast64_sums(const mpsim_cast *given, void *out, const void *x, siz
 }
 
 /* From binary32, whose subnormal numbers and zeros become numbers that are as good as zero. */
-V_INLINE void cast_sums_wide(const mpsim_cast *given, void *out, const void *x, size_t n,
+V_INLINE void cast_sums_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
                              const int values)
 {
-    const mpsim_cast here = *given, *k = &here; /* that no store changes */
+    const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const cast64_sum s = cast64_sum_of(k, 1, values);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & 0x7fffffff;

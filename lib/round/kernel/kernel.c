@@ -27,7 +27,7 @@ const mpsim_kernels *mpsim_kernels_choice(void)
 }
 
 /* A code as a result: itself, or the bits of its value. */
-static uint64_t as_result(const mpsim_cast *k, const mpsim_format *f, uint64_t code, int wide)
+static uint64_t as_result(const mpsim_cast_constants *k, const mpsim_format *f, uint64_t code, int wide)
 {
     if (!k->values)
         return code;
@@ -38,7 +38,7 @@ static uint64_t as_result(const mpsim_cast *k, const mpsim_format *f, uint64_t c
 }
 
 /* The results that are constants, from the reference. */
-static void constants(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
+static void constants(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
 {
     unsigned flags;
     for (int sign = 0; sign < 2; sign++) {
@@ -63,7 +63,7 @@ static void constants(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding
 }
 
 /* When the fraction, at the top of `lane` bits, makes the magnitude grow. */
-static void decision(mpsim_cast *k, const mpsim_rounding *r, int lane)
+static void decision(mpsim_cast_constants *k, const mpsim_rounding *r, int lane)
 {
     const uint64_t half = (uint64_t)1 << (lane - 1), never = half - 1 + half;
     const int n = r->sr_bits;
@@ -119,7 +119,7 @@ static uint64_t zero_up_to(const mpsim_rounding *r, int source)
 }
 
 /* What is the same in lanes of 32 and of 64 bits. */
-static void layout(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
+static void layout(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
 {
     const int fraction = wide ? 52 : 23, bias = wide ? 1023 : 127, lane = wide ? 64 : 32;
     const int top = wide ? 2046 : 254; /* no source needs a larger base */
@@ -148,7 +148,7 @@ static void layout(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r
 
 /* Where floating-point operations round as the integers do, without a subnormal number and without an
  * overflow on the way. Products want room below, too, for what they leave. */
-static void near(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int product, int wide)
+static void near(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int product, int wide)
 {
     const int up = !wide && product ? 29 : 0, rebias = !wide && product ? 1023 - 127 : 0;
     const int highest = (int)(f->max_finite >> f->mbits) + k->base; /* exponent field of the largest */
@@ -176,7 +176,7 @@ static void near(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, 
                                                           : MPSIM_CAST_NO_SUM;
 }
 
-int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
+int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source,
                     int values, int counted)
 {
     const mpsim_number scale = mpsim_number_f64(r->scale);

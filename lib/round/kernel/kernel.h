@@ -5,14 +5,20 @@
  * where there are any. Written once in the words of simd/generic.h and compiled by a unit for each
  * instruction set. The choice changes speed, never a bit.
  *
- * How: the magnitude of the source, read as an integer, is exponent and fraction one after the other.
- * Continued below the smallest normal number (exponents that are negative) it is the extended
- * magnitude E, which a power of two only shifts. Without the exponent it has at the smallest normal
- * number of the target, or below that without its own and with the leading bit that its significand
- * has, it is A, whose upper bits, from bit `drop` on, are the code; the carry of rounding runs into the
- * exponent by itself, and what is below bit `drop` is the fraction that decides. A scale that is a
- * power of two is a target whose exponents are lower by as much. Other scales are multiplied by, in
- * integers; what does not fit into the significand of E is or-ed into its last bit. */
+ * How: the bits of a source without its sign are an exponent field followed by a fraction. Read as one
+ * integer they grow with the magnitude. Call it E; a subnormal source is given the exponent field, zero or
+ * negative, that it would have if it were normal. Multiplying by a power of two adds to the field of E alone.
+ *
+ * From E comes an integer A. Its bits from bit `drop` on are the code, truncated; those below `drop` decide how
+ * it is rounded:
+ *   - of a number that is normal in the target, A is E less the exponent field at which the target's normal
+ *     numbers begin;
+ *   - of a smaller one A is the significand with its leading bit written out, and `drop` is larger by as much
+ *     as its exponent is smaller.
+ * Rounding away adds 1 to the code; a carry out of the fraction increments the exponent, since codes are
+ * consecutive. A scale that is a power of two lowers the target's exponents instead of touching the sources.
+ * By other scales sources are multiplied, in integers; bits that do not fit into the significand of E are or-ed
+ * into its last bit. */
 #ifndef MPSIM_LIB_ROUND_KERNEL_KERNEL_H
 #define MPSIM_LIB_ROUND_KERNEL_KERNEL_H
 
@@ -55,7 +61,7 @@ typedef enum mpsim_cast_sums {
 /* Everything about a source, a format and a rounding that the kernel needs, in plain integers. "By
  * sign": of positive, of negative numbers. Results are codes, or the bits of values of the source type;
  * in lanes of 64 bits those of binary64 values. */
-typedef struct mpsim_cast {
+typedef struct mpsim_cast_constants {
     mpsim_cast_loop loop;
     int source;          /* bytes of an element: 4 (binary32) or 8                          */
     int bytes;           /* bytes of a result                                               */
@@ -107,11 +113,11 @@ typedef struct mpsim_cast {
     uint64_t negative;    /* of a negative number in an unsigned format                     */
     uint64_t least;       /* smallest positive value                                        */
     unsigned zero_flags;  /* of +0                                                          */
-} mpsim_cast;
+} mpsim_cast_constants;
 
 /* n elements from x to out, element i with words[i] in stochastic modes; what happened is added to
  * *counts unless that is NULL. n < 2^32; x and out at any alignment; x == out if of one size. */
-typedef void mpsim_cast_function(const mpsim_cast *k, void *out, const void *x, size_t n,
+typedef void mpsim_cast_function(const mpsim_cast_constants *k, void *out, const void *x, size_t n,
                                  const uint32_t *words, mpsim_counts *counts);
 
 /* words[i], 0 <= i < 4 * blocks, are those of elements 4 * block + i; blocks is a multiple of 16. */
@@ -147,7 +153,7 @@ typedef struct mpsim_kernels {
 const mpsim_kernels *mpsim_kernels_choice(void);
 
 /* mpsim_cast_init -- fill *k for a source of `source` bytes. 0 if the kernel cannot do it. */
-int mpsim_cast_init(mpsim_cast *k, const mpsim_format *f, const mpsim_rounding *r, int source,
+int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source,
                     int values, int counted);
 
 /* mpsim_decoder_init -- fill *d. 0 if the kernel cannot do it. */

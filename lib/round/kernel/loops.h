@@ -9,7 +9,7 @@
 
 /* Each loop is a function of its own; n is a multiple of V_LANES. */
 #define LOOP(name, body)                                                                          \
-    static void name(const mpsim_cast *k, void *out, const void *x, size_t n,                     \
+    static void name(const mpsim_cast_constants *k, void *out, const void *x, size_t n,                     \
                      const uint32_t *words, mpsim_counts *counts)                                 \
     {                                                                                             \
         (void)words;                                                                              \
@@ -84,7 +84,7 @@ static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
 };
 
 /* Sums where they may be. */
-static mpsim_cast_function *choice(const mpsim_cast *k, int counted)
+static mpsim_cast_function *choice(const mpsim_cast_constants *k, int counted)
 {
 #ifdef V_NEAR
     static mpsim_cast_function *const sums[MPSIM_CAST_SUMS][2] = {
@@ -103,12 +103,12 @@ static mpsim_cast_function *choice(const mpsim_cast *k, int counted)
 }
 
 /* n < V_LANES elements: among zeros, which are not counted in the end. */
-static void part(const mpsim_cast *k, mpsim_cast_function *loop, unsigned char *out,
+static void part(const mpsim_cast_constants *k, mpsim_cast_function *loop, unsigned char *out,
                  const unsigned char *x, size_t n, const uint32_t *words, mpsim_counts *counts)
 {
     unsigned char from[8 * V_LANES] = {0}, to[8 * V_LANES];
     uint32_t draws[V_LANES] = {0};
-    mpsim_cast here = *k;
+    mpsim_cast_constants here = *k;
     if (n == 0)
         return;
     memcpy(from, x, n * (size_t)k->source);
@@ -124,14 +124,14 @@ static void part(const mpsim_cast *k, mpsim_cast_function *loop, unsigned char *
     }
 }
 
-void V_NAME(mpsim_cast)(const mpsim_cast *k, void *out, const void *x, size_t n,
+void V_NAME(mpsim_cast)(const mpsim_cast_constants *k, void *out, const void *x, size_t n,
                         const uint32_t *words, mpsim_counts *counts)
 {
     mpsim_cast_function *loop = choice(k, counts != NULL);
     unsigned char *to = out;
     const unsigned char *from = x;
     const size_t full = (size_t)V_LANES * (size_t)k->bytes, past = (uintptr_t)out % full;
-    mpsim_cast here = *k;
+    mpsim_cast_constants here = *k;
     here.stream = k->stream && past % (size_t)k->bytes == 0;
     size_t head = here.stream && past ? (full - past) / (size_t)k->bytes : 0;
     head = head < n ? head : n;
