@@ -26,8 +26,9 @@ static int check_update(train_engine *e, const train_update *u)
         return cuda_fail(e, "optim: %s of %s in %s: %s", o->variant->name,
                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->param.name,
                          mpsim_status_string(s));
-    const int adam = o->algorithm != MPSIM_OPTIM_SGD;
-    if (((adam || o->momentum != 0) && !u->m) || (adam && !u->v) || (o->amsgrad && !u->vmax))
+    const unsigned arrays = mpsim_optim_arrays(o);
+    if (((arrays & MPSIM_OPTIM_M) && !u->m) || ((arrays & MPSIM_OPTIM_V) && !u->v) ||
+        ((arrays & MPSIM_OPTIM_VMAX) && !u->vmax))
         return cuda_fail(e, "optim: a state is missing");
     return check(e, "optim", u->param) || check(e, "optim", u->grad) ||
                    check_formats(e, "optim", u->param->format, &o->param) ||
@@ -45,6 +46,8 @@ static int optim_set(train_engine *e, const train_update *u, gpu_optim *g, gpu_r
     if (check_update(e, u))
         return -1;
     const mpsim_optim *o = u->optim;
+    if (!mpsim_optim_traits_of(o->algorithm)->cuda)
+        return cuda_fail(e, "optim: the device has no %s", mpsim_optim_traits_of(o->algorithm)->title);
     if (u->step == 0 || (o->store == MPSIM_STORE_STOCHASTIC && !u->rng))
         return cuda_fail(e, "optim: a step from 1 and random bits are needed");
     if (gpu_optim_set(g, r, o, u->step) || u->kahan)

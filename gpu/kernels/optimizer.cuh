@@ -258,8 +258,8 @@ static inline int gpu_optim_set(gpu_optim *g, gpu_reference *r, const mpsim_opti
     memset(g, 0, sizeof *g);
     g->torch = rows[row].torch;
     g->reciprocal = rows[row].reciprocal;
-    g->adam = o->algorithm != MPSIM_OPTIM_SGD;
-    g->decoupled = o->algorithm == MPSIM_OPTIM_ADAMW;
+    g->adam = mpsim_optim_traits_of(o->algorithm)->family == MPSIM_OPTIM_ADAM;
+    g->decoupled = mpsim_optim_traits_of(o->algorithm)->decoupled;
     g->amsgrad = o->amsgrad;
     g->nesterov = o->nesterov;
     g->maximize = o->maximize;

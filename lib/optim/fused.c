@@ -31,19 +31,13 @@ static inline float second_moment(const mpsim_optim_job *j, const mpsim_optim_bl
 
 static void store(const mpsim_optim_job *j, const mpsim_optim_block *b, results *r)
 {
-    const int adam = j->o->algorithm != MPSIM_OPTIM_SGD;
-    if (adam || j->x.has_momentum)
+    if (mpsim_optim_stores_m(j))
         mpsim_optim_store_state(j, b->m, r->m, b->n);
-    if (adam)
+    if (j->arrays & MPSIM_OPTIM_V)
         mpsim_optim_store_state(j, b->v, r->v, b->n);
-    if (j->o->amsgrad)
+    if (j->arrays & MPSIM_OPTIM_VMAX)
         mpsim_optim_store_state(j, b->vmax, r->vmax, b->n);
     mpsim_optim_store_param(j, b, r->p);
-}
-
-static inline int decoupled(const mpsim_optim *o)
-{
-    return o->algorithm == MPSIM_OPTIM_ADAMW;
 }
 
 /* Decay and momentum that are 0 in binary32 are none. */
@@ -99,7 +93,7 @@ static void adam_fused_double(const mpsim_optim_job *j, const mpsim_optim_block 
     const float root = j->x.root, step_size = j->x.step_size;
     for (size_t i = 0; i < b->n; i++) {
         float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
-        if (o->weight_decay != 0 && decoupled(o))
+        if (o->weight_decay != 0 && j->traits->decoupled)
             p = (float)((double)p - o->lr * o->weight_decay * (double)p);
         else if (o->weight_decay != 0)
             g = (float)((double)g + (double)p * o->weight_decay);
@@ -158,12 +152,11 @@ static void numbers_adam_float(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 static void adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
-    const mpsim_optim *o = j->o;
     const float wd = j->x.wd, decay = j->x.decay, eps = j->x.eps, b1 = j->x.b1, b2 = j->x.b2;
     const float root = j->x.root, step_size = j->x.step_size;
     for (size_t i = 0; i < b->n; i++) {
         float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
-        if (wd != 0 && decoupled(o))
+        if (wd != 0 && j->traits->decoupled)
             p = fmaf(-decay, p, p);
         else if (wd != 0)
             g = fmaf(p, wd, g);
@@ -225,14 +218,13 @@ static void numbers_adam_cpu(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 static void adam_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
-    const mpsim_optim *o = j->o;
     const int fused = j->row->fused;
     const float wd = j->x.wd, eps = j->x.eps, b2 = j->x.b2, kept = j->x.kept;
     const float w = j->x.rest1, rest = j->x.rest2, root = j->x.root, step_size = j->x.step_size;
     for (size_t i = 0; i < b->n; i++) {
         const float m = b->m[i], v = b->v[i];
         float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
-        if (wd != 0 && decoupled(o))
+        if (wd != 0 && j->traits->decoupled)
             p *= kept;
         else if (wd != 0)
             g = multiply_add(fused, p, wd, g);
@@ -299,19 +291,18 @@ static void numbers_adam_apex(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 static void adam_apex(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
-    const mpsim_optim *o = j->o;
     const float lr = j->x.lr, decay = j->x.wd, eps = j->x.eps, b1 = j->x.b1, b2 = j->x.b2;
     const float rest1 = j->x.rest1, rest2 = j->x.rest2, bc1 = j->x.bc1, bc2 = j->x.bc2;
     for (size_t i = 0; i < b->n; i++) {
         const float p = b->p[i];
         float g = mpsim_optim_gradient(&j->x, b->g[i]);
-        if (!decoupled(o))
+        if (!j->traits->decoupled)
             g = fmaf(decay, p, g);
         r.m[i] = fmaf(b->m[i], b1, rest1 * g);
         r.v[i] = fmaf(b->v[i], b2, g * (rest2 * g));
         const float denominator = sqrtf(r.v[i] / bc2) + eps;
         float update = r.m[i] / bc1 / denominator;
-        if (decoupled(o))
+        if (j->traits->decoupled)
             update = fmaf(decay, p, update);
         r.p[i] = fmaf(-lr, update, p);
     }
@@ -354,13 +345,12 @@ static void numbers_adam_ieee(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 static void adam_ieee(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
-    const mpsim_optim *o = j->o;
     const float lr = j->x.lr, wd = j->x.wd, decay = j->x.decay, eps = j->x.eps;
     const float b1 = j->x.b1, b2 = j->x.b2, rest1 = j->x.rest1, rest2 = j->x.rest2;
     const float bc1 = j->x.bc1, bc2 = j->x.bc2;
     for (size_t i = 0; i < b->n; i++) {
         float p = b->p[i], g = mpsim_optim_gradient(&j->x, b->g[i]);
-        if (wd != 0 && decoupled(o))
+        if (wd != 0 && j->traits->decoupled)
             p = p - decay * p;
         else if (wd != 0)
             g = g + wd * p;

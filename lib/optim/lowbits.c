@@ -62,7 +62,7 @@ static void adam_msamp(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     results r;
     const mpsim_optim_numbers *x = &j->x;
-    const int decoupled = j->o->algorithm == MPSIM_OPTIM_ADAMW;
+    const int decoupled = j->traits->decoupled;
     for (size_t i = 0; i < b->n; i++) {
         float p = b->p[i], g = x->negates ? -b->g[i] : b->g[i];
         if (x->decays && decoupled)

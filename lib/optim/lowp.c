@@ -36,7 +36,7 @@ static void adam_torchao(const mpsim_optim_job *j, const mpsim_optim_block *b)
     for (size_t i = 0; i < b->n; i++) {
         float g = b->g[i];
         p[i] = b->p[i];
-        if (o->algorithm == MPSIM_OPTIM_ADAMW)
+        if (j->traits->decoupled)
             p[i] = p[i] - decay * p[i];
         else
             g = g + wd * p[i];
@@ -82,7 +82,7 @@ static void start(const mpsim_optim_job *j, const mpsim_optim_block *b, const mp
 {
     const mpsim_optim *o = j->o;
     memcpy(g, b->g, b->n * sizeof *g);
-    if (o->weight_decay != 0 && o->algorithm == MPSIM_OPTIM_ADAMW)
+    if (o->weight_decay != 0 && j->traits->decoupled)
         mpsim_op_mul(x, &j->param, b->p, 1 - o->lr * o->weight_decay);
     else if (o->weight_decay != 0)
         mpsim_op_add(x, &j->param, g, b->p, o->weight_decay);
@@ -163,7 +163,7 @@ const mpsim_step mpsim_adam_optimi = {numbers_adam_optimi, adam_optimi};
 static void start_triton(const mpsim_optim_job *j, const mpsim_optim_block *b, float *g)
 {
     memcpy(g, b->g, b->n * sizeof *g);
-    if (j->x.decays && j->o->algorithm == MPSIM_OPTIM_ADAMW) {
+    if (j->x.decays && j->traits->decoupled) {
         mpsim_op(MPSIM_OP_SCALE, b->p, b->p, NULL, j->x.kept, b->n);
         mpsim_hold_array(&j->param, b->p, b->n);
     } else if (j->x.decays) {

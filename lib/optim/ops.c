@@ -301,7 +301,7 @@ static void start_gradient(const mpsim_optim_job *j, const mpsim_optim_block *b,
 {
     for (size_t i = 0; i < b->n; i++)
         g[i] = mpsim_optim_gradient(&j->x, b->g[i]);
-    if (j->o->weight_decay != 0 && j->o->algorithm != MPSIM_OPTIM_ADAMW)
+    if (j->o->weight_decay != 0 && !j->traits->decoupled)
         mpsim_op_add(x, &j->param, g, b->p, j->o->weight_decay);
 }
 
@@ -341,7 +341,7 @@ static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_blo
     float g[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;
     start_gradient(j, b, x, g);
-    if (o->weight_decay != 0 && o->algorithm == MPSIM_OPTIM_ADAMW)
+    if (o->weight_decay != 0 && j->traits->decoupled)
         mpsim_op_mul(x, &j->param, b->p, 1 - o->lr * o->weight_decay);
     mpsim_op_lerp(x, &j->state, b->m, g, 1 - o->beta1);
     mpsim_op_mul(x, &j->state, b->v, o->beta2);
@@ -356,7 +356,7 @@ static void numbers_adam(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
     x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
     x->root = (float)sqrt(1 - j->beta2.of_double);
-    if (j->row->kernel[1] == MPSIM_STEP_ADAM_OPS_RECIPROCAL)
+    if (j->row->kernel[MPSIM_OPTIM_ADAM] == MPSIM_STEP_ADAM_OPS_RECIPROCAL)
         x->root = 1 / x->root;
     x->step_size = (float)-(j->o->lr / (1 - j->beta1.of_double));
 }

@@ -13,10 +13,11 @@ void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a, const mpsim_optim
     memset(o, 0, sizeof *o);
     o->variant = v;
     o->algorithm = (uint8_t)a;
-    o->lr = 1e-3;
-    o->weight_decay = a == MPSIM_OPTIM_ADAMW ? 1e-2 : 0;
-    o->beta1 = 0.9;
-    o->beta2 = 0.999;
+    const mpsim_optim_traits *t = mpsim_optim_traits_of((int)a);
+    o->lr = t->lr;
+    o->weight_decay = t->weight_decay;
+    o->beta1 = t->beta1;
+    o->beta2 = t->beta2;
     o->eps = 1e-8;
     o->grad_scale = 1;
     o->param = o->state = *mpsim_format_find("binary32");
@@ -54,7 +55,7 @@ static int is_available(const mpsim_optim_row *r, const mpsim_optim *o)
         needs |= MPSIM_HAS_NESTEROV;
     if (o->dampening != 0 && o->dampening != o->momentum)
         needs |= MPSIM_HAS_DAMPENING;
-    if (o->amsgrad && o->algorithm == MPSIM_OPTIM_SGD)
+    if (o->amsgrad && !mpsim_optim_has(o->algorithm, MPSIM_OPTIM_AMSGRAD))
         return 0;
     return (r->variant.algorithms >> o->algorithm & 1) && (r->variant.stores >> o->store & 1) &&
            (needs & ~(unsigned)r->options) == 0;
@@ -84,7 +85,7 @@ mpsim_status mpsim_optim_check(const mpsim_optim *o)
 
 static mpsim_optim_power power_of(const mpsim_optim *o, double beta, uint64_t step)
 {
-    if (o->algorithm == MPSIM_OPTIM_SGD)
+    if (!mpsim_optim_traits_of(o->algorithm)->corrects)
         return (mpsim_optim_power){.of_double = 0, .of_float = 0};
     return (mpsim_optim_power){.of_double = mpsim_power(beta, step),
                                .of_float = mpsim_power((double)(float)beta, step)};
@@ -92,11 +93,11 @@ static mpsim_optim_power power_of(const mpsim_optim *o, double beta, uint64_t st
 
 static int has_arrays(const mpsim_optim *o, const mpsim_optim_tensor *t)
 {
-    const int adam = o->algorithm != MPSIM_OPTIM_SGD;
+    const unsigned arrays = mpsim_optim_arrays(o);
     if (t->n == 0)
         return 1;
-    return t->param && t->grad && (t->m || (!adam && o->momentum == 0)) && (t->v || !adam) &&
-           (t->vmax || !o->amsgrad) && (t->kahan || o->store != MPSIM_STORE_KAHAN);
+    return t->param && t->grad && (t->m || !(arrays & MPSIM_OPTIM_M)) && (t->v || !(arrays & MPSIM_OPTIM_V)) &&
+           (t->vmax || !(arrays & MPSIM_OPTIM_VMAX)) && (t->kahan || o->store != MPSIM_STORE_KAHAN);
 }
 
 static float *from(float *x, size_t i)
@@ -124,7 +125,6 @@ static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel,
     float p[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK], vmax[MPSIM_OPTIM_BLOCK];
     mpsim_optim_block part = *b;
     mpsim_optim_results r = {b->p, b->m, b->v, b->vmax};
-    const int adam = j->o->algorithm != MPSIM_OPTIM_SGD;
     if (!j->param.exact)
         r.p = p;
     if (!j->state.exact) {
@@ -136,11 +136,11 @@ static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel,
         part.n = MPSIM_OPTIM_BLOCK;
     part.n = kernel(j, &part, &r);
     mpsim_optim_store_param(j, &part, r.p);
-    if (adam || j->x.has_momentum)
+    if (mpsim_optim_stores_m(j))
         mpsim_optim_store_state(j, b->m, r.m, part.n);
-    if (adam)
+    if (j->arrays & MPSIM_OPTIM_V)
         mpsim_optim_store_state(j, b->v, r.v, part.n);
-    if (j->o->amsgrad)
+    if (j->arrays & MPSIM_OPTIM_VMAX)
         mpsim_optim_store_state(j, b->vmax, r.vmax, part.n);
     return part.n;
 }
@@ -149,7 +149,6 @@ static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel,
 static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t begin, size_t end,
                 int tail, mpsim_step_function *kernel)
 {
-    const mpsim_step *const step = j->o->algorithm == MPSIM_OPTIM_SGD ? j->row->sgd : j->row->adam;
     const size_t most = kernel ? MPSIM_OPTIM_LEFT : MPSIM_OPTIM_BLOCK;
     mpsim_optim_block b = {
         .p = t->param + begin, .g = t->grad + begin, .m = from(t->m, begin),
@@ -162,7 +161,7 @@ static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t be
             continue;
         mpsim_optim_block left = b;
         left.n = b.n < most ? b.n : most;
-        step->run(j, &left);
+        j->run->run(j, &left);
         advance(&b, left.n);
     }
 }
@@ -172,9 +171,8 @@ static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t be
 static mpsim_step_function *kernel_of(const mpsim_optim_job *j)
 {
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
-    const int adam = j->o->algorithm != MPSIM_OPTIM_SGD;
     const int exact = j->param.exact && j->state.exact && j->o->store != MPSIM_STORE_KAHAN;
-    return k && (exact || j->row->one_pass) ? k->step[j->row->kernel[adam]] : NULL;
+    return k && (exact || j->row->one_pass) ? k->step[j->row->kernel[j->traits->family]] : NULL;
 }
 
 /* What all variants round alike, or most of them; the variant's own numbers. */
@@ -187,7 +185,7 @@ static void find_numbers(mpsim_optim_job *j)
         .rest1 = (float)(1 - o->beta1), .rest2 = (float)(1 - o->beta2),
         .grad_scale = (float)o->grad_scale, .decays = o->weight_decay != 0,
         .has_momentum = o->momentum != 0, .divides = o->grad_scale != 1, .negates = o->maximize};
-    (o->algorithm == MPSIM_OPTIM_SGD ? j->row->sgd : j->row->adam)->numbers(j, &j->x);
+    j->run->numbers(j, &j->x);
 }
 
 mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,
@@ -197,7 +195,9 @@ mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_o
         (o->store == MPSIM_STORE_STOCHASTIC && !rng))
         return MPSIM_EINVAL;
     const mpsim_optim_row *const row = mpsim_optim_row_of(o->variant);
-    mpsim_optim_job j = {.o = o, .row = row, .step = step, .rng = rng,
+    const mpsim_optim_traits *const traits = mpsim_optim_traits_of(o->algorithm);
+    mpsim_optim_job j = {.o = o, .row = row, .traits = traits, .run = row->step[traits->family],
+                         .arrays = mpsim_optim_arrays(o), .step = step, .rng = rng,
                          .param = mpsim_hold(&o->param), .state = mpsim_hold(&o->state),
                          .beta1 = power_of(o, o->beta1, step),
                          .beta2 = power_of(o, o->beta2, step)};

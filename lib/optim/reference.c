@@ -30,7 +30,7 @@ static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, si
     for (size_t i = begin; i < end; i++) {
         double g = a->g[i] / o->grad_scale;
         g = o->maximize ? -g : g;
-        if (o->weight_decay != 0 && o->algorithm == MPSIM_OPTIM_ADAMW)
+        if (o->weight_decay != 0 && r->decoupled)
             a->p[i] -= o->lr * o->weight_decay * a->p[i];
         else if (o->weight_decay != 0)
             g += o->weight_decay * a->p[i];
@@ -45,16 +45,16 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
 {
     if (mpsim_optim_check(o) != MPSIM_OK || step == 0)
         return MPSIM_EINVAL;
-    const int adam = o->algorithm != MPSIM_OPTIM_SGD;
-    if (n > 0 && (!param || !grad || (!m && (adam || o->momentum != 0)) || (!v && adam) ||
-                  (!vmax && o->amsgrad)))
+    const unsigned arrays = mpsim_optim_arrays(o);
+    const int has_m = arrays & MPSIM_OPTIM_M, has_v = arrays & MPSIM_OPTIM_V, has_vmax = arrays & MPSIM_OPTIM_VMAX;
+    if (n > 0 && (!param || !grad || (!m && has_m) || (!v && has_v) || (!vmax && has_vmax)))
         return MPSIM_EINVAL;
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
     const mpsim_reference r = {.o = o, .step = step, .bc1 = 1 - mpsim_power(o->beta1, step),
-                               .bc2 = 1 - mpsim_power(o->beta2, step)};
+                               .bc2 = 1 - mpsim_power(o->beta2, step), .arrays = arrays,
+                               .decoupled = mpsim_optim_traits_of(o->algorithm)->decoupled};
     for (size_t i = 0; i < n;) {
-        const mpsim_reference_arrays a = {param + i, adam || o->momentum != 0 ? m + i : NULL,
-                                          adam ? v + i : NULL, o->amsgrad ? vmax + i : NULL,
+        const mpsim_reference_arrays a = {param + i, has_m ? m + i : NULL, has_v ? v + i : NULL, has_vmax ? vmax + i : NULL,
                                           grad + i};
         const size_t done = k ? k->reference(&r, &a, n - i) : 0;
         const size_t left = !k || n - i - done < MPSIM_OPTIM_LEFT ? n - i - done : MPSIM_OPTIM_LEFT;

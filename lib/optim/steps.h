@@ -109,9 +109,9 @@ enum {
 /* A row of the table: the public part, and what runs. */
 typedef struct mpsim_optim_row {
     mpsim_optim_variant variant;
-    const mpsim_step *sgd, *adam;
+    const mpsim_step *step[MPSIM_OPTIM_ALGORITHMS]; /* by family                             */
     const struct mpsim_op_rules *rules; /* of tensor operations, or NULL                      */
-    uint8_t kernel[2]; /* mpsim_step_kernel of SGD and of Adam                                 */
+    uint8_t kernel[MPSIM_OPTIM_ALGORITHMS]; /* mpsim_step_kernel, by family                    */
     uint8_t options;
     uint8_t body[2];  /* the vector body is a multiple of this: binary32, others; 0: all tail */
     uint8_t one_pass; /* what is stored is rounded, nothing else: the kernels do all formats  */
@@ -130,6 +130,9 @@ typedef struct mpsim_optim_power {
 struct mpsim_optim_job {
     const mpsim_optim *o;
     const mpsim_optim_row *row;
+    const mpsim_optim_traits *traits;
+    const mpsim_step *run; /* of the row, for the family                                      */
+    unsigned arrays;       /* mpsim_optim_arrays                                                  */
     uint64_t step;
     mpsim_held param, state;
     mpsim_optim_power beta1, beta2;
@@ -144,6 +147,12 @@ void mpsim_optim_store_param(const mpsim_optim_job *j, const mpsim_optim_block *
 
 /* To the moments: to nearest. x may be `to`. */
 void mpsim_optim_store_state(const mpsim_optim_job *j, float *to, const float *x, size_t n);
+
+/* Whether a step has an m: a momentum may be 0 in the precision of a variant. */
+static inline int mpsim_optim_stores_m(const mpsim_optim_job *j)
+{
+    return (j->traits->arrays & MPSIM_OPTIM_M) || j->x.has_momentum;
+}
 
 /* The larger of two; NaN if one is. */
 static inline float mpsim_optim_larger(float a, float b)
@@ -230,6 +239,8 @@ typedef struct mpsim_reference {
     const mpsim_optim *o;
     uint64_t step;
     double bc1, bc2;
+    unsigned arrays; /* mpsim_optim_arrays */
+    int decoupled;
 } mpsim_reference;
 
 #endif

@@ -87,9 +87,7 @@ unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
 {
     const unsigned kahan =
         o->store == MPSIM_STORE_KAHAN && !is_binary32(kept) ? TRAIN_NEEDS_KAHAN : 0;
-    if (o->algorithm == MPSIM_OPTIM_SGD)
-        return (o->momentum != 0 ? TRAIN_NEEDS_M : 0u) | kahan;
-    return TRAIN_NEEDS_M | TRAIN_NEEDS_V | (o->amsgrad ? TRAIN_NEEDS_VMAX : 0u) | kahan;
+    return mpsim_optim_arrays(o) | kahan;
 }
 
 /* ---- memory ---- */

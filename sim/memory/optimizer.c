@@ -105,11 +105,11 @@ const optimizer_row *optimizer_of_plan(const plan *p)
     for (size_t i = 0; o->states && i < ROWS; i++)
         if (rows[i].states && strcmp(rows[i].states, o->states->name) == 0)
             return &rows[i];
-    if (o->algorithm == MPSIM_OPTIM_SGD)
-        return optimizer_find(o->momentum > 0 ? "momentum" : "sgd");
+    if (o->momentum > 0 && mpsim_optim_has(o->algorithm, MPSIM_OPTIM_MOMENTUM))
+        return optimizer_find("momentum");
     if (o->amsgrad > 0)
         return optimizer_find("amsgrad");
-    return optimizer_find(o->algorithm == MPSIM_OPTIM_ADAM ? "adam" : "adamw");
+    return optimizer_find(o->algorithm < 0 ? "adamw" : mpsim_optim_traits_of(o->algorithm)->name);
 }
 
 mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix)

@@ -142,6 +142,7 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
 static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const char *word = NULL;
+    char list[128];
     mpsim_optim_algorithm a;
     if (value_text(r, "optimizer", v, &word))
         return -1;
@@ -150,8 +151,8 @@ static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
         return 0;
     }
     if (mpsim_optim_parse(&a, word))
-        return policy_bad(r, v->line, "optimizer: '%.60s' is not one of sgd, adam, adamw, trace",
-                          word);
+        return policy_bad(r, v->line, "optimizer: '%.60s' is not one of %s, trace", word,
+                          plan_optimizers(list, sizeof list, ", "));
     o->algorithm = (int)a;
     return 0;
 }
@@ -295,24 +296,23 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optim
     const struct {
         const char *key;
         double x, below;
-        int sgd, adam;
-    } rows[] = {{"lr", o->lr, inf, 1, 1},
-                {"momentum", o->momentum, inf, 1, 0},
-                {"dampening", o->dampening, inf, 1, 0},
-                {"weight_decay", o->weight_decay, inf, 1, 1},
-                {"betas", o->beta1, 1, 0, 1},
-                {"betas", o->beta2, 1, 0, 1},
-                {"beta1", o->beta1, 1, 0, 1},
-                {"beta2", o->beta2, 1, 0, 1},
-                {"eps", o->eps, inf, 0, 1},
-                {"nesterov", 0, inf, 1, 0},
-                {"amsgrad", 0, inf, 0, 1}};
+        mpsim_optim_setting setting;
+    } rows[] = {{"lr", o->lr, inf, MPSIM_OPTIM_LR},
+                {"momentum", o->momentum, inf, MPSIM_OPTIM_MOMENTUM},
+                {"dampening", o->dampening, inf, MPSIM_OPTIM_DAMPENING},
+                {"weight_decay", o->weight_decay, inf, MPSIM_OPTIM_WEIGHT_DECAY},
+                {"betas", o->beta1, 1, MPSIM_OPTIM_BETA1},
+                {"betas", o->beta2, 1, MPSIM_OPTIM_BETA2},
+                {"beta1", o->beta1, 1, MPSIM_OPTIM_BETA1},
+                {"beta2", o->beta2, 1, MPSIM_OPTIM_BETA2},
+                {"eps", o->eps, inf, MPSIM_OPTIM_EPS},
+                {"nesterov", 0, inf, MPSIM_OPTIM_NESTEROV},
+                {"amsgrad", 0, inf, MPSIM_OPTIM_AMSGRAD}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const unsigned line = line_of(v, rows[i].key);
         if (line && outside(rows[i].x, 0, rows[i].below))
             return policy_bad(r, line, "optimizer: %s: %g is not possible", rows[i].key, rows[i].x);
-        if (line && o->algorithm >= 0 &&
-            !(o->algorithm == MPSIM_OPTIM_SGD ? rows[i].sgd : rows[i].adam))
+        if (line && o->algorithm >= 0 && !mpsim_optim_has(o->algorithm, rows[i].setting))
             return policy_bad(r, line, "optimizer: %s has no %s",
                               mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), rows[i].key);
     }

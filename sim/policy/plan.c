@@ -182,6 +182,15 @@ int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank)
            !find_pattern(p->muon_exclude, layer);
 }
 
+const char *plan_optimizers(char *out, size_t size, const char *last)
+{
+    size_t n = 0;
+    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS && n < size; a++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", a == 0 ? "" : a + 1 < MPSIM_OPTIM_ALGORITHMS ? ", " : last,
+                              mpsim_optim_traits_of(a)->name);
+    return out;
+}
+
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm)
 {
     for (size_t i = 0; i < c->n_variants; i++)

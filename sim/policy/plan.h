@@ -112,6 +112,9 @@ void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, tra
 /* plan_is_muon -- whether Muon has the parameter of such a layer, of `rank` dimensions. */
 int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank);
 
+/* plan_optimizers -- the names of all algorithms: "sgd, adam", `last` and the last one. */
+const char *plan_optimizers(char *out, size_t size, const char *last);
+
 /* policy_variant -- the first variant of the list that has the algorithm and stores as the policy
  * says, or NULL. */
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm);

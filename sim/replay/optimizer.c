@@ -76,7 +76,7 @@ static const mpsim_optim_variant *choose_variant(replay *r, const record_setting
 /* MKL has the square roots of torch's for-loop and foreach on CPU. */
 static void say_roots(replay *r, const mpsim_optim *o)
 {
-    if (o->algorithm != MPSIM_OPTIM_SGD && strncmp(o->variant->name, "torch-cpu", 9) == 0 &&
+    if (mpsim_optim_traits_of(o->algorithm)->roots && strncmp(o->variant->name, "torch-cpu", 9) == 0 &&
         !r->record.ieee_roots)
         replay_say(r, NOTE_ROOTS, "that square roots are IEEE's (mpsim.ieee_roots), as MKL's are with "
                    "MKL_CBWR=AVX2, on Intel's processors: else the last bits of Adam's weights may "
@@ -100,14 +100,15 @@ static int choose_algorithm(const replay *r, const record_settings *s)
 {
     const int algorithm = r->plan->optimizer.algorithm >= 0 ? r->plan->optimizer.algorithm
                                                             : s->optimizer;
-    char escaped[160];
+    char escaped[160], list[128];
     if (algorithm < 0 && s->optimizer_name[0])
-        fail(EXIT_DATA, "replay: the trace's optimizer (mpsim.optimizer) is '%s': only sgd, "
-                        "adam and adamw are known; the policy may name one of them",
-             escape_text(escaped, sizeof escaped, s->optimizer_name));
+        fail(EXIT_DATA, "replay: the trace's optimizer (mpsim.optimizer) is '%s': only %s "
+                        "are known; the policy may name one of them",
+             escape_text(escaped, sizeof escaped, s->optimizer_name), plan_optimizers(list, sizeof list, " and "));
     else if (algorithm < 0)
         fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace "
-                        "(mpsim.optimizer) names an optimizer: sgd, adam, adamw");
+                        "(mpsim.optimizer) names an optimizer: %s",
+             plan_optimizers(list, sizeof list, ", "));
     return algorithm;
 }
 
@@ -233,16 +234,15 @@ static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *
 /* Moments that a parameter should have had when its record began. */
 static void say_lacking_state(replay *r, const parameter *p, const mpsim_optim *o)
 {
-    const int adam = o->algorithm != MPSIM_OPTIM_SGD;
     const unsigned needs = train_needs(o, &p->place.kept);
     if ((needs & TRAIN_NEEDS_M) && p->lacks_state)
         replay_say(r, NOTE_STATE, "moments (opt.m%s) of %.60s at step %lld: they begin at 0, so that "
-                   "its weights and moments may differ from there on", adam ? ", opt.v" : "",
+                   "its weights and moments may differ from there on", needs & TRAIN_NEEDS_V ? ", opt.v" : "",
                    p->name, (long long)r->step);
     if ((needs & TRAIN_NEEDS_VMAX) && p->lacks_vmax)
         replay_say(r, NOTE_VMAX, "opt.vmax of %.60s at step %lld: amsgrad begins with opt.v, so that "
                    "its weights may differ from there on", p->name, (long long)r->step);
-    if (adam && !p->steps_known && p->t > 0)
+    if (mpsim_optim_traits_of(o->algorithm)->corrects && !p->steps_known && p->t > 0)
         replay_say(r, NOTE_STEPS, "steps taken (mpsim.optimizer_steps) at step %lld: none was skipped "
                    "is assumed, so that weights may differ by Adam's corrections", (long long)r->step);
 }

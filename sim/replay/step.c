@@ -242,10 +242,10 @@ static float *copy_of(const float *x, size_t n, int *bad)
 static void store_moments(const mpsim_optim *o, parameter *p, replay_weight *w)
 {
     const mpsim_states *const s = p->place.states;
+    const unsigned arrays = mpsim_optim_arrays(o);
     const replay_arrays largest = replay_moments_arrays(s, p->count, NULL, p->vmax, NULL);
-    const replay_arrays after = replay_moments_arrays(s, p->count, o->algorithm == MPSIM_OPTIM_SGD && o->momentum == 0
-                                                                       ? NULL : p->pm,
-                                                      o->algorithm == MPSIM_OPTIM_SGD ? NULL : p->pv, p->p);
+    const replay_arrays after = replay_moments_arrays(s, p->count, arrays & MPSIM_OPTIM_M ? p->pm : NULL,
+                                                      arrays & MPSIM_OPTIM_V ? p->pv : NULL, p->p);
     int bad = 0;
     const replay_arrays before = {copy_of(after.m, p->n, &bad), copy_of(after.v, p->n, &bad),
                                   copy_of(after.kept, p->n, &bad)};

@@ -151,19 +151,19 @@ static void drop_foreign_state(const replay *r, parameter *p)
 {
     const int chosen = r->plan->optimizer.algorithm;
     const int recorded = replay_group_settings(r, p)->optimizer;
-    const int adam = chosen > MPSIM_OPTIM_SGD, recorded_adam = recorded > MPSIM_OPTIM_SGD;
-    if (chosen < 0 || recorded < 0 || adam == recorded_adam)
+    if (chosen < 0 || recorded < 0 ||
+        mpsim_optim_traits_of(chosen)->family == mpsim_optim_traits_of(recorded)->family)
         return;
     drop_state(p);
 }
 
-/* Updates that were taken before this step. SGD's first one, in torch, is where there is no momentum
+/* Updates that were taken before this step. The first one that copies the gradient, in torch's SGD, is where there is no momentum
  * buffer yet: where others have one, a parameter without has had none. */
 static uint64_t steps_done(const replay *r, const parameter *p)
 {
     const uint64_t done = p->steps_known ? p->steps
                           : (values_there(&p->m) || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
-    if (algorithm_of(r, p) != MPSIM_OPTIM_SGD)
+    if (!mpsim_optim_traits_of(algorithm_of(r, p))->copies)
         return done;
     return values_there(&p->m) ? (done ? done : 1) : r->state_recorded ? 0 : done;
 }

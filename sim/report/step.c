@@ -63,13 +63,16 @@ void step_print_variant(FILE *to, const mpsim_optim_variant *v, step_comparison 
 
 const char *step_optimizer_text(char *out, size_t size, const mpsim_optim *o)
 {
-    char numbers[128];
-    if (o->algorithm == MPSIM_OPTIM_SGD)
-        snprintf(numbers, sizeof numbers, "momentum %g", o->momentum);
-    else
-        snprintf(numbers, sizeof numbers, "betas %g %g, eps %g", o->beta1, o->beta2, o->eps);
-    snprintf(out, size, "%s, lr %g, %s, weight decay %g%s%s%s",
-             mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->lr, numbers, o->weight_decay,
+    char momentum[64] = "", betas[64] = "", eps[64] = "";
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_MOMENTUM))
+        snprintf(momentum, sizeof momentum, ", momentum %g", o->momentum);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_BETA1))
+        snprintf(betas, sizeof betas, ", betas %g %g", o->beta1, o->beta2);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_EPS))
+        snprintf(eps, sizeof eps, ", eps %g", o->eps);
+    snprintf(out, size, "%s, lr %g%s%s%s, weight decay %g%s%s%s",
+             mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->lr, momentum, betas, eps,
+             o->weight_decay,
              o->nesterov ? ", nesterov" : "", o->amsgrad ? ", amsgrad" : "",
              o->maximize ? ", maximize" : "");
     return out;
@@ -81,13 +84,12 @@ json_t *step_optimizer_json(const mpsim_optim *o)
                           mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "variant",
                           o->variant->name, "lr", json_of_double(o->lr), "weight_decay",
                           json_of_double(o->weight_decay));
-    if (o->algorithm == MPSIM_OPTIM_SGD) {
-        json_object_set_new(v, "momentum", json_of_double(o->momentum));
-    } else {
-        json_object_set_new(v, "beta1", json_of_double(o->beta1));
-        json_object_set_new(v, "beta2", json_of_double(o->beta2));
-        json_object_set_new(v, "eps", json_of_double(o->eps));
-    }
+    static const mpsim_optim_setting numbers[] = {MPSIM_OPTIM_MOMENTUM, MPSIM_OPTIM_BETA1, MPSIM_OPTIM_BETA2,
+                                                  MPSIM_OPTIM_EPS};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (mpsim_optim_has(o->algorithm, numbers[i]))
+            json_object_set_new(v, mpsim_optim_setting_name(numbers[i]),
+                                json_of_double(mpsim_optim_value(o, numbers[i])));
     return v;
 }
 

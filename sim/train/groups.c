@@ -33,12 +33,15 @@ static json_t *group(const mpsim_optim *o, json_t *names, double lr, double weig
                           mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "impl", o->variant->name, "lr",
                           json_of_double(lr), "weight_decay", json_of_double(weight_decay), "steps",
                           json_of_count(taken), "maximize", (int)o->maximize);
-    const int sgd = o->algorithm == MPSIM_OPTIM_SGD;
-    json_object_set_new(v, sgd ? "momentum" : "beta1", json_of_double(sgd ? o->momentum : o->beta1));
-    json_object_set_new(v, sgd ? "dampening" : "beta2", json_of_double(sgd ? o->dampening : o->beta2));
-    json_object_set_new(v, sgd ? "nesterov" : "amsgrad", json_boolean(sgd ? o->nesterov : o->amsgrad));
-    if (!sgd)
-        json_object_set_new(v, "eps", json_of_double(o->eps));
+    static const mpsim_optim_setting said[] = {MPSIM_OPTIM_MOMENTUM, MPSIM_OPTIM_DAMPENING, MPSIM_OPTIM_BETA1,
+                                               MPSIM_OPTIM_BETA2,    MPSIM_OPTIM_NESTEROV,  MPSIM_OPTIM_AMSGRAD,
+                                               MPSIM_OPTIM_EPS};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        const double x = mpsim_optim_value(o, said[i]);
+        if (mpsim_optim_has(o->algorithm, said[i]))
+            json_object_set_new(v, mpsim_optim_setting_name(said[i]),
+                                said[i] >= MPSIM_OPTIM_NUMBERS ? json_boolean(x != 0) : json_of_double(x));
+    }
     return v;
 }
 

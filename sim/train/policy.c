@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an optimizer has where neither policy nor command line says it; NaN: mpsim_optim_init's. */
+/* What an optimizer has where neither policy nor command line says it; NaN, and others: mpsim_optim_init's. */
 typedef struct optimizer_defaults {
+    mpsim_optim_algorithm algorithm;
     double lr, momentum, weight_decay, beta1, beta2;
 } optimizer_defaults;
 
@@ -21,18 +22,22 @@ typedef struct optimizer_defaults {
 
 static const struct network_defaults {
     mpsim_optim_algorithm algorithm;
-    optimizer_defaults of[MPSIM_OPTIM_ALGORITHMS];
     double max_norm; /* of clipping by torch's rule; 0: none */
-} of_images = {MPSIM_OPTIM_SGD,
-               {[MPSIM_OPTIM_SGD] = {0.1, 0.9, UNSET, UNSET, UNSET},
-                [MPSIM_OPTIM_ADAM] = {1e-3, UNSET, UNSET, UNSET, UNSET},
-                [MPSIM_OPTIM_ADAMW] = {1e-3, UNSET, UNSET, UNSET, UNSET}},
-               0},
-  of_text = {MPSIM_OPTIM_ADAMW,
-             {[MPSIM_OPTIM_SGD] = {0.1, 0.9, UNSET, UNSET, UNSET},
-              [MPSIM_OPTIM_ADAM] = {1e-3, UNSET, UNSET, 0.9, 0.95},
-              [MPSIM_OPTIM_ADAMW] = {1e-3, UNSET, 0.1, 0.9, 0.95}},
-             1};
+    size_t n;
+    optimizer_defaults of[3];
+} of_images = {MPSIM_OPTIM_SGD, 0, 1, {{MPSIM_OPTIM_SGD, 0.1, 0.9, UNSET, UNSET, UNSET}}},
+  of_text = {MPSIM_OPTIM_ADAMW, 1, 3,
+             {{MPSIM_OPTIM_SGD, 0.1, 0.9, UNSET, UNSET, UNSET},
+              {MPSIM_OPTIM_ADAM, UNSET, UNSET, UNSET, 0.9, 0.95},
+              {MPSIM_OPTIM_ADAMW, UNSET, UNSET, 0.1, 0.9, 0.95}}};
+
+static optimizer_defaults optimizer_defaults_of(const struct network_defaults *n, int algorithm)
+{
+    for (size_t i = 0; i < n->n; i++)
+        if ((int)n->of[i].algorithm == algorithm)
+            return n->of[i];
+    return (optimizer_defaults){(mpsim_optim_algorithm)algorithm, UNSET, UNSET, UNSET, UNSET, UNSET};
+}
 
 static const struct network_defaults *defaults_of(const train_settings *s)
 {
@@ -152,8 +157,9 @@ static int override_optimizer(const train_overrides *v, const struct network_def
                               char *error)
 {
     mpsim_optim_algorithm a = n->algorithm;
+    char list[128];
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
-        return bad(error, "optimizer: '%.60s' is not one of sgd, adam, adamw", v->optimizer);
+        return bad(error, "optimizer: '%.60s' is not one of %s", v->optimizer, plan_optimizers(list, sizeof list, ", "));
     if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
         c->lr = c->momentum = c->dampening = c->weight_decay = (double)NAN;
         c->beta1 = c->beta2 = c->eps = (double)NAN;
@@ -172,15 +178,15 @@ static int override_optimizer(const train_overrides *v, const struct network_def
 static void set_numbers(const train_overrides *v, const struct network_defaults *n, const plan_optimizer *c,
                         mpsim_optim *o)
 {
-    const optimizer_defaults *d = &n->of[c->algorithm];
+    const optimizer_defaults d = optimizer_defaults_of(n, c->algorithm);
     const struct {
         double *to, given, of_policy, otherwise;
-    } numbers[] = {{&o->lr, v->lr, c->lr, d->lr},
-                   {&o->momentum, v->momentum, c->momentum, d->momentum},
+    } numbers[] = {{&o->lr, v->lr, c->lr, d.lr},
+                   {&o->momentum, v->momentum, c->momentum, d.momentum},
                    {&o->dampening, v->dampening, c->dampening, (double)NAN},
-                   {&o->weight_decay, v->weight_decay, c->weight_decay, d->weight_decay},
-                   {&o->beta1, v->beta1, c->beta1, d->beta1},
-                   {&o->beta2, v->beta2, c->beta2, d->beta2},
+                   {&o->weight_decay, v->weight_decay, c->weight_decay, d.weight_decay},
+                   {&o->beta1, v->beta1, c->beta1, d.beta1},
+                   {&o->beta2, v->beta2, c->beta2, d.beta2},
                    {&o->eps, v->eps, c->eps, (double)NAN}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i].to = pick(numbers[i].given, numbers[i].of_policy,
@@ -191,21 +197,20 @@ static void set_numbers(const train_overrides *v, const struct network_defaults 
     o->store = (uint8_t)c->store;
 }
 
-/* Settings of one algorithm only, given by the command line for the other. */
+/* Settings of some algorithms only, given by the command line for another. */
 static int check_given(const train_overrides *v, int algorithm, char *error)
 {
-    const int sgd = algorithm == MPSIM_OPTIM_SGD;
     const struct {
-        const char *key;
-        int given, has;
-    } rows[] = {{"momentum", !isnan(v->momentum), sgd},
-                {"dampening", !isnan(v->dampening), sgd},
-                {"beta1", !isnan(v->beta1), !sgd},
-                {"beta2", !isnan(v->beta2), !sgd},
-                {"eps", !isnan(v->eps), !sgd}};
+        mpsim_optim_setting key;
+        double given;
+    } rows[] = {{MPSIM_OPTIM_MOMENTUM, v->momentum},
+                {MPSIM_OPTIM_DAMPENING, v->dampening},
+                {MPSIM_OPTIM_BETA1, v->beta1},
+                {MPSIM_OPTIM_BETA2, v->beta2},
+                {MPSIM_OPTIM_EPS, v->eps}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].given && !rows[i].has)
-            return bad(error, "%s: %s has none", rows[i].key,
+        if (!isnan(rows[i].given) && !mpsim_optim_has(algorithm, rows[i].key))
+            return bad(error, "%s: %s has none", mpsim_optim_setting_name(rows[i].key),
                        mpsim_optim_name((mpsim_optim_algorithm)algorithm));
     return 0;
 }

@@ -116,17 +116,21 @@ static void say_optimizer(pairs *m, const mpsim_optim *o, double lr)
     say(m, "mpsim.optimizer_impl", "%s", o->variant->name);
     say_number(m, "mpsim.lr", lr);
     say_number(m, "mpsim.weight_decay", o->weight_decay);
-    if (o->algorithm == MPSIM_OPTIM_SGD) {
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_MOMENTUM))
         say_number(m, "mpsim.momentum", o->momentum);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_DAMPENING))
         say_number(m, "mpsim.dampening", o->dampening);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_NESTEROV))
         say_flag(m, "mpsim.nesterov", o->nesterov);
-    } else {
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_BETA1)) {
         say_number(m, "mpsim.beta1", o->beta1);
         say_number(m, "mpsim.beta2", o->beta2);
         say(m, "mpsim.betas", "%.17g,%.17g", o->beta1, o->beta2);
-        say_number(m, "mpsim.eps", o->eps);
-        say_flag(m, "mpsim.amsgrad", o->amsgrad);
     }
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_EPS))
+        say_number(m, "mpsim.eps", o->eps);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_AMSGRAD))
+        say_flag(m, "mpsim.amsgrad", o->amsgrad);
     say_flag(m, "mpsim.maximize", o->maximize);
 }
 

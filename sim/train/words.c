@@ -108,8 +108,10 @@ static int read_optimizer(const train_words *w, train_overrides *o)
 {
     mpsim_optim_algorithm a;
     mpsim_scaler_config scaler;
+    char list[128];
     if (w->optimizer && mpsim_optim_parse(&a, w->optimizer) != MPSIM_OK)
-        return fail(EXIT_USAGE, "train: --optimizer is sgd, adam or adamw, not '%s'", w->optimizer);
+        return fail(EXIT_USAGE, "train: --optimizer is %s, not '%s'", plan_optimizers(list, sizeof list, " or "),
+                    w->optimizer);
     if (w->variant && !mpsim_optim_variant_find(w->variant))
         return fail(EXIT_USAGE, "train: --variant: '%s' is not one of ieee, torch, torch-foreach, apex, "
                                 "... (mpsim/optim.h)", w->variant);

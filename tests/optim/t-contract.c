@@ -59,6 +59,54 @@ START_TEST(defaults_are_those_of_torch)
 }
 END_TEST
 
+/* What the table of algorithms says is what steps do. */
+static mpsim_status step_with(const mpsim_optim *o, unsigned given)
+{
+    float p = 1, g = 1, m = 0, v = 0, vmax = 0;
+    const mpsim_optim_tensor t = {.param = &p, .grad = &g, .m = given & MPSIM_OPTIM_M ? &m : NULL,
+                                  .v = given & MPSIM_OPTIM_V ? &v : NULL,
+                                  .vmax = given & MPSIM_OPTIM_VMAX ? &vmax : NULL, .n = 1};
+    return mpsim_optim_step(o, 1, &t, NULL);
+}
+
+START_TEST(steps_need_the_arrays_that_their_row_says)
+{
+    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
+        for (int k = 0; k < 4; k++) {
+            mpsim_optim o;
+            mpsim_optim_init(&o, (mpsim_optim_algorithm)a, mpsim_optim_variant_find("ieee"));
+            o.momentum = mpsim_optim_has(a, MPSIM_OPTIM_MOMENTUM) && k & 1 ? 0.9 : 0;
+            o.amsgrad = mpsim_optim_has(a, MPSIM_OPTIM_AMSGRAD) && k & 2;
+            const unsigned needs = mpsim_optim_arrays(&o);
+            ck_assert_uint_eq(mpsim_optim_traits_of(a)->arrays & ~needs, 0);
+            for (unsigned given = 0; given < 8; given++)
+                ck_assert_int_eq(step_with(&o, given), needs & ~given ? MPSIM_EINVAL : MPSIM_OK);
+        }
+    mpsim_optim sgd = {.algorithm = MPSIM_OPTIM_SGD, .amsgrad = 1}, adam = {.algorithm = MPSIM_OPTIM_ADAM};
+    ck_assert_uint_eq(mpsim_optim_arrays(&sgd), 0);
+    ck_assert_uint_eq(mpsim_optim_arrays(&adam), MPSIM_OPTIM_M | MPSIM_OPTIM_V);
+}
+END_TEST
+
+START_TEST(settings_are_fields_of_their_names)
+{
+    static const char *const names[] = {"lr",    "momentum", "dampening", "weight_decay", "beta1",
+                                        "beta2", "eps",      "nesterov",  "amsgrad",      "maximize"};
+    const mpsim_optim o = {.lr = 1, .momentum = 2, .dampening = 3, .weight_decay = 4, .beta1 = 5, .beta2 = 6,
+                           .eps = 7, .nesterov = 8, .amsgrad = 9, .maximize = 10};
+    for (int s = 0; s < MPSIM_OPTIM_SETTINGS; s++) {
+        ck_assert_str_eq(mpsim_optim_setting_name((mpsim_optim_setting)s), names[s]);
+        ck_assert(mpsim_optim_value(&o, (mpsim_optim_setting)s) == s + 1);
+    }
+    ck_assert_ptr_null(mpsim_optim_setting_name(MPSIM_OPTIM_SETTINGS));
+    ck_assert_ptr_null(mpsim_optim_traits_of(-1)->name);
+    ck_assert(!mpsim_optim_has(MPSIM_OPTIM_ALGORITHMS, MPSIM_OPTIM_LR));
+    ck_assert(mpsim_optim_has(MPSIM_OPTIM_SGD, MPSIM_OPTIM_NESTEROV));
+    ck_assert(!mpsim_optim_has(MPSIM_OPTIM_ADAM, MPSIM_OPTIM_NESTEROV));
+    ck_assert(mpsim_optim_traits_of(MPSIM_OPTIM_ADAMW)->family == MPSIM_OPTIM_ADAM);
+}
+END_TEST
+
 /* What a variant has, where the specification says it: algorithms and stores are those of its
  * row. */
 START_TEST(what_a_variant_has)
@@ -278,6 +326,8 @@ int main(void)
     TCase *const contract = test_case("contract", 30);
     tcase_add_test(contract, table_and_names);
     tcase_add_test(contract, defaults_are_those_of_torch);
+    tcase_add_test(contract, steps_need_the_arrays_that_their_row_says);
+    tcase_add_test(contract, settings_are_fields_of_their_names);
     tcase_add_test(contract, what_a_variant_has);
     tcase_add_test(contract, what_torch_has);
     tcase_add_test(contract, numbers_out_of_their_domain);

@@ -27,6 +27,47 @@ typedef enum mpsim_optim_algorithm {
 MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw" */
 MPSIM_API mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name);
 
+/* What an optimizer can be told: fields of mpsim_optim of these names, numbers first, then flags. */
+typedef enum mpsim_optim_setting {
+    MPSIM_OPTIM_LR,
+    MPSIM_OPTIM_MOMENTUM,
+    MPSIM_OPTIM_DAMPENING,
+    MPSIM_OPTIM_WEIGHT_DECAY,
+    MPSIM_OPTIM_BETA1,
+    MPSIM_OPTIM_BETA2,
+    MPSIM_OPTIM_EPS,
+    MPSIM_OPTIM_NUMBERS,
+    MPSIM_OPTIM_NESTEROV = MPSIM_OPTIM_NUMBERS,
+    MPSIM_OPTIM_AMSGRAD,
+    MPSIM_OPTIM_MAXIMIZE,
+    MPSIM_OPTIM_SETTINGS
+} mpsim_optim_setting;
+
+MPSIM_API const char *mpsim_optim_setting_name(mpsim_optim_setting s); /* "weight_decay" */
+
+/* Arrays beside a parameter: a buffer or first moment, a second moment, the largest second moment. */
+enum { MPSIM_OPTIM_M = 1, MPSIM_OPTIM_V = 2, MPSIM_OPTIM_VMAX = 4 };
+
+/* An algorithm, the same in all its variants: what the library, replays, trainings, policies and the count
+ * of memory ask instead of its name. */
+typedef struct mpsim_optim_traits {
+    const char *name, *title; /* "adamw", "AdamW"                                                 */
+    uint8_t family;     /* the first algorithm whose step and moments are the same but for decay  */
+    uint8_t arrays;     /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
+    uint8_t decoupled;  /* 1: decay shrinks the parameter; 0: it is added to the gradient         */
+    uint8_t copies;     /* 1: the first step makes the buffer the gradient, and moments are none  */
+    uint8_t corrects;   /* 1: how many steps were taken enters a step                             */
+    uint8_t roots;      /* 1: it takes square roots of v                                          */
+    uint8_t cuda;       /* 1: the CUDA engine has it                                              */
+    uint16_t settings;  /* bit s: has setting s                                                   */
+    double lr, weight_decay, beta1, beta2; /* where nobody says them                              */
+} mpsim_optim_traits;
+
+/* mpsim_optim_traits_of -- its row; one with nothing, and no name, for what is no algorithm. */
+MPSIM_API const mpsim_optim_traits *mpsim_optim_traits_of(int algorithm);
+/* mpsim_optim_has -- whether an algorithm has a setting. */
+MPSIM_API int mpsim_optim_has(int algorithm, mpsim_optim_setting s);
+
 /* How a new parameter is stored in its format. */
 typedef enum mpsim_store {
     MPSIM_STORE_NEAREST,
@@ -111,6 +152,11 @@ typedef struct mpsim_optim {
     mpsim_format param;  /* format of parameter and gradient: binary32, bf16, fp16, ...           */
     mpsim_format state;  /* of momentum buffer and moments                                        */
 } mpsim_optim;
+
+/* mpsim_optim_value -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
+ * of MPSIM_OPTIM_M, V and VMAX. */
+MPSIM_API double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s);
+MPSIM_API unsigned mpsim_optim_arrays(const mpsim_optim *o);
 
 /* mpsim_optim_init -- defaults of torch for the algorithm, in binary32, stored to nearest. */
 MPSIM_API void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a,

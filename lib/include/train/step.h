@@ -107,7 +107,12 @@ extern const char train_norm_name[];
 mpsim_optim train_optim_of(const mpsim_optim *o, const train_placement *l);
 
 /* train_needs -- the arrays that an optimizer has beside a parameter of format `kept`. */
-enum { TRAIN_NEEDS_M = 1, TRAIN_NEEDS_V = 2, TRAIN_NEEDS_VMAX = 4, TRAIN_NEEDS_KAHAN = 8 };
+enum {
+    TRAIN_NEEDS_M = MPSIM_OPTIM_M,
+    TRAIN_NEEDS_V = MPSIM_OPTIM_V,
+    TRAIN_NEEDS_VMAX = MPSIM_OPTIM_VMAX,
+    TRAIN_NEEDS_KAHAN = 8
+};
 unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept);
 
 /* ---- memory ---- */

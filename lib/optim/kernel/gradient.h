@@ -133,9 +133,9 @@ static size_t reference_step(const mpsim_reference *r, const mpsim_reference_arr
 {
     enum { LANES = V_LANES / 2 };
     const mpsim_optim o = *r->o;
-    const mpsim_reference job = {&o, r->step, r->bc1, r->bc2};
+    const mpsim_reference job = {&o, r->step, r->bc1, r->bc2, r->arrays, r->decoupled};
     const mpsim_reference_arrays at = *a;
-    const int adam = o.algorithm != MPSIM_OPTIM_SGD, has_m = adam || o.momentum != 0;
+    const int adam = r->arrays & MPSIM_OPTIM_V, has_m = r->arrays & MPSIM_OPTIM_M, decoupled = r->decoupled;
     const vf64 zero = v_f64(0), decay = v_f64(o.lr * o.weight_decay);
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -143,7 +143,7 @@ static size_t reference_step(const mpsim_reference *r, const mpsim_reference_arr
                        has_m ? v_load_f64(at.m + i) : zero, adam ? v_load_f64(at.v + i) : zero,
                        o.amsgrad ? v_load_f64(at.vmax + i) : zero};
         e.g = o.maximize ? -e.g : e.g;
-        if (o.weight_decay != 0 && o.algorithm == MPSIM_OPTIM_ADAMW)
+        if (o.weight_decay != 0 && decoupled)
             e.p = e.p - decay * e.p;
         else if (o.weight_decay != 0)
             e.g = e.g + v_f64(o.weight_decay) * e.p;

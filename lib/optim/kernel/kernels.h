@@ -20,7 +20,7 @@ static inline lanes lanes_of(const mpsim_optim_job *j)
                    .bc1 = v_f32(x->bc1), .bc2 = v_f32(x->bc2), .root = v_f32(x->root),
                    .step_size = v_f32(x->step_size), .kept = v_f32(x->kept),
                    .decay = v_f32(x->decay), .decays = x->decays,
-                   .decoupled = o->algorithm == MPSIM_OPTIM_ADAMW,
+                   .decoupled = j->traits->decoupled,
                    .has_momentum = x->has_momentum, .first = j->step == 1, .nesterov = o->nesterov,
                    .amsgrad = o->amsgrad, .dampened = o->dampening != 0,
                    .low = fabsf(x->rest1) < 0.5f, .low_v = x->rest2 < 0.5f, .one = x->rest2 == 1,

@@ -1,0 +1,87 @@
+/* traits.c -- the table of algorithms: what each keeps, is told, begins with, and whether engines have it. */
+#include "steps.h"
+
+#include "../base/words.h"
+
+#include <string.h>
+
+#define HAS(setting) (1u << MPSIM_OPTIM_##setting)
+
+enum {
+    ALL = HAS(LR) | HAS(WEIGHT_DECAY) | HAS(MAXIMIZE),
+    OF_SGD = ALL | HAS(MOMENTUM) | HAS(DAMPENING) | HAS(NESTEROV),
+    OF_ADAM = ALL | HAS(BETA1) | HAS(BETA2) | HAS(EPS) | HAS(AMSGRAD)
+};
+
+static const mpsim_optim_traits rows[MPSIM_OPTIM_ALGORITHMS] = {
+    [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .family = MPSIM_OPTIM_SGD, .settings = OF_SGD, .copies = 1,
+                         .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_ADAM] = {.name = "adam", .title = "Adam", .family = MPSIM_OPTIM_ADAM, .settings = OF_ADAM,
+                          .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .corrects = 1, .roots = 1, .cuda = 1, .lr = 1e-3,
+                          .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_ADAMW] = {.name = "adamw", .title = "AdamW", .family = MPSIM_OPTIM_ADAM, .settings = OF_ADAM,
+                           .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1, .roots = 1,
+                           .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999},
+};
+
+static const mpsim_optim_traits none = {.name = NULL};
+
+const mpsim_optim_traits *mpsim_optim_traits_of(int a)
+{
+    return a >= 0 && a < MPSIM_OPTIM_ALGORITHMS ? &rows[a] : &none;
+}
+
+const char *mpsim_optim_name(mpsim_optim_algorithm a)
+{
+    return mpsim_optim_traits_of((int)a)->name;
+}
+
+mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name)
+{
+    if (!a || !name)
+        return MPSIM_EINVAL;
+    for (int i = 0; i < MPSIM_OPTIM_ALGORITHMS; i++)
+        if (mpsim_same_word(name, strlen(name), rows[i].name)) {
+            *a = (mpsim_optim_algorithm)i;
+            return MPSIM_OK;
+        }
+    return MPSIM_ENOTFOUND;
+}
+
+unsigned mpsim_optim_arrays(const mpsim_optim *o)
+{
+    const mpsim_optim_traits *t = mpsim_optim_traits_of(o->algorithm);
+    const unsigned largest = mpsim_optim_has(o->algorithm, MPSIM_OPTIM_AMSGRAD) && o->amsgrad ? MPSIM_OPTIM_VMAX : 0;
+    return t->arrays | (o->momentum != 0 && mpsim_optim_has(o->algorithm, MPSIM_OPTIM_MOMENTUM) ? MPSIM_OPTIM_M : 0) |
+           largest;
+}
+
+/* ---- settings ---- */
+
+static const char *const names[MPSIM_OPTIM_SETTINGS] = {
+    [MPSIM_OPTIM_LR] = "lr",           [MPSIM_OPTIM_MOMENTUM] = "momentum",
+    [MPSIM_OPTIM_DAMPENING] = "dampening", [MPSIM_OPTIM_WEIGHT_DECAY] = "weight_decay",
+    [MPSIM_OPTIM_BETA1] = "beta1",     [MPSIM_OPTIM_BETA2] = "beta2",
+    [MPSIM_OPTIM_EPS] = "eps",         [MPSIM_OPTIM_NESTEROV] = "nesterov",
+    [MPSIM_OPTIM_AMSGRAD] = "amsgrad", [MPSIM_OPTIM_MAXIMIZE] = "maximize"};
+
+const char *mpsim_optim_setting_name(mpsim_optim_setting s)
+{
+    return (unsigned)s < MPSIM_OPTIM_SETTINGS ? names[s] : NULL;
+}
+
+int mpsim_optim_has(int algorithm, mpsim_optim_setting s)
+{
+    return mpsim_optim_traits_of(algorithm)->settings >> s & 1;
+}
+
+double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s)
+{
+    const double values[MPSIM_OPTIM_SETTINGS] = {
+        [MPSIM_OPTIM_LR] = o->lr,           [MPSIM_OPTIM_MOMENTUM] = o->momentum,
+        [MPSIM_OPTIM_DAMPENING] = o->dampening, [MPSIM_OPTIM_WEIGHT_DECAY] = o->weight_decay,
+        [MPSIM_OPTIM_BETA1] = o->beta1,     [MPSIM_OPTIM_BETA2] = o->beta2,
+        [MPSIM_OPTIM_EPS] = o->eps,         [MPSIM_OPTIM_NESTEROV] = o->nesterov,
+        [MPSIM_OPTIM_AMSGRAD] = o->amsgrad, [MPSIM_OPTIM_MAXIMIZE] = o->maximize};
+    return (unsigned)s < MPSIM_OPTIM_SETTINGS ? values[s] : 0;
+}
