@@ -5,7 +5,7 @@
 enum { WARPS = GPU_THREADS / 32, M = 16 };
 
 __global__ void __launch_bounds__(GPU_THREADS, 1)
-    mma_kernel(const __grid_constant__ gpu_dots j, const __grid_constant__ gpu_span span,
+    mma_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span,
                gpu_tally *tally)
 {
     __shared__ uint32_t codes[WARPS][M * GPU_DEPTH + GPU_COLUMNS * GPU_DEPTH + M * GPU_COLUMNS];

@@ -14,7 +14,7 @@ typedef uint32_t scalar_hardware(const gpu_scalar &s, const uint32_t in[3]);
 
 template <scalar_hardware hardware>
 __global__ void __launch_bounds__(GPU_THREADS)
-    scalar_kernel(const __grid_constant__ gpu_scalar s, const __grid_constant__ gpu_span span,
+    scalar_kernel(GPU_CONSTANT(gpu_scalar) s, GPU_CONSTANT(gpu_span) span,
                   gpu_tally *tally)
 {
     gpu_local local(tally);

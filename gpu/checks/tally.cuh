@@ -5,6 +5,7 @@
 #include "cases.h"
 #include "../../lib/digest/scalar.h"
 #include "../gpu.h"
+#include "../kernels/cuda.cuh"
 #include "reference.h"
 
 typedef unsigned long long gpu_word; /* what atomics take */

@@ -118,7 +118,7 @@ static __device__ __forceinline__ void wgmma_tile(int instruction, uint64_t x, u
 #endif
 
 __global__ void __launch_bounds__(GPU_THREADS)
-    wgmma_kernel(const __grid_constant__ gpu_dots j, const __grid_constant__ gpu_span span,
+    wgmma_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span,
                  gpu_tally *tally, int swap)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

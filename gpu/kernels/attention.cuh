@@ -45,8 +45,8 @@ static __device__ __forceinline__ float heads_turned(const gpu_heads &h, const g
 
 /* back: from heads to rows of places */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    heads_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
-                 const __grid_constant__ gpu_heads_list list, int back)
+    heads_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
+                 GPU_CONSTANT(gpu_heads_list) list, int back)
 {
     gpu_counter c;
     const unsigned k = gpu_list_item(list);
@@ -71,7 +71,7 @@ struct gpu_causal {
 /* p may be s: a lane reads what it writes, and all have read before. */
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    causal_kernel(const __grid_constant__ gpu_causal q, void *p, const void *s, gpu_word *counts)
+    causal_kernel(GPU_CONSTANT(gpu_causal) q, void *p, const void *s, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(q.math), *const m = &math;
     gpu_counter counter;
@@ -92,7 +92,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    causal_backward_kernel(const __grid_constant__ gpu_causal q, void *ds, const void *dp,
+    causal_backward_kernel(GPU_CONSTANT(gpu_causal) q, void *ds, const void *dp,
                            const void *p, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(q.math), *const m = &math;
@@ -138,7 +138,7 @@ static __device__ __forceinline__ gpu_tile_row tile_row(const gpu_tiles &t, size
 
 template <int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    tile_forward_kernel(const __grid_constant__ gpu_tiles t, const __grid_constant__ gpu_format to,
+    tile_forward_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to,
                         void *p, float *o, float *max, float *sum, const float *s, gpu_word *counts)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
@@ -166,7 +166,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 }
 
 GPU_KERNEL void __launch_bounds__(256)
-    tile_end_kernel(const __grid_constant__ gpu_tiles t, const __grid_constant__ gpu_format to,
+    tile_end_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to,
                     void *y, float *lse, const float *o, const float *max, const float *sum,
                     gpu_word *counts)
 {
@@ -179,9 +179,9 @@ GPU_KERNEL void __launch_bounds__(256)
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    tile_dots_kernel(const __grid_constant__ gpu_tiles t, float *d,
-                     const __grid_constant__ gpu_format f, const void *dy,
-                     const __grid_constant__ gpu_format g, const void *y)
+    tile_dots_kernel(GPU_CONSTANT(gpu_tiles) t, float *d,
+                     GPU_CONSTANT(gpu_format) f, const void *dy,
+                     GPU_CONSTANT(gpu_format) g, const void *y)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     GPU_FOR_ROWS(row, t.rows) {
@@ -208,7 +208,7 @@ typedef gpu_list<gpu_tiled, 24> gpu_tiled_list;
 static_assert(sizeof(gpu_tiled_list) + sizeof(gpu_format) <= GPU_LIST_PARAMETERS, "too many");
 
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    tile_again_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_tiled_list list)
+    tile_again_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_tiled_list) list)
 {
     gpu_counter counter;
     const unsigned k = gpu_list_item(list);
@@ -222,7 +222,7 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    tile_backward_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_tiled_list list)
+    tile_backward_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_tiled_list) list)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     gpu_counter counter;

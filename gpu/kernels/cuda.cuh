@@ -24,6 +24,8 @@
 #define GPU_ON_HOST 0
 #define GPU_LAUNCH(kernel, grid, block, shared, ...) \
     (kernel)<<<(grid), (block), (shared)>>>(__VA_ARGS__)
+/* A parameter of a kernel that all its threads read where it lies; on a CPU a reference. */
+#define GPU_CONSTANT(...) const __grid_constant__ __VA_ARGS__
 #define GPU_SHARED(type, name, dims) __shared__ type name dims
 #define GPU_DYNAMIC_SHARED(type, name)                                    \
     extern __shared__ __align__(1024) unsigned char gpu_dynamic_shared[]; \

@@ -19,7 +19,7 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    relu_kernel(const __grid_constant__ gpu_format f, void *y, const void *x, size_t n)
+    relu_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x, size_t n)
 {
     GPU_FOR(i, n) {
         const uint32_t code = gpu_load(f, x, i);
@@ -30,8 +30,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* of: the format of dx and dy */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    relu_backward_kernel(const __grid_constant__ gpu_format of, void *dx, const void *dy,
-                         const __grid_constant__ gpu_format f, const void *y, size_t n)
+    relu_backward_kernel(GPU_CONSTANT(gpu_format) of, void *dx, const void *dy,
+                         GPU_CONSTANT(gpu_format) f, const void *y, size_t n)
 {
     GPU_FOR(i, n)
         gpu_store(of, dx, i, gpu_value(f, y, i) > 0 ? gpu_load(of, dy, i) : 0);
@@ -65,8 +65,8 @@ static __device__ __forceinline__ size_t pool_best(const gpu_format &f, const vo
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    maxpool_kernel(const __grid_constant__ gpu_format f, void *y, const void *x,
-                   const __grid_constant__ gpu_pool p, size_t n)
+    maxpool_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x,
+                   GPU_CONSTANT(gpu_pool) p, size_t n)
 {
     const uint32_t height = p.height / p.size, width = p.width / p.size;
     GPU_FOR(i, n) {
@@ -81,9 +81,9 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* n elements of dx; of: the format of dx and dy */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    maxpool_backward_kernel(const __grid_constant__ gpu_format of, void *dx, const void *dy,
-                            const __grid_constant__ gpu_format f, const void *x,
-                            const __grid_constant__ gpu_pool p, size_t n)
+    maxpool_backward_kernel(GPU_CONSTANT(gpu_format) of, void *dx, const void *dy,
+                            GPU_CONSTANT(gpu_format) f, const void *x,
+                            GPU_CONSTANT(gpu_pool) p, size_t n)
 {
     const uint32_t height = p.height / p.size, width = p.width / p.size;
     GPU_FOR(i, n) {
@@ -104,7 +104,7 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 /* ones: all bits of a code set, which stand for every NaN; a format whose only NaN is the code of
  * -0 has a number there. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    digest_kernel(const __grid_constant__ gpu_format f, const void *x, size_t n, uint32_t ones,
+    digest_kernel(GPU_CONSTANT(gpu_format) f, const void *x, size_t n, uint32_t ones,
                   gpu_word *sum)
 {
     gpu_word own = 0;

@@ -16,7 +16,7 @@ struct gpu_promotion {
 
 /* s += the sums p of a block, each times its factors. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    promote_kernel(const __grid_constant__ gpu_promotion q, float *s, const float *p, size_t block)
+    promote_kernel(GPU_CONSTANT(gpu_promotion) q, float *s, const float *p, size_t block)
 {
     GPU_FOR(i, q.n) {
         const size_t row = i / q.columns, column = i % q.columns;
@@ -28,8 +28,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* d = s * factor + bias, rounded; to multiply by a factor of 1 changes nothing. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    finish_kernel(const __grid_constant__ gpu_format to, void *d, const float *s, size_t n,
-                  size_t columns, float factor, const __grid_constant__ gpu_format of_bias, const void *bias,
+    finish_kernel(GPU_CONSTANT(gpu_format) to, void *d, const float *s, size_t n,
+                  size_t columns, float factor, GPU_CONSTANT(gpu_format) of_bias, const void *bias,
                   gpu_word *counts)
 {
     gpu_counter c;

@@ -164,8 +164,8 @@ struct ready {
     gpu_sums sums;
 };
 
-typedef void kernel(const gpu_formats f, const gpu_job j);
-typedef void list_kernel(const gpu_formats f, const gpu_jobs list);
+typedef void kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j);
+typedef void list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list);
 
 static cudaError_t launch(kernel *k, ready *r, int tile, int threads, int shared)
 {

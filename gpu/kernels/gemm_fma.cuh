@@ -70,7 +70,7 @@ static __device__ __forceinline__ void fma_product(const gpu_formats &f, const g
 
 template <int FUSED>
 __global__ void __launch_bounds__(FMA_THREADS, 4)
-    gemm_fma_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_job j)
+    gemm_fma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
 {
     GPU_SHARED(float4, room, [FMA_ROOM / 16]);
     fma_product<FUSED>(f, f.out[0], j, reinterpret_cast<float *>(room));
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(FMA_THREADS, 4)
 
 template <int FUSED>
 __global__ void __launch_bounds__(FMA_THREADS, 4)
-    gemm_fma_list_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_jobs list)
+    gemm_fma_list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list)
 {
     GPU_SHARED(float4, room, [FMA_ROOM / 16]);
     const gpu_job &j = list.item[gpu_list_item(list)];

@@ -109,7 +109,7 @@ static __device__ __forceinline__ void mma_product(const gpu_formats &f, const g
 
 template <int TYPES>
 __global__ void __launch_bounds__(MMA_THREADS, 2)
-    gemm_mma_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_job j)
+    gemm_mma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
 {
     GPU_SHARED(float4, room, [MMA_ROOM / 16]);
     mma_product<TYPES>(f, f.out[0], j, reinterpret_cast<float *>(room));
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(MMA_THREADS, 2)
 
 template <int TYPES>
 __global__ void __launch_bounds__(MMA_THREADS, 2)
-    gemm_mma_list_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_jobs list)
+    gemm_mma_list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list)
 {
     GPU_SHARED(float4, room, [MMA_ROOM / 16]);
     const gpu_job &j = list.item[gpu_list_item(list)];
@@ -225,7 +225,7 @@ static __device__ __forceinline__ void fast_multiply(float d[4][4][4], const fas
 
 template <int TYPES, int ALONG_A, int ALONG_B>
 __global__ void __launch_bounds__(FAST_THREADS, 2)
-    gemm_fast_kernel(const __grid_constant__ gpu_formats formats, const __grid_constant__ gpu_job j)
+    gemm_fast_kernel(GPU_CONSTANT(gpu_formats) formats, GPU_CONSTANT(gpu_job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
     const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32;

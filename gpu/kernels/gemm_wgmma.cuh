@@ -398,7 +398,7 @@ struct wg_pipeline {
 
 template <int TYPES, int N, int SUMS, int START>
 __global__ void __launch_bounds__(WG_THREADS, 1)
-    gemm_wgmma_kernel(const __grid_constant__ gpu_formats f, const __grid_constant__ gpu_job j)
+    gemm_wgmma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
     const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);

@@ -51,7 +51,7 @@ static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, co
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_SOFTMAX_THREADS)
-    softmax_kernel(const __grid_constant__ gpu_softmax p, float *loss, void *dx, const void *x,
+    softmax_kernel(GPU_CONSTANT(gpu_softmax) p, float *loss, void *dx, const void *x,
                    const uint32_t *labels, unsigned *correct, gpu_word *counts)
 {
     gpu_counter c;
@@ -115,8 +115,8 @@ static __device__ __forceinline__ float batchnorm_running(float running, float m
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    batchnorm_statistics_kernel(const __grid_constant__ gpu_batchnorm b,
-                                const __grid_constant__ gpu_channel to, void *mean_codes,
+    batchnorm_statistics_kernel(GPU_CONSTANT(gpu_batchnorm) b,
+                                GPU_CONSTANT(gpu_channel) to, void *mean_codes,
                                 void *inverse_codes, float *running_mean, float *running_var,
                                 const void *x)
 {
@@ -146,8 +146,8 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 }
 
 GPU_KERNEL void __launch_bounds__(256)
-    batchnorm_apply_kernel(const __grid_constant__ gpu_batchnorm b,
-                           const __grid_constant__ gpu_channel of, void *y, const void *x,
+    batchnorm_apply_kernel(GPU_CONSTANT(gpu_batchnorm) b,
+                           GPU_CONSTANT(gpu_channel) of, void *y, const void *x,
                            const void *weight, const void *bias, gpu_word *counts)
 {
     gpu_counter counter;
@@ -163,8 +163,8 @@ GPU_KERNEL void __launch_bounds__(256)
 
 /* 1 / sqrt(running_var + eps), and the running mean, as the elements need them */
 GPU_KERNEL void __launch_bounds__(256)
-    batchnorm_running_kernel(const __grid_constant__ gpu_batchnorm b,
-                             const __grid_constant__ gpu_channel to, const void *running_mean,
+    batchnorm_running_kernel(GPU_CONSTANT(gpu_batchnorm) b,
+                             GPU_CONSTANT(gpu_channel) to, const void *running_mean,
                              const void *running_var)
 {
     GPU_FOR(c, b.channels) {
@@ -174,8 +174,8 @@ GPU_KERNEL void __launch_bounds__(256)
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    batchnorm_gradients_kernel(const __grid_constant__ gpu_batchnorm b,
-                               const __grid_constant__ gpu_channel to, void *dweight, void *dbias,
+    batchnorm_gradients_kernel(GPU_CONSTANT(gpu_batchnorm) b,
+                               GPU_CONSTANT(gpu_channel) to, void *dweight, void *dbias,
                                const void *dy, const void *x, const void *mean_codes,
                                const void *inverse_codes)
 {
@@ -200,8 +200,8 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 }
 
 GPU_KERNEL void __launch_bounds__(256)
-    batchnorm_backward_kernel(const __grid_constant__ gpu_batchnorm b,
-                              const __grid_constant__ gpu_channel of, void *dx, const void *dy,
+    batchnorm_backward_kernel(GPU_CONSTANT(gpu_batchnorm) b,
+                              GPU_CONSTANT(gpu_channel) of, void *dx, const void *dy,
                               const void *x, const void *mean_codes, const void *inverse_codes,
                               const void *weight, gpu_word *counts)
 {

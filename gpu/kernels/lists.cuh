@@ -20,8 +20,8 @@ static_assert(sizeof(gpu_pairs) + 2 * sizeof(gpu_format) + 64 <= GPU_LIST_PARAME
 
 /* result: gpu_word[GPU_COUNTERS] */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    cast_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
-                const __grid_constant__ gpu_pairs list, int mode)
+    cast_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
+                GPU_CONSTANT(gpu_pairs) list, int mode)
 {
     gpu_counter c;
     const unsigned k = gpu_list_item(list);
@@ -37,8 +37,8 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
 
 /* y = x * factor, or x / factor. result: unsigned, MPSIM_FOUND_INPUT = 1, _OUTPUT = 2. */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    unscale_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
-                   const __grid_constant__ gpu_pairs list, float factor, int divide)
+    unscale_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
+                   GPU_CONSTANT(gpu_pairs) list, float factor, int divide)
 {
     unsigned seen = 0;
     const unsigned k = gpu_list_item(list);
@@ -56,7 +56,7 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
 
 /* result: gpu_squares */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    squares_kernel(const __grid_constant__ gpu_format f, const __grid_constant__ gpu_pairs list)
+    squares_kernel(GPU_CONSTANT(gpu_format) f, GPU_CONSTANT(gpu_pairs) list)
 {
     GPU_SHARED(gpu_word, limb, [GPU_SQUARES_LIMBS + 2]);
     gpu_square_run run = {0, 0, 0, 0};

@@ -225,8 +225,8 @@ static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_re
 /* Parameters with the same settings. moved: two counters, of elements that the reference moves, and of those
  * of them that stay; or NULL */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    optim_kernel(const __grid_constant__ gpu_optim o, const __grid_constant__ gpu_reference r,
-                 const __grid_constant__ gpu_updates list, gpu_word *moved)
+    optim_kernel(GPU_CONSTANT(gpu_optim) o, GPU_CONSTANT(gpu_reference) r,
+                 GPU_CONSTANT(gpu_updates) list, gpu_word *moved)
 {
     unsigned moves = 0, stays = 0;
     const unsigned k = gpu_list_item(list);

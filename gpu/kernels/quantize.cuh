@@ -256,7 +256,7 @@ static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, c
 /* A block of 32 x 8 threads has a tile of 32 x 32 elements of one y; a warp has the rows r, r + 8, ...
  * of it. */
 GPU_KERNEL void __launch_bounds__(GPU_TILE * GPU_TILE_ROWS)
-    quantize_kernel(const __grid_constant__ gpu_quantize q, const __grid_constant__ gpu_quantized_list list)
+    quantize_kernel(GPU_CONSTANT(gpu_quantize) q, GPU_CONSTANT(gpu_quantized_list) list)
 {
     GPU_SHARED(float, tile, [GPU_TILE][GPU_TILE + 1]);
     gpu_counter counter;
@@ -315,7 +315,7 @@ GPU_KERNEL void __launch_bounds__(GPU_TILE * GPU_TILE_ROWS)
 
 /* A thread has 16 numbers of a row of y, or fewer at its end, which stay as they are. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    hadamard_kernel(const __grid_constant__ gpu_format f, void *y, const void *x, size_t rows,
+    hadamard_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x, size_t rows,
                     size_t cols, int transposed)
 {
     const uint32_t negative = 0xd7e8; /* bit i: element i of a group */

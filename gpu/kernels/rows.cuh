@@ -164,7 +164,7 @@ struct gpu_rownorm {
 
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    rownorm_kernel(const __grid_constant__ gpu_rownorm r, void *y, float *mean, float *inverse,
+    rownorm_kernel(GPU_CONSTANT(gpu_rownorm) r, void *y, float *mean, float *inverse,
                    const void *x, const void *weight, const void *bias, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
@@ -242,8 +242,8 @@ static_assert(sizeof(gpu_normed_list) + sizeof(gpu_rownorm) <= GPU_LIST_PARAMETE
 /* A block has GPU_COLUMNS columns of all rows: first of dweight, then of dbias. */
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    rownorm_gradients_kernel(const __grid_constant__ gpu_rownorm r,
-                             const __grid_constant__ gpu_normed_list list)
+    rownorm_gradients_kernel(GPU_CONSTANT(gpu_rownorm) r,
+                             GPU_CONSTANT(gpu_normed_list) list)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     const unsigned k = gpu_list_item(list);
@@ -263,8 +263,8 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    rownorm_backward_kernel(const __grid_constant__ gpu_rownorm r,
-                            const __grid_constant__ gpu_rownorm_in in, void *dx, gpu_word *counts)
+    rownorm_backward_kernel(GPU_CONSTANT(gpu_rownorm) r,
+                            GPU_CONSTANT(gpu_rownorm_in) in, void *dx, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
     gpu_counter counter;
@@ -304,7 +304,7 @@ struct gpu_activation {
 
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(256)
-    activate_kernel(const __grid_constant__ gpu_activation a, void *y, const void *x,
+    activate_kernel(GPU_CONSTANT(gpu_activation) a, void *y, const void *x,
                     gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(a.math), *const m = &math;
@@ -326,7 +326,7 @@ GPU_KERNEL void __launch_bounds__(256)
 
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(256)
-    activate_backward_kernel(const __grid_constant__ gpu_activation a, void *dx, const void *dy,
+    activate_backward_kernel(GPU_CONSTANT(gpu_activation) a, void *dx, const void *dy,
                              const void *x, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(a.math), *const m = &math;

@@ -71,8 +71,8 @@ typedef gpu_list<gpu_columns, 64> gpu_column_list;
 static_assert(sizeof(gpu_column_list) + 2 * sizeof(gpu_format) <= GPU_LIST_PARAMETERS, "too many");
 
 GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    column_sums_kernel(const __grid_constant__ gpu_format to, const __grid_constant__ gpu_format from,
-                       const __grid_constant__ gpu_column_list list)
+    column_sums_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
+                       GPU_CONSTANT(gpu_column_list) list)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     gpu_counter c;

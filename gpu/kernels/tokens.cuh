@@ -10,8 +10,8 @@
 
 /* y = a + b, b of `period` elements that are repeated. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    add_kernel(const __grid_constant__ gpu_format to, void *y, const __grid_constant__ gpu_format fa,
-               const void *a, const __grid_constant__ gpu_format fb, const void *b, size_t n,
+    add_kernel(GPU_CONSTANT(gpu_format) to, void *y, GPU_CONSTANT(gpu_format) fa,
+               const void *a, GPU_CONSTANT(gpu_format) fb, const void *b, size_t n,
                size_t period, gpu_word *counts)
 {
     gpu_counter c;
@@ -22,8 +22,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* n elements of the table, those of dy that are a whole number of tables further. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    add_rows_backward_kernel(const __grid_constant__ gpu_format to, void *dtable,
-                             const __grid_constant__ gpu_format from, const void *dy, size_t n,
+    add_rows_backward_kernel(GPU_CONSTANT(gpu_format) to, void *dtable,
+                             GPU_CONSTANT(gpu_format) from, const void *dy, size_t n,
                              size_t of_dy, gpu_word *counts)
 {
     gpu_counter c;
@@ -37,8 +37,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    embed_kernel(const __grid_constant__ gpu_format to, void *y,
-                 const __grid_constant__ gpu_format from, const void *table, const uint32_t *index,
+    embed_kernel(GPU_CONSTANT(gpu_format) to, void *y,
+                 GPU_CONSTANT(gpu_format) from, const void *table, const uint32_t *index,
                  size_t n, size_t cols, gpu_word *counts)
 {
     gpu_counter c;
@@ -49,8 +49,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* rows[begin[v]] to rows[begin[v + 1] - 1], ascending: the rows of dy that belong to row v of the table. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    embed_backward_kernel(const __grid_constant__ gpu_format to, void *dtable,
-                          const __grid_constant__ gpu_format from, const void *dy,
+    embed_backward_kernel(GPU_CONSTANT(gpu_format) to, void *dtable,
+                          GPU_CONSTANT(gpu_format) from, const void *dy,
                           const uint32_t *begin, const uint32_t *rows, size_t n, size_t cols,
                           int added, gpu_word *counts)
 {
@@ -67,8 +67,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* Matrices of `matrix` elements: each of y is the sum of `group` of x, one below the other. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    add_groups_kernel(const __grid_constant__ gpu_format to, void *y,
-                      const __grid_constant__ gpu_format from, const void *x, size_t n,
+    add_groups_kernel(GPU_CONSTANT(gpu_format) to, void *y,
+                      GPU_CONSTANT(gpu_format) from, const void *x, size_t n,
                       size_t matrix, size_t group, gpu_word *counts)
 {
     gpu_counter c;
@@ -143,7 +143,7 @@ static __device__ float reduce_chain(const gpu_reduce &r, const void *const *x, 
 
 /* y may be one of x: a thread reads its element of all ranks before it writes it. */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    reduce_kernel(const __grid_constant__ gpu_reduce r, const __grid_constant__ gpu_sums list)
+    reduce_kernel(GPU_CONSTANT(gpu_reduce) r, GPU_CONSTANT(gpu_sums) list)
 {
     const unsigned k = gpu_list_item(list);
     const gpu_sum a = list.item[k];

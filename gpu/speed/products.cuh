@@ -19,7 +19,7 @@ struct product_case {
 
 /* Codes of a bell for an n x n matrix; `seed` tells two matrices apart. Across: the same numbers,
  * transposed. */
-__global__ void fill_codes_kernel(void *x, size_t n, const __grid_constant__ gpu_format f,
+__global__ void fill_codes_kernel(void *x, size_t n, GPU_CONSTANT(gpu_format) f,
                                   uint64_t seed, int across)
 {
     GPU_FOR(i, n * n) {

@@ -233,7 +233,7 @@ inline void gpu_host_barrier(const char *file, int line)
     gpu_host.barrier = 0;
     for (unsigned i = 0; i < gpu_host.threads; i++) {
         gpu_host_fiber *f = &gpu_host.fibers[i];
-        if (f->line != line || strcmp(f->file, file) != 0) {
+        if (f->line != line || (f->file != file && strcmp(f->file, file) != 0)) {
             char text[200];
             snprintf(text, sizeof text, "__syncthreads at %s:%d and %s:%d at once", file, line,
                      f->file, f->line);
@@ -247,6 +247,26 @@ inline void gpu_host_barrier(const char *file, int line)
 inline int gpu_host_in_group(const gpu_host_fiber *f, uint32_t mask, unsigned i)
 {
     return f->count > 32 || (mask >> i & 1);
+}
+
+/* What all threads of a group give goes to each that receives. A whole group is collected once. */
+inline void gpu_host_exchange(gpu_host_fiber *group, unsigned n, const gpu_host_fiber *self, uint32_t mask, size_t bytes)
+{
+    static std::vector<unsigned char> all;
+    const uint32_t everyone = n < 32 ? (1u << n) - 1 : 0xffffffffu;
+    const int whole = self->count > 32 || (mask & everyone) == everyone;
+    all.resize(n * bytes);
+    for (unsigned from = 0; whole && from < n; from++)
+        memcpy(all.data() + from * bytes, group[from].in, bytes);
+    for (unsigned to = 0; to < n; to++) {
+        if (!gpu_host_in_group(self, mask, to) || !group[to].out)
+            continue;
+        if (whole)
+            memcpy(group[to].out, all.data(), n * bytes);
+        for (unsigned from = 0; !whole && from < n; from++)
+            if (gpu_host_in_group(self, mask, from))
+                memcpy(group[to].out + from * bytes, group[from].in, bytes);
+    }
 }
 
 /* Threads first to first + count - 1 of the block meet (count at most 32: those of the mask). Each
@@ -271,19 +291,15 @@ inline void gpu_host_meet(unsigned first, unsigned count, uint32_t mask, const v
         gpu_host_fail(cudaErrorLaunchFailure, "a thread is not in the mask of its collective");
         gpu_host_to_scheduler();
     }
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = n; i-- > 0;) /* threads run in their order: the last is the one that is missing */
         if (gpu_host_in_group(self, mask, i) &&
             (group[i].wait != GPU_IN_MEETING || group[i].first != first ||
              group[i].count != count || group[i].mask != mask || group[i].bytes != bytes ||
-             group[i].line != line || strcmp(group[i].file, file) != 0)) {
+             group[i].line != line || (group[i].file != file && strcmp(group[i].file, file) != 0))) {
             gpu_host_to_scheduler(); /* not the last one: whoever is completes it */
             return;
         }
-    for (unsigned to = 0; to < n; to++)
-        if (gpu_host_in_group(self, mask, to) && group[to].out)
-            for (unsigned from = 0; from < n; from++)
-                if (gpu_host_in_group(self, mask, from))
-                    memcpy(group[to].out + from * bytes, group[from].in, bytes);
+    gpu_host_exchange(group, n, self, mask, bytes);
     for (unsigned i = 0; i < n; i++)
         if (gpu_host_in_group(self, mask, i))
             group[i].wait = GPU_RUNS;
