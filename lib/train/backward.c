@@ -24,7 +24,7 @@ static train_operand operand_agrad(train_build *b, size_t i, const train_tensor 
     const train_layer *l = &b->t->run->layers[i];
     const int blocks = train_in_blocks(b, i, TRAIN_AGRAD);
     train_counts *counts = &b->t->agrad;
-    train_operand o = {.turned = blocks};
+    train_operand o = {.transposed = blocks};
     o.base = train_in_format(b, i, "agrad", dy, &b->plan->layers[i].format[TRAIN_AGRAD], counts);
     o.second = blocks ? train_copy_for_wgrad(b, i, TRAIN_AGRAD, o.base, counts)
                       : train_copy_of(b, i, TRAIN_AGRAD, ".q", o.base, 0, counts);
@@ -41,7 +41,7 @@ static train_operand operand_agrad(train_build *b, size_t i, const train_tensor 
     return o;
 }
 
-/* The weight for dx, in operand second and turned. */
+/* The weight for dx, in operand second and transposed. */
 static void operand_weight(train_build *b, size_t i)
 {
     const train_layer *l = &b->t->run->layers[i];
@@ -49,11 +49,11 @@ static void operand_weight(train_build *b, size_t i)
     const int conv = l->type == TRAIN_CONV;
     train_operand *o = &b->weight[i];
     o->second = blocks ? o->base : o->first;
-    o->turned = blocks || conv;
+    o->transposed = blocks || conv;
     if (conv) {
         const size_t columns = 9 * (size_t)l->outputs;
         const void *index = train_index(b, i, l->inputs * columns, 0, turned_weight);
-        o->second = train_gathered(b, i, "weight.turned", o->second, l->inputs, columns, index);
+        o->second = train_gathered(b, i, "weight.transposed", o->second, l->inputs, columns, index);
     }
     if (blocks)
         o->second = train_copy_of(b, i, TRAIN_WEIGHT, ".qt", o->second, !conv, &b->t->act);
@@ -66,7 +66,7 @@ static void gradients(train_build *b, size_t i, const train_operand *dy)
     train_add_gradient(b, d, t->weight_of[i]);
     if (t->params[t->weight_of[i]].layer != i)
         train_hide(d);
-    train_product(b, d, i, dy->second, !dy->turned, b->act[i].second, b->act[i].turned, NULL,
+    train_product(b, d, i, dy->second, !dy->transposed, b->act[i].second, b->act[i].transposed, NULL,
                   &t->wgrad);
     if (t->bias_of[i] < 0)
         return;
@@ -86,7 +86,7 @@ static const train_tensor *product_layer(train_build *b, size_t i, const train_t
         operand_weight(b, i);
         train_do *d = train_add(b, WORK_GEMM, i, "dgrad", o.first->rows, l->inputs,
                                 &b->plan->layers[i].format[TRAIN_DGRAD]);
-        train_product(b, d, i, o.first, 0, b->weight[i].second, b->weight[i].turned, NULL,
+        train_product(b, d, i, o.first, 0, b->weight[i].second, b->weight[i].transposed, NULL,
                       &b->t->agrad);
         dx = d->results[0].to;
     }

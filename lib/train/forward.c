@@ -22,7 +22,7 @@ static void operand_act(train_build *b, size_t i, const train_tensor *x)
         o->first = train_gathered(b, i, "columns", o->first, x->rows, columns, index);
     }
     o->second = o->first;
-    o->turned = blocks;
+    o->transposed = blocks;
     if (!blocks)
         return;
     x = o->first;

@@ -255,7 +255,7 @@ typedef struct train_operand {
     const train_tensor *base;   /* in the role's format                                    */
     const train_tensor *first;  /* as the forward product (agrad: dx) reads it             */
     const train_tensor *second; /* as the products for weights (of weight: dx) read it     */
-    int turned;                 /* second is transposed already: its columns run along the depth */
+    int transposed;             /* second is transposed already: its columns run along the depth */
 } train_operand;
 
 typedef struct train_build {

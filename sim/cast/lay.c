@@ -113,7 +113,7 @@ static int lay_swizzled(const laid *l, const span *rows, const span *cols, trace
 int lay_scales(const laid *l, trace_error *error)
 {
     const quant_geometry *g = l->g;
-    const int transposed = g->form->arrangement == QUANT_TURNED;
+    const int transposed = g->form->arrangement == QUANT_PADDED_TRANSPOSED;
     const size_t each = scale_bytes(l);
     span rows, cols;
     spans(g, &l->t, &rows, &cols);

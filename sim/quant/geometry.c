@@ -131,7 +131,7 @@ static void set_scales(quant_geometry *g)
     case QUANT_PADDED:
         matrix(s, padded(g->grid_rows, f->pad_rows), padded(g->grid_cols, f->pad_cols));
         break;
-    case QUANT_TURNED:
+    case QUANT_PADDED_TRANSPOSED:
         matrix(s, padded(g->grid_cols, f->pad_rows), padded(g->grid_rows, f->pad_cols));
         break;
     case QUANT_SCALAR:

@@ -64,7 +64,7 @@ typedef enum quant_tensor_scale {
 typedef enum quant_arrangement {
     QUANT_GRID,     /* the grid; where block_rows is 1: the tensor's shape, the last dimension in blocks */
     QUANT_PADDED,   /* the grid in a matrix whose sides are multiples of pad_rows and pad_cols         */
-    QUANT_TURNED,   /* likewise, the grid transposed                                                    */
+    QUANT_PADDED_TRANSPOSED, /* likewise, the grid transposed                                              */
     QUANT_SCALAR,   /* one scale, of no dimension                                                       */
     QUANT_ONE       /* one scale, of shape [1]                                                          */
 } quant_arrangement;
@@ -93,7 +93,7 @@ typedef struct quant_form {
     quant_packing packing;
     quant_code_shape code_shape;
     quant_arrangement arrangement;
-    uint32_t pad_rows, pad_cols; /* PADDED, TURNED: of the matrix as it is stored              */
+    uint32_t pad_rows, pad_cols; /* PADDED, PADDED_TRANSPOSED: of the matrix as it is stored              */
     quant_swizzle swizzle;
     quant_tensor_scale tensor_scale;
     uint8_t tensor_rank; /* of the tensor scale: 0 or 1 ([1])                                  */
@@ -146,7 +146,7 @@ typedef struct quant_geometry {
     uint64_t grid_rows, grid_cols;    /* blocks                                                    */
     quant_shape parts[QUANT_PARTS];
     uint64_t lines, line_codes, line_bytes; /* codes as stored: rows of the matrix, or columns (TRANSPOSED) */
-    uint64_t line_scales;             /* PADDED, TURNED, GRID: scales of a stored row              */
+    uint64_t line_scales;             /* PADDED, PADDED_TRANSPOSED, GRID: scales of a stored row              */
 } quant_geometry;
 
 /* quant_geometry_of -- of a tensor of this shape, two dimensions or more; blocks as of quant_form_find. In the swizzled

@@ -24,7 +24,7 @@ uint64_t quant_scale_at(const quant_geometry *g, uint64_t i, uint64_t j)
     if (g->swizzled)
         return g->block_rows > g->block_cols ? quant_swizzled_index(j, i, g->grid_rows)
                                              : quant_swizzled_index(i, j, g->grid_cols);
-    return g->form->arrangement == QUANT_TURNED ? j * g->line_scales + i : i * g->line_scales + j;
+    return g->form->arrangement == QUANT_PADDED_TRANSPOSED ? j * g->line_scales + i : i * g->line_scales + j;
 }
 
 /* Of NVFP4: the largest number of E2M1 times that of E4M3. */

@@ -230,7 +230,7 @@ static void cast_blocks(const replay *r, replay_cast *c, cast_state *s,
 }
 
 /* The matrix of y, transposed, each row through the transform and rounded to f again. */
-static float *turned(const replay_casting *how, const mpsim_format *f, const float *y)
+static float *transposed(const replay_casting *how, const mpsim_format *f, const float *y)
 {
     const size_t rows = how->cols ? how->n / how->cols : 0;
     float *t = malloc((how->n ? how->n : 1) * sizeof *t);
@@ -285,7 +285,7 @@ void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
     c->underflow = o.casts.counts.underflow;
     c->overflow = o.casts.counts.overflow;
     replay_round(f, how->factor, y, x, 0, how->n);
-    float *t = how->columns ? turned(how, f, y) : NULL;
+    float *t = how->columns ? transposed(how, f, y) : NULL;
     if (how->columns && !t)
         replay_lacks_memory(problem);
     else

@@ -289,7 +289,7 @@ typedef struct train_ops {
                           const uint32_t *index, int added, train_counts *counts);
     /* lists. y = RN(heads of x): without rotation the numbers; with it, for c < size / 2, C and S those of
      * the place, in binary32 operations: y[c] = (x[c] C[c]) - (x[c + size / 2] S[c]),
-     * y[c + size / 2] = (x[c + size / 2] C[c]) + (x[c] S[c]). join: the heads of y = RN(x turned back):
+     * y[c + size / 2] = (x[c + size / 2] C[c]) + (x[c] S[c]). join: the heads of y = RN(x rotated back):
      * S with the other sign; other columns of y are left alone, and may be another one's of the list */
     int (*split)(train_engine *e, const train_turn *list, size_t n);
     int (*join)(train_engine *e, const train_turn *list, size_t n);

@@ -62,7 +62,7 @@
  *     dbias in WGRAD. eps 1e-5.
  *   attn.qkv: a linear layer; its columns are the queries of all heads, then the keys, then the values of
  *     kv_heads. mlp.fc: a linear layer, of swiglu with 2 * hidden columns.
- *   attn.heads: queries, keys (both turned by place with rotary positions) and values in OUT, from what
+ *   attn.heads: queries, keys (both rotated by their place: rotary positions) and values in OUT, from what
  *     comes as it is; their gradients together in DGRAD. Their rows are in the order sequence, head, place.
  *   attn.scores: Q in ACT, K in WEIGHT; scores in OUT; their gradient in AGRAD; dQ and dK in DGRAD. Every
  *     head's S = Q K^T; dQ = dS K; dK = dS^T Q; of kv_heads, dK of every head, then their sum in DGRAD.

@@ -247,11 +247,11 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
         *amax = most;
     if (!q->transposed)
         return quantize(e, y, cpu_values(x), q, counts);
-    float *turned = cpu_floats(e, 0, cpu_size(x));
-    if (!turned)
+    float *transposed = cpu_floats(e, 0, cpu_size(x));
+    if (!transposed)
         return -1;
-    transpose(turned, cpu_values(x), x->rows, x->cols);
-    return quantize(e, y, turned, q, counts);
+    transpose(transposed, cpu_values(x), x->rows, x->cols);
+    return quantize(e, y, transposed, q, counts);
 }
 
 static int cpu_quantize_list(train_engine *e, const train_quantized *list, size_t n)

@@ -45,12 +45,12 @@ static size_t shared(const train_build *b)
 
 /* ---- heads ---- */
 
-static train_heads heads_at(const train_build *b, size_t heads, size_t first, int turned)
+static train_heads heads_at(const train_build *b, size_t heads, size_t first, int rotated)
 {
     const train *t = b->t;
     train_heads h = {.sequences = b->p->images, .length = decoder(b)->context, .heads = heads,
                      .size = head_size(b), .first = first * head_size(b)};
-    if (turned && decoder(b)->rotary) {
+    if (rotated && decoder(b)->rotary) {
         h.cos = &t->rotary[0];
         h.sin = &t->rotary[1];
     }
