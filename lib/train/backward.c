@@ -53,7 +53,7 @@ static void operand_weight(train_build *b, size_t i)
     if (conv) {
         const size_t columns = 9 * (size_t)l->outputs;
         const void *index = train_index(b, i, l->inputs * columns, 0, turned_weight);
-        o->second = train_gathered(b, i, "weight.transposed", o->second, l->inputs, columns, index);
+        o->second = train_gathered(b, i, "weight.turned", o->second, l->inputs, columns, index);
     }
     if (blocks)
         o->second = train_copy_of(b, i, TRAIN_WEIGHT, ".qt", o->second, !conv, &b->t->act);
