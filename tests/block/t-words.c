@@ -195,7 +195,7 @@ START_TEST(anything)
         ck_assert_msg(memcmp(&again, &b, sizeof b) == 0 && other == transform, "%s", text);
     }
     printf("# %zu recipes, %zu lines\n", recipes, lines);
-    ck_assert(recipes > 1000 && lines > 1000);
+    ck_assert(recipes > test_scaled(1000) && lines > test_scaled(1000));
 }
 END_TEST
 

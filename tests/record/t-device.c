@@ -266,7 +266,8 @@ static void check_folder(const char *folder, const char *name)
     if (update)
         fclose(update);
     for (size_t i = 0; i < QUESTIONS; i++)
-        check_damage(folder, name, &questions[i]);
+        if (test_in_part(i, 4)) /* each answers its question once more */
+            check_damage(folder, name, &questions[i]);
 }
 
 /* The questions that no CUDA device has answered. */

@@ -2,7 +2,7 @@
  *
  * Environment
  *   MPSIM_TEST_SEED        seed of all random test inputs; fixed by default, 0 = from the time
- *   MPSIM_TEST_MULTIPLIER  a positive number that scales the random loops; default 1
+ *   MPSIM_TEST_MULTIPLIER  a positive number that scales the random loops; default 1, in make check 0.3
  *   MPSIM_TEST_PART        a number that says which part of the long enumerations runs; default: the
  *                          number of today, so that the parts take turns; printed with the seed
  *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there
