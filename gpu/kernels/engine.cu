@@ -71,7 +71,7 @@ static int cuda_put(train_engine *e, train_tensor *x, const float *values)
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     if (mpsim_encode_array_f32(x->format, &r, NULL, codes, values, n, &c) != MPSIM_OK ||
         c.inexact != 0)
-        return cuda_fail(e, "put: a value is no number of %s", x->format->name);
+        return cuda_fail(e, "put: a value is not a number of %s", x->format->name);
     x->inverse = 1;
     return upload(e, "put", at_of(x), codes, bytes);
 }
@@ -143,7 +143,7 @@ static int part_of(train_engine *e, const train_tensor *x, size_t stacks, const 
         return -1;
     const size_t height = x->rows / stacks;
     if (x->rows % stacks || part->first > height || part->n > height - part->first)
-        return cuda_fail(e, "gemm: %zu rows are no stack of %zu, or without rows %zu to %zu of each",
+        return cuda_fail(e, "gemm: %zu rows are not a stack of %zu, or without rows %zu to %zu of each",
                          x->rows, stacks, part->first, part->first + part->n);
     *first = part->n ? part->first : 0;
     *n = part->n ? part->n : height;

@@ -19,7 +19,7 @@ static const char more[] =
     "\n"
     "FORMAT may be a block recipe (mxfp8:rceil, nvfp4:2d, e4m3/128x128, ...: lib/include/mpsim/block.h). Then matrices\n"
     "(a tensor's last dimension, and all others) are written as codes and scales, in the layout that --quantised\n"
-    "names, or with --widen as the values that these stand for; what is no matrix stays as it is.\n"
+    "names, or with --widen as the values that these stand for; what is not a matrix stays as it is.\n"
     "\n"
     "--explain casts numbers of the command line instead and says why they become what they do: of a format\n"
     "the candidates and the choice between them, of a block recipe amax, scale, elements and codes. A\n"
@@ -271,7 +271,7 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
         char all[256] = "";
         for (size_t i = 0; quant_layout_at(i); i++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s %s", i ? "," : "", quant_layout_at(i)->layout);
-        return fail(EXIT_USAGE, "cast: --quantised: '%s' is no layout; there are%s", layout, all);
+        return fail(EXIT_USAGE, "cast: --quantised: '%s' is not a layout; there are%s", layout, all);
     }
     if (r->transform && !o->widen && strcmp(layout, "plain") != 0)
         return fail(EXIT_USAGE, "cast: %s: the layout %s cannot say that its numbers are behind a transform: plain can, and "

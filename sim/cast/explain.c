@@ -38,7 +38,7 @@ static int parse_amax(explain_blocks *b, const explain_options *o, const cast_re
     if (o->tensor_amax && !r->tensor_scale)
         return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
     if (o->tensor_amax && (parse_number(&amax, o->tensor_amax) || !(amax >= 0 && amax <= (double)FLT_MAX)))
-        return fail(EXIT_USAGE, "cast: --tensor-amax: '%s' is no magnitude of binary32", o->tensor_amax);
+        return fail(EXIT_USAGE, "cast: --tensor-amax: '%s' is not a magnitude of binary32", o->tensor_amax);
     b->amax = (float)amax;
     return 0;
 }

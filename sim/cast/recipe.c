@@ -34,7 +34,7 @@ int recipe_options(cast_recipe *r, const target_options *o)
     if (o->round || o->preset || o->overflow || o->flush_input || o->flush_output)
         return fail(EXIT_USAGE, "cast: %s says how it rounds: no options of rounding with it", r->block.name);
     if (o->scales && (parse_number(&given, o->scales) || !(given > 0 && given <= (double)FLT_MAX)))
-        return fail(EXIT_USAGE, "cast: --scale: '%s' is no positive number of binary32", o->scales);
+        return fail(EXIT_USAGE, "cast: --scale: '%s' is not a positive number of binary32", o->scales);
     r->given = (float)given;
     return 0;
 }

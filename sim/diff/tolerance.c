@@ -28,7 +28,7 @@ int tolerance_parse(tolerance *t, const char *text, const char *verb)
         t->by = units[i].by;
         return 0;
     }
-    return fail(EXIT_USAGE, "%s: --tolerance: '%s' is none of 4ulp, 1e-3 (relative), 60dB (SQNR)", verb, text);
+    return fail(EXIT_USAGE, "%s: --tolerance: '%s' is not one of 4ulp, 1e-3 (relative), 60dB (SQNR)", verb, text);
 }
 
 int tolerance_holds(const tolerance *t, const measure *m)

@@ -71,7 +71,7 @@ static int unknown(const char *name)
     suggestion_init(&s, name);
     for (int i = 0; i < MEASURES; i++)
         suggestion_consider(&s, measures[i].name);
-    return fail(EXIT_USAGE, "stat: --fail-if: '%s' is no condition%s", name,
+    return fail(EXIT_USAGE, "stat: --fail-if: '%s' is not a condition%s", name,
                 suggestion_end(&s, ": nan, inf, zero, amax, amin, underflow, subnormal, overflow, "
                                    "saturated, inexact, sqnr, mse, max_rel_err, spoilt, saturated_blocks, "
                                    "lost_blocks, nonfinite_blocks"));
@@ -109,7 +109,7 @@ static int read_limit(condition *c, const char *text)
     if (parse_number(&c->limit, number))
         return fail(EXIT_USAGE, "stat: --fail-if: '%s': '%s' is not a number", c->text, text);
     if (c->per_cent && !is_count(c->what))
-        return fail(EXIT_USAGE, "stat: --fail-if: '%s': %s is no share of the elements", c->text,
+        return fail(EXIT_USAGE, "stat: --fail-if: '%s': %s is not a share of the elements", c->text,
                     measures[c->what].name);
     return 0;
 }

@@ -25,7 +25,7 @@ static int list_files(shards *s)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < n; i++) {
         if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
-            return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is no regular file",
+            return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
                         s->in.tree.paths[i]);
         if (bytes > INT64_MAX - s->starts[i])
             return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");

@@ -240,7 +240,7 @@ for form in --json --ndjson --csv -t '--level kind' '--fail-if nan'; do
     # shellcheck disable=SC2086 # words
     usage "--shard $form" "for mpsim merge" stat --shard 1/3 $form "$trace"
 done
-usage "a pipe has no size" "no regular file" stat --shard 1/3 --dtype bf16 -
+usage "a pipe has no size" "not a regular file" stat --shard 1/3 --dtype bf16 -
 usage "merge without parts" "no part given" merge
 usage "merge --level without --csv" "goes with --csv" merge --level kind "$p/1"
 usage "merge --partial --json" "write no report" merge --partial --json "$p/1"
@@ -253,6 +253,6 @@ run 3 info "$p/2" && has "parts/2: .*a part of a report: see mpsim merge" err
 ok $? "info knows a part"
 run 0 merge --list "$p/2" "$p/some" && has "parts/2: shard 2 of 3, mpsim .* --scale 1,2^10 " && has "parts/some: shards 1, 3 of 3"
 ok $? "merge --list"
-run 2 merge --fail-if nothing "$p/1" "$p/2" "$p/3" && has "'nothing' is no condition" err
+run 2 merge --fail-if nothing "$p/1" "$p/2" "$p/3" && has "'nothing' is not a condition" err
 ok $? "a condition that is none"
 finish

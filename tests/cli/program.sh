@@ -194,7 +194,7 @@ fails 1 1 -f fp16 -s 2^40 --overflow saturate --fail-if saturated -k agrad "$s20
 printf '\000\000\200\107\000\000\200\107' >"$dir/large" # fp32: 65536, 65536
 fails 1 3 --dtype fp32 -f fp16 --fail-if 'sqnr<0' --fail-if 'mse>1,max_rel_err>1' "$dir/large"; ok $? "where every element overflows nothing of the signal is left"
 fails 1 2 --fail-if 'amax>1,amin<2,zero' -k weight -f fp16 "$s20" && has 'amax>1: weight' err; ok $? "what tensors hold"
-for word in undeflow ''; do run 2 stat --fail-if "$word" "$b" && has 'is no condition' err; ok $? "--fail-if '$word'"; done
+for word in undeflow ''; do run 2 stat --fail-if "$word" "$b" && has 'is not a condition' err; ok $? "--fail-if '$word'"; done
 run 2 stat --fail-if undeflow "$b" && has 'did you mean underflow?' err; ok $? "a suggestion"
 for word in sqnr 'sqnr<5%' 'nan>q' nan=3 'nan>' 'underflow>1%%' 'underflow > 1 x' total: nothing:nan 'nan,'; do run 2 stat --fail-if "$word" "$b"; ok $? "--fail-if '$word'"; done
 "$MPSIM" stat --keep-going -q --fail-if nan -f fp16 "$dir/cut.safetensors" "$b" >"$dir/out" 2>"$dir/err"; [ $? -eq 1 ]; ok $? "a condition that holds counts more than a file that failed"
