@@ -504,7 +504,7 @@ static void test_errors()
     g.b = &b.g;
     g.b_transposed = 1;
     g.stacks = 3;
-    int good = cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "no stack of 3");
+    int good = cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "not a stack of 3");
     g.stacks = 2;
     good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == 0;
     g.a_part = {3, 2};
