@@ -26,7 +26,7 @@ static void print_head(const memory_report *r, FILE *to)
     snprintf(text, sizeof text, "%s parameters, %s%s%s%s", text_count(number, r->shape->parameters),
              r->source, r->shape->buffers ? ", " : "",
              r->shape->buffers ? text_count(buffers, r->shape->buffers) : "",
-             r->shape->buffers ? " tensors left out that are none" : "");
+             r->shape->buffers ? " tensors left out, which are not parameters" : "");
     text_wrapped(to, "model      ", text);
     if (h->tensor_parallel > 1)
         fprintf(to, "tensors    cut into %" PRIu64 "%s\n", h->tensor_parallel,
