@@ -41,7 +41,7 @@ EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
 tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_libsupport_a_SOURCES = \
-  tests/support/faultyrun.c tests/support/faultyrun.h \
+  tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
   tests/support/decoderinput.c tests/support/decoderinput.h \
   tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \

@@ -50,7 +50,7 @@ static void test_cast()
                 for (input kind : {ORDINARY, WIDE, CODES})
                     for (mpsim_round_mode mode :
                          {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_NEAREST_AWAY})
-                        good = good && (!chosen(&s, 12) ||
+                        good = good && (!chosen(&s, 24) ||
                                         cast_one(format(to), format(from),
                                                  draw_all(&s, format(from), kind, h.rows * h.cols),
                                                  h.rows, h.cols, mode));
@@ -236,7 +236,7 @@ static void test_softmax()
             for (const shape &a : sizes)
                 for (input kind : {ORDINARY, WIDE, CODES, FEW})
                     good = good &&
-                           (!chosen(&s, 6) ||
+                           (!chosen(&s, 12) ||
                             softmax_one(&s, f, to, a, kind, kind == WIDE ? 1024.0f : 0x1.999p-4f));
     OK(good, "softmax with cross-entropy: gradients, losses, hits");
     pair x(&s, format("fp16"), 2, 2, ORDINARY);
@@ -295,7 +295,7 @@ static void test_batchnorm()
         for (const char *small : {"binary32", "bf16"})
             for (const shape &a : shapes)
                 for (input kind : {ORDINARY, WIDE, CODES, FEW})
-                    good = good && (!chosen(&s, 8) || batchnorm_one(&s, f, small, a, kind));
+                    good = good && (!chosen(&s, 16) || batchnorm_one(&s, f, small, a, kind));
     OK(good, "batch normalisation forward, backward, inference");
 }
 
@@ -490,7 +490,7 @@ static void test_quantize()
                 for (input kind : {ORDINARY, WIDE, CODES, FEW})
                     for (int transposed : {0, 1})
                         for (float given : {1.0f, 0x1.234p5f, 0.0f, 0x1p120f})
-                            if ((given == 1 || b.rule == MPSIM_SCALE_GIVEN) && chosen(&s, 20))
+                            if ((given == 1 || b.rule == MPSIM_SCALE_GIVEN) && chosen(&s, 40))
                                 good =
                                     good && quantize_one(&s, &b, a, kind, transposed, from, given);
         OK(good, "quantising: %s, straight and transposed", name);
@@ -588,7 +588,7 @@ static void test_optim()
                         for (input kind : {ORDINARY, WIDE, CODES})
                             for (double grad_scale : {1.0, 3.0}) {
                                 if ((!ieee && (store == chance || grad_scale != 1)) ||
-                                    !chosen(&s, 12))
+                                    !chosen(&s, 24))
                                     continue;
                                 const settings t = {variant,     param,      state,
                                                     r.algorithm, store,      r.amsgrad,
@@ -640,7 +640,7 @@ static void test_gemm()
         int good = 1;
         for (int t = 0; t < 4; t++)
             for (input kind : {ORDINARY, WIDE, CODES}) {
-                if (!chosen(&s, 4))
+                if (!chosen(&s, 8))
                     continue;
                 good =
                     good && gemm_one(&s, f[0], f[1], "binary32", 5, 3, 7, t & 1, t / 2, kind, 0, 0);
