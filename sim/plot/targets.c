@@ -1,6 +1,8 @@
 /* targets.c -- see targets.h. A report is untrusted: every member is checked. */
 #include "targets.h"
 
+#include "../text/words.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -372,7 +374,7 @@ void plot_targets_put_note(FILE *to, const plot_targets *t)
     }
     if (t->not_finite)
         fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, t->not_finite,
-                t->not_finite == 1 ? "" : "s");
+                text_plural(t->not_finite));
     fprintf(to, "'\naxes = '%s%s%s'\n", t->has_columns ? "\xe2\x86\x93 along columns" : "",
             t->has_columns && t->has_requantised ? "; " : "",
             t->has_requantised ? "\xe2\x86\x92\xe2\x86\x93 along rows, then columns" : "");
