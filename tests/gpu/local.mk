@@ -1,8 +1,8 @@
 # tests/gpu/ -- the CUDA kernels of training on a CPU (tests/gpu/host.h): C++17, no CUDA, no Check.
 # gpu/program/training.c with an engine that has faults.
 if HAVE_CHECK
-tests_gpu_t_plans_SOURCES = tests/gpu/t-plans.c gpu/program/training.c gpu/program/training.h
-tests_gpu_t_plans_CPPFLAGS = $(AM_CPPFLAGS)
+tests_gpu_t_in_step_SOURCES = tests/gpu/t-in-step.c gpu/program/training.c gpu/program/training.h
+tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
 endif
 if HAVE_CXX
 kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
