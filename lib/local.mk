@@ -100,7 +100,9 @@ lib_train_libtrain_a_CFLAGS = $(product_cflags)
 lib_train_libtrain_a_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
   lib/include/train/step.h lib/include/train/train.h \
-  lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/common.c lib/train/compare.c \
+  lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/check/attention.c lib/train/check/check.h \
+  lib/train/check/checked.c lib/train/check/common.c lib/train/check/layers.c lib/train/check/products.c \
+  lib/train/check/tensors.c lib/train/check/tokens.c lib/train/check/updates.c lib/train/common.c lib/train/compare.c \
   lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
   lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
