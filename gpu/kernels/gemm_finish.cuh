@@ -293,4 +293,25 @@ static __device__ __forceinline__ void gpu_finish_tile(const gpu_formats &f, con
     c.give(j.out.counts);
 }
 
+/* ---- kernels of small tiles ----
+ *
+ * One product, or a list of them. PRODUCT: its THREADS, BLOCKS on a multiprocessor, ROOM in bytes of shared memory, and
+ * run(f, to, j, sums), a block's part of a product, where `sums` has that room. */
+template <class PRODUCT>
+__global__ void __launch_bounds__(PRODUCT::THREADS, PRODUCT::BLOCKS)
+    gemm_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
+{
+    GPU_SHARED(float4, room, [PRODUCT::ROOM / 16]);
+    PRODUCT::run(f, f.out[0], j, reinterpret_cast<float *>(room));
+}
+
+template <class PRODUCT>
+__global__ void __launch_bounds__(PRODUCT::THREADS, PRODUCT::BLOCKS)
+    gemm_list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list)
+{
+    GPU_SHARED(float4, room, [PRODUCT::ROOM / 16]);
+    const gpu_job &j = list.item[gpu_list_item(list)];
+    PRODUCT::run(f, f.out[j.to], j, reinterpret_cast<float *>(room));
+}
+
 #endif
