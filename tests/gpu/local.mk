@@ -35,7 +35,7 @@ tests_gpu_t_launches_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_LDADD = $(kernel_libs)
-tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc
+tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc tests/gpu/steps.h
 tests_gpu_t_transformer_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_transformer_LDADD = $(kernel_libs)
 if HAVE_CHECK
