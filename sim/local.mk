@@ -84,7 +84,7 @@ sim_libsim_a_SOURCES = \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
-  sim/text/escape.c sim/text/escape.h sim/text/words.c sim/text/words.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
+  sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
   sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/trace/convention.c \
   sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
