@@ -130,15 +130,6 @@ static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, const 
     return word << LEFT;
 }
 
-/* Bytes of 16 that begin at element `at` of `end`. */
-static __device__ __forceinline__ int gpu_bytes_left(size_t at, size_t end, int shift)
-{
-    if (at >= end)
-        return 0;
-    const size_t bytes = (end - at) << shift;
-    return bytes < 16 ? static_cast<int>(bytes) : 16;
-}
-
 /* Neighbouring blocks share lines of both operands, for the sake of the L2 cache: tiles go in
  * groups of eight rows of tiles, column by column. */
 static __device__ __forceinline__ void gpu_tile(const gpu_job &j, unsigned *m, unsigned *n)
