@@ -190,7 +190,7 @@ static int parse_operands(double *x, const calculation *c, char **words, int n)
     const int wanted = c->operands;
     if (n != wanted)
         return fail(EXIT_USAGE, "calc: %s takes %d operand%s", c->name, wanted,
-                    text_plural(wanted));
+                    text_plural((uint64_t)wanted));
     for (int i = 0; i < n; i++) {
         const char *s = words[i] + (words[i][0] == ' ');
         if (number_parse(&x[i], s))

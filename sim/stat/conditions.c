@@ -1,7 +1,6 @@
 /* conditions.c -- see conditions.h. */
 #include "conditions.h"
 
-#include "../text/words.h"
 #include "blockreport.h"
 
 #include <float.h>
@@ -266,7 +265,7 @@ static void put_value(char *out, size_t size, const condition *c, double x, uint
     char a[32], b[32];
     if (is_count(c->what))
         snprintf(out, size, "%s %s%s, %s", text_count(a, (uint64_t)x),
-                 measures[c->what].kind == BLOCK_COUNT ? "block" : "element", text_plural(x),
+                 measures[c->what].kind == BLOCK_COUNT ? "block" : "element", x == 1 ? "" : "s",
                  text_share(b, (uint64_t)x, all));
     else
         snprintf(out, size, "%s%s", text_number(a, x), c->what == SQNR ? " dB" : "");

@@ -220,7 +220,7 @@ static void print_head(FILE *to, const tally *r)
     fputc('\n', to);
     if (r->failed)
         fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", r->failed,
-                text_plural(r->failed), r->failed == 1 ? "is" : "are");
+                text_plural((uint64_t)r->failed), r->failed == 1 ? "is" : "are");
     fputs("Shares are of all elements.\n", to);
     print_scaled(to, r);
 }

@@ -80,7 +80,7 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
     return NULL;
 }
 
-static const char not_one[] = "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file";
+static const char not_one[] = "not a " TRACE_LAYOUTS(" or ") " file";
 
 int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
                          trace_error *error)
