@@ -84,7 +84,7 @@ sim_libsim_a_SOURCES = \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
-  sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
+  sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
   sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/trace/convention.c \
   sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
@@ -107,7 +107,7 @@ sim_libsim_a_SOURCES = \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
   sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \
   sim/train/operations.c sim/train/operations.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
-  sim/train/report.c sim/train/report.h sim/train/seal.c sim/train/seal.h sim/train/store.c sim/train/store.h sim/train/table.c \
+  sim/train/report.c sim/train/report.h sim/train/owndigests.c sim/train/owndigests.h sim/train/store.c sim/train/store.h sim/train/table.c \
   sim/train/table.h sim/train/text.c sim/train/text.h sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h \
   sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
   sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \

@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
+#include "../text/words.h"
 #include "explain.h"
 #include "quantise.h"
 #include "tensors.h"
@@ -192,8 +193,8 @@ static void print_counts(const mpsim_counts *c, uint64_t elements)
 static void print_summary(const job *j)
 {
     char path[4096], n[32];
-    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, j->n == 1 ? "" : "s",
-           text_count(n, j->elements), j->elements == 1 ? "" : "s", j->c.to->label);
+    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, text_plural(j->n),
+           text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
     putchar('\n');
@@ -284,7 +285,7 @@ static void print_recipe(const recipe_job *j)
 {
     char path[4096], n[32];
     printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->o.path), j->r.quantised,
-           j->r.quantised == 1 ? "" : "s", text_count(n, j->r.elements), j->r.elements == 1 ? "" : "s",
+           text_plural(j->r.quantised), text_count(n, j->r.elements), text_plural(j->r.elements),
            j->o.how->block.name);
     if (j->o.columns)
         printf(" along columns");
@@ -350,7 +351,7 @@ static int open_one(input *in, const options *o, char *operand)
 static void note_left_out(uint64_t n)
 {
     if (n)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", n, n == 1 ? "" : "s");
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", n, text_plural(n));
 }
 
 static int cast_format(const options *o, char *operand, int summary)

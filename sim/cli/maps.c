@@ -2,6 +2,7 @@
 #include "maps.h"
 
 #include "../text/escape.h"
+#include "../text/words.h"
 #include "textfile.h"
 
 #include <stdlib.h>
@@ -111,7 +112,7 @@ static int add_folder(input_maps *m, const char *folder, size_t n, const char *p
     }
     m->count++;
     const size_t rules = namemap_count(map) - (m->given ? namemap_count(m->given) : 0);
-    note("names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules, rules == 1 ? "" : "s");
+    note("names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules, text_plural(rules));
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 #include "rearrange.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ static const char *length_text(char out[96], const side_tensor *t, uint64_t n)
     if (row > 1 && n % row == 0)
         snprintf(out, 96, "%s row%s of %s", text_count(a, n / row), n == row ? "" : "s", text_count(b, row));
     else
-        snprintf(out, 96, "%s element%s", text_count(a, n), n == 1 ? "" : "s");
+        snprintf(out, 96, "%s element%s", text_count(a, n), text_plural(n));
     return out;
 }
 

@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/progress.h"
 #include "../cli/reportoptions.h"
+#include "../text/words.h"
 #include "error.h"
 #include "models.h"
 #include "pair.h"
@@ -169,7 +170,7 @@ static void head_operand(FILE *to, const char *name, const operand *o)
         fprintf(to, "the first %s of %s rows", text_count(rows, o->rows),
                 text_count(all, o->all_rows));
     else
-        fprintf(to, "%s row%s", text_count(rows, o->rows), o->rows == 1 ? "" : "s");
+        fprintf(to, "%s row%s", text_count(rows, o->rows), text_plural(o->rows));
     fprintf(to, " of %s", text_count(depth, o->depth));
     if (o->scale != 1)
         fprintf(to, ", scale %s", text_scale(scale, o->scale));
@@ -201,7 +202,7 @@ static void print_head(const run *r, FILE *to)
         head_operand(to, "A", &r->a);
         head_operand(to, "B", &r->b);
         fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows),
-                r->a.rows * r->b.rows == 1 ? "" : "s");
+                text_plural(r->a.rows * r->b.rows));
         if (r->generated)
             fprintf(to, ", seed %" PRIu64, r->o->seed);
         fputs("\n\n", to);

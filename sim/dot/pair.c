@@ -4,6 +4,7 @@
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
+#include "../text/words.h"
 
 #include <mpsim/mpsim.h>
 
@@ -78,7 +79,7 @@ static int parse(pair *p)
         (code = element_list(&p->b, &p->n_b, "dot", "--b", o->fb, o->b)) || (code = parse_addend(p)))
         return code;
     if (p->n != p->n_b)
-        return fail(EXIT_USAGE, "dot: --a has %zu number%s and --b %zu", p->n, p->n == 1 ? "" : "s", p->n_b);
+        return fail(EXIT_USAGE, "dot: --a has %zu number%s and --b %zu", p->n, text_plural(p->n), p->n_b);
     p->codes_a = codes_of(o->fa, p->a, p->n);
     p->codes_b = codes_of(o->fb, p->b, p->n);
     return p->codes_a && p->codes_b ? 0 : fail(EXIT_IO, "dot: out of memory");
@@ -314,7 +315,7 @@ static void print_head(const pair *p)
     const pair_options *o = p->o;
     switch (p->style) {
     case REPORT_TEXT:
-        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, p->n == 1 ? "" : "s", o->fa->name,
+        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name,
                 o->fb->name, o->c ? o->c : "0");
         print_rounded(p);
         fputc('\n', p->to);

@@ -1,6 +1,8 @@
 /* cast.c -- the casts of a step, and the FP8 state behind them; see state.h. */
 #include "state.h"
 
+#include "../pass/tiles.h"
+
 #include <train/step.h>
 
 #include <math.h>
@@ -236,9 +238,7 @@ static float *transposed(const replay_casting *how, const mpsim_format *f, const
     float *t = malloc((how->n ? how->n : 1) * sizeof *t);
     if (!t)
         return NULL;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < how->cols; j++)
-            t[j * rows + i] = y[i * how->cols + j];
+    block_transpose(t, y, rows, how->cols);
     if (!how->place->hadamard)
         return t;
     for (size_t j = 0; j < how->cols && rows; j++)

@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include "../cli/world.h"
+#include "../text/words.h"
 
 #include <train/step.h>
 
@@ -317,7 +318,7 @@ static int check_ranks(const replay *r)
         return 0;
     if (r->record.world && r->record.world != r->files)
         return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu file%s, but %" PRIu64
-                               " ranks (mpsim.world)", r->step, r->files, r->files == 1 ? "" : "s",
+                               " ranks (mpsim.world)", r->step, r->files, text_plural(r->files),
                     r->record.world);
     for (size_t i = 0; i < r->n_parameters; i++)
         if (r->parameters[i].ranks && r->parameters[i].ranks != r->files)

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "../text/escape.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -156,11 +157,6 @@ void table_free(table *t)
 
 /* ---- numbers ---- */
 
-const char *text_plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 const char *text_count(char *out, uint64_t n)
 {
     char digits[24];
@@ -246,20 +242,6 @@ void table_bytes(table *t, uint64_t n)
 
 void text_wrapped(FILE *to, const char *title, const char *text)
 {
-    const int indent = (int)strlen(title);
-    int column = indent;
     fputs(title, to);
-    while (*text) {
-        const char *comma = strstr(text, ", "); /* not those of 12,345 */
-        size_t n = comma ? (size_t)(comma - text) : strlen(text);
-        if (column > indent && column + (int)n + 1 > 100) {
-            column = fprintf(to, "\n%*s", indent, "") - 1;
-            n -= *text == ' ';
-            text += *text == ' ';
-        }
-        n += text[n] == ',';
-        column += fprintf(to, "%.*s", (int)n, text);
-        text += n;
-    }
-    fputc('\n', to);
+    text_wrap(to, (int)strlen(title), 100, ", ", text); /* not at the commas of 12,345 */
 }

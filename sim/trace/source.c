@@ -4,6 +4,7 @@
  * shrinks gives a short read and not a signal. Pipes are copied to an unnamed temporary file
  * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
  * sockets, terminals) is refused before a byte of it is read. */
+#include "../text/filekind.h"
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
@@ -177,15 +178,6 @@ static int take_file(trace *t, int fd, uint64_t size, const trace_options *optio
     return 0;
 }
 
-const char *trace_kind_of_file(mode_t mode)
-{
-    return S_ISDIR(mode)    ? "is a directory"
-           : S_ISFIFO(mode) ? "is a FIFO"
-           : S_ISCHR(mode)  ? "is a character device"
-           : S_ISBLK(mode)  ? "is a block device"
-                            : "is not a regular file";
-}
-
 /* Takes over fd, whatever comes of it. */
 static int accept_fd(trace *t, int fd, const trace_options *options, trace_error *error)
 {
@@ -204,7 +196,7 @@ static int accept_fd(trace *t, int fd, const trace_options *options, trace_error
         close(fd);
         return result;
     }
-    kind = S_ISCHR(st.st_mode) && isatty(fd) ? "is a terminal" : trace_kind_of_file(st.st_mode);
+    kind = S_ISCHR(st.st_mode) && isatty(fd) ? "is a terminal" : file_kind(st.st_mode);
     close(fd);
     return trace_fail(t, error, TRACE_NO_OFFSET, "%s, not a file of tensors", kind);
 }

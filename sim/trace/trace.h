@@ -83,6 +83,9 @@ typedef struct trace trace;
 trace *trace_open(const char *path, const trace_options *options, trace_error *error);
 void trace_close(trace *t); /* accepts NULL */
 
+/* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
+#define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF" and_last "llm.c"
+
 const char *trace_path(const trace *t);   /* as given to trace_open                       */
 const char *trace_layout(const trace *t); /* "safetensors", "npy", ...; "npy (gzip)"      */
 uint64_t trace_size(const trace *t);      /* bytes, of a packed file unpacked             */

@@ -1,4 +1,5 @@
 /* tree.c -- the files, and folders that are one trace, that operands stand for. */
+#include "../text/filekind.h"
 #include "impl.h"
 #include "namemap.h"
 
@@ -139,7 +140,7 @@ static int add_name(listing *l, const char *path, const level *above)
             return add_directory(l, path, &st, above);
         if (!S_ISREG(st.st_mode)) {
             trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                            "%s, not a file of tensors", trace_kind_of_file(st.st_mode));
+                            "%s, not a file of tensors", file_kind(st.st_mode));
             return refuse(l);
         }
         keep = l->tree->unread || trace_tree_keeps(path, l->options);

@@ -2,6 +2,7 @@
 #include "vectors.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -180,7 +181,7 @@ static int check_shape(const vector_file *f, const trace_tensor *x, int part, ui
         return bad_array(f, error, x->name, "does not hold floating-point numbers");
     if (x->rank != rank) {
         snprintf(what, sizeof what, "has %zu dimension%s, not %zu", x->rank,
-                 x->rank == 1 ? "" : "s", rank);
+                 text_plural(x->rank), rank);
         return bad_array(f, error, x->name, what);
     }
     if (rank == 2 && x->fortran)

@@ -152,4 +152,6 @@ for page in $(cd "$source" && ls README.md doc/*.md); do
     done
 done
 [ $paths -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "paths in the text exist"
+files=$("$MPSIM" --help | sed -n 's/^Files: \(.*\), raw, .*/\1/p')
+[ -n "$files" ] && grep -q "^\* Input files are $files, " "$source/doc/README.md"; ok $? "the files that help names are those of the overview"
 finish

@@ -250,6 +250,7 @@ run 0 scaler "$dir/own.log" --log-pattern 'it {step} {scale}' --log-pattern 'boo
 for words in '{scale' '{step}' '({scale}' '{nosuch} {scale}' '{scale}{2,3}'; do
     run 2 scaler --log "$dir/own.log" --log-pattern "$words" && has 'scaler: --log-pattern: ' err; ok $? "--log-pattern $words: usage error"
 done
+run 2 scaler --log "$dir/own.log" --log-pattern '{scale} {foo}' && has "'{foo}' is not one of {scale}, " err; ok $? "--log-pattern: what it found and what it expected"
 run 2 scaler --pattern 0 --log-pattern '{scale}'; ok $? "--log-pattern without a log"
 run 3 scaler --log "$dir"; ok $? "a folder as log"
 

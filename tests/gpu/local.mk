@@ -1,8 +1,8 @@
 # tests/gpu/ -- the CUDA kernels of training on a CPU (tests/gpu/host.h): C++17, no CUDA, no Check.
 # gpu/program/training.c with an engine that has faults.
 if HAVE_CHECK
-tests_gpu_t_plans_SOURCES = tests/gpu/t-plans.c gpu/program/training.c gpu/program/training.h
-tests_gpu_t_plans_CPPFLAGS = $(AM_CPPFLAGS)
+tests_gpu_t_in_step_SOURCES = tests/gpu/t-in-step.c gpu/program/training.c gpu/program/training.h
+tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
 endif
 if HAVE_CXX
 kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
@@ -36,7 +36,7 @@ tests_gpu_t_launches_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_LDADD = $(kernel_libs)
-tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc
+tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc tests/gpu/steps.h
 tests_gpu_t_transformer_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_transformer_LDADD = $(kernel_libs)
 if HAVE_CHECK

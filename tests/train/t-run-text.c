@@ -1,4 +1,4 @@
-/* t-plan.c -- training runs as text: what is written is read again, what is broken is
+/* t-run-text.c -- training runs as text: what is written is read again, what is broken is
  * refused; settings, layers, models, the order of images. */
 #include "support/support.h"
 
