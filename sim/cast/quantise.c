@@ -22,7 +22,7 @@ typedef struct job {
     uint64_t **places; /* of each: where its place in the data goes */
     size_t n_out;
     uint64_t bytes;
-    spool to;
+    trace_writer *to;
     quantise_result *r;
 } job;
 
@@ -208,7 +208,7 @@ static int keep(const job *j, const quantised *q, const elements *from, trace_er
         if (elements_codes(from, first, codes, n, error))
             return -1;
         trace_to_little_endian((unsigned char *)codes, bytes, n);
-        if (spool_put(&j->to, q->at[0] + first * bytes, codes, n * bytes, error))
+        if (trace_writer_data_at(j->to, q->at[0] + first * bytes, codes, n * bytes, error))
             return -1;
     }
     return 0;
@@ -219,7 +219,7 @@ static int quantise(job *j, const quantised *q, const elements *from, trace_erro
     const uint64_t cols = q->x->shape[q->x->rank - 1];
     quantising one = {.how = j->o->how, .columns = j->o->columns, .seed = j->o->seed,
                       .stream = tensor_stream(j->t, q->x), .g = q->g, .from = from, .rows = q->x->count / cols,
-                      .cols = cols, .to = &j->to, .counted = j->o->counted};
+                      .cols = cols, .to = j->to, .counted = j->o->counted};
     memcpy(one.at, q->at, sizeof one.at);
     if (tiles_run(&one, error))
         return -1;
@@ -228,7 +228,7 @@ static int quantise(job *j, const quantised *q, const elements *from, trace_erro
         return 0;
     float stored = quant_stored(q->g->form, one.tensor, j->o->how->tensor_scale ? one.amax : 6 * 448);
     trace_to_little_endian((unsigned char *)&stored, sizeof stored, 1);
-    return spool_put(&j->to, q->at[QUANT_TENSOR_SCALE], &stored, sizeof stored, error);
+    return trace_writer_data_at(j->to, q->at[QUANT_TENSOR_SCALE], &stored, sizeof stored, error);
 }
 
 static int write_tensors(job *j, trace_error *error)
@@ -248,13 +248,12 @@ static int write_tensors(job *j, trace_error *error)
 static int write_file(job *j)
 {
     trace_error error;
-    trace_writer *w = open_writer(j, &error);
-    if (w && (spool_open(&j->to, w, j->bytes, &error) ||
-              spool_close(&j->to, write_tensors(j, &error), &error))) {
-        trace_writer_abandon(w);
-        w = NULL;
+    j->to = open_writer(j, &error);
+    if (j->to && (trace_writer_make_places(j->to, &error) || write_tensors(j, &error))) {
+        trace_writer_abandon(j->to);
+        j->to = NULL;
     }
-    return !w || trace_writer_finish(w, &error) ? fail(error.exit, "%s", error.text) : 0;
+    return !j->to || trace_writer_finish(j->to, &error) ? fail(error.exit, "%s", error.text) : 0;
 }
 
 int quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r)

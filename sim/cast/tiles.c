@@ -94,11 +94,8 @@ static int lay_values(const work *k, const block_part *t, lane *l, size_t lines,
         values = l->x;
     }
     trace_to_little_endian((unsigned char *)values, sizeof *values, lines * n);
-    for (uint64_t i = 0, m = t->cols == q->cols ? t->rows : 1; i < t->rows; i += m)
-        if (spool_put(q->to, q->at[0] + ((t->row + i) * q->cols + t->col) * sizeof *values, values + i * t->cols,
-                      (size_t)(m * t->cols) * sizeof *values, error))
-            return -1;
-    return 0;
+    return lay_lines(q->to, q->at[0] + (t->row * q->cols + t->col) * sizeof *values, q->cols * sizeof *values, values,
+                     t->cols * sizeof *values, t->rows, error);
 }
 
 /* As stat says it: by what elements stand for, which scales of 0, infinities and NaN decide beside codes. */

@@ -3,6 +3,7 @@
 
 #include "../cli/options.h"
 #include "../trace/temporary.h"
+#include "../trace/whole.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,19 +27,9 @@ static int failed_temporary(const elements *e, trace_error *error)
                            temporary_place(), strerror(errno ? errno : EIO));
 }
 
-static int write_all(const elements *e, const unsigned char *p, size_t n, trace_error *error)
+static int write_all(const elements *e, const void *p, size_t n, trace_error *error)
 {
-    while (n > 0) {
-        errno = 0;
-        const ssize_t done = write(e->file, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return failed_temporary(e, error);
-        p += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    return whole_write(e->file, p, n) ? failed_temporary(e, error) : 0;
 }
 
 static int copy_to_memory(elements *e, uint64_t count, trace_error *error)
@@ -86,19 +77,11 @@ static int open_stored(elements *e, const volatile sig_atomic_t *asked, trace_er
 
 static int read_copy(const elements *e, uint64_t at, unsigned char *to, size_t n, trace_error *error)
 {
+    errno = 0;
     if (e->memory)
         memcpy(to, e->memory + at, n);
-    while (!e->memory && n > 0) {
-        errno = 0;
-        const ssize_t got = pread(e->file, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return failed_temporary(e, error);
-        to += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
+    else if (whole_read_at(e->file, to, n, at) != (ssize_t)n)
+        return failed_temporary(e, error);
     return 0;
 }
 

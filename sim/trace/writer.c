@@ -174,7 +174,7 @@ static trace_writer *begin(const char *path, text *header, uint64_t bytes, trace
         w->begin = header->n;
         w->out = outfile_open(path, error);
         if (!w->out || outfile_write(w->out, header->s, header->n, error) ||
-            (outfile_has_places(w->out) && outfile_flush(w->out, error))) {
+            (outfile_has_places(w->out) && outfile_make_places(w->out, w->begin, error))) {
             trace_writer_abandon(w);
             w = NULL;
         }
@@ -277,6 +277,11 @@ int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error 
 int trace_writer_has_places(const trace_writer *w)
 {
     return outfile_has_places(w->out);
+}
+
+int trace_writer_make_places(trace_writer *w, trace_error *error)
+{
+    return outfile_make_places(w->out, w->begin, error);
 }
 
 int trace_writer_data_at(trace_writer *w, uint64_t at, const void *bytes, size_t n, trace_error *error)
