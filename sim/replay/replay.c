@@ -1,6 +1,7 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "state.h"
 
+#include "../array/array.h"
 #include "../cli/world.h"
 
 #include <train/step.h>
@@ -89,23 +90,14 @@ static void place_parameter(const replay *r, parameter *p)
 
 static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)
 {
-    const ptrdiff_t at = nameindex_find(&r->parameter_names, name);
-    if (at >= 0)
-        return &r->parameters[at];
-    parameter *grown = realloc(r->parameters, (r->n_parameters + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    r->parameters = grown;
-    parameter *p = &grown[r->n_parameters];
-    memset(p, 0, sizeof *p);
+    const size_t known = r->n_parameters;
+    parameter *p = nameindex_item(&r->parameter_names, &r->parameters, &r->n_parameters, sizeof *p, name);
+    if (!p || r->n_parameters == known)
+        return p;
     const char *dot = strrchr(name, '.');
-    p->name = strdup(name);
     p->layer = dot ? strndup(name, (size_t)(dot - name)) : strdup(name);
-    if (!p->name || !p->layer || nameindex_add(&r->parameter_names, p->name, r->n_parameters)) {
-        free(p->name);
-        free(p->layer);
+    if (!p->layer)
         return NULL;
-    }
     p->count = tensor->count;
     p->mine = replay_tensor_is_mine(r, tensor);
     p->n = p->mine ? (size_t)tensor->count : 0;
@@ -115,17 +107,14 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     p->kernel = tensor->rank > 1 ? (size_t)tensor->shape[tensor->rank - 2] : 1;
     p->weight_rank = replay_weight_rank(r, p->layer);
     place_parameter(r, p);
-    r->n_parameters++;
     return p;
 }
 
 static int add_gradient(parameter *p, record_values x)
 {
-    record_values *grads = realloc(p->grads, (p->ranks + 1) * sizeof *grads);
-    if (!grads)
+    if (array_room(&p->grads, p->ranks, sizeof *p->grads))
         return -1;
-    p->grads = grads;
-    grads[p->ranks++] = x;
+    p->grads[p->ranks++] = x;
     return 0;
 }
 

@@ -49,26 +49,6 @@ int replay_tensor_is_mine(const replay *r, const trace_tensor *t)
     return replay_is_mine(r, name_of(name, t));
 }
 
-static replay_piece *add_piece(replay_division *d, const char *key)
-{
-    if (d->count == d->room) {
-        const size_t room = d->room ? 2 * d->room : 64;
-        replay_piece *items = realloc(d->items, room * sizeof *items);
-        if (!items)
-            return NULL;
-        d->items = items;
-        d->room = room;
-    }
-    replay_piece *p = &d->items[d->count];
-    *p = (replay_piece){.key = strdup(key)};
-    if (!p->key || nameindex_add(&d->index, p->key, d->count)) {
-        free(p->key);
-        return NULL;
-    }
-    d->count++;
-    return p;
-}
-
 /* Parameters first, which take memory for good; the largest first. */
 static int by_size(const void *a, const void *b)
 {
@@ -122,8 +102,7 @@ int replay_divide(replay *r, const trace *t)
         if (!replay_wants(r, tensor))
             continue;
         const char *key = key_of(name_of(name, tensor));
-        const ptrdiff_t at = nameindex_find(&d->index, key);
-        replay_piece *p = at >= 0 ? &d->items[at] : add_piece(d, key);
+        replay_piece *p = nameindex_item(&d->index, &d->items, &d->count, sizeof *p, key);
         if (!p)
             return replay_no_memory();
         p->bytes += tensor->count * mpsim_format_code_bytes(tensor->format);

@@ -1,6 +1,7 @@
 /* vectors.c -- sets of recorded dot products from npz files; see vectors.h. */
 #include "vectors.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 
 #include <dirent.h>
@@ -24,10 +25,8 @@ static int bad_array(const vector_file *f, trace_error *error, const char *name,
 /* Memory that lives as long as the file. */
 static void *block(vector_file *f, size_t size)
 {
-    void **blocks = realloc(f->blocks, (f->n_blocks + 1) * sizeof *blocks);
-    if (!blocks)
+    if (array_room(&f->blocks, f->n_blocks, sizeof *f->blocks))
         return NULL;
-    f->blocks = blocks;
     f->blocks[f->n_blocks] = malloc(size ? size : 1);
     return f->blocks[f->n_blocks] ? f->blocks[f->n_blocks++] : NULL;
 }
@@ -242,10 +241,8 @@ static int read_type(vector_file *f, trace *t, const type_arrays *type, trace_er
         if (!(s.c = read_codes(f, t, type->at[C], &c, error)) ||
             !(s.d = read_codes(f, t, type->at[part], &d, error)))
             return -1;
-        vector_set *sets = realloc(f->sets, (f->count + 1) * sizeof *sets);
-        if (!sets)
+        if (array_room(&f->sets, f->count, sizeof *f->sets))
             return trace_error_set(error, EXIT_IO, f->name, UINT64_MAX, "out of memory");
-        f->sets = sets;
         f->sets[f->count++] = s;
     }
     return 0;
