@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes: read at once; kept in memory; of rows that are put together. */
-enum { BLOCK = 256 << 10, SMALL = 4 << 20, BAND = 64 << 20 };
+/* Bytes: read at once; kept in memory; loaded there; of rows that are put together. */
+enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 20 };
 
 /* ---- a copy ---- */
 
@@ -32,45 +32,35 @@ static int write_all(const elements *e, const void *p, size_t n, trace_error *er
     return whole_write(e->file, p, n) ? failed_temporary(e, error) : 0;
 }
 
-static int copy_to_memory(elements *e, uint64_t count, trace_error *error)
+/* Small ones in memory; the others through a block to a file. To the end, where a member's CRC is compared. */
+static int copy_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
 {
-    size_t got;
-    e->memory = malloc((size_t)count * e->width + 1);
-    if (!e->memory)
-        return failed(e, "out of memory", error);
-    for (uint64_t at = 0;; at += got) /* to the end, where a member's CRC is compared */
-        if (trace_read_codes(e->t, e->memory + at * e->width, (size_t)(count - at), &got, error))
-            return -1;
-        else if (got == 0)
-            return 0;
-}
-
-static int copy_to_file(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
-{
-    size_t got = 1;
-    unsigned char *block = malloc(BLOCK);
+    const uint64_t count = trace_at(e->t, e->i)->count;
+    const int small = count < SMALL / e->width;
+    const size_t room = small ? (size_t)count : BLOCK / e->width;
+    unsigned char *block = malloc(room * e->width + 1);
     int code = block ? 0 : failed(e, "out of memory", error);
-    if (!code && (e->file = temporary_unnamed()) < 0)
+    if (!code && !small && (e->file = temporary_unnamed()) < 0)
         code = failed_temporary(e, error);
-    while (!code && got && !(asked && *asked)) {
-        code = trace_read_codes(e->t, block, BLOCK / e->width, &got, error);
-        if (!code)
+    for (size_t at = 0, got = 1; !code && got && !(asked && *asked); at += small ? got : 0) {
+        code = trace_read_codes(e->t, block + at * e->width, room - at, &got, error);
+        if (!code && !small)
             code = write_all(e, block, got * e->width, error);
     }
-    free(block);
+    if (small)
+        e->memory = block;
+    else
+        free(block);
     return code;
 }
 
 /* As they are stored. */
 static int open_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
 {
-    const uint64_t count = trace_at(e->t, e->i)->count;
     if (trace_is_flat(e->t))
         return 0;
     e->copied = 1;
-    if (trace_select(e->t, e->i, error))
-        return -1;
-    return count < SMALL / e->width ? copy_to_memory(e, count, error) : copy_to_file(e, asked, error);
+    return trace_select(e->t, e->i, error) ? -1 : copy_stored(e, asked, error);
 }
 
 /* ---- reading ---- */
@@ -210,17 +200,21 @@ void elements_close(elements *e)
 
 int elements_load(elements *e, trace_error *error)
 {
-    const size_t n = (size_t)trace_at(e->t, e->i)->count;
-    unsigned char *memory = e->memory ? e->memory : malloc(n * e->width + 1);
+    const uint64_t count = trace_at(e->t, e->i)->count;
+    if (count > LOADED_MOST / e->width)
+        return 0;
+    if (e->memory)
+        return 1;
+    unsigned char *memory = malloc((size_t)count * e->width + 1);
     if (!memory)
         return failed(e, "out of memory", error);
-    if (!e->memory && elements_codes(e, 0, memory, n, error)) {
+    if (elements_codes(e, 0, memory, (size_t)count, error)) {
         free(memory);
         return -1;
     }
     e->memory = memory;
     e->copied = 1;
-    return 0;
+    return 1;
 }
 
 /* ---- numbers ---- */
