@@ -14,7 +14,7 @@ sim_libsim_a_SOURCES = \
   sim/calc/cmd.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
   sim/cast/explain.h sim/cast/number.c \
-  sim/cast/about.c sim/cast/lay.c sim/cast/lay.h sim/cast/quantise.c sim/cast/quantise.h sim/cast/recipe.c \
+  sim/cast/about.c sim/cast/lay.c sim/cast/lay.h sim/cast/quantise.c sim/cast/quantise.h sim/cast/pairs.c sim/cast/pairs.h sim/cast/recipe.c \
   sim/cast/recipe.h sim/cast/tiles.c sim/cast/tiles.h sim/cast/tensors.c sim/cast/tensors.h sim/cli/input.c \
   sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/maps.c sim/cli/maps.h \
   sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
