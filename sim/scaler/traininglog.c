@@ -368,7 +368,7 @@ static int read_bytes(training_log *l, const char *path, const char *name)
                      : 0;
 }
 
-int training_log_read_as(training_log *l, const char *path, const log_pattern *own)
+int training_log_read(training_log *l, const char *path, const log_pattern *own)
 {
     char name[512];
     memset(l, 0, sizeof *l);
@@ -397,11 +397,6 @@ int training_log_read_as(training_log *l, const char *path, const log_pattern *o
     if (l->failed == 2)
         return fail(EXIT_DATA, "%s: more than %d changes of the loss scale", name, ENTRIES_MAX);
     return l->failed || l->recorded.failed ? fail(EXIT_IO, "out of memory") : 0;
-}
-
-int training_log_read(training_log *l, const char *path)
-{
-    return training_log_read_as(l, path, NULL);
 }
 
 void training_log_clear(training_log *l)

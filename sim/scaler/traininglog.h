@@ -77,10 +77,8 @@ typedef struct training_log {
 } training_log;
 
 /* training_log_read -- 0; or an exit code after a message: no such file (4), no line that is
- * recognised (3). `path` "-": standard input. */
-int training_log_read(training_log *l, const char *path);
-/* training_log_read_as -- with lines of the user's own; NULL: none. */
-int training_log_read_as(training_log *l, const char *path, const log_pattern *own);
+ * recognised (3). `path` "-": standard input. `own`: lines of the user's own, or NULL. */
+int training_log_read(training_log *l, const char *path, const log_pattern *own);
 void training_log_clear(training_log *l);
 
 #endif

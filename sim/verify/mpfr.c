@@ -125,39 +125,38 @@ static int next_format(verify_row *row, cast *c, size_t *i)
     return 1;
 }
 
-static int every_mode(verify *v, const char *judge, int width, block *b)
+/* Rounding k of a format: a mode with 1, 8 or 32 random bits, or a preset. */
+static void use_mode(cast *c, size_t k, size_t i)
 {
-    inputs in = {.width = width};
-    uint64_t state = v->seed;
-    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %d modes", width,
-                                 mpsim_format_count(), MPSIM_ROUND_MODES);
-    snprintf(row->with, sizeof row->with, "%s", judge);
-    cast c = {.preset = NULL};
-    int bad = 0;
-    for (size_t i = 0; !bad && next_format(row, &c, &i);) {
-        if (!c.of)
-            continue;
-        progress_say("mpfr: %s", c.f.name);
-        inputs_clear(&in);
-        inputs_points(&in, c.of, v->thorough ? 20000 : 1000);
-        inputs_random(&in, c.of, v->thorough ? 100000 : 10000, &state);
-        for (int mode = 0; !bad && mode < MPSIM_ROUND_MODES; mode++) {
-            mpsim_rounding_init(&c.r, (mpsim_round_mode)mode);
-            if (mode >= MPSIM_ROUND_STOCHASTIC_A) /* 1, 8 or 32 random bits */
-                c.r.sr_bits = (uint8_t)(i % 3 == 0 ? 1 : i % 3 == 1 ? 8 : 32);
-            bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
-        }
-    }
-    inputs_free(&in);
-    return bad;
+    mpsim_rounding_init(&c->r, (mpsim_round_mode)k);
+    if (k >= MPSIM_ROUND_STOCHASTIC_A)
+        c->r.sr_bits = (uint8_t)(i % 3 == 0 ? 1 : i % 3 == 1 ? 8 : 32);
 }
 
-static int every_preset(verify *v, const char *judge, int width, block *b)
+static void use_preset(cast *c, size_t k, size_t i)
 {
+    (void)i;
+    c->preset = mpsim_preset_at(k)->name;
+    mpsim_rounding_preset(&c->r, mpsim_preset_at(k), &c->f);
+}
+
+/* Numbers of a format under every rounding of a kind; of those beside [1] there are more with --thorough. */
+typedef struct roundings {
+    const char *what;
+    void (*use)(cast *c, size_t k, size_t i);
+    size_t points[2], random[2];
+} roundings;
+
+static const roundings kinds[] = {{"modes", use_mode, {1000, 20000}, {10000, 100000}},
+                                  {"presets", use_preset, {200, 2000}, {1000, 20000}}};
+
+static int every_rounding(verify *v, const char *judge, int kind, int width, block *b)
+{
+    const roundings *of = &kinds[kind];
+    const size_t n = kind ? mpsim_preset_count() : MPSIM_ROUND_MODES;
     inputs in = {.width = width};
-    uint64_t state = v->seed + 1;
-    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu presets", width,
-                                 mpsim_format_count(), mpsim_preset_count());
+    uint64_t state = v->seed + (uint64_t)kind;
+    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu %s", width, mpsim_format_count(), n, of->what);
     snprintf(row->with, sizeof row->with, "%s", judge);
     cast c = {.preset = NULL};
     int bad = 0;
@@ -166,11 +165,10 @@ static int every_preset(verify *v, const char *judge, int width, block *b)
             continue;
         progress_say("mpfr: %s", c.f.name);
         inputs_clear(&in);
-        inputs_points(&in, c.of, v->thorough ? 2000 : 200);
-        inputs_random(&in, c.of, v->thorough ? 20000 : 1000, &state);
-        for (size_t p = 0; !bad && p < mpsim_preset_count(); p++) {
-            c.preset = mpsim_preset_at(p)->name;
-            mpsim_rounding_preset(&c.r, mpsim_preset_at(p), &c.f);
+        inputs_points(&in, c.of, of->points[v->thorough != 0]);
+        inputs_random(&in, c.of, of->random[v->thorough != 0], &state);
+        for (size_t k = 0; !bad && k < n; k++) {
+            of->use(&c, k, i);
             bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
         }
     }
@@ -190,8 +188,9 @@ int verify_mpfr(verify *v)
     char judge[64];
     block b = {.room = 0};
     verify_mpfr_here(v, judge, sizeof judge);
-    const int bad = every_mode(v, judge, 32, &b) || every_mode(v, judge, 64, &b) ||
-                    every_preset(v, judge, 32, &b) || every_preset(v, judge, 64, &b);
+    int bad = 0;
+    for (int kind = 0; kind < 2 && !bad; kind++)
+        bad = every_rounding(v, judge, kind, 32, &b) || every_rounding(v, judge, kind, 64, &b);
     free(b.f32);
     free(b.f64);
     free(b.codes);
