@@ -34,11 +34,6 @@ typedef struct work {
     int n_lanes;
 } work;
 
-static int no_memory(const work *k, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(k->q->from->t), UINT64_MAX, "out of memory");
-}
-
 /* ---- tiles ---- */
 
 static int is_whole(const mpsim_block_recipe *b)
@@ -229,7 +224,7 @@ int tiles_run(quantising *q, trace_error *error)
     work k = {.q = q, .block = q->how->block, .inner = q->columns ? q->rows : q->cols};
     q->tensor = 1;
     k.tiles = block_tile_lines(&all, unit_of(&k));
-    int result = make_lanes(&k) ? no_memory(&k, error) : 0;
+    int result = make_lanes(&k) ? trace_no_memory(q->from->t, error) : 0;
     if (!result && (q->how->tensor_scale || is_whole(&k.block)))
         result = first_pass(&k, error);
     if (!result)

@@ -16,11 +16,6 @@ enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 2
 
 /* ---- a copy ---- */
 
-static int failed(const elements *e, const char *what, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "%s", what);
-}
-
 static int failed_temporary(const elements *e, trace_error *error)
 {
     return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a temporary file in %s: %s",
@@ -39,7 +34,7 @@ static int copy_stored(elements *e, const volatile sig_atomic_t *asked, trace_er
     const int small = count < SMALL / e->width;
     const size_t room = small ? (size_t)count : BLOCK / e->width;
     unsigned char *block = malloc(room * e->width + 1);
-    int code = block ? 0 : failed(e, "out of memory", error);
+    int code = block ? 0 : trace_no_memory(e->t, error);
     if (!code && !small && (e->file = temporary_unnamed()) < 0)
         code = failed_temporary(e, error);
     for (size_t at = 0, got = 1; !code && got && !(asked && *asked); at += small ? got : 0) {
@@ -154,7 +149,7 @@ static int copy_rows(elements *e, const elements *stored, const volatile sig_ato
     const size_t most = (size_t)(fit < x->shape[0] ? fit : x->shape[0]);
     const size_t room_bytes = most * e->width > BLOCK ? most * e->width : BLOCK;
     unsigned char *band = malloc(most * (size_t)bytes), *room = malloc(room_bytes);
-    int code = band && room ? 0 : failed(e, "out of memory", error);
+    int code = band && room ? 0 : trace_no_memory(e->t, error);
     if (!code && most < x->shape[0] && (e->file = temporary_unnamed()) < 0)
         code = failed_temporary(e, error);
     for (uint64_t row = 0, n; row < x->shape[0] && !code && !(asked && *asked); row += n) {
@@ -207,7 +202,7 @@ int elements_load(elements *e, trace_error *error)
         return 1;
     unsigned char *memory = malloc((size_t)count * e->width + 1);
     if (!memory)
-        return failed(e, "out of memory", error);
+        return trace_no_memory(e->t, error);
     if (elements_codes(e, 0, memory, (size_t)count, error)) {
         free(memory);
         return -1;

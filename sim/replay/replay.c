@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include "../array/array.h"
+#include "../cli/target.h"
 #include "../cli/world.h"
 
 #include <train/step.h>
@@ -12,14 +13,6 @@
 #include <string.h>
 
 /* ---- tensors ---- */
-
-/* Whether every number of f is a binary32 number. */
-static int is_narrow(const mpsim_format *f)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
-}
 
 /* The next numbers of the selected tensor as binary32, which they are. */
 static int read_narrow(trace *t, float *y, size_t n, size_t *got, trace_error *error)
@@ -57,13 +50,13 @@ static int read_values(trace *t, size_t i, int mine, record_values *v, trace_err
     size_t at = 0, got = 0;
     *v = (record_values){NULL, NULL};
     if (tensor->count < SIZE_MAX / sizeof(double)) {
-        if (is_narrow(tensor->format))
+        if (format_is_narrow(tensor->format))
             v->narrow = malloc((n ? n : 1) * sizeof *v->narrow);
         else
             v->wide = malloc((n ? n : 1) * sizeof *v->wide);
     }
     if (!values_there(v))
-        return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+        return trace_no_memory(t, error);
     int bad = mine && trace_select(t, i, error);
     if (!bad && mine)
         do {

@@ -133,6 +133,8 @@ __attribute__((format(printf, 5, 6)))
 #endif
 int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
                     const char *message, ...);
+/* trace_no_memory -- the same: out of memory, of the file that was read. */
+int trace_no_memory(const trace *t, trace_error *error);
 
 /* tree: the files that operands stand for.
  *
