@@ -1,7 +1,7 @@
 /* rearrange.c -- see rearrange.h. */
 #include "rearrange.h"
 
-#include "measure.h"
+#include "../cli/element.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int code_at(source *s, uint64_t at, uint64_t *code, trace_error *error)
     unsigned char bytes[8];
     if (elements_codes(&s->from, at, bytes, 1, error))
         return -1;
-    *code = measure_code(s->tensor->format, bytes, 0);
+    *code = element_code(bytes, s->from.width, 0);
     return 0;
 }
 
@@ -148,7 +148,7 @@ int rearrange_by_rows(walk *w, uint64_t length, rearrange_rows *found, trace_err
                 return -1;
         for (size_t i = 0; i < n; i++) {
             for (int k = 0; k < 2; k++) {
-                const uint64_t code = mixed(measure_code(w->of[k].tensor->format, codes[k], i) + 1);
+                const uint64_t code = mixed(element_code(codes[k], w->of[k].from.width, i) + 1);
                 s.any[k] += code;
                 s.ordered[k] += mixed(code + s.column);
             }

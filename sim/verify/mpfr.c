@@ -2,6 +2,7 @@
 #include "inputs.h"
 #include "mpfr_rows.h"
 
+#include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/progress.h"
 
@@ -39,24 +40,6 @@ static int block_reserve(block *b, size_t n)
     b->codes = malloc(8 * n);
     b->room = b->f32 && b->f64 && b->codes ? n : 0;
     return b->room ? 0 : -1;
-}
-
-static uint64_t code_at(const block *b, size_t bytes, size_t i)
-{
-    uint8_t u8;
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    switch (bytes) {
-    case 1:
-        return memcpy(&u8, b->codes + i, 1), u8;
-    case 2:
-        return memcpy(&u16, b->codes + 2 * i, 2), u16;
-    case 4:
-        return memcpy(&u32, b->codes + 4 * i, 4), u32;
-    default:
-        return memcpy(&u64, b->codes + 8 * i, 8), u64;
-    }
 }
 
 static void report(verify_row *row, const cast *c, const inputs *in, size_t i, uint32_t random,
@@ -100,7 +83,7 @@ static int compare(verify_row *row, const cast *c, const inputs *in, block *b, u
         unsigned want_flags, flags;
         const uint64_t want = oracle_encode(c->of, &c->r, inputs_value(in, i), in->width == 32,
                                             random, &want_flags);
-        const uint64_t array = code_at(b, bytes, i);
+        const uint64_t array = element_code(b->codes, bytes, i);
         const uint64_t scalar = in->width == 32
                                     ? mpsim_encode_f32(&c->f, &c->r, b->f32[i], random, &flags)
                                     : mpsim_encode_f64(&c->f, &c->r, b->f64[i], random, &flags);

@@ -2,6 +2,7 @@
 #include "vectors.h"
 
 #include "../array/array.h"
+#include "../cli/element.h"
 #include "../cli/options.h"
 
 #include <dirent.h>
@@ -46,18 +47,6 @@ static int is_number_of(const mpsim_format *f, double x, uint64_t code)
     return isnan(x) ? isnan(y) : x == y && !signbit(x) == !signbit(y);
 }
 
-static void store(unsigned char *to, size_t bytes, uint64_t code)
-{
-    const uint8_t u8 = (uint8_t)code;
-    const uint16_t u16 = (uint16_t)code;
-    const uint32_t u32 = (uint32_t)code;
-    memcpy(to, bytes == 1   ? (const void *)&u8
-               : bytes == 2 ? (const void *)&u16
-               : bytes == 4 ? (const void *)&u32
-                            : (const void *)&code,
-           bytes);
-}
-
 static int bad_value(const vector_file *f, trace_error *error, const trace_tensor *x, size_t i,
                      double value, const char *format)
 {
@@ -94,7 +83,7 @@ static void *read_codes(vector_file *f, trace *t, size_t i, const narrowing *to,
             const uint64_t code = mpsim_encode_f64(&to->format, &r, piece[k], 0, NULL);
             if (to->exact && !is_number_of(&to->format, piece[k], code))
                 bad = bad_value(f, error, x, at + k, piece[k], to->format.name);
-            store(codes + (at + k) * to->code_bytes, to->code_bytes, code);
+            element_put_code(codes, to->code_bytes, at + k, code);
         }
     }
     free(piece);
