@@ -16,3 +16,20 @@ int array_room(void *items, size_t n, size_t size)
     memcpy(items, &p, sizeof p);
     return 0;
 }
+
+void array_put(array_bytes *b, const void *from, size_t n)
+{
+    if (b->room - b->n < n) {
+        const size_t room = 2 * b->room + n + 256;
+        unsigned char *p = b->failed || room < n ? NULL : realloc(b->p, room);
+        if (!p) {
+            b->failed = 1;
+            return;
+        }
+        b->p = p;
+        b->room = room;
+    }
+    if (n)
+        memcpy(b->p + b->n, from, n);
+    b->n += n;
+}

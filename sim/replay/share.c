@@ -6,6 +6,7 @@
  * of all ranks that recorded them, and so is a tensor of a layer, over all steps: the FP8 state stays with it. */
 #include "state.h"
 
+#include "../array/array.h"
 #include "../cli/world.h"
 
 #include <stdio.h>
@@ -151,29 +152,6 @@ int replay_share_facts(replay_facts *f)
 
 /* ---- what the first process reports ---- */
 
-/* Bytes one after the other. */
-typedef struct packet {
-    char *bytes;
-    size_t n, room;
-    int bad;
-} packet;
-
-static void put(packet *p, const void *bytes, size_t n)
-{
-    if (p->room - p->n < n) {
-        const size_t room = 2 * (p->n + n);
-        char *grown = realloc(p->bytes, room);
-        if (!grown) {
-            p->bad = 1;
-            return;
-        }
-        p->bytes = grown;
-        p->room = room;
-    }
-    memcpy(p->bytes + p->n, bytes, n);
-    p->n += n;
-}
-
 /* What is sent of a cast or of a weight, with its place; the pointers in it are the receiver's own. */
 typedef struct sent_cast {
     size_t at;
@@ -201,7 +179,7 @@ static const cast_state *state_of(const replay *r, const replay_cast *c)
     return &r->states[nameindex_find(&r->state_names, c->name)];
 }
 
-static void pack(const replay *r, packet *p)
+static void pack(const replay *r, array_bytes *p)
 {
     sent_head head = {0, 0, {{.broken = 0}}};
     memcpy(head.distances, r->distances, sizeof head.distances);
@@ -209,7 +187,7 @@ static void pack(const replay *r, packet *p)
         head.casts += (size_t)state_of(r, &r->casts[i])->mine;
     for (size_t i = 0; i < r->n_parameters; i++)
         head.weights += (size_t)r->parameters[i].mine;
-    put(p, &head, sizeof head);
+    array_put(p, &head, sizeof head);
     for (size_t i = 0; i < r->n_casts; i++) {
         const replay_cast *c = &r->casts[i];
         sent_cast s = {.at = i, .cast = *c};
@@ -217,12 +195,12 @@ static void pack(const replay *r, packet *p)
             continue;
         if (c->history)
             memcpy(s.history, c->history + c->n_history - shown(c), shown(c) * sizeof *s.history);
-        put(p, &s, sizeof s);
+        array_put(p, &s, sizeof s);
     }
     for (size_t i = 0; i < r->n_parameters; i++) {
         const sent_weight s = {i, r->weights[i]};
         if (r->parameters[i].mine)
-            put(p, &s, sizeof s);
+            array_put(p, &s, sizeof s);
     }
 }
 
@@ -277,12 +255,12 @@ static int take(void *context, int rank, const void *bytes, size_t n)
 
 int replay_collect(replay *r)
 {
-    packet p = {NULL, 0, 0, 0};
+    array_bytes p = {.n = 0};
     if (world_size() == 1)
         return 0;
     if (world_rank())
         pack(r, &p);
-    const int code = p.bad ? replay_no_memory() : world_collect(p.bytes, p.n, take, r);
-    free(p.bytes);
+    const int code = p.failed ? replay_no_memory() : world_collect(p.p, p.n, take, r);
+    free(p.p);
     return code;
 }
