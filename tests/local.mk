@@ -113,6 +113,7 @@ tests_libsupport_a_SOURCES += \
   tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c tests/oracle/decodergrad.c \
   tests/oracle/decodernames.c tests/oracle/decoderoptim.c tests/oracle/decoderoptim.h tests/oracle/decoderparts.h \
   tests/oracle/decoderrows.c tests/oracle/decoderrows.h tests/support/decoderscenarios.h \
+  tests/oracle/integers.c tests/oracle/integers.h tests/oracle/neighbours.c tests/oracle/neighbours.h \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
   tests/oracle/rounded.h
 mpfr_tests = \

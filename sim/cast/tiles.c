@@ -34,11 +34,6 @@ typedef struct work {
     int n_lanes;
 } work;
 
-static int no_memory(const work *k, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(k->q->from->t), UINT64_MAX, "out of memory");
-}
-
 /* ---- tiles ---- */
 
 static int is_whole(const mpsim_block_recipe *b)
@@ -94,11 +89,8 @@ static int lay_values(const work *k, const block_part *t, lane *l, size_t lines,
         values = l->x;
     }
     trace_to_little_endian((unsigned char *)values, sizeof *values, lines * n);
-    for (uint64_t i = 0, m = t->cols == q->cols ? t->rows : 1; i < t->rows; i += m)
-        if (spool_put(q->to, q->at[0] + ((t->row + i) * q->cols + t->col) * sizeof *values, values + i * t->cols,
-                      (size_t)(m * t->cols) * sizeof *values, error))
-            return -1;
-    return 0;
+    return lay_lines(q->to, q->at[0] + (t->row * q->cols + t->col) * sizeof *values, q->cols * sizeof *values, values,
+                     t->cols * sizeof *values, t->rows, error);
 }
 
 /* As stat says it: by what elements stand for, which scales of 0, infinities and NaN decide beside codes. */
@@ -232,7 +224,7 @@ int tiles_run(quantising *q, trace_error *error)
     work k = {.q = q, .block = q->how->block, .inner = q->columns ? q->rows : q->cols};
     q->tensor = 1;
     k.tiles = block_tile_lines(&all, unit_of(&k));
-    int result = make_lanes(&k) ? no_memory(&k, error) : 0;
+    int result = make_lanes(&k) ? trace_no_memory(q->from->t, error) : 0;
     if (!result && (q->how->tensor_scale || is_whole(&k.block)))
         result = first_pass(&k, error);
     if (!result)

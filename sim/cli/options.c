@@ -1,6 +1,7 @@
 /* options.c -- see options.h. */
 #include "options.h"
 
+#include "../array/array.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 #include "progress.h"
@@ -261,10 +262,8 @@ static void print_help(const command *c, const option_row *table, const char *mo
 
 int option_list_add(option_list *l, const char *text)
 {
-    const char **items = realloc(l->items, (l->count + 1) * sizeof *items);
-    if (!items)
+    if (array_room(&l->items, l->count, sizeof *l->items))
         return -1;
-    l->items = items;
     l->items[l->count++] = text;
     return 0;
 }

@@ -4,6 +4,8 @@
 #include "../text/words.h"
 #include "entry.h"
 
+#include "../array/array.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ struct diffreport {
     table *rows;
     uint64_t unlisted;
     step_sum *steps;
-    size_t n_steps, room;
+    size_t n_steps;
     uint64_t written; /* entries of JSON */
 };
 
@@ -83,14 +85,8 @@ uint64_t diffreport_differing(const diffreport *r)
 static int add_step(diffreport *r, int64_t step, int differs)
 {
     if (r->n_steps == 0 || r->steps[r->n_steps - 1].step != step) {
-        if (r->n_steps == r->room) {
-            const size_t room = r->room ? 2 * r->room : 64;
-            step_sum *steps = realloc(r->steps, room * sizeof *steps);
-            if (!steps)
-                return -1;
-            r->steps = steps;
-            r->room = room;
-        }
+        if (array_room(&r->steps, r->n_steps, sizeof *r->steps))
+            return -1;
         r->steps[r->n_steps++] = (step_sum){.step = step};
     }
     r->steps[r->n_steps - 1].tensors++;

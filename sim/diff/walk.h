@@ -2,7 +2,17 @@
 #ifndef MPSIM_SIM_DIFF_WALK_H
 #define MPSIM_SIM_DIFF_WALK_H
 
-#include "source.h"
+#include "../pass/elements.h"
+#include "side.h"
+
+/* A tensor of a side, its elements by rows, read from anywhere. */
+typedef struct source {
+    const side_tensor *tensor;
+    elements from;
+} source;
+
+/* source_open -- 0, or -1 with *error; elements_close in any case, also of what was never opened and is all zeros. */
+int source_open(source *s, side *of, const side_tensor *t, trace_error *error);
 
 enum { WALK_PIECE = 8192 }; /* elements that are looked at together */
 

@@ -38,16 +38,8 @@ static unsigned char *codes_of(const mpsim_format *f, const element *e, size_t n
 {
     const size_t bytes = mpsim_format_code_bytes(f);
     unsigned char *codes = malloc(n * bytes + 1);
-    for (size_t i = 0; codes && i < n; i++) {
-        const uint8_t u8 = (uint8_t)e[i].code;
-        const uint16_t u16 = (uint16_t)e[i].code;
-        const uint32_t u32 = (uint32_t)e[i].code;
-        const void *from = bytes == 1   ? (const void *)&u8
-                           : bytes == 2 ? (const void *)&u16
-                           : bytes == 4 ? (const void *)&u32
-                                        : (const void *)&e[i].code;
-        memcpy(codes + i * bytes, from, bytes);
-    }
+    for (size_t i = 0; codes && i < n; i++)
+        element_put_code(codes, bytes, i, e[i].code);
     return codes;
 }
 

@@ -1,6 +1,7 @@
 /* table.c -- aligned text tables and short numbers; see report.h. */
 #include "report.h"
 
+#include "../array/array.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 
@@ -19,7 +20,7 @@ struct table {
     int left[COLUMNS_MAX];
     int columns;
     char **cells;
-    size_t count, room;
+    size_t count;
     int failed;
 };
 
@@ -48,15 +49,9 @@ void table_cell(table *t, const char *format, ...)
 {
     if (!t || t->failed)
         return;
-    if (t->count == t->room) {
-        const size_t room = t->room ? 2 * t->room : 64;
-        char **cells = realloc(t->cells, room * sizeof *cells);
-        if (!cells) {
-            t->failed = incomplete = 1;
-            return;
-        }
-        t->cells = cells;
-        t->room = room;
+    if (array_room(&t->cells, t->count, sizeof *t->cells)) {
+        t->failed = incomplete = 1;
+        return;
     }
     va_list args;
     va_start(args, format);

@@ -1,6 +1,7 @@
 /* track.c -- see track.h. */
 #include "track.h"
 
+#include "../array/array.h"
 #include "../report/report.h"
 #include "../text/words.h"
 
@@ -27,7 +28,7 @@ void track_clear(track *t)
 {
     free(t->spans);
     t->spans = NULL;
-    t->count = t->room = 0;
+    t->count = 0;
 }
 
 /* ---- spans ---- */
@@ -72,15 +73,9 @@ static void append(track *t, const span *s)
         t->truncated = 1;
         return;
     }
-    if (t->count == t->room) {
-        const size_t room = t->room ? 2 * t->room : 64;
-        span *spans = realloc(t->spans, room * sizeof *spans);
-        if (!spans) {
-            t->failed = 1;
-            return;
-        }
-        t->spans = spans;
-        t->room = room;
+    if (array_room(&t->spans, t->count, sizeof *t->spans)) {
+        t->failed = 1;
+        return;
     }
     t->spans[t->count++] = *s;
 }

@@ -3,6 +3,7 @@
 
 #include "logwalk.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
 
@@ -88,15 +89,9 @@ static int is_late(const training_log *log, const log_line *l)
 
 static void add_entry(training_log *log, const log_line *l)
 {
-    if (log->count == log->room) {
-        const size_t room = log->room ? 2 * log->room : 256;
-        log_entry *entries = realloc(log->entries, room * sizeof *entries);
-        if (!entries) {
-            log->failed = 1;
-            return;
-        }
-        log->entries = entries;
-        log->room = room;
+    if (array_room(&log->entries, log->count, sizeof *log->entries)) {
+        log->failed = 1;
+        return;
     }
     log->entries[log->count++] = (log_entry){.line = log->line,
                                              .last_line = log->line,

@@ -1,6 +1,7 @@
 /* tally.c -- see tally.h. */
 #include "tally.h"
 
+#include "../array/array.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -39,12 +40,8 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     }
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
-    if ((l->count & (l->count - 1)) == 0) { /* full: room for twice as many */
-        keyed *items = realloc(l->items, (l->count ? 2 * l->count : 1) * sizeof *items);
-        if (!items)
-            return NULL;
-        l->items = items;
-    }
+    if (array_room(&l->items, l->count, sizeof *l->items))
+        return NULL;
     keyed *items = l->items;
     keyed fresh = key;
     if (group_init(&fresh.g, r->targets, r->settings->histogram))

@@ -116,7 +116,6 @@ struct trace {
 __attribute__((format(printf, 4, 5)))
 #endif
 int trace_fail(const trace *t, trace_error *error, uint64_t offset, const char *message, ...);
-int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
 
 /* names.c */
 

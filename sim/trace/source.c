@@ -9,6 +9,7 @@
 #include "inputs.h"
 #include "stream.h"
 #include "temporary.h"
+#include "whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,20 +23,6 @@ static int io_error(const trace *t, trace_error *error, const char *what)
 {
     return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
                            strerror(errno));
-}
-
-static int write_all(int fd, const unsigned char *p, size_t n)
-{
-    while (n) {
-        const ssize_t w = write(fd, p, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return -1;
-        p += w;
-        n -= (size_t)w;
-    }
-    return 0;
 }
 
 enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
@@ -114,7 +101,7 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
         bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, error);
-        if (!bad && write_all(out, buffer, (size_t)n))
+        if (!bad && whole_write(out, buffer, (size_t)n))
             bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
                                   "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
                                   strerror(errno));

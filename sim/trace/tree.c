@@ -3,6 +3,8 @@
 #include "impl.h"
 #include "namemap.h"
 
+#include "../array/array.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -35,18 +37,10 @@ static int no_memory(const char *path, trace_error *error)
 /* Append a string, which becomes the list's own, or is freed. */
 static int append(char ***list, size_t *count, char *s, const char *path, trace_error *error)
 {
-    /* room is the next power of two: grow when count is one */
-    if (s && (*count & (*count - 1)) == 0) {
-        char **p = realloc(*list, (*count ? *count * 2 : 1) * sizeof *p);
-        if (!p) {
-            free(s);
-            s = NULL;
-        } else {
-            *list = p;
-        }
-    }
-    if (!s)
+    if (!s || array_room(list, *count, sizeof **list)) {
+        free(s);
         return no_memory(path, error);
+    }
     (*list)[(*count)++] = s;
     return 0;
 }

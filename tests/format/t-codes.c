@@ -3,7 +3,7 @@
  *
  * The formats are those of the library's table, by iteration: a new row fails here until
  * the oracle knows it. Their meaning is the oracle's. */
-#include "sim/verify/oracle.h"
+#include "oracle/neighbours.h"
 #include "support/cases.h"
 #include "support/support.h"
 
