@@ -752,11 +752,64 @@ static void test_views()
        "no tensors of binary64");
 }
 
+/* ---- arguments that are wrong ---- */
+
+/* What both engines say of `call`, of an engine and its tensor of a pair, but for their names. */
+template <class Call>
+static int refused_alike(Call call)
+{
+    const int a = call(&cpu, 0), b = call(&cuda, 1);
+    if (a == -1 && b == -1 && strcmp(cpu.error + strlen("cpu"), cuda.error + strlen("cuda")) == 0)
+        return 1;
+    printf("# %d: %s / %d: %s\n", a, cpu.error, b, cuda.error);
+    return 0;
+}
+
+static void test_refused()
+{
+    source s = {91};
+    pair x(&s, format("fp16"), 4, 6, ORDINARY), y(format("fp16"), 4, 6), small(format("fp16"), 4, 3);
+    pair f(&s, format("binary32"), 4, 6, ORDINARY), one(format("binary32"), 4, 1);
+    const auto of = [](pair &p, int g) { return g ? &p.g : &p.c; };
+    const uint32_t tokens[] = {0, 1, 2, 9};
+    const train_turn no_heads = {NULL, NULL, NULL, NULL};
+    mpsim_model m;
+    mpsim_optim o;
+    mpsim_rownorm r;
+    memset(&r, 0, sizeof r);
+    mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("ieee"));
+    int good = mpsim_model_parse(&m, "fma") == MPSIM_OK;
+    good &= refused_alike([&](train_engine *e, int g) { return e->ops->put(e, of(x, g), NULL); });
+    good &= refused_alike([&](train_engine *e, int g) { return e->ops->relu(e, of(small, g), of(x, g)); });
+    good &= refused_alike([&](train_engine *e, int g) { return e->ops->relu(e, NULL, of(x, g)); });
+    good &= refused_alike([&](train_engine *e, int g) {
+        train_gemm product;
+        memset(&product, 0, sizeof product);
+        product.model = &m;
+        product.a = of(x, g);
+        product.b = of(y, g);
+        return e->ops->gemm(e, of(small, g), &product, NULL);
+    });
+    good &= refused_alike([&](train_engine *e, int g) { return e->ops->embed(e, of(y, g), of(x, g), tokens, NULL); });
+    good &= refused_alike([&](train_engine *e, int) { return e->ops->split(e, &no_heads, 1); });
+    good &= refused_alike([&](train_engine *e, int) { return e->ops->split(e, NULL, 1); });
+    good &= refused_alike([&](train_engine *e, int g) {
+        return e->ops->rownorm(e, &r, of(y, g), of(one, g), of(x, g), of(x, g), of(small, g), NULL, NULL);
+    });
+    good &= refused_alike([&](train_engine *e, int g) { return e->ops->causal(e, NULL, 1, of(y, g), of(x, g), NULL); });
+    good &= refused_alike([&](train_engine *e, int g) {
+        const train_update u = {of(f, g), of(f, g), NULL, NULL, NULL, NULL, &o, 1, NULL};
+        return e->ops->optim(e, &u, 1, NULL, NULL);
+    });
+    OK(good, "both engines refuse wrong arguments, in the same words");
+}
+
 int main()
 {
     if (open_engines())
         return 1;
     test_cast();
+    test_refused();
     test_gather();
     test_relu();
     test_maxpool();
