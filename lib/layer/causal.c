@@ -15,7 +15,8 @@ static mpsim_status start(job *j, const mpsim_causal *c, const void *const *need
 {
     if (!c)
         return MPSIM_EINVAL;
-    const mpsim_status s = mpsim_layer_begin(&j->m, c->math, &j->out, c->f, c->matrices > 0 && c->length > 0, needed, n);
+    const int any = c->matrices > 0 && c->length > 0;
+    const mpsim_status s = mpsim_layer_begin(&j->m, c->math, &j->out, c->f, any, needed, n);
     if (s != MPSIM_OK)
         return s;
     j->kernels = mpsim_layer_kernels_active();

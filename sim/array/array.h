@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* array_room -- room for one more behind n items of `size` bytes each; `items` is the address of the pointer to them, which
- * is NULL before the first. It moves where n is 0 or a power of two, so nothing else may give the array its room.
+/* array_room -- room for one more behind n items of `size` bytes each; `items` is the address of the pointer to them,
+ * which is NULL before the first. It moves where n is 0 or a power of two, so nothing else may give the array its room.
  * 0, or -1 without memory: then the array is as it was. */
 int array_room(void *items, size_t n, size_t size);
 

@@ -1,7 +1,6 @@
 /* lay.c -- see lay.h. */
 #include "lay.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of a scale as it is stored. */

@@ -10,7 +10,6 @@
 #include "../pass/pass.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { PIECE = 1 << 17 }; /* elements: what is read and written stays in the cache of a core */
 
@@ -192,7 +191,9 @@ static int run_reordered(work *k)
     const size_t bytes = mpsim_format_code_bytes(k->c->out), n = (size_t)x->count;
     unsigned char *whole = malloc(n * bytes), *rows = NULL;
     k->whole = whole;
-    int result = !whole ? trace_no_memory(k->t, k->error) : trace_is_flat(k->t) ? run_pieces(k, k->at + 1) : run_in_order(k);
+    int result = !whole                 ? trace_no_memory(k->t, k->error)
+                 : trace_is_flat(k->t) ? run_pieces(k, k->at + 1)
+                                        : run_in_order(k);
     k->whole = NULL;
     if (!result && !(rows = malloc(n * bytes)))
         result = trace_no_memory(k->t, k->error);

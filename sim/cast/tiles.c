@@ -16,9 +16,9 @@ enum { READ = 512 << 10 }; /* bytes that a thread reads at once */
 
 /* What a thread has of its own. */
 typedef struct lane {
-    unsigned char *codes, *scale_codes, *room;
-    void *stored; /* elements as they are stored */
-    float *x, *other, *inverses;
+    void *stored;               /* elements as they are stored */
+    float *x, *other, *inverses;                /* one memory  */
+    unsigned char *codes, *scale_codes, *room;  /* likewise    */
     mpsim_counts counts;
     mpsim_block_stats found; /* in the tile at hand */
 } lane;
@@ -162,14 +162,17 @@ static int make_lane(const work *k, lane *l)
     size_t rows, cols;
     mpsim_block_grid(&k->block, (size_t)(q->columns ? largest.cols : largest.rows),
                      (size_t)(q->columns ? largest.rows : largest.cols), &rows, &cols);
+    const size_t blocks = rows * cols;
     l->stored = malloc(READ);
-    l->x = malloc(n * sizeof *l->x);
-    l->other = malloc(n * sizeof *l->other);
-    l->codes = malloc(n);
-    l->scale_codes = malloc(rows * cols);
-    l->inverses = malloc(rows * cols * sizeof *l->inverses);
-    l->room = malloc(q->g ? lay_room(q->g, &largest) : 1);
-    return l->stored && l->x && l->other && l->codes && l->scale_codes && l->inverses && l->room ? 0 : -1;
+    l->x = malloc((2 * n + blocks) * sizeof *l->x);
+    l->codes = malloc(n + blocks + (q->g ? lay_room(q->g, &largest) : 0));
+    if (!l->stored || !l->x || !l->codes)
+        return -1;
+    l->other = l->x + n;
+    l->inverses = l->other + n;
+    l->scale_codes = l->codes + n;
+    l->room = l->scale_codes + blocks;
+    return 0;
 }
 
 static int make_lanes(work *k)
@@ -189,11 +192,7 @@ static void clear(work *k)
         lane *l = &k->lanes[i];
         free(l->stored);
         free(l->x);
-        free(l->other);
         free(l->codes);
-        free(l->scale_codes);
-        free(l->inverses);
-        free(l->room);
         counts_add(&k->q->counts, &l->counts);
     }
     free(k->lanes);

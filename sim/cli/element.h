@@ -39,7 +39,7 @@ unsigned element_ieee_underflow(unsigned flags, unsigned tiny);
 /* element_flags_text -- "overflow, inexact". */
 const char *element_flags_text(char *out, size_t size, unsigned flags);
 
-/* element_code, element_put_code -- the code at place i of an array of codes of so many bytes, in the order of the host. */
+/* element_code, element_put_code -- the code at place i of an array of codes of so many bytes, in the host's order. */
 static inline uint64_t element_code(const void *codes, size_t bytes, size_t i)
 {
     const unsigned char *p = (const unsigned char *)codes + i * bytes;

@@ -3,7 +3,6 @@
 
 #include "../cli/element.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- axes ---- */

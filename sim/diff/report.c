@@ -7,9 +7,7 @@
 #include "../array/array.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { FEW = 20 }; /* rows of text without --tensors */
 

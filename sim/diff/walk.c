@@ -117,9 +117,9 @@ static int look_equal(void *context, int lane, const walk_piece *p)
     return memcmp(p->codes[0], p->codes[1], p->n * w->of[1].from.width) != 0;
 }
 
-int walk_equal(walk *w, uint64_t first, uint64_t end, int64_t shift, int *equal, trace_error *error)
+int walk_equal(walk *w, int *equal, trace_error *error)
 {
-    range r = {.w = w, .first = first, .end = end, .shift = shift, .look = look_equal, .context = w};
+    range r = {.w = w, .end = w->of[1].tensor->count, .look = look_equal, .context = w};
     if (run_range(&r, error))
         return -1;
     *equal = !atomic_load(&r.enough);
@@ -137,7 +137,7 @@ int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int 
     if (!bad && walk_open(&w, lanes))
         bad = trace_error_set(error, EXIT_IO, x->file->path, UINT64_MAX, "out of memory");
     if (!bad)
-        bad = walk_equal(&w, 0, y->count, 0, same, error);
+        bad = walk_equal(&w, same, error);
     walk_close(&w);
     return bad;
 }

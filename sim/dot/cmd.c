@@ -136,14 +136,14 @@ static int make_operands(run *r, char **files, int n)
     if (n == 0) {
         const size_t depth = largest_depth(r);
         r->generated = 1;
-        if ((status = operand_generate(&r->a, "dot", rows, depth, r->distribution, o->seed, 0)))
+        if ((status = operand_generate(&r->a, rows, depth, r->distribution, o->seed, 0)))
             return status;
-        return operand_generate(&r->b, "dot", columns, depth, r->distribution, o->seed, 1);
+        return operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
     }
     const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
-    if ((status = operand_read(&r->a, "dot", files[0], o->a,
+    if ((status = operand_read(&r->a, files[0], o->a,
                                o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
-        (status = operand_read(&r->b, "dot", files[n - 1], o->b,
+        (status = operand_read(&r->b, files[n - 1], o->b,
                                o->transpose_b ? OPERAND_FIRST : usual, columns)))
         return status;
     if (r->a.depth != r->b.depth)
@@ -328,13 +328,13 @@ static int report(const run *r, FILE *to)
         print_head(r, to);
     progress_steps("sums", r->depths * r->models.count);
     for (size_t i = 0; i < r->depths && !status; i++) {
-        status = dot_exact(exact, "dot", &r->a, &r->b, r->depth[i]);
+        status = dot_exact(exact, &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
             zeros += exact[j] == 0;
         for (size_t j = 0; j < r->models.count && !status; j++, first = 0) {
             const mpsim_model *m = &r->models.items[j];
             dot_error e;
-            status = dot_error_measure(&e, "dot", m, &r->a, &r->b, r->depth[i], exact);
+            status = dot_error_measure(&e, m, &r->a, &r->b, r->depth[i], exact);
             progress_add(1);
             not_finite += status ? 0 : e.not_finite;
             if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
@@ -455,8 +455,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         return code;
     if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
         (code = make_operands(&r, argv + first, operands)) ||
-        (code = operand_encode(&r.a, "dot", &fa, scale)) ||
-        (code = operand_encode(&r.b, "dot", &fb, scale)) || (code = output_open(&out, o.form.path)))
+        (code = operand_encode(&r.a, &fa, scale)) ||
+        (code = operand_encode(&r.b, &fb, scale)) || (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);
     if (code)

@@ -12,7 +12,6 @@
 #include "spec.h"
 #include "table.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

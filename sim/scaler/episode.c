@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* NEAR: notes that are looked through for a place. SLACK: how far a progress bar may run ahead of
  * the lines beside it. */

@@ -4,7 +4,6 @@
 #include "../array/array.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* What needs no explanation: growth by 2^SILENT that no line tells, a skipped step that divides the
  * scale by 2^STEEP. TOLERATED overflows in a row that change nothing are no floor. */

@@ -5,7 +5,6 @@
 #include "blockviews.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef enum phase_kind { LOOK, LOOK_AGAIN, QUANTISE } phase_kind;
 

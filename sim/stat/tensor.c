@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     PIECE = 512 << 10,       /* bytes that a thread reads at once              */

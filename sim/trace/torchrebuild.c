@@ -5,7 +5,6 @@
 #include "../array/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int storage_at(torch_walker *w, pickle_ref r, torch_storage *storage);
 

@@ -139,7 +139,8 @@ static int every_rounding(verify *v, const char *judge, int kind, int width, blo
     const size_t n = kind ? mpsim_preset_count() : MPSIM_ROUND_MODES;
     inputs in = {.width = width};
     uint64_t state = v->seed + (uint64_t)kind;
-    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu %s", width, mpsim_format_count(), n, of->what);
+    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu %s", width, mpsim_format_count(), n,
+                                 of->what);
     snprintf(row->with, sizeof row->with, "%s", judge);
     cast c = {.preset = NULL};
     int bad = 0;

@@ -1,7 +1,6 @@
 /* oracle_arith.c -- see oracle_arith.h. */
 #include "oracle_arith.h"
 
-#include <assert.h>
 #include <gmp.h>
 #include <math.h>
 #include <mpfr.h>

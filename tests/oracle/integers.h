@@ -1,6 +1,6 @@
-/* integers.h -- another way to what sim/verify/oracle_arith.h answers by GNU MPFR's operations: integers (GMP). The exact
- * value is a fraction of two integers or the root of one; its integer and fractional part in units of the last place are
- * found by division, the mode is applied as round.h words it. Not for threads. */
+/* integers.h -- another way to what sim/verify/oracle_arith.h answers by GNU MPFR's operations: integers (GMP). The
+ * exact value is a fraction of two integers or the root of one; its integer and fractional part in units of the last
+ * place are found by division, the mode is applied as round.h words it. Not for threads. */
 #ifndef MPSIM_TESTS_ORACLE_INTEGERS_H
 #define MPSIM_TESTS_ORACLE_INTEGERS_H
 

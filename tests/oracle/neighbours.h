@@ -1,5 +1,5 @@
-/* neighbours.h -- what mpsim_next_up, mpsim_next_down and mpsim_ulp document, computed from the ascending list of a format's
- * numbers. The format has at most 19 bits, or is binary32 or binary64. Not for threads. */
+/* neighbours.h -- what mpsim_next_up, mpsim_next_down and mpsim_ulp document, computed from the ascending list of a
+ * format's numbers. The format has at most 19 bits, or is binary32 or binary64. Not for threads. */
 #ifndef MPSIM_TESTS_ORACLE_NEIGHBOURS_H
 #define MPSIM_TESTS_ORACLE_NEIGHBOURS_H
 
