@@ -20,6 +20,7 @@ replay() {
 }
 
 # ---- every bundled policy, alone and in the folder's table
+mine=" $(turn 0 1 2) "
 for trace in digits-cnn charlm; do
     replay "$policies" "$MPSIM_SRCDIR/data/$trace" && cp "$dir/out" "$dir/table"
     ok $? "$trace: the folder of policies"
@@ -30,6 +31,8 @@ for trace in digits-cnn charlm; do
         name=${file##*/}
         name=${name%.yaml}
         files=$((files + 1))
+        # of the second trace every third in its turn: the folder's table has them all
+        [ "$trace" = digits-cnn ] || case $mine in *" $((files % 3)) "*) ;; *) continue ;; esac
         replay "$file" "$MPSIM_SRCDIR/data/$trace" && has "^policy  *$name\$" && has '^plan '
         ok $? "$trace: $name"
         [ "$(grep -c "^$name\$" "$dir/rows")" -eq 1 ]; ok $? "$trace: $name has one row in the table"
