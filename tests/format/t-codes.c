@@ -173,9 +173,10 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
             mpsim_rounding_init(&r, (mpsim_round_mode)m);
             r.nan = (uint8_t)rules[q];
             for (size_t k = 0; k < codes_of(s.of); k++) {
-                const uint64_t c = code_at(s.of, k), want = round_trip(s.of, &r, c);
-                if (codes_of(s.of) > 1024 && oracle_classify(s.of, c) == ORACLE_NORMAL && !test_in_part(k + (size_t)m, 8))
+                const uint64_t c = code_at(s.of, k);
+                if (codes_of(s.of) > 1024 && !test_in_part(k + (size_t)m, 16) && oracle_classify(s.of, c) == ORACLE_NORMAL)
                     continue;
+                const uint64_t want = round_trip(s.of, &r, c);
                 const double y = mpsim_decode(&s.f, c);
                 const uint32_t word = cases_word(k);
                 unsigned flags = 0xdead, flags32 = 0xdead;

@@ -143,12 +143,15 @@ static inline int run_both(const row &c, char *text, size_t size)
     return result;
 }
 
-/* A line for each row. */
+/* A line for each row; a half of them in its turn. */
 template <size_t N>
 inline void test_rows(const row (&rows)[N])
 {
     char text[1000], more[100];
+    unsigned index = 0;
     for (const row &c : rows) {
+        if (!test_in_part(index++, 2))
+            continue;
         const int result = run_both(c, text, sizeof text);
         if (result)
             printf("# %s\n", text);

@@ -68,9 +68,9 @@ static void test_tokens()
             for (const char *to : some)
                 for (const shape &a : shapes)
                     for (input kind : kinds) {
-                        sums = sums && (!chosen(&s, 18) || add_one(&s, f, g, to, a, kind));
-                        tables = tables && (!chosen(&s, 18) || embed_one(&s, f, to, a, kind));
-                        groups = groups && (!chosen(&s, 18) ||
+                        sums = sums && (!chosen(&s, 36) || add_one(&s, f, g, to, a, kind));
+                        tables = tables && (!chosen(&s, 36) || embed_one(&s, f, to, a, kind));
+                        groups = groups && (!chosen(&s, 36) ||
                                             groups_one(&s, f, to, 1 + s.below(5), kind));
                     }
     OK(sums, "sums of tensors, with repeated rows, and the gradient of these");
@@ -387,7 +387,7 @@ static void test_attention()
             for (const char *math : maths)
                 for (size_t length : {1u, 5u, 33u, 70u, 128u, 129u}) /* 128 is held in registers */
                     for (input kind : kinds)
-                        whole = whole && (!chosen(&s, length > 100 ? 200 : 40) ||
+                        whole = whole && (!chosen(&s, length > 100 ? 400 : 80) ||
                                           causal_one(&s, f, to, math, 1 + s.below(3), length, kind));
     for (const char *f : {"binary32", "fp16", "bf16", "e4m3"})
         for (size_t length : {1u, 8u, 37u, 70u})

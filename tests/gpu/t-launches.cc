@@ -53,7 +53,10 @@ int main()
 {
     if (open_engines())
         return 1;
+    unsigned index = 0;
     for (const cost &c : costs) {
+        if (!test_in_part(index++, 2))
+            continue;
         cost found = c;
         const int good = step_of(c.run, &found);
         OK(good && found.launches == c.launches && found.waits == c.waits,
