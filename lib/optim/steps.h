@@ -233,6 +233,7 @@ extern const mpsim_step mpsim_sgd_apex, mpsim_adam_apex, mpsim_sgd_ieee, mpsim_a
 extern const mpsim_step mpsim_adam_torchao, mpsim_sgd_optimi, mpsim_adam_optimi;
 extern const mpsim_step mpsim_sgd_optimi_triton, mpsim_adam_optimi_triton;
 extern const mpsim_step mpsim_adam_coat, mpsim_adam_msamp;
+extern const mpsim_step mpsim_lion_ops, mpsim_lion_ieee;
 
 /* What an element of mpsim_optim_reference is updated with. */
 typedef struct mpsim_reference {
@@ -241,6 +242,10 @@ typedef struct mpsim_reference {
     double bc1, bc2;
     unsigned arrays; /* mpsim_optim_arrays */
     int decoupled;
+    uint8_t family;
 } mpsim_reference;
+
+/* What a parameter gives away in binary64, but for decay. */
+double mpsim_lion_reference(const mpsim_reference *r, double g, double *m);
 
 #endif

@@ -10,18 +10,24 @@
 enum {
     ALL = HAS(LR) | HAS(WEIGHT_DECAY) | HAS(MAXIMIZE),
     OF_SGD = ALL | HAS(MOMENTUM) | HAS(DAMPENING) | HAS(NESTEROV),
+    OF_LION = ALL | HAS(BETA1) | HAS(BETA2),
     OF_ADAM = ALL | HAS(BETA1) | HAS(BETA2) | HAS(EPS) | HAS(AMSGRAD)
 };
 
+#define TORCH "torch.optim."
+
 static const mpsim_optim_traits rows[MPSIM_OPTIM_ALGORITHMS] = {
-    [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .family = MPSIM_OPTIM_SGD, .settings = OF_SGD, .copies = 1,
-                         .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
-    [MPSIM_OPTIM_ADAM] = {.name = "adam", .title = "Adam", .family = MPSIM_OPTIM_ADAM, .settings = OF_ADAM,
-                          .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .corrects = 1, .roots = 1, .cuda = 1, .lr = 1e-3,
-                          .beta1 = 0.9, .beta2 = 0.999},
-    [MPSIM_OPTIM_ADAMW] = {.name = "adamw", .title = "AdamW", .family = MPSIM_OPTIM_ADAM, .settings = OF_ADAM,
-                           .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1, .roots = 1,
-                           .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .package = TORCH, .family = MPSIM_OPTIM_SGD, .settings = OF_SGD,
+                         .copies = 1, .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_ADAM] = {.name = "adam", .title = "Adam", .package = TORCH, .family = MPSIM_OPTIM_ADAM,
+                          .settings = OF_ADAM, .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .corrects = 1, .roots = 1,
+                          .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_ADAMW] = {.name = "adamw", .title = "AdamW", .package = TORCH, .family = MPSIM_OPTIM_ADAM,
+                           .settings = OF_ADAM, .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1,
+                           .roots = 1, .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_LION] = {.name = "lion", .title = "Lion", .package = "lion_pytorch.", .family = MPSIM_OPTIM_LION,
+                          .settings = OF_LION, .arrays = MPSIM_OPTIM_M, .decoupled = 1, .lr = 1e-4, .beta1 = 0.9,
+                          .beta2 = 0.99},
 };
 
 static const mpsim_optim_traits none = {.name = NULL};

@@ -220,13 +220,13 @@ static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o
 
 static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *o)
 {
-    static const char torch[] = "torch.optim.";
+    const char *const package = mpsim_optim_traits_of(o->algorithm)->package;
     if (!r->groups.json)
         replay_say(r, NOTE_GROUPS, "parameter groups (mpsim.groups): all parameters take the settings "
                    "of the whole, so that weights and moments of a group with its own may differ");
-    if (t->class[0] && strncmp(t->class, torch, sizeof torch - 1) != 0)
-        replay_say(r, NOTE_CLASS, "a class that is known (%s): it counts as torch's %s, so that all "
-                   "weights and moments may differ", t->class,
+    if (t->class[0] && strncmp(t->class, package, strlen(package)) != 0)
+        replay_say(r, NOTE_CLASS, "a class that is known (%s): it counts as %.*s's %s, so that all "
+                   "weights and moments may differ", t->class, (int)strcspn(package, "."), package,
                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     say_roots(r, o);
 }

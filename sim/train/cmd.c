@@ -26,7 +26,7 @@ static const char more[] =
     "Trains a network on 1,437 handwritten digits of 8 x 8 pixels and tests it on 360 others.\n"
     "Every tensor is in the format that the policy says, every matrix product is added as the\n"
     "chosen hardware adds it, and a run gives the same bits everywhere, on any number of threads.\n"
-    "What a policy leaves open: SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001.\n"
+    "What a policy leaves open: SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001; Lion: 0.0001.\n"
     "\n"
     "--net gpt and llama are decoders, as GPT-2 and Llama have them, which learn to continue a text:\n"
     "0.1 M parameters by default, 124 M with --gpt2; doc/transformers.md. What a policy leaves open\n"

@@ -69,6 +69,16 @@ run 0 replay -P "$dir/p.yaml" "$charlm" && cp "$dir/out" "$dir/text"
 muon 'variant: torch, nesterov: false, momentum: 0'
 run 0 replay -P "$dir/p.yaml" "$charlm" && cmp -s "$dir/out" "$dir/text"; ok $? "bug_20261122_muon_keys_in_any_order"
 
+# ---- Lion
+"$MPSIM" train -P bf16-pure --optimizer lion --variant ieee --weight-decay 0.1 --width 32 --steps 6 --trace "$dir/lion" --trace-every 1 \
+    -o /dev/null --quiet
+printf 'precision: bf16\nparams: bf16\nautocast: all\noptimizer: {name: trace, variant: ieee}\n' >"$dir/p.yaml"
+run 0 replay -P "$dir/p.yaml" "$dir/lion" && has '^optimizer  lion, lr 0.0001, betas 0.9 0.99, weight decay 0.1$' && has '^record     0 of '
+ok $? "lion: a training is replayed"
+run 0 replay -P lion "$charlm" && has '^optimizer  lion, lr 0.0001' && has '^variant    lion-pytorch,' && ! has 'opt.v'
+ok $? "lion: the policy, without the recorded moments"
+run 3 train -P fp32 --optimizer lion --eps 1e-8 --steps 1 && has 'eps: lion has none' err; ok $? "lion has no eps"
+
 # ---- bad keys
 bad() { # bad TEXT FRAGMENT
     printf '%b' "$1" >"$dir/bad.yaml"

@@ -605,6 +605,9 @@ static void test_optim()
     OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 &&
            strstr(cuda.error, "variant apex"),
        "a variant without a kernel is an error");
+    mpsim_optim_init(&o, MPSIM_OPTIM_LION, mpsim_optim_variant_find("ieee"));
+    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "the device has no Lion"),
+       "an algorithm that the CPU alone has is an error");
 }
 
 /* ---- products ---- */

@@ -14,7 +14,8 @@ START_TEST(table_and_names)
         "torch-cpu-foreach", "torch-cpu-foreach-default", "torch-fused-a", "torch-fused-b",
         "torch-fused-c", "torch-fused-cpu", "torch-fused-cpu-default", "apex", "torchao",
         "torchao-cpu", "optimi", "optimi-cpu", "optimi-cpu-default", "optimi-cpu-foreach",
-        "optimi-cpu-foreach-default", "optimi-triton", "coat", "ms-amp"};
+        "optimi-cpu-foreach-default", "optimi-triton", "lion-pytorch", "lion-pytorch-cpu", "lion-pytorch-cpu-default",
+        "coat", "ms-amp"};
     ck_assert_uint_eq(mpsim_optim_variant_count(), sizeof names / sizeof names[0]);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const mpsim_optim_variant *v = mpsim_optim_variant_find(names[i]);
@@ -26,7 +27,7 @@ START_TEST(table_and_names)
     }
     ck_assert_ptr_null(mpsim_optim_variant_at(mpsim_optim_variant_count()));
     ck_assert_ptr_null(mpsim_optim_variant_find("torch-fused"));
-    static const char *const algorithms[] = {"sgd", "adam", "adamw"};
+    static const char *const algorithms[] = {"sgd", "adam", "adamw", "lion"};
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
         mpsim_optim_algorithm parsed = MPSIM_OPTIM_ALGORITHMS;
         ck_assert_str_eq(mpsim_optim_name((mpsim_optim_algorithm)a), algorithms[a]);
@@ -41,16 +42,19 @@ END_TEST
 
 START_TEST(defaults_are_those_of_torch)
 {
-    const mpsim_optim_variant *v = mpsim_optim_variant_find("torch");
+    static const struct {
+        double lr, decay, beta2;
+    } of[MPSIM_OPTIM_ALGORITHMS] = {{1e-3, 0, 0.999}, {1e-3, 0, 0.999}, {1e-3, 1e-2, 0.999}, {1e-4, 0, 0.99}};
+    const mpsim_optim_variant *v = mpsim_optim_variant_find("ieee");
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
         mpsim_optim o;
         memset(&o, 0xff, sizeof o);
         mpsim_optim_init(&o, (mpsim_optim_algorithm)a, v);
         ck_assert_ptr_eq(o.variant, v);
         ck_assert(o.algorithm == a && o.store == MPSIM_STORE_NEAREST);
-        ck_assert(o.lr == 1e-3 && o.momentum == 0 && o.dampening == 0);
-        ck_assert(o.weight_decay == (a == MPSIM_OPTIM_ADAMW ? 1e-2 : 0.0));
-        ck_assert(o.beta1 == 0.9 && o.beta2 == 0.999 && o.eps == 1e-8 && o.grad_scale == 1);
+        ck_assert(o.lr == of[a].lr && o.momentum == 0 && o.dampening == 0);
+        ck_assert(o.weight_decay == of[a].decay);
+        ck_assert(o.beta1 == 0.9 && o.beta2 == of[a].beta2 && o.eps == 1e-8 && o.grad_scale == 1);
         ck_assert(!o.nesterov && !o.amsgrad && !o.maximize);
         ck_assert_str_eq(o.param.name, "binary32");
         ck_assert_str_eq(o.state.name, "binary32");
@@ -83,6 +87,8 @@ START_TEST(steps_need_the_arrays_that_their_row_says)
                 ck_assert_int_eq(step_with(&o, given), needs & ~given ? MPSIM_EINVAL : MPSIM_OK);
         }
     mpsim_optim sgd = {.algorithm = MPSIM_OPTIM_SGD, .amsgrad = 1}, adam = {.algorithm = MPSIM_OPTIM_ADAM};
+    const mpsim_optim lion = {.algorithm = MPSIM_OPTIM_LION, .momentum = 0.9, .amsgrad = 1};
+    ck_assert_uint_eq(mpsim_optim_arrays(&lion), MPSIM_OPTIM_M);
     ck_assert_uint_eq(mpsim_optim_arrays(&sgd), 0);
     ck_assert_uint_eq(mpsim_optim_arrays(&adam), MPSIM_OPTIM_M | MPSIM_OPTIM_V);
 }

@@ -517,8 +517,8 @@ START_TEST(test_errors)
     fails("optimizer: {name: trace, variant: torchao}\n", "variant torchao has no sgd");
     fails("optimizer: {name: trace, dampening: 0.5, nesterov: true}\n", "nesterov needs");
     fails("optimizer: {name: trace, variant: apex, amsgrad: true}\n", "variant apex of sgd");
-    given.optimizer = "lion";
-    fails("precision: fp16\n", "'lion' is not one of sgd, adam, adamw");
+    given.optimizer = "lamb";
+    fails("precision: fp16\n", "'lamb' is not one of sgd, adam, adamw, lion");
     given.optimizer = "adam";
     given.momentum = 0.5;
     fails("precision: fp16\n", "momentum: adam has none");

@@ -1,6 +1,6 @@
 /* optim.h -- optimizer steps, operation by operation as the frameworks do them.
  *
- * SGD, Adam and AdamW in named variants, which differ in what is rounded, contracted to an FMA or
+ * SGD, Adam, AdamW and Lion in named variants, which differ in what is rounded, contracted to an FMA or
  * computed in binary64. All arrays are binary32 values that are numbers of their format.
  * Needs the default floating-point environment.
  *
@@ -21,10 +21,11 @@ typedef enum mpsim_optim_algorithm {
     MPSIM_OPTIM_SGD,
     MPSIM_OPTIM_ADAM,
     MPSIM_OPTIM_ADAMW,
+    MPSIM_OPTIM_LION,
     MPSIM_OPTIM_ALGORITHMS
 } mpsim_optim_algorithm;
 
-MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw" */
+MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw", "lion" */
 MPSIM_API mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name);
 
 /* What an optimizer can be told: fields of mpsim_optim of these names, numbers first, then flags. */
@@ -52,6 +53,7 @@ enum { MPSIM_OPTIM_M = 1, MPSIM_OPTIM_V = 2, MPSIM_OPTIM_VMAX = 4 };
  * of memory ask instead of its name. */
 typedef struct mpsim_optim_traits {
     const char *name, *title; /* "adamw", "AdamW"                                                 */
+    const char *package;      /* what the class that it means is of, as "torch.optim."            */
     uint8_t family;     /* the first algorithm whose step and moments are the same but for decay  */
     uint8_t arrays;     /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
     uint8_t decoupled;  /* 1: decay shrinks the parameter; 0: it is added to the gradient         */
@@ -115,6 +117,8 @@ typedef struct mpsim_optim_variant {
  *   optimi-cpu, optimi-cpu-default, optimi-cpu-foreach, optimi-cpu-foreach-default
  *                      the same on CPU, as torch-cpu*
  *   optimi-triton      Kahan summation, binary32 but for the parameter
+ *   lion-pytorch, lion-pytorch-cpu, lion-pytorch-cpu-default
+ *                      Lion of lion-pytorch: each operation in the parameter's format, on CUDA and on CPU
  *   coat, ms-amp       AdamW of COAT; Adam and AdamW of MS-AMP (FP8-LM): moments in FP8 by
  *                      mpsim/optimstate.h
  *
@@ -125,6 +129,8 @@ typedef struct mpsim_optim_variant {
  *   Adam:  g = g + wd * p          AdamW: p = p - (lr wd) * p
  *          m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * (g * g);  amsgrad: v = max(vmax, v)
  *          p = p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+ *   Lion:  p = p - (lr wd) * p;  u = the sign of b1 * m + (1 - b1) * g, 0 if that is a NaN
+ *          p = p - lr * u;  m = b2 * m + (1 - b2) * g
  * Steps with wd = 0 (or momentum = 0) leave that out, but for apex and torchao, where Adam adds 0.
  *
  * Square roots and divisions are IEEE's. MKL's square root, which torch's for-loop and foreach take
@@ -141,11 +147,11 @@ typedef struct mpsim_optim {
     uint8_t algorithm; /* mpsim_optim_algorithm                                                   */
     uint8_t store;     /* mpsim_store                                                             */
     uint8_t nesterov, amsgrad, maximize;
-    double lr;           /* SGD, Adam, AdamW: 1e-3                                                */
+    double lr;           /* SGD, Adam, AdamW: 1e-3; Lion 1e-4                                     */
     double momentum;     /* 0                                                                     */
     double dampening;    /* 0                                                                     */
     double weight_decay; /* 0; AdamW 1e-2                                                         */
-    double beta1, beta2; /* 0.9, 0.999                                                            */
+    double beta1, beta2; /* 0.9, 0.999; Lion 0.9, 0.99                                            */
     double eps;          /* 1e-8                                                                  */
     double grad_scale;   /* ieee and torch-fused-* divide gradients by f32 of it, apex multiplies by
                             f32(1 / it); the others have no such option; 1: as they come          */
@@ -177,7 +183,7 @@ MPSIM_API mpsim_status mpsim_optim_check(const mpsim_optim *o);
 typedef struct mpsim_optim_tensor {
     float *param;        /* numbers of o->param                                                   */
     const float *grad;   /* numbers of o->param, but for fused, apex, torchao and ieee: any       */
-    float *m;            /* SGD with momentum: the buffer; Adam: first moment; else NULL          */
+    float *m;            /* SGD with momentum: the buffer; Adam, Lion: first moment; else NULL    */
     float *v;            /* Adam: second moment                                                   */
     float *vmax;         /* amsgrad                                                               */
     float *kahan;        /* MPSIM_STORE_KAHAN: compensation, in o->param, 0 at first              */
