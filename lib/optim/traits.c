@@ -3,6 +3,7 @@
 
 #include "../base/words.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define HAS(setting) (1u << MPSIM_OPTIM_##setting)
@@ -81,13 +82,36 @@ int mpsim_optim_has(int algorithm, mpsim_optim_setting s)
     return mpsim_optim_traits_of(algorithm)->settings >> s & 1;
 }
 
+static const size_t numbers[MPSIM_OPTIM_NUMBERS] = {
+    [MPSIM_OPTIM_LR] = offsetof(mpsim_optim, lr),
+    [MPSIM_OPTIM_MOMENTUM] = offsetof(mpsim_optim, momentum),
+    [MPSIM_OPTIM_DAMPENING] = offsetof(mpsim_optim, dampening),
+    [MPSIM_OPTIM_WEIGHT_DECAY] = offsetof(mpsim_optim, weight_decay),
+    [MPSIM_OPTIM_BETA1] = offsetof(mpsim_optim, beta1),
+    [MPSIM_OPTIM_BETA2] = offsetof(mpsim_optim, beta2),
+    [MPSIM_OPTIM_EPS] = offsetof(mpsim_optim, eps)};
+
+static const size_t flags[MPSIM_OPTIM_SETTINGS - MPSIM_OPTIM_NUMBERS] = {
+    [MPSIM_OPTIM_NESTEROV - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, nesterov),
+    [MPSIM_OPTIM_AMSGRAD - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, amsgrad),
+    [MPSIM_OPTIM_MAXIMIZE - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, maximize)};
+
 double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s)
 {
-    const double values[MPSIM_OPTIM_SETTINGS] = {
-        [MPSIM_OPTIM_LR] = o->lr,           [MPSIM_OPTIM_MOMENTUM] = o->momentum,
-        [MPSIM_OPTIM_DAMPENING] = o->dampening, [MPSIM_OPTIM_WEIGHT_DECAY] = o->weight_decay,
-        [MPSIM_OPTIM_BETA1] = o->beta1,     [MPSIM_OPTIM_BETA2] = o->beta2,
-        [MPSIM_OPTIM_EPS] = o->eps,         [MPSIM_OPTIM_NESTEROV] = o->nesterov,
-        [MPSIM_OPTIM_AMSGRAD] = o->amsgrad, [MPSIM_OPTIM_MAXIMIZE] = o->maximize};
-    return (unsigned)s < MPSIM_OPTIM_SETTINGS ? values[s] : 0;
+    const char *const at = (const char *)o;
+    double x = 0;
+    if ((unsigned)s < MPSIM_OPTIM_NUMBERS)
+        memcpy(&x, at + numbers[s], sizeof x);
+    else if (s < MPSIM_OPTIM_SETTINGS)
+        x = ((const uint8_t *)at)[flags[s - MPSIM_OPTIM_NUMBERS]];
+    return x;
+}
+
+void mpsim_optim_set(mpsim_optim *o, mpsim_optim_setting s, double x)
+{
+    char *const at = (char *)o;
+    if ((unsigned)s < MPSIM_OPTIM_NUMBERS)
+        memcpy(at + numbers[s], &x, sizeof x);
+    else if (s < MPSIM_OPTIM_SETTINGS)
+        ((uint8_t *)at)[flags[s - MPSIM_OPTIM_NUMBERS]] = x != 0;
 }

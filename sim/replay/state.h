@@ -83,7 +83,12 @@ typedef struct cast_state {
 typedef struct record_settings {
     int optimizer; /* mpsim_optim_algorithm; -1: not said, or none of ours       */
     char optimizer_name[32], class[64], impl[16]; /* "": not said                */
-    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: not said */
+    union { /* NaN: not said */
+        double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
+        struct {
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps;
+        };
+    };
     int nesterov, amsgrad, maximize; /* -1: not said                             */
 } record_settings;
 

@@ -100,9 +100,12 @@ START_TEST(settings_are_fields_of_their_names)
                                         "beta2", "eps",      "nesterov",  "amsgrad",      "maximize"};
     const mpsim_optim o = {.lr = 1, .momentum = 2, .dampening = 3, .weight_decay = 4, .beta1 = 5, .beta2 = 6,
                            .eps = 7, .nesterov = 8, .amsgrad = 9, .maximize = 10};
+    mpsim_optim set = {.lr = 0};
     for (int s = 0; s < MPSIM_OPTIM_SETTINGS; s++) {
         ck_assert_str_eq(mpsim_optim_setting_name((mpsim_optim_setting)s), names[s]);
         ck_assert(mpsim_optim_value(&o, (mpsim_optim_setting)s) == s + 1);
+        mpsim_optim_set(&set, (mpsim_optim_setting)s, s + 1);
+        ck_assert(mpsim_optim_value(&set, (mpsim_optim_setting)s) == (s < MPSIM_OPTIM_NUMBERS ? s + 1 : 1));
     }
     ck_assert_ptr_null(mpsim_optim_setting_name(MPSIM_OPTIM_SETTINGS));
     ck_assert_ptr_null(mpsim_optim_traits_of(-1)->name);

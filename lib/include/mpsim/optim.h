@@ -159,9 +159,10 @@ typedef struct mpsim_optim {
     mpsim_format state;  /* of momentum buffer and moments                                        */
 } mpsim_optim;
 
-/* mpsim_optim_value -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
+/* mpsim_optim_value, mpsim_optim_set -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
  * of MPSIM_OPTIM_M, V and VMAX. */
 MPSIM_API double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s);
+MPSIM_API void mpsim_optim_set(mpsim_optim *o, mpsim_optim_setting s, double x);
 MPSIM_API unsigned mpsim_optim_arrays(const mpsim_optim *o);
 
 /* mpsim_optim_init -- defaults of torch for the algorithm, in binary32, stored to nearest. */
