@@ -29,13 +29,15 @@ static double reference_lion(const mpsim_reference *r, double g, double *m, doub
     return mpsim_lion_reference(r, g, m);
 }
 
-/* What a parameter gives away, but for decay; whether vectors do it, too. */
+/* What a parameter gives away, but for decay; whether vectors do it, too; or a step of a whole tensor. */
 static const struct {
     double (*update)(const mpsim_reference *r, double g, double *m, double *v, double *vmax);
     int in_vectors;
+    void (*tensor)(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
 } families[MPSIM_OPTIM_ALGORITHMS] = {[MPSIM_OPTIM_SGD] = {reference_sgd, 1},
                                       [MPSIM_OPTIM_ADAM] = {reference_adam, 1},
-                                      [MPSIM_OPTIM_LION] = {reference_lion, 0}};
+                                      [MPSIM_OPTIM_LION] = {reference_lion, 0},
+                                      [MPSIM_OPTIM_ADAFACTOR] = {.tensor = mpsim_adafactor_reference}};
 
 static double *at(double *x, size_t i)
 {
@@ -73,6 +75,11 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
     const mpsim_reference r = {.o = o, .step = step, .bc1 = 1 - mpsim_power(o->beta1, step),
                                .bc2 = 1 - mpsim_power(o->beta2, step), .arrays = arrays,
                                .decoupled = t->decoupled, .family = t->family};
+    if (families[t->family].tensor) {
+        const mpsim_reference_arrays a = {param, m, v, vmax, grad};
+        families[t->family].tensor(&r, &a, n);
+        return MPSIM_OK;
+    }
     for (size_t i = 0; i < n;) {
         const mpsim_reference_arrays a = {param + i, has_m ? m + i : NULL, has_v ? v + i : NULL, has_vmax ? vmax + i : NULL,
                                           grad + i};

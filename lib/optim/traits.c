@@ -12,6 +12,7 @@ enum {
     ALL = HAS(LR) | HAS(WEIGHT_DECAY) | HAS(MAXIMIZE),
     OF_SGD = ALL | HAS(MOMENTUM) | HAS(DAMPENING) | HAS(NESTEROV),
     OF_LION = ALL | HAS(BETA1) | HAS(BETA2),
+    OF_ADAFACTOR = ALL | HAS(EPS) | HAS(BETA2_DECAY) | HAS(EPS2) | HAS(D),
     OF_ADAM = ALL | HAS(BETA1) | HAS(BETA2) | HAS(EPS) | HAS(AMSGRAD)
 };
 
@@ -19,16 +20,20 @@ enum {
 
 static const mpsim_optim_traits rows[MPSIM_OPTIM_ALGORITHMS] = {
     [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .package = TORCH, .family = MPSIM_OPTIM_SGD, .settings = OF_SGD,
-                         .copies = 1, .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
+                         .copies = 1, .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
     [MPSIM_OPTIM_ADAM] = {.name = "adam", .title = "Adam", .package = TORCH, .family = MPSIM_OPTIM_ADAM,
                           .settings = OF_ADAM, .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .corrects = 1, .roots = 1,
-                          .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
+                          .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
     [MPSIM_OPTIM_ADAMW] = {.name = "adamw", .title = "AdamW", .package = TORCH, .family = MPSIM_OPTIM_ADAM,
                            .settings = OF_ADAM, .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1,
-                           .roots = 1, .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999},
+                           .roots = 1, .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
     [MPSIM_OPTIM_LION] = {.name = "lion", .title = "Lion", .package = "lion_pytorch.", .family = MPSIM_OPTIM_LION,
                           .settings = OF_LION, .arrays = MPSIM_OPTIM_M, .decoupled = 1, .lr = 1e-4, .beta1 = 0.9,
-                          .beta2 = 0.99},
+                          .beta2 = 0.99, .eps = 1e-8},
+    [MPSIM_OPTIM_ADAFACTOR] = {.name = "adafactor", .title = "Adafactor", .package = TORCH,
+                               .family = MPSIM_OPTIM_ADAFACTOR, .settings = OF_ADAFACTOR,
+                               .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1, .factors = 1,
+                               .lr = 1e-2, .eps = 0x1p-23, .beta2_decay = -0.8, .eps2 = 1e-3, .d = 1},
 };
 
 static const mpsim_optim_traits none = {.name = NULL};
@@ -63,13 +68,24 @@ unsigned mpsim_optim_arrays(const mpsim_optim *o)
            largest;
 }
 
+uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n)
+{
+    if (!(mpsim_optim_arrays(o) & array))
+        return 0;
+    if (!mpsim_optim_traits_of(o->algorithm)->factors)
+        return n;
+    return !o->rows ? (array == MPSIM_OPTIM_V ? n : 0) : n / (array == MPSIM_OPTIM_M ? o->cols : o->rows);
+}
+
 /* ---- settings ---- */
 
 static const char *const names[MPSIM_OPTIM_SETTINGS] = {
     [MPSIM_OPTIM_LR] = "lr",           [MPSIM_OPTIM_MOMENTUM] = "momentum",
     [MPSIM_OPTIM_DAMPENING] = "dampening", [MPSIM_OPTIM_WEIGHT_DECAY] = "weight_decay",
     [MPSIM_OPTIM_BETA1] = "beta1",     [MPSIM_OPTIM_BETA2] = "beta2",
-    [MPSIM_OPTIM_EPS] = "eps",         [MPSIM_OPTIM_NESTEROV] = "nesterov",
+    [MPSIM_OPTIM_EPS] = "eps",         [MPSIM_OPTIM_BETA2_DECAY] = "beta2_decay",
+    [MPSIM_OPTIM_EPS2] = "eps2",       [MPSIM_OPTIM_D] = "d",
+    [MPSIM_OPTIM_NESTEROV] = "nesterov",
     [MPSIM_OPTIM_AMSGRAD] = "amsgrad", [MPSIM_OPTIM_MAXIMIZE] = "maximize"};
 
 const char *mpsim_optim_setting_name(mpsim_optim_setting s)
@@ -89,7 +105,10 @@ static const size_t numbers[MPSIM_OPTIM_NUMBERS] = {
     [MPSIM_OPTIM_WEIGHT_DECAY] = offsetof(mpsim_optim, weight_decay),
     [MPSIM_OPTIM_BETA1] = offsetof(mpsim_optim, beta1),
     [MPSIM_OPTIM_BETA2] = offsetof(mpsim_optim, beta2),
-    [MPSIM_OPTIM_EPS] = offsetof(mpsim_optim, eps)};
+    [MPSIM_OPTIM_EPS] = offsetof(mpsim_optim, eps),
+    [MPSIM_OPTIM_BETA2_DECAY] = offsetof(mpsim_optim, beta2_decay),
+    [MPSIM_OPTIM_EPS2] = offsetof(mpsim_optim, eps2),
+    [MPSIM_OPTIM_D] = offsetof(mpsim_optim, d)};
 
 static const size_t flags[MPSIM_OPTIM_SETTINGS - MPSIM_OPTIM_NUMBERS] = {
     [MPSIM_OPTIM_NESTEROV - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, nesterov),

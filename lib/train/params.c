@@ -27,6 +27,14 @@ size_t train_param_shape(const train *t, const train_param *p, size_t shape[4])
     return 4;
 }
 
+void train_param_matrices(const train *t, const train_param *p, mpsim_optim *o)
+{
+    size_t shape[4];
+    const size_t rank = train_param_shape(t, p, shape);
+    o->rows = rank > 1 ? shape[rank - 2] : 0;
+    o->cols = rank > 1 ? shape[rank - 1] : 0;
+}
+
 /* ---- the list ---- */
 
 static train_param *add(train *t, size_t layer, const char *what, size_t rows, size_t cols)

@@ -243,6 +243,8 @@ const train_tensor *train_param_model(const train_param *p);
 const train_placement *train_param_place(const train *t, const train_param *p);
 /* The rank; shape as in train_item. */
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4]);
+/* Its last two dimensions, for optimizers that ask for them. */
+void train_param_matrices(const train *t, const train_param *p, mpsim_optim *o);
 
 /* scratch.c: x gets memory of the pass, which others of the same use and format get, too, once all are
  * known and train_scratch_open is called; value: that its elements have then. 0, or -1 with a line. */

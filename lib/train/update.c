@@ -118,6 +118,7 @@ static int set_update(train *t, const mpsim_optim *all, train_param *p, update *
 {
     mpsim_optim *o = &own->optim;
     *o = train_optim_of(all, train_param_place(t, p));
+    train_param_matrices(t, p, o);
     const unsigned needs = train_needs(o, &o->param);
     if (!decays(t, p))
         o->weight_decay = 0;

@@ -6,6 +6,7 @@
 #include "../cli/options.h"
 #include "../cli/scalerword.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,8 +285,10 @@ static int check_setting(policy_reader *r, const yaml_value *v, const plan_optim
     const int is_beta = s == MPSIM_OPTIM_BETA1 || s == MPSIM_OPTIM_BETA2;
     const char *key = in_list && is_beta ? "betas" : mpsim_optim_setting_name(s);
     const unsigned line = line_of(v, key);
-    const double x = s < MPSIM_OPTIM_NUMBERS ? o->number[s] : 0, below = is_beta ? 1 : (double)INFINITY;
-    if (line && !isnan(x) && !(x >= 0 && x < below))
+    const double least = s == MPSIM_OPTIM_BETA2_DECAY ? -(double)INFINITY : s == MPSIM_OPTIM_D ? 1 : 0;
+    const double most = s == MPSIM_OPTIM_BETA2_DECAY ? 0 : is_beta ? nextafter(1, 0) : DBL_MAX;
+    const double x = s < MPSIM_OPTIM_NUMBERS ? o->number[s] : 0;
+    if (line && !isnan(x) && s < MPSIM_OPTIM_NUMBERS && !(x >= least && x <= most))
         return policy_bad(r, line, "optimizer: %s: %g is not possible", key, x);
     if (line && o->algorithm >= 0 && !mpsim_optim_has(o->algorithm, s))
         return policy_bad(r, line, "optimizer: %s has no %s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), key);
@@ -301,6 +304,9 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optim
     if (o->has_muon && (o->states || o->state_given || o->store != MPSIM_STORE_NEAREST || o->maximize > 0))
         return policy_bad(r, line_of(v, "muon"), "optimizer: muon keeps its buffer in the parameter's format, stores to "
                                                  "nearest and minimises: no state, states, stochastic, kahan, maximize");
+    if (o->states && mpsim_optim_traits_of(o->algorithm)->factors)
+        return policy_bad(r, line_of(v, "states"), "optimizer: %s has moments of rows and columns: no states",
+                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     if (o->states && o->state_given)
         return policy_bad(r, line_of(v, "state"), "optimizer: state contradicts states");
     if (line_of(v, "betas") && (line_of(v, "beta1") || line_of(v, "beta2")))

@@ -33,7 +33,7 @@ typedef struct plan_optimizer {
     union { /* NaN: from the trace */
         double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
         struct {
-            double lr, momentum, dampening, weight_decay, beta1, beta2, eps;
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
         };
     };
     int nesterov, amsgrad, maximize; /* -1: from the trace */

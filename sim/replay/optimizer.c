@@ -249,7 +249,8 @@ static void say_lacking_state(replay *r, const parameter *p, const mpsim_optim *
                    "its weights may differ from there on", p->name, (long long)r->step);
     if (mpsim_optim_traits_of(o->algorithm)->corrects && !p->steps_known && p->t > 0)
         replay_say(r, NOTE_STEPS, "steps taken (mpsim.optimizer_steps) at step %lld: none was skipped "
-                   "is assumed, so that weights may differ by Adam's corrections", (long long)r->step);
+                   "is assumed, so that weights may differ by %s's corrections", (long long)r->step,
+                   mpsim_optim_traits_of(mpsim_optim_traits_of(o->algorithm)->family)->title);
 }
 
 /* ---- all groups ---- */

@@ -86,7 +86,7 @@ typedef struct record_settings {
     union { /* NaN: not said */
         double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
         struct {
-            double lr, momentum, dampening, weight_decay, beta1, beta2, eps;
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
         };
     };
     int nesterov, amsgrad, maximize; /* -1: not said                             */
@@ -348,6 +348,8 @@ typedef struct replay_before {
 
 double replay_mean_gradient(const parameter *p, size_t i, double factor); /* of the ranks */
 int replay_reference_factor(replay *r, double *factor); /* 0 or an exit code */
+/* An optimizer with the last two dimensions of a parameter, for those that ask for them. */
+mpsim_optim replay_shaped(const mpsim_optim *o, const parameter *p);
 void replay_references(const mpsim_optim *o, parameter *p, double factor);
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
                        replay_weight *w);

@@ -13,7 +13,7 @@ typedef struct train_overrides {
     union { /* NaN: not given */
         double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
         struct {
-            double lr, momentum, dampening, weight_decay, beta1, beta2, eps;
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
         };
     };
     const char *clip_rule; /* "torch", ..., "none"; NULL                                          */

@@ -129,6 +129,11 @@ static void say_optimizer(pairs *m, const mpsim_optim *o, double lr)
     }
     if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_EPS))
         say_number(m, "mpsim.eps", o->eps);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_D)) {
+        say_number(m, "mpsim.beta2_decay", o->beta2_decay);
+        say_number(m, "mpsim.eps2", o->eps2);
+        say_number(m, "mpsim.d", o->d);
+    }
     if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_AMSGRAD))
         say_flag(m, "mpsim.amsgrad", o->amsgrad);
     say_flag(m, "mpsim.maximize", o->maximize);

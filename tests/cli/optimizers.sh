@@ -79,6 +79,18 @@ run 0 replay -P lion "$charlm" && has '^optimizer  lion, lr 0.0001' && has '^var
 ok $? "lion: the policy, without the recorded moments"
 run 3 train -P fp32 --optimizer lion --eps 1e-8 --steps 1 && has 'eps: lion has none' err; ok $? "lion has no eps"
 
+# ---- Adafactor
+for net in mlp cnn; do
+    "$MPSIM" train -P fp32 --net $net --optimizer adafactor --weight-decay 0.1 --width 8 --steps 4 --trace "$dir/adafactor-$net" \
+        --trace-every 1 -o /dev/null --quiet
+    run 0 replay -P fp32 "$dir/adafactor-$net" && has '^optimizer  adafactor, lr 0.01, beta2 decay -0.8, eps 1.19209e-07 0.001, d 1, weight' &&
+        has '^record     0 of '
+    ok $? "adafactor: a training of $net is replayed"
+done
+printf 'precision: no\noptimizer: {name: adafactor, lr: 0.01, d: 2}\n' >"$dir/p.yaml"
+run 0 replay -P "$dir/p.yaml" "$charlm" && has '^optimizer  adafactor, lr 0.01, .*, d 2' && has 'optimizer state 8.7 KiB'
+ok $? "adafactor: moments of rows and columns, of another optimizer's record"
+
 # ---- bad keys
 bad() { # bad TEXT FRAGMENT
     printf '%b' "$1" >"$dir/bad.yaml"

@@ -82,7 +82,7 @@ START_TEST(every_variant_is_near_the_mathematics)
                 plain_numbers(&o, options, &random);
                 if (optimi && o.dampening != 0) /* a switch there */
                     o.dampening = o.momentum;
-                if (mpsim_optim_check(&o) == MPSIM_OK)
+                if (mpsim_optim_check(&o) == MPSIM_OK && a != MPSIM_OPTIM_ADAFACTOR) /* t-adafactor.c */
                     near_mathematics(&o, &random, &values);
             }
     }
@@ -96,6 +96,8 @@ START_TEST(the_reference_is_the_mathematics)
     uint64_t random = test_seed() + 101;
     const mpsim_optim_variant *v = mpsim_optim_variant_find("ieee");
     for (unsigned k = 0; k < MPSIM_OPTIM_ALGORITHMS * 16 * 8; k++) {
+        if (k % MPSIM_OPTIM_ALGORITHMS == MPSIM_OPTIM_ADAFACTOR)
+            continue;
         mpsim_optim o;
         const unsigned options = k / MPSIM_OPTIM_ALGORITHMS % 16;
         mpsim_optim_init(&o, (mpsim_optim_algorithm)(k % MPSIM_OPTIM_ALGORITHMS), v);

@@ -61,7 +61,7 @@ mpsim_optim_tensor tensor(arrays *a, const mpsim_optim *o, size_t first, size_t 
     mpsim_optim_tensor t = {a->p + first, a->g + first, NULL, NULL, NULL, NULL, n};
     if (family_of(o) != MPSIM_OPTIM_SGD || o->momentum != 0)
         t.m = a->m + first;
-    if (is_adam(o))
+    if (is_adam(o) || o->algorithm == MPSIM_OPTIM_ADAFACTOR)
         t.v = a->v + first;
     if (is_adam(o) && o->amsgrad)
         t.vmax = a->x + first;

@@ -72,7 +72,10 @@ static const train_field optim_fields[] = {
     {"weight_decay", F64, AT(mpsim_optim, weight_decay), 0, NULL},
     {"beta1", F64, AT(mpsim_optim, beta1), 0, NULL},
     {"beta2", F64, AT(mpsim_optim, beta2), 0, NULL},
-    {"eps", F64, AT(mpsim_optim, eps), 0, NULL}};
+    {"eps", F64, AT(mpsim_optim, eps), 0, NULL},
+    {"beta2_decay", SPARE, AT(mpsim_optim, beta2_decay), 0, NULL},
+    {"eps2", SPARE, AT(mpsim_optim, eps2), 0, NULL},
+    {"d", SPARE, AT(mpsim_optim, d), 0, NULL}};
 
 static const char *const amax_words[] = {"max", "most-recent", NULL};
 static const char *const delayed_words[] = {"bulk", "legacy", "python", NULL};
@@ -156,6 +159,7 @@ void train_write_value(FILE *out, const train_field *f, const void *base)
     case U32: fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at); break;
     case U64: fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at); break;
     case I16: fprintf(out, "%d", (int)*(const int16_t *)(const void *)at); break;
+    case SPARE:
     case F64: fprintf(out, "%a", *(const double *)(const void *)at); break;
     case WORD: fputs(f->words[*(const uint8_t *)at], out); break;
     case FORMAT: fputs(((const mpsim_format *)(const void *)at)->name, out); break;
@@ -168,12 +172,14 @@ int train_is_missing(const train_field *f, const void *base)
     const char *at = (const char *)base + f->offset;
     if (f->type == DEPTH)
         return *(const uint32_t *)(const void *)at == 0;
+    if (f->type == SPARE)
+        return *(const double *)(const void *)at == 0;
     return f->type == RECIPE && !*(const mpsim_block_recipe *const *)(const void *)at;
 }
 
 int train_may_miss(const train_field *f)
 {
-    return f->type == RECIPE || f->type == DEPTH;
+    return f->type == RECIPE || f->type == DEPTH || f->type == SPARE;
 }
 
 /* ---- reading: values ---- */
@@ -253,6 +259,7 @@ int train_read_value(const train_field *f, void *base, const char *text)
     switch ((train_field_type)f->type) {
     case TEXT: return train_read_text(text, at, f->size);
     case OPTION: return train_read_text(strcmp(text, "-") == 0 ? "" : text, at, f->size);
+    case SPARE:
     case F64: return read_number(text, at);
     case FORMAT: return mpsim_format_parse(at, text) ? -1 : 0;
     case RECIPE: return read_recipe(text, at);

@@ -16,7 +16,8 @@ typedef enum train_field_type {
     WORD,
     FORMAT,
     RECIPE, /* may be missing: none */
-    DEPTH   /* of a uint32_t; may be missing: 0 */
+    DEPTH,  /* of a uint32_t; may be missing: 0 */
+    SPARE   /* of a double; may be missing: 0   */
 } train_field_type;
 
 typedef struct train_field {

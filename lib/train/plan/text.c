@@ -186,6 +186,7 @@ static int read_optimizer(reader *r, train_plan *p)
     if (!v)
         return bad(r, "not a variant:", variant + 8);
     mpsim_optim_init(&p->optimizer, algorithm, v);
+    p->optimizer.beta2_decay = p->optimizer.eps2 = p->optimizer.d = 0; /* where they are not written */
     if (read_pairs(r, &train_optim_fields, &p->optimizer))
         return -1;
     return mpsim_optim_check(&p->optimizer) == MPSIM_EINVAL
