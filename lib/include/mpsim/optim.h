@@ -57,6 +57,7 @@ enum { MPSIM_OPTIM_M = 1, MPSIM_OPTIM_V = 2, MPSIM_OPTIM_VMAX = 4 };
  * of memory ask instead of its name. */
 typedef struct mpsim_optim_traits {
     const char *name, *title; /* "adamw", "AdamW"                                                 */
+    const char *source;       /* of the algorithm, where it is not torch's documentation; or NULL     */
     const char *package;      /* what the class that it means is of, as "torch.optim."            */
     uint8_t family;     /* the first algorithm whose step and moments are the same but for decay  */
     uint8_t arrays;     /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
