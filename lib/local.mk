@@ -102,7 +102,7 @@ lib_train_libtrain_a_SOURCES = \
   lib/include/train/step.h lib/include/train/train.h \
   lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/common.c lib/train/compare.c \
   lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
-  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
+  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/moments.c lib/train/cpu/norm.c \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \

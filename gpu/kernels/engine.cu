@@ -276,6 +276,7 @@ static void cuda_close(train_engine *e)
 
 static const train_ops cuda_ops = {
     .name = "cuda",
+    .cuda = 1,
     .alloc = cuda_alloc,
     .release = cuda_release,
     .put = cuda_put,

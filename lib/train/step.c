@@ -83,6 +83,13 @@ mpsim_optim train_optim_of(const mpsim_optim *o, const train_placement *l)
     return placed;
 }
 
+const mpsim_format *train_state_format(const train_placement *l, uint64_t n)
+{
+    const mpsim_states *s = l->states;
+    const int in_binary32 = s && (s->binary32 || mpsim_states_apply(s, s->m, n));
+    return in_binary32 ? mpsim_format_find("binary32") : &l->state;
+}
+
 unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
 {
     const unsigned kahan =

@@ -167,6 +167,8 @@ void train_measure_bytes(const train *t, train_bytes *b)
     for (size_t i = 0; i < t->n_params; i++) {
         const train_tensor *kept = &t->params[i].kept;
         mpsim_optim o = t->plan->optimizer;
+        if (train_param_place(t, &t->params[i])->muon && !t->params[i].bias)
+            o = (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = t->plan->muon.momentum};
         train_param_matrices(t, &t->params[i], &o);
         train_bytes_add(b, train_param_place(t, &t->params[i]), t->plan->master,
                         &o, (uint64_t)kept->rows * kept->cols, 0);

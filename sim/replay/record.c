@@ -212,6 +212,7 @@ int replay_read_record(const trace *t, step_record *m)
         return EXIT_DATA;
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
     read_settings(t, &m->whole);
+    snprintf(m->states, sizeof m->states, "%.31s", text_of(t, "mpsim.states"));
     m->grad_norm = number_of(t, "mpsim.grad_norm");
     m->grad_norm_type = !type                    ? 2
                         : strcmp(type, "inf") == 0 ? (double)INFINITY

@@ -102,6 +102,7 @@ typedef struct step_record {
     double loss_scale; /* 1 if not said                                    */
     int scale_known, grads_scaled, reduced;
     record_settings whole;   /* where there are no groups                         */
+    char states[32];         /* mpsim.states: moments are recorded as these store them; "" */
     uint64_t world;          /* mpsim.world; 0: not said                          */
     int steps_known;         /* mpsim.optimizer_steps                             */
     uint64_t optimizer_steps; /* taken before this one                            */

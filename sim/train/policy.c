@@ -113,7 +113,11 @@ static int is_attention(const train_layer *l)
 /* A recipe is for what enters a product, whatever layer_kinds call the layer. */
 static void place(const plan *p, const policy_depth *d, const train_layer *l, train_placement *to)
 {
-    plan_place(p, policy_layer(p, l->name, types[l->type].rank), l->name, to);
+    const layer_kind kind = policy_layer(p, l->name, types[l->type].rank);
+    plan_place(p, kind, l->name, to);
+    to->muon = types[l->type].weighs && plan_is_muon(p, kind, l->name, (uint64_t)types[l->type].rank);
+    if (!types[l->type].weighs)
+        to->states = NULL;
     plan_keep_ends(p, d, l->name, to);
     if (is_attention(l))
         plan_place_attention(p, to);
@@ -248,11 +252,6 @@ static int choose_optimizer(const plan *p, const train_overrides *v, const struc
                             mpsim_optim *o, char *error)
 {
     plan_optimizer c = p->optimizer;
-    if (c.has_muon)
-        return bad(error, "optimizer: muon: the engines of a training have none; mpsim replay has");
-    if (c.states)
-        return bad(error, "optimizer: states %s: a training keeps moments in a format (state); mpsim replay "
-                          "quantises them", c.states->name);
     if (override_optimizer(v, n, &c, error) || check_given(v, c.algorithm, error))
         return -1;
     const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);
@@ -314,6 +313,7 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
         place(p, &depth, &r->layers[i], &t->layers[i]);
     place_residuals(p, r, t->layers);
     t->master = p->master;
+    t->muon = p->optimizer.muon;
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
         return bad(error, "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its "

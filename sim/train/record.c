@@ -139,6 +139,16 @@ static void say_optimizer(pairs *m, const mpsim_optim *o, double lr)
     say_flag(m, "mpsim.maximize", o->maximize);
 }
 
+/* A replay does not store again what is stored so. */
+static void say_states(pairs *m, const train_run *r, const train_plan *p)
+{
+    const mpsim_states *s = NULL;
+    for (size_t i = 0; i < r->n_layers && !s; i++)
+        s = p->layers[i].states;
+    if (s)
+        say(m, "mpsim.states", "%s", s->name);
+}
+
 /* The format that matrix products of the backward pass leave gradients in, in PyTorch's word; NULL: binary32, or
  * one without such a word. */
 static const char *computed_in(const train_run *r, const train_plan *p)
@@ -211,6 +221,7 @@ static int say_run(pairs *m, const train_recorder *r, uint64_t step, const train
     say(m, "mpsim.optimizer_steps", "%" PRIu64, r->taken);
     say(m, "mpsim.grads_scaled", "true");
     say_optimizer(m, &p->optimizer, is_decoder(s) ? lr : p->optimizer.lr);
+    say_states(m, r->run, p);
     say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
     return is_decoder(s) ? say_decoder(m, r, p, lr) : 0;
 }

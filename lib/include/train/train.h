@@ -325,6 +325,7 @@ typedef struct train_plan {
     train_master master;
     mpsim_scaler_config scaler;
     mpsim_optim optimizer;       /* param, state and grad_scale are set by the trainer            */
+    mpsim_muon muon;             /* of layers that say so                                         */
     mpsim_clip_rule clip;
     double max_norm;
     int delayed;                 /* 1: FP8 scales are those of older steps, by `history`: recipes

@@ -101,6 +101,7 @@ typedef struct update {
     uint64_t step;
     mpsim_optim_tensor t;
     const mpsim_rng *rng;
+    const mpsim_states *states;
     int counting;
     mpsim_status status[CPU_PIECES];
     uint64_t updates[CPU_PIECES], lost[CPU_PIECES];
@@ -158,7 +159,9 @@ static mpsim_status step_elements(update *u, size_t piece, size_t first, size_t 
         if (t.kahan)
             memcpy(w->kahan, t.kahan, n * sizeof *w->kahan);
     }
-    const mpsim_status s = mpsim_optim_step(u->o, u->step, &t, u->rng ? &rng : NULL);
+    mpsim_status s = mpsim_optim_step(u->o, u->step, &t, u->rng ? &rng : NULL);
+    if (!s && u->states)
+        s = cpu_keep_values(u->states, t.param, t.m, t.v, t.vmax, n);
     for (size_t i = 0; !s && u->counting && i < n; i++) {
         const int stays = t.param[i] == w->before[i] && (!t.kahan || t.kahan[i] == w->kahan[i]);
         u->updates[piece] += w->moves[i];
@@ -176,7 +179,7 @@ static mpsim_status some_elements(update *u, size_t piece, size_t first, size_t 
     return step_elements(u, piece, first, n, &w);
 }
 
-/* Of an optimizer that steps tensors as a whole. */
+/* Of an optimizer that steps tensors as a whole, and of arrays that are stored in blocks. */
 static mpsim_status all_elements(update *u)
 {
     const size_t n = u->counting ? u->t.n : 1;
@@ -201,11 +204,11 @@ static int optim_one(train_engine *e, const train_update *u, uint64_t *updates, 
 {
     if (check_update(e, u))
         return -1;
-    update all = {.o = u->optim, .step = u->step, .rng = u->rng, .counting = updates || lost,
+    update all = {.o = u->optim, .step = u->step, .rng = u->rng, .states = u->states, .counting = updates || lost,
                   .t = {.param = cpu_values(u->param), .grad = cpu_values(u->grad),
                         .m = optional(u->m), .v = optional(u->v), .vmax = optional(u->vmax),
                         .kahan = optional(u->kahan), .n = cpu_size(u->param)}};
-    if (mpsim_optim_traits_of(u->optim->algorithm)->factors)
+    if (u->states || mpsim_optim_traits_of(u->optim->algorithm)->factors)
         all.status[0] = all_elements(&all);
     else
         cpu_pieces(e, all.t.n, SOME, 1, some_pieces, &all);
