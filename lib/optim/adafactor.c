@@ -147,10 +147,3 @@ void mpsim_adafactor_step(const mpsim_optim_job *j, const mpsim_optim_tensor *t)
     const double clip = t->n ? (double)norm_of_updates(&a) / (root_n * o->d) : 0;
     apply(&a, -alpha / (clip > 1 ? clip : 1));
 }
-
-static void no_numbers(const mpsim_optim_job *j, mpsim_optim_numbers *x)
-{
-    (void)j, (void)x;
-}
-
-const mpsim_step mpsim_adafactor = {no_numbers, NULL};

@@ -197,7 +197,8 @@ static void find_numbers(mpsim_optim_job *j)
         .rest1 = (float)(1 - o->beta1), .rest2 = (float)(1 - o->beta2),
         .grad_scale = (float)o->grad_scale, .decays = o->weight_decay != 0,
         .has_momentum = o->momentum != 0, .divides = o->grad_scale != 1, .negates = o->maximize};
-    j->run->numbers(j, &j->x);
+    if (j->run)
+        j->run->numbers(j, &j->x);
 }
 
 mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,

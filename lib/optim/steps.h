@@ -132,7 +132,7 @@ struct mpsim_optim_job {
     const mpsim_optim *o;
     const mpsim_optim_row *row;
     const mpsim_optim_traits *traits;
-    const mpsim_step *run; /* of the row, for the family                                      */
+    const mpsim_step *run; /* of the row, for the family; NULL: row->tensor                       */
     unsigned arrays;       /* mpsim_optim_arrays                                                  */
     uint64_t step;
     mpsim_held param, state;
@@ -234,7 +234,7 @@ extern const mpsim_step mpsim_sgd_apex, mpsim_adam_apex, mpsim_sgd_ieee, mpsim_a
 extern const mpsim_step mpsim_adam_torchao, mpsim_sgd_optimi, mpsim_adam_optimi;
 extern const mpsim_step mpsim_sgd_optimi_triton, mpsim_adam_optimi_triton;
 extern const mpsim_step mpsim_adam_coat, mpsim_adam_msamp;
-extern const mpsim_step mpsim_lion_ops, mpsim_lion_ieee, mpsim_adafactor;
+extern const mpsim_step mpsim_lion_ops, mpsim_lion_ieee;
 void mpsim_adafactor_step(const mpsim_optim_job *j, const mpsim_optim_tensor *t);
 
 /* What an element of mpsim_optim_reference is updated with. */

@@ -360,9 +360,6 @@ int train_pass_do(train *t, train_pass *p, char *error);
 void train_windows(const train *t, uint32_t micro, uint32_t rank, size_t *starts);
 size_t train_windows_held(const train_text *x, const train_settings *s);
 
-/* schedule.c: what the learning rate is multiplied by. */
-double train_schedule(const train_settings *s, uint64_t step);
-
 /* gather.c: micro-batches and ranks of a step (1 where there is no text); with more than one the
  * sums of parameters, by the plan in force; what a micro-batch left is added to its rank's; the
  * ranks are reduced. */

@@ -157,7 +157,8 @@ static int check_numbers(const trace *t)
     static const struct {
         const char *key;
         int any, at_least_0;
-    } keys[] = {{"mpsim.grad_clip", 0, 1}, {"mpsim.grad_clip_value", 0, 1}, {"mpsim.grad_norm", 1, 0},
+    } keys[] = {{"mpsim.grad_clip", 0, 1}, {"mpsim.grad_clip_value", 0, 1}, {"mpsim.lr_factor", 0, 1},
+                {"mpsim.grad_norm", 1, 0},
                 {"mpsim.grad_norm_type", 1, 0}};
     int code = 0;
     for (int i = 0; i < MPSIM_OPTIM_NUMBERS && !code; i++)
@@ -214,6 +215,7 @@ int replay_read_record(const trace *t, step_record *m)
     read_settings(t, &m->whole);
     snprintf(m->states, sizeof m->states, "%.31s", text_of(t, "mpsim.states"));
     m->grad_norm = number_of(t, "mpsim.grad_norm");
+    m->lr_factor = number_of(t, "mpsim.lr_factor");
     m->grad_norm_type = !type                    ? 2
                         : strcmp(type, "inf") == 0 ? (double)INFINITY
                                                    : number_of(t, "mpsim.grad_norm_type");

@@ -106,6 +106,7 @@ typedef struct step_record {
     uint64_t world;          /* mpsim.world; 0: not said                          */
     int steps_known;         /* mpsim.optimizer_steps                             */
     uint64_t optimizer_steps; /* taken before this one                            */
+    double lr_factor;        /* of the schedule, for what the policy says; NaN: not said */
     double grad_norm;        /* before clipping, unscaled; NaN: not said          */
     double grad_norm_type;   /* 2 if not said                                     */
     double grad_clip, grad_clip_value; /* NaN: not said; 0: none                  */

@@ -136,7 +136,7 @@ trained() { # trained POLICY NAME [OPTION...]: its replay differs in nothing
 }
 for p in torchao-adamw8bit torchao-adamw4bit torchao-adamwfp8 coat-fp8-states fp8-lm muon-bf16; do
     trained $p "$p, mlp" --width 64 --optimizer adamw
-    trained $p "$p, gpt" --net gpt --width 32 --context 32 --schedule constant --warmup 0
+    trained $p "$p, gpt" --net gpt --width 32 --context 32
 done
 printf 'precision: no\noptimizer: {name: trace, muon: {form: keller, variant: torch, ns_dtype: fp32, model: sequential}}\n' >"$dir/p.yaml"
 trained "$dir/p.yaml" "muon in the form of its author, kernels" --net cnn --width 16

@@ -344,6 +344,9 @@ typedef struct train_run {
                                settings, and must be those                                       */
 } train_run;
 
+/* train_schedule -- what the learning rates of a step are multiplied by. */
+double train_schedule(const train_settings *s, uint64_t step);
+
 /* Another plan: parameters are rounded to its kept formats, moments to its state formats,
  * nearest-even; ages and the optimizer's arrays go on; the scaler goes on if its configuration is
  * the same, else it starts anew; so do FP8 histories. As in a replay. */
