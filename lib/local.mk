@@ -100,7 +100,9 @@ lib_train_libtrain_a_CFLAGS = $(product_cflags)
 lib_train_libtrain_a_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
   lib/include/train/step.h lib/include/train/train.h \
-  lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/common.c lib/train/compare.c \
+  lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/check/attention.c lib/train/check/check.h \
+  lib/train/check/checked.c lib/train/check/common.c lib/train/check/layers.c lib/train/check/products.c \
+  lib/train/check/tensors.c lib/train/check/tokens.c lib/train/check/updates.c lib/train/common.c lib/train/compare.c \
   lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
   lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/moments.c lib/train/cpu/norm.c \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
@@ -108,7 +110,7 @@ lib_train_libtrain_a_SOURCES = \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \
   lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c lib/train/parallel.c \
   lib/train/params.c lib/train/pass.c lib/train/processors.c lib/train/processors.h \
-  lib/train/plan/fields.c lib/train/plan/fields.h lib/train/plan/text.c lib/train/schedule.c lib/train/scratch.c \
+  lib/train/run/fields.c lib/train/run/fields.h lib/train/run/text.c lib/train/schedule.c lib/train/scratch.c \
   lib/train/state.c lib/train/step.c lib/train/text.c lib/train/train.c lib/train/trainer.h \
   lib/train/update.c lib/train/visit.c lib/train/windows.c
 EXTRA_DIST += lib/README.md data/digits/digits.inc data/text/text.inc

@@ -10,11 +10,12 @@ sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAM
 sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
+  sim/array/array.c sim/array/array.h \
   sim/calc/cmd.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
   sim/cast/explain.h sim/cast/number.c \
-  sim/cast/about.c sim/cast/lay.c sim/cast/lay.h sim/cast/quantise.c sim/cast/quantise.h sim/cast/recipe.c \
-  sim/cast/recipe.h sim/cast/spool.c sim/cast/spool.h sim/cast/tiles.c sim/cast/tiles.h sim/cast/tensors.c sim/cast/tensors.h sim/cli/input.c \
+  sim/cast/about.c sim/cast/lay.c sim/cast/lay.h sim/cast/quantise.c sim/cast/quantise.h sim/cast/pairs.c sim/cast/pairs.h sim/cast/recipe.c \
+  sim/cast/recipe.h sim/cast/tiles.c sim/cast/tiles.h sim/cast/tensors.c sim/cast/tensors.h sim/cli/input.c \
   sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/maps.c sim/cli/maps.h \
   sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
@@ -29,7 +30,7 @@ sim_libsim_a_SOURCES = \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
   sim/diff/patterns.c sim/diff/patterns.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
   sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h \
-  sim/diff/side.c sim/diff/side.h sim/diff/source.c sim/diff/source.h sim/diff/stale.c \
+  sim/diff/side.c sim/diff/side.h sim/diff/stale.c \
   sim/diff/stale.h sim/diff/tolerance.c sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h \
   sim/diff/walk.c sim/diff/walk.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
@@ -84,7 +85,7 @@ sim_libsim_a_SOURCES = \
   sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
-  sim/text/escape.c sim/text/escape.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
+  sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
   sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/trace/convention.c \
   sim/trace/convention.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
@@ -98,7 +99,7 @@ sim_libsim_a_SOURCES = \
   sim/trace/torchpickle.c sim/trace/torchtensor.c sim/trace/torchtext.c \
   sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/unzip.c \
   sim/trace/zip.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c sim/trace/trace.c \
-  sim/trace/trace.h sim/trace/tree.c sim/trace/writer.c sim/trace/zipdir.c sim/trace/distcp.c \
+  sim/trace/trace.h sim/trace/tree.c sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c sim/trace/zipdir.c sim/trace/distcp.c \
   sim/trace/folder.c sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/parts.c sim/trace/parts.h \
   sim/trace/shards.c sim/trace/zero.c sim/trace/zeroname.c sim/trace/zeroname.h \
   sim/trace/partsource.c sim/trace/partsource.h sim/trace/zero.h sim/trace/zerotensor.c \
@@ -107,7 +108,7 @@ sim_libsim_a_SOURCES = \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
   sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \
   sim/train/operations.c sim/train/operations.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
-  sim/train/report.c sim/train/report.h sim/train/seal.c sim/train/seal.h sim/train/store.c sim/train/store.h sim/train/table.c \
+  sim/train/report.c sim/train/report.h sim/train/owndigests.c sim/train/owndigests.h sim/train/store.c sim/train/store.h sim/train/table.c \
   sim/train/table.h sim/train/text.c sim/train/text.h sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h \
   sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
   sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \

@@ -1,4 +1,5 @@
 /* main.c -- the mpsim program: all commands, in one process. */
+#include "cli/input.h"
 #include "commands.h"
 #include "program.h"
 
@@ -6,7 +7,7 @@ static const char more[] =
     "\n"
     "  mpsim COMMAND --help   options of a command, with examples\n"
     "  mpsim --version        version, instruction set in use\n\n"
-    "Files: safetensors, PyTorch, npy, npz, GGUF, llm.c, raw, packed or not; a directory is a trace; - is\n"
+    "Files: " TRACE_LAYOUTS(", ") ", raw, packed or not; a directory is a trace; - is\n"
     "standard input.\n"
     "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
     "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"

@@ -70,12 +70,13 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/layer/(functions|transformer)[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
+^sim/array/               ^sim/array/|^<
 ^sim/text/                ^sim/text/|^<
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/quant/|^lib/include/mpsim/|^<
-^sim/trace/               ^sim/(pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/report/              ^sim/(report|text)/|^lib/include/|^<
-^sim/cli/                 ^sim/(cli|report|text|trace)/|^lib/include/|^config[.]h|^<
+^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
+^sim/cli/                 ^sim/(array|cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/device[.]c     ^sim/(train|cli)/|^gpu/(gpu|train)[.]h|^config[.]h|^<

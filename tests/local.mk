@@ -41,7 +41,7 @@ EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
 tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_libsupport_a_SOURCES = \
-  tests/support/faultyrun.c tests/support/faultyrun.h \
+  tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c tests/support/faultyrun.h \
   tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
   tests/support/decoderinput.c tests/support/decoderinput.h \
   tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \
@@ -69,7 +69,7 @@ unit_tests = \
   tests/digest/t-digest \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
-  tests/gpu/t-plans tests/gpu/t-record \
+  tests/gpu/t-in-step tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm \
   tests/layer/t-xent tests/layer/t-vectors \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
@@ -98,7 +98,7 @@ unit_tests = \
   tests/train/t-decoder-graph \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
   tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
-  tests/train/t-oracle tests/train/t-parallel tests/train/t-plan tests/train/t-replay tests/train/t-run \
+  tests/train/t-oracle tests/train/t-parallel tests/train/t-run-text tests/train/t-replay tests/train/t-run \
   tests/train/t-schedule tests/train/t-step tests/train/t-text tests/train/t-torch
 
 # ---- against MPFR
@@ -113,6 +113,7 @@ tests_libsupport_a_SOURCES += \
   tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c tests/oracle/decodergrad.c \
   tests/oracle/decodernames.c tests/oracle/decoderoptim.c tests/oracle/decoderoptim.h tests/oracle/decoderparts.h \
   tests/oracle/decoderrows.c tests/oracle/decoderrows.h tests/support/decoderscenarios.h \
+  tests/oracle/integers.c tests/oracle/integers.h tests/oracle/neighbours.c tests/oracle/neighbours.h \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
   tests/oracle/rounded.h
 mpfr_tests = \
@@ -188,7 +189,7 @@ tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
   tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
   tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern \
-  tests/fuzz/fuzz-plan tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
+  tests/fuzz/fuzz-run tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
   tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names tests/fuzz/fuzz-parts \
   tests/fuzz/fuzz-text tests/fuzz/fuzz-vectors
 programs_all += $(fuzz_targets)
@@ -202,7 +203,7 @@ tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_parts_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)
-tests_fuzz_fuzz_plan_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_run_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_spec_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_state_LDADD = $(fuzz_ldadd)

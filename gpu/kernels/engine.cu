@@ -31,19 +31,15 @@ static void cuda_release(train_engine *, train_tensor *x)
 static int cuda_alloc(train_engine *e, train_tensor *x)
 {
     gpu_format f;
-    if (!x || !x->format)
-        return cuda_fail(e, "alloc: a tensor or its format is missing");
-    if (gpu_format_set(&f, x->format) || x->format->zero == MPSIM_ZERO_NONE)
+    if (gpu_format_set(&f, x->format))
         return cuda_fail(e, "alloc: the device has no tensors of %s", x->format->name);
-    if (!fits(x, SIZE_MAX / 8))
-        return cuda_fail(e, "alloc: %zu x %zu elements are too many", x->rows, x->cols);
     cuda_data *d = static_cast<cuda_data *>(calloc(1, sizeof *d));
     if (!d)
         return cuda_fail(e, "alloc: out of memory");
-    d->n = size_of(x);
+    d->of.n = size_of(x);
     d->format = f;
     unsigned char *at = NULL;
-    const size_t bytes = d->n ? d->n * (size_t)f.bytes : 1;
+    const size_t bytes = d->of.n ? d->of.n * (size_t)f.bytes : 1;
     if (cuda_done(e, "alloc", cudaMalloc(&at, bytes)) ||
         cuda_done(e, "alloc", cudaMemset(at, 0, bytes))) {
         cudaFree(at);
@@ -60,11 +56,7 @@ static int cuda_put(train_engine *e, train_tensor *x, const float *values)
 {
     mpsim_rounding r;
     mpsim_counts c = {0, 0, 0, 0, 0};
-    if (check(e, "put", x))
-        return -1;
     const size_t n = size_of(x), bytes = n * (size_t)format_of(x).bytes;
-    if (!values && n)
-        return cuda_fail(e, "put: values are missing");
     void *codes = staging_of(e, bytes);
     if (!codes)
         return -1;
@@ -80,11 +72,7 @@ static int cuda_get(train_engine *e, const train_tensor *x, float *values)
 {
     const size_t PART = 1024;
     double wide[1024];
-    if (check(e, "get", x))
-        return -1;
     const size_t n = size_of(x), size = (size_t)format_of(x).bytes;
-    if (!values && n)
-        return cuda_fail(e, "get: values are missing");
     unsigned char *codes = static_cast<unsigned char *>(staging_of(e, n * size));
     if (!codes)
         return -1;
@@ -102,10 +90,6 @@ static int cuda_get(train_engine *e, const train_tensor *x, float *values)
 static int cuda_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
 {
     cuda_self *self = self_of(e);
-    if (check(e, "digest", x))
-        return -1;
-    if (!digest)
-        return cuda_fail(e, "digest: nowhere to put it");
     const size_t n = size_of(x);
     const uint32_t ones = (uint32_t)(((uint64_t)1 << x->format->bits) - 1);
     if (results_begin(e, "digest"))
@@ -136,41 +120,22 @@ static mpsim_matrix matrix_of(const train_tensor *x, size_t first, int transpose
 }
 
 /* The matrices of x, one of `stacks` below one another: from row *first, *n rows of each. */
-static int part_of(train_engine *e, const train_tensor *x, size_t stacks, const train_part *part,
-                   size_t *first, size_t *n)
+static void part_of(const train_tensor *x, size_t stacks, const train_part *part, size_t *first, size_t *n)
 {
-    if (check(e, "gemm", x))
-        return -1;
-    const size_t height = x->rows / stacks;
-    if (x->rows % stacks || part->first > height || part->n > height - part->first)
-        return cuda_fail(e, "gemm: %zu rows are not a stack of %zu, or without rows %zu to %zu of each",
-                         x->rows, stacks, part->first, part->first + part->n);
-    *first = part->n ? part->first : 0;
-    *n = part->n ? part->n : height;
-    return 0;
+    *first = part->first;
+    *n = part->n ? part->n : x->rows / stacks;
 }
 
 /* The shape of a product, or of each product of a stack. */
-static int shape_of(train_engine *e, const train_tensor *d, const train_gemm *g, gpu_product *p)
+static void shape_of(const train_tensor *d, const train_gemm *g, gpu_product *p)
 {
-    static const train_part all = {0, 0};
-    const size_t stacks = g->stacks ? g->stacks : 1, shared = g->stacks && g->shared ? g->shared : 1;
-    size_t a, b, c, height, deep, rows;
-    if (stacks % shared)
-        return cuda_fail(e, "gemm: a stack of %zu, of which %zu share an operand", stacks, shared);
-    if (part_of(e, g->a, stacks, g->stacks ? &g->a_part : &all, &a, &height) ||
-        part_of(e, g->b, stacks / shared, g->stacks ? &g->b_part : &all, &b, &deep) ||
-        part_of(e, d, stacks, g->stacks ? &g->d_part : &all, &c, &rows))
-        return -1;
-    p->rows = g->a_transposed ? g->a->cols : height;
+    const size_t stacks = g->stacks ? g->stacks : 1, shared = g->shared ? g->shared : 1;
+    size_t a, b, c, height, deep;
+    part_of(g->a, stacks, &g->a_part, &a, &height);
+    part_of(g->b, stacks / shared, &g->b_part, &b, &deep);
+    part_of(d, stacks, &g->d_part, &c, &p->rows);
     p->depth = g->a_transposed ? height : g->a->cols;
-    p->columns = g->b_transposed ? deep : g->b->cols;
-    deep = g->b_transposed ? g->b->cols : deep;
-    if (deep != p->depth)
-        return cuda_fail(e, "gemm: depth of a is %zu, of b %zu", p->depth, deep);
-    if (rows != p->rows || d->cols != p->columns)
-        return cuda_fail(e, "gemm: a product of %zu x %zu for a place of %zu x %zu", p->rows, p->columns,
-                         rows, d->cols);
+    p->columns = d->cols;
     p->stacks = stacks;
     p->shared = shared;
     p->a_apart = g->a->rows / stacks * g->a->cols;
@@ -179,23 +144,6 @@ static int shape_of(train_engine *e, const train_tensor *d, const train_gemm *g,
     p->a = matrix_of(g->a, a, g->a_transposed);
     p->b = matrix_of(g->b, b, g->b_transposed);
     p->d = static_cast<unsigned char *>(at_of(d)) + c * d->cols * (size_t)format_of(d).bytes;
-    return 0;
-}
-
-static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *g)
-{
-    if (d->data == g->a->data || d->data == g->b->data)
-        return cuda_fail(e, "gemm: the result is an operand");
-    if (g->bias && check_shape(e, "gemm: bias", g->bias, 1, d->cols))
-        return -1;
-    if (g->stacks && (g->bias || g->a_blocks || g->b_blocks || g->depth_limit))
-        return cuda_fail(e, "gemm: a stack with bias, blocks or a limit");
-    if (g->start != TRAIN_FROM_ZERO &&
-        (g->start > TRAIN_ADD_TO || g->a_blocks || format_of(d).kind != GPU_BINARY32))
-        return cuda_fail(e, "gemm: sums that go on are binary32, and without blocks");
-    if (g->start == TRAIN_FROM_SUM && (g->a->inverse != 1 || g->b->inverse != 1))
-        return cuda_fail(e, "gemm: a chain that goes on has no factor");
-    return check_product(e, g);
 }
 
 static int product_of(train_engine *e, const train_multiply *m, gpu_product *p)
@@ -203,10 +151,7 @@ static int product_of(train_engine *e, const train_multiply *m, gpu_product *p)
     const train_gemm *g = m->g;
     int failed = 0;
     memset(p, 0, sizeof *p);
-    if (!g || !g->model)
-        return cuda_fail(e, "gemm: a model is missing");
-    if (shape_of(e, m->d, g, p) || check_gemm(e, m->d, g))
-        return -1;
+    shape_of(m->d, g, p);
     p->model = g->model;
     p->depth_limit = g->depth_limit;
     p->factor = g->a->inverse != 1 || g->b->inverse != 1 ? g->a->inverse * g->b->inverse : 1;
@@ -244,8 +189,6 @@ static int multiply_some(train_engine *e, const train_multiply *list, size_t n)
 
 static int cuda_gemm_list(train_engine *e, const train_multiply *list, size_t n)
 {
-    if (!list && n)
-        return cuda_fail(e, "gemm: products are missing");
     for (size_t i = 0; i < n; i += GPU_GEMM_AT_ONCE)
         if (multiply_some(e, list + i, n - i < GPU_GEMM_AT_ONCE ? n - i : size_t(GPU_GEMM_AT_ONCE)))
             return -1;
@@ -306,6 +249,8 @@ static const train_ops cuda_ops = {
     .norm = cuda_norm,
     .scale = cuda_scale,
     .optim = cuda_optim,
+    .muon = NULL,
+    .keep = NULL,
     .add = cuda_add,
     .add_rows = cuda_add_rows,
     .add_rows_backward = cuda_add_rows_backward,
@@ -372,7 +317,7 @@ int train_engine_cuda(train_engine *e, char *why, size_t size)
     }
     self->sm = sm;
     e->self = self;
-    e->ops = &cuda_ops;
+    train_engine_begin(e, &cuda_ops);
     const size_t bytes = CUDA_SLOTS * CUDA_WORDS * sizeof(gpu_word);
     if (cuda_done(e, "open", cudaMalloc(&self->results, sizeof *self->results)) ||
         cuda_done(e, "open", cudaMalloc(&self->slots, bytes)) ||

@@ -1,4 +1,5 @@
-/* engine.cuh -- what the operations of the CUDA engine share: its memory, checks, counters. */
+/* engine.cuh -- what the operations of the CUDA engine share: its memory, counters. What they are given has been
+ * checked (lib/train/check/check.h). */
 #ifndef MPSIM_GPU_KERNELS_ENGINE_CUH
 #define MPSIM_GPU_KERNELS_ENGINE_CUH
 
@@ -9,17 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What train_tensor.data points to. Views of fewer elements are allowed. */
+/* What train_tensor.data points to. */
 struct cuda_data {
+    train_data of;
     void *at; /* codes, on the device */
-    size_t n;
     gpu_format format;
 };
 
 struct cuda_index {
+    train_indices of;
     int32_t *at;
-    size_t n;
-    int32_t largest;
 };
 
 /* Results that an operation waits for. */
@@ -143,42 +143,6 @@ static const gpu_format &format_of(const train_tensor *x)
 static size_t size_of(const train_tensor *x)
 {
     return x->rows * x->cols;
-}
-
-static int fits(const train_tensor *x, size_t n)
-{
-    return x->rows == 0 || x->cols <= n / x->rows;
-}
-
-static int check(train_engine *e, const char *operation, const train_tensor *x)
-{
-    if (!x || !x->data || !x->format)
-        return cuda_fail(e, "%s: a tensor is missing", operation);
-    if (!fits(x, data_of(x)->n))
-        return cuda_fail(e, "%s: %zu x %zu elements are asked of a tensor of %zu", operation,
-                         x->rows, x->cols, data_of(x)->n);
-    return 0;
-}
-
-static int check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
-                       size_t cols)
-{
-    if (check(e, operation, x))
-        return -1;
-    if (x->rows != rows || x->cols != cols)
-        return cuda_fail(e, "%s: a tensor is %zu x %zu where %zu x %zu is needed", operation,
-                         x->rows, x->cols, rows, cols);
-    return 0;
-}
-
-static int check_formats(train_engine *e, const char *operation, const mpsim_format *a,
-                         const mpsim_format *b)
-{
-    if (!a || !b)
-        return cuda_fail(e, "%s: a format is missing", operation);
-    if (mpsim_format_same(a, b))
-        return 0;
-    return cuda_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
 }
 
 /* Blocks of a kernel with one element a thread, or more. */

@@ -8,26 +8,8 @@
 /* ---- heads ---- */
 
 /* x: rows of places, y: heads. */
-static int heads_set(train_engine *e, const char *operation, gpu_heads *g, const train_heads *h,
-                     const train_tensor *x, const train_tensor *y)
+static void heads_set(gpu_heads *g, const train_heads *h, const train_tensor *x, const train_tensor *y)
 {
-    if (!h)
-        return cuda_fail(e, "%s: heads are missing", operation);
-    if (check(e, operation, x) || check(e, operation, y) || check_apart(e, operation, x, y))
-        return -1;
-    if (!h->sequences || !h->length || !h->heads || !h->size || h->first > x->cols ||
-        h->heads > (x->cols - h->first) / h->size)
-        return cuda_fail(e, "%s: %zu heads of %zu from column %zu of %zu", operation, h->heads,
-                         h->size, h->first, x->cols);
-    if (x->rows % h->length || x->rows / h->length != h->sequences || y->rows % h->heads ||
-        y->rows / h->heads != x->rows || y->cols != h->size)
-        return cuda_fail(e, "%s: %zu x %zu and %zu x %zu of %zu sequences of %zu", operation,
-                         x->rows, x->cols, y->rows, y->cols, h->sequences, h->length);
-    if (!h->cos != !h->sin || (h->cos && h->size % 2))
-        return cuda_fail(e, "%s: a table of rotations is missing, or half a number", operation);
-    if (h->cos && (check_floats(e, operation, h->cos, h->length, h->size / 2) ||
-                   check_floats(e, operation, h->sin, h->length, h->size / 2)))
-        return -1;
     g->length = h->length;
     g->heads = h->heads;
     g->size = h->size;
@@ -36,7 +18,6 @@ static int heads_set(train_engine *e, const char *operation, gpu_heads *g, const
     g->n = size_of(y);
     g->cos = h->cos ? floats_of(h->cos) : NULL;
     g->sin = h->sin ? floats_of(h->sin) : NULL;
-    return 0;
 }
 
 static int alike_turns(const train_turn *a, const train_turn *b)
@@ -48,21 +29,16 @@ static int alike_turns(const train_turn *a, const train_turn *b)
 static int turn_heads(train_engine *e, const char *operation, const train_turn *list, size_t n, int back)
 {
     gpu_heads_list now;
-    gpu_heads h;
     size_t first = 0;
     unsigned blocks;
     int failed = 0;
-    for (size_t i = 0; i < n; i++)
-        if (heads_set(e, operation, &h, list[i].heads, back ? list[i].y : list[i].x,
-                      back ? list[i].x : list[i].y))
-            return -1;
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, n))
         return -1;
     const auto alike = [&](size_t a, size_t b) { return alike_turns(&list[a], &list[b]); };
     const auto fill = [&](gpu_heads *to, size_t i) {
         const train_turn *t = &list[i];
-        (void)heads_set(e, operation, to, t->heads, back ? t->y : t->x, back ? t->x : t->y);
+        heads_set(to, t->heads, back ? t->y : t->x, back ? t->x : t->y);
         to->y = at_of(t->y);
         to->x = at_of(t->x);
         to->counts = slot_of(e, t->counts, &failed);
@@ -91,11 +67,8 @@ static int causal_set(train_engine *e, const char *operation, gpu_causal *q,
                       const mpsim_format *math, float scale, const train_tensor *x,
                       const train_tensor *y)
 {
-    if (check(e, operation, x) || check_shape(e, operation, y, x->rows, x->cols) ||
-        math_set(e, operation, &q->math, math))
+    if (math_set(e, operation, &q->math, math))
         return -1;
-    if (!x->cols || x->rows % x->cols)
-        return cuda_fail(e, "%s: %zu x %zu are no square matrices", operation, x->rows, x->cols);
     q->from = format_of(x);
     q->to = format_of(y);
     q->rows = x->rows;
@@ -128,8 +101,7 @@ static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float
     gpu_causal q;
     int failed = 0;
     memset(&q, 0, sizeof q);
-    if (causal_set(e, name, &q, math, scale, dp, ds) ||
-        check_shape(e, name, p, dp->rows, dp->cols) || check_apart(e, name, ds, p))
+    if (causal_set(e, name, &q, math, scale, dp, ds))
         return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
@@ -143,65 +115,41 @@ static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float
 /* ---- tiles ---- */
 
 /* The tile's own rows, or with `all` every row of its matrices. */
-static int tile_set(train_engine *e, const char *operation, gpu_tiles *g, const train_tile *t,
-                    int all)
+static gpu_tiles tiles_of(const train_tile *t, int all)
 {
-    if (!t)
-        return cuda_fail(e, "%s: a tile is missing", operation);
-    if (!t->length || t->first >= t->length || !t->cols || t->cols > t->length - t->first ||
-        t->matrices > SIZE_MAX / t->length)
-        return cuda_fail(e, "%s: columns %zu to %zu of %zu matrices of %zu", operation, t->first,
-                         t->first + t->cols, t->matrices, t->length);
-    g->length = t->length;
-    g->first = t->first;
-    g->cols = t->cols;
-    g->size = t->size;
-    g->rows = t->matrices * (all ? t->length : t->length - t->first);
-    g->scale = t->scale;
-    g->p_scale = t->p_scale;
-    g->back = mpsim_f32_div(1.0f, t->p_scale);
-    return 0;
-}
-
-/* A number for each row of the matrices. */
-static int check_numbers(train_engine *e, const char *operation, const train_tile *t,
-                         const train_tensor *x)
-{
-    return check_floats(e, operation, x, t->matrices * t->length, 1);
+    gpu_tiles g;
+    g.length = t->length;
+    g.first = t->first;
+    g.cols = t->cols;
+    g.size = t->size;
+    g.rows = t->matrices * (all ? t->length : t->length - t->first);
+    g.scale = t->scale;
+    g.p_scale = t->p_scale;
+    g.back = mpsim_f32_div(1.0f, t->p_scale);
+    return g;
 }
 
 static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
                              train_tensor *max, train_tensor *sum, const train_tensor *s,
                              train_counts *counts)
 {
-    const char *name = "tile_forward";
-    gpu_tiles g;
+    const gpu_tiles g = tiles_of(t, 0);
     int failed = 0;
-    if (tile_set(e, name, &g, t, 0) || check_floats(e, name, s, g.rows, g.cols) ||
-        check_shape(e, name, p, g.rows, g.cols) || check_numbers(e, name, t, max) ||
-        check_numbers(e, name, t, sum) ||
-        check_floats(e, name, o, t->matrices * t->length, t->size) || check_apart(e, name, p, s))
-        return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
     GPU_LAUNCH(g.cols <= GPU_ROW_HELD ? tile_forward_kernel<1> : tile_forward_kernel<0>,
                blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, format_of(p), at_of(p),
                floats_of(o), floats_of(max), floats_of(sum), floats_of(s), slot);
-    return wrote(e, name, p);
+    return wrote(e, "tile_forward", p);
 }
 
 static int cuda_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
                          const train_tensor *o, const train_tensor *max, const train_tensor *sum,
                          train_counts *counts)
 {
-    const char *name = "tile_end";
-    gpu_tiles g;
+    const gpu_tiles g = tiles_of(t, 1);
     int failed = 0;
-    if (tile_set(e, name, &g, t, 1) || check_numbers(e, name, t, lse) ||
-        check_numbers(e, name, t, max) || check_numbers(e, name, t, sum) ||
-        check_floats(e, name, o, g.rows, t->size) || check_shape(e, name, y, g.rows, t->size))
-        return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
@@ -209,40 +157,29 @@ static int cuda_tile_end(train_engine *e, const train_tile *t, train_tensor *y, 
     GPU_LAUNCH(tile_end_kernel, blocks_of(g.rows * (g.size ? g.size : 1), 256), 256, 0, g,
                format_of(y), at_of(y), floats_of(lse), floats_of(o), floats_of(max), floats_of(sum),
                slot);
-    return wrote(e, name, y);
+    return wrote(e, "tile_end", y);
 }
 
 static int cuda_tile_dots(train_engine *e, const train_tile *t, train_tensor *d,
                           const train_tensor *dy, const train_tensor *y)
 {
-    const char *name = "tile_dots";
-    gpu_tiles g;
-    if (tile_set(e, name, &g, t, 1) || check_numbers(e, name, t, d) ||
-        check_shape(e, name, dy, g.rows, t->size) || check_shape(e, name, y, g.rows, t->size))
-        return -1;
+    const gpu_tiles g = tiles_of(t, 1);
     GPU_LAUNCH(tile_dots_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g,
                floats_of(d), format_of(dy), at_of(dy), format_of(y), at_of(y));
-    return wrote(e, name, d);
+    return wrote(e, "tile_dots", d);
 }
 
 /* Of a list; backward: dP and d are read, too. */
-static int tiled_set(train_engine *e, const char *operation, gpu_tiled *g, const train_tiled *i, int backward)
+static void tiled_set(gpu_tiled *g, const train_tiled *i, int backward)
 {
-    const train_tile *t = i->tile;
     memset(g, 0, sizeof *g);
-    if (tile_set(e, operation, &g->t, t, 0) || check_floats(e, operation, i->s, g->t.rows, g->t.cols) ||
-        check_shape(e, operation, i->y, g->t.rows, g->t.cols) || check_numbers(e, operation, t, i->lse))
-        return -1;
-    if (backward && (check_floats(e, operation, i->dp, g->t.rows, g->t.cols) ||
-                     check_numbers(e, operation, t, i->d)))
-        return -1;
+    g->t = tiles_of(i->tile, 0);
     g->y = at_of(i->y);
     g->s = floats_of(i->s);
     g->lse = floats_of(i->lse);
     g->dp = backward ? floats_of(i->dp) : NULL;
     g->d = backward ? floats_of(i->d) : NULL;
     g->n = size_of(i->y);
-    return 0;
 }
 
 static int tiled_some(train_engine *e, const char *operation, const train_tiled *list, size_t n, int backward)
@@ -258,7 +195,7 @@ static int tiled_some(train_engine *e, const char *operation, const train_tiled 
         return mpsim_format_same(list[a].y->format, list[b].y->format);
     };
     const auto fill = [&](gpu_tiled *g, size_t i) {
-        failed |= tiled_set(e, operation, g, &list[i], backward);
+        tiled_set(g, &list[i], backward);
         g->counts = slot_of(e, list[i].counts, &failed);
         list[i].y->inverse = 1;
         return gpu_list_blocks(g->n);
@@ -271,10 +208,6 @@ static int tiled_some(train_engine *e, const char *operation, const train_tiled 
 
 static int tiled(train_engine *e, const char *operation, const train_tiled *list, size_t n, int backward)
 {
-    gpu_tiled checked;
-    for (size_t i = 0; i < n; i++)
-        if (tiled_set(e, operation, &checked, &list[i], backward))
-            return -1;
     for (size_t i = 0; i < n; i += CUDA_SLOTS)
         if (tiled_some(e, operation, list + i, n - i < CUDA_SLOTS ? n - i : size_t(CUDA_SLOTS), backward))
             return -1;

@@ -40,27 +40,6 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     c.give(counts);
 }
 
-static int check_blocks(train_engine *e, const train_tensor *blocks, const train_tensor *x,
-                        size_t rows, size_t promote)
-{
-    if (!rows || !promote)
-        return cuda_fail(e, "gemm: blocks without extents");
-    if (check_shape(e, "gemm: blocks", blocks, (x->rows + rows - 1) / rows,
-                    (x->cols + promote - 1) / promote))
-        return -1;
-    return check_formats(e, "gemm: blocks", blocks->format, mpsim_format_find("binary32"));
-}
-
-static int check_product(train_engine *e, const train_gemm *g)
-{
-    if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
-        return cuda_fail(e, "gemm: blocks of one operand, or across the depth");
-    return g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
-                           check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote))
-               ? -1
-               : 0;
-}
-
 /* p: the product as a whole. */
 static int gemm_one_by_one(train_engine *e, const train_gemm *g, const gpu_product *p)
 {

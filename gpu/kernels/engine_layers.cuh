@@ -19,20 +19,14 @@ static void cuda_index_free(train_engine *, void *handle)
 
 static int cuda_index_new(train_engine *e, const int32_t *index, size_t n, void **handle)
 {
-    if (!handle || (!index && n))
-        return cuda_fail(e, "index: numbers are missing");
-    *handle = NULL;
     int32_t largest = -1;
-    for (size_t i = 0; i < n; i++) {
-        if (index[i] < -1)
-            return cuda_fail(e, "index: number %zu is %ld", i, (long)index[i]);
+    for (size_t i = 0; i < n; i++)
         largest = index[i] > largest ? index[i] : largest;
-    }
     cuda_index *x = static_cast<cuda_index *>(calloc(1, sizeof *x));
     if (!x)
         return cuda_fail(e, "index: out of memory");
-    x->n = n;
-    x->largest = largest;
+    x->of.n = n;
+    x->of.largest = largest;
     if (cuda_done(e, "index", cudaMalloc(&x->at, (n ? n : 1) * sizeof *index)) ||
         (n && cuda_done(e, "index",
                         cudaMemcpy(x->at, index, n * sizeof *index, cudaMemcpyHostToDevice)))) {
@@ -46,20 +40,7 @@ static int cuda_index_new(train_engine *e, const int32_t *index, size_t n, void 
 static int cuda_gather(train_engine *e, train_tensor *y, const train_tensor *x, const void *index)
 {
     const cuda_index *from = static_cast<const cuda_index *>(index);
-    if (!from)
-        return cuda_fail(e, "gather: an index is missing");
-    if (check(e, "gather", x) || check(e, "gather", y) ||
-        check_formats(e, "gather", x->format, y->format))
-        return -1;
     const size_t n = size_of(y);
-    if (n != from->n)
-        return cuda_fail(e, "gather: %zu x %zu elements from %zu indices", y->rows, y->cols,
-                         from->n);
-    if (from->largest >= 0 && (size_t)from->largest >= size_of(x))
-        return cuda_fail(e, "gather: index %ld is beyond %zu x %zu elements", (long)from->largest,
-                         x->rows, x->cols);
-    if (y->data == x->data)
-        return cuda_fail(e, "gather: the result is the operand");
     const unsigned blocks = blocks_of(n, GPU_THREADS_ELEMENT);
     void *to = at_of(y);
     const void *source = at_of(x);
@@ -84,9 +65,6 @@ static int cuda_gather(train_engine *e, train_tensor *y, const train_tensor *x, 
 
 static int cuda_relu(train_engine *e, train_tensor *y, const train_tensor *x)
 {
-    if (check(e, "relu", x) || check_shape(e, "relu", y, x->rows, x->cols) ||
-        check_formats(e, "relu", x->format, y->format))
-        return -1;
     const size_t n = size_of(x);
     GPU_LAUNCH(relu_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x),
                at_of(y), at_of(x), n);
@@ -96,28 +74,17 @@ static int cuda_relu(train_engine *e, train_tensor *y, const train_tensor *x)
 static int cuda_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
                               const train_tensor *y)
 {
-    if (check(e, "relu_backward", y) || check_shape(e, "relu_backward", dy, y->rows, y->cols) ||
-        check_shape(e, "relu_backward", dx, y->rows, y->cols) ||
-        check_formats(e, "relu_backward", dx->format, dy->format))
-        return -1;
     const size_t n = size_of(y);
     GPU_LAUNCH(relu_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
                format_of(dx), at_of(dx), at_of(dy), format_of(y), at_of(y), n);
     return wrote(e, "relu_backward", dx);
 }
 
-static int check_pool(train_engine *e, const char *operation, const train_tensor *x,
-                      const train_tensor *y, const train_pool *p, gpu_pool *g)
+static int pool_set(train_engine *e, const char *operation, gpu_pool *g, const train_pool *p)
 {
-    if (!p || p->size == 0)
-        return cuda_fail(e, "%s: windows are missing", operation);
     if (p->height > UINT32_MAX || p->width > UINT32_MAX || p->channels > UINT32_MAX ||
         p->size > UINT32_MAX)
         return cuda_fail(e, "%s: images are too large", operation);
-    if (check_shape(e, operation, x, p->images * p->height * p->width, p->channels) ||
-        check_shape(e, operation, y, p->images * (p->height / p->size) * (p->width / p->size),
-                    p->channels))
-        return -1;
     g->height = (uint32_t)p->height;
     g->width = (uint32_t)p->width;
     g->channels = (uint32_t)p->channels;
@@ -129,10 +96,8 @@ static int cuda_maxpool(train_engine *e, train_tensor *y, const train_tensor *x,
                         const train_pool *p)
 {
     gpu_pool g;
-    if (check_pool(e, "maxpool", x, y, p, &g) || check_formats(e, "maxpool", x->format, y->format))
+    if (pool_set(e, "maxpool", &g, p))
         return -1;
-    if (y->data == x->data)
-        return cuda_fail(e, "maxpool: the result is the operand");
     const size_t n = size_of(y);
     GPU_LAUNCH(maxpool_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
                format_of(x), at_of(y), at_of(x), g, n);
@@ -143,12 +108,8 @@ static int cuda_maxpool_backward(train_engine *e, train_tensor *dx, const train_
                                  const train_tensor *x, const train_pool *p)
 {
     gpu_pool g;
-    if (check_pool(e, "maxpool_backward", x, dy, p, &g) ||
-        check_shape(e, "maxpool_backward", dx, x->rows, x->cols) ||
-        check_formats(e, "maxpool_backward", dx->format, dy->format))
+    if (pool_set(e, "maxpool_backward", &g, p))
         return -1;
-    if (dx->data == dy->data || dx->data == x->data)
-        return cuda_fail(e, "maxpool_backward: the result is an operand");
     const size_t n = size_of(dx);
     GPU_LAUNCH(maxpool_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
                format_of(dx), at_of(dx), at_of(dy), format_of(x), at_of(x), g, n);
@@ -168,10 +129,6 @@ static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
     size_t first = 0;
     unsigned blocks;
     int failed = 0;
-    for (size_t i = 0; i < n; i++)
-        if (check(e, "column_sums", list[i].x) ||
-            check_shape(e, "column_sums", list[i].y, 1, list[i].x->cols))
-            return -1;
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, n))
         return -1;
@@ -199,14 +156,8 @@ static int check_math(train_engine *e, const char *operation, const mpsim_format
 }
 
 /* The labels on the device, NULL after an error. */
-static uint32_t *labels_to_device(train_engine *e, const uint32_t *labels, size_t rows,
-                                  size_t classes)
+static uint32_t *labels_to_device(train_engine *e, const uint32_t *labels, size_t rows)
 {
-    for (size_t i = 0; i < rows; i++)
-        if (labels[i] >= classes) {
-            cuda_fail(e, "softmax_xent: label %zu is %lu", i, (unsigned long)labels[i]);
-            return NULL;
-        }
     uint32_t *to = static_cast<uint32_t *>(buffer_of(e, 0, rows * sizeof *labels));
     return to && upload(e, "softmax_xent", to, labels, rows * sizeof *labels) == 0 ? to : NULL;
 }
@@ -218,18 +169,14 @@ static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tens
     gpu_softmax p;
     int failed = 0;
     memset(&p, 0, sizeof p);
-    if (check(e, "softmax_xent", x) ||
-        (dx && check_shape(e, "softmax_xent", dx, x->rows, x->cols)) ||
-        check_math(e, "softmax_xent", math))
+    if (check_math(e, "softmax_xent", math))
         return -1;
-    if (!labels && x->rows)
-        return cuda_fail(e, "softmax_xent: labels are missing");
     p.from = format_of(x);
     p.to = dx ? format_of(dx) : p.from;
     p.rows = x->rows;
     p.classes = x->cols;
     p.coefficient = coefficient;
-    const uint32_t *on_device = labels_to_device(e, labels, x->rows, x->cols);
+    const uint32_t *on_device = labels_to_device(e, labels, x->rows);
     float *losses = static_cast<float *>(buffer_of(e, 1, x->rows * sizeof(float)));
     if (!on_device || !losses || reserve_slots(e, 2))
         return -1;
@@ -248,14 +195,6 @@ static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tens
 }
 
 /* ---- batch normalisation ---- */
-
-static int check_channels(train_engine *e, const train_tensor *const *x, size_t n, size_t channels)
-{
-    for (size_t i = 0; i < n; i++)
-        if (check_shape(e, "batchnorm", x[i], 1, channels))
-            return -1;
-    return 0;
-}
 
 /* What all three share; scratch is two numbers a channel. */
 static int batchnorm_begin(train_engine *e, const mpsim_batchnorm *b, const train_tensor *x,
@@ -277,38 +216,15 @@ static int batchnorm_begin(train_engine *e, const mpsim_batchnorm *b, const trai
     return at ? 0 : -1;
 }
 
-static int check_running(train_engine *e, const train_tensor *mean, const train_tensor *var,
-                         size_t channels)
-{
-    const train_tensor *const both[] = {mean, var};
-    if (!mean != !var)
-        return cuda_fail(e, "batchnorm: running mean and variance go together");
-    if (!mean)
-        return 0;
-    if (check_channels(e, both, 2, channels))
-        return -1;
-    for (const train_tensor *x : both)
-        if (format_of(x).kind != GPU_BINARY32)
-            return cuda_fail(e, "batchnorm: running statistics are binary32");
-    return 0;
-}
-
 static int cuda_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
                           train_tensor *mean, train_tensor *inverse, train_tensor *running_mean,
                           train_tensor *running_var, const train_tensor *x,
                           const train_tensor *weight, const train_tensor *bias,
                           train_counts *counts)
 {
-    const train_tensor *const small[] = {mean, inverse, weight, bias};
     gpu_batchnorm g;
     gpu_channel scratch;
     int failed = 0;
-    if (!b)
-        return cuda_fail(e, "batchnorm: settings are missing");
-    if (check(e, "batchnorm", x) || check_shape(e, "batchnorm", y, x->rows, x->cols) ||
-        check_channels(e, small, 4, x->cols) ||
-        check_running(e, running_mean, running_var, x->cols))
-        return -1;
     if (x->rows == 0)
         return cuda_fail(e, "batchnorm: no rows");
     gpu_word *slot = slot_of(e, counts, &failed);
@@ -337,17 +253,9 @@ static int cuda_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, tr
                                    const train_tensor *mean, const train_tensor *inverse,
                                    const train_tensor *weight, train_counts *counts)
 {
-    const train_tensor *const small[] = {dweight, dbias, mean, inverse, weight};
     gpu_batchnorm g;
     gpu_channel scratch;
     int failed = 0;
-    if (!b)
-        return cuda_fail(e, "batchnorm_backward: settings are missing");
-    if (check(e, "batchnorm_backward", x) ||
-        check_shape(e, "batchnorm_backward", dy, x->rows, x->cols) ||
-        check_shape(e, "batchnorm_backward", dx, x->rows, x->cols) ||
-        check_channels(e, small, 5, x->cols))
-        return -1;
     if (x->rows == 0)
         return cuda_fail(e, "batchnorm_backward: no rows");
     gpu_word *slot = slot_of(e, counts, &failed);
@@ -376,14 +284,9 @@ static int cuda_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, t
                                     const train_tensor *running_var, const train_tensor *weight,
                                     const train_tensor *bias)
 {
-    const train_tensor *const small[] = {running_mean, running_var, weight, bias};
     gpu_batchnorm g;
     gpu_channel scratch;
-    if (!b)
-        return cuda_fail(e, "batchnorm_inference: settings are missing");
-    if (check(e, "batchnorm_inference", x) ||
-        check_shape(e, "batchnorm_inference", y, x->rows, x->cols) ||
-        check_channels(e, small, 4, x->cols) || batchnorm_begin(e, b, x, &g, &scratch))
+    if (batchnorm_begin(e, b, x, &g, &scratch))
         return -1;
     g.y = format_of(y);
     g.mean = format_of(running_mean);

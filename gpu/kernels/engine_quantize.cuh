@@ -35,7 +35,7 @@ static int in_one_block(const mpsim_block_recipe *b)
     return b->block_rows == 0 && b->block_cols == 0;
 }
 
-/* The element's format must be one of the device: see check_quantize. */
+/* The element's format must be one of the device: see check_recipe. */
 static void quantize_set(gpu_quantize *g, const train_quantized *t)
 {
     const mpsim_block_recipe *b = t->how->recipe;
@@ -187,27 +187,12 @@ static int quantize_alone(train_engine *e, const gpu_quantize &g, const train_qu
     return 0;
 }
 
-/* ---- checks ---- */
+/* ---- many ---- */
 
-/* Factors have a number for each block of y, and are all that is needed beside the codes. */
-static int check_factors(train_engine *e, const train_quantize *q, const train_tensor *y, int rule)
-{
-    size_t rows, cols;
-    if (!q->blocks)
-        return 0;
-    mpsim_block_grid(q->recipe, y->rows, y->cols, &rows, &cols);
-    if (rule == GPU_SCALE_NVFP4)
-        return cuda_fail(e, "quantize: %s has two scales", q->recipe->name);
-    if (check_shape(e, "quantize: blocks", q->blocks, rows, cols))
-        return -1;
-    return check_formats(e, "quantize: blocks", q->blocks->format, mpsim_format_find("binary32"));
-}
-
+/* 0 if there is a kernel. */
 static int check_recipe(train_engine *e, const train_quantize *q)
 {
     gpu_format element;
-    if (!q || mpsim_block_check(q->recipe))
-        return cuda_fail(e, "quantize: no valid recipe");
     const mpsim_block_recipe *b = q->recipe;
     const int rule = scale_rule_of(b, in_one_block(b));
     if (rule == GPU_SCALE_NONE || gpu_format_set(&element, mpsim_format_find(b->element)) ||
@@ -215,28 +200,6 @@ static int check_recipe(train_engine *e, const train_quantize *q)
         return cuda_fail(e, "quantize: the device has no kernel for recipe %s", b->name);
     return 0;
 }
-
-static int check_quantize(train_engine *e, const train_quantized *t)
-{
-    const train_quantize *q = t->how;
-    const train_tensor *x = t->x, *y = t->y;
-    if (check_recipe(e, q) || check(e, "quantize", x) ||
-        check_shape(e, "quantize", y, q->transposed ? x->cols : x->rows,
-                    q->transposed ? x->rows : x->cols))
-        return -1;
-    const mpsim_block_recipe *b = q->recipe;
-    if (check_formats(e, "quantize", y->format,
-                      mpsim_format_find(in_one_block(b) || q->blocks ? b->element : "bf16")) ||
-        check_factors(e, q, y, scale_rule_of(b, in_one_block(b))))
-        return -1;
-    if (y->data == x->data)
-        return cuda_fail(e, "quantize: the result is the operand");
-    if (b->rule == MPSIM_SCALE_GIVEN && !(q->given >= 0))
-        return cuda_fail(e, "quantize: %s with scale %g", b->name, (double)q->given);
-    return 0;
-}
-
-/* ---- many ---- */
 
 /* Whether what kernels know of both is one. */
 static int alike_quantized(const train_quantized *s, const train_quantized *t)
@@ -286,15 +249,13 @@ static int quantize_at_once(train_engine *e, const train_quantized *list, size_t
 
 static int cuda_quantize_list(train_engine *e, const train_quantized *list, size_t n)
 {
-    if (!list && n)
-        return cuda_fail(e, "quantize: tensors are missing");
     if (n > CUDA_SLOTS / 2)
         return cuda_quantize_list(e, list, CUDA_SLOTS / 2) ||
                        cuda_quantize_list(e, list + CUDA_SLOTS / 2, n - CUDA_SLOTS / 2)
                    ? -1
                    : 0;
     for (size_t i = 0; i < n; i++)
-        if (check_quantize(e, &list[i]))
+        if (check_recipe(e, list[i].how))
             return -1;
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, 2 * n) || quantize_those_alone(e, list, n, taken))
@@ -311,13 +272,6 @@ static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x
 
 static int cuda_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
 {
-    if (check(e, "hadamard", x) ||
-        check_shape(e, "hadamard", y, transposed ? x->cols : x->rows,
-                    transposed ? x->rows : x->cols) ||
-        check_formats(e, "hadamard", y->format, x->format))
-        return -1;
-    if (y->data == x->data)
-        return cuda_fail(e, "hadamard: the result is the operand");
     GPU_LAUNCH(hadamard_kernel, blocks_of(y->rows * ((y->cols + 15) / 16), GPU_THREADS_ELEMENT),
                GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y), at_of(x), y->rows, y->cols,
                transposed != 0);

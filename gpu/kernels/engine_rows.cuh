@@ -15,15 +15,6 @@ static int math_set(train_engine *e, const char *operation, gpu_format *f, const
     return 0;
 }
 
-static int check_floats(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
-                        size_t cols)
-{
-    if (check_shape(e, operation, x, rows, cols))
-        return -1;
-    return format_of(x).kind == GPU_BINARY32 ? 0
-                                             : cuda_fail(e, "%s: a tensor is not binary32", operation);
-}
-
 static float *floats_of(const train_tensor *x)
 {
     return static_cast<float *>(at_of(x));
@@ -32,15 +23,10 @@ static float *floats_of(const train_tensor *x)
 /* ---- normalisation ---- */
 
 static int rownorm_set(train_engine *e, const char *operation, gpu_rownorm *g,
-                       const mpsim_rownorm *r, const train_tensor *x, const train_tensor *mean,
-                       const train_tensor *inverse, const train_tensor *weight)
+                       const mpsim_rownorm *r, const train_tensor *x, const train_tensor *weight)
 {
-    if (!r || r->kind > MPSIM_NORM_RMS)
-        return cuda_fail(e, "%s: settings are missing", operation);
     memset(g, 0, sizeof *g);
-    if (check(e, operation, x) || check_floats(e, operation, mean, x->rows, 1) ||
-        check_floats(e, operation, inverse, x->rows, 1) ||
-        check_shape(e, operation, weight, 1, x->cols) || math_set(e, operation, &g->math, r->math))
+    if (math_set(e, operation, &g->math, r->math))
         return -1;
     g->x = format_of(x);
     g->weight = format_of(weight);
@@ -58,9 +44,7 @@ static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y
 {
     gpu_rownorm g;
     int failed = 0;
-    if (rownorm_set(e, "rownorm", &g, r, x, mean, inverse, weight) ||
-        check_shape(e, "rownorm", y, x->rows, x->cols) ||
-        (bias && check_shape(e, "rownorm", bias, 1, x->cols)))
+    if (rownorm_set(e, "rownorm", &g, r, x, weight))
         return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
@@ -80,10 +64,7 @@ static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y
 /* What kernels know of one of a list, but for its places. */
 static int normed_set(train_engine *e, gpu_rownorm *g, const train_normed *i)
 {
-    const char *name = "rownorm_gradients";
-    if (rownorm_set(e, name, g, i->r, i->x, i->mean, i->inverse, i->weight) ||
-        check_shape(e, name, i->dy, i->x->rows, i->x->cols) || check_shape(e, name, i->dweight, 1, i->x->cols) ||
-        (i->dbias && check_shape(e, name, i->dbias, 1, i->x->cols)))
+    if (rownorm_set(e, "rownorm_gradients", g, i->r, i->x, i->weight))
         return -1;
     g->y = format_of(i->dy);
     g->dweight = format_of(i->dweight);
@@ -148,9 +129,7 @@ static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_
     const train_normed own = {r, dweight, dbias, dy, x, mean, inverse, weight};
     gpu_rownorm g;
     int failed = 0;
-    if (rownorm_set(e, name, &g, r, x, mean, inverse, weight) ||
-        check_shape(e, name, dy, x->rows, x->cols) || check_shape(e, name, dx, x->rows, x->cols) ||
-        check_apart(e, name, dx, x))
+    if (rownorm_set(e, name, &g, r, x, weight))
         return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed || (dweight && cuda_rownorm_gradients(e, &own, 1))) /* before dx is written, which may be dy */
@@ -171,15 +150,8 @@ static int activation_set(train_engine *e, const char *operation, gpu_activation
                           mpsim_activation kind, const mpsim_format *math, const train_tensor *x,
                           const train_tensor *y)
 {
-    if (kind != MPSIM_GELU_TANH && kind != MPSIM_GELU && kind != MPSIM_SWIGLU)
-        return cuda_fail(e, "%s: no activation %d", operation, (int)kind);
     memset(a, 0, sizeof *a);
-    if (check(e, operation, x) || check(e, operation, y) ||
-        math_set(e, operation, &a->math, math))
-        return -1;
-    if (kind == MPSIM_SWIGLU && x->cols % 2)
-        return cuda_fail(e, "%s: %zu columns are no gates and values", operation, x->cols);
-    if (check_shape(e, operation, y, x->rows, kind == MPSIM_SWIGLU ? x->cols / 2 : x->cols))
+    if (math_set(e, operation, &a->math, math))
         return -1;
     a->x = format_of(x);
     a->y = format_of(y);
@@ -195,7 +167,7 @@ static int cuda_activate(train_engine *e, mpsim_activation kind, const mpsim_for
 {
     gpu_activation a;
     int failed = 0;
-    if (activation_set(e, "activate", &a, kind, math, x, y) || check_apart(e, "activate", y, x))
+    if (activation_set(e, "activate", &a, kind, math, x, y))
         return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
@@ -212,9 +184,7 @@ static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const 
     const char *name = "activate_backward";
     gpu_activation a;
     int failed = 0;
-    if (activation_set(e, name, &a, kind, math, x, dy) ||
-        check_shape(e, name, dx, x->rows, x->cols) || check_apart(e, name, dx, dy) ||
-        check_apart(e, name, dx, x))
+    if (activation_set(e, name, &a, kind, math, x, dy))
         return -1;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)

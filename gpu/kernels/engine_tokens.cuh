@@ -5,12 +5,6 @@
 #include "engine_lists.cuh"
 #include "tokens.cuh"
 
-static int check_apart(train_engine *e, const char *operation, const train_tensor *y,
-                       const train_tensor *x)
-{
-    return y->data == x->data ? cuda_fail(e, "%s: the result is an operand", operation) : 0;
-}
-
 /* ---- sums of two ---- */
 
 static int add_repeated(train_engine *e, const char *operation, train_tensor *y,
@@ -31,43 +25,19 @@ static int add_repeated(train_engine *e, const char *operation, train_tensor *y,
 static int cuda_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
                     train_counts *counts)
 {
-    if (check(e, "add", y) || check_shape(e, "add", a, y->rows, y->cols) ||
-        check_shape(e, "add", b, y->rows, y->cols))
-        return -1;
     return add_repeated(e, "add", y, a, b, counts);
 }
 
 static int cuda_add_rows(train_engine *e, train_tensor *y, const train_tensor *x,
                          const train_tensor *table, train_counts *counts)
 {
-    if (check(e, "add_rows", x) || check_shape(e, "add_rows", y, x->rows, x->cols) ||
-        check(e, "add_rows", table) ||
-        check_shape(e, "add_rows: table", table, table->rows, x->cols) ||
-        check_apart(e, "add_rows", y, table))
-        return -1;
-    if (!table->rows && x->rows)
-        return cuda_fail(e, "add_rows: a table without rows");
     return add_repeated(e, "add_rows", y, x, table, counts);
-}
-
-/* A gradient of a table from rows of dy. */
-static int check_table(train_engine *e, const char *operation, const train_tensor *dtable,
-                       const train_tensor *dy)
-{
-    if (check(e, operation, dy) || check(e, operation, dtable) ||
-        check_shape(e, operation, dtable, dtable->rows, dy->cols))
-        return -1;
-    return check_apart(e, operation, dtable, dy);
 }
 
 static int cuda_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
                                   train_counts *counts)
 {
     int failed = 0;
-    if (check_table(e, "add_rows_backward", dtable, dy))
-        return -1;
-    if (!dtable->rows && dy->rows)
-        return cuda_fail(e, "add_rows_backward: a table without rows");
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
@@ -81,13 +51,6 @@ static int cuda_add_groups(train_engine *e, train_tensor *y, const train_tensor 
                            size_t group, train_counts *counts)
 {
     int failed = 0;
-    if (check(e, "add_groups", y) || check(e, "add_groups", x) ||
-        check_shape(e, "add_groups", x, x->rows, y->cols) || check_apart(e, "add_groups", y, x))
-        return -1;
-    if (!length || !group || !y->cols || y->rows % length || x->rows % group ||
-        x->rows / group != y->rows)
-        return cuda_fail(e, "add_groups: %zu x %zu of %zu x %zu in groups of %zu matrices of %zu rows",
-                         y->rows, y->cols, x->rows, x->cols, group, length);
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
@@ -98,20 +61,6 @@ static int cuda_add_groups(train_engine *e, train_tensor *y, const train_tensor 
 }
 
 /* ---- rows of a table ---- */
-
-static int check_tokens(train_engine *e, const char *operation, const uint32_t *index, size_t n,
-                        size_t rows)
-{
-    if (!index && n)
-        return cuda_fail(e, "%s: numbers are missing", operation);
-    if (n > UINT32_MAX)
-        return cuda_fail(e, "%s: %zu rows are too many", operation, n);
-    for (size_t i = 0; i < n; i++)
-        if (index[i] >= rows)
-            return cuda_fail(e, "%s: number %zu is %lu of %zu rows", operation, i,
-                             (unsigned long)index[i], rows);
-    return 0;
-}
 
 /* Numbers of the host in buffer i of the device; NULL after an error. */
 static uint32_t *numbers_to_device(train_engine *e, const char *operation, int i,
@@ -125,10 +74,6 @@ static int cuda_embed(train_engine *e, train_tensor *y, const train_tensor *tabl
                       const uint32_t *index, train_counts *counts)
 {
     int failed = 0;
-    if (check(e, "embed", table) || check(e, "embed", y) ||
-        check_shape(e, "embed", y, y->rows, table->cols) || check_apart(e, "embed", y, table) ||
-        check_tokens(e, "embed", index, y->rows, table->rows))
-        return -1;
     const uint32_t *on_device = numbers_to_device(e, "embed", 0, index, y->rows);
     gpu_word *slot = slot_of(e, counts, &failed);
     if (!on_device || failed)
@@ -167,8 +112,6 @@ static int cuda_embed_backward(train_engine *e, train_tensor *dtable, const trai
 {
     const char *name = "embed_backward";
     int failed = 0;
-    if (check_table(e, name, dtable, dy) || check_tokens(e, name, index, dy->rows, dtable->rows))
-        return -1;
     const uint32_t *sorted = sorted_places(e, index, dy->rows, dtable->rows);
     const uint32_t *begin =
         sorted ? numbers_to_device(e, name, 0, sorted, dtable->rows + 1 + dy->rows) : NULL;
@@ -196,14 +139,13 @@ static const void *const *ranks_to_device(train_engine *e, const train_sum *list
     return to && upload(e, "reduce", to, at, bytes) == 0 ? static_cast<const void *const *>(to) : NULL;
 }
 
-static int check_sum(train_engine *e, const mpsim_reduce *r, const train_sum *s, size_t ranks)
+/* What the ranks have is in one format. */
+static int check_sum(train_engine *e, const train_sum *s, size_t ranks)
 {
-    if (check(e, "reduce", s->y) || check_formats(e, "reduce", s->y->format, &r->result))
-        return -1;
-    for (size_t k = 0; k < ranks; k++)
-        if (check_shape(e, "reduce", s->x[k], s->y->rows, s->y->cols) ||
-            check_formats(e, "reduce", s->x[k]->format, s->x[0]->format))
-            return -1;
+    for (size_t k = 1; k < ranks; k++)
+        if (!mpsim_format_same(s->x[k]->format, s->x[0]->format))
+            return cuda_fail(e, "reduce: the device adds numbers of one format, not %s and %s", s->x[0]->format->name,
+                             s->x[k]->format->name);
     return 0;
 }
 
@@ -249,13 +191,8 @@ static int cuda_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *
                        size_t ranks)
 {
     gpu_reduce g;
-    if (!r || (!list && n) || ranks == 0 || r->order > MPSIM_REDUCE_TREE ||
-        r->average > MPSIM_AVERAGE_AFTER)
-        return cuda_fail(e, "reduce: settings or ranks are missing");
-    if (ranks > GPU_RANKS)
-        return cuda_fail(e, "reduce: %zu ranks are too many", ranks);
     for (size_t i = 0; i < n; i++)
-        if (check_sum(e, r, &list[i], ranks))
+        if (check_sum(e, &list[i], ranks))
             return -1;
     if (reduce_set(e, &g, r, ranks))
         return -1;

@@ -6,50 +6,12 @@
 #include "engine_lists.cuh"
 #include "optimizer.cuh"
 
-/* NULL, or like the parameter. */
-static int check_like(train_engine *e, const train_tensor *x, const train_tensor *param,
-                      const mpsim_format *f)
-{
-    if (!x)
-        return 0;
-    return check_shape(e, "optim", x, param->rows, param->cols) ||
-           (f && check_formats(e, "optim", x->format, f));
-}
-
-static int check_update(train_engine *e, const train_update *u)
-{
-    const mpsim_optim *o = u->optim;
-    if (!o || !o->variant)
-        return cuda_fail(e, "optim: an optimizer or its tensors are missing");
-    const mpsim_status s = mpsim_optim_check(o);
-    if (s)
-        return cuda_fail(e, "optim: %s of %s in %s: %s", o->variant->name,
-                         mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->param.name,
-                         mpsim_status_string(s));
-    const unsigned arrays = mpsim_optim_arrays(o);
-    if (((arrays & MPSIM_OPTIM_M) && !u->m) || ((arrays & MPSIM_OPTIM_V) && !u->v) ||
-        ((arrays & MPSIM_OPTIM_VMAX) && !u->vmax))
-        return cuda_fail(e, "optim: a state is missing");
-    return check(e, "optim", u->param) || check(e, "optim", u->grad) ||
-                   check_formats(e, "optim", u->param->format, &o->param) ||
-                   check_like(e, u->grad, u->param, NULL) ||
-                   check_like(e, u->m, u->param, &o->state) ||
-                   check_like(e, u->v, u->param, &o->state) ||
-                   check_like(e, u->vmax, u->param, &o->state)
-               ? -1
-               : 0;
-}
-
 /* What a kernel is told of one, but for its tensors. */
 static int optim_set(train_engine *e, const train_update *u, gpu_optim *g, gpu_reference *r)
 {
-    if (check_update(e, u))
-        return -1;
     const mpsim_optim *o = u->optim;
     if (!mpsim_optim_traits_of(o->algorithm)->cuda)
         return cuda_fail(e, "optim: the device has no %s", mpsim_optim_traits_of(o->algorithm)->title);
-    if (u->step == 0 || (o->store == MPSIM_STORE_STOCHASTIC && !u->rng))
-        return cuda_fail(e, "optim: a step from 1 and random bits are needed");
     if (gpu_optim_set(g, r, o, u->step) || u->kahan)
         return cuda_fail(e, "optim: the device has no kernel for variant %s", o->variant->name);
     g->param = format_of(u->param);
@@ -85,8 +47,6 @@ static int cuda_optim(train_engine *e, const train_update *list, size_t n, uint6
     gpu_updates now;
     size_t first = 0;
     unsigned blocks;
-    if (!list && n)
-        return cuda_fail(e, "optim: tensors are missing");
     for (size_t i = 0; i < n; i++)
         if (optim_set(e, &list[i], &g, &r))
             return -1;

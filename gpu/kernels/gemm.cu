@@ -178,17 +178,13 @@ static cudaError_t launch(kernel *k, ready *r, int tile, int threads, int shared
     return cudaGetLastError();
 }
 
-static kernel *const mma_kernels[GPU_TYPES_COUNT] = {
-    gemm_mma_kernel<GPU_TYPES_F16>,       gemm_mma_kernel<GPU_TYPES_BF16>,
-    gemm_mma_kernel<GPU_TYPES_TF32>,      gemm_mma_kernel<GPU_TYPES_E4M3_E4M3>,
-    gemm_mma_kernel<GPU_TYPES_E4M3_E5M2>, gemm_mma_kernel<GPU_TYPES_E5M2_E4M3>,
-    gemm_mma_kernel<GPU_TYPES_E5M2_E5M2>};
-
-static list_kernel *const mma_list_kernels[GPU_TYPES_COUNT] = {
-    gemm_mma_list_kernel<GPU_TYPES_F16>,       gemm_mma_list_kernel<GPU_TYPES_BF16>,
-    gemm_mma_list_kernel<GPU_TYPES_TF32>,      gemm_mma_list_kernel<GPU_TYPES_E4M3_E4M3>,
-    gemm_mma_list_kernel<GPU_TYPES_E4M3_E5M2>, gemm_mma_list_kernel<GPU_TYPES_E5M2_E4M3>,
-    gemm_mma_list_kernel<GPU_TYPES_E5M2_E5M2>};
+#define EACH_TYPE(kernel)                                                                                          \
+    kernel<gemm_mma<GPU_TYPES_F16>>, kernel<gemm_mma<GPU_TYPES_BF16>>, kernel<gemm_mma<GPU_TYPES_TF32>>,            \
+        kernel<gemm_mma<GPU_TYPES_E4M3_E4M3>>, kernel<gemm_mma<GPU_TYPES_E4M3_E5M2>>,                              \
+        kernel<gemm_mma<GPU_TYPES_E5M2_E4M3>>, kernel<gemm_mma<GPU_TYPES_E5M2_E5M2>>
+static kernel *const mma_kernels[GPU_TYPES_COUNT] = {EACH_TYPE(gemm_kernel)};
+static list_kernel *const mma_list_kernels[GPU_TYPES_COUNT] = {EACH_TYPE(gemm_list_kernel)};
+#undef EACH_TYPE
 
 /* By types, then whether the depth is contiguous in a and b. */
 static kernel *const fast_kernels[2][2][2] = {
@@ -203,7 +199,7 @@ static cudaError_t launch_path(ready *r)
     cudaError_t e;
     switch (r->path) {
     case GPU_GEMM_FMA:
-        return launch(r->fused ? gemm_fma_kernel<1> : gemm_fma_kernel<0>, r, FMA_LINES, FMA_THREADS, 0);
+        return launch(r->fused ? gemm_kernel<gemm_fma<1>> : gemm_kernel<gemm_fma<0>>, r, FMA_LINES, FMA_THREADS, 0);
     case GPU_GEMM_MMA: return launch(mma_kernels[r->types], r, MMA_LINES, MMA_THREADS, 0);
     case GPU_GEMM_FAST:
         return launch(fast_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, FAST_THREADS,
@@ -221,8 +217,8 @@ static cudaError_t launch_jobs(const ready *r, const gpu_formats &f, const gpu_j
 {
     const int fma = r->path == GPU_GEMM_FMA;
     list_kernel *const k = !fma       ? mma_list_kernels[r->types]
-                           : r->fused ? gemm_fma_list_kernel<1>
-                                      : gemm_fma_list_kernel<0>;
+                           : r->fused ? gemm_list_kernel<gemm_fma<1>>
+                                      : gemm_list_kernel<gemm_fma<0>>;
     GPU_LAUNCH(k, list.end[list.n - 1], fma ? int(FMA_THREADS) : int(MMA_THREADS), 0, f, list);
     return cudaGetLastError();
 }

@@ -130,15 +130,6 @@ static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, const 
     return word << LEFT;
 }
 
-/* Bytes of 16 that begin at element `at` of `end`. */
-static __device__ __forceinline__ int gpu_bytes_left(size_t at, size_t end, int shift)
-{
-    if (at >= end)
-        return 0;
-    const size_t bytes = (end - at) << shift;
-    return bytes < 16 ? static_cast<int>(bytes) : 16;
-}
-
 /* Neighbouring blocks share lines of both operands, for the sake of the L2 cache: tiles go in
  * groups of eight rows of tiles, column by column. */
 static __device__ __forceinline__ void gpu_tile(const gpu_job &j, unsigned *m, unsigned *n)
@@ -291,6 +282,27 @@ static __device__ __forceinline__ void gpu_finish_tile(const gpu_formats &f, con
     }
 #undef FINISH
     c.give(j.out.counts);
+}
+
+/* ---- kernels of small tiles ----
+ *
+ * One product, or a list of them. PRODUCT: its THREADS, BLOCKS on a multiprocessor, ROOM in bytes of shared memory, and
+ * run(f, to, j, sums), a block's part of a product, where `sums` has that room. */
+template <class PRODUCT>
+__global__ void __launch_bounds__(PRODUCT::THREADS, PRODUCT::BLOCKS)
+    gemm_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
+{
+    GPU_SHARED(float4, room, [PRODUCT::ROOM / 16]);
+    PRODUCT::run(f, f.out[0], j, reinterpret_cast<float *>(room));
+}
+
+template <class PRODUCT>
+__global__ void __launch_bounds__(PRODUCT::THREADS, PRODUCT::BLOCKS)
+    gemm_list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list)
+{
+    GPU_SHARED(float4, room, [PRODUCT::ROOM / 16]);
+    const gpu_job &j = list.item[gpu_list_item(list)];
+    PRODUCT::run(f, f.out[j.to], j, reinterpret_cast<float *>(room));
 }
 
 #endif

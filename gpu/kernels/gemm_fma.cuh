@@ -69,20 +69,13 @@ static __device__ __forceinline__ void fma_product(const gpu_formats &f, const g
 }
 
 template <int FUSED>
-__global__ void __launch_bounds__(FMA_THREADS, 4)
-    gemm_fma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
-{
-    GPU_SHARED(float4, room, [FMA_ROOM / 16]);
-    fma_product<FUSED>(f, f.out[0], j, reinterpret_cast<float *>(room));
-}
-
-template <int FUSED>
-__global__ void __launch_bounds__(FMA_THREADS, 4)
-    gemm_fma_list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list)
-{
-    GPU_SHARED(float4, room, [FMA_ROOM / 16]);
-    const gpu_job &j = list.item[gpu_list_item(list)];
-    fma_product<FUSED>(f, f.out[j.to], j, reinterpret_cast<float *>(room));
-}
+struct gemm_fma {
+    enum { THREADS = FMA_THREADS, BLOCKS = 4, ROOM = FMA_ROOM };
+    static __device__ __forceinline__ void run(const gpu_formats &f, const gpu_format &to, const gpu_job &j,
+                                               float *sums)
+    {
+        fma_product<FUSED>(f, to, j, sums);
+    }
+};
 
 #endif

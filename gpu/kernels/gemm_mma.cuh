@@ -108,21 +108,14 @@ static __device__ __forceinline__ void mma_product(const gpu_formats &f, const g
 }
 
 template <int TYPES>
-__global__ void __launch_bounds__(MMA_THREADS, 2)
-    gemm_mma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
-{
-    GPU_SHARED(float4, room, [MMA_ROOM / 16]);
-    mma_product<TYPES>(f, f.out[0], j, reinterpret_cast<float *>(room));
-}
-
-template <int TYPES>
-__global__ void __launch_bounds__(MMA_THREADS, 2)
-    gemm_mma_list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list)
-{
-    GPU_SHARED(float4, room, [MMA_ROOM / 16]);
-    const gpu_job &j = list.item[gpu_list_item(list)];
-    mma_product<TYPES>(f, f.out[j.to], j, reinterpret_cast<float *>(room));
-}
+struct gemm_mma {
+    enum { THREADS = MMA_THREADS, BLOCKS = 2, ROOM = MMA_ROOM };
+    static __device__ __forceinline__ void run(const gpu_formats &f, const gpu_format &to, const gpu_job &j,
+                                               float *sums)
+    {
+        mma_product<TYPES>(f, to, j, sums);
+    }
+};
 
 /* ---- fast ----
  *

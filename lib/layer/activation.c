@@ -15,9 +15,7 @@ typedef struct job {
 static mpsim_status start(job *j, mpsim_activation kind, const mpsim_format *math,
                           const mpsim_format *f)
 {
-    mpsim_status s = mpsim_math_init(&j->m, math);
-    if (s == MPSIM_OK)
-        s = mpsim_math_init(&j->out, f);
+    mpsim_status s = mpsim_layer_begin(&j->m, math, &j->out, f, 0, NULL, 0);
     if (s == MPSIM_OK && (unsigned)kind > MPSIM_SWIGLU)
         s = MPSIM_EINVAL;
     if (s != MPSIM_OK)

@@ -47,22 +47,14 @@ static mpsim_status start(job *j, const mpsim_batchnorm *b, const void *const *n
 {
     if (!b)
         return MPSIM_EINVAL;
-    mpsim_status s = mpsim_math_init(&j->m, b->math);
-    if (s == MPSIM_OK)
-        s = mpsim_math_init(&j->out, b->f);
+    const mpsim_status s = mpsim_layer_begin(&j->m, b->math, &j->out, b->f, b->channels > 0, needed, n);
     if (s != MPSIM_OK)
         return s;
-    for (size_t i = 0; i < n; i++)
-        if (!needed[i] && b->channels > 0)
-            return MPSIM_EINVAL;
     j->b = b;
     j->n = mpsim_math_round(&j->m, (float)b->rows);
     j->eps = mpsim_math_round(&j->m, b->eps);
     return MPSIM_OK;
 }
-
-#define NEEDED(...) (const void *const[]){__VA_ARGS__}, \
-                    sizeof (const void *const[]){__VA_ARGS__} / sizeof(void *)
 
 static part part_at(const job *j, size_t at)
 {
@@ -165,7 +157,7 @@ mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *y, float *
                                      const float *x, const float *weight, const float *bias)
 {
     job j;
-    const mpsim_status s = start(&j, b, NEEDED(y, mean, inverse, x, weight, bias));
+    const mpsim_status s = start(&j, b, MPSIM_NEEDED(y, mean, inverse, x, weight, bias));
     if (s != MPSIM_OK)
         return s;
     if (b->rows == 0 || !running_mean != !running_var)
@@ -202,7 +194,7 @@ mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float *y, const
                                        const float *weight, const float *bias)
 {
     job j;
-    const mpsim_status s = start(&j, b, NEEDED(running_mean, running_var, weight, bias));
+    const mpsim_status s = start(&j, b, MPSIM_NEEDED(running_mean, running_var, weight, bias));
     if (s != MPSIM_OK)
         return s;
     if (b->rows > 0 && b->channels > 0 && (!y || !x))
@@ -244,7 +236,7 @@ mpsim_status mpsim_batchnorm_backward(const mpsim_batchnorm *b, float *dx, float
 {
     job j;
     const mpsim_status s =
-        start(&j, b, NEEDED(dx, dweight, dbias, dy, x, mean, inverse, weight));
+        start(&j, b, MPSIM_NEEDED(dx, dweight, dbias, dy, x, mean, inverse, weight));
     if (s != MPSIM_OK)
         return s;
     if (b->rows == 0)

@@ -15,21 +15,14 @@ static mpsim_status start(job *j, const mpsim_causal *c, const void *const *need
 {
     if (!c)
         return MPSIM_EINVAL;
-    mpsim_status s = mpsim_math_init(&j->m, c->math);
-    if (s == MPSIM_OK)
-        s = mpsim_math_init(&j->out, c->f);
+    const int any = c->matrices > 0 && c->length > 0;
+    const mpsim_status s = mpsim_layer_begin(&j->m, c->math, &j->out, c->f, any, needed, n);
     if (s != MPSIM_OK)
         return s;
-    for (size_t i = 0; i < n; i++)
-        if (!needed[i] && c->matrices > 0 && c->length > 0)
-            return MPSIM_EINVAL;
     j->kernels = mpsim_layer_kernels_active();
     j->scale = mpsim_math_round(&j->m, c->scale);
     return MPSIM_OK;
 }
-
-#define NEEDED(...) (const void *const[]){__VA_ARGS__}, \
-                    sizeof (const void *const[]){__VA_ARGS__} / sizeof(void *)
 
 /* n numbers, and +0 up to length. */
 static inline void softmax_row(const job *j, const mpsim_math *m, float *p, const float *s, size_t n,
@@ -57,7 +50,7 @@ static inline void softmax_row(const job *j, const mpsim_math *m, float *p, cons
 mpsim_status mpsim_causal_softmax(const mpsim_causal *c, float *p, const float *s)
 {
     job j;
-    const mpsim_status status = start(&j, c, NEEDED(p, s));
+    const mpsim_status status = start(&j, c, MPSIM_NEEDED(p, s));
     if (status != MPSIM_OK)
         return status;
     for (size_t b = 0; b < c->matrices; b++)
@@ -91,7 +84,7 @@ mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, con
                                            const float *p)
 {
     job j;
-    const mpsim_status s = start(&j, c, NEEDED(ds, dp, p));
+    const mpsim_status s = start(&j, c, MPSIM_NEEDED(ds, dp, p));
     if (s != MPSIM_OK)
         return s;
     for (size_t b = 0; b < c->matrices; b++)

@@ -34,6 +34,18 @@ mpsim_number_counts mpsim_count_numbers(const float *x, size_t n)
     return mpsim_layer_kernels_active()->count(x, n);
 }
 
+mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f, int any,
+                               const void *const *needed, size_t n)
+{
+    mpsim_status s = mpsim_math_init(m, math);
+    if (s == MPSIM_OK)
+        s = mpsim_math_init(out, f);
+    for (size_t i = 0; i < n && s == MPSIM_OK && any; i++)
+        if (!needed[i])
+            s = MPSIM_EINVAL;
+    return s;
+}
+
 /* ---- sums ---- */
 
 float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride,
@@ -115,13 +127,9 @@ mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f,
 {
     softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
     uint64_t hits = 0;
-    mpsim_status s = mpsim_math_init(&p.m, math);
-    if (s == MPSIM_OK)
-        s = mpsim_math_init(&p.out, f);
+    const mpsim_status s = mpsim_layer_begin(&p.m, math, &p.out, f, rows > 0, MPSIM_NEEDED(x, labels));
     if (s != MPSIM_OK)
         return s;
-    if (rows > 0 && (!x || !labels))
-        return MPSIM_EINVAL;
     for (size_t i = 0; i < rows; i++)
         if (labels[i] >= classes)
             return MPSIM_EINVAL;

@@ -17,22 +17,14 @@ static mpsim_status start(job *j, const mpsim_rownorm *r, const void *const *nee
 {
     if (!r || r->kind > MPSIM_NORM_RMS)
         return MPSIM_EINVAL;
-    mpsim_status s = mpsim_math_init(&j->m, r->math);
-    if (s == MPSIM_OK)
-        s = mpsim_math_init(&j->out, r->f);
+    const mpsim_status s = mpsim_layer_begin(&j->m, r->math, &j->out, r->f, r->rows > 0 && r->cols > 0, needed, n);
     if (s != MPSIM_OK)
         return s;
-    for (size_t i = 0; i < n; i++)
-        if (!needed[i] && r->rows > 0 && r->cols > 0)
-            return MPSIM_EINVAL;
     j->r = r;
     j->n = mpsim_math_round(&j->m, (float)r->cols);
     j->eps = mpsim_math_round(&j->m, r->eps);
     return MPSIM_OK;
 }
-
-#define NEEDED(...) (const void *const[]){__VA_ARGS__}, \
-                    sizeof (const void *const[]){__VA_ARGS__} / sizeof(void *)
 
 /* ---- forward ---- */
 
@@ -80,7 +72,7 @@ mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean
                                    const float *x, const float *weight, const float *bias)
 {
     job j;
-    const mpsim_status s = start(&j, r, NEEDED(y, mean, inverse, x, weight));
+    const mpsim_status s = start(&j, r, MPSIM_NEEDED(y, mean, inverse, x, weight));
     for (size_t i = 0; s == MPSIM_OK && r->cols > 0 && i < r->rows; i++)
         MPSIM_ROWS_BY_MATH(&j.m, m,
                            forward_row(&j, m, y + i * r->cols, mean + i, inverse + i,
@@ -167,7 +159,7 @@ mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dw
 {
     job j;
     const void *used = r && r->kind == MPSIM_NORM_RMS ? inverse : mean;
-    const mpsim_status s = start(&j, r, NEEDED(dy, x, used, inverse, weight));
+    const mpsim_status s = start(&j, r, MPSIM_NEEDED(dy, x, used, inverse, weight));
     if (s != MPSIM_OK)
         return s;
     for (size_t at = 0; (dweight || dbias) && at < r->cols; at += WIDTH) {

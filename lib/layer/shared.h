@@ -8,6 +8,13 @@
  * if it has numbers that binary32 has not. */
 mpsim_status mpsim_math_init(mpsim_math *m, const mpsim_format *f);
 
+/* mpsim_layer_begin -- the roundings to `math` and to f; MPSIM_EINVAL, too, where one of the n pointers that are needed
+ * is NULL and there are elements (`any`). MPSIM_NEEDED -- these pointers, and n. */
+mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f, int any,
+                               const void *const *needed, size_t n);
+#define MPSIM_NEEDED(...) (const void *const[]){__VA_ARGS__}, \
+                          sizeof (const void *const[]){__VA_ARGS__} / sizeof(void *)
+
 /* The tree over the lanes of mpsim_sum_lanes; s is overwritten. */
 static inline float mpsim_lanes_tree(const mpsim_math *m, float *s, size_t lanes)
 {

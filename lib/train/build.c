@@ -382,15 +382,15 @@ void train_product_model(train_build *b, size_t layer, const mpsim_format *x,
         b->failed = train_fail(b->error, "%s: %.190s", b->t->run->layers[layer].name, line);
 }
 
-void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_turned,
-                   const train_tensor *y, int y_turned, const train_tensor *bias,
+void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_transposed,
+                   const train_tensor *y, int y_transposed, const train_tensor *bias,
                    train_counts *counts)
 {
     train_product_model(b, layer, x->format, y->format, &d->model);
     if (b->failed)
         return;
-    d->gemm = (train_gemm){.model = &d->model, .a = x, .b = y, .a_transposed = x_turned,
-                           .b_transposed = y_turned, .bias = bias,
+    d->gemm = (train_gemm){.model = &d->model, .a = x, .b = y, .a_transposed = x_transposed,
+                           .b_transposed = y_transposed, .bias = bias,
                            .promote = b->plan->layers[layer].promote};
     d->gemm.a_blocks = factors_of(b, x, &d->gemm.a_rows);
     d->gemm.b_blocks = factors_of(b, y, &d->gemm.b_rows);

@@ -6,7 +6,7 @@
  *   age fc1.weight 119                           every parameter, in order
  *   fp8 fc1 act 0x1p+3 0x1p-3 0x0p+0 0x1.8p+1    scale, inverse, history but its last zeros
  *   end */
-#include "plan/fields.h"
+#include "run/fields.h"
 #include "trainer.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* step.c -- see step.h. */
 #include <train/step.h>
 
-#include "plan/fields.h"
+#include "run/fields.h"
 
 #include <math.h>
 #include <string.h>

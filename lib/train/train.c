@@ -1,5 +1,5 @@
 /* train.c -- opening, stepping, evaluating; see train.h. */
-#include "plan/fields.h"
+#include "run/fields.h"
 #include "trainer.h"
 
 #include <math.h>

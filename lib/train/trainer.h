@@ -324,8 +324,8 @@ const void *train_index(train_build *b, size_t layer, size_t n, size_t channels,
 train_filler train_columns;  /* im2col of a tensor with `channels` columns */
 train_filler train_in_order; /* 0, 1, 2, ...: the same numbers, rows of another length */
 /* d = a b for the operation g, with the model of its operands. */
-void train_product(train_build *b, train_do *g, size_t layer, const train_tensor *x, int x_turned,
-                   const train_tensor *y, int y_turned, const train_tensor *bias,
+void train_product(train_build *b, train_do *g, size_t layer, const train_tensor *x, int x_transposed,
+                   const train_tensor *y, int y_transposed, const train_tensor *bias,
                    train_counts *counts);
 
 /* The model of products of two formats, for a layer. */

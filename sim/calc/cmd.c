@@ -5,6 +5,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../cli/target.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -189,7 +190,7 @@ static int parse_operands(double *x, const calculation *c, char **words, int n)
     const int wanted = c->operands;
     if (n != wanted)
         return fail(EXIT_USAGE, "calc: %s takes %d operand%s", c->name, wanted,
-                    wanted == 1 ? "" : "s");
+                    text_plural((uint64_t)wanted));
     for (int i = 0; i < n; i++) {
         const char *s = words[i] + (words[i][0] == ' ');
         if (number_parse(&x[i], s))

@@ -7,40 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN = 8 }; /* pairs about the file */
-
-/* A text that is the pairs' own; NULL without memory. */
-static const char *own(quantise_pairs *p, char *text)
+/* A text of jansson's, or of quant_describe, which is freed. */
+static void put(pairs *p, const char *key, char *text)
 {
     if (text)
-        p->texts[p->n_texts++] = text;
-    return text;
-}
-
-static int put(quantise_pairs *p, const char *key, const char *value)
-{
-    if (!key || !value)
-        return -1;
-    p->pairs[p->n][0] = key;
-    p->pairs[p->n++][1] = value;
-    return 0;
-}
-
-static char *joined(const char *a, const char *b)
-{
-    const size_t n = strlen(a), m = strlen(b);
-    char *s = malloc(n + m + 1);
-    if (s) {
-        memcpy(s, a, n);
-        memcpy(s + n, b, m + 1);
-    }
-    return s;
+        pairs_put(p, key, "%s", text);
+    else
+        p->failed = 1;
+    free(text);
 }
 
 /* ---- mpsim's own ---- */
 
-static int describe(quantise_pairs *p, const quantise_options *o, const quantised *q)
+static void describe(pairs *p, const quantise_options *o, const quantised *q)
 {
+    char key[8192 + 64];
     quant_description d = {.rank = q->g->tensor.rank, .block_rows = quant_side(q->g->block_rows, QUANT_ANY),
                            .block_cols = quant_side(q->g->block_cols, QUANT_ANY), .columns = o->columns,
                            .swizzled = q->g->swizzled,
@@ -51,7 +32,8 @@ static int describe(quantise_pairs *p, const quantise_options *o, const quantise
     snprintf(d.scale, sizeof d.scale, "%s",
              strcmp(q->g->form->scale, "binary32") == 0 ? "binary32" : o->how->scale);
     memcpy(d.shape, q->g->tensor.sides, d.rank * sizeof *d.shape);
-    return put(p, own(p, joined(QUANT_KEY, q->name)), own(p, quant_describe(&d)));
+    snprintf(key, sizeof key, QUANT_KEY "%s", q->name);
+    put(p, key, quant_describe(&d));
 }
 
 /* ---- torchao's ---- */
@@ -111,78 +93,43 @@ static char *torchao_text(const quantise_options *o, const quantised *q)
     return text;
 }
 
-static int torchao_all(quantise_pairs *p, const quantise_options *o, const quantised *q, size_t n)
+static void torchao_all(pairs *p, const quantise_options *o, const quantised *q, size_t n)
 {
     json_t *names = json_array();
     for (size_t i = 0; i < n; i++) {
         json_array_append_new(names, json_string(q[i].name));
-        if (put(p, q[i].name, own(p, torchao_text(o, &q[i])))) {
-            json_decref(names);
-            return -1;
-        }
+        put(p, q[i].name, torchao_text(o, &q[i]));
     }
-    char *text = json_dumps(names, 0);
+    put(p, "tensor_names", json_dumps(names, 0));
     json_decref(names);
-    return put(p, "tensor_names", own(p, text));
 }
 
 /* ---- all ---- */
 
-static int about_file(quantise_pairs *p, const quantise_options *o)
+static void about_file(pairs *p, const quantise_options *o)
 {
     const cast_recipe *r = o->how;
-    char text[64];
-    int bad = put(p, "mpsim.cast.recipe", r->block.name) | put(p, "mpsim.cast.layout", o->widen ? "values" : o->layout) |
-              put(p, "mpsim.cast.axis", o->columns ? "columns" : "rows") |
-              put(p, "mpsim.cast.version", mpsim_version());
-    if (r->transform) {
-        snprintf(text, sizeof text, "%u", r->transform);
-        bad |= put(p, "mpsim.cast.transform", own(p, strdup(text)));
-    }
-    if (r->transform || r->block.element_mode >= MPSIM_ROUND_STOCHASTIC_A) {
-        snprintf(text, sizeof text, "%" PRIu64, o->seed);
-        bad |= put(p, "mpsim.cast.seed", own(p, strdup(text)));
-    }
-    if (r->block.rule == MPSIM_SCALE_MSAMP) {
-        snprintf(text, sizeof text, "%.9g", (double)r->given);
-        bad |= put(p, "mpsim.cast.scale", own(p, strdup(text)));
-    }
-    return bad;
+    pairs_put(p, "mpsim.cast.recipe", "%s", r->block.name);
+    pairs_put(p, "mpsim.cast.layout", "%s", o->widen ? "values" : o->layout);
+    pairs_put(p, "mpsim.cast.axis", o->columns ? "columns" : "rows");
+    pairs_put(p, "mpsim.cast.version", "%s", mpsim_version());
+    if (r->transform)
+        pairs_put(p, "mpsim.cast.transform", "%u", r->transform);
+    if (r->transform || r->block.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
+        pairs_put(p, "mpsim.cast.seed", "%" PRIu64, o->seed);
+    if (r->block.rule == MPSIM_SCALE_MSAMP)
+        pairs_put(p, "mpsim.cast.scale", "%.9g", (double)r->given);
 }
 
-int quantise_is_about_codes(const char *key, const char *value)
-{
-    static const char torchao[] = "{\"_type\"";
-    return strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 || (strcmp(key, "tensor_names") == 0 && *value == '[') ||
-           strncmp(value, torchao, strlen(torchao)) == 0;
-}
-
-int quantise_metadata(quantise_pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n)
+void quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n)
 {
     const int torchao = !o->widen && strcmp(o->layout, "torchao") == 0;
-    size_t given = 0;
-    int bad = 0;
-    while (trace_metadata_key(t, given))
-        given++;
-    *p = (quantise_pairs){calloc(given + 2 * n + OWN + 1, sizeof *p->pairs), calloc(3 * n + OWN + 1, sizeof *p->texts), 0, 0};
-    if (!p->pairs || !p->texts)
-        return -1;
-    for (size_t i = 0; i < given && !torchao; i++) {
-        const char *key = trace_metadata_key(t, i), *value = trace_metadata_value(t, i);
-        if (strncmp(key, "mpsim.cast.", 11) != 0 && !quantise_is_about_codes(key, value))
-            bad |= put(p, key, value);
-    }
-    bad |= about_file(p, o);
-    for (size_t i = 0; i < n && !bad; i++)
+    if (!torchao)
+        pairs_put_input(p, t);
+    about_file(p, o);
+    for (size_t i = 0; i < n; i++)
         if (q[i].g)
-            bad |= describe(p, o, &q[i]);
-    return bad || (torchao && torchao_all(p, o, q, n)) ? -1 : 0;
-}
-
-void quantise_forget(quantise_pairs *p)
-{
-    for (size_t i = 0; i < p->n_texts; i++)
-        free(p->texts[i]);
-    free(p->texts);
-    free(p->pairs);
+            describe(p, o, &q[i]);
+    if (torchao)
+        torchao_all(p, o, q, n);
 }

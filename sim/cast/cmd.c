@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
+#include "../text/words.h"
 #include "explain.h"
 #include "quantise.h"
 #include "tensors.h"
@@ -69,44 +70,22 @@ static int ends_with(const char *s, const char *end)
 static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor *tensors,
                                       trace_error *error)
 {
-    enum { OWN = 10 };
     const mpsim_rounding *r = &j->c.to->rounding;
-    const int stochastic = r->mode >= MPSIM_ROUND_STOCHASTIC_A;
-    char scale[32], seed[32], bits[8];
-    size_t n = 0, kept = 0;
-    while (trace_metadata_key(t, n))
-        n++;
-    const char *(*pairs)[2] = calloc(n + OWN, sizeof *pairs);
-    if (!pairs) {
-        trace_error_set(error, EXIT_IO, j->path, UINT64_MAX, "out of memory");
-        return NULL;
+    pairs p = {.n = 0};
+    pairs_put_input(&p, t);
+    pairs_put(&p, "mpsim.cast.format", "%s", j->c.to->format.name);
+    pairs_put(&p, "mpsim.cast.preset", "%s", j->c.to->preset);
+    pairs_put(&p, "mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf");
+    pairs_put(&p, "mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false");
+    pairs_put(&p, "mpsim.cast.flush_inputs", r->flush_input ? "true" : "false");
+    pairs_put(&p, "mpsim.cast.scale", "%.17g", r->scale);
+    pairs_put(&p, "mpsim.cast.version", "%s", mpsim_version());
+    pairs_put(&p, "mpsim.cast.round", "%s", mpsim_round_mode_name((mpsim_round_mode)r->mode));
+    if (r->mode >= MPSIM_ROUND_STOCHASTIC_A) {
+        pairs_put(&p, "mpsim.cast.random_bits", "%d", r->sr_bits);
+        pairs_put(&p, "mpsim.cast.seed", "%" PRIu64, j->c.seed);
     }
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(trace_metadata_key(t, i), "mpsim.cast.", 11) != 0 &&
-            !quantise_is_about_codes(trace_metadata_key(t, i), trace_metadata_value(t, i))) {
-            pairs[kept][0] = trace_metadata_key(t, i);
-            pairs[kept++][1] = trace_metadata_value(t, i);
-        }
-    snprintf(scale, sizeof scale, "%.17g", r->scale);
-    snprintf(seed, sizeof seed, "%" PRIu64, j->c.seed);
-    snprintf(bits, sizeof bits, "%d", r->sr_bits);
-    const char *const own[OWN][2] = {
-        {"mpsim.cast.format", j->c.to->format.name},
-        {"mpsim.cast.preset", j->c.to->preset},
-        {"mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf"},
-        {"mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false"},
-        {"mpsim.cast.flush_inputs", r->flush_input ? "true" : "false"},
-        {"mpsim.cast.scale", scale},
-        {"mpsim.cast.version", mpsim_version()},
-        {"mpsim.cast.round", mpsim_round_mode_name((mpsim_round_mode)r->mode)},
-        {"mpsim.cast.random_bits", bits}, /* the last two of stochastic modes only */
-        {"mpsim.cast.seed", seed}};
-    memcpy(pairs + kept, own, sizeof own);
-    kept += stochastic ? OWN : OWN - 2;
-    trace_writer *w = trace_writer_safetensors(j->path, tensors, j->n,
-                                               (const char *const(*)[2])pairs, kept, error);
-    free(pairs);
-    return w;
+    return pairs_open(&p, j->path, tensors, j->n, error);
 }
 
 static int visit_file(input *in, trace *t, void *context)
@@ -192,8 +171,8 @@ static void print_counts(const mpsim_counts *c, uint64_t elements)
 static void print_summary(const job *j)
 {
     char path[4096], n[32];
-    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, j->n == 1 ? "" : "s",
-           text_count(n, j->elements), j->elements == 1 ? "" : "s", j->c.to->label);
+    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, text_plural(j->n),
+           text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
     putchar('\n');
@@ -284,7 +263,7 @@ static void print_recipe(const recipe_job *j)
 {
     char path[4096], n[32];
     printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->o.path), j->r.quantised,
-           j->r.quantised == 1 ? "" : "s", text_count(n, j->r.elements), j->r.elements == 1 ? "" : "s",
+           text_plural(j->r.quantised), text_count(n, j->r.elements), text_plural(j->r.elements),
            j->o.how->block.name);
     if (j->o.columns)
         printf(" along columns");
@@ -350,7 +329,7 @@ static int open_one(input *in, const options *o, char *operand)
 static void note_left_out(uint64_t n)
 {
     if (n)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", n, n == 1 ? "" : "s");
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", n, text_plural(n));
 }
 
 static int cast_format(const options *o, char *operand, int summary)

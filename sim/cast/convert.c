@@ -11,17 +11,9 @@
 
 enum { BLOCK = 1 << 12 }; /* elements on their way, which stay in the cache */
 
-/* The library knows whether all numbers of f are binary32: it refuses even an empty array otherwise. */
-static int is_narrow(const mpsim_format *f)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
-}
-
 const mpsim_format *widened(const mpsim_format *f)
 {
-    return mpsim_format_find(is_narrow(f) ? "binary32" : "binary64");
+    return mpsim_format_find(format_is_narrow(f) ? "binary32" : "binary64");
 }
 
 /* Exact: a number keeps its value, a NaN its sign and its leading bits. */
@@ -62,11 +54,11 @@ int converter_init(converter *c, const target *t, const mpsim_format *source, co
     c->to = &t->format;
     c->out = out;
     c->rounding = target_rounding(t, source);
-    if (out != c->to && !is_narrow(out))
+    if (out != c->to && !format_is_narrow(out))
         return 0;
     if (strcmp(source->name, "binary32") == 0) {
         c->path = CONVERT_NARROW;
-    } else if (is_narrow(source) && mpsim_format_code_bytes(source) <= 2) {
+    } else if (format_is_narrow(source) && mpsim_format_code_bytes(source) <= 2) {
         c->path = CONVERT_TABLE;
         c->table = make_table(source);
         return c->table ? 0 : -1;

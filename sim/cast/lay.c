@@ -1,7 +1,6 @@
 /* lay.c -- see lay.h. */
 #include "lay.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of a scale as it is stored. */
@@ -47,6 +46,18 @@ size_t lay_room(const quant_geometry *g, const block_part *t)
     return (size_t)(codes > scales ? codes : scales);
 }
 
+int lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines, uint64_t bytes, uint64_t n,
+              trace_error *error)
+{
+    const char *from = lines;
+    if (bytes == stride)
+        return trace_writer_data_at(to, at, from, (size_t)(n * bytes), error);
+    for (uint64_t i = 0; i < n; i++)
+        if (trace_writer_data_at(to, at + i * stride, from + i * bytes, (size_t)bytes, error))
+            return -1;
+    return 0;
+}
+
 /* ---- codes ---- */
 
 int lay_codes(const laid *l, trace_error *error)
@@ -67,12 +78,7 @@ int lay_codes(const laid *l, trace_error *error)
     }
     for (uint64_t i = 0; i < lines; i++)
         quant_pack(g->form->packing, to + i * bytes, codes + i * n, (size_t)n);
-    if (bytes == g->line_bytes)
-        return spool_put(l->to, begin, to, (size_t)(lines * bytes), error);
-    for (uint64_t i = 0; i < lines; i++)
-        if (spool_put(l->to, begin + i * g->line_bytes, to + i * bytes, (size_t)bytes, error))
-            return -1;
-    return 0;
+    return lay_lines(l->to, begin, g->line_bytes, to, bytes, lines, error);
 }
 
 /* ---- scales ---- */
@@ -104,7 +110,7 @@ static int lay_swizzled(const laid *l, const span *rows, const span *cols, trace
         for (uint64_t k = o; k < outer->end && k < o + 128; k++)
             for (uint64_t i = inner->first; i < inner->end; i++)
                 put_scale(l, l->room + quant_swizzled_index(k, i, inner->all) - begin, down ? i : k, down ? k : i);
-        if (spool_put(l->to, l->at[QUANT_SCALES] + begin, l->room, (size_t)(n * 512), error))
+        if (trace_writer_data_at(l->to, l->at[QUANT_SCALES] + begin, l->room, (size_t)(n * 512), error))
             return -1;
     }
     return 0;
@@ -130,11 +136,5 @@ int lay_scales(const laid *l, trace_error *error)
     for (uint64_t a = first; a < lines.end; a++)
         for (uint64_t b = places.first; b < places.end; b++)
             put_scale(l, l->room + ((a - first) * n + b - places.first) * each, transposed ? b : a, transposed ? a : b);
-    if (n == g->line_scales)
-        return spool_put(l->to, begin, l->room, (size_t)((end - first) * n * each), error);
-    for (uint64_t a = first; a < end; a++)
-        if (spool_put(l->to, begin + (a - first) * g->line_scales * each, l->room + (a - first) * n * each,
-                      (size_t)(n * each), error))
-            return -1;
-    return 0;
+    return lay_lines(l->to, begin, g->line_scales * each, l->room, n * each, end - first, error);
 }

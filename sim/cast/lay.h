@@ -4,13 +4,13 @@
 
 #include "../pass/tiles.h"
 #include "../quant/quant.h"
-#include "spool.h"
+#include "../trace/trace.h"
 
 /* What became of a tile of the matrix, whose sides are whole blocks, and multiples of what a packed group of codes and a
  * tile of swizzled scales hold, but at the ends of the matrix: as it lies in memory, or transposed, columns as lines. */
 typedef struct laid {
     const quant_geometry *g;
-    const spool *to;
+    trace_writer *to;
     uint64_t at[QUANT_PARTS]; /* of the parts in the data */
     block_part t;
     int transposed;
@@ -24,7 +24,10 @@ typedef struct laid {
 /* lay_room -- of a tile of so many elements. */
 size_t lay_room(const quant_geometry *g, const block_part *t);
 
-/* lay_codes, lay_scales -- 0, or -1 with *error filled. */
+/* lay_lines -- n lines of so many bytes, of which the first goes to `at` of the data and each other one `stride` behind
+ * the one before; lay_codes, lay_scales. Each 0, or -1 with *error filled. */
+int lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines, uint64_t bytes, uint64_t n,
+              trace_error *error);
 int lay_codes(const laid *l, trace_error *error);
 int lay_scales(const laid *l, trace_error *error);
 

@@ -19,10 +19,9 @@ typedef struct job {
     quantised *q;
     size_t n;
     trace_tensor *out; /* the tensors of the file, in their order */
-    uint64_t **places; /* of each: where its place in the data goes */
     size_t n_out;
     uint64_t bytes;
-    spool to;
+    trace_writer *to;
     quantise_result *r;
 } job;
 
@@ -120,31 +119,30 @@ static int select_tensors(job *j, const input *in)
 /* ---- the file ---- */
 
 /* A part as a tensor of the file. */
-static void add(job *j, quantised *q, quant_part p)
+static trace_tensor part_of(const job *j, const quantised *q, quant_part p)
 {
-    trace_tensor *x = &j->out[j->n_out];
-    *x = *q->x;
-    x->fortran = 0;
-    j->places[j->n_out++] = &q->at[p];
+    trace_tensor x = *q->x;
+    x.fortran = 0;
     if (!q->g) {
-        x->name = q->name;
-        x->format = q->kept ? x->format : mpsim_format_find("binary32");
-        return;
+        x.name = q->name;
+        x.format = q->kept ? x.format : mpsim_format_find("binary32");
+        return x;
     }
     static const char *const names[][2] = {{"F32", "binary32"}, {"F8_E8M0", "e8m0"}, {"F8_E4M3", "e4m3"}};
     const char *dtype = q->g->form->dtypes[p];
-    x->name = q->names[p];
-    x->format = *dtype ? NULL : mpsim_format_find(p == QUANT_CODES ? j->o->how->block.element : j->o->how->scale);
+    x.name = q->names[p];
+    x.format = *dtype ? NULL : mpsim_format_find(p == QUANT_CODES ? j->o->how->block.element : j->o->how->scale);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(dtype, names[i][0], strlen(names[i][0])) == 0)
-            x->format = mpsim_format_find(names[i][1]);
-    if (!x->format || !trace_safetensors_dtype(x->format)) {
-        x->format = NULL;
-        x->dtype = "U8";
+            x.format = mpsim_format_find(names[i][1]);
+    if (!x.format || !trace_safetensors_dtype(x.format)) {
+        x.format = NULL;
+        x.dtype = "U8";
     }
-    x->shape = q->g->parts[p].sides;
-    x->rank = q->g->parts[p].rank;
-    x->count = q->g->parts[p].count;
+    x.shape = q->g->parts[p].sides;
+    x.rank = q->g->parts[p].rank;
+    x.count = q->g->parts[p].count;
+    return x;
 }
 
 static size_t element_bytes(const trace_tensor *x)
@@ -152,46 +150,39 @@ static size_t element_bytes(const trace_tensor *x)
     return x->format ? mpsim_format_code_bytes(x->format) : 1;
 }
 
+/* The tensors of the file with elements of so many bytes, behind those that are there. */
+static void add_parts(job *j, size_t bytes)
+{
+    for (size_t i = 0; i < j->n; i++)
+        for (quant_part p = 0; p < QUANT_PARTS; p++) {
+            if (!j->q[i].has[p])
+                continue;
+            const trace_tensor x = part_of(j, &j->q[i], p);
+            if (element_bytes(&x) != bytes)
+                continue;
+            j->out[j->n_out++] = x;
+            j->q[i].at[p] = j->bytes;
+            j->bytes += x.count * bytes;
+        }
+}
+
 static int set_order(job *j)
 {
     enum { WIDEST = 8 };
-    trace_tensor *all = calloc(QUANT_PARTS * j->n + 1, sizeof *all);
-    uint64_t **places = calloc(QUANT_PARTS * j->n + 1, sizeof *places);
-    size_t n = 0;
-    j->out = calloc(QUANT_PARTS * j->n + 1, sizeof *j->out);
-    j->places = calloc(QUANT_PARTS * j->n + 1, sizeof *j->places);
-    const int ok = all && places && j->out && j->places;
-    for (size_t i = 0; i < j->n && ok; i++)
-        for (quant_part p = 0; p < QUANT_PARTS; p++)
-            if (j->q[i].has[p])
-                add(j, &j->q[i], p);
-    for (size_t bytes = WIDEST; ok && bytes > 0; bytes /= 2)
-        for (size_t i = 0; i < j->n_out; i++)
-            if (element_bytes(&j->out[i]) == bytes) {
-                all[n] = j->out[i];
-                places[n++] = j->places[i];
-                *j->places[i] = j->bytes;
-                j->bytes += j->out[i].count * bytes;
-            }
-    free(j->out);
-    free(j->places);
-    j->out = all;
-    j->places = places;
-    return ok ? 0 : fail(EXIT_IO, "out of memory");
+    if (!(j->out = calloc(QUANT_PARTS * j->n + 1, sizeof *j->out)))
+        return fail(EXIT_IO, "out of memory");
+    for (size_t bytes = WIDEST; bytes > 0; bytes /= 2)
+        add_parts(j, bytes);
+    return 0;
 }
 
 static trace_writer *open_writer(job *j, trace_error *error)
 {
-    quantise_pairs p;
-    trace_writer *w = NULL;
+    pairs p = {.n = 0};
     if (j->o->npy)
         return trace_writer_npy(j->o->path, j->out, error);
-    if (quantise_metadata(&p, j->o, j->t, j->q, j->n))
-        trace_error_set(error, EXIT_IO, j->o->path, UINT64_MAX, "out of memory");
-    else
-        w = trace_writer_safetensors(j->o->path, j->out, j->n_out, (const char *const(*)[2])p.pairs, p.n, error);
-    quantise_forget(&p);
-    return w;
+    quantise_metadata(&p, j->o, j->t, j->q, j->n);
+    return pairs_open(&p, j->o->path, j->out, j->n_out, error);
 }
 
 /* ---- tensors ---- */
@@ -208,7 +199,7 @@ static int keep(const job *j, const quantised *q, const elements *from, trace_er
         if (elements_codes(from, first, codes, n, error))
             return -1;
         trace_to_little_endian((unsigned char *)codes, bytes, n);
-        if (spool_put(&j->to, q->at[0] + first * bytes, codes, n * bytes, error))
+        if (trace_writer_data_at(j->to, q->at[0] + first * bytes, codes, n * bytes, error))
             return -1;
     }
     return 0;
@@ -219,7 +210,7 @@ static int quantise(job *j, const quantised *q, const elements *from, trace_erro
     const uint64_t cols = q->x->shape[q->x->rank - 1];
     quantising one = {.how = j->o->how, .columns = j->o->columns, .seed = j->o->seed,
                       .stream = tensor_stream(j->t, q->x), .g = q->g, .from = from, .rows = q->x->count / cols,
-                      .cols = cols, .to = &j->to, .counted = j->o->counted};
+                      .cols = cols, .to = j->to, .counted = j->o->counted};
     memcpy(one.at, q->at, sizeof one.at);
     if (tiles_run(&one, error))
         return -1;
@@ -228,7 +219,7 @@ static int quantise(job *j, const quantised *q, const elements *from, trace_erro
         return 0;
     float stored = quant_stored(q->g->form, one.tensor, j->o->how->tensor_scale ? one.amax : 6 * 448);
     trace_to_little_endian((unsigned char *)&stored, sizeof stored, 1);
-    return spool_put(&j->to, q->at[QUANT_TENSOR_SCALE], &stored, sizeof stored, error);
+    return trace_writer_data_at(j->to, q->at[QUANT_TENSOR_SCALE], &stored, sizeof stored, error);
 }
 
 static int write_tensors(job *j, trace_error *error)
@@ -248,13 +239,12 @@ static int write_tensors(job *j, trace_error *error)
 static int write_file(job *j)
 {
     trace_error error;
-    trace_writer *w = open_writer(j, &error);
-    if (w && (spool_open(&j->to, w, j->bytes, &error) ||
-              spool_close(&j->to, write_tensors(j, &error), &error))) {
-        trace_writer_abandon(w);
-        w = NULL;
+    j->to = open_writer(j, &error);
+    if (j->to && (trace_writer_make_places(j->to, &error) || write_tensors(j, &error))) {
+        trace_writer_abandon(j->to);
+        j->to = NULL;
     }
-    return !w || trace_writer_finish(w, &error) ? fail(error.exit, "%s", error.text) : 0;
+    return !j->to || trace_writer_finish(j->to, &error) ? fail(error.exit, "%s", error.text) : 0;
 }
 
 int quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r)
@@ -278,6 +268,5 @@ int quantise_file(const quantise_options *o, const input *in, trace *t, quantise
     }
     free(j.q);
     free(j.out);
-    free(j.places);
     return code;
 }

@@ -5,6 +5,7 @@
 
 #include "../cli/input.h"
 #include "../quant/quant.h"
+#include "pairs.h"
 #include "recipe.h"
 
 typedef struct quantise_options {
@@ -36,19 +37,8 @@ typedef struct quantised {
     uint64_t at[QUANT_PARTS];
 } quantised;
 
-/* quantise_metadata -- pairs of keys and values (about.c): those of the input, how the output was made, and of every
- * tensor what its layout says and mpsim/sim/quant/describe.h; of torchao's layout its own instead of those of the
- * input. The number of pairs, or -1 without memory; to be freed by quantise_forget. */
-typedef struct quantise_pairs {
-    const char *(*pairs)[2];
-    char **texts;
-    size_t n, n_texts;
-} quantise_pairs;
-int quantise_metadata(quantise_pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n);
-void quantise_forget(quantise_pairs *p);
-
-/* quantise_is_about_codes -- whether a pair of the input's metadata is about codes and scales, of mpsim or torchao, which
- * a cast reads as numbers: it is not true of the output. */
-int quantise_is_about_codes(const char *key, const char *value);
+/* quantise_metadata -- those of the input, how the output was made, and of every tensor what its layout says and
+ * mpsim/sim/quant/describe.h; of torchao's layout its own instead of those of the input (about.c). */
+void quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n);
 
 #endif

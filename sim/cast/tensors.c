@@ -10,7 +10,6 @@
 #include "../pass/pass.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { PIECE = 1 << 17 }; /* elements: what is read and written stays in the cache of a core */
 
@@ -41,11 +40,6 @@ typedef struct work {
     trace_error *error;
 } work;
 
-static int no_memory(const work *k)
-{
-    return trace_error_set(k->error, 4, trace_path(k->t), UINT64_MAX, "out of memory");
-}
-
 /* ---- what is to be done ---- */
 
 static const converter *find_converter(work *k, const mpsim_format *source)
@@ -68,12 +62,12 @@ static int make_lanes(work *k, uint64_t pieces)
     k->n_lanes = pieces > (uint64_t)pass_lanes() ? pass_lanes() : pieces ? (int)pieces : 1;
     k->lanes = calloc((size_t)k->n_lanes, sizeof *k->lanes);
     if (!k->lanes)
-        return no_memory(k);
+        return trace_no_memory(k->t, k->error);
     for (int i = 0; i < k->n_lanes; i++) {
         k->lanes[i].in = malloc(PIECE * sizeof(uint64_t));
         k->lanes[i].out = malloc(PIECE * sizeof(uint64_t));
         if (!k->lanes[i].in || !k->lanes[i].out)
-            return no_memory(k);
+            return trace_no_memory(k->t, k->error);
     }
     return 0;
 }
@@ -83,12 +77,12 @@ static int plan(work *k, const size_t *chosen, size_t n)
     uint64_t before = 0, pieces = 0;
     k->items = calloc(n + 1, sizeof *k->items);
     if (!k->items)
-        return no_memory(k);
+        return trace_no_memory(k->t, k->error);
     for (size_t i = 0; i < n; i++) {
         const trace_tensor *x = trace_at(k->t, chosen[i]);
         k->items[i] = (item){chosen[i], tensor_stream(k->t, x), x->count, find_converter(k, x->format), before, pieces};
         if (!k->items[i].how)
-            return no_memory(k);
+            return trace_no_memory(k->t, k->error);
         before += x->count;
         pieces += (x->count + PIECE - 1) / PIECE;
     }
@@ -197,10 +191,12 @@ static int run_reordered(work *k)
     const size_t bytes = mpsim_format_code_bytes(k->c->out), n = (size_t)x->count;
     unsigned char *whole = malloc(n * bytes), *rows = NULL;
     k->whole = whole;
-    int result = !whole ? no_memory(k) : trace_is_flat(k->t) ? run_pieces(k, k->at + 1) : run_in_order(k);
+    int result = !whole                 ? trace_no_memory(k->t, k->error)
+                 : trace_is_flat(k->t) ? run_pieces(k, k->at + 1)
+                                        : run_in_order(k);
     k->whole = NULL;
     if (!result && !(rows = malloc(n * bytes)))
-        result = no_memory(k);
+        result = trace_no_memory(k->t, k->error);
     if (!result) {
         elements_in_rows(rows, whole, x, bytes);
         result = put(k, at->before, rows, n, k->error);

@@ -16,9 +16,9 @@ enum { READ = 512 << 10 }; /* bytes that a thread reads at once */
 
 /* What a thread has of its own. */
 typedef struct lane {
-    unsigned char *codes, *scale_codes, *room;
-    void *stored; /* elements as they are stored */
-    float *x, *other, *inverses;
+    void *stored;               /* elements as they are stored */
+    float *x, *other, *inverses;                /* one memory  */
+    unsigned char *codes, *scale_codes, *room;  /* likewise    */
     mpsim_counts counts;
     mpsim_block_stats found; /* in the tile at hand */
 } lane;
@@ -33,11 +33,6 @@ typedef struct work {
     lane *lanes;
     int n_lanes;
 } work;
-
-static int no_memory(const work *k, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(k->q->from->t), UINT64_MAX, "out of memory");
-}
 
 /* ---- tiles ---- */
 
@@ -94,11 +89,8 @@ static int lay_values(const work *k, const block_part *t, lane *l, size_t lines,
         values = l->x;
     }
     trace_to_little_endian((unsigned char *)values, sizeof *values, lines * n);
-    for (uint64_t i = 0, m = t->cols == q->cols ? t->rows : 1; i < t->rows; i += m)
-        if (spool_put(q->to, q->at[0] + ((t->row + i) * q->cols + t->col) * sizeof *values, values + i * t->cols,
-                      (size_t)(m * t->cols) * sizeof *values, error))
-            return -1;
-    return 0;
+    return lay_lines(q->to, q->at[0] + (t->row * q->cols + t->col) * sizeof *values, q->cols * sizeof *values, values,
+                     t->cols * sizeof *values, t->rows, error);
 }
 
 /* As stat says it: by what elements stand for, which scales of 0, infinities and NaN decide beside codes. */
@@ -170,14 +162,17 @@ static int make_lane(const work *k, lane *l)
     size_t rows, cols;
     mpsim_block_grid(&k->block, (size_t)(q->columns ? largest.cols : largest.rows),
                      (size_t)(q->columns ? largest.rows : largest.cols), &rows, &cols);
+    const size_t blocks = rows * cols;
     l->stored = malloc(READ);
-    l->x = malloc(n * sizeof *l->x);
-    l->other = malloc(n * sizeof *l->other);
-    l->codes = malloc(n);
-    l->scale_codes = malloc(rows * cols);
-    l->inverses = malloc(rows * cols * sizeof *l->inverses);
-    l->room = malloc(q->g ? lay_room(q->g, &largest) : 1);
-    return l->stored && l->x && l->other && l->codes && l->scale_codes && l->inverses && l->room ? 0 : -1;
+    l->x = malloc((2 * n + blocks) * sizeof *l->x);
+    l->codes = malloc(n + blocks + (q->g ? lay_room(q->g, &largest) : 0));
+    if (!l->stored || !l->x || !l->codes)
+        return -1;
+    l->other = l->x + n;
+    l->inverses = l->other + n;
+    l->scale_codes = l->codes + n;
+    l->room = l->scale_codes + blocks;
+    return 0;
 }
 
 static int make_lanes(work *k)
@@ -197,11 +192,7 @@ static void clear(work *k)
         lane *l = &k->lanes[i];
         free(l->stored);
         free(l->x);
-        free(l->other);
         free(l->codes);
-        free(l->scale_codes);
-        free(l->inverses);
-        free(l->room);
         counts_add(&k->q->counts, &l->counts);
     }
     free(k->lanes);
@@ -232,7 +223,7 @@ int tiles_run(quantising *q, trace_error *error)
     work k = {.q = q, .block = q->how->block, .inner = q->columns ? q->rows : q->cols};
     q->tensor = 1;
     k.tiles = block_tile_lines(&all, unit_of(&k));
-    int result = make_lanes(&k) ? no_memory(&k, error) : 0;
+    int result = make_lanes(&k) ? trace_no_memory(q->from->t, error) : 0;
     if (!result && (q->how->tensor_scale || is_whole(&k.block)))
         result = first_pass(&k, error);
     if (!result)

@@ -14,7 +14,7 @@ typedef struct quantising {
     const quant_geometry *g; /* NULL: values are written, as binary32 numbers                 */
     const elements *from; /* the tensor, row-major */
     uint64_t rows, cols;
-    const spool *to;
+    trace_writer *to;
     uint64_t at[QUANT_PARTS]; /* of the parts in the data; values: the first */
     int counted;
     mpsim_counts counts; /* what the recipe did, if counted                */

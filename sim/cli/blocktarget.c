@@ -1,6 +1,8 @@
 /* blocktarget.c -- see blocktarget.h. */
 #include "blocktarget.h"
 
+#include "../array/array.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,13 +49,11 @@ static int add(block_list *l, block_target *t, const char *axis, const char *wor
     for (size_t i = 0; i < l->count; i++)
         if (strcmp(l->items[i].label, t->label) == 0)
             return fail(EXIT_USAGE, "%s: recipe '%s' is there twice", verb, word);
-    block_target *items = realloc(l->items, (l->count + 3) * sizeof *items);
-    if (!items)
-        return fail(EXIT_IO, "out of memory");
-    l->items = items;
     for (int a = first; a <= (int)last; a++) {
+        if (array_room(&l->items, l->count, sizeof *l->items))
+            return fail(EXIT_IO, "out of memory");
         t->axis = (block_axis)a;
-        items[l->count++] = *t;
+        l->items[l->count++] = *t;
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <mpsim/format.h>
 #include <stddef.h>
+#include <string.h>
 
 typedef struct element {
     uint64_t code;
@@ -37,6 +38,29 @@ extern const element_flag element_flags[];
 unsigned element_ieee_underflow(unsigned flags, unsigned tiny);
 /* element_flags_text -- "overflow, inexact". */
 const char *element_flags_text(char *out, size_t size, unsigned flags);
+
+/* element_code, element_put_code -- the code at place i of an array of codes of so many bytes, in the host's order. */
+static inline uint64_t element_code(const void *codes, size_t bytes, size_t i)
+{
+    const unsigned char *p = (const unsigned char *)codes + i * bytes;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (bytes) {
+    case 1:
+        return *p;
+    case 2:
+        memcpy(&two, p, 2);
+        return two;
+    case 4:
+        memcpy(&four, p, 4);
+        return four;
+    default:
+        memcpy(&eight, p, 8);
+        return eight;
+    }
+}
+void element_put_code(void *codes, size_t bytes, size_t i, uint64_t code);
 
 /* element_code_text -- "0x3c00", in as many digits as f has. */
 const char *element_code_text(char out[24], const mpsim_format *f, uint64_t code);

@@ -1,6 +1,7 @@
 /* input.c -- see input.h. */
 #include "input.h"
 
+#include "../text/words.h"
 #include "../trace/inputs.h"
 #include "progress.h"
 #include "world.h"
@@ -64,7 +65,7 @@ static int parse_assume(input *in, const char *text)
             return code;
         if (mpsim_format_code_bytes(f) != (size_t)v)
             return fail(EXIT_USAGE, "%s: --assume: %s does not take %d byte%s", in->verb, f->name,
-                        v, v == 1 ? "" : "s");
+                        v, text_plural((uint64_t)v));
         *(v == 1 ? &in->layout.assume_v1 : &in->layout.assume_v2) = f;
         p += n + (p[n] == ',');
     }

@@ -1,7 +1,9 @@
 /* maps.c -- see maps.h. */
 #include "maps.h"
 
+#include "../array/array.h"
 #include "../text/escape.h"
+#include "../text/words.h"
 #include "textfile.h"
 
 #include <stdlib.h>
@@ -97,21 +99,19 @@ static int add_folder(input_maps *m, const char *folder, size_t n, const char *p
 {
     int code;
     char name[512];
-    map_folder *folders = realloc(m->folders, (m->count + 1) * sizeof *folders);
-    if (!folders)
+    if (array_room(&m->folders, m->count, sizeof *m->folders))
         return no_memory();
-    m->folders = folders;
     namemap *map = read_both(m, path, &code);
     if (!map)
         return code;
-    folders[m->count] = (map_folder){strndup(folder, n), map};
-    if (!folders[m->count].folder) {
+    m->folders[m->count] = (map_folder){strndup(folder, n), map};
+    if (!m->folders[m->count].folder) {
         namemap_free(map);
         return no_memory();
     }
     m->count++;
     const size_t rules = namemap_count(map) - (m->given ? namemap_count(m->given) : 0);
-    note("names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules, rules == 1 ? "" : "s");
+    note("names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules, text_plural(rules));
     return 0;
 }
 

@@ -1,7 +1,9 @@
 /* options.c -- see options.h. */
 #include "options.h"
 
+#include "../array/array.h"
 #include "../text/escape.h"
+#include "../text/words.h"
 #include "progress.h"
 #include "world.h"
 
@@ -223,27 +225,15 @@ const char *suggestion_end(suggestion *s, const char *otherwise)
 
 /* ---- help ---- */
 
-/* Print words of `text` between columns HELP_COLUMN and HELP_WIDTH; the cursor is at
- * column `at`. */
-static void print_wrapped(const char *text, int at)
+/* What an option does, from HELP_COLUMN on; the cursor is at column `at`. */
+static void print_about(const char *text, int at)
 {
     if (at >= HELP_COLUMN) {
         putchar('\n');
         at = 0;
     }
     printf("%*s", HELP_COLUMN - at, "");
-    at = HELP_COLUMN;
-    while (*text) {
-        const int n = (int)strcspn(text, " ");
-        if (at > HELP_COLUMN && at + 1 + n > HELP_WIDTH) {
-            printf("\n%*s", HELP_COLUMN, "");
-            at = HELP_COLUMN;
-        }
-        at += printf("%s%.*s", at > HELP_COLUMN ? " " : "", n, text);
-        text += n;
-        text += *text != '\0';
-    }
-    putchar('\n');
+    text_wrap(stdout, HELP_COLUMN, HELP_WIDTH, " ", text);
 }
 
 static void print_help(const command *c, const option_row *table, const char *more)
@@ -258,12 +248,12 @@ static void print_help(const command *c, const option_row *table, const char *mo
         at += printf("--%s", o->name);
         if (o->argument)
             at += printf(" %s", o->argument);
-        print_wrapped(o->help, at);
+        print_about(o->help, at);
     }
-    print_wrapped("how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
+    print_about("how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
                   printf("      --progress WHEN"));
     const int at = printf("  -h, --help");
-    print_wrapped("print this help and exit", at);
+    print_about("print this help and exit", at);
     if (more)
         printf("\n%s", more);
 }
@@ -272,10 +262,8 @@ static void print_help(const command *c, const option_row *table, const char *mo
 
 int option_list_add(option_list *l, const char *text)
 {
-    const char **items = realloc(l->items, (l->count + 1) * sizeof *items);
-    if (!items)
+    if (array_room(&l->items, l->count, sizeof *l->items))
         return -1;
-    l->items = items;
     l->items[l->count++] = text;
     return 0;
 }

@@ -393,3 +393,11 @@ int target_has_tensor_scale(const mpsim_block_recipe *b)
 {
     return b->rule == MPSIM_SCALE_NVFP4_TE || b->rule == MPSIM_SCALE_NVFP4_TORCHAO;
 }
+
+/* The library knows: it refuses even an empty array otherwise. */
+int format_is_narrow(const mpsim_format *f)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+}

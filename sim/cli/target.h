@@ -72,4 +72,7 @@ mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
 const char *target_scale_format(const mpsim_block_recipe *b);
 int target_has_tensor_scale(const mpsim_block_recipe *b);
 
+/* format_is_narrow -- whether every number of f is one of binary32. */
+int format_is_narrow(const mpsim_format *f);
+
 #endif

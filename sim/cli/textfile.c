@@ -1,6 +1,7 @@
 /* textfile.c -- see textfile.h. */
 #include "textfile.h"
 
+#include "../text/filekind.h"
 #include "../trace/inputs.h"
 #include "options.h"
 
@@ -20,22 +21,6 @@ static int refused(const char *path, trace_error *error, int code, const char *w
                            UINT64_MAX, "%s", what);
 }
 
-/* What is no file to read text from; NULL: it is one. */
-static const char *kind_of(mode_t mode)
-{
-    static const struct {
-        mode_t type;
-        const char *kind;
-    } rows[] = {{S_IFDIR, "is a directory, not a text file"},
-                {S_IFCHR, "is a character device, not a text file"},
-                {S_IFBLK, "is a block device, not a text file"},
-                {S_IFSOCK, "is a socket, not a text file"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if ((mode & S_IFMT) == rows[i].type)
-            return rows[i].kind;
-    return NULL;
-}
-
 int text_file_open(const char *path, trace_error *error)
 {
     struct stat st;
@@ -53,12 +38,13 @@ int text_file_open(const char *path, trace_error *error)
             close(fd);
         return -1;
     }
-    const char *kind = kind_of(st.st_mode);
-    if (!kind) {
+    if (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode)) {
         inputs_add(fd);
         return fd;
     }
-    refused(path, error, EXIT_DATA, kind);
+    char why[64];
+    snprintf(why, sizeof why, "%s, not a text file", file_kind(st.st_mode));
+    refused(path, error, EXIT_DATA, why);
     close(fd);
     return -1;
 }

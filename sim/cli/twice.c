@@ -2,6 +2,7 @@
  * megabytes; memory that runs out only ends the looking. */
 #include "twice.h"
 
+#include "../array/array.h"
 #include "../text/escape.h"
 #include "options.h"
 
@@ -155,14 +156,8 @@ void twice_see_look(twice_forms *w, const twice_look *l)
         describe(w, earlier, &f);
         return;
     }
-    if (w->count == w->room) {
-        const size_t room = w->room ? 2 * w->room : 16;
-        twice_file *files = realloc(w->files, room * sizeof *files);
-        if (!files)
-            return;
-        w->files = files;
-        w->room = room;
-    }
+    if (array_room(&w->files, w->count, sizeof *w->files))
+        return;
     w->files[w->count++] = f;
     keep_tensors(w, l);
 }

@@ -8,7 +8,7 @@
 /* What was seen of files so far; all zero: nothing. */
 typedef struct twice_forms {
     struct twice_file *files;
-    size_t count, room;
+    size_t count;
     void *root; /* the tensors of files */
     size_t tensors;
     size_t found; /* pairs; of the first: */

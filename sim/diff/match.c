@@ -2,7 +2,7 @@
 #include "match.h"
 
 #include "../cli/names.h"
-#include "source.h"
+#include "walk.h"
 
 #include <mpsim/digest.h>
 #include <stdlib.h>
@@ -178,11 +178,11 @@ static int digest_of(side *s, const side_tensor *t, uint64_t *digest, trace_erro
                                 : source_open(&from, s, t, error);
     for (uint64_t at = 0; at < t->count && !bad; at += AT_ONCE) {
         const size_t n = t->count - at < AT_ONCE ? (size_t)(t->count - at) : AT_ONCE;
-        bad = source_read(&from, at, codes, n, error);
+        bad = elements_codes(&from.from, at, codes, n, error);
         if (!bad && mpsim_decode_array(t->format, values, codes, n) == MPSIM_OK)
             *digest += mpsim_digest(wide, values, n, at);
     }
-    source_close(&from);
+    elements_close(&from.from);
     free(values);
     free(codes);
     return bad;

@@ -1,6 +1,8 @@
 /* measure.c -- see measure.h. */
 #include "measure.h"
 
+#include "../cli/element.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -25,26 +27,6 @@ void measurer_init(measurer *r, const mpsim_format *a, const mpsim_format *b)
     r->same = mpsim_format_same(a, b);
     r->narrow = a->mbits < b->mbits || (a->mbits == b->mbits && a->ebits <= b->ebits) ? *a : *b;
     r->both_signed = mpsim_format_is_signed(a) && mpsim_format_is_signed(b);
-}
-
-uint64_t measure_code(const mpsim_format *f, const void *codes, size_t i)
-{
-    uint16_t two;
-    uint32_t four;
-    uint64_t eight;
-    switch (mpsim_format_code_bytes(f)) {
-    case 1:
-        return ((const uint8_t *)codes)[i];
-    case 2:
-        memcpy(&two, (const uint8_t *)codes + 2 * i, 2);
-        return two;
-    case 4:
-        memcpy(&four, (const uint8_t *)codes + 4 * i, 4);
-        return four;
-    default:
-        memcpy(&eight, (const uint8_t *)codes + 8 * i, 8);
-        return eight;
-    }
 }
 
 static uint64_t bits_of(double x)
@@ -234,10 +216,11 @@ static void add_pair(measure *m, const measurer *r, const measure_place *p)
 void measure_add(measure *m, const measurer *r, uint64_t first, const void *codes_a, const void *codes_b,
                  const double *a, const double *b, size_t n)
 {
+    const size_t bytes[2] = {mpsim_format_code_bytes(&r->formats[0]), mpsim_format_code_bytes(&r->formats[1])};
     for (size_t i = 0; i < n; i++) {
         const measure_place p = {
             .at = first + i,
-            .codes = {measure_code(&r->formats[0], codes_a, i), measure_code(&r->formats[1], codes_b, i)},
+            .codes = {element_code(codes_a, bytes[0], i), element_code(codes_b, bytes[1], i)},
             .values = {a[i], b[i]}};
         add_pair(m, r, &p);
     }

@@ -61,9 +61,6 @@ void measure_add(measure *m, const measurer *r, uint64_t first, const void *code
 /* measure_merge -- `from` is of elements behind those of `to`, or before, or between. */
 void measure_merge(measure *to, const measure *from);
 
-/* The code at place i of an array of codes of a format. */
-uint64_t measure_code(const mpsim_format *f, const void *codes, size_t i);
-
 /* measure_differs -- whether two elements differ. */
 int measure_differs(const measurer *r, uint64_t code_a, uint64_t code_b, double a, double b);
 

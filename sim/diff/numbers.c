@@ -49,7 +49,7 @@ static int ask(verdict_case *c, const fit_question *q, int from, fit *sum, trace
         return 0;
     asking a = {q, from, calloc((size_t)c->walk.lanes, sizeof *a.lanes)};
     if (!a.lanes)
-        return trace_error_set(error, EXIT_IO, trace_path(c->walk.of[0].from.t), UINT64_MAX, "out of memory");
+        return trace_no_memory(c->walk.of[0].from.t, error);
     const uint64_t some = c->end - c->first < SOME ? c->end : c->first + SOME;
     int bad = ask_range(c, &a, c->first, some, sum, error);
     if (!bad && !sum->missed && some < c->end)

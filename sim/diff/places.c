@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 #include "rearrange.h"
 
 #include <string.h>
@@ -24,43 +25,29 @@ static const char *length_text(char out[96], const side_tensor *t, uint64_t n)
     if (row > 1 && n % row == 0)
         snprintf(out, 96, "%s row%s of %s", text_count(a, n / row), n == row ? "" : "s", text_count(b, row));
     else
-        snprintf(out, 96, "%s element%s", text_count(a, n), n == 1 ? "" : "s");
+        snprintf(out, 96, "%s element%s", text_count(a, n), text_plural(n));
     return out;
 }
 
 /* ---- as many elements ---- */
 
-static int transposed(verdict_case *c, finding *f, trace_error *error)
+/* The axes in another order, or with `flip` some of them backwards. */
+static int rearranged(verdict_case *c, finding *f, int flip, trace_error *error)
 {
     int axes[REARRANGE_RANK];
     uint64_t looked;
     char a[32], b[32];
-    const int found = rearrange_axes(&c->walk, 0, axes, &looked, error);
+    const int found = rearrange_axes(&c->walk, flip, axes, &looked, error);
     if (found <= 0)
         return found;
-    finding_init(f, VERDICT_TRANSPOSED);
-    finding_say(f, "B is A with the axes (");
-    for (size_t k = 0; k < c->tensors[0]->rank; k++)
-        finding_say(f, "%s%d", k ? ", " : "", axes[k]);
-    finding_say(f, "): the same codes, and %s of %s places looked at", text_count(a, looked),
-                text_count(b, c->tensors[1]->count));
-    return 1;
-}
-
-static int reversed(verdict_case *c, finding *f, trace_error *error)
-{
-    int axes[REARRANGE_RANK];
-    uint64_t looked;
-    char a[32], b[32];
-    const int found = rearrange_axes(&c->walk, 1, axes, &looked, error);
-    if (found <= 0)
-        return found;
-    finding_init(f, VERDICT_REVERSED);
-    finding_say(f, "B is A, backwards along axis");
+    finding_init(f, flip ? VERDICT_REVERSED : VERDICT_TRANSPOSED);
+    finding_say(f, flip ? "B is A, backwards along axis" : "B is A with the axes (");
     for (size_t k = 0, n = 0; k < c->tensors[0]->rank; k++)
-        if (axes[k])
+        if (!flip)
+            finding_say(f, "%s%d", k ? ", " : "", axes[k]);
+        else if (axes[k])
             finding_say(f, "%s%zu", n++ ? ", " : " ", k);
-    finding_say(f, ": the same codes, and %s of %s places looked at", text_count(a, looked),
+    finding_say(f, "%s: the same codes, and %s of %s places looked at", flip ? "" : ")", text_count(a, looked),
                 text_count(b, c->tensors[1]->count));
     return 1;
 }
@@ -128,7 +115,7 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
     int found;
     if (!is_same_multiset(c) || c->all.differ < 2)
         return c->measurer.same && c->all.differ > 2 ? shifted(c, f, error) : 0;
-    if (c->measurer.same && ((found = transposed(c, f, error)) || (found = reversed(c, f, error)) ||
+    if (c->measurer.same && ((found = rearranged(c, f, 0, error)) || (found = rearranged(c, f, 1, error)) ||
                              (found = shifted(c, f, error)) || (found = permuted_rows(c, f, error))))
         return found;
     finding_init(f, VERDICT_PERMUTED);

@@ -1,9 +1,8 @@
 /* rearrange.c -- see rearrange.h. */
 #include "rearrange.h"
 
-#include "measure.h"
+#include "../cli/element.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- axes ---- */
@@ -13,9 +12,9 @@ enum { SAMPLES = 4096 };
 static int code_at(source *s, uint64_t at, uint64_t *code, trace_error *error)
 {
     unsigned char bytes[8];
-    if (source_read(s, at, bytes, 1, error))
+    if (elements_codes(&s->from, at, bytes, 1, error))
         return -1;
-    *code = measure_code(s->tensor->format, bytes, 0);
+    *code = element_code(bytes, s->from.width, 0);
     return 0;
 }
 
@@ -92,7 +91,7 @@ int rearrange_axes(walk *w, int flip, int axes[REARRANGE_RANK], uint64_t *looked
     const int rank = (int)a->rank;
     if (a->rank < (flip ? 1 : 2) || a->rank > REARRANGE_RANK || a->count != w->of[1].tensor->count || a->count == 0)
         return 0;
-    const int loaded[] = {source_load(&w->of[0], error), source_load(&w->of[1], error)};
+    const int loaded[] = {elements_load(&w->of[0].from, error), elements_load(&w->of[1].from, error)};
     if (loaded[0] < 0 || loaded[1] < 0)
         return -1;
     for (int k = 0; k < rank; k++)
@@ -144,11 +143,11 @@ int rearrange_by_rows(walk *w, uint64_t length, rearrange_rows *found, trace_err
     for (uint64_t at = 0; at < count;) {
         const size_t n = count - at < AT_ONCE ? (size_t)(count - at) : AT_ONCE;
         for (int k = 0; k < 2; k++)
-            if (source_read(&w->of[k], at, codes[k], n, error))
+            if (elements_codes(&w->of[k].from, at, codes[k], n, error))
                 return -1;
         for (size_t i = 0; i < n; i++) {
             for (int k = 0; k < 2; k++) {
-                const uint64_t code = mixed(measure_code(w->of[k].tensor->format, codes[k], i) + 1);
+                const uint64_t code = mixed(element_code(codes[k], w->of[k].from.width, i) + 1);
                 s.any[k] += code;
                 s.ordered[k] += mixed(code + s.column);
             }
@@ -224,7 +223,7 @@ static int search(walk *w, const unsigned char *window, size_t n, uint64_t at, u
     for (uint64_t from = 0; from + n <= count && tried < CANDIDATES; from += SEARCHED) {
         const uint64_t left = count - from, want = SEARCHED + n - 1;
         const size_t got = left < want ? (size_t)left : (size_t)want;
-        if (source_read(a, from, codes, got, error))
+        if (elements_codes(&a->from, from, codes, got, error))
             return -1;
         for (size_t i = 0; i + n <= got && i < SEARCHED && tried < CANDIDATES; i++) {
             if (memcmp(codes + i * a->from.width, window, n * a->from.width) != 0 || from + i == at)
@@ -253,7 +252,7 @@ int rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint6
         const uint64_t at = first + span / (WINDOWS + 1) * (uint64_t)(i + 1);
         if (at + n > end)
             break;
-        if (source_read(b, at, window, n, error))
+        if (elements_codes(&b->from, at, window, n, error))
             return -1;
         if (!tells(window, n, b->from.width))
             continue;

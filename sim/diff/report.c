@@ -1,12 +1,13 @@
 /* report.c -- see report.h. JSON and CSV go out as tensors come; text waits for the verdict. */
 #include "report.h"
 
+#include "../text/words.h"
 #include "entry.h"
 
+#include "../array/array.h"
+
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { FEW = 20 }; /* rows of text without --tensors */
 
@@ -27,7 +28,7 @@ struct diffreport {
     table *rows;
     uint64_t unlisted;
     step_sum *steps;
-    size_t n_steps, room;
+    size_t n_steps;
     uint64_t written; /* entries of JSON */
 };
 
@@ -82,14 +83,8 @@ uint64_t diffreport_differing(const diffreport *r)
 static int add_step(diffreport *r, int64_t step, int differs)
 {
     if (r->n_steps == 0 || r->steps[r->n_steps - 1].step != step) {
-        if (r->n_steps == r->room) {
-            const size_t room = r->room ? 2 * r->room : 64;
-            step_sum *steps = realloc(r->steps, room * sizeof *steps);
-            if (!steps)
-                return -1;
-            r->steps = steps;
-            r->room = room;
-        }
+        if (array_room(&r->steps, r->n_steps, sizeof *r->steps))
+            return -1;
         r->steps[r->n_steps++] = (step_sum){.step = step};
     }
     r->steps[r->n_steps - 1].tensors++;
@@ -203,14 +198,14 @@ static void print_verdict(const diffreport *r)
     const json_t *step = json_object_get(r->first, "step");
     if (!r->first) {
         fprintf(r->to, "Equal%s: %s tensor%s, %s elements\n", r->tolerated ? " within the tolerance" : "",
-                text_count(a, r->tensors), r->tensors == 1 ? "" : "s", text_count(b, r->elements));
+                text_count(a, r->tensors), text_plural(r->tensors), text_count(b, r->elements));
         return;
     }
     const char *shown = json_string_value(json_object_get(r->first, "name"));
     fprintf(r->to, "Differ: %s of %s tensor%s", text_count(a, diffreport_differing(r) - r->missing_steps),
-            text_count(b, r->tensors + r->missing + r->extra), r->tensors + r->missing + r->extra == 1 ? "" : "s");
+            text_count(b, r->tensors + r->missing + r->extra), text_plural(r->tensors + r->missing + r->extra));
     if (r->missing_steps)
-        fprintf(r->to, " and %s step%s", text_count(a, r->missing_steps), r->missing_steps == 1 ? "" : "s");
+        fprintf(r->to, " and %s step%s", text_count(a, r->missing_steps), text_plural(r->missing_steps));
     if (shown && shown[0])
         fprintf(r->to, ", first %s", escape_text(name, sizeof name, shown));
     if (json_is_integer(step))
@@ -244,10 +239,10 @@ static void print_compared(const diffreport *r, int failed)
     fprintf(r->to, "\nA  %s\n", escape_text(path, sizeof path, r->head->paths[0]));
     fprintf(r->to, "B  %s\n", escape_text(path, sizeof path, r->head->paths[1]));
     const size_t steps = r->n_steps - (size_t)(r->n_steps && r->steps[0].step < 0);
-    fprintf(r->to, "%s tensor%s of %s elements compared", text_count(a, r->tensors), r->tensors == 1 ? "" : "s",
+    fprintf(r->to, "%s tensor%s of %s elements compared", text_count(a, r->tensors), text_plural(r->tensors),
             text_count(b, r->elements));
     if (steps)
-        fprintf(r->to, " in %s step%s", text_count(d, steps), steps == 1 ? "" : "s");
+        fprintf(r->to, " in %s step%s", text_count(d, steps), text_plural(steps));
     fprintf(r->to, ", %s equal", text_count(a, r->equal));
     if (r->tolerated)
         fprintf(r->to, ", %s within the tolerance", text_count(b, r->tolerated));

@@ -1,6 +1,8 @@
 /* side.c -- see side.h. */
 #include "side.h"
 
+#include "../array/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,14 +163,8 @@ static int copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tenso
 
 static int add_tensor(side_group *g, side_file *f, size_t index, const trace_tensor *x)
 {
-    if (g->n == g->room) {
-        const size_t room = g->room ? 2 * g->room : 64;
-        side_tensor *tensors = realloc(g->tensors, room * sizeof *tensors);
-        if (!tensors)
-            return -1;
-        g->tensors = tensors;
-        g->room = room;
-    }
+    if (array_room(&g->tensors, g->n, sizeof *g->tensors))
+        return -1;
     if (copy_tensor(g->of, &g->tensors[g->n], f, x))
         return -1;
     g->tensors[g->n].index = index;

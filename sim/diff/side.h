@@ -59,7 +59,7 @@ typedef struct side_group {
     side *of;
     int64_t step;
     side_tensor *tensors;
-    size_t n, room;
+    size_t n;
     char *modules; /* metadata "mpsim.order", or NULL */
     int several;   /* there are files of several ranks */
 } side_group;

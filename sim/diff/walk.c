@@ -27,6 +27,19 @@ typedef struct range {
     atomic_int enough;
 } range;
 
+int source_open(source *s, side *of, const side_tensor *t, trace_error *error)
+{
+    memset(s, 0, sizeof *s);
+    s->tensor = t;
+    trace *from = side_trace(of, t->file, error);
+    if (!from)
+        return -1;
+    const trace_tensor *x = trace_at(from, t->index);
+    if (!x || !x->format || x->count != t->count || !mpsim_format_same(x->format, t->format))
+        return trace_error_set(error, EXIT_DATA, t->file->path, UINT64_MAX, "has changed while it was read");
+    return elements_open(&s->from, from, t->index, ELEMENTS_ROWS, NULL, error);
+}
+
 int walk_open(walk *w, int lanes)
 {
     const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, most = a > b ? a : b;
@@ -49,8 +62,8 @@ void walk_close(walk *w)
         }
     free(w->own);
     w->own = NULL;
-    source_close(&w->of[0]);
-    source_close(&w->of[1]);
+    elements_close(&w->of[0].from);
+    elements_close(&w->of[1].from);
 }
 
 static int read_piece(const range *r, walk_lane *l, walk_piece *p, trace_error *error)
@@ -61,7 +74,7 @@ static int read_piece(const range *r, walk_lane *l, walk_piece *p, trace_error *
             return trace_error_set(error, EXIT_IO, from->tensor->file->path, UINT64_MAX, "out of memory");
         p->codes[k] = l->codes[k];
         p->values[k] = l->values[k];
-        if (source_read(from, k ? p->first : p->first + (uint64_t)r->shift, l->codes[k], p->n, error))
+        if (elements_codes(&from->from, k ? p->first : p->first + (uint64_t)r->shift, l->codes[k], p->n, error))
             return -1;
         if (r->values)
             mpsim_decode_array(from->tensor->format, l->values[k], l->codes[k], p->n);
@@ -104,9 +117,9 @@ static int look_equal(void *context, int lane, const walk_piece *p)
     return memcmp(p->codes[0], p->codes[1], p->n * w->of[1].from.width) != 0;
 }
 
-int walk_equal(walk *w, uint64_t first, uint64_t end, int64_t shift, int *equal, trace_error *error)
+int walk_equal(walk *w, int *equal, trace_error *error)
 {
-    range r = {.w = w, .first = first, .end = end, .shift = shift, .look = look_equal, .context = w};
+    range r = {.w = w, .end = w->of[1].tensor->count, .look = look_equal, .context = w};
     if (run_range(&r, error))
         return -1;
     *equal = !atomic_load(&r.enough);
@@ -124,7 +137,7 @@ int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int 
     if (!bad && walk_open(&w, lanes))
         bad = trace_error_set(error, EXIT_IO, x->file->path, UINT64_MAX, "out of memory");
     if (!bad)
-        bad = walk_equal(&w, 0, y->count, 0, same, error);
+        bad = walk_equal(&w, same, error);
     walk_close(&w);
     return bad;
 }

@@ -2,7 +2,17 @@
 #ifndef MPSIM_SIM_DIFF_WALK_H
 #define MPSIM_SIM_DIFF_WALK_H
 
-#include "source.h"
+#include "../pass/elements.h"
+#include "side.h"
+
+/* A tensor of a side, its elements by rows, read from anywhere. */
+typedef struct source {
+    const side_tensor *tensor;
+    elements from;
+} source;
+
+/* source_open -- 0, or -1 with *error; elements_close in any case, also of what was never opened and is all zeros. */
+int source_open(source *s, side *of, const side_tensor *t, trace_error *error);
 
 enum { WALK_PIECE = 8192 }; /* elements that are looked at together */
 
@@ -34,9 +44,8 @@ void walk_close(walk *w);
 int walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
                trace_error *error);
 
-/* walk_equal -- whether A's elements first + shift and on are B's first to end - 1 (of one format), in their
- * codes: *equal. 0, or -1 with *error. */
-int walk_equal(walk *w, uint64_t first, uint64_t end, int64_t shift, int *equal, trace_error *error);
+/* walk_equal -- whether A's elements are B's (as many, of one format), in their codes: *equal. 0, or -1 with *error. */
+int walk_equal(walk *w, int *equal, trace_error *error);
 
 /* walk_same -- whether two tensors are the same numbers in the same codes, whatever their shape: *same. 0, or -1
  * with *error. */

@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/progress.h"
 #include "../cli/reportoptions.h"
+#include "../text/words.h"
 #include "error.h"
 #include "models.h"
 #include "pair.h"
@@ -135,14 +136,14 @@ static int make_operands(run *r, char **files, int n)
     if (n == 0) {
         const size_t depth = largest_depth(r);
         r->generated = 1;
-        if ((status = operand_generate(&r->a, "dot", rows, depth, r->distribution, o->seed, 0)))
+        if ((status = operand_generate(&r->a, rows, depth, r->distribution, o->seed, 0)))
             return status;
-        return operand_generate(&r->b, "dot", columns, depth, r->distribution, o->seed, 1);
+        return operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
     }
     const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
-    if ((status = operand_read(&r->a, "dot", files[0], o->a,
+    if ((status = operand_read(&r->a, files[0], o->a,
                                o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
-        (status = operand_read(&r->b, "dot", files[n - 1], o->b,
+        (status = operand_read(&r->b, files[n - 1], o->b,
                                o->transpose_b ? OPERAND_FIRST : usual, columns)))
         return status;
     if (r->a.depth != r->b.depth)
@@ -169,7 +170,7 @@ static void head_operand(FILE *to, const char *name, const operand *o)
         fprintf(to, "the first %s of %s rows", text_count(rows, o->rows),
                 text_count(all, o->all_rows));
     else
-        fprintf(to, "%s row%s", text_count(rows, o->rows), o->rows == 1 ? "" : "s");
+        fprintf(to, "%s row%s", text_count(rows, o->rows), text_plural(o->rows));
     fprintf(to, " of %s", text_count(depth, o->depth));
     if (o->scale != 1)
         fprintf(to, ", scale %s", text_scale(scale, o->scale));
@@ -201,7 +202,7 @@ static void print_head(const run *r, FILE *to)
         head_operand(to, "A", &r->a);
         head_operand(to, "B", &r->b);
         fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows),
-                r->a.rows * r->b.rows == 1 ? "" : "s");
+                text_plural(r->a.rows * r->b.rows));
         if (r->generated)
             fprintf(to, ", seed %" PRIu64, r->o->seed);
         fputs("\n\n", to);
@@ -327,13 +328,13 @@ static int report(const run *r, FILE *to)
         print_head(r, to);
     progress_steps("sums", r->depths * r->models.count);
     for (size_t i = 0; i < r->depths && !status; i++) {
-        status = dot_exact(exact, "dot", &r->a, &r->b, r->depth[i]);
+        status = dot_exact(exact, &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
             zeros += exact[j] == 0;
         for (size_t j = 0; j < r->models.count && !status; j++, first = 0) {
             const mpsim_model *m = &r->models.items[j];
             dot_error e;
-            status = dot_error_measure(&e, "dot", m, &r->a, &r->b, r->depth[i], exact);
+            status = dot_error_measure(&e, m, &r->a, &r->b, r->depth[i], exact);
             progress_add(1);
             not_finite += status ? 0 : e.not_finite;
             if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
@@ -454,8 +455,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         return code;
     if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
         (code = make_operands(&r, argv + first, operands)) ||
-        (code = operand_encode(&r.a, "dot", &fa, scale)) ||
-        (code = operand_encode(&r.b, "dot", &fb, scale)) || (code = output_open(&out, o.form.path)))
+        (code = operand_encode(&r.a, &fa, scale)) ||
+        (code = operand_encode(&r.b, &fb, scale)) || (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);
     if (code)

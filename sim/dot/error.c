@@ -29,22 +29,22 @@ static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const
     return s;
 }
 
-static int failed(const char *verb, const mpsim_model *m, const operand *a, const operand *b,
+static int failed(const mpsim_model *m, const operand *a, const operand *b,
                   mpsim_status s)
 {
     if (s == MPSIM_ERANGE)
-        return fail(EXIT_USAGE, "%s: model '%s' cannot take %s and %s: more than 60 explicit "
-                    "significand bits together", verb, m->name, a->format.name, b->format.name);
-    return fail(EXIT_IO, "%s: model '%s': %s", verb, m->name, mpsim_status_string(s));
+        return fail(EXIT_USAGE, "dot: model '%s' cannot take %s and %s: more than 60 explicit "
+                    "significand bits together", m->name, a->format.name, b->format.name);
+    return fail(EXIT_IO, "dot: model '%s': %s", m->name, mpsim_status_string(s));
 }
 
-int dot_exact(double *exact, const char *verb, const operand *a, const operand *b, size_t depth)
+int dot_exact(double *exact, const operand *a, const operand *b, size_t depth)
 {
     mpsim_model truth;
     mpsim_status s = mpsim_model_parse(&truth, "exact:binary64");
     if (s == MPSIM_OK)
         s = run(exact, &truth, a, b, depth);
-    return s == MPSIM_OK ? 0 : failed(verb, &truth, a, b, s);
+    return s == MPSIM_OK ? 0 : failed(&truth, a, b, s);
 }
 
 /* a / b of two exact sums, whose values may lie beyond binary64; 0 if a is zero. */
@@ -87,7 +87,7 @@ static void measure(dot_error *e, const double *d, const double *exact, size_t n
     e->bits_lost = e->bits_lost < 0 ? 0 : e->bits_lost > precision ? precision : e->bits_lost;
 }
 
-int dot_error_measure(dot_error *e, const char *verb, const mpsim_model *m, const operand *a,
+int dot_error_measure(dot_error *e, const mpsim_model *m, const operand *a,
                       const operand *b, size_t depth, const double *exact)
 {
     const size_t n = a->rows * b->rows;
@@ -99,5 +99,5 @@ int dot_error_measure(dot_error *e, const char *verb, const mpsim_model *m, cons
         e->first = n ? d[0] / (a->scale * b->scale) : 0;
     }
     free(d);
-    return s == MPSIM_OK ? 0 : failed(verb, m, a, b, s);
+    return s == MPSIM_OK ? 0 : failed(m, a, b, s);
 }

@@ -22,10 +22,10 @@ typedef struct dot_error {
 /* dot_exact -- exact[i * b->rows + j] = the exact dot product of row i of a and row j of b, of the
  * first `depth` products, rounded once to binary64. Both functions use all threads and return 0,
  * or an exit code after a message. */
-int dot_exact(double *exact, const char *verb, const operand *a, const operand *b, size_t depth);
+int dot_exact(double *exact, const operand *a, const operand *b, size_t depth);
 
 /* dot_error_measure -- the errors of a model over the same pairs. */
-int dot_error_measure(dot_error *e, const char *verb, const mpsim_model *m, const operand *a,
+int dot_error_measure(dot_error *e, const mpsim_model *m, const operand *a,
                       const operand *b, size_t depth, const double *exact);
 
 #endif

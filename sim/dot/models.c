@@ -1,6 +1,7 @@
 /* models.c -- see models.h. */
 #include "models.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 
 #include <fnmatch.h>
@@ -9,10 +10,8 @@
 
 static int append(model_list *l, const mpsim_model *m)
 {
-    mpsim_model *items = realloc(l->items, (l->count + 1) * sizeof *items);
-    if (!items)
+    if (array_room(&l->items, l->count, sizeof *l->items))
         return fail(EXIT_IO, "out of memory");
-    l->items = items;
     l->items[l->count++] = *m;
     return 0;
 }

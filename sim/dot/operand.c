@@ -53,20 +53,19 @@ static double draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
     }
 }
 
-static int allocate(operand *o, const char *verb, size_t rows, size_t depth)
+static int allocate(operand *o, size_t rows, size_t depth)
 {
     o->rows = rows;
     o->depth = depth;
     if (depth == 0 || rows <= SIZE_MAX / sizeof *o->x / depth)
         o->x = malloc((rows * depth + 1) * sizeof *o->x);
-    return o->x ? 0 : fail(EXIT_IO, "%s: out of memory for %zu x %zu numbers", verb, rows, depth);
+    return o->x ? 0 : fail(EXIT_IO, "dot: out of memory for %zu x %zu numbers", rows, depth);
 }
 
-int operand_generate(operand *o, const char *verb, size_t rows, size_t depth, int distribution,
-                     uint64_t seed, uint64_t stream)
+int operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream)
 {
     memset(o, 0, sizeof *o);
-    const int status = allocate(o, verb, rows, depth);
+    const int status = allocate(o, rows, depth);
     if (status)
         return status;
     o->all_rows = rows;
@@ -80,7 +79,7 @@ int operand_generate(operand *o, const char *verb, size_t rows, size_t depth, in
 /* ---- from a file ---- */
 
 /* The tensor to read: the only floating-point one that matches. */
-static int choose(size_t *chosen, const char *verb, trace *t, const char *glob)
+static int choose(size_t *chosen, trace *t, const char *glob)
 {
     size_t found = 0;
     char name[256];
@@ -94,10 +93,10 @@ static int choose(size_t *chosen, const char *verb, trace *t, const char *glob)
     if (found == 1)
         return 0;
     if (found == 0)
-        return fail(EXIT_DATA, "%s: %s: no tensor%s%s (mpsim info lists them)", verb, trace_path(t),
+        return fail(EXIT_DATA, "dot: %s: no tensor%s%s (mpsim info lists them)", trace_path(t),
                     glob ? " matches " : " of floating-point numbers", glob ? glob : "");
-    return fail(EXIT_USAGE, "%s: %s: %zu tensors%s%s, the first is '%s': choose one by name", verb,
-                trace_path(t), found, glob ? " match " : "", glob ? glob : "",
+    return fail(EXIT_USAGE, "dot: %s: %zu tensors%s%s, the first is '%s': choose one by name", trace_path(t), found,
+                glob ? " match " : "", glob ? glob : "",
                 escape_text(name, sizeof name, trace_at(t, *chosen)->name));
 }
 
@@ -111,12 +110,12 @@ static int read_values(double *x, size_t n, trace *t, trace_error *error)
 }
 
 /* The first rows of a tensor that holds them as columns: all of it is read. */
-static int read_columns(operand *o, const char *verb, trace *t, trace_error *error)
+static int read_columns(operand *o, trace *t, trace_error *error)
 {
     double *all = o->all_rows <= SIZE_MAX / sizeof *all / o->depth
                       ? malloc(o->all_rows * o->depth * sizeof *all) : NULL;
     if (!all)
-        return fail(EXIT_IO, "%s: out of memory", verb);
+        return fail(EXIT_IO, "dot: out of memory");
     const int bad = read_values(all, o->all_rows * o->depth, t, error);
     for (size_t i = 0; !bad && i < o->rows; i++)
         for (size_t k = 0; k < o->depth; k++)
@@ -125,8 +124,7 @@ static int read_columns(operand *o, const char *verb, trace *t, trace_error *err
     return bad ? fail(error->exit, "%s", error->text) : 0;
 }
 
-static int read_rows(operand *o, const char *verb, trace *t, size_t at, operand_layout layout,
-                     size_t max_rows)
+static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, size_t max_rows)
 {
     const trace_tensor *tensor = trace_at(t, at);
     trace_error error;
@@ -138,29 +136,28 @@ static int read_rows(operand *o, const char *verb, trace *t, size_t at, operand_
         *(is_row ? &rows : &depth) *= tensor->shape[i];
     }
     if (tensor->fortran && tensor->rank > 1)
-        return fail(EXIT_DATA, "%s: %s: %s: column-major arrays are not read here: save it in C order",
-                    verb, trace_path(t), o->label);
+        return fail(EXIT_DATA, "dot: %s: %s: column-major arrays are not read here: save it in C order",
+                    trace_path(t), o->label);
     if (tensor->count == 0)
-        return fail(EXIT_DATA, "%s: %s: %s: the tensor is empty", verb, trace_path(t), o->label);
+        return fail(EXIT_DATA, "dot: %s: %s: the tensor is empty", trace_path(t), o->label);
     o->all_rows = rows;
-    int status = allocate(o, verb, rows < max_rows ? rows : max_rows, depth);
+    int status = allocate(o, rows < max_rows ? rows : max_rows, depth);
     if (status)
         return status;
     if (trace_select(t, at, &error))
         return fail(error.exit, "%s", error.text);
     if (layout == OPERAND_FIRST && tensor->rank > 1)
-        status = read_columns(o, verb, t, &error);
+        status = read_columns(o, t, &error);
     else if (read_values(o->x, o->rows * o->depth, t, &error))
         status = fail(error.exit, "%s", error.text);
     for (size_t i = 0; !status && i < o->rows * o->depth; i++)
         if (!isfinite(o->x[i]))
-            status = fail(EXIT_DATA, "%s: %s: %s: row %zu, product %zu is not finite: there is no "
-                          "exact sum", verb, trace_path(t), o->label, i / o->depth, i % o->depth);
+            status = fail(EXIT_DATA, "dot: %s: %s: row %zu, product %zu is not finite: there is no "
+                          "exact sum", trace_path(t), o->label, i / o->depth, i % o->depth);
     return status;
 }
 
-int operand_read(operand *o, const char *verb, const char *path, const char *glob,
-                 operand_layout layout, size_t max_rows)
+int operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows)
 {
     trace_error error;
     size_t at = 0;
@@ -168,13 +165,13 @@ int operand_read(operand *o, const char *verb, const char *path, const char *glo
     trace *t = trace_open(path, NULL, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
-    int status = choose(&at, verb, t, glob);
+    int status = choose(&at, t, glob);
     if (!status) {
         const char *name = trace_at(t, at)->name;
         char text[sizeof o->label];
         snprintf(o->label, sizeof o->label, "%s",
                  escape_text(text, sizeof text, *name ? name : path));
-        status = read_rows(o, verb, t, at, layout, max_rows);
+        status = read_rows(o, t, at, layout, max_rows);
     }
     trace_close(t);
     return status;
@@ -197,7 +194,7 @@ static double fitting_scale(const operand *o, const mpsim_format *f)
     return ldexp(1, e > 1023 ? 1023 : e);
 }
 
-int operand_encode(operand *o, const char *verb, const mpsim_format *f, double scale)
+int operand_encode(operand *o, const mpsim_format *f, double scale)
 {
     mpsim_rounding r;
     const size_t n = o->rows * o->depth;
@@ -208,12 +205,12 @@ int operand_encode(operand *o, const char *verb, const mpsim_format *f, double s
         o->nonzero += o->x[i] != 0;
     o->codes = malloc(n * mpsim_format_code_bytes(f) + 1);
     if (!o->codes)
-        return fail(EXIT_IO, "%s: out of memory", verb);
+        return fail(EXIT_IO, "dot: out of memory");
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, n, &o->counts) != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: the scale is not a positive finite number", verb);
+        return fail(EXIT_USAGE, "dot: the scale is not a positive finite number");
     if (o->counts.overflow)
-        return fail(EXIT_DATA, "%s: %s: %llu of %zu elements overflow %s: scale them (--scale amax)",
-                    verb, o->label, (unsigned long long)o->counts.overflow, n, f->name);
+        return fail(EXIT_DATA, "dot: %s: %llu of %zu elements overflow %s: scale them (--scale amax)",
+                    o->label, (unsigned long long)o->counts.overflow, n, f->name);
     return 0;
 }
 

@@ -26,10 +26,9 @@ typedef struct operand {
  *   relu       normal, and zero where that is negative */
 int distribution_find(int *distribution, const char *name); /* 0, or -1 */
 
-/* Each returns 0, or an exit code after a message that begins with `verb`. */
+/* Each returns 0, or an exit code after a message. */
 
-int operand_generate(operand *o, const char *verb, size_t rows, size_t depth, int distribution,
-                     uint64_t seed, uint64_t stream);
+int operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream);
 
 /* Which dimension of a tensor runs over the products of a dot product; a tensor of one dimension is a
  * row in any case. */
@@ -41,12 +40,11 @@ typedef enum operand_layout {
 
 /* operand_read -- the tensor of the file whose name matches `glob` (NULL: any), which must be one and
  * not empty. At most max_rows rows are kept. */
-int operand_read(operand *o, const char *verb, const char *path, const char *glob,
-                 operand_layout layout, size_t max_rows);
+int operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows);
 
 /* operand_encode -- round x * scale to f; a scale of 0 takes the largest power of two that brings no
  * element beyond the largest number. */
-int operand_encode(operand *o, const char *verb, const mpsim_format *f, double scale);
+int operand_encode(operand *o, const mpsim_format *f, double scale);
 
 void operand_clear(operand *o);
 

@@ -4,13 +4,13 @@
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
+#include "../text/words.h"
 
 #include <mpsim/mpsim.h>
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct pair {
     const pair_options *o;
@@ -37,16 +37,8 @@ static unsigned char *codes_of(const mpsim_format *f, const element *e, size_t n
 {
     const size_t bytes = mpsim_format_code_bytes(f);
     unsigned char *codes = malloc(n * bytes + 1);
-    for (size_t i = 0; codes && i < n; i++) {
-        const uint8_t u8 = (uint8_t)e[i].code;
-        const uint16_t u16 = (uint16_t)e[i].code;
-        const uint32_t u32 = (uint32_t)e[i].code;
-        const void *from = bytes == 1   ? (const void *)&u8
-                           : bytes == 2 ? (const void *)&u16
-                           : bytes == 4 ? (const void *)&u32
-                                        : (const void *)&e[i].code;
-        memcpy(codes + i * bytes, from, bytes);
-    }
+    for (size_t i = 0; codes && i < n; i++)
+        element_put_code(codes, bytes, i, e[i].code);
     return codes;
 }
 
@@ -78,7 +70,7 @@ static int parse(pair *p)
         (code = element_list(&p->b, &p->n_b, "dot", "--b", o->fb, o->b)) || (code = parse_addend(p)))
         return code;
     if (p->n != p->n_b)
-        return fail(EXIT_USAGE, "dot: --a has %zu number%s and --b %zu", p->n, p->n == 1 ? "" : "s", p->n_b);
+        return fail(EXIT_USAGE, "dot: --a has %zu number%s and --b %zu", p->n, text_plural(p->n), p->n_b);
     p->codes_a = codes_of(o->fa, p->a, p->n);
     p->codes_b = codes_of(o->fb, p->b, p->n);
     return p->codes_a && p->codes_b ? 0 : fail(EXIT_IO, "dot: out of memory");
@@ -314,7 +306,7 @@ static void print_head(const pair *p)
     const pair_options *o = p->o;
     switch (p->style) {
     case REPORT_TEXT:
-        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, p->n == 1 ? "" : "s", o->fa->name,
+        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name,
                 o->fb->name, o->c ? o->c : "0");
         print_rounded(p);
         fputc('\n', p->to);

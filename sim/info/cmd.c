@@ -3,6 +3,7 @@
 #include "../cli/input.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "../text/words.h"
 #include "quantised.h"
 
 #include <inttypes.h>
@@ -137,7 +138,7 @@ static void print_names(FILE *to, const trace *t)
     fprintf(to, "  names: %s", trace_convention(t) ? escape_text(text, sizeof text, trace_convention(t))
                                                    : "of no convention that is known");
     if (without)
-        fprintf(to, "; %s tensor%s without a kind (see --map)", text_count(n, without), without == 1 ? "" : "s");
+        fprintf(to, "; %s tensor%s without a kind (see --map)", text_count(n, without), text_plural(without));
     fputc('\n', to);
     if (trace_clash(t))
         fprintf(to, "  not told apart: %s\n", escape_text(text, sizeof text, trace_clash(t)));
@@ -148,7 +149,7 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
     char path[1024], key[128], value[256], bytes[32];
     fprintf(to, "%s: %s, %s bytes, %zu tensor%s", escape_text(path, sizeof path, trace_path(t)),
             trace_layout(t), text_count(bytes, trace_size(t)), trace_count(t),
-            trace_count(t) == 1 ? "" : "s");
+            text_plural(trace_count(t)));
     if (trace_step(t) >= 0)
         fprintf(to, ", step %" PRId64, trace_step(t));
     fputc('\n', to);

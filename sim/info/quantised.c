@@ -2,6 +2,7 @@
 #include "quantised.h"
 
 #include "../text/escape.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -87,7 +88,7 @@ void quantised_line(FILE *to, const trace *t)
         bytes += q ? q->bytes : 0;
     }
     if (all) {
-        fprintf(to, "  quantised: %s tensor%s", text_count(n, all), all == 1 ? "" : "s");
+        fprintf(to, "  quantised: %s tensor%s", text_count(n, all), text_plural(all));
         fprintf(to, ", %s of codes and scales", text_bytes(n, bytes));
         print_ways(to, t);
         fputc('\n', to);

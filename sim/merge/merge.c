@@ -1,6 +1,7 @@
 /* merge.c -- see merge.h. */
 #include "merge.h"
 
+#include "../text/words.h"
 #include "join.h"
 
 #include <inttypes.h>
@@ -82,10 +83,10 @@ static void print_part(FILE *to, const char *name, const parts *p)
 {
     char text[512], a[32], b[32];
     const part_head *h = &p->head;
-    fprintf(to, "%s: shard%s ", escape_text(text, sizeof text, name), p->count == 1 ? "" : "s");
+    fprintf(to, "%s: shard%s ", escape_text(text, sizeof text, name), text_plural(p->count));
     print_shards(to, p);
     fprintf(to, ", mpsim %s, %s file%s, %s:", escape_text(text, sizeof text, h->version), text_count(a, h->files),
-            h->files == 1 ? "" : "s", text_bytes(b, h->bytes));
+            text_plural(h->files), text_bytes(b, h->bytes));
     for (size_t i = 0; i < h->words.count; i++) {
         fprintf(to, " --%s", escape_text(text, sizeof text, h->words.items[i].name));
         fprintf(to, " %s", escape_text(text, sizeof text, h->words.items[i].value));

@@ -1,6 +1,7 @@
 /* parts.c -- see parts.h. */
 #include "parts.h"
 
+#include "../array/array.h"
 #include "../cli/progress.h"
 
 #include <inttypes.h>
@@ -86,11 +87,9 @@ static int check_head(const part_head *h, const part_head *first, const char *pa
 
 static int add_section(parts *p, const section *s)
 {
-    section *all = realloc(p->sections, (p->count + 1) * sizeof *all);
-    if (!all)
+    if (array_room(&p->sections, p->count, sizeof *p->sections))
         return fail(EXIT_IO, "out of memory");
-    p->sections = all;
-    all[p->count++] = *s;
+    p->sections[p->count++] = *s;
     p->files += s->counted;
     return 0;
 }

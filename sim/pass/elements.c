@@ -3,6 +3,7 @@
 
 #include "../cli/options.h"
 #include "../trace/temporary.h"
+#include "../trace/whole.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,15 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes: read at once; kept in memory; of rows that are put together. */
-enum { BLOCK = 256 << 10, SMALL = 4 << 20, BAND = 64 << 20 };
+/* Bytes: read at once; kept in memory; loaded there; of rows that are put together. */
+enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 20 };
 
 /* ---- a copy ---- */
-
-static int failed(const elements *e, const char *what, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "%s", what);
-}
 
 static int failed_temporary(const elements *e, trace_error *error)
 {
@@ -26,79 +22,51 @@ static int failed_temporary(const elements *e, trace_error *error)
                            temporary_place(), strerror(errno ? errno : EIO));
 }
 
-static int write_all(const elements *e, const unsigned char *p, size_t n, trace_error *error)
+static int write_all(const elements *e, const void *p, size_t n, trace_error *error)
 {
-    while (n > 0) {
-        errno = 0;
-        const ssize_t done = write(e->file, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return failed_temporary(e, error);
-        p += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    return whole_write(e->file, p, n) ? failed_temporary(e, error) : 0;
 }
 
-static int copy_to_memory(elements *e, uint64_t count, trace_error *error)
+/* Small ones in memory; the others through a block to a file. To the end, where a member's CRC is compared. */
+static int copy_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
 {
-    size_t got;
-    e->memory = malloc((size_t)count * e->width + 1);
-    if (!e->memory)
-        return failed(e, "out of memory", error);
-    for (uint64_t at = 0;; at += got) /* to the end, where a member's CRC is compared */
-        if (trace_read_codes(e->t, e->memory + at * e->width, (size_t)(count - at), &got, error))
-            return -1;
-        else if (got == 0)
-            return 0;
-}
-
-static int copy_to_file(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
-{
-    size_t got = 1;
-    unsigned char *block = malloc(BLOCK);
-    int code = block ? 0 : failed(e, "out of memory", error);
-    if (!code && (e->file = temporary_unnamed()) < 0)
+    const uint64_t count = trace_at(e->t, e->i)->count;
+    const int small = count < SMALL / e->width;
+    const size_t room = small ? (size_t)count : BLOCK / e->width;
+    unsigned char *block = malloc(room * e->width + 1);
+    int code = block ? 0 : trace_no_memory(e->t, error);
+    if (!code && !small && (e->file = temporary_unnamed()) < 0)
         code = failed_temporary(e, error);
-    while (!code && got && !(asked && *asked)) {
-        code = trace_read_codes(e->t, block, BLOCK / e->width, &got, error);
-        if (!code)
+    for (size_t at = 0, got = 1; !code && got && !(asked && *asked); at += small ? got : 0) {
+        code = trace_read_codes(e->t, block + at * e->width, room - at, &got, error);
+        if (!code && !small)
             code = write_all(e, block, got * e->width, error);
     }
-    free(block);
+    if (small)
+        e->memory = block;
+    else
+        free(block);
     return code;
 }
 
 /* As they are stored. */
 static int open_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
 {
-    const uint64_t count = trace_at(e->t, e->i)->count;
     if (trace_is_flat(e->t))
         return 0;
     e->copied = 1;
-    if (trace_select(e->t, e->i, error))
-        return -1;
-    return count < SMALL / e->width ? copy_to_memory(e, count, error) : copy_to_file(e, asked, error);
+    return trace_select(e->t, e->i, error) ? -1 : copy_stored(e, asked, error);
 }
 
 /* ---- reading ---- */
 
 static int read_copy(const elements *e, uint64_t at, unsigned char *to, size_t n, trace_error *error)
 {
+    errno = 0;
     if (e->memory)
         memcpy(to, e->memory + at, n);
-    while (!e->memory && n > 0) {
-        errno = 0;
-        const ssize_t got = pread(e->file, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return failed_temporary(e, error);
-        to += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
+    else if (whole_read_at(e->file, to, n, at) != (ssize_t)n)
+        return failed_temporary(e, error);
     return 0;
 }
 
@@ -181,7 +149,7 @@ static int copy_rows(elements *e, const elements *stored, const volatile sig_ato
     const size_t most = (size_t)(fit < x->shape[0] ? fit : x->shape[0]);
     const size_t room_bytes = most * e->width > BLOCK ? most * e->width : BLOCK;
     unsigned char *band = malloc(most * (size_t)bytes), *room = malloc(room_bytes);
-    int code = band && room ? 0 : failed(e, "out of memory", error);
+    int code = band && room ? 0 : trace_no_memory(e->t, error);
     if (!code && most < x->shape[0] && (e->file = temporary_unnamed()) < 0)
         code = failed_temporary(e, error);
     for (uint64_t row = 0, n; row < x->shape[0] && !code && !(asked && *asked); row += n) {
@@ -227,17 +195,21 @@ void elements_close(elements *e)
 
 int elements_load(elements *e, trace_error *error)
 {
-    const size_t n = (size_t)trace_at(e->t, e->i)->count;
-    unsigned char *memory = e->memory ? e->memory : malloc(n * e->width + 1);
+    const uint64_t count = trace_at(e->t, e->i)->count;
+    if (count > LOADED_MOST / e->width)
+        return 0;
+    if (e->memory)
+        return 1;
+    unsigned char *memory = malloc((size_t)count * e->width + 1);
     if (!memory)
-        return failed(e, "out of memory", error);
-    if (!e->memory && elements_codes(e, 0, memory, n, error)) {
+        return trace_no_memory(e->t, error);
+    if (elements_codes(e, 0, memory, (size_t)count, error)) {
         free(memory);
         return -1;
     }
     e->memory = memory;
     e->copied = 1;
-    return 0;
+    return 1;
 }
 
 /* ---- numbers ---- */

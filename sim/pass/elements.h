@@ -46,7 +46,8 @@ int elements_open(elements *e, trace *t, size_t i, elements_order order, const v
                   trace_error *error);
 void elements_close(elements *e);
 
-/* elements_load -- copy them to memory, whatever they are. 0, or -1 with *error. */
+/* elements_load -- keep all in memory if they are few enough: then single ones cost less. 1, or 0 if they are too many,
+ * or -1 with *error. */
 int elements_load(elements *e, trace_error *error);
 
 /* elements_codes -- n of them from `first` on. 0, or -1 with *error. */

@@ -70,7 +70,8 @@ typedef struct block_reader {
 /* block_read -- the numbers of a tile, row by row, as elements_floats gives them. 0, or -1 with *error. */
 int block_read(const block_reader *r, const block_part *p, float *x, elements_beyond *beyond, trace_error *error);
 
-/* block_transpose -- rows x cols elements become cols x rows: binary32 numbers, or bytes. */
+/* block_transpose -- `to`, cols x rows, is the transpose of `from`, rows x cols, which it does not overlap: of binary32
+ * numbers; _bytes: of bytes. */
 void block_transpose(float *to, const float *from, size_t rows, size_t cols);
 void block_transpose_bytes(uint8_t *to, const uint8_t *from, size_t rows, size_t cols);
 

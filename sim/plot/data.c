@@ -74,10 +74,10 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
 static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
 {
     const int scaled = plot_item_scaled(item, d->report);
-    const json_t *casts = json_object_get(item, "formats");
+    const json_t *casts;
     size_t i;
     json_t *cast;
-    int code = json_is_array(casts) ? 0 : plot_wrong_member(d->report, "formats", "an array");
+    int code = plot_get_array(d->report, item, "formats", &casts);
     json_array_foreach (casts, i, cast) {
         const char *name;
         double scale;
@@ -105,18 +105,16 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
     if (!h || json_is_null(h))
         return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
                                "--histogram", d->report->path);
-    const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
+    const json_t *counts, *first = json_object_get(h, "first");
     const int scaled = plot_item_scaled(item, d->report);
-    if (!json_is_array(counts))
-        return plot_wrong_member(d->report, "counts", "an array");
+    int code = plot_get_array(d->report, h, "counts", &counts);
     const size_t n = json_array_size(counts);
-    if (n == 0)
-        return 0;
+    if (code || n == 0)
+        return code;
     const json_int_t e = json_integer_value(first);
     if (!json_is_integer(first) || e < PLOT_EXPONENT_MIN || e > PLOT_EXPONENT_MAX ||
         n > (size_t)(PLOT_EXPONENT_MAX - e) + 1)
         return plot_malformed(d->report, "a histogram has exponents beyond those of binary64");
-    int code = 0;
     for (size_t i = 0; !code && i < n; i++) {
         const json_t *v = json_array_get(counts, i);
         if (!json_is_integer(v) || json_integer_value(v) < 0)

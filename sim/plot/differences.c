@@ -22,18 +22,6 @@ static int choose(plot_differences *d, const plot_selection *s, uint64_t *step)
 
 /* ---- one item ---- */
 
-/* A number that the report may have written as a string. */
-static int get_number(const plot_report *r, const json_t *item, const char *key, double *x)
-{
-    const json_t *v = json_object_get(item, key);
-    const char *s = json_string_value(v);
-    *x = json_is_number(v) ? json_number_value(v)
-         : s && strcmp(s, "Infinity") == 0  ? HUGE_VAL
-         : s && strcmp(s, "-Infinity") == 0 ? -HUGE_VAL
-                                            : (double)NAN;
-    return v && (json_is_number(v) || s) ? 0 : plot_wrong_member(r, key, "a number");
-}
-
 /* Whether one of two counts, of A and B, is larger. */
 static int is_uneven(const json_t *item, const char *key)
 {
@@ -59,7 +47,9 @@ static int get_cell(const plot_differences *d, const json_t *item, plot_cell *ce
         return 0;
     if (is_uneven(item, "nan") || is_uneven(item, "inf"))
         cell->state = PLOT_CELL_BROKEN;
-    code = get_number(d->report, item, d->by_sqnr ? "sqnr_db" : "max_ulp", &x);
+    const char *key = d->by_sqnr ? "sqnr_db" : "max_ulp";
+    if (!plot_is_number(json_object_get(item, key), &x))
+        code = plot_wrong_member(d->report, key, "a number");
     cell->value = d->by_sqnr ? x : x >= 1 ? log2(x) : 0;
     if (!isfinite(cell->value))
         cell->value = cell->value > 0 ? 400 : -400; /* beyond what decibels of binary64 can be */

@@ -2,7 +2,6 @@
 #include "noise.h"
 
 #include <math.h>
-#include <string.h>
 
 int plot_held_read(plot_held *of, const plot_report *r, const json_t *item)
 {
@@ -26,17 +25,12 @@ int plot_held_read(plot_held *of, const plot_report *r, const json_t *item)
  * compared, 0 if only zeros were, and not known otherwise. */
 int plot_noise_add(plot_noise *to, const plot_report *r, const json_t *cast, const plot_held *of)
 {
-    const json_t *sqnr = json_object_get(cast, "sqnr_db"), *mse = json_object_get(cast, "mse"),
-                 *compared = json_object_get(cast, "compared");
-    const char *text = json_string_value(sqnr);
-    if (text ? strcmp(text, "NaN") && strcmp(text, "Infinity") && strcmp(text, "-Infinity")
-             : !json_is_number(sqnr))
+    const json_t *mse = json_object_get(cast, "mse"), *compared = json_object_get(cast, "compared");
+    double sqnr;
+    if (!plot_is_number(json_object_get(cast, "sqnr_db"), &sqnr))
         return plot_wrong_member(r, "sqnr_db", "decibels");
     to->items++;
-    to->sqnr = !text                     ? json_number_value(sqnr)
-               : strcmp(text, "NaN") == 0 ? (double)NAN
-               : *text == '-'             ? -HUGE_VAL
-                                          : HUGE_VAL;
+    to->sqnr = sqnr;
     const json_int_t n = json_is_integer(compared) ? json_integer_value(compared) : -1;
     if (n == 0)
         return 0;

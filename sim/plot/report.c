@@ -4,6 +4,7 @@
 #include "../cli/textfile.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,28 @@ int plot_get_string(const plot_report *r, const json_t *object, const char *key,
 {
     *s = json_string_value(json_object_get(object, key));
     return *s ? 0 : plot_wrong_member(r, key, "a string");
+}
+
+int plot_get_array(const plot_report *r, const json_t *object, const char *key, const json_t **list)
+{
+    *list = json_object_get(object, key);
+    return json_is_array(*list) ? 0 : plot_wrong_member(r, key, "an array");
+}
+
+int plot_is_number(const json_t *v, double *x)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"NaN", (double)NAN}, {"Infinity", HUGE_VAL}, {"-Infinity", -HUGE_VAL}};
+    const char *text = json_string_value(v);
+    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(text, words[i].text) == 0) {
+            *x = words[i].value;
+            return 1;
+        }
+    *x = json_number_value(v);
+    return json_is_number(v);
 }
 
 int plot_listed(const option_list *l, const char *text, int glob)

@@ -48,5 +48,9 @@ int plot_wrong_member(const plot_report *r, const char *key, const char *what);
 int plot_get_count(const plot_report *r, const json_t *object, const char *key, uint64_t *n);
 int plot_get_magnitude(const plot_report *r, const json_t *object, const char *key, double *x);
 int plot_get_string(const plot_report *r, const json_t *object, const char *key, const char **s);
+int plot_get_array(const plot_report *r, const json_t *object, const char *key, const json_t **list);
+
+/* plot_is_number -- whether v is a number, as reports write them: "NaN", "Infinity" and "-Infinity" are strings. */
+int plot_is_number(const json_t *v, double *x);
 
 #endif

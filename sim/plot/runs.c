@@ -38,22 +38,12 @@ static int find_column(plot_runs *s, const char *wanted)
 
 /* ---- one step ---- */
 
-/* A number; the report writes "NaN", "Infinity" and "-Infinity" as strings. */
+/* A loss: not below 0, or not finite. */
 static int get_loss(const plot_runs *s, const json_t *step, double *loss)
 {
-    static const struct {
-        const char *text;
-        double value;
-    } words[] = {{"NaN", (double)NAN}, {"Infinity", HUGE_VAL}, {"-Infinity", -HUGE_VAL}};
-    const json_t *v = json_object_get(step, "loss");
-    const char *text = json_string_value(v);
-    *loss = json_number_value(v);
-    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(text, words[i].text) == 0) {
-            *loss = words[i].value;
-            return 0;
-        }
-    return json_is_number(v) && *loss >= 0 ? 0 : plot_wrong_member(s->report, "loss", "a loss");
+    return plot_is_number(json_object_get(step, "loss"), loss) && (*loss >= 0 || !isfinite(*loss))
+               ? 0
+               : plot_wrong_member(s->report, "loss", "a loss");
 }
 
 /* What the column counts in a step: {"nonzero", "lost"} of a kind of tensor, or "updates" and
@@ -145,8 +135,8 @@ static int read_all(plot_runs *s, const plot_selection *selection)
 {
     size_t i;
     json_t *item;
-    const json_t *runs = json_object_get(s->report->json, "runs");
-    int code = json_is_array(runs) ? 0 : plot_wrong_member(s->report, "runs", "an array");
+    const json_t *runs;
+    int code = plot_get_array(s->report, s->report->json, "runs", &runs);
     for (size_t k = 0; k < s->n_runs; k++)
         free(s->runs[k].points);
     memset(s->runs, 0, sizeof s->runs);

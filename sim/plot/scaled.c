@@ -94,10 +94,10 @@ static int add_cast(const plot_scaled *s, plot_scaled_cast *c, const json_t *cas
 
 static int add_casts(const plot_scaled *s, plot_curve *c, const json_t *item, const plot_held *of)
 {
-    const json_t *casts = json_object_get(item, "formats");
+    const json_t *casts;
     size_t i;
     json_t *cast;
-    int code = json_is_array(casts) ? 0 : plot_wrong_member(s->report, "formats", "an array");
+    int code = plot_get_array(s->report, item, "formats", &casts);
     json_array_foreach (casts, i, cast) {
         const char *name = NULL;
         double scale = 0;

@@ -42,11 +42,11 @@ static const json_t *find_format(const json_t *formats, const char *name, size_t
 
 int plot_choose_formats(plot_formats *l, const plot_report *r, const option_list *wanted)
 {
-    const json_t *formats = json_object_get(r->json, "formats");
+    const json_t *formats;
     size_t i;
     json_t *f;
     l->count = 0;
-    int code = json_is_array(formats) ? 0 : plot_wrong_member(r, "formats", "an array");
+    int code = plot_get_array(r, r->json, "formats", &formats);
     if (!code && wanted->count == 0)
         json_array_foreach (formats, i, f)
             if (!code)
@@ -106,13 +106,11 @@ static int add_wanted(scale_list *l, const plot_report *r, const json_t *scales,
 
 int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *wanted)
 {
-    const json_t *scales = json_object_get(json_object_get(r->json, "config"), "scales");
+    const json_t *scales;
     size_t i;
     json_t *v;
-    int code = 0;
+    int code = plot_get_array(r, json_object_get(r->json, "config"), "scales", &scales);
     l->count = 0;
-    if (!json_is_array(scales))
-        return plot_wrong_member(r, "scales", "an array");
     json_array_foreach (scales, i, v) {
         if (!json_is_number(v) || !(json_number_value(v) > 0))
             return plot_malformed(r, "a scale is not a number above zero");

@@ -64,11 +64,10 @@ static int add_model(plot_sweep *s, const char *name, const char *format)
     return 0;
 }
 
-/* The error of an item; the report writes "NaN" and "Infinity" as strings. */
+/* The error of an item. */
 static int get_error(const plot_sweep *s, const json_t *item, double *error)
 {
     uint64_t count = 0, not_finite = 0;
-    const json_t *v = json_object_get(item, s->column);
     int code = plot_get_count(s->report, item, "count", &count);
     if (!code)
         code = plot_get_count(s->report, item, "not_finite", &not_finite);
@@ -76,12 +75,10 @@ static int get_error(const plot_sweep *s, const json_t *item, double *error)
         code = plot_malformed(s->report, "more results are not finite than there are");
     if (code)
         return code;
-    const char *text = json_string_value(v);
-    const double x = json_number_value(v);
-    if (text ? strcmp(text, "NaN") && strcmp(text, "Infinity") && strcmp(text, "-Infinity")
-             : !json_is_number(v) || (s->relative && x < 0))
+    double x;
+    if (!plot_is_number(json_object_get(item, s->column), &x) || (s->relative && isfinite(x) && x < 0))
         return plot_wrong_member(s->report, s->column, "an error");
-    *error = text || not_finite ? PLOT_NOT_FINITE : fabs(x);
+    *error = !isfinite(x) || not_finite ? PLOT_NOT_FINITE : fabs(x);
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* targets.c -- see targets.h. A report is untrusted: every member is checked. */
 #include "targets.h"
 
+#include "../text/words.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -146,11 +148,11 @@ static int row_of(plot_targets *t, const json_t *item, plot_row **row)
 static int add_formats(plot_targets *t, plot_row *row, const json_t *item, const plot_held *of,
                        const plot_selection *selection, const scale_list *scales)
 {
-    const json_t *casts = json_object_get(item, "formats");
+    const json_t *casts;
     const int scaled = plot_item_scaled(item, t->report);
     size_t i, at;
     json_t *cast;
-    int code = json_is_array(casts) ? 0 : plot_wrong_member(t->report, "formats", "an array");
+    int code = plot_get_array(t->report, item, "formats", &casts);
     json_array_foreach (casts, i, cast) {
         const char *name = NULL;
         double scale = 0;
@@ -173,16 +175,15 @@ static int add_formats(plot_targets *t, plot_row *row, const json_t *item, const
 static int add_scales(const plot_targets *t, plot_effect *e, const json_t *block)
 {
     const json_t *h = json_object_get(block, "scales");
-    const json_t *counts = json_object_get(h, "counts"), *first = json_object_get(h, "first");
+    const json_t *counts, *first = json_object_get(h, "first");
     uint64_t zero, nonfinite;
     int code = plot_get_count(t->report, h, "zero", &zero);
     code = code ? code : plot_get_count(t->report, h, "nonfinite", &nonfinite);
     code = code ? code : add_count(t, &e->scale_zero, zero);
     code = code ? code : add_count(t, &e->scale_nonfinite, nonfinite);
+    code = code ? code : plot_get_array(t->report, h, "counts", &counts);
     if (code)
         return code;
-    if (!json_is_array(counts))
-        return plot_wrong_member(t->report, "counts", "an array");
     const size_t n = json_array_size(counts);
     const json_int_t from = json_integer_value(first);
     if (n && (!json_is_integer(first) || from < MPSIM_SCALE_MIN || from > MPSIM_SCALE_MAX ||
@@ -221,10 +222,10 @@ static int add_block(const plot_targets *t, plot_effect *e, const json_t *block,
 static int add_blocks(plot_targets *t, plot_row *row, const json_t *item, const plot_held *of,
                       const plot_selection *selection)
 {
-    const json_t *blocks = json_object_get(item, "blocks");
+    const json_t *blocks = NULL;
     size_t i, at;
     json_t *block;
-    int code = !blocks || json_is_array(blocks) ? 0 : plot_wrong_member(t->report, "blocks", "an array");
+    int code = json_object_get(item, "blocks") ? plot_get_array(t->report, item, "blocks", &blocks) : 0;
     json_array_foreach (blocks, i, block) {
         const char *name = NULL, *axis = NULL;
         code = code ? code : plot_get_string(t->report, block, "recipe", &name);
@@ -372,7 +373,7 @@ void plot_targets_put_note(FILE *to, const plot_targets *t)
     }
     if (t->not_finite)
         fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, t->not_finite,
-                t->not_finite == 1 ? "" : "s");
+                text_plural(t->not_finite));
     fprintf(to, "'\naxes = '%s%s%s'\n", t->has_columns ? "\xe2\x86\x93 along columns" : "",
             t->has_columns && t->has_requantised ? "; " : "",
             t->has_requantised ? "\xe2\x86\x92\xe2\x86\x93 along rows, then columns" : "");

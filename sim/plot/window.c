@@ -2,6 +2,7 @@
  * scale, and the safe scales. */
 #include "window.h"
 
+#include "../text/words.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -171,7 +172,7 @@ static void put_note(FILE *to, const plot_scaled *s)
     }
     if (broken)
         fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, broken,
-                broken == 1 ? "" : "s");
+                text_plural(broken));
     fputs("'\n", to);
 }
 

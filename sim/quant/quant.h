@@ -40,7 +40,6 @@ const char *quant_packing_name(quant_packing p);
 /* What cuBLAS and the tensor cores of Blackwell read: tiles of 128 x 4 scales, 512 bytes each, row-major; in a tile
  * scale (o, i) is byte (o % 32) * 16 + o / 32 * 4 + i. i counts the blocks along which products are summed, o the
  * other way. Places beyond the matrix are 0. */
-uint64_t quant_swizzled_count(uint64_t outer, uint64_t inner);
 uint64_t quant_swizzled_index(uint64_t o, uint64_t i, uint64_t inner);
 
 /* ---- forms (form.c) ---- */

@@ -8,11 +8,6 @@
 
 enum { TILE_OUTER = 128, TILE_INNER = 4, TILE = TILE_OUTER * TILE_INNER };
 
-uint64_t quant_swizzled_count(uint64_t outer, uint64_t inner)
-{
-    return quant_up(outer, TILE_OUTER) * quant_up(inner, TILE_INNER) * TILE;
-}
-
 uint64_t quant_swizzled_index(uint64_t o, uint64_t i, uint64_t inner)
 {
     const uint64_t tile = o / TILE_OUTER * quant_up(inner, TILE_INNER) + i / TILE_INNER;

@@ -1,6 +1,9 @@
 /* cast.c -- the casts of a step, and the FP8 state behind them; see state.h. */
 #include "state.h"
 
+#include "../array/array.h"
+#include "../pass/tiles.h"
+
 #include <train/step.h>
 
 #include <math.h>
@@ -11,24 +14,10 @@
 
 cast_state *replay_state(replay *r, const char *name)
 {
-    const ptrdiff_t at = nameindex_find(&r->state_names, name);
-    if (at >= 0)
-        return &r->states[at];
-    cast_state *states = realloc(r->states, (r->n_states + 1) * sizeof *states);
-    if (!states)
-        return NULL;
-    r->states = states;
-    cast_state *s = &states[r->n_states];
-    memset(s, 0, sizeof *s);
-    s->name = strdup(name);
-    if (!s->name)
-        return NULL;
-    s->mine = replay_is_mine(r, name);
-    if (nameindex_add(&r->state_names, s->name, r->n_states)) {
-        free(s->name);
-        return NULL;
-    }
-    r->n_states++;
+    const size_t known = r->n_states;
+    cast_state *s = nameindex_item(&r->state_names, &r->states, &r->n_states, sizeof *s, name);
+    if (s && r->n_states > known)
+        s->mine = replay_is_mine(r, name);
     return s;
 }
 
@@ -98,14 +87,8 @@ static int add_cast(replay *r, const char *kind, const char *suffix, const char 
     if (!s)
         return -1;
     s->mine = replay_is_mine(r, tensor);
-    if (r->n_casts == r->room_casts) {
-        const size_t room = r->room_casts ? 2 * r->room_casts : 64;
-        replay_cast *casts = realloc(r->casts, room * sizeof *casts);
-        if (!casts)
-            return -1;
-        r->casts = casts;
-        r->room_casts = room;
-    }
+    if (array_room(&r->casts, r->n_casts, sizeof *r->casts))
+        return -1;
     replay_cast *c = &r->casts[r->n_casts++];
     memset(c, 0, sizeof *c);
     c->name = s->name;
@@ -236,9 +219,7 @@ static float *transposed(const replay_casting *how, const mpsim_format *f, const
     float *t = malloc((how->n ? how->n : 1) * sizeof *t);
     if (!t)
         return NULL;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < how->cols; j++)
-            t[j * rows + i] = y[i * how->cols + j];
+    block_transpose(t, y, rows, how->cols);
     if (!how->place->hadamard)
         return t;
     for (size_t j = 0; j < how->cols && rows; j++)

@@ -6,6 +6,8 @@
  * integers: "tokens (Embedding): ..." in mpsim.not_recorded. */
 #include "state.h"
 
+#include "../array/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,15 +20,11 @@ static int add(replay *r, const char *layer, size_t n, uint64_t rank)
     snprintf(name, sizeof name, "%.*s", (int)n, layer);
     if (nameindex_find(&r->weight_ranks, name) >= 0)
         return 0;
-    char **grown = realloc(r->layer_names, (r->n_layer_names + 1) * sizeof *grown);
-    if (!grown)
+    char *copy = array_room(&r->layer_names, r->n_layer_names, sizeof *r->layer_names) ? NULL : strdup(name);
+    if (!copy)
         return replay_no_memory();
-    r->layer_names = grown;
-    grown[r->n_layer_names] = strdup(name);
-    if (!grown[r->n_layer_names])
-        return replay_no_memory();
-    r->n_layer_names++;
-    return nameindex_add(&r->weight_ranks, grown[r->n_layer_names - 1], rank) ? replay_no_memory() : 0;
+    r->layer_names[r->n_layer_names++] = copy;
+    return nameindex_add(&r->weight_ranks, copy, rank) ? replay_no_memory() : 0;
 }
 
 /* The weights of a file: those named so, or the others. */

@@ -1,7 +1,10 @@
 /* replay.c -- see replay.h: from files to steps. */
 #include "state.h"
 
+#include "../array/array.h"
+#include "../cli/target.h"
 #include "../cli/world.h"
+#include "../text/words.h"
 
 #include <train/step.h>
 
@@ -11,14 +14,6 @@
 #include <string.h>
 
 /* ---- tensors ---- */
-
-/* Whether every number of f is a binary32 number. */
-static int is_narrow(const mpsim_format *f)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
-}
 
 /* The next numbers of the selected tensor as binary32, which they are. */
 static int read_narrow(trace *t, float *y, size_t n, size_t *got, trace_error *error)
@@ -56,13 +51,13 @@ static int read_values(trace *t, size_t i, int mine, record_values *v, trace_err
     size_t at = 0, got = 0;
     *v = (record_values){NULL, NULL};
     if (tensor->count < SIZE_MAX / sizeof(double)) {
-        if (is_narrow(tensor->format))
+        if (format_is_narrow(tensor->format))
             v->narrow = malloc((n ? n : 1) * sizeof *v->narrow);
         else
             v->wide = malloc((n ? n : 1) * sizeof *v->wide);
     }
     if (!values_there(v))
-        return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
+        return trace_no_memory(t, error);
     int bad = mine && trace_select(t, i, error);
     if (!bad && mine)
         do {
@@ -89,23 +84,14 @@ static void place_parameter(const replay *r, parameter *p)
 
 static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)
 {
-    const ptrdiff_t at = nameindex_find(&r->parameter_names, name);
-    if (at >= 0)
-        return &r->parameters[at];
-    parameter *grown = realloc(r->parameters, (r->n_parameters + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    r->parameters = grown;
-    parameter *p = &grown[r->n_parameters];
-    memset(p, 0, sizeof *p);
+    const size_t known = r->n_parameters;
+    parameter *p = nameindex_item(&r->parameter_names, &r->parameters, &r->n_parameters, sizeof *p, name);
+    if (!p || r->n_parameters == known)
+        return p;
     const char *dot = strrchr(name, '.');
-    p->name = strdup(name);
     p->layer = dot ? strndup(name, (size_t)(dot - name)) : strdup(name);
-    if (!p->name || !p->layer || nameindex_add(&r->parameter_names, p->name, r->n_parameters)) {
-        free(p->name);
-        free(p->layer);
+    if (!p->layer)
         return NULL;
-    }
     p->count = tensor->count;
     p->mine = replay_tensor_is_mine(r, tensor);
     p->n = p->mine ? (size_t)tensor->count : 0;
@@ -115,17 +101,14 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     p->kernel = tensor->rank > 1 ? (size_t)tensor->shape[tensor->rank - 2] : 1;
     p->weight_rank = replay_weight_rank(r, p->layer);
     place_parameter(r, p);
-    r->n_parameters++;
     return p;
 }
 
 static int add_gradient(parameter *p, record_values x)
 {
-    record_values *grads = realloc(p->grads, (p->ranks + 1) * sizeof *grads);
-    if (!grads)
+    if (array_room(&p->grads, p->ranks, sizeof *p->grads))
         return -1;
-    p->grads = grads;
-    grads[p->ranks++] = x;
+    p->grads[p->ranks++] = x;
     return 0;
 }
 
@@ -317,7 +300,7 @@ static int check_ranks(const replay *r)
         return 0;
     if (r->record.world && r->record.world != r->files)
         return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu file%s, but %" PRIu64
-                               " ranks (mpsim.world)", r->step, r->files, r->files == 1 ? "" : "s",
+                               " ranks (mpsim.world)", r->step, r->files, text_plural(r->files),
                     r->record.world);
     for (size_t i = 0; i < r->n_parameters; i++)
         if (r->parameters[i].ranks && r->parameters[i].ranks != r->files)

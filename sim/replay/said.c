@@ -3,6 +3,7 @@
 
 #include "../policy/muon.h"
 #include "../report/step.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -31,7 +32,7 @@ static void text_settings(FILE *to, const replay_total *t)
         fprintf(to, "%s%s", n++ ? "           " : "optimizer  ",
                 step_optimizer_text(line, sizeof line, &s->optimizer));
         if (used > 1)
-            fprintf(to, ", of %zu parameter%s", s->parameters, s->parameters == 1 ? "" : "s");
+            fprintf(to, ", of %zu parameter%s", s->parameters, text_plural(s->parameters));
         fputc('\n', to);
     }
     if (used > n)

@@ -6,6 +6,7 @@
  * of all ranks that recorded them, and so is a tensor of a layer, over all steps: the FP8 state stays with it. */
 #include "state.h"
 
+#include "../array/array.h"
 #include "../cli/world.h"
 
 #include <stdio.h>
@@ -47,26 +48,6 @@ int replay_tensor_is_mine(const replay *r, const trace_tensor *t)
 {
     char name[2 * REPLAY_NAME_MAX];
     return replay_is_mine(r, name_of(name, t));
-}
-
-static replay_piece *add_piece(replay_division *d, const char *key)
-{
-    if (d->count == d->room) {
-        const size_t room = d->room ? 2 * d->room : 64;
-        replay_piece *items = realloc(d->items, room * sizeof *items);
-        if (!items)
-            return NULL;
-        d->items = items;
-        d->room = room;
-    }
-    replay_piece *p = &d->items[d->count];
-    *p = (replay_piece){.key = strdup(key)};
-    if (!p->key || nameindex_add(&d->index, p->key, d->count)) {
-        free(p->key);
-        return NULL;
-    }
-    d->count++;
-    return p;
 }
 
 /* Parameters first, which take memory for good; the largest first. */
@@ -122,8 +103,7 @@ int replay_divide(replay *r, const trace *t)
         if (!replay_wants(r, tensor))
             continue;
         const char *key = key_of(name_of(name, tensor));
-        const ptrdiff_t at = nameindex_find(&d->index, key);
-        replay_piece *p = at >= 0 ? &d->items[at] : add_piece(d, key);
+        replay_piece *p = nameindex_item(&d->index, &d->items, &d->count, sizeof *p, key);
         if (!p)
             return replay_no_memory();
         p->bytes += tensor->count * mpsim_format_code_bytes(tensor->format);
@@ -172,29 +152,6 @@ int replay_share_facts(replay_facts *f)
 
 /* ---- what the first process reports ---- */
 
-/* Bytes one after the other. */
-typedef struct packet {
-    char *bytes;
-    size_t n, room;
-    int bad;
-} packet;
-
-static void put(packet *p, const void *bytes, size_t n)
-{
-    if (p->room - p->n < n) {
-        const size_t room = 2 * (p->n + n);
-        char *grown = realloc(p->bytes, room);
-        if (!grown) {
-            p->bad = 1;
-            return;
-        }
-        p->bytes = grown;
-        p->room = room;
-    }
-    memcpy(p->bytes + p->n, bytes, n);
-    p->n += n;
-}
-
 /* What is sent of a cast or of a weight, with its place; the pointers in it are the receiver's own. */
 typedef struct sent_cast {
     size_t at;
@@ -222,7 +179,7 @@ static const cast_state *state_of(const replay *r, const replay_cast *c)
     return &r->states[nameindex_find(&r->state_names, c->name)];
 }
 
-static void pack(const replay *r, packet *p)
+static void pack(const replay *r, array_bytes *p)
 {
     sent_head head = {0, 0, {{.broken = 0}}};
     memcpy(head.distances, r->distances, sizeof head.distances);
@@ -230,7 +187,7 @@ static void pack(const replay *r, packet *p)
         head.casts += (size_t)state_of(r, &r->casts[i])->mine;
     for (size_t i = 0; i < r->n_parameters; i++)
         head.weights += (size_t)r->parameters[i].mine;
-    put(p, &head, sizeof head);
+    array_put(p, &head, sizeof head);
     for (size_t i = 0; i < r->n_casts; i++) {
         const replay_cast *c = &r->casts[i];
         sent_cast s = {.at = i, .cast = *c};
@@ -238,12 +195,12 @@ static void pack(const replay *r, packet *p)
             continue;
         if (c->history)
             memcpy(s.history, c->history + c->n_history - shown(c), shown(c) * sizeof *s.history);
-        put(p, &s, sizeof s);
+        array_put(p, &s, sizeof s);
     }
     for (size_t i = 0; i < r->n_parameters; i++) {
         const sent_weight s = {i, r->weights[i]};
         if (r->parameters[i].mine)
-            put(p, &s, sizeof s);
+            array_put(p, &s, sizeof s);
     }
 }
 
@@ -298,12 +255,12 @@ static int take(void *context, int rank, const void *bytes, size_t n)
 
 int replay_collect(replay *r)
 {
-    packet p = {NULL, 0, 0, 0};
+    array_bytes p = {.n = 0};
     if (world_size() == 1)
         return 0;
     if (world_rank())
         pack(r, &p);
-    const int code = p.bad ? replay_no_memory() : world_collect(p.bytes, p.n, take, r);
-    free(p.bytes);
+    const int code = p.failed ? replay_no_memory() : world_collect(p.p, p.n, take, r);
+    free(p.p);
     return code;
 }

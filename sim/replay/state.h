@@ -156,7 +156,7 @@ typedef struct replay_piece {
 typedef struct replay_division {
     nameindex index; /* of the keys */
     replay_piece *items;
-    size_t count, room;
+    size_t count;
     uint64_t *loads; /* of the processes, in bytes of a step */
 } replay_division;
 
@@ -204,7 +204,7 @@ typedef struct replay {
     char **layer_names;     /* of these */
     size_t n_layer_names;
     replay_cast *casts;
-    size_t n_casts, room_casts;
+    size_t n_casts;
     struct replay_worker *workers; /* a thread's own */
     replay_weight *weights;
 

@@ -51,22 +51,10 @@ static void replay_counts_add(replay_counts *to, const replay_cast *c)
 
 static replay_tensor *find_tensor(replay_total *t, const char *name)
 {
-    const ptrdiff_t at = nameindex_find(&t->names, name);
-    if (at >= 0)
-        return &t->tensors[at];
-    replay_tensor *grown = realloc(t->tensors, (t->n_tensors + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    t->tensors = grown;
-    replay_tensor *e = &grown[t->n_tensors];
-    memset(e, 0, sizeof *e);
-    e->name = strdup(name);
-    e->worst_sqnr = (double)INFINITY;
-    if (!e->name || nameindex_add(&t->names, e->name, t->n_tensors)) {
-        free(e->name);
-        return NULL;
-    }
-    t->n_tensors++;
+    const size_t known = t->n_tensors;
+    replay_tensor *e = nameindex_item(&t->names, &t->tensors, &t->n_tensors, sizeof *e, name);
+    if (e && t->n_tensors > known)
+        e->worst_sqnr = (double)INFINITY;
     return e;
 }
 
@@ -74,21 +62,7 @@ static replay_tensor *find_tensor(replay_total *t, const char *name)
 
 static replay_difference *find_difference(replay_total *t, const char *name)
 {
-    const ptrdiff_t at = nameindex_find(&t->differing_names, name);
-    if (at >= 0)
-        return &t->differing[at];
-    replay_difference *grown = realloc(t->differing, (t->n_differing + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    t->differing = grown;
-    replay_difference *d = &grown[t->n_differing];
-    *d = (replay_difference){.name = strdup(name)};
-    if (!d->name || nameindex_add(&t->differing_names, d->name, t->n_differing)) {
-        free(d->name);
-        return NULL;
-    }
-    t->n_differing++;
-    return d;
+    return nameindex_item(&t->differing_names, &t->differing, &t->n_differing, sizeof *t->differing, name);
 }
 
 static int add_differences(replay_total *t, const replay_weight *w)
@@ -130,21 +104,11 @@ int replay_total_doubts(const replay_total *t)
 
 static int add_moments(replay_total *t, const replay_weight *w)
 {
-    ptrdiff_t at = nameindex_find(&t->stored_names, w->name);
+    replay_stored *s = nameindex_item(&t->stored_names, &t->stored, &t->n_stored, sizeof *s, w->name);
     replay_moments_add(&t->moments, &w->moments);
-    if (at < 0) {
-        replay_stored *grown = realloc(t->stored, (t->n_stored + 1) * sizeof *grown);
-        if (!grown)
-            return -1;
-        t->stored = grown;
-        grown[t->n_stored] = (replay_stored){.name = strdup(w->name)};
-        if (!grown[t->n_stored].name || nameindex_add(&t->stored_names, grown[t->n_stored].name, t->n_stored)) {
-            free(grown[t->n_stored].name);
-            return -1;
-        }
-        at = (ptrdiff_t)t->n_stored++;
-    }
-    replay_moments_add(&t->stored[at].sum, &w->moments);
+    if (!s)
+        return -1;
+    replay_moments_add(&s->sum, &w->moments);
     return 0;
 }
 

@@ -39,7 +39,6 @@ const char *text_share(char *out, uint64_t part, uint64_t whole);
 const char *text_number(char *out, double x);
 const char *text_scale(char *out, double x); /* 1, 1000, 2^16: all digits */
 const char *text_bytes(char *out, uint64_t n); /* "1.5 KiB" */
-const char *text_plural(uint64_t n);           /* "" for one, else "s" */
 
 /* Cells: a share of `whole`, nothing where that is 0; bytes, nothing for 0. */
 void table_share(table *t, uint64_t part, uint64_t whole);

@@ -1,7 +1,9 @@
 /* table.c -- aligned text tables and short numbers; see report.h. */
 #include "report.h"
 
+#include "../array/array.h"
 #include "../text/escape.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +20,7 @@ struct table {
     int left[COLUMNS_MAX];
     int columns;
     char **cells;
-    size_t count, room;
+    size_t count;
     int failed;
 };
 
@@ -47,15 +49,9 @@ void table_cell(table *t, const char *format, ...)
 {
     if (!t || t->failed)
         return;
-    if (t->count == t->room) {
-        const size_t room = t->room ? 2 * t->room : 64;
-        char **cells = realloc(t->cells, room * sizeof *cells);
-        if (!cells) {
-            t->failed = incomplete = 1;
-            return;
-        }
-        t->cells = cells;
-        t->room = room;
+    if (array_room(&t->cells, t->count, sizeof *t->cells)) {
+        t->failed = incomplete = 1;
+        return;
     }
     va_list args;
     va_start(args, format);
@@ -156,11 +152,6 @@ void table_free(table *t)
 
 /* ---- numbers ---- */
 
-const char *text_plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 const char *text_count(char *out, uint64_t n)
 {
     char digits[24];
@@ -246,20 +237,6 @@ void table_bytes(table *t, uint64_t n)
 
 void text_wrapped(FILE *to, const char *title, const char *text)
 {
-    const int indent = (int)strlen(title);
-    int column = indent;
     fputs(title, to);
-    while (*text) {
-        const char *comma = strstr(text, ", "); /* not those of 12,345 */
-        size_t n = comma ? (size_t)(comma - text) : strlen(text);
-        if (column > indent && column + (int)n + 1 > 100) {
-            column = fprintf(to, "\n%*s", indent, "") - 1;
-            n -= *text == ' ';
-            text += *text == ' ';
-        }
-        n += text[n] == ',';
-        column += fprintf(to, "%.*s", (int)n, text);
-        text += n;
-    }
-    fputc('\n', to);
+    text_wrap(to, (int)strlen(title), 100, ", ", text); /* not at the commas of 12,345 */
 }

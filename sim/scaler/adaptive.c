@@ -1,6 +1,7 @@
 /* adaptive.c -- see adaptive.h. */
 #include "adaptive.h"
 
+#include "../array/array.h"
 #include "../cli/steps.h"
 #include "run.h"
 
@@ -206,14 +207,8 @@ static int count_losses(pass *p, size_t at, adaptive_row *row, trace_error *erro
 
 static int add_row(adaptive_run *r, const adaptive_row *row)
 {
-    if (r->count == r->room) {
-        const size_t room = r->room ? 2 * r->room : 64;
-        adaptive_row *rows = realloc(r->rows, room * sizeof *rows);
-        if (!rows)
-            return fail(EXIT_IO, "out of memory");
-        r->rows = rows;
-        r->room = room;
-    }
+    if (array_room(&r->rows, r->count, sizeof *r->rows))
+        return fail(EXIT_IO, "out of memory");
     r->rows[r->count++] = *row;
     return 0;
 }
@@ -298,7 +293,7 @@ void adaptive_clear(adaptive_run *r)
 {
     free(r->rows);
     r->rows = NULL;
-    r->count = r->room = 0;
+    r->count = 0;
 }
 
 /* ---- the report ---- */

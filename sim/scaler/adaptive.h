@@ -26,7 +26,7 @@ typedef struct adaptive_row {
 
 typedef struct adaptive_run {
     adaptive_row *rows;
-    size_t count, room;
+    size_t count;
     int unscaled;         /* gradients recorded scaled were divided */
 } adaptive_run;
 

@@ -12,7 +12,6 @@
 #include "spec.h"
 #include "table.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -273,7 +272,7 @@ static int run_log(run *r, const char *path)
     inputs_add_path(path);
     int code = check_written(r->o);
     if (code || (code = make_scalers(r, "all")) || (code = make_patterns(r)) ||
-        (code = training_log_read_as(&r->log, path, r->own)))
+        (code = training_log_read(&r->log, path, r->own)))
         return code;
     if (log_judge(&r->judgement, &r->log))
         return fail(EXIT_IO, "out of memory");

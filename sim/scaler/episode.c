@@ -1,9 +1,10 @@
 /* episode.c -- see episode.h. */
 #include "episode.h"
 
+#include "../array/array.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* NEAR: notes that are looked through for a place. SLACK: how far a progress bar may run ahead of
  * the lines beside it. */
@@ -88,14 +89,8 @@ static uint64_t shown_between(const log_episodes *e, const training_log *l, uint
 
 static episode *open_episode(log_episodes *e, const training_log *l, const span *s)
 {
-    const size_t room = 16;
-    if (e->count % room == 0 && (e->count & (e->count - 1)) == 0) {
-        const size_t n = e->count ? 2 * e->count : room;
-        episode *at = realloc(e->at, n * sizeof *at);
-        if (!at)
-            return NULL;
-        e->at = at;
-    }
+    if (array_room(&e->at, e->count, sizeof *e->at))
+        return NULL;
     episode *new = &e->at[e->count++];
     *new = (episode){.line = s->line, .seq = s->seq, .before = s->scale, .inferred = 1};
     new->first = log_place_at(l, e->whole, s->seq);

@@ -57,6 +57,18 @@ static size_t bracket(const char *p)
     return n + (p[n] == ']');
 }
 
+/* -1; *reason: of `n` bytes, a brace and a word, that the word is not a name, and which are. */
+static int unknown(const char **reason, const char *found, size_t n)
+{
+    static char message[200];
+    size_t used = (size_t)snprintf(message, sizeof message, "'%.*s%s' is not one of", n < 40 ? (int)n : 40, found,
+                                   found[n] && n <= 40 ? "}" : "");
+    for (int i = 0; i < PARTS && used < sizeof message; i++)
+        used += (size_t)snprintf(message + used, sizeof message - used, "%s {%s}", i ? "," : "", names[i]);
+    *reason = message;
+    return -1;
+}
+
 /* The regular expression of a pattern, and which of its parentheses are the names'. */
 static int translate(own_pattern *own, char *out, size_t size, const char *text,
                      const char **reason)
@@ -72,12 +84,12 @@ static int translate(own_pattern *own, char *out, size_t size, const char *text,
         }
         if (*text == '{') {
             const int i = text[end] ? name_at(text + 1, end - 1) : -1;
-            *reason = i < 0 ? "what stands in braces is none of scale, before, after, overflow, "
-                              "skipped, step, epoch, rank, loss, norm"
-                      : own->group[i] ? "a name stands there twice"
-                                      : NULL;
-            if (*reason)
+            if (i < 0)
+                return unknown(reason, text, end);
+            if (own->group[i]) {
+                *reason = "a name stands there twice";
                 return -1;
+            }
             own->group[i] = ++own->groups;
             memcpy(out + n, value, sizeof value - 1);
             n += sizeof value - 1;

@@ -1,8 +1,9 @@
 /* logwalk.c -- see logwalk.h. */
 #include "logwalk.h"
 
+#include "../array/array.h"
+
 #include <math.h>
-#include <stdlib.h>
 
 /* What needs no explanation: growth by 2^SILENT that no line tells, a skipped step that divides the
  * scale by 2^STEEP. TOLERATED overflows in a row that change nothing are no floor. */
@@ -32,15 +33,9 @@ static void find_convention(training_log *l)
 static unsigned add_jump(training_log *l, const log_entry *e, double from, double to, int restart)
 {
     const int gap = !restart && e->said.step < 0 && !(e->said.what & LOG_STATUS);
-    if (l->n_jumps == l->room_jumps) {
-        const size_t room = l->room_jumps ? 2 * l->room_jumps : 16;
-        log_jump *jumps = realloc(l->jumps, room * sizeof *jumps);
-        if (!jumps) {
-            l->failed = 1;
-            return 0;
-        }
-        l->jumps = jumps;
-        l->room_jumps = room;
+    if (array_room(&l->jumps, l->n_jumps, sizeof *l->jumps)) {
+        l->failed = 1;
+        return 0;
     }
     l->jumps[l->n_jumps++] = (log_jump){
         .line = e->line, .step = e->said.step, .from = from, .to = to, .restart = restart,

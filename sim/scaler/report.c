@@ -1,6 +1,7 @@
 /* report.c -- the report of mpsim scaler for people; see report.h. */
 #include "report.h"
 
+#include "../text/words.h"
 #include "table.h"
 
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 #include "table.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "../trace/trace.h"
 
 #include <inttypes.h>
@@ -104,20 +105,8 @@ const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config
 
 void scaler_print_wrapped(FILE *to, const char *first, const char *text)
 {
-    enum { WIDTH = 96 };
-    const int indent = (int)strlen(first);
-    int at = fprintf(to, "%s", first);
-    while (*text) {
-        const int n = (int)strcspn(text, " ");
-        if (at > indent && at + 1 + n > WIDTH) {
-            fprintf(to, "\n%*s", indent, "");
-            at = indent;
-        }
-        at += fprintf(to, "%s%.*s", at > indent ? " " : "", n, text);
-        text += n;
-        text += *text == ' ';
-    }
-    fputc('\n', to);
+    fputs(first, to);
+    text_wrap(to, (int)strlen(first), 96, " ", text);
 }
 
 /* ---- the table ---- */

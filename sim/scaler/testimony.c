@@ -2,6 +2,7 @@
 #include "testimony.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>

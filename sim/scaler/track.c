@@ -1,7 +1,9 @@
 /* track.c -- see track.h. */
 #include "track.h"
 
+#include "../array/array.h"
 #include "../report/report.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +28,7 @@ void track_clear(track *t)
 {
     free(t->spans);
     t->spans = NULL;
-    t->count = t->room = 0;
+    t->count = 0;
 }
 
 /* ---- spans ---- */
@@ -71,15 +73,9 @@ static void append(track *t, const span *s)
         t->truncated = 1;
         return;
     }
-    if (t->count == t->room) {
-        const size_t room = t->room ? 2 * t->room : 64;
-        span *spans = realloc(t->spans, room * sizeof *spans);
-        if (!spans) {
-            t->failed = 1;
-            return;
-        }
-        t->spans = spans;
-        t->room = room;
+    if (array_room(&t->spans, t->count, sizeof *t->spans)) {
+        t->failed = 1;
+        return;
     }
     t->spans[t->count++] = *s;
 }
@@ -230,7 +226,7 @@ static void steady_text(const track *t, char *text, size_t size)
                            "%s growth%s led to one. This is what a dynamic scaler does all the "
                            "time",
                            text_count(a, t->after_growth), text_count(b, t->growths),
-                           t->growths == 1 ? "" : "s");
+                           text_plural(t->growths));
     if (t->unknown_steps)
         snprintf(text + n, size - (size_t)n, ".");
     else
@@ -261,7 +257,7 @@ static void start_text(const track *t, verdict v, char *text, size_t size)
     if (v == VERDICT_STARTUP)
         snprintf(text, size,
                  "%s overflow%s while the scale came down to what the gradients fit, then none. "
-                 "This is normal.", text_count(a, t->overflows), t->overflows == 1 ? "" : "s");
+                 "This is normal.", text_count(a, t->overflows), text_plural(t->overflows));
     else if (all)
         snprintf(text, size,
                  "every step overflows so far; the scale is %s and still coming down. Start lower, "
@@ -271,7 +267,7 @@ static void start_text(const track *t, verdict v, char *text, size_t size)
                  "%s in %s overflow%s, down to a scale of %s: what follows is not known. A few at "
                  "the start are normal; if they go on, Inf or NaN comes from somewhere else.",
                  t->recorded ? "the log ends" : "the steps end",
-                 t->run == 1 ? "an" : text_count(a, t->run), t->run == 1 ? "" : "s",
+                 t->run == 1 ? "an" : text_count(a, t->run), text_plural(t->run),
                  text_scale(b, t->last));
 }
 

@@ -51,7 +51,7 @@ typedef struct track {
     int by_step;         /* 1: a span for every step                               */
     uint64_t line, seq;  /* recorded: of the log, for what is recorded next        */
     span *spans;
-    size_t count, room;
+    size_t count;
     int truncated;       /* spans beyond the cap are only in the totals            */
     int failed;          /* out of memory                                          */
     /* totals */

@@ -3,6 +3,7 @@
 
 #include "logwalk.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
 
@@ -88,15 +89,9 @@ static int is_late(const training_log *log, const log_line *l)
 
 static void add_entry(training_log *log, const log_line *l)
 {
-    if (log->count == log->room) {
-        const size_t room = log->room ? 2 * log->room : 256;
-        log_entry *entries = realloc(log->entries, room * sizeof *entries);
-        if (!entries) {
-            log->failed = 1;
-            return;
-        }
-        log->entries = entries;
-        log->room = room;
+    if (array_room(&log->entries, log->count, sizeof *log->entries)) {
+        log->failed = 1;
+        return;
     }
     log->entries[log->count++] = (log_entry){.line = log->line,
                                              .last_line = log->line,
@@ -373,7 +368,7 @@ static int read_bytes(training_log *l, const char *path, const char *name)
                      : 0;
 }
 
-int training_log_read_as(training_log *l, const char *path, const log_pattern *own)
+int training_log_read(training_log *l, const char *path, const log_pattern *own)
 {
     char name[512];
     memset(l, 0, sizeof *l);
@@ -402,11 +397,6 @@ int training_log_read_as(training_log *l, const char *path, const log_pattern *o
     if (l->failed == 2)
         return fail(EXIT_DATA, "%s: more than %d changes of the loss scale", name, ENTRIES_MAX);
     return l->failed || l->recorded.failed ? fail(EXIT_IO, "out of memory") : 0;
-}
-
-int training_log_read(training_log *l, const char *path)
-{
-    return training_log_read_as(l, path, NULL);
 }
 
 void training_log_clear(training_log *l)

@@ -45,7 +45,7 @@ typedef struct log_line_place {
 
 typedef struct training_log {
     log_entry *entries;
-    size_t count, room;
+    size_t count;
     log_reader reader;
     const log_pattern *own;    /* the user's, or NULL                            */
     char held[LOG_WIDTH + 1];  /* the last line, which the next may go on with   */
@@ -71,16 +71,14 @@ typedef struct training_log {
     int before;            /* the lines tell the scale before a step, not after it      */
     int failed;            /* 1: out of memory; 2: too many entries                     */
     log_jump *jumps;
-    size_t n_jumps, room_jumps;
+    size_t n_jumps;
     uint64_t restarts, mixed;
     track recorded;
 } training_log;
 
 /* training_log_read -- 0; or an exit code after a message: no such file (4), no line that is
- * recognised (3). `path` "-": standard input. */
-int training_log_read(training_log *l, const char *path);
-/* training_log_read_as -- with lines of the user's own; NULL: none. */
-int training_log_read_as(training_log *l, const char *path, const log_pattern *own);
+ * recognised (3). `path` "-": standard input. `own`: lines of the user's own, or NULL. */
+int training_log_read(training_log *l, const char *path, const log_pattern *own);
 void training_log_clear(training_log *l);
 
 #endif

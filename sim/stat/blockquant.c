@@ -5,27 +5,9 @@
  * these are quantised as a block of three elements, of which the statistics of blocks are taken. */
 #include "blockquant.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { MAGNITUDES = 3, ROWS = 1 << 10, ROOM = 1 << 12 }; /* rows at once; ROOM: also the elements of a stochastic block */
-
-int block_room_make(block_room *r)
-{
-    r->x = malloc(ROOM * sizeof *r->x);
-    r->origin = malloc(ROOM * sizeof *r->origin);
-    r->values = malloc(ROOM * sizeof *r->values);
-    r->amax = malloc(ROWS * sizeof *r->amax);
-    return r->x && r->origin && r->values && r->amax ? 0 : -1;
-}
-
-void block_room_clear(block_room *r)
-{
-    free(r->x);
-    free(r->origin);
-    free(r->values);
-    free(r->amax);
-}
+enum { MAGNITUDES = 3 };
 
 int block_needs_tensor(const mpsim_block_recipe *b)
 {
@@ -79,7 +61,7 @@ static void quantise_whole(const mpsim_block_recipe *b, const block_rectangle *r
     of_row.block_cols = 0;
     for (size_t i = 0, n; i < rows; i += n) {
         const size_t at = i * cols;
-        n = rows - i < ROWS ? rows - i : ROWS;
+        n = rows - i < BLOCK_AMAXES ? rows - i : BLOCK_AMAXES;
         see_blocks(&of_row, amaxes + i, n, room, begins ? to : NULL);
         const mpsim_blocks out = {.values = r->values ? r->values + at : NULL,
                                   .stats = to,

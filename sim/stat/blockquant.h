@@ -18,15 +18,12 @@ typedef struct block_rectangle {
     int begins;               /* it has the first element of the matrix */
 } block_rectangle;
 
-/* Buffers of a thread. */
+/* Buffers of a thread: of a stochastic block, and the amaxes of several blocks, three magnitudes of each in x. */
+enum { BLOCK_ROOM = 1 << 12, BLOCK_AMAXES = 1 << 10 };
 typedef struct block_room {
-    float *x, *origin, *values; /* of a block        */
-    float *amax;                /* of several blocks */
+    float x[BLOCK_ROOM], origin[BLOCK_ROOM], values[BLOCK_ROOM];
+    float amax[BLOCK_AMAXES];
 } block_room;
-
-/* block_room_make -- 0, or -1 without memory; block_room_clear in any case. */
-int block_room_make(block_room *r);
-void block_room_clear(block_room *r);
 
 /* Whether a recipe needs the amax of all of the matrix, or those of its rows. */
 int block_needs_tensor(const mpsim_block_recipe *b);

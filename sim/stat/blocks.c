@@ -5,7 +5,6 @@
 #include "blockviews.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef enum phase_kind { LOOK, LOOK_AGAIN, QUANTISE } phase_kind;
 
@@ -118,11 +117,6 @@ static void add_looks(blockrun *r, uint64_t all)
         lay_tiles(r, &r->looks[i], 0, all);
 }
 
-static int no_memory(const blockrun_of *of, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(of->t), UINT64_MAX, "out of memory");
-}
-
 static int plan(blockrun *r, trace_error *error)
 {
     const uint64_t all = r->views.m.rows * r->views.m.cols;
@@ -136,7 +130,7 @@ static int plan(blockrun *r, trace_error *error)
     }
     const uint64_t bad = block_views_plan(&r->views, whole_rows, whole_cols);
     if (bad == UINT64_MAX)
-        return no_memory(&r->of, error);
+        return trace_no_memory(r->of.t, error);
     if (bad)
         return trace_error_set(error, EXIT_DATA, trace_path(r->of.t), UINT64_MAX,
                                "tensor '%.400s': a recipe with a scale for each row, of which there are more than %d "
@@ -152,7 +146,7 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
     const block_matrix m = block_matrix_of(trace_at(of->t, of->i));
     blockrun *r = calloc(1, sizeof *r);
     if (!r) {
-        no_memory(of, error);
+        trace_no_memory(of->t, error);
         return NULL;
     }
     r->list = l;
@@ -162,7 +156,7 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
     r->pass_of = calloc(l->count + 1, sizeof *r->pass_of);
     const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes ||
                             !r->pass_of
-                        ? no_memory(of, error)
+                        ? trace_no_memory(of->t, error)
                         : plan(r, error);
     if (!bad && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
         return r;
@@ -227,7 +221,7 @@ static int tell(void *context, uint64_t first, const void *codes, size_t n, trac
     const told *to = context;
     const mpsim_rng rng = {to->of->of.seed, to->of->of.stream, first};
     return mpsim_summary_add_codes(to->summary, to->of->from.format, &rng, codes, n) != MPSIM_OK
-               ? no_memory(&to->of->of, error) : 0;
+               ? trace_no_memory(to->of->of.t, error) : 0;
 }
 
 int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,

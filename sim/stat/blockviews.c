@@ -26,49 +26,58 @@ int block_views_applies(const block_views *v, const block_target *t)
     return !v->m.line || t->axis == BLOCK_ROWS;
 }
 
+/* A view of a slot; the second one of target i. */
+static block_view *view_of(const block_views *v, int axis, int slot)
+{
+    return &v->of[axis * BLOCK_SLOTS + slot];
+}
+
+static block_view *again(const block_views *v, size_t i)
+{
+    return &v->of[BLOCK_VIEWS + i];
+}
+
 /* ---- what is needed ---- */
 
-static void use(const block_views *v, block_view *of, int axis, const block_target *t)
+static void use(block_view *of, const block_target *t)
 {
     of->used = 1;
     of->needs_tensor |= block_needs_tensor(&t->recipe);
     of->needs_rows |= block_needs_rows(&t->recipe);
-    of->rows = is_transposed(v, axis) ? v->m.cols : v->m.rows;
 }
 
 int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
 {
-    memset(v, 0, sizeof *v);
-    v->list = list;
-    v->m = *m;
-    v->seed = seed;
-    v->stream = stream;
-    v->again = calloc(list->count + 1, sizeof *v->again);
-    if (!v->again)
+    *v = (block_views){.list = list, .m = *m, .seed = seed, .stream = stream, .n = BLOCK_VIEWS + list->count};
+    v->of = calloc(v->n, sizeof *v->of);
+    if (!v->of)
         return -1;
+    for (int k = 0; k < (int)v->n; k++) {
+        block_view *of = &v->of[k];
+        of->axis = k < BLOCK_VIEWS ? k / BLOCK_SLOTS : BLOCK_COLUMNS;
+        of->slot = k % BLOCK_SLOTS;
+        of->rows = is_transposed(v, of->axis) ? m->cols : m->rows;
+    }
     for (size_t i = 0; i < list->count; i++) {
         const block_target *t = &list->items[i];
         const int slot = slot_of(t->transform);
         if (!block_views_applies(v, t))
             continue;
         if (t->axis != BLOCK_COLUMNS)
-            use(v, &v->of[BLOCK_ROWS][slot], BLOCK_ROWS, t);
+            use(view_of(v, BLOCK_ROWS, slot), t);
         if (t->axis != BLOCK_ROWS)
-            use(v, &v->of[BLOCK_COLUMNS][slot], BLOCK_COLUMNS, t);
+            use(view_of(v, BLOCK_COLUMNS, slot), t);
         if (t->axis == BLOCK_REQUANTISED)
-            use(v, &v->again[i], BLOCK_COLUMNS, t);
+            use(again(v, i), t);
     }
     return 0;
 }
 
 void block_views_clear(block_views *v)
 {
-    for (int axis = 0; axis < BLOCK_AXES; axis++)
-        for (int slot = 0; slot < BLOCK_SLOTS; slot++)
-            free(v->of[axis][slot].of_rows);
-    for (size_t i = 0; v->again && i < v->list->count; i++)
-        free(v->again[i].of_rows);
-    free(v->again);
+    for (size_t k = 0; v->of && k < v->n; k++)
+        free(v->of[k].of_rows);
+    free(v->of);
 }
 
 /* What a view needs and no tile tells. */
@@ -85,13 +94,9 @@ static uint64_t plan(block_view *of, int whole_rows, int single)
 
 uint64_t block_views_plan(block_views *v, int whole_rows, int whole_cols)
 {
-    const int single = whole_rows && whole_cols, of_columns = v->m.transposed ? whole_rows : whole_cols;
     uint64_t bad = 0;
-    for (int axis = 0; axis < BLOCK_AXES && !bad; axis++)
-        for (int slot = 0; slot < BLOCK_SLOTS && !bad; slot++)
-            bad = plan(&v->of[axis][slot], is_transposed(v, axis) ? whole_cols : whole_rows, single);
-    for (size_t i = 0; i < v->list->count && !bad; i++)
-        bad = plan(&v->again[i], of_columns, single);
+    for (size_t k = 0; k < v->n && !bad; k++)
+        bad = plan(&v->of[k], is_transposed(v, v->of[k].axis) ? whole_cols : whole_rows, whole_rows && whole_cols);
     return bad;
 }
 
@@ -104,21 +109,20 @@ int block_views_looks(const block_views *v, block_unit *unit)
 {
     int some = 0;
     *unit = (block_unit){1, 1};
-    for (int axis = 0; axis < BLOCK_AXES; axis++)
-        for (int slot = 0; slot < BLOCK_SLOTS; slot++) {
-            const uint64_t side = slot ? transforms[slot] : 1;
-            const int transposed = is_transposed(v, axis);
-            if (!looks(&v->of[axis][slot]))
-                continue;
-            some = 1;
-            *unit = block_unit_join(*unit, (block_unit){transposed ? side : 1, transposed ? 1 : side});
-        }
+    for (const block_view *of = v->of; of < v->of + BLOCK_VIEWS; of++) {
+        const uint64_t side = of->slot ? transforms[of->slot] : 1;
+        const int transposed = is_transposed(v, of->axis);
+        if (!looks(of))
+            continue;
+        some = 1;
+        *unit = block_unit_join(*unit, (block_unit){transposed ? side : 1, transposed ? 1 : side});
+    }
     return some;
 }
 
 int block_views_looks_again(const block_views *v, size_t i)
 {
-    return looks(&v->again[i]);
+    return looks(again(v, i));
 }
 
 /* ---- buffers ---- */
@@ -137,31 +141,27 @@ static size_t largest_tile(const block_list *l)
 int block_buffers_make(block_buffers *b, const block_list *list)
 {
     const size_t room = largest_tile(list);
-    int twice = 0, of_rows = 0, ok = 1;
-    memset(b, 0, sizeof *b);
-    for (size_t i = 0; i < list->count; i++) {
-        twice |= list->items[i].axis == BLOCK_REQUANTISED;
-        of_rows |= block_needs_rows(&list->items[i].recipe);
-    }
-    float **const some[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second}; /* the last one if twice */
-    for (int i = 0; i < (twice ? 5 : 4); i++)
-        ok &= (*some[i] = malloc(room * sizeof **some[i])) != NULL;
-    amax3 **const amaxes[] = {&b->amaxes[0], &b->amaxes[1], &b->amaxes_again};
-    for (int i = 0; i < (of_rows ? 3 : 0); i++)
-        ok &= (*amaxes[i] = malloc(room * sizeof **amaxes[i])) != NULL;
-    ok &= (b->beyond.zero = malloc(room * sizeof *b->beyond.zero)) != NULL;
+    float **const floats[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second};
+    const size_t n = sizeof floats / sizeof *floats;
+    b->x = malloc(n * room * sizeof *b->x);
+    b->amaxes[0] = malloc((BLOCK_AXES + 1) * room * sizeof *b->amaxes[0]);
+    b->beyond.zero = malloc(room * sizeof *b->beyond.zero);
     b->summary = mpsim_summary_new();
-    return block_room_make(&b->room) || !ok || !b->summary ? -1 : 0;
+    if (!b->x || !b->amaxes[0] || !b->beyond.zero || !b->summary)
+        return -1;
+    for (size_t i = 1; i < n; i++)
+        *floats[i] = b->x + i * room;
+    for (size_t i = 1; i <= BLOCK_AXES; i++)
+        b->amaxes[i] = b->amaxes[0] + i * room;
+    return 0;
 }
 
 void block_buffers_clear(block_buffers *b)
 {
-    void *const all[] = {b->x,      b->views[0], b->views[1], b->first,
-                         b->second, b->amaxes[0], b->amaxes[1], b->amaxes_again, b->beyond.zero};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        free(all[i]);
+    free(b->x);
+    free(b->amaxes[0]);
+    free(b->beyond.zero);
     mpsim_summary_free(b->summary);
-    block_room_clear(&b->room);
 }
 
 /* ---- elements ---- */
@@ -181,11 +181,11 @@ static void transform(const block_views *v, float *x, size_t rows, size_t cols, 
 }
 
 /* The tile of a view: its elements are in the buffer, or as they were read. */
-static void make_rectangle(const block_views *v, block_rectangle *to, const block_part *p, block_buffers *b, int axis,
-                           int slot)
+static void make_rectangle(const block_views *v, const block_view *of, block_rectangle *to, const block_part *p,
+                           block_buffers *b)
 {
-    const int transposed = is_transposed(v, axis);
-    float *buffer = b->views[axis];
+    const int transposed = is_transposed(v, of->axis), slot = of->slot;
+    float *buffer = b->views[of->axis];
     *to = (block_rectangle){.x = transposed || slot ? buffer : b->x,
                             .rows = (size_t)(transposed ? p->cols : p->rows),
                             .cols = (size_t)(transposed ? p->rows : p->cols),
@@ -234,12 +234,11 @@ static void find_amaxes(block_view *of, block_rectangle *x, amax3 *amaxes)
 void block_views_look(block_views *v, const block_part *of, block_buffers *b)
 {
     block_rectangle x;
-    for (int axis = 0; axis < BLOCK_AXES; axis++)
-        for (int slot = 0; slot < BLOCK_SLOTS; slot++)
-            if (looks(&v->of[axis][slot])) {
-                make_rectangle(v, &x, of, b, axis, slot);
-                look_at(&v->of[axis][slot], &x);
-            }
+    for (block_view *view = v->of; view < v->of + BLOCK_VIEWS; view++)
+        if (looks(view)) {
+            make_rectangle(v, view, &x, of, b);
+            look_at(view, &x);
+        }
 }
 
 /* ---- recipes ---- */
@@ -265,9 +264,9 @@ static void quantise_first(block_views *v, const block_target *t, const block_re
 static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block_part *of, block_buffers *b, int slot)
 {
     for (int axis = 0; axis < BLOCK_AXES; axis++)
-        if (v->of[axis][slot].used) {
-            make_rectangle(v, &x[axis], of, b, axis, slot);
-            find_amaxes(&v->of[axis][slot], &x[axis], b->amaxes[axis]);
+        if (view_of(v, axis, slot)->used) {
+            make_rectangle(v, view_of(v, axis, slot), &x[axis], of, b);
+            find_amaxes(view_of(v, axis, slot), &x[axis], b->amaxes[axis]);
         }
 }
 
@@ -277,7 +276,7 @@ void block_views_look_again(block_views *v, const block_part *of, block_buffers 
     block_rectangle x[BLOCK_AXES];
     make_both(v, x, of, b, slot_of(t->transform));
     quantise_first(v, t, &x[BLOCK_ROWS], &x[BLOCK_COLUMNS], b);
-    look_at(&v->again[i], &x[BLOCK_COLUMNS]);
+    look_at(again(v, i), &x[BLOCK_COLUMNS]);
 }
 
 /* ---- what binary32 does not hold ---- */
@@ -336,7 +335,7 @@ static void requantise(block_views *v, size_t i, const block_part *of, const blo
     block_rectangle second = x[BLOCK_COLUMNS];
     second.origin = second.x;
     quantise_first(v, t, &x[BLOCK_ROWS], &second, b);
-    find_amaxes(&v->again[i], &second, b->amaxes_again);
+    find_amaxes(again(v, i), &second, b->amaxes[BLOCK_AXES]);
     quantise_view(v, t, of, &second, &words, b, to);
 }
 
@@ -359,7 +358,7 @@ static void quantise_slot(block_views *v, const block_part *of, block_buffers *b
     mpsim_sum squares[BLOCK_AXES];
     make_both(v, x, of, b, slot);
     for (int axis = 0; axis < BLOCK_AXES; axis++)
-        if (slot && v->of[axis][slot].used)
+        if (slot && view_of(v, axis, slot)->used)
             sum_squares(&squares[axis], b->summary, &x[axis]);
     for (size_t i = 0; i < v->list->count; i++) {
         const block_target *t = &v->list->items[i];
@@ -379,6 +378,6 @@ void block_views_quantise(block_views *v, const block_part *of, block_buffers *b
                           mpsim_block_stats *found)
 {
     for (int slot = 0; slot < BLOCK_SLOTS; slot++)
-        if (v->of[BLOCK_ROWS][slot].used || v->of[BLOCK_COLUMNS][slot].used)
+        if (view_of(v, BLOCK_ROWS, slot)->used || view_of(v, BLOCK_COLUMNS, slot)->used)
             quantise_slot(v, of, b, slot, pass_of, pass, found);
 }

@@ -6,10 +6,11 @@
 #include "../pass/tiles.h"
 #include "blockquant.h"
 
-enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5 }; /* transforms: none, and four sizes */
+enum { BLOCK_AXES = 2, BLOCK_SLOTS = 5, BLOCK_VIEWS = BLOCK_AXES * BLOCK_SLOTS }; /* transforms: none, and four sizes */
 
 /* A view, and the amaxes of its rows and of all of it, where no tile holds all the elements that they are of. */
 typedef struct block_view {
+    int axis, slot;
     int used;                     /* by a recipe */
     int needs_tensor, needs_rows; /* by one whose scales depend on all elements, or on those of a row */
     int looks_for_tensor;         /* in a phase of its own */
@@ -21,15 +22,15 @@ typedef struct block_views {
     const block_list *list;
     block_matrix m;
     uint64_t seed, stream;
-    block_view of[BLOCK_AXES][BLOCK_SLOTS];
-    block_view *again; /* of each target of --axis both: what is quantised the second time */
+    block_view *of; /* BLOCK_VIEWS, and of each target what --axis both quantises the second time */
+    size_t n;
 } block_views;
 
 /* What a thread needs: the elements of a tile as they were read, those of the views along both axes, and what quantising
  * gives, the first and the second time. */
 typedef struct block_buffers {
-    float *x, *views[BLOCK_AXES], *first, *second;
-    amax3 *amaxes[BLOCK_AXES], *amaxes_again;
+    float *x, *views[BLOCK_AXES], *first, *second; /* one memory, that of x */
+    amax3 *amaxes[BLOCK_AXES + 1];                 /* likewise              */
     block_room room;
     mpsim_summary *summary;
     elements_beyond beyond;

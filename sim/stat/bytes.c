@@ -4,70 +4,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put(putter *b, const void *from, size_t n)
-{
-    if (b->room - b->n < n) {
-        const size_t room = 2 * b->room + n + 64;
-        unsigned char *p = b->failed || room < n ? NULL : realloc(b->p, room);
-        if (!p) {
-            b->failed = 1;
-            return;
-        }
-        b->p = p;
-        b->room = room;
-    }
-    memcpy(b->p + b->n, from, n);
-    b->n += n;
-}
-
-void bytes_put_count(putter *b, uint64_t x)
+void bytes_put_count(array_bytes *b, uint64_t x)
 {
     unsigned char text[10];
     size_t n = 0;
     for (; x > 0x7f; x >>= 7)
         text[n++] = (unsigned char)(x | 0x80);
     text[n++] = (unsigned char)x;
-    put(b, text, n);
+    array_put(b, text, n);
 }
 
-void bytes_put_signed(putter *b, int64_t x)
+void bytes_put_signed(array_bytes *b, int64_t x)
 {
     bytes_put_count(b, (uint64_t)x << 1 ^ (x < 0 ? UINT64_MAX : 0));
 }
 
-static void put_fixed(putter *b, uint64_t x, size_t n)
+static void put_fixed(array_bytes *b, uint64_t x, size_t n)
 {
     unsigned char text[8];
     for (size_t i = 0; i < n; i++)
         text[i] = (unsigned char)(x >> 8 * i);
-    put(b, text, n);
+    array_put(b, text, n);
 }
 
-void bytes_put_word(putter *b, uint32_t x)
+void bytes_put_word(array_bytes *b, uint32_t x)
 {
     put_fixed(b, x, 4);
 }
 
-void bytes_put_digest(putter *b, uint64_t x)
+void bytes_put_digest(array_bytes *b, uint64_t x)
 {
     put_fixed(b, x, 8);
 }
 
-void bytes_put_double(putter *b, double x)
+void bytes_put_double(array_bytes *b, double x)
 {
     uint64_t u;
     memcpy(&u, &x, sizeof u);
     put_fixed(b, u, 8);
 }
 
-void bytes_put_text(putter *b, const char *text)
+void bytes_put_text(array_bytes *b, const char *text)
 {
     const size_t n = strlen(text);
     bytes_put_count(b, n);
-    put(b, text, n + 1);
+    array_put(b, text, n + 1);
 }
 
-void bytes_clear(putter *b)
+void bytes_clear(array_bytes *b)
 {
     free(b->p);
     memset(b, 0, sizeof *b);

@@ -2,24 +2,19 @@
 #ifndef MPSIM_SIM_STAT_BYTES_H
 #define MPSIM_SIM_STAT_BYTES_H
 
-#include <stddef.h>
+#include "../array/array.h"
+
 #include <stdint.h>
 
 /* ---- putting: memory that grows; what fails is told at the end ---- */
 
-typedef struct putter {
-    unsigned char *p;
-    size_t n, room;
-    int failed; /* out of memory: what is in it is not to be used */
-} putter;
-
-void bytes_put_count(putter *b, uint64_t x);  /* 7 bits a byte, the lowest first */
-void bytes_put_signed(putter *b, int64_t x);  /* the sign in the lowest bit      */
-void bytes_put_word(putter *b, uint32_t x);   /* 4 bytes, little-endian          */
-void bytes_put_double(putter *b, double x);   /* its 8 bytes, little-endian      */
-void bytes_put_digest(putter *b, uint64_t x); /* 8 bytes, little-endian          */
-void bytes_put_text(putter *b, const char *text); /* its length, it, a zero byte */
-void bytes_clear(putter *b);                  /* free the memory                 */
+void bytes_put_count(array_bytes *b, uint64_t x);  /* 7 bits a byte, the lowest first */
+void bytes_put_signed(array_bytes *b, int64_t x);  /* the sign in the lowest bit      */
+void bytes_put_word(array_bytes *b, uint32_t x);   /* 4 bytes, little-endian          */
+void bytes_put_double(array_bytes *b, double x);   /* its 8 bytes, little-endian      */
+void bytes_put_digest(array_bytes *b, uint64_t x); /* 8 bytes, little-endian          */
+void bytes_put_text(array_bytes *b, const char *text); /* its length, it, a zero byte */
+void bytes_clear(array_bytes *b);                  /* free the memory                 */
 
 /* ---- taking: what lacks or is none sets `bad`, and gives 0 or "" ---- */
 

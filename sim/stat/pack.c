@@ -7,7 +7,7 @@
 /* ---- exact sums ---- */
 
 /* In the one form in which a number has no others: merging brings sums into it. */
-static void put_sum(putter *b, const mpsim_sum *s)
+static void put_sum(array_bytes *b, const mpsim_sum *s)
 {
     mpsim_sum m = *s, nothing;
     mpsim_sum_init(&nothing);
@@ -56,7 +56,7 @@ static size_t one(const group *g)
     return 1;
 }
 
-static void put_stats(putter *b, const group *g, size_t i)
+static void put_stats(array_bytes *b, const group *g, size_t i)
 {
     const mpsim_stats *s = &g->stats;
     (void)i;
@@ -90,7 +90,7 @@ static size_t one_if_histogram(const group *g)
     return g->histogram != NULL;
 }
 
-static void put_histogram(putter *b, const group *g, size_t i)
+static void put_histogram(array_bytes *b, const group *g, size_t i)
 {
     const mpsim_histogram *h = g->histogram;
     size_t first = 0, end = MPSIM_HISTOGRAM_BINS;
@@ -129,7 +129,7 @@ static size_t count_casts(const group *g)
     return n;
 }
 
-static void put_cast_stats(putter *b, const mpsim_cast_stats *c)
+static void put_cast_stats(array_bytes *b, const mpsim_cast_stats *c)
 {
     bytes_put_count(b, c->counts.inexact);
     bytes_put_count(b, c->counts.underflow);
@@ -142,7 +142,7 @@ static void put_cast_stats(putter *b, const mpsim_cast_stats *c)
     put_sum(b, &c->sum_squares_left_out);
 }
 
-static void put_cast(putter *b, const group *g, size_t i)
+static void put_cast(array_bytes *b, const group *g, size_t i)
 {
     size_t n;
     put_cast_stats(b, &group_own(g, &n)[i]);
@@ -183,7 +183,7 @@ static void block_counts(uint64_t *counts[BLOCK_COUNTS], mpsim_block_stats *s)
     memcpy(counts, all, sizeof all);
 }
 
-static void put_block(putter *b, const group *g, size_t i)
+static void put_block(array_bytes *b, const group *g, size_t i)
 {
     mpsim_block_stats *s = &g->blocks[i].stats;
     uint64_t *counts[BLOCK_COUNTS];
@@ -228,7 +228,7 @@ static void take_block(taker *t, group *g, size_t i)
 static const struct {
     char tag;
     size_t (*count)(const group *g);
-    void (*put)(putter *b, const group *g, size_t i);
+    void (*put)(array_bytes *b, const group *g, size_t i);
     void (*take)(taker *t, group *g, size_t i);
 } rows[PACK_ROWS] = {
     {'s', one, put_stats, take_stats},
@@ -249,7 +249,7 @@ size_t pack_count(int row, const group *g)
     return rows[row].count(g);
 }
 
-void pack_put(putter *b, int row, const group *g, size_t i)
+void pack_put(array_bytes *b, int row, const group *g, size_t i)
 {
     rows[row].put(b, g, i);
 }

@@ -46,7 +46,7 @@ void part_head_clear(part_head *h)
     memset(h, 0, sizeof *h);
 }
 
-static void put_pairs(putter *b, const part_pairs *l)
+static void put_pairs(array_bytes *b, const part_pairs *l)
 {
     bytes_put_count(b, l->count);
     for (size_t i = 0; i < l->count; i++) {
@@ -156,7 +156,7 @@ void part_write_other(part_writer *w, uint64_t i)
 void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of)
 {
     const trace_tensor *x = place->tensor;
-    putter *b = &w->b;
+    array_bytes *b = &w->b;
     bytes_put_count(b, piece->ordinal);
     bytes_put_text(b, x->name);
     bytes_put_text(b, x->dtype);

@@ -58,7 +58,7 @@ const char *part_describe_block(char *out, size_t size, const block_target *t);
 
 typedef struct part_writer {
     FILE *to;
-    putter b;            /* the record at hand                          */
+    array_bytes b;            /* the record at hand                          */
     uint64_t at, digest; /* of the section: its bytes so far, of these  */
 } part_writer;
 

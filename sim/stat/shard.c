@@ -1,6 +1,8 @@
 /* shard.c -- see shard.h. */
 #include "shard.h"
 
+#include "../array/array.h"
+
 #include <mpsim/digest.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,13 +47,10 @@ static int list_files(shards *s)
 /* A pair, whose value is copied. */
 static int add_pair(part_pairs *l, const char *name, const char *value)
 {
-    part_pair *items = realloc(l->items, (l->count + 1) * sizeof *items);
-    char *copy = items ? strdup(value) : NULL;
-    if (items)
-        l->items = items;
+    char *copy = array_room(&l->items, l->count, sizeof *l->items) ? NULL : strdup(value);
     if (!copy)
         return fail(EXIT_IO, "out of memory");
-    items[l->count++] = (part_pair){name, copy};
+    l->items[l->count++] = (part_pair){name, copy};
     return 0;
 }
 

@@ -1,6 +1,9 @@
 /* tally.c -- see tally.h. */
 #include "tally.h"
 
+#include "../array/array.h"
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +40,8 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     }
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
-    if ((l->count & (l->count - 1)) == 0) { /* full: room for twice as many */
-        keyed *items = realloc(l->items, (l->count ? 2 * l->count : 1) * sizeof *items);
-        if (!items)
-            return NULL;
-        l->items = items;
-    }
+    if (array_room(&l->items, l->count, sizeof *l->items))
+        return NULL;
     keyed *items = l->items;
     keyed fresh = key;
     if (group_init(&fresh.g, r->targets, r->settings->histogram))
@@ -208,17 +207,17 @@ static void print_head(FILE *to, const tally *r)
         if (strcmp(preset, r->targets->items[i].preset) != 0)
             preset = "several";
     if (steps)
-        snprintf(e, sizeof e, ", %s step%s", text_count(d, steps), steps == 1 ? "" : "s");
+        snprintf(e, sizeof e, ", %s step%s", text_count(d, steps), text_plural(steps));
     fprintf(to, "%s file%s, %s tensor%s, %s element%s%s",
-            text_count(a, r->files), r->files == 1 ? "" : "s", text_count(b, r->total.tensors),
-            r->total.tensors == 1 ? "" : "s", text_count(c, r->total.stats.count),
-            r->total.stats.count == 1 ? "" : "s", e);
+            text_count(a, r->files), text_plural(r->files), text_count(b, r->total.tensors),
+            text_plural(r->total.tensors), text_count(c, r->total.stats.count),
+            text_plural(r->total.stats.count), e);
     if (first)
         fprintf(to, "; rounding %s, preset %s", mpsim_round_mode_name((mpsim_round_mode)first->rounding.mode), preset);
     fputc('\n', to);
     if (r->failed)
         fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", r->failed,
-                r->failed == 1 ? "" : "s", r->failed == 1 ? "is" : "are");
+                text_plural((uint64_t)r->failed), r->failed == 1 ? "is" : "are");
     fputs("Shares are of all elements.\n", to);
     print_scaled(to, r);
 }
@@ -228,8 +227,8 @@ static void print_partial(FILE *to, const tally *r)
 {
     char a[32], b[32], c[32];
     fprintf(to, "PARTIAL: interrupted; %s of %s file%s begun, %s tensor%s", text_count(a, r->files),
-            text_count(b, r->all), r->all == 1 ? "" : "s", text_count(c, r->total.tensors),
-            r->total.tensors == 1 ? "" : "s");
+            text_count(b, r->all), text_plural(r->all), text_count(c, r->total.tensors),
+            text_plural(r->total.tensors));
     if (r->cut)
         fprintf(to, ", %s of them in part", text_count(a, r->cut));
     fputc('\n', to);
@@ -342,10 +341,10 @@ int tally_end(tally *r, int code, const char *names)
     code = output_close(&r->out);
     if (!code && r->left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out,
-             r->left_out == 1 ? "" : "s");
+             text_plural(r->left_out));
     if (!code && r->lines)
         note("%" PRIu64 " tensor%s of one dimension, without columns, left out of what is along columns", r->lines,
-             r->lines == 1 ? "" : "s");
+             text_plural(r->lines));
     if (!code && r->report.partial) {
         note("stat: interrupted: the report is partial");
         return r->report.partial;

@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     PIECE = 512 << 10,       /* bytes that a thread reads at once              */
@@ -85,11 +84,6 @@ static void cut(const tensorstat *s, item *it, uint64_t counted)
 
 /* ---- a tensor ---- */
 
-static int no_memory(const trace *t, trace_error *error)
-{
-    return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-}
-
 /* The casts of a tensor: the targets, or the formats with the scale 1. */
 static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const item *it)
 {
@@ -118,7 +112,7 @@ static int finish(mpsim_summary *summary, item *it)
     g->tensors = 1;
     g->scaled = it->of.scaled != 0;
     if (mpsim_summary_read(summary, &g->stats, g->histogram, group_own(g, &n)) != MPSIM_OK)
-        return no_memory(it->of.t, &it->error);
+        return trace_no_memory(it->of.t, &it->error);
     return 0;
 }
 
@@ -131,7 +125,7 @@ static lane *lane_of(work *w, int k, trace_error *error)
     if (l->used)
         return l;
     if (begin(w->s, l->summary, w->it) != MPSIM_OK) {
-        no_memory(w->it->of.t, error);
+        trace_no_memory(w->it->of.t, error);
         return NULL;
     }
     l->used = 1;
@@ -147,7 +141,7 @@ static int account(work *w, const lane *l, uint64_t first, size_t n, trace_error
     const mpsim_rng rng = {w->s->seed, w->stream, first};
     /* formats and roundings were checked when the targets were made */
     if (mpsim_summary_add_codes(l->summary, trace_at(t, w->it->of.i)->format, &rng, l->codes, n) != MPSIM_OK)
-        return no_memory(t, error);
+        return trace_no_memory(t, error);
     atomic_fetch_add(&w->counted, n);
     return 0;
 }
@@ -239,7 +233,7 @@ static int merge(work *w)
         return -1;
     for (int i = 1; i < w->n_lanes; i++)
         if (w->lanes[i].used && mpsim_summary_merge(w->lanes[0].summary, w->lanes[i].summary) != MPSIM_OK)
-            return no_memory(it->of.t, &it->error);
+            return trace_no_memory(it->of.t, &it->error);
     return finish(w->lanes[0].summary, it);
 }
 

@@ -4,6 +4,8 @@
  * one, or one of strings, as what it is ("array of 32000 strings"), which the file is only walked through. */
 #include "gguf.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,7 +171,7 @@ static char *array_text(gguf *g)
         return NULL;
     }
     if (type == TYPE_STRING || n > SHOWN) {
-        snprintf(text, sizeof text, "array of %" PRIu64 " %s%s", n, types[type].name, n == 1 ? "" : "s");
+        snprintf(text, sizeof text, "array of %" PRIu64 " %s%s", n, types[type].name, text_plural(n));
         if (skip_array(g, type, n))
             return NULL;
     } else {

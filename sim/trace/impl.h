@@ -111,15 +111,11 @@ struct trace {
 
 /* text.c */
 
-/* "is a FIFO" and the like, of what is no regular file. */
-const char *trace_kind_of_file(mode_t mode);
-
 /* trace_fail -- an error in the data of t (exit 3), which names the member being read. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
 int trace_fail(const trace *t, trace_error *error, uint64_t offset, const char *message, ...);
-int trace_no_memory(const trace *t, trace_error *error); /* exit 4 */
 
 /* names.c */
 

@@ -80,6 +80,8 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
     return NULL;
 }
 
+static const char not_one[] = "not a " TRACE_LAYOUTS(" or ") " file";
+
 int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
                          trace_error *error)
 {
@@ -101,22 +103,20 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (n >= others[i].at + strlen(others[i].magic) &&
             memcmp(head + others[i].at, others[i].magic, strlen(others[i].magic)) == 0)
-            return trace_fail(t, error, 0, "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file but %s",
-                              others[i].what);
+            return trace_fail(t, error, 0, "%s but %s", not_one, others[i].what);
     if (t->size < 8)
         return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors",
                           t->size);
     const uint64_t length = le64(head);
-    static const char lead[] = "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file (as safetensors: ";
     if (length > t->max_header)
-        return trace_fail(t, error, 0, "%sheader length %" PRIu64 " is above the cap of %"
-                          PRIu64 ")", lead, length, t->max_header);
+        return trace_fail(t, error, 0, "%s (as safetensors: header length %" PRIu64 " is above the cap of %"
+                          PRIu64 ")", not_one, length, t->max_header);
     if (length > t->size - 8)
-        return trace_fail(t, error, 0, "%sheader length %" PRIu64 ", but the file has %"
-                          PRIu64 " bytes)", lead, length, t->size);
+        return trace_fail(t, error, 0, "%s (as safetensors: header length %" PRIu64 ", but the file has %"
+                          PRIu64 " bytes)", not_one, length, t->size);
     if (length == 0)
-        return trace_fail(t, error, 0, "%sheader length 0)", lead);
-    return trace_fail(t, error, 8, "%sthe header does not begin with '{')", lead);
+        return trace_fail(t, error, 0, "%s (as safetensors: header length 0)", not_one);
+    return trace_fail(t, error, 8, "%s (as safetensors: the header does not begin with '{')", not_one);
 }
 
 /* The same of a file, which may be packed. What cannot be unpacked is known: opening it says why. */

@@ -3,6 +3,8 @@
 
 #include "impl.h"
 
+#include "../array/array.h"
+
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,10 +196,7 @@ int namemap_add(namemap *m, const char *text, size_t n, char error[200])
                  m->count == NAMEMAP_RULES ? NAMEMAP_RULES : NAMEMAP_LONGEST);
         return -1;
     }
-    rule *rules = realloc(m->rules, (m->count + 1) * sizeof *rules);
-    if (rules)
-        m->rules = rules;
-    rule *r = rules ? &rules[m->count] : NULL;
+    rule *r = array_room(&m->rules, m->count, sizeof *m->rules) ? NULL : &m->rules[m->count];
     if (r)
         *r = (rule){.text = strndup(text, n)};
     if (!r || !r->text) {

@@ -4,6 +4,7 @@
 #include "impl.h"
 #include "inputs.h"
 #include "temporary.h"
+#include "whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,8 @@ struct outfile {
     char *name;      /* of the file being written; NULL: no rename */
     temporary file;
     int fd;
+    int waiting;     /* -1, or a file without a name: what is written at places, where the output has none */
+    uint64_t begun;  /* bytes before that */
     size_t fill;
     unsigned char buffer[BUFFER];
 };
@@ -29,6 +32,12 @@ static int io_error(const char *path, const char *what, trace_error *error)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
     return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "%s: %s", what, strerror(errno));
+}
+
+static int wait_error(const char *what, trace_error *error)
+{
+    return trace_error_set(error, TRACE_EXIT_IO, temporary_place(), UINT64_MAX, "%s a temporary file: %s", what,
+                           strerror(errno));
 }
 
 static void outfile_free(outfile *o)
@@ -94,7 +103,7 @@ outfile *outfile_open(const char *path, trace_error *error)
         io_error(path, "cannot write", error);
         return NULL;
     }
-    o->fd = -1;
+    o->fd = o->waiting = -1;
     o->fill = 0;
     o->target = o->name = NULL;
     o->file.path = NULL;
@@ -107,18 +116,9 @@ outfile *outfile_open(const char *path, trace_error *error)
     return o;
 }
 
-static int write_all(outfile *o, const unsigned char *p, size_t n, trace_error *error)
+static int write_all(const outfile *o, const void *p, size_t n, trace_error *error)
 {
-    while (n) {
-        const ssize_t w = write(o->fd, p, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return io_error(o->path, "cannot write", error);
-        p += w;
-        n -= (size_t)w;
-    }
-    return 0;
+    return whole_write(o->fd, p, n) ? io_error(o->path, "cannot write", error) : 0;
 }
 
 static int flush(outfile *o, trace_error *error)
@@ -146,30 +146,40 @@ int outfile_has_places(const outfile *o)
     return o->name != NULL;
 }
 
-int outfile_flush(outfile *o, trace_error *error)
+int outfile_make_places(outfile *o, uint64_t begun, trace_error *error)
 {
-    return flush(o, error);
+    o->begun = begun;
+    if (flush(o, error))
+        return -1;
+    if (!o->name && (o->waiting = temporary_unnamed()) < 0)
+        return wait_error("cannot write", error);
+    return 0;
 }
 
 int outfile_write_at(outfile *o, uint64_t offset, const void *p, size_t n, trace_error *error)
 {
-    const unsigned char *from = p;
-    while (n) {
-        const ssize_t w = pwrite(o->fd, from, n, (off_t)offset);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return io_error(o->path, "cannot write", error);
-        from += w;
-        offset += (uint64_t)w;
-        n -= (size_t)w;
+    if (o->waiting < 0)
+        return whole_write_at(o->fd, p, n, offset) ? io_error(o->path, "cannot write", error) : 0;
+    return whole_write_at(o->waiting, p, n, offset) ? wait_error("cannot write", error) : 0;
+}
+
+/* What was written at places. */
+static int write_waiting(outfile *o, trace_error *error)
+{
+    ssize_t n = o->waiting < 0 ? 0 : BUFFER;
+    for (uint64_t at = o->begun; n == BUFFER; at += (uint64_t)n) {
+        n = whole_read_at(o->waiting, o->buffer, BUFFER, at);
+        if (n < 0)
+            return wait_error("cannot read", error);
+        if (write_all(o, o->buffer, (size_t)n, error))
+            return -1;
     }
     return 0;
 }
 
 int outfile_close(outfile *o, trace_error *error)
 {
-    int result = flush(o, error);
+    int result = flush(o, error) || write_waiting(o, error) ? -1 : 0;
     /* what is replaced is lost at the rename: what replaces it has to be on the disk by then */
     if (result == 0 && o->name && access(o->target, F_OK) == 0 && fsync(o->fd) != 0)
         result = io_error(o->path, "cannot write", error);
@@ -189,6 +199,8 @@ void outfile_abandon(outfile *o)
         return;
     if (o->fd >= 0)
         close(o->fd);
+    if (o->waiting >= 0)
+        close(o->waiting);
     temporary_remove(&o->file);
     outfile_free(o);
 }

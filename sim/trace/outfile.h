@@ -11,10 +11,12 @@ typedef struct outfile outfile;
  * replaced. NULL on failure, or if it is an input. */
 outfile *outfile_open(const char *path, trace_error *error);
 int outfile_write(outfile *o, const void *p, size_t n, trace_error *error);
-int outfile_flush(outfile *o, trace_error *error);
 /* outfile_has_places -- whether bytes may be written at any place: it is a file under a temporary name. */
 int outfile_has_places(const outfile *o);
-/* outfile_write_at -- n bytes at an offset; from several threads, when all of outfile_write is flushed. */
+/* outfile_make_places -- from here on outfile_write_at writes, behind the `begun` bytes that were written: what has no
+ * places waits for outfile_close in a file without a name. 0, or -1 with *error. */
+int outfile_make_places(outfile *o, uint64_t begun, trace_error *error);
+/* outfile_write_at -- n bytes at an offset; from several threads, each byte once. */
 int outfile_write_at(outfile *o, uint64_t offset, const void *p, size_t n, trace_error *error);
 /* outfile_close -- flush and rename; frees o always. */
 int outfile_close(outfile *o, trace_error *error);

@@ -1,6 +1,8 @@
 /* parameters.c -- what other tensors of a file, and its metadata, tell of the name of a parameter. */
 #include "kinds.h"
 
+#include "../array/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +42,7 @@ typedef struct group_item {
 
 typedef struct group_items {
     group_item *items;
-    size_t count, room;
+    size_t count;
 } group_items;
 
 /* Digits and what follows them, which is `after`; NULL if it is not so. */
@@ -56,14 +58,8 @@ static const char *number(uint64_t *n, const char *s, const char *after)
 
 static int add_item(group_items *l, group_item item)
 {
-    if (l->count == l->room) {
-        const size_t room = l->room ? 2 * l->room : 64;
-        group_item *items = realloc(l->items, room * sizeof *items);
-        if (!items)
-            return -1;
-        l->items = items;
-        l->room = room;
-    }
+    if (array_room(&l->items, l->count, sizeof *l->items))
+        return -1;
     l->items[l->count++] = item;
     return 0;
 }

@@ -197,7 +197,7 @@ static int fetch_lines(reader *r, uint64_t line, size_t n, unsigned char *codes)
 }
 
 /* A rectangle of a matrix whose columns are stored as lines. */
-static int fetch_turned(reader *r, const rectangle *a)
+static int fetch_transposed(reader *r, const rectangle *a)
 {
     unsigned char line[CHUNK + 8];
     for (uint64_t j = 0; j < a->cols; j++) {
@@ -212,7 +212,7 @@ static int fetch_turned(reader *r, const rectangle *a)
 static int fetch_codes(reader *r, const rectangle *a)
 {
     if (r->q->form->code_shape == QUANT_TRANSPOSED)
-        return fetch_turned(r, a);
+        return fetch_transposed(r, a);
     return a->rows == 1 ? fetch_run(r, a->row, a->col, (size_t)a->cols, r->codes)
                         : fetch_lines(r, a->row, (size_t)a->rows, r->codes);
 }

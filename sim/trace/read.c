@@ -1,13 +1,13 @@
 /* read.c -- bytes of an open file, and the elements of a tensor: their codes as they are stored, or exact
  * binary64 values. */
 #include "impl.h"
+#include "whole.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BUFFER = 256 << 10 }; /* a multiple of every code width */
 
@@ -20,23 +20,11 @@ void trace_watch_reads(void (*read)(size_t bytes))
 
 ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
 {
-    size_t got = 0;
-    while (got < n) {
-        if (offset + got > INT64_MAX)
-            break; /* past any file */
-        const ssize_t r = pread(fd, (char *)p + got, n - got, (off_t)(offset + got));
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return -1;
-        if (r == 0)
-            break;
-        got += (size_t)r;
-    }
+    const ssize_t got = whole_read_at(fd, p, n, offset);
     void (*told)(size_t bytes) = atomic_load(&watcher);
-    if (told)
-        told(got);
-    return (ssize_t)got;
+    if (told && got >= 0)
+        told((size_t)got);
+    return got;
 }
 
 ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at)

@@ -8,6 +8,8 @@
 #include "jsontext.h"
 #include "parts.h"
 
+#include "../array/array.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +27,7 @@ typedef struct listed {
 
 typedef struct index_map {
     listed *rows; /* by file, then name */
-    size_t n, room;
+    size_t n;
     int has_total;
     uint64_t total;
 } index_map;
@@ -43,14 +45,8 @@ static int add_row(json_cursor *c, index_map *m, const char *name, const char *f
         return trace_fail(c->t, c->error, cursor_offset(c), "'%.200s' is not the name of a file beside the index", file);
     if (m->n == TRACE_ITEMS_MAX)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d tensors", TRACE_ITEMS_MAX);
-    if (m->n == m->room) {
-        const size_t room = m->room ? m->room + m->room / 2 : 64;
-        listed *p = realloc(m->rows, room * sizeof *p);
-        if (!p)
-            return trace_no_memory(c->t, c->error);
-        m->rows = p;
-        m->room = room;
-    }
+    if (array_room(&m->rows, m->n, sizeof *m->rows))
+        return trace_no_memory(c->t, c->error);
     m->rows[m->n++] = (listed){name, file, 0};
     return 0;
 }
@@ -210,7 +206,7 @@ static int open_files(trace *t, index_map *m, trace_error *error)
 
 static int open_shards(trace *t, const trace_options *options, trace_error *error)
 {
-    index_map m = {NULL, 0, 0, 0, 0};
+    index_map m = {NULL, 0, 0, 0};
     if (strcmp(t->path, "-") == 0)
         return trace_fail(t, error, TRACE_NO_OFFSET, "an index of files cannot come through a pipe");
     const int result = parts_begin(t, options, error) || read_index(t, &m, error) || open_files(t, &m, error);
@@ -234,7 +230,7 @@ int trace_is_index(const unsigned char *head, size_t n)
 int trace_shards(const char *path, int (*visit)(void *context, const char *file), void *context)
 {
     trace t = {.path = strdup(path), .type = &trace_layout_shards, .max_header = TRACE_HEADER_DEFAULT};
-    index_map m = {NULL, 0, 0, 0, 0};
+    index_map m = {NULL, 0, 0, 0};
     struct stat st;
     int result = 0;
     t.fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -4,10 +4,12 @@
  * shrinks gives a short read and not a signal. Pipes are copied to an unnamed temporary file
  * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
  * sockets, terminals) is refused before a byte of it is read. */
+#include "../text/filekind.h"
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
 #include "temporary.h"
+#include "whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,20 +23,6 @@ static int io_error(const trace *t, trace_error *error, const char *what)
 {
     return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
                            strerror(errno));
-}
-
-static int write_all(int fd, const unsigned char *p, size_t n)
-{
-    while (n) {
-        const ssize_t w = write(fd, p, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return -1;
-        p += w;
-        n -= (size_t)w;
-    }
-    return 0;
 }
 
 enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
@@ -113,7 +101,7 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
         bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, error);
-        if (!bad && write_all(out, buffer, (size_t)n))
+        if (!bad && whole_write(out, buffer, (size_t)n))
             bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
                                   "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
                                   strerror(errno));
@@ -177,15 +165,6 @@ static int take_file(trace *t, int fd, uint64_t size, const trace_options *optio
     return 0;
 }
 
-const char *trace_kind_of_file(mode_t mode)
-{
-    return S_ISDIR(mode)    ? "is a directory"
-           : S_ISFIFO(mode) ? "is a FIFO"
-           : S_ISCHR(mode)  ? "is a character device"
-           : S_ISBLK(mode)  ? "is a block device"
-                            : "is not a regular file";
-}
-
 /* Takes over fd, whatever comes of it. */
 static int accept_fd(trace *t, int fd, const trace_options *options, trace_error *error)
 {
@@ -204,7 +183,7 @@ static int accept_fd(trace *t, int fd, const trace_options *options, trace_error
         close(fd);
         return result;
     }
-    kind = S_ISCHR(st.st_mode) && isatty(fd) ? "is a terminal" : trace_kind_of_file(st.st_mode);
+    kind = S_ISCHR(st.st_mode) && isatty(fd) ? "is a terminal" : file_kind(st.st_mode);
     close(fd);
     return trace_fail(t, error, TRACE_NO_OFFSET, "%s, not a file of tensors", kind);
 }

@@ -2,6 +2,7 @@
  * temporary file when the first of their bytes is wanted. CRCs are compared then. */
 #include "temporary.h"
 #include "torch.h"
+#include "whole.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -100,33 +101,22 @@ static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at,
 
 int torch_spool_begin(const trace *t, trace_error *error)
 {
-    static atomic_flag one = ATOMIC_FLAG_INIT; /* files are opened by many threads, temporary ones by one */
     torch_state *s = t->state;
     if (s->spool >= 0)
         return 0;
-    while (atomic_flag_test_and_set(&one))
-        sched_yield();
     s->spool = temporary_unnamed();
-    const int why = errno;
-    atomic_flag_clear(&one);
     if (s->spool < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in "
-                               "%s to unpack to: %s", temporary_place(), strerror(why));
+                               "%s to unpack to: %s", temporary_place(), strerror(errno));
     return 0;
 }
 
 int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 {
     torch_state *s = t->state;
-    for (size_t done = 0; done < n;) {
-        const ssize_t w = pwrite(s->spool, (const char *)p + done, n - done, (off_t)(s->spool_end + done));
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary "
-                                   "file: %s", strerror(errno));
-        done += (size_t)w;
-    }
+    if (whole_write_at(s->spool, p, n, s->spool_end))
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file: %s",
+                               strerror(errno));
     s->spool_end += n;
     return 0;
 }

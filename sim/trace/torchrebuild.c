@@ -2,8 +2,9 @@
  * an offset, a size, a stride, a dtype. */
 #include "torch.h"
 
+#include "../array/array.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 static int storage_at(torch_walker *w, pickle_ref r, torch_storage *storage);
 
@@ -31,12 +32,8 @@ static int nested_storage(torch_walker *w, pickle_ref r, torch_storage *storage)
     torch_tree_clear(t, &sub);
     if (failed)
         return -1;
-    if ((w->n_storages & (w->n_storages - 1)) == 0) {
-        torch_storage *p = realloc(w->storages, (w->n_storages ? 2 * w->n_storages : 1) * sizeof *p);
-        if (!p)
-            return trace_no_memory(t, w->error);
-        w->storages = p;
-    }
+    if (array_room(&w->storages, w->n_storages, sizeof *w->storages))
+        return trace_no_memory(t, w->error);
     w->storages[w->n_storages++] = *storage;
     w->storage_of[r] = (uint32_t)w->n_storages;
     return 0;

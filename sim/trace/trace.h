@@ -83,6 +83,9 @@ typedef struct trace trace;
 trace *trace_open(const char *path, const trace_options *options, trace_error *error);
 void trace_close(trace *t); /* accepts NULL */
 
+/* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
+#define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF" and_last "llm.c"
+
 const char *trace_path(const trace *t);   /* as given to trace_open                       */
 const char *trace_layout(const trace *t); /* "safetensors", "npy", ...; "npy (gzip)"      */
 uint64_t trace_size(const trace *t);      /* bytes, of a packed file unpacked             */
@@ -133,6 +136,8 @@ __attribute__((format(printf, 5, 6)))
 #endif
 int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
                     const char *message, ...);
+/* trace_no_memory -- the same: out of memory, of the file that was read. */
+int trace_no_memory(const trace *t, trace_error *error);
 
 /* tree: the files that operands stand for.
  *
@@ -237,6 +242,8 @@ int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error 
 /* trace_writer_has_places -- whether the data may be written in any order, with trace_writer_data_at alone:
  * not into a pipe. */
 int trace_writer_has_places(const trace_writer *w);
+/* trace_writer_make_places -- from now on it may, into a pipe, too: then the data wait in a file without a name. */
+int trace_writer_make_places(trace_writer *w, trace_error *error);
 /* trace_writer_data_at -- bytes of the data from `at` on; from several threads, each byte once. */
 int trace_writer_data_at(trace_writer *w, uint64_t at, const void *bytes, size_t n, trace_error *error);
 /* trace_to_little_endian -- n codes of `bytes` bytes each, from the host to the byte order of files. */

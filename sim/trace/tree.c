@@ -1,6 +1,9 @@
 /* tree.c -- the files, and folders that are one trace, that operands stand for. */
+#include "../text/filekind.h"
 #include "impl.h"
 #include "namemap.h"
+
+#include "../array/array.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,18 +37,10 @@ static int no_memory(const char *path, trace_error *error)
 /* Append a string, which becomes the list's own, or is freed. */
 static int append(char ***list, size_t *count, char *s, const char *path, trace_error *error)
 {
-    /* room is the next power of two: grow when count is one */
-    if (s && (*count & (*count - 1)) == 0) {
-        char **p = realloc(*list, (*count ? *count * 2 : 1) * sizeof *p);
-        if (!p) {
-            free(s);
-            s = NULL;
-        } else {
-            *list = p;
-        }
-    }
-    if (!s)
+    if (!s || array_room(list, *count, sizeof **list)) {
+        free(s);
         return no_memory(path, error);
+    }
     (*list)[(*count)++] = s;
     return 0;
 }
@@ -139,7 +134,7 @@ static int add_name(listing *l, const char *path, const level *above)
             return add_directory(l, path, &st, above);
         if (!S_ISREG(st.st_mode)) {
             trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                            "%s, not a file of tensors", trace_kind_of_file(st.st_mode));
+                            "%s, not a file of tensors", file_kind(st.st_mode));
             return refuse(l);
         }
         keep = l->tree->unread || trace_tree_keeps(path, l->options);

@@ -2,6 +2,8 @@
 #include "impl.h"
 #include "outfile.h"
 
+#include "../array/array.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -14,36 +16,10 @@ struct trace_writer {
     _Atomic uint64_t left; /* bytes of data still to come  */
 };
 
-/* A header under construction. */
-typedef struct text {
-    char *s;
-    size_t n, room;
-    int failed; /* no memory */
-} text;
-
-static void put(text *t, const char *s, size_t n)
-{
-    if (t->failed)
-        return;
-    if (t->room - t->n < n) {
-        const size_t room = 2 * t->room + n + 256;
-        char *p = realloc(t->s, room);
-        if (!p) {
-            t->failed = 1;
-            return;
-        }
-        t->s = p;
-        t->room = room;
-    }
-    if (n)
-        memcpy(t->s + t->n, s, n);
-    t->n += n;
-}
-
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void print(text *t, const char *format, ...)
+static void print(array_bytes *t, const char *format, ...)
 {
     char line[128];
     va_list ap;
@@ -53,11 +29,11 @@ static void print(text *t, const char *format, ...)
     if (n < 0 || (size_t)n >= sizeof line)
         t->failed = 1;
     else
-        put(t, line, (size_t)n);
+        array_put(t, line, (size_t)n);
 }
 
 /* A JSON string; -1 if s is not UTF-8. */
-static int put_string(text *t, const char *s)
+static int put_string(array_bytes *t, const char *s)
 {
     size_t n = 1;
     uint32_t c;
@@ -69,14 +45,14 @@ static int put_string(text *t, const char *s)
     char *quoted = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
     json_decref(v);
     if (quoted)
-        put(t, quoted, strlen(quoted));
+        array_put(t, quoted, strlen(quoted));
     else
         t->failed = 1;
     free(quoted);
     return 0;
 }
 
-static void put_shape(text *t, const trace_tensor *x, const char *separator)
+static void put_shape(array_bytes *t, const trace_tensor *x, const char *separator)
 {
     for (size_t i = 0; i < x->rank; i++)
         print(t, "%s%" PRIu64, i ? separator : "", x->shape[i]);
@@ -122,7 +98,7 @@ static int not_utf8(const char *path, const char *name, trace_error *error)
                            name);
 }
 
-static int put_tensor(text *t, const char *path, const trace_tensor *x, uint64_t *end,
+static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, uint64_t *end,
                       trace_error *error)
 {
     uint64_t bytes;
@@ -147,24 +123,24 @@ static int put_tensor(text *t, const char *path, const trace_tensor *x, uint64_t
     return 0;
 }
 
-static int put_metadata(text *t, const char *path, const char *const (*metadata)[2], size_t n,
+static int put_metadata(array_bytes *t, const char *path, const char *const (*metadata)[2], size_t n,
                         trace_error *error)
 {
     print(t, "\"__metadata__\":{");
     for (size_t i = 0; i < n; i++) {
-        put(t, ",", i != 0);
+        array_put(t, ",", i != 0);
         if (put_string(t, metadata[i][0]))
             return not_utf8(path, metadata[i][0], error);
-        put(t, ":", 1);
+        array_put(t, ":", 1);
         if (put_string(t, metadata[i][1]))
             return not_utf8(path, metadata[i][1], error);
     }
-    put(t, "}", 1);
+    array_put(t, "}", 1);
     return 0;
 }
 
 /* Open the file and write its header; takes over the text. */
-static trace_writer *begin(const char *path, text *header, uint64_t bytes, trace_error *error)
+static trace_writer *begin(const char *path, array_bytes *header, uint64_t bytes, trace_error *error)
 {
     trace_writer *w = NULL;
     if (header->failed || !(w = malloc(sizeof *w))) {
@@ -173,13 +149,13 @@ static trace_writer *begin(const char *path, text *header, uint64_t bytes, trace
         w->left = bytes;
         w->begin = header->n;
         w->out = outfile_open(path, error);
-        if (!w->out || outfile_write(w->out, header->s, header->n, error) ||
-            (outfile_has_places(w->out) && outfile_flush(w->out, error))) {
+        if (!w->out || outfile_write(w->out, header->p, header->n, error) ||
+            (outfile_has_places(w->out) && outfile_make_places(w->out, w->begin, error))) {
             trace_writer_abandon(w);
             w = NULL;
         }
     }
-    free(header->s);
+    free(header->p);
     return w;
 }
 
@@ -187,20 +163,20 @@ trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *ten
                                        const char *const (*metadata)[2], size_t n_metadata,
                                        trace_error *error)
 {
-    text t = {0};
+    array_bytes t = {0};
     uint64_t end = 0;
     if (check_names(path, tensors, n, metadata, n_metadata, error))
         return NULL;
-    put(&t, "        {", 9); /* 8 bytes for the length */
+    array_put(&t, "        {", 9); /* 8 bytes for the length */
     if (n_metadata && put_metadata(&t, path, metadata, n_metadata, error))
         goto fail;
     for (size_t i = 0; i < n; i++) {
-        put(&t, ",", i || n_metadata);
+        array_put(&t, ",", i || n_metadata);
         if (put_tensor(&t, path, &tensors[i], &end, error))
             goto fail;
     }
-    put(&t, "}", 1);
-    put(&t, "       ", (8 - t.n % 8) % 8);
+    array_put(&t, "}", 1);
+    array_put(&t, "       ", (8 - t.n % 8) % 8);
     if (!t.failed) {
         const uint64_t length = t.n - 8;
         if (length > TRACE_HEADER_MAX) {
@@ -209,17 +185,17 @@ trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *ten
             goto fail;
         }
         for (unsigned i = 0; i < 8; i++)
-            t.s[i] = (char)(length >> 8 * i & 0xff);
+            t.p[i] = (unsigned char)(length >> 8 * i & 0xff);
     }
     return begin(path, &t, end, error);
 fail:
-    free(t.s);
+    free(t.p);
     return NULL;
 }
 
 trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_error *error)
 {
-    text t = {0};
+    array_bytes t = {0};
     uint64_t bytes;
     const char *descr = x->format ? trace_npy_descr(x->format) : NULL;
     if (!descr) {
@@ -229,17 +205,17 @@ trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_er
     }
     if (tensor_bytes(path, x, &bytes, error))
         return NULL;
-    put(&t, "\x93NUMPY\1\0\0\0", 10);
+    array_put(&t, "\x93NUMPY\1\0\0\0", 10);
     print(&t, "{'descr': '%s', 'fortran_order': %s, 'shape': (", descr,
           x->fortran ? "True" : "False");
     put_shape(&t, x, ", ");
     print(&t, "%s), }", x->rank == 1 ? "," : "");
     while (!t.failed && t.n % 64 != 63)
-        put(&t, " ", 1);
-    put(&t, "\n", 1);
+        array_put(&t, " ", 1);
+    array_put(&t, "\n", 1);
     if (!t.failed) { /* at most 64 dimensions: two bytes are enough for the length */
-        t.s[8] = (char)((t.n - 10) & 0xff);
-        t.s[9] = (char)((t.n - 10) >> 8);
+        t.p[8] = (unsigned char)((t.n - 10) & 0xff);
+        t.p[9] = (unsigned char)((t.n - 10) >> 8);
     }
     return begin(path, &t, bytes, error);
 }
@@ -277,6 +253,11 @@ int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error 
 int trace_writer_has_places(const trace_writer *w)
 {
     return outfile_has_places(w->out);
+}
+
+int trace_writer_make_places(trace_writer *w, trace_error *error)
+{
+    return outfile_make_places(w->out, w->begin, error);
 }
 
 int trace_writer_data_at(trace_writer *w, uint64_t at, const void *bytes, size_t n, trace_error *error)

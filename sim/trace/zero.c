@@ -13,6 +13,8 @@
 #include "zero.h"
 #include "zeroname.h"
 
+#include "../array/array.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -116,14 +118,8 @@ static int add_parameter(zero_checkpoint *c, const char *path, const char *value
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "param_shapes/%.200s: '%.200s' is not a shape", path, value);
     if (c->n == TRACE_ITEMS_MAX)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d parameters", TRACE_ITEMS_MAX);
-    if (c->n == c->room) {
-        const size_t room = c->room ? 2 * c->room : 64;
-        zero_parameter *q = realloc(c->parameters, room * sizeof *q);
-        if (!q)
-            return trace_no_memory(c->t, c->error);
-        c->parameters = q;
-        c->room = room;
-    }
+    if (array_room(&c->parameters, c->n, sizeof *c->parameters))
+        return trace_no_memory(c->t, c->error);
     p.group = (uint32_t)group;
     p.name = trace_string(c->t, end + 1, strlen(end + 1));
     p.shape = trace_alloc(c->t, p.rank * sizeof *shape);

@@ -31,7 +31,7 @@ typedef struct zero_checkpoint {
     const char *model;
     zero_parameter *parameters;
     const char **names; /* of them, sorted */
-    size_t n, room;
+    size_t n;
     zero_vector *vectors; /* [rank][group] */
 } zero_checkpoint;
 

@@ -2,7 +2,7 @@
 #include "checkpoint.h"
 
 #include "../cli/options.h"
-#include "seal.h"
+#include "owndigests.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -156,7 +156,7 @@ int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, 
     const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
                               {key_run, run},      {key_state, c->state}, {key_digests, NULL}};
     const size_t n = sizeof pairs / sizeof *pairs;
-    char *digests = run ? seal_text(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
+    char *digests = run ? own_digests_text(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
     pairs[n - 1][1] = digests;
     const int bad = !digests ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory")
                              : stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
@@ -185,7 +185,7 @@ static int check_file(trace *t, trace_error *error)
     const char *is = trace_metadata(t, key_schema);
     if (!is || strcmp(is, schema) != 0)
         return bad_file(t, error, "not a checkpoint of mpsim train");
-    if (seal_check(t, key_digests, error))
+    if (own_digests_check(t, key_digests, error))
         return -1;
     return trace_metadata(t, key_run) && trace_metadata(t, key_state) && trace_metadata(t, key_step)
                ? 0

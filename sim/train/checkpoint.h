@@ -2,7 +2,7 @@
  *
  * A checkpoint is a safetensors file: every tensor of the trainer's state in its format, and as
  * metadata the run (train_run_write), the rest of the state (train_state_save), the number of
- * steps and the digests of all this (seal.h). It is untrusted like any other file: names, shapes,
+ * steps and the digests of all this (owndigests.h). It is untrusted like any other file: names, shapes,
  * formats and numbers are checked, too. */
 #ifndef MPSIM_SIM_TRAIN_CHECKPOINT_H
 #define MPSIM_SIM_TRAIN_CHECKPOINT_H

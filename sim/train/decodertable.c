@@ -1,6 +1,7 @@
 /* decodertable.c -- see decodertable.h. */
 #include "decodertable.h"
 
+#include "../text/words.h"
 #include "describe.h"
 #include "operations.h"
 

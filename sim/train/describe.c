@@ -2,6 +2,7 @@
 #include "describe.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 #include "decoder.h"
 #include "operations.h"
 

@@ -1,6 +1,7 @@
 /* table.c -- see table.h. */
 #include "table.h"
 
+#include "../text/words.h"
 #include "decoder.h"
 #include "decodertable.h"
 #include "describe.h"
@@ -158,7 +159,7 @@ static void print_loss(FILE *f, const train_total *t, const train_run *r)
     else
         fprintf(f, "\nloss       %s at step %" PRIu64 ", %s at the end (mean of %" PRIu64 " step%s)",
                 train_loss_text(a, t->initial_loss), t->first, train_loss_text(b, t->final_loss), t->tail,
-                t->tail == 1 ? "" : "s");
+                text_plural(t->tail));
     if (is_decoder(&r->settings)) {
         decoder_print_loss(f, t, r);
         return;
@@ -330,7 +331,7 @@ static void compare_images(train_report *r, const train_job *jobs, const train_t
     compare_results(r, jobs, totals, n);
     fprintf(f, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "
                "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail,
-            totals[0].tail == 1 ? "" : "s", TRAIN_TESTS);
+            text_plural(totals[0].tail), TRAIN_TESTS);
 }
 
 void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)

@@ -1,6 +1,8 @@
 /* inputs.c -- see inputs.h. */
 #include "inputs.h"
 
+#include "../array/array.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,15 +51,9 @@ double inputs_value(const inputs *in, size_t i)
 
 static void push(inputs *in, uint64_t u)
 {
-    if (in->n == in->room) {
-        const size_t room = in->room ? 2 * in->room : 1024;
-        uint64_t *grown = realloc(in->u, room * sizeof *grown);
-        if (!grown) {
-            in->out_of_memory = 1;
-            return;
-        }
-        in->u = grown;
-        in->room = room;
+    if (array_room(&in->u, in->n, sizeof *in->u)) {
+        in->out_of_memory = 1;
+        return;
     }
     in->u[in->n++] = u;
 }

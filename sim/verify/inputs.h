@@ -10,7 +10,7 @@
 /* Bit patterns of binary32 or binary64 numbers. */
 typedef struct inputs {
     int width; /* 32 or 64 */
-    size_t n, room;
+    size_t n;
     uint64_t *u;
     int out_of_memory;
 } inputs;

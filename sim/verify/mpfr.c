@@ -2,6 +2,7 @@
 #include "inputs.h"
 #include "mpfr_rows.h"
 
+#include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/progress.h"
 
@@ -39,24 +40,6 @@ static int block_reserve(block *b, size_t n)
     b->codes = malloc(8 * n);
     b->room = b->f32 && b->f64 && b->codes ? n : 0;
     return b->room ? 0 : -1;
-}
-
-static uint64_t code_at(const block *b, size_t bytes, size_t i)
-{
-    uint8_t u8;
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    switch (bytes) {
-    case 1:
-        return memcpy(&u8, b->codes + i, 1), u8;
-    case 2:
-        return memcpy(&u16, b->codes + 2 * i, 2), u16;
-    case 4:
-        return memcpy(&u32, b->codes + 4 * i, 4), u32;
-    default:
-        return memcpy(&u64, b->codes + 8 * i, 8), u64;
-    }
 }
 
 static void report(verify_row *row, const cast *c, const inputs *in, size_t i, uint32_t random,
@@ -100,7 +83,7 @@ static int compare(verify_row *row, const cast *c, const inputs *in, block *b, u
         unsigned want_flags, flags;
         const uint64_t want = oracle_encode(c->of, &c->r, inputs_value(in, i), in->width == 32,
                                             random, &want_flags);
-        const uint64_t array = code_at(b, bytes, i);
+        const uint64_t array = element_code(b->codes, bytes, i);
         const uint64_t scalar = in->width == 32
                                     ? mpsim_encode_f32(&c->f, &c->r, b->f32[i], random, &flags)
                                     : mpsim_encode_f64(&c->f, &c->r, b->f64[i], random, &flags);
@@ -125,39 +108,39 @@ static int next_format(verify_row *row, cast *c, size_t *i)
     return 1;
 }
 
-static int every_mode(verify *v, const char *judge, int width, block *b)
+/* Rounding k of a format: a mode with 1, 8 or 32 random bits, or a preset. */
+static void use_mode(cast *c, size_t k, size_t i)
 {
-    inputs in = {.width = width};
-    uint64_t state = v->seed;
-    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %d modes", width,
-                                 mpsim_format_count(), MPSIM_ROUND_MODES);
-    snprintf(row->with, sizeof row->with, "%s", judge);
-    cast c = {.preset = NULL};
-    int bad = 0;
-    for (size_t i = 0; !bad && next_format(row, &c, &i);) {
-        if (!c.of)
-            continue;
-        progress_say("mpfr: %s", c.f.name);
-        inputs_clear(&in);
-        inputs_points(&in, c.of, v->thorough ? 20000 : 1000);
-        inputs_random(&in, c.of, v->thorough ? 100000 : 10000, &state);
-        for (int mode = 0; !bad && mode < MPSIM_ROUND_MODES; mode++) {
-            mpsim_rounding_init(&c.r, (mpsim_round_mode)mode);
-            if (mode >= MPSIM_ROUND_STOCHASTIC_A) /* 1, 8 or 32 random bits */
-                c.r.sr_bits = (uint8_t)(i % 3 == 0 ? 1 : i % 3 == 1 ? 8 : 32);
-            bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
-        }
-    }
-    inputs_free(&in);
-    return bad;
+    mpsim_rounding_init(&c->r, (mpsim_round_mode)k);
+    if (k >= MPSIM_ROUND_STOCHASTIC_A)
+        c->r.sr_bits = (uint8_t)(i % 3 == 0 ? 1 : i % 3 == 1 ? 8 : 32);
 }
 
-static int every_preset(verify *v, const char *judge, int width, block *b)
+static void use_preset(cast *c, size_t k, size_t i)
 {
+    (void)i;
+    c->preset = mpsim_preset_at(k)->name;
+    mpsim_rounding_preset(&c->r, mpsim_preset_at(k), &c->f);
+}
+
+/* Numbers of a format under every rounding of a kind; of those beside [1] there are more with --thorough. */
+typedef struct roundings {
+    const char *what;
+    void (*use)(cast *c, size_t k, size_t i);
+    size_t points[2], random[2];
+} roundings;
+
+static const roundings kinds[] = {{"modes", use_mode, {1000, 20000}, {10000, 100000}},
+                                  {"presets", use_preset, {200, 2000}, {1000, 20000}}};
+
+static int every_rounding(verify *v, const char *judge, int kind, int width, block *b)
+{
+    const roundings *of = &kinds[kind];
+    const size_t n = kind ? mpsim_preset_count() : MPSIM_ROUND_MODES;
     inputs in = {.width = width};
-    uint64_t state = v->seed + 1;
-    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu presets", width,
-                                 mpsim_format_count(), mpsim_preset_count());
+    uint64_t state = v->seed + (uint64_t)kind;
+    verify_row *row = verify_add(v, "mpfr", "binary%d to %zu formats, %zu %s", width, mpsim_format_count(), n,
+                                 of->what);
     snprintf(row->with, sizeof row->with, "%s", judge);
     cast c = {.preset = NULL};
     int bad = 0;
@@ -166,11 +149,10 @@ static int every_preset(verify *v, const char *judge, int width, block *b)
             continue;
         progress_say("mpfr: %s", c.f.name);
         inputs_clear(&in);
-        inputs_points(&in, c.of, v->thorough ? 2000 : 200);
-        inputs_random(&in, c.of, v->thorough ? 20000 : 1000, &state);
-        for (size_t p = 0; !bad && p < mpsim_preset_count(); p++) {
-            c.preset = mpsim_preset_at(p)->name;
-            mpsim_rounding_preset(&c.r, mpsim_preset_at(p), &c.f);
+        inputs_points(&in, c.of, of->points[v->thorough != 0]);
+        inputs_random(&in, c.of, of->random[v->thorough != 0], &state);
+        for (size_t k = 0; !bad && k < n; k++) {
+            of->use(&c, k, i);
             bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
         }
     }
@@ -190,8 +172,9 @@ int verify_mpfr(verify *v)
     char judge[64];
     block b = {.room = 0};
     verify_mpfr_here(v, judge, sizeof judge);
-    const int bad = every_mode(v, judge, 32, &b) || every_mode(v, judge, 64, &b) ||
-                    every_preset(v, judge, 32, &b) || every_preset(v, judge, 64, &b);
+    int bad = 0;
+    for (int kind = 0; kind < 2 && !bad; kind++)
+        bad = every_rounding(v, judge, kind, 32, &b) || every_rounding(v, judge, kind, 64, &b);
     free(b.f32);
     free(b.f64);
     free(b.codes);

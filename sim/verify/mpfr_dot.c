@@ -1,4 +1,5 @@
 /* mpfr_dot.c -- verify: dot products of every model, against the same sentences in GMP. */
+#include "../cli/element.h"
 #include "../cli/progress.h"
 #include "inputs.h"
 #include "mpfr_rows.h"
@@ -20,35 +21,6 @@ typedef struct product {
     uint64_t packed_a[SIDE * DEPTH], packed_b[SIDE * DEPTH], packed_c[SIDE * SIDE];
     uint64_t d[SIDE * SIDE];
 } product;
-
-static void pack(const mpsim_format *f, void *out, size_t at, uint64_t code)
-{
-    const size_t bytes = mpsim_format_code_bytes(f);
-    const uint8_t u8 = (uint8_t)code;
-    const uint16_t u16 = (uint16_t)code;
-    const uint32_t u32 = (uint32_t)code;
-    const void *from = bytes == 1   ? (const void *)&u8
-                       : bytes == 2 ? (const void *)&u16
-                       : bytes == 4 ? (const void *)&u32
-                                    : (const void *)&code;
-    memcpy((char *)out + at * bytes, from, bytes);
-}
-
-static uint64_t unpack(const mpsim_format *f, const void *in, size_t at)
-{
-    const size_t bytes = mpsim_format_code_bytes(f);
-    uint8_t u8 = 0;
-    uint16_t u16 = 0;
-    uint32_t u32 = 0;
-    uint64_t u64 = 0;
-    const char *p = (const char *)in + at * bytes;
-    memcpy(bytes == 1   ? (void *)&u8
-           : bytes == 2 ? (void *)&u16
-           : bytes == 4 ? (void *)&u32
-                        : (void *)&u64,
-           p, bytes);
-    return u8 | u16 | u32 | u64; /* three of them are 0 */
-}
 
 /* The formats that a model takes. */
 static size_t formats_of(const mpsim_model *m, mpsim_format list[FORMATS])
@@ -84,12 +56,12 @@ static void fill(product *p, const mpsim_model *m, uint64_t *state)
             }
         }
         for (size_t k = 0; k < p->depth; k++) {
-            pack(&p->fa, p->packed_a, i * p->depth + k, p->a[i][k]);
-            pack(&p->fb, p->packed_b, i * p->depth + k, p->b[i][k]);
+            element_put_code(p->packed_a, mpsim_format_code_bytes(&p->fa), i * p->depth + k, p->a[i][k]);
+            element_put_code(p->packed_b, mpsim_format_code_bytes(&p->fb), i * p->depth + k, p->b[i][k]);
         }
         for (size_t j = 0; j < SIDE; j++) {
             p->c[i][j] = how == 2 ? 0 : inputs_code(ofd, state);
-            pack(&m->result.format, p->packed_c, i * SIDE + j, p->c[i][j]);
+            element_put_code(p->packed_c, mpsim_format_code_bytes(&m->result.format), i * SIDE + j, p->c[i][j]);
         }
     }
 }
@@ -121,7 +93,7 @@ static void compare(verify_row *row, const mpsim_model *m, const oracle_model *o
         const uint64_t addend = p->c[i / SIDE][i % SIDE];
         const uint64_t want = oracle_dot(om, p->ofa, p->a[i / SIDE], p->ofb, p->b[i % SIDE],
                                          p->depth, addend, NULL, NULL);
-        const uint64_t got = unpack(&m->result.format, p->d, i);
+        const uint64_t got = element_code(p->d, mpsim_format_code_bytes(&m->result.format), i);
         row->compared++;
         if (got != want || (i == 0 && one != want))
             report(row, m, p, addend, got != want ? got : one, want);

@@ -207,34 +207,6 @@ static void list_values(oracle_format *of)
     assert(of->values[of->max_code] == of->max);
 }
 
-static const oracle_format *ordering; /* what by_value sorts */
-
-/* -0 before +0: from below, nextUp arrives at -0, and nextDown at +0 from above. */
-static int by_value(const void *a, const void *b)
-{
-    const uint32_t ca = *(const uint32_t *)a, cb = *(const uint32_t *)b;
-    const double va = oracle_decode(ordering, ca), vb = oracle_decode(ordering, cb);
-    if (va != vb)
-        return va < vb ? -1 : 1;
-    return !!signbit(vb) - !!signbit(va);
-}
-
-static void sort_codes(oracle_format *of)
-{
-    const size_t n = (size_t)1 << of->bits;
-    of->order = malloc(n * sizeof *of->order);
-    of->rank = malloc(n * sizeof *of->rank);
-    assert(of->order && of->rank);
-    of->ordered = 0;
-    for (size_t c = 0; c < n; c++)
-        if (oracle_classify(of, c) != ORACLE_NAN)
-            of->order[of->ordered++] = (uint32_t)c;
-    ordering = of;
-    qsort(of->order, of->ordered, sizeof *of->order, by_value);
-    for (size_t i = 0; i < of->ordered; i++)
-        of->rank[of->order[i]] = (uint32_t)i;
-}
-
 static const oracle_format *prepared(oracle_format *of)
 {
     set_up();
@@ -336,71 +308,6 @@ double oracle_decode(const oracle_format *of, uint64_t code)
         y = oracle_magnitude(of, magnitude);
         return negative ? -y : y;
     }
-}
-
-/* The formats without a list are two of C's own types. */
-static uint64_t next_of_c_type(const oracle_format *of, uint64_t code, double toward)
-{
-    if (of->bits == 32) {
-        const uint32_t u = (uint32_t)code;
-        float x;
-        memcpy(&x, &u, sizeof x);
-        x = nextafterf(x, (float)toward);
-        uint32_t v;
-        memcpy(&v, &x, sizeof v);
-        return v;
-    }
-    double x;
-    memcpy(&x, &code, sizeof x);
-    x = nextafter(x, toward);
-    uint64_t v;
-    memcpy(&v, &x, sizeof v);
-    return v;
-}
-
-static uint64_t next(const oracle_format *of, uint64_t code, int direction)
-{
-    code &= low_bits(of->bits);
-    if (oracle_classify(of, code) == ORACLE_NAN)
-        return code;
-    if (!of->values)
-        return next_of_c_type(of, code, direction * (double)INFINITY);
-    if (!of->order)
-        for (size_t i = 0; formats[i].name[0]; i++)
-            if (of == &formats[i])
-                sort_codes(&formats[i]);
-    const double x = oracle_decode(of, code);
-    for (size_t i = of->rank[code];;) {
-        if (direction > 0 ? i + 1 == of->ordered : i == 0)
-            return code;
-        i = direction > 0 ? i + 1 : i - 1;
-        const double y = oracle_decode(of, of->order[i]);
-        if (direction > 0 ? y > x : y < x)
-            return of->order[i];
-    }
-}
-
-uint64_t oracle_next_up(const oracle_format *of, uint64_t code)
-{
-    return next(of, code, 1);
-}
-
-uint64_t oracle_next_down(const oracle_format *of, uint64_t code)
-{
-    return next(of, code, -1);
-}
-
-double oracle_ulp(const oracle_format *of, uint64_t code)
-{
-    const double y = fabs(oracle_decode(of, code));
-    if (!isfinite(y))
-        return y;
-    const uint64_t i = code & low_bits(of->bits) & ~sign_bit(of);
-    const double above = oracle_magnitude(of, i + 1);
-    if (isfinite(above))
-        return above - y;
-    /* 2^1024: take the predecessor, in the same binade unless y is a power of two */
-    return of->precision == 1 ? y : y - oracle_magnitude(of, i - 1);
 }
 
 double oracle_widen(uint32_t binary32)

@@ -30,9 +30,6 @@ typedef struct oracle_format {
     uint64_t max_code; /* code of max                                                */
     double *values;    /* up to 19 bits: the magnitudes in ascending order, and one
                           more than there are: the number after max                  */
-    uint32_t *order;   /* up to 19 bits: the codes that are not NaN, by value        */
-    uint32_t *rank;    /* up to 19 bits: order[rank[code]] == code                   */
-    size_t ordered;    /* length of order                                            */
 } oracle_format;
 
 typedef enum oracle_class {
@@ -51,14 +48,9 @@ const oracle_format *oracle_find(const char *name);
 /* oracle_typed -- spelling number i of the eXmY formats that the oracle knows, or NULL. */
 const char *oracle_typed(size_t i);
 
-/* The meaning of codes, as mpsim_classify, mpsim_decode, mpsim_next_up, ..._down and
- * mpsim_ulp document it, computed from the ascending list of the format's numbers. The last
- * three need a format of at most 19 bits, or binary32, or binary64. */
+/* The meaning of codes, as mpsim_classify and mpsim_decode document it. */
 oracle_class oracle_classify(const oracle_format *of, uint64_t code);
 double oracle_decode(const oracle_format *of, uint64_t code);
-uint64_t oracle_next_up(const oracle_format *of, uint64_t code);
-uint64_t oracle_next_down(const oracle_format *of, uint64_t code);
-double oracle_ulp(const oracle_format *of, uint64_t code);
 
 /* The number whose magnitude is the i-th: i <= max_code + 1. Beyond binary64: +infinity. */
 double oracle_magnitude(const oracle_format *of, uint64_t i);

@@ -1,14 +1,9 @@
-/* oracle_arith.h -- the independent answer for <mpsim/arith.h>: operations and comparisons.
+/* oracle_arith.h -- the independent answer for <mpsim/arith.h>: operations.
  *
  * Shares no code, table or constant with lib/; formats, decoding and choices are those of
- * oracle.h. Two ways lead to every result:
- *
- *   oracle_arith_apply   integers (GMP): the exact value is a fraction of two integers or the
- *                        root of one; its integer and fractional part in units of the last
- *                        place are found by division, the mode is applied as round.h words it
- *   oracle_arith_mpfr    GNU MPFR's own operation, also for infinities, signs of zero and
- *                        operations without a value; nearest-even and the directed modes are
- *                        one operation in the precision of the result
+ * oracle.h. The result is GNU MPFR's own operation, also for infinities, signs of zero and
+ * operations without a value; nearest-even and the directed modes are one operation in the
+ * precision of the result. (Another way leads there in tests/oracle/integers.h.)
  *
  * Not for threads. */
 #ifndef MPSIM_SIM_VERIFY_ORACLE_ARITH_H
@@ -16,6 +11,7 @@
 
 #include "oracle.h"
 
+#include <gmp.h>
 #include <mpsim/arith.h>
 
 typedef struct oracle_arith {
@@ -39,22 +35,31 @@ typedef struct oracle_value {
     uint64_t fraction; /* 34 bits                                                    */
 } oracle_value;
 
-/* oracle_arith_value -- the exact value of op on the codes a, b, c. Of o->r only flush_input
- * and flush_below matter: one value serves all modes and choices. */
-void oracle_arith_value(oracle_value *v, const oracle_arith *o, uint64_t a, uint64_t b,
-                        uint64_t c);
+/* An operand as it is read: flushed, decoded. */
+typedef struct oracle_operand {
+    double y;
+    uint64_t payload;
+    int negative;
+    int precision;
+} oracle_operand;
 
-/* oracle_arith_code -- the value rounded by o->r: the code, and the flags in *flags. */
+/* oracle_arith_read -- the operands of these codes, those that the operation lacks as zeros; 1,
+ * and the value, if one of them is NaN. */
+int oracle_arith_read(oracle_operand x[3], oracle_value *v, const oracle_arith *o,
+                      const uint64_t codes[3]);
+
+/* oracle_unit -- q for a number with floor(log2 X) = e. oracle_place -- the value with
+ * f = floor(X 2^(34 - q)), and more than that if `sticky`; f changes. */
+enum { ORACLE_FRACTION = 34 }; /* bits of a fraction: 33 are asked for by stochastic-b of 32 bits */
+int oracle_unit(const oracle_format *of, int e);
+void oracle_place(oracle_value *v, int negative, int q, mpz_t f, int sticky);
+
+/* oracle_arith_code -- a value rounded by o->r: the code, and the flags in *flags. */
 uint64_t oracle_arith_code(const oracle_value *v, const oracle_arith *o, uint32_t random,
                            unsigned *flags);
 
-/* oracle_arith_apply -- the two above. oracle_arith_mpfr -- the same by MPFR. */
-uint64_t oracle_arith_apply(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c,
-                            uint32_t random, unsigned *flags);
+/* oracle_arith_mpfr -- op on the codes a, b, c: the code, and the flags in *flags. */
 uint64_t oracle_arith_mpfr(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c,
                            uint32_t random, unsigned *flags);
-
-/* oracle_compare -- -1, 0, 1, or 2 for unordered. */
-int oracle_compare(const oracle_format *fa, uint64_t a, const oracle_format *fb, uint64_t b);
 
 #endif

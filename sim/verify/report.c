@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 #include "groups.h"
 
 #include <inttypes.h>
@@ -59,22 +60,11 @@ static void print_row(table *t, const verify_row *r)
         table_cell(t, "%s: %s", status_names[r->status], r->text);
 }
 
-/* Words of a text in lines of at most WIDTH columns. */
 static void print_wrapped(FILE *to, const char *text)
 {
     enum { INDENT = 4, WIDTH = 116 };
-    size_t at = 0;
-    while (*text) {
-        const size_t n = strcspn(text, " ");
-        if (at > 0 && at + 1 + n > WIDTH) {
-            fputc('\n', to);
-            at = 0;
-        }
-        fprintf(to, "%*s%.*s", at ? 1 : INDENT, "", (int)n, text);
-        at += n + (at ? 1 : INDENT);
-        text += n + (text[n] == ' ');
-    }
-    fputc('\n', to);
+    fprintf(to, "%*s", INDENT, "");
+    text_wrap(to, INDENT, WIDTH, " ", text);
 }
 
 /* What rows with mismatches or answers, or rows that were skipped, have to say beyond the table. */
@@ -103,7 +93,7 @@ static void print_notes(const verify *v, FILE *to, const char *title, int skippe
     }
     if (more)
         fprintf(to, "  and those of %s more row%s: see --csv\n", text_count(n, more),
-                more == 1 ? "" : "s");
+                text_plural(more));
 }
 
 /* "; skipped: nvidia, 2 rows of vectors" */
@@ -121,7 +111,7 @@ static void print_status(const verify *v, FILE *to, verify_status status)
         if (all)
             fputs(g->name, to);
         else
-            fprintf(to, "%zu row%s of %s", n, n == 1 ? "" : "s", g->name);
+            fprintf(to, "%zu row%s of %s", n, text_plural(n), g->name);
         first = 0;
     }
 }
@@ -139,8 +129,8 @@ int verify_print(const verify *v, FILE *to)
     print_notes(v, to, "Skipped, but", 1);
     if (s.rows)
         fprintf(to, "\n%s comparison%s in %s row%s, %s mismatch%s",
-                text_count(comparisons, s.comparisons), s.comparisons == 1 ? "" : "s",
-                text_count(rows, s.rows), s.rows == 1 ? "" : "s",
+                text_count(comparisons, s.comparisons), text_plural(s.comparisons),
+                text_count(rows, s.rows), text_plural(s.rows),
                 text_count(mismatches, s.mismatches), s.mismatches == 1 ? "" : "es");
     else
         fputs("\nNothing was compared", to);
@@ -149,7 +139,7 @@ int verify_print(const verify *v, FILE *to)
     fputc('\n', to);
     if (s.ambiguous)
         fprintf(to, "%s set%s fit%s several rows of the table, named with 'or': the set does not tell "
-                    "them apart\n", text_count(rows, s.ambiguous), s.ambiguous == 1 ? "" : "s",
+                    "them apart\n", text_count(rows, s.ambiguous), text_plural(s.ambiguous),
                 s.ambiguous == 1 ? "s" : "");
     return bad;
 }

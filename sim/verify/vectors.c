@@ -1,7 +1,10 @@
 /* vectors.c -- sets of recorded dot products from npz files; see vectors.h. */
 #include "vectors.h"
 
+#include "../array/array.h"
+#include "../cli/element.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,10 +27,8 @@ static int bad_array(const vector_file *f, trace_error *error, const char *name,
 /* Memory that lives as long as the file. */
 static void *block(vector_file *f, size_t size)
 {
-    void **blocks = realloc(f->blocks, (f->n_blocks + 1) * sizeof *blocks);
-    if (!blocks)
+    if (array_room(&f->blocks, f->n_blocks, sizeof *f->blocks))
         return NULL;
-    f->blocks = blocks;
     f->blocks[f->n_blocks] = malloc(size ? size : 1);
     return f->blocks[f->n_blocks] ? f->blocks[f->n_blocks++] : NULL;
 }
@@ -45,18 +46,6 @@ static int is_number_of(const mpsim_format *f, double x, uint64_t code)
 {
     const double y = mpsim_decode(f, code);
     return isnan(x) ? isnan(y) : x == y && !signbit(x) == !signbit(y);
-}
-
-static void store(unsigned char *to, size_t bytes, uint64_t code)
-{
-    const uint8_t u8 = (uint8_t)code;
-    const uint16_t u16 = (uint16_t)code;
-    const uint32_t u32 = (uint32_t)code;
-    memcpy(to, bytes == 1   ? (const void *)&u8
-               : bytes == 2 ? (const void *)&u16
-               : bytes == 4 ? (const void *)&u32
-                            : (const void *)&code,
-           bytes);
 }
 
 static int bad_value(const vector_file *f, trace_error *error, const trace_tensor *x, size_t i,
@@ -95,7 +84,7 @@ static void *read_codes(vector_file *f, trace *t, size_t i, const narrowing *to,
             const uint64_t code = mpsim_encode_f64(&to->format, &r, piece[k], 0, NULL);
             if (to->exact && !is_number_of(&to->format, piece[k], code))
                 bad = bad_value(f, error, x, at + k, piece[k], to->format.name);
-            store(codes + (at + k) * to->code_bytes, to->code_bytes, code);
+            element_put_code(codes, to->code_bytes, at + k, code);
         }
     }
     free(piece);
@@ -180,7 +169,7 @@ static int check_shape(const vector_file *f, const trace_tensor *x, int part, ui
         return bad_array(f, error, x->name, "does not hold floating-point numbers");
     if (x->rank != rank) {
         snprintf(what, sizeof what, "has %zu dimension%s, not %zu", x->rank,
-                 x->rank == 1 ? "" : "s", rank);
+                 text_plural(x->rank), rank);
         return bad_array(f, error, x->name, what);
     }
     if (rank == 2 && x->fortran)
@@ -242,10 +231,8 @@ static int read_type(vector_file *f, trace *t, const type_arrays *type, trace_er
         if (!(s.c = read_codes(f, t, type->at[C], &c, error)) ||
             !(s.d = read_codes(f, t, type->at[part], &d, error)))
             return -1;
-        vector_set *sets = realloc(f->sets, (f->count + 1) * sizeof *sets);
-        if (!sets)
+        if (array_room(&f->sets, f->count, sizeof *f->sets))
             return trace_error_set(error, EXIT_IO, f->name, UINT64_MAX, "out of memory");
-        f->sets = sets;
         f->sets[f->count++] = s;
     }
     return 0;

@@ -1,6 +1,7 @@
 /* verify.c -- see verify.h. */
 #include "verify.h"
 
+#include "../array/array.h"
 #include "../cli/progress.h"
 
 #include <stdarg.h>
@@ -13,18 +14,10 @@ verify_row *verify_add(verify *v, const char *group, const char *what, ...)
     static verify_row spare;
     verify_row *row = &spare;
     va_list args;
-    if (v->count == v->room) {
-        const size_t room = v->room ? 2 * v->room : 64;
-        verify_row *rows = realloc(v->rows, room * sizeof *rows);
-        if (rows) {
-            v->rows = rows;
-            v->room = room;
-        }
-    }
-    if (v->count < v->room)
-        row = &v->rows[v->count++];
-    else
+    if (array_room(&v->rows, v->count, sizeof *v->rows))
         v->out_of_memory = 1;
+    else
+        row = &v->rows[v->count++];
     memset(row, 0, sizeof *row);
     row->group = group;
     va_start(args, what);
@@ -59,5 +52,5 @@ void verify_clear(verify *v)
 {
     free(v->rows);
     v->rows = NULL;
-    v->count = v->room = 0;
+    v->count = 0;
 }

@@ -37,7 +37,7 @@ typedef struct verify {
     const mpsim_model *models; /* replay with these instead of the rows of an architecture    */
     size_t n_models;
     verify_row *rows;
-    size_t count, room;
+    size_t count;
     int bad_file;             /* 0, or the exit code of an input that could not be read       */
     int out_of_memory;
 } verify;

@@ -193,6 +193,8 @@ START_TEST(every_result_is_the_reference_s)
         for (int op = 0; op < MPSIM_OPS; op++)
             for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
                 mpsim_arith o = {.op = (mpsim_op)op, .result = format(mixes[i][3])};
+                if (!test_in_part(i + (size_t)(op + m + _i), 3))
+                    continue;
                 for (int k = 0; k < 3; k++)
                     o.operand[k] = format(mixes[i][k]);
                 o.rounding = any_rounding((mpsim_round_mode)m, &random);

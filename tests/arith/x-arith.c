@@ -30,7 +30,7 @@
  * bits, and adding and subtracting 3 * 2^51 in binary64 rounds it to the nearest even integer;
  * multiplying by powers of two is exact. A sample of 2^22 pairs per sweep is compared with the
  * oracle, which shares nothing with this. */
-#include "sim/verify/oracle_arith.h"
+#include "oracle/integers.h"
 #include "support/cases.h"
 #include "support/support.h"
 #include "support/sweep.h"

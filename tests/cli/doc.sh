@@ -115,11 +115,17 @@ same 1 '...\nb\n' 'a\nb\nc\n' && same 1 'b\n...\n' 'a\nb\nc\n' && same 1 'a\n...
 ok $? "gaps: pieces in their order, at least a line left out"
 
 # ---- the screens ----
+case " $(turn short short long) " in *long*) long=1 ;; *) long= ;; esac
 for page in README.md doc/formats.md doc/names.md doc/stat.md doc/diff.md doc/scale.md doc/scaler.md doc/replay.md \
     doc/train.md doc/dot.md doc/memory.md; do
     screens "$source/$page"
     [ -s "$dir/screens/list" ]; ok $? "$page: has screens"
     while read -r number line; do
+        if [ -z "$long" ] && grep -q 'te-nvfp4-without-rht' "$dir/screens/$number.command"; then
+            n=$((n + 1))
+            echo "ok $n - $page:$line # SKIP takes seven seconds, so one day in three"
+            continue
+        fi
         show "$number"; ok $? "$page:$line: $(tr -s ' \n\\#' ' ' <"$dir/screens/$number.command" | cut -c1-90)"
     done <"$dir/screens/list"
 done
@@ -146,4 +152,6 @@ for page in $(cd "$source" && ls README.md doc/*.md); do
     done
 done
 [ $paths -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "paths in the text exist"
+files=$("$MPSIM" --help | sed -n 's/^Files: \(.*\), raw, .*/\1/p')
+[ -n "$files" ] && grep -q "^\* Input files are $files, " "$source/doc/README.md"; ok $? "the files that help names are those of the overview"
 finish

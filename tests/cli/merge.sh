@@ -108,14 +108,14 @@ same() {
     ok $code "$name"
 }
 forms='--json;-t;--ndjson;--csv --level step'
-same "a trace" "3 $(turn 1 2 7 50)" '' "$forms;;--csv;--csv --level kind;--csv --level total" "$data/charlm"
+same "a trace" "$(turn 3 1 50 2 7)" '' "$forms;;--csv;--csv --level kind;--csv --level total" "$data/charlm"
 same "two traces, operands in any order" '3' '-s 1,2^10' '--json;-t' "$data/digits-cnn" "$data/charlm"
 same "stochastic rounding" "$(turn 2 7)" '-f e4m3@cuda,fp16 -r src:9 --seed 5 -s 3' '--json;-t' "$data/charlm/step_000100" "$data/digits-cnn"
 same "flushing, selection" '3' '-f e5m2,bf16 --flush-inputs --flush-subnormals --overflow saturate -k wgrad,act -m *fc* --scale-kinds all -s 1,2^4..2^6' \
     '--json;--csv;-t' "$data/charlm" "$data/digits-cnn"
 same "--counts" "$(turn 1 7)" '--counts -r rtz -f e2m1' "$forms" "$data/charlm/step_000100"
-same "odd files: empty tensors, NaN, integers, no numbers at all" "2 $(turn 1 3 7)" '-s 1,8' "$forms" "$dir/odd"
-same "several layouts in a folder" "7 $(turn 1 3 50)" '' "$forms" "$dir/mixed"
+same "odd files: empty tensors, NaN, integers, no numbers at all" "$(turn 1 2 3 7)" '-s 1,8' "$forms" "$dir/odd"
+same "several layouts in a folder" "$(turn 7 1 3 50)" '' "$forms" "$dir/mixed"
 same "one file of one tensor without a name" "$(turn 1 2 3 7)" '--dtype bf16 -r sr' '--json;-t' "$dir/huge"
 same "a large tensor in odd pieces" '7' '--dtype fp16 --offset 1 -f e4m3 --big-endian' '--json' "$dir/raw"
 same "no byte for most shards" '17' '--dtype e4m3' '--json;-t' "$dir/odd/README.md"
@@ -123,7 +123,7 @@ same "other layouts, packed ones, and what is none" '3' '--keep-going' '--json;-
     "$MPSIM_SRCDIR/tests/fuzz/corpus/trace"
 same "a condition that holds: exit code 1 and its lines" "$(turn 2 7)" '-s 2^16' \
     "--fail-if nan,inf,underflow>1%,total:sqnr<40;--json --fail-if kind:overflow,step:amax>1e-3;--fail-if nan>1e9" "$data/digits-cnn" "$dir/odd"
-same "--keep-going: files that fail count as in one run" "3 $(turn 1 2 7)" '--keep-going' "--json;-t;--csv --level total;--fail-if underflow" "$dir/bad"
+same "--keep-going: files that fail count as in one run" "$(turn 3 1 2 7)" '--keep-going' "--json;-t;--csv --level total;--fail-if underflow" "$dir/bad"
 same "--keep-going: all fail" '3' '--keep-going' '-t;--json' "$dir/bad/2.safetensors" "$dir/nothing"
 same "nothing is selected" '3' '-m nothing' '-t;--json' "$data/charlm"
 same "no numbers are left" '2' '' '-t' "$dir/odd/c.safetensors"

@@ -37,6 +37,7 @@ fails() { # fails CODE TEXT ARGUMENT...: that exit code and one line on stderr w
     code=$?
     [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && grep -q -- "$text" err
 }
+drawn() { grep -q '</svg>' "$1.svg" 2>/dev/null; } # drawn PREFIX: the svg, which is drawn in a tenth of the time
 says() { # says FILE.svg TEXT...: texts of the figure, one element each
     svg=$1
     shift
@@ -87,19 +88,19 @@ for log in --type=svg --log; do
         grep -q '</svg>' nothing.svg
     ok $? "histogram: no elements at all ($log)"
 done
-"$MPSIM" plot histogram --scale 1 -o one-scale "$report" >out 2>err && whole one-scale &&
+"$MPSIM" plot histogram --type svg --scale 1 -o one-scale "$report" >out 2>err && drawn one-scale &&
     gnuplot -d one-scale.gp >out 2>err && [ ! -s err ]
 ok $? 'histogram: a single scale, and no warning of gnuplot'
-"$MPSIM" plot ruler -o from-stdin - <"$report" >out 2>err && whole from-stdin
+"$MPSIM" plot ruler --type svg -o from-stdin - <"$report" >out 2>err && drawn from-stdin
 ok $? 'ruler: report on standard input'
 mkdir folder
-"$MPSIM" plot ruler -o folder/ "$report" >out 2>err && whole folder/ruler
+"$MPSIM" plot ruler --type svg -o folder/ "$report" >out 2>err && drawn folder/ruler
 ok $? 'ruler: into a folder'
 
 # ---- what the figures say ----
 trace=$top/data/digits-cnn
 "$MPSIM" stat --quiet --json --histogram -o one.json "$trace" >out 2>err &&
-    "$MPSIM" plot histogram -o one one.json >out 2>err && whole one &&
+    "$MPSIM" plot histogram --type svg -o one one.json >out 2>err && drawn one &&
     says one.svg 'underflow (%)' '× 1' subnormal normal && ! grep -q '× 2' one.svg
 ok $? 'histogram: a report of mpsim stat without --scale'
 for venue in icml none; do
@@ -138,7 +139,7 @@ ok $? 'ruler: several globs and kinds, one step'
 # ---- sweep ----
 "$MPSIM" stat --quiet --json -f fp16,bf16,e4m3 -s 2^0..2^32 -o scales.json "$trace" &&
     "$MPSIM" stat --quiet --csv --level kind -f fp16,bf16,e4m3 -s 2^0..2^32 -o scales.csv "$trace" &&
-    "$MPSIM" plot sweep --venue icml -o sw scales.json >out 2>err && whole sw &&
+    "$MPSIM" plot sweep --type svg --venue icml -o sw scales.json >out 2>err && drawn sw &&
     says sw.svg fp16 agrad wgrad 'safe: 2¹⁶ to 2¹⁹' 'safe: 2⁰ to 2³², all shown' 'none safe: 33.4 % underflow at 2¹²' \
         'loss scale' 'elements (%)' 'SQNR (dB)' 'safe: no overflow, underflow ≤ 1 %' 'overflow; SQNR of the rest' 2³² \
         'steps 1 to 20000 together' && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
@@ -184,21 +185,21 @@ ok $? 'sweep: SQNR of sums over tensors'
     says sw.svg 'all gradients' 'safe: 2¹⁴ to 2¹⁹'
 ok $? 'sweep --by total'
 sed 's/"overflow": [0-9][0-9]*/"overflow": 1/g; s/"underflow": [0-9]*/"underflow": 0/g; s/"sqnr_db": [^,]*/"sqnr_db": "NaN"/g' scales.json >over.json
-"$MPSIM" plot sweep -f fp16 -o sw over.json >out 2>err && whole sw && says sw.svg 'none safe: overflow at every scale' 'nothing to compare' &&
+"$MPSIM" plot sweep --type svg -f fp16 -o sw over.json >out 2>err && drawn sw && says sw.svg 'none safe: overflow at every scale' 'nothing to compare' &&
     gnuplot -d sw.gp >out 2>err && [ ! -s err ]
 ok $? 'sweep: everything overflows'
 sed 's/"overflow": [0-9][0-9]*/"overflow": 0/g; s/"underflow": [0-9]*/"underflow": 0/g; s/"sqnr_db": [^,]*/"sqnr_db": "Infinity"/g' scales.json >over.json
-"$MPSIM" plot sweep -o sw over.json >out 2>err && whole sw && says sw.svg exact 0 && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+"$MPSIM" plot sweep --type svg -o sw over.json >out 2>err && drawn sw && says sw.svg exact 0 && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
 ok $? 'sweep: nothing is lost'
 sed 's/"underflow": [0-9]*/"underflow": 0/g' nothing.json >none.json
-"$MPSIM" plot sweep -o sw none.json >out 2>err && whole sw && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+"$MPSIM" plot sweep --type svg -o sw none.json >out 2>err && drawn sw && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
 ok $? 'sweep: no elements at all'
 "$MPSIM" stat --quiet --json -f fp16 -s 2^-1000..2^-990,1000,2^1010..2^1023 -o far.json "$trace/step_020000" &&
-    "$MPSIM" plot sweep -o sw far.json >out 2>err && whole sw && says sw.svg 2⁻⁵¹² && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
+    "$MPSIM" plot sweep --type svg -o sw far.json >out 2>err && drawn sw && says sw.svg 2⁻⁵¹² && gnuplot -d sw.gp >out 2>err && [ ! -s err ]
 ok $? 'sweep: as far as numbers go'
 
 # ---- scales ----
-"$MPSIM" plot scales --venue icml --title "it's" -o sc "$blocks" >out 2>err && whole sc &&
+"$MPSIM" plot scales --type svg --venue icml --title "it's" -o sc "$blocks" >out 2>err && drawn sc &&
     says sc.svg mxfp8:rceil mxfp8:floor 'mxfp8:floor ↓' 'mxfp8:floor →↓' 'saturated (%)' blocks elements 'lost (%)' 28.6 3.6 \
         'scale of a block' 2⁻³² '↓ along columns; →↓ along rows, then columns' 'steps 1 to 2 together' "it's" &&
     gnuplot -d sc.gp >out 2>err && [ ! -s err ]
@@ -206,13 +207,13 @@ ok $? 'scales: what it says, and no warning of gnuplot'
 "$MPSIM" plot scales -f 'mxfp8:r*' -k weight --type svg -o sc "$blocks" >out 2>err && grep -q '^0 0 16 0 0 0 0 0 0 0 0 "mxfp8:rceil"' sc.dat &&
     says sc.svg 0 && ! grep -q 'floor\|lost\|together\|↓' sc.svg && [ "$(grep -c '^0 -' sc.dat)" -eq 3 ] && grep -q '^0 -9 50 1$' sc.dat
 ok $? 'scales: one recipe of one kind'
-"$MPSIM" plot scales --by kind -f mxfp8:floor -o sc "$blocks" >out 2>err && whole sc && says sc.svg weight agrad act &&
+"$MPSIM" plot scales --type svg --by kind -f mxfp8:floor -o sc "$blocks" >out 2>err && drawn sc && says sc.svg weight agrad act &&
     gnuplot -d sc.gp >out 2>err && [ ! -s err ] && [ "$(grep -c '"mxfp8:floor"' sc.dat)" -eq 3 ] && [ "$(grep -c '↓"$' sc.dat)" -eq 4 ]
 ok $? 'scales --by kind'
 recipes=mxfp8:rceil,mxfp8:floor,mxfp6e3m2,nvfp4,e4m3/128x128
 "$MPSIM" stat --quiet --json -f fp16,e4m3,$recipes -o tiles.json "$trace" &&
     "$MPSIM" stat --quiet --csv --level kind -f fp16,e4m3,$recipes -o tiles.csv "$trace" &&
-    "$MPSIM" plot scales --venue icml --by kind -k weight,wgrad -o sc tiles.json >out 2>err && whole sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ]
+    "$MPSIM" plot scales --type svg --venue icml --by kind -k weight,wgrad -o sc tiles.json >out 2>err && drawn sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ]
 ok $? 'scales: a report of mpsim stat'
 # the data are the counts of the report
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -223,16 +224,16 @@ awk '/^# scales/ { exit } NF == 13 && !/^#/ { gsub("\"", "", $13); printf "%s %d
 cmp wanted got >out 2>err && [ "$(wc -l <got)" -eq 10 ]
 ok $? 'scales: shares are those of the report'
 sed 's/"counts": \[[^]]*\]/"counts": []/' "$blocks" >none.json
-"$MPSIM" plot scales -o sc none.json >out 2>err && whole sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ]
+"$MPSIM" plot scales --type svg -o sc none.json >out 2>err && drawn sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ]
 ok $? 'scales: no scale in any bin'
 sed 's/"first": -10, "counts": \[[^]]*\]/"first": -149, "counts": [1]/; s/"first": -40, "counts": \[[^]]*\]/"first": 127, "counts": [9223372036854775807]/
     s/"nan": 0/"nan": 1/' "$blocks" >far.json
-"$MPSIM" plot scales --by tensor --venue icml -o sc far.json >out 2>err && whole sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ] &&
+"$MPSIM" plot scales --type svg --by tensor --venue icml -o sc far.json >out 2>err && drawn sc && gnuplot -d sc.gp >out 2>err && [ ! -s err ] &&
     says sc.svg 2⁻¹²⁸ '3 elements recorded as Inf or NaN; steps 1 to 2 together' || says sc.svg 'steps 1 to 2 together; 3 elements recorded as Inf or NaN'
 ok $? 'scales: as far as numbers go'
 
 # ---- sqnr ----
-"$MPSIM" plot sqnr --venue icml -o sq "$blocks" >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
+"$MPSIM" plot sqnr --type svg --venue icml -o sq "$blocks" >out 2>err && drawn sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
     says sq.svg fp16 e4m3 mxfp8:rceil 'mxfp8:floor →↓' weight agrad act all 70.0 31.5 ∞ – 'SQNR (dB)' 'steps 1 to 2 together'
 ok $? 'sqnr: what it says, and no warning of gnuplot'
 "$MPSIM" plot sqnr -m 'agrad:*' -f 'fp16,mxfp8:floor' --type svg -o sq "$blocks" >out 2>err && says sq.svg agrad:fc1 20.0 29.0 &&
@@ -243,7 +244,7 @@ ok $? 'sqnr: one tensor, some formats'
     "$MPSIM" plot sqnr --by total --type svg -o sq "$blocks" >out 2>err && says sq.svg all && [ "$(grep -c '^0 "all"' sq.dat)" -eq 1 ]
 ok $? 'sqnr --by step, layer, total'
 # kinds as the report has them; sums of tensors give the same
-"$MPSIM" plot sqnr --venue icml -o sq tiles.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
+"$MPSIM" plot sqnr --type svg --venue icml -o sq tiles.json >out 2>err && drawn sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%.4f\n", $at["sqnr_db"] }' tiles.csv | sort >wanted &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: the numbers of the report'
@@ -251,17 +252,17 @@ awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat 
 "$MPSIM" plot sqnr -m '*' --by kind --venue icml --type svg -o sq tiles.json >out 2>err &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: sums over tensors'
-"$MPSIM" plot sqnr --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
+"$MPSIM" plot sqnr --type svg --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && drawn sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ] &&
     says sq.svg agrad:fc1 weight:conv1.weight mxfp8:rceil all
 ok $? 'sqnr: more tensors than columns: a row for each'
 "$MPSIM" plot sqnr -f fp16,e4m3 -s 2^10 -k agrad --type svg -o sq scales.json >out 2>err && says sq.svg 'fp16 × 1024' 'e4m3 × 1024' &&
     "$MPSIM" plot sqnr --type svg -o sq scales.json >out 2>err && ! grep -q '×' sq.svg
 ok $? 'sqnr: without recipes; at a loss scale'
 sed 's/"sqnr_db": [^,]*/"sqnr_db": "NaN"/g; s/"compared": [0-9]*/"compared": 0/g' "$blocks" >none.json
-"$MPSIM" plot sqnr -o sq none.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ]
+"$MPSIM" plot sqnr --type svg -o sq none.json >out 2>err && drawn sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ]
 ok $? 'sqnr: nothing to compare'
 sed 's/"sqnr_db": 28.0/"sqnr_db": 1e308/; s/"sqnr_db": 27.0/"sqnr_db": -1e308/' "$blocks" >far.json
-"$MPSIM" plot sqnr -o sq far.json >out 2>err && whole sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ]
+"$MPSIM" plot sqnr --type svg -o sq far.json >out 2>err && drawn sq && gnuplot -d sq.gp >out 2>err && [ ! -s err ]
 ok $? 'sqnr: as far as numbers go'
 sed 's/"blocks": \[/"x": [/' "$blocks" >scales-less.json
 "$MPSIM" stat --quiet --json -f mxfp8 -o wide.json "$top/data/charlm/" || :
@@ -275,7 +276,7 @@ fails 2 'not one of kind, tensor, layer, step, total' scales --by x "$blocks" &&
 ok $? 'scales, sqnr: what is refused'
 
 # ---- diff ----
-"$MPSIM" plot diff --venue icml -o df differ.json >out 2>err && whole df && says df.svg weight:fc1.bias opt.v:fc2.weight \
+"$MPSIM" plot diff --type svg --venue icml -o df differ.json >out 2>err && drawn df && says df.svg weight:fc1.bias opt.v:fc2.weight \
     'largest ULPs' step 'first: weight:fc1.bias of step 7: near, in no way that is known' && gnuplot -d df.gp >out 2>err && [ ! -s err ] &&
     grep -q '^6 0 8.40939 apart$' df.dat && grep -q '^0 0 0 equal$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
 ok $? 'diff: what it says, and no warning of gnuplot'
@@ -283,7 +284,7 @@ ok $? 'diff: what it says, and no warning of gnuplot'
 ok $? 'diff: layers, SQNR'
 "$MPSIM" plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart$' df.dat)" -eq 4 ]
 ok $? 'diff: one kind, one step'
-"$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && "$MPSIM" plot diff -o df same.json >out 2>err && whole df &&
+"$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && "$MPSIM" plot diff --type svg -o df same.json >out 2>err && drawn df &&
     says df.svg 'all are equal' && gnuplot -d df.gp >out 2>err && [ ! -s err ]
 ok $? 'diff: nothing differs'
 fails 2 'not one of ulp, sqnr' diff --column x differ.json && fails 2 'not one of tensor, layer' diff --by kind differ.json &&
@@ -294,7 +295,7 @@ sed 's/"verdict": "close"/"verdict": 7/' differ.json >bad.json && fails 3 '"verd
 ok $? 'diff: a damaged report'
 
 # ---- accumulation ----
-"$MPSIM" plot accumulation -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
+"$MPSIM" plot accumulation --type svg -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
     >out 2>err && says acc.svg exact hopper-mma-fp8-fp32 'unit roundoff, binary32' 0 512 10⁻² \
     'relative error' "it's" && ! grep -q '<text>fma\|NaN<' acc.svg &&
     grep -q '^width = 5.5 ' acc.gp
@@ -306,18 +307,18 @@ grep -q '^n_curves = 6; n_models = 7; n_references = 2$' acc.gp &&
     [ "$(grep -c '^4 4096 ' acc.dat)" -eq 2 ] && grep -q "^zero_lane = '0 0 0 1 2 3'\$" acc.gp
 ok $? 'accumulation: models with the same errors share a curve'
 "$MPSIM" dot --json -f fp16 -s 2^5 -K 64,256 --rows 3 -M exact,fma:fp16 -o inf.json &&
-    "$MPSIM" plot accumulation --column bias -o inf inf.json >out 2>err && whole inf &&
+    "$MPSIM" plot accumulation --type svg --column bias -o inf inf.json >out 2>err && drawn inf &&
     says inf.svg 'Inf, NaN' 'magnitude of the bias' && ! says inf.svg 0 &&
     gnuplot -d inf.gp >out 2>err && [ ! -s err ]
 ok $? 'accumulation: results that overflow stand apart, and no warning of gnuplot'
 "$MPSIM" dot --json -f e2m1 -K 100,120 -M exact,fma -o zero.json &&
-    "$MPSIM" plot accumulation -o zero - <zero.json >out 2>err && whole zero &&
+    "$MPSIM" plot accumulation --type svg -o zero - <zero.json >out 2>err && drawn zero &&
     says zero.svg 100 120 0 && gnuplot -d zero.gp >out 2>err && [ ! -s err ]
 ok $? 'accumulation: nothing but zeros, from standard input'
 sed 's/"rel_err": 0.0158[0-9]*/"rel_err": "Infinity"/; s/"k": 4096/"k": 9223372036854775807/
      s/"rel_err": 6.5[0-9e-]*/"rel_err": 5e-324/; s/"rel_err": 0.00085[0-9]*/"rel_err": 1e308/' \
     "$dot" >far.json
-"$MPSIM" plot accumulation -o far far.json >out 2>err && whole far && says far.svg 'Inf, NaN' 2⁶³ 10³⁰⁸ &&
+"$MPSIM" plot accumulation --type svg -o far far.json >out 2>err && drawn far && says far.svg 'Inf, NaN' 2⁶³ 10³⁰⁸ &&
     gnuplot -d far.gp >out 2>err && [ ! -s err ]
 ok $? 'accumulation: as far as numbers go'
 
@@ -332,31 +333,31 @@ ok $? 'training: where losses end'
 awk '/^# skipped/ { on = 1 } on && /^3 / { n++; $3 == 17 - $2 || bad = 1 }
     END { exit n != 13 || bad }' training.dat && grep -q "^scaled = '3' " training.gp
 ok $? 'training: skipped steps, at their scales'
-"$MPSIM" plot training --column agrad -m 'fp*' --venue icml --title "it's" -o tr - <"$train" \
+"$MPSIM" plot training --type svg --column agrad -m 'fp*' --venue icml --title "it's" -o tr - <"$train" \
     >out 2>err && says tr.svg 'activation gradients rounded to zero (%)' "it's" &&
     ! grep -q 'loss scale' tr.svg && ! grep -q 'amp-' tr.svg &&
     gnuplot -d tr.gp >out 2>err && [ ! -s err ]
 ok $? 'training: --column, --match, standard input; no warning of gnuplot'
-"$MPSIM" plot training --match fp32 -o tr "$train" >out 2>err && ! grep -q lost tr.svg
+"$MPSIM" plot training --type svg --match fp32 -o tr "$train" >out 2>err && ! grep -q lost tr.svg
 ok $? 'training: nothing lost, no panel'
 cp "$train" half.json
-"$MPSIM" plot training -m 'fp*' -o tr "$train" half.json >out 2>err &&
+"$MPSIM" plot training --type svg -m 'fp*' -o tr "$train" half.json >out 2>err &&
     says tr.svg 'fp32, train' 'fp16-unscaled, half'
 ok $? 'training: runs of two reports'
-"$MPSIM" plot training -m fp32 -o tr half.json "$train" half.json >out 2>err &&
+"$MPSIM" plot training --type svg -m fp32 -o tr half.json "$train" half.json >out 2>err &&
     says tr.svg train half && ! grep -q fp32 tr.svg
 ok $? 'training: one policy in three reports'
 sed 's/"loss": [^,]*/"loss": "Infinity"/' "$train" >nan.json
-"$MPSIM" plot training -o tr nan.json >out 2>err && whole tr && gnuplot -d tr.gp >out 2>err &&
+"$MPSIM" plot training --type svg -o tr nan.json >out 2>err && drawn tr && gnuplot -d tr.gp >out 2>err &&
     [ ! -s err ] && grep -q '^1 1 -1 1 ' tr.dat
 ok $? 'training: no finite loss at all'
 sed 's/"loss": [^,]*/"loss": 0.0/; s/"lost": [0-9]*/"lost": 0/g; s/"scale": [^,]*/"scale": 5e-324/
      s/"step": 20,/"step": 9223372036854775807,/' "$train" >far.json
-"$MPSIM" plot training --column act -o tr far.json >out 2>err && whole tr &&
+"$MPSIM" plot training --type svg --column act -o tr far.json >out 2>err && drawn tr &&
     gnuplot -d tr.gp >out 2>err && [ ! -s err ]
 ok $? 'training: as far as numbers go'
 sed -n '1,6p' "$train" | sed '6s/,$/]}]}/' >single.json
-"$MPSIM" plot training -o tr single.json >out 2>err && whole tr &&
+"$MPSIM" plot training --type svg -o tr single.json >out 2>err && drawn tr &&
     gnuplot -d tr.gp >out 2>err && [ ! -s err ]
 ok $? 'training: a single step'
 {
@@ -371,7 +372,7 @@ ok $? 'training: a single step'
     done
     echo ']}]}'
 } >long.json
-"$MPSIM" plot training --venue icml -o tr long.json >out 2>err &&
+"$MPSIM" plot training --type svg --venue icml -o tr long.json >out 2>err &&
     says tr.svg 'step (a point: mean of 20 steps)' &&
     grep -q '^# steps 1 to 1000, the mean of 20 to a point' tr.dat &&
     grep -q '^10.5 10.5$' tr.dat && grep -q '^990.5 990.5$' tr.dat
@@ -387,24 +388,24 @@ done
 
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
-"$MPSIM" plot ruler --match '*' -o inert "$report" >out 2>err && whole inert &&
-    "$MPSIM" plot histogram --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
-        "$report" >out 2>err && whole inert2
+"$MPSIM" plot ruler --type svg --match '*' -o inert "$report" >out 2>err && drawn inert &&
+    "$MPSIM" plot histogram --type svg --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
+        "$report" >out 2>err && drawn inert2
 ok $? 'a name with quotes, backticks, newline: drawn'
-"$MPSIM" plot accumulation -m "it's*" -o inert3 "$dot" >out 2>err && whole inert3 &&
+"$MPSIM" plot accumulation --type svg -m "it's*" -o inert3 "$dot" >out 2>err && drawn inert3 &&
     (cd again-accumulation && gnuplot -d accumulation.gp) >out 2>err
 ok $? 'a model with quotes, backticks, newline: drawn'
-"$MPSIM" plot training -m "it's*" -o inert4 "$train" half.json >out 2>err && whole inert4 &&
+"$MPSIM" plot training --type svg -m "it's*" -o inert4 "$train" half.json >out 2>err && drawn inert4 &&
     (cd again-training && gnuplot -d training.gp) >out 2>err
 ok $? 'a policy with quotes, backticks, newline: drawn'
 cp "$train" "it's \`touch pwned13\`.json"
-"$MPSIM" plot training -m 'fp*' -o inert5 "$train" "it's \`touch pwned13\`.json" >out 2>err &&
-    whole inert5
+"$MPSIM" plot training --type svg -m 'fp*' -o inert5 "$train" "it's \`touch pwned13\`.json" >out 2>err &&
+    drawn inert5
 ok $? 'a report whose name has quotes, backticks: drawn'
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
 ok $? 'a name with quotes, backticks, newline: inert'
 for prefix in '<touch pwned6;x' '|touch pwned7;x' "q'\`touch pwned8\`\$(touch pwned9)" -x; do
-    "$MPSIM" plot ruler --output="$prefix" "$report" >out 2>err && whole "./$prefix" &&
+    "$MPSIM" plot ruler --type svg --output="$prefix" "$report" >out 2>err && drawn "./$prefix" &&
         gnuplot -d "./$prefix.gp" >out 2>err
     ok $? "prefix $prefix"
 done

@@ -80,9 +80,10 @@ with_digest "$dir/head" >"$dir/bad"
 run 3 scaler --pattern 0 --state-in "$dir/bad" && has 'not a state of torch$' err; ok $? "a broken state"
 run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
 run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
-# every byte of a state with a bit flipped; lines that are missing, doubled, swapped; cut off, longer
+# every byte of a state with a bit flipped, a quarter of them in turn; lines that are missing, doubled, swapped; cut off, longer
 od -An -v -tu1 "$dir/state" | tr -s ' ' '\n' | grep . | awk '{ for (k = 0; k < 8; k += 4) {
-    bit = (NR + k) % 8; flipped = int($1 / 2 ^ bit) % 2 ? $1 - 2 ^ bit : $1 + 2 ^ bit; printf "%d %03o\n", NR, flipped } }' >"$dir/flips"
+    bit = (NR + k) % 8; flipped = int($1 / 2 ^ bit) % 2 ? $1 - 2 ^ bit : $1 + 2 ^ bit; printf "%d %03o\n", NR, flipped } }' |
+    awk -v now=" $(turn 0 1 2 3) " 'index(now, " " int(NR / 2) % 4 " ")' >"$dir/flips"
 : >"$dir/taken"
 while read -r at octal; do
     # shellcheck disable=SC2059 # the byte
@@ -90,7 +91,7 @@ while read -r at octal; do
     run 3 scaler --pattern 0 --state-in "$dir/bad" && grep -q "^mpsim: $dir/bad: " "$dir/err" || echo "byte $at: $octal" >>"$dir/taken"
 done <"$dir/flips"
 cp "$dir/taken" "$dir/out"
-[ "$(wc -l <"$dir/flips")" -gt 200 ] && [ ! -s "$dir/taken" ]; ok $? "a flipped bit in a state is found: $(wc -l <"$dir/flips") of them"
+[ "$(wc -l <"$dir/flips")" -gt 50 ] && [ ! -s "$dir/taken" ]; ok $? "a flipped bit in a state is found: $(wc -l <"$dir/flips") of them"
 for edit in 1d 2d 3d 1p 2p 3p '1{h;d};2G' '2{h;d};3G' '2s/clean=[0-9]*/clean=1/' '$s/$/ /'; do
     sed "$edit" "$dir/state" >"$dir/bad"
     run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a state edited by $edit"
@@ -249,6 +250,7 @@ run 0 scaler "$dir/own.log" --log-pattern 'it {step} {scale}' --log-pattern 'boo
 for words in '{scale' '{step}' '({scale}' '{nosuch} {scale}' '{scale}{2,3}'; do
     run 2 scaler --log "$dir/own.log" --log-pattern "$words" && has 'scaler: --log-pattern: ' err; ok $? "--log-pattern $words: usage error"
 done
+run 2 scaler --log "$dir/own.log" --log-pattern '{scale} {foo}' && has "'{foo}' is not one of {scale}, " err; ok $? "--log-pattern: what it found and what it expected"
 run 2 scaler --pattern 0 --log-pattern '{scale}'; ok $? "--log-pattern without a log"
 run 3 scaler --log "$dir"; ok $? "a folder as log"
 

@@ -265,14 +265,14 @@ if timeout --foreground 1 true 2>/dev/null; then
         timeout --foreground --preserve-status -s "$signal" -k 4 "$after" "$MPSIM" train "$@" --checkpoint "$dir/stopped" \
             >"$dir/out" 2>"$dir/err"
     }
-    for row in INT:130 TERM:143 HUP:129; do
+    for row in $(turn INT:130 TERM:143 HUP:129); do
         rm -f "$dir/stopped"
         stopped "${row%:*}" 1 -P fp32 --width 200 --steps 1000000 --every 1000000
         [ $? -eq "${row#*:}" ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIG${row%:*}: what there is, ${row#*:}"
         run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIG${row%:*}: the checkpoint is saved"
     done
     # in a step of seconds, after normalisation and scales have changed: the state before it
-    long='-P nemo-fp8-hybrid-max --net cnn --width 64 --depth 3 --batch 300 --batchnorm --arch exact'
+    long='-P nemo-fp8-hybrid-max --net cnn --width 64 --depth 3 --batch 200 --batchnorm --arch exact'
     rm -f "$dir/stopped"
     # shellcheck disable=SC2086
     stopped TERM 0.8 $long --steps 1000

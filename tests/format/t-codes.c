@@ -3,7 +3,7 @@
  *
  * The formats are those of the library's table, by iteration: a new row fails here until
  * the oracle knows it. Their meaning is the oracle's. */
-#include "sim/verify/oracle.h"
+#include "oracle/neighbours.h"
 #include "support/cases.h"
 #include "support/support.h"
 
@@ -174,6 +174,8 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
             r.nan = (uint8_t)rules[q];
             for (size_t k = 0; k < codes_of(s.of); k++) {
                 const uint64_t c = code_at(s.of, k), want = round_trip(s.of, &r, c);
+                if (codes_of(s.of) > 1024 && oracle_classify(s.of, c) == ORACLE_NORMAL && !test_in_part(k + (size_t)m, 8))
+                    continue;
                 const double y = mpsim_decode(&s.f, c);
                 const uint32_t word = cases_word(k);
                 unsigned flags = 0xdead, flags32 = 0xdead;

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const char *path = input_path(data, n), *reason;
     must(own || log_pattern_add(&own, "it {step} .*amp={scale} skip={overflow}", &reason) == 0);
     messages_begin();
-    const int code = training_log_read_as(&l, path, n % 2 ? own : NULL);
+    const int code = training_log_read(&l, path, n % 2 ? own : NULL);
     messages_check(code);
     if (!code)
         check_log(&l);

@@ -11,7 +11,7 @@
 enum { FRAME = 5, DIGEST = 8 };
 
 /* Records as they are, the digests corrected. */
-static void seal(uint8_t *p, size_t n)
+static void correct(uint8_t *p, size_t n)
 {
     const uint8_t *line = n ? memchr(p, '\n', n < 32 ? n : 32) : NULL;
     size_t at = line ? (size_t)(line - p) + 1 : n, start = at;
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n)
         memcpy(copy, data, n);
     merge(copy, n);
-    seal(copy, n);
+    correct(copy, n);
     merge(copy, n);
     free(copy);
     return 0;

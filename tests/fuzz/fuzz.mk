@@ -13,7 +13,7 @@ compile = $(FUZZ_CC) -std=c17 $(FP_CFLAGS) $(VIS_CFLAGS) $(sanitizers) -fsanitiz
   -DMPSIM_PLOTS_DIR='""' -DMPSIM_POLICIES_DIR='""' $(LIBRARY_CFLAGS)
 
 # Comparisons are traced, which finds magic words and is slow, where input is read.
-readers = lib/dot/model lib/format/% lib/round/round lib/scaler/text lib/train/digests lib/train/plan/% lib/train/state \
+readers = lib/dot/model lib/format/% lib/round/round lib/scaler/text lib/train/digests lib/train/run/% lib/train/state \
   sim/cli/t% sim/merge/% sim/pickle/% sim/policy/% sim/scaler/lo% sim/scaler/pattern sim/scaler/spec sim/scaler/words \
   sim/stat/bytes sim/stat/pa% sim/stat/settings sim/trace/% sim/train/% sim/verify/vectors
 

@@ -1,8 +1,8 @@
 # tests/gpu/ -- the CUDA kernels of training on a CPU (tests/gpu/host.h): C++17, no CUDA, no Check.
 # gpu/program/training.c with an engine that has faults.
 if HAVE_CHECK
-tests_gpu_t_plans_SOURCES = tests/gpu/t-plans.c gpu/program/training.c gpu/program/training.h
-tests_gpu_t_plans_CPPFLAGS = $(AM_CPPFLAGS)
+tests_gpu_t_in_step_SOURCES = tests/gpu/t-in-step.c gpu/program/training.c gpu/program/training.h
+tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
 endif
 if HAVE_CXX
 kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
@@ -12,8 +12,9 @@ kernel_libs = tests/gpu/libkernels.a $(train_libs)
 EXTRA_LIBRARIES += tests/gpu/libkernels.a
 tests_gpu_libkernels_a_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
   tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_faults.h tests/gpu/host_fibers.h \
-  tests/gpu/host_runtime.h
+  tests/gpu/host_runtime.h tests/support/extent.c
 tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-launches \
   tests/gpu/t-training tests/gpu/t-transformer
@@ -35,7 +36,7 @@ tests_gpu_t_launches_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_LDADD = $(kernel_libs)
-tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc
+tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc tests/gpu/steps.h
 tests_gpu_t_transformer_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_transformer_LDADD = $(kernel_libs)
 if HAVE_CHECK

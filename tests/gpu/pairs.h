@@ -6,6 +6,7 @@
 #include "../../gpu/kernels/fragments.cuh"
 #include "../../gpu/train.h"
 
+#include "support/extent.h"
 #include "tap.h"
 
 #include <mpsim/mpsim.h>
@@ -34,11 +35,10 @@ struct source {
     double unit() { return (double)(next() >> 11) * 0x1p-53; }
 };
 
-/* One of n combinations, all of them if MPSIM_TEST_EXPENSIVE is 1. */
+/* One of n combinations by chance, others in each part. */
 inline int chosen(source *s, unsigned n)
 {
-    static const char *const all = getenv("MPSIM_TEST_EXPENSIVE");
-    return (all && strcmp(all, "1") == 0) || s->below(n) == 0;
+    return test_in_part(s->next() >> 32, n);
 }
 
 /* Kinds of inputs. */

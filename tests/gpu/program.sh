@@ -92,9 +92,9 @@ for f in cublasCreate_v2 cublasDestroy_v2 cublasGemmEx; do echo "int $f(void) { 
 : >"$dir/toolkit/bin/nvcc"
 if "${CC:-cc}" -shared -fPIC -o "$dir/toolkit/targets/any/lib/libcublas.so.13" "$dir/cublas.c" 2>"$dir/err"; then
     fake="cuBLAS .*$dir/toolkit/targets/any/lib/libcublas.so.13"
-    (CUDA_HOME=$dir/toolkit; export CUDA_HOME; gpu 0 --tiny --only speed --runs "$dir/runs") && has "$fake"
+    (CUDA_HOME=$dir/toolkit; export CUDA_HOME; gpu 0 --tiny --only "speed bf16" --runs "$dir/runs") && has "$fake"
     ok $? "cuBLAS is found in the toolkit of CUDA_HOME"
-    (PATH=$dir/toolkit/bin:$PATH; gpu 0 --tiny --only speed --runs "$dir/runs") &&
+    (PATH=$dir/toolkit/bin:$PATH; gpu 0 --tiny --only "speed bf16" --runs "$dir/runs") &&
         { has "$fake" || has 'cuBLAS .*/libcublas\.so'; } # on the search path, which comes first
     ok $? "and beside the nvcc on PATH, or on the search path"
 else

@@ -4,6 +4,7 @@
 #define MPSIM_TESTS_GPU_STEPS_H
 
 #include "pairs.h"
+#include "support/onebyone.h"
 
 #include <train/train.h>
 
@@ -159,6 +160,37 @@ inline void test_rows(const row (&rows)[N])
                                           : "",
            c.recipe ? " by " : "", c.recipe ? c.recipe : "", more, c.optimizer, c.variant);
     }
+}
+
+/* ---- operations that are wrong ---- */
+
+/* The CUDA engine's own. */
+static const train_ops *right;
+
+/* A training with operations of which one is wrong: that is found, and the report names where. */
+inline void test_mutant(const row &c, const train_ops &wrong, const char *where, const char *what)
+{
+    char text[1000];
+    cuda.ops = &wrong;
+    const int result = run_both(c, text, sizeof text);
+    cuda.ops = right;
+    printf("# %s\n", text);
+    OK(result == 1 && strstr(text, where), "%s is found and named", what);
+}
+
+/* A program of tests: each row, then `more`. */
+template <size_t N>
+inline int test_steps(const row (&rows)[N], void (*more)())
+{
+    if (open_engines())
+        return 1;
+    right = cuda.ops;
+    test_rows(rows);
+    more();
+    OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
+    train_engine_close(&cpu);
+    train_engine_close(&cuda);
+    return tap_end();
 }
 
 #endif

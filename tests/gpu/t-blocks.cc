@@ -49,7 +49,7 @@ static void test_quantize(source *s)
                 for (input kind : {ORDINARY, WIDE, CODES, FEW})
                     for (int bits = 0; bits < 4; bits++) {
                         const int factors = bits / 2 && strcmp(b->element, "e2m1");
-                        if (chosen(s, 12))
+                        if (chosen(s, 24))
                             good = good && quantize_one(s, {b, a.rows, a.cols, kind, from, bits & 1,
                                                             factors});
                     }
@@ -145,7 +145,10 @@ static void test_products(source *s)
         {"e4m3", "e4m3", "bf16", 2, 2, 5, 1, 1, 128, 0, 0, 1, ORDINARY}};
     uint64_t launches = 0;
     int good = 1, once = 1;
+    unsigned k = 0;
     for (const auto &t : one_launch) {
+        if (!test_in_part(k++, 2))
+            continue;
         good = good && product(s, t, &launches);
         once = once && launches == 1;
     }
@@ -183,7 +186,10 @@ static void test_negative_zero()
 static void test_promoted_goes_on(source *s)
 {
     int good = 1;
-    for (size_t depth : {(size_t)40, (size_t)300, (size_t)512, (size_t)1040}) {
+    unsigned k = 0;
+    for (size_t depth : {(size_t)40, (size_t)1040, (size_t)300, (size_t)512}) {
+        if (!test_in_part(k++ / 2, 2))
+            continue;
         mpsim_model m;
         train_gemm g;
         counts n;

@@ -68,9 +68,9 @@ static void test_tokens()
             for (const char *to : some)
                 for (const shape &a : shapes)
                     for (input kind : kinds) {
-                        sums = sums && (!chosen(&s, 9) || add_one(&s, f, g, to, a, kind));
-                        tables = tables && (!chosen(&s, 9) || embed_one(&s, f, to, a, kind));
-                        groups = groups && (!chosen(&s, 9) ||
+                        sums = sums && (!chosen(&s, 18) || add_one(&s, f, g, to, a, kind));
+                        tables = tables && (!chosen(&s, 18) || embed_one(&s, f, to, a, kind));
+                        groups = groups && (!chosen(&s, 18) ||
                                             groups_one(&s, f, to, 1 + s.below(5), kind));
                     }
     OK(sums, "sums of tensors, with repeated rows, and the gradient of these");
@@ -123,7 +123,7 @@ static void test_reduce()
                 for (const char *wire : {"binary32", "bf16", "e5m2"})
                     for (const char *sum : {"binary32", "bf16"})
                         for (input kind : kinds)
-                            good = good && (!chosen(&s, 5) ||
+                            good = good && (!chosen(&s, 10) ||
                                             reduce_one(&s, ranks, order, average, wire, sum,
                                                        s.below(2) ? "binary32" : "fp16", kind));
     OK(good, "sums over ranks in every order, precision and average");
@@ -167,7 +167,7 @@ static void test_heads()
             for (size_t size : {1u, 2u, 5u, 8u, 24u})
                 for (int rotation : {0, 1})
                     for (input kind : kinds)
-                        good = good && (!chosen(&s, 6) ||
+                        good = good && (!chosen(&s, 12) ||
                                         heads_one(&s, f, to, size, rotation && size % 2 == 0, kind));
     OK(good, "heads of rows and back, turned by place and as they are");
 }
@@ -229,9 +229,9 @@ static void test_rows()
                     for (input kind : kinds) {
                         for (int rms : {0, 1})
                             norms = norms &&
-                                    (!chosen(&s, 50) || norm_one(&s, f, to, math, rms, a, kind));
+                                    (!chosen(&s, 100) || norm_one(&s, f, to, math, rms, a, kind));
                         for (mpsim_activation k : {MPSIM_GELU_TANH, MPSIM_GELU, MPSIM_SWIGLU})
-                            activations = activations && (!chosen(&s, 12) ||
+                            activations = activations && (!chosen(&s, 24) ||
                                                           activate_one(&s, k, f, to, math, a, kind));
                     }
     OK(norms, "LayerNorm and RMSNorm of rows, forward and backward");
@@ -387,13 +387,13 @@ static void test_attention()
             for (const char *math : maths)
                 for (size_t length : {1u, 5u, 33u, 70u, 128u, 129u}) /* 128 is held in registers */
                     for (input kind : kinds)
-                        whole = whole && (!chosen(&s, length > 100 ? 100 : 20) ||
+                        whole = whole && (!chosen(&s, length > 100 ? 200 : 40) ||
                                           causal_one(&s, f, to, math, 1 + s.below(3), length, kind));
     for (const char *f : {"binary32", "fp16", "bf16", "e4m3"})
         for (size_t length : {1u, 8u, 37u, 70u})
             for (size_t tile : {1u, 4u, 16u, 64u})
                 for (input kind : kinds)
-                    tiles = tiles && (!chosen(&s, 6) ||
+                    tiles = tiles && (!chosen(&s, 12) ||
                                       tiles_one(&s, f, 1 + s.below(3), length, tile, 1 + s.below(12),
                                                 kind, s.below(2) ? 256.0f : 1.0f));
     for (size_t tile : {128u, 129u})
@@ -504,7 +504,7 @@ static void test_errors()
     g.b = &b.g;
     g.b_transposed = 1;
     g.stacks = 3;
-    int good = cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "not a stack of 3");
+    int good = cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "divided into 3");
     g.stacks = 2;
     good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == 0;
     g.a_part = {3, 2};
@@ -513,7 +513,7 @@ static void test_errors()
     g.start = TRAIN_FROM_SUM;
     good = good && cuda.ops->gemm(&cuda, &half.g, &g, NULL) == -1 && strstr(cuda.error, "binary32");
     a.g.inverse = 0.5f;
-    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "factor");
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "scales cannot go on");
     g.start = TRAIN_FROM_ZERO;
     g.shared = 3;
     good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "share");

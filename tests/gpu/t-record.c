@@ -388,7 +388,7 @@ static void flip_number(json_t *o, const char *key)
     json_object_set_new(o, key, json_integer((json_int_t)(number(o, key) ^ 1)));
 }
 
-/* Every digest and number of a record counts: one changed digit makes exactly one complaint. */
+/* Every digest and number of a record counts: one changed digit makes exactly one complaint. They take turns. */
 static void test_tampered(json_t *root)
 {
     static const char *const hex[] = {"digest_all", "digest_sample", "digest_large"};
@@ -404,7 +404,7 @@ static void test_tampered(json_t *root)
         gpu_check c;
         gpu_check_at(&c, i, 90, GPU_RUN_TINY);
         for (int k = 0; k < 8; k++) {
-            if (k == 4 && c.question) /* mismatches of a question are none */
+            if (!test_in_part(i + (size_t)k, 4) || (k == 4 && c.question)) /* mismatches of a question are none */
                 continue;
             if (k < 3)
                 flip_digit(o, hex[k]);
@@ -423,6 +423,8 @@ static void test_tampered(json_t *root)
         static const char *const keys[] = {"d", "c"};
         json_t *o = json_array_get(probes, i);
         for (int k = 0; k < 2; k++) {
+            if (!test_in_part(i + (size_t)k, 4))
+                continue;
             flip_number(o, keys[k]);
             if (replay(root, NULL, why) != 1 && !missed++)
                 snprintf(first, sizeof first, "probe %zu, %s", i, keys[k]);
@@ -431,7 +433,7 @@ static void test_tampered(json_t *root)
         }
     }
     printf("# %d changes tried\n", tried);
-    ok(missed == 0 && tried > 1000, "every changed digest, count and answer is found", first);
+    ok(missed == 0 && tried > 400, "every changed digest, count and answer is found", first);
     ok(replay(root, NULL, why) == 0, "the record is whole again", why);
 }
 

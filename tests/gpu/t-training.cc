@@ -2,7 +2,6 @@
  * executor, in step. Every tensor after every step, loss, scale and flag must be equal; a wrong
  * kernel must be found and named. */
 #include "steps.h"
-#include "support/onebyone.h"
 
 static const row rows[] = {
     {"mlp", "binary32", NULL, "sgd", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
@@ -46,8 +45,6 @@ static const row rows[] = {
 /* ---- mutants: an operation of the CUDA engine that is wrong by one unit, or by one product ----
  */
 
-static const train_ops *right;
-
 static int nudged_sums(train_engine *e, const train_pair *list, size_t n)
 {
     if (right->column_sums(e, list, n))
@@ -74,21 +71,13 @@ static int short_product(train_engine *e, train_tensor *d, const train_gemm *g,
 
 static void test_mutants()
 {
-    char text[1000];
-    train_ops wrong = *cuda.ops;
-    right = cuda.ops;
+    train_ops wrong = *right;
     wrong.column_sums = nudged_sums;
-    cuda.ops = &wrong;
-    int result = run_both(rows[0], text, sizeof text);
-    printf("# %s\n", text);
-    OK(result == 1 && strstr(text, "bias"), "a wrong unit in a sum of columns is found and named");
+    test_mutant(rows[0], wrong, "bias", "a wrong unit in a sum of columns");
     wrong = *right;
     wrong.gemm = short_product;
     wrong.gemm_list = one_by_one;
-    result = run_both(rows[0], text, sizeof text);
-    printf("# %s\n", text);
-    OK(result == 1 && strstr(text, "fc1"), "a product with too few terms is found and named");
-    cuda.ops = right;
+    test_mutant(rows[0], wrong, "fc1", "a product with too few terms");
 }
 
 /* ---- a step that fails on its way ---- */
@@ -118,8 +107,7 @@ static void test_failed_step()
     static train_run r;
     char error[TRAIN_ERROR] = "", text[1000];
     train_step s;
-    train_ops failing = *cuda.ops;
-    right = cuda.ops;
+    train_ops failing = *right;
     failing.gemm = failing_product;
     failing.gemm_list = one_by_one;
     failing.finish = counted_finish;
@@ -134,15 +122,13 @@ static void test_failed_step()
     OK(run_both(rows[1], text, sizeof text) == 0, "and the engine trains on, to the bit");
 }
 
-int main()
+static void test_faults()
 {
-    if (open_engines())
-        return 1;
-    test_rows(rows);
     test_mutants();
     test_failed_step();
-    OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
-    train_engine_close(&cpu);
-    train_engine_close(&cuda);
-    return tap_end();
+}
+
+int main()
+{
+    return test_steps(rows, test_faults);
 }

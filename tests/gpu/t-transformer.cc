@@ -2,7 +2,6 @@
  * step. Every tensor after every step, loss, scale and flag must be equal; a wrong kernel must be found
  * and named. */
 #include "steps.h"
-#include "support/onebyone.h"
 
 #define SGD "sgd", "ieee"
 #define ADAMW "adamw", "ieee"
@@ -38,8 +37,6 @@ static const row rows[] = {
 
 /* ---- mutants: a wrong number in the last product of a stack, a gradient of tokens without the last ---- */
 
-static const train_ops *right;
-
 static int wrong_stack(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
     if (right->gemm(e, d, g, counts))
@@ -63,31 +60,16 @@ static int lost_token(train_engine *e, train_tensor *dtable, const train_tensor 
 
 static void test_mutants()
 {
-    char text[1000];
-    train_ops wrong = *cuda.ops;
-    right = cuda.ops;
+    train_ops wrong = *right;
     wrong.gemm = wrong_stack;
     wrong.gemm_list = one_by_one;
-    cuda.ops = &wrong;
-    int result = run_both(rows[0], text, sizeof text);
-    printf("# %s\n", text);
-    OK(result == 1 && strstr(text, "attn.scores"), "a wrong number in a stack of products is found and named");
+    test_mutant(rows[0], wrong, "attn.scores", "a wrong number in a stack of products");
     wrong = *right;
     wrong.embed_backward = lost_token;
-    result = run_both(rows[0], text, sizeof text);
-    printf("# %s\n", text);
-    OK(result == 1 && strstr(text, "wte"), "a token that is left out is found and named");
-    cuda.ops = right;
+    test_mutant(rows[0], wrong, "wte", "a token that is left out");
 }
 
 int main()
 {
-    if (open_engines())
-        return 1;
-    test_rows(rows);
-    test_mutants();
-    OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
-    train_engine_close(&cpu);
-    train_engine_close(&cuda);
-    return tap_end();
+    return test_steps(rows, test_mutants);
 }

@@ -6,6 +6,7 @@
 
 #include "support/support.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,9 +164,24 @@ static trace *as_trace(const float *x, size_t n)
     return t;
 }
 
-static void read_back(int fd, void *to, size_t n)
+static trace_writer *open_writer(const char *path, uint64_t bytes)
 {
-    ck_assert(lseek(fd, 0, SEEK_END) == (off_t)n && pread(fd, to, n, 0) == (ssize_t)n);
+    trace_error error = {0};
+    const trace_tensor x = {.name = "x", .dtype = "U8", .shape = &bytes, .rank = 1, .count = bytes};
+    trace_writer *w = trace_writer_safetensors(path, &x, 1, NULL, 0, &error);
+    ck_assert_msg(w && trace_writer_make_places(w, &error) == 0, "%s", error.text);
+    return w;
+}
+
+/* The data of a file, which is not needed any more. */
+static void read_back(const char *path, trace_writer *w, void *to, size_t n)
+{
+    trace_error error = {0};
+    ck_assert_msg(trace_writer_finish(w, &error) == 0, "%s", error.text);
+    const int fd = open(path, O_RDONLY);
+    ck_assert(fd >= 0 && unlink(path) == 0);
+    const off_t size = lseek(fd, 0, SEEK_END);
+    ck_assert(size >= (off_t)n && pread(fd, to, n, size - (off_t)n) == (ssize_t)n && close(fd) == 0);
 }
 
 static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry *g, trace *t, const float *x,
@@ -176,19 +192,18 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     mpsim_counts counts = {0};
     char path[] = "t-tiles-XXXXXX";
     const int fd = mkstemp(path);
-    ck_assert(fd >= 0 && unlink(path) == 0);
-    const spool to = {.fd = fd};
+    ck_assert(fd >= 0 && close(fd) == 0);
     const whole w = in_one_piece(r, x, all[c].rows, all[c].cols, all[c].columns, &rng, &counts);
     parts want = room(g, r), got = room(g, r);
     elements from;
     ck_assert(elements_open(&from, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
     quantising q = {.how = r, .columns = all[c].columns, .seed = 7, .stream = 9, .g = g, .from = &from, .rows = all[c].rows,
-                    .cols = all[c].cols, .to = &to, .at = {0, want.scales, 0}, .counted = 1};
+                    .cols = all[c].cols, .to = open_writer(path, want.n), .at = {0, want.scales, 0}, .counted = 1};
     parallel_eager(1);
     parallel_init(threads);
     put_parts(&want, g, r, &w, all[c].columns);
     ck_assert_msg(tiles_run(&q, &error) == 0, "%s", error.text);
-    read_back(fd, got.bytes, got.n);
+    read_back(path, q.to, got.bytes, got.n);
     ck_assert_msg(memcmp(got.bytes, want.bytes, want.scales) == 0, "%s, %s: codes", all[c].recipe, all[c].layout);
     ck_assert_msg(memcmp(got.bytes, want.bytes, want.n) == 0, "%s, %s: scales", all[c].recipe, all[c].layout);
     ck_assert_msg(memcmp(&q.counts, &counts, sizeof counts) == 0, "%s: counts", all[c].recipe);
@@ -197,8 +212,9 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     const size_t n = (size_t)(all[c].rows * all[c].cols);
     size_t wrong = 0;
     float *values = malloc(n * sizeof *values);
-    ck_assert(values && ftruncate(fd, 0) == 0 && tiles_run(&q, &error) == 0);
-    read_back(fd, values, n * sizeof *values);
+    q.to = open_writer(path, n * sizeof *values);
+    ck_assert(values && tiles_run(&q, &error) == 0);
+    read_back(path, q.to, values, n * sizeof *values);
     for (uint64_t i = 0; i < all[c].rows; i++)
         for (uint64_t j = 0; j < all[c].cols && !r->transform; j++) {
             const float v = w.values[all[c].columns ? j * all[c].rows + i : i * all[c].cols + j];
@@ -207,7 +223,6 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     for (size_t i = 0; i < n && r->transform && c % 3; i++) /* back in the domain of x */
         wrong += !(fabsf(values[i] - x[i]) <= 1);
     ck_assert_msg(wrong == 0, "%s: %zu values", all[c].recipe, wrong);
-    close(fd);
     elements_close(&from);
     free(values);
     free(w.codes);

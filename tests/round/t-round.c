@@ -246,7 +246,7 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
         cases_numbers(&c, of, factors[k], 40);
         cases_edges(&c, of, factors[k], 1);
         cases_sweep(&c, of, 30, test_seed() + k);
-        compare_modes(t, f, of, &c, factors[k]);
+        compare_in_turn(t, f, of, &c, factors[k], k);
         c.n = 0;
     }
     cases_clear(&c);

@@ -101,9 +101,12 @@ START_TEST(faults_are_named)
     int missed = 0, all = 0;
     begin();
     for (int kind = FAULT_NONE + 1; kind < FAULT_KINDS; kind++)
-        for (int i = 0; i < EACH; i++, all++) {
+        for (int i = 0; i < EACH; i++) {
             char said[512];
             int code;
+            if (!test_in_part((uint64_t)(kind + i), 2))
+                continue;
+            all++;
             fault f = {.kind = (fault_kind)kind, .seed = test_seed() + 1000 * (uint64_t)kind + (uint64_t)i};
             faulty_run(place("a"), f.seed, NULL, &plain);
             faulty_run(place("b"), f.seed, &f, &plain);
@@ -148,11 +151,11 @@ START_TEST(no_false_alarms)
         {.prefix = "", .wide = 1},
         {.prefix = "_orig_mod.", .reversed = 1, .wide = 1},
     };
-    const int pairs = test_expensive() ? 1000 : 105;
+    const int pairs = test_expensive() ? 1000 : 49;
     begin();
     for (int i = 0; i < pairs; i++) {
         int code;
-        const uint64_t model = test_seed() + 77 * (uint64_t)i;
+        const uint64_t model = test_part_seed() + 77 * (uint64_t)i;
         const recorded_as *as = &others[i % (int)(sizeof others / sizeof *others)];
         faulty_run(place("a"), model, NULL, &plain);
         faulty_run(place("b"), model, NULL, as);

@@ -291,6 +291,116 @@ END_TEST
 START_TEST(verdicts_threads) { check_cases(3000, (unsigned)(5 * _i + 2)); }
 END_TEST
 
+/* ---- differences of which both sides have something ---- */
+
+static void zero_and_nan(sample *s)
+{
+    s->x[5] = 0;
+    s->x[7] = NAN;
+}
+static void other_zero_and_nan(sample *s)
+{
+    s->x[5] = -0.0f;
+    s->x[7] = f32_of_bits(0x7fc00123);
+}
+static void to_fp16(sample *s)
+{
+    s->format = "fp16";
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = as("fp16", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 1);
+}
+static void fp16_as_bf16(sample *s)
+{
+    const mpsim_format *from = mpsim_format_find("fp16"), *to = mpsim_format_find("bf16");
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    s->format = "bf16";
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = (float)mpsim_decode(to, mpsim_encode_f32(from, &r, s->x[i], 0, NULL));
+}
+static void flip_some(sample *s)
+{
+    for (size_t i = 3; i < 60; i += 19)
+        s->x[i] = f32_of_bits(bits_of_f32(s->x[i]) ^ 1u << 21);
+}
+static void swap_two(sample *s)
+{
+    const float x = s->x[3];
+    s->x[3] = s->x[50];
+    s->x[50] = x;
+}
+static void shuffle_rows(sample *s)
+{
+    for (size_t row = 0; row < s->n / COLUMNS; row++) {
+        float *x = s->x + row * COLUMNS, first = x[row % 7];
+        x[row % 7] = x[9 + row % 5];
+        x[9 + row % 5] = first;
+    }
+}
+/* The same numbers under any seed: whether three roundings fit one ratio, depends on them. */
+static void few(sample *s)
+{
+    state = 3;
+    s->shape[0] = 3;
+    s->n = 3 * COLUMNS;
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = (float)(uniform() + 0.25);
+}
+static void shrink_by_steps(sample *s)
+{
+    few(s);
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = s->x[i] * 0.9f * 0.85f * 1.03f;
+}
+static void fp8_by_24(sample *s)
+{
+    s->format = "e4m3";
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= 24;
+}
+static void to_e4m3_limits(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 200; }
+static void clip_at_448(sample *s)
+{
+    to_e4m3_limits(s);
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = fmaxf(-448, fminf(448, s->x[i]));
+}
+
+static const struct {
+    const char *name;
+    void (*change[2])(sample *s);
+    verdict verdict;
+    const char *words;
+} both[] = {
+    {"codes", {zero_and_nan, other_zero_and_nan}, VERDICT_CODES, "the sign of zero differs in 1, the codes of NaN in 1"},
+    {"read as another dtype", {to_fp16, fp16_as_bf16}, VERDICT_REINTERPRETED, "A's are read as fp16 and B's as bf16"},
+    {"bits", {nothing, flip_some}, VERDICT_FLIPPED_BIT, "each in one bit, always bit 21, of the significand"},
+    {"two elements", {nothing, swap_two}, VERDICT_PERMUTED, "elements 3 and 50 have changed places"},
+    {"within rows", {nothing, shuffle_rows}, VERDICT_PERMUTED, "changed places within rows of 20, none between them"},
+    {"zeros in A", {cut, nothing}, VERDICT_ZEROED, "A is zero from element "},
+    {"clipped at a format's limit", {to_e4m3_limits, clip_at_448}, VERDICT_CLIPPED, " 448 in magnitude, the largest number of e4m3"},
+    {"ratio of three roundings", {few, shrink_by_steps}, VERDICT_SCALED, "within an ULP for "},
+    {"cast with a scale", {nothing, fp8_by_24}, VERDICT_ROUNDED, "B = round(A * 24, e4m3"},
+};
+
+START_TEST(verdicts_both)
+{
+    char wrong[512] = "";
+    state = test_seed();
+    for (size_t i = 0; i < sizeof both / sizeof both[0] && !wrong[0]; i++) {
+        sample a = make(ROWS), b = copy(&a);
+        both[i].change[0](&a);
+        both[i].change[1](&b);
+        const told t = compare(&a, &b, NULL);
+        if (t.found.verdict != both[i].verdict || !strstr(t.found.evidence, both[i].words))
+            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", both[i].name, verdict_words[t.found.verdict].word, t.found.evidence);
+        free(a.x);
+        free(b.x);
+    }
+    ck_assert_msg(!wrong[0], "%s", wrong);
+}
+END_TEST
+
 /* The other way round a rounding is seen, too. */
 START_TEST(other_way)
 {
@@ -439,6 +549,7 @@ int main(void)
     TCase *verdicts = test_case("verdicts", 60), *rest = test_case("measures and names", 20);
     tcase_add_test(verdicts, verdicts_small);
     tcase_add_test(verdicts, verdicts_large);
+    tcase_add_test(verdicts, verdicts_both);
     tcase_add_loop_test(verdicts, verdicts_threads, 0, 2);
     tcase_add_test(verdicts, other_way);
     tcase_add_test(rest, measure_by_hand);

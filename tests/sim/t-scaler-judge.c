@@ -51,7 +51,7 @@ static void judge_log(training_log *l, log_judgement *j, const log_pattern *own)
     const int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     ck_assert(write(fd, text, length) == (ssize_t)length && close(fd) == 0);
-    const int code = training_log_read_as(l, path, own);
+    const int code = training_log_read(l, path, own);
     unlink(path);
     ck_assert_int_eq(code, 0);
     ck_assert_int_eq(log_judge(j, l), 0);

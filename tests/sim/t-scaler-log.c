@@ -312,7 +312,7 @@ static void write_log(const char *text)
 static void read_log(training_log *l, const char *text)
 {
     write_log(text);
-    const int code = training_log_read(l, path);
+    const int code = training_log_read(l, path, NULL);
     unlink(path);
     ck_assert_int_eq(code, 0);
 }
@@ -558,12 +558,12 @@ START_TEST(bad_logs)
 {
     static training_log l;
     write_log("nothing here\n");
-    ck_assert_int_eq(training_log_read(&l, path), 3);
+    ck_assert_int_eq(training_log_read(&l, path, NULL), 3);
     training_log_clear(&l);
     unlink(path);
-    ck_assert_int_eq(training_log_read(&l, path), 4); /* gone */
+    ck_assert_int_eq(training_log_read(&l, path, NULL), 4); /* gone */
     training_log_clear(&l);
-    ck_assert_int_eq(training_log_read(&l, "/"), 3); /* no text */
+    ck_assert_int_eq(training_log_read(&l, "/", NULL), 3); /* no text */
     training_log_clear(&l);
     /* steps that are far apart, or go back, and scales at the ends of binary64 */
     read_log(&l, "step 1 scale 1e308 skipped 0\nstep 900000000000000000 scale 1e-308 skipped 0\n"

@@ -152,9 +152,9 @@ static void account(group *g, const double *x, size_t n, uint64_t first)
 }
 
 /* All records of a group in one piece. */
-static putter packed(const group *g)
+static array_bytes packed(const group *g)
 {
-    putter b = {0};
+    array_bytes b = {0};
     for (int row = 0; row < PACK_ROWS; row++)
         for (size_t i = 0; i < pack_count(row, g); i++)
             pack_put(&b, row, g, i);
@@ -168,7 +168,7 @@ static void through_bytes(group *to, const group *from)
     pack_begin(to, from->scaled != 0);
     for (int row = 0; row < PACK_ROWS; row++)
         for (size_t i = 0; i < pack_count(row, from); i++) {
-            putter b = {0};
+            array_bytes b = {0};
             pack_put(&b, row, from, i);
             unsigned char *copy = malloc(b.n + 1); /* with nothing behind */
             ck_assert(copy && !b.failed);
@@ -189,7 +189,7 @@ static void through_bytes(group *to, const group *from)
 
 static void must_be_equal(const group *a, const group *b)
 {
-    putter x = packed(a), y = packed(b);
+    array_bytes x = packed(a), y = packed(b);
     ck_assert(x.n == y.n && memcmp(x.p, y.p, x.n) == 0);
     ck_assert(a->tensors == b->tensors && a->scaled == b->scaled);
     for (size_t i = 0; i < targets.count; i++) /* those that are not written are nothing */
@@ -255,7 +255,7 @@ START_TEST(any_bytes_are_taken_or_refused)
     account(&from, x, 5, 0);
     for (size_t run = 0; run < test_scaled(20000); run++) {
         const int row = (int)below(&state, PACK_ROWS);
-        putter b = {0}, again = {0};
+        array_bytes b = {0}, again = {0};
         pack_put(&b, row, &from, 0);
         for (size_t i = 0; i < 1 + run % 3; i++)
             b.p[below(&state, b.n)] ^= (unsigned char)(1 << below(&state, 8));
@@ -280,7 +280,7 @@ START_TEST(numbers_as_bytes)
 {
     static const uint64_t counts[] = {0, 1, 0x7f, 0x80, 0x3fff, 0x4000, UINT32_MAX, INT64_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        putter b = {0};
+        array_bytes b = {0};
         bytes_put_count(&b, counts[i]);
         bytes_put_signed(&b, (int64_t)counts[i]);
         bytes_put_text(&b, "text");

@@ -297,6 +297,8 @@ static void check_recipe(tally *t, const json_t *blocks, size_t i, const subject
             snprintf(label, sizeof label, "%s%s", recipes[i].words, transform ? ":rht16" : "");
             snprintf(what, sizeof what, "%zux%zu (%d) %s %s", s->rows, s->cols, s->special, label,
                      axes[axis]);
+            if (!test_in_part(i + (size_t)(transform + axis), 2))
+                continue;
             const size_t k = (i * 2 + (size_t)transform) * 3 + (size_t)axis;
             b = json_array_get(blocks, k);
             if (s->rank == 1)

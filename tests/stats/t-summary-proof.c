@@ -340,7 +340,7 @@ START_TEST(a_hundred_casts)
     setup(1 << 24);
     for (int turn = 0; turn < (test_expensive() ? 80 : 16); turn++) {
         const int preset = turn % (int)mpsim_preset_count();
-        if (!test_in_part((uint64_t)turn, 4))
+        if (!test_in_part((uint64_t)turn, 8))
             continue;
         t.n_casts = 0;
         for (size_t f = 0; f < 4; f++)
@@ -402,7 +402,7 @@ START_TEST(equal_elements)
     setup(n * 8);
     for (size_t k = 0; k < sizeof some32 / sizeof some32[0] + sizeof some64 / sizeof some64[0]; k++) {
         const int narrow = k < sizeof some32 / sizeof some32[0];
-        if (!test_in_part(k, 3))
+        if (!test_in_part(k, 6))
             continue;
         const uint64_t u = narrow ? some32[k] : some64[k - sizeof some32 / sizeof some32[0]];
         few_casts(&t, &state);

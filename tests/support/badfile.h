@@ -69,7 +69,7 @@ void bad_expect(int item, const char *what, const char *path, const trace_option
 /* Run work(context) in a child process: its peak memory in KiB and its processor time. */
 void bad_measure(void (*work)(const void *context), const void *context, long *kib,
                  double *seconds);
-/* The criterion for every input: 64 MiB and the header cap, two seconds. The memory of the
+/* The criterion for every input: 64 MiB and the header cap, two seconds (six on a core that is shared). The memory of the
  * test program itself counts as well. */
 void bad_within_limits(const char *what, void (*work)(const void *context), const void *context,
                        double header_mib);

@@ -124,7 +124,7 @@ static void push_interval(cases *c, const oracle_format *of, uint64_t i, double 
 }
 
 /* Formats of more numbers are taken in parts, but for the ends of the format and of its binades. */
-enum { ALWAYS = 256, PARTS = 4 };
+enum { ALWAYS = 256, PARTS = 8 };
 
 void cases_numbers(cases *c, const oracle_format *of, double scale, size_t limit)
 {

@@ -254,7 +254,7 @@ void tally_pairs(tally *t, operation *p, const codes *a, const codes *b)
     const size_t nb = op_operands(p->oracle.op) > 1 ? b->n : 1;
     for (size_t i = 0; i < a->n; i++)
         for (size_t k = 0; k < nb; k++)
-            if (a->n * nb <= 4096 || test_in_part(i + k, 4) ||
+            if (a->n * nb <= 1024 || test_in_part(i + k, 8) ||
                 (at_an_end(p->oracle.operand[0], a->code[i]) && at_an_end(p->oracle.operand[1], b->code[k])))
                 tally_modes(t, p, a->code[i], b->code[k], 0, i + 7 * k);
 }
@@ -264,7 +264,8 @@ void tally_triples(tally *t, operation *p, const codes *a, const codes *b, const
     for (size_t i = 0; i < a->n; i++)
         for (size_t k = 0; k < b->n; k++)
             for (size_t j = 0; j < c->n; j++)
-                tally_modes(t, p, a->code[i], b->code[k], c->code[j], i + 7 * k + 5 * j);
+                if (a->n * b->n * c->n <= 4096 || test_in_part(i + k + j, 4))
+                    tally_modes(t, p, a->code[i], b->code[k], c->code[j], i + 7 * k + 5 * j);
 }
 
 void tally_passed(const tally *t)

@@ -7,7 +7,7 @@
 #define MPSIM_TESTS_SUPPORT_OPS_H
 
 #include "cases.h"
-#include "sim/verify/oracle_arith.h"
+#include "oracle/integers.h"
 
 #include <mpsim/arith.h>
 

@@ -78,11 +78,24 @@ void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, con
     }
 }
 
+void compare_in_turn(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c, double scale,
+                     size_t turn)
+{
+    for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
+        mpsim_rounding r = rounding(m);
+        r.scale = scale;
+        if (m == MPSIM_ROUND_NEAREST_EVEN || test_in_part(turn + (size_t)m, 4))
+            tally_cases(t, f, of, &r, c, 0);
+    }
+}
+
 void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of,
                         const cases *c, const uint8_t *widths, size_t n)
 {
     for (int m = MPSIM_ROUND_STOCHASTIC_A; m <= MPSIM_ROUND_STOCHASTIC_C; m++)
         for (size_t k = 0; k < n; k++) {
+            if (!test_in_part(k + (size_t)m, 3))
+                continue;
             mpsim_rounding r = rounding(m);
             r.sr_bits = widths[k];
             tally_cases(t, f, of, &r, c, 1);
@@ -109,7 +122,7 @@ void compare_sweep(tally *t, const mpsim_format *f, const oracle_format *of, int
  *
  * Choices of a case that cannot occur in the format (zeros in e8m0, infinities in fp16)
  * must not matter; that too is tested only because they are all run through, in parts of which each has every
- * value of every choice. */
+ * pair of values of every two choices. */
 void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, int width)
 {
     cases c;
@@ -136,7 +149,7 @@ void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, i
                 r.flush_output = (uint8_t)(d % 2), d /= 2;
                 r.no_nan = (uint8_t)(d % 3), d /= 3;
                 r.nan = (uint8_t)d;
-                if (!test_in_part(k + k / 2 + k / 4 + k / 8 + k / 24 + k / 48 + k / 144 + before + (unsigned)m, 4))
+                if (!test_in_part(k + k / 2 + k / 4 + k / 8 + k / 24 + k / 48 + k / 144 + before + (unsigned)m, 12))
                     continue;
                 for (size_t i = 0; i < c.n; i++) {
                     if (k >= 48 && cannot_be_nan(of, &in[i]) && (i + k / 48) % 9)

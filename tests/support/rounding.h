@@ -27,8 +27,13 @@ void compare_two_ways(tally *t, const oracle_format *of, const cases *c, double 
 void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c,
                    double scale);
 
+/* compare_in_turn -- as compare_modes, but the modes other than nearest-even take turns; `turn` is another number
+ * for each scale, so that all run. */
+void compare_in_turn(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c, double scale,
+                     size_t turn);
+
 /* compare_thresholds -- the inputs c in the stochastic modes with 1, 2, ... random bits (n
- * widths), around the words that decide. */
+ * widths, which take turns), around the words that decide. */
 void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of,
                         const cases *c, const uint8_t *widths, size_t n);
 

@@ -9,60 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Asked once, before Check forks: a test may last past midnight. */
-static uint64_t part;
-static int expensive;
-
-uint64_t test_seed(void)
-{
-    static int known;
-    static uint64_t seed = 20261120;
-    if (!known) {
-        const char *s = getenv("MPSIM_TEST_SEED");
-        if (s && *s)
-            seed = strtoull(s, NULL, 0);
-        if (seed == 0)
-            seed = (uint64_t)time(NULL);
-        known = 1;
-        s = getenv("MPSIM_TEST_PART");
-        expensive = test_expensive();
-        part = s && *s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL) / 86400;
-        printf("# MPSIM_TEST_SEED=%" PRIu64 " MPSIM_TEST_MULTIPLIER=%g MPSIM_TEST_PART=%" PRIu64 "%s\n", seed,
-               test_multiplier(), part, expensive ? ", all parts" : "");
-    }
-    return seed;
-}
-
-double test_multiplier(void)
-{
-    const char *s = getenv("MPSIM_TEST_MULTIPLIER");
-    const double m = s && *s ? strtod(s, NULL) : 1;
-    return m > 0 ? m : 1;
-}
-
-size_t test_scaled(size_t n)
-{
-    const double m = (double)n * test_multiplier();
-    return m < 1 ? 1 : (size_t)m;
-}
-
-int test_expensive(void)
-{
-    const char *s = getenv("MPSIM_TEST_EXPENSIVE");
-    return s && strcmp(s, "1") == 0;
-}
-
-uint64_t test_part_seed(void)
-{
-    return test_seed() + part * 0x9e3779b97f4a7c15u;
-}
-
-int test_in_part(uint64_t index, unsigned parts)
-{
-    test_seed();
-    return expensive || index % parts == part % parts;
-}
-
 uint64_t test_random(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);

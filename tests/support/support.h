@@ -1,14 +1,11 @@
-/* support.h -- what the test programs share: environment contract, random bits, reports.
+/* support.h -- what the test programs share: random bits, instruction sets, reports.
  *
- * Environment
- *   MPSIM_TEST_SEED        seed of all random test inputs; fixed by default, 0 = from the time
- *   MPSIM_TEST_MULTIPLIER  a positive number that scales the random loops; default 1, in make check 0.3
- *   MPSIM_TEST_PART        a number that says which part of the long enumerations runs; default: the
- *                          number of today, so that the parts take turns; printed with the seed
- *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there
- *   MPSIM_TEST_EXPENSIVE   1: run what takes minutes, and all parts (set by make check-wide) */
+ * Environment: that of extent.h, and
+ *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there */
 #ifndef MPSIM_TESTS_SUPPORT_SUPPORT_H
 #define MPSIM_TESTS_SUPPORT_SUPPORT_H
+
+#include "extent.h"
 
 #include <check.h>
 #include <stddef.h>
@@ -17,17 +14,6 @@
 /* Check writes each assertion that holds to a file, to name the last one before a crash: that cost more than most
  * tests do. A debugger names it, too. */
 #define _mark_point(file, line) ((void)0)
-
-uint64_t test_seed(void);              /* printed once, as a TAP comment                   */
-double   test_multiplier(void);
-size_t   test_scaled(size_t n);        /* n * multiplier, at least 1                       */
-int      test_expensive(void);
-
-/* Whether item `index` of a long enumeration, cut into `parts`, is in the part that runs: the index modulo
- * parts is MPSIM_TEST_PART modulo parts. Always with MPSIM_TEST_EXPENSIVE=1. What boundaries and special values
- * prove is not asked for here, so that it runs each time. */
-int      test_in_part(uint64_t index, unsigned parts);
-uint64_t test_part_seed(void); /* another seed for each part: of random inputs that are compared exactly */
 
 /* splitmix64: test inputs only, shares nothing with the library's generator. */
 uint64_t test_random(uint64_t *state);

@@ -241,6 +241,8 @@ START_TEST(item_34_bombs)
     blob_fill(&x, 0, (size_t)4 * 19922944); /* 76 MiB */
     for (int k = 0; k < count(); k++) {
         char fragment[80];
+        if (!test_in_part((uint64_t)k, 3))
+            continue;
         blob p = pack(k, &x);
         const int is_bomb = x.n / p.n >= 1000;
         const char *path = bad_write("bomb", &p);

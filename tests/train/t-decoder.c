@@ -276,12 +276,19 @@ START_TEST(every_policy)
     struct dirent **found;
     const train_text x = text_new(1);
     const int n = scandir(folder_of_policies(), &found, is_policy, alphasort);
+    size_t wanted = 0;
     ck_assert_int_gt(n, 40);
     for (int i = 0; i < n; i++) {
         train_run run;
         train_settings s;
         char name[300];
         found[i]->d_name[strlen(found[i]->d_name) - 5] = 0;
+        /* half of the policies with each net in its turn */
+        if (!test_in_part((uint64_t)(i + 2 * _i), 6)) {
+            free(found[i]);
+            continue;
+        }
+        wanted += !has_other_judge(found[i]->d_name);
         settle(&s, nets[_i % 2], &x);
         if (_i == 2) { /* and once in tiles */
             s.steps = 2;
@@ -302,7 +309,7 @@ START_TEST(every_policy)
         free(found[i]);
     }
     free(found);
-    ck_assert_uint_eq(all_runs, (size_t)n - sizeof other_judges / sizeof *other_judges);
+    ck_assert_uint_eq(all_runs, wanted);
     report();
 }
 END_TEST
@@ -314,6 +321,8 @@ START_TEST(every_option)
     const train_text texts[] = {text_new(0), text_new(1)};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const option_scenario *o = &options[i];
+        if (!test_in_part(i, 3))
+            continue;
         train_run run;
         train_settings s;
         settle(&s, o->net, &texts[i % 2]);

@@ -468,7 +468,7 @@ static int edited_lines_pass(const char *bytes, size_t n, size_t lines, char *mi
     return passed;
 }
 
-static void test_sealed(void)
+static void test_own_digest(void)
 {
     static char bytes[1 << 15];
     char why[WHY] = "", missed[WHY] = "";
@@ -564,7 +564,7 @@ int main(int argc, char **argv)
         test_runs();
         test_changed();
         test_refused();
-    test_sealed();
+    test_own_digest();
         test_devices();
     }
     printf("# %" PRIu64 " steps, %" PRIu64 " tensors\n1..%d\n", compared, tensors, tap_plan);

@@ -27,9 +27,20 @@ extern "C" {
 typedef struct train_tensor {
     const mpsim_format *format;
     size_t rows, cols;
-    void *data;    /* the engine's; NULL: no tensor            */
+    void *data;    /* the engine's, a train_data first; NULL: no tensor */
     float inverse; /* quantised per tensor: numbers stand for number * inverse; 1 otherwise */
 } train_tensor;
+
+/* What train_tensor.data begins with: the elements there are, of which views may have fewer. */
+typedef struct train_data {
+    size_t n;
+} train_data;
+
+/* What an index begins with: how many numbers, and the largest one. */
+typedef struct train_indices {
+    size_t n;
+    int32_t largest;
+} train_indices;
 
 /* What rounding did to the results of an operation. */
 typedef struct train_counts {
@@ -349,8 +360,11 @@ typedef struct train_ops {
     void (*close)(train_engine *e); /* frees e->self; for train_engine_close, which may find NULL */
 } train_ops;
 
+/* An operation of `ops` checks what it is given, so that it is what this header says, and calls that of `own`. */
 struct train_engine {
     const train_ops *ops;
+    const train_ops *own; /* the engine's: they say only what they lack, as a kernel for a format */
+    train_ops checked;    /* ops, unless somebody has put others before them */
     void *self;
     const mpsim_pool *pool; /* threads for the CPU, or NULL */
     char error[256];
@@ -358,6 +372,8 @@ struct train_engine {
 
 /* train_engine_cpu -- 0, or -1 (out of memory). */
 int train_engine_cpu(train_engine *e, const mpsim_pool *pool);
+/* train_engine_begin -- for what makes an engine: ops that check, above the engine's own. */
+void train_engine_begin(train_engine *e, const train_ops *own);
 /* train_engine_close -- whatever kind it is; every tensor and index must have been released. */
 void train_engine_close(train_engine *e);
 

@@ -10,16 +10,6 @@ typedef struct causal {
     const float *s, *p;
 } causal;
 
-static int check_causal(train_engine *e, const char *operation, const train_tensor *x,
-                        const train_tensor *y)
-{
-    if (cpu_check(e, operation, x) || cpu_check_shape(e, operation, y, x->rows, x->cols))
-        return -1;
-    if (!x->cols || x->rows % x->cols)
-        return cpu_fail(e, "%s: %zu x %zu is not a stack of square matrices", operation, x->rows, x->cols);
-    return 0;
-}
-
 /* The settings of a piece, whose first element is at *at. */
 static mpsim_causal piece_of(const causal *o, size_t first, size_t n, size_t *at)
 {
@@ -48,8 +38,6 @@ static mpsim_status softmax_back(const void *operation, size_t first, size_t n)
 int cpu_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
                const train_tensor *s, train_counts *counts)
 {
-    if (check_causal(e, "causal", s, p))
-        return -1;
     const causal o = {.c = {.length = s->cols, .scale = scale, .math = math},
                       .to = cpu_values(p), .s = cpu_values(s)};
     return cpu_rows(e, "causal", p, s->cols, softmax, &o, counts);
@@ -59,9 +47,6 @@ int cpu_causal_backward(train_engine *e, const mpsim_format *math, float scale, 
                         const train_tensor *dp, const train_tensor *p, train_counts *counts)
 {
     const char *name = "causal_backward";
-    if (check_causal(e, name, dp, ds) || cpu_check_shape(e, name, p, dp->rows, dp->cols) ||
-        cpu_check_apart(e, name, ds, p))
-        return -1;
     const causal o = {.c = {.length = dp->cols, .scale = scale, .math = math},
                       .to = cpu_values(ds), .s = cpu_values(dp), .p = cpu_values(p)};
     return cpu_rows(e, name, ds, dp->cols, softmax_back, &o, counts);
@@ -82,38 +67,6 @@ static tiles tiles_of(const train_tile *t)
     return (tiles){.t = {.c = {.length = t->length, .scale = t->scale}, .first = t->first,
                          .cols = t->cols, .size = t->size, .p_scale = t->p_scale},
                    .rows = t->length - t->first};
-}
-
-/* A tile that lies in its matrices, whose rows can be counted. */
-static int check_tile(train_engine *e, const char *operation, const train_tile *t)
-{
-    if (!t)
-        return cpu_fail(e, "%s: a tile is missing", operation);
-    if (!t->length || t->first >= t->length || !t->cols || t->cols > t->length - t->first ||
-        t->matrices > SIZE_MAX / t->length)
-        return cpu_fail(e, "%s: columns %zu to %zu of %zu matrices of %zu", operation, t->first,
-                        t->first + t->cols, t->matrices, t->length);
-    return 0;
-}
-
-/* Numbers of tiles. */
-static int check_tiles(train_engine *e, const char *operation, const train_tile *t,
-                       const train_tensor *x)
-{
-    return cpu_check_shape(e, operation, x, t->matrices * (t->length - t->first), t->cols);
-}
-
-static int check_scores(train_engine *e, const char *operation, const train_tile *t,
-                        const train_tensor *x)
-{
-    return cpu_check_floats(e, operation, x, t->matrices * (t->length - t->first), t->cols);
-}
-
-/* A number for each row. */
-static int check_numbers(train_engine *e, const char *operation, const train_tile *t,
-                         const train_tensor *x)
-{
-    return cpu_check_floats(e, operation, x, t->matrices * t->length, 1);
 }
 
 static mpsim_causal_tile piece(const tiles *o, size_t matrices)
@@ -137,10 +90,6 @@ int cpu_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, trai
                      train_counts *counts)
 {
     const char *name = "tile_forward";
-    if (check_tile(e, name, t) || check_scores(e, name, t, s) || check_tiles(e, name, t, p) ||
-        check_numbers(e, name, t, max) || check_numbers(e, name, t, sum) ||
-        cpu_check_floats(e, name, o, t->matrices * t->length, t->size))
-        return -1;
     tiles x = tiles_of(t);
     x.to = cpu_values(p);
     x.o = cpu_values(o);
@@ -163,11 +112,6 @@ int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_te
                  train_counts *counts)
 {
     const char *name = "tile_end";
-    if (check_tile(e, name, t) || check_numbers(e, name, t, lse) ||
-        check_numbers(e, name, t, max) || check_numbers(e, name, t, sum) ||
-        cpu_check_floats(e, name, o, t->matrices * t->length, t->size) ||
-        cpu_check_shape(e, name, y, t->matrices * t->length, t->size))
-        return -1;
     tiles x = tiles_of(t);
     x.to = cpu_values(y);
     x.o = cpu_values(lse);
@@ -190,10 +134,6 @@ int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const t
                   const train_tensor *y)
 {
     const char *name = "tile_dots";
-    if (check_tile(e, name, t) || check_numbers(e, name, t, d) ||
-        cpu_check_shape(e, name, dy, t->matrices * t->length, t->size) ||
-        cpu_check_shape(e, name, y, t->matrices * t->length, t->size))
-        return -1;
     tiles x = tiles_of(t);
     x.to = cpu_values(d);
     x.dp = cpu_values(dy);
@@ -212,9 +152,6 @@ static mpsim_status tile_again(const void *operation, size_t first, size_t n)
 static int again(train_engine *e, const train_tiled *i)
 {
     const char *name = "tile_again";
-    if (check_tile(e, name, i->tile) || check_scores(e, name, i->tile, i->s) ||
-        check_tiles(e, name, i->tile, i->y) || check_numbers(e, name, i->tile, i->lse))
-        return -1;
     tiles x = tiles_of(i->tile);
     x.to = cpu_values(i->y);
     x.s = cpu_values(i->s);
@@ -243,9 +180,6 @@ static int backward(train_engine *e, const train_tiled *i)
 {
     const char *name = "tile_backward";
     const train_tile *t = i->tile;
-    if (check_tile(e, name, t) || check_scores(e, name, t, i->s) || check_scores(e, name, t, i->dp) ||
-        check_tiles(e, name, t, i->y) || check_numbers(e, name, t, i->lse) || check_numbers(e, name, t, i->d))
-        return -1;
     tiles x = tiles_of(t);
     x.to = cpu_values(i->y);
     x.dp = cpu_values(i->dp);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- errors and checks ---- */
+/* ---- errors, memory ---- */
 
 int cpu_fail(train_engine *e, const char *message, ...)
 {
@@ -45,60 +45,6 @@ void *cpu_buffer(train_engine *e, int i, size_t bytes)
 float *cpu_floats(train_engine *e, int i, size_t n)
 {
     return cpu_buffer(e, i, n * sizeof(float));
-}
-
-int cpu_fits(const train_tensor *x, size_t n)
-{
-    return x->rows == 0 || x->cols <= n / x->rows;
-}
-
-int cpu_check(train_engine *e, const char *operation, const train_tensor *x)
-{
-    if (!x || !x->data || !x->format)
-        return cpu_fail(e, "%s: a tensor is missing", operation);
-    const cpu_data *d = x->data;
-    if (!cpu_fits(x, d->n))
-        return cpu_fail(e, "%s: %zu x %zu elements are asked of a tensor of %zu", operation,
-                        x->rows, x->cols, d->n);
-    return 0;
-}
-
-int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
-                    size_t cols)
-{
-    if (cpu_check(e, operation, x))
-        return -1;
-    if (x->rows != rows || x->cols != cols)
-        return cpu_fail(e, "%s: a tensor is %zu x %zu where %zu x %zu is needed", operation,
-                        x->rows, x->cols, rows, cols);
-    return 0;
-}
-
-int cpu_check_floats(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
-                     size_t cols)
-{
-    if (cpu_check_shape(e, operation, x, rows, cols))
-        return -1;
-    if (!cpu_is_binary32(x->format))
-        return cpu_fail(e, "%s: a tensor is in %s where binary32 is needed", operation,
-                        x->format->name);
-    return 0;
-}
-
-int cpu_check_apart(train_engine *e, const char *operation, const train_tensor *y,
-                    const train_tensor *x)
-{
-    return y->data == x->data ? cpu_fail(e, "%s: the result is the operand", operation) : 0;
-}
-
-int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
-                      const mpsim_format *b)
-{
-    if (!a || !b)
-        return cpu_fail(e, "%s: a format is missing", operation);
-    if (mpsim_format_same(a, b))
-        return 0;
-    return cpu_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
 }
 
 /* ---- pieces ---- */

@@ -1,12 +1,13 @@
-/* cpu.h -- the CPU engine's own; shared by the files of this folder only. */
+/* cpu.h -- the CPU engine's own; shared by the files of this folder only. What operations are given has been checked
+ * (../check/check.h). */
 #ifndef MPSIM_LIB_TRAIN_CPU_CPU_H
 #define MPSIM_LIB_TRAIN_CPU_CPU_H
 
 #include <train/engine.h>
 
-/* What train_tensor.data points to. Views of fewer elements are allowed. */
+/* What train_tensor.data points to. */
 typedef struct cpu_data {
-    size_t n;
+    train_data of;
     float values[]; /* numbers of the tensor's format */
 } cpu_data;
 
@@ -31,23 +32,7 @@ size_t cpu_size(const train_tensor *x);
 void *cpu_buffer(train_engine *e, int i, size_t bytes);
 float *cpu_floats(train_engine *e, int i, size_t n);
 
-/* Whether x's rows and columns are no more than n elements; whether f is binary32. */
-int cpu_fits(const train_tensor *x, size_t n);
 int cpu_is_binary32(const mpsim_format *f);
-/* 0 if x is a tensor with data for its shape; a line that names the operation otherwise. */
-int cpu_check(train_engine *e, const char *operation, const train_tensor *x);
-/* The same, of the given shape. */
-int cpu_check_shape(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
-                    size_t cols);
-/* The same, of binary32. */
-int cpu_check_floats(train_engine *e, const char *operation, const train_tensor *x, size_t rows,
-                     size_t cols);
-/* 0 if a result is not the operand. */
-int cpu_check_apart(train_engine *e, const char *operation, const train_tensor *y,
-                    const train_tensor *x);
-/* 0 if the formats have the same numbers and codes. */
-int cpu_check_formats(train_engine *e, const char *operation, const mpsim_format *a,
-                      const mpsim_format *b);
 
 enum {
     CPU_PIECES = 64,    /* that work is split into at most                          */

@@ -39,39 +39,17 @@ const void *cpu_codes(train_engine *e, int i, const train_tensor *x)
     return o.codes;
 }
 
-/* ---- checks ---- */
-
-/* Factors of blocks have a row for each `rows` of x's, a number for each block of the depth. */
-static int check_blocks(train_engine *e, const train_tensor *blocks, const train_tensor *x,
-                        size_t rows, size_t promote)
-{
-    if (!rows || !promote)
-        return cpu_fail(e, "gemm: blocks without extents");
-    if (cpu_check_shape(e, "gemm: blocks", blocks, (x->rows + rows - 1) / rows,
-                        (x->cols + promote - 1) / promote))
-        return -1;
-    return cpu_is_binary32(blocks->format) ? 0 : cpu_fail(e, "gemm: blocks not in binary32");
-}
+/* ---- shapes ---- */
 
 /* Rows of each matrix of a stack that lies in x: how many, the first, and from matrix to matrix. */
 typedef struct slice {
     size_t rows, first, height;
 } slice;
 
-static int slice_of(train_engine *e, const char *name, const train_tensor *x, size_t matrices,
-                    const train_part *part, slice *s)
+static slice slice_of(const train_tensor *x, size_t matrices, const train_part *part)
 {
-    if (cpu_check(e, "gemm", x))
-        return -1;
-    if (x->rows % matrices)
-        return cpu_fail(e, "gemm: %zu rows of %s cannot be divided into %zu matrices", x->rows, name, matrices);
-    s->height = x->rows / matrices;
-    s->first = part->first;
-    s->rows = part->n ? part->n : s->height;
-    if (s->rows > s->height || s->first > s->height - s->rows)
-        return cpu_fail(e, "gemm: rows %zu to %zu of %s, whose matrices have %zu", part->first,
-                        part->first + part->n, name, s->height);
-    return 0;
+    const size_t height = x->rows / matrices;
+    return (slice){.rows = part->n ? part->n : height, .first = part->first, .height = height};
 }
 
 /* A stack of products, each rows x depth times depth x columns. */
@@ -88,65 +66,17 @@ typedef struct product {
     train_counts counts[CPU_PIECES];
 } product;
 
-/* What a product alone may have. */
-static int check_alone(train_engine *e, const product *p)
+static product product_of(train_tensor *d, const train_gemm *g)
 {
-    const train_gemm *g = p->g;
-    const int alone = p->stacks == 1 && !g->a_part.n && !g->b_part.n && !g->d_part.n;
-    if (!alone && (g->bias || g->a_blocks || g->depth_limit))
-        return cpu_fail(e, "gemm: a stack with bias, blocks or a limit");
-    if (g->bias && cpu_check_shape(e, "gemm: bias", g->bias, 1, p->columns))
-        return -1;
-    if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
-        return cpu_fail(e, "gemm: blocks of one operand, or across the depth");
-    if (g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
-                        check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote)))
-        return -1;
-    return 0;
-}
-
-static int check_start(train_engine *e, const product *p)
-{
-    const train_gemm *g = p->g;
-    if (g->start > TRAIN_ADD_TO)
-        return cpu_fail(e, "gemm: no start %d", (int)g->start);
-    if (g->start == TRAIN_FROM_ZERO)
-        return 0;
-    if (!cpu_is_binary32(p->d->format))
-        return cpu_fail(e, "gemm: sums go on in %s, not in binary32", p->d->format->name);
-    if (g->start == TRAIN_FROM_SUM && (g->a_blocks || g->a->inverse != 1 || g->b->inverse != 1))
-        return cpu_fail(e, "gemm: sums with scales cannot go on");
-    return 0;
-}
-
-static int check_gemm(train_engine *e, product *p)
-{
-    const train_gemm *g = p->g;
-    if (!g || !g->model)
-        return cpu_fail(e, "gemm: a model is missing");
-    p->stacks = g->stacks ? g->stacks : 1;
-    p->shared = g->shared ? g->shared : 1;
-    if (p->stacks % p->shared)
-        return cpu_fail(e, "gemm: %zu products share %zu each", p->stacks, p->shared);
-    if (slice_of(e, "a", g->a, p->stacks, &g->a_part, &p->sa) ||
-        slice_of(e, "b", g->b, p->stacks / p->shared, &g->b_part, &p->sb) ||
-        slice_of(e, "d", p->d, p->stacks, &g->d_part, &p->sd))
-        return -1;
-    const size_t rows = g->a_transposed ? g->a->cols : p->sa.rows;
-    const size_t deep = g->a_transposed ? p->sa.rows : g->a->cols;
-    const size_t deep_b = g->b_transposed ? g->b->cols : p->sb.rows;
-    p->columns = g->b_transposed ? p->sb.rows : g->b->cols;
-    if (deep_b != deep)
-        return cpu_fail(e, "gemm: depth of a is %zu, of b %zu", deep, deep_b);
-    if (p->sd.rows != rows || p->d->cols != p->columns)
-        return cpu_fail(e, "gemm: a tensor is %zu x %zu where %zu x %zu is needed", p->sd.rows,
-                        p->d->cols, rows, p->columns);
-    if (!cpu_is_binary32(&g->model->result.format))
-        return cpu_fail(e, "gemm: model %s has no binary32 results", g->model->name);
-    if (cpu_check_apart(e, "gemm", p->d, g->a) || cpu_check_apart(e, "gemm", p->d, g->b))
-        return -1;
-    p->depth = g->depth_limit && g->depth_limit < deep ? g->depth_limit : deep;
-    return check_alone(e, p) || check_start(e, p);
+    product p = {.g = g, .d = d, .stacks = g->stacks ? g->stacks : 1, .shared = g->shared ? g->shared : 1};
+    p.sa = slice_of(g->a, p.stacks, &g->a_part);
+    p.sb = slice_of(g->b, p.stacks / p.shared, &g->b_part);
+    p.sd = slice_of(d, p.stacks, &g->d_part);
+    p.columns = g->b_transposed ? p.sb.rows : g->b->cols;
+    p.depth = g->a_transposed ? p.sa.rows : g->a->cols;
+    if (g->depth_limit && g->depth_limit < p.depth)
+        p.depth = g->depth_limit;
+    return p;
 }
 
 /* ---- one product ---- */
@@ -294,9 +224,8 @@ static mpsim_status multiply_all(train_engine *e, product *p)
 
 int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
-    product p = {.g = g, .d = d, .counting = counts != NULL};
-    if (check_gemm(e, &p))
-        return -1;
+    product p = product_of(d, g);
+    p.counting = counts != NULL;
     p.a = (mpsim_matrix){.format = g->a->format, .codes = cpu_codes(e, 0, g->a),
                          .stride = g->a->cols, .transposed = g->a_transposed != 0};
     p.b = (mpsim_matrix){.format = g->b->format, .codes = cpu_codes(e, 1, g->b),

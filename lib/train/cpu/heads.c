@@ -47,30 +47,6 @@ static mpsim_status split_some(const void *operation, size_t first, size_t n)
     return MPSIM_OK;
 }
 
-/* x: rows of tokens, y: matrices of heads. */
-static int check_heads(train_engine *e, const char *operation, const train_tensor *x,
-                       const train_tensor *y, const train_heads *h)
-{
-    if (!h)
-        return cpu_fail(e, "%s: heads are missing", operation);
-    if (cpu_check(e, operation, x) || cpu_check(e, operation, y))
-        return -1;
-    if (!h->sequences || !h->length || !h->heads || !h->size || h->first > x->cols ||
-        h->heads > (x->cols - h->first) / h->size)
-        return cpu_fail(e, "%s: %zu heads of %zu from column %zu of %zu", operation, h->heads,
-                        h->size, h->first, x->cols);
-    if (x->rows % h->length || x->rows / h->length != h->sequences ||
-        y->rows % h->heads || y->rows / h->heads != x->rows || y->cols != h->size)
-        return cpu_fail(e, "%s: %zu x %zu and %zu x %zu of %zu sequences of %zu", operation,
-                        x->rows, x->cols, y->rows, y->cols, h->sequences, h->length);
-    if (!h->cos != !h->sin || (h->cos && h->size % 2))
-        return cpu_fail(e, "%s: a table of rotations is missing, or half a number", operation);
-    return h->cos && (cpu_check_floats(e, operation, h->cos, h->length, h->size / 2) ||
-                      cpu_check_floats(e, operation, h->sin, h->length, h->size / 2))
-               ? -1
-               : cpu_check_apart(e, operation, x, y);
-}
-
 static turn turn_of(const train_heads *h, const float *from, float *to, size_t cols)
 {
     return (turn){.h = h, .from = from, .to = to, .cols = cols,
@@ -81,8 +57,6 @@ static turn turn_of(const train_heads *h, const float *from, float *to, size_t c
 static int split_one(train_engine *e, train_tensor *y, const train_tensor *x, const train_heads *h,
                      train_counts *counts)
 {
-    if (check_heads(e, "split", x, y, h))
-        return -1;
     const turn t = turn_of(h, cpu_values(x), cpu_values(y), x->cols);
     return cpu_rows(e, "split", y, 1, split_some, &t, counts);
 }
@@ -130,8 +104,6 @@ static int join_one(train_engine *e, train_tensor *dx, const train_tensor *dy, c
 {
     train_counts pieces[CPU_PIECES] = {{0, 0, 0, 0}};
     mpsim_status status[CPU_PIECES] = {MPSIM_OK};
-    if (check_heads(e, "join", dx, dy, h))
-        return -1;
     float *side = cpu_floats(e, 0, cpu_size(dy));
     if (!side)
         return -1;
@@ -182,14 +154,6 @@ static mpsim_status add_some(const void *operation, size_t first, size_t n)
 int cpu_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
                    size_t group, train_counts *counts)
 {
-    if (cpu_check(e, "add_groups", y) || cpu_check(e, "add_groups", x) ||
-        cpu_check_shape(e, "add_groups", x, x->rows, y->cols) ||
-        cpu_check_apart(e, "add_groups", y, x))
-        return -1;
-    if (!length || !group || !y->cols || y->rows % length || x->rows % group ||
-        x->rows / group != y->rows)
-        return cpu_fail(e, "add_groups: %zu x %zu of %zu x %zu in groups of %zu matrices of %zu rows",
-                        y->rows, y->cols, x->rows, x->cols, group, length);
     const groups g = {cpu_values(y), cpu_values(x), length * y->cols, y->cols, group};
     return cpu_rows(e, "add_groups", y, length, add_some, &g, counts);
 }

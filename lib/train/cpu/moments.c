@@ -11,19 +11,6 @@ static int failed(train_engine *e, mpsim_status s)
     return s ? cpu_fail(e, "muon: %s", mpsim_status_string(s)) : 0;
 }
 
-static int check_muon(train_engine *e, const train_update *u, const mpsim_muon *o)
-{
-    const mpsim_status s = mpsim_muon_check(o);
-    if (s)
-        return failed(e, s);
-    if (cpu_check(e, "muon", u->param) || cpu_check_shape(e, "muon", u->grad, u->param->rows, u->param->cols) ||
-        cpu_check_formats(e, "muon", u->param->format, &o->param))
-        return -1;
-    return u->m ? cpu_check_shape(e, "muon", u->m, u->param->rows, u->param->cols) ||
-                      cpu_check_formats(e, "muon", u->m->format, &o->param)
-                : cpu_fail(e, "muon: the buffer is missing");
-}
-
 /* How many elements the update of binary64, u's, would move, and which of them stay. */
 static mpsim_status count(const mpsim_muon *o, const train_tensor *p, const float *u, double *wide, unsigned char *moves)
 {
@@ -62,8 +49,6 @@ static mpsim_status step(train_engine *e, const train_update *t, const mpsim_muo
 
 int cpu_muon(train_engine *e, const train_update *u, const mpsim_muon *o, uint64_t *updates, uint64_t *lost)
 {
-    if (check_muon(e, u, o))
-        return -1;
     const size_t n = cpu_size(u->param);
     const float *g = cpu_values(u->grad), scale = (float)u->optim->grad_scale;
     uint64_t moved = 0, stayed = 0;
@@ -107,11 +92,8 @@ int cpu_keep(train_engine *e, const mpsim_states *s, train_tensor *kept, train_t
 {
     train_tensor *const all[] = {kept, m, v, vmax};
     float *x[4] = {NULL};
-    for (size_t i = 0; i < 4; i++) {
-        if (all[i] && cpu_check_shape(e, "keep", all[i], kept->rows, kept->cols))
-            return -1;
+    for (size_t i = 0; i < 4; i++)
         x[i] = all[i] ? cpu_values(all[i]) : NULL;
-    }
     const mpsim_status status = cpu_keep_values(s, x[0], x[1], x[2], x[3], cpu_size(kept));
     return status ? cpu_fail(e, "keep: states %s: %s", s->name, mpsim_status_string(status)) : 0;
 }

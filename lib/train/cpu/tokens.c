@@ -29,9 +29,6 @@ static mpsim_status add_some(const void *operation, size_t first, size_t n)
 int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
             train_counts *counts)
 {
-    if (cpu_check(e, "add", y) || cpu_check_shape(e, "add", a, y->rows, y->cols) ||
-        cpu_check_shape(e, "add", b, y->rows, y->cols))
-        return -1;
     const sum s = {cpu_values(y), cpu_values(a), cpu_values(b), y->cols, y->rows};
     return cpu_rows(e, "add", y, 1, add_some, &s, counts);
 }
@@ -39,13 +36,6 @@ int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train
 int cpu_add_rows(train_engine *e, train_tensor *y, const train_tensor *x,
                  const train_tensor *table, train_counts *counts)
 {
-    if (cpu_check(e, "add_rows", x) || cpu_check_shape(e, "add_rows", y, x->rows, x->cols) ||
-        cpu_check(e, "add_rows", table) ||
-        cpu_check_shape(e, "add_rows: table", table, table->rows, x->cols) ||
-        cpu_check_apart(e, "add_rows", y, table))
-        return -1;
-    if (!table->rows && x->rows)
-        return cpu_fail(e, "add_rows: a table without rows");
     const sum s = {cpu_values(y), cpu_values(x), cpu_values(table), y->cols, table->rows};
     return cpu_rows(e, "add_rows", y, 1, add_some, &s, counts);
 }
@@ -73,12 +63,6 @@ int cpu_add_rows_backward(train_engine *e, train_tensor *dtable, const train_ten
                           train_counts *counts)
 {
     const char *name = "add_rows_backward";
-    if (cpu_check(e, name, dy) || cpu_check(e, name, dtable) ||
-        cpu_check_shape(e, name, dtable, dtable->rows, dy->cols) ||
-        cpu_check_apart(e, name, dtable, dy))
-        return -1;
-    if (!dtable->rows && dy->rows)
-        return cpu_fail(e, "%s: a table without rows", name);
     const table_sum s = {cpu_values(dtable), cpu_values(dy), dy->rows, dtable->rows, dy->cols};
     return cpu_rows(e, name, dtable, 1, add_periods, &s, counts);
 }
@@ -100,26 +84,9 @@ static mpsim_status take_some(const void *operation, size_t first, size_t n)
     return MPSIM_OK;
 }
 
-static int check_index(train_engine *e, const char *operation, const uint32_t *index, size_t n,
-                       size_t rows)
-{
-    if (!index && n)
-        return cpu_fail(e, "%s: numbers are missing", operation);
-    for (size_t i = 0; i < n; i++)
-        if (index[i] >= rows)
-            return cpu_fail(e, "%s: number %zu is %lu of %zu rows", operation, i,
-                            (unsigned long)index[i], rows);
-    return 0;
-}
-
 int cpu_embed(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index,
               train_counts *counts)
 {
-    if (cpu_check(e, "embed", table) || cpu_check(e, "embed", y) ||
-        cpu_check_shape(e, "embed", y, y->rows, table->cols) ||
-        cpu_check_apart(e, "embed", y, table) ||
-        check_index(e, "embed", index, y->rows, table->rows))
-        return -1;
     const rows_of_table t = {cpu_values(y), cpu_values(table), index, y->cols};
     return cpu_rows(e, "embed", y, 1, take_some, &t, counts);
 }
@@ -152,32 +119,20 @@ int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor
                        const uint32_t *index, int added, train_counts *counts)
 {
     const char *name = "embed_backward";
-    if (cpu_check(e, name, dy) || cpu_check(e, name, dtable) ||
-        cpu_check_shape(e, name, dtable, dtable->rows, dy->cols) ||
-        cpu_check_apart(e, name, dtable, dy) ||
-        check_index(e, name, index, dy->rows, dtable->rows))
-        return -1;
     const table_rows t = {cpu_values(dtable), cpu_values(dy), index, dy->rows, dy->cols, added};
     return cpu_rows(e, name, dtable, 1, collect_some, &t, counts);
 }
 
 /* ---- sums over ranks ---- */
 
-enum { RANKS = 1 << 16 };
-
 static int reduce_one(train_engine *e, const mpsim_reduce *r, train_tensor *y,
                       const train_tensor *const *x, size_t ranks)
 {
-    if (cpu_check(e, "reduce", y) || cpu_check_formats(e, "reduce", y->format, &r->result))
-        return -1;
     const float **values = cpu_buffer(e, 0, ranks * sizeof *values);
     if (!values)
         return -1;
-    for (size_t i = 0; i < ranks; i++) {
-        if (cpu_check_shape(e, "reduce", x[i], y->rows, y->cols))
-            return -1;
+    for (size_t i = 0; i < ranks; i++)
         values[i] = cpu_values(x[i]);
-    }
     const mpsim_status s = mpsim_reduce_array(r, cpu_values(y), values, ranks, cpu_size(y));
     if (s)
         return cpu_fail(e, "reduce: %s", mpsim_status_string(s));
@@ -188,10 +143,6 @@ static int reduce_one(train_engine *e, const mpsim_reduce *r, train_tensor *y,
 int cpu_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
                size_t ranks)
 {
-    if (!r || (!list && n) || ranks == 0)
-        return cpu_fail(e, "reduce: settings or ranks are missing");
-    if (ranks > RANKS)
-        return cpu_fail(e, "reduce: %zu ranks are too many", ranks);
     for (size_t i = 0; i < n; i++)
         if (reduce_one(e, r, list[i].y, list[i].x, ranks))
             return -1;

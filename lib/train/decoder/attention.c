@@ -146,9 +146,9 @@ static const train_tensor *at_its_place(train_build *b, size_t i, const train_te
 /* A matrix of every head: that of x, as it is or transposed, times that of y. */
 typedef struct operands {
     const train_tensor *x;
-    int x_turned;
+    int x_transposed;
     const train_tensor *y;
-    int y_turned;
+    int y_transposed;
     size_t shared; /* heads that take one matrix of y */
 } operands;
 
@@ -157,7 +157,7 @@ static const train_tensor *product(train_build *b, size_t i, const char *kind, t
 {
     train_do *d = train_add(b, WORK_GEMM, i, kind, rows_of_heads(b), cols,
                             &place(b, i)->format[role]);
-    train_product(b, d, i, o.x, o.x_turned, o.y, o.y_turned, NULL, counts);
+    train_product(b, d, i, o.x, o.x_transposed, o.y, o.y_transposed, NULL, counts);
     d->gemm.stacks = stacks(b);
     d->gemm.shared = o.shared;
     return d->results[0].to;

@@ -1,7 +1,7 @@
 /* fields.h -- the keys of a run as text: tables of the fields of its structures, how a field is
  * written and read. */
-#ifndef MPSIM_LIB_TRAIN_PLAN_FIELDS_H
-#define MPSIM_LIB_TRAIN_PLAN_FIELDS_H
+#ifndef MPSIM_LIB_TRAIN_RUN_FIELDS_H
+#define MPSIM_LIB_TRAIN_RUN_FIELDS_H
 
 #include <train/train.h>
 

@@ -1,4 +1,4 @@
-/* fuzz-plan.c -- training plans (mpsim-run/1): what is read is written and read again as it was. */
+/* fuzz-run.c -- training runs as text (mpsim-run/1): what is read is written and read again as it was. */
 #include "input.h"
 
 #include <train/train.h>

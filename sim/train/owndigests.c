@@ -1,5 +1,5 @@
-/* seal.c -- see seal.h. */
-#include "seal.h"
+/* owndigests.c -- see owndigests.h. */
+#include "owndigests.h"
 
 #include "../cli/options.h"
 
@@ -41,7 +41,7 @@ static void add_tensor(sum *s, const char *name, const mpsim_format *f, const ui
 
 /* ---- writing ---- */
 
-char *seal_text(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata)
+char *own_digests_text(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata)
 {
     sum s = {0, 0};
     size_t n;
@@ -144,7 +144,7 @@ static int check_tensor(trace *t, size_t i, uint64_t want, trace_error *error)
                                             ", not %016" PRIx64, x->name, digest, want);
 }
 
-int seal_check(trace *t, const char *key, trace_error *error)
+int own_digests_check(trace *t, const char *key, trace_error *error)
 {
     uint64_t *digests = calloc(trace_count(t) + 1, sizeof *digests);
     if (!digests)

@@ -1,4 +1,4 @@
-/* t-plan.c -- training runs as text: what is written is read again, what is broken is
+/* t-run-text.c -- training runs as text: what is written is read again, what is broken is
  * refused; settings, layers, models, the order of images. */
 #include "support/support.h"
 
@@ -283,6 +283,8 @@ START_TEST(truncations_are_refused)
     char *text = small_text(nets[_i], &n), error[TRAIN_ERROR];
     for (size_t i = 0; i < n; i++) {
         train_run r;
+        if (i > 100 && i + 100 < n && !test_in_part(i, 4))
+            continue;
         const int code = read_text(&r, text, i, error);
         ck_assert_msg(code == -1 && error[0], "%zu of %zu characters are read", i, n);
         ck_assert_msg(strncmp(error, "run", 3) == 0, "%s", error);

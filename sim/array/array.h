@@ -1,0 +1,21 @@
+/* array.h -- arrays that grow, and bytes. */
+#ifndef MPSIM_SIM_ARRAY_ARRAY_H
+#define MPSIM_SIM_ARRAY_ARRAY_H
+
+#include <stddef.h>
+
+/* array_room -- room for one more behind n items of `size` bytes each; `items` is the address of the pointer to them,
+ * which is NULL before the first. It moves where n is 0 or a power of two, so nothing else may give the array its room.
+ * 0, or -1 without memory: then the array is as it was. */
+int array_room(void *items, size_t n, size_t size);
+
+/* Bytes that grow; all zeros is none. What fails is told at the end. */
+typedef struct array_bytes {
+    unsigned char *p;
+    size_t n, room;
+    int failed; /* out of memory: what is in it is not to be used */
+} array_bytes;
+
+void array_put(array_bytes *b, const void *from, size_t n);
+
+#endif

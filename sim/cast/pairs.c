@@ -1,0 +1,60 @@
+/* pairs.c -- see pairs.h. */
+#include "pairs.h"
+
+#include "../array/array.h"
+#include "../cli/options.h"
+#include "../quant/describe.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void pairs_put(pairs *p, const char *key, const char *format, ...)
+{
+    va_list args;
+    char *value = NULL, *copy = strdup(key);
+    va_start(args, format);
+    if (vasprintf(&value, format, args) < 0)
+        value = NULL;
+    va_end(args);
+    if (!value || !copy || array_room(&p->all, p->n, sizeof *p->all)) {
+        free(value);
+        free(copy);
+        p->failed = 1;
+        return;
+    }
+    p->all[p->n][0] = copy;
+    p->all[p->n++][1] = value;
+}
+
+static int is_about_codes(const char *key, const char *value)
+{
+    static const char torchao[] = "{\"_type\"";
+    return strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 || (strcmp(key, "tensor_names") == 0 && *value == '[') ||
+           strncmp(value, torchao, strlen(torchao)) == 0;
+}
+
+void pairs_put_input(pairs *p, const trace *t)
+{
+    for (size_t i = 0; trace_metadata_key(t, i); i++) {
+        const char *key = trace_metadata_key(t, i), *value = trace_metadata_value(t, i);
+        if (strncmp(key, "mpsim.cast.", 11) != 0 && !is_about_codes(key, value))
+            pairs_put(p, key, "%s", value);
+    }
+}
+
+trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error)
+{
+    trace_writer *w = NULL;
+    if (p->failed)
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
+    else
+        w = trace_writer_safetensors(path, tensors, n, (const char *const(*)[2])p->all, p->n, error);
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->all[i][0]);
+        free(p->all[i][1]);
+    }
+    free(p->all);
+    *p = (pairs){.n = 0};
+    return w;
+}

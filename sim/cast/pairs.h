@@ -1,0 +1,26 @@
+/* pairs.h -- the metadata of a file that cast writes. */
+#ifndef MPSIM_SIM_CAST_PAIRS_H
+#define MPSIM_SIM_CAST_PAIRS_H
+
+#include "../trace/trace.h"
+
+/* Keys and values, copies; all zeros is none. */
+typedef struct pairs {
+    char *(*all)[2];
+    size_t n;
+    int failed; /* no memory */
+} pairs;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+void pairs_put(pairs *p, const char *key, const char *format, ...);
+
+/* pairs_put_input -- those of the input that are true of the output: nothing about an earlier cast, nor about codes and
+ * scales, of mpsim or torchao, which a cast reads as numbers. */
+void pairs_put_input(pairs *p, const trace *t);
+
+/* pairs_open -- trace_writer_safetensors with these pairs, which are none afterwards. */
+trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error);
+
+#endif

@@ -1,0 +1,23 @@
+/* words.c -- see words.h. */
+#include "words.h"
+
+#include <string.h>
+
+void text_wrap(FILE *to, int at, int width, const char *between, const char *text)
+{
+    const int mark = (int)strlen(between) - 1, indent = at; /* mark: what of `between` stays in its line */
+    while (*text) {
+        const char *end = strstr(text, between);
+        const int n = end ? (int)(end - text) : (int)strlen(text);
+        if (at > indent && at + 1 + n + mark > width)
+            at = fprintf(to, "\n%*s", indent, "") - 1;
+        at += fprintf(to, "%s%.*s", at > indent ? " " : "", n + (end ? mark : 0), text);
+        text += n + (end ? mark + 1 : 0);
+    }
+    fputc('\n', to);
+}
+
+const char *text_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}

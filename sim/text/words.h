@@ -1,0 +1,16 @@
+/* words.h -- words in lines of a width, and their plurals. */
+#ifndef MPSIM_SIM_TEXT_WORDS_H
+#define MPSIM_SIM_TEXT_WORDS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* text_wrap -- text in lines of at most `width` columns, broken at " " or, if `between` says so, at ", ", whose comma
+ * stays. The first line begins where the cursor is, at column `at`, and the others behind as many blanks; the last one is
+ * ended, too. What is longer than a line has one to itself. */
+void text_wrap(FILE *to, int at, int width, const char *between, const char *text);
+
+/* text_plural -- "" for one, else "s". */
+const char *text_plural(uint64_t n);
+
+#endif

@@ -1,0 +1,15 @@
+/* whole.h -- all bytes that are asked for, of an open file, however many calls that takes. */
+#ifndef MPSIM_SIM_TRACE_WHOLE_H
+#define MPSIM_SIM_TRACE_WHOLE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* whole_write -- where the file stands; whole_write_at -- at a place. 0, or -1 and errno. */
+int whole_write(int fd, const void *p, size_t n);
+int whole_write_at(int fd, const void *p, size_t n, uint64_t at);
+
+/* whole_read_at -- how many bytes were read, fewer than n only where the file ends; or -1 and errno. */
+ssize_t whole_read_at(int fd, void *p, size_t n, uint64_t at);
+
+#endif
