@@ -18,7 +18,7 @@ dist_policies_DATA += \
   data/policies/fp16-unscaled.yaml \
   data/policies/fp32-bf16-fp16.yaml \
   data/policies/keras-mixed-float16.yaml \
-  data/policies/megatron-bf16.yaml \
+  data/policies/lion.yaml data/policies/megatron-bf16.yaml \
   data/policies/megatron-fp16.yaml \
   data/policies/mxfp8-ceil.yaml data/policies/mxfp8-even.yaml data/policies/mxfp8-floor.yaml \
   data/policies/mxfp8-rceil.yaml data/policies/muon-bf16.yaml \

@@ -46,7 +46,7 @@ lib_libmpsim_a_SOURCES = \
   lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c lib/layer/functions.h \
   lib/layer/kernel/functions.h lib/layer/kernel/kernel.c lib/layer/kernel/kernel.h lib/layer/layer.c \
   lib/layer/normal.c lib/layer/rownorm.c lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
-  lib/optim/expand.c lib/optim/expand.h lib/optim/fused.c lib/optim/gradient.c lib/optim/lowbits.c \
+  lib/optim/adafactor.c lib/optim/adafactor64.c lib/optim/expand.c lib/optim/expand.h lib/optim/fused.c lib/optim/gradient.c lib/optim/lion.c lib/optim/lowbits.c \
   lib/optim/kernel/fused.h lib/optim/kernel/generic.c lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c \
   lib/optim/kernel/kernel.h lib/optim/kernel/kernels.h lib/optim/kernel/ops.h \
   lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c \
@@ -104,7 +104,7 @@ lib_train_libtrain_a_SOURCES = \
   lib/train/check/checked.c lib/train/check/common.c lib/train/check/layers.c lib/train/check/products.c \
   lib/train/check/tensors.c lib/train/check/tokens.c lib/train/check/updates.c lib/train/common.c lib/train/compare.c \
   lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
-  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
+  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/moments.c lib/train/cpu/norm.c \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \

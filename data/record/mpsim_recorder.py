@@ -763,6 +763,8 @@ class Recorder:
                     value = number(value) if torch.is_tensor(value) and value.numel() == 1 else value
                     if key == "betas":
                         g.update(zip(("beta1", "beta2"), map(number, value)))
+                    elif key == "eps" and isinstance(value, (tuple, list)):     # Adafactor's; None: the default
+                        g.update((k, number(v)) for k, v in zip(("eps", "eps2"), value) if v is not None)
                     elif key not in NO_SETTING and isinstance(value, (bool, int, float)):
                         g[key] = value if math.isfinite(value) else repr(value)
                 taken = [self._steps_taken(opt, group, p) for p in known]

@@ -219,6 +219,7 @@ static void cuda_close(train_engine *e)
 
 static const train_ops cuda_ops = {
     .name = "cuda",
+    .cuda = 1,
     .alloc = cuda_alloc,
     .release = cuda_release,
     .put = cuda_put,
@@ -248,6 +249,8 @@ static const train_ops cuda_ops = {
     .norm = cuda_norm,
     .scale = cuda_scale,
     .optim = cuda_optim,
+    .muon = NULL,
+    .keep = NULL,
     .add = cuda_add,
     .add_rows = cuda_add_rows,
     .add_rows_backward = cuda_add_rows_backward,

@@ -48,6 +48,11 @@ float mpsim_expand_log2(float x)
     return (float)log2_of(x);
 }
 
+double mpsim_expand_wide(uint64_t x, double y)
+{
+    return x == 1 ? 1 : exp2_of(y * log2_of((float)x));
+}
+
 float mpsim_expand_power(float x, float y)
 {
     const double large = 1000;

@@ -18,7 +18,10 @@ void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a, const mpsim_optim
     o->weight_decay = t->weight_decay;
     o->beta1 = t->beta1;
     o->beta2 = t->beta2;
-    o->eps = 1e-8;
+    o->eps = t->eps;
+    o->beta2_decay = t->beta2_decay;
+    o->eps2 = t->eps2;
+    o->d = t->d;
     o->grad_scale = 1;
     o->param = o->state = *mpsim_format_find("binary32");
 }
@@ -35,6 +38,9 @@ static int numbers_are_valid(const mpsim_optim *o)
         if (!at_least_zero(betas[i]) || betas[i] >= 1)
             return 0;
     if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
+        return 0;
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_D) &&
+        !(at_least_zero(-o->beta2_decay) && at_least_zero(o->eps2) && isfinite(o->d) && o->d >= 1))
         return 0;
     return at_least_zero(o->lr) && at_least_zero(o->momentum) && isfinite(o->dampening) &&
            at_least_zero(o->weight_decay) && at_least_zero(o->eps) && isfinite(o->grad_scale) &&
@@ -98,6 +104,12 @@ static int has_arrays(const mpsim_optim *o, const mpsim_optim_tensor *t)
         return 1;
     return t->param && t->grad && (t->m || !(arrays & MPSIM_OPTIM_M)) && (t->v || !(arrays & MPSIM_OPTIM_V)) &&
            (t->vmax || !(arrays & MPSIM_OPTIM_VMAX)) && (t->kahan || o->store != MPSIM_STORE_KAHAN);
+}
+
+/* Whether n elements are whole matrices, for those who factor moments. */
+static int has_matrices(const mpsim_optim *o, size_t n)
+{
+    return !mpsim_optim_traits_of(o->algorithm)->factors || !o->rows || (o->cols && n % (o->rows * o->cols) == 0);
 }
 
 static float *from(float *x, size_t i)
@@ -185,14 +197,15 @@ static void find_numbers(mpsim_optim_job *j)
         .rest1 = (float)(1 - o->beta1), .rest2 = (float)(1 - o->beta2),
         .grad_scale = (float)o->grad_scale, .decays = o->weight_decay != 0,
         .has_momentum = o->momentum != 0, .divides = o->grad_scale != 1, .negates = o->maximize};
-    j->run->numbers(j, &j->x);
+    if (j->run)
+        j->run->numbers(j, &j->x);
 }
 
 mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,
                               const mpsim_rng *rng)
 {
     if (mpsim_optim_check(o) != MPSIM_OK || step == 0 || !t || !has_arrays(o, t) ||
-        (o->store == MPSIM_STORE_STOCHASTIC && !rng))
+        (o->store == MPSIM_STORE_STOCHASTIC && !rng) || !has_matrices(o, t->n))
         return MPSIM_EINVAL;
     const mpsim_optim_row *const row = mpsim_optim_row_of(o->variant);
     const mpsim_optim_traits *const traits = mpsim_optim_traits_of(o->algorithm);
@@ -202,6 +215,10 @@ mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_o
                          .beta1 = power_of(o, o->beta1, step),
                          .beta2 = power_of(o, o->beta2, step)};
     find_numbers(&j);
+    if (traits->factors) {
+        row->tensor(&j, t);
+        return MPSIM_OK;
+    }
     mpsim_step_function *const kernel = kernel_of(&j);
     const size_t multiple = row->body[j.param.exact ? 0 : 1];
     const size_t body = multiple ? t->n - t->n % multiple : 0;

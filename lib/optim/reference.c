@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-static double reference_sgd(const mpsim_reference *r, double g, double *m)
+static double reference_sgd(const mpsim_reference *r, double g, double *m, double *v, double *vmax)
 {
     const mpsim_optim *o = r->o;
+    (void)v, (void)vmax;
     if (o->momentum == 0)
         return o->lr * g;
     *m = r->step == 1 ? g : o->momentum * *m + (1 - o->dampening) * g;
@@ -22,6 +23,27 @@ static double reference_adam(const mpsim_reference *r, double g, double *m, doub
     return o->lr * (*m / r->bc1) / (sqrt((vmax ? *vmax : *v) / r->bc2) + o->eps);
 }
 
+static double reference_lion(const mpsim_reference *r, double g, double *m, double *v, double *vmax)
+{
+    (void)v, (void)vmax;
+    return mpsim_lion_reference(r, g, m);
+}
+
+/* What a parameter gives away, but for decay; whether vectors do it, too; or a step of a whole tensor. */
+static const struct {
+    double (*update)(const mpsim_reference *r, double g, double *m, double *v, double *vmax);
+    int in_vectors;
+    void (*tensor)(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
+} families[MPSIM_OPTIM_ALGORITHMS] = {[MPSIM_OPTIM_SGD] = {reference_sgd, 1},
+                                      [MPSIM_OPTIM_ADAM] = {reference_adam, 1},
+                                      [MPSIM_OPTIM_LION] = {reference_lion, 0},
+                                      [MPSIM_OPTIM_ADAFACTOR] = {.tensor = mpsim_adafactor_reference}};
+
+static double *at(double *x, size_t i)
+{
+    return x ? x + i : NULL;
+}
+
 /* Elements begin to end - 1: the reference of kernel/gradient.h, and what it leaves. */
 static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t begin,
                    size_t end)
@@ -34,8 +56,7 @@ static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, si
             a->p[i] -= o->lr * o->weight_decay * a->p[i];
         else if (o->weight_decay != 0)
             g += o->weight_decay * a->p[i];
-        a->p[i] -= a->v ? reference_adam(r, g, a->m + i, a->v + i, a->vmax ? a->vmax + i : NULL)
-                        : reference_sgd(r, g, a->m ? a->m + i : NULL);
+        a->p[i] -= families[r->family].update(r, g, at(a->m, i), at(a->v, i), at(a->vmax, i));
     }
 }
 
@@ -49,10 +70,16 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
     const int has_m = arrays & MPSIM_OPTIM_M, has_v = arrays & MPSIM_OPTIM_V, has_vmax = arrays & MPSIM_OPTIM_VMAX;
     if (n > 0 && (!param || !grad || (!m && has_m) || (!v && has_v) || (!vmax && has_vmax)))
         return MPSIM_EINVAL;
-    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    const mpsim_optim_traits *t = mpsim_optim_traits_of(o->algorithm);
+    const mpsim_optim_kernels *k = families[t->family].in_vectors ? mpsim_optim_kernels_active() : NULL;
     const mpsim_reference r = {.o = o, .step = step, .bc1 = 1 - mpsim_power(o->beta1, step),
                                .bc2 = 1 - mpsim_power(o->beta2, step), .arrays = arrays,
-                               .decoupled = mpsim_optim_traits_of(o->algorithm)->decoupled};
+                               .decoupled = t->decoupled, .family = t->family};
+    if (families[t->family].tensor) {
+        const mpsim_reference_arrays a = {param, m, v, vmax, grad};
+        families[t->family].tensor(&r, &a, n);
+        return MPSIM_OK;
+    }
     for (size_t i = 0; i < n;) {
         const mpsim_reference_arrays a = {param + i, has_m ? m + i : NULL, has_v ? v + i : NULL, has_vmax ? vmax + i : NULL,
                                           grad + i};

@@ -112,6 +112,7 @@ typedef struct mpsim_optim_row {
     const mpsim_step *step[MPSIM_OPTIM_ALGORITHMS]; /* by family                             */
     const struct mpsim_op_rules *rules; /* of tensor operations, or NULL                      */
     uint8_t kernel[MPSIM_OPTIM_ALGORITHMS]; /* mpsim_step_kernel, by family                    */
+    void (*tensor)(const mpsim_optim_job *j, const mpsim_optim_tensor *t); /* a step of a family that factors */
     uint8_t options;
     uint8_t body[2];  /* the vector body is a multiple of this: binary32, others; 0: all tail */
     uint8_t one_pass; /* what is stored is rounded, nothing else: the kernels do all formats  */
@@ -131,7 +132,7 @@ struct mpsim_optim_job {
     const mpsim_optim *o;
     const mpsim_optim_row *row;
     const mpsim_optim_traits *traits;
-    const mpsim_step *run; /* of the row, for the family                                      */
+    const mpsim_step *run; /* of the row, for the family; NULL: row->tensor                       */
     unsigned arrays;       /* mpsim_optim_arrays                                                  */
     uint64_t step;
     mpsim_held param, state;
@@ -233,6 +234,8 @@ extern const mpsim_step mpsim_sgd_apex, mpsim_adam_apex, mpsim_sgd_ieee, mpsim_a
 extern const mpsim_step mpsim_adam_torchao, mpsim_sgd_optimi, mpsim_adam_optimi;
 extern const mpsim_step mpsim_sgd_optimi_triton, mpsim_adam_optimi_triton;
 extern const mpsim_step mpsim_adam_coat, mpsim_adam_msamp;
+extern const mpsim_step mpsim_lion_ops, mpsim_lion_ieee;
+void mpsim_adafactor_step(const mpsim_optim_job *j, const mpsim_optim_tensor *t);
 
 /* What an element of mpsim_optim_reference is updated with. */
 typedef struct mpsim_reference {
@@ -241,6 +244,10 @@ typedef struct mpsim_reference {
     double bc1, bc2;
     unsigned arrays; /* mpsim_optim_arrays */
     int decoupled;
+    uint8_t family;
 } mpsim_reference;
+
+/* What a parameter gives away in binary64, but for decay. */
+double mpsim_lion_reference(const mpsim_reference *r, double g, double *m);
 
 #endif

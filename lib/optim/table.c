@@ -8,8 +8,11 @@
 enum {
     SGD_STEP = MPSIM_OPTIM_SGD,
     ADAM_STEP = MPSIM_OPTIM_ADAM,
+    LION_STEP = MPSIM_OPTIM_LION,
     SGD = 1 << MPSIM_OPTIM_SGD,
     ADAM = 1 << MPSIM_OPTIM_ADAM | 1 << MPSIM_OPTIM_ADAMW,
+    LION = 1 << MPSIM_OPTIM_LION,
+    ADAFACTOR = 1 << MPSIM_OPTIM_ADAFACTOR,
     NEAREST = 1 << MPSIM_STORE_NEAREST,
     STOCHASTIC = 1 << MPSIM_STORE_STOCHASTIC,
     KAHAN = 1 << MPSIM_STORE_KAHAN,
@@ -20,14 +23,16 @@ enum {
 };
 
 #define RECORDED "recorded, torch 2.15.0, MKL_CBWR=AVX2: data/vectors/optim"
+#define LION_PYTORCH "recorded, lion-pytorch 0.2.5, torch 2.15.0: data/vectors/optim-lion"
 #define OPTIMI "recorded, torch-optimi 0.3.3, torch 2.15.0: data/vectors/optim-lowp"
 
 static const mpsim_optim_row rows[] = {
-    {.variant = {"ieee", SGD | ADAM, NEAREST | STOCHASTIC, MPSIM_OPTIM_DEFINED,
+    {.variant = {"ieee", SGD | ADAM | LION | ADAFACTOR, NEAREST | STOCHASTIC, MPSIM_OPTIM_DEFINED,
                  "textbook order, every operation rounded, no FMA",
-                 "the algorithms in torch's documentation", NULL},
+                 "the algorithms in torch's documentation; Lion in arXiv 2302.06675", NULL},
      .kernel = {MPSIM_STEP_SGD_IEEE, MPSIM_STEP_ADAM_IEEE}, .one_pass = 1,
-     .step[SGD_STEP] = &mpsim_sgd_ieee, .step[ADAM_STEP] = &mpsim_adam_ieee, .options = IEEE},
+     .step[SGD_STEP] = &mpsim_sgd_ieee, .step[ADAM_STEP] = &mpsim_adam_ieee, .step[LION_STEP] = &mpsim_lion_ieee,
+     .tensor = mpsim_adafactor_step, .options = IEEE},
     {.variant = {"torch", SGD | ADAM, NEAREST, MPSIM_OPTIM_DERIVED,
                  "torch.optim for-loop on CUDA",
                  "torch/optim/sgd.py 0316fdce, adam.py 63bb1015; Lerp.h 16f0e589, "
@@ -153,6 +158,28 @@ static const mpsim_optim_row rows[] = {
                  "approximate division and root of Triton"},
      .kernel = {MPSIM_STEP_SGD_TRITON, MPSIM_STEP_ADAM_TRITON},
      .step[SGD_STEP] = &mpsim_sgd_optimi_triton, .step[ADAM_STEP] = &mpsim_adam_optimi_triton},
+    {.variant = {"lion-pytorch", LION, NEAREST, MPSIM_OPTIM_DERIVED,
+                 "lion-pytorch's Lion on CUDA, without Triton",
+                 "lion-pytorch 0.2.5 lion_pytorch.py; arXiv 2302.06675",
+                 "contraction by the device compiler"},
+     .step[LION_STEP] = &mpsim_lion_ops, .rules = &mpsim_rules_cuda_loop},
+    {.variant = {"lion-pytorch-cpu", LION, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "lion-pytorch's Lion on CPU with FMA",
+                 LION_PYTORCH, NULL},
+     .step[LION_STEP] = &mpsim_lion_ops, .rules = &mpsim_rules_cpu_loop, .body = {16, 32}},
+    {.variant = {"lion-pytorch-cpu-default", LION, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "lion-pytorch's Lion on CPU without FMA", LION_PYTORCH, NULL},
+     .step[LION_STEP] = &mpsim_lion_ops, .rules = &mpsim_rules_cpu_loop_plain},
+    {.variant = {"torch-cpu-adafactor", ADAFACTOR, NEAREST, MPSIM_OPTIM_OPEN,
+                 "torch.optim.Adafactor for-loop on CPU with FMA, its sums exact",
+                 "torch/optim/_adafactor.py of 2.15; compared with data/vectors/optim-adafactor",
+                 "the order of sums in norms and means"},
+     .tensor = mpsim_adafactor_step, .rules = &mpsim_rules_cpu_loop, .options = MPSIM_HAS_MAXIMIZE},
+    {.variant = {"torch-cpu-adafactor-default", ADAFACTOR, NEAREST, MPSIM_OPTIM_OPEN,
+                 "torch.optim.Adafactor for-loop on CPU without FMA, its sums exact",
+                 "torch/optim/_adafactor.py of 2.15; compared with data/vectors/optim-adafactor",
+                 "the order of sums in norms and means"},
+     .tensor = mpsim_adafactor_step, .rules = &mpsim_rules_cpu_loop_plain, .options = MPSIM_HAS_MAXIMIZE},
     {.variant = {"coat", 1 << MPSIM_OPTIM_ADAMW, NEAREST, MPSIM_OPTIM_OPEN,
                  "COAT's AdamW, its moments as states say",
                  "NVlabs/VILA @36f6adcd fp8_adamw_expand_cuda_kernel.cu; arXiv 2410.19313",

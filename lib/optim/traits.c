@@ -3,6 +3,7 @@
 
 #include "../base/words.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define HAS(setting) (1u << MPSIM_OPTIM_##setting)
@@ -10,18 +11,31 @@
 enum {
     ALL = HAS(LR) | HAS(WEIGHT_DECAY) | HAS(MAXIMIZE),
     OF_SGD = ALL | HAS(MOMENTUM) | HAS(DAMPENING) | HAS(NESTEROV),
+    OF_LION = ALL | HAS(BETA1) | HAS(BETA2),
+    OF_ADAFACTOR = ALL | HAS(EPS) | HAS(BETA2_DECAY) | HAS(EPS2) | HAS(D),
     OF_ADAM = ALL | HAS(BETA1) | HAS(BETA2) | HAS(EPS) | HAS(AMSGRAD)
 };
 
+#define TORCH "torch.optim."
+
 static const mpsim_optim_traits rows[MPSIM_OPTIM_ALGORITHMS] = {
-    [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .family = MPSIM_OPTIM_SGD, .settings = OF_SGD, .copies = 1,
-                         .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999},
-    [MPSIM_OPTIM_ADAM] = {.name = "adam", .title = "Adam", .family = MPSIM_OPTIM_ADAM, .settings = OF_ADAM,
-                          .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .corrects = 1, .roots = 1, .cuda = 1, .lr = 1e-3,
-                          .beta1 = 0.9, .beta2 = 0.999},
-    [MPSIM_OPTIM_ADAMW] = {.name = "adamw", .title = "AdamW", .family = MPSIM_OPTIM_ADAM, .settings = OF_ADAM,
-                           .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1, .roots = 1,
-                           .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999},
+    [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .package = TORCH, .family = MPSIM_OPTIM_SGD, .settings = OF_SGD,
+                         .copies = 1, .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+    [MPSIM_OPTIM_ADAM] = {.name = "adam", .title = "Adam", .package = TORCH, .family = MPSIM_OPTIM_ADAM,
+                          .settings = OF_ADAM, .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .corrects = 1, .roots = 1,
+                          .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+    [MPSIM_OPTIM_ADAMW] = {.name = "adamw", .title = "AdamW", .package = TORCH, .family = MPSIM_OPTIM_ADAM,
+                           .settings = OF_ADAM, .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1,
+                           .roots = 1, .cuda = 1, .lr = 1e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+    [MPSIM_OPTIM_LION] = {.name = "lion", .title = "Lion", .source = "arXiv 2302.06675", .package = "lion_pytorch.",
+                          .family = MPSIM_OPTIM_LION,
+                          .settings = OF_LION, .arrays = MPSIM_OPTIM_M, .decoupled = 1, .lr = 1e-4, .beta1 = 0.9,
+                          .beta2 = 0.99, .eps = 1e-8},
+    [MPSIM_OPTIM_ADAFACTOR] = {.name = "adafactor", .title = "Adafactor", .package = TORCH,
+                               .source = "torch optim/_adafactor.py @051d6a09; arXiv 1804.04235",
+                               .family = MPSIM_OPTIM_ADAFACTOR, .settings = OF_ADAFACTOR,
+                               .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1, .factors = 1,
+                               .lr = 1e-2, .eps = 0x1p-23, .beta2_decay = -0.8, .eps2 = 1e-3, .d = 1},
 };
 
 static const mpsim_optim_traits none = {.name = NULL};
@@ -56,13 +70,24 @@ unsigned mpsim_optim_arrays(const mpsim_optim *o)
            largest;
 }
 
+uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n)
+{
+    if (!(mpsim_optim_arrays(o) & array))
+        return 0;
+    if (!mpsim_optim_traits_of(o->algorithm)->factors)
+        return n;
+    return !o->rows ? (array == MPSIM_OPTIM_V ? n : 0) : n / (array == MPSIM_OPTIM_M ? o->cols : o->rows);
+}
+
 /* ---- settings ---- */
 
 static const char *const names[MPSIM_OPTIM_SETTINGS] = {
     [MPSIM_OPTIM_LR] = "lr",           [MPSIM_OPTIM_MOMENTUM] = "momentum",
     [MPSIM_OPTIM_DAMPENING] = "dampening", [MPSIM_OPTIM_WEIGHT_DECAY] = "weight_decay",
     [MPSIM_OPTIM_BETA1] = "beta1",     [MPSIM_OPTIM_BETA2] = "beta2",
-    [MPSIM_OPTIM_EPS] = "eps",         [MPSIM_OPTIM_NESTEROV] = "nesterov",
+    [MPSIM_OPTIM_EPS] = "eps",         [MPSIM_OPTIM_BETA2_DECAY] = "beta2_decay",
+    [MPSIM_OPTIM_EPS2] = "eps2",       [MPSIM_OPTIM_D] = "d",
+    [MPSIM_OPTIM_NESTEROV] = "nesterov",
     [MPSIM_OPTIM_AMSGRAD] = "amsgrad", [MPSIM_OPTIM_MAXIMIZE] = "maximize"};
 
 const char *mpsim_optim_setting_name(mpsim_optim_setting s)
@@ -75,13 +100,39 @@ int mpsim_optim_has(int algorithm, mpsim_optim_setting s)
     return mpsim_optim_traits_of(algorithm)->settings >> s & 1;
 }
 
+static const size_t numbers[MPSIM_OPTIM_NUMBERS] = {
+    [MPSIM_OPTIM_LR] = offsetof(mpsim_optim, lr),
+    [MPSIM_OPTIM_MOMENTUM] = offsetof(mpsim_optim, momentum),
+    [MPSIM_OPTIM_DAMPENING] = offsetof(mpsim_optim, dampening),
+    [MPSIM_OPTIM_WEIGHT_DECAY] = offsetof(mpsim_optim, weight_decay),
+    [MPSIM_OPTIM_BETA1] = offsetof(mpsim_optim, beta1),
+    [MPSIM_OPTIM_BETA2] = offsetof(mpsim_optim, beta2),
+    [MPSIM_OPTIM_EPS] = offsetof(mpsim_optim, eps),
+    [MPSIM_OPTIM_BETA2_DECAY] = offsetof(mpsim_optim, beta2_decay),
+    [MPSIM_OPTIM_EPS2] = offsetof(mpsim_optim, eps2),
+    [MPSIM_OPTIM_D] = offsetof(mpsim_optim, d)};
+
+static const size_t flags[MPSIM_OPTIM_SETTINGS - MPSIM_OPTIM_NUMBERS] = {
+    [MPSIM_OPTIM_NESTEROV - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, nesterov),
+    [MPSIM_OPTIM_AMSGRAD - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, amsgrad),
+    [MPSIM_OPTIM_MAXIMIZE - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, maximize)};
+
 double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s)
 {
-    const double values[MPSIM_OPTIM_SETTINGS] = {
-        [MPSIM_OPTIM_LR] = o->lr,           [MPSIM_OPTIM_MOMENTUM] = o->momentum,
-        [MPSIM_OPTIM_DAMPENING] = o->dampening, [MPSIM_OPTIM_WEIGHT_DECAY] = o->weight_decay,
-        [MPSIM_OPTIM_BETA1] = o->beta1,     [MPSIM_OPTIM_BETA2] = o->beta2,
-        [MPSIM_OPTIM_EPS] = o->eps,         [MPSIM_OPTIM_NESTEROV] = o->nesterov,
-        [MPSIM_OPTIM_AMSGRAD] = o->amsgrad, [MPSIM_OPTIM_MAXIMIZE] = o->maximize};
-    return (unsigned)s < MPSIM_OPTIM_SETTINGS ? values[s] : 0;
+    const char *const at = (const char *)o;
+    double x = 0;
+    if ((unsigned)s < MPSIM_OPTIM_NUMBERS)
+        memcpy(&x, at + numbers[s], sizeof x);
+    else if (s < MPSIM_OPTIM_SETTINGS)
+        x = ((const uint8_t *)at)[flags[s - MPSIM_OPTIM_NUMBERS]];
+    return x;
+}
+
+void mpsim_optim_set(mpsim_optim *o, mpsim_optim_setting s, double x)
+{
+    char *const at = (char *)o;
+    if ((unsigned)s < MPSIM_OPTIM_NUMBERS)
+        memcpy(at + numbers[s], &x, sizeof x);
+    else if (s < MPSIM_OPTIM_SETTINGS)
+        ((uint8_t *)at)[flags[s - MPSIM_OPTIM_NUMBERS]] = x != 0;
 }

@@ -27,6 +27,14 @@ size_t train_param_shape(const train *t, const train_param *p, size_t shape[4])
     return 4;
 }
 
+void train_param_matrices(const train *t, const train_param *p, mpsim_optim *o)
+{
+    size_t shape[4];
+    const size_t rank = train_param_shape(t, p, shape);
+    o->rows = rank > 1 ? shape[rank - 2] : 0;
+    o->cols = rank > 1 ? shape[rank - 1] : 0;
+}
+
 /* ---- the list ---- */
 
 static train_param *add(train *t, size_t layer, const char *what, size_t rows, size_t cols)
@@ -258,37 +266,69 @@ int train_params_refresh(train *t, char *error)
 static unsigned needs_of_run(const train *t, const train_param *p)
 {
     unsigned needs = 0;
-    for (size_t i = 0; i < t->run->n_plans; i++)
-        needs |= train_needs(&t->run->plans[i].optimizer, &t->run->plans[i].layers[p->layer].kept);
+    for (size_t i = 0; i < t->run->n_plans; i++) {
+        const train_plan *plan = &t->run->plans[i];
+        const train_placement *l = &plan->layers[p->layer];
+        needs |= l->muon && !p->bias ? TRAIN_NEEDS_M : train_needs(&plan->optimizer, &l->kept);
+    }
     return needs;
+}
+
+static train_tensor *there(train_tensor *x)
+{
+    return x->data ? x : NULL;
 }
 
 static int use(train *t, const train_plan *plan, train_param *p)
 {
     const train_placement *l = &plan->layers[p->layer];
     const unsigned needs = needs_of_run(t, p);
+    const mpsim_format *state = l->muon && !p->bias ? &l->kept
+                                                    : train_state_format(l, (uint64_t)p->kept.rows * p->kept.cols);
     int code = bring(t, &p->kept, &p->kept, &l->kept);
     if (!mpsim_format_same(&l->kept, &l->storage))
         code = code || bring(t, &p->copy, &p->kept, &l->storage);
     else
         drop(t, &p->copy);
     if (needs & TRAIN_NEEDS_M)
-        code = code || bring(t, &p->m, &p->kept, &l->state);
+        code = code || bring(t, &p->m, &p->kept, state);
     if (needs & TRAIN_NEEDS_V)
-        code = code || bring(t, &p->v, &p->kept, &l->state);
+        code = code || bring(t, &p->v, &p->kept, state);
     if (needs & TRAIN_NEEDS_VMAX)
-        code = code || bring(t, &p->vmax, &p->kept, &l->state);
+        code = code || bring(t, &p->vmax, &p->kept, state);
     if (needs & TRAIN_NEEDS_KAHAN)
         code = code || bring(t, &p->kahan, &p->kept, &l->kept);
     drop(t, &p->wgrad);
     drop(t, &p->grad);
     code = code || bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]) ||
            bring(t, &p->grad, &p->kept, &l->kept);
+    if (!code && l->states)
+        code = t->e->ops->keep(t->e, l->states, &p->kept, there(&p->m), there(&p->v), there(&p->vmax));
     return code ? -1 : 0;
+}
+
+static int check_engine(const train_ops *ops, const train_plan *plan, size_t layers, char *error)
+{
+    const mpsim_optim_traits *o = mpsim_optim_traits_of(plan->optimizer.algorithm);
+    if (ops->cuda && !o->cuda)
+        return train_fail(error, "%s has no %s, which the cpu has", ops->name, o->title);
+    for (size_t i = 0; i < layers; i++) {
+        const train_placement *l = &plan->layers[i];
+        if (l->muon && !ops->muon)
+            return train_fail(error, "%s has no Muon, which the cpu has", ops->name);
+        if (l->states && !ops->keep)
+            return train_fail(error, "%s keeps no moments in few bits (states %s), as the cpu does", ops->name,
+                              l->states->name);
+    }
+    return 0;
 }
 
 int train_params_use(train *t, const train_plan *plan, char *error)
 {
+    /* what the engine lacks for any plan is told before a step is taken */
+    for (size_t i = 0; !t->plan && i < t->run->n_plans; i++)
+        if (check_engine(t->e->ops, &t->run->plans[i], t->run->n_layers, error))
+            return -1;
     for (size_t i = 0; i < t->n_params; i++)
         if (use(t, plan, &t->params[i]))
             return train_engine_failed(t, t->params[i].name, error);

@@ -83,6 +83,13 @@ mpsim_optim train_optim_of(const mpsim_optim *o, const train_placement *l)
     return placed;
 }
 
+const mpsim_format *train_state_format(const train_placement *l, uint64_t n)
+{
+    const mpsim_states *s = l->states;
+    const int in_binary32 = s && (s->binary32 || mpsim_states_apply(s, s->m, n));
+    return in_binary32 ? mpsim_format_find("binary32") : &l->state;
+}
+
 unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
 {
     const unsigned kahan =
@@ -95,16 +102,16 @@ unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
 /* Of an array that states may quantise. */
 static uint64_t array_bytes(const mpsim_states *s, const mpsim_state *array, uint64_t n, uint64_t each)
 {
-    return s && mpsim_states_apply(s, array, n) ? mpsim_state_bytes(array, n) : n * each;
+    return n && s && mpsim_states_apply(s, array, n) ? mpsim_state_bytes(array, n) : n * each;
 }
 
-static uint64_t moment_bytes(const train_placement *l, unsigned needs, uint64_t n)
+static uint64_t moment_bytes(const train_placement *l, const mpsim_optim *o, uint64_t n)
 {
     const mpsim_states *s = l->states;
     const uint64_t each = s && s->binary32 ? 4 : mpsim_format_code_bytes(&l->state);
-    return (needs & TRAIN_NEEDS_M ? array_bytes(s, s ? s->m : NULL, n, each) : 0) +
-           (needs & TRAIN_NEEDS_V ? array_bytes(s, s ? s->v : NULL, n, each) : 0) +
-           (needs & TRAIN_NEEDS_VMAX ? array_bytes(s, s ? s->v : NULL, n, each) : 0);
+    return array_bytes(s, s ? s->m : NULL, mpsim_optim_elements(o, MPSIM_OPTIM_M, n), each) +
+           array_bytes(s, s ? s->v : NULL, mpsim_optim_elements(o, MPSIM_OPTIM_V, n), each) +
+           array_bytes(s, s ? s->v : NULL, mpsim_optim_elements(o, MPSIM_OPTIM_VMAX, n), each);
 }
 
 void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
@@ -119,7 +126,7 @@ void train_bytes_add(train_bytes *b, const train_placement *l, train_master mast
         b->master += master == TRAIN_SPLIT_MASTER ? 2 * n : array_bytes(l->states, array, n, kept);
     /* binary32 parameters have binary32 gradients, whatever backward rounded them to */
     b->gradients += n * (stored < 4 ? mpsim_format_code_bytes(&l->format[TRAIN_WGRAD]) : 4);
-    b->state += moment_bytes(l, needs, n);
+    b->state += moment_bytes(l, o, n);
     if (needs & TRAIN_NEEDS_KAHAN)
         b->state += n * mpsim_format_code_bytes(&l->kept);
 }

@@ -243,6 +243,8 @@ const train_tensor *train_param_model(const train_param *p);
 const train_placement *train_param_place(const train *t, const train_param *p);
 /* The rank; shape as in train_item. */
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4]);
+/* Its last two dimensions, for optimizers that ask for them. */
+void train_param_matrices(const train *t, const train_param *p, mpsim_optim *o);
 
 /* scratch.c: x gets memory of the pass, which others of the same use and format get, too, once all are
  * known and train_scratch_open is called; value: that its elements have then. 0, or -1 with a line. */
@@ -357,9 +359,6 @@ int train_pass_do(train *t, train_pass *p, char *error);
 /* windows.c: where the windows of a micro-batch begin; how many there are to evaluate on. */
 void train_windows(const train *t, uint32_t micro, uint32_t rank, size_t *starts);
 size_t train_windows_held(const train_text *x, const train_settings *s);
-
-/* schedule.c: what the learning rate is multiplied by. */
-double train_schedule(const train_settings *s, uint64_t step);
 
 /* gather.c: micro-batches and ranks of a step (1 where there is no text); with more than one the
  * sums of parameters, by the plan in force; what a micro-batch left is added to its rank's; the

@@ -118,6 +118,8 @@ static int set_update(train *t, const mpsim_optim *all, train_param *p, update *
 {
     mpsim_optim *o = &own->optim;
     *o = train_optim_of(all, train_param_place(t, p));
+    train_param_matrices(t, p, o);
+    o->state = *train_state_format(train_param_place(t, p), (uint64_t)p->kept.rows * p->kept.cols);
     const unsigned needs = train_needs(o, &o->param);
     if (!decays(t, p))
         o->weight_decay = 0;
@@ -128,7 +130,8 @@ static int set_update(train *t, const mpsim_optim *all, train_param *p, update *
                         .v = needed(needs, TRAIN_NEEDS_V, &p->v),
                         .vmax = needed(needs, TRAIN_NEEDS_VMAX, &p->vmax),
                         .kahan = needed(needs, TRAIN_NEEDS_KAHAN, &p->kahan),
-                        .optim = o, .step = p->age + 1, .rng = &own->rng};
+                        .optim = o, .step = p->age + 1, .rng = &own->rng,
+                        .states = train_param_place(t, p)->states};
     const mpsim_status s = mpsim_optim_check(o);
     return s ? train_fail(error, "%s cannot be updated: variant %s of %s in %s: %s", p->name,
                           o->variant->name, mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
@@ -136,14 +139,35 @@ static int set_update(train *t, const mpsim_optim *all, train_param *p, update *
              : 0;
 }
 
+/* KELLER's scale of a kernel is that of its last two dimensions. */
+static int step_by_muon(train *t, train_param *p, train_update *u, char *error)
+{
+    mpsim_muon o = t->plan->muon;
+    mpsim_optim shaped = *u->optim;
+    train_param_matrices(t, p, &shaped);
+    o.param = *p->kept.format;
+    o.lr *= train_schedule(&t->run->settings, t->step);
+    if (o.form == MPSIM_MUON_KELLER && shaped.cols != p->kept.cols)
+        o.factor = mpsim_muon_factor(&o, shaped.rows, shaped.cols);
+    u->m = &p->m;
+    return t->e->ops->muon(t->e, u, &o, t->count ? &t->updates : NULL, t->count ? &t->lost : NULL)
+               ? train_engine_failed(t, p->name, error)
+               : 0;
+}
+
 static int step_params(train *t, const mpsim_optim *all, update *own, char *error)
 {
-    train_update list[TRAIN_PARAMS];
-    for (size_t i = 0; i < t->n_params; i++)
-        if (set_update(t, all, &t->params[i], &own[i], &list[i], error))
+    train_update list[TRAIN_PARAMS], u;
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_params; i++) {
+        train_param *p = &t->params[i];
+        const int is_muon = train_param_place(t, p)->muon && !p->bias;
+        if (set_update(t, all, p, &own[i], &u, error) || (is_muon && step_by_muon(t, p, &u, error)))
             return -1;
-    if (t->e->ops->optim(t->e, list, t->n_params, t->count ? &t->updates : NULL,
-                         t->count ? &t->lost : NULL))
+        if (!is_muon)
+            list[n++] = u;
+    }
+    if (t->e->ops->optim(t->e, list, n, t->count ? &t->updates : NULL, t->count ? &t->lost : NULL))
         return train_engine_failed(t, "parameters", error);
     for (size_t i = 0; i < t->n_params; i++)
         t->params[i].age++;

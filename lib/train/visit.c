@@ -166,8 +166,12 @@ void train_measure_bytes(const train *t, train_bytes *b)
     memset(b, 0, sizeof *b);
     for (size_t i = 0; i < t->n_params; i++) {
         const train_tensor *kept = &t->params[i].kept;
+        mpsim_optim o = t->plan->optimizer;
+        if (train_param_place(t, &t->params[i])->muon && !t->params[i].bias)
+            o = (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = t->plan->muon.momentum};
+        train_param_matrices(t, &t->params[i], &o);
         train_bytes_add(b, train_param_place(t, &t->params[i]), t->plan->master,
-                        &t->plan->optimizer, (uint64_t)kept->rows * kept->cols, 0);
+                        &o, (uint64_t)kept->rows * kept->cols, 0);
         if (train_micro_batches(&t->run->settings) > 1)
             b->gradients += bytes_of(&t->params[i].sums[0]);
     }

@@ -132,18 +132,17 @@ static int make_shape(shape *s, const options *o, char **files, int n)
                                   "or 125M", o->params);
 }
 
-static const optimizer_row *find_optimizer(const char *name)
+static int check_optimizer(const char *name)
 {
     suggestion s;
-    const optimizer_row *o = optimizer_find(name);
-    if (o)
-        return o;
+    optimizer_row o;
+    if (optimizer_find(name, &o) == 0)
+        return 0;
     suggestion_init(&s, name);
-    for (size_t i = 0; optimizer_at(i); i++)
-        suggestion_consider(&s, optimizer_at(i)->name);
-    fail(EXIT_USAGE, "memory: --optimizer: '%s' is not known%s", name,
-         suggestion_end(&s, "; see 'mpsim memory --help'"));
-    return NULL;
+    for (size_t i = 0; optimizer_at(i, &o) == 0; i++)
+        suggestion_consider(&s, o.name);
+    return fail(EXIT_USAGE, "memory: --optimizer: '%s' is not known%s", name,
+                suggestion_end(&s, "; see 'mpsim memory --help'"));
 }
 
 /* ---- the cases ---- */
@@ -158,12 +157,14 @@ static int count_case(memory_case *c, const policy *p, const options *o, const s
     int code = 0;
     for (size_t i = 0; i < p->count && !code; i++) {
         *one = (memory_case){.policy = p->name, .from = p->plans[i].from, .scheduled = p->count > 1};
-        one->optimizer = o->optimizer ? optimizer_find(o->optimizer) : optimizer_of_plan(&p->plans[i]);
+        one->optimizer = optimizer_of_plan(&p->plans[i]);
+        if (o->optimizer)
+            (void)optimizer_find(o->optimizer, &one->optimizer);
         plan_describe(&p->plans[i], one->plan, sizeof one->plan);
-        if (one->optimizer->shapes && s->counted_only)
+        if (one->optimizer.shapes && s->counted_only)
             code = fail(EXIT_USAGE, "memory: %s needs shapes: a file, or the options of a transformer",
-                        one->optimizer->name);
-        count_parameters(&one->bytes, s, &p->plans[i], one->optimizer, &o->how);
+                        one->optimizer.name);
+        count_parameters(&one->bytes, s, &p->plans[i], &one->optimizer, &o->how);
         if (t)
             count_activations(&one->bytes, t, &p->plans[i], &o->how);
         if (!code && (one->bytes.overflow || ledger_total(&one->bytes) > INT64_MAX))
@@ -213,7 +214,7 @@ static int run(options *o, char **files, int n)
     if ((code = check(o, &transformer, n)) ||
         (code = report_options_style(&style, &o->form, 0, "memory", rule)))
         return code;
-    if (o->optimizer && !find_optimizer(o->optimizer))
+    if (o->optimizer && check_optimizer(o->optimizer))
         return EXIT_USAGE;
     if (!(code = make_shape(&s, o, files, n)))
         code = report(o, &s, transformer ? &o->t : NULL, files, n, style);

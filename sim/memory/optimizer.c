@@ -3,9 +3,8 @@
  * Sources: bitsandbytes optim/optimizer.py @51294d90 (init_state: blocks of 256, tensors of less than 4,096
  * elements in binary32, two maps of 256 numbers shared by all); torchao 0.13 optim/adam.py and
  * subclass_*.py (tensors of 4,096 elements and more that fill their blocks, else zeros_like; a map for
- * every state); torch optim/_adafactor.py @051d6a09 (row_var, col_var over the last two dimensions, in the
- * dtype of the gradient; no first moment); Muon as in github.com/KellerJordan/Muon (a momentum for the
- * matrices of hidden layers, AdamW for the rest). */
+ * every state); Muon as in github.com/KellerJordan/Muon (a momentum for the matrices of hidden layers,
+ * AdamW for the rest). */
 #include "optimizer.h"
 
 #include <stdio.h>
@@ -31,16 +30,18 @@ static void state_few_bits(ledger *l, const optimizer_row *o, const shape_tensor
     ledger_add(l, LEDGER_STATE, term);
 }
 
-/* Rows and columns of the last two dimensions, for each of those before them. A part of a rank is the
- * whole: what is factored is not cut. */
-static void state_adafactor(ledger *l, const optimizer_row *o, const shape_tensor *t, uint64_t n,
-                            const train_placement *place)
+/* Moments of rows and columns. A part of a rank is the whole: what is factored is not cut. */
+static void state_factors(ledger *l, const optimizer_row *o, const shape_tensor *t, uint64_t n,
+                          const train_placement *place)
 {
-    (void)o, (void)n;
-    ledger_term term = {.each = mpsim_format_code_bytes(&place->state)};
     const int factored = t->rank >= 2;
-    const uint64_t columns = t->inner ? t->rows / t->inner : 0; /* how many matrices */
-    term.n = term.whole = factored ? t->rows + columns * t->cols : t->n;
+    const mpsim_optim shaped = {.algorithm = (uint8_t)o->algorithm, .rows = factored ? (size_t)t->inner : 0,
+                                .cols = factored ? (size_t)t->cols : 0};
+    ledger_term term = {.each = mpsim_format_code_bytes(&place->state)};
+    (void)n;
+    for (unsigned array = MPSIM_OPTIM_M; array <= MPSIM_OPTIM_VMAX && t->n; array *= 2)
+        term.n += mpsim_optim_elements(&shaped, array, t->n);
+    term.whole = term.n;
     snprintf(term.what, sizeof term.what, "%s, %s", place->state.name,
              factored ? "rows and columns" : "vectors");
     ledger_add(l, LEDGER_STATE, term);
@@ -52,22 +53,13 @@ static void state_adafactor(ledger *l, const optimizer_row *o, const shape_tenso
      .formula = (text), .state = state_few_bits, .what = (say), .source = (from)}
 
 static const optimizer_row rows[] = {
-    {.name = "sgd", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .what = "no state"},
     {.name = "momentum", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .momentum = 1,
      .what = "SGD with a momentum buffer"},
-    {.name = "adam", .algorithm = MPSIM_OPTIM_ADAM, .matrices = MPSIM_OPTIM_ADAM, .what = "two moments"},
-    {.name = "adamw", .algorithm = MPSIM_OPTIM_ADAMW, .matrices = MPSIM_OPTIM_ADAMW,
-     .what = "two moments"},
     {.name = "amsgrad", .algorithm = MPSIM_OPTIM_ADAM, .matrices = MPSIM_OPTIM_ADAM, .amsgrad = 1,
      .what = "two moments and the largest second one"},
-    {.name = "lion", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .momentum = 1,
-     .what = "one moment", .source = "arXiv 2302.06675"},
     {.name = "muon", .algorithm = MPSIM_OPTIM_ADAMW, .matrices = MPSIM_OPTIM_SGD, .momentum = 1,
      .what = "a momentum for matrices of linear layers, AdamW for the rest",
      .source = "github.com/KellerJordan/Muon"},
-    {.name = "adafactor", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .shapes = 1,
-     .no_moments = 1, .state = state_adafactor, .what = "second moments of rows and columns, not cut by ZeRO",
-     .source = "torch optim/_adafactor.py @051d6a09; arXiv 1804.04235"},
     FEW_BITS("adamw8bit", "bitsandbytes-8bit", "two of 1 n + 4 ceil(n / 256)", "bitsandbytes: 8-bit moments in blocks of 256",
              "bitsandbytes optim/optimizer.py @51294d90; arXiv 2110.02861"),
     FEW_BITS("torchao-adamw8bit", "torchao-8bit", "two of 1 n + 4 n / 256 + 1024", "8-bit moments in blocks of 256",
@@ -84,37 +76,56 @@ static const optimizer_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-const optimizer_row *optimizer_at(size_t i)
+/* An algorithm as its row says it. */
+static optimizer_row of_algorithm(int a)
 {
-    return i < ROWS ? &rows[i] : NULL;
+    static const char *const moments[] = {"no state", "one moment", "one second moment", "two moments"};
+    const mpsim_optim_traits *t = mpsim_optim_traits_of(a);
+    return (optimizer_row){.name = t->name, .algorithm = (mpsim_optim_algorithm)a, .matrices = (mpsim_optim_algorithm)a,
+                           .shapes = t->factors, .no_moments = t->factors, .state = t->factors ? state_factors : NULL,
+                           .what = t->factors ? "second moments of rows and columns, not cut by ZeRO"
+                                              : moments[t->arrays & (MPSIM_OPTIM_M | MPSIM_OPTIM_V)],
+                           .source = t->source};
 }
 
-const optimizer_row *optimizer_find(const char *name)
+int optimizer_at(size_t i, optimizer_row *to)
 {
-    for (size_t i = 0; i < ROWS; i++)
-        if (strcasecmp(rows[i].name, name) == 0)
-            return &rows[i];
-    return NULL;
+    if (i >= MPSIM_OPTIM_ALGORITHMS + ROWS)
+        return -1;
+    *to = i < MPSIM_OPTIM_ALGORITHMS ? of_algorithm((int)i) : rows[i - MPSIM_OPTIM_ALGORITHMS];
+    return 0;
 }
 
-const optimizer_row *optimizer_of_plan(const plan *p)
+int optimizer_find(const char *name, optimizer_row *to)
 {
-    const plan_optimizer *o = &p->optimizer;
+    for (size_t i = 0; optimizer_at(i, to) == 0; i++)
+        if (strcasecmp(to->name, name) == 0)
+            return 0;
+    return -1;
+}
+
+static const char *name_of_plan(const plan_optimizer *o)
+{
     if (o->has_muon)
-        return optimizer_find("muon");
+        return "muon";
     for (size_t i = 0; o->states && i < ROWS; i++)
         if (rows[i].states && strcmp(rows[i].states, o->states->name) == 0)
-            return &rows[i];
+            return rows[i].name;
     if (o->momentum > 0 && mpsim_optim_has(o->algorithm, MPSIM_OPTIM_MOMENTUM))
-        return optimizer_find("momentum");
-    if (o->amsgrad > 0)
-        return optimizer_find("amsgrad");
-    return optimizer_find(o->algorithm < 0 ? "adamw" : mpsim_optim_traits_of(o->algorithm)->name);
+        return "momentum";
+    return o->amsgrad > 0 ? "amsgrad" : o->algorithm < 0 ? "adamw" : mpsim_optim_traits_of(o->algorithm)->name;
+}
+
+optimizer_row optimizer_of_plan(const plan *p)
+{
+    optimizer_row row = {.name = NULL};
+    (void)optimizer_find(name_of_plan(&p->optimizer), &row);
+    return row;
 }
 
 mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix)
 {
-    const mpsim_optim_algorithm a = is_matrix ? o->matrices : o->algorithm;
+    const mpsim_optim_algorithm a = o->no_moments ? MPSIM_OPTIM_SGD : is_matrix ? o->matrices : o->algorithm;
     return (mpsim_optim){.algorithm = (uint8_t)a,
                          .store = (uint8_t)p->optimizer.store,
                          .amsgrad = o->amsgrad,

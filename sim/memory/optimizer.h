@@ -1,5 +1,5 @@
-/* optimizer.h -- the optimizers whose state is counted: those that mpsim steps, by train_needs, and others
- * by what their sources allocate. */
+/* optimizer.h -- the optimizers whose state is counted: those that mpsim steps, by the rows that say what they are,
+ * and others by what their sources allocate. */
 #ifndef MPSIM_SIM_MEMORY_OPTIMIZER_H
 #define MPSIM_SIM_MEMORY_OPTIMIZER_H
 
@@ -21,10 +21,11 @@ typedef struct optimizer_row {
     const char *what, *source;
 } optimizer_row;
 
-const optimizer_row *optimizer_at(size_t i); /* NULL past the end */
-const optimizer_row *optimizer_find(const char *name);
+/* Each 0, or -1 past the end and for a name that is not known. */
+int optimizer_at(size_t i, optimizer_row *to);
+int optimizer_find(const char *name, optimizer_row *to);
 /* optimizer_of_plan -- the policy's own, or adamw where it leaves that to the trace. */
-const optimizer_row *optimizer_of_plan(const plan *p);
+optimizer_row optimizer_of_plan(const plan *p);
 
 /* optimizer_settings -- of a parameter, for train_needs and train_bytes_add. */
 mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix);

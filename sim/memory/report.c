@@ -77,8 +77,8 @@ static int print_case(const memory_report *r, FILE *to)
     text_wrapped(to, "plan       ", c->plan);
     if (c->scheduled)
         fprintf(to, "           of the schedule, the plan that needs most: from step %" PRIu64 "\n", c->from);
-    snprintf(line, sizeof line, "%s, %s%s%s", c->optimizer->name, c->optimizer->what,
-             c->optimizer->source ? ", " : "", c->optimizer->source ? c->optimizer->source : "");
+    snprintf(line, sizeof line, "%s, %s%s%s", c->optimizer.name, c->optimizer.what,
+             c->optimizer.source ? ", " : "", c->optimizer.source ? c->optimizer.source : "");
     text_wrapped(to, "optimizer  ", line);
     fputc('\n', to);
     table *t = table_new("<component|>bytes|>GB|>GiB|>a parameter|<formula");
@@ -108,7 +108,7 @@ static int print_cases(const memory_report *r, FILE *to)
             ledger_bytes(l, LEDGER_STATE) + ledger_bytes(l, LEDGER_SCALING),
             ledger_bytes(l, LEDGER_ACTIVATIONS)};
         table_cell(t, "%s", r->cases[i].policy);
-        table_cell(t, "%s", r->cases[i].optimizer->name);
+        table_cell(t, "%s", r->cases[i].optimizer.name);
         for (size_t k = 0; k < sizeof cells / sizeof cells[0]; k++)
             table_cell(t, "%s", cells[k] ? giga(text, cells[k], 1e9) : "");
         table_cell(t, "%s", giga(text, ledger_total(l), 1e9));
@@ -171,7 +171,7 @@ static json_t *case_json(const memory_case *c)
     }
     json_object_set_new(v, "policy", json_string(c->policy));
     json_object_set_new(v, "from_step", json_of_count(c->from));
-    json_object_set_new(v, "optimizer", json_string(c->optimizer->name));
+    json_object_set_new(v, "optimizer", json_string(c->optimizer.name));
     json_object_set_new(v, "components", components);
     json_object_set_new(v, "total", json_of_count(ledger_total(&c->bytes)));
     return v;
@@ -205,7 +205,7 @@ static void csv_row(FILE *to, const memory_case *c, const char *component, const
                     uint64_t bytes)
 {
     csv_text(to, c->policy);
-    fprintf(to, ",%s,%s,%" PRIu64 ",", c->optimizer->name, component, bytes);
+    fprintf(to, ",%s,%s,%" PRIu64 ",", c->optimizer.name, component, bytes);
     csv_text(to, formula);
     fputc('\n', to);
 }

@@ -13,7 +13,7 @@ typedef struct memory_case {
     uint64_t from; /* the step that the plan is in force from, of a schedule */
     int scheduled;
     char plan[1024];
-    const optimizer_row *optimizer;
+    optimizer_row optimizer;
     ledger bytes;
 } memory_case;
 

@@ -6,6 +6,7 @@
 #include "../cli/options.h"
 #include "../cli/scalerword.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,18 +234,11 @@ static int set_number(policy_reader *r, const yaml_item *item, plan_optimizer *o
 {
     const struct {
         const char *key;
-        double *to;
-    } numbers[] = {{"lr", &o->lr},       {"momentum", &o->momentum},
-                   {"dampening", &o->dampening}, {"weight_decay", &o->weight_decay},
-                   {"beta1", &o->beta1}, {"beta2", &o->beta2},
-                   {"eps", &o->eps}};
-    const struct {
-        const char *key;
         int *to;
     } flags[] = {{"nesterov", &o->nesterov}, {"amsgrad", &o->amsgrad}, {"maximize", &o->maximize}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (strcmp(item->key, numbers[i].key) == 0)
-            return value_number(r, item->key, item->value, numbers[i].to);
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        if (strcmp(item->key, mpsim_optim_setting_name((mpsim_optim_setting)i)) == 0)
+            return value_number(r, item->key, item->value, &o->number[i]);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(item->key, flags[i].key) == 0)
             return value_bool(r, item->key, item->value, flags[i].to);
@@ -284,41 +278,35 @@ static unsigned line_of(const yaml_value *v, const char *key)
     return 0;
 }
 
-static int outside(double x, double least, double below)
+/* A setting that the policy names, or that a list of two does, is in its domain, and the named optimizer has it. */
+static int check_setting(policy_reader *r, const yaml_value *v, const plan_optimizer *o, mpsim_optim_setting s,
+                         int in_list)
 {
-    return !isnan(x) && !(x >= least && x < below);
+    const int is_beta = s == MPSIM_OPTIM_BETA1 || s == MPSIM_OPTIM_BETA2;
+    const char *key = in_list && is_beta ? "betas" : mpsim_optim_setting_name(s);
+    const unsigned line = line_of(v, key);
+    const double least = s == MPSIM_OPTIM_BETA2_DECAY ? -(double)INFINITY : s == MPSIM_OPTIM_D ? 1 : 0;
+    const double most = s == MPSIM_OPTIM_BETA2_DECAY ? 0 : is_beta ? nextafter(1, 0) : DBL_MAX;
+    const double x = s < MPSIM_OPTIM_NUMBERS ? o->number[s] : 0;
+    if (line && !isnan(x) && s < MPSIM_OPTIM_NUMBERS && !(x >= least && x <= most))
+        return policy_bad(r, line, "optimizer: %s: %g is not possible", key, x);
+    if (line && o->algorithm >= 0 && !mpsim_optim_has(o->algorithm, s))
+        return policy_bad(r, line, "optimizer: %s has no %s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), key);
+    return 0;
 }
 
 /* Numbers in their domains, and keys that the named optimizer has. */
 static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optimizer *o)
 {
-    const double inf = (double)INFINITY;
-    const struct {
-        const char *key;
-        double x, below;
-        mpsim_optim_setting setting;
-    } rows[] = {{"lr", o->lr, inf, MPSIM_OPTIM_LR},
-                {"momentum", o->momentum, inf, MPSIM_OPTIM_MOMENTUM},
-                {"dampening", o->dampening, inf, MPSIM_OPTIM_DAMPENING},
-                {"weight_decay", o->weight_decay, inf, MPSIM_OPTIM_WEIGHT_DECAY},
-                {"betas", o->beta1, 1, MPSIM_OPTIM_BETA1},
-                {"betas", o->beta2, 1, MPSIM_OPTIM_BETA2},
-                {"beta1", o->beta1, 1, MPSIM_OPTIM_BETA1},
-                {"beta2", o->beta2, 1, MPSIM_OPTIM_BETA2},
-                {"eps", o->eps, inf, MPSIM_OPTIM_EPS},
-                {"nesterov", 0, inf, MPSIM_OPTIM_NESTEROV},
-                {"amsgrad", 0, inf, MPSIM_OPTIM_AMSGRAD}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const unsigned line = line_of(v, rows[i].key);
-        if (line && outside(rows[i].x, 0, rows[i].below))
-            return policy_bad(r, line, "optimizer: %s: %g is not possible", rows[i].key, rows[i].x);
-        if (line && o->algorithm >= 0 && !mpsim_optim_has(o->algorithm, rows[i].setting))
-            return policy_bad(r, line, "optimizer: %s has no %s",
-                              mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), rows[i].key);
-    }
+    for (int s = 0; s < MPSIM_OPTIM_SETTINGS; s++)
+        if (check_setting(r, v, o, (mpsim_optim_setting)s, 1) || check_setting(r, v, o, (mpsim_optim_setting)s, 0))
+            return -1;
     if (o->has_muon && (o->states || o->state_given || o->store != MPSIM_STORE_NEAREST || o->maximize > 0))
         return policy_bad(r, line_of(v, "muon"), "optimizer: muon keeps its buffer in the parameter's format, stores to "
                                                  "nearest and minimises: no state, states, stochastic, kahan, maximize");
+    if (o->states && mpsim_optim_traits_of(o->algorithm)->factors)
+        return policy_bad(r, line_of(v, "states"), "optimizer: %s has moments of rows and columns: no states",
+                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     if (o->states && o->state_given)
         return policy_bad(r, line_of(v, "state"), "optimizer: state contradicts states");
     if (line_of(v, "betas") && (line_of(v, "beta1") || line_of(v, "beta2")))
@@ -367,7 +355,8 @@ int resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o)
     o->variants[0] = mpsim_optim_variant_find("ieee");
     o->n_variants = 1;
     o->store = MPSIM_STORE_NEAREST;
-    o->lr = o->momentum = o->dampening = o->weight_decay = o->beta1 = o->beta2 = o->eps = unset;
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        o->number[i] = unset;
     o->nesterov = o->amsgrad = o->maximize = -1;
     if (!v)
         return 0;

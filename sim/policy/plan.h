@@ -30,8 +30,13 @@ typedef struct plan_optimizer {
     const mpsim_states *states; /* moments in few bits, or NULL */
     int has_muon;               /* for matrices of layers that muon_exclude does not name */
     mpsim_muon muon;
-    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: from the trace */
-    int nesterov, amsgrad, maximize;                                 /* -1: from the trace  */
+    union { /* NaN: from the trace */
+        double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
+        struct {
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
+        };
+    };
+    int nesterov, amsgrad, maximize; /* -1: from the trace */
 } plan_optimizer;
 
 /* A number of layers, or a share of all in percent, rounded up; the other is 0. */

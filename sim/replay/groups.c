@@ -37,38 +37,37 @@ static void read_group(const json_t *group, record_settings *s)
     /* torch's AdamW is its Adam with a switch */
     if (s->optimizer == MPSIM_OPTIM_ADAM && flag_in(group, "decoupled_weight_decay") == 1)
         s->optimizer = MPSIM_OPTIM_ADAMW;
-    s->lr = number_in(group, "lr");
-    s->momentum = number_in(group, "momentum");
-    s->dampening = number_in(group, "dampening");
-    s->weight_decay = number_in(group, "weight_decay");
-    s->beta1 = number_in(group, "beta1");
-    s->beta2 = number_in(group, "beta2");
-    s->eps = number_in(group, "eps");
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        s->number[i] = number_in(group, mpsim_optim_setting_name((mpsim_optim_setting)i));
     s->nesterov = flag_in(group, "nesterov");
     s->amsgrad = flag_in(group, "amsgrad");
     s->maximize = flag_in(group, "maximize");
 }
 
+enum { NUMBER, FLAG, TEXT };
+
+static int check_type(const trace *t, const json_t *group, size_t which, const char *key, int type)
+{
+    static const char *const what[] = {"a number", "true or false", "a text"};
+    const json_t *v = json_object_get(group, key);
+    const int is[] = {json_is_number(v), json_is_boolean(v), json_is_string(v)};
+    return v && !is[type] ? replay_bad_file(t, "mpsim.groups: group %zu: \"%s\" is not %s", which + 1, key, what[type]) : 0;
+}
+
 /* What is said of a group is of the type that it has; a key may be missing. */
 static int check_types(const trace *t, const json_t *group, size_t which)
 {
-    enum { NUMBER, FLAG, TEXT };
-    static const char *const what[] = {"a number", "true or false", "a text"};
     static const struct {
         const char *key;
         int type;
-    } keys[] = {{"lr", NUMBER},       {"momentum", NUMBER}, {"dampening", NUMBER}, {"weight_decay", NUMBER},
-                {"beta1", NUMBER},    {"beta2", NUMBER},    {"eps", NUMBER},       {"nesterov", FLAG},
-                {"amsgrad", FLAG},    {"maximize", FLAG},   {"optimizer", TEXT},   {"class", TEXT},
-                {"impl", TEXT},       {"decoupled_weight_decay", FLAG}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const json_t *v = json_object_get(group, keys[i].key);
-        const int is[] = {json_is_number(v), json_is_boolean(v), json_is_string(v)};
-        if (v && !is[keys[i].type])
-            return replay_bad_file(t, "mpsim.groups: group %zu: \"%s\" is not %s", which + 1, keys[i].key,
-                                   what[keys[i].type]);
-    }
-    return 0;
+    } keys[] = {{"optimizer", TEXT}, {"class", TEXT}, {"impl", TEXT}, {"decoupled_weight_decay", FLAG}};
+    int code = 0;
+    for (int s = 0; s < MPSIM_OPTIM_SETTINGS && !code; s++)
+        code = check_type(t, group, which, mpsim_optim_setting_name((mpsim_optim_setting)s),
+                          s < MPSIM_OPTIM_NUMBERS ? NUMBER : FLAG);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !code; i++)
+        code = check_type(t, group, which, keys[i].key, keys[i].type);
+    return code;
 }
 
 /* "steps": a number, or one for each of n parameters. */

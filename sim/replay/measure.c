@@ -85,18 +85,35 @@ static double *from_wide(double *x, size_t i)
     return x ? x + i : NULL;
 }
 
+mpsim_optim replay_shaped(const mpsim_optim *o, const parameter *p)
+{
+    mpsim_optim shaped = *o;
+    shaped.rows = p->shape_rank > 1 ? p->kernel : 0;
+    shaped.cols = p->shape_rank > 1 ? p->cols : 0;
+    return shaped;
+}
+
+/* How many elements are stepped at once: all, where moments are of rows and columns. */
+static size_t block_of(const mpsim_optim *o, const parameter *p)
+{
+    return mpsim_optim_traits_of(o->algorithm)->factors || p->n < BLOCK ? p->n : BLOCK;
+}
+
 void replay_references(const mpsim_optim *o, parameter *p, double factor)
 {
-    mpsim_optim plain = *o;
-    float g32[BLOCK];
-    double g64[BLOCK];
+    mpsim_optim plain = replay_shaped(o, p);
+    const size_t block = block_of(o, p);
+    double *g64 = malloc((block ? block : 1) * sizeof *g64);
+    float *g32 = malloc((block ? block : 1) * sizeof *g32);
+    if (!g32 || !g64)
+        replay_lacks_memory(&p->problem);
     plain.variant = mpsim_optim_variant_find("ieee");
     plain.store = MPSIM_STORE_NEAREST;
     plain.grad_scale = 1;
     plain.param = plain.state = *mpsim_format_find("binary32");
     p->t_reference++;
-    for (size_t i = 0; i < p->n && !p->problem.code; i += BLOCK) {
-        const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
+    for (size_t i = 0; i < p->n && !p->problem.code; i += block) {
+        const size_t n = p->n - i < block ? p->n - i : block;
         for (size_t j = 0; j < n; j++) {
             g64[j] = replay_mean_gradient(p, i + j, factor);
             g32[j] = (float)g64[j];
@@ -109,6 +126,8 @@ void replay_references(const mpsim_optim *o, parameter *p, double factor)
             replay_fails(&p->problem, EXIT_DATA, "replay: the reference of %s cannot be computed",
                          p->name);
     }
+    free(g32);
+    free(g64);
 }
 
 /* ---- lost updates ---- */
@@ -125,9 +144,13 @@ static void widen(double *y, const float *x, size_t i, size_t n)
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
                        replay_weight *w)
 {
-    double x[BLOCK], g[BLOCK], m[BLOCK], v[BLOCK], vmax[BLOCK];
-    for (size_t i = 0; i < p->n; i += BLOCK) {
-        const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
+    const size_t block = block_of(o, p);
+    double *x = malloc((block ? block : 1) * 5 * sizeof *x), *g = x + block, *m = g + block, *v = m + block,
+           *vmax = v + block;
+    if (!x)
+        replay_lacks_memory(&p->problem);
+    for (size_t i = 0; x && i < p->n; i += block) {
+        const size_t n = p->n - i < block ? p->n - i : block;
         widen(x, before->p, i, n);
         widen(g, p->g, i, n); /* the reference divides by grad_scale */
         widen(m, before->m, i, n);
@@ -143,6 +166,7 @@ void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *
             w->lost_model += p->model[k] == before->model[k];
         }
     }
+    free(x);
 }
 
 /* ---- distances: sums exact ---- */

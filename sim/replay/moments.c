@@ -78,12 +78,6 @@ double replay_moments_largest(const replay_moments *m, double largest)
 
 /* ---- storing ---- */
 
-const mpsim_format *replay_moments_format(const mpsim_states *s, uint64_t count, const mpsim_format *otherwise)
-{
-    const int in_binary32 = s && (s->binary32 || mpsim_states_apply(s, s->m, count));
-    return in_binary32 ? mpsim_format_find("binary32") : otherwise;
-}
-
 replay_arrays replay_moments_arrays(const mpsim_states *s, uint64_t count, float *m, float *v, float *kept)
 {
     return (replay_arrays){.m = s && mpsim_states_apply(s, s->m, count) ? m : NULL,

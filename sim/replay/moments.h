@@ -36,9 +36,6 @@ void replay_moments_store(const mpsim_states *s, const replay_arrays *a, size_t 
 void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before,
                             const replay_arrays *after, size_t n, replay_moments *out);
 
-/* replay_moments_format -- the format of moments of a parameter of `count` elements while a step runs. */
-const mpsim_format *replay_moments_format(const mpsim_states *s, uint64_t count, const mpsim_format *otherwise);
-
 /* replay_error_measure -- n numbers b that stand for a. */
 void replay_error_measure(const double *a, const float *b, size_t n, replay_error *e);
 

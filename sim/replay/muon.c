@@ -16,6 +16,7 @@ static mpsim_muon settings_of(const replay *r, const parameter *p)
 {
     mpsim_muon o = r->plan->optimizer.muon;
     o.param = p->place.kept;
+    o.lr *= isnan(r->record.lr_factor) ? 1 : r->record.lr_factor;
     if (o.form == MPSIM_MUON_KELLER && p->shape_rank > 2)
         o.factor = mpsim_muon_factor(&o, p->kernel, p->cols);
     return o;

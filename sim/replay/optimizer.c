@@ -144,13 +144,12 @@ static int choose_settings(replay *r, const record_settings *t, mpsim_optim *o)
     mpsim_optim_init(o, (mpsim_optim_algorithm)algorithm, variant);
     /* settings of the trace belong to the trace's optimizer */
     const int same = algorithm == t->optimizer;
-    o->lr = pick(c->lr, t->lr, unset);
-    o->momentum = pick(c->momentum, same ? t->momentum : unset, o->momentum);
-    o->dampening = pick(c->dampening, same ? t->dampening : unset, o->dampening);
-    o->weight_decay = pick(c->weight_decay, same ? t->weight_decay : unset, o->weight_decay);
-    o->beta1 = pick(c->beta1, same ? t->beta1 : unset, o->beta1);
-    o->beta2 = pick(c->beta2, same ? t->beta2 : unset, o->beta2);
-    o->eps = pick(c->eps, same ? t->eps : unset, o->eps);
+    o->lr = unset;
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++) {
+        const mpsim_optim_setting s = (mpsim_optim_setting)i;
+        const double recorded = same || s == MPSIM_OPTIM_LR ? t->number[i] : unset;
+        mpsim_optim_set(o, s, pick(c->number[i], recorded, mpsim_optim_value(o, s)));
+    }
     o->nesterov = (uint8_t)pick_flag(c->nesterov, same ? t->nesterov : -1);
     o->amsgrad = (uint8_t)pick_flag(c->amsgrad, same ? t->amsgrad : -1);
     o->maximize = (uint8_t)pick_flag(c->maximize, same ? t->maximize : -1);
@@ -186,23 +185,29 @@ static void add_flag(word_list *l, const char *word, int own, int recorded)
         add_word(l, word, words[own != 0], words[recorded != 0]);
 }
 
+/* "weight decay" */
+static const char *words_of(char *word, size_t size, int setting)
+{
+    snprintf(word, size, "%s", mpsim_optim_setting_name((mpsim_optim_setting)setting));
+    for (char *c = word; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return word;
+}
+
 static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o)
 {
     const plan_optimizer *c = &r->plan->optimizer;
     const mpsim_optim_variant *recorded = recorded_variant(r, t);
     const int same = o->algorithm == t->optimizer;
     word_list l = {""};
+    char word[32];
     if (c->algorithm >= 0 && t->optimizer >= 0)
         add_word(&l, "optimizer", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
                  mpsim_optim_name((mpsim_optim_algorithm)t->optimizer));
-    add_number(&l, "lr", c->lr, t->lr);
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        if (same || i == MPSIM_OPTIM_LR)
+            add_number(&l, words_of(word, sizeof word, i), c->number[i], t->number[i]);
     if (same) {
-        add_number(&l, "momentum", c->momentum, t->momentum);
-        add_number(&l, "dampening", c->dampening, t->dampening);
-        add_number(&l, "weight decay", c->weight_decay, t->weight_decay);
-        add_number(&l, "beta1", c->beta1, t->beta1);
-        add_number(&l, "beta2", c->beta2, t->beta2);
-        add_number(&l, "eps", c->eps, t->eps);
         add_flag(&l, "nesterov", c->nesterov, t->nesterov);
         add_flag(&l, "amsgrad", c->amsgrad, t->amsgrad);
         add_flag(&l, "maximize", c->maximize, t->maximize);
@@ -220,13 +225,13 @@ static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o
 
 static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *o)
 {
-    static const char torch[] = "torch.optim.";
+    const char *const package = mpsim_optim_traits_of(o->algorithm)->package;
     if (!r->groups.json)
         replay_say(r, NOTE_GROUPS, "parameter groups (mpsim.groups): all parameters take the settings "
                    "of the whole, so that weights and moments of a group with its own may differ");
-    if (t->class[0] && strncmp(t->class, torch, sizeof torch - 1) != 0)
-        replay_say(r, NOTE_CLASS, "a class that is known (%s): it counts as torch's %s, so that all "
-                   "weights and moments may differ", t->class,
+    if (t->class[0] && strncmp(t->class, package, strlen(package)) != 0)
+        replay_say(r, NOTE_CLASS, "a class that is known (%s): it counts as %.*s's %s, so that all "
+                   "weights and moments may differ", t->class, (int)strcspn(package, "."), package,
                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     say_roots(r, o);
 }
@@ -244,7 +249,8 @@ static void say_lacking_state(replay *r, const parameter *p, const mpsim_optim *
                    "its weights may differ from there on", p->name, (long long)r->step);
     if (mpsim_optim_traits_of(o->algorithm)->corrects && !p->steps_known && p->t > 0)
         replay_say(r, NOTE_STEPS, "steps taken (mpsim.optimizer_steps) at step %lld: none was skipped "
-                   "is assumed, so that weights may differ by Adam's corrections", (long long)r->step);
+                   "is assumed, so that weights may differ by %s's corrections", (long long)r->step,
+                   mpsim_optim_traits_of(mpsim_optim_traits_of(o->algorithm)->family)->title);
 }
 
 /* ---- all groups ---- */

@@ -13,7 +13,7 @@ void replay_count_bytes(replay *r)
         const parameter *p = &r->parameters[i];
         const mpsim_optim *known = replay_optimizer_of(r, p);
         /* without an optimizer so far: one without moments */
-        mpsim_optim o = known ? *known : (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = 0};
+        mpsim_optim o = known ? replay_shaped(known, p) : (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = 0};
         o.store = (uint8_t)r->plan->optimizer.store;
         if (replay_is_muon(r, p))
             o = (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = r->plan->optimizer.muon.momentum};

@@ -61,23 +61,28 @@ void replay_no_settings(record_settings *s)
 {
     memset(s, 0, sizeof *s);
     s->optimizer = s->nesterov = s->amsgrad = s->maximize = -1;
-    s->lr = s->momentum = s->dampening = s->weight_decay = s->beta1 = s->beta2 = s->eps =
-        (double)NAN;
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        s->number[i] = (double)NAN;
+}
+
+/* "mpsim.weight_decay" */
+static const char *key_of(char *key, size_t size, int setting)
+{
+    snprintf(key, size, "mpsim.%s", mpsim_optim_setting_name((mpsim_optim_setting)setting));
+    return key;
 }
 
 static void read_settings(const trace *t, record_settings *s)
 {
     mpsim_optim_algorithm a;
+    char key[40];
     replay_no_settings(s);
     snprintf(s->optimizer_name, sizeof s->optimizer_name, "%.30s", text_of(t, "mpsim.optimizer"));
     snprintf(s->impl, sizeof s->impl, "%.15s", text_of(t, "mpsim.optimizer_impl"));
     if (mpsim_optim_parse(&a, text_of(t, "mpsim.optimizer")) == MPSIM_OK)
         s->optimizer = (int)a;
-    s->lr = number_of(t, "mpsim.lr");
-    s->momentum = number_of(t, "mpsim.momentum");
-    s->dampening = number_of(t, "mpsim.dampening");
-    s->weight_decay = number_of(t, "mpsim.weight_decay");
-    s->eps = number_of(t, "mpsim.eps");
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        s->number[i] = number_of(t, key_of(key, sizeof key, i));
     read_betas(t, s);
     s->nesterov = flag_of(t, "mpsim.nesterov");
     s->amsgrad = flag_of(t, "mpsim.amsgrad");
@@ -135,27 +140,32 @@ static int minor_of(const trace *t)
     return (int)strtol(minor, NULL, 10);
 }
 
+static int check_number(const trace *t, const char *key, int any, int at_least_0)
+{
+    const char *text = trace_metadata(t, key);
+    double x = 0;
+    const int special = text && any && (!strcmp(text, "nan") || !strcmp(text, "inf"));
+    if (!text || special || (!parse_number(&x, text) && !(at_least_0 && x < 0)))
+        return 0;
+    return replay_bad_file(t, "%s is not a number%s", key, at_least_0 ? " of at least 0" : "");
+}
+
 /* What is said as a number is one; of the norm before clipping, and of what kind it is, no finite one, too. */
 static int check_numbers(const trace *t)
 {
+    char key[40];
     static const struct {
         const char *key;
         int any, at_least_0;
-    } keys[] = {{"mpsim.lr", 0, 0},          {"mpsim.momentum", 0, 0},        {"mpsim.dampening", 0, 0},
-                {"mpsim.eps", 0, 0},         {"mpsim.weight_decay", 0, 0},    {"mpsim.beta1", 0, 0},
-                {"mpsim.beta2", 0, 0},       {"mpsim.grad_clip", 0, 1},       {"mpsim.grad_clip_value", 0, 1},
-                {"mpsim.grad_norm", 1, 0},   {"mpsim.grad_norm_type", 1, 0}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *text = trace_metadata(t, keys[i].key);
-        double x = 0;
-        if (!text)
-            continue;
-        const int special = keys[i].any && (!strcmp(text, "nan") || !strcmp(text, "inf"));
-        if (!special && (parse_number(&x, text) || (keys[i].at_least_0 && x < 0)))
-            return replay_bad_file(t, "%s is not a number%s", keys[i].key,
-                                   keys[i].at_least_0 ? " of at least 0" : "");
-    }
-    return 0;
+    } keys[] = {{"mpsim.grad_clip", 0, 1}, {"mpsim.grad_clip_value", 0, 1}, {"mpsim.lr_factor", 0, 1},
+                {"mpsim.grad_norm", 1, 0},
+                {"mpsim.grad_norm_type", 1, 0}};
+    int code = 0;
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS && !code; i++)
+        code = check_number(t, key_of(key, sizeof key, i), 0, 0);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !code; i++)
+        code = check_number(t, keys[i].key, keys[i].any, keys[i].at_least_0);
+    return code;
 }
 
 /* A format of gradients, within binary32; NULL: none is said. */
@@ -203,7 +213,9 @@ int replay_read_record(const trace *t, step_record *m)
         return EXIT_DATA;
     m->reduced = !reduced || strcmp(reduced, "pre") != 0;
     read_settings(t, &m->whole);
+    snprintf(m->states, sizeof m->states, "%.31s", text_of(t, "mpsim.states"));
     m->grad_norm = number_of(t, "mpsim.grad_norm");
+    m->lr_factor = number_of(t, "mpsim.lr_factor");
     m->grad_norm_type = !type                    ? 2
                         : strcmp(type, "inf") == 0 ? (double)INFINITY
                                                    : number_of(t, "mpsim.grad_norm_type");

@@ -79,7 +79,7 @@ static void place_parameter(const replay *r, parameter *p)
     p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
     plan_place(r->plan, p->kind, p->layer, &p->place);
     plan_keep_ends(r->plan, &r->depth, p->layer, &p->place);
-    p->place.state = *replay_moments_format(p->place.states, p->count, &p->place.state);
+    p->place.state = *train_state_format(&p->place, p->count);
 }
 
 static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)

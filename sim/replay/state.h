@@ -83,7 +83,12 @@ typedef struct cast_state {
 typedef struct record_settings {
     int optimizer; /* mpsim_optim_algorithm; -1: not said, or none of ours       */
     char optimizer_name[32], class[64], impl[16]; /* "": not said                */
-    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: not said */
+    union { /* NaN: not said */
+        double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
+        struct {
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
+        };
+    };
     int nesterov, amsgrad, maximize; /* -1: not said                             */
 } record_settings;
 
@@ -97,9 +102,11 @@ typedef struct step_record {
     double loss_scale; /* 1 if not said                                    */
     int scale_known, grads_scaled, reduced;
     record_settings whole;   /* where there are no groups                         */
+    char states[32];         /* mpsim.states: moments are recorded as these store them; "" */
     uint64_t world;          /* mpsim.world; 0: not said                          */
     int steps_known;         /* mpsim.optimizer_steps                             */
     uint64_t optimizer_steps; /* taken before this one                            */
+    double lr_factor;        /* of the schedule, for what the policy says; NaN: not said */
     double grad_norm;        /* before clipping, unscaled; NaN: not said          */
     double grad_norm_type;   /* 2 if not said                                     */
     double grad_clip, grad_clip_value; /* NaN: not said; 0: none                  */
@@ -343,6 +350,8 @@ typedef struct replay_before {
 
 double replay_mean_gradient(const parameter *p, size_t i, double factor); /* of the ranks */
 int replay_reference_factor(replay *r, double *factor); /* 0 or an exit code */
+/* An optimizer with the last two dimensions of a parameter, for those that ask for them. */
+mpsim_optim replay_shaped(const mpsim_optim *o, const parameter *p);
 void replay_references(const mpsim_optim *o, parameter *p, double factor);
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
                        replay_weight *w);

@@ -291,7 +291,7 @@ static void refuse_step(parameter *p, const mpsim_optim *o, mpsim_status s)
 
 static void step_parameter(const replay *r, parameter *p, replay_weight *w)
 {
-    mpsim_optim o = *replay_optimizer_of(r, p);
+    mpsim_optim o = replay_shaped(replay_optimizer_of(r, p), p);
     o.store = (uint8_t)r->plan->optimizer.store;
     o.grad_scale = r->grad_scale;
     o = train_optim_of(&o, &p->place);

@@ -204,7 +204,8 @@ static void from_record(const replay *r, parameter *p)
     /* at least the second moment, if it is not known */
     round_from(&p->place.state, p->vmax,
                values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
-    store_moments(p);
+    if (p->place.states && strcmp(p->place.states->name, r->record.states) != 0)
+        store_moments(p);
     if (p->kahan)
         memset(p->kahan, 0, p->n * sizeof *p->kahan);
     p->t = p->t_reference = steps_done(r, p);

@@ -63,12 +63,14 @@ void step_print_variant(FILE *to, const mpsim_optim_variant *v, step_comparison 
 
 const char *step_optimizer_text(char *out, size_t size, const mpsim_optim *o)
 {
-    char momentum[64] = "", betas[64] = "", eps[64] = "";
+    char momentum[64] = "", betas[64] = "", eps[96] = "";
     if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_MOMENTUM))
         snprintf(momentum, sizeof momentum, ", momentum %g", o->momentum);
     if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_BETA1))
         snprintf(betas, sizeof betas, ", betas %g %g", o->beta1, o->beta2);
-    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_EPS))
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_D))
+        snprintf(eps, sizeof eps, ", beta2 decay %g, eps %g %g, d %g", o->beta2_decay, o->eps, o->eps2, o->d);
+    else if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_EPS))
         snprintf(eps, sizeof eps, ", eps %g", o->eps);
     snprintf(out, size, "%s, lr %g%s%s%s, weight decay %g%s%s%s",
              mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->lr, momentum, betas, eps,
@@ -85,7 +87,8 @@ json_t *step_optimizer_json(const mpsim_optim *o)
                           o->variant->name, "lr", json_of_double(o->lr), "weight_decay",
                           json_of_double(o->weight_decay));
     static const mpsim_optim_setting numbers[] = {MPSIM_OPTIM_MOMENTUM, MPSIM_OPTIM_BETA1, MPSIM_OPTIM_BETA2,
-                                                  MPSIM_OPTIM_EPS};
+                                                  MPSIM_OPTIM_EPS,      MPSIM_OPTIM_BETA2_DECAY,
+                                                  MPSIM_OPTIM_EPS2,     MPSIM_OPTIM_D};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (mpsim_optim_has(o->algorithm, numbers[i]))
             json_object_set_new(v, mpsim_optim_setting_name(numbers[i]),

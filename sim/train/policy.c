@@ -14,29 +14,40 @@
 
 /* What an optimizer has where neither policy nor command line says it; NaN, and others: mpsim_optim_init's. */
 typedef struct optimizer_defaults {
-    mpsim_optim_algorithm algorithm;
-    double lr, momentum, weight_decay, beta1, beta2;
+    double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
 } optimizer_defaults;
 
-#define UNSET (double)NAN
+typedef struct network_default {
+    mpsim_optim_algorithm algorithm;
+    mpsim_optim_setting setting;
+    double number;
+} network_default;
 
 static const struct network_defaults {
     mpsim_optim_algorithm algorithm;
     double max_norm; /* of clipping by torch's rule; 0: none */
     size_t n;
-    optimizer_defaults of[3];
-} of_images = {MPSIM_OPTIM_SGD, 0, 1, {{MPSIM_OPTIM_SGD, 0.1, 0.9, UNSET, UNSET, UNSET}}},
-  of_text = {MPSIM_OPTIM_ADAMW, 1, 3,
-             {{MPSIM_OPTIM_SGD, 0.1, 0.9, UNSET, UNSET, UNSET},
-              {MPSIM_OPTIM_ADAM, UNSET, UNSET, UNSET, 0.9, 0.95},
-              {MPSIM_OPTIM_ADAMW, UNSET, UNSET, 0.1, 0.9, 0.95}}};
+    network_default of[7];
+} of_images = {MPSIM_OPTIM_SGD, 0, 2,
+               {{MPSIM_OPTIM_SGD, MPSIM_OPTIM_LR, 0.1}, {MPSIM_OPTIM_SGD, MPSIM_OPTIM_MOMENTUM, 0.9}}},
+  of_text = {MPSIM_OPTIM_ADAMW, 1, 7,
+             {{MPSIM_OPTIM_SGD, MPSIM_OPTIM_LR, 0.1},
+              {MPSIM_OPTIM_SGD, MPSIM_OPTIM_MOMENTUM, 0.9},
+              {MPSIM_OPTIM_ADAM, MPSIM_OPTIM_BETA1, 0.9},
+              {MPSIM_OPTIM_ADAM, MPSIM_OPTIM_BETA2, 0.95},
+              {MPSIM_OPTIM_ADAMW, MPSIM_OPTIM_WEIGHT_DECAY, 0.1},
+              {MPSIM_OPTIM_ADAMW, MPSIM_OPTIM_BETA1, 0.9},
+              {MPSIM_OPTIM_ADAMW, MPSIM_OPTIM_BETA2, 0.95}}};
 
 static optimizer_defaults optimizer_defaults_of(const struct network_defaults *n, int algorithm)
 {
+    optimizer_defaults d;
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        d.number[i] = (double)NAN;
     for (size_t i = 0; i < n->n; i++)
         if ((int)n->of[i].algorithm == algorithm)
-            return n->of[i];
-    return (optimizer_defaults){(mpsim_optim_algorithm)algorithm, UNSET, UNSET, UNSET, UNSET, UNSET};
+            d.number[n->of[i].setting] = n->of[i].number;
+    return d;
 }
 
 static const struct network_defaults *defaults_of(const train_settings *s)
@@ -59,9 +70,9 @@ static int bad(char *error, const char *message, ...)
 void train_overrides_init(train_overrides *o)
 {
     const double unset = (double)NAN;
-    *o = (train_overrides){.lr = unset, .momentum = unset, .dampening = unset,
-                           .weight_decay = unset, .beta1 = unset, .beta2 = unset, .eps = unset,
-                           .max_norm = unset};
+    *o = (train_overrides){.max_norm = unset};
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        o->number[i] = unset;
 }
 
 uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained)
@@ -102,7 +113,11 @@ static int is_attention(const train_layer *l)
 /* A recipe is for what enters a product, whatever layer_kinds call the layer. */
 static void place(const plan *p, const policy_depth *d, const train_layer *l, train_placement *to)
 {
-    plan_place(p, policy_layer(p, l->name, types[l->type].rank), l->name, to);
+    const layer_kind kind = policy_layer(p, l->name, types[l->type].rank);
+    plan_place(p, kind, l->name, to);
+    to->muon = types[l->type].weighs && plan_is_muon(p, kind, l->name, (uint64_t)types[l->type].rank);
+    if (!types[l->type].weighs)
+        to->states = NULL;
     plan_keep_ends(p, d, l->name, to);
     if (is_attention(l))
         plan_place_attention(p, to);
@@ -161,8 +176,8 @@ static int override_optimizer(const train_overrides *v, const struct network_def
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
         return bad(error, "optimizer: '%.60s' is not one of %s", v->optimizer, plan_optimizers(list, sizeof list, ", "));
     if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
-        c->lr = c->momentum = c->dampening = c->weight_decay = (double)NAN;
-        c->beta1 = c->beta2 = c->eps = (double)NAN;
+        for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+            c->number[i] = (double)NAN;
         c->nesterov = c->amsgrad = -1;
     }
     if (v->optimizer || c->algorithm < 0)
@@ -179,18 +194,11 @@ static void set_numbers(const train_overrides *v, const struct network_defaults 
                         mpsim_optim *o)
 {
     const optimizer_defaults d = optimizer_defaults_of(n, c->algorithm);
-    const struct {
-        double *to, given, of_policy, otherwise;
-    } numbers[] = {{&o->lr, v->lr, c->lr, d.lr},
-                   {&o->momentum, v->momentum, c->momentum, d.momentum},
-                   {&o->dampening, v->dampening, c->dampening, (double)NAN},
-                   {&o->weight_decay, v->weight_decay, c->weight_decay, d.weight_decay},
-                   {&o->beta1, v->beta1, c->beta1, d.beta1},
-                   {&o->beta2, v->beta2, c->beta2, d.beta2},
-                   {&o->eps, v->eps, c->eps, (double)NAN}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        *numbers[i].to = pick(numbers[i].given, numbers[i].of_policy,
-                              isnan(numbers[i].otherwise) ? *numbers[i].to : numbers[i].otherwise);
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++) {
+        const mpsim_optim_setting s = (mpsim_optim_setting)i;
+        const double otherwise = isnan(d.number[i]) ? mpsim_optim_value(o, s) : d.number[i];
+        mpsim_optim_set(o, s, pick(v->number[i], c->number[i], otherwise));
+    }
     o->nesterov = c->nesterov > 0;
     o->amsgrad = c->amsgrad > 0;
     o->maximize = c->maximize > 0;
@@ -200,17 +208,9 @@ static void set_numbers(const train_overrides *v, const struct network_defaults 
 /* Settings of some algorithms only, given by the command line for another. */
 static int check_given(const train_overrides *v, int algorithm, char *error)
 {
-    const struct {
-        mpsim_optim_setting key;
-        double given;
-    } rows[] = {{MPSIM_OPTIM_MOMENTUM, v->momentum},
-                {MPSIM_OPTIM_DAMPENING, v->dampening},
-                {MPSIM_OPTIM_BETA1, v->beta1},
-                {MPSIM_OPTIM_BETA2, v->beta2},
-                {MPSIM_OPTIM_EPS, v->eps}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!isnan(rows[i].given) && !mpsim_optim_has(algorithm, rows[i].key))
-            return bad(error, "%s: %s has none", mpsim_optim_setting_name(rows[i].key),
+    for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
+        if (!isnan(v->number[i]) && !mpsim_optim_has(algorithm, (mpsim_optim_setting)i))
+            return bad(error, "%s: %s has none", mpsim_optim_setting_name((mpsim_optim_setting)i),
                        mpsim_optim_name((mpsim_optim_algorithm)algorithm));
     return 0;
 }
@@ -252,11 +252,6 @@ static int choose_optimizer(const plan *p, const train_overrides *v, const struc
                             mpsim_optim *o, char *error)
 {
     plan_optimizer c = p->optimizer;
-    if (c.has_muon)
-        return bad(error, "optimizer: muon: the engines of a training have none; mpsim replay has");
-    if (c.states)
-        return bad(error, "optimizer: states %s: a training keeps moments in a format (state); mpsim replay "
-                          "quantises them", c.states->name);
     if (override_optimizer(v, n, &c, error) || check_given(v, c.algorithm, error))
         return -1;
     const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);
@@ -318,6 +313,7 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
         place(p, &depth, &r->layers[i], &t->layers[i]);
     place_residuals(p, r, t->layers);
     t->master = p->master;
+    t->muon = p->optimizer.muon;
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
         return bad(error, "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its "

@@ -10,7 +10,12 @@
 typedef struct train_overrides {
     const char *optimizer; /* "sgd", "adam", "adamw"; NULL: not given                             */
     const char *variant;   /* a name of mpsim_optim_variant_find; NULL                            */
-    double lr, momentum, dampening, weight_decay, beta1, beta2, eps; /* NaN: not given            */
+    union { /* NaN: not given */
+        double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
+        struct {
+            double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
+        };
+    };
     const char *clip_rule; /* "torch", ..., "none"; NULL                                          */
     double max_norm;       /* NaN: not given; without a rule anywhere the rule is torch           */
     const char *scaler;    /* as mpsim_scaler_parse: "torch:init=1024"; NULL; of no use where the

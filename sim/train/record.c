@@ -129,9 +129,29 @@ static void say_optimizer(pairs *m, const mpsim_optim *o, double lr)
     }
     if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_EPS))
         say_number(m, "mpsim.eps", o->eps);
+    if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_D)) {
+        say_number(m, "mpsim.beta2_decay", o->beta2_decay);
+        say_number(m, "mpsim.eps2", o->eps2);
+        say_number(m, "mpsim.d", o->d);
+    }
     if (mpsim_optim_has(o->algorithm, MPSIM_OPTIM_AMSGRAD))
         say_flag(m, "mpsim.amsgrad", o->amsgrad);
     say_flag(m, "mpsim.maximize", o->maximize);
+}
+
+/* A replay does not store again what is stored so, and has Muon's learning rate from its policy. */
+static void say_moments(pairs *m, const train_run *r, const train_plan *p, uint64_t step)
+{
+    const mpsim_states *s = NULL;
+    int muon = 0;
+    for (size_t i = 0; i < r->n_layers; i++) {
+        s = p->layers[i].states ? p->layers[i].states : s;
+        muon |= p->layers[i].muon != 0;
+    }
+    if (s)
+        say(m, "mpsim.states", "%s", s->name);
+    if (muon)
+        say_number(m, "mpsim.lr_factor", train_schedule(&r->settings, step));
 }
 
 /* The format that matrix products of the backward pass leave gradients in, in PyTorch's word; NULL: binary32, or
@@ -206,6 +226,7 @@ static int say_run(pairs *m, const train_recorder *r, uint64_t step, const train
     say(m, "mpsim.optimizer_steps", "%" PRIu64, r->taken);
     say(m, "mpsim.grads_scaled", "true");
     say_optimizer(m, &p->optimizer, is_decoder(s) ? lr : p->optimizer.lr);
+    say_moments(m, r->run, p, step - 1);
     say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
     return is_decoder(s) ? say_decoder(m, r, p, lr) : 0;
 }

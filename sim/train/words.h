@@ -45,16 +45,16 @@ typedef struct train_words {
     {0, "tf32", OPTION_FLAG, &(w).tf32, NULL, "binary32 products on tensor cores, in tf32"},     \
     DECODER_WORD_ROWS((w).decoder),                                                              \
     {0, "Instead of the policy", OPTION_HEADING, NULL, NULL, NULL},                              \
-    {0, "optimizer", OPTION_STRING, &(w).optimizer, "NAME", "sgd, adam or adamw"},               \
+    {0, "optimizer", OPTION_STRING, &(w).optimizer, "NAME", "sgd, adam, adamw, lion or adafactor"}, \
     {0, "variant", OPTION_STRING, &(w).variant, "NAME",                                          \
      "its order of roundings: ieee, torch, torch-foreach, torch-fused-c, apex, ..."},            \
     {0, "lr", OPTION_STRING, &(w).lr, "X", "learning rate"},                                     \
     {0, "momentum", OPTION_STRING, &(w).momentum, "X", "momentum"},                              \
     {0, "dampening", OPTION_STRING, &(w).dampening, "X", "dampening"},                           \
     {0, "weight-decay", OPTION_STRING, &(w).weight_decay, "X", "weight decay"},                  \
-    {0, "beta1", OPTION_STRING, &(w).beta1, "X", "of Adam and AdamW"},                           \
-    {0, "beta2", OPTION_STRING, &(w).beta2, "X", "of Adam and AdamW"},                           \
-    {0, "eps", OPTION_STRING, &(w).eps, "X", "of Adam and AdamW"},                               \
+    {0, "beta1", OPTION_STRING, &(w).beta1, "X", "of Adam, AdamW and Lion"},                     \
+    {0, "beta2", OPTION_STRING, &(w).beta2, "X", "of Adam, AdamW and Lion"},                     \
+    {0, "eps", OPTION_STRING, &(w).eps, "X", "of Adam, AdamW and Adafactor"},                    \
     {0, "clip", OPTION_STRING, &(w).clip, "[RULE:]NORM",                                         \
      "clip the norm of all gradients, as 1 or megatron:1; none"},                                \
     {0, "loss-scaling", OPTION_STRING, &(w).scaler, "SCALER",                                    \

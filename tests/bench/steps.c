@@ -89,7 +89,8 @@ static void bench_step(work *w, mpsim_optim_algorithm a, const char *variant, co
         return;
     prepare(w, &w->optim.param);
     /* parameter, gradient, first and second moment, compensation: read, and written but for the gradient */
-    const int arrays = 3 + (a != MPSIM_OPTIM_SGD) + (store == MPSIM_STORE_KAHAN);
+    const unsigned has = mpsim_optim_arrays(&w->optim);
+    const int arrays = 2 + !!(has & MPSIM_OPTIM_M) + !!(has & MPSIM_OPTIM_V) + (store == MPSIM_STORE_KAHAN);
     snprintf(how, sizeof how, "%s %d B", format, (2 * arrays - 1) * 4);
     measure(w, do_step, mpsim_optim_name(a), variant, how);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # optimizers.sh -- mpsim replay with moments in few bits and with Muon: what the reports say of them, JSON, threads,
-# bad keys; that train refuses them.
+# bad keys; trainings with them, which their replays repeat to the bit.
 set -u
 : "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
@@ -69,6 +69,28 @@ run 0 replay -P "$dir/p.yaml" "$charlm" && cp "$dir/out" "$dir/text"
 muon 'variant: torch, nesterov: false, momentum: 0'
 run 0 replay -P "$dir/p.yaml" "$charlm" && cmp -s "$dir/out" "$dir/text"; ok $? "bug_20261122_muon_keys_in_any_order"
 
+# ---- Lion
+"$MPSIM" train -P bf16-pure --optimizer lion --variant ieee --weight-decay 0.1 --width 32 --steps 6 --trace "$dir/lion" --trace-every 1 \
+    -o /dev/null --quiet
+printf 'precision: bf16\nparams: bf16\nautocast: all\noptimizer: {name: trace, variant: ieee}\n' >"$dir/p.yaml"
+run 0 replay -P "$dir/p.yaml" "$dir/lion" && has '^optimizer  lion, lr 0.0001, betas 0.9 0.99, weight decay 0.1$' && has '^record     0 of '
+ok $? "lion: a training is replayed"
+run 0 replay -P lion "$charlm" && has '^optimizer  lion, lr 0.0001' && has '^variant    lion-pytorch,' && ! has 'opt.v'
+ok $? "lion: the policy, without the recorded moments"
+run 3 train -P fp32 --optimizer lion --eps 1e-8 --steps 1 && has 'eps: lion has none' err; ok $? "lion has no eps"
+
+# ---- Adafactor
+for net in mlp cnn; do
+    "$MPSIM" train -P fp32 --net $net --optimizer adafactor --weight-decay 0.1 --width 8 --steps 4 --trace "$dir/adafactor-$net" \
+        --trace-every 1 -o /dev/null --quiet
+    run 0 replay -P fp32 "$dir/adafactor-$net" && has '^optimizer  adafactor, lr 0.01, beta2 decay -0.8, eps 1.19209e-07 0.001, d 1, weight' &&
+        has '^record     0 of '
+    ok $? "adafactor: a training of $net is replayed"
+done
+printf 'precision: no\noptimizer: {name: adafactor, lr: 0.01, d: 2}\n' >"$dir/p.yaml"
+run 0 replay -P "$dir/p.yaml" "$charlm" && has '^optimizer  adafactor, lr 0.01, .*, d 2' && has 'optimizer state 8.7 KiB'
+ok $? "adafactor: moments of rows and columns, of another optimizer's record"
+
 # ---- bad keys
 bad() { # bad TEXT FRAGMENT
     printf '%b' "$1" >"$dir/bad.yaml"
@@ -103,7 +125,37 @@ for c in 'coat-fp8-states amsgrad-adamw coat of adamw has no amsgrad' 'te-nvfp4 
     ok $? "variant ${at#* }"
 done
 
-# ---- train
-run 3 train -P coat-fp8-states --steps 1 && has 'states coat' err; ok $? "train: no moments in few bits"
-run 3 train -P muon-bf16 --steps 1 && has 'muon' err; ok $? "train: no muon"
+# ---- train: what is recorded of a training is what a replay of it has, to the bit
+trained() { # trained POLICY NAME [OPTION...]: its replay differs in nothing
+    policy=$1 name=$2
+    shift 2
+    rm -rf "$dir/run"
+    run 0 train -P "$policy" "$@" --steps 4 --trace "$dir/run" --trace-every 1 && run 0 replay -P "$policy" "$dir/run" &&
+        has '^record     0 of [1-9]'
+    ok $? "train: $name is replayed"
+}
+for p in torchao-adamw8bit torchao-adamw4bit torchao-adamwfp8 coat-fp8-states fp8-lm muon-bf16; do
+    trained $p "$p, mlp" --width 64 --optimizer adamw
+    trained $p "$p, gpt" --net gpt --width 32 --context 32
+done
+printf 'precision: no\noptimizer: {name: trace, muon: {form: keller, variant: torch, ns_dtype: fp32, model: sequential}}\n' >"$dir/p.yaml"
+trained "$dir/p.yaml" "muon in the form of its author, kernels" --net cnn --width 16
+printf 'precision: bf16\noptimizer: {name: adamw, variant: coat, states: coat}\nschedule:\n  - {step: 3, precision: no}\n' >"$dir/p.yaml"
+trained "$dir/p.yaml" "another plan from step 3 on" --width 64
+
+# a checkpoint goes on to the same bits, a run as text is the same run
+for p in coat-fp8-states muon-bf16; do
+    "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 4 --digests "$dir/all" -o /dev/null --quiet
+    "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 2 --checkpoint "$dir/half" -o /dev/null --quiet
+    run 0 train --resume "$dir/half" --steps 4 --digests "$dir/rest" -o /dev/null --quiet &&
+        [ "$(grep '^4 ' "$dir/all")" = "$(grep '^4 ' "$dir/rest")" ]
+    ok $? "train: $p goes on"
+    "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 4 --write-run "$dir/text.run" &&
+        run 0 train --run "$dir/text.run" --digests "$dir/rest" -o /dev/null --quiet && cmp -s "$dir/all" "$dir/rest"
+    ok $? "train: $p as text"
+done
+sed 's/model=[^ ]*/model=nothing/' "$dir/text.run" >"$dir/bad.run"
+run 3 train --run "$dir/bad.run" && has "not a model: 'nothing'" err; ok $? "train: Muon's model in a run as text"
+sed 's/states=coat/states=coatt/; s/muon=1/muon=x/' "$dir/text.run" >"$dir/bad.run"
+run 3 train --run "$dir/bad.run" && has "not a value here: 'x'" err; ok $? "train: a layer's muon in a run as text"
 finish

@@ -119,10 +119,6 @@ printf 'precision: bf16\n' >"$dir/mine/b.yaml"
 printf 'precision: fp16\n' >"$dir/mine/a.yaml"
 train 0 -P "$dir/mine" && [ "$(grep '^[ab]  ' "$dir/out" | cut -c1 | tr -d '\n')" = ababab ]; ok $? "a folder of policies"
 for file in "$MPSIM_POLICIES"/*.yaml; do
-    if grep -Eq '^ *(states|muon):' "$file"; then
-        run 3 train -P "$file" --width 4 --depth 1 --batch 4 --steps 2 --arch exact && has 'mpsim replay ' err; ok $? "bundled, for replays alone: ${file##*/}"
-        continue
-    fi
     run 0 train -P "$file" --width 4 --depth 1 --batch 4 --steps 2 --arch exact; ok $? "bundled: ${file##*/}"
 done
 

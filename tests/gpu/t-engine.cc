@@ -546,9 +546,9 @@ static int optim_run(source *s, const settings &t, input kind, int counting)
                           NULL,
                           &o,
                           step,
-                          &rng};
+                          &rng, NULL};
         train_update v = {&w.g, &g.g, u.m ? &m1.g : NULL, u.v ? &m2.g : NULL, u.vmax ? &m3.g : NULL,
-                          NULL, &o, step, &rng};
+                          NULL, &o, step, &rng, NULL};
         if (failed(cpu.ops->optim(&cpu, &u, 1, counting ? &a : NULL, counting ? &b : NULL) |
                    cuda.ops->optim(&cuda, &v, 1, counting ? &c : NULL, counting ? &d : NULL) |
                    cuda.ops->finish(&cuda)))
@@ -601,10 +601,13 @@ static void test_optim()
     mpsim_optim o;
     mpsim_optim_init(&o, adamw, mpsim_optim_variant_find("apex"));
     pair w(&s, format("binary32"), 2, 2, ORDINARY), g(&s, format("binary32"), 2, 2, ORDINARY);
-    train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, NULL, &o, 1, NULL};
+    train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, NULL, &o, 1, NULL, NULL};
     OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 &&
            strstr(cuda.error, "variant apex"),
        "a variant without a kernel is an error");
+    mpsim_optim_init(&o, MPSIM_OPTIM_LION, mpsim_optim_variant_find("ieee"));
+    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "the device has no Lion"),
+       "an algorithm that the CPU alone has is an error");
 }
 
 /* ---- products ---- */
@@ -798,7 +801,7 @@ static void test_refused()
     });
     good &= refused_alike([&](train_engine *e, int g) { return e->ops->causal(e, NULL, 1, of(y, g), of(x, g), NULL); });
     good &= refused_alike([&](train_engine *e, int g) {
-        const train_update u = {of(f, g), of(f, g), NULL, NULL, NULL, NULL, &o, 1, NULL};
+        const train_update u = {of(f, g), of(f, g), NULL, NULL, NULL, NULL, &o, 1, NULL, NULL};
         return e->ops->optim(e, &u, 1, NULL, NULL);
     });
     OK(good, "both engines refuse wrong arguments, in the same words");

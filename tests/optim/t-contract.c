@@ -14,7 +14,8 @@ START_TEST(table_and_names)
         "torch-cpu-foreach", "torch-cpu-foreach-default", "torch-fused-a", "torch-fused-b",
         "torch-fused-c", "torch-fused-cpu", "torch-fused-cpu-default", "apex", "torchao",
         "torchao-cpu", "optimi", "optimi-cpu", "optimi-cpu-default", "optimi-cpu-foreach",
-        "optimi-cpu-foreach-default", "optimi-triton", "coat", "ms-amp"};
+        "optimi-cpu-foreach-default", "optimi-triton", "lion-pytorch", "lion-pytorch-cpu", "lion-pytorch-cpu-default",
+        "torch-cpu-adafactor", "torch-cpu-adafactor-default", "coat", "ms-amp"};
     ck_assert_uint_eq(mpsim_optim_variant_count(), sizeof names / sizeof names[0]);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const mpsim_optim_variant *v = mpsim_optim_variant_find(names[i]);
@@ -26,7 +27,7 @@ START_TEST(table_and_names)
     }
     ck_assert_ptr_null(mpsim_optim_variant_at(mpsim_optim_variant_count()));
     ck_assert_ptr_null(mpsim_optim_variant_find("torch-fused"));
-    static const char *const algorithms[] = {"sgd", "adam", "adamw"};
+    static const char *const algorithms[] = {"sgd", "adam", "adamw", "lion", "adafactor"};
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
         mpsim_optim_algorithm parsed = MPSIM_OPTIM_ALGORITHMS;
         ck_assert_str_eq(mpsim_optim_name((mpsim_optim_algorithm)a), algorithms[a]);
@@ -41,16 +42,21 @@ END_TEST
 
 START_TEST(defaults_are_those_of_torch)
 {
-    const mpsim_optim_variant *v = mpsim_optim_variant_find("torch");
+    static const struct {
+        double lr, decay, beta1, beta2, eps;
+    } of[MPSIM_OPTIM_ALGORITHMS] = {{1e-3, 0, 0.9, 0.999, 1e-8}, {1e-3, 0, 0.9, 0.999, 1e-8},
+                                    {1e-3, 1e-2, 0.9, 0.999, 1e-8}, {1e-4, 0, 0.9, 0.99, 1e-8},
+                                    {1e-2, 0, 0, 0, 0x1p-23}};
+    const mpsim_optim_variant *v = mpsim_optim_variant_find("ieee");
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
         mpsim_optim o;
         memset(&o, 0xff, sizeof o);
         mpsim_optim_init(&o, (mpsim_optim_algorithm)a, v);
         ck_assert_ptr_eq(o.variant, v);
         ck_assert(o.algorithm == a && o.store == MPSIM_STORE_NEAREST);
-        ck_assert(o.lr == 1e-3 && o.momentum == 0 && o.dampening == 0);
-        ck_assert(o.weight_decay == (a == MPSIM_OPTIM_ADAMW ? 1e-2 : 0.0));
-        ck_assert(o.beta1 == 0.9 && o.beta2 == 0.999 && o.eps == 1e-8 && o.grad_scale == 1);
+        ck_assert(o.lr == of[a].lr && o.momentum == 0 && o.dampening == 0);
+        ck_assert(o.weight_decay == of[a].decay);
+        ck_assert(o.beta1 == of[a].beta1 && o.beta2 == of[a].beta2 && o.eps == of[a].eps && o.grad_scale == 1);
         ck_assert(!o.nesterov && !o.amsgrad && !o.maximize);
         ck_assert_str_eq(o.param.name, "binary32");
         ck_assert_str_eq(o.state.name, "binary32");
@@ -83,6 +89,16 @@ START_TEST(steps_need_the_arrays_that_their_row_says)
                 ck_assert_int_eq(step_with(&o, given), needs & ~given ? MPSIM_EINVAL : MPSIM_OK);
         }
     mpsim_optim sgd = {.algorithm = MPSIM_OPTIM_SGD, .amsgrad = 1}, adam = {.algorithm = MPSIM_OPTIM_ADAM};
+    const mpsim_optim lion = {.algorithm = MPSIM_OPTIM_LION, .momentum = 0.9, .amsgrad = 1};
+    ck_assert_uint_eq(mpsim_optim_arrays(&lion), MPSIM_OPTIM_M);
+    mpsim_optim factored = {.algorithm = MPSIM_OPTIM_ADAFACTOR, .rows = 3, .cols = 5};
+    ck_assert_uint_eq(mpsim_optim_elements(&factored, MPSIM_OPTIM_M, 30), 6);
+    ck_assert_uint_eq(mpsim_optim_elements(&factored, MPSIM_OPTIM_V, 30), 10);
+    factored.rows = factored.cols = 0;
+    ck_assert_uint_eq(mpsim_optim_elements(&factored, MPSIM_OPTIM_M, 30), 0);
+    ck_assert_uint_eq(mpsim_optim_elements(&factored, MPSIM_OPTIM_V, 30), 30);
+    ck_assert_uint_eq(mpsim_optim_elements(&adam, MPSIM_OPTIM_V, 30), 30);
+    ck_assert_uint_eq(mpsim_optim_elements(&adam, MPSIM_OPTIM_VMAX, 30), 0);
     ck_assert_uint_eq(mpsim_optim_arrays(&sgd), 0);
     ck_assert_uint_eq(mpsim_optim_arrays(&adam), MPSIM_OPTIM_M | MPSIM_OPTIM_V);
 }
@@ -91,12 +107,16 @@ END_TEST
 START_TEST(settings_are_fields_of_their_names)
 {
     static const char *const names[] = {"lr",    "momentum", "dampening", "weight_decay", "beta1",
-                                        "beta2", "eps",      "nesterov",  "amsgrad",      "maximize"};
+                                        "beta2", "eps",      "beta2_decay", "eps2",       "d",
+                                        "nesterov",  "amsgrad",      "maximize"};
     const mpsim_optim o = {.lr = 1, .momentum = 2, .dampening = 3, .weight_decay = 4, .beta1 = 5, .beta2 = 6,
-                           .eps = 7, .nesterov = 8, .amsgrad = 9, .maximize = 10};
+                           .eps = 7, .beta2_decay = 8, .eps2 = 9, .d = 10, .nesterov = 11, .amsgrad = 12, .maximize = 13};
+    mpsim_optim set = {.lr = 0};
     for (int s = 0; s < MPSIM_OPTIM_SETTINGS; s++) {
         ck_assert_str_eq(mpsim_optim_setting_name((mpsim_optim_setting)s), names[s]);
         ck_assert(mpsim_optim_value(&o, (mpsim_optim_setting)s) == s + 1);
+        mpsim_optim_set(&set, (mpsim_optim_setting)s, s + 1);
+        ck_assert(mpsim_optim_value(&set, (mpsim_optim_setting)s) == (s < MPSIM_OPTIM_NUMBERS ? s + 1 : 1));
     }
     ck_assert_ptr_null(mpsim_optim_setting_name(MPSIM_OPTIM_SETTINGS));
     ck_assert_ptr_null(mpsim_optim_traits_of(-1)->name);
@@ -298,7 +318,7 @@ START_TEST(any_split_gives_the_same_bits)
             mpsim_optim_init(&o, (mpsim_optim_algorithm)(k / 3), v);
             o.store = (uint8_t)(k % 3);
             o.param = o.state = *optim_format(o.store == MPSIM_STORE_NEAREST ? B32 : BF16);
-            if (mpsim_optim_check(&o) != MPSIM_OK)
+            if (mpsim_optim_check(&o) != MPSIM_OK || mpsim_optim_traits_of(o.algorithm)->factors)
                 continue;
             arrays whole, split;
             optim_fill(&whole, &o, BF16, BF16, 0, &random);

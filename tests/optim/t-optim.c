@@ -15,7 +15,7 @@ enum { TAIL = 7 };
 
 typedef struct comparison {
     const sequence *s;
-    int adam;
+    int family;
     size_t n;
     unsigned alternatives, left;
     uint8_t dead[ALTERNATIVES];
@@ -51,18 +51,12 @@ static void compare_alternative(comparison *c, plan *q, const arrays *before, co
                                 const mpsim_rng *rng)
 {
     memset(q->pick, 0, sizeof q->pick);
-    if (c->adam)
-        c->s->adam_scalars(q);
-    else
-        c->s->sgd_scalars(q);
+    c->s->of[c->family].scalars(q);
     for (size_t i = 0; i < c->n; i++) {
         const uint32_t word = mpsim_rng_word(rng->seed, rng->stream, rng->index + i);
         const element in = element_of(before, i, word);
         element e = in;
-        if (c->adam)
-            c->s->adam(q, &e);
-        else
-            c->s->sgd(q, &e);
+        c->s->of[c->family].step(q, &e);
         c->values++;
         if (differs(e.p, after->p[i]) || differs(e.m, after->m[i]) || differs(e.v, after->v[i]) ||
             differs(e.x, after->x[i]) || differs(e.k, after->k[i])) {
@@ -118,8 +112,7 @@ static void compare_all(comparison *c, mpsim_optim_algorithm algorithm, uint64_t
         if (strncmp(v->name, "optimi", 6) == 0 && o.dampening != 0)
             o.dampening = o.momentum; /* a switch there */
         /* Operation by operation on CPU torch has one format, and nothing is recorded of two. */
-        if (formats[0] != formats[1] && (c->s->adam == aten_adam || c->s->adam == optimi_adam) &&
-            strstr(v->name, "cpu"))
+        if (formats[0] != formats[1] && c->s->on_tensors && strstr(v->name, "cpu"))
             continue;
         if (mpsim_optim_check(&o) == MPSIM_OK)
             for (size_t i = 0; i < test_scaled(1) && c->left > 0; i++)
@@ -127,13 +120,10 @@ static void compare_all(comparison *c, mpsim_optim_algorithm algorithm, uint64_t
     }
 }
 
-static void compare_family(const sequence *s, int adam, size_t n, uint64_t *random)
+static void compare_family(const sequence *s, int family, size_t n, uint64_t *random)
 {
-    comparison c = {.s = s, .adam = adam, .n = n};
-    c.alternatives = adam ? s->adam_alternatives : s->sgd_alternatives;
-    if (n == TAIL && !strstr(s->variant, "default") &&
-        (adam ? s->adam == aten_adam || s->adam == optimi_adam
-              : s->sgd == aten_sgd || s->sgd == optimi_sgd))
+    comparison c = {.s = s, .family = family, .n = n, .alternatives = s->of[family].alternatives};
+    if (n == TAIL && !strstr(s->variant, "default") && s->on_tensors)
         c.alternatives *= FMA_ALL + 1;
     c.left = c.alternatives;
     ck_assert_uint_le(c.alternatives, ALTERNATIVES);
@@ -142,10 +132,10 @@ static void compare_family(const sequence *s, int adam, size_t n, uint64_t *rand
     const mpsim_optim_variant *v = mpsim_optim_variant_find(s->variant);
     ck_assert_msg(v != NULL, "no variant %s", s->variant);
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
-        if ((v->algorithms >> a & 1) && (a != MPSIM_OPTIM_SGD) == adam)
+        if ((v->algorithms >> a & 1) && mpsim_optim_traits_of(a)->family == family)
             compare_all(&c, (mpsim_optim_algorithm)a, random);
     printf("# %s %s%s: %" PRIu64 " configurations, %" PRIu64 " elements, %u of %u alternatives:",
-           s->variant, adam ? "adam" : "sgd", n == TAIL ? " tail" : "", c.configurations,
+           s->variant, mpsim_optim_name((mpsim_optim_algorithm)family), n == TAIL ? " tail" : "", c.configurations,
            c.values, c.left, c.alternatives);
     for (unsigned i = 0, shown = 0; i < c.alternatives && shown < 6; i++)
         if (!c.dead[i]) {
@@ -161,11 +151,10 @@ START_TEST(bits_are_the_sequence_of_operations)
 {
     uint64_t random = test_seed() + (uint64_t)_i;
     const int cpu = strstr(sequences[_i].variant, "cpu") != NULL;
-    compare_family(&sequences[_i], 1, cpu ? VECTOR : VECTOR / 2, &random);
-    compare_family(&sequences[_i], 0, cpu ? VECTOR : VECTOR / 2, &random);
-    if (cpu) {
-        compare_family(&sequences[_i], 1, TAIL, &random);
-        compare_family(&sequences[_i], 0, TAIL, &random);
+    for (int family = 0; family < MPSIM_OPTIM_ALGORITHMS; family++) {
+        compare_family(&sequences[_i], family, cpu ? VECTOR : VECTOR / 2, &random);
+        if (cpu)
+            compare_family(&sequences[_i], family, TAIL, &random);
     }
 }
 END_TEST

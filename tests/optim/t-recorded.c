@@ -1,6 +1,6 @@
-/* t-recorded.c -- optimizer steps against what torch, optimi and torchao did.
+/* t-recorded.c -- optimizer steps against what torch, optimi, torchao and lion-pytorch did.
  *
- * data/vectors/optim and data/vectors/optim-lowp hold parameters and states step by step; their
+ * data/vectors/optim, optim-lowp and optim-lion hold parameters and states step by step; their
  * READMEs say how they were recorded and in which order everything is rounded. Every run, stored or
  * named as equal to a stored one, is repeated by the variant that claims it: bit for bit, NaN
  * payloads aside. Trainings and published figures: t-training.c, t-figures.c. */
@@ -229,7 +229,7 @@ START_TEST(other_variants_differ)
 }
 END_TEST
 
-/* ---- optimi and torchao ---- */
+/* ---- optimi, torchao and lion-pytorch ---- */
 
 /* optimi has options of its own: a decay that is decoupled in SGD, a decay that does not depend on
  * lr, a momentum buffer that starts as the gradient. The caller can do each of them. */
@@ -338,6 +338,8 @@ static const struct {
      repeat_optimi, 2},
     {"data/vectors/optim-lowp/torchao.safetensors", 0, "torchao", repeat_torchao, 9},
     {"data/vectors/optim-lowp/torchao-default.safetensors", 0, "torchao-cpu", repeat_torchao, 3},
+    {"data/vectors/optim-lion/lion.safetensors", 0, "lion-pytorch-cpu", repeat_torch, 6},
+    {"data/vectors/optim-lion/lion-default.safetensors", 0, "lion-pytorch-cpu-default", repeat_torch, 6},
 };
 enum { LOWP_ROWS = sizeof lowp_rows / sizeof lowp_rows[0] };
 

@@ -188,9 +188,11 @@ static void step(oracle_decoder *d, size_t i, double in_optimizer)
     o.param = l->in->kept;
     o.state = l->in->state;
     o.grad_scale = in_optimizer;
-    const int adam = o.algorithm != MPSIM_OPTIM_SGD;
+    const int adam = o.algorithm == MPSIM_OPTIM_ADAM || o.algorithm == MPSIM_OPTIM_ADAMW;
+    const int has_m = o.algorithm != MPSIM_OPTIM_SGD || o.momentum != 0;
     const oracle_step_of t = {.n = count(&p->ready), .p = p->kept.v, .g = p->ready.v,
-                              .m = adam || o.momentum != 0 ? p->m.v : NULL, .v = adam ? p->v.v : NULL,
+                              .m = has_m ? p->m.v : NULL,
+                              .v = adam ? p->v.v : NULL,
                               .k = o.store == MPSIM_STORE_KAHAN ? kahan->v : NULL,
                               .rng = {.seed = d->base.run->settings.seed,
                                       .stream = oracle_stream_of_step(&d->base, p->name)}};

@@ -75,7 +75,8 @@ static size_t entries_of(const oracle_decoder *d, const layer *l, entry *e)
     size_t n = entries_of_layer(d, l, e);
     const train_plan *plan = d->base.plan;
     const decoder_layer *m = &d->more[decoder_index(d, l)];
-    const int adam = plan->optimizer.algorithm != MPSIM_OPTIM_SGD;
+    const int adam = plan->optimizer.algorithm == MPSIM_OPTIM_ADAM || plan->optimizer.algorithm == MPSIM_OPTIM_ADAMW;
+    const int has_m = plan->optimizer.algorithm != MPSIM_OPTIM_SGD || plan->optimizer.momentum != 0;
     for (int k = 0; k < 2; k++) {
         const parameter *p = &l->p[k];
         const int two = plan->master != TRAIN_NO_MASTER && p->kept.f != p->stored.f;
@@ -85,7 +86,7 @@ static size_t entries_of(const oracle_decoder *d, const layer *l, entry *e)
                              {"wgrad.micro", p->name, &m->micro[k]},
                              {"grad", p->name, &p->ready},
                              {"master", p->name, two ? &p->kept : NULL},
-                             {"opt.m", p->name, adam || plan->optimizer.momentum != 0 ? &p->m : NULL},
+                             {"opt.m", p->name, has_m ? &p->m : NULL},
                              {"opt.v", p->name, adam ? &p->v : NULL},
                              {"kahan", p->name, kahan ? &m->kahan[k] : NULL}};
         if (p->exists)

@@ -5,11 +5,13 @@
 
 #include <stdlib.h>
 
-/* Which of a variant's alternatives is meant, of Adam and SGD: what optim/t-optim finds. */
+/* Which of a variant's alternatives is meant, by family: what optim/t-optim finds. */
 static const struct {
     const char *variant;
-    unsigned adam, sgd;
-} chosen[] = {{"apex", 1, 7}, {"torchao", 34, 0}, {"optimi", 0, 1}};
+    unsigned of[MPSIM_OPTIM_ALGORITHMS];
+} chosen[] = {{"apex", {[MPSIM_OPTIM_ADAM] = 1, [MPSIM_OPTIM_SGD] = 7}},
+              {"torchao", {[MPSIM_OPTIM_ADAM] = 34}},
+              {"optimi", {[MPSIM_OPTIM_SGD] = 1}}};
 
 static int shape_of(const char *name)
 {
@@ -27,30 +29,30 @@ static const sequence *sequence_of(const char *name)
     abort();
 }
 
-static unsigned alternative(const char *name, const sequence *s, int adam)
+static unsigned alternative(const char *name, const sequence *s, int family)
 {
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
         if (strcmp(chosen[i].variant, name) == 0)
-            return adam ? chosen[i].adam : chosen[i].sgd;
-    if ((adam ? s->adam_alternatives : s->sgd_alternatives) != 1)
+            return chosen[i].of[family];
+    if (s->of[family].alternatives != 1)
         abort();
     return 0;
 }
 
 void oracle_optim(const mpsim_optim *o, uint64_t step, const oracle_step_of *t)
 {
-    const int adam = o->algorithm != MPSIM_OPTIM_SGD;
+    const int family = family_of(o);
     const sequence *s = sequence_of(o->variant->name);
     plan q = {.o = o, .s = s, .step = step, .pf = shape_of(o->param.name), .sf = shape_of(o->state.name),
-              .alt = alternative(o->variant->name, s, adam)};
+              .alt = alternative(o->variant->name, s, family)};
     if (o->amsgrad)
         abort();
-    (adam ? s->adam_scalars : s->sgd_scalars)(&q);
+    s->of[family].scalars(&q);
     for (size_t i = 0; i < t->n; i++) {
         element e = {.p = (double)t->p[i], .g = (double)t->g[i], .m = t->m ? (double)t->m[i] : 0,
                      .v = t->v ? (double)t->v[i] : 0, .k = t->k ? (double)t->k[i] : 0,
                      .random = mpsim_rng_word(t->rng.seed, t->rng.stream, t->rng.index + i)};
-        (adam ? s->adam : s->sgd)(&q, &e);
+        s->of[family].step(&q, &e);
         t->p[i] = (float)e.p;
         if (t->m)
             t->m[i] = (float)e.m;

@@ -23,12 +23,19 @@ typedef struct element {
 typedef struct plan plan;
 typedef struct sequence {
     const char *variant;
-    unsigned adam_alternatives, sgd_alternatives; /* 0: not known by this oracle          */
-    void (*adam_scalars)(plan *q);
-    void (*adam)(const plan *q, element *e);
-    void (*sgd_scalars)(plan *q);
-    void (*sgd)(const plan *q, element *e);
+    int on_tensors; /* operation by operation on tensors: what a CPU's tail contracts is open */
+    struct {
+        unsigned alternatives; /* 0: not known by this oracle */
+        void (*scalars)(plan *q);
+        void (*step)(const plan *q, element *e);
+    } of[MPSIM_OPTIM_ALGORITHMS]; /* by the first algorithm of a family: SGD, Adam, Lion */
 } sequence;
+
+/* The family of an algorithm: AdamW is Adam but for decay. */
+static inline int family_of(const mpsim_optim *o)
+{
+    return o->algorithm == MPSIM_OPTIM_ADAMW ? MPSIM_OPTIM_ADAM : o->algorithm;
+}
 
 /* What a step needs beside the element; `pick` are the digits of alt. */
 struct plan {
@@ -46,7 +53,7 @@ struct plan {
 
 static inline int decoupled(const plan *q)
 {
-    return q->o->algorithm == MPSIM_OPTIM_ADAMW;
+    return q->o->algorithm == MPSIM_OPTIM_ADAMW || q->o->algorithm == MPSIM_OPTIM_LION;
 }
 
 static inline int decays(const plan *q)
@@ -267,6 +274,32 @@ static inline void capturable_cast(plan *q)
         q->bc2s = to(q->sf, q->bc2s);
         q->eps = to(q->sf, q->eps);
     }
+}
+
+/* torch.sign: +0 of either zero and of a NaN. */
+static inline double sign_of(double x)
+{
+    return x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+
+/* lion-pytorch, always with decay: p *= 1 - lr wd; p -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g. */
+static inline void lion_scalars(plan *q)
+{
+    const mpsim_optim *o = q->o;
+    (void)aten_kind(q, SGD_KINDS);
+    q->decay = scalar(q, OF_MUL, q->pf, sub(B64, 1, mul(B64, o->lr, o->weight_decay)));
+    q->b1 = scalar(q, OF_MUL, q->sf, o->beta1);
+    q->b2 = scalar(q, OF_MUL, q->sf, o->beta2);
+    q->w1 = scalar(q, OF_ADD, q->sf, sub(B64, 1, o->beta1));
+    q->w2 = scalar(q, OF_ADD, q->sf, sub(B64, 1, o->beta2));
+    q->lr = scalar(q, OF_ADD, q->pf, -o->lr);
+}
+
+static inline void lion(const plan *q, element *e)
+{
+    const double u = aten_add(q, q->sf, aten_mul(q->sf, e->m, q->b1), e->g, q->w1);
+    e->p = aten_add(q, q->pf, aten_mul(q->pf, e->p, q->decay), sign_of(u), q->lr);
+    e->m = aten_add(q, q->sf, aten_mul(q->sf, e->m, q->b2), e->g, q->w2);
 }
 
 /* Capturable: the bias corrections are binary32 tensors. Open: the base of the power, where it is

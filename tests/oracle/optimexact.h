@@ -6,7 +6,7 @@
 
 static inline int is_adam(const mpsim_optim *o)
 {
-    return o->algorithm != MPSIM_OPTIM_SGD;
+    return family_of(o) == MPSIM_OPTIM_ADAM;
 }
 
 typedef struct exact {
@@ -93,6 +93,17 @@ static inline void exact_adam(const mpsim_optim *o, uint64_t step, const element
     mpfr_div(w->u, w->u, w->v, MPFR_RNDN);
 }
 
+/* The sign of the interpolation, of which the sum of its terms may leave nothing. */
+static inline void exact_lion(const mpsim_optim *o, double m, exact *y, work *w)
+{
+    mpfr_set_d(w->m, m, MPFR_RNDN);
+    const double scale = blend(w->v, o->beta1, w->m, NULL, w->g, w), u = mpfr_get_d(w->v, MPFR_RNDN);
+    y->m_scale += blend(w->m, o->beta2, w->m, NULL, w->g, w);
+    y->m = mpfr_get_d(w->m, MPFR_RNDN);
+    y->p_scale = fabs(u) < 0x1p-20 * scale ? 0x1p30 * o->lr : 0; /* either sign may come */
+    mpfr_set_d(w->u, u > 0 ? o->lr : u < 0 ? -o->lr : 0, MPFR_RNDN);
+}
+
 static inline exact exact_step(const mpsim_optim *o, uint64_t step, const element *e)
 {
     work *w = work_get();
@@ -101,18 +112,22 @@ static inline exact exact_step(const mpsim_optim *o, uint64_t step, const elemen
     mpfr_set_d(w->p, e->p, MPFR_RNDN);
     mpfr_set_d(w->g, o->maximize ? -e->g : e->g, MPFR_RNDN);
     mpfr_div_d(w->g, w->g, o->grad_scale, MPFR_RNDN);
-    const int with_g = o->algorithm != MPSIM_OPTIM_ADAMW;
+    const int with_g = o->algorithm != MPSIM_OPTIM_ADAMW && o->algorithm != MPSIM_OPTIM_LION;
     if (with_g)
         y.m_scale = blend(w->g, o->weight_decay, w->p, &one, w->g, w);
     if (is_adam(o))
         exact_adam(o, step, e, &y, w);
+    else if (o->algorithm == MPSIM_OPTIM_LION)
+        exact_lion(o, e->m, &y, w);
     else
         exact_sgd(o, step, e->m, &y, w);
     /* How much of u an error of m_scale makes: u / m. */
     double gain = o->lr;
     if (is_adam(o))
         gain = y.m == 0 ? 0 : fabs(mpfr_get_d(w->u, MPFR_RNDN) / y.m);
-    y.p_scale = fabs(e->p) + fabs(mpfr_get_d(w->u, MPFR_RNDN)) + gain * y.m_scale;
+    if (o->algorithm == MPSIM_OPTIM_LION)
+        gain = 0;
+    y.p_scale += fabs(e->p) + fabs(mpfr_get_d(w->u, MPFR_RNDN)) + gain * y.m_scale;
     mpfr_sub(w->u, w->p, w->u, MPFR_RNDN);
     if (!with_g) {
         mpfr_mul_d(w->p, w->p, o->lr, MPFR_RNDN);

@@ -386,6 +386,15 @@ static inline void ieee_adam(const plan *q, element *e)
     fused_store(q, e, sub(B32, p, u), m, v, x);
 }
 
+static inline void ieee_lion(const plan *q, element *e)
+{
+    const double scaled = scaled_down(q, e->g), g = q->o->maximize ? -scaled : scaled;
+    const double kept = decays(q) ? sub(B32, e->p, mul(B32, q->decay, e->p)) : e->p;
+    const double u = sign_of(add(B32, mul(B32, q->b1, e->m), mul(B32, q->w1, g)));
+    const double m = add(B32, mul(B32, q->b2, e->m), mul(B32, q->w2, g));
+    fused_store(q, e, sub(B32, kept, mul(B32, q->lr, u)), m, e->v, e->x);
+}
+
 static inline void ieee_sgd_scalars(plan *q)
 {
     kernel_sgd_scalars(q); /* every pick is 0 */
@@ -393,35 +402,45 @@ static inline void ieee_sgd_scalars(plan *q)
 
 /* --------------------------------------------------------------------------------- the table */
 
+#define ADAM_AND_SGD_(adams, sgds, adam_scalars, adam, sgd_scalars, sgd) \
+    {[MPSIM_OPTIM_ADAM] = {adams, adam_scalars, adam}, [MPSIM_OPTIM_SGD] = {sgds, sgd_scalars, sgd}}
+#define ADAM_AND_SGD(adams, sgds, ...) ADAM_AND_SGD_(adams, sgds, __VA_ARGS__)
+#define ADAM(alternatives, scalars, step) {[MPSIM_OPTIM_ADAM] = {alternatives, scalars, step}}
+#define LION(alternatives) {[MPSIM_OPTIM_LION] = {alternatives, lion_scalars, lion}}
 #define ATEN aten_adam_scalars, aten_adam, aten_sgd_scalars, aten_sgd
 #define FUSED_F64 fused_f64_scalars, fused_f64, sgd_f64_scalars, kernel_sgd
 #define FUSED_F32 fused_f32_scalars, fused_f32, sgd_f32_scalars, kernel_sgd
 #define OPTIMI optimi_scalars, optimi_adam, optimi_sgd_scalars, optimi_sgd
 static const sequence sequences[] = {
-    {"ieee", 1, 1, ieee_scalars, ieee_adam, ieee_sgd_scalars, kernel_sgd},
-    {"torch", 1, 1, ATEN},
-    {"torch-foreach", 1, 1, ATEN},
-    {"torch-capturable", 48, 0, capturable_scalars, capturable, NULL, NULL},
-    {"torch-cpu", 256, 8, ATEN},
-    {"torch-cpu-default", 256, 8, ATEN},
-    {"torch-cpu-foreach", 256, 8, ATEN},
-    {"torch-cpu-foreach-default", 256, 8, ATEN},
-    {"torch-fused-a", 18, 3, FUSED_F64},
-    {"torch-fused-b", 18, 3, FUSED_F64},
-    {"torch-fused-c", 8, 6, FUSED_F32},
-    {"torch-fused-cpu", 6, 6, fused_cpu_scalars, fused_cpu, sgd_f32_scalars, kernel_sgd},
-    {"torch-fused-cpu-default", 1, 1, fused_cpu_scalars, fused_cpu, ieee_sgd_scalars, kernel_sgd},
-    {"apex", 2, 12, apex_scalars, apex_adam, sgd_apex_scalars, kernel_sgd},
-    {"torchao", 48, 0, torchao_scalars, torchao_adam, NULL, NULL},
-    {"torchao-cpu", 48, 0, torchao_scalars, torchao_adam, NULL, NULL},
-    {"optimi", 2, 2, OPTIMI},
-    {"optimi-cpu", 512, 32, OPTIMI},
-    {"optimi-cpu-default", 512, 32, OPTIMI},
-    {"optimi-cpu-foreach", 512, 32, OPTIMI},
-    {"optimi-cpu-foreach-default", 512, 32, OPTIMI},
-    {"optimi-triton", 192, 0, triton_scalars, triton_adam, NULL, NULL},
-    {"coat", 2, 0, fp8_scalars, coat_adam, NULL, NULL},
-    {"ms-amp", 2, 0, fp8_scalars, msamp_adam, NULL, NULL},
+    {"ieee", 0, {[MPSIM_OPTIM_ADAM] = {1, ieee_scalars, ieee_adam},
+                 [MPSIM_OPTIM_SGD] = {1, ieee_sgd_scalars, kernel_sgd},
+                 [MPSIM_OPTIM_LION] = {1, ieee_scalars, ieee_lion}}},
+    {"torch", 1, ADAM_AND_SGD(1, 1, ATEN)},
+    {"torch-foreach", 1, ADAM_AND_SGD(1, 1, ATEN)},
+    {"torch-capturable", 0, ADAM(48, capturable_scalars, capturable)},
+    {"torch-cpu", 1, ADAM_AND_SGD(256, 8, ATEN)},
+    {"torch-cpu-default", 1, ADAM_AND_SGD(256, 8, ATEN)},
+    {"torch-cpu-foreach", 1, ADAM_AND_SGD(256, 8, ATEN)},
+    {"torch-cpu-foreach-default", 1, ADAM_AND_SGD(256, 8, ATEN)},
+    {"torch-fused-a", 0, ADAM_AND_SGD(18, 3, FUSED_F64)},
+    {"torch-fused-b", 0, ADAM_AND_SGD(18, 3, FUSED_F64)},
+    {"torch-fused-c", 0, ADAM_AND_SGD(8, 6, FUSED_F32)},
+    {"torch-fused-cpu", 0, ADAM_AND_SGD(6, 6, fused_cpu_scalars, fused_cpu, sgd_f32_scalars, kernel_sgd)},
+    {"torch-fused-cpu-default", 0, ADAM_AND_SGD(1, 1, fused_cpu_scalars, fused_cpu, ieee_sgd_scalars, kernel_sgd)},
+    {"apex", 0, ADAM_AND_SGD(2, 12, apex_scalars, apex_adam, sgd_apex_scalars, kernel_sgd)},
+    {"torchao", 0, ADAM(48, torchao_scalars, torchao_adam)},
+    {"torchao-cpu", 0, ADAM(48, torchao_scalars, torchao_adam)},
+    {"optimi", 1, ADAM_AND_SGD(2, 2, OPTIMI)},
+    {"optimi-cpu", 1, ADAM_AND_SGD(512, 32, OPTIMI)},
+    {"optimi-cpu-default", 1, ADAM_AND_SGD(512, 32, OPTIMI)},
+    {"optimi-cpu-foreach", 1, ADAM_AND_SGD(512, 32, OPTIMI)},
+    {"optimi-cpu-foreach-default", 1, ADAM_AND_SGD(512, 32, OPTIMI)},
+    {"optimi-triton", 0, ADAM(192, triton_scalars, triton_adam)},
+    {"lion-pytorch", 1, LION(1)},
+    {"lion-pytorch-cpu", 1, LION(8)},
+    {"lion-pytorch-cpu-default", 1, LION(8)},
+    {"coat", 0, ADAM(2, fp8_scalars, coat_adam)},
+    {"ms-amp", 0, ADAM(2, fp8_scalars, msamp_adam)},
 };
 enum { SEQUENCES = sizeof sequences / sizeof sequences[0], ALTERNATIVES = 512 * (FMA_ALL + 1) };
 

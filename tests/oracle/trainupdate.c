@@ -219,15 +219,15 @@ static size_t entries_of(oracle_train *o, layer *l, entry *e)
     memcpy(e, own, sizeof own);
     for (int k = 0; k < 2; k++) {
         const parameter *p = &l->p[k];
-        const int adam = o->plan->optimizer.algorithm != MPSIM_OPTIM_SGD;
-        const int momentum = adam || o->plan->optimizer.momentum != 0;
+        const int adam = o->plan->optimizer.algorithm == MPSIM_OPTIM_ADAM || o->plan->optimizer.algorithm == MPSIM_OPTIM_ADAMW;
+        const int has_m = o->plan->optimizer.algorithm != MPSIM_OPTIM_SGD || o->plan->optimizer.momentum != 0;
         const int two = o->plan->master != TRAIN_NO_MASTER && p->kept.f != p->stored.f;
         const matrix *const master = two ? &p->kept : NULL;
         e[n++] = (entry){"weight", p->name, &p->stored};
         e[n++] = (entry){"wgrad", p->name, &p->grad};
         e[n++] = (entry){"grad", p->name, &p->ready};
         e[n++] = (entry){"master", p->name, master};
-        e[n++] = (entry){"opt.m", p->name, momentum ? &p->m : NULL};
+        e[n++] = (entry){"opt.m", p->name, has_m ? &p->m : NULL};
         e[n++] = (entry){"opt.v", p->name, adam ? &p->v : NULL};
     }
     return n;

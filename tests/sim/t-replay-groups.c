@@ -451,7 +451,7 @@ static const struct damage {
     {"mpsim.grad_clip", "-1", "mpsim.grad_clip is not a number"},
     {"mpsim.grad_clip_value", "-0.5", "mpsim.grad_clip_value is not a number"},
     {"mpsim.grad_norm", "?", "mpsim.grad_norm is not a number"},
-    {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"lion\"}]", "'lion'"},
+    {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"lamb\"}]", "'lamb'"},
     {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\"}]", "learning rate"},
     {"mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":-1}]", "lr -1"},
     {"mpsim.tied", "[]", "mpsim.tied is not a JSON object"},

@@ -116,7 +116,7 @@ START_TEST(what_is_missing_is_said)
     refused(plain32, make_with("no-name", "mpsim.optimizer", NULL), "optimizer");
     replay_ok(&r, sgd, make_with("no-name", "mpsim.optimizer", NULL));
     forget(&r);
-    refused(plain32, make_with("odd-name", "mpsim.optimizer", "lion"), "optimizer");
+    refused(plain32, make_with("odd-name", "mpsim.optimizer", "lamb"), "optimizer");
     refused(plain32, make_with("odd-lr", "mpsim.lr", "fast"), "lr");
     refused(plain32, make_with("nan-lr", "mpsim.lr", "nan"), "lr");
     const char *at = made_begin("odd-scale", 1, 0);

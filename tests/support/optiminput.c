@@ -59,9 +59,9 @@ void optim_fill(arrays *a, const mpsim_optim *o, int pf, int sf, int zero_state,
 mpsim_optim_tensor tensor(arrays *a, const mpsim_optim *o, size_t first, size_t n)
 {
     mpsim_optim_tensor t = {a->p + first, a->g + first, NULL, NULL, NULL, NULL, n};
-    if (is_adam(o) || o->momentum != 0)
+    if (family_of(o) != MPSIM_OPTIM_SGD || o->momentum != 0)
         t.m = a->m + first;
-    if (is_adam(o))
+    if (is_adam(o) || o->algorithm == MPSIM_OPTIM_ADAFACTOR)
         t.v = a->v + first;
     if (is_adam(o) && o->amsgrad)
         t.vmax = a->x + first;
@@ -91,9 +91,9 @@ void numbers(mpsim_optim *o, unsigned options, uint64_t *random)
     o->beta2 = PICK(random, 0.999, 0.999, 0.99, 0.95, 0.0, 0.98);
     o->eps = PICK(random, 1e-8, 1e-8, 1e-6, 0.0, 1e-15);
     o->amsgrad = is_adam(o) && (options & 1) != 0;
-    o->nesterov = !is_adam(o) && (options & 1) != 0;
-    o->momentum = !is_adam(o) && (options & 3) != 0 ? PICK(random, 0.9, 0.99, 0.3) : 0;
-    o->dampening = !is_adam(o) && (options & 3) == 2 ? PICK(random, 0.0, 0.1, 0.7) : 0;
+    o->nesterov = family_of(o) == MPSIM_OPTIM_SGD && (options & 1) != 0;
+    o->momentum = family_of(o) == MPSIM_OPTIM_SGD && (options & 3) != 0 ? PICK(random, 0.9, 0.99, 0.3) : 0;
+    o->dampening = family_of(o) == MPSIM_OPTIM_SGD && (options & 3) == 2 ? PICK(random, 0.0, 0.1, 0.7) : 0;
     o->maximize = (options & 4) != 0;
     o->weight_decay = options & 8 ? PICK(random, 1e-2, 0.1, 5e-4) : 0;
     o->grad_scale = options & 16 ? PICK(random, 65536, 0x1.8p10, 45875.2001953125, 7) : 1;

@@ -265,6 +265,41 @@ START_TEST(refused)
 }
 END_TEST
 
+/* An engine as the CUDA one is: what it lacks is told when the training opens, of later plans, too. */
+START_TEST(what_an_engine_lacks_is_refused)
+{
+    char error[TRAIN_ERROR];
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[0]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train_ops ops = *e.ops;
+    e.ops = &ops;
+    ops.name = "device";
+    ops.cuda = 1;
+    ops.muon = NULL;
+    ops.keep = NULL;
+    train_placement *l = &r.plans[0].layers[0];
+    l->muon = 1;
+    mpsim_muon_init(&r.plans[0].muon, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch"));
+    ck_assert_ptr_null(train_open(&r, &e, 0, error));
+    ck_assert_str_eq(error, "device has no Muon, which the cpu has");
+    l->muon = 0;
+    l->states = mpsim_states_find("coat");
+    ck_assert_ptr_null(train_open(&r, &e, 0, error));
+    ck_assert_str_eq(error, "device keeps no moments in few bits (states coat), as the cpu does");
+    l->states = NULL;
+    mpsim_optim_init(&r.plans[0].optimizer, MPSIM_OPTIM_LION, mpsim_optim_variant_find("ieee"));
+    ck_assert_ptr_null(train_open(&r, &e, 0, error));
+    ck_assert_str_eq(error, "device has no Lion, which the cpu has");
+    mpsim_optim_init(&r.plans[0].optimizer, MPSIM_OPTIM_ADAFACTOR, mpsim_optim_variant_find("ieee"));
+    ck_assert_ptr_null(train_open(&r, &e, 0, error));
+    ck_assert_str_eq(error, "device has no Adafactor, which the cpu has");
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
 int main(void)
 {
     TCase *same = test_case("same", 20), *values = test_case("values", 20);
@@ -274,6 +309,7 @@ int main(void)
     tcase_add_test(same, bad_states);
     tcase_add_test(same, fault_is_found);
     tcase_add_test(values, refused);
+    tcase_add_test(values, what_an_engine_lacks_is_refused);
     TCase *const cases[] = {same, values, NULL};
     return test_main("train-run", cases);
 }

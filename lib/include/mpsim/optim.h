@@ -1,6 +1,6 @@
 /* optim.h -- optimizer steps, operation by operation as the frameworks do them.
  *
- * SGD, Adam and AdamW in named variants, which differ in what is rounded, contracted to an FMA or
+ * SGD, Adam, AdamW, Lion and Adafactor in named variants, which differ in what is rounded, contracted to an FMA or
  * computed in binary64. All arrays are binary32 values that are numbers of their format.
  * Needs the default floating-point environment.
  *
@@ -21,10 +21,12 @@ typedef enum mpsim_optim_algorithm {
     MPSIM_OPTIM_SGD,
     MPSIM_OPTIM_ADAM,
     MPSIM_OPTIM_ADAMW,
+    MPSIM_OPTIM_LION,
+    MPSIM_OPTIM_ADAFACTOR,
     MPSIM_OPTIM_ALGORITHMS
 } mpsim_optim_algorithm;
 
-MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw" */
+MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw", "lion", "adafactor" */
 MPSIM_API mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name);
 
 /* What an optimizer can be told: fields of mpsim_optim of these names, numbers first, then flags. */
@@ -36,6 +38,9 @@ typedef enum mpsim_optim_setting {
     MPSIM_OPTIM_BETA1,
     MPSIM_OPTIM_BETA2,
     MPSIM_OPTIM_EPS,
+    MPSIM_OPTIM_BETA2_DECAY,
+    MPSIM_OPTIM_EPS2,
+    MPSIM_OPTIM_D,
     MPSIM_OPTIM_NUMBERS,
     MPSIM_OPTIM_NESTEROV = MPSIM_OPTIM_NUMBERS,
     MPSIM_OPTIM_AMSGRAD,
@@ -52,6 +57,8 @@ enum { MPSIM_OPTIM_M = 1, MPSIM_OPTIM_V = 2, MPSIM_OPTIM_VMAX = 4 };
  * of memory ask instead of its name. */
 typedef struct mpsim_optim_traits {
     const char *name, *title; /* "adamw", "AdamW"                                                 */
+    const char *source;       /* of the algorithm, where it is not torch's documentation; or NULL     */
+    const char *package;      /* what the class that it means is of, as "torch.optim."            */
     uint8_t family;     /* the first algorithm whose step and moments are the same but for decay  */
     uint8_t arrays;     /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
     uint8_t decoupled;  /* 1: decay shrinks the parameter; 0: it is added to the gradient         */
@@ -59,8 +66,9 @@ typedef struct mpsim_optim_traits {
     uint8_t corrects;   /* 1: how many steps were taken enters a step                             */
     uint8_t roots;      /* 1: it takes square roots of v                                          */
     uint8_t cuda;       /* 1: the CUDA engine has it                                              */
+    uint8_t factors;    /* 1: of a matrix it keeps a moment each row and each column, and steps whole tensors */
     uint16_t settings;  /* bit s: has setting s                                                   */
-    double lr, weight_decay, beta1, beta2; /* where nobody says them                              */
+    double lr, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d; /* where nobody says them   */
 } mpsim_optim_traits;
 
 /* mpsim_optim_traits_of -- its row; one with nothing, and no name, for what is no algorithm. */
@@ -115,6 +123,10 @@ typedef struct mpsim_optim_variant {
  *   optimi-cpu, optimi-cpu-default, optimi-cpu-foreach, optimi-cpu-foreach-default
  *                      the same on CPU, as torch-cpu*
  *   optimi-triton      Kahan summation, binary32 but for the parameter
+ *   lion-pytorch, lion-pytorch-cpu, lion-pytorch-cpu-default
+ *                      Lion of lion-pytorch: each operation in the parameter's format, on CUDA and on CPU
+ *   torch-cpu-adafactor, torch-cpu-adafactor-default
+ *                      Adafactor for-loop on CPU with FMA and without, but for the order of sums
  *   coat, ms-amp       AdamW of COAT; Adam and AdamW of MS-AMP (FP8-LM): moments in FP8 by
  *                      mpsim/optimstate.h
  *
@@ -125,6 +137,14 @@ typedef struct mpsim_optim_variant {
  *   Adam:  g = g + wd * p          AdamW: p = p - (lr wd) * p
  *          m = b1 * m + (1 - b1) * g;  v = b2 * v + (1 - b2) * (g * g);  amsgrad: v = max(vmax, v)
  *          p = p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+ *   Lion:  p = p - (lr wd) * p;  u = the sign of b1 * m + (1 - b1) * g, 0 if that is a NaN
+ *          p = p - lr * u;  m = b2 * m + (1 - b2) * g
+ *   Adafactor, of matrices of rows x cols: w = t^beta2_decay
+ *          a = max(eps2, norm(p) / sqrt(n)) * min(lr, 1 / sqrt(t)) in binary64;  p = p * (1 - lr wd)
+ *          m = lerp(m, norm(a row)^2 / cols, w);  v = lerp(v, norm(a column)^2 / rows, w)
+ *          V = m v / max(the mean of m, eps);  of vectors V = v = lerp(v, norm(g)^2, w), norm(g) = |g|
+ *          u = 1 / sqrt(max(V, eps eps)) * g;  p = p - a / max(1, norm(u) / (sqrt(n) d)) * u
+ *          with sums that are exact, rounded to binary64 and, as roots or means, to binary32
  * Steps with wd = 0 (or momentum = 0) leave that out, but for apex and torchao, where Adam adds 0.
  *
  * Square roots and divisions are IEEE's. MKL's square root, which torch's for-loop and foreach take
@@ -141,22 +161,29 @@ typedef struct mpsim_optim {
     uint8_t algorithm; /* mpsim_optim_algorithm                                                   */
     uint8_t store;     /* mpsim_store                                                             */
     uint8_t nesterov, amsgrad, maximize;
-    double lr;           /* SGD, Adam, AdamW: 1e-3                                                */
+    double lr;           /* SGD, Adam, AdamW: 1e-3; Lion 1e-4; Adafactor 1e-2                     */
     double momentum;     /* 0                                                                     */
     double dampening;    /* 0                                                                     */
     double weight_decay; /* 0; AdamW 1e-2                                                         */
-    double beta1, beta2; /* 0.9, 0.999                                                            */
-    double eps;          /* 1e-8                                                                  */
+    double beta1, beta2; /* 0.9, 0.999; Lion 0.9, 0.99                                            */
+    double eps;          /* 1e-8; Adafactor 2^-23, torch's of binary32 (it has bf16's and fp16's for those) */
+    double beta2_decay, eps2, d; /* Adafactor: -0.8, 1e-3, 1; of others not read                  */
+    size_t rows, cols;   /* Adafactor: the last two dimensions of the parameter; 0 and 0: a vector */
     double grad_scale;   /* ieee and torch-fused-* divide gradients by f32 of it, apex multiplies by
                             f32(1 / it); the others have no such option; 1: as they come          */
     mpsim_format param;  /* format of parameter and gradient: binary32, bf16, fp16, ...           */
     mpsim_format state;  /* of momentum buffer and moments                                        */
 } mpsim_optim;
 
-/* mpsim_optim_value -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
+/* mpsim_optim_value, mpsim_optim_set -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
  * of MPSIM_OPTIM_M, V and VMAX. */
 MPSIM_API double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s);
+MPSIM_API void mpsim_optim_set(mpsim_optim *o, mpsim_optim_setting s, double x);
 MPSIM_API unsigned mpsim_optim_arrays(const mpsim_optim *o);
+/* mpsim_optim_elements -- the numbers that one of these arrays holds for a parameter of n elements: n, but where moments
+ * are factored, one each row of a matrix (M; of vectors none) and one each column (V). A step gets arrays of n all the
+ * same, and leaves the rest of them alone. */
+MPSIM_API uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n);
 
 /* mpsim_optim_init -- defaults of torch for the algorithm, in binary32, stored to nearest. */
 MPSIM_API void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a,
@@ -177,7 +204,7 @@ MPSIM_API mpsim_status mpsim_optim_check(const mpsim_optim *o);
 typedef struct mpsim_optim_tensor {
     float *param;        /* numbers of o->param                                                   */
     const float *grad;   /* numbers of o->param, but for fused, apex, torchao and ieee: any       */
-    float *m;            /* SGD with momentum: the buffer; Adam: first moment; else NULL          */
+    float *m;            /* SGD with momentum: the buffer; Adam, Lion: first moment; else NULL    */
     float *v;            /* Adam: second moment                                                   */
     float *vmax;         /* amsgrad                                                               */
     float *kahan;        /* MPSIM_STORE_KAHAN: compensation, in o->param, 0 at first              */

@@ -153,6 +153,7 @@ typedef struct train_update {
     const mpsim_optim *optim;
     uint64_t step;
     const mpsim_rng *rng; /* of stochastic rounding: element i takes index rng->index + i; or NULL */
+    const mpsim_states *states; /* in which its arrays are kept after the step (keep); or NULL      */
 } train_update;
 
 /* One of a list that an operation works through at once: no y is what another one reads or writes. */
@@ -189,6 +190,7 @@ typedef struct train_engine train_engine;
 
 typedef struct train_ops {
     const char *name; /* "cpu", "cuda" */
+    uint8_t cuda; /* 1: of optimizers it has those whose row says cuda */
 
     /* tensors: x->format, rows and cols are set; data becomes zeros, inverse 1 */
     int (*alloc)(train_engine *e, train_tensor *x);
@@ -280,6 +282,13 @@ typedef struct train_ops {
      * if asked to */
     int (*optim)(train_engine *e, const train_update *list, size_t n, uint64_t *updates,
                  uint64_t *lost);
+    /* NULL of an engine that has it not; trainings that need it are refused there. muon: a step of mpsim/muon.h from
+     * u's gradient, divided by grad_scale and rounded to the parameter's format, with u->m as its buffer; counted as
+     * optim is. keep: the arrays (NULL: none) of a parameter become what states store of them (mpsim_states_apply,
+     * mpsim_state_quantise); vmax as v */
+    int (*muon)(train_engine *e, const train_update *u, const mpsim_muon *o, uint64_t *updates, uint64_t *lost);
+    int (*keep)(train_engine *e, const mpsim_states *s, train_tensor *kept, train_tensor *m, train_tensor *v,
+                train_tensor *vmax);
     /* ---- transformers: mpsim/transformer.h; counts are of what is rounded to the result's format ---- */
 
     /* y = RN(y's format, a + b), one shape; y may be a or b */

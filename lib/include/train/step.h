@@ -45,7 +45,8 @@ typedef struct train_placement { /* of one layer */
     uint32_t promote;  /* depth of a block, of recipes with one-byte elements: their codes are
                           multiplied, and sums leave the tensor core with their scales after so
                           many products; 0: what code and scale stand for, as bf16 numbers       */
-    const mpsim_states *states; /* in which moments are kept in few bits: replays; NULL: as `state` says */
+    uint32_t muon;     /* 1: the weight is stepped by Muon; trainings                            */
+    const mpsim_states *states; /* in which moments are kept in few bits; NULL: as `state` says  */
 } train_placement;
 
 /* ---- from gradients to the optimizer ---- */
@@ -105,6 +106,9 @@ extern const char train_norm_name[];
 /* train_optim_of -- a plan's optimizer for the parameters of a layer: what has 23 bits of mantissa
  * is stored to nearest, whatever the plan says. */
 mpsim_optim train_optim_of(const mpsim_optim *o, const train_placement *l);
+
+/* train_state_format -- of the moments of a parameter of n elements while a step runs. */
+const mpsim_format *train_state_format(const train_placement *l, uint64_t n);
 
 /* train_needs -- the arrays that an optimizer has beside a parameter of format `kept`. */
 enum {

@@ -325,6 +325,7 @@ typedef struct train_plan {
     train_master master;
     mpsim_scaler_config scaler;
     mpsim_optim optimizer;       /* param, state and grad_scale are set by the trainer            */
+    mpsim_muon muon;             /* of layers that say so                                         */
     mpsim_clip_rule clip;
     double max_norm;
     int delayed;                 /* 1: FP8 scales are those of older steps, by `history`: recipes
@@ -342,6 +343,9 @@ typedef struct train_run {
     const train_text *text; /* of transformers; NULL: the bundled one. Not written: its name and digest are
                                settings, and must be those                                       */
 } train_run;
+
+/* train_schedule -- what the learning rates of a step are multiplied by. */
+double train_schedule(const train_settings *s, uint64_t step);
 
 /* Another plan: parameters are rounded to its kept formats, moments to its state formats,
  * nearest-even; ages and the optimizer's arrays go on; the scaler goes on if its configuration is

@@ -133,7 +133,7 @@ static size_t reference_step(const mpsim_reference *r, const mpsim_reference_arr
 {
     enum { LANES = V_LANES / 2 };
     const mpsim_optim o = *r->o;
-    const mpsim_reference job = {&o, r->step, r->bc1, r->bc2, r->arrays, r->decoupled};
+    const mpsim_reference job = {&o, r->step, r->bc1, r->bc2, r->arrays, r->decoupled, r->family};
     const mpsim_reference_arrays at = *a;
     const int adam = r->arrays & MPSIM_OPTIM_V, has_m = r->arrays & MPSIM_OPTIM_M, decoupled = r->decoupled;
     const vf64 zero = v_f64(0), decay = v_f64(o.lr * o.weight_decay);

@@ -37,6 +37,9 @@ typedef struct mpsim_reference_arrays {
     const double *g;
 } mpsim_reference_arrays;
 
+/* One of whole tensors. */
+void mpsim_adafactor_reference(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
+
 typedef size_t mpsim_reference_function(const mpsim_reference *r, const mpsim_reference_arrays *a,
                                         size_t n);
 

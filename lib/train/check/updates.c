@@ -78,6 +78,31 @@ static int optim(train_engine *e, const train_update *list, size_t n, uint64_t *
     return bad ? -1 : e->own->optim(e, list, n, updates, lost);
 }
 
+static int muon(train_engine *e, const train_update *u, const mpsim_muon *o, uint64_t *updates, uint64_t *lost)
+{
+    const mpsim_status s = mpsim_muon_check(o);
+    if (s)
+        return check_fail(e, "muon: %s", mpsim_status_string(s));
+    if (!u->m)
+        return check_fail(e, "muon: the buffer is missing");
+    const train_tensor *const p = u->param;
+    return check_tensor(e, "muon", p) || check_shape(e, "muon", u->grad, p->rows, p->cols) ||
+                   check_formats(e, "muon", p->format, &o->param) || check_shape(e, "muon", u->m, p->rows, p->cols) ||
+                   check_formats(e, "muon", u->m->format, &o->param)
+               ? -1
+               : e->own->muon(e, u, o, updates, lost);
+}
+
+static int keep(train_engine *e, const mpsim_states *s, train_tensor *kept, train_tensor *m, train_tensor *v,
+                train_tensor *vmax)
+{
+    const train_tensor *const all[] = {m, v, vmax};
+    int bad = check_tensor(e, "keep", kept);
+    for (size_t i = 0; i < 3 && !bad; i++)
+        bad = all[i] && check_shape(e, "keep", all[i], kept->rows, kept->cols);
+    return bad ? -1 : e->own->keep(e, s, kept, m, v, vmax);
+}
+
 /* ---- sums over ranks ---- */
 
 enum { RANKS = 1 << 16 };
@@ -108,5 +133,7 @@ void check_updates(train_ops *to)
     to->norm = norm;
     to->scale = scale;
     to->optim = optim;
+    to->muon = to->muon ? muon : NULL; /* an engine may lack these */
+    to->keep = to->keep ? keep : NULL;
     to->reduce = reduce;
 }

@@ -2,6 +2,7 @@
 #include "cpu.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- gradients ---- */
@@ -63,6 +64,7 @@ typedef struct update {
     uint64_t step;
     mpsim_optim_tensor t;
     const mpsim_rng *rng;
+    const mpsim_states *states;
     int counting;
     mpsim_status status[CPU_PIECES];
     uint64_t updates[CPU_PIECES], lost[CPU_PIECES];
@@ -86,22 +88,26 @@ static double *widen(double *y, const float *x, size_t n)
     return x ? y : NULL;
 }
 
+/* Of the elements of a step that is counted. */
+typedef struct room {
+    double *param, *grad, *m, *v, *vmax;
+    float *before, *kahan;
+    unsigned char *moves;
+} room;
+
 /* moves[i]: the same step in binary64 changes the parameter. */
-static mpsim_status reference(const update *u, const mpsim_optim_tensor *t, unsigned char *moves)
+static mpsim_status reference(const update *u, const mpsim_optim_tensor *t, const room *w)
 {
-    double param[SOME], grad[SOME], m[SOME], v[SOME], vmax[SOME];
     const mpsim_status s = mpsim_optim_reference(
-        u->o, u->step, widen(param, t->param, t->n), widen(grad, t->grad, t->n),
-        widen(m, t->m, t->n), widen(v, t->v, t->n), widen(vmax, t->vmax, t->n), t->n);
+        u->o, u->step, widen(w->param, t->param, t->n), widen(w->grad, t->grad, t->n),
+        widen(w->m, t->m, t->n), widen(w->v, t->v, t->n), widen(w->vmax, t->vmax, t->n), t->n);
     for (size_t i = 0; !s && i < t->n; i++)
-        moves[i] = param[i] != (double)t->param[i];
+        w->moves[i] = w->param[i] != (double)t->param[i];
     return s;
 }
 
-static mpsim_status some_elements(update *u, size_t piece, size_t first, size_t n)
+static mpsim_status step_elements(update *u, size_t piece, size_t first, size_t n, const room *w)
 {
-    unsigned char moves[SOME];
-    float before[SOME], kahan[SOME];
     const mpsim_optim_tensor t = part_of(&u->t, first, n);
     mpsim_rng rng = {0, 0, 0};
     if (u->rng) {
@@ -109,19 +115,43 @@ static mpsim_status some_elements(update *u, size_t piece, size_t first, size_t 
         rng.index += first;
     }
     if (u->counting) {
-        const mpsim_status s = reference(u, &t, moves);
+        const mpsim_status s = reference(u, &t, w);
         if (s)
             return s;
-        memcpy(before, t.param, n * sizeof *before);
+        memcpy(w->before, t.param, n * sizeof *w->before);
         if (t.kahan)
-            memcpy(kahan, t.kahan, n * sizeof *kahan);
+            memcpy(w->kahan, t.kahan, n * sizeof *w->kahan);
     }
-    const mpsim_status s = mpsim_optim_step(u->o, u->step, &t, u->rng ? &rng : NULL);
+    mpsim_status s = mpsim_optim_step(u->o, u->step, &t, u->rng ? &rng : NULL);
+    if (!s && u->states)
+        s = cpu_keep_values(u->states, t.param, t.m, t.v, t.vmax, n);
     for (size_t i = 0; !s && u->counting && i < n; i++) {
-        const int stays = t.param[i] == before[i] && (!t.kahan || t.kahan[i] == kahan[i]);
-        u->updates[piece] += moves[i];
-        u->lost[piece] += moves[i] && stays ? 1 : 0;
+        const int stays = t.param[i] == w->before[i] && (!t.kahan || t.kahan[i] == w->kahan[i]);
+        u->updates[piece] += w->moves[i];
+        u->lost[piece] += w->moves[i] && stays ? 1 : 0;
     }
+    return s;
+}
+
+static mpsim_status some_elements(update *u, size_t piece, size_t first, size_t n)
+{
+    double param[SOME], grad[SOME], m[SOME], v[SOME], vmax[SOME];
+    float before[SOME], kahan[SOME];
+    unsigned char moves[SOME];
+    const room w = {param, grad, m, v, vmax, before, kahan, moves};
+    return step_elements(u, piece, first, n, &w);
+}
+
+/* Of an optimizer that steps tensors as a whole, and of arrays that are stored in blocks. */
+static mpsim_status all_elements(update *u)
+{
+    const size_t n = u->counting ? u->t.n : 1;
+    double *wide = malloc((n ? n : 1) * (5 * sizeof *wide + 2 * sizeof(float) + 1));
+    float *narrow = (float *)(wide + 5 * n);
+    const room w = {wide, wide + n, wide + 2 * n, wide + 3 * n, wide + 4 * n, narrow, narrow + n,
+                    (unsigned char *)(narrow + 2 * n)};
+    const mpsim_status s = wide ? step_elements(u, 0, 0, u->t.n, &w) : MPSIM_ENOMEM;
+    free(wide);
     return s;
 }
 
@@ -135,11 +165,14 @@ static void some_pieces(void *job, size_t piece, size_t first, size_t n)
 
 static int optim_one(train_engine *e, const train_update *u, uint64_t *updates, uint64_t *lost)
 {
-    update all = {.o = u->optim, .step = u->step, .rng = u->rng, .counting = updates || lost,
+    update all = {.o = u->optim, .step = u->step, .rng = u->rng, .states = u->states, .counting = updates || lost,
                   .t = {.param = cpu_values(u->param), .grad = cpu_values(u->grad),
                         .m = optional(u->m), .v = optional(u->v), .vmax = optional(u->vmax),
                         .kahan = optional(u->kahan), .n = cpu_size(u->param)}};
-    cpu_pieces(e, all.t.n, SOME, 1, some_pieces, &all);
+    if (u->states || mpsim_optim_traits_of(u->optim->algorithm)->factors)
+        all.status[0] = all_elements(&all);
+    else
+        cpu_pieces(e, all.t.n, SOME, 1, some_pieces, &all);
     for (size_t i = 0; i < CPU_PIECES; i++) {
         if (all.status[i])
             return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)u->step,

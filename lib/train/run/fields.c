@@ -72,7 +72,10 @@ static const train_field optim_fields[] = {
     {"weight_decay", F64, AT(mpsim_optim, weight_decay), 0, NULL},
     {"beta1", F64, AT(mpsim_optim, beta1), 0, NULL},
     {"beta2", F64, AT(mpsim_optim, beta2), 0, NULL},
-    {"eps", F64, AT(mpsim_optim, eps), 0, NULL}};
+    {"eps", F64, AT(mpsim_optim, eps), 0, NULL},
+    {"beta2_decay", SPARE, AT(mpsim_optim, beta2_decay), 0, NULL},
+    {"eps2", SPARE, AT(mpsim_optim, eps2), 0, NULL},
+    {"d", SPARE, AT(mpsim_optim, d), 0, NULL}};
 
 static const char *const amax_words[] = {"max", "most-recent", NULL};
 static const char *const delayed_words[] = {"bulk", "legacy", "python", NULL};
@@ -100,7 +103,27 @@ static const train_field layer_fields[] = {
     {"weight.recipe", RECIPE, ROW(TRAIN_WEIGHT), 0, NULL},
     {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL},
     {"hadamard", DEPTH, AT(train_placement, hadamard), 0, NULL},
-    {"promote", DEPTH, AT(train_placement, promote), 0, NULL}};
+    {"promote", DEPTH, AT(train_placement, promote), 0, NULL},
+    {"muon", DEPTH, AT(train_placement, muon), 0, NULL},
+    {"states", STATES, AT(train_placement, states), 0, NULL}};
+
+static const char *const form_words[] = {"torch", "keller", NULL};
+static const char *const scale_words[] = {"original", "match_rms_adamw", "spectral", "none", NULL};
+
+static const train_field muon_fields[] = {
+    {"form", WORD, AT(mpsim_muon, form), 0, form_words},
+    {"adjust_lr", WORD, AT(mpsim_muon, scale), 0, scale_words},
+    {"nesterov", FLAG, AT(mpsim_muon, nesterov), 0, NULL},
+    {"ns_steps", U8, AT(mpsim_muon, steps), 0, NULL},
+    {"lr", F64, AT(mpsim_muon, lr), 0, NULL},
+    {"momentum", F64, AT(mpsim_muon, momentum), 0, NULL},
+    {"weight_decay", F64, AT(mpsim_muon, weight_decay), 0, NULL},
+    {"eps", F64, AT(mpsim_muon, eps), 0, NULL},
+    {"a", F64, AT(mpsim_muon, a), 0, NULL},
+    {"b", F64, AT(mpsim_muon, b), 0, NULL},
+    {"c", F64, AT(mpsim_muon, c), 0, NULL},
+    {"ns_dtype", FORMAT, AT(mpsim_muon, format), 0, NULL},
+    {"model", TEXT, AT(mpsim_muon, model.name), sizeof ((mpsim_model *)0)->name, NULL}};
 
 const char *const train_master_words[] = {"none", "master", "split", NULL};
 
@@ -141,6 +164,7 @@ const train_fields train_decoder_fields = {decoder_fields, COUNT(decoder_fields)
 const train_fields train_optim_fields = {optim_fields, COUNT(optim_fields)};
 const train_fields train_history_fields = {history_fields, COUNT(history_fields)};
 const train_fields train_layer_fields = {layer_fields, COUNT(layer_fields)};
+const train_fields train_muon_fields = {muon_fields, COUNT(muon_fields)};
 const train_fields train_scaler_fields = {scaler_fields, COUNT(scaler_fields)};
 
 /* ---- writing ---- */
@@ -151,15 +175,18 @@ void train_write_value(FILE *out, const train_field *f, const void *base)
     switch ((train_field_type)f->type) {
     case TEXT: fputs(at, out); break;
     case OPTION: fputs(*at ? at : "-", out); break;
+    case U8:
     case FLAG: fprintf(out, "%u", (unsigned)*(const uint8_t *)at); break;
     case DEPTH:
     case U32: fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at); break;
     case U64: fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at); break;
     case I16: fprintf(out, "%d", (int)*(const int16_t *)(const void *)at); break;
+    case SPARE:
     case F64: fprintf(out, "%a", *(const double *)(const void *)at); break;
     case WORD: fputs(f->words[*(const uint8_t *)at], out); break;
     case FORMAT: fputs(((const mpsim_format *)(const void *)at)->name, out); break;
     case RECIPE: fputs((*(const mpsim_block_recipe *const *)(const void *)at)->name, out); break;
+    case STATES: fputs((*(const mpsim_states *const *)(const void *)at)->name, out); break;
     }
 }
 
@@ -168,12 +195,15 @@ int train_is_missing(const train_field *f, const void *base)
     const char *at = (const char *)base + f->offset;
     if (f->type == DEPTH)
         return *(const uint32_t *)(const void *)at == 0;
-    return f->type == RECIPE && !*(const mpsim_block_recipe *const *)(const void *)at;
+    if (f->type == SPARE)
+        return *(const double *)(const void *)at == 0;
+    return (f->type == RECIPE && !*(const mpsim_block_recipe *const *)(const void *)at) ||
+           (f->type == STATES && !*(const mpsim_states *const *)(const void *)at);
 }
 
 int train_may_miss(const train_field *f)
 {
-    return f->type == RECIPE || f->type == DEPTH;
+    return f->type == RECIPE || f->type == DEPTH || f->type == SPARE || f->type == STATES;
 }
 
 /* ---- reading: values ---- */
@@ -244,6 +274,7 @@ int train_read_value(const train_field *f, void *base, const char *text)
 {
     void *at = (char *)base + f->offset;
     const uint64_t max = f->type == FLAG                      ? 1
+                         : f->type == U8                      ? UINT8_MAX
                          : f->type == U32 || f->type == DEPTH ? UINT32_MAX
                                                               : UINT64_MAX;
     uint64_t u = 0;
@@ -253,16 +284,18 @@ int train_read_value(const train_field *f, void *base, const char *text)
     switch ((train_field_type)f->type) {
     case TEXT: return train_read_text(text, at, f->size);
     case OPTION: return train_read_text(strcmp(text, "-") == 0 ? "" : text, at, f->size);
+    case SPARE:
     case F64: return read_number(text, at);
     case FORMAT: return mpsim_format_parse(at, text) ? -1 : 0;
     case RECIPE: return read_recipe(text, at);
+    case STATES: return (*(const mpsim_states **)at = mpsim_states_find(text)) ? 0 : -1;
     case WORD: code = train_read_word(text, f->words, &word); u = word; break;
     case I16: code = read_signed(text, INT16_MAX, &s); break;
     default: code = train_read_integer(text, max, &u);
     }
     if (code)
         return -1;
-    if (f->type == FLAG || f->type == WORD)
+    if (f->type == FLAG || f->type == WORD || f->type == U8)
         *(uint8_t *)at = (uint8_t)u;
     else if (f->type == U32 || f->type == DEPTH)
         *(uint32_t *)at = (uint32_t)u;

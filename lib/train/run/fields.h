@@ -16,7 +16,10 @@ typedef enum train_field_type {
     WORD,
     FORMAT,
     RECIPE, /* may be missing: none */
-    DEPTH   /* of a uint32_t; may be missing: 0 */
+    DEPTH,  /* of a uint32_t; may be missing: 0 */
+    SPARE,  /* of a double; may be missing: 0   */
+    STATES, /* may be missing: none */
+    U8
 } train_field_type;
 
 typedef struct train_field {
@@ -35,7 +38,7 @@ typedef struct train_fields {
 /* Of train_settings, train_decoder, mpsim_optim, mpsim_delayed_config, train_placement and mpsim_scaler_config
  * (whose keys are those of mpsim_scaler_parse, which reads them). */
 extern const train_fields train_settings_fields, train_decoder_fields, train_optim_fields, train_history_fields,
-    train_layer_fields, train_scaler_fields;
+    train_layer_fields, train_scaler_fields, train_muon_fields;
 extern const char *const train_master_words[];
 
 void train_write_value(FILE *out, const train_field *f, const void *base);

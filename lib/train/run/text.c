@@ -21,6 +21,14 @@ static void write_pairs(FILE *out, const train_fields *all, const void *base, ch
     }
 }
 
+static int has_muon(const train_run *r, const train_plan *p)
+{
+    for (size_t i = 0; i < r->n_layers; i++)
+        if (p->layers[i].muon)
+            return 1;
+    return 0;
+}
+
 static void write_plan(const train_run *r, const train_plan *p, FILE *f)
 {
     fprintf(f, "plan %llu\nprecision %s\nmaster %s\nscaler %s", (unsigned long long)p->from,
@@ -37,6 +45,11 @@ static void write_plan(const train_run *r, const train_plan *p, FILE *f)
     for (size_t i = 0; i < r->n_layers; i++) {
         fprintf(f, "layer %s", r->layers[i].name);
         write_pairs(f, &train_layer_fields, &p->layers[i], ' ');
+        fputc('\n', f);
+    }
+    if (has_muon(r, p)) {
+        fprintf(f, "muon %s", p->muon.variant->name);
+        write_pairs(f, &train_muon_fields, &p->muon, ' ');
         fputc('\n', f);
     }
 }
@@ -186,6 +199,7 @@ static int read_optimizer(reader *r, train_plan *p)
     if (!v)
         return bad(r, "not a variant:", variant + 8);
     mpsim_optim_init(&p->optimizer, algorithm, v);
+    p->optimizer.beta2_decay = p->optimizer.eps2 = p->optimizer.d = 0; /* where they are not written */
     if (read_pairs(r, &train_optim_fields, &p->optimizer))
         return -1;
     return mpsim_optim_check(&p->optimizer) == MPSIM_EINVAL
@@ -224,6 +238,23 @@ static int read_history(reader *r, train_plan *p)
                : 0;
 }
 
+/* After the layers, where one has Muon. */
+static int read_muon(reader *r, mpsim_muon *o)
+{
+    const char *name = due(r, "muon");
+    const mpsim_optim_variant *v = name ? mpsim_optim_variant_find(name) : NULL;
+    char model[sizeof o->model.name];
+    if (!v)
+        return name ? bad(r, "not a variant:", name) : -1;
+    mpsim_muon_init(o, MPSIM_MUON_TORCH, v);
+    if (read_pairs(r, &train_muon_fields, o))
+        return -1;
+    snprintf(model, sizeof model, "%s", o->model.name);
+    if (mpsim_model_parse(&o->model, model))
+        return bad(r, "not a model:", model);
+    return mpsim_muon_check(o) ? bad(r, "no Muon has such settings", NULL) : 0;
+}
+
 static int read_plan(reader *r, const train_run *run, train_plan *p)
 {
     const char *text = due(r, "precision");
@@ -250,7 +281,7 @@ static int read_plan(reader *r, const train_run *run, train_plan *p)
         if (read_pairs(r, &train_layer_fields, &p->layers[i]))
             return -1;
     }
-    return 0;
+    return has_muon(run, p) ? read_muon(r, &p->muon) : 0;
 }
 
 /* "plan FROM" or "end": 1, 0 at the end, -1. */
