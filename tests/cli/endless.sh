@@ -26,7 +26,7 @@ start() { # start INPUT WHAT COMMAND...: INPUT for standard input
     shift 2
     echo "$what" >"$dir/$started.what"
     {
-        timeout 8 "$MPSIM" "$@" <"$input" >"$dir/$started.out" 2>"$dir/$started.err"
+        timeout 40 "$MPSIM" "$@" <"$input" >"$dir/$started.out" 2>"$dir/$started.err"
         echo $? >"$dir/$started.code"
     } &
 }
@@ -66,7 +66,7 @@ done
 # ---- standard input without an end ----
 for c in 'train --steps 1 -P -' 'train --run -' 'train -P fp32 --steps 1 --check-digests -' 'scaler --pattern @-' 'scaler --pattern 1 --state-in -' 'plot histogram -' 'plot training -' 'stat -' 'replay -P fp32 -' 'cast -f bf16 -o x -'; do
     # shellcheck disable=SC2086 # words
-    yes '{"a": [' 2>/dev/null | timeout 8 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
+    yes '{"a": [' 2>/dev/null | timeout 40 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
     code=$?
     case $code in 2 | 3 | 4) has '^mpsim: ' err ;; *) false ;; esac
     ok $? "yes | $c: exit code $code"
@@ -74,12 +74,12 @@ done
 
 # ---- a pipe that is written to is read ----
 { sleep 0.2; cat "$MPSIM_SRCDIR/data/policies/fp32.yaml" >"$dir/fifo"; } &
-timeout 8 "$MPSIM" replay -P "$dir/fifo" "$trace" >"$dir/out" 2>"$dir/err"; ok $? "a policy from a FIFO whose writer comes late"
+timeout 40 "$MPSIM" replay -P "$dir/fifo" "$trace" >"$dir/out" 2>"$dir/err"; ok $? "a policy from a FIFO whose writer comes late"
 { sleep 0.2; printf 'step %d scale 65536\n' 1 2 3 >"$dir/fifo"; } &
-timeout 8 "$MPSIM" scaler --log "$dir/fifo" >"$dir/out" 2>"$dir/err"; ok $? "a log from a FIFO whose writer comes late"
-{ printf 'step 1 scale 65536\n'; sleep 2.5; printf 'step 2 scale 32768\n'; } | timeout 8 "$MPSIM" scaler --log /dev/stdin >"$dir/out" 2>"$dir/err"
+timeout 40 "$MPSIM" scaler --log "$dir/fifo" >"$dir/out" 2>"$dir/err"; ok $? "a log from a FIFO whose writer comes late"
+{ printf 'step 1 scale 65536\n'; sleep 2.5; printf 'step 2 scale 32768\n'; } | timeout 40 "$MPSIM" scaler --log /dev/stdin >"$dir/out" 2>"$dir/err"
 [ $? -eq 0 ] && has "2^15"; ok $? "a log whose writer pauses"
-yes | tr -d '\n' 2>/dev/null | timeout 8 "$MPSIM" scaler --log - >"$dir/out" 2>"$dir/err"
+yes | tr -d '\n' 2>/dev/null | timeout 40 "$MPSIM" scaler --log - >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'without the end of a line' err; ok $? "a log that is one line without an end"
 
 finish
