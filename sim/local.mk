@@ -11,7 +11,7 @@ sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LI
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/array/array.c sim/array/array.h \
-  sim/calc/cmd.c \
+  sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c sim/calc/files.c \
   sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
   sim/cast/explain.h sim/cast/number.c \
   sim/cast/about.c sim/cast/lay.c sim/cast/lay.h sim/cast/quantise.c sim/cast/quantise.h sim/cast/pairs.c sim/cast/pairs.h sim/cast/recipe.c \

@@ -1,5 +1,6 @@
 /* cmd.c -- mpsim calc: one operation, correctly rounded, in every format that is named. */
 #include "../commands.h"
+#include "calc.h"
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
@@ -17,22 +18,19 @@ static const char more[] =
     "of it. The exact result is then rounded once: exp, log and tanh, too, are correctly rounded, which\n"
     "those of a framework or a GPU need not be.\n"
     "\n"
+    "Operands that are no numbers are files of tensors: the operation is done on each element, and\n"
+    "-o FILE (safetensors, or npy) gets the result. A number meets every element. Tensors of several\n"
+    "files meet by their names; their shapes are equal.\n"
+    "\n"
     "Examples:\n"
     "  mpsim calc div 1 3 -f fp16,bf16,e4m3\n"
     "  mpsim calc fma 0x1.eacp+7 0x1.3f4p+4 0x1.c04p+14 -f fp16\n"
     "  mpsim calc add 448 32 -f e4m3@cuda,e4m3@ocp          what an overflow becomes\n"
     "  mpsim calc exp 11.1 -f fp16,bf16,binary64\n"
-    "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n";
+    "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n"
+    "  mpsim calc sub after.safetensors before.safetensors -f bf16 -o moved.safetensors\n";
 
 static const char default_formats[] = "binary32,tf32,fp16,bf16,e4m3,e5m2";
-
-/* What OP says: an operation of mpsim/arith.h or a function of mpsim/function.h. */
-typedef struct calculation {
-    const char *name;
-    int operands, is_function;
-    mpsim_op op; /* of a function: convert */
-    mpsim_function function;
-} calculation;
 
 typedef struct answer {
     const target *t;
@@ -43,18 +41,6 @@ typedef struct answer {
     int inexact[3]; /* the operand was rounded */
     unsigned flags;
 } answer;
-
-static int parse_calculation(calculation *c, const char *word)
-{
-    if (mpsim_op_parse(&c->op, word) == MPSIM_OK) {
-        *c = (calculation){mpsim_op_name(c->op), mpsim_op_operands(c->op), 0, c->op, 0};
-        return 0;
-    }
-    if (mpsim_function_parse(&c->function, word) != MPSIM_OK)
-        return -1;
-    *c = (calculation){mpsim_function_name(c->function), 1, 1, MPSIM_OP_CONVERT, c->function};
-    return 0;
-}
 
 static unsigned ieee_underflow(const answer *a, uint32_t random)
 {
@@ -67,13 +53,10 @@ static void calculate(answer *a, const target *t, const calculation *c, const mp
                       const double *x, uint64_t seed)
 {
     const mpsim_format *f = operands ? operands : &t->format;
-    mpsim_rounding nearest = t->rounding; /* the choices of the preset, too */
-    nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
-    mpsim_arith_init(&a->o, c->op, f, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_rounding nearest;
+    calculation_arith(c, t, operands, &a->o, &nearest);
     a->t = t;
     a->what = c;
-    a->o.result = t->format;
-    a->o.rounding = t->rounding;
     for (int i = 0; i < 3; i++) {
         a->operand[i] = mpsim_encode_f64(f, &nearest, x[i], 0, NULL);
         a->value[i] = mpsim_decode(f, a->operand[i]);
@@ -162,7 +145,7 @@ static int print_text(const answer *answers, size_t n, FILE *to)
 
 /* Negative numbers look like options: a blank in front of them hides them from their parser. Returns the
  * number of words, or -1 after a message. */
-enum { WORDS_MOST = 64, WORD_SIZE = 64 };
+enum { WORDS_MOST = 64, WORD_SIZE = 64, FORMATS_MOST = 64 };
 
 static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WORD_SIZE], int argc,
                         char **argv)
@@ -185,25 +168,55 @@ static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WOR
     return argc;
 }
 
-static int parse_operands(double *x, const calculation *c, char **words, int n)
+static int check_operands(const calculation *c, int n)
 {
-    const int wanted = c->operands;
-    if (n != wanted)
-        return fail(EXIT_USAGE, "calc: %s takes %d operand%s", c->name, wanted,
-                    text_plural((uint64_t)wanted));
-    for (int i = 0; i < n; i++) {
-        const char *s = words[i] + (words[i][0] == ' ');
-        if (number_parse(&x[i], s))
-            return fail(EXIT_USAGE, "calc: '%s' is not a number of binary64, inf or nan", s);
-    }
-    return 0;
+    return n == c->operands ? 0
+                            : fail(EXIT_USAGE, "calc: %s takes %d operand%s", c->name, c->operands,
+                                   text_plural((uint64_t)c->operands));
 }
 
-enum { FORMATS_MOST = 64 };
+static const char one_format[] = "calc: the result of a file is a file of one format, as -f fp16";
+
+/* Operands that are no numbers are files, if there is a file to write. */
+static int check_files(const report_options *form, const char *formats, char **words, int n)
+{
+    double x;
+    int i = 0;
+    while (i < n && number_parse(&x, words[i] + (words[i][0] == ' ')) == 0)
+        i++;
+    if (!form->path)
+        return fail(EXIT_USAGE, "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: "
+                                "--output FILE", words[i]);
+    if (form->json)
+        return fail(EXIT_USAGE, "calc: --json is for numbers; the result of a file is a file");
+    return formats ? 0 : fail(EXIT_USAGE, one_format);
+}
+
+/* All formats side by side. */
+static int calculate_numbers(const calculation *c, const target_list *targets, const mpsim_format *operands,
+                             char **words, uint64_t seed, const report_options *form)
+{
+    static answer answers[FORMATS_MOST];
+    double x[3] = {0, 0, 0};
+    output out;
+    if (targets->count > FORMATS_MOST)
+        return fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
+    for (int i = 0; i < c->operands; i++)
+        (void)number_parse(&x[i], words[i] + (words[i][0] == ' '));
+    const int code = output_open(&out, form->path);
+    if (code)
+        return code;
+    for (size_t i = 0; i < targets->count; i++)
+        calculate(&answers[i], &targets->items[i], c, operands, x, seed);
+    if (form->json ? print_json(answers, targets->count, out.file) : print_text(answers, targets->count, out.file)) {
+        output_abandon(&out);
+        return fail(EXIT_IO, "out of memory");
+    }
+    return output_close(&out);
+}
 
 int cmd_calc(const command *self, int argc, char **argv)
 {
-    static answer answers[FORMATS_MOST];
     target_options to = {0};
     report_options form = {0};
     const char *operands = NULL;
@@ -227,32 +240,20 @@ int cmd_calc(const command *self, int argc, char **argv)
         return code;
     calculation what;
     mpsim_format f;
-    double x[3] = {0, 0, 0};
     target_list targets = {0};
-    output out;
-    if (first == argc || parse_calculation(&what, argv[first]))
+    if (first == argc || calculation_parse(&what, argv[first]))
         return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or "
                                 "tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
         return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
-    if ((code = parse_operands(x, &what, argv + first + 1, argc - first - 1)) ||
-        (code = target_list_make(&targets, &to, "calc", default_formats)))
-        goto done;
-    if (targets.count > FORMATS_MOST)
-        code = fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
-    if (code || (code = output_open(&out, form.path)))
-        goto done;
-    for (size_t i = 0; i < targets.count; i++)
-        calculate(&answers[i], &targets.items[i], &what, operands ? &f : NULL, x, to.seed);
-    if (form.json ? print_json(answers, targets.count, out.file)
-                  : print_text(answers, targets.count, out.file)) {
-        output_abandon(&out);
-        code = fail(EXIT_IO, "out of memory");
-    } else {
-        code = output_close(&out);
-    }
-done:
+    char **given = argv + first + 1;
+    const int n = argc - first - 1, files = files_are_meant(given, n);
+    if (!(code = check_operands(&what, n)) && !(code = files ? check_files(&form, to.formats, given, n) : 0) &&
+        !(code = target_list_make(&targets, &to, "calc", default_formats)) &&
+        !(code = files && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0))
+        code = files ? calculate_files(&what, &targets.items[0], operands ? &f : NULL, to.seed, given, form.path)
+                     : calculate_numbers(&what, &targets, operands ? &f : NULL, given, to.seed, &form);
     target_list_clear(&targets);
     return code;
 }

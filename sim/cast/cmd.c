@@ -152,22 +152,6 @@ static const char *ml_dtypes_name(const mpsim_format *f)
     return f->name;
 }
 
-static void print_counts(const mpsim_counts *c, uint64_t elements)
-{
-    char count[32], share[32];
-    const struct {
-        const char *what;
-        uint64_t n;
-    } rows[] = {{"underflow", c->underflow},
-                {"subnormal", c->subnormal},
-                {"overflow", c->overflow},
-                {"inexact", c->inexact},
-                {"NaN", c->nan}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        printf("  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
-               rows[i].n ? text_share(share, rows[i].n, elements) : "");
-}
-
 static void print_summary(const job *j)
 {
     char path[4096], n[32];
@@ -176,7 +160,7 @@ static void print_summary(const job *j)
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
     putchar('\n');
-    print_counts(&j->c.counts, j->elements);
+    report_counts(stdout, &j->c.counts, j->elements);
     if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
         printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->c.out));
 }
@@ -274,7 +258,7 @@ static void print_recipe(const recipe_job *j)
     if (j->r.kept)
         printf("; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
     putchar('\n');
-    print_counts(&j->r.counts, j->r.elements);
+    report_counts(stdout, &j->r.counts, j->r.elements);
 }
 
 /* ---- the command ---- */

@@ -5,6 +5,7 @@
 #define MPSIM_SIM_REPORT_REPORT_H
 
 #include <jansson.h>
+#include <mpsim/round.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -43,6 +44,9 @@ const char *text_bytes(char *out, uint64_t n); /* "1.5 KiB" */
 /* Cells: a share of `whole`, nothing where that is 0; bytes, nothing for 0. */
 void table_share(table *t, uint64_t part, uint64_t whole);
 void table_bytes(table *t, uint64_t n);
+
+/* report_counts -- what happened in roundings, a line each with its share of the elements. */
+void report_counts(FILE *to, const mpsim_counts *c, uint64_t elements);
 
 /* text_wrapped -- a title and words with commas between them, in lines of at most 100 columns. */
 void text_wrapped(FILE *to, const char *title, const char *text);

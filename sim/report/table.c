@@ -240,3 +240,19 @@ void text_wrapped(FILE *to, const char *title, const char *text)
     fputs(title, to);
     text_wrap(to, (int)strlen(title), 100, ", ", text); /* not at the commas of 12,345 */
 }
+
+void report_counts(FILE *to, const mpsim_counts *c, uint64_t elements)
+{
+    char count[32], share[32];
+    const struct {
+        const char *what;
+        uint64_t n;
+    } rows[] = {{"underflow", c->underflow},
+                {"subnormal", c->subnormal},
+                {"overflow", c->overflow},
+                {"inexact", c->inexact},
+                {"NaN", c->nan}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        fprintf(to, "  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
+               rows[i].n ? text_share(share, rows[i].n, elements) : "");
+}

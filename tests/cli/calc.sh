@@ -57,4 +57,50 @@ for words in '' 'pow 2 3' 'add 1' 'add 1 2 3' 'sqrt x' 'add 1 2 -f fp61' 'add 1 
     # shellcheck disable=SC2086 # a line is several words
     run 2 calc $words; ok $? "calc $words: usage error"
 done
+
+# ---- files ----
+# array FILE ORDER WORDS: an npy of binary32, 2 by 3, of words as od prints them
+array() {
+    header="{'descr': '<f4', 'fortran_order': $2, 'shape': (2, 3), }"
+    printf '\223NUMPY\001\000v\000%-117s\n' "$header" >"$1"
+    for x in $3; do
+        x=$((0x$x))
+        printf %b "$(printf '\\0%03o\\0%03o\\0%03o\\0%03o' $((x & 255)) $((x >> 8 & 255)) $((x >> 16 & 255)) $((x >> 24)))" >>"$1"
+    done
+}
+words() { tail -c +129 "$1" | od -An -v -t"x$2" | tr -s ' \n' ' '; }
+array "$dir/a.npy" False '3f800001 bf800000 40490fdb 00000001 7f7fffff ff800000'
+array "$dir/b.npy" False '3f333333 40000000 c0490fdb 80000001 7f7fffff 7fc00000'
+array "$dir/columns.npy" True '3f333333 80000001 40000000 7f7fffff c0490fdb 7fc00000' # the same numbers
+run 0 calc fma "$dir/a.npy" -0.3 "$dir/b.npy" -f fp16 --operands binary32 -r up -o "$dir/c.npy" && has 'fma of 1 tensor, 6 elements, as fp16$'
+ok $? "files: fma"
+for x in '0x1.000002p0 0x1.666666p-1' '-1 2' '0x1.921fb6p+1 -0x1.921fb6p+1' '0x1p-149 -0x1p-149' '0x1.fffffep127 0x1.fffffep127' '-inf nan'; do
+    run 0 calc fma ${x% *} -0.3 ${x#* } -f fp16 --operands binary32 -r up --json || echo failed
+    sed -n 's/.*"code": "0x\([0-9a-f]*\)".*/\1/p' "$dir/out"
+done | tr '\n' ' ' >"$dir/codes"
+words "$dir/c.npy" 2 | sed 's/^ //' | cmp - "$dir/codes" >"$dir/err" 2>&1; ok $? "files: every element is what numbers give"
+run 0 calc fma "$dir/a.npy" -0.3 "$dir/columns.npy" -f fp16 --operands binary32 -r up -o "$dir/d.npy" && cmp "$dir/c.npy" "$dir/d.npy" >"$dir/err" 2>&1
+ok $? "files: one that is stored by columns meets one by rows"
+run 0 calc exp "$dir/a.npy" -f e5m2 -o "$dir/e.npy" && [ "$(words "$dir/e.npy" 1)" = ' 41 36 4d 3c 7c 00 ' ]; ok $? "files: a function"
+step=$MPSIM_SRCDIR/data/charlm/step_000100
+one=$(ls "$step"/* | head -n 1)
+for options in '-f bf16' '-f fp16 -r sr --seed 5' '-f e4m3@cuda'; do
+    # shellcheck disable=SC2086 # words
+    run 0 calc mul "$one" 1 --operands binary32 $options -o "$dir/product" && run 0 cast $options -o "$dir/cast" "$one" &&
+        run 0 diff "$dir/product" "$dir/cast"
+    ok $? "files: times 1 is a cast, random bits included: $options"
+done
+run 0 calc sub "$one" "$one" -f binary32 -o "$dir/zeros" && run 0 stat --json "$dir/zeros" && ! has '"amax": [^0]'; ok $? "files: every tensor minus itself"
+run 3 calc add "$one" "$dir/a.npy" -f fp16 -o "$dir/x" && has "no tensor '.*', which .* has" err; ok $? "files: a tensor that the other has not"
+array "$dir/small.npy" False '3f800000 3f800000'
+sed -i 's/(2, 3)/(1, 2)/' "$dir/small.npy"
+run 3 calc add "$dir/a.npy" "$dir/small.npy" -f fp16 -o "$dir/x" && has 'another shape' err; ok $? "files: another shape"
+run 2 calc add "$dir/a.npy" 1 -f fp16 && has 'output FILE' err; ok $? "files: without -o"
+run 2 calc add "$dir/a.npy" 1 -o "$dir/x" && has 'one format' err && run 2 calc add "$dir/a.npy" 1 -f fp16,bf16 -o "$dir/x" && has 'one format' err
+ok $? "files: one format"
+run 2 calc add "$dir/a.npy" 1 -f fp16 --json -o "$dir/x" && has 'for numbers' err; ok $? "files: no JSON"
+run 2 calc add "$dir/a.npy" 1 -f fp16 -o "$dir/a.npy" && has 'an input' err; ok $? "files: an input is not replaced"
+run 2 calc add "$one" 1 -f fp16 -o "$dir/x.npy" && has 'holds one array' err && [ ! -e "$dir/x.npy" ]; ok $? "files: npy holds one array"
+run 2 calc add "$dir/a.npy" 1 -f e2m1 -o "$dir/x" && has 'no dtype' err; ok $? "files: a format without a dtype"
+run 4 calc add "$dir/none.npy" 1 -f fp16 -o "$dir/x"; ok $? "files: no file"
 finish

@@ -1,0 +1,278 @@
+/* files.c -- mpsim calc on files; see calc.h. */
+#include "calc.h"
+
+#include "../cli/element.h"
+#include "../cli/output.h"
+#include "../cli/stream.h"
+#include "../pass/elements.h"
+#include "../report/report.h"
+#include "../text/words.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1 << 16, OPERANDS = 3 }; /* elements that are worked on at once */
+
+/* One operand: a file, of which a tensor is at hand, or a number. */
+typedef struct operand {
+    trace *t; /* NULL: a number */
+    double number;
+    elements e;
+    unsigned char *codes; /* a piece, in the operands' format */
+} operand;
+
+typedef struct job {
+    const calculation *what;
+    mpsim_arith o;
+    mpsim_rounding nearest;
+    uint64_t seed;
+    operand operands[OPERANDS];
+    const operand *first; /* the first file */
+    unsigned char *stored, *result;
+    double *values;
+    mpsim_counts counts;
+    trace_tensor *tensors; /* of the result */
+    size_t *chosen, n;     /* where they are in the first file */
+    uint64_t elements, left_out;
+    trace_error error;
+} job;
+
+/* A word, without the blank that hides a negative number from the parser of options. */
+static const char *word_of(const char *word)
+{
+    return word + (word[0] == ' ');
+}
+
+int files_are_meant(char *const *words, int n)
+{
+    double x;
+    for (int i = 0; i < n; i++)
+        if (number_parse(&x, word_of(words[i])))
+            return 1;
+    return 0;
+}
+
+/* ---- what is to be done ---- */
+
+static int open_operands(job *j, char *const *words)
+{
+    for (int i = 0; i < j->what->operands; i++) {
+        operand *x = &j->operands[i];
+        x->codes = malloc(PIECE * sizeof(uint64_t));
+        if (!x->codes)
+            return fail(EXIT_IO, "out of memory");
+        if (number_parse(&x->number, word_of(words[i])) == 0) {
+            uint64_t code = mpsim_encode_f64(&j->o.operand[0], &j->nearest, x->number, 0, NULL);
+            for (size_t k = 0; k < PIECE; k++)
+                element_put_code(x->codes, mpsim_format_code_bytes(&j->o.operand[0]), k, code);
+            continue;
+        }
+        x->t = trace_open(words[i], NULL, &j->error);
+        if (!x->t)
+            return fail(j->error.exit, "%s", j->error.text);
+        j->first = j->first ? j->first : x;
+    }
+    return 0;
+}
+
+static int same_shape(const trace_tensor *a, const trace_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
+}
+
+/* The tensor of another file that tensor a of the first meets; its index, or -1 after a message. */
+static int64_t partner(const job *j, const operand *other, const trace_tensor *a)
+{
+    char name[512], path[512], ours[512];
+    size_t i = 0;
+    const size_t n = trace_count(other->t);
+    if (n != 1 || trace_count(j->first->t) != 1)
+        while (i < n && strcmp(trace_at(other->t, i)->name, a->name) != 0)
+            i++;
+    escape_text(name, sizeof name, a->name);
+    escape_text(path, sizeof path, trace_path(other->t));
+    escape_text(ours, sizeof ours, trace_path(j->first->t));
+    if (i == n)
+        (void)fail(EXIT_DATA, "calc: %s: no tensor '%s', which %s has", path, name, ours);
+    else if (!trace_at(other->t, i)->format)
+        (void)fail(EXIT_DATA, "calc: %s: tensor '%s': %s is not a floating-point dtype", path, name,
+                   trace_at(other->t, i)->dtype);
+    else if (!same_shape(a, trace_at(other->t, i)))
+        (void)fail(EXIT_DATA, "calc: %s: tensor '%s' has another shape than in %s", path, name, ours);
+    else
+        return (int64_t)i;
+    return -1;
+}
+
+/* The tensors of the result, in the order of the first file. */
+static int choose(job *j)
+{
+    const trace *t = j->first->t;
+    j->tensors = calloc(trace_count(t) + 1, sizeof *j->tensors);
+    j->chosen = calloc(trace_count(t) + 1, sizeof *j->chosen);
+    if (!j->tensors || !j->chosen)
+        return fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *a = trace_at(t, i);
+        if (!a->format) {
+            j->left_out++;
+            continue;
+        }
+        for (int k = 0; k < j->what->operands; k++)
+            if (j->operands[k].t && partner(j, &j->operands[k], a) < 0)
+                return EXIT_DATA;
+        j->tensors[j->n] = *a;
+        j->tensors[j->n].name = a->name[0] ? a->name : "tensor"; /* an npy file has no names */
+        j->tensors[j->n].format = &j->o.result;
+        j->tensors[j->n].fortran = 0;
+        j->chosen[j->n++] = i;
+        j->elements += a->count;
+    }
+    return 0;
+}
+
+static trace_writer *open_writer(job *j, const char *path)
+{
+    const size_t n = strlen(path);
+    const int npy = n > 4 && strcmp(path + n - 4, ".npy") == 0;
+    const char *const metadata[][2] = {{"mpsim.calc.operation", j->what->name},
+                                       {"mpsim.calc.operands", j->o.operand[0].name},
+                                       {"mpsim.calc.format", j->o.result.name},
+                                       {"mpsim.calc.version", mpsim_version()}};
+    if (!(npy ? trace_npy_descr(&j->o.result) : trace_safetensors_dtype(&j->o.result))) {
+        j->error.exit = EXIT_USAGE;
+        snprintf(j->error.text, sizeof j->error.text, "calc: %s has no dtype in %s files", j->o.result.name,
+                 npy ? "npy" : "safetensors");
+        return NULL;
+    }
+    if (npy && j->n != 1) {
+        j->error.exit = EXIT_USAGE;
+        snprintf(j->error.text, sizeof j->error.text,
+                 "calc: an npy file holds one array, and the result has %zu: write safetensors", j->n);
+        return NULL;
+    }
+    return npy ? trace_writer_npy(path, j->tensors, &j->error)
+               : trace_writer_safetensors(path, j->tensors, j->n, metadata, sizeof metadata / sizeof *metadata,
+                                          &j->error);
+}
+
+/* ---- elements ---- */
+
+static int read_piece(job *j, operand *x, uint64_t first, size_t n)
+{
+    if (!x->t)
+        return 0;
+    if (elements_codes(&x->e, first, j->stored, n, &j->error))
+        return -1;
+    (void)mpsim_decode_array(x->e.format, j->values, j->stored, n);
+    (void)mpsim_encode_array_f64(&j->o.operand[0], &j->nearest, NULL, x->codes, j->values, n, NULL);
+    return 0;
+}
+
+/* A function has no arrays: one element after the other, with the random words that an array would take. */
+static void apply_function(job *j, const mpsim_rng *rng, size_t n)
+{
+    const size_t from = mpsim_format_code_bytes(&j->o.operand[0]), to = mpsim_format_code_bytes(&j->o.result);
+    for (size_t k = 0; k < n; k++) {
+        unsigned flags;
+        const uint64_t code = mpsim_function_apply(
+            j->what->function, &j->o.operand[0], &j->o.result, &j->o.rounding, element_code(j->operands[0].codes, from, k),
+            mpsim_rng_word(rng->seed, rng->stream, rng->index + k), &flags);
+        element_put_code(j->result, to, k, code);
+        j->counts.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
+        j->counts.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
+        j->counts.subnormal += (flags & MPSIM_FLAG_SUBNORMAL) != 0;
+        j->counts.overflow += (flags & MPSIM_FLAG_OVERFLOW) != 0;
+        j->counts.nan += (flags & (MPSIM_FLAG_NAN | MPSIM_FLAG_INVALID)) != 0;
+    }
+}
+
+static int write_tensor(job *j, size_t k, trace_writer *w)
+{
+    const trace_tensor *a = trace_at(j->first->t, j->chosen[k]);
+    const size_t bytes = mpsim_format_code_bytes(&j->o.result);
+    mpsim_rng rng = {j->seed, tensor_stream(j->first->t, a), 0};
+    for (uint64_t n; rng.index < a->count; rng.index += n) {
+        n = a->count - rng.index < PIECE ? a->count - rng.index : PIECE;
+        for (int i = 0; i < j->what->operands; i++)
+            if (read_piece(j, &j->operands[i], rng.index, (size_t)n))
+                return -1;
+        if (j->what->is_function)
+            apply_function(j, &rng, (size_t)n);
+        else
+            (void)mpsim_arith_array(&j->o, &rng, j->result, j->operands[0].codes, j->operands[1].codes,
+                                    j->operands[2].codes, (size_t)n, &j->counts);
+        trace_to_little_endian(j->result, bytes, (size_t)n);
+        if (trace_writer_data(w, j->result, (size_t)n * bytes, &j->error))
+            return -1;
+    }
+    return 0;
+}
+
+/* One tensor of the result: those of the files are open meanwhile. */
+static int visit_tensor(job *j, size_t k, trace_writer *w)
+{
+    const trace_tensor *a = trace_at(j->first->t, j->chosen[k]);
+    int bad = 0, opened = 0;
+    for (; opened < j->what->operands && !bad; opened++) {
+        operand *x = &j->operands[opened];
+        if (x->t)
+            bad = elements_open(&x->e, x->t, (size_t)partner(j, x, a), ELEMENTS_ROWS, NULL, &j->error);
+    }
+    bad = bad || write_tensor(j, k, w);
+    while (opened > 0)
+        if (j->operands[--opened].t)
+            elements_close(&j->operands[opened].e);
+    return bad ? -1 : 0;
+}
+
+/* ---- the whole ---- */
+
+static int write_all(job *j, const char *path)
+{
+    j->stored = malloc(PIECE * sizeof(uint64_t));
+    j->result = malloc(PIECE * sizeof(uint64_t));
+    j->values = malloc(PIECE * sizeof *j->values);
+    if (!j->stored || !j->result || !j->values)
+        return fail(EXIT_IO, "out of memory");
+    trace_writer *w = open_writer(j, path);
+    for (size_t k = 0; w && k < j->n; k++)
+        if (visit_tensor(j, k, w)) {
+            trace_writer_abandon(w);
+            w = NULL;
+        }
+    return w && trace_writer_finish(w, &j->error) == 0 ? 0 : fail(j->error.exit, "%s", j->error.text);
+}
+
+static void print_summary(const job *j, const target *t, const char *path)
+{
+    char name[4096], n[32];
+    if (strcmp(path, "-") == 0)
+        return;
+    if (j->left_out)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", j->left_out, text_plural(j->left_out));
+    printf("%s: %s of %zu tensor%s, %s element%s, as %s\n", escape_text(name, sizeof name, path), j->what->name, j->n,
+           text_plural(j->n), text_count(n, j->elements), text_plural(j->elements), t->label);
+    report_counts(stdout, &j->counts, j->elements);
+}
+
+int calculate_files(const calculation *c, const target *t, const mpsim_format *operands, uint64_t seed,
+                    char *const *words, const char *path)
+{
+    job j = {.what = c, .seed = seed};
+    calculation_arith(c, t, operands, &j.o, &j.nearest);
+    int code = open_operands(&j, words);
+    if (!code && !(code = output_check(path)) && !(code = choose(&j)) && !(code = write_all(&j, path)))
+        print_summary(&j, t, path);
+    for (int i = 0; i < OPERANDS; i++) {
+        trace_close(j.operands[i].t);
+        free(j.operands[i].codes);
+    }
+    free(j.tensors);
+    free(j.chosen);
+    free(j.stored);
+    free(j.result);
+    free(j.values);
+    return code;
+}
