@@ -77,7 +77,7 @@ sim_libsim_a_SOURCES = \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
-  sim/scaler/words.h \
+  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.h \
   sim/stat/blockquant.c sim/stat/blockquant.h \
   sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h \
   sim/stat/blockviews.c sim/stat/blockviews.h \
