@@ -137,6 +137,17 @@ static json_t *json_differing(const replay_total *t)
     return list;
 }
 
+static json_t *json_omitted(const replay_total *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n_omitted; i++) {
+        const replay_omission *o = &t->omitted[i];
+        json_array_append_new(list, json_pack("{s:s,s:o,s:s,s:s}", "name", o->name, "count", json_of_count(o->count),
+                                              "weight_recorded_in", o->recorded, "weight_here_in", o->here));
+    }
+    return list;
+}
+
 /* What the record lacks and which values may differ for that; nothing where all are equal. */
 static json_t *json_lacks(const replay_total *t)
 {
@@ -152,8 +163,10 @@ static void add_record(json_t *v, const replay_total *t)
 {
     json_object_set_new(v, "groups", json_groups(t));
     json_object_set_new(v, "equal_to_record",
-                        t->compared ? json_boolean(t->differ == 0) : json_null());
+                        !t->compared || (t->left_out && !t->differ) ? json_null() : json_boolean(t->differ == 0));
     json_object_set_new(v, "differing", json_differing(t));
+    json_object_set_new(v, "not_compared", json_of_count(t->left_out));
+    json_object_set_new(v, "not_compared_in", json_omitted(t));
     json_object_set_new(v, "policys_own", json_string(t->notes.text[NOTE_POLICY]));
     json_object_set_new(v, "lacks", json_lacks(t));
     json_object_set_new(v, "not_recorded", json_string(t->notes.text[NOTE_NOT_RECORDED]));

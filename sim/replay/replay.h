@@ -68,7 +68,7 @@ typedef enum replay_carried {
 const char *replay_carried_kind(replay_carried c); /* "weight", "opt.m", ... */
 
 typedef struct replay_comparison {
-    uint64_t compared, differ;
+    uint64_t compared, differ, left_out; /* left_out: recorded and carried, but not comparable: in other formats */
     double max_difference; /* the largest, relative to the larger of the two */
 } replay_comparison;
 
@@ -76,6 +76,7 @@ typedef struct replay_comparison {
 typedef struct replay_weight {
     const char *name; /* "conv1.weight" */
     const char *storage, *grads;
+    const char *recorded; /* the format of the recorded weight; NULL: none */
     int master;
     uint64_t count, updates; /* elements; those that would move in binary64                     */
     uint64_t lost;           /* of these, where the kept parameter (master) did not move       */
@@ -84,7 +85,7 @@ typedef struct replay_weight {
     double kept_fp32;                   /* of what is kept: the master, if there is one        */
     /* at the start of this step, against the recorded numbers, where the formats are the same */
     replay_comparison carried[REPLAY_CARRIED];
-    uint64_t compared, differ; /* all of them */
+    uint64_t compared, differ, left_out; /* all of them */
     double max_difference;
     replay_moments moments; /* in few bits, as the plan's states say */
 } replay_weight;

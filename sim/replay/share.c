@@ -225,6 +225,7 @@ static void take_weight(replay *r, const sent_weight *s)
     *w = s->weight;
     w->name = own.name;
     w->storage = own.storage;
+    w->recorded = own.recorded;
     w->grads = own.grads;
 }
 
