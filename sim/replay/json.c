@@ -83,6 +83,16 @@ static json_t *json_weight(const replay_weight *w)
     return v;
 }
 
+/* What each of several optimizers did. */
+static json_t *json_doing(const replay_step *s)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < s->n_optimizers; k++)
+        json_array_append_new(list, json_pack("{s:b,s:o,s:b}", "skipped", s->optimizers[k].skipped, "norm",
+                                              json_of_double(s->optimizers[k].norm), "clipped", s->optimizers[k].clipped));
+    return list;
+}
+
 json_t *replay_json_step(const replay_step *s)
 {
     json_t *v = json_pack(
@@ -101,6 +111,8 @@ json_t *replay_json_step(const replay_step *s)
         json_array_append_new(tensors, json_cast(&s->casts[i]));
     for (size_t i = 0; i < s->n_weights; i++)
         json_array_append_new(weights, json_weight(&s->weights[i]));
+    if (s->n_optimizers)
+        json_object_set_new(v, "optimizers", json_doing(s));
     json_object_set_new(v, "tensors", tensors);
     json_object_set_new(v, "weights", weights);
     return v;
@@ -162,6 +174,12 @@ static json_t *json_lacks(const replay_total *t)
 static void add_record(json_t *v, const replay_total *t)
 {
     json_object_set_new(v, "groups", json_groups(t));
+    if (t->n_optimizers) {
+        json_t *skips = json_array();
+        for (size_t k = 0; k < t->n_optimizers; k++)
+            json_array_append_new(skips, json_of_count(t->optimizer_skips[k]));
+        json_object_set_new(v, "optimizer_skips", skips);
+    }
     json_object_set_new(v, "equal_to_record",
                         !t->compared || (t->left_out && !t->differ) ? json_null() : json_boolean(t->differ == 0));
     json_object_set_new(v, "differing", json_differing(t));

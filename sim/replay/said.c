@@ -42,20 +42,38 @@ static void text_settings(FILE *to, const replay_total *t)
         fprintf(to, "           and %zu more groups\n", used - n);
 }
 
+/* Who skipped how often, of several. */
+static void text_skips(FILE *to, const replay_total *t)
+{
+    char line[1024] = "";
+    size_t n = 0;
+    for (size_t k = 0; k < t->n_optimizers && n < sizeof line; k++)
+        n += (size_t)snprintf(line + n, sizeof line - n, "%s%" PRIu64, k ? ", " : "of the optimizers, each by itself: ",
+                              t->optimizer_skips[k]);
+    if (t->n_optimizers && n < sizeof line)
+        snprintf(line + n, sizeof line - n, " of %" PRIu64 " steps", t->steps);
+    if (t->n_optimizers)
+        text_wrapped(to, "skipped    ", line);
+}
+
 static void text_clipped(FILE *to, const replay_total *t)
 {
-    if (t->clip != MPSIM_CLIP_NONE)
+    if (t->own_clips)
+        fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: each optimizer by itself\n", t->clipped,
+                t->steps);
+    else if (t->clip != MPSIM_CLIP_NONE)
         fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: norm %g (%s)\n",
                 t->clipped, t->steps, t->max_norm, mpsim_clip_name(t->clip));
     else if (t->clipped)
         fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
-    if (t->clip_value > 0)
+    if (t->clip_value > 0 && !t->own_clips)
         fprintf(to, "clipped    values, as recorded: at %g\n", t->clip_value);
 }
 
 void replay_text_optimizer(FILE *to, const replay_total *t)
 {
     text_settings(to, t);
+    text_skips(to, t);
     text_clipped(to, t);
 }
 

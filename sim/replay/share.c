@@ -143,6 +143,7 @@ int replay_share_facts(replay_facts *f)
         f->unheld_in = least(f->unheld_in, g->unheld_in);
         f->counting = g->counting > f->counting ? g->counting : f->counting;
         f->damaged |= g->damaged;
+        f->not_finite_in |= g->not_finite_in;
         f->gradients += g->gradients;
         f->unheld += g->unheld;
     }

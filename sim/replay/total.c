@@ -202,6 +202,9 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->steps += (uint64_t)s->trains;
     t->final_scale = s->next_scale;
     add_events(t, s);
+    for (size_t k = 0; k < s->n_optimizers; k++)
+        t->optimizer_skips[k] += (uint64_t)(s->optimizers[k].skipped != 0);
+    t->n_optimizers = s->n_optimizers > t->n_optimizers ? s->n_optimizers : t->n_optimizers;
     t->notes = *s->notes;
     t->gradients += s->gradients;
     t->unheld += s->unheld;
@@ -211,6 +214,7 @@ int replay_total_add(replay_total *t, const replay_step *s)
         escape_text(t->unheld_in, sizeof t->unheld_in, s->unheld_in);
     if (s->recorded_clip) {
         t->clip = s->clip;
+        t->own_clips = s->own_clips;
         t->max_norm = s->max_norm;
         t->clip_value = s->clip_value;
     }

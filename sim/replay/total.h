@@ -60,10 +60,13 @@ typedef struct replay_total {
     train_bytes bytes; /* of the last step */
     replay_settings *settings; /* of the last step that had some */
     size_t n_settings;
+    uint64_t optimizer_skips[64]; /* steps that each of several optimizers skipped */
+    size_t n_optimizers;          /* the most in a step; 0: one                    */
     replay_notes notes;
     uint64_t gradients, unheld; /* see replay_step */
     char gradient_format[16], unheld_in[64];
     mpsim_clip_rule clip; /* the record's, where it was in force; else NONE */
+    int own_clips;        /* of each of several optimizers */
     double max_norm, clip_value;
     replay_difference *differing; /* tensors that differ somewhere from the record */
     size_t n_differing;

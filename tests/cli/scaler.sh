@@ -109,7 +109,7 @@ for run_of in sgd adam adamw half; do
     ok $? "a recorded run is reproduced: $run_of"
 done
 # bug_20261123: sums over micro-batches and norms are binary32, the run's own scaler found what the record says
-for case in accumulation accumulation-clip norms attention tied sometimes half-masters; do
+for case in accumulation accumulation-clip norms attention tied sometimes half-masters two-optimizers; do
     run 0 scaler "$MPSIM_SRCDIR/data/replay-cases/$case" && has 'the recorded one in 8 of 8 steps'
     ok $? "its overflows are the record's: $case"
 done
