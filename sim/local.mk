@@ -59,9 +59,9 @@ sim_libsim_a_SOURCES = \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
   sim/replay/measure.c sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
   sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
-  sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/share.c \
+  sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/several.c sim/replay/share.c \
   sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
-  sim/replay/weights.c \
+  sim/replay/turns.c sim/replay/weights.c \
   sim/pass/elements.c sim/pass/elements.h sim/pass/pass.c sim/pass/pass.h sim/pass/amax.c sim/pass/amax.h \
   sim/pass/tiles.c sim/pass/tiles.h \
   sim/quant/describe.c sim/quant/describe.h sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h \
@@ -77,7 +77,7 @@ sim_libsim_a_SOURCES = \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
   sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
-  sim/scaler/words.h \
+  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.h \
   sim/stat/blockquant.c sim/stat/blockquant.h \
   sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h \
   sim/stat/blockviews.c sim/stat/blockviews.h \

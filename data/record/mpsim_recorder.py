@@ -348,7 +348,7 @@ class Recorder:
             known = not any(state.get("momentum_buffer") is not None for state in opt.state.values())
             self.taken[id(opt)] = 0 if known else None
             if hasattr(opt, "register_step_post_hook"):
-                opt.register_step_pre_hook(lambda opt, args, kwargs: self._before_step())
+                opt.register_step_pre_hook(lambda opt, args, kwargs: self._before_step(opt))
                 opt.register_step_post_hook(lambda opt, args, kwargs: self._after_step(opt))
         me = weakref.ref(self)
         atexit.register(lambda: me() and me().close())
@@ -420,7 +420,8 @@ class Recorder:
         self.notes, self.missing, self.said_of_loss = {}, {}, (None, None, "post")
         self.hooked, self.fired, self.due, self.autocast = {}, set(), set(), None
         self.backwards = self.depth = 0
-        self.found_inf, self.scale, self.scaler_notes, self.unscaled = None, None, {}, False
+        self.found_inf, self.scale, self.scaler_notes = {}, None, {}
+        self.unscaled, self.groups = set(), []
         self.clips, self.changes, self.norm_type, self.stepped = [], [], 2.0, set()
 
     def _warn(self, text, key=None):
@@ -587,10 +588,10 @@ class Recorder:
 
     @guarded
     def _after_unscale(self, scaler, optimizer):
-        if self._mine(optimizer) and scaler.is_enabled() and not self.unscaled:
-            self.unscaled = True
+        if self._mine(optimizer) and scaler.is_enabled() and id(optimizer) not in self.unscaled:
+            self.unscaled.add(id(optimizer))
             inverse = scaler._scale.double().reciprocal().float()
-            self.changes.append((None, lambda g: g * inverse.to(g.device)))
+            self.changes.append((self._params(optimizer), lambda g: g * inverse.to(g.device)))
 
     def _before_scaler_step(self, scaler, optimizer):
         if self._mine(optimizer):
@@ -605,13 +606,14 @@ class Recorder:
             return
         if scaler.is_enabled():
             found = sum(float(v.item()) for v in scaler._found_inf_per_device(optimizer).values())
-            self.found_inf = int(bool(self.found_inf) or found > 0)
+            self.found_inf[id(optimizer)] = int(found > 0)
         self.stepped.add(id(optimizer))
         self._finish_if_ready()
 
     @guarded
     def _on_clip(self, kind, parameters, limit, norm, foreach):
-        all_of_them = {id(p) for o in self.opts for g in o.param_groups for p in g["params"] if p.grad is not None}
+        of = [{i for i in self._params(o, with_grad=True)} for o in self.opts]
+        all_of_them = set().union(*of)
         whose = {id(p) for p in parameters if p.grad is not None}
         if not whose & (all_of_them or {id(p) for p in self._names()}):
             return                               # another model's
@@ -624,7 +626,9 @@ class Recorder:
             foreach = bool(grads and has and has(grads, grads[0].device))
         clip = {"kind": kind, "limit": float(limit), "impl": "foreach" if foreach else "forloop",
                 "whole": whose >= all_of_them,
-                "unscaled": self.unscaled}
+                "of": [k for k, own in enumerate(of) if own & whose],
+                "all_of": all(own <= whose for own in of if own & whose),
+                "unscaled": all(id(o) in self.unscaled for o, own in zip(self.opts, of) if own & whose)}
         if kind == "norm":
             clip.update(type=self.norm_type)
             if is_sharded(norm):
@@ -638,14 +642,14 @@ class Recorder:
             self.changes.append((whose, lambda g: g * factor.to(g.device)))
 
     @guarded
-    def _before_step(self):
+    def _before_step(self, opt):
         self._capture()
         if self.step is None:
             return
         if self.guessed and not self.in_scaler:
             self.scaler = self.scale = None      # another model's
             self._note_scaler()
-        self._check_gradients()
+        self._check_gradients(opt)
 
     @guarded
     def _after_step(self, opt):
@@ -656,16 +660,22 @@ class Recorder:
             self.stepped.add(id(opt))
             self._finish_if_ready()
 
-    def _check_gradients(self):
-        """Has anything changed the gradients since, which the recorder did not see?"""
+    def _params(self, opt, with_grad=False):
+        """The parameters of an optimizer, by id."""
+        return {id(p) for g in opt.param_groups for p in g["params"] if not with_grad or p.grad is not None}
+
+    def _check_gradients(self, opt):
+        """Has anything changed the gradients since, which the recorder did not see? Those of other optimizers wait
+        for their step."""
         changed = 0
+        others = set().union(*(self._params(o) for o in self.opts if o is not opt))
         for p, name in self._names().items():
             kept = self.tensors.get("wgrad:" + name)
-            if kept is None or p.grad is None or is_sharded(p.grad) or self.masters:
+            if kept is None or p.grad is None or is_sharded(p.grad) or self.masters or id(p) in others:
                 continue
             want = kept
             for whose, change in self.changes:
-                want = change(want) if whose is None or id(p) in whose else want
+                want = change(want) if id(p) in whose else want
             same = (want == p.grad) | (want.isnan() & p.grad.isnan())
             changed += not bool(same.all())
         if changed:
@@ -749,8 +759,9 @@ class Recorder:
         return int(number(taken))
 
     def _note_settings(self, names):
-        groups, steps = [], []
+        groups, steps, self.groups = [], [], []
         for opt in self.opts:
+            self.groups.append([len(groups) + k for k in range(len(opt.param_groups))])
             for k, group in enumerate(opt.param_groups):
                 known = [p for p in group["params"] if p in names]
                 for i, p in enumerate(group["params"]):
@@ -793,10 +804,17 @@ class Recorder:
     def _clip_meta(self):
         if self.scale is not None and not all(c["unscaled"] for c in self.clips):
             return self._miss("(clip)", "clip_grad", "of gradients that were still scaled")
-        if len({c["kind"] for c in self.clips}) < len(self.clips) or not all(c["whole"] for c in self.clips):
-            return self._miss("(clip)", "clip_grad", "not once and of all parameters")
+        if all(c["whole"] for c in self.clips):
+            return self._said_of_clips(self.clips)
+        if not all(c["all_of"] and len(c["of"]) == 1 for c in self.clips):
+            return self._miss("(clip)", "clip_grad", "not once and of all parameters, or of all of an optimizer")
+        return {}                                # each optimizer has its own
+
+    def _said_of_clips(self, clips):
+        if len({c["kind"] for c in clips}) < len(clips):
+            return self._miss("(clip)", "clip_grad", "not once and of all parameters, or of all of an optimizer")
         meta = {"grad_clip": 0.0}
-        for c in self.clips:
+        for c in clips:
             meta["clip_impl"] = c["impl"]
             if c["kind"] == "value":
                 meta["grad_clip_value"] = c["limit"]
@@ -809,16 +827,36 @@ class Recorder:
                     meta["grad_norm"] = c["norm"]
         return meta
 
+    def _each_optimizer(self):
+        """What only some of several optimizers did: groups (of `groups`), whether it was skipped, found_inf, its clip."""
+        own = not all(c["whole"] for c in self.clips)
+        said = []
+        for k, opt in enumerate(self.opts):
+            found = self.found_inf.get(id(opt))
+            one = {"groups": self.groups[k], "skipped": int(bool(found) or id(opt) not in self.stepped)}
+            if found is not None:
+                one["found_inf"] = found
+            if own:
+                one.update(self._said_of_clips([c for c in self.clips if c["of"] == [k]]) or {})
+                if not math.isfinite(one.get("grad_norm", 0)):
+                    one["grad_norm"] = repr(one["grad_norm"])
+            said.append(one)
+        return json.dumps(said, separators=(",", ":"))
+
     def _run_meta(self):
         """What the step's own calls have shown."""
         meta = {}
         if self.opts and not self.is_snapshot:
             meta.update(self._clip_meta() or {})
             done = all(id(opt) in self.stepped for opt in self.opts)
-            if self.found_inf is not None:
-                meta.update(found_inf=self.found_inf)
-            if self.found_inf is not None or all(hasattr(opt, "register_step_post_hook") for opt in self.opts):
-                meta.update(skipped=int(bool(self.found_inf) or not done))
+            found = max(self.found_inf.values(), default=None)
+            seen = all(hasattr(opt, "register_step_post_hook") for opt in self.opts)
+            if found is not None:
+                meta.update(found_inf=found)
+            if found is not None or seen:
+                meta.update(skipped=int(bool(found) or not done))
+            if len(self.opts) > 1 and self.groups and (found is not None or seen):
+                meta.update(optimizers=self._each_optimizer())
             meta.update(accumulation=self.accumulation or max(self.backwards, 1))
         inner = self._inner()[0]
         first = self._names()

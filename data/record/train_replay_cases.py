@@ -44,6 +44,17 @@ class Sometimes(MLP):
         return self.fc2(torch.relu(h + self.branch(x) if self.calls % 2 else h))
 
 
+class Mixed(MLP):
+    """The first layer's parameters are in bfloat16, the second's in float32."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1.bfloat16()
+
+    def forward(self, x):
+        return self.fc2(torch.relu(self.fc1(x.bfloat16())).float())
+
+
 class Tied(nn.Module):
     """The decoder's weight is the encoder's."""
 
@@ -118,6 +129,11 @@ def groups_sgd(model):
                            lr=0.1, momentum=0.9, weight_decay=1e-2, **FORLOOP)
 
 
+def layers(first, second):
+    """An optimizer for each layer."""
+    return lambda model: [first(model.fc1), second(model.fc2)]
+
+
 def cosine(opt):
     return torch.optim.lr_scheduler.CosineAnnealingLR(opt, STEPS)
 
@@ -153,26 +169,37 @@ CASES = {
     "foreach-adamw": {**AMP, "optimizer": adamw(foreach=True)},
     "fused-sgd": {**AMP, "optimizer": sgd(fused=True), "scaler": {**SCALER, "init_scale": 2.0 ** 17}},
     "fused-adamw": {**AMP, "optimizer": adamw(fused=True)},
+    "mixed": {"autocast": torch.bfloat16, "model": Mixed, "optimizer": adamw()},
+    "two-optimizers": {**AMP, "scaler": {**SCALER, "init_scale": 2.0 ** 21}, "optimizer": layers(sgd(), sgd(lr=0.05))},
+    "two-optimizers-clip": {**AMP, "scaler": {**SCALER, "init_scale": 2.0 ** 21},
+                            "optimizer": layers(adamw(), sgd()), "clip": ("norm", 0.3)},
     "half": {"half": True, "data": lambda: vectors(half=True), "optimizer": sgd()},
     "half-masters": {"half": True, "masters": True, "scaler": SCALER, "data": lambda: vectors(half=True),
                      "optimizer": sgd()},
 }
 
 
-def update(case, model, opt, scaler):
+def opts(opt):
+    return opt if isinstance(opt, list) else [opt]
+
+
+def update(case, opt, scaler):
     """What comes between the last backward() and the next step."""
     kind, limit = case.get("clip", (None, 0))
-    if kind and scaler:
-        scaler.unscale_(opt)
-    if kind == "norm":
-        nn.utils.clip_grad_norm_(model.parameters(), limit)
-    if kind == "value":
-        nn.utils.clip_grad_value_(model.parameters(), limit)
+    for k, one in enumerate(opts(opt)):
+        mine = [p for g in one.param_groups for p in g["params"]]
+        if kind and scaler:
+            scaler.unscale_(one)
+        if kind == "norm":
+            nn.utils.clip_grad_norm_(mine, limit / (k + 1))
+        if kind == "value":
+            nn.utils.clip_grad_value_(mine, limit)
+        if scaler:
+            scaler.step(one)
+        else:
+            one.step()
     if scaler:
-        scaler.step(opt)
         scaler.update()
-    else:
-        opt.step()
 
 
 def update_masters(model, masters, opt, scaler, rec):
@@ -210,7 +237,8 @@ def train(name, directory=None, **options):
         model, os.path.join(directory, name), case.get("steps", range(STEPS + 1)), optimizer=opt, scaler=scaler,
         masters=masters, kinds=("weight", "wgrad"), meta={"model": "replay-cases/" + name, "seed": SEED}, **options)
     for step in range(1, STEPS + 1):
-        opt.zero_grad()
+        for one in opts(opt):
+            one.zero_grad()
         model.zero_grad()
         if rec:
             rec.begin(step)
@@ -225,7 +253,7 @@ def train(name, directory=None, **options):
         if masters:
             update_masters(model, masters, opt, scaler, rec)
         else:
-            update(case, model, opt, scaler)
+            update(case, opt, scaler)
         if scheduler:
             scheduler.step()
     if rec:

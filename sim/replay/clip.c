@@ -194,6 +194,13 @@ static const mpsim_optim_variant *variant_of(const replay *r)
     return v;
 }
 
+/* Whether a parameter is updated in this step by the optimizer that is at it. */
+static int moves(const replay *r, const parameter *p)
+{
+    const size_t owner = replay_owner(r, p);
+    return replay_is_updated(p) && !r->of[owner].out.skipped && (r->only < 0 || owner == (size_t)r->only);
+}
+
 int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
 {
     const plan *pl = r->plan;
@@ -205,7 +212,7 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
     train_readied ready;
     int code = all.list && g.norms ? check_norm(r, &rules) : replay_no_memory();
     for (size_t i = 0; i < r->n_parameters && !code; i++)
-        if (replay_is_updated(&r->parameters[i]))
+        if (moves(r, &r->parameters[i]))
             all.list[all.n++] = &r->parameters[i];
     g.n = all.n;
     double unscaled, norm;

@@ -153,8 +153,10 @@ int replay_read_groups(record_groups *g, const trace *t)
         code = load(t, "mpsim.tied", &g->tied);
     if (!code && g->tied)
         code = read_tied(g, t);
+    if (!code)
+        code = load(t, "mpsim.optimizers", &g->said);
     if (code || !g->json)
-        return code;
+        return code ? code : replay_read_optimizers(g, t);
     if (!json_is_array(g->json))
         return replay_bad_file(t, "mpsim.groups is not a JSON array of groups");
     g->n = json_array_size(g->json);
@@ -166,7 +168,7 @@ int replay_read_groups(record_groups *g, const trace *t)
         if (!(code = check_types(t, json_array_get(g->json, i), i)))
             code = read_members(g, t, i);
     }
-    return code;
+    return code ? code : replay_read_optimizers(g, t);
 }
 
 static int same_json(const trace *t, const char *key, const json_t *known)
@@ -181,7 +183,8 @@ static int same_json(const trace *t, const char *key, const json_t *known)
 
 int replay_same_groups(const record_groups *g, const trace *t)
 {
-    return same_json(t, "mpsim.groups", g->json) && same_json(t, "mpsim.tied", g->tied);
+    return same_json(t, "mpsim.groups", g->json) && same_json(t, "mpsim.tied", g->tied) &&
+           same_json(t, "mpsim.optimizers", g->said);
 }
 
 void replay_groups_clear(record_groups *g)
@@ -190,6 +193,8 @@ void replay_groups_clear(record_groups *g)
     nameindex_clear(&g->tied_names);
     json_decref(g->json);
     json_decref(g->tied);
+    json_decref(g->said);
+    free(g->optimizer_of);
     free(g->list);
     free(g->members);
     memset(g, 0, sizeof *g);

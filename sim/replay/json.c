@@ -83,6 +83,16 @@ static json_t *json_weight(const replay_weight *w)
     return v;
 }
 
+/* What each of several optimizers did. */
+static json_t *json_doing(const replay_step *s)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < s->n_optimizers; k++)
+        json_array_append_new(list, json_pack("{s:b,s:o,s:b}", "skipped", s->optimizers[k].skipped, "norm",
+                                              json_of_double(s->optimizers[k].norm), "clipped", s->optimizers[k].clipped));
+    return list;
+}
+
 json_t *replay_json_step(const replay_step *s)
 {
     json_t *v = json_pack(
@@ -101,6 +111,8 @@ json_t *replay_json_step(const replay_step *s)
         json_array_append_new(tensors, json_cast(&s->casts[i]));
     for (size_t i = 0; i < s->n_weights; i++)
         json_array_append_new(weights, json_weight(&s->weights[i]));
+    if (s->n_optimizers)
+        json_object_set_new(v, "optimizers", json_doing(s));
     json_object_set_new(v, "tensors", tensors);
     json_object_set_new(v, "weights", weights);
     return v;
@@ -137,6 +149,17 @@ static json_t *json_differing(const replay_total *t)
     return list;
 }
 
+static json_t *json_omitted(const replay_total *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n_omitted; i++) {
+        const replay_omission *o = &t->omitted[i];
+        json_array_append_new(list, json_pack("{s:s,s:o,s:s,s:s}", "name", o->name, "count", json_of_count(o->count),
+                                              "weight_recorded_in", o->recorded, "weight_here_in", o->here));
+    }
+    return list;
+}
+
 /* What the record lacks and which values may differ for that; nothing where all are equal. */
 static json_t *json_lacks(const replay_total *t)
 {
@@ -151,9 +174,17 @@ static json_t *json_lacks(const replay_total *t)
 static void add_record(json_t *v, const replay_total *t)
 {
     json_object_set_new(v, "groups", json_groups(t));
+    if (t->n_optimizers) {
+        json_t *skips = json_array();
+        for (size_t k = 0; k < t->n_optimizers; k++)
+            json_array_append_new(skips, json_of_count(t->optimizer_skips[k]));
+        json_object_set_new(v, "optimizer_skips", skips);
+    }
     json_object_set_new(v, "equal_to_record",
-                        t->compared ? json_boolean(t->differ == 0) : json_null());
+                        !t->compared || (t->left_out && !t->differ) ? json_null() : json_boolean(t->differ == 0));
     json_object_set_new(v, "differing", json_differing(t));
+    json_object_set_new(v, "not_compared", json_of_count(t->left_out));
+    json_object_set_new(v, "not_compared_in", json_omitted(t));
     json_object_set_new(v, "policys_own", json_string(t->notes.text[NOTE_POLICY]));
     json_object_set_new(v, "lacks", json_lacks(t));
     json_object_set_new(v, "not_recorded", json_string(t->notes.text[NOTE_NOT_RECORDED]));

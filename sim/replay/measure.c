@@ -26,7 +26,8 @@ static void add_squares(replay *r, parameter *p, replay_weight *w)
 {
     mpsim_sum *sum = &replay_self(r)->squares;
     (void)w;
-    for (size_t j = 0; p->ranks && j < p->n; j++) {
+    const int counts = r->only < 0 || replay_owner(r, p) == (size_t)r->only;
+    for (size_t j = 0; p->ranks && counts && j < p->n; j++) {
         const double g = replay_mean_gradient(p, j, r->reference_factor);
         if (isfinite(g))
             mpsim_sum_add_square(sum, g);

@@ -95,8 +95,9 @@ static void close_room(room *m)
 static mpsim_status step(const replay *r, const mpsim_muon *o, parameter *p, room *m, replay_weight *w)
 {
     const size_t n = p->n, columns = columns_of(p);
+    const double scale = r->of[replay_owner(r, p)].grad_scale;
     for (size_t i = 0; i < n; i++)
-        m->u[i] = r->grad_scale != 1 ? p->g[i] / (float)r->grad_scale : p->g[i];
+        m->u[i] = scale != 1 ? p->g[i] / (float)scale : p->g[i];
     const record_values g = {.narrow = m->u};
     replay_round(&o->param, 1, m->u, &g, 0, n); /* torch's gradients have the parameter's format */
     mpsim_status s = mpsim_muon_momentum(o, p->pm, m->u, m->u, n);

@@ -447,6 +447,7 @@ int replay_run(const policy *p, input *in, const replay_options *o,
     r.in = in;
     r.done = done;
     r.context = context;
+    r.only = -1;
     int code = replay_hire(&r);
     if (!code)
         code = input_each(in, visit, &r);

@@ -68,7 +68,7 @@ typedef enum replay_carried {
 const char *replay_carried_kind(replay_carried c); /* "weight", "opt.m", ... */
 
 typedef struct replay_comparison {
-    uint64_t compared, differ;
+    uint64_t compared, differ, left_out; /* left_out: recorded and carried, but not comparable: in other formats */
     double max_difference; /* the largest, relative to the larger of the two */
 } replay_comparison;
 
@@ -76,6 +76,7 @@ typedef struct replay_comparison {
 typedef struct replay_weight {
     const char *name; /* "conv1.weight" */
     const char *storage, *grads;
+    const char *recorded; /* the format of the recorded weight; NULL: none */
     int master;
     uint64_t count, updates; /* elements; those that would move in binary64                     */
     uint64_t lost;           /* of these, where the kept parameter (master) did not move       */
@@ -84,7 +85,7 @@ typedef struct replay_weight {
     double kept_fp32;                   /* of what is kept: the master, if there is one        */
     /* at the start of this step, against the recorded numbers, where the formats are the same */
     replay_comparison carried[REPLAY_CARRIED];
-    uint64_t compared, differ; /* all of them */
+    uint64_t compared, differ, left_out; /* all of them */
     double max_difference;
     replay_moments moments; /* in few bits, as the plan's states say */
 } replay_weight;
@@ -117,6 +118,12 @@ typedef struct replay_notes {
     char text[REPLAY_NOTES][320]; /* "": nothing to say */
 } replay_notes;
 
+/* One of several optimizers in a step: each skips for its own gradients, and may have its own clip. */
+typedef struct replay_doing {
+    int skipped, clipped;
+    double norm; /* before clipping; NaN: skipped, or nothing is clipped */
+} replay_doing;
+
 typedef struct replay_step {
     int64_t step;
     const plan *plan;
@@ -134,6 +141,7 @@ typedef struct replay_step {
     mpsim_clip_rule clip;      /* in force                                                        */
     double max_norm, clip_value; /* the latter 0: values are not                                  */
     int recorded_clip;         /* they are the record's                                           */
+    int own_clips;             /* of each optimizer; what stands here is the last one's           */
     uint64_t gradients, unheld; /* recorded ones that are rounded to a lower precision, of a run that
                                   computed in it or does not say; those that it cannot hold       */
     const char *gradient_format; /* of these; NULL: there are none                                */
@@ -148,6 +156,8 @@ typedef struct replay_step {
     const mpsim_optim *optimizer; /* of the first group; NULL where nothing was updated           */
     const replay_settings *settings; /* of every group, in the record's order, or NULL            */
     size_t n_settings;
+    const replay_doing *optimizers; /* of several, in the record's order; NULL: there is one    */
+    size_t n_optimizers;
     const replay_notes *notes; /* of the run so far                                               */
     train_bytes bytes;
 } replay_step;

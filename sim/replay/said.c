@@ -15,7 +15,10 @@
 static void text_settings(FILE *to, const replay_total *t)
 {
     enum { SHOWN = 8 };
-    const step_comparison c = t->differ ? STEP_DIFFERS : t->compared ? STEP_EQUAL : STEP_NOT_COMPARED;
+    const step_comparison c = t->differ                 ? STEP_DIFFERS
+                              : replay_total_equals(t) ? STEP_EQUAL
+                              : t->compared            ? STEP_EQUAL_IN_PART
+                                                       : STEP_NOT_COMPARED;
     const mpsim_optim_variant *said = NULL;
     char line[256];
     size_t used = 0, n = 0;
@@ -39,20 +42,38 @@ static void text_settings(FILE *to, const replay_total *t)
         fprintf(to, "           and %zu more groups\n", used - n);
 }
 
+/* Who skipped how often, of several. */
+static void text_skips(FILE *to, const replay_total *t)
+{
+    char line[1024] = "";
+    size_t n = 0;
+    for (size_t k = 0; k < t->n_optimizers && n < sizeof line; k++)
+        n += (size_t)snprintf(line + n, sizeof line - n, "%s%" PRIu64, k ? ", " : "of the optimizers, each by itself: ",
+                              t->optimizer_skips[k]);
+    if (t->n_optimizers && n < sizeof line)
+        snprintf(line + n, sizeof line - n, " of %" PRIu64 " steps", t->steps);
+    if (t->n_optimizers)
+        text_wrapped(to, "skipped    ", line);
+}
+
 static void text_clipped(FILE *to, const replay_total *t)
 {
-    if (t->clip != MPSIM_CLIP_NONE)
+    if (t->own_clips)
+        fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: each optimizer by itself\n", t->clipped,
+                t->steps);
+    else if (t->clip != MPSIM_CLIP_NONE)
         fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: norm %g (%s)\n",
                 t->clipped, t->steps, t->max_norm, mpsim_clip_name(t->clip));
     else if (t->clipped)
         fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
-    if (t->clip_value > 0)
+    if (t->clip_value > 0 && !t->own_clips)
         fprintf(to, "clipped    values, as recorded: at %g\n", t->clip_value);
 }
 
 void replay_text_optimizer(FILE *to, const replay_total *t)
 {
     text_settings(to, t);
+    text_skips(to, t);
     text_clipped(to, t);
 }
 
@@ -176,6 +197,24 @@ static void text_compared(FILE *to, const replay_total *t)
     }
 }
 
+/* What was recorded and could not be compared, and the first tensors of it. */
+static void text_omitted(FILE *to, const replay_total *t)
+{
+    enum { SHOWN = 3 };
+    char a[64], b[64], line[256], name[256];
+    if (!t->left_out)
+        return;
+    snprintf(line, sizeof line, "%s of %s carried and recorded numbers are not compared, in %zu tensor%s: the policy keeps "
+             "them in another format, or not at all", text_count(a, t->left_out),
+             text_count(b, t->left_out + t->compared), t->n_omitted, text_plural(t->n_omitted));
+    text_wrapped(to, "uncompared ", line);
+    for (size_t i = 0; i < t->n_omitted && i < SHOWN; i++) {
+        const replay_omission *o = &t->omitted[i];
+        fprintf(to, "           %.80s %s, ", escape_text(name, sizeof name, o->name), text_count(a, o->count));
+        fprintf(to, "weights recorded in %s, here %s\n", o->recorded[0] ? o->recorded : "no format", o->here);
+    }
+}
+
 /* What of the policy is not the record's, what the record lacks, and what it has that the policy's
  * format has not. */
 static void text_notes(FILE *to, const replay_total *t)
@@ -203,5 +242,6 @@ static void text_notes(FILE *to, const replay_total *t)
 void replay_text_record(FILE *to, const replay_total *t)
 {
     text_compared(to, t);
+    text_omitted(to, t);
     text_notes(to, t);
 }

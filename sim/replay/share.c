@@ -143,6 +143,7 @@ int replay_share_facts(replay_facts *f)
         f->unheld_in = least(f->unheld_in, g->unheld_in);
         f->counting = g->counting > f->counting ? g->counting : f->counting;
         f->damaged |= g->damaged;
+        f->not_finite_in |= g->not_finite_in;
         f->gradients += g->gradients;
         f->unheld += g->unheld;
     }
@@ -225,6 +226,7 @@ static void take_weight(replay *r, const sent_weight *s)
     *w = s->weight;
     w->name = own.name;
     w->storage = own.storage;
+    w->recorded = own.recorded;
     w->grads = own.grads;
 }
 

@@ -119,6 +119,15 @@ typedef struct step_record {
     int minor;               /* of torch 2; -1: not said                          */
 } step_record;
 
+/* What the record says of one of several optimizers (mpsim.optimizers). */
+typedef struct record_optimizer {
+    int skipped, found_inf;            /* -1: not said          */
+    double grad_clip, grad_clip_value; /* as in step_record     */
+    double grad_norm, grad_norm_type;
+} record_optimizer;
+
+enum { REPLAY_OPTIMIZERS = 64 }; /* at most; a set of them is a uint64_t */
+
 /* What the record says of a parameter. */
 typedef struct record_member {
     size_t group;
@@ -135,6 +144,10 @@ typedef struct record_groups {
     record_member *members;
     size_t n_members;
     nameindex names, /* of members */ tied_names; /* parameters that have an alias */
+    json_t *said; /* mpsim.optimizers; NULL: there is one optimizer */
+    record_optimizer optimizers[REPLAY_OPTIMIZERS];
+    size_t n_optimizers; /* 0: not said */
+    size_t *optimizer_of; /* of groups */
 } record_groups;
 
 /* What all processes need to know of a step's gradients and casts before it. */
@@ -143,8 +156,16 @@ typedef struct replay_facts {
     uint64_t not_finite; /* the first parameter of a group whose gradient is not finite; the same */
     uint64_t unheld_in;  /* the first parameter with gradients not held; the same                  */
     uint64_t counting;   /* the last one that counts them, and 1; 0: none                          */
-    uint64_t damaged, gradients, unheld;
+    uint64_t damaged, not_finite_in; /* sets of optimizers: recorded gradients that are not finite; gradients at hand */
+    uint64_t gradients, unheld;
 } replay_facts;
+
+/* One of the optimizers in this step. */
+typedef struct replay_optimizer {
+    replay_doing out;
+    int idle; /* the program did not step it, whatever the scaler */
+    double grad_scale, reference_factor; /* that it and its references work with */
+} replay_optimizer;
 
 /* Which process has which tensors. */
 typedef struct replay_piece {
@@ -186,8 +207,10 @@ typedef struct replay {
     size_t rank;      /* of the file at hand, among those of its step */
     int state_recorded; /* a file of the step has moments                */
     int overflow;     /* seen in activations or their gradients       */
-    int skip, finite; /* this step moves nothing; no recorded gradient is damaged */
-    double grad_scale, reference_factor; /* that optimizer and references work with */
+    replay_optimizer of[REPLAY_OPTIMIZERS];
+    replay_doing shown[REPLAY_OPTIMIZERS];
+    ptrdiff_t only; /* the optimizer whose gradients are clipped and summed; -1: all */
+    double reference_factor; /* of the norm that is summed */
     const char *cause;
     replay_facts facts;
     int measured; /* distances are of this step */
@@ -248,6 +271,16 @@ const record_settings *replay_group_settings(const replay *r, const parameter *p
 int replay_index_weights(replay *r, const trace *t);
 void replay_forget_weights(replay *r);
 int replay_weight_rank(const replay *r, const char *layer);
+
+/* several.c: the optimizers of a file, 0 or an exit code; how many there are; whose a parameter is. */
+int replay_read_optimizers(record_groups *g, const trace *t);
+size_t replay_optimizers(const replay *r);
+size_t replay_owner(const replay *r, const parameter *p);
+
+/* turns.c: which of them this step skips: all, or on an overflow those that it is about; unscaling and clips of those
+ * that step, 0 or an exit code. */
+void replay_choose_skips(replay *r, int all, int overflowed);
+int replay_clip_all(replay *r, double unscale);
 
 /* optimizer.c: the settings of all groups that are updated; those of a parameter. */
 int replay_choose_optimizers(replay *r);

@@ -143,15 +143,17 @@ static void find_facts(const replay *r, replay_facts *f)
             f->infinite = i;
     for (size_t i = r->n_parameters; i-- > 0;) {
         const parameter *p = &r->parameters[i];
-        f->damaged |= (uint64_t)p->damaged;
+        f->damaged |= (uint64_t)p->damaged << replay_owner(r, p);
         f->gradients += p->gradients;
         f->unheld += p->unheld;
         if (p->unheld)
             f->unheld_in = i;
         if (p->counts_unheld && f->counting == 0)
             f->counting = i + 1;
-        if (p->group >= 0 && p->not_finite) /* of no group: the optimizer does not have it */
-            f->not_finite = i;
+        if (p->group < 0 || !p->not_finite) /* of no group: the optimizer does not have it */
+            continue;
+        f->not_finite = i;
+        f->not_finite_in |= (uint64_t)1 << replay_owner(r, p);
     }
 }
 
@@ -293,7 +295,7 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
 {
     mpsim_optim o = replay_shaped(replay_optimizer_of(r, p), p);
     o.store = (uint8_t)r->plan->optimizer.store;
-    o.grad_scale = r->grad_scale;
+    o.grad_scale = r->of[replay_owner(r, p)].grad_scale;
     o = train_optim_of(&o, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
     const unsigned needs = train_needs(&o, &p->place.kept);
@@ -330,33 +332,31 @@ static void step_one(replay *r, parameter *p, replay_weight *w)
 {
     if (!replay_is_updated(p))
         return;
-    const int is_muon = replay_is_muon(r, p);
-    if (!r->skip && is_muon)
+    const size_t owner = replay_owner(r, p);
+    const replay_optimizer *by = &r->of[owner];
+    const int is_muon = replay_is_muon(r, p), moves = !by->out.skipped;
+    const int refers = p->p64 && !by->idle && !(r->facts.damaged >> owner & 1);
+    if (moves && is_muon)
         replay_muon_step(r, p, w);
-    else if (!r->skip)
+    else if (moves)
         step_parameter(r, p, w);
-    if (!p->problem.code && p->p64 && r->finite && is_muon)
-        replay_muon_references(r, p, r->reference_factor);
-    else if (!p->problem.code && p->p64 && r->finite)
-        replay_references(replay_optimizer_of(r, p), p, r->reference_factor);
+    if (!p->problem.code && refers && is_muon)
+        replay_muon_references(r, p, by->reference_factor);
+    else if (!p->problem.code && refers)
+        replay_references(replay_optimizer_of(r, p), p, by->reference_factor);
     if (!p->problem.code && p->p64)
         replay_measure(p, w, replay_self(r));
 }
 
 static int step_all(replay *r)
 {
-    double factor = 1;
-    int code = r->options->references ? replay_reference_factor(r, &factor) : 0;
-    if (code)
-        return code;
-    r->reference_factor = factor;
     r->measured = r->options->references;
     for (int i = 0; i < 4; i++)
         replay_distance_init(&r->distances[i]);
     for (int t = 0; t < parallel_threads(); t++)
         for (int i = 0; i < 4; i++)
             replay_distance_init(&r->workers[t].distances[i]);
-    code = replay_each(r, step_one);
+    const int code = replay_each(r, step_one);
     for (int t = 0; t < parallel_threads(); t++)
         for (int i = 0; i < 4; i++)
             replay_distance_merge(&r->distances[i], &r->workers[t].distances[i]);
@@ -367,6 +367,14 @@ static int any_update(const replay *r)
 {
     for (size_t i = 0; i < r->n_parameters; i++)
         if (replay_is_updated(&r->parameters[i]))
+            return 1;
+    return 0;
+}
+
+static int any_step(const replay *r)
+{
+    for (size_t k = 0; k < replay_optimizers(r); k++)
+        if (!r->of[k].out.skipped)
             return 1;
     return 0;
 }
@@ -409,9 +417,8 @@ int replay_update(replay *r)
     if (code)
         return code;
     /* a gradient that overflowed when it was recorded is not known at smaller scales */
-    r->finite = !r->facts.damaged;
     r->out.unknown =
-        r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && !r->finite;
+        r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && r->facts.damaged;
     int found = r->overflow;
     if (!r->out.unknown && (code = overflows(r, &found)))
         return code;
@@ -422,16 +429,13 @@ int replay_update(replay *r)
     r->out.events = s.events;
     r->out.tracker = r->scaler.clean;
     r->out.cause = found ? r->cause : NULL;
-    r->skip =
-        r->out.unknown || (s.events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED)) != 0;
+    replay_choose_skips(r, r->out.unknown || (s.events & MPSIM_SCALER_RAISED), (s.events & MPSIM_SCALER_SKIP) != 0);
     if (!any_update(r))
         return 0;
     code = replay_choose_optimizers(r);
-    replay_choose_clip(r);
-    r->grad_scale = 1;
-    if (!code && !r->skip) {
+    if (!code && any_step(r))
         say_settings(r);
-        code = replay_unscale_and_clip(r, s.unscale, &r->grad_scale);
-    }
+    if (!code)
+        code = replay_clip_all(r, s.unscale);
     return code ? code : step_all(r);
 }

@@ -21,6 +21,10 @@ void replay_total_clear(replay_total *t)
         free(t->differing[i].name);
     free(t->differing);
     nameindex_clear(&t->differing_names);
+    for (size_t i = 0; i < t->n_omitted; i++)
+        free(t->omitted[i].name);
+    free(t->omitted);
+    nameindex_clear(&t->omitted_names);
     for (size_t i = 0; i < t->n_stored; i++)
         free(t->stored[i].name);
     free(t->stored);
@@ -65,14 +69,29 @@ static replay_difference *find_difference(replay_total *t, const char *name)
     return nameindex_item(&t->differing_names, &t->differing, &t->n_differing, sizeof *t->differing, name);
 }
 
+static int add_omission(replay_total *t, const replay_weight *w, const char *name, uint64_t count)
+{
+    replay_omission *o = nameindex_item(&t->omitted_names, &t->omitted, &t->n_omitted, sizeof *o, name);
+    if (!o)
+        return -1;
+    o->count += count;
+    snprintf(o->recorded, sizeof o->recorded, "%.15s", w->recorded ? w->recorded : "");
+    snprintf(o->here, sizeof o->here, "%.15s", w->storage);
+    return 0;
+}
+
 static int add_differences(replay_total *t, const replay_weight *w)
 {
     for (int k = 0; k < REPLAY_CARRIED; k++) {
         const replay_comparison *c = &w->carried[k];
         char name[512];
-        if (!c->compared)
+        if (!c->compared && !c->left_out)
             continue;
         snprintf(name, sizeof name, "%s:%s", replay_carried_kind((replay_carried)k), w->name);
+        if (c->left_out && add_omission(t, w, name, c->left_out))
+            return -1;
+        if (!c->compared)
+            continue;
         replay_difference *d = find_difference(t, name);
         if (!d)
             return -1;
@@ -95,9 +114,14 @@ static int by_difference(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+int replay_total_equals(const replay_total *t)
+{
+    return t->compared > 0 && t->differ == 0 && t->left_out == 0;
+}
+
 int replay_total_doubts(const replay_total *t)
 {
-    return t->differ > 0 || t->compared == 0;
+    return !replay_total_equals(t);
 }
 
 /* ---- moments in few bits ---- */
@@ -145,6 +169,7 @@ static int add_weight(replay_total *t, const replay_weight *w)
     t->lost_model += w->lost_model;
     t->compared += w->compared;
     t->differ += w->differ;
+    t->left_out += w->left_out;
     if (w->max_difference > t->max_difference)
         t->max_difference = w->max_difference;
     if (w->moments.arrays && add_moments(t, w))
@@ -177,6 +202,9 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->steps += (uint64_t)s->trains;
     t->final_scale = s->next_scale;
     add_events(t, s);
+    for (size_t k = 0; k < s->n_optimizers; k++)
+        t->optimizer_skips[k] += (uint64_t)(s->optimizers[k].skipped != 0);
+    t->n_optimizers = s->n_optimizers > t->n_optimizers ? s->n_optimizers : t->n_optimizers;
     t->notes = *s->notes;
     t->gradients += s->gradients;
     t->unheld += s->unheld;
@@ -186,6 +214,7 @@ int replay_total_add(replay_total *t, const replay_step *s)
         escape_text(t->unheld_in, sizeof t->unheld_in, s->unheld_in);
     if (s->recorded_clip) {
         t->clip = s->clip;
+        t->own_clips = s->own_clips;
         t->max_norm = s->max_norm;
         t->clip_value = s->clip_value;
     }

@@ -35,6 +35,13 @@ typedef struct replay_difference {
     replay_comparison c;
 } replay_difference;
 
+/* A carried tensor of which recorded numbers were not compared, over all steps. */
+typedef struct replay_omission {
+    char *name;
+    uint64_t count;
+    char recorded[16], here[16]; /* the formats of its weight; recorded "": there is none */
+} replay_omission;
+
 /* The moments of a parameter in few bits, over all steps. */
 typedef struct replay_stored {
     char *name;
@@ -48,18 +55,25 @@ typedef struct replay_total {
     double final_scale;
     replay_counts groups[REPLAY_GROUPS];
     uint64_t updates, lost, lost_model, compared, differ;
+    uint64_t left_out; /* recorded and carried, but not compared */
     double max_difference, distance_fp32, distance_f64;
     train_bytes bytes; /* of the last step */
     replay_settings *settings; /* of the last step that had some */
     size_t n_settings;
+    uint64_t optimizer_skips[64]; /* steps that each of several optimizers skipped */
+    size_t n_optimizers;          /* the most in a step; 0: one                    */
     replay_notes notes;
     uint64_t gradients, unheld; /* see replay_step */
     char gradient_format[16], unheld_in[64];
     mpsim_clip_rule clip; /* the record's, where it was in force; else NONE */
+    int own_clips;        /* of each of several optimizers */
     double max_norm, clip_value;
     replay_difference *differing; /* tensors that differ somewhere from the record */
     size_t n_differing;
     nameindex differing_names;
+    replay_omission *omitted; /* tensors of which numbers were not compared */
+    size_t n_omitted;
+    nameindex omitted_names;
     const mpsim_states *states; /* of the last plan that has some, or NULL */
     mpsim_muon muon; /* of the last plan that has it; its model has a name then */
     replay_moments moments;
@@ -83,6 +97,8 @@ int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out 
 void replay_total_sort(replay_total *t);
 /* replay_total_sort does the same for moments: those whose steps, or first moments, differ most come first,
  * before them those of which nothing was finite. */
+/* Whether all that was carried and recorded was compared, and is equal. */
+int replay_total_equals(const replay_total *t);
 /* Whether what the record lacks may have made a difference: not where all carried numbers are equal. */
 int replay_total_doubts(const replay_total *t);
 void replay_total_clear(replay_total *t);

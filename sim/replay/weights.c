@@ -241,7 +241,7 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
                           const record_values *record, size_t n)
 {
     replay_comparison *c = &w->carried[which];
-    for (size_t i = 0; own && values_there(record) && i < n; i++) {
+    for (size_t i = 0; values_there(record) && i < n; i++) {
         const double a = (double)own[i], b = value_at(record, i);
         const double larger = isnan(a) || isnan(b) ? (double)NAN : fmax(fabs(a), fabs(b));
         c->compared++;
@@ -259,18 +259,27 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
     w->max_difference = fmax(w->max_difference, c->max_difference);
 }
 
-/* What was carried to here and what was recorded here, where both have the same format. */
+/* What was carried to here and what was recorded here, where both have the same format; else how many numbers are
+ * not compared. */
 static void compare(const replay *r, const parameter *p, replay_weight *w)
 {
-    if (values_there(&p->weight) && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
-        p->weight_format->ebits == p->place.storage.ebits) {
-        compare_array(w, CARRIED_WEIGHT, p->model, &p->weight, p->n);
-        compare_array(w, CARRIED_M, p->pm, &p->m, p->n);
-        compare_array(w, CARRIED_V, p->pv, &p->v, p->n);
-        compare_array(w, CARRIED_VMAX, p->vmax, &p->vmax_recorded, p->n);
+    const int same = values_there(&p->weight) && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
+                     p->weight_format->ebits == p->place.storage.ebits;
+    const struct {
+        const float *own;
+        const record_values *record;
+        int comparable;
+    } all[REPLAY_CARRIED] = {
+        [CARRIED_WEIGHT] = {p->model, &p->weight, same},       [CARRIED_M] = {p->pm, &p->m, same},
+        [CARRIED_V] = {p->pv, &p->v, same},                    [CARRIED_VMAX] = {p->vmax, &p->vmax_recorded, same},
+        [CARRIED_MASTER] = {p->p, &p->master, r->plan->master != TRAIN_NO_MASTER},
+    };
+    for (int k = 0; k < REPLAY_CARRIED; k++) {
+        if (all[k].comparable && all[k].own)
+            compare_array(w, (replay_carried)k, all[k].own, all[k].record, p->n);
+        else if (values_there(all[k].record))
+            w->left_out += w->carried[k].left_out = p->n;
     }
-    if (r->plan->master != TRAIN_NO_MASTER)
-        compare_array(w, CARRIED_MASTER, p->p, &p->master, p->n);
 }
 
 static void begin_parameter(replay *r, parameter *p, replay_weight *w)
@@ -292,6 +301,7 @@ static void begin_parameter(replay *r, parameter *p, replay_weight *w)
         return;
     }
     w->storage = p->place.storage.name;
+    w->recorded = values_there(&p->weight) && p->weight_format ? p->weight_format->name : NULL;
     w->master = p->place.kept.mbits != p->place.storage.mbits;
     if (carry || !recorded) {
         if (r->new_plan)

@@ -49,6 +49,7 @@ static const char *how_known(const mpsim_optim_variant *v, step_comparison c)
         [STEP_NO_RECORD] = "equal to recorded steps",
         [STEP_EQUAL] = "equal to recorded steps",
         [STEP_DIFFERS] = "equal to recorded steps of other runs, not to those of this one",
+        [STEP_EQUAL_IN_PART] = "equal to recorded steps of other runs, and to what of this one can be compared",
         [STEP_NOT_COMPARED] = "equal to recorded steps of other runs, this one compares none"};
     return v->evidence == MPSIM_OPTIM_RECORDED ? recorded[c] : known[v->evidence];
 }

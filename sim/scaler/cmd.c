@@ -192,6 +192,7 @@ static void tell_stats(const track *t, int64_t number, const mpsim_scaler_result
 static int parse_target(run *r)
 {
     const char *name = r->o->format ? r->o->format : "fp16";
+    r->scalers.given = r->o->format != NULL;
     mpsim_rounding rounding;
     if (mpsim_format_parse(&r->scalers.format, name) != MPSIM_OK)
         return fail(EXIT_USAGE, "scaler: --format: '%s' is not a format%s", name,
@@ -479,7 +480,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
          "lines of your own in it, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
         {0, "Traces", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.format, "FORMAT",
-         "what gradients are rounded to, nearest-even (default fp16)"},
+         "what all gradients are rounded to, nearest-even (default: fp16; binary32 what the run had in it)"},
         {0, "repeat", OPTION_COUNT, &o.repeat, "N", "the recorded steps N times over"},
         INPUT_OPTION_ROWS(from),
         KEEP_GOING_OPTION_ROW(from),

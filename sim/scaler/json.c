@@ -153,6 +153,15 @@ static json_t *log_json(const scaler_report *r)
     return v;
 }
 
+/* The gradients that the run had in binary32. */
+static json_t *wide_json(const wide_gradients *w)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < w->count; i++)
+        json_array_append_new(all, json_string(w->items[i].name));
+    return all;
+}
+
 static json_t *steps_json(const scalerrun *run)
 {
     json_t *all = json_array();
@@ -168,6 +177,7 @@ static json_t *steps_json(const scalerrun *run)
         json_object_set_new(v, "amax", json_of_double(s->amax));
         json_object_set_new(v, "fits", json_of_double(s->fits));
         json_object_set_new(v, "largest_in", json_string(s->worst));
+        json_object_set_new(v, "record_contradicts", json_boolean(s->contradicts));
         json_array_append_new(all, v);
     }
     return all;
@@ -199,6 +209,8 @@ int scaler_report_json(FILE *to, const scaler_report *r)
         json_object_set_new(config, "pattern", json_of_path(r->pattern));
     if (!r->log && !r->pattern) {
         json_object_set_new(config, "format", json_string(r->format));
+        json_object_set_new(config, "binary32_tensors", json_of_count(r->run->in_wide));
+        json_object_set_new(config, "binary32_names", wide_json(&r->run->wide));
         json_object_set_new(config, "repeat", json_of_count(r->run->repeat));
         json_object_set_new(config, "failed_files", json_integer(r->run->in->failed));
     }

@@ -107,6 +107,28 @@ static void print_verdict(FILE *to, const scaler_report *r, const track *t)
 
 /* ---- what was read ---- */
 
+/* Which of the tensors are rounded to binary32, and where the record stands against the rounding. */
+static void print_wide(FILE *to, const scaler_report *r)
+{
+    const scalerrun *run = r->run;
+    const size_t shown = wide_shown(&run->wide);
+    char line[512], a[32], b[32];
+    uint64_t against = 0;
+    for (size_t i = 0; i < run->n_steps; i++)
+        against += run->steps[i].contradicts != 0;
+    if (run->in_wide) {
+        snprintf(line, sizeof line, "%s of these tensors to binary32, as the run had them: by numbers that %s has not, of "
+                 "%s name%s%s.", text_count(a, run->in_wide), r->format, text_count(b, shown), text_plural(shown),
+                 shown < run->wide.count ? ", the others as sums over micro-batches, which the record says they are" : "");
+        scaler_print_wrapped(to, "", line);
+    }
+    if (against) {
+        snprintf(line, sizeof line, "%s step%s overflow%s when rounded to %s at a scale at which the record is clean: the "
+                 "record counts.", text_count(a, against), text_plural(against), against == 1 ? "s" : "", r->format);
+        scaler_print_wrapped(to, "", line);
+    }
+}
+
 static void print_trace_head(FILE *to, const scaler_report *r)
 {
     const scalerrun *run = r->run;
@@ -120,6 +142,7 @@ static void print_trace_head(FILE *to, const scaler_report *r)
             "%s recorded step%s, %s gradient tensor%s, %s element%s; rounded to %s at the scale in "
             "force\n", text_count(a, steps), text_plural(steps), text_count(b, run->tensors),
             text_plural(run->tensors), text_count(c, elements), text_plural(elements), r->format);
+    print_wide(to, r);
     if (run->twice)
         fputs("Files of the same step and rank: are they of several runs? They count together.\n",
               to);

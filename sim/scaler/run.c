@@ -122,6 +122,7 @@ typedef struct reading {
     double *x, *y;
     const char *path; /* of the file                              */
     double divisor;   /* the scale that its gradients were recorded at */
+    const mpsim_format *format; /* that the tensor at hand is rounded to */
     int first; /* the step is read for the first time */
 } reading;
 
@@ -153,7 +154,7 @@ static void measure_block(reading *g, size_t n, const mpsim_stats *s)
         mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
         rounding.scale = m->scale;
         /* format and rounding are valid */
-        (void)mpsim_round_array_f64(&g->run->format, &rounding, NULL, g->y, g->x, n, &c);
+        (void)mpsim_round_array_f64(g->format, &rounding, NULL, g->y, g->x, n, &c);
         m->loss.elements += n;
         m->loss.lost += c.underflow;
         m->loss.overflowed += c.overflow;
@@ -172,6 +173,8 @@ static void describe_block(reading *g, const trace_tensor *tensor, const mpsim_s
     if (!step->worst[0] || (!found && (bad || s->amax > step->amax)))
         escape_text(step->worst, sizeof step->worst,
                     tensor->name[0] ? tensor->name : g->path);
+    double *amax = g->format == &g->run->format ? &step->amax_narrow : &step->amax_wide;
+    *amax = fmax(*amax, s->amax);
     step->amax = fmax(step->amax, s->amax);
     step->counts.not_finite += g->divisor == 1 ? bad : 0;
     if (bad && g->divisor != 1 && g->divisor < step->limit)
@@ -216,6 +219,17 @@ int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_
     return 0;
 }
 
+/* What the run's own scaler found counts for its scale, and for larger ones. */
+static void take_found(reading *g, const trace *t)
+{
+    const char *found = trace_metadata(t, "mpsim.found_inf");
+    if (!found || (strcmp(found, "1") != 0 && strcmp(found, "true") != 0) || g->run->given)
+        return;
+    g->step->found = 1;
+    if (g->divisor != 1)
+        g->step->limit = fmin(g->step->limit, g->divisor);
+}
+
 static int read_file(reading *g, trace *t, trace_error *error)
 {
     scalerrun *r = g->run;
@@ -225,6 +239,8 @@ static int read_file(reading *g, trace *t, trace_error *error)
         return -1;
     if (g->first && scaled && g->divisor != 1)
         g->step->scale = g->divisor;
+    if (g->first)
+        take_found(g, t);
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *tensor = trace_at(t, i);
         if (!input_selects(r->in, tensor))
@@ -235,6 +251,8 @@ static int read_file(reading *g, trace *t, trace_error *error)
         }
         r->tensors += (uint64_t)g->first;
         r->narrow |= tensor->format->ebits <= 5;
+        g->format = wide_has(&r->wide, tensor->name) ? &r->wide_format : &r->format;
+        r->in_wide += (uint64_t)(g->first && g->format != &r->format);
         if (read_tensor(g, t, i, error))
             return -1;
     }
@@ -242,28 +260,42 @@ static int read_file(reading *g, trace *t, trace_error *error)
 }
 
 /* The largest power of two that leaves amax finite. */
-static double fitting_finite(const mpsim_format *f, const recorded_step *s)
+static double fitting_finite(const mpsim_format *f, const recorded_step *s, double amax)
 {
     mpsim_rounding r;
     unsigned flags = 0;
     int e;
     if (s->counts.not_finite)
         return 0;
-    if (!(s->amax > 0))
+    if (!(amax > 0))
         return (double)INFINITY;
-    (void)frexp(mpsim_format_max(f) / s->amax, &e);
+    (void)frexp(mpsim_format_max(f) / amax, &e);
     e = e > 1023 ? 1023 : e < -1073 ? -1073 : e;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     r.scale = ldexp(1, e);
-    (void)mpsim_encode_f64(f, &r, s->amax, 0, &flags);
+    (void)mpsim_encode_f64(f, &r, amax, 0, &flags);
     return flags & MPSIM_FLAG_OVERFLOW ? ldexp(1, e - 1) : r.scale;
 }
 
-static double fitting_scale(const mpsim_format *f, const recorded_step *s)
+static double fitting_scale(const scalerrun *r, const recorded_step *s)
 {
     int e = 0;
     (void)frexp(s->limit, &e);
-    return fmin(fitting_finite(f, s), isfinite(s->limit) ? ldexp(1, e - 2) : s->limit);
+    const double finite =
+        fmin(fitting_finite(&r->format, s, s->amax_narrow), fitting_finite(&r->wide_format, s, s->amax_wide));
+    return fmin(finite, isfinite(s->limit) ? ldexp(1, e - 2) : s->limit);
+}
+
+/* Where the step was recorded clean, it is so at that scale and below; what was found counts at it and above. */
+static void let_record_win(const scalerrun *r, recorded_step *s, measured *m)
+{
+    if (!r->given && s->found && m->scale >= s->scale)
+        m->overflow = 1;
+    if (r->given || s->found || isfinite(s->limit) || s->counts.not_finite || !(m->scale <= s->scale) || !m->overflow)
+        return;
+    s->contradicts = 1;
+    m->overflow = 0;
+    m->loss.overflowed = 0;
 }
 
 static int keep_measured(reading *g)
@@ -276,6 +308,7 @@ static int keep_measured(reading *g)
     for (size_t k = 0; k < g->n; k++) {
         measured *m = &g->wanted[k];
         m->overflow = m->loss.overflowed + m->loss.not_finite > 0;
+        let_record_win(g->run, s, m);
         m->norm_overflow = m->overflow;
         if (g->norms && m->scale > 0 && isfinite(m->scale))
             m->norm_overflow |= isinf((float)mpsim_stats_l2(&g->norms[k]));
@@ -300,7 +333,7 @@ static int measure(reading *g)
         trace_close(t);
     }
     if (!code && g->first) {
-        s->fits = fitting_scale(&r->format, s);
+        s->fits = fitting_scale(r, s);
         r->bad_steps += isfinite(s->limit) ? 1 : 0;
     }
     return code ? code : keep_measured(g);
@@ -394,6 +427,9 @@ int scalerrun_trace(scalerrun *r)
         code = check_repeat(r);
     for (size_t k = 0; k < r->count; k++)
         norm |= r->tracks[k].scaler.config.check == MPSIM_CHECK_NORM;
+    r->wide_format = *mpsim_format_find("binary32");
+    if (!code && !r->given)
+        code = wide_find(&r->wide, r->in, &r->format);
     g.x = malloc(BLOCK * sizeof *g.x);
     g.y = malloc(BLOCK * sizeof *g.y);
     g.wanted = calloc(r->count, sizeof *g.wanted);
@@ -419,4 +455,5 @@ void scalerrun_clear(scalerrun *r)
     for (size_t i = 0; i < r->n_steps; i++)
         free(r->steps[i].seen);
     free(r->steps);
+    wide_clear(&r->wide);
 }

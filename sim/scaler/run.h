@@ -5,6 +5,7 @@
 #include "../cli/input.h"
 #include "pattern.h"
 #include "track.h"
+#include "wide.h"
 
 #include <mpsim/mpsim.h>
 
@@ -19,9 +20,12 @@ typedef struct measured {
 typedef struct recorded_step {
     int64_t number;       /* -1: the files say nothing                          */
     size_t file, files;   /* the first of in->tree.paths; how many              */
-    double amax;          /* of the finite gradients, unscaled                  */
+    double amax, amax_wide; /* of the finite gradients, unscaled; of those in binary32 */
+    double amax_narrow;   /* of the others                                      */
     double scale;         /* that they were recorded at; NaN: not said          */
     double limit;         /* smallest one at which Inf or NaN was recorded      */
+    int found;            /* a file says that Inf or NaN was found              */
+    int contradicts;      /* rounded, it overflows at a scale at which it was recorded clean */
     double fits;          /* largest power of two without overflow: see span    */
     track_loss counts;    /* elements, not_finite                               */
     char worst[128];      /* the tensor with Inf or NaN, else with amax         */
@@ -33,18 +37,23 @@ enum { TRACKS_MAX = 64 };
 
 /* Gradients that were recorded scaled and hold Inf or NaN overflow at that scale and above it;
  * below it nothing is known of them, and they are taken as numbers that fit. Recorded unscaled, Inf
- * and NaN are so at every scale. */
+ * and NaN are so at every scale. Gradients that the run had in binary32 are rounded to that, but where a
+ * format is given; and where rounding finds an overflow at the scale at which a step was recorded clean, or below it,
+ * the record counts. */
 typedef struct scalerrun {
     track *tracks; /* TRACKS_MAX of them; see spec.h */
     size_t count;
     /* traces */
     input *in;
-    mpsim_format format;
+    mpsim_format format, wide_format; /* the latter: binary32 */
+    int given;                        /* the format is the user's, for all gradients */
+    wide_gradients wide;
     uint64_t repeat;
     recorded_step *steps;
     size_t n_steps;
     uint64_t bad_steps;   /* with Inf or NaN that may be of the scale they were recorded at  */
     uint64_t tensors, left_out; /* of the first pass; left_out: not floating-point          */
+    uint64_t in_wide;           /* of the tensors: rounded to binary32                      */
     int unscaled, inexact;      /* files whose gradients were recorded scaled; not by 2^N    */
     int twice;                  /* two files of one step have the same rank: several runs?   */
     int narrow;                 /* tensors recorded in a format with the range of fp16       */

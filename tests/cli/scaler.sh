@@ -108,6 +108,19 @@ for run_of in sgd adam adamw half; do
         has 'the recorded one in 24 of 24 steps' && has 'overflows   8, steps skipped 8 (33.33 %)' && has 'up 2 times, down 8 times'
     ok $? "a recorded run is reproduced: $run_of"
 done
+# bug_20261123: sums over micro-batches and norms are binary32, the run's own scaler found what the record says
+for case in accumulation accumulation-clip norms attention tied sometimes half-masters two-optimizers; do
+    run 0 scaler "$MPSIM_SRCDIR/data/replay-cases/$case" && has 'the recorded one in 8 of 8 steps'
+    ok $? "its overflows are the record's: $case"
+done
+run 0 scaler "$MPSIM_SRCDIR/data/replay-cases/accumulation" && has '^32 of these tensors to binary32, as the run had them: by numbers that fp16 has not, of 4 names' &&
+    run 0 scaler --json "$MPSIM_SRCDIR/data/replay-cases/norms" && has '"binary32_tensors": 32' && has '"wgrad:ln.weight"'
+ok $? "which gradients are binary32 is said"
+run 0 scaler -f fp16 "$MPSIM_SRCDIR/data/replay-cases/accumulation" && has 'the recorded one in 3 of 8 steps' && ! has 'to binary32'
+ok $? "a format that is given is that of all"
+"$MPSIM" scaler -s torch:init=2^19 - <"$MPSIM_SRCDIR/data/replay-cases/accumulation/step_000002/rank_00000.safetensors" >"$dir/out" &&
+    has '^1 step overflows when rounded to fp16 at a scale at which the record is clean'
+ok $? "what can be read once only: the record counts"
 run 0 scaler -c torch:init=2^24,window=6,torch:init=2^24,window=7,torch:init=2^24,window=6,hysteresis=2 "$MPSIM_SRCDIR/data/amp-mlp/adam" &&
     has '^  torch:init=2^24,window=6  .* 24 of 24 ' && has '^  torch:init=2^24,window=7  .* 1[0-9] of 24 ' && ! has 'hysteresis=2 .* 24 of 24'
 ok $? "and not by other rules"

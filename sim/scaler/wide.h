@@ -1,0 +1,29 @@
+/* wide.h -- which gradients a run with a loss scaler had in binary32: sums over micro-batches, norms under autocast. */
+#ifndef MPSIM_SIM_SCALER_WIDE_H
+#define MPSIM_SIM_SCALER_WIDE_H
+
+#include "../cli/input.h"
+#include "../cli/names.h"
+
+#include <mpsim/mpsim.h>
+
+typedef struct wide_gradient {
+    char *name; /* of the tensor */
+    int shown;  /* by a number that the narrow format cannot hold; else by the record's accumulation alone */
+} wide_gradient;
+
+typedef struct wide_gradients {
+    wide_gradient *items;
+    size_t count;
+    nameindex names;
+} wide_gradients;
+
+/* wide_find -- the selected tensors of the files of `in` that are binary32 sums by the record, or that hold, scaled as
+ * they were, a number that f has not. Files that say no loss scale but 1, and what can
+ * be read once only, say nothing of that. 0, or an exit code. */
+int wide_find(wide_gradients *w, input *in, const mpsim_format *f);
+int wide_has(const wide_gradients *w, const char *name);
+size_t wide_shown(const wide_gradients *w); /* how many a number shows */
+void wide_clear(wide_gradients *w);
+
+#endif
