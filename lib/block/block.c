@@ -35,6 +35,12 @@ void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, siz
     *grid_cols = cols / c + (cols % c != 0);
 }
 
+int mpsim_block_divides(const mpsim_block_recipe *b)
+{
+    const mpsim_scale_rule_row *rule = mpsim_scale_rule_at(b->rule);
+    return rule && rule->divides;
+}
+
 uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols)
 {
     const mpsim_scale_rule_row *rule = mpsim_scale_rule_at(b->rule);

@@ -75,6 +75,15 @@ static void clear(quantised *q)
     free(q->codes);
 }
 
+/* The element as it is cast: a quotient or a product of binary32. */
+static double scaled_element(const quantised *q, size_t i)
+{
+    const size_t k = i / q->width;
+    const int divides = mpsim_block_divides(&q->b->recipe->block);
+    const float y = divides ? q->x[i] / q->inverses[k] : q->x[i] * q->scales[k];
+    return (double)y;
+}
+
 /* Beyond the largest number after rounding, as stat counts it. */
 static int saturates(const quantised *q, double scaled)
 {
@@ -91,7 +100,7 @@ static int saturates(const quantised *q, double scaled)
 /* What of it a reader may want to see: why the value is far from x. */
 static const char *remark(const quantised *q, size_t i)
 {
-    const double scaled = (double)q->x[i] * (double)q->scales[i / q->width];
+    const double scaled = scaled_element(q, i);
     const double value = mpsim_decode(q->f, q->codes[i]);
     return isfinite(scaled) && isfinite(value) && saturates(q, scaled) ? "saturates"
            : value == 0 && q->x[i] != 0                                ? "becomes zero"
@@ -111,14 +120,15 @@ static int block_text(const quantised *q, size_t k, FILE *to)
         fprintf(to, "  scale      %s %s = %.9g\n", s->name, element_code_text(code, s, q->scale_codes[k]),
                 mpsim_decode(s, q->scale_codes[k]));
     }
-    fprintf(to, "  elements   times %.9g; codes stand for their value times %.9g\n\n", (double)q->scales[k],
-            (double)q->inverses[k]);
+    const int divides = mpsim_block_divides(&q->b->recipe->block);
+    fprintf(to, "  elements   %s %.9g; codes stand for their value times %.9g\n\n", divides ? "over" : "times",
+            (double)(divides ? q->inverses : q->scales)[k], (double)q->inverses[k]);
     table *t = table_new(">i|>x|>scaled|<code|>value|>stands for|>error|>relative|<");
     for (size_t i = first; i < end; i++) {
         const double x = (double)q->x[i], error = (double)q->values[i] - x;
         table_cell(t, "%zu", i);
         table_cell(t, "%.9g%s", x, q->b->x[i].rounded ? "*" : "");
-        table_cell(t, "%.9g", x * (double)q->scales[k]);
+        table_cell(t, "%.9g", scaled_element(q, i));
         table_cell(t, "%s", element_code_text(code, q->f, q->codes[i]));
         table_cell(t, "%.9g", mpsim_decode(q->f, q->codes[i]));
         table_cell(t, "%.9g", (double)q->values[i]);
@@ -169,7 +179,7 @@ static json_t *block_json(const quantised *q, size_t k)
     for (size_t i = first; i < end; i++) {
         json_t *e = json_object();
         json_object_set_new(e, "x", json_of_double((double)q->x[i]));
-        json_object_set_new(e, "scaled", json_of_double((double)q->x[i] * (double)q->scales[k]));
+        json_object_set_new(e, "scaled", json_of_double(scaled_element(q, i)));
         json_object_set_new(e, "code", json_string(element_code_text(code, q->f, q->codes[i])));
         json_object_set_new(e, "element", json_of_double(mpsim_decode(q->f, q->codes[i])));
         json_object_set_new(e, "value", json_of_double((double)q->values[i]));

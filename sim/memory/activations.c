@@ -19,7 +19,7 @@ static const char *const symbols[UNITS] = {
     [SBV] = "s b v"};
 
 /* Who keeps it. */
-typedef enum when { ALWAYS, MATERIALISED, WITH_FLASH, CAST_COPY } when;
+typedef enum when { ALWAYS, MATERIALISED, WITH_FLASH, CAST_COPY, OF_GELU, OF_SWIGLU } when;
 
 typedef struct kept {
     const char *what, *layer; /* of the layer whose placement counts: "attn.qkv" */
@@ -47,7 +47,8 @@ static const kept of_layer[] = {
     {"mask of dropout", "attn.proj", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
     {"input of norm2", "norm2", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
     {"input of fc1", "mlp.fc1", LAYER_LINEAR, TRAIN_ACT, SBH, 1, 0, 1, 0, 0, ALWAYS},
-    {"input of GELU", "mlp.gelu", LAYER_OTHER, TRAIN_ACT, SBF, 1, 0, 0, 0, 1, ALWAYS},
+    {"input of GELU", "mlp.gelu", LAYER_OTHER, TRAIN_ACT, SBF, 1, 0, 0, 0, 1, OF_GELU},
+    {"gates and values", "mlp.swiglu", LAYER_OTHER, TRAIN_ACT, SBF, 2, 0, 0, 0, 1, OF_SWIGLU},
     {"input of fc2", "mlp.fc2", LAYER_LINEAR, TRAIN_ACT, SBF, 1, 0, 1, 0, 1, ALWAYS},
     {"mask of dropout", "mlp.fc2", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
 };
@@ -105,6 +106,10 @@ static int is_kept(const walk *w, const kept *k, const train_placement *place)
         return !w->how->flash && !core &&
                (!w->how->no_dropout ||
                 !mpsim_format_same(&softmax.format[TRAIN_OUT], &place->format[TRAIN_OUT]));
+    case OF_GELU:
+        return !w->t->swiglu;
+    case OF_SWIGLU:
+        return w->t->swiglu;
     case ALWAYS:
     default:
         return 1;

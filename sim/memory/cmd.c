@@ -24,10 +24,13 @@ static const char more[] =
     "  mpsim memory --params 7B -P pytorch-amp-fp16 -P megatron-bf16 -P te-mxfp8\n"
     "  mpsim memory -P bf16-pure --optimizer adamw8bit model.safetensors\n"
     "  mpsim memory -P megatron-bf16 --layers 96 --hidden 12288 --heads 96 --seq 2048 --batch 1 \\\n"
-    "               --vocab 51200 --tensor-parallel 8 --sequence-parallel --recompute selective\n";
+    "               --vocab 51200 --tensor-parallel 8 --sequence-parallel --recompute selective\n"
+    "  mpsim memory -P megatron-bf16 --layers 32 --hidden 4096 --heads 32 --seq 4096 --batch 1 --vocab 32000 \\\n"
+    "               --activation swiglu --ffn 11008 --positions 0 --untied --flash --no-dropout\n";
 
 typedef struct options {
-    const char *params, *optimizer, *recompute;
+    const char *params, *optimizer, *recompute, *activation, *norm;
+    int biases;
     uint64_t ranks, zero;
     option_list policies;
     shape_transformer t;
@@ -41,9 +44,48 @@ static const uint64_t not_given = UINT64_MAX;
 
 /* ---- the command line ---- */
 
-/* The options of a transformer: those that all have, and whether any was given. */
-static int check_transformer(shape_transformer *t, int *given)
+/* One of the words, which end with NULL; `none` where nothing was typed. -1 after a message. */
+static int find_word(const char *option, const char *typed, const char *const words[], int none)
 {
+    int i = 0;
+    char list[64] = "";
+    while (typed && words[i] && strcmp(words[i], typed) != 0) {
+        const size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
+        i++;
+    }
+    if (typed && !words[i])
+        fail(EXIT_USAGE, "memory: --%s: '%s' is not one of %s", option, typed, list);
+    return !typed ? none : words[i] ? i : -1;
+}
+
+/* What differs between GPT and Llama. The activation says it, as of `train`; the rest follows it. */
+static int check_style(options *o)
+{
+    static const char *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL},
+                      *const norms[] = {"layernorm", "rmsnorm", NULL};
+    shape_transformer *t = &o->t;
+    const int activation = find_word("activation", o->activation, activations, 0);
+    t->swiglu = activation == 2;
+    t->rmsnorm = find_word("norm", o->norm, norms, t->swiglu);
+    if (activation < 0 || t->rmsnorm < 0)
+        return EXIT_USAGE;
+    if (o->biases && t->no_biases)
+        return fail(EXIT_USAGE, "memory: --biases and --no-biases exclude each other");
+    t->no_biases |= t->swiglu && !o->biases;
+    return 0;
+}
+
+/* As train_decoder_hidden: 4 H, of SwiGLU 8/3 H up to a multiple of 8. */
+static uint64_t ffn_of(const shape_transformer *t)
+{
+    return t->swiglu ? (t->hidden + 2) / 3 * 8 : 4 * t->hidden;
+}
+
+/* The options of a transformer: those that all have, and whether any was given. */
+static int check_transformer(options *o, int *given)
+{
+    shape_transformer *t = &o->t;
     const struct {
         const char *name;
         uint64_t *value, most;
@@ -54,11 +96,13 @@ static int check_transformer(shape_transformer *t, int *given)
                 {"kv-heads", &t->kv_heads, 1 << 16, 0},  {"ffn", &t->ffn, 1 << 24, 0},
                 {"positions", &t->positions, 1 << 26, 0}};
     const size_t n = sizeof rows / sizeof rows[0];
-    *given = t->untied;
+    *given = t->untied || t->no_biases || o->biases || o->activation || o->norm;
     for (size_t i = 0; i < n; i++)
         *given |= *rows[i].value != not_given;
     if (!*given)
         return 0;
+    if (check_style(o))
+        return EXIT_USAGE;
     for (size_t i = 0; i < n; i++) {
         const uint64_t v = *rows[i].value;
         if (rows[i].needed && v == not_given)
@@ -68,7 +112,7 @@ static int check_transformer(shape_transformer *t, int *given)
             return fail(EXIT_USAGE, "memory: --%s is from 1 to %" PRIu64, rows[i].name, rows[i].most);
     }
     t->kv_heads = t->kv_heads == not_given ? t->heads : t->kv_heads;
-    t->ffn = t->ffn == not_given ? 4 * t->hidden : t->ffn;
+    t->ffn = t->ffn == not_given ? ffn_of(t) : t->ffn;
     t->positions = t->positions == not_given ? t->seq : t->positions;
     if (t->hidden % t->heads != 0 || t->heads % t->kv_heads != 0)
         return fail(EXIT_USAGE, "memory: --hidden is a multiple of --heads, and --heads of --kv-heads");
@@ -95,7 +139,7 @@ static int check_parallel(const options *o, int transformer, int operands)
 
 static int check(options *o, int *transformer, int operands)
 {
-    int code = check_transformer(&o->t, transformer);
+    int code = check_transformer(o, transformer);
     if (code || (code = check_parallel(o, *transformer, operands)))
         return code;
     if (o->params && operands)
@@ -248,7 +292,12 @@ int cmd_memory(const command *self, int argc, char **argv)
         {0, "batch", OPTION_COUNT, &o.t.batch, "B", "sequences in a micro-batch of a rank"},
         {0, "vocab", OPTION_COUNT, &o.t.vocab, "V", "size of the vocabulary"},
         {0, "kv-heads", OPTION_COUNT, &o.t.kv_heads, "K", "heads of keys and values (default: A)"},
-        {0, "ffn", OPTION_COUNT, &o.t.ffn, "F", "size of the MLP between its matrices (default: 4 H)"},
+        {0, "ffn", OPTION_COUNT, &o.t.ffn, "F", "size of the MLP between its matrices (default: 4 H; of swiglu 8/3 H)"},
+        {0, "activation", OPTION_STRING, &o.activation, "gelu-tanh|gelu|swiglu",
+         "of the MLP (default: gelu-tanh; swiglu as in Llama, whose norms are rmsnorm, without biases)"},
+        {0, "norm", OPTION_STRING, &o.norm, "layernorm|rmsnorm", "of layers (default: layernorm; of swiglu rmsnorm)"},
+        {0, "biases", OPTION_FLAG, &o.biases, NULL, "biases in linear layers and norms (default of GELU)"},
+        {0, "no-biases", OPTION_FLAG, &o.t.no_biases, NULL, "no biases (default of swiglu)"},
         {0, "positions", OPTION_COUNT, &o.t.positions, "N", "learnt positions (default: S)"},
         {0, "untied", OPTION_FLAG, &o.t.untied, NULL, "the output layer has weights of its own"},
         {0, "tensor-parallel", OPTION_COUNT, &o.how.tensor_parallel, "T", "ranks that share tensors (default 1)"},

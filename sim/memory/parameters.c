@@ -104,17 +104,12 @@ static void count_copies(counting *c, ledger *to, const shape_tensor *t, const t
     }
 }
 
-static void count_weights(counting *c, const shape_tensor *t, const train_placement *place,
+/* With ZeRO 3 weights that are read are whole, and so are their copies; before it these are of the model. */
+static void count_reading(counting *c, const shape_tensor *t, const train_placement *place,
                           uint64_t each, const char *storage, const mpsim_block_recipe *quantised)
 {
-    const uint64_t ranks = c->how->zero >= 3 ? c->how->ranks : 1;
     const uint64_t blocks = quantised ? block_bytes(quantised, t, 0) : 0;
     ledger *whole = c->how->zero >= 3 ? &c->layer.own : c->l;
-    if (quantised)
-        add_blocks(c->l, LEDGER_WEIGHTS, blocks / ranks + (blocks % ranks != 0),
-                   ", blocks and scales", quantised->name);
-    else
-        add(c->l, LEDGER_WEIGHTS, each, cut(c, 3, t->n), t->n, "%s", storage);
     if (c->how->zero >= 3 && t->rank == 0)
         return; /* no layer is known */
     if (c->how->zero >= 3 && quantised)
@@ -122,6 +117,19 @@ static void count_weights(counting *c, const shape_tensor *t, const train_placem
     else if (c->how->zero >= 3)
         add(whole, LEDGER_GATHERED, each, t->n, t->n, "%s, largest layer", storage);
     count_copies(c, whole, t, place, quantised != NULL);
+}
+
+static void count_weights(counting *c, const shape_tensor *t, const train_placement *place,
+                          uint64_t each, const char *storage, const mpsim_block_recipe *quantised)
+{
+    const uint64_t ranks = c->how->zero >= 3 ? c->how->ranks : 1;
+    const uint64_t blocks = quantised ? block_bytes(quantised, t, 0) : 0;
+    if (quantised)
+        add_blocks(c->l, LEDGER_WEIGHTS, blocks / ranks + (blocks % ranks != 0),
+                   ", blocks and scales", quantised->name);
+    else
+        add(c->l, LEDGER_WEIGHTS, each, cut(c, 3, t->n), t->n, "%s", storage);
+    count_reading(c, t, place, each, storage, quantised);
 }
 
 static void count_state(counting *c, const shape_tensor *t, const train_placement *place,
@@ -157,9 +165,25 @@ static const mpsim_state *kept_in(const counting *c, train_bytes *each)
     return s->kept;
 }
 
+/* A layer that reads the parameter of another one, which counts it: autocast casts it for this layer. */
+static void count_tied(counting *c, const shape_tensor *t)
+{
+    train_placement place, own;
+    plan_place(c->p, LAYER_EMBEDDING, t->of, &own);
+    plan_place(c->p, LAYER_LINEAR, t->layer, &place);
+    place.storage = own.storage;
+    begin_layer(c, t->layer);
+    count_reading(c, t, &place, mpsim_format_code_bytes(&own.storage), own.storage.name, NULL);
+    count_scaling(c, t, &place);
+}
+
 static void count_parameter(const shape_tensor *t, void *context)
 {
     counting *c = context;
+    if (t->of) {
+        count_tied(c, t);
+        return;
+    }
     const layer_kind kind = policy_layer(c->p, t->layer, t->weight_rank);
     const int is_matrix = c->p->optimizer.has_muon && t->rank
                               ? plan_is_muon(c->p, kind, t->layer, (uint64_t)t->rank)

@@ -70,10 +70,10 @@ static uint64_t part(uint64_t n, uint64_t ranks)
     return n / ranks + (n % ranks != 0);
 }
 
-static void visit_matrix(const char *layer, uint64_t rows, uint64_t cols, visitor *visit, void *context)
+static void visit_matrix(const char *layer, const char *of, uint64_t rows, uint64_t cols, visitor *visit, void *context)
 {
     const shape_tensor t = {.layer = layer, .weight_rank = 2, .rank = 2, .n = rows * cols,
-                            .rows = rows, .cols = cols, .inner = rows};
+                            .rows = rows, .cols = cols, .inner = rows, .of = of};
     visit(&t, context);
 }
 
@@ -84,10 +84,12 @@ static void visit_vector(const char *layer, int weight_rank, uint64_t n, visitor
     visit(&t, context);
 }
 
-static void visit_norm(const char *layer, uint64_t h, visitor *visit, void *context)
+/* RMSNorm has no bias at all, and LayerNorm none where there are none. */
+static void visit_norm(const char *layer, const shape_transformer *t, visitor *visit, void *context)
 {
-    visit_vector(layer, 1, h, visit, context);
-    visit_vector(layer, 1, h, visit, context);
+    visit_vector(layer, 1, t->hidden, visit, context);
+    if (!t->rmsnorm && !t->no_biases)
+        visit_vector(layer, 1, t->hidden, visit, context);
 }
 
 /* Columns of the first matrix of a pair are cut, and rows of the second, as Megatron-LM cuts them: the
@@ -96,21 +98,22 @@ static void visit_layer(const shape *s, uint64_t i, visitor *visit, void *contex
 {
     const shape_transformer *t = s->transformer;
     const uint64_t h = t->hidden, cut = s->tensor_parallel, head = h / t->heads;
-    const uint64_t qkv = part(h + 2 * head * t->kv_heads, cut), f = part(t->ffn, cut);
+    const uint64_t qkv = part(h + 2 * head * t->kv_heads, cut), f = part(t->ffn, cut), in = t->swiglu ? 2 * f : f;
     char name[64];
     const struct {
         const char *name;
         uint64_t rows, cols, bias;
     } pair[] = {{"attn.qkv", qkv, h, qkv}, {"attn.proj", h, part(h, cut), h},
-                {"mlp.fc1", f, h, f},      {"mlp.fc2", h, f, h}};
+                {"mlp.fc1", in, h, in},    {"mlp.fc2", h, f, h}};
     for (int k = 0; k < 4; k++) {
         if (k % 2 == 0) {
             snprintf(name, sizeof name, "layers.%llu.norm%d", (unsigned long long)i, k / 2 + 1);
-            visit_norm(name, h, visit, context);
+            visit_norm(name, t, visit, context);
         }
         snprintf(name, sizeof name, "layers.%llu.%s", (unsigned long long)i, pair[k].name);
-        visit_matrix(name, pair[k].rows, pair[k].cols, visit, context);
-        visit_vector(name, 2, pair[k].bias, visit, context);
+        visit_matrix(name, NULL, pair[k].rows, pair[k].cols, visit, context);
+        if (!t->no_biases)
+            visit_vector(name, 2, pair[k].bias, visit, context);
     }
 }
 
@@ -118,19 +121,18 @@ static void visit_transformer(const shape *s, visitor *visit, void *context)
 {
     const shape_transformer *t = s->transformer;
     const uint64_t vocab = part(t->vocab, s->tensor_parallel);
-    visit_matrix("embed.tok", vocab, t->hidden, visit, context);
+    visit_matrix("embed.tok", NULL, vocab, t->hidden, visit, context);
     if (t->positions)
-        visit_matrix("embed.pos", t->positions, t->hidden, visit, context);
+        visit_matrix("embed.pos", NULL, t->positions, t->hidden, visit, context);
     for (uint64_t i = 0; i < t->layers; i++)
         visit_layer(s, i, visit, context);
-    visit_norm("norm", t->hidden, visit, context);
-    if (t->untied)
-        visit_matrix("head", vocab, t->hidden, visit, context);
+    visit_norm("norm", t, visit, context);
+    visit_matrix("head", t->untied ? NULL : "embed.tok", vocab, t->hidden, visit, context);
 }
 
 static void add_elements(const shape_tensor *t, void *context)
 {
-    *(uint64_t *)context += t->n;
+    *(uint64_t *)context += t->of ? 0 : t->n;
 }
 
 int shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel)

@@ -13,13 +13,16 @@ typedef struct shape_tensor {
     uint64_t n;        /* elements                                                         */
     uint64_t rows, cols; /* of a matrix: all dimensions but the last, and the last         */
     uint64_t inner;      /* the dimension before the last                                  */
+    const char *of;      /* the embedding whose parameter this layer reads too; or NULL    */
 } shape_tensor;
 
 /* A transformer as Narayanan et al. 2021 and Korthikanti et al. 2022 count it: layers of attention and
- * an MLP of two matrices, biases everywhere, learnt positions, the output layer tied to the embedding. */
+ * an MLP of two matrices, biases everywhere, learnt positions, the output layer tied to the embedding. Of
+ * SwiGLU the first matrix of the MLP has gates and values: 2 ffn rows. */
 typedef struct shape_transformer {
     uint64_t layers, hidden, heads, kv_heads, ffn, vocab, positions, seq, batch;
     int untied; /* an output layer of its own */
+    int swiglu, rmsnorm, no_biases;
 } shape_transformer;
 
 typedef struct shape {
@@ -42,7 +45,7 @@ int shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_p
 void shape_clear(shape *s);
 
 /* shape_each -- every parameter as a rank of the tensor parallel group has it; those of a layer follow
- * each other. */
+ * each other. An output layer that reads the embedding's is visited, too, with `of`. */
 void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context);
 
 #endif

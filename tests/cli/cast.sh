@@ -91,6 +91,13 @@ ok $? "a block of nvfp4 under the scale of its tensor"
 # 1 x 128: 448 / 6 = 74.67, cut down to 64
 run 0 cast --explain 6,0.5 -f 1x128 && has 'cut down to a power of two' && has '^  elements  *times 64; codes stand for their value times 0.015625' && has '0x7c  *384  *6 '
 ok $? "a block of 1 x 128"
+# binary32(19 / 448) divides, in binary32: 84 and 5.25 are quotients, the products with 1 over it are not; 3.5625 times
+# binary32(1 / 3.25), rounded to binary32
+run 0 cast --explain 3.5625,19 -f deepseek-1x128 && has '^  elements  *over 0.0424107127; codes' && has '^  0  3.5625  *84  0x6a' && has '^  1  *19  *448.000031  0x7e'
+ok $? "bug_20261123_explain_divides"
+run 0 cast --explain 3.5625,19 -f e3m2/1x7 --json && has '"scaled": 5.25,' && has '"scaled": 28.000001907' &&
+    run 0 cast --explain 3.5625,19 -f e5m2/row --json && has '"scaled": 10752.0,'; ok $? "so do the recipes of any element, in JSON, too"
+run 0 cast --explain 3.5625,19 -f nvfp4-1level --json && has '"scaled": 1.0961538553237915,'; ok $? "a product of binary32"
 run 0 cast --explain "$(yes 1 | head -n 33 | tr '\n' ,)2" -f mxfp8 && has '^block 1$' && has '^  33  *2 '; ok $? "34 numbers are two blocks"
 run 0 cast --explain 1,2 -f ms-amp -s 4 && run 0 cast --explain 1 -f nvfp4-sr --seed 3; ok $? "a scale so far; random bits"
 list=$(sed -n '/^ \* mpsim_block_find\|^ \*   te-current /,/deepgemm-128x128/p' "$MPSIM_SRCDIR/lib/include/mpsim/block.h" | tr -d '*/')

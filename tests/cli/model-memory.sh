@@ -93,6 +93,19 @@ small="--layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10"
     memory -P fp32 --optimizer sgd $small --positions 0 && is weights=7360; ok $? "--positions 0: 32 less"
     memory -P fp32 --optimizer sgd $small --kv-heads 1 && is weights=6912; ok $? "--kv-heads 1: 2 (64 + 8) less"
     memory -P fp32 --optimizer sgd $small --ffn 16 && is weights=5312; ok $? "--ffn 16: 2 (2 128 + 16) less"
+    # cast copies: a layer's 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8 = 840 numbers, and the table that the head reads
+    memory -P pytorch-amp-fp16 $small && is 'copies of weights=3520' weights=7488
+    ok $? "bug_20261123_tied_head: 2 (2 840 + 80)"
+    memory -P pytorch-amp-fp16 $small --zero 3 --ranks 2 && is 'copies of weights=576' 'gathered weights=1152'
+    ok $? "with ZeRO 3 a layer's: the largest is fc1, 288"
+    # a layer: norms 16, qkv 192, proj 64, fc1 512, fc2 256 = 1040; 80 + 32 + 8
+    memory -P fp32 --optimizer sgd $small --activation swiglu --ffn 32 && is weights=8800; ok $? "--activation swiglu"
+    memory -P fp32 --optimizer sgd $small --activation swiglu --ffn 32 --biases --norm layernorm && is weights=9792
+    ok $? "with biases and LayerNorm: 2 (1040 + 16 + 24 + 8 + 64 + 8) + 112 + 16"
+    memory -P fp32 --optimizer sgd $small --no-biases --norm rmsnorm && is weights=6752; ok $? "GELU without biases: 2 784 + 120"
+    # 33 96 + 5 96 of GELU; the MLP's 2 f twice more: 2 4 96
+    memory -P bf16-pure $small --activation swiglu --ffn 32 && is activations=9984; ok $? "gates and values: 2 (3744 + 768) + 960"
+    memory -P fp32 --optimizer sgd $small --activation swiglu && is weights=7264; ok $? "8/3 of 8 are 24: 2 (272 + 576) + 120"
     # s b h = 96, a s^2 b = 96: a layer 34 96 + 5 96 = 3744; 5 96 + 4 120 outside
     memory -P bf16-pure $small && is activations=8448; ok $? "activations: 2 3744 + 480 + 480"
     # no masks: 3744 - 2 96 - 96, and the softmax's output is the operand: - 2 96; outside - 96
@@ -106,6 +119,16 @@ small="--layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10"
     ok $? "text: the formulas"
     # qkv 96 + 12, proj 32 + 8, fc1 128 + 16, fc2 128 + 8, norms 32 = 460; 40 + 32 + 16
     memory -P fp32 --optimizer sgd $small --tensor-parallel 2 && is weights=4032; ok $? "tensors in two parts: 1008"
+}
+
+memory -P pytorch-amp-fp16 --layers 12 --hidden 768 --heads 12 --seq 1024 --batch 1 --vocab 50257 && is 'copies of weights=247229952'
+ok $? "GPT-2: 123,614,976 numbers enter products"
+llama="--hidden 4096 --heads 32 --seq 4096 --batch 1 --activation swiglu --positions 0 --untied"
+# shellcheck disable=SC2086 # words
+{
+    memory -P fp32 --optimizer sgd $llama --layers 32 --vocab 32000 --ffn 11008 && is weights=26953662464; ok $? "Llama-2-7B: 6,738,415,616"
+    memory -P fp32 --optimizer sgd $llama --layers 32 --kv-heads 8 --vocab 128256 --ffn 14336 && is weights=32121044992
+    ok $? "Llama-3-8B: 8,030,261,248"
 }
 
 # ---- how numbers are written
@@ -128,7 +151,8 @@ for words in '' '--params 3' '-P fp32' '--params 1.5 -P fp32' '--params 0 -P fp3
     '--params 3 -P fp32 --ranks 0' '--params 3 -P fp32 --zero 4' '--params 3 -P fp32 --optimizer x' '--params 3 -P fp32 --json --csv' \
     '--params 3 -P fp32 --optimizer adafactor' '--params 3 -P fp32 --layers 3' '--params 3 -P fp32 --recompute full' \
     "--params 3 -P fp32 $small --recompute some" "-P fp32 $small --heads 3" "-P fp32 $small --kv-heads 3" "-P fp32 $small --layers 0" \
-    '--params 3 -P fp32 --tensor-parallel 2' "-P fp32 $small --sequence-parallel" "--params 3 -P fp32 $model" \
+    '--params 3 -P fp32 --tensor-parallel 2' "-P fp32 $small --biases --no-biases" "-P fp32 $small --activation relu" \
+    "-P fp32 $small --norm batch" '--params 3 -P fp32 --activation swiglu' "-P fp32 $small --sequence-parallel" "--params 3 -P fp32 $model" \
     '-P fp32 --layers 16384 --hidden 1048576 --heads 1 --seq 67108864 --batch 1048576 --vocab 1'; do
     # shellcheck disable=SC2086 # words
     run 2 memory $words; ok $? "usage: memory $words"

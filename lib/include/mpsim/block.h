@@ -16,8 +16,9 @@
 MPSIM_BEGIN
 
 /* How the scale of a block comes from the largest magnitude in it, amax. Each rule brings its
- * source's cast of the elements and its order of dequantisation. Rules of TransformerEngine and
- * GIVEN drop NaN from amax, so that it stays in its element; in the others a NaN makes amax NaN. */
+ * source's cast of the elements and its order of dequantisation. Rules of TransformerEngine, GIVEN
+ * and AMAX_DEEPSEEK (Triton's max ignores NaN) drop NaN from amax, so that it stays in its element; in
+ * the others a NaN makes amax NaN. */
 typedef enum mpsim_scale_rule {
     MPSIM_SCALE_E8M0_FLOOR,    /* OCP MX: 2^(floor(log2 amax) - emax); elements may saturate     */
     MPSIM_SCALE_E8M0_EVEN,     /* torchao: amax rounded to the element's significand first       */
@@ -100,6 +101,10 @@ MPSIM_API mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transf
 /* mpsim_block_check -- MPSIM_OK if the recipe is consistent and its element format is known:
  * signed, at most 8 bits, with a significand field; e2m1 under the NVFP4 rules. */
 MPSIM_API mpsim_status mpsim_block_check(const mpsim_block_recipe *b);
+
+/* mpsim_block_divides -- 1 if elements are divided by a block's `inverses` (AMAX_DEEPSEEK), 0 if they are
+ * multiplied by its `scales`, both in binary32. */
+MPSIM_API int mpsim_block_divides(const mpsim_block_recipe *b);
 
 /* mpsim_block_grid -- number of blocks along both dimensions. */
 MPSIM_API void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols,
