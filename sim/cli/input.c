@@ -331,13 +331,27 @@ static void note_transform(const trace *t)
     }
 }
 
+/* Members without numbers: said of the first file that has them. */
+static void note_not_read(const trace *t)
+{
+    static int said;
+    char path[1024];
+    const char *what = said ? NULL : trace_metadata(t, TRACE_NOT_READ);
+    if (!what)
+        return;
+    said = 1;
+    note("%s: not read: %s", escape_text(path, sizeof path, trace_path(t)), what);
+}
+
 trace *input_trace_open(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->layout;
     o.map = maps_of(&in->maps, path);
     trace *t = trace_open(path, &o, error);
-    if (t)
+    if (t) {
         note_transform(t);
+        note_not_read(t);
+    }
     if (!t || !in->needs_kinds || !trace_clash(t))
         return t;
     trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "%s (%s); --map says which it is", trace_clash(t),
