@@ -230,7 +230,8 @@ fuzz:
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
-  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/quantised \
+  tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/models.tsv \
+  tests/trace/record_models.py tests/trace/quantised \
   tests/trace/torch tests/bench/busy.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
   tests/quant/record_layouts.py tests/quant/roundtrip.py

@@ -331,13 +331,27 @@ static void note_transform(const trace *t)
     }
 }
 
+/* Members without numbers: said of the first file that has them. */
+static void note_not_read(const trace *t)
+{
+    static int said;
+    char path[1024];
+    const char *what = said ? NULL : trace_metadata(t, TRACE_NOT_READ);
+    if (!what)
+        return;
+    said = 1;
+    note("%s: not read: %s", escape_text(path, sizeof path, trace_path(t)), what);
+}
+
 trace *input_trace_open(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->layout;
     o.map = maps_of(&in->maps, path);
     trace *t = trace_open(path, &o, error);
-    if (t)
+    if (t) {
         note_transform(t);
+        note_not_read(t);
+    }
     if (!t || !in->needs_kinds || !trace_clash(t))
         return t;
     trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "%s (%s); --map says which it is", trace_clash(t),
@@ -346,15 +360,42 @@ trace *input_trace_open(const input *in, const char *path, trace_error *error)
     return NULL;
 }
 
+static int matches(const input *in, const trace_tensor *t)
+{
+    const option_list *globs = &in->options->match;
+    int ok = globs->count == 0;
+    for (size_t i = 0; i < globs->count && !ok; i++)
+        ok = fnmatch(globs->items[i], t->name, 0) == 0;
+    return ok;
+}
+
 int input_selects(const input *in, const trace_tensor *t)
 {
-    const input_options *o = in->options;
-    int ok = o->match.count == 0;
-    for (size_t i = 0; i < o->match.count && !ok; i++)
-        ok = fnmatch(o->match.items[i], t->name, 0) == 0;
-    if (!ok || o->kinds.count == 0)
-        return ok;
-    return t->kind && option_list_has(&o->kinds, t->kind);
+    const option_list *kinds = &in->options->kinds;
+    return matches(in, t) && (kinds->count == 0 || (t->kind && option_list_has(kinds, t->kind)));
+}
+
+/* What is looked at once, while files are first read. */
+static void look(input *in, const trace *t)
+{
+    const option_list *kinds = &in->options->kinds;
+    twice_see(&in->twice, t);
+    for (size_t i = 0; i < trace_count(t) && kinds->count; i++) {
+        const trace_tensor *x = trace_at(t, i);
+        if (x->kind || !x->format || !matches(in, x))
+            continue;
+        in->unknown++;
+        in->unknown_elements += x->count;
+    }
+}
+
+static void tell(input *in)
+{
+    twice_tell(&in->twice);
+    if (in->unknown && !in->looked)
+        note("--kind leaves out %" PRIu64 " tensor%s of %" PRIu64 " element%s without a kind: info shows them, --map gives them one",
+             in->unknown, text_plural(in->unknown), in->unknown_elements, text_plural(in->unknown_elements));
+    in->unknown = 0;
 }
 
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context)
@@ -364,14 +405,14 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
         trace_error error;
         trace *t = input_trace_open(in, in->tree.paths[i], &error);
         if (t && !in->looked)
-            twice_see(&in->twice, t);
+            look(in, t);
         const int code = t ? visit(in, t, context) : input_failed(in, &error);
         trace_close(t);
         if (code)
             return code;
         progress_reach(done += bytes_of(in->tree.paths[i]));
     }
-    twice_tell(&in->twice);
+    tell(in);
     return 0;
 }
 
@@ -431,7 +472,7 @@ int input_each_open(input *in, size_t first, size_t end,
         parallel_for((int)n, open_one, &o);
         for (size_t i = 0; i < n && !in->looked && !in->tree.unread; i++) /* a shard does not see all */
             if (o.files[i].t)
-                twice_see(&in->twice, o.files[i].t);
+                look(in, o.files[i].t);
         const int code = visit(in, o.files, n, context);
         for (size_t i = 0; i < n; i++)
             trace_close(o.files[i].t);
@@ -441,7 +482,7 @@ int input_each_open(input *in, size_t first, size_t end,
             done += bytes_of(in->tree.paths[o.first + i]);
         progress_reach(done);
     }
-    twice_tell(&in->twice);
+    tell(in);
     return 0;
 }
 

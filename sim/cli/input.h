@@ -68,6 +68,7 @@ typedef struct input {
     twice_forms twice;
     int several;     /* operands may stand for more than one file                 */
     int needs_kinds; /* the command is lost where two tensors would be the same   */
+    uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
     int looked;      /* all files have been looked at, and what they hold twice   */
 } input;
 

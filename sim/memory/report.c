@@ -1,6 +1,8 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,11 +24,16 @@ static void print_head(const memory_report *r, FILE *to)
         "", "masters and optimizer state are cut", "masters, optimizer state and gradients are cut",
         "masters, optimizer state, gradients and weights are cut"};
     const count_setting *h = r->how;
-    char text[1024], number[32], buffers[32];
-    snprintf(text, sizeof text, "%s parameters, %s%s%s%s", text_count(number, r->shape->parameters),
-             r->source, r->shape->buffers ? ", " : "",
-             r->shape->buffers ? text_count(buffers, r->shape->buffers) : "",
-             r->shape->buffers ? " tensors left out, which are not parameters" : "");
+    char text[1024], number[32], buffers[32], elements[32];
+    const shape *m = r->shape;
+    int n = snprintf(text, sizeof text, "%s parameters, %s", text_count(number, m->parameters), r->source);
+    if (m->buffers)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", %s tensor%s of %s element%s left out, which %s not parameters",
+                      text_count(buffers, m->buffers), text_plural(m->buffers), text_count(elements, m->left_out),
+                      text_plural(m->left_out), m->buffers == 1 ? "is" : "are");
+    if (m->packed)
+        snprintf(text + n, sizeof text - (size_t)n, " or, %s of them, packed codes, whose parameters are not counted",
+                 text_count(buffers, m->packed));
     text_wrapped(to, "model      ", text);
     if (h->tensor_parallel > 1)
         fprintf(to, "tensors    cut into %" PRIu64 "%s\n", h->tensor_parallel,

@@ -2,8 +2,8 @@
 #include "shape.h"
 
 #include "../cli/names.h"
+#include "../trace/weights.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,15 +152,11 @@ typedef struct reading {
     size_t pass, room;
 } reading;
 
-/* What a state_dict has besides parameters. */
-static int is_buffer(const char *name)
+/* Where no tensor has a kind. */
+static int is_buffer(const trace_tensor *t)
 {
-    static const char *const globs[] = {"*running_mean", "*running_var", "*num_batches_tracked",
-                                        "*rotary_emb.inv_freq", "*position_ids"};
-    for (size_t i = 0; i < sizeof globs / sizeof globs[0]; i++)
-        if (fnmatch(globs[i], name, 0) == 0)
-            return 1;
-    return 0;
+    const weights_name w = {t->name, strlen(t->name), t->rank, t->rank && t->shape[0] == 1, t->format != NULL, t->dtype};
+    return !t->kind && weights_buffer(&w);
 }
 
 static int add_tensor(reading *r, const trace_tensor *t, const char *name)
@@ -197,6 +193,14 @@ static int add_tensor(reading *r, const trace_tensor *t, const char *name)
     return 0;
 }
 
+/* What is no parameter; codes of packed weights are, but their elements are no numbers of parameters. */
+static void leave_out(shape *s, const trace_tensor *t)
+{
+    s->buffers++;
+    s->left_out += t->count;
+    s->packed += t->kind != NULL && !t->format;
+}
+
 static int visit_file(input *in, trace *t, void *context)
 {
     reading *r = context;
@@ -210,10 +214,12 @@ static int visit_file(input *in, trace *t, void *context)
             r->only_weights |= weight;
             continue;
         }
+        if (r->only_weights && !kind)
+            leave_out(r->s, tensor);
         if (r->only_weights ? !weight : kind != NULL)
             continue;
-        if (!tensor->format || is_buffer(name))
-            r->s->buffers++;
+        if (!tensor->format || is_buffer(tensor))
+            leave_out(r->s, tensor);
         else if (nameindex_find(&r->seen, name) < 0 && add_tensor(r, tensor, name))
             return fail(EXIT_IO, "memory: out of memory");
     }
@@ -255,7 +261,8 @@ int shape_of_files(shape *s, const input_options *o, char **files, int n)
     for (; !code && r.pass < 2; r.pass++)
         code = input_each(&in, visit_file, &r);
     if (!code && s->parameters == 0)
-        code = fail(EXIT_DATA, "memory: no parameters are selected");
+        code = fail(EXIT_DATA, "memory: no parameters are selected%s",
+                    s->packed ? ": weights are packed in integers; give the model before it was quantised" : "");
     if (!code && s->parameters > most)
         code = fail(EXIT_DATA, "memory: more than 10^15 parameters");
     if (!code)

@@ -33,6 +33,8 @@ typedef struct shape {
     shape_tensor *tensors;   /* of files                                                 */
     char **names;
     size_t count, buffers;   /* buffers: tensors that are no parameters                  */
+    uint64_t left_out;       /* their elements                                           */
+    size_t packed;           /* of them the codes of packed weights, which have no numbers */
 } shape;
 
 /* shape_parse_count -- "7e9", "7B", "1.3e9", "125M", "2^33": a whole number of at most 10^15. 0, or -1. */

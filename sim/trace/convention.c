@@ -2,6 +2,8 @@
  * tensor a kind that is not its own does not stand here. */
 #include "convention.h"
 
+#include "weights.h"
+
 #include <string.h>
 
 /* ---- words ---- */
@@ -103,7 +105,7 @@ static const convention rows[] = {
     {DCP, NULL, "optimizer.optim.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "app.optim.state.{fqn}.{torch}", NULL, 0},
     {DCP, NULL, "app/optim/state/{fqn}/{torch}", NULL, 0},
-    {DCP, NULL, "app/model/{fqn}", "weight", CONVENTION_PARAMETER},
+    {DCP, NULL, "app/model/{fqn}", "weight", CONVENTION_MODEL},
     {DCP, NULL, "state.{fqn}.{torch}", NULL, 0},
 
     /* trees of torch.save: {"model": module.state_dict(), "optimizer": optimizer.state_dict()} and the other words
@@ -116,12 +118,12 @@ static const convention rows[] = {
     {TORCH, NULL, "optim/state/{fqn}/{torch}", NULL, CONVENTION_INDEX},
     {TORCH, NULL, "optimizer_states/0/state/{fqn}/{torch}", NULL, CONVENTION_INDEX},
     {TORCH, NULL, "state/{fqn}/{torch}", NULL, CONVENTION_INDEX},
-    {TORCH, NULL, "model/state_dict/{fqn}", "weight", CONVENTION_PARAMETER},
-    {TORCH, NULL, "model/{fqn}", "weight", CONVENTION_PARAMETER},
-    {TORCH, NULL, "model_state/{fqn}", "weight", CONVENTION_PARAMETER},
-    {TORCH, NULL, "model_state_dict/{fqn}", "weight", CONVENTION_PARAMETER},
-    {TORCH, NULL, "state_dict/{fqn}", "weight", CONVENTION_PARAMETER},
-    {TORCH, NULL, "module/{fqn}", "weight", CONVENTION_PARAMETER},
+    {TORCH, NULL, "model/state_dict/{fqn}", "weight", CONVENTION_MODEL},
+    {TORCH, NULL, "model/{fqn}", "weight", CONVENTION_MODEL},
+    {TORCH, NULL, "model_state/{fqn}", "weight", CONVENTION_MODEL},
+    {TORCH, NULL, "model_state_dict/{fqn}", "weight", CONVENTION_MODEL},
+    {TORCH, NULL, "state_dict/{fqn}", "weight", CONVENTION_MODEL},
+    {TORCH, NULL, "module/{fqn}", "weight", CONVENTION_MODEL},
 
     /* Flax 0.12.8 and optax 0.2.8: TrainState as serialization.to_state_dict and traverse_util.flatten_dict give
      * it, also with dots; a state may be that of {"params": ...} */
@@ -157,17 +159,17 @@ static const convention rows[] = {
 
     /* transformers 4.46, diffusers 0.31 and peft 0.13 write weights, and nothing else, under these names; safetensors
      * files say {"format": "pt"}. A file of bare names that is called otherwise may be of gradients. */
-    {HF, "model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
-    {HF, "model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
-    {HF, "pytorch_model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
-    {HF, "adapter_model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
-    {HF, "diffusion_pytorch_model.safetensors", "{fqn}", "weight", CONVENTION_PARAMETER | CONVENTION_SAVED},
-    {HF, "model.safetensors.index.json", "{fqn}", "weight", CONVENTION_PARAMETER},
-    {HF, "diffusion_pytorch_model.safetensors.index.json", "{fqn}", "weight", CONVENTION_PARAMETER},
-    {HF, "pytorch_model.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
-    {HF, "pytorch_model-{n}-of-{n}.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
-    {HF, "adapter_model.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
-    {HF, "diffusion_pytorch_model.bin", "{fqn}", "weight", CONVENTION_PARAMETER},
+    {HF, "model.safetensors", "{fqn}", "weight", CONVENTION_MODEL | CONVENTION_SAVED},
+    {HF, "model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_MODEL | CONVENTION_SAVED},
+    {HF, "pytorch_model-{n}-of-{n}.safetensors", "{fqn}", "weight", CONVENTION_MODEL | CONVENTION_SAVED},
+    {HF, "adapter_model.safetensors", "{fqn}", "weight", CONVENTION_MODEL | CONVENTION_SAVED},
+    {HF, "diffusion_pytorch_model.safetensors", "{fqn}", "weight", CONVENTION_MODEL | CONVENTION_SAVED},
+    {HF, "model.safetensors.index.json", "{fqn}", "weight", CONVENTION_MODEL},
+    {HF, "diffusion_pytorch_model.safetensors.index.json", "{fqn}", "weight", CONVENTION_MODEL},
+    {HF, "pytorch_model.bin", "{fqn}", "weight", CONVENTION_MODEL},
+    {HF, "pytorch_model-{n}-of-{n}.bin", "{fqn}", "weight", CONVENTION_MODEL},
+    {HF, "adapter_model.bin", "{fqn}", "weight", CONVENTION_MODEL},
+    {HF, "diffusion_pytorch_model.bin", "{fqn}", "weight", CONVENTION_MODEL},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert((int)ROWS <= (int)CONVENTIONS_MAX, "a scope has room for all rows");
@@ -313,13 +315,7 @@ static int fit_path(convention_match *m, const char *p, const char *path)
     return 0;
 }
 
-/* ---- words of parameters ---- */
-
-static int ends_with(const char *s, size_t n, const char *end)
-{
-    const size_t length = strlen(end);
-    return n >= length && memcmp(s + n - length, end, length) == 0;
-}
+/* ---- what must hold beside the pattern ---- */
 
 static int is_one_of(const char *const *list, const char *s, size_t n)
 {
@@ -338,26 +334,6 @@ static convention_part last_word(const char *fqn, size_t n)
     return (convention_part){fqn + begin, n - begin};
 }
 
-int convention_is_parameter(const char *fqn, size_t n, size_t rank, int first_is_one)
-{
-    /* also: weight_ih_l0 of nn.LSTM, in_proj_weight of nn.MultiheadAttention, fc1_weight of te.LayerNormMLP,
-     * q_bias, dt_bias; of Transformers, ViT, CLIP, Mamba */
-    static const char *const others[] = {"kernel", "gamma", "beta", "embedding", "cls_token", "pos_embed",
-                                         "class_embedding", "positional_embedding", "logit_scale", "A_log",
-                                         "D", NULL};
-    /* buffers, and what quantisers add */
-    static const char *const not[] = {"masked_bias", "e_score_correction_bias", "qweight", NULL};
-    const convention_part w = last_word(fqn, n);
-    if (is_one_of(not, w.at, w.n))
-        return 0;
-    if (token_is(w.at, w.n, "bias") && rank == 4 && first_is_one) /* the causal mask of GPT-2's attention */
-        return 0;
-    return ends_with(w.at, w.n, "weight") || ends_with(w.at, w.n, "bias") ||
-           (w.n > 9 && (memcmp(w.at, "weight_ih", 9) == 0 || memcmp(w.at, "weight_hh", 9) == 0)) ||
-           (w.n > 7 && (memcmp(w.at, "bias_ih", 7) == 0 || memcmp(w.at, "bias_hh", 7) == 0)) ||
-           is_one_of(others, w.at, w.n);
-}
-
 /* Not "grads/norm", "grad.input": a number, or the gradient of an activation. */
 static int is_no_activation(const char *fqn, size_t n)
 {
@@ -372,7 +348,11 @@ static int holds(const convention_match *m, const convention_query *q)
 {
     const unsigned flags = m->row->flags;
     const convention_part f = m->fqn, c = m->class;
-    if ((flags & CONVENTION_PARAMETER) && !convention_is_parameter(f.at, f.n, q->rank, q->first_is_one))
+    const weights_name w = {f.at, f.n, q->rank, q->first_is_one, q->numbers, q->dtype};
+    if ((flags & CONVENTION_PARAMETER) && !weights_only_parameters(&w))
+        return 0;
+    /* a number in a tree may be a setting; where files hold weights and nothing else it is none */
+    if ((flags & CONVENTION_MODEL) && !(q->rank || m->row->path ? weights_in_model(&w) : weights_only_parameters(&w)))
         return 0;
     if ((flags & CONVENTION_GRADIENT) && !is_no_activation(f.at, f.n))
         return 0;

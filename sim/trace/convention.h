@@ -13,7 +13,8 @@ enum {
     CONVENTION_INDEX = 16,    /* the fqn may be a number: which parameter, the file may say (kinds.c)          */
     CONVENTION_PACKED = 32,   /* shapes are those of a partition, not of the parameter                         */
     CONVENTION_VECTOR = 64,   /* one dimension or more: a number is a setting                                  */
-    CONVENTION_TWICE = 128    /* the fqn begins with the word of {class}                                       */
+    CONVENTION_TWICE = 128,   /* the fqn begins with the word of {class}                                       */
+    CONVENTION_MODEL = 256    /* it is one of a model's dictionary: of a parameter, but for known buffers      */
 };
 
 /* A name that fits `name`, in a file whose path ends with what fits `path` (NULL: any), is of a kind. In
@@ -59,12 +60,11 @@ typedef struct convention_query {
     size_t rank;
     int first_is_one; /* its first dimension is 1 */
     int saved;
+    int numbers;       /* its elements are floating-point numbers */
+    const char *dtype;
 } convention_query;
 
 /* convention_find -- the first row that fits; 0 if none does. */
 int convention_find(convention_match *m, const convention_query *q);
-
-/* convention_is_parameter -- whether a fqn of n characters ends with a word that only parameters have. */
-int convention_is_parameter(const char *fqn, size_t n, size_t rank, int first_is_one);
 
 #endif

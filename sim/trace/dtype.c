@@ -97,6 +97,13 @@ int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_
     return 0;
 }
 
+/* Elements that are no numbers of ours: the array is whole, and others beside it can be read. */
+static int not_numbers(trace *t)
+{
+    t->not_numbers = 1;
+    return 1;
+}
+
 /* The kinds of numpy's array interface; size is 0 if the descr has none. */
 static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, uint64_t at,
                     const trace_options *o, trace_tensor *tensor, trace_error *error)
@@ -138,12 +145,12 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
         tensor->format = NULL;
     } else {
         for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-            if (refused[i].kind == kind)
+            if (refused[i].kind == kind && not_numbers(t))
                 return trace_fail(t, error, at, "dtype '%s' %s", descr, refused[i].what);
-        if (kind == 'f')
+        if (kind == 'f' && not_numbers(t))
             return trace_fail(t, error, at, "dtype '%s' is a long double, whose layout "
                               "depends on the machine: save it as '<f8'", descr);
-        if (kind == 'V')
+        if (kind == 'V' && not_numbers(t))
             return trace_fail(t, error, at, "dtype '%s' does not say what it holds", descr);
         return trace_fail(t, error, at, "dtype '%s' is not known", descr);
     }

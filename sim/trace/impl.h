@@ -93,6 +93,7 @@ struct trace {
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
     char lone[512];         /* see trace_quantised_note                                    */
+    int not_numbers;        /* why the last npy header was refused: dates, texts, objects  */
     int (*quantised)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
                      trace_error *error); /* `codes` of tensors that are codes and scales  */
     struct arena *arena;
@@ -254,7 +255,8 @@ const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *
 /* npy.c */
 
 /* trace_npy_entry -- read the header of the npy stream at t->at (0), which has `size` bytes,
- * and fill *entry but for the name. *header_bytes is what the prefix took. */
+ * and fill *entry but for the name. *header_bytes is what the prefix took. Of an array of anything but numbers
+ * t->not_numbers is set. */
 int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
                     trace_entry *entry, uint64_t *header_bytes, trace_error *error);
 

@@ -89,7 +89,9 @@ static int find_conventions(trace *t, kinds_source *from, frameworks *seen)
                                     .name = x->name,
                                     .rank = x->rank,
                                     .first_is_one = x->rank && x->shape[0] == 1,
-                                    .saved = saved};
+                                    .saved = saved,
+                                    .numbers = x->format != NULL,
+                                    .dtype = x->dtype};
         if (from[i].mapped || !convention_find(&m, &q))
             continue;
         from[i].row = m.row;

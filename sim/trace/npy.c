@@ -15,6 +15,8 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     trace_tensor *x = &entry->tensor;
     const char *why = npy_header_parse(&h, text, n, &bad);
     if (why)
+        t->not_numbers = strncmp(why, "a structured dtype", 18) == 0;
+    if (why)
         return trace_fail(t, error, at + bad, "npy header is not valid: %s", why);
     if (trace_npy_dtype(t, h.descr, at + h.descr_at, options, x, &bits, error))
         return -1;
@@ -38,6 +40,7 @@ int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
                     trace_entry *entry, uint64_t *header_bytes, trace_error *error)
 {
     unsigned char p[12];
+    t->not_numbers = 0;
     if (size < 10)
         return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for an npy file", size);
     if (trace_bytes(t, p, 10, error))

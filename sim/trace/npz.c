@@ -1,4 +1,5 @@
 /* npz.c -- zip archives of npy members, read through libzip. */
+#include "../text/words.h"
 #include "impl.h"
 
 #include <inttypes.h>
@@ -9,6 +10,9 @@
 typedef struct npz {
     zip_t *zip;
     zip_file_t *file; /* the member being read, or NULL */
+    char left[1000];  /* members that hold no numbers: names and why */
+    size_t n_left;
+    trace_error first; /* why of the first */
 } npz;
 
 static void close_member(npz *z)
@@ -74,6 +78,22 @@ static const char *utf8_name(zip_t *z, uint64_t index)
     return n ? raw : zip_get_name(z, index, ZIP_FL_ENC_GUESS);
 }
 
+/* A member that holds texts, objects or dates (scipy.sparse.save_npz writes one) is named, and the others are read. */
+static int leave_out(trace *t, const char *name, const trace_error *error)
+{
+    npz *z = t->state;
+    char shown[256];
+    const size_t used = strlen(z->left);
+    const char *dtype = strstr(error->text, "dtype '");
+    if (z->n_left++ == 0)
+        z->first = *error;
+    t->count--;
+    if (used < sizeof z->left - 300)
+        snprintf(z->left + used, sizeof z->left - used, "%s%s (%s)", used ? ", " : "",
+                 escape_text(shown, sizeof shown, name), dtype ? dtype : "a structured dtype");
+    return 0;
+}
+
 /* One member becomes a tensor. *budget is what all headers together may take, because a
  * deflated header costs its author a thousandth of what it costs the reader. */
 static int add_member(trace *t, const zip_member *m, const trace_options *options,
@@ -103,18 +123,38 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
 
     uint64_t header = 0;
     trace_entry *e = trace_add(t, error);
-    if (!e || open_member(t, m->index, error) ||
-        trace_npy_entry(t, m->size, options, e, &header, error))
+    if (!e || open_member(t, m->index, error))
         return -1;
+    const int bad = trace_npy_entry(t, m->size, options, e, &header, error);
     close_member(z);
+    if (bad && !t->not_numbers)
+        return -1;
     if (header > *budget)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the headers of the members are together "
                           "above the cap of %" PRIu64 " bytes", t->max_header);
     *budget -= header;
+    if (bad)
+        return leave_out(t, name, error);
     name[n - 4] = 0;
     e->tensor.name = name;
     e->at = m->index;
     return 0;
+}
+
+/* An archive of such members alone is no file of tensors. */
+static int say_left(trace *t, trace_error *error)
+{
+    const npz *z = t->state;
+    char text[1200];
+    if (z->n_left == 0)
+        return 0;
+    if (t->count == 0) {
+        *error = z->first;
+        return -1;
+    }
+    snprintf(text, sizeof text, "%zu member%s: %s", z->n_left, text_plural(z->n_left), z->left);
+    char *value = trace_string(t, text, strlen(text));
+    return value ? trace_add_metadata(t, TRACE_NOT_READ, value, error) : trace_no_memory(t, error);
 }
 
 int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error)
@@ -132,6 +172,8 @@ int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_op
         if (add_member(t, &members[i], options, &budget, error))
             return -1;
     t->member = NULL;
+    if (say_left(t, error))
+        return -1;
     if (t->count) {
         const char *const *twice = trace_duplicate(&t->entries[0].tensor.name, t->count,
                                                    sizeof *t->entries, &failed);

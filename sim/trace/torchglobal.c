@@ -6,9 +6,10 @@
  *   - What is in the table is read.
  *   - A class outside the table may be named, and objects made of it (by __new__, which takes no other code)
  *     are kept as data: what is in them is read under their paths, and a note names the class.
- *   - A call of anything outside the table (REDUCE, OBJ, INST) is refused, but for classes of packages whose
- *     own tensors and settings are in checkpoints; so is what belongs to a module that runs, loads or writes
- *     something, wherever it stands.
+ *   - What a class outside the table is called with (REDUCE, OBJ, INST) is data in the same way: that is how
+ *     enumerations and settings are pickled, TrainingArguments of transformers with those of accelerate.
+ *   - A call of a function outside the table is refused; so is what belongs to a module that runs, loads or
+ *     writes something, wherever it stands.
  * Sources: the allow-list of torch/_weights_only_unpickler.py of PyTorch 2.6.0; the pickles of seven versions. */
 #include "torch.h"
 
@@ -115,7 +116,7 @@ static const char *const refused[] = {
     "xmlrpc", "zipfile", "zipimport",
 };
 
-/* Packages whose classes may be called: they make what checkpoints hold, tensors of their own, enumerations. */
+/* Packages whose functions of classes may be called, too: they make what checkpoints hold, tensors of their own. */
 static const char *const packages[] = {
     "__torch__", "apex", "deepspeed", "enum", "fairscale", "fairseq", "lightning", "lightning_fabric", "megatron", "nemo",
     "numpy", "omegaconf", "pytorch_lightning", "torch", "torchao", "torchvision", "transformer_engine",
@@ -162,14 +163,25 @@ static int is_within(const char *name, const char *const *list, size_t n)
     return 0;
 }
 
-/* Whether the name is that of a class, or of what belongs to one: "Float8Tensor._make". */
+static int is_capital(const char *s)
+{
+    return *s >= 'A' && *s <= 'Z';
+}
+
+/* Whether the name is that of a class: its last word is capitalised, behind underscores. */
 static int is_class(const char *name)
 {
     const char *last = strrchr(name, '.');
-    const char *before = last;
+    return last && is_capital(last + 1 + strspn(last + 1, "_"));
+}
+
+/* Whether it is that of what belongs to a class: "Float8Tensor._make". */
+static int is_of_class(const char *name)
+{
+    const char *last = strrchr(name, '.'), *before = last;
     while (before && before > name && before[-1] != '.')
         before--;
-    return last && ((last[1] >= 'A' && last[1] <= 'Z') || (before && *before >= 'A' && *before <= 'Z'));
+    return before && is_capital(before);
 }
 
 const char *torch_callable(const pickle *p, pickle_ref callable, char *out, size_t size)
@@ -210,7 +222,8 @@ static const char *refused_use(const char *name, pickle_use use)
                        strcmp(plain, "torch.storage.TypedStorage") == 0
                    ? NULL
                    : name;
-    if (use != PICKLE_CALLED || (is_class(plain) && is_within(plain, packages, sizeof packages / sizeof packages[0])))
+    if (use != PICKLE_CALLED || is_class(plain) ||
+        (is_of_class(plain) && is_within(plain, packages, sizeof packages / sizeof packages[0])))
         return NULL;
     return name;
 }

@@ -98,6 +98,8 @@ const trace_tensor *trace_at(const trace *t, size_t i);
 const char *trace_metadata_key(const trace *t, size_t i);
 const char *trace_metadata_value(const trace *t, size_t i);
 const char *trace_metadata(const trace *t, const char *key); /* NULL if absent */
+/* The key under which a trace says what of an archive was not read: members that hold no numbers. */
+#define TRACE_NOT_READ "mpsim.note.members"
 
 /* trace_select -- start reading tensor i from its first element. */
 int trace_select(trace *t, size_t i, trace_error *error);

@@ -83,6 +83,45 @@ memory -P fp32 -m 'fc.*' "$model" && is weights=16640; ok $? "--match"
 memory -P fp32 "$MPSIM_SRCDIR/data/digits-cnn" && is weights=14728
 ok $? "a trace: the weights of its steps once, 3682"
 
+# ---- models of transformers: as many parameters as each says that it has (tests/trace/models.tsv)
+awk -F '\t' -v dir="$dir" '
+    function flush() { if (name) { print "{" substr(header, 2) "}" >(dir "/m/" name ".json"); close(dir "/m/" name ".json")
+                                  print name, end, count >(dir "/models") } }
+    BEGIN { system("mkdir " dir "/m"); split("F64 8 I64 8 F32 4 I32 4 F16 2 BF16 2 U8 1 BOOL 1", w, " ")
+            for (i = 1; i in w; i += 2) bytes[w[i]] = w[i + 1] }
+    /^#/ { next }
+    $1 == "@" { flush(); split($2, p, "/"); name = p[1]; split($4, p, "="); count = p[2]; end = 0
+                header = ",\"__metadata__\":{\"format\":\"pt\"}"; next }
+    { split($2, p, ":"); n = bytes[p[2]]; shape = p[1]; k = split(shape, side, "x")
+      if (shape == "()") { shape = ""; k = 0 }
+      for (i = 1; i <= k; i++) n *= side[i]
+      gsub("x", ",", shape)
+      header = header sprintf(",\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%d,%d]}", $1, p[2], shape, end, end + n)
+      end += n }
+    END { flush() }' "$MPSIM_SRCDIR/tests/trace/models.tsv"
+wrong=0
+models=0
+while read -r name size count; do
+    mkdir "$dir/m/$name"
+    header=$(cat "$dir/m/$name.json")
+    length=$(printf '%s' "$header" | wc -c)
+    {
+        # shellcheck disable=SC2059 # octal
+        printf "\\$(printf '%03o' $((length % 256)))\\$(printf '%03o' $((length / 256 % 256)))\\$(printf '%03o' $((length / 65536)))\0\0\0\0\0"
+        printf '%s' "$header"
+        head -c "$size" /dev/zero
+    } >"$dir/m/$name/model.safetensors"
+    memory -P fp32 "$dir/m/$name/model.safetensors" && is weights=$((4 * count)) || wrong=$((wrong + 1))
+    models=$((models + 1))
+done <"$dir/models"
+[ "$wrong" -eq 0 ] && [ "$models" -ge 24 ]; ok $? "bug_20261123_parameters_of_models: $models models, $wrong with a wrong count"
+run 0 memory -P fp32 "$dir/m/wav2vec2/model.safetensors" && has 'parameters' && run 0 memory -P fp32 "$dir/m/deepseek_v3/model.safetensors" &&
+    has '1 tensor of 4 elements left out, which is not'
+ok $? "what is left out: tensors and elements"
+header="{\"__metadata__\":{\"format\":\"pt\"},\"l.qweight\":{\"dtype\":\"I32\",\"shape\":[2,8],\"data_offsets\":[0,64]}}"
+{ printf "\\$(printf '%03o' ${#header})\0\0\0\0\0\0\0"; printf '%s' "$header"; head -c 64 /dev/zero; } >"$dir/m/model.safetensors"
+run 3 memory -P fp32 "$dir/m/model.safetensors" && has 'packed in integers' err; ok $? "packed weights are not counted as if they were numbers"
+
 # ---- a transformer: 2 layers of h 8, 2 heads, s 4, b 3, v 10, f 32, by hand
 # embeddings 80 + 32; a layer: norms 32, qkv 192 + 24, proj 64 + 8, fc1 256 + 32, fc2 256 + 8 = 872; norm 16
 small="--layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10"

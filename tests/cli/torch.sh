@@ -60,6 +60,18 @@ refused=$dir/refused.pkl
 printf '\200\2cos\nsystem\nX\4\0\0\0true\205R.' >"$refused"
 run 3 info "$refused" && has 'refused: global os.system' err
 ok $? "a call is refused, with its name"
+# an enumeration is a call of its class: data, like all that a Trainer's training_args.bin holds
+printf '\200\2}(X\4\0\0\0kindcmy_run\nSchedule\nX\6\0\0\0linear\205RX\4\0\0\0argsc__main__\n_Args\n)\201}X\2\0\0\0lrK\3sbu.' >"$dir/enum.pkl"
+run 0 info -v "$dir/enum.pkl" && has 'kind = my_run.Schedule' && has 'args/lr = 3$' && has 'read as data: my_run.Schedule'
+ok $? "bug_20261123_enumerations_are_data"
+mkdir "$dir/checkpoint-7"
+cp "$dir/enum.pkl" "$dir/checkpoint-7/training_args.bin"
+cp "$files/torch-2.6.0/views.zip.pt" "$dir/checkpoint-7/optimizer.pt"
+run 0 stat -f fp16 "$dir/checkpoint-7"; ok $? "a folder of a Trainer, with its training_args.bin"
+printf '\200\2cmy_run\nschedule\nX\6\0\0\0linear\205R.' >"$refused"
+run 3 info "$refused" && has 'refused: global my_run.schedule' err; ok $? "but a call of a function is refused"
+printf '\200\2csubprocess\nPopen\nX\4\0\0\0true\205R.' >"$refused"
+run 3 info "$refused" && has 'refused: global subprocess.Popen' err; ok $? "and a class of a module that runs something"
 cp "$train" "$dir/damaged.pt"
 at=$(($(grep -a -b -o 'data/3' "$train" | head -n 1 | cut -d: -f1) + 64))
 printf '\377\377\377\377\377\377\377\377' | dd of="$dir/damaged.pt" bs=1 seek=$at conv=notrunc 2>/dev/null

@@ -9,7 +9,7 @@
 
 typedef struct archive {
     blob b;
-    size_t local[4], central[4], end; /* where the headers are */
+    size_t local[8], central[8], end; /* where the headers are */
     size_t members;
 } archive;
 

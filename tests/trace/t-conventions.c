@@ -51,6 +51,19 @@ static void make_folders(const char *path)
     }
 }
 
+/* "4x2:U8": the dtype, F32 where none is said, and its bytes. */
+static const char *dtype_of(const char *shape)
+{
+    const char *colon = strchr(shape, ':');
+    return colon ? colon + 1 : "F32";
+}
+
+static uint64_t bytes_of(const char *shape)
+{
+    const char *bits = dtype_of(shape) + strcspn(dtype_of(shape), "0123456789");
+    return *bits ? (uint64_t)atoi(bits) / 8 : 1;
+}
+
 /* A safetensors file of zeros, whatever its name says: what is in it is told by its content. */
 static const char *write_file(const file *f)
 {
@@ -64,9 +77,9 @@ static const char *write_file(const file *f)
     }
     blob_text(&header, "}");
     for (size_t i = 0; i < f->n; i++) {
-        const uint64_t bytes = 4 * elements(f->rows[i].shape);
-        blob_text(&header, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", f->rows[i].name);
-        for (const char *p = f->rows[i].shape; *p && *p != '('; p++)
+        const uint64_t bytes = bytes_of(f->rows[i].shape) * elements(f->rows[i].shape);
+        blob_text(&header, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", f->rows[i].name, dtype_of(f->rows[i].shape));
+        for (const char *p = f->rows[i].shape; *p && *p != '(' && *p != ':'; p++)
             blob_text(&header, "%c", *p == 'x' ? ',' : *p);
         blob_text(&header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at, (unsigned long long)(at + bytes));
         at += bytes;
@@ -107,6 +120,17 @@ static void check_row(const trace *t, const row *r, const char *table)
     ck_assert_msg(x->kind || strcmp(x->fqn, x->name) == 0, "%s:%d: fqn without a kind", table, r->line);
 }
 
+/* Where a model says how many parameters it has, its weights have as many elements. */
+static void check_parameters(const trace *t, const file *f, const char *table)
+{
+    const char *said = trace_metadata(t, "parameters");
+    uint64_t n = 0;
+    for (size_t i = 0; i < trace_count(t); i++)
+        n += trace_at(t, i)->kind && strcmp(trace_at(t, i)->kind, "weight") == 0 ? trace_at(t, i)->count : 0;
+    ck_assert_msg(!said || strtoull(said, NULL, 10) == n, "%s:%d: %llu elements of weights, the model has %s parameters",
+                  table, f->line, (unsigned long long)n, said);
+}
+
 static void check_file(file *f, const char *table)
 {
     trace_error e;
@@ -117,6 +141,7 @@ static void check_file(file *f, const char *table)
     ck_assert_msg(!trace_clash(t), "%s:%d: %s", table, f->line, trace_clash(t));
     for (size_t i = 0; i < f->n; i++)
         check_row(t, &f->rows[i], table);
+    check_parameters(t, f, table);
     trace_close(t);
     unlink(bad_path(f->path));
 }
@@ -187,6 +212,15 @@ START_TEST(names_mean_what_frameworks_say)
     check_table("conventions-recorded.tsv");
     printf("# %zu names, %zu with a kind, %zu parameters that are not known as such\n", checked, recognised, missed);
     ck_assert_uint_lt(missed * 20, checked);
+}
+END_TEST
+
+START_TEST(bug_20261123_all_parameters_of_a_model_are_weights)
+{
+    checked = recognised = missed = 0;
+    check_table("models.tsv");
+    printf("# %zu names of models, %zu of parameters\n", checked, recognised);
+    ck_assert_uint_gt(checked, 2000);
 }
 END_TEST
 
@@ -346,6 +380,7 @@ int main(void)
     TCase *c = test_case("conventions", 60);
     tcase_add_test(c, names_mean_what_sources_say);
     tcase_add_test(c, names_mean_what_frameworks_say);
+    tcase_add_test(c, bug_20261123_all_parameters_of_a_model_are_weights);
     tcase_add_test(c, clashes_are_told_and_not_followed);
     tcase_add_test(c, rules_take_whole_names);
     tcase_add_test(c, bad_rules_are_told_with_their_place);

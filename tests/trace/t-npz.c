@@ -233,6 +233,35 @@ START_TEST(item_34_many_members)
 }
 END_TEST
 
+START_TEST(bug_20261123_members_without_numbers_are_named)
+{
+    static const char *const dicts[] = {DICT("'<U5'", "(1,)"), DICT("'<f4'", "(1,)"), DICT("'|O'", "(1,)"),
+                                        DICT("'<M8[D]'", "(1,)"), DICT("[('a', '<f4')]", "(1,)")};
+    static const char *const names[] = {"s.npy", "w.npy", "o.npy", "d.npy", "r.npy"};
+    static const size_t bytes[] = {20, 4, 8, 8, 4};
+    archive a = {0};
+    trace_error e;
+    blob x[5];
+    for (int i = 0; i < 5; i++) {
+        x[i] = bad_npy(1, dicts[i], "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", bytes[i]);
+        archive_member(&a, names[i], &x[i], 0);
+    }
+    for (int i = 0; i < 5; i++)
+        archive_central(&a, (size_t)i, names[i], &x[i], 0);
+    archive_end(&a);
+    trace *t = trace_open(bad_write("mixed.npz", &a.b), NULL, &e);
+    ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+    ck_assert_uint_eq(trace_count(t), 1);
+    ck_assert_str_eq(trace_at(t, 0)->name, "w");
+    const char *what = trace_metadata(t, TRACE_NOT_READ);
+    ck_assert(what && strstr(what, "4 members: s.npy (dtype '<U5' holds strings), o.npy") && strstr(what, "d.npy (dtype '<M8[D]'") &&
+              strstr(what, "r.npy (a structured dtype)"));
+    trace_close(t);
+    for (int i = 0; i < 5; i++)
+        blob_clear(&x[i]);
+}
+END_TEST
+
 START_TEST(no_members_and_errors_inside_members)
 {
     archive a = {0};
@@ -294,6 +323,7 @@ int main(void)
     tcase_add_test(c, item_34_bomb);
     tcase_add_test(c, item_27_headers_together);
     tcase_add_test(c, item_34_many_members);
+    tcase_add_test(c, bug_20261123_members_without_numbers_are_named);
     tcase_add_test(c, no_members_and_errors_inside_members);
     tcase_add_test(c, any_damage_is_read_or_refused);
     TCase *const cases[] = {c, NULL};
