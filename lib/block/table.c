@@ -37,6 +37,7 @@ static const mpsim_block_recipe recipes[] = {
     AMAX_TE("te-current-pow2", "e4m3", 0, 0, 1,
             TE "Float8CurrentScaling, NVTE_FP8_CURRENT_SCALING_POWER_2_SCALES=1"),
     AMAX_TE("te-block-1x128", "e4m3", 1, 128, 1, TE "Float8BlockScaling, activations, gradients"),
+    AMAX_TE("te-block-1x128-e5m2", "e5m2", 1, 128, 1, TE "Float8BlockScaling, gradients of its hybrid form"),
     AMAX_TE("te-block-128x128", "e4m3", 128, 128, 1, TE "Float8BlockScaling, weights"),
     MX("mxfp8", "e4m3", MPSIM_SCALE_E8M0_TE, TE "MXFP8BlockScaling"),
     MX("mxfp8-e5m2", "e5m2", MPSIM_SCALE_E8M0_TE, TE "MXFP8BlockScaling"),

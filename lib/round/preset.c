@@ -2,7 +2,8 @@
  *
  * The presets named after software are checked against recorded casts of that software
  * (data/vectors/casts, tests/round/t-framework.c), those of CUDA against NVIDIA's headers
- * (tests/round/t-cudahdr.c). A choice that is not named has the value of mpsim_rounding_init. */
+ * (tests/round/t-cudahdr.c). PyTorch and ml_dtypes convert binary64 to binary32 first (NumPy's fp16 does
+ * not); E8M0 is to nearest, halves up, there, and CUDA's constructor and ONNX round it up. A choice that is not named has the value of mpsim_rounding_init. */
 #include <mpsim/round.h>
 
 #include "../base/words.h"
@@ -14,7 +15,10 @@
 #define SATURATING .overflow = MPSIM_OVERFLOW_MAX, .infinity = MPSIM_INFINITY_MAX
 #define CUDA .nan = MPSIM_NANS_ONES, .negative = MPSIM_NEGATIVE_ABS
 #define TORCH_FLOAT8 .nan = MPSIM_NANS_ONES_SIGNED, .negative = MPSIM_NEGATIVE_ABS
-#define TORCH_BFLOAT16 {"bf16", CHOICES(IEEE_LIKE, .nan = MPSIM_NANS_MINUS_ONES)}
+#define VIA .via_binary32 = 1
+#define E8M0_NEAREST .mode = MPSIM_ROUND_NEAREST_AWAY, .by_field = 1
+#define TORCH_BFLOAT16 {"bf16", CHOICES(IEEE_LIKE, VIA, .nan = MPSIM_NANS_MINUS_ONES)}
+#define TORCH_E8M0 {"e8m0", CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8, E8M0_NEAREST)}
 #define ML_DTYPES .no_nan = MPSIM_NO_NAN_ANTIZERO, .no_zero = MPSIM_NO_ZERO_NAN_MIN
 #define P3109 .no_inf = MPSIM_NO_INF_MAX, .nan = MPSIM_NANS_POSITIVE
 
@@ -38,39 +42,47 @@ static const mpsim_preset presets[] = {
     {.name = "cuda",
      .narrow = CHOICES(SATURATING, CUDA),
      .wide = CHOICES(IEEE_LIKE, CUDA),
-     .source = "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)"},
+     .source = "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)",
+     .exceptions = {{"e8m0", CHOICES(SATURATING, CUDA, .mode = MPSIM_ROUND_UP)}}},
     {.name = "cuda-nosat",
      .narrow = CHOICES(IEEE_LIKE, CUDA),
      .wide = CHOICES(IEEE_LIKE, CUDA),
-     .source = "CUDA 13.0 headers, __NV_NOSAT"},
+     .source = "CUDA 13.0 headers, __NV_NOSAT",
+     .exceptions = {{"e8m0", CHOICES(IEEE_LIKE, CUDA, .mode = MPSIM_ROUND_UP)}}},
     /* PyTorch: NaN as the vector code of contiguous tensors gives it. */
     {.name = "pytorch",
-     .narrow = CHOICES(IEEE_LIKE, TORCH_FLOAT8),
-     .wide = CHOICES(IEEE_LIKE, .nan = MPSIM_NANS_PAYLOAD),
+     .narrow = CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8),
+     .wide = CHOICES(IEEE_LIKE, VIA, .nan = MPSIM_NANS_PAYLOAD),
      .source = "PyTorch 2.13 to 2.15 on CPU: only e4m3 saturates",
-     .exceptions = {{"e4m3", CHOICES(SATURATING, TORCH_FLOAT8)}, TORCH_BFLOAT16}},
+     .short_nan = "bf16",
+     .exceptions = {{"e4m3", CHOICES(SATURATING, VIA, TORCH_FLOAT8)}, TORCH_BFLOAT16, TORCH_E8M0}},
     {.name = "pytorch-2.12",
-     .narrow = CHOICES(IEEE_LIKE, TORCH_FLOAT8),
-     .wide = CHOICES(IEEE_LIKE, .nan = MPSIM_NANS_PAYLOAD),
+     .narrow = CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8),
+     .wide = CHOICES(IEEE_LIKE, VIA, .nan = MPSIM_NANS_PAYLOAD),
      .source = "PyTorch up to 2.12 on CPU: nothing saturates",
-     .exceptions = {TORCH_BFLOAT16}},
+     .short_nan = "bf16",
+     .exceptions = {TORCH_BFLOAT16, TORCH_E8M0}},
     {.name = "ml-dtypes",
-     .narrow = CHOICES(IEEE_LIKE, ML_DTYPES),
-     .wide = CHOICES(IEEE_LIKE, ML_DTYPES),
+     .narrow = CHOICES(IEEE_LIKE, VIA, ML_DTYPES),
+     .wide = CHOICES(IEEE_LIKE, VIA, ML_DTYPES),
      .source = "ml_dtypes 0.6 and, for fp16, NumPy 2.4: astype from binary32 (ml_dtypes takes "
-               "binary64 through it, NumPy leaves a signalling NaN signalling: not done here)",
-     .exceptions = {{"fp16", CHOICES(IEEE_LIKE, ML_DTYPES, .nan = MPSIM_NANS_PAYLOAD)}}},
+               "binary64 through it; NumPy leaves a signalling NaN signalling: not done here)",
+     .exceptions = {{"fp16", CHOICES(IEEE_LIKE, ML_DTYPES, .nan = MPSIM_NANS_PAYLOAD)},
+                    {"e8m0", CHOICES(IEEE_LIKE, VIA, ML_DTYPES, E8M0_NEAREST)}}},
     {.name = "onnx",
      .narrow = CHOICES(SATURATING, .negative = MPSIM_NEGATIVE_ABS),
      .wide = CHOICES(IEEE_LIKE),
      .source = "ONNX Cast, saturate = 1 (its default)",
      /* infinity is NaN here */
      .exceptions = {{"e8m0", CHOICES(.overflow = MPSIM_OVERFLOW_MAX,
-                                     .negative = MPSIM_NEGATIVE_ABS)}}},
+                                     .negative = MPSIM_NEGATIVE_ABS, .mode = MPSIM_ROUND_UP,
+                                     .by_field = 1)}}},
     {.name = "onnx-nosat",
      .narrow = CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
      .wide = CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
-     .source = "ONNX Cast, saturate = 0"},
+     .source = "ONNX Cast, saturate = 0",
+     .exceptions = {{"e8m0", CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS, .mode = MPSIM_ROUND_UP,
+                                     .by_field = 1)}}},
     {.name = "p3109-satfinite",
      .narrow = CHOICES(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
      .wide = CHOICES(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
@@ -106,10 +118,26 @@ const mpsim_preset *mpsim_preset_find(const char *name)
     return NULL;
 }
 
-void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f)
+/* All that the table says of numbers of binary32. */
+static void copy_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f)
 {
     *r = f->bits <= 8 ? p->narrow : p->wide;
     for (int i = 0; i < MPSIM_PRESET_EXCEPTIONS; i++)
         if (p->exceptions[i].format && strcmp(p->exceptions[i].format, f->name) == 0)
             *r = p->exceptions[i].rounding;
+}
+
+void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f)
+{
+    copy_preset(r, p, f);
+    r->mode = MPSIM_ROUND_NEAREST_EVEN;
+    r->via_binary32 = r->by_field = 0;
+}
+
+void mpsim_rounding_preset_from(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f,
+                                const mpsim_format *source)
+{
+    copy_preset(r, p, f);
+    if (source->bits < 32 && p->short_nan && strcmp(p->short_nan, f->name) == 0)
+        r->nan = MPSIM_NANS_POSITIVE;
 }

@@ -26,7 +26,7 @@ mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
         r->infinity > MPSIM_INFINITY_MAX || r->no_inf > MPSIM_NO_INF_MAX ||
         r->nan > MPSIM_NANS_MINUS_ONES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
         r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN_MIN ||
-        r->flush_input > 1 || r->flush_output > 1)
+        r->flush_input > 1 || r->flush_output > 1 || r->via_binary32 > 1 || r->by_field > 1)
         return MPSIM_EINVAL;
     if (mpsim_is_stochastic(r->mode) && (r->sr_bits < 1 || r->sr_bits > 32))
         return MPSIM_EINVAL;
@@ -86,18 +86,54 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
 
 /* ---- one element ---- */
 
+/* Of a subnormal number by its exponent field, see mpsim_rounding: whether it is read as 2^-126. */
+static int is_read_up(const mpsim_rounding *r, float x)
+{
+    const uint32_t m = mpsim_bits_f32(x) & 0x7fffffffu;
+    if (!r->by_field || m == 0 || m > 0x7fffffu)
+        return 0;
+    return r->mode == MPSIM_ROUND_UP || (r->mode <= MPSIM_ROUND_NEAREST_AWAY && m > 0x400000u);
+}
+
 uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
                           uint32_t random, unsigned *flags)
 {
-    unsigned ignored;
-    return mpsim_scalar_encode_f32(f, r, mpsim_number_f64(r->scale), x, random,
-                                   flags ? flags : &ignored);
+    unsigned ignored, *to = flags ? flags : &ignored;
+    const int up = is_read_up(r, x);
+    const float read = up ? mpsim_f32_bits((mpsim_bits_f32(x) & 0x80000000u) | 0x800000u) : x;
+    const uint64_t code = mpsim_scalar_encode_f32(f, r, mpsim_number_f64(r->scale), read, random, to);
+    *to |= up ? MPSIM_FLAG_INEXACT : 0;
+    return code;
+}
+
+/* The binary32 number nearest to x, with the flags that differ from those of its own cast. */
+static float to_binary32(double x, unsigned *flags)
+{
+    const mpsim_format *f = mpsim_format_find("binary32");
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    r.nan = MPSIM_NANS_PAYLOAD;
+    const uint64_t u = mpsim_scalar_encode_f64(f, &r, mpsim_number_f64(1), x, 0, flags);
+    *flags &= MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW | MPSIM_FLAG_UNDERFLOW;
+    return mpsim_f32_bits((uint32_t)u);
+}
+
+static uint64_t encode_via_binary32(const mpsim_format *f, const mpsim_rounding *r, double x,
+                                    uint32_t random, unsigned *flags)
+{
+    unsigned first, second;
+    const float v = to_binary32(x, &first);
+    const uint64_t code = mpsim_encode_f32(f, r, v, random, &second);
+    *flags = first | second;
+    return code;
 }
 
 uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
                           uint32_t random, unsigned *flags)
 {
     unsigned ignored;
+    if (r->via_binary32)
+        return encode_via_binary32(f, r, x, random, flags ? flags : &ignored);
     return mpsim_scalar_encode_f64(f, r, mpsim_number_f64(r->scale), x, random,
                                    flags ? flags : &ignored);
 }
@@ -227,7 +263,8 @@ static mpsim_status run(const job *j)
     if (j->values && j->source == 4 && !fits_f32(j->f))
         return MPSIM_ERANGE;
     const mpsim_kernels *kernels = mpsim_kernels_choice();
-    if (kernels && mpsim_cast_init(&k, j->f, j->r, j->source, j->values, j->counts != NULL))
+    const int by_route = j->r->by_field || (j->r->via_binary32 && j->source == 8);
+    if (kernels && !by_route && mpsim_cast_init(&k, j->f, j->r, j->source, j->values, j->counts != NULL))
         by_kernel(j, kernels, &k);
     else
         by_reference(j);

@@ -9,6 +9,7 @@
 typedef struct choice {
     mpsim_rounding r;
     double scaled;       /* x scale                                                          */
+    double read;         /* x as the route of the preset reads it: by way of binary32        */
     int about;           /* it is not a number of binary64, but near it                      */
     int finite;          /* not zero, not Inf, not NaN: the rest holds                       */
     int q;
@@ -20,6 +21,16 @@ typedef struct choice {
     double value;
     unsigned flags;
 } choice;
+
+static double read_by_route(const mpsim_rounding *r, double x)
+{
+    mpsim_rounding to;
+    double read = x;
+    mpsim_rounding_init(&to, MPSIM_ROUND_NEAREST_EVEN);
+    if (r->via_binary32)
+        (void)mpsim_round_array_f64(mpsim_format_find("binary32"), &to, NULL, &read, &x, 1, NULL);
+    return read;
+}
 
 static void choose(choice *c, const explain_number *n)
 {
@@ -33,10 +44,11 @@ static void choose(choice *c, const explain_number *n)
     c->value = mpsim_decode(f, c->code);
     c->scaled = x * c->r.scale;
     c->about = isfinite(c->scaled) && fma(x, c->r.scale, -c->scaled) != 0;
-    c->finite = isfinite(c->scaled) && c->scaled != 0;
+    c->read = read_by_route(&c->r, x);
+    const double magnitude = fabs(c->read * c->r.scale);
+    c->finite = isfinite(magnitude) && magnitude != 0;
     if (!c->finite)
         return;
-    const double magnitude = fabs(c->scaled);
     const int emin = (f->zero == MPSIM_ZERO_NONE ? 0 : 1) - f->bias;
     int e;
     (void)frexp(magnitude, &e);
@@ -79,6 +91,8 @@ static const char *decision(char *out, size_t size, const choice *c)
                  n, side);
     else if (c->r.mode > MPSIM_ROUND_NEAREST_AWAY)
         snprintf(out, size, "%s", side);
+    else if (c->r.by_field && c->away && c->nu < 0.5)
+        snprintf(out, size, "by the exponent field of a subnormal number: %s", side);
     else if (c->nu == 0.5)
         snprintf(out, size, "a tie: %s%s", side,
                  c->r.mode == MPSIM_ROUND_NEAREST_EVEN ? ", to the even code" : "");
@@ -111,6 +125,8 @@ void explain_number_text(const explain_number *n, FILE *to)
     fputc('\n', to);
     if (n->x->rounded)
         fprintf(to, "  given      %.17g, no number of the format that it is cast from\n", n->x->given);
+    if (c.read != n->x->value && !isnan(c.read))
+        fprintf(to, "  read as    %.17g, by way of binary32\n", c.read);
     if (c.finite && c.nu != 0) {
         print_candidate(to, "below", f, c.below);
         print_candidate(to, "above", f, c.above);

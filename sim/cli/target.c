@@ -197,10 +197,11 @@ static int bad_mode(const char *verb, const char *name)
 
 /* ---- lists ---- */
 
+/* A mode that was typed replaces the preset's. */
 static void apply_options(mpsim_rounding *r, const target_options *o, mpsim_round_mode mode,
                           uint8_t sr_bits)
 {
-    r->mode = (uint8_t)mode;
+    r->mode = o->round ? (uint8_t)mode : r->mode;
     r->sr_bits = sr_bits;
     r->flush_input = (uint8_t)(o->flush_input != 0);
     r->flush_output = (uint8_t)(o->flush_output != 0);
@@ -233,7 +234,7 @@ static int parse_target(target *t, char *text, const target_options *o, const ch
         return unknown_preset(verb, preset);
     if (at)
         *at = '@';
-    mpsim_rounding_preset(&t->rounding, p, &t->format);
+    mpsim_rounding_preset_from(&t->rounding, p, &t->format, mpsim_format_find("binary32"));
     apply_options(&t->rounding, o, mode, sr_bits);
     t->preset = p->name;
     t->label = text;
@@ -364,7 +365,9 @@ void target_list_clear(target_list *l)
 
 mpsim_rounding target_rounding(const target *t, const mpsim_format *source)
 {
-    mpsim_rounding r = t->rounding;
+    mpsim_rounding r = t->rounding, of_source;
+    mpsim_rounding_preset_from(&of_source, mpsim_preset_find(t->preset), &t->format, source);
+    r.nan = of_source.nan;
     r.flush_below = r.flush_input ? mpsim_format_min_normal(source) : 0;
     return r;
 }

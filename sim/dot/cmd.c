@@ -16,7 +16,7 @@
 static const char more[] =
     "Every row of A meets every row of B: A is rows x K, B is columns x K, as weights of a linear\n"
     "layer are stored. With one file both tensors are in it. Operands are rounded to --format, to\n"
-    "nearest even, first; errors are against the exact sum of the rounded products.\n"
+    "nearest even or by --operand-round, first; errors are against the exact sum of the rounded products.\n"
     "\n"
     "  rel. error   ||d - exact|| / ||exact|| over all results (largest: of a single one)\n"
     "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
@@ -53,7 +53,7 @@ enum { DEPTHS = 64 };
 static const uint64_t default_rows = 16;
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c;
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round;
     uint64_t rows, columns, seed;
     int flatten, transpose_a, transpose_b, steps;
     report_options form;
@@ -61,6 +61,7 @@ typedef struct options {
 
 typedef struct run {
     const options *o;
+    mpsim_round_mode mode; /* of operands */
     operand a, b;
     model_list models;
     size_t depth[DEPTHS];
@@ -116,6 +117,16 @@ static int parse_scale(double *scale, const char *text)
     }
     if (parse_number(scale, text) || !(*scale > 0))
         return fail(EXIT_USAGE, "dot: --scale: '%s' is neither a positive number nor amax", text);
+    return 0;
+}
+
+static int parse_mode(mpsim_round_mode *mode, const char *text)
+{
+    uint8_t bits;
+    *mode = MPSIM_ROUND_NEAREST_EVEN;
+    if (text && (mpsim_round_mode_parse(mode, &bits, text) != MPSIM_OK || *mode >= MPSIM_ROUND_STOCHASTIC_A))
+        return fail(EXIT_USAGE, "dot: --operand-round: '%s' is not a deterministic mode: see 'mpsim formats --modes'",
+                    text);
     return 0;
 }
 
@@ -387,7 +398,7 @@ static int check(run *r, int operands)
 static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_format *fb)
 {
     const options *o = r->o;
-    const pair_options pair = {o->a, o->b, o->c, o->seed, o->steps, fa, fb, o->form.path};
+    const pair_options pair = {o->a, o->b, o->c, o->seed, o->steps, r->mode, fa, fb, o->form.path};
     model_list models = {0};
     int code = model_list_make(&models, "dot", o->models, fa, fb);
     if (!code)
@@ -426,6 +437,9 @@ int cmd_dot(const command *self, int argc, char **argv)
         {'s', "scale", OPTION_STRING, &o.scale, "S|amax",
          "multiply operands before rounding; amax: by the largest power of two without overflow, of "
          "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
+        {0, "operand-round", OPTION_STRING, &o.operand_round, "MODE",
+         "how operands are rounded to the format (default nearest-even; rna: cvt.rna.tf32; rtz: bits that a "
+         "tensor core drops)"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(o.form, "mpsim.dot/1; of numbers mpsim.dot-pair/1"),
         NDJSON_OPTION_ROW(o.form, "line"),
@@ -442,7 +456,7 @@ int cmd_dot(const command *self, int argc, char **argv)
     double scale;
     output out;
     if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
-        (code = parse_scale(&scale, o.scale)))
+        (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)))
         return code;
     if (operands == 0 && o.a)
         return dot_of_numbers(&r, &fa, &fb);
@@ -455,8 +469,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         return code;
     if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
         (code = make_operands(&r, argv + first, operands)) ||
-        (code = operand_encode(&r.a, &fa, scale)) ||
-        (code = operand_encode(&r.b, &fb, scale)) || (code = output_open(&out, o.form.path)))
+        (code = operand_encode(&r.a, &fa, r.mode, scale)) ||
+        (code = operand_encode(&r.b, &fb, r.mode, scale)) || (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);
     if (code)

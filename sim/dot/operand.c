@@ -194,11 +194,11 @@ static double fitting_scale(const operand *o, const mpsim_format *f)
     return ldexp(1, e > 1023 ? 1023 : e);
 }
 
-int operand_encode(operand *o, const mpsim_format *f, double scale)
+int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, double scale)
 {
     mpsim_rounding r;
     const size_t n = o->rows * o->depth;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_rounding_init(&r, mode);
     o->format = *f;
     o->scale = r.scale = scale > 0 ? scale : fitting_scale(o, f);
     for (size_t i = 0; i < n; i++)

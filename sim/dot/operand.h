@@ -11,7 +11,7 @@ typedef struct operand {
     size_t rows, depth;
     size_t all_rows;      /* of the tensor: only the first `rows` were read            */
     mpsim_format format;  /* and the values rounded to it:                             */
-    double scale;         /* x * scale was rounded, to nearest even                    */
+    double scale;         /* x * scale was rounded                                     */
     uint64_t nonzero;     /* elements that are not zero, before rounding               */
     unsigned char *codes; /* NULL before operand_encode                                */
     mpsim_counts counts;
@@ -42,9 +42,9 @@ typedef enum operand_layout {
  * not empty. At most max_rows rows are kept. */
 int operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows);
 
-/* operand_encode -- round x * scale to f; a scale of 0 takes the largest power of two that brings no
+/* operand_encode -- round x * scale to f by a deterministic mode; a scale of 0 takes the largest power of two that brings no
  * element beyond the largest number. */
-int operand_encode(operand *o, const mpsim_format *f, double scale);
+int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, double scale);
 
 void operand_clear(operand *o);
 

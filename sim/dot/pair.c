@@ -33,6 +33,18 @@ typedef struct steps {
 
 /* ---- numbers of the command line ---- */
 
+/* Operands that were typed as numbers, to nearest even so far, by the mode. */
+static void round_again(element *e, size_t n, const mpsim_format *f, mpsim_round_mode mode)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, mode);
+    for (size_t i = 0; i < n; i++)
+        if (e[i].rounded) {
+            e[i].code = mpsim_encode_f64(f, &r, e[i].given, 0, NULL);
+            e[i].value = mpsim_decode(f, e[i].code);
+        }
+}
+
 static unsigned char *codes_of(const mpsim_format *f, const element *e, size_t n)
 {
     const size_t bytes = mpsim_format_code_bytes(f);
@@ -71,6 +83,8 @@ static int parse(pair *p)
         return code;
     if (p->n != p->n_b)
         return fail(EXIT_USAGE, "dot: --a has %zu number%s and --b %zu", p->n, text_plural(p->n), p->n_b);
+    round_again(p->a, p->n, o->fa, o->mode);
+    round_again(p->b, p->n, o->fb, o->mode);
     p->codes_a = codes_of(o->fa, p->a, p->n);
     p->codes_b = codes_of(o->fb, p->b, p->n);
     return p->codes_a && p->codes_b ? 0 : fail(EXIT_IO, "dot: out of memory");
@@ -297,8 +311,9 @@ static void print_rounded(const pair *p)
             break;
         }
     if (n)
-        fprintf(p->to, "%zu operand%s no number of the format, and rounded to it, to nearest even\n", n,
-                n == 1 ? " was" : "s were");
+        fprintf(p->to, "%zu operand%s no number of the format, and rounded to it, %s\n", n,
+                n == 1 ? " was" : "s were",
+                p->o->mode ? mpsim_round_mode_name(p->o->mode) : "to nearest even");
 }
 
 static void print_head(const pair *p)

@@ -8,6 +8,7 @@ typedef struct pair_options {
     const char *a, *b, *c; /* c may be NULL: +0 */
     uint64_t seed;         /* of stochastic modes */
     int steps;
+    mpsim_round_mode mode; /* of operands that are no numbers of the format */
     const mpsim_format *fa, *fb;
     const char *path; /* of the report */
 } pair_options;

@@ -139,6 +139,8 @@ static void print_choices(table *t, const char *preset, const char *formats,
     table_cell(t, "%s", negative_names[r->negative]);
     table_cell(t, "%s", no_nan_names[r->no_nan]);
     table_cell(t, "%s", no_zero_names[r->no_zero]);
+    table_cell(t, "%s%s%s", r->mode ? mpsim_round_mode_name((mpsim_round_mode)r->mode) : "",
+               r->mode && r->via_binary32 ? ", " : "", r->via_binary32 ? "binary64 by way of binary32" : "");
     table_cell(t, "%s", source);
 }
 
@@ -147,14 +149,14 @@ static int same_choices(const mpsim_rounding *a, const mpsim_rounding *b)
 {
     return a->overflow == b->overflow && a->infinity == b->infinity && a->no_inf == b->no_inf &&
            a->nan == b->nan && a->no_nan == b->no_nan && a->negative == b->negative &&
-           a->no_zero == b->no_zero;
+           a->no_zero == b->no_zero && a->mode == b->mode && a->via_binary32 == b->via_binary32;
 }
 
 static int print_presets(FILE *to)
 {
     table *t = table_new("<preset|<formats|<overflow becomes|<infinity becomes|<NaN|"
                          "<negative, if unsigned|<NaN, if there is none|"
-                         "<zero, if there is none|<source");
+                         "<zero, if there is none|<rounding|<source");
     for (size_t i = 0; i < mpsim_preset_count(); i++) {
         const mpsim_preset *p = mpsim_preset_at(i);
         const int same = same_choices(&p->narrow, &p->wide);
@@ -167,7 +169,8 @@ static int print_presets(FILE *to)
     }
     fputs("What the same format name means in different places (-p NAME, or FORMAT@NAME).\n"
           "Where nothing is said, a negative number in an unsigned format is NaN, and in\n"
-          "formats without one NaN becomes the largest and zero the smallest number.\n\n", to);
+          "formats without one NaN becomes the largest and zero the smallest number; rounding\n"
+          "is to nearest even, unless -r says otherwise.\n\n", to);
     const int bad = table_print(t, to, "");
     table_free(t);
     return bad;
@@ -190,7 +193,39 @@ typedef struct finding {
     char code[24], value[32], verdict[64];
     double y, error; /* error: relative, or NaN */
     int lost;
+    const char *choice; /* that the specification leaves, if it matters here; or NULL */
 } finding;
+
+/* What a specification leaves open where the flag is raised, and who chose how. */
+static const struct {
+    const char *format;
+    unsigned flag;
+    const char *text;
+} choices[] = {
+    {"e4m3", MPSIM_FLAG_OVERFLOW, "OCP OFP8 1.0 leaves overflow open: NaN, or saturation (@ocp-sat, @cuda, @pytorch)"},
+    {"e5m2", MPSIM_FLAG_OVERFLOW, "OCP OFP8 1.0 leaves overflow open: infinity, or saturation (@ocp-sat, @cuda)"},
+    {"e8m0", MPSIM_FLAG_INEXACT, "OCP MX 1.0 leaves the rounding open: to nearest, halves up (@pytorch, @ml-dtypes), up (@cuda, @onnx)"},
+    {"tf32", MPSIM_FLAG_INEXACT, "no specification says the rounding: cvt.rna.tf32 is -r rna, tensor cores drop bits as -r rtz"},
+};
+
+/* Of a target that did not choose. */
+static const char *open_choice(const target *t, unsigned flags)
+{
+    if (strcmp(t->preset, "ieee") != 0 || t->rounding.overflow == MPSIM_OVERFLOW_MAX ||
+        t->rounding.mode != MPSIM_ROUND_NEAREST_EVEN || strchr(t->label, '@'))
+        return NULL;
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (strcmp(choices[i].format, t->format.name) == 0 && flags & choices[i].flag)
+            return choices[i].text;
+    return NULL;
+}
+
+static void print_choice_notes(const target_list *list, const char *const *notes, FILE *to)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (notes[i])
+            fprintf(to, "%s: %s\n", list->items[i].format.name, notes[i]);
+}
 
 /* The shortest decimal that reads back as x. */
 static void exact_text(char *out, size_t size, double x)
@@ -249,7 +284,7 @@ static finding check_target(const target *t, double x, uint64_t seed)
     const mpsim_rounding r = target_rounding(t, mpsim_format_find("binary64"));
     unsigned flags;
     const uint64_t code = mpsim_encode_f64(f, &r, x, mpsim_rng_word(seed, 0, 0), &flags);
-    finding v = {.label = t->label, .y = mpsim_decode(f, code)};
+    finding v = {.label = t->label, .y = mpsim_decode(f, code), .choice = open_choice(t, flags)};
     const int verdict = judge(f, x, v.y, flags);
     v.lost = verdict < LOSSES;
     v.error = v.y == x ? 0 : x != 0 && isfinite(v.y) ? fabs(v.y - x) / fabs(x) : (double)NAN;
@@ -306,11 +341,13 @@ static int print_check(double x, const target_list *list, uint64_t seed, report_
         [REPORT_CSV] = "constant,format,code,value,rel_err,verdict,lost\n",
         [REPORT_NDJSON] = "", [REPORT_TEXT] = ""};
     table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
-    int bad = !t;
+    const char **notes = calloc(list->count + 1, sizeof *notes);
+    int bad = !t || !notes;
     fputs(head[style], to);
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->count && !bad; i++) {
         const finding v = check_target(&list->items[i], x, seed);
         *lost |= v.lost;
+        notes[i] = v.choice;
         if (style == REPORT_JSON)
             fputs(i ? ",\n " : "\n ", to);
         if (style == REPORT_TEXT)
@@ -324,8 +361,11 @@ static int print_check(double x, const target_list *list, uint64_t seed, report_
     }
     if (style == REPORT_JSON)
         fputs("]}\n", to);
-    if (style == REPORT_TEXT)
-        bad |= table_print(t, to, "");
+    if (style == REPORT_TEXT && !bad) {
+        bad = table_print(t, to, "");
+        print_choice_notes(list, notes, to);
+    }
+    free(notes);
     table_free(t);
     return bad;
 }

@@ -100,7 +100,7 @@ static const recipe_row recipes[] = {
     /* the same, in NeMo's word */
     {"tensorwise", "te-current", "te-current", "te-current", "te-current-e5m2", 0, 0, 0, 0, 0},
     /* TransformerEngine Float8BlockScaling: what code and scale stand for is multiplied */
-    {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0, 0, 0, 0},
+    {"blockwise", "te-block-1x128", "te-block-128x128", "te-block-1x128", "te-block-1x128-e5m2", 1, 0, 0, 0, 0},
     /* the same, multiplied as DeepSeek-V3 and DeepGEMM do: codes, sums moved every 128 */
     {"deepseek", "te-block-1x128", "te-block-128x128", "te-block-1x128", NULL, 1, 0, 0, 128, 0},
     /* with the binary32 scales of its act_quant; with the powers of two of DeepGEMM */

@@ -134,7 +134,11 @@ START_TEST(grids_and_bytes)
         const uint64_t bytes = mpsim_block_bytes(b, rows[i].rows, rows[i].cols);
         ck_assert_msg(bytes == rows[i].bytes, "%s %zu x %zu: %d bytes", rows[i].name, rows[i].rows,
                       rows[i].cols, (int)bytes);
+        ck_assert_int_eq(mpsim_block_divides(b), 0);
     }
+    ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-1x128")), 1);
+    ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-128x128")), 1);
+    ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepgemm-1x128")), 0);
 }
 END_TEST
 

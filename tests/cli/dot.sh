@@ -122,6 +122,12 @@ run 0 dot -f fp16 --a 1,2,3 --b 1,1,1 -M pairwise,chunked:fp16:chunk=2,fma,exact
 run 0 dot -f fp16 --a 1,2,3 --b 1,1,1 -M hopper-fp16-fp32,exact --steps --json && has '"mpsim.dot-pair/1"' && has '"unit_exponent": -24' && has '"sum": 100663296'
 ok $? "--steps --json: 6 in units of 2^-24"
 run 0 dot -f e4m3 --a 1,2,3 --b 1,1,1 -M hopper-mma-fp8-fp32 --steps --ndjson && has '"products": \[0, 1\]' && has '"products": \[2\]'; ok $? "quads: the order"
+# 2049 lies between 2048 and 2050 in tf32
+run 0 dot -f tf32 --a 2049 --b 1 -M exact && has '  2048  ' && run 0 dot -f tf32 --a 2049 --b 1 -M exact --operand-round rna && has '  2050  ' &&
+    has 'rounded to it, nearest-away$'; ok $? "--operand-round of numbers"
+run 0 dot -f tf32 -K 64 --operand-round rtz -M exact --csv && cp "$dir/out" "$dir/rtz" && run 0 dot -f tf32 -K 64 -M exact --csv && ! cmp -s "$dir/out" "$dir/rtz"
+ok $? "and of generated ones"
+run 2 dot -K 4 --operand-round sr && has 'not a deterministic mode' err; ok $? "but not by random bits"
 run 0 dot -f fp16 --a 1 --b 1 -M fma:fp16:round=sr --seed 3 --csv; ok $? "stochastic rounding"
 for words in '--a 1' '--b 1' '--a 1,2 --b 1' '--a 1, --b 1,2' '--a x --b 1' '--a 0x10000 --b 1' '--a 1 --b 1 --c x' '--c 1' '--steps' '--a 1 --b 1 -K 3' \
     '--a 1 --b 1 --rows 2' '--a 1 --b 1 -s 2' '--a 1 --b 1 --values relu' '--a 1 --b 1 --steps --csv' '--a 1 --b 1 --flatten' '--a  --b 1' \

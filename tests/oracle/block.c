@@ -215,6 +215,7 @@ const row oracle_table[ORACLE_ROWS] = {
     {"te-current-e5m2", "e5m2", MPSIM_SCALE_AMAX_TE, 0, EVEN, 0, 0, BIG, 0},
     {"te-current-pow2", "e4m3", MPSIM_SCALE_AMAX_TE, 1, EVEN, 0, 0, BIG, 0},
     {"te-block-1x128", "e4m3", MPSIM_SCALE_AMAX_TE, 1, EVEN, 1, 128, BIG, 0},
+    {"te-block-1x128-e5m2", "e5m2", MPSIM_SCALE_AMAX_TE, 1, EVEN, 1, 128, BIG, 0},
     {"te-block-128x128", "e4m3", MPSIM_SCALE_AMAX_TE, 1, EVEN, 128, 128, BIG, 0},
     {"mxfp8", "e4m3", MPSIM_SCALE_E8M0_TE, 0, EVEN, 1, 32, 0, 0},
     {"mxfp8-e5m2", "e5m2", MPSIM_SCALE_E8M0_TE, 0, EVEN, 1, 32, 0, 0},

@@ -20,7 +20,7 @@ typedef struct grid {
     double v[130];     /* magnitudes by code, and one beyond the top  */
 } grid;
 
-enum { ORACLE_ELEMENTS = 5, ORACLE_ROWS = 36 };
+enum { ORACLE_ELEMENTS = 5, ORACLE_ROWS = 37 };
 
 extern const char *const oracle_elements[ORACLE_ELEMENTS]; /* their names */
 

@@ -31,21 +31,6 @@ static uint64_t numpy_keeps_signalling_nans(uint32_t u, uint64_t recorded)
                                                                    : recorded | 0x0200;
 }
 
-/* All three take the exponent field of a subnormal binary32 for an exponent: between 2^-127
- * and 1.5 * 2^-127 the nearest is 2^-127 (code 0), and they give 2^-126. */
-static uint64_t e8m0_nearest_of_subnormals(uint32_t u, uint64_t recorded)
-{
-    const uint32_t m = u & 0x7fffffffu;
-    return m > 0x00400000u && m < 0x00600000u && recorded == 1 ? 0 : recorded;
-}
-
-/* The same in mode up: everything above zero and up to 2^-127 itself becomes 2^-126. */
-static uint64_t e8m0_up_of_subnormals(uint32_t u, uint64_t recorded)
-{
-    const uint32_t m = u & 0x7fffffffu;
-    return m > 0 && m <= 0x00400000u && recorded == 1 ? 0 : recorded;
-}
-
 /* ---- the files ---- */
 
 enum {
@@ -70,7 +55,7 @@ static const column ml_dtypes[] = {
     {"float8_e4m3fnuz", "e4m3fnuz", "ml-dtypes", RNE, NULL},
     {"float8_e5m2", "e5m2", "ml-dtypes", RNE, NULL},
     {"float8_e5m2fnuz", "e5m2fnuz", "ml-dtypes", RNE, NULL},
-    {"float8_e8m0fnu", "e8m0", "ml-dtypes", RNA, e8m0_nearest_of_subnormals},
+    {"float8_e8m0fnu", "e8m0", "ml-dtypes", RNA, NULL},
     {"float6_e2m3fn", "e2m3", "ml-dtypes", RNE, NULL},
     {"float6_e3m2fn", "e3m2", "ml-dtypes", RNE, NULL},
     {"float4_e2m1fn", "e2m1", "ml-dtypes", RNE, NULL},
@@ -84,7 +69,7 @@ static const column torch_new[] = {
     {"float8_e5m2", "e5m2", "pytorch", RNE, NULL},
     {"float8_e4m3fnuz", "e4m3fnuz", "pytorch", RNE, NULL},
     {"float8_e5m2fnuz", "e5m2fnuz", "pytorch", RNE, NULL},
-    {"float8_e8m0fnu", "e8m0", "pytorch", RNA, e8m0_nearest_of_subnormals},
+    {"float8_e8m0fnu", "e8m0", "pytorch", RNA, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -95,7 +80,7 @@ static const column torch_old[] = {
     {"float8_e5m2", "e5m2", "pytorch-2.12", RNE, NULL},
     {"float8_e4m3fnuz", "e4m3fnuz", "pytorch-2.12", RNE, NULL},
     {"float8_e5m2fnuz", "e5m2fnuz", "pytorch-2.12", RNE, NULL},
-    {"float8_e8m0fnu", "e8m0", "pytorch-2.12", RNA, e8m0_nearest_of_subnormals},
+    {"float8_e8m0fnu", "e8m0", "pytorch-2.12", RNA, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -104,16 +89,16 @@ static const column onnx[] = {
     {"FLOAT8E5M2/saturate=1", "e5m2", "onnx", RNE, NULL},
     {"FLOAT8E4M3FNUZ/saturate=1", "e4m3fnuz", "onnx", RNE, NULL},
     {"FLOAT8E5M2FNUZ/saturate=1", "e5m2fnuz", "onnx", RNE, NULL},
-    {"FLOAT8E8M0/saturate=1/up", "e8m0", "onnx", RUP, e8m0_up_of_subnormals},
+    {"FLOAT8E8M0/saturate=1/up", "e8m0", "onnx", RUP, NULL},
     {"FLOAT8E8M0/saturate=1/down", "e8m0", "onnx", RTZ, NULL},
-    {"FLOAT8E8M0/saturate=1/nearest", "e8m0", "onnx", RNA, e8m0_nearest_of_subnormals},
+    {"FLOAT8E8M0/saturate=1/nearest", "e8m0", "onnx", RNA, NULL},
     {"FLOAT8E4M3FN/saturate=0", "e4m3", "onnx-nosat", RNE, NULL},
     {"FLOAT8E5M2/saturate=0", "e5m2", "onnx-nosat", RNE, NULL},
     {"FLOAT8E4M3FNUZ/saturate=0", "e4m3fnuz", "onnx-nosat", RNE, NULL},
     {"FLOAT8E5M2FNUZ/saturate=0", "e5m2fnuz", "onnx-nosat", RNE, NULL},
-    {"FLOAT8E8M0/saturate=0/up", "e8m0", "onnx-nosat", RUP, e8m0_up_of_subnormals},
+    {"FLOAT8E8M0/saturate=0/up", "e8m0", "onnx-nosat", RUP, NULL},
     {"FLOAT8E8M0/saturate=0/down", "e8m0", "onnx-nosat", RTZ, NULL},
-    {"FLOAT8E8M0/saturate=0/nearest", "e8m0", "onnx-nosat", RNA, e8m0_nearest_of_subnormals},
+    {"FLOAT8E8M0/saturate=0/nearest", "e8m0", "onnx-nosat", RNA, NULL},
     {NULL, NULL, NULL, 0, NULL},
 };
 
@@ -162,7 +147,8 @@ static size_t read_columns(result *results, const column *known, const char *pat
         const mpsim_preset *p = mpsim_preset_find(c->preset);
         ck_assert_msg(p != NULL, "%s, %s: no preset %s", path, name, c->preset);
         ck_assert_msg(mpsim_format_parse(&s->f, c->format) == MPSIM_OK, "no format %s", c->format);
-        mpsim_rounding_preset(&s->r, p, &s->f);
+        mpsim_rounding_preset_from(&s->r, p, &s->f, mpsim_format_find("binary32"));
+        ck_assert(strstr(name, "/") || s->r.mode == c->mode);
         s->r.mode = (uint8_t)c->mode;
     }
     return n;
@@ -222,8 +208,7 @@ START_TEST(presets_reproduce_recorded_casts)
 }
 END_TEST
 
-/* The differences above are differences: mpsim's answer is the one of the definitions. Spelled
- * out here for one input of each. */
+/* Without a preset mpsim's answer is the one of the definitions. */
 START_TEST(differences_from_frameworks_are_deliberate)
 {
     const mpsim_format *fp16 = mpsim_format_find("fp16"), *e8m0 = mpsim_format_find("e8m0");
@@ -237,6 +222,74 @@ START_TEST(differences_from_frameworks_are_deliberate)
     r.mode = MPSIM_ROUND_UP;
     ck_assert_uint_eq(mpsim_encode_f32(e8m0, &r, 0x1p-127f, 0, NULL), 0); /* it is exact */
     ck_assert_uint_eq(mpsim_encode_f32(e8m0, &r, 0x1p-149f, 0, NULL), 0);
+}
+END_TEST
+
+/* ---- routes ---- */
+
+/* torch 2.15.0 on CPU, torch.tensor(x, dtype=torch.float64).to(...), ml_dtypes 0.6.0 and NumPy 2.4.6, astype
+ * of float64: all but NumPy's fp16 by way of binary32. */
+static const struct {
+    const char *preset, *format;
+    double x;
+    uint64_t code;
+} wide_casts[] = {
+    {"pytorch", "fp16", 0x1.0020000000001p+0, 0x3c00}, {"pytorch", "fp16", 65519.9999999, 0x7c00},
+    {"pytorch", "bf16", 0x1.0100000001p+0, 0x3f80},    {"pytorch", "e4m3", 0x1.1000000001p+0, 0x38},
+    {"pytorch", "e5m2", 0x1.2000000001p+0, 0x3c},      {"pytorch", "e4m3fnuz", 0x1.1000000001p+0, 0x40},
+    {"pytorch", "e8m0", 0x1.7ffffffffep+0, 0x80},      {"ml-dtypes", "fp16", 0x1.0020000000001p+0, 0x3c01},
+    {"ml-dtypes", "bf16", 0x1.0100000001p+0, 0x3f80},  {"ml-dtypes", "e4m3", 0x1.1000000001p+0, 0x38},
+    {"ml-dtypes", "e5m2", 0x1.2000000001p+0, 0x3c},    {"ml-dtypes", "e8m0", 0x1.7ffffffffep+0, 0x80},
+    {"pytorch", "e8m0", 3, 0x81},                      {"pytorch", "e8m0", 0.75, 0x7f},
+    {"ml-dtypes", "e8m0", 3, 0x81},                    {"cuda", "e8m0", 2.5, 0x81},
+    {"ieee", "e8m0", 2.5, 0x80},                       {"pytorch", "e8m0", 0x1.4p-127, 1},
+};
+
+START_TEST(bug_20261123_route_of_binary64)
+{
+    const mpsim_format *binary64 = mpsim_format_find("binary64");
+    for (size_t i = 0; i < sizeof wide_casts / sizeof wide_casts[0]; i++) {
+        const mpsim_format *f = mpsim_format_find(wide_casts[i].format);
+        mpsim_rounding r;
+        uint64_t code = 0;
+        mpsim_rounding_preset_from(&r, mpsim_preset_find(wide_casts[i].preset), f, binary64);
+        ck_assert_uint_eq(mpsim_encode_f64(f, &r, wide_casts[i].x, 0, NULL), wide_casts[i].code);
+        const mpsim_status s = mpsim_encode_array_f64(f, &r, NULL, &code, &wide_casts[i].x, 1, NULL);
+        ck_assert_int_eq(s, MPSIM_OK);
+        ck_assert_uint_eq(mpsim_format_code_bytes(f) == 2 ? *(uint16_t *)(void *)&code : *(uint8_t *)&code,
+                          wide_casts[i].code);
+    }
+}
+END_TEST
+
+/* An exact second step does not hide that the first one was inexact, out of range or lost. */
+START_TEST(flags_are_those_of_both_steps)
+{
+    const mpsim_format *f = mpsim_format_find("fp16");
+    mpsim_rounding r;
+    unsigned flags;
+    mpsim_rounding_preset_from(&r, mpsim_preset_find("pytorch"), f, mpsim_format_find("binary64"));
+    ck_assert_uint_eq(mpsim_encode_f64(f, &r, 0x1.0000000001p0, 0, &flags), 0x3c00);
+    ck_assert_uint_eq(flags, MPSIM_FLAG_INEXACT);
+    ck_assert_uint_eq(mpsim_encode_f64(f, &r, 1e300, 0, &flags), 0x7c00);
+    ck_assert_uint_eq(flags, MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW);
+    ck_assert_uint_eq(mpsim_encode_f64(f, &r, -1e-300, 0, &flags), 0x8000);
+    ck_assert_uint_eq(flags, MPSIM_FLAG_INEXACT | MPSIM_FLAG_UNDERFLOW);
+    ck_assert_uint_eq(mpsim_encode_f64(f, &r, 1, 0, &flags), 0x3c00);
+    ck_assert_uint_eq(flags, 0);
+}
+END_TEST
+
+/* torch 2.15.0: NaN of 16 and 8 bits becomes 0x7fc0 in bfloat16, of binary32 and binary64 0xffff. */
+START_TEST(nan_of_short_formats)
+{
+    static const char *const sources[] = {"fp16", "e4m3", "e5m2", "e4m3fnuz", "e8m0", "binary32", "binary64"};
+    const mpsim_format *bf16 = mpsim_format_find("bf16");
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        mpsim_rounding r;
+        mpsim_rounding_preset_from(&r, mpsim_preset_find("pytorch"), bf16, mpsim_format_find(sources[i]));
+        ck_assert_uint_eq(mpsim_encode_f32(bf16, &r, -(float)NAN, 0, NULL), i < 5 ? 0x7fc0 : 0xffff);
+    }
 }
 END_TEST
 
@@ -338,10 +391,14 @@ int main(void)
     TCase *casts = test_case("casts", 10);
     tcase_add_loop_test(casts, presets_reproduce_recorded_casts, 0, FILES);
     tcase_add_test(casts, differences_from_frameworks_are_deliberate);
+    TCase *route = test_case("routes", 10);
+    tcase_add_test(route, bug_20261123_route_of_binary64);
+    tcase_add_test(route, flags_are_those_of_both_steps);
+    tcase_add_test(route, nan_of_short_formats);
     TCase *nan = test_case("nan routes", 10);
     tcase_add_loop_test(nan, nan_routes_of_pytorch_are_nan_rules, 0,
                         (int)(sizeof routes / sizeof routes[0]));
     TCase *decode = test_case("decode", 10);
     tcase_add_test(decode, codes_mean_what_ml_dtypes_says);
-    return test_main("framework", (TCase *const[]){casts, nan, decode, NULL});
+    return test_main("framework", (TCase *const[]){casts, route, nan, decode, NULL});
 }

@@ -326,6 +326,7 @@ static void presets(tally *t, const mpsim_format *f, const oracle_format *of)
                 r.mode = (uint8_t)m;
                 r.sr_bits = 8;
                 r.scale = 1;
+                r.via_binary32 = r.by_field = 0; /* routes: t-framework.c */
                 tally_cases(t, f, of, &r, &c, 0);
             }
         }
@@ -382,6 +383,8 @@ START_TEST(a_rounding_outside_its_domain_is_refused)
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.no_nan = 3, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.negative = 3, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.no_zero = 3, MPSIM_EINVAL);
+    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.via_binary32 = 2, MPSIM_EINVAL);
+    STATUS(MPSIM_ROUND_NEAREST_EVEN, r.by_field = 2, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_input = 2, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.flush_output = 2, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.scale = 0, MPSIM_EINVAL);

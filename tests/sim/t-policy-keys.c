@@ -211,7 +211,7 @@ static const row bad[] = {
     {"loss_scaling: {scaler: torch, growth: 0.5}\n", 1, "growth"},
     {"clip: {rule: none, max_norm: 1}\n", 1, "max_norm"},
     {"fp8: none\nfp8_recipe: delayed\n", 1, "fp8: none contradicts"},
-    {"fp8: hybrid\nfp8_recipe: blockwise\n", 1, "has no hybrid form"},
+    {"fp8: hybrid\nfp8_recipe: deepseek\n", 1, "has no hybrid form"},
     {"clip: &a [*a]\n", 1, ": write the value again"},
     {"? [a]\n: b\n", 1, "a key must be a word"},
     {"\"a\\0b\": 1\n", 1, "a key must be a word"},

@@ -566,6 +566,8 @@ static const struct recipe_case {
      {"e4m3", "e4m3", "e4m3"}},
     {"fp8_recipe: blockwise", {"te-block-1x128", "te-block-128x128", "te-block-1x128"},
      {"e4m3", "e4m3", "e4m3"}},
+    {"fp8: hybrid\nfp8_recipe: blockwise", {"te-block-1x128", "te-block-128x128", "te-block-1x128-e5m2"},
+     {"e4m3", "e4m3", "e5m2"}},
     {"fp8_recipe: mxfp8", {"mxfp8", "mxfp8", "mxfp8"}, {"e4m3", "e4m3", "e4m3"}},
     {"fp8_recipe: mxfp6", {"mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e3m2"}, {"e2m3", "e2m3", "e3m2"}},
     {"fp8_recipe: mxfp4", {"mxfp4", "mxfp4", "mxfp4"}, {"e2m1", "e2m1", "e2m1"}},

@@ -70,8 +70,8 @@ typedef struct mpsim_block_recipe {
 } mpsim_block_recipe;
 
 /* The table; find ignores letter case and takes '_' for '-'; NULL for what is none, past the end:
- *   te-current te-current-e5m2 te-current-pow2 te-block-1x128 te-block-128x128 mxfp8 mxfp8-e5m2
- *   mxfp8-floor mxfp8-even mxfp8-ceil mxfp8-rceil mxfp6-e3m2 mxfp6-e2m3 mxfp4 nvfp4 nvfp4-2d
+ *   te-current te-current-e5m2 te-current-pow2 te-block-1x128 te-block-1x128-e5m2 te-block-128x128
+ *   mxfp8 mxfp8-e5m2 mxfp8-floor mxfp8-even mxfp8-ceil mxfp8-rceil mxfp6-e3m2 mxfp6-e2m3 mxfp4 nvfp4 nvfp4-2d
  *   nvfp4-sr nvfp4-torchao microx-e4m3 microx-e5m2 microx-e3m2 microx-e2m3 microx-e2m1
  *   torchao-tensorwise torchao-tensorwise-e5m2 torchao-rowwise ms-amp
  *   torchao-0.18-floor torchao-0.18-even torchao-0.18-ceil torchao-0.18-rceil

@@ -104,6 +104,10 @@ typedef struct mpsim_rounding {
     uint8_t no_nan;        /* mpsim_no_nan                                                 */
     uint8_t negative;      /* mpsim_negative                                               */
     uint8_t no_zero;       /* mpsim_no_zero                                                */
+    uint8_t via_binary32;  /* 1: _f64 functions round x to binary32 first, to nearest even */
+    uint8_t by_field;      /* 1: a subnormal x of binary32 that is more than 2^-127 (mode up: than
+                              0) is read as 2^-126 by the modes to nearest and up: frameworks
+                              take its exponent field for its exponent (e8m0)              */
     uint8_t flush_input;   /* 1: an input below flush_below is read as zero of its sign    */
     uint8_t flush_output;  /* 1: a result in the subnormal range, after rounding, becomes
                               zero of its sign (after `negative` in unsigned formats)      */
@@ -115,7 +119,7 @@ typedef struct mpsim_rounding {
 
 /* mpsim_rounding_init -- the default: the given mode, OVERFLOW_INF, INFINITY_KEEP,
  * NO_INF_NAN, NANS_SIGNED, NO_NAN_MAX, NEGATIVE_NAN, NO_ZERO_MIN, no flushing, 32 random
- * bits, scale 1, flush_below 0. */
+ * bits, scale 1, flush_below 0, no route. */
 MPSIM_API void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode);
 
 /* mpsim_rounding_check -- MPSIM_OK if every field is in its domain, else MPSIM_EINVAL. */
@@ -134,20 +138,23 @@ MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *s
                                               const char *name);
 
 /* A preset is what a real stack does under the same format name. The choices differ between
- * narrow formats (8 bits and less) and wide ones, and some formats are exceptions; mode and
- * scale are not part of a preset. mpsim_rounding_preset picks the right choices. */
+ * narrow formats (8 bits and less) and wide ones, and some formats are exceptions. A preset has
+ * the mode and the route of its stack, too: mpsim_rounding_preset_from gives all of it,
+ * mpsim_rounding_preset the choices alone. */
 typedef struct mpsim_preset_exception {
     const char *format; /* canonical name; NULL: none */
     mpsim_rounding rounding;
 } mpsim_preset_exception;
 
-enum { MPSIM_PRESET_EXCEPTIONS = 2 };
+enum { MPSIM_PRESET_EXCEPTIONS = 3 };
 
 typedef struct mpsim_preset {
     const char *name;
     mpsim_rounding narrow; /* formats of at most 8 bits */
     mpsim_rounding wide;   /* wider formats             */
     const char *source;
+    const char *short_nan; /* format whose NaN is the positive canonical one where the source is
+                              narrower than binary32; NULL: none                              */
     mpsim_preset_exception exceptions[MPSIM_PRESET_EXCEPTIONS];
 } mpsim_preset;
 
@@ -156,8 +163,11 @@ MPSIM_API size_t mpsim_preset_count(void);
 MPSIM_API const mpsim_preset *mpsim_preset_at(size_t i);
 MPSIM_API const mpsim_preset *mpsim_preset_find(const char *name);
 
-/* mpsim_rounding_preset -- fill *r with the choices that preset `p` has for format `f`,
- * mode nearest-even, scale 1. */
+/* mpsim_rounding_preset_from -- fill *r with what preset `p` does to tensors of the format `source` on their
+ * way to `f`: choices, mode, route, scale 1.
+ * mpsim_rounding_preset -- with the choices for numbers of binary32, mode nearest-even, no route. */
+MPSIM_API void mpsim_rounding_preset_from(mpsim_rounding *r, const mpsim_preset *p,
+                                          const mpsim_format *f, const mpsim_format *source);
 MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p,
                                      const mpsim_format *f);
 
