@@ -88,7 +88,7 @@ sim_libsim_a_SOURCES = \
   sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
   sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/trace/convention.c \
-  sim/trace/convention.h sim/trace/weights.c sim/trace/weights.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
+  sim/trace/convention.h sim/trace/weights.c sim/trace/weights.h sim/trace/order.c sim/trace/order.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
   sim/trace/namemap.h sim/trace/parameters.c sim/trace/npy.c sim/trace/npyheader.c \
   sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c sim/trace/raw.c \
   sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h sim/trace/quantisedhint.c \
@@ -103,7 +103,7 @@ sim_libsim_a_SOURCES = \
   sim/trace/folder.c sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/parts.c sim/trace/parts.h \
   sim/trace/shards.c sim/trace/zero.c sim/trace/zeroname.c sim/trace/zeroname.h \
   sim/trace/partsource.c sim/trace/partsource.h sim/trace/zero.h sim/trace/zerotensor.c \
-  sim/trace/torchquantised.c sim/trace/torchrebuild.c \
+  sim/trace/torchquantised.c sim/trace/torchfields.c sim/trace/torchrebuild.c \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
   sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \

@@ -80,31 +80,99 @@ static int split_modules(modules *m, const char *list)
     return bad ? -1 : 0;
 }
 
-static int by_name(const void *a, const void *b)
+/* ---- files that are sorted by names ---- */
+
+/* What a module's name tells of its place: the first of these words in it. Logits come last, embeddings first. */
+enum { EMBEDDING, LAYER, REST, LOGITS };
+
+static int has_part(const char *name, const char *word)
 {
-    return strverscmp(*(char *const *)a, *(char *const *)b);
+    const size_t n = strlen(word);
+    for (const char *p = name; (p = strstr(p, word)); p++)
+        if ((p == name || p[-1] == '.' || p[-1] == '/') && (!p[n] || p[n] == '.' || p[n] == '/'))
+            return 1;
+    return 0;
 }
 
-/* Whether the names of each file are in alphabetical order, as some writers sort them. */
-static int is_alphabetical(const side_group *g)
+/* The number of its layer, or -1: the first part that is digits. */
+static long layer_of(const char *name)
 {
-    for (size_t i = 1; i < g->n; i++)
-        if (g->tensors[i].file == g->tensors[i - 1].file &&
-            strcmp(g->tensors[i - 1].name, g->tensors[i].name) > 0)
+    for (const char *p = name; p; p = strpbrk(p, "./"), p = p ? p + 1 : NULL) {
+        const size_t n = strspn(p, "0123456789");
+        if (n && n < 10 && (!p[n] || p[n] == '.' || p[n] == '/'))
+            return atol(p);
+    }
+    return -1;
+}
+
+static int class_of(const char *name)
+{
+    static const char *const logits[] = {"lm_head", "head", "logits", "classifier", "score", "output_layer", "embed_out"};
+    static const char *const embeddings[] = {"embeddings", "embedding", "embed", "embed_tokens", "embed_positions", "embed_in",
+                                             "word_embeddings", "tok_embeddings", "wte", "wpe", "shared", "patch_embed"};
+    if (layer_of(name) >= 0)
+        return LAYER;
+    for (size_t i = 0; i < sizeof logits / sizeof logits[0]; i++)
+        if (has_part(name, logits[i]))
+            return LOGITS;
+    for (size_t i = 0; i < sizeof embeddings / sizeof embeddings[0]; i++)
+        if (has_part(name, embeddings[i]))
+            return EMBEDDING;
+    return REST;
+}
+
+/* An encoder comes before its decoder, which has embeddings and layers of its own. */
+static int by_layer(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    const int class_x = class_of(x), class_y = class_of(y), decoder_x = has_part(x, "decoder"), decoder_y = has_part(y, "decoder");
+    const long layer_x = layer_of(x), layer_y = layer_of(y);
+    if ((class_x == LOGITS) != (class_y == LOGITS))
+        return class_x - class_y;
+    if (decoder_x != decoder_y)
+        return decoder_x - decoder_y;
+    if (class_x != class_y)
+        return class_x - class_y;
+    return layer_x != layer_y ? (layer_x > layer_y) - (layer_x < layer_y) : strverscmp(x, y);
+}
+
+/* The last name of a dtype in a file. */
+typedef struct last_name {
+    const char *dtype, *name;
+} last_name;
+
+/* Whether the names of each file are in alphabetical order, or those of each dtype, one after another, as
+ * safetensors sorts them: then the order of the file tells nothing. */
+static int is_sorted(const side_group *g)
+{
+    enum { DTYPES = 32 };
+    last_name seen[DTYPES];
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        const side_tensor *t = &g->tensors[i];
+        size_t k = 0;
+        n = i && t->file == g->tensors[i - 1].file ? n : 0;
+        while (k < n && strcmp(seen[k].dtype, t->dtype) != 0)
+            k++;
+        if (k == DTYPES || (k < n && (k + 1 < n || strcmp(seen[k].name, t->name) > 0)))
             return 0;
+        seen[k] = (last_name){t->dtype, t->name};
+        n += k == n;
+    }
     return 1;
 }
 
 /* Modules as the names of the tensors tell them. */
-static int find_modules(modules *m, const side_group *g)
+static int find_modules(modules *m, side_group *g)
 {
     m->names = calloc(g->n + 1, sizeof *m->names);
     int bad = !m->names;
     for (size_t i = 0; i < g->n && !bad; i++)
         bad = add_module(m, g->tensors[i].fqn, module_length(&g->tensors[i]));
-    if (bad || !is_alphabetical(g))
+    if (bad || !is_sorted(g))
         return bad ? -1 : 0;
-    qsort(m->names, m->n, sizeof *m->names, by_name);
+    g->sorted = m->n > 1;
+    qsort(m->names, m->n, sizeof *m->names, by_layer);
     nameindex_clear(&m->index);
     for (size_t i = 0; i < m->n && !bad; i++)
         bad = nameindex_add(&m->index, m->names[i], i);

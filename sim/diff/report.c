@@ -21,7 +21,7 @@ struct diffreport {
     report_style style;
     const diffreport_head *head;
     const tolerance *within;
-    int all;
+    int all, sorted;
     uint64_t tensors, elements, equal, tolerated, differ, missing, extra, renamed, other_how[MATCH_SHAPE + 1];
     uint64_t not_numbers, missing_steps, verdicts[VERDICTS];
     json_t *first;  /* the entry of the first that differs, or NULL */
@@ -127,6 +127,7 @@ int diffreport_told(void *context, const sequence_entry *e)
     const verdict v = entry_verdict(e);
     const int differs = compare_differs(v, r->within);
     count(r, e, v);
+    r->sorted |= e->sorted;
     if (add_step(r, e->steps[0], differs))
         return fail(EXIT_IO, "out of memory");
     if (differs && !r->first)
@@ -161,6 +162,8 @@ static json_t *counts_json(const diffreport *r)
         if (r->verdicts[i])
             json_object_set_new(verdicts, verdict_words[i].word, json_of_count(r->verdicts[i]));
     json_object_set_new(v, "verdicts", verdicts);
+    if (r->sorted)
+        json_object_set_new(v, "order", json_string("of layers"));
     return v;
 }
 
@@ -223,7 +226,8 @@ static void print_others(const diffreport *r)
     if (others == 0)
         fprintf(r->to, "\nAll others are equal.\n");
     else {
-        fprintf(r->to, "\nIn order of execution, %s that differ%s:\n", text_count(a, others + 1),
+        fprintf(r->to, "\nIn order of %s, %s that differ%s:\n",
+                r->sorted ? "layers (sorted names do not tell the order of execution)" : "execution", text_count(a, others + 1),
                 r->missing_steps ? ", missing steps among them" : "");
         table_print(r->rows, r->to, "  ");
         if (r->unlisted)

@@ -142,6 +142,7 @@ static int compare_steps(sequence *s)
             .steps = {a->step, b->step},
             .tensors = {p->a == SIZE_MAX ? NULL : &a->tensors[p->a], p->b == SIZE_MAX ? NULL : &b->tensors[p->b]},
             .how = p->how,
+            .sorted = a->sorted,
             .several = a->several || b->several};
         code = put(s, &e);
     }

@@ -12,6 +12,7 @@ typedef struct sequence_entry {
     match_how how;
     const comparison *compared;    /* NULL: the step is missing on the side `missing` */
     int missing;
+    int sorted;                    /* the order is that of layers and names, not of execution */
     int several;                   /* ranks: say which */
 } sequence_entry;
 

@@ -61,6 +61,7 @@ typedef struct side_group {
     side_tensor *tensors;
     size_t n;
     char *modules; /* metadata "mpsim.order", or NULL */
+    int sorted;    /* the files have sorted names: the order of execution is a guess (order.c) */
     int several;   /* there are files of several ranks */
 } side_group;
 

@@ -15,11 +15,13 @@ typedef struct word {
 static const word words[] = {
     /* state of torch.optim (PyTorch 2.5, adam.py, adamw.py, sgd.py), of Megatron-Core's distributed optimizer
      * (0.9, distrib_optimizer.py), of Transformer Engine's FusedAdam (2.1), of DeepSpeed's universal checkpoints
-     * (0.16, ds_to_universal.py). RMSprop's square_avg, Adagrad's sum and Adamax's exp_inf are no kind of ours. */
+     * (0.16, ds_to_universal.py). square_avg is RMSprop's and Adadelta's second moment; Adagrad's sum and Adamax's
+     * exp_inf are no kind of ours. */
     {"torch", "exp_avg", "opt.m", ""},
     {"torch", "exp_avg_sq", "opt.v", ""},
     {"torch", "max_exp_avg_sq", "opt.vmax", ""},
     {"torch", "momentum_buffer", "opt.m", ""},
+    {"torch", "square_avg", "opt.v", ""},
     {"torch", "fp32_param", "master", ""},
     {"torch", "fp32_from_fp16", "master", ""},
     {"torch", "master_param", "master", ""},
@@ -61,6 +63,7 @@ enum { WORDS = sizeof words / sizeof words[0] };
 #define TE "Transformer Engine debug"
 #define MSPROBE "msprobe"
 #define HF "Hugging Face"
+#define PADDLE "Paddle"
 #define GRADIENTS "gradients"
 
 static const convention rows[] = {
@@ -92,6 +95,10 @@ static const convention rows[] = {
     {DEEPSPEED, NULL, "optimizer_state_dict/fp32_flat_groups/{fqn}", "master", CONVENTION_PACKED},
     {DEEPSPEED, NULL, "optimizer_state_dict/base_optimizer_state/state/{fqn}/{torch}", NULL, CONVENTION_PACKED},
     {DEEPSPEED, NULL, "optimizer_state_dict/optimizer_state_dict/state/{fqn}/{torch}", NULL, CONVENTION_PACKED},
+    /* without ZeRO, in mp_rank_00_model_states.pt: groups flat (runtime/fp16/fused_optimizer.py), or not (unfused) */
+    {DEEPSPEED, NULL, "optimizer/fp32_groups_flat/{fqn}", "master", CONVENTION_PACKED},
+    {DEEPSPEED, NULL, "optimizer/fp32_groups/{fqn}", "master", CONVENTION_PACKED},
+    {DEEPSPEED, NULL, "optimizer/optimizer_state_dict/state/{fqn}/{torch}", NULL, CONVENTION_PACKED},
 
     /* Megatron-Core 0.9, dist_checkpointing and distrib_optimizer.py: optimizer.state.STATE.PARAMETER; chained
      * optimizers number theirs. A parameter's own tensor has its bare name: kinds.c finds it by these. */
@@ -143,9 +150,28 @@ static const convention rows[] = {
     {KERAS, NULL, "optimizer_weights/Adam/{fqn}/v:0", "opt.v", 0},
     {KERAS, NULL, "optimizer_weights/training/Adam/{fqn}/m:0", "opt.m", 0},
     {KERAS, NULL, "optimizer_weights/training/Adam/{fqn}/v:0", "opt.v", 0},
+    {KERAS, NULL, "optimizer_weights/SGD/m/{fqn}:0", "opt.m", 0},
+    {KERAS, NULL, "optimizer_weights/SGD/{fqn}/momentum:0", "opt.m", 0},
+    {KERAS, NULL, "optimizer_weights/training/SGD/{fqn}/momentum:0", "opt.m", 0},
+    /* Keras 3.6, base_optimizer.py (add_variable_from_reference), in .h5 files: '/' of a variable's path is '_' */
+    {KERAS, NULL, "optimizer_weights/{class}/{fqn}_momentum", "opt.m", 0},
+    {KERAS, NULL, "optimizer_weights/{class}/{fqn}_velocity", "opt.v", 0},
+    {KERAS, NULL, "optimizer_weights/{class}/{fqn}_velocity_hat", "opt.vmax", 0},
     {KERAS, NULL, "{class}/{fqn}/{keras}:0", NULL, CONVENTION_TWICE},
     {KERAS, NULL, "layers/{fqn}/vars/{leaf}", "weight", CONVENTION_MATRIX},
     {KERAS, NULL, "_layer_checkpoint_dependencies/{fqn}/vars/{leaf}", "weight", CONVENTION_MATRIX},
+
+    /* Paddle 2.6, optimizer/optimizer.py (_create_accumulators: PARAMETER_moment1_0; masters: _create_master_weight,
+     * PARAMETER_fp32_master_0) and framework/io.py */
+    {PADDLE, NULL, "{fqn}_fp32_master_0_moment1_0", "opt.m", 0},
+    {PADDLE, NULL, "{fqn}_fp32_master_0_moment2_0", "opt.v", 0},
+    {PADDLE, NULL, "{fqn}_fp32_master_0_velocity_0", "opt.m", 0},
+    {PADDLE, NULL, "{fqn}_moment1_0", "opt.m", 0},
+    {PADDLE, NULL, "{fqn}_moment2_0", "opt.v", 0},
+    {PADDLE, NULL, "{fqn}_moment2_max_0", "opt.vmax", 0},
+    {PADDLE, NULL, "{fqn}_velocity_0", "opt.m", 0},
+    {PADDLE, NULL, "master_weights/{fqn}", "master", 0},
+    {PADDLE, "{class}.pdparams", "{fqn}", "weight", CONVENTION_MODEL},
 
     /* no framework's, but said by the name */
     {GRADIENTS, NULL, "grad~{fqn}", "wgrad", CONVENTION_GRADIENT},

@@ -45,7 +45,7 @@ typedef struct convention_match {
 } convention_match;
 
 /* Which rows a file's path lets in. */
-enum { CONVENTIONS_MAX = 96 };
+enum { CONVENTIONS_MAX = 128 };
 typedef struct convention_scope {
     const char *path;
     unsigned char row[CONVENTIONS_MAX];

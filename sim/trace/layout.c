@@ -80,6 +80,78 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
     return NULL;
 }
 
+/* ---- what is not a file of tensors ---- */
+
+/* Whether n bytes are text: UTF-8 without control characters but those of lines. A head may end within a character. */
+static int is_text(const unsigned char *head, size_t n)
+{
+    char text[TRACE_HEAD + 1];
+    size_t length = 1;
+    uint32_t c;
+    memcpy(text, head, n);
+    text[n] = '\0';
+    for (const char *s = text; s < text + n; s += length) {
+        length = utf8_character(s, &c);
+        if (length == 0)
+            return n == TRACE_HEAD && s > text + n - 4;
+        if ((c < 0x20 && !strchr("\t\n\r\f", (int)c)) || c == 0x7f || c == 0)
+            return 0;
+    }
+    return n > 0;
+}
+
+/* Whether text begins with a word, in any case. */
+static int text_begins(const char *text, size_t n, const char *word)
+{
+    size_t i = 0;
+    while (i < n && word[i] && (text[i] | 0x20) == (word[i] | 0x20))
+        i++;
+    return !word[i];
+}
+
+/* What a text is, behind a byte order mark and white space; NULL: it is none. */
+static const char *what_text(const unsigned char *head, size_t n)
+{
+    static const struct {
+        const char *begin, *what;
+    } rows[] = {
+        {"version https://git-lfs", "a Git LFS pointer, which stands for a file that was not fetched: run git lfs pull"},
+        {"<!doctype html", "a page of HTML: a download that failed, or the page about the file"},
+        {"<html", "a page of HTML: a download that failed, or the page about the file"},
+        {"<", "XML"},
+        {"{", "JSON"},
+        {"[", "JSON"},
+        {"(", NULL}, /* a pickle of before Python 3 may begin so */
+    };
+    n = n < TRACE_HEAD ? n : TRACE_HEAD;
+    if (!is_text(head, n))
+        return NULL;
+    const size_t mark = n >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    const char *text = (const char *)head + mark;
+    n -= mark;
+    for (; n && strchr(" \t\n\r", *text); text++)
+        n--;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (text_begins(text, n, rows[i].begin))
+            return rows[i].what;
+    return "text";
+}
+
+/* A pointer where a file of tensors should be is not passed over: opening it says what it is. */
+static int is_pointer(const char *path, const unsigned char *head, size_t n)
+{
+    static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy", ".gguf", ".h5", ".pkl"};
+    const size_t length = strlen(path);
+    if (!text_begins((const char *)head, n, "version https://git-lfs"))
+        return 0;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const size_t k = strlen(ends[i]);
+        if (length > k && strcmp(path + length - k, ends[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 static const char not_one[] = "not a " TRACE_LAYOUTS(" or ") " file";
 
 int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
@@ -96,6 +168,12 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
         {0, "mpsim-part/", "a part of a report: see mpsim merge --list"},
         {0, "\x1f\x8b", "damaged gzip data"},
         {0, "\xc8\xd7\x34\x01", "a tokenizer of llm.c, which holds no tensors"},
+        {4, "TFL3", "a TensorFlow Lite model: save its weights as npz or safetensors"},
+        {0, "PAR1", "a Parquet file"},
+        {0, "ARROW1", "an Arrow file"},
+        {0, "%PDF", "a PDF document"},
+        {0, "\x89PNG", "a picture (PNG)"},
+        {0, "\x7f""ELF", "a program or library (ELF)"},
         {257, "ustar", "a tar archive: unpack it first (one that PyTorch wrote before 0.1.10: load and save it by a later one)"},
     };
     if (t->size == 0)
@@ -107,6 +185,9 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
     if (t->size < 8)
         return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors",
                           t->size);
+    const char *text = what_text(head, n);
+    if (text)
+        return trace_fail(t, error, 0, "%s but %s", not_one, text);
     const uint64_t length = le64(head);
     if (length > t->max_header)
         return trace_fail(t, error, 0, "%s (as safetensors: header length %" PRIu64 " is above the cap of %"
@@ -146,7 +227,8 @@ int trace_probe(const char *path, const trace_options *options)
         return 0;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         const ssize_t n = trace_pread(fd, head, sizeof head, 0);
-        known = (options && options->raw_format) || (n > 0 && is_known(fd, head, (size_t)n));
+        known = (options && options->raw_format) ||
+                (n > 0 && (is_known(fd, head, (size_t)n) || is_pointer(path, head, (size_t)n)));
     }
     close(fd);
     return known;

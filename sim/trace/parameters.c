@@ -1,6 +1,8 @@
 /* parameters.c -- what other tensors of a file, and its metadata, tell of the name of a parameter. */
 #include "kinds.h"
 
+#include "order.h"
+
 #include "../array/array.h"
 
 #include <stdlib.h>
@@ -19,16 +21,6 @@ static int is_of_parameter(const trace_tensor *x)
         if (is_kind(x, kinds[i]))
             return 1;
     return 0;
-}
-
-static int same_shape(const trace_tensor *a, const trace_tensor *b)
-{
-    if (a->rank != b->rank)
-        return 0;
-    for (size_t i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i])
-            return 0;
-    return 1;
 }
 
 /* ---- numbers of parameters ---- */
@@ -108,25 +100,6 @@ static size_t list_weights(const trace *t, const kinds_source *from, const trace
     return n;
 }
 
-/* Whether the numbers are those of the weights: one group, 0, 1, 2, ..., as many as there are weights, and shapes
- * that agree. Several groups have orders of their own. */
-static int is_order_of_weights(const trace *t, const kinds_source *from, const group_items *numbers,
-                               const trace_entry *const *weights, size_t n)
-{
-    uint64_t k;
-    for (size_t i = 0; i < numbers->count; i++)
-        if (numbers->items[i].group != 0 || !number(&k, numbers->items[i].value, "") || k != i)
-            return 0;
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_tensor *x = &t->entries[i].tensor;
-        if (!from[i].row || !(from[i].row->flags & CONVENTION_INDEX) || !kinds_is_number(x->fqn))
-            continue;
-        if (!number(&k, x->fqn, "") || k >= n || !same_shape(x, &weights[k]->tensor))
-            return 0;
-    }
-    return numbers->count == n;
-}
-
 /* What stands before "state/" in the name of the first state of a numbered parameter; -1: there is none. */
 static ptrdiff_t prefix_of(const trace *t, const kinds_source *from, const char **name)
 {
@@ -145,62 +118,101 @@ static ptrdiff_t prefix_of(const trace *t, const kinds_source *from, const char 
     return -1;
 }
 
-/* names[k] is that of parameter k, of `room`. */
-static void take_names(trace *t, kinds_source *from, const char *prefix, size_t n, const char *const *names,
-                       size_t room)
+/* The number of a parameter, as param_groups has it: 0, 1, 2, ..., or an address of before PyTorch 1.0. */
+static int by_value(const void *pa, const void *pb)
+{
+    const parameter *a = pa, *b = pb;
+    return strcmp(a->number, b->number);
+}
+
+static parameter *find_parameter(parameter *all, size_t n, const char *number)
+{
+    const parameter key = {.number = number};
+    return n ? bsearch(&key, all, n, sizeof *all, by_value) : NULL;
+}
+
+/* Whether a tensor is the state of a numbered parameter of this optimizer. */
+static int is_state(const trace *t, const kinds_source *from, size_t i, const char *prefix, size_t n)
+{
+    const trace_tensor *x = &t->entries[i].tensor;
+    return from[i].row && (from[i].row->flags & CONVENTION_INDEX) && strncmp(x->name, prefix, n) == 0 &&
+           kinds_is_number(x->fqn);
+}
+
+/* The parameters in the order of their numbers as texts. 0, or -1 where two have the same, or states are of none. */
+static int sort_parameters(parameter *all, size_t n, const group_items *numbers)
+{
+    for (size_t i = 0; i < n; i++)
+        all[i] = (parameter){.number = numbers->items[i].value, .group = numbers->items[i].group, .place = i};
+    if (n)
+        qsort(all, n, sizeof *all, by_value);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(all[i].number, all[i - 1].number) == 0)
+            return -1;
+    return 0;
+}
+
+/* What the states tell of shapes. -1 where they contradict each other. */
+static int find_shapes(const trace *t, const kinds_source *from, const char *prefix, size_t n_prefix, parameter *all,
+                       size_t n)
 {
     for (size_t i = 0; i < t->count; i++) {
-        trace_tensor *x = &t->entries[i].tensor;
-        uint64_t k;
-        if (from[i].row && (from[i].row->flags & CONVENTION_INDEX) && strncmp(x->name, prefix, n) == 0 &&
-            kinds_is_number(x->fqn) && number(&k, x->fqn, "") && k < room && names[k]) {
-            x->fqn = names[k];
-            from[i].numbered = 1;
-        }
+        parameter *p = is_state(t, from, i, prefix, n_prefix) ? find_parameter(all, n, t->entries[i].tensor.fqn) : NULL;
+        if (!p)
+            continue;
+        if (p->state && !order_same_shape(p->state, &t->entries[i].tensor))
+            return -1;
+        p->state = &t->entries[i].tensor;
+    }
+    return 0;
+}
+
+static void take_names(trace *t, kinds_source *from, const char *prefix, size_t n_prefix, parameter *all, size_t n)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const parameter *p =
+            is_state(t, from, i, prefix, n_prefix) ? find_parameter(all, n, t->entries[i].tensor.fqn) : NULL;
+        if (!p || !p->name)
+            continue;
+        t->entries[i].tensor.fqn = p->name;
+        from[i].numbered = 1;
     }
 }
 
-/* names[number] of the named parameters of groups. 0 if the two lists do not fit together. */
-static int names_of_groups(const group_items *numbers, const group_items *named, const char **names, size_t room)
+/* Names of the parameters by those of named groups. 0 if the two lists do not fit together. */
+static int names_of_groups(const group_items *numbers, const group_items *named, parameter *all, size_t n)
 {
-    uint64_t k;
     if (!named->count || named->count != numbers->count)
         return 0;
-    for (size_t i = 0; i < named->count; i++) {
-        if (by_place(&named->items[i], &numbers->items[i]) != 0 || !number(&k, numbers->items[i].value, "") ||
-            k >= room || names[k])
+    for (size_t i = 0; i < named->count; i++)
+        if (by_place(&named->items[i], &numbers->items[i]) != 0)
             return 0;
-        names[k] = named->items[i].value;
-    }
+    for (size_t i = 0; i < named->count; i++)
+        find_parameter(all, n, numbers->items[i].value)->name = named->items[i].value;
     return 1;
 }
 
 int kinds_number_parameters(trace *t, kinds_source *from)
 {
     const char *name = NULL;
-    const ptrdiff_t n = prefix_of(t, from, &name);
+    const ptrdiff_t before = prefix_of(t, from, &name);
     group_items numbers = {0}, named = {0};
-    if (n < 0)
+    if (before < 0)
         return 0;
-    int bad = read_items(t, name, (size_t)n, "/params/", &numbers) ||
-              read_items(t, name, (size_t)n, "/param_names/", &named);
-    const size_t room = numbers.count;
-    const char **names = calloc(room ? room : 1, sizeof *names);
+    const size_t n_prefix = (size_t)before;
+    int bad = read_items(t, name, n_prefix, "/params/", &numbers) ||
+              read_items(t, name, n_prefix, "/param_names/", &named);
+    const size_t n = numbers.count;
+    parameter *all = calloc(n ? n : 1, sizeof *all);
     const trace_entry **weights = calloc(t->count, sizeof *weights);
-    bad |= !names || !weights;
-    if (!bad && room) {
-        int known = names_of_groups(&numbers, &named, names, room);
-        const size_t n_weights = known ? 0 : list_weights(t, from, weights);
-        if (!known && is_order_of_weights(t, from, &numbers, weights, n_weights)) {
-            for (size_t i = 0; i < n_weights; i++)
-                names[i] = weights[i]->tensor.fqn;
-            known = 1;
-        }
-        if (known)
-            take_names(t, from, name, (size_t)n, names, room);
+    bad |= !all || !weights;
+    if (!bad && n && sort_parameters(all, n, &numbers) == 0 && find_shapes(t, from, name, n_prefix, all, n) == 0) {
+        if (!names_of_groups(&numbers, &named, all, n))
+            bad = order_names(all, n, weights, list_weights(t, from, weights));
+        take_names(t, from, name, n_prefix, all, n);
     }
     free(weights);
-    free(names);
+    free(all);
     free(named.items);
     free(numbers.items);
     return bad ? -1 : 0;
@@ -231,7 +243,7 @@ static const partner *find_partner(const partner *all, size_t n, const char *fqn
             high = mid;
     }
     if (low < n && strcmp(all[low].tensor->fqn, fqn) == 0 &&
-        (all[low].packed || same_shape(all[low].tensor, of)))
+        (all[low].packed || order_same_shape(all[low].tensor, of)))
         return &all[low];
     return NULL;
 }

@@ -218,6 +218,10 @@ int torch_rebuild_storage(torch_walker *w, pickle_ref r);
 /* ---- trees (torchtree.c) ---- */
 int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error);
 
+/* ---- named tuples (torchfields.c) ---- */
+/* torch_fields -- the names of the fields of such a class, up to NULL; NULL: it is not known. */
+const char *const *torch_fields(const char *made);
+
 /* ---- quantised tensors that a function makes (torchquantised.c) ---- */
 /* torch_quantised -- if `made` is such a function and the arguments are understood: their names, up to NULL, "" for those
  * that are not wanted, and what the elements are. Else NULL. */

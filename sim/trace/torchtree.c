@@ -211,6 +211,8 @@ static int walk_data(torch_walker *w, pickle_ref r, int known, const char *name,
         note(s->classes, sizeof s->classes, &s->n_classes, name);
     if (!known && (names = torch_quantised(p, name, pickle_args(p, r), &element)))
         return walk_arguments(w, names, pickle_args(p, r), element, depth);
+    if (!known && (names = torch_fields(name)))
+        return walk_arguments(w, names, pickle_args(p, r), NULL, depth);
     if (!known && pickle_use_of(p, r) == PICKLE_CALLED) {
         char text[VALUE_MAX];
         snprintf(text, sizeof text, "%s (%s)", w->path, name);

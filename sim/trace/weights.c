@@ -66,7 +66,7 @@ static const buffer buffers[] = {
     /* torch.nn: batch norms, spectral_norm (old and as a parametrization; weight_v of weight_norm has more dimensions) */
     {"running_mean", ANY, 0}, {"running_var", ANY, 0}, {"num_batches_tracked", ANY, 0}, {"weight_u", 1, 0},
     {"weight_v", 1, 0}, {"parametrizations.weight.0._u", 1, 0}, {"parametrizations.weight.0._v", 1, 0},
-    {"_extra_state", ANY, 0},
+    {"_extra_state", ANY, 0}, {"_mean", 1, 0}, {"_variance", 1, 0}, /* the last two of Paddle */
     /* positions: of rotary embeddings, tables of sines, indices, masks (the mask of GPT-2's attention is `bias`) */
     {"*inv_freq", ANY, 0}, {"inv_timescales", ANY, 0}, {"freqs_cis", ANY, 0}, {"cos_cached", ANY, 0},
     {"sin_cached", ANY, 0}, {"position_ids", ANY, 0}, {"token_type_ids", ANY, 0}, {"relative_position_index", ANY, 0},

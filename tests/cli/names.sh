@@ -156,6 +156,28 @@ cp "$dir/torch/run/step_000003/rank_00000.safetensors" "$dir/ranks/rank_1_step_3
 cp "$dir/short/step_000003/rank_00000.safetensors" "$dir/ranks/rank_0_step_3-copy.safetensors"
 run 0 stat "$dir/ranks"; ok $? "other ranks, and files of the same form, are no matter"
 
+# ---- what is no file of tensors says what it is ----
+mkdir "$dir/other"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935\nsize 12345\n' >"$dir/other/model.safetensors"
+run 3 info "$dir/other/model.safetensors" && has 'a Git LFS pointer.*run git lfs pull$' err
+ok $? "bug_20261123_git_lfs_pointer"
+run 3 info "$dir/other" && has 'other/model.safetensors: .*a Git LFS pointer' err; ok $? "and is not passed over in a folder"
+while IFS='|' read -r text what; do
+    # shellcheck disable=SC2059 # octal
+    printf "$text" >"$dir/other.pt"
+    run 3 info "$dir/other.pt" && has "GGUF or llm.c file but $what" err
+    ok $? "a file that is $what"
+done <<'TABLE'
+\n<!DOCTYPE html>\n<html><body>404</body></html>|a page of HTML
+{"architectures": ["LlamaForCausalLM"]}|JSON
+\357\273\277 [1, 2, 3, 4]|JSON
+<?xml version="1.0"?><a/>|XML
+a line of text\nand another, gr\303\274n\n|text
+\034\000\000\000TFL3\024\000\040\000|a TensorFlow Lite model
+TABLE
+printf 'a line\377 that is no text' >"$dir/other.pt"
+run 3 info "$dir/other.pt" && has 'as safetensors: header length' err; ok $? "and one that is nothing known"
+
 # ---- one unreadable file of several ----
 mkdir "$dir/cut"
 cp "$dir/short/step_000001/rank_00000.safetensors" "$dir/cut/a.safetensors"

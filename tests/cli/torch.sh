@@ -64,6 +64,10 @@ ok $? "a call is refused, with its name"
 printf '\200\2}(X\4\0\0\0kindcmy_run\nSchedule\nX\6\0\0\0linear\205RX\4\0\0\0argsc__main__\n_Args\n)\201}X\2\0\0\0lrK\3sbu.' >"$dir/enum.pkl"
 run 0 info -v "$dir/enum.pkl" && has 'kind = my_run.Schedule' && has 'args/lr = 3$' && has 'read as data: my_run.Schedule'
 ok $? "bug_20261123_enumerations_are_data"
+# a named tuple of optax has its fields' names: (count 3, mu, nu)
+printf '\200\2}X\t\0\0\0opt_state(coptax._src.transform\nScaleByAdamState\nK\3}X\1\0\0\0wG?\360\0\0\0\0\0\0s}\207\201ts.' >"$dir/optax.pkl"
+run 0 info -v "$dir/optax.pkl" && has 'opt_state/0/count = 3$' && has 'opt_state/0/mu/w = 1'
+ok $? "the states of optax are tuples with names"
 mkdir "$dir/checkpoint-7"
 cp "$dir/enum.pkl" "$dir/checkpoint-7/training_args.bin"
 cp "$files/torch-2.6.0/views.zip.pt" "$dir/checkpoint-7/optimizer.pt"

@@ -520,6 +520,36 @@ START_TEST(order_of_execution)
 }
 END_TEST
 
+/* What safetensors' save_file writes: sorted by dtype, then by name. */
+START_TEST(bug_20261123_sorted_names_tell_no_order)
+{
+    static const struct {
+        const char *name, *format;
+    } rows[] = {{"lm_head.weight", "fp32"},           {"model.layers.10.mlp.weight", "fp32"},
+                {"model.layers.2.input_norm.weight", "fp32"}, {"model.norm.weight", "fp32"},
+                {"model.embed_tokens.weight", "bf16"}, {"model.layers.10.attn.weight", "bf16"},
+                {"model.layers.2.mlp.weight", "bf16"}};
+    static const char *const wanted[] = {"model.embed_tokens.weight", "model.layers.2.input_norm.weight",
+                                         "model.layers.2.mlp.weight", "model.layers.10.attn.weight",
+                                         "model.layers.10.mlp.weight", "model.norm.weight", "lm_head.weight"};
+    enum { N = 7 };
+    trace_tensor t[N];
+    const uint64_t shape = 1;
+    const unsigned char zero[4 * 4 + 3 * 2] = {0};
+    trace_error e;
+    for (int i = 0; i < N; i++)
+        t[i] = (trace_tensor){.name = rows[i].name, .format = mpsim_format_find(rows[i].format), .shape = &shape, .rank = 1, .count = 1};
+    const char *path = path_of("sorted");
+    trace_writer *w = trace_writer_safetensors(path, t, N, NULL, 0, &e);
+    ck_assert(w && trace_writer_data(w, zero, sizeof zero, &e) == 0 && trace_writer_finish(w, &e) == 0);
+    const told all = run(path, path, NULL);
+    unlink(path);
+    ck_assert_int_eq(all.n, N);
+    for (int i = 0; i < N; i++)
+        ck_assert_str_eq(all.names[i], wanted[i]);
+}
+END_TEST
+
 /* Fits by hand: e4m3 has steps of 1/8 from 1 on. */
 START_TEST(fits)
 {
@@ -556,6 +586,7 @@ int main(void)
     tcase_add_test(rest, measure_merges);
     tcase_add_test(rest, tolerances);
     tcase_add_test(rest, order_of_execution);
+    tcase_add_test(rest, bug_20261123_sorted_names_tell_no_order);
     tcase_add_test(rest, fits);
     return test_main("diff", (TCase *const[]){verdicts, rest, NULL});
 }

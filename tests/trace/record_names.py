@@ -125,7 +125,7 @@ def checkpoints():
     tree(net, optimizer, ("model", "optimizer"), "module.")  # DistributedDataParallel
     tree(net, optimizer, ("model", "optimizer"), "_orig_mod.")  # torch.compile, as nanoGPT saves it
     tree(net, optimizer, (None, ""), path="optimizer.pt", named=False)  # transformers' Trainer
-    print("# two groups: the numbers are in the order of the groups, which only names can tell")
+    print("# two groups: the numbers are in the order of the groups, which shapes or names can tell")
     net = networks()
     matrices = [(n, p) for n, p in net.named_parameters() if p.dim() > 1]
     others = [(n, p) for n, p in net.named_parameters() if p.dim() <= 1]
@@ -133,7 +133,7 @@ def checkpoints():
         pick = (lambda l: l) if named else (lambda l: [p for _, p in l])
         optimizer = torch.optim.AdamW([{"params": pick(matrices)}, {"params": pick(others), "weight_decay": 0.0}])
         trained(net, optimizer)
-        tree(net, optimizer, named=named)
+        tree(net, optimizer)
     print("# gradients")
     print("@\tgrads.pt")
     for name, p in net.named_parameters():

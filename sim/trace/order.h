@@ -1,0 +1,23 @@
+/* order.h -- which weights the numbered parameters of an optimizer are, where the file names none: what order and shapes
+ * leave no choice about. */
+#ifndef MPSIM_SIM_TRACE_ORDER_H
+#define MPSIM_SIM_TRACE_ORDER_H
+
+#include "impl.h"
+
+/* A parameter of an optimizer: its number, as param_groups has it, its group, and its place among all. */
+typedef struct parameter {
+    const char *number;
+    uint64_t group;
+    size_t place;
+    const trace_tensor *state; /* of its shape; NULL: it has none */
+    const char *name;          /* what is found; or NULL          */
+} parameter;
+
+/* order_names -- names of the weights, which are in the order of the model, for parameters in any order. Groups follow
+ * the order of the model, each; a parameter whose weight is not certain gets no name. 0, or -1: no memory. */
+int order_names(parameter *all, size_t n, const trace_entry *const *weights, size_t n_weights);
+
+int order_same_shape(const trace_tensor *a, const trace_tensor *b);
+
+#endif
