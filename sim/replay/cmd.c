@@ -29,6 +29,8 @@ static const char more[] =
     "              run r of the same gradients in fp32, in binary64, with the policy's optimizer and\n"
     "              clipping in mpsim's own order (variant ieee); master: of the fp32 masters\n"
     "*             the step began with the recorded weights, otherwise with the run's own\n"
+    "mean, moved   how much of what binary64 would move is moved, along the updates, all in all;\n"
+    "              stochastic rounding loses updates, but not in the mean\n"
     "uncompared    recorded numbers that are not compared: the policy has them in another format\n"
     "most, lacks   the tensors that differ most from the record; what the record does not say, and which\n"
     "              values may differ for that\n"

@@ -4,6 +4,8 @@
 #include "../policy/muon.h"
 #include "../report/step.h"
 
+#include <math.h>
+
 static json_t *json_counts(const replay_counts *c)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", json_of_count(c->count), "nonzero",
@@ -59,6 +61,8 @@ static json_t *json_moments(const replay_moments *m)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].e->count)
             json_object_set_new(v, parts[i].key, json_error(parts[i].e));
+    if (m->step.count)
+        json_object_set_new(v, "step_where_v_is_kept", json_error(&m->bounded));
     if (m->step.count)
         json_object_update_new(v, json_pack("{s:o,s:o,s:o}", "largest_step",
                                             json_of_double(replay_moments_largest(m, m->largest)), "largest_step_stored",
@@ -214,6 +218,29 @@ static void add_moments(json_t *v, const replay_total *t)
     json_object_set_new(v, "moments", m);
 }
 
+static json_t *json_movement(const replay_movement *m)
+{
+    return json_pack("{s:o,s:o,s:o}", "share", json_of_double(replay_moved_share(m)), "standard_error",
+                     json_of_double(replay_moved_error(m)), "drift",
+                     json_of_double(m->size > 0 ? (m->moved - m->wanted) / m->size : (double)NAN));
+}
+
+/* How far parameters move in the mean, all and each. */
+static json_t *json_moved(const replay_total *t)
+{
+    json_t *v = json_movement(&t->movement), *list = json_array();
+    const replay_movement small = replay_small_movement(&t->movement);
+    json_object_set_new(v, "lost_by_nearest", json_movement(&small));
+    for (size_t i = 0; i < t->n_moved; i++) {
+        json_t *one = json_movement(&t->moved[i].sum);
+        json_object_set_new(one, "name", json_string(t->moved[i].name));
+        json_object_set_new(one, "lost_in_the_mean", json_boolean(replay_lost_in_the_mean(&t->moved[i].sum)));
+        json_array_append_new(list, one);
+    }
+    json_object_set_new(v, "parameters", list);
+    return v;
+}
+
 json_t *replay_json_total(const replay_total *t)
 {
     json_t *v = json_pack(
@@ -227,6 +254,7 @@ json_t *replay_json_total(const replay_total *t)
         json_of_double(t->max_difference), "distance_fp32", json_of_double(t->distance_fp32),
         "distance_binary64", json_of_double(t->distance_f64), "bytes", step_bytes_json(&t->bytes));
     static const char *const keys[REPLAY_GROUPS] = {"act", "weight", "agrad", "wgrad"};
+    json_object_set_new(v, "moved", json_moved(t));
     json_object_set_new(v, "unmatched_patterns", json_string(t->unmatched));
     for (int g = 0; g < REPLAY_GROUPS; g++)
         json_object_set_new(v, keys[g], json_counts(&t->groups[g]));

@@ -140,14 +140,44 @@ static void widen(double *y, const float *x, size_t i, size_t n)
         y[j] = x ? (double)x[i + j] : 0;
 }
 
+void replay_nearest(const mpsim_format *f, double *nearest, const double *y, size_t n)
+{
+    mpsim_rounding rounding;
+    mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
+    (void)mpsim_round_array_f64(f, &rounding, NULL, nearest, y, n, NULL); /* both are valid */
+}
+
+void replay_move(replay_movement *m, double x, double y, double nearest, double z)
+{
+    const double wanted = y - x, moved = z - x;
+    if (!isfinite(wanted) || !isfinite(moved))
+        return;
+    const double along = wanted < 0 ? -moved : moved, missing = (moved - wanted) * (moved - wanted);
+    m->wanted += fabs(wanted);
+    m->moved += along;
+    m->noise += missing;
+    m->size += fabs(x);
+    if (nearest != x)
+        return;
+    m->small_wanted += fabs(wanted);
+    m->small_moved += along;
+    m->small_noise += missing;
+}
+
+/* By how much the compensation has changed that Kahan's method adds to the element later. */
+static double held_back(const replay_before *before, const parameter *p, size_t k)
+{
+    return before->kahan ? (double)p->kahan[k] - (double)before->kahan[k] : 0;
+}
+
 /* How many elements would move in binary64, from the very numbers that the run has, and did not;
  * with Kahan's method an update that the compensation keeps is not lost. */
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
                        replay_weight *w)
 {
     const size_t block = block_of(o, p);
-    double *x = malloc((block ? block : 1) * 5 * sizeof *x), *g = x + block, *m = g + block, *v = m + block,
-           *vmax = v + block;
+    double *x = malloc((block ? block : 1) * 6 * sizeof *x), *g = x + block, *m = g + block, *v = m + block,
+           *vmax = v + block, *nearest = vmax + block;
     if (!x)
         replay_lacks_memory(&p->problem);
     for (size_t i = 0; x && i < p->n; i += block) {
@@ -158,10 +188,13 @@ void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *
         widen(v, before->v, i, n);
         widen(vmax, before->vmax, i, n);
         mpsim_optim_reference(o, p->t, x, g, m, v, vmax, n);
+        replay_nearest(&p->place.kept, nearest, x, n);
         for (size_t j = 0, k = i; j < n; j++, k++) {
             if (!(x[j] != (double)before->p[k]))
                 continue;
             w->updates++;
+            replay_move(&w->movement, (double)before->p[k], x[j], nearest[j],
+                        (double)p->p[k] + held_back(before, p, k));
             w->lost += p->p[k] == before->p[k] &&
                        (!before->kahan || p->kahan[k] == before->kahan[k]);
             w->lost_model += p->model[k] == before->model[k];

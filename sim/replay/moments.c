@@ -53,6 +53,7 @@ void replay_moments_add(replay_moments *to, const replay_moments *from)
     add_error(&to->v, &from->v);
     add_error(&to->kept, &from->kept);
     add_error(&to->step, &from->step);
+    add_error(&to->bounded, &from->bounded);
     add_error(&to->muon, &from->muon);
     to->largest = fmax(to->largest, from->largest);
     to->largest_stored = fmax(to->largest_stored, from->largest_stored);
@@ -133,8 +134,9 @@ static double update_of(const updates *u, float m, float v)
 static void measure_steps(const updates *u, const replay_arrays *a, const replay_arrays *b, size_t n,
                           replay_moments *out)
 {
-    sums s;
+    sums s, rest;
     begin(&s, &out->step);
+    begin(&rest, &out->bounded);
     for (size_t i = 0; i < n; i++) {
         const double x = update_of(u, a->m[i], a->v[i]), y = update_of(u, b->m[i], b->v[i]);
         take(&s, x, y);
@@ -142,9 +144,13 @@ static void measure_steps(const updates *u, const replay_arrays *a, const replay
             out->largest = fmax(out->largest, fabs(x));
         if (isfinite(y))
             out->largest_stored = fmax(out->largest_stored, fabs(y));
-        out->unbounded += b->v[i] == 0 && a->v[i] != 0 && b->m[i] != 0;
+        const int unbounded = b->v[i] == 0 && a->v[i] != 0 && b->m[i] != 0;
+        out->unbounded += (uint64_t)unbounded;
+        if (!unbounded)
+            take(&rest, x, y);
     }
     end(&s);
+    end(&rest);
 }
 
 void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before,

@@ -17,6 +17,7 @@ typedef struct replay_moments {
     uint64_t arrays; /* that are quantised; 0: the rest is 0 */
     replay_error m, v, kept;
     replay_error step; /* m / (sqrt(v) + eps), corrected: with the stored moments */
+    replay_error bounded; /* the same without those whose v became zero: the next gradient's square comes first */
     double largest, largest_stored; /* magnitude of that before and after */
     replay_error muon; /* the orthogonalised update of Muon against that of binary64 */
     uint64_t unbounded; /* v is zero now and was not, m is not zero: m / eps */

@@ -55,9 +55,13 @@ static void count_lost(const mpsim_muon *o, const parameter *p, const float *bef
     const double step = o->lr * mpsim_muon_factor(o, p->rows, columns_of(p)), kept = 1 - o->lr * o->weight_decay;
     for (size_t i = 0; i < p->n; i++) {
         const double x = (double)before[i];
-        if (!(x * kept - step * update[i] != x))
+        const double y = x * kept - step * update[i];
+        double nearest;
+        if (!(y != x))
             continue;
+        replay_nearest(&p->place.kept, &nearest, &y, 1);
         w->updates++;
+        replay_move(&w->movement, x, y, nearest, (double)p->p[i]);
         w->lost += p->p[i] == before[i];
         w->lost_model += p->model[i] == model_before[i];
     }

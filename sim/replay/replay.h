@@ -72,6 +72,15 @@ typedef struct replay_comparison {
     double max_difference; /* the largest, relative to the larger of the two */
 } replay_comparison;
 
+/* How far a parameter moves along its updates in binary64, whose magnitudes add up to `wanted`: `moved` in the mean, `noise`
+ * the sum of squares of what is missing. Updates that rounding loses here and makes up for there are not lost in the
+ * mean. */
+typedef struct replay_movement {
+    double wanted, moved, noise;
+    double size; /* sum of the magnitudes of the parameter itself */
+    double small_wanted, small_moved, small_noise; /* of updates that rounding to the nearest loses */
+} replay_movement;
+
 /* One parameter in one step. */
 typedef struct replay_weight {
     const char *name; /* "conv1.weight" */
@@ -81,6 +90,7 @@ typedef struct replay_weight {
     uint64_t count, updates; /* elements; those that would move in binary64                     */
     uint64_t lost;           /* of these, where the kept parameter (master) did not move       */
     uint64_t lost_model;     /* where the model's copy did not move                            */
+    replay_movement movement; /* of the kept parameter, with Kahan's compensation              */
     double distance_fp32, distance_f64; /* relative, of the model's copy; NaN without reference */
     double kept_fp32;                   /* of what is kept: the master, if there is one        */
     /* at the start of this step, against the recorded numbers, where the formats are the same */

@@ -277,6 +277,7 @@ static void text_total(replay_report *r, const replay_total *t)
                 "updates    %s of %s are lost: the weight that is kept%s does not move\n",
                 text_share(a, t->lost, t->updates), text_count(b, t->updates),
                 t->bytes.master ? " (the master)" : "");
+    replay_text_movement(r->file, t);
     char line[512];
     if (t->unknown) {
         snprintf(line, sizeof line,
@@ -309,7 +310,7 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     if (r->style != REPORT_TEXT)
         return;
     table *out = table_new("<policy|>skipped|>scale|>act|>agrad|>wgrad|>stale|>updates|"
-                           ">from fp32");
+                           ">moved|>from fp32");
     for (size_t i = 0; i < n; i++) {
         const replay_total *x = &t[i];
         uint64_t stale = 0;
@@ -323,12 +324,16 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
         }
         table_cell(out, "%s", stale ? text_count(text, stale) : "");
         table_share(out, x->lost, x->updates);
+        if (x->movement.wanted > 0)
+            table_cell(out, "%.1f %%", 100 * replay_moved_share(&x->movement));
+        else
+            table_cell(out, "%s", "");
         table_cell(out, "%s", distance_text(text, x->distance_fp32));
     }
     r->failed |= table_print(out, r->file, "");
     table_free(out);
-    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; scale: the "
-          "next loss scale\n", r->file);
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; moved: in the "
+          "mean, of\nwhat binary64 would move; scale: the next loss scale\n", r->file);
     fputc('\n', r->file);
     out = step_bytes_table();
     for (size_t i = 0; i < n; i++)

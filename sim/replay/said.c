@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- the optimizer ---- */
 
@@ -151,7 +152,7 @@ void replay_text_muon(FILE *to, const replay_total *t)
 void replay_text_moments(FILE *to, const replay_total *t)
 {
     const replay_moments *m = &t->moments;
-    char line[512], a[32], b[64], c[64], d[64], f[96];
+    char line[512], a[32], b[64], c[64], d[64], e[32], f[96];
     if (!t->states)
         return;
     snprintf(line, sizeof line, "%s, %s%s%s%s", t->states->name, t->states->what,
@@ -164,13 +165,64 @@ void replay_text_moments(FILE *to, const replay_total *t)
     if (m->step.count) {
         snprintf(line, sizeof line,
                  "steps m / (sqrt(v) + eps) with the stored moments: SQNR %s, the largest %s, before it was stored %s, "
-                 "%s have a v that became zero and divide m by eps%s",
+                 "%s have a v that became zero and divide m by eps%s%s%s",
                  db_text(a, &m->step), largest_text(b, m, m->largest_stored),
                  largest_text(c, m, m->largest), text_count(d, m->unbounded),
-                 not_finite_text(f, &m->step));
+                 not_finite_text(f, &m->step), m->unbounded ? ", the others: SQNR " : "",
+                 m->unbounded ? db_text(e, &m->bounded) : "");
         text_wrapped(to, "           ", line);
     }
     text_worst_stored(to, t);
+}
+
+/* ---- updates in the mean ---- */
+
+/* The parameters that lose updates in the mean, the first ones by name. */
+static void text_lost_in_the_mean(FILE *to, const replay_total *t)
+{
+    enum { SHOWN = 3 };
+    char line[512] = "lost in the mean: ", name[256];
+    size_t n = 0, at = strlen(line);
+    for (size_t i = 0; i < t->n_moved; i++) {
+        const replay_moved *m = &t->moved[i];
+        if (!replay_lost_in_the_mean(&m->sum))
+            continue;
+        if (n++ < SHOWN)
+            at += (size_t)snprintf(line + at, sizeof line - at, "%s%.60s moves %.0f %%", n > 1 ? ", " : "",
+                                   escape_text(name, sizeof name, m->name), 100 * replay_moved_share(&m->sum));
+    }
+    if (n > SHOWN)
+        snprintf(line + at, sizeof line - at, ", and %zu more", n - SHOWN);
+    if (n)
+        text_wrapped(to, "           ", line);
+}
+
+/* Those that rounding to the nearest loses, which a rounding by chance, or a compensation, keeps in the mean. */
+static void text_small(FILE *to, const replay_total *t)
+{
+    const replay_movement small = replay_small_movement(&t->movement);
+    char line[256];
+    if (!(small.wanted > 0))
+        return;
+    snprintf(line, sizeof line, "updates too small to move a weight rounded to the nearest, %.1f %% of what would move: %.1f %% "
+             "is moved (standard error %.1f %%), %s in the mean", 100 * small.wanted / t->movement.wanted,
+             100 * replay_moved_share(&small), 100 * replay_moved_error(&small),
+             replay_lost_in_the_mean(&small) ? "lost" : "not lost");
+    text_wrapped(to, "           ", line);
+}
+
+void replay_text_movement(FILE *to, const replay_total *t)
+{
+    const replay_movement *m = &t->movement;
+    char line[256];
+    if (!(m->wanted > 0))
+        return;
+    snprintf(line, sizeof line, "%.1f %% of what binary64 would move is moved (standard error %.1f %%), a drift over all steps of "
+             "%.1e of the weights", 100 * replay_moved_share(m), 100 * replay_moved_error(m),
+             (m->moved - m->wanted) / m->size);
+    text_wrapped(to, "mean       ", line);
+    text_small(to, t);
+    text_lost_in_the_mean(to, t);
 }
 
 /* ---- the record ---- */

@@ -9,6 +9,7 @@
 void replay_text_optimizer(FILE *to, const replay_total *t);
 void replay_text_moments(FILE *to, const replay_total *t);
 void replay_text_muon(FILE *to, const replay_total *t);
+void replay_text_movement(FILE *to, const replay_total *t);
 void replay_text_record(FILE *to, const replay_total *t);
 
 #endif

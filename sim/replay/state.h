@@ -381,6 +381,10 @@ typedef struct replay_before {
     float *p, *model, *m, *v, *vmax, *kahan; /* NULL: none, zeros */
 } replay_before;
 
+/* An element that was x before, would become y in binary64, nearest of that in the kept format, and is now z. */
+void replay_move(replay_movement *m, double x, double y, double nearest, double z);
+/* n numbers of y, rounded to the nearest of f. */
+void replay_nearest(const mpsim_format *f, double *nearest, const double *y, size_t n);
 double replay_mean_gradient(const parameter *p, size_t i, double factor); /* of the ranks */
 int replay_reference_factor(replay *r, double *factor); /* 0 or an exit code */
 /* An optimizer with the last two dimensions of a parameter, for those that ask for them. */

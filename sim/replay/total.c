@@ -21,6 +21,10 @@ void replay_total_clear(replay_total *t)
         free(t->differing[i].name);
     free(t->differing);
     nameindex_clear(&t->differing_names);
+    for (size_t i = 0; i < t->n_moved; i++)
+        free(t->moved[i].name);
+    free(t->moved);
+    nameindex_clear(&t->moved_names);
     for (size_t i = 0; i < t->n_omitted; i++)
         free(t->omitted[i].name);
     free(t->omitted);
@@ -150,10 +154,64 @@ static int by_noise(const void *a, const void *b)
     return dx < dy ? -1 : dx > dy ? 1 : strcmp(x->name, y->name);
 }
 
+/* ---- movement ---- */
+
+replay_movement replay_small_movement(const replay_movement *m)
+{
+    return (replay_movement){.wanted = m->small_wanted, .moved = m->small_moved, .noise = m->small_noise};
+}
+
+double replay_moved_share(const replay_movement *m)
+{
+    return m->wanted > 0 ? m->moved / m->wanted : (double)NAN;
+}
+
+double replay_moved_error(const replay_movement *m)
+{
+    return m->wanted > 0 ? sqrt(m->noise) / m->wanted : (double)NAN;
+}
+
+int replay_lost_in_the_mean(const replay_movement *m)
+{
+    return replay_moved_share(m) + 3 * replay_moved_error(m) < 0.9;
+}
+
+static void sum_movement(replay_movement *to, const replay_movement *from)
+{
+    to->wanted += from->wanted;
+    to->moved += from->moved;
+    to->noise += from->noise;
+    to->small_wanted += from->small_wanted;
+    to->small_moved += from->small_moved;
+    to->small_noise += from->small_noise;
+}
+
+static int add_movement(replay_total *t, const replay_weight *w)
+{
+    replay_moved *m = nameindex_item(&t->moved_names, &t->moved, &t->n_moved, sizeof *m, w->name);
+    if (!m)
+        return -1;
+    sum_movement(&t->movement, &w->movement);
+    sum_movement(&m->sum, &w->movement);
+    t->movement.size += w->movement.size - m->sum.size;
+    m->sum.size = w->movement.size;
+    return 0;
+}
+
+static int by_share(const void *a, const void *b)
+{
+    const replay_moved *x = a, *y = b;
+    const double sx = replay_moved_share(&x->sum), sy = replay_moved_share(&y->sum);
+    return sx < sy ? -1 : sx > sy ? 1 : strcmp(x->name, y->name);
+}
+
 void replay_total_sort(replay_total *t)
 {
     nameindex_clear(&t->differing_names); /* numbers change */
     nameindex_clear(&t->stored_names);
+    nameindex_clear(&t->moved_names);
+    if (t->n_moved)
+        qsort(t->moved, t->n_moved, sizeof *t->moved, by_share);
     if (t->n_stored)
         qsort(t->stored, t->n_stored, sizeof *t->stored, by_noise);
     if (t->n_differing)
@@ -172,6 +230,8 @@ static int add_weight(replay_total *t, const replay_weight *w)
     t->left_out += w->left_out;
     if (w->max_difference > t->max_difference)
         t->max_difference = w->max_difference;
+    if (w->movement.wanted > 0 && add_movement(t, w))
+        return -1;
     if (w->moments.arrays && add_moments(t, w))
         return -1;
     return add_differences(t, w);

@@ -108,6 +108,15 @@ has '"groups": \[{"name": "adam", "variant": "torch-cpu", "lr": 0.003' && has '"
     has '"differing": \[{"name": "' && has '"policys_own": "lr 0.003 (recorded 0.002), variant' &&
     has '"lacks": \["parameter groups' && has '"gradients_not_held": {"count": 0, "of": 0, "format": "", "first_in": ""}'
 ok $? "JSON: settings, tensors that differ, what is lacking"
+# bug_20261123: stochastic rounding loses as many updates in a step as rounding to the nearest, and none in the mean
+run 0 replay -P bf16-pure "$MPSIM_SRCDIR/data/digits-cnn" && has '^updates  *80.53 %' && has '^mean  *96.1 % of what binary64 would move' &&
+    has 'moved (standard error [0-9.]* %), lost in the mean'
+ok $? "what rounding to the nearest loses is lost in the mean"
+run 0 replay -P bf16-stochastic "$MPSIM_SRCDIR/data/digits-cnn" && has '^updates  *78.99 %' && has '^mean  *100.8 % of what binary64 would move' &&
+    has 'moved (standard error [0-9.]* %), not lost in the mean' && ! has '^ *lost in the mean: '
+ok $? "what stochastic rounding loses is not"
+run 0 replay -P torchao-adamw8bit "$MPSIM_SRCDIR/data/charlm" && has 'SQNR -22.3 dB' && has '^ *the others: SQNR 31.2 dB'
+ok $? "steps of 8-bit moments without those whose v became zero"
 run 0 replay -P "$mlp/autocast.yaml" --json "$mlp/adam" && has '"equal_to_record": true, "differing": \[\]' && has '"lacks": \[\]'
 ok $? "JSON: equal to the record"
 run 0 replay -P fp32 --weights recorded --json "$mlp/adam" && has '"equal_to_record": null'; ok $? "JSON: nothing is compared"
