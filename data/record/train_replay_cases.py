@@ -158,6 +158,10 @@ CASES = {
     "clip": CLIP,
     "clip-no-norm": {**CLIP, "note": {"grad_norm": None}},
     "clip-value": {**CLIP, "clip": ("value", 0.01)},
+    "tensor-lr": {**AMP, "optimizer": lambda m: torch.optim.AdamW(
+        m.parameters(), lr=torch.tensor(3e-3), weight_decay=0.1, **FORLOOP)},
+    "tensor-lr-adam": {**AMP, "optimizer": lambda m: torch.optim.Adam(
+        m.parameters(), lr=torch.tensor(3e-3), weight_decay=0.1, **FORLOOP)},
     "accumulation": {**AMP, "optimizer": adamw(), "micro": 4},
     "accumulation-clip": {**CLIP, "micro": 4, "optimizer": sgd(), "clip": ("norm", 0.35)},
     "tied": {**AMP, "model": Tied, "data": words, "optimizer": adamw()},
