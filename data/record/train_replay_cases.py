@@ -134,6 +134,12 @@ def layers(first, second):
     return lambda model: [first(model.fc1), second(model.fc2)]
 
 
+def muon(model):
+    matrices = [p for p in model.parameters() if p.ndim == 2]
+    return [torch.optim.Muon(matrices, lr=1e-2, weight_decay=0.1),
+            torch.optim.AdamW([p for p in model.parameters() if p.ndim < 2], lr=2e-3, **FORLOOP)]
+
+
 def cosine(opt):
     return torch.optim.lr_scheduler.CosineAnnealingLR(opt, STEPS)
 
@@ -173,6 +179,7 @@ CASES = {
     "foreach-adamw": {**AMP, "optimizer": adamw(foreach=True)},
     "fused-sgd": {**AMP, "optimizer": sgd(fused=True), "scaler": {**SCALER, "init_scale": 2.0 ** 17}},
     "fused-adamw": {**AMP, "optimizer": adamw(fused=True)},
+    "muon": {"autocast": torch.bfloat16, "optimizer": muon},
     "mixed": {"autocast": torch.bfloat16, "model": Mixed, "optimizer": adamw()},
     "two-optimizers": {**AMP, "scaler": {**SCALER, "init_scale": 2.0 ** 21}, "optimizer": layers(sgd(), sgd(lr=0.05))},
     "two-optimizers-clip": {**AMP, "scaler": {**SCALER, "init_scale": 2.0 ** 21},

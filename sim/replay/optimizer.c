@@ -302,7 +302,7 @@ int replay_choose_optimizers(replay *r)
     r->n_settings = n;
     for (size_t i = 0; i < r->n_parameters && !code; i++) {
         const parameter *p = &r->parameters[i];
-        if (!replay_is_updated(p))
+        if (!replay_is_updated(p) || replay_is_muon(r, p)) /* Muon's settings are the policy's */
             continue;
         const record_settings *t = replay_group_settings(r, p);
         replay_settings *s = &list[p->group];
