@@ -770,6 +770,10 @@ class Recorder:
                 cls = type(opt)
                 g = {"params": [names[p] for p in known], "optimizer": algorithm(opt, group),
                      "class": cls.__module__ + "." + cls.__qualname__, "impl": implementation(opt, group)}
+                tensors = [key for key in ("lr", "betas") if torch.is_tensor(group.get(key)) or (
+                    key == "betas" and any(map(torch.is_tensor, group.get(key, ()))))]
+                if tensors:
+                    g["tensors"] = tensors       # torch computes with them in their own format
                 for key, value in group.items():
                     value = number(value) if torch.is_tensor(value) and value.numel() == 1 else value
                     if key == "betas":

@@ -222,6 +222,24 @@ def test_two_optimizers():
         meta = at(d, 4)[1]
         assert [g["optimizer"] for g in json.loads(meta["groups"])] == ["sgd", "adamw"]
         assert [g["steps"] for g in json.loads(meta["groups"])] == [3, 3] and meta["skipped"] == "0"
+        assert json.loads(meta["optimizers"]) == [{"groups": [0], "skipped": 0}, {"groups": [1], "skipped": 0}]
+
+
+def test_one_of_two_skips():
+    """Under one scaler each optimizer skips for its own gradients, and is clipped by itself."""
+    with folder() as d:
+        train_replay_cases.train("two-optimizers-clip", d)
+        meta = at(os.path.join(d, "two-optimizers-clip"), 3)[1]
+        first, second = json.loads(meta["optimizers"])
+        assert (first["skipped"], first["found_inf"], first["grad_clip"]) == (0, 0, 0.3) and first["grad_norm"] > 0.3
+        assert (second["skipped"], second["found_inf"], second["grad_clip"], second["grad_norm"]) == (1, 1, 0.15, "inf")
+        assert meta["found_inf"] == "1" and "grad_clip" not in meta and "not_recorded" not in meta
+
+
+def test_tensor_settings():
+    with folder() as d:
+        train_replay_cases.train("tensor-lr", d)
+        assert [g["tensors"] for g in json.loads(at(os.path.join(d, "tensor-lr"), 1)[1]["groups"])] == [["lr"]]
 
 
 def test_foreign_parameters():

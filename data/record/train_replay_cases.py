@@ -134,6 +134,12 @@ def layers(first, second):
     return lambda model: [first(model.fc1), second(model.fc2)]
 
 
+def muon(model):
+    matrices = [p for p in model.parameters() if p.ndim == 2]
+    return [torch.optim.Muon(matrices, lr=1e-2, weight_decay=0.1),
+            torch.optim.AdamW([p for p in model.parameters() if p.ndim < 2], lr=2e-3, **FORLOOP)]
+
+
 def cosine(opt):
     return torch.optim.lr_scheduler.CosineAnnealingLR(opt, STEPS)
 
@@ -158,6 +164,10 @@ CASES = {
     "clip": CLIP,
     "clip-no-norm": {**CLIP, "note": {"grad_norm": None}},
     "clip-value": {**CLIP, "clip": ("value", 0.01)},
+    "tensor-lr": {**AMP, "optimizer": lambda m: torch.optim.AdamW(
+        m.parameters(), lr=torch.tensor(3e-3), weight_decay=0.1, **FORLOOP)},
+    "tensor-lr-adam": {**AMP, "optimizer": lambda m: torch.optim.Adam(
+        m.parameters(), lr=torch.tensor(3e-3), weight_decay=0.1, **FORLOOP)},
     "accumulation": {**AMP, "optimizer": adamw(), "micro": 4},
     "accumulation-clip": {**CLIP, "micro": 4, "optimizer": sgd(), "clip": ("norm", 0.35)},
     "tied": {**AMP, "model": Tied, "data": words, "optimizer": adamw()},
@@ -169,6 +179,7 @@ CASES = {
     "foreach-adamw": {**AMP, "optimizer": adamw(foreach=True)},
     "fused-sgd": {**AMP, "optimizer": sgd(fused=True), "scaler": {**SCALER, "init_scale": 2.0 ** 17}},
     "fused-adamw": {**AMP, "optimizer": adamw(fused=True)},
+    "muon": {"autocast": torch.bfloat16, "optimizer": muon},
     "mixed": {"autocast": torch.bfloat16, "model": Mixed, "optimizer": adamw()},
     "two-optimizers": {**AMP, "scaler": {**SCALER, "init_scale": 2.0 ** 21}, "optimizer": layers(sgd(), sgd(lr=0.05))},
     "two-optimizers-clip": {**AMP, "scaler": {**SCALER, "init_scale": 2.0 ** 21},

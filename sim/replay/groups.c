@@ -25,6 +25,18 @@ static const char *text_in(const json_t *group, const char *key)
     return json_is_string(v) ? json_string_value(v) : "";
 }
 
+/* Whether a list of texts has one. */
+static int has_word(const json_t *group, const char *key, const char *word)
+{
+    const json_t *list = json_object_get(group, key);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        if (text && strcmp(text, word) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 static void read_group(const json_t *group, record_settings *s)
 {
     mpsim_optim_algorithm a;
@@ -39,6 +51,8 @@ static void read_group(const json_t *group, record_settings *s)
         s->optimizer = MPSIM_OPTIM_ADAMW;
     for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
         s->number[i] = number_in(group, mpsim_optim_setting_name((mpsim_optim_setting)i));
+    s->tensor_lr = has_word(group, "tensors", "lr");
+    s->tensor_betas = has_word(group, "tensors", "betas");
     s->nesterov = flag_in(group, "nesterov");
     s->amsgrad = flag_in(group, "amsgrad");
     s->maximize = flag_in(group, "maximize");

@@ -221,6 +221,32 @@ static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o
         replay_say(r, NOTE_POLICY, "%s", l.text);
 }
 
+/* ---- settings that are tensors ---- */
+
+/* Adam's for-loop computes with a tensor in binary32: lr / (1 - beta1^t) is rounded from two rounded numbers, as is
+ * 1 - lr * decay, which a product of rounded numbers enters. */
+void replay_tensor_scalars(const replay *r, const parameter *p, uint64_t t, mpsim_optim *o)
+{
+    const record_settings *s = replay_group_settings(r, p);
+    const int adam = o->algorithm == MPSIM_OPTIM_ADAM || o->algorithm == MPSIM_OPTIM_ADAMW;
+    if (!s->tensor_lr || !adam || strcmp(s->impl, "forloop") != 0 ||
+        !isnan(r->plan->optimizer.number[MPSIM_OPTIM_LR]))
+        return;
+    const float lr = (float)o->lr, decay = lr * (float)o->weight_decay, kept = 1 - decay;
+    const double correction = 1 - mpsim_power(o->beta1, t);
+    const float step = lr / (float)correction;
+    o->lr = (double)step * correction;
+    if (mpsim_optim_traits_of(o->algorithm)->decoupled && o->weight_decay != 0 && o->lr != 0)
+        o->weight_decay = (1 - (double)kept) / o->lr;
+}
+
+static void say_tensors(replay *r, const record_settings *t)
+{
+    if (t->tensor_betas)
+        replay_say(r, NOTE_TENSORS, "the powers of betas that are tensors, which torch computes by a binary32 function of its "
+                   "own: they are computed exactly, so that Adam's corrections, and with them weights, may differ");
+}
+
 /* ---- what the record lacks ---- */
 
 static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *o)
@@ -234,6 +260,7 @@ static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *
                    "weights and moments may differ", t->class, (int)strcspn(package, "."), package,
                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     say_roots(r, o);
+    say_tensors(r, t);
 }
 
 /* Moments that a parameter should have had when its record began. */
@@ -275,7 +302,7 @@ int replay_choose_optimizers(replay *r)
     r->n_settings = n;
     for (size_t i = 0; i < r->n_parameters && !code; i++) {
         const parameter *p = &r->parameters[i];
-        if (!replay_is_updated(p))
+        if (!replay_is_updated(p) || replay_is_muon(r, p)) /* Muon's settings are the policy's */
             continue;
         const record_settings *t = replay_group_settings(r, p);
         replay_settings *s = &list[p->group];

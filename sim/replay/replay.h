@@ -114,6 +114,7 @@ typedef enum replay_note {
     NOTE_UNGROUPED,    /* parameters in no group                                 */
     NOTE_CLASS,        /* an optimizer's class that is not torch's               */
     NOTE_VARIANT,      /* the implementation is not known, or its instructions   */
+    NOTE_TENSORS,      /* how torch computes powers of betas that are tensors    */
     NOTE_ROOTS,        /* MKL's square roots are not IEEE's                      */
     NOTE_STEPS,        /* steps taken                                            */
     NOTE_STATE,        /* moments                                                */

@@ -90,6 +90,7 @@ typedef struct record_settings {
         };
     };
     int nesterov, amsgrad, maximize; /* -1: not said                             */
+    int tensor_lr, tensor_betas; /* they are tensors, with which torch computes in binary32 */
 } record_settings;
 
 /* What a run, or the policy, computed in. */
@@ -286,6 +287,8 @@ int replay_clip_all(replay *r, double unscale);
 int replay_choose_optimizers(replay *r);
 const mpsim_optim *replay_optimizer_of(const replay *r, const parameter *p);
 int replay_is_updated(const parameter *p);
+/* o at step t of a parameter, where its learning rate is a tensor: numbers that give the scalars that torch computes. */
+void replay_tensor_scalars(const replay *r, const parameter *p, uint64_t t, mpsim_optim *o);
 
 /* clip.c: gradients as the optimizer gets them, which divides by *in_optimizer itself. */
 void replay_choose_clip(replay *r);

@@ -296,6 +296,7 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
     mpsim_optim o = replay_shaped(replay_optimizer_of(r, p), p);
     o.store = (uint8_t)r->plan->optimizer.store;
     o.grad_scale = r->of[replay_owner(r, p)].grad_scale;
+    replay_tensor_scalars(r, p, p->t + 1, &o);
     o = train_optim_of(&o, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
     const unsigned needs = train_needs(&o, &p->place.kept);
