@@ -3,8 +3,9 @@
 noinst_LIBRARIES += gpu/libchecks.a
 gpu_libchecks_a_CPPFLAGS = $(public_cppflags)
 gpu_libchecks_a_CFLAGS = $(product_cflags)
-gpu_libchecks_a_SOURCES = gpu/gpu.h gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h \
-  gpu/checks/probes.c gpu/checks/reference.h gpu/program/record.c gpu/program/record.h
+gpu_libchecks_a_SOURCES = \
+  gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h gpu/checks/probes.c \
+  gpu/checks/reference.h gpu/gpu.h gpu/program/record.c gpu/program/record.h
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh \

@@ -26,44 +26,42 @@ endif
 lib_libmpsim_a_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
-  lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h lib/base/counts.h \
-  lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/status.c lib/base/version.c \
-  lib/base/words.h lib/block/account.c lib/block/account.h lib/block/block.c lib/block/errors.c lib/block/errors.h lib/block/recipe.c lib/block/scale.c lib/block/scale.h \
-  lib/block/hadamard.c lib/block/stats.c lib/block/stats.h lib/block/table.c lib/block/words.c lib/block/batch.c lib/block/batch.h lib/arith/kernel/lanes.h \
-  lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c lib/block/kernel/kernel.c \
-  lib/block/kernel/kernel.h lib/block/kernel/scales.h lib/block/kernel/vector.h \
-  lib/digest/digest.c lib/digest/scalar.h \
-  lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/dot.c lib/dot/dot.h \
-  lib/dot/exact.c lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c \
-  lib/dot/job.c lib/dot/job.h \
+  lib/arith/kernel/lanes.h lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h \
+  lib/base/counts.h lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/status.c \
+  lib/base/version.c lib/base/words.h lib/block/account.c lib/block/account.h lib/block/batch.c \
+  lib/block/batch.h lib/block/block.c lib/block/errors.c lib/block/errors.h lib/block/hadamard.c \
+  lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
+  lib/block/kernel/kernel.c lib/block/kernel/kernel.h lib/block/kernel/scales.h \
+  lib/block/kernel/vector.h lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/stats.c \
+  lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/digest.c lib/digest/scalar.h \
+  lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c \
+  lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/job.c lib/dot/job.h \
   lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/decode_loops.h \
   lib/dot/loops/exact_loops.h lib/dot/loops/fused_loops.h lib/dot/loops/generic.c \
-  lib/dot/loops/loops.h lib/dot/loops/rounded_vectors.h lib/dot/loops/rounded_loops.h \
-  lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h \
-  lib/dot/model.c lib/dot/panel.c lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/scalar.h lib/dot/sums.c \
-  lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h \
-  lib/format/format.c \
-  lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c lib/layer/functions.h \
-  lib/layer/kernel/functions.h lib/layer/kernel/kernel.c lib/layer/kernel/kernel.h lib/layer/layer.c \
-  lib/layer/normal.c lib/layer/rownorm.c lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
-  lib/optim/adafactor.c lib/optim/adafactor64.c lib/optim/expand.c lib/optim/expand.h lib/optim/fused.c lib/optim/gradient.c lib/optim/lion.c lib/optim/lowbits.c \
-  lib/optim/kernel/fused.h lib/optim/kernel/generic.c lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c \
-  lib/optim/kernel/kernel.h lib/optim/kernel/kernels.h lib/optim/kernel/ops.h \
-  lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c \
-  lib/optim/power.c lib/optim/reduce.c lib/optim/reference.c lib/optim/steps.h \
-  lib/optim/state.c lib/optim/states.c lib/optim/store.c lib/optim/table.c lib/optim/traits.c \
-  lib/round/kernel/cast32.h lib/round/kernel/cast64.h lib/round/kernel/decode.h \
-  lib/round/kernel/generic.c lib/round/kernel/kernel.c lib/round/kernel/kernel.h \
-  lib/round/kernel/loops.h lib/round/kernel/words.h \
-  lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c lib/round/scalar.h \
-  lib/simd/avx2.h lib/simd/avx512.h lib/simd/generic.h lib/simd/neon.h \
-  lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c \
-  lib/stats/bins.c lib/stats/bins.h lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h \
-  lib/stats/codes.c lib/stats/codes.h lib/stats/differences.h \
-  lib/stats/loops/cell_loops.h lib/stats/loops/generic.c lib/stats/loops/loops.h \
-  lib/stats/plan.c lib/stats/resolve.c \
-  lib/stats/stats.c lib/stats/sum.c lib/stats/sum.h lib/stats/summary.c \
-  lib/stats/target.c lib/stats/target.h
+  lib/dot/loops/loops.h lib/dot/loops/rounded_loops.h lib/dot/loops/rounded_vectors.h \
+  lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/panel.c \
+  lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/scalar.h \
+  lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
+  lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c \
+  lib/layer/functions.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \
+  lib/layer/kernel/kernel.h lib/layer/layer.c lib/layer/normal.c lib/layer/rownorm.c \
+  lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
+  lib/optim/adafactor.c lib/optim/adafactor64.c lib/optim/expand.c lib/optim/expand.h \
+  lib/optim/fused.c lib/optim/gradient.c lib/optim/kernel/fused.h lib/optim/kernel/generic.c \
+  lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c lib/optim/kernel/kernel.h \
+  lib/optim/kernel/kernels.h lib/optim/kernel/ops.h lib/optim/lion.c lib/optim/lowbits.c \
+  lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c lib/optim/power.c \
+  lib/optim/reduce.c lib/optim/reference.c lib/optim/state.c lib/optim/states.c lib/optim/steps.h \
+  lib/optim/store.c lib/optim/table.c lib/optim/traits.c lib/round/kernel/cast32.h \
+  lib/round/kernel/cast64.h lib/round/kernel/decode.h lib/round/kernel/generic.c \
+  lib/round/kernel/kernel.c lib/round/kernel/kernel.h lib/round/kernel/loops.h \
+  lib/round/kernel/words.h lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c \
+  lib/round/scalar.h lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c lib/simd/avx2.h \
+  lib/simd/avx512.h lib/simd/generic.h lib/simd/neon.h lib/stats/bins.c lib/stats/bins.h \
+  lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h lib/stats/codes.c lib/stats/codes.h \
+  lib/stats/differences.h lib/stats/loops/cell_loops.h lib/stats/loops/generic.c \
+  lib/stats/loops/loops.h lib/stats/plan.c lib/stats/resolve.c lib/stats/stats.c lib/stats/sum.c \
+  lib/stats/sum.h lib/stats/summary.c lib/stats/target.c lib/stats/target.h
 
 if HAVE_NEON
 lib_libmpsim_a_SOURCES += lib/arith/kernel/neon.c lib/block/kernel/neon.c lib/round/kernel/neon.c
@@ -72,19 +70,20 @@ endif
 # One kernel, several instruction sets: a unit each, compiled with its flags (lib/base/isa.h).
 if HAVE_AVX2
 EXTRA_LIBRARIES += lib/libavx2.a
-lib_libavx2_a_SOURCES = lib/round/kernel/avx2.c lib/dot/loops/avx2.c lib/stats/loops/avx2.c \
+lib_libavx2_a_SOURCES = \
   lib/arith/kernel/avx2.c lib/arith/kernel/vector.h lib/block/kernel/avx2.c \
-  lib/block/kernel/vector.h lib/layer/kernel/avx2.c lib/optim/kernel/avx2.c
+  lib/block/kernel/vector.h lib/dot/loops/avx2.c lib/layer/kernel/avx2.c lib/optim/kernel/avx2.c \
+  lib/round/kernel/avx2.c lib/stats/loops/avx2.c
 lib_libavx2_a_CPPFLAGS = $(public_cppflags)
 lib_libavx2_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(AVX2_CFLAGS)
 lib_libmpsim_a_LIBADD += $(lib_libavx2_a_OBJECTS)
 endif
 if HAVE_AVX512
 EXTRA_LIBRARIES += lib/libavx512.a
-lib_libavx512_a_SOURCES = lib/round/kernel/avx512.c lib/dot/loops/avx512.c \
-  lib/stats/loops/avx512.c lib/arith/kernel/avx512.c lib/arith/kernel/vector.h \
-  lib/block/kernel/avx512.c lib/block/kernel/vector.h lib/layer/kernel/avx512.c \
-  lib/optim/kernel/avx512.c
+lib_libavx512_a_SOURCES = \
+  lib/arith/kernel/avx512.c lib/arith/kernel/vector.h lib/block/kernel/avx512.c \
+  lib/block/kernel/vector.h lib/dot/loops/avx512.c lib/layer/kernel/avx512.c \
+  lib/optim/kernel/avx512.c lib/round/kernel/avx512.c lib/stats/loops/avx512.c
 lib_libavx512_a_CPPFLAGS = $(public_cppflags)
 lib_libavx512_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(AVX512_CFLAGS)
 lib_libmpsim_a_LIBADD += $(lib_libavx512_a_OBJECTS)

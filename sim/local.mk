@@ -10,109 +10,107 @@ sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAM
 sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
-  sim/array/array.c sim/array/array.h \
-  sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c sim/calc/files.c \
-  sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c \
-  sim/cast/explain.h sim/cast/number.c \
-  sim/cast/about.c sim/cast/lay.c sim/cast/lay.h sim/cast/quantise.c sim/cast/quantise.h sim/cast/pairs.c sim/cast/pairs.h sim/cast/recipe.c \
-  sim/cast/recipe.h sim/cast/tiles.c sim/cast/tiles.h sim/cast/tensors.c sim/cast/tensors.h sim/cli/input.c \
-  sim/cli/input.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/maps.c sim/cli/maps.h \
-  sim/cli/names.h sim/cli/options.c sim/cli/environment.c sim/cli/environment.h \
-  sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/reportoptions.c \
-  sim/cli/reportoptions.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c sim/cli/stream.h \
-  sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h sim/cli/scalelist.c \
-  sim/cli/scalelist.h sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/world.c sim/cli/world.h \
-  sim/cli/element.c sim/cli/element.h sim/cli/twice.c sim/cli/twice.h sim/cli/progress.c \
-  sim/cli/progress.h \
-  sim/commands.c sim/commands.h \
+  sim/array/array.c sim/array/array.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
+  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c \
+  sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h sim/cast/lay.c sim/cast/lay.h \
+  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/quantise.c sim/cast/quantise.h \
+  sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
+  sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/element.c sim/cli/element.h \
+  sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h sim/cli/maps.c \
+  sim/cli/maps.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
+  sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
+  sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \
+  sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
+  sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
+  sim/cli/twice.c sim/cli/twice.h sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
   sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
   sim/diff/patterns.c sim/diff/patterns.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
   sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h \
-  sim/diff/side.c sim/diff/side.h sim/diff/stale.c \
-  sim/diff/stale.h sim/diff/tolerance.c sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h \
-  sim/diff/walk.c sim/diff/walk.h \
-  sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h \
-  sim/dot/operand.c sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h \
-  sim/formats/cmd.c \
-  sim/info/cmd.c sim/info/quantised.c sim/info/quantised.h \
-  sim/memory/activations.c sim/memory/cmd.c sim/memory/count.h sim/memory/ledger.c \
-  sim/memory/ledger.h sim/memory/optimizer.c sim/memory/optimizer.h sim/memory/parameters.c \
-  sim/memory/report.c sim/memory/report.h sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c \
-  sim/merge/join.c sim/merge/join.h sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c \
-  sim/merge/parts.h sim/merge/ranks.c sim/merge/ranks.h \
-  sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/comparison.c sim/plot/comparison.h sim/plot/cmd.c sim/plot/data.c \
-  sim/plot/data.h sim/plot/differences.c sim/plot/differences.h sim/plot/figures.c sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h \
-  sim/plot/distribution.c sim/plot/distribution.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/noise.c sim/plot/noise.h \
-  sim/plot/plot.c sim/plot/plot.h sim/plot/report.c sim/plot/report.h sim/plot/runs.c \
-  sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h sim/plot/select.c sim/plot/select.h \
-  sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
-  sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h \
-  sim/policy/blocks.c sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c \
-  sim/policy/list.h sim/policy/nemo.c sim/policy/muon.c sim/policy/muon.h \
-  sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c \
-  sim/policy/policy.h sim/program.c sim/program.h sim/policy/table.c sim/policy/table.h sim/policy/value.c \
-  sim/policy/value.h sim/policy/yaml.c sim/policy/yaml.h \
-  sim/pickle/coding.c sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
+  sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
+  sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
+  sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
+  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/formats/cmd.c sim/info/cmd.c \
+  sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c \
+  sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
+  sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
+  sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
+  sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
+  sim/merge/ranks.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
+  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/pickle/coding.c \
+  sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
+  sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \
+  sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/differences.c \
+  sim/plot/differences.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
+  sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h \
+  sim/plot/noise.c sim/plot/noise.h sim/plot/plot.c sim/plot/plot.h sim/plot/report.c \
+  sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
+  sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c \
+  sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
+  sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/blocks.c \
+  sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h \
+  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c \
+  sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
+  sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
+  sim/policy/yaml.h sim/program.c sim/program.h sim/quant/describe.c sim/quant/describe.h \
+  sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
-  sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c \
-  sim/replay/measure.c sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c sim/replay/optimizer.c \
-  sim/replay/plan.c sim/replay/record.c sim/replay/replay.c sim/replay/replay.h \
-  sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h sim/replay/several.c sim/replay/share.c \
-  sim/replay/state.c sim/replay/state.h sim/replay/step.c sim/replay/total.c sim/replay/total.h \
-  sim/replay/turns.c sim/replay/weights.c \
-  sim/pass/elements.c sim/pass/elements.h sim/pass/pass.c sim/pass/pass.h sim/pass/amax.c sim/pass/amax.h \
-  sim/pass/tiles.c sim/pass/tiles.h \
-  sim/quant/describe.c sim/quant/describe.h sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h \
-  sim/quant/scales.c \
-  sim/report/json.c sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c \
-  sim/scaler/adaptive.c sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/json.c \
-  sim/scaler/episode.c sim/scaler/episode.h sim/scaler/facts.c sim/scaler/facts.h \
-  sim/scaler/testimony.c sim/scaler/testimony.h sim/scaler/json.h sim/scaler/judge.c \
+  sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
+  sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
+  sim/replay/optimizer.c sim/replay/plan.c sim/replay/record.c sim/replay/replay.c \
+  sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
+  sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
+  sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
+  sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
+  sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
   sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
   sim/scaler/logwalk.h sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
   sim/scaler/pattern.h sim/scaler/reader.c sim/scaler/reader.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
-  sim/scaler/table.c sim/scaler/table.h sim/scaler/track.c sim/scaler/track.h \
-  sim/scaler/traininglog.c sim/scaler/traininglog.h sim/scaler/words.c \
-  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.h \
-  sim/stat/blockquant.c sim/stat/blockquant.h \
-  sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h \
-  sim/stat/blockviews.c sim/stat/blockviews.h \
-  sim/stat/bytes.c sim/stat/bytes.h sim/stat/cmd.c sim/stat/cmd.h sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c sim/stat/group.h sim/stat/pack.c sim/stat/pack.h \
-  sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/report.h sim/stat/settings.c sim/stat/settings.h \
-  sim/stat/shard.c sim/stat/shard.h sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
-  sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
-  sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/dtype.c sim/trace/impl.h sim/trace/inputs.c \
-  sim/trace/inputs.h sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/layout.c \
-  sim/trace/llmc.c sim/trace/memory.c sim/trace/names.c sim/trace/convention.c \
-  sim/trace/convention.h sim/trace/weights.c sim/trace/weights.h sim/trace/order.c sim/trace/order.h sim/trace/fqn.c sim/trace/kinds.c sim/trace/kinds.h sim/trace/namemap.c \
-  sim/trace/namemap.h sim/trace/parameters.c sim/trace/npy.c sim/trace/npyheader.c \
-  sim/trace/npz.c sim/trace/outfile.c sim/trace/outfile.h sim/trace/plainentry.c sim/trace/raw.c \
-  sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h sim/trace/quantisedhint.c \
-  sim/trace/quantisedread.c \
-  sim/trace/read.c sim/trace/safetensors.c sim/trace/source.c sim/trace/temporary.c \
-  sim/trace/temporary.h sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c \
-  sim/trace/torchdtype.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
-  sim/trace/torchpickle.c sim/trace/torchtensor.c sim/trace/torchtext.c \
-  sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/unzip.c \
-  sim/trace/zip.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c sim/trace/trace.c \
-  sim/trace/trace.h sim/trace/tree.c sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c sim/trace/zipdir.c sim/trace/distcp.c \
-  sim/trace/folder.c sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/parts.c sim/trace/parts.h \
-  sim/trace/shards.c sim/trace/zero.c sim/trace/zeroname.c sim/trace/zeroname.h \
-  sim/trace/partsource.c sim/trace/partsource.h sim/trace/zero.h sim/trace/zerotensor.c \
-  sim/trace/torchquantised.c sim/trace/torchfields.c sim/trace/torchrebuild.c \
-  sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c sim/train/describe.c \
-  sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h sim/train/describe.h sim/train/device.c sim/train/device.h sim/train/digests.c \
-  sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c sim/train/job.h sim/train/meter.c sim/train/meter.h \
-  sim/train/operations.c sim/train/operations.h sim/train/policy.c sim/train/policy.h sim/train/record.c sim/train/record.h \
-  sim/train/report.c sim/train/report.h sim/train/owndigests.c sim/train/owndigests.h sim/train/store.c sim/train/store.h sim/train/table.c \
-  sim/train/table.h sim/train/text.c sim/train/text.h sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h \
-  sim/verify/architecture.c sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c \
-  sim/verify/groups.h sim/verify/recorded.c sim/verify/report.c sim/verify/report.h \
-  sim/verify/vectors.c sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
+  sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
+  sim/scaler/track.c sim/scaler/track.h sim/scaler/traininglog.c sim/scaler/traininglog.h \
+  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.c sim/scaler/words.h sim/stat/blockquant.c \
+  sim/stat/blockquant.h sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c \
+  sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h sim/stat/bytes.c sim/stat/bytes.h \
+  sim/stat/cmd.c sim/stat/cmd.h sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c \
+  sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c \
+  sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
+  sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
+  sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h sim/text/escape.c sim/text/escape.h \
+  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/convention.c \
+  sim/trace/convention.h sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
+  sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c \
+  sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
+  sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
+  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/order.c \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/parameters.c sim/trace/parts.c \
+  sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
+  sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
+  sim/trace/quantisedhint.c sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c \
+  sim/trace/safetensors.c sim/trace/shards.c sim/trace/source.c sim/trace/stream.c \
+  sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c sim/trace/temporary.h \
+  sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c sim/trace/torchdtype.c \
+  sim/trace/torchfields.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
+  sim/trace/torchpickle.c sim/trace/torchquantised.c sim/trace/torchrebuild.c \
+  sim/trace/torchtensor.c sim/trace/torchtext.c sim/trace/torchtree.c sim/trace/torchview.c \
+  sim/trace/torchzip.c sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/unzip.c \
+  sim/trace/weights.c sim/trace/weights.h sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c \
+  sim/trace/zero.c sim/trace/zero.h sim/trace/zeroname.c sim/trace/zeroname.h sim/trace/zerotensor.c \
+  sim/trace/zip.c sim/trace/zipdir.c sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
+  sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h \
+  sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
+  sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c \
+  sim/train/job.h sim/train/meter.c sim/train/meter.h sim/train/operations.c sim/train/operations.h \
+  sim/train/owndigests.c sim/train/owndigests.h sim/train/policy.c sim/train/policy.h \
+  sim/train/record.c sim/train/record.h sim/train/report.c sim/train/report.h sim/train/store.c \
+  sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
+  sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h sim/verify/architecture.c \
+  sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c sim/verify/groups.h \
+  sim/verify/recorded.c sim/verify/report.c sim/verify/report.h sim/verify/vectors.c \
+  sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
 
 # layouts of files that need a library which may not be there
 if HAVE_LIBARCHIVE

@@ -41,25 +41,24 @@ EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
 tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_libsupport_a_SOURCES = \
-  tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c tests/support/faultyrun.h \
-  tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c tests/support/badzip.h \
-  tests/support/decoderinput.c tests/support/decoderinput.h \
-  tests/support/blockinput.c tests/support/blockinput.h tests/support/dotcases.c \
-  tests/support/dotcases.h tests/support/layerinput.c tests/support/layerinput.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
-  tests/support/points.h tests/support/recorded.c \
-  tests/support/recorded.h tests/support/replaykept.c tests/support/replaykept.h \
-  tests/support/replaytrace.c tests/support/replaytrace.h tests/support/sha256.c \
-  tests/support/sha256.h tests/support/subjects.c tests/support/subjects.h \
-  tests/support/stored.c tests/support/stored.h tests/support/support.c tests/support/support.h tests/support/sweep.c \
-  tests/support/sweep.h tests/support/trainer.c tests/support/trainer.h \
-  tests/support/trainengine.c tests/support/trainengine.h tests/support/onebyone.h \
-  tests/support/textruns.h tests/support/trainruns.h tests/support/trainscenarios.h tests/support/vectors.c \
-  tests/support/vectors.h tests/support/walls.c tests/support/walls.h \
-  tests/support/words.c tests/support/words.h \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
   tests/oracle/layer.c tests/oracle/layer.h tests/oracle/replay.c tests/oracle/replay.h \
   tests/oracle/train.c tests/oracle/train.h tests/oracle/trainparts.c tests/oracle/trainparts.h \
-  tests/oracle/trainupdate.c
+  tests/oracle/trainupdate.c tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c \
+  tests/support/badzip.h tests/support/blockinput.c tests/support/blockinput.h \
+  tests/support/decoderinput.c tests/support/decoderinput.h tests/support/dotcases.c \
+  tests/support/dotcases.h tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c \
+  tests/support/faultyrun.h tests/support/layerinput.c tests/support/layerinput.h \
+  tests/support/onebyone.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
+  tests/support/points.h tests/support/recorded.c tests/support/recorded.h \
+  tests/support/replaykept.c tests/support/replaykept.h tests/support/replaytrace.c \
+  tests/support/replaytrace.h tests/support/sha256.c tests/support/sha256.h tests/support/stored.c \
+  tests/support/stored.h tests/support/subjects.c tests/support/subjects.h tests/support/support.c \
+  tests/support/support.h tests/support/sweep.c tests/support/sweep.h tests/support/textruns.h \
+  tests/support/trainengine.c tests/support/trainengine.h tests/support/trainer.c \
+  tests/support/trainer.h tests/support/trainruns.h tests/support/trainscenarios.h \
+  tests/support/vectors.c tests/support/vectors.h tests/support/walls.c tests/support/walls.h \
+  tests/support/words.c tests/support/words.h
 
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
@@ -104,18 +103,19 @@ unit_tests = \
 # ---- against MPFR
 if HAVE_MPFR
 tests_libsupport_a_SOURCES += \
+  tests/oracle/block.c tests/oracle/block.h tests/oracle/blockstat.c tests/oracle/blockstat.h \
+  tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c \
+  tests/oracle/decodergrad.c tests/oracle/decodernames.c tests/oracle/decoderoptim.c \
+  tests/oracle/decoderoptim.h tests/oracle/decoderparts.h tests/oracle/decoderrows.c \
+  tests/oracle/decoderrows.h tests/oracle/integers.c tests/oracle/integers.h \
+  tests/oracle/neighbours.c tests/oracle/neighbours.h tests/oracle/optim.h tests/oracle/optimexact.h \
+  tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h tests/oracle/rounded.h \
   tests/support/blockcompare.c tests/support/blockcompare.h tests/support/cases.c \
-  tests/support/cases.h tests/support/exact.c tests/support/exact.h \
+  tests/support/cases.h tests/support/decoderscenarios.h tests/support/exact.c tests/support/exact.h \
   tests/support/gradientinput.c tests/support/gradientinput.h tests/support/ops.c \
   tests/support/ops.h tests/support/optiminput.c tests/support/optiminput.h \
-  tests/support/plainsummary.c tests/support/plainsummary.h tests/support/rounding.c tests/support/rounding.h \
-  tests/oracle/block.c tests/oracle/block.h tests/oracle/blockstat.c tests/oracle/blockstat.h tests/oracle/optim.h tests/oracle/optimexact.h \
-  tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c tests/oracle/decodergrad.c \
-  tests/oracle/decodernames.c tests/oracle/decoderoptim.c tests/oracle/decoderoptim.h tests/oracle/decoderparts.h \
-  tests/oracle/decoderrows.c tests/oracle/decoderrows.h tests/support/decoderscenarios.h \
-  tests/oracle/integers.c tests/oracle/integers.h tests/oracle/neighbours.c tests/oracle/neighbours.h \
-  tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h \
-  tests/oracle/rounded.h
+  tests/support/plainsummary.c tests/support/plainsummary.h tests/support/rounding.c \
+  tests/support/rounding.h
 mpfr_tests = \
   tests/arith/t-arith tests/arith/t-array tests/arith/t-fma tests/arith/t-function \
   tests/arith/t-wide \
@@ -143,8 +143,9 @@ nvidia_tests =
 endif
 
 # what devices answered through PyTorch: a reader for each kind of question
-tests_record_t_device_SOURCES = tests/record/t-device.c tests/record/device.c tests/record/device.h \
-  tests/record/elementwise.c tests/record/optimizers.c tests/record/products.c tests/record/sums.c tests/record/tables.c
+tests_record_t_device_SOURCES = \
+  tests/record/device.c tests/record/device.h tests/record/elementwise.c tests/record/optimizers.c \
+  tests/record/products.c tests/record/sums.c tests/record/t-device.c tests/record/tables.c
 
 programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
@@ -306,9 +307,11 @@ tests_bench_stats_LDADD = $(bench_ldadd)
 tests_bench_steps_LDADD = $(bench_ldadd)
 # what runs commands of the program
 bench_sim_ldadd = tests/bench/libbench.a $(sim_libs) -lpthread
-tests_bench_files_SOURCES = tests/bench/files.c tests/bench/command.c tests/bench/command.h
+tests_bench_files_SOURCES = \
+  tests/bench/command.c tests/bench/command.h tests/bench/files.c
 tests_bench_files_LDADD = $(bench_sim_ldadd)
-tests_bench_train_SOURCES = tests/bench/train.c tests/bench/command.c tests/bench/command.h
+tests_bench_train_SOURCES = \
+  tests/bench/command.c tests/bench/command.h tests/bench/train.c
 tests_bench_train_LDADD = $(bench_sim_ldadd)
 bench: $(benchmarks)
 	@rm -f bench.csv

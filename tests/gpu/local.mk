@@ -1,7 +1,8 @@
 # tests/gpu/ -- the CUDA kernels of training on a CPU (tests/gpu/host.h): C++17, no CUDA, no Check.
 # gpu/program/training.c with an engine that has faults.
 if HAVE_CHECK
-tests_gpu_t_in_step_SOURCES = tests/gpu/t-in-step.c gpu/program/training.c gpu/program/training.h
+tests_gpu_t_in_step_SOURCES = \
+  gpu/program/training.c gpu/program/training.h tests/gpu/t-in-step.c
 tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
 endif
 if HAVE_CXX
@@ -10,9 +11,10 @@ kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CF
 AM_CXXFLAGS = $(TEST_CXXFLAGS) $(kernel_cxxflags) $(CHECK_CFLAGS)
 kernel_libs = tests/gpu/libkernels.a $(train_libs)
 EXTRA_LIBRARIES += tests/gpu/libkernels.a
-tests_gpu_libkernels_a_SOURCES = tests/gpu/engine_host.cc tests/gpu/gemm_host.cc \
-  tests/gpu/wgmma_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/host_faults.h tests/gpu/host_fibers.h \
-  tests/gpu/host_runtime.h tests/support/extent.c
+tests_gpu_libkernels_a_SOURCES = \
+  tests/gpu/engine_host.cc tests/gpu/gemm_host.cc tests/gpu/host.h tests/gpu/host_cores.h \
+  tests/gpu/host_faults.h tests/gpu/host_fibers.h tests/gpu/host_runtime.h tests/gpu/wgmma_host.cc \
+  tests/support/extent.c
 tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
