@@ -56,6 +56,7 @@ typedef struct job {
     size_t *chosen; /* indices of the tensors to write */
     size_t n;
     uint64_t elements, left_out;
+    uint64_t unselected, unselected_elements; /* that --match or --kind leaves out */
 } job;
 
 static int ends_with(const char *s, const char *end)
@@ -102,8 +103,11 @@ static int visit_file(input *in, trace *t, void *context)
         goto done;
     }
     for (size_t i = 0; i < trace_count(t); i++) {
-        if (!input_selects(in, trace_at(t, i)))
+        if (!input_selects(in, trace_at(t, i))) {
+            j->unselected++;
+            j->unselected_elements += trace_at(t, i)->count;
             continue;
+        }
         if (!trace_at(t, i)->format) {
             j->left_out++;
             continue;
@@ -152,6 +156,15 @@ static const char *ml_dtypes_name(const mpsim_format *f)
     return f->name;
 }
 
+/* What a selection leaves out is not in the file. */
+static void print_unselected(uint64_t tensors, uint64_t elements)
+{
+    char a[32], b[32];
+    if (tensors)
+        printf("; %s tensor%s of %s element%s left out", text_count(a, tensors), text_plural(tensors), text_count(b, elements),
+               text_plural(elements));
+}
+
 static void print_summary(const job *j)
 {
     char path[4096], n[32];
@@ -159,6 +172,7 @@ static void print_summary(const job *j)
            text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
+    print_unselected(j->unselected, j->unselected_elements);
     putchar('\n');
     report_counts(stdout, &j->c.counts, j->elements);
     if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
@@ -257,6 +271,7 @@ static void print_recipe(const recipe_job *j)
         printf(" in the layout %s%s", j->o.layout, j->o.swizzled ? ", scales swizzled" : "");
     if (j->r.kept)
         printf("; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
+    print_unselected(j->r.unselected, j->r.unselected_elements);
     putchar('\n');
     report_counts(stdout, &j->r.counts, j->r.elements);
 }

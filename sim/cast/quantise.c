@@ -100,8 +100,13 @@ static int select_tensors(job *j, const input *in)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < trace_count(j->t) && !code; i++) {
         const trace_tensor *x = trace_at(j->t, i);
-        if (!input_selects(in, x) || !x->format) {
-            j->r->left_out += !x->format && input_selects(in, x);
+        if (!input_selects(in, x)) {
+            j->r->unselected++;
+            j->r->unselected_elements += x->count;
+            continue;
+        }
+        if (!x->format) {
+            j->r->left_out++;
             continue;
         }
         quantised *q = &j->q[j->n++];

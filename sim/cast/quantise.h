@@ -19,6 +19,7 @@ typedef struct quantise_options {
 typedef struct quantise_result {
     size_t quantised, kept;
     uint64_t elements, left_out; /* left out: tensors without floating-point numbers */
+    uint64_t unselected, unselected_elements; /* that --match or --kind leaves out */
     mpsim_counts counts;         /* if counted                                        */
 } quantise_result;
 

@@ -196,6 +196,9 @@ static int name_two(const ordering *o, size_t middle, int undecayed)
     return 1;
 }
 
+/* Each group looks at all weights: a crafted file of very many groups keeps its numbers from some group on. */
+enum { WORK_MOST = 1 << 24 };
+
 static void name_all(const ordering *o)
 {
     size_t groups = 0, middle = 0;
@@ -203,7 +206,7 @@ static void name_all(const ordering *o)
         for (end = begin + 1; end < o->n && o->p[end]->group == o->p[begin]->group; end++)
             ;
         middle = groups == 0 ? end : middle;
-        if (o->n_shapes)
+        if (o->n_shapes && groups < WORK_MOST / o->n_weights)
             name_group(o, begin, end);
     }
     if (!o->n_shapes && groups == 2 && !name_two(o, middle, 0))
