@@ -136,20 +136,24 @@ done:
     return code;
 }
 
-/* The alias of a format that is its ml_dtypes name. */
+/* The alias of a format that is its ml_dtypes name, or NULL: it has no such type. */
 static const char *ml_dtypes_name(const mpsim_format *f)
 {
+    static const char *const heads[] = {"float4_", "float6_", "float8_", "bfloat16"};
     static char name[64];
+    int known = 0;
     for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
         const size_t n = strcspn(p, " ");
-        if (n < sizeof name && (strncmp(p, "float8_", 7) == 0 || strncmp(p, "bfloat16", 8) == 0)) {
+        for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+            known |= strncmp(p, heads[i], strlen(heads[i])) == 0;
+        if (n < sizeof name && known) {
             memcpy(name, p, n);
             name[n] = '\0';
             return name;
         }
         p += n;
     }
-    return f->name;
+    return NULL;
 }
 
 static void print_counts(const mpsim_counts *c, uint64_t elements)
@@ -177,8 +181,11 @@ static void print_summary(const job *j)
         printf(" in %s", j->c.out->name);
     putchar('\n');
     print_counts(&j->c.counts, j->elements);
-    if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
-        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->c.out));
+    const char *type = ml_dtypes_name(j->c.out);
+    if (j->npy && trace_npy_descr(j->c.out)[1] == 'V' && type)
+        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", type);
+    else if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
+        puts("  numpy.load gives bytes: ml_dtypes has no such type");
 }
 
 /* The format to write, or NULL after a message. */

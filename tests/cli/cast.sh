@@ -106,6 +106,10 @@ for recipe in $list; do
 done >"$dir/bad"
 [ "$(echo "$list" | wc -w)" -ge 36 ] && [ ! -s "$dir/bad" ]; ok $? "every recipe"
 run 0 cast --explain 1 -f fp16,mxfp4 --json -o "$dir/explained.json" && grep -q '"recipe": "mxfp4"' "$dir/explained.json"; ok $? "a format and a recipe, into a file"
+printf '\223NUMPY\001\000\166\000%-117s\n\000\000\200\077' "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}" >"$dir/one.npy"
+run 0 cast -f e2m1 -o "$dir/e2m1.npy" "$dir/one.npy" && has 'add .view(ml_dtypes.float4_e2m1fn)' && run 0 cast -f e3m2 -o "$dir/e3m2.npy" "$dir/one.npy" &&
+    has 'ml_dtypes.float6_e3m2fn)' && run 0 cast -f binary8p3se -o "$dir/p3.npy" "$dir/one.npy" && has 'ml_dtypes has no such type'
+ok $? "types that ml_dtypes has"
 for words in '--explain 1' '--explain x -f fp16' '--explain 1,,2 -f fp16' '--explain 1 -f fp61' '--explain 1 -f fp16 a.npy' '--explain 1 -f fp16 --widen' \
     '--explain 1 -f nvfp4 -s 2' '--explain 1 -f mxfp8 -r up' '--explain 1 -f mxfp8 --tensor-amax 3' '--explain 1 -f fp16 --tensor-amax 3' \
     '--explain 1 -f nvfp4 --tensor-amax -3' '--explain 1 -f mxfp8 --from binary64' '--explain 1 -f fp16 --from fp61' \
