@@ -56,6 +56,7 @@ typedef struct job {
     size_t *chosen; /* indices of the tensors to write */
     size_t n;
     uint64_t elements, left_out;
+    uint64_t codes, bare; /* tensors of 8 bits and less that no layout reads; of them E8M0 */
 } job;
 
 static int ends_with(const char *s, const char *end)
@@ -88,6 +89,15 @@ static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor
     return pairs_open(&p, j->path, tensors, j->n, error);
 }
 
+static void count_bare(job *j, const trace_tensor *x)
+{
+    const int is_code = x->format && !x->quantised && x->format->bits <= 8;
+    if (is_code && strcmp(x->format->name, "e8m0") == 0)
+        j->bare++;
+    else if (is_code)
+        j->codes++;
+}
+
 static int visit_file(input *in, trace *t, void *context)
 {
     job *j = context;
@@ -102,6 +112,7 @@ static int visit_file(input *in, trace *t, void *context)
         goto done;
     }
     for (size_t i = 0; i < trace_count(t); i++) {
+        count_bare(j, trace_at(t, i));
         if (!input_selects(in, trace_at(t, i)))
             continue;
         if (!trace_at(t, i)->format) {
@@ -339,6 +350,15 @@ static void note_left_out(uint64_t n)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", n, text_plural(n));
 }
 
+/* Scales of a layout that is not known: what they belong to is cast as it is stored. */
+static void note_bare(const job *j)
+{
+    const uint64_t n = j->bare;
+    if (n && j->codes)
+        note("%" PRIu64 " tensor%s of E8M0 in no layout that is known: if they are scales, what lies beside them is cast as "
+             "bare codes, without them", n, text_plural(n));
+}
+
 static int cast_format(const options *o, char *operand, int summary)
 {
     target_list targets = {0};
@@ -351,6 +371,7 @@ static int cast_format(const options *o, char *operand, int summary)
     j.c.counted = summary;
     if (!code && !(code = open_one(&in, o, operand)) && !(code = input_each(&in, visit_file, &j))) {
         note_left_out(j.left_out);
+        note_bare(&j);
         if (summary)
             print_summary(&j);
     }
