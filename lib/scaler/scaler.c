@@ -82,7 +82,8 @@ static const mpsim_scaler_type rows[] = {
              ROUNDED, ELEMENTS),
      "tf.keras LossScaleOptimizer",
      "tf_keras/mixed_precision/loss_scale_optimizer.py @ 6add81a9",
-     "unscales by the reciprocal, rounded to the gradient's dtype first, as recorded"},
+     "unscales by the reciprocal, rounded to the gradient's dtype first, as recorded; backs off by dividing by its "
+     "multiplier, 2 here: of another one the quotient, not the product, is what it rounds"},
     {DYNAMIC("fairseq", 0x1p15, MULTIPLE, 2000, 0, NO_CEILING, 1e-4, STOP, 1, 0, F64, AFTER_STEP,
              RECIPROCAL, NORM),
      "fairseq DynamicLossScaler",

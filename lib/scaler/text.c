@@ -306,7 +306,7 @@ mpsim_status mpsim_scaler_parse(mpsim_scaler_config *c, const char *text)
     const char *p = text + length;
     for (int first = 1; *p; first = 0) { /* at ':' or ',' */
         p++;
-        const size_t n = strcspn(p, ",");
+        const size_t n = strcspn(p, ",:");
         const char *equals = memchr(p, '=', n);
         const size_t used = equals ? (size_t)(equals - p) + 1 : 0;
         if (!equals && (!first || n == 0))

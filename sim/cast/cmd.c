@@ -57,6 +57,7 @@ typedef struct job {
     size_t n;
     uint64_t elements, left_out;
     uint64_t unselected, unselected_elements; /* that --match or --kind leaves out */
+    uint64_t codes, bare; /* tensors of 8 bits and less that no layout reads; of them E8M0 */
 } job;
 
 static int ends_with(const char *s, const char *end)
@@ -89,6 +90,15 @@ static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor
     return pairs_open(&p, j->path, tensors, j->n, error);
 }
 
+static void count_bare(job *j, const trace_tensor *x)
+{
+    const int is_code = x->format && !x->quantised && x->format->bits <= 8;
+    if (is_code && strcmp(x->format->name, "e8m0") == 0)
+        j->bare++;
+    else if (is_code)
+        j->codes++;
+}
+
 static int visit_file(input *in, trace *t, void *context)
 {
     job *j = context;
@@ -103,6 +113,7 @@ static int visit_file(input *in, trace *t, void *context)
         goto done;
     }
     for (size_t i = 0; i < trace_count(t); i++) {
+        count_bare(j, trace_at(t, i));
         if (!input_selects(in, trace_at(t, i))) {
             j->unselected++;
             j->unselected_elements += trace_at(t, i)->count;
@@ -140,20 +151,24 @@ done:
     return code;
 }
 
-/* The alias of a format that is its ml_dtypes name. */
+/* The alias of a format that is its ml_dtypes name, or NULL: it has no such type. */
 static const char *ml_dtypes_name(const mpsim_format *f)
 {
+    static const char *const heads[] = {"float4_", "float6_", "float8_", "bfloat16"};
     static char name[64];
+    int known = 0;
     for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
         const size_t n = strcspn(p, " ");
-        if (n < sizeof name && (strncmp(p, "float8_", 7) == 0 || strncmp(p, "bfloat16", 8) == 0)) {
+        for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+            known |= strncmp(p, heads[i], strlen(heads[i])) == 0;
+        if (n < sizeof name && known) {
             memcpy(name, p, n);
             name[n] = '\0';
             return name;
         }
         p += n;
     }
-    return f->name;
+    return NULL;
 }
 
 /* What a selection leaves out is not in the file. */
@@ -175,8 +190,11 @@ static void print_summary(const job *j)
     print_unselected(j->unselected, j->unselected_elements);
     putchar('\n');
     report_counts(stdout, &j->c.counts, j->elements);
-    if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
-        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", ml_dtypes_name(j->c.out));
+    const char *type = ml_dtypes_name(j->c.out);
+    if (j->npy && trace_npy_descr(j->c.out)[1] == 'V' && type)
+        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", type);
+    else if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
+        puts("  numpy.load gives bytes: ml_dtypes has no such type");
 }
 
 /* The format to write, or NULL after a message. */
@@ -331,6 +349,15 @@ static void note_left_out(uint64_t n)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", n, text_plural(n));
 }
 
+/* Scales of a layout that is not known: what they belong to is cast as it is stored. */
+static void note_bare(const job *j)
+{
+    const uint64_t n = j->bare;
+    if (n && j->codes)
+        note("%" PRIu64 " tensor%s of E8M0 in no layout that is known: if they are scales, what lies beside them is cast as "
+             "bare codes, without them", n, text_plural(n));
+}
+
 static int cast_format(const options *o, char *operand, int summary)
 {
     target_list targets = {0};
@@ -343,6 +370,7 @@ static int cast_format(const options *o, char *operand, int summary)
     j.c.counted = summary;
     if (!code && !(code = open_one(&in, o, operand)) && !(code = input_each(&in, visit_file, &j))) {
         note_left_out(j.left_out);
+        note_bare(&j);
         if (summary)
             print_summary(&j);
     }

@@ -14,14 +14,14 @@ static int is_scale(double x)
     return f > 0 && isfinite(f);
 }
 
-/* Whether the initial scale of "NAME:KEY=VALUE,..." or "NAME:VALUE" is refused by itself. */
+/* Whether the initial scale of "NAME:KEY=VALUE,..." (or KEY=VALUE:...) or "NAME:VALUE" is refused by itself. */
 static int is_bad_init(const char *spec)
 {
     const size_t name = strcspn(spec, ":");
     mpsim_scaler_config c;
     char alone[256];
     for (const char *p = spec + name; *p;) {
-        const size_t n = strcspn(++p, ",");
+        const size_t n = strcspn(++p, ",:");
         const int named = strncmp(p, "init=", 5) == 0;
         if (named || (p == spec + name + 1 && !memchr(p, '=', n))) {
             snprintf(alone, sizeof alone, "%.*s:init=%.*s", (int)name, spec,

@@ -106,6 +106,16 @@ for recipe in $list; do
 done >"$dir/bad"
 [ "$(echo "$list" | wc -w)" -ge 36 ] && [ ! -s "$dir/bad" ]; ok $? "every recipe"
 run 0 cast --explain 1 -f fp16,mxfp4 --json -o "$dir/explained.json" && grep -q '"recipe": "mxfp4"' "$dir/explained.json"; ok $? "a format and a recipe, into a file"
+printf '\223NUMPY\001\000\166\000%-117s\n\000\000\200\077' "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}" >"$dir/one.npy"
+run 0 cast -f e2m1 -o "$dir/e2m1.npy" "$dir/one.npy" && has 'add .view(ml_dtypes.float4_e2m1fn)' && run 0 cast -f e3m2 -o "$dir/e3m2.npy" "$dir/one.npy" &&
+    has 'ml_dtypes.float6_e3m2fn)' && run 0 cast -f binary8p3se -o "$dir/p3.npy" "$dir/one.npy" && has 'ml_dtypes has no such type'
+ok $? "types that ml_dtypes has"
+# X.weight: 2 codes of E4M3, X.scale: one of E8M0
+bare='{"X.weight":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]},"X.scale":{"dtype":"F8_E8M0","shape":[1,1],"data_offsets":[2,3]}}'
+# shellcheck disable=SC2059 # octal
+{ printf "\\$(printf '%03o' ${#bare})\\0\\0\\0\\0\\0\\0\\0"; printf '%s' "$bare"; printf '\070\070\200'; } >"$dir/bare.safetensors"
+run 0 cast -f bf16 -o "$dir/bare.out.safetensors" "$dir/bare.safetensors"; has 'E8M0 in no layout' err; ok $? "bug_20261123_bare_codes"
+run 0 cast -f bf16 -m X.weight -o "$dir/bare.out.safetensors" "$dir/bare.safetensors"; has 'E8M0 in no layout' err; ok $? "nor where the scales are left out"
 for words in '--explain 1' '--explain x -f fp16' '--explain 1,,2 -f fp16' '--explain 1 -f fp61' '--explain 1 -f fp16 a.npy' '--explain 1 -f fp16 --widen' \
     '--explain 1 -f nvfp4 -s 2' '--explain 1 -f mxfp8 -r up' '--explain 1 -f mxfp8 --tensor-amax 3' '--explain 1 -f fp16 --tensor-amax 3' \
     '--explain 1 -f nvfp4 --tensor-amax -3' '--explain 1 -f mxfp8 --from binary64' '--explain 1 -f fp16 --from fp61' \

@@ -31,6 +31,8 @@ run 0 scaler --pattern '0*5' && has '^Verdict: no overflow'; ok $? "no overflow"
 run 0 scaler --pattern '0,1' -s static:1024 && has '^Verdict: overflow taken' && has 'step taken'; ok $? "Apex with a static scale takes the step"
 run 0 scaler --pattern '1' -s megatron-static:1024 && has 'overflow, skipped'; ok $? "Megatron's skips it"
 run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 && has 'rows left out: --all shows them'; ok $? "a long trajectory is cut"
+run 0 scaler --pattern 1 -c torch:floor=128:window=100 && has 'torch:floor=128:window=100' && run 0 scaler --pattern 1 -s torch:floor=128:window=100 &&
+    has 'after 100 clean steps' && has 'floor 2^7'; ok $? "changes may be separated by a colon"
 run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 --all && ! has 'left out'; ok $? "--all"
 printf '# a comment\n1 1 1,\n(0*10)*2\n' >"$dir/pattern"
 run 0 scaler --pattern "@$dir/pattern" && has '^23 steps'; ok $? "a pattern in a file"

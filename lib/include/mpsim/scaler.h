@@ -114,7 +114,7 @@ MPSIM_API const mpsim_scaler_type *mpsim_scaler_find(const char *name);
  * (clean, growth, backoff, joined by '+', or never), growth-rule (counter interval multiple),
  * floor-rule (clamp raise stop), order (after-step before-step before-unscale), unscale (reciprocal
  * divide rounded), arithmetic (f32-f64 f32 f64), check (elements norm). Each key at most once.
- * "static:1024" is short for "static:init=1024", as for every row. A user's own scaler is any row
+ * Changes may also be separated by ':' as the first one is. "static:1024" is short for "static:init=1024", as for every row. A user's own scaler is any row
  * with its changes.
  *
  * MPSIM_ENOTFOUND: no such row, key or word; MPSIM_EINVAL: a malformed number, a repeated key or an

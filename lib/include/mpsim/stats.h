@@ -85,7 +85,8 @@ typedef struct mpsim_cast_stats {
     mpsim_counts counts;
     uint64_t compared;      /* elements with finite x and finite q                */
     double max_rel_err;     /* largest |x - q / scale| / |x| over them with x != 0;
-                               0 if there are none                            */
+                               0 if there are none; reports have null where
+                               nothing was compared                           */
     mpsim_sum sum_squared_error;
     mpsim_sum sum_squares_left_out; /* of finite x whose q is not finite          */
 } mpsim_cast_stats;
