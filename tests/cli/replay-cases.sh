@@ -74,7 +74,7 @@ run 0 replay -P "$dir/apex.yaml" "$cases/two-optimizers" && has '^skipped  *of t
 ok $? "two-optimizers: another scaler skips both"
 
 # ---- bug_20261123: torch.optim.Muon in the record goes with a policy's Muon
-run 0 replay -P muon-bf16 "$cases/muon" && has '^optimizer  *adamw, lr 0.002' && has 'updates against those of binary64: SQNR' &&
+run 0 replay -P "$MPSIM_SRCDIR/data/policies/muon-bf16.yaml" "$cases/muon" && has '^optimizer  *adamw, lr 0.002' && has 'updates against those of binary64: SQNR' &&
     run 3 replay -P "$dir/bf16.yaml" "$cases/muon" && has "the trace's optimizer (mpsim.optimizer) is 'muon'" err
 ok $? "muon: under a policy that has it, and under another"
 
