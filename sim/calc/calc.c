@@ -1,6 +1,8 @@
 /* calc.c -- what an operation is; see calc.h. */
 #include "calc.h"
 
+#include "../cli/element.h"
+
 int calculation_parse(calculation *c, const char *word)
 {
     if (mpsim_op_parse(&c->op, word) == MPSIM_OK) {
@@ -21,4 +23,18 @@ void calculation_arith(const calculation *c, const target *t, const mpsim_format
     o->rounding = t->rounding;
     *nearest = t->rounding; /* the choices of the preset, too */
     nearest->mode = MPSIM_ROUND_NEAREST_EVEN;
+}
+
+int operand_number(double *x, const char *word)
+{
+    return number_parse(x, word + (word[0] == ' '));
+}
+
+const char *operand_file(char *const *words, int n)
+{
+    double x;
+    for (int i = 0; i < n; i++)
+        if (operand_number(&x, words[i]))
+            return words[i];
+    return NULL;
 }

@@ -22,8 +22,12 @@ int calculation_parse(calculation *c, const char *word);
 void calculation_arith(const calculation *c, const target *t, const mpsim_format *operands, mpsim_arith *o,
                        mpsim_rounding *nearest);
 
-/* files_are_meant -- whether one of the operands is no number. */
-int files_are_meant(char *const *words, int n);
+/* operand_number -- a number of binary64, inf or nan; a blank before it hides a negative one from the parser of options.
+ * 0, or -1. */
+int operand_number(double *x, const char *word);
+
+/* operand_file -- the first of the operands that is no number, and so is a file; NULL: all are numbers. */
+const char *operand_file(char *const *words, int n);
 
 /* calculate_files -- the operation on each element of tensors: an operand is a file, or a number, which every element
  * meets. The tensors are those of the first file; a tensor of another file has the same name and shape, or is, as that

@@ -178,15 +178,11 @@ static int check_operands(const calculation *c, int n)
 static const char one_format[] = "calc: the result of a file is a file of one format, as -f fp16";
 
 /* Operands that are no numbers are files, if there is a file to write. */
-static int check_files(const report_options *form, const char *formats, char **words, int n)
+static int check_files(const report_options *form, const char *formats, const char *file)
 {
-    double x;
-    int i = 0;
-    while (i < n && number_parse(&x, words[i] + (words[i][0] == ' ')) == 0)
-        i++;
     if (!form->path)
         return fail(EXIT_USAGE, "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: "
-                                "--output FILE", words[i]);
+                                "--output FILE", file);
     if (form->json)
         return fail(EXIT_USAGE, "calc: --json is for numbers; the result of a file is a file");
     return formats ? 0 : fail(EXIT_USAGE, one_format);
@@ -202,7 +198,7 @@ static int calculate_numbers(const calculation *c, const target_list *targets, c
     if (targets->count > FORMATS_MOST)
         return fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
     for (int i = 0; i < c->operands; i++)
-        (void)number_parse(&x[i], words[i] + (words[i][0] == ' '));
+        (void)operand_number(&x[i], words[i]);
     const int code = output_open(&out, form->path);
     if (code)
         return code;
@@ -248,11 +244,12 @@ int cmd_calc(const command *self, int argc, char **argv)
     if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
         return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
     char **given = argv + first + 1;
-    const int n = argc - first - 1, files = files_are_meant(given, n);
-    if (!(code = check_operands(&what, n)) && !(code = files ? check_files(&form, to.formats, given, n) : 0) &&
+    const int n = argc - first - 1;
+    const char *const file = operand_file(given, n);
+    if (!(code = check_operands(&what, n)) && !(code = file ? check_files(&form, to.formats, file) : 0) &&
         !(code = target_list_make(&targets, &to, "calc", default_formats)) &&
-        !(code = files && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0))
-        code = files ? calculate_files(&what, &targets.items[0], operands ? &f : NULL, to.seed, given, form.path)
+        !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0))
+        code = file ? calculate_files(&what, &targets.items[0], operands ? &f : NULL, to.seed, given, form.path)
                      : calculate_numbers(&what, &targets, operands ? &f : NULL, given, to.seed, &form);
     target_list_clear(&targets);
     return code;

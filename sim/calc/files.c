@@ -19,6 +19,7 @@ typedef struct operand {
     trace *t; /* NULL: a number */
     double number;
     elements e;
+    size_t *partners; /* of a file: its tensor for each of the result */
     unsigned char *codes; /* a piece, in the operands' format */
 } operand;
 
@@ -33,25 +34,10 @@ typedef struct job {
     double *values;
     mpsim_counts counts;
     trace_tensor *tensors; /* of the result */
-    size_t *chosen, n;     /* where they are in the first file */
+    size_t n;
     uint64_t elements, left_out;
     trace_error error;
 } job;
-
-/* A word, without the blank that hides a negative number from the parser of options. */
-static const char *word_of(const char *word)
-{
-    return word + (word[0] == ' ');
-}
-
-int files_are_meant(char *const *words, int n)
-{
-    double x;
-    for (int i = 0; i < n; i++)
-        if (number_parse(&x, word_of(words[i])))
-            return 1;
-    return 0;
-}
 
 /* ---- what is to be done ---- */
 
@@ -62,7 +48,7 @@ static int open_operands(job *j, char *const *words)
         x->codes = malloc(PIECE * sizeof(uint64_t));
         if (!x->codes)
             return fail(EXIT_IO, "out of memory");
-        if (number_parse(&x->number, word_of(words[i])) == 0) {
+        if (operand_number(&x->number, words[i]) == 0) {
             uint64_t code = mpsim_encode_f64(&j->o.operand[0], &j->nearest, x->number, 0, NULL);
             for (size_t k = 0; k < PIECE; k++)
                 element_put_code(x->codes, mpsim_format_code_bytes(&j->o.operand[0]), k, code);
@@ -110,23 +96,28 @@ static int choose(job *j)
 {
     const trace *t = j->first->t;
     j->tensors = calloc(trace_count(t) + 1, sizeof *j->tensors);
-    j->chosen = calloc(trace_count(t) + 1, sizeof *j->chosen);
-    if (!j->tensors || !j->chosen)
-        return fail(EXIT_IO, "out of memory");
+    for (int k = 0; k < j->what->operands; k++)
+        j->operands[k].partners = calloc(trace_count(t) + 1, sizeof(size_t));
+    for (int k = 0; k < j->what->operands; k++)
+        if (!j->tensors || !j->operands[k].partners)
+            return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *a = trace_at(t, i);
         if (!a->format) {
             j->left_out++;
             continue;
         }
-        for (int k = 0; k < j->what->operands; k++)
-            if (j->operands[k].t && partner(j, &j->operands[k], a) < 0)
+        for (int k = 0; k < j->what->operands; k++) {
+            const int64_t at = j->operands[k].t ? partner(j, &j->operands[k], a) : 0;
+            if (at < 0)
                 return EXIT_DATA;
+            j->operands[k].partners[j->n] = (size_t)at;
+        }
         j->tensors[j->n] = *a;
         j->tensors[j->n].name = a->name[0] ? a->name : "tensor"; /* an npy file has no names */
         j->tensors[j->n].format = &j->o.result;
         j->tensors[j->n].fortran = 0;
-        j->chosen[j->n++] = i;
+        j->n++;
         j->elements += a->count;
     }
     return 0;
@@ -190,7 +181,7 @@ static void apply_function(job *j, const mpsim_rng *rng, size_t n)
 
 static int write_tensor(job *j, size_t k, trace_writer *w)
 {
-    const trace_tensor *a = trace_at(j->first->t, j->chosen[k]);
+    const trace_tensor *a = trace_at(j->first->t, j->first->partners[k]);
     const size_t bytes = mpsim_format_code_bytes(&j->o.result);
     mpsim_rng rng = {j->seed, tensor_stream(j->first->t, a), 0};
     for (uint64_t n; rng.index < a->count; rng.index += n) {
@@ -213,12 +204,11 @@ static int write_tensor(job *j, size_t k, trace_writer *w)
 /* One tensor of the result: those of the files are open meanwhile. */
 static int visit_tensor(job *j, size_t k, trace_writer *w)
 {
-    const trace_tensor *a = trace_at(j->first->t, j->chosen[k]);
     int bad = 0, opened = 0;
     for (; opened < j->what->operands && !bad; opened++) {
         operand *x = &j->operands[opened];
         if (x->t)
-            bad = elements_open(&x->e, x->t, (size_t)partner(j, x, a), ELEMENTS_ROWS, NULL, &j->error);
+            bad = elements_open(&x->e, x->t, x->partners[k], ELEMENTS_ROWS, NULL, &j->error);
     }
     bad = bad || write_tensor(j, k, w);
     while (opened > 0)
@@ -268,9 +258,9 @@ int calculate_files(const calculation *c, const target *t, const mpsim_format *o
     for (int i = 0; i < OPERANDS; i++) {
         trace_close(j.operands[i].t);
         free(j.operands[i].codes);
+        free(j.operands[i].partners);
     }
     free(j.tensors);
-    free(j.chosen);
     free(j.stored);
     free(j.result);
     free(j.values);
