@@ -15,6 +15,9 @@ ok $? "Keras skips 0.05 % of the steps in the steady state"
 run 0 scaler --pattern '{2^9}*2000' -s keras && has 'overflows   6, steps skipped 6' && has '^Verdict: start-up search'
 ok $? "and a few at the start"
 
+# tf.keras multiplies by the reciprocal, cast to the dtype of the gradient (get_unscaled_gradients of tf_keras)
+run 0 scaler --list tf-keras keras && has 'unscales by the reciprocal, rounded' && has 'unscales by division'; ok $? "how the two unscale"
+
 # ---- one scaler over a pattern
 run 0 scaler --pattern '1*3,0*2000,1' && has '^torch: torch.amp.GradScaler, CUDA' && has '^  3  *2^14  overflow, skipped, down to 2^13' &&
     has '^  2003  *2^13  clean, up to 2^14' && has '^  2004  *2^14  overflow, skipped, down to 2^13' && has 'skipped 4 (0.20 %)'
