@@ -98,12 +98,12 @@ static health_finding by_course(health *h)
 {
     if (health_is_flat(h))
         return HEALTH_FLAT_LOSS;
+    h->norm_jumps = series_jumps(&h->norm, NORM);
     if (!h->learns && series_rises(&h->loss, rise, &h->low, &h->high))
         return HEALTH_RISES;
-    h->norm_jumps = series_jumps(&h->norm, NORM, &h->norm_jump);
     if (!h->learns)
-        h->loss_jumps = series_jumps(&h->loss, jump, &h->loss_jump);
-    if (h->norm_jumps || h->loss_jumps)
+        h->loss_jumps = series_jumps(&h->loss, jump);
+    if (h->norm_jumps.n || h->loss_jumps.n)
         return HEALTH_JUMPS;
     size_t most = h->loss.n > h->norm.n ? h->loss.n : h->norm.n;
     for (unsigned i = 0; i < metric_count; i++)
@@ -117,5 +117,5 @@ health_finding health_judge(health *h)
     health_finding found = HEALTH_WELL;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && found == HEALTH_WELL; i++)
         found = rules[i](h);
-    return found;
+    return h->found = found;
 }

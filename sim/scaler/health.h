@@ -8,18 +8,6 @@
 /* ENOUGH: lines that a judgement needs; FLAT: equal ones that are no chance. */
 enum { HEALTH_ENOUGH = 5, HEALTH_FLAT = 10, HEALTH_METRICS = 32 };
 
-typedef struct health {
-    series loss, norm, validation;
-    series more[HEALTH_METRICS]; /* of the table of metrics, in its order */
-    int learns;                  /* by reinforcement: the loss is no measure */
-    /* what was found */
-    const series *worst;         /* the metric beyond its limit; NULL */
-    double limit;
-    sample low, high;            /* of a loss, or KL, that rises */
-    size_t loss_jumps, norm_jumps;
-    sample loss_jump, norm_jump;
-} health;
-
 typedef enum health_finding {
     HEALTH_UNKNOWN,     /* too few lines */
     HEALTH_LOST,        /* the loss, or the norm, is Inf or NaN to the end, or in most lines */
@@ -35,10 +23,22 @@ typedef enum health_finding {
     HEALTH_WELL
 } health_finding;
 
+typedef struct health {
+    series loss, norm, validation;
+    series more[HEALTH_METRICS]; /* of the table of metrics, in its order */
+    int learns;                  /* by reinforcement: the loss is no measure */
+    /* what was found */
+    health_finding found;
+    const series *worst;         /* the metric beyond its limit; NULL */
+    double limit;
+    sample low, high;            /* of a loss, or KL, that rises */
+    series_peaks loss_jumps, norm_jumps;
+} health;
+
 /* health_find -- 0; -1: out of memory. */
 int health_find(health *h, const training_log *l);
 void health_clear(health *h);
-/* health_judge -- the first that holds; what it rests on is in *h. */
+/* health_judge -- the first that holds; it, and what it rests on, is in *h. */
 health_finding health_judge(health *h);
 /* health_is_flat -- whether nothing is learned. */
 int health_is_flat(const health *h);

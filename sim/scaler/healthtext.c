@@ -114,13 +114,13 @@ static void metrics_text(const health *h, health_finding found, char *text, size
 static void jumps_text(const health *h, char *text, size_t size)
 {
     char a[32], b[32], c[32];
-    if (h->norm_jumps)
-        snprintf(text, size, "%s time%s the norm of the gradients jumps to ten times what it was and more, up to %s, and "
-                 "comes back.", text_count(a, h->norm_jumps), text_plural(h->norm_jumps),
-                 text_number(b, h->norm_jump.value));
+    if (h->norm_jumps.n)
+        snprintf(text, size, "in %s line%s the norm of the gradients is ten times what is usual or more, up to %s, and "
+                 "comes back.", text_count(a, h->norm_jumps.n), text_plural(h->norm_jumps.n),
+                 text_number(b, h->norm_jumps.largest.value));
     else
-        snprintf(text, size, "%s time%s the loss jumps, up to %s, and comes back.", text_count(a, h->loss_jumps),
-                 text_plural(h->loss_jumps), text_number(c, h->loss_jump.value));
+        snprintf(text, size, "in %s line%s the loss jumps, up to %s, and comes back.", text_count(a, h->loss_jumps.n),
+                 text_plural(h->loss_jumps.n), text_number(c, h->loss_jumps.largest.value));
 }
 
 static void flat_text(const health *h, char *text, size_t size)
@@ -224,20 +224,23 @@ static void say_course(const speaker *to, const series *s)
         say(to, first.line, first.line, "the %s is %s", s->name, text_number(a, first.value));
 }
 
-static void say_jump(const speaker *to, const series *s, size_t jumps, sample largest)
+static void say_jump(const speaker *to, const series *s, size_t jumps, sample which)
 {
     char a[32], b[32];
     if (jumps)
-        say(to, largest.line, largest.line, "the %s is %s, where %s is usual", s->name, text_number(a, largest.value),
+        say(to, which.line, which.line, "the %s is %s, where %s is usual", s->name, text_number(a, which.value),
             text_number(b, series_median(s, 0, s->n).value));
 }
 
+/* A loss that rises, and the norm of the gradients where that is large meanwhile. */
 static void say_rise(const speaker *to, const health *h)
 {
     char a[32], b[32];
-    if (h->high.line > h->low.line && h->low.line && !h->worst)
-        say(to, h->low.line, h->high.line, "the loss rises from %s to %s", text_number(a, h->low.value),
-            text_number(b, h->high.value));
+    if (h->found != HEALTH_RISES)
+        return;
+    say(to, h->low.line, h->high.line, "the loss rises from %s to %s", text_number(a, h->low.value),
+        text_number(b, h->high.value));
+    say_jump(to, &h->norm, h->norm_jumps.n, h->norm_jumps.first);
 }
 
 void health_evidence(const health *h, health_say to_say, void *context)
@@ -246,18 +249,14 @@ void health_evidence(const health *h, health_say to_say, void *context)
     static const char *const kinds[] = {[METRIC_GAP] = "trainer and sampler", [METRIC_KL] = "KL",
                                         [METRIC_CLIP] = "clipped", [METRIC_REWARD] = "reward"};
     const series *all[] = {&h->loss, &h->norm, &h->validation};
-    sample first_jump = {0, -1, 0};
     for (size_t i = 0; i < 3; i++) {
         say_lost(&to, all[i]);
         say_course(&to, all[i]);
     }
     say_rise(&to, h);
-    if (h->high.line && !h->worst && !h->norm_jumps) {
-        const size_t n = series_jumps(&h->norm, 10, &first_jump);
-        say_jump(&to, &h->norm, n, first_jump);
-    }
-    say_jump(&to, &h->norm, h->norm_jumps, h->norm_jump);
-    say_jump(&to, &h->loss, h->loss_jumps, h->loss_jump);
+    if (h->found == HEALTH_JUMPS)
+        say_jump(&to, &h->norm, h->norm_jumps.n, h->norm_jumps.largest);
+    say_jump(&to, &h->loss, h->loss_jumps.n, h->loss_jumps.largest);
     for (unsigned i = 0; i < metric_count; i++) {
         series named = h->more[i];
         char name[96];

@@ -144,16 +144,18 @@ int series_rises(const series *s, double factor, sample *low, sample *high)
            high->value - low->value > NOISY * series_noise(s);
 }
 
-size_t series_jumps(const series *s, double factor, sample *largest)
+series_peaks series_jumps(const series *s, double factor)
 {
     const double noise = series_noise(s);
-    size_t n = 0;
+    series_peaks found = {.n = 0};
     for (size_t i = s->n / 10 > LEAST ? s->n / 10 : LEAST; i < s->n; i++) {
         const double usual = series_median(s, i > BEFORE ? i - BEFORE : 0, i).value, x = s->at[i].value;
         if (!(usual > 0) || !(x > factor * usual) || !(x - usual > NOISY * noise))
             continue;
-        if (!n++ || x > largest->value)
-            *largest = s->at[i];
+        if (!found.n++)
+            found.first = s->at[i];
+        if (found.n == 1 || x > found.largest.value)
+            found.largest = s->at[i];
     }
-    return n;
+    return found;
 }

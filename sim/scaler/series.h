@@ -42,8 +42,12 @@ int series_is_flat(const series *s);
  * one, *low, to that at the end, *high. */
 int series_rises(const series *s, double factor, sample *low, sample *high);
 
-/* series_jumps -- samples after the first ones that are `factor` times the median of those before them, and beyond the
- * noise; *largest is one of them. */
-size_t series_jumps(const series *s, double factor, sample *largest);
+/* Samples after the first ones that are a factor times the median of those before them, and beyond the noise. */
+typedef struct series_peaks {
+    size_t n;
+    sample first, largest;
+} series_peaks;
+
+series_peaks series_jumps(const series *s, double factor);
 
 #endif
