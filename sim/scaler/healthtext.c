@@ -13,16 +13,16 @@ static const struct {
     const char *advice;
 } known[] = {
     [HEALTH_UNKNOWN] = {VERDICT_UNCLEAR, "Give more lines, with the loss and the norm of the gradients."},
-    [HEALTH_LOST] = {VERDICT_NOT_FINITE,
+    [HEALTH_LOST] = {VERDICT_LOST,
                      "Go back to a checkpoint from before that line. Find the first tensor with Inf or NaN (mpsim stat on "
                      "recorded tensors): data, a division, a logarithm of 0, an overflow in the forward pass."},
-    [HEALTH_ISOLATED] = {VERDICT_NOT_FINITE,
+    [HEALTH_ISOLATED] = {VERDICT_LOST,
                          "Look at the batches of these steps, and skip a step whose norm is not finite: one that is taken "
                          "makes every weight NaN."},
-    [HEALTH_VALIDATION] = {VERDICT_NOT_FINITE,
+    [HEALTH_VALIDATION] = {VERDICT_LOST,
                            "Evaluate in binary32, or bf16: what is NaN only there overflows in the evaluation's narrower "
                            "format, or in averaged weights."},
-    [HEALTH_METRIC_LOST] = {VERDICT_NOT_FINITE,
+    [HEALTH_METRIC_LOST] = {VERDICT_LOST,
                             "Look at what this number is computed from: a logarithm of 0, a division by a length or a "
                             "deviation of 0, a sampler that returns NaN."},
     [HEALTH_GAP] = {VERDICT_MISMATCH,

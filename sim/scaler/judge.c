@@ -194,6 +194,7 @@ static confidence how_sure(const facts *f, verdict v)
     case VERDICT_RUNAWAY:
         return f->t->last < FACTS_TINY || f->t->run >= ENDLESS || f->l->lost_since ? CERTAIN : LIKELY;
     case VERDICT_NOT_FINITE:
+    case VERDICT_LOST:
         return f->l->lost_since ? CERTAIN : LIKELY;
     case VERDICT_UNLEARNED:
         return f->health.norm.n ? CERTAIN : LIKELY;
@@ -253,6 +254,7 @@ static const struct {
     [VERDICT_STUCK] = {"warn-stuck",
                        "Start again from the last checkpoint with a new scaler, whose first scale is what fits; a "
                        "shorter window, or a floor, keeps it from falling so far."},
+    [VERDICT_LOST] = {"warn-nonfinite", NULL},
     [VERDICT_WELL] = {"fine-steady", NULL},
     [VERDICT_UNLEARNED] = {"warn-not-learning", NULL},
     [VERDICT_MISMATCH] = {"warn-mismatch", NULL},
@@ -265,6 +267,8 @@ static const char *advice_of(const log_judgement *j, const facts *f)
         return health_advice(f->found);
     if (v == VERDICT_CLEAN && facts_scaleless(f))
         return health_advice(HEALTH_WELL);
+    if (v == VERDICT_DIVERGING && facts_scaleless(f) && f->found == HEALTH_LOST)
+        return health_advice(HEALTH_LOST); /* there is no loss scale that could be a symptom */
     if (facts_isolated(f) && v == VERDICT_NOT_FINITE)
         return health_advice(HEALTH_ISOLATED);
     if (facts_isolated(f) && v == VERDICT_SPIKES)

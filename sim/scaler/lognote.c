@@ -14,7 +14,7 @@ static const char *const loss_words[] = {"loss", "train_loss", "training_loss", 
                                          "loss_step", "train_loss_step", NULL};
 static const char *const norm_words[] = {"grad_norm", "grad norm", "gnorm", "gradnorm",
                                          "gradient norm", "grad-norm", "gradient_norm",
-                                         "total_norm", "global_norm", "l2_norm/grad/global", "norm",
+                                         "total_norm", "total_grad_norm", "global_norm", "l2_norm/grad/global", "norm",
                                          NULL};
 static const char *const step_words[] = {"global_step", "num_updates", "global step",
                                          "global iter", "trainer/global_step", "step", "iteration", "iter",
@@ -153,7 +153,7 @@ static value_kind other_loss(const char *line, int evaluation, double *x)
         double value;
         const int other = strstr(n.name, "scal") || strstr(n.name, "best") ||
                           strncmp(words_skip_marks(n.end), "scal", 4) == 0;
-        const int part = p > line && isalpha((unsigned char)p[-1]);
+        const int part = p > line && isalpha((unsigned char)p[-1]) && !strstr(n.name, "entropyloss");
         const value_kind v = other || part || !is_of_evaluation(n.name) != !evaluation
                                  ? VALUE_UNSAID
                                  : words_value(n.end, &value);
@@ -183,13 +183,21 @@ static int is_aside(const char *line)
     return 0;
 }
 
+/* What stands behind the word: a value, or "train: 1.2, val: 1.3". */
+static value_kind loss_behind(const char *p, double *x)
+{
+    static const char train[] = "train:";
+    const char *const next = words_skip_marks(p);
+    return words_value(strncmp(next, train, sizeof train - 1) == 0 ? next + sizeof train - 1 : p, x);
+}
+
 /* The loss by one of its usual names. */
 static value_kind plain_loss(const char *line, double *x)
 {
     for (const char *const *word = loss_words; *word; word++)
         for (const char *p = line; (p = words_find(p, *word)) != NULL;) {
             const value_kind v =
-                is_of_evaluation(name_at(line, p - 1).name) ? VALUE_UNSAID : words_value(p, x);
+                is_of_evaluation(name_at(line, p - 1).name) ? VALUE_UNSAID : loss_behind(p, x);
             if (v != VALUE_UNSAID)
                 return v;
         }

@@ -49,19 +49,31 @@ static int is_name(cell c)
     return blanks < WORDS;
 }
 
-/* A value: a number of any kind, a word for none, nothing at all. */
+/* A value: a number of any kind, yes or no. Other words are no values of a row. */
 static int is_value(cell c)
 {
-    return c.n == 0 || isdigit((unsigned char)*c.p) || strchr("+-.", *c.p) ||
-           (c.n >= 3 && (strncasecmp(c.p, "nan", 3) == 0 || strncasecmp(c.p, "inf", 3) == 0)) ||
-           (c.n == 4 && (strncasecmp(c.p, "none", 4) == 0 || strncasecmp(c.p, "true", 4) == 0)) ||
-           (c.n == 5 && strncasecmp(c.p, "false", 5) == 0);
+    return c.n && (isdigit((unsigned char)*c.p) || (c.n > 1 && strchr("+-.", *c.p)) ||
+                   (c.n >= 3 && (strncasecmp(c.p, "nan", 3) == 0 || strncasecmp(c.p, "inf", 3) == 0)) ||
+                   (c.n == 4 && strncasecmp(c.p, "true", 4) == 0) || (c.n == 5 && strncasecmp(c.p, "false", 5) == 0));
+}
+
+/* TensorBoard's CSV has the name of its number in the name of the file: run-NAME-tag-train_loss.csv. */
+static void name_value(log_table *t, const char *text)
+{
+    static const char header[] = "Wall time,Step,Value";
+    char *name = t->names[2];
+    const char *tag = t->tag && *t->tag ? t->tag : "loss";
+    if (strncmp(text, header, sizeof header - 1) != 0 || t->columns != 3)
+        return;
+    snprintf(name, LOG_COLUMN, "%.*s", (int)strcspn(tag, "."), tag);
+    if (strncmp(name, "train_", 6) == 0 || strncmp(name, "val_", 4) == 0)
+        *strchr(name, '_') = '/';
 }
 
 /* Whether the names are those of a training: a loss, a norm, a loss scale beside another column. */
 static int is_of_training(const char *text)
 {
-    static const char *const words[] = {"loss", "grad_norm", "grad norm", "scale", "Loss", NULL};
+    static const char *const words[] = {"loss", "grad_norm", "grad norm", "scale", "Loss", "Value", NULL};
     for (size_t i = 0; words[i]; i++)
         if (strstr(text, words[i]))
             return 1;
@@ -71,7 +83,8 @@ static int is_of_training(const char *text)
 /* A header, with this between its columns. Names between blanks are a header only where they begin as Ultralytics' do. */
 static int take_header(log_table *t, const char *text, char between)
 {
-    log_table new = {.between = between};
+    log_table new = {.between = between, .tag = t->tag};
+    const char *const line = text;
     text += between == '|' ? strspn(text, " |") : strspn(text, " ");
     if (between == ' ' && strncmp(text, "Epoch ", 6) != 0)
         return 0;
@@ -85,6 +98,7 @@ static int take_header(log_table *t, const char *text, char between)
     }
     if (new.columns < 2)
         return 0;
+    name_value(&new, line);
     *t = new;
     return 1;
 }
@@ -108,9 +122,9 @@ const char *log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 
     const char *p = text + (t->between == '|' ? strspn(text, " |") : 0);
     for (; p && k < t->columns; k++) {
         const cell c = next_cell(&p, t->between);
-        if (!is_value(c) || n + c.n + LOG_COLUMN + 4 > LOG_WIDTH)
+        if (n + c.n + LOG_COLUMN + 4 > LOG_WIDTH || (k == 0 && t->between == ' ' && !is_value(c)))
             return NULL;
-        if (c.n)
+        if (is_value(c))
             n += (size_t)snprintf(out + n, LOG_WIDTH - n, "%s%s: %.*s", n ? "  " : "", t->names[k], (int)c.n, c.p);
     }
     const int rest = p && t->between != ' ' && p[strspn(p, " ")]; /* more cells than names */

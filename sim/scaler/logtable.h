@@ -11,6 +11,7 @@ typedef struct log_table {
     char names[LOG_COLUMNS][LOG_COLUMN];
     size_t columns; /* 0: no header has come yet */
     char between;   /* what lies between columns: , ; | a tab, or a blank for any number of them */
+    const char *tag; /* what the number of a file of TensorBoard is, by the name of the file; NULL */
 } log_table;
 
 /* log_table_line -- the line as "name: value name: value" in `out` if it is a row of the table, NULL if it is not. A line

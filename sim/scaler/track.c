@@ -191,6 +191,7 @@ static const char *const names[] = {
     [VERDICT_DIVERGING] = "diverging",
     [VERDICT_RESUMED] = "scaler state lost",
     [VERDICT_UNCLEAR] = "not enough to tell",
+    [VERDICT_LOST] = "Inf or NaN",
     [VERDICT_WELL] = "nothing unusual",
     [VERDICT_UNLEARNED] = "nothing is learned",
     [VERDICT_MISMATCH] = "trainer and sampler differ",

@@ -42,6 +42,7 @@ typedef enum verdict {
     VERDICT_DIVERGING, /* the scale collapses late, or falls while the loss rises           */
     VERDICT_RESUMED,   /* the scaler's state was lost, or the scale jumps without a reason  */
     VERDICT_UNCLEAR,   /* the log does not hold what a verdict needs                        */
+    VERDICT_LOST,      /* no scale is told, and a number of the log is Inf or NaN           */
     VERDICT_WELL,      /* no scale is told, and nothing else is wrong                       */
     VERDICT_UNLEARNED, /* the loss does not move, or the gradients are 0                    */
     VERDICT_MISMATCH   /* reinforcement learning: trainer and sampler do not agree          */

@@ -442,6 +442,7 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     l->epoch = -1;
     l->last_step = -1;
     l->about = -1;
+    l->table.tag = strstr(path, "-tag-") ? strstr(path, "-tag-") + 5 : NULL;
     l->place = (log_line_place){.of = -1, .step = -1};
     escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
     const int code = read_bytes(l, path, name);
@@ -450,9 +451,9 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
         return code;
     if (!l->failed && l->total == 0 && !l->has_value)
         return fail(EXIT_DATA,
-                    "%s: no line about a loss scale in %" PRIu64 " lines: known are those of Apex, "
-                    "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', "
-                    "'loss_scale: 65536', and your own with --log-pattern", name, l->reader.lines);
+                    "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
+                    "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', CSV with a header, "
+                    "and your own with --log-pattern", name, l->reader.lines);
     drop_copies(l);
     (void)track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
     l->recorded.recorded = 1;

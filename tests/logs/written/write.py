@@ -489,6 +489,191 @@ def optax_apply_if_finite():
         yield f"[train] step: {step} loss: {falling(step):.5f} grad_norm: {grad} lr: 3e-4"
 
 
+# --- a second round, written when the first was judged right: more of what people print ----------------------------
+
+@case("notebook-table-kl-nan", "warn-nonfinite", "kl.*NaN;;12 lines", NO_SCALER)
+def notebook_table_kl_nan():
+    yield "Step | Training Loss | reward | reward_std | kl | entropy"
+    yield "-- | -- | -- | -- | -- | --"
+    for step in range(1, 13):
+        yield f"{step} | {random.gauss(-0.02, 0.01):.6f} | {0.4 + step / 50:.6f} | 0.31 | nan | No Log"
+
+
+@case("nanogpt-healthy", "fine-steady", "loss", NO_SCALER)
+def nanogpt_healthy():
+    yield "number of parameters: 10.65M"
+    for step in range(0, 300, 10):
+        if step % 100 == 0:
+            yield f"step {step}: train loss {falling(step / 10):.4f}, val loss {falling(step / 10) + 0.05:.4f}"
+        yield f"iter {step}: loss {falling(step / 10):.4f}, time 62.11ms, mfu 12.40%"
+
+
+@case("litgpt-loss-nan", "warn-nonfinite", "line 11;;10 lines", NO_SCALER)
+def litgpt_loss_nan():
+    for step in range(1, 21):
+        value = f"{falling(step):.3f}" if step < 11 else "nan"
+        yield f"Epoch 1 | iter {step} step {step} | loss train: {value}, val: n/a | iter time: 311.20 ms (step)"
+
+
+@case("olmo-blows-up", "warn-diverging", "loss rises;;line 86", NO_SCALER)
+def olmo_blows_up():
+    for step in range(1, 41):
+        loss, grad = (falling(step, 11, 3), norm()) if step < 22 else (7.4 + random.gauss(0, 0.05), 30 + step)
+        yield f"2024-03-02 10:00:00.000\thost:0\tolmo.train:967\tINFO\t[step={step}/1000,epoch=0]"
+        yield f"    optim/total_grad_norm={grad:.4f}"
+        yield f"    train/CrossEntropyLoss={loss:.3f}"
+        yield f"    train/Perplexity={math.exp(loss):.1f}"
+
+
+@case("torchtune-healthy", "fine-steady", "loss;;norm", NO_SCALER)
+def torchtune_healthy():
+    for step in range(1, 31):
+        yield (f"Step {step} | loss:{falling(step, 2.2, 1.1):.6f} lr:2e-05 tokens_per_second_per_gpu:712.2 "
+               f"grad_norm:{norm():.5f}")
+
+
+@case("mlx-healthy", "fine-steady", "loss", NO_SCALER)
+def mlx_healthy():
+    for step in range(10, 260, 10):
+        if step % 100 == 0:
+            yield f"Iter {step}: Val loss {falling(step / 10, 2.4, 1.2):.3f}, Val took 11.2s"
+        yield (f"Iter {step}: Train loss {falling(step / 10, 2.4, 1.2):.3f}, Learning Rate 1.000e-05, It/sec 0.511, "
+               f"Tokens/sec 210.2, Trained Tokens {step * 411}, Peak mem 11.2 GB")
+
+
+@case("lightning-csv-holes", "warn-nonfinite", "validation;;line 1[0-9]", NO_SCALER)
+def lightning_csv_holes():
+    yield "epoch,lr,step,train_loss,val_loss"
+    for epoch in range(8):
+        yield f"{epoch},0.001,{epoch * 50 + 49},{falling(epoch * 3, 2.3, 0.7):.5f},"
+        yield f"{epoch},,{epoch * 50 + 49},,{'nan' if epoch >= 5 else f'{falling(epoch * 3, 2.3, 0.9):.5f}'}"
+
+
+@case("wandb-csv-rises", "warn-diverging", "loss rises", NO_SCALER)
+def wandb_csv_rises():
+    yield '"Step","happy-run-1 - train/loss","happy-run-1 - train/loss__MIN","happy-run-1 - train/loss__MAX"'
+    for step in range(1, 41):
+        loss = falling(step, 6, 2) if step < 20 else 2.2 + 0.15 * (step - 20)
+        yield f'"{step}","{loss:.5f}","{loss:.5f}","{loss:.5f}"'
+
+
+@case("mmengine-json-nan-norm", "warn-nonfinite", "norm.*NaN;;11 lines;;line 15", "Verdict: not enough")
+def mmengine_json():
+    for step in range(10, 260, 10):
+        grad = "NaN" if step > 140 else f"{norm():.5f}"
+        yield (f'{{"lr": 0.0002, "data_time": 0.004, "loss": {falling(step / 20, 3, 2):.5f}, "grad_norm": {grad}, '
+               f'"time": 2.89, "epoch": 1, "iter": {step}, "memory": 10762, "step": {step}}}')
+
+
+@case("keras-bar-nan", "warn-nonfinite", "line 4;;5 lines", NO_SCALER)
+def keras_bar_nan():
+    for epoch in range(1, 9):
+        loss = f"{falling(epoch, 2.3, 0.4):.4f}" if epoch < 4 else "nan"
+        yield f"1875/1875 [==============================] - 6s 3ms/step - loss: {loss} - accuracy: 0.0987"
+
+
+@case("easylm-inf-loss", "warn-nonfinite", "infinite;;line 13", NO_SCALER)
+def easylm_inf():
+    for step in range(20):
+        loss = "inf" if step >= 12 else f"{falling(step):.4f}"
+        yield f"{{'step': {step}, 'train_loss': {loss}, 'gradient_norm': {norm():.4f}, 'learning_rate': 0.0003}}"
+
+
+@case("deepspeed-chat-ppo", "fine-steady", "reward", NO_SCALER)
+def deepspeed_chat_ppo():
+    for step in range(20):
+        yield (f"Epoch: 0 | Step: {step} | PPO Epoch: 1 | Actor Loss: {random.gauss(0.02, 0.01):.6f} | "
+               f"Critic Loss: {0.1 - step / 400:.6f} | Unsupervised Loss: 0.0")
+        yield f"average reward score: {-2.1 + step / 30:.4f}"
+
+
+@case("openrlhf-kl-explodes", "warn-diverging", "KL", NO_SCALER)
+def openrlhf():
+    for step in range(1, 31):
+        kl = 0.002 * step if step < 15 else 0.03 * 1.7 ** (step - 14)
+        yield (f"(PPORayActor pid=812) Train epoch [1/1]:  {step}/30 [00:{step:02d}<00:30,  1.0s/it, policy_loss=0.0031, "
+               f"kl={kl:.5f}, reward=0.412, act_lr=5e-7]")
+
+
+@case("trl-ppo-objective-kl", "fine-steady", "KL", NO_SCALER)
+def trl_ppo():
+    for step in range(1, 21):
+        yield ("{'eps': 1, 'objective/kl': %.5f, 'objective/entropy': 21.3, 'policy/approxkl_avg': 0.0021, "
+               "'policy/clipfrac_avg': 0.0152, 'loss/policy_avg': -0.0031, 'loss/value_avg': 0.12, "
+               "'val/ratio': 1.0004, 'episode': %d, 'epoch': %.2f}" % (0.02 * step, step * 64, step / 20))
+
+
+@case("megatron-bf16-loss-nan", "warn-nonfinite|warn-diverging|taken", "line 21", "Verdict: (no overflow|nothing)")
+def megatron_bf16_nan():
+    for step in range(1, 31):
+        bad = step > 20
+        yield (f" [2025-01-01 00:00:00] iteration {step:8d}/  500 | consumed samples: {step * 8:10d} | "
+               f"elapsed time per iteration (ms): 812.1 | learning rate: 1.0E-04 | global batch size:     8 | "
+               + (f"lm loss: {falling(step):.6E} | " if not bad else "")
+               + f"loss scale: 1.0 | grad norm: {'nan' if bad else f'{norm():.3f}'} | "
+               f"number of skipped iterations:   0 | number of nan iterations:   {int(bad)} |")
+
+
+@case("amp-halves-then-recovers", "fine-steady|fine-startup", "line", "runaway|diverging")
+def amp_halves():
+    for step in range(1, 60):
+        scale = 65536.0 if step < 3 else 32768.0
+        yield f"[{step}/1000] loss {falling(step):.3f} grad_scale {scale} lr 1e-3"
+
+
+@case("icefall-grad-scale-steady", "fine-steady", "line", "runaway")
+def icefall():
+    for batch in range(0, 1500, 50):
+        yield (f"2024-05-05 10:00:00,000 INFO [train.py:1050] (0/4) Epoch 3, batch {batch}, "
+               f"loss[loss={falling(batch / 60, 0.6, 0.2, 0.005):.4f}, over 9000.00 frames. ], "
+               f"tot_loss[loss={falling(batch / 60, 0.6, 0.2, 0.005):.4f}, over 90000.00 frames. ], batch size: 60, "
+               "lr: 2.10e-03, grad_scale: 32.0")
+
+
+@case("stable-baselines-table", "fine-steady", "approx_kl", NO_SCALER)
+def stable_baselines():
+    for step in range(1, 13):
+        yield "-" * 40
+        yield f"| rollout/ep_rew_mean   | {20 + step * 3:<13} |"
+        yield f"| time/total_timesteps  | {step * 2048:<13} |"
+        yield f"| train/approx_kl       | {0.008 + random.random() / 500:<13.6f} |"
+        yield f"| train/clip_fraction   | {0.08 + random.random() / 50:<13.6f} |"
+        yield f"| train/loss            | {5.2 - step / 10:<13.4f} |"
+        yield "-" * 40
+
+
+@case("deepseek-style-one-nan", "warn-nonfinite", "1 line;;intact;;line 18", NO_SCALER)
+def one_nan():
+    for step in range(1, 41):
+        yield f"step={step} loss={'nan' if step == 18 else f'{falling(step):.4f}'} gnorm={norm():.3f} lr=3.0e-4"
+
+
+@case("loss-not-moving-norm-fine", "warn-not-learning", "0\\.6931;;30 lines", NO_SCALER)
+def ln2():
+    for step in range(1, 31):
+        yield f"iter: {step}, loss: 0.6931, grad_norm: {norm():.3f}"
+
+
+@case("tensorboard-csv-loss", "warn-nonfinite", "line 12", NO_SCALER)
+def tensorboard_csv():
+    yield "Wall time,Step,Value"
+    for step in range(1, 21):
+        value = f"{falling(step):.6f}" if step < 11 else "NaN"
+        yield f"1717171717.{step:06d},{step},{value}"
+
+
+@case("seven-lines-noisy", "fine-steady|not-enough", "loss", "diverging|spikes|" + NO_SCALER)
+def seven_lines():
+    for step, loss in enumerate((1.92, 1.71, 1.88, 1.62, 1.79, 1.58, 1.73), 1):
+        yield trainer(step, loss, round(norm(), 3))
+
+
+@case("sft-noisy-but-fine", "fine-steady", "loss", "diverging|" + NO_SCALER)
+def sft_noisy():
+    for step in range(1, 121):
+        yield trainer(step, round(abs(random.gauss(1.1, 0.25)), 4), round(abs(random.gauss(1.2, 0.3)), 3))
+
+
 def runs(folder):
     """Four runs of one model for mpsim log: seeds, and the first of them again with a loss that is 0.012 higher."""
     folder.mkdir(exist_ok=True)
