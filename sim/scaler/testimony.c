@@ -165,8 +165,8 @@ static void say_loss(log_judgement *j, const facts *f)
         say(j, f->loss.best_line, f->loss.last_line, "the loss rises from %s to %s",
             text_number(a, f->loss.best), text_number(b, f->loss.last));
     else
-        say(j, f->loss.last_line, 0, "the loss is %s, after %s at first",
-            text_number(a, f->loss.last), text_number(b, f->loss.first));
+        say(j, f->loss.first_line, f->loss.end_line, "the loss is %s, after %s at first",
+            text_number(a, f->loss.end), text_number(b, f->loss.first));
 }
 
 static void say_norm(log_judgement *j, const facts *f)
