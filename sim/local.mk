@@ -62,12 +62,16 @@ sim_libsim_a_SOURCES = \
   sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
   sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
   sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
-  sim/scaler/logwalk.h sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
+  sim/scaler/logwalk.h sim/scaler/logseries.c sim/scaler/logseries.h sim/scaler/logtable.c \
+  sim/scaler/logtable.h sim/scaler/metric.c sim/scaler/metric.h sim/scaler/health.c sim/scaler/health.h sim/scaler/series.c \
+  sim/scaler/series.h sim/scaler/healthtext.c sim/scaler/healthtext.h sim/scaler/stuck.c sim/scaler/stuck.h \
+  sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
   sim/scaler/pattern.h sim/scaler/reader.c sim/scaler/reader.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
