@@ -55,8 +55,8 @@ static double page(double x, size_t i) { return i < 1024 || i >= 2048 ? x : 0; }
 static double padding_row(double x, size_t i) { return i / 48 == 3 ? 0 : x; }
 static double heads(double x, size_t i) { return i / 48 % 16 < 12 ? x : 0; }
 static double flushed(double x, size_t i) { return (void)i, fabs(x) < 0x1p-14 ? 0 : x; }
-static double one_nan(double x, size_t i) { return i == 100 ? NAN : x; }
-static double overflown(double x, size_t i) { return (void)i, fabs(x) > 2.5 ? INFINITY * x : x; }
+static double one_nan(double x, size_t i) { return i == 100 ? (double)NAN : x; }
+static double overflown(double x, size_t i) { return (void)i, fabs(x) > 2.5 ? HUGE_VAL * x : x; }
 static double minus_zero(double x, size_t i) { return (void)i, x == 0 ? -0.0 : x; }
 static double signs(double x, size_t i) { return hash(i) & 1 ? x : -x; }
 static double noise_1e2(double x, size_t i) { return x + 0.02 * 0.01 * (share(i) - 0.5); }
@@ -86,14 +86,14 @@ const pair pairs_elements[] = {
     ROW("one more", "a norm that stores its weights less 1", "offset", "", pair_weight, gemma),
     ROW("centred", "its mean subtracted", "offset", "", pair_hidden, centred),
     ROW("log-softmax", "logits against their logarithms of softmax", "offset", "", pair_hidden, log_softmax),
-    ROW("magnitudes", "magnitudes against numbers with signs", "", "", pair_weight, absolute),
+    ROW("magnitudes", "magnitudes against numbers with signs", "signs", "", pair_weight, absolute),
     ROW("squares", "second against first moments", "", "", pair_gradient, squared),
     ROW("inverse", "scales stored as their inverses", "", "", pair_hidden, inverse),
     ROW("softcap", "logits capped by a tanh", "", "", pair_hidden, softcap),
     ROW("gelu", "gelu against its input", "", "", pair_hidden, gelu),
     ROW("gelu by tanh", "gelu by tanh against nothing", "", "", pair_hidden, gelu_tanh),
-    ROW("affine", "mean and deviation of images taken out", "", "", pair_hidden, affine),
-    ROW("random signs", "signs of elements turned at random", "", "", pair_weight, signs),
+    ROW("affine", "mean and deviation of images taken out", "affine", "", pair_hidden, affine),
+    ROW("random signs", "signs of elements turned at random", "signs", "", pair_weight, signs),
     ROW("noise of 1 %", "noise", "close", "", pair_weight, noise_1e2),
     /* limits and zeros */
     ROW("clipped at 1", "numbers clipped to [-1, 1]", "clipped", "", pair_hidden, clip_1),

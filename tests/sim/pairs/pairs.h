@@ -1,9 +1,10 @@
 /* pairs.h -- pairs of tensors of which it is known how one was made from the other, or from the same numbers, and what
  * `mpsim diff` may say of them.
  *
- * `right` names the verdicts that fit the cause, `near` those that are true and say less. "close" and "unrelated" claim
- * nothing: where they are in neither list, they count as unknown. Any other verdict is false. The lists were written
- * from doc/diff.md alone, before the code of sim/diff was read. */
+ * `right` names the verdicts that fit the cause, `near` those that are true and say less. "close", "related" and
+ * "unrelated" claim no cause: where they are in neither list, they count as unknown. Any other verdict is false. All but
+ * the last nine were written from doc/diff.md alone, before the code of sim/diff was read; since then verdicts that did not
+ * exist ("signs", "affine") became right, and what is true but says less, near, for three: int8, mask, stuck bit. */
 #ifndef MPSIM_TESTS_SIM_PAIRS_H
 #define MPSIM_TESTS_SIM_PAIRS_H
 

@@ -106,7 +106,7 @@ static double summed(const double *x, const double *y, bool exact)
     double d = 0;
     for (size_t i = 0; i < DEPTH; i++) {
         const size_t k = exact ? i : DEPTH - 1 - i;
-        d = exact ? d + x[k] * y[k] : (float)(d + x[k] * y[k]);
+        d = exact ? d + x[k] * y[k] : (double)(float)(d + x[k] * y[k]);
     }
     return d;
 }
@@ -184,6 +184,8 @@ static void positions_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 
 #define ROW(n, c, right_, near_, base_, f) \
     {.name = n, .cause = c, .right = right_, .near = near_, .base = base_, .make = f}
+#define OUTPUT(n, c, right_, near_, f) \
+    {.name = n, .cause = c, .right = right_, .near = near_, .base = pair_empty, .make = f, .fqn = "out:layers"}
 
 const pair pairs_rounded[] = {
     ROW("bf16", "stored as bf16", "rounded", "", pair_weight, to_bf16),
@@ -200,24 +202,24 @@ const pair pairs_rounded[] = {
     ROW("stochastic", "bf16 by stochastic rounding", "rounded", "computed", pair_weight, stochastic),
     ROW("e4m3 by tensor", "e4m3 with one scale, dequantised", "rounded", "", pair_weight, e4m3_tensor),
     ROW("e4m3 by rows", "e4m3 with a scale for each row, dequantised", "rounded", "", pair_weight, e4m3_rows),
-    ROW("int8", "8-bit integers with one scale, dequantised", "", "", pair_weight, int8_tensor),
+    ROW("int8", "8-bit integers with one scale, dequantised", "", "rounded", pair_weight, int8_tensor),
     ROW("mxfp4", "blocks of 4 bits, dequantised", "", "computed", pair_weight, mxfp4),
     ROW("inverse frequencies", "rotary frequencies through bf16", "rounded", "computed", pair_empty, rope_bf16),
     ROW("positions", "positions through bf16", "rounded", "computed", pair_empty, positions_bf16),
 
-    ROW("product, binary32", "a product added in another order", "sum-order", "", pair_empty, product_f32),
-    ROW("product, bf16", "computed in bf16 and widened", "computed", "", pair_empty, product_bf16),
-    ROW("product, bf16, sums", "operands of bf16, sums of binary32", "computed", "", pair_empty, product_bf16_f32),
-    ROW("product, fp16", "computed in fp16 and widened", "computed", "", pair_empty, product_fp16),
-    ROW("product, tf32", "operands of tf32, sums of binary32", "computed", "", pair_empty, product_tf32),
-    ROW("product, e4m3", "operands of e4m3, results of bf16", "computed", "", pair_empty, product_e4m3),
-    ROW("sums, binary32", "sums in another order", "sum-order", "", pair_empty, sums_f32),
-    ROW("sums, bf16", "sums of bf16 in another order", "sum-order", "", pair_empty, sums_bf16),
-    ROW("sums, fp16", "sums of fp16 in another order", "sum-order", "", pair_empty, sums_fp16),
+    OUTPUT("product, binary32", "a product added in another order", "sum-order", "", product_f32),
+    OUTPUT("product, bf16", "computed in bf16 and widened", "computed", "", product_bf16),
+    OUTPUT("product, bf16, sums", "operands of bf16, sums of binary32", "computed", "", product_bf16_f32),
+    OUTPUT("product, fp16", "computed in fp16 and widened", "computed", "", product_fp16),
+    OUTPUT("product, tf32", "operands of tf32, sums of binary32", "computed", "", product_tf32),
+    OUTPUT("product, e4m3", "operands of e4m3, results of bf16", "computed", "", product_e4m3),
+    OUTPUT("sums, binary32", "sums in another order", "sum-order", "", sums_f32),
+    OUTPUT("sums, bf16", "sums of bf16 in another order", "sum-order", "", sums_bf16),
+    OUTPUT("sums, fp16", "sums of fp16 in another order", "sum-order", "", sums_fp16),
     {.name = "few sums, bf16", .cause = "one sum in a hundred rounded the other way", .right = "sum-order", .near = "",
-     .base = pair_gradient_bf16, .make = few_bf16, .fqn = "wgrad:%s"},
+     .base = pair_gradient_bf16, .make = few_bf16, .fqn = "wgrad:layers"},
     {.name = "last bit of a gradient", .cause = "one sum of binary32 in another order", .right = "sum-order",
-     .near = "", .base = pair_gradient, .make = one_last_bit, .fqn = "wgrad:%s"},
+     .near = "", .base = pair_gradient, .make = one_last_bit, .fqn = "wgrad:layers"},
     {.name = "last bit of a weight", .cause = "one update of binary32 rounded the other way", .right = "sum-order",
      .near = "", .base = pair_weight, .make = one_last_bit},
     {.name = NULL},

@@ -44,7 +44,7 @@ CONSTANTS(variance, 1, 0.9 + 0.1 * unit(random))
 CONSTANTS(layer_scale, 1e-5, 1e-5 * (1 + 0.01 * pair_normal(random)))
 CONSTANTS(fill_seven, 7, pair_normal(random))
 CONSTANTS(flags, i % 3 == 0, i % 3 != 0)
-CONSTANTS(flags_other, test_random(random) & 1, test_random(random) & 1)
+CONSTANTS(flags_other, (double)(test_random(random) & 1), (double)(test_random(random) & 1))
 CONSTANTS(few_levels, (double)(test_random(random) % 3), (double)(test_random(random) % 3))
 CONSTANTS(counts, (double)i, (double)i + 2)
 
@@ -53,7 +53,7 @@ static void mask_infinity(pair_tensor *a, pair_tensor *b, uint64_t *random)
     (void)random;
     pair_shape(a, "binary32", 32, 32), pair_shape(b, "binary32", 32, 32);
     for (size_t i = 0; i < a->n; i++)
-        a->x[i] = i % 32 > i / 32 ? -INFINITY : 0, b->x[i] = i % 32 > i / 32 ? -0x1.fffffep127 : 0;
+        a->x[i] = i % 32 > i / 32 ? -HUGE_VAL : 0, b->x[i] = i % 32 > i / 32 ? -0x1.fffffep127 : 0;
 }
 
 /* Places. The rows of A, taken in another order: row r of B is row `from(r)` of A. */
@@ -241,6 +241,66 @@ static void two_masks(pair_tensor *a, pair_tensor *b, uint64_t *random)
     }
 }
 
+static void sparser_gradients(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        a->x[i] = i / 48 % 30 == 1 ? pair_normal(random) : 0;
+        b->x[i] = i / 48 % 30 == 17 ? pair_normal(random) : 0;
+    }
+}
+
+static void threshold(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < a->n; i++) a->x[i] = unit(random), b->x[i] = a->x[i] > 0.5;
+}
+
+static void sampled(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < a->n; i++) a->x[i] = unit(random), b->x[i] = unit(random) < a->x[i];
+}
+
+static void two_norms(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        a->x[i] = 1 + 1e-3 * pair_normal(random);
+        b->x[i] = 0.9 + 1e-3 * pair_normal(random);
+    }
+}
+
+static void labels(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        a->x[i] = (double)(test_random(random) % 10);
+        b->x[i] = (double)(test_random(random) % 10);
+    }
+}
+
+static void outlier(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < b->n; i++) b->x[i] = 0.02 * pair_normal(random);
+    a->x[99] = 1e4, b->x[99] = 2e4;
+}
+
+static void turned_signs(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        a->x[i] = test_random(random) & 1 ? 1 : -1;
+        b->x[i] = test_random(random) & 1 ? 1 : -1;
+    }
+}
+
+static void running_sums(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    (void)random;
+    for (size_t i = 1; i < b->n; i++) b->x[i] = b->x[i - 1] + a->x[i];
+}
+
+static void three_values(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    pair_shape(a, "bf16", 3, 0), pair_shape(b, "bf16", 3, 0);
+    for (int i = 0; i < 3; i++) a->x[i] = pair_normal(random), b->x[i] = pair_normal(random);
+}
+
 static void low_rank(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     double u[64], v[48];
@@ -304,7 +364,7 @@ const pair pairs_tensors[] = {
     ROW("other flags", "zeros and ones at random", "", "", pair_ones, flags_other),
     ROW("three levels", "few different values at random", "", "", pair_ones, few_levels),
     ROW("positions + 2", "positions that begin with 2", "offset shifted", "", pair_ones, counts),
-    ROW("mask", "a mask of -infinity against the most negative number", "non-finite", "", pair_empty, mask_infinity),
+    ROW("mask", "a mask of -infinity against the lowest number", "non-finite", "clipped", pair_empty, mask_infinity),
     ROW("two values", "two numbers each", "", "", pair_empty, two_values),
 
     /* places */
@@ -326,7 +386,7 @@ const pair pairs_tensors[] = {
     CODES("bit 30", "a bit of the exponent", "flipped-bit", "corrupted", pair_weight, bit_30),
     CODES("bit 21", "a bit of the significand", "flipped-bit", "corrupted", pair_weight, bit_21),
     CODES("three bits", "bits in three elements", "flipped-bit", "corrupted", pair_weight, bits_in_three),
-    CODES("stuck bit", "a bit that is always set", "", "", pair_weight, stuck),
+    CODES("stuck bit", "a bit that is always set", "", "flipped-bit", pair_weight, stuck),
     CODES("byte order", "bytes the other way", "byte-order", "", pair_weight, swapped_bytes),
     CODES("byte order of bf16", "bytes the other way", "byte-order", "", pair_weight_bf16, swapped_bytes_16),
     ROW("bf16 as fp16", "codes of bf16 under the name of fp16", "reinterpreted", "", pair_weight_bf16, as_fp16),
@@ -348,5 +408,16 @@ const pair pairs_tensors[] = {
     ROW("accumulated", "a gradient added to the last one", "", "", pair_gradient, accumulated),
     ROW("average", "a running average", "close", "scaled", pair_weight, average),
     ROW("decoding", "equal up to one token, other tokens behind", "partial", "corrupted", pair_weight, decoding),
+
+    /* what could be taken for something else */
+    ROW("sparser gradients", "gradients of embeddings, few tokens", "unrelated", "", pair_weight, sparser_gradients),
+    ROW("threshold", "probabilities, and whether they are above a half", "", "rounded", pair_weight, threshold),
+    ROW("sampled", "probabilities, and what was drawn", "", "", pair_weight, sampled),
+    ROW("two norms", "two trained norms, both near ones", "", "", pair_ones, two_norms),
+    ROW("labels", "labels of two batches", "", "", pair_weight, labels),
+    ROW("outlier", "one outlier in both, otherwise two seeds", "unrelated", "", pair_weight, outlier),
+    ROW("signs of 1", "ones with random signs", "", "signs", pair_weight, turned_signs),
+    ROW("running sums", "sums up to each element", "", "", pair_weight, running_sums),
+    ROW("three values", "three numbers of bf16 each", "", "", pair_empty, three_values),
     {.name = NULL},
 };
