@@ -75,7 +75,6 @@ void compare_begin(comparison *c, int lanes)
     }
     memset(&k->walk, 0, sizeof k->walk);
     measurer_init(&k->measurer, x->format, y->format);
-    measure_init(&k->all);
     c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
                 source_open(&k->walk.of[1], k->sides[1], y, &c->error);
     c->opened = 1;
@@ -87,31 +86,32 @@ void compare_begin(comparison *c, int lanes)
 
 typedef struct measuring {
     const measurer *by;
-    measure *lanes;
+    measure *first, *others; /* of the first lane, of the others */
 } measuring;
 
 static int look_measure(void *context, int lane, const walk_piece *p)
 {
     measuring *m = context;
-    measure_add(&m->lanes[lane], m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
+    measure_add(lane ? &m->others[lane - 1] : m->first, m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
     return 0;
 }
 
 static void measure_range(comparison *c, measure *sum, uint64_t first, uint64_t end)
 {
     verdict_case *k = &c->c;
-    measuring m = {&k->measurer, malloc((size_t)k->walk.lanes * sizeof *m.lanes)};
-    if (!m.lanes) {
+    const int others = k->walk.lanes - 1; /* the first lane's is the sum */
+    measuring m = {&k->measurer, sum, others ? malloc((size_t)others * sizeof *m.others) : NULL};
+    if (others && !m.others) {
         out_of_memory(c);
         return;
     }
-    for (int i = 0; i < k->walk.lanes; i++)
-        measure_init(&m.lanes[i]);
-    c->failed = walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
     measure_init(sum);
-    for (int i = 0; i < k->walk.lanes && !c->failed; i++)
-        measure_merge(sum, &m.lanes[i]);
-    free(m.lanes);
+    for (int i = 0; i < others; i++)
+        measure_init(&m.others[i]);
+    c->failed = walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
+    for (int i = 0; i < others && !c->failed; i++)
+        measure_merge(sum, &m.others[i]);
+    free(m.others);
 }
 
 void compare_look(comparison *c)

@@ -56,10 +56,11 @@ static void say_widened(const verdict_case *c, finding *f, int which, const mpsi
 
 int computed_widened(verdict_case *c, finding *f, trace_error *error)
 {
-    enum { FEWEST = 8 };
+    enum { FEWEST = 8, MOST_BITS = 11 };
     static const char *const names[] = {"e5m2", "e4m3", "bf16", "fp16", "tf32"};
     const double relative = measure_relative(&c->all);
-    if (c->all.finite < FEWEST || c->all.broke + c->all.mended)
+    if (c->all.finite < FEWEST || c->all.broke + c->all.mended ||
+        (c->all.significant[0] > MOST_BITS && c->all.significant[1] > MOST_BITS))
         return 0;
     for (int which = 1; which >= 0; which--)
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
