@@ -33,7 +33,7 @@ typedef struct options {
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
-    const diffreport_head head = {.paths = {operands[0], operands[1]}, .tolerance = o->tolerance,
+    const diffreport_head head = {.paths = {operands[0], operands[1]}, .sides = sides, .tolerance = o->tolerance,
                                   .match = &o->from.match, .kinds = &o->from.kinds};
     tolerance within;
     int code = tolerance_parse(&within, o->tolerance, "diff");

@@ -18,12 +18,12 @@
 /* The judges of two tensors of as many elements, the surest and cheapest first: the first that says yes is
  * believed. The last always does. */
 static verdict_judge *const judges[] = {
-    stale_b,             pattern_codes,      constants_scalar,   constants_constant, pattern_flipped_bit,
-    pattern_byte_order,  pattern_reinterpreted, pattern_negated, numbers_rounded_own, pattern_zeroed,
-    pattern_clipped,     numbers_scaled,     line_offset,        dropout_masks,      numbers_rounded,
-    pattern_flipped_bits, places_moved,      pattern_non_finite, parts_moved,        pattern_sum_order,
-    line_fitted,         lines_own,          computed_widened,   stale_a,            parts_corrupted,
-    computed_operands,   pattern_close,      pattern_unrelated,
+    stale_shifted,       stale_b,            pattern_codes,      constants_scalar,    constants_constant,
+    pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted, pattern_negated,  numbers_rounded_own,
+    pattern_zeroed,      pattern_clipped,    numbers_scaled,     line_offset,         dropout_masks,
+    numbers_rounded,     pattern_flipped_bits, places_moved,     pattern_non_finite,  parts_moved,
+    pattern_sum_order,   line_fitted,        lines_own,          computed_widened,    stale_a,
+    parts_corrupted,     computed_operands,  pattern_close,      pattern_unrelated,
 };
 
 static void out_of_memory(comparison *c)

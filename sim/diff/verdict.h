@@ -80,6 +80,8 @@ typedef struct verdict_case {
     const side_tensor *tensors[2];
     const side_tensor *before[2]; /* of the step before, or NULL */
     int64_t step_before;
+    int elsewhere;                /* B has what A has at another step: that one */
+    int64_t step_elsewhere;
     measurer measurer;
     measure all, part;            /* part: of elements first to end - 1, which hold all that differ */
     uint64_t first, end;

@@ -66,6 +66,20 @@ edit 08 's/"mpsim.step":"7"/"mpsim.step":"8"/; s/"mpsim.step": "7"/"mpsim.step":
 json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 8' '"name": "opt.m:fc1.bias"' '"verdict": "step-skipped"' 'at step 7'
 ok $? "a step skipped"
 fresh
+for step in 11 12 13 14 15 16 17 18; do
+    cp "$adam/step_0000$((step + 1))/$name" "$dir/b/step_0000$step/$name"
+    chmod u+w "$dir/b/step_0000$step/$name"
+    edit $step "s/\"mpsim.step\":\"$((step + 1))\"/\"mpsim.step\":\"$step\"/"
+done
+json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 11' '"name": "opt.m:fc1.bias"' '"verdict": "step-shifted"' 'A is at step 12' &&
+    has '"verdicts": {"equal": [0-9]*, "step-shifted": 1[0-9]*[,}]'; ok $? "steps that are counted otherwise: B is A of another step"
+fresh
+cp "$adam/step_000007/$name" "$dir/b/step_000008/$name"
+run 1 diff "$adam" "$dir/b" && has '^B: step_000008/rank_00000.safetensors is of step 7 by its metadata, of step 8 by its name; the'
+ok $? "metadata and a name that disagree"
+json "$adam" "$dir/b"; has '^"notes": \["B: step_000008/rank_00000'; ok $? "the same, in JSON"
+run 1 diff -k weight "$adam/step_000007" "$adam/step_000009" && has '^A is of step 7, B of step 9$'; ok $? "two steps of other numbers"
+fresh
 rm -r "$dir/b/step_000013"
 run 1 diff "$adam" "$dir/b" && has 'first step 13: missing in B$'; ok $? "a step is missing"
 run 1 diff "$dir/b" "$adam" && has 'first step 13: only in B$'; ok $? "a step too many"
