@@ -8,6 +8,7 @@
 #include "error.h"
 #include "models.h"
 #include "pair.h"
+#include "reduce.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ static const char more[] =
     "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
+    "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002?/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
@@ -55,9 +57,9 @@ enum { DEPTHS = 64 };
 static const uint64_t default_rows = 16;
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace;
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace, *wire;
     uint64_t rows, columns, seed, split_k;
-    int flatten, transpose_a, transpose_b, steps;
+    int flatten, transpose_a, transpose_b, steps, reduce;
     report_options form;
 } options;
 
@@ -456,6 +458,19 @@ static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_form
     return code;
 }
 
+/* Sums over ranks. */
+static int reduce(run *r, char **files, int n)
+{
+    const options *o = r->o;
+    if (!o->reduce)
+        return fail(EXIT_USAGE, "dot: --wire goes with --reduce");
+    if (n < 2)
+        return fail(EXIT_USAGE, "dot: --reduce takes the files of two ranks or more");
+    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
+    return reduce_report(files, (size_t)n, o->a, o->wire ? o->wire : "binary32,bf16,fp16", r->style, o->form.path);
+}
+
 int cmd_dot(const command *self, int argc, char **argv)
 {
     options o = {.formats = "fp16", .models = default_models, .rows = default_rows,
@@ -467,6 +482,9 @@ int cmd_dot(const command *self, int argc, char **argv)
         {'M', "models", OPTION_STRING, &o.models, "LIST",
          "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
          "and Blackwell that take the operands; 'all' for more)"},
+        {0, "reduce", OPTION_FLAG, &o.reduce, NULL,
+         "instead: every FILE is a rank, and tensors that --a names (default: all) are added over them, as an all-reduce does"},
+        {0, "wire", OPTION_STRING, &o.wire, "LIST", "reduce: formats of what ranks send (default binary32,bf16,fp16)"},
         {'K', "length", OPTION_STRING, &o.depths, "LIST",
          "products; a list makes a table over K (default 4096, of tensors whole rows)"},
         {0, "split-k", OPTION_COUNT, &o.split_k, "S",
@@ -505,6 +523,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         return code;
     const int operands = argc - first;
     run r = {.o = &o};
+    if (o.reduce || o.wire)
+        return reduce(&r, argv + first, operands);
     mpsim_format fa, fb;
     double scale;
     output out;

@@ -95,7 +95,7 @@ static double ratio(const mpsim_sum *a, const mpsim_sum *b)
     return fa == 0 ? 0 : ldexp(fa / fb, ea - eb);
 }
 
-static void measure(dot_error *e, const double *d, const double *exact, size_t n, int precision)
+void dot_error_compare(dot_error *e, const double *d, const double *exact, size_t n, int precision)
 {
     mpsim_sum errors, squares, magnitudes, gained;
     mpsim_sum_init(&errors);
@@ -141,7 +141,7 @@ int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split
                            : split->parts > 1 ? run_parts(d, m, split, a, b, depth)
                                               : run(d, m, a, b, 0, depth);
     if (s == MPSIM_OK) {
-        measure(e, d, exact, n, m->result.format.mbits + 1);
+        dot_error_compare(e, d, exact, n, m->result.format.mbits + 1);
         e->first = n ? d[0] / (a->scale * b->scale) : 0;
     }
     free(d);
