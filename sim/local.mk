@@ -23,15 +23,17 @@ sim_libsim_a_SOURCES = \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
   sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
   sim/cli/twice.c sim/cli/twice.h sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
-  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
-  sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
+  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/computed.c sim/diff/computed.h \
+  sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
+  sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
+  sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
-  sim/diff/patterns.c sim/diff/patterns.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
-  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h \
+  sim/diff/patterns.c sim/diff/patterns.h sim/diff/ratios.c sim/diff/ratios.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
+  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c sim/diff/shift.h \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
-  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/formats/cmd.c sim/info/cmd.c \
+  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/formats/cmd.c sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \

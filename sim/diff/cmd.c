@@ -2,6 +2,7 @@
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "logprob.h"
 #include "report.h"
 
 #include <string.h>
@@ -27,13 +28,13 @@ static const char more[] =
 typedef struct options {
     input_options from;
     report_options form;
-    const char *tolerance;
-    int tensors;
+    const char *tolerance, *clip;
+    int tensors, logprob;
 } options;
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
-    const diffreport_head head = {.paths = {operands[0], operands[1]}, .tolerance = o->tolerance,
+    const diffreport_head head = {.paths = {operands[0], operands[1]}, .sides = sides, .tolerance = o->tolerance,
                                   .match = &o->from.match, .kinds = &o->from.kinds};
     tolerance within;
     int code = tolerance_parse(&within, o->tolerance, "diff");
@@ -59,6 +60,28 @@ static int compare(side sides[2], const options *o, report_style style, output *
     return code;
 }
 
+static int compare_logprobs(side sides[2], const options *o, report_style style, output *out, char **operands)
+{
+    logprob_options lo = {.paths = {operands[0], operands[1]}};
+    int differ = 0, code = logprob_band(&lo, o->clip);
+    for (int k = 0; k < 2 && !code; k++)
+        code = side_open(&sides[k], "diff", &o->from, operands[k]);
+    if (!code)
+        code = logprob_run(out->file, style, &lo, &sides[0], &sides[1], &differ);
+    if (!code)
+        code = output_close(out);
+    else
+        output_abandon(out);
+    return code ? code : sides[0].in.failed + sides[1].in.failed ? EXIT_PARTIAL : differ ? EXIT_CHECK : EXIT_OK;
+}
+
+static int check_logprob(const options *o)
+{
+    if (o->logprob && (o->tolerance || o->form.csv))
+        return fail(EXIT_USAGE, "diff: --logprob goes with neither --tolerance nor --csv");
+    return o->clip && !o->logprob ? fail(EXIT_USAGE, "diff: --clip is of --logprob") : 0;
+}
+
 static int run(const options *o, char **operands, int n)
 {
     report_style style;
@@ -71,13 +94,15 @@ static int run(const options *o, char **operands, int n)
     if (!code && strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
         code = fail(EXIT_USAGE, "diff: standard input is one file, and cannot be both");
     if (!code)
+        code = check_logprob(o);
+    if (!code)
         code = input_check_kinds("diff", "kind", &o->from.kinds, NULL);
     if (!code)
         code = report_options_threads(&o->form, "diff");
     if (!code)
         code = output_open(&out, o->form.path);
     if (!code)
-        code = compare(sides, o, style, &out, operands);
+        code = (o->logprob ? compare_logprobs : compare)(sides, o, style, &out, operands);
     side_close(&sides[0]);
     side_close(&sides[1]);
     return code;
@@ -91,6 +116,9 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, "What is a difference", OPTION_HEADING, NULL, NULL, NULL},
         {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
          "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},
+        {0, "logprob", OPTION_FLAG, &o.logprob, NULL,
+         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, products"},
+        {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH", "logprob: the band of ratios (default 0.8,1.2)"},
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         KEEP_GOING_OPTION_ROW(o.from),

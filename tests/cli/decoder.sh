@@ -81,7 +81,7 @@ for o in '--norm batchnorm' '--activation relu' '--positions none' '--attention 
     train 2 -P fp32 $o; ok $? "refused: $o"
 done
 for o in 'heads 8193 1 8192' 'kv-heads 0 1 8192' 'hidden 65537 1 65536' 'context 16385 1 16384' 'vocabulary 1048577 2 1048576' 'tile 16385 1 16384' 'validation 0 1 1048576' \
-    'accumulate 4097 1 4096' 'ranks 65 1 64' 'warmup 1000000001 0 1000000000' 'cooldown 1000000001 0 1000000000' 'min-lr 2 0 1'; do
+    'accumulate 4097 1 4096' 'ranks 4097 1 4096' 'warmup 1000000001 0 1000000000' 'cooldown 1000000001 0 1000000000' 'min-lr 2 0 1'; do
     # shellcheck disable=SC2086
     set -- $o
     train 2 -P fp32 "--$1" "$2" && has "^mpsim: train: --$1: $2 is not in $3 to $4\$" err; ok $? "out of range: --$1 $2"
