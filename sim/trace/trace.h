@@ -87,6 +87,10 @@ void trace_close(trace *t); /* accepts NULL */
 #define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF" and_last "llm.c"
 
 const char *trace_path(const trace *t);   /* as given to trace_open                       */
+/* trace_file_of -- the file that tensor i lies in, or begins in: another one where files are one trace. */
+const char *trace_file_of(const trace *t, size_t i);
+/* trace_has_index -- whether it is files beside an index, each with whole tensors. */
+int trace_has_index(const trace *t);
 const char *trace_layout(const trace *t); /* "safetensors", "npy", ...; "npy (gzip)"      */
 uint64_t trace_size(const trace *t);      /* bytes, of a packed file unpacked             */
 
@@ -218,6 +222,21 @@ int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error
  * "iter" and "checkpoint"), else metadata "global_step", "global_steps", "iteration", "iter_num", else -1. */
 int64_t trace_step(const trace *t);
 
+/* What a tensor is in its file, for who copies it as it is: itself, or its codes and scales. */
+enum { TRACE_COPIES = 3 };
+typedef struct trace_copy {
+    trace_tensor tensor; /* for trace_writer_safetensors: its dtype is one of safetensors            */
+    size_t width;        /* bytes of a unit: an element, or a byte where several elements share one  */
+    uint64_t units;
+    size_t entry;        /* where it is in the trace */
+} trace_copy;
+/* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it. Where it has none for codes or
+ * scales, the numbers that they stand for are copied. */
+size_t trace_copies(const trace *t, size_t i, trace_copy *to);
+/* trace_copy_units -- n units from `first` on, little-endian; in order from 0, up to the last one, where the trace is not
+ * flat. 0, or -1 with *error filled. */
+int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units, size_t n, trace_error *error);
+
 /* Writers. A file is written under a temporary name beside it and renamed when complete, so
  * that a failure, or a signal, leaves nothing behind. It never replaces an input. "-" writes to
  * standard output. */
@@ -231,8 +250,8 @@ const char *trace_safetensors_dtype(const mpsim_format *f);
  * codes as ml_dtypes writes them; NULL for others. */
 const char *trace_npy_descr(const mpsim_format *f);
 
-/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used; without a format only those of
- * dtype "U8", which are bytes) are laid out in the given order; then trace_writer_data is called with their
+/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used; without a format dtype, which is
+ * one of safetensors) are laid out in the given order; then trace_writer_data is called with their
  * bytes, back to back, little-endian codes, row-major. The header is padded with spaces so that data starts
  * at a multiple of 8. metadata: n_metadata pairs key, value. */
 trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,
