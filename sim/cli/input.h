@@ -41,7 +41,7 @@ void input_options_clear(input_options *o);
      "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
     {0, "stored", OPTION_STRING, &(o).stored, "HOW",                                            \
      "codes with scales: parts (tensors of their own), or the layout they are stored in where "  \
-     "that is not evident, as torchao or te:e5m2"},                                             \
+     "that is not evident, as torchao, te:e5m2 or gptq-v2"},                                             \
     {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
      "cap on a file's header (default 16Mi)"},                                                  \
     {0, "max-ratio", OPTION_COUNT, &(o).max_ratio, "N",                                         \

@@ -41,13 +41,13 @@ size_t trace_copies(const trace *t, size_t i, trace_copy *to)
 {
     const quantised *q = (const quantised *)(const void *)t->entries[i].tensor.quantised;
     size_t n = 0;
-    int whole = q == NULL;
-    for (int p = 0; p < QUANT_PARTS && q; p++)
+    int whole = 0;
+    for (int p = 0; p < QUANTISED_PARTS && q; p++)
         if (q->parts[p] != QUANTISED_ABSENT) {
             describe(t, q->parts[p], &to[n]);
             whole |= !to[n++].tensor.dtype;
         }
-    if (!whole)
+    if (n && !whole)
         return n;
     describe(t, i, &to[0]);
     return to[0].tensor.dtype ? 1 : 0;

@@ -30,8 +30,9 @@ typedef struct trace_error {
  * tensor, each a tensor of its own that is not shown (--stored parts shows them instead). */
 typedef struct trace_quantised {
     const char *layout, *type;       /* whose layout it is, and the kind of tensor there: "torchao", "MXTensor" */
-    const mpsim_format *element;     /* of the codes                                                 */
-    const mpsim_format *scale;       /* of the block scales                                          */
+    const char *codes, *scales;      /* what they are, in words: "e2m1", "uint4"; "e8m0", "fp16 times int6" */
+    const mpsim_format *element;     /* of the codes; NULL: they are no numbers of a format, but as `codes` says */
+    const mpsim_format *scale;       /* of the block scales; NULL likewise: trace_scales has nothing to count    */
     uint64_t block_rows, block_cols; /* elements that share a scale; rows: all dimensions but the last */
     const char *order;               /* of the scales: "plain" or "swizzled"                         */
     const char *tensor_scale;        /* name of that part, or NULL                                   */
@@ -223,7 +224,7 @@ int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error
 int64_t trace_step(const trace *t);
 
 /* What a tensor is in its file, for who copies it as it is: itself, or its codes and scales. */
-enum { TRACE_COPIES = 3 };
+enum { TRACE_COPIES = 6 };
 typedef struct trace_copy {
     trace_tensor tensor; /* for trace_writer_safetensors: its dtype is one of safetensors            */
     size_t width;        /* bytes of a unit: an element, or a byte where several elements share one  */
