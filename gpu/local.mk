@@ -62,18 +62,19 @@ cuda_wgmma_objects =
 cuda_nvcc =
 endif
 
-# X.ptxas beside X.o is what ptxas said.
+# X.ptxas beside X.o is what ptxas said, X.sm_90.ptx and the like what it was given.
 SUFFIXES = .cu
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 cuda_codes = $(CUDA_ARCHS)
-nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
+nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh --keep-ptx $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
 cuda_dependencies = $(cuda_objects:.o=.o.d) $(cuda_wgmma_objects:.o=.o.d)
 -include $(cuda_dependencies)
-MOSTLYCLEANFILES = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_dependencies) $(cuda_objects:.o=.ptxas) $(cuda_wgmma_objects:.o=.ptxas)
+MOSTLYCLEANFILES = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_dependencies) $(cuda_objects:.o=.ptxas) $(cuda_wgmma_objects:.o=.ptxas) \
+  $(cuda_objects:.o=.*.ptx) $(cuda_wgmma_objects:.o=.*.ptx)

@@ -147,10 +147,13 @@ sim_libnvidia_a_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
 sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
 verify_libs += sim/libnvidia.a
 endif
+# Files, not a macro: where the rest is built, ./configure --enable-cuda and make compile these alone.
 if HAVE_CUDA
-sim_libsim_a_SOURCES += sim/verify/gpu.c
+sim_libsim_a_SOURCES += sim/train/cuda.c sim/verify/gpu.c
 verify_libs += gpu/libgpu.a gpu/libchecks.a
 cuda_libraries += $(CUDA_LDFLAGS) $(CUDA_LIBS)
+else
+sim_libsim_a_SOURCES += sim/train/nocuda.c sim/verify/nogpu.c
 endif
 
 # folders that are compiled in: another --prefix compiles them anew

@@ -79,7 +79,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/cli/                 ^sim/(array|cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
-^sim/train/device[.]c     ^sim/(train|cli)/|^gpu/(gpu|train)[.]h|^config[.]h|^<
+^sim/train/cuda[.]c       ^sim/train/|^gpu/(gpu|train)[.]h|^<
 ^sim/[a-z]*[.][ch]         ^sim/(cli/|(commands|program)[.]h)|^lib/include/mpsim/|^config[.]h|^<
 ^sim/                     ^sim/|^lib/include/|^config[.]h|^<
 TABLE

@@ -25,16 +25,6 @@ int verify_nvidia_here(const verify *v, char *text, size_t size)
 #define verify_nvidia NULL
 #endif
 
-#ifndef HAVE_CUDA
-int verify_gpu_here(const verify *v, char *text, size_t size)
-{
-    (void)v;
-    snprintf(text, size, "built without CUDA");
-    return 0;
-}
-#define verify_gpu NULL
-#endif
-
 const verify_group verify_groups[] = {
     {"mpfr", "casts, arithmetic, dot products", "MPFR when built", verify_mpfr_here, verify_mpfr},
     {"nvidia", "casts to and from fp8, fp6, fp4, e8m0", "NVIDIA's headers when built",
