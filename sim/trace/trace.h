@@ -23,6 +23,7 @@
  * of memory. */
 typedef struct trace_error {
     int exit;
+    int refused; /* a pickle that would call something when it is loaded */
     char text[1024];
 } trace_error;
 
