@@ -11,9 +11,10 @@ sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LI
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/array/array.c sim/array/array.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
-  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c \
-  sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h sim/cast/lay.c sim/cast/lay.h \
-  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/quantise.c sim/cast/quantise.h \
+  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
+  sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
+  sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
+  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
   sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/element.c sim/cli/element.h \
   sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h sim/cli/maps.c \
@@ -56,7 +57,7 @@ sim_libsim_a_SOURCES = \
   sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
   sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h sim/program.c sim/program.h sim/quant/describe.c sim/quant/describe.h \
-  sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
+  sim/quant/form.c sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
@@ -87,12 +88,13 @@ sim_libsim_a_SOURCES = \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h sim/text/escape.c sim/text/escape.h \
   sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/convention.c \
-  sim/trace/convention.h sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
+  sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
   sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
   sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/order.c \
-  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/parameters.c sim/trace/parts.c \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/packed.h \
+  sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
   sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
   sim/trace/quantisedhint.c sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c \

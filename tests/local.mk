@@ -21,7 +21,7 @@ LDADD = $(support_libs) $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) 
 support_libs =
 
 # ---- the program
-shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/quantised.sh tests/cli/counts.sh \
+shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
   tests/cli/decoder.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \

@@ -60,7 +60,9 @@ typedef struct trace_layout_type {
     int (*finish)(trace *t, trace_error *error);
     void (*close)(trace *t); /* NULL: nothing to free */
     int has_parts;           /* its tensors lie in other files */
-    int all_elements;        /* elements of entries without a format can be read, too (trace_stored) */
+    const char *(*file)(const trace *t, const trace_entry *entry); /* which one; NULL: that of the trace */
+    int all_elements;        /* codes of entries without a format may be parts of quantised tensors   */
+    int only_numbers;        /* elements of entries without a format cannot be read (trace_stored)     */
 } trace_layout_type;
 
 /* Opening and closing other files: `bytes` bytes of one from `at` on, or all of it (0, 0). They have no parts. */
@@ -194,8 +196,11 @@ ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at);
 size_t trace_width(const trace_entry *e);
 
 /* trace_stored -- n elements of an entry, which may be of no format, from element `first` on: as they are stored, in
- * the byte order of the host. From several threads at once, in layouts with all_elements. */
+ * the byte order of the host. From several threads at once, of a trace that is flat. */
 int trace_stored(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error);
+
+/* trace_select_stored -- trace_select of any entry, for trace_read_codes. */
+int trace_select_stored(trace *t, size_t entry, trace_error *error);
 
 /* trace_bytes -- the next n bytes at t->at of the file or of the selected member. */
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error);

@@ -244,7 +244,9 @@ int quantised_try(quantised_finder *f, const quant_form *form, int object, uint3
         }
         return 0;
     }
-    x->q = (quantised){.form = form, .parts = {codes, scales, QUANTISED_ABSENT}};
+    x->q = (quantised){.form = form, .parts = {codes, scales}};
+    for (int i = QUANT_TENSOR_SCALE; i < QUANTISED_PARTS; i++)
+        x->q.parts[i] = QUANTISED_ABSENT;
     x->object = object;
     const char *scale = quantised_dtype(form, QUANT_SCALES, &e[scales]);
     if (!scale)

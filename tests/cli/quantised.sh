@@ -53,7 +53,7 @@ parts() { # parts PART...: the header has them
     header >"$dir/out"
     for part in "$@"; do grep -qF -- "$part" "$dir/out" || { echo "no $part" >"$dir/err"; return 1; }; done
 }
-weights() { run 0 cast -q -m 'weight:blocks.0.fc1.*' "$@" -o "$dir/q.safetensors" "$f"; } # 128 x 32, and a bias
+weights() { run 0 cast -q --only -m 'weight:blocks.0.fc1.*' "$@" -o "$dir/q.safetensors" "$f"; } # 128 x 32, and a bias
 weights -f mxfp8:rceil && parts '"weight:blocks.0.fc1.weight":{"dtype":"F8_E4M3","shape":[128,32]' \
     '"weight:blocks.0.fc1.weight.scale":{"dtype":"F8_E8M0","shape":[128,1]' '"weight:blocks.0.fc1.bias":{"dtype":"F32","shape":[128]' \
     '"mpsim.quantised.weight:blocks.0.fc1.weight":"{\"layout\":\"plain\",\"recipe\":\"mxfp8:rceil\",\"element\":\"e4m3\",\"scale\":\"e8m0\",\"shape\":[128,32],\"block\":[1,32],' \
@@ -81,7 +81,7 @@ weights -f mxfp8 --quantised torchao && cp "$dir/q.safetensors" "$dir/codes.safe
 ok $? "metadata of codes go with them"
 weights -f mxfp8 --keep '*fc1.w*' --keep none -m 'weight:head.weight' && parts '.fc1.weight":{"dtype":"F32","shape":[128,32]' '"weight:head.weight.scale"'
 ok $? "--keep"
-run 0 cast -f e4m3/128x128 -k weight -o "$dir/q.safetensors" "$f" && has 'tensors, .* elements as e4m3/128x128 in the layout plain; [0-9]* as they are; 122 tensors of 203,008 elements left out$' &&
+run 0 cast -f e4m3/128x128 -k weight -o "$dir/q.safetensors" "$f" && has 'tensors, .* elements as e4m3/128x128 in the layout plain; [0-9]* as they are; 122 tensors of 203,008 elements copied$' &&
     run 0 cast -q -f mxfp4 --widen -m weight:head.weight -o "$dir/q.npy" "$f" && [ "$(wc -c <"$dir/q.npy")" -gt 4000 ]
 ok $? "a summary; values as npy"
 

@@ -38,6 +38,29 @@ def pack(path):
 
 # ---- GGUF ----
 
+# Where the numbers of more than 8 bits of a block are, that are swapped in a big-endian file: (offset, bytes).
+WORDS = {"Q2_K": ((80, 2), (82, 2)), "Q3_K": ((108, 2),), "Q6_K": ((208, 2),), "TQ1_0": ((52, 2),), "TQ2_0": ((64, 2),),
+         "Q8_K": ((0, 4),), "MXFP4": (), "NVFP4": (), "Q4_0": ((0, 2),), "Q5_0": ((0, 2),), "Q8_0": ((0, 2),),
+         "IQ4_NL": ((0, 2),), "Q4_1": ((0, 2), (2, 2)), "Q5_1": ((0, 2), (2, 2)), "Q4_K": ((0, 2), (2, 2)),
+         "Q5_K": ((0, 2), (2, 2)), "IQ4_XS": ((0, 2), (2, 2))}
+
+
+def gguf_numbers(kind, data, big):
+    """What the blocks stand for: None for the types that are not read; a NaN is 0x7fc00000."""
+    import gguf
+    if kind.name not in WORDS:
+        return None
+    size = gguf.GGML_QUANT_SIZES[kind][1]
+    data = data.reshape(-1, size).copy()
+    for at, n in WORDS[kind.name] if big else ():
+        data[:, at:at + n] = data[:, at:at + n][:, ::-1].copy()
+    if kind.name == "Q8_K":  # which gguf has no function for: d times codes (ggml, dequantize_row_q8_K)
+        x = data[:, :4].copy().view(np.float32) * data[:, 4:260].view(np.int8).astype(np.float32)
+    else:
+        x = gguf.dequantize(data, kind)
+    return np.where(np.isnan(x), np.float32(np.nan), x).astype(np.float32)
+
+
 def gguf_file(folder, name, big):
     import gguf
     rng = np.random.default_rng(1)
@@ -76,7 +99,7 @@ def gguf_file(folder, name, big):
         shape = (2, block)
         data = rng.integers(0, 256, (2, size), np.uint8)
         w.add_tensor("blk.0." + kind.name, data, raw_shape=data.shape, raw_dtype=kind)
-        row(name, "blk.0." + kind.name, kind.name, shape, None)
+        row(name, "blk.0." + kind.name, kind.name, shape, gguf_numbers(kind, data, big))
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
