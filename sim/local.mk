@@ -11,9 +11,10 @@ sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LI
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/array/array.c sim/array/array.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
-  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c \
-  sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h sim/cast/lay.c sim/cast/lay.h \
-  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/quantise.c sim/cast/quantise.h \
+  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
+  sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
+  sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
+  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
   sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/element.c sim/cli/element.h \
   sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h sim/cli/maps.c \
@@ -56,7 +57,7 @@ sim_libsim_a_SOURCES = \
   sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
   sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h sim/program.c sim/program.h sim/quant/describe.c sim/quant/describe.h \
-  sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
+  sim/quant/form.c sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
@@ -64,12 +65,16 @@ sim_libsim_a_SOURCES = \
   sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
   sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
   sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
-  sim/scaler/logwalk.h sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
+  sim/scaler/logwalk.h sim/scaler/logseries.c sim/scaler/logseries.h sim/scaler/logtable.c \
+  sim/scaler/logtable.h sim/scaler/metric.c sim/scaler/metric.h sim/scaler/health.c sim/scaler/health.h sim/scaler/series.c \
+  sim/scaler/series.h sim/scaler/healthtext.c sim/scaler/healthtext.h sim/scaler/stuck.c sim/scaler/stuck.h \
+  sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
   sim/scaler/pattern.h sim/scaler/reader.c sim/scaler/reader.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
@@ -82,13 +87,14 @@ sim_libsim_a_SOURCES = \
   sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h sim/text/escape.c sim/text/escape.h \
-  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/convention.c \
-  sim/trace/convention.h sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
+  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
+  sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
   sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
-  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/order.c \
-  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/parameters.c sim/trace/parts.c \
+  sim/trace/msgpack.c sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/packed.h \
+  sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
   sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
   sim/trace/quantisedhint.c sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c \

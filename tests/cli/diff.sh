@@ -32,7 +32,7 @@ run 0 diff "$adam/step_000012" "$dir/b/step_000012" && has '^4 of other names'; 
 "$MPSIM" diff "$adam/step_000003" - <"$adam/step_000003/$name" >"$dir/out" 2>"$dir/err" && has '^Equal: 8 tensors'
 ok $? "standard input"
 "$MPSIM" cast -q -f fp32 -m 'weight:fc1.weight' --to npy -o "$dir/w.npy" "$adam/step_000009/$name" &&
-    "$MPSIM" cast -q -f fp32 -m 'weight:fc1.weight' -o "$dir/w.safetensors" "$adam/step_000009/$name" &&
+    "$MPSIM" cast -q --only -f fp32 -m 'weight:fc1.weight' -o "$dir/w.safetensors" "$adam/step_000009/$name" &&
     run 0 diff "$dir/w.safetensors" "$dir/w.npy" && has '^Equal: 1 tensor, 1,024 elements$'
 ok $? "safetensors and npy, one tensor each"
 
