@@ -50,6 +50,16 @@ static int has_other_losses(const training_log *l)
     return 0;
 }
 
+/* Of long logs not all notes are kept, but those of what is not finite are counted. */
+static void count_all_lost(series *s, const training_log *l, series_of what)
+{
+    const uint64_t lost[] = {l->lost_lines, l->lost_norms, l->lost_validations};
+    if (l->notes.stride < 2 || s->lost >= lost[what])
+        return;
+    s->lost = lost[what];
+    s->ending = s->ending && s->groups == 1 ? s->lost : s->ending;
+}
+
 int series_find(series *s, const training_log *l, series_of what)
 {
     static const char *const names[] = {"loss", "norm of the gradients", "loss on validation data"};
@@ -65,6 +75,7 @@ int series_find(series *s, const training_log *l, series_of what)
         else if (what == SERIES_VALIDATION)
             failed = add(s, n->line, n->about, n->validation, n->validation_value);
     }
+    count_all_lost(s, l, what);
     return failed;
 }
 
